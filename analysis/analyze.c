@@ -36,8 +36,7 @@ static gl_status finish_table(table *t, table_format format, FILE *to, gl_error 
   return status;
 }
 
-/* --- a study as text ----------------------------------------------------------------------------
- */
+/* --- a study as text --- */
 
 /* The head of the column that says the setting; "setting" where nothing is swept. */
 static const char *setting_head(const results *r) {
@@ -140,8 +139,7 @@ static gl_status rest_of_text(const summary *s, table_format format, FILE *to, g
   return status;
 }
 
-/* --- a study as JSON; each adds to its object and says 0 if memory is short --------------------
- */
+/* --- a study as JSON; each adds to its object and says 0 if memory is short --- */
 
 static int json_interval(cJSON *to, const char *key, interval v) {
   cJSON *o = cJSON_AddObjectToObject(to, key);
@@ -203,8 +201,7 @@ static int fill_study_json(cJSON *root, const summary *s) {
   return ok;
 }
 
-/* --- evaluation sets -----------------------------------------------------------------------------
- */
+/* --- evaluation sets --- */
 
 /* Seed of the bootstrap: results are those of the data, so one constant serves. */
 static const uint64_t BOOTSTRAP_SEED = 1;

@@ -34,8 +34,7 @@ typedef struct bench {
   size_t n_starts;
 } bench;
 
-/* --- what is watched -----------------------------------------------------------------------------
- */
+/* --- what is watched --- */
 
 /* The mean of the numbers among the last `window` values up to k; NaN where there are fewer updates
  * yet, or no number. */
@@ -108,8 +107,7 @@ static void number_starts(bench *b) {
   }
 }
 
-/* --- ROC -----------------------------------------------------------------------------------------
- */
+/* --- ROC --- */
 
 /* A pair of a fallen and a surviving run, as it counts for the area under the curve. */
 static double order_of(const scored *fallen, const scored *survived, int side) {
@@ -174,8 +172,7 @@ static gl_status take_curve(announcement *out, const bench *b, gl_error *err) {
   return fine ? GL_OK : gl_fail_memory(err, "a ROC curve");
 }
 
-/* --- leaving one start out -----------------------------------------------------------------------
- */
+/* --- leaving one start out --- */
 
 /* The least threshold beyond which no more than the allowed share of survived[n], descending, lie.
  */
@@ -208,8 +205,7 @@ static gl_status judge_starts(bench *b, gl_error *err) {
   return GL_OK;
 }
 
-/* --- intervals -----------------------------------------------------------------------------------
- */
+/* --- intervals --- */
 
 /* What the runs of one start add to the quantities, and to pairs with each other start. */
 typedef struct start_sums {
@@ -426,8 +422,7 @@ static gl_status resample(announcement *out, const bench *b, gl_error *err) {
   return status;
 }
 
-/* --- one metric ----------------------------------------------------------------------------------
- */
+/* --- one metric --- */
 
 gl_status announcement_of(announcement *out, const announce_series *runs, size_t n,
                           const announce_rule *rule, gl_error *err) {

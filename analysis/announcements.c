@@ -30,8 +30,7 @@ static const metric asked[] = {METRIC_ESS,
                                METRIC_RESPONSE_LENGTH};
 enum { ASKED = sizeof asked / sizeof asked[0] };
 
-/* --- runs ----------------------------------------------------------------------------------------
- */
+/* --- runs --- */
 
 typedef struct gathered {
   const results_run **run; /* [n] as in series */
@@ -134,8 +133,7 @@ static size_t count_starts(const gathered *g) {
   return n;
 }
 
-/* --- metrics -------------------------------------------------------------------------------------
- */
+/* --- metrics --- */
 
 static void take_values(gathered *g, metric m) {
   for (size_t i = 0; i < g->n; i++)
@@ -183,8 +181,7 @@ void announcements_fini(announcements *a) {
   *a = (announcements){0};
 }
 
-/* --- telling -------------------------------------------------------------------------------------
- */
+/* --- telling --- */
 
 static void interval_cell(table *t, interval v, const char *format) {
   char part[3][32];

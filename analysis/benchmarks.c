@@ -11,8 +11,7 @@
 /* Seed of the bootstrap: results are those of the data, so one constant serves. */
 static const uint64_t BOOTSTRAP_SEED = 1;
 
-/* --- numbers -------------------------------------------------------------------------------------
- */
+/* --- numbers --- */
 
 typedef double (*number_of)(const benchmark_score *s);
 static double best_of(const benchmark_score *s) {
@@ -128,8 +127,7 @@ void benchmarks_fini(benchmarks *b) {
   *b = (benchmarks){0};
 }
 
-/* --- as text -------------------------------------------------------------------------------------
- */
+/* --- as text --- */
 
 /* "AIME24 best", "AIME24 last", …, "average best", "average last" behind the row's head. NULL if
  * memory is short. */
@@ -184,8 +182,7 @@ gl_status benchmarks_text(const benchmarks *b, const char *row_head, const char 
   return status;
 }
 
-/* --- as JSON -------------------------------------------------------------------------------------
- */
+/* --- as JSON --- */
 
 static int list_json(cJSON *row, const char *key, const interval *values, size_t n) {
   cJSON *list = cJSON_AddArrayToObject(row, key);

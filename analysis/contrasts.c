@@ -14,8 +14,7 @@ const char *const contrast_measure_names[CONTRAST_MEASURES] = {"fall", "last"};
 static const double LEVEL = 0.05, POWER = 0.8;
 enum { MOST_RANKED = 1000, BISECTIONS = 60 };
 
-/* --- tests ---------------------------------------------------------------------------------------
- */
+/* --- tests --- */
 
 double mcnemar_exact(size_t only_of, size_t only_against) {
   const size_t n = only_of + only_against, few = only_of < only_against ? only_of : only_against;
@@ -146,8 +145,7 @@ static double detectable(size_t pairs, size_t contrasts) {
   return high;
 }
 
-/* --- arms ----------------------------------------------------------------------------------------
- */
+/* --- arms --- */
 
 int contrast_knows(const results *r, const char *path) {
   return strcmp(path, "algorithm") == 0 || results_axis(r, path) < r->axes.n;
@@ -230,8 +228,7 @@ static const results_run *run_of_seed(const results *r, const contrast_arm *a, u
   return NULL;
 }
 
-/* --- comparing -----------------------------------------------------------------------------------
- */
+/* --- comparing --- */
 
 typedef struct pairing {
   run_outcome *of, *against; /* [n] by pair */
@@ -351,8 +348,7 @@ gl_status contrasts_find(const results *from, const contrast *contrasts, size_t 
   return status;
 }
 
-/* --- telling -------------------------------------------------------------------------------------
- */
+/* --- telling --- */
 
 static gl_status write_table(const results *r, const contrast *c, const contrast_result *found,
                              size_t n, table_format format, FILE *to, gl_error *err) {

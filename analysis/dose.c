@@ -138,8 +138,7 @@ gl_status dose_fit_of(const dose_group *group, size_t n, dose_fit *out, gl_error
   return GL_OK;
 }
 
-/* --- a dose and its profile ----------------------------------------------------------------------
- */
+/* --- a dose and its profile --- */
 
 /* The lines on which a share falls at the dose x, by their slope. */
 typedef struct lines {

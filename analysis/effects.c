@@ -18,8 +18,7 @@ const char *effect_response_name(effect_response r) {
   return names[r];
 }
 
-/* --- factors -------------------------------------------------------------------------------------
- */
+/* --- factors --- */
 
 static const char *text_of(const results *r, size_t group, size_t which) {
   const char *text = r->groups[group].value[which].text;
@@ -114,8 +113,7 @@ static gl_status find_factors(effect_table *t, gl_error *err) {
   return status;
 }
 
-/* --- least squares -------------------------------------------------------------------------------
- */
+/* --- least squares --- */
 
 gl_status least_squares(const double *x, const double *y, size_t n, size_t k, double *b,
                         double *variance, size_t *rank, gl_error *err) {
@@ -153,8 +151,7 @@ gl_status least_squares(const double *x, const double *y, size_t n, size_t k, do
   return status;
 }
 
-/* --- the model -----------------------------------------------------------------------------------
- */
+/* --- the model --- */
 
 /* The data of one fit: a response with its run's group and seed. */
 typedef struct sample {
@@ -369,8 +366,7 @@ void effect_table_fini(effect_table *t) {
   *t = (effect_table){0};
 }
 
-/* --- telling -------------------------------------------------------------------------------------
- */
+/* --- telling --- */
 
 static void name_fit(const effect_table *t, const effect_fit *f, char text[300]) {
   const char *a = t->from->algorithms[f->algorithm];

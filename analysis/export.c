@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what there is -------------------------------------------------------------------------------
- */
+/* --- what there is --- */
 
 #define NUMBER(name, unit, about)                                                                  \
   { name, RECORDS_NUMBER, unit, about }
@@ -95,8 +94,7 @@ const export_table *study_export_named(const char *name) {
   return study_export_at(i);
 }
 
-/* --- one study of the file -----------------------------------------------------------------------
- */
+/* --- one study of the file --- */
 
 /* A run of the list and what the analysis knows of it. */
 typedef struct known_run {
@@ -181,8 +179,7 @@ static gl_status one_study_init(one_study *o, store *s, const run_list *list, si
   return o->scratch ? GL_OK : gl_fail_memory(err, "the runs of a study");
 }
 
-/* --- a record for each run -----------------------------------------------------------------------
- */
+/* --- a record for each run --- */
 
 static void put_step(records_writer *w, int known, int64_t step) {
   if (known)
@@ -242,8 +239,7 @@ static gl_status put_summary(records_writer *w, const one_study *o, gl_error *er
   return status;
 }
 
-/* --- a record for each cell ----------------------------------------------------------------------
- */
+/* --- a record for each cell --- */
 
 static void put_interval(records_writer *w, interval v) {
   records_number(w, v.value);
@@ -294,8 +290,7 @@ static gl_status put_cells(records_writer *w, const one_study *o, gl_error *err)
   return status;
 }
 
-/* --- a table -------------------------------------------------------------------------------------
- */
+/* --- a table --- */
 
 typedef struct request {
   const export_table *table;

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the description, a tabular data package of Frictionless Data --------------------------------
- */
+/* --- the description, a tabular data package of Frictionless Data --- */
 
 static const char *type_name(records_type type) {
   switch (type) {
@@ -119,8 +118,7 @@ static int add_resource(cJSON *resources, const export_table *t, const run_list 
   return ok && add_schema(o, t, runs);
 }
 
-/* --- the files -----------------------------------------------------------------------------------
- */
+/* --- the files --- */
 
 enum { MOST_FILES = 32 };
 

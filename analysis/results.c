@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- adding runs --------------------------------------------------------------------------------
- */
+/* --- adding runs --- */
 
 results *results_new(const char *study) {
   results *r = calloc(1, sizeof *r);
@@ -94,8 +93,7 @@ gl_status results_add(results *r, const run_record *run, gl_error *err) {
   return ok ? GL_OK : gl_fail_memory(err, "a run's records");
 }
 
-/* --- arranging ----------------------------------------------------------------------------------
- */
+/* --- arranging --- */
 
 static gl_status compare_recipes(results *r, gl_error *err) {
   axes_run *of = calloc(r->n_runs + 1, sizeof *of);

@@ -17,8 +17,7 @@ static double column_number(sqlite3_stmt *q, int i) {
   return sqlite3_column_type(q, i) == SQLITE_NULL ? NAN : sqlite3_column_double(q, i);
 }
 
-/* --- the records of one run ----------------------------------------------------------------------
- */
+/* --- the records of one run --- */
 
 /* A query for one run's records of a table, with the number of the run as its parameter, and what
  * takes one of them. */
@@ -143,8 +142,7 @@ static gl_status load_records(sqlite3 *db, const records *what, int64_t run, voi
   return status;
 }
 
-/* --- runs ----------------------------------------------------------------------------------------
- */
+/* --- runs --- */
 
 static const char *const run_columns[] = {"id",      "algorithm", "swept",  "seed",
                                           "lr",      "status",    "recipe", "chosen",
@@ -224,8 +222,7 @@ static gl_status load_run(loading *l, sqlite3_stmt *q, gl_error *err) {
   return status;
 }
 
-/* --- studies -------------------------------------------------------------------------------------
- */
+/* --- studies --- */
 
 gl_status results_studies(char ***names, size_t *n, store *s, gl_error *err) {
   sqlite3 *db = store_handle(s);

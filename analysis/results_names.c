@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- words ---------------------------------------------------------------------------------------
- */
+/* --- words --- */
 
 /* Appends ", text" (or text alone at the start) to a string on the heap; 0 if memory is short. */
 static int append_listed(char **list, const char *text) {
@@ -62,8 +61,7 @@ char *results_heading(const results *r, size_t group, size_t without) {
   return NULL;
 }
 
-/* --- titles --------------------------------------------------------------------------------------
- */
+/* --- titles --- */
 
 /* What titles are made of: axes that vary, and those among them that are named. */
 typedef struct naming {
@@ -224,8 +222,7 @@ static int set_axis_label(results *r) {
   return ok;
 }
 
-/* --- groups --------------------------------------------------------------------------------------
- */
+/* --- groups --- */
 
 /* The value in the first of these axes that the study has. */
 static double number_at(const results *r, const axis_value *value, const char *path,

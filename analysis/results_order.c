@@ -9,8 +9,8 @@ int results_same_value(axis_value a, axis_value b) {
   return a.text == b.text || (a.text && b.text && strcmp(a.text, b.text) == 0);
 }
 
-/* --- between grids -------------------------------------------------------------------------------
- * Several sweeps in one study each have a grid; between them the fields decide that no sweep named.
+/* --- between grids --- */
+/* Several sweeps in one study each have a grid; between them the fields decide that no sweep named.
  */
 
 /* -1, 0 or 1: no value before numbers, these ascending, before words. */
@@ -43,8 +43,8 @@ static void sort_grids(results *r) {
   }
 }
 
-/* --- within a grid -------------------------------------------------------------------------------
- * Runs come in the order of the sweep that made them, which is no order any more once a sweep has
+/* --- within a grid --- */
+/* Runs come in the order of the sweep that made them, which is no order any more once a sweep has
  * been extended by values.
  */
 

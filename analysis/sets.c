@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- which there are -----------------------------------------------------------------------------
- */
+/* --- which there are --- */
 
 static int is_listed(const char *const *names, size_t n, const char *name) {
   for (size_t i = 0; i < n; i++)
@@ -48,8 +47,7 @@ int sets_have_halves(const results *r) {
   return 0;
 }
 
-/* --- series --------------------------------------------------------------------------------------
- */
+/* --- series --- */
 
 /* The next record of that set and half, from *at on, which ends behind it; NULL: none is left. */
 static const set_eval_record *next_of(const results_run *run, const char *set, int half,
@@ -159,8 +157,7 @@ series_ends sets_halved_ends(const results_run *run, const char *set, int lower_
   return e;
 }
 
-/* --- one of them as the score --------------------------------------------------------------------
- */
+/* --- one of them as the score --- */
 
 static gl_status refuse_name(const results *r, const char *set, const char *const *names, size_t n,
                              gl_error *err) {

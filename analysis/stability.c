@@ -17,8 +17,7 @@ static int in_order(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* --- settings ------------------------------------------------------------------------------------
- */
+/* --- settings --- */
 
 static gl_status find_settings(stability *s, gl_error *err) {
   const results *r = s->from;
@@ -58,8 +57,7 @@ static gl_status find_staleness(stability *s, gl_error *err) {
   return status;
 }
 
-/* --- cells ---------------------------------------------------------------------------------------
- */
+/* --- cells --- */
 
 /* The dose of the cell with that logarithm, which is added where it is new. */
 static dose_group *dose_of(stability_cell *c, double x) {
@@ -231,8 +229,7 @@ void stability_fini(stability *s) {
   *s = (stability){0};
 }
 
-/* --- telling -------------------------------------------------------------------------------------
- */
+/* --- telling --- */
 
 static void share_cell(table *t, interval v) {
   if (isnan(v.value))

@@ -50,8 +50,7 @@ static interval interval_of(const stability *s, const stored_cell *c, const char
   return v;
 }
 
-/* --- which cells there are -----------------------------------------------------------------------
- */
+/* --- which cells there are --- */
 
 static int by_place(const void *a, const void *b) {
   const double x = ((const stored_cell *)a)->place, y = ((const stored_cell *)b)->place;
@@ -89,8 +88,7 @@ static gl_status find_cells(const stability *s, stored_cell **out, size_t *n, gl
                  s->kept.name);
 }
 
-/* --- cells ---------------------------------------------------------------------------------------
- */
+/* --- cells --- */
 
 /* The member of a list's item, as keys have it. Returns key. */
 static const char *item_key(char key[KEY_SIZE], const char *list, size_t i, const char *member) {

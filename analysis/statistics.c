@@ -72,8 +72,7 @@ double sample_mean(const double *values, size_t n) {
   return kept == 0 ? NAN : sum / (double)kept;
 }
 
-/* --- the bootstrap ------------------------------------------------------------------------------
- */
+/* --- the bootstrap --- */
 
 /* Position below n (below 2^32) of draw `index` of a stream. */
 static size_t draw_position(rng_stream stream, uint64_t index, size_t n) {
@@ -142,8 +141,7 @@ gl_status iqm_bootstrap(const double *values, const size_t *size, size_t n_strat
   return status;
 }
 
-/* --- correlations -------------------------------------------------------------------------------
- */
+/* --- correlations --- */
 
 static int is_constant(const double *x, size_t n) {
   for (size_t i = 1; i < n; i++)

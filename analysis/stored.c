@@ -11,8 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* --- from a document to keys ---------------------------------------------------------------------
- */
+/* --- from a document to keys --- */
 
 enum { MOST_KEY = 512 };
 
@@ -197,8 +196,7 @@ gl_status stored_write(FILE *to, const stored_head *head, const cJSON *document,
   return status;
 }
 
-/* --- reading -------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 void stored_fini(stored *s) {
   free_entries(s->entry, s->n);
@@ -284,8 +282,7 @@ const char *stored_value(const stored *s, const char *key) {
   return found ? found->value : NULL;
 }
 
-/* --- formats -------------------------------------------------------------------------------------
- */
+/* --- formats --- */
 
 gl_status stored_format(const char *value, const char *format, char **out, gl_error *err) {
   double number = NAN;

@@ -91,8 +91,7 @@ static void pad(FILE *to, size_t n) {
   while (n--) fputc(' ', to);
 }
 
-/* --- texts that may be anything -----------------------------------------------------------------
- */
+/* --- texts that may be anything --- */
 
 /* What stands for a character that LaTeX or Markdown (and HTML in it) would obey. */
 static const struct {
@@ -161,8 +160,7 @@ static char *written(const char *text, table_format format, int begins_line) {
   return out;
 }
 
-/* --- rows ---------------------------------------------------------------------------------------
- */
+/* --- rows --- */
 
 static void write_aligned_cell(const char *text, size_t width, int left, FILE *to) {
   size_t space = width - shown_width(text);

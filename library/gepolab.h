@@ -85,9 +85,8 @@ GEPOLAB_API const char *gepolab_version(void);
  * least its own minor one. */
 GEPOLAB_API int gepolab_interface(void);
 
-/* --- algorithms (methods.md §3 fields, §4 rows) -------------------------------------------------
- *
- * Example: algorithms
+/* --- algorithms (methods.md §3 fields, §4 rows) --- */
+/* Example: algorithms
  *
  *     #include <gepolab.h>
  *     #include <stdio.h>
@@ -139,9 +138,8 @@ GEPOLAB_API size_t gepolab_algorithms_count(void);
 GEPOLAB_API gepolab_status gepolab_algorithms_at(size_t i, gepolab_algorithm_info *out,
                                                  gepolab_error *err);
 
-/* --- policy: one evaluation of a loss (methods.md §3-§5) ---------------------------------------
- *
- * Example: policy. One group of two responses, of two tokens and one, padded to two columns.
+/* --- policy: one evaluation of a loss (methods.md §3-§5) --- */
+/* Example: policy. One group of two responses, of two tokens and one, padded to two columns.
  *
  *     #include <gepolab.h>
  *     #include <stdio.h>
@@ -293,9 +291,8 @@ GEPOLAB_API size_t gepolab_metrics_count(void);
 GEPOLAB_API const char *gepolab_metric_name(size_t i);
 GEPOLAB_API const char *gepolab_metric_meaning(size_t i);
 
-/* --- exact laboratory (methods.md §7) -----------------------------------------------------------
- *
- * Example: laboratory. What dividing by the group's deviation costs GRPO on three arms.
+/* --- exact laboratory (methods.md §7) --- */
+/* Example: laboratory. What dividing by the group's deviation costs GRPO on three arms.
  *
  *     #include <gepolab.h>
  *     #include <stdio.h>
@@ -369,9 +366,8 @@ GEPOLAB_API gepolab_status gepolab_laboratory(const gepolab_algorithm *algorithm
                                               int64_t budget, int64_t samples, uint64_t seed,
                                               gepolab_moments *out, gepolab_error *err);
 
-/* --- simulation (methods.md §10) ---------------------------------------------------------------
- *
- * Example: simulation. One sampler whose weights are three seconds on their way.
+/* --- simulation (methods.md §10) --- */
+/* Example: simulation. One sampler whose weights are three seconds on their way.
  *
  *     #include <gepolab.h>
  *     #include <stdio.h>
@@ -430,9 +426,8 @@ GEPOLAB_API int64_t gepolab_simulation_batches(const gepolab_simulation *s);
 GEPOLAB_API int64_t gepolab_simulation_read(const gepolab_simulation *s, int64_t first, int64_t n,
                                             gepolab_trained *out);
 
-/* --- delay laws (methods.md §9.1) ---------------------------------------------------------------
- *
- * Example: delays
+/* --- delay laws (methods.md §9.1) --- */
+/* Example: delays
  *
  *     #include <gepolab.h>
  *     #include <stdio.h>
@@ -476,9 +471,8 @@ GEPOLAB_API gepolab_status gepolab_delay_draw(const gepolab_delay *law, uint64_t
                                               int64_t first, int64_t n, double *out,
                                               gepolab_error *err);
 
-/* --- statistics (methods.md §8) ------------------------------------------------------------------
- *
- * Example: statistics. Four runs, of which one had not fallen when it ended.
+/* --- statistics (methods.md §8) --- */
+/* Example: statistics. Four runs, of which one had not fallen when it ended.
  *
  *     #include <gepolab.h>
  *     #include <stdio.h>

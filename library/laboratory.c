@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the table as an enumerable policy ----------------------------------------------------------
- *
- * A parameter vector holds the logarithms of the probabilities, the logits up to a constant: the
+/* --- the table as an enumerable policy --- */
+/* A parameter vector holds the logarithms of the probabilities, the logits up to a constant: the
  * softmax gives the probabilities back, and d log p_y / d logit_k = [y = k] - p_k. */
 
 static size_t table_n_responses(const void *self, size_t x) {
@@ -68,8 +67,7 @@ static const enumerable_ops table_ops = {.n_responses = table_n_responses,
                                          .sequence_scores = table_scores,
                                          .token_scores = table_scores};
 
-/* --- checks -------------------------------------------------------------------------------------
- */
+/* --- checks --- */
 
 /* Rows of the laboratory's tables: one prompt needs K x (n_prompts K) scores. */
 enum { MOST_RESPONSES = 1 << 16, MOST_PROMPTS = 1 << 16 };
@@ -127,8 +125,7 @@ static gl_status check_table(const gepolab_table *t, gl_error *err) {
   return status;
 }
 
-/* --- the call -----------------------------------------------------------------------------------
- */
+/* --- the call --- */
 
 static void tell(const lab_result *r, gepolab_moments *out) {
   const lab_numbers *n = &r->numbers, *e = &r->error;

@@ -45,8 +45,7 @@ typedef struct evaluation {
   gl_error err;
 } evaluation;
 
-/* --- shapes -------------------------------------------------------------------------------------
- */
+/* --- shapes --- */
 
 /* Largest count that is taken: sums of a few of them stay below 2^63. */
 static const int64_t MOST = (int64_t)1 << 40;
@@ -167,8 +166,7 @@ static gl_status lay_out_groups(evaluation *e) {
   return GL_OK;
 }
 
-/* --- reading ------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static double number_at(const void *data, gepolab_type type, int64_t at) {
   return type == GEPOLAB_FLOAT32 ? (double)((const float *)data)[at] : ((const double *)data)[at];
@@ -304,8 +302,7 @@ static gl_status read_tokens(evaluation *e, int array, const gepolab_tokens *fro
   return atomic_load(&r.refused) ? find_refused(e, array, r.value, r.most) : GL_OK;
 }
 
-/* --- memory -------------------------------------------------------------------------------------
- */
+/* --- memory --- */
 
 static int wants_in(const gepolab_batch *b, int array) {
   const gepolab_tokens *const given[IN_ARRAYS] = {&b->logp,   &b->logq,        &b->logprox,
@@ -425,8 +422,7 @@ static gl_status read_batch(evaluation *e, policy_input *in, const int *streamed
   return status;
 }
 
-/* --- writing ------------------------------------------------------------------------------------
- */
+/* --- writing --- */
 
 static void put(void *data, gepolab_type type, int64_t at, double value) {
   if (type == GEPOLAB_FLOAT32)
@@ -524,8 +520,7 @@ static void write_result(const evaluation *e, const policy_output *out, gepolab_
   if (result->metric != NULL) memcpy(result->metric, out->metric, sizeof out->metric);
 }
 
-/* --- response by response -----------------------------------------------------------------------
- */
+/* --- response by response --- */
 
 /* An evaluation whose tokens are read and written while they are evaluated. */
 typedef struct streaming {
@@ -607,8 +602,7 @@ static gl_status evaluate_whole(evaluation *e, const policy_algorithm *algorithm
   return status == GL_OK ? write_tokens(e, &in, out, result) : status;
 }
 
-/* --- the calls ----------------------------------------------------------------------------------
- */
+/* --- the calls --- */
 
 gepolab_status gepolab_workspace_new(gepolab_workspace **out, gepolab_error *err) {
   gepolab_workspace *w = calloc(1, sizeof *w);

@@ -14,8 +14,7 @@ gl_status clock_post(sim_clock *c, double time, uint32_t rank, uint32_t kind, ui
   return gl_fail_memory(err, "events");
 }
 
-/* --- the learner -------------------------------------------------------------------------------
- */
+/* --- the learner --- */
 
 static gl_status wake_learner(sim_clock *c, gl_error *err) {
   if (c->learner_busy || c->wake_pending) return GL_OK;
@@ -140,8 +139,7 @@ static gl_status update_ends(sim_clock *c, gl_error *err) {
   return pause_ends(c, err);
 }
 
-/* --- the loop ----------------------------------------------------------------------------------
- */
+/* --- the loop --- */
 
 static gl_status handle(sim_clock *c, const sim_event *e, gl_error *err) {
   const int streams = c->stream.engines != NULL;
@@ -324,8 +322,7 @@ static gl_status allocate(sim_clock *c, schedule *out, const schedule_hooks *hoo
   return gl_fail_memory(err, "the schedule");
 }
 
-/* --- the whole ---------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 /* What the clock's end interrupts. */
 static void tell_open(const sim_clock *c) {

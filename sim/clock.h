@@ -148,8 +148,7 @@ typedef struct sim_clock {
   double prompt_quarter[PROMPT_CLASSES - 1]; /* factors between the quarters of their law */
 } sim_clock;
 
-/* --- what becomes of units (selection.c) --------------------------------------------------------
- */
+/* --- what becomes of units (selection.c) --- */
 
 /* 0: memory is short. */
 int selection_init(sim_clock *c);
@@ -226,8 +225,7 @@ gl_status clock_post(sim_clock *c, double time, uint32_t rank, uint32_t kind, ui
 /* A unit has come to the learner. */
 gl_status clock_batch_arrives(sim_clock *c, uint32_t slot, gl_error *err);
 
-/* --- samplers, by their number -----------------------------------------------------------------
- */
+/* --- samplers, by their number --- */
 
 /* A sampler that can begin a batch does, after fetching weights that are due. just_loaded: they
  * came this moment, and a delay of 0 does not fetch them twice. */
@@ -259,8 +257,8 @@ double sampler_data_delay(sim_clock *c, uint32_t i);
 /* What its link loses, upwards or else downwards, is drawn from. */
 rng_stream sampler_losses(const sim_clock *c, uint32_t i, int up);
 
-/* --- messages over a network that they share (transfer.c), where spec->network is not NULL
- * --------
+/* --- messages over a network that they share (transfer.c), where spec->network is not NULL --- */
+/* -
  */
 
 /* 0: memory is short. */
@@ -299,8 +297,7 @@ void transfer_tell_open(const sim_clock *c);
 /* Fills clock->out->network. */
 void transfer_report(sim_clock *c);
 
-/* --- samplers that stream units (stream.c) -----------------------------------------------------
- */
+/* --- samplers that stream units (stream.c) --- */
 
 /* 0: memory is short. */
 int stream_init(sim_clock *c);
@@ -317,8 +314,7 @@ void stream_tell_open(const sim_clock *c, uint32_t i);
 /* Memory of the units and responses under way. */
 size_t stream_bytes(const sim_clock *c);
 
-/* --- weights that interrupt decoding (interrupt.c) ----------------------------------------------
- */
+/* --- weights that interrupt decoding (interrupt.c) --- */
 
 /* 0: memory is short. */
 int interrupt_init(sim_clock *c);
@@ -348,8 +344,7 @@ void interrupt_crashes(sim_clock *c, uint32_t i);
 /* Tells the trace that the sampler has stood still, in which way it ends. */
 void interrupt_tell(const sim_clock *c, uint32_t i, span_end end);
 
-/* --- which waiting batch is trained next (batch_choice.c) --------------------------------------
- */
+/* --- which waiting batch is trained next (batch_choice.c) --- */
 
 /* Room in clock->chosen for so many units. 0 if memory is short. */
 int batch_choice_reserve(sim_clock *c, size_t units);
@@ -363,8 +358,7 @@ void batch_choice_evict(sim_clock *c);
  * where the rule has to wait. Batches too old to be trained are dropped on the way. */
 int batch_choice_next(sim_clock *c);
 
-/* --- coupling ----------------------------------------------------------------------------------
- */
+/* --- coupling --- */
 
 /* 0: memory is short. */
 int coupling_init(coupling *k, const schedule_hooks *hooks, size_t updates, size_t responses);
@@ -376,8 +370,7 @@ void coupling_leave(sim_clock *c, int64_t version);
 /* The end of the update that made c->version; c->published is up to date. */
 gl_status coupling_update(sim_clock *c, gl_error *err);
 
-/* --- end ---------------------------------------------------------------------------------------
- */
+/* --- end --- */
 
 /* Fills staleness, clock and the counts of clock->out. */
 gl_status clock_summarise(sim_clock *c, gl_error *err);

@@ -72,9 +72,8 @@ static int has_limits(const sample *s) {
   return s->n_low + s->n_high > 0;
 }
 
-/* --- the laws ------------------------------------------------------------------------------------
- *
- * Laws with a density that is smooth in its parameters are found by a search over x[], in which the
+/* --- the laws --- */
+/* Laws with a density that is smooth in its parameters are found by a search over x[], in which the
  * likelihood is nearly quadratic; those that begin at their least value have it in closed form.
  */
 
@@ -370,8 +369,7 @@ static void parameters_of(const family *f, const delay_law *law, double value[2]
   assert(0);
 }
 
-/* --- likelihood ----------------------------------------------------------------------------------
- */
+/* --- likelihood --- */
 
 static double log_likelihood(const family *f, const delay_law *law, const sample *s) {
   double sum = f->log_density(law, s);
@@ -471,8 +469,7 @@ static gl_status maximise(delay_law *law, const char **why_not, const family *f,
   return status;
 }
 
-/* --- the test of fit -----------------------------------------------------------------------------
- */
+/* --- the test of fit --- */
 
 /* sup |F_n - F| from the lower limit to the upper one. A value rounded to a resolution r stands for
  * all up to r/2 beyond it, so that only these edges are compared. */
@@ -550,8 +547,7 @@ static gl_status test_row(fit_row *row, const family *f, const sample *tested, c
   return status;
 }
 
-/* --- what the values are -------------------------------------------------------------------------
- */
+/* --- what the values are --- */
 
 /* The greatest power of ten that all values are multiples of, where many of them are equal. */
 static double resolution_of(const double *x, size_t n) {
@@ -625,8 +621,7 @@ static gl_status check_limits(const fit_limits *l, const char *what, gl_error *e
                  what, l->low, l->high);
 }
 
-/* --- the whole -----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 /* Values drawn without replacement, in ascending order: each stays with the chance that is left
  * (selection sampling, Knuth's algorithm S). */

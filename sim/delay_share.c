@@ -89,8 +89,7 @@ size_t delay_atoms(const delay_law *law, double value[DELAY_MOST_ATOMS],
   return n;
 }
 
-/* --- in words -----------------------------------------------------------------------------------
- */
+/* --- in words --- */
 
 static void own_text(const delay_law *law, const char *name, char text[DELAY_TEXT_SIZE]) {
   char good[DELAY_TEXT_SIZE], bad[DELAY_TEXT_SIZE];

@@ -23,8 +23,7 @@ size_t fel_bytes(const future_events *f) {
          (f->levels != NULL ? FEL_LEVELS * sizeof *f->levels : 0);
 }
 
-/* --- blocks -------------------------------------------------------------------------------------
- */
+/* --- blocks --- */
 
 static void give_back(future_events *f, fel_block *block) {
   block->next = f->free;
@@ -54,8 +53,7 @@ static fel_block *take(future_events *f) {
   return block;
 }
 
-/* --- keys ---------------------------------------------------------------------------------------
- */
+/* --- keys --- */
 
 /* The highest digit in which two unequal keys differ. */
 static uint32_t level_of(fel_key a, fel_key b) {
@@ -69,8 +67,7 @@ static fel_key mask_of(uint32_t level) {
   return ((fel_key)1 << FEL_BITS * level) - 1;
 }
 
-/* --- events -------------------------------------------------------------------------------------
- */
+/* --- events --- */
 
 int fel_put_far(future_events *f, sim_event e, fel_key key) {
   const uint32_t level = level_of(key, f->base);

@@ -75,8 +75,7 @@ static void read_delta(network_spec *out, cfg_reader *outer) {
   outer->status = cfg_end(&r);
 }
 
-/* --- sites --------------------------------------------------------------------------------------
- */
+/* --- sites --- */
 
 /* What a row of a matrix may hold. */
 typedef struct row_rule {
@@ -206,8 +205,7 @@ gl_status network_site_of(const network_spec *spec, const cfg_node *node, size_t
                   cfg_hint(cfg_text(node), names, n, hint));
 }
 
-/* --- the whole ----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 /* Whether the section says nothing but what holds without it. */
 static int changes_nothing(const network_spec *s) {

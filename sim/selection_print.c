@@ -34,8 +34,7 @@ static int has_prompts(const unit_counts *drawn) {
   return n > 0;
 }
 
-/* --- JSON ---------------------------------------------------------------------------------------
- */
+/* --- JSON --- */
 
 static int add_fate(cJSON *to, const char *name, const unit_counts *of, uint64_t drawn) {
   cJSON *row = cJSON_CreateObject();
@@ -86,8 +85,7 @@ int selection_to_json(cJSON *to, const schedule *s, const cluster_spec *spec) {
   return ok && (!has_prompts(&drawn) || add_classes(to, s, &drawn, 1));
 }
 
-/* --- tables -------------------------------------------------------------------------------------
- */
+/* --- tables --- */
 
 static void print_fate(const char *name, const unit_counts *of, uint64_t drawn, FILE *to) {
   fprintf(to, "%-20s %10" PRIu64 "  %6.2f %%", name, of->units, 100 * share(of->units, drawn));

@@ -48,8 +48,7 @@ size_t stream_bytes(const sim_clock *c) {
   return bytes;
 }
 
-/* --- running responses --------------------------------------------------------------------------
- */
+/* --- running responses --- */
 
 static int reserve_running(streaming *t) {
   if (t->free != NO_PLACE || t->n_running < t->capacity) return 1;
@@ -91,8 +90,7 @@ static void give_place_back(streaming *t, engine *e, uint32_t place) {
   --e->running;
 }
 
-/* --- units --------------------------------------------------------------------------------------
- */
+/* --- units --- */
 
 /* Whether a learner is told where responses go on with other weights. */
 static int tells_changes(const sim_clock *c) {
@@ -213,8 +211,7 @@ void stream_tell_open(const sim_clock *c, uint32_t i) {
   }
 }
 
-/* --- decoding -----------------------------------------------------------------------------------
- */
+/* --- decoding --- */
 
 /* Begins the next response of the open unit. */
 static gl_status begin_response(sim_clock *c, uint32_t i, gl_error *err) {
@@ -310,8 +307,7 @@ gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_erro
   return status != GL_OK ? status : clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
 }
 
-/* --- weights that are pushed --------------------------------------------------------------------
- */
+/* --- weights that are pushed --- */
 
 /* How far a response has been decoded. */
 static double share_done(const sim_clock *c, const running_response *r) {

@@ -12,8 +12,7 @@ static const double negligible = 1e-13; /* share of an integral that a further p
 static const double no_mass = 1e-15;    /* chance beyond which light tails are left out */
 enum { MOST_PIECES = 1100, MOST_TERMS = 2000000 };
 
-/* --- one law -----------------------------------------------------------------------------------
- */
+/* --- one law --- */
 
 /* Before offset and clamp. Written out, for 1 minus a distribution function loses heavy tails. */
 static double own_survival(const delay_law *law, double x) {
@@ -71,8 +70,7 @@ int moment_is_finite(const delay_law *law, int power) {
   return law->kind != DELAY_GILBERT_ELLIOTT;
 }
 
-/* --- integrals ---------------------------------------------------------------------------------
- */
+/* --- integrals --- */
 
 typedef struct integrand {
   const moment_draws *draws;

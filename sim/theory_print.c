@@ -7,8 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* --- measuring ---------------------------------------------------------------------------------
- */
+/* --- measuring --- */
 
 /* One block's value of every quantity. */
 static int measure_block(double value[THEORY_QUANTITIES], const schedule *s,
@@ -61,8 +60,7 @@ gl_status sim_theory_measure(theory_measured *out, const schedule *s, const clus
   return GL_OK;
 }
 
-/* --- printing ----------------------------------------------------------------------------------
- */
+/* --- printing --- */
 
 const char *sim_theory_quantity_name(theory_quantity q) {
   switch (q) {

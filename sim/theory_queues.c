@@ -14,8 +14,7 @@ static const double shares_a_mean = 25;
  * from integrals, and 1 may read as a little less. */
 static const double busiest = 1 - 1e-6;
 
-/* --- conditions that forms share ----------------------------------------------------------------
- */
+/* --- conditions that forms share --- */
 
 static const char *links_break(const theory_facts *f) {
   if (!f->constant_data || !f->one_data)
@@ -63,8 +62,7 @@ static const char *exponential_breaks(const theory_facts *f) {
   return NULL;
 }
 
-/* --- Poisson batches: M/G/1 ----------------------------------------------------------------------
- */
+/* --- Poisson batches: M/G/1 --- */
 
 /* Batches a second of one sampler of a group whose generation is exponential. */
 static double rate_of(const sampler_group *g) {
@@ -135,8 +133,7 @@ gl_status sim_theory_poisson(theory *out, const theory_facts *f, gl_error *err) 
   return poisson_shares(out, f, rate, passed, err);
 }
 
-/* --- one exponential sampler behind a gate: a closed tandem --------------------------------------
- */
+/* --- one exponential sampler behind a gate: a closed tandem --- */
 
 const char *sim_theory_closed_breaks(const theory_facts *f) {
   const char *broken = gate_breaks(f);
@@ -175,8 +172,8 @@ gl_status sim_theory_closed(theory *out, const theory_facts *f, gl_error *err) {
   return GL_OK;
 }
 
-/* --- one sampler of any law: bounds of G/G/1
- * ------------------------------------------------------
+/* --- one sampler of any law: bounds of G/G/1 --- */
+/* -
  */
 
 const char *sim_theory_renewal_breaks(const theory_facts *f) {
@@ -227,8 +224,8 @@ gl_status sim_theory_renewal(theory *out, const theory_facts *f, gl_error *err) 
   return GL_OK;
 }
 
-/* --- one sampler of any law behind a gate: bounds
- * -------------------------------------------------
+/* --- one sampler of any law behind a gate: bounds --- */
+/* -
  */
 
 const char *sim_theory_gated_breaks(const theory_facts *f) {

@@ -13,8 +13,7 @@
 /* Times are compared up to rounding: what ends within this share of a moment ends at it. */
 static const double rounding = 1e-9;
 
-/* --- what the cluster is ----------------------------------------------------------------------
- */
+/* --- what the cluster is --- */
 
 static double unlimited(int64_t limit) {
   return limit == INT64_MAX ? INFINITY : (double)limit;
@@ -94,8 +93,7 @@ static gl_status read_facts(theory_facts *f, const cluster_spec *c, gl_error *er
   return status;
 }
 
-/* --- what every form needs --------------------------------------------------------------------
- */
+/* --- what every form needs --- */
 
 static int loses(const link_spec *link) {
   return link->loss > 0 || link->to_bad > 0;
@@ -149,8 +147,7 @@ static const char *all_break(const cluster_spec *c) {
   return broken;
 }
 
-/* --- helpers of forms --------------------------------------------------------------------------
- */
+/* --- helpers of forms --- */
 
 static theory_value exactly(double x) {
   return (theory_value){x, x};
@@ -177,8 +174,7 @@ static theory_value mean_of_shares(const theory *t) {
   return exactly(mean);
 }
 
-/* --- synchronous: the largest of the times of an update's batches ------------------------------
- */
+/* --- synchronous: the largest of the times of an update's batches --- */
 
 static size_t random_parts(const sampler_group *g) {
   const delay_law *lengths = g->responses.lengths;
@@ -300,8 +296,7 @@ static gl_status synchronous(theory *out, const theory_facts *f, gl_error *err) 
   return GL_OK;
 }
 
-/* --- constant times ----------------------------------------------------------------------------
- */
+/* --- constant times --- */
 
 static double periods(double time, double period) {
   return ceil(time / period - rounding);
@@ -372,8 +367,7 @@ static gl_status constant(theory *out, const theory_facts *f, gl_error *err) {
   return GL_OK;
 }
 
-/* --- constant times behind a gate --------------------------------------------------------------
- */
+/* --- constant times behind a gate --- */
 
 const char *sim_theory_order_breaks(const theory_facts *f) {
   return f->c->queue == QUEUE_LIFO ? "cluster.learner.queue is fifo or oldest_version" : NULL;
@@ -403,8 +397,7 @@ static gl_status gated_constant(theory *out, const theory_facts *f, gl_error *er
   return GL_OK;
 }
 
-/* --- the table ---------------------------------------------------------------------------------
- */
+/* --- the table --- */
 
 typedef struct form {
   const char *name, *range, *source;

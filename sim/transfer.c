@@ -4,8 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* --- places ------------------------------------------------------------------------------------
- */
+/* --- places --- */
 
 static int reserve(network *n) {
   if (n->free != TRANSFER_NONE || n->n < n->capacity) return 1;
@@ -85,8 +84,7 @@ static gl_status later(sim_clock *c, uint32_t id, transfer_state state, double s
                     id | (uint64_t)t->serial << 32, err);
 }
 
-/* --- bytes that flow ----------------------------------------------------------------------------
- */
+/* --- bytes that flow --- */
 
 /* Flows join and leave at once at a moment; rates are given when all of that moment is known. */
 static gl_status want_shares(sim_clock *c, gl_error *err) {
@@ -213,8 +211,7 @@ static gl_status greet(sim_clock *c, uint32_t id, gl_error *err) {
   return seconds > 0 ? later(c, id, TRANSFER_GREETS, seconds, err) : reaches_port(c, id, err);
 }
 
-/* --- asking -------------------------------------------------------------------------------------
- */
+/* --- asking --- */
 
 gl_status transfer_weights(sim_clock *c, uint32_t i, gl_error *err) {
   transfer_peer *peer = &c->net.peers[i];
@@ -258,8 +255,7 @@ void transfer_crash(sim_clock *c, uint32_t i) {
   c->net.peers[i].needs_full = 1;
 }
 
-/* --- the end of a transfer ----------------------------------------------------------------------
- */
+/* --- the end of a transfer --- */
 
 static void tell(const sim_clock *c, const transfer *t, span_end end, double to) {
   if (t->is_shard) return; /* relay.c tells of them together */
@@ -411,8 +407,7 @@ gl_status transfer_moves(sim_clock *c, uint64_t which, gl_error *err) {
   return GL_OK;
 }
 
-/* --- outages ------------------------------------------------------------------------------------
- */
+/* --- outages --- */
 
 static gl_status next_begins(sim_clock *c, transfer_port *port, gl_error *err) {
   const uint32_t next = next_in_line(c, port);
@@ -500,8 +495,7 @@ gl_status transfer_outage_ends(sim_clock *c, gl_error *err) {
   return status;
 }
 
-/* --- the whole ----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 static double joint_loss(double a, double b) {
   return 1 - (1 - a) * (1 - b);

@@ -35,8 +35,7 @@ double staleness_of(const step_record *s);
 /* Whether runs differ in some setting: sensitivity.c. */
 int sweeps_something(const results *r);
 
-/* --- a swept quantity as x: grid.c ---------------------------------------------------------------
- */
+/* --- a swept quantity as x: grid.c --- */
 
 typedef enum x_kind { X_DELAY, X_LOSS, X_WINDOW, X_SAMPLERS } x_kind;
 
@@ -69,8 +68,7 @@ void grid_set_x(figure_page *p, const x_grid *grid);
 void grid_write(figure_page *p, size_t panel, const char *line, const x_grid *grid, size_t place,
                 interval v);
 
-/* --- quantities against updates: curves.c --------------------------------------------------------
- */
+/* --- quantities against updates: curves.c --- */
 
 /* A quantity over updates. */
 typedef struct curve {

@@ -73,8 +73,7 @@ gl_status extreme_groups(const results *r, size_t groups[2], size_t *n, gl_error
   return GL_OK;
 }
 
-/* --- quantities ---------------------------------------------------------------------------------
- */
+/* --- quantities --- */
 
 /* Of a logarithm, log_NAME in the store: NAME. */
 static metric of_logarithm(metric m) {
@@ -102,8 +101,7 @@ interval drawn_interval(metric m, interval stored) {
                     drawn_value(m, stored.high)};
 }
 
-/* --- a swept quantity as x ----------------------------------------------------------------------
- */
+/* --- a swept quantity as x --- */
 
 /* Where a study may sweep a quantity, the usual place first. Paths are compared whole: two axes of
  * one quantity are two axes, of which one is x and the other a setting like any other. */

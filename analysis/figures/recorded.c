@@ -38,8 +38,7 @@ static interval middle_of(double *values, size_t n, int logarithms) {
   return v;
 }
 
-/* --- against staleness --------------------------------------------------------------------------
- */
+/* --- against staleness --- */
 
 enum { BINS = 24, DISTANCES = 3 };
 
@@ -136,8 +135,7 @@ static gl_status write_staleness(const void *data, figure_page *p, gl_error *err
   return status;
 }
 
-/* --- against KL ---------------------------------------------------------------------------------
- */
+/* --- against KL --- */
 
 enum { MOST_CLASSES = 10, FEWEST_IN_CLASS = 4 };
 
@@ -353,8 +351,7 @@ static gl_status write_variance(const void *data, figure_page *p, gl_error *err)
   return status;
 }
 
-/* --- by algorithm -------------------------------------------------------------------------------
- */
+/* --- by algorithm --- */
 
 static const struct {
   recorded_of_row of;
@@ -401,8 +398,7 @@ static gl_status write_algorithms(const void *data, figure_page *p, gl_error *er
   return status;
 }
 
-/* --- the table ----------------------------------------------------------------------------------
- */
+/* --- the table --- */
 
 static const figure figures[] = {
     {"whatif_staleness", "KL and the variance of P/Q against staleness", "curves", NEEDS_STALENESS,

@@ -68,8 +68,7 @@ static gl_status correlate(table *t, size_t pair, size_t algorithm, int ranks, c
                : pearson(t->x, t->y, n, stream, out, err);
 }
 
-/* --- points -------------------------------------------------------------------------------------
- */
+/* --- points --- */
 
 static void write_points(figure_page *p, const table *t, size_t pair, size_t a) {
   for (size_t i = 0; i < t->r->n_runs; i++) {
@@ -153,8 +152,7 @@ gl_status figure_relations(const void *data, figure_page *p, gl_error *err) {
   return status;
 }
 
-/* --- correlations of each algorithm -------------------------------------------------------------
- */
+/* --- correlations of each algorithm --- */
 
 static const char *const pooled = "all together";
 

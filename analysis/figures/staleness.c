@@ -110,8 +110,7 @@ static gl_status write_histograms(figure_page *p, const staleness_histogram *h, 
   return GL_OK;
 }
 
-/* --- of a study ---------------------------------------------------------------------------------
- */
+/* --- of a study --- */
 
 /* The histogram of a group over all its runs; 0 if memory is short. */
 static int group_staleness(const results *r, size_t group, staleness_histogram *h) {
@@ -156,8 +155,7 @@ gl_status figure_staleness(const void *data, figure_page *p, gl_error *err) {
   return status;
 }
 
-/* --- of schedules without a study ---------------------------------------------------------------
- */
+/* --- of schedules without a study --- */
 
 typedef struct schedules {
   const staleness_histogram *panels, *measured;

@@ -24,8 +24,7 @@ static const figure_kind kinds[TIMELINE_KINDS] = {
     [TIMELINE_DROPPED] = {"batch dropped", {LOOK_BLACK, 0, LOOK_CROSS}, SAMPLE_MARK},
     [TIMELINE_LOST] = {"lost", {LOOK_BLACK, 0, LOOK_PLUS}, SAMPLE_MARK}};
 
-/* --- what is shown, and where --------------------------------------------------------------------
- */
+/* --- what is shown, and where --- */
 
 typedef struct placed {
   const timeline_bar *bar;
@@ -91,8 +90,7 @@ static gl_status chart_init(chart *c, const timeline *t, gl_error *err) {
   return GL_OK;
 }
 
-/* --- writing ------------------------------------------------------------------------------------
- */
+/* --- writing --- */
 
 /* What the axis counts in: hours, minutes or seconds. */
 static double unit_of(const timeline *t, const char **name) {

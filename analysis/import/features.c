@@ -19,8 +19,7 @@ features_rule features_rule_default(void) {
                          .outcome = outcome_rule_default()};
 }
 
-/* --- one series ----------------------------------------------------------------------------------
- */
+/* --- one series --- */
 
 /* A series without what is no number, and room to sort parts of it. */
 typedef struct course {
@@ -114,8 +113,7 @@ int features_is_slow(const features_spread *s, const features_rule *rule) {
   return s->growth >= rule->growth && s->trend >= rule->trend;
 }
 
-/* --- runs of one name ----------------------------------------------------------------------------
- */
+/* --- runs of one name --- */
 
 /* A number of each run. */
 typedef struct numbers {
@@ -219,8 +217,7 @@ static gl_status add_spread(groups *all, const char *label, const char *run,
   return status;
 }
 
-/* --- runs of files -------------------------------------------------------------------------------
- */
+/* --- runs of files --- */
 
 /* What is published of such runs, as far as studies have it. */
 static const metric asked[] = {METRIC_GRAD_NORM, METRIC_IW_VARIANCE_GEPO, METRIC_IW_VARIANCE_PQ,
@@ -313,8 +310,7 @@ static gl_status add_files(groups *all, const gathered *g) {
   return status;
 }
 
-/* --- telling -------------------------------------------------------------------------------------
- */
+/* --- telling --- */
 
 /* Median and extremes over the runs; numbers are sorted by it. */
 static interval over_runs(numbers *x) {

@@ -36,8 +36,7 @@ static void *grow(void *items, size_t n, size_t size) {
   return room > (size_t)-1 / size ? NULL : realloc(items, room * size);
 }
 
-/* --- labels --------------------------------------------------------------------------------------
- */
+/* --- labels --- */
 
 typedef struct file_label {
   const char *path, *text; /* text: "" if none */
@@ -97,8 +96,7 @@ static gl_status read_label(file_label *labels, const gather_request *q, const c
   return set_label(&labels[file], option, option + best + 1, err);
 }
 
-/* --- names ---------------------------------------------------------------------------------------
- */
+/* --- names --- */
 
 /* The regular expressions of a request. */
 typedef struct rules {
@@ -176,8 +174,7 @@ static gl_status name_of(const gather_request *q, const rules *r, const series *
   return status;
 }
 
-/* --- series --------------------------------------------------------------------------------------
- */
+/* --- series --- */
 
 static int is_asked_for(const gather_request *q, const char *name, quantity what) {
   return !q->metric || strcmp(name, q->metric) == 0 || series_has_component(name, q->metric) ||
@@ -238,8 +235,7 @@ static gl_status add_table(gathered *g, const gather_request *q, const rules *r,
   return status;
 }
 
-/* --- studies -------------------------------------------------------------------------------------
- */
+/* --- studies --- */
 
 /* A study of the file, with that set's score as the runs' own (NULL: as it is). */
 static gl_status add_study(gathered *g, const gather_request *q, const rules *r,
@@ -310,8 +306,7 @@ static gl_status add_studies(gathered *g, const gather_request *q, const rules *
   return status;
 }
 
-/* --- names that several runs share ---------------------------------------------------------------
- */
+/* --- names that several runs share --- */
 
 static int compare_names(const void *a, const void *b) {
   const gathered_series *x = *(gathered_series *const *)a, *y = *(gathered_series *const *)b;
@@ -412,8 +407,7 @@ static gl_status refuse_collisions(gathered *g, gl_error *err) {
   return status;
 }
 
-/* --- several scores under one label --------------------------------------------------------------
- */
+/* --- several scores under one label --- */
 
 static int same_label(const gathered_series *a, const gathered_series *b) {
   return strcmp(a->label_path, b->label_path) == 0 && strcmp(a->label, b->label) == 0;
@@ -454,8 +448,7 @@ static gl_status label_scores(gathered *g, gl_error *err) {
   return status;
 }
 
-/* --- steps ---------------------------------------------------------------------------------------
- */
+/* --- steps --- */
 
 typedef struct point {
   double step, value;
@@ -501,8 +494,7 @@ static void cut_at_common(gathered *g) {
   }
 }
 
-/* --- the whole -----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 static gl_status refuse_missing_metric(const gathered *g, const gather_request *q, gl_error *err) {
   char list[500] = "";

@@ -11,8 +11,7 @@
 
 enum { MOST_STALENESS = 1 << 20 };
 
-/* --- the series of one run -----------------------------------------------------------------------
- */
+/* --- the series of one run --- */
 
 typedef struct item {
   const gathered_series *of;
@@ -46,8 +45,7 @@ static int compare_places(const void *a, const void *b) {
   return (x->place > y->place) - (x->place < y->place);
 }
 
-/* --- a run's records -----------------------------------------------------------------------------
- */
+/* --- a run's records --- */
 
 static int is_time(const gathered_series *s) {
   return strcmp(s->metric, "time_s") == 0;
@@ -208,8 +206,7 @@ static gl_status make_histogram(run_record *run, uint64_t **count, gl_error *err
   return GL_OK;
 }
 
-/* --- runs ----------------------------------------------------------------------------------------
- */
+/* --- runs --- */
 
 static const clock_record no_clock = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
                                       NAN, NAN, NAN, NAN, NAN, NAN, NAN};
@@ -288,8 +285,7 @@ static gl_status add_runs(results *to, const gathered *g, gl_error *err) {
   return status;
 }
 
-/* --- runs of studies -----------------------------------------------------------------------------
- */
+/* --- runs of studies --- */
 
 static char *swept_in_study(const gathered_study *s, const results_run *run) {
   const results *r = s->from;
@@ -344,8 +340,7 @@ static gl_status refuse_repeats(const results *r, const gathered *g, gl_error *e
                  r->n_repeats, g->n_studies ? g->studies[0].file : g->series[0].file);
 }
 
-/* --- the whole -----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 static gl_status list_left_out(char **out, const gathered *g, gl_error *err) {
   size_t size = 0;

@@ -19,8 +19,7 @@ typedef struct reader {
 
 static const size_t NOT_A_METRIC = (size_t)-1;
 
-/* --- header -------------------------------------------------------------------------------------
- */
+/* --- header --- */
 
 static int ends_with(const char *text, const char *tail) {
   size_t n = strlen(text), m = strlen(tail);
@@ -104,8 +103,7 @@ static gl_status read_header(reader *r) {
   return status;
 }
 
-/* --- lines --------------------------------------------------------------------------------------
- */
+/* --- lines --- */
 
 static gl_status number_cell(reader *r, size_t column, double *step) {
   double value = NAN;
@@ -146,8 +144,7 @@ static gl_status read_numbers(reader *r) {
   return GL_OK;
 }
 
-/* --- the whole ----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 gl_status panel_parse(series_table **out, const char *text, size_t size, const char *name,
                       gl_error *err) {

@@ -26,8 +26,7 @@ void pattern_free(pattern *p) {
   free(p->option), free(p->name), free(p);
 }
 
-/* --- compiling -----------------------------------------------------------------------------------
- */
+/* --- compiling --- */
 
 static gl_status compile(pattern *p, const char *regex, size_t size, gl_error *err) {
   int error = 0;
@@ -107,8 +106,7 @@ int pattern_has_group(const pattern *p) {
   return p->groups > 0;
 }
 
-/* --- matching ------------------------------------------------------------------------------------
- */
+/* --- matching --- */
 
 static gl_status match(const pattern *p, const char *text, int *found, gl_error *err) {
   const int rc = pcre2_match(p->code, (PCRE2_SPTR)text, strlen(text), 0, 0, p->found, p->limits);

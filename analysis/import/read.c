@@ -11,8 +11,7 @@
 
 typedef enum file_kind { KIND_PANEL, KIND_COMMAS, KIND_TABS, KIND_JSON_LINES } file_kind;
 
-/* --- what it is ----------------------------------------------------------------------------------
- */
+/* --- what it is --- */
 
 static gl_status refuse(const char *name, const char *what, const char *remedy, gl_error *err) {
   return gl_fail(err, GL_EINPUT, "%s:1:1: %s; %s", name, what, remedy);
@@ -104,8 +103,7 @@ static gl_status recognise(file_kind *kind, const char *text, size_t size, const
   return status;
 }
 
-/* --- reading it ----------------------------------------------------------------------------------
- */
+/* --- reading it --- */
 
 static gl_status read_sheet(series_table **out, const char *text, size_t size, sheet_syntax syntax,
                             const char *name, const shape_request *request, gl_error *err) {

@@ -40,8 +40,7 @@ typedef struct shape {
   gl_error *err;
 } shape;
 
-/* --- headings ------------------------------------------------------------------------------------
- */
+/* --- headings --- */
 
 static const char *const step_names[] = {"step",       "_step",        "steps",     "global_step",
                                          "update",     "updates",      "iteration", "iter",
@@ -200,8 +199,7 @@ static gl_status read_headings(shape *s) {
   return GL_OK;
 }
 
-/* --- series --------------------------------------------------------------------------------------
- */
+/* --- series --- */
 
 /* What names a series; texts are borrowed. */
 typedef struct identity {
@@ -263,8 +261,7 @@ static gl_status find_series(shape *s, const identity *w, size_t row, series **o
   return status;
 }
 
-/* --- cells of a row ------------------------------------------------------------------------------
- */
+/* --- cells of a row --- */
 
 /* *value is NaN where the row has no number there. Texts are refused. */
 static gl_status number_at(const shape *s, size_t row, size_t column, double *value) {
@@ -388,8 +385,7 @@ static gl_status read_row(shape *s, size_t row, const char *file_run, int are_me
   return status;
 }
 
-/* --- the whole -----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 /* "kl_run" of "logs/kl_run.csv", for the only run of a file that names none. */
 static char *stem_of(const char *path) {

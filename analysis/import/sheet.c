@@ -16,8 +16,7 @@ void sheet_fini(sheet *s) {
   *s = (sheet){0};
 }
 
-/* --- growing -------------------------------------------------------------------------------------
- */
+/* --- growing --- */
 
 /* Doubles an array until it has room for n items; 0 if memory is short. */
 static int reserve(void **items, size_t *room, size_t n, size_t size) {
@@ -73,8 +72,7 @@ static const char *add_column(sheet *s, const char *heading, size_t size) {
   return NULL;
 }
 
-/* --- cells ---------------------------------------------------------------------------------------
- */
+/* --- cells --- */
 
 static const sheet_cell *find_cell(const sheet *s, size_t row, size_t column) {
   const size_t from = s->row[row], to = s->row[row + 1];
@@ -104,8 +102,7 @@ gl_status sheet_fail(const sheet *s, size_t row, size_t column, gl_error *err, c
                  text);
 }
 
-/* --- separated values ----------------------------------------------------------------------------
- */
+/* --- separated values --- */
 
 /* Lines at the beginning that say in comments what the table is. */
 static void skip_comments(csv_reader *r) {
@@ -170,8 +167,7 @@ static gl_status read_separated(sheet *s, const char *text, size_t size, char se
   return status;
 }
 
-/* --- JSON Lines ----------------------------------------------------------------------------------
- */
+/* --- JSON Lines --- */
 
 /* A line being read: where the next key is looked for first, as lines repeat their keys in order.
  */

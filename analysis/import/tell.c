@@ -14,8 +14,7 @@
 /* Seed of the bootstrap: results are those of the data, so one constant serves. */
 static const uint64_t BOOTSTRAP_SEED = 1;
 
-/* --- numbers of one series -----------------------------------------------------------------------
- */
+/* --- numbers of one series --- */
 
 typedef struct numbers {
   const char *file, *label, *name, *metric, *tag;
@@ -151,8 +150,7 @@ static gl_status lines_init(lines *to, const gathered *g, gl_error *err) {
   return status;
 }
 
-/* --- a run over its seeds ------------------------------------------------------------------------
- */
+/* --- a run over its seeds --- */
 
 /* How many lines from `first` on are of one run, label and metric. */
 static size_t seeds_at(const lines *l, size_t first) {
@@ -184,8 +182,7 @@ static gl_status over_seeds(const lines *l, size_t first, size_t n, interval out
   return status;
 }
 
-/* --- the table of series -------------------------------------------------------------------------
- */
+/* --- the table of series --- */
 
 static int has_labels(const lines *l) {
   for (size_t i = 0; i < l->n; i++)
@@ -268,8 +265,7 @@ static gl_status series_table_text(const lines *l, table_format format, FILE *to
   return status;
 }
 
-/* --- benchmarks side by side ---------------------------------------------------------------------
- */
+/* --- benchmarks side by side --- */
 
 /* Best and last of every run's scores, as the table of benchmarks wants them. */
 static gl_status gather_benchmarks(benchmarks *b, const lines *l, gl_error *err) {
@@ -287,8 +283,7 @@ static gl_status gather_benchmarks(benchmarks *b, const lines *l, gl_error *err)
   return status;
 }
 
-/* --- what a paper prints -------------------------------------------------------------------------
- */
+/* --- what a paper prints --- */
 
 /* What a printed number is in the series. */
 typedef enum printed_kind { PRINTED_NOWHERE, PRINTED_ELSEWHERE, PRINTED_AS_SAID } printed_kind;
@@ -381,8 +376,7 @@ static gl_status published_text(const published *p, const lines *l, table_format
   return status;
 }
 
-/* --- JSON ----------------------------------------------------------------------------------------
- */
+/* --- JSON --- */
 
 static cJSON *append_object(cJSON *array) {
   cJSON *o = cJSON_CreateObject();
@@ -451,8 +445,7 @@ static int fill_json(cJSON *root, const gathered *g, const lines *l, const bench
   return ok && (!printed || published_json(root, printed, l));
 }
 
-/* --- the whole -----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 gl_status tell_gathered(const gathered *g, const published *printed, table_format format,
                         FILE *text, cJSON **json, gl_error *err) {

@@ -63,8 +63,7 @@ static int gnuplot_outcome(const drawing *d, char *complaint, size_t size) {
   return WIFEXITED(code) && WEXITSTATUS(code) == 0 ? 0 : -1;
 }
 
-/* --- outputs, which are the old ones until they are whole ---------------------------------------
- */
+/* --- outputs, which are the old ones until they are whole --- */
 
 enum { OUTPUTS = 3 };
 

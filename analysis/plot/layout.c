@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- widths by name -----------------------------------------------------------------------------
- */
+/* --- widths by name --- */
 
 static const struct {
   const char *name;
@@ -37,8 +36,7 @@ gl_status figure_width(const char *text, double *cm, gl_error *err) {
   return GL_OK;
 }
 
-/* --- the page -----------------------------------------------------------------------------------
- */
+/* --- the page --- */
 
 gl_status layout_write(figure_page *p, FILE *to, gl_error *err) {
   layout l = {.p = p, .to = to, .width = page_width(p)};

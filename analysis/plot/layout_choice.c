@@ -105,8 +105,7 @@ size_t layout_shown_lines(const figure_page *p) {
   return n;
 }
 
-/* --- lines in colour and in grey ----------------------------------------------------------------
- */
+/* --- lines in colour and in grey --- */
 
 enum { MOST_HIDDEN = 3 }; /* lines that are named as having no value */
 

@@ -47,8 +47,8 @@ static inline const figure_panel *layout_panel(const layout *l, const place *at)
   return &l->p->panels[at->panel];
 }
 
-/* --- what is shown (layout_choice.c) -------------------------------------------------------------
- * What is left out is told at the page's foot. GL_ENOMEM. */
+/* --- what is shown (layout_choice.c) --- */
+/* What is left out is told at the page's foot. GL_ENOMEM. */
 
 /* The panels that vary, each with a place: of those with a common range all or none, and of these
  * no setting without a point. */
@@ -60,14 +60,12 @@ gl_status layout_choose_lines(figure_page *p, gl_error *err);
 gl_status layout_choose_colours(figure_page *p, gl_error *err);
 size_t layout_shown_lines(const figure_page *p);
 
-/* --- the axes' ranges (layout_ranges.c) ----------------------------------------------------------
- */
+/* --- the axes' ranges (layout_ranges.c) --- */
 
 /* Shares and pads the ranges of all panels. */
 void layout_set_ranges(figure_page *p);
 
-/* --- from left to right (layout_columns.c) -------------------------------------------------------
- */
+/* --- from left to right (layout_columns.c) --- */
 
 /* How many panels stand side by side, how broad and how tall they are, their numbers of x and y,
  * and whether marks of x are turned. */
@@ -86,8 +84,7 @@ size_t layout_axis_lines(const layout *l, const char *axis, size_t *starts, size
 /* Room for a colour bar with its numbers; 0 where there is none. */
 double layout_bar_room(const layout *l);
 
-/* --- from top to bottom (layout_rows.c) ----------------------------------------------------------
- */
+/* --- from top to bottom (layout_rows.c) --- */
 
 /* The places of the panels and the page's height down to the last one's texts. */
 void layout_set_rows(layout *l);
@@ -96,8 +93,7 @@ double layout_heading_wide(const layout *l);
 /* Whether the x axis' name stands below the panel. */
 int layout_names_x(const layout *l, const place *at);
 
-/* --- the legend (layout_legend.c) ----------------------------------------------------------------
- */
+/* --- the legend (layout_legend.c) --- */
 
 /* How many entries stand side by side, how wide each column is, how many rows. */
 void layout_set_legend(layout *l);
@@ -110,8 +106,7 @@ const char *layout_entry_text(const figure_page *p, size_t line);
 /* What the script's arrays of lines hold at that place: the lines, then what has only a legend. */
 const figure_line *layout_scripted(const figure_page *p, size_t i);
 
-/* --- the script's variables (layout_write.c) -----------------------------------------------------
- */
+/* --- the script's variables (layout_write.c) --- */
 
 /* Writes them; the page's height grows by the legend and the foot. */
 void layout_write_all(layout *l);

@@ -21,8 +21,7 @@ static void set_marks(layout *l) {
   for (size_t i = 0; i < l->n; i++) l->places[i].x_numbers = room_below(l, i / l->columns);
 }
 
-/* --- rows from above ----------------------------------------------------------------------------
- */
+/* --- rows from above --- */
 
 double layout_heading_wide(const layout *l) {
   return l->broad + fmin(l->gap - 0.25, 2 * fmax(0, l->right - MARGIN));

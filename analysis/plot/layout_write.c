@@ -226,8 +226,7 @@ static void write_legend(layout *l, double top) {
   }
 }
 
-/* --- the foot -----------------------------------------------------------------------------------
- */
+/* --- the foot --- */
 
 /* One text below the panels, cut into lines; where it does not fit the last one ends in dots, and
  * says of how many parts it is (0: of none). Writes them where `top` is not negative. Returns how
@@ -263,8 +262,7 @@ static size_t write_foot(layout *l, double top) {
   return n + foot_lines(l, "", l->p->remark, 0, top < 0 ? top : top + LINE * (double)n);
 }
 
-/* --- all of it ----------------------------------------------------------------------------------
- */
+/* --- all of it --- */
 
 static void write_bar(layout *l) {
   const figure_page *p = l->p;

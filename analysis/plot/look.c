@@ -109,8 +109,7 @@ const char *look_name(size_t i, look *out) {
   return table[i].name;
 }
 
-/* --- spellings ----------------------------------------------------------------------------------
- */
+/* --- spellings --- */
 
 enum { MOST_WORDS = 8, WORD = 24 };
 
@@ -185,8 +184,7 @@ static size_t published(const char *name) {
   return in_table(joined);
 }
 
-/* --- looks --------------------------------------------------------------------------------------
- */
+/* --- looks --- */
 
 /* How often each colour, and each combination, is taken. */
 typedef struct taken {

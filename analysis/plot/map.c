@@ -33,8 +33,7 @@ void page_map(figure_page *p, size_t panel, const figure_map *m) {
   page_block_end(p);
 }
 
-/* --- contours -----------------------------------------------------------------------------------
- */
+/* --- contours --- */
 
 /* Where a contour is drawn: the scales of axes and values. */
 typedef struct contour {
@@ -103,8 +102,7 @@ void page_contour(figure_page *p, size_t panel, const figure_map *m, double leve
   fputc('\n', p->data.stream);
 }
 
-/* --- colours ------------------------------------------------------------------------------------
- */
+/* --- colours --- */
 
 void page_bar(figure_page *p, const char *axis, double low, double high, int logarithmic) {
   snprintf(p->bar_axis, sizeof p->bar_axis, "%s", axis);

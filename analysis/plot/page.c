@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- files --------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 gl_status page_begin_file(file_writer *w, const figure_page *p, const char *suffix, gl_error *err) {
   size_t n = strlen(p->q->folder) + strlen(p->name) + strlen(suffix) + 2;
@@ -122,8 +121,7 @@ size_t page_pick(size_t n, size_t most, size_t *picked) {
   return count;
 }
 
-/* --- the script ---------------------------------------------------------------------------------
- */
+/* --- the script --- */
 
 /* A text without control characters in gnuplot's single quotes, in which nothing is replaced or
  * run. A quote stands outside, between two parts: gnuplot 5.4 takes some doubled ones for the end
@@ -162,8 +160,7 @@ void page_write_text(const char *text, FILE *to) {
   page_write_name(escaped, to);
 }
 
-/* --- what is left out ---------------------------------------------------------------------------
- */
+/* --- what is left out --- */
 
 /* Appends to a text on the heap, with a separator where there is something before it. */
 static gl_status append(char **to, const char *separator, const char *more, gl_error *err) {
@@ -208,8 +205,7 @@ gl_status page_remark(figure_page *p, gl_error *err, const char *format, ...) {
   return append(&p->remark, ". ", text, err);
 }
 
-/* --- opening and closing ------------------------------------------------------------------------
- */
+/* --- opening and closing --- */
 
 void page_init(figure_page *p, const figure_request *q, const char *name, const char *shape) {
   *p = (figure_page){.q = q,

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- numbers ------------------------------------------------------------------------------------
- */
+/* --- numbers --- */
 
 /* Appends an exponent in superscript digits, which are as large as other text where gnuplot's own
  * superscripts are smaller than a journal allows. */
@@ -46,8 +45,7 @@ void tick_text(double value, int digits, char text[24]) {
   snprintf(text, 24, "%s%.16s", strspn(plain, "0.") == strlen(plain) ? "" : sign, plain);
 }
 
-/* --- linear -------------------------------------------------------------------------------------
- */
+/* --- linear --- */
 
 /* The smallest of 1, 2, 5 times a power of ten that is not below x. */
 static double round_up(double x, int *exponent) {
@@ -79,8 +77,7 @@ size_t ticks_linear(double low, double high, size_t most, tick out[MOST_TICKS]) 
   return n;
 }
 
-/* --- logarithmic --------------------------------------------------------------------------------
- */
+/* --- logarithmic --- */
 
 typedef struct tick_list {
   tick *out;

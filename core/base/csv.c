@@ -11,8 +11,7 @@ gl_status csv_fail(const csv_reader *r, const char *why, const char *remedy) {
   return gl_fail(r->err, GL_EINPUT, "%s:%zu:%zu: %s; %s", r->name, r->line, r->column, why, remedy);
 }
 
-/* --- lines and cells ----------------------------------------------------------------------------
- */
+/* --- lines and cells --- */
 
 static const char *find_newline(const char *from, const char *end) {
   const char *newline = memchr(from, '\n', (size_t)(end - from));
@@ -161,8 +160,7 @@ int csv_number(const char *cell, double *value) {
   return end == from + n;
 }
 
-/* --- files --------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 gl_status csv_load(char **text, size_t *size, const char *path, gl_error *err) {
   *text = NULL;
@@ -193,8 +191,7 @@ gl_status csv_load(char **text, size_t *size, const char *path, gl_error *err) {
   return status;
 }
 
-/* --- one column ---------------------------------------------------------------------------------
- */
+/* --- one column --- */
 
 /* What the first line says: its cells, which column is wanted, and whether it is a heading. */
 typedef struct first_line {

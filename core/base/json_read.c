@@ -80,8 +80,7 @@ char json_peek(json_reader *r) {
   return c != '\0' && strchr("{[\"tfn-0123456789", c) != NULL ? c : '\0';
 }
 
-/* --- containers --------------------------------------------------------------------------------
- */
+/* --- containers --- */
 
 void json_enter(json_reader *r, char open) {
   assert(open == '{' || open == '[');
@@ -118,8 +117,7 @@ int json_member(json_reader *r) {
   return take(r, ':', "':'");
 }
 
-/* --- strings -----------------------------------------------------------------------------------
- */
+/* --- strings --- */
 
 static int reserve(json_reader *r, size_t more) {
   if (r->word_size + more + 1 <= r->word_room) return 1;
@@ -219,8 +217,7 @@ void json_string(json_reader *r) {
   }
 }
 
-/* --- other scalars -----------------------------------------------------------------------------
- */
+/* --- other scalars --- */
 
 static size_t digits_at(const json_reader *r, size_t at) {
   size_t n = 0;

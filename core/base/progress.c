@@ -27,8 +27,7 @@ struct progress {
   uint64_t next_tenth; /* LINES: the next tenth of the way to be reported */
 };
 
-/* --- the world ----------------------------------------------------------------------------------
- */
+/* --- the world --- */
 
 static double monotonic_s(void *self) {
   (void)self;
@@ -63,8 +62,7 @@ static int can_redraw(const progress_world *w) {
          isatty(fileno(w->to));
 }
 
-/* --- what is known ------------------------------------------------------------------------------
- */
+/* --- what is known --- */
 
 /* Columns that a name and a note are cut to. */
 enum { NAME_COLUMNS = 60, UNIT_COLUMNS = 20 };
@@ -130,8 +128,7 @@ void progress_cost(progress *p, double done, double left) {
   p->cost_left = fmax(left, 0);
 }
 
-/* --- the time left ------------------------------------------------------------------------------
- */
+/* --- the time left --- */
 
 /* n items end at the time t: the oldest ones, as far as one can tell. Others take their places. */
 static void note_ends(progress *p, uint64_t n, double t) {
@@ -160,8 +157,7 @@ double progress_left_s(const progress *p) {
   return fmax(fmax(left, 0) / (speed * (double)p->workers), (each - behind) / speed);
 }
 
-/* --- what is shown ------------------------------------------------------------------------------
- */
+/* --- what is shown --- */
 
 /* "3m05s"; for a span that cannot be told, "?" */
 static void span_text(double s, char *text, size_t size) {

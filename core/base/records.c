@@ -23,8 +23,7 @@ int records_format_named(const char *name, records_format *format) {
   return 0;
 }
 
-/* --- cells of CSV and TSV ------------------------------------------------------------------------
- */
+/* --- cells of CSV and TSV --- */
 
 static char separator_of(const records_writer *w) {
   return w->format == RECORDS_TSV ? '\t' : ',';
@@ -49,8 +48,7 @@ static void put_cell(const records_writer *w, const char *text) {
   put_quoted(w, text);
 }
 
-/* --- values --------------------------------------------------------------------------------------
- */
+/* --- values --- */
 
 void records_begin(records_writer *w, FILE *to, records_format format,
                    const records_column *columns, size_t n) {

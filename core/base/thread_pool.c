@@ -175,8 +175,7 @@ size_t pool_threads(const pool *p) {
   return p->threads;
 }
 
-/* --- many small tasks ---------------------------------------------------------------------------
- */
+/* --- many small tasks --- */
 
 /* Runs of tasks for each thread: several, because tasks differ in length. */
 enum { RUNS = 8 };
@@ -207,8 +206,7 @@ void pool_spread(pool *p, pool_task run, void *context, size_t n) {
     for (size_t i = 0; i < n; ++i) run(context, i, 0);
 }
 
-/* --- tasks that may fail ------------------------------------------------------------------------
- */
+/* --- tasks that may fail --- */
 
 typedef struct trial {
   gl_status (*task)(void *context, size_t i, gl_error *err);

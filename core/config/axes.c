@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- texts ---------------------------------------------------------------------------------------
- * Equal texts are kept once and known by their number, from 1; 0 stands for no text. */
+/* --- texts --- */
+/* Equal texts are kept once and known by their number, from 1; 0 stands for no text. */
 
 typedef struct texts {
   char **text; /* [n + 1]; text[0] is NULL */
@@ -61,8 +61,7 @@ static uint32_t number_of(texts *t, const char *text) {
   return t->slot[at] = (uint32_t)t->n;
 }
 
-/* --- the runs as a table of fields ---------------------------------------------------------------
- */
+/* --- the runs as a table of fields --- */
 
 typedef struct column {
   const char *path;
@@ -131,8 +130,7 @@ static column *column_of(comparison *c, const char *path, field_kind kind) {
   return &c->columns[c->n++];
 }
 
-/* --- from JSON to fields -------------------------------------------------------------------------
- */
+/* --- from JSON to fields --- */
 
 enum { PATH_SIZE = 512 };
 
@@ -272,8 +270,7 @@ static void fill_defaults(comparison *c) {
   free(found);
 }
 
-/* --- roles ---------------------------------------------------------------------------------------
- */
+/* --- roles --- */
 
 static void describe(column *k) {
   const field *f = fields_named(k->path);
@@ -335,8 +332,7 @@ static void find_axes(comparison *c) {
   }
 }
 
-/* --- algorithms ----------------------------------------------------------------------------------
- */
+/* --- algorithms --- */
 
 /* number[i] becomes a number for the pair (number[i], value[i]). */
 static void refine(comparison *c, uint32_t *number, const uint32_t *value) {
@@ -397,8 +393,7 @@ static void name_algorithms(comparison *c) {
   free(shown), free(apart), free(name);
 }
 
-/* --- cells ---------------------------------------------------------------------------------------
- */
+/* --- cells --- */
 
 static void number_cells(comparison *c) {
   memcpy(c->cell, c->study, c->n_runs * sizeof *c->cell);
@@ -433,8 +428,7 @@ static size_t split_cells(comparison *c) {
   return n;
 }
 
-/* --- the answer ----------------------------------------------------------------------------------
- */
+/* --- the answer --- */
 
 static double number_in(const char *text, field_kind kind) {
   char *end = NULL;

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- lists of maps -------------------------------------------------------------------------------
- */
+/* --- lists of maps --- */
 
 gl_status cfg_list_new(cfg_doc **out, const cfg_node *at, gl_error *err) {
   gl_error why = {0};
@@ -58,8 +57,7 @@ gl_status cfg_list_put_number(cfg_doc *list, const char *key, double value, cons
   return put(list, key, number, err);
 }
 
-/* --- templates -----------------------------------------------------------------------------------
- */
+/* --- templates --- */
 
 typedef struct hole {
   size_t begin, end; /* of the value in the text */

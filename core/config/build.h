@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-/* --- lists of maps
- * -------------------------------------------------------------------------------- A doc whose root
+/* --- lists of maps --- */
+/* A doc whose root
  * is a list, to which maps are added one by one. Messages about what is in it name the place of
  * `at`. Release with cfg_free(). */
 gl_status cfg_list_new(cfg_doc **out, const cfg_node *at, gl_error *err);
@@ -19,8 +19,8 @@ gl_status cfg_list_put(cfg_doc *list, const char *key, const cfg_node *value, gl
 gl_status cfg_list_put_number(cfg_doc *list, const char *key, double value, const cfg_node *at,
                               gl_error *err);
 
-/* --- templates
- * ------------------------------------------------------------------------------------
+/* --- templates --- */
+/* -
  */
 
 /* The canonical text of a recipe with holes. */

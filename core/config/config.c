@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- looking at a tree ---------------------------------------------------------------------------
- */
+/* --- looking at a tree --- */
 
 const cfg_node *cfg_root(const cfg_doc *doc) {
   return doc->root;
@@ -141,8 +140,7 @@ int cfg_number(const cfg_node *node, double *value) {
   return 1;
 }
 
-/* --- messages ------------------------------------------------------------------------------------
- */
+/* --- messages --- */
 
 static gl_status fail_at(const cfg_place *at, gl_error *err, const char *format, va_list args) {
   char text[sizeof err->text];
@@ -171,8 +169,7 @@ gl_status cfg_fail(const cfg_node *node, gl_error *err, const char *format, ...)
   return status;
 }
 
-/* --- the arena -----------------------------------------------------------------------------------
- */
+/* --- the arena --- */
 
 struct cfg_block {
   cfg_block *next;
@@ -264,8 +261,7 @@ gl_status cfg_append(cfg_doc *doc, cfg_node *to, const char *key, cfg_place key_
   return GL_OK;
 }
 
-/* --- copies --------------------------------------------------------------------------------------
- */
+/* --- copies --- */
 
 typedef struct copier {
   cfg_doc *doc;

@@ -122,9 +122,8 @@ enum { CFG_HINT_SIZE = 128 };
 const char *cfg_hint(const char *word, const char *const *names, size_t n,
                      char text[CFG_HINT_SIZE]);
 
-/* --- reading a section ------------------------------------------------------------------------
- *
- *   cfg_reader r;
+/* --- reading a section --- */
+/* cfg_reader r;
  *   cfg_begin(&r, node, "cluster", err);                 // node may be NULL: all defaults
  *   spec.window = cfg_count(&r, "window", 32, 0, SIZE_MAX);
  *   spec.law    = cfg_choice(&r, "law", LAW_NONE, law_names, n_laws);

@@ -29,8 +29,7 @@ typedef struct including {
   gl_error *err;
 } including;
 
-/* --- merging -------------------------------------------------------------------------------------
- */
+/* --- merging --- */
 
 enum { PATH_SIZE = 1024 };
 
@@ -102,8 +101,8 @@ static gl_status merge_maps(including *in, cfg_node *under, cfg_node *over, char
   return status;
 }
 
-/* --- files that an included recipe names ---------------------------------------------------------
- * A cell is one recipe in one place, so a file beside an included recipe is named from the folder
+/* --- files that an included recipe names --- */
+/* A cell is one recipe in one place, so a file beside an included recipe is named from the folder
  * of the recipe that includes it. */
 
 static gl_status name_file(including *in, cfg_node *scalar, const char *prefix) {
@@ -131,8 +130,7 @@ static gl_status rename_file(void *self, cfg_node *node, const cfg_visited *at) 
   return node->kind == CFG_SCALAR && at->is_file ? name_file(r->in, node, r->prefix) : GL_OK;
 }
 
-/* --- reading -------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static gl_status expand(including *in, cfg_node *root, const link *self);
 

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- numbers -------------------------------------------------------------------------------------
- */
+/* --- numbers --- */
 
 static int is_infinity(const char *text) {
   static const char *const spellings[] = {"inf", "Inf", ".inf", ".Inf", ".INF"};
@@ -104,8 +103,7 @@ cfg_value cfg_value_of(const cfg_node *scalar) {
   return v;
 }
 
-/* --- canonical text ------------------------------------------------------------------------------
- */
+/* --- canonical text --- */
 
 typedef struct text_buffer {
   char *data;

@@ -29,8 +29,7 @@ typedef struct composer {
 
 static gl_status compose(composer *c, size_t depth, cfg_node **out);
 
-/* --- places and libyaml's own complaints ---------------------------------------------------------
- */
+/* --- places and libyaml's own complaints --- */
 
 static cfg_place place_of(const composer *c, yaml_mark_t mark) {
   size_t shift = mark.line == 0 ? c->first_column : 0;
@@ -96,8 +95,7 @@ static gl_status advance(composer *c) {
   return not_yaml(c);
 }
 
-/* --- composing -----------------------------------------------------------------------------------
- */
+/* --- composing --- */
 
 static gl_status remember_anchor(composer *c, const yaml_char_t *name, size_t *slot) {
   *slot = SIZE_MAX;
@@ -220,8 +218,8 @@ static gl_status refuse_duplicates(composer *c, const cfg_node *map) {
                      again->key, first->key_at.line, first->key_at.column);
 }
 
-/* --- merge keys (YAML 1.1) -----------------------------------------------------------------------
- * `<<: *a` adds the entries of *a that the map does not have; of `<<: [*a, *b]` the earlier map
+/* --- merge keys (YAML 1.1) --- */
+/* `<<: *a` adds the entries of *a that the map does not have; of `<<: [*a, *b]` the earlier map
  * wins. They stand in the order in which they were written, in the place of the merge key. */
 
 typedef struct candidate {
@@ -423,8 +421,7 @@ gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, si
   return status == GL_OK ? GL_OK : gl_fail(err, local.status, "%s", local.text);
 }
 
-/* --- loading -------------------------------------------------------------------------------------
- */
+/* --- loading --- */
 
 /* A text with the size that one may have, as a value of doc. */
 static gl_status parse_named(cfg_doc *doc, const char *text, size_t size, const char *name,

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- names that are near -------------------------------------------------------------------------
- */
+/* --- names that are near --- */
 
 enum { LONGEST_WORD = 64 };
 
@@ -72,8 +71,7 @@ static const char *listed(const char *const *names, size_t n, char *text, size_t
   return text;
 }
 
-/* --- beginning and end ---------------------------------------------------------------------------
- */
+/* --- beginning and end --- */
 
 void cfg_begin(cfg_reader *r, const cfg_node *map_or_null, const char *section, gl_error *err) {
   *r = (cfg_reader){.section = section, .err = err};
@@ -129,8 +127,7 @@ int cfg_has(const cfg_reader *r, const char *key) {
   return e != NULL && !cfg_is_null(e->value);
 }
 
-/* --- numbers -------------------------------------------------------------------------------------
- */
+/* --- numbers --- */
 
 /* "'cluster.window' is text ('x'); it must be …", with the field's unit where it has one. */
 static void refuse(cfg_reader *r, const char *key, const cfg_node *node, const char *wanted) {
@@ -242,8 +239,7 @@ size_t cfg_count(cfg_reader *r, const char *key, size_t fallback, size_t lo, siz
   return fallback;
 }
 
-/* --- words ---------------------------------------------------------------------------------------
- */
+/* --- words --- */
 
 int cfg_bool(cfg_reader *r, const char *key, int fallback) {
   static const char *const yes[] = {"yes", "Yes", "YES", "on", "On", "ON", "y", "1", "true"};

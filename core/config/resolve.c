@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- the field of a value ------------------------------------------------------------------------
- */
+/* --- the field of a value --- */
 
 enum { PATH_SIZE = 1024 };
 
@@ -66,8 +65,7 @@ int cfg_part_has_unit(const char *part, const cfg_node *around) {
   return law != NULL && strcmp(cfg_text(law->value), "empirical") != 0;
 }
 
-/* --- visiting ------------------------------------------------------------------------------------
- */
+/* --- visiting --- */
 
 typedef struct visit {
   gl_status (*see)(void *self, cfg_node *, const cfg_visited *);
@@ -162,8 +160,7 @@ gl_status cfg_visit(cfg_node *root, gl_status (*see)(void *self, cfg_node *, con
   return status;
 }
 
-/* --- units ---------------------------------------------------------------------------------------
- */
+/* --- units --- */
 
 typedef struct resolution {
   cfg_doc *doc;

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the table -----------------------------------------------------------------------------------
- */
+/* --- the table --- */
 
 #define THOUSAND_OR_1024 "1000 or 1024? write kB or KiB, MB or MiB, GB or GiB"
 #define BIT_OR_BYTE "bits or bytes? write Mbit or MB, as in 100Mbit/s or 12.5MB/s"
@@ -121,8 +120,7 @@ const char *units_example(const char *dimension) {
   return "10";
 }
 
-/* --- numbers with a unit -------------------------------------------------------------------------
- */
+/* --- numbers with a unit --- */
 
 /* A decimal number taken apart: ± digits × 10^power, and what stands behind it. */
 typedef struct quantity {

@@ -161,8 +161,7 @@ void policy_factors(policy_state *s) {
   if (s->uncertain != NULL) leave_out_certain(s);
 }
 
-/* --- aggregation --------------------------------------------------------------------------------
- */
+/* --- aggregation --- */
 
 static double kept_tokens(const policy_state *s, size_t i) {
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];

@@ -46,8 +46,7 @@ static kl_value reference_term(policy_ref_kl_form form, double d) {
   return (kl_value){NAN, NAN};
 }
 
-/* --- which tokens the term from the sampler is for (KL-Cov, 2505.22617) --------------------------
- */
+/* --- which tokens the term from the sampler is for (KL-Cov, 2505.22617) --- */
 
 /* Largest first; of equal ones the earlier first. */
 static int descending(const void *left, const void *right) {
@@ -113,8 +112,7 @@ static int is_chosen(const policy_state *s, const chosen *c, size_t i, size_t t)
   return descending(&mine, &c->last) <= 0;
 }
 
-/* --- the terms ----------------------------------------------------------------------------------
- */
+/* --- the terms --- */
 
 /* ref_kl_ratio: the ratio that multiplies a token's term, and through which its gradient goes too:
  * by that token's log-probability, or by those of the whole response. */

@@ -25,8 +25,7 @@ void policy_workspace_share(policy_workspace *ws, pool *threads) {
   ws->pool = threads;
 }
 
-/* --- many responses at once ---------------------------------------------------------------------
- */
+/* --- many responses at once --- */
 
 /* Tokens from which on waking threads pays. */
 enum { FEW_TOKENS = 8192 };
@@ -51,8 +50,7 @@ void policy_each(policy_state *s, size_t n, void (*run)(policy_state *s, size_t 
   pool_spread(policy_threads_for(s), run_one, &e, n);
 }
 
-/* --- memory -------------------------------------------------------------------------------------
- */
+/* --- memory --- */
 
 gl_status policy_grow(void **array, size_t *size, size_t n, size_t bytes, gl_error *err) {
   if (n <= *size) return GL_OK;

@@ -94,8 +94,7 @@ typedef struct policy_keeping {
 gl_status policy_check_finite(const policy_input *in, const policy_output *out,
                               const policy_keeping *keeping, gl_error *err);
 
-/* --- tokens that lie somewhere else -------------------------------------------------------------
- */
+/* --- tokens that lie somewhere else --- */
 
 /* Log-probabilities that are not in memory as policy_input has them, in single precision for
  * example, and coefficients that are wanted elsewhere: a response is read, evaluated and written

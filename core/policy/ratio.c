@@ -278,8 +278,7 @@ static void add_truncation(policy_state *s) {
   s->factor = NULL;
 }
 
-/* --- the table ----------------------------------------------------------------------------------
- */
+/* --- the table --- */
 
 typedef struct ratio {
   policy_ratio_info info;

@@ -45,8 +45,7 @@ int policy_can_stream(const policy_algorithm *a) {
   return plain && (has_one_coefficient(a) || has_own_coefficients(a));
 }
 
-/* --- one response -------------------------------------------------------------------------------
- */
+/* --- one response --- */
 
 static double *space_of(const streaming *x, size_t worker, int array) {
   return x->scratch + (worker * ARRAYS + (size_t)array) * x->stream->longest;
@@ -95,8 +94,7 @@ static void evaluate_response(void *context, size_t i, size_t worker) {
   if (!x->stream->write(x->stream->self, i, tokens.coefficient)) atomic_store(&x->refused, 1);
 }
 
-/* --- all ----------------------------------------------------------------------------------------
- */
+/* --- all --- */
 
 static gl_status reserve(streaming *x, policy_workspace *ws, gl_error *err) {
   const size_t threads = ws->pool == NULL ? 1 : pool_threads(ws->pool);

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- shape -------------------------------------------------------------------------------------
- */
+/* --- shape --- */
 
 /* Allocates every array for the counts in *b; on failure *b is empty. */
 static gl_status allocate(batch *b, gl_error *err) {
@@ -79,8 +78,7 @@ void batch_fini(batch *b) {
   *b = (batch){0};
 }
 
-/* --- groups -------------------------------------------------------------------------------------
- */
+/* --- groups --- */
 
 static size_t responses_of(const batch_group *g) {
   return g->from->group_start[g->group + 1] - g->from->group_start[g->group];
@@ -163,8 +161,7 @@ int batch_is_consistent(const batch *b) {
          is_monotone(b->token_start, b->n_responses, b->n_tokens);
 }
 
-/* --- binary form -------------------------------------------------------------------------------
- */
+/* --- binary form --- */
 
 /* magic, id, four counts, the arrays in the order of the struct, FNV-1a of all bytes before it. */
 static const char magic[8] = {'G', 'L', 'B', 'A', 'T', 'C', 'H', '1'};

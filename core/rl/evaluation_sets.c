@@ -10,8 +10,7 @@
 
 static const char the_only[] = "all";
 
-/* --- names ---------------------------------------------------------------------------------------
- */
+/* --- names --- */
 
 /* Why a set cannot be called so; NULL: it can. */
 static const char *refusal(const char *name) {
@@ -50,8 +49,7 @@ static const char *name_of(const cfg_node *list, size_t i, cfg_reader *own) {
   return NULL;
 }
 
-/* --- parts ---------------------------------------------------------------------------------------
- */
+/* --- parts --- */
 
 size_t evaluation_sets_parts(const evaluation_sets *s) {
   return s->halves ? 3 : 1;
@@ -96,8 +94,7 @@ void evaluation_sets_fini(evaluation_sets *s) {
   *s = (evaluation_sets){0};
 }
 
-/* --- scores --------------------------------------------------------------------------------------
- */
+/* --- scores --- */
 
 gl_status evaluation_sets_check(const evaluation_sets *s, const char *set, size_t problems,
                                 const cfg_node *at, gl_error *err) {

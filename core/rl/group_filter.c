@@ -7,8 +7,7 @@
 static const char *const end_names[2] = {"fill", "fail"};
 enum { MOST_RESPONSES = 1 << 28 }; /* that rng_token_index() can address */
 
-/* --- reading ------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static gl_status check(const group_filter *f, const cfg_node *section, size_t batch_groups,
                        size_t group_size, gl_error *err) {
@@ -55,8 +54,7 @@ size_t group_filter_largest(const group_filter *f, size_t batch_groups) {
   return f->is_on && f->groups > batch_groups ? f->groups : batch_groups;
 }
 
-/* --- drawing ------------------------------------------------------------------------------------
- */
+/* --- drawing --- */
 
 void group_rounds_fini(group_rounds *r) {
   free(r->lengths);

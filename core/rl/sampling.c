@@ -140,8 +140,8 @@ int sampling_truncates(const sampling_spec *spec, size_t n) {
   return (spec->top_k != 0 && spec->top_k < n) || spec->top_p < 1;
 }
 
-/* --- most probable first, as far as is asked -----------------------------------------------------
- * A vocabulary has 150,000 tokens and a law keeps a few: the array is partitioned, and only the
+/* --- most probable first, as far as is asked --- */
+/* A vocabulary has 150,000 tokens and a law keeps a few: the array is partitioned, and only the
  * front parts are, again and again, so that the first k places cost O(n + k log k). Every token has
  * a place of its own, so the order is that of a full sort. */
 
@@ -213,8 +213,7 @@ static void order_first(ordering *o, size_t wanted) {
   }
 }
 
-/* --- the truncated law --------------------------------------------------------------------------
- */
+/* --- the truncated law --- */
 
 /* Tokens that top-k keeps: the k-th and all as probable as it are. */
 static size_t keep_top_k(ordering *o, size_t k, size_t n) {

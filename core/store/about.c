@@ -40,8 +40,7 @@ static run_provenance provenance_at(sqlite3_stmt *q, int at) {
       .libraries = text_or_empty(q, at + 7)};
 }
 
-/* --- origins -------------------------------------------------------------------------------------
- */
+/* --- origins --- */
 
 gl_status store_origins(store *s, int (*each)(void *self, const store_origin *origin), void *self,
                         gl_error *err) {
@@ -75,8 +74,7 @@ gl_status store_origins(store *s, int (*each)(void *self, const store_origin *or
   return status;
 }
 
-/* --- costs ---------------------------------------------------------------------------------------
- */
+/* --- costs --- */
 
 /* The median of n is the mean of those at (n + 1) / 2 and (n + 2) / 2, of an odd n one and the
  * same. Seeds are 64 bits without a sign: those that SQLite holds as negative are the largest. */
@@ -114,8 +112,7 @@ gl_status store_costs(store *s, int (*each)(void *self, const store_cost *cost),
   return status;
 }
 
-/* --- one run -------------------------------------------------------------------------------------
- */
+/* --- one run --- */
 
 enum { NAMED = 4 }; /* keys that a message lists */
 

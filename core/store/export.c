@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- tables that are queries ---------------------------------------------------------------------
- */
+/* --- tables that are queries --- */
 
 /* Where a table's own columns come from: records called t, of the file's table of that name; r:
  * their runs, if they belong to any. */
@@ -138,8 +137,7 @@ static size_t joined_named(const char *table) {
   return i;
 }
 
-/* --- tables of what tells runs apart -------------------------------------------------------------
- */
+/* --- tables of what tells runs apart --- */
 
 static const char *value_of(const run_list *l, size_t run, size_t a) {
   return l->axes.value[run * l->axes.n + a].text;
@@ -193,8 +191,7 @@ static gl_status put_axis_values(records_writer *w, const run_list *l, gl_error 
   return GL_OK;
 }
 
-/* --- one table -----------------------------------------------------------------------------------
- */
+/* --- one table --- */
 
 typedef struct request {
   const export_table *table;

@@ -206,8 +206,7 @@ records_column export_column(const export_table *t, size_t i) {
   return (records_column){about->name, RECORDS_NUMBER, about->unit, about->meaning};
 }
 
-/* --- whole headers -------------------------------------------------------------------------------
- */
+/* --- whole headers --- */
 
 static size_t put_lead(const export_table *t, records_column *to) {
   static const records_column cell = {"cell", RECORDS_WHOLE, "", "number of the cell, from 1"};

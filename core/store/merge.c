@@ -8,8 +8,7 @@
 
 /* The other study is attached as `other`. */
 
-/* --- agreement -----------------------------------------------------------------------------------
- */
+/* --- agreement --- */
 
 /* The first record of sql, a text, with `what` before it, is a disagreement of the two files. */
 static gl_status refuse_records(store *s, const char *path, const char *sql, const char *what,
@@ -113,8 +112,7 @@ static gl_status check_agreement(store *s, const char *path, gl_error *err) {
   return status;
 }
 
-/* --- copying -------------------------------------------------------------------------------------
- */
+/* --- copying --- */
 
 /* The columns of a table that are copied, as names and as SQL that selects them in the other file,
  * where the metrics may be fewer. A run's number is each file's own matter. */
@@ -181,8 +179,7 @@ static gl_status copy_attached(store *s, const char *path, gl_error *err) {
   return status;
 }
 
-/* --- the other file ------------------------------------------------------------------------------
- */
+/* --- the other file --- */
 
 static int is_same_file(const char *a, const char *b) {
   struct stat x, y;

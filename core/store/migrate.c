@@ -10,8 +10,7 @@
 
 #include <stdlib.h>
 
-/* --- tables --------------------------------------------------------------------------------------
- */
+/* --- tables --- */
 
 static gl_status add_column(store *s, const store_table *t, const store_column *c, gl_error *err) {
   static const char *const types[] = {
@@ -61,8 +60,7 @@ static const char from_1[] =
     "ALTER TABLE runs ADD COLUMN chosen TEXT;"
     "ALTER TABLE runs ADD COLUMN meaning INTEGER; UPDATE runs SET meaning = 1;";
 
-/* --- places --------------------------------------------------------------------------------------
- */
+/* --- places --- */
 
 static gl_status set_place(store *s, sqlite3_stmt *update, sqlite3_stmt *run, gl_error *err) {
   char place[STORE_PLACE_SIZE];

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- writing -------------------------------------------------------------------------------------
- */
+/* --- writing --- */
 
 static gl_status forget(store *s, const char *study, gl_error *err) {
   static const char *const sql[] = {"DELETE FROM plan WHERE study = ?1",
@@ -105,8 +104,7 @@ gl_status store_take_place_again(store *s, const char *key, gl_error *err) {
   return status == GL_OK ? store_end(s, store_take_place(s, key, err), err) : status;
 }
 
-/* --- counting ------------------------------------------------------------------------------------
- */
+/* --- counting --- */
 
 /* Runs of the study ?1 that stand in their places. */
 #define STANDING " FROM runs r WHERE r.study = ?1 AND r.key NOT IN (SELECT key FROM superseded)"

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- runs ----------------------------------------------------------------------------------------
- */
+/* --- runs --- */
 
 /* Notes the numbers of the runs that the query gives. Frees sql. */
 static gl_status note_runs(store *s, char *query, gl_error *err) {
@@ -80,8 +79,7 @@ static gl_status remove_runs(store *s, store_removed *out, gl_error *err) {
                          : status;
 }
 
-/* --- tables that stand alone ---------------------------------------------------------------------
- */
+/* --- tables that stand alone --- */
 
 static gl_status remove_alone(store *s, const char *name, size_t *n, gl_error *err) {
   const store_table *t = schema_named(name);

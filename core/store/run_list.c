@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- reading -------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 /* Texts that the list owns for each run, in this order; the first two are listed. */
 enum { TEXT_STUDY, TEXT_KEY, TEXT_ALGORITHM, TEXT_RECIPE, TEXT_SWEPT, TEXT_CHOSEN, TEXTS };
@@ -78,8 +77,7 @@ static gl_status read_runs(run_list *l, axes_run **compared, store *s, gl_error 
   return status;
 }
 
-/* --- finding a run by its number -----------------------------------------------------------------
- */
+/* --- finding a run by its number --- */
 
 /* A number with the place of its run, for sorting. */
 typedef struct numbered {
@@ -135,8 +133,7 @@ void run_list_fini(run_list *l) {
   *l = (run_list){0};
 }
 
-/* --- columns -------------------------------------------------------------------------------------
- */
+/* --- columns --- */
 
 static const records_column fixed[RUN_LIST_COLUMNS] = {
     {"study", RECORDS_TEXT, "", "the recipe's name"},

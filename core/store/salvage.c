@@ -17,8 +17,7 @@ typedef struct salvage {
   gl_error *err;
 } salvage;
 
-/* --- one table -----------------------------------------------------------------------------------
- */
+/* --- one table --- */
 
 /* The columns of the table in the new study: on the heap, quoted, with commas. *n of them. */
 static char *columns_of(store *s, const store_table *t, int *n) {
@@ -83,8 +82,7 @@ static gl_status copy_rows(salvage *v, sqlite3_stmt *read, sqlite3_stmt *write, 
   return (code & 0xff) == SQLITE_NOMEM ? store_fail(v->from, code, "reading", v->err) : GL_OK;
 }
 
-/* --- runs ----------------------------------------------------------------------------------------
- */
+/* --- runs --- */
 
 /* All records of the run of that number, into the new study. */
 static gl_status copy_run(salvage *v, int64_t id, int *whole) {
@@ -174,8 +172,7 @@ static gl_status salvage_runs(salvage *v) {
   return status;
 }
 
-/* --- tables that stand alone ---------------------------------------------------------------------
- */
+/* --- tables that stand alone --- */
 
 static gl_status remove_damaged(salvage *v, const store_table *t, size_t *n) {
   char *sum = store_try_sum_of(v->to, t, t->name);
@@ -214,8 +211,7 @@ static gl_status salvage_alone(salvage *v, const store_table *t) {
   return status;
 }
 
-/* --- all of it -----------------------------------------------------------------------------------
- */
+/* --- all of it --- */
 
 static gl_status salvage_all(salvage *v) {
   gl_status status = store_begin(v->to, v->err);

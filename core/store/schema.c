@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- columns -------------------------------------------------------------------------------------
- */
+/* --- columns --- */
 
 /* Longest texts: of names and keys, of sentences and command lines, of recipes. */
 #define NAME_BYTES 4096
@@ -220,8 +219,7 @@ const store_column *schema_column(const store_table *t, const char *name) {
   return t->columns == steps_columns && metric_find(name) != METRIC_COUNT ? &measured : NULL;
 }
 
-/* --- SQL -----------------------------------------------------------------------------------------
- */
+/* --- SQL --- */
 
 static const char *const type_names[] = {
     [COLUMN_INTEGER] = "INTEGER", [COLUMN_REAL] = "REAL", [COLUMN_TEXT] = "TEXT"};

@@ -10,8 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* --- the schema --------------------------------------------------------------------------------
- */
+/* --- the schema --- */
 
 static gl_status create_schema(store *s, gl_error *err) {
   char *tables = schema_sql();
@@ -111,8 +110,7 @@ const char *store_lacks(const store *s) {
   return NULL;
 }
 
-/* --- the writer's lock -------------------------------------------------------------------------
- */
+/* --- the writer's lock --- */
 
 static struct flock writer_byte(void) {
   return (struct flock){
@@ -154,8 +152,7 @@ int store_is_being_written(const char *path) {
   return told && byte.l_type != F_UNLCK;
 }
 
-/* --- waiting for others --------------------------------------------------------------------------
- */
+/* --- waiting for others --- */
 
 void store_set_waiting(store *s, store_waiting waiting) {
   s->waiting = waiting;
@@ -177,8 +174,7 @@ static int wait_for_others(void *self, int tries) {
   return 1;
 }
 
-/* --- opening and closing -----------------------------------------------------------------------
- */
+/* --- opening and closing --- */
 
 /* A file is a stranger's until it is known: nothing that its schema says is run, no text is longer
  * than any of ours, and cells of pages are checked as they are read. */
@@ -315,8 +311,7 @@ sqlite3 *store_handle(store *s) {
   return s->db;
 }
 
-/* --- shared by the files of this room ------------------------------------------------------------
- */
+/* --- shared by the files of this room --- */
 
 static const char *reason_of(int code) {
   if (code == SQLITE_READONLY_DBMOVED)

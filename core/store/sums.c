@@ -16,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- one value -----------------------------------------------------------------------------------
- */
+/* --- one value --- */
 
 /* What the values of a call belong to, found once from its two first arguments. */
 enum { MOST_COLUMNS = 120, FIRST_VALUE = 2 };
@@ -75,8 +74,7 @@ static uint64_t hash_value(uint64_t seed, const store_column *c, sqlite3_value *
   return 0;
 }
 
-/* --- one row -------------------------------------------------------------------------------------
- */
+/* --- one row --- */
 
 static int find_columns(row_columns *r, sqlite3_value **arg, int n) {
   const char *table = (const char *)sqlite3_value_text(arg[0]);
@@ -191,8 +189,7 @@ int store_sum_functions(sqlite3 *db) {
   return code;
 }
 
-/* --- sums of a file ------------------------------------------------------------------------------
- */
+/* --- sums of a file --- */
 
 /* A run's number is each file's own matter, and a sum is not summed. */
 static int is_summed(const char *name) {

@@ -48,8 +48,7 @@ static gl_status tell_records(const damage *d, char *sql) {
   return status;
 }
 
-/* --- sums ----------------------------------------------------------------------------------------
- */
+/* --- sums --- */
 
 #define RUN_TEXT "'run ' || r.key || ' (' || r.algorithm || ', seed ' || r.seed || '): '"
 
@@ -216,8 +215,7 @@ gl_status store_verify(store *s, const char *const *names, gl_error *err) {
   return status;
 }
 
-/* --- everything ----------------------------------------------------------------------------------
- */
+/* --- everything --- */
 
 /* Until format 2, keys were hashes of the recipe alone. */
 int store_is_key_of(const char *key, const char *recipe, int64_t meaning) {

@@ -79,8 +79,7 @@ static void print_man(const command *c, const args_option *options, size_t n) {
   fputs("\n.fi\n", stdout);
 }
 
-/* --- rows for completion ------------------------------------------------------------------------
- */
+/* --- rows for completion --- */
 
 /* A field of a row: what ends one is written as a blank. */
 static void print_field(const char *text, char after) {

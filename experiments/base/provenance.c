@@ -28,8 +28,7 @@
 extern const char source_commit[], source_cuda[];
 extern const int source_dirty;
 
-/* --- command line --------------------------------------------------------------------------------
- */
+/* --- command line --- */
 
 /* Variables of the environment that change what a run computes (threads and kernels of the matrix
  * products, and with them rounding) or on which device. */
@@ -136,8 +135,7 @@ static char *own_command(void) {
   return text;
 }
 
-/* --- machine -------------------------------------------------------------------------------------
- */
+/* --- machine --- */
 
 /* What systems call the model, the best first. */
 static const char *const models[] = {"model name", "Model Name", "cpu model", "uarch", "cpu"};
@@ -203,8 +201,7 @@ char *provenance_now(char text[PROVENANCE_DATE_SIZE]) {
   return text;
 }
 
-/* --- compiler and libraries ----------------------------------------------------------------------
- */
+/* --- compiler and libraries --- */
 
 static void describe_compiler(provenance *p) {
 #if defined __clang__
@@ -274,8 +271,7 @@ static char *describe_libraries(void) {
   return text;
 }
 
-/* --- all of it -----------------------------------------------------------------------------------
- */
+/* --- all of it --- */
 
 gl_status provenance_init(provenance *p, gl_error *err) {
   *p = (provenance){.command = own_command()};

@@ -11,8 +11,7 @@
 /* A peer that does not come back is ended so long after the end of the benchmark's time. */
 #define GRACE_S 30.0
 
-/* --- the arithmetic -----------------------------------------------------------------------------
- */
+/* --- the arithmetic --- */
 
 static int ascending(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
@@ -53,8 +52,7 @@ size_t bench_kept_back(const bench *b) {
   return n;
 }
 
-/* --- ours ---------------------------------------------------------------------------------------
- */
+/* --- ours --- */
 
 static gl_status append(bench *b, bench_number **out, const char *key, const char *what,
                         gl_error *err) {
@@ -194,8 +192,7 @@ gl_status bench_cost_ratio(bench *b, const char *key, const bench_number *of,
                        than->rate.load, aim, what, err);
 }
 
-/* --- others -------------------------------------------------------------------------------------
- */
+/* --- others --- */
 
 static bench_peer *append_peer(bench_number *number, const char *name, double aim) {
   if (number->n_peers == BENCH_MOST_PEERS) return NULL;

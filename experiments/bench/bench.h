@@ -78,8 +78,7 @@ typedef struct bench {
   meter_load load; /* the heaviest of all measurements */
 } bench;
 
-/* --- measuring ----------------------------------------------------------------------------------
- */
+/* --- measuring --- */
 
 typedef gl_status (*bench_task)(void *self, gl_error *err);
 
@@ -135,8 +134,7 @@ void bench_run_program(bench *b, bench_number *number, const char *path, const c
 /* Starts `python script threads`; what cannot be started says why. */
 void bench_start_python(const bench *b, peer_process *p, const char *script, size_t threads);
 
-/* --- the arithmetic -----------------------------------------------------------------------------
- */
+/* --- the arithmetic --- */
 
 /* Median, smallest and largest of rates[n], which it sorts; an even number has the mean of the two
  * in the middle. n 0: NaNs. */
@@ -152,8 +150,7 @@ gl_status bench_derived(bench *b, const char *key, double value, meter_load one,
 /* How many ratios are kept back. */
 size_t bench_kept_back(const bench *b);
 
-/* --- parts --------------------------------------------------------------------------------------
- */
+/* --- parts --- */
 
 /* The events of sim/: an M/M/1 queue (arrival rate 0.9, service rate 1) in customers per second
  * beside Cimba's; 10,000 and a million samplers around one learner, with events and nothing else

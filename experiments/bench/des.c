@@ -17,8 +17,7 @@ enum {
   CIMBA_CUSTOMERS = 1000000
 };
 
-/* --- M/M/1 --------------------------------------------------------------------------------------
- */
+/* --- M/M/1 --- */
 
 typedef struct queue_work {
   size_t customers;
@@ -57,8 +56,7 @@ static gl_status bench_mm1(bench *b, gl_error *err) {
                          : status;
 }
 
-/* --- a star of samplers -------------------------------------------------------------------------
- */
+/* --- a star of samplers --- */
 
 typedef struct star_work {
   star_spec spec;
@@ -99,8 +97,7 @@ static gl_status bench_star(bench *b, gl_error *err) {
              : status;
 }
 
-/* --- the clock of recipes -----------------------------------------------------------------------
- */
+/* --- the clock of recipes --- */
 
 typedef struct clock_work {
   recipe read;

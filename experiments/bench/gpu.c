@@ -26,8 +26,7 @@ enum { MICRO_TOKENS = 16384, WARM_TOKENS = 32 };
 #define TRAIN_AIM 1.2
 #define DECODE_AIM 5.0
 
-/* --- shapes -------------------------------------------------------------------------------------
- */
+/* --- shapes --- */
 
 const char *const gpu_shape_names[] = {"0.6b", "1.7b", "tiny", NULL};
 
@@ -73,8 +72,7 @@ gl_status gpu_shape_set(gpu_shape *s, const char *assignment, gl_error *err) {
   return model_config_check(&s->model, err);
 }
 
-/* --- limits and what they allow -----------------------------------------------------------------
- */
+/* --- limits and what they allow --- */
 
 /* Weights of all products. */
 static double product_weights(const model_config *c) {
@@ -170,8 +168,7 @@ static gl_status measure(gpu_run *r, double *rate, row x, bench_task task, workl
   return GL_OK;
 }
 
-/* --- the part `limits` --------------------------------------------------------------------------
- */
+/* --- the part `limits` --- */
 
 /* Products and copies follow each other CALLS times between two looks at the clock, so that waiting
  * for the device weighs nothing. */
@@ -239,8 +236,7 @@ static gl_status limits(gpu_run *r, gl_error *err) {
   return status;
 }
 
-/* --- training and the output layer --------------------------------------------------------------
- */
+/* --- training and the output layer --- */
 
 static workload_size training_of(const gpu_shape *s) {
   return (workload_size){.sequences = s->sequences, .length = s->length, .trains = 1};
@@ -287,8 +283,7 @@ static gl_status logp(gpu_run *r, gl_error *err) {
   return status;
 }
 
-/* --- decoding -----------------------------------------------------------------------------------
- */
+/* --- decoding --- */
 
 /* Everything, prompts included; a run that ends after the first token; and the steps alone, as the
  * difference of both. */
@@ -330,8 +325,7 @@ static gl_status decode(gpu_run *r, gl_error *err) {
   return status;
 }
 
-/* --- a step of reinforcement learning -----------------------------------------------------------
- */
+/* --- a step of reinforcement learning --- */
 
 /* Micro-batches of as many whole sequences as fit; where not even one does, its layers are computed
  * again in the backward. A part of what is free is left over, for allocations leave gaps. */
@@ -412,8 +406,7 @@ static gl_status step(gpu_run *r, gl_error *err) {
   return status;
 }
 
-/* --- the peer -----------------------------------------------------------------------------------
- */
+/* --- the peer --- */
 
 /* Asks the script for the rate that stands beside a number of ours; batch 0: it has none. */
 static gl_status ask(gpu_run *r, peer_process *p, const char *what, size_t batch, double aim,
@@ -431,8 +424,7 @@ static gl_status ask(gpu_run *r, peer_process *p, const char *what, size_t batch
   return status;
 }
 
-/* --- running parts ------------------------------------------------------------------------------
- */
+/* --- running parts --- */
 
 /* A peer comes right after the part it is compared with. */
 typedef struct part {

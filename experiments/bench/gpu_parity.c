@@ -34,8 +34,7 @@ typedef struct parity {
   size_t same_greedy, same_drawn;
 } parity;
 
-/* --- log-probabilities and gradients ------------------------------------------------------------
- */
+/* --- log-probabilities and gradients --- */
 
 static void compare_gradients(parity *p, const model *m, const double *reference) {
   double xx = 0, xy = 0, yy = 0;
@@ -82,8 +81,7 @@ static gl_status learn(parity *p, workload *w, int reference, gl_error *err) {
   return status;
 }
 
-/* --- draws --------------------------------------------------------------------------------------
- */
+/* --- draws --- */
 
 /* How far the uniform of block `index` is from token's interval of softmax(z [vocabulary]). */
 static double draw_gap(const double *z, size_t vocabulary, size_t token, rng_stream stream,
@@ -154,8 +152,7 @@ static gl_status draw(parity *p, workload *w, int reference, gl_error *err) {
   return status;
 }
 
-/* --- the part -----------------------------------------------------------------------------------
- */
+/* --- the part --- */
 
 static gl_status one_side(parity *p, backend *b, int reference, gl_error *err) {
   workload w;

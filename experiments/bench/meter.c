@@ -11,8 +11,7 @@
 
 enum { STAT_TEXT = 65536 };
 
-/* --- texts of the system ------------------------------------------------------------------------
- */
+/* --- texts of the system --- */
 
 gl_status meter_read_machine(meter_reading *out, const char *text, double ticks_per_s,
                              gl_error *err) {
@@ -45,8 +44,7 @@ double meter_read_process(const char *text, double ticks_per_s) {
   return (user + system + children_user + children_system) / ticks_per_s;
 }
 
-/* --- now ----------------------------------------------------------------------------------------
- */
+/* --- now --- */
 
 static int read_text(const char *path, char text[STAT_TEXT]) {
   FILE *from = fopen(path, "r");
@@ -77,8 +75,7 @@ meter_reading meter_now(pid_t child) {
   return r;
 }
 
-/* --- between two readings -----------------------------------------------------------------------
- */
+/* --- between two readings --- */
 
 static double share_of(double seconds, double whole) {
   return isnan(seconds) || !(whole > 0) ? NAN : fmax(seconds, 0) / whole;

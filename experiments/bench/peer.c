@@ -19,8 +19,7 @@
 
 enum { ANSWER_TEXT = 4096, NOT_STARTED = 127 };
 
-/* --- processes ----------------------------------------------------------------------------------
- */
+/* --- processes --- */
 
 static _Noreturn void become(const char *const *words, int line, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -103,8 +102,7 @@ static int read_answer(int line, char *text, size_t size, double seconds, int wh
   }
 }
 
-/* --- a script that answers ----------------------------------------------------------------------
- */
+/* --- a script that answers --- */
 
 /* Stops the process and what it has started, and waits until it stands still (or has ended, which
  * whoever asks next will find). Without that its start, which takes a library like PyTorch seconds,
@@ -176,8 +174,7 @@ void peer_ask(peer_process *p, const char *request, double seconds, peer_answer 
   snprintf(a->missing, sizeof a->missing, "%s", p->why);
 }
 
-/* --- a program that runs to its end -------------------------------------------------------------
- */
+/* --- a program that runs to its end --- */
 
 double peer_run(const char *const *words, double seconds, char *text, size_t size, char *why) {
   peer_process p = {.pid = 0};

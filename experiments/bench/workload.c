@@ -11,8 +11,7 @@ const optimizer_spec workload_optimizer = {.kind = OPTIMIZER_ADAMW,
                                            .weight_decay = 0.01,
                                            .clip_grad_norm = 1};
 
-/* --- making one ---------------------------------------------------------------------------------
- */
+/* --- making one --- */
 
 /* Small whole numbers times 2^-12, with a standard deviation of 0.018: a normal number each would
  * take half a minute for two billion parameters. */
@@ -93,8 +92,7 @@ void workload_fini(workload *w) {
   free(w->logp);
 }
 
-/* --- tasks --------------------------------------------------------------------------------------
- */
+/* --- tasks --- */
 
 static gl_status finish(workload *w, gl_status status, gl_error *err) {
   backend *b = model_backend(w->m);

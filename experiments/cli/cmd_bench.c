@@ -12,8 +12,7 @@
 
 enum { DEFAULT_SECONDS = 900, SCALED_TEXT = 24 };
 
-/* --- numbers as a person reads them -------------------------------------------------------------
- */
+/* --- numbers as a person reads them --- */
 
 /* 19234567 as "19.23 M"; returns text. */
 static const char *scaled(double x, char text[SCALED_TEXT]) {
@@ -31,8 +30,7 @@ static const char *percent(double share, char text[SCALED_TEXT]) {
   return text;
 }
 
-/* --- the table ----------------------------------------------------------------------------------
- */
+/* --- the table --- */
 
 static void print_row(const char *name, const bench_rate *rate, const char *ratio, const char *aim,
                       const char *what) {
@@ -97,8 +95,7 @@ static void tell(const bench_number *number, const bench_peer *peer) {
           scaled(rate->median, median), percent(rate->load.others, others));
 }
 
-/* --- JSON ---------------------------------------------------------------------------------------
- */
+/* --- JSON --- */
 
 static int add_rate(cJSON *to, const bench_rate *rate) {
   return json_add_number(to, "value", rate->median) != NULL &&
@@ -151,8 +148,7 @@ cJSON *bench_document(const bench *b) {
   return NULL;
 }
 
-/* --- what is asked for --------------------------------------------------------------------------
- */
+/* --- what is asked for --- */
 
 typedef struct bench_part {
   const char *name;

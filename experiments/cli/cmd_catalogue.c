@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- recipes ------------------------------------------------------------------------------------
- */
+/* --- recipes --- */
 
 typedef struct listed_recipe {
   char name[64];
@@ -88,8 +87,7 @@ const command command_recipes = {
     .examples = "  gepolab recipes\n  gepolab recipes quickstart > mine.yaml",
     .run = run_recipes};
 
-/* --- metrics ------------------------------------------------------------------------------------
- */
+/* --- metrics --- */
 
 static gl_status metrics_json(gl_error *err) {
   cJSON *list = cJSON_CreateArray();

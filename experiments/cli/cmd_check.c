@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- damage --------------------------------------------------------------------------------------
- */
+/* --- damage --- */
 
 typedef struct damage {
   char *key, *text; /* key NULL: of no run */
@@ -58,8 +57,7 @@ static void note(void *self, const char *key, const char *text) {
   if (one->text == NULL || (key != NULL && one->key == NULL)) d->short_of_memory = 1;
 }
 
-/* --- looking -------------------------------------------------------------------------------------
- */
+/* --- looking --- */
 
 typedef struct outcome {
   const char *path;
@@ -107,8 +105,7 @@ static gl_status examine(outcome *o, const char *path, int repair, gl_error *err
   return status;
 }
 
-/* --- in words ------------------------------------------------------------------------------------
- */
+/* --- in words --- */
 
 enum { FIRST_WITH_SUMS = 3 };
 
@@ -163,8 +160,7 @@ static void print_words(const outcome *o) {
   if (o->repaired ? o->left.n == 0 : o->found.n == 0) print_clean(o);
 }
 
-/* --- as JSON -------------------------------------------------------------------------------------
- */
+/* --- as JSON --- */
 
 static int add_damages(cJSON *to, const char *name, const damages *d) {
   cJSON *list = cJSON_AddArrayToObject(to, name);
@@ -195,8 +191,7 @@ static gl_status print_document(const outcome *o, gl_error *err) {
   return report_json_if(ok, d, err);
 }
 
-/* --- the command ---------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static gl_status tell(const outcome *o, gl_error *err) {
   if (o->repaired && o->left.n > 0)

@@ -30,8 +30,7 @@ static int all_well(const examination *e) {
   return !lacks_needed(e) && (!e->tested || self_test_passed(&e->test));
 }
 
-/* --- text --------------------------------------------------------------------------------------
- */
+/* --- text --- */
 
 static void print_thing(const found_thing *t) {
   const char *state = t->present ? "found" : t->needed ? "NEEDED" : "missing";
@@ -69,8 +68,7 @@ static void print_text(const examination *e) {
   if (e->tested) print_test(&e->test);
 }
 
-/* --- JSON --------------------------------------------------------------------------------------
- */
+/* --- JSON --- */
 
 static int add_things(cJSON *to, const examination *e) {
   cJSON *list = cJSON_AddArrayToObject(to, "things");
@@ -130,8 +128,7 @@ static gl_status print_json(const examination *e, gl_error *err) {
   return report_json_if(ok, d, err);
 }
 
-/* --- the command -------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static gl_status tell_failure(const examination *e, gl_error *err) {
   if (lacks_needed(e))

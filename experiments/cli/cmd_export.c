@@ -11,8 +11,7 @@
 
 enum { MOST_TABLES = 32 };
 
-/* --- what there is -------------------------------------------------------------------------------
- */
+/* --- what there is --- */
 
 static const char *type_name(records_type type) {
   switch (type) {
@@ -78,8 +77,7 @@ static gl_status list_tables(const export_table *only, int markdown, gl_error *e
   return status;
 }
 
-/* --- writing -------------------------------------------------------------------------------------
- */
+/* --- writing --- */
 
 static gl_status export_to(store *s, const export_table *table, records_format format,
                            const char *path, gl_error *err) {

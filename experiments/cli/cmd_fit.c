@@ -20,8 +20,7 @@ typedef struct fit_request {
   int json;
 } fit_request;
 
-/* --- the command line ----------------------------------------------------------------------------
- */
+/* --- the command line --- */
 
 static gl_status read_limit(double *to, const char *option, const char *text, int none_allowed,
                             const char *value, gl_error *err) {
@@ -53,8 +52,7 @@ static gl_status read_limits(fit_request *q, const args_list *least, const args_
   return status;
 }
 
-/* --- what is told --------------------------------------------------------------------------------
- */
+/* --- what is told --- */
 
 /* The recipe's line of a field, on the heap: "delay: {law: lognormal, mu: 5.82, sigma: 0.868}".
  * Numbers read back to what was fitted. NULL if memory is short. */
@@ -200,8 +198,7 @@ static gl_status print_json(char *const line[FIT_FIELDS], const fit *fits, gl_er
   return report_json_if(ok, d, err);
 }
 
-/* --- the whole -----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 static gl_status fit_and_tell(fit_log *log, const fit_request *q, gl_error *err) {
   fit *fits = calloc(FIT_FIELDS, sizeof *fits);

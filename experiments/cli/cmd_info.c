@@ -19,8 +19,7 @@
 /* All that is told is gathered as one JSON document while the file is held, and printed when it has
  * been left: a terminal that pauses must not hold a sweep up. The words are printed from it too. */
 
-/* --- gathering -----------------------------------------------------------------------------------
- */
+/* --- gathering --- */
 
 typedef struct gathering {
   cJSON *to; /* the list or object that is filled */
@@ -202,8 +201,7 @@ static gl_status gather(cJSON **out, const char *path, const char *key, gl_error
   return status;
 }
 
-/* --- reading the document ------------------------------------------------------------------------
- */
+/* --- reading the document --- */
 
 static const cJSON *item(const cJSON *o, const char *name) {
   return cJSON_GetObjectItemCaseSensitive(o, name);
@@ -225,8 +223,7 @@ static size_t count(const cJSON *o, const char *name) {
   return x > 0 ? (size_t)x : 0;
 }
 
-/* --- warnings ------------------------------------------------------------------------------------
- */
+/* --- warnings --- */
 
 /* 1 if the runs of the file differ in that part of their origins. */
 static int is_mixed(const cJSON *origins, const char *name) {
@@ -263,8 +260,7 @@ static int add_warnings(cJSON *document) {
   return ok;
 }
 
-/* --- in words ------------------------------------------------------------------------------------
- */
+/* --- in words --- */
 
 enum { ORIGINS_TOLD = 8 };
 
@@ -407,8 +403,7 @@ static void print_run(const cJSON *d) {
     puts("nothing more is known of how it came about");
 }
 
-/* --- the command ---------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static gl_status run_info(const command *self, int argc, char **argv, gl_error *err) {
   const char *key = NULL;

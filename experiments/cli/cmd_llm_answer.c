@@ -29,8 +29,7 @@ typedef struct side {
   answer_reading reading;
 } side;
 
-/* --- reading ------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static void find(side *out, const char *what, const char *text, place where) {
   size_t size = strlen(text);
@@ -64,8 +63,7 @@ static gl_status read_input(char **out, gl_error *err) {
   return GL_OK;
 }
 
-/* --- as text ------------------------------------------------------------------------------------
- */
+/* --- as text --- */
 
 static void print_node(const answer_reading *r, const answer_node *node) {
   int indent = 2 * (int)node->depth + 2;
@@ -91,8 +89,7 @@ static void print_side(const side *s) {
   if (s->reading.is_cut_off) printf("  … and more\n");
 }
 
-/* --- as JSON ------------------------------------------------------------------------------------
- */
+/* --- as JSON --- */
 
 static int add_text(cJSON *to, const char *key, const char *text, size_t n) {
   char *copy = strndup(text, n);
@@ -140,8 +137,7 @@ static gl_status print_json(int equal, const side *reference, const side *respon
   return report_json_if(ok, d, err);
 }
 
-/* --- the command --------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static gl_status check(const char *reference, const char *response, place where, int json,
                        gl_error *err) {

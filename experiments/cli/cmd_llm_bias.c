@@ -50,8 +50,7 @@ typedef struct study {
   llm_bias_result *results;
 } study;
 
-/* --- what is asked for ---------------------------------------------------------------------------
- */
+/* --- what is asked for --- */
 
 /* "0,16,64": whole numbers from `least`, each once. */
 static gl_status read_counts(counts *to, const char *option, const char *text, uint64_t least,
@@ -145,8 +144,7 @@ static void study_fini(study *s) {
   free(s->results);
 }
 
-/* --- measuring -----------------------------------------------------------------------------------
- */
+/* --- measuring --- */
 
 /* What measuring needs besides. */
 typedef struct workspace {
@@ -208,8 +206,7 @@ static gl_status measure(study *s, int quiet, gl_error *err) {
   return status;
 }
 
-/* --- JSON ----------------------------------------------------------------------------------------
- */
+/* --- JSON --- */
 
 static int add_estimate(cJSON *to, const char *key, const gradient_estimate *e) {
   cJSON *o = cJSON_AddObjectToObject(to, key);
@@ -262,8 +259,7 @@ static cJSON *as_json(const study *s) {
   return NULL;
 }
 
-/* --- text ----------------------------------------------------------------------------------------
- */
+/* --- text --- */
 
 static void print_estimate(const gradient_estimate *e) {
   char text[64] = "-";
@@ -340,8 +336,7 @@ static gl_status draw_figure(const study *s, const bias_options *o, gl_error *er
   return status == GL_OK ? llm_bias_draw(&t, &figures, err) : status;
 }
 
-/* --- the command ---------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 /* What would be known too late otherwise. */
 static gl_status check_figure(const study *s, const bias_options *o, gl_error *err) {

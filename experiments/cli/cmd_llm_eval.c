@@ -37,8 +37,7 @@ typedef struct measured_set {
   measured greedy, sampled;
 } measured_set;
 
-/* --- options ------------------------------------------------------------------------------------
- */
+/* --- options --- */
 
 /* "1,4,8", each at most the number of samples. */
 static gl_status read_k(eval_options *o, const char *text, gl_error *err) {
@@ -65,8 +64,7 @@ static void default_k(eval_options *o) {
   o->k[o->n_k++] = o->samples;
 }
 
-/* --- measuring ----------------------------------------------------------------------------------
- */
+/* --- measuring --- */
 
 static gl_status measure(measured *out, llm_session *s, const run_spec *spec, size_t set,
                          size_t samples, const size_t *k, size_t n_k, progress *bar, size_t *done,
@@ -115,8 +113,7 @@ static gl_status measure_sets(measured_set *set, size_t n, llm_session *s, const
   return status;
 }
 
-/* --- what is printed ----------------------------------------------------------------------------
- */
+/* --- what is printed --- */
 
 static void print_measured(const char *how, const measured *m) {
   for (size_t i = 0; i < m->n_pass; ++i) {
@@ -187,8 +184,7 @@ static void print_text(const llm_session *s, const measured_set *set, size_t n) 
   }
 }
 
-/* --- the command --------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static gl_status eval_session(llm_session *s, const eval_options *o, gl_error *err) {
   measured_set *set = NULL;

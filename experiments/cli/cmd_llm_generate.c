@@ -14,8 +14,7 @@
 
 enum { MOST_PROMPTS = 1 << 16, PROMPT_SIZE = 1 << 20 };
 
-/* --- prompts ------------------------------------------------------------------------------------
- */
+/* --- prompts --- */
 
 typedef struct prompt_list {
   char **text; /* [n] */
@@ -87,8 +86,7 @@ static gl_status encode_prompts(prompt_list *p, const run_spec *spec, gl_error *
   return GL_OK;
 }
 
-/* --- what is printed ----------------------------------------------------------------------------
- */
+/* --- what is printed --- */
 
 static gl_status decode(char **text, const llm_session *s, const generate_result *r, size_t i,
                         gl_error *err) {
@@ -152,8 +150,7 @@ static gl_status print_text(const llm_session *s, const prompt_list *p, const ge
   return status;
 }
 
-/* --- the command --------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 typedef struct generate_options {
   size_t n, seed, threads; /* responses to each prompt; 0: none given */

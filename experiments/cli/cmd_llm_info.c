@@ -25,8 +25,7 @@ static void list_memory(memory_row row[N_ROWS], const memory_need *n) {
   for (size_t i = 0; i < N_ROWS; ++i) row[i] = all[i];
 }
 
-/* --- as text ------------------------------------------------------------------------------------
- */
+/* --- as text --- */
 
 static void print_model(const llm_session *s) {
   const model_config *c = &s->spec.model;
@@ -77,8 +76,7 @@ static void print_memory(const memory_need *n, const backend *on) {
          on->kind == BACKEND_CUDA ? ",\n  later ones in pinned memory of the host" : "");
 }
 
-/* --- as JSON ------------------------------------------------------------------------------------
- */
+/* --- as JSON --- */
 
 static int model_json(cJSON *d, const llm_session *s) {
   const model_config *c = &s->spec.model;
@@ -129,8 +127,7 @@ static gl_status print_json(const llm_session *s, const memory_need *n, gl_error
   return report_json_if(ok, d, err);
 }
 
-/* --- the command --------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static gl_status run_info(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0;

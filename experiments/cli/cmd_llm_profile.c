@@ -26,8 +26,7 @@ typedef struct page {
   const char *csv; /* the file's name as laws give it; NULL: none */
 } page;
 
-/* --- laws ---------------------------------------------------------------------------------------
- */
+/* --- laws --- */
 
 /* A law as YAML flow text without blanks, so that a shell takes it as one word. */
 static const char *law_text(const page *p, const llm_timing *t, const char *column,
@@ -83,8 +82,7 @@ static size_t list_fields(const page *p, field f[MOST_FIELDS]) {
   return n;
 }
 
-/* --- what is printed ----------------------------------------------------------------------------
- */
+/* --- what is printed --- */
 
 static void print_timing(FILE *to, const char *what, const llm_timing *t) {
   fprintf(to, "# %-10s mean %.4g s, sd %.3g, from %.4g to %.4g\n", what, t->mean, t->sd,
@@ -148,8 +146,7 @@ static gl_status print_json(const page *p, gl_error *err) {
   return report_json_if(ok, d, err);
 }
 
-/* --- files --------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 /* Times and lengths side by side; the shorter columns end early. */
 static void print_csv(FILE *to, const llm_profile *m) {
@@ -194,8 +191,7 @@ static gl_status try_files(const char *yaml, gl_error *err) {
   return status;
 }
 
-/* --- the command --------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 typedef struct profile_options {
   size_t repetitions, threads;

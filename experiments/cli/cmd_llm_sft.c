@@ -29,8 +29,7 @@ typedef struct curve {
   progress *bar;
 } curve;
 
-/* --- watching -----------------------------------------------------------------------------------
- */
+/* --- watching --- */
 
 static int after_step(void *self, size_t step, double loss, double score) {
   curve *c = self;
@@ -49,8 +48,7 @@ static int after_step(void *self, size_t step, double loss, double score) {
   return c->stopped;
 }
 
-/* --- what is printed ----------------------------------------------------------------------------
- */
+/* --- what is printed --- */
 
 static gl_status print_json(const llm_session *s, const curve *c, const char *folder,
                             gl_error *err) {
@@ -83,8 +81,7 @@ static void print_text(const llm_session *s, const curve *c, const char *folder,
   printf("%.1f s; the model is in %s\n", seconds, shown(folder).text);
 }
 
-/* --- the command --------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 typedef struct sft_options {
   const char *folder;

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- as text ------------------------------------------------------------------------------------
- */
+/* --- as text --- */
 
 static void print_kind(const char *kind, const char *about) {
   const char *const *example = task_kind_example(kind);
@@ -18,8 +17,7 @@ static void print_kind(const char *kind, const char *about) {
     printf("  %-15s %s (%s; %s)\n", f->key, f->about, f->values, f->normal);
 }
 
-/* --- as JSON ------------------------------------------------------------------------------------
- */
+/* --- as JSON --- */
 
 static int field_json(cJSON *list, const task_field *f) {
   cJSON *o = cJSON_CreateObject();
@@ -46,8 +44,7 @@ static int kind_json(cJSON *to, const char *kind, const char *about) {
   return ok;
 }
 
-/* --- the command --------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static gl_status print_kinds(const char *only, int json, gl_error *err) {
   const char *about, *kind;

@@ -27,8 +27,7 @@ typedef struct request {
   int json, quiet;
 } request;
 
-/* --- progress and Ctrl-C ------------------------------------------------------------------------
- */
+/* --- progress and Ctrl-C --- */
 
 typedef struct watch {
   progress *bar;
@@ -51,8 +50,7 @@ static int is_stopped(void *self) {
   return signals_caught();
 }
 
-/* --- the recommended recipe ---------------------------------------------------------------------
- */
+/* --- the recommended recipe --- */
 
 /* The recipe as JSON whose numbers are as they are written; *why_not as plan_recommend(). NULL and
  * GL_OK where there is none. */
@@ -86,8 +84,7 @@ static gl_status write_recipe(const cJSON *planned, const char *path, gl_error *
   return file_commit(&w, err);
 }
 
-/* --- the figure ---------------------------------------------------------------------------------
- */
+/* --- the figure --- */
 
 static pareto_point point_of(const plan_system *s, pareto_kind kind) {
   const plan_estimate t = plan_throughput(s), a = plan_staleness(s);
@@ -126,8 +123,7 @@ static gl_status draw(const plan_result *r, const request *q, gl_error *err) {
   return status;
 }
 
-/* --- the command --------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static gl_status tell(const plan_result *r, const request *q, gl_error *err) {
   char why_not[PLAN_WHY_SIZE];

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the algorithm
- * ------------------------------------------------------------------------------------
+/* --- the algorithm --- */
+/* -
  */
 
 /* The algorithm as a recipe's `algorithm:` would be read: {base: NAME, key: value, …}. */
@@ -41,8 +41,7 @@ static gl_status read_algorithm(policy_algorithm *algorithm, const char *name, c
   return status;
 }
 
-/* --- what is printed ----------------------------------------------------------------------------
- */
+/* --- what is printed --- */
 
 /* The document is written as it is made: a batch of millions of tokens would take a hundred bytes a
  * number as a tree. */
@@ -133,9 +132,8 @@ static void print_text(const policy_algorithm *algorithm, const policy_input *in
       printf("  %-20s %.10g\n", metric_about((metric)m)->name, out->metric[m]);
 }
 
-/* --- what is not finite -------------------------------------------------------------------------
- *
- * JSON has no infinity, and no trainer can use one: it is refused by name. */
+/* --- what is not finite --- */
+/* JSON has no infinity, and no trainer can use one: it is refused by name. */
 
 /* A metric that another one gives the logarithm of may be too large for a double, and a logarithm
  * is -inf where there is no variance. Both are null; NaN stands for what the input does not tell.
@@ -160,8 +158,7 @@ static gl_status check_finite(const group_file *g, const policy_output *out, gl_
   return GL_OK;
 }
 
-/* --- the command --------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static gl_status evaluate(const policy_algorithm *algorithm, const group_file *g, int json,
                           gl_error *err) {

@@ -12,8 +12,7 @@
 
 enum { MOST_PRESETS = 64, FIELDS_SIZE = 256 };
 
-/* --- a preset's fields, as a recipe would state them ---------------------------------------------
- */
+/* --- a preset's fields, as a recipe would state them --- */
 
 static const char *queue_of(const cluster_preset *p) {
   switch (p->queue) {
@@ -70,8 +69,7 @@ static const char *fields_of(const cluster_preset *p, char text[FIELDS_SIZE]) {
   return text;
 }
 
-/* --- printing ------------------------------------------------------------------------------------
- */
+/* --- printing --- */
 
 /* Words in lines of at most 78 characters, all but the first below the text of the first. */
 static void print_wrapped(const char *title, const char *text) {

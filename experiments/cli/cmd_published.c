@@ -24,8 +24,7 @@ static double miss(const published_case *c) {
   return c->simulated_speedup / c->published_speedup - 1;
 }
 
-/* --- tables --------------------------------------------------------------------------------------
- */
+/* --- tables --- */
 
 static void print_plain(const published_cases *cases) {
   printf("%-44s %-13s %12s %12s %10s %10s %7s\n", "case", "preset", "published", "simulated",
@@ -125,8 +124,7 @@ static gl_status print_cases(const published_cases *cases, form as, gl_error *er
   return GL_OK;
 }
 
-/* --- the figure ----------------------------------------------------------------------------------
- */
+/* --- the figure --- */
 
 static gl_status draw(const published_cases *cases, const char *folder, const figure_form *shape,
                       gl_error *err) {
@@ -150,8 +148,7 @@ static gl_status draw(const published_cases *cases, const char *folder, const fi
   return status;
 }
 
-/* --- the command ---------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static gl_status run_published(const command *self, int argc, char **argv, gl_error *err) {
   static const char *const formats[] = {"text", "markdown", "latex"};

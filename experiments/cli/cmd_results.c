@@ -20,8 +20,7 @@ typedef struct results_options {
   args_list missing;
 } results_options;
 
-/* --- keep ----------------------------------------------------------------------------------------
- */
+/* --- keep --- */
 
 /* How a study came about, copied out of the store. */
 typedef struct origin {
@@ -136,8 +135,7 @@ static gl_status keep(const results_options *q, const char *path, gl_error *err)
   return status;
 }
 
-/* --- fill, check and define ----------------------------------------------------------------------
- */
+/* --- fill, check and define --- */
 
 static gl_status load_text(char **out, const char *path, gl_error *err) {
   size_t size = 0;

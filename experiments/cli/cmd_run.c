@@ -16,8 +16,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* --- what is printed ----------------------------------------------------------------------------
- */
+/* --- what is printed --- */
 
 static cJSON *evals_json(cJSON *to, const run_result *o) {
   cJSON *list = cJSON_AddArrayToObject(to, "evals");
@@ -118,8 +117,7 @@ static void print_text(const recipe *r, const run_result *o) {
   fates_print(o->fates, o->n_fates, stdout);
 }
 
-/* --- the run ------------------------------------------------------------------------------------
- */
+/* --- the run --- */
 
 /* What the training loop calls back to. */
 typedef struct run_watch {

@@ -92,8 +92,7 @@ static gl_status go_on(void *self, const schedule_batch *b, int64_t version, con
   return GL_OK;
 }
 
-/* --- what is measured ---------------------------------------------------------------------------
- */
+/* --- what is measured --- */
 
 /* Of one recipe. Release with finding_fini(), also after an error. */
 typedef struct finding {
@@ -195,8 +194,7 @@ static void finding_fini(finding *m) {
   free(m->arrives);
 }
 
-/* --- printing -----------------------------------------------------------------------------------
- */
+/* --- printing --- */
 
 static int add_side(cJSON *to, const char *name, const arrivals_side *side) {
   cJSON *row = cJSON_AddObjectToObject(to, name);
@@ -239,8 +237,7 @@ static void print_table(const arrivals *a, const probe *p, const double *arrives
            (unsigned long long)(p->trained[m] + p->missed[m]), 100 * arrives[m]);
 }
 
-/* --- the figure ---------------------------------------------------------------------------------
- */
+/* --- the figure --- */
 
 #define POLICIES 3
 
@@ -332,8 +329,7 @@ static gl_status draw_figure(finding *own, const char *owned, const one_recipe *
   return status;
 }
 
-/* --- the command --------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static gl_status tell(const one_recipe *of, const cluster_spec *cluster, int json,
                       const drawing *to, gl_error *err) {

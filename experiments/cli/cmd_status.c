@@ -23,8 +23,7 @@ typedef struct status_options {
   size_t every_s;
 } status_options;
 
-/* --- what is read -------------------------------------------------------------------------------
- */
+/* --- what is read --- */
 
 typedef struct missing_cell {
   char *algorithm, *swept; /* owned */
@@ -148,8 +147,7 @@ static int all_complete(const file_status *f) {
   return 1;
 }
 
-/* --- in words -----------------------------------------------------------------------------------
- */
+/* --- in words --- */
 
 static void print_outlook(const study_status *s, int being_written) {
   char left[SECONDS_TEXT_SIZE];
@@ -218,8 +216,7 @@ static void print_lines(const file_status *f) {
   }
 }
 
-/* --- as JSON ------------------------------------------------------------------------------------
- */
+/* --- as JSON --- */
 
 static cJSON *missing_json(const missing_cell *m) {
   cJSON *item = cJSON_CreateObject();
@@ -307,8 +304,7 @@ static gl_status print_document(const file_status *f, int as_line, gl_error *err
   return GL_OK;
 }
 
-/* --- the command --------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static gl_status print_file(const file_status *f, const status_options *o, gl_error *err) {
   if (o->json) return print_document(f, o->watch, err);

@@ -17,8 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- what was chosen ---------------------------------------------------------------------------
- */
+/* --- what was chosen --- */
 
 static int is_rate_alone(const sweep_report *r) {
   return r->tuned.n == 1 && strcmp(r->tuned.path[0], "optimizer.lr") == 0;
@@ -53,8 +52,7 @@ static void print_chosen(const sweep_report *r, const sweep_choice *c) {
   printf("; score %.4f\n", c->score);
 }
 
-/* --- what is printed ----------------------------------------------------------------------------
- */
+/* --- what is printed --- */
 
 static gl_status print_json(const sweep_report *r, const char *file, gl_error *err) {
   cJSON *document = cJSON_CreateObject();
@@ -141,8 +139,7 @@ static void warn_of_edges(const sweep_report *r) {
   }
 }
 
-/* --- joining files ------------------------------------------------------------------------------
- */
+/* --- joining files --- */
 
 static gl_status merge_files(const char *into, const char *const *files, size_t n, gl_error *err) {
   store *s = NULL;
@@ -167,8 +164,7 @@ static gl_status merge_shards(const char *file, const ranks *s, gl_error *err) {
   return status;
 }
 
-/* --- gepolab sweep ------------------------------------------------------------------------------
- */
+/* --- gepolab sweep --- */
 
 static size_t processors(void) {
   long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -314,8 +310,7 @@ const command command_sweep = {
                 "  mpirun -n 4 gepolab sweep delay_sweep -o study.db",
     .run = run_sweep};
 
-/* --- gepolab merge ------------------------------------------------------------------------------
- */
+/* --- gepolab merge --- */
 
 static gl_status run_merge(const command *self, int argc, char **argv, gl_error *err) {
   args a;

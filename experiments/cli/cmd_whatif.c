@@ -10,8 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- text ----------------------------------------------------------------------------------------
- */
+/* --- text --- */
 
 static void print_head(const whatif *w) {
   printf("%zu updates, %zu groups, %zu responses, %zu tokens", w->n_batches, w->n_groups,
@@ -65,8 +64,7 @@ static void print_ages(const whatif *w) {
     printf(" unknown  %10zu  (no version_gap in these records)\n", w->n_unknown_age);
 }
 
-/* --- JSON ----------------------------------------------------------------------------------------
- */
+/* --- JSON --- */
 
 static int add_moments(cJSON *to, const char *name, const whatif_moments *m) {
   cJSON *o = cJSON_AddObjectToObject(to, name);
@@ -123,8 +121,7 @@ static gl_status print_json(const whatif *w, gl_error *err) {
   return report_json_if(ok, d, err);
 }
 
-/* --- the command ---------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 /* What the command line asks for. */
 typedef struct request {

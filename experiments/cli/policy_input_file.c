@@ -15,8 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* --- text ---------------------------------------------------------------------------------------
- */
+/* --- text --- */
 
 static gl_status refuse_size(const char *name, gl_error *err) {
   return gl_fail(err, GL_EINPUT,
@@ -61,8 +60,7 @@ static gl_status read_all(char **text, size_t *size, const char *path, const cha
   return status;
 }
 
-/* --- arrays that grow ---------------------------------------------------------------------------
- */
+/* --- arrays that grow --- */
 
 typedef enum field {
   INPUT_REWARDS,
@@ -118,8 +116,7 @@ static void *grown(void *items, size_t n, size_t *room, size_t size) {
   return bigger;
 }
 
-/* --- the reader ---------------------------------------------------------------------------------
- */
+/* --- the reader --- */
 
 typedef struct filler {
   json_reader r;
@@ -329,8 +326,7 @@ static void refuse_key(filler *f, int top) {
   refuse(f, f->r.at, "unknown key '%.80s'%s", f->r.word, cfg_hint(f->r.word, known, n, hint));
 }
 
-/* --- a group whose end was reached --------------------------------------------------------------
- */
+/* --- a group whose end was reached --- */
 
 /* A group's optional arrays must be in all groups or in none. */
 static void must_agree(filler *f, field k) {
@@ -419,8 +415,7 @@ static void read_listed_group(filler *f, size_t g) {
   end_group(f);
 }
 
-/* --- the whole text -----------------------------------------------------------------------------
- */
+/* --- the whole text --- */
 
 static void read_list(filler *f) {
   const size_t at = next_byte(f);

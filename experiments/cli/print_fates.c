@@ -51,8 +51,7 @@ static size_t classes(int by_length) {
   return by_length ? LENGTH_CLASSES : STORE_QUARTERS;
 }
 
-/* --- JSON ---------------------------------------------------------------------------------------
- */
+/* --- JSON --- */
 
 static cJSON *add_row(cJSON *to) {
   cJSON *row = cJSON_CreateObject();
@@ -99,8 +98,7 @@ int fates_to_json(cJSON *to, const fate_record *fates, size_t n) {
   return ok && add_classes(to, fates, n, 0) && add_classes(to, fates, n, 1);
 }
 
-/* --- tables -------------------------------------------------------------------------------------
- */
+/* --- tables --- */
 
 static void print_total(const char *name, total t, total drawn, FILE *to) {
   if (t.responses == 0) return;

@@ -16,8 +16,7 @@ enum { SENTENCE = 400 };
 /* A law that has so much of its mass at one value does not vary. */
 static const double all = 1 - 1e-9;
 
-/* --- the clusters of a recipe --------------------------------------------------------------------
- */
+/* --- the clusters of a recipe --- */
 
 typedef struct clusters {
   cluster_spec **spec; /* [n] */
@@ -67,8 +66,7 @@ static gl_status read_clusters(clusters *c, const recipe *r, const cfg_doc *doc,
   return status;
 }
 
-/* --- their laws ---------------------------------------------------------------------------------
- */
+/* --- their laws --- */
 
 /* A law of a field; each is there once. */
 typedef struct entry {
@@ -183,8 +181,7 @@ static void make_curve(const laws *l, entry *e) {
   if (to == most) add_point(e, to, e->y[e->n - 1]), add_point(e, to, 0);
 }
 
-/* --- drawing ------------------------------------------------------------------------------------
- */
+/* --- drawing --- */
 
 static void name_panel(const laws *l, size_t panel, char name[NAME]) {
   const field *f = fields_named(l->field[panel]);

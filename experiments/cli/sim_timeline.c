@@ -42,8 +42,7 @@ gl_status sim_timeline_between(const char *text, double between[2], gl_error *er
                  shown(text).text);
 }
 
-/* --- collecting ---------------------------------------------------------------------------------
- */
+/* --- collecting --- */
 
 typedef struct collector {
   uint32_t sampler[MOST_SAMPLERS]; /* [n_samplers] those that are shown, ascending */
@@ -133,8 +132,7 @@ static void collect(void *self, const schedule_span *s) {
   if (!c->is_full && !c->is_out_of_memory) c->bars[c->n++] = bar;
 }
 
-/* --- drawing ------------------------------------------------------------------------------------
- */
+/* --- drawing --- */
 
 static void choose_samplers(collector *c, size_t n) {
   c->n_samplers = n < MOST_SAMPLERS ? n : MOST_SAMPLERS;

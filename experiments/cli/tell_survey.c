@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- in words -----------------------------------------------------------------------------------
- */
+/* --- in words --- */
 
 /* A design's values are maps of several fields, and thousands of them fill a terminal. */
 enum { VALUE_COLUMNS = 120 };
@@ -83,8 +82,7 @@ static gl_status print_words(const sweep_survey *v, const sweep_options *o, gl_e
   return GL_OK;
 }
 
-/* --- as JSON ------------------------------------------------------------------------------------
- */
+/* --- as JSON --- */
 
 /* [{"path": …, "values": […]}] */
 static int add_axes(cJSON *to, const char *key, const sweep_grid *grid) {

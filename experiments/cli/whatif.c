@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- quantities ----------------------------------------------------------------------------------
- */
+/* --- quantities --- */
 
 static const struct {
   const char *name, *heading;
@@ -56,8 +55,7 @@ static void moments_add(whatif_moments *m, double x) {
   m->most = fmax(m->most, x);
 }
 
-/* --- rows ----------------------------------------------------------------------------------------
- */
+/* --- rows --- */
 
 static gl_status find_algorithm(policy_algorithm *out, const char *name, gl_error *err) {
   const policy_algorithm *known = policy_algorithms_find(name);
@@ -106,8 +104,7 @@ void whatif_fini(whatif *w) {
   w->n_rows = 0;
 }
 
-/* --- one batch -----------------------------------------------------------------------------------
- */
+/* --- one batch --- */
 
 static double norm_of(const double *c, size_t n) {
   double scale = 0, sum = 0;
@@ -123,8 +120,7 @@ static double share_of_zeros(const double *c, size_t n) {
   return (double)zeros / (double)n;
 }
 
-/* --- what figures need --------------------------------------------------------------------------
- */
+/* --- what figures need --- */
 
 /* Room for one more update behind the others, all NaN; *out is its place, NULL where none is kept.
  */
@@ -161,8 +157,7 @@ static void keep_distance(const policy_output *out, double *kept) {
   kept[RECORDED_LOG_VARIANCE_PQ] = out->metric[METRIC_LOG_IW_VARIANCE_PQ];
 }
 
-/* --- a row's evaluation -------------------------------------------------------------------------
- */
+/* --- a row's evaluation --- */
 
 static double value_of(whatif_quantity q, const policy_output *out, size_t n_tokens) {
   switch (q) {
@@ -281,8 +276,7 @@ static gl_status check_any(const whatif *w, size_t before, const char *name, gl_
                  name);
 }
 
-/* --- files ---------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 gl_status whatif_read_text(whatif *w, const char *text, size_t size, const char *name,
                            gl_error *err) {
@@ -363,8 +357,7 @@ gl_status whatif_read(whatif *w, const char *path, gl_error *err) {
   return status;
 }
 
-/* --- figures -------------------------------------------------------------------------------------
- */
+/* --- figures --- */
 
 /* The numbers that were kept, of the rows that took a batch: names [n_rows], value. */
 static size_t taken(const whatif *w, const char **names, double *value) {

@@ -15,8 +15,7 @@
 /* Longest that a program may take to tell its version. */
 #define PATIENCE_S 5.0
 
-/* --- other programs ----------------------------------------------------------------------------
- */
+/* --- other programs --- */
 
 /* Runs a program and keeps the first line that it prints; 0, with the reason, where that fails. */
 static int first_line(char detail[FOUND_TEXT], const char *const *words) {
@@ -84,8 +83,7 @@ static int look_library(char detail[FOUND_TEXT]) {
   return 0;
 }
 
-/* --- Python ------------------------------------------------------------------------------------
- */
+/* --- Python --- */
 
 /* The one that `gepolab bench` runs, too. */
 static const char *python(void) {
@@ -110,8 +108,7 @@ static int look_torch(char detail[FOUND_TEXT]) {
   return 0;
 }
 
-/* --- this machine ------------------------------------------------------------------------------
- */
+/* --- this machine --- */
 
 static int look_cuda(char detail[FOUND_TEXT]) {
   const size_t n = backend_devices();
@@ -146,8 +143,7 @@ static int look_cache(char detail[FOUND_TEXT]) {
   return 0;
 }
 
-/* --- the table ---------------------------------------------------------------------------------
- */
+/* --- the table --- */
 
 typedef struct place {
   const char *name, *use, *remedy;

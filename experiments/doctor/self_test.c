@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- coefficients are the loss's derivatives ---------------------------------------------------
- */
+/* --- coefficients are the loss's derivatives --- */
 
 enum { RESPONSES = 4, TOKENS = 7 };
 
@@ -69,8 +68,7 @@ static gl_status check_coefficients(self_check *c, gl_error *err) {
   return status;
 }
 
-/* --- importance sampling is unbiased -----------------------------------------------------------
- */
+/* --- importance sampling is unbiased --- */
 
 static gl_status check_laboratory(self_check *c, gl_error *err) {
   cfg_doc *doc = NULL;
@@ -91,8 +89,7 @@ static gl_status check_laboratory(self_check *c, gl_error *err) {
   return status;
 }
 
-/* --- a run learns, and learns the same again ---------------------------------------------------
- */
+/* --- a run learns, and learns the same again --- */
 
 static gl_status train(run_result *out, gl_error *err) {
   static const char *const overrides[] = {"steps=150"};
@@ -123,8 +120,7 @@ static gl_status check_training(self_check *c, gl_error *err) {
   return status;
 }
 
-/* --- all together ------------------------------------------------------------------------------
- */
+/* --- all together --- */
 
 typedef struct named_check {
   const char *name;

@@ -35,8 +35,7 @@ static size_t cell(const work *w, size_t algorithm, size_t x, size_t part) {
   return (algorithm * w->n_prompts + x) * PARTS + part;
 }
 
-/* --- one group -----------------------------------------------------------------------------------
- */
+/* --- one group --- */
 
 typedef struct group {
   size_t *token_start;                        /* [size + 1] */
@@ -183,8 +182,7 @@ static gl_status add_group(lab_sums *s, const group *g, size_t size, gl_error *e
   return GL_OK;
 }
 
-/* --- all groups ----------------------------------------------------------------------------------
- */
+/* --- all groups --- */
 
 static gl_status run_part(void *context, size_t task, gl_error *err) {
   work *w = context;
@@ -272,8 +270,7 @@ static void release(work *w) {
   free(w->refusal);
 }
 
-/* --- results -------------------------------------------------------------------------------------
- */
+/* --- results --- */
 
 static gl_status describe(lab_result *out, const work *w, const lab_pair *pair, gl_error *err) {
   const enumerable *e = &w->recipe->view;

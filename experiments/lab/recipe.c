@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- lists ---------------------------------------------------------------------------------------
- */
+/* --- lists --- */
 
 static gl_status spaced_numbers(const cfg_node *node, double **out, size_t *n, gl_error *err) {
   static const char *const scales[] = {"linear", "log"};
@@ -102,8 +101,7 @@ static gl_status read_sizes(lab_recipe *r, const cfg_node *node, int population,
   return GL_OK;
 }
 
-/* --- policies ------------------------------------------------------------------------------------
- */
+/* --- policies --- */
 
 static gl_status add_pair(lab_recipe *r, const double *theta_p, const double *sampler,
                           double staleness, gl_error *err) {

@@ -112,8 +112,7 @@ static const char *method_of(const lab_result *m) {
   return m->applicable ? lab_method_names[m->method] : "not_applicable";
 }
 
-/* --- JSON ----------------------------------------------------------------------------------------
- */
+/* --- JSON --- */
 
 static int add_numbers(cJSON *to, const lab_numbers *numbers, int known) {
   const double *value = (const double *)numbers;
@@ -172,8 +171,7 @@ gl_status lab_table_json(const lab_table *t, gl_error *err) {
   return report_json(array, err);
 }
 
-/* --- text ----------------------------------------------------------------------------------------
- */
+/* --- text --- */
 
 static void print_size(size_t size, FILE *to) {
   if (size == 0)

@@ -33,8 +33,7 @@ void theory_fini(theory_spec *s) {
   *s = (theory_spec){0};
 }
 
-/* --- Theorem 1 -----------------------------------------------------------------------------------
- */
+/* --- Theorem 1 --- */
 
 static cJSON *object_in(cJSON *array) {
   cJSON *o = cJSON_CreateObject();
@@ -197,8 +196,7 @@ static gl_status add_products(cJSON *to, const theory_spec *s, gl_error *err) {
   return status;
 }
 
-/* --- Theorems 2 and 3 ----------------------------------------------------------------------------
- */
+/* --- Theorems 2 and 3 --- */
 
 static gl_status add_searches(cJSON *to, const theory_spec *s, gl_error *err) {
   for (int kind = 0; kind < LAB_ADVANTAGES; ++kind)
@@ -244,8 +242,7 @@ gl_status theory_run(cJSON **out, const theory_spec *s, gl_error *err) {
   return status;
 }
 
-/* --- text ----------------------------------------------------------------------------------------
- */
+/* --- text --- */
 
 static double number(const cJSON *o, const char *key) {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, key);

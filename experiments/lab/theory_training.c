@@ -25,8 +25,7 @@ typedef struct job {
   lab_counter counter;
 } job;
 
-/* --- a path --------------------------------------------------------------------------------------
- */
+/* --- a path --- */
 
 typedef struct collecting {
   const lab_recipe *r;
@@ -88,8 +87,7 @@ static gl_status run_cell(void *context, size_t i, gl_error *err) {
   return status;
 }
 
-/* --- the document --------------------------------------------------------------------------------
- */
+/* --- the document --- */
 
 static double median_of(double *values, size_t n) {
   if (n == 0) return NAN;
@@ -233,8 +231,7 @@ static gl_status tell(cJSON **out, const job *j, gl_error *err) {
   return status;
 }
 
-/* --- the whole -----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 static gl_status check(const lab_recipe *r, gl_error *err) {
   const lab_training *t = &r->training;
@@ -280,8 +277,7 @@ gl_status theory_training_run(cJSON **out, const lab_recipe *r, size_t threads, 
   return status;
 }
 
-/* --- text ----------------------------------------------------------------------------------------
- */
+/* --- text --- */
 
 static double number(const cJSON *o, const char *key) {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, key);

@@ -137,8 +137,8 @@ gl_status lab_train_path(const lab_recipe *r, const policy_algorithm *algorithm,
   return status;
 }
 
-/* --- over seeds, rates and algorithms
- * ------------------------------------------------------------------
+/* --- over seeds, rates and algorithms --- */
+/* -
  */
 
 /* Writes the path's records. */
@@ -249,8 +249,7 @@ void lab_curves_fini(lab_curves *c) {
   *c = (lab_curves){0};
 }
 
-/* --- output --------------------------------------------------------------------------------------
- */
+/* --- output --- */
 
 static const char *const columns[] = {"samples", "return",      "return_error", "kl_exact",
                                       "cosine",  "scaled_bias", "variance",     "ascent"};

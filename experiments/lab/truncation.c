@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- one prompt under learner and sampler
- * -------------------------------------------------------- Tables over edges, and over nodes. */
+/* --- one prompt under learner and sampler --- */
+/* Tables over edges, and over nodes. */
 
 typedef struct contexts {
   double *logp, *drawn; /* the learner's law, and the truncated law that is drawn from */
@@ -95,8 +95,7 @@ static void add_kept_gradient(const contexts *c, const toy_world *w, size_t x, d
   }
 }
 
-/* --- drift ---------------------------------------------------------------------------------------
- */
+/* --- drift --- */
 
 typedef struct drift {
   double mass, met; /* sums over contexts, and of their weights */
@@ -169,8 +168,7 @@ static gl_status fill_row(lab_truncated *row, const lab_recipe *r, const lab_res
   return status;
 }
 
-/* --- the study -----------------------------------------------------------------------------------
- */
+/* --- the study --- */
 
 /* The recipe with one law and one kind of weights in place of `truncation`. */
 static gl_status recipe_of(cfg_doc **out, const cfg_doc *doc, const lab_truncated *row,
@@ -265,8 +263,7 @@ void lab_truncation_fini(lab_truncation *t) {
   *t = (lab_truncation){0};
 }
 
-/* --- output --------------------------------------------------------------------------------------
- */
+/* --- output --- */
 
 static void law_text(const lab_truncated *row, char text[48]) {
   if (row->top_k != 0)

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- batches -------------------------------------------------------------------------------------
- */
+/* --- batches --- */
 
 enum { OF_ALGORITHMS, OF_TRUTH };
 
@@ -42,8 +41,7 @@ uint64_t llm_bias_work(const llm_bias_spec *s) {
   return (uint64_t)s->batches * s->n_algorithms;
 }
 
-/* --- the truth -----------------------------------------------------------------------------------
- */
+/* --- the truth --- */
 
 gl_status llm_bias_reference(gradient_sample *out, double *reward, learner *l,
                              const llm_bias_pair *pair, const llm_bias_spec *s,
@@ -71,8 +69,7 @@ gl_status llm_bias_reference(gradient_sample *out, double *reward, learner *l,
   return status;
 }
 
-/* --- the algorithms ------------------------------------------------------------------------------
- */
+/* --- the algorithms --- */
 
 /* Where the means of a result's metrics stand, and what they are means of. */
 static const struct {

@@ -39,8 +39,7 @@ void llm_folder_abandon(const char *folder, int made) {
   if (made) (void)rmdir(folder);
 }
 
-/* --- the tokenizer ------------------------------------------------------------------------------
- */
+/* --- the tokenizer --- */
 
 static gl_status copy_stream(FILE *from, FILE *to, const char *path, gl_error *err) {
   char piece[65536];
@@ -81,8 +80,7 @@ static gl_status save_tokenizer(const char *folder, const run_spec *spec, gl_err
   return status;
 }
 
-/* --- gepolab.json -------------------------------------------------------------------------------
- */
+/* --- gepolab.json --- */
 
 /* path with every link resolved; where that fails (it may be gone by now), the working directory in
  * front of it. malloc'd; NULL if memory is short. */

@@ -14,8 +14,7 @@ static const double clear = 3;
 const char *const gradient_number_names[GRADIENT_NUMBERS] = {
     "bias", "cosine", "scaled_bias", "variance", "mse", "scaled_mse", "snr", "gradient_length"};
 
-/* --- samples -------------------------------------------------------------------------------------
- */
+/* --- samples --- */
 
 gl_status gradient_sample_init(gradient_sample *s, size_t n, size_t per_block, gl_error *err) {
   size_t all;
@@ -47,8 +46,7 @@ void gradient_sample_add(gradient_sample *s, size_t block, const double *g) {
   s->square[block] += square;
 }
 
-/* --- products ------------------------------------------------------------------------------------
- */
+/* --- products --- */
 
 /* Products of the blocks' sums: of g with g, of g with h, of h with h. */
 typedef struct products {
@@ -92,8 +90,7 @@ static double blocks_without(size_t block) {
   return block < BLOCKS ? BLOCKS - 1 : BLOCKS;
 }
 
-/* --- numbers -------------------------------------------------------------------------------------
- */
+/* --- numbers --- */
 
 /* What is estimated with a jackknife error each. Squares, not roots: they are unbiased, and their
  * laws are nearer to normal where they are small. */

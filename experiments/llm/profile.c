@@ -8,8 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* --- laws ---------------------------------------------------------------------------------------
- */
+/* --- laws --- */
 
 /* Mean and deviation (n - 1; 0 for a single value) of f(seconds). */
 static void moments(const double *x, size_t n, double (*f)(double), double *mean, double *sd) {
@@ -62,8 +61,7 @@ static gl_status fit_decoding(llm_profile *p, gl_error *err) {
   return GL_OK;
 }
 
-/* --- measuring ----------------------------------------------------------------------------------
- */
+/* --- measuring --- */
 
 typedef struct one_batch {
   double prompt, generation, step;

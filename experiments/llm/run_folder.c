@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the recipe ----------------------------------------------------------------------------------
- */
+/* --- the recipe --- */
 
 static gl_status read_newest(llm_run *r, gl_error *err) {
   checkpoint c;
@@ -93,8 +92,7 @@ void llm_run_fini(llm_run *r) {
   *r = (llm_run){0};
 }
 
-/* --- its checkpoints -----------------------------------------------------------------------------
- */
+/* --- its checkpoints --- */
 
 static int has(const llm_run *r, uint64_t update) {
   for (size_t i = 0; i < r->n; ++i)

@@ -19,8 +19,7 @@ static const char world_file[] = "gepolab.json";
 static const char no_task[] = "world.task={kind: parity}";
 enum { MOST_TOKENS = 128 }; /* of a response, where neither folder nor user says */
 
-/* --- recipes out of folders ---------------------------------------------------------------------
- */
+/* --- recipes out of folders --- */
 
 static int is_folder(const char *path) {
   struct stat s;
@@ -133,8 +132,7 @@ static gl_status load_folder(llm_session *s, const args *a, int without_task, gl
   return without_its_task(s, err);
 }
 
-/* --- the session --------------------------------------------------------------------------------
- */
+/* --- the session --- */
 
 static gl_status must_be_llm(const recipe *r, gl_error *err) {
   if (recipe_is_llm(r)) return GL_OK;
@@ -183,8 +181,7 @@ void llm_session_fini(llm_session *s) {
   *s = (llm_session){0};
 }
 
-/* --- the model ----------------------------------------------------------------------------------
- */
+/* --- the model --- */
 
 static gl_status need_backend(llm_session *s, gl_error *err) {
   if (s->backend != NULL) return GL_OK;

@@ -12,8 +12,7 @@
 
 enum { MOST_CANDIDATES = 50000 };
 
-/* --- the grid -----------------------------------------------------------------------------------
- */
+/* --- the grid --- */
 
 typedef struct grid {
   const plan_description *d;
@@ -109,8 +108,7 @@ size_t plan_candidate_group(const plan_candidate *c, const plan_description *d, 
   return SIZE_MAX;
 }
 
-/* --- the recipe ---------------------------------------------------------------------------------
- */
+/* --- the recipe --- */
 
 static gl_status set(cfg_doc *doc, gl_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -231,8 +229,7 @@ gl_status plan_candidate_recipe(cfg_doc **out, const plan_candidate *c, const pl
   return status;
 }
 
-/* --- in words -----------------------------------------------------------------------------------
- */
+/* --- in words --- */
 
 char *plan_candidate_split(const plan_candidate *c, const plan_description *d,
                            char text[PLAN_SPLIT_SIZE]) {

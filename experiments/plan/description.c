@@ -23,8 +23,7 @@ static const cfg_quantity quantities[] = {{"plan.links.latency", "s"},
                                           {"plan.selection.updates", "updates"},
                                           {"plan.selection.warm_up", "updates"}};
 
-/* --- lists --------------------------------------------------------------------------------------
- */
+/* --- lists --- */
 
 /* The items of a list that must be there and not be empty, at most `most`; NULL after an error. */
 static const cfg_node *list_of(cfg_reader *r, const char *key, size_t most, const char *what) {
@@ -71,8 +70,7 @@ static size_t read_values(cfg_reader *r, const char *key, const int64_t *fallbac
   return used;
 }
 
-/* --- sites and links ----------------------------------------------------------------------------
- */
+/* --- sites and links --- */
 
 static gl_status find_site(const plan_description *d, size_t *which, const cfg_node *name,
                            gl_error *err) {
@@ -163,8 +161,7 @@ static gl_status read_network(plan_description *d, cfg_reader *r) {
   return r->status;
 }
 
-/* --- samplers and learner -----------------------------------------------------------------------
- */
+/* --- samplers and learner --- */
 
 static int by_concurrency(const void *a, const void *b) {
   const plan_decoding *x = a, *y = b;
@@ -246,8 +243,7 @@ static gl_status read_learner(plan_description *d, const cfg_node *node, gl_erro
   return cfg_end(&r);
 }
 
-/* --- what is tried, limits, rigour --------------------------------------------------------------
- */
+/* --- what is tried, limits, rigour --- */
 
 static gl_status read_search(plan_description *d, const cfg_node *node, gl_error *err) {
   static const int64_t batches[] = {1, 2}, windows[] = {1, 2, 4, 8}, publish[] = {1, 2};
@@ -289,8 +285,7 @@ static gl_status read_rigour(plan_rigour *g, const cfg_node *node, gl_error *err
   return cfg_end(&r);
 }
 
-/* --- the whole ----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 static gl_status read_plan(plan_description *d, const cfg_node *plan, gl_error *err) {
   cfg_reader r;

@@ -19,8 +19,7 @@ typedef struct work {
   gl_error *err;
 } work;
 
-/* --- observations -------------------------------------------------------------------------------
- */
+/* --- observations --- */
 
 static gl_status keep(ranking_system *s, const ranking_observation *o, gl_error *err) {
   if (s->n == s->room) {
@@ -53,8 +52,7 @@ static gl_status observe_first(work *w) {
   return status;
 }
 
-/* --- the triangle -------------------------------------------------------------------------------
- */
+/* --- the triangle --- */
 
 /* h^2 of the triangular region that a sum of differences leaves at the wrong side with a chance of
  * at most `error`, by the variance of `first` observations. */
@@ -69,8 +67,7 @@ static double height(double h2, double s2, double delta, size_t r) {
   return fmax(0, 0.5 * (h2 * s2 / delta - delta * (double)r));
 }
 
-/* --- feasibility --------------------------------------------------------------------------------
- */
+/* --- feasibility --- */
 
 static double slack_variance(const ranking_system *s, size_t limit, size_t n) {
   double mean = 0, squares = 0;
@@ -118,8 +115,7 @@ static void decide_limits(const work *w) {
   }
 }
 
-/* --- comparison ---------------------------------------------------------------------------------
- */
+/* --- comparison --- */
 
 /* What system s may lack to another, in replicate r, and still be as good. */
 static double zone_in(const ranking_request *q, const ranking_system *s, size_t r) {
@@ -229,8 +225,7 @@ static gl_status compare(work *w) {
   return status;
 }
 
-/* --- which of those that are as good ------------------------------------------------------------
- */
+/* --- which of those that are as good --- */
 
 /* Whether no other system is, or would with so many replicates and the present means be, open
  * against s. The best is asked first, for it is the one that most fail against. */
@@ -296,8 +291,7 @@ static void judge(work *w) {
   }
 }
 
-/* --- the whole ----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 /* A sum of independent normal differences of mean 0 and variance v ever exceeds a + lambda r with a
  * chance of at most exp(-2 a lambda / v). With a = c S^2 / (2 lambda), S^2 of `first` of them, the

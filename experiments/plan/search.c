@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- replicates ---------------------------------------------------------------------------------
- */
+/* --- replicates --- */
 
 /* One replicate each of several systems, side by side. */
 typedef struct trial_round {
@@ -75,8 +74,7 @@ static gl_status run_round(plan_system **of, size_t n, size_t replicate, size_t 
   return status;
 }
 
-/* --- what is known without simulation -----------------------------------------------------------
- */
+/* --- what is known without simulation --- */
 
 /* The greatest number of responses per hour that closed forms allow: the learner is never faster
  * than its step, where that is constant; and what sim/theory.h says of clusters within its range.
@@ -110,8 +108,7 @@ static int is_too_slow(const plan_system *s) {
   return most_throughput(s) < least;
 }
 
-/* --- selection ----------------------------------------------------------------------------------
- */
+/* --- selection --- */
 
 typedef struct search {
   plan_result *out;
@@ -174,8 +171,7 @@ static gl_status choose_system(search *s, gl_error *err) {
   return status;
 }
 
-/* --- beginning ----------------------------------------------------------------------------------
- */
+/* --- beginning --- */
 
 static gl_status set_up(search *s, gl_error *err) {
   plan_candidate *c = NULL;
@@ -229,8 +225,7 @@ static gl_status run_first(search *s, gl_error *err) {
                  why.text);
 }
 
-/* --- estimates ----------------------------------------------------------------------------------
- */
+/* --- estimates --- */
 
 /* Of the member at `offset` of each replicate's measures; less that of `base`, if given. */
 static plan_estimate estimate(const plan_system *s, const plan_system *base, size_t n,
@@ -293,8 +288,7 @@ int plan_keeps_limits(const plan_system *s, const plan_limits *l) {
   return 1;
 }
 
-/* --- the front ----------------------------------------------------------------------------------
- */
+/* --- the front --- */
 
 typedef struct place {
   size_t at;
@@ -332,8 +326,7 @@ static gl_status find_front(plan_result *r, gl_error *err) {
   return GL_OK;
 }
 
-/* --- what binds, and what more would bring ------------------------------------------------------
- */
+/* --- what binds, and what more would bring --- */
 
 static void find_binding(plan_result *r) {
   const plan_system *s = &r->system[r->chosen];
@@ -425,8 +418,7 @@ static gl_status find_gains(search *s, gl_error *err) {
   return status;
 }
 
-/* --- the whole ----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 gl_status plan_search(plan_result *out, const plan_description *d, size_t threads,
                       const plan_watch *watch, gl_error *err) {

@@ -6,8 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* --- words --------------------------------------------------------------------------------------
- */
+/* --- words --- */
 
 static const char *resource_name(plan_resource r) {
   switch (r) {
@@ -63,8 +62,7 @@ static const char *plural(long long n) {
   return n == 1 ? "" : "s";
 }
 
-/* --- text ---------------------------------------------------------------------------------------
- */
+/* --- text --- */
 
 static void print_limits(const plan_limits *l, FILE *to) {
   char a[40];
@@ -235,8 +233,7 @@ void plan_print(const plan_result *r, FILE *to) {
   print_front(r, to);
 }
 
-/* --- JSON ---------------------------------------------------------------------------------------
- */
+/* --- JSON --- */
 
 static int add_estimate(cJSON *to, const char *key, plan_estimate e) {
   cJSON *o = cJSON_AddObjectToObject(to, key);

@@ -7,8 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* --- the cluster --------------------------------------------------------------------------------
- */
+/* --- the cluster --- */
 
 /* Samplers are numbered group by group, as the recipe lists them. */
 static gl_status place_samplers(plan_setup *s, gl_error *err) {
@@ -44,8 +43,7 @@ void plan_setup_fini(plan_setup *s) {
   *s = (plan_setup){.d = NULL};
 }
 
-/* --- measures -----------------------------------------------------------------------------------
- */
+/* --- measures --- */
 
 /* The updates that are measured, and the batches in them. */
 typedef struct span {

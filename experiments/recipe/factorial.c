@@ -32,8 +32,7 @@ static size_t factor_of(const design *d, char letter) {
   return i;
 }
 
-/* --- reading -------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 /* What a factor sets is set nowhere else. */
 static gl_status check_path(const design *d, const factor *own, size_t field, const cfg_doc *doc,
@@ -177,8 +176,7 @@ static gl_status read_design(design *d, const cfg_doc *doc, const cfg_node *node
   return status == GL_OK ? read_blocks(d, doc, blocks, err) : status;
 }
 
-/* --- listing -------------------------------------------------------------------------------------
- */
+/* --- listing --- */
 
 /* 1 if the product of the word's levels is high in a combination, whose bits are the base factors
  * that are high: a product of minus ones is high where their number is even. */

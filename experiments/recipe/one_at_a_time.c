@@ -9,8 +9,7 @@
 
 static const char section[] = "sweep.one_at_a_time";
 
-/* --- checking ------------------------------------------------------------------------------------
- */
+/* --- checking --- */
 
 /* A part of the algorithm may be changed in every algorithm that is listed. */
 static gl_status check_path(const cfg_node *fields, size_t own, const cfg_doc *doc, gl_error *err) {
@@ -45,8 +44,7 @@ static gl_status check_design(const cfg_node *fields, const cfg_doc *doc, gl_err
   return status;
 }
 
-/* --- listing -------------------------------------------------------------------------------------
- */
+/* --- listing --- */
 
 /* The base, but for field `changed`, which has its value number `value`. */
 static gl_status put_setting(cfg_doc *list, const cfg_node *fields, size_t changed, size_t value,

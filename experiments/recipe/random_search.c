@@ -41,8 +41,7 @@ typedef struct search {
   size_t slots;
 } search;
 
-/* --- reading -------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static gl_status read_choice(drawn_field *f, const cfg_node *list, gl_error *err) {
   f->kind = LAW_CHOICE;
@@ -126,8 +125,7 @@ static gl_status read_search(search *s, const cfg_doc *doc, const cfg_node *node
   return status;
 }
 
-/* --- drawing -------------------------------------------------------------------------------------
- */
+/* --- drawing --- */
 
 /* x to a ten-thousandth of the width of its law around it, in decimal digits. */
 static double rounded(double x, double width) {

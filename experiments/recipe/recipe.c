@@ -21,8 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- loading -----------------------------------------------------------------------------------
- */
+/* --- loading --- */
 
 static gl_status no_such_recipe(const char *source, gl_error *err) {
   enum { MAX_NAMES = 64, NAME_SIZE = 64 };
@@ -151,8 +150,7 @@ gl_status recipe_load_cluster(cfg_doc **out, const char *source, const char *con
   return complete(out, load_cluster(out, source, err), source, overrides, n_overrides, err);
 }
 
-/* --- reading -----------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
   cfg_reader r;
@@ -238,8 +236,7 @@ gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err) {
   return status;
 }
 
-/* --- what a recipe describes -------------------------------------------------------------------
- */
+/* --- what a recipe describes --- */
 
 /* Names of all kinds of world that can be learned in, as a list for messages too. */
 enum { MOST_KINDS = 64, KINDS_TEXT = 512 };
@@ -309,8 +306,7 @@ gl_status recipe_learner(learner *out, const recipe *r, const learner_preparatio
   return llm_is_kind(kind) ? llm_learner_new(out, &setup, err) : toy_learner_new(out, &setup, err);
 }
 
-/* --- worlds that are known ----------------------------------------------------------------------
- */
+/* --- worlds that are known --- */
 
 void recipe_worlds_fini(recipe_worlds *w) {
   free(w->key);
@@ -391,8 +387,7 @@ static gl_status cluster_key(const recipe *r, char key[HASH_HEX_SIZE], gl_error 
   return text != NULL ? GL_OK : gl_fail_memory(err, "a cluster's name");
 }
 
-/* --- checks -------------------------------------------------------------------------------------
- */
+/* --- checks --- */
 
 /* What a toy world has besides its world: read as its learner reads it. */
 static gl_status check_toy_sections(const learner_setup *setup, gl_error *err) {

@@ -12,8 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- what drawing tells --------------------------------------------------------------------------
- */
+/* --- what drawing tells --- */
 
 static drawing_figure *figure_named(drawing_folder *f, const char *name) {
   for (size_t i = 0; i < f->n; ++i)
@@ -42,8 +41,7 @@ static void noted(void *context, const char *file, const char *left_out) {
   f->failed |= of->left_out == NULL;
 }
 
-/* --- the folder ----------------------------------------------------------------------------------
- */
+/* --- the folder --- */
 
 gl_status drawing_init(drawing_folder *f, const report_request *q, gl_error *err) {
   const char *where = getenv("TMPDIR");
@@ -84,8 +82,7 @@ void drawing_fini(drawing_folder *f) {
   *f = (drawing_folder){0};
 }
 
-/* --- into the page -------------------------------------------------------------------------------
- */
+/* --- into the page --- */
 
 /* The whole file on the heap, *size bytes. */
 static gl_status read_file(const char *path, char **text, size_t *size, gl_error *err) {

@@ -31,8 +31,7 @@ static int add_seed(report_study *t, report_gap *gap, uint64_t seed) {
   return 1;
 }
 
-/* --- by the plan ---------------------------------------------------------------------------------
- */
+/* --- by the plan --- */
 
 /* "max delay 600 s" of {"cluster.max_delay":600}, in the words of the runs that are there. */
 static char *setting_words(const report_study *t, const char *swept) {
@@ -85,8 +84,7 @@ static gl_status find_by_plan(report_study *t, gl_error *err) {
                     t->name, take_missing, t, err);
 }
 
-/* --- by the grid ---------------------------------------------------------------------------------
- */
+/* --- by the grid --- */
 
 static int has_seed(const report_study *t, const results_cell *c, uint64_t seed) {
   for (size_t i = 0; i < c->n; ++i)

@@ -13,8 +13,7 @@ void html_markup(html *h, const char *markup) {
   fputs(markup, h->to);
 }
 
-/* --- text ----------------------------------------------------------------------------------------
- */
+/* --- text --- */
 
 static const char *entity_of(uint32_t c) {
   return c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : "&#39;";
@@ -83,8 +82,7 @@ void html_heading(html *h, const char *id, const char *format, ...) {
   fprintf(h->to, "</h%d>\n", h->level);
 }
 
-/* --- tables --------------------------------------------------------------------------------------
- */
+/* --- tables --- */
 
 void html_table_begin(html *h, const char *caption, const char *const *heads, size_t n) {
   html_markup(h, "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"");

@@ -29,9 +29,8 @@ void html_textf(html *h, const char *format, ...) __attribute__((format(printf, 
 void html_heading(html *h, const char *id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* --- tables --------------------------------------------------------------------------------------
- *
- * A table stands in a box of its own, in which it scrolls where the page is narrow. The first
+/* --- tables --- */
+/* A table stands in a box of its own, in which it scrolls where the page is narrow. The first
  * column heads its rows. */
 
 /* Opens a table with its caption and the heads of n columns; a head that begins with '#' stands

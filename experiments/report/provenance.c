@@ -13,8 +13,7 @@ static const char *const tables[] = {"runs", "provenance", "superseded", NULL};
   "IN"                                                                                             \
   " (SELECT key FROM superseded)"
 
-/* --- programs and machines -----------------------------------------------------------------------
- */
+/* --- programs and machines --- */
 
 /* A commit, and whether the files were those of it. dirty: 1, 0, or NaN where it is not known. */
 static void write_commit(html *h, const char *source, double dirty) {
@@ -71,8 +70,7 @@ static gl_status write_makers(html *h, const report_study *t, gl_error *err) {
   return status;
 }
 
-/* --- when and how --------------------------------------------------------------------------------
- */
+/* --- when and how --- */
 
 static gl_status write_dates(void *context, sqlite3_stmt *record, gl_error *err) {
   html *h = context;

@@ -107,8 +107,7 @@ static size_t take_out_chosen(const report_study *t, cJSON *tree) {
   return n;
 }
 
-/* --- recipes that the file keeps -----------------------------------------------------------------
- */
+/* --- recipes that the file keeps --- */
 
 static gl_status take_recipe(void *context, sqlite3_stmt *record, gl_error *err) {
   report_study *t = context;
@@ -139,8 +138,7 @@ int has_recipe(const report_study *t) {
   return t->n_recipes > 0 || has_runs(t);
 }
 
-/* --- on the page ---------------------------------------------------------------------------------
- */
+/* --- on the page --- */
 
 static gl_status write_yaml(html *h, const cJSON *tree, gl_error *err) {
   char *text = NULL;

@@ -33,8 +33,7 @@ static const section sections[] = {
     {"rerun", "Run it again", has_recipe, section_rerun}};
 enum { SECTION_COUNT = sizeof sections / sizeof *sections };
 
-/* --- a study -------------------------------------------------------------------------------------
- */
+/* --- a study --- */
 
 static void write_contents(html *h, const report_study *t) {
   html_markup(h, "<nav aria-label=\"Contents of ");
@@ -83,8 +82,7 @@ static gl_status write_study(html *h, const report_request *q, store *from, cons
   return status;
 }
 
-/* --- the page ------------------------------------------------------------------------------------
- */
+/* --- the page --- */
 
 static gl_status write_head(html *h, const report_request *q, const char *title, gl_error *err) {
   const char *style = q->text_of("experiments/report/report.css");
@@ -125,8 +123,7 @@ static gl_status write_page(html *h, const report_request *q, store *from, char 
   return status;
 }
 
-/* --- studies -------------------------------------------------------------------------------------
- */
+/* --- studies --- */
 
 static gl_status take_name(void *context, sqlite3_stmt *record, gl_error *err) {
   study_names *to = context;

@@ -56,9 +56,8 @@ const cell_summary *study_highest(const report_study *t, size_t group);
 /* Whether a cell's interval of the last score reaches into the highest one's. */
 int study_reaches(const cell_summary *c, const cell_summary *best);
 
-/* --- sections, a file each -----------------------------------------------------------------------
- *
- * Each writes what stands below its heading. */
+/* --- sections, a file each --- */
+/* Each writes what stands below its heading. */
 
 typedef gl_status section_writer(html *h, const report_study *t, gl_error *err);
 section_writer section_summary, section_figures, section_scores, section_sets, section_rates,

@@ -6,8 +6,8 @@
 
 enum { MOST_DEPTH = 64, MOST_ATTRIBUTES = 32 };
 
-/* --- the drawing so far, in memory: what turns out to draw nothing is taken back
- * ------------------
+/* --- the drawing so far, in memory: what turns out to draw nothing is taken back --- */
+/* -
  */
 
 typedef struct element {
@@ -42,8 +42,7 @@ static void put_text(drawing *d, const char *text) {
   put(d, text, strlen(text));
 }
 
-/* --- words ---------------------------------------------------------------------------------------
- */
+/* --- words --- */
 
 typedef struct piece {
   const char *text;
@@ -141,8 +140,7 @@ static gl_status bad(const drawing *d, gl_error *err, const char *what, piece p)
                  d->words->id, what, (int)(p.n < 60 ? p.n : 60), p.text);
 }
 
-/* --- attributes ----------------------------------------------------------------------------------
- */
+/* --- attributes --- */
 
 static void put_id(drawing *d, piece id) {
   put_text(d, d->words->id);
@@ -264,8 +262,7 @@ static int read_attribute(drawing *d, piece *name, piece *value) {
   return 1;
 }
 
-/* --- elements ------------------------------------------------------------------------------------
- */
+/* --- elements --- */
 
 /* The end of a tag: 1 where the element is empty ("/>"), 0 where it is open, -1 where neither. */
 static int read_tag_end(drawing *d) {

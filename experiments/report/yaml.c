@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- words and numbers ---------------------------------------------------------------------------
- */
+/* --- words and numbers --- */
 
 static int is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -54,8 +53,7 @@ static void write_scalar(const cJSON *item, FILE *to) {
     fputs(cJSON_IsTrue(item) ? "true" : cJSON_IsFalse(item) ? "false" : "null", to);
 }
 
-/* --- on one line ---------------------------------------------------------------------------------
- */
+/* --- on one line --- */
 
 static void write_flow(const cJSON *item, FILE *to) {
   const int map = cJSON_IsObject(item);
@@ -86,8 +84,7 @@ static int is_short(const cJSON *item) {
   return size <= ROOM;
 }
 
-/* --- on several ----------------------------------------------------------------------------------
- */
+/* --- on several --- */
 
 static void write_block(const cJSON *item, int depth, FILE *to);
 

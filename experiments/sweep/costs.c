@@ -31,8 +31,7 @@ struct costs {
   int64_t peak_bytes;
 };
 
-/* --- kinds --------------------------------------------------------------------------------------
- */
+/* --- kinds --- */
 
 static int compare_names(const void *a, const void *b) {
   return strcmp(((const costs_kind *)a)->name, ((const costs_kind *)b)->name);
@@ -99,8 +98,7 @@ costs_kind *costs_of(costs *c, const char *algorithm, const char *swept) {
   return k->algorithm != NULL ? k : NULL;
 }
 
-/* --- learning -----------------------------------------------------------------------------------
- */
+/* --- learning --- */
 
 static void add(pace *p, double wall_s, size_t updates) {
   p->seconds += wall_s;
@@ -129,8 +127,7 @@ void costs_ended(costs_kind *k, double wall_s, int failed) {
   if (!failed) costs_learn(k, wall_s, k->updates);
 }
 
-/* --- expecting ----------------------------------------------------------------------------------
- */
+/* --- expecting --- */
 
 static double run_s(const pace *p, size_t updates) {
   return updates > 0 ? p->seconds / p->updates * (double)updates : p->seconds / (double)p->runs;
@@ -171,8 +168,7 @@ double costs_wait_s(const costs *c, size_t workers) {
   return fmax(left / (double)(workers > 0 ? workers : 1), longest);
 }
 
-/* --- from a study -------------------------------------------------------------------------------
- */
+/* --- from a study --- */
 
 /* The updates that a run was to make: the last one that it made, or of a run that diverged what its
  * recipe says. */

@@ -33,8 +33,7 @@ typedef struct executor {
   gl_error *err;
 } executor;
 
-/* --- in the worker ------------------------------------------------------------------------------
- */
+/* --- in the worker --- */
 
 /* One thread a worker: the workers themselves are the parallelism. Weak, because only some BLAS
  * libraries have it. */
@@ -72,8 +71,7 @@ static _Noreturn void be_worker(const executor_plan *plan, size_t job, int pipe_
   _exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-/* --- in the parent ------------------------------------------------------------------------------
- */
+/* --- in the parent --- */
 
 static gl_status start_worker(executor *x, worker *w, size_t job) {
   int ends[2];

@@ -80,8 +80,7 @@ static gl_status read_recent(recent *out, store *s, const char *study, gl_error 
   return query_end(q, s, code, status, err);
 }
 
-/* --- tuning --------------------------------------------------------------------------------------
- */
+/* --- tuning --- */
 
 /* What tuning runs took, and which of them are to be made. They make as many updates as the runs of
  * the grid. */
@@ -116,8 +115,7 @@ static gl_status read_tuning(costs *c, store *s, const char *study, gl_error *er
   return status;
 }
 
-/* --- the outlook ---------------------------------------------------------------------------------
- */
+/* --- the outlook --- */
 
 static int expect_cell(void *self, const planned_cell *cell) {
   costs_kind *k = costs_of(self, cell->algorithm, cell->swept);

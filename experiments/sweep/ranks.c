@@ -51,8 +51,7 @@ static void note_shard(ranks *s) {
              s->index, s->count, s->count - 1, s->index);
 }
 
-/* --- mpirun -------------------------------------------------------------------------------------
- */
+/* --- mpirun --- */
 
 /* 0 where mpirun did not start this process. Only it sets OMPI_COMM_WORLD_SIZE: starting MPI
  * outside of it would cost every run. */
@@ -82,8 +81,7 @@ static gl_status begin_mpi(ranks *s, gl_error *err) {
 #endif
 }
 
-/* --- Slurm --------------------------------------------------------------------------------------
- */
+/* --- Slurm --- */
 
 /* srun gives every process of a step its number, and the step's size in SLURM_STEP_NUM_TASKS. The
  * batch script, which runs once and where SLURM_PROCID is 0 too, does not have the latter. Leaves
@@ -131,8 +129,7 @@ static gl_status begin_slurm(ranks *s, gl_error *err) {
   return GL_OK;
 }
 
-/* --- all of them --------------------------------------------------------------------------------
- */
+/* --- all of them --- */
 
 gl_status ranks_begin(ranks *s, const char *text, gl_error *err) {
   *s = (ranks){.index = 0, .count = 1};

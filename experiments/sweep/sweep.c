@@ -37,8 +37,7 @@ int sweep_is_mine(const sweep *s, size_t i) {
   return i % s->options->ranks.count == s->options->ranks.index;
 }
 
-/* --- one cell -----------------------------------------------------------------------------------
- */
+/* --- one cell --- */
 
 static const char beside[] = ".checkpoints"; /* the study file */
 
@@ -176,8 +175,7 @@ gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *
   return status;
 }
 
-/* --- what becomes of finished jobs --------------------------------------------------------------
- */
+/* --- what becomes of finished jobs --- */
 
 static gl_status note_failure(sweep_report *report, const sweep_cell *cell, const run_result *o,
                               gl_error *err) {
@@ -260,8 +258,7 @@ static gl_status run_phase(phase *p,
   return executor_run(&plan, p->sweep->err);
 }
 
-/* --- cells --------------------------------------------------------------------------------------
- */
+/* --- cells --- */
 
 /* A large grid is listed with a bar, and Ctrl-C ends that as it ends the runs. */
 typedef struct listing {
@@ -287,8 +284,7 @@ gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *grid,
   return status;
 }
 
-/* --- the two phases -----------------------------------------------------------------------------
- */
+/* --- the two phases --- */
 
 /* What is chosen without a run that failed would change when it is made after all. */
 static gl_status refuse_failed_tuning(const sweep *s) {
@@ -426,8 +422,7 @@ static gl_status run_grid(sweep *s) {
   return status;
 }
 
-/* --- all of it ----------------------------------------------------------------------------------
- */
+/* --- all of it --- */
 
 gl_status sweep_check(sweep *s) {
   /* The grid first: an override that its axes would undo may be no recipe by itself, and the grid
@@ -460,8 +455,7 @@ static gl_status check_machine(sweep *s, const char *path) {
   return status;
 }
 
-/* --- the plan -----------------------------------------------------------------------------------
- */
+/* --- the plan --- */
 
 /* Adds the cells, or those for which in[i] is not 0. */
 static size_t plan_cells(planned_cell *to, const sweep_cells *from, const unsigned char *in) {

@@ -20,8 +20,7 @@ static int sets_several(const sweep_axis *axis) {
   return cfg_design_named(axis->path) != NULL;
 }
 
-/* --- the grid -----------------------------------------------------------------------------------
- */
+/* --- the grid --- */
 
 /* An axis replaces what the recipe says at its path, so an override there would be lost in every
  * cell. */
@@ -110,8 +109,8 @@ static void cell_position(const sweep_grid *grid, size_t ordinal, size_t at[SWEE
   }
 }
 
-/* --- fields -------------------------------------------------------------------------------------
- * An axis sets one field, and that of a random search or a design several. */
+/* --- fields --- */
+/* An axis sets one field, and that of a random search or a design several. */
 
 enum { MAX_FIELDS = 2 * SWEEP_MAX_AXES, MAX_HOLES = MAX_FIELDS + TUNED_FIELDS_MOST };
 
@@ -134,8 +133,8 @@ static int has_own_column(const char *path) {
   return strcmp(path, "algorithm") == 0 || strcmp(path, "seed") == 0;
 }
 
-/* --- the work -----------------------------------------------------------------------------------
- * Most cells of a large grid differ from one before them in nothing but the seed, or in a field
+/* --- the work --- */
+/* Most cells of a large grid differ from one before them in nothing but the seed, or in a field
  * that most rooms do not look at. So a cell's recipe is read once for each combination of the other
  * fields' values, rooms are asked once about each different section (recipe_check()), and the
  * canonical text is not made from a tree but written into a template. */
@@ -241,8 +240,7 @@ static gl_status add_fields(expansion *x) {
   return status;
 }
 
-/* --- one cell from its tree ---------------------------------------------------------------------
- */
+/* --- one cell from its tree --- */
 
 static gl_status set_fields(const expansion *x, cfg_doc *doc, const size_t at[SWEEP_MAX_AXES]) {
   gl_status status = GL_OK;
@@ -335,8 +333,7 @@ static gl_status read_cell(expansion *x, cfg_doc *doc, const size_t at[SWEEP_MAX
   return GL_OK;
 }
 
-/* --- the texts of a cell ------------------------------------------------------------------------
- */
+/* --- the texts of a cell --- */
 
 /* What makes two cells the same: the meaning of recipes, and the recipe behind it. */
 static size_t meaning_text(char *to, size_t size) {
@@ -457,8 +454,7 @@ static gl_status set_chosen(const expansion *x, sweep_cell *cell, const combinat
   return whole ? GL_OK : gl_fail_memory(x->err, "a cell's chosen fields");
 }
 
-/* --- from the first cell to the last ------------------------------------------------------------
- */
+/* --- from the first cell to the last --- */
 
 /* The number of the combination at a position, without the axis of seeds. */
 static size_t combination_at(const expansion *x, const size_t at[SWEEP_MAX_AXES]) {
@@ -609,8 +605,7 @@ gl_status sweep_cell_recipe(cfg_doc **out, const sweep_cell *cell, gl_error *err
   return cfg_load_text_of(out, cell->recipe, strlen(cell->recipe), cell->key, cell->source, err);
 }
 
-/* --- all cells ----------------------------------------------------------------------------------
- */
+/* --- all cells --- */
 
 static int compare_keys(const void *a, const void *b) {
   return strcmp((*(const sweep_cell *const *)a)->key, (*(const sweep_cell *const *)b)->key);

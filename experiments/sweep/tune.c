@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- reading the section ------------------------------------------------------------------------
- */
+/* --- reading the section --- */
 
 static const char example[] = "tune: {lr: [0.01, 0.1], seeds: [101, 102]}";
 
@@ -136,8 +135,7 @@ static gl_status check_fields(const tune_plan *p, const cfg_node *tune, const cf
   return status == GL_OK && lr != NULL ? numbers_only(lr, "tune.lr", err) : status;
 }
 
-/* --- rungs -------------------------------------------------------------------------------------
- */
+/* --- rungs --- */
 
 static gl_status make_steps(tune_plan *p, size_t steps, gl_error *err) {
   char *text = NULL;
@@ -179,8 +177,7 @@ static gl_status read_halving(tune_plan *p, const cfg_node *node, const sweep_gr
   return make_steps(p, steps, err);
 }
 
-/* --- the grid of tuning runs --------------------------------------------------------------------
- */
+/* --- the grid of tuning runs --- */
 
 /* Replaces the values of the axis of that path, or adds it at the end. */
 static gl_status set_axis(sweep_grid *grid, const char *path, const cfg_node *values,
@@ -262,8 +259,7 @@ size_t tune_runs(const tune_plan *p, size_t cells) {
   return n;
 }
 
-/* --- scores --------------------------------------------------------------------------------------
- */
+/* --- scores --- */
 
 double tune_score(const run_result *o, size_t steps) {
   if (o->status == RUN_FAILED) return NAN;
@@ -394,8 +390,7 @@ gl_status tune_rung(unsigned char *in, const tune_plan *p, const sweep_cells *ce
   return status;
 }
 
-/* --- the choice ----------------------------------------------------------------------------------
- */
+/* --- the choice --- */
 
 /* Whether the value is the smallest or the largest of numbers that differ. */
 static int is_edge(const cfg_node *values, size_t at) {

@@ -58,8 +58,8 @@ void checkpoint_fini(checkpoint *c) {
   *c = (checkpoint){0};
 }
 
-/* --- writing ------------------------------------------------------------------------------------
- * Everything goes through a stream that sums what passes, so that the learner may write its state
+/* --- writing --- */
+/* Everything goes through a stream that sums what passes, so that the learner may write its state
  * however long it is. */
 
 typedef struct summing {
@@ -140,8 +140,7 @@ gl_status checkpoint_write(const checkpoint *c, const learner *l, FILE *to, int 
   return status;
 }
 
-/* --- whole or not -------------------------------------------------------------------------------
- */
+/* --- whole or not --- */
 
 /* Sums `left` bytes from the stream, as files of that format do. Fewer where it ends early. */
 static tail sum_up(FILE *from, uint64_t left, uint64_t format) {
@@ -185,8 +184,7 @@ gl_status checkpoint_verify(FILE *from, gl_error *err) {
   return GL_OK;
 }
 
-/* --- reading ------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 /* Reads n items into *array, in pieces that grow, so that a false count meets the end of the file
  * long before it exhausts memory. One zeroed item to spare, and never NULL. */

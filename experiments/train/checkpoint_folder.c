@@ -24,8 +24,7 @@ struct checkpoint_folder {
   size_t n_damaged;
 };
 
-/* --- names --------------------------------------------------------------------------------------
- */
+/* --- names --- */
 
 enum { DIGITS = 12 };
 static const char prefix[] = "update-", suffix[] = ".checkpoint";
@@ -97,8 +96,7 @@ static gl_status list(const char *path, uint64_t **out, size_t *n, gl_error *err
   return GL_OK;
 }
 
-/* --- opening ------------------------------------------------------------------------------------
- */
+/* --- opening --- */
 
 /* Folders down to path. One that a finished run just removed because it was empty (a study's, which
  * holds those of all cells) is made again. */
@@ -181,8 +179,7 @@ void checkpoint_folder_close(checkpoint_folder *f) {
   free(f);
 }
 
-/* --- reading ------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static gl_status refuse_other(const checkpoint_folder *f, const checkpoint *c, const char *path,
                               gl_error *err) {
@@ -288,8 +285,7 @@ gl_status checkpoint_folder_look(const char *path, uint64_t updates, checkpoint 
   return status == GL_OK ? find_one(NULL, name, c, state, &damaged, err) : status;
 }
 
-/* --- writing ------------------------------------------------------------------------------------
- */
+/* --- writing --- */
 
 static int is_damaged(const checkpoint_folder *f, uint64_t updates) {
   for (size_t i = 0; i < f->n_damaged; ++i)

@@ -39,8 +39,7 @@ typedef struct coupled {
   gl_status failed; /* of a call that has no other way to tell; the loop's error has the text */
 } coupled;
 
-/* --- batches by their number --------------------------------------------------------------------
- */
+/* --- batches by their number --- */
 
 static gl_status reserve(coupled *c) {
   if (c->begun < c->capacity) return GL_OK;
@@ -74,8 +73,8 @@ static gl_status reserve_lengths(coupled *c, size_t n) {
   return GL_OK;
 }
 
-/* --- rows of lengths ----------------------------------------------------------------------------
- * Without dynamic sampling a batch's row has its responses' lengths. With it the number of rounds
+/* --- rows of lengths --- */
+/* Without dynamic sampling a batch's row has its responses' lengths. With it the number of rounds
  * comes first, and the lengths of each round last. */
 
 static const group_filter *filter_of(const coupled *c) {
@@ -133,8 +132,7 @@ static void forget(coupled *c, uint64_t number) {
   batch_fini(&c->batches[number]);
 }
 
-/* --- checkpoints --------------------------------------------------------------------------------
- */
+/* --- checkpoints --- */
 
 static gl_status save(coupled *c) {
   checkpoint saved = {.lengths = c->lengths,
@@ -174,8 +172,7 @@ static gl_status go_live(coupled *c) {
   return fits ? GL_OK : train_misfit(c->loop);
 }
 
-/* --- what the clock asks ------------------------------------------------------------------------
- */
+/* --- what the clock asks --- */
 
 /* from: where responses go on with that version, as in schedule_hooks; NULL: the batch begins. */
 static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version, const size_t *from,
@@ -346,8 +343,7 @@ static void release(void *self, int64_t version) {
   if (c->again == 0) l->ops->release(l->self, version);
 }
 
-/* --- the whole ----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 static gl_status check_learner(const train_loop *l) {
   const learner_ops *ops = l->learner.ops;

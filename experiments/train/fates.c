@@ -31,8 +31,7 @@ gl_status fates_add(fates_log *l, const batch *b, unit_fate fate, gl_error *err)
   return GL_OK;
 }
 
-/* --- quarters of prompts ------------------------------------------------------------------------
- */
+/* --- quarters of prompts --- */
 
 typedef struct prompt_score {
   int64_t prompt;
@@ -78,8 +77,7 @@ static size_t rank_prompts(const response_fate *all, size_t n, prompt_score *pro
   return prompts;
 }
 
-/* --- the table ----------------------------------------------------------------------------------
- */
+/* --- the table --- */
 
 enum { CELLS = FATES * STORE_QUARTERS * LENGTH_CLASSES };
 

@@ -15,8 +15,7 @@ typedef struct replay {
   draw_span *span;       /* [responses of a unit] what a draw takes of each */
 } replay;
 
-/* --- which segments are drawn at which version --------------------------------------------------
- */
+/* --- which segments are drawn at which version --- */
 
 /* A counting sort of the segments by version. */
 static gl_status order_segments(replay *p) {
@@ -98,8 +97,7 @@ static gl_status draw_version(replay *p, size_t version) {
   return GL_OK;
 }
 
-/* --- checkpoints --------------------------------------------------------------------------------
- */
+/* --- checkpoints --- */
 
 /* Whether the batch has been begun after so many updates and not been trained by them. */
 static int is_pending(const replay *p, size_t b, size_t updates) {
@@ -143,8 +141,7 @@ static gl_status resume(replay *p, checkpoint *c) {
   return train_misfit(p->loop);
 }
 
-/* --- the loop -----------------------------------------------------------------------------------
- */
+/* --- the loop --- */
 
 static gl_status make_update(replay *p, const schedule_update *u) {
   for (size_t b = 0; b < u->n_batches; ++b) p->together[b] = &p->batches[u->first_batch + b];

@@ -35,8 +35,8 @@ run_scores run_result_scores(const run_result *o) {
   return s;
 }
 
-/* --- between processes --------------------------------------------------------------------------
- * The struct itself, then its arrays. */
+/* --- between processes --- */
+/* The struct itself, then its arrays. */
 
 /* An array that is empty may have no address, which fwrite() may not be given. */
 static int write_array(const void *items, size_t item, size_t n, FILE *to) {

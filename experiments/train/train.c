@@ -13,8 +13,7 @@
 enum { BROKEN_UPDATES = 3 };        /* updates in a row without a number, then a run has diverged */
 static const double collapse = 0.1; /* fraction of the best score */
 
-/* --- one update ---------------------------------------------------------------------------------
- */
+/* --- one update --- */
 
 /* A unit of an update: which draw it is, and where the first unit of its group stands. */
 typedef struct member {
@@ -138,8 +137,7 @@ static void note_collapse(run_result *o) {
            "collapsed: the last score %.4g is below a tenth of the best, %.4g", s.last, s.best);
 }
 
-/* --- between updates ----------------------------------------------------------------------------
- */
+/* --- between updates --- */
 
 static void note(const train_loop *l, const char *text) {
   if (l->options->note != NULL) l->options->note(l->options->self, text);
@@ -190,8 +188,7 @@ gl_status train_stopped(train_loop *l) {
       l->folder != NULL && l->saved == made ? "; the same command goes on from there" : "");
 }
 
-/* --- beginning and end --------------------------------------------------------------------------
- */
+/* --- beginning and end --- */
 
 /* The most evaluations that the run may make: before it, now and then, after it. */
 static size_t most_evaluations(const train_loop *l) {

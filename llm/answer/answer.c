@@ -7,8 +7,7 @@
 
 enum { MAX_DEPTH = 12 };
 
-/* --- lists --------------------------------------------------------------------------------------
- */
+/* --- lists --- */
 
 /* The sides of part i of a list in which every part has a name. */
 static size_t sides_of(const answer_list *l, size_t i, answer_span side[ANSWER_PARTS]) {
@@ -95,8 +94,7 @@ static int same_list(const answer_list *a, const answer_list *b, answer_budget *
                                                        : same_in_any_order(a, b, how, budget);
 }
 
-/* --- brackets -----------------------------------------------------------------------------------
- */
+/* --- brackets --- */
 
 static int same_matrix(answer_span a, answer_span b, answer_budget *budget) {
   answer_span rows_a[ANSWER_PARTS], rows_b[ANSWER_PARTS], x[ANSWER_PARTS], y[ANSWER_PARTS];
@@ -135,8 +133,7 @@ static int same_inside(answer_span a, answer_span b, answer_budget *budget) {
   return (wraps_a || wraps_b) && answer_same(wraps_a ? in_a : a, wraps_b ? in_b : b, budget);
 }
 
-/* --- all together -------------------------------------------------------------------------------
- */
+/* --- all together --- */
 
 /* Both are one thing, no list. */
 static int same_single(answer_span a, answer_span b, answer_budget *budget) {
@@ -175,8 +172,7 @@ int answer_same(answer_span a, answer_span b, answer_budget *budget) {
   return same;
 }
 
-/* --- choices ------------------------------------------------------------------------------------
- */
+/* --- choices --- */
 
 /* (A), A, A) 12, A. 12, A: 12: the letter, '\0' if it is none from A to J. *rest is what follows,
  * and *mark what stands between, '\0' if nothing does. */
@@ -208,8 +204,7 @@ static int same_choice(answer_span a, answer_span b, answer_budget *budget) {
   return rest_b.n == 0 || answer_same(rest_a, rest_b, budget);
 }
 
-/* --- two values in one --------------------------------------------------------------------------
- */
+/* --- two values in one --- */
 
 static size_t count_signs(answer_span s, size_t *at) {
   size_t count = 0;
@@ -243,8 +238,7 @@ static void expand_signs(answer_text *text) {
   if (n > 0) *text = out;
 }
 
-/* --- the whole ----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 static int same_span(answer_span a, answer_span b) {
   return a.n == b.n && memcmp(a.at, b.at, a.n) == 0;

@@ -48,8 +48,7 @@ answer_value answer_apply(char operation, answer_value a, answer_value b) {
   return answer_of_ball(out);
 }
 
-/* --- powers -------------------------------------------------------------------------------------
- */
+/* --- powers --- */
 
 /* The root of that index of a perfect power, exactly; 0 if q is none. */
 static int exact_root(rational *out, rational q, int64_t index) {
@@ -89,8 +88,7 @@ answer_value answer_power(answer_value a, answer_value b) {
   return answer_of_ball(ball_exp(ball_multiply(ball_log(x), y)));
 }
 
-/* --- factorials ---------------------------------------------------------------------------------
- */
+/* --- factorials --- */
 
 /* n! for a whole n. */
 static answer_value whole_factorial(int64_t n) {

@@ -10,8 +10,8 @@ enum { DOUBLE = 2 * BALL_LIMBS };
 static const int64_t max_exponent = INT64_C(1) << 44;
 typedef unsigned __int128 wide;
 
-/* --- radii --------------------------------------------------------------------------------------
- * Every operation rounds up, but for the lower bound below().
+/* --- radii --- */
+/* Every operation rounds up, but for the lower bound below().
  */
 
 static ball_radius radius_of(uint64_t mantissa, int64_t exponent) {
@@ -61,8 +61,7 @@ static ball_radius below(const ball *x) {
   return (ball_radius){(uint32_t)(x->limb[BALL_LIMBS - 1] >> 32), x->exponent - 32};
 }
 
-/* --- limbs --------------------------------------------------------------------------------------
- */
+/* --- limbs --- */
 
 /* sign * w * 2^(exponent - 64 n), rounded towards zero; the radius is what that rounds away. */
 static ball from_limbs(int sign, const uint64_t *w, size_t n, int64_t exponent) {
@@ -96,8 +95,7 @@ static ball without_value(ball_state state) {
   return state == BALL_UNDEFINED ? ball_undefined() : ball_unsure();
 }
 
-/* --- making -------------------------------------------------------------------------------------
- */
+/* --- making --- */
 
 ball ball_undefined(void) {
   return (ball){.state = BALL_UNDEFINED};
@@ -131,8 +129,7 @@ double ball_to_double(ball x) {
   return x.sign * ldexp(high + ldexp((double)(x.limb[BALL_LIMBS - 1] & 0x7ff), -64), exponent);
 }
 
-/* --- operations ---------------------------------------------------------------------------------
- */
+/* --- operations --- */
 
 ball ball_negate(ball x) {
   x.sign = -x.sign;
@@ -308,8 +305,7 @@ ball ball_widened(ball x, ball by) {
   return x;
 }
 
-/* --- comparing ----------------------------------------------------------------------------------
- */
+/* --- comparing --- */
 
 int ball_may_be_zero(ball x) {
   return x.state == BALL_KNOWN && radius_at_most(below(&x), x.radius);

@@ -6,8 +6,7 @@
 
 static const int64_t longest_loop = 200; /* of any series here; more would be our own mistake */
 
-/* --- constants ----------------------------------------------------------------------------------
- */
+/* --- constants --- */
 
 /* Truncated after BALL_BITS bits, so the radius is one unit of the last. */
 static ball constant(const uint64_t limb[BALL_LIMBS], int64_t exponent) {
@@ -31,8 +30,7 @@ static ball log_2(void) {
   return constant(limb, 0);
 }
 
-/* --- helpers ------------------------------------------------------------------------------------
- */
+/* --- helpers --- */
 
 static ball midpoint(ball x) {
   x.radius = (ball_radius){0, 0};
@@ -58,8 +56,7 @@ static int is_negligible(ball x, ball next) {
   return x.sign == 0 || x.exponent < next.exponent - BALL_BITS - 8;
 }
 
-/* --- roots --------------------------------------------------------------------------------------
- */
+/* --- roots --- */
 
 /* 1 / sqrt(x) by Newton's iteration on midpoints, then the root and, as its error, what its square
  * misses: |s - sqrt(x)| <= |s^2 - x| / s. */
@@ -89,8 +86,7 @@ ball ball_sqrt(ball x) {
   return s.state == BALL_KNOWN ? times_2(s, half) : s;
 }
 
-/* --- exponential and logarithm ------------------------------------------------------------------
- */
+/* --- exponential and logarithm --- */
 
 /* e^r for |r| < 1/2, without r's radius: (sum r^i / 256^i / i!)^256. */
 static ball exp_small(ball r) {
@@ -147,8 +143,7 @@ ball ball_log(ball x) {
   return ball_add(ball_add(y, sum), ball_multiply(ball_of_int(exponent), log_2()));
 }
 
-/* --- trigonometric functions --------------------------------------------------------------------
- */
+/* --- trigonometric functions --- */
 
 /* sin r (odd: 1) or cos r (odd: 0) for |r| < 0.8, by Taylor's series. */
 static ball sine_series(ball r, int odd) {

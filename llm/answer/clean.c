@@ -7,8 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* --- putting -------------------------------------------------------------------------------------
- */
+/* --- putting --- */
 
 typedef struct cleaner {
   answer_span in; /* what is left */
@@ -68,8 +67,7 @@ static answer_span group(answer_span s, size_t *whole) {
   return (answer_span){s.at + 1, s.n - 1};
 }
 
-/* --- words and units -----------------------------------------------------------------------------
- */
+/* --- words and units --- */
 
 /* Words, perhaps with / ^ . and small exponents: what a unit looks like. */
 static int looks_like_unit(answer_span s) {
@@ -156,8 +154,7 @@ static void put_words(cleaner *c, int may_be_unit) {
   put_space(c);
 }
 
-/* --- commands ------------------------------------------------------------------------------------
- */
+/* --- commands --- */
 
 /* \begin{pmatrix} and \end{pmatrix}, an array's columns included. */
 static void put_environment(cleaner *c, int begins) {
@@ -292,8 +289,7 @@ static void clean(cleaner *c) {
   }
 }
 
-/* --- the whole -----------------------------------------------------------------------------------
- */
+/* --- the whole --- */
 
 /* The words "and" and "or" between two things become commas, or a space behind a comma. */
 static void replace_conjunctions(answer_text *out) {

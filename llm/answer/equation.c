@@ -4,8 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* --- sides --------------------------------------------------------------------------------------
- */
+/* --- sides --- */
 
 int answer_is_name(answer_span s) {
   size_t depth = 0;
@@ -52,8 +51,7 @@ static int has_argument(answer_span s) {
   return answer_is_name(s) && memchr(s.at, '(', s.n) != NULL;
 }
 
-/* --- equations ----------------------------------------------------------------------------------
- */
+/* --- equations --- */
 
 /* The difference of the two sides at a point. */
 static answer_known difference(ball *out, const answer_span side[2], int point, int *has_variables,
@@ -164,8 +162,7 @@ int answer_same_equation(answer_span a, answer_span b, answer_budget *budget) {
   return answer_same_sides(l, n, r, m, budget);
 }
 
-/* --- relations ----------------------------------------------------------------------------------
- */
+/* --- relations --- */
 
 const char *answer_relation(answer_span s, answer_span side[2]) {
   static const struct {
@@ -196,8 +193,7 @@ int answer_same_relation(answer_span a, answer_span b, answer_budget *budget) {
   return *x == 'n' && answer_same(l[0], r[1], budget) && answer_same(l[1], r[0], budget);
 }
 
-/* --- labels -------------------------------------------------------------------------------------
- */
+/* --- labels --- */
 
 /* A label begins with a letter; what begins with a digit is a ratio or a time. */
 int answer_label(answer_span s, answer_span side[ANSWER_PARTS]) {

@@ -54,8 +54,7 @@ static void spend(parser *p, long cost) {
   p->budget->left -= cost;
 }
 
-/* --- reading -------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static void skip(parser *p, size_t n) {
   p->in.at += n;
@@ -220,8 +219,7 @@ static answer_value read_number(parser *p) {
   return is_whole && p->in.at == before ? read_mixed(p, value) : value;
 }
 
-/* --- atoms ---------------------------------------------------------------------------------------
- */
+/* --- atoms --- */
 
 static answer_value read_enclosed(parser *p, char closing) {
   if (p->depth == MAX_DEPTH) return fail(p);
@@ -254,8 +252,7 @@ static answer_value read_root(parser *p) {
   return answer_power(of, answer_apply('/', answer_of_int(1), index));
 }
 
-/* --- functions ----------------------------------------------------------------------------------
- */
+/* --- functions --- */
 
 typedef enum function_kind {
   PLAIN,
@@ -397,8 +394,7 @@ static answer_value read_function(parser *p, const function *f) {
   return answer_power(value, exponent);
 }
 
-/* --- variables ----------------------------------------------------------------------------------
- */
+/* --- variables --- */
 
 /* A number between 0 and 1. */
 static double uniform(uint64_t hash) {
@@ -481,8 +477,7 @@ static answer_value read_accent(parser *p, size_t length) {
   return variable(p, hash_64(hash, &c, 1));
 }
 
-/* --- names --------------------------------------------------------------------------------------
- */
+/* --- names --- */
 
 static answer_value read_fraction(parser *p) {
   answer_value above = read_argument(p), below = read_argument(p);
@@ -551,8 +546,7 @@ static answer_value read_atom(parser *p) {
   return answer_is_letter(c) || c == '\\' ? read_name(p) : fail(p);
 }
 
-/* --- operations ----------------------------------------------------------------------------------
- */
+/* --- operations --- */
 
 static answer_value read_factorial(parser *p, answer_value of) {
   if (of.exact && of.q.num > 0) spend(p, (long)of.q.num / FACTORS_PER_COST);

@@ -50,8 +50,7 @@ static int last_box(answer_span text, answer_span *out) {
   return 0;
 }
 
-/* --- numbers -------------------------------------------------------------------------------------
- */
+/* --- numbers --- */
 
 static size_t digits_at(answer_span s, size_t from) {
   size_t n = 0;

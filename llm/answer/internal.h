@@ -31,8 +31,7 @@ int answer_clean(answer_text *out, const char *text, size_t size);
 /* s without units written as plain words at its end, if a number is left in front of them. */
 answer_span answer_without_unit(answer_span s);
 
-/* --- spans -------------------------------------------------------------------------------------
- */
+/* --- spans --- */
 
 /* Whether c is one of the characters of set; a NUL never is. */
 int answer_is_any(char c, const char *set);
@@ -50,8 +49,7 @@ size_t answer_count_digits(answer_span s, size_t from);
 /* Whether s is the text, case apart. */
 int answer_is(answer_span s, const char *text);
 
-/* --- names --------------------------------------------------------------------------------------
- */
+/* --- names --- */
 
 typedef enum answer_name {
   ANSWER_DROPPED, /* means nothing: \left, \displaystyle */
@@ -83,8 +81,7 @@ int answer_is_variable(answer_span name);
 /* The name of a command that makes a variable of the letter behind it, such as vec. */
 int answer_is_accent(answer_span name);
 
-/* --- values ------------------------------------------------------------------------------------
- */
+/* --- values --- */
 
 /* Where the variables of a formula are set: between 0.2 and 3 at the first three, below 0 at
  * ANSWER_NEGATIVE and ANSWER_FAR_NEGATIVE, about 100 at ANSWER_FAR, next to 1 at the last two,
@@ -143,8 +140,8 @@ typedef enum answer_known {
  * between thousands is taken only at the outermost level. */
 answer_known answer_evaluate(answer_value *out, answer_span s, int point, answer_budget *budget);
 
-/* --- comparing ----------------------------------------------------------------------------------
- * In every function the reference is a, the response b.
+/* --- comparing --- */
+/* In every function the reference is a, the response b.
  */
 
 /* Same characters but for case, white space that is not between digits, a plus in front, and braces
@@ -160,8 +157,7 @@ int answer_is_choice(answer_span s);
 /* Everything that can make two answers equal, but for choices. */
 int answer_same(answer_span a, answer_span b, answer_budget *budget);
 
-/* --- parts --------------------------------------------------------------------------------------
- */
+/* --- parts --- */
 
 enum { ANSWER_PARTS = 32 };
 
@@ -202,8 +198,7 @@ typedef struct answer_list {
  * three digits, without a space, separates no parts. */
 int answer_list_read(answer_list *out, answer_span s, int thousands);
 
-/* --- equations ---------------------------------------------------------------------------------
- */
+/* --- equations --- */
 
 /* What stands left of an = that only gives the right side a name: x, x_1, f(2), (x, y), \theta. */
 int answer_is_name(answer_span s);

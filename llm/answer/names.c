@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-/* --- spans ---------------------------------------------------------------------------------------
- */
+/* --- spans --- */
 
 int answer_is_any(char c, const char *set) {
   return c != '\0' && strchr(set, c) != NULL;
@@ -192,8 +191,7 @@ static const char *const matrices[] = {"matrix", "pmatrix", "bmatrix",    "vmatr
 static const char *const not_units[] = {"thousand", "million", "billion", "trillion", "hundred",
                                         "dozen",    "e",       "i",       "pi",       "mod"};
 
-/* --- looking up ----------------------------------------------------------------------------------
- */
+/* --- looking up --- */
 
 answer_name answer_name_of(answer_span name) {
   if (IS_ONE_OF(name, dropped)) return ANSWER_DROPPED;

@@ -4,8 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* --- brackets -----------------------------------------------------------------------------------
- */
+/* --- brackets --- */
 
 /* Whether the command at s, with n letters behind its backslash, is `name`, which begins with the
  * backslash. */
@@ -72,8 +71,7 @@ answer_enclosure answer_enclosed(answer_span s, answer_span *inside) {
   return closes == ']' ? ANSWER_SQUARE : closes == ')' ? ANSWER_OPEN_RIGHT : ANSWER_NO_BRACKETS;
 }
 
-/* --- thousands ----------------------------------------------------------------------------------
- */
+/* --- thousands --- */
 
 /* Whether the comma right behind a may stand between thousands: one to three digits before it, and
  * three behind it, without white space. */
@@ -96,8 +94,7 @@ static size_t join_thousands(answer_span part[ANSWER_PARTS], size_t n) {
   return kept;
 }
 
-/* --- lists --------------------------------------------------------------------------------------
- */
+/* --- lists --- */
 
 static const answer_span no_name = {"", 0};
 

@@ -26,8 +26,7 @@ const char *answer_kind_name(answer_kind kind) {
   return names[kind];
 }
 
-/* --- nodes --------------------------------------------------------------------------------------
- */
+/* --- nodes --- */
 
 static answer_node *add(reader *r, answer_kind kind, answer_span s, answer_span name,
                         size_t depth) {
@@ -63,8 +62,7 @@ static void write_value(answer_node *node, const answer_value *x) {
     snprintf(node->written, sizeof node->written, "%.15g", node->value);
 }
 
-/* --- kinds --------------------------------------------------------------------------------------
- */
+/* --- kinds --- */
 
 /* Numbers and formulas: 1 if s is one. */
 static int read_value(reader *r, answer_span s, answer_span name, size_t depth) {

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* --- text ----------------------------------------------------------------------------------------
- */
+/* --- text --- */
 
 /* The next character that counts, braces around it taken away; '\0' at the end. White space counts
  * only between digits: `last` is the character before. */
@@ -38,8 +37,7 @@ int answer_same_text(answer_span a, answer_span b) {
   }
 }
 
-/* --- values --------------------------------------------------------------------------------------
- */
+/* --- values --- */
 
 /* A bare decimal number's digits without zeros that say nothing. Commas are passed over: that they
  * stand between thousands has been seen when the number was evaluated. */

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the barrier --------------------------------------------------------------------------------
- */
+/* --- the barrier --- */
 
 gl_status collective_init(collective *c, const collective_ops *ops, backend *const *member,
                           size_t n, gl_error *err) {
@@ -62,8 +61,7 @@ int collective_is_aborted(collective *c) {
   return aborted;
 }
 
-/* --- any collective -----------------------------------------------------------------------------
- */
+/* --- any collective --- */
 
 void collective_free(collective *c) {
   if (c != NULL) c->ops->free(c);
@@ -78,9 +76,8 @@ gl_status collective_sum(collective *c, size_t rank, void *memory, size_t n, gl_
   return c->ops->sum(c, rank, memory, n, err);
 }
 
-/* --- through the host ---------------------------------------------------------------------------
- *
- * An array is summed chunk by chunk. Each rank downloads its numbers of the chunk into its own row
+/* --- through the host --- */
+/* An array is summed chunk by chunk. Each rank downloads its numbers of the chunk into its own row
  * of a table on the host and waits for the others; then each rank adds up its share of the chunk's
  * columns over all rows, in the order of ranks, and waits again; then each uploads the whole sum.
  */

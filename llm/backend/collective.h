@@ -27,8 +27,7 @@ void collective_abort(collective *c);
 /* Takes an abort back. The caller makes sure that no rank is in collective_sum. */
 void collective_ready(collective *c);
 
-/* --- for the implementations --------------------------------------------------------------------
- */
+/* --- for the implementations --- */
 
 typedef struct collective_ops {
   const char *name;

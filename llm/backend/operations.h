@@ -20,7 +20,7 @@
  * clang-format is off, because it takes the first argument for a multiplication. */
 /* clang-format off */
 
-/* --- memory ----------------------------------------------------------------------------------- */
+/* --- memory --- */
 
 /* `bytes` zeroed bytes of the backend's memory, which the caller gives back with release; NULL
  * after a failure, which status() explains. */
@@ -46,7 +46,7 @@ OPERATION(void, cast_stochastic,
 /* Waits for all operations so far; the first failure of any of them since the backend was made. */
 OPERATION(gl_status, status, (backend *b, gl_error *err))
 
-/* --- rows (each row's result depends on that row alone) --------------------------------------- */
+/* --- rows (each row's result depends on that row alone) --- */
 
 /* T out [rows, width] = row token[r] of T table [vocabulary, width]. */
 OPERATION(void, embed,
@@ -102,7 +102,7 @@ OPERATION(void, swiglu_backward,
           (backend *b, void *dgate_up, const void *dout, const void *gate_up, size_t rows,
            size_t width))
 
-/* --- products; flags: of enum product_flag ---------------------------------------------------- */
+/* --- products; flags: of enum product_flag --- */
 
 /* T out [rows, m] (+)= in weight^T; T in [rows, k], weight [m, k]. */
 OPERATION(void, product,
@@ -134,7 +134,7 @@ OPERATION(void, product_backward_weight,
           (backend *b, void *dweight, const void *dout, const void *in, size_t rows, size_t m,
            size_t k))
 
-/* --- attention: causal within each sequence, scores divided by sqrt(dim) ---------------------- */
+/* --- attention: causal within each sequence, scores divided by sqrt(dim) --- */
 
 /* T out [rows, q * dim]; M lse [rows, q], the log of the sum of exponentials of a query's scores.
  * Queries and keys from T qk [rows, (q + kv) * dim], values from T qkv [rows, (q + 2 kv) * dim].
@@ -193,7 +193,7 @@ OPERATION(void, kept_parts,
           (backend *b, void *mass, void *entropy_kept, void *entropy_tail, const void *in,
            const void *weight, kept_sets kept, size_t rows, size_t k, double temperature))
 
-/* --- generation (each row's result depends on that row and its slot alone) -------------------- */
+/* --- generation (each row's result depends on that row and its slot alone) --- */
 
 /* Keys of T qk and values of T qkv (shapes as for attention) into T cache_k and cache_v at
  * (slot[r], position[r]). Either cache has slots * capacity * kv * dim numbers, one slot after the
@@ -240,7 +240,7 @@ OPERATION(void, distort,
           (backend *b, void *logits, const uint64_t *context, size_t rows, size_t vocabulary,
            const sampling_behaviour *behaviour, uint64_t seed))
 
-/* --- optimiser: M param, grad, m, v [n]; T copy [n] of param, which may be param itself ------- */
+/* --- optimiser: M param, grad, m, v [n]; T copy [n] of param, which may be param itself --- */
 
 OPERATION(void, adamw,
           (backend *b, void *param, void *copy, const void *grad, void *m, void *v, size_t n,
@@ -252,7 +252,7 @@ OPERATION(void, sgd,
 /* Sum of squares of M x [n], in a fixed order; waits for the result. */
 OPERATION(double, sum_squares, (backend *b, const void *x, size_t n))
 
-/* --- the backend itself ----------------------------------------------------------------------- */
+/* --- the backend itself --- */
 
 /* Bytes of the backend's memory: all, and what can still be allocated, which includes what was
  * released. For plans and messages. */

@@ -14,8 +14,7 @@ void exact_world_prompt(const exact_world *w, size_t x, int32_t *token) {
     token[i] = (int32_t)(x % w->section.vocabulary);
 }
 
-/* --- reading the section -----------------------------------------------------------------------
- */
+/* --- reading the section --- */
 
 /* Digits that write every prompt; 0 where one letter has to write several. */
 static size_t digits(size_t n_prompts, size_t letters) {
@@ -92,8 +91,7 @@ static gl_status read_section(exact_world *w, model_config *c, const cfg_node *s
   return status == GL_OK ? make_rewards(w, section, rewards, seed, err) : status;
 }
 
-/* --- memory ------------------------------------------------------------------------------------
- */
+/* --- memory --- */
 
 static gl_status make_batch(exact_batch *p, const exact_world *w, gl_error *err) {
   const size_t tokens = EXACT_BATCH_TOKENS + w->prompt_length + w->tree.horizon;

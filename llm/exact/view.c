@@ -22,8 +22,7 @@ typedef struct sweep {
   double *logp; /* [n_edges] */
 } sweep;
 
-/* --- sequences ---------------------------------------------------------------------------------
- */
+/* --- sequences --- */
 
 static int is_wanted(const sweep *s, size_t edge) {
   return s->through == NULL || s->through[edge] != 0;
@@ -111,8 +110,7 @@ static gl_status run_backward(const sweep *s, double *gradient, gl_error *err) {
   return status == GL_OK ? model_gradient_get(s->workspace->m, gradient, err) : status;
 }
 
-/* --- the view ----------------------------------------------------------------------------------
- */
+/* --- the view --- */
 
 static size_t view_n_responses(const void *self, size_t x) {
   (void)x;
@@ -176,8 +174,7 @@ static gl_status view_log_probs_truncated(const void *self, const double *theta,
   return log_probs(self, theta, x, 1, logp, err);
 }
 
-/* --- the law of one vector of parameters over what a sampler of another keeps --------------------
- */
+/* --- the law of one vector of parameters over what a sampler of another keeps --- */
 
 /* over [n_edges] = log-probabilities of theta at x renormalised, node by node, over the tokens that
  * the sampler keeps; -inf for the others. Leaves theta set. The caller holds the lock. */

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- forwards over what was drawn ---------------------------------------------------------------
- */
+/* --- forwards over what was drawn --- */
 
 /* Some responses of a result as a set that can be scored. */
 typedef struct drawn_set {
@@ -94,8 +93,7 @@ static gl_status put_scores(llm_learner *l, const drawing_request *r, const gene
   return status;
 }
 
-/* --- logq: learner -------------------------------------------------------------------------------
- */
+/* --- logq: learner --- */
 
 /* The tokens from place first[i] of response i on get the log-probabilities that the learner's
  * forward computes from the parameters in use, the sampler's: of the whole law, and where sets are
@@ -122,8 +120,7 @@ static gl_status record_by_learner(llm_learner *l, const drawing_request *r, con
   return status;
 }
 
-/* --- a mixture -----------------------------------------------------------------------------------
- */
+/* --- a mixture --- */
 
 /* log(e^x + e^y). */
 static double log_add(double x, double y) {
@@ -256,8 +253,7 @@ static gl_status sample_mixture(llm_learner *l, const drawing_request *r, genera
   return status;
 }
 
-/* --- all of it -----------------------------------------------------------------------------------
- */
+/* --- all of it --- */
 
 gl_status llm_learner_sample(llm_learner *l, const drawing_request *r, generate_result *result,
                              gl_error *err) {

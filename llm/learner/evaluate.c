@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- problems ------------------------------------------------------------------------------------
- */
+/* --- problems --- */
 
 /* The first held-out problems of the task in spec. */
 static gl_status take_held_out(problem_set *set, const run_spec *spec, gl_error *err) {
@@ -51,8 +50,7 @@ void llm_learner_free_problems(llm_learner *l) {
   l->set_problems = NULL;
 }
 
-/* --- scores --------------------------------------------------------------------------------------
- */
+/* --- scores --- */
 
 /* Rewards of complete responses, score[n * each]; *broken is 1 where a log-probability is not a
  * number, and then there are none. */

@@ -28,8 +28,7 @@ gl_status llm_learner_stand_at(learner *of, const double *theta, int64_t version
   return status;
 }
 
-/* --- the learner's own law -----------------------------------------------------------------------
- */
+/* --- the learner's own law --- */
 
 /* What a recipe says of sampling, put aside. */
 typedef struct said {
@@ -60,8 +59,7 @@ gl_status llm_learner_draw_by(learner *of, llm_law law, const draw_request *r, b
   return status;
 }
 
-/* --- gradients -----------------------------------------------------------------------------------
- */
+/* --- gradients --- */
 
 static gl_status differentiate(llm_learner *l, batch *b, const policy_algorithm *algorithm,
                                double *gradient, double metrics[METRIC_COUNT], gl_error *err) {

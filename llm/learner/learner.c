@@ -11,8 +11,7 @@
 /* What reinforcement learning of a model that can already do something usually takes. */
 static const double default_lr = 1e-5;
 
-/* --- generation ---------------------------------------------------------------------------------
- */
+/* --- generation --- */
 
 /* What every replica needs of a request for responses. */
 typedef struct drawing {
@@ -109,8 +108,7 @@ gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t
   return draw_all(l, &r, law, max_tokens, result, err);
 }
 
-/* --- held versions ------------------------------------------------------------------------------
- */
+/* --- held versions --- */
 
 /* Whether enough memory for a step stays free if one more version is held in the device's memory.
  * What the model has already allocated for its passes is part of what the step takes. */
@@ -180,8 +178,7 @@ void replica_release_all(replica *r) {
   while (r->n_held > 0) release(r, r->held[0].version);
 }
 
-/* --- construction -------------------------------------------------------------------------------
- */
+/* --- construction --- */
 
 static void learner_free(void *self) {
   llm_learner *l = self;

@@ -112,8 +112,7 @@ gl_status llm_learner_norm(const llm_learner *l, double *norm, gl_error *err);
 typedef size_t (*item_work)(const void *context, size_t item);
 void llm_learner_divide(llm_learner *l, item_work work, const void *context, size_t n);
 
-/* --- generation ---------------------------------------------------------------------------------
- */
+/* --- generation --- */
 
 /* What is to be drawn: responses to problems, `each` to a problem, at addresses of a stream up to
  * so many tokens. */
@@ -140,8 +139,7 @@ gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t
  * being numbers. */
 gl_status llm_learner_score(llm_learner *l, uint64_t entity, double *score, gl_error *err);
 
-/* --- evaluation (evaluate.c) ---------------------------------------------------------------------
- */
+/* --- evaluation (evaluate.c) --- */
 
 /* Reads the problems of the evaluation and of its sets; GL_EINPUT at its place for a set with a
  * problem that the tokenizer cannot write or the context not hold. */

@@ -35,8 +35,7 @@ gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, cons
 /* The model inside a learner made by these; borrowed. */
 model *llm_learner_model(const learner *l);
 
-/* --- starts (start.c) ---------------------------------------------------------------------------
- */
+/* --- starts (start.c) --- */
 
 /* The folder of the checkpoint that a world's run of that seed begins from: `model.path`, as seen
  * from the recipe, with the seed in the place of {seed}; malloc'd. NULL where a world begins from
@@ -47,8 +46,7 @@ gl_status llm_start_folder(char **out, const cfg_node *world, uint64_t seed, gl_
 enum { LLM_CHECKSUM_SIZE = 24 };
 gl_status llm_start_checksum(const char *folder, char text[LLM_CHECKSUM_SIZE], gl_error *err);
 
-/* --- gradients without steps (gradient.c) -------------------------------------------------------
- */
+/* --- gradients without steps (gradient.c) --- */
 
 /* Which law batches are drawn from, and whose log-probabilities weights are made of: that of the
  * recipe's samplers, or the learner's own, with its temperature and nothing of what samplers cut

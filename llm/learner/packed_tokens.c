@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- packed tokens -----------------------------------------------------------------------------
- */
+/* --- packed tokens --- */
 
 /* Grows *array, which holds elements of `size`, to at least n of them; contents are kept. */
 static int grow(void *array, size_t *capacity, size_t n, size_t size) {
@@ -266,8 +265,7 @@ void token_pack_fini(token_pack *p) {
   *p = (token_pack){0};
 }
 
-/* --- problems -----------------------------------------------------------------------------------
- */
+/* --- problems --- */
 
 static gl_status add_problem(problem_set *set, const run_spec *spec, task_split split,
                              uint64_t number, size_t *capacity, gl_error *err) {

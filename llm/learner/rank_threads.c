@@ -29,8 +29,7 @@ struct rank_threads {
   int stop;
 };
 
-/* --- one rank -----------------------------------------------------------------------------------
- */
+/* --- one rank --- */
 
 static void keep_failure(rank_threads *r, size_t rank, gl_status status, const gl_error *err) {
   pthread_mutex_lock(&r->lock);
@@ -71,8 +70,7 @@ static void *live(void *argument) {
   return NULL;
 }
 
-/* --- all ranks ----------------------------------------------------------------------------------
- */
+/* --- all ranks --- */
 
 static gl_status run(rank_threads *r, size_t meant, rank_task task, void *context, gl_error *err) {
   assert(meant == everyone || meant < r->n);
@@ -112,8 +110,7 @@ size_t rank_threads_count(const rank_threads *r) {
   return r->n;
 }
 
-/* --- beginning and end --------------------------------------------------------------------------
- */
+/* --- beginning and end --- */
 
 gl_status rank_threads_new(rank_threads **out, size_t n, gl_error *err) {
   *out = NULL;

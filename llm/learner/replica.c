@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- division of work ---------------------------------------------------------------------------
- */
+/* --- division of work --- */
 
 /* Cuts the total work into `ranks` equal intervals; an item goes to the rank whose interval holds
  * the middle of the item's own work. */
@@ -27,8 +26,7 @@ void llm_learner_divide(llm_learner *l, item_work work, const void *context, siz
   while (rank < ranks) l->share[++rank] = n;
 }
 
-/* --- the common step ----------------------------------------------------------------------------
- */
+/* --- the common step --- */
 
 gl_status llm_learner_step(llm_learner *l, size_t rank, double lr, double *norm, gl_error *err) {
   const replica *r = &l->replica[rank];
@@ -58,8 +56,7 @@ gl_status replica_scratch(replica *r, size_t n, gl_error *err) {
   return r->scratch != NULL ? GL_OK : gl_fail_memory(err, "an update");
 }
 
-/* --- backends, models, optimisers ---------------------------------------------------------------
- */
+/* --- backends, models, optimisers --- */
 
 typedef struct opening {
   llm_learner *l;

@@ -17,8 +17,7 @@ static gl_status blame(const cfg_node *at, const gl_error *why, gl_error *err) {
   return cfg_fail(at, err, "%s", why->text);
 }
 
-/* --- warm-up and evaluation ---------------------------------------------------------------------
- */
+/* --- warm-up and evaluation --- */
 
 static gl_status read_warmup(warmup_spec *w, const cfg_node *node, gl_error *err) {
   static const char *const decays[] = {"none", "linear", "cosine"};
@@ -75,8 +74,7 @@ gl_status run_spec_bound_evaluation(eval_spec *e, const task *of, const cfg_node
   return GL_OK;
 }
 
-/* --- the model ----------------------------------------------------------------------------------
- */
+/* --- the model --- */
 
 static char *joined(const char *folder, const char *name) {
   size_t size = strlen(folder) + strlen(name) + 2;
@@ -139,8 +137,7 @@ static gl_status read_reference(run_spec *s, const cfg_node *node, uint64_t seed
   return read_folder(&other, &s->reference, node, seed, err);
 }
 
-/* --- notes --------------------------------------------------------------------------------------
- */
+/* --- notes --- */
 
 /* Adds to text what is to be said of the folder that a node names, if anything. */
 static void note_folder(const cfg_node *at, char text[LLM_NOTE_SIZE]) {
@@ -170,8 +167,7 @@ const char *llm_note(const cfg_node *world, char text[LLM_NOTE_SIZE]) {
   return text[0] != '\0' ? text : NULL;
 }
 
-/* --- the whole section --------------------------------------------------------------------------
- */
+/* --- the whole section --- */
 
 static const cfg_node *present(cfg_reader *r, const char *key) {
   const cfg_node *node = cfg_child(r, key);

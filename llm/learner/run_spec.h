@@ -100,8 +100,7 @@ int run_spec_is_stop(const run_spec *s, int32_t token);
 gl_status run_spec_score(const run_spec *s, const problem *p, const int32_t *token, size_t n,
                          int finished, double *score, gl_error *err);
 
-/* --- evaluation sets (spec_sets.c) --------------------------------------------------------------
- */
+/* --- evaluation sets (spec_sets.c) --- */
 
 /* The spec as set i of the evaluation has it: its task, its evaluation, its longest response. It
  * borrows everything from s and is not released. */
@@ -130,8 +129,7 @@ gl_status run_spec_check_start(const run_spec *s, gl_error *err);
 gl_status run_spec_check_tokens(const run_spec *s, const cfg_node *at, gl_error *err);
 gl_status run_spec_check_room(const run_spec *s, const cfg_node *at, gl_error *err);
 
-/* --- between run_spec.c and spec_text.c ---------------------------------------------------------
- */
+/* --- between run_spec.c and spec_text.c --- */
 
 /* Tokenizer (the one named, or NULL: the default), template, begin and stop tokens. */
 gl_status run_spec_read_language(run_spec *s, const cfg_node *section, const cfg_node *named,

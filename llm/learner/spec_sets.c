@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the task of a set ---------------------------------------------------------------------------
- */
+/* --- the task of a set --- */
 
 /* The kind that a task section says; NULL: none. */
 static const char *kind_of(const cfg_node *section) {
@@ -54,8 +53,7 @@ static gl_status check_letters(const run_spec *s, const char *name, const cfg_no
                   name, alphabet, why.text);
 }
 
-/* --- a set ---------------------------------------------------------------------------------------
- */
+/* --- a set --- */
 
 run_spec run_spec_of_set(const run_spec *s, size_t i) {
   run_spec own = *s;

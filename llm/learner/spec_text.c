@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- the tokenizer ------------------------------------------------------------------------------
- */
+/* --- the tokenizer --- */
 
 static int is_bpe(const run_spec *s) {
   return strcmp(tokenizer_kind(s->tokenizer), "bpe") == 0;
@@ -87,8 +86,7 @@ static gl_status read_tokenizer(run_spec *s, const cfg_node *section, const cfg_
                   text, cfg_hint(text, kinds, 2, hint));
 }
 
-/* --- the template and the stop tokens ------------------------------------------------------------
- */
+/* --- the template and the stop tokens --- */
 
 static gl_status read_template(run_spec *s, const cfg_node *section, const char *template,
                                gl_error *err) {
@@ -169,8 +167,7 @@ int run_spec_is_stop(const run_spec *s, int32_t token) {
   return 0;
 }
 
-/* --- problems as tokens -------------------------------------------------------------------------
- */
+/* --- problems as tokens --- */
 
 uint64_t run_spec_pick(const run_spec *s, double u) {
   const uint64_t size = task_size(s->task, TASK_TRAIN), most = UINT64_C(1) << 48;

@@ -12,8 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- the folder of a seed -----------------------------------------------------------------------
- */
+/* --- the folder of a seed --- */
 
 /* The text with {seed} replaced, malloc'd; NULL if memory is short. */
 static char *with_seed(const char *text, uint64_t seed) {
@@ -52,8 +51,7 @@ gl_status llm_start_folder(char **out, const cfg_node *world, uint64_t seed, gl_
   return *out != NULL ? GL_OK : gl_fail_memory(err, "a model's folder");
 }
 
-/* --- its checksum -------------------------------------------------------------------------------
- */
+/* --- its checksum --- */
 
 /* What a model is made of: its shape, its tokenizer and its parameters, in one file or in shards.
  */
@@ -121,8 +119,7 @@ gl_status run_spec_check_start(const run_spec *s, gl_error *err) {
                  s->folder, found, s->start);
 }
 
-/* --- its tokens ---------------------------------------------------------------------------------
- */
+/* --- its tokens --- */
 
 /* The kind of a built-in tokenizer, as a section says it. */
 static const char *kind_said(const cfg_node *section) {

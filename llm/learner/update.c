@@ -21,8 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- micro-batches ------------------------------------------------------------------------------
- */
+/* --- micro-batches --- */
 
 /* Which responses a pass takes: all, or those with a coefficient other than 0. A watched pass takes
  * all, and the same rows, and tells what laws give to the tokens that samplers kept. */
@@ -76,8 +75,7 @@ static gl_status pack_next(replica *r, size_t most, const rollout_set *s, pass w
   return token_pack_finish(&r->pack, err);
 }
 
-/* --- shares -------------------------------------------------------------------------------------
- */
+/* --- shares --- */
 
 /* A pass over a set, every replica over its share of the responses. */
 typedef struct set_pass {
@@ -123,8 +121,7 @@ static gl_status shares_fit(const set_pass *p, int *fit, gl_error *err) {
   return status;
 }
 
-/* --- scoring ------------------------------------------------------------------------------------
- */
+/* --- scoring --- */
 
 /* Copies what a forward of the pack found to the tokens of the responses packed from `first` on. */
 static void put_scores(const token_pack *p, const rollout_set *s, size_t first, const double *found,
@@ -252,8 +249,7 @@ static gl_status evaluate_loss(llm_learner *l, const policy_algorithm *algorithm
   return policy_evaluate(algorithm, &in, out, l->workspace, err);
 }
 
-/* --- the gradient and the step ------------------------------------------------------------------
- */
+/* --- the gradient and the step --- */
 
 /* The gradient by the log-probabilities of the pack's targets: minus the sum of the coefficients of
  * all tokens that have it, responses `first` .. `end` - 1 in order. */
@@ -410,8 +406,7 @@ static gl_status optimise(llm_learner *l, int kept, double lr, double *norm, dou
   return status;
 }
 
-/* --- metrics ------------------------------------------------------------------------------------
- */
+/* --- metrics --- */
 
 /* Metrics that do not depend on the parameters after the step. */
 static void plain_metrics(const rollout_set *s, double lr, double *metrics) {
@@ -440,8 +435,7 @@ static void kept_metrics(const llm_learner *l, const rollout_set *s, double *met
   if (with_tail > 0) metrics[METRIC_ENTROPY_TAIL] = tail / with_tail;
 }
 
-/* --- the step -----------------------------------------------------------------------------------
- */
+/* --- the step --- */
 
 static gl_status learn(llm_learner *l, double lr, double *applied, double *metrics, gl_error *err) {
   rollout_set *s = &l->all;

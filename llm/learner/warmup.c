@@ -139,8 +139,7 @@ static gl_status look(llm_learner *l, size_t steps_done, double loss, int *enoug
   return status;
 }
 
-/* --- a warm-up on its way -----------------------------------------------------------------------
- */
+/* --- a warm-up on its way --- */
 
 typedef struct warming {
   llm_learner *learner;

@@ -23,8 +23,7 @@ static const char warmup_magic[8] = "GLwarm\r\n";
 static const char prefix[] = LEARNER_KEEPS;
 static const off_t most_bytes = (off_t)1 << 30;
 
-/* --- the key ------------------------------------------------------------------------------------
- */
+/* --- the key --- */
 
 /* Size and time of a file, or that there is none. */
 static void put_file(FILE *to, const char *folder, const char *name) {
@@ -134,8 +133,7 @@ void warmup_entry_fini(warmup_entry *e) {
   *e = (warmup_entry){0};
 }
 
-/* --- the file -----------------------------------------------------------------------------------
- */
+/* --- the file --- */
 
 static warmup_header describe(const warmup_entry *e, const llm_learner *l) {
   warmup_header h = {.format = WARMUP_FORMAT,
@@ -245,8 +243,7 @@ static void make_folder(const char *folder) {
   free(path);
 }
 
-/* --- keeping the folder small -------------------------------------------------------------------
- */
+/* --- keeping the folder small --- */
 
 typedef struct kept_file {
   char name[64];

@@ -39,8 +39,7 @@ static uint64_t sum_of(const part_header *h, const char *key) {
   return checksum_of(&sum);
 }
 
-/* --- unfinished ---------------------------------------------------------------------------------
- */
+/* --- unfinished --- */
 
 static gl_status put_part(FILE *to, const warmup_entry *e, const llm_learner *l, size_t steps,
                           gl_error *err) {
@@ -101,8 +100,7 @@ int warmup_own_resume(const warmup_entry *e, llm_learner *l, size_t *steps) {
   return found;
 }
 
-/* --- done ---------------------------------------------------------------------------------------
- */
+/* --- done --- */
 
 /* Removes every other warm-up: unfinished work, and what another build of the program left. */
 static void remove_others(const warmup_entry *e) {

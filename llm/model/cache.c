@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- making one --------------------------------------------------------------------------------
- */
+/* --- making one --- */
 
 size_t model_cache_rows(const backend *b, size_t n) {
   size_t p = 1;
@@ -116,8 +115,7 @@ void model_cache_free(model_cache *k) {
   free(k);
 }
 
-/* --- prompts -----------------------------------------------------------------------------------
- */
+/* --- prompts --- */
 
 /* Uploads the slot of each of a prefill's tokens. */
 static gl_status place_prompts(model_cache *k, const int32_t *slot, size_t rows, gl_error *err) {
@@ -201,8 +199,7 @@ gl_status model_cache_copy(model_cache *k, size_t from, size_t to, size_t length
   return b->ops->status(b, err);
 }
 
-/* --- slots that are kept -------------------------------------------------------------------------
- */
+/* --- slots that are kept --- */
 
 /* Bytes of the keys of one layer's slot. */
 static size_t layer_slot_bytes(const model *m, size_t capacity) {
@@ -243,8 +240,7 @@ gl_status model_cache_put(model_cache *k, size_t slot, const void *from, gl_erro
   return b->ops->status(b, err);
 }
 
-/* --- one more token ----------------------------------------------------------------------------
- */
+/* --- one more token --- */
 
 /* Least rows of a decode that a thread of the CPU takes through all layers by itself. It reads all
  * weights for them, so where there are fewer the threads better divide the weights. */
@@ -329,8 +325,7 @@ gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot
   return GL_OK; /* without waiting: whoever reads the logits is told of a failure */
 }
 
-/* --- draws -------------------------------------------------------------------------------------
- */
+/* --- draws --- */
 
 /* Rows row_of[0 .. rows) of the logits, gathered into memory of their own, or the logits themselves
  * where these are just the first rows and nobody changes them; NULL after a failure. */

@@ -8,8 +8,7 @@
 
 enum { MAX_CONFIG_BYTES = 1 << 20 };
 
-/* --- config.json -------------------------------------------------------------------------------
- */
+/* --- config.json --- */
 
 typedef enum field_kind {
   FIELD_SIZE,   /* a whole number from 1 to MODEL_MAX_SIZE */
@@ -438,8 +437,7 @@ gl_status model_config_load(model_config *out, const char *path, gl_error *err) 
   return status;
 }
 
-/* --- writing -----------------------------------------------------------------------------------
- */
+/* --- writing --- */
 
 static int add_words(cJSON *to, const char *key, const char *word, size_t n) {
   cJSON *list = cJSON_AddArrayToObject(to, key);

@@ -56,8 +56,7 @@ gl_status model_forward_kept(model *m, const packed_tokens *packed, const shared
   return status;
 }
 
-/* --- the parts of a law ------------------------------------------------------------------------
- */
+/* --- the parts of a law --- */
 
 /* The numbers of some targets, then their sets, into m->parts: n numbers of each, n * words. */
 static gl_status put_parts(model *m, const size_t *target, const uint32_t *set, size_t n,
@@ -112,8 +111,7 @@ gl_status model_kept_parts(model *m, const size_t *target, const kept_tokens *ke
   return status;
 }
 
-/* --- layers ------------------------------------------------------------------------------------
- */
+/* --- layers --- */
 
 /* Norm and rotary embedding of queries and keys; keys and values into the cache, where there is
  * one.
@@ -198,8 +196,7 @@ void model_last_norm(model *m) {
             model_weight(m, m->norm), n, width, m->c.rms_eps);
 }
 
-/* --- tokens from the host ----------------------------------------------------------------------
- */
+/* --- tokens from the host --- */
 
 int model_shares(const model *m) {
   return m->b->ops->attention_shared != NULL;

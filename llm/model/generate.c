@@ -93,8 +93,7 @@ typedef struct run {
   gl_error *err;
 } run;
 
-/* --- drawing ------------------------------------------------------------------------------------
- */
+/* --- drawing --- */
 
 static int is_stop(const generate_request *q, int32_t token) {
   for (size_t s = 0; s < q->n_stop; ++s)
@@ -183,8 +182,7 @@ static gl_status draw_rows(run *g) {
   return status;
 }
 
-/* --- filling slots ------------------------------------------------------------------------------
- */
+/* --- filling slots --- */
 
 static int same_so_far(const run *g, size_t i, size_t j) {
   const generate_result *r = g->r;
@@ -354,8 +352,7 @@ static int wants_filling(const run *g) {
   return n_free > 0 && n_free >= enough;
 }
 
-/* --- running ------------------------------------------------------------------------------------
- */
+/* --- running --- */
 
 /* Starts a step of all running responses but those whose last token is being drawn already; none
  * if there are no others. */
@@ -402,8 +399,7 @@ static gl_status take_step(run *g) {
   return status;
 }
 
-/* --- running with leaders -----------------------------------------------------------------------
- */
+/* --- running with leaders --- */
 
 static int32_t last_token(const run *g, size_t s) {
   const size_t i = g->slots[s].response;
@@ -477,8 +473,7 @@ static gl_status step_with_leaders(run *g) {
   return status;
 }
 
-/* --- all steps ----------------------------------------------------------------------------------
- */
+/* --- all steps --- */
 
 /* Starts a step, and takes one that is over; then fills slots, if enough are free. */
 static gl_status step_beside(run *g) {

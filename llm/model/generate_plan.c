@@ -10,8 +10,7 @@ enum {
   MEMORY_PART = 2           /* a cache of chosen size takes at most 1 / this of what is free */
 };
 
-/* --- what may be asked --------------------------------------------------------------------------
- */
+/* --- what may be asked --- */
 
 static gl_status check_tokens(const int32_t *token, size_t n, const model_config *c,
                               const char *what, size_t which, gl_error *err) {
@@ -75,8 +74,7 @@ static gl_status check(const generate_request *q, const generate_result *r, cons
   return status == GL_OK ? check_responses(q, r, c, err) : status;
 }
 
-/* --- jobs ---------------------------------------------------------------------------------------
- */
+/* --- jobs --- */
 
 static int draws(const generate_request *q, const generate_result *r, size_t i) {
   return !r->finished[i] && r->length[i] < generate_limit(q, i);
@@ -113,8 +111,7 @@ static void group_into_jobs(generate_plan *p, const generate_request *q, const g
   }
 }
 
-/* --- slots --------------------------------------------------------------------------------------
- */
+/* --- slots --- */
 
 /* The most slots that fit, by halving. */
 gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t asked,

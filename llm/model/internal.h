@@ -12,8 +12,7 @@
 /* Bounds of a configuration: of each of its sizes, and of the number of layers. */
 enum { MODEL_MAX_SIZE = 1 << 30, MODEL_MAX_LAYERS = 4096 };
 
-/* --- parameters --------------------------------------------------------------------------------
- */
+/* --- parameters --- */
 
 /* Where each group of a layer's parameters starts, as an index into the array of all parameters.
  * qkv holds q_proj, k_proj and v_proj one after the other; gate_up holds gate_proj and up_proj. */
@@ -29,9 +28,8 @@ struct model_values {
   void *aside;  /* T [n] in other memory (model_values_put_aside); copy is NULL then */
 };
 
-/* --- memory of a pass --------------------------------------------------------------------------
- *
- * Buffers are cut one after the other from one block. The same code that cuts them measures the
+/* --- memory of a pass --- */
+/* Buffers are cut one after the other from one block. The same code that cuts them measures the
  * block, with base NULL, so that plan and use cannot differ. */
 typedef struct arena {
   char *base;

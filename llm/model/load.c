@@ -45,8 +45,7 @@ gl_status model_read_text(char **out, size_t *size, const char *path, size_t mos
   return status;
 }
 
-/* --- which file has which tensor ---------------------------------------------------------------
- */
+/* --- which file has which tensor --- */
 
 typedef struct shards {
   size_t n;
@@ -172,8 +171,7 @@ static gl_status find_files(shards *s, const model *m, const char *folder, gl_er
   return read_index(s, m, path, err);
 }
 
-/* --- reading -----------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static int is_of_model(const model *m, const char *name) {
   const size_t n = strlen(name);

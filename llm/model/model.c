@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- order -------------------------------------------------------------------------------------
- */
+/* --- order --- */
 
 /* Appends tensor `name` (of layer `layer` where name has a place for it); returns where it starts.
  */
@@ -55,8 +54,7 @@ static void add_norms(model *m) {
   m->norm = add_tensor(m, "model.norm", 0, 1, c->hidden);
 }
 
-/* --- memory ------------------------------------------------------------------------------------
- */
+/* --- memory --- */
 
 enum { TENSORS_PER_LAYER = 11, TENSORS_BESIDES = 3 };
 
@@ -162,8 +160,7 @@ gl_status model_zero_gradient(model *m, gl_error *err) {
   return m->b->ops->status(m->b, err);
 }
 
-/* --- copies of the values ----------------------------------------------------------------------
- */
+/* --- copies of the values --- */
 
 size_t model_values_bytes(const model *m) {
   return m->n * m->b->element;
@@ -218,8 +215,7 @@ void model_use(model *m, model_values *v) {
   m->b->ops->copy(m->b, m->gradient, v->aside, model_values_bytes(m));
 }
 
-/* --- numbers from and to the host --------------------------------------------------------------
- */
+/* --- numbers from and to the host --- */
 
 void model_upload(const model *m, void *to, size_t first, size_t n, const double *host,
                   void *staging) {

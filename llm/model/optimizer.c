@@ -99,9 +99,8 @@ gl_status model_optimizer_step(model_optimizer *o, double lr, double *norm, gl_e
   return m->b->ops->status(m->b, err);
 }
 
-/* --- checkpoints -------------------------------------------------------------------------------
- *
- * A header, the arrays as they are in memory, the checksum of all before it. Native byte order. */
+/* --- checkpoints --- */
+/* A header, the arrays as they are in memory, the checksum of all before it. Native byte order. */
 
 typedef struct state_header {
   char magic[8];

@@ -43,8 +43,7 @@ size_t tensor_type_bytes(tensor_type type) {
   return bytes[type];
 }
 
-/* --- header ------------------------------------------------------------------------------------
- */
+/* --- header --- */
 
 static tensor_entry *append(safetensors *s, json_reader *r) {
   if (s->n == s->room) {
@@ -236,8 +235,7 @@ gl_status safetensors_parse(safetensors **out, const char *header, size_t size, 
   return status;
 }
 
-/* --- files -------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 /* Exactly n bytes at that place of the file. */
 static gl_status read_bytes(const safetensors *s, size_t at, void *to, size_t n, gl_error *err) {
@@ -335,8 +333,7 @@ const tensor_entry *safetensors_find(const safetensors *s, const char *name) {
   return NULL;
 }
 
-/* --- numbers -----------------------------------------------------------------------------------
- */
+/* --- numbers --- */
 
 enum { PIECE = 4096 };
 

@@ -57,8 +57,7 @@ size_t model_steps_ahead(const model_cache *k) {
   return k->steps.ahead;
 }
 
-/* --- a step beside the host ---------------------------------------------------------------------
- */
+/* --- a step beside the host --- */
 
 static void run_step(model_cache *k, size_t rows) {
   const model *m = k->m;
@@ -155,8 +154,7 @@ static void start_beside(model_cache *k, const model_step_rows *rows, const mode
   s->fed = 1;
 }
 
-/* --- a step at once ------------------------------------------------------------------------------
- */
+/* --- a step at once --- */
 
 static gl_status run_at_once(model_cache *k, const model_step_rows *rows, const model_draws *draws,
                              gl_error *err) {
@@ -173,8 +171,7 @@ static gl_status run_at_once(model_cache *k, const model_step_rows *rows, const 
   return status;
 }
 
-/* --- both ----------------------------------------------------------------------------------------
- */
+/* --- both --- */
 
 static gl_status check(const model_cache *k, const model_step_rows *rows, gl_error *err) {
   const model_steps *s = &k->steps;

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- addition ------------------------------------------------------------------------------------
- *
- * Operands are uniform over the numbers of min_digits to digits digits. They are kept as digits,
+/* --- addition --- */
+/* Operands are uniform over the numbers of min_digits to digits digits. They are kept as digits,
  * least significant first, so that they may be longer than any integer type.
  */
 
@@ -105,9 +104,8 @@ const task_rules task_addition = {
     .draw = draw_addition,
 };
 
-/* --- modular -------------------------------------------------------------------------------------
- *
- * A chain of operands, uniform on 0 .. modulus - 1, joined by uniform operations and read with the
+/* --- modular --- */
+/* A chain of operands, uniform on 0 .. modulus - 1, joined by uniform operations and read with the
  * usual precedence.
  */
 

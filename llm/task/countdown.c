@@ -30,8 +30,7 @@ static countdown *countdown_of(const task *t) {
   return t->parameters;
 }
 
-/* --- making a problem ----------------------------------------------------------------------------
- */
+/* --- making a problem --- */
 
 typedef enum rank { RANK_SUM, RANK_PRODUCT, RANK_NUMBER } rank;
 
@@ -132,8 +131,7 @@ static int draw_countdown(const task *t, task_source *s, task_sample *out) {
   return 1;
 }
 
-/* --- checking a response -------------------------------------------------------------------------
- */
+/* --- checking a response --- */
 
 /* Numbers and target of a prompt "3,5,2=11:". */
 static int read_prompt(const char *prompt, int64_t *number, size_t *n, int64_t *target) {
@@ -172,8 +170,7 @@ static double score_countdown(const task *t, const problem *p, const char *respo
   return t->graded ? legal_share : 0;
 }
 
-/* --- a section -----------------------------------------------------------------------------------
- */
+/* --- a section --- */
 
 static gl_status read_countdown(task *t, cfg_reader *r, const cfg_node *section) {
   (void)section;

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- one line ------------------------------------------------------------------------------------
- */
+/* --- one line --- */
 
 typedef struct line_reader {
   json_reader json;
@@ -124,8 +123,7 @@ static gl_status read_row(dataset_row *row, const char *text, size_t size, const
   return status;
 }
 
-/* --- all lines -----------------------------------------------------------------------------------
- */
+/* --- all lines --- */
 
 static gl_status append(dataset *d, const dataset_row *row, gl_error *err) {
   if ((d->n & (d->n - 1)) == 0) { /* grows at powers of two */

@@ -72,8 +72,7 @@ struct task {
 #include "llm/task/kinds.h"
 #undef TASK_KIND
 
-/* --- for the kinds' read() ---------------------------------------------------------------------
- */
+/* --- for the kinds' read() --- */
 
 /* Adds ASCII characters to the alphabet, which stays sorted and free of repeats. */
 void task_use(task *t, const char *characters);
@@ -89,8 +88,7 @@ size_t task_choices(cfg_reader *r, const char *key, const char *const *names, co
 void task_read_length(cfg_reader *r, size_t fallback, size_t hi, size_t *length,
                       size_t *min_length);
 
-/* --- for the kinds' score() --------------------------------------------------------------------
- */
+/* --- for the kinds' score() --- */
 
 /* 1 if response is p's answer; where the section says graded, the share of positions that agree, of
  * as many as the longer one has. */

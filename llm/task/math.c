@@ -24,8 +24,7 @@ static math_problems *math_of(const task *t) {
   return t->parameters;
 }
 
-/* --- answers -------------------------------------------------------------------------------------
- */
+/* --- answers --- */
 
 /* Where the final answer of a file's answer stands; the text before it ends at *head. */
 static void final_answer(const char *text, const char **found, size_t *n, size_t *head) {
@@ -101,8 +100,7 @@ static gl_status problem_at(const task *t, task_split split, uint64_t i, problem
   return GL_OK;
 }
 
-/* --- files ---------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 /* Reads the file that the node names and makes its answers what is taught. */
 static gl_status read_file(dataset *out, const cfg_node *node, const char *const keys[2],
@@ -183,8 +181,7 @@ static gl_status split_by_share(dataset *train, dataset *held, double share, gl_
   return GL_OK;
 }
 
-/* --- a section -----------------------------------------------------------------------------------
- */
+/* --- a section --- */
 
 static gl_status read_template(math_problems *m, cfg_reader *r) {
   const char *text = cfg_string(r, "template", placeholder);

@@ -20,8 +20,7 @@ static size_t draw_length(const task *t, task_source *s) {
   return least + task_below(s, sequence_of(t)->length - least + 1);
 }
 
-/* --- sorting -------------------------------------------------------------------------------------
- */
+/* --- sorting --- */
 
 /* Values of one digit need nothing between them. */
 static void put_values(const task *t, task_text *to, const int *value, size_t n) {
@@ -79,8 +78,7 @@ const task_rules task_sorting = {
     .draw = draw_sorting,
 };
 
-/* --- parity --------------------------------------------------------------------------------------
- */
+/* --- parity --- */
 
 /* The answer is whether the number of ones is odd; with chain, one such digit for every prefix. */
 static int draw_parity(const task *t, task_source *s, task_sample *out) {

@@ -49,8 +49,7 @@ const char *const *task_kind_example(const char *kind) {
   return NULL;
 }
 
-/* --- problems ------------------------------------------------------------------------------------
- */
+/* --- problems --- */
 
 /* FNV's high bits know little of a short text's end; the mixing (MurmurHash3's, by Appleby) spreads
  * it over all of them. */
@@ -101,8 +100,7 @@ void problem_fini(problem *p) {
   *p = (problem){0};
 }
 
-/* --- rewards -------------------------------------------------------------------------------------
- */
+/* --- rewards --- */
 
 static int is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
@@ -123,8 +121,7 @@ double task_score_positions(const task *t, const problem *p, const char *respons
   return t->graded ? (double)same / (double)longer : 0;
 }
 
-/* --- a section -----------------------------------------------------------------------------------
- */
+/* --- a section --- */
 
 /* Both splits must have problems, or drawing one would never end. */
 static gl_status probe(const task *t, const cfg_node *at, gl_error *err) {

@@ -31,8 +31,7 @@ uint64_t task_below(task_source *s, uint64_t n) {
   return (uint64_t)(rng_u01_53(w.v[0], w.v[1]) * (double)n);
 }
 
-/* --- alphabets -----------------------------------------------------------------------------------
- */
+/* --- alphabets --- */
 
 void task_use(task *t, const char *characters) {
   for (; *characters != '\0'; ++characters) {
@@ -56,8 +55,7 @@ size_t task_digits(uint64_t x) {
   return n;
 }
 
-/* --- fields --------------------------------------------------------------------------------------
- */
+/* --- fields --- */
 
 /* Adds the letter of the word at node; r's status tells of a word that is unknown or there twice.
  */

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- text to tokens ------------------------------------------------------------------------------
- */
+/* --- text to tokens --- */
 
 gl_status token_list_push(token_list *list, int32_t token, gl_error *err) {
   if (list->n == list->room) {
@@ -87,8 +86,7 @@ gl_status tokenizer_encode(const tokenizer *t, const char *text, size_t size, in
   return GL_OK;
 }
 
-/* --- tokens to text ------------------------------------------------------------------------------
- */
+/* --- tokens to text --- */
 
 static int is_token(const tokenizer *t, int32_t token) {
   return token >= 0 && (size_t)token < t->size && t->entry[token].flags & ENTRY_HERE;
@@ -139,8 +137,7 @@ gl_status tokenizer_decode(const tokenizer *t, const int32_t *token, size_t n, i
   return GL_OK;
 }
 
-/* --- the kinds without a file --------------------------------------------------------------------
- */
+/* --- the kinds without a file --- */
 
 static const struct {
   const char *text;
@@ -244,8 +241,7 @@ gl_status tokenizer_add_unused(tokenizer *t, size_t n, gl_error *err) {
   return GL_OK;
 }
 
-/* --- about a tokenizer ---------------------------------------------------------------------------
- */
+/* --- about a tokenizer --- */
 
 void tokenizer_free(tokenizer *t) {
   if (t == NULL) return;

@@ -14,8 +14,7 @@ typedef struct encoder {
   gl_error *err;
 } encoder;
 
-/* --- pieces --------------------------------------------------------------------------------------
- */
+/* --- pieces --- */
 
 static gl_status encode_piece(encoder *e, const char *piece, size_t size) {
   if (size == 0) return GL_OK;
@@ -44,8 +43,7 @@ static gl_status encode_split(encoder *e, const char *text, size_t size) {
   return status == GL_OK ? encode_piece(e, text + done, size - done) : status;
 }
 
-/* --- added tokens --------------------------------------------------------------------------------
- */
+/* --- added tokens --- */
 
 static int by_text(const void *a, const void *b) {
   const struct added_text *x = a, *y = b;
@@ -108,8 +106,7 @@ static const struct added_text *next_added(const added_set *s, const char *text,
   return found;
 }
 
-/* --- the whole text ------------------------------------------------------------------------------
- */
+/* --- the whole text --- */
 
 static gl_status encode_normal(encoder *e, const char *text, size_t size) {
   gl_status status = GL_OK;

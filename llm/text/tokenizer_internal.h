@@ -8,8 +8,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* --- tokens --------------------------------------------------------------------------------------
- */
+/* --- tokens --- */
 
 enum {
   ENTRY_HERE = 1,    /* the number is in use */
@@ -33,8 +32,7 @@ typedef struct token_list {
 
 gl_status token_list_push(token_list *list, int32_t token, gl_error *err);
 
-/* --- look-up -------------------------------------------------------------------------------------
- */
+/* --- look-up --- */
 
 /* From bytes to a token number: open addressing, at most half full. Keys are borrowed. The seed
  * keeps a crafted file from choosing keys that collide. */
@@ -75,8 +73,7 @@ void pair_table_set(pair_table *t, int32_t left, int32_t right, uint32_t rank, i
 /* The merge of two neighbours, or NULL. */
 const struct pair_slot *pair_table_find(const pair_table *t, int32_t left, int32_t right);
 
-/* --- steps of byte-level BPE ---------------------------------------------------------------------
- */
+/* --- steps of byte-level BPE --- */
 
 /* Normalisation form C of valid UTF-8: malloc'd into *out, or NULL where text[size] is known to be
  * in that form already; *n is its size either way. */
@@ -139,8 +136,7 @@ gl_status merge_piece(const tokenizer *t, merge_work *w, const char *piece, size
 gl_status encode_bpe(const tokenizer *t, const char *text, size_t size, token_list *out,
                      gl_error *err);
 
-/* --- the tokenizer -------------------------------------------------------------------------------
- */
+/* --- the tokenizer --- */
 
 typedef enum tokenizer_type { TOKENIZER_CHAR, TOKENIZER_BYTE, TOKENIZER_BPE } tokenizer_type;
 

@@ -12,8 +12,7 @@
 
 enum { LARGEST_FILE = 256 << 20, MOST_VALUES = 8 << 20 };
 
-/* --- messages and fields -------------------------------------------------------------------------
- */
+/* --- messages and fields --- */
 
 gl_status reader_fail(const reader *r, const char *format, ...) {
   char text[800];
@@ -79,8 +78,7 @@ static gl_status fail_type(const reader *r, const char *pointer, const cJSON *co
                      reader_quote(type_of(component), quote), supported);
 }
 
-/* --- components ----------------------------------------------------------------------------------
- */
+/* --- components --- */
 
 static gl_status read_normalizer(const reader *r, const cJSON *normalizer, tokenizer *t) {
   static const char supported[] = "NFC, a Sequence of NFC, or null is";
@@ -197,8 +195,7 @@ static gl_status check_post_processor(const reader *r, const char *pointer, cons
   return GL_OK;
 }
 
-/* --- the file ------------------------------------------------------------------------------------
- */
+/* --- the file --- */
 
 static gl_status read_root(const reader *r, const cJSON *root, uint64_t seed, tokenizer *t) {
   enum { VERSION, TRUNCATION, PADDING, ADDED, NORMALIZER, PRE, POST, DECODER, MODEL, FIELDS };

@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- translation ---------------------------------------------------------------------------------
- */
+/* --- translation --- */
 
 typedef struct translation {
   const char *pattern, *at; /* the rest to read */
@@ -167,8 +166,7 @@ static gl_status translate(const char *pattern, char **out, gl_error *err) {
   return status;
 }
 
-/* --- the rule ------------------------------------------------------------------------------------
- */
+/* --- the rule --- */
 
 gl_status split_rule_init(split_rule *r, const char *pattern, gl_error *err) {
   enum { LONGEST = 10000 };

@@ -64,8 +64,7 @@ int32_t token_table_find(const token_table *t, const char *key, size_t size) {
   return s->key != NULL ? s->token : -1;
 }
 
-/* --- pairs ---------------------------------------------------------------------------------------
- */
+/* --- pairs --- */
 
 gl_status pair_table_init(pair_table *t, size_t n, uint64_t seed, gl_error *err) {
   const size_t slots = slots_for(n);

@@ -21,8 +21,7 @@ typedef struct vocabulary {
   int whole_first; /* ignore_merges: a piece that is a token is that token */
 } vocabulary;
 
-/* --- byte letters --------------------------------------------------------------------------------
- */
+/* --- byte letters --- */
 
 /* Byte-level BPE writes each byte as one printable character: itself where Latin-1 prints it, and
  * U+0100 and on for the rest in order (GPT-2's encoder). Returns -1 for other characters. */
@@ -46,8 +45,7 @@ static size_t bytes_of_letters(const char *letters, size_t size, char *to) {
   return n;
 }
 
-/* --- tokens --------------------------------------------------------------------------------------
- */
+/* --- tokens --- */
 
 /* A token number: an integer from 0. */
 static int is_number(const cJSON *value, int32_t *number) {
@@ -126,8 +124,7 @@ static gl_status put_vocabulary(vocabulary *v) {
   return GL_OK;
 }
 
-/* --- merges --------------------------------------------------------------------------------------
- */
+/* --- merges --- */
 
 /* The halves of a merge, written "left right" or ["left", "right"]. The space of the first form
  * becomes a NUL: the document is read once. */
@@ -205,8 +202,7 @@ static gl_status put_whole_tokens(vocabulary *v, uint64_t seed) {
   return status;
 }
 
-/* --- added tokens --------------------------------------------------------------------------------
- */
+/* --- added tokens --- */
 
 typedef struct added_token {
   const char *content;
@@ -316,8 +312,7 @@ static gl_status put_added(vocabulary *v) {
   return GL_OK;
 }
 
-/* --- the model -----------------------------------------------------------------------------------
- */
+/* --- the model --- */
 
 static int is_empty(const cJSON *value) {
   const char *text = cJSON_GetStringValue(value);

@@ -54,8 +54,7 @@ static const char *word(const cJSON *o, const char *key) {
   return text != NULL ? text : "";
 }
 
-/* --- W&B exports --------------------------------------------------------------------------------
- */
+/* --- W&B exports --- */
 
 static const char export_text[] = "Step,[x]a - eval/score,b - eval/score\n"
                                   "1,0.25,\n2,0.75,3\n3,0.5,1\n";
@@ -122,8 +121,7 @@ static void a_stream_that_fails_is_told(void) {
   unlink(path);
 }
 
-/* --- studies ------------------------------------------------------------------------------------
- */
+/* --- studies --- */
 
 /* Runs whose best evaluation is `peak` plus the seed and whose last is half of it. */
 static void put_runs(store *s, const char *study, uint64_t first, uint64_t n, double peak,

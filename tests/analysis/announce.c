@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the golden fixture --------------------------------------------------------------------------
- */
+/* --- the golden fixture --- */
 
 static void read_series(FILE *from, announce_series *r) {
   unsigned long long start;
@@ -110,8 +109,7 @@ static void worth_is_that_of_numpy_and_scipy(void) {
   fclose(from);
 }
 
-/* --- by hand -------------------------------------------------------------------------------------
- */
+/* --- by hand --- */
 
 enum { UPDATES = 40, STARTS = 3 };
 
@@ -182,8 +180,7 @@ static void a_step_before_the_fall_is_seen_when_it_comes(void) {
   announcement_fini(&a);
 }
 
-/* --- studies -------------------------------------------------------------------------------------
- */
+/* --- studies --- */
 
 /* Eight evaluations, the last five low where it falls; ess is 1, and 0.2 before the fall. */
 static void add_run(results *r, uint64_t seed, int falls) {

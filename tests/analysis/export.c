@@ -17,8 +17,7 @@
 static const char path[] = "build/analysis_export_test.db";
 static const char folder[] = "build/analysis_export_test";
 
-/* --- a file of two studies -----------------------------------------------------------------------
- */
+/* --- a file of two studies --- */
 
 /* What a run of the study "made" is: the delay is a number, the weight delay a law or a word, and
  * `shared_delays` a truth value. */
@@ -100,8 +99,7 @@ static store *made_file(void) {
   return s;
 }
 
-/* --- a table that was read back ------------------------------------------------------------------
- */
+/* --- a table that was read back --- */
 
 enum { MOST_CELLS = 8192, MOST_COLUMNS = 80 };
 
@@ -179,8 +177,7 @@ static size_t row_of(const sheet *t, const char *name, const char *text) {
   return row;
 }
 
-/* --- every table ---------------------------------------------------------------------------------
- */
+/* --- every table --- */
 
 static int has_type(const char *cell, records_type type) {
   double value;
@@ -321,8 +318,7 @@ static void axes_have_a_column_of_one_type(void) {
   unlink(path);
 }
 
-/* --- runs and cells ------------------------------------------------------------------------------
- */
+/* --- runs and cells --- */
 
 static void a_run_is_summarised_in_one_record(void) {
   store *s = made_file();
@@ -436,8 +432,7 @@ static void an_empty_study_has_tables_with_a_header_only(void) {
   unlink(path);
 }
 
-/* --- a folder ------------------------------------------------------------------------------------
- */
+/* --- a folder --- */
 
 static char *read_file(const char *name) {
   char *text = NULL, file[128];

@@ -30,8 +30,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   return 0;
 }
 
-/* --- numbers ------------------------------------------------------------------------------------
- */
+/* --- numbers --- */
 
 static int equal(const char *reference, const char *response) {
   return answer_equal(reference, strlen(reference), response, strlen(response));
@@ -70,8 +69,7 @@ static void change_a_number(const uint8_t *data, size_t size) {
   free(changed);
 }
 
-/* --- any texts ----------------------------------------------------------------------------------
- */
+/* --- any texts --- */
 
 /* A copy of exactly n bytes, so that a step beyond them is seen. */
 static char *copy_of(const char *text, size_t n) {

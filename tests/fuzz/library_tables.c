@@ -31,8 +31,7 @@ static double number(bytes *b) {
   return value;
 }
 
-/* --- the laboratory ----------------------------------------------------------------------------
- */
+/* --- the laboratory --- */
 
 enum { MOST_PROMPTS = 3, MOST_ARMS = 5, MOST_GROUP = 4 };
 
@@ -88,8 +87,7 @@ static void fuzz_laboratory(bytes *b) {
   gepolab_algorithm_free(algorithm);
 }
 
-/* --- statistics --------------------------------------------------------------------------------
- */
+/* --- statistics --- */
 
 enum { MOST_VALUES = 24 };
 

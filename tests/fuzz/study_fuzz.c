@@ -24,8 +24,7 @@ static const char *place_of(char path[64], const char *name) {
   return path;
 }
 
-/* --- the study -----------------------------------------------------------------------------------
- */
+/* --- the study --- */
 
 static void put_runs(store *s) {
   for (int i = 0; i < 3; ++i) {
@@ -100,8 +99,7 @@ static bytes make_study(void) {
   return made;
 }
 
-/* --- the damage ----------------------------------------------------------------------------------
- */
+/* --- the damage --- */
 
 /* Pieces: place (3 bytes), length (1 byte), then so many bytes. */
 static void write_over(bytes study, const uint8_t *data, size_t size) {
@@ -184,8 +182,7 @@ static int put_values(const char *path, const uint8_t *data, size_t size) {
   return seals;
 }
 
-/* --- the readers ---------------------------------------------------------------------------------
- */
+/* --- the readers --- */
 
 static void note(void *self, const char *key, const char *text) {
   *(size_t *)self += (key != NULL ? strlen(key) : 0) + strlen(text);

@@ -86,8 +86,7 @@ static gl_status refer(const made *m, const policy_algorithm *algorithm, referen
   return status;
 }
 
-/* --- layouts ------------------------------------------------------------------------------------
- */
+/* --- layouts --- */
 
 typedef enum way { PADDED, BACKWARDS, TURNED, MASKED, PACKED, WAYS } way;
 static const char *const way_names[WAYS] = {"padded", "backwards", "turned", "masked", "packed"};
@@ -293,8 +292,7 @@ static void columns_beyond_a_response_get_coefficient_zero(void) {
   gepolab_workspace_free(w);
 }
 
-/* --- refusals -----------------------------------------------------------------------------------
- */
+/* --- refusals --- */
 
 typedef struct wrong {
   const char *text; /* what the message has to say */
@@ -416,8 +414,7 @@ static void an_unknown_algorithm_is_told_its_neighbour(void) {
   gepolab_algorithm_free(algorithm);
 }
 
-/* --- threads ------------------------------------------------------------------------------------
- */
+/* --- threads --- */
 
 typedef struct work {
   const gepolab_algorithm *algorithm;

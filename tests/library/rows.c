@@ -113,8 +113,7 @@ static void a_long_mask_is_counted_to_its_end(void) {
   free(mask);
 }
 
-/* --- threads ------------------------------------------------------------------------------------
- */
+/* --- threads --- */
 
 enum {
   GROUPS = 5,

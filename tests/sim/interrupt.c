@@ -8,8 +8,7 @@
 
 enum { GROUP = 8, BATCH = 64, UPDATES = 40 }; /* the first two of sim_must_build() */
 
-/* --- closed forms -------------------------------------------------------------------------------
- */
+/* --- closed forms --- */
 
 /* One sampler decodes all 64 responses of an update side by side, 300 tokens at 10 a second, and
  * the learner waits for them. While it trains for 7 s the next 64 have begun; its weights come 2 s
@@ -108,8 +107,7 @@ static void no_time_is_what_it_was(void) {
   }
 }
 
-/* --- traces -------------------------------------------------------------------------------------
- */
+/* --- traces --- */
 
 typedef struct heard {
   double seconds;
@@ -147,8 +145,7 @@ static void a_trace_is_told_of_every_interruption(void) {
   cluster_free(spec);
 }
 
-/* --- what does not go together ------------------------------------------------------------------
- */
+/* --- what does not go together --- */
 
 static void what_nothing_interrupts_is_refused(void) {
   sim_must_refuse("{interrupt: 3}");

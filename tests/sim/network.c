@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- a second simulation ------------------------------------------------------------------------
- */
+/* --- a second simulation --- */
 
 static int same_update(const schedule *s, const schedule_update *u, FILE *golden) {
   double start;
@@ -53,8 +52,7 @@ static void schedules_and_times_are_those_of_a_second_simulation(void) {
   fclose(golden);
 }
 
-/* --- closed forms -------------------------------------------------------------------------------
- */
+/* --- closed forms --- */
 
 /* Four samplers are sent 300 bytes at once over 100 bytes a second: all have them after 12 s where
  * the bandwidth is shared, after 3, 6, 9 and 12 s one after the other. Generation takes so long
@@ -132,8 +130,7 @@ static void deltas_save_the_bytes_that_they_say(void) {
   }
 }
 
-/* --- sites --------------------------------------------------------------------------------------
- */
+/* --- sites --- */
 
 /* Weights go 80 ms, batches 30 ms back, after a handshake of two round trips; two samplers share
  * 100 bytes a second to their site, and the one that is where the learner is shares nothing. */
@@ -211,8 +208,7 @@ static void drawn_outages_last_as_long_as_their_laws(void) {
   schedule_fini(&s), schedule_fini(&other), schedule_fini(&again);
 }
 
-/* --- relays -------------------------------------------------------------------------------------
- */
+/* --- relays --- */
 
 /* Two versions are sent, and the third at the clock's end. */
 static void weights_come_through_relays_when_a_recurrence_says(void) {
@@ -297,8 +293,7 @@ static void relays_skip_versions_that_they_cannot_keep_up_with(void) {
   }
 }
 
-/* --- nothing shared -----------------------------------------------------------------------------
- */
+/* --- nothing shared --- */
 
 /* A bandwidth that nobody fills changes nothing: the clock without a network, with other code. */
 static void a_network_of_plenty_is_no_network(void) {
@@ -333,8 +328,7 @@ static void a_network_of_plenty_is_no_network(void) {
   }
 }
 
-/* --- books --------------------------------------------------------------------------------------
- */
+/* --- books --- */
 
 static void everything_balances_under_trouble(void) {
   const char *form =
@@ -365,8 +359,7 @@ static void everything_balances_under_trouble(void) {
   }
 }
 
-/* --- rates, by themselves -----------------------------------------------------------------------
- */
+/* --- rates, by themselves --- */
 
 /* Two resources of 10 and 8. One flow through both, capped at 1; two through the first; three
  * through the second; one through both. The second fills first: (8 - 1) / 4 for those through it;
@@ -421,8 +414,7 @@ static void quantiles_of_times_are_within_half_a_percent(void) {
   free(t);
 }
 
-/* --- bad input ----------------------------------------------------------------------------------
- */
+/* --- bad input --- */
 
 static void what_is_no_network_is_refused_by_name(void) {
   sim_must_refuse("{network: {egres: {bandwidth: 1e9}}}");

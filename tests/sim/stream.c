@@ -9,8 +9,7 @@
 
 enum { GROUP = 8, BATCH = 64 }; /* of sim_must_build() */
 
-/* --- a second simulation ------------------------------------------------------------------------
- */
+/* --- a second simulation --- */
 
 static int same_update(const schedule *s, const schedule_update *u, FILE *golden) {
   double start;
@@ -50,8 +49,7 @@ static void schedules_are_those_of_a_second_simulation(void) {
   fclose(golden);
 }
 
-/* --- closed forms -------------------------------------------------------------------------------
- */
+/* --- closed forms --- */
 
 /* Where all lengths are equal and all of a sampler's responses fit its slots, its groups end
  * together, as a batch does. */
@@ -127,8 +125,7 @@ static void full_slots_make_as_many_responses_as_they_have_tokens(void) {
   schedule_fini(&s);
 }
 
-/* --- books --------------------------------------------------------------------------------------
- */
+/* --- books --- */
 
 static const char trouble[] =
     "lengths: {law: lognormal, mu: 5, sigma: 1}, prompt_lengths: {law: lognormal, mu: 0, sigma: "
@@ -243,8 +240,7 @@ static void prompts_are_slow_for_all_their_responses(void) {
   }
 }
 
-/* --- updates that are counted in tokens ----------------------------------------------------------
- */
+/* --- updates that are counted in tokens --- */
 
 static void an_update_of_tokens_takes_units_until_it_has_them(void) {
   static const char *const queues[] = {"fifo", "lifo", "oldest_version", "heterorl"};
@@ -270,8 +266,8 @@ static void an_update_of_tokens_takes_units_until_it_has_them(void) {
   }
 }
 
-/* --- with a learner at its side
- * -------------------------------------------------------------------
+/* --- with a learner at its side --- */
+/* -
  */
 
 static gl_status draw(void *self, const schedule_batch *b, int64_t version, double *lengths,
@@ -326,8 +322,8 @@ static void a_coupled_clock_asks_for_the_lengths_of_every_unit(void) {
   }
 }
 
-/* --- what does not go together
- * --------------------------------------------------------------------
+/* --- what does not go together --- */
+/* -
  */
 
 static void what_does_not_stream_is_refused(void) {

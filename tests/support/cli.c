@@ -21,8 +21,7 @@ static const char *program(void) {
   return path != NULL && path[0] != '\0' ? path : "build/gepolab";
 }
 
-/* --- starting and waiting -----------------------------------------------------------------------
- */
+/* --- starting and waiting --- */
 
 static pid_t start(const char *const *arguments, const char *in, const char *out, const char *err) {
   char *argv[CLI_MAX_ARGUMENTS + 2];
@@ -62,8 +61,7 @@ void cli_sleep_ms(long ms) {
   nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
-/* --- running to the end -------------------------------------------------------------------------
- */
+/* --- running to the end --- */
 
 static char *read_file(const char *path, size_t *size) {
   FILE *from = fopen(path, "rb");
@@ -116,8 +114,7 @@ int cli_gives(int code, const char *const *arguments) {
   return good;
 }
 
-/* --- on a terminal ------------------------------------------------------------------------------
- */
+/* --- on a terminal --- */
 
 /* The master's end of a new terminal, whose path is in name. */
 static int open_terminal(char name[128]) {
@@ -170,8 +167,7 @@ cli_result cli_run_on_terminal(const char *const *arguments) {
   return r;
 }
 
-/* --- processes ----------------------------------------------------------------------------------
- */
+/* --- processes --- */
 
 size_t cli_children(pid_t pid, pid_t *children, size_t n) {
   DIR *all = opendir("/proc");
@@ -193,8 +189,7 @@ size_t cli_children(pid_t pid, pid_t *children, size_t n) {
   return found;
 }
 
-/* --- files --------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 void cli_scratch_make(char folder[64]) {
   snprintf(folder, 64, "/tmp/gepolab-test-XXXXXX");

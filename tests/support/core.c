@@ -10,8 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- files ---------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 /* In memory where that is possible: the suites sync often, which a busy disk makes slow. */
 void scratch_make(scratch *s) {
@@ -87,8 +86,7 @@ void scratch_copy(const char *from, const char *to) {
   free(bytes);
 }
 
-/* --- runs ----------------------------------------------------------------------------------------
- */
+/* --- runs --- */
 
 static void fill_steps(sample_run *s, int ordinal, size_t n_steps) {
   for (size_t i = 0; i < n_steps; ++i) {
@@ -134,8 +132,7 @@ void sample_run_init(sample_run *s, int ordinal, size_t n_steps) {
                         .n_staleness = 3};
 }
 
-/* --- studies -------------------------------------------------------------------------------------
- */
+/* --- studies --- */
 
 double store_number(store *s, const char *sql) {
   sqlite3_stmt *stmt = NULL;

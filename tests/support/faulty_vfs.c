@@ -34,8 +34,7 @@ static int strikes(int call) {
   return 1;
 }
 
-/* --- files ---------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 static int file_close(sqlite3_file *f) {
   return real_of(f)->pMethods->xClose(real_of(f));
@@ -108,8 +107,7 @@ static const sqlite3_io_methods methods = {.iVersion = 1,
                                            .xSectorSize = file_sector_size,
                                            .xDeviceCharacteristics = file_characteristics};
 
-/* --- the file system -----------------------------------------------------------------------------
- */
+/* --- the file system --- */
 
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
                     int *out_flags) {

@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* --- a tiny model and a request -----------------------------------------------------------------
- */
+/* --- a tiny model and a request --- */
 
 tiny tiny_new(number_type type, size_t threads, size_t vocabulary, uint64_t seed) {
   tiny t = {0};
@@ -88,8 +87,7 @@ generate_result generated(const tiny *t, const generate_request *q) {
   return r;
 }
 
-/* --- what the forward says ----------------------------------------------------------------------
- */
+/* --- what the forward says --- */
 
 void next_law(const tiny *t, const int32_t *sequence, size_t n, size_t vocabulary,
               double temperature, double *logp) {

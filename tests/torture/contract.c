@@ -28,8 +28,7 @@ static void add(names *s, const char *text) {
   if (!has(s, text) && s->n < MOST) snprintf(s->text[s->n++], LENGTH, "%.63s", text);
 }
 
-/* --- the table ----------------------------------------------------------------------------------
- */
+/* --- the table --- */
 
 static const char heading[] = "## What each command promises about interruption";
 
@@ -53,8 +52,7 @@ static void read_table(names *s, const char *document) {
   free(text);
 }
 
-/* --- the program --------------------------------------------------------------------------------
- */
+/* --- the program --- */
 
 /* What `gepolab WORDS --help` prints; malloc'd. */
 static char *help_of(const session *s, const char *words) {

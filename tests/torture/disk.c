@@ -133,8 +133,7 @@ static void fail_calls(trial *t, size_t w) {
   snapshot_fini(&old);
 }
 
-/* --- standard output ----------------------------------------------------------------------------
- */
+/* --- standard output --- */
 
 static const struct {
   const char *name;

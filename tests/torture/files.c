@@ -53,8 +53,7 @@ void folder_remove(const char *folder) {
   nftw(folder, remove_one, 32, FTW_DEPTH | FTW_PHYS);
 }
 
-/* --- snapshots ----------------------------------------------------------------------------------
- */
+/* --- snapshots --- */
 
 static void collect(snapshot *s, const char *folder, const char *prefix) {
   DIR *all = opendir(folder);
@@ -106,8 +105,7 @@ const file_copy *snapshot_find(const snapshot *s, const char *name) {
   return NULL;
 }
 
-/* --- names and ends -----------------------------------------------------------------------------
- */
+/* --- names and ends --- */
 
 int is_temporary(const char *name) {
   static const char journal[] = "-journal"; /* of a study in the making */

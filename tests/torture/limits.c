@@ -65,8 +65,7 @@ void family_limits(trial *t) {
   if (trial_good(t)) writer_goes_on(t, w);
 }
 
-/* --- permissions --------------------------------------------------------------------------------
- */
+/* --- permissions --- */
 
 const char *root_missing(const session *s) {
   (void)s;

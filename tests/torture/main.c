@@ -135,8 +135,7 @@ static int print_table(const session *s, const tally *count) {
   return failures > 0;
 }
 
-/* --- options ------------------------------------------------------------------------------------
- */
+/* --- options --- */
 
 static void absolute(char to[TORTURE_PATH], const char *path) {
   char whole[PATH_MAX];

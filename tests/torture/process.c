@@ -72,8 +72,7 @@ static void note_ending(trial *t, const outcome *o) {
   fclose(to);
 }
 
-/* --- starting -----------------------------------------------------------------------------------
- */
+/* --- starting --- */
 
 static void redirect(const char *path, int flags, int to) {
   int d = open(path, flags, 0666);
@@ -127,8 +126,7 @@ pid_t job_start(trial *t, const job *j, const char *name, int pipe_end) {
   return start(t, j, name, pipe_end);
 }
 
-/* --- waiting ------------------------------------------------------------------------------------
- */
+/* --- waiting --- */
 
 static char *contents(const trial *t, const char *name, const char *suffix, size_t *size) {
   enum { MOST = 256 << 20 };
@@ -257,8 +255,7 @@ void outcome_fini(outcome *o) {
   *o = (outcome){0};
 }
 
-/* --- judging ------------------------------------------------------------------------------------
- */
+/* --- judging --- */
 
 static int is_crash(int signal_number) {
   return signal_number == SIGSEGV || signal_number == SIGABRT || signal_number == SIGBUS ||

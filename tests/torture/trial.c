@@ -11,8 +11,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* --- random numbers: splitmix64 -----------------------------------------------------------------
- */
+/* --- random numbers: splitmix64 --- */
 
 static uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -61,8 +60,7 @@ size_t draw_case(trial *t, const void *first, size_t stride, size_t n) {
   return found;
 }
 
-/* --- failures -----------------------------------------------------------------------------------
- */
+/* --- failures --- */
 
 void trial_fail(trial *t, const char *format, ...) {
   va_list arguments;
@@ -76,8 +74,7 @@ void trial_skip(trial *t, const char *why) {
   snprintf(t->skipped, sizeof t->skipped, "%s", why);
 }
 
-/* --- running ------------------------------------------------------------------------------------
- */
+/* --- running --- */
 
 /* What was in the file system of its own is kept in kept/ where the trial failed. */
 static void leave_mount(trial *t) {

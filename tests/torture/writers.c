@@ -213,8 +213,7 @@ void job_own_cache(trial *t, job *j, char text[TORTURE_PATH]) {
   j->environment[0] = text;
 }
 
-/* --- studies ------------------------------------------------------------------------------------
- */
+/* --- studies --- */
 
 exports study_exports(trial *t, const char *path) {
   exports e = {0};
@@ -307,8 +306,7 @@ int study_sound(trial *t, const char *path, const char *what) {
   return trial_good(t);
 }
 
-/* --- what writers leave -------------------------------------------------------------------------
- */
+/* --- what writers leave --- */
 
 static int begins_with(const char *text, const char *start) {
   return start != NULL && strncmp(text, start, strlen(start)) == 0;

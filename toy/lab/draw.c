@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* --- on any machine -----------------------------------------------------------------------------
- */
+/* --- on any machine --- */
 
 /* rng_block() for LANES addresses at once, index first + lane * step: one round of Philox4x32 for
  * all lanes, ten times over. The same words as one by one. */
@@ -55,9 +54,8 @@ static void draw_plain(lab_block *b, const lab_alias *alias, rng_stream stream, 
   }
 }
 
-/* --- on AVX2 ------------------------------------------------------------------------------------
- *
- * PIECE groups are drawn together. A Philox word, then its product with the number of responses,
+/* --- on AVX2 --- */
+/* PIECE groups are drawn together. A Philox word, then its product with the number of responses,
  * has a lane of 64 bits, of which products use the lower half, so that no round needs a mask or a
  * shuffle; responses have 32 bits while they are looked up and a byte when they are counted. The
  * lanes of 64 bits hold the groups in the order from which the packing instructions, which work
@@ -232,8 +230,7 @@ static void draw_avx2(lab_block *b, const lab_alias *alias, rng_stream stream, u
 }
 #endif
 
-/* --- either -------------------------------------------------------------------------------------
- */
+/* --- either --- */
 
 int lab_block_draw_as(lab_block *b, const lab_alias *alias, rng_stream stream, uint64_t first,
                       size_t n, double total, lab_draw_form form) {

@@ -30,9 +30,8 @@ static gl_status evaluate_one(const policy_algorithm *algorithm, const lab_table
   return policy_evaluate(&alone, &in, &out, ws, err);
 }
 
-/* --- what may be factored -----------------------------------------------------------------------
- *
- * For every field of an algorithm what the kernels are known to compute. A field that is not
+/* --- what may be factored --- */
+/* For every field of an algorithm what the kernels are known to compute. A field that is not
  * listed, or a value that its line does not allow, is not factored: the algorithm is then asked
  * group by group. `alone` is for algorithms whose coefficients depend on the group through the
  * advantage only, `coupled` for those with a denominator over the group. */

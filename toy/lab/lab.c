@@ -46,8 +46,8 @@ static size_t cell(const work *w, size_t algorithm, size_t x, size_t part) {
   return (algorithm * w->n_prompts + x) * w->parts + part;
 }
 
-/* --- one task: every algorithm over one part of one prompt's groups
- * ------------------------------------
+/* --- one task: every algorithm over one part of one prompt's groups --- */
+/* -
  */
 
 typedef struct bench {
@@ -164,8 +164,7 @@ static gl_status run_task(void *context, size_t task, gl_error *err) {
   return status;
 }
 
-/* --- before and after ---------------------------------------------------------------------------
- */
+/* --- before and after --- */
 
 static void refuse(gl_error *refusal, const char *why) {
   *refusal = (gl_error){.status = GL_EINPUT};

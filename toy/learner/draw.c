@@ -96,8 +96,7 @@ static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *e
   return status;
 }
 
-/* --- responses with versions of their own ------------------------------------------------------
- */
+/* --- responses with versions of their own --- */
 
 toy_laws toy_learner_laws(const toy_learner *l, const batch *b, size_t slots) {
   const int own = b->n_aux % toy_record_size(l->world, 1) == 1;
@@ -358,8 +357,7 @@ gl_status toy_learner_draw(void *self, const draw_request *r, batch *b, gl_error
   return status;
 }
 
-/* --- joining ------------------------------------------------------------------------------------
- */
+/* --- joining --- */
 
 /* What batches of one id and version recorded of a prompt is the same in all of them. */
 static gl_status join_laws(toy_learner *l, batch *b, const batch_group *group, size_t n,

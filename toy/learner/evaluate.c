@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- scores of prompts ---------------------------------------------------------------------------
- */
+/* --- scores of prompts --- */
 
 /* The expected reward, in the world `rewards`, of responses to prompt x that are drawn from the
  * current parameters as `law` says. Where that is the policy that is trained, its tables are at
@@ -94,8 +93,7 @@ gl_status toy_learner_evaluate_parts(void *self, double *score, gl_error *err) {
   return status;
 }
 
-/* --- reading sets --------------------------------------------------------------------------------
- */
+/* --- reading sets --- */
 
 /* `prompts: [0, 2]`: numbers of prompts, each once. */
 static gl_status read_prompts(toy_set *s, const toy_world *w, cfg_reader *r) {

@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- laying batches out -------------------------------------------------------------------------
- */
+/* --- laying batches out --- */
 
 static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t i0, size_t k0,
                               gl_error *err) {
@@ -168,8 +167,7 @@ static gl_status select_groups(token_set *part, const token_set *all, const size
   return GL_OK;
 }
 
-/* --- one loss and its gradient ------------------------------------------------------------------
- */
+/* --- one loss and its gradient --- */
 
 /* Whether the learner's law is renormalised over what the sampler kept. */
 static int replays(const toy_learner *l) {
@@ -297,8 +295,7 @@ static double ascend(toy_learner *l, const token_set *s, size_t update, double l
   return norm;
 }
 
-/* --- metrics ------------------------------------------------------------------------------------
- */
+/* --- metrics --- */
 
 static toy_facts facts_of(toy_learner *l, size_t x, toy_record law) {
   const prompt_cache *c = toy_learner_at(l, x);
@@ -366,8 +363,7 @@ static void plain_metrics(const token_set *s, double lr, double *metrics) {
   metrics[METRIC_LR] = lr;
 }
 
-/* --- the step -----------------------------------------------------------------------------------
- */
+/* --- the step --- */
 
 static gl_status reserve_order(toy_learner *l, size_t n, gl_error *err) {
   if (n <= l->cap_order) return GL_OK;

@@ -119,8 +119,7 @@ static gl_status make_contains(toy_automaton *m, const automaton_section *s, siz
   return GL_OK;
 }
 
-/* --- tables --------------------------------------------------------------------------------------
- */
+/* --- tables --- */
 
 static gl_status read_state(const cfg_node *node, size_t states, size_t *out, const char *what,
                             gl_error *err) {
@@ -224,8 +223,7 @@ static gl_status make_table(toy_automaton *m, const automaton_section *s, size_t
   return status;
 }
 
-/* --- all kinds -----------------------------------------------------------------------------------
- */
+/* --- all kinds --- */
 
 /* A key that the chosen automaton would ignore is a mistake. */
 static gl_status refuse_unused(const automaton_section *s, gl_error *err) {

@@ -125,8 +125,7 @@ gl_status mdp_trajectories_new(mdp_trajectories **out, const mdp *m, gl_error *e
   return status;
 }
 
-/* --- the enumerable view -------------------------------------------------------------------------
- */
+/* --- the enumerable view --- */
 
 static size_t n_responses(const void *self, size_t x) {
   const mdp_trajectories *t = self;

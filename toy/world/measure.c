@@ -7,8 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* --- the record of a sampler's law ---------------------------------------------------------------
- */
+/* --- the record of a sampler's law --- */
 
 size_t toy_record_size(const toy_world *w, size_t parts) {
   return w->counted ? parts * (w->tree.n_edges + 1) : w->tree.n_edges;
@@ -73,8 +72,7 @@ gl_status toy_record_collision(const toy_world *w, toy_record q, int truncated, 
   return GL_OK;
 }
 
-/* --- responses -----------------------------------------------------------------------------------
- */
+/* --- responses --- */
 
 int32_t toy_next(const toy_world *w, size_t edge, size_t position) {
   return w->counted && position + 1 == w->tree.horizon ? -1 : w->tree.next[edge];
@@ -126,8 +124,7 @@ double toy_greedy_reward(const toy_world *w, size_t x, const double *p) {
   return m != NULL ? m->reward[state] : w->reward[x * w->tree.n_responses + (size_t)~at];
 }
 
-/* --- sums over responses -------------------------------------------------------------------------
- */
+/* --- sums over responses --- */
 
 size_t toy_scratch(const toy_world *w) {
   if (!w->counted) return w->tree.n_nodes;

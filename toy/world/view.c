@@ -174,8 +174,7 @@ static gl_status view_sequence_scores(const void *self, const double *theta, siz
   return GL_OK;
 }
 
-/* --- where responses are counted -----------------------------------------------------------------
- */
+/* --- where responses are counted --- */
 
 int toy_world_is_counted(const toy_world *w) {
   return w->counted;

@@ -27,8 +27,7 @@ const char *toy_kind_at(size_t i, const char **about) {
   return worlds[i]->name;
 }
 
-/* --- construction -------------------------------------------------------------------------------
- */
+/* --- construction --- */
 
 gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *err) {
   const size_t most = (size_t)1 << 26;
@@ -239,8 +238,7 @@ gl_status toy_world_set_probs(const toy_world *w, size_t x, const double *probs,
   return GL_OK;
 }
 
-/* --- the policy ---------------------------------------------------------------------------------
- */
+/* --- the policy --- */
 
 void toy_probs_at(const toy_world *w, const double *theta, size_t x, double temperature,
                   double *logp, double *p) {

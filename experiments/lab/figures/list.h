@@ -38,8 +38,7 @@ enum {
   gl_status lab_figure_##name(const void *data, figure_page *p, gl_error *err);
 LAB_FIGURES(LAB_FIGURE_DECLARED)
 
-/* --- helpers of several figures: measured.c ------------------------------------------------------
- */
+/* --- helpers of several figures: measured.c --- */
 
 /* A row of panels over measurements, one for each group size. */
 typedef struct lab_panel {

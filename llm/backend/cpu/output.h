@@ -174,8 +174,7 @@ static void cpu_output_kept(backend *b, void *logp, void *entropy, void *lse, co
               temperature);
 }
 
-/* --- the two parts of a law ---------------------------------------------------------------------
- */
+/* --- the two parts of a law --- */
 
 /* The kept tokens' logits of a row stay in z [columns], the others' go to tail [columns]; the
  * places that this leaves in either are NOT_KEPT. */
@@ -244,8 +243,7 @@ static void cpu_kept_parts(backend *b, void *mass, void *entropy_kept, void *ent
   }
 }
 
-/* --- backward -----------------------------------------------------------------------------------
- */
+/* --- backward --- */
 
 /* The gradients of a block of rows' logits over OUTPUT_COLUMNS tokens, into dlogits [rows,
  * vocabulary]. */

@@ -180,9 +180,8 @@ void *cuda_scratch(cuda_backend *b, size_t bytes) {
   return b->scratch;
 }
 
-/* --- pinned memory of the host, for what is put aside ---
- *
- * Pinning memory takes the driver long, and versions of a model all have one size: a block that is
+/* --- pinned memory of the host, for what is put aside --- */
+/* Pinning memory takes the driver long, and versions of a model all have one size: a block that is
  * released is kept and handed out again. Copies to and from it run in the stream's order, so its
  * next owner's copies come after the last owner's. */
 

@@ -232,8 +232,7 @@ static void op_sgd(backend *base, void *param, void *copy, const void *grad, voi
                   arrays_of<T>(param, copy, grad, m, NULL, n, s->rounding), numbers);
 }
 
-/* --- sum of squares: blocks sum parts of a fixed size, the host adds the parts in their order ---
- */
+/* --- sum of squares: blocks sum parts of a fixed size, the host adds the parts in their order --- */
 
 enum { SQUARES_BLOCKS = 1024, SQUARES_THREADS = 256 };
 

@@ -337,8 +337,7 @@ static void op_kept_parts(backend *base, void *mass, void *entropy_kept, void *e
   }
 }
 
-/* --- backward: the logits are computed again, become their gradients, and enter two products ---
- */
+/* --- backward: the logits are computed again, become their gradients, and enter two products --- */
 
 /* dlogits [rows, columns] = the gradients of the logits z [rows, columns], as T; a block does a
  * row. `first` is the chunk's first column. dlogits may be z. Bytes: a row of z read, one of

@@ -40,9 +40,8 @@ template <int N> static __device__ __forceinline__ void add_split(float (&sum)[N
   }
 }
 
-/* --- tensor cores: bfloat16, k a multiple of 8, matrices and rows at multiples of 16 bytes ---
- *
- * The weights are mma's A, 16 at a time, and the rows its B, 8 at a time, so that few rows mean few
+/* --- tensor cores: bfloat16, k a multiple of 8, matrices and rows at multiples of 16 bytes --- */
+/* The weights are mma's A, 16 at a time, and the rows its B, 8 at a time, so that few rows mean few
  * multiplications by padding. ACROSS warps divide the tile's weights and DOWN warps its rows.
  * STAGES steps of DEPTH terms have room in shared memory; all but one of them are being copied. */
 template <unsigned WEIGHTS_, unsigned ROWS_, unsigned ACROSS, unsigned DOWN, unsigned STAGES>

@@ -85,8 +85,7 @@ static __device__ __forceinline__ size_t token_of(unsigned e) {
   return blockIdx.y * static_cast<size_t>(SLICE) + e * THREADS + threadIdx.x;
 }
 
-/* --- counting -----------------------------------------------------------------------------------
- */
+/* --- counting --- */
 
 /* Block (x, y): the best of slice y of row x; and the row's sums become zero. */
 __global__ void __launch_bounds__(THREADS)
@@ -153,8 +152,7 @@ __global__ void __launch_bounds__(THREADS)
   add_to_row(at_place(t.bins, r * BINS), &own);
 }
 
-/* --- searching ----------------------------------------------------------------------------------
- */
+/* --- searching --- */
 
 /* The first of n places (a multiple of 32) at which the cumulative sum reaches `wanted`, or the
  * last one if none does. For one whole warp; all lanes get the result. */
@@ -260,8 +258,7 @@ __global__ void __launch_bounds__(THREADS)
   add_to_row(digits_of(t, r, search, step), &own);
 }
 
-/* --- drawing ------------------------------------------------------------------------------------
- */
+/* --- drawing --- */
 
 /* What the searches have found. The whole block calls it. */
 static __device__ kept_tokens kept_of(const truncation &t, size_t r, const sample_row &x,
@@ -349,8 +346,7 @@ __global__ void __launch_bounds__(THREADS)
   put_draw_among<THREADS, EACH>(to, r, x, spec, first, weight, before, wanted, whole, total);
 }
 
-/* --- launches -----------------------------------------------------------------------------------
- */
+/* --- launches --- */
 
 static size_t slices_of(size_t vocabulary) {
   return (vocabulary + SLICE - 1) / SLICE;

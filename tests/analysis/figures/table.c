@@ -11,8 +11,7 @@
 
 static const char folder[] = "build/figures_test/deep";
 
-/* --- a study by hand ----------------------------------------------------------------------------
- */
+/* --- a study by hand --- */
 
 /* Ten algorithms, the given settings, three seeds, two updates. Evaluations 1/8, then peak = 1/2 +
  * seed / 4, then 1/8 less; KL is one nat times the setting's number; the first update is on
@@ -68,8 +67,7 @@ static results *made_results(const char *const *axes, size_t n) {
 static const char *const delays[] = {"{\"cluster.max_delay\":\"none\"}",
                                      "{\"cluster.max_delay\":600}"};
 
-/* --- files --------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 static char *text_of(const char *path) {
   FILE *f = fopen(path, "rb");
@@ -121,8 +119,7 @@ static void remove_figures(void) {
     for (size_t k = 0; k < 5; k++) unlink(figure_path(figures_at(i)->name, suffixes[k]));
 }
 
-/* --- a request ----------------------------------------------------------------------------------
- */
+/* --- a request --- */
 
 /* Scripts as files of the repository; read at most once each. */
 static const char *script(const char *path) {

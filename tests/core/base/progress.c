@@ -65,8 +65,7 @@ static progress *on(screen *s, const char *what, uint64_t total, progress_mode m
   return p;
 }
 
-/* --- the time left ------------------------------------------------------------------------------
- */
+/* --- the time left --- */
 
 static void the_time_left_of_equal_items_is_that_of_those_before(void) {
   screen s;
@@ -182,8 +181,7 @@ static void the_time_left_of_parallel_work_is_close_to_what_it_takes(void) {
   CU_ASSERT(worst_estimate(8, mixed, 100, 15) < 0.1);
 }
 
-/* --- terminals ----------------------------------------------------------------------------------
- */
+/* --- terminals --- */
 
 static void a_bar_is_drawn_in_place_and_cleared(void) {
   screen s;
@@ -319,8 +317,7 @@ static void a_bar_is_for_terminals_that_can_redraw_and_nobody_else(void) {
   CU_ASSERT_EQUAL(strncmp(text, "sweep: 10/20 runs", 17), 0);
 }
 
-/* --- logs ---------------------------------------------------------------------------------------
- */
+/* --- logs --- */
 
 static size_t lines_in(screen *s) {
   size_t n = 0;

@@ -19,8 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* --- hashes --------------------------------------------------------------------------------------
- */
+/* --- hashes --- */
 
 /* The vectors of the algorithm's authors (Fowler, Noll, Vo; draft-eastlake-fnv). */
 static void hashes_are_fnv_1a_of_128_bits(void) {
@@ -65,8 +64,7 @@ static void checksums_are_xxh3_of_64_bits_however_the_bytes_come(void) {
   CU_ASSERT(differ == 0 && unnoticed == 0);
 }
 
-/* --- numbers -------------------------------------------------------------------------------------
- */
+/* --- numbers --- */
 
 /* Digits of a number's text without leading and trailing zeros. */
 static int significant_digits(const char *text) {
@@ -153,8 +151,7 @@ static void json_has_null_where_it_has_no_number(void) {
   cJSON_Delete(object);
 }
 
-/* --- files ---------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 static void check_file(const char *path, const char *wanted) {
   char *text = scratch_read(path);
@@ -357,8 +354,7 @@ static void a_file_that_may_not_be_written_is_not_replaced(void) {
   scratch_remove(&s);
 }
 
-/* --- errors and metrics --------------------------------------------------------------------------
- */
+/* --- errors and metrics --- */
 
 static void the_first_error_stays_and_long_ones_are_cut(void) {
   gl_error err = {0};

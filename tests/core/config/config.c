@@ -30,8 +30,7 @@ static void check_text(const char *yaml, const char *wanted) {
   cfg_free(doc);
 }
 
-/* --- canonical text ------------------------------------------------------------------------------
- */
+/* --- canonical text --- */
 
 static void layout_does_not_change_the_canonical_text(void) {
   static const char *const layouts[] = {
@@ -110,8 +109,7 @@ static void aliases_do_not_nest_beyond_the_limit(void) {
   CU_ASSERT_PTR_NULL(doc);
 }
 
-/* --- changing a recipe ---------------------------------------------------------------------------
- */
+/* --- changing a recipe --- */
 
 typedef struct change {
   const char *from, *assignment, *to;
@@ -191,8 +189,7 @@ static void a_removed_key_is_gone_and_a_missing_one_does_no_harm(void) {
   cfg_free(doc);
 }
 
-/* --- reading -------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static void values_are_found_by_dotted_paths(void) {
   cfg_doc *doc = loaded("a: {b: [10, {c: x}]}\nd.e: 1\nd: {e.f: 2, g: 3}");

@@ -23,8 +23,7 @@ static int is_refused(gl_status status, const gl_error *err, const char *place, 
   return ok;
 }
 
-/* --- merge keys ----------------------------------------------------------------------------------
- */
+/* --- merge keys --- */
 
 typedef struct pair {
   const char *text, *canonical;
@@ -97,8 +96,7 @@ static void wrong_merges_are_refused(void) {
   }
 }
 
-/* --- includes ------------------------------------------------------------------------------------
- */
+/* --- includes --- */
 
 /* A folder of recipes, removed by close_folder(). */
 typedef struct folder {

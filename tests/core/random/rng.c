@@ -11,8 +11,7 @@
 
 #define RARE 1e-6
 
-/* --- addresses -----------------------------------------------------------------------------------
- */
+/* --- addresses --- */
 
 /* Philox4x32-10 written out from Salmon et al. (SC11), and backwards: a round multiplies by odd
  * constants, which have inverses modulo 2^32, so the counter can be had back from the words. */
@@ -118,8 +117,7 @@ static void token_indices_are_distinct_within_their_limits(void) {
   CU_ASSERT_EQUAL(rng_token_index(last_response, last_position), (UINT64_C(1) << 48) - 1);
 }
 
-/* --- uniformity ----------------------------------------------------------------------------------
- */
+/* --- uniformity --- */
 
 /* Block i of one walk through the addresses: along the index, or over one part of the address with
  * the rest held. */
@@ -225,8 +223,7 @@ static void uniform_numbers_are_never_0_or_1(void) {
     if (!(rng_u01_53(UINT32_MAX, UINT32_MAX) * n < n)) CU_FAIL("an index out of range");
 }
 
-/* --- through GSL ---------------------------------------------------------------------------------
- */
+/* --- through GSL --- */
 
 static double normal_cdf(double x) {
   return gsl_cdf_gaussian_P(x, 2);

@@ -165,8 +165,7 @@ static void an_exhausted_filter_fills_up_or_fails(void) {
   learner_close(&f);
 }
 
-/* --- reading ------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static gl_status read_text(group_filter *f, const char *section, size_t groups, size_t size,
                            gl_error *err) {

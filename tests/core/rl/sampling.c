@@ -72,8 +72,7 @@ static void only_a_law_that_can_change_counts_as_truncated(void) {
   CU_ASSERT(sampling_truncates(&(sampling_spec){.top_p = 0.99}, 4));
 }
 
-/* --- against the plain way: sort everything ----------------------------------------------------
- */
+/* --- against the plain way: sort everything --- */
 
 static int by_probability(const void *a, const void *b) {
   const sampling_rank *x = a, *y = b;
@@ -173,8 +172,7 @@ static void rising_falling_and_even_laws_are_those_of_a_full_sort_too(void) {
   CU_ASSERT(wrong == 0);
 }
 
-/* --- sections -----------------------------------------------------------------------------------
- */
+/* --- sections --- */
 
 typedef gl_status parse_section(const cfg_node *section, gl_error *err);
 

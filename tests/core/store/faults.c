@@ -36,8 +36,7 @@ static void ground_remove(const ground *g) {
   scratch_remove(&g->at);
 }
 
-/* --- faults --------------------------------------------------------------------------------------
- */
+/* --- faults --- */
 
 typedef struct fault {
   int calls, code;
@@ -164,8 +163,7 @@ static void a_new_study_that_cannot_be_made_leaves_no_file(void) {
   ground_remove(&g);
 }
 
-/* --- death ---------------------------------------------------------------------------------------
- */
+/* --- death --- */
 
 /* A child that adds a run and dies at the nth call that changes the disk. Whether it died. */
 static int add_and_die(const ground *g, int nth) {
@@ -199,8 +197,7 @@ static void a_writer_killed_at_any_moment_leaves_the_runs_before(void) {
   ground_remove(&g);
 }
 
-/* --- what is no study ----------------------------------------------------------------------------
- */
+/* --- what is no study --- */
 
 static void run_sql(const char *path, const char *sql) {
   sqlite3 *db = NULL;

@@ -43,8 +43,7 @@ static void ground_remove(const ground *g) {
   scratch_remove(&g->at);
 }
 
-/* --- tables of text ------------------------------------------------------------------------------
- */
+/* --- tables of text --- */
 
 enum { MOST_ROWS = 128, MOST_COLUMNS = 80 };
 typedef struct sheet {
@@ -179,8 +178,7 @@ static void check_exports(const ground *g, const char *path) {
   store_close(s);
 }
 
-/* --- reading -------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static char *bytes_of(const char *path, size_t *size) {
   struct stat about;
@@ -231,8 +229,7 @@ static void an_older_study_says_what_it_lacks(void) {
   }
 }
 
-/* --- bringing up to date -------------------------------------------------------------------------
- */
+/* --- bringing up to date --- */
 
 static void count_damage(void *self, const char *key, const char *text) {
   (void)key;
@@ -301,8 +298,7 @@ static void studies_of_two_formats_are_merged(void) {
   ground_remove(&g);
 }
 
-/* --- what fails on the way -----------------------------------------------------------------------
- */
+/* --- what fails on the way --- */
 
 static const int changes = FAULT_WRITE | FAULT_SYNC | FAULT_TRUNCATE | FAULT_DELETE;
 

@@ -81,8 +81,7 @@ static int damages(store *s) {
   return n;
 }
 
-/* --- repair --------------------------------------------------------------------------------------
- */
+/* --- repair --- */
 
 /* SQL that damages a study, and how many runs it costs. */
 static const struct {
@@ -197,8 +196,7 @@ static void the_last_run_of_a_place_stands_where_nothing_else_says(void) {
   ground_remove(&g);
 }
 
-/* --- salvage -------------------------------------------------------------------------------------
- */
+/* --- salvage --- */
 
 /* Writes noise over a page of the file, from the second on. */
 static void spoil_page(const char *path, uint64_t *state) {

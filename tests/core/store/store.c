@@ -138,8 +138,7 @@ static void a_chosen_learning_rate_is_kept_and_replaced(void) {
   fixture_remove(&f);
 }
 
-/* --- export --------------------------------------------------------------------------------------
- */
+/* --- export --- */
 
 /* A run with everything that needs quoting, and every kind of number. */
 static void put_awkward(store *s) {
@@ -314,8 +313,7 @@ static void an_export_that_cannot_be_written_says_so(void) {
   fixture_remove(&f);
 }
 
-/* --- joining studies -----------------------------------------------------------------------------
- */
+/* --- joining studies --- */
 
 /* A second study beside f's with the samples first .. last. */
 static void put_other(const fixture *f, char path[SCRATCH_PATH_SIZE], int first, int last) {
@@ -415,8 +413,7 @@ static void merging_a_study_into_itself_is_refused(void) {
   fixture_remove(&f);
 }
 
-/* --- one writer, many readers --------------------------------------------------------------------
- */
+/* --- one writer, many readers --- */
 
 static void a_second_writer_is_refused_by_name(void) {
   fixture f;

@@ -212,8 +212,7 @@ static void what_is_no_file_is_refused(void) {
     }
 }
 
-/* --- waiting -------------------------------------------------------------------------------------
- */
+/* --- waiting --- */
 
 static void note_wait(void *self, const char *text) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "waiting for another process"));

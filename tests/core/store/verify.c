@@ -238,8 +238,7 @@ static void tuning_runs_are_exported_with_what_they_scored(void) {
   ground_remove(&g);
 }
 
-/* --- records that are gone -----------------------------------------------------------------------
- */
+/* --- records that are gone --- */
 
 static void note(void *self, const char *key, const char *text) {
   (void)key;

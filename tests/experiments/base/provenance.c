@@ -20,8 +20,7 @@ static void shell(char *text, size_t size, const char *line) {
   text[got] = '\0';
 }
 
-/* --- command lines -------------------------------------------------------------------------------
- */
+/* --- command lines --- */
 
 /* The shell is the oracle: it prints each word between brackets. */
 static void a_shell_takes_a_quoted_command_apart_into_its_words(void) {
@@ -74,8 +73,7 @@ static void a_long_command_is_cut_between_characters(void) {
   }
 }
 
-/* --- machines ------------------------------------------------------------------------------------
- */
+/* --- machines --- */
 
 static void the_processor_is_found_in_the_texts_of_several_systems(void) {
   static const char *const texts[][2] = {
@@ -147,8 +145,7 @@ static void everything_is_filled_in(void) {
   provenance_fini(&p);
 }
 
-/* --- the source ----------------------------------------------------------------------------------
- */
+/* --- the source --- */
 
 /* What experiments/write_source.sh finds in a scratch folder that `made` fills. */
 static void source_of(char *text, size_t size, const char *made) {

@@ -9,8 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- arithmetic ---------------------------------------------------------------------------------
- */
+/* --- arithmetic --- */
 
 static const meter_load quiet = {0.02, 0.01}, busy = {0.3, 0};
 
@@ -86,8 +85,7 @@ static void a_number_derived_from_a_busy_rate_is_kept_back(void) {
   CU_ASSERT_EQUAL(b.numbers[3].value, 2);
 }
 
-/* --- measuring ----------------------------------------------------------------------------------
- */
+/* --- measuring --- */
 
 static gl_status count(void *self, gl_error *err) {
   (void)err;
@@ -236,8 +234,7 @@ static void a_peer_is_asked_after_ours_and_programs_are_run(void) {
   CU_ASSERT_EQUAL(number->peer[1].rate.n, 0);
 }
 
-/* --- the command --------------------------------------------------------------------------------
- */
+/* --- the command --- */
 
 static cJSON *numbers(const char *part, const char *option, const char *value) {
   cli_result r = CLI("bench", part, "--json", "--quick", "--no-peers", option, value);

@@ -63,8 +63,7 @@ static void make_study(const char *path, const char *study, size_t n_steps) {
   free(steps);
 }
 
-/* --- whole or not at all ------------------------------------------------------------------------
- */
+/* --- whole or not at all --- */
 
 static int holds(const char *path, const char *wanted) {
   char *text = cli_read(path);
@@ -197,8 +196,7 @@ static void a_device_is_written_to_and_not_replaced(void) {
   cli_scratch_remove(folder);
 }
 
-/* --- readers that stop --------------------------------------------------------------------------
- */
+/* --- readers that stop --- */
 
 /* What the program says and how it ends when its output goes to `head -n 1`, or to nobody. */
 static void stopped(const char *folder, const char *arguments, int is_ignored, int *code,
@@ -254,8 +252,7 @@ static void a_full_disk_below_the_output_is_told(void) {
   cli_scratch_remove(folder);
 }
 
-/* --- names that mean something elsewhere --------------------------------------------------------
- */
+/* --- names that mean something elsewhere --- */
 
 /* No control character but line breaks, no C1 control in UTF-8, no byte that is not UTF-8. */
 static int is_calm(const char *text) {

@@ -137,8 +137,7 @@ static void the_same_study_gives_the_same_bytes(void) {
   cli_scratch_remove(f.folder);
 }
 
-/* --- studies by hand -----------------------------------------------------------------------------
- */
+/* --- studies by hand --- */
 
 static void put(store *s, const char *study, const char *algorithm, int delay, uint64_t seed,
                 run_status status, const char *reason) {

@@ -64,8 +64,7 @@ static double status_number(const char *db, const char *key) {
   return value;
 }
 
-/* --- unfinished ---------------------------------------------------------------------------------
- */
+/* --- unfinished --- */
 
 /* Starts the sweep, kills it in its first tuning run, and leaves what it planned. */
 static void kill_at_once(const bench *b, const char *more) {
@@ -173,8 +172,7 @@ static void a_shard_that_was_not_joined_is_named(void) {
   cli_scratch_remove(b.folder);
 }
 
-/* --- plans --------------------------------------------------------------------------------------
- */
+/* --- plans --- */
 
 static void plans_of_a_study_add_up_and_can_be_replaced(void) {
   bench b;
@@ -237,8 +235,7 @@ static void runs_at_other_rates_take_the_places_of_the_old_ones(void) {
   cli_scratch_remove(b.folder);
 }
 
-/* --- watching -----------------------------------------------------------------------------------
- */
+/* --- watching --- */
 
 static void watching_ends_when_all_is_there(void) {
   bench b;
@@ -265,8 +262,7 @@ static void watching_ends_when_all_is_there(void) {
   cli_scratch_remove(b.folder);
 }
 
-/* --- where results would be lost ----------------------------------------------------------------
- */
+/* --- where results would be lost --- */
 
 static void results_are_never_written_where_they_would_be_lost(void) {
   bench b;

@@ -10,8 +10,7 @@
 #define FOUR "algorithms: [is, snis, grpo, gepo]\ngroup_size: [4]\n"
 #define PROBS "learner_probs: [0.5, 0.3, 0.2]\nsampler_probs: [0.2, 0.3, 0.5]\n"
 
-/* --- running it ----------------------------------------------------------------------------------
- */
+/* --- running it --- */
 
 static cJSON *parsed(cli_result r) {
   if (r.code != 0) fprintf(stderr, "%s", r.err);
@@ -57,8 +56,7 @@ static int table_is_clean(const char *recipe) {
   return clean;
 }
 
-/* --- keys and reference numbers ------------------------------------------------------------------
- */
+/* --- keys and reference numbers --- */
 
 static void four_arms_give_the_keys_and_the_reference_numbers(void) {
   static const char *const keys[] = {
@@ -102,8 +100,7 @@ static void beyond_the_budget_numbers_are_sampled_and_say_so(void) {
   cJSON_Delete(exact);
 }
 
-/* --- edge cases ----------------------------------------------------------------------------------
- */
+/* --- edge cases --- */
 
 static void degenerate_recipes_have_the_right_answer_and_no_nan(void) {
   static const char zeros[] =
@@ -183,8 +180,7 @@ static void wrong_laboratory_recipes_are_refused_with_their_place(void) {
   cli_scratch_remove(folder);
 }
 
-/* --- the dial and the worlds ---------------------------------------------------------------------
- */
+/* --- the dial and the worlds --- */
 
 static void every_dial_reaches_its_kl_through_a_recipe(void) {
   static const char *const kinds[] = {"direction", "hotter", "colder", "mixture"};
@@ -245,8 +241,7 @@ static void importance_sampling_is_unbiased_in_every_world(void) {
   }
 }
 
-/* --- the store and the theorems ------------------------------------------------------------------
- */
+/* --- the store and the theorems --- */
 
 static size_t lines_with(const char *text_, const char *word) {
   size_t n = 0;

@@ -69,8 +69,7 @@ static policy_algorithm row_of(const char *yaml) {
   return algorithm;
 }
 
-/* --- brute force -------------------------------------------------------------------------------
- */
+/* --- brute force --- */
 
 /* Adds prompt x's share of E g: over all K^G tuples, their probability under the sampler times the
  * coefficients that core/policy gives the tuple. Coefficients add up per response and token first,
@@ -178,8 +177,7 @@ static void monte_carlo_is_within_its_errors(void) {
   fixture_fini(&f);
 }
 
-/* --- recipes -----------------------------------------------------------------------------------
- */
+/* --- recipes --- */
 
 static double field(const cJSON *row, const char *key) {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, key);

@@ -18,8 +18,7 @@ static const char recipe_text[] =
     "training: {updates: 24, groups: 1, record_every: 1, seeds: 1, lr: [0.8], stalenesses: [3]}\n"
     "algorithms: [is]\n";
 
-/* --- by hand -------------------------------------------------------------------------------------
- */
+/* --- by hand --- */
 
 typedef struct path {
   double theta[UPDATES + 1][ARMS], theta_q[UPDATES + 1][ARMS];
@@ -133,8 +132,7 @@ static void pairs_are_those_of_the_path_and_their_numbers_are_sums_over_arms(voi
   cfg_free(doc);
 }
 
-/* --- as a user sees it ---------------------------------------------------------------------------
- */
+/* --- as a user sees it --- */
 
 static void recipes_come_with_the_program_and_threads_change_nothing(void) {
   static const char small[] = "training.updates=20";

@@ -6,8 +6,7 @@
 #include "tests/support/llm_model.h"
 #include "toy/lab/lab.h"
 
-/* --- all responses of a tiny task ----------------------------------------------------------------
- */
+/* --- all responses of a tiny task --- */
 
 /* Parity of three bits over an alphabet of three letters and three special tokens, with responses
  * of at most two tokens. */
@@ -174,8 +173,7 @@ static enumerable view_of(const listed *w) {
                       .max_responses = w->n};
 }
 
-/* --- coverage ------------------------------------------------------------------------------------
- */
+/* --- coverage --- */
 
 enum { ROWS = 5, REPETITIONS = 40, LEAST = 33 };
 

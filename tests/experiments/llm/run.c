@@ -130,8 +130,7 @@ static void a_machine_without_cuda_says_so(void) {
   end(folder);
 }
 
-/* --- before a sweep begins ----------------------------------------------------------------------
- */
+/* --- before a sweep begins --- */
 
 static const char small[] =
     "steps: 2\neval_every: 2\nworld: {kind: llm, backend: cpu, model: {layers: 1, hidden: 16, "

@@ -68,8 +68,7 @@ static void what_does_not_fit_into_memory_is_refused_before_it_starts(void) {
   cli_scratch_remove(p.folder);
 }
 
-/* --- damaged and unwritable ---------------------------------------------------------------------
- */
+/* --- damaged and unwritable --- */
 
 /* Replaces the first `from` in a file by `to` of the same length. */
 static void damage(const char *folder, const char *name, const char *from, const char *to) {

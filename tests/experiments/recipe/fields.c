@@ -136,8 +136,8 @@ static const base bases[] = {
 };
 enum { N_BASES = sizeof bases / sizeof *bases };
 
-/* --- reading a recipe ----------------------------------------------------------------------------
- * What comes of a recipe, as bytes: of a run its whole result, of the laboratory what it would
+/* --- reading a recipe --- */
+/* What comes of a recipe, as bytes: of a run its whole result, of the laboratory what it would
  * compute with. */
 
 static void put_lab(const lab_recipe *r, FILE *to) {
@@ -245,8 +245,7 @@ static result try_base(const base *b, const char *assignment, int runs) {
   return r;
 }
 
-/* --- the table -----------------------------------------------------------------------------------
- */
+/* --- the table --- */
 
 static const char *value_in_doc(const void *doc, const char *path, int *stated) {
   const cfg_node *node = cfg_find(cfg_root(doc), path);
@@ -279,8 +278,7 @@ static void fail(const char *what, const char *path, const char *why) {
   CU_FAIL("a field is not as the table says");
 }
 
-/* --- tests ---------------------------------------------------------------------------------------
- */
+/* --- tests --- */
 
 /* 1 if the entry is the one that holds in the base, which does not state the field. */
 static int fits(const base *b, const field *f) {

@@ -35,8 +35,7 @@ static cfg_doc *grid_of(const char *text, sweep_grid *grid) {
   return doc;
 }
 
-/* --- cells against recipes made one by one ------------------------------------------------------
- */
+/* --- cells against recipes made one by one --- */
 
 /* The values of a cell, the first axis slowest; those of a random search are maps. */
 static cfg_doc *made_by_hand(const cfg_doc *doc, const sweep_grid *grid, size_t ordinal) {
@@ -130,8 +129,7 @@ static void an_axis_inside_another_changes_what_that_one_set(void) {
   cfg_free(doc);
 }
 
-/* --- what is refused ----------------------------------------------------------------------------
- */
+/* --- what is refused --- */
 
 static void check_refused(const char *text, const char *override, const char *says) {
   sweep_grid grid;
@@ -180,8 +178,7 @@ static void a_grid_beyond_the_limit_is_refused_with_its_size(void) {
                 NULL, "1000 \xc3\x97 1000 \xc3\x97 2 = 2000000 cells, and a study at most 1000000");
 }
 
-/* --- watching -----------------------------------------------------------------------------------
- */
+/* --- watching --- */
 
 typedef struct watch {
   size_t calls, last, total, stop_at;

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- from scores to choices ---------------------------------------------------------------------
- */
+/* --- from scores to choices --- */
 
 typedef struct bench {
   cfg_doc *doc;
@@ -147,8 +146,7 @@ static void halving_makes_longer_runs_of_fewer_settings(void) {
   bench_close(&b);
 }
 
-/* --- through the command -------------------------------------------------------------------------
- */
+/* --- through the command --- */
 
 /* A rate of 1e-9 learns nothing, and nothing can be learned where no prompt is solvable. */
 static const char recipe[] =

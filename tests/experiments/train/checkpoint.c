@@ -146,8 +146,7 @@ static int same_tables(const char *a, const char *b) {
   return same;
 }
 
-/* --- the files ----------------------------------------------------------------------------------
- */
+/* --- the files --- */
 
 /* Updates of the newest checkpoint in the folder, 0 if there is none; *n of how many. */
 static unsigned long newest(const char *folder, size_t *n) {
@@ -181,8 +180,7 @@ static void flip_bit(const char *path, double at) {
   free(bytes);
 }
 
-/* --- running ------------------------------------------------------------------------------------
- */
+/* --- running --- */
 
 #define CHECKPOINTED "--checkpoint", b->checkpoints, "-q", "--json"
 
@@ -302,8 +300,7 @@ static void coupled_transformers_survive_kills(void) {
   survives_kills(transformer, 60, 6);
 }
 
-/* --- damage -------------------------------------------------------------------------------------
- */
+/* --- damage --- */
 
 /* Leaves checkpoints of 100 and 110 updates, or ten or twenty more. */
 static unsigned long run_to_the_middle(const bench *b) {
@@ -368,8 +365,7 @@ static void nothing_is_started_over_when_all_are_damaged(void) {
   cli_scratch_remove(b->folder);
 }
 
-/* --- whose checkpoints --------------------------------------------------------------------------
- */
+/* --- whose checkpoints --- */
 
 static void checkpoints_of_another_recipe_are_refused_and_left_alone(void) {
   bench b[1];
@@ -478,8 +474,7 @@ static void two_runs_cannot_keep_checkpoints_in_one_folder(void) {
   cli_scratch_remove(b->folder);
 }
 
-/* --- sweeps -------------------------------------------------------------------------------------
- */
+/* --- sweeps --- */
 
 static const char grid[] =
     BASE "cluster: {preset: heterorl, max_delay: 600}\n"
@@ -588,8 +583,7 @@ static void a_section_alone_keeps_checkpoints_beside_the_study(void) {
   cli_scratch_remove(b->folder);
 }
 
-/* --- signals ------------------------------------------------------------------------------------
- */
+/* --- signals --- */
 
 static void a_signal_writes_a_checkpoint_and_exits_with_130(void) {
   static const int signals[] = {SIGINT, SIGTERM};
@@ -617,8 +611,7 @@ static void a_signal_writes_a_checkpoint_and_exits_with_130(void) {
   }
 }
 
-/* --- disks --------------------------------------------------------------------------------------
- */
+/* --- disks --- */
 
 /* The same in a transformer's warm-up, which no checkpoint of updates has yet. */
 static void a_signal_in_the_warm_up_loses_nothing(void) {

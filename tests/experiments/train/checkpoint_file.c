@@ -133,8 +133,7 @@ static void unverified_bytes_are_safe_to_read(void) {
   free(s.bytes);
 }
 
-/* --- other forms --------------------------------------------------------------------------------
- */
+/* --- other forms --- */
 
 enum { FORMAT_AT = 8, LAYOUT_AT = 16, TAIL = 16 };
 

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- counting -----------------------------------------------------------------------------------
- */
+/* --- counting --- */
 
 /* A group of two responses to one prompt. */
 static void add(fates_log *l, int64_t prompt, const size_t length[2], double first, double second,
@@ -57,8 +56,7 @@ static void responses_are_counted_by_fate_quarter_and_length(void) {
   free(r);
 }
 
-/* --- runs ---------------------------------------------------------------------------------------
- */
+/* --- runs --- */
 
 /* The coupled runs here: their shares, and a column of a fate. */
 static double of_fate(const cJSON *run, const char *fate, const char *column) {

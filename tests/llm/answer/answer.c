@@ -155,8 +155,7 @@ static void own_decisions_are_as_the_header_says(void) {
   }
 }
 
-/* --- finding -------------------------------------------------------------------------------------
- */
+/* --- finding --- */
 
 static const struct {
   const char *text, *boxed, *number; /* NULL: none; what each pattern finds */
@@ -271,8 +270,7 @@ static void the_last_closed_box_is_the_answer_and_else_the_last_number(void) {
   }
 }
 
-/* --- hostile -------------------------------------------------------------------------------------
- */
+/* --- hostile --- */
 
 /* `piece` repeated up to n bytes, then `end`; the caller frees. */
 static char *repeated(const char *piece, size_t n, const char *end) {
@@ -318,8 +316,7 @@ static void hostile_texts_are_no_answers(void) {
   CU_ASSERT(answer_equal("a\0b", 3, "a\0b", 3) && !answer_equal("a\0b", 3, "a\0c", 3));
 }
 
-/* --- fractions -----------------------------------------------------------------------------------
- */
+/* --- fractions --- */
 
 static void fractions_are_exact_or_refused(void) {
   rational q, max = {INT64_MAX, 1}, small = {1, INT64_MAX}, third = {1, 3}, half = {-1, 2};

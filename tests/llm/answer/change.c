@@ -12,8 +12,7 @@ static int equal(const char *reference, const char *response) {
   return answer_equal(reference, strlen(reference), response, strlen(response));
 }
 
-/* --- changes ------------------------------------------------------------------------------------
- */
+/* --- changes --- */
 
 /* A fixed sequence of numbers below n. */
 static size_t draw(uint64_t *state, size_t n) {
@@ -81,8 +80,7 @@ static void no_answer_with_another_number_is_accepted(void) {
   CU_ASSERT(forms.n >= 300 && changes > 10000);
 }
 
-/* --- numbers that are not all different ---------------------------------------------------------
- */
+/* --- numbers that are not all different --- */
 
 static double sine_of_degrees(double x) {
   return sin(x * acos(-1) / 180);

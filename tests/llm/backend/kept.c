@@ -197,8 +197,7 @@ static void a_token_that_no_row_kept_has_no_gradient(void) {
   backend_free(b);
 }
 
-/* --- the two parts of a law ---------------------------------------------------------------------
- */
+/* --- the two parts of a law --- */
 
 /* Probability of a part of row r's law, kept or not, and the entropy of the law over it. */
 static double part_of(const layer *l, size_t r, int kept, double *entropy) {
@@ -273,8 +272,7 @@ static void a_set_that_leaves_nothing_out_has_no_tail(void) {
   backend_free(b);
 }
 
-/* --- draws --------------------------------------------------------------------------------------
- */
+/* --- draws --- */
 
 static void a_draw_tells_what_its_law_kept(void) {
   enum { ROWS = 200, MOST = 1500 };

@@ -242,8 +242,7 @@ static void a_packed_product_is_right_with_any_threads(void) {
   }
 }
 
-/* --- attention: a sequence alone, packed with others, shared, and token by token from a cache ---
- */
+/* --- attention: a sequence alone, packed with others, shared, and token by token from a cache --- */
 
 enum { LENGTH = 139, FILLER = 45 };
 

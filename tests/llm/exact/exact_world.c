@@ -74,8 +74,7 @@ static double value_of(const fixture *f) {
   return sum;
 }
 
-/* --- the law -----------------------------------------------------------------------------------
- */
+/* --- the law --- */
 
 static void probabilities_sum_to_one(void) {
   static const struct {
@@ -147,8 +146,7 @@ static void log_probabilities_are_those_of_the_model(void) {
   fixture_fini(&f);
 }
 
-/* --- scores ------------------------------------------------------------------------------------
- */
+/* --- scores --- */
 
 /* Random coefficients, all of them or a few. */
 static void scores_add_up(const char *keys, size_t one_in) {
@@ -253,8 +251,7 @@ static void the_gradient_of_the_return_is_its_central_difference(void) {
   fixture_fini(&f);
 }
 
-/* --- over what a sampler keeps ------------------------------------------------------------------
- */
+/* --- over what a sampler keeps --- */
 
 /* Sum of coefficients times the replayed log-probabilities of prompt 0; responses that the sampler
  * does not keep are left out, and counted. */
@@ -314,8 +311,7 @@ static void replayed_laws_have_the_gradients_of_central_differences(void) {
   fixture_fini(&f);
 }
 
-/* --- rewards and refusals ----------------------------------------------------------------------
- */
+/* --- rewards and refusals --- */
 
 static void rewards_come_from_a_task_or_a_table(void) {
   fixture f;

@@ -23,8 +23,7 @@ static void jitter(llm_fixture *f, double scale, uint64_t entity) {
   free(theta);
 }
 
-/* --- the learner's own law of a batch's tokens ---------------------------------------------------
- */
+/* --- the learner's own law of a batch's tokens --- */
 
 /* Prompt of response i and its first t tokens, into sequence[64]; returns how many. */
 static size_t beginning(const llm_fixture *f, const batch *b, size_t i, size_t t,
@@ -58,8 +57,7 @@ static const uint32_t *set_of(const llm_fixture *f, const batch *b, size_t k) {
   return (const uint32_t *)(const void *)(b->aux + k * kept_doubles(&f->llm->spec.kept));
 }
 
-/* --- replay -------------------------------------------------------------------------------------
- */
+/* --- replay --- */
 
 #define REPLAY "sampling: {temperature: 0.8, top_k: 4, top_p: 0.8, weights: replay}\n"
 
@@ -294,8 +292,7 @@ static void a_batch_without_its_sets_is_refused(void) {
   llm_close(&raw);
 }
 
-/* --- what the learner gives to what samplers kept ------------------------------------------------
- */
+/* --- what the learner gives to what samplers kept --- */
 
 /* kept_mass, entropy_kept and entropy_tail of a batch by sums over the vocabulary, from the sets of
  * its tokens and the law that the parameters of now have before each. */
@@ -431,8 +428,7 @@ static void what_is_not_recorded_has_no_metrics(void) {
   }
 }
 
-/* --- distorted laws ------------------------------------------------------------------------------
- */
+/* --- distorted laws --- */
 
 /* How often each different response came, against what was recorded of it: chi-square of the
  * responses expected at least five times, all others together. It fails by chance once in a
@@ -603,8 +599,7 @@ static void scores_know_nothing_of_samplers(void) {
   CU_ASSERT(score[1] == score[0] && score[2] == score[0]);
 }
 
-/* --- mixtures ------------------------------------------------------------------------------------
- */
+/* --- mixtures --- */
 
 /* Log-probabilities of response i under the model's present parameters. */
 static double whole_logp(llm_fixture *f, const batch *b, size_t i, double temperature) {
@@ -696,8 +691,7 @@ static void a_mixture_outlives_updates_and_files(void) {
   llm_close(&g);
 }
 
-/* --- what is refused -----------------------------------------------------------------------------
- */
+/* --- what is refused --- */
 
 static void what_cannot_be_is_refused_by_name(void) {
   static const struct {

@@ -119,8 +119,7 @@ static void what_has_no_gradient_is_refused(void) {
   llm_close(&f);
 }
 
-/* --- the cosine of consecutive gradients -------------------------------------------------------
- */
+/* --- the cosine of consecutive gradients --- */
 
 static double cosine_of(const double *a, const double *b, size_t n) {
   double ab = 0, aa = 0, bb = 0;

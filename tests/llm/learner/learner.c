@@ -12,8 +12,7 @@
 /* Whose responses are short enough to be often the same. */
 #define SHORT BEGIN "task: {kind: sorting, length: 3, values: 3, reward: graded}, max_tokens: 4"
 
-/* --- the gradient ------------------------------------------------------------------------------
- */
+/* --- the gradient --- */
 
 /* Moves the parameters by scale times independent normals. */
 static void jitter(llm_fixture *f, double scale, uint64_t entity) {
@@ -179,8 +178,7 @@ static void scores_have_the_same_bits_whatever_is_shared(void) {
   llm_close(&whole);
 }
 
-/* --- micro-batches and minibatches --------------------------------------------------------------
- */
+/* --- micro-batches and minibatches --- */
 
 /* Parameters after three updates in world `extra` with `train`. */
 static double *trained(const char *extra, const char *train, double metrics[METRIC_COUNT]) {
@@ -251,8 +249,7 @@ static void minibatches_and_epochs_add_up(void) {
   for (size_t t = 0; t < 3; ++t) free(step[t]);
 }
 
-/* --- draws -------------------------------------------------------------------------------------
- */
+/* --- draws --- */
 
 #define SINGLE "world: {kind: llm, backend: cpu, " TINY ", " SORT
 
@@ -498,8 +495,7 @@ static void responses_take_new_weights_at_tokens_of_their_own(void) {
   take_new_weights_apart(1);
 }
 
-/* --- keys and values that are kept ---------------------------------------------------------------
- */
+/* --- keys and values that are kept --- */
 
 static void keep_cache(llm_fixture *f) {
   gl_error err = {0};
@@ -630,8 +626,7 @@ static void a_held_version_draws_what_it_drew(void) {
   llm_close(&f);
 }
 
-/* --- what an update says ------------------------------------------------------------------------
- */
+/* --- what an update says --- */
 
 static void a_first_update_on_policy_has_ratio_one(void) {
   llm_fixture f = llm_open(SINGLE ", reference: initial}\nsampling: {temperature: 1.3}\n"
@@ -693,8 +688,7 @@ static void a_batch_of_another_world_is_refused(void) {
   llm_close(&f);
 }
 
-/* --- evaluation --------------------------------------------------------------------------------
- */
+/* --- evaluation --- */
 
 static double score_of(const char *evaluation, const char *sampling) {
   char text[900];
@@ -720,8 +714,7 @@ static void an_evaluation_has_a_law_of_its_own(void) {
             score_of("{kind: greedy, prompts: 20}", "{}"));
 }
 
-/* --- learning ----------------------------------------------------------------------------------
- */
+/* --- learning --- */
 
 /* Sorting three digits: from a model that knows a little, by rewards alone; scored by sampling on
  * problems it is not trained on. */

@@ -4,8 +4,7 @@
 
 #include <unistd.h>
 
-/* --- threads ------------------------------------------------------------------------------------
- */
+/* --- threads --- */
 
 typedef struct roll_call {
   size_t calls[5];
@@ -49,8 +48,7 @@ static void a_failure_is_told_with_its_device_and_does_not_last(void) {
   rank_threads_free(r);
 }
 
-/* --- sums ---------------------------------------------------------------------------------------
- */
+/* --- sums --- */
 
 enum { RANKS = 3 };
 
@@ -169,8 +167,7 @@ static void a_rank_that_fails_wakes_those_who_wait_for_it(void) {
   end(&a);
 }
 
-/* --- learning -----------------------------------------------------------------------------------
- */
+/* --- learning --- */
 
 #define MODEL "model: {layers: 2, hidden: 16, heads: 4, kv_heads: 2, intermediate: 24, context: 24}"
 #define TASK "task: {kind: sorting, length: 3, values: 4, reward: graded}, max_tokens: 8"
@@ -351,8 +348,7 @@ static void a_checkpoint_serves_every_replica(void) {
   llm_close(&h);
 }
 
-/* --- failures -----------------------------------------------------------------------------------
- */
+/* --- failures --- */
 
 /* Parameters that are no longer the same on all replicas are noticed at the next step. */
 static void replicas_that_drift_apart_are_noticed(void) {

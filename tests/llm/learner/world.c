@@ -7,8 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- wrong sections -----------------------------------------------------------------------------
- */
+/* --- wrong sections --- */
 
 typedef struct wrong {
   const char *text, *place, *says;
@@ -110,8 +109,7 @@ static void tf32_is_told_to_the_backend(void) {
   }
 }
 
-/* --- texts --------------------------------------------------------------------------------------
- */
+/* --- texts --- */
 
 static void responses_are_scored_by_their_whole_text(void) {
   llm_fixture f = llm_open(LLM "max_tokens: 4, template: \"{prompt}\"}", 3);
@@ -141,8 +139,7 @@ static void responses_are_scored_by_their_whole_text(void) {
   llm_close(&f);
 }
 
-/* --- warm-up ------------------------------------------------------------------------------------
- */
+/* --- warm-up --- */
 
 #define WARM                                                                                       \
   "world: {kind: llm, backend: cpu, model: {layers: 1, hidden: 32, heads: 2, context: 24}, task: " \
@@ -264,8 +261,7 @@ static void a_kept_warm_up_is_read_and_not_made_again(void) {
   remove_folder(folder);
 }
 
-/* --- a warm-up that is stopped ------------------------------------------------------------------
- */
+/* --- a warm-up that is stopped --- */
 
 typedef struct seen {
   uint64_t first, last, stop_at;
@@ -390,8 +386,7 @@ static void a_folder_that_cannot_keep_a_warm_up_is_told(void) {
   llm_close(&f);
 }
 
-/* --- the cache ----------------------------------------------------------------------------------
- */
+/* --- the cache --- */
 
 static void a_cache_that_cannot_be_written_costs_nothing_but_time(void) {
   llm_fixture f = open_warm(3, "", "/proc/no/such/folder", 1);
@@ -425,8 +420,7 @@ static void workers_that_warm_up_at_once_do_not_break_each_other(void) {
   remove_folder(folder);
 }
 
-/* --- checkpoints --------------------------------------------------------------------------------
- */
+/* --- checkpoints --- */
 
 typedef struct saved {
   char *bytes;

@@ -189,8 +189,7 @@ static void a_prefill_of_many_rows_runs_in_parts(void) {
   small_model_free(&m);
 }
 
-/* --- memory ------------------------------------------------------------------------------------
- */
+/* --- memory --- */
 
 static void a_plan_knows_what_is_needed(void) {
   gl_error err = {0};

@@ -54,8 +54,7 @@ static void a_config_written_here_reads_back_the_same(void) {
   free(text);
 }
 
-/* --- what is not supported ---------------------------------------------------------------------
- */
+/* --- what is not supported --- */
 
 #define SIZES                                                                                      \
   "\"vocab_size\":10,\"hidden_size\":8,\"intermediate_size\":16,\"num_hidden_layers\":1,"          \

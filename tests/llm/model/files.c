@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- reading -----------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 /* Every tensor of the loaded model against the same tensor of the files, as this reader's numbers
  * (which safetensors.c compares with torch). */
@@ -130,8 +129,7 @@ static void numbers_beyond_the_models_type_are_refused(void) {
   small_model_free(&narrow);
 }
 
-/* --- writing -----------------------------------------------------------------------------------
- */
+/* --- writing --- */
 
 static void a_model_written_again_is_the_file_it_was_read_from(void) {
   gl_error err = {0};
@@ -194,8 +192,7 @@ static void a_folder_that_cannot_be_written_is_told(void) {
   files_remove(folder);
 }
 
-/* --- folders that are wrong --------------------------------------------------------------------
- */
+/* --- folders that are wrong --- */
 
 /* Loads a folder with this index beside the fixture's shards; returns the status. */
 static gl_status load_with_index(const char *index, gl_error *err) {

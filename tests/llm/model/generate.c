@@ -21,8 +21,7 @@ static int same_result(const generate_result *a, const generate_result *b) {
   return same;
 }
 
-/* --- a function of its address ------------------------------------------------------------------
- */
+/* --- a function of its address --- */
 
 static void a_response_does_not_depend_on_the_number_of_slots(void) {
   static const size_t slots[] = {1, 2, 3, 5, 8, 16, 23, 64, 0};
@@ -71,8 +70,7 @@ static void a_response_does_not_depend_on_order_or_company(void) {
   tiny_free(&t);
 }
 
-/* --- equal beginnings ---------------------------------------------------------------------------
- */
+/* --- equal beginnings --- */
 
 static void (*real_embed)(backend *, void *, const void *, const int32_t *, size_t, size_t);
 static size_t rows_run; /* tokens that went through the model */
@@ -212,8 +210,7 @@ static void slots_follow_memory_unless_they_are_given(void) {
   tiny_free(&t);
 }
 
-/* --- ends ---------------------------------------------------------------------------------------
- */
+/* --- ends --- */
 
 static void a_stop_token_ends_a_response_and_stays(void) {
   tiny t = tiny_new(NUMBER_F32, 1, VOCABULARY, 10);
@@ -259,8 +256,7 @@ static void nothing_to_draw_changes_nothing(void) {
   tiny_free(&t);
 }
 
-/* --- refusals -----------------------------------------------------------------------------------
- */
+/* --- refusals --- */
 
 static void refuses(const tiny *t, const generate_request *q, const char *says) {
   gl_error err = {0};

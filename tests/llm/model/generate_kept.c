@@ -22,8 +22,7 @@ typedef struct changing {
   double temperature;
 } changing;
 
-/* --- the fixture --------------------------------------------------------------------------------
- */
+/* --- the fixture --- */
 
 /* A tensor's whole numbers. */
 static size_t *sizes(const safetensors *file, const char *name, size_t *n) {
@@ -108,8 +107,7 @@ static void changing_close(changing *c) {
   free(c->token);
 }
 
-/* --- draws that are watched ---------------------------------------------------------------------
- */
+/* --- draws that are watched --- */
 
 /* The backend's draw, and what is seen of it: the law of token t of response i, and the token that
  * was drawn. The backend's operation has no room for a pointer to them. */
@@ -186,8 +184,7 @@ static void draw_all(const changing *c, const generate_cache *cache, size_t slot
   free(number);
 }
 
-/* --- against transformers -----------------------------------------------------------------------
- */
+/* --- against transformers --- */
 
 /* How many tokens have a law that is farther than 0.1 from the one in `other`. */
 static size_t laws_apart(const changing *c, const double *law, const double *other) {

@@ -23,8 +23,7 @@ static void check_laws(const tiny *t, const generate_request *q, const generate_
     }
 }
 
-/* --- log-probabilities --------------------------------------------------------------------------
- */
+/* --- log-probabilities --- */
 
 static void log_probabilities_are_the_forwards(void) {
   request_data d;
@@ -106,8 +105,7 @@ static void greedy_takes_the_forwards_most_probable_token(void) {
   tiny_free(&t);
 }
 
-/* --- frequencies --------------------------------------------------------------------------------
- */
+/* --- frequencies --- */
 
 enum { DRAWS = 20000, SMALL = 4, OUTCOMES = SMALL + (SMALL - 1) * SMALL };
 /* A right generator fails a chi-square test of these once in a million seeds; the seed is fixed. */
@@ -187,8 +185,7 @@ static void truncated_laws_are_what_is_drawn_from(void) {
   check_frequencies(&(sampling_spec){.temperature = 1.5, .top_k = 3, .top_p = 0.9});
 }
 
-/* --- what laws kept ------------------------------------------------------------------------------
- */
+/* --- what laws kept --- */
 
 /* A vocabulary whose sets are lists. Where all tokens are equally probable no list has room. */
 static void sets_of_a_large_vocabulary_are_lists(void) {

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- against transformers ----------------------------------------------------------------------
- */
+/* --- against transformers --- */
 
 /* Logits of every row: each prefix of each sequence is a prompt, whose last row a prefill gives.
  * logits[n_tokens, vocabulary]. */
@@ -159,8 +158,7 @@ static void gradients_over_kept_tokens_are_those_of_autograd(void) {
   }
 }
 
-/* --- against itself ----------------------------------------------------------------------------
- */
+/* --- against itself --- */
 
 static const size_t lengths[] = {5, 9, 1, 7, 2};
 
@@ -398,8 +396,7 @@ static void a_backend_that_cannot_share_says_so(void) {
   small_model_free(&s);
 }
 
-/* --- values ------------------------------------------------------------------------------------
- */
+/* --- values --- */
 
 static void compare_copy(int aside) {
   gl_error err = {0};
@@ -472,8 +469,7 @@ static void first_values_are_normal_and_addressed(void) {
   small_model_free(&other);
 }
 
-/* --- what is refused ---------------------------------------------------------------------------
- */
+/* --- what is refused --- */
 
 static void wrong_rows_are_refused(void) {
   gl_error err = {0};

@@ -9,8 +9,7 @@
 
 #define FIXTURE "tests/golden/qwen3/"
 
-/* --- 16-bit forms ------------------------------------------------------------------------------
- */
+/* --- 16-bit forms --- */
 
 static void every_half_has_the_value_the_standard_gives_it(void) {
   size_t wrong = 0;
@@ -47,8 +46,7 @@ static void bfloat16_rounds_to_nearest_even(void) {
   CU_ASSERT(isinf(float_of_bf16(bf16_of_double(1e300))));
 }
 
-/* --- files that torch wrote --------------------------------------------------------------------
- */
+/* --- files that torch wrote --- */
 
 static safetensors *opened(const char *path) {
   gl_error err = {0};
@@ -136,8 +134,7 @@ static void an_unfinished_file_never_appears(void) {
   files_remove(folder);
 }
 
-/* --- headers that are wrong --------------------------------------------------------------------
- */
+/* --- headers that are wrong --- */
 
 #define TENSOR(name, dtype, shape, offsets)                                                        \
   "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
@@ -235,8 +232,7 @@ static void deep_json_is_refused(void) {
   CU_ASSERT_EQUAL(parse(deep, (size_t)n + DEPTH, 0, &err), GL_EINPUT);
 }
 
-/* --- files that are wrong ----------------------------------------------------------------------
- */
+/* --- files that are wrong --- */
 
 static const char small[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[0,8]},"
                             "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[8,12]}}  ";

@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- against torch -----------------------------------------------------------------------------
- *
- * Torch's gradients are given; a model's come from rows. So the fixture's numbers are put where a
+/* --- against torch --- */
+/* Torch's gradients are given; a model's come from rows. So the fixture's numbers are put where a
  * gradient would be: through an embedding matrix whose gradient is set by hand. */
 
 enum { PLACES = 24, STEPS = 20 };
@@ -153,8 +152,7 @@ static void a_gradient_that_is_not_finite_changes_nothing(void) {
   small_model_free(&s);
 }
 
-/* --- learning ----------------------------------------------------------------------------------
- */
+/* --- learning --- */
 
 /* Supervised steps on a few sequences; returns the mean log-probability before the last step. */
 static double train(small_model *s, model_optimizer *o, const random_rows *r, size_t steps) {
@@ -196,8 +194,7 @@ static void a_model_learns_a_few_sequences_by_heart(void) {
   small_model_free(&s);
 }
 
-/* --- checkpoints -------------------------------------------------------------------------------
- */
+/* --- checkpoints --- */
 
 typedef struct trained {
   small_model s;

@@ -7,8 +7,7 @@
 
 enum { N = 500 };
 
-/* --- answers, worked out again -------------------------------------------------------------------
- */
+/* --- answers, worked out again --- */
 
 /* The sum of the prompt's operands, digit by digit from the back, as the section writes it. */
 static void check_sum(const char *prompt, const char *answer, int reverse, int pad) {
@@ -144,8 +143,7 @@ static void parities_are_right(void) {
   task_close(&f), task_close(&g);
 }
 
-/* --- brackets ------------------------------------------------------------------------------------
- */
+/* --- brackets --- */
 
 /* Whether a text balances, by taking neighbouring pairs away until nothing changes. */
 static int balances(const char *prompt, const char *response) {
@@ -210,8 +208,7 @@ static void brackets_open_no_deeper_than_told(void) {
   task_close(&f);
 }
 
-/* --- countdown -----------------------------------------------------------------------------------
- */
+/* --- countdown --- */
 
 static double countdown_score(const char *section, const char *prompt, const char *response) {
   task_fixture f = task_open(section, 1);
@@ -388,8 +385,7 @@ static void hostile_expressions_are_refused_quickly(void) {
   free(text);
 }
 
-/* --- graded rewards ------------------------------------------------------------------------------
- */
+/* --- graded rewards --- */
 
 static void graded_rewards_are_shares(void) {
   static const struct {
@@ -423,8 +419,7 @@ static void graded_rewards_are_shares(void) {
   }
 }
 
-/* --- laws ----------------------------------------------------------------------------------------
- */
+/* --- laws --- */
 
 /* Pearson's statistic of counts that should be equal; a right law fails with probability 1e-5 per
  * call, and the seeds are fixed. */

@@ -100,8 +100,7 @@ static void a_problem_depends_on_its_address_alone(void) {
   }
 }
 
-/* --- splits --------------------------------------------------------------------------------------
- */
+/* --- splits --- */
 
 static int by_text(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
@@ -236,8 +235,7 @@ static void the_held_out_share_is_the_one_asked_for(void) {
   task_close(&all), task_close(&held);
 }
 
-/* --- rewards common to all -----------------------------------------------------------------------
- */
+/* --- rewards common to all --- */
 
 static void white_space_around_a_response_does_not_matter(void) {
   for (size_t k = 0; k < N_SECTIONS; ++k) {
@@ -303,8 +301,7 @@ static void a_changed_answer_is_wrong(void) {
   }
 }
 
-/* --- wrong sections ------------------------------------------------------------------------------
- */
+/* --- wrong sections --- */
 
 static const struct {
   const char *text, *place, *says;

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- UTF-8 ---------------------------------------------------------------------------------------
- */
+/* --- UTF-8 --- */
 
 static void every_character_is_written_and_read_back(void) {
   char text[UTF8_LONGEST];
@@ -49,8 +48,7 @@ static void every_maximal_ill_formed_part_is_one_replacement(void) {
   REPAIR("\xE4\xBD\xA0\xE4", "\xE4\xBD\xA0" BAD);
 }
 
-/* --- kinds ---------------------------------------------------------------------------------------
- */
+/* --- kinds --- */
 
 static void check_decode(const tokenizer *t, const int32_t *token, size_t n, int skip,
                          const char *expected) {

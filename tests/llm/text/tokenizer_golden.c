@@ -11,8 +11,7 @@
 
 static const char cases_path[] = "tests/golden/tokenizer_cases.json";
 
-/* --- pieces under variants of the tokenizer ------------------------------------------------------
- */
+/* --- pieces under variants of the tokenizer --- */
 
 static int same_tokens(const cJSON *expected, const int32_t *token, size_t n) {
   size_t i = 0;
@@ -82,8 +81,7 @@ static void pieces_have_the_library_s_tokens_under_every_variant(void) {
   cJSON_Delete(cases);
 }
 
-/* --- the strings ---------------------------------------------------------------------------------
- */
+/* --- the strings --- */
 
 enum { KINDS = 16, PIECE_KINDS = 6, MOST_PARTS = 12, LONGEST_PART = 64, STRAY = 8 };
 enum { TEXT_ROOM = MOST_PARTS * LONGEST_PART };
@@ -226,8 +224,7 @@ static void ten_thousand_strings_have_the_library_s_tokens_and_texts(void) {
   cJSON_Delete(g.cases);
 }
 
-/* --- threads -------------------------------------------------------------------------------------
- */
+/* --- threads --- */
 
 typedef struct worker {
   const golden *g;

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- fields --------------------------------------------------------------------------------------
- */
+/* --- fields --- */
 
 typedef struct wrong_field {
   const char *pointer, *value; /* what is put where */
@@ -166,8 +165,7 @@ static void harmless_variants_are_taken(void) {
   cJSON_Delete(golden);
 }
 
-/* --- files ---------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 static void check_text(const char *text, size_t size, const char *message) {
   gl_error err = {0};
@@ -268,8 +266,7 @@ static void a_file_that_is_too_large_is_refused(void) {
   unlink(path);
 }
 
-/* --- texts ---------------------------------------------------------------------------------------
- */
+/* --- texts --- */
 
 static size_t count_tokens(const tokenizer *t, const char *text, size_t size,
                            const char *expected) {
@@ -360,8 +357,7 @@ static void a_rule_that_never_ends_is_stopped(void) {
   cJSON_Delete(document);
 }
 
-/* --- added tokens --------------------------------------------------------------------------------
- */
+/* --- added tokens --- */
 
 static int32_t only_token(const tokenizer *t, const char *text) {
   gl_error err = {0};

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- worlds --------------------------------------------------------------------------------------
- */
+/* --- worlds --- */
 
 typedef struct fixture {
   cfg_doc *doc;
@@ -90,8 +89,7 @@ static int measure(lab_result *out, const policy_algorithm *algorithm, const lab
   return ok;
 }
 
-/* --- the issue's recipe --------------------------------------------------------------------------
- */
+/* --- the recipe --- */
 
 static int four_arms(fixture *f) {
   static const double p[] = {0.55, 0.25, 0.15, 0.05}, q[] = {0.10, 0.20, 0.30, 0.40};
@@ -148,8 +146,8 @@ static void four_arms_agree_with_an_independent_enumeration(void) {
   fclose(golden);
 }
 
-/* --- every algorithm against all K^G tuples
- * ------------------------------------------------------------
+/* --- every algorithm against all K^G tuples --- */
+/* -
  */
 
 /* Moments by all tuples, through core/policy alone: a group is one policy_evaluate(). */
@@ -250,8 +248,7 @@ static void every_row_agrees_with_all_tuples_of_sequences(void) {
   fixture_fini(&f);
 }
 
-/* --- truncated sampling --------------------------------------------------------------------------
- */
+/* --- truncated sampling --- */
 
 /* `is` with the leave-one-out baseline in a group of two, written out: draws from the sampler's law
  * at the temperature, of which the top_k are kept; weights by that law before or after the cut. */

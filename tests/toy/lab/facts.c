@@ -165,8 +165,7 @@ static void large_groups_approach_the_population_limit(void) {
   arms_fini(&a);
 }
 
-/* --- Monte Carlo ---------------------------------------------------------------------------------
- */
+/* --- Monte Carlo --- */
 
 /* Largest |<g, v>| over all groups, for a bound that needs no normal approximation. */
 typedef struct range {
@@ -318,8 +317,7 @@ static void a_budget_too_small_without_samples_is_refused(void) {
   arms_fini(&a);
 }
 
-/* --- the dial ------------------------------------------------------------------------------------
- */
+/* --- the dial --- */
 
 static void the_dial_reaches_the_kl_it_is_set_to(void) {
   arms a;

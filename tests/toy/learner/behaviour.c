@@ -140,8 +140,7 @@ static void a_mixture_needs_whole_batches(void) {
   learner_close(&l);
 }
 
-/* --- replay -------------------------------------------------------------------------------------
- */
+/* --- replay --- */
 
 enum { REPLAYED = 64, PARAMETERS = 84 };
 
@@ -307,8 +306,7 @@ static void on_policy_replay_estimates_the_gradient_of_the_kept_law(void) {
   world_close(&f);
 }
 
-/* --- rates --------------------------------------------------------------------------------------
- */
+/* --- rates --- */
 
 /* A learner that drew batch 1 and moved away scales its step with the share of P/Q that is left. */
 static void rates_follow_the_effective_sample_size(void) {

@@ -28,8 +28,7 @@ static gl_status load(learner_fixture *l, char *bytes, size_t size, gl_error *er
   return status;
 }
 
-/* --- continuation ------------------------------------------------------------------------------
- */
+/* --- continuation --- */
 
 static void train(learner_fixture *l, uint64_t from, uint64_t to, double metrics[METRIC_COUNT]) {
   for (uint64_t u = from; u < to; ++u) {
@@ -77,8 +76,7 @@ static void a_run_continues_from_its_checkpoint_bit_by_bit(void) {
   check_continuation("{kind: adamw, weight_decay: 0.1}");
 }
 
-/* --- held versions -----------------------------------------------------------------------------
- */
+/* --- held versions --- */
 
 static const char *const lengths_vary =
     "world: {kind: sequence, vocabulary: 3, horizon: 4, prompts: 2, end_token: true}\n"
@@ -159,8 +157,7 @@ static void held_versions_travel_in_the_checkpoint(void) {
   learner_close(&other);
 }
 
-/* --- damage ------------------------------------------------------------------------------------
- */
+/* --- damage --- */
 
 static const char *const small =
     "world: {kind: bandit, arms: 3, policy: {init: {kind: normal}}}\ntrain: {groups: 2, "
@@ -240,8 +237,7 @@ static void a_checkpoint_that_cannot_be_written_is_reported(void) {
   learner_close(&l);
 }
 
-/* --- foreign batches ---------------------------------------------------------------------------
- */
+/* --- foreign batches --- */
 
 static void refuse_batch(learner_fixture *l, batch *b, const char *says) {
   double metrics[METRIC_COUNT];
@@ -293,8 +289,7 @@ static void batches_that_do_not_fit_the_world_are_refused(void) {
   learner_close(&l);
 }
 
-/* --- divergence --------------------------------------------------------------------------------
- */
+/* --- divergence --- */
 
 static void parameters_that_are_not_finite_are_a_result(void) {
   static const double broken[] = {NAN, INFINITY, -INFINITY};

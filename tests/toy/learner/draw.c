@@ -123,8 +123,7 @@ static void noise_has_the_mean_and_spread_it_was_given(void) {
   }
 }
 
-/* --- addresses ---------------------------------------------------------------------------------
- */
+/* --- addresses --- */
 
 static const char *const ending_world =
     "world: {kind: sequence, vocabulary: 3, horizon: 5, prompts: 4, end_token: true, task: target, "
@@ -195,8 +194,7 @@ static void a_batch_drawn_in_parts_is_the_batch_drawn_whole(void) {
   learner_close(&l);
 }
 
-/* --- what a batch records ----------------------------------------------------------------------
- */
+/* --- what a batch records --- */
 
 /* logq and logq_trunc of every token against the view's tables for its prompt. */
 static void check_recorded(const world_fixture *f, const double *theta, const batch *b) {

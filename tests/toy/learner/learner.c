@@ -1,8 +1,7 @@
 /* The toy learner's step: its gradient, its minibatches, its exact metrics, and that it learns. */
 #include "tests/support/toy_fixture.h"
 
-/* --- batches made by hand ----------------------------------------------------------------------
- */
+/* --- batches made by hand --- */
 
 /* One group of the given responses to prompt x under the sampler's log-probabilities over edges. */
 static batch batch_of(const toy_world *w, size_t x, const size_t *response, size_t n,
@@ -34,8 +33,7 @@ static double log_response(const response_tree *t, const double *edge, size_t y)
   return sum;
 }
 
-/* --- the gradient ------------------------------------------------------------------------------
- */
+/* --- the gradient --- */
 
 /* E[theta' - theta] over all groups of prompt x under the sampler's law, added to mean. */
 static void add_expected_step(learner_fixture *l, const double *theta, size_t x, const double *logq,
@@ -307,8 +305,7 @@ static void a_first_decoupled_update_is_weighted_and_never_clipped(void) {
   check_unbiased(text, 1);
 }
 
-/* --- learning ----------------------------------------------------------------------------------
- */
+/* --- learning --- */
 
 /* Gain in J over 40 updates of batches that are `lag` updates old. */
 static double gain(const char *row, size_t lag, uint64_t seed) {
@@ -352,8 +349,7 @@ static void every_row_learns_from_batches_four_updates_old(void) {
   }
 }
 
-/* --- minibatches and epochs --------------------------------------------------------------------
- */
+/* --- minibatches and epochs --- */
 
 /* At a vanishing rate the parameters hardly move within a step, so that its update is the sum over
  * its minibatches of each one's mean over groups: with equal parts, minibatches * epochs times the
@@ -467,8 +463,7 @@ static void several_batches_train_as_one(void) {
   learner_close(&d);
 }
 
-/* --- exact metrics ------------------------------------------------------------------------------
- */
+/* --- exact metrics --- */
 
 /* What the metrics of one prompt should be, as sums over the list of responses. */
 typedef struct facts {

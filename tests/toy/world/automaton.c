@@ -35,8 +35,7 @@ static double divergence(const world_fixture *f, const double *p, const double *
   return forward;
 }
 
-/* --- against the list of responses --------------------------------------------------------------
- */
+/* --- against the list of responses --- */
 
 static void check_twins(const char *about, const char *law) {
   world_fixture c = open_world(about, law, 0), l = open_world(about, law, 1);
@@ -144,8 +143,7 @@ static void exact_quantities_are_those_of_the_listed_world(void) {
     for (size_t k = 0; k < N_LAWS; ++k) check_facts(small_worlds[i], laws[k]);
 }
 
-/* --- the gradient where no list exists ----------------------------------------------------------
- */
+/* --- the gradient where no list exists --- */
 
 static void the_gradient_is_the_finite_difference_of_the_return(void) {
   world_fixture f = world_open(
@@ -180,8 +178,7 @@ static void the_gradient_is_the_finite_difference_of_the_return(void) {
   world_close(&f);
 }
 
-/* --- an independent enumeration: tests/golden/automaton.py --------------------------------------
- */
+/* --- an independent enumeration: tests/golden/automaton.py --- */
 
 static const char *const golden_worlds[] = {
     "sampling: {top_k: 2}\nworld: {kind: automaton, vocabulary: 3, horizon: 5, prompts: 2}\n",
@@ -241,8 +238,7 @@ static void an_independent_enumeration_agrees(void) {
   fclose(golden);
 }
 
-/* --- learning -----------------------------------------------------------------------------------
- */
+/* --- learning --- */
 
 /* The same draws, metrics and parameters as the twin that lists responses, over updates of batches
  * that are drawn in two parts from two versions. */
@@ -329,8 +325,7 @@ static void a_checkpoint_belongs_to_its_automaton(void) {
   learner_close(&b);
 }
 
-/* --- what is refused ----------------------------------------------------------------------------
- */
+/* --- what is refused --- */
 
 static void what_is_no_automaton_is_refused_by_name_and_place(void) {
   static const struct {

@@ -34,8 +34,7 @@ static void for_every_world(void (*check)(world_fixture *f, double *theta)) {
   }
 }
 
-/* --- probabilities and scores ------------------------------------------------------------------
- */
+/* --- probabilities and scores --- */
 
 static void check_sums(world_fixture *f, double *theta) {
   double *logp = fixture_doubles(f->k);
@@ -112,8 +111,7 @@ static void sequence_scores_agree_with_central_differences(void) {
   for_every_world(check_sequence_scores);
 }
 
-/* --- returns -----------------------------------------------------------------------------------
- */
+/* --- returns --- */
 
 static void the_expected_return_is_the_sum_over_responses(void) {
   for (size_t i = 0; i < N_WORLDS; ++i) {
@@ -255,8 +253,7 @@ static void one_token_kept_is_greedy_evaluation(void) {
   CU_ASSERT(score[0] > 0);
 }
 
-/* --- parameters --------------------------------------------------------------------------------
- */
+/* --- parameters --- */
 
 static void set_probs_gives_exactly_these_probabilities(void) {
   world_fixture f =
@@ -365,8 +362,7 @@ static void random_rewards_follow_their_law(void) {
   }
 }
 
-/* --- features ----------------------------------------------------------------------------------
- */
+/* --- features --- */
 
 /* One prompt's token log-probabilities into logp[k * max_length]. */
 static void token_logps(const world_fixture *f, const double *theta, size_t x, double *logp) {

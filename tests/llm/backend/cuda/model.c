@@ -115,8 +115,7 @@ static void a_step_in_bfloat16_is_the_cpus(void) {
   compare_step(NUMBER_BF16, 1, 0, 2e-2);
 }
 
-/* --- responses ---------------------------------------------------------------------------------
- */
+/* --- responses --- */
 
 enum { PROMPTS = 3, RESPONSES = 7, MAX_TOKENS = 12 };
 

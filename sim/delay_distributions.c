@@ -27,8 +27,7 @@ static double log_odds_of(double c) {
   return log1p(-tail_of(c)) - log(tail_of(c));
 }
 
-/* --- none, constant ------------------------------------------------------------------------------
- */
+/* --- none, constant --- */
 
 static double quantile_none(const delay_law *law, double p) {
   (void)law;
@@ -46,8 +45,7 @@ static double quantile_constant(const delay_law *law, double p) {
   return law->constant.value;
 }
 
-/* --- uniform -------------------------------------------------------------------------------------
- */
+/* --- uniform --- */
 
 static void read_uniform(cfg_reader *r, delay_law *law, const cfg_node *node) {
   const double min = cfg_double(r, "min", 0, 0, longest);
@@ -71,8 +69,7 @@ static gl_status uniform_from_interval(delay_law *law, double l, double u, doubl
                  law->uniform.min);
 }
 
-/* --- exponential ---------------------------------------------------------------------------------
- */
+/* --- exponential --- */
 
 static void read_exponential(cfg_reader *r, delay_law *law, const cfg_node *node) {
   (void)node;
@@ -96,8 +93,7 @@ static gl_status exponential_from_interval(delay_law *law, double l, double u, d
                  law->exponential.shift);
 }
 
-/* --- lognormal -----------------------------------------------------------------------------------
- */
+/* --- lognormal --- */
 
 static void read_lognormal(cfg_reader *r, delay_law *law, const cfg_node *node) {
   (void)node;
@@ -117,8 +113,7 @@ static gl_status lognormal_from_interval(delay_law *law, double l, double u, dou
   return GL_OK;
 }
 
-/* --- weibull -------------------------------------------------------------------------------------
- */
+/* --- weibull --- */
 
 /* Bounds of a shape: where gamma quantiles are safe. */
 static double read_shape(cfg_reader *r) {
@@ -144,8 +139,7 @@ static gl_status weibull_from_interval(delay_law *law, double l, double u, doubl
   return GL_OK;
 }
 
-/* --- gamma ---------------------------------------------------------------------------------------
- */
+/* --- gamma --- */
 
 static void read_gamma(cfg_reader *r, delay_law *law, const cfg_node *node) {
   (void)node;
@@ -232,8 +226,7 @@ static gl_status gamma_from_interval(delay_law *law, double l, double u, double 
   return status;
 }
 
-/* --- pareto --------------------------------------------------------------------------------------
- */
+/* --- pareto --- */
 
 static void read_pareto(cfg_reader *r, delay_law *law, const cfg_node *node) {
   (void)node;
@@ -252,8 +245,7 @@ static gl_status pareto_from_interval(delay_law *law, double l, double u, double
   return GL_OK;
 }
 
-/* --- empirical -----------------------------------------------------------------------------------
- */
+/* --- empirical --- */
 
 static void read_empirical(cfg_reader *r, delay_law *law, const cfg_node *node) {
   const char *file = cfg_string(r, "file", NULL), *column = cfg_string(r, "column", NULL);
@@ -295,8 +287,7 @@ static void fini_empirical(delay_law *law) {
   free(law->empirical.value);
 }
 
-/* --- gilbert_elliott -----------------------------------------------------------------------------
- */
+/* --- gilbert_elliott --- */
 
 static void read_gilbert_elliott(cfg_reader *r, delay_law *law, const cfg_node *node) {
   delay_law *good = NULL, *bad = NULL;
@@ -328,8 +319,7 @@ static void fini_gilbert_elliott(delay_law *law) {
   delay_free(law->gilbert_elliott.bad);
 }
 
-/* --- the table -----------------------------------------------------------------------------------
- */
+/* --- the table --- */
 
 #define SHAPE_AND_SCALE                                                                            \
   {                                                                                                \
@@ -408,8 +398,7 @@ const delay_law_entry *delay_law_about(delay_kind kind) {
   return &table[kind];
 }
 
-/* --- laws of any kind ----------------------------------------------------------------------------
- */
+/* --- laws of any kind --- */
 
 static double limited(const delay_law *law, double x) {
   return fmax(0, fmin(fmax(x - law->offset, law->clamp_lo), law->clamp_hi));
