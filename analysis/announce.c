@@ -107,7 +107,7 @@ static void number_starts(bench *b) {
   }
 }
 
-/* --- ROC --- */
+/* ROC --- */
 
 /* A pair of a fallen and a surviving run, as it counts for the area under the curve. */
 static double order_of(const scored *fallen, const scored *survived, int side) {

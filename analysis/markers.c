@@ -80,7 +80,7 @@ static gl_status cited(document *d, const char *at, const char *name, const char
                          : gl_fail(d->err, status, "%s:%zu: %s", d->name, line_of(d, at), why.text);
 }
 
-/* --- Markdown --- */
+/* Markdown --- */
 
 static const char opening[] = "<!--=", closing[] = "-->", ending[] = "<!--/-->";
 
@@ -145,7 +145,7 @@ gl_status markers_fill(char **out, const char *text, const char *name, const mar
   return status;
 }
 
-/* --- LaTeX --- */
+/* LaTeX --- */
 
 /* The three arguments behind \result; NULL in *next where it is no use of the command. */
 static const char *split_use(const char *at, char words[3][MOST_WORD]) {

@@ -1,4 +1,4 @@
-/* Delay laws: draws and quantiles. */
+/* Delay distributions: draws and quantiles. */
 #include "sim/delay.h"
 #include "library/internal.h"
 
@@ -6,19 +6,19 @@
 #include <stdlib.h>
 
 struct gepolab_delay {
-  delay_law *law;
+  delay_dist *dist;
 };
 
 static gl_status fill(void *self, const cfg_node *from, const void *more, gl_error *err) {
   gepolab_delay *made = self;
   (void)more;
-  return delay_parse(&made->law, from, "delay", NAN, err);
+  return delay_parse(&made->dist, from, "delay", NAN, err);
 }
 
 static void release(void *self) {
-  gepolab_delay *law = self;
-  delay_free(law->law);
-  free(law);
+  gepolab_delay *dist = self;
+  delay_free(dist->dist);
+  free(dist);
 }
 
 gepolab_status gepolab_delay_new(gepolab_delay **out, const char *text, gepolab_error *err) {
@@ -31,33 +31,33 @@ gepolab_status gepolab_delay_new(gepolab_delay **out, const char *text, gepolab_
   return status;
 }
 
-void gepolab_delay_free(gepolab_delay *law) {
-  if (law != NULL) release(law);
+void gepolab_delay_free(gepolab_delay *dist) {
+  if (dist != NULL) release(dist);
 }
 
-gepolab_status gepolab_delay_quantile(const gepolab_delay *law, double p, double *out,
+gepolab_status gepolab_delay_quantile(const gepolab_delay *dist, double p, double *out,
                                       gepolab_error *err) {
   if (!(p > 0 && p < 1))
     return library_fail(err, GL_EINPUT, "the quantile of %g: p lies between 0 and 1", p);
-  if (law->law->kind == DELAY_GILBERT_ELLIOTT)
+  if (dist->dist->kind == DELAY_GILBERT_ELLIOTT)
     return library_fail(err, GL_EINPUT,
                         "a Gilbert-Elliott law has no quantile: its draws depend on one another");
-  *out = delay_quantile(law->law, p);
+  *out = delay_quantile(dist->dist, p);
   return GEPOLAB_OK;
 }
 
-gepolab_status gepolab_delay_draw(const gepolab_delay *law, uint64_t seed, int64_t first, int64_t n,
-                                  double *out, gepolab_error *err) {
+gepolab_status gepolab_delay_draw(const gepolab_delay *dist, uint64_t seed, int64_t first,
+                                  int64_t n, double *out, gepolab_error *err) {
   delay_source source = {.stream = rng_stream_at(seed, RNG_DELAY, 0)};
   const int64_t most = (int64_t)1 << 40;
   if (first < 0 || n < 0 || first > most || n > most - first)
     return library_fail(err, GL_EINPUT,
                         "%lld draws from number %lld on: numbers lie between 0 and 2^40",
                         (long long)n, (long long)first);
-  if (law->law->kind == DELAY_GILBERT_ELLIOTT)
-    for (int64_t k = 0; k < first; ++k) (void)delay_draw(law->law, &source);
+  if (dist->dist->kind == DELAY_GILBERT_ELLIOTT)
+    for (int64_t k = 0; k < first; ++k) (void)delay_draw(dist->dist, &source);
   else
     source.index = (uint64_t)first;
-  for (int64_t k = 0; k < n; ++k) out[k] = delay_draw(law->law, &source);
+  for (int64_t k = 0; k < n; ++k) out[k] = delay_draw(dist->dist, &source);
   return GEPOLAB_OK;
 }

@@ -4,7 +4,7 @@
  *   policy       loss, coefficients, weights and diagnostics of a batch in the caller's own buffers
  *   laboratory   exact bias, variance and MSE of an estimator on given tables of probabilities
  *   simulation   the clock of a cluster: a recipe in, staleness, throughput and times out
- *   delay laws   draws and quantiles of the laws that recipes name
+ *   delay distributions   draws and quantiles of the distributions that recipes name
  *   statistics   interquartile mean, bootstrap, rank correlation, survival
  *
  * Conventions, for every function below unless its comment says otherwise.
@@ -418,7 +418,7 @@ typedef struct gepolab_trained {
   int64_t sampler;  /* from 0 */
   double start_s, generated_s; /* its generation begins and ends */
   double arrived_s, trained_s; /* it is with the learner; its update begins */
-  double bytes, tokens;        /* on its way; in its responses, 0 without a law of lengths */
+  double bytes, tokens; /* on its way; in its responses, 0 without a distribution of lengths */
 } gepolab_trained;
 /* Trained batches, in the order of updates. */
 GEPOLAB_API int64_t gepolab_simulation_batches(const gepolab_simulation *s);
@@ -426,23 +426,22 @@ GEPOLAB_API int64_t gepolab_simulation_batches(const gepolab_simulation *s);
 GEPOLAB_API int64_t gepolab_simulation_read(const gepolab_simulation *s, int64_t first, int64_t n,
                                             gepolab_trained *out);
 
-/* --- delay laws (methods.md §9.1) --- */
+/* --- delay distributions (methods.md §9.1) --- */
 /* Example: delays
  *
  *     #include <gepolab.h>
  *     #include <stdio.h>
  *
  *     int main(void) {
- *       gepolab_delay *law;
+ *       gepolab_delay *distribution;
  *       gepolab_error err;
  *       double median, drawn[2];
- *       if (gepolab_delay_new(&law, "{law: lognormal, interval: [60, 1800], confidence: 0.99}",
- *                             &err) != GEPOLAB_OK ||
- *           gepolab_delay_quantile(law, 0.5, &median, &err) != GEPOLAB_OK ||
- *           gepolab_delay_draw(law, 7, 0, 2, drawn, &err) != GEPOLAB_OK)
+ *       if (gepolab_delay_new(&distribution, "{distribution: lognormal, interval: [60, 1800],
+ * confidence: 0.99}", &err) != GEPOLAB_OK || gepolab_delay_quantile(distribution, 0.5, &median,
+ * &err) != GEPOLAB_OK || gepolab_delay_draw(distribution, 7, 0, 2, drawn, &err) != GEPOLAB_OK)
  *         return puts(err.text), 1;
  *       printf("median %.1f s, draws %.1f s and %.1f s\n", median, drawn[0], drawn[1]);
- *       gepolab_delay_free(law);
+ *       gepolab_delay_free(distribution);
  *       return 0;
  *     }
  *
@@ -453,21 +452,22 @@ GEPOLAB_API int64_t gepolab_simulation_read(const gepolab_simulation *s, int64_t
 
 typedef struct gepolab_delay gepolab_delay;
 
-/* A law from text as a recipe has it: a number of seconds, a time with its unit ("30m"), or a map
- * ("{law: lognormal, interval: [60, 1800], confidence: 0.99}"). GEPOLAB_EINPUT with place
+/* A distribution from text as a recipe has it: a number of seconds, a time with its unit ("30m"),
+ * or a map
+ * ("{distribution: lognormal, interval: [60, 1800], confidence: 0.99}"). GEPOLAB_EINPUT with place
  * (`delay:line:column`) for what is none. Release with gepolab_delay_free(). */
 GEPOLAB_API gepolab_status gepolab_delay_new(gepolab_delay **out, const char *text,
                                              gepolab_error *err);
-GEPOLAB_API void gepolab_delay_free(gepolab_delay *law);
-/* The p-quantile, 0 < p < 1, into *out. GEPOLAB_EINPUT for other p, and for a Gilbert-Elliott law,
- * whose draws depend on one another. */
-GEPOLAB_API gepolab_status gepolab_delay_quantile(const gepolab_delay *law, double p, double *out,
+GEPOLAB_API void gepolab_delay_free(gepolab_delay *dist);
+/* The p-quantile, 0 < p < 1, into *out. GEPOLAB_EINPUT for other p, and for a Gilbert-Elliott
+ * distribution, whose draws depend on one another. */
+GEPOLAB_API gepolab_status gepolab_delay_quantile(const gepolab_delay *dist, double p, double *out,
                                                   gepolab_error *err);
 /* Draws number first, first + 1, ... of the sequence with this seed, into out[n], in seconds: the
- * same seed and number give the same draw. A Gilbert-Elliott law, which has a state, is drawn from
- * number 0 on each time, which takes time for a large `first`. GEPOLAB_EINPUT for numbers that are
- * negative or beyond 2^40. */
-GEPOLAB_API gepolab_status gepolab_delay_draw(const gepolab_delay *law, uint64_t seed,
+ * same seed and number give the same draw. A Gilbert-Elliott distribution, which has a state, is
+ * drawn from number 0 on each time, which takes time for a large `first`. GEPOLAB_EINPUT for
+ * numbers that are negative or beyond 2^40. */
+GEPOLAB_API gepolab_status gepolab_delay_draw(const gepolab_delay *dist, uint64_t seed,
                                               int64_t first, int64_t n, double *out,
                                               gepolab_error *err);
 

@@ -1,4 +1,4 @@
-/* Objects that are made of text, as recipes have it: an algorithm, a law, a simulation. */
+/* Objects that are made of text, as recipes have it: an algorithm, a distribution, a simulation. */
 #include "library/internal.h"
 
 #include <stdlib.h>

@@ -69,7 +69,7 @@ typedef struct unit_progress {
   double *lengths; /* [unit_responses] owned, kept when the slot is used again */
   size_t *from;    /* likewise, where a learner is told of changed weights: see schedule_hooks */
   size_t begun, running;
-  double prompt; /* its factor; 1 without a law */
+  double prompt; /* its factor; 1 without a distribution */
 } unit_progress;
 
 typedef struct streaming {
@@ -143,9 +143,10 @@ typedef struct sim_clock {
   const schedule_trace *trace; /* NULL: nobody is told */
   uint64_t seed;
   gsl_rng *generator;
-  int selects;                               /* units are counted by more than their fates */
-  unit_counts drawn;                         /* units begun; their number is `begun` */
-  double prompt_quarter[PROMPT_CLASSES - 1]; /* factors between the quarters of their law */
+  int selects;       /* units are counted by more than their fates */
+  unit_counts drawn; /* units begun; their number is `begun` */
+  double
+      prompt_quarter[PROMPT_CLASSES - 1]; /* factors between the quarters of their distribution */
 } sim_clock;
 
 /* --- what becomes of units (selection.c) --- */
@@ -213,7 +214,7 @@ enum event_kind {
   TRANSFER_MOVES, /* data: place in network.pool[] and its serial << 32 */
   NETWORK_SHARES,
   FLOW_ENDS,     /* data: class, and network.shares << 32 */
-  OUTAGE_BEGINS, /* node: the site; data: 1 if it is one of its laws */
+  OUTAGE_BEGINS, /* node: the site; data: 1 if it is one of its distributions */
   OUTAGE_ENDS
 };
 
@@ -258,9 +259,6 @@ double sampler_data_delay(sim_clock *c, uint32_t i);
 rng_stream sampler_losses(const sim_clock *c, uint32_t i, int up);
 
 /* --- messages over a network that they share (transfer.c), where spec->network is not NULL --- */
-/* -
- */
-
 /* 0: memory is short. */
 int transfer_init(sim_clock *c);
 void transfer_fini(sim_clock *c);

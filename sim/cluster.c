@@ -18,7 +18,7 @@ static const char *const evict_names[] = {"oldest", "stalest", "newest"};
 static const char *const queue_names[] = {"heterorl", "fifo", "lifo", "oldest_version"};
 
 /* HeteroRL's own delays: log-normal, 60 to 1800 s at 99.5 %, clamped. */
-static gl_status heterorl_delay(delay_law **out, double max_delay, const cfg_node *at,
+static gl_status heterorl_delay(delay_dist **out, double max_delay, const cfg_node *at,
                                 gl_error *err) {
   double u = isnan(max_delay) ? 1800 : max_delay;
   *out = delay_constant(0);
@@ -35,9 +35,9 @@ static gl_status heterorl_delay(delay_law **out, double max_delay, const cfg_nod
   return status;
 }
 
-/* The law under key, or the fallback's copy: group keys fall back on the cluster's. */
-static void read_law(cfg_reader *r, const char *key, const cfg_node *outer, double fallback,
-                     double max_delay, int must_be_positive, delay_law **out) {
+/* The distribution under key, or the fallback's copy: group keys fall back on the cluster's. */
+static void read_dist(cfg_reader *r, const char *key, const cfg_node *outer, double fallback,
+                      double max_delay, int must_be_positive, delay_dist **out) {
   const cfg_node *node = cfg_child(r, key);
   if (node == NULL) node = outer;
   if (r->status != GL_OK) return;
@@ -50,11 +50,11 @@ static void read_law(cfg_reader *r, const char *key, const cfg_node *outer, doub
         cfg_fail(node, r->err, "%s must take some time; give a positive number of seconds", key);
 }
 
-/* The cluster's own laws, which groups inherit. */
+/* The cluster's own distributions, which groups inherit. */
 typedef struct shared_keys {
   const cfg_node *generation, *jitter, *delay, *data_delay, *mtbf, *mttr, *up, *down, *max_delay_at;
   const cfg_node *lengths; /* the recipe's, or its preset's */
-  response_spec responses; /* without its law */
+  response_spec responses; /* without its distribution */
   size_t n_responses;      /* of a batch */
   unit_kind unit;
   const cfg_node *unit_at;
@@ -109,17 +109,17 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
   if (r.status == GL_OK) r.status = network_site_of(s->network, site, &g->site, err);
   response_parse(&g->responses, &r, &s->responses, s->lengths, s->n_responses);
   int has_lengths = g->responses.lengths != NULL || s->coupled;
-  read_law(&r, "generation", s->generation, has_lengths ? 0 : 120, NAN, !has_lengths,
-           &g->generation);
+  read_dist(&r, "generation", s->generation, has_lengths ? 0 : 120, NAN, !has_lengths,
+            &g->generation);
   double largest = s->rollout_bytes;
   if (has_lengths) largest += s->bytes_per_token * g->responses.max_tokens * (double)s->n_responses;
   if (r.status == GL_OK && s->unit != UNIT_BATCH) r.status = check_streaming(g, s, err);
   if (r.status == GL_OK && g->responses.prefill_tokens_per_s > 0)
     r.status = check_prefill(&r, s, err);
-  read_law(&r, "jitter", s->jitter, 1, NAN, 1, &g->jitter);
-  read_law(&r, "data_delay", s->data_delay, 0, NAN, 0, &g->data_delay);
-  read_law(&r, "mtbf", s->mtbf, 0, NAN, 0, &g->mtbf);
-  read_law(&r, "mttr", s->mttr, 600, NAN, 0, &g->mttr);
+  read_dist(&r, "jitter", s->jitter, 1, NAN, 1, &g->jitter);
+  read_dist(&r, "data_delay", s->data_delay, 0, NAN, 0, &g->data_delay);
+  read_dist(&r, "mtbf", s->mtbf, 0, NAN, 0, &g->mtbf);
+  read_dist(&r, "mttr", s->mttr, 600, NAN, 0, &g->mttr);
   const cfg_node *up = cfg_child(&r, "up"), *down = cfg_child(&r, "down");
   if (r.status == GL_OK)
     r.status = link_parse(&g->up, up != NULL ? up : s->up, "cluster.up", largest, err);
@@ -131,7 +131,7 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
     cfg_child(&r, "delay");
     r.status = heterorl_delay(&g->delay, s->max_delay, s->max_delay_at, err);
   } else {
-    read_law(&r, "delay", s->delay, 0, own ? s->max_delay : NAN, 0, &g->delay);
+    read_dist(&r, "delay", s->delay, 0, own ? s->max_delay : NAN, 0, &g->delay);
   }
   return cfg_end(&r);
 }
@@ -228,8 +228,8 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
   c->capacity = cfg_count(&r, "capacity", 0, 0, SIZE_MAX);
   c->eval_every = cfg_int(&r, "eval_every", 64, 1, INT64_MAX);
   c->publish_every = cfg_int(&r, "publish_every", p->publish_every, 1, 1000000);
-  read_law(&r, "step", NULL, 30, NAN, 0, &c->step);
-  read_law(&r, "eval_pause", NULL, p->eval_pause, NAN, 0, &c->pause);
+  read_dist(&r, "step", NULL, 30, NAN, 0, &c->step);
+  read_dist(&r, "eval_pause", NULL, p->eval_pause, NAN, 0, &c->pause);
   c->evict = (evict_rule)cfg_choice(&r, "evict", EVICT_OLDEST, evict_names, 3);
   if (r.status == GL_OK && c->capacity == 0 && cfg_has(&r, "evict"))
     r.status =
@@ -397,7 +397,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   if (r.status == GL_OK && prompts != NULL && !cfg_is_null(prompts))
     r.status = delay_parse(&c->prompts, prompts, "prompt_lengths", NAN, err);
   response_parse(&s.responses, &r, NULL, NULL, c->samples_per_batch);
-  response_fini(&s.responses); /* groups read the law, each its own */
+  response_fini(&s.responses); /* groups read the distribution, each its own */
   s.responses.prompts = c->prompts;
   s.responses.group_size = group_size;
   s.unit = c->unit;
@@ -485,12 +485,13 @@ size_t cluster_samplers(const cluster_spec *spec) {
   return spec->n_samplers;
 }
 
-/* A group's law of each kind; NULL where it has none. Where nothing crashes nothing is repaired. */
-enum { GROUP_LAWS = 7, OTHER_LAWS = 3 };
+/* A group's distribution of each kind; NULL where it has none. Where nothing crashes nothing is
+ * repaired. */
+enum { GROUP_DISTS = 7, OTHER_DISTS = 3 };
 
-static cluster_law group_law(const cluster_spec *spec, size_t which, size_t group) {
+static cluster_dist group_dist(const cluster_spec *spec, size_t which, size_t group) {
   const sampler_group *g = &spec->groups[group];
-  const cluster_law of[GROUP_LAWS] = {
+  const cluster_dist of[GROUP_DISTS] = {
       {"cluster.delay", "s", group, g->delay},
       {"cluster.data_delay", "s", group, g->data_delay},
       {"cluster.generation", "s", group, g->generation},
@@ -501,17 +502,17 @@ static cluster_law group_law(const cluster_spec *spec, size_t which, size_t grou
   return of[which];
 }
 
-int cluster_law_at(const cluster_spec *spec, size_t i, cluster_law *out) {
-  for (size_t which = 0; which < GROUP_LAWS; ++which)
+int cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out) {
+  for (size_t which = 0; which < GROUP_DISTS; ++which)
     for (size_t group = 0; group < spec->n_groups; ++group) {
-      *out = group_law(spec, which, group);
-      if (out->law != NULL && i-- == 0) return 1;
+      *out = group_dist(spec, which, group);
+      if (out->dist != NULL && i-- == 0) return 1;
     }
-  const cluster_law others[OTHER_LAWS] = {{"cluster.learner.step", "s", 0, spec->step},
-                                          {"cluster.learner.eval_pause", "s", 0, spec->pause},
-                                          {"cluster.prompt_lengths", "", 0, spec->prompts}};
-  for (size_t k = 0; k < OTHER_LAWS; ++k)
-    if (others[k].law != NULL && i-- == 0) {
+  const cluster_dist others[OTHER_DISTS] = {{"cluster.learner.step", "s", 0, spec->step},
+                                            {"cluster.learner.eval_pause", "s", 0, spec->pause},
+                                            {"cluster.prompt_lengths", "", 0, spec->prompts}};
+  for (size_t k = 0; k < OTHER_DISTS; ++k)
+    if (others[k].dist != NULL && i-- == 0) {
       *out = others[k];
       return 1;
     }

@@ -24,8 +24,8 @@ int cluster_changes_in_flight(const cluster_spec *spec);
  * change.
  */
 int cluster_keeps_cache(const cluster_spec *spec);
-/* Whether every group of samplers has a law of response lengths, so that schedule_build can stand
- * in for a coupled clock. */
+/* Whether every group of samplers has a distribution of response lengths, so that schedule_build
+ * can stand in for a coupled clock. */
 int cluster_has_lengths(const cluster_spec *spec);
 /* What an update takes and samplers send, in plural: "batches", "groups" or "responses"; static. */
 const char *cluster_unit_names(const cluster_spec *spec);
@@ -50,15 +50,15 @@ const char *cluster_stale(const cluster_spec *spec);
 const char *cluster_site_at(const cluster_spec *spec, size_t i);
 /* How many samplers it has. */
 size_t cluster_samplers(const cluster_spec *spec);
-/* A law of the section. The group's number is 0 for those of the learner. */
-typedef struct cluster_law {
+/* A distribution of the section. The group's number is 0 for those of the learner. */
+typedef struct cluster_dist {
   const char *field; /* "cluster.delay", static */
   const char *unit;  /* "s", "tokens" or "" */
   size_t group;
-  const delay_law *law; /* borrowed */
-} cluster_law;
-/* The i-th law, field by field and within a field group by group; 0 past the last. */
-int cluster_law_at(const cluster_spec *spec, size_t i, cluster_law *out);
+  const delay_dist *dist; /* borrowed */
+} cluster_dist;
+/* The i-th distribution, field by field and within a field group by group; 0 past the last. */
+int cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out);
 /* The measured staleness that the section names to compare with, borrowed; NULL: none. */
 const measured_staleness *cluster_measured(const cluster_spec *spec);
 /* The same where it names the seconds of updates (seconds, seconds_of, name, source). */

@@ -38,18 +38,18 @@ typedef enum stale_rule { STALE_DISCARD, STALE_WAIT, STALE_DOWNWEIGHT } stale_ru
 typedef enum evict_rule { EVICT_OLDEST, EVICT_STALEST, EVICT_NEWEST } evict_rule;
 typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_VERSION } queue_rule;
 
-/* Samplers that are alike. Laws are owned by the group. */
+/* Samplers that are alike. Distributions are owned by the group. */
 typedef struct sampler_group {
   size_t count;
-  size_t site;           /* of cluster.network.sites; 0: the learner's */
-  double speed;          /* generation times are divided by it */
-  delay_law *generation; /* seconds per batch at speed 1; beside those of its responses, if any */
+  size_t site;            /* of cluster.network.sites; 0: the learner's */
+  double speed;           /* generation times are divided by it */
+  delay_dist *generation; /* seconds per batch at speed 1; beside those of its responses, if any */
   response_spec responses;
-  delay_law *jitter;     /* factor on a generation time */
-  delay_law *delay;      /* of weights */
-  delay_law *data_delay; /* of batches */
-  delay_law *mtbf;       /* seconds from a return to the next crash; zero law: never */
-  delay_law *mttr;       /* seconds from a crash to the return */
+  delay_dist *jitter;     /* factor on a generation time */
+  delay_dist *delay;      /* of weights */
+  delay_dist *data_delay; /* of batches */
+  delay_dist *mtbf;       /* seconds from a return to the next crash; zero distribution: never */
+  delay_dist *mttr;       /* seconds from a crash to the return */
   link_spec up, down;
 } sampler_group;
 
@@ -78,9 +78,9 @@ typedef struct cluster_spec {
   stale_rule stale;
   double stale_decay;
   evict_rule evict;
-  delay_law *step;    /* seconds per update */
-  delay_law *pause;   /* seconds per evaluation */
-  delay_law *prompts; /* factor on the lengths of all responses of a group; NULL: 1 */
+  delay_dist *step;    /* seconds per update */
+  delay_dist *pause;   /* seconds per evaluation */
+  delay_dist *prompts; /* factor on the lengths of all responses of a group; NULL: 1 */
   int64_t eval_every, publish_every;
   measured_staleness measured; /* to compare a schedule with; n == 0: none */
   double weights_bytes, rollout_bytes, bytes_per_token;

@@ -1,16 +1,18 @@
-/* Laws of random durations: network delays, generation times, response lengths, times to failure.
+/* Distributions of random durations: network delays, generation times, response lengths, times to
+ * failure.
  *
- * A law is given by its own parameters or by an interval [l, u] that holds `confidence` of its mass
- * with equal tails. Laws, parameters, quantile functions and the solutions for an interval are
- * those of paper/methods.md §9.1; sim/delay_laws.c has one block and one line of a table
- * for each.
+ * A distribution is given by its own parameters or by an interval [l, u] that holds `confidence` of
+ * its mass with equal tails. Distributions, parameters, quantile functions and the solutions for an
+ * interval are those of paper/methods.md §9.1; sim/delay_distributions.c has one block and one line
+ * of a table for each.
  *
  * `offset` is subtracted from the draw and the clamp limits the result; negative results become 0.
- * A draw is the law's quantile function at one addressed uniform number: the same address under
- * another law is the same quantile, so that the runs of a sweep over a law's parameters are paired.
+ * A draw is the distribution's quantile function at one addressed uniform number: the same address
+ * under another distribution is the same quantile, so that the runs of a sweep over a
+ * distribution's parameters are paired.
  *
- * Prefix: delay_. Laws do not change once they are made. Durations are in simulated seconds,
- * lengths in tokens.
+ * Prefix: delay_. Distributions do not change once they are made. Durations are in simulated
+ * seconds, lengths in tokens.
  */
 #ifndef GEPOLAB_SIM_DELAY_H
 #define GEPOLAB_SIM_DELAY_H
@@ -19,7 +21,8 @@
 #include "core/config/config.h"
 #include "core/random/rng.h"
 
-/* One for each line of the table in sim/delay_laws.c, in the order in which messages list them. */
+/* One for each line of the table in sim/delay_distributions.c, in the order in which messages list
+ * them. */
 typedef enum delay_kind {
   DELAY_NONE,
   DELAY_CONSTANT,
@@ -34,8 +37,8 @@ typedef enum delay_kind {
   DELAY_KINDS
 } delay_kind;
 
-typedef struct delay_law delay_law;
-struct delay_law {
+typedef struct delay_dist delay_dist;
+struct delay_dist {
   delay_kind kind;
   union { /* the parameters of its kind */
     struct {
@@ -59,7 +62,7 @@ struct delay_law {
     } empirical;
     struct {
       double to_bad, to_good; /* chance to change the state before a draw */
-      delay_law *good, *bad;  /* of one state each, owned */
+      delay_dist *good, *bad; /* of one state each, owned */
     } gilbert_elliott;
   };
   double offset, clamp_lo, clamp_hi;
@@ -72,42 +75,42 @@ typedef struct delay_source {
   int bad; /* Gilbert-Elliott: state of the last draw */
 } delay_source;
 
-/* Reads a law: a number (constant), the word none, or a map {law, its parameters or interval and
- * confidence, offset, clamp}. `max_delay` replaces the interval's upper end (or the constant's
- * value) where it is not NaN, and 0 gives none. node NULL: GL_EINTERNAL. Errors stand at the node:
- * impossible intervals, files that cannot be read, negative durations. */
-gl_status delay_parse(delay_law **out, const cfg_node *node, const char *section, double max_delay,
+/* Reads a distribution: a number (constant), the word none, or a map {distribution, its parameters
+ * or interval and confidence, offset, clamp}. `max_delay` replaces the interval's upper end (or the
+ * constant's value) where it is not NaN, and 0 gives none. node NULL: GL_EINTERNAL. Errors stand at
+ * the node: impossible intervals, files that cannot be read, negative durations. */
+gl_status delay_parse(delay_dist **out, const cfg_node *node, const char *section, double max_delay,
                       gl_error *err);
-/* A law from an interval; u > l >= 0, 0 < c < 1. GL_EINPUT with the reason where no such law
- * exists. Does not clamp. */
-gl_status delay_from_interval(delay_law *law, delay_kind kind, double l, double u, double c,
+/* A distribution from an interval; u > l >= 0, 0 < c < 1. GL_EINPUT with the reason where no such
+ * distribution exists. Does not clamp. */
+gl_status delay_from_interval(delay_dist *dist, delay_kind kind, double l, double u, double c,
                               gl_error *err);
-/* A law of constant value on the heap; NULL if memory is short. */
-delay_law *delay_constant(double value);
-void delay_free(delay_law *law);
+/* A distribution of constant value on the heap; NULL if memory is short. */
+delay_dist *delay_constant(double value);
+void delay_free(delay_dist *dist);
 
-/* The p-quantile, 0 < p < 1, after offset and clamp, of any law but Gilbert-Elliott, whose draws
- * depend on each other. */
-double delay_quantile(const delay_law *law, double p);
-/* The share of draws that are x or less; with `below`, less than x. Of a Gilbert-Elliott law over
- * the long run, where its states have the shares to_good and to_bad over their sum (good alone
- * where both are 0). */
-double delay_share(const delay_law *law, double x, int below);
+/* The p-quantile, 0 < p < 1, after offset and clamp, of any distribution but Gilbert-Elliott, whose
+ * draws depend on each other. */
+double delay_quantile(const delay_dist *dist, double p);
+/* The share of draws that are x or less; with `below`, less than x. Of a Gilbert-Elliott
+ * distribution over the long run, where its states have the shares to_good and to_bad over their
+ * sum (good alone where both are 0). */
+double delay_share(const delay_dist *dist, double x, int below);
 /* The least x that a share p of the draws, 0 < p < 1, does not exceed: delay_quantile() where the
- * law has it, else found from delay_share(). */
-double delay_level(const delay_law *law, double p);
+ * distribution has it, else found from delay_share(). */
+double delay_level(const delay_dist *dist, double p);
 /* The values that a share of draws of their own has, because they are an end of the
  * clamp, 0 or a constant: ascending into value[], with their shares; returns how many. Repeated
- * values of an empirical law are not among them. */
+ * values of an empirical distribution are not among them. */
 enum { DELAY_MOST_ATOMS = 8 };
-size_t delay_atoms(const delay_law *law, double value[DELAY_MOST_ATOMS],
+size_t delay_atoms(const delay_dist *dist, double value[DELAY_MOST_ATOMS],
                    double share[DELAY_MOST_ATOMS]);
-/* The law in words, "lognormal(mu 5.82, sigma 0.868) in 60 to 1800"; empty for NULL. */
+/* The distribution in words, "lognormal(mu 5.82, sigma 0.868) in 60 to 1800"; empty for NULL. */
 enum { DELAY_TEXT_SIZE = 240 };
-void delay_text(const delay_law *law, char text[DELAY_TEXT_SIZE]);
+void delay_text(const delay_dist *dist, char text[DELAY_TEXT_SIZE]);
 /* The next draw of a source. */
-double delay_draw(const delay_law *law, delay_source *source);
+double delay_draw(const delay_dist *dist, delay_source *source);
 /* Whether every draw is 0. */
-int delay_is_zero(const delay_law *law);
+int delay_is_zero(const delay_dist *dist);
 
 #endif

@@ -1,10 +1,10 @@
-/* The table of delay laws: all that the program knows of a law by its kind. */
-#ifndef GEPOLAB_SIM_DELAY_LAWS_H
-#define GEPOLAB_SIM_DELAY_LAWS_H
+/* The table of delay distributions: all that the program knows of a distribution by its kind. */
+#ifndef GEPOLAB_SIM_DELAY_DISTS_H
+#define GEPOLAB_SIM_DELAY_DISTS_H
 
 #include "sim/delay.h"
 
-/* A parameter of a law as a recipe gives it, for messages and documentation. */
+/* A parameter of a distribution as a recipe gives it, for messages and documentation. */
 typedef struct delay_parameter {
   const char *name;
   const char *unit;     /* "s" stands for the unit of what is drawn; "" for pure numbers, words */
@@ -13,26 +13,26 @@ typedef struct delay_parameter {
 
 enum { DELAY_MOST_PARAMETERS = 4 };
 
-typedef struct delay_law_entry {
+typedef struct delay_dist_entry {
   const char *name;
   const char *about;                                    /* one line */
   delay_parameter parameter[DELAY_MOST_PARAMETERS + 1]; /* ends with name NULL */
-  /* Reads the law's own parameters; errors stay in the reader. NULL: it has none. */
-  void (*read)(cfg_reader *r, delay_law *law, const cfg_node *node);
+  /* Reads the distribution's own parameters; errors stay in the reader. NULL: it has none. */
+  void (*read)(cfg_reader *r, delay_dist *dist, const cfg_node *node);
   /* The p-quantile before offset and clamp. NULL: draws are not independent, see `draw`. */
-  double (*quantile)(const delay_law *law, double p);
+  double (*quantile)(const delay_dist *dist, double p);
   /* A draw, before offset and clamp, from one block of random numbers; may change the source's
    * state. NULL: the quantile at the block's first number. */
-  double (*draw)(const delay_law *law, delay_source *source, rng_words words);
+  double (*draw)(const delay_dist *dist, delay_source *source, rng_words words);
   /* Parameters from an interval, as delay_from_interval(), whose arguments have been checked: l is
-   * above 0, or 0 where from_zero is set. NULL: the law has no interval. */
-  gl_status (*from_interval)(delay_law *law, double l, double u, double c, gl_error *err);
+   * above 0, or 0 where from_zero is set. NULL: the distribution has no interval. */
+  gl_status (*from_interval)(delay_dist *dist, double l, double u, double c, gl_error *err);
   int from_zero;
   /* Releases what the parameters own. NULL: nothing. */
-  void (*fini)(delay_law *law);
-} delay_law_entry;
+  void (*fini)(delay_dist *dist);
+} delay_dist_entry;
 
 /* The line of a kind below DELAY_KINDS. */
-const delay_law_entry *delay_law_about(delay_kind kind);
+const delay_dist_entry *delay_dist_about(delay_kind kind);
 
 #endif

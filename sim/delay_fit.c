@@ -1,8 +1,8 @@
-/* Maximum likelihood of delay laws, from sums over the values where a law has them; the test of
- * fit; the choice. */
+/* Maximum likelihood of delay distributions, from sums over the values where a distribution has
+ * them; the test of fit; the choice. */
 #include "sim/delay_fit.h"
 
-#include "sim/delay_laws.h"
+#include "sim/delay_distributions.h"
 
 #include <assert.h>
 #include <float.h>
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double longest = 1e15; /* as in delay_laws.c */
+static const double longest = 1e15; /* as in delay_distributions.c */
 static const double shape_least = 0.1, shape_most = 1e4;
 
 /* Values in ascending order: n_low of them at the lower limit, the inner ones, n_high at the upper
@@ -72,9 +72,10 @@ static int has_limits(const sample *s) {
   return s->n_low + s->n_high > 0;
 }
 
-/* --- the laws --- */
-/* Laws with a density that is smooth in its parameters are found by a search over x[], in which the
- * likelihood is nearly quadratic; those that begin at their least value have it in closed form.
+/* --- the distributions --- */
+/* Distributions with a density that is smooth in its parameters are found by a search over x[], in
+ * which the likelihood is nearly quadratic; those that begin at their least value have it in closed
+ * form.
  */
 
 typedef struct family {
@@ -83,12 +84,12 @@ typedef struct family {
   size_t n;    /* of parameters */
   size_t ends; /* those of them that are an end of the support, the least or the largest value */
   const char *names[2];
-  void (*start)(const sample *s, double x[2]);    /* of the search; NULL: closed form */
-  void (*set)(delay_law *law, const double x[2]); /* parameters from x */
-  double (*log_density)(const delay_law *law, const sample *s); /* summed over the inner values */
-  const char *(*solve)(delay_law *law, const sample *s); /* the closed form; why not, or NULL */
-  double (*share)(const delay_law *law, double x);
-  double (*beyond)(const delay_law *law, double x); /* 1 - share, without its rounding */
+  void (*start)(const sample *s, double x[2]);      /* of the search; NULL: closed form */
+  void (*set)(delay_dist *dist, const double x[2]); /* parameters from x */
+  double (*log_density)(const delay_dist *dist, const sample *s); /* summed over the inner values */
+  const char *(*solve)(delay_dist *dist, const sample *s); /* the closed form; why not, or NULL */
+  double (*share)(const delay_dist *dist, double x);
+  double (*beyond)(const delay_dist *dist, double x); /* 1 - share, without its rounding */
 } family;
 
 static void start_exponential(const sample *s, double x[2]) {
@@ -96,39 +97,39 @@ static void start_exponential(const sample *s, double x[2]) {
   x[1] = 0;
 }
 
-static void set_exponential(delay_law *law, const double x[2]) {
-  law->exponential.mean = exp(x[0]);
+static void set_exponential(delay_dist *dist, const double x[2]) {
+  dist->exponential.mean = exp(x[0]);
 }
 
-static double density_exponential(const delay_law *law, const sample *s) {
-  const double m = law->exponential.mean;
+static double density_exponential(const delay_dist *dist, const sample *s) {
+  const double m = dist->exponential.mean;
   return -(double)n_inner(s) * log(m) - s->sum / m;
 }
 
-static double share_exponential(const delay_law *law, double x) {
-  return x <= law->exponential.shift
+static double share_exponential(const delay_dist *dist, double x) {
+  return x <= dist->exponential.shift
              ? 0
-             : gsl_cdf_exponential_P(x - law->exponential.shift, law->exponential.mean);
+             : gsl_cdf_exponential_P(x - dist->exponential.shift, dist->exponential.mean);
 }
 
-static double beyond_exponential(const delay_law *law, double x) {
-  return x <= law->exponential.shift
+static double beyond_exponential(const delay_dist *dist, double x) {
+  return x <= dist->exponential.shift
              ? 1
-             : gsl_cdf_exponential_Q(x - law->exponential.shift, law->exponential.mean);
+             : gsl_cdf_exponential_Q(x - dist->exponential.shift, dist->exponential.mean);
 }
 
 static const char needs_no_limits[] = "its likelihood has no use for values at limits";
 
-static const char *solve_shifted(delay_law *law, const sample *s) {
+static const char *solve_shifted(delay_dist *dist, const sample *s) {
   if (has_limits(s)) return needs_no_limits;
-  law->exponential.shift = s->all[0];
-  law->exponential.mean = mean_of(s) - s->all[0];
+  dist->exponential.shift = s->all[0];
+  dist->exponential.mean = mean_of(s) - s->all[0];
   return NULL;
 }
 
-static double density_shifted(const delay_law *law, const sample *s) {
-  const double m = law->exponential.mean, n = (double)n_inner(s);
-  return -n * log(m) - (s->sum - n * law->exponential.shift) / m;
+static double density_shifted(const delay_dist *dist, const sample *s) {
+  const double m = dist->exponential.mean, n = (double)n_inner(s);
+  return -n * log(m) - (s->sum - n * dist->exponential.shift) / m;
 }
 
 static void start_lognormal(const sample *s, double x[2]) {
@@ -136,51 +137,51 @@ static void start_lognormal(const sample *s, double x[2]) {
   x[1] = log(deviation_log_of(s));
 }
 
-static void set_lognormal(delay_law *law, const double x[2]) {
-  law->lognormal.mu = x[0];
-  law->lognormal.sigma = exp(x[1]);
+static void set_lognormal(delay_dist *dist, const double x[2]) {
+  dist->lognormal.mu = x[0];
+  dist->lognormal.sigma = exp(x[1]);
 }
 
-static double density_lognormal(const delay_law *law, const sample *s) {
-  const double mu = law->lognormal.mu, sigma = law->lognormal.sigma, n = (double)n_inner(s);
+static double density_lognormal(const delay_dist *dist, const sample *s) {
+  const double mu = dist->lognormal.mu, sigma = dist->lognormal.sigma, n = (double)n_inner(s);
   const double squares = s->sum_log2 - 2 * mu * s->sum_log + n * mu * mu;
   return -n * log(sigma * sqrt(2 * M_PI)) - s->sum_log - squares / (2 * sigma * sigma);
 }
 
-static double share_lognormal(const delay_law *law, double x) {
-  return x <= 0 ? 0 : gsl_cdf_lognormal_P(x, law->lognormal.mu, law->lognormal.sigma);
+static double share_lognormal(const delay_dist *dist, double x) {
+  return x <= 0 ? 0 : gsl_cdf_lognormal_P(x, dist->lognormal.mu, dist->lognormal.sigma);
 }
 
-static double beyond_lognormal(const delay_law *law, double x) {
-  return x <= 0 ? 1 : gsl_cdf_lognormal_Q(x, law->lognormal.mu, law->lognormal.sigma);
+static double beyond_lognormal(const delay_dist *dist, double x) {
+  return x <= 0 ? 1 : gsl_cdf_lognormal_Q(x, dist->lognormal.mu, dist->lognormal.sigma);
 }
 
-/* The logarithm of a Weibull law has the deviation pi / (sqrt(6) shape) and a mean that is Euler's
- * constant over the shape below ln scale. */
+/* The logarithm of a Weibull distribution has the deviation pi / (sqrt(6) shape) and a mean that is
+ * Euler's constant over the shape below ln scale. */
 static void start_weibull(const sample *s, double x[2]) {
   const double shape = M_PI / (sqrt(6) * deviation_log_of(s));
   x[0] = log(fmin(fmax(shape, 1.01 * shape_least), 0.99 * shape_most));
   x[1] = mean_log_of(s) + 0.57721566490153286 / exp(x[0]);
 }
 
-static void set_weibull(delay_law *law, const double x[2]) {
-  law->weibull.shape = exp(x[0]);
-  law->weibull.scale = exp(x[1]);
+static void set_weibull(delay_dist *dist, const double x[2]) {
+  dist->weibull.shape = exp(x[0]);
+  dist->weibull.scale = exp(x[1]);
 }
 
-static double density_weibull(const delay_law *law, const sample *s) {
-  const double k = law->weibull.shape, log_scale = log(law->weibull.scale);
+static double density_weibull(const delay_dist *dist, const sample *s) {
+  const double k = dist->weibull.shape, log_scale = log(dist->weibull.scale);
   double powers = 0;
-  for (size_t i = 0; i < n_inner(s); ++i) powers += pow(inner_of(s)[i] / law->weibull.scale, k);
+  for (size_t i = 0; i < n_inner(s); ++i) powers += pow(inner_of(s)[i] / dist->weibull.scale, k);
   return (double)n_inner(s) * (log(k) - k * log_scale) + (k - 1) * s->sum_log - powers;
 }
 
-static double share_weibull(const delay_law *law, double x) {
-  return x <= 0 ? 0 : gsl_cdf_weibull_P(x, law->weibull.scale, law->weibull.shape);
+static double share_weibull(const delay_dist *dist, double x) {
+  return x <= 0 ? 0 : gsl_cdf_weibull_P(x, dist->weibull.scale, dist->weibull.shape);
 }
 
-static double beyond_weibull(const delay_law *law, double x) {
-  return x <= 0 ? 1 : gsl_cdf_weibull_Q(x, law->weibull.scale, law->weibull.shape);
+static double beyond_weibull(const delay_dist *dist, double x) {
+  return x <= 0 ? 1 : gsl_cdf_weibull_Q(x, dist->weibull.scale, dist->weibull.shape);
 }
 
 /* Minka's approximation of the shape from ln of the mean less the mean of ln; x[1] is ln of the
@@ -192,63 +193,63 @@ static void start_gamma(const sample *s, double x[2]) {
   x[1] = log(mean_of(s));
 }
 
-static void set_gamma(delay_law *law, const double x[2]) {
-  law->gamma.shape = exp(x[0]);
-  law->gamma.scale = exp(x[1] - x[0]);
+static void set_gamma(delay_dist *dist, const double x[2]) {
+  dist->gamma.shape = exp(x[0]);
+  dist->gamma.scale = exp(x[1] - x[0]);
 }
 
-static double density_gamma(const delay_law *law, const sample *s) {
-  const double k = law->gamma.shape, scale = law->gamma.scale;
+static double density_gamma(const delay_dist *dist, const sample *s) {
+  const double k = dist->gamma.shape, scale = dist->gamma.scale;
   return (k - 1) * s->sum_log - s->sum / scale -
          (double)n_inner(s) * (gsl_sf_lngamma(k) + k * log(scale));
 }
 
-static double share_gamma(const delay_law *law, double x) {
-  return x <= 0 ? 0 : gsl_cdf_gamma_P(x, law->gamma.shape, law->gamma.scale);
+static double share_gamma(const delay_dist *dist, double x) {
+  return x <= 0 ? 0 : gsl_cdf_gamma_P(x, dist->gamma.shape, dist->gamma.scale);
 }
 
-static double beyond_gamma(const delay_law *law, double x) {
-  return x <= 0 ? 1 : gsl_cdf_gamma_Q(x, law->gamma.shape, law->gamma.scale);
+static double beyond_gamma(const delay_dist *dist, double x) {
+  return x <= 0 ? 1 : gsl_cdf_gamma_Q(x, dist->gamma.shape, dist->gamma.scale);
 }
 
-static const char *solve_pareto(delay_law *law, const sample *s) {
+static const char *solve_pareto(delay_dist *dist, const sample *s) {
   if (has_limits(s)) return needs_no_limits;
-  law->pareto.scale = s->all[0];
-  law->pareto.shape = (double)s->n / (s->sum_log - (double)s->n * log(s->all[0]));
-  if (law->pareto.shape >= shape_least && law->pareto.shape <= shape_most) return NULL;
+  dist->pareto.scale = s->all[0];
+  dist->pareto.shape = (double)s->n / (s->sum_log - (double)s->n * log(s->all[0]));
+  if (dist->pareto.shape >= shape_least && dist->pareto.shape <= shape_most) return NULL;
   return "its shape would be outside of 0.1 to 10000";
 }
 
-static double density_pareto(const delay_law *law, const sample *s) {
-  const double k = law->pareto.shape, n = (double)n_inner(s);
-  return n * (log(k) + k * log(law->pareto.scale)) - (k + 1) * s->sum_log;
+static double density_pareto(const delay_dist *dist, const sample *s) {
+  const double k = dist->pareto.shape, n = (double)n_inner(s);
+  return n * (log(k) + k * log(dist->pareto.scale)) - (k + 1) * s->sum_log;
 }
 
-static double share_pareto(const delay_law *law, double x) {
-  return x <= law->pareto.scale ? 0 : gsl_cdf_pareto_P(x, law->pareto.shape, law->pareto.scale);
+static double share_pareto(const delay_dist *dist, double x) {
+  return x <= dist->pareto.scale ? 0 : gsl_cdf_pareto_P(x, dist->pareto.shape, dist->pareto.scale);
 }
 
-static double beyond_pareto(const delay_law *law, double x) {
-  return x <= law->pareto.scale ? 1 : gsl_cdf_pareto_Q(x, law->pareto.shape, law->pareto.scale);
+static double beyond_pareto(const delay_dist *dist, double x) {
+  return x <= dist->pareto.scale ? 1 : gsl_cdf_pareto_Q(x, dist->pareto.shape, dist->pareto.scale);
 }
 
-static const char *solve_uniform(delay_law *law, const sample *s) {
+static const char *solve_uniform(delay_dist *dist, const sample *s) {
   if (has_limits(s)) return needs_no_limits;
-  law->uniform.min = s->all[0];
-  law->uniform.max = s->all[s->n - 1];
+  dist->uniform.min = s->all[0];
+  dist->uniform.max = s->all[s->n - 1];
   return NULL;
 }
 
-static double density_uniform(const delay_law *law, const sample *s) {
-  return -(double)n_inner(s) * log(law->uniform.max - law->uniform.min);
+static double density_uniform(const delay_dist *dist, const sample *s) {
+  return -(double)n_inner(s) * log(dist->uniform.max - dist->uniform.min);
 }
 
-static double share_uniform(const delay_law *law, double x) {
-  return fmin(fmax((x - law->uniform.min) / (law->uniform.max - law->uniform.min), 0), 1);
+static double share_uniform(const delay_dist *dist, double x) {
+  return fmin(fmax((x - dist->uniform.min) / (dist->uniform.max - dist->uniform.min), 0), 1);
 }
 
-static double beyond_uniform(const delay_law *law, double x) {
-  return 1 - share_uniform(law, x);
+static double beyond_uniform(const delay_dist *dist, double x) {
+  return 1 - share_uniform(dist, x);
 }
 
 static const family families[FIT_FAMILIES] = {
@@ -326,38 +327,38 @@ const char *fit_family_name(fit_family f) {
   return families[f].name;
 }
 
-double fit_share(fit_family f, const delay_law *law, double x) {
-  assert(f < FIT_FAMILIES && families[f].kind == law->kind);
-  return families[f].share(law, x);
+double fit_share(fit_family f, const delay_dist *dist, double x) {
+  assert(f < FIT_FAMILIES && families[f].kind == dist->kind);
+  return families[f].share(dist, x);
 }
 
 /* The parameters in the order of their names. */
-static void parameters_of(const family *f, const delay_law *law, double value[2]) {
+static void parameters_of(const family *f, const delay_dist *dist, double value[2]) {
   value[1] = 0;
-  switch (law->kind) {
+  switch (dist->kind) {
   case DELAY_EXPONENTIAL:
-    value[0] = law->exponential.mean;
-    if (f->n == 2) value[1] = law->exponential.shift;
+    value[0] = dist->exponential.mean;
+    if (f->n == 2) value[1] = dist->exponential.shift;
     return;
   case DELAY_LOGNORMAL:
-    value[0] = law->lognormal.mu;
-    value[1] = law->lognormal.sigma;
+    value[0] = dist->lognormal.mu;
+    value[1] = dist->lognormal.sigma;
     return;
   case DELAY_WEIBULL:
-    value[0] = law->weibull.shape;
-    value[1] = law->weibull.scale;
+    value[0] = dist->weibull.shape;
+    value[1] = dist->weibull.scale;
     return;
   case DELAY_GAMMA:
-    value[0] = law->gamma.shape;
-    value[1] = law->gamma.scale;
+    value[0] = dist->gamma.shape;
+    value[1] = dist->gamma.scale;
     return;
   case DELAY_PARETO:
-    value[0] = law->pareto.shape;
-    value[1] = law->pareto.scale;
+    value[0] = dist->pareto.shape;
+    value[1] = dist->pareto.scale;
     return;
   case DELAY_UNIFORM:
-    value[0] = law->uniform.min;
-    value[1] = law->uniform.max;
+    value[0] = dist->uniform.min;
+    value[1] = dist->uniform.max;
     return;
   case DELAY_NONE:
   case DELAY_CONSTANT:
@@ -371,10 +372,10 @@ static void parameters_of(const family *f, const delay_law *law, double value[2]
 
 /* --- likelihood --- */
 
-static double log_likelihood(const family *f, const delay_law *law, const sample *s) {
-  double sum = f->log_density(law, s);
-  if (s->n_low > 0) sum += (double)s->n_low * log(fmax(f->share(law, s->low), DBL_MIN));
-  if (s->n_high > 0) sum += (double)s->n_high * log(fmax(f->beyond(law, s->high), DBL_MIN));
+static double log_likelihood(const family *f, const delay_dist *dist, const sample *s) {
+  double sum = f->log_density(dist, s);
+  if (s->n_low > 0) sum += (double)s->n_low * log(fmax(f->share(dist, s->low), DBL_MIN));
+  if (s->n_high > 0) sum += (double)s->n_high * log(fmax(f->beyond(dist, s->high), DBL_MIN));
   return sum;
 }
 
@@ -384,10 +385,10 @@ typedef struct problem {
 } problem;
 
 /* Whether a recipe takes these parameters. */
-static int is_allowed(const family *f, const delay_law *law) {
+static int is_allowed(const family *f, const delay_dist *dist) {
   double v[2];
-  parameters_of(f, law, v);
-  switch (law->kind) {
+  parameters_of(f, dist, v);
+  switch (dist->kind) {
   case DELAY_LOGNORMAL:
     return fabs(v[0]) <= 100 && v[1] > 0 && v[1] <= 20;
   case DELAY_WEIBULL:
@@ -408,9 +409,9 @@ static int is_allowed(const family *f, const delay_law *law) {
 }
 
 /* Whether the search was stopped by the bounds of a shape: the best one is beyond them. */
-static int is_at_bound(const delay_law *law) {
-  if (law->kind != DELAY_WEIBULL && law->kind != DELAY_GAMMA) return 0;
-  const double shape = law->kind == DELAY_WEIBULL ? law->weibull.shape : law->gamma.shape;
+static int is_at_bound(const delay_dist *dist) {
+  if (dist->kind != DELAY_WEIBULL && dist->kind != DELAY_GAMMA) return 0;
+  const double shape = dist->kind == DELAY_WEIBULL ? dist->weibull.shape : dist->gamma.shape;
   return shape < 1.001 * shape_least || shape > 0.98 * shape_most;
 }
 
@@ -419,16 +420,16 @@ static double minus_log_likelihood(const gsl_vector *at, void *of) {
   static const double impossible = 1e300;
   const problem *p = of;
   const double x[2] = {gsl_vector_get(at, 0), at->size > 1 ? gsl_vector_get(at, 1) : 0};
-  delay_law law = {.kind = p->f->kind, .clamp_hi = INFINITY};
-  p->f->set(&law, x);
-  if (!is_allowed(p->f, &law)) return impossible;
-  const double value = -log_likelihood(p->f, &law, p->s);
+  delay_dist dist = {.kind = p->f->kind, .clamp_hi = INFINITY};
+  p->f->set(&dist, x);
+  if (!is_allowed(p->f, &dist)) return impossible;
+  const double value = -log_likelihood(p->f, &dist, p->s);
   return isfinite(value) ? value : impossible;
 }
 
 /* Nelder and Mead's simplex, until its size is 1e-5 in the parameters' logarithms (in mu of a
- * lognormal law): below the standard error of a shape of up to 10^10 values. */
-static gl_status search(delay_law *law, const family *f, const sample *s, gl_error *err) {
+ * lognormal distribution): below the standard error of a shape of up to 10^10 values. */
+static gl_status search(delay_dist *dist, const family *f, const sample *s, gl_error *err) {
   problem p = {f, s};
   gsl_multimin_function target = {minus_log_likelihood, f->n, &p};
   gsl_vector *x = gsl_vector_alloc(f->n), *step = gsl_vector_alloc(f->n);
@@ -446,7 +447,7 @@ static gl_status search(delay_law *law, const family *f, const sample *s, gl_err
               gsl_multimin_fminimizer_size(m) > 1e-5;
     const gsl_vector *best = gsl_multimin_fminimizer_x(m);
     const double found[2] = {gsl_vector_get(best, 0), f->n > 1 ? gsl_vector_get(best, 1) : 0};
-    f->set(law, found);
+    f->set(dist, found);
   }
   gsl_multimin_fminimizer_free(m);
   gsl_vector_free(step);
@@ -454,17 +455,17 @@ static gl_status search(delay_law *law, const family *f, const sample *s, gl_err
   return status;
 }
 
-/* The law of greatest likelihood; *why_not where there is none that a recipe takes. */
-static gl_status maximise(delay_law *law, const char **why_not, const family *f, const sample *s,
+/* The distribution of greatest likelihood; *why_not where there is none that a recipe takes. */
+static gl_status maximise(delay_dist *dist, const char **why_not, const family *f, const sample *s,
                           gl_error *err) {
-  *law = (delay_law){.kind = f->kind, .clamp_hi = INFINITY};
+  *dist = (delay_dist){.kind = f->kind, .clamp_hi = INFINITY};
   *why_not = NULL;
   if (f->solve != NULL) {
-    *why_not = f->solve(law, s);
+    *why_not = f->solve(dist, s);
     return GL_OK;
   }
-  gl_status status = search(law, f, s, err);
-  if (status == GL_OK && (!is_allowed(f, law) || is_at_bound(law)))
+  gl_status status = search(dist, f, s, err);
+  if (status == GL_OK && (!is_allowed(f, dist) || is_at_bound(dist)))
     *why_not = "its parameters would be outside of what recipes take";
   return status;
 }
@@ -473,18 +474,19 @@ static gl_status maximise(delay_law *law, const char **why_not, const family *f,
 
 /* sup |F_n - F| from the lower limit to the upper one. A value rounded to a resolution r stands for
  * all up to r/2 beyond it, so that only these edges are compared. */
-static double distance(const family *f, const delay_law *law, const sample *s, double resolution) {
+static double distance(const family *f, const delay_dist *dist, const sample *s,
+                       double resolution) {
   const double n = (double)s->n, *x = s->all;
-  double most = s->n_low > 0 ? fabs((double)s->n_low / n - f->share(law, s->low)) : 0;
+  double most = s->n_low > 0 ? fabs((double)s->n_low / n - f->share(dist, s->low)) : 0;
   for (size_t i = s->n_low; i < s->n - s->n_high; ++i) {
     const int last = i + 1 == s->n || x[i + 1] > x[i];
     if (resolution > 0 && !last) continue;
     const double edge = fmin(x[i] + resolution / 2, s->high);
-    const double share = f->share(law, edge);
+    const double share = f->share(dist, edge);
     most = fmax(most, fabs((double)(i + 1) / n - share));
     if (!(resolution > 0)) most = fmax(most, fabs(share - (double)i / n));
   }
-  if (s->n_high > 0) most = fmax(most, fabs((double)s->n_high / n - f->beyond(law, s->high)));
+  if (s->n_high > 0) most = fmax(most, fabs((double)s->n_high / n - f->beyond(dist, s->high)));
   return most;
 }
 
@@ -499,16 +501,16 @@ typedef struct spread {
   size_t n, farther;
 } spread;
 
-/* One sample of the law, fitted anew. */
+/* One sample of the distribution, fitted anew. */
 static gl_status replicate(spread *to, double *draw, size_t n, const fit_row *row, double d,
                            const family *f, const fit *about, rng_stream stream, gl_error *err) {
   delay_source source = {.stream = stream};
-  delay_law free_law = row->law, again;
+  delay_dist free_dist = row->dist, again;
   const char *why_not = NULL;
-  free_law.clamp_lo = 0;
-  free_law.clamp_hi = INFINITY;
+  free_dist.clamp_lo = 0;
+  free_dist.clamp_hi = INFINITY;
   for (size_t i = 0; i < n; ++i)
-    draw[i] = as_measured(delay_draw(&free_law, &source), about->resolution, &about->limits);
+    draw[i] = as_measured(delay_draw(&free_dist, &source), about->resolution, &about->limits);
   gsl_sort(draw, 1, n);
   const sample s = sample_of(draw, n, &about->limits);
   if (n_inner(&s) < 2 || !(inner_of(&s)[n_inner(&s) - 1] > inner_of(&s)[0])) return GL_OK;
@@ -526,12 +528,12 @@ static gl_status replicate(spread *to, double *draw, size_t n, const fit_row *ro
 static gl_status test_row(fit_row *row, const family *f, const sample *tested, const fit *about,
                           rng_stream stream, gl_error *err) {
   fit_row own = *row; /* fitted to the values tested alone */
-  gl_status status = maximise(&own.law, &own.why_not, f, tested, err);
+  gl_status status = maximise(&own.dist, &own.why_not, f, tested, err);
   if (status != GL_OK) return status;
   row->why_not = own.why_not;
   if (own.why_not != NULL) return GL_OK;
-  parameters_of(f, &own.law, own.value);
-  row->distance = distance(f, &own.law, tested, about->resolution);
+  parameters_of(f, &own.dist, own.value);
+  row->distance = distance(f, &own.dist, tested, about->resolution);
   double *draw = malloc(tested->n * sizeof *draw);
   if (draw == NULL) return gl_fail_memory(err, "a bootstrap");
   spread to = {.n = 0};
@@ -540,7 +542,8 @@ static gl_status test_row(fit_row *row, const family *f, const sample *tested, c
     status = replicate(&to, draw, tested->n, &own, row->distance, f, about, stream, err);
   }
   free(draw);
-  /* Samples that have no such law count as farther away: p is then no test, but never too small. */
+  /* Samples that have no such distribution count as farther away: p is then no test, but never too
+   * small. */
   row->p = (double)(1 + to.farther + (FIT_REPLICATES - to.n)) / (FIT_REPLICATES + 1);
   const double share = sqrt((double)tested->n / (double)about->n), n = (double)to.n;
   for (int k = 0; k < 2; ++k) row->error[k] = to.n < 2 ? NAN : share * sqrt(to.squares[k] / n);
@@ -581,7 +584,7 @@ static void top_counts(const double *x, size_t n, size_t *largest, size_t *next)
   while (*next < rest && x[rest - 1 - *next] == x[rest - 1]) ++*next;
 }
 
-/* A continuous law does not pile values up at its largest one; a limit does. */
+/* A continuous distribution does not pile values up at its largest one; a limit does. */
 static gl_status check_top(const double *x, size_t n, const char *what, gl_error *err) {
   size_t largest, next;
   top_counts(x, n, &largest, &next);
@@ -638,16 +641,16 @@ static gl_status fit_family_to(fit_row *row, fit_family k, const sample *all, co
                                const fit *about, uint64_t seed, gl_error *err) {
   const family *f = &families[k];
   *row = (fit_row){.n_parameters = f->n, .name = {f->names[0], f->names[1]}};
-  gl_status status = maximise(&row->law, &row->why_not, f, all, err);
+  gl_status status = maximise(&row->dist, &row->why_not, f, all, err);
   if (status != GL_OK || row->why_not != NULL) return status;
-  parameters_of(f, &row->law, row->value);
-  row->log_likelihood = log_likelihood(f, &row->law, all);
+  parameters_of(f, &row->dist, row->value);
+  row->log_likelihood = log_likelihood(f, &row->dist, all);
   row->aic = 2 * (double)(f->n + f->ends) - 2 * row->log_likelihood;
   const uint64_t entity = (uint64_t)(k + 1) << 32;
   status = test_row(row, f, tested, about, rng_stream_at(seed, RNG_BOOTSTRAP, entity), err);
   if (!about->limits.censored) {
-    row->law.clamp_lo = about->limits.low;
-    row->law.clamp_hi = about->limits.high;
+    row->dist.clamp_lo = about->limits.low;
+    row->dist.clamp_hi = about->limits.high;
   }
   return status;
 }

@@ -1,21 +1,23 @@
-/* Delay laws from measured durations or lengths: maximum likelihood for each law of a table, how
- * well each fits, and which one a simulation takes.
+/* Delay distributions from measured durations or lengths: maximum likelihood for each distribution
+ * of a table, how well each fits, and which one a simulation takes.
  *
  * Measurements may end at limits. A value at `low` stands for anything up to it and one at `high`
  * for anything from it on (a fetch that ended at a time limit, a response cut at its longest), and
- * their probability is that of the tail. All others have the density of the law. Values rounded to
- * multiples of `resolution` are taken for what they are in the test of fit; the density changes
- * little over one step of a clock that is fit to measure with, so that the likelihood neglects it.
+ * their probability is that of the tail. All others have the density of the distribution. Values
+ * rounded to multiples of `resolution` are taken for what they are in the test of fit; the density
+ * changes little over one step of a clock that is fit to measure with, so that the likelihood
+ * neglects it.
  *
  * The test is that of Kolmogorov and Smirnov with a parametric bootstrap: as the parameters come
  * from the same values, the distance D is held against those of FIT_REPLICATES samples of the
- * fitted law, each fitted anew. p = (1 + those no nearer) / (FIT_REPLICATES + 1), so that p <=
- * FIT_ERROR_RATE refuses a law that the values do come from in FIT_ERROR_RATE of all cases. It
- * takes at most FIT_MOST_TESTED of the values, drawn without replacement, and is of the fit to
- * those. Of the laws that the test does not refuse, the one of least AIC is chosen; where it
- * refuses all of them, the empirical law. A parameter that is an end of the support, the least or
- * the largest value, counts twice in AIC: its gain in twice the log-likelihood, where it is not
- * needed, is above 4 in 14 % of all samples (2 Exp(1)), as that of a regular one is above 2 in 16
+ * fitted distribution, each fitted anew. p = (1 + those no nearer) / (FIT_REPLICATES + 1), so that
+ * p <= FIT_ERROR_RATE refuses a distribution that the values do come from in FIT_ERROR_RATE of all
+ * cases. It takes at most FIT_MOST_TESTED of the values, drawn without replacement, and is of the
+ * fit to those. Of the distributions that the test does not refuse, the one of least AIC is chosen;
+ * where it refuses all of them, the empirical distribution. A parameter that is an end of the
+ * support, the least or the largest value, counts twice in AIC: its gain in twice the
+ * log-likelihood, where it is not needed, is above 4 in 14 % of all samples (2 Exp(1)), as that of
+ * a regular one is above 2 in 16
  * %.
  *
  * Prefix: fit_. No function keeps anything. Values are seconds or tokens.
@@ -28,7 +30,7 @@
 enum { FIT_LEAST_VALUES = 20, FIT_REPLICATES = 199, FIT_MOST_TESTED = 1000 };
 #define FIT_ERROR_RATE 0.05
 
-/* The laws that are tried, in the order of the rows of a fit. */
+/* The distributions that are tried, in the order of the rows of a fit. */
 typedef enum fit_family {
   FIT_EXPONENTIAL,
   FIT_SHIFTED_EXPONENTIAL,
@@ -42,13 +44,13 @@ typedef enum fit_family {
 
 typedef struct fit_limits {
   double low, high; /* 0 and INFINITY: none */
-  int censored;     /* 1: the limits are the measurement's, and laws go on beyond them; 0: they are
-                       the cluster's, and laws are clamped to them */
+  int censored; /* 1: the limits are the measurement's, and distributions go on beyond them; 0: they
+                   are the cluster's, and distributions are clamped to them */
 } fit_limits;
 
 typedef struct fit_row {
-  const char *why_not; /* why there is no such law; NULL: there is one */
-  delay_law law;       /* owns nothing */
+  const char *why_not; /* why there is no such distribution; NULL: there is one */
+  delay_dist dist;     /* owns nothing */
   size_t n_parameters;
   const char *name[2];        /* of the parameters, as in a recipe */
   double value[2], error[2];  /* error: the standard error, from the bootstrap */
@@ -64,7 +66,7 @@ typedef struct fit {
   fit_limits limits;
   int is_constant; /* all values are the same: there is nothing to choose */
   fit_row row[FIT_FAMILIES];
-  size_t chosen; /* FIT_FAMILIES: the empirical law, or the constant one */
+  size_t chosen; /* FIT_FAMILIES: the empirical distribution, or the constant one */
 } fit;
 
 /* Fits value[n], which is put into ascending order. what ("delay") stands for the values in
@@ -74,8 +76,8 @@ typedef struct fit {
  * GL_ENOMEM. */
 gl_status fit_values(fit *out, double *value, size_t n, fit_limits limits, uint64_t seed,
                      const char *what, gl_error *err);
-/* The share of draws of the law that are x or less, before its offset and clamp. */
-double fit_share(fit_family family, const delay_law *law, double x);
+/* The share of draws of the distribution that are x or less, before its offset and clamp. */
+double fit_share(fit_family family, const delay_dist *dist, double x);
 /* The name of a family: "shifted exponential". */
 const char *fit_family_name(fit_family family);
 

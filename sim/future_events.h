@@ -12,7 +12,8 @@
  * highest digit in which its key differs from `base`, and of its value there, so buckets of lower
  * digits come first. When nothing is near, the first bucket is taken as a whole if it is small;
  * else its events are spread over lower digits. An event is moved at most once for each digit,
- * whatever the law of its times: three or four times in a million. Few events are never moved.
+ * whatever the distribution of its times: three or four times in a million. Few events are never
+ * moved.
  *
  * Prefix: fel_. Times as in sim/event_queue.h. */
 #ifndef GEPOLAB_SIM_FUTURE_EVENTS_H

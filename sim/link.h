@@ -1,15 +1,15 @@
 /* A link between a sampler and the learner: bandwidth, one message at a time, packets that are lost
- * and sent again. Latency is a delay law of its own (sim/delay.h) and added by the caller.
+ * and sent again. Latency is a delay distribution of its own (sim/delay.h) and added by the caller.
  *
  * A message of B bytes is n = ceil(B / packet_bytes) packets, at least one. They are sent in
  * rounds: all n, then those that were lost, then those of them that were lost again. In a round of
- * n packets with independent losses the number lost is Binomial(n, loss), drawn as such: the law of
- * the message is exact and costs one draw a round, not one a packet. With to_bad > 0 losses come in
- * bursts (Gilbert-Elliott): a chain over packets with geometric stays, losing with probability
- * `loss` in the good state and `loss_bad` in the bad one; its state carries over to the next
- * message. Before round k + 1 the sender waits rto * backoff^k seconds. Packets still missing after
- * max_retries further rounds lose the message. The next message starts when this one has ended, as
- * on one ordered connection.
+ * n packets with independent losses the number lost is Binomial(n, loss), drawn as such: the
+ * distribution of the message is exact and costs one draw a round, not one a packet. With to_bad >
+ * 0 losses come in bursts (Gilbert-Elliott): a chain over packets with geometric stays, losing with
+ * probability `loss` in the good state and `loss_bad` in the bad one; its state carries over to the
+ * next message. Before round k + 1 the sender waits rto * backoff^k seconds. Packets still missing
+ * after max_retries further rounds lose the message. The next message starts when this one has
+ * ended, as on one ordered connection.
  *
  * Prefix: link_. */
 #ifndef GEPOLAB_SIM_LINK_H

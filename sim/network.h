@@ -99,7 +99,7 @@ typedef struct relay_node {
 /* A site that may be cut off from the others. */
 typedef struct transfer_site {
   uint32_t outages; /* that last now */
-  uint32_t drawn;   /* of its laws, so far */
+  uint32_t drawn;   /* of its distributions, so far */
   double since_s;   /* of the first of them */
 } transfer_site;
 

@@ -134,8 +134,8 @@ static gl_status read_outages(network_site *out, cfg_reader *r, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status read_site_law(delay_law **out, cfg_reader *r, const char *key, double fallback,
-                               gl_error *err) {
+static gl_status read_site_dist(delay_dist **out, cfg_reader *r, const char *key, double fallback,
+                                gl_error *err) {
   const cfg_node *node = cfg_child(r, key);
   if (r->status != GL_OK) return r->status;
   if (node != NULL) return delay_parse(out, node, key, NAN, err);
@@ -160,8 +160,8 @@ static gl_status read_site(network_site *out, const cfg_node *node, size_t own, 
   if (r.status == GL_OK) r.status = read_row(&out->bandwidth, &r, &bandwidth, own, n, err);
   if (r.status == GL_OK) r.status = read_row(&out->loss, &r, &loss, own, n, err);
   if (r.status == GL_OK) r.status = read_outages(out, &r, err);
-  if (r.status == GL_OK) r.status = read_site_law(&out->mtbf, &r, "mtbf", 0, err);
-  if (r.status == GL_OK) r.status = read_site_law(&out->mttr, &r, "mttr", 600, err);
+  if (r.status == GL_OK) r.status = read_site_dist(&out->mtbf, &r, "mtbf", 0, err);
+  if (r.status == GL_OK) r.status = read_site_dist(&out->mttr, &r, "mttr", 600, err);
   return cfg_end(&r);
 }
 

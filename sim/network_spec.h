@@ -34,7 +34,7 @@ typedef struct network_site {
   double *loss;      /* chance that a packet is lost, besides what the sampler's link loses */
   site_outage *outages; /* [n_outages] */
   size_t n_outages;
-  delay_law *mtbf, *mttr; /* seconds to an outage, and to its end; mtbf of 0: none is drawn */
+  delay_dist *mtbf, *mttr; /* seconds to an outage, and to its end; mtbf of 0: none is drawn */
 } network_site;
 
 typedef struct network_spec {

@@ -1,5 +1,5 @@
-/* When sites are cut off from the others: at stated times, and as their laws are drawn. Outages of
- * a site may overlap. What becomes of transfers is in transfer.c. */
+/* When sites are cut off from the others: at stated times, and as their distributions are drawn.
+ * Outages of a site may overlap. What becomes of transfers is in transfer.c. */
 #include "core/random/rng.h"
 #include "sim/clock.h"
 

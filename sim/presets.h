@@ -23,7 +23,8 @@ typedef struct cluster_preset {
   kv_cache_rule kv_cache; /* where weights change in flight */
   unit_kind unit;         /* where it is no batch, response lengths are preset_lengths */
   int64_t publish_every;
-  int heterorl_delays; /* HeteroRL's law of delays where none is given, shared by all samplers */
+  int heterorl_delays; /* HeteroRL's distribution of delays where none is given, shared by all
+                          samplers */
   double eval_pause;   /* seconds */
 } cluster_preset;
 

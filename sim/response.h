@@ -1,6 +1,6 @@
 /* Response lengths and what they cost: the seconds a batch takes to generate and its bytes, where
- * these follow from lengths drawn from a law (measured lengths: an empirical one), or from those of
- * real responses (cluster.coupled).
+ * these follow from lengths drawn from a distribution (measured lengths: an empirical one), or from
+ * those of real responses (cluster.coupled).
  *
  * A sampler decodes up to `concurrency` responses side by side, each at `tokens_per_s`:
  *
@@ -28,13 +28,13 @@
 typedef enum response_batching { BATCHING_CONTINUOUS, BATCHING_PADDED } response_batching;
 
 typedef struct response_spec {
-  delay_law *lengths; /* tokens; owned; NULL: costs do not follow lengths */
+  delay_dist *lengths; /* tokens; owned; NULL: costs do not follow lengths */
   double max_tokens, tokens_per_s;
   double prompt_tokens;        /* of every prompt */
   double prefill_tokens_per_s; /* at which caches are computed again; 0: it takes no time */
   size_t concurrency;
   response_batching batching;
-  const delay_law
+  const delay_dist
       *prompts;      /* factor on the lengths of all responses of a group; borrowed; NULL: 1 */
   size_t group_size; /* of it; has no part where prompts is NULL */
 } response_spec;
@@ -49,8 +49,8 @@ extern const char *const response_batching_names[2];
 
 /* Reads lengths, max_tokens, tokens_per_s, prompt_tokens, prefill_tokens_per_s, concurrency
  * (default: all responses of a batch at once) and batching of the section r reads; what it does not
- * give falls back on `outer` (NULL: defaults), whose law is read again from outer_lengths. Errors
- * stay in the reader. */
+ * give falls back on `outer` (NULL: defaults), whose distribution is read again from outer_lengths.
+ * Errors stay in the reader. */
 void response_parse(response_spec *out, cfg_reader *r, const response_spec *outer,
                     const cfg_node *outer_lengths, size_t responses);
 void response_fini(response_spec *spec);
@@ -58,8 +58,8 @@ void response_fini(response_spec *spec);
  * may use again; its contents are lost. 0 if memory is short. */
 int response_draw(response_cost *out, const response_spec *spec, event_queue *slots, uint64_t seed,
                   uint64_t batch, size_t responses);
-/* The same for lengths[responses] that are known, in tokens; the law and max_tokens have no part in
- * it. */
+/* The same for lengths[responses] that are known, in tokens; the distribution and max_tokens have
+ * no part in it. */
 int response_known(response_cost *out, const response_spec *spec, event_queue *slots,
                    const double *lengths, size_t responses);
 /* The lengths of n responses to one prompt: draws 0..n-1 of the unit `id`, with the factor of the

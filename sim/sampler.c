@@ -11,11 +11,12 @@ static const double shortest_generation_s = 1e-9;
 /* RNG_DELAY entities: 2i and 2i + 1 are the up and down links of sampler i. */
 static const uint64_t shared_link = UINT64_MAX;
 
-/* The next draw of a sampler's law; few bytes of state, for there may be millions of samplers. */
-static double draw(const delay_law *law, uint64_t seed, rng_purpose purpose, uint64_t entity,
+/* The next draw of a sampler's distribution; few bytes of state, for there may be millions of
+ * samplers. */
+static double draw(const delay_dist *dist, uint64_t seed, rng_purpose purpose, uint64_t entity,
                    draw_state *state) {
   delay_source source = {rng_stream_at(seed, purpose, entity), state->index, (int)state->bad};
-  double x = delay_draw(law, &source);
+  double x = delay_draw(dist, &source);
   *state = (draw_state){(uint32_t)source.index, (uint32_t)source.bad};
   return x;
 }
@@ -136,7 +137,8 @@ static int rounds_cost(sim_clock *c, const response_spec *r, const schedule_roun
 }
 
 /* What the responses of a batch cost: by the lengths of real responses, by drawn lengths, or
- * nothing where the cluster has no law of lengths; and in how many rounds they were drawn. */
+ * nothing where the cluster has no distribution of lengths; and in how many rounds they were drawn.
+ */
 static gl_status draw_lengths(sim_clock *c, sampler *s, const schedule_batch *facts,
                               response_cost *cost, size_t *rounds, gl_error *err) {
   const response_spec *r = &s->group->responses;

@@ -58,8 +58,8 @@ typedef enum unit_fate {
 } unit_fate;
 
 /* Classes of units: by their longest response, class k of 2^k to 2^(k+1) - 1 tokens; and by their
- * prompt's factor (cluster.prompt_lengths), the quarters of its law from the fastest to the
- * slowest. */
+ * prompt's factor (cluster.prompt_lengths), the quarters of its distribution from the fastest to
+ * the slowest. */
 enum { LENGTH_CLASSES = 32, PROMPT_CLASSES = 4 };
 typedef struct unit_counts {
   uint64_t units;
@@ -174,9 +174,9 @@ typedef struct schedule_hooks {
 #define SCHEDULE_LEAVES SIZE_MAX
 
 /* Runs the clock with these hooks: generation times and bytes follow from the lengths they give,
- * whatever laws the cluster has for them. The result depends on the arguments and the lengths
- * alone: with the lengths that a law gives, it is schedule_build's. Errors are schedule_build's and
- * those of the hooks. */
+ * whatever distributions the cluster has for them. The result depends on the arguments and the
+ * lengths alone: with the lengths that a distribution gives, it is schedule_build's. Errors are
+ * schedule_build's and those of the hooks. */
 gl_status schedule_build_coupled(schedule *out, const cluster_spec *spec, uint64_t seed,
                                  size_t updates, const schedule_hooks *hooks, gl_error *err);
 

@@ -34,7 +34,7 @@ static int has_prompts(const unit_counts *drawn) {
   return n > 0;
 }
 
-/* --- JSON --- */
+/* JSON --- */
 
 static int add_fate(cJSON *to, const char *name, const unit_counts *of, uint64_t drawn) {
   cJSON *row = cJSON_CreateObject();

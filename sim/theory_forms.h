@@ -36,7 +36,7 @@ gl_status sim_theory_decoding(const response_spec *r, size_t responses, double *
 void sim_theory_set_rates(theory *out, const theory_facts *f, double cycle, double sampler_busy);
 /* A distribution of n values of staleness, all 0. */
 gl_status sim_theory_shares_new(theory *out, size_t n, gl_error *err);
-int sim_theory_is_random(const delay_law *law);
+int sim_theory_is_random(const delay_dist *dist);
 /* Condition: batches are trained in their order. */
 const char *sim_theory_order_breaks(const theory_facts *f);
 

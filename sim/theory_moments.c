@@ -1,4 +1,4 @@
-/* Moments of delay laws by numeric integration of their survival functions. */
+/* Moments of delay distributions by numeric integration of their survival functions. */
 #include "sim/theory_moments.h"
 
 #include <assert.h>
@@ -12,36 +12,36 @@ static const double negligible = 1e-13; /* share of an integral that a further p
 static const double no_mass = 1e-15;    /* chance beyond which light tails are left out */
 enum { MOST_PIECES = 1100, MOST_TERMS = 2000000 };
 
-/* --- one law --- */
+/* --- one distribution --- */
 
 /* Before offset and clamp. Written out, for 1 minus a distribution function loses heavy tails. */
-static double own_survival(const delay_law *law, double x) {
-  switch (law->kind) {
+static double own_survival(const delay_dist *dist, double x) {
+  switch (dist->kind) {
   case DELAY_NONE:
     return x < 0;
   case DELAY_CONSTANT:
-    return x < law->constant.value;
+    return x < dist->constant.value;
   case DELAY_UNIFORM:
-    if (x < law->uniform.min) return 1;
-    if (x >= law->uniform.max) return 0;
-    return (law->uniform.max - x) / (law->uniform.max - law->uniform.min);
+    if (x < dist->uniform.min) return 1;
+    if (x >= dist->uniform.max) return 0;
+    return (dist->uniform.max - x) / (dist->uniform.max - dist->uniform.min);
   case DELAY_EXPONENTIAL:
-    return exp(-fmax(0, x - law->exponential.shift) / law->exponential.mean);
+    return exp(-fmax(0, x - dist->exponential.shift) / dist->exponential.mean);
   case DELAY_LOGNORMAL:
     if (x <= 0) return 1;
-    if (law->lognormal.sigma == 0) return x < exp(law->lognormal.mu);
-    return gsl_cdf_ugaussian_Q((log(x) - law->lognormal.mu) / law->lognormal.sigma);
+    if (dist->lognormal.sigma == 0) return x < exp(dist->lognormal.mu);
+    return gsl_cdf_ugaussian_Q((log(x) - dist->lognormal.mu) / dist->lognormal.sigma);
   case DELAY_WEIBULL:
-    return exp(-pow(fmax(0, x) / law->weibull.scale, law->weibull.shape));
+    return exp(-pow(fmax(0, x) / dist->weibull.scale, dist->weibull.shape));
   case DELAY_GAMMA:
-    return x <= 0 ? 1 : gsl_cdf_gamma_Q(x, law->gamma.shape, law->gamma.scale);
+    return x <= 0 ? 1 : gsl_cdf_gamma_Q(x, dist->gamma.shape, dist->gamma.scale);
   case DELAY_PARETO:
-    return x <= law->pareto.scale ? 1 : pow(law->pareto.scale / x, law->pareto.shape);
+    return x <= dist->pareto.scale ? 1 : pow(dist->pareto.scale / x, dist->pareto.shape);
   case DELAY_EMPIRICAL:
-    return 1 - delay_share(&(delay_law){.kind = DELAY_EMPIRICAL,
-                                        .empirical = law->empirical,
-                                        .clamp_lo = -INFINITY,
-                                        .clamp_hi = INFINITY},
+    return 1 - delay_share(&(delay_dist){.kind = DELAY_EMPIRICAL,
+                                         .empirical = dist->empirical,
+                                         .clamp_lo = -INFINITY,
+                                         .clamp_hi = INFINITY},
                            x, 0);
   case DELAY_GILBERT_ELLIOTT:
   case DELAY_KINDS:
@@ -50,24 +50,24 @@ static double own_survival(const delay_law *law, double x) {
   return NAN; /* draws that depend on each other have no survival function of their own */
 }
 
-double moment_survival(const delay_law *law, double x) {
-  assert(law->kind != DELAY_GILBERT_ELLIOTT);
-  const double least = fmax(0, law->clamp_lo), most = fmax(law->clamp_hi, least);
+double moment_survival(const delay_dist *dist, double x) {
+  assert(dist->kind != DELAY_GILBERT_ELLIOTT);
+  const double least = fmax(0, dist->clamp_lo), most = fmax(dist->clamp_hi, least);
   if (x < least) return 1;
   if (x >= most) return 0;
-  return own_survival(law, x + law->offset);
+  return own_survival(dist, x + dist->offset);
 }
 
-int moment_is_constant(const delay_law *law, double *value) {
-  if (law->kind == DELAY_GILBERT_ELLIOTT) return 0;
-  *value = delay_quantile(law, 0.5);
-  return delay_quantile(law, no_mass) == *value && delay_quantile(law, 1 - no_mass) == *value;
+int moment_is_constant(const delay_dist *dist, double *value) {
+  if (dist->kind == DELAY_GILBERT_ELLIOTT) return 0;
+  *value = delay_quantile(dist, 0.5);
+  return delay_quantile(dist, no_mass) == *value && delay_quantile(dist, 1 - no_mass) == *value;
 }
 
-int moment_is_finite(const delay_law *law, int power) {
-  if (isfinite(law->clamp_hi)) return 1;
-  if (law->kind == DELAY_PARETO) return law->pareto.shape >= 1.05 * power;
-  return law->kind != DELAY_GILBERT_ELLIOTT;
+int moment_is_finite(const delay_dist *dist, int power) {
+  if (isfinite(dist->clamp_hi)) return 1;
+  if (dist->kind == DELAY_PARETO) return dist->pareto.shape >= 1.05 * power;
+  return dist->kind != DELAY_GILBERT_ELLIOTT;
 }
 
 /* --- integrals --- */
@@ -84,7 +84,7 @@ static double tail(double t, void *self) {
   double log_below = 0;
   for (size_t i = 0; i < f->n; ++i) {
     const moment_draws *d = &f->draws[i];
-    const double above = moment_survival(d->law, (t - d->shift) / d->factor);
+    const double above = moment_survival(d->dist, (t - d->shift) / d->factor);
     if (above >= 1) return f->power == 2 ? 2 * t : 1;
     log_below += (double)d->count * log1p(-above);
   }
@@ -92,13 +92,14 @@ static double tail(double t, void *self) {
 }
 
 /* The least and the greatest of the places at which the integrand may jump or bend, one after the
- * other: ends of clamps and where laws begin. Returns the next after `from`, at most `to`. */
+ * other: ends of clamps and where distributions begin. Returns the next after `from`, at most `to`.
+ */
 static double next_bend(const integrand *f, double from, double to) {
   for (size_t i = 0; i < f->n; ++i) {
     const moment_draws *d = &f->draws[i];
-    const double begins = delay_quantile(d->law, no_mass);
-    const double place[] = {fmax(0, d->law->clamp_lo), d->law->clamp_hi, begins,
-                            delay_quantile(d->law, 1 - no_mass)};
+    const double begins = delay_quantile(d->dist, no_mass);
+    const double place[] = {fmax(0, d->dist->clamp_lo), d->dist->clamp_hi, begins,
+                            delay_quantile(d->dist, 1 - no_mass)};
     for (size_t k = 0; k < sizeof place / sizeof *place; ++k) {
       const double at = d->shift + d->factor * place[k];
       if (at > from && at < to) to = at;
@@ -111,7 +112,7 @@ static double next_bend(const integrand *f, double from, double to) {
 static double middle(const integrand *f) {
   double at = 0;
   for (size_t i = 0; i < f->n; ++i)
-    at = fmax(at, f->draws[i].shift + f->draws[i].factor * delay_quantile(f->draws[i].law, 0.5));
+    at = fmax(at, f->draws[i].shift + f->draws[i].factor * delay_quantile(f->draws[i].dist, 0.5));
   return at;
 }
 
@@ -148,14 +149,14 @@ static gl_status integral(double *out, integrand f, gl_error *err) {
   return status;
 }
 
-gl_status moment_of(double *out, const delay_law *law, int power, gl_error *err) {
+gl_status moment_of(double *out, const delay_dist *dist, int power, gl_error *err) {
   double value;
   assert(power == 1 || power == 2);
-  if (moment_is_constant(law, &value)) {
+  if (moment_is_constant(dist, &value)) {
     *out = power == 1 ? value : value * value;
     return GL_OK;
   }
-  const moment_draws one = {law, 1, 0, 1};
+  const moment_draws one = {dist, 1, 0, 1};
   return integral(out, (integrand){&one, 1, power}, err);
 }
 

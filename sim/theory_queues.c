@@ -47,9 +47,9 @@ static int takes_time(const theory_facts *f) {
   return f->data + f->weights > 0 || moment_survival(f->c->step, 0) == 1;
 }
 
-static int is_exponential(const delay_law *law) {
-  return law->kind == DELAY_EXPONENTIAL && law->exponential.shift == 0 && law->offset == 0 &&
-         law->clamp_lo <= 0 && isinf(law->clamp_hi);
+static int is_exponential(const delay_dist *dist) {
+  return dist->kind == DELAY_EXPONENTIAL && dist->exponential.shift == 0 && dist->offset == 0 &&
+         dist->clamp_lo <= 0 && isinf(dist->clamp_hi);
 }
 
 static const char *exponential_breaks(const theory_facts *f) {
@@ -62,7 +62,7 @@ static const char *exponential_breaks(const theory_facts *f) {
   return NULL;
 }
 
-/* --- Poisson batches: M/G/1 --- */
+/* Poisson batches: M/G/1 --- */
 
 /* Batches a second of one sampler of a group whose generation is exponential. */
 static double rate_of(const sampler_group *g) {
@@ -172,10 +172,7 @@ gl_status sim_theory_closed(theory *out, const theory_facts *f, gl_error *err) {
   return GL_OK;
 }
 
-/* --- one sampler of any law: bounds of G/G/1 --- */
-/* -
- */
-
+/* --- one sampler of any distribution: bounds of G/G/1 --- */
 const char *sim_theory_renewal_breaks(const theory_facts *f) {
   const sampler_group *g = &f->c->groups[0];
   if (f->samplers != 1) return "cluster.samplers is 1";
@@ -224,10 +221,7 @@ gl_status sim_theory_renewal(theory *out, const theory_facts *f, gl_error *err) 
   return GL_OK;
 }
 
-/* --- one sampler of any law behind a gate: bounds --- */
-/* -
- */
-
+/* --- one sampler of any distribution behind a gate: bounds --- */
 const char *sim_theory_gated_breaks(const theory_facts *f) {
   return gate_breaks(f);
 }

@@ -19,9 +19,9 @@ static double unlimited(int64_t limit) {
   return limit == INT64_MAX ? INFINITY : (double)limit;
 }
 
-int sim_theory_is_random(const delay_law *law) {
+int sim_theory_is_random(const delay_dist *dist) {
   double value;
-  return !moment_is_constant(law, &value);
+  return !moment_is_constant(dist, &value);
 }
 
 /* The mean decoding time of a batch's responses on a sampler of speed 1. */
@@ -116,14 +116,14 @@ static const char *group_breaks(const cluster_spec *c, const sampler_group *g) {
   return NULL;
 }
 
-/* A law without a finite mean, or whose draws depend on each other. */
-static const char *law_breaks(const cluster_spec *c) {
-  cluster_law law;
-  for (size_t i = 0; cluster_law_at(c, i, &law); ++i) {
-    if (law.law->kind == DELAY_GILBERT_ELLIOTT)
+/* A distribution without a finite mean, or whose draws depend on each other. */
+static const char *dist_breaks(const cluster_spec *c) {
+  cluster_dist dist;
+  for (size_t i = 0; cluster_dist_at(c, i, &dist); ++i) {
+    if (dist.dist->kind == DELAY_GILBERT_ELLIOTT)
       return "no law is gilbert_elliott (draws are independent)";
-    const int limited = strcmp(law.field, "cluster.lengths") == 0;
-    if (!limited && !moment_is_finite(law.law, 1))
+    const int limited = strcmp(dist.field, "cluster.lengths") == 0;
+    if (!limited && !moment_is_finite(dist.dist, 1))
       return "every law has a finite mean (pareto: shape at least 1.05, or clamped)";
   }
   return NULL;
@@ -141,7 +141,7 @@ static const char *all_break(const cluster_spec *c) {
   if (c->publish_every != 1) return "cluster.learner.publish_every is 1";
   if (!delay_is_zero(c->pause)) return "cluster.learner.eval_pause is 0";
   if (c->capacity != 0) return "cluster.learner.capacity is 0 (unlimited)";
-  const char *broken = law_breaks(c);
+  const char *broken = dist_breaks(c);
   for (size_t i = 0; i < c->n_groups && broken == NULL; ++i)
     broken = group_breaks(c, &c->groups[i]);
   return broken;
@@ -177,7 +177,7 @@ static theory_value mean_of_shares(const theory *t) {
 /* --- synchronous: the largest of the times of an update's batches --- */
 
 static size_t random_parts(const sampler_group *g) {
-  const delay_law *lengths = g->responses.lengths;
+  const delay_dist *lengths = g->responses.lengths;
   return (size_t)sim_theory_is_random(g->generation) + (size_t)sim_theory_is_random(g->jitter) +
          (size_t)sim_theory_is_random(g->data_delay) +
          (size_t)(lengths != NULL && sim_theory_is_random(lengths));
@@ -253,7 +253,7 @@ static gl_status longest_of_all(const theory_facts *f, double *out, gl_error *er
 
 /* Mean seconds from the start of an update's batches to the arrival of the last. */
 static gl_status mean_round(const theory_facts *f, double *out, gl_error *err) {
-  const delay_law *lengths = f->c->groups[0].responses.lengths;
+  const delay_dist *lengths = f->c->groups[0].responses.lengths;
   if (!waits_for_several(f)) {
     *out = f->batches * f->generation + f->data;
     return GL_OK;

@@ -1,4 +1,4 @@
-/* Densities of laws as curves. */
+/* Densities of distributions as curves. */
 #include "analysis/figures/densities.h"
 
 #include "analysis/plot/draw.h"
@@ -45,7 +45,7 @@ static gl_status write_densities(const void *data, figure_page *p, gl_error *err
   return status;
 }
 
-static const char *lacks_laws(const void *data, unsigned needs) {
+static const char *lacks_dists(const void *data, unsigned needs) {
   (void)needs;
   return ((const densities *)data)->n_panels > 0 ? NULL : "no law of the cluster varies";
 }
@@ -53,7 +53,7 @@ static const char *lacks_laws(const void *data, unsigned needs) {
 gl_status figure_of_densities(const densities *d, const figure_request *q, gl_error *err) {
   const figure line = {"densities", "densities of the cluster's laws", "curves", 1,
                        write_densities};
-  const figure_table table = {&line, 1, lacks_laws,
+  const figure_table table = {&line, 1, lacks_dists,
                               "no law of the cluster varies: there is no density to draw"};
   return figures_draw_table(&table, d, q, err);
 }

@@ -1,11 +1,11 @@
-/* The figure `densities`: of laws of durations and lengths, a panel for each quantity.
+/* The figure `densities`: of distributions of durations and lengths, a panel for each quantity.
  */
 #ifndef GEPOLAB_ANALYSIS_FIGURES_DENSITIES_H
 #define GEPOLAB_ANALYSIS_FIGURES_DENSITIES_H
 
 #include "analysis/plot/figure.h"
 
-/* A law in a panel. */
+/* A distribution in a panel. */
 typedef struct density {
   size_t panel, line;
   const double *x, *y; /* [n] ascending x; NULL where n is 0 */
@@ -17,7 +17,7 @@ typedef struct densities {
   const char *const *panels; /* [n_panels] the quantities with their units */
   const int *logarithmic;    /* [n_panels] 1: x is, and y is then per unit of ln x */
   size_t n_panels;
-  const char *const *lines; /* [n_lines] laws in words */
+  const char *const *lines; /* [n_lines] distributions in words */
   size_t n_lines;
   const density *of; /* [n] */
   size_t n;

@@ -1,8 +1,8 @@
 /* The figure `sensitivity` (the paper's Fig. 8): best and last against each field that the study
- * sweeps, one row of panels for each: numbers on an axis of numbers, laws and names at places of
- * their own. A point pools the runs of all other settings, each of which is a stratum of its
- * interval; in a one-at-a-time design it has only the runs at the base's other fields, for the rest
- * of them differ in another field. */
+ * sweeps, one row of panels for each: numbers on an axis of numbers, distributions and names at
+ * places of their own. A point pools the runs of all other settings, each of which is a stratum of
+ * its interval; in a one-at-a-time design it has only the runs at the base's other fields, for the
+ * rest of them differ in another field. */
 #include "analysis/figures/list.h"
 #include "core/base/json_tree.h"
 
@@ -120,13 +120,13 @@ static gl_status write_point(figure_page *p, size_t panel, const results *r, siz
   return status;
 }
 
-/* "cluster.delay: uniform(1, 9)" is long: of a law its name, with its parameters as the recipe has
- * them behind it. */
+/* "cluster.delay: uniform(1, 9)" is long: of a distribution its name, with its parameters as the
+ * recipe has them behind it. */
 static void mark_text(const axis_value *v, char text[64]) {
   cJSON *value = json_tree_of(v->text);
-  const char *law = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "law"));
-  if (law)
-    snprintf(text, 64, "%.60s", law);
+  const char *dist = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "law"));
+  if (dist)
+    snprintf(text, 64, "%.60s", dist);
   else
     snprintf(text, 64, "%.63s", v->text ? v->text : "default");
   cJSON_Delete(value);

@@ -167,7 +167,7 @@ static gl_status read_separated(sheet *s, const char *text, size_t size, char se
   return status;
 }
 
-/* --- JSON Lines --- */
+/* JSON Lines --- */
 
 /* A line being read: where the next key is looked for first, as lines repeat their keys in order.
  */

@@ -376,7 +376,7 @@ static gl_status published_text(const published *p, const lines *l, table_format
   return status;
 }
 
-/* --- JSON --- */
+/* JSON --- */
 
 static cJSON *append_object(cJSON *array) {
   cJSON *o = cJSON_CreateObject();

@@ -43,7 +43,7 @@ typedef enum metric {
   METRIC_M2_LOG_RATIO,      /* mean square of a token's log-ratio */
   METRIC_KEPT_MASS,         /* the learner's probability of the tokens that the sampler kept */
   METRIC_KEPT_MASS_Q,       /* the sampler's own */
-  METRIC_ENTROPY_KEPT,      /* of the learner's law over these tokens, and over the others */
+  METRIC_ENTROPY_KEPT, /* of the learner's distribution over these tokens, and over the others */
   METRIC_ENTROPY_TAIL,
   METRIC_GM_RATIO_SPREAD, /* deviations within a group of a response's mean log-ratio, mean logp */
   METRIC_GM_P_SPREAD,

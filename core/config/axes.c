@@ -151,7 +151,7 @@ static const char *value_in_run(const void *recipe, const char *path, int *state
 /* What is compared as a whole, whatever it holds. */
 static int is_whole(const char *path) {
   const field *f = fields_named(path);
-  return f != NULL && (f->kind == VALUE_LAW || f->kind == VALUE_LIST);
+  return f != NULL && (f->kind == VALUE_DIST || f->kind == VALUE_LIST);
 }
 
 static field_kind kind_of(const cJSON *value) {
@@ -437,16 +437,16 @@ static double number_in(const char *text, field_kind kind) {
   if (strcmp(text, "none") == 0) return 0;
   double value = strtod(text, &end);
   if (end != text && *end == '\0') return value;
-  if (kind != VALUE_LAW) return NAN;
-  cJSON *law = json_tree_of(text);
-  const cJSON *name = cJSON_GetObjectItemCaseSensitive(law, "law");
-  const cJSON *constant = cJSON_GetObjectItemCaseSensitive(law, "value");
+  if (kind != VALUE_DIST) return NAN;
+  cJSON *dist = json_tree_of(text);
+  const cJSON *name = cJSON_GetObjectItemCaseSensitive(dist, "law");
+  const cJSON *constant = cJSON_GetObjectItemCaseSensitive(dist, "value");
   value = NAN;
   if (cJSON_IsString(name) && strcmp(name->valuestring, "none") == 0) value = 0;
   if (cJSON_IsString(name) && strcmp(name->valuestring, "constant") == 0 &&
       cJSON_IsNumber(constant))
     value = constant->valuedouble;
-  cJSON_Delete(law);
+  cJSON_Delete(dist);
   return value;
 }
 
@@ -570,7 +570,7 @@ cJSON *axis_json(cJSON *to, const axis *a, axis_value v) {
   double number = strtod(v.text, &end);
   switch (a->kind) {
   case VALUE_NUMBER:
-  case VALUE_LAW:
+  case VALUE_DIST:
   case VALUE_LIST:
     if (end != v.text && *end == '\0') return json_add_number(to, a->path, number);
     break;
@@ -581,7 +581,7 @@ cJSON *axis_json(cJSON *to, const axis *a, axis_value v) {
   case VALUE_SECTION:
     break;
   }
-  if (a->kind == VALUE_LAW || a->kind == VALUE_LIST) {
+  if (a->kind == VALUE_DIST || a->kind == VALUE_LIST) {
     cJSON *whole = json_tree_of(v.text); /* NULL for a word such as `none` */
     if (whole != NULL && cJSON_AddItemToObject(to, a->path, whole)) return whole;
     cJSON_Delete(whole);

@@ -28,9 +28,10 @@ typedef struct axis {
 
 /* What a run has in a field. */
 typedef struct axis_value {
-  const char *text; /* "600", "none", "{\"law\":…}"; NULL: the recipe does not state the field and
-                       it has no fixed default */
-  double number;    /* of a number and of the law of a constant; `none` is 0; NaN for all else */
+  const char *text; /* "600", "none", "{\"distribution\":…}"; NULL: the recipe does not state the
+                       field and it has no fixed default */
+  double
+      number; /* of a number and of the distribution of a constant; `none` is 0; NaN for all else */
 } axis_value;
 
 /* What is known of one run; strings are borrowed for the time of the call. */
@@ -64,8 +65,8 @@ void axes_fini(axis_table *a);
 /* The axis of that path: its index, or a->n. */
 size_t axes_index(const axis_table *a, const char *path);
 
-/* Adds the value to a JSON object under the axis's path: a number, a truth value, a law or list, a
- * text, or null where the run has none. The item, or NULL if memory is short. */
+/* Adds the value to a JSON object under the axis's path: a number, a truth value, a distribution or
+ * list, a text, or null where the run has none. The item, or NULL if memory is short. */
 cJSON *axis_json(cJSON *to, const axis *a, axis_value v);
 
 #endif

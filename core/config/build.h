@@ -20,9 +20,6 @@ gl_status cfg_list_put_number(cfg_doc *list, const char *key, double value, cons
                               gl_error *err);
 
 /* --- templates --- */
-/* -
- */
-
 /* The canonical text of a recipe with holes. */
 typedef struct cfg_template cfg_template;
 /* A template of doc with a hole for the value at each of paths[n], which must be there and none of

@@ -51,8 +51,9 @@ typedef struct cfg_library {
 
 /* Replaces the top-level key `include` by what it names: `include: base.yaml`, or a list of such.
  * Maps are merged key by key; the including recipe wins over what it includes, and a later entry of
- * the list over an earlier one. An axis of a sweep, a law and a list are each one value. Where one
- * side is a section's short form (`algorithm: gepo`) and the other its fields, they are joined.
+ * the list over an earlier one. An axis of a sweep, a distribution and a list are each one value.
+ * Where one side is a section's short form (`algorithm: gepo`) and the other its fields, they are
+ * joined.
  *
  * A word without '/' and '.' that the library (NULL: none) knows is one of its recipes; everything
  * else is a file, from the folder of the recipe that names it. What is no file includes from the
@@ -126,7 +127,7 @@ const char *cfg_hint(const char *word, const char *const *names, size_t n,
 /* cfg_reader r;
  *   cfg_begin(&r, node, "cluster", err);                 // node may be NULL: all defaults
  *   spec.window = cfg_count(&r, "window", 32, 0, SIZE_MAX);
- *   spec.law    = cfg_choice(&r, "law", LAW_NONE, law_names, n_laws);
+ *   spec.distribution    = cfg_choice(&r, "distribution", DIST_NONE, dist_names, n_dists);
  *   if (cfg_end(&r) != GL_OK) return err->status;        // first error wins, all keys checked
  *
  * After a failure every further call returns its default and does nothing. */

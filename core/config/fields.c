@@ -114,7 +114,7 @@ const char *field_kind_name(field_kind kind) {
     return "flag";
   case VALUE_TEXT:
     return "text";
-  case VALUE_LAW:
+  case VALUE_DIST:
     return "law";
   case VALUE_LIST:
     return "list";

@@ -17,11 +17,13 @@
 /* The meaning of recipes: raised by one whenever a default, or what a stated value does, changes,
  * so that the same text gives other results. Part of every cell's key: a sweep that is continued
  * never takes a run of another meaning for its own. */
-enum { RECIPE_MEANING = 2 }; /* 2: evaluations have a law of their own, not that of `sampling` */
+enum {
+  RECIPE_MEANING = 2
+}; /* 2: evaluations have a distribution of their own, not that of `sampling` */
 
 /* "axis", "chosen", "algorithm", "seed" or "provenance". */
 const char *field_role_name(field_role role);
-/* "number", "choice", "flag", "text", "law", "list" or "section". */
+/* "number", "choice", "flag", "text", "distribution", "list" or "section". */
 const char *field_kind_name(field_kind kind);
 
 /* The i-th entry of the table, or NULL past its end. Entries of one path are neighbours. */

@@ -33,11 +33,11 @@ typedef struct including {
 
 enum { PATH_SIZE = 1024 };
 
-/* What is one value, whatever it holds: an axis of a sweep, a law, a list's long form. */
+/* What is one value, whatever it holds: an axis of a sweep, a distribution, a list's long form. */
 static int is_whole(const char *path) {
   const field *f = fields_named(path);
   return strncmp(path, "sweep.", 6) == 0 ||
-         (f != NULL && (f->kind == VALUE_LAW || f->kind == VALUE_LIST));
+         (f != NULL && (f->kind == VALUE_DIST || f->kind == VALUE_LIST));
 }
 
 static int by_key(const void *a, const void *b) {

@@ -102,7 +102,7 @@ gl_status cfg_visit(cfg_node *root, gl_status (*see)(void *self, cfg_node *, con
                     void *self, gl_error *err);
 
 /* Whether a part of a field's value, with that key in the map `around`, is in the field's unit:
- * parameters of laws, ends of ranges. */
+ * parameters of distributions, ends of ranges. */
 int cfg_part_has_unit(const char *part, const cfg_node *around);
 
 /* Puts lists in the place of the ranges of a recipe's sweep and of its tune. */

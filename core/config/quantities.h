@@ -5,8 +5,8 @@
 
 #include "core/config/config.h"
 
-/* A value, or the values of a list or of a law, at a dotted path; items of a list have the path of
- * the list. */
+/* A value, or the values of a list or of a distribution, at a dotted path; items of a list have the
+ * path of the list. */
 typedef struct cfg_quantity {
   const char *path, *unit; /* of core/config/units.h; both live as long as the doc */
 } cfg_quantity;

@@ -61,8 +61,9 @@ int cfg_part_has_unit(const char *part, const cfg_node *around) {
                                       "shift", "good", "bad",      "offset", "clamp",
                                       "from",  "to",   "interval", "choice"};
   if (strcmp(part, "scale") != 0) return is_one_of(part, parts, sizeof parts / sizeof *parts);
-  const cfg_entry *law = cfg_entry_of(around, "law", 3); /* that of an empirical law is a factor */
-  return law != NULL && strcmp(cfg_text(law->value), "empirical") != 0;
+  const cfg_entry *dist =
+      cfg_entry_of(around, "law", 3); /* that of an empirical distribution is a factor */
+  return dist != NULL && strcmp(cfg_text(dist->value), "empirical") != 0;
 }
 
 /* --- visiting --- */
@@ -137,8 +138,8 @@ static gl_status visit_node(visit *v, cfg_node *node, const cfg_node *around) {
   if (at.field != NULL && (part == NULL || cfg_part_has_unit(part, around)))
     at.unit = at.field->unit;
   if (at.field != NULL)
-    at.is_file =
-        part == NULL ? at.field->is_file : at.field->kind == VALUE_LAW && strcmp(part, "file") == 0;
+    at.is_file = part == NULL ? at.field->is_file
+                              : at.field->kind == VALUE_DIST && strcmp(part, "file") == 0;
   gl_status status = v->see(v->self, node, &at);
   if (status == GL_OK && node->kind == CFG_MAP) {
     if (strcmp(v->path, "sweep") == 0) return visit_apart(v, node, visit_sweep);

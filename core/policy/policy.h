@@ -31,7 +31,8 @@ typedef struct policy_input {
   const double *advantage;   /* [n_responses] what stands for A in place of what baseline and scale
                                 make of the rewards; NULL: they do. Not for objective: disco */
   const double *logp;        /* [n_tokens] learner now */
-  const double *logq;        /* [n_tokens] sampler (or its truncated law, where the recipe says) */
+  const double
+      *logq; /* [n_tokens] sampler (or its truncated distribution, where the recipe says) */
   const double *logprox;     /* [n_tokens] learner at the batch's first update; NULL: same as logp
                                 at a first update, i.e. treated as constant copies of logp; a
                                 decoupled algorithm after the first update must be given them */

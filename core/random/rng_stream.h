@@ -15,7 +15,7 @@ typedef enum rng_purpose {
   RNG_SHUFFLE = 5,     /* order of minibatches and micro-batches; entity = update */
   RNG_DELAY = 6,       /* network delays; entity = link */
   RNG_GENERATION = 7,  /* generation times and jitter; entity = sampler */
-  RNG_LENGTH = 8,      /* response lengths drawn from a law; entity = batch */
+  RNG_LENGTH = 8,      /* response lengths drawn from a distribution; entity = batch */
   RNG_LOSS = 9,        /* packet loss; entity = link */
   RNG_FAILURE = 10,    /* crashes and returns; entity = sampler */
   RNG_STEP = 11,       /* learner step time jitter; entity = learner */

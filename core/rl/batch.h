@@ -25,7 +25,7 @@ typedef struct batch {
   int32_t *token;      /* [n_tokens] */
   int64_t *version;    /* [n_tokens] learner version that drew the token */
   double *logq;        /* [n_tokens] sampler's log-probability, temperature-scaled, untruncated */
-  double *logq_trunc;  /* [n_tokens] under the truncated (top-k/top-p) law drawn from */
+  double *logq_trunc;  /* [n_tokens] under the truncated (top-k/top-p) distribution drawn from */
   double *aux;         /* [n_aux] whatever its learner wants back at update time (a toy world keeps
                           the exact sampler distribution here); NULL when n_aux is 0 */
   size_t n_aux;

@@ -23,16 +23,18 @@ typedef struct enumerable_ops {
    * T(x,y) values then zeros. */
   gl_status (*log_probs)(const void *self, const double *theta, size_t x, double *logp,
                          gl_error *err);
-  /* Same under the truncated law (temperature, top-k, top-p) that sampling really draws from; -inf
-   * for a token outside it. NULL: no truncation exists. */
+  /* Same under the truncated distribution (temperature, top-k, top-p) that sampling really draws
+   * from; -inf for a token outside it. NULL: no truncation exists. */
   gl_status (*log_probs_truncated)(const void *self, const double *theta, size_t x, double *logp,
                                    gl_error *err);
-  /* The law of theta renormalised, token by token, over what the sampler of theta_sampler keeps, as
-   * log_probs; -inf for a token outside. NULL: as for log_probs_truncated, or the world cannot. */
+  /* The distribution of theta renormalised, token by token, over what the sampler of theta_sampler
+   * keeps, as log_probs; -inf for a token outside. NULL: as for log_probs_truncated, or the world
+   * cannot. */
   gl_status (*log_probs_replayed)(const void *self, const double *theta,
                                   const double *theta_sampler, size_t x, double *logp,
                                   gl_error *err);
-  /* accumulate_score of that law; coefficients of tokens outside must be 0. NULL likewise. */
+  /* accumulate_score of that distribution; coefficients of tokens outside must be 0. NULL likewise.
+   */
   gl_status (*accumulate_score_replayed)(const void *self, const double *theta,
                                          const double *theta_sampler, size_t x,
                                          const double *coefficient, double *grad, gl_error *err);

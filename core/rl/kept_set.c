@@ -34,15 +34,15 @@ gl_status kept_shape_of(kept_shape *out, const sampling_spec *spec, size_t vocab
                   spec->top_k, (KEPT_MOST_WORDS - 33) / 2, vocabulary);
 }
 
-static void put_bits(const double *law, size_t n, uint32_t *set) {
+static void put_bits(const double *dist, size_t n, uint32_t *set) {
   for (size_t a = 0; a < n; ++a)
-    if (!isinf(law[a])) set[a / 32] |= (uint32_t)1 << a % 32;
+    if (!isinf(dist[a])) set[a / 32] |= (uint32_t)1 << a % 32;
 }
 
-static void put_list(const double *law, size_t n, size_t room, uint32_t *set) {
+static void put_list(const double *dist, size_t n, size_t room, uint32_t *set) {
   size_t count = 0;
   for (size_t a = 0; a < n; ++a) {
-    if (isinf(law[a])) continue;
+    if (isinf(dist[a])) continue;
     if (count == room) {
       set[0] = KEPT_OVERFLOW;
       return;
@@ -52,15 +52,15 @@ static void put_list(const double *law, size_t n, size_t room, uint32_t *set) {
   set[0] = (uint32_t)count;
 }
 
-void kept_put(const kept_shape *shape, const double *law, uint32_t *set) {
+void kept_put(const kept_shape *shape, const double *dist, uint32_t *set) {
   const size_t n = shape->vocabulary;
   memset(set, 0, shape->words * sizeof *set);
   for (size_t a = 0; a < n; ++a)
-    if (isnan(law[a])) return;
+    if (isnan(dist[a])) return;
   if (shape->listed)
-    put_list(law, n, shape->words - 1, set);
+    put_list(dist, n, shape->words - 1, set);
   else
-    put_bits(law, n, set);
+    put_bits(dist, n, set);
 }
 
 int kept_has(const kept_shape *shape, const uint32_t *set, size_t token) {

@@ -2,8 +2,8 @@
  * from the sampler to the learner (paper/methods.md §1.2). A set is an array of words of 32 bits,
  * the same number of them for every token of a run. Of a small vocabulary each token has a bit: bit
  * a % 32 of word a / 32. Of a larger one word 0 is the number of tokens and the words behind it are
- * the tokens, ascending; top-k bounds how many there are. A set without any token stands for a law
- * that was not a number, of which nothing was left out. Prefix: kept_. */
+ * the tokens, ascending; top-k bounds how many there are. A set without any token stands for a
+ * distribution that was not a number, of which nothing was left out. Prefix: kept_. */
 #ifndef GEPOLAB_CORE_RL_KEPT_SET_H
 #define GEPOLAB_CORE_RL_KEPT_SET_H
 
@@ -25,16 +25,17 @@ typedef struct kept_shape {
   int listed;   /* 1: a list of tokens; 0: a bit for each */
 } kept_shape;
 
-/* The shape of the sets of a law, which truncates (sampling_truncates()). Of equally probable
- * tokens top-k keeps more than k, so lists have room for 2 k + 32. GL_EINPUT at the place of
- * `sampling` (NULL: nowhere) where a large vocabulary is cut by top-p alone, or top_k is so large
- * that sets would have more than KEPT_MOST_WORDS. */
+/* The shape of the sets of a distribution, which truncates (sampling_truncates()). Of equally
+ * probable tokens top-k keeps more than k, so lists have room for 2 k + 32. GL_EINPUT at the place
+ * of `sampling` (NULL: nowhere) where a large vocabulary is cut by top-p alone, or top_k is so
+ * large that sets would have more than KEPT_MOST_WORDS. */
 gl_status kept_shape_of(kept_shape *out, const sampling_spec *spec, size_t vocabulary,
                         const cfg_node *sampling, gl_error *err);
 
-/* Writes the tokens of finite log-probability of law[shape->vocabulary] into set[shape->words];
- * none if one of them is not a number. A list without room for all gets KEPT_OVERFLOW. */
-void kept_put(const kept_shape *shape, const double *law, uint32_t *set);
+/* Writes the tokens of finite log-probability of distribution[shape->vocabulary] into
+ * set[shape->words]; none if one of them is not a number. A list without room for all gets
+ * KEPT_OVERFLOW. */
+void kept_put(const kept_shape *shape, const double *dist, uint32_t *set);
 /* 1 if the set holds the token, which is in the vocabulary. */
 int kept_has(const kept_shape *shape, const uint32_t *set, size_t token);
 /* How many tokens it holds; 0 for one that overflowed. */

@@ -1,4 +1,4 @@
-/* The law that tokens are drawn from: temperature, top-k and top-p. */
+/* The distribution that tokens are drawn from: temperature, top-k and top-p. */
 #include "core/rl/sampling.h"
 
 #include <assert.h>
@@ -9,18 +9,18 @@
 #include <string.h>
 
 /* The keys temperature, top_k and top_p of the section that r is at, and their usual values. */
-static void read_law_over(sampling_spec *law, const sampling_spec *usual, cfg_reader *r) {
-  law->temperature = cfg_positive(r, "temperature", usual->temperature);
-  law->top_k = cfg_count(r, "top_k", usual->top_k, 0, SIZE_MAX);
-  law->top_p = cfg_double(r, "top_p", usual->top_p, 0, 1);
-  if (r->status == GL_OK && law->top_p == 0)
+static void read_dist_over(sampling_spec *dist, const sampling_spec *usual, cfg_reader *r) {
+  dist->temperature = cfg_positive(r, "temperature", usual->temperature);
+  dist->top_k = cfg_count(r, "top_k", usual->top_k, 0, SIZE_MAX);
+  dist->top_p = cfg_double(r, "top_p", usual->top_p, 0, 1);
+  if (r->status == GL_OK && dist->top_p == 0)
     r->status = cfg_fail(cfg_child(r, "top_p"), r->err,
                          "top_p 0 would keep no token; give a share above 0, up to 1");
 }
 
-static void read_law(sampling_spec *law, cfg_reader *r) {
+static void read_dist(sampling_spec *dist, cfg_reader *r) {
   static const sampling_spec untruncated = {.temperature = 1, .top_k = 0, .top_p = 1};
-  read_law_over(law, &untruncated, r);
+  read_dist_over(dist, &untruncated, r);
 }
 
 static gl_status read_behaviour(sampling_behaviour *b, const cfg_node *node, gl_error *err) {
@@ -61,7 +61,7 @@ gl_status sampling_parse(sampling_spec *spec, const cfg_node *section, gl_error 
   static const char *const recorded[] = {"sampler", "learner"};
   cfg_reader r;
   cfg_begin(&r, section, "sampling", err);
-  read_law(spec, &r);
+  read_dist(spec, &r);
   spec->weights = (sampling_weights)cfg_choice(&r, "weights", SAMPLING_RAW, weights, 3);
   spec->logq = (sampling_logq)cfg_choice(&r, "logq", LOGQ_SAMPLER, recorded, 2);
   const cfg_node *behaviour = cfg_child(&r, "behaviour"),
@@ -94,7 +94,7 @@ static const char *const evaluation_names[] = {
 enum { N_EVALUATIONS = sizeof evaluation_names / sizeof *evaluation_names };
 
 /* A key that a greedy evaluation would ignore is a mistake. */
-static void refuse_law_of_greedy(cfg_reader *r) {
+static void refuse_dist_of_greedy(cfg_reader *r) {
   static const char *const keys[] = {"temperature", "top_k", "top_p"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
     if (r->status == GL_OK && cfg_has(r, keys[i]))
@@ -116,9 +116,9 @@ void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
   if (world->status != GL_OK) own->status = world->status;
   if (!word) choice = cfg_choice(own, "kind", 0, names, n);
   out->kind = kinds[choice];
-  out->law = (sampling_spec){.weights = SAMPLING_RAW};
-  read_law(&out->law, own);
-  if (out->kind == EVALUATION_GREEDY) refuse_law_of_greedy(own);
+  out->dist = (sampling_spec){.weights = SAMPLING_RAW};
+  read_dist(&out->dist, own);
+  if (out->kind == EVALUATION_GREEDY) refuse_dist_of_greedy(own);
 }
 
 void evaluation_read_set(evaluation_spec *out, const evaluation_spec *usual, cfg_reader *own,
@@ -131,9 +131,9 @@ void evaluation_read_set(evaluation_spec *out, const evaluation_spec *usual, cfg
     if (kinds[i] == usual->kind) fallback = i;
   }
   out->kind = kinds[cfg_choice(own, "kind", fallback, names, n)];
-  out->law = usual->law;
-  read_law_over(&out->law, &usual->law, own);
-  if (out->kind == EVALUATION_GREEDY) refuse_law_of_greedy(own);
+  out->dist = usual->dist;
+  read_dist_over(&out->dist, &usual->dist, own);
+  if (out->kind == EVALUATION_GREEDY) refuse_dist_of_greedy(own);
 }
 
 int sampling_truncates(const sampling_spec *spec, size_t n) {
@@ -141,9 +141,9 @@ int sampling_truncates(const sampling_spec *spec, size_t n) {
 }
 
 /* --- most probable first, as far as is asked --- */
-/* A vocabulary has 150,000 tokens and a law keeps a few: the array is partitioned, and only the
- * front parts are, again and again, so that the first k places cost O(n + k log k). Every token has
- * a place of its own, so the order is that of a full sort. */
+/* A vocabulary has 150,000 tokens and a distribution keeps a few: the array is partitioned, and
+ * only the front parts are, again and again, so that the first k places cost O(n + k log k). Every
+ * token has a place of its own, so the order is that of a full sort. */
 
 enum { MOST_ENDS = 64, SMALL_PART = 24 };
 
@@ -213,7 +213,7 @@ static void order_first(ordering *o, size_t wanted) {
   }
 }
 
-/* --- the truncated law --- */
+/* --- the truncated distribution --- */
 
 /* Tokens that top-k keeps: the k-th and all as probable as it are. */
 static size_t keep_top_k(ordering *o, size_t k, size_t n) {

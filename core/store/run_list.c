@@ -165,7 +165,7 @@ static int is_flag(const char *text) {
 
 records_type run_list_axis_type(const run_list *l, size_t a) {
   const field_kind kind = l->axes.axis[a].kind;
-  int numbers = kind == VALUE_NUMBER || kind == VALUE_LAW || kind == VALUE_LIST;
+  int numbers = kind == VALUE_NUMBER || kind == VALUE_DIST || kind == VALUE_LIST;
   int flags = kind == VALUE_FLAG;
   for (size_t i = 0; i < l->n; ++i) {
     const char *text = value_of(l, i, a)->text;

@@ -219,7 +219,7 @@ const store_column *schema_column(const store_table *t, const char *name) {
   return t->columns == steps_columns && metric_find(name) != METRIC_COUNT ? &measured : NULL;
 }
 
-/* --- SQL --- */
+/* SQL --- */
 
 static const char *const type_names[] = {
     [COLUMN_INTEGER] = "INTEGER", [COLUMN_REAL] = "REAL", [COLUMN_TEXT] = "TEXT"};

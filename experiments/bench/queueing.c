@@ -60,7 +60,7 @@ typedef struct station {
   ring waiting; /* the one in service included */
   unit_draws draws;
   delay_source general;
-  const delay_law *service;
+  const delay_dist *service;
   double mean_arrival, mean_service;
   uint64_t served, per_batch;
   double sum, batch_sum, batch_total, batch_square; /* of sojourns and of batch means */
@@ -114,7 +114,7 @@ static void report(queueing_result *out, station *s) {
   out->number_integral = s->area;
 }
 
-gl_status queueing_run(queueing_result *out, double lambda, double mu, const delay_law *service,
+gl_status queueing_run(queueing_result *out, double lambda, double mu, const delay_dist *service,
                        uint64_t seed, uint64_t customers, gl_error *err) {
   *out = (queueing_result){0};
   if (!(lambda > 0) || (service == NULL && !(mu > 0)) || customers == 0)

@@ -3,8 +3,8 @@
  *
  * Random numbers: a Philox block holds four draws, so a block serves two customers (time to the
  * next arrival, service). Exponentials are -log(u) of libm, accurate to below one unit in the last
- * place; u has 32 bits, so that the largest is 22.9 means (beyond lie 2^-33 of the law). Prefix:
- * queueing_. */
+ * place; u has 32 bits, so that the largest is 22.9 means (beyond lie 2^-33 of the distribution).
+ * Prefix: queueing_. */
 #ifndef GEPOLAB_EXPERIMENTS_BENCH_QUEUEING_H
 #define GEPOLAB_EXPERIMENTS_BENCH_QUEUEING_H
 
@@ -25,8 +25,8 @@ typedef struct queueing_result {
 } queueing_result;
 
 /* Runs until `customers` are served. service NULL: exponential with mean 1 / mu. lambda, mu > 0
- * (mu unused with a law); an unstable queue is bounded by memory (GL_ENOMEM). */
-gl_status queueing_run(queueing_result *out, double lambda, double mu, const delay_law *service,
+ * (mu unused with a distribution); an unstable queue is bounded by memory (GL_ENOMEM). */
+gl_status queueing_run(queueing_result *out, double lambda, double mu, const delay_dist *service,
                        uint64_t seed, uint64_t customers, gl_error *err);
 
 #endif

@@ -8,8 +8,8 @@
  * the list; the version its batch comes from travels in it.
  *
  * In the long run a sampler delivers once per generation + up + down, and as many batches arrive
- * during a cycle as there are samplers (Little's law), whatever the laws: mean staleness is
- * samplers / batches_per_update. Prefix: star_. */
+ * during a cycle as there are samplers (Little's law), whatever the distributions: mean staleness
+ * is samplers / batches_per_update. Prefix: star_. */
 #ifndef GEPOLAB_EXPERIMENTS_BENCH_STAR_H
 #define GEPOLAB_EXPERIMENTS_BENCH_STAR_H
 

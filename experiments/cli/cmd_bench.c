@@ -95,7 +95,7 @@ static void tell(const bench_number *number, const bench_peer *peer) {
           scaled(rate->median, median), percent(rate->load.others, others));
 }
 
-/* --- JSON --- */
+/* JSON --- */
 
 static int add_rate(cJSON *to, const bench_rate *rate) {
   return json_add_number(to, "value", rate->median) != NULL &&

@@ -73,7 +73,7 @@ static gl_status learn(const lab_recipe *plan, const request *q, gl_error *err) 
   return status;
 }
 
-static gl_status truncate_laws(const cfg_doc *doc, const request *q, gl_error *err) {
+static gl_status truncate_dists(const cfg_doc *doc, const request *q, gl_error *err) {
   lab_truncation study = {0};
   if (q->study != NULL || q->format != NULL)
     return gl_fail(err, GL_EINPUT,
@@ -117,7 +117,7 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
     if (status == GL_OK) status = one_recipe_load(&of, err);
     if (status == GL_OK) status = lab_recipe_read(&plan, of.doc, err);
     if (status == GL_OK)
-      status = plan.laws.n_weights > 0  ? truncate_laws(of.doc, &q, err)
+      status = plan.dists.n_weights > 0 ? truncate_dists(of.doc, &q, err)
                : plan.training.n_lr > 0 ? learn(&plan, &q, err)
                                         : measure(&plan, &q, err);
   }

@@ -68,7 +68,7 @@ static void print_text(const examination *e) {
   if (e->tested) print_test(&e->test);
 }
 
-/* --- JSON --- */
+/* JSON --- */
 
 static int add_things(cJSON *to, const examination *e) {
   cJSON *list = cJSON_AddArrayToObject(to, "things");

@@ -1,9 +1,10 @@
-/* gepolab fit: laws of a cluster's delays, times and lengths from logs of measured ones. */
+/* gepolab fit: distributions of a cluster's delays, times and lengths from logs of measured ones.
+ */
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/fit_log.h"
+#include "sim/delay_distributions.h"
 #include "sim/delay_fit.h"
-#include "sim/delay_laws.h"
 
 #include "core/base/csv.h"
 
@@ -54,8 +55,8 @@ static gl_status read_limits(fit_request *q, const args_list *least, const args_
 
 /* --- what is told --- */
 
-/* The recipe's line of a field, on the heap: "delay: {law: lognormal, mu: 5.82, sigma: 0.868}".
- * Numbers read back to what was fitted. NULL if memory is short. */
+/* The recipe's line of a field, on the heap: "delay: {distribution: lognormal, mu: 5.82, sigma:
+ * 0.868}". Numbers read back to what was fitted. NULL if memory is short. */
 static char *recipe_line(fit_field f, const fit *of, const fit_request *q, const char *heading) {
   char *text = NULL;
   size_t size = 0;
@@ -79,12 +80,12 @@ static char *recipe_line(fit_field f, const fit *of, const fit_request *q, const
     cJSON_Delete(column);
   } else {
     const fit_row *r = &of->row[of->chosen];
-    fprintf(to, "{law: %s", delay_law_about(r->law.kind)->name);
+    fprintf(to, "{law: %s", delay_dist_about(r->dist.kind)->name);
     for (size_t k = 0; k < r->n_parameters; ++k)
       fprintf(to, ", %s: %s", r->name[k], number_text(r->value[k], number[k]));
-    if (r->law.clamp_lo > 0 || isfinite(r->law.clamp_hi))
-      fprintf(to, ", clamp: [%s, %s]", number_text(r->law.clamp_lo, number[2]),
-              number_text(fmin(r->law.clamp_hi, 1e15), number[3]));
+    if (r->dist.clamp_lo > 0 || isfinite(r->dist.clamp_hi))
+      fprintf(to, ", clamp: [%s, %s]", number_text(r->dist.clamp_lo, number[2]),
+              number_text(fmin(r->dist.clamp_hi, 1e15), number[3]));
     fputc('}', to);
   }
   const int failed = ferror(to);
@@ -165,14 +166,14 @@ static int add_field(cJSON *to, fit_field f, const fit *of, const char *line) {
            json_add_number(o, "n_tested", (double)of->n_tested) != NULL &&
            json_add_string(o, "chosen", chosen_name(of)) != NULL &&
            json_add_string(o, "recipe", line) != NULL;
-  cJSON *laws = ok ? cJSON_AddArrayToObject(o, "laws") : NULL;
-  ok = ok && laws != NULL;
+  cJSON *dists = ok ? cJSON_AddArrayToObject(o, "laws") : NULL;
+  ok = ok && dists != NULL;
   for (size_t k = 0; k < FIT_FAMILIES && ok && !of->is_constant; ++k)
-    ok = add_row(laws, &of->row[k], (fit_family)k);
+    ok = add_row(dists, &of->row[k], (fit_family)k);
   return ok;
 }
 
-/* An empirical law is read from one CSV file; of other logs its recipe line is a wish. */
+/* An empirical distribution is read from one CSV file; of other logs its recipe line is a wish. */
 static void print_recipe(char *const line[FIT_FIELDS], const fit *fits, size_t n_files) {
   int empirical = 0;
   puts("\ncluster:");

@@ -1,9 +1,9 @@
-/* gepolab kinds: what the program's own tables list: kinds of world, delay laws with their
+/* gepolab kinds: what the program's own tables list: kinds of world, delay distributions with their
  * parameters, presets of a cluster. */
 #include "core/base/json.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
-#include "sim/delay_laws.h"
+#include "sim/delay_distributions.h"
 #include "sim/presets.h"
 #include "toy/world/mdp.h"
 #include "toy/world/toy_world.h"
@@ -18,14 +18,14 @@ typedef struct listing {
   const delay_parameter *(*parameters)(size_t i); /* NULL: entries have none of their own */
 } listing;
 
-static const char *law_at(size_t i, const char **about) {
+static const char *dist_at(size_t i, const char **about) {
   if (i >= DELAY_KINDS) return NULL;
-  *about = delay_law_about((delay_kind)i)->about;
-  return delay_law_about((delay_kind)i)->name;
+  *about = delay_dist_about((delay_kind)i)->about;
+  return delay_dist_about((delay_kind)i)->name;
 }
 
-static const delay_parameter *law_parameters(size_t i) {
-  return delay_law_about((delay_kind)i)->parameter;
+static const delay_parameter *dist_parameters(size_t i) {
+  return delay_dist_about((delay_kind)i)->parameter;
 }
 
 static const char *preset_at(size_t i, const char **about) {
@@ -38,7 +38,7 @@ static const char *preset_at(size_t i, const char **about) {
 static const listing listings[] = {
     {"worlds", toy_kind_at, NULL},
     {"decision processes", mdp_kind_at, NULL},
-    {"delay laws", law_at, law_parameters},
+    {"delay laws", dist_at, dist_parameters},
     {"presets", preset_at, NULL},
 };
 enum { N_LISTINGS = sizeof listings / sizeof *listings };

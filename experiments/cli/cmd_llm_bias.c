@@ -206,7 +206,7 @@ static gl_status measure(study *s, int quiet, gl_error *err) {
   return status;
 }
 
-/* --- JSON --- */
+/* JSON --- */
 
 static int add_estimate(cJSON *to, const char *key, const gradient_estimate *e) {
   cJSON *o = cJSON_AddObjectToObject(to, key);

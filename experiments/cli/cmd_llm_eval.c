@@ -151,7 +151,7 @@ static int measured_json(cJSON *to, const char *key, const measured *m) {
 static int set_json(cJSON *to, const measured_set *set) {
   return json_add_string(to, "task", task_kind(set->spec.task)) != NULL &&
          json_add_number(to, "problems", (double)set->greedy.eval.problems) != NULL &&
-         json_add_number(to, "temperature", set->spec.eval.how.law.temperature) != NULL &&
+         json_add_number(to, "temperature", set->spec.eval.how.dist.temperature) != NULL &&
          measured_json(to, "greedy", &set->greedy) && measured_json(to, "sampled", &set->sampled);
 }
 

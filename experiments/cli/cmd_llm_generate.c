@@ -168,8 +168,8 @@ static gl_status respond(llm_session *s, const prompt_list *p, const generate_op
     prompt_of[i] = i / each;
     number[i] = (i / each) << 12 | i % each;
   }
-  sampling_spec law = s->spec.sampling;
-  law.behaviour = (sampling_behaviour){.with = OTHER_NONE}; /* that is for training */
+  sampling_spec dist = s->spec.sampling;
+  dist.behaviour = (sampling_behaviour){.with = OTHER_NONE}; /* that is for training */
   const generate_request q = {.n_prompts = p->n,
                               .prompt_start = p->start,
                               .prompt = p->token,
@@ -178,7 +178,7 @@ static gl_status respond(llm_session *s, const prompt_list *p, const generate_op
                               .number = number,
                               .stream =
                                   rng_stream_at(s->recipe.seed, RNG_EVAL, UINT64_MAX - o->seed),
-                              .sampling = law,
+                              .sampling = dist,
                               .greedy = o->greedy,
                               .max_tokens = s->spec.max_tokens,
                               .up_to = s->spec.max_tokens,

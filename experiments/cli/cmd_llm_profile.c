@@ -1,4 +1,5 @@
-/* gepolab llm profile: how long this machine takes, as delay laws for a recipe's cluster. */
+/* gepolab llm profile: how long this machine takes, as delay distributions for a recipe's cluster.
+ */
 #include "core/base/file.h"
 #include "core/base/progress.h"
 #include "core/base/shown.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum law_form { FORM_LOGNORMAL, FORM_EMPIRICAL, FORM_LENGTHS } law_form;
+typedef enum dist_form { FORM_LOGNORMAL, FORM_EMPIRICAL, FORM_LENGTHS } dist_form;
 static const char *const form_names[] = {"lognormal", "empirical", "lengths"};
 enum { DEFAULT_REPETITIONS = 10 };
 
@@ -22,15 +23,15 @@ enum { DEFAULT_REPETITIONS = 10 };
 typedef struct page {
   const llm_session *session;
   const llm_profile *profile;
-  law_form form;
-  const char *csv; /* the file's name as laws give it; NULL: none */
+  dist_form form;
+  const char *csv; /* the file's name as distributions give it; NULL: none */
 } page;
 
-/* --- laws --- */
+/* --- distributions --- */
 
-/* A law as YAML flow text without blanks, so that a shell takes it as one word. */
-static const char *law_text(const page *p, const llm_timing *t, const char *column,
-                            char text[512]) {
+/* A distribution as YAML flow text without blanks, so that a shell takes it as one word. */
+static const char *dist_text(const page *p, const llm_timing *t, const char *column,
+                             char text[512]) {
   char a[NUMBER_TEXT_SIZE], b[NUMBER_TEXT_SIZE];
   if (p->form == FORM_EMPIRICAL)
     snprintf(text, 512, "{\"law\":\"empirical\",\"file\":\"%.300s\",\"column\":\"%s\"}", p->csv,
@@ -75,10 +76,10 @@ static size_t list_fields(const page *p, field f[MOST_FIELDS]) {
   } else {
     f[n].key = "generation";
     snprintf(f[n++].value, sizeof f->value, "%s",
-             law_text(p, &m->generation, "generation_s", text));
+             dist_text(p, &m->generation, "generation_s", text));
   }
   f[n].key = "learner.step";
-  snprintf(f[n++].value, sizeof f->value, "%s", law_text(p, &m->step, "step_s", text));
+  snprintf(f[n++].value, sizeof f->value, "%s", dist_text(p, &m->step, "step_s", text));
   return n;
 }
 
@@ -196,7 +197,7 @@ static gl_status try_files(const char *yaml, gl_error *err) {
 typedef struct profile_options {
   size_t repetitions, threads;
   const char *output;
-  law_form form;
+  dist_form form;
   int overrides, json, quiet;
 } profile_options;
 
@@ -242,7 +243,7 @@ static gl_status profile_session(llm_session *s, const profile_options *o, gl_er
 static gl_status choose_form(profile_options *o, const char *name, gl_error *err) {
   size_t which = FORM_LOGNORMAL;
   gl_status status = name != NULL ? args_choose(&which, "--law", name, form_names, 3, err) : GL_OK;
-  o->form = (law_form)which;
+  o->form = (dist_form)which;
   if (status == GL_OK && o->form != FORM_LOGNORMAL && o->output == NULL)
     return gl_fail(err, GL_EINPUT,
                    "--law %s keeps its measurements in a file: add -o FILE.yaml, and FILE.csv is "
@@ -253,10 +254,10 @@ static gl_status choose_form(profile_options *o, const char *name, gl_error *err
 
 static gl_status run_profile(const command *self, int argc, char **argv, gl_error *err) {
   profile_options o = {.repetitions = DEFAULT_REPETITIONS};
-  const char *law = NULL;
+  const char *dist = NULL;
   const args_option options[] = {
       {"repetitions", 'n', ARGS_COUNT, "N", "batches and updates measured (10)", &o.repetitions},
-      {"law", 0, ARGS_TEXT, "lognormal|empirical|lengths", "lognormal is the default", &law},
+      {"law", 0, ARGS_TEXT, "lognormal|empirical|lengths", "lognormal is the default", &dist},
       {"output", 'o', ARGS_TEXT, "FILE.yaml", "the section in a file, FILE.csv beside it",
        &o.output},
       {"overrides", 0, ARGS_FLAG, NULL, "as key=value words for a command line", &o.overrides},
@@ -266,7 +267,7 @@ static gl_status run_profile(const command *self, int argc, char **argv, gl_erro
   args a;
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
                                 (args_shape){1, 1, 1}, argc, argv, err);
-  if (status == GL_OK && !a.help) status = choose_form(&o, law, err);
+  if (status == GL_OK && !a.help) status = choose_form(&o, dist, err);
   if (status == GL_OK && !a.help) {
     llm_session s;
     status = llm_session_init(&s, &a, o.threads, 0, err);

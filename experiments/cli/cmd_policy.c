@@ -12,9 +12,6 @@
 #include <string.h>
 
 /* --- the algorithm --- */
-/* -
- */
-
 /* The algorithm as a recipe's `algorithm:` would be read: {base: NAME, key: value, …}. */
 static gl_status read_algorithm(policy_algorithm *algorithm, const char *name, const args *a,
                                 gl_error *err) {

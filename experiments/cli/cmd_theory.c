@@ -30,7 +30,7 @@ static gl_status draw(const char *folder, const char *only, const figure_form *f
   return lab_figures_draw(&(lab_figure_data){.table = NULL}, &q, err);
 }
 
-/* A recipe with a world takes the pairs of laws from training in it. */
+/* A recipe with a world takes the pairs of distributions from training in it. */
 static gl_status tell_training(const cfg_doc *doc, size_t threads, int json, gl_error *err) {
   lab_recipe r = {0};
   cJSON *document = NULL;

@@ -64,7 +64,7 @@ static void print_ages(const whatif *w) {
     printf(" unknown  %10zu  (no version_gap in these records)\n", w->n_unknown_age);
 }
 
-/* --- JSON --- */
+/* JSON --- */
 
 static int add_moments(cJSON *to, const char *name, const whatif_moments *m) {
   cJSON *o = cJSON_AddObjectToObject(to, name);

@@ -51,7 +51,7 @@ static size_t classes(int by_length) {
   return by_length ? LENGTH_CLASSES : STORE_QUARTERS;
 }
 
-/* --- JSON --- */
+/* JSON --- */
 
 static cJSON *add_row(cJSON *to) {
   cJSON *row = cJSON_CreateObject();

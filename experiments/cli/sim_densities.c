@@ -1,4 +1,4 @@
-/* From the laws of a recipe's clusters to curves. */
+/* From the distributions of a recipe's clusters to curves. */
 #include "experiments/cli/sim_densities.h"
 
 #include "analysis/figures/densities.h"
@@ -13,7 +13,7 @@
 
 enum { MOST_BINS = 120, LEAST_BINS = 8, ROOM = MOST_BINS + 4, NAME = 120, MOST_FIELDS = 16 };
 enum { SENTENCE = 400 };
-/* A law that has so much of its mass at one value does not vary. */
+/* A distribution that has so much of its mass at one value does not vary. */
 static const double all = 1 - 1e-9;
 
 /* --- the clusters of a recipe --- */
@@ -66,12 +66,12 @@ static gl_status read_clusters(clusters *c, const recipe *r, const cfg_doc *doc,
   return status;
 }
 
-/* --- their laws --- */
+/* --- their distributions --- */
 
-/* A law of a field; each is there once. */
+/* A distribution of a field; each is there once. */
 typedef struct entry {
   const char *field, *unit;
-  const delay_law *law;
+  const delay_dist *dist;
   char text[DELAY_TEXT_SIZE];
   double value[DELAY_MOST_ATOMS], share[DELAY_MOST_ATOMS]; /* [n_atoms] */
   size_t n_atoms;
@@ -81,78 +81,79 @@ typedef struct entry {
   size_t n;
 } entry;
 
-typedef struct laws {
+typedef struct dists {
   entry *of; /* [n] */
   size_t n;
-  const char *field[MOST_FIELDS]; /* [n_panels] those in which a law varies */
+  const char *field[MOST_FIELDS]; /* [n_panels] those in which a distribution varies */
   int logarithmic[MOST_FIELDS];
   double low[MOST_FIELDS], high[MOST_FIELDS];
   size_t n_panels;
-} laws;
+} dists;
 
-static gl_status add_law(laws *l, const cluster_law *law, gl_error *err) {
+static gl_status add_dist(dists *l, const cluster_dist *dist, gl_error *err) {
   char text[DELAY_TEXT_SIZE];
-  delay_text(law->law, text);
+  delay_text(dist->dist, text);
   for (size_t i = 0; i < l->n; i++)
-    if (strcmp(l->of[i].field, law->field) == 0 && strcmp(l->of[i].text, text) == 0) return GL_OK;
+    if (strcmp(l->of[i].field, dist->field) == 0 && strcmp(l->of[i].text, text) == 0) return GL_OK;
   entry *longer = realloc(l->of, (l->n + 1) * sizeof *longer);
   if (longer == NULL) return gl_fail_memory(err, "laws");
   l->of = longer;
   entry *e = &longer[l->n++];
-  *e = (entry){.field = law->field, .unit = law->unit, .law = law->law};
+  *e = (entry){.field = dist->field, .unit = dist->unit, .dist = dist->dist};
   memcpy(e->text, text, sizeof text);
-  e->n_atoms = delay_atoms(law->law, e->value, e->share);
+  e->n_atoms = delay_atoms(dist->dist, e->value, e->share);
   e->varies = !(e->n_atoms > 0 && e->share[0] >= all);
   return GL_OK;
 }
 
-static gl_status read_laws(laws *l, const clusters *c, gl_error *err) {
-  cluster_law law;
+static gl_status read_dists(dists *l, const clusters *c, gl_error *err) {
+  cluster_dist dist;
   gl_status status = GL_OK;
   for (size_t i = 0; i < c->n; i++)
-    for (size_t k = 0; cluster_law_at(c->spec[i], k, &law) && status == GL_OK; k++)
-      status = add_law(l, &law, err);
+    for (size_t k = 0; cluster_dist_at(c->spec[i], k, &dist) && status == GL_OK; k++)
+      status = add_dist(l, &dist, err);
   return status;
 }
 
-/* Fields in which a law varies become panels. Their range leaves out the last half per cent; it is
- * logarithmic where the laws' scales, or the middle and the end of one, are far apart. */
-static void choose_panels(laws *l) {
+/* Fields in which a distribution varies become panels. Their range leaves out the last half per
+ * cent; it is logarithmic where the distributions' scales, or the middle and the end of one, are
+ * far apart. */
+static void choose_panels(dists *l) {
   for (size_t i = 0; i < l->n; i++) {
     entry *e = &l->of[i];
     if (!e->varies) continue;
     size_t panel = 0;
     while (panel < l->n_panels && strcmp(l->field[panel], e->field) != 0) panel++;
     e->panel = panel;
-    const double begin = delay_level(e->law, 0.01), end = delay_level(e->law, 0.995);
+    const double begin = delay_level(e->dist, 0.01), end = delay_level(e->dist, 0.995);
     if (panel == l->n_panels) {
       l->field[l->n_panels++] = e->field;
       l->low[panel] = INFINITY, l->high[panel] = 0;
     }
-    const double last = delay_level(e->law, all);
+    const double last = delay_level(e->dist, all);
     if (begin > 0) l->low[panel] = fmin(l->low[panel], begin);
     l->high[panel] = fmax(l->high[panel], last < 1.1 * end ? last : end);
   }
   for (size_t i = 0; i < l->n; i++) {
     const entry *e = &l->of[i];
     if (!e->varies) continue;
-    const double end = delay_level(e->law, 0.995), middle = delay_level(e->law, 0.5);
+    const double end = delay_level(e->dist, 0.995), middle = delay_level(e->dist, 0.5);
     l->logarithmic[e->panel] |= middle > 0 && (end > 30 * middle || l->high[e->panel] > 20 * end);
   }
 }
 
 /* The mass in (a, b] without the values that have a share of their own. */
 static double mass(const entry *e, double a, double b) {
-  double sum = delay_share(e->law, b, 0) - delay_share(e->law, a, 0);
+  double sum = delay_share(e->dist, b, 0) - delay_share(e->dist, a, 0);
   for (size_t i = 0; i < e->n_atoms; i++)
     if (e->value[i] > a && e->value[i] <= b) sum -= e->share[i];
   return fmax(0, sum);
 }
 
 /* Few measured values say little of a narrow bin (Rice's rule). */
-static size_t bins_of(const delay_law *law) {
-  if (law->kind != DELAY_EMPIRICAL) return MOST_BINS;
-  const double n = ceil(2 * cbrt((double)law->empirical.n));
+static size_t bins_of(const delay_dist *dist) {
+  if (dist->kind != DELAY_EMPIRICAL) return MOST_BINS;
+  const double n = ceil(2 * cbrt((double)dist->empirical.n));
   return n < LEAST_BINS ? LEAST_BINS : n > MOST_BINS ? MOST_BINS : (size_t)n;
 }
 
@@ -160,13 +161,14 @@ static void add_point(entry *e, double x, double y) {
   e->x[e->n] = x, e->y[e->n++] = y;
 }
 
-/* The mean density of each bin, at its middle; and at the ends of the law's support a step to 0. */
-static void make_curve(const laws *l, entry *e) {
+/* The mean density of each bin, at its middle; and at the ends of the distribution's support a step
+ * to 0. */
+static void make_curve(const dists *l, entry *e) {
   const int logarithmic = l->logarithmic[e->panel];
-  const double least = delay_level(e->law, 1e-9), most = delay_level(e->law, all);
+  const double least = delay_level(e->dist, 1e-9), most = delay_level(e->dist, all);
   const double from = logarithmic ? fmax(least, l->low[e->panel]) : least;
   const double to = fmin(most, l->high[e->panel]);
-  const size_t bins = bins_of(e->law);
+  const size_t bins = bins_of(e->dist);
   if (!(to > from)) return;
   const double wide =
       (logarithmic ? log(to / from) : to - from) / (double)bins; /* of x or of ln x */
@@ -183,7 +185,7 @@ static void make_curve(const laws *l, entry *e) {
 
 /* --- drawing --- */
 
-static void name_panel(const laws *l, size_t panel, char name[NAME]) {
+static void name_panel(const dists *l, size_t panel, char name[NAME]) {
   const field *f = fields_named(l->field[panel]);
   const char *unit = "";
   for (size_t i = 0; i < l->n; i++)
@@ -192,8 +194,8 @@ static void name_panel(const laws *l, size_t panel, char name[NAME]) {
 }
 
 /* "step time (always 27 s)"; "" for what is always 0, which is how a recipe says that there is no
- * such thing. Where other laws of the field vary: "weight delay none". */
-static void say_constant(const laws *l, const entry *e, char text[SENTENCE]) {
+ * such thing. Where other distributions of the field vary: "weight delay none". */
+static void say_constant(const dists *l, const entry *e, char text[SENTENCE]) {
   const field *f = fields_named(e->field);
   text[0] = 0;
   if (e->varies) return;
@@ -227,7 +229,7 @@ typedef struct told {
   const char *panels[MOST_FIELDS];
   const char **lines;         /* [n_lines] */
   density *of;                /* [n] */
-  char (*sentence)[SENTENCE]; /* [2 * laws] */
+  char (*sentence)[SENTENCE]; /* [2 * distributions] */
   const char **left_out, **remarks;
   size_t n, n_lines, n_left_out, n_remarks;
 } told;
@@ -236,7 +238,8 @@ static void told_fini(told *t) {
   free(t->lines), free(t->of), free(t->sentence), free(t->left_out), free(t->remarks);
 }
 
-/* The place of a law among the lines; the same law may stand in several panels. */
+/* The place of a distribution among the lines; the same distribution may stand in several panels.
+ */
 static size_t line_of(told *t, const char *text) {
   size_t i = 0;
   while (i < t->n_lines && strcmp(t->lines[i], text) != 0) i++;
@@ -244,7 +247,7 @@ static size_t line_of(told *t, const char *text) {
   return i;
 }
 
-static gl_status told_init(told *t, const laws *l, gl_error *err) {
+static gl_status told_init(told *t, const dists *l, gl_error *err) {
   const size_t n = l->n + 1;
   *t = (told){.lines = calloc(n, sizeof *t->lines),
               .of = calloc(n, sizeof *t->of),
@@ -270,7 +273,7 @@ static gl_status told_init(told *t, const laws *l, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status draw(const laws *l, const figure_request *q, gl_error *err) {
+static gl_status draw(const dists *l, const figure_request *q, gl_error *err) {
   told t;
   gl_status status = told_init(&t, l, err);
   if (status == GL_OK)
@@ -285,9 +288,9 @@ static gl_status draw(const laws *l, const figure_request *q, gl_error *err) {
 gl_status sim_densities_draw(const recipe *r, const cfg_doc *doc, const figure_request *q,
                              gl_error *err) {
   clusters c = {NULL, 0};
-  laws l = {.n = 0};
+  dists l = {.n = 0};
   gl_status status = read_clusters(&c, r, doc, err);
-  if (status == GL_OK) status = read_laws(&l, &c, err);
+  if (status == GL_OK) status = read_dists(&l, &c, err);
   if (status == GL_OK) choose_panels(&l);
   for (size_t i = 0; i < l.n && status == GL_OK; i++)
     if (l.of[i].varies) make_curve(&l, &l.of[i]);

@@ -83,7 +83,7 @@ static int look_library(char detail[FOUND_TEXT]) {
   return 0;
 }
 
-/* --- Python --- */
+/* Python --- */
 
 /* The one that `gepolab bench` runs, too. */
 static const char *python(void) {

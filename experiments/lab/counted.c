@@ -15,18 +15,18 @@
 
 enum { PARTS = 32 }; /* of the drawn groups, whose spread gives the standard errors */
 
-/* The laws of one prompt, tables over edges. */
-typedef struct laws {
+/* The distributions of one prompt, tables over edges. */
+typedef struct dists {
   double *logp, *logq, *drawn; /* drawn: what tokens are drawn from */
-  double log_collision;        /* of the law that the weights see */
-} laws;
+  double log_collision;        /* of the distribution that the weights see */
+} dists;
 
 typedef struct work {
   const lab_recipe *recipe;
   const toy_world *world;
   size_t group_size, n_prompts;
   uint64_t entity;
-  laws *prompt;         /* [n_prompts] */
+  dists *prompt;        /* [n_prompts] */
   lab_summary *summary; /* [(algorithm * n_prompts + x) * PARTS + part] */
   gl_error *refusal;    /* likewise */
 } work;
@@ -85,11 +85,11 @@ static gl_status group_init(group *g, const work *w, gl_error *err) {
 }
 
 /* The token whose part of [0, 1) holds u, or the last that can be drawn. */
-static size_t invert(const double *law, size_t n, double u) {
+static size_t invert(const double *dist, size_t n, double u) {
   size_t last = 0;
   double below = 0;
   for (size_t a = 0; a < n; ++a) {
-    const double p = exp(law[a]);
+    const double p = exp(dist[a]);
     if (p > 0) last = a;
     below += p;
     if (u < below) return a;
@@ -100,7 +100,7 @@ static size_t invert(const double *law, size_t n, double u) {
 /* Draws group number `number`; its responses lie one behind the other. */
 static void draw(group *g, const work *w, size_t x, uint64_t number) {
   const toy_world *world = w->world;
-  const laws *l = &w->prompt[x];
+  const dists *l = &w->prompt[x];
   const size_t v = world->tree.vocabulary;
   const double *seen = w->recipe->weights == LAB_WEIGHTS_TRUNCATED ? l->drawn : l->logq;
   const rng_stream stream =
@@ -219,7 +219,7 @@ static gl_status run_part(void *context, size_t task, gl_error *err) {
 static gl_status prepare_prompt(work *w, size_t x, const lab_pair *pair, gl_error *err) {
   const toy_world *world = w->world;
   const size_t edges = world->tree.n_edges;
-  laws *l = &w->prompt[x];
+  dists *l = &w->prompt[x];
   sampling_rank *rank = calloc(world->tree.vocabulary, sizeof *rank);
   double *record = calloc(edges + 1, sizeof *record);
   l->logp = calloc(edges, 3 * sizeof *l->logp);

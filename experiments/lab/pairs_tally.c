@@ -1,4 +1,4 @@
-/* Counts what pairs of laws say of the theorems. */
+/* Counts what pairs of distributions say of the theorems. */
 #include "experiments/lab/pairs_tally.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* What the paper's Theorems 1 and 3 say of many pairs of laws: how often each holds, the largest
- * constant that was needed, and how often the two order the estimators differently
+/* What the paper's Theorems 1 and 3 say of many pairs of distributions: how often each holds, the
+ * largest constant that was needed, and how often the two order the estimators differently
  * (paper/methods.md §8.2 and §8.4). */
 #ifndef GEPOLAB_EXPERIMENTS_LAB_PAIRS_TALLY_H
 #define GEPOLAB_EXPERIMENTS_LAB_PAIRS_TALLY_H

@@ -289,8 +289,8 @@ static gl_status read_training(lab_recipe *r, const cfg_node *node, gl_error *er
   return status == GL_OK ? lab_recipe_numbers(lr, &t->lr, &t->n_lr, err) : status;
 }
 
-static gl_status read_laws(lab_recipe *r, const cfg_node *node, gl_error *err) {
-  lab_laws *l = &r->laws;
+static gl_status read_dists(lab_recipe *r, const cfg_node *node, gl_error *err) {
+  lab_dists *l = &r->dists;
   cfg_reader c;
   cfg_begin(&c, node, "truncation", err);
   l->n_top_p = cfg_doubles(&c, "top_p", &l->top_p, 1e-9, 1);
@@ -405,12 +405,12 @@ static gl_status refuse_lists(const cfg_node *training, const cfg_node *covarian
                   training != NULL ? "training" : "covariance");
 }
 
-/* Which law the weights see. The laboratory's samplers are given by their parameters. */
-static gl_status weights_of(lab_recipe *r, const sampling_spec *law, const cfg_node *sampling,
+/* Which distribution the weights see. The laboratory's samplers are given by their parameters. */
+static gl_status weights_of(lab_recipe *r, const sampling_spec *dist, const cfg_node *sampling,
                             gl_error *err) {
   static const char *const keys[] = {"behaviour", "behaviour_mixture", "logq"};
-  const int asked[] = {sampling_distorts(law), law->behaviour.with != OTHER_NONE,
-                       law->logq != LOGQ_SAMPLER};
+  const int asked[] = {sampling_distorts(dist), dist->behaviour.with != OTHER_NONE,
+                       dist->logq != LOGQ_SAMPLER};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
     if (asked[i])
       return cfg_fail(
@@ -418,7 +418,7 @@ static gl_status weights_of(lab_recipe *r, const sampling_spec *law, const cfg_n
           "sampling.%s is for training; the laboratory's sampler is what sampler_probs or "
           "dial says",
           keys[i]);
-  switch (law->weights) {
+  switch (dist->weights) {
   case SAMPLING_RAW:
     r->weights = LAB_WEIGHTS_RAW;
     break;
@@ -450,14 +450,14 @@ gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
                  *sampler = cfg_child(&c, "sampler_probs");
   const cfg_node *dial = cfg_child(&c, "dial"), *sizes = cfg_child(&c, "group_size");
   const cfg_node *algorithms = cfg_child(&c, "algorithms");
-  const cfg_node *training = cfg_child(&c, "training"), *laws = cfg_child(&c, "truncation");
-  sampling_spec law = {.weights = SAMPLING_RAW};
+  const cfg_node *training = cfg_child(&c, "training"), *dists = cfg_child(&c, "truncation");
+  sampling_spec dist = {.weights = SAMPLING_RAW};
   gl_status status = cfg_end(&c);
   if (status == GL_OK && world == NULL)
     status = cfg_fail(cfg_root(doc), err,
                       "the recipe has no world; add `world: {kind: bandit | sequence | llm, …}`");
-  if (status == GL_OK) status = sampling_parse(&law, sampling, err);
-  if (status == GL_OK) status = weights_of(r, &law, sampling, err);
+  if (status == GL_OK) status = sampling_parse(&dist, sampling, err);
+  if (status == GL_OK) status = weights_of(r, &dist, sampling, err);
   if (status == GL_OK)
     status = lab_recipe_algorithms(algorithms, &r->algorithms, &r->n_algorithms, err);
   if (status == GL_OK) status = read_sizes(r, sizes, population, err);
@@ -471,7 +471,7 @@ gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
     status =
         refuse_lists(training, r->covariance ? cfg_find(cfg_root(doc), "covariance") : NULL, err);
   if (status == GL_OK && training != NULL) status = read_training(r, training, err);
-  if (status == GL_OK && laws != NULL) status = read_laws(r, laws, err);
+  if (status == GL_OK && dists != NULL) status = read_dists(r, dists, err);
   if (status != GL_OK) return status;
   return read_policies(r, doc, theta_p, sampler, dial, err);
 }
@@ -486,9 +486,9 @@ void lab_recipe_fini(lab_recipe *r) {
   free(r->group_size);
   free(r->training.lr);
   free(r->training.ages);
-  free(r->laws.top_p);
-  free(r->laws.top_k);
-  free(r->laws.weights);
+  free(r->dists.top_p);
+  free(r->dists.top_k);
+  free(r->dists.weights);
   toy_world_free(r->world);
   exact_world_free(r->transformer);
   mdp_trajectories_free(r->trajectories);

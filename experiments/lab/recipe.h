@@ -21,17 +21,19 @@ typedef struct lab_pair {
 typedef struct lab_training {
   size_t updates, staleness, groups, every, seeds, tuning_seeds;
   double *lr;
-  size_t n_lr;  /* 0: no training is asked for */
-  double *ages; /* stalenesses at which `gepolab theory` trains and takes its pairs of laws */
+  size_t n_lr; /* 0: no training is asked for */
+  double
+      *ages; /* stalenesses at which `gepolab theory` trains and takes its pairs of distributions */
   size_t n_ages;
 } lab_training;
 
-/* Laws of truncated sampling to compare (`truncation`), each with every kind of weights. */
-typedef struct lab_laws {
+/* Distributions of truncated sampling to compare (`truncation`), each with every kind of weights.
+ */
+typedef struct lab_dists {
   double *top_p, *top_k;              /* top_k: whole numbers */
   const char **weights;               /* borrowed from the doc */
   size_t n_top_p, n_top_k, n_weights; /* all 0: none are asked for */
-} lab_laws;
+} lab_dists;
 
 typedef struct lab_recipe {
   const char *name, *description; /* borrowed from the doc */
@@ -52,7 +54,7 @@ typedef struct lab_recipe {
   lab_weights weights;
   int covariance;
   lab_training training;
-  lab_laws laws;
+  lab_dists dists;
 } lab_recipe;
 
 /* Reads the recipe and solves its dial. Every unknown key is an error. Release in any case. */

@@ -112,7 +112,7 @@ static const char *method_of(const lab_result *m) {
   return m->applicable ? lab_method_names[m->method] : "not_applicable";
 }
 
-/* --- JSON --- */
+/* JSON --- */
 
 static int add_numbers(cJSON *to, const lab_numbers *numbers, int known) {
   const double *value = (const double *)numbers;

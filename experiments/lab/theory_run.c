@@ -33,7 +33,7 @@ void theory_fini(theory_spec *s) {
   *s = (theory_spec){0};
 }
 
-/* --- Theorem 1 --- */
+/* Theorem 1 --- */
 
 static cJSON *object_in(cJSON *array) {
   cJSON *o = cJSON_CreateObject();
@@ -166,7 +166,7 @@ static gl_status add_families(cJSON *to, cJSON *variances, const theory_spec *s,
   return status;
 }
 
-/* Peaked token laws, T of them independent: V^T responses. */
+/* Peaked token distributions, T of them independent: V^T responses. */
 static gl_status add_products(cJSON *to, const theory_spec *s, gl_error *err) {
   cJSON *list = cJSON_AddArrayToObject(to, "products");
   double *p = calloc(4096, 2 * sizeof *p), *q = p != NULL ? p + 4096 : NULL;
@@ -196,7 +196,7 @@ static gl_status add_products(cJSON *to, const theory_spec *s, gl_error *err) {
   return status;
 }
 
-/* --- Theorems 2 and 3 --- */
+/* Theorems 2 and 3 --- */
 
 static gl_status add_searches(cJSON *to, const theory_spec *s, gl_error *err) {
   for (int kind = 0; kind < LAB_ADVANTAGES; ++kind)

@@ -1,4 +1,4 @@
-/* Collects the pairs of laws of training paths, and tells what they say. */
+/* Collects the pairs of distributions of training paths, and tells what they say. */
 #include "experiments/lab/theory_training.h"
 
 #include "core/base/shown.h"
@@ -33,9 +33,9 @@ typedef struct collecting {
   pairs_tally *to;
 } collecting;
 
-/* The law of prompt x's responses; logp[max_responses * max_length] is room. */
-static gl_status law_of(const enumerable *e, const double *theta, size_t x, double *logp, double *p,
-                        gl_error *err) {
+/* The distribution of prompt x's responses; logp[max_responses * max_length] is room. */
+static gl_status dist_of(const enumerable *e, const double *theta, size_t x, double *logp,
+                         double *p, gl_error *err) {
   const size_t n = e->ops->n_responses(e->self, x);
   double total = 0;
   gl_status status = e->ops->log_probs(e->self, theta, x, logp, err);
@@ -62,8 +62,8 @@ static gl_status collect(void *context, size_t update, const double *theta_p, co
   double *p = room, *q = room + k, *reward = room + 2 * k, *logp = room + 3 * k;
   gl_status status = GL_OK;
   for (size_t x = 0; x < e->n_prompts && status == GL_OK; ++x) {
-    status = law_of(e, theta_p, x, logp, p, err);
-    if (status == GL_OK) status = law_of(e, theta_q, x, logp, q, err);
+    status = dist_of(e, theta_p, x, logp, p, err);
+    if (status == GL_OK) status = dist_of(e, theta_q, x, logp, q, err);
     e->ops->rewards(e->self, x, reward);
     if (status == GL_OK)
       status = pairs_tally_add(c->to, p, q, reward, e->ops->n_responses(e->self, x), err);

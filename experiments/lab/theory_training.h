@@ -1,5 +1,5 @@
-/* Theorems 1 and 3 on pairs of laws from training: the learner and the policy that its batch was
- * drawn from, along the paths of several algorithms at several stalenesses. */
+/* Theorems 1 and 3 on pairs of distributions from training: the learner and the policy that its
+ * batch was drawn from, along the paths of several algorithms at several stalenesses. */
 #ifndef GEPOLAB_EXPERIMENTS_LAB_THEORY_TRAINING_H
 #define GEPOLAB_EXPERIMENTS_LAB_THEORY_TRAINING_H
 

@@ -138,9 +138,6 @@ gl_status lab_train_path(const lab_recipe *r, const policy_algorithm *algorithm,
 }
 
 /* --- over seeds, rates and algorithms --- */
-/* -
- */
-
 /* Writes the path's records. */
 static gl_status train(const lab_recipe *r, const policy_algorithm *algorithm, size_t staleness,
                        double lr, uint64_t seed, int whole, lab_point *points, gl_error *err) {

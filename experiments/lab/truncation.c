@@ -1,5 +1,5 @@
-/* The exact study of truncated sampling: one measurement of the laboratory for each law and kind of
- * weights, and what its expected step does to the mass of kept tokens. */
+/* The exact study of truncated sampling: one measurement of the laboratory for each distribution
+ * and kind of weights, and what its expected step does to the mass of kept tokens. */
 #include "experiments/lab/truncation.h"
 
 #include "core/base/json.h"
@@ -16,15 +16,16 @@
 /* Tables over edges, and over nodes. */
 
 typedef struct contexts {
-  double *logp, *drawn; /* the learner's law, and the truncated law that is drawn from */
-  double *kept;         /* the learner's law on the kept tokens, sums to 1 at every node */
-  double *slope;        /* derivatives of logits along the expected step */
-  double *dz;           /* [vocabulary] */
-  double *reach;        /* how often the sampler meets a node */
-  double *reach_kept;   /* how often the learner's law on the kept tokens does */
-  double *worth;        /* expected reward from there on, of the sampler */
-  double *worth_kept;   /* and of the learner's law on the kept tokens */
-  double *mass;         /* the learner's mass on the kept tokens */
+  double *logp,
+      *drawn;    /* the learner's distribution, and the truncated distribution that is drawn from */
+  double *kept;  /* the learner's distribution on the kept tokens, sums to 1 at every node */
+  double *slope; /* derivatives of logits along the expected step */
+  double *dz;    /* [vocabulary] */
+  double *reach; /* how often the sampler meets a node */
+  double *reach_kept; /* how often the learner's distribution on the kept tokens does */
+  double *worth;      /* expected reward from there on, of the sampler */
+  double *worth_kept; /* and of the learner's distribution on the kept tokens */
+  double *mass;       /* the learner's mass on the kept tokens */
   sampling_rank *rank;
 } contexts;
 
@@ -56,7 +57,8 @@ static double below(const toy_world *w, size_t x, size_t edge, const double *wor
   return next < 0 ? w->reward[x * w->tree.n_responses + (size_t)~next] : worth[next];
 }
 
-/* Laws, masses, and what follows each node; children have larger numbers than their parents. */
+/* Distributions, masses, and what follows each node; children have larger numbers than their
+ * parents. */
 static void fill_contexts(contexts *c, const toy_world *w, size_t x, const double *theta_p,
                           const double *theta_q) {
   const response_tree *t = &w->tree;
@@ -82,7 +84,7 @@ static void fill_contexts(contexts *c, const toy_world *w, size_t x, const doubl
   }
 }
 
-/* gradient += share of that of the return of the learner's law on the kept tokens. */
+/* gradient += share of that of the return of the learner's distribution on the kept tokens. */
 static void add_kept_gradient(const contexts *c, const toy_world *w, size_t x, double share,
                               double *gradient) {
   const size_t v = w->tree.vocabulary;
@@ -170,7 +172,7 @@ static gl_status fill_row(lab_truncated *row, const lab_recipe *r, const lab_res
 
 /* --- the study --- */
 
-/* The recipe with one law and one kind of weights in place of `truncation`. */
+/* The recipe with one distribution and one kind of weights in place of `truncation`. */
 static gl_status recipe_of(cfg_doc **out, const cfg_doc *doc, const lab_truncated *row,
                            gl_error *err) {
   char text[3][96];
@@ -183,17 +185,17 @@ static gl_status recipe_of(cfg_doc **out, const cfg_doc *doc, const lab_truncate
   return status;
 }
 
-static gl_status measure_law(lab_truncated *rows, const lab_recipe *plan, const lab_recipe *r,
-                             size_t threads, gl_error *err) {
+static gl_status measure_dist(lab_truncated *rows, const lab_recipe *plan, const lab_recipe *r,
+                              size_t threads, gl_error *err) {
   lab_table table = {0};
   gl_status status = lab_table_init(&table, r, threads, PROGRESS_SILENT, err);
   for (size_t a = 0; a < r->n_algorithms && status == GL_OK; ++a) {
     const lab_result *m = &table.results[a];
     lab_truncated *row = &rows[a];
-    const lab_truncated law = rows[0];
-    *row = (lab_truncated){.weights = law.weights,
-                           .top_p = law.top_p,
-                           .top_k = law.top_k,
+    const lab_truncated dist = rows[0];
+    *row = (lab_truncated){.weights = dist.weights,
+                           .top_p = dist.top_p,
+                           .top_k = dist.top_k,
                            .algorithm = plan->algorithms[a].name,
                            .applicable = m->applicable,
                            .method = m->method,
@@ -230,26 +232,26 @@ gl_status lab_truncation_init(lab_truncation *t, const cfg_doc *doc, size_t thre
   gl_status status = lab_recipe_read(&t->recipe, doc, err);
   if (status == GL_OK) status = check_plan(&t->recipe, doc, err);
   if (status != GL_OK) return status;
-  const lab_laws *laws = &t->recipe.laws;
+  const lab_dists *dists = &t->recipe.dists;
   const size_t n = t->recipe.n_algorithms;
-  t->n_laws = laws->n_top_p + laws->n_top_k;
-  t->n = laws->n_weights * t->n_laws * n;
+  t->n_dists = dists->n_top_p + dists->n_top_k;
+  t->n = dists->n_weights * t->n_dists * n;
   t->rows = calloc(t->n, sizeof *t->rows);
   if (t->rows == NULL) return gl_fail_memory(err, "a study of truncation");
-  const size_t cells = laws->n_weights * t->n_laws;
+  const size_t cells = dists->n_weights * t->n_dists;
   progress *bar = progress_new(t->recipe.name, "laws", cells, shows);
   for (size_t k = 0; k < cells && status == GL_OK; ++k) {
     progress_at(bar, k, NULL);
-    const size_t law = k % t->n_laws;
+    const size_t dist = k % t->n_dists;
     cfg_doc *own = NULL;
     lab_recipe r = {0};
     lab_truncated *rows = t->rows + k * n;
-    rows[0].weights = laws->weights[k / t->n_laws];
-    rows[0].top_p = law < laws->n_top_p ? laws->top_p[law] : 1;
-    rows[0].top_k = law < laws->n_top_p ? 0 : (size_t)laws->top_k[law - laws->n_top_p];
+    rows[0].weights = dists->weights[k / t->n_dists];
+    rows[0].top_p = dist < dists->n_top_p ? dists->top_p[dist] : 1;
+    rows[0].top_k = dist < dists->n_top_p ? 0 : (size_t)dists->top_k[dist - dists->n_top_p];
     status = recipe_of(&own, doc, rows, err);
     if (status == GL_OK) status = lab_recipe_read(&r, own, err);
-    if (status == GL_OK) status = measure_law(rows, &t->recipe, &r, threads, err);
+    if (status == GL_OK) status = measure_dist(rows, &t->recipe, &r, threads, err);
     lab_recipe_fini(&r);
     cfg_free(own);
   }
@@ -265,7 +267,7 @@ void lab_truncation_fini(lab_truncation *t) {
 
 /* --- output --- */
 
-static void law_text(const lab_truncated *row, char text[48]) {
+static void dist_text(const lab_truncated *row, char text[48]) {
   if (row->top_k != 0)
     snprintf(text, 48, "top_k=%zu", row->top_k);
   else if (row->top_p < 1)
@@ -275,7 +277,7 @@ static void law_text(const lab_truncated *row, char text[48]) {
 }
 
 static cJSON *row_json(const lab_truncated *row) {
-  char law[48];
+  char dist[48];
   cJSON *o = cJSON_CreateObject();
   const struct {
     const char *key;
@@ -287,11 +289,11 @@ static cJSON *row_json(const lab_truncated *row) {
                  {"kept_mass", row->kept_mass},
                  {"drift_good", row->drift_good},
                  {"drift_bad", row->drift_bad}};
-  law_text(row, law);
+  dist_text(row, dist);
   int ok =
       o != NULL && json_add_string(o, "algorithm", row->algorithm) != NULL &&
       json_add_string(o, "weights", row->weights) != NULL &&
-      json_add_string(o, "law", law) != NULL &&
+      json_add_string(o, "law", dist) != NULL &&
       json_add_string(o, "method",
                       row->applicable ? lab_method_names[row->method] : "not_applicable") != NULL;
   if (ok && !row->applicable) ok = json_add_string(o, "reason", row->why) != NULL;
@@ -330,10 +332,10 @@ void lab_truncation_print(const lab_truncation *t, FILE *to) {
   fputc('\n', to);
   for (size_t i = 0; i < t->n; ++i) {
     const lab_truncated *row = &t->rows[i];
-    char law[48];
-    law_text(row, law);
+    char dist[48];
+    dist_text(row, dist);
     shown_write_padded(row->algorithm, (size_t)wide, to);
-    fprintf(to, " %-10s %-10s", row->weights, law);
+    fprintf(to, " %-10s %-10s", row->weights, dist);
     const double value[] = {row->bias,      row->cosine,     row->cosine_kept,
                             row->kept_mass, row->drift_good, row->drift_bad};
     if (row->applicable)

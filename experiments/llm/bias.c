@@ -20,12 +20,12 @@ static uint64_t batch_id(const llm_bias_spec *s, int kind, size_t i) {
 }
 
 /* Draws with the parameters that the learner stands at. */
-static gl_status draw(batch *b, learner *l, llm_law law, const llm_bias_spec *s, int kind, size_t i,
-                      int64_t version, gl_error *err) {
+static gl_status draw(batch *b, learner *l, llm_dist dist, const llm_bias_spec *s, int kind,
+                      size_t i, int64_t version, gl_error *err) {
   const draw_request r = {
       batch_id(s, kind, i), version, s->groups, s->group_size, 0, 1, 0, NULL, NULL, 0};
   *b = (batch){0};
-  return llm_learner_draw_by(l, law, &r, b, err);
+  return llm_learner_draw_by(l, dist, &r, b, err);
 }
 
 static gl_status step_on(const llm_bias_watch *watch, gl_error *err) {
@@ -54,9 +54,9 @@ gl_status llm_bias_reference(gradient_sample *out, double *reward, learner *l,
   gradient_sample_clear(out);
   for (size_t i = 0; i < s->references && status == GL_OK; ++i) {
     batch b;
-    status = draw(&b, l, LLM_OWN_LAW, s, OF_TRUTH, i, pair->version, err);
+    status = draw(&b, l, LLM_OWN_DIST, s, OF_TRUTH, i, pair->version, err);
     if (status == GL_OK)
-      status = llm_learner_gradient(l, LLM_OWN_LAW, &b, truth, gradient, metrics, err);
+      status = llm_learner_gradient(l, LLM_OWN_DIST, &b, truth, gradient, metrics, err);
     if (status == GL_OK) {
       gradient_sample_add(out, i % GRADIENT_BLOCKS, gradient);
       sum += metrics[METRIC_REWARD_MEAN];
@@ -103,7 +103,7 @@ static gl_status measure_one(llm_bias_result *out, learner *l, const policy_algo
   for (size_t i = 0; i < s->batches; ++i) {
     gl_error why = {0};
     gl_status status =
-        llm_learner_gradient(l, LLM_SAMPLERS_LAW, &batches[i], algorithm, gradient, metrics, &why);
+        llm_learner_gradient(l, LLM_SAMPLERS_DIST, &batches[i], algorithm, gradient, metrics, &why);
     if (status == GL_EINPUT && i == 0) {
       *watch->done += s->batches;
       return not_applicable(out, &why);
@@ -127,7 +127,7 @@ gl_status llm_bias_measure(llm_bias_result *out, learner *l, const llm_bias_pair
   if (status == GL_OK) status = llm_learner_stand_at(l, pair->sampler, pair->sampler_version, err);
   for (size_t i = 0; i < s->batches && status == GL_OK; ++i)
     status =
-        draw(&batches[i], l, LLM_SAMPLERS_LAW, s, OF_ALGORITHMS, i, pair->sampler_version, err);
+        draw(&batches[i], l, LLM_SAMPLERS_DIST, s, OF_ALGORITHMS, i, pair->sampler_version, err);
   if (status == GL_OK) status = llm_learner_stand_at(l, pair->learner, pair->version, err);
   for (size_t a = 0; a < s->n_algorithms && status == GL_OK; ++a)
     status = measure_one(&out[a], l, &s->algorithms[a], batches, s, reference, scratch, gradient,

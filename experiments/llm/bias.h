@@ -4,10 +4,10 @@
  * An algorithm's estimate g is the direction of the first update from a whole batch of the recipe's
  * size, prompts and responses drawn by the samplers at one checkpoint, the learner standing at
  * another. The truth is the gradient of J, the mean reward that training sees of responses from the
- * learner's own law; its estimates h are those of `reinforce` with the leave-one-out baseline, on
- * batches of the same size that the learner draws itself. Both are unbiased for what they stand
- * for, and independent of each other, so that gradient_moments.h applies. Batches of all algorithms
- * and of all ages have the same addresses, which pairs them. Prefix: llm_bias_. */
+ * learner's own distribution; its estimates h are those of `reinforce` with the leave-one-out
+ * baseline, on batches of the same size that the learner draws itself. Both are unbiased for what
+ * they stand for, and independent of each other, so that gradient_moments.h applies. Batches of all
+ * algorithms and of all ages have the same addresses, which pairs them. Prefix: llm_bias_. */
 #ifndef GEPOLAB_EXPERIMENTS_LLM_BIAS_H
 #define GEPOLAB_EXPERIMENTS_LLM_BIAS_H
 
@@ -40,7 +40,7 @@ typedef struct llm_bias_result {
   char why[200];
   gradient_estimate number[GRADIENT_NUMBERS];
   /* Means over the batches of what core/policy tells (paper/methods.md §5): divergence of a
-   * response from the samplers' law, the algorithm's own ratios. */
+   * response from the samplers' distribution, the algorithm's own ratios. */
   double kl, iw_mean, iw_variance, aw_variance, ess, clip_fraction;
 } llm_bias_result;
 

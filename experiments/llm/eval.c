@@ -62,7 +62,7 @@ static gl_status part_draw(part *p, model *m, const run_spec *spec, rng_stream s
                         .prompt_of = p->prompt_of,
                         .number = p->number,
                         .stream = stream,
-                        .sampling = spec->eval.how.law,
+                        .sampling = spec->eval.how.dist,
                         .greedy = greedy,
                         .max_tokens = spec->max_tokens,
                         .up_to = spec->max_tokens,

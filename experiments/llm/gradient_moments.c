@@ -93,7 +93,7 @@ static double blocks_without(size_t block) {
 /* --- numbers --- */
 
 /* What is estimated with a jackknife error each. Squares, not roots: they are unbiased, and their
- * laws are nearer to normal where they are small. */
+ * distributions are nearer to normal where they are small. */
 typedef enum part {
   BIAS_SQUARED,
   COSINE,

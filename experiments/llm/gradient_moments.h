@@ -1,6 +1,6 @@
-/* What two samples of random vectors tell of their laws: estimates g of a gradient, and references
- * h whose expectation is the true gradient. Both are kept as sums over a fixed number of blocks, so
- * that memory does not grow with the samples.
+/* What two samples of random vectors tell of their distributions: estimates g of a gradient, and
+ * references h whose expectation is the true gradient. Both are kept as sums over a fixed number of
+ * blocks, so that memory does not grow with the samples.
  *
  * With independent g_1 .. g_n of expectation m and h_1 .. h_k of expectation t, the products of
  * different vectors are unbiased: <m, m> is the mean of <g_i, g_j> over i != j, <t, t> that of

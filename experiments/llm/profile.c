@@ -1,4 +1,4 @@
-/* Times prompts, batches and updates, and fits delay laws to the times. */
+/* Times prompts, batches and updates, and fits delay distributions to the times. */
 #include "experiments/llm/profile.h"
 
 #include "experiments/base/seconds.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* --- laws --- */
+/* --- distributions --- */
 
 /* Mean and deviation (n - 1; 0 for a single value) of f(seconds). */
 static void moments(const double *x, size_t n, double (*f)(double), double *mean, double *sd) {

@@ -1,5 +1,6 @@
-/* How long this machine takes for a recipe's batches and updates, as delay laws for a `cluster`
- * section, so that a simulated study keeps the pace of real hardware. Prefix: llm_profile_. */
+/* How long this machine takes for a recipe's batches and updates, as delay distributions for a
+ * `cluster` section, so that a simulated study keeps the pace of real hardware. Prefix:
+ * llm_profile_. */
 #ifndef GEPOLAB_EXPERIMENTS_LLM_PROFILE_H
 #define GEPOLAB_EXPERIMENTS_LLM_PROFILE_H
 
@@ -9,7 +10,7 @@
 typedef struct llm_timing {
   double *seconds; /* [repetitions] */
   double mean, sd, smallest, largest;
-  double mu, sigma; /* of the log-normal law: mean and deviation of the logarithms */
+  double mu, sigma; /* of the log-normal distribution: mean and deviation of the logarithms */
 } llm_timing;
 
 typedef struct llm_profile {

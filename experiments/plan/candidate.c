@@ -147,11 +147,11 @@ static gl_status print_group(FILE *to, const plan_candidate *c, const plan_descr
   if (d->sites[site].speed != 1)
     fprintf(to, ", speed: %s", number_text(d->sites[site].speed, number));
   if (l->latency != NULL) {
-    char *law = NULL;
-    gl_status status = plan_law_times(&law, l->latency, 1, err);
+    char *dist = NULL;
+    gl_status status = plan_dist_times(&dist, l->latency, 1, err);
     if (status != GL_OK) return status;
-    fprintf(to, ", delay: %s, data_delay: %s", law, law);
-    free(law);
+    fprintf(to, ", delay: %s, data_delay: %s", dist, dist);
+    free(dist);
   }
   if (isfinite(l->bandwidth) || l->loss > 0) {
     print_link(to, "up", l, factor / n);
@@ -189,11 +189,11 @@ static gl_status set_step(cfg_doc *doc, const plan_candidate *c, const plan_desc
   const double gpus = (double)d->learner_gpus / (double)c->learner_gpus;
   const double factor =
       (double)c->batches * (d->serial + (1 - d->serial) * gpus) / d->sites[c->learner_site].speed;
-  char *law = NULL;
+  char *dist = NULL;
   gl_status status =
-      plan_law_times(&law, cfg_find(cfg_root(d->doc), "cluster.learner.step"), factor, err);
-  if (status == GL_OK) status = set(doc, err, "cluster.learner.step=%s", law);
-  free(law);
+      plan_dist_times(&dist, cfg_find(cfg_root(d->doc), "cluster.learner.step"), factor, err);
+  if (status == GL_OK) status = set(doc, err, "cluster.learner.step=%s", dist);
+  free(dist);
   return status;
 }
 

@@ -109,14 +109,14 @@ static gl_status read_site(plan_description *d, const cfg_node *node, gl_error *
 
 /* Its sites apart, which only links between sites have. */
 static void read_link(plan_link *l, cfg_reader *r, const cfg_node *node) {
-  delay_law *law = NULL;
+  delay_dist *dist = NULL;
   l->at = node;
   l->latency = cfg_child(r, "latency");
   l->bandwidth = cfg_positive(r, "bandwidth", INFINITY);
   l->loss = cfg_double(r, "loss", 0, 0, 1);
   if (r->status == GL_OK && l->latency != NULL)
-    r->status = delay_parse(&law, l->latency, "latency", NAN, r->err);
-  delay_free(law);
+    r->status = delay_parse(&dist, l->latency, "latency", NAN, r->err);
+  delay_free(dist);
 }
 
 static gl_status read_between(plan_description *d, const cfg_node *node, gl_error *err) {

@@ -16,7 +16,7 @@ enum { PLAN_MOST_SITES = 32, PLAN_MOST_VALUES = 64, PLAN_MOST_REPLICATES = 1000 
 /* A connection, the same both ways. */
 typedef struct plan_link {
   const cfg_node *at;      /* NULL: none is described */
-  const cfg_node *latency; /* a law; NULL: the cluster's own delays */
+  const cfg_node *latency; /* a distribution; NULL: the cluster's own delays */
   double bandwidth;        /* bytes/s, of the site as a whole; INFINITY: no limit */
   double loss;             /* probability that a packet is lost */
 } plan_link;

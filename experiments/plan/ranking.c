@@ -295,7 +295,8 @@ static void judge(work *w) {
 
 /* A sum of independent normal differences of mean 0 and variance v ever exceeds a + lambda r with a
  * chance of at most exp(-2 a lambda / v). With a = c S^2 / (2 lambda), S^2 of `first` of them, the
- * mean of that over the law of S^2 is (1 + 2c / (first - 1))^(-(first - 1) / 2), which is `error`.
+ * mean of that over the distribution of S^2 is (1 + 2c / (first - 1))^(-(first - 1) / 2), which is
+ * `error`.
  */
 static double bound_factor(double error, size_t first) {
   const double n = (double)(first - 1);

@@ -83,14 +83,14 @@ static double most_throughput(const plan_system *s) {
   const plan_description *d = s->setup.d;
   const double update = (double)(s->candidate.batches * (int64_t)(d->groups * d->group_size));
   double most = INFINITY;
-  cluster_law law;
+  cluster_dist dist;
   gl_error none = {0};
   theory said;
-  for (size_t i = 0; cluster_law_at(s->setup.cluster, i, &law); ++i)
-    if (strcmp(law.field, "cluster.learner.step") == 0 && law.law->kind == DELAY_CONSTANT &&
-        law.law->clamp_lo <= 0 && isinf(law.law->clamp_hi) &&
-        law.law->constant.value > law.law->offset)
-      most = 3600 * update / (law.law->constant.value - law.law->offset);
+  for (size_t i = 0; cluster_dist_at(s->setup.cluster, i, &dist); ++i)
+    if (strcmp(dist.field, "cluster.learner.step") == 0 && dist.dist->kind == DELAY_CONSTANT &&
+        dist.dist->clamp_lo <= 0 && isinf(dist.dist->clamp_hi) &&
+        dist.dist->constant.value > dist.dist->offset)
+      most = 3600 * update / (dist.dist->constant.value - dist.dist->offset);
   if (sim_theory_of(&said, s->setup.cluster, &none) == GL_OK) {
     const double high = 3600 * said.value[THEORY_SAMPLES_PER_S].high;
     if (isfinite(high)) most = fmin(most, high);

@@ -233,7 +233,7 @@ void plan_print(const plan_result *r, FILE *to) {
   print_front(r, to);
 }
 
-/* --- JSON --- */
+/* JSON --- */
 
 static int add_estimate(cJSON *to, const char *key, plan_estimate e) {
   cJSON *o = cJSON_AddObjectToObject(to, key);

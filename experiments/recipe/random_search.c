@@ -15,21 +15,21 @@
 
 enum { MOST_DRAWS = 100000, MOST_FIELDS = 32, MOST_ATTEMPTS = 1 << 16, PATH_SIZE = 192 };
 
-typedef enum law_kind {
-  LAW_CHOICE,
-  LAW_UNIFORM,
-  LAW_LOG_UNIFORM,
-  LAW_INTEGER,
-  LAW_LOG_INTEGER,
-  LAW_NORMAL
-} law_kind;
+typedef enum dist_kind {
+  DIST_CHOICE,
+  DIST_UNIFORM,
+  DIST_LOG_UNIFORM,
+  DIST_INTEGER,
+  DIST_LOG_INTEGER,
+  DIST_NORMAL
+} dist_kind;
 
-/* The law of one field. */
+/* The distribution of one field. */
 typedef struct drawn_field {
   const char *path;
-  const cfg_node *at, *choice; /* where it stands; the list of LAW_CHOICE */
-  law_kind kind;
-  double from, to; /* mean and standard deviation of LAW_NORMAL */
+  const cfg_node *at, *choice; /* where it stands; the list of DIST_CHOICE */
+  dist_kind kind;
+  double from, to; /* mean and standard deviation of DIST_NORMAL */
   uint64_t entity;
 } drawn_field;
 
@@ -44,7 +44,7 @@ typedef struct search {
 /* --- reading --- */
 
 static gl_status read_choice(drawn_field *f, const cfg_node *list, gl_error *err) {
-  f->kind = LAW_CHOICE;
+  f->kind = DIST_CHOICE;
   f->choice = list;
   if (cfg_kind_of(list) == CFG_LIST && cfg_size(list) > 0) return GL_OK;
   return cfg_fail(list, err, "%s: the values to choose from must be a list of at least one",
@@ -52,8 +52,8 @@ static gl_status read_choice(drawn_field *f, const cfg_node *list, gl_error *err
 }
 
 static gl_status check_bounds(const drawn_field *f, gl_error *err) {
-  const int is_whole = f->kind == LAW_INTEGER || f->kind == LAW_LOG_INTEGER;
-  const int is_log = f->kind == LAW_LOG_UNIFORM || f->kind == LAW_LOG_INTEGER;
+  const int is_whole = f->kind == DIST_INTEGER || f->kind == DIST_LOG_INTEGER;
+  const int is_log = f->kind == DIST_LOG_UNIFORM || f->kind == DIST_LOG_INTEGER;
   if (!(f->from < f->to) || !isfinite(f->to - f->from))
     return cfg_fail(f->at, err,
                     "%s: the law goes from %g to %g; 'to' must be above 'from', and their distance "
@@ -70,8 +70,8 @@ static gl_status check_bounds(const drawn_field *f, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status read_law(drawn_field *f, const cfg_node *node, gl_error *err) {
-  static const char *const laws[] = {"uniform", "log_uniform", "integer", "log_integer", "normal"};
+static gl_status read_dist(drawn_field *f, const cfg_node *node, gl_error *err) {
+  static const char *const dists[] = {"uniform", "log_uniform", "integer", "log_integer", "normal"};
   char section[PATH_SIZE];
   cfg_reader r;
   f->at = node;
@@ -86,8 +86,8 @@ static gl_status read_law(drawn_field *f, const cfg_node *node, gl_error *err) {
                     "%s has no law; write {law: log_uniform, from: 1e-4, to: 1e-1}, another of "
                     "uniform, integer, log_integer and normal, or {choice: [4, 8, 16]}",
                     section);
-  f->kind = (law_kind)(LAW_UNIFORM + cfg_choice(&r, "law", 0, laws, 5));
-  const int is_normal = f->kind == LAW_NORMAL;
+  f->kind = (dist_kind)(DIST_UNIFORM + cfg_choice(&r, "law", 0, dists, 5));
+  const int is_normal = f->kind == DIST_NORMAL;
   f->from = cfg_double(&r, is_normal ? "mean" : "from", NAN, -DBL_MAX, DBL_MAX);
   f->to = is_normal ? cfg_positive(&r, "sd", NAN) : cfg_double(&r, "to", NAN, -DBL_MAX, DBL_MAX);
   if (cfg_end(&r) != GL_OK) return GL_EINPUT;
@@ -119,7 +119,7 @@ static gl_status read_search(search *s, const cfg_doc *doc, const cfg_node *node
                       "sweep.random draws no seeds; runs are averaged over those of an axis, as in "
                       "seed: [1, 2, 3]");
     status = set_once_check(&who, fields, i, err);
-    if (status == GL_OK) status = read_law(f, cfg_at(fields, i), err);
+    if (status == GL_OK) status = read_dist(f, cfg_at(fields, i), err);
     ++s->n;
   }
   return status;
@@ -127,7 +127,7 @@ static gl_status read_search(search *s, const cfg_doc *doc, const cfg_node *node
 
 /* --- drawing --- */
 
-/* x to a ten-thousandth of the width of its law around it, in decimal digits. */
+/* x to a ten-thousandth of the width of its distribution around it, in decimal digits. */
 static double rounded(double x, double width) {
   char text[64];
   if (x == 0) return 0;
@@ -144,23 +144,23 @@ static double drawn_value(const drawn_field *f, rng_words w) {
   const double width = f->to - f->from, u = rng_u01_53(w.v[0], w.v[1]);
   double x = 0, ratio;
   switch (f->kind) {
-  case LAW_CHOICE:
+  case DIST_CHOICE:
     return floor(u * (double)cfg_size(f->choice));
-  case LAW_UNIFORM:
+  case DIST_UNIFORM:
     x = rounded(f->from + u * width, width);
     break;
-  case LAW_LOG_UNIFORM:
+  case DIST_LOG_UNIFORM:
     ratio = log(f->to) - log(f->from);
     x = exp(log(f->from) + u * ratio);
     x = rounded(x, x * ratio);
     break;
-  case LAW_INTEGER:
+  case DIST_INTEGER:
     x = f->from + floor(u * (width + 1));
     break;
-  case LAW_LOG_INTEGER:
+  case DIST_LOG_INTEGER:
     x = floor(exp(log(f->from) + u * (log(f->to + 1) - log(f->from))));
     break;
-  case LAW_NORMAL:
+  case DIST_NORMAL:
     return rounded(f->from + f->to * rng_normal(w), f->to);
   }
   return fmin(fmax(x, f->from), f->to);
@@ -194,7 +194,7 @@ static gl_status put_draw(cfg_doc *list, const search *s, const double value[MOS
   gl_status status = cfg_list_add_map(list, err);
   for (size_t i = 0; i < s->n && status == GL_OK; ++i) {
     const drawn_field *f = &s->field[i];
-    status = f->kind == LAW_CHOICE
+    status = f->kind == DIST_CHOICE
                  ? cfg_list_put(list, f->path, cfg_at(f->choice, (size_t)value[i]), err)
                  : cfg_list_put_number(list, f->path, value[i], f->at, err);
   }
@@ -206,8 +206,10 @@ static double possible_draws(const search *s) {
   double n = 1;
   for (size_t i = 0; i < s->n; ++i) {
     const drawn_field *f = &s->field[i];
-    const int is_whole = f->kind == LAW_INTEGER || f->kind == LAW_LOG_INTEGER;
-    n *= f->kind == LAW_CHOICE ? (double)cfg_size(f->choice) : is_whole ? f->to - f->from + 1 : 1e9;
+    const int is_whole = f->kind == DIST_INTEGER || f->kind == DIST_LOG_INTEGER;
+    n *= f->kind == DIST_CHOICE ? (double)cfg_size(f->choice)
+         : is_whole             ? f->to - f->from + 1
+                                : 1e9;
   }
   return n;
 }

@@ -7,9 +7,6 @@
 enum { MOST_DEPTH = 64, MOST_ATTRIBUTES = 32 };
 
 /* --- the drawing so far, in memory: what turns out to draw nothing is taken back --- */
-/* -
- */
-
 typedef struct element {
   const char *name;
   size_t length;        /* of the name */

@@ -81,7 +81,7 @@ static gl_status begin_mpi(ranks *s, gl_error *err) {
 #endif
 }
 
-/* --- Slurm --- */
+/* Slurm --- */
 
 /* srun gives every process of a step its number, and the step's size in SLURM_STEP_NUM_TASKS. The
  * batch script, which runs once and where SLURM_PROCID is 0 too, does not have the latter. Leaves

@@ -150,7 +150,8 @@ KERNEL_BOTH double softmax_stats_entropy(softmax_stats s) {
 }
 
 /* What the statistics of two parts of a row's logits say of the first: its probability and the
- * entropies of the law renormalised over either; 1 and NaN for a second part that is empty. */
+ * entropies of the distribution renormalised over either; 1 and NaN for a second part that is
+ * empty. */
 typedef struct softmax_parts {
   double mass, entropy, entropy_rest;
 } softmax_parts;

@@ -172,7 +172,7 @@ OPERATION(void, output_backward,
            const void *in, const void *weight, const int32_t *target, size_t rows,
            size_t vocabulary, size_t k, double temperature))
 
-/* The same of the law over a row's kept tokens alone, whose set holds target[r]: M logp and lse
+/* The same of the distribution over a row's kept tokens alone, whose set holds target[r]: M logp and lse
  * [rows] are of softmax(z) renormalised over the set, M entropy [rows] of the whole softmax(z). A
  * set without tokens keeps all. The backward's lse is this forward's; it gives logits outside the
  * set no gradient. */
@@ -186,7 +186,7 @@ OPERATION(void, output_kept_backward,
            size_t rows, size_t k, double temperature))
 
 /* What softmax(z) gives the tokens of a row's set and the others: M mass [rows] is the probability
- * of the set, M entropy_kept and entropy_tail [rows] are the entropies of the law renormalised over
+ * of the set, M entropy_kept and entropy_tail [rows] are the entropies of the distribution renormalised over
  * the set and over the others, in nats. A set that leaves nothing out, as one without tokens does,
  * has mass 1 and an entropy_tail of NaN. z as in `output`. */
 OPERATION(void, kept_parts,
@@ -226,8 +226,8 @@ OPERATION(void, sample,
            const uint64_t *index, size_t rows, size_t vocabulary, const sampling_spec *spec,
            rng_stream stream, int greedy))
 
-/* `sample`, never greedy, that also writes which tokens each row's law kept (core/rl/kept_set.h);
- * spec truncates laws over the vocabulary, which is kept.shape.vocabulary. */
+/* `sample`, never greedy, that also writes which tokens each row's distribution kept (core/rl/kept_set.h);
+ * spec truncates distributions over the vocabulary, which is kept.shape.vocabulary. */
 OPERATION(void, sample_kept,
           (backend *b, int32_t *token, void *logq, void *logq_truncated, kept_sets kept,
            const void *logits, const uint64_t *index, size_t rows, const sampling_spec *spec,

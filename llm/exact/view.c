@@ -144,14 +144,14 @@ static gl_status edge_log_probs(const exact_world *w, const double *theta, size_
   if (status == GL_OK) status = run(&s, err);
   if (status != GL_OK || !cut) return status;
   sampling_rank *rank = calloc(v, sizeof *rank);
-  double *law = calloc(v, sizeof *law);
-  if (rank == NULL || law == NULL) status = gl_fail_memory(err, "log-probabilities");
+  double *dist = calloc(v, sizeof *dist);
+  if (rank == NULL || dist == NULL) status = gl_fail_memory(err, "log-probabilities");
   for (size_t n = 0; n < w->tree.n_nodes && status == GL_OK; ++n) {
-    sampling_truncate(&w->sampling, s.logp + n * v, v, law, rank);
-    memcpy(s.logp + n * v, law, v * sizeof *law);
+    sampling_truncate(&w->sampling, s.logp + n * v, v, dist, rank);
+    memcpy(s.logp + n * v, dist, v * sizeof *dist);
   }
   free(rank);
-  free(law);
+  free(dist);
   return status;
 }
 
@@ -174,7 +174,7 @@ static gl_status view_log_probs_truncated(const void *self, const double *theta,
   return log_probs(self, theta, x, 1, logp, err);
 }
 
-/* --- the law of one vector of parameters over what a sampler of another keeps --- */
+/* --- the distribution of one vector of parameters over what a sampler of another keeps --- */
 
 /* over [n_edges] = log-probabilities of theta at x renormalised, node by node, over the tokens that
  * the sampler keeps; -inf for the others. Leaves theta set. The caller holds the lock. */
@@ -213,9 +213,10 @@ static gl_status view_log_probs_replayed(const void *self, const double *theta,
   return status;
 }
 
-/* The gradient of a kept token's log-probability is that of the whole law less the mean of those
- * of all kept tokens: the coefficients of the whole law's log-probabilities follow. */
-static void pass_to_whole_law(const response_tree *t, const double *over, double *through) {
+/* The gradient of a kept token's log-probability is that of the whole distribution less the mean of
+ * those of all kept tokens: the coefficients of the whole distribution's log-probabilities follow.
+ */
+static void pass_to_whole_dist(const response_tree *t, const double *over, double *through) {
   const size_t v = t->vocabulary;
   for (size_t first = 0; first < t->n_edges; first += v) {
     double sum = 0;
@@ -242,7 +243,7 @@ static gl_status view_accumulate_score_replayed(const void *self, const double *
   for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
     if (t->path[i] >= 0) b->edge[t->path[i]] += coefficient[i];
   if (status == GL_OK) {
-    pass_to_whole_law(t, over, b->edge);
+    pass_to_whole_dist(t, over, b->edge);
     status = run_backward(&s, b->gradient, err);
   }
   for (size_t i = 0; i < w->n_parameters && status == GL_OK; ++i) grad[i] += b->gradient[i];

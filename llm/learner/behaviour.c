@@ -2,9 +2,9 @@
  * comes from another policy, and what is recorded of a token is computed by whom `logq` says. What
  * distorts a sampler's logits is done where they are made (llm/model/generate.c).
  *
- * A response comes whole from the sampler's law or from the other policy, and is recorded with the
- * mixture's probability. So its tokens need log-probabilities of both. Each policy tells those of
- * its own responses as it draws them, and a forward tells the others. */
+ * A response comes whole from the sampler's distribution or from the other policy, and is recorded
+ * with the mixture's probability. So its tokens need log-probabilities of both. Each policy tells
+ * those of its own responses as it draws them, and a forward tells the others. */
 #include "llm/learner/learner.h"
 
 #include <math.h>
@@ -96,24 +96,25 @@ static gl_status put_scores(llm_learner *l, const drawing_request *r, const gene
 /* --- logq: learner --- */
 
 /* The tokens from place first[i] of response i on get the log-probabilities that the learner's
- * forward computes from the parameters in use, the sampler's: of the whole law, and where sets are
- * recorded of the law over them. */
+ * forward computes from the parameters in use, the sampler's: of the whole distribution, and where
+ * sets are recorded of the distribution over them. */
 static gl_status record_by_learner(llm_learner *l, const drawing_request *r, const size_t *first,
                                    generate_result *result, gl_error *err) {
   const double temperature = l->spec.sampling.temperature;
   double *const to[] = {result->logq, result->logq_truncated};
   const int truncates = sampling_truncates(&l->spec.sampling, l->spec.model.vocabulary);
   gl_status status = GL_OK;
-  for (int law = 0; law < 2 && status == GL_OK; ++law) {
-    if (law == 1 && truncates && result->kept == NULL) break; /* nobody can tell it: weights: raw */
+  for (int dist = 0; dist < 2 && status == GL_OK; ++dist) {
+    if (dist == 1 && truncates && result->kept == NULL)
+      break; /* nobody can tell it: weights: raw */
     drawn_set d;
-    status = drawn_set_init(&d, l, r, result, NULL, 0, law == 1 && truncates, err);
+    status = drawn_set_init(&d, l, r, result, NULL, 0, dist == 1 && truncates, err);
     if (status == GL_OK && d.set.n_responses > 0)
       status = llm_learner_log_probs(l, &d.set, SCORE_IN_USE, temperature, d.logp, err);
-    if (status == GL_OK) drawn_set_put(&d, l, first, to[law]);
-    if (status == GL_OK && law == 0 && !truncates) {
+    if (status == GL_OK) drawn_set_put(&d, l, first, to[dist]);
+    if (status == GL_OK && dist == 0 && !truncates) {
       drawn_set_put(&d, l, first, to[1]);
-      law = 1;
+      dist = 1;
     }
     drawn_set_fini(&d);
   }
@@ -140,7 +141,7 @@ static void choose(const llm_learner *l, const drawing_request *r, size_t n,
 
 /* Draws the responses for which chosen[i] is `which` by the parameters in use. A response that is
  * said to be finished is left alone, so the others are said to be that meanwhile. */
-static gl_status draw_chosen(llm_learner *l, const drawing_request *r, const sampling_spec *law,
+static gl_status draw_chosen(llm_learner *l, const drawing_request *r, const sampling_spec *dist,
                              const unsigned char *chosen, int which, generate_result *result,
                              gl_error *err) {
   const size_t n = r->problems->n * r->each;
@@ -150,14 +151,14 @@ static gl_status draw_chosen(llm_learner *l, const drawing_request *r, const sam
     finished[i] = result->finished[i];
     if (chosen[i] != which) result->finished[i] = 1;
   }
-  gl_status status = llm_learner_generate(l, r, law, result, err);
+  gl_status status = llm_learner_generate(l, r, dist, result, err);
   for (size_t i = 0; i < n; ++i)
     if (chosen[i] != which) result->finished[i] = finished[i];
   free(finished);
   return status;
 }
 
-/* Uniform tokens, each at the address that it has under every law. */
+/* Uniform tokens, each at the address that it has under every distribution. */
 static void draw_uniform(const llm_learner *l, const drawing_request *r,
                          const unsigned char *chosen, generate_result *result) {
   const double vocabulary = (double)l->spec.model.vocabulary;
@@ -257,16 +258,16 @@ static gl_status sample_mixture(llm_learner *l, const drawing_request *r, genera
 
 gl_status llm_learner_sample(llm_learner *l, const drawing_request *r, generate_result *result,
                              gl_error *err) {
-  const sampling_spec *law = &l->spec.sampling;
-  if (law->behaviour.with != OTHER_NONE) return sample_mixture(l, r, result, err);
+  const sampling_spec *dist = &l->spec.sampling;
+  if (dist->behaviour.with != OTHER_NONE) return sample_mixture(l, r, result, err);
   size_t *first = NULL;
-  if (law->logq == LOGQ_LEARNER) {
+  if (dist->logq == LOGQ_LEARNER) {
     const size_t n = r->problems->n * r->each;
     first = calloc(n + 1, sizeof *first);
     if (first == NULL) return gl_fail_memory(err, "a batch");
     memcpy(first, result->length, n * sizeof *first);
   }
-  gl_status status = llm_learner_generate(l, r, law, result, err);
+  gl_status status = llm_learner_generate(l, r, dist, result, err);
   if (status == GL_OK && first != NULL) status = record_by_learner(l, r, first, result, err);
   free(first);
   return status;

@@ -84,7 +84,7 @@ static gl_status score_problems(llm_learner *l, const run_spec *spec, const prob
   double *score = calloc(n + 1, sizeof *score);
   if (score == NULL) status = gl_fail_memory(err, "an evaluation");
   if (status == GL_OK)
-    status = llm_learner_answer(l, problems, each, stream, greedy ? NULL : &spec->eval.how.law,
+    status = llm_learner_answer(l, problems, each, stream, greedy ? NULL : &spec->eval.how.dist,
                                 spec->max_tokens, &r, err);
   if (status == GL_OK) status = score_all(spec, problems, &r, score, &broken, err);
   if (status == GL_OK && !broken) evaluation_sets_means(sets, score, problems->n, each, out);

@@ -28,7 +28,7 @@ gl_status llm_learner_stand_at(learner *of, const double *theta, int64_t version
   return status;
 }
 
-/* --- the learner's own law --- */
+/* --- the learner's own distribution --- */
 
 /* What a recipe says of sampling, put aside. */
 typedef struct said {
@@ -36,9 +36,9 @@ typedef struct said {
   kept_shape kept;
 } said;
 
-static said enter(llm_learner *l, llm_law law) {
+static said enter(llm_learner *l, llm_dist dist) {
   const said was = {l->spec.sampling, l->spec.kept};
-  if (law == LLM_OWN_LAW) {
+  if (dist == LLM_OWN_DIST) {
     l->spec.sampling = (sampling_spec){.temperature = was.sampling.temperature, .top_p = 1};
     l->spec.kept = (kept_shape){0};
   }
@@ -50,10 +50,10 @@ static void leave(llm_learner *l, said was) {
   l->spec.kept = was.kept;
 }
 
-gl_status llm_learner_draw_by(learner *of, llm_law law, const draw_request *r, batch *b,
+gl_status llm_learner_draw_by(learner *of, llm_dist dist, const draw_request *r, batch *b,
                               gl_error *err) {
   llm_learner *l = of->self;
-  const said was = enter(l, law);
+  const said was = enter(l, dist);
   gl_status status = llm_learner_draw(l, r, b, err);
   leave(l, was);
   return status;
@@ -72,13 +72,13 @@ static gl_status differentiate(llm_learner *l, batch *b, const policy_algorithm 
   return status;
 }
 
-gl_status llm_learner_gradient(learner *of, llm_law law, batch *b,
+gl_status llm_learner_gradient(learner *of, llm_dist dist, batch *b,
                                const policy_algorithm *algorithm, double *gradient,
                                double metrics[METRIC_COUNT], gl_error *err) {
   llm_learner *l = of->self;
   if (l->spec.devices > 1)
     return gl_fail(err, GL_EINPUT, "gradients are read from one device; set world.devices: 1");
-  const said was = enter(l, law);
+  const said was = enter(l, dist);
   gl_status status = differentiate(l, b, algorithm, gradient, metrics, err);
   leave(l, was);
   return status;

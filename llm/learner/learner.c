@@ -56,14 +56,15 @@ static gl_status draw_share(void *context, size_t rank, gl_error *err) {
   return generate(d->l->replica[rank].model, &q, &r, err);
 }
 
-/* The law of greedy responses: that of training, but scores know nothing of samplers' behaviour. */
+/* The distribution of greedy responses: that of training, but scores know nothing of samplers'
+ * behaviour. */
 static sampling_spec undistorted(const run_spec *spec) {
-  sampling_spec law = spec->sampling;
-  law.behaviour = (sampling_behaviour){.with = OTHER_NONE};
-  return law;
+  sampling_spec dist = spec->sampling;
+  dist.behaviour = (sampling_behaviour){.with = OTHER_NONE};
+  return dist;
 }
 
-static gl_status draw_all(llm_learner *l, const drawing_request *r, const sampling_spec *law,
+static gl_status draw_all(llm_learner *l, const drawing_request *r, const sampling_spec *dist,
                           size_t max_tokens, generate_result *result, gl_error *err) {
   const problem_set *problems = r->problems;
   const size_t n = problems->n * r->each;
@@ -80,8 +81,8 @@ static gl_status draw_all(llm_learner *l, const drawing_request *r, const sampli
                                     .prompt_of = prompt_of,
                                     .number = number,
                                     .stream = r->stream,
-                                    .sampling = law != NULL ? *law : undistorted(&l->spec),
-                                    .greedy = law == NULL,
+                                    .sampling = dist != NULL ? *dist : undistorted(&l->spec),
+                                    .greedy = dist == NULL,
                                     .max_tokens = max_tokens,
                                     .up_to = r->up_to,
                                     .limit = r->limit,
@@ -95,17 +96,17 @@ static gl_status draw_all(llm_learner *l, const drawing_request *r, const sampli
   return status;
 }
 
-gl_status llm_learner_generate(llm_learner *l, const drawing_request *r, const sampling_spec *law,
+gl_status llm_learner_generate(llm_learner *l, const drawing_request *r, const sampling_spec *dist,
                                generate_result *result, gl_error *err) {
-  return draw_all(l, r, law, l->spec.max_tokens, result, err);
+  return draw_all(l, r, dist, l->spec.max_tokens, result, err);
 }
 
 gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t each,
-                             rng_stream stream, const sampling_spec *law, size_t max_tokens,
+                             rng_stream stream, const sampling_spec *dist, size_t max_tokens,
                              generate_result *result, gl_error *err) {
   const drawing_request r = {
       .problems = problems, .each = each, .up_to = max_tokens, .stream = stream};
-  return draw_all(l, &r, law, max_tokens, result, err);
+  return draw_all(l, &r, dist, max_tokens, result, err);
 }
 
 /* --- held versions --- */

@@ -29,7 +29,7 @@ typedef struct rollout_set {
   double *sampled_logq; /* [n_tokens] the sampler's log-probabilities, raw or truncated */
   kept_shape shape;     /* of the sets of kept tokens; no words: there are none. To be set before
                            the set is resized */
-  int replays;          /* laws are renormalised over these sets; 0: they are whole */
+  int replays;          /* distributions are renormalised over these sets; 0: they are whole */
   uint32_t *kept;       /* [n_tokens] sets */
   double *part[3];      /* [n_tokens] where there are sets: of kept_parts(), mass and entropies */
   double *gap, *logp, *logprox, *logref, *entropy, *coefficient; /* [n_tokens] */
@@ -126,13 +126,13 @@ typedef struct drawing_request {
   void *use_context;
 } drawing_request;
 
-/* Responses numbered as the problems are listed; drawn as `law` says, or greedy (law NULL). Every
- * replica draws a part of them. */
-gl_status llm_learner_generate(llm_learner *l, const drawing_request *r, const sampling_spec *law,
+/* Responses numbered as the problems are listed; drawn as `distribution` says, or greedy
+ * (distribution NULL). Every replica draws a part of them. */
+gl_status llm_learner_generate(llm_learner *l, const drawing_request *r, const sampling_spec *dist,
                                generate_result *result, gl_error *err);
 /* The same to the end, with responses of at most max_tokens. */
 gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t each,
-                             rng_stream stream, const sampling_spec *law, size_t max_tokens,
+                             rng_stream stream, const sampling_spec *dist, size_t max_tokens,
                              generate_result *result, gl_error *err);
 /* Mean score on the first held-out problems, as the section's `evaluation` says: of greedy
  * responses, or of those drawn at (seed, RNG_EVAL, entity). NaN where the parameters have stopped

@@ -48,10 +48,10 @@ gl_status llm_start_checksum(const char *folder, char text[LLM_CHECKSUM_SIZE], g
 
 /* --- gradients without steps (gradient.c) --- */
 
-/* Which law batches are drawn from, and whose log-probabilities weights are made of: that of the
- * recipe's samplers, or the learner's own, with its temperature and nothing of what samplers cut
- * off or distort. */
-typedef enum llm_law { LLM_SAMPLERS_LAW, LLM_OWN_LAW } llm_law;
+/* Which distribution batches are drawn from, and whose log-probabilities weights are made of: that
+ * of the recipe's samplers, or the learner's own, with its temperature and nothing of what samplers
+ * cut off or distort. */
+typedef enum llm_dist { LLM_SAMPLERS_DIST, LLM_OWN_DIST } llm_dist;
 
 /* Parameters of the model. */
 size_t llm_learner_size(const learner *l);
@@ -59,16 +59,18 @@ size_t llm_learner_size(const learner *l);
 gl_status llm_learner_parameters(const learner *l, double *theta, gl_error *err);
 /* Puts other values in their place, as those of that version. Optimiser and held versions stay. */
 gl_status llm_learner_stand_at(learner *l, const double *theta, int64_t version, gl_error *err);
-/* The table's draw() by such a law. */
-gl_status llm_learner_draw_by(learner *l, llm_law law, const draw_request *r, batch *b,
+/* The table's draw() by such a distribution. */
+gl_status llm_learner_draw_by(learner *l, llm_dist dist, const draw_request *r, batch *b,
                               gl_error *err);
 /* gradient[llm_learner_size()] = minus the gradient of the algorithm's loss on a whole batch drawn
- * by that law, at the present parameters: the direction of the batch's first update, before the
- * optimiser. metrics get what core/policy tells of it and reward_mean. Nothing changes but the
- * model's gradient. GL_EINPUT for log-probabilities that are not finite, for what the algorithm
- * needs and a transformer does not have (core/policy/policy.h), and for several devices. */
-gl_status llm_learner_gradient(learner *l, llm_law law, batch *b, const policy_algorithm *algorithm,
-                               double *gradient, double metrics[METRIC_COUNT], gl_error *err);
+ * by that distribution, at the present parameters: the direction of the batch's first update,
+ * before the optimiser. metrics get what core/policy tells of it and reward_mean. Nothing changes
+ * but the model's gradient. GL_EINPUT for log-probabilities that are not finite, for what the
+ * algorithm needs and a transformer does not have (core/policy/policy.h), and for several devices.
+ */
+gl_status llm_learner_gradient(learner *l, llm_dist dist, batch *b,
+                               const policy_algorithm *algorithm, double *gradient,
+                               double metrics[METRIC_COUNT], gl_error *err);
 
 /* --- checks --- */
 

@@ -84,7 +84,8 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
   out->reference = all.parameters - alone.parameters;
   out->gradients = all.gradients;
   out->moments = all.moments;
-  /* by which laws are cut in two parts, with their places; and those of renormalised laws */
+  /* by which distributions are cut in two parts, with their places; and those of renormalised
+   * distributions */
   const size_t words = s->kept.words, all_words = s->kept_for_metrics ? words + 1 : 2 * words + 1;
   if (__builtin_mul_overflow(tokens, (words > 0 ? all_words : 0) * sizeof(uint32_t), &sets))
     return gl_fail(err, GL_ENOMEM, "sets of kept tokens that fit no memory; lower micro_batch");

@@ -138,9 +138,9 @@ static size_t add_target(token_pack *p, size_t row, int32_t token, const uint32_
   return p->n_targets++;
 }
 
-/* Makes the law before a target one to be cut by a set, if it is not `old` (SIZE_MAX: there is
- * none), which stands before the same tokens; returns its number. */
-static size_t watch_law(token_pack *p, size_t target, size_t old, const uint32_t *set) {
+/* Makes the distribution before a target one to be cut by a set, if it is not `old` (SIZE_MAX:
+ * there is none), which stands before the same tokens; returns its number. */
+static size_t watch_dist(token_pack *p, size_t target, size_t old, const uint32_t *set) {
   const size_t words = p->watched.words;
   if (old != SIZE_MAX && memcmp(p->watched_set + old * words, set, words * sizeof *set) == 0)
     return old;
@@ -179,8 +179,8 @@ gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint
             ? old
             : add_target(p, row_at(p, sequence, p->n_prompt + t - 1), response[t], set);
     if (p->watched.words > 0)
-      p->watched_of[p->n_asked + t] = watch_law(p, p->target_of[p->n_asked + t],
-                                                shared ? p->watched_of[first + t] : SIZE_MAX, set);
+      p->watched_of[p->n_asked + t] = watch_dist(p, p->target_of[p->n_asked + t],
+                                                 shared ? p->watched_of[first + t] : SIZE_MAX, set);
   }
   p->n_asked += n;
   return GL_OK;

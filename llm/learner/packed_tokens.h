@@ -29,11 +29,12 @@ typedef struct token_pack {
   int32_t *token;                 /* [n_tokens] */
   size_t *target_after;           /* [n_targets] */
   int32_t *target;                /* [n_targets] */
-  kept_shape shape;   /* of the targets' sets of kept tokens; no words: there are none */
-  uint32_t *kept;     /* [n_targets] sets */
-  kept_shape watched; /* of the sets by which laws are cut in two parts; no words: they are not */
+  kept_shape shape; /* of the targets' sets of kept tokens; no words: there are none */
+  uint32_t *kept;   /* [n_targets] sets */
+  kept_shape
+      watched; /* of the sets by which distributions are cut in two parts; no words: they are not */
   size_t n_watched, cap_watched, cap_watched_sets, cap_watched_of;
-  size_t *watched_target; /* [n_watched] the target before which the law stands */
+  size_t *watched_target; /* [n_watched] the target before which the distribution stands */
   uint32_t *watched_set;  /* [n_watched] sets */
   size_t *watched_of;     /* [n_asked] which of them is a token's own */
   size_t *place;          /* [n_targets] for sorting */
@@ -48,10 +49,10 @@ typedef struct token_pack {
 
 void token_pack_fini(token_pack *p);
 void token_pack_clear(token_pack *p, int shares);
-/* After clearing: laws are renormalised over what samplers kept, in sets of that shape. */
+/* After clearing: distributions are renormalised over what samplers kept, in sets of that shape. */
 void token_pack_keep(token_pack *p, const kept_shape *shape);
-/* After clearing: token_pack_parts() will tell what the learner's law gives to what samplers kept,
- * in sets of that shape. Packed rows and targets stay the same. */
+/* After clearing: token_pack_parts() will tell what the learner's distribution gives to what
+ * samplers kept, in sets of that shape. Packed rows and targets stay the same. */
 void token_pack_watch(token_pack *p, const kept_shape *shape);
 /* Responses added from now on, until the pack is cleared, are to prompt[n], n > 0. */
 void token_pack_prompt(token_pack *p, const int32_t *prompt, size_t n);
@@ -69,7 +70,7 @@ gl_status token_pack_finish(token_pack *p, gl_error *err);
 /* model_forward_kept() of a finished pack: logp and entropy [n_targets]. */
 gl_status token_pack_forward(const token_pack *p, model *m, double temperature, int keep,
                              double *logp, double *entropy, gl_error *err);
-/* After that: model_kept_parts() of every watched law, [n_watched] each. */
+/* After that: model_kept_parts() of every watched distribution, [n_watched] each. */
 gl_status token_pack_parts(const token_pack *p, model *m, double *mass, double *entropy_kept,
                            double *entropy_tail, gl_error *err);
 

@@ -298,21 +298,21 @@ static gl_status read_world(run_spec *s, const cfg_node *world, uint64_t seed, g
   return status == GL_OK ? read_reference(s, n.reference, seed, err) : status;
 }
 
-/* Whether weights need the sets of kept tokens: those that replay them, or see truncated laws that
- * the learner computes itself. */
-static int weights_need_sets(const sampling_spec *law) {
-  return law->weights == SAMPLING_REPLAY ||
-         (law->weights == SAMPLING_TRUNCATED && law->logq == LOGQ_LEARNER);
+/* Whether weights need the sets of kept tokens: those that replay them, or see truncated
+ * distributions that the learner computes itself. */
+static int weights_need_sets(const sampling_spec *dist) {
+  return dist->weights == SAMPLING_REPLAY ||
+         (dist->weights == SAMPLING_TRUNCATED && dist->logq == LOGQ_LEARNER);
 }
 
-/* The shape of the sets of kept tokens, where laws are truncated and weights need the sets. For the
- * metrics alone they are recorded where a set is a few bits of a small vocabulary. */
+/* The shape of the sets of kept tokens, where distributions are truncated and weights need the
+ * sets. For the metrics alone they are recorded where a set is a few bits of a small vocabulary. */
 static gl_status read_kept(run_spec *s, const cfg_node *sampling, gl_error *err) {
-  const sampling_spec *law = &s->sampling;
-  if (!sampling_truncates(law, s->model.vocabulary)) return GL_OK;
-  s->kept_for_metrics = !weights_need_sets(law);
+  const sampling_spec *dist = &s->sampling;
+  if (!sampling_truncates(dist, s->model.vocabulary)) return GL_OK;
+  s->kept_for_metrics = !weights_need_sets(dist);
   if (s->kept_for_metrics && s->model.vocabulary > KEPT_MOST_BITS) return GL_OK;
-  return kept_shape_of(&s->kept, law, s->model.vocabulary, sampling, err);
+  return kept_shape_of(&s->kept, dist, s->model.vocabulary, sampling, err);
 }
 
 /* A response of the other policy is scored by a forward of the sampler's, which computes as the

@@ -1,5 +1,5 @@
-/* Reads the evaluation sets of a transformer: each a task, a law of answering and a longest
- * response of its own, with the model, tokenizer and template of the world. */
+/* Reads the evaluation sets of a transformer: each a task, a distribution of answering and a
+ * longest response of its own, with the model, tokenizer and template of the world. */
 #include "core/config/overlay.h"
 #include "llm/learner/run_spec.h"
 

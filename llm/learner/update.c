@@ -24,7 +24,7 @@
 /* --- micro-batches --- */
 
 /* Which responses a pass takes: all, or those with a coefficient other than 0. A watched pass takes
- * all, and the same rows, and tells what laws give to the tokens that samplers kept. */
+ * all, and the same rows, and tells what distributions give to the tokens that samplers kept. */
 typedef enum pass { PASS_ALL, PASS_WATCHED, PASS_WITH_GRADIENT } pass;
 
 /* A place in a walk over a part of a set's responses in order. */
@@ -129,7 +129,8 @@ static void put_scores(const token_pack *p, const rollout_set *s, size_t first, 
   for (size_t k = 0; k < p->n_asked; ++k) to[s->token_start[first] + k] = found[p->target_of[k]];
 }
 
-/* What the laws of the pack that has just run give to the sets, to the tokens' places in s->part.
+/* What the distributions of the pack that has just run give to the sets, to the tokens' places in
+ * s->part.
  */
 static gl_status score_parts(const rollout_set *s, replica *r, size_t first, gl_error *err) {
   const token_pack *p = &r->pack;
@@ -416,12 +417,13 @@ static void plain_metrics(const rollout_set *s, double lr, double *metrics) {
 }
 
 /* What samplers kept, seen by themselves and, where sets are recorded, by the learner. Samplers
- * whose `logq` is the learner's record no truncated law with raw weights, unless sets say it. */
+ * whose `logq` is the learner's record no truncated distribution with raw weights, unless sets say
+ * it. */
 static void kept_metrics(const llm_learner *l, const rollout_set *s, double *metrics) {
-  const sampling_spec *law = &l->spec.sampling;
+  const sampling_spec *dist = &l->spec.sampling;
   const int sets = s->shape.words > 0;
-  if (!sampling_truncates(law, l->spec.model.vocabulary)) return;
-  if (sets || law->weights != SAMPLING_RAW || law->logq != LOGQ_LEARNER)
+  if (!sampling_truncates(dist, l->spec.model.vocabulary)) return;
+  if (sets || dist->weights != SAMPLING_RAW || dist->logq != LOGQ_LEARNER)
     metrics[METRIC_KEPT_MASS_Q] = s->kept_mass_q;
   if (!sets) return;
   double tail = 0, with_tail = 0;

@@ -101,8 +101,8 @@ static char *key_of(const llm_learner *l, const char *code) {
           (unsigned long long)s->fingerprint, config);
   put_optimizer(to, &s->warmup);
   fprintf(to, "held-out %zu evaluation %d samples %zu temperature %a top_k %zu top_p %a\n",
-          s->eval.prompts, (int)s->eval.how.kind, s->eval.samples, s->eval.how.law.temperature,
-          s->eval.how.law.top_k, s->eval.how.law.top_p);
+          s->eval.prompts, (int)s->eval.how.kind, s->eval.samples, s->eval.how.dist.temperature,
+          s->eval.how.dist.top_k, s->eval.how.dist.top_p);
   if (s->folder != NULL) put_folder(to, s->folder);
   if (s->tokenizer_path != NULL) put_file(to, s->tokenizer_path, "");
   put_problems(to, l);

@@ -56,7 +56,7 @@ gl_status model_forward_kept(model *m, const packed_tokens *packed, const shared
   return status;
 }
 
-/* --- the parts of a law --- */
+/* --- the parts of a distribution --- */
 
 /* The numbers of some targets, then their sets, into m->parts: n numbers of each, n * words. */
 static gl_status put_parts(model *m, const size_t *target, const uint32_t *set, size_t n,

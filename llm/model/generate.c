@@ -77,7 +77,7 @@ typedef struct run {
   model_cache *cache;
   const generate_request *q;
   generate_result *r;
-  sampling_spec law; /* what tokens are drawn from */
+  sampling_spec dist; /* what tokens are drawn from */
   generate_plan plan;
   slot_state *slots; /* [plan.slots] */
   size_t *free;      /* [plan.slots] numbers of free slots during a fill */
@@ -147,7 +147,7 @@ static gl_status keep_set(const run *g, size_t k, size_t at) {
                  "top_k: %zu kept more than %zu tokens, because so many are as probable as the "
                  "%zu-th, and there is no room to record them with the token that was drawn; lower "
                  "top_k, take `precision: bfloat16` away, or weights: raw",
-                 g->law.top_k, shape->words - 1, g->law.top_k);
+                 g->dist.top_k, shape->words - 1, g->dist.top_k);
 }
 
 /* Appends what row k of the last draw gave to response i. */
@@ -174,9 +174,9 @@ static gl_status draw_rows(run *g) {
   if (n == 0) return GL_OK;
   const model_draw_more more = {w->context, g->r->shape, w->kept};
   gl_status status = w->context != NULL || w->kept != NULL
-                         ? model_sample_more(g->cache, w->row_of, w->index, n, &g->law, q->stream,
+                         ? model_sample_more(g->cache, w->row_of, w->index, n, &g->dist, q->stream,
                                              &more, w->token, w->logq, w->logq_truncated, g->err)
-                         : model_sample(g->cache, w->row_of, w->index, n, &g->law, q->stream,
+                         : model_sample(g->cache, w->row_of, w->index, n, &g->dist, q->stream,
                                         q->greedy, w->token, w->logq, w->logq_truncated, g->err);
   for (size_t k = 0; k < n && status == GL_OK; ++k) status = keep_draw(g, w->response[k], k);
   return status;
@@ -377,7 +377,7 @@ static gl_status start_step(run *g) {
   }
   if (f->n == 0) return GL_OK;
   const model_step_rows step = {f->n, w->token, w->slot, w->position, w->index};
-  const model_draws draws = {g->law, q->stream, q->greedy};
+  const model_draws draws = {g->dist, q->stream, q->greedy};
   ++g->started;
   return model_step(g->cache, &step, &draws, g->err);
 }
@@ -496,7 +496,7 @@ static gl_status step(run *g) {
 /* Room for what draws have beside tokens and log-probabilities. */
 static gl_status allocate_more(run *g) {
   rows *w = &g->rows;
-  const sampling_behaviour *by = &g->law.behaviour;
+  const sampling_behaviour *by = &g->dist.behaviour;
   const size_t n = g->plan.slots, words = g->r->shape.words;
   const int distorts = !g->q->greedy && (by->noise > 0 || by->rounds_to_bfloat16);
   const int keeps = !g->q->greedy && g->r->kept != NULL;
@@ -567,8 +567,8 @@ size_t generate_cache_bytes(const model *m, size_t capacity) {
 gl_status generate(model *m, const generate_request *request, generate_result *result,
                    gl_error *err) {
   assert(m != NULL && request != NULL && result != NULL);
-  run g = {.q = request, .r = result, .law = request->sampling, .waiting_job = none, .err = err};
-  g.law.temperature *= 1 + g.law.behaviour.temperature_error;
+  run g = {.q = request, .r = result, .dist = request->sampling, .waiting_job = none, .err = err};
+  g.dist.temperature *= 1 + g.dist.behaviour.temperature_error;
   gl_status status = generate_plan_init(&g.plan, m, request, result, err);
   if (status == GL_OK && g.plan.n > 0) {
     status = allocate(&g, m);

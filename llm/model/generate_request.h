@@ -53,8 +53,8 @@ typedef struct generate_result {
   int *finished;                 /* [n_responses] in and out: ended by a stop token */
   int32_t *token;                /* [n_responses * max_tokens] */
   double *logq, *logq_truncated; /* same shape */
-  /* The tokens that each draw's law kept, [n_responses * max_tokens] sets of the shape; NULL: they
-   * are not wanted. */
+  /* The tokens that each draw's distribution kept, [n_responses * max_tokens] sets of the shape;
+   * NULL: they are not wanted. */
   kept_shape shape;
   uint32_t *kept;
   /* In and out: keys and values are kept, and go on from here. NULL: they are not. On a CPU only.

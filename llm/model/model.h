@@ -143,16 +143,16 @@ gl_status model_forward(model *m, const packed_tokens *packed, double temperatur
 gl_status model_forward_shared(model *m, const packed_tokens *packed, const shared_tokens *shared,
                                double temperature, int keep, double *logp, double *entropy,
                                gl_error *err);
-/* The same with every target's law renormalised over the tokens that were kept (NULL: over all):
- * logp is of that law, and so is what model_backward() differentiates; entropy is of the whole law.
- * GL_EINTERNAL for a set that does not hold its target. */
+/* The same with every target's distribution renormalised over the tokens that were kept (NULL: over
+ * all): logp is of that distribution, and so is what model_backward() differentiates; entropy is of
+ * the whole distribution. GL_EINTERNAL for a set that does not hold its target. */
 gl_status model_forward_kept(model *m, const packed_tokens *packed, const shared_tokens *shared,
                              const kept_tokens *kept, double temperature, int keep, double *logp,
                              double *entropy, gl_error *err);
-/* After a forward, whose backward may still follow: what the whole law before each of n of its
- * targets, target[n], gives to the tokens of a set and to the others, kept->set [n, words]. mass,
- * entropy_kept, entropy_tail [n] are as the backend's kept_parts() has them. It is one more product
- * with the output embedding and changes nothing that a backward reads. */
+/* After a forward, whose backward may still follow: what the whole distribution before each of n of
+ * its targets, target[n], gives to the tokens of a set and to the others, kept->set [n, words].
+ * mass, entropy_kept, entropy_tail [n] are as the backend's kept_parts() has them. It is one more
+ * product with the output embedding and changes nothing that a backward reads. */
 gl_status model_kept_parts(model *m, const size_t *target, const kept_tokens *kept, size_t n,
                            double *mass, double *entropy_kept, double *entropy_tail, gl_error *err);
 /* Adds sum_j dlogp[j] * d logp_j / d theta to the gradient, for the last kept forward. */
@@ -247,8 +247,8 @@ typedef struct model_draw_more {
    * noise among those of the stream's seed (operations.h: distort). NULL: logits are as they are.
    */
   const uint64_t *context;
-  /* Where laws are truncated: sets [rows, shape.words] of the tokens that were kept go to this host
-   * memory; NULL: they are not wanted. */
+  /* Where distributions are truncated: sets [rows, shape.words] of the tokens that were kept go to
+   * this host memory; NULL: they are not wanted. */
   kept_shape shape;
   uint32_t *kept;
 } model_draw_more;
@@ -261,7 +261,7 @@ gl_status model_sample_more(model_cache *c, const size_t *row_of, const uint64_t
 
 /* --- steps: a decode of every row and a draw of the token that follows, in one --- */
 
-/* The law and the stream that steps draw from, as for model_sample(). */
+/* The distribution and the stream that steps draw from, as for model_sample(). */
 typedef struct model_draws {
   sampling_spec sampling;
   rng_stream stream;

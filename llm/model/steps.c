@@ -79,7 +79,7 @@ static int same_draws(const model_draws *a, const model_draws *b) {
          a->greedy == b->greedy;
 }
 
-/* Forgets the records where the draws' law or stream is another one. */
+/* Forgets the records where the draws' distribution or stream is another one. */
 static void use_draws(model_cache *k, const model_draws *draws) {
   model_steps *s = &k->steps;
   if (same_draws(&s->draws, draws)) return;

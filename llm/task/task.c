@@ -5,7 +5,8 @@
  *   stream (seed, RNG_DATA, entity = 2 i + split), blocks a 2^20 .. (a + 1) 2^20 - 1
  *
  * and the first attempt whose key lies in the split is the problem. So no problem depends on any
- * other, and a split's problems have the law of the kind, given that they are in the split.
+ * other, and a split's problems have the distribution of the kind, given that they are in the
+ * split.
  */
 #include "llm/task/internal.h"
 

@@ -54,7 +54,7 @@ static const char *word(const cJSON *o, const char *key) {
   return text != NULL ? text : "";
 }
 
-/* --- W&B exports --- */
+/* W&B exports --- */
 
 static const char export_text[] = "Step,[x]a - eval/score,b - eval/score\n"
                                   "1,0.25,\n2,0.75,3\n3,0.5,1\n";

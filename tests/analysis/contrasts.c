@@ -129,7 +129,7 @@ static void arms_are_paired_by_seed(void) {
 }
 
 /* With 24 pairs and two contrasts seven pairs of one direction are needed (2 / 2^7 < 0.025), and
- * the binomial law says at which share they come with probability 0.8. */
+ * the binomial distribution says at which share they come with probability 0.8. */
 static void the_power_is_that_of_the_first_step_of_holm(void) {
   results *r = results_new("power");
   gl_error err = {0};

@@ -62,7 +62,7 @@ static void fits_and_profiles_agree_with_an_independent_computation(void) {
 
 /* Of 100 runs at each of nine doses the estimate lies near the truth, and the interval holds it:
  * the counts are the expected ones, rounded. */
-static void a_known_law_comes_out(void) {
+static void a_known_dist_comes_out(void) {
   dose_group group[9];
   for (size_t i = 0; i < 9; i++) {
     const double x = -2 + 0.5 * (double)i;
@@ -114,6 +114,6 @@ static void shares_have_exact_intervals(void) {
 }
 
 SUITE(analysis_dose, "analysis: doses",
-      TEST(fits_and_profiles_agree_with_an_independent_computation), TEST(a_known_law_comes_out),
+      TEST(fits_and_profiles_agree_with_an_independent_computation), TEST(a_known_dist_comes_out),
       TEST(what_the_runs_do_not_tell_is_said), TEST(impossible_doses_are_refused),
       TEST(shares_have_exact_intervals));

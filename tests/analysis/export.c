@@ -19,8 +19,8 @@ static const char folder[] = "build/analysis_export_test";
 
 /* --- a file of two studies --- */
 
-/* What a run of the study "made" is: the delay is a number, the weight delay a law or a word, and
- * `shared_delays` a truth value. */
+/* What a run of the study "made" is: the delay is a number, the weight delay a distribution or a
+ * word, and `shared_delays` a truth value. */
 typedef struct made_run {
   const char *algorithm, *max_delay, *delay, *shared;
   uint64_t seed;

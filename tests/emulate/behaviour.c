@@ -12,7 +12,7 @@
   "\noptimizer: {kind: sgd, lr: 0.5}\nalgorithm: {base: is, log_prob: sum}\n"                      \
   "train: {groups: 8, group_size: 12}"
 
-/* Parameters that make laws far from uniform, the same on both. */
+/* Parameters that make distributions far from uniform, the same on both. */
 static void spread(llm_fixture *f, uint64_t entity, double scale) {
   double *theta = llm_theta(f);
   for (size_t i = 0; i < f->n; ++i)
@@ -89,7 +89,7 @@ static void sets_for_metrics_alone_are_the_cpus_only(void) {
   }
 }
 
-static void distorted_laws_are_the_cpus(void) {
+static void distorted_dists_are_the_cpus(void) {
   compare("{behaviour: {noise: 0.5, temperature_error: 0.2}}", 0);
   compare("{behaviour: {precision: bfloat16, noise: 0.5}}", 0);
   compare("{logq: learner, top_k: 5, weights: truncated, behaviour: {noise: 0.5}}", 1);
@@ -101,5 +101,5 @@ static void mixtures_are_the_cpus(void) {
 }
 
 SUITE(emulated_behaviour, "llm: emulated cuda samplers", TEST(replayed_steps_are_the_cpus),
-      TEST(sets_for_metrics_alone_are_the_cpus_only), TEST(distorted_laws_are_the_cpus),
+      TEST(sets_for_metrics_alone_are_the_cpus_only), TEST(distorted_dists_are_the_cpus),
       TEST(mixtures_are_the_cpus));

@@ -54,11 +54,7 @@ bool emulate_record(const char *name, dim3 grid, dim3 block, size_t shared, uint
   return true;
 }
 
-/* --- devices ---
- *
- * There are two, so that tests see what a thread does with the wrong one. They share one memory and
- * run one kernel at a time, but each thread has a current device, and what is asked of a stream
- * while another device is current is refused, as CUDA refuses it. */
+/* --- devices --- */
 
 enum { devices = 2 };
 static thread_local int current;

@@ -1,6 +1,6 @@
-/* libFuzzer target: texts that a program may hand to libgepolab: an algorithm, a delay law, the
- * recipe of a clock. The first byte says which. What is refused has a reason; what is taken can be
- * used. */
+/* libFuzzer target: texts that a program may hand to libgepolab: an algorithm, a delay
+ * distribution, the recipe of a clock. The first byte says which. What is refused has a reason;
+ * what is taken can be used. */
 #include "library/gepolab.h"
 
 #include <math.h>
@@ -40,17 +40,17 @@ static void fuzz_algorithm(const char *text) {
 }
 
 static void fuzz_delay(const char *text) {
-  gepolab_delay *law = NULL;
+  gepolab_delay *dist = NULL;
   gepolab_error err = {0}, other = {0};
   double drawn[4], quantile = 0;
-  expect(gepolab_delay_new(&law, text, &err), law, &err);
-  if (law == NULL) return;
-  if (gepolab_delay_draw(law, 7, 3, 4, drawn, &other) != GEPOLAB_OK) abort();
+  expect(gepolab_delay_new(&dist, text, &err), dist, &err);
+  if (dist == NULL) return;
+  if (gepolab_delay_draw(dist, 7, 3, 4, drawn, &other) != GEPOLAB_OK) abort();
   for (int i = 0; i < 4; ++i)
     if (!(drawn[i] >= 0)) abort();
-  if (gepolab_delay_quantile(law, 0.5, &quantile, &other) == GEPOLAB_OK && !(quantile >= 0))
+  if (gepolab_delay_quantile(dist, 0.5, &quantile, &other) == GEPOLAB_OK && !(quantile >= 0))
     abort();
-  gepolab_delay_free(law);
+  gepolab_delay_free(dist);
 }
 
 /* Whether the text may ask for a clock that takes long: a number of more than three digits, or an

@@ -110,11 +110,11 @@ static void wrong_tables_are_refused(void) {
   gepolab_algorithm *algorithm = NULL;
   gepolab_error err = {.status = GEPOLAB_OK};
   gepolab_moments m = GEPOLAB_INIT(gepolab_moments);
-  static const double no_law[K] = {0.5, 0.3, 0.1};
+  static const double no_dist[K] = {0.5, 0.3, 0.1};
   gepolab_table table = {.size = sizeof table,
                          .n_prompts = 1,
                          .n_responses = K,
-                         .learner = no_law,
+                         .learner = no_dist,
                          .sampler = sampler,
                          .reward = reward};
   CU_ASSERT_EQUAL_FATAL(gepolab_algorithm_new(&algorithm, "gepo", NULL), GEPOLAB_OK);

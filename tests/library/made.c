@@ -24,15 +24,15 @@ static void messages_name_the_argument_and_the_place_in_it(void) {
               {"[[[", "algorithm:1:", "not valid YAML"},
               {"", "algorithm:1:1: ", "the text is empty"},
               {"# nothing", "algorithm:", "the text is empty"}},
-    laws[] = {{"nosuch", "delay:1:1: ", "is not a law"},
-              {"{law: lognormall}", "delay:1:7: ", "did you mean 'lognormal'"},
-              {"5 kg", "delay:1:1: ", "kg"},
-              {"", "delay:1:1: ", "the text is empty"}},
+    dists[] = {{"nosuch", "delay:1:1: ", "is not a law"},
+               {"{law: lognormall}", "delay:1:7: ", "did you mean 'lognormal'"},
+               {"5 kg", "delay:1:1: ", "kg"},
+               {"", "delay:1:1: ", "the text is empty"}},
     recipes[] = {{"steps: 0", "recipe:1:8: ", "steps is '0'"},
                  {"steps: 5\nstpes: 6", "recipe:2:1: ", "did you mean 'steps'"},
                  {"include: /no/such/file.yaml", "recipe:1:10: ", "/no/such/file.yaml"}};
   gepolab_algorithm *algorithm;
-  gepolab_delay *law;
+  gepolab_delay *dist;
   gepolab_simulation *run;
   gepolab_error err;
   for (size_t k = 0; k < sizeof rows / sizeof *rows; ++k) {
@@ -40,17 +40,17 @@ static void messages_name_the_argument_and_the_place_in_it(void) {
     CU_ASSERT_PTR_NULL(algorithm);
     check_text(&err, rows[k].place, rows[k].says);
   }
-  for (size_t k = 0; k < sizeof laws / sizeof *laws; ++k) {
-    CU_ASSERT_EQUAL(gepolab_delay_new(&law, laws[k].text, &err), GEPOLAB_EINPUT);
-    CU_ASSERT_PTR_NULL(law);
-    check_text(&err, laws[k].place, laws[k].says);
+  for (size_t k = 0; k < sizeof dists / sizeof *dists; ++k) {
+    CU_ASSERT_EQUAL(gepolab_delay_new(&dist, dists[k].text, &err), GEPOLAB_EINPUT);
+    CU_ASSERT_PTR_NULL(dist);
+    check_text(&err, dists[k].place, dists[k].says);
   }
   for (size_t k = 0; k < sizeof recipes / sizeof *recipes; ++k) {
     CU_ASSERT_EQUAL(gepolab_simulate(&run, recipes[k].text, 1, &err), GEPOLAB_EINPUT);
     CU_ASSERT_PTR_NULL(run);
     check_text(&err, recipes[k].place, recipes[k].says);
   }
-  CU_ASSERT_EQUAL(gepolab_delay_new(&law, NULL, &err), GEPOLAB_EINPUT);
+  CU_ASSERT_EQUAL(gepolab_delay_new(&dist, NULL, &err), GEPOLAB_EINPUT);
   CU_ASSERT_STRING_EQUAL(err.text, "the text of delay is NULL");
   CU_ASSERT_EQUAL(gepolab_simulate_file(&run, NULL, 1, &err), GEPOLAB_EINPUT);
 }
@@ -67,17 +67,17 @@ static void any_style_of_yaml_is_one_algorithm(void) {
 }
 
 static double median_of(const char *text) {
-  gepolab_delay *law;
+  gepolab_delay *dist;
   gepolab_error err = {.text = ""};
   double median = NAN;
-  if (gepolab_delay_new(&law, text, &err) != GEPOLAB_OK) fprintf(stderr, "%s\n", err.text);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(law);
-  CU_ASSERT_EQUAL(gepolab_delay_quantile(law, 0.5, &median, NULL), GEPOLAB_OK);
-  gepolab_delay_free(law);
+  if (gepolab_delay_new(&dist, text, &err) != GEPOLAB_OK) fprintf(stderr, "%s\n", err.text);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(dist);
+  CU_ASSERT_EQUAL(gepolab_delay_quantile(dist, 0.5, &median, NULL), GEPOLAB_OK);
+  gepolab_delay_free(dist);
   return median;
 }
 
-static void laws_have_units_of_time(void) {
+static void dists_have_units_of_time(void) {
   CU_ASSERT_EQUAL(median_of("30m"), 1800);
   CU_ASSERT_EQUAL(median_of("250 ms"), 0.25);
   CU_ASSERT_EQUAL(median_of("{law: lognormal, interval: [1m, 30m]}"),
@@ -142,5 +142,5 @@ static void a_recipe_in_a_file_finds_files_beside_it(void) {
 
 SUITE(library_made, "library: objects made of text",
       TEST(messages_name_the_argument_and_the_place_in_it),
-      TEST(any_style_of_yaml_is_one_algorithm), TEST(laws_have_units_of_time),
+      TEST(any_style_of_yaml_is_one_algorithm), TEST(dists_have_units_of_time),
       TEST(every_key_of_a_recipe_is_taken), TEST(a_recipe_in_a_file_finds_files_beside_it));

@@ -1,4 +1,5 @@
-/* The clock, delay laws and statistics through the library are those of the rooms behind it. */
+/* The clock, delay distributions and statistics through the library are those of the rooms behind
+ * it. */
 #include "analysis/statistics.h"
 #include "library/gepolab.h"
 #include "sim/delay.h"
@@ -57,33 +58,33 @@ static void wrong_recipes_are_refused(void) {
   }
 }
 
-static void draws_are_those_of_the_law(void) {
-  gepolab_delay *law = NULL;
+static void draws_are_those_of_the_dist(void) {
+  gepolab_delay *dist = NULL;
   double draw[8], later[4], quantile;
   delay_source source = {.stream = rng_stream_at(5, RNG_DELAY, 0)};
-  delay_law same;
+  delay_dist same;
   CU_ASSERT_EQUAL_FATAL(
-      gepolab_delay_new(&law, "{law: lognormal, interval: [60, 1800], confidence: 0.9}", NULL),
+      gepolab_delay_new(&dist, "{law: lognormal, interval: [60, 1800], confidence: 0.9}", NULL),
       GEPOLAB_OK);
   memset(&same, 0, sizeof same);
   same.clamp_hi = INFINITY;
   CU_ASSERT_EQUAL_FATAL(delay_from_interval(&same, DELAY_LOGNORMAL, 60, 1800, 0.9, NULL), GL_OK);
-  CU_ASSERT_EQUAL(gepolab_delay_quantile(law, 0.05, &quantile, NULL), GEPOLAB_OK);
+  CU_ASSERT_EQUAL(gepolab_delay_quantile(dist, 0.05, &quantile, NULL), GEPOLAB_OK);
   ASSERT_CLOSE(quantile, 60, 1e-9);
-  CU_ASSERT_EQUAL(gepolab_delay_quantile(law, 0.95, &quantile, NULL), GEPOLAB_OK);
+  CU_ASSERT_EQUAL(gepolab_delay_quantile(dist, 0.95, &quantile, NULL), GEPOLAB_OK);
   ASSERT_CLOSE(quantile, 1800, 1e-9);
-  CU_ASSERT_EQUAL(gepolab_delay_draw(law, 5, 0, 8, draw, NULL), GEPOLAB_OK);
-  CU_ASSERT_EQUAL(gepolab_delay_draw(law, 5, 4, 4, later, NULL), GEPOLAB_OK);
+  CU_ASSERT_EQUAL(gepolab_delay_draw(dist, 5, 0, 8, draw, NULL), GEPOLAB_OK);
+  CU_ASSERT_EQUAL(gepolab_delay_draw(dist, 5, 4, 4, later, NULL), GEPOLAB_OK);
   CU_ASSERT_EQUAL(memcmp(draw + 4, later, sizeof later), 0);
-  CU_ASSERT_EQUAL(gepolab_delay_quantile(law, 1, &quantile, NULL), GEPOLAB_EINPUT);
-  CU_ASSERT_EQUAL(gepolab_delay_draw(law, 5, -1, 4, later, NULL), GEPOLAB_EINPUT);
+  CU_ASSERT_EQUAL(gepolab_delay_quantile(dist, 1, &quantile, NULL), GEPOLAB_EINPUT);
+  CU_ASSERT_EQUAL(gepolab_delay_draw(dist, 5, -1, 4, later, NULL), GEPOLAB_EINPUT);
   gepolab_error err;
-  CU_ASSERT_EQUAL(gepolab_delay_draw(law, 5, INT64_MAX, INT64_MAX, later, &err), GEPOLAB_EINPUT);
+  CU_ASSERT_EQUAL(gepolab_delay_draw(dist, 5, INT64_MAX, INT64_MAX, later, &err), GEPOLAB_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "from number 9223372036854775807 on"));
   for (int k = 0; k < 8; ++k) ASSERT_CLOSE(draw[k], delay_draw(&same, &source), 1e-12);
-  gepolab_delay_free(law);
-  CU_ASSERT_EQUAL(gepolab_delay_new(&law, "{law: normal}", NULL), GEPOLAB_EINPUT);
-  CU_ASSERT_PTR_NULL(law);
+  gepolab_delay_free(dist);
+  CU_ASSERT_EQUAL(gepolab_delay_new(&dist, "{law: normal}", NULL), GEPOLAB_EINPUT);
+  CU_ASSERT_PTR_NULL(dist);
 }
 
 static void statistics_are_those_of_analysis(void) {
@@ -127,5 +128,5 @@ static void versions_are_told(void) {
 
 SUITE(library_simulation, "library: simulation and statistics",
       TEST(a_fixed_delay_is_a_fixed_staleness), TEST(wrong_recipes_are_refused),
-      TEST(draws_are_those_of_the_law), TEST(statistics_are_those_of_analysis),
+      TEST(draws_are_those_of_the_dist), TEST(statistics_are_those_of_analysis),
       TEST(a_survival_curve_is_handed_on), TEST(versions_are_told));

@@ -157,7 +157,7 @@ static const char *speed(const char *rules, int real) {
   return real ? "tokens_per_s: 1" : "tokens_per_s: 0.05";
 }
 
-static void known_lengths_give_the_schedule_of_their_law(void) {
+static void known_lengths_give_the_schedule_of_their_dist(void) {
   for (size_t i = 0; i < CLUSTERS; ++i) {
     char text[1000];
     watcher w = {.length = five};
@@ -170,10 +170,10 @@ static void known_lengths_give_the_schedule_of_their_law(void) {
     if (err.text[0] != '\0') fprintf(stderr, "%s: %s\n", text, err.text);
     snprintf(text, sizeof text, "{%s, %s, lengths: 5, samples_per_batch: %d}", clusters[i].rules,
              speed(clusters[i].rules, 0), RESPONSES);
-    schedule law = sim_must_build(text, 3, UPDATES);
-    CU_ASSERT(same_schedule(&s, &law));
+    schedule dist = sim_must_build(text, 3, UPDATES);
+    CU_ASSERT(same_schedule(&s, &dist));
     schedule_fini(&s);
-    schedule_fini(&law);
+    schedule_fini(&dist);
   }
 }
 
@@ -284,7 +284,7 @@ static void what_cannot_be_coupled_is_refused(void) {
   sim_must_refuse("{coupled: true, samples_per_batch: 3}");
 }
 
-SUITE(sim_coupled, "sim: coupled clock", TEST(known_lengths_give_the_schedule_of_their_law),
+SUITE(sim_coupled, "sim: coupled clock", TEST(known_lengths_give_the_schedule_of_their_dist),
       TEST(versions_are_held_while_they_can_be_drawn_from_and_no_longer),
       TEST(lengths_drive_the_clock), TEST(a_hook_can_end_the_clock_or_fail),
       TEST(rounds_follow_one_another), TEST(costs_of_known_lengths_follow_the_batching),

@@ -1,5 +1,5 @@
-/* Delay laws against GSL's distribution functions and their intervals; links against the law of
- * rounds; crashes. */
+/* Delay distributions against GSL's distribution functions and their intervals; links against the
+ * distribution of rounds; crashes. */
 #include "sim/delay.h"
 #include "sim/link.h"
 #include "sim/schedule.h"
@@ -11,47 +11,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double uniform_cdf(const delay_law *law, double x) {
-  return gsl_cdf_flat_P(x, law->uniform.min, law->uniform.max);
+static double uniform_cdf(const delay_dist *dist, double x) {
+  return gsl_cdf_flat_P(x, dist->uniform.min, dist->uniform.max);
 }
 
-static double exponential_cdf(const delay_law *law, double x) {
-  return gsl_cdf_exponential_P(x - law->exponential.shift, law->exponential.mean);
+static double exponential_cdf(const delay_dist *dist, double x) {
+  return gsl_cdf_exponential_P(x - dist->exponential.shift, dist->exponential.mean);
 }
 
-static double lognormal_cdf(const delay_law *law, double x) {
-  return gsl_cdf_lognormal_P(x, law->lognormal.mu, law->lognormal.sigma);
+static double lognormal_cdf(const delay_dist *dist, double x) {
+  return gsl_cdf_lognormal_P(x, dist->lognormal.mu, dist->lognormal.sigma);
 }
 
-static double weibull_cdf(const delay_law *law, double x) {
-  return gsl_cdf_weibull_P(x, law->weibull.scale, law->weibull.shape);
+static double weibull_cdf(const delay_dist *dist, double x) {
+  return gsl_cdf_weibull_P(x, dist->weibull.scale, dist->weibull.shape);
 }
 
-static double gamma_cdf(const delay_law *law, double x) {
-  return gsl_cdf_gamma_P(x, law->gamma.shape, law->gamma.scale);
+static double gamma_cdf(const delay_dist *dist, double x) {
+  return gsl_cdf_gamma_P(x, dist->gamma.shape, dist->gamma.scale);
 }
 
-static double pareto_cdf(const delay_law *law, double x) {
-  return gsl_cdf_pareto_P(x, law->pareto.shape, law->pareto.scale);
+static double pareto_cdf(const delay_dist *dist, double x) {
+  return gsl_cdf_pareto_P(x, dist->pareto.shape, dist->pareto.scale);
 }
 
 static const struct {
   delay_kind kind;
-  double (*cdf)(const delay_law *law, double x);
-} laws[] = {{DELAY_UNIFORM, uniform_cdf},     {DELAY_EXPONENTIAL, exponential_cdf},
-            {DELAY_LOGNORMAL, lognormal_cdf}, {DELAY_WEIBULL, weibull_cdf},
-            {DELAY_GAMMA, gamma_cdf},         {DELAY_PARETO, pareto_cdf}};
+  double (*cdf)(const delay_dist *dist, double x);
+} dists[] = {{DELAY_UNIFORM, uniform_cdf},     {DELAY_EXPONENTIAL, exponential_cdf},
+             {DELAY_LOGNORMAL, lognormal_cdf}, {DELAY_WEIBULL, weibull_cdf},
+             {DELAY_GAMMA, gamma_cdf},         {DELAY_PARETO, pareto_cdf}};
 
 static void intervals_hold_their_confidence_with_equal_tails(void) {
   const double confidence[] = {0.5, 0.9, 0.995};
   for (size_t k = 0; k < 6; ++k)
     for (size_t c = 0; c < 3; ++c) {
-      delay_law law;
+      delay_dist dist;
       gl_error err = {0};
-      CU_ASSERT_EQUAL_FATAL(delay_from_interval(&law, laws[k].kind, 60, 150, confidence[c], &err),
+      CU_ASSERT_EQUAL_FATAL(delay_from_interval(&dist, dists[k].kind, 60, 150, confidence[c], &err),
                             GL_OK);
-      ASSERT_CLOSE(laws[k].cdf(&law, 60), (1 - confidence[c]) / 2, 1e-10);
-      ASSERT_CLOSE(laws[k].cdf(&law, 150), (1 + confidence[c]) / 2, 1e-10);
+      ASSERT_CLOSE(dists[k].cdf(&dist, 60), (1 - confidence[c]) / 2, 1e-10);
+      ASSERT_CLOSE(dists[k].cdf(&dist, 150), (1 + confidence[c]) / 2, 1e-10);
     }
 }
 
@@ -59,95 +59,96 @@ static void gamma_quantiles_invert_the_distribution_in_both_tails(void) {
   const double shapes[] = {0.1, 0.5, 1, 30, 1e4}, tails[] = {1e-12, 1e-6, 0.01, 0.3, 0.5};
   for (size_t k = 0; k < 5; ++k)
     for (size_t i = 0; i < 5; ++i) {
-      delay_law law = {.kind = DELAY_GAMMA, .gamma = {shapes[k], 2}, .clamp_hi = INFINITY};
-      double x = delay_quantile(&law, tails[i]), y = delay_quantile(&law, 1 - tails[i]);
+      delay_dist dist = {.kind = DELAY_GAMMA, .gamma = {shapes[k], 2}, .clamp_hi = INFINITY};
+      double x = delay_quantile(&dist, tails[i]), y = delay_quantile(&dist, 1 - tails[i]);
       CU_ASSERT(fabs(gsl_cdf_gamma_P(x, shapes[k], 2) / tails[i] - 1) < 2e-12);
       CU_ASSERT(fabs(gsl_cdf_gamma_Q(y, shapes[k], 2) / (1 - (1 - tails[i])) - 1) < 2e-12);
     }
 }
 
-/* Kolmogorov: with n = 20,000 a right law exceeds 1.95 / sqrt(n) with probability 0.001; six laws
- * at a fixed seed. */
+/* Kolmogorov: with n = 20,000 a right distribution exceeds 1.95 / sqrt(n) with probability 0.001;
+ * six distributions at a fixed seed. */
 /* A share is looked for in the quantiles, and GSL has it as a formula. */
 static void shares_are_gsls_distribution_functions_within_offset_and_clamp(void) {
   for (size_t k = 0; k < 6; ++k) {
-    delay_law law;
+    delay_dist dist;
     gl_error err = {0};
-    CU_ASSERT_EQUAL_FATAL(delay_from_interval(&law, laws[k].kind, 60, 150, 0.9, &err), GL_OK);
+    CU_ASSERT_EQUAL_FATAL(delay_from_interval(&dist, dists[k].kind, 60, 150, 0.9, &err), GL_OK);
     for (double x = 5; x < 400; x += 31) {
-      ASSERT_CLOSE(delay_share(&law, x, 0), laws[k].cdf(&law, x), 1e-9);
-      ASSERT_CLOSE(delay_share(&law, x, 1), laws[k].cdf(&law, x), 1e-9);
+      ASSERT_CLOSE(delay_share(&dist, x, 0), dists[k].cdf(&dist, x), 1e-9);
+      ASSERT_CLOSE(delay_share(&dist, x, 1), dists[k].cdf(&dist, x), 1e-9);
     }
-    law.offset = 20;
-    law.clamp_lo = 50, law.clamp_hi = 90;
-    ASSERT_CLOSE(delay_share(&law, 70, 0), laws[k].cdf(&law, 90), 1e-9);
-    CU_ASSERT_EQUAL(delay_share(&law, 49, 0), 0);
-    CU_ASSERT_EQUAL(delay_share(&law, 50, 1), 0);
-    CU_ASSERT_EQUAL(delay_share(&law, 90, 0), 1);
+    dist.offset = 20;
+    dist.clamp_lo = 50, dist.clamp_hi = 90;
+    ASSERT_CLOSE(delay_share(&dist, 70, 0), dists[k].cdf(&dist, 90), 1e-9);
+    CU_ASSERT_EQUAL(delay_share(&dist, 49, 0), 0);
+    CU_ASSERT_EQUAL(delay_share(&dist, 50, 1), 0);
+    CU_ASSERT_EQUAL(delay_share(&dist, 90, 0), 1);
     double value[DELAY_MOST_ATOMS], share[DELAY_MOST_ATOMS];
-    CU_ASSERT_EQUAL_FATAL(delay_atoms(&law, value, share), 2);
+    CU_ASSERT_EQUAL_FATAL(delay_atoms(&dist, value, share), 2);
     CU_ASSERT(value[0] == 50 && value[1] == 90);
-    ASSERT_CLOSE(share[0], laws[k].cdf(&law, 70), 1e-9);
-    ASSERT_CLOSE(share[1], 1 - laws[k].cdf(&law, 110), 1e-9);
-    ASSERT_CLOSE(delay_level(&law, 0.5), delay_quantile(&law, 0.5), 0);
+    ASSERT_CLOSE(share[0], dists[k].cdf(&dist, 70), 1e-9);
+    ASSERT_CLOSE(share[1], 1 - dists[k].cdf(&dist, 110), 1e-9);
+    ASSERT_CLOSE(delay_level(&dist, 0.5), delay_quantile(&dist, 0.5), 0);
   }
 }
 
 /* Four draws in five are 3 s, the others between 10 and 20: 1 / (1 + 4) of the time is bad. */
 static void shares_of_a_mixture_are_those_of_its_states_in_the_long_run(void) {
-  delay_law good = {.kind = DELAY_CONSTANT, .clamp_hi = INFINITY},
-            bad = {.kind = DELAY_UNIFORM, .clamp_hi = INFINITY},
-            law = {.kind = DELAY_GILBERT_ELLIOTT, .clamp_hi = INFINITY};
+  delay_dist good = {.kind = DELAY_CONSTANT, .clamp_hi = INFINITY},
+             bad = {.kind = DELAY_UNIFORM, .clamp_hi = INFINITY},
+             dist = {.kind = DELAY_GILBERT_ELLIOTT, .clamp_hi = INFINITY};
   good.constant.value = 3;
   bad.uniform.min = 10, bad.uniform.max = 20;
-  law.gilbert_elliott.to_bad = 0.1, law.gilbert_elliott.to_good = 0.4;
-  law.gilbert_elliott.good = &good, law.gilbert_elliott.bad = &bad;
+  dist.gilbert_elliott.to_bad = 0.1, dist.gilbert_elliott.to_good = 0.4;
+  dist.gilbert_elliott.good = &good, dist.gilbert_elliott.bad = &bad;
   double value[DELAY_MOST_ATOMS], share[DELAY_MOST_ATOMS];
   char text[DELAY_TEXT_SIZE];
-  ASSERT_CLOSE(delay_share(&law, 2.9, 0), 0, 1e-12);
-  ASSERT_CLOSE(delay_share(&law, 3, 1), 0, 1e-12);
-  ASSERT_CLOSE(delay_share(&law, 3, 0), 0.8, 1e-12);
-  ASSERT_CLOSE(delay_share(&law, 15, 0), 0.9, 1e-12);
-  ASSERT_CLOSE(delay_level(&law, 0.95), 17.5, 1e-9);
-  CU_ASSERT_EQUAL_FATAL(delay_atoms(&law, value, share), 1);
+  ASSERT_CLOSE(delay_share(&dist, 2.9, 0), 0, 1e-12);
+  ASSERT_CLOSE(delay_share(&dist, 3, 1), 0, 1e-12);
+  ASSERT_CLOSE(delay_share(&dist, 3, 0), 0.8, 1e-12);
+  ASSERT_CLOSE(delay_share(&dist, 15, 0), 0.9, 1e-12);
+  ASSERT_CLOSE(delay_level(&dist, 0.95), 17.5, 1e-9);
+  CU_ASSERT_EQUAL_FATAL(delay_atoms(&dist, value, share), 1);
   CU_ASSERT(value[0] == 3);
   ASSERT_CLOSE(share[0], 0.8, 1e-12);
-  delay_text(&law, text);
+  delay_text(&dist, text);
   CU_ASSERT_STRING_EQUAL(text, "20 % uniform 10 to 20, else constant 3");
-  law.gilbert_elliott.to_bad = 0;
-  ASSERT_CLOSE(delay_share(&law, 3, 0), 1, 1e-12);
+  dist.gilbert_elliott.to_bad = 0;
+  ASSERT_CLOSE(delay_share(&dist, 3, 0), 1, 1e-12);
 }
 
 static void draws_follow_gsls_distribution_functions(void) {
   enum { N = 20000 };
   double *x = calloc(N, sizeof *x);
   for (size_t k = 0; k < 6; ++k) {
-    delay_law law;
+    delay_dist dist;
     gl_error err = {0};
     double d = 0;
-    CU_ASSERT_EQUAL_FATAL(delay_from_interval(&law, laws[k].kind, 60, 150, 0.9, &err), GL_OK);
+    CU_ASSERT_EQUAL_FATAL(delay_from_interval(&dist, dists[k].kind, 60, 150, 0.9, &err), GL_OK);
     delay_source source = {rng_stream_at(7, RNG_DELAY, k), 0, 0};
-    for (size_t i = 0; i < N; ++i) x[i] = delay_draw(&law, &source);
+    for (size_t i = 0; i < N; ++i) x[i] = delay_draw(&dist, &source);
     gsl_sort(x, 1, N);
     for (size_t i = 0; i < N; ++i)
-      d = fmax(d, fabs(laws[k].cdf(&law, x[i]) - ((double)i + 0.5) / N) + 0.5 / N);
+      d = fmax(d, fabs(dists[k].cdf(&dist, x[i]) - ((double)i + 0.5) / N) + 0.5 / N);
     CU_ASSERT(d < 1.95 / sqrt(N));
   }
   free(x);
 }
 
 /* Share of bad draws: to_bad / (to_bad + to_good) = 1/3; its standard error with this persistence
- * is below 0.006 at n = 50,000, so 4 of them fail a right law with probability below 1e-4. */
+ * is below 0.006 at n = 50,000, so 4 of them fail a right distribution with probability below 1e-4.
+ */
 static void two_state_delays_come_in_bursts(void) {
-  delay_law good = {.kind = DELAY_CONSTANT, .constant = {1}, .clamp_hi = INFINITY},
-            bad = {.kind = DELAY_CONSTANT, .constant = {2}, .clamp_hi = INFINITY};
-  delay_law law = {.kind = DELAY_GILBERT_ELLIOTT,
-                   .gilbert_elliott = {0.05, 0.1, &good, &bad},
-                   .clamp_hi = INFINITY};
+  delay_dist good = {.kind = DELAY_CONSTANT, .constant = {1}, .clamp_hi = INFINITY},
+             bad = {.kind = DELAY_CONSTANT, .constant = {2}, .clamp_hi = INFINITY};
+  delay_dist dist = {.kind = DELAY_GILBERT_ELLIOTT,
+                     .gilbert_elliott = {0.05, 0.1, &good, &bad},
+                     .clamp_hi = INFINITY};
   delay_source source = {rng_stream_at(1, RNG_DELAY, 0), 0, 0};
   double share = 0, changes = 0, last = 1;
   for (int i = 0; i < 50000; ++i) {
-    double x = delay_draw(&law, &source);
+    double x = delay_draw(&dist, &source);
     share += (x == 2) / 50000.0;
     changes += (x != last) / 50000.0;
     last = x;

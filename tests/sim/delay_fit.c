@@ -1,4 +1,4 @@
-/* Laws fitted to draws of known laws, and to values that no law has. */
+/* Distributions fitted to draws of known distributions, and to values that no distribution has. */
 #include "sim/delay_fit.h"
 #include "tests/support/suite.h"
 
@@ -11,15 +11,15 @@ enum { N = 2000 };
 
 static const fit_limits no_limits = {0, INFINITY, 0};
 
-static void draw(double *x, size_t n, const delay_law *law, uint64_t entity) {
+static void draw(double *x, size_t n, const delay_dist *dist, uint64_t entity) {
   delay_source source = {.stream = rng_stream_at(7, RNG_TEST, entity)};
-  for (size_t i = 0; i < n; ++i) x[i] = delay_draw(law, &source);
+  for (size_t i = 0; i < n; ++i) x[i] = delay_draw(dist, &source);
 }
 
-/* Laws of every family, with the true parameters in the order of the rows. */
+/* Distributions of every family, with the true parameters in the order of the rows. */
 static const struct {
   fit_family family;
-  delay_law law;
+  delay_dist dist;
   double value[2];
 } truths[] = {
     {FIT_EXPONENTIAL,
@@ -37,8 +37,8 @@ static const struct {
     {FIT_UNIFORM, {.kind = DELAY_UNIFORM, .uniform = {10, 90}, .clamp_hi = INFINITY}, {10, 90}}};
 enum { N_TRUTHS = sizeof truths / sizeof *truths };
 
-/* An exponential law is also a shifted exponential, a Weibull and a gamma one, each of which AIC
- * takes instead in about 15 % of all samples. */
+/* An exponential distribution is also a shifted exponential, a Weibull and a gamma one, each of
+ * which AIC takes instead in about 15 % of all samples. */
 static int is_or_contains(size_t chosen, fit_family truth) {
   if (truth != FIT_EXPONENTIAL) return chosen == (size_t)truth;
   return chosen == FIT_EXPONENTIAL || chosen == FIT_SHIFTED_EXPONENTIAL || chosen == FIT_WEIBULL ||
@@ -46,13 +46,13 @@ static int is_or_contains(size_t chosen, fit_family truth) {
 }
 
 /* Four standard errors: one of these fourteen parameters in a thousand runs is farther off; the
- * test refuses a true law once in twenty, and these draws are fixed. */
-static void known_laws_are_recovered_and_chosen(void) {
+ * test refuses a true distribution once in twenty, and these draws are fixed. */
+static void known_dists_are_recovered_and_chosen(void) {
   double *x = malloc(N * sizeof *x);
   for (size_t t = 0; t < N_TRUTHS; ++t) {
     fit f;
     gl_error err = {0};
-    draw(x, N, &truths[t].law, t);
+    draw(x, N, &truths[t].dist, t);
     CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, no_limits, 1, "delay", &err), GL_OK);
     CU_ASSERT(is_or_contains(f.chosen, truths[t].family));
     const fit_row *r = &f.row[truths[t].family];
@@ -67,12 +67,12 @@ static void known_laws_are_recovered_and_chosen(void) {
   free(x);
 }
 
-/* The closed forms of an exponential and a lognormal law. */
+/* The closed forms of an exponential and a lognormal distribution. */
 static void likelihoods_are_greatest_where_they_are_known_to_be(void) {
   double *x = malloc(N * sizeof *x), mean = 0, mean_log = 0, square = 0;
   fit f;
   gl_error err = {0};
-  draw(x, N, &truths[2].law, 100);
+  draw(x, N, &truths[2].dist, 100);
   for (int i = 0; i < N; ++i) {
     mean += x[i] / N;
     mean_log += log(x[i]) / N;
@@ -86,58 +86,59 @@ static void likelihoods_are_greatest_where_they_are_known_to_be(void) {
   const double most = -n * (log(sigma * sqrt(2 * M_PI)) + mean_log + 0.5);
   ASSERT_CLOSE(f.row[FIT_LOGNORMAL].log_likelihood, most, 1e-8);
   ASSERT_CLOSE(f.row[FIT_LOGNORMAL].aic, 4 - 2 * most, 1e-8);
-  /* The standard error of a normal law's mean: sigma / sqrt(n); of 199 draws, to a fifth. */
+  /* The standard error of a normal distribution's mean: sigma / sqrt(n); of 199 draws, to a fifth.
+   */
   ASSERT_CLOSE(f.row[FIT_LOGNORMAL].error[0] / (sigma / sqrt(n)), 1, 0.2);
   free(x);
 }
 
 static void limits_are_tails_and_not_densities(void) {
   double *x = malloc(N * sizeof *x);
-  delay_law law = truths[2].law;
-  law.clamp_lo = 100;
-  law.clamp_hi = 600;
+  delay_dist dist = truths[2].dist;
+  dist.clamp_lo = 100;
+  dist.clamp_hi = 600;
   const fit_limits limits = {100, 600, 0}, censored = {100, 600, 1};
   fit f;
   gl_error err = {0};
-  draw(x, N, &law, 200);
+  draw(x, N, &dist, 200);
   CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, limits, 1, "delay", &err), GL_OK);
   CU_ASSERT(f.n_low > 100 && f.n_high > 300);
   const fit_row *r = &f.row[FIT_LOGNORMAL];
   CU_ASSERT(r->p > FIT_ERROR_RATE);
   CU_ASSERT(fabs(r->value[0] - 5.8) < 4 * r->error[0] && r->error[0] < 0.05);
   CU_ASSERT(fabs(r->value[1] - 0.87) < 4 * r->error[1] && r->error[1] < 0.05);
-  CU_ASSERT_EQUAL(r->law.clamp_lo, 100);
-  CU_ASSERT_EQUAL(r->law.clamp_hi, 600);
+  CU_ASSERT_EQUAL(r->dist.clamp_lo, 100);
+  CU_ASSERT_EQUAL(r->dist.clamp_hi, 600);
   CU_ASSERT_PTR_NOT_NULL(f.row[FIT_PARETO].why_not);
   CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, censored, 1, "delay", &err), GL_OK);
-  CU_ASSERT_EQUAL(f.row[FIT_LOGNORMAL].law.clamp_lo, 0);
-  CU_ASSERT(isinf(f.row[FIT_LOGNORMAL].law.clamp_hi));
+  CU_ASSERT_EQUAL(f.row[FIT_LOGNORMAL].dist.clamp_lo, 0);
+  CU_ASSERT(isinf(f.row[FIT_LOGNORMAL].dist.clamp_hi));
   free(x);
 }
 
-/* Of 100 logs of one law its test refuses 5 at a rate of 0.05; more than 13 or none at all has a
- * chance of 0.6 % by the binomial law, and the draws are fixed. */
-static void the_test_refuses_a_true_law_at_its_error_rate(void) {
+/* Of 100 logs of one distribution its test refuses 5 at a rate of 0.05; more than 13 or none at all
+ * has a chance of 0.6 % by the binomial distribution, and the draws are fixed. */
+static void the_test_refuses_a_true_dist_at_its_error_rate(void) {
   enum { LOGS = 100, SMALL = 60 };
   double x[SMALL];
   int refused = 0;
   for (uint64_t log_at = 0; log_at < LOGS; ++log_at) {
     fit f;
     gl_error err = {0};
-    draw(x, SMALL, &truths[2].law, 1000 + log_at);
+    draw(x, SMALL, &truths[2].dist, 1000 + log_at);
     CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, SMALL, no_limits, log_at, "delay", &err), GL_OK);
     refused += f.row[FIT_LOGNORMAL].p <= FIT_ERROR_RATE;
   }
   CU_ASSERT(refused >= 1 && refused <= 13);
 }
 
-/* Two laws mixed: no law has two modes. */
-static void values_of_no_law_are_their_own(void) {
+/* Two distributions mixed: no distribution has two modes. */
+static void values_of_no_dist_are_their_own(void) {
   double *x = malloc(N * sizeof *x);
   fit f;
   gl_error err = {0};
-  delay_law near = {.kind = DELAY_LOGNORMAL, .lognormal = {3, 0.1}, .clamp_hi = INFINITY};
-  delay_law far = {.kind = DELAY_LOGNORMAL, .lognormal = {6, 0.1}, .clamp_hi = INFINITY};
+  delay_dist near = {.kind = DELAY_LOGNORMAL, .lognormal = {3, 0.1}, .clamp_hi = INFINITY};
+  delay_dist far = {.kind = DELAY_LOGNORMAL, .lognormal = {6, 0.1}, .clamp_hi = INFINITY};
   draw(x, N / 2, &near, 300);
   draw(x + N / 2, N / 2, &far, 301);
   CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, no_limits, 1, "delay", &err), GL_OK);
@@ -147,13 +148,14 @@ static void values_of_no_law_are_their_own(void) {
   free(x);
 }
 
-/* Lengths are whole numbers; a test that took them for real ones would refuse the true law. */
+/* Lengths are whole numbers; a test that took them for real ones would refuse the true
+ * distribution. */
 static void rounded_values_are_tested_as_rounded_ones(void) {
   double *x = malloc(N * sizeof *x);
   fit f;
   gl_error err = {0};
-  delay_law law = {.kind = DELAY_GAMMA, .gamma = {8, 1.5}, .clamp_hi = INFINITY};
-  draw(x, N, &law, 400);
+  delay_dist dist = {.kind = DELAY_GAMMA, .gamma = {8, 1.5}, .clamp_hi = INFINITY};
+  draw(x, N, &dist, 400);
   for (int i = 0; i < N; ++i) x[i] = fmax(1, round(x[i]));
   CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, no_limits, 1, "lengths", &err), GL_OK);
   CU_ASSERT_EQUAL(f.resolution, 1);
@@ -200,7 +202,8 @@ static void hostile_values_are_refused_or_named(void) {
   CU_ASSERT_EQUAL(fit_values(&f, x, 40, no_limits, 1, "delay", &err), GL_OK);
   CU_ASSERT_EQUAL(f.is_constant, 1);
   CU_ASSERT_EQUAL(f.median, 5);
-  /* Nearly equal: the shapes would be beyond what recipes take, which is said of those laws. */
+  /* Nearly equal: the shapes would be beyond what recipes take, which is said of those
+   * distributions. */
   for (int i = 0; i < 40; ++i) x[i] = 5 + 1e-9 * i;
   CU_ASSERT_EQUAL(fit_values(&f, x, 40, no_limits, 1, "delay", &err), GL_OK);
   CU_ASSERT_PTR_NOT_NULL(f.row[FIT_GAMMA].why_not);
@@ -208,8 +211,8 @@ static void hostile_values_are_refused_or_named(void) {
   CU_ASSERT_EQUAL(fit_values(&f, x, 40, no_limits, 1, "delay", &err), GL_OK);
 }
 
-SUITE(sim_delay_fit, "sim: laws from measurements", TEST(known_laws_are_recovered_and_chosen),
+SUITE(sim_delay_fit, "sim: laws from measurements", TEST(known_dists_are_recovered_and_chosen),
       TEST(likelihoods_are_greatest_where_they_are_known_to_be),
-      TEST(limits_are_tails_and_not_densities), TEST(the_test_refuses_a_true_law_at_its_error_rate),
-      TEST(values_of_no_law_are_their_own), TEST(rounded_values_are_tested_as_rounded_ones),
-      TEST(hostile_values_are_refused_or_named));
+      TEST(limits_are_tails_and_not_densities),
+      TEST(the_test_refuses_a_true_dist_at_its_error_rate), TEST(values_of_no_dist_are_their_own),
+      TEST(rounded_values_are_tested_as_rounded_ones), TEST(hostile_values_are_refused_or_named));

@@ -7,7 +7,7 @@
 #include <math.h>
 
 /* How long after the present an event comes. */
-typedef double (*law)(double u, double v);
+typedef double (*dist)(double u, double v);
 
 static double exponential(double u, double v) {
   (void)v;
@@ -30,8 +30,8 @@ static double few(double u, double v) {
 static double apart(double u, double v) {
   return u < 0.5 ? v * 1e-6 : 1e9 + v;
 }
-static const law laws[] = {exponential, heavy, constant, few, apart};
-enum { LAWS = sizeof laws / sizeof *laws };
+static const dist dists[] = {exponential, heavy, constant, few, apart};
+enum { DISTS = sizeof dists / sizeof *dists };
 
 typedef struct both {
   event_queue heap;
@@ -40,7 +40,7 @@ typedef struct both {
   uint32_t pushed;
 } both;
 
-static void push(both *b, law after) {
+static void push(both *b, dist after) {
   const rng_words w = rng_block(rng_stream_at(2, RNG_TEST, 0), b->pushed);
   const double time = b->now + after(rng_u01(w.v[0]), rng_u01(w.v[1]));
   const uint32_t rank = w.v[2] % 3, kind = w.v[3];
@@ -60,7 +60,7 @@ static int pop(both *b) {
 }
 
 /* Grows to n, is used n times at that size, and shrinks to nothing. */
-static size_t differences(both *b, law after, uint32_t n) {
+static size_t differences(both *b, dist after, uint32_t n) {
   size_t wrong = 0;
   for (uint32_t i = 0; i < n; ++i) push(b, after);
   for (uint32_t i = 0; i < n; ++i) {
@@ -75,12 +75,12 @@ static size_t differences(both *b, law after, uint32_t n) {
 
 static void events_leave_as_from_one_heap(void) {
   const uint32_t sizes[] = {1, FEL_SPILL - 1, FEL_SPILL, 3 * FEL_SPILL, 60000};
-  for (size_t k = 0; k < LAWS; ++k) {
+  for (size_t k = 0; k < DISTS; ++k) {
     both b = {.now = 0};
     eq_init(&b.heap);
     fel_init(&b.list);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
-      const size_t wrong = differences(&b, laws[k], sizes[i]);
+      const size_t wrong = differences(&b, dists[k], sizes[i]);
       if (wrong > 0) fprintf(stderr, "law %zu, %u events: %zu differ\n", k, sizes[i], wrong);
       CU_ASSERT_EQUAL(wrong, 0);
     }
@@ -114,16 +114,16 @@ static void events_may_come_before_those_that_have_left(void) {
  * one moment and are told apart by their numbers alone. */
 static void few_events_are_near_and_memory_is_used_again(void) {
   enum { N = 100000 };
-  for (size_t k = 0; k < LAWS; ++k) {
+  for (size_t k = 0; k < DISTS; ++k) {
     both b = {.now = 0};
     size_t most = 0, bytes = 0;
     fel_init(&b.list);
     eq_init(&b.heap);
     for (int again = 0; again < 2; ++again) {
-      for (uint32_t i = 0; i < N; ++i) push(&b, laws[k]);
+      for (uint32_t i = 0; i < N; ++i) push(&b, dists[k]);
       for (uint32_t i = 0; i < N; ++i) {
         pop(&b);
-        push(&b, laws[k]);
+        push(&b, dists[k]);
         if (b.list.near.size > most) most = b.list.near.size;
       }
       if (again == 0) bytes = fel_bytes(&b.list);

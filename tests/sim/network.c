@@ -81,9 +81,9 @@ static void n_transfers_at_once_take_n_times_as_long_or_queue(void) {
 
 /* Batches of equal size from 400 samplers with exponential generation times come to the learner's
  * ingress as a Poisson process. One after the other their mean time is that of M/D/1, S + rho S /
- * (2 (1 - rho)) (Pollaczek and Khinchine); shared it is S / (1 - rho), whatever the law of sizes
- * (Kleinrock, Queueing Systems II, 1976, §4.4). 60,000 batches; deviations beyond 4 % would need
- * more than four standard errors, by blocks of the same runs. */
+ * (2 (1 - rho)) (Pollaczek and Khinchine); shared it is S / (1 - rho), whatever the distribution of
+ * sizes (Kleinrock, Queueing Systems II, 1976, §4.4). 60,000 batches; deviations beyond 4 % would
+ * need more than four standard errors, by blocks of the same runs. */
 static void poisson_batches_take_what_queueing_theory_says(void) {
   const double rho = 0.7, size = 1;
   for (int queue = 0; queue < 2; ++queue) {
@@ -194,7 +194,7 @@ static void an_outage_stops_what_flows(void) {
 /* Up for u = 300 s and down for d = 100 s on average, both exponential: cut off a quarter of the
  * time. The share over a time T has the variance 2 u^2 d^2 / ((u + d)^3 T) of an alternating
  * renewal process; four standard errors, the seed is fixed. */
-static void drawn_outages_last_as_long_as_their_laws(void) {
+static void drawn_outages_last_as_long_as_their_dists(void) {
   const char *text =
       "{preset: fifo, samplers: [{count: 3, site: far}], generation: 50, network: {sites: [{name: "
       "home}, {name: far, mtbf: {law: exponential, mean: 300}, mttr: {law: exponential, mean: "
@@ -463,7 +463,7 @@ SUITE(sim_network, "sim: network", TEST(schedules_and_times_are_those_of_a_secon
       TEST(poisson_batches_take_what_queueing_theory_says),
       TEST(a_handshake_comes_before_every_transfer), TEST(deltas_save_the_bytes_that_they_say),
       TEST(sites_are_as_far_away_as_their_matrix_says), TEST(losses_of_link_and_way_add_up),
-      TEST(an_outage_stops_what_flows), TEST(drawn_outages_last_as_long_as_their_laws),
+      TEST(an_outage_stops_what_flows), TEST(drawn_outages_last_as_long_as_their_dists),
       TEST(weights_come_through_relays_when_a_recurrence_says),
       TEST(a_shard_that_is_greeted_holds_up_no_other), TEST(a_tree_of_relays_is_a_pipeline),
       TEST(relays_skip_versions_that_they_cannot_keep_up_with),

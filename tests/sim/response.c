@@ -8,7 +8,7 @@
 #include <string.h>
 
 static void equal_lengths_take_a_whole_number_of_waves(void) {
-  delay_law seven = {.kind = DELAY_CONSTANT, .constant = {7}, .clamp_hi = INFINITY};
+  delay_dist seven = {.kind = DELAY_CONSTANT, .constant = {7}, .clamp_hi = INFINITY};
   event_queue slots;
   eq_init(&slots);
   for (size_t n = 1; n <= 12; ++n)
@@ -45,7 +45,7 @@ static double token_by_token(const double *lengths, size_t n, size_t concurrency
 }
 
 static void unequal_lengths_agree_with_decoding_token_by_token(void) {
-  delay_law law = {.kind = DELAY_LOGNORMAL, .lognormal = {3, 1.5}, .clamp_hi = INFINITY};
+  delay_dist dist = {.kind = DELAY_LOGNORMAL, .lognormal = {3, 1.5}, .clamp_hi = INFINITY};
   event_queue slots;
   eq_init(&slots);
   for (uint64_t batch = 0; batch < 40; ++batch) {
@@ -53,12 +53,12 @@ static void unequal_lengths_agree_with_decoding_token_by_token(void) {
     double lengths[N], tokens = 0;
     delay_source source = {rng_stream_at(9, RNG_LENGTH, batch), 0, 0};
     for (size_t k = 0; k < N; ++k) {
-      lengths[k] = fmin(fmax(round(delay_draw(&law, &source)), 1), MAX_TOKENS);
+      lengths[k] = fmin(fmax(round(delay_draw(&dist, &source)), 1), MAX_TOKENS);
       tokens += lengths[k];
     }
     for (int padded = 0; padded < 2; ++padded) {
       size_t concurrency = 1 + batch % 8;
-      response_spec spec = {.lengths = &law,
+      response_spec spec = {.lengths = &dist,
                             .max_tokens = MAX_TOKENS,
                             .tokens_per_s = 4,
                             .concurrency = concurrency,

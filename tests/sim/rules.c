@@ -101,7 +101,7 @@ static void a_full_buffer_drops_its_oldest_batch(void) {
   schedule_fini(&s);
 }
 
-static void empirical_laws_interpolate_what_was_measured(void) {
+static void empirical_dists_interpolate_what_was_measured(void) {
   char path[] = "/tmp/gepolab-lawXXXXXX";
   int file = mkstemp(path);
   CU_ASSERT_FATAL(file >= 0);
@@ -112,14 +112,14 @@ static void empirical_laws_interpolate_what_was_measured(void) {
   snprintf(text, sizeof text, "{law: empirical, file: %s, column: delay, scale: 2, offset: 5}",
            path);
   cfg_doc *doc = NULL;
-  delay_law *law = NULL;
+  delay_dist *dist = NULL;
   gl_error err = {0};
   CU_ASSERT_EQUAL_FATAL(cfg_load_text(&doc, text, strlen(text), "test", &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(delay_parse(&law, cfg_root(doc), "delay", NAN, &err), GL_OK);
-  ASSERT_CLOSE(delay_quantile(law, 0.25), 30 - 5, 1e-12);
-  ASSERT_CLOSE(delay_quantile(law, 0.5), 40 - 5, 1e-12);
-  ASSERT_CLOSE(delay_quantile(law, 0.9), 56 - 5, 1e-12);
-  delay_free(law);
+  CU_ASSERT_EQUAL_FATAL(delay_parse(&dist, cfg_root(doc), "delay", NAN, &err), GL_OK);
+  ASSERT_CLOSE(delay_quantile(dist, 0.25), 30 - 5, 1e-12);
+  ASSERT_CLOSE(delay_quantile(dist, 0.5), 40 - 5, 1e-12);
+  ASSERT_CLOSE(delay_quantile(dist, 0.9), 56 - 5, 1e-12);
+  delay_free(dist);
   cfg_free(doc);
   unlink(path);
 }
@@ -271,7 +271,7 @@ SUITE(sim_rules, "sim: rules and books", TEST(sync_updates_take_the_sum_of_their
       TEST(fifo_and_lifo_train_in_their_order_of_arrival),
       TEST(batches_and_waiting_times_balance_under_every_rule),
       TEST(a_full_buffer_drops_its_oldest_batch),
-      TEST(empirical_laws_interpolate_what_was_measured),
+      TEST(empirical_dists_interpolate_what_was_measured),
       TEST(measured_files_are_found_beside_the_recipe),
       TEST(bursts_lose_the_share_their_states_say), TEST(summaries_have_the_documented_keys),
       TEST(a_preset_is_its_defaults_written_out),

@@ -65,8 +65,8 @@ static void classes_are_those_of_the_longest_response(void) {
   schedule_fini(&s);
 }
 
-/* The quarters of the law of prompts hold a quarter of what is drawn each, within four standard
- * deviations of a binomial; of what a window lets through the slow ones hold less. */
+/* The quarters of the distribution of prompts hold a quarter of what is drawn each, within four
+ * standard deviations of a binomial; of what a window lets through the slow ones hold less. */
 static void a_window_starves_slow_prompts(void) {
   char text[700];
   snprintf(text, sizeof text, "{preset: fifo, unit: group, partial: continue, %s, window: 2}",

@@ -267,9 +267,6 @@ static void an_update_of_tokens_takes_units_until_it_has_them(void) {
 }
 
 /* --- with a learner at its side --- */
-/* -
- */
-
 static gl_status draw(void *self, const schedule_batch *b, int64_t version, double *lengths,
                       gl_error *err) {
   const cluster_spec *const *spec = self;
@@ -323,9 +320,6 @@ static void a_coupled_clock_asks_for_the_lengths_of_every_unit(void) {
 }
 
 /* --- what does not go together --- */
-/* -
- */
-
 static void what_does_not_stream_is_refused(void) {
   sim_must_refuse("{unit: token, lengths: 5}");
   sim_must_refuse("{unit: group}");

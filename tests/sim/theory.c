@@ -163,7 +163,7 @@ static void poisson_batches_meet_a_queue_at_the_learner(void) {
       "Poisson batches", 20000);
 }
 
-static void the_bounds_of_one_sampler_of_any_law_hold(void) {
+static void the_bounds_of_one_sampler_of_any_dist_hold(void) {
   must_agree("{preset: fifo, samplers: 1, generation: {law: lognormal, mu: 3, sigma: 1}, "
              "data_delay: 5, delay: 40, learner: {step: {law: gamma, shape: 0.5, scale: 50}}}",
              "G/G/1 bounds", 40000);
@@ -376,7 +376,7 @@ SUITE(sim_theory, "sim: theory", TEST(constant_times_have_this_staleness_and_thi
       TEST(synchronous_updates_wait_for_the_longest_of_their_batches),
       TEST(synchronous_updates_wait_for_the_longest_of_all_lengths),
       TEST(poisson_batches_meet_a_queue_at_the_learner),
-      TEST(the_bounds_of_one_sampler_of_any_law_hold),
+      TEST(the_bounds_of_one_sampler_of_any_dist_hold),
       TEST(an_exponential_sampler_behind_a_gate_is_a_closed_tandem),
       TEST(the_bounds_of_one_sampler_behind_a_gate_hold),
       TEST(staleness_is_that_of_an_independent_program), TEST(forms_meet_at_their_borders),

@@ -1,18 +1,19 @@
-/* Moments of laws and of largest draws, against SciPy's (tests/golden/theory_moments.py). */
+/* Moments of distributions and of largest draws, against SciPy's (tests/golden/theory_moments.py).
+ */
 #include "sim/theory_moments.h"
 
 #include "tests/support/suite.h"
 
 #include <string.h>
 
-static delay_law *law_of(const char *text) {
+static delay_dist *dist_of(const char *text) {
   cfg_doc *doc = NULL;
-  delay_law *law = NULL;
+  delay_dist *dist = NULL;
   gl_error err = {0};
   CU_ASSERT_EQUAL_FATAL(cfg_load_text(&doc, text, strlen(text), "test", &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(delay_parse(&law, cfg_root(doc), "law", NAN, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(delay_parse(&dist, cfg_root(doc), "law", NAN, &err), GL_OK);
   cfg_free(doc);
-  return law;
+  return dist;
 }
 
 static double next_number(FILE *from) {
@@ -23,7 +24,7 @@ static double next_number(FILE *from) {
 
 static void moments_are_scipys(FILE *golden) {
   static const struct {
-    const char *law;
+    const char *dist;
     int first, last;
   } cases[] = {{"{law: lognormal, mu: 3, sigma: 1}", 1, 2},
                {"{law: weibull, shape: 0.7, scale: 20}", 1, 2},
@@ -35,19 +36,19 @@ static void moments_are_scipys(FILE *golden) {
                {"{law: lognormal, mu: 5.8, sigma: 0.87, offset: 400, clamp: [60, 1800]}", 1, 2}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
     for (int power = cases[i].first; power <= cases[i].last; ++power) {
-      delay_law *law = law_of(cases[i].law);
+      delay_dist *dist = dist_of(cases[i].dist);
       double value = NAN;
       gl_error err = {0};
-      CU_ASSERT(moment_is_finite(law, power));
-      CU_ASSERT_EQUAL(moment_of(&value, law, power, &err), GL_OK);
+      CU_ASSERT(moment_is_finite(dist, power));
+      CU_ASSERT_EQUAL(moment_of(&value, dist, power, &err), GL_OK);
       ASSERT_CLOSE(value, next_number(golden), 2e-8);
-      delay_free(law);
+      delay_free(dist);
     }
 }
 
 static void largest_draws_are_scipys(FILE *golden) {
   static const struct {
-    const char *law;
+    const char *dist;
     size_t count;
   } cases[] = {{"{law: lognormal, mu: 3, sigma: 1}", 8},
                {"{law: exponential, mean: 12}", 64},
@@ -56,14 +57,14 @@ static void largest_draws_are_scipys(FILE *golden) {
   double value = NAN;
   gl_error err = {0};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
-    delay_law *law = law_of(cases[i].law);
-    const moment_draws alike = {law, 1, 0, cases[i].count};
+    delay_dist *dist = dist_of(cases[i].dist);
+    const moment_draws alike = {dist, 1, 0, cases[i].count};
     CU_ASSERT_EQUAL(moment_of_largest(&value, &alike, 1, &err), GL_OK);
     ASSERT_CLOSE(value, next_number(golden), 2e-8);
-    delay_free(law);
+    delay_free(dist);
   }
-  delay_law *u = law_of("{law: uniform, min: 10, max: 30}");
-  delay_law *e = law_of("{law: exponential, mean: 12}");
+  delay_dist *u = dist_of("{law: uniform, min: 10, max: 30}");
+  delay_dist *e = dist_of("{law: exponential, mean: 12}");
   const moment_draws unlike[] = {{u, 1, 0, 3}, {e, 0.5, 5, 5}};
   CU_ASSERT_EQUAL(moment_of_largest(&value, unlike, 2, &err), GL_OK);
   ASSERT_CLOSE(value, next_number(golden), 2e-8);
@@ -73,13 +74,13 @@ static void largest_draws_are_scipys(FILE *golden) {
 
 static void longest_lengths_are_numpys(FILE *golden) {
   static const struct {
-    const char *law;
+    const char *dist;
     double most, count;
   } cases[] = {{"{law: lognormal, mu: 6, sigma: 1}", 4096, 512},
                {"{law: uniform, min: 1, max: 9}", 32768, 64},
                {"{law: gamma, shape: 2.5, scale: 80}", 700, 16}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
-    response_spec spec = {.lengths = law_of(cases[i].law), .max_tokens = cases[i].most};
+    response_spec spec = {.lengths = dist_of(cases[i].dist), .max_tokens = cases[i].most};
     double value = NAN;
     gl_error err = {0};
     CU_ASSERT_EQUAL(moment_of_longest(&value, &spec, cases[i].count, &err), GL_OK);
@@ -101,25 +102,25 @@ static void integrals_are_those_of_an_independent_program(void) {
 
 /* delay_share() finds shares from quantiles; the survival functions here are written out. */
 static void survival_is_one_less_the_share_of_draws(void) {
-  static const char *const laws[] = {"{law: lognormal, mu: 3, sigma: 1, offset: 4}",
-                                     "{law: weibull, shape: 0.7, scale: 20}",
-                                     "{law: gamma, shape: 2.5, scale: 8, clamp: [5, 50]}",
-                                     "{law: pareto, shape: 1.5, scale: 12}",
-                                     "{law: exponential, mean: 40, shift: 5}",
-                                     "{law: uniform, min: 10, max: 30}",
-                                     "{law: constant, value: 20}",
-                                     "{law: none}"};
-  for (size_t i = 0; i < sizeof laws / sizeof *laws; ++i) {
-    delay_law *law = law_of(laws[i]);
+  static const char *const dists[] = {"{law: lognormal, mu: 3, sigma: 1, offset: 4}",
+                                      "{law: weibull, shape: 0.7, scale: 20}",
+                                      "{law: gamma, shape: 2.5, scale: 8, clamp: [5, 50]}",
+                                      "{law: pareto, shape: 1.5, scale: 12}",
+                                      "{law: exponential, mean: 40, shift: 5}",
+                                      "{law: uniform, min: 10, max: 30}",
+                                      "{law: constant, value: 20}",
+                                      "{law: none}"};
+  for (size_t i = 0; i < sizeof dists / sizeof *dists; ++i) {
+    delay_dist *dist = dist_of(dists[i]);
     for (double x = 0; x < 80; x += 2.5)
-      ASSERT_CLOSE(moment_survival(law, x), 1 - delay_share(law, x, 0), 1e-12);
-    delay_free(law);
+      ASSERT_CLOSE(moment_survival(dist, x), 1 - delay_share(dist, x, 0), 1e-12);
+    delay_free(dist);
   }
 }
 
 static void means_that_diverge_are_known_as_such(void) {
-  delay_law *heavy = law_of("{law: pareto, shape: 1, scale: 2}");
-  delay_law *limited = law_of("{law: pareto, shape: 1, scale: 2, clamp: [0, 100]}");
+  delay_dist *heavy = dist_of("{law: pareto, shape: 1, scale: 2}");
+  delay_dist *limited = dist_of("{law: pareto, shape: 1, scale: 2, clamp: [0, 100]}");
   CU_ASSERT(!moment_is_finite(heavy, 1));
   CU_ASSERT(moment_is_finite(limited, 2));
   delay_free(heavy);

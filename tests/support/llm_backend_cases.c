@@ -233,18 +233,18 @@ static kept_sets case_sets(case_run *r, size_t rows, size_t vocabulary, int list
                            const int32_t *target) {
   const kept_shape shape = {vocabulary, listed ? vocabulary + 1 : (vocabulary + 31) / 32, listed};
   uint32_t *set = calloc(rows * shape.words + 1, sizeof *set);
-  double *law = calloc(vocabulary, sizeof *law);
+  double *dist = calloc(vocabulary, sizeof *dist);
   int32_t *wanted = calloc(rows + 1, sizeof *wanted);
   r->b->ops->download(r->b, wanted, target, rows * sizeof *wanted);
   for (size_t i = 0; i < rows; ++i) {
     for (size_t a = 0; a < vocabulary; ++a)
-      law[a] = (a + i) % 3 == 0 || a == (size_t)wanted[i] ? -1 : -INFINITY;
-    kept_put(&shape, law, set + i * shape.words);
+      dist[a] = (a + i) % 3 == 0 || a == (size_t)wanted[i] ? -1 : -INFINITY;
+    kept_put(&shape, dist, set + i * shape.words);
   }
   const kept_sets kept = {
       shape, (uint32_t *)(void *)case_integers(r, (int32_t *)(void *)set, rows * shape.words)};
   free(set);
-  free(law);
+  free(dist);
   free(wanted);
   return kept;
 }

@@ -89,8 +89,8 @@ generate_result generated(const tiny *t, const generate_request *q) {
 
 /* --- what the forward says --- */
 
-void next_law(const tiny *t, const int32_t *sequence, size_t n, size_t vocabulary,
-              double temperature, double *logp) {
+void next_dist(const tiny *t, const int32_t *sequence, size_t n, size_t vocabulary,
+               double temperature, double *logp) {
   for (size_t v = 0; v < vocabulary; ++v) {
     const size_t start[2] = {0, n}, last = n - 1;
     const int32_t target = (int32_t)v;

@@ -11,7 +11,8 @@ typedef struct tiny {
   model *model;
 } tiny;
 
-/* Two layers of random weights, large enough for laws far from uniform; a context of POSITIONS. */
+/* Two layers of random weights, large enough for distributions far from uniform; a context of
+ * POSITIONS. */
 tiny tiny_new(number_type type, size_t threads, size_t vocabulary, uint64_t seed);
 void tiny_free(tiny *t);
 
@@ -28,8 +29,8 @@ void must_generate(const tiny *t, const generate_request *q, generate_result *r)
 generate_result generated(const tiny *t, const generate_request *q);
 
 /* log softmax of every token after sequence[n]: one forward for each. */
-void next_law(const tiny *t, const int32_t *sequence, size_t n, size_t vocabulary,
-              double temperature, double *logp);
+void next_dist(const tiny *t, const int32_t *sequence, size_t n, size_t vocabulary,
+               double temperature, double *logp);
 /* Prompt and the first n tokens of response i, into sequence[64]; returns the length. */
 size_t sequence_of(const generate_request *q, const generate_result *r, size_t i, size_t n,
                    int32_t *sequence);

@@ -59,7 +59,7 @@ static inline void fixture_normals(double *to, size_t n, double scale, uint64_t 
 }
 
 /* Response log-probabilities of prompt x into logp[k], through the enumerable view: under the
- * policy or, with truncated set, under the law that is drawn from. */
+ * policy or, with truncated set, under the distribution that is drawn from. */
 static inline void world_log_responses(const world_fixture *f, const double *theta, size_t x,
                                        int truncated, double *logp) {
   const size_t width = f->e.max_length;

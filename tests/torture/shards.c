@@ -117,7 +117,7 @@ void family_shards(trial *t) {
   outcome_fini(&o);
 }
 
-/* --- MPI --- */
+/* MPI --- */
 
 const char *mpi_missing(const session *s) {
   char command[2 * TORTURE_PATH];

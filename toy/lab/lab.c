@@ -47,9 +47,6 @@ static size_t cell(const work *w, size_t algorithm, size_t x, size_t part) {
 }
 
 /* --- one task: every algorithm over one part of one prompt's groups --- */
-/* -
- */
-
 typedef struct bench {
   lab_block block;
   lab_scratch scratch;
@@ -114,7 +111,7 @@ static gl_status run_exact(work *w, bench *b, size_t x, gl_error *err) {
   return status;
 }
 
-/* The shares q times an endless group: one "group" that is the law of large numbers. */
+/* The shares q times an endless group: one "group" that is the distribution of large numbers. */
 static gl_status run_population(work *w, bench *b, size_t x, gl_error *err) {
   const lab_tables *t = &w->prompts[x].tables;
   for (size_t y = 0; y < t->n; ++y)

@@ -4,7 +4,8 @@
  * One group of G responses to a prompt drawn by the world's prompt weights gives the estimate
  * g = sum_{i,t} c_{i,t} d logp_{i,t} / d theta, with c from core/policy. Its moments come from all
  * multisets of responses; beyond a work budget from Monte Carlo with exact scores and standard
- * errors; for a group of infinite size from the law of large numbers, where the algorithm factors.
+ * errors; for a group of infinite size from the distribution of large numbers, where the algorithm
+ * factors.
  */
 #ifndef GEPOLAB_TOY_LAB_LAB_H
 #define GEPOLAB_TOY_LAB_LAB_H
@@ -40,8 +41,8 @@ typedef struct lab_result {
   size_t n_parameters;
   double *expected;   /* [n_parameters] E g */
   double *truth;      /* [n_parameters] J' */
-  double *kept_truth; /* [n_parameters] that of the learner's law over what the sampler keeps; NULL
-                         where nothing is truncated */
+  double *kept_truth; /* [n_parameters] that of the learner's distribution over what the sampler
+                         keeps; NULL where nothing is truncated */
   double cosine_kept; /* of E g and kept_truth; NaN where there is none */
   double *covariance; /* [n_parameters^2] or NULL */
   double value;       /* J of the learner */

@@ -24,7 +24,7 @@ void lab_summary_from_moments(lab_summary *s, lab_moments *m, const lab_tables *
 /* gram[n * n] of one-token responses' scores. */
 void lab_gram(const lab_tables *t, double *gram);
 
-/* The mixture of n parts with weights that sum to 1, by the laws of total expectation and
+/* The mixture of n parts with weights that sum to 1, by the distributions of total expectation and
  * variance; skip < n leaves a part out and rescales the rest. */
 void lab_summary_join(lab_summary *into, const lab_summary *const *parts, const double *weights,
                       size_t n, size_t skip);

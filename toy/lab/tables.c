@@ -8,9 +8,10 @@
 /* Everything over all responses, before those that are never drawn are left out. */
 typedef struct whole {
   size_t n;
-  double *reward, *logp, *logq, *drawn, *p, *q; /* drawn: the law drawn from, per token */
+  double *reward, *logp, *logq, *drawn, *p, *q; /* drawn: the distribution drawn from, per token */
   double *score;                                /* [n * n_parameters] of whole responses */
-  double *replayed; /* [n * width] the learner's law over what the sampler keeps; NULL: none */
+  double *
+      replayed; /* [n * width] the learner's distribution over what the sampler keeps; NULL: none */
 } whole;
 
 static void whole_fini(whole *w) {
@@ -68,14 +69,14 @@ static double relative(double p, double log_ratio) {
   return p > 0 ? p * log_ratio : 0;
 }
 
-/* The law whose log-probabilities the weights see, [n * width]. */
-static const double *seen_law(const whole *w, lab_weights weights) {
+/* The distribution whose log-probabilities the weights see, [n * width]. */
+static const double *seen_dist(const whole *w, lab_weights weights) {
   return weights == LAB_WEIGHTS_RAW ? w->logq : w->drawn;
 }
 
 static gl_status exact_quantities(lab_tables *t, whole *w, const enumerable *e, size_t x,
                                   lab_weights weights, gl_error *err) {
-  const double *seen = seen_law(w, weights);
+  const double *seen = seen_dist(w, weights);
   double mass_p = 0, mass_q = 0, collision = 0;
   for (size_t y = 0; y < w->n; ++y) {
     size_t length = e->ops->length(e->self, x, y);
@@ -109,7 +110,8 @@ static gl_status exact_quantities(lab_tables *t, whole *w, const enumerable *e, 
   return GL_OK;
 }
 
-/* The gradient of the expected reward under the learner's law over what the sampler keeps. */
+/* The gradient of the expected reward under the learner's distribution over what the sampler keeps.
+ */
 static gl_status kept_gradient(lab_tables *t, const whole *w, const enumerable *e, size_t x,
                                const double *theta, const double *theta_q, gl_error *err) {
   if (w->replayed == NULL) return GL_OK;
@@ -133,7 +135,7 @@ static gl_status kept_gradient(lab_tables *t, const whole *w, const enumerable *
   return status;
 }
 
-/* Adds the scores of tokens with a coefficient, as the weights see the learner's law. */
+/* Adds the scores of tokens with a coefficient, as the weights see the learner's distribution. */
 static gl_status add_scores(const enumerable *e, size_t x, const double *theta,
                             const double *theta_q, const double *coefficient, double *to,
                             gl_error *err) {
@@ -142,8 +144,8 @@ static gl_status add_scores(const enumerable *e, size_t x, const double *theta,
              : e->ops->accumulate_score(e->self, theta, x, coefficient, to, err);
 }
 
-/* Scores of single tokens; those of one-token responses are already known, unless the learner's law
- * is renormalised over what the sampler of theta_q (else NULL) keeps. */
+/* Scores of single tokens; those of one-token responses are already known, unless the learner's
+ * distribution is renormalised over what the sampler of theta_q (else NULL) keeps. */
 static gl_status token_scores(lab_tables *t, const whole *w, const size_t *kept,
                               const enumerable *e, size_t x, const double *theta,
                               const double *theta_q, gl_error *err) {
@@ -188,7 +190,7 @@ static gl_status keep_drawable(lab_tables *t, const whole *w, const enumerable *
   if (t->length == NULL || t->reward == NULL || t->draw == NULL || t->logp == NULL ||
       t->logq == NULL || t->score == NULL)
     status = gl_fail_memory(err, "the tables of a prompt");
-  const double *seen = seen_law(w, weights);
+  const double *seen = seen_dist(w, weights);
   for (size_t k = 0; k < t->n && status == GL_OK; ++k) {
     t->length[k] = e->ops->length(e->self, x, kept[k]);
     t->reward[k] = w->reward[kept[k]];

@@ -12,11 +12,12 @@
 /* Largest table of token scores, in doubles (1 GiB). */
 #define LAB_MAX_SCORES ((size_t)1 << 27)
 
-/* Which sampler law the weights of an algorithm see; draws always come from the truncated law. */
+/* Which sampler distribution the weights of an algorithm see; draws always come from the truncated
+ * distribution. */
 typedef enum lab_weights {
   LAB_WEIGHTS_RAW,
   LAB_WEIGHTS_TRUNCATED,
-  LAB_WEIGHTS_REPLAY /* that law, against the learner's renormalised over what it keeps */
+  LAB_WEIGHTS_REPLAY /* that distribution, against the learner's renormalised over what it keeps */
 } lab_weights;
 
 typedef struct lab_tables {
@@ -29,18 +30,18 @@ typedef struct lab_tables {
   double *logp, *logq;   /* [n * width] token log-probabilities an algorithm sees */
   double *score;         /* [n * width * n_parameters] d logp_{y,t} / d theta */
   double *gradient;      /* [n_parameters] d J / d theta over all responses, drawn or not */
-  double *kept_gradient; /* [n_parameters] that of the learner's law renormalised, token by token,
-                            over what the sampler keeps; NULL where nothing is truncated, or the
-                            world has no such form */
+  double *kept_gradient; /* [n_parameters] that of the learner's distribution renormalised, token by
+                            token, over what the sampler keeps; NULL where nothing is truncated, or
+                            the world has no such form */
   double value;          /* J = sum_y p(y) r(y) */
   double kl, kl_qp;     /* KL(p||q), KL(q||p) of responses, nats; +inf where a support is missing */
-  double log_collision; /* log sum_y q(y)^2, of the law that the weights see */
+  double log_collision; /* log sum_y q(y)^2, of the distribution that the weights see */
   double reward_range;  /* max |r|, for telling zero from rounding */
 } lab_tables;
 
 /* Fills the tables of prompt x. GL_EINPUT for LAB_WEIGHTS_REPLAY in a world that truncates and has
- * no renormalised law, and when the token scores would exceed LAB_MAX_SCORES, GL_ENUMERIC when a
- * policy is not a distribution. Release with lab_tables_fini(). */
+ * no renormalised distribution, and when the token scores would exceed LAB_MAX_SCORES, GL_ENUMERIC
+ * when a policy is not a distribution. Release with lab_tables_fini(). */
 gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
                           const double *theta_learner, const double *theta_sampler,
                           lab_weights weights, gl_error *err);

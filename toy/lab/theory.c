@@ -150,7 +150,7 @@ gl_status lab_theory_gaussian_crossing(lab_constant constant, double *d2, double
   return GL_OK;
 }
 
-/* --- Theorem 1's constant --- */
+/* Theorem 1's constant --- */
 
 /* 1 + Var[p/D] with p on one outcome of probability x, the n - 1 others equally likely. */
 static double constant_at(double n, lab_constant constant, double x) {
@@ -179,7 +179,7 @@ double lab_theory_smallest_constant(double n, lab_constant constant, double *x) 
   return constant_at(n, constant, at);
 }
 
-/* --- Theorem 3, and random distributions --- */
+/* Theorem 3, and random distributions --- */
 
 void lab_theory_advantage_variance(const double *p, const double *q, const double *a, size_t n,
                                    double *pq, double group[LAB_CONSTANTS]) {

@@ -26,7 +26,8 @@ typedef struct lab_weights_stats {
 
 /* On n outcomes; q > 0 wherever p > 0. */
 void lab_theory_discrete(const double *p, const double *q, size_t n, lab_weights_stats *out);
-/* T independent tokens, each of the law p against q on `vocabulary` outcomes: V^T outcomes. */
+/* T independent tokens, each of the distribution p against q on `vocabulary` outcomes: V^T
+ * outcomes. */
 void lab_theory_product(const double *p, const double *q, size_t vocabulary, size_t length,
                         lab_weights_stats *out);
 /* Bernoulli(a) against Bernoulli(b), the paper's Fig. 2a, in closed form. */
@@ -66,9 +67,9 @@ void lab_theory_theorem2(const double *p, const double *q, const double *advanta
 void lab_theory_advantage(lab_advantage kind, const double *p, const double *q, const double *r,
                           size_t n, double *advantage);
 
-/* Searches for laws p, q and rewards r on n <= LAB_SEARCH_MOST outcomes with the largest ratio of
- * the two sides of Theorem 2: GSL's Nelder-Mead minimiser on -log(left / right) from `starts`
- * random points, which depend on the seed alone. A ratio above 1 violates the theorem. */
+/* Searches for distributions p, q and rewards r on n <= LAB_SEARCH_MOST outcomes with the largest
+ * ratio of the two sides of Theorem 2: GSL's Nelder-Mead minimiser on -log(left / right) from
+ * `starts` random points, which depend on the seed alone. A ratio above 1 violates the theorem. */
 enum { LAB_SEARCH_MOST = 16 };
 typedef struct lab_worst {
   double p[LAB_SEARCH_MOST], q[LAB_SEARCH_MOST], reward[LAB_SEARCH_MOST];

@@ -2,9 +2,10 @@
  *
  * While a batch is incomplete each response has room for `horizon` tokens; the request that
  * completes it sets rewards and cuts responses to their length. aux holds a record of the sampler's
- * exact law (toy/world/measure.h) for each different prompt of the batch in order of first
- * appearance. A position drawn under a later version has that version's conditional law there, so
- * the product along a path is the probability of the response under what was really drawn from.
+ * exact distribution (toy/world/measure.h) for each different prompt of the batch in order of first
+ * appearance. A position drawn under a later version has that version's conditional distribution
+ * there, so the product along a path is the probability of the response under what was really drawn
+ * from.
  *
  * Where responses change their versions each at a position of its own (draw_request.span), each has
  * a record of its own, and aux ends with a number more, so that its size tells the two forms apart:
@@ -45,15 +46,17 @@ static gl_status begin_batch(toy_learner *l, const draw_request *r, batch *b, gl
   return GL_OK;
 }
 
-/* The law that the version's samplers draw from, into edges [from, to) of law[n_edges]. */
-static gl_status record_law(toy_learner *l, uint64_t id, size_t x, size_t from, size_t to,
-                            double *law, gl_error *err) {
-  if (toy_behaves(l)) return toy_behaviour_law(l, id, x, from, to, law, err);
-  memcpy(law + from, toy_learner_at(l, x)->logp + from, (to - from) * sizeof *law);
+/* The distribution that the version's samplers draw from, into edges [from, to) of
+ * distribution[n_edges]. */
+static gl_status record_dist(toy_learner *l, uint64_t id, size_t x, size_t from, size_t to,
+                             double *dist, gl_error *err) {
+  if (toy_behaves(l)) return toy_behaviour_dist(l, id, x, from, to, dist, err);
+  memcpy(dist + from, toy_learner_at(l, x)->logp + from, (to - from) * sizeof *dist);
   return GL_OK;
 }
 
-/* Where responses are listed: the law of positions [first, last) into the tables of the batch. */
+/* Where responses are listed: the distribution of positions [first, last) into the tables of the
+ * batch. */
 static gl_status record_in_tree(toy_learner *l, batch *b, size_t first, size_t last,
                                 gl_error *err) {
   const response_tree *t = &l->world->tree;
@@ -65,7 +68,7 @@ static gl_status record_in_tree(toy_learner *l, batch *b, size_t first, size_t l
     return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
   for (size_t x = 0; x < l->world->n_prompts && status == GL_OK; ++x)
     if (l->slot[x] != SIZE_MAX)
-      status = record_law(l, b->id, x, from, to, b->aux + l->slot[x] * t->n_edges, err);
+      status = record_dist(l, b->id, x, from, to, b->aux + l->slot[x] * t->n_edges, err);
   return status;
 }
 
@@ -88,7 +91,7 @@ static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *e
       memcpy(to + parts + 1, had + parts, parts * edges * sizeof *to);
     }
     to[parts] = (double)first;
-    status = record_law(l, b->id, x, 0, edges, to + parts + 1 + parts * edges, err);
+    status = record_dist(l, b->id, x, 0, edges, to + parts + 1 + parts * edges, err);
   }
   free(b->aux);
   b->aux = aux;
@@ -98,10 +101,10 @@ static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *e
 
 /* --- responses with versions of their own --- */
 
-toy_laws toy_learner_laws(const toy_learner *l, const batch *b, size_t slots) {
+toy_dists toy_learner_dists(const toy_learner *l, const batch *b, size_t slots) {
   const int own = b->n_aux % toy_record_size(l->world, 1) == 1;
   const size_t records = own ? b->n_responses : slots;
-  return (toy_laws){toy_record_parts(l->world, records, own ? b->n_aux - 1 : b->n_aux), own};
+  return (toy_dists){toy_record_parts(l->world, records, own ? b->n_aux - 1 : b->n_aux), own};
 }
 
 /* One table more for each response. Of parts that begin where the new one does or behind it nothing
@@ -131,8 +134,8 @@ static gl_status reserve_records(const toy_learner *l, const draw_request *r, ba
                                  size_t *parts, gl_error *err) {
   *parts = 0;
   if (r->from > 0) {
-    const toy_laws laws = toy_learner_laws(l, b, 1);
-    *parts = laws.own ? laws.parts : 0;
+    const toy_dists dists = toy_learner_dists(l, b, 1);
+    *parts = dists.own ? dists.parts : 0;
     if (*parts == 0)
       return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
   }
@@ -147,29 +150,29 @@ static gl_status reserve_records(const toy_learner *l, const draw_request *r, ba
   return status;
 }
 
-/* The law of this version at the positions that response i is drawn at now, into its record; what
- * it is drawn from is returned. */
-static gl_status record_own_law(toy_learner *l, batch *b, size_t i, size_t x, draw_span span,
-                                size_t parts, double **law, gl_error *err) {
+/* The distribution of this version at the positions that response i is drawn at now, into its
+ * record; what it is drawn from is returned. */
+static gl_status record_own_dist(toy_learner *l, batch *b, size_t i, size_t x, draw_span span,
+                                 size_t parts, double **dist, gl_error *err) {
   const response_tree *t = &l->world->tree;
   double *record = b->aux + i * toy_record_size(l->world, parts);
   if (l->world->counted) {
-    *law = record + parts + (parts - 1) * t->n_edges;
-    return record_law(l, b->id, x, 0, t->n_edges, *law, err);
+    *dist = record + parts + (parts - 1) * t->n_edges;
+    return record_dist(l, b->id, x, 0, t->n_edges, *dist, err);
   }
-  *law = record;
-  return record_law(l, b->id, x, t->level[span.from] * t->vocabulary,
-                    t->level[span.to] * t->vocabulary, record, err);
+  *dist = record;
+  return record_dist(l, b->id, x, t->level[span.from] * t->vocabulary,
+                     t->level[span.to] * t->vocabulary, record, err);
 }
 
 /* The table of prompt x that was recorded last. */
-static const double *recorded_law(const toy_learner *l, const batch *b, size_t x, size_t slots) {
+static const double *recorded_dist(const toy_learner *l, const batch *b, size_t x, size_t slots) {
   const size_t size = b->n_aux / slots, edges = l->world->tree.n_edges;
   return b->aux + l->slot[x] * size + (size - edges);
 }
 
-/* What is recorded of token a of a node before and after truncation: `sampler` is its law, `drawn`
- * that law truncated, `policy` the one of its version. */
+/* What is recorded of token a of a node before and after truncation: `sampler` is its distribution,
+ * `drawn` that distribution truncated, `policy` the one of its version. */
 static void record_token(const toy_learner *l, batch *b, size_t k, size_t a, const double *sampler,
                          const double *drawn, const double *policy) {
   const size_t v = l->world->tree.vocabulary;
@@ -201,8 +204,8 @@ static size_t invert(const double *logp, size_t n, double u) {
   return last;
 }
 
-/* Draws positions [first, last) of response i of prompt x from the sampler's law over edges,
- * walking first through what it has. */
+/* Draws positions [first, last) of response i of prompt x from the sampler's distribution over
+ * edges, walking first through what it has. */
 static void draw_response(toy_learner *l, const draw_request *r, batch *b, size_t i, size_t x,
                           size_t first, size_t last, const double *sampler) {
   const response_tree *t = &l->world->tree;
@@ -215,16 +218,16 @@ static void draw_response(toy_learner *l, const draw_request *r, batch *b, size_
   for (size_t pos = 0; pos < last && node >= 0; ++pos) {
     size_t k = start + pos, edge = (size_t)node * v;
     if (pos >= first) {
-      const double *law = sampler + edge;
+      const double *dist = sampler + edge;
       if (truncates) {
-        sampling_truncate(&l->world->sampling, law, v, l->token, l->rank);
-        law = l->token;
+        sampling_truncate(&l->world->sampling, dist, v, l->token, l->rank);
+        dist = l->token;
       }
       rng_words w = rng_block(stream, rng_token_index(number, pos));
-      size_t a = invert(law, v, rng_u01_53(w.v[0], w.v[1]));
+      size_t a = invert(dist, v, rng_u01_53(w.v[0], w.v[1]));
       b->token[k] = (int32_t)a;
       b->version[k] = r->version;
-      record_token(l, b, k, a, sampler + edge, law, policy + edge);
+      record_token(l, b, k, a, sampler + edge, dist, policy + edge);
     }
     node = toy_next(l->world, edge + (size_t)b->token[k], pos);
   }
@@ -289,10 +292,10 @@ static gl_status draw_spans(toy_learner *l, const draw_request *r, batch *b, gl_
   for (size_t i = 0; i < b->n_responses && status == GL_OK; ++i) {
     const draw_span s = r->span[i];
     const size_t x = (size_t)b->prompt[i / r->group_size];
-    double *law = NULL;
+    double *dist = NULL;
     if (s.from == s.to) continue;
-    status = record_own_law(l, b, i, x, s, parts, &law, err);
-    if (status == GL_OK) draw_response(l, r, b, i, x, s.from, s.to, law);
+    status = record_own_dist(l, b, i, x, s, parts, &dist, err);
+    if (status == GL_OK) draw_response(l, r, b, i, x, s.from, s.to, dist);
   }
   return status;
 }
@@ -328,7 +331,7 @@ static gl_status draw_now(toy_learner *l, const draw_request *r, batch *b, gl_er
   const size_t slots = toy_learner_slots(l, b);
   for (size_t i = 0; i < b->n_responses; ++i) {
     const size_t x = (size_t)b->prompt[i / r->group_size];
-    draw_response(l, r, b, i, x, first, last, recorded_law(l, b, x, slots));
+    draw_response(l, r, b, i, x, first, last, recorded_dist(l, b, x, slots));
   }
   tell_lengths(l, r, b);
   return r->to == 1 ? finish_batch(l, r, b, err) : GL_OK;
@@ -360,10 +363,10 @@ gl_status toy_learner_draw(void *self, const draw_request *r, batch *b, gl_error
 /* --- joining --- */
 
 /* What batches of one id and version recorded of a prompt is the same in all of them. */
-static gl_status join_laws(toy_learner *l, batch *b, const batch_group *group, size_t n,
-                           gl_error *err) {
+static gl_status join_dists(toy_learner *l, batch *b, const batch_group *group, size_t n,
+                            gl_error *err) {
   size_t size = 0;
-  size_t *place = calloc(n + 1, sizeof *place); /* of each group's law in its batch */
+  size_t *place = calloc(n + 1, sizeof *place); /* of each group's distribution in its batch */
   if (place == NULL) return gl_fail_memory(err, "a batch");
   for (size_t g = 0; g < n; ++g) {
     const batch *from = group[g].from;
@@ -381,7 +384,7 @@ static gl_status join_laws(toy_learner *l, batch *b, const batch_group *group, s
 gl_status toy_learner_join(void *self, batch *b, const batch_group *group, size_t n,
                            gl_error *err) {
   gl_status status = batch_take_groups(b, group[0].from->id, group, n, err);
-  if (status == GL_OK) status = join_laws(self, b, group, n, err);
+  if (status == GL_OK) status = join_dists(self, b, group, n, err);
   if (status != GL_OK) batch_fini(b);
   return status;
 }

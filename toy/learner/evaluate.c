@@ -11,21 +11,21 @@
 /* --- scores of prompts --- */
 
 /* The expected reward, in the world `rewards`, of responses to prompt x that are drawn from the
- * current parameters as `law` says. Where that is the policy that is trained, its tables are at
- * hand. */
+ * current parameters as `distribution` says. Where that is the policy that is trained, its tables
+ * are at hand. */
 static double return_at(toy_learner *l, const toy_world *rewards, size_t x,
-                        const sampling_spec *law) {
+                        const sampling_spec *dist) {
   const toy_world *w = l->world;
   const response_tree *t = &w->tree;
-  const int truncates = sampling_truncates(law, t->vocabulary);
-  if (!truncates && law->temperature == w->sampling.temperature)
+  const int truncates = sampling_truncates(dist, t->vocabulary);
+  if (!truncates && dist->temperature == w->sampling.temperature)
     return toy_mean_reward(rewards, x, toy_learner_at(l, x)->p, toy_learner_at(l, x)->logp,
                            l->scratch);
   double *logp = l->evaluated, *p = l->evaluated + t->n_edges;
   const double *drawn = logp;
-  toy_probs_at(w, l->theta, x, law->temperature, logp, p);
+  toy_probs_at(w, l->theta, x, dist->temperature, logp, p);
   if (truncates) {
-    toy_truncate(w, law, logp, t->n_nodes, l->edges, l->rank);
+    toy_truncate(w, dist, logp, t->n_nodes, l->edges, l->rank);
     for (size_t e = 0; e < t->n_edges; ++e) p[e] = exp(l->edges[e]);
     drawn = l->edges;
   }
@@ -37,7 +37,7 @@ static gl_status score_at(toy_learner *l, const toy_world *rewards, size_t x,
                           const evaluation_spec *how, double *score, gl_error *err) {
   switch (how->kind) {
   case EVALUATION_EXACT:
-    *score = return_at(l, rewards, x, &how->law);
+    *score = return_at(l, rewards, x, &how->dist);
     return GL_OK;
   case EVALUATION_GREEDY:
     *score = toy_greedy_reward(rewards, x, toy_learner_at(l, x)->p);

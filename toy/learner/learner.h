@@ -15,7 +15,7 @@ typedef struct token_set {
   size_t cap_groups, cap_responses, cap_tokens;
   size_t *group_start, *token_start;
   size_t *prompt;      /* [n_groups] */
-  toy_record *law;     /* [n_responses] what each was drawn from: of a group often the same one */
+  toy_record *dist;    /* [n_responses] what each was drawn from: of a group often the same one */
   size_t *edge;        /* [n_tokens] */
   double *reward;      /* [n_responses] */
   double *loss_weight; /* [n_responses] that of its batch */
@@ -70,7 +70,7 @@ typedef struct toy_learner {
   double *cache_values; /* [n_prompts * n_edges * 2] */
   double *scratch;      /* of exact quantities: toy_scratch() */
   double *edges;        /* [n_edges] scratch */
-  double *evaluated;    /* [2 * n_edges] scratch of an evaluation under a law of its own */
+  double *evaluated;    /* [2 * n_edges] scratch of an evaluation under a distribution of its own */
   double *token;        /* [3 * vocabulary] scratch */
   sampling_rank *rank;  /* [vocabulary] scratch */
   size_t *slot;         /* [n_prompts] scratch: a prompt's place in a batch's aux */
@@ -94,22 +94,23 @@ double toy_learner_return(toy_learner *l);
 /* Whether every parameter is finite. */
 int toy_learner_is_finite(const toy_learner *l);
 
-/* The laws that the responses of a batch were drawn from: `parts` of each record (0: they are of
- * another world), and whether every response has a record of its own or those of a prompt share
- * one. */
-typedef struct toy_laws {
+/* The distributions that the responses of a batch were drawn from: `parts` of each record (0: they
+ * are of another world), and whether every response has a record of its own or those of a prompt
+ * share one. */
+typedef struct toy_dists {
   size_t parts;
   int own;
-} toy_laws;
+} toy_dists;
 /* `slots`: different prompts of the batch. */
-toy_laws toy_learner_laws(const toy_learner *l, const batch *b, size_t slots);
+toy_dists toy_learner_dists(const toy_learner *l, const batch *b, size_t slots);
 
-/* Whether samplers draw from another law than the policy of their version, truncation aside. */
+/* Whether samplers draw from another distribution than the policy of their version, truncation
+ * aside. */
 int toy_behaves(const toy_learner *l);
-/* That law at prompt x for batch `id`, into edges [from, to), whole nodes, of law[n_edges].
- * GL_EINPUT for a mixture where that is not all. */
-gl_status toy_behaviour_law(toy_learner *l, uint64_t id, size_t x, size_t from, size_t to,
-                            double *law, gl_error *err);
+/* That distribution at prompt x for batch `id`, into edges [from, to), whole nodes, of
+ * distribution[n_edges]. GL_EINPUT for a mixture where that is not all. */
+gl_status toy_behaviour_dist(toy_learner *l, uint64_t id, size_t x, size_t from, size_t to,
+                             double *dist, gl_error *err);
 
 /* Sets the metrics of the kept tokens for a set drawn with truncation; leaves them alone without.
  */

@@ -26,7 +26,7 @@ static int grow_groups(token_set *s, size_t n) {
 static int grow_responses(token_set *s, size_t n) {
   s->cap_responses = 0;
   if (!grow(&s->token_start, n + 1, sizeof *s->token_start) ||
-      !grow(&s->reward, n, sizeof *s->reward) || !grow(&s->law, n, sizeof *s->law) ||
+      !grow(&s->reward, n, sizeof *s->reward) || !grow(&s->dist, n, sizeof *s->dist) ||
       !grow(&s->loss_weight, n, sizeof *s->loss_weight))
     return 0;
   s->cap_responses = n;
@@ -61,7 +61,7 @@ void token_set_fini(token_set *s) {
   free(s->group_start);
   free(s->token_start);
   free(s->prompt);
-  free(s->law);
+  free(s->dist);
   free(s->edge);
   free(s->reward);
   free(s->loss_weight);

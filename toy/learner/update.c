@@ -19,9 +19,9 @@ static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t 
                               gl_error *err) {
   token_set *s = &l->all;
   const int truncated = l->world->sampling.weights != SAMPLING_RAW;
-  const toy_laws laws = toy_learner_laws(l, b, toy_learner_slots(l, b));
-  const size_t record = toy_record_size(l->world, laws.parts);
-  if (laws.parts == 0)
+  const toy_dists dists = toy_learner_dists(l, b, toy_learner_slots(l, b));
+  const size_t record = toy_record_size(l->world, dists.parts);
+  if (dists.parts == 0)
     return gl_fail(err, GL_EINPUT, "batch %llu was drawn in another world than it is trained in",
                    (unsigned long long)b->id);
   for (size_t g = 0; g < b->n_groups; ++g) {
@@ -35,8 +35,8 @@ static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t 
     if (!continues) s->group_start[g0 + g] = i0 + b->group_start[g];
     s->prompt[g0 + g] = (size_t)b->prompt[g];
     for (size_t i = b->group_start[g]; i < b->group_start[g + 1]; ++i) {
-      const size_t place = laws.own ? i : l->slot[b->prompt[g]];
-      s->law[i0 + i] = (toy_record){b->aux + place * record, laws.parts};
+      const size_t place = dists.own ? i : l->slot[b->prompt[g]];
+      s->dist[i0 + i] = (toy_record){b->aux + place * record, dists.parts};
     }
   }
   for (size_t i = 0; i < b->n_responses; ++i) {
@@ -61,45 +61,46 @@ static int wants_collisions(const policy_algorithm *algorithm) {
   return policy_needs_exact_denominator(algorithm);
 }
 
-/* The law of a group whose responses were all drawn from one; no values where they were not. */
-static toy_record law_of_group(const token_set *s, size_t g) {
+/* The distribution of a group whose responses were all drawn from one; no values where they were
+ * not. */
+static toy_record dist_of_group(const token_set *s, size_t g) {
   const size_t first = s->group_start[g];
   for (size_t i = first + 1; i < s->group_start[g + 1]; ++i)
-    if (s->law[i].values != s->law[first].values) return (toy_record){0};
-  return s->law[first];
+    if (s->dist[i].values != s->dist[first].values) return (toy_record){0};
+  return s->dist[first];
 }
 
-/* The mean over responses of sum_y q(y)^2, each under its own law. */
+/* The mean over responses of sum_y q(y)^2, each under its own distribution. */
 static gl_status mixed_collision(toy_learner *l, token_set *s, size_t g, int truncated,
                                  gl_error *err) {
   double sum = 0;
   gl_status status = GL_OK;
   for (size_t i = s->group_start[g]; i < s->group_start[g + 1] && status == GL_OK; ++i) {
     double one = 0;
-    status = toy_record_collision(l->world, s->law[i], truncated, &one, err);
+    status = toy_record_collision(l->world, s->dist[i], truncated, &one, err);
     sum += exp(one);
   }
   s->log_collision[g] = log(sum / (double)(s->group_start[g + 1] - s->group_start[g]));
   return status;
 }
 
-/* log sum_y q(y)^2 of each group, under the law that the weights see. */
+/* log sum_y q(y)^2 of each group, under the distribution that the weights see. */
 static gl_status collisions(toy_learner *l, token_set *s, gl_error *err) {
   const int truncated = l->world->sampling.weights != SAMPLING_RAW;
   gl_status status = GL_OK;
   for (size_t g = 0; g < s->n_groups && status == GL_OK; ++g) {
-    const toy_record law = law_of_group(s, g);
+    const toy_record dist = dist_of_group(s, g);
     size_t same = 0;
-    if (law.values == NULL) {
+    if (dist.values == NULL) {
       status = mixed_collision(l, s, g, truncated, err);
       continue;
     }
-    while (law_of_group(s, same).values != law.values)
+    while (dist_of_group(s, same).values != dist.values)
       ++same; /* groups of a batch share their prompt's table */
     if (same < g)
       s->log_collision[g] = s->log_collision[same];
     else
-      status = toy_record_collision(l->world, law, truncated, s->log_collision + g, err);
+      status = toy_record_collision(l->world, dist, truncated, s->log_collision + g, err);
   }
   return status;
 }
@@ -153,7 +154,7 @@ static gl_status select_groups(token_set *part, const token_set *all, const size
     memcpy(part->reward + i, all->reward + first, (last - first) * sizeof *part->reward);
     memcpy(part->loss_weight + i, all->loss_weight + first,
            (last - first) * sizeof *part->loss_weight);
-    memcpy(part->law + i, all->law + first, (last - first) * sizeof *part->law);
+    memcpy(part->dist + i, all->dist + first, (last - first) * sizeof *part->dist);
     for (size_t r = first; r < last; ++r) part->token_start[i++] = all->token_start[r] - from + k;
     memcpy(part->edge + k, all->edge + from, count * sizeof *part->edge);
     memcpy(part->sampled_logq + k, all->sampled_logq + from, count * sizeof *part->sampled_logq);
@@ -169,15 +170,15 @@ static gl_status select_groups(token_set *part, const token_set *all, const size
 
 /* --- one loss and its gradient --- */
 
-/* Whether the learner's law is renormalised over what the sampler kept. */
+/* Whether the learner's distribution is renormalised over what the sampler kept. */
 static int replays(const toy_learner *l) {
   return l->world->sampling.weights == SAMPLING_REPLAY &&
          sampling_truncates(&l->world->sampling, l->world->tree.vocabulary);
 }
 
-/* A policy at a node, logp[v], renormalised over the tokens that the sampler of law q kept at
- * that position: log-probabilities into l->token[v], and its probabilities behind them, which are
- * returned. */
+/* A policy at a node, logp[v], renormalised over the tokens that the sampler of distribution q kept
+ * at that position: log-probabilities into l->token[v], and its probabilities behind them, which
+ * are returned. */
 static const double *replay(toy_learner *l, toy_record q, size_t edge, size_t position,
                             const double *logp) {
   const size_t v = l->world->tree.vocabulary;
@@ -197,7 +198,7 @@ static void see(toy_learner *l, const token_set *s, size_t g, const double *logp
       const size_t edge = s->edge[k], first = edge / v * v;
       out[k] = logp[edge];
       if (!replays(l)) continue;
-      replay(l, s->law[i], edge, k - s->token_start[i], logp + first);
+      replay(l, s->dist[i], edge, k - s->token_start[i], logp + first);
       out[k] = l->token[edge - first];
     }
 }
@@ -275,7 +276,7 @@ static void backward(toy_learner *l, const token_set *s) {
         const size_t edge = s->edge[k], first = edge / v * v;
         if (s->coefficient[k] == 0) continue;
         const double *p = replays(l)
-                              ? replay(l, s->law[i], edge, k - s->token_start[i], c->logp + first)
+                              ? replay(l, s->dist[i], edge, k - s->token_start[i], c->logp + first)
                               : c->p + first;
         toy_add_score(l->world, s->prompt[g], edge, s->coefficient[k], p, l->token, l->direction);
       }
@@ -297,18 +298,18 @@ static double ascend(toy_learner *l, const token_set *s, size_t update, double l
 
 /* --- metrics --- */
 
-static toy_facts facts_of(toy_learner *l, size_t x, toy_record law) {
+static toy_facts facts_of(toy_learner *l, size_t x, toy_record dist) {
   const prompt_cache *c = toy_learner_at(l, x);
-  return toy_measure(l->world, x, c->p, c->logp, law, l->logref + x * l->world->tree.n_edges,
+  return toy_measure(l->world, x, c->p, c->logp, dist, l->logref + x * l->world->tree.n_edges,
                      l->edges, l->scratch);
 }
 
-/* Of a group whose responses were drawn from different laws: means over these. */
+/* Of a group whose responses were drawn from different distributions: means over these. */
 static toy_facts mixed_facts(toy_learner *l, const token_set *s, size_t g) {
   const double n = (double)(s->group_start[g + 1] - s->group_start[g]);
   toy_facts mean = {0};
   for (size_t i = s->group_start[g]; i < s->group_start[g + 1]; ++i) {
-    const toy_facts f = facts_of(l, s->prompt[g], s->law[i]);
+    const toy_facts f = facts_of(l, s->prompt[g], s->dist[i]);
     mean.entropy = f.entropy;
     mean.mean_reward = f.mean_reward;
     mean.kl_ref = f.kl_ref;
@@ -318,20 +319,21 @@ static toy_facts mixed_facts(toy_learner *l, const token_set *s, size_t g) {
   return mean;
 }
 
-/* Means over the groups; each different pair of prompt and sampler law is worked out once. */
+/* Means over the groups; each different pair of prompt and sampler distribution is worked out once.
+ */
 static void exact_metrics(toy_learner *l, const token_set *s, double *metrics) {
   toy_facts sum = {0}, f = {0};
   double error = 0;
   size_t with_error = 0;
   for (size_t g = 0; g < s->n_groups; ++g) {
-    const toy_record law = law_of_group(s, g);
+    const toy_record dist = dist_of_group(s, g);
     size_t repeats = 0, earlier = 0;
-    while (earlier < g && (law.values == NULL || law_of_group(s, earlier).values != law.values))
+    while (earlier < g && (dist.values == NULL || dist_of_group(s, earlier).values != dist.values))
       ++earlier;
     if (earlier == g) {
-      f = law.values != NULL ? facts_of(l, s->prompt[g], law) : mixed_facts(l, s, g);
+      f = dist.values != NULL ? facts_of(l, s->prompt[g], dist) : mixed_facts(l, s, g);
       for (size_t h = g; h < s->n_groups; ++h) {
-        if (h > g && (law.values == NULL || law_of_group(s, h).values != law.values)) continue;
+        if (h > g && (dist.values == NULL || dist_of_group(s, h).values != dist.values)) continue;
         ++repeats;
         double expected = (f.mean_reward - s->baseline[h]) / s->scale[h];
         if (!isfinite(expected))

@@ -9,13 +9,13 @@
 enum { REWARDS_ENTITY = 0 };
 enum { MAX_CONTEXTS = 1 << 20 };
 
-typedef enum reward_law { LAW_UNIFORM, LAW_NORMAL, LAW_BERNOULLI } reward_law;
+typedef enum reward_dist { DIST_UNIFORM, DIST_NORMAL, DIST_BERNOULLI } reward_dist;
 
 static gl_status random_rewards(toy_world *w, const cfg_node *node, uint64_t seed, gl_error *err) {
-  static const char *const laws[] = {"uniform", "normal", "bernoulli"};
+  static const char *const dists[] = {"uniform", "normal", "bernoulli"};
   cfg_reader r;
   cfg_begin(&r, node, "world.rewards", err);
-  reward_law law = (reward_law)cfg_choice(&r, "law", LAW_UNIFORM, laws, 3);
+  reward_dist dist = (reward_dist)cfg_choice(&r, "law", DIST_UNIFORM, dists, 3);
   double low = cfg_double(&r, "low", 0, -1e9, 1e9), high = cfg_double(&r, "high", 1, -1e9, 1e9);
   double mean = cfg_double(&r, "mean", 0, -1e9, 1e9), sd = cfg_double(&r, "sd", 1, 0, 1e9);
   double p = cfg_double(&r, "p", 0.5, 0, 1);
@@ -27,9 +27,9 @@ static gl_status random_rewards(toy_world *w, const cfg_node *node, uint64_t see
   for (size_t i = 0; i < w->n_prompts * w->tree.n_responses && status == GL_OK; ++i) {
     rng_words words = rng_block(stream, i);
     double u = rng_u01_53(words.v[0], words.v[1]);
-    w->reward[i] = law == LAW_UNIFORM  ? low + (high - low) * u
-                   : law == LAW_NORMAL ? mean + sd * rng_normal(words)
-                                       : u < p;
+    w->reward[i] = dist == DIST_UNIFORM  ? low + (high - low) * u
+                   : dist == DIST_NORMAL ? mean + sd * rng_normal(words)
+                                         : u < p;
   }
   return status;
 }

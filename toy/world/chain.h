@@ -8,7 +8,8 @@
  *   m(y) v(y),   m(y) = prod_t m_t(edge_t),   v(y) = value[state at the end] * by_length[T - 1]
  *
  * follow from a backward and a forward pass over (node, state). m need not be a probability: the
- * product of a sampler's law and importance weights of tokens is one, and so is its square.
+ * product of a sampler's distribution and importance weights of tokens is one, and so is its
+ * square.
  */
 #ifndef GEPOLAB_TOY_WORLD_CHAIN_H
 #define GEPOLAB_TOY_WORLD_CHAIN_H
@@ -37,7 +38,7 @@ double toy_chain_sum(const toy_chain *chain, const double *const *log_m, double 
                      const double *value, const double *by_length, double *flow, double *scratch);
 
 /* visit[horizon * n_nodes] = the probability of standing at a node before each position, under the
- * law whose logarithms log_m points to. */
+ * distribution whose logarithms log_m points to. */
 void toy_chain_visits(const response_tree *graph, const double *const *log_m, double *visit,
                       double *scratch);
 

@@ -50,7 +50,7 @@ void mdp_log_policy(const mdp *m, const double *theta, double *log_policy);
 /* J from the start distribution and, where gradient is not NULL, its gradient[n_parameters]. */
 gl_status mdp_value(const mdp *m, const double *theta, double *value, double *gradient,
                     gl_error *err);
-/* KL of the trajectories' laws: sum_t sum_s d_t(s) KL(pi_p(.|s) || pi_q(.|s)). */
+/* KL of the trajectories' distributions: sum_t sum_s d_t(s) KL(pi_p(.|s) || pi_q(.|s)). */
 gl_status mdp_divergence(const mdp *m, const double *theta_p, const double *theta_q, double *kl,
                          gl_error *err);
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* --- the record of a sampler's law --- */
+/* --- the record of a sampler's distribution --- */
 
 size_t toy_record_size(const toy_world *w, size_t parts) {
   return w->counted ? parts * (w->tree.n_edges + 1) : w->tree.n_edges;
@@ -20,19 +20,19 @@ size_t toy_record_parts(const toy_world *w, size_t n, size_t values) {
   return !w->counted && parts != 1 ? 0 : parts;
 }
 
-/* law[t] = the table of position t. */
-static void law_of_record(const toy_world *w, toy_record q, const double *tables,
-                          const double *law[AUTOMATON_MAX_HORIZON]) {
+/* distribution[t] = the table of position t. */
+static void dist_of_record(const toy_world *w, toy_record q, const double *tables,
+                           const double *dist[AUTOMATON_MAX_HORIZON]) {
   size_t part = 0;
   for (size_t t = 0; t < w->tree.horizon; ++t) {
     while (part + 1 < q.parts && q.values[part + 1] <= (double)t) ++part;
-    law[t] = tables + part * w->tree.n_edges;
+    dist[t] = tables + part * w->tree.n_edges;
   }
 }
 
-static void constant_law(const toy_world *w, const double *table,
-                         const double *law[AUTOMATON_MAX_HORIZON]) {
-  for (size_t t = 0; t < w->tree.horizon; ++t) law[t] = table;
+static void constant_dist(const toy_world *w, const double *table,
+                          const double *dist[AUTOMATON_MAX_HORIZON]) {
+  for (size_t t = 0; t < w->tree.horizon; ++t) dist[t] = table;
 }
 
 const double *toy_record_node(const toy_world *w, toy_record q, size_t edge, size_t position) {
@@ -61,9 +61,9 @@ gl_status toy_record_collision(const toy_world *w, toy_record q, int truncated, 
     tables = room;
   }
   if (w->counted) {
-    const double *law[AUTOMATON_MAX_HORIZON];
-    law_of_record(w, q, tables, law);
-    *out = log(toy_chain_sum(&(toy_chain){g, NULL}, law, 2, NULL, NULL, NULL, room + edges));
+    const double *dist[AUTOMATON_MAX_HORIZON];
+    dist_of_record(w, q, tables, dist);
+    *out = log(toy_chain_sum(&(toy_chain){g, NULL}, dist, 2, NULL, NULL, NULL, room + edges));
   } else {
     *out = toy_exact_log_collision(g, tables, room + edges);
   }
@@ -137,10 +137,10 @@ size_t toy_scratch(const toy_world *w) {
 double toy_mean_reward(const toy_world *w, size_t x, const double *p, const double *logp,
                        double *scratch) {
   if (!w->counted) return toy_exact_mean(&w->tree, p, w->reward + x * w->tree.n_responses, scratch);
-  const double *law[AUTOMATON_MAX_HORIZON];
-  constant_law(w, logp, law);
-  return toy_chain_sum(&(toy_chain){&w->tree, w->automata + x}, law, 1, w->automata[x].reward, NULL,
-                       NULL, scratch);
+  const double *dist[AUTOMATON_MAX_HORIZON];
+  constant_dist(w, logp, dist);
+  return toy_chain_sum(&(toy_chain){&w->tree, w->automata + x}, dist, 1, w->automata[x].reward,
+                       NULL, NULL, scratch);
 }
 
 double toy_chain_kl(const toy_world *w, const double *visit, const double *const *logp,
@@ -186,9 +186,9 @@ static toy_facts measure_counted(const toy_world *w, size_t x, const double *p, 
   const double *at_p[AUTOMATON_MAX_HORIZON], *at_q[AUTOMATON_MAX_HORIZON],
       *at_ref[AUTOMATON_MAX_HORIZON];
   double *visit = scratch, *rest = scratch + w->tree.horizon * w->tree.n_nodes;
-  constant_law(w, logp, at_p);
-  constant_law(w, logref, at_ref);
-  law_of_record(w, q, q.values + q.parts, at_q);
+  constant_dist(w, logp, at_p);
+  constant_dist(w, logref, at_ref);
+  dist_of_record(w, q, q.values + q.parts, at_q);
   toy_chain_visits(&w->tree, at_p, visit, rest);
   toy_facts f = {.entropy = chain_entropy(w, visit, p, logp),
                  .kl = toy_chain_kl(w, visit, at_p, at_q),
@@ -217,7 +217,7 @@ toy_facts toy_measure(const toy_world *w, size_t x, const double *p, const doubl
 gl_status toy_measure_kept(const toy_world *w, size_t x, const double *logq, toy_kept *out,
                            gl_error *err) {
   const response_tree *g = &w->tree;
-  const double *law[AUTOMATON_MAX_HORIZON];
+  const double *dist[AUTOMATON_MAX_HORIZON];
   double *drawn = calloc(g->n_edges + toy_scratch(w), sizeof *drawn), mass = 0, length = 0;
   sampling_rank *rank = calloc(g->vocabulary, sizeof *rank);
   if (drawn == NULL || rank == NULL) {
@@ -227,8 +227,8 @@ gl_status toy_measure_kept(const toy_world *w, size_t x, const double *logq, toy
   }
   double *visit = drawn + g->n_edges, *rest = visit + g->horizon * g->n_nodes;
   toy_truncate(w, &w->sampling, logq, g->n_nodes, drawn, rank);
-  constant_law(w, drawn, law);
-  toy_chain_visits(g, law, visit, rest);
+  constant_dist(w, drawn, dist);
+  toy_chain_visits(g, dist, visit, rest);
   for (size_t n = 0; n < g->n_nodes; ++n) {
     double reached = 0, kept = 0;
     for (size_t t = 0; t < g->horizon; ++t) reached += visit[t * g->n_nodes + n];
@@ -238,7 +238,7 @@ gl_status toy_measure_kept(const toy_world *w, size_t x, const double *logq, toy
     length += reached;
   }
   out->mass = mass / length;
-  out->mean_reward = toy_chain_sum(&(toy_chain){g, w->automata + x}, law, 1, w->automata[x].reward,
+  out->mean_reward = toy_chain_sum(&(toy_chain){g, w->automata + x}, dist, 1, w->automata[x].reward,
                                    NULL, NULL, rest);
   free(drawn);
   free(rank);

@@ -5,10 +5,10 @@
 
 #include "toy/world/world.h"
 
-/* The law that responses to one prompt were drawn from, as it travels with a batch. Where responses
- * are listed: log-probabilities over edges, table[n_edges]; the parts of a tree that different
- * versions drew do not overlap, so one table holds them all. Where they are counted: a table for
- * each part of the positions that one version drew, laid out as from[parts], then
+/* The distribution that responses to one prompt were drawn from, as it travels with a batch. Where
+ * responses are listed: log-probabilities over edges, table[n_edges]; the parts of a tree that
+ * different versions drew do not overlap, so one table holds them all. Where they are counted: a
+ * table for each part of the positions that one version drew, laid out as from[parts], then
  * table[parts * n_edges]. */
 typedef struct toy_record {
   const double *values;
@@ -18,9 +18,9 @@ typedef struct toy_record {
 size_t toy_record_size(const toy_world *w, size_t parts);
 /* How many parts records have, n of which fill `values` doubles; 0: they do not. */
 size_t toy_record_parts(const toy_world *w, size_t n, size_t values);
-/* The record's law, [vocabulary], at the node that an edge leaves at that position. */
+/* The record's distribution, [vocabulary], at the node that an edge leaves at that position. */
 const double *toy_record_node(const toy_world *w, toy_record q, size_t edge, size_t position);
-/* log sum_y q(y)^2 of a record, under the truncated law where `truncated`. GL_ENOMEM. */
+/* log sum_y q(y)^2 of a record, under the truncated distribution where `truncated`. GL_ENOMEM. */
 gl_status toy_record_collision(const toy_world *w, toy_record q, int truncated, double *out,
                                gl_error *err);
 
@@ -49,12 +49,13 @@ typedef struct toy_facts {
   double kl_ref;    /* KL(p||reference) */
   double mean_reward;
 } toy_facts;
-/* All of them for the policy p, logp[n_edges] at prompt x, the law q that was drawn from, and the
- * reference policy logref[n_edges]. edges[n_edges] is scratch besides. */
+/* All of them for the policy p, logp[n_edges] at prompt x, the distribution q that was drawn from,
+ * and the reference policy logref[n_edges]. edges[n_edges] is scratch besides. */
 toy_facts toy_measure(const toy_world *w, size_t x, const double *p, const double *logp,
                       toy_record q, const double *logref, double *edges, double *scratch);
 
-/* Of a counted world: what the law that really draws (top-k and top-p of logq[n_edges]) keeps. */
+/* Of a counted world: what the distribution that really draws (top-k and top-p of logq[n_edges])
+ * keeps. */
 typedef struct toy_kept {
   double mass;        /* mean over drawn tokens of the probability that the policy gives the tokens
                          kept where they are drawn */

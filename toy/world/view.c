@@ -58,8 +58,8 @@ static gl_status view_log_probs_truncated(const void *self, const double *theta,
   return GL_OK;
 }
 
-/* Room for a replayed law: its log-probabilities and probabilities over edges, the sampler's law
- * before and after truncation, and scratch of a node. */
+/* Room for a replayed distribution: its log-probabilities and probabilities over edges, the
+ * sampler's distribution before and after truncation, and scratch of a node. */
 typedef struct replayed {
   double *logp, *p, *sampler, *drawn, *scratch;
   sampling_rank *rank;
@@ -180,7 +180,7 @@ int toy_world_is_counted(const toy_world *w) {
   return w->counted;
 }
 
-/* Room for two laws, as logarithms, the flow of a sum and the passes. */
+/* Room for two distributions, as logarithms, the flow of a sum and the passes. */
 typedef struct counted_room {
   double *logp, *logq, *flow, *scratch;
   const double *at_p[AUTOMATON_MAX_HORIZON], *at_q[AUTOMATON_MAX_HORIZON];

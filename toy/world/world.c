@@ -272,10 +272,10 @@ void toy_log_probs(const toy_world *w, const double *theta, size_t x, double *lo
   toy_probs(w, theta, x, logp, NULL);
 }
 
-void toy_truncate(const toy_world *w, const sampling_spec *law, const double *logp, size_t n_nodes,
+void toy_truncate(const toy_world *w, const sampling_spec *dist, const double *logp, size_t n_nodes,
                   double *out, sampling_rank *rank) {
   const size_t v = w->tree.vocabulary;
-  for (size_t n = 0; n < n_nodes; ++n) sampling_truncate(law, logp + n * v, v, out + n * v, rank);
+  for (size_t n = 0; n < n_nodes; ++n) sampling_truncate(dist, logp + n * v, v, out + n * v, rank);
 }
 
 void toy_replay_node(const double *logp, const double *drawn, size_t v, double *out, double *p) {
@@ -324,9 +324,9 @@ uint64_t toy_world_fingerprint(const toy_world *w) {
   uint64_t shape[] = {w->tree.vocabulary, w->tree.horizon,   (uint64_t)w->tree.has_end,
                       w->n_prompts,       (uint64_t)f->kind, f->n_parameters,
                       f->width,           w->sampling.top_k};
-  double law[] = {w->sampling.temperature, w->sampling.top_p};
+  double dist[] = {w->sampling.temperature, w->sampling.top_p};
   uint64_t h = hash_64(HASH_64_START, shape, sizeof shape);
-  h = hash_64(h, law, sizeof law);
+  h = hash_64(h, dist, sizeof dist);
   if (w->reward != NULL)
     h = hash_64(h, w->reward, w->n_prompts * w->tree.n_responses * sizeof *w->reward);
   for (size_t x = 0; w->automata != NULL && x < w->n_prompts; ++x) {

@@ -60,12 +60,13 @@ void toy_probs(const toy_world *w, const double *theta, size_t x, double *logp, 
 void toy_probs_at(const toy_world *w, const double *theta, size_t x, double temperature,
                   double *logp, double *p);
 void toy_log_probs(const toy_world *w, const double *theta, size_t x, double *logp);
-/* The law that tokens are drawn from under top-k and top-p: out[n_nodes * vocabulary] from
+/* The distribution that tokens are drawn from under top-k and top-p: out[n_nodes * vocabulary] from
  * log-probabilities of the same edges; rank[vocabulary] is scratch. */
-void toy_truncate(const toy_world *w, const sampling_spec *law, const double *logp, size_t n_nodes,
+void toy_truncate(const toy_world *w, const sampling_spec *dist, const double *logp, size_t n_nodes,
                   double *out, sampling_rank *rank);
 /* out[v] = one node's log-probabilities logp[v], renormalised over the tokens that `drawn`[v], a
- * truncated law, keeps; -inf for the others. p (NULL: not wanted) gets the probabilities. */
+ * truncated distribution, keeps; -inf for the others. p (NULL: not wanted) gets the probabilities.
+ */
 void toy_replay_node(const double *logp, const double *drawn, size_t v, double *out, double *p);
 /* grad += coefficient * d logp(edge) / d theta, where p is the node's probabilities [vocabulary]
  * and dz[vocabulary] scratch. */

@@ -16,7 +16,7 @@ typedef enum field_kind {
   VALUE_CHOICE, /* one of a few words */
   VALUE_FLAG,   /* true or false */
   VALUE_TEXT,
-  VALUE_LAW,    /* a number, `none`, or a probability law with its parameters */
+  VALUE_DIST,   /* a number, `none`, or a probability distribution with its parameters */
   VALUE_LIST,   /* of numbers, words or maps; compared as a whole */
   VALUE_SECTION /* a map with fields of its own */
 } field_kind;

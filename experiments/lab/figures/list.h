@@ -15,7 +15,7 @@ enum {
   NEEDS_OTHERS = 1 << 3,
   NEEDS_LEARNING = 1 << 4, /* learning curves */
   NEEDS_THEOREMS = 1 << 5,
-  NEEDS_LAWS = 1 << 6 /* a study of truncation with several values of top_p */
+  NEEDS_DISTS = 1 << 6 /* a study of truncation with several values of top_p */
 };
 
 /* F(name, what it shows, what it needs, script in plots/) */
@@ -28,7 +28,7 @@ enum {
     "curves")                                                                                      \
   F(learning, "return, cosine and variance against responses drawn", NEEDS_LEARNING, "curves")     \
   F(truncation, "cosine and drift of kept mass against top-p, a column per kind of weights",       \
-    NEEDS_LAWS, "curves")                                                                          \
+    NEEDS_DISTS, "curves")                                                                         \
   F(weight_variance, "variance of p/q and p/E_q q, and the green region", NEEDS_THEOREMS, "map")   \
   F(theorem1_constant, "the smallest constant of Theorem 1 against the number of outcomes",        \
     NEEDS_THEOREMS, "curves")

@@ -21,7 +21,7 @@ static const char *lacks(const void *data, unsigned needs) {
   if ((needs & NEEDS_OTHERS) && (r == NULL || r->n_algorithms < 2))
     return "it needs several algorithms";
   if ((needs & NEEDS_LEARNING) && d->curves == NULL) return "it needs a recipe with training";
-  if ((needs & NEEDS_LAWS) && (d->truncation == NULL || d->truncation->recipe.laws.n_top_p < 2))
+  if ((needs & NEEDS_DISTS) && (d->truncation == NULL || d->truncation->recipe.dists.n_top_p < 2))
     return "it needs a recipe with truncation at several values of top_p";
   if ((needs & NEEDS_THEOREMS) && (d->table != NULL || d->curves != NULL || d->truncation != NULL))
     return "it belongs to `gepolab theory`";

@@ -1,6 +1,7 @@
 /* The figure `weight_variance` (the paper's Fig. 2): how much more p/q varies than GEPO's weight,
- * for Bernoulli laws and for unit normals, with the denominator of the theorem and the one that is
- * computed. Inside the line, in blue, GEPO's weight varies more: the paper's green region. */
+ * for Bernoulli distributions and for unit normals, with the denominator of the theorem and the one
+ * that is computed. Inside the line, in blue, GEPO's weight varies more: the paper's green region.
+ */
 #include "experiments/lab/figures/list.h"
 
 #include "analysis/plot/map.h"
@@ -37,9 +38,9 @@ static figure_map surface_of(surface *s, size_t panel) {
 }
 
 static void name_panel(figure_panel *to, size_t panel) {
-  static const char *const laws[] = {"Bernoulli", "unit normals"};
+  static const char *const dists[] = {"Bernoulli", "unit normals"};
   static const char *const under[] = {"D = E_q q", "D as computed"};
-  snprintf(to->title, sizeof to->title, "%s, %s", laws[panel % 2], under[panel / 2]);
+  snprintf(to->title, sizeof to->title, "%s, %s", dists[panel % 2], under[panel / 2]);
   snprintf(to->axis, sizeof to->axis, panel % 2 == 0 ? "q" : "mean b of q");
   snprintf(to->x_axis, sizeof to->x_axis, panel % 2 == 0 ? "p" : "mean a of p");
 }

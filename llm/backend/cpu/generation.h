@@ -16,13 +16,13 @@ typedef struct sample_job {
   const sampling_spec *spec;
   rng_stream stream;
   int greedy;
-  kept_sets kept; /* written where laws are truncated; set NULL: not wanted */
+  kept_sets kept; /* written where distributions are truncated; set NULL: not wanted */
   cpu *owner;
 } sample_job;
 
 /* logp [n] = log-probabilities of softmax(factor * z [n]), in double precision but for the
  * exponentials, as in the output layer. */
-static void sample_law(double *restrict logp, const REAL *restrict z, size_t n, REAL factor) {
+static void sample_dist(double *restrict logp, const REAL *restrict z, size_t n, REAL factor) {
   const kernel_group g = {0};
   const double lse = softmax_stats_lse(row_stats(g, z, n, factor), (double)factor);
   SIMD
@@ -72,24 +72,24 @@ static void sample_task(void *context, size_t r, size_t worker) {
   const size_t n = job->vocabulary;
   sampling_rank *rank = job->owner->worker[worker];
   double *const logp = (double *)(void *)(rank + n), *const truncated = logp + n;
-  sample_law(logp, job->logits + r * n, n, (REAL)(1 / job->spec->temperature));
-  const double *law = logp;
+  sample_dist(logp, job->logits + r * n, n, (REAL)(1 / job->spec->temperature));
+  const double *dist = logp;
   if (sampling_truncates(job->spec, n)) {
     sampling_truncate(job->spec, logp, n, truncated, rank);
-    law = truncated;
+    dist = truncated;
   }
   if (job->kept.set != NULL)
-    kept_put(&job->kept.shape, law, job->kept.set + r * job->kept.shape.words);
+    kept_put(&job->kept.shape, dist, job->kept.set + r * job->kept.shape.words);
   size_t token;
   if (job->greedy) {
-    token = sample_greatest(law, n);
+    token = sample_greatest(dist, n);
   } else {
     const rng_words w = rng_block(job->stream, job->index[r]);
-    token = sample_invert(law, n, rng_u01_53(w.v[0], w.v[1]));
+    token = sample_invert(dist, n, rng_u01_53(w.v[0], w.v[1]));
   }
   job->token[r] = (int32_t)token;
   job->logq[r] = (REAL)logp[token];
-  job->logq_truncated[r] = (REAL)law[token];
+  job->logq_truncated[r] = (REAL)dist[token];
 }
 
 static void sample_run(cpu *c, sample_job *job, size_t rows) {

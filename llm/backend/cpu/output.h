@@ -8,8 +8,8 @@
  * (panels.h): a logit then has the bits that generation gives it from the packed weights. One that
  * is too large for that is multiplied row by row (dot.h).
  *
- * Where a row's law is renormalised over the tokens that its sampler kept, the logits of all others
- * are replaced by NOT_KEPT, whose exponential is zero. */
+ * Where a row's distribution is renormalised over the tokens that its sampler kept, the logits of
+ * all others are replaced by NOT_KEPT, whose exponential is zero. */
 
 enum {
   OUTPUT_ROWS = 48,     /* rows of a task */
@@ -131,17 +131,17 @@ static void output_run(cpu *c, output_job *job, int keeps) {
   const double factor = (double)job->factor;
   for (size_t r = 0; r < job->rows; ++r) {
     const softmax_stats all = all_spans(job->stats, r, job->spans, factor);
-    const softmax_stats law = keeps ? all_spans(job->kept_stats, r, job->spans, factor) : all;
-    job->logp[r] = (REAL)softmax_stats_logp(law, job->target_logit[r], factor);
+    const softmax_stats dist = keeps ? all_spans(job->kept_stats, r, job->spans, factor) : all;
+    job->logp[r] = (REAL)softmax_stats_logp(dist, job->target_logit[r], factor);
     job->entropy[r] = (REAL)softmax_stats_entropy(all);
-    job->lse_to[r] = (REAL)softmax_stats_lse(law, factor);
+    job->lse_to[r] = (REAL)softmax_stats_lse(dist, factor);
   }
 }
 
-/* Laws of whole rows where kept.set is NULL, else of what the sets keep. */
-static void output_laws(backend *b, void *logp, void *entropy, void *lse, const void *in,
-                        const void *weight, const int32_t *target, kept_sets kept, size_t rows,
-                        size_t vocabulary, size_t k, double temperature) {
+/* Distributions of whole rows where kept.set is NULL, else of what the sets keep. */
+static void output_dists(backend *b, void *logp, void *entropy, void *lse, const void *in,
+                         const void *weight, const int32_t *target, kept_sets kept, size_t rows,
+                         size_t vocabulary, size_t k, double temperature) {
   cpu *c = (cpu *)b;
   assert(temperature > 0);
   output_job job = {.in = in,
@@ -163,18 +163,18 @@ static void output_laws(backend *b, void *logp, void *entropy, void *lse, const 
 static void cpu_output(backend *b, void *logp, void *entropy, void *lse, const void *in,
                        const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
                        size_t k, double temperature) {
-  output_laws(b, logp, entropy, lse, in, weight, target, (kept_sets){.set = NULL}, rows, vocabulary,
-              k, temperature);
+  output_dists(b, logp, entropy, lse, in, weight, target, (kept_sets){.set = NULL}, rows,
+               vocabulary, k, temperature);
 }
 
 static void cpu_output_kept(backend *b, void *logp, void *entropy, void *lse, const void *in,
                             const void *weight, const int32_t *target, kept_sets kept, size_t rows,
                             size_t k, double temperature) {
-  output_laws(b, logp, entropy, lse, in, weight, target, kept, rows, kept.shape.vocabulary, k,
-              temperature);
+  output_dists(b, logp, entropy, lse, in, weight, target, kept, rows, kept.shape.vocabulary, k,
+               temperature);
 }
 
-/* --- the two parts of a law --- */
+/* --- the two parts of a distribution --- */
 
 /* The kept tokens' logits of a row stay in z [columns], the others' go to tail [columns]; the
  * places that this leaves in either are NOT_KEPT. */

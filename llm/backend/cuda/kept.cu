@@ -83,7 +83,7 @@ static __device__ void write_set(uint32_t *set, size_t words, bool listed, const
   if (listed && lane == 0) set[0] = count < words ? static_cast<uint32_t>(count) : KEPT_OVERFLOW;
 }
 
-/* The set of row blockIdx.x; empty where its logits are no law. */
+/* The set of row blockIdx.x; empty where its logits are no distribution. */
 __global__ void __launch_bounds__(THREADS)
     keep_rows(uint32_t *sets, size_t words, bool listed, const float *logits, size_t vocabulary,
               sample_spec spec) {

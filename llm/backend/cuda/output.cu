@@ -144,17 +144,19 @@ __global__ void fold_chunk(softmax_stats *stats, T *target_logit, const T *z, co
   if (at >= first && at < first + columns) target_logit[r] = row[at - first];
 }
 
-/* The three results of each row from its statistics; a thread does a row. `law` are the statistics
- * of the law that log-probabilities are of, which may be fewer logits than `all`. */
+/* The three results of each row from its statistics; a thread does a row. `distribution` are the
+ * statistics of the distribution that log-probabilities are of, which may be fewer logits than
+ * `all`. */
 __global__ void finish_rows(float *logp, float *entropy, float *lse, const softmax_stats *all,
-                            const softmax_stats *law, const float *target_logit, size_t rows,
+                            const softmax_stats *dist, const float *target_logit, size_t rows,
                             float factor) {
   const size_t r = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (r >= rows) return;
   const double f = static_cast<double>(factor);
-  logp[r] = static_cast<float>(softmax_stats_logp(law[r], static_cast<double>(target_logit[r]), f));
+  logp[r] =
+      static_cast<float>(softmax_stats_logp(dist[r], static_cast<double>(target_logit[r]), f));
   entropy[r] = static_cast<float>(softmax_stats_entropy(all[r]));
-  lse[r] = static_cast<float>(softmax_stats_lse(law[r], f));
+  lse[r] = static_cast<float>(softmax_stats_lse(dist[r], f));
 }
 
 /* Far below every logit, and finite, so that its distance from another has a value. */
@@ -259,7 +261,7 @@ static void op_output_kept(backend *base, void *logp, void *entropy, void *lse, 
                 kept.shape.vocabulary, k, temperature);
 }
 
-/* --- the two parts of a law --- */
+/* --- the two parts of a distribution --- */
 
 /* A block's running statistics, joined into stats[r] where the chunk is not the first. */
 static __device__ void join_block(softmax_stats *stats, running mine, bool begins, float factor) {

@@ -1,4 +1,5 @@
-/* Draws of tokens from logits by the law of core/rl/sampling.h, where nothing is truncated.
+/* Draws of tokens from logits by the distribution of core/rl/sampling.h, where nothing is
+ * truncated.
  *
  * A row is divided into slices of the vocabulary, a block each, so that a few rows with a large
  * vocabulary keep the whole device busy. One kernel finds each slice's greatest logit, one sums

@@ -1,5 +1,5 @@
-/* What the two ways of drawing tokens share: sample.cu, for whole laws, and sample_truncated.cu,
- * for top-k and top-p.
+/* What the two ways of drawing tokens share: sample.cu, for whole distributions, and
+ * sample_truncated.cu, for top-k and top-p.
  *
  * A token's weight is e^((z - greatest) / temperature), computed in float and then rounded to a
  * whole multiple of 2^-44. Sums of whole numbers are exact, so they are the same in any order and
@@ -34,7 +34,8 @@ struct sample_spec {
   int greedy;
 };
 
-/* The law that is given, over so many tokens; stream and greedy are the caller's to set. */
+/* The distribution that is given, over so many tokens; stream and greedy are the caller's to set.
+ */
 static inline sample_spec sample_spec_of(const sampling_spec *given, size_t vocabulary) {
   sample_spec spec = {};
   spec.temperature = given->temperature;
@@ -181,8 +182,8 @@ put_draw_among(const sample_to &to, size_t r, const sample_row &x, const sample_
   }
 }
 
-/* A row whose logits are no law (no greatest number): the last token, with log-probabilities that
- * are not-a-number, so that the caller sees it. */
+/* A row whose logits are no distribution (no greatest number): the last token, with
+ * log-probabilities that are not-a-number, so that the caller sees it. */
 static __device__ __forceinline__ void put_nan_draw(const sample_to &to, size_t r, size_t n) {
   to.token[r] = static_cast<int32_t>(n - 1);
   to.logq[r] = to.logq_truncated[r] = NAN;

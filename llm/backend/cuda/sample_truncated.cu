@@ -1,4 +1,4 @@
-/* Draws of tokens from laws truncated by top-k or top-p.
+/* Draws of tokens from distributions truncated by top-k or top-p.
  *
  * A row is divided into slices of the vocabulary, a block each, so that a few rows with a large
  * vocabulary keep the whole device busy. Truncation looks for the least logit that is kept. Every
@@ -7,7 +7,7 @@
  * from the top reaches what is wanted, logits are told apart by their keys, eight bits at a time
  * (radix select): a kernel counts a digit, and the blocks of the next kernel each look in the row's
  * counts for the digit at which the sum reaches what is wanted. The last kernels sum what is kept
- * of each slice, and find the token as those for whole laws do (sample.cu).
+ * of each slice, and find the token as those for whole distributions do (sample.cu).
  *
  * All sums are of whole numbers, so a draw depends neither on the order of blocks nor on how the
  * vocabulary is divided. */

@@ -9,7 +9,7 @@
 
 static const char folder[] = "build/densities_test";
 
-static void a_law_is_a_line_of_its_panel_and_the_others_keep_their_places(void) {
+static void a_dist_is_a_line_of_its_panel_and_the_others_keep_their_places(void) {
   static const char *const panels[] = {"weight delay [s]", "jitter"};
   static const char *const lines[] = {"lognormal", "uniform 0 to 1"};
   static const char *const left_out[] = {"step time (always 27 s)"};
@@ -39,4 +39,4 @@ static void a_law_is_a_line_of_its_panel_and_the_others_keep_their_places(void) 
 }
 
 SUITE(densities, "analysis: densities",
-      TEST(a_law_is_a_line_of_its_panel_and_the_others_keep_their_places));
+      TEST(a_dist_is_a_line_of_its_panel_and_the_others_keep_their_places));

@@ -289,12 +289,12 @@ static void shared_delays_is_no_delay(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "does not sweep a delay"));
 }
 
-/* Six settings have no room side by side; a law has no place on an axis of numbers. */
+/* Six settings have no room side by side; a distribution has no place on an axis of numbers. */
 static void a_figure_names_the_settings_it_does_not_show(void) {
   static const char *const axes[] = {"{\"cluster.max_delay\":0}",   "{\"cluster.max_delay\":60}",
                                      "{\"cluster.max_delay\":120}", "{\"cluster.max_delay\":240}",
                                      "{\"cluster.max_delay\":480}", "{\"cluster.max_delay\":960}"};
-  static const char *const laws[] = {
+  static const char *const dists[] = {
       "{\"cluster.delay\":0}", "{\"cluster.delay\":60}",
       "{\"cluster.delay\":{\"law\":\"uniform\",\"min\":1,\"max\":9}}"};
   gl_error err = {0};
@@ -305,21 +305,21 @@ static void a_figure_names_the_settings_it_does_not_show(void) {
   CU_ASSERT(starts_with("best_last", "pdf", "%PDF"));
   CU_ASSERT_EQUAL(draw(axes, 6, "divergence", "true", &heard, &err), GL_OK);
   CU_ASSERT_PTR_NULL(strstr(heard.not_shown, "delay 5 s"));
-  CU_ASSERT_EQUAL(draw(laws, 3, "throughput_delay", "true", &heard, &err), GL_OK);
+  CU_ASSERT_EQUAL(draw(dists, 3, "throughput_delay", "true", &heard, &err), GL_OK);
   CU_ASSERT_PTR_NOT_NULL(strstr(heard.not_shown, "\"law\":\"uniform\""));
   CU_ASSERT(says("throughput_delay", "not shown: "));
 }
 
-/* The law of a setting is that of the whole value: what an inner law is called, and where it stands
- * in the text, does not matter. */
-static void a_swept_law_is_marked_by_its_own_name_and_not_by_that_of_a_law_inside_it(void) {
-  static const char *const laws[] = {
+/* The distribution of a setting is that of the whole value: what an inner distribution is called,
+ * and where it stands in the text, does not matter. */
+static void a_swept_dist_is_marked_by_its_own_name_and_not_by_that_of_a_dist_inside_it(void) {
+  static const char *const dists[] = {
       "{\"cluster.delay\":{\"good\":{\"law\":\"constant\",\"value\":1},\"bad\":{\"law\":\"pareto\","
       "\"shape\":2,\"scale\":9},\"law\":\"gilbert_elliott\",\"to_bad\":0.1}}",
       "{\"cluster.delay\":{\"law\":\"uniform\",\"min\":1,\"max\":9}}"};
   gl_error err = {0};
   news heard;
-  CU_ASSERT_EQUAL(draw(laws, 2, "sensitivity", "true", &heard, &err), GL_OK);
+  CU_ASSERT_EQUAL(draw(dists, 2, "sensitivity", "true", &heard, &err), GL_OK);
   CU_ASSERT(says("sensitivity", "= 'gilbert\\_elliott'"));
   CU_ASSERT(says("sensitivity", "= 'uniform'"));
   char *gp = figure_text("sensitivity", "gp");
@@ -450,7 +450,7 @@ SUITE(figures, "analysis: figures",
       TEST(windows_are_compared_at_the_largest_delay_and_losses_have_a_figure),
       TEST(two_axes_that_are_delays_are_two_axes), TEST(shared_delays_is_no_delay),
       TEST(a_figure_names_the_settings_it_does_not_show),
-      TEST(a_swept_law_is_marked_by_its_own_name_and_not_by_that_of_a_law_inside_it),
+      TEST(a_swept_dist_is_marked_by_its_own_name_and_not_by_that_of_a_dist_inside_it),
       TEST(what_cannot_be_drawn_is_refused_with_a_reason),
       TEST(nothing_is_drawn_against_a_staleness_that_all_batches_have),
       TEST(a_folder_that_cannot_be_made_or_written_is_named),

@@ -89,7 +89,7 @@ static void fields_that_are_not_known_always_tell_runs_apart(void) {
   CU_ASSERT_STRING_EQUAL(axes_of("{\"news\":[1,2]}", "{\"news\":[1,3]}"), "news ");
 }
 
-/* Absent, number and word are told apart; laws are compared whole. */
+/* Absent, number and word are told apart; distributions are compared whole. */
 static void values_are_numbers_words_or_absent(void) {
   const axes_run runs[] = {
       run_of("{\"cluster\":{\"delay\":\"none\"}}", 1),
@@ -102,7 +102,7 @@ static void values_are_numbers_words_or_absent(void) {
   size_t delay = axes_index(&t, "cluster.delay"), window = axes_index(&t, "cluster.window");
   CU_ASSERT(delay == 0 && window == 1 && axes_index(&t, "cluster") == 2);
   CU_ASSERT_STRING_EQUAL(t.axis[delay].unit, "s");
-  CU_ASSERT_EQUAL(t.axis[delay].kind, VALUE_LAW);
+  CU_ASSERT_EQUAL(t.axis[delay].kind, VALUE_DIST);
   CU_ASSERT_STRING_EQUAL(t.axis[window].label, "window");
   CU_ASSERT(t.value[0].number == 0 && t.value[2].number == 60 && t.value[4].number == 9);
   CU_ASSERT(isnan(t.value[6].number));

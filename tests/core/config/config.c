@@ -230,7 +230,7 @@ static void whole_numbers_are_exact_to_their_last_bit(void) {
 }
 
 static void every_kind_of_value_is_read_and_absence_gives_the_default(void) {
-  static const char *const laws[] = {"constant", "weibull"};
+  static const char *const dists[] = {"constant", "weibull"};
   cfg_doc *doc = loaded("time: 1e-3\nforever: inf\non: true\nlaw: weibull\nname: 007\nnone: ~\n"
                         "delays: [0, 60, 1e2]\nalone: 5\nsection: {x: 1}\n");
   gl_error err = {0};
@@ -240,7 +240,7 @@ static void every_kind_of_value_is_read_and_absence_gives_the_default(void) {
   CU_ASSERT_EQUAL(cfg_positive(&r, "time", 1), 1e-3);
   CU_ASSERT_EQUAL(cfg_double(&r, "forever", 0, 0, INFINITY), INFINITY);
   CU_ASSERT_EQUAL(cfg_bool(&r, "on", 0), 1);
-  CU_ASSERT_EQUAL(cfg_choice(&r, "law", 0, laws, 2), 1);
+  CU_ASSERT_EQUAL(cfg_choice(&r, "law", 0, dists, 2), 1);
   CU_ASSERT_STRING_EQUAL(cfg_string(&r, "name", ""), "007");
   CU_ASSERT_EQUAL(cfg_doubles(&r, "delays", &list, 0, 1e9), 3);
   CU_ASSERT(list[0] == 0 && list[1] == 60 && list[2] == 100);

@@ -7,7 +7,7 @@
 
 /* The schema that the table's recipes are read with. */
 static gl_status read_recipe(const cfg_doc *doc, gl_error *err) {
-  static const char *const laws[] = {"constant", "lognormal", "weibull"};
+  static const char *const dists[] = {"constant", "lognormal", "weibull"};
   cfg_reader r;
   double *list = NULL;
   cfg_begin(&r, cfg_root(doc), "recipe", err);
@@ -15,7 +15,7 @@ static gl_status read_recipe(const cfg_doc *doc, gl_error *err) {
   cfg_count(&r, "steps", 1, 1, 1000);
   cfg_positive(&r, "time", 1);
   cfg_bool(&r, "paired", 0);
-  cfg_choice(&r, "law", 0, laws, 3);
+  cfg_choice(&r, "law", 0, dists, 3);
   cfg_string(&r, "name", "");
   cfg_doubles(&r, "delays", &list, 0, 1e9);
   cfg_child(&r, "cluster");

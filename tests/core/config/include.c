@@ -344,8 +344,8 @@ static void what_is_no_file_includes_from_the_program_only(void) {
   cfg_free(doc);
 }
 
-/* A section with fields of another laid over it: laws and lists are one value, short forms are
- * joined, and every value says where it stood. */
+/* A section with fields of another laid over it: distributions and lists are one value, short forms
+ * are joined, and every value says where it stood. */
 static void a_section_is_overlaid_as_a_recipe_is(void) {
   static const char text[] =
       "world: {kind: llm, task: sorting, operations: ['+'], model: {layers: 2, heads: 1}}\n"

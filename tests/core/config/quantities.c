@@ -27,7 +27,7 @@ static void check(const char *text, const char *wanted) {
   cfg_free(doc);
 }
 
-static void numbers_with_units_are_converted_in_lists_and_laws(void) {
+static void numbers_with_units_are_converted_in_lists_and_dists(void) {
   check("plan: {links: [{latency: 75ms, bandwidth: 1Gbit/s}, {latency: 2m}]}",
         "{\"plan\":{\"links\":[{\"bandwidth\":125000000,\"latency\":0.075},{\"latency\":120}]}}");
   check("plan: {links: [{latency: {law: lognormal, interval: [45ms, 1s], sigma: 2}}]}",
@@ -73,5 +73,5 @@ static void files_are_named_by_their_whole_paths(void) {
 }
 
 SUITE(quantities, "core: config of other documents",
-      TEST(numbers_with_units_are_converted_in_lists_and_laws),
+      TEST(numbers_with_units_are_converted_in_lists_and_dists),
       TEST(other_units_are_refused_with_the_place), TEST(files_are_named_by_their_whole_paths));

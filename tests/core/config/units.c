@@ -49,7 +49,7 @@ static void a_number_with_a_unit_is_the_number_of_the_fields_unit(void) {
       {"tokens_per_s", "50tokens/s", "50"},
       {"max_tokens", "512 tokens", "512"},
       {"ahead", "1update", "1"},
-      /* parameters of laws, but for those that are pure numbers */
+      /* parameters of distributions, but for those that are pure numbers */
       {"delay", "{law: uniform, min: 1m, max: 1h}",
        "{\"law\":\"uniform\",\"max\":3600,\"min\":60}"},
       {"delay", "{law: lognormal, interval: [1m, 0.5h], clamp: [0s, 1h], offset: 1s}",

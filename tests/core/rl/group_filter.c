@@ -107,7 +107,8 @@ static void groups_are_those_of_a_larger_batch(void) {
         ++taken;
       }
       CU_ASSERT_EQUAL(taken, 4);
-      double metrics[METRIC_COUNT]; /* the batch can be trained: its laws are where they belong */
+      double metrics[METRIC_COUNT]; /* the batch can be trained: its distributions are where they
+                                       belong */
       learner_update(&f, &b, metrics);
       CU_ASSERT(isfinite(metrics[METRIC_KL_EXACT]) && fabs(metrics[METRIC_KL_EXACT]) < 1);
       f.toy->version = 0;

@@ -1,5 +1,5 @@
-/* Truncation of a law by top-k and top-p, the sections `sampling` and `optimizer`, and schedules of
- * the learning rate, against cases worked by hand. */
+/* Truncation of a distribution by top-k and top-p, the sections `sampling` and `optimizer`, and
+ * schedules of the learning rate, against cases worked by hand. */
 #include "core/rl/sampling.h"
 #include "core/random/normal.h"
 #include "core/rl/optimizer.h"
@@ -12,8 +12,8 @@
 enum { MAX_TOKENS = 8 };
 
 /* Truncates probabilities p[n] and compares with expected probabilities, 0 meaning outside. */
-static void check_law(size_t top_k, double top_p, size_t n, const double *p,
-                      const double *expected) {
+static void check_dist(size_t top_k, double top_p, size_t n, const double *p,
+                       const double *expected) {
   sampling_spec spec = {.temperature = 1, .top_k = top_k, .top_p = top_p};
   sampling_rank rank[MAX_TOKENS];
   double logp[MAX_TOKENS] = {0}, out[MAX_TOKENS];
@@ -28,36 +28,36 @@ static void check_law(size_t top_k, double top_p, size_t n, const double *p,
 static const double skewed[] = {0.15, 0.5, 0.05, 0.3};
 
 static void top_k_keeps_the_most_probable_tokens(void) {
-  check_law(1, 1, 4, skewed, (double[]){0, 1, 0, 0});
-  check_law(2, 1, 4, skewed, (double[]){0, 0.625, 0, 0.375});
-  check_law(3, 1, 4, skewed, (double[]){0.15 / 0.95, 0.5 / 0.95, 0, 0.3 / 0.95});
-  check_law(4, 1, 4, skewed, skewed);
-  check_law(9, 1, 4, skewed, skewed);
+  check_dist(1, 1, 4, skewed, (double[]){0, 1, 0, 0});
+  check_dist(2, 1, 4, skewed, (double[]){0, 0.625, 0, 0.375});
+  check_dist(3, 1, 4, skewed, (double[]){0.15 / 0.95, 0.5 / 0.95, 0, 0.3 / 0.95});
+  check_dist(4, 1, 4, skewed, skewed);
+  check_dist(9, 1, 4, skewed, skewed);
 }
 
 static void top_p_keeps_the_shortest_run_that_reaches_its_share(void) {
-  check_law(0, 0.4, 4, skewed, (double[]){0, 1, 0, 0});
-  check_law(0, 0.6, 4, skewed, (double[]){0, 0.625, 0, 0.375});
-  check_law(0, 0.9, 4, skewed, (double[]){0.15 / 0.95, 0.5 / 0.95, 0, 0.3 / 0.95});
-  check_law(0, 1, 4, skewed, skewed);
-  check_law(0, 1e-300, 4, skewed, (double[]){0, 1, 0, 0});
+  check_dist(0, 0.4, 4, skewed, (double[]){0, 1, 0, 0});
+  check_dist(0, 0.6, 4, skewed, (double[]){0, 0.625, 0, 0.375});
+  check_dist(0, 0.9, 4, skewed, (double[]){0.15 / 0.95, 0.5 / 0.95, 0, 0.3 / 0.95});
+  check_dist(0, 1, 4, skewed, skewed);
+  check_dist(0, 1e-300, 4, skewed, (double[]){0, 1, 0, 0});
 }
 
 /* Of {0.5, 0.3} the first is 0.625: enough for a share of 0.6, though 0.5 alone is not. */
 static void top_p_is_a_share_of_what_top_k_left(void) {
-  check_law(2, 0.6, 4, skewed, (double[]){0, 1, 0, 0});
+  check_dist(2, 0.6, 4, skewed, (double[]){0, 1, 0, 0});
 }
 
 static void tokens_tied_with_the_kth_stay(void) {
   const double even[] = {0.25, 0.25, 0.25, 0.25}, pair[] = {0.2, 0.3, 0.3, 0.2};
-  check_law(1, 1, 4, even, even);
-  check_law(2, 1, 4, pair, (double[]){0, 0.5, 0.5, 0});
-  check_law(1, 1, 4, pair, (double[]){0, 0.5, 0.5, 0});
-  check_law(3, 1, 4, pair, pair);
+  check_dist(1, 1, 4, even, even);
+  check_dist(2, 1, 4, pair, (double[]){0, 0.5, 0.5, 0});
+  check_dist(1, 1, 4, pair, (double[]){0, 0.5, 0.5, 0});
+  check_dist(3, 1, 4, pair, pair);
 }
 
-static void impossible_tokens_stay_impossible_and_undefined_laws_undefined(void) {
-  check_law(3, 1, 4, (double[]){0, 0.5, 0.5, 0}, (double[]){0, 0.5, 0.5, 0});
+static void impossible_tokens_stay_impossible_and_undefined_dists_undefined(void) {
+  check_dist(3, 1, 4, (double[]){0, 0.5, 0.5, 0}, (double[]){0, 0.5, 0.5, 0});
   sampling_spec spec = {.temperature = 1, .top_k = 1, .top_p = 1};
   sampling_rank rank[2];
   double out[2], logp[2] = {NAN, 0};
@@ -65,7 +65,7 @@ static void impossible_tokens_stay_impossible_and_undefined_laws_undefined(void)
   CU_ASSERT(isnan(out[0]) && out[1] == 0);
 }
 
-static void only_a_law_that_can_change_counts_as_truncated(void) {
+static void only_a_dist_that_can_change_counts_as_truncated(void) {
   CU_ASSERT(!sampling_truncates(&(sampling_spec){.top_p = 1}, 4));
   CU_ASSERT(!sampling_truncates(&(sampling_spec){.top_p = 1, .top_k = 4}, 4));
   CU_ASSERT(sampling_truncates(&(sampling_spec){.top_p = 1, .top_k = 3}, 4));
@@ -101,7 +101,7 @@ static void truncate_by_full_sort(const sampling_spec *spec, const double *logp,
 
 /* Log-probabilities of six kinds: bell-shaped; flat; few values, so ties; most impossible; so small
  * that probabilities lose digits; nearly all in one token. */
-static void fill_law(double *logp, size_t n, size_t kind, rng_stream s) {
+static void fill_dist(double *logp, size_t n, size_t kind, rng_stream s) {
   double greatest = -INFINITY, sum = 0;
   for (size_t i = 0; i < n; ++i) {
     const rng_words w = rng_block(s, i);
@@ -116,7 +116,7 @@ static void fill_law(double *logp, size_t n, size_t kind, rng_stream s) {
   for (size_t i = 0; i < n; ++i) logp[i] -= greatest + log(sum);
 }
 
-static size_t law_differences(const sampling_spec *spec, const double *logp, size_t n) {
+static size_t dist_differences(const sampling_spec *spec, const double *logp, size_t n) {
   sampling_rank *rank = calloc(n, sizeof *rank);
   double *plain = calloc(n, 2 * sizeof *plain), *out = plain != NULL ? plain + n : NULL;
   CU_ASSERT_FATAL(rank != NULL && plain != NULL);
@@ -129,31 +129,31 @@ static size_t law_differences(const sampling_spec *spec, const double *logp, siz
   return differ;
 }
 
-static void laws_are_bit_for_bit_those_of_a_full_sort(void) {
+static void dists_are_bit_for_bit_those_of_a_full_sort(void) {
   static const size_t sizes[] = {1, 2, 3, 24, 25, 26, 100, 1000, 5003};
   static const double shares[] = {1, 0.9, 0.5, 1e-3, 1e-300, 0.999, 1 - 1e-12, 1 - 0x1p-53};
   const size_t n_sizes = sizeof sizes / sizeof *sizes, n_shares = sizeof shares / sizeof *shares;
   double *logp = calloc(5003, sizeof *logp);
   CU_ASSERT_FATAL(logp != NULL);
-  size_t laws = 0, wrong = 0;
+  size_t dists = 0, wrong = 0;
   for (size_t a = 0; a < n_sizes; ++a)
     for (size_t kind = 0; kind < 6; ++kind) {
       const size_t n = sizes[a], counts[] = {0, 1, 2, 20, n / 2, n - n / 10};
-      fill_law(logp, n, kind, rng_stream_at(11, RNG_EVAL, 8 * a + kind));
+      fill_dist(logp, n, kind, rng_stream_at(11, RNG_EVAL, 8 * a + kind));
       for (size_t b = 0; b < n_shares; ++b)
-        for (size_t c = 0; c < 6; ++c, ++laws) {
+        for (size_t c = 0; c < 6; ++c, ++dists) {
           const sampling_spec spec = {.temperature = 1, .top_k = counts[c], .top_p = shares[b]};
           if (!sampling_truncates(&spec, n)) continue;
-          if (law_differences(&spec, logp, n) > 0) ++wrong;
+          if (dist_differences(&spec, logp, n) > 0) ++wrong;
         }
     }
-  CU_ASSERT(laws == n_sizes * 6 * n_shares * 6 && wrong == 0);
+  CU_ASSERT(dists == n_sizes * 6 * n_shares * 6 && wrong == 0);
   free(logp);
 }
 
 /* Orders that a partition could take badly, and shares that fall exactly between two tokens, where
  * the rounding of the whole sum decides. */
-static void rising_falling_and_even_laws_are_those_of_a_full_sort_too(void) {
+static void rising_falling_and_even_dists_are_those_of_a_full_sort_too(void) {
   enum { N = 4096 };
   double logp[3][N];
   size_t wrong = 0;
@@ -162,12 +162,12 @@ static void rising_falling_and_even_laws_are_those_of_a_full_sort_too(void) {
     logp[1][N - 1 - i] = logp[0][i];
     logp[2][i] = -log(N);
   }
-  for (size_t law = 0; law < 3; ++law)
+  for (size_t dist = 0; dist < 3; ++dist)
     for (size_t k = 1; k < N; k += 37) {
       const sampling_spec share = {.temperature = 1, .top_p = (double)k / N};
       const sampling_spec count = {.temperature = 1, .top_p = 1, .top_k = k};
-      wrong += law_differences(&share, logp[law], N) > 0;
-      wrong += law_differences(&count, logp[law], N) > 0;
+      wrong += dist_differences(&share, logp[dist], N) > 0;
+      wrong += dist_differences(&count, logp[dist], N) > 0;
     }
   CU_ASSERT(wrong == 0);
 }
@@ -276,10 +276,10 @@ SUITE(core_sampling, "core: sampling and learning rates",
       TEST(top_k_keeps_the_most_probable_tokens),
       TEST(top_p_keeps_the_shortest_run_that_reaches_its_share),
       TEST(top_p_is_a_share_of_what_top_k_left), TEST(tokens_tied_with_the_kth_stay),
-      TEST(impossible_tokens_stay_impossible_and_undefined_laws_undefined),
-      TEST(only_a_law_that_can_change_counts_as_truncated),
-      TEST(laws_are_bit_for_bit_those_of_a_full_sort),
-      TEST(rising_falling_and_even_laws_are_those_of_a_full_sort_too),
+      TEST(impossible_tokens_stay_impossible_and_undefined_dists_undefined),
+      TEST(only_a_dist_that_can_change_counts_as_truncated),
+      TEST(dists_are_bit_for_bit_those_of_a_full_sort),
+      TEST(rising_falling_and_even_dists_are_those_of_a_full_sort_too),
       TEST(wrong_sampling_sections_are_refused_at_their_place),
       TEST(wrong_optimizer_sections_are_refused_at_their_place),
       TEST(absent_sections_take_their_defaults),

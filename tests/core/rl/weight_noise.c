@@ -1,4 +1,4 @@
-/* Random factors on the weights of responses: their law, and what they do in a learner. */
+/* Random factors on the weights of responses: their distribution, and what they do in a learner. */
 #include "core/rl/weight_noise.h"
 
 #include "tests/support/toy_fixture.h"

@@ -10,7 +10,8 @@ static double mg1_sojourn(double lambda, double mean, double mean_square) {
 
 /* |z| <= 4 with batch means of 50 batches (49 degrees of freedom): fails a right model with
  * probability 2e-4, once, for the seed is fixed. */
-static void check_queue(double lambda, const delay_law *service, uint64_t customers, double exact) {
+static void check_queue(double lambda, const delay_dist *service, uint64_t customers,
+                        double exact) {
   gl_error err = {0};
   queueing_result r;
   CU_ASSERT_EQUAL_FATAL(queueing_run(&r, lambda, 1, service, 3, customers, &err), GL_OK);
@@ -25,15 +26,15 @@ static void mm1_sojourn_is_one_over_mu_minus_lambda(void) {
 }
 
 static void mg1_sojourn_is_pollaczek_khinchines(void) {
-  delay_law constant = {.kind = DELAY_CONSTANT, .constant = {1}, .clamp_hi = INFINITY};
-  delay_law uniform = {.kind = DELAY_UNIFORM, .uniform = {0, 2}, .clamp_hi = INFINITY};
-  delay_law gamma = {.kind = DELAY_GAMMA, .gamma = {0.5, 1}, .clamp_hi = INFINITY};
+  delay_dist constant = {.kind = DELAY_CONSTANT, .constant = {1}, .clamp_hi = INFINITY};
+  delay_dist uniform = {.kind = DELAY_UNIFORM, .uniform = {0, 2}, .clamp_hi = INFINITY};
+  delay_dist gamma = {.kind = DELAY_GAMMA, .gamma = {0.5, 1}, .clamp_hi = INFINITY};
   check_queue(0.7, &constant, 1000000, mg1_sojourn(0.7, 1, 1));
   check_queue(0.7, &uniform, 1000000, mg1_sojourn(0.7, 1, 4.0 / 3));
   check_queue(0.9, &gamma, 300000, mg1_sojourn(0.9, 0.5, 0.75));
 }
 
-static void littles_law_counts_partial_sojourns_of_an_overloaded_queue(void) {
+static void littles_dist_counts_partial_sojourns_of_an_overloaded_queue(void) {
   gl_error err = {0};
   queueing_result r;
   CU_ASSERT_EQUAL_FATAL(queueing_run(&r, 3, 1, NULL, 5, 1000, &err), GL_OK);
@@ -45,7 +46,7 @@ static void littles_law_counts_partial_sojourns_of_an_overloaded_queue(void) {
 /* Cycles of mean 1.2 s: batches are a renewal process per sampler. Over 1,000 cycles of 500
  * samplers the standard error of the throughput is 0.85 / sqrt(500,000) = 0.12 % and that of the
  * staleness smaller; four of them: below 1e-4. Starting all at once costs less than a cycle. */
-static void a_star_delivers_once_a_cycle_and_is_as_stale_as_littles_law_says(void) {
+static void a_star_delivers_once_a_cycle_and_is_as_stale_as_littles_dist_says(void) {
   const star_spec spec = {500, 20, 1, 0.1, 0.1};
   gl_error err = {0};
   star_result r, again;
@@ -61,5 +62,5 @@ static void a_star_delivers_once_a_cycle_and_is_as_stale_as_littles_law_says(voi
 
 SUITE(bench_queueing, "bench: queueing theory", TEST(mm1_sojourn_is_one_over_mu_minus_lambda),
       TEST(mg1_sojourn_is_pollaczek_khinchines),
-      TEST(littles_law_counts_partial_sojourns_of_an_overloaded_queue),
-      TEST(a_star_delivers_once_a_cycle_and_is_as_stale_as_littles_law_says));
+      TEST(littles_dist_counts_partial_sojourns_of_an_overloaded_queue),
+      TEST(a_star_delivers_once_a_cycle_and_is_as_stale_as_littles_dist_says));

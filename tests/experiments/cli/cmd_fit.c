@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const delay_law fetches = {
+static const delay_dist fetches = {
     .kind = DELAY_LOGNORMAL, .lognormal = {5, 0.5}, .clamp_hi = INFINITY};
-static const delay_law lengths = {.kind = DELAY_GAMMA, .gamma = {4, 150}, .clamp_hi = 1000};
+static const delay_dist lengths = {.kind = DELAY_GAMMA, .gamma = {4, 150}, .clamp_hi = 1000};
 
 /* 400 rows: fetch times in milliseconds, and lengths cut at 1,000 tokens. form: of a row. */
 static void write_log(const char *path, const char *head, const char *form) {
@@ -57,7 +57,7 @@ static void check_json(const char *log) {
   cli_result_fini(&r);
 }
 
-static void logs_of_every_syntax_give_the_laws_they_were_drawn_from(void) {
+static void logs_of_every_syntax_give_the_dists_they_were_drawn_from(void) {
   char folder[64], csv[128], tsv[128], json[128];
   cli_scratch_make(folder);
   write_log(cli_path(csv, folder, "log.csv"), "fetch_ms,tokens\n", "%.6f,%.0f\n");
@@ -131,6 +131,6 @@ static void one_value_again_and_again_is_a_constant(void) {
   cli_scratch_remove(folder);
 }
 
-SUITE(cli_fit, "cli: fit", TEST(logs_of_every_syntax_give_the_laws_they_were_drawn_from),
+SUITE(cli_fit, "cli: fit", TEST(logs_of_every_syntax_give_the_dists_they_were_drawn_from),
       TEST(a_simulation_takes_what_is_printed), TEST(hostile_logs_are_refused_with_the_place),
       TEST(one_value_again_and_again_is_a_constant));

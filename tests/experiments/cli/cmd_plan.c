@@ -136,7 +136,7 @@ static void the_recommended_recipe_runs_as_it_is(void) {
   cli_scratch_remove(folder);
 }
 
-/* What `gepolab llm profile --law lengths` writes is included by name. */
+/* What `gepolab llm profile --distribution lengths` writes is included by name. */
 static void a_measured_section_is_included(void) {
   static const char machine[] =
       "cluster:\n  weights_bytes: 1000000\n  generation: 0.5\n"

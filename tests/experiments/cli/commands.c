@@ -221,10 +221,11 @@ static void the_manual_names_every_command_and_option(void) {
 static void kinds_are_listed_with_their_parameters(void) {
   cli_result r = CLI("kinds", "--json");
   cJSON *kinds = cJSON_Parse(r.out);
-  const cJSON *law = cJSON_GetArrayItem(cJSON_GetObjectItem(kinds, "delay laws"), 9);
+  const cJSON *dist = cJSON_GetArrayItem(cJSON_GetObjectItem(kinds, "delay laws"), 9);
   CU_ASSERT_EQUAL(r.code, 0);
-  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(law, "name")), "gilbert_elliott");
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(law, "parameters")), 4);
+  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(dist, "name")),
+                         "gilbert_elliott");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(dist, "parameters")), 4);
   CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(kinds, "presets")), 18);
   CU_ASSERT(cJSON_GetArraySize(cJSON_GetObjectItem(kinds, "worlds")) >= 2);
   cJSON_Delete(kinds);

@@ -110,8 +110,9 @@ static void hops_between_relays_are_drawn(void) {
   cli_scratch_remove(folder);
 }
 
-/* Of the laws that a sweep names, the constant one is told and the uniform one is 1 / 8 high. */
-static void the_laws_of_all_cells_are_drawn_as_densities(void) {
+/* Of the distributions that a sweep names, the constant one is told and the uniform one is 1 / 8
+ * high. */
+static void the_dists_of_all_cells_are_drawn_as_densities(void) {
   static const char sweep[] =
       "sweep={algorithm: [grpo, gepo], cluster.delay: [none, {law: uniform, "
       "min: 2, max: 10}, {law: lognormal, interval: [2, 10], clamp: true}]}";
@@ -142,4 +143,4 @@ static void the_laws_of_all_cells_are_drawn_as_densities(void) {
 SUITE(cli_plot, "cli: figures", TEST(a_swept_recipe_becomes_figures_and_tables),
       TEST(a_schedule_is_drawn_without_a_study),
       TEST(a_clock_is_drawn_as_a_timeline_between_two_times), TEST(hops_between_relays_are_drawn),
-      TEST(the_laws_of_all_cells_are_drawn_as_densities));
+      TEST(the_dists_of_all_cells_are_drawn_as_densities));

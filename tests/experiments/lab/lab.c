@@ -303,7 +303,7 @@ static void the_theory_table_has_no_nan(void) {
 /* Four arms at 0.4, 0.3, 0.2, 0.1 under top-k 2 are drawn with 4/7 and 3/7, whose squares sum to
  * 25/49: the mean of p(y) over that sum is (0.4 * 4/7 + 0.3 * 3/7) / (25/49) = 0.7. With raw
  * weights the sum is 0.3, and the mean 25/21. */
-static void the_exact_denominator_is_of_the_law_that_weights_see(void) {
+static void the_exact_denominator_is_of_the_dist_that_weights_see(void) {
   static const struct {
     const char *weights;
     double mean;
@@ -346,7 +346,7 @@ static void progress_is_shown_on_a_terminal_and_nowhere_else(void) {
   cli_result_fini(&r);
 }
 
-SUITE(cli_lab, "cli: bias and theory", TEST(the_exact_denominator_is_of_the_law_that_weights_see),
+SUITE(cli_lab, "cli: bias and theory", TEST(the_exact_denominator_is_of_the_dist_that_weights_see),
       TEST(four_arms_give_the_keys_and_the_reference_numbers),
       TEST(beyond_the_budget_numbers_are_sampled_and_say_so),
       TEST(degenerate_recipes_have_the_right_answer_and_no_nan),

@@ -1,4 +1,4 @@
-/* Theorems 1 and 3 over pairs of laws, against NumPy (tests/golden/pairs_tally.py). */
+/* Theorems 1 and 3 over pairs of distributions, against NumPy (tests/golden/pairs_tally.py). */
 #include "experiments/lab/pairs_tally.h"
 #include "tests/support/suite.h"
 

@@ -1,5 +1,5 @@
-/* Theorems 1 and 3 on pairs from training: the laws are those that the path went through, every
- * number is that of sums over a bandit's arms written here, and mistakes are told. */
+/* Theorems 1 and 3 on pairs from training: the distributions are those that the path went through,
+ * every number is that of sums over a bandit's arms written here, and mistakes are told. */
 #include "experiments/lab/theory_training.h"
 
 #include "core/base/json_tree.h"

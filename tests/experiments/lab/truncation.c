@@ -34,7 +34,7 @@ static double next_number(FILE *from) {
 
 static void expected_steps_and_drifts_are_those_of_an_independent_enumeration(void) {
   static const char *const sampler[] = {P, Q}, *const weights[] = {"raw", "truncated"};
-  static const char *const law[] = {"top_p: 0.6", "top_k: 2"};
+  static const char *const dist[] = {"top_p: 0.6", "top_k: 2"};
   FILE *golden = fopen("tests/golden/truncation.txt", "r");
   CU_ASSERT_FATAL(golden != NULL);
   for (size_t s = 0; s < 2; ++s)
@@ -42,10 +42,10 @@ static void expected_steps_and_drifts_are_those_of_an_independent_enumeration(vo
       for (size_t w = 0; w < 2; ++w) {
         char recipe[1024];
         snprintf(recipe, sizeof recipe, WORLD "sampler_probs: %s\nsampling: {%s, weights: %s}\n",
-                 sampler[s], law[l], weights[w]);
+                 sampler[s], dist[l], weights[w]);
         cJSON *steps = rows_of(recipe);
         snprintf(recipe, sizeof recipe,
-                 WORLD "sampler_probs: %s\ntruncation: {%s, weights: [%s]}\n", sampler[s], law[l],
+                 WORLD "sampler_probs: %s\ntruncation: {%s, weights: [%s]}\n", sampler[s], dist[l],
                  weights[w]);
         cJSON *drifts = rows_of(recipe);
         for (int a = 0; a < 2; ++a) {

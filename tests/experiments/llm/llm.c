@@ -210,7 +210,7 @@ static void reinforcement_learning_keeps_its_model(void) {
 }
 
 /* The profile as overrides, and as files, is what a cluster section takes. */
-static void profiles_are_laws_that_recipes_take(void) {
+static void profiles_are_dists_that_recipes_take(void) {
   place p = place_make();
   char yaml[128], line[600];
   cli_result r = CLI("llm", "profile", p.recipe, "-n", "3", "-q", "--overrides");
@@ -241,4 +241,4 @@ SUITE(cli_llm, "cli: llm", TEST(a_warm_up_lowers_the_loss_and_leaves_a_folder),
       TEST(evaluation_repeats_and_its_numbers_fit_together), TEST(every_evaluation_set_is_measured),
       TEST(a_recipe_is_evaluated_after_its_warm_up), TEST(text_comes_from_words_or_standard_input),
       TEST(generated_log_probabilities_are_printed), TEST(reinforcement_learning_keeps_its_model),
-      TEST(profiles_are_laws_that_recipes_take));
+      TEST(profiles_are_dists_that_recipes_take));

@@ -1,4 +1,4 @@
-/* A law times a factor draws the law's numbers times the factor. */
+/* A distribution times a factor draws the distribution's numbers times the factor. */
 #include "experiments/plan/law.h"
 
 #include "sim/delay.h"
@@ -8,18 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static delay_law *parse(const char *text) {
+static delay_dist *parse(const char *text) {
   char line[1024];
   cfg_doc *doc = NULL;
-  delay_law *law = NULL;
+  delay_dist *dist = NULL;
   gl_error err = {0};
   snprintf(line, sizeof line, "law: %s", text);
   gl_status status = cfg_load_text(&doc, line, strlen(line), "law", &err);
-  if (status == GL_OK) status = delay_parse(&law, cfg_find(cfg_root(doc), "law"), "law", NAN, &err);
+  if (status == GL_OK)
+    status = delay_parse(&dist, cfg_find(cfg_root(doc), "law"), "law", NAN, &err);
   if (status != GL_OK) fprintf(stderr, "%s: %s\n", text, err.text);
   CU_ASSERT_EQUAL_FATAL(status, GL_OK);
   cfg_free(doc);
-  return law;
+  return dist;
 }
 
 static void check(const char *text) {
@@ -29,9 +30,9 @@ static void check(const char *text) {
   gl_error err = {0};
   snprintf(line, sizeof line, "law: %s", text);
   CU_ASSERT_EQUAL_FATAL(cfg_load_text(&doc, line, strlen(line), "law", &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(plan_law_times(&scaled, cfg_find(cfg_root(doc), "law"), factor, &err),
+  CU_ASSERT_EQUAL_FATAL(plan_dist_times(&scaled, cfg_find(cfg_root(doc), "law"), factor, &err),
                         GL_OK);
-  delay_law *before = parse(text), *after = parse(scaled);
+  delay_dist *before = parse(text), *after = parse(scaled);
   delay_source a = {.stream = rng_stream_at(7, RNG_TEST, 0)}, b = a;
   for (int i = 0; i < 200; ++i)
     ASSERT_CLOSE(delay_draw(after, &b), factor * delay_draw(before, &a), 1e-9);
@@ -41,7 +42,7 @@ static void check(const char *text) {
   cfg_free(doc);
 }
 
-static void every_kind_of_law_is_multiplied(void) {
+static void every_kind_of_dist_is_multiplied(void) {
   check("12");
   check("none");
   check("{value: 3}");
@@ -56,7 +57,7 @@ static void every_kind_of_law_is_multiplied(void) {
   check("{law: gilbert_elliott, good: 1, bad: {law: exponential, mean: 5}, to_bad: 0.3}");
 }
 
-static void an_empirical_law_reads_its_file_from_everywhere(void) {
+static void an_empirical_dist_reads_its_file_from_everywhere(void) {
   scratch s;
   char csv[SCRATCH_PATH_SIZE], text[400];
   scratch_make(&s);
@@ -66,5 +67,5 @@ static void an_empirical_law_reads_its_file_from_everywhere(void) {
   scratch_remove(&s);
 }
 
-SUITE(plan_law, "experiments: laws of a plan", TEST(every_kind_of_law_is_multiplied),
-      TEST(an_empirical_law_reads_its_file_from_everywhere));
+SUITE(plan_dist, "experiments: laws of a plan", TEST(every_kind_of_dist_is_multiplied),
+      TEST(an_empirical_dist_reads_its_file_from_everywhere));

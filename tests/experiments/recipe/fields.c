@@ -377,7 +377,7 @@ static const char *wrong_value(field_kind kind) {
   case VALUE_FLAG:
   case VALUE_LIST:
     return "wrongword";
-  case VALUE_LAW:
+  case VALUE_DIST:
     return "{law: wrongword}";
   case VALUE_TEXT:
     return "[[1], 2]";

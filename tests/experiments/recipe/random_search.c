@@ -23,10 +23,10 @@ static const cfg_node *draws_of(cfg_doc **doc, const char *search) {
   return cfg_find(cfg_find(cfg_root(*doc), "sweep"), "random");
 }
 
-/* The largest distance between the draws' distribution and the law's, against the 1e-6 quantile of
- * Kolmogorov's law, 2.69 / sqrt(n): one of these five fails by chance with probability 5e-6, and
- * the seed is fixed. */
-static void check_law(const char *law, double (*cumulated)(double)) {
+/* The largest distance between the draws' distribution and the distribution's, against the 1e-6
+ * quantile of Kolmogorov's distribution, 2.69 / sqrt(n): one of these five fails by chance with
+ * probability 5e-6, and the seed is fixed. */
+static void check_dist(const char *dist, double (*cumulated)(double)) {
   enum { N = 4000 };
   char search[256];
   static double x[N];
@@ -34,7 +34,7 @@ static void check_law(const char *law, double (*cumulated)(double)) {
   /* A second field keeps apart what the first one draws twice. */
   snprintf(search, sizeof search,
            "{draws: %d, seed: 5, fields: {optimizer.lr: %s, b: {law: uniform, from: 0, to: 1e6}}}",
-           N, law);
+           N, dist);
   const cfg_node *draws = draws_of(&doc, search);
   CU_ASSERT_EQUAL_FATAL(cfg_size(draws), N);
   for (size_t i = 0; i < N; ++i) x[i] = listed_number(draws, i, "optimizer.lr");
@@ -44,7 +44,7 @@ static void check_law(const char *law, double (*cumulated)(double)) {
     for (size_t k = 0; k < N; ++k) below += x[k] <= x[i];
     worst = fmax(worst, fabs((double)below / N - cumulated(x[i])));
   }
-  if (!(worst < 2.69 / sqrt(N))) fprintf(stderr, "%s: %g\n", law, worst);
+  if (!(worst < 2.69 / sqrt(N))) fprintf(stderr, "%s: %g\n", dist, worst);
   CU_ASSERT(worst < 2.69 / sqrt(N));
   cfg_free(doc);
 }
@@ -65,12 +65,12 @@ static double normal(double x) {
   return 0.5 * erfc(-(x - 3) / (0.5 * sqrt(2)));
 }
 
-static void numbers_follow_their_laws(void) {
-  check_law("{law: uniform, from: 2, to: 5}", uniform);
-  check_law("{law: log_uniform, from: 1e-4, to: 1e-1}", log_uniform);
-  check_law("{law: integer, from: -1000000, to: 1000000}", integer);
-  check_law("{law: log_integer, from: 1, to: 1e9}", log_integer);
-  check_law("{law: normal, mean: 3, sd: 0.5}", normal);
+static void numbers_follow_their_dists(void) {
+  check_dist("{law: uniform, from: 2, to: 5}", uniform);
+  check_dist("{law: log_uniform, from: 1e-4, to: 1e-1}", log_uniform);
+  check_dist("{law: integer, from: -1000000, to: 1000000}", integer);
+  check_dist("{law: log_integer, from: 1, to: 1e9}", log_integer);
+  check_dist("{law: normal, mean: 3, sd: 0.5}", normal);
 }
 
 static void whole_numbers_and_choices_reach_both_ends(void) {
@@ -180,7 +180,7 @@ static void a_recipe_without_a_search_stays_as_it_is(void) {
   }
 }
 
-SUITE(experiments_random_search, "cli: random search", TEST(numbers_follow_their_laws),
+SUITE(experiments_random_search, "cli: random search", TEST(numbers_follow_their_dists),
       TEST(whole_numbers_and_choices_reach_both_ends),
       TEST(more_draws_and_other_fields_change_no_draw),
       TEST(drawn_numbers_are_short_and_in_the_fields_unit), TEST(wrong_searches_are_refused),

@@ -50,7 +50,7 @@ static char *without_fates(const char *text) {
   return rest;
 }
 
-static void responses_of_one_length_give_the_run_of_a_constant_law(void) {
+static void responses_of_one_length_give_the_run_of_a_constant_dist(void) {
   static const char *const presets[] = {
       "sync",
       "one_step_off, samplers: 2",
@@ -76,12 +76,12 @@ static void responses_of_one_length_give_the_run_of_a_constant_law(void) {
   bench b;
   bench_make(&b, fixed);
   for (size_t i = 0; i < sizeof presets / sizeof *presets; ++i) {
-    char coupled[300], law[300];
+    char coupled[300], dist[300];
     static const char speed[] = "tokens_per_s: 0.1, concurrency: 3";
     snprintf(coupled, sizeof coupled, "cluster={preset: %s, %s, coupled: true}", presets[i], speed);
-    snprintf(law, sizeof law, "cluster={preset: %s, %s, lengths: 5}", presets[i], speed);
+    snprintf(dist, sizeof dist, "cluster={preset: %s, %s, lengths: 5}", presets[i], speed);
     cli_result x = CLI("run", b.recipe, coupled, "-q", "--json", "--save", b.one);
-    cli_result y = CLI("run", b.recipe, law, "-q", "--json", "--save", b.two);
+    cli_result y = CLI("run", b.recipe, dist, "-q", "--json", "--save", b.two);
     CU_ASSERT_EQUAL(x.code, 0);
     CU_ASSERT(x.out_size > 1000);
     char *of_x = without_fates(x.out), *of_y = without_fates(y.out);
@@ -333,7 +333,7 @@ static void a_filter_without_its_clock_is_refused_at_its_place(void) {
 
 SUITE(cli_coupled, "cli: coupled clock", TEST(left_out_groups_take_their_time),
       TEST(a_filter_without_its_clock_is_refused_at_its_place),
-      TEST(responses_of_one_length_give_the_run_of_a_constant_law),
+      TEST(responses_of_one_length_give_the_run_of_a_constant_dist),
       TEST(lengths_that_change_by_learning_drive_the_clock),
       TEST(coupled_runs_are_the_same_however_they_are_executed),
       TEST(a_coupled_run_that_diverges_stops_its_clock),

@@ -99,8 +99,8 @@ static double mean_of_steps(const char *db, const char *column) {
 
 #define STILL "what_arrives", "optimizer={kind: sgd, lr: 1e-12}"
 
-/* Under one policy the exact laws of what is drawn and what arrives are known; updates record what
- * they train. */
+/* Under one policy the exact distributions of what is drawn and what arrives are known; updates
+ * record what they train. */
 static void what_is_thrown_away_is_what_does_not_arrive(void) {
   char folder[64], db[128];
   cli_scratch_make(folder);

@@ -1,5 +1,5 @@
-/* Laws renormalised over the tokens that a sampler kept, and logits that are distorted, on the CPU:
- * against plain loops, and gradients against central differences. */
+/* Distributions renormalised over the tokens that a sampler kept, and logits that are distorted, on
+ * the CPU: against plain loops, and gradients against central differences. */
 #include "core/random/normal.h"
 #include "core/random/rng.h"
 #include "llm/backend/cpu/cpu.h"
@@ -31,7 +31,7 @@ static double *uniforms(size_t n, uint64_t entity, double scale) {
 typedef struct layer {
   size_t rows, k, vocabulary;
   double temperature;
-  double *in, *weight, *law; /* law [rows, vocabulary]: finite where a token is kept */
+  double *in, *weight, *dist; /* distribution [rows, vocabulary]: finite where a token is kept */
   int32_t *target;
   kept_sets kept;
 } layer;
@@ -46,7 +46,7 @@ static layer layer_new(size_t rows, size_t vocabulary, size_t k, size_t sparse, 
              .in = uniforms(rows * k, 1, 1),
              .weight = uniforms(vocabulary * k, 2, 1)};
   l.kept.shape = (kept_shape){vocabulary, listed ? vocabulary + 1 : (vocabulary + 31) / 32, listed};
-  l.law = calloc(rows * vocabulary, sizeof *l.law);
+  l.dist = calloc(rows * vocabulary, sizeof *l.dist);
   l.target = calloc(rows, sizeof *l.target);
   l.kept.set = calloc(rows * l.kept.shape.words, sizeof *l.kept.set);
   for (size_t r = 0; r < rows; ++r) {
@@ -54,9 +54,9 @@ static layer layer_new(size_t rows, size_t vocabulary, size_t k, size_t sparse, 
     l.target[r] = (int32_t)target;
     for (size_t a = 0; a < vocabulary; ++a) {
       const int kept = r + 1 < rows && uniform(3, r * vocabulary + a) < 2.0 / (double)sparse - 1;
-      l.law[r * vocabulary + a] = kept || a == target ? -1 : -INFINITY;
+      l.dist[r * vocabulary + a] = kept || a == target ? -1 : -INFINITY;
     }
-    kept_put(&l.kept.shape, l.law + r * vocabulary, l.kept.set + r * l.kept.shape.words);
+    kept_put(&l.kept.shape, l.dist + r * vocabulary, l.kept.set + r * l.kept.shape.words);
   }
   return l;
 }
@@ -64,7 +64,7 @@ static layer layer_new(size_t rows, size_t vocabulary, size_t k, size_t sparse, 
 static void layer_free(layer *l) {
   free(l->in);
   free(l->weight);
-  free(l->law);
+  free(l->dist);
   free(l->target);
   free(l->kept.set);
 }
@@ -79,7 +79,7 @@ static double logit(const layer *l, size_t r, size_t a) {
 static double sum_of(const layer *l, size_t r, int all) {
   double sum = 0;
   for (size_t a = 0; a < l->vocabulary; ++a)
-    if (all || !isinf(l->law[r * l->vocabulary + a])) sum += exp(logit(l, r, a));
+    if (all || !isinf(l->dist[r * l->vocabulary + a])) sum += exp(logit(l, r, a));
   return log(sum);
 }
 
@@ -122,7 +122,8 @@ static void log_probabilities_are_those_over_the_kept_tokens(void) {
   backend_free(b);
 }
 
-/* With every token kept, or with an empty set, it is the output layer's law, bit for bit. */
+/* With every token kept, or with an empty set, it is the output layer's distribution, bit for bit.
+ */
 static void sets_that_leave_nothing_out_change_no_bit(void) {
   backend *b = cpu_of(NUMBER_F64, 1);
   for (int empty = 0; empty < 2; ++empty) {
@@ -188,7 +189,7 @@ static void a_token_that_no_row_kept_has_no_gradient(void) {
   size_t left_out = 0;
   for (size_t a = 0; a < 40; ++a) {
     int kept = 0;
-    for (size_t r = 0; r < 3; ++r) kept |= !isinf(l.law[r * 40 + a]);
+    for (size_t r = 0; r < 3; ++r) kept |= !isinf(l.dist[r * 40 + a]);
     for (size_t i = 0; i < 4 && !kept; ++i) CU_ASSERT_EQUAL(dweight[a * 4 + i], 0);
     left_out += !kept;
   }
@@ -197,14 +198,15 @@ static void a_token_that_no_row_kept_has_no_gradient(void) {
   backend_free(b);
 }
 
-/* --- the two parts of a law --- */
+/* --- the two parts of a distribution --- */
 
-/* Probability of a part of row r's law, kept or not, and the entropy of the law over it. */
+/* Probability of a part of row r's distribution, kept or not, and the entropy of the distribution
+ * over it. */
 static double part_of(const layer *l, size_t r, int kept, double *entropy) {
   const double all = sum_of(l, r, 1);
   double mass = 0, sum = 0;
   for (size_t a = 0; a < l->vocabulary; ++a) {
-    const int is_kept = !isinf(l->law[r * l->vocabulary + a]);
+    const int is_kept = !isinf(l->dist[r * l->vocabulary + a]);
     if (is_kept != kept) continue;
     const double x = logit(l, r, a) - all;
     mass += exp(x);
@@ -231,7 +233,7 @@ static float *singles(const double *x, size_t n) {
 }
 
 /* Against plain sums over the vocabulary, in both types, as bits and as lists. */
-static void the_parts_of_a_law_are_sums_over_their_tokens(void) {
+static void the_parts_of_a_dist_are_sums_over_their_tokens(void) {
   backend *wide = cpu_of(NUMBER_F64, 2), *narrow = cpu_of(NUMBER_F32, 1);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i)
     for (int listed = 0; listed < 2; ++listed) {
@@ -255,7 +257,8 @@ static void the_parts_of_a_law_are_sums_over_their_tokens(void) {
   backend_free(narrow);
 }
 
-/* With every token kept, or with an empty set, the kept law is the whole one and nothing is left.
+/* With every token kept, or with an empty set, the kept distribution is the whole one and nothing
+ * is left.
  */
 static void a_set_that_leaves_nothing_out_has_no_tail(void) {
   backend *b = cpu_of(NUMBER_F64, 1);
@@ -274,12 +277,12 @@ static void a_set_that_leaves_nothing_out_has_no_tail(void) {
 
 /* --- draws --- */
 
-static void a_draw_tells_what_its_law_kept(void) {
+static void a_draw_tells_what_its_dist_kept(void) {
   enum { ROWS = 200, MOST = 1500 };
-  static const sampling_spec laws[] = {{.temperature = 0.9, .top_k = 5, .top_p = 1},
-                                       {.temperature = 1.1, .top_k = 6, .top_p = 0.6}};
+  static const sampling_spec dists[] = {{.temperature = 0.9, .top_k = 5, .top_p = 1},
+                                        {.temperature = 1.1, .top_k = 6, .top_p = 0.6}};
   static float z[ROWS * MOST], logq[2][ROWS], cut[2][ROWS];
-  static double logp[MOST], law[MOST];
+  static double logp[MOST], dist[MOST];
   static sampling_rank rank[MOST];
   static const size_t vocabularies[] = {50, MOST};
   backend *b = cpu_of(NUMBER_F32, 2);
@@ -290,22 +293,22 @@ static void a_draw_tells_what_its_law_kept(void) {
       gl_error err = {0};
       int32_t token[2][ROWS];
       uint64_t index[ROWS];
-      CU_ASSERT_EQUAL_FATAL(kept_shape_of(&kept.shape, &laws[i], n, NULL, &err), GL_OK);
+      CU_ASSERT_EQUAL_FATAL(kept_shape_of(&kept.shape, &dists[i], n, NULL, &err), GL_OK);
       kept.set = calloc(ROWS * kept.shape.words, sizeof *kept.set);
       for (size_t k = 0; k < ROWS * n; ++k) z[k] = (float)(6 * uniform(31, k));
       for (size_t r = 0; r < ROWS; ++r) index[r] = rng_token_index(r, 2);
       const rng_stream stream = rng_stream_at(9, RNG_ROLLOUT, 4);
-      b->ops->sample(b, token[0], logq[0], cut[0], z, index, ROWS, n, &laws[i], stream, 0);
-      b->ops->sample_kept(b, token[1], logq[1], cut[1], kept, z, index, ROWS, &laws[i], stream);
+      b->ops->sample(b, token[0], logq[0], cut[0], z, index, ROWS, n, &dists[i], stream, 0);
+      b->ops->sample_kept(b, token[1], logq[1], cut[1], kept, z, index, ROWS, &dists[i], stream);
       CU_ASSERT_EQUAL(memcmp(token[0], token[1], sizeof token[0]), 0);
       CU_ASSERT_EQUAL(memcmp(logq[0], logq[1], sizeof logq[0]), 0);
       CU_ASSERT_EQUAL(memcmp(cut[0], cut[1], sizeof cut[0]), 0);
       size_t wrong = 0;
       for (size_t r = 0; r < ROWS; ++r) {
         const uint32_t *set = kept.set + r * kept.shape.words;
-        for (size_t a = 0; a < n; ++a) logp[a] = (double)z[r * n + a] / laws[i].temperature;
-        sampling_truncate(&laws[i], logp, n, law, rank);
-        for (size_t a = 0; a < n; ++a) wrong += kept_has(&kept.shape, set, a) != !isinf(law[a]);
+        for (size_t a = 0; a < n; ++a) logp[a] = (double)z[r * n + a] / dists[i].temperature;
+        sampling_truncate(&dists[i], logp, n, dist, rank);
+        for (size_t a = 0; a < n; ++a) wrong += kept_has(&kept.shape, set, a) != !isinf(dist[a]);
         wrong += !kept_has(&kept.shape, set, (size_t)token[1][r]);
       }
       CU_ASSERT_EQUAL(wrong, 0);
@@ -345,6 +348,6 @@ static void distorted_logits_are_the_addressed_ones(void) {
 SUITE(llm_backend_kept, "llm: kept tokens", TEST(log_probabilities_are_those_over_the_kept_tokens),
       TEST(sets_that_leave_nothing_out_change_no_bit), TEST(the_backward_is_the_derivative),
       TEST(a_token_that_no_row_kept_has_no_gradient),
-      TEST(the_parts_of_a_law_are_sums_over_their_tokens),
-      TEST(a_set_that_leaves_nothing_out_has_no_tail), TEST(a_draw_tells_what_its_law_kept),
+      TEST(the_parts_of_a_dist_are_sums_over_their_tokens),
+      TEST(a_set_that_leaves_nothing_out_has_no_tail), TEST(a_draw_tells_what_its_dist_kept),
       TEST(distorted_logits_are_the_addressed_ones));

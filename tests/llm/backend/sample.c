@@ -11,15 +11,15 @@ enum { VOCABULARY = 50, DRAWS = 20000 };
 /* What core/rl/sampling says must be drawn for logits z [n] at u, with plain loops. */
 static size_t expected(const float *z, size_t n, const sampling_spec *spec, double u, double *logq,
                        double *truncated) {
-  double logp[1000], law[1000], sum = 0, below = 0;
+  double logp[1000], dist[1000], sum = 0, below = 0;
   sampling_rank rank[1000];
   for (size_t i = 0; i < n; ++i) sum += exp((double)z[i] / spec->temperature);
   for (size_t i = 0; i < n; ++i) logp[i] = (double)z[i] / spec->temperature - log(sum);
-  sampling_truncate(spec, logp, n, law, rank);
+  sampling_truncate(spec, logp, n, dist, rank);
   size_t token = 0;
-  while (token + 1 < n && (below += exp(law[token])) <= u) ++token;
+  while (token + 1 < n && (below += exp(dist[token])) <= u) ++token;
   *logq = logp[token];
-  *truncated = law[token];
+  *truncated = dist[token];
   return token;
 }
 
@@ -73,8 +73,9 @@ static void draws_are_those_of_core_sampling(void) {
   backend_free(b);
 }
 
-/* Pearson's statistic of DRAWS draws from one law. With 49 degrees of freedom it exceeds 85.4 in
- * one of a thousand seeds; this seed is fixed. Tokens expected less than five times are lumped. */
+/* Pearson's statistic of DRAWS draws from one distribution. With 49 degrees of freedom it
+ * exceeds 85.4 in one of a thousand seeds; this seed is fixed. Tokens expected less than five times
+ * are lumped. */
 static void frequencies_are_the_probabilities(void) {
   const sampling_spec spec = {.temperature = 1, .top_k = 0, .top_p = 1};
   backend *b = float_backend();

@@ -1,4 +1,4 @@
-/* The transformer as an enumerable policy: a law, its scores, its gradient. */
+/* The transformer as an enumerable policy: a distribution, its scores, its gradient. */
 #include "llm/backend/open/open.h"
 #include "llm/llm.h"
 #include "llm/model/model.h"
@@ -49,8 +49,8 @@ static double sum_of(const double *row, size_t n) {
   return sum;
 }
 
-/* p(y) of every response of prompt x into p[K]; truncated: under the law drawn from. */
-static void law(const fixture *f, size_t x, int truncated, double *p) {
+/* p(y) of every response of prompt x into p[K]; truncated: under the distribution drawn from. */
+static void dist(const fixture *f, size_t x, int truncated, double *p) {
   gl_error err = {0};
   const enumerable *e = &f->e;
   double *logp = calloc(e->max_responses, e->max_length * sizeof *logp);
@@ -66,7 +66,7 @@ static double value_of(const fixture *f) {
   const enumerable *e = &f->e;
   double *p = calloc(e->max_responses, 2 * sizeof *p), *reward = p + e->max_responses, sum = 0;
   for (size_t x = 0; x < e->n_prompts; ++x) {
-    law(f, x, 0, p);
+    dist(f, x, 0, p);
     e->ops->rewards(e->self, x, reward);
     for (size_t y = 0; y < e->max_responses; ++y) sum += p[y] * reward[y] / (double)e->n_prompts;
   }
@@ -74,7 +74,7 @@ static double value_of(const fixture *f) {
   return sum;
 }
 
-/* --- the law --- */
+/* --- the distribution --- */
 
 static void probabilities_sum_to_one(void) {
   static const struct {
@@ -90,11 +90,11 @@ static void probabilities_sum_to_one(void) {
     fixture_init(&f, worlds[i].keys, worlds[i].sampling);
     double *p = calloc(f.e.max_responses, sizeof *p);
     for (size_t x = 0; x < f.e.n_prompts; ++x) {
-      law(&f, x, 0, p);
+      dist(&f, x, 0, p);
       ASSERT_CLOSE(sum_of(p, f.e.max_responses), 1, 1e-13);
       if (f.e.ops->log_probs_truncated == NULL) continue;
       size_t outside = 0;
-      law(&f, x, 1, p);
+      dist(&f, x, 1, p);
       ASSERT_CLOSE(sum_of(p, f.e.max_responses), 1, 1e-13);
       for (size_t y = 0; y < f.e.max_responses; ++y) outside += p[y] == 0;
       CU_ASSERT(outside > 0);
@@ -224,7 +224,7 @@ static void the_gradient_of_the_return_is_its_central_difference(void) {
   double *score = calloc(k, n * sizeof *score), *coefficient = calloc(k, t * sizeof *coefficient);
   double *sum = calloc(2 * n, sizeof *sum), *whole = sum + n;
   for (size_t x = 0; x < 3; ++x) {
-    law(&f, x, 0, p);
+    dist(&f, x, 0, p);
     f.e.ops->rewards(f.e.self, x, reward);
     must(f.e.ops->sequence_scores(f.e.self, f.theta, x, score, &err), &err);
     for (size_t y = 0; y < k; ++y)
@@ -277,7 +277,7 @@ static double replayed_sum(const fixture *f, const double *sampler, double *coef
   return sum;
 }
 
-static void replayed_laws_have_the_gradients_of_central_differences(void) {
+static void replayed_dists_have_the_gradients_of_central_differences(void) {
   gl_error err = {0};
   fixture f;
   size_t left_out, few;
@@ -302,7 +302,8 @@ static void replayed_laws_have_the_gradients_of_central_differences(void) {
     f.theta[j] = was;
     ASSERT_CLOSE(grad[j] / size, (above - below) / (2 * h) / size, 1e-7);
   }
-  double *own = coefficient + k, *cut = own + k; /* of one policy it is the truncated law */
+  double *own = coefficient + k,
+         *cut = own + k; /* of one policy it is the truncated distribution */
   must(f.e.ops->log_probs_replayed(f.e.self, f.theta, f.theta, 0, own, &err), &err);
   must(f.e.ops->log_probs_truncated(f.e.self, f.theta, 0, cut, &err), &err);
   for (size_t i = 0; i < k; ++i) CU_ASSERT(own[i] == cut[i] || fabs(own[i] - cut[i]) < 1e-12);
@@ -357,5 +358,5 @@ SUITE(exact_world, "llm: enumerable world", TEST(probabilities_sum_to_one),
       TEST(log_probabilities_are_those_of_the_model), TEST(token_scores_add_up_to_the_sequences),
       TEST(scores_of_sequences_and_of_all_together_agree),
       TEST(the_gradient_of_the_return_is_its_central_difference),
-      TEST(replayed_laws_have_the_gradients_of_central_differences),
+      TEST(replayed_dists_have_the_gradients_of_central_differences),
       TEST(rewards_come_from_a_task_or_a_table), TEST(a_wrong_section_is_told_with_its_place));

@@ -1,5 +1,5 @@
 /* Samplers of a transformer that do not draw from their policy, what is recorded of their tokens,
- * and a learner whose law is renormalised over what they kept. */
+ * and a learner whose distribution is renormalised over what they kept. */
 #include "core/base/hash.h"
 #include "tests/support/llm_learner_fixture.h"
 
@@ -23,7 +23,7 @@ static void jitter(llm_fixture *f, double scale, uint64_t entity) {
   free(theta);
 }
 
-/* --- the learner's own law of a batch's tokens --- */
+/* --- the learner's own distribution of a batch's tokens --- */
 
 /* Prompt of response i and its first t tokens, into sequence[64]; returns how many. */
 static size_t beginning(const llm_fixture *f, const batch *b, size_t i, size_t t,
@@ -40,8 +40,8 @@ static size_t beginning(const llm_fixture *f, const batch *b, size_t i, size_t t
 }
 
 /* log softmax of every token after a sequence, at a temperature. */
-static void law_after(llm_fixture *f, const int32_t *sequence, size_t n, double temperature,
-                      double *logp) {
+static void dist_after(llm_fixture *f, const int32_t *sequence, size_t n, double temperature,
+                       double *logp) {
   const size_t start[2] = {0, n}, v = f->llm->spec.model.vocabulary;
   gl_error err = {0};
   for (size_t a = 0; a < v; ++a) {
@@ -62,10 +62,10 @@ static const uint32_t *set_of(const llm_fixture *f, const batch *b, size_t k) {
 #define REPLAY "sampling: {temperature: 0.8, top_k: 4, top_p: 0.8, weights: replay}\n"
 
 /* Counts the tokens whose set is not the one that the parameters of now would keep; `recorded`:
- * they are those that drew, and their truncated law is what was recorded. */
+ * they are those that drew, and their truncated distribution is what was recorded. */
 static size_t other_sets(llm_fixture *f, const batch *b, int recorded) {
   const kept_shape *shape = &f->llm->spec.kept;
-  double logp[64], law[64];
+  double logp[64], dist[64];
   sampling_rank rank[64];
   int32_t sequence[64];
   uint32_t set[2];
@@ -74,16 +74,16 @@ static size_t other_sets(llm_fixture *f, const batch *b, int recorded) {
   for (size_t i = 0; i < b->n_responses; ++i)
     for (size_t k = b->token_start[i]; k < b->token_start[i + 1]; ++k) {
       const size_t n = beginning(f, b, i, k - b->token_start[i], sequence);
-      law_after(f, sequence, n, f->llm->spec.sampling.temperature, logp);
-      sampling_truncate(&f->llm->spec.sampling, logp, shape->vocabulary, law, rank);
-      kept_put(shape, law, set);
+      dist_after(f, sequence, n, f->llm->spec.sampling.temperature, logp);
+      sampling_truncate(&f->llm->spec.sampling, logp, shape->vocabulary, dist, rank);
+      kept_put(shape, dist, set);
       others += memcmp(set, set_of(f, b, k), shape->words * sizeof *set) != 0;
-      if (recorded) ASSERT_CLOSE(b->logq_trunc[k], law[b->token[k]], 1e-11);
+      if (recorded) ASSERT_CLOSE(b->logq_trunc[k], dist[b->token[k]], 1e-11);
     }
   return others;
 }
 
-static void a_batch_has_the_sets_of_the_laws_it_was_drawn_from(void) {
+static void a_batch_has_the_sets_of_the_dists_it_was_drawn_from(void) {
   llm_fixture f = llm_open(BEGIN SORT "}\n" REPLAY, 3);
   jitter(&f, 0.15, 0);
   batch b = llm_draw(&f, 7);
@@ -175,7 +175,8 @@ static void on_policy_replayed_ratios_are_one(void) {
 }
 
 /* Updates once and gives the parameters after it. shares 0: on a backend that cannot run shared
- * beginnings; `apart`: every third token was drawn from a law that kept more than it did. */
+ * beginnings; `apart`: every third token was drawn from a distribution that kept more than it did.
+ */
 static double *update_once(llm_fixture *f, const char *world, int shares, int apart) {
   char text[900];
   double metrics[METRIC_COUNT];
@@ -224,7 +225,7 @@ static void scores_have_the_same_bits_whatever_is_shared(void) {
   }
 }
 
-/* Two equal responses, one of which was drawn from a law that kept one token more. */
+/* Two equal responses, one of which was drawn from a distribution that kept one token more. */
 static void equal_tokens_with_different_sets_are_different_targets(void) {
   const int32_t prompt[] = {3, 4, 5}, response[] = {6, 7};
   const kept_shape shape = {40, 2, 0};
@@ -295,7 +296,7 @@ static void a_batch_without_its_sets_is_refused(void) {
 /* --- what the learner gives to what samplers kept --- */
 
 /* kept_mass, entropy_kept and entropy_tail of a batch by sums over the vocabulary, from the sets of
- * its tokens and the law that the parameters of now have before each. */
+ * its tokens and the distribution that the parameters of now have before each. */
 static void sum_parts(llm_fixture *f, const batch *b, double out[3]) {
   const kept_shape *shape = &f->llm->spec.kept;
   double logp[64], with_tail = 0;
@@ -305,7 +306,7 @@ static void sum_parts(llm_fixture *f, const batch *b, double out[3]) {
     for (size_t k = b->token_start[i]; k < b->token_start[i + 1]; ++k) {
       const size_t n = beginning(f, b, i, k - b->token_start[i], sequence);
       double mass[2] = {0}, plogp[2] = {0};
-      law_after(f, sequence, n, f->llm->spec.sampling.temperature, logp);
+      dist_after(f, sequence, n, f->llm->spec.sampling.temperature, logp);
       for (size_t a = 0; a < shape->vocabulary; ++a) {
         const int kept = kept_has(shape, set_of(f, b, k), a);
         mass[kept] += exp(logp[a]);
@@ -322,7 +323,8 @@ static void sum_parts(llm_fixture *f, const batch *b, double out[3]) {
   out[2] /= with_tail;
 }
 
-/* A learner with a stale batch; apart: every third token was drawn from a law that kept more. */
+/* A learner with a stale batch; apart: every third token was drawn from a distribution that kept
+ * more. */
 static batch watched_batch(llm_fixture *f, const char *world, const char *weights, int apart) {
   char text[900];
   snprintf(text, sizeof text,
@@ -428,7 +430,7 @@ static void what_is_not_recorded_has_no_metrics(void) {
   }
 }
 
-/* --- distorted laws --- */
+/* --- distorted distributions --- */
 
 /* How often each different response came, against what was recorded of it: chi-square of the
  * responses expected at least five times, all others together. It fails by chance once in a
@@ -469,7 +471,7 @@ static void check_drawn(const batch *b) {
 /* Responses of one or two tokens, so that each comes often. */
 #define TWO "task: {kind: sorting, length: 3, values: 3, reward: graded}, max_tokens: 2"
 
-static void draws_follow_the_distorted_law_that_the_batch_records(void) {
+static void draws_follow_the_distorted_dist_that_the_batch_records(void) {
   static const char *const behaviours[] = {
       "behaviour: {noise: 0.7}", "behaviour: {precision: bfloat16}",
       "behaviour: {temperature_error: 0.5}",
@@ -485,18 +487,18 @@ static void draws_follow_the_distorted_law_that_the_batch_records(void) {
     double policy[64], apart = 0;
     int32_t sequence[64];
     check_drawn(&b);
-    law_after(&f, sequence, beginning(&f, &b, 0, 0, sequence), 0.5, policy);
+    dist_after(&f, sequence, beginning(&f, &b, 0, 0, sequence), 0.5, policy);
     for (size_t k = 0; k < b.n_responses; ++k)
       apart = fmax(apart, fabs(b.logq[b.token_start[k]] - policy[b.token[b.token_start[k]]]));
-    CU_ASSERT(apart > 1e-4); /* it is not the policy's law */
+    CU_ASSERT(apart > 1e-4); /* it is not the policy's distribution */
     batch_fini(&b);
     llm_close(&f);
   }
 }
 
-/* All of the law of a first token, from what many responses recorded of it: the policy's logits
- * with the noise of their address, rounded, at the wrong temperature. */
-static void recorded_laws_are_the_distorted_ones(void) {
+/* All of the distribution of a first token, from what many responses recorded of it: the policy's
+ * logits with the noise of their address, rounded, at the wrong temperature. */
+static void recorded_dists_are_the_distorted_ones(void) {
   llm_fixture f = llm_open(BEGIN TWO "}\nsampling: {temperature: 0.5, behaviour: {noise: 0.4, "
                                      "precision: bfloat16, temperature_error: 0.25}}\n"
                                      "train: {groups: 1, group_size: 500}",
@@ -532,8 +534,8 @@ static void recorded_laws_are_the_distorted_ones(void) {
 }
 
 /* logq: learner records the policy of the version: on-policy its ratios are 1, though tokens come
- * from another law, the very one that the sampler would record. */
-static void a_learner_records_its_own_law(void) {
+ * from another distribution, the very one that the sampler would record. */
+static void a_learner_records_its_own_dist(void) {
   static const char *const who[] = {"sampler", "learner"};
   double metrics[2][METRIC_COUNT];
   batch b[2];
@@ -550,7 +552,7 @@ static void a_learner_records_its_own_law(void) {
     int32_t sequence[64];
     for (size_t i = 0; i < 6; ++i) {
       const size_t last = b[k].token_start[i + 1] - 1, t = last - b[k].token_start[i];
-      law_after(&f, sequence, beginning(&f, &b[k], i, t, sequence), 0.8, logp);
+      dist_after(&f, sequence, beginning(&f, &b[k], i, t, sequence), 0.8, logp);
       double mass = 0;
       for (size_t a = 0; a < f.llm->spec.model.vocabulary && k == 1; ++a)
         mass += kept_has(&f.llm->spec.kept, set_of(&f, &b[k], last), a) ? exp(logp[a]) : 0;
@@ -568,7 +570,7 @@ static void a_learner_records_its_own_law(void) {
   batch_fini(&b[1]);
 }
 
-static void a_learner_that_records_whole_laws_has_ratio_one(void) {
+static void a_learner_that_records_whole_dists_has_ratio_one(void) {
   double metrics[METRIC_COUNT];
   llm_fixture f = llm_open(BEGIN SORT "}\nsampling: {top_p: 0.8, logq: learner, behaviour: {noise: "
                                       "0.5}}\nalgorithm: {base: is, log_prob: sum}",
@@ -607,7 +609,7 @@ static double whole_logp(llm_fixture *f, const batch *b, size_t i, double temper
   int32_t sequence[64];
   for (size_t k = b->token_start[i]; k < b->token_start[i + 1]; ++k) {
     const size_t n = beginning(f, b, i, k - b->token_start[i], sequence);
-    law_after(f, sequence, n, temperature, logp);
+    dist_after(f, sequence, n, temperature, logp);
     sum += logp[b->token[k]];
   }
   return sum;
@@ -719,16 +721,16 @@ static void what_cannot_be_is_refused_by_name(void) {
 }
 
 SUITE(llm_behaviour, "llm: behaviour of samplers",
-      TEST(a_batch_has_the_sets_of_the_laws_it_was_drawn_from),
+      TEST(a_batch_has_the_sets_of_the_dists_it_was_drawn_from),
       TEST(the_replayed_step_is_a_finite_difference_of_the_loss),
       TEST(on_policy_replayed_ratios_are_one), TEST(scores_have_the_same_bits_whatever_is_shared),
       TEST(equal_tokens_with_different_sets_are_different_targets),
       TEST(sets_do_not_depend_on_how_a_batch_is_drawn), TEST(a_batch_without_its_sets_is_refused),
       TEST(the_learners_mass_and_entropies_of_what_was_kept_are_sums),
       TEST(watching_changes_no_bit_of_a_step), TEST(what_is_not_recorded_has_no_metrics),
-      TEST(draws_follow_the_distorted_law_that_the_batch_records),
-      TEST(recorded_laws_are_the_distorted_ones), TEST(a_learner_records_its_own_law),
-      TEST(a_learner_that_records_whole_laws_has_ratio_one), TEST(scores_know_nothing_of_samplers),
+      TEST(draws_follow_the_distorted_dist_that_the_batch_records),
+      TEST(recorded_dists_are_the_distorted_ones), TEST(a_learner_records_its_own_dist),
+      TEST(a_learner_that_records_whole_dists_has_ratio_one), TEST(scores_know_nothing_of_samplers),
       TEST(a_mixture_is_of_whole_responses_and_recorded_with_its_own_probability),
       TEST(a_mixture_needs_whole_batches), TEST(a_mixture_outlives_updates_and_files),
       TEST(what_cannot_be_is_refused_by_name));

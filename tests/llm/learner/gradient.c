@@ -1,4 +1,4 @@
-/* Gradients without steps: those of updates, of the law that is asked for. */
+/* Gradients without steps: those of updates, of the distribution that is asked for. */
 #include "tests/support/llm_learner_fixture.h"
 
 #define WORLD                                                                                      \
@@ -37,8 +37,8 @@ static void a_gradient_is_the_step_of_an_update(void) {
     const policy_algorithm a = algorithm_of(&f, "algorithm");
     CU_ASSERT_EQUAL(llm_learner_size(&f.learner), f.n);
     CU_ASSERT(llm_learner_stand_at(&f.learner, now, 4, &err) == GL_OK);
-    CU_ASSERT(llm_learner_gradient(&f.learner, LLM_SAMPLERS_LAW, &b, &a, gradient, metrics, &err) ==
-              GL_OK);
+    CU_ASSERT(llm_learner_gradient(&f.learner, LLM_SAMPLERS_DIST, &b, &a, gradient, metrics,
+                                   &err) == GL_OK);
     double *same = llm_theta(&f);
     for (size_t k = 0; k < f.n; ++k) CU_ASSERT_EQUAL_FATAL(same[k], now[k]);
     llm_update(&f, &b, of_update);
@@ -60,8 +60,8 @@ static void a_gradient_is_the_step_of_an_update(void) {
   }
 }
 
-/* The learner's own law is that of a recipe without truncation and distortion. */
-static void the_own_law_is_that_of_a_recipe_without_samplers(void) {
+/* The learner's own distribution is that of a recipe without truncation and distortion. */
+static void the_own_dist_is_that_of_a_recipe_without_samplers(void) {
   const draw_request r = {9, 0, 8, 12, 0, 1, 0, NULL, NULL, 0};
   llm_fixture cut = llm_open(WORLD "sampling: {temperature: 0.8, top_k: 3, weights: replay, "
                                    "behaviour: {noise: 0.3}}\n",
@@ -71,14 +71,14 @@ static void the_own_law_is_that_of_a_recipe_without_samplers(void) {
   double *a = llm_doubles(cut.n), *b = llm_doubles(cut.n), metrics[METRIC_COUNT];
   const policy_algorithm *truth = policy_algorithms_find("reinforce");
   gl_error err = {0};
-  CU_ASSERT(llm_learner_draw_by(&cut.learner, LLM_OWN_LAW, &r, &own, &err) == GL_OK);
-  CU_ASSERT(llm_learner_draw_by(&cut.learner, LLM_SAMPLERS_LAW, &r, &sampled, &err) == GL_OK);
+  CU_ASSERT(llm_learner_draw_by(&cut.learner, LLM_OWN_DIST, &r, &own, &err) == GL_OK);
+  CU_ASSERT(llm_learner_draw_by(&cut.learner, LLM_SAMPLERS_DIST, &r, &sampled, &err) == GL_OK);
   CU_ASSERT(whole.learner.ops->draw(whole.llm, &r, &plain, &err) == GL_OK);
   CU_ASSERT(llm_same_batch(&own, &plain) && own.n_aux == 0);
   CU_ASSERT(!llm_same_batch(&own, &sampled) && sampled.n_aux > 0);
-  CU_ASSERT(llm_learner_gradient(&cut.learner, LLM_OWN_LAW, &own, truth, a, metrics, &err) ==
+  CU_ASSERT(llm_learner_gradient(&cut.learner, LLM_OWN_DIST, &own, truth, a, metrics, &err) ==
             GL_OK);
-  CU_ASSERT(llm_learner_gradient(&whole.learner, LLM_SAMPLERS_LAW, &plain, truth, b, metrics,
+  CU_ASSERT(llm_learner_gradient(&whole.learner, LLM_SAMPLERS_DIST, &plain, truth, b, metrics,
                                  &err) == GL_OK);
   CU_ASSERT_EQUAL(memcmp(a, b, cut.n * sizeof *a), 0);
   batch_fini(&own);
@@ -101,8 +101,8 @@ static void what_has_no_gradient_is_refused(void) {
   for (size_t i = 0; i < 2; ++i) {
     const policy_algorithm a = algorithm_of(&f, keys[i]);
     gl_error_clear(&err);
-    CU_ASSERT(llm_learner_gradient(&f.learner, LLM_SAMPLERS_LAW, &b, &a, gradient, metrics, &err) ==
-              GL_EINPUT);
+    CU_ASSERT(llm_learner_gradient(&f.learner, LLM_SAMPLERS_DIST, &b, &a, gradient, metrics,
+                                   &err) == GL_EINPUT);
   }
   double *theta = llm_theta(&f);
   theta[0] = NAN;
@@ -110,8 +110,8 @@ static void what_has_no_gradient_is_refused(void) {
   for (size_t i = 0; i < f.n; ++i) theta[i] = NAN;
   gl_error_clear(&err);
   CU_ASSERT(llm_learner_stand_at(&f.learner, theta, 1, &err) == GL_OK);
-  CU_ASSERT(llm_learner_gradient(&f.learner, LLM_SAMPLERS_LAW, &b, grpo, gradient, metrics, &err) ==
-            GL_EINPUT);
+  CU_ASSERT(llm_learner_gradient(&f.learner, LLM_SAMPLERS_DIST, &b, grpo, gradient, metrics,
+                                 &err) == GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not finite"));
   batch_fini(&b);
   free(theta);
@@ -141,7 +141,7 @@ static double *less(double *a, const double *b, size_t n) {
 static double *dump(llm_fixture *f, batch *b) {
   double *gradient = llm_doubles(f->n), metrics[METRIC_COUNT];
   gl_error err = {0};
-  CU_ASSERT(llm_learner_gradient(&f->learner, LLM_SAMPLERS_LAW, b, &f->llm->algorithm, gradient,
+  CU_ASSERT(llm_learner_gradient(&f->learner, LLM_SAMPLERS_DIST, b, &f->llm->algorithm, gradient,
                                  metrics, &err) == GL_OK);
   return gradient;
 }
@@ -218,6 +218,6 @@ static void a_steps_cosine_is_the_mean_over_its_updates(void) {
 }
 
 SUITE(llm_gradient, "llm: gradients without steps", TEST(a_gradient_is_the_step_of_an_update),
-      TEST(the_own_law_is_that_of_a_recipe_without_samplers), TEST(what_has_no_gradient_is_refused),
-      TEST(the_cosine_is_that_of_two_dumped_gradients),
+      TEST(the_own_dist_is_that_of_a_recipe_without_samplers),
+      TEST(what_has_no_gradient_is_refused), TEST(the_cosine_is_that_of_two_dumped_gradients),
       TEST(a_steps_cosine_is_the_mean_over_its_updates));

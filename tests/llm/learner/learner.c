@@ -704,7 +704,7 @@ static double score_of(const char *evaluation, const char *sampling) {
   return score;
 }
 
-static void an_evaluation_has_a_law_of_its_own(void) {
+static void an_evaluation_has_a_dist_of_its_own(void) {
   const double plain = score_of("{kind: sampled, prompts: 20, samples: 2}", "{}"),
                sharp = score_of("{kind: sampled, prompts: 20, samples: 2, temperature: 0.3}", "{}");
   CU_ASSERT(plain > 0 && sharp > 0 && plain != sharp);
@@ -748,4 +748,4 @@ SUITE(llm_learner, "llm: learner", TEST(an_update_goes_down_the_gradient_of_its_
       TEST(what_cannot_keep_keys_and_values_says_so), TEST(a_held_version_draws_what_it_drew),
       TEST(a_first_update_on_policy_has_ratio_one),
       TEST(parameters_that_are_no_numbers_are_a_result), TEST(a_batch_of_another_world_is_refused),
-      TEST(an_evaluation_has_a_law_of_its_own), TEST(it_learns_to_sort_from_rewards));
+      TEST(an_evaluation_has_a_dist_of_its_own), TEST(it_learns_to_sort_from_rewards));

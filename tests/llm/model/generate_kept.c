@@ -1,6 +1,6 @@
-/* llm/generate while weights change in the middle of responses: the whole law of every token is
- * that of transformers (tests/golden/kept_cache.py), both where keys and values of older weights
- * are kept and where they are computed again. */
+/* llm/generate while weights change in the middle of responses: the whole distribution of every
+ * token is that of transformers (tests/golden/kept_cache.py), both where keys and values of older
+ * weights are kept and where they are computed again. */
 #include "llm/model/generate.h"
 #include "tests/support/llm_model.h"
 #include "tests/support/suite.h"
@@ -109,13 +109,13 @@ static void changing_close(changing *c) {
 
 /* --- draws that are watched --- */
 
-/* The backend's draw, and what is seen of it: the law of token t of response i, and the token that
- * was drawn. The backend's operation has no room for a pointer to them. */
+/* The backend's draw, and what is seen of it: the distribution of token t of response i, and the
+ * token that was drawn. The backend's operation has no room for a pointer to them. */
 static struct {
   const changing *c;
   void (*draw)(backend *, int32_t *, void *, void *, const void *, const uint64_t *, size_t, size_t,
                const sampling_spec *, rng_stream, int);
-  double *law;    /* [responses, length, vocabulary] */
+  double *dist;   /* [responses, length, vocabulary] */
   int32_t *drawn; /* [responses, length] */
   size_t *times;  /* [responses, length] */
 } watched;
@@ -126,19 +126,19 @@ static double logit(const void *logits, size_t k) {
 }
 
 /* Log-probabilities of a row of logits. */
-static void take_law(const void *logits, size_t row, double *law) {
+static void take_dist(const void *logits, size_t row, double *dist) {
   const size_t v = watched.c->vocabulary;
   double top = -INFINITY, sum = 0;
   for (size_t a = 0; a < v; ++a) {
-    law[a] = logit(logits, row * v + a) / watched.c->temperature;
-    top = fmax(top, law[a]);
+    dist[a] = logit(logits, row * v + a) / watched.c->temperature;
+    top = fmax(top, dist[a]);
   }
-  for (size_t a = 0; a < v; ++a) sum += exp(law[a] - top);
-  for (size_t a = 0; a < v; ++a) law[a] -= top + log(sum);
+  for (size_t a = 0; a < v; ++a) sum += exp(dist[a] - top);
+  for (size_t a = 0; a < v; ++a) dist[a] -= top + log(sum);
 }
 
-/* Draws, keeps what was drawn from which law, and has the response go on with the fixture's token
- * instead, so that the sequences are those that transformers was given. */
+/* Draws, keeps what was drawn from which distribution, and has the response go on with the
+ * fixture's token instead, so that the sequences are those that transformers was given. */
 static void draw_watched(backend *b, int32_t *token, void *logq, void *logq_truncated,
                          const void *logits, const uint64_t *index, size_t rows, size_t vocabulary,
                          const sampling_spec *spec, rng_stream stream, int greedy) {
@@ -148,7 +148,7 @@ static void draw_watched(backend *b, int32_t *token, void *logq, void *logq_trun
   for (size_t r = 0; r < rows; ++r)
     for (size_t k = 0; k < c->n_responses * c->length; ++k) {
       if (index[r] != rng_token_index(k / c->length, k % c->length)) continue;
-      take_law(logits, r, watched.law + k * c->vocabulary);
+      take_dist(logits, r, watched.dist + k * c->vocabulary);
       watched.drawn[k] = token[r];
       ++watched.times[k];
       token[r] = c->token[k];
@@ -186,20 +186,20 @@ static void draw_all(const changing *c, const generate_cache *cache, size_t slot
 
 /* --- against transformers --- */
 
-/* How many tokens have a law that is farther than 0.1 from the one in `other`. */
-static size_t laws_apart(const changing *c, const double *law, const double *other) {
+/* How many tokens have a distribution that is farther than 0.1 from the one in `other`. */
+static size_t dists_apart(const changing *c, const double *dist, const double *other) {
   size_t n = 0;
   for (size_t k = 0; k < c->n_responses * c->length; ++k) {
     const size_t at = k * c->vocabulary;
-    n += largest_difference(law + at, other + at, c->vocabulary) > 0.1;
+    n += largest_difference(dist + at, other + at, c->vocabulary) > 0.1;
   }
   return n;
 }
 
-/* The laws are those in `right`, to a part of the largest of them; and those of all tokens that a
- * later set drew than the first of their response are not those in `other`. */
-static void check_laws(const changing *c, const generate_result *r, const double *right,
-                       const double *other, double part) {
+/* The distributions are those in `right`, to a part of the largest of them; and those of all tokens
+ * that a later set drew than the first of their response are not those in `other`. */
+static void check_dists(const changing *c, const generate_result *r, const double *right,
+                        const double *other, double part) {
   const size_t n = c->n_responses * c->length, v = c->vocabulary;
   const double tolerance = part * largest(right, n * v);
   size_t changed = 0;
@@ -210,13 +210,13 @@ static void check_laws(const changing *c, const generate_result *r, const double
     CU_ASSERT_EQUAL(r->length[i], c->length);
   }
   CU_ASSERT_EQUAL(memcmp(r->token, c->token, n * sizeof *r->token), 0);
-  CU_ASSERT(largest_difference(watched.law, right, n * v) <= tolerance);
+  CU_ASSERT(largest_difference(watched.dist, right, n * v) <= tolerance);
   for (size_t k = 0; k < n; ++k) {
     CU_ASSERT_EQUAL(watched.times[k], 1);
     ASSERT_CLOSE(r->logq[k], right[k * v + (size_t)watched.drawn[k]], tolerance);
   }
   CU_ASSERT(changed > n / 2);
-  CU_ASSERT_EQUAL(laws_apart(c, watched.law, other), changed);
+  CU_ASSERT_EQUAL(dists_apart(c, watched.dist, other), changed);
 }
 
 static void compare(number_type type, int keeps, size_t slots, double part) {
@@ -230,19 +230,19 @@ static void compare(number_type type, int keeps, size_t slots, double part) {
   generate_result r;
   watched.c = &c;
   watched.draw = ops->sample;
-  watched.law = calloc(n * c.vocabulary, sizeof *watched.law);
+  watched.dist = calloc(n * c.vocabulary, sizeof *watched.dist);
   watched.drawn = calloc(n, sizeof *watched.drawn);
   watched.times = calloc(n, sizeof *watched.times);
-  CU_ASSERT_FATAL(cache.kept != NULL && watched.law != NULL && watched.drawn != NULL &&
+  CU_ASSERT_FATAL(cache.kept != NULL && watched.dist != NULL && watched.drawn != NULL &&
                   watched.times != NULL);
   watching.sample = draw_watched;
   c.s.b->ops = &watching;
   draw_all(&c, keeps ? &cache : NULL, slots, &r);
   c.s.b->ops = ops;
-  check_laws(&c, &r, keeps ? c.keep : c.recompute, keeps ? c.recompute : c.keep, part);
+  check_dists(&c, &r, keeps ? c.keep : c.recompute, keeps ? c.recompute : c.keep, part);
   generate_result_fini(&r);
   free(cache.kept);
-  free(watched.law);
+  free(watched.dist);
   free(watched.drawn);
   free(watched.times);
   changing_close(&c);
@@ -257,13 +257,13 @@ static void compare_at_all_slots(int keeps) {
   }
 }
 
-static void kept_keys_and_values_give_the_mixed_law(void) {
+static void kept_keys_and_values_give_the_mixed_dist(void) {
   compare_at_all_slots(1);
 }
 
-static void keys_and_values_computed_again_give_the_newest_law(void) {
+static void keys_and_values_computed_again_give_the_newest_dist(void) {
   compare_at_all_slots(0);
 }
 
-SUITE(llm_generate_kept, "llm: generation kept", TEST(kept_keys_and_values_give_the_mixed_law),
-      TEST(keys_and_values_computed_again_give_the_newest_law));
+SUITE(llm_generate_kept, "llm: generation kept", TEST(kept_keys_and_values_give_the_mixed_dist),
+      TEST(keys_and_values_computed_again_give_the_newest_dist));

@@ -1,5 +1,5 @@
-/* llm/generate: log-probabilities are those of the training forward, and tokens follow the law they
- * say they follow. */
+/* llm/generate: log-probabilities are those of the training forward, and tokens follow the
+ * distribution they say they follow. */
 #include "tests/support/llm_generate.h"
 #include "tests/support/suite.h"
 
@@ -8,18 +8,18 @@
 #include <string.h>
 
 /* Every log-probability of r from token `from` on against the forward's, raw and truncated. */
-static void check_laws(const tiny *t, const generate_request *q, const generate_result *r,
-                       size_t from, double tolerance) {
+static void check_dists(const tiny *t, const generate_request *q, const generate_result *r,
+                        size_t from, double tolerance) {
   int32_t sequence[64];
-  double logp[VOCABULARY], law[VOCABULARY];
+  double logp[VOCABULARY], dist[VOCABULARY];
   sampling_rank rank[VOCABULARY];
   for (size_t i = 0; i < q->n_responses; ++i)
     for (size_t k = from; k < r->length[i]; ++k) {
       size_t n = sequence_of(q, r, i, k, sequence), at = i * q->max_tokens + k;
-      next_law(t, sequence, n, VOCABULARY, q->sampling.temperature, logp);
-      sampling_truncate(&q->sampling, logp, VOCABULARY, law, rank);
+      next_dist(t, sequence, n, VOCABULARY, q->sampling.temperature, logp);
+      sampling_truncate(&q->sampling, logp, VOCABULARY, dist, rank);
       ASSERT_CLOSE(r->logq[at], logp[r->token[at]], tolerance);
-      ASSERT_CLOSE(r->logq_truncated[at], law[r->token[at]], tolerance);
+      ASSERT_CLOSE(r->logq_truncated[at], dist[r->token[at]], tolerance);
     }
 }
 
@@ -36,7 +36,7 @@ static void log_probabilities_are_the_forwards(void) {
     for (size_t k = 0; k < 2; ++k) {
       tiny t = tiny_new(types[k], 1, VOCABULARY, 5);
       generate_result r = generated(&t, &q);
-      check_laws(&t, &q, &r, 0, tolerance[k]);
+      check_dists(&t, &q, &r, 0, tolerance[k]);
       generate_result_fini(&r);
       tiny_free(&t);
     }
@@ -65,7 +65,7 @@ static void going_on_in_parts_is_the_same_as_one_go(void) {
   tiny_free(&t);
 }
 
-static void what_is_drawn_after_a_change_has_the_new_law(void) {
+static void what_is_drawn_after_a_change_has_the_new_dist(void) {
   tiny old = tiny_new(NUMBER_F64, 1, VOCABULARY, 7), new = tiny_new(NUMBER_F64, 1, VOCABULARY, 8);
   request_data d;
   generate_request q = make_request(&d);
@@ -73,7 +73,7 @@ static void what_is_drawn_after_a_change_has_the_new_law(void) {
   generate_result r = generated(&old, &q), before = generated(&old, &q);
   q.up_to = MAX_TOKENS;
   must_generate(&new, &q, &r);
-  check_laws(&new, &q, &r, 4, 1e-12);
+  check_dists(&new, &q, &r, 4, 1e-12);
   for (size_t i = 0; i < RESPONSES; ++i)
     CU_ASSERT_EQUAL(memcmp(r.logq + i * MAX_TOKENS, before.logq + i * MAX_TOKENS,
                            before.length[i] * sizeof *r.logq),
@@ -95,7 +95,7 @@ static void greedy_takes_the_forwards_most_probable_token(void) {
   for (size_t i = 0; i < RESPONSES; ++i)
     for (size_t k = 0; k < r.length[i]; ++k) {
       size_t n = sequence_of(&q, &r, i, k, sequence), best = 0;
-      next_law(&t, sequence, n, VOCABULARY, q.sampling.temperature, logp);
+      next_dist(&t, sequence, n, VOCABULARY, q.sampling.temperature, logp);
       for (size_t v = 1; v < VOCABULARY; ++v)
         if (logp[v] > logp[best]) best = v;
       CU_ASSERT_EQUAL((size_t)r.token[i * MAX_TOKENS + k], best);
@@ -123,13 +123,13 @@ static void enumerate(const tiny *t, const sampling_spec *spec, int32_t prompt, 
   double logp[SMALL], first[SMALL], second[SMALL];
   sampling_rank rank[SMALL];
   for (size_t y = 0; y < OUTCOMES; ++y) p[y] = 0;
-  next_law(t, &prompt, 1, SMALL, spec->temperature, logp);
+  next_dist(t, &prompt, 1, SMALL, spec->temperature, logp);
   sampling_truncate(spec, logp, SMALL, first, rank);
   p[STOP] = exp(first[STOP]);
   for (size_t a = 0; a < SMALL; ++a) {
     if (a == STOP) continue;
     const int32_t sequence[2] = {prompt, (int32_t)a};
-    next_law(t, sequence, 2, SMALL, spec->temperature, logp);
+    next_dist(t, sequence, 2, SMALL, spec->temperature, logp);
     sampling_truncate(spec, logp, SMALL, second, rank);
     for (size_t b = 0; b < SMALL; ++b)
       p[SMALL + (a < STOP ? a : a - 1) * SMALL + b] = exp(first[a] + second[b]);
@@ -164,7 +164,7 @@ static void check_frequencies(const sampling_spec *spec) {
     if (p[y] == 0) CU_ASSERT_EQUAL(count[y], 0);
     if (p[y] == 0 || (y < SMALL && y != STOP)) continue;
     double expected = p[y] * DRAWS;
-    CU_ASSERT(expected > 5); /* else the test statistic has no chi-square law */
+    CU_ASSERT(expected > 5); /* else the test statistic has no chi-square distribution */
     chi2 += ((double)count[y] - expected) * ((double)count[y] - expected) / expected;
     ++cells;
   }
@@ -174,18 +174,18 @@ static void check_frequencies(const sampling_spec *spec) {
   tiny_free(&t);
 }
 
-static void tokens_come_as_often_as_their_law_says(void) {
+static void tokens_come_as_often_as_their_dist_says(void) {
   check_frequencies(&(sampling_spec){.temperature = 1, .top_k = 0, .top_p = 1});
   check_frequencies(&(sampling_spec){.temperature = 2, .top_k = 0, .top_p = 1});
 }
 
-static void truncated_laws_are_what_is_drawn_from(void) {
+static void truncated_dists_are_what_is_drawn_from(void) {
   check_frequencies(&(sampling_spec){.temperature = 1.5, .top_k = 3, .top_p = 1});
   check_frequencies(&(sampling_spec){.temperature = 1.5, .top_k = 0, .top_p = 0.7});
   check_frequencies(&(sampling_spec){.temperature = 1.5, .top_k = 3, .top_p = 0.9});
 }
 
-/* --- what laws kept --- */
+/* --- what distributions kept --- */
 
 /* A vocabulary whose sets are lists. Where all tokens are equally probable no list has room. */
 static void sets_of_a_large_vocabulary_are_lists(void) {
@@ -203,7 +203,7 @@ static void sets_of_a_large_vocabulary_are_lists(void) {
                               .sampling = {.temperature = 1, .top_k = 5, .top_p = 0.9},
                               .max_tokens = 3,
                               .up_to = 3};
-  static double logp[LARGE], law[LARGE];
+  static double logp[LARGE], dist[LARGE];
   static sampling_rank rank[LARGE];
   kept_shape shape;
   gl_error err = {0};
@@ -214,10 +214,10 @@ static void sets_of_a_large_vocabulary_are_lists(void) {
   for (size_t i = 0; i < EACH; i += 4) {
     int32_t sequence[64];
     const uint32_t *set = r.kept + (i * 3 + 2) * shape.words;
-    next_law(&t, sequence, sequence_of(&q, &r, i, 2, sequence), LARGE, 1, logp);
-    sampling_truncate(&q.sampling, logp, LARGE, law, rank);
+    next_dist(&t, sequence, sequence_of(&q, &r, i, 2, sequence), LARGE, 1, logp);
+    sampling_truncate(&q.sampling, logp, LARGE, dist, rank);
     size_t wrong = 0;
-    for (size_t a = 0; a < LARGE; ++a) wrong += kept_has(&shape, set, a) != !isinf(law[a]);
+    for (size_t a = 0; a < LARGE; ++a) wrong += kept_has(&shape, set, a) != !isinf(dist[a]);
     CU_ASSERT_EQUAL(wrong, 0);
     CU_ASSERT(kept_has(&shape, set, (size_t)r.token[i * 3 + 2]));
   }
@@ -232,9 +232,9 @@ static void sets_of_a_large_vocabulary_are_lists(void) {
   tiny_free(&t);
 }
 
-SUITE(llm_generate_law, "llm: generation law", TEST(log_probabilities_are_the_forwards),
+SUITE(llm_generate_dist, "llm: generation law", TEST(log_probabilities_are_the_forwards),
       TEST(going_on_in_parts_is_the_same_as_one_go),
-      TEST(what_is_drawn_after_a_change_has_the_new_law),
+      TEST(what_is_drawn_after_a_change_has_the_new_dist),
       TEST(greedy_takes_the_forwards_most_probable_token),
-      TEST(tokens_come_as_often_as_their_law_says), TEST(truncated_laws_are_what_is_drawn_from),
+      TEST(tokens_come_as_often_as_their_dist_says), TEST(truncated_dists_are_what_is_drawn_from),
       TEST(sets_of_a_large_vocabulary_are_lists));

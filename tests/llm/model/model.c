@@ -95,8 +95,8 @@ static void gradients_are_those_of_transformers(void) {
   }
 }
 
-/* Laws over kept tokens, against autograd in PyTorch (tests/golden/replay_llm.py); sets as bits or
- * as lists. Each gradient relative to the largest of its tensor. */
+/* Distributions over kept tokens, against autograd in PyTorch (tests/golden/replay_llm.py); sets as
+ * bits or as lists. Each gradient relative to the largest of its tensor. */
 static void compare_kept_pass(number_type type, int listed, int recompute, double tol,
                               double gradient_tol) {
   gl_error err = {0};
@@ -119,7 +119,7 @@ static void compare_kept_pass(number_type type, int listed, int recompute, doubl
   const kept_tokens over = {&shape, set};
   must(model_forward_kept(s.m, &g.rows, NULL, &over, g.temperature, 1, logp, entropy, &err), &err);
   CU_ASSERT(largest_difference(logp, right, t) <= tol * largest(right, t));
-  CU_ASSERT(largest_difference(logp, g.logp, t) > 0.1); /* it is another law */
+  CU_ASSERT(largest_difference(logp, g.logp, t) > 0.1); /* it is another distribution */
   CU_ASSERT(largest_difference(entropy, whole, t) <= tol * largest(whole, t));
   must(model_backward(s.m, g.coefficient, &err), &err);
   must(model_gradient_get(s.m, gradient, &err), &err);

@@ -1,5 +1,5 @@
-/* Each kind of task against a checker of its own, written another way; laws of the draws; graded
- * rewards; expressions. */
+/* Each kind of task against a checker of its own, written another way; distributions of the draws;
+ * graded rewards; expressions. */
 #include "llm/task/expression.h"
 #include "tests/support/llm_task.h"
 
@@ -419,10 +419,10 @@ static void graded_rewards_are_shares(void) {
   }
 }
 
-/* --- laws --- */
+/* --- distributions --- */
 
-/* Pearson's statistic of counts that should be equal; a right law fails with probability 1e-5 per
- * call, and the seeds are fixed. */
+/* Pearson's statistic of counts that should be equal; a right distribution fails with probability
+ * 1e-5 per call, and the seeds are fixed. */
 static void check_uniform(const size_t *count, size_t n, size_t total) {
   double expected = (double)total / (double)n, statistic = 0;
   for (size_t i = 0; i < n; ++i)
@@ -432,7 +432,7 @@ static void check_uniform(const size_t *count, size_t n, size_t total) {
   CU_ASSERT(p >= 1e-5);
 }
 
-/* With held_out: 0 nothing is rejected, so the law is that of the draws. */
+/* With held_out: 0 nothing is rejected, so the distribution is that of the draws. */
 static void operands_are_uniform(void) {
   enum { DRAWS = 40000 };
   static size_t pairs[100 * 100 / 25], two_digits[90], remainders[49], bits[64], lengths[4];

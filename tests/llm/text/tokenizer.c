@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- UTF-8 --- */
+/* UTF-8 --- */
 
 static void every_character_is_written_and_read_back(void) {
   char text[UTF8_LONGEST];

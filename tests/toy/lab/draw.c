@@ -1,5 +1,5 @@
 /* Random groups: every form of drawing gives the draws at their addresses, and these follow the
- * law.
+ * distribution.
  */
 #include "tests/support/suite.h"
 #include "toy/lab/multiset.h"
@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A law on n outcomes of uneven weights that sum to one; outcome 1 is never drawn where n > 2. */
-static void law(double *q, size_t n) {
+/* A distribution on n outcomes of uneven weights that sum to one; outcome 1 is never drawn where n
+ * > 2. */
+static void dist(double *q, size_t n) {
   double sum = 0;
   for (size_t y = 0; y < n; ++y) {
     q[y] = n > 2 && y == 1 ? 0 : (double)(1 + y * y % 7);
@@ -41,7 +42,7 @@ static void check_form(const setting *s, lab_draw_form form) {
   lab_alias alias;
   lab_block b;
   CU_ASSERT_FATAL(q != NULL && count != NULL);
-  law(q, s->outcomes);
+  dist(q, s->outcomes);
   CU_ASSERT_FATAL(lab_alias_init(&alias, q, s->outcomes, &err) == GL_OK);
   CU_ASSERT_FATAL(lab_block_init(&b, s->outcomes, s->size, &err) == GL_OK);
   CU_ASSERT_EQUAL(lab_block_draw_as(&b, &alias, stream, s->first, s->n, 5, form), 1);
@@ -100,7 +101,7 @@ static void what_a_byte_cannot_count_is_left_to_the_plain_form(void) {
     gl_error err;
     lab_alias alias;
     lab_block b;
-    law(q, beyond[k].outcomes);
+    dist(q, beyond[k].outcomes);
     CU_ASSERT_FATAL(lab_alias_init(&alias, q, beyond[k].outcomes, &err) == GL_OK);
     CU_ASSERT_FATAL(lab_block_init(&b, beyond[k].outcomes, beyond[k].size, &err) == GL_OK);
     const rng_stream stream = rng_stream_at(1, RNG_TEST, 1);
@@ -118,14 +119,14 @@ static void what_a_byte_cannot_count_is_left_to_the_plain_form(void) {
 
 /* Pearson's chi-square of a million draws, and of the pairs of first and second responses that
  * groups of two are made of, at an address where it is known to be neither small nor large. */
-static void draws_follow_the_law(void) {
+static void draws_follow_the_dist(void) {
   enum { OUTCOMES = 10, SIZE = 2, BLOCKS = 4096 };
   double q[OUTCOMES], seen[OUTCOMES] = {0}, pair[OUTCOMES][OUTCOMES] = {{0}};
   const double groups = (double)BLOCKS * LAB_BLOCK;
   gl_error err;
   lab_alias alias;
   lab_block b;
-  law(q, OUTCOMES);
+  dist(q, OUTCOMES);
   CU_ASSERT_FATAL(lab_alias_init(&alias, q, OUTCOMES, &err) == GL_OK);
   CU_ASSERT_FATAL(lab_block_init(&b, OUTCOMES, SIZE, &err) == GL_OK);
   for (uint64_t k = 0; k < BLOCKS; ++k) {
@@ -160,4 +161,4 @@ static void draws_follow_the_law(void) {
 
 SUITE(lab_draw, "lab: random groups", TEST(the_plain_form_draws_at_the_addresses),
       TEST(the_avx2_form_draws_at_the_addresses),
-      TEST(what_a_byte_cannot_count_is_left_to_the_plain_form), TEST(draws_follow_the_law));
+      TEST(what_a_byte_cannot_count_is_left_to_the_plain_form), TEST(draws_follow_the_dist));

@@ -147,9 +147,6 @@ static void four_arms_agree_with_an_independent_enumeration(void) {
 }
 
 /* --- every algorithm against all K^G tuples --- */
-/* -
- */
-
 /* Moments by all tuples, through core/policy alone: a group is one policy_evaluate(). */
 static int brute_force(lab_summary *s, const policy_algorithm *algorithm, const lab_tables *t,
                        size_t size) {
@@ -250,15 +247,16 @@ static void every_row_agrees_with_all_tuples_of_sequences(void) {
 
 /* --- truncated sampling --- */
 
-/* `is` with the leave-one-out baseline in a group of two, written out: draws from the sampler's law
- * at the temperature, of which the top_k are kept; weights by that law before or after the cut. */
-static void two_of_a_truncated_law(const double *p, const double *law, const double *seen,
-                                   const double *reward, double temperature, double *expected) {
+/* `is` with the leave-one-out baseline in a group of two, written out: draws from the sampler's
+ * distribution at the temperature, of which the top_k are kept; weights by that distribution before
+ * or after the cut. */
+static void two_of_a_truncated_dist(const double *p, const double *dist, const double *seen,
+                                    const double *reward, double temperature, double *expected) {
   for (size_t k = 0; k < 4; ++k) expected[k] = 0;
   for (size_t i = 0; i < 4; ++i)
     for (size_t j = 0; j < 4; ++j)
-      for (size_t k = 0; k < 4 && law[i] > 0 && law[j] > 0; ++k)
-        expected[k] += law[i] * law[j] * (reward[i] - reward[j]) * p[i] / seen[i] *
+      for (size_t k = 0; k < 4 && dist[i] > 0 && dist[j] > 0; ++k)
+        expected[k] += dist[i] * dist[j] * (reward[i] - reward[j]) * p[i] / seen[i] *
                        ((i == k) - p[k]) / temperature;
 }
 
@@ -278,7 +276,7 @@ static void truncated_sampling_agrees_with_a_sum_over_pairs(void) {
         fixture f;
         lab_result r;
         char sampling[128];
-        double p[4], q[4], law[4], expected[4], kept = 0;
+        double p[4], q[4], dist[4], expected[4], kept = 0;
         const double temperature = temperatures[warm];
         snprintf(sampling, sizeof sampling, "{temperature: %g, %s}", temperature,
                  cut == 0 ? "top_k: 2" : "top_p: 0.9");
@@ -288,11 +286,11 @@ static void truncated_sampling_agrees_with_a_sum_over_pairs(void) {
         softmax(logit_p, temperature, p);
         softmax(logit_q, temperature, q);
         for (size_t k = 0; k < 4; ++k) { /* tokens are in falling order under the sampler */
-          law[k] = cut == 0 ? (k < 2 ? q[k] : 0) : (kept < 0.9 ? q[k] : 0);
-          kept += law[k];
+          dist[k] = cut == 0 ? (k < 2 ? q[k] : 0) : (kept < 0.9 ? q[k] : 0);
+          kept += dist[k];
         }
-        for (size_t k = 0; k < 4; ++k) law[k] /= kept;
-        two_of_a_truncated_law(p, law, by == 0 ? q : law, reward, temperature, expected);
+        for (size_t k = 0; k < 4; ++k) dist[k] /= kept;
+        two_of_a_truncated_dist(p, dist, by == 0 ? q : dist, reward, temperature, expected);
         lab_spec spec = spec_of(&f, 2);
         spec.weights = by == 0 ? LAB_WEIGHTS_RAW : LAB_WEIGHTS_TRUNCATED;
         const policy_algorithm algorithm = row_of("is");
@@ -303,7 +301,7 @@ static void truncated_sampling_agrees_with_a_sum_over_pairs(void) {
       }
 }
 
-static void every_row_agrees_with_all_tuples_of_a_truncated_law(void) {
+static void every_row_agrees_with_all_tuples_of_a_truncated_dist(void) {
   fixture f;
   if (!fixture_init(&f,
                     "{kind: sequence, vocabulary: 3, horizon: 2, prompts: 1, task: sum_mod, "
@@ -323,4 +321,4 @@ SUITE(lab_exact, "lab: exact moments of estimators", TEST(four_arms_give_the_ref
       TEST(every_row_agrees_with_all_tuples_of_a_bandit),
       TEST(every_row_agrees_with_all_tuples_of_sequences),
       TEST(truncated_sampling_agrees_with_a_sum_over_pairs),
-      TEST(every_row_agrees_with_all_tuples_of_a_truncated_law));
+      TEST(every_row_agrees_with_all_tuples_of_a_truncated_dist));

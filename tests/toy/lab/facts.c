@@ -165,7 +165,7 @@ static void large_groups_approach_the_population_limit(void) {
   arms_fini(&a);
 }
 
-/* --- Monte Carlo --- */
+/* Monte Carlo --- */
 
 /* Largest |<g, v>| over all groups, for a bound that needs no normal approximation. */
 typedef struct range {

@@ -1,5 +1,5 @@
 /* Samplers that do not draw from their policy: distorted logits, mixtures, and what is recorded of
- * the tokens; and the learner's law over what a sampler kept. */
+ * the tokens; and the learner's distribution over what a sampler kept. */
 #include "tests/support/toy_fixture.h"
 #include "toy/lab/lab.h"
 #include "toy/lab/tables.h"
@@ -31,18 +31,18 @@ static double recorded(const batch *b, const double *logq, size_t i) {
 }
 
 /* Chi-square of drawn responses against exp of a table's sums; once in a million by chance. */
-static void check_drawn(const batch *b, const response_tree *t, const double *law) {
+static void check_drawn(const batch *b, const response_tree *t, const double *dist) {
   double *count = fixture_doubles(t->n_responses), chi = 0;
   for (size_t i = 0; i < b->n_responses; ++i) ++count[number_of(t, b->token + b->token_start[i])];
   for (size_t y = 0; y < t->n_responses; ++y) {
-    const double expected = (double)b->n_responses * exp(along(t, law, y));
+    const double expected = (double)b->n_responses * exp(along(t, dist, y));
     chi += (count[y] - expected) * (count[y] - expected) / expected;
   }
   CU_ASSERT(gsl_cdf_chisq_Q(chi, (double)(t->n_responses - 1)) > 1e-6);
   free(count);
 }
 
-static void draws_follow_the_distorted_law_that_the_batch_records(void) {
+static void draws_follow_the_distorted_dist_that_the_batch_records(void) {
   static const char *const behaviours[] = {
       "noise: 0.7", "precision: bfloat16", "temperature_error: 0.5",
       "noise: 0.3, precision: bfloat16, temperature_error: -0.2"};
@@ -257,7 +257,7 @@ static void the_replayed_step_is_a_finite_difference_of_the_loss(void) {
 }
 
 /* On-policy the replayed ratio is 1, whatever is truncated; the raw one of the learner against the
- * truncated law is not. */
+ * truncated distribution is not. */
 static void on_policy_replayed_ratios_are_one(void) {
   double replay[METRIC_COUNT], truncated[METRIC_COUNT];
   static const char *const weights[] = {"replay", "truncated"};
@@ -277,9 +277,9 @@ static void on_policy_replayed_ratios_are_one(void) {
   CU_ASSERT(truncated[METRIC_IW_MEAN] < 0.9);
 }
 
-/* On-policy the estimator with replayed weights points along the gradient of the kept law: what is
- * left of its bias is none of truncation's. */
-static void on_policy_replay_estimates_the_gradient_of_the_kept_law(void) {
+/* On-policy the estimator with replayed weights points along the gradient of the kept distribution:
+ * what is left of its bias is none of truncation's. */
+static void on_policy_replay_estimates_the_gradient_of_the_kept_dist(void) {
   world_fixture f = world_open("world: {kind: bandit, rewards: [0.1, 0.3, 1, 0.7], policy: {init: "
                                "{kind: normal, scale: 1}}}\nsampling: {top_k: 2, weights: replay}",
                                4);
@@ -349,11 +349,11 @@ static void rates_follow_the_effective_sample_size(void) {
 }
 
 SUITE(toy_behaviour, "toy: behaviour of samplers",
-      TEST(draws_follow_the_distorted_law_that_the_batch_records),
+      TEST(draws_follow_the_distorted_dist_that_the_batch_records),
       TEST(noise_has_the_address_of_its_batch_and_the_size_it_was_given),
       TEST(a_mixture_is_of_whole_responses_and_recorded_with_its_own_probability),
       TEST(a_mixture_needs_whole_batches), TEST(replayed_gradients_are_those_of_autograd),
       TEST(the_replayed_step_is_a_finite_difference_of_the_loss),
       TEST(on_policy_replayed_ratios_are_one),
-      TEST(on_policy_replay_estimates_the_gradient_of_the_kept_law),
+      TEST(on_policy_replay_estimates_the_gradient_of_the_kept_dist),
       TEST(rates_follow_the_effective_sample_size));

@@ -1,4 +1,4 @@
-/* Drawing: tokens follow the law they claim, at addresses that nothing else can move. */
+/* Drawing: tokens follow the distribution they claim, at addresses that nothing else can move. */
 #include "tests/support/toy_fixture.h"
 
 #include <gsl/gsl_cdf.h>
@@ -15,7 +15,8 @@ static size_t response_number(const response_tree *t, const int32_t *token, size
 }
 
 /* Chi-square of counts against probabilities, what is expected less than five times in one cell;
- * what is impossible must not have occurred. A law of one response leaves nothing else to test. */
+ * what is impossible must not have occurred. A distribution of one response leaves nothing else to
+ * test. */
 static void check_counts(const double *count, const double *p, size_t k, double n) {
   double chi = 0, cells = 0, rare = 0, rare_p = 0;
   for (size_t y = 0; y < k; ++y) {
@@ -35,7 +36,7 @@ static void check_counts(const double *count, const double *p, size_t k, double 
   CU_ASSERT(cells == 1 ? chi < 1e-9 : gsl_cdf_chisq_Q(chi, cells - 1) > error_rate);
 }
 
-/* Draws of a one-prompt world with that sampling section against its exact law. */
+/* Draws of a one-prompt world with that sampling section against its exact distribution. */
 static void check_draws(const char *world, const char *sampling) {
   char text[600];
   snprintf(text, sizeof text, "world: %s\nsampling: %s\ntrain: {groups: 1, group_size: 20000}",
@@ -59,7 +60,7 @@ static void check_draws(const char *world, const char *sampling) {
   learner_close(&l);
 }
 
-static void draws_follow_their_law_under_temperature_and_truncation(void) {
+static void draws_follow_their_dist_under_temperature_and_truncation(void) {
   static const char *const samplings[] = {"{temperature: 1}", "{temperature: 0.6}", "{top_k: 2}",
                                           "{top_p: 0.7, temperature: 1.5}",
                                           "{top_k: 2, top_p: 0.6}"};
@@ -237,26 +238,27 @@ static size_t depth_of(const response_tree *t, size_t edge) {
   return d;
 }
 
-/* The law that a batch claims for prompt x: version 0 before position `cut`, version 1 after. */
-static void check_mixed_law(const response_tree *t, const double *law, const double *old_law,
-                            const double *new_law, size_t cut) {
+/* The distribution that a batch claims for prompt x: version 0 before position `cut`, version 1
+ * after. */
+static void check_mixed_dist(const response_tree *t, const double *dist, const double *old_dist,
+                             const double *new_dist, size_t cut) {
   for (size_t e = 0; e < t->n_edges; ++e)
-    CU_ASSERT(law[e] == (depth_of(t, e) < cut ? old_law : new_law)[e]);
+    CU_ASSERT(dist[e] == (depth_of(t, e) < cut ? old_dist : new_dist)[e]);
   double sum = 0;
   for (size_t y = 0; y < t->n_responses; ++y) {
     double logp = 0;
-    for (size_t i = 0; i < (size_t)t->length[y]; ++i) logp += law[t->path[y * t->horizon + i]];
+    for (size_t i = 0; i < (size_t)t->length[y]; ++i) logp += dist[t->path[y * t->horizon + i]];
     sum += exp(logp);
   }
   ASSERT_CLOSE(sum, 1, 1e-13);
 }
 
-static void check_mixed_tokens(const response_tree *t, const batch *b, const double *law, size_t i,
+static void check_mixed_tokens(const response_tree *t, const batch *b, const double *dist, size_t i,
                                size_t cut) {
   int32_t at = 0;
   for (size_t k = b->token_start[i]; k < b->token_start[i + 1]; ++k) {
     size_t edge = (size_t)at * t->vocabulary + (size_t)b->token[k];
-    CU_ASSERT(b->logq[k] == law[edge]);
+    CU_ASSERT(b->logq[k] == dist[edge]);
     CU_ASSERT(b->version[k] == (k - b->token_start[i] < cut ? 0 : 1));
     at = t->next[edge];
   }
@@ -268,28 +270,28 @@ static void weights_that_change_in_flight_are_recorded_per_token(void) {
   learner_fixture l = learner_open(ending_world, 3);
   const response_tree *t = &l.toy->world->tree;
   const size_t edges = t->n_edges, prompts = l.toy->world->n_prompts, cut = 3;
-  double *old_law = fixture_doubles(2 * prompts * edges), *new_law = old_law + prompts * edges;
+  double *old_dist = fixture_doubles(2 * prompts * edges), *new_dist = old_dist + prompts * edges;
   double metrics[METRIC_COUNT];
   batch b = {0}, trained = learner_draw(&l, 1);
   for (size_t x = 0; x < prompts; ++x)
-    toy_log_probs(l.toy->world, l.toy->theta, x, old_law + x * edges);
+    toy_log_probs(l.toy->world, l.toy->theta, x, old_dist + x * edges);
   learner_draw_part(&l, 2, 0, 0.5, &b);
   learner_update(&l, &trained, metrics);
   for (size_t x = 0; x < prompts; ++x)
-    toy_log_probs(l.toy->world, l.toy->theta, x, new_law + x * edges);
-  CU_ASSERT(memcmp(old_law, new_law, prompts * edges * sizeof *old_law) != 0);
+    toy_log_probs(l.toy->world, l.toy->theta, x, new_dist + x * edges);
+  CU_ASSERT(memcmp(old_dist, new_dist, prompts * edges * sizeof *old_dist) != 0);
   learner_draw_part(&l, 2, 0.5, 1, &b);
   CU_ASSERT_FATAL(toy_learner_slots(l.toy, &b) * edges == b.n_aux);
   for (size_t g = 0; g < b.n_groups; ++g) {
     size_t x = (size_t)b.prompt[g];
-    const double *law = b.aux + l.toy->slot[x] * edges;
-    check_mixed_law(t, law, old_law + x * edges, new_law + x * edges, cut);
+    const double *dist = b.aux + l.toy->slot[x] * edges;
+    check_mixed_dist(t, dist, old_dist + x * edges, new_dist + x * edges, cut);
     for (size_t i = b.group_start[g]; i < b.group_start[g + 1]; ++i)
-      check_mixed_tokens(t, &b, law, i, cut);
+      check_mixed_tokens(t, &b, dist, i, cut);
   }
   batch_fini(&trained);
   batch_fini(&b);
-  free(old_law);
+  free(old_dist);
   learner_close(&l);
 }
 
@@ -319,8 +321,8 @@ static void responses_change_their_weights_each_by_itself(const char *world) {
   memset(span, 0, n * sizeof *span);
   r.to = 1;
   CU_ASSERT_FATAL(l.learner.ops->draw(l.toy, &r, &mixed, &err) == GL_OK);
-  const toy_laws laws = toy_learner_laws(l.toy, &mixed, 0);
-  CU_ASSERT_FATAL(laws.own && laws.parts > 0);
+  const toy_dists dists = toy_learner_dists(l.toy, &mixed, 0);
+  CU_ASSERT_FATAL(dists.own && dists.parts > 0);
   for (size_t i = 0; i < n; ++i) {
     const batch *b = &at[1 + i % (horizon - 1)];
     const size_t k = mixed.token_start[i], j = b->token_start[i];
@@ -331,7 +333,8 @@ static void responses_change_their_weights_each_by_itself(const char *world) {
     CU_ASSERT(memcmp(mixed.logq + k, b->logq + j, tokens * sizeof *b->logq) == 0);
     CU_ASSERT_EQUAL(mixed.reward[i], b->reward[i]);
     size_t edge[64];
-    const toy_record own = {mixed.aux + i * toy_record_size(l.toy->world, laws.parts), laws.parts};
+    const toy_record own = {mixed.aux + i * toy_record_size(l.toy->world, dists.parts),
+                            dists.parts};
     CU_ASSERT_FATAL(tokens <= 64 && toy_walk(l.toy->world, mixed.token + k, tokens, edge));
     for (size_t t = 0; t < tokens; ++t)
       CU_ASSERT_EQUAL(toy_record_node(l.toy->world, own, edge[t], t)[mixed.token[k + t]],
@@ -395,7 +398,7 @@ static void draws_that_make_no_sense_are_refused(void) {
   learner_close(&l);
 }
 
-SUITE(toy_draw, "toy: drawing", TEST(draws_follow_their_law_under_temperature_and_truncation),
+SUITE(toy_draw, "toy: drawing", TEST(draws_follow_their_dist_under_temperature_and_truncation),
       TEST(prompts_are_drawn_uniformly), TEST(noise_has_the_mean_and_spread_it_was_given),
       TEST(a_batch_does_not_depend_on_what_was_drawn_before),
       TEST(seeds_and_batches_have_draws_of_their_own),

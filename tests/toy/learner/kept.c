@@ -8,7 +8,7 @@ static const char *const recipe =
     "sampling: {top_k: 2}\noptimizer: {kind: sgd, lr: 0.5}\nalgorithm: is\n"
     "train: {groups: 2, group_size: 4, updates: 9}";
 
-static void copy_law(learner_fixture *l, double p[ARMS]) {
+static void copy_dist(learner_fixture *l, double p[ARMS]) {
   memcpy(p, toy_learner_at(l->toy, 0)->p, ARMS * sizeof *p);
 }
 
@@ -40,16 +40,16 @@ static void check(const double p[ARMS], const double q[ARMS], const double metri
 static void mass_and_entropies_are_those_of_the_learner_on_the_samplers_set(void) {
   learner_fixture l = learner_open(recipe, 5);
   double q[ARMS], p[ARMS], metrics[METRIC_COUNT];
-  copy_law(&l, q);
+  copy_dist(&l, q);
   batch old = learner_draw(&l, 1);
   for (uint64_t u = 2; u < 4; ++u) {
     batch b = learner_draw(&l, u);
-    copy_law(&l, p);
+    copy_dist(&l, p);
     learner_update(&l, &b, metrics);
     check(p, p, metrics);
     batch_fini(&b);
   }
-  copy_law(&l, p);
+  copy_dist(&l, p);
   learner_update(&l, &old, metrics);
   CU_ASSERT(fabs(metrics[METRIC_KEPT_MASS] - metrics[METRIC_KEPT_MASS_Q]) > 1e-3);
   check(p, q, metrics);

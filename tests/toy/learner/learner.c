@@ -35,7 +35,7 @@ static double log_response(const response_tree *t, const double *edge, size_t y)
 
 /* --- the gradient --- */
 
-/* E[theta' - theta] over all groups of prompt x under the sampler's law, added to mean. */
+/* E[theta' - theta] over all groups of prompt x under the sampler's distribution, added to mean. */
 static void add_expected_step(learner_fixture *l, const double *theta, size_t x, const double *logq,
                               double *mean) {
   toy_learner *toy = l->toy;
@@ -575,7 +575,7 @@ static void the_estimation_error_is_what_the_hand_finds(void) {
 /* p = (0.5, 0.3, 0.2) and top_k 2: q~ = (0.625, 0.375). A group holding both kept arms has weights
  * p/q~ = 0.8 or p/q = 1, and under the exact denominator (0.5 + 0.3) / 2 over sum q~^2 = 0.53125 or
  * sum q^2 = 0.38. */
-static void weights_see_the_law_that_the_recipe_names(void) {
+static void weights_see_the_dist_that_the_recipe_names(void) {
   static const struct {
     const char *weights, *row;
     double mean;
@@ -634,4 +634,4 @@ SUITE(toy_learner, "toy: learning", TEST(a_batch_counts_in_the_step_by_its_weigh
       TEST(exact_metrics_agree_with_enumeration_under_mixed_versions),
       TEST(on_policy_divergences_are_zero), TEST(the_estimation_error_is_what_the_hand_finds),
       TEST(groups_meet_in_another_order_each_epoch), TEST(the_learning_rate_follows_the_version),
-      TEST(weights_see_the_law_that_the_recipe_names), TEST(the_reference_policy_attracts));
+      TEST(weights_see_the_dist_that_the_recipe_names), TEST(the_reference_policy_attracts));

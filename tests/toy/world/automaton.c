@@ -16,14 +16,15 @@ static const char *const small_worlds[] = {
 };
 enum { N_SMALL = sizeof small_worlds / sizeof *small_worlds };
 
-static const char *const laws[] = {"", "sampling: {temperature: 0.7, top_k: 2}\n",
-                                   "sampling: {top_p: 0.8, weights: truncated}\n"};
-enum { N_LAWS = sizeof laws / sizeof *laws };
+static const char *const dists[] = {"", "sampling: {temperature: 0.7, top_k: 2}\n",
+                                    "sampling: {top_p: 0.8, weights: truncated}\n"};
+enum { N_DISTS = sizeof dists / sizeof *dists };
 
 /* A small world, counted or listed. */
-static world_fixture open_world(const char *about, const char *law, int listed) {
+static world_fixture open_world(const char *about, const char *dist, int listed) {
   char text[600];
-  snprintf(text, sizeof text, "%sworld: {%s, listed: %s}\n", law, about, listed ? "true" : "false");
+  snprintf(text, sizeof text, "%sworld: {%s, listed: %s}\n", dist, about,
+           listed ? "true" : "false");
   return world_open(text, 3);
 }
 
@@ -37,8 +38,8 @@ static double divergence(const world_fixture *f, const double *p, const double *
 
 /* --- against the list of responses --- */
 
-static void check_twins(const char *about, const char *law) {
-  world_fixture c = open_world(about, law, 0), l = open_world(about, law, 1);
+static void check_twins(const char *about, const char *dist) {
+  world_fixture c = open_world(about, dist, 0), l = open_world(about, dist, 1);
   CU_ASSERT_FATAL(c.n == l.n && c.e.n_prompts == l.e.n_prompts);
   CU_ASSERT(toy_world_is_counted(c.world) && !toy_world_is_counted(l.world));
   double *theta = fixture_doubles(4 * c.n), *other = theta + c.n, *grad = theta + 2 * c.n,
@@ -79,12 +80,12 @@ static void check_twins(const char *about, const char *law) {
 
 static void sums_over_states_are_sums_over_the_list_of_responses(void) {
   for (size_t i = 0; i < N_SMALL; ++i)
-    for (size_t k = 0; k < N_LAWS; ++k) check_twins(small_worlds[i], laws[k]);
+    for (size_t k = 0; k < N_DISTS; ++k) check_twins(small_worlds[i], dists[k]);
 }
 
 /* E_p[A], entropy, divergences, the exact denominator and what truncation keeps. */
-static void check_facts(const char *about, const char *law) {
-  world_fixture c = open_world(about, law, 0), l = open_world(about, law, 1);
+static void check_facts(const char *about, const char *dist) {
+  world_fixture c = open_world(about, dist, 0), l = open_world(about, dist, 1);
   const response_tree *g = &c.world->tree, *t = &l.world->tree;
   double *theta = fixture_doubles(2 * c.n), *other = theta + c.n;
   double *cp = fixture_doubles(4 * g->n_edges + 1), *clogp = cp + g->n_edges,
@@ -118,7 +119,8 @@ static void check_facts(const char *about, const char *law) {
       CU_ASSERT(toy_record_collision(l.world, (toy_record){lq, 1}, truncated, &v, &err) == GL_OK);
       ASSERT_CLOSE(u, v, 1e-12);
     }
-    /* The listed law that is drawn from, and the share of the policy that it keeps at each token.
+    /* The listed distribution that is drawn from, and the share of the policy that it keeps at each
+     * token.
      */
     toy_kept kept = {0};
     CU_ASSERT(toy_measure_kept(c.world, x, record + 1, &kept, &err) == GL_OK);
@@ -127,7 +129,7 @@ static void check_facts(const char *about, const char *law) {
     for (size_t y = 0; y < l.k; ++y) reward += exp(ratio[y]) * l.world->reward[x * l.k + y];
     ASSERT_CLOSE(kept.mean_reward, reward, 1e-12);
     CU_ASSERT(kept.mass > 0 && kept.mass <= 1 + 1e-12);
-    if (law[0] == '\0') ASSERT_CLOSE(kept.mass, 1, 1e-12);
+    if (dist[0] == '\0') ASSERT_CLOSE(kept.mass, 1, 1e-12);
   }
   free(theta);
   free(cp);
@@ -140,7 +142,7 @@ static void check_facts(const char *about, const char *law) {
 
 static void exact_quantities_are_those_of_the_listed_world(void) {
   for (size_t i = 0; i < N_SMALL; ++i)
-    for (size_t k = 0; k < N_LAWS; ++k) check_facts(small_worlds[i], laws[k]);
+    for (size_t k = 0; k < N_DISTS; ++k) check_facts(small_worlds[i], dists[k]);
 }
 
 /* --- the gradient where no list exists --- */
@@ -242,7 +244,7 @@ static void an_independent_enumeration_agrees(void) {
 
 /* The same draws, metrics and parameters as the twin that lists responses, over updates of batches
  * that are drawn in two parts from two versions. */
-static void check_training(const char *about, const char *law, const char *algorithm) {
+static void check_training(const char *about, const char *dist, const char *algorithm) {
   enum { UPDATES = 6 };
   learner_fixture f[2];
   for (int k = 0; k < 2; ++k) {
@@ -250,7 +252,7 @@ static void check_training(const char *about, const char *law, const char *algor
     snprintf(text, sizeof text,
              "world: {%s, listed: %s, policy: {init: {kind: normal, scale: 0.5}}}\n%s"
              "algorithm: %s\ntrain: {groups: 3, group_size: 4}\n",
-             about, k == 1 ? "true" : "false", law, algorithm);
+             about, k == 1 ? "true" : "false", dist, algorithm);
     f[k] = learner_open(text, 9);
   }
   batch late[2] = {{0}};
@@ -280,9 +282,9 @@ static void check_training(const char *about, const char *law, const char *algor
 
 static void it_trains_as_its_listed_twin_does(void) {
   for (size_t i = 0; i < N_SMALL; ++i)
-    for (size_t k = 0; k < N_LAWS; ++k) {
-      check_training(small_worlds[i], laws[k], "is");
-      check_training(small_worlds[i], laws[k],
+    for (size_t k = 0; k < N_DISTS; ++k) {
+      check_training(small_worlds[i], dists[k], "is");
+      check_training(small_worlds[i], dists[k],
                      "{base: gepo, denominator: exact, ref_kl_coef: 0.1}");
     }
 }

@@ -9,8 +9,8 @@
 
 enum { MAX_EDGES = 512 };
 
-/* A random conditional law on every node; entity tells laws apart. */
-static void random_law(const response_tree *t, uint64_t entity, double *p, double *logp) {
+/* A random conditional distribution on every node; entity tells distributions apart. */
+static void random_dist(const response_tree *t, uint64_t entity, double *p, double *logp) {
   for (size_t n = 0; n < t->n_nodes; ++n) {
     double sum = 0;
     for (size_t e = n * t->vocabulary; e < (n + 1) * t->vocabulary; ++e)
@@ -36,8 +36,8 @@ static void check_against_enumeration(size_t vocabulary, size_t horizon, int has
   double p[MAX_EDGES], logp[MAX_EDGES], q[MAX_EDGES], logq[MAX_EDGES], reach[MAX_EDGES];
   double value[MAX_EDGES];
   CU_ASSERT_FATAL(t.n_edges <= MAX_EDGES && t.n_responses <= MAX_EDGES);
-  random_law(&t, 1, p, logp);
-  random_law(&t, 2, q, logq);
+  random_dist(&t, 1, p, logp);
+  random_dist(&t, 2, q, logq);
   double total = 0, mean = 0, kl = 0, entropy = 0, length = 0, collision = 0;
   for (size_t y = 0; y < t.n_responses; ++y) {
     double lp = log_response(&t, logp, y), lq = log_response(&t, logq, y), py = exp(lp);

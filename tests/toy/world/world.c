@@ -162,15 +162,15 @@ static void greedy_evaluation_takes_the_most_probable_token(void) {
   learner_close(&l);
 }
 
-/* The law is worked out anew from the parameters: logits over the temperature, then the most
- * probable tokens, then the shortest run of them with enough mass. Tabular, so that theta is the
- * logits. */
-static double return_of_law(const learner_fixture *f, double temperature, size_t top_k,
-                            double top_p) {
+/* The distribution is worked out anew from the parameters: logits over the temperature, then the
+ * most probable tokens, then the shortest run of them with enough mass. Tabular, so that theta is
+ * the logits. */
+static double return_of_dist(const learner_fixture *f, double temperature, size_t top_k,
+                             double top_p) {
   const toy_world *w = f->toy->world;
   const response_tree *t = &w->tree;
   const size_t v = t->vocabulary;
-  double total = 0, *law = fixture_doubles(t->n_edges);
+  double total = 0, *dist = fixture_doubles(t->n_edges);
   for (size_t x = 0; x < w->n_prompts; ++x) {
     for (size_t n = 0; n < t->n_nodes; ++n) {
       const double *z = f->toy->theta + x * t->n_edges + n * v;
@@ -179,30 +179,31 @@ static double return_of_law(const learner_fixture *f, double temperature, size_t
       for (size_t a = 0; a < v; ++a) { /* `above` counts tokens before a in order of probability */
         size_t above = 0;
         for (size_t b = 0; b < v; ++b) above += z[b] > z[a];
-        law[n * v + a] = top_k == 0 || above < top_k ? exp(z[a] / temperature) / all : 0;
-        among += law[n * v + a];
+        dist[n * v + a] = top_k == 0 || above < top_k ? exp(z[a] / temperature) / all : 0;
+        among += dist[n * v + a];
       }
       for (size_t a = 0; a < v; ++a) {
         double before = 0;
         for (size_t b = 0; b < v; ++b)
-          if (z[b] > z[a]) before += fabs(law[n * v + b]);
-        if (before >= top_p * among) law[n * v + a] = -law[n * v + a]; /* marked: it still counts */
+          if (z[b] > z[a]) before += fabs(dist[n * v + b]);
+        if (before >= top_p * among)
+          dist[n * v + a] = -dist[n * v + a]; /* marked: it still counts */
       }
-      for (size_t a = 0; a < v; ++a) kept += fmax(law[n * v + a], 0);
-      for (size_t a = 0; a < v; ++a) law[n * v + a] = fmax(law[n * v + a], 0) / kept;
+      for (size_t a = 0; a < v; ++a) kept += fmax(dist[n * v + a], 0);
+      for (size_t a = 0; a < v; ++a) dist[n * v + a] = fmax(dist[n * v + a], 0) / kept;
     }
     for (size_t y = 0; y < t->n_responses; ++y) {
       double p = 1;
-      for (size_t i = 0; i < (size_t)t->length[y]; ++i) p *= law[t->path[y * t->horizon + i]];
+      for (size_t i = 0; i < (size_t)t->length[y]; ++i) p *= dist[t->path[y * t->horizon + i]];
       total += p * w->reward[x * t->n_responses + y];
     }
   }
-  free(law);
+  free(dist);
   return total / (double)w->n_prompts;
 }
 
-/* The score is that of the evaluation's own law, whatever is drawn from in training. */
-static void an_evaluation_has_a_law_of_its_own(void) {
+/* The score is that of the evaluation's own distribution, whatever is drawn from in training. */
+static void an_evaluation_has_a_dist_of_its_own(void) {
   static const struct {
     const char *evaluation, *sampling;
     double temperature;
@@ -227,7 +228,7 @@ static void an_evaluation_has_a_law_of_its_own(void) {
         cases[i].evaluation, cases[i].sampling);
     learner_fixture l = learner_open(text, 5);
     seen[i] = learner_score(&l);
-    ASSERT_CLOSE(seen[i], return_of_law(&l, cases[i].temperature, cases[i].top_k, cases[i].top_p),
+    ASSERT_CLOSE(seen[i], return_of_dist(&l, cases[i].temperature, cases[i].top_k, cases[i].top_p),
                  1e-14);
     learner_close(&l);
   }
@@ -235,7 +236,7 @@ static void an_evaluation_has_a_law_of_its_own(void) {
   CU_ASSERT(fabs(seen[0] - seen[5]) > 1e-3 && fabs(seen[0] - seen[6]) > 1e-3);
 }
 
-/* Keeping one token is the greedy response; its score has no law that could change it. */
+/* Keeping one token is the greedy response; its score has no distribution that could change it. */
 static void one_token_kept_is_greedy_evaluation(void) {
   double score[2];
   static const char *const how[] = {"{top_k: 1}", "{kind: greedy}"};
@@ -338,10 +339,11 @@ static void worlds_depend_on_their_seed_alone(void) {
   world_close(&c);
 }
 
-/* 4,000 rewards a law; each bound fails less than once in a million (4.9 standard errors). */
-static void random_rewards_follow_their_law(void) {
+/* 4,000 rewards a distribution; each bound fails less than once in a million (4.9 standard errors).
+ */
+static void random_rewards_follow_their_dist(void) {
   static const struct {
-    const char *law;
+    const char *dist;
     double mean, sd;
   } table[] = {{"{law: uniform, low: -1, high: 3}", 1, 1.1547005383792515},
                {"{law: normal, mean: 2, sd: 0.5}", 2, 0.5},
@@ -349,14 +351,14 @@ static void random_rewards_follow_their_law(void) {
   for (size_t i = 0; i < 3; ++i) {
     char text[200];
     snprintf(text, sizeof text, "world: {kind: bandit, arms: 4, contexts: 1000, rewards: %s}",
-             table[i].law);
+             table[i].dist);
     world_fixture f = world_open(text, 9);
     double sum = 0, squares = 0;
     for (size_t k = 0; k < 4000; ++k) sum += f.world->reward[k];
     for (size_t k = 0; k < 4000; ++k)
       squares += (f.world->reward[k] - sum / 4000) * (f.world->reward[k] - sum / 4000);
     CU_ASSERT(fabs(sum / 4000 - table[i].mean) < 4.9 * table[i].sd / sqrt(4000));
-    /* the kurtosis of these laws is at most 3: var(sd) <= sd^2 / (2 n) */
+    /* the kurtosis of these distributions is at most 3: var(sd) <= sd^2 / (2 n) */
     CU_ASSERT(fabs(sqrt(squares / 3999) / table[i].sd - 1) < 4.9 / sqrt(8000));
     world_close(&f);
   }
@@ -430,10 +432,10 @@ SUITE(toy_world, "toy: worlds and policies", TEST(probabilities_of_responses_sum
       TEST(the_expected_return_is_the_sum_over_responses),
       TEST(the_expected_return_is_the_mean_reward_of_draws),
       TEST(greedy_evaluation_takes_the_most_probable_token),
-      TEST(an_evaluation_has_a_law_of_its_own), TEST(one_token_kept_is_greedy_evaluation),
+      TEST(an_evaluation_has_a_dist_of_its_own), TEST(one_token_kept_is_greedy_evaluation),
       TEST(set_probs_gives_exactly_these_probabilities),
       TEST(set_probs_refuses_what_is_no_distribution), TEST(learners_start_from_their_init),
-      TEST(worlds_depend_on_their_seed_alone), TEST(random_rewards_follow_their_law),
+      TEST(worlds_depend_on_their_seed_alone), TEST(random_rewards_follow_their_dist),
       TEST(features_without_the_prompt_are_shared_by_all_prompts),
       TEST(explicit_and_random_features_are_inner_products),
       TEST(hashed_features_share_their_buckets));

@@ -301,7 +301,7 @@ static void a_recorded_product_runs_again_and_again(void) {
   }
 }
 
-/* --- TF32 --- */
+/* TF32 --- */
 
 /* A product [rows, m] without flags, of the same numbers whatever the backend's setting. */
 static void plain_product(const product_data *d, unsigned char *to) {

@@ -1,5 +1,5 @@
 /* Draws of the CUDA backend: odd numbers of rows, the ends of the vocabulary, many draws against
- * the CPU's, logits that are no law. */
+ * the CPU's, logits that are no distribution. */
 #include "core/random/rng.h"
 #include "llm/backend/backend.h"
 #include "llm/backend/open/open.h"
@@ -137,10 +137,11 @@ static void fill_kinds(draws *d) {
     }
 }
 
-/* The CPU's tokens and log-probabilities where laws are cut within ties, over whole rows and next
- * to nothing. A row's draw falls within 1e-6 of a border between tokens in fewer than one of a
- * thousand draws, of which there are some 500; one is let pass. Where top-p is cut by the rounding
- * of sums, a token more or less may be kept: its weight is at most that of the rounding. */
+/* The CPU's tokens and log-probabilities where distributions are cut within ties, over whole rows
+ * and next to nothing. A row's draw falls within 1e-6 of a border between tokens in fewer than one
+ * of a thousand draws, of which there are some 500; one is let pass. Where top-p is cut by the
+ * rounding of sums, a token more or less may be kept: its weight is at most that of the rounding.
+ */
 static void compare_truncated(backend *cuda, backend *cpu, size_t rows, size_t n,
                               const sampling_spec *spec, size_t *others) {
   draws a = draws_new(rows, n), b = draws_new(rows, n);
@@ -245,7 +246,7 @@ static void greedy_takes_the_first_of_equals(void) {
 }
 
 /* Logits of a model whose parameters have diverged: not-a-number, infinite, or all impossible. */
-static void rows_without_a_law_are_told(void) {
+static void rows_without_a_dist_are_told(void) {
   enum { N = 5000 };
   static const sampling_spec specs[] = {{.temperature = 1, .top_k = 0, .top_p = 1},
                                         {.temperature = 1, .top_k = 3, .top_p = 0.9}};
@@ -274,4 +275,4 @@ SUITE(cuda_sample, "llm: cuda sampling", TEST(draws_are_the_cpus),
       TEST(truncated_draws_are_the_cpus_on_rows_of_every_kind),
       TEST(truncated_draws_are_the_cpus_over_qwens_vocabulary),
       TEST(impossible_tokens_are_never_drawn), TEST(greedy_takes_the_first_of_equals),
-      TEST(rows_without_a_law_are_told));
+      TEST(rows_without_a_dist_are_told));

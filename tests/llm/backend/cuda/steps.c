@@ -135,11 +135,12 @@ static void steps_that_feed_themselves_draw_what_the_host_would(void) {
   model_cache *cache;
   if (!begin(&s, &cache, NUMBER_F32)) SKIP("no CUDA device");
   CU_ASSERT_EQUAL(model_steps_ahead(cache), 1);
-  for (int law = 0; law < 4; ++law) { /* the records of one law are not taken for another's */
+  for (int dist = 0; dist < 4;
+       ++dist) { /* the records of one distribution are not taken for another's */
     const model_draws draws = {
-        {.temperature = 0.9, .top_k = law == 1 ? 4u : 0u, .top_p = law == 2 ? 0.7 : 1},
+        {.temperature = 0.9, .top_k = dist == 1 ? 4u : 0u, .top_p = dist == 2 ? 0.7 : 1},
         rng_stream_at(5, RNG_ROLLOUT, 7),
-        law == 3};
+        dist == 3};
     drawn host, self;
     memset(&host, 0, sizeof host);
     memset(&self, 0, sizeof self);
@@ -151,7 +152,7 @@ static void steps_that_feed_themselves_draw_what_the_host_would(void) {
     model_draws more = draws;
     ++more.stream.entity;
     fed_by_itself(cache, &more, &other);
-    CU_ASSERT((memcmp(&host, &other, sizeof host) != 0) == (law != 3));
+    CU_ASSERT((memcmp(&host, &other, sizeof host) != 0) == (dist != 3));
   }
   model_cache_free(cache);
   small_model_free(&s);
