@@ -2,7 +2,7 @@
  */
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
-#include "experiments/cli/fit_log.h"
+#include "experiments/clock/fit_log.h"
 #include "sim/delay_distributions.h"
 #include "sim/delay_fit.h"
 

@@ -5,11 +5,10 @@
 #include "experiments/base/seconds.h"
 #include "experiments/base/signals.h"
 #include "experiments/cli/cmd_llm.h"
-#include "experiments/cli/llm_bias_figure.h"
-#include "experiments/cli/llm_bias_store.h"
 #include "experiments/cli/tell_figures.h"
 #include "experiments/lab/recipe.h"
 #include "experiments/llm/bias.h"
+#include "experiments/llm/bias_results.h"
 #include "experiments/llm/run_folder.h"
 
 #include <ctype.h>

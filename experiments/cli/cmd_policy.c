@@ -4,7 +4,7 @@
 #include "core/policy/policy.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
-#include "experiments/cli/policy_input_file.h"
+#include "experiments/policy/group_file.h"
 
 #include <math.h>
 #include <stdio.h>

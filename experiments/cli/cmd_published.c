@@ -4,8 +4,8 @@
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
-#include "experiments/cli/published_cases.h"
 #include "experiments/cli/tell_figures.h"
+#include "experiments/clock/published.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,10 +4,10 @@
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/one_recipe.h"
-#include "experiments/cli/sim_densities.h"
-#include "experiments/cli/sim_replicas.h"
-#include "experiments/cli/sim_timeline.h"
 #include "experiments/cli/tell_figures.h"
+#include "experiments/clock/densities.h"
+#include "experiments/clock/replicas.h"
+#include "experiments/clock/timeline.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/schedule_print.h"
 #include "sim/selection_print.h"
@@ -41,6 +41,47 @@ static gl_status print_json(const schedule *s, const cluster_spec *cluster,
   return report_json(document, err);
 }
 
+/* --- replicas --- */
+
+static void replicas_print_table(const replicas *q) {
+  printf("%zu replicas, seeds %llu to %llu: mean, 95 %% interval of the mean, standard deviation, "
+         "least and most\n",
+         q->n, (unsigned long long)q->r->seed, (unsigned long long)(q->r->seed + q->n - 1));
+  for (size_t k = 0; k < q->n_numbers; ++k) {
+    const replicas_spread s = replicas_spread_of(q, k);
+    if (s.n > 0)
+      printf("%-20s  %-12.6g [%.6g, %.6g]  sd %.4g  %.6g to %.6g %s\n", s.name, s.mean, s.low,
+             s.high, s.sd, s.least, s.most, s.unit);
+  }
+}
+
+static gl_status replicas_print_json(const replicas *q, gl_error *err) {
+  cJSON *root = cJSON_CreateObject();
+  int ok = root != NULL && json_add_number(root, "replicas", (double)q->n) != NULL &&
+           json_add_number(root, "first_seed", (double)q->r->seed) != NULL;
+  for (size_t k = 0; k < q->n_numbers && ok; ++k) {
+    const replicas_spread s = replicas_spread_of(q, k);
+    cJSON *to = cJSON_AddObjectToObject(root, s.name);
+    ok = to != NULL && json_add_number(to, "mean", s.mean) != NULL &&
+         json_add_number(to, "low", s.low) != NULL && json_add_number(to, "high", s.high) != NULL &&
+         json_add_number(to, "sd", s.sd) != NULL && json_add_number(to, "min", s.least) != NULL &&
+         json_add_number(to, "max", s.most) != NULL;
+  }
+  return report_json_if(ok, root, err);
+}
+
+static gl_status simulate_replicas(const recipe *r, const cluster_spec *cluster, size_t n,
+                                   size_t threads, int json, gl_error *err) {
+  replicas q;
+  gl_status status = replicas_run(&q, r, cluster, n, threads, err);
+  if (status == GL_OK && json) status = replicas_print_json(&q, err);
+  if (status == GL_OK && !json) replicas_print_table(&q);
+  replicas_fini(&q);
+  return status;
+}
+
+/* --- one run --- */
+
 /* What the command line asks for. */
 typedef struct request {
   int json, schedule_csv, timeline, densities, theory, selection;
@@ -55,9 +96,9 @@ static gl_status draw_timeline(const schedule *s, const recipe *r, const cluster
                                const request *q, const figure_request *drawing, gl_error *err) {
   double between[2];
   gl_status status = GL_OK;
-  if (q->between != NULL) status = sim_timeline_between(q->between, between, err);
+  if (q->between != NULL) status = timeline_between(q->between, between, err);
   if (status != GL_OK) return status;
-  return sim_timeline_draw(s, cluster, r->seed, q->between != NULL ? between : NULL, drawing, err);
+  return timeline_draw(s, cluster, r->seed, q->between != NULL ? between : NULL, drawing, err);
 }
 
 /* Figures, if a folder is given: the staleness distribution, beside that of the W&B export or else
@@ -83,7 +124,7 @@ static gl_status draw(const schedule *s, const recipe *r, const cfg_doc *doc,
   if (status == GL_OK) status = tell_figures_form(&drawing, &q->form, err);
   if (status == GL_OK) status = figure_of_staleness(&simulated, 1, measured, &drawing, err);
   if (status == GL_OK && q->timeline) status = draw_timeline(s, r, cluster, q, &drawing, err);
-  if (status == GL_OK && q->densities) status = sim_densities_draw(r, doc, &drawing, err);
+  if (status == GL_OK && q->densities) status = densities_draw(r, doc, &drawing, err);
   staleness_histogram_fini(&export);
   return status;
 }
@@ -110,7 +151,7 @@ static gl_status simulate(const recipe *r, const cfg_doc *doc, const request *q,
   gl_status status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
   if (status == GL_OK) status = stand_in(r, cluster, err);
   if (status == GL_OK && q->replicas > 0) {
-    status = sim_replicas(r, cluster, q->replicas, q->threads, q->json, err);
+    status = simulate_replicas(r, cluster, q->replicas, q->threads, q->json, err);
     cluster_free(cluster);
     return status;
   }

@@ -4,7 +4,7 @@
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/tell_figures.h"
-#include "experiments/cli/whatif.h"
+#include "experiments/policy/whatif.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* libFuzzer target: no text may make the reader of recorded runs misbehave; every batch it takes is
  * evaluated or refused by each algorithm, and the moments are of the finite values only. */
-#include "experiments/cli/whatif.h"
+#include "experiments/policy/whatif.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What algorithms would have done with the batches of a recorded run. */
-#ifndef GEPOLAB_EXPERIMENTS_CLI_WHATIF_H
-#define GEPOLAB_EXPERIMENTS_CLI_WHATIF_H
+#ifndef GEPOLAB_EXPERIMENTS_POLICY_WHATIF_H
+#define GEPOLAB_EXPERIMENTS_POLICY_WHATIF_H
 
 #include "analysis/plot/figure.h"
 #include "core/policy/policy.h"

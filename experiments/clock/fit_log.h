@@ -1,6 +1,6 @@
 /* What `gepolab fit` reads from logs: the measured values of the fields of a recipe's cluster. */
-#ifndef GEPOLAB_EXPERIMENTS_CLI_FIT_LOG_H
-#define GEPOLAB_EXPERIMENTS_CLI_FIT_LOG_H
+#ifndef GEPOLAB_EXPERIMENTS_CLOCK_FIT_LOG_H
+#define GEPOLAB_EXPERIMENTS_CLOCK_FIT_LOG_H
 
 #include "experiments/base/args.h"
 

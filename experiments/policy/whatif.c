@@ -1,9 +1,9 @@
 /* Replays the batches of a recorded run through the policy core, one line of its log at a time. */
-#include "experiments/cli/whatif.h"
+#include "experiments/policy/whatif.h"
 
 #include "analysis/figures/recorded.h"
 #include "core/config/config.h"
-#include "experiments/cli/policy_input_file.h"
+#include "experiments/policy/group_file.h"
 
 #include <assert.h>
 #include <errno.h>

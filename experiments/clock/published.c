@@ -1,5 +1,5 @@
 /* Simulating what was published. */
-#include "experiments/cli/published_cases.h"
+#include "experiments/clock/published.h"
 
 #include "core/config/config.h"
 #include "experiments/recipe/recipe.h"

@@ -1,5 +1,5 @@
 /* From the spans of a clock to the rows and bars of a chart. */
-#include "experiments/cli/sim_timeline.h"
+#include "experiments/clock/timeline.h"
 
 #include "analysis/figures/timeline.h"
 #include "core/base/shown.h"
@@ -27,7 +27,7 @@ enum {
 };
 enum { MOST_ROWS = FIRST_SAMPLER + EACH * MOST_SAMPLERS };
 
-gl_status sim_timeline_between(const char *text, double between[2], gl_error *err) {
+gl_status timeline_between(const char *text, double between[2], gl_error *err) {
   char *end, *last;
   between[0] = strtod(text, &end);
   between[1] = *end == ',' ? strtod(end + 1, &last) : NAN;
@@ -186,8 +186,8 @@ static gl_status draw(const collector *c, const cluster_spec *cluster, const fig
                             err);
 }
 
-gl_status sim_timeline_draw(const schedule *s, const cluster_spec *cluster, uint64_t seed,
-                            const double *between, const figure_request *q, gl_error *err) {
+gl_status timeline_draw(const schedule *s, const cluster_spec *cluster, uint64_t seed,
+                        const double *between, const figure_request *q, gl_error *err) {
   collector c = {.n = 0};
   schedule again;
   const schedule_trace trace = {&c, collect};

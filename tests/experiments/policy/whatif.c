@@ -1,9 +1,9 @@
 /* gepolab whatif against gepolab policy's core on the same batches; what it refuses, with the line.
  */
-#include "experiments/cli/whatif.h"
+#include "experiments/policy/whatif.h"
 
 #include "core/base/json_tree.h"
-#include "experiments/cli/policy_input_file.h"
+#include "experiments/policy/group_file.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 

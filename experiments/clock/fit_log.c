@@ -1,5 +1,5 @@
 /* Reads measured delays, times and lengths from tables, by the headings of their columns. */
-#include "experiments/cli/fit_log.h"
+#include "experiments/clock/fit_log.h"
 
 #include "analysis/import/read.h"
 #include "core/base/csv.h"

@@ -1,5 +1,5 @@
 /* From the distributions of a recipe's clusters to curves. */
-#include "experiments/cli/sim_densities.h"
+#include "experiments/clock/densities.h"
 
 #include "analysis/figures/densities.h"
 #include "core/config/fields.h"
@@ -285,8 +285,8 @@ static gl_status draw(const dists *l, const figure_request *q, gl_error *err) {
   return status;
 }
 
-gl_status sim_densities_draw(const recipe *r, const cfg_doc *doc, const figure_request *q,
-                             gl_error *err) {
+gl_status densities_draw(const recipe *r, const cfg_doc *doc, const figure_request *q,
+                         gl_error *err) {
   clusters c = {NULL, 0};
   dists l = {.n = 0};
   gl_status status = read_clusters(&c, r, doc, err);

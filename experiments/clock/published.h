@@ -1,8 +1,8 @@
 /* Cases that were published, simulated: a recipe's sweep lists clusters, each with the seconds that
  * its updates took (cluster.compare.seconds). A cluster of the preset sync is what the ones behind
  * it are compared with. */
-#ifndef GEPOLAB_EXPERIMENTS_CLI_PUBLISHED_CASES_H
-#define GEPOLAB_EXPERIMENTS_CLI_PUBLISHED_CASES_H
+#ifndef GEPOLAB_EXPERIMENTS_CLOCK_PUBLISHED_H
+#define GEPOLAB_EXPERIMENTS_CLOCK_PUBLISHED_H
 
 #include "core/base/error.h"
 

@@ -1,6 +1,6 @@
 /* Reads groups of responses for `gepolab policy`: JSON into the arrays of a policy_input, in one
  * pass and without a tree. */
-#include "experiments/cli/policy_input_file.h"
+#include "experiments/policy/group_file.h"
 
 #include "core/base/json_read.h"
 #include "core/config/config.h"

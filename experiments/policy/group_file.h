@@ -9,8 +9,8 @@
  * the text itself and eight bytes for each of its numbers, up to twice that while arrays grow, and
  * some 100 bytes a response.
  */
-#ifndef GEPOLAB_EXPERIMENTS_CLI_POLICY_INPUT_FILE_H
-#define GEPOLAB_EXPERIMENTS_CLI_POLICY_INPUT_FILE_H
+#ifndef GEPOLAB_EXPERIMENTS_POLICY_GROUP_FILE_H
+#define GEPOLAB_EXPERIMENTS_POLICY_GROUP_FILE_H
 
 #include "core/base/error.h"
 #include "core/policy/policy.h"
