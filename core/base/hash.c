@@ -1,12 +1,18 @@
-/* FNV-1a in 128 bits as hex digits, and in 64 bits. */
+/* FNV-1a in 128 bits as hex digits and in 64 bits, and the hash table. */
 #include "core/base/hash.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 uint64_t hash_64(uint64_t hash, const void *data, size_t size) {
   const unsigned char *byte = data;
   for (size_t i = 0; i < size; ++i) hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
   return hash;
+}
+
+uint64_t hash_64_text(uint64_t hash, const char *text) {
+  return hash_64(hash, text, strlen(text) + 1);
 }
 
 /* FNV-1a with the 128-bit prime 2^88 + 2^8 + 0x3b, on two 64-bit halves. */
@@ -23,4 +29,40 @@ void hash_hex(const void *data, size_t size, char hex[HASH_HEX_SIZE]) {
     low = (middle << 32) | (a & 0xffffffffu);
   }
   snprintf(hex, HASH_HEX_SIZE, "%016llx%016llx", (unsigned long long)high, (unsigned long long)low);
+}
+
+/* --- the table --- */
+
+static void hash_table_place(hash_table *t, hash_entry e) {
+  size_t i = (size_t)e.hash & t->mask;
+  while (t->entry[i].value != HASH_EMPTY) i = (i + 1) & t->mask;
+  t->entry[i] = e;
+}
+
+bool hash_table_reserve(hash_table *t, size_t n) {
+  const size_t before = t->entry != NULL ? t->mask + 1 : 0;
+  size_t slots = before > 0 ? before : 16;
+  if (n > SIZE_MAX / 4 / sizeof *t->entry) return false;
+  while (slots / 2 < n) slots *= 2;
+  if (slots == before) return true;
+  hash_table larger = {malloc(slots * sizeof *t->entry), slots - 1, t->n};
+  if (larger.entry == NULL) return false;
+  for (size_t i = 0; i < slots; ++i) larger.entry[i] = (hash_entry){0, HASH_EMPTY};
+  for (size_t i = 0; i < before; ++i)
+    if (t->entry[i].value != HASH_EMPTY) hash_table_place(&larger, t->entry[i]);
+  free(t->entry);
+  *t = larger;
+  return true;
+}
+
+bool hash_table_add(hash_table *t, uint64_t hash, uint64_t value) {
+  if (!hash_table_reserve(t, t->n + 1)) return false;
+  hash_table_place(t, (hash_entry){hash, value});
+  ++t->n;
+  return true;
+}
+
+void hash_table_fini(hash_table *t) {
+  free(t->entry);
+  *t = (hash_table){0};
 }

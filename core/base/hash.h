@@ -1,9 +1,13 @@
-/* FNV-1a, not cryptographic. In 128 bits, as 32 hex digits, it makes the keys of cells from
+/* Hashes, and the hash table.
+ *
+ * FNV-1a, not cryptographic. In 128 bits, as 32 hex digits, it makes the keys of cells from
  * canonical text; whoever looks a key up compares the text too. In 64 bits it is the checksum of
- * binary files: every change of a single byte changes it. */
+ * small binary files: every change of a single byte changes it. For large ones there is
+ * core/base/checksum.h. */
 #ifndef GEPOLAB_CORE_BASE_HASH_H
 #define GEPOLAB_CORE_BASE_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,5 +17,60 @@ void hash_hex(const void *data, size_t size, char hex[HASH_HEX_SIZE]);
 /* Goes on from HASH_64_START, or from the hash of what came before. */
 #define HASH_64_START UINT64_C(0xcbf29ce484222325)
 uint64_t hash_64(uint64_t hash, const void *data, size_t size);
+/* Of a text with its final NUL, so that texts in a row do not run into one another. */
+uint64_t hash_64_text(uint64_t hash, const char *text);
+
+/* A bijection of 64 bits whose low bits depend on all of them. For keys that are numbers: as it is
+ * a bijection, equal hashes are equal keys. */
+static inline uint64_t hash_mix(uint64_t key) {
+  key = (key ^ key >> 32) * UINT64_C(0x9e3779b97f4a7c15);
+  key = (key ^ key >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+  return key ^ key >> 32;
+}
+
+/* --- the table --- */
+/* From hashes to values, by open addressing. A value is a number: usually the index of an item in
+ * an array of the owner's, which also has the key. Keys are the owner's business: where different
+ * keys may have one hash, `same` compares the key that is looked for with the key of a value.
+ *
+ *   static bool is_named(const void *names, uint64_t i, const void *key) {
+ *     return strcmp(((const char *const *)names)[i], key) == 0;
+ *   }
+ *   uint64_t *i = hash_table_find(&t, hash_64_text(HASH_64_START, key), is_named, names, key);
+ *   if (i == NULL && !hash_table_add(&t, hash, n)) return gl_fail_memory(err, "names");
+ *
+ * Begins as {0}; entries cannot be removed. */
+
+typedef struct hash_entry {
+  uint64_t hash, value; /* value HASH_EMPTY: no entry */
+} hash_entry;
+#define HASH_EMPTY UINT64_MAX
+
+typedef struct hash_table {
+  hash_entry *entry; /* [mask + 1], at most half of them used; NULL while there are none */
+  size_t mask, n;
+} hash_table;
+
+/* Whether the value's key is `key`; `owner` is what hash_table_find was given. */
+typedef bool hash_same(const void *owner, uint64_t value, const void *key);
+
+/* The address of the key's value, valid until the next addition; NULL if there is none. With `same`
+ * NULL the hash alone is the key. Inline, so that `same` is too. */
+static inline uint64_t *hash_table_find(const hash_table *t, uint64_t hash, hash_same *same,
+                                        const void *owner, const void *key) {
+  if (t->entry == NULL) return NULL;
+  for (size_t i = (size_t)hash & t->mask;; i = (i + 1) & t->mask) {
+    hash_entry *e = &t->entry[i];
+    if (e->value == HASH_EMPTY) return NULL;
+    if (e->hash == hash && (same == NULL || same(owner, e->value, key))) return &e->value;
+  }
+}
+
+/* Adds a key that is not there yet, with a value below HASH_EMPTY; false if memory is short, and
+ * the table is as it was. */
+bool hash_table_add(hash_table *t, uint64_t hash, uint64_t value);
+/* Room for n keys at once, so that none of the next additions up to n can fail. */
+bool hash_table_reserve(hash_table *t, size_t n);
+void hash_table_fini(hash_table *t);
 
 #endif

@@ -16,30 +16,30 @@ size_t model_cache_rows(const backend *b, size_t n) {
 }
 
 /* Cuts all buffers of a cache but the logits from the arena. */
-static void cut(model_cache *k, arena *a, const model_config *c, const backend *b) {
+static void cut(model_cache *k, device_arena *a, const model_config *c, const backend *b) {
   const size_t width = c->kv_heads * c->head_dim, t = b->element, m = b->master_element;
   for (size_t l = 0; l < c->layers; ++l) {
-    void *keys = arena_take(a, k->slots * k->capacity, width, t);
-    void *values = arena_take(a, k->slots * k->capacity, width, t);
+    void *keys = device_arena_take(a, k->slots * k->capacity, width, t);
+    void *values = device_arena_take(a, k->slots * k->capacity, width, t);
     if (k->layer != NULL) k->layer[l] = (layer_cache){.k = keys, .v = values};
   }
   layer_activations_take(&k->rows, a, c, b, k->most);
-  k->rows.in = arena_take(a, k->most, c->hidden, t);
-  k->branch = arena_take(a, k->most, c->hidden, t);
-  k->last = arena_take(a, k->most, c->hidden, t);
-  k->last_rstd = arena_take(a, k->most, 1, m);
-  k->token = arena_take(a, k->most, 3, sizeof *k->token);
-  k->index = arena_take(a, k->most, 1, sizeof *k->index);
-  k->row_of = arena_take(a, k->most, 1, sizeof *k->row_of);
-  k->drawn = arena_take(a, k->most, 1, sizeof *k->drawn);
-  k->logq = arena_take(a, k->most, 2, m);
-  void *steps = arena_take(a, 1, step_rows_bytes(k->most), 1);
+  k->rows.in = device_arena_take(a, k->most, c->hidden, t);
+  k->branch = device_arena_take(a, k->most, c->hidden, t);
+  k->last = device_arena_take(a, k->most, c->hidden, t);
+  k->last_rstd = device_arena_take(a, k->most, 1, m);
+  k->token = device_arena_take(a, k->most, 3, sizeof *k->token);
+  k->index = device_arena_take(a, k->most, 1, sizeof *k->index);
+  k->row_of = device_arena_take(a, k->most, 1, sizeof *k->row_of);
+  k->drawn = device_arena_take(a, k->most, 1, sizeof *k->drawn);
+  k->logq = device_arena_take(a, k->most, 2, m);
+  void *steps = device_arena_take(a, 1, step_rows_bytes(k->most), 1);
   if (steps != NULL) k->steps.device = step_rows_cut(steps, k->most);
 }
 
 size_t model_cache_bytes(const model_config *c, const backend *b, size_t slots, size_t capacity) {
   model_cache k = {.slots = slots, .capacity = capacity};
-  arena a = {0};
+  device_arena a = {0};
   if (slots < 1 || slots >= INT32_MAX / 4 || capacity > SIZE_MAX / slots) return SIZE_MAX;
   k.most = model_cache_rows(b, slots);
   cut(&k, &a, c, b);
@@ -63,7 +63,7 @@ static gl_status allocate(model_cache *k, gl_error *err) {
   k->logits = b->ops->allocate(b, logits);
   gl_status status = b->ops->status(b, err);
   if (status != GL_OK) return status;
-  arena a = {.base = k->block};
+  device_arena a = {.base = k->block};
   cut(k, &a, c, b);
   k->host_drawn = malloc(model_drawn_bytes(k, k->most));
   if (k->host_drawn == NULL) return gl_fail_memory(err, "a cache");

@@ -355,7 +355,7 @@ gl_status model_pass_begin(model *m, const packed_tokens *packed, const shared_t
   if (status != GL_OK) return status;
   status = make_room(m, model_pass_bytes(&m->c, m->b, shape), err);
   if (status != GL_OK) return status;
-  arena a = {.base = m->block};
+  device_arena a = {.base = m->block};
   pass_take(&m->pass, &a, &m->c, m->b, shape, m->layer);
   m->pass.longest = longest;
   if (kept != NULL) m->pass.kept.shape = *kept->shape;

@@ -31,15 +31,15 @@ struct model_values {
 /* --- memory of a pass --- */
 /* Buffers are cut one after the other from one block. The same code that cuts them measures the
  * block, with base NULL, so that plan and use cannot differ. */
-typedef struct arena {
+typedef struct device_arena {
   char *base;
   size_t used;
   int overflow;
-} arena;
+} device_arena;
 
 /* The next buffer, for n * width numbers of `bytes` bytes each. NULL while the block is measured,
  * and on overflow, which is noted. */
-void *arena_take(arena *a, size_t n, size_t width, size_t bytes);
+void *device_arena_take(device_arena *a, size_t n, size_t width, size_t bytes);
 
 /* Activations of one layer; of type T unless said otherwise. rstd is one over the root mean square
  * that RMSNorm divides by, lse the logarithm of attention's sum of exponentials: a backward needs
@@ -60,8 +60,8 @@ typedef struct layer_activations {
   void *active;     /* [rows, intermediate] */
 } layer_activations;
 
-void layer_activations_take(layer_activations *l, arena *a, const model_config *c, const backend *b,
-                            size_t rows);
+void layer_activations_take(layer_activations *l, device_arena *a, const model_config *c,
+                            const backend *b, size_t rows);
 
 /* The same activations from row `first` on. */
 layer_activations layer_activations_from(const layer_activations *l, const model_config *c,
@@ -112,7 +112,7 @@ static inline shared_rows pass_shared(const pass *p) {
 }
 
 /* Cuts a pass's buffers; layer[layers] is the caller's. */
-void pass_take(pass *p, arena *a, const model_config *c, const backend *b, pass_shape shape,
+void pass_take(pass *p, device_arena *a, const model_config *c, const backend *b, pass_shape shape,
                layer_activations *layer);
 
 /* Keys and values of one layer, for a run that fills or reads them. */

@@ -6,7 +6,7 @@
 
 enum { ALIGNMENT = 256 };
 
-void *arena_take(arena *a, size_t n, size_t width, size_t bytes) {
+void *device_arena_take(device_arena *a, size_t n, size_t width, size_t bytes) {
   assert(bytes > 0);
   size_t size;
   if (__builtin_mul_overflow(n, width, &size) || __builtin_mul_overflow(size, bytes, &size) ||
@@ -19,22 +19,22 @@ void *arena_take(arena *a, size_t n, size_t width, size_t bytes) {
   return at;
 }
 
-void layer_activations_take(layer_activations *l, arena *a, const model_config *c, const backend *b,
-                            size_t rows) {
+void layer_activations_take(layer_activations *l, device_arena *a, const model_config *c,
+                            const backend *b, size_t rows) {
   const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
   const size_t t = b->element, m = b->master_element;
-  l->normed = arena_take(a, rows, c->hidden, t);
-  l->rstd = arena_take(a, rows, 1, m);
-  l->qkv = arena_take(a, rows, q + 2 * kv, t);
-  l->qk = arena_take(a, rows, q + kv, t);
-  l->heads_rstd = arena_take(a, rows, c->heads + c->kv_heads, m);
-  l->attended = arena_take(a, rows, q, t);
-  l->lse = arena_take(a, rows, c->heads, m);
-  l->mid = arena_take(a, rows, c->hidden, t);
-  l->mid_normed = arena_take(a, rows, c->hidden, t);
-  l->mid_rstd = arena_take(a, rows, 1, m);
-  l->gate_up = arena_take(a, rows, 2 * c->intermediate, t);
-  l->active = arena_take(a, rows, c->intermediate, t);
+  l->normed = device_arena_take(a, rows, c->hidden, t);
+  l->rstd = device_arena_take(a, rows, 1, m);
+  l->qkv = device_arena_take(a, rows, q + 2 * kv, t);
+  l->qk = device_arena_take(a, rows, q + kv, t);
+  l->heads_rstd = device_arena_take(a, rows, c->heads + c->kv_heads, m);
+  l->attended = device_arena_take(a, rows, q, t);
+  l->lse = device_arena_take(a, rows, c->heads, m);
+  l->mid = device_arena_take(a, rows, c->hidden, t);
+  l->mid_normed = device_arena_take(a, rows, c->hidden, t);
+  l->mid_rstd = device_arena_take(a, rows, 1, m);
+  l->gate_up = device_arena_take(a, rows, 2 * c->intermediate, t);
+  l->active = device_arena_take(a, rows, c->intermediate, t);
 }
 
 /* Row `first` of a matrix whose rows have `width` numbers of `bytes` bytes. */
@@ -61,44 +61,44 @@ layer_activations layer_activations_from(const layer_activations *l, const model
                              .active = row_of(l->active, first, c->intermediate, t)};
 }
 
-static void take_layers(pass *p, arena *a, const model_config *c, const backend *b,
+static void take_layers(pass *p, device_arena *a, const model_config *c, const backend *b,
                         layer_activations *layer) {
   const pass_shape *s = &p->shape;
   const int all = s->keep && !s->recompute;
   layer_activations shared = {0};
   p->layer = layer;
   if (!all) layer_activations_take(&shared, a, c, b, s->rows);
-  if (!s->keep) shared.in = arena_take(a, s->rows, c->hidden, b->element);
+  if (!s->keep) shared.in = device_arena_take(a, s->rows, c->hidden, b->element);
   for (size_t l = 0; l < c->layers; ++l) {
     layer_activations own = shared;
-    if (s->keep) own.in = arena_take(a, s->rows, c->hidden, b->element);
+    if (s->keep) own.in = device_arena_take(a, s->rows, c->hidden, b->element);
     if (all) layer_activations_take(&own, a, c, b, s->rows);
     if (layer != NULL) layer[l] = own;
   }
 }
 
-static void take_gradients(pass *p, arena *a, const model_config *c, const backend *b) {
+static void take_gradients(pass *p, device_arena *a, const model_config *c, const backend *b) {
   const size_t rows = p->shape.rows, targets = p->shape.targets, t = b->element;
   const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
-  p->d_last = arena_take(a, targets, c->hidden, t);
-  p->d_last_normed = arena_take(a, targets, c->hidden, t);
-  p->d_stream = arena_take(a, rows, c->hidden, t);
-  p->d_normed = arena_take(a, rows, c->hidden, t);
-  arena attention = *a;
-  p->d_gate_up = arena_take(a, rows, 2 * c->intermediate, t);
-  p->d_active = arena_take(a, rows, c->intermediate, t);
-  p->d_qkv = arena_take(&attention, rows, q + 2 * kv, t);
-  p->d_qk = arena_take(&attention, rows, q + kv, t);
-  p->d_attended = arena_take(&attention, rows, q, t);
+  p->d_last = device_arena_take(a, targets, c->hidden, t);
+  p->d_last_normed = device_arena_take(a, targets, c->hidden, t);
+  p->d_stream = device_arena_take(a, rows, c->hidden, t);
+  p->d_normed = device_arena_take(a, rows, c->hidden, t);
+  device_arena attention = *a;
+  p->d_gate_up = device_arena_take(a, rows, 2 * c->intermediate, t);
+  p->d_active = device_arena_take(a, rows, c->intermediate, t);
+  p->d_qkv = device_arena_take(&attention, rows, q + 2 * kv, t);
+  p->d_qk = device_arena_take(&attention, rows, q + kv, t);
+  p->d_attended = device_arena_take(&attention, rows, q, t);
   if (attention.used > a->used) a->used = attention.used;
   a->overflow |= attention.overflow;
 }
 
-void pass_take(pass *p, arena *a, const model_config *c, const backend *b, pass_shape shape,
+void pass_take(pass *p, device_arena *a, const model_config *c, const backend *b, pass_shape shape,
                layer_activations *layer) {
   const size_t t = b->element, m = b->master_element, n = shape.targets;
   *p = (pass){.shape = shape};
-  p->token = arena_take(a, pass_index_numbers(&shape), 1, sizeof *p->token);
+  p->token = device_arena_take(a, pass_index_numbers(&shape), 1, sizeof *p->token);
   if (p->token != NULL) {
     p->position = p->token + shape.rows;
     p->start = p->position + shape.rows;
@@ -113,21 +113,21 @@ void pass_take(pass *p, arena *a, const model_config *c, const backend *b, pass_
     behind = p->before + shape.sequences;
   }
   if (p->token != NULL && shape.kept > 0) p->kept.set = (uint32_t *)behind;
-  p->branch = arena_take(a, shape.rows, c->hidden, t);
-  p->last = arena_take(a, n, c->hidden, t);
-  p->last_branch = arena_take(a, n, c->hidden, t);
-  p->last_normed = arena_take(a, n, c->hidden, t);
-  p->last_rstd = arena_take(a, n, 1, m);
-  p->logp = arena_take(a, n, 1, m);
-  p->entropy = arena_take(a, n, 1, m);
-  p->lse = arena_take(a, n, 1, m);
-  p->dlogp = arena_take(a, n, 1, m);
+  p->branch = device_arena_take(a, shape.rows, c->hidden, t);
+  p->last = device_arena_take(a, n, c->hidden, t);
+  p->last_branch = device_arena_take(a, n, c->hidden, t);
+  p->last_normed = device_arena_take(a, n, c->hidden, t);
+  p->last_rstd = device_arena_take(a, n, 1, m);
+  p->logp = device_arena_take(a, n, 1, m);
+  p->entropy = device_arena_take(a, n, 1, m);
+  p->lse = device_arena_take(a, n, 1, m);
+  p->dlogp = device_arena_take(a, n, 1, m);
   take_layers(p, a, c, b, layer);
   if (shape.keep) take_gradients(p, a, c, b);
 }
 
 size_t model_pass_bytes(const model_config *c, const backend *b, pass_shape shape) {
-  arena a = {0};
+  device_arena a = {0};
   pass p;
   if (shape.rows > SIZE_MAX / 8 || shape.sequences > SIZE_MAX / 8 ||
       shape.targets > SIZE_MAX / 8 / (1 + shape.kept))

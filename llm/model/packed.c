@@ -42,10 +42,10 @@ static size_t head_number(const model_config *c) {
 
 /* Bytes of the first n matrices of one layer, packed; SIZE_MAX where that overflows. */
 static size_t layer_bytes(const model_config *c, const backend *b, size_t n) {
-  arena a = {0};
+  device_arena a = {0};
   for (size_t i = 0; i < n; ++i) {
     const matrix w = matrix_at(c, NULL, i);
-    arena_take(&a, b->ops->packed_numbers(b, w.outputs, w.inputs), 1, b->element);
+    device_arena_take(&a, b->ops->packed_numbers(b, w.outputs, w.inputs), 1, b->element);
   }
   return a.overflow ? SIZE_MAX : a.used;
 }
@@ -57,9 +57,9 @@ static size_t packed_at(const model_config *c, const backend *b, size_t i) {
 
 size_t model_packed_bytes(const model_config *c, const backend *b) {
   if (b->ops->pack == NULL) return 0;
-  arena a = {0};
+  device_arena a = {0};
   if (__builtin_mul_overflow(c->layers, layer_bytes(c, b, MODEL_KINDS), &a.used)) return SIZE_MAX;
-  arena_take(&a, b->ops->packed_numbers(b, c->vocabulary, c->hidden), 1, b->element);
+  device_arena_take(&a, b->ops->packed_numbers(b, c->vocabulary, c->hidden), 1, b->element);
   return a.overflow ? SIZE_MAX : a.used;
 }
 
