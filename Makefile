@@ -241,6 +241,12 @@ endif
 check-arrows: $(BUILD)/gepolab
 	@tests/arrows/check.sh $(BUILD)
 
+# What the program does, compared with hashes under git, so that a change of structure is known to change
+# nothing else: make freeze PART="policy clock" AGAINST=folder; KEEP=1 writes the hashes (tests/freeze/freeze.sh).
+.PHONY: freeze
+freeze: $(BUILD)/gepolab $(if $(if $(PART),$(filter library,$(PART)),yes),library)
+	@KEEP=$(KEEP) AGAINST=$(AGAINST) ONLY='$(ONLY)' CC='$(CC)' tests/freeze/freeze.sh $(BUILD) $(PART)
+
 # What libgepolab exports, and programs that use it with nothing but its header.
 .PHONY: check-library
 ifneq ($(SANITIZE),)
