@@ -36,13 +36,16 @@ LDFLAGS  += $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 VERSION  := $(shell cat VERSION)
 
 PACKAGES := gcc libc6-dev pkg-config libgsl-dev libopenblas-dev gnuplot-nox fonts-dejavu-core libcunit1-dev \
-            libsqlite3-dev libyaml-dev libcjson-dev librandom123-dev libxxhash-dev libpcre2-dev libutf8proc-dev
+            libsqlite3-dev libyaml-dev libcjson-dev librandom123-dev libxxhash-dev libpcre2-dev libutf8proc-dev \
+            libflint-dev $(if $(filter bookworm jammy,$(shell sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)),libflint-arb-dev)
 
 # Libraries: asked for lazily, so that `make deps` works before they exist.
 PKGS      = gsl openblas sqlite3 yaml-0.1 libcjson libpcre2-8 libutf8proc
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null))$(PKG_CFLAGS)
 # OpenBLAS is the CBLAS: GSL's own reference one would shadow it.
 PKG_LIBS   = $(eval PKG_LIBS := $(filter-out -lgslcblas,$(shell pkg-config --libs $(PKGS) 2>/dev/null)))$(PKG_LIBS)
+# Arb: a library of its own before FLINT 3. Only the program has llm/answer, libgepolab does not.
+ARB_LIBS   = $(eval ARB_LIBS := $(firstword $(foreach l,flint-arb arb,$(if $(filter /%,$(shell $(CC) -print-file-name=lib$(l).so)),-l$(l)))) -lflint)$(ARB_LIBS)
 
 # Found, never required. Sanitized builds leave MPI out: its library reports leaks of its own.
 MPICC    := $(if $(SANITIZE),,$(shell command -v mpicc 2>/dev/null))
@@ -63,7 +66,7 @@ EMBED    := $(BUILD)/gen/resources.o $(BUILD)/gen/source.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 # What libgepolab is made of.
 SHARED_ROOMS := analysis sim toy core
-LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm -lpthread
+LDLIBS    = $(PKG_LIBS) $(ARB_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm -lpthread
 
 .PHONY: all check demo figures paper bench bench-gpu gpu-bundle deps install uninstall sanitize sanitize-address sanitize-thread racecheck valgrind fuzz torture clean format format-check help force
 all: $(BUILD)/gepolab

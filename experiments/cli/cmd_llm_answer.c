@@ -6,7 +6,6 @@
 #include "experiments/base/print_json.h"
 #include "experiments/cli/cmd_llm.h"
 #include "llm/answer/answer.h"
-#include "llm/answer/read.h"
 
 #include <errno.h>
 #include <stdio.h>

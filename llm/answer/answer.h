@@ -79,12 +79,13 @@
  * 5 km and 5 m (units are not compared); 5 % and both 5 and 0.05; the interval (1, 2) and the
  * point; a list and a set or tuple of its parts; capitals and small letters.
  *
- * Nothing here allocates or fails, and no text takes longer than that. llm/answer/read.h says how
- * an answer was read. Prefix: answer_.
+ * Nothing here fails, and no text takes longer than that. Numbers need a few kilobytes of scratch
+ * space while two answers are compared; the process ends where there is none. Prefix: answer_.
  */
 #ifndef GEPOLAB_LLM_ANSWER_ANSWER_H
 #define GEPOLAB_LLM_ANSWER_ANSWER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { ANSWER_MAX = 1024 };
@@ -95,10 +96,62 @@ typedef enum answer_pattern {
 } answer_pattern;
 
 /* The place of the final answer in text[size]: 1 and *found, *n inside text, or 0. */
-int answer_find(const char *text, size_t size, answer_pattern pattern, const char **found,
-                size_t *n);
+bool answer_find(const char *text, size_t size, answer_pattern pattern, const char **found,
+                 size_t *n);
 
 /* 1 if response[m] is a right answer where reference[n] is. */
-int answer_equal(const char *reference, size_t n, const char *response, size_t m);
+bool answer_equal(const char *reference, size_t n, const char *response, size_t m);
+
+/* --- how an answer was read --- */
+
+/* The text after cleaning, and what each part of it is taken for: for people who wonder about a
+ * verdict. */
+typedef enum answer_kind {
+  ANSWER_NUMBER,
+  ANSWER_FORMULA, /* a value that depends on variables */
+  ANSWER_EQUATION,
+  ANSWER_RELATION, /* <, >, \le, \ge, \ne */
+  ANSWER_LABELLED, /* J: 4 */
+  ANSWER_LIST,     /* parts without brackets */
+  ANSWER_TUPLE,
+  ANSWER_VECTOR,   /* \langle 1, 2 \rangle */
+  ANSWER_INTERVAL, /* in brackets that are no tuple's */
+  ANSWER_SET,
+  ANSWER_UNION,
+  ANSWER_MATRIX,
+  ANSWER_CHOICE, /* one letter A to J */
+  ANSWER_TEXT,   /* what is compared as text only */
+  ANSWER_KINDS
+} answer_kind;
+
+/* "number", "formula", ... */
+const char *answer_kind_name(answer_kind kind);
+
+enum { ANSWER_NODES = 128, ANSWER_VALUE_SIZE = 48, ANSWER_READING_SIZE = 4 * ANSWER_MAX };
+
+/* A part of an answer. */
+typedef struct answer_node {
+  answer_kind kind;
+  size_t depth;    /* 0: all of it; 1: its parts; 2: their parts; ... */
+  size_t begin, n; /* its place in the reading's text */
+  size_t name_begin,
+      name_n;     /* of what a list gives the value without writing it there; n 0: none */
+  bool has_value; /* it is a number that a double holds */
+  double value;   /* rounded */
+  char
+      written[ANSWER_VALUE_SIZE]; /* the same: a whole number or fraction exactly, else 15 digits */
+} answer_node;
+
+typedef struct answer_reading {
+  char text[ANSWER_READING_SIZE + 1]; /* after cleaning, ends with a NUL that n does not count */
+  size_t n;
+  answer_node node[ANSWER_NODES]; /* [nodes] each part before its own parts */
+  size_t nodes;
+  bool is_cut_off; /* there are more parts than ANSWER_NODES */
+} answer_reading;
+
+/* Reads text[size] as answer_equal() does. An answer longer than ANSWER_MAX, or that cleaning
+ * cannot hold, is ANSWER_TEXT with an empty text. */
+void answer_read(answer_reading *out, const char *text, size_t size);
 
 #endif

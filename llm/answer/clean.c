@@ -1,4 +1,5 @@
-/* Cleaning: everything that makes two writings of one answer differ and means nothing. */
+/* Cleaning: everything that makes two writings of one answer differ and means nothing; and the
+ * names that it knows, LaTeX's commands, Unicode's symbols and units. */
 #include "llm/answer/internal.h"
 
 #include "core/base/hash.h"
@@ -7,12 +8,198 @@
 #include <stdint.h>
 #include <string.h>
 
+/* --- names --- */
+
+static bool is_one_of(answer_span s, const char *const *names, size_t n) {
+  for (size_t i = 0; i < n; ++i)
+    if (answer_is(s, names[i])) return true;
+  return false;
+}
+
+#define IS_ONE_OF(span, names) is_one_of(span, names, sizeof(names) / sizeof *(names))
+
+static const char *const dropped[] = {
+    "left",  "right",        "big",       "bigl",        "bigr",   "bigg",      "biggl",
+    "biggr", "displaystyle", "textstyle", "scriptstyle", "limits", "nolimits",  "boxed",
+    "fbox",  "ensuremath",   "rm",        "bf",          "it",     "mathstrut", "strut"};
+static const char *const spaces[] = {"quad", "qquad", "thinspace", "enspace", "space", "newline"};
+/* Around words, and around units. */
+static const char *const words[] = {"text",   "textrm",     "mbox",  "hbox",
+                                    "mathrm", "textnormal", "textup"};
+static const char *const styles[] = {"textbf", "textit", "mathbf",       "mathit",     "mathsf",
+                                     "mathtt", "texttt", "operatorname", "boldsymbol", "bm"};
+
+static const struct {
+  const char *from, *to;
+} renamed[] = {{"dfrac", "\\frac"},
+               {"tfrac", "\\frac"},
+               {"cfrac", "\\frac"},
+               {"cdot", "*"},
+               {"times", "*"},
+               {"ast", "*"},
+               {"div", "/"},
+               {"leq", "\\le"},
+               {"leqslant", "\\le"},
+               {"geq", "\\ge"},
+               {"geqslant", "\\ge"},
+               {"neq", "\\ne"},
+               {"lt", "<"},
+               {"gt", ">"},
+               {"lbrace", "\\{"},
+               {"rbrace", "\\}"},
+               {"lbrack", "["},
+               {"rbrack", "]"},
+               {"lparen", "("},
+               {"rparen", ")"},
+               {"lvert", "|"},
+               {"rvert", "|"},
+               {"vert", "|"},
+               {"mid", "|"},
+               {"varnothing", "\\emptyset"},
+               {"degree", "\xc2\xb0"},
+               {"approx", "\\approx"},
+               {"in", "="},
+               {"dots", "..."},
+               {"ldots", "..."},
+               {"cdots", "..."},
+               {"colon", ":"},
+               {"dbinom", "\\binom"},
+               {"tbinom", "\\binom"},
+               {"land", ","},
+               {"lor", ","}};
+
+static const struct {
+  const char *from, *to;
+} symbols[] = {{"−", "-"},
+               {"–", "-"},
+               {"—", "-"},
+               {"×", "*"},
+               {"·", "*"},
+               {"⋅", "*"},
+               {"÷", "/"},
+               {"π", "\\pi "},
+               {"√", "\\sqrt "},
+               {"∞", "\\infty "},
+               {"∪", "\\cup "},
+               {"≤", "\\le "},
+               {"≥", "\\ge "},
+               {"≠", "\\ne "},
+               {"±", "\\pm "},
+               {"°", "\xc2\xb0"},
+               {"²", "^2"},
+               {"³", "^3"},
+               {"∅", "\\emptyset "},
+               {"∈", "="},
+               {"≈", "\\approx "},
+               {"½", "(1/2)"},
+               {"¼", "(1/4)"},
+               {"¾", "(3/4)"},
+               {"⁄", "/"},
+               {"∕", "/"},
+               {"，", ","},
+               {"θ", "\\theta "},
+               {"α", "\\alpha "},
+               {"β", "\\beta "},
+               {"…", "..."},
+               {"€", ""},
+               {"£", ""},
+               {"“", ""},
+               {"”", ""},
+               {"\xc2\xa0", " "}};
+
+/* Words that stand behind a number as its unit. */
+static const char *const units[] = {
+    "mm",         "cm",         "dm",          "km",          "m",        "meter",    "meters",
+    "metre",      "metres",     "mile",        "miles",       "mi",       "inch",     "inches",
+    "foot",       "feet",       "ft",          "yard",        "yards",    "yd",       "kilometer",
+    "kilometers", "centimeter", "centimeters", "millimeters", "g",        "kg",       "mg",
+    "gram",       "grams",      "kilogram",    "kilograms",   "pound",    "pounds",   "lb",
+    "lbs",        "ounce",      "ounces",      "oz",          "ton",      "tons",     "s",
+    "sec",        "second",     "seconds",     "min",         "minute",   "minutes",  "h",
+    "hr",         "hrs",        "hour",        "hours",       "day",      "days",     "week",
+    "weeks",      "month",      "months",      "year",        "years",    "dollar",   "dollars",
+    "cent",       "cents",      "euro",        "euros",       "degree",   "degrees",  "radian",
+    "radians",    "rad",        "mph",         "kph",         "unit",     "units",    "square",
+    "sq",         "cubic",      "cu",          "per",         "liter",    "liters",   "litre",
+    "litres",     "l",          "ml",          "gallon",      "gallons",  "percent",  "pct",
+    "percentage", "point",      "points",      "digit",       "digits",   "way",      "ways",
+    "people",     "person",     "student",     "students",    "child",    "children", "apple",
+    "apples",     "book",       "books",       "ball",        "balls",    "card",     "cards",
+    "coin",       "coins",      "ticket",      "tickets",     "page",     "pages",    "edge",
+    "edges",      "side",       "sides",       "integer",     "integers", "number",   "numbers",
+    "solution",   "solutions",  "time",        "times",       "piece",    "pieces",   "item",
+    "items",      "meal",       "meals",       "step",        "steps",    "of",       "h",
+    "s"};
+static const char *const trigonometric[] = {"sin", "cos", "tan", "cot", "sec", "csc"};
+static const char *const variables[] = {
+    "alpha",   "beta",     "gamma",  "delta", "epsilon",  "varepsilon", "zeta",    "eta",
+    "theta",   "vartheta", "iota",   "kappa", "lambda",   "mu",         "nu",      "xi",
+    "omicron", "rho",      "varrho", "sigma", "varsigma", "tau",        "upsilon", "phi",
+    "varphi",  "chi",      "psi",    "omega", "ell",      "hbar"};
+static const char *const accents[] = {"vec", "hat", "bar", "tilde", "widehat"};
+static const char *const matrices[] = {"matrix", "pmatrix", "bmatrix",    "vmatrix",
+                                       "array",  "cases",   "smallmatrix"};
+static const char *const not_units[] = {"thousand", "million", "billion", "trillion", "hundred",
+                                        "dozen",    "e",       "i",       "pi",       "mod"};
+
+/* --- looking up --- */
+
+answer_name answer_name_of(answer_span name) {
+  if (IS_ONE_OF(name, dropped)) return ANSWER_DROPPED;
+  if (IS_ONE_OF(name, spaces)) return ANSWER_SPACE;
+  if (IS_ONE_OF(name, words)) return ANSWER_WORDS;
+  if (IS_ONE_OF(name, styles)) return ANSWER_STYLE;
+  if (answer_is(name, "begin")) return ANSWER_BEGIN;
+  if (answer_is(name, "end")) return ANSWER_END;
+  return ANSWER_OTHER;
+}
+
+const char *answer_renamed(answer_span name) {
+  for (size_t i = 0; i < sizeof renamed / sizeof *renamed; ++i)
+    if (answer_is(name, renamed[i].from)) return renamed[i].to;
+  return NULL;
+}
+
+const char *answer_symbol(answer_span s, size_t *length) {
+  for (size_t i = 0; i < sizeof symbols / sizeof *symbols; ++i)
+    if (answer_starts(s, symbols[i].from)) {
+      *length = strlen(symbols[i].from);
+      return symbols[i].to;
+    }
+  return NULL;
+}
+
+bool answer_is_unit(answer_span word) {
+  return IS_ONE_OF(word, units);
+}
+
+bool answer_is_no_unit(answer_span words_inside) {
+  return IS_ONE_OF(words_inside, not_units);
+}
+
+bool answer_is_trigonometric(answer_span name) {
+  return IS_ONE_OF(name, trigonometric);
+}
+
+bool answer_is_variable(answer_span name) {
+  return IS_ONE_OF(name, variables);
+}
+
+bool answer_is_accent(answer_span name) {
+  return IS_ONE_OF(name, accents);
+}
+
+bool answer_is_matrix(answer_span environment) {
+  return IS_ONE_OF(environment, matrices);
+}
+
 /* --- putting --- */
 
 typedef struct cleaner {
   answer_span in; /* what is left */
   answer_text *out;
-  int matrices, depth, failed;
+  int matrices, depth;
+  bool failed;
 } cleaner;
 
 static void put(cleaner *c, const char *text, size_t n) {
@@ -70,13 +257,13 @@ static answer_span group(answer_span s, size_t *whole) {
 /* --- words and units --- */
 
 /* Words, perhaps with / ^ . and small exponents: what a unit looks like. */
-static int looks_like_unit(answer_span s) {
-  int letters = 0;
+static bool looks_like_unit(answer_span s) {
+  bool letters = 0;
   s = answer_trim(s);
-  if (answer_is_no_unit(s)) return 0;
+  if (answer_is_no_unit(s)) return false;
   for (size_t i = 0; i < s.n; ++i) {
     letters |= answer_is_letter(s.at[i]);
-    if (!answer_is_letter(s.at[i]) && !answer_is_any(s.at[i], " ./^23-~{}")) return 0;
+    if (!answer_is_letter(s.at[i]) && !answer_is_any(s.at[i], " ./^23-~{}")) return false;
   }
   return letters;
 }
@@ -109,14 +296,14 @@ static void note_powers(answer_text *out, answer_span unit) {
 }
 
 /* Whether the text can have a unit behind it: a number, a bracket, a degree sign or pi. */
-static int ends_like_number(const char *text, size_t n) {
+static bool ends_like_number(const char *text, size_t n) {
   while (n > 0 && text[n - 1] == ' ') --n;
-  if (n >= 2 && memcmp(text + n - 2, degree_sign, 2) == 0) return 1;
-  if (n >= 3 && memcmp(text + n - 3, "\\pi", 3) == 0) return 1;
+  if (n >= 2 && memcmp(text + n - 2, degree_sign, 2) == 0) return true;
+  if (n >= 3 && memcmp(text + n - 3, "\\pi", 3) == 0) return true;
   return n > 0 && (answer_is_digit(text[n - 1]) || answer_is_any(text[n - 1], ")}%"));
 }
 
-static int is_conjunction(answer_span word) {
+static bool is_conjunction(answer_span word) {
   return answer_is(word, "and") || answer_is(word, "or") || answer_is(word, ", and") ||
          answer_is(word, ", or");
 }
@@ -129,7 +316,7 @@ static void put_comma(cleaner *c) {
 }
 
 /* \text{...}: a unit goes, "and" and "or" are commas, other words stay. */
-static void put_words(cleaner *c, int may_be_unit) {
+static void put_words(cleaner *c, bool may_be_unit) {
   size_t whole;
   c->in = answer_trim(c->in);
   answer_span inside = group(c->in, &whole), word = answer_trim(inside);
@@ -157,7 +344,7 @@ static void put_words(cleaner *c, int may_be_unit) {
 /* --- commands --- */
 
 /* \begin{pmatrix} and \end{pmatrix}, an array's columns included. */
-static void put_environment(cleaner *c, int begins) {
+static void put_environment(cleaner *c, bool begins) {
   size_t whole;
   answer_span name = group(c->in, &whole);
   skip(c, whole);
@@ -250,16 +437,16 @@ static void put_symbol(cleaner *c) {
 
 /* Operators of programs: 1 if c->in begins with one, which is then put as LaTeX has it. Without a
  * space before it != is a factorial and an equation. */
-static int put_operator(cleaner *c) {
+static bool put_operator(cleaner *c) {
   static const char *const both[][2] = {
       {"**", "^"}, {"<=", "\\le "}, {">=", "\\ge "}, {"!=", "\\ne "}, {"==", "="}};
   for (size_t i = 0; i < sizeof both / sizeof *both; ++i)
     if (answer_starts(c->in, both[i][0]) && (*both[i][0] != '!' || last(c->out) == ' ')) {
       put_text(c, both[i][1]);
       skip(c, 2);
-      return 1;
+      return true;
     }
-  return 0;
+  return false;
 }
 
 static void clean(cleaner *c) {
@@ -294,13 +481,13 @@ static void clean(cleaner *c) {
 /* The words "and" and "or" between two things become commas, or a space behind a comma. */
 static void replace_conjunctions(answer_text *out) {
   answer_span all = {out->data, out->n};
-  int seen = 0, after_comma = 0; /* anything but white space; a comma as the last of it */
+  bool seen = 0, after_comma = 0; /* anything but white space; a comma as the last of it */
   for (size_t i = 0, n; i < out->n; i += n) {
     n = answer_count_letters(all, i);
     answer_span word = {out->data + i, n}, rest = {out->data + i + n, out->n - i - n};
-    int command = i > 0 && out->data[i - 1] == '\\';
-    int replaced = seen && !command && (answer_is(word, "and") || answer_is(word, "or")) &&
-                   answer_trim(rest).n > 0;
+    bool command = i > 0 && out->data[i - 1] == '\\';
+    bool replaced = seen && !command && (answer_is(word, "and") || answer_is(word, "or")) &&
+                    answer_trim(rest).n > 0;
     if (replaced) {
       memset(out->data + i, ' ', n);
       if (!after_comma) out->data[i + 1] = ',';
@@ -372,11 +559,11 @@ static void strip_units(answer_text *out) {
   out->n = kept.n;
 }
 
-int answer_clean(answer_text *out, const char *text, size_t size) {
+bool answer_clean(answer_text *out, const char *text, size_t size) {
   assert(size <= ANSWER_MAX);
   out->n = 0;
   out->unit_powers = 0;
-  cleaner c = {{text, size}, out, 0, 0, 0};
+  cleaner c = {.in = {text, size}, .out = out};
   clean(&c);
   drop_idle_degrees(out);
   replace_conjunctions(out);

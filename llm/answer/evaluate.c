@@ -31,12 +31,13 @@ static const char degree_sign[] = "\xc2\xb0";
 typedef struct parser {
   answer_span in; /* what is left */
   answer_budget *budget;
-  int point, depth, failed, has_variables;
-  int in_angle; /* within the argument of a trigonometric function */
+  int point, depth;
+  bool failed, has_variables;
+  bool in_angle; /* within the argument of a trigonometric function */
 } parser;
 
 static answer_value read_sum(parser *p);
-static answer_value read_product(parser *p, int implicit_only);
+static answer_value read_product(parser *p, bool implicit_only);
 static answer_value read_power(parser *p);
 static answer_value read_raised(parser *p);
 
@@ -66,17 +67,17 @@ static char peek(parser *p) {
   return p->in.n > 0 ? *p->in.at : '\0';
 }
 
-static int take(parser *p, char c) {
-  if (peek(p) != c || c == '\0') return 0;
+static bool take(parser *p, char c) {
+  if (peek(p) != c || c == '\0') return false;
   skip(p, 1);
-  return 1;
+  return true;
 }
 
 /* Digits: an exact value where it fits, else a ball. */
 typedef struct literal {
   rational q;
   ball x; /* read only if not exact */
-  int exact;
+  bool exact;
   size_t digits;      /* all of them */
   size_t significant; /* from the first that is not 0 on */
 } literal;
@@ -86,8 +87,8 @@ static const literal no_digits = {.exact = 1, .q = {0, 1}};
 static void put_digit(literal *l, char c) {
   enum { MOST_EXACT_DIGITS = 100 }; /* which a ball holds, and their differences in a quotient */
   int64_t value;
-  int fits = l->exact && !__builtin_mul_overflow(l->q.num, 10, &value) &&
-             !__builtin_add_overflow(value, c - '0', &value);
+  bool fits = l->exact && !__builtin_mul_overflow(l->q.num, 10, &value) &&
+              !__builtin_add_overflow(value, c - '0', &value);
   if (fits)
     l->q.num = value;
   else {
@@ -106,7 +107,7 @@ static answer_value literal_value(const literal *l) {
 
 /* thousands: a comma may stand before three digits that no digit follows, if at most three stand
  * before it. */
-static void read_digits(parser *p, literal *l, int thousands) {
+static void read_digits(parser *p, literal *l, bool thousands) {
   size_t group = 0, groups = 0;
   while (p->in.n > 0) {
     if (answer_is_digit(*p->in.at)) {
@@ -127,7 +128,7 @@ static answer_value read_repeating(parser *p, answer_value value, size_t places)
   literal block = no_digits;
   if (!answer_starts(p->in, "\\overline")) return value;
   skip(p, strlen("\\overline"));
-  int braces = take(p, '{');
+  bool braces = take(p, '{');
   read_digits(p, &block, 0);
   if (block.digits == 0 || block.digits > 9 || places > 8 || !block.exact ||
       (braces && !take(p, '}')))
@@ -154,10 +155,10 @@ static answer_value read_exponent(parser *p, answer_value value) {
 }
 
 /* {digits} or one digit; digits if bare. */
-static int read_part(parser *p, literal *l, int bare) {
+static bool read_part(parser *p, literal *l, bool bare) {
   *l = no_digits;
-  int braces = !bare && take(p, '{');
-  if (!answer_is_digit(peek(p))) return 0;
+  bool braces = !bare && take(p, '{');
+  if (!answer_is_digit(peek(p))) return false;
   if (bare || braces)
     read_digits(p, l, 0);
   else {
@@ -172,15 +173,15 @@ static int read_part(parser *p, literal *l, int bare) {
  * anything else behind a number is a factor. */
 static answer_value read_mixed(parser *p, answer_value whole) {
   parser ahead = *p;
-  int spaced = p->in.n > 0 && answer_is_space(*p->in.at);
-  int bare = spaced && answer_is_digit(peek(&ahead));
+  bool spaced = p->in.n > 0 && answer_is_space(*p->in.at);
+  bool bare = spaced && answer_is_digit(peek(&ahead));
   literal num, den;
   rational q;
   peek(&ahead);
   if (!bare && !answer_starts(ahead.in, "\\frac")) return whole;
   if (!bare) skip(&ahead, strlen("\\frac"));
-  int fraction = read_part(&ahead, &num, bare) && (!bare || take(&ahead, '/')) &&
-                 read_part(&ahead, &den, bare);
+  bool fraction = read_part(&ahead, &num, bare) && (!bare || take(&ahead, '/')) &&
+                  read_part(&ahead, &den, bare);
   if (!fraction) return bare ? fail(p) : whole;
   if (num.q.num == 0 || num.q.num >= den.q.num || !rational_make(&q, num.q.num, den.q.num))
     return fail(p);
@@ -189,11 +190,11 @@ static answer_value read_mixed(parser *p, answer_value whole) {
 }
 
 /* Digits with at most one point: 12, 1.5, .5, 5. with its places and digits. */
-static answer_value read_decimal(parser *p, int thousands) {
+static answer_value read_decimal(parser *p, bool thousands) {
   literal l = no_digits;
   read_digits(p, &l, thousands);
   size_t whole = l.digits;
-  int has_point = p->in.n > 0 && *p->in.at == '.';
+  bool has_point = p->in.n > 0 && *p->in.at == '.';
   if (has_point) {
     skip(p, 1);
     read_digits(p, &l, 0);
@@ -212,7 +213,7 @@ static answer_value read_decimal(parser *p, int thousands) {
 static answer_value read_number(parser *p) {
   answer_value value = read_decimal(p, p->depth == 0);
   if (p->failed) return value;
-  int is_whole = value.places == 0 && p->in.at[-1] != '.';
+  bool is_whole = value.places == 0 && p->in.at[-1] != '.';
   if (is_whole && p->in.n > 0 && *p->in.at == '_') return fail(p); /* in another base */
   const char *before = p->in.at;
   value = read_exponent(p, value);
@@ -334,13 +335,13 @@ static const function *function_of(answer_span name) {
   return NULL;
 }
 
-static int begins_function(answer_span s) {
+static bool begins_function(answer_span s) {
   size_t length;
   return function_of(name_at(s, &length)) != NULL;
 }
 
 /* Whether a factor can begin with c, so that no sign is needed. A bar may close what one opened. */
-static int begins_factor(char c) {
+static bool begins_factor(char c) {
   return answer_is_letter(c) || answer_is_digit(c) || answer_is_any(c, "\\({.");
 }
 
@@ -359,7 +360,7 @@ static answer_value read_base(parser *p) {
  * inverse function. A logarithm without a base is the natural one. */
 static answer_value read_function(parser *p, const function *f) {
   answer_value exponent = answer_of_int(1), base = answer_of_ball(ball_exp(ball_of_int(1)));
-  int has_exponent = 0, has_base = 0, outer = p->in_angle;
+  bool has_exponent = 0, has_base = 0, outer = p->in_angle;
   spend(p, COST_FUNCTION);
   for (;;) {
     if (!has_exponent && take(p, '^')) {
@@ -371,8 +372,8 @@ static answer_value read_function(parser *p, const function *f) {
     } else
       break;
   }
-  int inverse = f->kind == OF_ANGLE && has_exponent && exponent.exact &&
-                rational_equal(exponent.q, (rational){-1, 1});
+  bool inverse = f->kind == OF_ANGLE && has_exponent && exponent.exact &&
+                 rational_equal(exponent.q, (rational){-1, 1});
   if (inverse && f->inverse == NULL) return fail(p);
   if (p->depth == MAX_DEPTH) return fail(p);
   ++p->depth;
@@ -435,9 +436,9 @@ static answer_value read_unknown_function(parser *p, uint64_t hash) {
 }
 
 /* Whether s begins with a number in parentheses: what stands before it is a function. */
-static int begins_number_in_parentheses(answer_span s) {
+static bool begins_number_in_parentheses(answer_span s) {
   size_t i = 1, digits = 0;
-  if (s.n < 3 || *s.at != '(') return 0;
+  if (s.n < 3 || *s.at != '(') return false;
   for (; i < s.n && (answer_is_any(s.at[i], " -.") || answer_is_digit(s.at[i])); ++i)
     if (answer_is_digit(s.at[i])) ++digits;
   return digits > 0 && i < s.n && s.at[i] == ')';
@@ -446,12 +447,12 @@ static int begins_number_in_parentheses(answer_span s) {
 /* A letter or a command, with its index, as a variable or a function. */
 static answer_value read_variable(parser *p, size_t length) {
   uint64_t hash = hash_64(HASH_64_START, p->in.at, length);
-  int names_function = length == 1 && answer_is_any(*p->in.at, "fg");
+  bool names_function = length == 1 && answer_is_any(*p->in.at, "fg");
   skip(p, length);
   if (take(p, '_')) {
-    int braces = take(p, '{');
+    bool braces = take(p, '{');
     hash = hash_64(hash, "_", 1);
-    for (int more = 1; more;) { /* without braces all digits, as with exponents */
+    for (bool more = 1; more;) { /* without braces all digits, as with exponents */
       char c = peek(p);
       if (!answer_is_letter(c) && !answer_is_digit(c)) return fail(p);
       hash = hash_64(hash, &c, 1);
@@ -461,7 +462,7 @@ static answer_value read_variable(parser *p, size_t length) {
     }
     if (braces) take(p, '}');
   }
-  int opens = peek(p) == '(' && (names_function || begins_number_in_parentheses(p->in));
+  bool opens = peek(p) == '(' && (names_function || begins_number_in_parentheses(p->in));
   return opens ? read_unknown_function(p, hash) : variable(p, hash);
 }
 
@@ -469,7 +470,7 @@ static answer_value read_variable(parser *p, size_t length) {
 static answer_value read_accent(parser *p, size_t length) {
   uint64_t hash = hash_64(HASH_64_START, p->in.at, length);
   skip(p, length);
-  int braces = take(p, '{');
+  bool braces = take(p, '{');
   char c = peek(p);
   if (!answer_is_letter(c)) return fail(p);
   skip(p, 1);
@@ -494,7 +495,7 @@ static answer_value read_binomial(parser *p) {
 static answer_value read_name(parser *p) {
   size_t length;
   answer_span name = name_at(p->in, &length);
-  int is_command = *p->in.at == '\\';
+  bool is_command = *p->in.at == '\\';
   const function *f = function_of(name);
   if (name.n == 0) return fail(p);
   if (f != NULL) {
@@ -539,7 +540,7 @@ static answer_value read_atom(parser *p) {
   if (take(p, '|')) {
     answer_value value = read_enclosed(p, '|');
     if (value.exact && value.q.num < 0) value.q.num = -value.q.num;
-    if (!value.exact && value.x.sign < 0) value.x = ball_negate(value.x);
+    if (!value.exact) value.x = ball_abs(value.x);
     value.places = -1;
     return value;
   }
@@ -566,7 +567,7 @@ static answer_value read_degrees(parser *p, answer_value of) {
 /* An exponent without braces takes all digits: 2^10 is 1024 to those who write it, although TeX
  * sees 2^1 0. */
 static answer_value read_raised(parser *p) {
-  int minus = take(p, '-');
+  bool minus = take(p, '-');
   answer_value exponent = answer_is_digit(peek(p)) ? read_decimal(p, 0) : read_argument(p);
   return minus ? negated(exponent) : exponent;
 }
@@ -591,14 +592,14 @@ static answer_value read_power(parser *p) {
 }
 
 /* implicit_only: the argument of a function, which ends before any sign and any other function. */
-static answer_value read_product(parser *p, int implicit_only) {
+static answer_value read_product(parser *p, bool implicit_only) {
   answer_value value = read_power(p);
   while (!p->failed) {
-    int after_digit = answer_is_digit(p->in.at[-1]); /* 1 2 and 1 .2 are no products, x 2 is one */
+    bool after_digit = answer_is_digit(p->in.at[-1]); /* 1 2 and 1 .2 are no products, x 2 is one */
     char c = peek(p);
     if (!implicit_only && (c == '*' || c == '/')) {
       skip(p, 1);
-      int minus = take(p, '-');
+      bool minus = take(p, '-');
       answer_value right = read_power(p);
       if (minus) right = negated(right);
       value = answer_apply(c, value, right);
@@ -612,7 +613,7 @@ static answer_value read_product(parser *p, int implicit_only) {
 }
 
 static answer_value read_sum(parser *p) {
-  int minus = take(p, '-');
+  bool minus = take(p, '-');
   if (!minus) take(p, '+');
   answer_value value = read_product(p, 0);
   if (minus) {
@@ -634,7 +635,7 @@ answer_known answer_evaluate(answer_value *out, answer_span s, int point, answer
   assert(point >= 0 && point < ANSWER_POINTS);
   parser p = {.in = s, .budget = budget, .point = point};
   *out = read_sum(&p);
-  int whole = !p.failed && peek(&p) == '\0' && p.in.n == 0;
+  bool whole = !p.failed && peek(&p) == '\0' && p.in.n == 0;
   out->has_variables = p.has_variables;
   if (budget->left < 0) return ANSWER_UNSURE;
   if (!whole) return ANSWER_NO_EXPRESSION;

@@ -3,8 +3,7 @@
 #define GEPOLAB_LLM_ANSWER_INTERNAL_H
 
 #include "llm/answer/answer.h"
-#include "llm/answer/ball.h"
-#include "llm/answer/rational.h"
+#include "llm/answer/value.h"
 
 /* Part of a text. */
 typedef struct answer_span {
@@ -25,29 +24,29 @@ typedef struct answer_text {
 
 /* What is compared of an answer: the text cleaned, each \pm made two parts. 0 if there is nothing,
  * or more than ANSWER_MAX bytes, or the result does not fit. */
-int answer_prepare(answer_text *out, answer_span text);
+bool answer_prepare(answer_text *out, answer_span text);
 /* Cleans text[size], size at most ANSWER_MAX. 0 if the result does not fit. */
-int answer_clean(answer_text *out, const char *text, size_t size);
+bool answer_clean(answer_text *out, const char *text, size_t size);
 /* s without units written as plain words at its end, if a number is left in front of them. */
 answer_span answer_without_unit(answer_span s);
 
 /* --- spans --- */
 
 /* Whether c is one of the characters of set; a NUL never is. */
-int answer_is_any(char c, const char *set);
-int answer_is_space(char c);
-int answer_is_digit(char c);
-int answer_is_letter(char c);
+bool answer_is_any(char c, const char *set);
+bool answer_is_space(char c);
+bool answer_is_digit(char c);
+bool answer_is_letter(char c);
 answer_span answer_trim(answer_span s);
 /* Whether s begins with the text. */
-int answer_starts(answer_span s, const char *text);
+bool answer_starts(answer_span s, const char *text);
 /* The word after the backslash that s begins with: its length, 0 if there is none. */
 size_t answer_command(answer_span s);
 /* How many letters, or digits, s has from its place `from` on without a gap. */
 size_t answer_count_letters(answer_span s, size_t from);
 size_t answer_count_digits(answer_span s, size_t from);
 /* Whether s is the text, case apart. */
-int answer_is(answer_span s, const char *text);
+bool answer_is(answer_span s, const char *text);
 
 /* --- names --- */
 
@@ -70,16 +69,16 @@ const char *answer_renamed(answer_span name);
  * the Greek letter), and the character's length in bytes; NULL if it is read as it is. */
 const char *answer_symbol(answer_span s, size_t *length);
 /* A plain word that stands behind a number as its unit. */
-int answer_is_unit(answer_span word);
+bool answer_is_unit(answer_span word);
 /* The contents of a \text that are no unit although they look like one. */
-int answer_is_no_unit(answer_span words_inside);
-int answer_is_matrix(answer_span environment);
+bool answer_is_no_unit(answer_span words_inside);
+bool answer_is_matrix(answer_span environment);
 /* sin, cos, tan, cot, sec, csc: what takes an angle. */
-int answer_is_trigonometric(answer_span name);
+bool answer_is_trigonometric(answer_span name);
 /* The name of a command (without its backslash) that stands for a variable, as Greek letters do. */
-int answer_is_variable(answer_span name);
+bool answer_is_variable(answer_span name);
 /* The name of a command that makes a variable of the letter behind it, such as vec. */
-int answer_is_accent(answer_span name);
+bool answer_is_accent(answer_span name);
 
 /* --- values --- */
 
@@ -93,32 +92,6 @@ enum {
   ANSWER_NEAR_ONE,
   ANSWER_POINTS = ANSWER_NEAR_ONE + 2
 };
-
-typedef struct answer_value {
-  int exact; /* q holds the value; else x does */
-  rational q;
-  ball x;
-  int has_variables;
-  int places; /* decimal places of a bare number, 0 of a whole one; -1: it is no bare number */
-  int digits; /* of a bare number from its first that is not 0 on */
-} answer_value;
-
-answer_value answer_of_rational(rational q);
-answer_value answer_of_int(int64_t n);
-answer_value answer_of_ball(ball x);
-/* The value as a ball, however it is held. */
-ball answer_ball(const answer_value *a);
-/* a + b, a - b, a * b or a / b. A sum of two numbers whose sizes differ so much that the smaller
- * would be rounded away is BALL_UNSURE. */
-answer_value answer_apply(char operation, answer_value a, answer_value b);
-/* a^b; roots of perfect powers of small index stay exact, odd roots of negative numbers are real.
- */
-answer_value answer_power(answer_value a, answer_value b);
-/* Undefined for negative and broken numbers, BALL_UNSURE above ANSWER_MOST_FACTORS. Of a formula's
- * value x only the recurrence x! = x (x - 1)! holds, which is what formulas use. */
-enum { ANSWER_MOST_FACTORS = 10000 };
-answer_value answer_factorial(answer_value a);
-answer_value answer_binomial(answer_value n, answer_value k);
 
 /* How much may still be computed for one pair of answers, and how deep the comparison is. What
  * needs more work is not equal, so that no text takes long. A unit is a microsecond or less. */
@@ -146,16 +119,16 @@ answer_known answer_evaluate(answer_value *out, answer_span s, int point, answer
 
 /* Same characters but for case, white space that is not between digits, a plus in front, and braces
  * around one character. */
-int answer_same_text(answer_span a, answer_span b);
+bool answer_same_text(answer_span a, answer_span b);
 /* Both have a value and it is the same: of numbers and percentages, or of formulas at all points.
  */
-int answer_same_value(answer_span a, answer_span b, answer_budget *budget);
+bool answer_same_value(answer_span a, answer_span b, answer_budget *budget);
 /* Takes a percent sign off the end of s: whether there is one. */
-int answer_take_percent(answer_span *s);
+bool answer_take_percent(answer_span *s);
 /* Whether s is one letter A to J, perhaps in parentheses or with more behind ) or . */
-int answer_is_choice(answer_span s);
+bool answer_is_choice(answer_span s);
 /* Everything that can make two answers equal, but for choices. */
-int answer_same(answer_span a, answer_span b, answer_budget *budget);
+bool answer_same(answer_span a, answer_span b, answer_budget *budget);
 
 /* --- parts --- */
 
@@ -185,23 +158,23 @@ answer_enclosure answer_enclosed(answer_span s, answer_span *inside);
 typedef struct answer_list {
   answer_enclosure kind;
   size_t n;
-  int named;    /* every part has a name */
-  int nameless; /* no part has, and none is an equation */
+  bool named;    /* every part has a name */
+  bool nameless; /* no part has, and none is an equation */
   struct {
     answer_span text;
     answer_span name; /* of what the part gives the value; empty: it has none */
-    int has_sign;     /* the text holds the name and the = itself */
+    bool has_sign;    /* the text holds the name and the = itself */
   } part[ANSWER_PARTS];
 } answer_list;
 
 /* 0 if brackets do not match or there are too many parts. thousands: a comma between a digit and
  * three digits, without a space, separates no parts. */
-int answer_list_read(answer_list *out, answer_span s, int thousands);
+bool answer_list_read(answer_list *out, answer_span s, bool thousands);
 
 /* --- equations --- */
 
 /* What stands left of an = that only gives the right side a name: x, x_1, f(2), (x, y), \theta. */
-int answer_is_name(answer_span s);
+bool answer_is_name(answer_span s);
 /* The sides of an equation, or of a chain of them, into side: how many; s alone if it is no
  * equation or a list of several; 0 if brackets do not match or there are too many. *rounded, which
  * may be NULL, is the place of the side behind the last \approx, or 0 if there is none. */
@@ -210,13 +183,13 @@ size_t answer_sides(answer_span s, answer_span side[ANSWER_PARTS], size_t *round
  * if s has no such sign, or several. */
 const char *answer_relation(answer_span s, answer_span side[2]);
 /* Whether s is a label with its value, J: 4, which are then in side. */
-int answer_label(answer_span s, answer_span side[ANSWER_PARTS]);
+bool answer_label(answer_span s, answer_span side[ANSWER_PARTS]);
 /* Two single answers of which at least one is an equation, a relation, or a value with a label. */
-int answer_same_equation(answer_span a, answer_span b, answer_budget *budget);
-int answer_same_relation(answer_span a, answer_span b, answer_budget *budget);
-int answer_same_label(answer_span a, answer_span b, answer_budget *budget);
+bool answer_same_equation(answer_span a, answer_span b, answer_budget *budget);
+bool answer_same_relation(answer_span a, answer_span b, answer_budget *budget);
+bool answer_same_label(answer_span a, answer_span b, answer_budget *budget);
 /* Two equations given as their sides, n and m of them, at least two each. */
-int answer_same_sides(const answer_span *a, size_t n, const answer_span *b, size_t m,
-                      answer_budget *budget);
+bool answer_same_sides(const answer_span *a, size_t n, const answer_span *b, size_t m,
+                       answer_budget *budget);
 
 #endif

@@ -1,14 +1,71 @@
-/* Taking answers apart: brackets, lists, and the names that the parts of a list have. */
+/* Taking answers apart: spans, brackets, the sides of equations and relations, lists, and the names
+ * that the parts of a list have. */
 #include "llm/answer/internal.h"
 
 #include <assert.h>
 #include <string.h>
 
+/* --- spans --- */
+
+bool answer_is_any(char c, const char *set) {
+  return c != '\0' && strchr(set, c) != NULL;
+}
+
+bool answer_is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+bool answer_is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool answer_is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+answer_span answer_trim(answer_span s) {
+  while (s.n > 0 && answer_is_space(*s.at)) ++s.at, --s.n;
+  while (s.n > 0 && answer_is_space(s.at[s.n - 1])) --s.n;
+  return s;
+}
+
+bool answer_starts(answer_span s, const char *text) {
+  size_t n = strlen(text);
+  return s.n >= n && memcmp(s.at, text, n) == 0;
+}
+
+size_t answer_command(answer_span s) {
+  return s.n > 0 && *s.at == '\\' ? answer_count_letters(s, 1) : 0;
+}
+
+size_t answer_count_letters(answer_span s, size_t from) {
+  size_t n = 0;
+  while (from + n < s.n && answer_is_letter(s.at[from + n])) ++n;
+  return n;
+}
+
+size_t answer_count_digits(answer_span s, size_t from) {
+  size_t n = 0;
+  while (from + n < s.n && answer_is_digit(s.at[from + n])) ++n;
+  return n;
+}
+
+static char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+bool answer_is(answer_span s, const char *text) {
+  if (s.n != strlen(text)) return false;
+  for (size_t i = 0; i < s.n; ++i)
+    if (lower(s.at[i]) != text[i]) return false;
+  return true;
+}
+
 /* --- brackets --- */
 
 /* Whether the command at s, with n letters behind its backslash, is `name`, which begins with the
  * backslash. */
-static int is_command(answer_span s, size_t n, const char *name) {
+static bool is_command(answer_span s, size_t n, const char *name) {
   return n + 1 == strlen(name) && answer_starts(s, name);
 }
 
@@ -36,7 +93,7 @@ size_t answer_split(answer_span s, const char *at, answer_span part[ANSWER_PARTS
     if (change < 0 && depth == 0) return 0;
     depth += (size_t)change;
     if (depth > 0 || change < 0) continue;
-    int cuts =
+    bool cuts =
         *at == '\\' ? answer_starts(rest, at) && length == strlen(at) : answer_is_any(*rest.at, at);
     if (!cuts) continue;
     if (n + 1 == ANSWER_PARTS) return 0;
@@ -71,11 +128,38 @@ answer_enclosure answer_enclosed(answer_span s, answer_span *inside) {
   return closes == ']' ? ANSWER_SQUARE : closes == ')' ? ANSWER_OPEN_RIGHT : ANSWER_NO_BRACKETS;
 }
 
+/* --- relations and labels --- */
+
+const char *answer_relation(answer_span s, answer_span side[2]) {
+  static const struct {
+    const char *sign, *name;
+    bool turns;
+  } signs[] = {
+      {"<", "<", 0}, {">", "<", 1}, {"\\le", "le", 0}, {"\\ge", "le", 1}, {"\\ne", "ne", 0}};
+  answer_span part[ANSWER_PARTS];
+  const char *name = NULL;
+  if (answer_split(s, ",;", part) != 1) return NULL;
+  for (size_t k = 0; k < sizeof signs / sizeof *signs; ++k) {
+    size_t n = answer_split(s, signs[k].sign, part);
+    if (n < 2) continue;
+    if (n > 2 || name != NULL) return NULL;
+    name = signs[k].name;
+    side[signs[k].turns] = part[0];
+    side[!signs[k].turns] = part[1];
+  }
+  return name;
+}
+
+/* A label begins with a letter; what begins with a digit is a ratio or a time. */
+bool answer_label(answer_span s, answer_span side[ANSWER_PARTS]) {
+  return answer_split(s, ":", side) == 2 && side[0].n > 0 && answer_is_letter(*side[0].at);
+}
+
 /* --- thousands --- */
 
 /* Whether the comma right behind a may stand between thousands: one to three digits before it, and
  * three behind it, without white space. */
-static int joins_thousands(answer_span a, answer_span b) {
+static bool joins_thousands(answer_span a, answer_span b) {
   size_t before = 0;
   while (before < a.n && answer_is_digit(a.at[a.n - 1 - before])) ++before;
   return a.at + a.n + 1 == b.at && before >= 1 && before <= 3 && answer_count_digits(b, 0) == 3;
@@ -109,33 +193,33 @@ static void zip(answer_list *out, const answer_span *name, const answer_span *va
 }
 
 /* (x, y) = (1, 2) */
-static int read_named_tuple(answer_list *out, answer_span s) {
+static bool read_named_tuple(answer_list *out, answer_span s) {
   answer_span side[ANSWER_PARTS], in, name[ANSWER_PARTS], value[ANSWER_PARTS];
-  if (answer_split(s, "=", side) != 2) return 0;
-  if (answer_enclosed(side[0], &in) != ANSWER_ROUND) return 0;
+  if (answer_split(s, "=", side) != 2) return false;
+  if (answer_enclosed(side[0], &in) != ANSWER_ROUND) return false;
   size_t n = answer_split(in, ",", name);
   for (size_t i = 0; i < n; ++i)
-    if (!answer_is_name(name[i])) return 0;
-  if (n < 2 || answer_enclosed(side[1], &in) != ANSWER_ROUND) return 0;
-  if (answer_split(in, ",", value) != n) return 0;
+    if (!answer_is_name(name[i])) return false;
+  if (n < 2 || answer_enclosed(side[1], &in) != ANSWER_ROUND) return false;
+  if (answer_split(in, ",", value) != n) return false;
   out->kind = ANSWER_ROUND;
   zip(out, name, value, n);
-  return 1;
+  return true;
 }
 
 /* x, y = 1, 2: of n parts only the middle one has a sign of equality. */
-static int read_names_then_values(answer_list *out, const answer_span *part, size_t n) {
+static bool read_names_then_values(answer_list *out, const answer_span *part, size_t n) {
   answer_span name[ANSWER_PARTS], value[ANSWER_PARTS], side[ANSWER_PARTS];
   size_t half = n / 2;
-  if (n < 3 || n % 2 == 0 || answer_split(part[half], "=", side) != 2) return 0;
+  if (n < 3 || n % 2 == 0 || answer_split(part[half], "=", side) != 2) return false;
   for (size_t i = 0; i <= half; ++i) {
     name[i] = i < half ? part[i] : side[0];
     value[i] = i == 0 ? side[1] : part[half + i];
-    if (!answer_is_name(name[i]) || (i > 0 && answer_split(value[i], "=", side) != 1)) return 0;
+    if (!answer_is_name(name[i]) || (i > 0 && answer_split(value[i], "=", side) != 1)) return false;
     if (i == 0) answer_split(part[half], "=", side);
   }
   zip(out, name, value, half + 1);
-  return 1;
+  return true;
 }
 
 /* x = 1, 2: what has no name of its own takes the one before it. */
@@ -150,24 +234,24 @@ static void read_names(answer_list *out) {
 }
 
 /* (x, y = 1, 2) is what x, y = 1, 2 is; [x, y = 1, 2] is not. */
-static int may_hold_names(answer_enclosure kind) {
+static bool may_hold_names(answer_enclosure kind) {
   return kind == ANSWER_NO_BRACKETS || kind == ANSWER_BRACES || kind == ANSWER_ROUND;
 }
 
-int answer_list_read(answer_list *out, answer_span s, int thousands) {
+bool answer_list_read(answer_list *out, answer_span s, bool thousands) {
   answer_span in, part[ANSWER_PARTS];
   *out = (answer_list){.kind = answer_enclosed(s, &in), .n = 1, .part = {{s, no_name, 0}}};
-  if (out->kind == ANSWER_ARRAY) return 1;
+  if (out->kind == ANSWER_ARRAY) return true;
   size_t n = answer_split(in, ",;", part);
-  if (n == 0) return 0;
+  if (n == 0) return false;
   if (thousands && out->kind == ANSWER_NO_BRACKETS) n = join_thousands(part, n);
   if (n == 1) {
     out->named = read_named_tuple(out, in);
-    return 1;
+    return true;
   }
   if (may_hold_names(out->kind) && read_names_then_values(out, part, n)) {
     out->named = 1;
-    return 1;
+    return true;
   }
   out->n = n;
   for (size_t i = 0; i < n; ++i) out->part[i].text = answer_without_unit(part[i]);
@@ -177,5 +261,47 @@ int answer_list_read(answer_list *out, answer_span s, int thousands) {
     out->named &= out->part[i].name.n > 0;
     out->nameless &= out->part[i].name.n == 0 && !out->part[i].has_sign;
   }
-  return 1;
+  return true;
+}
+
+/* --- sides --- */
+
+bool answer_is_name(answer_span s) {
+  size_t depth = 0;
+  bool in_argument = 0; /* f(-0.5), but not (-x) */
+  bool has_letter = 0;  /* \frac{22}{7} has none, for a command's letters do not count */
+  if (s.n == 0 || s.n > 40 || answer_is_digit(*s.at)) return false;
+  for (size_t i = 0, command; i < s.n; i += 1 + command) {
+    char c = s.at[i];
+    command = answer_command((answer_span){s.at + i, s.n - i});
+    has_letter |= command > 0 ? answer_is_variable((answer_span){s.at + i + 1, command})
+                              : answer_is_letter(c);
+    if (answer_is_any(c, "({")) ++depth;
+    if (answer_is_any(c, ")}") && depth > 0) --depth;
+    if (c == '(' && depth == 1) in_argument = i > 0 && answer_is_letter(s.at[i - 1]);
+    if (answer_is_digit(c) && (depth > 0 || (i > 0 && s.at[i - 1] == '_'))) continue;
+    if (answer_is_any(c, "-.") && depth > 0 && in_argument) continue;
+    if (!answer_is_letter(c) && !answer_is_any(c, " \\(){}_,'|:")) return false;
+  }
+  return has_letter;
+}
+
+size_t answer_sides(answer_span s, answer_span side[ANSWER_PARTS], size_t *rounded) {
+  answer_span piece[ANSWER_PARTS], part[ANSWER_PARTS];
+  answer_list all;
+  if (rounded != NULL) *rounded = 0;
+  if (!answer_list_read(&all, s, 1)) return 0;
+  if (all.n > 1) {
+    side[0] = s;
+    return 1;
+  }
+  size_t n = 0, pieces = answer_split(s, "\\approx", piece);
+  for (size_t i = 0; i < pieces; ++i) {
+    size_t more = answer_split(piece[i], "=", part);
+    if (more == 0 || n + more > ANSWER_PARTS) return 0;
+    if (i > 0 && rounded != NULL) *rounded = n;
+    memcpy(side + n, part, more * sizeof *part);
+    n += more;
+  }
+  return n;
 }

@@ -1,6 +1,5 @@
 /* What an answer is taken for, part by part. The order of the questions is that of answer_same().
  */
-#include "llm/answer/read.h"
 #include "llm/answer/internal.h"
 
 #include <assert.h>
@@ -51,7 +50,7 @@ static void read_parts(reader *r, const answer_span *part, size_t n, size_t dept
 
 static void write_value(answer_node *node, const answer_value *x) {
   ball value = answer_ball(x);
-  node->value = ball_to_double(value);
+  node->value = ball_may_be_zero(value) ? 0 : ball_to_double(value);
   node->has_value = isfinite(node->value) && (node->value != 0 || ball_may_be_zero(value));
   if (!node->has_value) return;
   if (x->exact && x->q.den == 1)
@@ -65,17 +64,17 @@ static void write_value(answer_node *node, const answer_value *x) {
 /* --- kinds --- */
 
 /* Numbers and formulas: 1 if s is one. */
-static int read_value(reader *r, answer_span s, answer_span name, size_t depth) {
+static bool read_value(reader *r, answer_span s, answer_span name, size_t depth) {
   answer_value x;
   answer_span number = s;
-  int percent = answer_take_percent(&number);
+  bool percent = answer_take_percent(&number);
   answer_known known = answer_evaluate(&x, number, 0, &r->budget);
-  if (known == ANSWER_NO_EXPRESSION || (percent && x.has_variables)) return 0;
+  if (known == ANSWER_NO_EXPRESSION || (percent && x.has_variables)) return false;
   answer_node *node = add(r, x.has_variables ? ANSWER_FORMULA : ANSWER_NUMBER, s, name, depth);
-  if (node == NULL || x.has_variables || known != ANSWER_KNOWN) return 1;
+  if (node == NULL || x.has_variables || known != ANSWER_KNOWN) return true;
   if (percent) x = answer_apply('/', x, answer_of_int(100));
   write_value(node, &x);
-  return 1;
+  return true;
 }
 
 static void read_list(reader *r, const answer_list *l, answer_span s, size_t depth) {
@@ -102,42 +101,42 @@ static void read_matrix(reader *r, answer_span s, answer_span in, size_t depth) 
 }
 
 /* What has a sign between sides, or is a matrix: 1 if s is such a thing. */
-static int read_single(reader *r, answer_span s, answer_span name, size_t depth) {
+static bool read_single(reader *r, answer_span s, answer_span name, size_t depth) {
   answer_span side[ANSWER_PARTS], in;
   size_t n = answer_sides(s, side, NULL);
   if (n > 1) {
     add(r, ANSWER_EQUATION, s, name, depth);
     read_parts(r, side, n, depth + 1);
-    return 1;
+    return true;
   }
   if (answer_relation(s, side) != NULL) {
     add(r, ANSWER_RELATION, s, name, depth);
     read_parts(r, side, 2, depth + 1);
-    return 1;
+    return true;
   }
   if (answer_label(s, side)) {
     add(r, ANSWER_LABELLED, s, name, depth);
     read_parts(r, side, 2, depth + 1);
-    return 1;
+    return true;
   }
   n = answer_split(s, "\\cup", side);
   if (n > 1) {
     add(r, ANSWER_UNION, s, name, depth);
     read_parts(r, side, n, depth + 1);
-    return 1;
+    return true;
   }
-  if (answer_enclosed(s, &in) != ANSWER_ARRAY) return 0;
+  if (answer_enclosed(s, &in) != ANSWER_ARRAY) return false;
   read_matrix(r, s, in, depth);
-  return 1;
+  return true;
 }
 
 /* Takes brackets away that stand around one thing: whether there were any. */
-static int unwrap(answer_span *s) {
+static bool unwrap(answer_span *s) {
   answer_span in;
   answer_enclosure kind = answer_enclosed(*s, &in);
-  if (kind == ANSWER_NO_BRACKETS || kind == ANSWER_ARRAY || in.n == 0) return 0;
+  if (kind == ANSWER_NO_BRACKETS || kind == ANSWER_ARRAY || in.n == 0) return false;
   *s = in;
-  return 1;
+  return true;
 }
 
 static void read_part(reader *r, answer_span s, answer_span name, size_t depth) {
@@ -175,4 +174,5 @@ void answer_read(answer_reading *out, const char *text, size_t size) {
     add(&r, ANSWER_CHOICE, all, no_name, 0);
   else
     read_part(&r, all, no_name, 0);
+  answer_release_scratch();
 }

@@ -4,7 +4,7 @@
 #ifndef GEPOLAB_LLM_TASK_EXPRESSION_H
 #define GEPOLAB_LLM_TASK_EXPRESSION_H
 
-#include "llm/answer/rational.h"
+#include "llm/answer/value.h"
 
 #include <stddef.h>
 

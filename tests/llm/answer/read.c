@@ -1,5 +1,5 @@
 /* How the answer checker says it reads an answer. */
-#include "llm/answer/read.h"
+#include "llm/answer/answer.h"
 #include "tests/support/suite.h"
 
 #include <string.h>

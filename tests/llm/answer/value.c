@@ -1,6 +1,6 @@
 /* Ball arithmetic: against numbers of 105 digits from mpmath, by identities, and where it says that
  * it does not know. */
-#include "llm/answer/ball.h"
+#include "llm/answer/value.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
@@ -168,7 +168,7 @@ static void identities_hold(void) {
 static void whole_numbers_are_exact_as_long_as_they_fit(void) {
   ball big = ball_power(ball_of_int(2), 300), one = ball_of_int(1);
   ball sum = ball_add(big, one);
-  CU_ASSERT(sum.radius.mantissa == 0 && !ball_equal(sum, big));
+  CU_ASSERT(arb_is_exact(&sum.number) && !ball_equal(sum, big));
   CU_ASSERT(ball_equal(ball_subtract(sum, big), one));
   CU_ASSERT(ball_equal(ball_subtract(big, sum), ball_of_int(-1)));
   CU_ASSERT(!ball_sum_swallows(big, one, sum));

@@ -1,0 +1,463 @@
+/* Whether two answers are equal: as text, as values, as equations, as lists and as what brackets
+ * enclose. Parts of answers are compared as answers are, so all of it is one recursion. In every
+ * function the reference is a, the response b. */
+#include "llm/answer/internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 12 };
+
+/* --- text --- */
+
+/* The next character that counts, braces around it taken away; '\0' at the end. White space counts
+ * only between digits: `last` is the character before. */
+static char next_character(answer_span *s, char last) {
+  answer_span rest = answer_trim(*s);
+  if (rest.n < s->n && answer_is_digit(last) && rest.n > 0 && answer_is_digit(*rest.at) &&
+      rest.at != s->at) {
+    *s = rest;
+    return ' ';
+  }
+  *s = rest;
+  if (s->n == 0) return '\0';
+  size_t n = 1, at = 0;
+  if (s->n >= 3 && s->at[0] == '{' && s->at[2] == '}' && !answer_is_any(s->at[1], "{}\\"))
+    at = 1, n = 3;
+  char c = s->at[at];
+  s->at += n;
+  s->n -= n;
+  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+bool answer_same_text(answer_span a, answer_span b) {
+  if (a.n > 0 && *a.at == '+') ++a.at, --a.n;
+  if (b.n > 0 && *b.at == '+') ++b.at, --b.n;
+  for (char x = '\0';;) {
+    char last = x, y = next_character(&b, last);
+    x = next_character(&a, last);
+    if (x != y) return false;
+    if (answer_trim(a).n == 0 || answer_trim(b).n == 0) return answer_trim(a).n == answer_trim(b).n;
+  }
+}
+
+/* --- values --- */
+
+/* A bare decimal number's digits without zeros that say nothing. Commas are passed over: that they
+ * stand between thousands has been seen when the number was evaluated. */
+typedef struct literal {
+  answer_span s;
+  bool negative, in_places, failed;
+} literal;
+
+static literal literal_of(answer_span s) {
+  literal l = {.s = s, .negative = s.n > 0 && *s.at == '-'};
+  if (l.s.n > 0 && (*l.s.at == '-' || *l.s.at == '+')) ++l.s.at, --l.s.n;
+  while (l.s.n > 0 && answer_is_any(*l.s.at, "0,")) ++l.s.at, --l.s.n;
+  if (memchr(l.s.at, '.', l.s.n) != NULL)
+    while (l.s.n > 0 && l.s.at[l.s.n - 1] == '0') --l.s.n;
+  if (l.s.n > 0 && l.s.at[l.s.n - 1] == '.') --l.s.n;
+  return l;
+}
+
+/* The next digit or point; '\0' at the end. What is neither makes it fail. */
+static char next_digit(literal *l) {
+  while (l->s.n > 0 && *l->s.at == ',') ++l->s.at, --l->s.n;
+  if (l->s.n == 0) return '\0';
+  char c = *l->s.at;
+  ++l->s.at, --l->s.n;
+  l->failed |= !answer_is_digit(c) && (c != '.' || l->in_places);
+  l->in_places |= c == '.';
+  return c;
+}
+
+/* 1 or 0 for two bare numbers of any length, -1 if one of them is something else. */
+static int same_literal(answer_span a, answer_span b) {
+  literal l = literal_of(a), m = literal_of(b);
+  bool same_digits = true;
+  for (char x = '1', y = '1'; x != '\0' || y != '\0';) {
+    x = next_digit(&l);
+    y = next_digit(&m);
+    same_digits &= x == y;
+  }
+  if (l.failed || m.failed) return -1;
+  return same_digits && l.negative == m.negative;
+}
+
+/* Whether x, written with six places or more of which five digits or more count, is y rounded. */
+static bool rounds_to(const answer_value *x, const answer_value *y) {
+  enum { LEAST_PLACES = 6, MOST_PLACES = 100, LEAST_DIGITS = 5 };
+  if (x->places < LEAST_PLACES || x->places > MOST_PLACES || x->digits < LEAST_DIGITS) return false;
+  /* half a unit of the last place, and a millionth of it for a value that lies just at its end */
+  ball unit = ball_power(ball_of_int(10), x->places);
+  ball half = ball_divide(ball_of_rational((rational){500001, 1000000}), unit);
+  return ball_is_within(ball_subtract(answer_ball(x), answer_ball(y)), half);
+}
+
+/* Two bare numbers are compared digit by digit, or exactly; only a bare number and a fraction or an
+ * expression may be equal by rounding. */
+static bool same_number(answer_span a, const answer_value *x, answer_span b,
+                        const answer_value *y) {
+  if (x->exact && y->exact && rational_equal(x->q, y->q)) return true;
+  if (x->places >= 0 && y->places >= 0) {
+    if (x->exact && y->exact) return false;
+    int same_digits = same_literal(a, b); /* there may be more of them than a ball holds */
+    return same_digits >= 0 ? same_digits : ball_equal(answer_ball(x), answer_ball(y));
+  }
+  if (rounds_to(x, y) || rounds_to(y, x)) return true;
+  if (x->exact && y->exact) return false;
+  return ball_equal(answer_ball(x), answer_ball(y));
+}
+
+static bool only_letters(answer_span s) {
+  for (size_t i = 0; i < s.n; ++i)
+    if (!answer_is_letter(s.at[i]) && !answer_is_space(s.at[i])) return false;
+  return true;
+}
+
+/* Equal wherever both have a value, which is at two points at least. Where variables are negative,
+ * only one may have a value, such as \sqrt{ab} of \sqrt{a}\sqrt{b}. Letters alone may be a word.
+ *
+ * A value of 0 says nothing: a factor of 0 hides all others, and letters are not always factors
+ * (3 R 0, a division's quotient and remainder). */
+static bool same_formula(answer_span a, answer_span b, answer_budget *budget) {
+  int agreed = 0;
+  if (only_letters(a) && only_letters(b)) return false;
+  for (int point = 0; point < ANSWER_POINTS; ++point) {
+    answer_value x, y;
+    answer_known known_a = answer_evaluate(&x, a, point, budget),
+                 known_b = answer_evaluate(&y, b, point, budget);
+    if (known_a == ANSWER_NO_EXPRESSION || known_b == ANSWER_NO_EXPRESSION) return false;
+    if (known_a == ANSWER_UNSURE || known_b == ANSWER_UNSURE) continue;
+    bool negative = point == ANSWER_NEGATIVE || point == ANSWER_FAR_NEGATIVE;
+    if (known_a != known_b && !negative) return false;
+    if (known_a != ANSWER_KNOWN || known_b != ANSWER_KNOWN) continue;
+    ball v = answer_ball(&x), w = answer_ball(&y);
+    if (ball_may_be_zero(v) && ball_may_be_zero(w)) continue;
+    if (!ball_equal(v, w)) return false;
+    ++agreed;
+  }
+  return agreed >= 2;
+}
+
+bool answer_take_percent(answer_span *s) {
+  if (s->n < 2 || s->at[s->n - 1] != '%') return false;
+  --s->n;
+  *s = answer_trim(*s);
+  return true;
+}
+
+bool answer_same_value(answer_span a, answer_span b, answer_budget *budget) {
+  answer_value x, y;
+  bool percent_a = answer_take_percent(&a), percent_b = answer_take_percent(&b);
+  answer_known known_a = answer_evaluate(&x, a, 0, budget),
+               known_b = answer_evaluate(&y, b, 0, budget);
+  if (known_a == ANSWER_NO_EXPRESSION || known_b == ANSWER_NO_EXPRESSION) return false;
+  if (x.has_variables || y.has_variables)
+    return !percent_a && !percent_b && same_formula(a, b, budget);
+  if (known_a == ANSWER_NO_VALUE || known_b == ANSWER_NO_VALUE) return false;
+  if (same_number(a, &x, b, &y)) return true;
+  if (percent_a == percent_b) return false;
+  answer_value *share = percent_a ? &x : &y;
+  *share = answer_apply('/', *share, answer_of_int(100));
+  if (x.exact && y.exact) return rational_equal(x.q, y.q);
+  return ball_equal(answer_ball(&x), answer_ball(&y));
+}
+
+/* --- equations --- */
+
+/* Whether a name is that of a function's value: f(2), P(A). */
+static bool has_argument(answer_span s) {
+  return answer_is_name(s) && memchr(s.at, '(', s.n) != NULL;
+}
+
+/* The difference of the two sides at a point. */
+static answer_known difference(ball *out, const answer_span side[2], int point, bool *has_variables,
+                               answer_budget *budget) {
+  answer_value x, y;
+  answer_known known_x = answer_evaluate(&x, side[0], point, budget),
+               known_y = answer_evaluate(&y, side[1], point, budget);
+  *has_variables = x.has_variables || y.has_variables;
+  if (known_x != ANSWER_KNOWN || known_y != ANSWER_KNOWN)
+    return known_x < known_y ? known_x : known_y;
+  answer_value both = answer_apply('-', x, y);
+  *out = answer_ball(&both);
+  return out->state == BALL_KNOWN ? ANSWER_KNOWN : ANSWER_UNSURE;
+}
+
+/* Whether l = r and m = s say the same: l - r and m - s differ by a constant factor. An identity,
+ * whose difference is 0 up to an error, is not an equation with any other. */
+static bool proportional(const answer_span a[2], const answer_span b[2], answer_budget *budget) {
+  ball first = ball_undefined(), second = first;
+  int agreed = 0;
+  for (int i = 0; i < 2; ++i)
+    if (has_argument(a[i]) || has_argument(b[i])) return false;
+  for (int point = 0; point < ANSWER_POINTS; ++point) {
+    ball x, y;
+    bool variables_a, variables_b;
+    answer_known known_a = difference(&x, a, point, &variables_a, budget),
+                 known_b = difference(&y, b, point, &variables_b, budget);
+    if (known_a == ANSWER_NO_EXPRESSION || known_b == ANSWER_NO_EXPRESSION) return false;
+    if (!variables_a || !variables_b) return false;
+    if (known_a == ANSWER_UNSURE || known_b == ANSWER_UNSURE) continue;
+    bool negative = point == ANSWER_NEGATIVE || point == ANSWER_FAR_NEGATIVE;
+    if (known_a != ANSWER_KNOWN || known_b != ANSWER_KNOWN) {
+      if (negative) continue;
+      return false;
+    }
+    if (ball_may_be_zero(x) || ball_may_be_zero(y)) return false;
+    if (agreed == 0) {
+      first = x;
+      second = y;
+    } else if (!ball_equal(ball_multiply(x, second), ball_multiply(y, first)))
+      return false;
+    ++agreed;
+  }
+  return agreed >= 2;
+}
+
+/* Whether a side of a chain is the number that stands last, or the last is that number rounded.
+ * What is no number can be anything. */
+static bool leads_to(answer_span side, answer_span last, answer_budget *budget) {
+  answer_value x, y;
+  answer_known known = answer_evaluate(&x, side, 0, budget);
+  if (known == ANSWER_NO_VALUE && !x.has_variables) return false;
+  if (known != ANSWER_KNOWN || x.has_variables) return true;
+  if (answer_evaluate(&y, last, 0, budget) != ANSWER_KNOWN || y.has_variables) return true;
+  if (answer_same_value(last, side, budget)) return true;
+  if (y.places < 1 || y.places > 100) return false;
+  ball unit = ball_power(ball_of_int(10), -(int64_t)y.places);
+  return ball_is_within(ball_subtract(answer_ball(&x), answer_ball(&y)), unit);
+}
+
+/* A chain whose numbers do not agree, x = 2 + 4 = 5, is no right answer. The number behind \approx
+ * is rounded, so what stands before that sign is not compared with it. */
+static bool chain_agrees(answer_span s, answer_budget *budget) {
+  answer_span side[ANSWER_PARTS];
+  size_t rounded, n = answer_sides(s, side, &rounded);
+  for (size_t i = 0; i + 1 < n; ++i)
+    if (i >= rounded && !(i == 0 && answer_is_name(side[0])) &&
+        !leads_to(side[i], side[n - 1], budget))
+      return false;
+  return true;
+}
+
+static bool is_number(answer_span s, answer_budget *budget) {
+  answer_value x;
+  return answer_evaluate(&x, s, 0, budget) == ANSWER_KNOWN && !x.has_variables;
+}
+
+/* What stands in the middle of two chains of one length is the same, but for a number in the place
+ * of a formula: A = \pi r^2 = 9\pi is A = \pi\cdot 3^2 = 9\pi, and not A = \pi r^3 = 9\pi. */
+static bool same_middles(const answer_span *a, const answer_span *b, size_t n,
+                         answer_budget *budget) {
+  for (size_t i = 1; i + 1 < n; ++i)
+    if (is_number(a[i], budget) == is_number(b[i], budget) && !answer_same(a[i], b[i], budget))
+      return false;
+  return true;
+}
+
+bool answer_same_sides(const answer_span *a, size_t n, const answer_span *b, size_t m,
+                       answer_budget *budget) {
+  assert(n >= 2 && m >= 2);
+  if (answer_is_name(a[0]) && answer_same_text(a[0], b[0]))
+    return answer_same(a[n - 1], b[m - 1], budget) && (n != m || same_middles(a, b, n, budget));
+  if (n != 2 || m != 2) return false;
+  if (answer_same(a[0], b[1], budget) && answer_same(a[1], b[0], budget)) return true;
+  if (has_argument(a[0]) || has_argument(b[0])) return false; /* f(3) = 0 is not f(4) = 0 */
+  return (answer_same(a[0], b[0], budget) && answer_same(a[1], b[1], budget)) ||
+         proportional(a, b, budget);
+}
+
+/* Of a chain a = b = c the name is what stands first, the value what stands last. */
+bool answer_same_equation(answer_span a, answer_span b, answer_budget *budget) {
+  answer_span l[ANSWER_PARTS], r[ANSWER_PARTS];
+  size_t n = answer_sides(a, l, NULL), m = answer_sides(b, r, NULL);
+  if (n == 0 || m == 0 || (n == 1 && m == 1)) return false;
+  if (!chain_agrees(a, budget) || !chain_agrees(b, budget)) return false;
+  if (n == 1) return answer_same(a, r[m - 1], budget);
+  if (m == 1) return answer_is_name(l[0]) && answer_same(l[n - 1], b, budget);
+  return answer_same_sides(l, n, r, m, budget);
+}
+
+/* --- relations and labels --- */
+
+/* x > 3 is 3 < x; it is not an interval, nor 2x > 6. */
+bool answer_same_relation(answer_span a, answer_span b, answer_budget *budget) {
+  answer_span l[2], r[2];
+  const char *x = answer_relation(a, l), *y = answer_relation(b, r);
+  if (x == NULL || y == NULL || strcmp(x, y) != 0) return false;
+  if (answer_same(l[0], r[0], budget) && answer_same(l[1], r[1], budget)) return true;
+  return *x == 'n' && answer_same(l[0], r[1], budget) && answer_same(l[1], r[0], budget);
+}
+
+bool answer_same_label(answer_span a, answer_span b, answer_budget *budget) {
+  answer_span l[ANSWER_PARTS], r[ANSWER_PARTS];
+  return answer_label(a, l) && answer_label(b, r) && answer_same_text(l[0], r[0]) &&
+         answer_same(l[1], r[1], budget);
+}
+
+/* --- lists --- */
+
+/* The sides of part i of a list in which every part has a name. */
+static size_t sides_of(const answer_list *l, size_t i, answer_span side[ANSWER_PARTS]) {
+  if (l->part[i].has_sign) return answer_sides(l->part[i].text, side, NULL);
+  side[0] = l->part[i].name;
+  side[1] = l->part[i].text;
+  return 2;
+}
+
+/* The value of part i, without its name if it has one. */
+static answer_span value_of(const answer_list *l, size_t i) {
+  answer_span side[ANSWER_PARTS];
+  if (l->part[i].name.n == 0 || !l->part[i].has_sign) return l->part[i].text;
+  size_t n = answer_sides(l->part[i].text, side, NULL);
+  return n > 0 ? side[n - 1] : l->part[i].text;
+}
+
+/* How part i of one list is compared with part k of another. */
+typedef enum comparison {
+  WHOLE,  /* as they are written */
+  NAMED,  /* names and values */
+  VALUES, /* values, whatever the names */
+} comparison;
+
+static bool same_part(const answer_list *a, size_t i, const answer_list *b, size_t k,
+                      comparison how, answer_budget *budget) {
+  if (how == WHOLE) return answer_same(a->part[i].text, b->part[k].text, budget);
+  if (how == VALUES) return answer_same(value_of(a, i), value_of(b, k), budget);
+  answer_span l[ANSWER_PARTS], r[ANSWER_PARTS];
+  size_t n = sides_of(a, i, l), m = sides_of(b, k, r);
+  if (a->part[i].has_sign && b->part[k].has_sign)
+    return answer_same(a->part[i].text, b->part[k].text, budget);
+  return n >= 2 && m >= 2 && answer_same_sides(l, n, r, m, budget);
+}
+
+static bool same_in_order(const answer_list *a, const answer_list *b, comparison how,
+                          answer_budget *budget) {
+  for (size_t i = 0; i < a->n; ++i)
+    if (!same_part(a, i, b, i, how, budget)) return false;
+  return true;
+}
+
+static bool same_in_any_order(const answer_list *a, const answer_list *b, comparison how,
+                              answer_budget *budget) {
+  bool used[ANSWER_PARTS] = {0};
+  for (size_t i = 0; i < a->n; ++i) {
+    size_t k = 0;
+    while (k < b->n && (used[k] || !same_part(a, i, b, k, how, budget))) ++k;
+    if (k == b->n) return false;
+    used[k] = 1;
+  }
+  return true;
+}
+
+/* Whether all parts are values of one name: x = 1, x = 2. */
+static bool has_one_name(const answer_list *l) {
+  for (size_t i = 1; i < l->n; ++i)
+    if (!answer_same_text(l->part[0].name, l->part[i].name)) return false;
+  return true;
+}
+
+static bool is_ordered(const answer_list *l) {
+  return l->kind != ANSWER_NO_BRACKETS && l->kind != ANSWER_BRACES;
+}
+
+/* A list without brackets may be a set's or a tuple's, not an interval. */
+static bool kinds_agree(answer_enclosure a, answer_enclosure b) {
+  if (a == b) return true;
+  if (a != ANSWER_NO_BRACKETS && b != ANSWER_NO_BRACKETS) return false;
+  answer_enclosure other = a == ANSWER_NO_BRACKETS ? b : a;
+  return other == ANSWER_BRACES || other == ANSWER_ROUND;
+}
+
+static bool same_list(const answer_list *a, const answer_list *b, answer_budget *budget) {
+  assert(a->n >= 2 && b->n >= 2);
+  if (a->n != b->n || !kinds_agree(a->kind, b->kind)) return false;
+  if (a->named && b->named) return same_in_any_order(a, b, NAMED, budget);
+  bool one_named = (a->named && b->nameless) || (a->nameless && b->named);
+  comparison how = one_named ? VALUES : WHOLE;
+  /* a = 1, b = 2 is not the set {1, 2}; without names only the order tells which is which */
+  bool names_count = one_named && a->named && !has_one_name(a);
+  if (names_count && b->kind == ANSWER_BRACES) return false;
+  return names_count || is_ordered(a) || is_ordered(b) ? same_in_order(a, b, how, budget)
+                                                       : same_in_any_order(a, b, how, budget);
+}
+
+/* --- brackets --- */
+
+static bool same_matrix(answer_span a, answer_span b, answer_budget *budget) {
+  answer_span rows_a[ANSWER_PARTS], rows_b[ANSWER_PARTS], x[ANSWER_PARTS], y[ANSWER_PARTS];
+  size_t n = answer_split(a, ";", rows_a), m = answer_split(b, ";", rows_b);
+  while (n > 1 && rows_a[n - 1].n == 0) --n;
+  while (m > 1 && rows_b[m - 1].n == 0) --m;
+  if (n != m || n == 0) return false;
+  for (size_t i = 0; i < n; ++i) {
+    size_t k = answer_split(rows_a[i], ",", x);
+    if (k == 0 || k != answer_split(rows_b[i], ",", y)) return false;
+    for (size_t j = 0; j < k; ++j)
+      if (!answer_same(x[j], y[j], budget)) return false;
+  }
+  return true;
+}
+
+static bool same_union(answer_span a, answer_span b, answer_budget *budget) {
+  answer_span x[ANSWER_PARTS], y[ANSWER_PARTS];
+  answer_list l = {.n = answer_split(a, "\\cup", x)}, m = {.n = answer_split(b, "\\cup", y)};
+  if (l.n < 2 || l.n != m.n) return false;
+  for (size_t i = 0; i < l.n; ++i) {
+    l.part[i].text = x[i];
+    m.part[i].text = y[i];
+  }
+  return same_in_any_order(&l, &m, WHOLE, budget);
+}
+
+/* Brackets around one thing mean nothing, but two kinds of them are not the same. */
+static bool same_inside(answer_span a, answer_span b, answer_budget *budget) {
+  answer_span in_a, in_b;
+  answer_enclosure kind_a = answer_enclosed(a, &in_a), kind_b = answer_enclosed(b, &in_b);
+  if (kind_a == ANSWER_ARRAY && kind_b == ANSWER_ARRAY) return same_matrix(in_a, in_b, budget);
+  bool wraps_a = kind_a != ANSWER_NO_BRACKETS && kind_a != ANSWER_ARRAY,
+       wraps_b = kind_b != ANSWER_NO_BRACKETS && kind_b != ANSWER_ARRAY;
+  if (wraps_a && wraps_b && kind_a != kind_b) return false;
+  return (wraps_a || wraps_b) && answer_same(wraps_a ? in_a : a, wraps_b ? in_b : b, budget);
+}
+
+/* --- all together --- */
+
+/* Both are one thing, no list. */
+static bool same_single(answer_span a, answer_span b, answer_budget *budget) {
+  return answer_same_equation(a, b, budget) || answer_same_relation(a, b, budget) ||
+         answer_same_label(a, b, budget) || same_union(a, b, budget) || same_inside(a, b, budget);
+}
+
+/* Both taken apart, with commas between thousands (or not) on each side. */
+static bool same_taken_apart(answer_span a, bool thousands_a, answer_span b, bool thousands_b,
+                             answer_budget *budget) {
+  answer_list l, m;
+  if (!answer_list_read(&l, a, thousands_a) || !answer_list_read(&m, b, thousands_b)) return false;
+  if (l.n >= 2 && m.n >= 2) return same_list(&l, &m, budget);
+  if (l.n == 1 && m.n == 1) return same_single(a, b, budget);
+  return answer_same_equation(a, b, budget); /* x \in \{1, 2\} and 1, 2 */
+}
+
+static bool has_thousands(answer_span s) {
+  answer_list apart, joined;
+  return answer_list_read(&apart, s, 0) && answer_list_read(&joined, s, 1) && apart.n != joined.n;
+}
+
+bool answer_same(answer_span a, answer_span b, answer_budget *budget) {
+  a = answer_trim(a);
+  b = answer_trim(b);
+  if (a.n == 0 || b.n == 0) return a.n == b.n;
+  if (answer_same_text(a, b)) return true;
+  if (budget->left < 0 || budget->depth == MAX_DEPTH) return false;
+  budget->left -= 1 + (long)(a.n + b.n) / 64;
+  ++budget->depth;
+  bool same = answer_same_value(a, b, budget);
+  bool most_a = !same && has_thousands(a), most_b = !same && has_thousands(b);
+  for (int i = 0; i <= most_a && !same; ++i)
+    for (int k = 0; k <= most_b && !same; ++k) same = same_taken_apart(a, i, b, k, budget);
+  --budget->depth;
+  return same;
+}
