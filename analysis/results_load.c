@@ -148,18 +148,12 @@ static const char *const run_columns[] = {"id",      "algorithm", "swept",  "see
                                           "lr",      "status",    "recipe", "chosen",
                                           "meaning", "reason",    "key"};
 enum { N_RUN_COLUMNS = sizeof run_columns / sizeof *run_columns };
-static const char *const clock_columns[] = {
-    "simulated_s",     "learner_utilisation", "sampler_utilisation", "samples_per_s",
-    "staleness_mean",  "staleness_max",       "staleness_p50",       "staleness_p95",
-    "bytes_up",        "bytes_down",          "batches_generated",   "batches_trained",
-    "batches_dropped", "batches_lost",        "retransmissions"};
-enum { N_CLOCK_COLUMNS = sizeof clock_columns / sizeof *clock_columns };
 
 /* The runs of a study (?1) with their clocks, in the order of the grid. */
 static sqlite3_stmt *query_runs(store *s) {
   sqlite3_stmt *q = NULL;
   char *run = store_columns(s, "main", "runs", "r", run_columns, N_RUN_COLUMNS);
-  char *clock = store_columns(s, "main", "clock", "c", clock_columns, N_CLOCK_COLUMNS);
+  char *clock = store_columns(s, "main", "clock", "c", clock_record_names, CLOCK_RECORD_COLUMNS);
   char *sql = run && clock
                   ? sqlite3_mprintf("SELECT %s, %s FROM runs r LEFT JOIN clock c ON c.run = r.id"
                                     " WHERE r.study = ?1 AND r.key NOT IN (SELECT key FROM"
@@ -184,22 +178,9 @@ static gl_status load_run(loading *l, sqlite3_stmt *q, gl_error *err) {
       .meaning = sqlite3_column_int64(q, 8),
       .reason = (const char *)sqlite3_column_text(q, 9),
       .key = (const char *)sqlite3_column_text(q, 10),
-      .clock = {.simulated_s = column_number(q, CLOCK),
-                .learner_utilisation = column_number(q, CLOCK + 1),
-                .sampler_utilisation = column_number(q, CLOCK + 2),
-                .samples_per_s = column_number(q, CLOCK + 3),
-                .staleness_mean = column_number(q, CLOCK + 4),
-                .staleness_max = column_number(q, CLOCK + 5),
-                .staleness_p50 = column_number(q, CLOCK + 6),
-                .staleness_p95 = column_number(q, CLOCK + 7),
-                .bytes_up = column_number(q, CLOCK + 8),
-                .bytes_down = column_number(q, CLOCK + 9),
-                .batches_generated = column_number(q, CLOCK + 10),
-                .batches_trained = column_number(q, CLOCK + 11),
-                .batches_dropped = column_number(q, CLOCK + 12),
-                .batches_lost = column_number(q, CLOCK + 13),
-                .retransmissions = column_number(q, CLOCK + 14)},
   };
+  for (int i = 0; i < CLOCK_RECORD_COLUMNS; ++i)
+    *clock_record_at(&run.clock, (size_t)i) = column_number(q, CLOCK + i);
   if (!run.algorithm || !run.recipe || !state || !run_status_named(state, &run.status))
     return gl_fail(err, GL_EIO,
                    "a run of the study has no algorithm, no recipe or an unknown status ('%s'); is "

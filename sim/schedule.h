@@ -9,8 +9,8 @@
 #ifndef GEPOLAB_SIM_SCHEDULE_H
 #define GEPOLAB_SIM_SCHEDULE_H
 
+#include "core/base/clock_record.h"
 #include "core/base/error.h"
-#include "core/store/store.h"
 #include "sim/cluster.h"
 
 #include <stddef.h>

@@ -208,8 +208,8 @@ static gl_status make_histogram(run_record *run, uint64_t **count, gl_error *err
 
 /* --- runs --- */
 
-static const clock_record no_clock = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
-                                      NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+#define NOT_MEASURED(name, unit, meaning) NAN,
+static const clock_record no_clock = {CLOCK_RECORD(NOT_MEASURED)};
 
 /* Adds a label to the fields of a run: a number where its field takes one. */
 static int add_label(cJSON *to, const char *path, const char *label) {

@@ -76,23 +76,8 @@ static const records_column fates[] = {
            "sum over them; of a response that was not finished, what it would have "
            "earned by the weights it last had"),
     END};
-static const records_column clock[] = {
-    NUMBER("simulated_s", "s", "from the start to the end of the last update"),
-    NUMBER("learner_utilisation", "", "share of that time at work, 0 to 1"),
-    NUMBER("sampler_utilisation", "", "the same, mean over samplers"),
-    NUMBER("samples_per_s", "1/s", "responses trained per simulated second"),
-    NUMBER("bytes_up", "bytes", "sent by the samplers"),
-    NUMBER("bytes_down", "bytes", "sent to the samplers"),
-    NUMBER("staleness_mean", "versions", "over trained batches"),
-    NUMBER("staleness_max", "versions", "largest of a trained batch"),
-    NUMBER("staleness_p50", "versions", "median over trained batches"),
-    NUMBER("staleness_p95", "versions", "95 % quantile over trained batches"),
-    NUMBER("batches_generated", "batches", "finished by samplers"),
-    NUMBER("batches_trained", "batches", "trained"),
-    NUMBER("batches_dropped", "batches", "thrown away by the rule that chooses batches"),
-    NUMBER("batches_lost", "batches", "lost with a sampler that crashed"),
-    NUMBER("retransmissions", "packets", "sent again"),
-    END};
+#define CLOCK_COLUMN(name, unit, meaning) NUMBER(#name, unit, meaning),
+static const records_column clock[] = {CLOCK_RECORD(CLOCK_COLUMN) END};
 static const records_column tuned[] = {
     TEXT("study", "the recipe's name"), TEXT("algorithm", "the shown name"),
     NUMBER("lr", "", "the learning rate that `tune` chose"),

@@ -206,23 +206,14 @@ static gl_status put_fates(store *s, const run_record *r, int64_t id, gl_error *
 }
 
 static gl_status put_clock(store *s, const clock_record *c, int64_t id, gl_error *err) {
-  static const char *const names[] = {
-      "simulated_s",     "learner_utilisation", "sampler_utilisation", "samples_per_s",
-      "bytes_up",        "bytes_down",          "staleness_mean",      "staleness_max",
-      "staleness_p50",   "staleness_p95",       "batches_generated",   "batches_trained",
-      "batches_dropped", "batches_lost",        "retransmissions"};
-  const double value[] = {
-      c->simulated_s,     c->learner_utilisation, c->sampler_utilisation, c->samples_per_s,
-      c->bytes_up,        c->bytes_down,          c->staleness_mean,      c->staleness_max,
-      c->staleness_p50,   c->staleness_p95,       c->batches_generated,   c->batches_trained,
-      c->batches_dropped, c->batches_lost,        c->retransmissions};
-  enum { N = sizeof value / sizeof value[0] };
-  static_assert(sizeof names / sizeof names[0] == N, "a name for each value");
+  clock_record values = *c;
   sqlite3_stmt *stmt = NULL;
-  gl_status status = prepare_insert(s, &stmt, "clock", names, N, err);
+  gl_status status =
+      prepare_insert(s, &stmt, "clock", clock_record_names, CLOCK_RECORD_COLUMNS, err);
   if (status != GL_OK) return status;
   sqlite3_bind_int64(stmt, 1, id);
-  for (int i = 0; i < N; ++i) sqlite3_bind_double(stmt, 2 + i, value[i]);
+  for (int i = 0; i < CLOCK_RECORD_COLUMNS; ++i)
+    sqlite3_bind_double(stmt, 2 + i, *clock_record_at(&values, (size_t)i));
   status = store_step_done(s, stmt, "writing the clock to", err);
   sqlite3_finalize(stmt);
   return status;

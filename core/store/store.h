@@ -31,6 +31,7 @@
 #ifndef GEPOLAB_CORE_STORE_STORE_H
 #define GEPOLAB_CORE_STORE_STORE_H
 
+#include "core/base/clock_record.h"
 #include "core/base/error.h"
 #include "core/base/metrics.h"
 
@@ -82,15 +83,6 @@ typedef struct fate_record {
   int64_t responses;
   double tokens, reward; /* sums */
 } fate_record;
-
-/* What the schedule says about a run's clock (sim/schedule.h fills it). */
-typedef struct clock_record {
-  double simulated_s, learner_utilisation, sampler_utilisation, samples_per_s;
-  double bytes_up, bytes_down;
-  double staleness_mean, staleness_max, staleness_p50, staleness_p95;
-  double batches_generated, batches_trained, batches_dropped, batches_lost;
-  double retransmissions;
-} clock_record;
 
 typedef enum run_status { RUN_DONE, RUN_DIVERGED, RUN_FAILED } run_status;
 /* "done", "diverged" or "failed". */

@@ -1,0 +1,43 @@
+/* What a schedule measures of a run's clock: one table of its columns, from which the record, the
+ * store, its exports and the loading of results follow. sim/ fills the record.
+ *
+ * A column added here is a field of clock_record; core/store/schema.c says since which format. */
+#ifndef GEPOLAB_CORE_BASE_CLOCK_RECORD_H
+#define GEPOLAB_CORE_BASE_CLOCK_RECORD_H
+
+#include <stddef.h>
+
+/* X(name, unit, meaning), in the order of the store's columns. */
+#define CLOCK_RECORD(X)                                                                            \
+  X(simulated_s, "s", "from the start to the end of the last update")                              \
+  X(learner_utilisation, "", "share of that time at work, 0 to 1")                                 \
+  X(sampler_utilisation, "", "the same, mean over samplers")                                       \
+  X(samples_per_s, "1/s", "responses trained per simulated second")                                \
+  X(bytes_up, "bytes", "sent by the samplers")                                                     \
+  X(bytes_down, "bytes", "sent to the samplers")                                                   \
+  X(staleness_mean, "versions", "over trained batches")                                            \
+  X(staleness_max, "versions", "largest of a trained batch")                                       \
+  X(staleness_p50, "versions", "median over trained batches")                                      \
+  X(staleness_p95, "versions", "95 % quantile over trained batches")                               \
+  X(batches_generated, "batches", "finished by samplers")                                          \
+  X(batches_trained, "batches", "trained")                                                         \
+  X(batches_dropped, "batches", "thrown away by the rule that chooses batches")                    \
+  X(batches_lost, "batches", "lost with a sampler that crashed")                                   \
+  X(retransmissions, "packets", "sent again")
+
+#define CLOCK_RECORD_FIELD(name, unit, meaning) double name;
+typedef struct clock_record {
+  CLOCK_RECORD(CLOCK_RECORD_FIELD)
+} clock_record;
+
+#define CLOCK_RECORD_NAME(name, unit, meaning) #name,
+static const char *const clock_record_names[] = {CLOCK_RECORD(CLOCK_RECORD_NAME)};
+enum { CLOCK_RECORD_COLUMNS = sizeof clock_record_names / sizeof *clock_record_names };
+_Static_assert(sizeof(clock_record) == CLOCK_RECORD_COLUMNS * sizeof(double), "no padding");
+
+/* The value of a column by its place in the table. */
+static inline double *clock_record_at(clock_record *c, size_t column) {
+  return (double *)((char *)c + column * sizeof(double));
+}
+
+#endif
