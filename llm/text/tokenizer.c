@@ -9,21 +9,9 @@
 
 /* --- text to tokens --- */
 
-gl_status token_list_push(token_list *list, int32_t token, gl_error *err) {
-  if (list->n == list->room) {
-    size_t room = list->room < 64 ? 64 : list->room * 2;
-    int32_t *at = room < SIZE_MAX / sizeof *at ? realloc(list->at, room * sizeof *at) : NULL;
-    if (at == NULL) return gl_fail_memory(err, "the tokens of a text");
-    list->at = at;
-    list->room = room;
-  }
-  list->at[list->n++] = token;
-  return GL_OK;
-}
-
 static gl_status fail_character(uint32_t code, const char *bytes, size_t size, size_t at,
                                 gl_error *err) {
-  const int shown = code > ' ' && !(code >= 0x7f && code < 0xa1);
+  const bool shown = code > ' ' && !(code >= 0x7f && code < 0xa1);
   return gl_fail(err, GL_EINPUT,
                  "the character %s%.*s%sU+%04X at byte %zu of a text is not in the tokenizer's "
                  "alphabet; use the byte tokenizer, or an alphabet that has it",
@@ -37,7 +25,7 @@ static gl_status encode_char(const tokenizer *t, const char *text, size_t size, 
   for (size_t at = 0, bytes; at < size && status == GL_OK; at += bytes) {
     uint32_t code;
     bytes = utf8_read(text + at, size - at, &code);
-    int32_t token = token_table_find(&t->by_bytes, text + at, bytes);
+    int32_t token = tokenizer_find_bytes(t, text + at, bytes);
     status = token >= 0 ? token_list_push(out, token, err)
                         : fail_character(code, text + at, bytes, at, err);
   }
@@ -88,7 +76,7 @@ gl_status tokenizer_encode(const tokenizer *t, const char *text, size_t size, in
 
 /* --- tokens to text --- */
 
-static int is_token(const tokenizer *t, int32_t token) {
+static bool is_token(const tokenizer *t, int32_t token) {
   return token >= 0 && (size_t)token < t->size && t->entry[token].flags & ENTRY_HERE;
 }
 
@@ -104,7 +92,7 @@ static size_t content_size(const tokenizer *t, const int32_t *token, size_t n, u
   return size;
 }
 
-gl_status tokenizer_decode(const tokenizer *t, const int32_t *token, size_t n, int skip_special,
+gl_status tokenizer_decode(const tokenizer *t, const int32_t *token, size_t n, bool skip_special,
                            char **out, size_t *size, gl_error *err) {
   const unsigned skipped = skip_special ? ENTRY_SPECIAL : 0;
   *out = NULL;
@@ -209,13 +197,13 @@ gl_status tokenizer_new_char(tokenizer **out, const char *alphabet, gl_error *er
   if (status != GL_OK) return status;
   tokenizer *t = *out;
   memcpy(content, alphabet, size);
-  status = token_table_init(&t->by_bytes, n, 0, err);
+  status = tokenizer_reserve_bytes(t, n, err);
   int32_t token = TOKEN_FIRST;
   for (size_t at = 0, bytes; at < size && status == GL_OK; at += bytes, ++token) {
     uint32_t code;
     bytes = utf8_read(content + at, size - at, &code);
     t->entry[token] = (token_entry){content + at, (uint32_t)bytes, ENTRY_HERE};
-    if (!token_table_add(&t->by_bytes, content + at, bytes, token))
+    if (!tokenizer_add_bytes(t, token))
       status = gl_fail(err, GL_EINPUT, "U+%04X is twice in a tokenizer's alphabet; name it once",
                        (unsigned)code);
   }
@@ -245,8 +233,9 @@ gl_status tokenizer_add_unused(tokenizer *t, size_t n, gl_error *err) {
 
 void tokenizer_free(tokenizer *t) {
   if (t == NULL) return;
-  token_table_fini(&t->by_bytes);
-  pair_table_fini(&t->merges);
+  hash_table_fini(&t->by_bytes);
+  free(t->piece);
+  hash_table_fini(&t->merges);
   split_rule_fini(&t->rule);
   added_set_fini(&t->raw);
   added_set_fini(&t->normal);

@@ -18,6 +18,7 @@
 
 #include "core/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,7 +68,7 @@ gl_status tokenizer_encode(const tokenizer *t, const char *text, size_t size, in
  * Special tokens give nothing if skip_special, else their content; added tokens that are not
  * special always give it. Bytes that are no UTF-8 become U+FFFD, after all tokens' bytes are put
  * together. A token outside the vocabulary is GL_EINPUT. After a failure *out is NULL. */
-gl_status tokenizer_decode(const tokenizer *t, const int32_t *token, size_t n, int skip_special,
+gl_status tokenizer_decode(const tokenizer *t, const int32_t *token, size_t n, bool skip_special,
                            char **out, size_t *size, gl_error *err);
 
 #endif

@@ -3,7 +3,10 @@
 #ifndef GEPOLAB_LLM_TEXT_TOKENIZER_INTERNAL_H
 #define GEPOLAB_LLM_TEXT_TOKENIZER_INTERNAL_H
 
+#include "core/base/hash.h"
 #include "llm/text/tokenizer.h"
+
+#include <stdbool.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -31,47 +34,6 @@ typedef struct token_list {
 } token_list;
 
 gl_status token_list_push(token_list *list, int32_t token, gl_error *err);
-
-/* --- look-up --- */
-
-/* From bytes to a token number: open addressing, at most half full. Keys are borrowed. The seed
- * keeps a crafted file from choosing keys that collide. */
-typedef struct token_table {
-  struct token_slot {
-    const char *key; /* NULL: empty */
-    uint32_t size;
-    int32_t token;
-  } * slot;
-  size_t mask; /* slots less one */
-  uint64_t seed;
-} token_table;
-
-gl_status token_table_init(token_table *t, size_t n, uint64_t seed, gl_error *err);
-void token_table_fini(token_table *t);
-/* While building: adds one of the n keys announced to token_table_init(). Returns 0 if the key is
- * there already. */
-int token_table_add(token_table *t, const char *key, size_t size, int32_t token);
-/* The token of key[size], or -1. */
-int32_t token_table_find(const token_table *t, const char *key, size_t size);
-
-/* From a pair of neighbours to the token that replaces them, and the merge's rank. */
-typedef struct pair_table {
-  struct pair_slot {
-    uint64_t pair; /* left << 32 | right, plus 1; 0: empty */
-    uint32_t rank; /* lower ones first */
-    int32_t token;
-  } * slot;
-  size_t mask;
-  uint64_t seed;
-} pair_table;
-
-gl_status pair_table_init(pair_table *t, size_t n, uint64_t seed, gl_error *err);
-void pair_table_fini(pair_table *t);
-/* While building: sets the merge of one of the n pairs announced; a pair set twice keeps the last.
- */
-void pair_table_set(pair_table *t, int32_t left, int32_t right, uint32_t rank, int32_t token);
-/* The merge of two neighbours, or NULL. */
-const struct pair_slot *pair_table_find(const pair_table *t, int32_t left, int32_t right);
 
 /* --- steps of byte-level BPE --- */
 
@@ -123,9 +85,9 @@ void added_set_fini(added_set *s);
 
 /* Memory of merging; each thread has its own. Grows as it is used. */
 typedef struct merge_work {
-  struct merge_symbol *symbol;
-  uint64_t *heap;
-  size_t room;
+  struct merge_symbol *symbol; /* [symbols] */
+  uint64_t *heap;              /* [queue] */
+  size_t symbols, queue;
 } merge_work;
 
 void merge_work_fini(merge_work *w);
@@ -140,6 +102,13 @@ gl_status encode_bpe(const tokenizer *t, const char *text, size_t size, token_li
 
 typedef enum tokenizer_type { TOKENIZER_CHAR, TOKENIZER_BYTE, TOKENIZER_BPE } tokenizer_type;
 
+/* Bytes that are encoded as one token. An added token's entry may have others: its content. */
+typedef struct token_bytes {
+  const char *bytes; /* borrowed from the tokenizer's content */
+  uint32_t size;
+  int32_t token;
+} token_bytes;
+
 struct tokenizer {
   tokenizer_type type;
   size_t size;        /* one more than the largest number */
@@ -149,13 +118,28 @@ struct tokenizer {
   size_t n_added;
   /* char: every character. bpe: every token that its own bytes are encoded as; most pieces of a
    * text are such a token and need no merging. */
-  token_table by_bytes;
+  hash_table by_bytes;       /* to indices of piece */
+  struct token_bytes *piece; /* [n_pieces] */
+  size_t n_pieces;
+  uint64_t seed; /* of the tables: keeps a crafted file from choosing keys that collide */
   /* bpe only */
-  int nfc, splits; /* whether text is normalised; whether there is a rule */
+  bool nfc, splits; /* whether text is normalised; whether there is a rule */
   split_rule rule;
   added_set raw, normal; /* looked for before and after normalisation */
-  pair_table merges;
+  hash_table merges;     /* pairs of neighbours to the token that replaces them and its rank */
   int32_t byte_token[256];
 };
+
+/* --- look-up --- */
+
+/* Makes room for n tokens in by_bytes, or for n merges. */
+gl_status tokenizer_reserve_bytes(tokenizer *t, size_t n, gl_error *err);
+gl_status tokenizer_reserve_merges(tokenizer *t, size_t n, gl_error *err);
+/* While building: adds a token by the bytes of its entry; false if another one has these. */
+bool tokenizer_add_bytes(tokenizer *t, int32_t token);
+/* The token with these bytes, or -1. */
+int32_t tokenizer_find_bytes(const tokenizer *t, const char *bytes, size_t size);
+/* While building: sets the merge of two neighbours; one that is set twice keeps the last. */
+void tokenizer_set_merge(tokenizer *t, int32_t left, int32_t right, uint32_t rank, int32_t merged);
 
 #endif
