@@ -56,8 +56,9 @@ static void print_roff(const char *text) {
 }
 
 static void print_man(const command *c, const args_option *options, size_t n) {
-  fputs(".SS ", stdout);
-  printf("\"%s ", c->name);
+  fputs(".SS \"", stdout);
+  print_roff(c->name);
+  putchar(' ');
   print_roff(c->arguments);
   fputs("\"\n", stdout);
   print_roff(c->summary);

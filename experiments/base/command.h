@@ -11,16 +11,13 @@
 
 typedef struct command command;
 struct command {
-  const char *name;
+  const char *name;      /* "run"; with the words before it, "study status" */
   const char *arguments; /* for the usage line: "RECIPE [key=value …]" */
   const char *summary;   /* one line of `gepolab help` */
   const char *about;     /* paragraphs of `gepolab NAME --help` */
   const char *examples;  /* lines of `gepolab NAME --help` */
   gl_status (*run)(const command *self, int argc, char **argv, gl_error *err);
 };
-
-/* The command of that name; GL_EINPUT naming the nearest one. */
-gl_status commands_find(const command **out, const char *name, gl_error *err);
 
 /* Runs a whole command line and returns the process exit code; errors go to stderr. */
 int commands_main(int argc, char **argv);

@@ -175,7 +175,7 @@ static gl_status run_algorithms(const command *self, int argc, char **argv, gl_e
 }
 
 const command command_algorithms = {
-    .name = "algorithms",
+    .name = "list algorithms",
     .arguments = "[ALGORITHM]",
     .summary = "the published algorithms and their fields, with their sources",
     .about =
@@ -183,6 +183,6 @@ const command command_algorithms = {
         "there is none, what is gepolab's own choice, and its fields (text: the main ones and\n"
         "those that differ from reinforce; JSON: all). Any field can be changed in a recipe:\n"
         "algorithm: {base: gepo, clip: none}.",
-    .examples =
-        "  gepolab algorithms\n  gepolab algorithms gepo --json\n  gepolab algorithms --fields",
+    .examples = "  gepolab list algorithms\n  gepolab list algorithms gepo --json\n  gepolab list "
+                "algorithms --fields",
     .run = run_algorithms};

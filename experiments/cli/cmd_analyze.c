@@ -21,13 +21,17 @@ static gl_status analyze(const gather_request *q, const char *printed_in, table_
 }
 
 static gl_status run_analyze(const command *self, int argc, char **argv, gl_error *err) {
-  enum { OWN = 3 };
+  enum { OWN = 4 };
+  static const char *const tables[] = {"summary", "outcomes",      "contrasts",
+                                       "effects", "announcements", "features"};
   int json = 0;
-  const char *name = "text", *printed = NULL;
-  size_t format = 0;
+  const char *name = "text", *printed = NULL, *asked = tables[0];
+  size_t format = 0, summary = 0;
   import_options import = {0};
   gather_request q;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
+      {"table", 0, ARGS_TEXT, "summary|outcomes|contrasts|effects|announcements|features",
+       "which one (default: summary); --table NAME --help has its options", &asked},
       {"format", 'f', ARGS_TEXT, "text|markdown|latex", "how tables are written", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
       {"published", 0, ARGS_TEXT, "PRINTED.csv",
@@ -37,7 +41,9 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
   gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT,
                                 (args_shape){1, ARGS_LIST_MOST, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_format_names, TABLE_FORMATS, err);
+    status = args_choose(&summary, "--table", asked, tables, sizeof tables / sizeof *tables, err);
+    if (status == GL_OK)
+      status = args_choose(&format, "--format", name, table_format_names, TABLE_FORMATS, err);
     if (status == GL_OK) status = import_options_request(&import, a.words, a.n_words, &q, err);
     for (size_t i = 0; i < a.n_words && status == GL_OK; i++) tell_unfinished_file(a.words[i]);
     if (status == GL_OK) status = analyze(&q, printed, (table_format)format, json, err);
@@ -49,8 +55,13 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
 const command command_analyze = {
     .name = "analyze",
     .arguments = "FILE …",
-    .summary = "best, last and gap with intervals; correlations",
+    .summary = "tables of a study or of other programs' logs",
     .about =
+        "--table summary, which is printed without --table; the others: outcomes (which runs "
+        "fell,\n"
+        "and when), contrasts (comparisons that a recipe declared), effects (of factors at two\n"
+        "levels), announcements (which metrics say beforehand that a run will fall), features (of\n"
+        "published curves).\n\n"
         "A study: for every algorithm and setting the interquartile means over seeds of best, "
         "last\n"
         "and their gap with 95 % bootstrap intervals, the learning rate, and rank correlations "
@@ -67,6 +78,7 @@ const command command_analyze = {
     .examples =
         "  gepolab analyze study.db\n  gepolab analyze study.db --format latex > table.tex\n"
         "  gepolab analyze study.db --set hard\n"
+        "  gepolab analyze --table outcomes study.db\n"
         "  gepolab analyze eval_math500.csv --json\n"
         "  gepolab analyze math.csv aime.csv -l math.csv=MATH500 -l aime.csv=AIME24 --at common\n"
         "  gepolab analyze runs.csv --group-by '(.*)_seed[0-9]+' --rename '^GEPO$=gepo'\n"

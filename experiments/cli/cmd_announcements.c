@@ -142,7 +142,7 @@ static gl_status run_announcements(const command *self, int argc, char **argv, g
 }
 
 const command command_announcements = {
-    .name = "announcements",
+    .name = "analyze --table announcements",
     .arguments = "STUDY.db...",
     .summary = "which metrics say beforehand that a run will fall",
     .about =
@@ -151,7 +151,7 @@ const command command_announcements = {
         "of consecutive gradients, second moment of log-ratios, kept mass, spread within groups,\n"
         "shares clipped and gated, entropies, and for comparison reward, response length and\n"
         "divergences): its mean over the last updates is watched until the fall begins, as\n"
-        "`gepolab outcomes` defines it, or until the run ends.\n\n"
+        "the table outcomes defines it, or until the run ends.\n\n"
         "AUC is the area under the ROC curve of runs: the probability that a run that fell went\n"
         "further than one that survived, on the side (rises or falls) where it is larger. Then\n"
         "every start (seed) is judged by the others: side and threshold are chosen on them, the\n"
@@ -166,8 +166,9 @@ const command command_announcements = {
         "that neither a rate nor a longer watch tells them apart. 0.5 is chance.\n"
         "Runs that never learned, or failed, are left out. Metrics that a study does not have are\n"
         "not told of: studies of older versions lack some.",
-    .examples = "  gepolab announcements study.db\n"
-                "  gepolab announcements study.db --algorithm gspo --window 16\n"
-                "  gepolab announcements confirmation.db -a 'gspo 0.2' --of cluster.preset=sync\n"
-                "  gepolab announcements edges.db frontier.db --json",
+    .examples = "  gepolab analyze --table announcements study.db\n"
+                "  gepolab analyze --table announcements study.db --algorithm gspo --window 16\n"
+                "  gepolab analyze --table announcements confirmation.db -a 'gspo 0.2' --of "
+                "cluster.preset=sync\n"
+                "  gepolab analyze --table announcements edges.db frontier.db --json",
     .run = run_announcements};

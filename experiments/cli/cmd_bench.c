@@ -199,8 +199,6 @@ static gl_status measure(bench *b, const args *a, gl_error *err) {
 }
 
 static gl_status run_bench(const command *self, int argc, char **argv, gl_error *err) {
-  if (argc > 1 && strcmp(argv[1], "gpu") == 0)
-    return command_bench_gpu.run(&command_bench_gpu, argc - 1, argv + 1, err);
   int json = 0, no_peers = 0;
   size_t thousands = 10000, seconds = DEFAULT_SECONDS;
   const char *python = getenv("GEPOLAB_PYTHON");
@@ -228,16 +226,13 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
     if (status == GL_OK) status = all_compared(&b, err);
   }
   args_fini(&a);
-  const args_help form = args_help_form(argc, argv);
-  if (status == GL_OK && (form == ARGS_HELP_MAN || form == ARGS_HELP_ROWS))
-    status = command_bench_gpu.run(&command_bench_gpu, argc, argv, err);
   return status;
 }
 
 const command command_bench = {
     .name = "bench",
     .arguments = "[des | policy | lab | llm | sweep ...]",
-    .summary = "how fast the parts are on this machine, beside other programs",
+    .summary = "how fast the parts are here, beside other programs",
     .about =
         "des: an M/M/1 queue, beside Cimba's benchmark of the same queue where $GEPOLAB_CIMBA\n"
         "names that program (benchmark/MM1_single of a build of Cimba), a star of samplers\n"

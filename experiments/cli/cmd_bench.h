@@ -1,14 +1,10 @@
-/* The words of `gepolab bench` that are commands of their own, and how numbers are shown. */
+/* How `gepolab bench` and `gepolab bench gpu` show numbers. */
 #ifndef GEPOLAB_EXPERIMENTS_CLI_CMD_BENCH_H
 #define GEPOLAB_EXPERIMENTS_CLI_CMD_BENCH_H
-
-#include "experiments/base/command.h"
 
 #include "experiments/bench/bench.h"
 
 #include <cjson/cJSON.h>
-
-extern const command command_bench_gpu;
 
 /* The table's head and lines, on stdout. */
 void bench_print(const bench *b);

@@ -127,7 +127,7 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
 }
 
 const command command_bias = {
-    .name = "bias",
+    .name = "lab bias",
     .arguments = "RECIPE [key=value …]",
     .summary = "exact bias, variance and MSE of estimators in a small world",
     .about =
@@ -136,8 +136,8 @@ const command command_bias = {
         "sampling noise; beyond the recipe's budget by Monte Carlo with standard errors, which "
         "the\n"
         "column `method` says.",
-    .examples = "  gepolab bias four_arms\n"
-                "  gepolab bias four_arms --json group_size=[2,4,8]\n"
-                "  gepolab bias bias_vs_kl --format tsv > bias_vs_kl.tsv\n"
-                "  gepolab bias llm_exact_bias        # through a transformer's own scores",
+    .examples = "  gepolab lab bias four_arms\n"
+                "  gepolab lab bias four_arms --json group_size=[2,4,8]\n"
+                "  gepolab lab bias bias_vs_kl --format tsv > bias_vs_kl.tsv\n"
+                "  gepolab lab bias llm_exact_bias        # through a transformer's own scores",
     .run = run_bias};

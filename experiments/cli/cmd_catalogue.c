@@ -80,11 +80,11 @@ static gl_status run_recipes(const command *self, int argc, char **argv, gl_erro
 }
 
 const command command_recipes = {
-    .name = "recipes",
+    .name = "list recipes",
     .arguments = "[RECIPE]",
     .summary = "the recipes inside the program",
     .about = "Lists them, or prints the one named, to be redirected into a file and changed.",
-    .examples = "  gepolab recipes\n  gepolab recipes quickstart > mine.yaml",
+    .examples = "  gepolab list recipes\n  gepolab list recipes quickstart > mine.yaml",
     .run = run_recipes};
 
 /* --- metrics --- */
@@ -128,9 +128,9 @@ static gl_status run_metrics(const command *self, int argc, char **argv, gl_erro
 }
 
 const command command_metrics = {
-    .name = "metrics",
+    .name = "list metrics",
     .arguments = "",
     .summary = "what is measured at every update, with units and sources",
     .about = "The names are columns of the store, keys of JSON and labels of figures.",
-    .examples = "  gepolab metrics\n  gepolab metrics --json",
+    .examples = "  gepolab list metrics\n  gepolab list metrics --json",
     .run = run_metrics};

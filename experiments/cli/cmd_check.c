@@ -272,7 +272,7 @@ static gl_status run_check(const command *self, int argc, char **argv, gl_error 
 }
 
 const command command_check = {
-    .name = "check",
+    .name = "study check",
     .arguments = "STUDY.db",
     .summary = "whether a study is as it was written; --repair, --salvage",
     .about =
@@ -283,7 +283,7 @@ const command command_check = {
         "--repair removes damaged runs and records, and says of each kind how it is made again:\n"
         "mostly by the same sweep. Where the structure of the file is damaged, --salvage copies\n"
         "every run that can be read and is as it was written into a new study.",
-    .examples = "  gepolab check study.db && cp study.db archive/\n"
-                "  gepolab check study.db --repair\n"
-                "  gepolab check study.db --salvage saved.db",
+    .examples = "  gepolab study check study.db && cp study.db archive/\n"
+                "  gepolab study check study.db --repair\n"
+                "  gepolab study check study.db --salvage saved.db",
     .run = run_check};

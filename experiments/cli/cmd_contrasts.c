@@ -73,15 +73,15 @@ static gl_status run_contrasts(const command *self, int argc, char **argv, gl_er
 }
 
 const command command_contrasts = {
-    .name = "contrasts",
+    .name = "analyze --table contrasts",
     .arguments = "STUDY.db RECIPE",
     .summary = "tests the comparisons that a recipe declared before its study was run",
     .about =
         "Compares the arms of each of the recipe's `contrasts` start by start: a pair is a run of\n"
-        "each arm with the same seed. Falls (as `gepolab outcomes` judges them) are compared by\n"
+        "each arm with the same seed. Falls (as the table outcomes judges them) are compared by\n"
         "McNemar's exact test, last scores by Wilcoxon's exact signed-rank test; p are adjusted\n"
         "over all contrasts of the recipe (Holm). The last column tells the power: the share of\n"
         "pairs that must differ, all in one direction, to be found with probability 0.8.",
-    .examples = "  gepolab contrasts confirmation.db confirmation\n"
-                "  gepolab contrasts study.db recipe.yaml --json",
+    .examples = "  gepolab analyze --table contrasts confirmation.db confirmation\n"
+                "  gepolab analyze --table contrasts study.db recipe.yaml --json",
     .run = run_contrasts};

@@ -167,7 +167,7 @@ static gl_status run_doctor(const command *self, int argc, char **argv, gl_error
 const command command_doctor = {
     .name = "doctor",
     .arguments = "",
-    .summary = "what is found here, what is missing and how to get it, and a self-test",
+    .summary = "what is found here, what is missing, and a self-test",
     .about =
         "Looks for the programs, the library, the Python package ($GEPOLAB_PYTHON, else python3)\n"
         "and the devices that gepolab can use, and says how to get what is missing. The self-test\n"

@@ -67,7 +67,7 @@ static gl_status run_effects(const command *self, int argc, char **argv, gl_erro
 }
 
 const command command_effects = {
-    .name = "effects",
+    .name = "analyze --table effects",
     .arguments = "STUDY.db",
     .summary = "what factors at two levels do to gap, last score and lifetime",
     .about =
@@ -81,6 +81,7 @@ const command command_effects = {
         "to\n"
         "the first one over pairs of runs that are alike otherwise. Fields that always change\n"
         "together are one factor.",
-    .examples = "  gepolab effects screen.db\n  gepolab effects screen.db --all --format latex\n"
-                "  gepolab effects screen.db --json",
+    .examples = "  gepolab analyze --table effects screen.db\n  gepolab analyze --table effects "
+                "screen.db --all --format latex\n"
+                "  gepolab analyze --table effects screen.db --json",
     .run = run_effects};

@@ -170,7 +170,7 @@ static gl_status run_export(const command *self, int argc, char **argv, gl_error
 }
 
 const command command_export = {
-    .name = "export",
+    .name = "study export",
     .arguments = "STUDY.db",
     .summary = "tables of a study as CSV, TSV or JSON lines, for pandas, R and DuckDB",
     .about =
@@ -182,8 +182,8 @@ const command command_export = {
         "execution, provenance and libraries, which --all leaves out, say when and where runs\n"
         "were made. --all also writes datapackage.json: every column's type, unit and meaning.\n"
         "experiments/DATA.md has them all, with lines of pandas, DuckDB and R.",
-    .examples = "  gepolab export study.db --table steps --format csv > steps.csv\n"
-                "  gepolab export study.db -t summary -f jsonl\n"
-                "  gepolab export study.db --all -o data/\n"
-                "  gepolab export --list -t cells",
+    .examples = "  gepolab study export study.db --table steps --format csv > steps.csv\n"
+                "  gepolab study export study.db -t summary -f jsonl\n"
+                "  gepolab study export study.db --all -o data/\n"
+                "  gepolab study export --list -t cells",
     .run = run_export};

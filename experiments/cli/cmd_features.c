@@ -49,7 +49,7 @@ static gl_status run_features(const command *self, int argc, char **argv, gl_err
 }
 
 const command command_features = {
-    .name = "features",
+    .name = "analyze --table features",
     .arguments = "FILE …",
     .summary = "which features of published curves runs have: plateau, slow spread, jump",
     .about =
@@ -57,13 +57,13 @@ const command command_features = {
         "not\n"
         "depend on what is found): a plateau of the score (200 updates or more within the last "
         "10 %\n"
-        "of a gain of 0.1 or more), its early or late fall as `gepolab outcomes` has it; a slow\n"
+        "of a gain of 0.1 or more), its early or late fall as the table outcomes has it; a slow\n"
         "spread of importance weights, divergence or gradient norm (the median of the last 100\n"
         "updates is three times that of the first or more, and it rises along the way: a rank\n"
         "correlation of 0.5 or more); their peak, and their jump at the fall, over the median.\n"
         "Metrics are looked at until a fall begins, where the run's score is there to say so, and\n"
         "no further than --until. Runs that differ only in their seed are told of together.",
-    .examples = "  gepolab features study.db\n"
-                "  gepolab features study.db iw_variance.csv --until 850\n"
-                "  gepolab features eval.csv --json",
+    .examples = "  gepolab analyze --table features study.db\n"
+                "  gepolab analyze --table features study.db iw_variance.csv --until 850\n"
+                "  gepolab analyze --table features eval.csv --json",
     .run = run_features};

@@ -291,7 +291,7 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
 }
 
 const command command_fields = {
-    .name = "fields",
+    .name = "list fields",
     .arguments = "[FIELD…]",
     .summary = "every field of a recipe: default, unit, meaning",
     .about =
@@ -301,5 +301,6 @@ const command command_fields = {
         "(10m, 1.5GiB, 100Mbit/s); --units lists those. The fields of an algorithm are listed by "
         "`gepolab\n"
         "algorithms --fields`.",
-    .examples = "  gepolab fields cluster.up\n  gepolab fields train optimizer --format markdown",
+    .examples =
+        "  gepolab list fields cluster.up\n  gepolab list fields train optimizer --format markdown",
     .run = run_fields};

@@ -262,7 +262,7 @@ static gl_status run_fit(const command *self, int argc, char **argv, gl_error *e
 const command command_fit = {
     .name = "fit",
     .arguments = "LOG…",
-    .summary = "laws of delays, times and lengths from logs of measured ones",
+    .summary = "distributions of delays, times and lengths from logs",
     .about =
         "Fits exponential, shifted exponential, lognormal, weibull, gamma, pareto and uniform "
         "laws\n"

@@ -434,7 +434,7 @@ static gl_status run_info(const command *self, int argc, char **argv, gl_error *
 }
 
 const command command_info = {
-    .name = "info",
+    .name = "study info",
     .arguments = "STUDY.db",
     .summary = "what a study file is, and how its runs came about",
     .about =
@@ -445,7 +445,7 @@ const command command_info = {
         "of different versions, commits, processors, compilers or libraries stand together.\n"
         "With --run it prints all that the file keeps of one run but its tables, among it the\n"
         "whole recipe. No export shows where and when runs were made.",
-    .examples = "  gepolab info study.db\n"
-                "  gepolab info study.db --run acaec48 --json\n"
-                "  gepolab info study.db --json | jq '.origins[].source'",
+    .examples = "  gepolab study info study.db\n"
+                "  gepolab study info study.db --run acaec48 --json\n"
+                "  gepolab study info study.db --json | jq '.origins[].source'",
     .run = run_info};

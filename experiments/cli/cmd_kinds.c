@@ -106,12 +106,12 @@ static gl_status run_kinds(const command *self, int argc, char **argv, gl_error 
 }
 
 const command command_kinds = {
-    .name = "kinds",
+    .name = "list kinds",
     .arguments = "",
     .summary = "kinds of world, delay laws and presets, with their parameters",
     .about = "Lists what `world.kind`, the `law` of a delay and `cluster.preset` may be, from the\n"
              "tables that the program itself reads. In place of their own parameters, laws that\n"
              "can may be given `interval: [l, u]` and `confidence`. Tasks of a transformer are\n"
              "listed by `gepolab llm tasks`.",
-    .examples = "  gepolab kinds --json",
+    .examples = "  gepolab list kinds --json",
     .run = run_kinds};

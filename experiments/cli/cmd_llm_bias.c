@@ -1,10 +1,10 @@
 /* gepolab llm bias: bias, variance and MSE of algorithms' gradients at policies of a real run. */
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
+#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/seconds.h"
 #include "experiments/base/signals.h"
-#include "experiments/cli/cmd_llm.h"
 #include "experiments/cli/tell_figures.h"
 #include "experiments/lab/recipe.h"
 #include "experiments/llm/bias.h"

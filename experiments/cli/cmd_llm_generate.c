@@ -2,8 +2,8 @@
 #include "core/base/json.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
+#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
-#include "experiments/cli/cmd_llm.h"
 #include "experiments/llm/session.h"
 #include "llm/model/generate.h"
 

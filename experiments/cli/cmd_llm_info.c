@@ -1,8 +1,8 @@
 /* gepolab llm info: what a world of kind llm is and what memory it needs. */
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
+#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
-#include "experiments/cli/cmd_llm.h"
 #include "experiments/llm/session.h"
 #include "llm/learner/memory_need.h"
 

@@ -4,9 +4,9 @@
 #include "core/base/progress.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
+#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/signals.h"
-#include "experiments/cli/cmd_llm.h"
 #include "experiments/llm/profile.h"
 #include "experiments/llm/session.h"
 

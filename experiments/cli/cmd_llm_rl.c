@@ -1,6 +1,6 @@
 /* gepolab llm rl: what `gepolab run` does with a transformer, and the model it ends with. */
 #include "experiments/base/args.h"
-#include "experiments/cli/cmd_llm.h"
+#include "experiments/base/command.h"
 #include "experiments/cli/cmd_run.h"
 #include "experiments/llm/folder.h"
 #include "experiments/llm/session.h"

@@ -1,7 +1,7 @@
 /* gepolab llm tasks: the kinds of task a transformer can learn, and the fields of each. */
 #include "experiments/base/args.h"
+#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
-#include "experiments/cli/cmd_llm.h"
 #include "llm/task/task.h"
 
 #include <stdio.h>

@@ -70,7 +70,7 @@ static gl_status run_outcomes(const command *self, int argc, char **argv, gl_err
 }
 
 const command command_outcomes = {
-    .name = "outcomes",
+    .name = "analyze --table outcomes",
     .arguments = "STUDY.db",
     .summary = "which runs fell, when, and at which learning rate a share falls",
     .about =
@@ -86,7 +86,8 @@ const command command_outcomes = {
         "with 95 % profile intervals, which are open where the study does not bound them; and the\n"
         "highest last score over the rates (an interquartile mean with its bootstrap interval,\n"
         "chosen and told on the same runs): a method that learns nothing does not fall either.",
-    .examples = "  gepolab outcomes study.db\n  gepolab outcomes study.db --format latex\n"
-                "  gepolab outcomes study.db --set hard\n"
-                "  gepolab outcomes study.db --json",
+    .examples = "  gepolab analyze --table outcomes study.db\n  gepolab analyze --table outcomes "
+                "study.db --format latex\n"
+                "  gepolab analyze --table outcomes study.db --set hard\n"
+                "  gepolab analyze --table outcomes study.db --json",
     .run = run_outcomes};

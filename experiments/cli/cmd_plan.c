@@ -207,7 +207,7 @@ static gl_status run_plan(const command *self, int argc, char **argv, gl_error *
 const command command_plan = {
     .name = "plan",
     .arguments = "CLUSTER [key=value …]",
-    .summary = "how to use the GPUs of one's own cluster: throughput against staleness",
+    .summary = "how to use a cluster's GPUs: throughput against staleness",
     .about =
         "CLUSTER describes the GPUs there are, the network between them and measured speeds: a\n"
         "file, or one_node, data_centre or three_continents (experiments/RECIPES.md has its\n"

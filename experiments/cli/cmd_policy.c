@@ -207,7 +207,7 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
 const command command_policy = {
     .name = "policy",
     .arguments = "--algorithm ALGORITHM [key=value …] FILE.json",
-    .summary = "loss, weights and coefficients of one group, to check a trainer against",
+    .summary = "loss and coefficients of a group, to check a trainer with",
     .about =
         "FILE (or - for standard input) holds one group, {\"rewards\": [G], \"logp\": [[T_1], …],\n"
         "\"logq\": [[T_1], …]}, or {\"groups\": [{…}, …]}; with \"logprox\", \"logref\",\n"

@@ -179,12 +179,12 @@ static gl_status run_presets(const command *self, int argc, char **argv, gl_erro
 }
 
 const command command_presets = {
-    .name = "presets",
+    .name = "list presets",
     .arguments = "[PRESET…]",
     .summary = "presets of a cluster: their sources, and what of them is not modelled",
     .about = "For each preset, or those named: the fields it sets, the paper or commit these were\n"
              "taken from, which parameters of the system stand for which fields, and what of the\n"
              "system the clock does not model. `assumed` marks what the source was not seen to\n"
              "say.",
-    .examples = "  gepolab presets verl_async areal\n  gepolab presets --json",
+    .examples = "  gepolab list presets verl_async areal\n  gepolab list presets --json",
     .run = run_presets};

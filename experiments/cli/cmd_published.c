@@ -181,7 +181,7 @@ static gl_status run_published(const command *self, int argc, char **argv, gl_er
 }
 
 const command command_published = {
-    .name = "published",
+    .name = "list published",
     .arguments = "[RECIPE…] [key=value …]",
     .summary = "speed-ups of published systems beside those of the clock",
     .about =
@@ -193,8 +193,8 @@ const command command_published = {
         "those that come with the program: published_verl, published_one_step_off,\n"
         "published_areal and published_headlines, which say where each number stands and what is\n"
         "assumed. Nothing is fitted to the asynchronous numbers.",
-    .examples = "  gepolab published\n"
-                "  gepolab published published_verl --format markdown\n"
-                "  gepolab published --json -f figures/\n"
-                "  gepolab published my_cluster.yaml",
+    .examples = "  gepolab list published\n"
+                "  gepolab list published published_verl --format markdown\n"
+                "  gepolab list published --json -f figures/\n"
+                "  gepolab list published my_cluster.yaml",
     .run = run_published};

@@ -46,7 +46,7 @@ static gl_status run_report(const command *self, int argc, char **argv, gl_error
 const command command_report = {
     .name = "report",
     .arguments = "STUDY.db",
-    .summary = "one HTML page about a study: figures, tables, recipe, provenance",
+    .summary = "one HTML page about a study: figures, tables, provenance",
     .about =
         "The page holds everything itself, its figures too: it can be sent, kept and printed, and\n"
         "reads on a telephone as on a screen. What was run and what became of it, figures, scores\n"

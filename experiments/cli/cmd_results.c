@@ -229,7 +229,7 @@ static gl_status run_results(const command *self, int argc, char **argv, gl_erro
 const command command_results = {
     .name = "results",
     .arguments = "keep|fill|check|define FILE …",
-    .summary = "stored results, and the numbers of documents that come from them",
+    .summary = "stored results, and the numbers of documents from them",
     .about =
         "keep: the numbers of a JSON document (- for standard input) as NAME.tsv, with recipe, "
         "commit,\n"

@@ -98,7 +98,7 @@ static gl_status run_selection(const command *self, int argc, char **argv, gl_er
 }
 
 const command command_selection = {
-    .name = "selection",
+    .name = "lab selection",
     .arguments = "RECIPE [key=value …]",
     .summary = "the gradient of groups that arrive against that of all that were drawn",
     .about =
@@ -111,7 +111,7 @@ const command command_selection = {
         "count as much less. The policy does not learn meanwhile.\n"
         "With --figures, the recipe's policy for stale data is drawn beside the others that its\n"
         "cluster can have (discard, wait, downweight).",
-    .examples = "  gepolab selection what_arrives\n"
-                "  gepolab selection what_arrives --figures figures/\n"
-                "  gepolab selection what_arrives cluster.window=1 --json",
+    .examples = "  gepolab lab selection what_arrives\n"
+                "  gepolab lab selection what_arrives --figures figures/\n"
+                "  gepolab lab selection what_arrives cluster.window=1 --json",
     .run = run_selection};

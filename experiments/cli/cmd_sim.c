@@ -246,7 +246,7 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
 const command command_sim = {
     .name = "sim",
     .arguments = "RECIPE [key=value …]",
-    .summary = "timing only: staleness, throughput, utilisation, bytes; no learning",
+    .summary = "timing only: staleness, throughput, utilisation, bytes",
     .about =
         "Runs the clock of the recipe's cluster until its number of learner updates is done.\n"
         "RECIPE is a file or the name of an embedded recipe; key=value overrides any field.\n"

@@ -374,7 +374,7 @@ static gl_status show_status(const command *self, int argc, char **argv, gl_erro
 }
 
 const command command_status = {
-    .name = "status",
+    .name = "study status",
     .arguments = "STUDY.db…",
     .summary = "how far a study is, also while it is being swept",
     .about = "For each study of the file: how many of the planned cells are there, how their runs "
@@ -386,7 +386,7 @@ const command command_status = {
              "The exit code is 0 whatever the study holds; with --exit-code it is 1, with a "
              "message, where\n"
              "a cell, a tuning run or a shard is missing.",
-    .examples = "  gepolab status study.db\n"
-                "  gepolab status study.db --watch\n"
-                "  gepolab status study.db --exit-code && gepolab plot study.db -o figures/",
+    .examples = "  gepolab study status study.db\n"
+                "  gepolab study status study.db --watch\n"
+                "  gepolab study status study.db --exit-code && gepolab plot study.db -o figures/",
     .run = show_status};

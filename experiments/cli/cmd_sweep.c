@@ -301,7 +301,7 @@ const command command_sweep = {
         "says how far a sweep is, from another terminal.\n"
         "With --checkpoint a cell that was interrupted goes on from its last checkpoint.\n"
         "Under mpirun, each rank does its share into FILE.db.shardI and rank 0 joins them and\n"
-        "reports for all; with --shard, or under srun, join them with `gepolab merge`. A batch\n"
+        "reports for all; with --shard, or under srun, join them with `study merge`. A batch\n"
         "script of Slurm without srun, and every task of a job array, does the whole sweep.",
     .examples = "  gepolab sweep delay_sweep --dry-run -j 2\n"
                 "  gepolab sweep delay_sweep -o study.db -j 2\n"
@@ -322,7 +322,7 @@ static gl_status run_merge(const command *self, int argc, char **argv, gl_error 
 }
 
 const command command_merge = {
-    .name = "merge",
+    .name = "study merge",
     .arguments = "INTO.db FILE.db…",
     .summary = "join the study files of several shards",
     .about =
@@ -330,5 +330,5 @@ const command command_merge = {
         "agree; the FILEs stay as they are. What of the plan is missing then, such as a shard "
         "that\n"
         "was not given, is told on standard error.",
-    .examples = "  gepolab merge study.db study.db.shard0 study.db.shard1",
+    .examples = "  gepolab study merge study.db study.db.shard0 study.db.shard1",
     .run = run_merge};

@@ -105,7 +105,7 @@ static gl_status run_theory(const command *self, int argc, char **argv, gl_error
 }
 
 const command command_theory = {
-    .name = "theory",
+    .name = "lab theory",
     .arguments = "[RECIPE] [key=value …]",
     .summary = "the paper's three theorems against exact values",
     .about =
@@ -117,6 +117,6 @@ const command command_theory = {
         "are\n"
         "asked of pairs of laws from training: the learner's and its batch's, along the paths of\n"
         "several algorithms; the last column takes the baseline that a group's mean estimates.",
-    .examples = "  gepolab theory\n  gepolab theory outcomes=[2,4,1024] starts=200 --json\n"
-                "  gepolab theory theory_training",
+    .examples = "  gepolab lab theory\n  gepolab lab theory outcomes=[2,4,1024] starts=200 --json\n"
+                "  gepolab lab theory theory_training",
     .run = run_theory};

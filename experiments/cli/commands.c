@@ -8,88 +8,214 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Every command, in the order of `gepolab help`: NAME stands for command_NAME of cmd_NAME.c. */
-#define COMMANDS(X)                                                                                \
-  X(run)                                                                                           \
-  X(sweep)                                                                                         \
-  X(status)                                                                                        \
-  X(info)                                                                                          \
-  X(sim)                                                                                           \
-  X(plan)                                                                                          \
-  X(policy)                                                                                        \
-  X(fit)                                                                                           \
-  X(whatif)                                                                                        \
-  X(analyze)                                                                                       \
-  X(outcomes)                                                                                      \
-  X(contrasts)                                                                                     \
-  X(effects)                                                                                       \
-  X(announcements)                                                                                 \
-  X(features)                                                                                      \
-  X(plot)                                                                                          \
-  X(report)                                                                                        \
-  X(results)                                                                                       \
-  X(export)                                                                                        \
-  X(merge)                                                                                         \
-  X(check)                                                                                         \
-  X(algorithms)                                                                                    \
-  X(recipes)                                                                                       \
-  X(fields)                                                                                        \
-  X(kinds)                                                                                         \
-  X(presets)                                                                                       \
-  X(published)                                                                                     \
-  X(metrics)                                                                                       \
-  X(doctor)                                                                                        \
-  X(bench)                                                                                         \
-  X(bias)                                                                                          \
-  X(theory)                                                                                        \
-  X(selection)                                                                                     \
-  X(llm)
+/* --- the table --- */
+
+/* Words below a first word; each is a command of its own. */
+typedef struct second_words {
+  const char *option; /* they are values of this option; NULL: they stand behind the first word */
+  bool were_first;    /* they also work as first words, as they did before */
+  const command *const *of; /* ends with NULL */
+} second_words;
+
+/* NAME stands for command_NAME of cmd_NAME.c. */
+#define STUDY(X) X(status) X(info) X(check) X(merge) X(export)
+#define TABLES(X) X(outcomes) X(contrasts) X(effects) X(announcements) X(features)
+#define LAB(X) X(bias) X(theory) X(selection)
+#define LISTS(X) X(algorithms) X(fields) X(kinds) X(presets) X(metrics) X(recipes) X(published)
+#define LLM(X)                                                                                     \
+  X(llm_info)                                                                                      \
+  X(llm_tasks)                                                                                     \
+  X(llm_sft)                                                                                       \
+  X(llm_rl) X(llm_eval) X(llm_generate) X(llm_answer) X(llm_profile) X(llm_bias)
+#define BENCHES(X) X(bench_gpu)
+#define SECONDS(X) STUDY(X) TABLES(X) LAB(X) LISTS(X) LLM(X) BENCHES(X)
 
 #define DECLARED(name) extern const command command_##name;
 #define LISTED(name) &command_##name,
-COMMANDS(DECLARED)
-static const command *const table[] = {COMMANDS(LISTED)};
-enum { N_COMMANDS = sizeof table / sizeof table[0] };
+SECONDS(DECLARED)
+
+static const second_words none = {.of = (const command *const[]){NULL}};
+static const second_words of_study = {.were_first = true,
+                                      .of = (const command *const[]){STUDY(LISTED) NULL}};
+static const second_words of_analyze = {
+    .option = "--table", .were_first = true, .of = (const command *const[]){TABLES(LISTED) NULL}};
+static const second_words of_lab = {.were_first = true,
+                                    .of = (const command *const[]){LAB(LISTED) NULL}};
+static const second_words of_list = {.were_first = true,
+                                     .of = (const command *const[]){LISTS(LISTED) NULL}};
+static const second_words of_llm = {.of = (const command *const[]){LLM(LISTED) NULL}};
+static const second_words of_bench = {.of = (const command *const[]){BENCHES(LISTED) NULL}};
+
+/* Every first word in the order of `gepolab help`: its task ("": as above), NAME for command_NAME,
+ * and the words below it. */
+#define COMMANDS(X)                                                                                \
+  X("train", run, none)                                                                            \
+  X("", sweep, none)                                                                               \
+  X("results", study, of_study)                                                                    \
+  X("", analyze, of_analyze)                                                                       \
+  X("", plot, none)                                                                                \
+  X("", report, none)                                                                              \
+  X("", results, none)                                                                             \
+  X("timing", sim, none)                                                                           \
+  X("", plan, none)                                                                                \
+  X("", fit, none)                                                                                 \
+  X("losses", policy, none)                                                                        \
+  X("", whatif, none)                                                                              \
+  X("theory", lab, of_lab)                                                                         \
+  X("models", llm, of_llm)                                                                         \
+  X("program", list, of_list)                                                                      \
+  X("", doctor, none)                                                                              \
+  X("", bench, of_bench)
+
+#define DECLARED_FIRST(task, name, words) DECLARED(name)
+#define ENTRY(task, name, words) {task, &command_##name, &words},
+COMMANDS(DECLARED_FIRST)
+
+typedef struct entry {
+  const char *task;
+  const command *self; /* without run: a word below it has to follow */
+  const second_words *words;
+} entry;
+static const entry table[] = {COMMANDS(ENTRY)};
+enum { N_ENTRIES = sizeof table / sizeof *table, MOST_WORDS = 64 };
+
+/* --- first words that are nothing without a second --- */
+
+const command command_study = {
+    .name = "study",
+    .arguments = "WORD STUDY.db …",
+    .summary = "the file of a study: status, info, check, merge, export",
+    .about =
+        "A study is one SQLite file, which `gepolab sweep`, `gepolab run` and `gepolab lab bias`\n"
+        "write with -o. How far it is, how its runs came about, whether it is as it was written,\n"
+        "the files of several shards in one, and its tables for other programs.",
+    .examples = "  gepolab study status study.db --watch\n"
+                "  gepolab study info study.db\n"
+                "  gepolab study export study.db --all -o data/"};
+
+const command command_lab = {
+    .name = "lab",
+    .arguments = "WORD …",
+    .summary = "exact gradients in small worlds: bias, theory, selection",
+    .about = "Worlds small enough to list all responses: expected gradients, their bias and their\n"
+             "variance have no sampling noise there.",
+    .examples = "  gepolab lab bias bias_vs_kl\n"
+                "  gepolab lab theory\n"
+                "  gepolab lab selection what_arrives"};
+
+const command command_list = {.name = "list",
+                              .arguments = "WORD …",
+                              .summary = "what there is: algorithms, fields, presets, recipes, …",
+                              .about = "The tables of the program, with sources and units.",
+                              .examples = "  gepolab list algorithms\n"
+                                          "  gepolab list algorithms gepo\n"
+                                          "  gepolab list fields cluster.window\n"
+                                          "  gepolab list recipes"};
+
+const command command_llm = {
+    .name = "llm",
+    .arguments = "WORD …",
+    .summary = "the transformer by itself: warm-up, RL, evaluation, text",
+    .about =
+        "A real language model in place of a toy world: a recipe's `world: {kind: llm, …}`, or a\n"
+        "folder as Hugging Face keeps a Qwen3 model (config.json, model.safetensors,\n"
+        "tokenizer.json). The same world works in `gepolab run`, `sweep` and `lab bias`.",
+    .examples = "  gepolab llm info llm_quick\n"
+                "  gepolab llm sft llm_quick -o warm/\n"
+                "  gepolab llm eval warm/ --samples 8\n"
+                "  gepolab llm generate warm/ '305824='"};
+
+/* --- finding a command --- */
+
+/* "status" of "study status", "outcomes" of "analyze --table outcomes". */
+static const char *last_word(const command *c) {
+  const char *blank = strrchr(c->name, ' ');
+  return blank != NULL ? blank + 1 : c->name;
+}
+
+static const command *find_second(const second_words *words, const char *word) {
+  for (size_t i = 0; words->of[i] != NULL; ++i)
+    if (strcmp(last_word(words->of[i]), word) == 0) return words->of[i];
+  return NULL;
+}
+
+static const entry *find_first(const char *word) {
+  for (size_t i = 0; i < N_ENTRIES; ++i)
+    if (strcmp(table[i].self->name, word) == 0) return &table[i];
+  return NULL;
+}
+
+/* The command that had this first word before. */
+static const command *find_old(const char *word) {
+  const command *found = NULL;
+  for (size_t i = 0; i < N_ENTRIES && found == NULL; ++i)
+    if (table[i].words->were_first) found = find_second(table[i].words, word);
+  return found;
+}
+
+/* Names the nearest command: of one that is below another, both words. */
+static gl_status no_command(const char *word, gl_error *err) {
+  const char *names[MOST_WORDS], *asked = word;
+  size_t n = 0;
+  for (size_t i = 0; i < N_ENTRIES; ++i) {
+    names[n++] = table[i].self->name;
+    for (size_t k = 0; table[i].words->were_first && table[i].words->of[k] != NULL; ++k)
+      names[n++] = last_word(table[i].words->of[k]);
+  }
+  names[n++] = "help";
+  const char *nearest = cfg_nearest(word, names, n);
+  const command *old = nearest != NULL ? find_old(nearest) : NULL;
+  if (old != NULL) names[0] = old->name, n = 1, asked = old->name;
+  char hint[CFG_HINT_SIZE];
+  return gl_fail(err, GL_EINPUT, "there is no command '%s'%s; `gepolab help` lists them", word,
+                 cfg_hint(asked, names, n, hint));
+}
+
+/* --- help --- */
 
 static void print_overview(FILE *to) {
-  fputs("gepolab measures what network latency does to group-based policy optimisation.\n\n"
-        "usage: gepolab COMMAND [ARGUMENTS]\n\n",
+  fputs("gepolab measures what network latency does to group-based policy optimisation.\n"
+        "usage: gepolab COMMAND [ARGUMENTS]       `gepolab COMMAND --help` has examples\n\n",
         to);
-  for (size_t i = 0; i < N_COMMANDS; ++i)
-    fprintf(to, "  %-13s %s\n", table[i]->name, table[i]->summary);
-  fputs("\n`gepolab COMMAND --help` describes one, with examples; `gepolab --version` prints the\n"
-        "version; `gepolab help --man` prints the manual page, `gepolab help --completion bash`\n"
-        "(or zsh) what that shell completes command lines with.\n"
-        "Try: gepolab run quickstart\n",
-        to);
+  for (size_t i = 0; i < N_ENTRIES; ++i)
+    fprintf(to, "%-8s  %-8s  %s\n", table[i].task, table[i].self->name, table[i].self->summary);
+  fputs("\nTry: gepolab run quickstart   (also: --version, help --man, help --completion)\n", to);
 }
 
-gl_status commands_find(const command **out, const char *name, gl_error *err) {
-  const char *names[N_COMMANDS + 1];
-  for (size_t i = 0; i < N_COMMANDS; ++i) {
-    if (strcmp(table[i]->name, name) == 0) {
-      *out = table[i];
-      return GL_OK;
-    }
-    names[i] = table[i]->name;
-  }
-  names[N_COMMANDS] = "help";
-  char hint[CFG_HINT_SIZE];
-  return gl_fail(err, GL_EINPUT, "there is no command '%s'%s; `gepolab help` lists them", name,
-                 cfg_hint(name, names, N_COMMANDS + 1, hint));
+static void print_words(const entry *e, FILE *to) {
+  const command *c = e->self;
+  fprintf(to, "gepolab %s: %s\n\nusage: gepolab %s %s\n\n%s\n\n", c->name, c->summary, c->name,
+          c->arguments, c->about);
+  for (size_t i = 0; e->words->of[i] != NULL; ++i)
+    fprintf(to, "  %-10s %s\n", last_word(e->words->of[i]), e->words->of[i]->summary);
+  fprintf(to, "\n`gepolab %s WORD --help` describes one.\n\nexamples:\n%s\n", c->name, c->examples);
 }
 
-/* One command's help in a form of args_help_form(). */
+/* A command's help in a form of args_help_form(). */
 static gl_status help_of(const command *c, const char *form, gl_error *err) {
   char name[64], asked[64];
   snprintf(name, sizeof name, "%s", c->name);
   snprintf(asked, sizeof asked, "--help%s%s", form[0] != '\0' ? "=" : "", form);
   char *line[] = {name, asked, NULL};
   return c->run(c, 2, line, err);
+}
+
+/* The same of every command, in the order of the overview. */
+static gl_status help_of_all(const char *form, bool families, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < N_ENTRIES && status == GL_OK; ++i) {
+    const entry *e = &table[i];
+    if (e->self->run != NULL) status = help_of(e->self, form, err);
+    if (e->self->run == NULL && families) args_print_command_row(e->self);
+    for (size_t k = 0; e->words->of[k] != NULL && status == GL_OK; ++k)
+      status = help_of(e->words->of[k], form, err);
+  }
+  return status;
 }
 
 static gl_status print_manual(gl_error *err) {
@@ -102,18 +228,18 @@ static gl_status print_manual(gl_error *err) {
       "resulting schedules with published policy-optimisation algorithms, keeps the results in a\n"
       "database and draws figures from it.\n.PP\nA\n.I RECIPE\n"
       "is a YAML file or the name of a recipe inside the program\n"
-      ".RB ( \"gepolab recipes\"\nlists them).\n.IB key = value\n"
+      ".RB ( \"gepolab list recipes\"\nlists them).\n.IB key = value\n"
       "overrides any field by its dotted path and takes any YAML value;\n.IB key =null\n"
       "takes a section away. experiments/RECIPES.md of the source describes every field.\n"
       ".SH COMMANDS\n",
       stdout);
-  gl_status status = GL_OK;
-  for (size_t i = 0; i < N_COMMANDS && status == GL_OK; ++i) status = help_of(table[i], "man", err);
+  const gl_status status = help_of_all("man", false, err);
   fputs(".SH EXIT STATUS\n"
         ".TP\n0\nDone.\n.TP\n1\nFailed: something could not be read, written or computed.\n"
         ".TP\n2\nWrong usage or a wrong recipe; the message names the place and what is allowed.\n"
         ".TP\n130\nStopped by Ctrl-C; finished work is kept.\n"
-        ".TP\n141\nWhoever read the output stopped reading, as in\n.BR \"gepolab export study.db | "
+        ".TP\n141\nWhoever read the output stopped reading, as in\n.BR \"gepolab study export "
+        "study.db | "
         "head\" .\n"
         ".SH ENVIRONMENT\n.TP\n.B GEPOLAB_CACHE\n"
         "The folder of what commands keep between runs; empty: nothing is kept.\n",
@@ -121,12 +247,74 @@ static gl_status print_manual(gl_error *err) {
   return status;
 }
 
+/* Rows of commands and options, and "a", the old word of a command, its name now. */
 static gl_status print_completion(const char *shell, gl_error *err) {
   gl_status status = completion_begin(shell, err);
-  for (size_t i = 0; i < N_COMMANDS && status == GL_OK; ++i)
-    status = help_of(table[i], "rows", err);
-  if (status == GL_OK) completion_end(shell);
+  if (status != GL_OK) return status;
+  status = help_of_all("rows", true, err);
+  for (size_t i = 0; i < N_ENTRIES; ++i)
+    for (size_t k = 0; table[i].words->were_first && table[i].words->of[k] != NULL; ++k)
+      printf("a\t%s\t%s\n", last_word(table[i].words->of[k]), table[i].words->of[k]->name);
+  completion_end(shell);
   return status;
+}
+
+/* --- running --- */
+
+/* Where a word of argv[1..] chooses among a command's second words: its place, or 0. */
+static size_t chooser_of(const entry *e, int argc, char **argv, const command **chosen) {
+  const char *option = e->words->option;
+  const size_t length = option != NULL ? strlen(option) : 0;
+  for (int i = 1; i < argc; ++i) {
+    const char *word = option == NULL ? argv[i] : NULL;
+    if (option != NULL && strcmp(argv[i], option) == 0 && i + 1 < argc) word = argv[i + 1];
+    if (option != NULL && strncmp(argv[i], option, length) == 0 && argv[i][length] == '=')
+      word = argv[i] + length + 1;
+    if (word != NULL && (*chosen = find_second(e->words, word)) != NULL) return (size_t)i;
+    if (option == NULL || strcmp(argv[i], "--") == 0) return 0;
+  }
+  return 0;
+}
+
+static gl_status no_second(const entry *e, int argc, char **argv, gl_error *err) {
+  const char *name = e->self->name, *names[MOST_WORDS];
+  if (argc > 1 && args_help_form(2, argv) != ARGS_NO_HELP) {
+    print_words(e, stdout);
+    return GL_OK;
+  }
+  size_t n = 0;
+  for (; e->words->of[n] != NULL; ++n) names[n] = last_word(e->words->of[n]);
+  if (argc < 2) {
+    print_words(e, stderr);
+    return gl_fail(err, GL_EINPUT, "%s needs one of its words, such as `gepolab %s %s`", name, name,
+                   names[0]);
+  }
+  char hint[CFG_HINT_SIZE];
+  return gl_fail(err, GL_EINPUT, "%s has no word '%s'%s; `gepolab %s --help` lists them", name,
+                 argv[1], cfg_hint(argv[1], names, n, hint), name);
+}
+
+/* argv[0] is the first word. The words that choose a command are taken out of argv. */
+static gl_status run_entry(const entry *e, int argc, char **argv, gl_error *err) {
+  const command *chosen = NULL;
+  const size_t at = chooser_of(e, argc, argv, &chosen);
+  if (chosen == NULL)
+    return e->self->run != NULL ? e->self->run(e->self, argc, argv, err)
+                                : no_second(e, argc, argv, err);
+  const size_t taken = e->words->option != NULL && strchr(argv[at], '=') == NULL ? 2 : 1;
+  for (size_t i = at; i + taken <= (size_t)argc; ++i) argv[i] = argv[i + taken];
+  return chosen->run(chosen, argc - (int)taken, argv, err);
+}
+
+/* argv[0] is a command's first word, or one that it had before. */
+static gl_status run_word(int argc, char **argv, gl_error *err) {
+  const entry *e = find_first(argv[0]);
+  if (e != NULL) return run_entry(e, argc, argv, err);
+  const command *old = find_old(argv[0]);
+  if (old == NULL) return no_command(argv[0], err);
+  if (args_help_form(argc, argv) == ARGS_HELP_TERMINAL)
+    printf("`gepolab %s` is called `gepolab %s` now.\n\n", argv[0], old->name);
+  return old->run(old, argc, argv, err);
 }
 
 static gl_status help(int argc, char **argv, gl_error *err) {
@@ -136,9 +324,13 @@ static gl_status help(int argc, char **argv, gl_error *err) {
   }
   if (strcmp(argv[2], "--man") == 0) return print_manual(err);
   if (strcmp(argv[2], "--completion") == 0) return print_completion(argc > 3 ? argv[3] : "", err);
-  const command *c = NULL;
-  gl_status status = commands_find(&c, argv[2], err);
-  return status == GL_OK ? help_of(c, "", err) : status;
+  char asked[] = "--help";
+  char *line[MOST_WORDS];
+  const int n = argc - 2 < MOST_WORDS - 2 ? argc - 2 : MOST_WORDS - 2;
+  for (int i = 0; i < n; ++i) line[i] = argv[i + 2];
+  line[n] = asked;
+  line[n + 1] = NULL;
+  return run_word(n + 1, line, err);
 }
 
 static gl_status dispatch(int argc, char **argv, gl_error *err) {
@@ -153,13 +345,11 @@ static gl_status dispatch(int argc, char **argv, gl_error *err) {
   }
   if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
     return help(argc, argv, err);
-  const command *c = NULL;
-  gl_status status = commands_find(&c, word, err);
-  return status == GL_OK ? c->run(c, argc - 1, argv + 1, err) : status;
+  return run_word(argc - 1, argv + 1, err);
 }
 
 /* Whether nobody reads standard output any more, as in `gepolab export study.db | head`. */
-static int reader_has_gone(void) {
+static bool reader_has_gone(void) {
   struct pollfd to = {.fd = STDOUT_FILENO, .events = POLLOUT};
   return poll(&to, 1, 0) == 1 && (to.revents & (POLLERR | POLLHUP)) != 0;
 }
@@ -171,7 +361,7 @@ enum { READER_HAS_GONE = 128 + SIGPIPE };
 int commands_main(int argc, char **argv) {
   gl_error err = {.status = GL_OK};
   gl_status status = dispatch(argc, argv, &err);
-  const int unwritten = fflush(stdout) != 0 || ferror(stdout);
+  const bool unwritten = fflush(stdout) != 0 || ferror(stdout);
   if (unwritten && reader_has_gone()) return READER_HAS_GONE;
   if (unwritten && status == GL_OK)
     status = gl_fail(&err, GL_EIO, "cannot write to standard output: %s", strerror(errno));

@@ -1,5 +1,6 @@
 # What the rows above say, as bash asks for it. A row's fields are parted by tabs, an empty one is "-":
-#   c COMMAND ARGUMENTS SUMMARY, o COMMAND LETTER OPTION VALUE HELP, v KIND NAME MEANING
+#   c COMMAND ARGUMENTS SUMMARY, o COMMAND LETTER OPTION VALUE HELP, v KIND NAME MEANING, a OLD COMMAND
+# A command has one word or two, or, where an option chooses it, "analyze --table outcomes".
 
 # Lookups are awk's: bash reads a pipe byte by byte.
 _gepolab_find() { # PROGRAM COMMAND [WORD]: over the rows, with c the command and w the word
@@ -14,7 +15,21 @@ _gepolab_names() {
 # The commands, or the second words of those that begin with the word given.
 _gepolab_commands() {
   _gepolab_find '$1 != "c" {next} c == "" && $2 !~ / / {print $2}
-    c != "" && index($2, c " ") == 1 {print substr($2, length(c) + 2)}' "$1"
+    c != "" && index($2, c " ") == 1 {word = substr($2, length(c) + 2); if (word !~ / /) print word}' "$1"
+}
+
+# The command that the line's words begin with: an old word stands for its name now.
+_gepolab_command() { # WORD...
+  local command word
+  command=$(_gepolab_find '$1 == "a" && $2 == c {print $3}' "$1")
+  command=${command:-$1}
+  while (($# > 2)); do
+    shift
+    for word in "$command $1" "$command $1 ${2-}" "$command ${1/=/ }"; do
+      if (($# > 1)) && _gepolab_arguments "$word" >/dev/null; then command=$word; fi
+    done
+  done
+  printf '%s' "$command"
 }
 
 # What a command's help calls the words after it; fails where there is no such command.
@@ -125,7 +140,7 @@ _gepolab() {
     return
   fi
   ((last == 2)) && _gepolab_offer "$current" < <(_gepolab_commands "$command")
-  ((last > 2)) && _gepolab_arguments "$command ${words[2]}" >/dev/null && command+=" ${words[2]}"
+  command=$(_gepolab_command "${words[@]:1}")
   if [[ $current == --*=* ]] && value=$(_gepolab_value_of "$command" "${current%%=*}"); then
     _gepolab_offer_phrase "$command" "$value" "${current#*=}"
   elif [[ $before == -* ]] && value=$(_gepolab_value_of "$command" "$before"); then

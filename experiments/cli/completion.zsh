@@ -1,5 +1,6 @@
 # What the rows above say, as zsh asks for it. A row's fields are parted by tabs, an empty one is "-":
-#   c COMMAND ARGUMENTS SUMMARY, o COMMAND LETTER OPTION VALUE HELP, v KIND NAME MEANING
+#   c COMMAND ARGUMENTS SUMMARY, o COMMAND LETTER OPTION VALUE HELP, v KIND NAME MEANING, a OLD COMMAND
+# A command has one word or two, or, where an option chooses it, "analyze --table outcomes".
 
 # Lookups are awk's: a shell reads a pipe byte by byte. A name's `:` would end it for _describe.
 _gepolab_find() { # PROGRAM COMMAND [WORD]: over the rows, with c the command and w the word
@@ -16,7 +17,7 @@ _gepolab_names() {
 # Offers the commands, or the second words of those that begin with $1.
 _gepolab_commands() {
   local -a names=(${(f)"$(_gepolab_find '$1 != "c" {next} c == "" && $2 !~ / / {show($2, $4)}
-    c != "" && index($2, c " ") == 1 {show(substr($2, length(c) + 2), $4)}' "$1")"})
+    c != "" && index($2, c " ") == 1 {word = substr($2, length(c) + 2); if (word !~ / /) show(word, $4)}' "$1")"})
   [[ -z $1 ]] && names+=("help:what there is, or the help of one command")
   _describe -t commands command names
 }
@@ -24,6 +25,20 @@ _gepolab_commands() {
 # What a command's help calls the words after it; fails where there is no such command.
 _gepolab_arguments() {
   REPLY=$(_gepolab_find '$1 == "c" && $2 == c {print $3; found = 1; exit} END {exit !found}' "$1")
+}
+
+# The command that the line's words begin with: an old word stands for its name now.
+_gepolab_command() { # WORD...
+  local command word
+  command=$(_gepolab_find '$1 == "a" && $2 == c {print $3}' $1)
+  command=${command:-$1}
+  while (( $# > 2 )); do
+    shift
+    for word in "$command $1" "$command $1 ${2-}" "$command ${1/=/ }"; do
+      if (( $# > 1 )) && _gepolab_arguments $word; then command=$word; fi
+    done
+  done
+  REPLY=$command
 }
 
 _gepolab_options() {
@@ -108,7 +123,8 @@ _gepolab() {
     return
   fi
   (( CURRENT == 3 )) && _gepolab_commands $command
-  (( CURRENT > 3 )) && _gepolab_arguments "$command $words[3]" && command+=" $words[3]"
+  _gepolab_command ${words[2,CURRENT]}
+  command=$REPLY
   if [[ $PREFIX == --*=* ]] && _gepolab_value_of $command ${PREFIX%%=*}; then
     compset -P '*='
     _gepolab_offer_phrase $command $REPLY

@@ -3,5 +3,5 @@ set -eu
 "$GEPOLAB" version | grep -q '^gepolab [0-9]'
 "$GEPOLAB" version --json | grep -q '"version"'
 "$GEPOLAB" version --help | grep -q 'as JSON'
-"$GEPOLAB" help | grep -q '^  version '
+"$GEPOLAB" help | grep -q ' version '
 "$GEPOLAB" help --man | grep -q '^\.SS "version '

@@ -207,14 +207,17 @@ llm_runs() {
 
 # --- commands ------------------------------------------------------------------------------------
 
-words() { "$GEPOLAB" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'; }
+rows() { "$GEPOLAB" help --completion bash | sed -n "s/^$1\t\([^\t]*\)\t.*/\1/p"; }
 help() {
   say commands help/gepolab
   say commands help/gepolab --help
   say commands help/version --version
-  for c in $(words); do say commands "help/$c" "$c" --help; say commands "help/$c.bare" "$c" --no-such-option; done
-  for c in $("$GEPOLAB" llm --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do say commands "help/llm_$c" llm "$c" --help; done
-  say commands help/bench_gpu bench gpu --help
+  rows c | while read -r c; do
+    name=$(printf '%s' "$c" | tr -d - | tr -s ' ' _)
+    say commands "help/$name" $c --help
+    say commands "help/$name.bare" $c --no-such-option
+  done
+  for c in $(rows a); do say commands help/old_words "$c" --help; done
   say commands help/man help --man
   for shell in bash zsh; do say commands "help/completion.$shell" help --completion $shell; done
 }

@@ -6,7 +6,6 @@
 #include "tests/torture/torture.h"
 #include "tests/torture/writers.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,10 +53,10 @@ static void read_table(names *s, const char *document) {
 
 /* --- the program --- */
 
-/* What `gepolab WORDS --help` prints; malloc'd. */
-static char *help_of(const session *s, const char *words) {
+/* What `gepolab WORDS` prints; malloc'd. */
+static char *output_of(const session *s, const char *words) {
   char command[2 * TORTURE_PATH];
-  snprintf(command, sizeof command, "'%s' %s --help 2>/dev/null", s->gepolab, words);
+  snprintf(command, sizeof command, "'%s' %s 2>/dev/null", s->gepolab, words);
   FILE *from = popen(command, "r");
   char *text = calloc(1, 1);
   size_t used = 0, got;
@@ -101,7 +100,9 @@ static void read_option(names *s, const char *words, const char *line) {
 }
 
 static void read_command(names *s, const session *at, const char *words) {
-  char *help = help_of(at, words), text[LENGTH];
+  char asked[LENGTH], text[LENGTH];
+  snprintf(asked, sizeof asked, "%.50s --help", words);
+  char *help = output_of(at, asked);
   if (strstr(help, " INTO.db ") != NULL) {
     snprintf(text, sizeof text, "%.24s INTO.db", words);
     add(s, text);
@@ -113,32 +114,16 @@ static void read_command(names *s, const session *at, const char *words) {
   free(help);
 }
 
-/* The first word of every line that is indented by two. */
-static names commands_of(const session *at, const char *words) {
-  char *help = help_of(at, words);
-  names s = {.n = 0};
-  for (char *line = help; line != NULL;
-       line = strchr(line, '\n'), line = line != NULL ? line + 1 : NULL) {
-    char name[24], whole[LENGTH];
-    if (strncmp(line, "examples:", 9) == 0) break;
-    if (line[0] != ' ' || line[1] != ' ' || !islower((unsigned char)line[2])) continue;
-    if (sscanf(line, "  %23[a-z]  ", name) != 1) continue;
-    snprintf(whole, sizeof whole, "%s%s%s", words, words[0] != '\0' ? " " : "", name);
-    add(&s, whole);
-  }
-  free(help);
-  return s;
-}
-
+/* Every command: the rows "c", NAME, … that shells complete from. */
 static names read_program(const session *at) {
-  names s = {.n = 0}, all = commands_of(at, "");
-  for (size_t i = 0; i < all.n; ++i) {
-    read_command(&s, at, all.text[i]);
-    if (strcmp(all.text[i], "llm") != 0) continue;
-    names below = commands_of(at, "llm");
-    for (size_t k = 0; k < below.n; ++k) read_command(&s, at, below.text[k]);
+  char *rows = output_of(at, "help --completion bash");
+  names s = {.n = 0};
+  for (char *line = rows; line != NULL;
+       line = strchr(line, '\n'), line = line != NULL ? line + 1 : NULL) {
+    char name[40];
+    if (sscanf(line, "c\t%39[a-z -]\t", name) == 1) read_command(&s, at, name);
   }
-  read_command(&s, at, "bench gpu");
+  free(rows);
   return s;
 }
 

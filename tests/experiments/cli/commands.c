@@ -5,9 +5,9 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-static const char *const commands[] = {"run",        "sweep",   "sim",     "policy",
-                                       "analyze",    "plot",    "export",  "merge",
-                                       "algorithms", "recipes", "metrics", "bench"};
+static const char *const commands[] = {"run", "sweep", "study",  "analyze", "plot",   "report",
+                                       "sim", "plan",  "fit",    "policy",  "whatif", "lab",
+                                       "llm", "list",  "doctor", "bench",   "results"};
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void every_command_has_help_with_an_example(void) {
@@ -23,11 +23,57 @@ static void every_command_has_help_with_an_example(void) {
   }
 }
 
-static void help_lists_every_command(void) {
+/* The overview is read on a terminal of 24 lines of 80 columns, the last of which is the prompt. */
+static void help_lists_every_command_on_one_terminal(void) {
   cli_result r = CLI("help");
+  size_t lines = 0, columns = 0;
   CU_ASSERT_EQUAL(r.code, 0);
   for (size_t i = 0; i < N_COMMANDS; ++i) CU_ASSERT_PTR_NOT_NULL(strstr(r.out, commands[i]));
+  for (const char *c = r.out; *c != '\0'; ++c) {
+    const int continues = ((unsigned char)*c & 0xC0) == 0x80; /* of a UTF-8 character */
+    columns = *c == '\n' ? 0 : columns + !continues;
+    lines += *c == '\n';
+    CU_ASSERT(columns <= 80);
+  }
+  CU_ASSERT(lines <= 23);
   cli_result_fini(&r);
+}
+
+/* An old first word does what the new words do, and its help begins with them. */
+static void old_words_work_and_say_the_new_ones(void) {
+  static const char *const words[][3] = {
+      {"status", "study", "status"},     {"export", "study", "export"},
+      {"merge", "study", "merge"},       {"bias", "lab", "bias"},
+      {"selection", "lab", "selection"}, {"algorithms", "list", "algorithms"},
+      {"published", "list", "published"}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; ++i) {
+    cli_result old = CLI(words[i][0], "--help"), now = CLI(words[i][1], words[i][2], "--help");
+    char name[64], called[128];
+    snprintf(name, sizeof name, "%s %s", words[i][1], words[i][2]);
+    const int n = snprintf(called, sizeof called, "`gepolab %s` is called `gepolab %s` now.\n\n",
+                           words[i][0], name);
+    CU_ASSERT(strncmp(old.out, called, (size_t)n) == 0);
+    CU_ASSERT_STRING_EQUAL(old.out + n, now.out);
+    cli_result_fini(&now);
+    cli_result_fini(&old);
+  }
+  cli_result old = CLI("algorithms", "gepo", "--json"),
+             now = CLI("list", "algorithms", "gepo", "--json");
+  CU_ASSERT_STRING_EQUAL(old.out, now.out);
+  cli_result_fini(&now);
+  cli_result_fini(&old);
+}
+
+/* An option chooses among the tables of `analyze`, wherever it stands. */
+static void a_table_of_analyze_is_chosen_by_an_option(void) {
+  cli_result old = CLI("outcomes", "no.db"), now = CLI("analyze", "no.db", "--table=outcomes"),
+             last = CLI("analyze", "--table", "outcomes", "no.db");
+  CU_ASSERT(old.code != 0 && old.code == now.code && old.code == last.code);
+  CU_ASSERT_STRING_EQUAL(old.err, now.err);
+  CU_ASSERT_STRING_EQUAL(old.err, last.err);
+  cli_result_fini(&last);
+  cli_result_fini(&now);
+  cli_result_fini(&old);
 }
 
 static void the_version_is_printed(void) {
@@ -53,7 +99,9 @@ static void slips_of_the_pen_get_the_nearest_name(void) {
       {{"export", "x.db", "--format", "cvs"}, "'csv'"},
       {{"algorithms", "geppo"}, "'gepo'"},
       {{"policy", "--algorithm", "geppo", "x.json"}, "'gepo'"},
-      {{"help", "exprot"}, "'export'"},
+      {{"help", "exprot"}, "'study export'"},
+      {{"study", "exprot"}, "'export'"},
+      {{"analyze", "--table", "outcoms", "x.db"}, "'outcomes'"},
   };
   for (size_t i = 0; i < sizeof slips / sizeof slips[0]; ++i) {
     cli_result r = cli_run(NULL, slips[i].arguments);
@@ -195,23 +243,45 @@ static int manual_has_options(const char *manual, const char *help) {
 
 static void the_manual_names_every_command_and_option(void) {
   cli_result manual = CLI("help", "--man");
-  static const char *const lines[][2] = {
-      {"run", NULL},        {"sweep", NULL},    {"sim", NULL},    {"policy", NULL},
-      {"analyze", NULL},    {"plot", NULL},     {"export", NULL}, {"merge", NULL},
-      {"algorithms", NULL}, {"recipes", NULL},  {"fields", NULL}, {"kinds", NULL},
-      {"metrics", NULL},    {"bench", NULL},    {"bias", NULL},   {"theory", NULL},
-      {"llm", "info"},      {"llm", "sft"},     {"llm", "rl"},    {"llm", "eval"},
-      {"llm", "generate"},  {"llm", "profile"}, {"bench", "gpu"}};
+  static const char *const lines[][4] = {{"run"},
+                                         {"sweep"},
+                                         {"sim"},
+                                         {"policy"},
+                                         {"analyze"},
+                                         {"plot"},
+                                         {"doctor"},
+                                         {"bench"},
+                                         {"study", "export"},
+                                         {"study", "merge"},
+                                         {"list", "fields"},
+                                         {"list", "kinds"},
+                                         {"list", "metrics"},
+                                         {"lab", "bias"},
+                                         {"lab", "theory"},
+                                         {"bench", "gpu"},
+                                         {"llm", "info"},
+                                         {"llm", "sft"},
+                                         {"llm", "rl"},
+                                         {"llm", "eval"},
+                                         {"llm", "generate"},
+                                         {"llm", "profile"},
+                                         {"analyze", "--table", "features"}};
   CU_ASSERT_EQUAL(manual.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(manual.out, ".TH GEPOLAB 1"));
   for (size_t i = 0; i < sizeof lines / sizeof *lines; ++i) {
-    const char *word = lines[i][1];
-    char heading[64];
-    snprintf(heading, sizeof heading, "\n.SS \"%s%s%s ", lines[i][0], word != NULL ? " " : "",
-             word != NULL ? word : "");
+    const char *asked[6] = {NULL};
+    char heading[64] = "\n.SS \"";
+    size_t n = 0;
+    for (; lines[i][n] != NULL; ++n) {
+      asked[n] = lines[i][n];
+      const int dashed = strncmp(asked[n], "--", 2) == 0;
+      const size_t used = strlen(heading);
+      snprintf(heading + used, sizeof heading - used, "%s%s ", dashed ? "\\-\\-" : "",
+               asked[n] + (dashed ? 2 : 0));
+    }
+    asked[n] = "--help";
     CU_ASSERT_PTR_NOT_NULL(strstr(manual.out, heading));
-    cli_result help =
-        CLI(lines[i][0], word != NULL ? word : "--help", word != NULL ? "--help" : NULL);
+    cli_result help = cli_run(NULL, asked);
     CU_ASSERT(manual_has_options(manual.out, help.out));
     cli_result_fini(&help);
   }
@@ -300,7 +370,8 @@ static void the_fields_of_recipes_are_listed_with_default_and_unit(void) {
 }
 
 SUITE(cli_commands, "cli: commands", TEST(every_command_has_help_with_an_example),
-      TEST(help_lists_every_command), TEST(the_version_is_printed),
+      TEST(help_lists_every_command_on_one_terminal), TEST(old_words_work_and_say_the_new_ones),
+      TEST(a_table_of_analyze_is_chosen_by_an_option), TEST(the_version_is_printed),
       TEST(the_manual_names_every_command_and_option),
       TEST(renamed_options_are_refused_with_the_new_name),
       TEST(the_fields_of_recipes_are_listed_with_default_and_unit),
