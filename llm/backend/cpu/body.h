@@ -68,23 +68,13 @@ static inline size_t qkv_width(head_shape s) {
 
 #include "llm/backend/cpu/vector.h"
 
-#include "llm/backend/cpu/dot.h"
-
-#include "llm/backend/cpu/panels.h"
+#include "llm/backend/cpu/product.h"
 
 #include "llm/backend/cpu/rows.h"
 
-#include "llm/backend/cpu/product.h"
-
 #include "llm/backend/cpu/attention.h"
 
-#include "llm/backend/cpu/cache.h"
-
 #include "llm/backend/cpu/output.h"
-
-#include "llm/backend/cpu/generation.h"
-
-#include "llm/backend/cpu/optimizer.h"
 
 /* Every operation is the function cpu_NAME: in one of the parts above, or in cpu.c where the number
  * type does not matter. The CPU has none of the optional operations. */

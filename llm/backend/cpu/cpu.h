@@ -3,8 +3,8 @@
  * The operations that compute are written once, as a template: body.h and the parts it includes.
  * One source file for every number type and form includes it (f32.c, f64_avx512.c, ...), and each
  * defines one table of operations; backend_cpu_new takes the best form that the processor can run,
- * or the one that GEPOLAB_CPU_FORM names. form.c knows the forms, cpu.c has the operations that do
- * not depend on the number type.
+ * or the one that GEPOLAB_CPU_FORM names. cpu.c knows the forms and has the
+ * operations that do not depend on the number type.
  *
  * Threads. An operation is divided into tasks for the thread pool by its shape alone, never by the
  * number of threads, and no two tasks write to the same number: so results do not depend on
