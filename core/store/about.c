@@ -44,20 +44,16 @@ static run_provenance provenance_at(sqlite3_stmt *q, int at) {
 
 gl_status store_origins(store *s, int (*each)(void *self, const store_origin *origin), void *self,
                         gl_error *err) {
-  static const char laboratory[] =
-      " UNION ALL SELECT provenance, finished, '', 0 FROM laboratory WHERE provenance IS NOT NULL";
   sqlite3_stmt *q = NULL;
   int code = SQLITE_DONE, goes_on = 1;
-  char *sql = sqlite3_mprintf(
+  static const char sql[] =
       "WITH made(provenance, finished, code_version, run) AS (SELECT provenance, finished,"
-      " code_version, 1 FROM runs%s) SELECT" PROVENANCE ", sum(r.run), min(r.finished),"
+      " code_version, 1 FROM runs UNION ALL SELECT provenance, finished, '', 0 FROM laboratory"
+      " WHERE provenance IS NOT NULL) SELECT" PROVENANCE ", sum(r.run), min(r.finished),"
       " max(r.finished), p.hash IS NOT NULL, r.code_version, sum(1 - r.run) FROM made r LEFT JOIN"
       " provenance p ON p.hash = r.provenance GROUP BY p.hash, CASE WHEN p.hash IS NULL THEN"
-      " r.code_version END ORDER BY sum(r.run) DESC, min(r.finished), p.hash, r.code_version",
-      store_has_table(s, "laboratory") ? laboratory : "");
-  if (sql == NULL) return gl_fail_memory(err, "a query");
+      " r.code_version END ORDER BY sum(r.run) DESC, min(r.finished), p.hash, r.code_version";
   gl_status status = store_prepare(s, &q, sql, err);
-  sqlite3_free(sql);
   if (status != GL_OK) return status;
   while (goes_on && (code = sqlite3_step(q)) == SQLITE_ROW) {
     store_origin o = {.how = provenance_at(q, 0),

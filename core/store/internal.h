@@ -8,19 +8,12 @@
 
 #include <sqlite3.h>
 
-enum {
-  STORE_APPLICATION_ID = 0x47504c42, /* "GPLB" in the file header: tells our studies from others' */
-  STORE_FORMAT = 6,                  /* PRAGMA user_version */
-  STORE_OLDEST_FORMAT = 1,
-  STORE_FIRST_WHOLE = 3 /* from here on files have all tables, checksums among them, and are read as
-                           they are; of what came later there may be nothing */
-};
+enum { STORE_APPLICATION_ID = 0x47504c42 }; /* "GPLB" in the file header: a study of ours */
 
 struct store {
-  sqlite3 *db; /* of an older file opened for reading: of a copy in the present format */
+  sqlite3 *db;
   char *path;
   int lock;    /* descriptor holding the writer's lock, or -1 */
-  int format;  /* of the file as it was found; STORE_FORMAT where it was made */
   int readers; /* pairs of store_begin_reading() and store_end_reading() that are open */
   store_waiting waiting;
 };
@@ -44,12 +37,10 @@ void store_bind_text(sqlite3_stmt *stmt, int at, const char *text);
 gl_status store_begin(store *s, gl_error *err);
 gl_status store_end(store *s, gl_status status, gl_error *err);
 
-/* Refuses a file whose tables are not those of a study: views or virtual tables in their place,
- * triggers, columns that are computed, of another type, or unknown; from STORE_FIRST_WHOLE on also
- * one that lacks what a file of that format has. */
-gl_status store_check_schema(store *s, int format, gl_error *err);
-/* Brings the tables of format `from` up to the present one, inside a transaction of the caller. */
-gl_status store_migrate(store *s, int from, gl_error *err);
+/* Refuses a file whose tables are not those of a study: one lacks a table or a column, or has views
+ * or virtual tables in their place, triggers, columns that are computed, of another type, or
+ * unknown. */
+gl_status store_check_schema(store *s, gl_error *err);
 
 /* Makes the functions that compute checksums known to the connection; SQLite's code. */
 int store_sum_functions(sqlite3 *db);
@@ -59,8 +50,8 @@ int store_sum_functions(sqlite3 *db);
 char *store_sum_of(store *s, const char *schema, const store_table *t, const char *alias);
 /* The same of the file itself, but NULL where a value is one that its column may not hold. */
 char *store_try_sum_of(store *s, const store_table *t, const char *alias);
-/* SQL that gives the sum that was written of a run's records in the table, `runs` being called r.
- * Of a table that came with a later format a run without records has none written, which is 0. */
+/* SQL that gives the sum that was written of a run's records in the table, `runs` being called r;
+ * of a table that is optional, a run without records has none written, which is 0. */
 enum { STORE_SUM_SIZE = 64 };
 void store_written_sum(char sql[STORE_SUM_SIZE], const store_table *t);
 /* 1 if the key is the hash of the recipe, or memory is short. */
@@ -90,8 +81,7 @@ gl_status store_seal_all(store *s, gl_error *err);
  * Inside a transaction of the caller. */
 gl_status store_put_provenance(store *s, const run_provenance *p, char hash[HASH_HEX_SIZE],
                                gl_error *err);
-/* 1 if the file has the table, 1 if that has the column. */
-int store_has_table(store *s, const char *table);
+/* 1 if the table has the column. */
 int store_has_column(store *s, const char *schema, const char *table, const char *name);
 
 /* After records were taken out, inside a transaction of the caller: of several runs that stand in

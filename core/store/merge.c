@@ -33,7 +33,7 @@ static gl_status refuse_records(store *s, const char *path, const char *sql, con
 static const struct {
   const char *column, *words;
   int finished; /* compared of finished runs alone */
-  int may_lack; /* a run of an older format has none, and is the same run for all that */
+  int may_lack; /* the same run may have been kept without them */
 } of_runs[] = {
     {"recipe", "recipe", 0, 0},
     {"study", "study", 0, 0},
@@ -56,7 +56,6 @@ static const struct {
 static gl_status check_runs(store *s, const char *path, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < sizeof of_runs / sizeof *of_runs && status == GL_OK; ++i) {
-    if (!store_has_column(s, "other", "runs", of_runs[i].column)) continue; /* of an older format */
     char *sql = sqlite3_mprintf(
         "SELECT a.key || ' (' || a.algorithm || ', seed ' || a.seed || '): its %s differs' FROM"
         " main.runs a JOIN other.runs b ON a.key = b.key WHERE a.%s %s b.%s%s",
@@ -171,9 +170,7 @@ static gl_status copy_attached(store *s, const char *path, gl_error *err) {
   gl_status status = check_agreement(s, path, err);
   if (status == GL_OK) status = store_exec(s, wanted, "merging into", err);
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
-    if (strcmp(schema_at(i)->name, "seals") != 0 &&
-        store_has_column(s, "other", schema_at(i)->name, NULL))
-      status = copy_table(s, schema_at(i), err);
+    if (strcmp(schema_at(i)->name, "seals") != 0) status = copy_table(s, schema_at(i), err);
   if (status == GL_OK) status = store_seal_all(s, err);
   if (status == GL_OK) status = store_exec(s, "DROP TABLE wanted", "merging into", err);
   return status;
@@ -187,8 +184,7 @@ static int is_same_file(const char *a, const char *b) {
 }
 
 /* A copy of the other study in one state, checked, in a temporary file of SQLite's: what is
- * compared and copied below cannot change meanwhile, and a study of an older format is in the
- * present one. */
+ * compared and copied below cannot change meanwhile. */
 static gl_status attach_copy(store *into, store *other, gl_error *err) {
   gl_status status = store_exec(into, "ATTACH '' AS other", "merging into", err);
   if (status != GL_OK) return status;

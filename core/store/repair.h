@@ -29,8 +29,7 @@ typedef struct store_salvaged {
 
 /* Copies what can be read of the study at `from`, and is as it was written, into a new study at
  * `to`, which gets its name when it is whole: GL_EINPUT if there is such a file. GL_EIO if even the
- * beginning of the file cannot be read, or if it has an older format, of which nothing vouches for
- * anything. */
+ * beginning of the file cannot be read. */
 gl_status store_salvage(const char *from, const char *to, store_salvaged *out, gl_error *err);
 
 #endif

@@ -91,7 +91,7 @@ static gl_status copy_run(salvage *v, int64_t id, int *whole) {
     const store_table *t = schema_at(i);
     sqlite3_stmt *read = NULL, *write = NULL;
     size_t n = 0;
-    if (t->kind == TABLE_ALONE || (t->since > 0 && !store_has_table(v->from, t->name))) continue;
+    if (t->kind == TABLE_ALONE) continue;
     status = prepare_copy(v, &read, &write, t,
                           t->kind == TABLE_OF_RUNS ? "WHERE id = ?1" : "WHERE run = ?1");
     if (status == GL_OK) sqlite3_bind_int64(read, 1, id);
@@ -218,8 +218,7 @@ static gl_status salvage_all(salvage *v) {
   if (status != GL_OK) return status;
   status = salvage_runs(v);
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
-    if (schema_at(i)->kind == TABLE_ALONE && strcmp(schema_at(i)->name, "seals") != 0 &&
-        store_has_table(v->from, schema_at(i)->name))
+    if (schema_at(i)->kind == TABLE_ALONE && strcmp(schema_at(i)->name, "seals") != 0)
       status = salvage_alone(v, schema_at(i));
   if (status == GL_OK) status = store_complete(v->to, v->places_lost, v->err);
   return store_end(v->to, status, v->err);
@@ -254,11 +253,6 @@ gl_status store_salvage(const char *from, const char *to, store_salvaged *out, g
   char *aside = name_aside(to);
   if (aside == NULL) return gl_fail_memory(err, "a file's name");
   gl_status status = store_open(&v.from, from, STORE_READ, err);
-  if (status == GL_OK && store_format(v.from) < STORE_FIRST_WHOLE)
-    status = gl_fail(err, GL_EIO,
-                     "%s has the older format %d, which has no checksums: nothing tells what of it "
-                     "is whole; restore a copy",
-                     from, store_format(v.from));
   if (status == GL_OK) {
     status = salvage_into(&v, aside);
     if (status == GL_OK && (status = file_name_new(aside, to, err)) != GL_OK) unlink(aside);

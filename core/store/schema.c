@@ -16,31 +16,19 @@
 #define RECIPE_BYTES (16 << 20)
 #define MANY ((int64_t)1 << 53) /* a double counts that far */
 
-#define WHOLE(name, least, most)                                                                   \
-  { name, COLUMN_INTEGER, 1, least, most, 0 }
-#define WHOLE_OR_NULL(name, least, most)                                                           \
-  { name, COLUMN_INTEGER, 0, least, most, 0 }
-#define NUMBER(name)                                                                               \
-  { name, COLUMN_REAL, 0, 0, 0, 0 }
-#define NUMBER_SINCE(name, format)                                                                 \
-  { name, COLUMN_REAL, 0, 0, 0, format }
-#define TEXT_SINCE(name, most, format)                                                             \
-  { name, COLUMN_TEXT, 0, 0, most, format }
-#define TEXT(name, most)                                                                           \
-  { name, COLUMN_TEXT, 1, 0, most, 0 }
-#define NAME(name)                                                                                 \
-  { name, COLUMN_TEXT, 1, 1, NAME_BYTES, 0 }
-#define TEXT_OR_NULL(name, most)                                                                   \
-  { name, COLUMN_TEXT, 0, 0, most, 0 }
-#define SUM_SINCE(name, format)                                                                    \
-  { name, COLUMN_INTEGER, 0, INT64_MIN, INT64_MAX, format }
-#define SUM(name)                                                                                  \
-  { name, COLUMN_INTEGER, 1, INT64_MIN, INT64_MAX, 0 }
-#define SEED(name)                                                                                 \
-  { name, COLUMN_INTEGER, 1, INT64_MIN, INT64_MAX, 0 } /* 64 bits, as they are */
+#define COLUMN(name, type, needed, least, most)                                                    \
+  { name, COLUMN_##type, needed, least, most }
+#define WHOLE(name, least, most) COLUMN(name, INTEGER, true, least, most)
+#define WHOLE_OR_NULL(name, least, most) COLUMN(name, INTEGER, false, least, most)
+#define NUMBER(name) COLUMN(name, REAL, false, 0, 0)
+#define TEXT(name, most) COLUMN(name, TEXT, true, 0, most)
+#define TEXT_OR_NULL(name, most) COLUMN(name, TEXT, false, 0, most)
+#define NAME(name) COLUMN(name, TEXT, true, 1, NAME_BYTES)
+#define SUM(name) COLUMN(name, INTEGER, true, INT64_MIN, INT64_MAX)
+#define SUM_OR_NULL(name) COLUMN(name, INTEGER, false, INT64_MIN, INT64_MAX)
+#define SEED(name) SUM(name) /* 64 bits, as they are */
 #define RUN WHOLE("run", 1, INT64_MAX)
-#define END                                                                                        \
-  { NULL, COLUMN_TEXT, 0, 0, 0, 0 }
+#define END COLUMN(NULL, TEXT, false, 0, 0)
 
 static const store_column runs_columns[] = {WHOLE("id", 1, INT64_MAX),
                                             NAME("key"),
@@ -67,8 +55,8 @@ static const store_column runs_columns[] = {WHOLE("id", 1, INT64_MAX),
                                             SUM("sum_staleness"),
                                             SUM("sum_clock"),
                                             SUM("sum"),
-                                            SUM_SINCE("sum_set_evals", 5),
-                                            SUM_SINCE("sum_fates", 6),
+                                            SUM_OR_NULL("sum_set_evals"),
+                                            SUM_OR_NULL("sum_fates"),
                                             END};
 static const store_column steps_columns[] = {RUN,
                                              WHOLE("step", 0, MANY),
@@ -83,14 +71,14 @@ static const store_column set_evals_columns[] = {
     WHOLE("place", 0, INT32_MAX),
     WHOLE("half", 0, 2),
     WHOLE("step", 0, MANY),
-    {"eval_set", COLUMN_TEXT, 1, 1, STORE_SET_NAME_SIZE - 1, 0},
+    COLUMN("eval_set", TEXT, true, 1, STORE_SET_NAME_SIZE - 1),
     NUMBER("time_s"),
     NUMBER("eval_score"),
     END};
 static const store_column staleness_columns[] = {RUN, WHOLE("staleness", 0, STORE_MAX_STALENESS),
                                                  WHOLE("count", 0, INT64_MAX), END};
 static const store_column fates_columns[] = {RUN,
-                                             {"fate", COLUMN_TEXT, 1, 1, STORE_FATE_SIZE - 1, 0},
+                                             COLUMN("fate", TEXT, true, 1, STORE_FATE_SIZE - 1),
                                              WHOLE("quarter", 1, STORE_QUARTERS),
                                              WHOLE("tokens_from", 1, MANY),
                                              WHOLE("responses", 1, MANY),
@@ -104,8 +92,8 @@ static const store_column tuned_columns[] = {NAME("study"),   NAME("algorithm"),
 static const store_column scores_columns[] = {NAME("key"),
                                               TEXT("recipe", RECIPE_BYTES),
                                               NUMBER("score"),
-                                              NUMBER_SINCE("wall_s", 4),
-                                              TEXT_SINCE("finished", NAME_BYTES, 4),
+                                              NUMBER("wall_s"),
+                                              TEXT_OR_NULL("finished", NAME_BYTES),
                                               SUM("sum"),
                                               END};
 static const store_column bias_columns[] = {NAME("study"),
@@ -169,22 +157,22 @@ static const store_column seals_columns[] = {NAME("name"), WHOLE("records", 0, M
                                              SUM("content"), SUM("sum"), END};
 
 static const store_table tables[] = {
-    {"runs", TABLE_OF_RUNS, runs_columns, NULL, 0, 0},
-    {"steps", TABLE_OF_A_RUN, steps_columns, "run, step", 0, 0},
-    {"evals", TABLE_OF_A_RUN, evals_columns, "run, step", 0, 0},
-    {"set_evals", TABLE_OF_A_RUN, set_evals_columns, "run, place, half, step", 0, 5},
-    {"staleness", TABLE_OF_A_RUN, staleness_columns, "run, staleness", 0, 0},
-    {"fates", TABLE_OF_A_RUN, fates_columns, "run, fate, quarter, tokens_from", 0, 6},
-    {"clock", TABLE_OF_A_RUN, clock_columns, NULL, 0, 0},
-    {"tuned", TABLE_ALONE, tuned_columns, "study, algorithm", 1, 0},
-    {"tuning_scores", TABLE_ALONE, scores_columns, "key", 1, 0},
-    {"bias", TABLE_ALONE, bias_columns, "study, ordinal", 1, 0},
-    {"sweeps", TABLE_ALONE, sweeps_columns, "study, recipe_hash, shards, shard", 1, 0},
-    {"plan", TABLE_ALONE, plan_columns, "study, tuning, place", 1, 0},
-    {"superseded", TABLE_ALONE, superseded_columns, "key", 1, 0},
-    {"provenance", TABLE_ALONE, provenance_columns, "hash", 1, 0},
-    {"laboratory", TABLE_ALONE, laboratory_columns, "study", 1, 4},
-    {"seals", TABLE_ALONE, seals_columns, "name", 0, 4},
+    {"runs", TABLE_OF_RUNS, runs_columns, NULL, false, false},
+    {"steps", TABLE_OF_A_RUN, steps_columns, "run, step", false, false},
+    {"evals", TABLE_OF_A_RUN, evals_columns, "run, step", false, false},
+    {"set_evals", TABLE_OF_A_RUN, set_evals_columns, "run, place, half, step", false, true},
+    {"staleness", TABLE_OF_A_RUN, staleness_columns, "run, staleness", false, false},
+    {"fates", TABLE_OF_A_RUN, fates_columns, "run, fate, quarter, tokens_from", false, true},
+    {"clock", TABLE_OF_A_RUN, clock_columns, NULL, false, false},
+    {"tuned", TABLE_ALONE, tuned_columns, "study, algorithm", true, false},
+    {"tuning_scores", TABLE_ALONE, scores_columns, "key", true, false},
+    {"bias", TABLE_ALONE, bias_columns, "study, ordinal", true, false},
+    {"sweeps", TABLE_ALONE, sweeps_columns, "study, recipe_hash, shards, shard", true, false},
+    {"plan", TABLE_ALONE, plan_columns, "study, tuning, place", true, false},
+    {"superseded", TABLE_ALONE, superseded_columns, "key", true, false},
+    {"provenance", TABLE_ALONE, provenance_columns, "hash", true, false},
+    {"laboratory", TABLE_ALONE, laboratory_columns, "study", true, false},
+    {"seals", TABLE_ALONE, seals_columns, "name", false, false},
 };
 
 const store_table *schema_at(size_t i) {
@@ -209,8 +197,7 @@ const store_column *schema_column(const store_table *t, const char *name) {
 static const char *const type_names[] = {
     [COLUMN_INTEGER] = "INTEGER", [COLUMN_REAL] = "REAL", [COLUMN_TEXT] = "TEXT"};
 
-/* Columns that came with a later format are NULL where a file is brought up to it, and filled then:
- * so none is NOT NULL to SQLite but those of the first format. */
+/* What a column may hold is checked as it is read, not by SQLite. */
 static void put_column(FILE *to, const store_table *t, const store_column *c) {
   const int first = c == t->columns;
   fprintf(to, "%s\"%s\" %s", first ? "" : ", ", c->name, type_names[c->type]);
@@ -230,24 +217,14 @@ static void put_table(FILE *to, const store_table *t) {
     fputs(");", to);
 }
 
-/* The SQL of one table, or of all with t NULL. */
-static char *create_text(const store_table *t) {
+char *schema_sql(void) {
   char *text = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
   if (to == NULL) return NULL;
-  for (size_t i = 0; schema_at(i) != NULL; ++i)
-    if (t == NULL || t == schema_at(i)) put_table(to, schema_at(i));
-  if (t == NULL) fputs(SCHEMA_INDEX ";", to);
+  for (size_t i = 0; schema_at(i) != NULL; ++i) put_table(to, schema_at(i));
+  fputs(SCHEMA_INDEX ";", to);
   if (fclose(to) == 0) return text;
   free(text);
   return NULL;
-}
-
-char *schema_sql(void) {
-  return create_text(NULL);
-}
-
-char *schema_table_sql(const store_table *t) {
-  return create_text(t);
 }

@@ -18,7 +18,7 @@ static gl_status refuse(store *s, const char *what, const char *name, gl_error *
 }
 
 /* Columns of the table in the file: none computed, none of another type, none unknown. */
-static gl_status check_columns(store *s, const store_table *t, int format, gl_error *err) {
+static gl_status check_columns(store *s, const store_table *t, gl_error *err) {
   sqlite3_stmt *q = NULL;
   int code = SQLITE_DONE;
   gl_status status =
@@ -37,8 +37,7 @@ static gl_status check_columns(store *s, const store_table *t, int format, gl_er
   if (status == GL_OK && code != SQLITE_DONE) status = store_fail(s, code, "reading", err);
   sqlite3_finalize(q);
   for (const store_column *c = t->columns; c->name != NULL && status == GL_OK; ++c)
-    if (c->since <= format && sqlite3_table_column_metadata(s->db, "main", t->name, c->name, NULL,
-                                                            NULL, NULL, NULL, NULL) != SQLITE_OK)
+    if (!store_has_column(s, "main", t->name, c->name))
       status = refuse(s, "it lacks the column", c->name, err);
   return status;
 }
@@ -90,15 +89,15 @@ static gl_status check_others(store *s, gl_error *err) {
   return status;
 }
 
-gl_status store_check_schema(store *s, int format, gl_error *err) {
+gl_status store_check_schema(store *s, gl_error *err) {
   gl_status status = check_others(s, err);
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i) {
     int is = 0;
     status = check_kind(s, schema_at(i)->name, &is, err);
-    if (status != GL_OK || format < STORE_FIRST_WHOLE) continue;
+    if (status != GL_OK) break;
     if (is)
-      status = check_columns(s, schema_at(i), format, err);
-    else if (schema_at(i)->since <= format)
+      status = check_columns(s, schema_at(i), err);
+    else
       status = refuse(s, "it lacks the table", schema_at(i)->name, err);
   }
   return status;

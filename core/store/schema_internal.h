@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,9 +16,8 @@ typedef enum column_type { COLUMN_INTEGER, COLUMN_REAL, COLUMN_TEXT } column_typ
 typedef struct store_column {
   const char *name;
   column_type type;
-  int needed; /* 1: NULL is refused */
+  bool needed; /* NULL is refused */
   int64_t least, most;
-  int since; /* the format it came with; files of older ones may lack it */
 } store_column;
 
 /* Whose rows a table keeps. */
@@ -33,8 +33,8 @@ typedef struct store_table {
   table_kind kind;
   const store_column *columns; /* ended by a name of NULL; those of steps are without metrics */
   const char *key;             /* SQL: its primary key, "run, step"; NULL: the first column alone */
-  int sealed; /* 1: the table seals says how many records it has, and with which checksums */
-  int since;  /* as of columns */
+  bool sealed;   /* the table seals says how many records it has, and with which checksums */
+  bool optional; /* only some runs have records in it; the sum of none is NULL */
 } store_table;
 
 /* The i-th table, or NULL past the end; runs is the first. */
@@ -49,7 +49,5 @@ const store_column *schema_column(const store_table *t, const char *name);
 #define SCHEMA_INDEX "CREATE INDEX runs_by_place ON runs(place)"
 /* The SQL that makes all tables and the index, on the heap; NULL if memory is short. */
 char *schema_sql(void);
-/* The SQL that makes one. */
-char *schema_table_sql(const store_table *t);
 
 #endif

@@ -24,7 +24,6 @@ static gl_status create_schema(store *s, gl_error *err) {
   if (status == GL_OK)
     status = store_end(s, store_exec(s, sql, "creating the tables of", err), err);
   sqlite3_free(sql);
-  s->format = STORE_FORMAT;
   return status;
 }
 
@@ -37,10 +36,6 @@ void store_step_columns(const char *names[STORE_STEP_COLUMNS]) {
 int store_has_column(store *s, const char *schema, const char *table, const char *name) {
   return sqlite3_table_column_metadata(s->db, schema, table, name, NULL, NULL, NULL, NULL, NULL) ==
          SQLITE_OK;
-}
-
-int store_has_table(store *s, const char *table) {
-  return store_has_column(s, "main", table, NULL);
 }
 
 /* Metrics that are younger than the file get their columns. */
@@ -81,33 +76,24 @@ static gl_status check_format(store *s, int *empty, gl_error *err) {
   if (status == GL_OK) status = store_whole(s, &format, "PRAGMA user_version", err);
   if (status != GL_OK) return status;
   *empty = tables == 0 && id == 0;
-  s->format = (int)format;
   if (*empty) return GL_OK;
   if (id != STORE_APPLICATION_ID)
     return gl_fail(err, GL_EIO,
                    "%s is an SQLite database, but not a gepolab study; choose another file",
                    s->path);
-  if (format < STORE_OLDEST_FORMAT || format > STORE_FORMAT)
+  if (format < STORE_FORMAT && format > 0)
+    return gl_fail(
+        err, GL_EIO,
+        "%s has the older study format %lld, this gepolab reads format %d alone; read it "
+        "with the commit 3d57e88 of gepolab, which reads formats 1 to 6, or run its "
+        "sweep again into another file",
+        s->path, (long long)format, STORE_FORMAT);
+  if (format != STORE_FORMAT)
     return gl_fail(err, GL_EIO,
-                   "%s has study format %lld, this gepolab reads formats %d to %d; use the version "
-                   "of gepolab that wrote it, or another file",
-                   s->path, (long long)format, STORE_OLDEST_FORMAT, STORE_FORMAT);
-  return store_check_schema(s, s->format, err);
-}
-
-int store_format(const store *s) {
-  return s->format;
-}
-
-const char *store_lacks(const store *s) {
-  if (s->format == 1)
-    return "it was written by gepolab 0.1.0 and does not say which commit, command and machine "
-           "made it, which cells were planned, or which fields were chosen by tune; its names of "
-           "algorithms are those of that version, and nothing vouches that it is undamaged";
-  if (s->format == 2)
-    return "it was written before format 3 and does not say which commit, command and machine "
-           "made it or which cells were planned, and nothing vouches that it is undamaged";
-  return NULL;
+                   "%s has study format %lld, this gepolab reads format %d; use the version of "
+                   "gepolab that wrote it, or another file",
+                   s->path, (long long)format, STORE_FORMAT);
+  return store_check_schema(s, err);
 }
 
 /* --- the writer's lock --- */
@@ -187,37 +173,10 @@ static gl_status distrust(store *s, gl_error *err) {
   return store_exec(s, "PRAGMA cell_size_check = ON", "opening", err);
 }
 
-/* Reads the older file through a copy in the present format, which SQLite keeps in a temporary file
- * of its own. */
-static gl_status copy_and_migrate(store *s, gl_error *err) {
-  sqlite3 *copy = NULL;
-  int code = sqlite3_open_v2("", &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
-  sqlite3_backup *b = code == SQLITE_OK ? sqlite3_backup_init(copy, "main", s->db, "main") : NULL;
-  if (b != NULL) {
-    code = sqlite3_backup_step(b, -1);
-    sqlite3_backup_finish(b);
-  }
-  if (b == NULL || code != SQLITE_DONE) {
-    sqlite3_close(copy);
-    return store_fail(s, code == SQLITE_OK ? sqlite3_errcode(s->db) : code, "copying", err);
-  }
-  sqlite3_close(s->db);
-  s->db = copy;
-  sqlite3_extended_result_codes(s->db, 1);
-  gl_status status = distrust(s, err);
-  if (status == GL_OK) status = store_begin(s, err);
-  return status == GL_OK ? store_end(s, store_migrate(s, s->format, err), err) : status;
-}
-
 static gl_status open_for_writing(store *s, int empty, gl_error *err) {
   if (sqlite3_db_readonly(s->db, "main") == 1)
     return gl_fail(err, GL_EIO, "%s is read-only; copy it, or write to another file", s->path);
   if (empty) return create_schema(s, err);
-  if (s->format < STORE_FORMAT) {
-    gl_status status = store_begin(s, err);
-    if (status == GL_OK) status = store_end(s, store_migrate(s, s->format, err), err);
-    if (status != GL_OK) return status;
-  }
   return add_metrics(s, err);
 }
 
@@ -237,8 +196,7 @@ static gl_status open_checked(store *s, store_mode mode, const char *vfs, gl_err
   if (status != GL_OK) return status;
   if (mode == STORE_WRITE) return open_for_writing(s, empty, err);
   if (empty) return gl_fail(err, GL_EIO, "%s is empty, not a gepolab study", s->path);
-  if (s->format < STORE_FIRST_WHOLE) status = copy_and_migrate(s, err);
-  return status == GL_OK ? store_exec(s, "PRAGMA query_only = ON", "opening", err) : status;
+  return store_exec(s, "PRAGMA query_only = ON", "opening", err);
 }
 
 /* Leaves nothing of a new study that failed: not the file, and not the journal that SQLite keeps

@@ -1,4 +1,5 @@
-/* Results: one SQLite file, one writer. This is format 6 of the file (PRAGMA user_version).
+/* Results: one SQLite file, one writer. Its format is STORE_FORMAT; files of
+ * older ones are refused.
  *
  * Tables: runs (a record per finished cell), steps (a record per learner update), evals, set_evals
  * (the same by evaluation set and by halves of sets, where a recipe asks for them), staleness
@@ -18,9 +19,7 @@
  * Every file is read as if a stranger had made it. Its tables must be those of a study
  * (core/store/schema.c says which values each column may hold), and what is read is compared with
  * the checksums that were written with it (core/store/sums.c): a damaged study is refused with the
- * place of the damage, never read as another one. Files of formats 1 and 2 are read through a copy
- * in the present format; format 3 had neither seals nor laboratory, format 4 no set_evals and
- * format 5 no fates. All are brought up to date when they are opened for writing.
+ * place of the damage, never read as another one.
  *
  * Exported tables (core/store/export.h) are ordered by study, place in the grid, key and step, and
  * are byte-identical however the study was executed; only execution, provenance and libraries,
@@ -41,6 +40,8 @@
 
 struct sqlite3;
 typedef struct store store;
+
+enum { STORE_FORMAT = 6 }; /* PRAGMA user_version of the file */
 
 /* The largest staleness that a study keeps, in versions: its histogram has a place for each value.
  */
@@ -149,10 +150,6 @@ gl_status store_open(store **out, const char *path, store_mode mode, gl_error *e
 gl_status store_open_vfs(store **out, const char *path, store_mode mode, const char *vfs,
                          gl_error *err);
 void store_close(store *s);
-/* The format of the file as it was found. */
-int store_format(const store *s);
-/* What a file of an older format does not hold, as a sentence; NULL: nothing is missing. */
-const char *store_lacks(const store *s);
 /* 1 if a process, this one included, has the file at path open for writing; 0 also where that
  * cannot be told. */
 int store_is_being_written(const char *path);

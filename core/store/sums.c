@@ -235,18 +235,17 @@ char *store_try_sum_of(store *s, const store_table *t, const char *alias) {
 }
 
 void store_written_sum(char sql[STORE_SUM_SIZE], const store_table *t) {
-  snprintf(sql, STORE_SUM_SIZE, t->since > 0 ? "coalesce(r.sum_%.30s, 0)" : "r.sum_%.30s", t->name);
+  snprintf(sql, STORE_SUM_SIZE, t->optional ? "coalesce(r.sum_%.30s, 0)" : "r.sum_%.30s", t->name);
 }
 
 /* UPDATE table SET column = its sum, for the rows where `which` holds. The sum of no records is 0,
- * and NULL of a table that came with a later format: so runs that have none there are the same
- * records as before. */
+ * of an optional table NULL. */
 static gl_status set_sum(store *s, const store_table *t, const char *which, gl_error *err) {
   char *sum = store_sum_of(s, "main", t, t->kind == TABLE_OF_A_RUN ? "t" : t->name), *sql = NULL;
   if (sum != NULL && t->kind == TABLE_OF_A_RUN)
     sql = sqlite3_mprintf("UPDATE runs SET sum_%s = nullif((SELECT %s FROM %s t WHERE t.run ="
                           " runs.id), %s) WHERE %s",
-                          t->name, sum, t->name, t->since > 0 ? "0" : "NULL", which);
+                          t->name, sum, t->name, t->optional ? "0" : "NULL", which);
   else if (sum != NULL)
     sql = sqlite3_mprintf("UPDATE %s SET sum = %s WHERE %s", t->name, sum, which);
   free(sum);

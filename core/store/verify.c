@@ -111,8 +111,8 @@ static gl_status verify_measurements(const damage *d) {
                          " gone' FROM bias GROUP BY study HAVING count(*) != max(ordinal) + 1"));
 }
 
-/* A run that takes a place supersedes all others there. Only files of older formats may keep
- * several in one, and their runs do not say how they came about. */
+/* A run that takes a place supersedes all others there. Only runs that came from studies of older
+ * formats may share one, and they do not say how they came about. */
 static gl_status verify_places(const damage *d) {
   return tell_records(
       d, sqlite3_mprintf("SELECT NULL, 'several runs of ' || study || ' stand in the place of ' ||"
@@ -123,12 +123,10 @@ static gl_status verify_places(const damage *d) {
 }
 
 static gl_status verify_provenance(const damage *d) {
-  gl_status status = GL_OK;
-  if (store_has_table(d->s, "laboratory"))
-    status = tell_records(
-        d, sqlite3_mprintf("SELECT NULL, 'how the measurements of ' || study || ' came about is"
-                           " gone from the table provenance' FROM laboratory WHERE provenance IS"
-                           " NOT NULL AND provenance NOT IN (SELECT hash FROM provenance)"));
+  gl_status status = tell_records(
+      d, sqlite3_mprintf("SELECT NULL, 'how the measurements of ' || study || ' came about is"
+                         " gone from the table provenance' FROM laboratory WHERE provenance IS"
+                         " NOT NULL AND provenance NOT IN (SELECT hash FROM provenance)"));
   if (status != GL_OK) return status;
   return tell_records(
       d, sqlite3_mprintf("SELECT NULL, 'how run ' || min(key) || ' came about is gone from the"
@@ -138,7 +136,7 @@ static gl_status verify_provenance(const damage *d) {
 
 /* Each of these tables has as many records as when it was last written, and the same ones. */
 static gl_status verify_seal(const damage *d, const store_table *t) {
-  if (!t->sealed || !store_has_table(d->s, "seals")) return GL_OK;
+  if (!t->sealed) return GL_OK;
   char *sql = sqlite3_mprintf(
       "SELECT NULL, 'records of the table %s are gone, or are not those that were written last' "
       "FROM"
@@ -165,7 +163,6 @@ static gl_status verify_whole(const damage *d, const store_table *t) {
 }
 
 static gl_status verify_table(const damage *d, const store_table *t) {
-  if (t->since > 0 && !store_has_table(d->s, t->name)) return GL_OK; /* of an older format */
   switch (t->kind) {
   case TABLE_OF_RUNS:
     return verify_runs(d);
@@ -217,7 +214,7 @@ gl_status store_verify(store *s, const char *const *names, gl_error *err) {
 
 /* --- everything --- */
 
-/* Until format 2, keys were hashes of the recipe alone. */
+/* Keys of runs whose recipes have meaning 1 are hashes of the recipe alone. */
 int store_is_key_of(const char *key, const char *recipe, int64_t meaning) {
   char hash[HASH_HEX_SIZE];
   char *identity = store_identity(recipe, meaning);
@@ -253,7 +250,7 @@ static gl_status check_orphans(const damage *d) {
   gl_status status = GL_OK;
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i) {
     const store_table *t = schema_at(i);
-    if (t->kind != TABLE_OF_A_RUN || !store_has_table(d->s, t->name)) continue;
+    if (t->kind != TABLE_OF_A_RUN) continue;
     status = tell_records(d, sqlite3_mprintf("SELECT NULL, count(*) || ' records of the table %s "
                                              "belong to no run' FROM %s WHERE run NOT IN (SELECT id"
                                              " FROM runs) HAVING count(*) > 0",

@@ -61,7 +61,6 @@ static void note(void *self, const char *key, const char *text) {
 
 typedef struct outcome {
   const char *path;
-  int format;
   int64_t runs;
   damages found, left; /* left: after a repair */
   int repaired;
@@ -92,7 +91,6 @@ static gl_status examine(outcome *o, const char *path, int repair, gl_error *err
   store *s = NULL;
   *o = (outcome){.path = path};
   gl_status status = store_open(&s, path, STORE_READ, err);
-  if (status == GL_OK) o->format = store_format(s);
   if (status == GL_OK) status = look(s, &o->found, &o->runs, err);
   store_close(s);
   s = NULL;
@@ -107,16 +105,9 @@ static gl_status examine(outcome *o, const char *path, int repair, gl_error *err
 
 /* --- in words --- */
 
-enum { FIRST_WITH_SUMS = 3 };
-
 static void print_clean(const outcome *o) {
-  if (o->format >= FIRST_WITH_SUMS)
-    printf("%s: %lld run%s, all as they were written\n", shown(o->path).text, (long long)o->runs,
-           o->runs == 1 ? "" : "s");
-  else
-    printf("%s: %lld run%s of format %d, whose keys are the hashes of their recipes; this format "
-           "has no checksums, so that nothing vouches for the rest\n",
-           shown(o->path).text, (long long)o->runs, o->runs == 1 ? "" : "s", o->format);
+  printf("%s: %lld run%s, all as they were written\n", shown(o->path).text, (long long)o->runs,
+         o->runs == 1 ? "" : "s");
 }
 
 /* What becomes of the records that are gone, by table. */
@@ -178,8 +169,8 @@ static int add_damages(cJSON *to, const char *name, const damages *d) {
 static gl_status print_document(const outcome *o, gl_error *err) {
   cJSON *d = cJSON_CreateObject(), *removed = NULL;
   int ok = d != NULL && json_add_string(d, "file", shown(o->path).text) != NULL &&
-           json_add_number(d, "format", o->format) != NULL &&
-           cJSON_AddBoolToObject(d, "has_checksums", o->format >= FIRST_WITH_SUMS) != NULL &&
+           json_add_number(d, "format", STORE_FORMAT) != NULL &&
+           cJSON_AddBoolToObject(d, "has_checksums", 1) != NULL &&
            json_add_number(d, "runs", (double)o->runs) != NULL &&
            add_damages(d, "damage", &o->found);
   if (ok && o->repaired) {
@@ -278,8 +269,7 @@ const command command_check = {
     .about =
         "Compares every record with the checksum that was written with it, every key with the\n"
         "recipe that it is the hash of, and looks through the structure of the file. Each damage\n"
-        "is listed, and the exit code is 1 if there is any. Files of formats 1 and 2 have no\n"
-        "checksums; of them only structure and keys are checked.\n"
+        "is listed, and the exit code is 1 if there is any.\n"
         "--repair removes damaged runs and records, and says of each kind how it is made again:\n"
         "mostly by the same sweep. Where the structure of the file is damaged, --salvage copies\n"
         "every run that can be read and is as it was written into a new study.",

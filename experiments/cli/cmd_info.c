@@ -138,11 +138,11 @@ static gl_status add_all(cJSON *o, store *s, gl_error *err) {
              : gl_fail_memory(err, "what is known of a study");
 }
 
-static gl_status add_file(cJSON *o, store *s, const char *path, gl_error *err) {
+static gl_status add_file(cJSON *o, const char *path, gl_error *err) {
   struct stat about;
   const double bytes = stat(path, &about) == 0 ? (double)about.st_size : NAN;
   return add_text(o, "file", path) && add_number(o, "bytes", bytes) &&
-                 add_number(o, "format", store_format(s)) && add_text(o, "lacks", store_lacks(s)) &&
+                 add_number(o, "format", STORE_FORMAT) && add_text(o, "lacks", NULL) &&
                  cJSON_AddBoolToObject(o, "being_written", store_is_being_written(path)) != NULL
              ? GL_OK
              : gl_fail_memory(err, "what is known of a study");
@@ -190,7 +190,7 @@ static gl_status gather(cJSON **out, const char *path, const char *key, gl_error
   gl_status status = store_open(&s, path, STORE_READ, err);
   if (status == GL_OK) status = store_begin_reading(s, err);
   if (status == GL_OK) status = store_verify(s, read, err);
-  if (status == GL_OK) status = add_file(o, s, path, err);
+  if (status == GL_OK) status = add_file(o, path, err);
   if (status == GL_OK) status = key != NULL ? add_one_run(o, s, key, err) : add_all(o, s, err);
   if (s != NULL) store_end_reading(s);
   store_close(s);
@@ -277,7 +277,6 @@ static void print_file(const cJSON *d) {
   printf("%s: format %s, %s%s\n", shown(text(d, "file")).text, text(d, "format"),
          bytes_text(number(d, "bytes"), size),
          cJSON_IsTrue(item(d, "being_written")) ? ", a sweep is writing it" : "");
-  if (text(d, "lacks")[0] != '\0') printf("  lacks       %s\n", text(d, "lacks"));
 }
 
 static void print_study(const cJSON *s) {
@@ -438,11 +437,11 @@ const command command_info = {
     .arguments = "STUDY.db",
     .summary = "what a study file is, and how its runs came about",
     .about =
-        "The file's format, and what an older one lacks; its studies; for each algorithm the wall\n"
-        "time and the largest memory of its runs; and how the runs came about: version and commit\n"
-        "of gepolab, and whether it was built from files that differ from that commit, command\n"
-        "line, processor, system, compiler, libraries, first and last date. It warns where runs\n"
-        "of different versions, commits, processors, compilers or libraries stand together.\n"
+        "The file's format; its studies; for each algorithm the wall time and the largest memory\n"
+        "of its runs; and how the runs came about: version and commit of gepolab, and whether it\n"
+        "was built from files that differ from that commit, command line, processor, system,\n"
+        "compiler, libraries, first and last date. It warns where runs of different versions,\n"
+        "commits, processors, compilers or libraries stand together.\n"
         "With --run it prints all that the file keeps of one run but its tables, among it the\n"
         "whole recipe. No export shows where and when runs were made.",
     .examples = "  gepolab study info study.db\n"

@@ -2,10 +2,11 @@
  *
  * A valid study is made once. The input changes a copy of it: as pieces of a file that are written
  * over (so that the fuzzer need not find SQLite's format), or as values that are put into its
- * tables, of the right type and of others. The copy is read, exported, checked, merged and brought
- * up to date like any other study. */
+ * tables, of the right type and of others. The copy is read, exported, checked and merged
+ * like any other study. */
 #include "analysis/results.h"
 #include "core/store/bias.h"
+#include "core/store/internal.h"
 #include "core/store/plan.h"
 #include "core/store/scores.h"
 
@@ -137,9 +138,22 @@ static void bind_value(sqlite3_stmt *q, uint8_t kind, const uint8_t *data, size_
   }
 }
 
+/* Writes all checksums anew where the study can be written. */
+static void seal_anew(const char *path) {
+  store *s = NULL;
+  gl_status status = store_open(&s, path, STORE_WRITE, NULL);
+  if (status == GL_OK) {
+    status = store_begin(s, NULL);
+    if (status == GL_OK) status = store_seal_runs(s, "1", NULL);
+    if (status == GL_OK) status = store_seal_all(s, NULL);
+    status = store_end(s, status, NULL);
+  }
+  store_close(s);
+}
+
 /* table, column, record, kind, length, value. With the highest bit of `kind` the checksums are made
  * anew afterwards, as somebody who knows them would. */
-static int put_values(const char *path, const uint8_t *data, size_t size) {
+static void put_values(const char *path, const uint8_t *data, size_t size) {
   static const char *const tables[] = {
       "runs", "steps",  "evals", "staleness",  "clock",      "tuned",     "tuning_scores",
       "bias", "sweeps", "plan",  "superseded", "provenance", "set_evals", "fates"};
@@ -169,17 +183,16 @@ static int put_values(const char *path, const uint8_t *data, size_t size) {
     seals |= data[3] >> 7;
     data += 5 + n, size -= 5 + n;
   }
-  /* A format before checksums makes readers write them anew. */
-  if (seals) sqlite3_exec(db, "PRAGMA user_version = 2", NULL, NULL, NULL);
-  if (seals)
-    sqlite3_exec(db,
-                 "DROP INDEX runs_by_place; DROP TABLE sweeps; DROP TABLE plan; DROP TABLE"
-                 " superseded; DROP TABLE provenance; ALTER TABLE runs DROP COLUMN place; ALTER"
-                 " TABLE tuned DROP COLUMN sum; UPDATE tuning_scores SET sum = NULL; UPDATE bias"
-                 " SET sum = NULL",
-                 NULL, NULL, NULL);
+  /* Rows without a checksum are sealed anew. */
+  for (size_t i = 0; seals && schema_at(i) != NULL; ++i) {
+    char *sql = schema_at(i)->kind == TABLE_ALONE
+                    ? sqlite3_mprintf("UPDATE %s SET sum = NULL", schema_at(i)->name)
+                    : NULL;
+    if (sql != NULL) sqlite3_exec(db, sql, NULL, NULL, NULL);
+    sqlite3_free(sql);
+  }
   sqlite3_close(db);
-  return seals;
+  if (seals) seal_anew(path);
 }
 
 /* --- the readers --- */

@@ -110,17 +110,3 @@ void check_part_is_salvaged(const run_part *p) {
   store_close(s);
   scratch_remove(&f.at);
 }
-
-void check_study_without_part_is_salvaged(const run_part *p) {
-  scratch at;
-  char saved[SCRATCH_PATH_SIZE];
-  store_salvaged found;
-  gl_error err = {0};
-  scratch_make(&at);
-  CU_ASSERT_EQUAL(store_salvage(p->older, scratch_path(&at, "saved.db", saved), &found, &err),
-                  GL_OK);
-  if (err.text[0] != '\0') fprintf(stderr, "%s\n", err.text);
-  CU_ASSERT(found.runs == 8 && found.lost_runs == 0 && found.lost == 0);
-  CU_ASSERT_EQUAL(part_verified(p, saved, &err), GL_OK);
-  scratch_remove(&at);
-}

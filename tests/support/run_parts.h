@@ -8,7 +8,6 @@
 typedef struct run_part {
   const char *table, *sum; /* its name, and the column of its checksum in `runs` */
   const char *disagrees;   /* what a merge says where two studies differ in it */
-  const char *older;       /* a study of 8 runs from before there was the table */
   size_t records;          /* of a run that has some */
   /* Stores the run of that ordinal with its records; two values give two different runs. */
   void (*put)(store *s, int ordinal, double value);
@@ -30,6 +29,5 @@ void check_runs_without_part_have_no_sum(const run_part *p);
 void check_damage_of_part_is_found(const run_part *p, const char *const *damages, size_t n);
 void check_part_is_merged(const run_part *p);
 void check_part_is_salvaged(const run_part *p);
-void check_study_without_part_is_salvaged(const run_part *p);
 
 #endif

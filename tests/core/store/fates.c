@@ -27,7 +27,6 @@ static void put(store *s, int ordinal, double reward) {
 static const run_part part = {.table = "fates",
                               .sum = "sum_fates",
                               .disagrees = "its fates of responses differs",
-                              .older = "tests/golden/study_format5.db",
                               .records = RECORDS,
                               .put = put};
 
@@ -92,13 +91,8 @@ static void a_salvaged_study_has_its_fates(void) {
   check_part_is_salvaged(&part);
 }
 
-static void a_study_without_the_table_is_salvaged(void) {
-  check_study_without_part_is_salvaged(&part);
-}
-
 SUITE(core_fates, "core: fates of responses", TEST(fates_are_exported_in_order),
       TEST(runs_without_fates_have_no_sum_of_them),
       TEST(damage_is_found_by_those_who_read_and_by_check),
       TEST(studies_are_merged_with_their_fates_and_disagreement_is_refused),
-      TEST(a_run_of_before_has_no_fates_to_disagree_with), TEST(a_salvaged_study_has_its_fates),
-      TEST(a_study_without_the_table_is_salvaged));
+      TEST(a_run_of_before_has_no_fates_to_disagree_with), TEST(a_salvaged_study_has_its_fates));

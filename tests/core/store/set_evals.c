@@ -29,7 +29,6 @@ static void put(store *s, int ordinal, double score) {
 static const run_part part = {.table = "set_evals",
                               .sum = "sum_set_evals",
                               .disagrees = "its evaluation sets differs",
-                              .older = "tests/golden/study_format4.db",
                               .records = EVALS * 4,
                               .put = put};
 
@@ -80,12 +79,8 @@ static void a_salvaged_study_has_its_sets(void) {
   check_part_is_salvaged(&part);
 }
 
-static void a_study_without_the_table_is_salvaged(void) {
-  check_study_without_part_is_salvaged(&part);
-}
-
 SUITE(core_set_evals, "core: scores by evaluation set", TEST(scores_by_set_are_exported_in_order),
       TEST(runs_without_sets_have_no_sum_of_them),
       TEST(damage_is_found_by_those_who_read_and_by_check),
       TEST(studies_are_merged_with_their_sets_and_disagreement_is_refused),
-      TEST(a_salvaged_study_has_its_sets), TEST(a_study_without_the_table_is_salvaged));
+      TEST(a_salvaged_study_has_its_sets));
