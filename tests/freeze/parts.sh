@@ -167,8 +167,8 @@ state() { # PART NAME WORDS…: a run's checkpoints, final state and summary
   mkdir -p "$part.runs"
   say "$part" "$name/summary" run "$@" -q --json -t 1 --checkpoint "$part.runs/$name" --checkpoint-every 7 --save "$part.runs/$name.state"
   [ ! -e "$part.runs/$name.state" ] || cp "$part.runs/$name.state" "$FREEZE/$part/$name/state"
-  for file in "$part.runs/$name"/*.checkpoint; do # without wall_s in its head, and the checksum at its end
-    [ ! -e "$file" ] || { head -c 88 "$file"; tail -c +97 "$file" | head -c -8; } > "$FREEZE/$part/$name/${file##*/}"
+  for file in "$part.runs/$name"/*.checkpoint; do # without the build and the wall time in its head, and the checksum at its end
+    [ ! -e "$file" ] || { head -c 24 "$file"; tail -c +33 "$file" | head -c 56; tail -c +97 "$file" | head -c -8; } > "$FREEZE/$part/$name/${file##*/}"
   done
 }
 worlds='bandit|{kind: bandit}
