@@ -239,10 +239,13 @@ check: deps
 	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(ASKED)
 endif
 
-# Rooms use only what tests/arrows/rooms.txt allows.
+# Rooms use only what tests/arrows/rooms.txt allows, their files call each other in no circle, and a static
+# function's name stands once.
 .PHONY: check-arrows
 check-arrows: $(BUILD)/gepolab
 	@tests/arrows/check.sh $(BUILD)
+	@tests/arrows/circles.sh $(BUILD)
+	@tests/arrows/names.sh
 
 # What the program does, compared with hashes under git, so that a change of structure is known to change
 # nothing else: make freeze PART="policy clock" AGAINST=folder; KEEP=1 writes the hashes (tests/freeze/freeze.sh).
