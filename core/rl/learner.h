@@ -155,7 +155,7 @@ typedef struct learner_setup {
   size_t drawn_groups; /* the most that are drawn together; 0: n_groups */
   size_t minibatches, epochs;
   training_reward rewards; /* what training sees of them */
-  double weight_noise;     /* variance of the factors of core/rl/weight_noise.h; 0: none */
+  double weight_noise;     /* variance of the factors of core/rl/update.h; 0: none */
   uint64_t updates;        /* how many learner steps the run will make, for decay schedules */
   /* Where the recipe says the numbers above and the algorithm, for the places of complaints; NULL:
    * it does not. */

@@ -34,7 +34,7 @@ typedef struct recipe {
   size_t groups, group_size, minibatches, epochs;
   training_reward rewards;
   group_filter filter; /* dynamic sampling */
-  double weight_noise; /* variance, core/rl/weight_noise.h */
+  double weight_noise; /* variance, core/rl/update.h */
   policy_algorithm algorithm;
   int wants_checkpoints; /* there is a `checkpoint` section; it changes no result and is no part of
                             what a cell is known by */

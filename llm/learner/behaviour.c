@@ -11,85 +11,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- forwards over what was drawn --- */
+/* --- forwards over what was sampled --- */
 
-/* Some responses of a result as a set that can be scored. */
-typedef struct drawn_set {
-  rollout_set set;
-  size_t *of;   /* [set.n_responses] their numbers in the result */
-  double *logp; /* [set.n_tokens] */
-} drawn_set;
+typedef struct sampled_score {
+  const unsigned char *chosen; /* NULL: all */
+  int which;
+  score_policy policy;
+  double temperature;
+  const size_t *first;
+  bool replays;
+} sampled_score;
 
-static void drawn_set_fini(drawn_set *d) {
-  rollout_set_fini(&d->set);
-  free(d->of);
-  free(d->logp);
-}
-
-/* Lays out the responses that have tokens and for which chosen[i] is `which` (chosen NULL: all),
- * with the sets of kept tokens if `keeps`. */
-static gl_status drawn_set_init(drawn_set *d, const llm_learner *l, const drawing_request *r,
-                                const generate_result *result, const unsigned char *chosen,
-                                int which, int keeps, gl_error *err) {
-  const problem_set *problems = r->problems;
-  const size_t n = problems->n * r->each, width = l->spec.max_tokens;
-  size_t responses = 0, tokens = 0;
-  *d = (drawn_set){.of = calloc(n + 1, sizeof *d->of)};
-  if (d->of == NULL) return gl_fail_memory(err, "a batch's log-probabilities");
+/* Log-probabilities of the tokens of the responses for which chosen[i] is `which` (chosen NULL:
+ * all) under such parameters, from token first[i] on (first NULL: of all), to `to`, laid out as the
+ * result is; renormalised over the kept tokens if `replays`. */
+static gl_status score_result(llm_learner *l, const drawing_request *r,
+                              const generate_result *result, const sampled_score *what, double *to,
+                              gl_error *err) {
+  const size_t n = r->problems->n * r->each;
+  size_t *response = calloc(3 * n + 1, sizeof *response); /* three lists */
+  if (response == NULL) return gl_fail_memory(err, "a batch's log-probabilities");
+  response_list list = {.response = response,
+                        .start = response + n,
+                        .length = result->length,
+                        .group_of = response + 2 * n,
+                        .first = what->first,
+                        .prompts = r->problems,
+                        .token = result->token,
+                        .replays = what->replays};
+  if (what->replays) {
+    list.shape = result->shape;
+    list.kept = result->kept;
+  }
   for (size_t i = 0; i < n; ++i) {
-    if (result->length[i] == 0 || (chosen != NULL && chosen[i] != which)) continue;
-    d->of[responses++] = i;
-    tokens += result->length[i];
+    response[n + i] = i * l->spec.max_tokens;
+    response[2 * n + i] = i / r->each;
+    if (result->length[i] > 0 && (what->chosen == NULL || what->chosen[i] == what->which))
+      response[list.n++] = i;
   }
-  rollout_set *s = &d->set;
-  if (keeps) s->shape = result->shape;
-  s->replays = keeps;
-  gl_status status =
-      rollout_set_resize(s, problems->n, responses, tokens, problems->start[problems->n], err);
-  d->logp = calloc(tokens + 1, sizeof *d->logp);
-  if (status == GL_OK && d->logp == NULL)
-    status = gl_fail_memory(err, "a batch's log-probabilities");
-  if (status != GL_OK || responses == 0) return status;
-  memcpy(s->prompt, problems->token, problems->start[problems->n] * sizeof *s->prompt);
-  memcpy(s->prompt_start, problems->start, (problems->n + 1) * sizeof *s->prompt_start);
-  const size_t words = s->shape.words;
-  size_t k = 0, g = 0;
-  s->group_start[0] = 0;
-  for (size_t j = 0; j < responses; k += result->length[d->of[j++]]) {
-    const size_t from = d->of[j] * width, length = result->length[d->of[j]];
-    while (g < d->of[j] / r->each) s->group_start[++g] = j;
-    s->token_start[j] = k;
-    memcpy(s->token + k, result->token + from, length * sizeof *s->token);
-    if (words > 0)
-      memcpy(s->kept + k * words, result->kept + from * words, length * words * sizeof *s->kept);
-  }
-  while (g < problems->n) s->group_start[++g] = responses;
-  s->token_start[responses] = k;
-  return GL_OK;
-}
-
-/* Copies log-probabilities of the set's tokens from place first[i] of response i on (first NULL: of
- * all) to `to`, laid out as the result is. */
-static void drawn_set_put(const drawn_set *d, const llm_learner *l, const size_t *first,
-                          double *to) {
-  const rollout_set *s = &d->set;
-  for (size_t j = 0; j < s->n_responses; ++j) {
-    const size_t i = d->of[j], n = s->token_start[j + 1] - s->token_start[j];
-    for (size_t t = first != NULL ? first[i] : 0; t < n; ++t)
-      to[i * l->spec.max_tokens + t] = d->logp[s->token_start[j] + t];
-  }
-}
-
-/* Log-probabilities of the tokens of the chosen responses under such parameters, to `to`. */
-static gl_status put_scores(llm_learner *l, const drawing_request *r, const generate_result *result,
-                            const unsigned char *chosen, int which, score_policy policy,
-                            double temperature, double *to, gl_error *err) {
-  drawn_set d;
-  gl_status status = drawn_set_init(&d, l, r, result, chosen, which, 0, err);
-  if (status == GL_OK && d.set.n_responses > 0)
-    status = llm_learner_log_probs(l, &d.set, policy, temperature, d.logp, err);
-  if (status == GL_OK) drawn_set_put(&d, l, NULL, to);
-  drawn_set_fini(&d);
+  gl_status status = GL_OK;
+  if (list.n > 0)
+    status = llm_learner_log_probs(l, &list, what->policy, what->temperature, to, err);
+  free(response);
   return status;
 }
 
@@ -100,25 +63,16 @@ static gl_status put_scores(llm_learner *l, const drawing_request *r, const gene
  * sets are recorded of the distribution over them. */
 static gl_status record_by_learner(llm_learner *l, const drawing_request *r, const size_t *first,
                                    generate_result *result, gl_error *err) {
-  const double temperature = l->spec.sampling.temperature;
-  double *const to[] = {result->logq, result->logq_truncated};
   const int truncates = sampling_truncates(&l->spec.sampling, l->spec.model.vocabulary);
-  gl_status status = GL_OK;
-  for (int dist = 0; dist < 2 && status == GL_OK; ++dist) {
-    if (dist == 1 && truncates && result->kept == NULL)
-      break; /* nobody can tell it: weights: raw */
-    drawn_set d;
-    status = drawn_set_init(&d, l, r, result, NULL, 0, dist == 1 && truncates, err);
-    if (status == GL_OK && d.set.n_responses > 0)
-      status = llm_learner_log_probs(l, &d.set, SCORE_IN_USE, temperature, d.logp, err);
-    if (status == GL_OK) drawn_set_put(&d, l, first, to[dist]);
-    if (status == GL_OK && dist == 0 && !truncates) {
-      drawn_set_put(&d, l, first, to[1]);
-      dist = 1;
-    }
-    drawn_set_fini(&d);
-  }
-  return status;
+  sampled_score what = {.temperature = l->spec.sampling.temperature, .first = first};
+  gl_status status = score_result(l, r, result, &what, result->logq, err);
+  for (size_t i = 0; status == GL_OK && !truncates && i < r->problems->n * r->each; ++i)
+    for (size_t t = first[i], at = i * l->spec.max_tokens; t < result->length[i]; ++t)
+      result->logq_truncated[at + t] = result->logq[at + t];
+  if (status != GL_OK || !truncates || result->kept == NULL)
+    return status; /* without sets nobody can tell the truncated one: weights: raw */
+  what.replays = true;
+  return score_result(l, r, result, &what, result->logq_truncated, err);
 }
 
 /* --- a mixture --- */
@@ -132,7 +86,7 @@ static double log_add(double x, double y) {
 /* chosen[i] = 1: response i comes from the other policy. */
 static void choose(const llm_learner *l, const drawing_request *r, size_t n,
                    unsigned char *chosen) {
-  const rng_stream stream = rng_stream_at(l->seed, RNG_BEHAVIOUR, r->stream.entity);
+  const rng_stream stream = rng_stream_at(l->update.seed, RNG_BEHAVIOUR, r->stream.entity);
   for (size_t i = 0; i < n; ++i) {
     const rng_words w = rng_block(stream, r->first + i);
     chosen[i] = rng_u01_53(w.v[0], w.v[1]) < l->spec.sampling.behaviour.share;
@@ -220,9 +174,13 @@ static gl_status draw_both(llm_learner *l, const drawing_request *r, const unsig
   memcpy(mine, result->logq, n * width * sizeof *mine);
   const double temperature = spec->temperature * (1 + spec->behaviour.temperature_error);
   if (status == GL_OK)
-    status = put_scores(l, r, result, chosen, 1, SCORE_IN_USE, temperature, mine, err);
+    status = score_result(l, r, result,
+                          &(sampled_score){chosen, 1, SCORE_IN_USE, temperature, NULL, false}, mine,
+                          err);
   if (status == GL_OK && initial)
-    status = put_scores(l, r, result, chosen, 0, SCORE_INITIAL, spec->temperature, theirs, err);
+    status = score_result(
+        l, r, result, &(sampled_score){chosen, 0, SCORE_INITIAL, spec->temperature, NULL, false},
+        theirs, err);
   for (size_t k = 0; k < n * width && !initial; ++k)
     theirs[k] = -log((double)l->spec.model.vocabulary);
   return status;

@@ -25,12 +25,12 @@ static const char checkpoint_magic[8] = "GLllm\r\n\x1a";
 static checkpoint_header describe(const llm_learner *l) {
   checkpoint_header h = {.format = CHECKPOINT_FORMAT,
                          .fingerprint = l->spec.fingerprint,
-                         .seed = l->seed,
-                         .optimizer_kind = (uint64_t)l->optimizer_spec.kind,
+                         .seed = l->update.seed,
+                         .optimizer_kind = (uint64_t)l->update.optimizer.kind,
                          .n_parameters = model_parameters(l->model),
                          .n_held = l->replica[0].n_held,
-                         .has_gradient = l->trail.has,
-                         .version = l->version};
+                         .has_gradient = l->update.trail.has,
+                         .version = l->update.version};
   const char *form = l->replica[0].backend->form;
   memcpy(h.magic, checkpoint_magic, sizeof h.magic);
   if (form != NULL) snprintf(h.form, sizeof h.form, "%s", form);
@@ -66,7 +66,8 @@ gl_status llm_learner_save(void *self, FILE *to, gl_error *err) {
   gl_status status = put(to, &h, sizeof h, &sum, err);
   if (status == GL_OK && h.n_held > 0) status = put_held(l, to, &sum, err);
   if (status == GL_OK && h.has_gradient)
-    status = put(to, l->trail.last, l->trail.n * sizeof *l->trail.last, &sum, err);
+    status =
+        put(to, l->update.trail.last, l->update.trail.n * sizeof *l->update.trail.last, &sum, err);
   const uint64_t end = checksum_of(&sum);
   if (status == GL_OK) status = put(to, &end, sizeof end, NULL, err);
   return status == GL_OK ? model_write(l->model, l->replica[0].optimizer, to, err) : status;
@@ -191,14 +192,17 @@ gl_status llm_learner_load(void *self, FILE *from, gl_error *err) {
   gl_status status = get(from, &h, sizeof h, NULL, err);
   if (status == GL_OK) status = check_header(l, &h, err);
   /* Into the memory of the next gradient, which means nothing between updates. */
-  if (status == GL_OK) status = read_held(from, &h, &held, &n_held, l->trail.now, l->trail.n, err);
+  if (status == GL_OK)
+    status = read_held(from, &h, &held, &n_held, l->update.trail.now, l->update.trail.n, err);
   if (status == GL_OK) status = llm_learner_read(l, from, err);
   loading f = {l, held, n_held};
   if (status == GL_OK) status = rank_threads_run(l->threads, take_held, &f, err);
   if (status == GL_OK) {
-    l->version = h.version;
-    l->trail.has = h.has_gradient != 0;
-    if (l->trail.has) memcpy(l->trail.last, l->trail.now, l->trail.n * sizeof *l->trail.last);
+    l->update.version = h.version;
+    l->update.trail.has = h.has_gradient != 0;
+    if (l->update.trail.has)
+      memcpy(l->update.trail.last, l->update.trail.now,
+             l->update.trail.n * sizeof *l->update.trail.last);
   }
   held_free(held, n_held);
   return status;

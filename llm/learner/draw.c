@@ -68,7 +68,7 @@ static gl_status begin_batch(llm_learner *l, const draw_request *r, batch *b, gl
   free(lengths);
   if (status == GL_OK) status = reserve_sets(l, b, err);
   if (status != GL_OK) return status;
-  const rng_stream stream = rng_stream_at(l->seed, RNG_PROMPT, r->batch_id);
+  const rng_stream stream = rng_stream_at(l->update.seed, RNG_PROMPT, r->batch_id);
   for (size_t g = 0; g < r->n_groups; ++g) {
     rng_words w = rng_block(stream, r->first_group + g);
     b->prompt[g] = (int64_t)run_spec_pick(&l->spec, rng_u01_53(w.v[0], w.v[1]));
@@ -140,7 +140,8 @@ static gl_status finish_batch(const llm_learner *l, batch *b, const generate_res
     status = run_spec_score(&l->spec, p, r->token + from, n, r->finished[i], &reward, err);
     /* a prompt may have several numbers, but it has one text */
     const uint64_t prompt = hash_64(HASH_64_START, p->prompt, strlen(p->prompt));
-    cut.reward[i] = training_reward_of(&l->rewards, l->seed, b->id, first + i, prompt, reward);
+    cut.reward[i] =
+        training_reward_of(&l->rewards, l->update.seed, b->id, first + i, prompt, reward);
   }
   if (status != GL_OK) {
     batch_fini(&cut);
@@ -164,11 +165,11 @@ static gl_status use_version(void *context, size_t rank, gl_error *err) {
   model_values *values = NULL;
   for (size_t i = 0; i < r->n_held; ++i)
     if (r->held[i].version == c->version) values = r->held[i].values;
-  if (values == NULL && c->version != l->version)
+  if (values == NULL && c->version != l->update.version)
     return gl_fail(err, GL_EINTERNAL,
                    "a draw at version %lld, which is neither the learner's (%lld) nor held",
-                   (long long)c->version, (long long)l->version);
-  model_use(r->model, c->version != l->version ? values : NULL);
+                   (long long)c->version, (long long)l->update.version);
+  model_use(r->model, c->version != l->update.version ? values : NULL);
   return GL_OK;
 }
 
@@ -186,7 +187,7 @@ static void take_spans(const llm_learner *l, const draw_request *r, batch *b, si
 static gl_status sample(llm_learner *l, const draw_request *r, const batch *b,
                         const problem_set *problems, const size_t *limit, generate_result *result,
                         gl_error *err) {
-  version_choice drawn = {l, r->version}, own = {l, l->version};
+  version_choice drawn = {l, r->version}, own = {l, l->update.version};
   gl_status status = rank_threads_run(l->threads, use_version, &drawn, err);
   if (status != GL_OK) return status;
   load_result(l, b, result);
@@ -196,7 +197,7 @@ static gl_status sample(llm_learner *l, const draw_request *r, const batch *b,
                                                         : draw_boundary(r->to, l->spec.max_tokens),
                                  .limit = limit,
                                  .first = draw_number(r, 0),
-                                 .stream = rng_stream_at(l->seed, RNG_ROLLOUT, b->id),
+                                 .stream = rng_stream_at(l->update.seed, RNG_ROLLOUT, b->id),
                                  .use_version = use_version,
                                  .use_context = &drawn};
   status = llm_learner_sample(l, &asked, result, err);

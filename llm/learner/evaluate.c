@@ -96,14 +96,14 @@ static gl_status score_problems(llm_learner *l, const run_spec *spec, const prob
 
 gl_status llm_learner_score(llm_learner *l, uint64_t entity, double *score, gl_error *err) {
   static const evaluation_sets whole = {0};
-  return score_problems(l, &l->spec, &l->held_out, rng_stream_at(l->seed, RNG_EVAL, entity), &whole,
-                        score, err);
+  return score_problems(l, &l->spec, &l->held_out, rng_stream_at(l->update.seed, RNG_EVAL, entity),
+                        &whole, score, err);
 }
 
 /* The first set draws as an evaluation without sets would, at the learner's version; the others at
  * their place above it, where no run has so many versions. */
 static rng_stream stream_of_set(const llm_learner *l, size_t i) {
-  return rng_stream_at(l->seed, RNG_EVAL, (uint64_t)l->version + ((uint64_t)i << 48));
+  return rng_stream_at(l->update.seed, RNG_EVAL, (uint64_t)l->update.version + ((uint64_t)i << 48));
 }
 
 static gl_status evaluate_set(llm_learner *l, size_t i, double *out, gl_error *err) {
@@ -115,7 +115,8 @@ static gl_status evaluate_set(llm_learner *l, size_t i, double *out, gl_error *e
 gl_status llm_learner_evaluate(void *self, double *eval_score, gl_error *err) {
   llm_learner *l = self;
   double of_first[3];
-  if (l->spec.sets.n == 0) return llm_learner_score(l, (uint64_t)l->version, eval_score, err);
+  if (l->spec.sets.n == 0)
+    return llm_learner_score(l, (uint64_t)l->update.version, eval_score, err);
   gl_status status = evaluate_set(l, 0, of_first, err);
   *eval_score = of_first[0];
   return status;

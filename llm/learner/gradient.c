@@ -24,7 +24,7 @@ static gl_status place(void *context, size_t rank, gl_error *err) {
 gl_status llm_learner_stand_at(learner *of, const double *theta, int64_t version, gl_error *err) {
   placing p = {of->self, theta};
   gl_status status = rank_threads_run(p.l->threads, place, &p, err);
-  if (status == GL_OK) p.l->version = version;
+  if (status == GL_OK) p.l->update.version = version;
   return status;
 }
 

@@ -141,7 +141,7 @@ gl_status replica_add_held(replica *r, int64_t version, gl_error *err) {
 
 static gl_status hold(void *context, size_t rank, gl_error *err) {
   const llm_learner *l = context;
-  return replica_add_held(&l->replica[rank], l->version, err);
+  return replica_add_held(&l->replica[rank], l->update.version, err);
 }
 
 gl_status llm_learner_hold(void *self, gl_error *err) {
@@ -186,11 +186,11 @@ static void learner_free(void *self) {
   if (l == NULL) return;
   llm_learner_close(l);
   llm_learner_free_problems(l);
-  policy_workspace_free(l->workspace);
-  gradient_trail_fini(&l->trail);
-  rollout_set_fini(&l->all);
-  rollout_set_fini(&l->part);
-  free(l->order);
+  update_loop_fini(&l->update);
+  problem_set_fini(&l->prompts);
+  free(l->kept);
+  free(l->part[0]);
+  free(l->rows);
   run_spec_fini(&l->spec);
   free(l);
 }
@@ -210,25 +210,22 @@ static gl_status check_setup(const learner_setup *s, gl_error *err) {
                   algorithm->name);
 }
 
+static int wants_reference(const llm_learner *l) {
+  return l->update.algorithm.ref_kl_coef != 0 || l->spec.has_reference;
+}
+
 /* Fills in everything of a learner but its model. */
 static gl_status read_setup(llm_learner *l, const learner_setup *setup, gl_error *err) {
   gl_status status = check_setup(setup, err);
   if (status == GL_OK)
     status = run_spec_init(&l->spec, setup->world, setup->sampling, setup->seed, err);
+  if (status == GL_OK) status = update_loop_init(&l->update, setup, err);
   if (status == GL_OK)
-    status = optimizer_parse(&l->optimizer_spec, setup->optimizer, default_lr, err);
-  l->algorithm = *setup->algorithm;
-  l->seed = setup->seed;
-  l->updates = setup->updates;
-  l->minibatches = setup->minibatches;
-  l->epochs = setup->epochs;
+    status = optimizer_parse(&l->update.optimizer, setup->optimizer, default_lr, err);
+  l->update.has_reference = wants_reference(l);
+  l->update.longest = l->spec.max_tokens;
   l->rewards = setup->rewards;
-  l->weight_noise = setup->weight_noise;
   return status;
-}
-
-static int wants_reference(const llm_learner *l) {
-  return l->algorithm.ref_kl_coef != 0 || l->spec.has_reference;
 }
 
 /* What a replica is made from. */
@@ -274,7 +271,7 @@ static gl_status start_model(void *context, size_t rank, gl_error *err) {
   if (status == GL_OK && rank == 0) status = run_spec_check_start(&l->spec, err);
   if (status != GL_OK) return status;
   return l->spec.folder != NULL ? model_load(r->model, l->spec.folder, err)
-                                : model_initialise(r->model, l->seed, err);
+                                : model_initialise(r->model, l->update.seed, err);
 }
 
 /* Copies the policy before the first update, where that is the reference. */
@@ -299,19 +296,16 @@ static gl_status build(llm_learner *l, const learner_setup *setup, gl_error *err
   if (status == GL_OK) status = llm_learner_take_problems(l, err);
   if (status == GL_OK) status = take_backends(l, setup, err);
   if (status == GL_OK) status = llm_learner_models(l, err);
-  if (status == GL_OK) {
-    l->workspace = policy_workspace_new();
-    if (l->workspace == NULL) status = gl_fail_memory(err, "a learner");
-  }
   if (status == GL_OK)
-    status = gradient_trail_init(&l->trail, model_gradient_sample_size(l->model), err);
+    status = gradient_trail_init(&l->update.trail, model_gradient_sample_size(l->model), err);
   if (status == GL_OK) status = rank_threads_run(l->threads, start_model, &m, err);
   if (status == GL_OK) status = llm_learner_warm_up(l, setup, err);
   if (status == GL_OK) status = rank_threads_run(l->threads, keep_reference, &m, err);
   if (status == GL_OK) status = rank_threads_run(l->threads, keep_initial, &m, err);
-  if (status == GL_OK) status = llm_learner_optimizer(l, &l->optimizer_spec, err);
+  if (status == GL_OK) status = llm_learner_optimizer(l, &l->update.optimizer, err);
   for (size_t rank = 0; rank < l->spec.devices && status == GL_OK; ++rank)
-    if (l->spec.rounds_stochastically) model_optimizer_round(l->replica[rank].optimizer, l->seed);
+    if (l->spec.rounds_stochastically)
+      model_optimizer_round(l->replica[rank].optimizer, l->update.seed);
   return status;
 }
 

@@ -3,38 +3,28 @@
 #ifndef GEPOLAB_LLM_LEARNER_LEARNER_H
 #define GEPOLAB_LLM_LEARNER_LEARNER_H
 
-#include "core/policy/policy.h"
-#include "core/rl/gradient_trail.h"
-#include "core/rl/learner.h"
+#include "core/rl/update.h"
 #include "llm/learner/llm_learner.h"
 #include "llm/learner/packed_tokens.h"
 #include "llm/learner/rank_threads.h"
 #include "llm/learner/run_spec.h"
 #include "llm/model/generate.h"
 
-/* Groups of responses laid out as policy_evaluate() wants them: group g has responses
- * group_start[g]
- * .. group_start[g + 1] - 1, response i the tokens token_start[i] .. token_start[i + 1] - 1.
- * Capacities only grow. */
-typedef struct rollout_set {
-  size_t n_groups, n_responses, n_tokens, n_prompt_tokens;
-  size_t cap_groups, cap_responses, cap_tokens, cap_prompt_tokens, cap_kept;
-  size_t *group_start, *token_start;
-  size_t *rows;         /* [n_responses] that the last pass counted for it (update.c) */
-  size_t *prompt_start; /* [n_groups + 1] */
-  int32_t *prompt;      /* [n_prompt_tokens] */
-  double *reward;       /* [n_responses] */
-  double *loss_weight;  /* [n_responses] that of its batch */
-  int32_t *token;       /* [n_tokens] */
-  double *sampled_logq; /* [n_tokens] the sampler's log-probabilities, raw or truncated */
-  kept_shape shape;     /* of the sets of kept tokens; no words: there are none. To be set before
-                           the set is resized */
-  int replays;          /* distributions are renormalised over these sets; 0: they are whole */
-  uint32_t *kept;       /* [n_tokens] sets */
-  double *part[3];      /* [n_tokens] where there are sets: of kept_parts(), mass and entropies */
-  double *gap, *logp, *logprox, *logref, *entropy, *coefficient; /* [n_tokens] */
-  double kept_mass_q; /* mean over tokens of the sampler's probability of what it kept */
-} rollout_set;
+/* Responses that a forward or backward goes over, of an update's table or of a batch under way: the
+ * one at place j is response[j]. Borrowed. */
+typedef struct response_list {
+  size_t n;
+  const size_t *response; /* [n] */
+  const size_t *start;    /* of a response's tokens */
+  const size_t *length;   /* their number; NULL: up to the next response's */
+  const size_t *first;    /* of a response: the tokens before it are not written; NULL: all are */
+  const size_t *group_of; /* of a response: its prompt's place in `prompts` */
+  const problem_set *prompts; /* of the groups */
+  const int32_t *token;
+  kept_shape shape;     /* of the sets of kept tokens; no words: there are none */
+  const uint32_t *kept; /* by tokens */
+  bool replays;         /* distributions are renormalised over these sets */
+} response_list;
 
 /* Parameters of a version that samplers still draw from: in the device's memory as long as enough
  * of it stays free for a step, else put aside (model_values_put_aside). */
@@ -63,14 +53,9 @@ typedef struct replica {
 
 typedef struct llm_learner {
   run_spec spec;
-  policy_algorithm algorithm;
-  uint64_t seed, updates;
-  size_t minibatches, epochs;
+  update_loop update; /* its trail follows model_gradient_sample() */
   training_reward rewards;
-  double weight_noise;
-  int keeps_cache; /* keys and values, between draws of a response */
-  int64_t version;
-  optimizer_spec optimizer_spec;
+  int keeps_cache;           /* keys and values, between draws of a response */
   replica *replica;          /* [spec.devices] */
   rank_threads *threads;     /* one for each replica */
   collective *sums;          /* NULL: one replica needs none */
@@ -81,11 +66,16 @@ typedef struct llm_learner {
   problem_set held_out;      /* the evaluation's problems */
   problem_set *set_problems; /* [spec.sets.n] those of its sets */
   const llm_watch *watch;    /* of the warm-up, while it runs; NULL: none */
-  policy_workspace *workspace;
-  gradient_trail trail; /* of model_gradient_sample() */
-  rollout_set all, part;
-  size_t *order; /* [cap_order] groups in minibatch order */
-  size_t cap_order;
+  /* what an update has beside its table */
+  problem_set prompts;   /* of the table's groups */
+  kept_shape kept_shape; /* of the sets that its batches have */
+  uint32_t *kept;        /* by tokens; of cap_kept words */
+  double *part[3];       /* [cap_part] by tokens, where there are sets: of kept_parts(), mass and
+                            entropies */
+  double kept_mass_q;    /* mean over tokens of the sampler's probability of what it kept */
+  size_t *rows;          /* [cap_rows] that the last pass counted for each of its responses */
+  size_t cap_kept, cap_part, cap_rows;
+  int forward_kept; /* that of the last score serves a backward over the same responses */
 } llm_learner;
 
 /* --- replicas (replica.c) --- */
@@ -155,29 +145,22 @@ void replica_release_all(replica *r);
 /* Keeps a copy of the model's parameters as they are now, as that version. */
 gl_status replica_add_held(replica *r, int64_t version, gl_error *err);
 
-void rollout_set_fini(rollout_set *s);
-/* Makes room; old contents are lost. */
-gl_status rollout_set_resize(rollout_set *s, size_t groups, size_t responses, size_t tokens,
-                             size_t prompt_tokens, gl_error *err);
-/* Copies groups order[0 .. n) of `from` into `to`: everything that an update reads, logprox and
- * logref included. */
-gl_status rollout_set_select(rollout_set *to, const rollout_set *from, const size_t *order,
-                             size_t n, gl_error *err);
-/* Lays n batches out in l->all. GL_EINPUT for a batch that was drawn in another world. */
+/* Lays n batches out in the update's table and beside it. GL_EINPUT for a batch that was drawn in
+ * another world. */
 gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl_error *err);
 
 /* The parameters that score tokens: those in use, the reference or those before the first update.
  * After a score by the last two the model's own are in use. */
 typedef enum score_policy { SCORE_IN_USE, SCORE_REFERENCE, SCORE_INITIAL } score_policy;
-/* Log-probabilities [n_tokens] of a set's tokens under such parameters at a temperature, by the
- * learner's forward; over the tokens that were kept where the set has them. Every response has a
- * token at least; a group may have no response. */
-gl_status llm_learner_log_probs(llm_learner *l, const rollout_set *s, score_policy policy,
+/* Log-probabilities of the listed tokens under such parameters at a temperature, by the learner's
+ * forward, to the tokens' places in logp; over the tokens that were kept where the list replays
+ * them. Every response has a token at least. */
+gl_status llm_learner_log_probs(llm_learner *l, const response_list *s, score_policy policy,
                                 double temperature, double *logp, gl_error *err);
 
-/* The gradient of the algorithm's loss, on the first replica, of what l->all holds (l->spec.devices
- * is 1): that of a batch's first update. metrics get what core/policy and the batch tell. GL_EINPUT
- * where log-probabilities are not finite, and as policy_evaluate(). */
+/* The gradient of the algorithm's loss, on the first replica, of what the table holds
+ * (l->spec.devices is 1): that of a batch's first update. metrics get what core/policy and the
+ * batch tell. GL_EINPUT where log-probabilities are not finite, and as policy_evaluate(). */
 gl_status llm_learner_differentiate(llm_learner *l, const policy_algorithm *algorithm,
                                     double *metrics, gl_error *err);
 

@@ -1,25 +1,116 @@
-/* One learner step: batches together, then minibatches x epochs optimiser updates.
+/* What a step of the transformer is made of (core/rl/update.h): forwards that score tokens, and
+ * backwards from their coefficients, in micro-batches of bounded packed tokens.
  *
- * A step scores every token of its batches, asks core/policy for the coefficients c = d(-loss)/d
- * logp, and hands dlogp = -c to the model's backward, in micro-batches of bounded packed tokens. A
- * response whose coefficients are all 0 has no gradient and is left out of the backward. Where one
- * micro-batch holds a whole set, its forward is kept and serves the backward too.
+ * dlogp = -c goes to the model's backward. A response whose coefficients are all 0 has no gradient
+ * and is left out of the backward. Where one micro-batch holds a whole view, its forward is kept
+ * and serves the backward too.
  *
- * Responses of a group begin with the same prompt, and those of a policy that knows the answer go
- * on alike, too. What they have in common is run once (packed_tokens.h): a token that several of
- * them have at the same place has one log-probability, whose gradient is weighted by the sum of
- * their coefficients.
- *
- * Metrics describe the whole of the batches under the parameters the step starts from; grad_norm
- * is the mean over the step's optimiser updates, before clipping. The proximal policy is the
- * learner's at the start of the step. */
+ * Responses of a group begin with the same prompt, and those of a policy that knows the answer
+ * continue alike, too. What they have in common is run once (packed_tokens.h): a token that several
+ * of them have at the same place has one log-probability, whose gradient is weighted by the sum of
+ * their coefficients. */
 #include "llm/learner/learner.h"
-
-#include "core/rl/weight_noise.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- laying batches out --- */
+
+static gl_status foreign(const batch *b, gl_error *err) {
+  return gl_fail(err, GL_EINPUT, "batch %llu was drawn in another world than it is trained in",
+                 (unsigned long long)b->id);
+}
+
+/* Whether every token has a set that holds it, where this learner's samplers record sets. A batch
+ * that an older program left in a checkpoint may lack sets that no weights need. */
+static int holds_sets(const llm_learner *l, const batch *b) {
+  const kept_shape *shape = &l->spec.kept;
+  if (l->spec.kept_for_metrics && b->n_aux == 0) return 1;
+  if (b->n_aux != b->n_tokens * kept_doubles(shape)) return 0;
+  for (size_t k = 0; k < b->n_tokens && shape->words > 0; ++k) {
+    const uint32_t *set = (const uint32_t *)(const void *)(b->aux + k * kept_doubles(shape));
+    if (shape->listed && set[0] >= shape->words) return 0;
+    if (kept_count(shape, set) > 0 && !kept_has(shape, set, (size_t)b->token[k])) return 0;
+  }
+  return 1;
+}
+
+static gl_status check_batch(const llm_learner *l, const batch *b, gl_error *err) {
+  if (!batch_is_consistent(b) || b->n_groups == 0) return foreign(b, err);
+  for (size_t g = 0; g < b->n_groups; ++g)
+    if (b->group_start[g] == b->group_start[g + 1] || b->prompt[g] < 0 ||
+        (uint64_t)b->prompt[g] >= task_size(l->spec.task, TASK_TRAIN))
+      return foreign(b, err);
+  for (size_t i = 0; i < b->n_responses; ++i) {
+    size_t n = b->token_start[i + 1] - b->token_start[i];
+    if (n == 0 || n > l->spec.max_tokens) return foreign(b, err);
+  }
+  for (size_t k = 0; k < b->n_tokens; ++k)
+    if (b->token[k] < 0 || (size_t)b->token[k] >= l->spec.model.vocabulary) return foreign(b, err);
+  return holds_sets(l, b) ? GL_OK : foreign(b, err);
+}
+
+/* Memory for the columns that the table of core/rl does not have. */
+static gl_status reserve_llm_columns(llm_learner *l, size_t tokens, gl_error *err) {
+  size_t n;
+  if (__builtin_mul_overflow(tokens, l->kept_shape.words, &n))
+    return gl_fail_memory(err, "an update");
+  if (n > l->cap_kept) {
+    free(l->kept);
+    l->kept = calloc(n, sizeof *l->kept);
+    l->cap_kept = l->kept != NULL ? n : 0;
+  }
+  if (n > 0 && tokens > l->cap_part) {
+    free(l->part[0]);
+    l->part[0] = calloc(tokens, 3 * sizeof *l->part[0]);
+    l->cap_part = l->part[0] != NULL ? tokens : 0;
+  }
+  if (n > l->cap_kept || (n > 0 && tokens > l->cap_part))
+    return gl_fail_memory(err, "the batches of an update");
+  for (size_t of = 1; of < 3 && l->part[0] != NULL; ++of)
+    l->part[of] = l->part[0] + of * l->cap_part;
+  return GL_OK;
+}
+
+/* The prompts of the table's groups. */
+static gl_status gather_prompts(llm_learner *l, gl_error *err) {
+  const update_table *t = &l->update.table;
+  uint64_t *number = calloc(t->n_groups + 1, sizeof *number);
+  if (number == NULL) return gl_fail_memory(err, "the prompts of an update");
+  for (size_t g = 0; g < t->n_groups; ++g) number[g] = t->prompt[g];
+  problem_set_fini(&l->prompts);
+  gl_status status = problem_set_init(&l->prompts, &l->spec, TASK_TRAIN, number, t->n_groups, err);
+  free(number);
+  return status;
+}
+
+gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl_error *err) {
+  update_loop *u = &l->update;
+  for (size_t j = 0; j < n; ++j) {
+    gl_status status = check_batch(l, batches[j], err);
+    if (status != GL_OK) return status;
+  }
+  if (n == 0) return gl_fail(err, GL_EINTERNAL, "an update of no batch");
+  l->kept_shape = l->spec.kept;
+  for (size_t j = 0; j < n && l->spec.kept_for_metrics; ++j)
+    if (batches[j]->n_aux == 0) l->kept_shape = (kept_shape){0};
+  gl_status status =
+      update_table_gather(&u->table, batches, n, l->spec.sampling.weights, u->version, err);
+  if (status == GL_OK) status = reserve_llm_columns(l, u->table.n_tokens, err);
+  if (status == GL_OK) status = gather_prompts(l, err);
+  if (status != GL_OK) return status;
+  const size_t words = l->kept_shape.words, doubles = kept_doubles(&l->kept_shape);
+  double mass = 0;
+  uint32_t *kept = l->kept;
+  for (size_t j = 0; j < n; ++j)
+    for (size_t k = 0; k < batches[j]->n_tokens; ++k, kept += words) {
+      mass += exp(batches[j]->logq[k] - batches[j]->logq_trunc[k]);
+      if (words > 0) memcpy(kept, batches[j]->aux + k * doubles, words * sizeof *kept);
+    }
+  l->kept_mass_q = mass / (double)u->table.n_tokens;
+  return GL_OK;
+}
 
 /* --- micro-batches --- */
 
@@ -27,85 +118,100 @@
  * all, and the same rows, and tells what distributions give to the tokens that samplers kept. */
 typedef enum pass { PASS_ALL, PASS_WATCHED, PASS_WITH_GRADIENT } pass;
 
-/* A place in a walk over a part of a set's responses in order. */
+/* A pass over responses, every replica over its share of them. */
+typedef struct set_pass {
+  llm_learner *l;
+  const response_list *list;
+  pass which;
+  score_policy policy;       /* that scores */
+  double temperature;        /* of a score */
+  double *logp, *entropy;    /* of a score, by tokens; entropy NULL: not wanted */
+  double *const *part;       /* [3] of a watched pass, by tokens */
+  const double *coefficient; /* of a backward, by tokens */
+  int keep;                  /* a score's forward serves the backward; a backward has it */
+  double lr;                 /* of the step behind a backward */
+} set_pass;
+
+/* A place in a walk over a part of a list's responses in order. */
 typedef struct walk {
-  size_t response, end, group;
+  size_t at, end;
 } walk;
 
-static size_t length_of(const rollout_set *s, size_t i) {
-  return s->token_start[i + 1] - s->token_start[i];
+/* The tokens of place j of a list. */
+static size_t first_token(const response_list *s, size_t j) {
+  return s->start[s->response[j]];
 }
 
-static int has_gradient(const rollout_set *s, size_t i) {
-  for (size_t k = s->token_start[i]; k < s->token_start[i + 1]; ++k)
-    if (s->coefficient[k] != 0) return 1;
-  return 0;
+static size_t length_of(const response_list *s, size_t j) {
+  const size_t i = s->response[j];
+  return s->length != NULL ? s->length[i] : s->start[i + 1] - s->start[i];
 }
 
-static int takes(const rollout_set *s, pass which, size_t i) {
-  return which != PASS_WITH_GRADIENT || has_gradient(s, i);
+/* Whether the pass takes the response at place j. */
+static bool takes(const set_pass *p, size_t j) {
+  const size_t first = first_token(p->list, j), n = length_of(p->list, j);
+  if (p->which != PASS_WITH_GRADIENT) return true;
+  for (size_t k = first; k < first + n; ++k)
+    if (p->coefficient[k] != 0) return true;
+  return false;
 }
 
 /* Packs the next micro-batch: responses until `most` tokens are full, at least one. The pack stays
- * empty at the end of the walk. rows[i] (NULL: not wanted) is how many rows response i added. */
-static gl_status pack_next(replica *r, size_t most, const rollout_set *s, pass which, walk *at,
-                           size_t *rows, gl_error *err) {
-  const int watches = which == PASS_WATCHED && s->shape.words > 0;
-  size_t prompt = SIZE_MAX; /* the group whose prompt is being packed */
+ * empty at the end of the walk. rows[j] (NULL: not wanted) is how many rows the response at place j
+ * added. */
+static gl_status pack_next(const set_pass *p, replica *r, size_t most, walk *at, size_t *rows,
+                           gl_error *err) {
+  const response_list *s = p->list;
+  const int watches = p->which == PASS_WATCHED && s->shape.words > 0;
+  size_t group = SIZE_MAX; /* whose prompt is being packed */
   token_pack_clear(&r->pack, model_shares(r->model));
   if (s->replays) token_pack_keep(&r->pack, &s->shape);
   if (watches) token_pack_watch(&r->pack, &s->shape);
-  for (; at->response < at->end; ++at->response) {
-    const size_t i = at->response, before = r->pack.n_tokens;
+  for (; at->at < at->end; ++at->at) {
+    const size_t j = at->at, before = r->pack.n_tokens, g = s->group_of[s->response[j]];
+    const size_t k = first_token(s, j), from = s->prompts->start[g];
     int added;
-    if (rows != NULL) rows[i] = 0;
-    while (s->group_start[at->group + 1] <= i) ++at->group;
-    const size_t g = at->group, from = s->prompt_start[g];
-    if (!takes(s, which, i)) continue;
-    if (g != prompt) token_pack_prompt(&r->pack, s->prompt + from, s->prompt_start[g + 1] - from);
-    prompt = g;
-    const size_t k = s->token_start[i];
+    if (rows != NULL) rows[j] = 0;
+    if (!takes(p, j)) continue;
+    if (g != group)
+      token_pack_prompt(&r->pack, s->prompts->token + from, s->prompts->start[g + 1] - from);
+    group = g;
     const uint32_t *kept = s->replays || watches ? s->kept + k * s->shape.words : NULL;
     gl_status status =
-        token_pack_add_kept(&r->pack, s->token + k, kept, length_of(s, i), most, &added, err);
+        token_pack_add_kept(&r->pack, s->token + k, kept, length_of(s, j), most, &added, err);
     if (status != GL_OK) return status;
     if (!added) break;
-    if (rows != NULL) rows[i] = r->pack.n_tokens - before;
+    if (rows != NULL) rows[j] = r->pack.n_tokens - before;
   }
   return token_pack_finish(&r->pack, err);
 }
 
 /* --- shares --- */
 
-/* A pass over a set, every replica over its share of the responses. */
-typedef struct set_pass {
-  llm_learner *l;
-  const rollout_set *s;
-  pass which;
-  score_policy policy;    /* that scores */
-  double temperature;     /* of a score */
-  double *logp, *entropy; /* [n_tokens] of a score; entropy NULL: not wanted */
-  int keep;               /* a score's forward serves the backward; a backward has it */
-  double lr;              /* of the step behind a backward */
-} set_pass;
-
 static size_t rows_of(const void *context, size_t i) {
-  return ((const set_pass *)context)->s->rows[i];
+  return ((const set_pass *)context)->l->rows[i];
 }
 
 /* Divides the rows that the pass runs among the replicas; *all of them, were they one micro-batch.
  */
 static gl_status divide(const set_pass *p, size_t *all, gl_error *err) {
-  replica *r = &p->l->replica[0];
-  walk at = {.end = p->s->n_responses};
-  gl_status status = pack_next(r, SIZE_MAX, p->s, p->which, &at, p->s->rows, err);
-  *all = r->pack.n_tokens;
-  if (status == GL_OK) llm_learner_divide(p->l, rows_of, p, p->s->n_responses);
+  llm_learner *l = p->l;
+  const size_t n = p->list->n;
+  walk at = {.end = n};
+  if (n > l->cap_rows) {
+    free(l->rows);
+    l->rows = calloc(n, sizeof *l->rows);
+    l->cap_rows = l->rows != NULL ? n : 0;
+    if (l->rows == NULL) return gl_fail_memory(err, "an update");
+  }
+  gl_status status = pack_next(p, &l->replica[0], SIZE_MAX, &at, l->rows, err);
+  *all = l->replica[0].pack.n_tokens;
+  if (status == GL_OK) llm_learner_divide(l, rows_of, p, n);
   return status;
 }
 
 static walk share_of(const set_pass *p, size_t rank) {
-  return (walk){.response = p->l->share[rank], .end = p->l->share[rank + 1]};
+  return (walk){p->l->share[rank], p->l->share[rank + 1]};
 }
 
 /* *fit = 1 if every share is one micro-batch. */
@@ -115,41 +221,45 @@ static gl_status shares_fit(const set_pass *p, int *fit, gl_error *err) {
   *fit = 1;
   for (size_t rank = 0; rank < l->spec.devices && status == GL_OK; ++rank) {
     walk at = share_of(p, rank);
-    status = pack_next(&l->replica[0], l->spec.micro_batch, p->s, p->which, &at, NULL, err);
-    *fit &= at.response == at.end;
+    status = pack_next(p, &l->replica[0], l->spec.micro_batch, &at, NULL, err);
+    *fit &= at.at == at.end;
   }
   return status;
 }
 
 /* --- scoring --- */
 
-/* Copies what a forward of the pack found to the tokens of the responses packed from `first` on. */
-static void put_scores(const token_pack *p, const rollout_set *s, size_t first, const double *found,
-                       double *to) {
-  for (size_t k = 0; k < p->n_asked; ++k) to[s->token_start[first] + k] = found[p->target_of[k]];
+/* Copies what a forward of the pack found, at[k] for the k-th token of the responses at places
+ * [first, end), to these tokens' places. */
+static void put_scores(const response_list *s, size_t first, size_t end, const double *found,
+                       const size_t *at, double *to) {
+  for (size_t j = first; j < end; ++j) {
+    const size_t from = s->first != NULL ? s->first[s->response[j]] : 0, n = length_of(s, j);
+    for (size_t t = from; t < n; ++t) to[first_token(s, j) + t] = found[at[t]];
+    at += n;
+  }
 }
 
 /* What the distributions of the pack that has just run give to the sets, to the tokens' places in
- * s->part.
- */
-static gl_status score_parts(const rollout_set *s, replica *r, size_t first, gl_error *err) {
-  const token_pack *p = &r->pack;
-  const size_t n = p->n_watched;
+ * the pass's parts. */
+static gl_status score_parts(const set_pass *p, replica *r, size_t first, size_t end,
+                             gl_error *err) {
+  const token_pack *pack = &r->pack;
+  const size_t n = pack->n_watched;
   if (n == 0) return GL_OK;
   gl_status status = replica_scratch(r, 3 * n, err);
   if (status == GL_OK)
-    status = token_pack_parts(p, r->model, r->scratch, r->scratch + n, r->scratch + 2 * n, err);
+    status = token_pack_parts(pack, r->model, r->scratch, r->scratch + n, r->scratch + 2 * n, err);
   for (size_t of = 0; of < 3 && status == GL_OK; ++of)
-    for (size_t k = 0; k < p->n_asked; ++k)
-      s->part[of][s->token_start[first] + k] = r->scratch[of * n + p->watched_of[k]];
+    put_scores(p->list, first, end, r->scratch + of * n, pack->watched_of, p->part[of]);
   return status;
 }
 
 static gl_status score_walk(const set_pass *p, replica *r, walk at, gl_error *err) {
   const run_spec *spec = &p->l->spec;
   for (;;) {
-    const size_t first = at.response;
-    gl_status status = pack_next(r, spec->micro_batch, p->s, p->which, &at, NULL, err);
+    const size_t first = at.at;
+    gl_status status = pack_next(p, r, spec->micro_batch, &at, NULL, err);
     const size_t n = r->pack.n_targets;
     if (status != GL_OK || n == 0) return status;
     status = replica_scratch(r, 2 * n, err);
@@ -157,9 +267,9 @@ static gl_status score_walk(const set_pass *p, replica *r, walk at, gl_error *er
     double *logp = r->scratch, *entropy = p->entropy != NULL ? r->scratch + n : NULL;
     status = token_pack_forward(&r->pack, r->model, p->temperature, p->keep, logp, entropy, err);
     if (status != GL_OK) return status;
-    put_scores(&r->pack, p->s, first, logp, p->logp);
-    if (entropy != NULL) put_scores(&r->pack, p->s, first, entropy, p->entropy);
-    if (p->which == PASS_WATCHED) status = score_parts(p->s, r, first, err);
+    put_scores(p->list, first, at.at, logp, r->pack.target_of, p->logp);
+    if (entropy != NULL) put_scores(p->list, first, at.at, entropy, r->pack.target_of, p->entropy);
+    if (p->which == PASS_WATCHED) status = score_parts(p, r, first, at.at, err);
     if (status != GL_OK) return status;
   }
 }
@@ -174,30 +284,10 @@ static gl_status score_share(void *context, size_t rank, gl_error *err) {
   return status;
 }
 
-/* logp[n_tokens] and entropy[n_tokens] (NULL: not wanted) of every token of a set. *kept (NULL: no)
- * tells whether the whole forward was kept for a backward. watches: fills s->part, where the set
- * has sets of kept tokens. */
-static gl_status score(llm_learner *l, const rollout_set *s, double *logp, double *entropy,
-                       int watches, int *kept, gl_error *err) {
-  set_pass p = {.l = l,
-                .s = s,
-                .which = watches ? PASS_WATCHED : PASS_ALL,
-                .temperature = l->spec.sampling.temperature,
-                .logp = logp,
-                .entropy = entropy};
-  size_t all;
-  gl_status status = divide(&p, &all, err);
-  if (status == GL_OK && kept != NULL) {
-    status = shares_fit(&p, &p.keep, err);
-    *kept = p.keep;
-  }
-  return status == GL_OK ? rank_threads_run(l->threads, score_share, &p, err) : status;
-}
-
-gl_status llm_learner_log_probs(llm_learner *l, const rollout_set *s, score_policy policy,
+gl_status llm_learner_log_probs(llm_learner *l, const response_list *s, score_policy policy,
                                 double temperature, double *logp, gl_error *err) {
   set_pass p = {.l = l,
-                .s = s,
+                .list = s,
                 .which = PASS_ALL,
                 .policy = policy,
                 .temperature = temperature,
@@ -213,62 +303,71 @@ static double mean(const double *x, size_t n) {
   return sum / (double)n;
 }
 
-static int all_finite(const double *x, size_t n) {
-  for (size_t k = 0; k < n; ++k)
-    if (!isfinite(x[k])) return 0;
-  return 1;
+/* The responses of a view of the update's table. */
+static response_list view_list(const llm_learner *l, const token_view *view) {
+  const update_table *t = &l->update.table;
+  return (response_list){.n = view->n_responses,
+                         .response = view->response,
+                         .start = t->token_start,
+                         .group_of = t->group_of,
+                         .prompts = &l->prompts,
+                         .token = t->token,
+                         .shape = l->kept_shape,
+                         .kept = l->kept,
+                         .replays = l->spec.sampling.weights == SAMPLING_REPLAY};
 }
 
-/* Whether the policy is still defined: a step beyond that is a result without a loss. */
-static int is_defined(const rollout_set *s) {
-  return all_finite(s->logp, s->n_tokens) && all_finite(s->sampled_logq, s->n_tokens);
-}
-
-static gl_status score_reference(llm_learner *l, rollout_set *s, gl_error *err) {
-  if (l->replica[0].reference == NULL) return GL_OK;
-  return llm_learner_log_probs(l, s, SCORE_REFERENCE, l->spec.sampling.temperature, s->logref, err);
-}
-
-static gl_status evaluate_loss(llm_learner *l, const policy_algorithm *algorithm, rollout_set *s,
-                               policy_output *out, gl_error *err) {
-  const policy_input in = {
-      .n_groups = s->n_groups,
-      .n_responses = s->n_responses,
-      .n_tokens = s->n_tokens,
-      .group_start = s->group_start,
-      .token_start = s->token_start,
-      .reward = s->reward,
-      .logp = s->logp,
-      .logq = s->sampled_logq,
-      .logprox = s->logprox,
-      .logref = l->replica[0].reference != NULL ? s->logref : NULL,
-      .entropy = algorithm->top_entropy < 1 ? s->entropy : NULL,
-      .version_gap = s->gap,
-      .max_length = l->spec.max_tokens,
-  };
-  *out = (policy_output){.coefficient = s->coefficient};
-  return policy_evaluate(algorithm, &in, out, l->workspace, err);
+/* Scores the tokens of a view. Where a backward may follow that has them all, whether their whole
+ * forward was kept for it is noted. */
+static gl_status llm_score(void *self, const token_view *view, update_score which, bool *defined,
+                           gl_error *err) {
+  llm_learner *l = self;
+  const update_table *t = &l->update.table;
+  const response_list list = view_list(l, view);
+  const double temperature = l->spec.sampling.temperature;
+  const bool whole = which == UPDATE_WHOLE;
+  set_pass p = {.l = l,
+                .list = &list,
+                .which = whole ? PASS_WATCHED : PASS_ALL,
+                .temperature = temperature,
+                .logp = t->logp,
+                .entropy = whole || update_wants_entropies(&l->update) ? t->entropy : NULL,
+                .part = l->part};
+  size_t all;
+  gl_status status = GL_OK;
+  if (whole && l->update.has_reference) /* before the score whose forward is kept */
+    status = llm_learner_log_probs(l, &list, SCORE_REFERENCE, temperature, t->logref, err);
+  if (status == GL_OK) status = divide(&p, &all, err);
+  if (status == GL_OK && !(whole && l->update.minibatches > 1))
+    status = shares_fit(&p, &p.keep, err);
+  l->forward_kept = p.keep;
+  if (status == GL_OK) status = rank_threads_run(l->threads, score_share, &p, err);
+  *defined = status == GL_OK;
+  for (size_t j = 0; j < list.n && *defined; ++j)
+    for (size_t k = first_token(&list, j), n = length_of(&list, j); n > 0 && *defined; ++k, --n)
+      *defined = isfinite(t->logp[k]) && isfinite(t->logq[k]);
+  return status;
 }
 
 /* --- the gradient and the step --- */
 
 /* The gradient by the log-probabilities of the pack's targets: minus the sum of the coefficients of
- * all tokens that have it, responses `first` .. `end` - 1 in order. */
-static void take_coefficients(const token_pack *p, const rollout_set *s, pass which, size_t first,
-                              size_t end, double *dlogp) {
+ * all tokens that have it, of the responses at places [first, end) in order. */
+static void take_coefficients(const set_pass *p, const token_pack *pack, size_t first, size_t end,
+                              double *dlogp) {
   size_t k = 0;
-  memset(dlogp, 0, p->n_targets * sizeof *dlogp);
-  for (size_t i = first; i < end; ++i)
-    for (size_t t = s->token_start[i]; takes(s, which, i) && t < s->token_start[i + 1]; ++t)
-      dlogp[p->target_of[k++]] -= s->coefficient[t];
+  memset(dlogp, 0, pack->n_targets * sizeof *dlogp);
+  for (size_t j = first; j < end; ++j)
+    for (size_t t = 0; takes(p, j) && t < length_of(p->list, j); ++t)
+      dlogp[pack->target_of[k++]] -= p->coefficient[first_token(p->list, j) + t];
 }
 
 /* Micro-batch by micro-batch, with the forward that each needs where it was not kept. */
 static gl_status backward_walk(const set_pass *p, replica *r, walk at, gl_error *err) {
   const run_spec *spec = &p->l->spec;
   for (;;) {
-    const size_t first = at.response;
-    gl_status status = pack_next(r, spec->micro_batch, p->s, p->which, &at, NULL, err);
+    const size_t first = at.at;
+    gl_status status = pack_next(p, r, spec->micro_batch, &at, NULL, err);
     const size_t n = r->pack.n_targets;
     if (status != GL_OK || n == 0) return status;
     status = replica_scratch(r, 2 * n, err);
@@ -277,7 +376,7 @@ static gl_status backward_walk(const set_pass *p, replica *r, walk at, gl_error 
       status =
           token_pack_forward(&r->pack, r->model, spec->sampling.temperature, 1, logp, NULL, err);
     if (status != GL_OK) return status;
-    take_coefficients(&r->pack, p->s, p->which, first, at.response, dlogp);
+    take_coefficients(p, &r->pack, first, at.at, dlogp);
     status = model_backward(r->model, dlogp, err);
     if (status != GL_OK) return status;
   }
@@ -291,32 +390,34 @@ static gl_status gradient_share(void *context, size_t rank, gl_error *err) {
   return status == GL_OK ? backward_walk(p, r, share_of(p, rank), err) : status;
 }
 
-/* That, and the step that all take together; the first replica compares their gradient with that of
- * the update before. */
+/* That, and the step that all take together; the first replica's numbers are followed. */
 static gl_status step_share(void *context, size_t rank, gl_error *err) {
   const set_pass *p = context;
   replica *r = &p->l->replica[rank];
   gl_status status = gradient_share(context, rank, err);
-  if (status != GL_OK) return status;
-  status = llm_learner_step(p->l, rank, p->lr, &p->l->norm[rank], err);
+  if (status == GL_OK) status = llm_learner_step(p->l, rank, p->lr, &p->l->norm[rank], err);
   if (status != GL_OK || rank > 0) return status;
-  status = model_gradient_sample(r->model, p->l->trail.now, err);
-  if (status == GL_OK) gradient_trail_next(&p->l->trail);
-  return status;
+  return model_gradient_sample(r->model, p->l->update.trail.now, err);
 }
 
 /* One optimiser step. If the activations of the forward that scored the responses were kept, a
  * backward over all tokens follows, which costs about twice a forward. Else responses whose
  * coefficients are all zero are left out, and the others cost three forwards. The cheaper way is
  * taken. A kept forward was divided over the replicas as all responses, so its backward is, too. */
-static gl_status step(llm_learner *l, rollout_set *s, int kept, double lr, double *norm,
-                      gl_error *err) {
-  set_pass p = {.l = l, .s = s, .lr = lr, .which = PASS_ALL};
+static gl_status llm_step(void *self, const token_view *view, double lr, double *norm,
+                          gl_error *err) {
+  llm_learner *l = self;
+  const response_list list = view_list(l, view);
+  set_pass p = {.l = l,
+                .list = &list,
+                .which = PASS_ALL,
+                .coefficient = l->update.table.coefficient,
+                .lr = lr};
   size_t all = 0, some = 0;
   gl_status status = divide(&p, &all, err);
   p.which = PASS_WITH_GRADIENT;
   if (status == GL_OK) status = divide(&p, &some, err);
-  p.keep = kept && 3 * some > 2 * all;
+  p.keep = l->forward_kept && 3 * some > 2 * all;
   if (p.keep) p.which = PASS_ALL;
   if (p.keep && status == GL_OK) status = divide(&p, &all, err);
   if (status == GL_OK) status = rank_threads_run(l->threads, step_share, &p, err);
@@ -325,154 +426,68 @@ static gl_status step(llm_learner *l, rollout_set *s, int kept, double lr, doubl
 
 gl_status llm_learner_differentiate(llm_learner *l, const policy_algorithm *algorithm,
                                     double *metrics, gl_error *err) {
-  rollout_set *s = &l->all;
-  set_pass p = {.l = l, .s = s, .which = PASS_WITH_GRADIENT};
-  policy_output out;
-  size_t some;
-  gl_status status = score(l, s, s->logp, s->entropy, 0, NULL, err);
+  update_table *t = &l->update.table;
+  token_view view;
+  gl_status status = update_view_all(&l->update, &view, err);
   if (status != GL_OK) return status;
-  if (!is_defined(s))
-    return gl_fail(err, GL_EINPUT, "log-probabilities of drawn tokens are not finite numbers");
-  memcpy(s->logprox, s->logp, s->n_tokens * sizeof *s->logprox);
-  status = evaluate_loss(l, algorithm, s, &out, err);
+  const response_list list = view_list(l, &view);
+  set_pass score = {.l = l,
+                    .list = &list,
+                    .which = PASS_ALL,
+                    .temperature = l->spec.sampling.temperature,
+                    .logp = t->logp,
+                    .entropy = t->entropy};
+  set_pass gradient = {
+      .l = l, .list = &list, .which = PASS_WITH_GRADIENT, .coefficient = t->coefficient};
+  size_t rows;
+  status = divide(&score, &rows, err);
+  if (status == GL_OK) status = rank_threads_run(l->threads, score_share, &score, err);
+  for (size_t k = 0; k < t->n_tokens && status == GL_OK; ++k)
+    if (!isfinite(t->logp[k]) || !isfinite(t->logq[k]))
+      status = gl_fail(err, GL_EINPUT, "log-probabilities of drawn tokens are not finite numbers");
+  if (status == GL_OK) status = update_evaluate(&l->update, algorithm, metrics, err);
   if (status != GL_OK) return status;
-  memcpy(metrics, out.metric, sizeof out.metric);
-  metrics[METRIC_REWARD_MEAN] = mean(s->reward, s->n_responses);
-  batch_weigh(s->loss_weight, s->token_start, s->n_responses, s->coefficient);
-  status = divide(&p, &some, err);
-  return status == GL_OK ? rank_threads_run(l->threads, gradient_share, &p, err) : status;
-}
-
-static gl_status reserve_order(llm_learner *l, size_t n, gl_error *err) {
-  if (n <= l->cap_order) return GL_OK;
-  free(l->order);
-  l->order = calloc(n, sizeof *l->order);
-  l->cap_order = l->order != NULL ? n : 0;
-  return l->order != NULL ? GL_OK : gl_fail_memory(err, "an update's minibatches");
-}
-
-/* Optimiser update number `update` of a step, on a set. scored: its coefficients are computed
- * already; kept: and the activations of its forward are still there. *lr is scaled with the
- * effective sample size where the optimiser asks for it. *defined becomes 0 if the policy's
- * probabilities have stopped being numbers. */
-static gl_status one_update(llm_learner *l, rollout_set *s, size_t update, int scored, int kept,
-                            double *lr, double *norm, int *defined, gl_error *err) {
-  gl_status status = GL_OK;
-  policy_output out;
-  if (!scored) {
-    status = score(l, s, s->logp, l->algorithm.top_entropy < 1 ? s->entropy : NULL, 0, &kept, err);
-    *defined = status == GL_OK && is_defined(s);
-    if (!*defined) return status;
-    status = evaluate_loss(l, &l->algorithm, s, &out, err);
-  }
-  if (status != GL_OK) return status;
-  if (l->optimizer_spec.ess_scaling != ESS_NONE)
-    *lr *= optimizer_ess_factor(&l->optimizer_spec, optimizer_ess(s->logp, s->sampled_logq,
-                                                                  s->token_start, s->n_responses));
-  weight_noise_apply(l->weight_noise, l->seed, (uint64_t)l->version, update, s->token_start,
-                     s->n_responses, s->coefficient);
-  batch_weigh(s->loss_weight, s->token_start, s->n_responses, s->coefficient);
-  return step(l, s, kept, *lr, norm, err);
-}
-
-/* All optimiser updates of one step: epochs times minibatches. The coefficients in l->all were
- * computed with the parameters before the step, so they serve the first update if there is one
- * minibatch. The step ends early where the policy's probabilities stop being numbers. *norm is the
- * sum of gradient norms over *count updates, *rates that of their learning rates. */
-static gl_status optimise(llm_learner *l, int kept, double lr, double *norm, double *rates,
-                          size_t *count, gl_error *err) {
-  const size_t n = l->all.n_groups, parts = l->minibatches;
-  gl_status status = reserve_order(l, n, err);
-  for (size_t epoch = 0; epoch < l->epochs && status == GL_OK; ++epoch) {
-    if (parts > 1) learner_shuffle(l->order, n, l->seed, l->version, epoch);
-    for (size_t m = 0; m < parts && status == GL_OK; ++m) {
-      rollout_set *s = &l->all;
-      double length = 0, rate = lr;
-      int defined = 1;
-      const int scored = parts == 1 && epoch == 0;
-      if (parts > 1) {
-        const size_t first = learner_minibatch(m, parts, n),
-                     last = learner_minibatch(m + 1, parts, n);
-        s = &l->part;
-        status = rollout_set_select(s, &l->all, l->order + first, last - first, err);
-        if (status != GL_OK) return status;
-      }
-      status = one_update(l, s, *count, scored, scored && kept, &rate, &length, &defined, err);
-      if (status != GL_OK || !defined) return status;
-      *norm += length;
-      *rates += rate;
-      ++*count;
-    }
-  }
-  return status;
+  metrics[METRIC_REWARD_MEAN] = mean(t->reward, t->n_responses);
+  batch_weigh(t->loss_weight, t->token_start, t->n_responses, t->coefficient);
+  status = divide(&gradient, &rows, err);
+  return status == GL_OK ? rank_threads_run(l->threads, gradient_share, &gradient, err) : status;
 }
 
 /* --- metrics --- */
 
-/* Metrics that do not depend on the parameters after the step. */
-static void plain_metrics(const rollout_set *s, double lr, double *metrics) {
-  metrics[METRIC_REWARD_MEAN] = mean(s->reward, s->n_responses);
-  metrics[METRIC_RESPONSE_LENGTH] = (double)s->n_tokens / (double)s->n_responses;
-  metrics[METRIC_LR] = lr;
-}
-
 /* What samplers kept, seen by themselves and, where sets are recorded, by the learner. Samplers
  * whose `logq` is the learner's record no truncated distribution with raw weights, unless sets say
  * it. */
-static void kept_metrics(const llm_learner *l, const rollout_set *s, double *metrics) {
+static void measure_kept_sets(const llm_learner *l, double *metrics) {
   const sampling_spec *dist = &l->spec.sampling;
-  const int sets = s->shape.words > 0;
+  const size_t n = l->update.table.n_tokens;
+  const int sets = l->kept_shape.words > 0;
   if (!sampling_truncates(dist, l->spec.model.vocabulary)) return;
   if (sets || dist->weights != SAMPLING_RAW || dist->logq != LOGQ_LEARNER)
-    metrics[METRIC_KEPT_MASS_Q] = s->kept_mass_q;
+    metrics[METRIC_KEPT_MASS_Q] = l->kept_mass_q;
   if (!sets) return;
   double tail = 0, with_tail = 0;
-  for (size_t k = 0; k < s->n_tokens; ++k) {
-    if (isnan(s->part[2][k])) continue;
-    tail += s->part[2][k];
+  for (size_t k = 0; k < n; ++k) {
+    if (isnan(l->part[2][k])) continue;
+    tail += l->part[2][k];
     with_tail += 1;
   }
-  metrics[METRIC_KEPT_MASS] = mean(s->part[0], s->n_tokens);
-  metrics[METRIC_ENTROPY_KEPT] = mean(s->part[1], s->n_tokens);
+  metrics[METRIC_KEPT_MASS] = mean(l->part[0], n);
+  metrics[METRIC_ENTROPY_KEPT] = mean(l->part[1], n);
   if (with_tail > 0) metrics[METRIC_ENTROPY_TAIL] = tail / with_tail;
 }
 
-/* --- the step --- */
-
-static gl_status learn(llm_learner *l, double lr, double *applied, double *metrics, gl_error *err) {
-  rollout_set *s = &l->all;
-  policy_output out;
-  int kept = 0;
-  gl_status status = score_reference(l, s, err);
-  if (status == GL_OK)
-    status = score(l, s, s->logp, s->entropy, 1, l->minibatches == 1 ? &kept : NULL, err);
-  if (status != GL_OK || !is_defined(s)) return status;
-  memcpy(s->logprox, s->logp, s->n_tokens * sizeof *s->logprox);
-  status = evaluate_loss(l, &l->algorithm, s, &out, err);
-  if (status != GL_OK) return status;
-  memcpy(metrics, out.metric, sizeof out.metric);
-  metrics[METRIC_ENTROPY] = mean(s->entropy, s->n_tokens);
-  kept_metrics(l, s, metrics);
-  gradient_trail_begin(&l->trail);
-  double norm = 0, rates = 0;
-  size_t count = 0;
-  status = optimise(l, kept, lr, &norm, &rates, &count, err);
-  metrics[METRIC_GRAD_NORM] = norm / (double)count;
-  metrics[METRIC_GRAD_COSINE] = gradient_trail_mean(&l->trail);
-  if (l->optimizer_spec.ess_scaling != ESS_NONE && count > 0) *applied = rates / (double)count;
-  return status;
+static void llm_measure(void *self, double metrics[METRIC_COUNT]) {
+  const llm_learner *l = self;
+  metrics[METRIC_ENTROPY] = mean(l->update.table.entropy, l->update.table.n_tokens);
+  measure_kept_sets(l, metrics);
 }
 
 gl_status llm_learner_update(void *self, batch *const *batches, size_t n,
                              double metrics[METRIC_COUNT], gl_error *err) {
+  static const update_ops ops = {.score = llm_score, .measure = llm_measure, .step = llm_step};
   llm_learner *l = self;
   metrics_clear(metrics);
   gl_status status = llm_learner_gather(l, batches, n, err);
-  if (status != GL_OK) return status;
-  const double lr = optimizer_lr(&l->optimizer_spec, (uint64_t)l->version, l->updates);
-  double applied = lr;
-  status = learn(l, lr, &applied, metrics, err);
-  plain_metrics(&l->all, applied, metrics);
-  if (status == GL_OK) ++l->version;
-  return status;
+  return status == GL_OK ? update_run(&l->update, &ops, l, metrics, err) : status;
 }

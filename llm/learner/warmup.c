@@ -38,7 +38,7 @@ static void lesson_fini(lesson *s, size_t n) {
 
 static gl_status draw_lesson(const llm_learner *l, lesson *s, uint64_t step, gl_error *err) {
   const size_t n = l->spec.warmup.batch;
-  const rng_stream stream = rng_stream_at(l->seed, RNG_SHUFFLE, UINT64_C(1) << 63 | step);
+  const rng_stream stream = rng_stream_at(l->update.seed, RNG_SHUFFLE, UINT64_C(1) << 63 | step);
   lesson_clear(s, n);
   for (size_t i = 0; i < n; ++i) {
     rng_words w = rng_block(stream, i);

@@ -97,7 +97,7 @@ static char *key_of(const llm_learner *l, const char *code) {
     fprintf(to, "%zu devices, sums by %s\n", s->devices, collective_name(l->sums));
   fprintf(to, "code %s\ntype %d micro-batch %zu recompute %d tf32 %d\n", code, (int)s->dtype,
           s->micro_batch, s->recompute, s->tf32);
-  fprintf(to, "seed %llu world %016llx\n%s\n", (unsigned long long)l->seed,
+  fprintf(to, "seed %llu world %016llx\n%s\n", (unsigned long long)l->update.seed,
           (unsigned long long)s->fingerprint, config);
   put_optimizer(to, &s->warmup);
   fprintf(to, "held-out %zu evaluation %d samples %zu temperature %a top_k %zu top_p %a\n",

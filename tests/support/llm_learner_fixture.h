@@ -112,7 +112,7 @@ static inline void llm_draw_part(llm_fixture *f, uint64_t id, int64_t version, d
 
 static inline batch llm_draw(llm_fixture *f, uint64_t id) {
   batch b = {0};
-  llm_draw_part(f, id, f->llm->version, 0, 1, &b);
+  llm_draw_part(f, id, f->llm->update.version, 0, 1, &b);
   return b;
 }
 

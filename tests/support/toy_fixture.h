@@ -142,7 +142,8 @@ static inline void learner_close(learner_fixture *f) {
 static inline void learner_draw_part(learner_fixture *f, uint64_t id, double from, double to,
                                      batch *b) {
   gl_error err = {0};
-  draw_request r = {id, f->toy->version, f->n_groups, f->group_size, from, to, 0, NULL, NULL, 0};
+  draw_request r = {id, f->toy->update.version, f->n_groups, f->group_size, from, to, 0, NULL, NULL,
+                    0};
   if (f->learner.ops->draw(f->toy, &r, b, &err) != GL_OK) {
     fprintf(stderr, "%s\n", err.text);
     CU_FAIL_FATAL("a draw failed");

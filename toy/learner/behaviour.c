@@ -17,7 +17,7 @@ int toy_behaves(const toy_learner *l) {
 static double noise_of(const toy_learner *l, uint64_t id, size_t x, size_t e) {
   const uint64_t at = (uint64_t)x * l->world->tree.n_edges + e;
   double pair[2];
-  rng_normal_pair(rng_block(rng_stream_at(l->seed, RNG_BEHAVIOUR, id), at / 2),
+  rng_normal_pair(rng_block(rng_stream_at(l->update.seed, RNG_BEHAVIOUR, id), at / 2),
                   l->world->sampling.behaviour.noise, pair);
   return pair[at % 2];
 }

@@ -24,15 +24,15 @@ static const char checkpoint_magic[8] = "GLtoy\r\n\x1a";
 static checkpoint_header describe(const toy_learner *l) {
   checkpoint_header h = {.format = CHECKPOINT_FORMAT,
                          .fingerprint = toy_world_fingerprint(l->world),
-                         .seed = l->seed,
+                         .seed = l->update.seed,
                          .n_parameters = l->world->features.n_parameters,
                          .n_vectors =
                              2u + (l->optimizer.first != NULL) + (l->optimizer.second != NULL),
                          .optimizer_kind = (uint64_t)l->optimizer.spec.kind,
                          .optimizer_steps = l->optimizer.steps,
-                         .version = l->version,
+                         .version = l->update.version,
                          .n_held = l->n_held,
-                         .has_gradient = l->trail.has};
+                         .has_gradient = l->update.trail.has};
   memcpy(h.magic, checkpoint_magic, sizeof h.magic);
   return h;
 }
@@ -45,7 +45,7 @@ static gl_status put(FILE *to, const void *bytes, size_t n, uint64_t *hash, gl_e
 
 gl_status toy_learner_save(void *self, FILE *to, gl_error *err) {
   const toy_learner *l = self;
-  const double *vectors[MAX_VECTORS] = {l->theta, l->trail.last, l->optimizer.first,
+  const double *vectors[MAX_VECTORS] = {l->theta, l->update.trail.last, l->optimizer.first,
                                         l->optimizer.second};
   checkpoint_header h = describe(l);
   uint64_t hash = HASH_64_START, ignored = 0;
@@ -115,7 +115,8 @@ static gl_status read_body(FILE *from, const checkpoint_header *h, checkpoint_bo
 
 /* Makes the learner what the file says; its old held versions go into the body. */
 static void take_over(toy_learner *l, const checkpoint_header *h, checkpoint_body *body) {
-  double *vectors[MAX_VECTORS] = {l->theta, l->trail.last, l->optimizer.first, l->optimizer.second};
+  double *vectors[MAX_VECTORS] = {l->theta, l->update.trail.last, l->optimizer.first,
+                                  l->optimizer.second};
   const size_t n = h->n_parameters;
   for (size_t i = 0; i < h->n_vectors; ++i)
     memcpy(vectors[i], body->vectors + i * n, n * sizeof(double));
@@ -127,8 +128,8 @@ static void take_over(toy_learner *l, const checkpoint_header *h, checkpoint_bod
   body->n_held = old.n_held;
   body->cap_held = old.cap_held;
   l->optimizer.steps = h->optimizer_steps;
-  l->trail.has = h->has_gradient != 0;
-  l->version = h->version;
+  l->update.trail.has = h->has_gradient != 0;
+  l->update.version = h->version;
   for (size_t i = 0; i < l->n_held; ++i) l->held[i].stamp = ++l->stamp;
   ++l->stamp;
 }

@@ -38,7 +38,7 @@ static gl_status begin_batch(toy_learner *l, const draw_request *r, batch *b, gl
   gl_status status = batch_init(b, r->batch_id, r->n_groups, r->group_size, lengths, err);
   free(lengths);
   if (status != GL_OK) return status;
-  rng_stream stream = rng_stream_at(l->seed, RNG_PROMPT, r->batch_id);
+  rng_stream stream = rng_stream_at(l->update.seed, RNG_PROMPT, r->batch_id);
   for (size_t g = 0; g < r->n_groups; ++g) {
     rng_words w = rng_block(stream, r->first_group + g);
     b->prompt[g] = (int64_t)(rng_u01_53(w.v[0], w.v[1]) * (double)l->world->n_prompts);
@@ -211,7 +211,7 @@ static void draw_response(toy_learner *l, const draw_request *r, batch *b, size_
   const response_tree *t = &l->world->tree;
   const size_t v = t->vocabulary, start = b->token_start[i];
   const int truncates = sampling_truncates(&l->world->sampling, v);
-  const rng_stream stream = rng_stream_at(l->seed, RNG_ROLLOUT, b->id);
+  const rng_stream stream = rng_stream_at(l->update.seed, RNG_ROLLOUT, b->id);
   const double *policy = toy_learner_at(l, x)->logp;
   const size_t number = draw_number(r, i);
   int32_t node = 0;
@@ -237,8 +237,8 @@ static void draw_response(toy_learner *l, const draw_request *r, batch *b, size_
 static double reward_of(const toy_learner *l, uint64_t id, size_t i, double mean) {
   const toy_world *w = l->world;
   if (w->noise == NOISE_NONE) return mean;
-  rng_words words =
-      rng_block(rng_stream_at(l->seed, RNG_ROLLOUT, id), rng_token_index(i, w->tree.horizon));
+  rng_words words = rng_block(rng_stream_at(l->update.seed, RNG_ROLLOUT, id),
+                              rng_token_index(i, w->tree.horizon));
   if (w->noise == NOISE_GAUSSIAN) return mean + w->noise_sd * rng_normal(words);
   return rng_u01_53(words.v[0], words.v[1]) < mean;
 }
@@ -277,7 +277,7 @@ static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, g
     const size_t x = (size_t)b->prompt[i / r->group_size];
     const size_t number = draw_number(r, i);
     lengths[i] = toy_finish(l->world, x, b->token + b->token_start[i], &mean);
-    b->reward[i] = training_reward_of(&l->rewards, l->seed, b->id, number, x,
+    b->reward[i] = training_reward_of(&l->rewards, l->update.seed, b->id, number, x,
                                       reward_of(l, b->id, number, mean));
   }
   gl_status status = t->has_end ? compact(b, r->group_size, lengths, err) : GL_OK;
@@ -344,7 +344,7 @@ size_t toy_learner_longest(const void *self) {
 /* A held version takes the place of the current one for the length of the draw. */
 gl_status toy_learner_draw(void *self, const draw_request *r, batch *b, gl_error *err) {
   toy_learner *l = self;
-  if (r->version == l->version) return draw_now(l, r, b, err);
+  if (r->version == l->update.version) return draw_now(l, r, b, err);
   size_t i = 0;
   while (i < l->n_held && l->held[i].version != r->version) ++i;
   if (i == l->n_held)

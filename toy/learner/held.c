@@ -30,7 +30,7 @@ gl_status toy_learner_hold(void *self, gl_error *err) {
   const size_t n = l->world->features.n_parameters;
   toy_held *h = toy_learner_add_held(&l->held, &l->n_held, &l->cap_held, n);
   if (h == NULL) return gl_fail_memory(err, "a version held for samplers");
-  h->version = l->version;
+  h->version = l->update.version;
   h->stamp = l->stamp;
   memcpy(h->theta, l->theta, n * sizeof *h->theta);
   return GL_OK;

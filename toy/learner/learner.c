@@ -59,13 +59,11 @@ static void learner_free(void *self) {
   free(l->token);
   free(l->rank);
   free(l->slot);
-  free(l->order);
+  free(l->dist);
+  free(l->edge);
   toy_held_free(l->held, l->n_held);
   toy_optimizer_fini(&l->optimizer);
-  gradient_trail_fini(&l->trail);
-  policy_workspace_free(l->workspace);
-  token_set_fini(&l->all);
-  token_set_fini(&l->part);
+  update_loop_fini(&l->update);
   free(l);
 }
 
@@ -83,10 +81,9 @@ static gl_status allocate(toy_learner *l, gl_error *err) {
   l->token = calloc(t->vocabulary, 3 * sizeof *l->token);
   l->rank = calloc(t->vocabulary, sizeof *l->rank);
   l->slot = calloc(prompts, sizeof *l->slot);
-  l->workspace = policy_workspace_new();
   if (l->theta == NULL || l->direction == NULL || l->logref == NULL || l->cache == NULL ||
       l->cache_values == NULL || l->scratch == NULL || l->edges == NULL || l->evaluated == NULL ||
-      l->token == NULL || l->rank == NULL || l->slot == NULL || l->workspace == NULL)
+      l->token == NULL || l->rank == NULL || l->slot == NULL)
     return gl_fail_memory(err, "a toy learner");
   for (size_t x = 0; x < prompts; ++x) {
     l->cache[x].logp = l->cache_values + 2 * x * t->n_edges;
@@ -159,27 +156,26 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
   if (status != GL_OK) return status;
   toy_learner *l = calloc(1, sizeof *l);
   if (l == NULL) return gl_fail_memory(err, "a toy learner");
-  l->algorithm = *setup->algorithm;
-  l->seed = setup->seed;
-  l->updates = setup->updates;
   l->rewards = setup->rewards;
-  l->weight_noise = setup->weight_noise;
-  l->minibatches = setup->minibatches;
-  l->epochs = setup->epochs;
   l->stamp = 1;
-  optimizer_spec spec;
-  status = toy_world_new(&l->world, setup->world, setup->sampling, setup->seed, err);
-  if (status == GL_OK) status = optimizer_parse(&spec, setup->optimizer, default_lr, err);
+  status = update_loop_init(&l->update, setup, err);
+  l->update.has_reference = true;
+  if (status == GL_OK)
+    status = toy_world_new(&l->world, setup->world, setup->sampling, setup->seed, err);
+  if (status == GL_OK)
+    status = optimizer_parse(&l->update.optimizer, setup->optimizer, default_lr, err);
   if (status == GL_OK) status = check_rewards(l, setup->train, err);
   if (status == GL_OK) status = allocate(l, err);
   if (status == GL_OK)
-    status = toy_optimizer_init(&l->optimizer, &spec, l->world->features.n_parameters, err);
+    status = toy_optimizer_init(&l->optimizer, &l->update.optimizer,
+                                l->world->features.n_parameters, err);
   if (status == GL_OK)
-    status = gradient_trail_init(&l->trail, l->world->features.n_parameters, err);
+    status = gradient_trail_init(&l->update.trail, l->world->features.n_parameters, err);
   if (status != GL_OK) {
     learner_free(l);
     return status;
   }
+  l->update.longest = l->world->tree.horizon;
   toy_world_initial(l->world, setup->seed, l->theta);
   set_reference(l);
   status = set_initial(l, setup->sampling, err);

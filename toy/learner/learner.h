@@ -3,33 +3,10 @@
 #ifndef GEPOLAB_TOY_LEARNER_LEARNER_H
 #define GEPOLAB_TOY_LEARNER_LEARNER_H
 
-#include "core/policy/policy.h"
-#include "core/rl/gradient_trail.h"
+#include "core/rl/update.h"
 #include "toy/learner/optimizer.h"
 #include "toy/learner/toy_learner.h"
 #include "toy/world/measure.h"
-
-/* Some groups laid out as policy_evaluate() wants them. Capacities only grow. */
-typedef struct token_set {
-  size_t n_groups, n_responses, n_tokens;
-  size_t cap_groups, cap_responses, cap_tokens;
-  size_t *group_start, *token_start;
-  size_t *prompt;      /* [n_groups] */
-  toy_record *dist;    /* [n_responses] what each was drawn from: of a group often the same one */
-  size_t *edge;        /* [n_tokens] */
-  double *reward;      /* [n_responses] */
-  double *loss_weight; /* [n_responses] that of its batch */
-  double
-      *sampled_logq; /* [n_tokens] of the sampler, as `sampling.weights` says: raw or truncated */
-  double *gap;       /* [n_tokens] learner version minus token version */
-  double *entropy;   /* [n_tokens] of the current policy where the token stands; set
-                        where top_entropy asks for it */
-  double *logp, *logprox, *logref;    /* [n_tokens] under the current, the step's first and the
-                                         reference policy */
-  double *log_collision;              /* [n_groups] log sum_y q(y)^2 */
-  double *coefficient;                /* [n_tokens] */
-  double *baseline, *scale, *mean_aw; /* [n_groups] as policy_output has them */
-} token_set;
 
 /* The current policy at one prompt; valid while stamp equals the learner's. */
 typedef struct prompt_cache {
@@ -55,16 +32,12 @@ typedef struct toy_set {
 typedef struct toy_learner {
   toy_world *world;
   toy_set *sets; /* [world->sets.n] */
-  policy_algorithm algorithm;
-  uint64_t seed, updates;
-  size_t minibatches, epochs;
-  int64_t version;
+  update_loop update;
   double *theta;     /* [n_parameters] */
   double *direction; /* [n_parameters] */
   double *logref;    /* [n_prompts * n_edges] the reference policy */
   double *initial;   /* likewise, what samplers' policy is mixed with; NULL: nothing */
   training_reward rewards;
-  double weight_noise;
   uint64_t stamp;       /* grows whenever theta changes; starts at 1 */
   prompt_cache *cache;  /* [n_prompts] */
   double *cache_values; /* [n_prompts * n_edges * 2] */
@@ -74,14 +47,12 @@ typedef struct toy_learner {
   double *token;        /* [3 * vocabulary] scratch */
   sampling_rank *rank;  /* [vocabulary] scratch */
   size_t *slot;         /* [n_prompts] scratch: a prompt's place in a batch's aux */
-  size_t *order;        /* [cap_order] scratch: groups in minibatch order */
-  size_t cap_order;
+  toy_record *dist;     /* [cap_dist] what each response of the update's table was drawn from */
+  size_t *edge;         /* [cap_edge] of each token of the table */
+  size_t cap_dist, cap_edge;
   toy_held *held; /* [n_held] in no order */
   size_t n_held, cap_held;
   toy_optimizer optimizer;
-  gradient_trail trail; /* of all parameters */
-  policy_workspace *workspace;
-  token_set all, part;
 } toy_learner;
 
 /* The current policy's log-probabilities and probabilities at x, computed once per theta. */
@@ -112,10 +83,6 @@ int toy_behaves(const toy_learner *l);
 gl_status toy_behaviour_dist(toy_learner *l, uint64_t id, size_t x, size_t from, size_t to,
                              double *dist, gl_error *err);
 
-/* Sets the metrics of the kept tokens for a set drawn with truncation; leaves them alone without.
- */
-void toy_learner_kept(toy_learner *l, const token_set *s, double metrics[METRIC_COUNT]);
-
 /* Reads the evaluation's sets; GL_EINPUT at its place for one that does not fit the world. */
 gl_status toy_learner_take_sets(toy_learner *l, const learner_setup *setup, gl_error *err);
 void toy_learner_free_sets(toy_learner *l);
@@ -123,11 +90,6 @@ void toy_learner_free_sets(toy_learner *l);
 /* Adds an empty entry to the list of held versions, theta allocated; NULL if memory is short. */
 toy_held *toy_learner_add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters);
 void toy_held_free(toy_held *held, size_t n);
-
-void token_set_fini(token_set *s);
-/* Makes room; old contents are lost. */
-gl_status token_set_resize(token_set *s, size_t groups, size_t responses, size_t tokens,
-                           gl_error *err);
 
 /* The functions of the table in core/rl/learner.h, each in a file of its own. */
 gl_status toy_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);

@@ -1,5 +1,5 @@
 /* The cosine of consecutive gradients against angles that are known. */
-#include "core/rl/gradient_trail.h"
+#include "core/rl/update.h"
 #include "tests/support/suite.h"
 
 #include <string.h>

@@ -11,7 +11,8 @@ static const char coin[] = "world: {kind: bandit, rewards: [1, 0]}\n"
                            "algorithm: grpo\ntrain: {groups: 4, group_size: 4}\n";
 
 static draw_request whole(const learner_fixture *f, uint64_t id) {
-  return (draw_request){id, f->toy->version, f->n_groups, f->group_size, 0, 1, 0, NULL, NULL, 0};
+  return (draw_request){id, f->toy->update.version, f->n_groups, f->group_size, 0, 1, 0, NULL, NULL,
+                        0};
 }
 
 static batch filtered(learner_fixture *f, const group_filter *filter, uint64_t id,
@@ -111,7 +112,7 @@ static void groups_are_those_of_a_larger_batch(void) {
                                        belong */
       learner_update(&f, &b, metrics);
       CU_ASSERT(isfinite(metrics[METRIC_KL_EXACT]) && fabs(metrics[METRIC_KL_EXACT]) < 1);
-      f.toy->version = 0;
+      f.toy->update.version = 0;
       group_rounds_fini(&rounds);
       batch_fini(&b);
       learner_close(&f);

@@ -1,5 +1,5 @@
 /* Random factors on the weights of responses: their distribution, and what they do in a learner. */
-#include "core/rl/weight_noise.h"
+#include "core/rl/update.h"
 
 #include "tests/support/toy_fixture.h"
 

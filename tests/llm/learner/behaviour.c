@@ -19,7 +19,7 @@ static void jitter(llm_fixture *f, double scale, uint64_t entity) {
     theta[i] += scale * rng_normal(w);
   }
   gl_error err = {0};
-  CU_ASSERT_FATAL(llm_learner_stand_at(&f->learner, theta, f->llm->version, &err) == GL_OK);
+  CU_ASSERT_FATAL(llm_learner_stand_at(&f->learner, theta, f->llm->update.version, &err) == GL_OK);
   free(theta);
 }
 
@@ -208,10 +208,10 @@ static void scores_have_the_same_bits_whatever_is_shared(void) {
   for (int apart = 0; apart < 2; ++apart) {
     llm_fixture whole, other;
     double *theta = update_once(&whole, "slots: 0", 1, apart);
-    const rollout_set *a = &whole.llm->all;
+    const update_table *a = &whole.llm->update.table;
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; ++i) {
       double *moved = update_once(&other, worlds[i], i < 2, apart), worst = 0;
-      const rollout_set *b = &other.llm->all;
+      const update_table *b = &other.llm->update.table;
       CU_ASSERT_EQUAL_FATAL(a->n_tokens, b->n_tokens);
       CU_ASSERT(memcmp(a->logp, b->logp, a->n_tokens * sizeof *a->logp) == 0);
       CU_ASSERT(memcmp(a->entropy, b->entropy, a->n_tokens * sizeof *a->entropy) == 0);
@@ -654,7 +654,8 @@ static void a_mixture_needs_whole_batches(void) {
       llm_open(BEGIN SORT "}\nsampling: {behaviour_mixture: {with: initial, share: 0.2}}", 3);
   batch b = {0};
   gl_error err = {0};
-  const draw_request r = {1, f.llm->version, f.n_groups, f.group_size, 0, 0.5, 0, NULL, NULL, 0};
+  const draw_request r = {1, f.llm->update.version, f.n_groups, f.group_size, 0, 0.5, 0, NULL, NULL,
+                          0};
   CU_ASSERT_EQUAL(f.learner.ops->draw(f.llm, &r, &b, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "behaviour_mixture"));
   batch_fini(&b);

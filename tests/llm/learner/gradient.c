@@ -50,7 +50,7 @@ static void a_gradient_is_the_step_of_an_update(void) {
     CU_ASSERT(largest > 1e-3);
     CU_ASSERT_EQUAL(metrics[METRIC_KL_K3_SEQ], of_update[METRIC_KL_K3_SEQ]);
     CU_ASSERT_EQUAL(metrics[METRIC_REWARD_MEAN], of_update[METRIC_REWARD_MEAN]);
-    CU_ASSERT_EQUAL(f.llm->version, 5);
+    CU_ASSERT_EQUAL(f.llm->update.version, 5);
     batch_fini(&b);
     free(gradient);
     free(now);
@@ -141,8 +141,8 @@ static double *less(double *a, const double *b, size_t n) {
 static double *dump(llm_fixture *f, batch *b) {
   double *gradient = llm_doubles(f->n), metrics[METRIC_COUNT];
   gl_error err = {0};
-  CU_ASSERT(llm_learner_gradient(&f->learner, LLM_SAMPLERS_DIST, b, &f->llm->algorithm, gradient,
-                                 metrics, &err) == GL_OK);
+  CU_ASSERT(llm_learner_gradient(&f->learner, LLM_SAMPLERS_DIST, b, &f->llm->update.algorithm,
+                                 gradient, metrics, &err) == GL_OK);
   return gradient;
 }
 

@@ -24,7 +24,7 @@ static void a_transformers_groups_are_those_of_a_larger_batch(void) {
     group_rounds rounds;
     batch b = {0}, all = {0};
     gl_error err = {0};
-    draw_request r = {5, f.llm->version, 2, 4, 0, 1, 0, NULL, NULL, 0};
+    draw_request r = {5, f.llm->update.version, 2, 4, 0, 1, 0, NULL, NULL, 0};
     CU_ASSERT_EQUAL_FATAL(group_filter_draw(&filter, &f.learner, &r, &b, &rounds, &err), GL_OK);
     r.n_groups = rounds.n * 2;
     CU_ASSERT_EQUAL_FATAL(f.learner.ops->draw(f.llm, &r, &all, &err), GL_OK);

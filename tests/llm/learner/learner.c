@@ -1,6 +1,5 @@
 /* The transformer learner: its gradient, its micro-batches, its draws, its checkpoints, and that it
  * learns. */
-#include "core/rl/weight_noise.h"
 #include "tests/support/llm_learner_fixture.h"
 
 #include <unistd.h>
@@ -36,21 +35,22 @@ static double loss_at(llm_fixture *f, const double *theta, const double *directi
   return metrics[METRIC_LOSS];
 }
 
-static int has_coefficient(const rollout_set *s, size_t i) {
+static int has_coefficient(const update_table *s, size_t i) {
   int has = 0;
   for (size_t k = s->token_start[i]; k < s->token_start[i + 1]; ++k) has |= s->coefficient[k] != 0;
   return has;
 }
 
 /* 1 if both responses have token t and begin with the same t tokens. */
-static int same_beginning(const rollout_set *s, size_t i, size_t j, size_t t) {
+static int same_beginning(const update_table *s, size_t i, size_t j, size_t t) {
   const int32_t *a = s->token + s->token_start[i], *b = s->token + s->token_start[j];
   return s->token_start[j + 1] - s->token_start[j] > t && memcmp(a, b, t * sizeof *a) == 0;
 }
 
 /* Counts a row for every token of each prompt but its last, and one for every different beginning
  * of a group's responses, from the empty one to those that lack one token. */
-static size_t different_beginnings(const rollout_set *s, int with_gradient) {
+static size_t different_beginnings(const llm_learner *l, int with_gradient) {
+  const update_table *s = &l->update.table;
   size_t rows = 0;
   for (size_t g = 0; g < s->n_groups; ++g) {
     int any = 0;
@@ -64,16 +64,16 @@ static size_t different_beginnings(const rollout_set *s, int with_gradient) {
         rows += !seen;
       }
     }
-    rows += any ? s->prompt_start[g + 1] - s->prompt_start[g] - 1 : 0;
+    rows += any ? l->prompts.start[g + 1] - l->prompts.start[g] - 1 : 0;
   }
   return rows;
 }
 
 /* The backward of the last update ran each beginning once; returns how many rows that were. */
-static size_t check_rows(const rollout_set *s) {
-  const size_t all = different_beginnings(s, 0), some = different_beginnings(s, 1);
+static size_t check_rows(const llm_learner *l) {
+  const size_t all = different_beginnings(l, 0), some = different_beginnings(l, 1);
   size_t rows = 0;
-  for (size_t i = 0; i < s->n_responses; ++i) rows += s->rows[i];
+  for (size_t i = 0; i < l->update.table.n_responses; ++i) rows += l->rows[i];
   CU_ASSERT_EQUAL(rows, 3 * some > 2 * all ? all : some);
   return rows;
 }
@@ -109,7 +109,7 @@ static void check_gradient(const char *world, const char *algorithm, const char 
     ASSERT_CLOSE((up - down) / (2 * h), slope, 2e-6);
     ASSERT_CLOSE(sqrt(length), metrics[METRIC_GRAD_NORM], 1e-9);
   }
-  *rows = check_rows(&f.llm->all);
+  *rows = check_rows(f.llm);
   free(theta);
   free(after);
   free(direction);
@@ -162,10 +162,10 @@ static void scores_have_the_same_bits_whatever_is_shared(void) {
   static const char *const worlds[] = {"micro_batch: 1", "micro_batch: 40", "slots: 0"};
   llm_fixture whole, other;
   double *theta = update_once(&whole, "slots: 0", 1);
-  const rollout_set *a = &whole.llm->all;
+  const update_table *a = &whole.llm->update.table;
   for (size_t i = 0; i < sizeof worlds / sizeof *worlds; ++i) {
     double *moved = update_once(&other, worlds[i], i < 2), worst = 0;
-    const rollout_set *b = &other.llm->all;
+    const update_table *b = &other.llm->update.table;
     CU_ASSERT_EQUAL_FATAL(a->n_tokens, b->n_tokens);
     CU_ASSERT(memcmp(a->logp, b->logp, a->n_tokens * sizeof *a->logp) == 0);
     CU_ASSERT(memcmp(a->entropy, b->entropy, a->n_tokens * sizeof *a->entropy) == 0);
@@ -188,7 +188,7 @@ static double *trained(const char *extra, const char *train, double metrics[METR
            train);
   llm_fixture f = llm_open(text, 4);
   llm_train(&f, 0, 3, metrics);
-  CU_ASSERT(f.llm->version == 3);
+  CU_ASSERT(f.llm->update.version == 3);
   double *theta = llm_theta(&f);
   llm_close(&f);
   return theta;
@@ -231,7 +231,7 @@ static void minibatches_and_epochs_add_up(void) {
     llm_fixture f = llm_open(text, 4);
     double *before = llm_theta(&f);
     llm_train(&f, 0, 1, metrics);
-    CU_ASSERT(f.llm->version == 1);
+    CU_ASSERT(f.llm->update.version == 1);
     step[t] = llm_theta(&f);
     n = f.n;
     for (size_t k = 0; k < n; ++k) step[t][k] = (step[t][k] - before[k]) / factor[t];
@@ -362,7 +362,7 @@ static void single_responses_of_a_group_are_the_group(void) {
               GL_OK);
     double *together = llm_theta(&f);
     llm_set(&f, theta);
-    f.llm->version = 0;
+    f.llm->update.version = 0;
     CU_ASSERT(f.learner.ops->update(f.llm, single, 5, metrics[1], &err) == GL_OK);
     double *apart = llm_theta(&f), size = 0;
     for (size_t i = 0; i < f.n; ++i) size += fabs(apart[i] - theta[i]);
@@ -636,8 +636,8 @@ static void a_first_update_on_policy_has_ratio_one(void) {
   batch b = llm_draw(&f, 0);
   llm_update(&f, &b, m);
   for (size_t k = 0; k < b.n_tokens; ++k) {
-    ASSERT_CLOSE(f.llm->all.logp[k], b.logq[k], 1e-5);
-    CU_ASSERT(f.llm->all.logref[k] == f.llm->all.logp[k]);
+    ASSERT_CLOSE(f.llm->update.table.logp[k], b.logq[k], 1e-5);
+    CU_ASSERT(f.llm->update.table.logref[k] == f.llm->update.table.logp[k]);
   }
   CU_ASSERT(fabs(m[METRIC_IW_MEAN] - 1) < 1e-5 && fabs(m[METRIC_IW_MAX] - 1) < 1e-4);
   CU_ASSERT(m[METRIC_CLIP_FRACTION] == 0 && fabs(m[METRIC_KL_K3]) < 1e-8);
@@ -659,7 +659,7 @@ static void parameters_that_are_no_numbers_are_a_result(void) {
   for (size_t i = 0; i < f.n; ++i) theta[i] = NAN;
   llm_set(&f, theta);
   llm_update(&f, &b, m);
-  CU_ASSERT(isnan(m[METRIC_LOSS]) && isnan(m[METRIC_GRAD_NORM]) && f.llm->version == 1);
+  CU_ASSERT(isnan(m[METRIC_LOSS]) && isnan(m[METRIC_GRAD_NORM]) && f.llm->update.version == 1);
   CU_ASSERT(isfinite(m[METRIC_REWARD_MEAN]));
   CU_ASSERT(isnan(llm_score(&f)));
   batch of_nothing = llm_draw(&f, 1);
@@ -683,7 +683,7 @@ static void a_batch_of_another_world_is_refused(void) {
   b.token[2] = kept;
   b.prompt[1] = -1;
   CU_ASSERT(f.learner.ops->update(f.llm, &one, 1, m, &err) == GL_EINPUT);
-  CU_ASSERT(f.llm->version == 0);
+  CU_ASSERT(f.llm->update.version == 0);
   batch_fini(&b);
   llm_close(&f);
 }

@@ -382,7 +382,7 @@ static void a_replica_that_fails_ends_the_update_of_all(void) {
     snprintf(device, sizeof device, "device %zu: ", rank);
     CU_ASSERT(strncmp(err.text, device, strlen(device)) == 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "out of memory"));
-    CU_ASSERT(f.llm->version == 0);
+    CU_ASSERT(f.llm->update.version == 0);
     batch_fini(&b);
     llm_close(&f);
   }

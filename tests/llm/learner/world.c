@@ -459,11 +459,11 @@ static void a_run_continues_from_its_checkpoint_bit_by_bit(void) {
   llm_train(&whole, 0, 4, a);
   llm_train(&first, 0, 2, b);
   CU_ASSERT(first.learner.ops->hold(first.llm, &err) == GL_OK);
-  CU_ASSERT(whole.llm->version == 4);
+  CU_ASSERT(whole.llm->update.version == 4);
   llm_train(&first, 2, 3, b);
   saved s = save(&first);
   CU_ASSERT(load(&second, s.bytes, s.size, &err) == GL_OK);
-  CU_ASSERT(second.llm->version == 3 && second.llm->replica[0].n_held == 1);
+  CU_ASSERT(second.llm->update.version == 3 && second.llm->replica[0].n_held == 1);
   batch of_first = {0}, of_second = {0};
   llm_draw_part(&first, 77, 2, 0, 1, &of_first);
   llm_draw_part(&second, 77, 2, 0, 1, &of_second);
@@ -505,7 +505,7 @@ static void a_damaged_or_foreign_checkpoint_changes_nothing(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another world, sampling or seed"));
   double *after = llm_theta(&f);
   CU_ASSERT(memcmp(before, after, f.n * sizeof *after) == 0 && f.llm->replica[0].n_held == 1);
-  CU_ASSERT(f.llm->version == 1);
+  CU_ASSERT(f.llm->update.version == 1);
   free(before);
   free(after);
   free(s.bytes);

@@ -133,7 +133,8 @@ static void a_mixture_needs_whole_batches(void) {
       learner_open(LETTERS "sampling: {behaviour_mixture: {with: initial, share: 0.2}}", 3);
   batch b = {0};
   gl_error err = {0};
-  const draw_request r = {1, l.toy->version, l.n_groups, l.group_size, 0, 0.5, 0, NULL, NULL, 0};
+  const draw_request r = {1, l.toy->update.version, l.n_groups, l.group_size, 0, 0.5, 0, NULL, NULL,
+                          0};
   CU_ASSERT_EQUAL(l.learner.ops->draw(l.toy, &r, &b, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "behaviour_mixture"));
   batch_fini(&b);

@@ -54,7 +54,7 @@ static void check_continuation(const char *optimizer) {
   saved s = save(&first);
   learner_score(&second); /* whatever it has worked out for its first parameters is void now */
   CU_ASSERT(load(&second, s.bytes, s.size, &err) == GL_OK);
-  CU_ASSERT(second.toy->version == 5);
+  CU_ASSERT(second.toy->update.version == 5);
   train(&second, 5, 8, b);
   size_t n = whole.toy->world->features.n_parameters;
   CU_ASSERT(memcmp(whole.toy->theta, second.toy->theta, n * sizeof(double)) == 0);
@@ -168,9 +168,9 @@ static void refuse(learner_fixture *l, char *bytes, size_t size) {
   double theta[3];
   gl_error err = {0};
   memcpy(theta, l->toy->theta, sizeof theta);
-  int64_t version = l->toy->version;
+  int64_t version = l->toy->update.version;
   int ok = load(l, bytes, size, &err) == GL_EINPUT && err.text[0] != '\0' &&
-           memcmp(theta, l->toy->theta, sizeof theta) == 0 && version == l->toy->version;
+           memcmp(theta, l->toy->theta, sizeof theta) == 0 && version == l->toy->update.version;
   CU_ASSERT(ok);
 }
 
@@ -190,7 +190,7 @@ static void a_checkpoint_with_any_bit_flipped_or_cut_short_is_refused(void) {
     }
     refuse(&other, s.bytes, i);
   }
-  CU_ASSERT(load(&other, s.bytes, s.size, &err) == GL_OK && other.toy->version == 3);
+  CU_ASSERT(load(&other, s.bytes, s.size, &err) == GL_OK && other.toy->update.version == 3);
   free(s.bytes);
   learner_close(&l);
   learner_close(&other);
@@ -243,7 +243,7 @@ static void refuse_batch(learner_fixture *l, batch *b, const char *says) {
   double metrics[METRIC_COUNT];
   gl_error err = {0};
   gl_status status = l->learner.ops->update(l->toy, &b, 1, metrics, &err);
-  int ok = status == GL_EINPUT && strstr(err.text, says) != NULL && l->toy->version == 0;
+  int ok = status == GL_EINPUT && strstr(err.text, says) != NULL && l->toy->update.version == 0;
   if (!ok) fprintf(stderr, "wanted '%s', got %d '%s'\n", says, status, err.text);
   CU_ASSERT(ok);
 }
@@ -305,7 +305,7 @@ static void parameters_that_are_not_finite_are_a_result(void) {
     CU_ASSERT(isfinite(metrics[METRIC_REWARD_MEAN]) && isfinite(metrics[METRIC_LR]));
     CU_ASSERT(isnan(metrics[METRIC_GRAD_NORM]) && isnan(metrics[METRIC_KL_EXACT]));
     learner_update(&l, &after, metrics);
-    CU_ASSERT(l.toy->version == 2);
+    CU_ASSERT(l.toy->update.version == 2);
     saved s = save(&l);
     learner_fixture other = learner_open(small, 5);
     gl_error err = {0};
@@ -334,7 +334,7 @@ static void absurd_rates_never_stop_a_run(void) {
     train(&l, 0, 6, metrics);
     learner_update(&l, &stale, metrics);
     train(&l, 6, 10, metrics);
-    CU_ASSERT(l.toy->version == 11 && isfinite(metrics[METRIC_REWARD_MEAN]));
+    CU_ASSERT(l.toy->update.version == 11 && isfinite(metrics[METRIC_REWARD_MEAN]));
     batch_fini(&stale);
     learner_close(&l);
   }

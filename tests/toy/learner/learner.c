@@ -202,7 +202,7 @@ static void single_responses_are_trained_as_the_part_of_their_group_that_is_ther
     memcpy(after, l.toy->theta, n * sizeof *theta);
     memcpy(l.toy->theta, theta, n * sizeof *theta);
     ++l.toy->stamp;
-    l.toy->version = 0;
+    l.toy->update.version = 0;
     one[2].continues = one[3].continues = 1;
     CU_ASSERT(l.learner.ops->update(l.toy, (batch *[4]){&one[0], &one[2], &one[3], &other}, 4,
                                     metrics[1], &err) == GL_OK);
@@ -372,7 +372,7 @@ static void check_epochs(const char *row) {
     memcpy(l.toy->theta, start, n * sizeof *start);
     ++l.toy->stamp;
     learner_update(&l, &b, metrics);
-    CU_ASSERT(l.toy->optimizer.steps == steps && l.toy->version == 1);
+    CU_ASSERT(l.toy->optimizer.steps == steps && l.toy->update.version == 1);
     for (size_t j = 0; j < n; ++j) {
       double moved = l.toy->theta[j] - start[j];
       if (i == 0) whole[j] = moved;
@@ -402,9 +402,9 @@ static void groups_meet_in_another_order_each_epoch(void) {
     batch b = learner_draw(&l, u);
     learner_update(&l, &b, metrics);
     unsigned seen = 0;
-    for (size_t g = 0; g < 8; ++g) seen |= 1u << l.toy->order[g];
-    CU_ASSERT(seen == 0xff && memcmp(before, l.toy->order, sizeof before) != 0);
-    memcpy(before, l.toy->order, sizeof before);
+    for (size_t g = 0; g < 8; ++g) seen |= 1u << l.toy->update.order[g];
+    CU_ASSERT(seen == 0xff && memcmp(before, l.toy->update.order, sizeof before) != 0);
+    memcpy(before, l.toy->update.order, sizeof before);
     batch_fini(&b);
   }
   learner_close(&l);
