@@ -1,6 +1,6 @@
 /* Arithmetic that the CPU and CUDA backends share, part two: the kernels of one row. This is a
  * template: it has no include guard and is included once for every number type, by cpu/body.h and
- * by cuda/kernels.cuh. Whoever includes it defines
+ * by cuda/vector16.cuh. Whoever includes it defines
  *   REAL      the type that rows are stored in                      (float, double, bf16)
  *   MASTER    the type of arithmetic, gradients of parameters and statistics      (float, double)
  *   ROW(x)    the name of kernel x for this type                               (row_x on the CPU)

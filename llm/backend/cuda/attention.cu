@@ -10,7 +10,7 @@
  * nothing is added in the order of arrival.
  *
  * bfloat16 heads of 64 and 128 numbers use the tensor cores instead (attention_mma.cu). */
-#include "llm/backend/cuda/attention.cuh"
+#include "llm/backend/cuda/device.cuh"
 
 #include <assert.h>
 #include <math.h>

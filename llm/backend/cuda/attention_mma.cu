@@ -10,7 +10,7 @@
  * arithmetic). Accumulators of three blocks do not fit into registers, nor do those of two where a
  * kernel has two results (keys and values in the backward). R is 2 where there are rows enough to
  * occupy the device and else 1: rows have the same bits either way. */
-#include "llm/backend/cuda/attention.cuh"
+#include "llm/backend/cuda/device.cuh"
 #include "llm/backend/cuda/mma.cuh"
 
 static const unsigned WARPS = 4, THREADS = WARPS * 32;

@@ -4,12 +4,12 @@
  *
  * The library is asked which of its algorithms is fastest for a shape and for these alignments of
  * the addresses, and the answer is kept as a plan, for as many shapes as the table of plans has
- * room for (gemm_plans.h). The answer follows from the shape, so a plan that was thrown out comes
+ * room for (gemm.h). The answer follows from the shape, so a plan that was thrown out comes
  * back the same.
  *
  * What the library takes for the fastest is often not. Where GEPOLAB_CUDA_PRODUCTS in the
  * environment names a file, the first eight algorithms that it offers for a shape are timed once,
- * and the fastest is kept in that file (product_choices.h), from which every later process takes
+ * and the fastest is kept in that file (gemm.h), from which every later process takes
  * it. Without a file nothing is timed, because a choice by the clock may be another one in the next
  * process, and the last bits of results with it: a run that is resumed has those of one that was
  * never interrupted only if it has its file again.
@@ -17,13 +17,12 @@
  * Only algorithms that sum in a fixed order are asked for: the parts of a product that is split
  * over k meet in workspace memory and are never added into the result in the order of arrival.
  * Where the library has no algorithm, other ways of adding the parts are asked for, and then the
- * product is computed by a kernel of our own (product_plain.cu). float32 is computed as float32,
+ * product is computed by a kernel of our own (product.cu). float32 is computed as float32,
  * or, where backend.tf32 is set, from factors rounded to TF32 (10 bits of mantissa). */
 #include "llm/backend/cuda/cuda.cuh"
 
 extern "C" {
-#include "llm/backend/cuda/gemm_plans.h"
-#include "llm/backend/cuda/product_choices.h"
+#include "llm/backend/cuda/gemm.h"
 }
 
 #include <assert.h>

@@ -1,26 +1,23 @@
 /* What the files of the CUDA backend share: the backend, its failures, scratch memory, products,
  * the table of operations and launches.
  *
- * cuda.cu              how a backend is made and released, failures, recorded graphs
+ * cuda.cu              how a backend is made and released, failures, recorded graphs, marks of time
  * memory.cu            memory of the device, pinned memory of the host, scratch memory, copies
- * rows.cu              copies of rows, norms, the gated unit
+ * rows.cu              copies of rows, norms, the gated unit; sums over rows that name the same row
  * heads.cu             norm and rotary embedding of attention heads
- * embed.cu             gradient of the embedding and scatter_add, in a fixed order
- * product.cu           the product operations, which call one of the next two
+ * product.cu           the product operations, and products for which cuBLASLt has no algorithm
  * product_rows.cu      products that are the same row by row; their tiles: product_tiles.cuh
- * blas.cu              all other products, by cuBLASLt; gemm_plans.c keeps its plans
- * product_plain.cu     those for which cuBLASLt has no algorithm
+ * blas.cu              all other products, by cuBLASLt; gemm.c keeps its plans and choices
  * attention.cu         attention forward and backward; attention_mma.cu has its tensor-core form
  * output.cu            log-probabilities over the vocabulary, in chunks
  * decode.cu            key/value cache and attention of generation
- * sample.cu            draws of tokens; with top-k and top-p: sample_truncated.cu
+ * sample.cu            draws of tokens, with top-k and top-p too
  * kept.cu              which tokens top-k and top-p kept; logits of samplers that compute otherwise
  * optimizer.cu         steps of the optimisers, casts, sum of squares
- * marks.cu             events that keep the time, for llm/backend/watch.c
  * nccl.cu              all-reduce over several devices
  *
- * device.cuh, kernels.cuh, vector16.cuh and mma.cuh are what kernels share; open_cuda.h is what the
- * room offers to llm/backend/open.
+ * device.cuh, vector16.cuh and mma.cuh are what kernels share; open_cuda.h is what the room offers
+ * to llm/backend/open.
  *
  * A backend has one stream: its kernels run in the order of their launches, and the host waits only
  * in status, download and sum_squares. Every .cu file is also compiled by g++ for tests, over
@@ -168,7 +165,7 @@ struct cuda_product {
 /* By cuBLASLt (blas.cu), or where it has no algorithm as cuda_plain_product. */
 void cuda_blas_product(cuda_backend *b, const cuda_product *p);
 /* Any product, slowly, without tensor cores: every sum in float, in ascending order of k
- * (product_plain.cu). float32 is never rounded to TF32. */
+ * (product.cu). float32 is never rounded to TF32. */
 void cuda_plain_product(cuda_backend *b, const cuda_product *p);
 /* Fills in b->blas; it is released with cuda_blas_free after a failure, too. */
 gl_status cuda_blas_new(cuda_backend *b, gl_error *err);

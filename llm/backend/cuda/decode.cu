@@ -10,7 +10,7 @@
  * (Dao et al., Flash-Decoding, 2023): where rows are many a block does a group, where they are few
  * a unit, so that a short context is read by much of the device even when one sequence is decoded.
  * The last block of a row and its heads combines what the others left. */
-#include "llm/backend/cuda/attention.cuh"
+#include "llm/backend/cuda/device.cuh"
 
 #include <assert.h>
 #include <math.h>

@@ -5,6 +5,8 @@
 
 #include "llm/backend/cuda/cuda.cuh"
 
+#include <math.h>
+
 /* bfloat16: the upper half of a float. */
 struct bf16 {
   uint16_t bits;
@@ -139,5 +141,39 @@ template <typename T> static __device__ __forceinline__ T group_max(kernel_group
 #define LANES(g) ((g).lanes)
 #define LANE_SUM(g, x) group_sum(g, x)
 #define LANE_MAX(g, x) group_max(g, x)
+
+/* --- attention --- */
+/* What its implementations share: attention.cu, in floats, for any head, attention_mma.cu, on
+ * tensor cores, and decode.cu, over a cache. */
+
+/* The arguments of attention (which writes out and lse_to) or attention_backward (which writes dqk
+ * and dqkv); operations.h has the shapes. */
+struct attention_call {
+  bool backward;
+  void *out;
+  float *lse_to;
+  const void *qk, *qkv;
+  void *dqk, *dqkv;
+  const void *dout;
+  const float *lse;
+  float *row_dot; /* [rows, q]: row sum of dO*O, in scratch memory */
+  packed_rows rows;
+  head_shape shape;
+  float scale;
+};
+
+/* Launches attention on tensor cores and returns true; returns false, having done nothing, where
+ * there is no such kernel for the head's size or the addresses (attention_mma.cu). */
+bool attention_tensor(cuda_backend *b, const attention_call *a);
+
+static __host__ __device__ inline size_t qk_width(head_shape s) {
+  return (s.q + s.kv) * s.dim;
+}
+static __host__ __device__ inline size_t qkv_width(head_shape s) {
+  return (s.q + 2 * s.kv) * s.dim;
+}
+static inline float attention_scale(head_shape s) {
+  return static_cast<float>(1 / sqrt(static_cast<double>(s.dim)));
+}
 
 #endif

@@ -45,7 +45,7 @@ struct kept_range {
   weight_t ties;
 };
 
-/* Top-k, then top-p of what it leaves, as sample_truncated.cu finds them. The whole block calls it.
+/* Top-k, then top-p of what it leaves, as sample.cu finds them. The whole block calls it.
  */
 static __device__ kept_range find_kept(const sample_row &x, const sample_spec &spec) {
   kept_range kept = {1, ~static_cast<weight_t>(0)};

@@ -1,5 +1,4 @@
-/* What the two ways of drawing tokens share: sample.cu, for whole distributions, and
- * sample_truncated.cu, for top-k and top-p.
+/* What the draws of tokens (sample.cu) and the sets of tokens that they keep (kept.cu) share.
  *
  * A token's weight is e^((z - greatest) / temperature), computed in float and then rounded to a
  * whole multiple of 2^-44. Sums of whole numbers are exact, so they are the same in any order and
@@ -188,9 +187,5 @@ static __device__ __forceinline__ void put_nan_draw(const sample_to &to, size_t 
   to.token[r] = static_cast<int32_t>(n - 1);
   to.logq[r] = to.logq_truncated[r] = NAN;
 }
-
-/* Draws with top-k or top-p (sample_truncated.cu). */
-void sample_truncated(cuda_backend *b, sample_to to, const float *logits, const uint64_t *index,
-                      size_t rows, size_t vocabulary, sample_spec spec);
 
 #endif

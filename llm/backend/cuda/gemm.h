@@ -1,5 +1,47 @@
+/* Host side of matrix products by a library: plans that are ready to run, and choices of algorithms
+ * that were measured. Nothing here is specific to CUDA. Prefixes: gemm_plans_, product_choices_. */
+#ifndef GEPOLAB_LLM_BACKEND_CUDA_GEMM_H
+#define GEPOLAB_LLM_BACKEND_CUDA_GEMM_H
+
+#include "core/base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- plans --- */
+
+/* A bounded table of prepared matrix products (GEMM plans), found by a key that says the shape.
+ *
+ *
+ * The table is divided into sets; a key's hash says which set is its own. A set has room for
+ * GEMM_PLANS_WAYS plans, and one more replaces the set's oldest. A plan that is found is the one
+ * that was added with this key; so where a plan follows from its key alone, it does not matter
+ * which were thrown out and made again. Nothing synchronises: a table belongs to one backend. */
+
+enum { GEMM_PLANS_WAYS = 8 };
+
+typedef struct gemm_plans gemm_plans;
+
+/* A table for sets * GEMM_PLANS_WAYS plans (sets >= 1) of plan_bytes each, with keys of key_bytes,
+ * which are compared byte by byte: callers zero the padding. drop(owner, plan) releases what a plan
+ * holds when the plan is thrown out. GL_ENOMEM. */
+gl_status gemm_plans_new(gemm_plans **out, size_t sets, size_t key_bytes, size_t plan_bytes,
+                         void (*drop)(void *owner, void *plan), void *owner, gl_error *err);
+/* Drops every plan, then the table. NULL is fine. */
+void gemm_plans_free(gemm_plans *t);
+
+/* The plan of a key, or NULL. The pointer is valid until the next gemm_plans_add. */
+void *gemm_plans_find(const gemm_plans *t, const void *key);
+/* Copies plan and key into the table, which owns the copy and returns it. The key must not be in
+ * the table yet. */
+void *gemm_plans_add(gemm_plans *t, const void *key, const void *plan);
+/* Plans in the table. */
+size_t gemm_plans_size(const gemm_plans *t);
+
+/* --- choices --- */
+
 /* Which of a library's algorithms multiplies matrices of a shape fastest, measured once and kept in
- * a file. Prefix: product_choices_.
+ * a file.
  *
  * The algorithm decides about the last bits of a product. So a choice that was made once holds for
  * everybody who uses the file: it is written before its first use, never changed, and where two
@@ -10,14 +52,7 @@
  * The file is text: a line that says what it was measured on, then a line for each choice: the
  * numbers of its key, the rank of the algorithm in the library's own order, and the nanoseconds
  * that a product took. Whoever appends a line holds a lock on the file meanwhile. A last line
- * without its end, which a process left that was killed, is ignored and replaced. Nothing here is
- * specific to CUDA. */
-#ifndef GEPOLAB_LLM_BACKEND_CUDA_PRODUCT_CHOICES_H
-#define GEPOLAB_LLM_BACKEND_CUDA_PRODUCT_CHOICES_H
-
-#include "core/base/error.h"
-
-#include <stdint.h>
+ * without its end, which a process left that was killed, is ignored and replaced. */
 
 enum { PRODUCT_KEY = 12 };
 
