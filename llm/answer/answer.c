@@ -55,34 +55,34 @@ static bool last_box(answer_span text, answer_span *out) {
 
 /* --- numbers --- */
 
-static size_t digits_at(answer_span s, size_t from) {
+static size_t answer_digits_at(answer_span s, size_t from) {
   size_t n = 0;
   while (from + n < s.n && answer_is_digit(s.at[from + n])) ++n;
   return n;
 }
 
 /* 12, 1,234, 1.5, .5: the length of what s begins with, 0 if that is no number. */
-static size_t decimal(answer_span s) {
-  size_t n = digits_at(s, 0);
+static size_t decimal_length(answer_span s) {
+  size_t n = answer_digits_at(s, 0);
   if (n > 0 && n <= 3)
-    while (n < s.n && s.at[n] == ',' && digits_at(s, n + 1) == 3) n += 4;
+    while (n < s.n && s.at[n] == ',' && answer_digits_at(s, n + 1) == 3) n += 4;
   if (n < s.n && s.at[n] == '.') {
-    size_t places = digits_at(s, n + 1);
+    size_t places = answer_digits_at(s, n + 1);
     if (places > 0) n += 1 + places;
   }
   return n;
 }
 
 /* A decimal with what belongs to it: an exponent, a divisor, a percent sign. */
-static size_t number(answer_span s) {
-  size_t n = decimal(s);
+static size_t number_length(answer_span s) {
+  size_t n = decimal_length(s);
   if (n == 0) return 0;
   answer_span rest = {s.at + n, s.n - n};
   if (rest.n > 1 && (*rest.at == 'e' || *rest.at == 'E')) {
-    size_t sign = rest.at[1] == '-' || rest.at[1] == '+', places = digits_at(rest, 1 + sign);
+    size_t sign = rest.at[1] == '-' || rest.at[1] == '+', places = answer_digits_at(rest, 1 + sign);
     if (places > 0) n += 1 + sign + places;
   } else if (rest.n > 1 && *rest.at == '/') {
-    size_t divisor = decimal((answer_span){rest.at + 1, rest.n - 1});
+    size_t divisor = decimal_length((answer_span){rest.at + 1, rest.n - 1});
     if (divisor > 0) n += 1 + divisor;
   }
   if (n < s.n && s.at[n] == '%')
@@ -102,7 +102,7 @@ static bool is_sign(answer_span text, size_t at) {
 static bool last_number(answer_span text, answer_span *out) {
   bool found = 0;
   for (size_t i = 0; i < text.n;) {
-    size_t n = number((answer_span){text.at + i, text.n - i});
+    size_t n = number_length((answer_span){text.at + i, text.n - i});
     if (n == 0) {
       ++i;
       continue;
@@ -131,7 +131,7 @@ bool answer_find(const char *text, size_t size, answer_pattern pattern, const ch
 
 /* (A), A, A) 12, A. 12, A: 12: the letter, '\0' if it is none from A to J. *rest is what follows,
  * and *mark what stands between, '\0' if nothing does. */
-static char choice(answer_span s, answer_span *rest, char *mark) {
+static char choice_letter(answer_span s, answer_span *rest, char *mark) {
   bool opened = s.n > 0 && *s.at == '(';
   if (opened) s = answer_trim((answer_span){s.at + 1, s.n - 1});
   if (s.n == 0 || *s.at < 'A' || *s.at > 'J') return '\0';
@@ -145,15 +145,15 @@ static char choice(answer_span s, answer_span *rest, char *mark) {
 bool answer_is_choice(answer_span s) {
   answer_span rest;
   char mark;
-  return choice(s, &rest, &mark) != '\0' && (mark != ':' || rest.n == 0);
+  return choice_letter(s, &rest, &mark) != '\0' && (mark != ':' || rest.n == 0);
 }
 
 /* The same letter; what follows it counts where both have it. A reference "J: 4 hr" is no choice
  * but a value with a label. */
 static bool same_choice(answer_span a, answer_span b, answer_budget *budget) {
   answer_span rest_a, rest_b;
-  char mark_a, mark_b, letter = choice(a, &rest_a, &mark_a);
-  if (letter == '\0' || letter != choice(b, &rest_b, &mark_b)) return false;
+  char mark_a, mark_b, letter = choice_letter(a, &rest_a, &mark_a);
+  if (letter == '\0' || letter != choice_letter(b, &rest_b, &mark_b)) return false;
   if (rest_a.n == 0) return true;
   if (mark_a == ':') return false;
   return rest_b.n == 0 || answer_same(rest_a, rest_b, budget);

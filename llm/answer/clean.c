@@ -10,13 +10,13 @@
 
 /* --- names --- */
 
-static bool is_one_of(answer_span s, const char *const *names, size_t n) {
+static bool is_listed_name(answer_span s, const char *const *names, size_t n) {
   for (size_t i = 0; i < n; ++i)
     if (answer_is(s, names[i])) return true;
   return false;
 }
 
-#define IS_ONE_OF(span, names) is_one_of(span, names, sizeof(names) / sizeof *(names))
+#define IS_ONE_OF(span, names) is_listed_name(span, names, sizeof(names) / sizeof *(names))
 
 static const char *const dropped[] = {
     "left",  "right",        "big",       "bigl",        "bigr",   "bigg",      "biggl",
@@ -202,7 +202,7 @@ typedef struct cleaner {
   bool failed;
 } cleaner;
 
-static void put(cleaner *c, const char *text, size_t n) {
+static void put_cleaned(cleaner *c, const char *text, size_t n) {
   if (n > sizeof c->out->data - c->out->n) {
     c->failed = 1;
     return;
@@ -213,28 +213,28 @@ static void put(cleaner *c, const char *text, size_t n) {
 
 static const char degree_sign[] = "\xc2\xb0";
 
-static void put_text(cleaner *c, const char *text) {
-  put(c, text, strlen(text));
+static void put_cleaned_text(cleaner *c, const char *text) {
+  put_cleaned(c, text, strlen(text));
 }
 
-static char last(const answer_text *out) {
+static char last_cleaned(const answer_text *out) {
   return out->n == 0 ? '\0' : out->data[out->n - 1];
 }
 
 static void put_space(cleaner *c) {
-  if (last(c->out) != ' ' && c->out->n != 0) put(c, " ", 1);
+  if (last_cleaned(c->out) != ' ' && c->out->n != 0) put_cleaned(c, " ", 1);
 }
 
-static void skip(cleaner *c, size_t n) {
+static void skip_cleaned(cleaner *c, size_t n) {
   c->in.at += n;
   c->in.n -= n;
 }
 
-static void clean(cleaner *c);
+static void clean_rest(cleaner *c);
 
 /* The contents of the group that s begins with, or its first character: its length with braces in
  * *whole. */
-static answer_span group(answer_span s, size_t *whole) {
+static answer_span group_at(answer_span s, size_t *whole) {
   size_t depth = 0;
   if (s.n == 0 || *s.at != '{') {
     *whole = s.n > 0;
@@ -312,21 +312,21 @@ static bool is_conjunction(answer_span word) {
 static void put_comma(cleaner *c) {
   size_t n = c->out->n;
   while (n > 0 && c->out->data[n - 1] == ' ') --n;
-  if (n == 0 || c->out->data[n - 1] != ',') put_text(c, ",");
+  if (n == 0 || c->out->data[n - 1] != ',') put_cleaned_text(c, ",");
 }
 
 /* \text{...}: a unit goes, "and" and "or" are commas, other words stay. */
-static void put_words(cleaner *c, bool may_be_unit) {
+static void put_cleaned_words(cleaner *c, bool may_be_unit) {
   size_t whole;
   c->in = answer_trim(c->in);
-  answer_span inside = group(c->in, &whole), word = answer_trim(inside);
-  skip(c, whole);
+  answer_span inside = group_at(c->in, &whole), word = answer_trim(inside);
+  skip_cleaned(c, whole);
   size_t behind = after_unit(c->in);
   if (may_be_unit && behind != SIZE_MAX && !is_conjunction(word) && looks_like_unit(word) &&
       ends_like_number(c->out->data, c->out->n)) {
     note_powers(c->out, word);
     note_powers(c->out, (answer_span){c->in.at, behind});
-    skip(c, behind);
+    skip_cleaned(c, behind);
     return;
   }
   put_space(c);
@@ -334,7 +334,7 @@ static void put_words(cleaner *c, bool may_be_unit) {
     put_comma(c);
   else if (c->depth < 8) {
     cleaner nested = {word, c->out, c->matrices, c->depth + 1, 0};
-    clean(&nested);
+    clean_rest(&nested);
     c->failed |= nested.failed;
   } else
     c->failed = 1;
@@ -346,15 +346,15 @@ static void put_words(cleaner *c, bool may_be_unit) {
 /* \begin{pmatrix} and \end{pmatrix}, an array's columns included. */
 static void put_environment(cleaner *c, bool begins) {
   size_t whole;
-  answer_span name = group(c->in, &whole);
-  skip(c, whole);
+  answer_span name = group_at(c->in, &whole);
+  skip_cleaned(c, whole);
   if (!answer_is_matrix(name)) return;
   if (begins && answer_is(name, "array")) {
-    group(c->in, &whole);
-    skip(c, whole);
+    group_at(c->in, &whole);
+    skip_cleaned(c, whole);
   }
   c->matrices += begins ? 1 : -1;
-  put_text(c, begins ? "\\begin" : "\\end");
+  put_cleaned_text(c, begins ? "\\begin" : "\\end");
   put_space(c);
 }
 
@@ -364,18 +364,18 @@ static void put_command(cleaner *c, answer_span name) {
   const char *other = answer_renamed(name);
   if (what == ANSWER_DROPPED) {
     if ((answer_is(name, "left") || answer_is(name, "right")) && c->in.n > 0 && *c->in.at == '.')
-      skip(c, 1);
+      skip_cleaned(c, 1);
   } else if (what == ANSWER_SPACE)
     put_space(c);
   else if (what == ANSWER_WORDS || what == ANSWER_STYLE)
-    put_words(c, what == ANSWER_WORDS);
+    put_cleaned_words(c, what == ANSWER_WORDS);
   else if (what == ANSWER_BEGIN || what == ANSWER_END)
     put_environment(c, what == ANSWER_BEGIN);
   else if (other != NULL) {
-    put_text(c, other);
-    if (answer_is_letter(last(c->out))) put_space(c);
+    put_cleaned_text(c, other);
+    if (answer_is_letter(last_cleaned(c->out))) put_space(c);
   } else {
-    put(c, name.at - 1, name.n + 1);
+    put_cleaned(c, name.at - 1, name.n + 1);
     if (c->in.n > 0 && answer_is_letter(*c->in.at)) put_space(c);
   }
 }
@@ -385,27 +385,27 @@ static void put_backslash(cleaner *c) {
   size_t n = answer_command(c->in);
   if (n > 0) {
     answer_span name = {c->in.at + 1, n};
-    skip(c, n + 1);
+    skip_cleaned(c, n + 1);
     put_command(c, name);
     return;
   }
   char next = c->in.n > 1 ? c->in.at[1] : '\0';
   if (next == '\\') { /* a new row, or a backslash that was escaped once too often */
-    skip(c, c->matrices == 0 && c->in.n > 2 && answer_is_letter(c->in.at[2]) ? 1 : 2);
-    if (c->matrices > 0) put_text(c, ";");
+    skip_cleaned(c, c->matrices == 0 && c->in.n > 2 && answer_is_letter(c->in.at[2]) ? 1 : 2);
+    if (c->matrices > 0) put_cleaned_text(c, ";");
     return;
   }
-  skip(c, c->in.n > 1 ? 2 : 1);
-  if (next == '!' && last(c->out) == ',') { /* 1,\!000 */
+  skip_cleaned(c, c->in.n > 1 ? 2 : 1);
+  if (next == '!' && last_cleaned(c->out) == ',') { /* 1,\!000 */
     --c->out->n;
     c->in = answer_trim(c->in);
   }
   if (next == '{' || next == '}')
-    put(c, next == '{' ? "\\{" : "\\}", 2);
+    put_cleaned(c, next == '{' ? "\\{" : "\\}", 2);
   else if (next == ';' || next == ':' || next == ' ')
     put_space(c);
   else if (answer_is_any(next, "%&#_|"))
-    put(c, &next, 1);
+    put_cleaned(c, &next, 1);
 }
 
 /* ^\circ, ^{\circ} and the like: their length, or 0. */
@@ -429,10 +429,10 @@ static void put_symbol(cleaner *c) {
   size_t n = 1;
   const char *other = answer_symbol(c->in, &n);
   if (other != NULL)
-    put_text(c, other);
+    put_cleaned_text(c, other);
   else
-    put(c, c->in.at, 1);
-  skip(c, n);
+    put_cleaned(c, c->in.at, 1);
+  skip_cleaned(c, n);
 }
 
 /* Operators of programs: 1 if c->in begins with one, which is then put as LaTeX has it. Without a
@@ -441,15 +441,15 @@ static bool put_operator(cleaner *c) {
   static const char *const both[][2] = {
       {"**", "^"}, {"<=", "\\le "}, {">=", "\\ge "}, {"!=", "\\ne "}, {"==", "="}};
   for (size_t i = 0; i < sizeof both / sizeof *both; ++i)
-    if (answer_starts(c->in, both[i][0]) && (*both[i][0] != '!' || last(c->out) == ' ')) {
-      put_text(c, both[i][1]);
-      skip(c, 2);
+    if (answer_starts(c->in, both[i][0]) && (*both[i][0] != '!' || last_cleaned(c->out) == ' ')) {
+      put_cleaned_text(c, both[i][1]);
+      skip_cleaned(c, 2);
       return true;
     }
   return false;
 }
 
-static void clean(cleaner *c) {
+static void clean_rest(cleaner *c) {
   while (c->in.n > 0 && !c->failed) {
     char x = *c->in.at;
     size_t n = x == '^' ? degree(c->in) : 0;
@@ -458,20 +458,20 @@ static void clean(cleaner *c) {
     else if ((unsigned char)x >= 0x80)
       put_symbol(c);
     else if (n > 0) {
-      put_text(c, degree_sign);
-      skip(c, n);
+      put_cleaned_text(c, degree_sign);
+      skip_cleaned(c, n);
     } else if (answer_starts(c->in, "{,}"))
-      skip(c, 3);
+      skip_cleaned(c, 3);
     else if (put_operator(c))
       continue;
     else {
       if (x == '~' || answer_is_space(x))
         put_space(c);
       else if (x == '&' && c->matrices > 0)
-        put_text(c, ",");
+        put_cleaned_text(c, ",");
       else if (x != '$' && x != '"' && x != '`')
-        put(c, &x, 1);
-      skip(c, 1);
+        put_cleaned(c, &x, 1);
+      skip_cleaned(c, 1);
     }
   }
 }
@@ -521,7 +521,7 @@ static void drop_idle_degrees(answer_text *out) {
 }
 
 static void trim_end(answer_text *out) {
-  while (answer_is_any(last(out), " .,;:")) --out->n;
+  while (answer_is_any(last_cleaned(out), " .,;:")) --out->n;
 }
 
 /* Length of s without one word of a unit at its end (with its exponent, and a / before it); the
@@ -564,7 +564,7 @@ bool answer_clean(answer_text *out, const char *text, size_t size) {
   out->n = 0;
   out->unit_powers = 0;
   cleaner c = {.in = {text, size}, .out = out};
-  clean(&c);
+  clean_rest(&c);
   drop_idle_degrees(out);
   replace_conjunctions(out);
   trim_end(out);

@@ -172,8 +172,8 @@ static bool has_argument(answer_span s) {
 }
 
 /* The difference of the two sides at a point. */
-static answer_known difference(ball *out, const answer_span side[2], int point, bool *has_variables,
-                               answer_budget *budget) {
+static answer_known difference_of_sides(ball *out, const answer_span side[2], int point,
+                                        bool *has_variables, answer_budget *budget) {
   answer_value x, y;
   answer_known known_x = answer_evaluate(&x, side[0], point, budget),
                known_y = answer_evaluate(&y, side[1], point, budget);
@@ -195,8 +195,8 @@ static bool proportional(const answer_span a[2], const answer_span b[2], answer_
   for (int point = 0; point < ANSWER_POINTS; ++point) {
     ball x, y;
     bool variables_a, variables_b;
-    answer_known known_a = difference(&x, a, point, &variables_a, budget),
-                 known_b = difference(&y, b, point, &variables_b, budget);
+    answer_known known_a = difference_of_sides(&x, a, point, &variables_a, budget),
+                 known_b = difference_of_sides(&y, b, point, &variables_b, budget);
     if (known_a == ANSWER_NO_EXPRESSION || known_b == ANSWER_NO_EXPRESSION) return false;
     if (!variables_a || !variables_b) return false;
     if (known_a == ANSWER_UNSURE || known_b == ANSWER_UNSURE) continue;
@@ -242,7 +242,7 @@ static bool chain_agrees(answer_span s, answer_budget *budget) {
   return true;
 }
 
-static bool is_number(answer_span s, answer_budget *budget) {
+static bool has_number_value(answer_span s, answer_budget *budget) {
   answer_value x;
   return answer_evaluate(&x, s, 0, budget) == ANSWER_KNOWN && !x.has_variables;
 }
@@ -252,7 +252,8 @@ static bool is_number(answer_span s, answer_budget *budget) {
 static bool same_middles(const answer_span *a, const answer_span *b, size_t n,
                          answer_budget *budget) {
   for (size_t i = 1; i + 1 < n; ++i)
-    if (is_number(a[i], budget) == is_number(b[i], budget) && !answer_same(a[i], b[i], budget))
+    if (has_number_value(a[i], budget) == has_number_value(b[i], budget) &&
+        !answer_same(a[i], b[i], budget))
       return false;
   return true;
 }
@@ -308,7 +309,7 @@ static size_t sides_of(const answer_list *l, size_t i, answer_span side[ANSWER_P
 }
 
 /* The value of part i, without its name if it has one. */
-static answer_span value_of(const answer_list *l, size_t i) {
+static answer_span value_of_part(const answer_list *l, size_t i) {
   answer_span side[ANSWER_PARTS];
   if (l->part[i].name.n == 0 || !l->part[i].has_sign) return l->part[i].text;
   size_t n = answer_sides(l->part[i].text, side, NULL);
@@ -325,7 +326,7 @@ typedef enum comparison {
 static bool same_part(const answer_list *a, size_t i, const answer_list *b, size_t k,
                       comparison how, answer_budget *budget) {
   if (how == WHOLE) return answer_same(a->part[i].text, b->part[k].text, budget);
-  if (how == VALUES) return answer_same(value_of(a, i), value_of(b, k), budget);
+  if (how == VALUES) return answer_same(value_of_part(a, i), value_of_part(b, k), budget);
   answer_span l[ANSWER_PARTS], r[ANSWER_PARTS];
   size_t n = sides_of(a, i, l), m = sides_of(b, k, r);
   if (a->part[i].has_sign && b->part[k].has_sign)

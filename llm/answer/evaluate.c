@@ -36,13 +36,13 @@ typedef struct parser {
   bool in_angle; /* within the argument of a trigonometric function */
 } parser;
 
-static answer_value read_sum(parser *p);
-static answer_value read_product(parser *p, bool implicit_only);
-static answer_value read_power(parser *p);
-static answer_value read_raised(parser *p);
+static answer_value evaluate_sum(parser *p);
+static answer_value evaluate_product(parser *p, bool implicit_only);
+static answer_value evaluate_power(parser *p);
+static answer_value evaluate_raised(parser *p);
 
 /* No expression. */
-static answer_value fail(parser *p) {
+static answer_value fail_expression(parser *p) {
   p->failed = 1;
   return answer_of_ball(ball_undefined());
 }
@@ -51,25 +51,25 @@ static answer_value negated(answer_value value) {
   return answer_apply('*', answer_of_int(-1), value);
 }
 
-static void spend(parser *p, long cost) {
+static void spend_work(parser *p, long cost) {
   p->budget->left -= cost;
 }
 
 /* --- reading --- */
 
-static void skip(parser *p, size_t n) {
+static void skip_characters(parser *p, size_t n) {
   p->in.at += n;
   p->in.n -= n;
 }
 
-static char peek(parser *p) {
-  while (p->in.n > 0 && answer_is_space(*p->in.at)) skip(p, 1);
+static char peek_character(parser *p) {
+  while (p->in.n > 0 && answer_is_space(*p->in.at)) skip_characters(p, 1);
   return p->in.n > 0 ? *p->in.at : '\0';
 }
 
-static bool take(parser *p, char c) {
-  if (peek(p) != c || c == '\0') return false;
-  skip(p, 1);
+static bool take_character(parser *p, char c) {
+  if (peek_character(p) != c || c == '\0') return false;
+  skip_characters(p, 1);
   return true;
 }
 
@@ -107,7 +107,7 @@ static answer_value literal_value(const literal *l) {
 
 /* thousands: a comma may stand before three digits that no digit follows, if at most three stand
  * before it. */
-static void read_digits(parser *p, literal *l, bool thousands) {
+static void evaluate_digits(parser *p, literal *l, bool thousands) {
   size_t group = 0, groups = 0;
   while (p->in.n > 0) {
     if (answer_is_digit(*p->in.at)) {
@@ -119,85 +119,85 @@ static void read_digits(parser *p, literal *l, bool thousands) {
       ++groups;
     } else
       return;
-    skip(p, 1);
+    skip_characters(p, 1);
   }
 }
 
 /* 0.1\overline{6}: what the digits under the line add. */
-static answer_value read_repeating(parser *p, answer_value value, size_t places) {
+static answer_value evaluate_repeating(parser *p, answer_value value, size_t places) {
   literal block = no_digits;
   if (!answer_starts(p->in, "\\overline")) return value;
-  skip(p, strlen("\\overline"));
-  bool braces = take(p, '{');
-  read_digits(p, &block, 0);
+  skip_characters(p, strlen("\\overline"));
+  bool braces = take_character(p, '{');
+  evaluate_digits(p, &block, 0);
   if (block.digits == 0 || block.digits > 9 || places > 8 || !block.exact ||
-      (braces && !take(p, '}')))
-    return fail(p);
+      (braces && !take_character(p, '}')))
+    return fail_expression(p);
   rational ten = {10, 1}, scale, nines, share;
   if (!rational_power(&scale, ten, (int64_t)places) ||
       !rational_power(&nines, ten, (int64_t)block.digits) ||
       !rational_make(&share, block.q.num, nines.num - 1) || !rational_divide(&share, share, scale))
-    return fail(p);
+    return fail_expression(p);
   return answer_apply('+', value, answer_of_rational(share));
 }
 
 /* 1e5 and 1.2E-3; a plain e is Euler's number. */
-static answer_value read_exponent(parser *p, answer_value value) {
+static answer_value evaluate_exponent(parser *p, answer_value value) {
   answer_span s = p->in;
   if (s.n < 2 || (*s.at != 'e' && *s.at != 'E')) return value;
   size_t sign = s.at[1] == '+' || s.at[1] == '-', digits = answer_count_digits(s, 1 + sign);
   if (digits == 0 || digits > 4) return value;
   int64_t n = 0;
   for (size_t i = 0; i < digits; ++i) n = n * 10 + (s.at[1 + sign + i] - '0');
-  skip(p, 1 + sign + digits);
+  skip_characters(p, 1 + sign + digits);
   if (sign && s.at[1] == '-') n = -n;
   return answer_apply('*', value, answer_power(answer_of_int(10), answer_of_int(n)));
 }
 
 /* {digits} or one digit; digits if bare. */
-static bool read_part(parser *p, literal *l, bool bare) {
+static bool evaluate_part(parser *p, literal *l, bool bare) {
   *l = no_digits;
-  bool braces = !bare && take(p, '{');
-  if (!answer_is_digit(peek(p))) return false;
+  bool braces = !bare && take_character(p, '{');
+  if (!answer_is_digit(peek_character(p))) return false;
   if (bare || braces)
-    read_digits(p, l, 0);
+    evaluate_digits(p, l, 0);
   else {
     put_digit(l, *p->in.at);
-    skip(p, 1);
+    skip_characters(p, 1);
   }
-  return l->exact && (!braces || take(p, '}'));
+  return l->exact && (!braces || take_character(p, '}'));
 }
 
 /* A proper fraction behind a whole number makes a mixed number: 1\frac{1}{2}, 1 1/2. Its parts are
  * digits. An improper one is refused, for it may be meant as a factor or as a mixed number;
  * anything else behind a number is a factor. */
-static answer_value read_mixed(parser *p, answer_value whole) {
+static answer_value evaluate_mixed(parser *p, answer_value whole) {
   parser ahead = *p;
   bool spaced = p->in.n > 0 && answer_is_space(*p->in.at);
-  bool bare = spaced && answer_is_digit(peek(&ahead));
+  bool bare = spaced && answer_is_digit(peek_character(&ahead));
   literal num, den;
   rational q;
-  peek(&ahead);
+  peek_character(&ahead);
   if (!bare && !answer_starts(ahead.in, "\\frac")) return whole;
-  if (!bare) skip(&ahead, strlen("\\frac"));
-  bool fraction = read_part(&ahead, &num, bare) && (!bare || take(&ahead, '/')) &&
-                  read_part(&ahead, &den, bare);
-  if (!fraction) return bare ? fail(p) : whole;
+  if (!bare) skip_characters(&ahead, strlen("\\frac"));
+  bool fraction = evaluate_part(&ahead, &num, bare) && (!bare || take_character(&ahead, '/')) &&
+                  evaluate_part(&ahead, &den, bare);
+  if (!fraction) return bare ? fail_expression(p) : whole;
   if (num.q.num == 0 || num.q.num >= den.q.num || !rational_make(&q, num.q.num, den.q.num))
-    return fail(p);
+    return fail_expression(p);
   *p = ahead;
   return answer_apply('+', whole, answer_of_rational(q));
 }
 
 /* Digits with at most one point: 12, 1.5, .5, 5. with its places and digits. */
-static answer_value read_decimal(parser *p, bool thousands) {
+static answer_value evaluate_decimal(parser *p, bool thousands) {
   literal l = no_digits;
-  read_digits(p, &l, thousands);
+  evaluate_digits(p, &l, thousands);
   size_t whole = l.digits;
   bool has_point = p->in.n > 0 && *p->in.at == '.';
   if (has_point) {
-    skip(p, 1);
-    read_digits(p, &l, 0);
+    skip_characters(p, 1);
+    evaluate_digits(p, &l, 0);
   }
   size_t places = l.digits - whole;
   answer_value value = literal_value(&l);
@@ -206,50 +206,51 @@ static answer_value read_decimal(parser *p, bool thousands) {
         answer_apply('/', value, answer_power(answer_of_int(10), answer_of_int((int64_t)places)));
   value.places = (int)places;
   value.digits = (int)l.significant;
-  if (l.digits == 0 && !(has_point && answer_starts(p->in, "\\overline"))) return fail(p);
-  return has_point ? read_repeating(p, value, places) : value;
+  if (l.digits == 0 && !(has_point && answer_starts(p->in, "\\overline")))
+    return fail_expression(p);
+  return has_point ? evaluate_repeating(p, value, places) : value;
 }
 
-static answer_value read_number(parser *p) {
-  answer_value value = read_decimal(p, p->depth == 0);
+static answer_value evaluate_number(parser *p) {
+  answer_value value = evaluate_decimal(p, p->depth == 0);
   if (p->failed) return value;
   bool is_whole = value.places == 0 && p->in.at[-1] != '.';
-  if (is_whole && p->in.n > 0 && *p->in.at == '_') return fail(p); /* in another base */
+  if (is_whole && p->in.n > 0 && *p->in.at == '_') return fail_expression(p); /* in another base */
   const char *before = p->in.at;
-  value = read_exponent(p, value);
-  return is_whole && p->in.at == before ? read_mixed(p, value) : value;
+  value = evaluate_exponent(p, value);
+  return is_whole && p->in.at == before ? evaluate_mixed(p, value) : value;
 }
 
 /* --- atoms --- */
 
-static answer_value read_enclosed(parser *p, char closing) {
-  if (p->depth == MAX_DEPTH) return fail(p);
+static answer_value evaluate_enclosed(parser *p, char closing) {
+  if (p->depth == MAX_DEPTH) return fail_expression(p);
   ++p->depth;
-  answer_value value = read_sum(p);
+  answer_value value = evaluate_sum(p);
   --p->depth;
-  return take(p, closing) ? value : fail(p);
+  return take_character(p, closing) ? value : fail_expression(p);
 }
 
 /* {..} or, as TeX reads it, one digit, letter or command. */
-static answer_value read_argument(parser *p) {
-  char c = peek(p);
-  if (take(p, '{')) return read_enclosed(p, '}');
+static answer_value evaluate_argument(parser *p) {
+  char c = peek_character(p);
+  if (take_character(p, '{')) return evaluate_enclosed(p, '}');
   if (answer_is_digit(c)) {
-    skip(p, 1);
+    skip_characters(p, 1);
     return answer_of_int(c - '0');
   }
-  if (p->depth == MAX_DEPTH) return fail(p);
+  if (p->depth == MAX_DEPTH) return fail_expression(p);
   ++p->depth;
-  answer_value value = read_power(p);
+  answer_value value = evaluate_power(p);
   --p->depth;
   return value;
 }
 
-static answer_value read_root(parser *p) {
+static answer_value evaluate_root(parser *p) {
   answer_value index = answer_of_int(2);
-  spend(p, COST_ROOT);
-  if (take(p, '[')) index = read_enclosed(p, ']');
-  answer_value of = peek(p) == '(' ? read_power(p) : read_argument(p);
+  spend_work(p, COST_ROOT);
+  if (take_character(p, '[')) index = evaluate_enclosed(p, ']');
+  answer_value of = peek_character(p) == '(' ? evaluate_power(p) : evaluate_argument(p);
   return answer_power(of, answer_apply('/', answer_of_int(1), index));
 }
 
@@ -347,39 +348,39 @@ static bool begins_factor(char c) {
 
 /* The base of a logarithm without braces takes all digits if an argument follows: \log_10 7. Else
  * only the first, as TeX reads \log_23. */
-static answer_value read_base(parser *p) {
+static answer_value evaluate_base(parser *p) {
   parser ahead = *p;
-  if (!answer_is_digit(peek(&ahead))) return read_argument(p);
-  answer_value base = read_decimal(&ahead, 0);
-  if (!begins_factor(peek(&ahead))) return read_argument(p);
+  if (!answer_is_digit(peek_character(&ahead))) return evaluate_argument(p);
+  answer_value base = evaluate_decimal(&ahead, 0);
+  if (!begins_factor(peek_character(&ahead))) return evaluate_argument(p);
   *p = ahead;
   return base;
 }
 
 /* Power and base stand between the name and the argument: \sin^2 x, \log_2 8; \sin^{-1} is the
  * inverse function. A logarithm without a base is the natural one. */
-static answer_value read_function(parser *p, const function *f) {
+static answer_value evaluate_function(parser *p, const function *f) {
   answer_value exponent = answer_of_int(1), base = answer_of_ball(ball_exp(ball_of_int(1)));
   bool has_exponent = 0, has_base = 0, outer = p->in_angle;
-  spend(p, COST_FUNCTION);
+  spend_work(p, COST_FUNCTION);
   for (;;) {
-    if (!has_exponent && take(p, '^')) {
-      exponent = read_raised(p);
+    if (!has_exponent && take_character(p, '^')) {
+      exponent = evaluate_raised(p);
       has_exponent = 1;
-    } else if (f->kind == WITH_BASE && !has_base && take(p, '_')) {
-      base = read_base(p);
+    } else if (f->kind == WITH_BASE && !has_base && take_character(p, '_')) {
+      base = evaluate_base(p);
       has_base = 1;
     } else
       break;
   }
   bool inverse = f->kind == OF_ANGLE && has_exponent && exponent.exact &&
                  rational_equal(exponent.q, (rational){-1, 1});
-  if (inverse && f->inverse == NULL) return fail(p);
-  if (p->depth == MAX_DEPTH) return fail(p);
+  if (inverse && f->inverse == NULL) return fail_expression(p);
+  if (p->depth == MAX_DEPTH) return fail_expression(p);
   ++p->depth;
   p->in_angle = f->kind == OF_ANGLE && !inverse;
-  char c = peek(p);
-  answer_value of = c == '(' || c == '{' ? read_power(p) : read_product(p, 1);
+  char c = peek_character(p);
+  answer_value of = c == '(' || c == '{' ? evaluate_power(p) : evaluate_product(p, 1);
   p->in_angle = outer;
   --p->depth;
   if (p->failed || p->budget->left < 0) return answer_of_ball(ball_unsure());
@@ -387,18 +388,18 @@ static answer_value read_function(parser *p, const function *f) {
   if (inverse) return answer_of_ball(f->inverse(x));
   answer_value value = answer_of_ball(f->of(x));
   if (has_base) {
-    spend(p, COST_FUNCTION);
+    spend_work(p, COST_FUNCTION);
     value.x = ball_divide(value.x, ball_log(answer_ball(&base)));
   }
   if (!has_exponent) return value;
-  spend(p, COST_FUNCTION);
+  spend_work(p, COST_FUNCTION);
   return answer_power(value, exponent);
 }
 
 /* --- variables --- */
 
 /* A number between 0 and 1. */
-static double uniform(uint64_t hash) {
+static double hash_uniform(uint64_t hash) {
   hash = (hash ^ hash >> 33) * UINT64_C(0xff51afd7ed558ccd);
   hash = (hash ^ hash >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
   return (double)((hash ^ hash >> 33) >> 11) * 0x1p-53;
@@ -407,7 +408,7 @@ static double uniform(uint64_t hash) {
 /* The value of the variable whose name has that hash. */
 static answer_value variable(parser *p, uint64_t hash) {
   hash = hash_64(hash, &p->point, sizeof p->point);
-  double u = uniform(hash), x = p->point % 2 == 0 ? 0.2 + 0.7 * u : 1.2 + 1.8 * u;
+  double u = hash_uniform(hash), x = p->point % 2 == 0 ? 0.2 + 0.7 * u : 1.2 + 1.8 * u;
   if (p->point == ANSWER_NEGATIVE) x = -1.2 - 1.8 * u;
   if (p->point == ANSWER_FAR) x = 40 + 160 * u;
   if (p->point == ANSWER_FAR_NEGATIVE) x = -40 - 160 * u;
@@ -417,11 +418,11 @@ static answer_value variable(parser *p, uint64_t hash) {
 }
 
 /* f(argument): a number that depends on the name, the argument's value and the point. */
-static answer_value read_unknown_function(parser *p, uint64_t hash) {
+static answer_value evaluate_unknown_function(parser *p, uint64_t hash) {
   enum { BITS = 40 };
   p->has_variables = 1;
-  skip(p, 1);
-  answer_value of = read_enclosed(p, ')');
+  skip_characters(p, 1);
+  answer_value of = evaluate_enclosed(p, ')');
   if (p->failed || (!of.exact && of.x.state != BALL_KNOWN)) return of;
   hash = hash_64(hash_64(hash, "(", 1), &p->point, sizeof p->point);
   if (of.exact)
@@ -432,7 +433,7 @@ static answer_value read_unknown_function(parser *p, uint64_t hash) {
     if (!ball_floor(scaled, &place)) return answer_of_ball(ball_unsure());
     hash = hash_64(hash, &place, sizeof place);
   }
-  return answer_of_ball(ball_of_double(0.5 + uniform(hash)));
+  return answer_of_ball(ball_of_double(0.5 + hash_uniform(hash)));
 }
 
 /* Whether s begins with a number in parentheses: what stands before it is a function. */
@@ -445,120 +446,120 @@ static bool begins_number_in_parentheses(answer_span s) {
 }
 
 /* A letter or a command, with its index, as a variable or a function. */
-static answer_value read_variable(parser *p, size_t length) {
+static answer_value evaluate_variable(parser *p, size_t length) {
   uint64_t hash = hash_64(HASH_64_START, p->in.at, length);
   bool names_function = length == 1 && answer_is_any(*p->in.at, "fg");
-  skip(p, length);
-  if (take(p, '_')) {
-    bool braces = take(p, '{');
+  skip_characters(p, length);
+  if (take_character(p, '_')) {
+    bool braces = take_character(p, '{');
     hash = hash_64(hash, "_", 1);
     for (bool more = 1; more;) { /* without braces all digits, as with exponents */
-      char c = peek(p);
-      if (!answer_is_letter(c) && !answer_is_digit(c)) return fail(p);
+      char c = peek_character(p);
+      if (!answer_is_letter(c) && !answer_is_digit(c)) return fail_expression(p);
       hash = hash_64(hash, &c, 1);
-      skip(p, 1);
-      more =
-          braces ? peek(p) != '}' : answer_is_digit(c) && p->in.n > 0 && answer_is_digit(*p->in.at);
+      skip_characters(p, 1);
+      more = braces ? peek_character(p) != '}'
+                    : answer_is_digit(c) && p->in.n > 0 && answer_is_digit(*p->in.at);
     }
-    if (braces) take(p, '}');
+    if (braces) take_character(p, '}');
   }
-  bool opens = peek(p) == '(' && (names_function || begins_number_in_parentheses(p->in));
-  return opens ? read_unknown_function(p, hash) : variable(p, hash);
+  bool opens = peek_character(p) == '(' && (names_function || begins_number_in_parentheses(p->in));
+  return opens ? evaluate_unknown_function(p, hash) : variable(p, hash);
 }
 
 /* \vec{v}, \hat i: a variable of its own. */
-static answer_value read_accent(parser *p, size_t length) {
+static answer_value evaluate_accent(parser *p, size_t length) {
   uint64_t hash = hash_64(HASH_64_START, p->in.at, length);
-  skip(p, length);
-  bool braces = take(p, '{');
-  char c = peek(p);
-  if (!answer_is_letter(c)) return fail(p);
-  skip(p, 1);
-  if (braces && !take(p, '}')) return fail(p);
+  skip_characters(p, length);
+  bool braces = take_character(p, '{');
+  char c = peek_character(p);
+  if (!answer_is_letter(c)) return fail_expression(p);
+  skip_characters(p, 1);
+  if (braces && !take_character(p, '}')) return fail_expression(p);
   return variable(p, hash_64(hash, &c, 1));
 }
 
 /* --- names --- */
 
-static answer_value read_fraction(parser *p) {
-  answer_value above = read_argument(p), below = read_argument(p);
+static answer_value evaluate_fraction(parser *p) {
+  answer_value above = evaluate_argument(p), below = evaluate_argument(p);
   return answer_apply('/', above, below);
 }
 
-static answer_value read_binomial(parser *p) {
-  answer_value above = read_argument(p), below = read_argument(p);
-  if (below.exact) spend(p, (long)(below.q.num < 0 ? 0 : below.q.num) / FACTORS_PER_COST);
+static answer_value evaluate_binomial(parser *p) {
+  answer_value above = evaluate_argument(p), below = evaluate_argument(p);
+  if (below.exact) spend_work(p, (long)(below.q.num < 0 ? 0 : below.q.num) / FACTORS_PER_COST);
   return answer_binomial(above, below);
 }
 
 /* Names of functions and constants, with a backslash or without. */
-static answer_value read_name(parser *p) {
+static answer_value evaluate_name(parser *p) {
   size_t length;
   answer_span name = name_at(p->in, &length);
   bool is_command = *p->in.at == '\\';
   const function *f = function_of(name);
-  if (name.n == 0) return fail(p);
+  if (name.n == 0) return fail_expression(p);
   if (f != NULL) {
-    skip(p, length);
-    return read_function(p, f);
+    skip_characters(p, length);
+    return evaluate_function(p, f);
   }
   if (name.n == 4 && answer_starts(name, "sqrt")) {
-    skip(p, length);
-    return read_root(p);
+    skip_characters(p, length);
+    return evaluate_root(p);
   }
   if (name.n == 2 && answer_starts(name, "pi")) {
-    skip(p, length);
+    skip_characters(p, length);
     return answer_of_ball(ball_pi());
   }
   if (is_command && name.n == 4 && answer_starts(name, "frac")) {
-    skip(p, length);
-    return read_fraction(p);
+    skip_characters(p, length);
+    return evaluate_fraction(p);
   }
   if (is_command && name.n == 5 && answer_starts(name, "binom")) {
-    skip(p, length);
-    return read_binomial(p);
+    skip_characters(p, length);
+    return evaluate_binomial(p);
   }
-  if (is_command && answer_is_variable(name)) return read_variable(p, length);
-  if (is_command && answer_is_accent(name)) return read_accent(p, length);
+  if (is_command && answer_is_variable(name)) return evaluate_variable(p, length);
+  if (is_command && answer_is_accent(name)) return evaluate_accent(p, length);
   /* A command that is not known, a word, or a unit that no number stands before. */
-  if (is_command || length >= 3 || (length == 2 && answer_is_unit(name))) return fail(p);
+  if (is_command || length >= 3 || (length == 2 && answer_is_unit(name))) return fail_expression(p);
   if (*name.at == 'e') {
-    skip(p, 1);
+    skip_characters(p, 1);
     return answer_of_ball(ball_exp(ball_of_int(1)));
   }
-  return read_variable(p, 1);
+  return evaluate_variable(p, 1);
 }
 
-static answer_value read_atom(parser *p) {
-  char c = peek(p);
-  spend(p, COST_ATOM);
-  if (p->budget->left < 0) return fail(p);
-  if (answer_is_digit(c) || c == '.') return read_number(p);
-  if (take(p, '(')) return read_enclosed(p, ')');
-  if (take(p, '[')) return read_enclosed(p, ']');
-  if (take(p, '{')) return read_enclosed(p, '}');
-  if (take(p, '|')) {
-    answer_value value = read_enclosed(p, '|');
+static answer_value evaluate_atom(parser *p) {
+  char c = peek_character(p);
+  spend_work(p, COST_ATOM);
+  if (p->budget->left < 0) return fail_expression(p);
+  if (answer_is_digit(c) || c == '.') return evaluate_number(p);
+  if (take_character(p, '(')) return evaluate_enclosed(p, ')');
+  if (take_character(p, '[')) return evaluate_enclosed(p, ']');
+  if (take_character(p, '{')) return evaluate_enclosed(p, '}');
+  if (take_character(p, '|')) {
+    answer_value value = evaluate_enclosed(p, '|');
     if (value.exact && value.q.num < 0) value.q.num = -value.q.num;
     if (!value.exact) value.x = ball_abs(value.x);
     value.places = -1;
     return value;
   }
-  return answer_is_letter(c) || c == '\\' ? read_name(p) : fail(p);
+  return answer_is_letter(c) || c == '\\' ? evaluate_name(p) : fail_expression(p);
 }
 
 /* --- operations --- */
 
-static answer_value read_factorial(parser *p, answer_value of) {
-  if (of.exact && of.q.num > 0) spend(p, (long)of.q.num / FACTORS_PER_COST);
-  if (!of.exact) spend(p, COST_FUNCTION);
-  if (p->budget->left < 0) return fail(p);
+static answer_value evaluate_factorial(parser *p, answer_value of) {
+  if (of.exact && of.q.num > 0) spend_work(p, (long)of.q.num / FACTORS_PER_COST);
+  if (!of.exact) spend_work(p, COST_FUNCTION);
+  if (p->budget->left < 0) return fail_expression(p);
   return answer_factorial(of);
 }
 
 /* What the degree sign makes of a number. */
-static answer_value read_degrees(parser *p, answer_value of) {
-  skip(p, strlen(degree_sign));
+static answer_value evaluate_degrees(parser *p, answer_value of) {
+  skip_characters(p, strlen(degree_sign));
   if (!p->in_angle) return of;
   answer_value pi = answer_of_ball(ball_pi());
   return answer_apply('/', answer_apply('*', of, pi), answer_of_int(180));
@@ -566,56 +567,57 @@ static answer_value read_degrees(parser *p, answer_value of) {
 
 /* An exponent without braces takes all digits: 2^10 is 1024 to those who write it, although TeX
  * sees 2^1 0. */
-static answer_value read_raised(parser *p) {
-  bool minus = take(p, '-');
-  answer_value exponent = answer_is_digit(peek(p)) ? read_decimal(p, 0) : read_argument(p);
+static answer_value evaluate_raised(parser *p) {
+  bool minus = take_character(p, '-');
+  answer_value exponent =
+      answer_is_digit(peek_character(p)) ? evaluate_decimal(p, 0) : evaluate_argument(p);
   return minus ? negated(exponent) : exponent;
 }
 
-static answer_value read_power(parser *p) {
-  answer_value value = read_atom(p);
+static answer_value evaluate_power(parser *p) {
+  answer_value value = evaluate_atom(p);
   while (!p->failed) {
-    char c = peek(p);
+    char c = peek_character(p);
     if (c == '!') {
-      skip(p, 1);
-      value = read_factorial(p, value);
+      skip_characters(p, 1);
+      value = evaluate_factorial(p, value);
     } else if (answer_starts(p->in, degree_sign))
-      value = read_degrees(p, value);
+      value = evaluate_degrees(p, value);
     else
       break;
   }
-  if (p->failed || !take(p, '^')) return value;
-  answer_value exponent = read_raised(p);
-  if (!exponent.exact || exponent.q.den > 1) spend(p, COST_FUNCTION);
-  if (p->budget->left < 0) return fail(p);
+  if (p->failed || !take_character(p, '^')) return value;
+  answer_value exponent = evaluate_raised(p);
+  if (!exponent.exact || exponent.q.den > 1) spend_work(p, COST_FUNCTION);
+  if (p->budget->left < 0) return fail_expression(p);
   return answer_power(value, exponent);
 }
 
 /* implicit_only: the argument of a function, which ends before any sign and any other function. */
-static answer_value read_product(parser *p, bool implicit_only) {
-  answer_value value = read_power(p);
+static answer_value evaluate_product(parser *p, bool implicit_only) {
+  answer_value value = evaluate_power(p);
   while (!p->failed) {
     bool after_digit = answer_is_digit(p->in.at[-1]); /* 1 2 and 1 .2 are no products, x 2 is one */
-    char c = peek(p);
+    char c = peek_character(p);
     if (!implicit_only && (c == '*' || c == '/')) {
-      skip(p, 1);
-      bool minus = take(p, '-');
-      answer_value right = read_power(p);
+      skip_characters(p, 1);
+      bool minus = take_character(p, '-');
+      answer_value right = evaluate_power(p);
       if (minus) right = negated(right);
       value = answer_apply(c, value, right);
     } else if (begins_factor(c) && !((answer_is_digit(c) || c == '.') && after_digit) &&
                !(implicit_only && begins_function(p->in)))
-      value = answer_apply('*', value, read_power(p));
+      value = answer_apply('*', value, evaluate_power(p));
     else
       break;
   }
   return value;
 }
 
-static answer_value read_sum(parser *p) {
-  bool minus = take(p, '-');
-  if (!minus) take(p, '+');
-  answer_value value = read_product(p, 0);
+static answer_value evaluate_sum(parser *p) {
+  bool minus = take_character(p, '-');
+  if (!minus) take_character(p, '+');
+  answer_value value = evaluate_product(p, 0);
   if (minus) {
     answer_value opposite = negated(value);
     opposite.places = value.places;
@@ -623,10 +625,10 @@ static answer_value read_sum(parser *p) {
     value = opposite;
   }
   while (!p->failed) {
-    char c = peek(p);
+    char c = peek_character(p);
     if (c != '+' && c != '-') break;
-    skip(p, 1);
-    value = answer_apply(c, value, read_product(p, 0));
+    skip_characters(p, 1);
+    value = answer_apply(c, value, evaluate_product(p, 0));
   }
   return value;
 }
@@ -634,8 +636,8 @@ static answer_value read_sum(parser *p) {
 answer_known answer_evaluate(answer_value *out, answer_span s, int point, answer_budget *budget) {
   assert(point >= 0 && point < ANSWER_POINTS);
   parser p = {.in = s, .budget = budget, .point = point};
-  *out = read_sum(&p);
-  bool whole = !p.failed && peek(&p) == '\0' && p.in.n == 0;
+  *out = evaluate_sum(&p);
+  bool whole = !p.failed && peek_character(&p) == '\0' && p.in.n == 0;
   out->has_variables = p.has_variables;
   if (budget->left < 0) return ANSWER_UNSURE;
   if (!whole) return ANSWER_NO_EXPRESSION;

@@ -32,7 +32,7 @@ static backend_watch *watch_of(const backend *b) {
   return (backend_watch *)(uintptr_t)b->ops;
 }
 
-static double now(void) {
+static double watch_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -49,24 +49,24 @@ static void read_marks(backend_watch *w) {
   w->n_pending = 0;
 }
 
-static void begin(backend_watch *w) {
+static void watch_before(backend_watch *w) {
   if (w->inside++ > 0 || w->recording) return;
   if (w->real->mark_set == NULL) {
-    w->begun = now();
+    w->begun = watch_now();
     return;
   }
   if (w->n_pending == ON_THE_WAY) read_marks(w);
   w->real->mark_set(w->b, w->pending[w->n_pending].from);
 }
 
-static void end(backend_watch *w, size_t operation, double flops, double bytes) {
+static void watch_after(backend_watch *w, size_t operation, double flops, double bytes) {
   if (--w->inside > 0 || w->recording) return;
   backend_work *x = &w->work[operation];
   ++x->calls;
   x->flops += flops;
   x->bytes += bytes;
   if (w->real->mark_set == NULL) {
-    x->seconds += now() - w->begun;
+    x->seconds += watch_now() - w->begun;
     return;
   }
   pending *p = &w->pending[w->n_pending++];
@@ -91,9 +91,9 @@ static void *watch_allocate(backend *b, size_t bytes) {
 
 static double watch_sum_squares(backend *b, const void *x, size_t n) {
   backend_watch *w = watch_of(b);
-  begin(w);
+  watch_before(w);
   const double sum = w->real->sum_squares(b, x, n);
-  end(w, BACKEND_OPERATION_sum_squares, 2 * (double)n, (double)(n * b->master_element));
+  watch_after(w, BACKEND_OPERATION_sum_squares, 2 * (double)n, (double)(n * b->master_element));
   return sum;
 }
 
@@ -203,9 +203,9 @@ static backend_graph *watch_graph_end(backend *b) {
 #define DEFINE_TIMED(name, arguments, names, flops, bytes, ...)                                    \
   static void watch_##name arguments {                                                             \
     backend_watch *w = watch_of(b);                                                                \
-    begin(w);                                                                                      \
+    watch_before(w);                                                                               \
     w->real->name names;                                                                           \
-    end(w, BACKEND_OPERATION_##name, flops, bytes);                                                \
+    watch_after(w, BACKEND_OPERATION_##name, flops, bytes);                                        \
   }
 #define OPERATION(result, name, arguments) DEFINE(name, arguments, WATCH_##name, )
 #define OPTIONAL_OPERATION OPERATION
@@ -213,7 +213,7 @@ static backend_graph *watch_graph_end(backend *b) {
 #include "llm/backend/operations.h"
 
 /* The functions above, where the backend has the operation. */
-static void fill_table(backend_watch *w) {
+static void fill_watch_table(backend_watch *w) {
 #define FILL(name, ...) FILL_KIND(name, __VA_ARGS__)
 #define FILL_KIND(name, kind, ...) FILL_##kind(name)
 #define FILL_PASSED(name)
@@ -257,7 +257,7 @@ gl_status backend_watch_begin(backend_watch **out, backend *b, watch_kind kind, 
   w->kind = kind;
   w->least_free = SIZE_MAX;
   if (kind != WATCH_MEMORY) {
-    fill_table(w);
+    fill_watch_table(w);
     if (kind == WATCH_TIMES_UNRECORDED) {
       w->ops.graph_begin = NULL;
       w->ops.in_ranges = NULL;

@@ -282,15 +282,15 @@ static bool is_written(const void *texts, uint64_t token, const void *text) {
 }
 
 /* The token that the file writes so, or -1. */
-static int32_t find_text(const vocabulary *v, const char *text) {
+static int32_t find_written_text(const vocabulary *v, const char *text) {
   const uint64_t *token = hash_table_find(&v->keys, hash_64_text(HASH_64_START ^ v->t->seed, text),
                                           is_written, v->text, text);
   return token != NULL ? (int32_t)*token : -1;
 }
 
 /* False if the file writes another token so. */
-static bool add_text(vocabulary *v, const char *text, int32_t token) {
-  if (find_text(v, text) >= 0) return false;
+static bool add_written_text(vocabulary *v, const char *text, int32_t token) {
+  if (find_written_text(v, text) >= 0) return false;
   v->text[token] = text;
   return hash_table_add(&v->keys, hash_64_text(HASH_64_START ^ v->t->seed, text),
                         (uint64_t)token); /* there is room */
@@ -320,7 +320,7 @@ static gl_status put_token(vocabulary *v, const cJSON *item, int32_t number) {
   if (e->flags & ENTRY_HERE)
     return reader_fail(v->r, "/model/vocab/%s: another token has number %d too",
                        reader_quote(item->string, quote), (int)number);
-  if (!add_text(v, item->string, number))
+  if (!add_written_text(v, item->string, number))
     return reader_fail(v->r, "/model/vocab/%s: is there twice; keep one",
                        reader_quote(item->string, quote));
   size_t bytes = bytes_of_letters(item->string, size, v->end);
@@ -383,14 +383,14 @@ static gl_status put_merge(vocabulary *v, const cJSON *merge, uint32_t rank) {
                        (unsigned)rank);
   for (int i = 0; i < 2; ++i) {
     const size_t n = strlen(half[i]);
-    token[i] = find_text(v, half[i]);
+    token[i] = find_written_text(v, half[i]);
     if (token[i] < 0)
       return reader_fail(v->r, "/model/merges/%u: its %s half \"%s\" is not in the vocabulary",
                          (unsigned)rank, i == 0 ? "left" : "right", reader_quote(half[i], quote));
     memcpy(joined + size, half[i], n + 1); /* a token has LONGEST_TOKEN bytes at most */
     size += n;
   }
-  const int32_t merged = find_text(v, joined);
+  const int32_t merged = find_written_text(v, joined);
   if (merged < 0)
     return reader_fail(v->r, "/model/merges/%u: what it makes, \"%s\", is not in the vocabulary",
                        (unsigned)rank, reader_quote(joined, quote));
@@ -503,7 +503,7 @@ static gl_status put_added_token(vocabulary *v, size_t i, const added_token *a) 
   tokenizer *t = v->t;
   token_entry *e = &t->entry[a->number];
   const size_t size = strlen(a->content);
-  const int32_t known = find_text(v, a->content);
+  const int32_t known = find_written_text(v, a->content);
   char quote[QUOTE_SIZE];
   if (known >= 0 && known != a->number)
     return reader_fail(v->r, "/added_tokens/%zu/id: \"%s\" is %d here and %d elsewhere in the file",
@@ -511,7 +511,7 @@ static gl_status put_added_token(vocabulary *v, size_t i, const added_token *a) 
   if (e->flags & ENTRY_ADDED || (known < 0 && e->flags & ENTRY_HERE))
     return reader_fail(v->r, "/added_tokens/%zu/id: another token has number %d too", i,
                        (int)a->number);
-  if (known < 0) add_text(v, a->content, a->number);
+  if (known < 0) add_written_text(v, a->content, a->number);
   memcpy(v->end, a->content, size);
   e->bytes = v->end;
   e->size = (uint32_t)size;
@@ -608,7 +608,7 @@ static gl_status reader_vocabulary(const reader *r, const cJSON *model, const cJ
 
 /* --- the file --- */
 
-static gl_status read_tokenizer(const reader *r, const cJSON *root, tokenizer *t) {
+static gl_status read_tokenizer_json(const reader *r, const cJSON *root, tokenizer *t) {
   enum { VERSION, TRUNCATION, PADDING, ADDED, NORMALIZER, PRE, POST, DECODER, MODEL, FIELDS };
   json_field field[FIELDS] = {[VERSION] = {"version", NULL},
                               [TRUNCATION] = {"truncation", NULL},
@@ -648,7 +648,7 @@ gl_status tokenizer_parse(tokenizer **out, const char *json, size_t size, const 
   if (t != NULL) {
     t->type = TOKENIZER_BPE;
     t->seed = hash_64(HASH_64_START, json, size);
-    status = read_tokenizer(&r, root, t);
+    status = read_tokenizer_json(&r, root, t);
   } else
     status = gl_fail_memory(err, "a tokenizer");
   cJSON_Delete(root);

@@ -46,7 +46,7 @@ typedef struct attention_part {
 } attention_part;
 
 /* Takes n numbers from the front of *scratch. */
-static REAL *take(REAL **scratch, size_t n) {
+static REAL *take_scratch(REAL **scratch, size_t n) {
   REAL *at = *scratch;
   *scratch += n;
   return at;
@@ -54,7 +54,7 @@ static REAL *take(REAL **scratch, size_t n) {
 
 /* Numbers of a head of n positions side by side; what follows it stays aligned. */
 static size_t collected_numbers(size_t n, size_t dim) {
-  return round_up(n * dim, PANEL);
+  return round_up_to(n * dim, PANEL);
 }
 
 /* A run of a sequence's positions that are neighbouring rows. */
@@ -64,7 +64,7 @@ typedef struct position_run {
   size_t row;      /* of position `first` */
 } position_run;
 
-static size_t before_of(const attention_job *job, size_t s) {
+static size_t rows_before(const attention_job *job, size_t s) {
   return job->shared.trees > 0 ? (size_t)job->shared.before[s] : 0;
 }
 
@@ -74,17 +74,17 @@ static size_t own_rows(const attention_job *job, size_t s) {
 
 /* The last run among positions [0, end) of sequence s, where end > 0. */
 static position_run last_run(const attention_job *job, size_t s, size_t end) {
-  size_t before = before_of(job, s);
+  size_t before = rows_before(job, s);
   while (before >= end) {
     s = (size_t)job->shared.parent[s];
-    before = before_of(job, s);
+    before = rows_before(job, s);
   }
   return (position_run){s, before, end - before, (size_t)job->rows.start[s]};
 }
 
 /* Copies a head's numbers of positions [0, n) of sequence s, side by side. */
-static void collect(const attention_job *job, size_t s, size_t n, REAL *to, const REAL *matrix,
-                    size_t step, size_t dim) {
+static void collect_rows(const attention_job *job, size_t s, size_t n, REAL *to, const REAL *matrix,
+                         size_t step, size_t dim) {
   while (n > 0) {
     const position_run run = last_run(job, s, n);
     for (size_t i = 0; i < run.n; ++i)
@@ -119,7 +119,7 @@ static size_t value_column(head_shape s, size_t kv) {
 static attention_part attention_part_of(const attention_job *job, size_t sequence, size_t kv,
                                         size_t worker) {
   const head_shape s = job->shape;
-  const size_t group = s.q / s.kv, before = before_of(job, sequence);
+  const size_t group = s.q / s.kv, before = rows_before(job, sequence);
   attention_part p = {.first = (size_t)job->rows.start[sequence],
                       .before = before,
                       .n = before + own_rows(job, sequence),
@@ -137,10 +137,10 @@ static attention_part attention_part_of(const attention_job *job, size_t sequenc
   p.key_step = p.qk;
   p.value_step = p.qkv;
   if (before == 0) return p;
-  REAL *key = take(&p.scratch, collected_numbers(p.n, s.dim)),
-       *value = take(&p.scratch, collected_numbers(p.n, s.dim));
-  collect(job, sequence, p.n, key, keys, p.qk, s.dim);
-  collect(job, sequence, p.n, value, values, p.qkv, s.dim);
+  REAL *key = take_scratch(&p.scratch, collected_numbers(p.n, s.dim)),
+       *value = take_scratch(&p.scratch, collected_numbers(p.n, s.dim));
+  collect_rows(job, sequence, p.n, key, keys, p.qk, s.dim);
+  collect_rows(job, sequence, p.n, value, values, p.qkv, s.dim);
   p.key = key;
   p.value = value;
   p.key_step = p.value_step = s.dim;
@@ -150,7 +150,8 @@ static attention_part attention_part_of(const attention_job *job, size_t sequenc
 /* Packs b(p, j) = b[p * b_row + j * b_column], a right factor [n, columns], into scratch memory. */
 static panels packed(REAL **scratch, const REAL *b, size_t b_row, size_t b_column, size_t n,
                      size_t columns) {
-  const panels p = {.data = take(scratch, panels_numbers(n, columns)), .n = n, .columns = columns};
+  const panels p = {
+      .data = take_scratch(scratch, panels_numbers(n, columns)), .n = n, .columns = columns};
   pack_columns(&p, b, b_row, b_column, 0, columns);
   return p;
 }
@@ -164,7 +165,7 @@ static REAL attention_scale(head_shape s) {
  * that packed and cached attention run the same machine code and round alike. */
 __attribute__((noinline)) static REAL softmax_row(REAL *score, size_t n, size_t width, REAL scale) {
   const kernel_group g = {0};
-  const size_t whole = round_up(n, VECTOR);
+  const size_t whole = round_up_to(n, VECTOR);
   REAL greatest;
   for (size_t j = n; j < whole; ++j) score[j] = (REAL)-INFINITY;
   const REAL sum = row_exponentials(g, score, whole, scale, &greatest), share = 1 / sum;
@@ -178,12 +179,12 @@ static void attention_task(void *context, size_t task, size_t worker) {
   const attention_job *job = context;
   const attention_part p =
       attention_part_of(job, task / job->shape.kv, task % job->shape.kv, worker);
-  REAL *rest = p.scratch, *left = take(&rest, LEFT);
+  REAL *rest = p.scratch, *left = take_scratch(&rest, LEFT);
   const panels keys = packed(&rest, p.key, 1, p.key_step, p.dim, p.n);
   const panels values = packed(&rest, p.value, p.value_step, 1, p.n, p.dim);
   for (size_t h = p.head; h < p.end; ++h)
     for (size_t i = p.before; i < p.n; i += QUERIES) {
-      const size_t rows = smaller(QUERIES, p.n - i), width = round_up(i + rows, PANEL);
+      const size_t rows = smaller(QUERIES, p.n - i), width = round_up_to(i + rows, PANEL);
       const size_t at = p.first + i - p.before;
       gemm_panels(job->qk + at * p.qk + h * p.dim, p.qk, 1, &keys, 0, rest, width, rows, width,
                   p.dim, 0, left);
@@ -202,7 +203,7 @@ static size_t attention_scratch(size_t longest, size_t dim, size_t packings, siz
                                 size_t collected) {
   const size_t all = larger(panels_numbers(dim, longest), panels_numbers(longest, dim));
   return LEFT + packings * all + collected * collected_numbers(longest, dim) +
-         blocks * QUERIES * (round_up(longest, PANEL) + round_up(dim, PANEL));
+         blocks * QUERIES * (round_up_to(longest, PANEL) + round_up_to(dim, PANEL));
 }
 
 static void cpu_attention_shared(backend *b, void *out, void *lse, const void *qk, const void *qkv,
@@ -234,7 +235,7 @@ static void cpu_attention(backend *b, void *out, void *lse, const void *qk, cons
  * the rest become zeros. row_dot is the row sum of dO*O. */
 static void softmax_row_backward(REAL *restrict score, REAL *restrict dp, size_t n, size_t width,
                                  REAL scale, REAL lse, REAL row_dot) {
-  const size_t whole = round_up(n, VECTOR);
+  const size_t whole = round_up_to(n, VECTOR);
   SIMD
   for (size_t j = 0; j < whole; ++j) {
     const REAL p = ROW_EXP(scale * score[j] - lse);
@@ -264,8 +265,9 @@ typedef struct attention_packings {
 static void attention_backward_block(const attention_job *job, const attention_part *p,
                                      const attention_packings *w, head_rows dkey, head_rows dvalue,
                                      size_t h, size_t i, size_t rows) {
-  const size_t width = round_up(i + rows, PANEL), at = p->first + i - p->before, dim = p->dim;
-  REAL *rest = w->rest, *score = take(&rest, rows * width), *ds = take(&rest, rows * width);
+  const size_t width = round_up_to(i + rows, PANEL), at = p->first + i - p->before, dim = p->dim;
+  REAL *rest = w->rest, *score = take_scratch(&rest, rows * width),
+       *ds = take_scratch(&rest, rows * width);
   const REAL *query = job->qk + at * p->qk + h * dim, *dout = job->dout + at * p->q + h * dim;
   const REAL *out = job->out + at * p->q + h * dim;
   gemm_panels(query, p->qk, 1, &w->key_transposed, 0, score, width, rows, width, dim, 0, w->left);
@@ -296,13 +298,13 @@ static void attention_backward_part(const attention_job *job, size_t sequence, s
     memset(dvalue.at + i * dvalue.step, 0, s.dim * sizeof(REAL));
   }
   if (p.before > 0) {
-    dkey = (head_rows){take(&p.scratch, collected_numbers(p.n, s.dim)), s.dim};
-    dvalue = (head_rows){take(&p.scratch, collected_numbers(p.n, s.dim)), s.dim};
+    dkey = (head_rows){take_scratch(&p.scratch, collected_numbers(p.n, s.dim)), s.dim};
+    dvalue = (head_rows){take_scratch(&p.scratch, collected_numbers(p.n, s.dim)), s.dim};
     memset(dkey.at, 0, p.n * s.dim * sizeof(REAL));
     memset(dvalue.at, 0, p.n * s.dim * sizeof(REAL));
   }
   attention_packings w = {.rest = p.scratch};
-  w.left = take(&w.rest, LEFT);
+  w.left = take_scratch(&w.rest, LEFT);
   w.key = packed(&w.rest, p.key, p.key_step, 1, p.n, p.dim);
   w.key_transposed = packed(&w.rest, p.key, 1, p.key_step, p.dim, p.n);
   w.value_transposed = packed(&w.rest, p.value, 1, p.value_step, p.dim, p.n);
@@ -433,7 +435,7 @@ static void cpu_cache_store(backend *b, void *cache_k, void *cache_v, const void
 static void cpu_cache_copy(backend *b, void *cache_k, void *cache_v, size_t from, size_t to,
                            size_t length, size_t capacity, head_shape shape) {
   const size_t width = shape.kv * shape.dim, slot = capacity * width;
-  const size_t keys = smaller(capacity, round_up(length, PANEL)) * shape.dim;
+  const size_t keys = smaller(capacity, round_up_to(length, PANEL)) * shape.dim;
   for (size_t h = 0; h < shape.kv; ++h) {
     const size_t head = h * capacity * shape.dim;
     cpu_copy(b, (REAL *)cache_k + to * slot + head, (const REAL *)cache_k + from * slot + head,
@@ -480,8 +482,8 @@ static void narrow_rest(const REAL *a, size_t a_row, const REAL *b, size_t b_row
 
 /* score [rows, width] = query [rows, dim] times the keys of positions 0 .. n - 1 of a head of the
  * cache; width is n rounded up to a multiple of PANEL. */
-static void cached_scores(REAL *score, size_t width, const REAL *query, const REAL *key,
-                          size_t rows, size_t n, size_t capacity, size_t dim, REAL *scratch) {
+static void cached_score_rows(REAL *score, size_t width, const REAL *query, const REAL *key,
+                              size_t rows, size_t n, size_t capacity, size_t dim, REAL *scratch) {
   size_t j = 0;
   for (size_t d = 0; d < dim; d += PANEL_BLOCK) {
     const size_t m = smaller(PANEL_BLOCK, dim - d);
@@ -517,15 +519,16 @@ static void cached_task(void *context, size_t task, size_t worker) {
   const cache_job *job = context;
   const head_shape s = job->shape;
   const size_t r = task / s.kv, kv = task % s.kv, group = s.q / s.kv, heads = s.kv * s.dim;
-  const size_t n = (size_t)job->position[r] + 1, width = round_up(n, PANEL);
+  const size_t n = (size_t)job->position[r] + 1, width = round_up_to(n, PANEL);
   if (job->slot[r] < 0) {
     memset(job->to + r * q_width(s) + kv * group * s.dim, 0, group * s.dim * sizeof(REAL));
     return;
   }
   const size_t at = (size_t)job->slot[r] * job->capacity * heads;
   REAL *scratch = job->owner->worker[worker], *score = scratch + PANEL_BLOCK * PANEL;
-  cached_scores(score, width, job->qk + r * qk_width(s) + kv * group * s.dim,
-                job->k + at + kv * job->capacity * s.dim, group, n, job->capacity, s.dim, scratch);
+  cached_score_rows(score, width, job->qk + r * qk_width(s) + kv * group * s.dim,
+                    job->k + at + kv * job->capacity * s.dim, group, n, job->capacity, s.dim,
+                    scratch);
   for (size_t h = 0; h < group; ++h) softmax_row(score + h * width, n, width, job->scale);
   cached_means(job->to + r * q_width(s) + kv * group * s.dim, score, width,
                job->v + at + kv * job->capacity * s.dim, group, n, s.dim, scratch);
@@ -547,7 +550,7 @@ static void cpu_attention_cached(backend *b, void *out, const void *qk, const vo
                    .scale = attention_scale(shape),
                    .owner = c};
   const size_t numbers =
-      PANEL_BLOCK * PANEL + shape.q / shape.kv * round_up(larger(1, capacity), PANEL);
+      PANEL_BLOCK * PANEL + shape.q / shape.kv * round_up_to(larger(1, capacity), PANEL);
   if (cpu_reserve(c, numbers * sizeof(REAL), 0))
     pool_run(c->pool, cached_task, &job, rows * shape.kv);
 }

@@ -43,7 +43,7 @@ static inline size_t divide_up(size_t n, size_t by) {
 }
 
 /* The least multiple of unit that is at least n. */
-static inline size_t round_up(size_t n, size_t unit) {
+static inline size_t round_up_to(size_t n, size_t unit) {
   return divide_up(n, unit) * unit;
 }
 

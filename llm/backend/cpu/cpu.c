@@ -212,7 +212,7 @@ void cpu_memory(backend *b, size_t *total, size_t *available) {
 
 /* Makes *memory, now *size bytes long, at least `bytes` long; its contents are lost. Returns 0
  * after a failure, which is kept. */
-static int grow(cpu *c, void **memory, size_t *size, size_t bytes) {
+static int grow_scratch(cpu *c, void **memory, size_t *size, size_t bytes) {
   if (bytes <= *size) return 1;
   free(*memory);
   *memory = aligned(bytes);
@@ -223,18 +223,18 @@ static int grow(cpu *c, void **memory, size_t *size, size_t bytes) {
 
 int cpu_reserve(cpu *c, size_t worker_bytes, size_t shared_bytes) {
   if (cpu_failed(c)) return 0;
-  if (!grow(c, &c->shared, &c->shared_bytes, shared_bytes)) return 0;
+  if (!grow_scratch(c, &c->shared, &c->shared_bytes, shared_bytes)) return 0;
   if (worker_bytes <= c->worker_bytes) return 1;
   for (size_t i = 0; i < c->threads; ++i) {
     size_t none = 0;
-    if (!grow(c, &c->worker[i], &none, worker_bytes)) return 0;
+    if (!grow_scratch(c, &c->worker[i], &none, worker_bytes)) return 0;
   }
   c->worker_bytes = worker_bytes;
   return 1;
 }
 
 int cpu_reserve_packed(cpu *c, size_t bytes) {
-  return !cpu_failed(c) && grow(c, &c->packed, &c->packed_bytes, bytes);
+  return !cpu_failed(c) && grow_scratch(c, &c->packed, &c->packed_bytes, bytes);
 }
 
 int cpu_reserve_blas(cpu *c) {
@@ -288,7 +288,7 @@ static void processor_name(char *out, size_t size) {
 
 /* The pool and the workers' places of a backend; of one with several threads also the backends of
  * one thread. What was made before a failure is released by cpu_free. */
-static gl_status start(cpu *c, size_t threads, gl_error *err) {
+static gl_status start_cpu(cpu *c, size_t threads, gl_error *err) {
   gl_status status = pool_new(&c->pool, threads, err);
   if (status != GL_OK) return status;
   c->threads = pool_threads(c->pool);
@@ -299,7 +299,8 @@ static gl_status start(cpu *c, size_t threads, gl_error *err) {
   if (c->own == NULL) return gl_fail_memory(err, "the CPU backend");
   for (size_t i = 0; i < c->threads && status == GL_OK; ++i) {
     c->own[i] = calloc(1, sizeof *c->own[i]);
-    status = c->own[i] != NULL ? start(c->own[i], 1, err) : gl_fail_memory(err, "the CPU backend");
+    status =
+        c->own[i] != NULL ? start_cpu(c->own[i], 1, err) : gl_fail_memory(err, "the CPU backend");
   }
   return status;
 }
@@ -311,7 +312,7 @@ gl_status backend_cpu_new_form(backend **out, number_type type, size_t threads, 
     return gl_fail(err, GL_EINPUT, "the CPU computes in float32 or float64; bfloat16 needs a GPU");
   cpu *c = calloc(1, sizeof *c);
   if (c == NULL) return gl_fail_memory(err, "the CPU backend");
-  const gl_status status = start(c, threads, err);
+  const gl_status status = start_cpu(c, threads, err);
   if (status != GL_OK) {
     cpu_free(&c->base);
     return status;

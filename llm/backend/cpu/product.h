@@ -38,12 +38,12 @@ typedef struct panels {
 } panels;
 
 static inline size_t panels_numbers(size_t n, size_t columns) {
-  return n * round_up(columns, PANEL);
+  return n * round_up_to(columns, PANEL);
 }
 
 /* Where column j (a multiple of PANEL) of the block that begins at row p lies. */
 static inline REAL *panel_at(const panels *b, size_t p, size_t j) {
-  return b->data + p * round_up(b->columns, PANEL) + j * smaller(PANEL_BLOCK, b->n - p);
+  return b->data + p * round_up_to(b->columns, PANEL) + j * smaller(PANEL_BLOCK, b->n - p);
 }
 
 /* One panel [m, PANEL] from the first `columns` columns of b(p, j) = b[p * b_row + j * b_column];
@@ -259,7 +259,7 @@ typedef struct upcoming {
 /* Numbers of a panel of m terms that are prefetched with each tile of so many rows: whole lines of
  * the cache, all of them by the last tile. */
 static size_t share_ahead(size_t m, size_t rows) {
-  return round_up(divide_up(m * PANEL, divide_up(rows, PANEL_ROWS)), 64 / sizeof(REAL));
+  return round_up_to(divide_up(m * PANEL, divide_up(rows, PANEL_ROWS)), 64 / sizeof(REAL));
 }
 
 /* The panel of terms [p, p + m) at column j; nothing beyond the last column. */
@@ -462,9 +462,9 @@ static void cut_blas(product_job *job) {
   job->wide = job->columns;
   while (divide_up(job->rows, job->high) * divide_up(job->columns, job->wide) < wanted) {
     if (job->high >= 2 * BLAS_HIGH)
-      job->high = round_up(divide_up(job->high, 2), 24);
+      job->high = round_up_to(divide_up(job->high, 2), 24);
     else if (job->wide >= 2 * BLAS_WIDE)
-      job->wide = round_up(divide_up(job->wide, 2), 32);
+      job->wide = round_up_to(divide_up(job->wide, 2), 32);
     else
       return;
   }
@@ -475,7 +475,7 @@ static void cut_blas(product_job *job) {
 static void cut_dot(product_job *job) {
   job->high = smaller(DOT_HIGH, job->rows);
   const size_t down = divide_up(job->rows, job->high), tasks = tasks_worth(multiplications(job));
-  job->wide = round_up(divide_up(job->columns, larger(1, divide_up(4 * tasks, down))), 8);
+  job->wide = round_up_to(divide_up(job->columns, larger(1, divide_up(4 * tasks, down))), 8);
 }
 
 /* Whether the product packs b. */
@@ -492,13 +492,13 @@ static int packs(const cpu *c, const product_job *job) {
 static void cut_packed(product_job *job) {
   job->wide = job->columns;
   if (job->form == WEIGHT) {
-    const size_t parts = round_up(divide_up(job->rows, LEFT_HIGH), 4), most = job->rows / 24;
-    job->high = round_up(divide_up(job->rows, larger(1, smaller(parts, most))), PANEL_ROWS);
+    const size_t parts = round_up_to(divide_up(job->rows, LEFT_HIGH), 4), most = job->rows / 24;
+    job->high = round_up_to(divide_up(job->rows, larger(1, smaller(parts, most))), PANEL_ROWS);
     const size_t down = divide_up(job->rows, job->high), tasks = tasks_worth(multiplications(job));
     job->wide =
-        larger(WEIGHT_WIDE, round_up(divide_up(job->columns, divide_up(tasks, down)), PANEL));
+        larger(WEIGHT_WIDE, round_up_to(divide_up(job->columns, divide_up(tasks, down)), PANEL));
   } else {
-    const size_t high = round_up(divide_up(job->rows, 16), PANEL_ROWS);
+    const size_t high = round_up_to(divide_up(job->rows, 16), PANEL_ROWS);
     job->high = high < LEFT_HIGH ? high : smaller(PACKED_HIGH, high / LEFT_HIGH * LEFT_HIGH);
   }
 }
@@ -585,7 +585,7 @@ static void cpu_product_backward_weight(backend *b, void *dweight, const void *d
 static size_t cpu_packed_numbers(const backend *b, size_t m, size_t k) {
   size_t numbers;
   (void)b;
-  if (m > SIZE_MAX - PANEL || __builtin_mul_overflow(round_up(m, PANEL), k, &numbers))
+  if (m > SIZE_MAX - PANEL || __builtin_mul_overflow(round_up_to(m, PANEL), k, &numbers))
     return SIZE_MAX;
   return numbers;
 }
@@ -608,8 +608,9 @@ static void cut_prepacked(product_job *job) {
     return;
   }
   job->high = job->rows;
-  job->wide = larger(PREPACKED_WIDE,
-                     round_up(divide_up(job->columns, tasks_worth(multiplications(job))), PANEL));
+  job->wide =
+      larger(PREPACKED_WIDE,
+             round_up_to(divide_up(job->columns, tasks_worth(multiplications(job))), PANEL));
 }
 
 static void cpu_product_packed(backend *b, void *out, const void *in, const void *weight,

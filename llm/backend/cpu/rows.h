@@ -125,7 +125,7 @@ static size_t gathering_rows(size_t rows, size_t cost) {
 }
 
 /* to [width] += the rows of part [tasks, width], in their order. */
-static void add_parts(REAL *restrict to, const REAL *part, size_t tasks, size_t width) {
+static void add_task_parts(REAL *restrict to, const REAL *part, size_t tasks, size_t width) {
   for (size_t t = 0; t < tasks; ++t) {
     const REAL *restrict from = part + t * width;
     SIMD
@@ -161,7 +161,7 @@ static void cpu_norm_backward(backend *b, void *din, void *dweight, const void *
   const size_t tasks = divide_up(rows, job.chunk);
   if (!cpu_reserve(c, 0, tasks * width * sizeof(REAL))) return;
   run_rows(&job, norm_backward_task);
-  add_parts(dweight, c->shared, tasks, width);
+  add_task_parts(dweight, c->shared, tasks, width);
 }
 
 /* --- attention heads --- */
@@ -263,8 +263,8 @@ static void cpu_heads_backward(backend *b, void *dqkv, void *dq_weight, void *dk
   if (!cpu_reserve(c, 0, tasks * width * sizeof(REAL))) return;
   run_rows(&job, heads_backward_task);
   for (size_t t = 0; t < tasks; ++t) {
-    add_parts(dq_weight, (REAL *)c->shared + t * width, 1, shape.dim);
-    add_parts(dk_weight, (REAL *)c->shared + t * width + shape.dim, 1, shape.dim);
+    add_task_parts(dq_weight, (REAL *)c->shared + t * width, 1, shape.dim);
+    add_task_parts(dk_weight, (REAL *)c->shared + t * width + shape.dim, 1, shape.dim);
   }
 }
 

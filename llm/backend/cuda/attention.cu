@@ -99,7 +99,7 @@ __global__ void attention_rows(T *out, float *lse, const T *qk, const T *qkv, co
   float *const value = key + TILE * (dim + 1);
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const size_t first = block + warp * ROWS;
-  load_tile(query, qk + h * dim, qk_width(s), block, end, BLOCK_ROWS, dim);
+  load_tile(query, qk + h * dim, cuda_qk_width(s), block, end, BLOCK_ROWS, dim);
   float sum[ROWS][C] = {}, greatest[ROWS], total[ROWS], score[ROWS];
 #pragma unroll
   for (unsigned r = 0; r < ROWS; ++r) {
@@ -109,8 +109,8 @@ __global__ void attention_rows(T *out, float *lse, const T *qk, const T *qkv, co
   const size_t last = block + BLOCK_ROWS < end ? block + BLOCK_ROWS : end;
   for (size_t k = begin; k < last; k += TILE) {
     __syncthreads();
-    load_tile(key, qk + (s.q + kv) * dim, qk_width(s), k, end, TILE, dim);
-    load_tile(value, qkv + (s.q + s.kv + kv) * dim, qkv_width(s), k, end, TILE, dim);
+    load_tile(key, qk + (s.q + kv) * dim, cuda_qk_width(s), k, end, TILE, dim);
+    load_tile(value, qkv + (s.q + s.kv + kv) * dim, cuda_qkv_width(s), k, end, TILE, dim);
     __syncthreads();
     dots(score, query + warp * ROWS * (dim + 1), key + lane * (dim + 1), dim);
 #pragma unroll
@@ -174,14 +174,14 @@ __global__ void attention_rows_dq(T *dqk, const T *dout, const float *lse, const
   float *const key = dquery + BLOCK_ROWS * step, *const value = key + TILE * step;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const size_t first = block + warp * ROWS;
-  load_tile(query, qk + h * dim, qk_width(s), block, end, BLOCK_ROWS, dim);
+  load_tile(query, qk + h * dim, cuda_qk_width(s), block, end, BLOCK_ROWS, dim);
   load_tile(dquery, dout + h * dim, s.q * dim, block, end, BLOCK_ROWS, dim);
   float sum[ROWS][C] = {}, score[ROWS], dp[ROWS], one[ROWS];
   const size_t last = block + BLOCK_ROWS < end ? block + BLOCK_ROWS : end;
   for (size_t k = begin; k < last; k += TILE) {
     __syncthreads();
-    load_tile(key, qk + (s.q + kv) * dim, qk_width(s), k, end, TILE, dim);
-    load_tile(value, qkv + (s.q + s.kv + kv) * dim, qkv_width(s), k, end, TILE, dim);
+    load_tile(key, qk + (s.q + kv) * dim, cuda_qk_width(s), k, end, TILE, dim);
+    load_tile(value, qkv + (s.q + s.kv + kv) * dim, cuda_qkv_width(s), k, end, TILE, dim);
     __syncthreads();
     dots(score, query + warp * ROWS * step, key + lane * step, dim);
     dots(dp, dquery + warp * ROWS * step, value + lane * step, dim);
@@ -194,7 +194,7 @@ __global__ void attention_rows_dq(T *dqk, const T *dout, const float *lse, const
     }
     weighted<C>(sum, score, key, dim, shared + warp * TILE * ROWS);
   }
-  store_rows<T, C>(dqk + h * dim, qk_width(s), sum, one, first, end, dim);
+  store_rows<T, C>(dqk + h * dim, cuda_qk_width(s), sum, one, first, end, dim);
 }
 
 /* The keys' part of dqk and the values' part of dqkv for BLOCK_ROWS keys of key/value head
@@ -214,13 +214,13 @@ __global__ void attention_rows_dkv(T *dqk, T *dqkv, const T *dout, const float *
   float *const query = value + BLOCK_ROWS * step, *const dquery = query + TILE * step;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const size_t first = block + warp * ROWS;
-  load_tile(key, qk + (s.q + kv) * dim, qk_width(s), block, end, BLOCK_ROWS, dim);
-  load_tile(value, qkv + (s.q + s.kv + kv) * dim, qkv_width(s), block, end, BLOCK_ROWS, dim);
+  load_tile(key, qk + (s.q + kv) * dim, cuda_qk_width(s), block, end, BLOCK_ROWS, dim);
+  load_tile(value, qkv + (s.q + s.kv + kv) * dim, cuda_qkv_width(s), block, end, BLOCK_ROWS, dim);
   float dkey[ROWS][C] = {}, dvalue[ROWS][C] = {}, score[ROWS], dp[ROWS], one[ROWS];
   for (size_t h = kv * group; h < (kv + 1) * group; ++h)
     for (size_t q = block; q < end; q += TILE) {
       __syncthreads();
-      load_tile(query, qk + h * dim, qk_width(s), q, end, TILE, dim);
+      load_tile(query, qk + h * dim, cuda_qk_width(s), q, end, TILE, dim);
       load_tile(dquery, dout + h * dim, s.q * dim, q, end, TILE, dim);
       __syncthreads();
       dots(score, key + warp * ROWS * step, query + lane * step, dim);
@@ -236,8 +236,8 @@ __global__ void attention_rows_dkv(T *dqk, T *dqkv, const T *dout, const float *
       weighted<C>(dvalue, score, dquery, dim, shared + warp * TILE * ROWS);
       weighted<C>(dkey, dp, query, dim, shared + warp * TILE * ROWS);
     }
-  store_rows<T, C>(dqk + (s.q + kv) * dim, qk_width(s), dkey, one, first, end, dim);
-  store_rows<T, C>(dqkv + (s.q + s.kv + kv) * dim, qkv_width(s), dvalue, one, first, end, dim);
+  store_rows<T, C>(dqk + (s.q + kv) * dim, cuda_qk_width(s), dkey, one, first, end, dim);
+  store_rows<T, C>(dqkv + (s.q + s.kv + kv) * dim, cuda_qkv_width(s), dvalue, one, first, end, dim);
 }
 
 /* --- launches --- */
@@ -300,7 +300,7 @@ static void op_attention(backend *base, void *out, void *lse, const void *qk, co
   a.qkv = qkv;
   a.rows = rows;
   a.shape = shape;
-  a.scale = attention_scale(shape);
+  a.scale = cuda_attention_scale(shape);
   run_all<T>(op.b, &a);
 }
 
@@ -320,7 +320,7 @@ static void op_attention_backward(backend *base, void *dqk, void *dqkv, const vo
   a.qkv = qkv;
   a.rows = rows;
   a.shape = shape;
-  a.scale = attention_scale(shape);
+  a.scale = cuda_attention_scale(shape);
   a.row_dot = static_cast<float *>(cuda_scratch(op.b, rows.rows * shape.q * sizeof(float)));
   attention_row_dot<T>(op.b, a.row_dot, dout, out, rows.rows * shape.q, shape.dim);
   run_all<T>(op.b, &a);

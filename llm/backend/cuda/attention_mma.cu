@@ -23,8 +23,8 @@ static const float LOG2E = 1.44269504f, LN2 = 0.69314718f;
  * b_tile, both DIM numbers wide. c[r][n] is a lane's part of columns [8 n, 8 n + 8) of the r-th 16
  * rows, as mma.cuh says of C. */
 template <int DIM, int N, int R>
-static __device__ __forceinline__ void scores(float (&c)[R][N][4], bf16 *a_tile, unsigned row,
-                                              bf16 *b_tile) {
+static __device__ __forceinline__ void score_tile(float (&c)[R][N][4], bf16 *a_tile, unsigned row,
+                                                  bf16 *b_tile) {
 #pragma unroll
   for (int r = 0; r < R; ++r)
 #pragma unroll
@@ -54,17 +54,17 @@ static __device__ __forceinline__ void scores(float (&c)[R][N][4], bf16 *a_tile,
  * b_tile.
  */
 template <int DIM, int N, int R>
-static __device__ __forceinline__ void weighted(float (&sum)[R][DIM / 8][4],
-                                                const float (&w)[R][N][4], bf16 *b_tile) {
+static __device__ __forceinline__ void weighted_tile(float (&sum)[R][DIM / 8][4],
+                                                     const float (&w)[R][N][4], bf16 *b_tile) {
 #pragma unroll
   for (int n = 0; n < N; n += 2) {
     uint32_t a[R][4];
 #pragma unroll
     for (int r = 0; r < R; ++r) {
-      a[r][0] = pack(w[r][n][0], w[r][n][1]);
-      a[r][1] = pack(w[r][n][2], w[r][n][3]);
-      a[r][2] = pack(w[r][n + 1][0], w[r][n + 1][1]);
-      a[r][3] = pack(w[r][n + 1][2], w[r][n + 1][3]);
+      a[r][0] = pack_halves(w[r][n][0], w[r][n][1]);
+      a[r][1] = pack_halves(w[r][n][2], w[r][n][3]);
+      a[r][2] = pack_halves(w[r][n + 1][0], w[r][n + 1][1]);
+      a[r][3] = pack_halves(w[r][n + 1][2], w[r][n + 1][3]);
     }
 #pragma unroll
     for (int d = 0; d < DIM / 8; d += 2) {
@@ -103,7 +103,7 @@ store_block(bf16 *to, size_t ld, const float (&x)[DIM / 8][4], const float (&fac
 #pragma unroll
     for (int d = 0; d < DIM / 8; ++d)
       *reinterpret_cast<uint32_t *>(to + row * ld + static_cast<unsigned>(d) * 8 + lane % 4 * 2) =
-          pack(x[d][2 * half] * factor[half], x[d][2 * half + 1] * factor[half]);
+          pack_halves(x[d][2 * half] * factor[half], x[d][2 * half + 1] * factor[half]);
   }
 }
 
@@ -166,9 +166,9 @@ __global__ void __launch_bounds__(128)
   bf16 *const value = key + 2 * TILE * DIM;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const unsigned first = block + warp * (R * 16), row = first + lane / 4;
-  tile<DIM>::template load<R * BLOCK, THREADS>(query, qk + h * DIM, qk_width(s), block, end);
-  tile<DIM>::template load<TILE, THREADS>(key, keys, qk_width(s), begin, end);
-  tile<DIM>::template load<TILE, THREADS>(value, values, qkv_width(s), begin, end);
+  tile<DIM>::template load<R * BLOCK, THREADS>(query, qk + h * DIM, cuda_qk_width(s), block, end);
+  tile<DIM>::template load<TILE, THREADS>(key, keys, cuda_qk_width(s), begin, end);
+  tile<DIM>::template load<TILE, THREADS>(value, values, cuda_qkv_width(s), begin, end);
   copy_commit();
   float sum[R][DIM / 8][4] = {}, total[R][2] = {}, greatest[R][2], keep[2], c[R][KEYS / 8][4];
 #pragma unroll
@@ -179,8 +179,8 @@ __global__ void __launch_bounds__(128)
     if (k + TILE < last) {
       bf16 *const next_key = key + (stage ^ 1) * TILE * DIM;
       bf16 *const next_value = value + (stage ^ 1) * TILE * DIM;
-      tile<DIM>::template load<TILE, THREADS>(next_key, keys, qk_width(s), k + TILE, end);
-      tile<DIM>::template load<TILE, THREADS>(next_value, values, qkv_width(s), k + TILE, end);
+      tile<DIM>::template load<TILE, THREADS>(next_key, keys, cuda_qk_width(s), k + TILE, end);
+      tile<DIM>::template load<TILE, THREADS>(next_value, values, cuda_qkv_width(s), k + TILE, end);
     }
     copy_commit();
     copy_wait<1>();
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(128)
     for (unsigned part = 0; part < TILE; part += KEYS) {
       if (k + part >= first + R * 16) break;
       const unsigned at = (stage * TILE + part) * DIM;
-      scores<DIM, KEYS / 8, R>(c, query, warp * (R * 16), key + at);
+      score_tile<DIM, KEYS / 8, R>(c, query, warp * (R * 16), key + at);
 #pragma unroll
       for (int r = 0; r < R; ++r) {
         online_softmax<KEYS / 8>(c[r], greatest[r], total[r], keep,
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(128)
 #pragma unroll
           for (int i = 0; i < 4; ++i) sum[r][d][i] *= keep[i / 2];
       }
-      weighted<DIM, KEYS / 8, R>(sum, c, value + at);
+      weighted_tile<DIM, KEYS / 8, R>(sum, c, value + at);
     }
     __syncthreads();
   }
@@ -241,10 +241,10 @@ __global__ void __launch_bounds__(128)
   bf16 *const key = dquery + R * BLOCK * DIM, *const value = key + 2 * TILE_DQ * DIM;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const unsigned first = block + warp * (R * 16), row = first + lane / 4;
-  tile<DIM>::template load<R * BLOCK, THREADS>(query, qk + h * DIM, qk_width(s), block, end);
+  tile<DIM>::template load<R * BLOCK, THREADS>(query, qk + h * DIM, cuda_qk_width(s), block, end);
   tile<DIM>::template load<R * BLOCK, THREADS>(dquery, dout + h * DIM, s.q * DIM, block, end);
-  tile<DIM>::template load<TILE_DQ, THREADS>(key, keys, qk_width(s), begin, end);
-  tile<DIM>::template load<TILE_DQ, THREADS>(value, values, qkv_width(s), begin, end);
+  tile<DIM>::template load<TILE_DQ, THREADS>(key, keys, cuda_qk_width(s), begin, end);
+  tile<DIM>::template load<TILE_DQ, THREADS>(value, values, cuda_qkv_width(s), begin, end);
   copy_commit();
   float sum[R][DIM / 8][4] = {}, c[R][TILE_DQ / 8][4], dp[R][TILE_DQ / 8][4];
   const float one[2] = {1, 1};
@@ -258,16 +258,17 @@ __global__ void __launch_bounds__(128)
     if (k + TILE_DQ < last) {
       bf16 *const next_key = key + (stage ^ 1) * TILE_DQ * DIM;
       bf16 *const next_value = value + (stage ^ 1) * TILE_DQ * DIM;
-      tile<DIM>::template load<TILE_DQ, THREADS>(next_key, keys, qk_width(s), k + TILE_DQ, end);
-      tile<DIM>::template load<TILE_DQ, THREADS>(next_value, values, qkv_width(s), k + TILE_DQ,
+      tile<DIM>::template load<TILE_DQ, THREADS>(next_key, keys, cuda_qk_width(s), k + TILE_DQ,
+                                                 end);
+      tile<DIM>::template load<TILE_DQ, THREADS>(next_value, values, cuda_qkv_width(s), k + TILE_DQ,
                                                  end);
     }
     copy_commit();
     copy_wait<1>();
     __syncthreads();
     if (k < first + R * 16) {
-      scores<DIM, TILE_DQ / 8, R>(c, query, warp * (R * 16), key + stage * TILE_DQ * DIM);
-      scores<DIM, TILE_DQ / 8, R>(dp, dquery, warp * (R * 16), value + stage * TILE_DQ * DIM);
+      score_tile<DIM, TILE_DQ / 8, R>(c, query, warp * (R * 16), key + stage * TILE_DQ * DIM);
+      score_tile<DIM, TILE_DQ / 8, R>(dp, dquery, warp * (R * 16), value + stage * TILE_DQ * DIM);
 #pragma unroll
       for (int r = 0; r < R; ++r)
 #pragma unroll
@@ -284,14 +285,14 @@ __global__ void __launch_bounds__(128)
               c[r][n][i] = p * (dp[r][n][i] - known.y) * scale;
             }
         }
-      weighted<DIM, TILE_DQ / 8, R>(sum, c, key + stage * TILE_DQ * DIM);
+      weighted_tile<DIM, TILE_DQ / 8, R>(sum, c, key + stage * TILE_DQ * DIM);
     }
     __syncthreads();
   }
 #pragma unroll
   for (int r = 0; r < R; ++r)
-    store_block<DIM>(dqk + h * DIM, qk_width(s), sum[r], one, first + static_cast<unsigned>(r) * 16,
-                     end);
+    store_block<DIM>(dqk + h * DIM, cuda_qk_width(s), sum[r], one,
+                     first + static_cast<unsigned>(r) * 16, end);
 }
 
 /* --- backward, keys and values --- */
@@ -305,7 +306,7 @@ static __device__ __forceinline__ void
 load_queries(bf16 *query, bf16 *dquery, float *log_total, float *mean, const bf16 *qk,
              const bf16 *dout, const float *lse, const float *row_dot, size_t first, size_t end,
              size_t h, head_shape s) {
-  tile<DIM>::template load<QUERIES, THREADS>(query, qk + h * DIM, qk_width(s), first, end);
+  tile<DIM>::template load<QUERIES, THREADS>(query, qk + h * DIM, cuda_qk_width(s), first, end);
   tile<DIM>::template load<QUERIES, THREADS>(dquery, dout + h * DIM, s.q * DIM, first, end);
   if (threadIdx.x < QUERIES) {
     const size_t row = first + threadIdx.x, at = (row < end ? row : end - 1) * s.q + h;
@@ -333,8 +334,9 @@ __global__ void __launch_bounds__(128)
   bf16 *const query = value + BLOCK * DIM, *const dquery = query + 2 * QUERIES * DIM;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const size_t row = block + warp * 16 + lane / 4;
-  tile<DIM>::template load<BLOCK, THREADS>(key, qk + (s.q + kv) * DIM, qk_width(s), block, end);
-  tile<DIM>::template load<BLOCK, THREADS>(value, qkv + (s.q + s.kv + kv) * DIM, qkv_width(s),
+  tile<DIM>::template load<BLOCK, THREADS>(key, qk + (s.q + kv) * DIM, cuda_qk_width(s), block,
+                                           end);
+  tile<DIM>::template load<BLOCK, THREADS>(value, qkv + (s.q + s.kv + kv) * DIM, cuda_qkv_width(s),
                                            block, end);
   const size_t tiles = (end - block + QUERIES - 1) / QUERIES, steps = tiles * group;
   load_queries<DIM>(query, dquery, log_total[0], mean[0], qk, dout, lse, row_dot, block, end,
@@ -354,8 +356,8 @@ __global__ void __launch_bounds__(128)
     copy_wait<1>();
     __syncthreads();
     const size_t first = block + step % tiles * QUERIES;
-    scores<DIM, QUERIES / 8, 1>(c, key, warp * 16, query + stage * QUERIES * DIM);
-    scores<DIM, QUERIES / 8, 1>(dp, value, warp * 16, dquery + stage * QUERIES * DIM);
+    score_tile<DIM, QUERIES / 8, 1>(c, key, warp * 16, query + stage * QUERIES * DIM);
+    score_tile<DIM, QUERIES / 8, 1>(dp, value, warp * 16, dquery + stage * QUERIES * DIM);
 #pragma unroll
     for (int n = 0; n < static_cast<int>(QUERIES) / 8; ++n)
 #pragma unroll
@@ -368,13 +370,13 @@ __global__ void __launch_bounds__(128)
         c[0][n][i] = p;
         dp[0][n][i] = p * (dp[0][n][i] - mean[stage][q]) * scale;
       }
-    weighted<DIM, QUERIES / 8, 1>(dvalue, c, dquery + stage * QUERIES * DIM);
-    weighted<DIM, QUERIES / 8, 1>(dkey, dp, query + stage * QUERIES * DIM);
+    weighted_tile<DIM, QUERIES / 8, 1>(dvalue, c, dquery + stage * QUERIES * DIM);
+    weighted_tile<DIM, QUERIES / 8, 1>(dkey, dp, query + stage * QUERIES * DIM);
     __syncthreads();
   }
-  store_block<DIM>(dqk + (s.q + kv) * DIM, qk_width(s), dkey[0], one, block + warp * 16, end);
-  store_block<DIM>(dqkv + (s.q + s.kv + kv) * DIM, qkv_width(s), dvalue[0], one, block + warp * 16,
-                   end);
+  store_block<DIM>(dqk + (s.q + kv) * DIM, cuda_qk_width(s), dkey[0], one, block + warp * 16, end);
+  store_block<DIM>(dqkv + (s.q + s.kv + kv) * DIM, cuda_qkv_width(s), dvalue[0], one,
+                   block + warp * 16, end);
 }
 
 /* --- launches --- */

@@ -90,7 +90,7 @@ static const size_t MOST_PLANS = 4096;
 
 #ifdef GEPOLAB_EMULATE
 /* The library is part of the program. */
-static gl_status find_functions(cuda_blas *blas, gl_error *) {
+static gl_status find_blas_functions(cuda_blas *blas, gl_error *) {
 #define BLAS_FIND(f) blas->f = &::f;
   BLAS_FUNCTIONS(BLAS_FIND)
   return GL_OK;
@@ -102,7 +102,7 @@ static void *open_for_good(const char *name) {
 }
 
 /* From the loader's path, else from the toolkit's folder as it was at build time. */
-static gl_status find_functions(cuda_blas *blas, gl_error *err) {
+static gl_status find_blas_functions(cuda_blas *blas, gl_error *err) {
   void *library = open_for_good("libcublasLt.so." GEPOLAB_CUDA_MAJOR);
   if (library == NULL)
     library = open_for_good(GEPOLAB_CUDA_LIB "/libcublasLt.so." GEPOLAB_CUDA_MAJOR);
@@ -146,7 +146,7 @@ gl_status cuda_blas_new(cuda_backend *b, gl_error *err) {
   b->blas = blas;
   gl_status status = gemm_plans_new(&blas->plans, MOST_PLANS / GEMM_PLANS_WAYS, sizeof(blas_key),
                                     sizeof(blas_plan), drop_plan, blas, err);
-  if (status == GL_OK) status = find_functions(blas, err);
+  if (status == GL_OK) status = find_blas_functions(blas, err);
   if (status != GL_OK) return status;
   const cublasStatus_t made = blas->cublasLtCreate(&blas->handle);
   if (made != CUBLAS_STATUS_SUCCESS)
@@ -174,13 +174,13 @@ void cuda_blas_free(cuda_backend *b) {
 /* --- plans --- */
 
 /* Returns 1 and keeps the failure if s is one, else 0. */
-static int failed(cuda_backend *b, cublasStatus_t s, const char *call) {
+static int blas_failed(cuda_backend *b, cublasStatus_t s, const char *call) {
   if (s == CUBLAS_STATUS_SUCCESS) return 0;
   cuda_fail(b, s == CUBLAS_STATUS_ALLOC_FAILED ? GL_ENOMEM : GL_EIO, call,
             b->blas->cublasLtGetStatusString(s));
   return 1;
 }
-#define BLAS_CALL(b, f, ...) failed(b, (b)->blas->f(__VA_ARGS__), #f)
+#define BLAS_CALL(b, f, ...) blas_failed(b, (b)->blas->f(__VA_ARGS__), #f)
 
 /* The largest power of two up to 256 that divides the address. */
 static uint32_t alignment(const void *p) {
@@ -194,7 +194,7 @@ static cudaDataType_t data_type(uint32_t type) {
 
 /* Describes the product to the library, which is column-major: a row-major c = a b is its c^T = b^T
  * a^T, so its first matrix is our b. Returns 1 after a failure. */
-static int describe(cuda_backend *b, blas_plan *p, const blas_key *k) {
+static int describe_product(cuda_backend *b, blas_plan *p, const blas_key *k) {
   const cublasComputeType_t sums = k->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   const cublasOperation_t first = k->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t second = k->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -239,8 +239,8 @@ static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const 
 
 /* The algorithms that the library has with these reductions, the fastest in its view first: how
  * many of [most] in `results`; -1 after a failure. */
-static int ask(cuda_backend *b, const blas_plan *p, const blas_key *k, uint32_t reductions,
-               cublasLtMatmulHeuristicResult_t *results, int most) {
+static int ask_heuristic(cuda_backend *b, const blas_plan *p, const blas_key *k,
+                         uint32_t reductions, cublasLtMatmulHeuristicResult_t *results, int most) {
   cublasLtMatmulPreference_t preference = NULL;
   if (BLAS_CALL(b, cublasLtMatmulPreferenceCreate, &preference)) return -1;
   int found = 0;
@@ -252,7 +252,7 @@ static int ask(cuda_backend *b, const blas_plan *p, const blas_key *k, uint32_t 
   b->blas->cublasLtMatmulPreferenceDestroy(preference);
   if (!ready) return -1;
   if (s == CUBLAS_STATUS_NOT_SUPPORTED) return 0;
-  if (failed(b, s, "cublasLtMatmulAlgoGetHeuristic")) return -1;
+  if (blas_failed(b, s, "cublasLtMatmulAlgoGetHeuristic")) return -1;
   int usable = 0;
   while (usable < found && results[usable].state == CUBLAS_STATUS_SUCCESS) ++usable;
   return usable;
@@ -270,7 +270,7 @@ static const uint32_t REDUCTIONS[] = {
 enum { OFFERS = 8, REPEATS = 5 };
 
 /* The product q by the plan's algorithm. */
-static cublasStatus_t multiply(cuda_backend *b, const blas_plan *p, const cuda_product *q) {
+static cublasStatus_t blas_multiply(cuda_backend *b, const blas_plan *p, const cuda_product *q) {
   const float one = 1, adds = q->adds ? 1.0f : 0.0f;
   return b->blas->cublasLtMatmul(b->blas->handle, p->what, &one, q->b, p->b, q->a, p->a, &adds,
                                  q->c, p->c, q->c, p->c, &p->algorithm, b->blas->workspace,
@@ -282,11 +282,11 @@ static cublasStatus_t multiply(cuda_backend *b, const blas_plan *p, const cuda_p
 static float time_product(cuda_backend *b, const blas_plan *p, const cuda_product *q,
                           cudaEvent_t from, cudaEvent_t to) {
   float least = -1;
-  if (multiply(b, p, q) != CUBLAS_STATUS_SUCCESS) return -1;
+  if (blas_multiply(b, p, q) != CUBLAS_STATUS_SUCCESS) return -1;
   for (int i = 0; i < REPEATS; ++i) {
     float took = 0;
     if (CUDA_CALL(b, cudaEventRecord(from, b->stream)) ||
-        multiply(b, p, q) != CUBLAS_STATUS_SUCCESS ||
+        blas_multiply(b, p, q) != CUBLAS_STATUS_SUCCESS ||
         CUDA_CALL(b, cudaEventRecord(to, b->stream)) || CUDA_CALL(b, cudaEventSynchronize(to)) ||
         CUDA_CALL(b, cudaEventElapsedTime(&took, from, to)))
       return -1;
@@ -362,7 +362,7 @@ static int choose_algorithm(cuda_backend *b, blas_plan *p, const blas_key *k,
   uint64_t rank = 0;
   memset(offer, 0, sizeof offer);
   for (size_t i = 0; i < sizeof REDUCTIONS / sizeof *REDUCTIONS && found == 0; ++i)
-    found = ask(b, p, k, REDUCTIONS[i], offer, most);
+    found = ask_heuristic(b, p, k, REDUCTIONS[i], offer, most);
   if (found > 1 && choose_offer(b, p, k, q, offer, found, &rank)) return 1;
   p->plain = found == 0;
   p->algorithm = offer[rank].algo;
@@ -376,7 +376,7 @@ static blas_plan *plan_of(cuda_backend *b, const blas_key *key, const cuda_produ
   if (found != NULL) return static_cast<blas_plan *>(found);
   blas_plan p;
   memset(&p, 0, sizeof p);
-  if (describe(b, &p, key) || choose_algorithm(b, &p, key, q)) {
+  if (describe_product(b, &p, key) || choose_algorithm(b, &p, key, q)) {
     drop_plan(b->blas, &p);
     return NULL;
   }
@@ -385,7 +385,7 @@ static blas_plan *plan_of(cuda_backend *b, const blas_key *key, const cuda_produ
 
 /* --- the product --- */
 
-static void key_of(blas_key *key, const cuda_backend *b, const cuda_product *q) {
+static void blas_key_of(blas_key *key, const cuda_backend *b, const cuda_product *q) {
   memset(key, 0, sizeof *key);
   key->m = q->m;
   key->n = q->n;
@@ -406,14 +406,14 @@ void cuda_blas_product(cuda_backend *b, const cuda_product *q) {
   assert((q->in == NUMBER_F32 || q->in == NUMBER_BF16) &&
          (q->out == NUMBER_F32 || q->out == NUMBER_BF16));
   blas_key key;
-  key_of(&key, b, q);
+  blas_key_of(&key, b, q);
   blas_plan *p = plan_of(b, &key, q);
   if (p == NULL) return;
   if (!p->plain) {
     /* An algorithm that was offered and is then refused is not tried again with this shape. */
-    const cublasStatus_t s = multiply(b, p, q);
+    const cublasStatus_t s = blas_multiply(b, p, q);
     p->plain = s == CUBLAS_STATUS_NOT_SUPPORTED;
-    if (!p->plain) failed(b, s, "cublasLtMatmul");
+    if (!p->plain) blas_failed(b, s, "cublasLtMatmul");
   }
   if (p->plain) cuda_plain_product(b, q);
 }

@@ -171,7 +171,7 @@ CUDA_OPERATION(graph_run)
 CUDA_OPERATION(graph_free)
 CUDA_OPERATION(free)
 
-static void fill_table(cuda_backend *b, number_type type) {
+static void fill_operations(cuda_backend *b, number_type type) {
   backend_ops *ops = &b->ops;
 #define OPERATION(result, name, arguments) ops->name = cuda_op_##name(type);
 #define OPTIONAL_OPERATION OPERATION
@@ -195,7 +195,7 @@ static void start_counters(cuda_backend *b) {
 }
 
 /* Stream, memory and counters on the device. After a failure, which is kept, some are missing. */
-static void start(cuda_backend *b) {
+static void start_cuda(cuda_backend *b) {
   cudaDeviceProp device;
   if (CUDA_CALL(b, cudaSetDevice(b->device)) ||
       CUDA_CALL(b, cudaGetDeviceProperties(&device, b->device)))
@@ -231,7 +231,7 @@ extern "C" size_t backend_cuda_devices(void) {
   return n;
 }
 
-static gl_status check_place(backend_place place, gl_error *err) {
+static gl_status check_device_place(backend_place place, gl_error *err) {
   size_t devices;
   const cudaError_t found = count_devices(&devices);
   if (devices == 0)
@@ -250,19 +250,19 @@ extern "C" gl_status backend_cuda_new(backend **out, number_type type, backend_p
   *out = NULL;
   if (type != NUMBER_F32 && type != NUMBER_BF16)
     return gl_fail(err, GL_EINPUT, "the CUDA backend computes in float32 or bfloat16");
-  gl_status status = check_place(place, err);
+  gl_status status = check_device_place(place, err);
   if (status != GL_OK) return status;
   cuda_backend *b = static_cast<cuda_backend *>(calloc(1, sizeof *b));
   if (b == NULL) return gl_fail_memory(err, "the CUDA backend");
   b->device = static_cast<int>(place.device);
-  start(b);
+  start_cuda(b);
   status = cuda_stopped(b) ? gl_fail(err, b->failed.status, "%s", b->failed.text)
                            : cuda_blas_new(b, err);
   if (status != GL_OK) {
     op_free(&b->base);
     return status;
   }
-  fill_table(b, type);
+  fill_operations(b, type);
   *out = &b->base;
   return GL_OK;
 }

@@ -29,8 +29,8 @@ __global__ void store_rows(T *cache_k, T *cache_v, const T *qk, const T *qkv, co
   if (slot[r] < 0) return;
   const size_t to =
       (static_cast<size_t>(slot[r]) * capacity + static_cast<size_t>(position[r])) * width;
-  const T *key = qk + r * qk_width(s) + s.q * s.dim;
-  const T *value = qkv + r * qkv_width(s) + (s.q + s.kv) * s.dim;
+  const T *key = qk + r * cuda_qk_width(s) + s.q * s.dim;
+  const T *value = qkv + r * cuda_qkv_width(s) + (s.q + s.kv) * s.dim;
   for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
     cache_k[to + i] = key[i];
     cache_v[to + i] = value[i];
@@ -248,7 +248,7 @@ __global__ void cached_part(typename L::type *out, const typename L::type *qk,
     const size_t first = (part * UNITS + u) * UNIT, at = slot + first * width;
     if (first >= positions) break;
     const size_t keys = positions - first < UNIT ? positions - first : UNIT;
-    cached_scores<L, HEADS>(score, qk + r * qk_width(s) + h * s.dim, cache_k + at, keys, width,
+    cached_scores<L, HEADS>(score, qk + r * cuda_qk_width(s) + h * s.dim, cache_k + at, keys, width,
                             s.dim, a.scale);
     __syncthreads();
     cached_weights<HEADS>(stats, score);
@@ -292,7 +292,7 @@ static void launch_parts(cuda_backend *b, const cached_arrays &given, cached_cal
                  WARPS * HEADS * a.shape.dim * sizeof(float), out, qk,
                  static_cast<const T *>(given.cache_k), static_cast<const T *>(given.cache_v), a);
     out += n * a.shape.q * a.shape.dim;
-    qk += n * qk_width(a.shape);
+    qk += n * cuda_qk_width(a.shape);
     a.slot += n;
     a.position += n;
   }
@@ -307,8 +307,8 @@ static bool are_few(size_t rows, size_t capacity, head_shape shape) {
 }
 
 template <typename L, int HEADS>
-static void launch_rows(cuda_backend *b, const cached_arrays &given, const cached_call &a,
-                        size_t rows) {
+static void launch_cached_rows(cuda_backend *b, const cached_arrays &given, const cached_call &a,
+                               size_t rows) {
   if (are_few(rows, a.capacity, a.shape))
     launch_parts<L, HEADS, 1>(b, given, a, rows);
   else
@@ -319,7 +319,7 @@ static void launch_rows(cuda_backend *b, const cached_arrays &given, const cache
 template <typename T> struct cached {
   static void launch(cuda_backend *b, const cached_arrays &given, const cached_call &a,
                      size_t rows) {
-    launch_rows<head_layout<T, 32, 8, 1>, 1>(b, given, a, rows);
+    launch_cached_rows<head_layout<T, 32, 8, 1>, 1>(b, given, a, rows);
   }
 };
 
@@ -329,11 +329,11 @@ static void launch_group(cuda_backend *b, const cached_arrays &given, const cach
                          size_t rows) {
   const size_t group = a.shape.q / a.shape.kv;
   if (group % 4 == 0)
-    launch_rows<L, 4>(b, given, a, rows);
+    launch_cached_rows<L, 4>(b, given, a, rows);
   else if (group % 2 == 0)
-    launch_rows<L, 2>(b, given, a, rows);
+    launch_cached_rows<L, 2>(b, given, a, rows);
   else
-    launch_rows<L, 1>(b, given, a, rows);
+    launch_cached_rows<L, 1>(b, given, a, rows);
 }
 
 template <> struct cached<bf16> {
@@ -347,15 +347,15 @@ template <> struct cached<bf16> {
     else if (bits % 16 == 0 && a.shape.dim == 64)
       launch_group<head_layout<bf16, 4, 16, 8>>(b, given, a, rows);
     else
-      launch_rows<head_layout<bf16, 32, 8, 1>, 1>(b, given, a, rows);
+      launch_cached_rows<head_layout<bf16, 32, 8, 1>, 1>(b, given, a, rows);
   }
 };
 
-static size_t parts_of(size_t rows, size_t capacity, head_shape shape) {
+static size_t cached_parts(size_t rows, size_t capacity, head_shape shape) {
   return are_few(rows, capacity, shape) ? (capacity + UNIT - 1) / UNIT : groups_of(capacity);
 }
 static size_t parts_scratch(size_t rows, size_t capacity, head_shape shape) {
-  const size_t n = rows * shape.q * parts_of(rows, capacity, shape);
+  const size_t n = rows * shape.q * cached_parts(rows, capacity, shape);
   return carved(n * shape.dim, sizeof(float)) + carved(n, sizeof(float2));
 }
 
@@ -377,9 +377,9 @@ static void op_attention_cached(backend *base, void *out, const void *qk, const 
   a.slot = slot;
   a.position = position;
   a.capacity = capacity;
-  a.parts = parts_of(rows, capacity, shape);
+  a.parts = cached_parts(rows, capacity, shape);
   a.shape = shape;
-  a.scale = attention_scale(shape);
+  a.scale = cuda_attention_scale(shape);
   const size_t n = rows * shape.q * a.parts;
   char *at = static_cast<char *>(cuda_scratch(op.b, parts_scratch(rows, capacity, shape)));
   if (at == NULL) return;

@@ -166,13 +166,13 @@ struct attention_call {
  * there is no such kernel for the head's size or the addresses (attention_mma.cu). */
 bool attention_tensor(cuda_backend *b, const attention_call *a);
 
-static __host__ __device__ inline size_t qk_width(head_shape s) {
+static __host__ __device__ inline size_t cuda_qk_width(head_shape s) {
   return (s.q + s.kv) * s.dim;
 }
-static __host__ __device__ inline size_t qkv_width(head_shape s) {
+static __host__ __device__ inline size_t cuda_qkv_width(head_shape s) {
   return (s.q + 2 * s.kv) * s.dim;
 }
-static inline float attention_scale(head_shape s) {
+static inline float cuda_attention_scale(head_shape s) {
   return static_cast<float>(1 / sqrt(static_cast<double>(s.dim)));
 }
 

@@ -21,8 +21,9 @@ enum { THREADS = 512 };
 static __device__ weight_t sum_from(const sample_row &x, uint32_t least, bool counted) {
   weight_t sum = 0;
   for (size_t i = threadIdx.x; i < x.n; i += blockDim.x) {
-    const uint32_t key = key_of(x.z[i]);
-    if (key != 0 && key >= least) sum += counted ? static_cast<weight_t>(1) : weight_of(x, x.z[i]);
+    const uint32_t key = logit_key(x.z[i]);
+    if (key != 0 && key >= least)
+      sum += counted ? static_cast<weight_t>(1) : logit_weight(x, x.z[i]);
   }
   return block_sum(sum);
 }
@@ -55,7 +56,7 @@ static __device__ kept_range find_kept(const sample_row &x, const sample_spec &s
   const double share = ceil(spec.top_p * static_cast<double>(mass));
   const weight_t wanted = share < 1 ? 1 : static_cast<weight_t>(share);
   const uint32_t key = key_reaching(x, kept.least, wanted, false);
-  const weight_t above = sum_from(x, key + 1, false), each = weight_of(x, float_of(key));
+  const weight_t above = sum_from(x, key + 1, false), each = logit_weight(x, float_of(key));
   kept.least = key;
   kept.ties = each == 0 ? 1 : (wanted - above + each - 1) / each;
   return kept;
@@ -69,7 +70,7 @@ static __device__ void write_set(uint32_t *set, size_t words, bool listed, const
   size_t count = 0;
   for (size_t j = 0; j < x.n; j += 32) {
     const size_t own = j + lane;
-    const uint32_t key = own < x.n && x.z[own] > -INFINITY ? key_of(x.z[own]) : 0;
+    const uint32_t key = own < x.n && x.z[own] > -INFINITY ? logit_key(x.z[own]) : 0;
     const unsigned tied = __ballot_sync(WARP, key == kept.least);
     const weight_t rank = ties + static_cast<weight_t>(__popc(tied & below));
     const bool in = key > kept.least || (key == kept.least && rank < kept.ties);
@@ -92,7 +93,7 @@ __global__ void __launch_bounds__(THREADS)
   sample_row x = {logits + r * vocabulary, vocabulary, 0, spec.factor};
   uint32_t best = 0;
   for (size_t i = threadIdx.x; i < x.n; i += blockDim.x) {
-    const uint32_t key = key_of(x.z[i]);
+    const uint32_t key = logit_key(x.z[i]);
     best = key > best ? key : best;
   }
   x.greatest = float_of(block_max(best));

@@ -17,7 +17,7 @@ static const char ADVICE[] =
 
 /* Bytes of the device: all, and free, including what the pool keeps unused. Zeros after a failure.
  */
-static void measure(cuda_backend *b, size_t *total, size_t *available) {
+static void measure_memory(cuda_backend *b, size_t *total, size_t *available) {
   uint64_t reserved = 0, used = 0;
   *total = *available = 0;
   if (CUDA_CALL(b, cudaMemGetInfo(available, total)) || b->pool == NULL) return;
@@ -28,10 +28,10 @@ static void measure(cuda_backend *b, size_t *total, size_t *available) {
 }
 
 /* Keeps the failure of an allocation of `bytes`, with what is free and what to do about it. */
-static void fail_memory(cuda_backend *b, size_t bytes) {
+static void fail_device_memory(cuda_backend *b, size_t bytes) {
   size_t available = 0, total = 0;
   if (cuda_stopped(b)) return;
-  measure(b, &total, &available);
+  measure_memory(b, &total, &available);
   if (cuda_stopped(b)) return;
   gl_fail(&b->failed, GL_ENOMEM,
           "out of GPU memory: %s wants %.1f MiB, %.1f of %.1f MiB are free; %s", b->operation,
@@ -46,7 +46,7 @@ static const size_t ALLOWANCE = 0;
 static const size_t ALLOWANCE = static_cast<size_t>(256) << 20;
 #endif
 
-static size_t larger(size_t a, size_t b) {
+static size_t larger_scratch(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
@@ -55,20 +55,21 @@ static size_t larger(size_t a, size_t b) {
 static size_t op_scratch(const backend *base, const run_shape *s) {
   const cuda_backend *b = reinterpret_cast<const cuda_backend *>(base);
   size_t most = cuda_embed_scratch(s->rows);
-  most = larger(most, s->rows > 0 ? 512 * larger(s->hidden, 2 * s->heads.dim) * sizeof(float) : 0);
-  most = larger(most, s->rows * s->heads.q * sizeof(float));
-  most = larger(most, cuda_output_scratch(b, s->rows, s->vocabulary, s->hidden));
-  most = larger(most, cuda_cached_scratch(s->slots, s->capacity, s->heads));
-  most = larger(most, cuda_product_rows_scratch(s, base->type));
-  most = larger(most, cuda_sample_scratch(s->slots, s->vocabulary));
-  most = larger(most, cuda_sample_truncated_scratch(s->slots, s->vocabulary));
+  most = larger_scratch(
+      most, s->rows > 0 ? 512 * larger_scratch(s->hidden, 2 * s->heads.dim) * sizeof(float) : 0);
+  most = larger_scratch(most, s->rows * s->heads.q * sizeof(float));
+  most = larger_scratch(most, cuda_output_scratch(b, s->rows, s->vocabulary, s->hidden));
+  most = larger_scratch(most, cuda_cached_scratch(s->slots, s->capacity, s->heads));
+  most = larger_scratch(most, cuda_product_rows_scratch(s, base->type));
+  most = larger_scratch(most, cuda_sample_scratch(s->slots, s->vocabulary));
+  most = larger_scratch(most, cuda_sample_truncated_scratch(s->slots, s->vocabulary));
   return most + most / 8 + ALLOWANCE;
 }
 
 static void op_memory(backend *base, size_t *total, size_t *available) {
   cuda_operation op(base, "memory");
   *total = *available = 0;
-  if (!cuda_stopped(op.b)) measure(op.b, total, available);
+  if (!cuda_stopped(op.b)) measure_memory(op.b, total, available);
 }
 
 /* --- allocations --- */
@@ -89,7 +90,7 @@ static void reclaim(cuda_backend *b) {
 }
 
 /* From the pool, or from the device itself where it has none. */
-static cudaError_t take(cuda_backend *b, void **memory, size_t size) {
+static cudaError_t take_memory(cuda_backend *b, void **memory, size_t size) {
   return b->pool != NULL ? cudaMallocAsync(memory, size, b->stream) : cudaMalloc(memory, size);
 }
 
@@ -99,12 +100,12 @@ static void *op_allocate(backend *base, size_t bytes) {
   if (cuda_stopped(b)) return NULL;
   void *memory = NULL;
   const size_t size = bytes == 0 ? 1 : bytes;
-  if (take(b, &memory, size) != cudaSuccess) {
+  if (take_memory(b, &memory, size) != cudaSuccess) {
     reclaim(b);
     if (cuda_stopped(b)) return NULL;
-    if (take(b, &memory, size) != cudaSuccess) {
+    if (take_memory(b, &memory, size) != cudaSuccess) {
       cudaGetLastError();
-      fail_memory(b, bytes);
+      fail_device_memory(b, bytes);
       return NULL;
     }
   }
@@ -172,7 +173,7 @@ void *cuda_scratch(cuda_backend *b, size_t bytes) {
     if (cudaMalloc(&b->scratch, size) != cudaSuccess) {
       cudaGetLastError();
       b->scratch = NULL;
-      fail_memory(b, size);
+      fail_device_memory(b, size);
       return NULL;
     }
   }

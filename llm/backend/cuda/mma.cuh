@@ -13,7 +13,7 @@
 #include "llm/backend/cuda/device.cuh"
 
 /* Two floats as bfloat16, the first in the lower half. */
-static __device__ __forceinline__ uint32_t pack(float low, float high) {
+static __device__ __forceinline__ uint32_t pack_halves(float low, float high) {
 #ifdef GEPOLAB_EMULATE
   return static_cast<uint32_t>(to_bf16(high).bits) << 16 | to_bf16(low).bits;
 #else

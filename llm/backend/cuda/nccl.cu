@@ -62,8 +62,8 @@ static nccl_collective *nccl_of(collective *c) {
 /* --- one sum --- */
 
 /* An error that says which call failed on which rank; takes the rank's communicator down. */
-static gl_status fail(nccl_collective *c, size_t rank, const char *call, const char *why,
-                      gl_error *err) {
+static gl_status nccl_fail(nccl_collective *c, size_t rank, const char *call, const char *why,
+                           gl_error *err) {
   const gl_status status =
       gl_fail(err, GL_EIO, "NCCL: %s failed on rank %zu of %zu: %s", call, rank, c->base.n, why);
   if (c->comm[rank] != NULL) c->ncclCommAbort(c->comm[rank]);
@@ -72,7 +72,8 @@ static gl_status fail(nccl_collective *c, size_t rank, const char *call, const c
 }
 
 /* Enqueues the sum of x [n] on the rank's stream. */
-static gl_status launch(nccl_collective *c, size_t rank, void *memory, size_t n, gl_error *err) {
+static gl_status nccl_launch(nccl_collective *c, size_t rank, void *memory, size_t n,
+                             gl_error *err) {
   const cuda_backend *b = cuda_of(c->base.member[rank]);
   float *x = static_cast<float *>(memory);
   for (size_t at = 0; at < n; at += BUCKET) {
@@ -80,7 +81,7 @@ static gl_status launch(nccl_collective *c, size_t rank, void *memory, size_t n,
     const ncclResult_t done =
         c->ncclAllReduce(x + at, x + at, k, ncclFloat32, ncclSum, c->comm[rank], b->stream);
     if (done != ncclSuccess)
-      return fail(c, rank, "ncclAllReduce", c->ncclGetErrorString(done), err);
+      return nccl_fail(c, rank, "ncclAllReduce", c->ncclGetErrorString(done), err);
   }
   return GL_OK;
 }
@@ -93,14 +94,14 @@ static gl_status wait(nccl_collective *c, size_t rank, gl_error *err) {
     const cudaError_t there = cudaStreamQuery(b->stream);
     if (there == cudaSuccess) return GL_OK;
     if (there != cudaErrorNotReady)
-      return fail(c, rank, "cudaStreamQuery", cudaGetErrorString(there), err);
+      return nccl_fail(c, rank, "cudaStreamQuery", cudaGetErrorString(there), err);
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = c->ncclCommGetAsyncError(c->comm[rank], &state);
     if (asked != ncclSuccess || (state != ncclSuccess && state != ncclInProgress))
-      return fail(c, rank, "ncclAllReduce",
-                  c->ncclGetErrorString(asked != ncclSuccess ? asked : state), err);
+      return nccl_fail(c, rank, "ncclAllReduce",
+                       c->ncclGetErrorString(asked != ncclSuccess ? asked : state), err);
     if (collective_is_aborted(&c->base))
-      return fail(c, rank, "ncclAllReduce", "another device failed", err);
+      return nccl_fail(c, rank, "ncclAllReduce", "another device failed", err);
     nanosleep(&pause, NULL);
   }
 }
@@ -114,7 +115,7 @@ static gl_status nccl_sum(collective *base, size_t rank, void *memory, size_t n,
                      "NCCL: an earlier sum over devices failed; start again from the "
                      "last checkpoint");
   if (status == GL_OK) status = collective_meet(base, err);
-  if (status == GL_OK) status = launch(c, rank, memory, n, err);
+  if (status == GL_OK) status = nccl_launch(c, rank, memory, n, err);
   return status == GL_OK ? wait(c, rank, err) : status;
 }
 
@@ -132,7 +133,7 @@ static void nccl_free(collective *base) {
 static const collective_ops nccl_ops = {"NCCL", nccl_sum, nccl_free};
 
 /* Returns 0 where the library lacks one. */
-static int find_functions(nccl_collective *c, void *library) {
+static int find_nccl_functions(nccl_collective *c, void *library) {
 #define NCCL_FIND(f)                                                                               \
   c->f = reinterpret_cast<decltype(&::f)>(dlsym(library, #f));                                     \
   if (c->f == NULL) return 0;
@@ -141,7 +142,7 @@ static int find_functions(nccl_collective *c, void *library) {
 }
 
 /* Makes the communicators of all ranks from this thread, whose current device stays what it was. */
-static gl_status connect(nccl_collective *c, gl_error *err) {
+static gl_status nccl_connect(nccl_collective *c, gl_error *err) {
   const size_t n = c->base.n;
   c->comm = static_cast<ncclComm_t *>(calloc(n, sizeof *c->comm));
   int *device = static_cast<int *>(calloc(n, sizeof *device)), before = 0;
@@ -168,8 +169,8 @@ extern "C" gl_status collective_nccl_new(collective **out, backend *const *membe
   nccl_collective *c = static_cast<nccl_collective *>(calloc(1, sizeof *c));
   if (c == NULL) return gl_fail_memory(err, "NCCL");
   gl_status status = collective_init(&c->base, &nccl_ops, member, n, err);
-  const int known = status == GL_OK && find_functions(c, library);
-  if (known) status = connect(c, err);
+  const int known = status == GL_OK && find_nccl_functions(c, library);
+  if (known) status = nccl_connect(c, err);
   if (known && status == GL_OK)
     *out = &c->base;
   else

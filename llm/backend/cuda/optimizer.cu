@@ -18,7 +18,7 @@ struct rounding {
   copy_rounding at;
   bool stochastic;
 };
-static rounding rounding_of(const copy_rounding *given) {
+static rounding copy_rounding_of(const copy_rounding *given) {
   rounding r = {};
   if (given != NULL) r.at = *given;
   r.stochastic = given != NULL;
@@ -101,14 +101,14 @@ static void cast(cuda_backend *b, void *out, const void *in, size_t n, rounding 
 
 template <typename T> static void op_cast(backend *base, void *out, const void *in, size_t n) {
   cuda_operation op(base, "cast", n);
-  cast<T>(op.b, out, in, n, rounding_of(NULL));
+  cast<T>(op.b, out, in, n, copy_rounding_of(NULL));
 }
 
 template <typename T>
 static void op_cast_stochastic(backend *base, void *out, const void *in, size_t n,
                                const copy_rounding *r) {
   cuda_operation op(base, "cast_stochastic", n);
-  cast<T>(op.b, out, in, n, rounding_of(r));
+  cast<T>(op.b, out, in, n, copy_rounding_of(r));
 }
 
 /* --- steps --- */
@@ -158,8 +158,8 @@ __global__ void adamw_step_numbers(step_arrays<T> a, adamw_numbers s) {
 }
 
 template <typename T>
-static step_arrays<T> arrays_of(void *param, void *copy, const void *grad, void *m, void *v,
-                                size_t n, const copy_rounding *round) {
+static step_arrays<T> optimizer_arrays(void *param, void *copy, const void *grad, void *m, void *v,
+                                       size_t n, const copy_rounding *round) {
   step_arrays<T> a = {};
   a.param = static_cast<float *>(param);
   a.copy = static_cast<T *>(copy);
@@ -167,7 +167,7 @@ static step_arrays<T> arrays_of(void *param, void *copy, const void *grad, void 
   a.m = static_cast<float *>(m);
   a.v = static_cast<float *>(v);
   a.n = n;
-  a.round = rounding_of(round);
+  a.round = copy_rounding_of(round);
   return a;
 }
 
@@ -185,7 +185,7 @@ static void op_adamw(backend *base, void *param, void *copy, const void *grad, v
                                  static_cast<float>(s->eps)};
   LAUNCH_VECTOR16(op.b, aligned16(0, param, copy, grad, m, v), adamw_step_numbers, T,
                   blocks_of(n, EACH * THREADS), THREADS, 0,
-                  arrays_of<T>(param, copy, grad, m, v, n, s->rounding), numbers);
+                  optimizer_arrays<T>(param, copy, grad, m, v, n, s->rounding), numbers);
 }
 
 struct sgd_numbers {
@@ -229,7 +229,7 @@ static void op_sgd(backend *base, void *param, void *copy, const void *grad, voi
                                static_cast<float>(s->coupled), static_cast<float>(s->scale)};
   LAUNCH_VECTOR16(op.b, aligned16(0, param, copy, grad, m), sgd_step_numbers, T,
                   blocks_of(n, EACH * THREADS), THREADS, 0,
-                  arrays_of<T>(param, copy, grad, m, NULL, n, s->rounding), numbers);
+                  optimizer_arrays<T>(param, copy, grad, m, NULL, n, s->rounding), numbers);
 }
 
 /* --- sum of squares: blocks sum parts of a fixed size, the host adds the parts in their order --- */

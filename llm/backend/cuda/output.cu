@@ -163,8 +163,8 @@ __global__ void finish_rows(float *logp, float *entropy, float *lse, const softm
 static const float NOT_KEPT = -1e30f;
 
 /* Whether a set of `words` words holds token a; one without tokens holds all. */
-static __device__ __forceinline__ bool holds(const uint32_t *set, bool listed, bool none,
-                                             uint32_t a) {
+static __device__ __forceinline__ bool holds_logits(const uint32_t *set, bool listed, bool none,
+                                                    uint32_t a) {
   if (none) return true;
   if (!listed) return (set[a / 32] >> a % 32 & 1u) != 0;
   uint32_t low = 1, high = 1 + set[0];
@@ -189,7 +189,7 @@ __global__ void leave_kept(float *z, const uint32_t *sets, size_t words, bool li
   for (size_t w = threadIdx.x; !listed && w < words; w += blockDim.x) some |= set[w] != 0;
   const bool none = block_max(some) == 0;
   for (size_t i = threadIdx.x; i < columns; i += blockDim.x)
-    if (!holds(set, listed, none, static_cast<uint32_t>(first + i))) row[i] = NOT_KEPT;
+    if (!holds_logits(set, listed, none, static_cast<uint32_t>(first + i))) row[i] = NOT_KEPT;
 }
 
 /* The sets of rows from r on; set NULL stays NULL. */
@@ -207,10 +207,10 @@ static void keep_chunk(cuda_backend *b, float *z, const kept_sets &kept, size_t 
 
 /* kept.set NULL: nothing is left out. */
 template <typename T>
-static void run_output(backend *base, const char *name, void *logp, void *entropy, void *lse,
-                       const void *in, const void *weight, const int32_t *target,
-                       const kept_sets &kept, size_t rows, size_t vocabulary, size_t k,
-                       double temperature) {
+static void run_output_chunks(backend *base, const char *name, void *logp, void *entropy, void *lse,
+                              const void *in, const void *weight, const int32_t *target,
+                              const kept_sets &kept, size_t rows, size_t vocabulary, size_t k,
+                              double temperature) {
   cuda_operation op(base, name, rows, vocabulary, k);
   assert(temperature > 0);
   const output_chunk most = chunk_of(op.b, rows, vocabulary);
@@ -249,16 +249,16 @@ template <typename T>
 static void op_output(backend *base, void *logp, void *entropy, void *lse, const void *in,
                       const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
                       size_t k, double temperature) {
-  run_output<T>(base, "output", logp, entropy, lse, in, weight, target, kept_sets(), rows,
-                vocabulary, k, temperature);
+  run_output_chunks<T>(base, "output", logp, entropy, lse, in, weight, target, kept_sets(), rows,
+                       vocabulary, k, temperature);
 }
 
 template <typename T>
 static void op_output_kept(backend *base, void *logp, void *entropy, void *lse, const void *in,
                            const void *weight, const int32_t *target, kept_sets kept, size_t rows,
                            size_t k, double temperature) {
-  run_output<T>(base, "output_kept", logp, entropy, lse, in, weight, target, kept, rows,
-                kept.shape.vocabulary, k, temperature);
+  run_output_chunks<T>(base, "output_kept", logp, entropy, lse, in, weight, target, kept, rows,
+                       kept.shape.vocabulary, k, temperature);
 }
 
 /* --- the two parts of a distribution --- */
@@ -286,7 +286,7 @@ __global__ void fold_parts(softmax_stats *kept, softmax_stats *rest, const float
   running in = {-INFINITY, 0, 0}, out = {-INFINITY, 0, 0};
   for (size_t i = threadIdx.x; i < columns; i += blockDim.x) {
     const float x[1] = {z[r * columns + i]};
-    if (holds(set, listed, none, static_cast<uint32_t>(first + i)))
+    if (holds_logits(set, listed, none, static_cast<uint32_t>(first + i)))
       add_logits(&in, x, 1, factor);
     else
       add_logits(&out, x, 1, factor);

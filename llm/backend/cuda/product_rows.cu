@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(TILE::THREADS)
 
 /* Launches one kind of tile; splits get blocks of their own where the tiles are few. */
 template <typename TILE, product_form FORM, typename OUT>
-static void launch(cuda_backend *b, rows_call<typename TILE::type, OUT> a) {
+static void launch_tiles(cuda_backend *b, rows_call<typename TILE::type, OUT> a) {
   static_assert(TILE::SHARED >= TILE::ROWS * (TILE::WEIGHTS + 4) * sizeof(float), "room to store");
   static_assert(TILE::SHARED <= 99 << 10, "as much as a block has on every device");
   dim3 grid(blocks_of(a.rows, TILE::ROWS),
@@ -255,40 +255,40 @@ static void launch(cuda_backend *b, rows_call<typename TILE::type, OUT> a) {
 }
 
 template <product_form FORM, typename T, typename OUT>
-static void launch_plain(cuda_backend *b, const rows_call<T, OUT> &a) {
+static void launch_plain_tiles(cuda_backend *b, const rows_call<T, OUT> &a) {
   const product_form MANY = FORM == NORMED ? PLAIN : FORM;
   if (FORM == NORMED || a.rows <= 8)
-    launch<plain_tile<T, 1>, FORM>(b, a);
+    launch_tiles<plain_tile<T, 1>, FORM>(b, a);
   else if (a.rows <= 32)
-    launch<plain_tile<T, 4>, MANY>(b, a);
+    launch_tiles<plain_tile<T, 4>, MANY>(b, a);
   else
-    launch<plain_tile<T, 8>, MANY>(b, a);
+    launch_tiles<plain_tile<T, 8>, MANY>(b, a);
 }
 
 template <product_form FORM, typename OUT>
-static void launch_rows(cuda_backend *b, const rows_call<float, OUT> &a) {
-  launch_plain<FORM>(b, a);
+static void launch_product_rows(cuda_backend *b, const rows_call<float, OUT> &a) {
+  launch_plain_tiles<FORM>(b, a);
 }
 
 /* Tensor cores or plain multiplications: that depends on k and on where the matrices begin, never
  * on the number of rows. With k a multiple of 8, every row begins at a multiple of 16 bytes if the
  * first does. */
 template <product_form FORM, typename OUT>
-static void launch_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) {
+static void launch_product_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) {
   const product_form MANY = FORM == NORMED ? PLAIN : FORM;
   const uintptr_t bits = reinterpret_cast<uintptr_t>(a.in) | reinterpret_cast<uintptr_t>(a.weight);
   if (a.k % 8 != 0 || bits % 16 != 0)
-    launch_plain<FORM>(b, a);
+    launch_plain_tiles<FORM>(b, a);
   else if (FORM == NORMED || a.rows <= 8)
-    launch<tensor_tile<64, 8, 4, 1, 6>, FORM>(b, a);
+    launch_tiles<tensor_tile<64, 8, 4, 1, 6>, FORM>(b, a);
   else if (a.rows <= 16)
-    launch<tensor_tile<64, 16, 4, 1, 6>, MANY>(b, a);
+    launch_tiles<tensor_tile<64, 16, 4, 1, 6>, MANY>(b, a);
   else if (a.rows <= 32)
-    launch<tensor_tile<64, 32, 4, 1, 6>, MANY>(b, a);
+    launch_tiles<tensor_tile<64, 32, 4, 1, 6>, MANY>(b, a);
   else if (a.rows <= 64)
-    launch<tensor_tile<128, 64, 4, 2, 4>, MANY>(b, a);
+    launch_tiles<tensor_tile<128, 64, 4, 2, 4>, MANY>(b, a);
   else
-    launch<tensor_tile<128, 128, 2, 4, 3>, MANY>(b, a);
+    launch_tiles<tensor_tile<128, 128, 2, 4, 3>, MANY>(b, a);
 }
 
 /* The length of a split of k, which follows from m and k alone; at least k where there is one
@@ -321,7 +321,7 @@ static rows_call<T, OUT> call_of(cuda_backend *b, const cuda_product *p, size_t 
 }
 
 template <typename T, typename OUT> static void run(cuda_backend *b, const cuda_product *p) {
-  launch_rows<PLAIN>(b, call_of<T, OUT>(b, p, p->n));
+  launch_product_rows<PLAIN>(b, call_of<T, OUT>(b, p, p->n));
 }
 
 /* Whether there is something to do, and it can be done. */
@@ -350,7 +350,7 @@ static void op_product_swiglu(backend *base, void *out, const void *in, const vo
   cuda_operation op(base, "product_swiglu", rows, width, k);
   const number_type type = type_of<T>::value;
   const cuda_product p = {type, type, in, weight, out, rows, 2 * width, k, false, true, false};
-  if (can_run(op.b, &p)) launch_rows<GATED>(op.b, call_of<T, T>(op.b, &p, width));
+  if (can_run(op.b, &p)) launch_product_rows<GATED>(op.b, call_of<T, T>(op.b, &p, width));
 }
 
 template <typename T>
@@ -376,7 +376,7 @@ static void op_product_norm(backend *base, void *normed, void *rstd, void *sum,
   a.norm.threads = vector16_threads(vectors16_of<T>(m));
   a.norm.wide = aligned16(m * sizeof(T), normed, sum, residual, branch, norm_weight);
   a.norm.arrived = op.b->arrived + MOST_TILES;
-  launch_rows<NORMED>(op.b, a);
+  launch_product_rows<NORMED>(op.b, a);
 }
 
 CUDA_TYPED_OPERATION(product_swiglu)

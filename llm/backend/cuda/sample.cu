@@ -37,13 +37,13 @@ __global__ void __launch_bounds__(THREADS)
     sum_weights(sample_slices slices, const float *logits, size_t vocabulary, float factor) {
   wait_for_kernels_before();
   const size_t r = blockIdx.x, first = blockIdx.y * static_cast<size_t>(SLICE) + threadIdx.x;
-  const sample_row x = row_at(logits, r, vocabulary,
-                              best_of_row<THREADS>(slices.best + r * slices.n, slices.n), factor);
+  const sample_row x = sample_row_at(
+      logits, r, vocabulary, best_of_row<THREADS>(slices.best + r * slices.n, slices.n), factor);
   weight_t sum = 0;
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
     const size_t i = first + e * THREADS;
-    if (i < vocabulary) sum += weight_of(x, x.z[i]);
+    if (i < vocabulary) sum += logit_weight(x, x.z[i]);
   }
   sum = block_sum(sum);
   if (threadIdx.x == 0) slices.sum[r * slices.n + blockIdx.y] = sum;
@@ -57,13 +57,14 @@ __global__ void __launch_bounds__(THREADS)
   const size_t r = blockIdx.x;
   const weight_t best = best_of_row<THREADS>(slices.best + r * slices.n, slices.n),
                  *sums = slices.sum + r * slices.n;
-  const sample_row x = row_at(logits, r, vocabulary, best, spec.factor);
+  const sample_row x = sample_row_at(logits, r, vocabulary, best, spec.factor);
   weight_t total = 0;
   for (size_t s = threadIdx.x; s < slices.n; s += THREADS) total += sums[s];
   total = block_sum(total);
   if (total == 0 || spec.greedy) {
     if (threadIdx.x == 0 && total == 0) put_nan_draw(to, r, vocabulary);
-    if (threadIdx.x == 0 && total != 0) put_draw(to, r, x, spec, ranked_token(best), total, total);
+    if (threadIdx.x == 0 && total != 0)
+      put_sample(to, r, x, spec, ranked_token(best), total, total);
     return;
   }
   const weight_t wanted = drawn_weight(spec, index[r], total);
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(THREADS)
   weight_t weight[EACH];
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
-    weight[e] = first + e < vocabulary ? weight_of(x, x.z[first + e]) : 0;
+    weight[e] = first + e < vocabulary ? logit_weight(x, x.z[first + e]) : 0;
   }
   put_draw_among<THREADS, EACH>(to, r, x, spec, first, weight, before, wanted, total, total);
 }
@@ -164,17 +165,17 @@ static __device__ __forceinline__ place_sums digits_of(const truncation &t, size
   return at_place(t.digits, (i - 1) * DIGITS);
 }
 
-static __device__ __forceinline__ search_state *state_of(const truncation &t, size_t r, int search,
-                                                         int step) {
+static __device__ __forceinline__ search_state *search_state_of(const truncation &t, size_t r,
+                                                                int search, int step) {
   return t.state + (r * SEARCHES + static_cast<size_t>(search)) * STEPS + step;
 }
 
 /* Row r; the whole block calls it. *token: the first of those with its greatest logit. */
-static __device__ sample_row row_of(const truncation &t, const float *logits, size_t r,
-                                    size_t vocabulary, float factor, size_t *token) {
+static __device__ sample_row sample_row_of(const truncation &t, const float *logits, size_t r,
+                                           size_t vocabulary, float factor, size_t *token) {
   const weight_t best = best_of_row<THREADS>(t.best + r * t.n, t.n);
   *token = ranked_token(best);
-  return row_at(logits, r, vocabulary, best, factor);
+  return sample_row_at(logits, r, vocabulary, best, factor);
 }
 
 /* The token that a thread of this block has as its e-th; at or beyond the vocabulary: none. */
@@ -222,7 +223,7 @@ static __device__ __forceinline__ void count_token(block_sums<N> *s, unsigned at
 }
 
 template <unsigned N>
-static __device__ __forceinline__ void add_to_row(place_sums to, const block_sums<N> *s) {
+static __device__ __forceinline__ void add_sums_to_row(place_sums to, const block_sums<N> *s) {
   __syncthreads();
   for (unsigned i = threadIdx.x; i < N; i += THREADS) {
     if (s->count[i] > 0) atomicAdd(&to.count[i], s->count[i]);
@@ -238,15 +239,15 @@ __global__ void __launch_bounds__(THREADS)
   wait_for_kernels_before();
   size_t best;
   const size_t r = blockIdx.x;
-  const sample_row x = row_of(t, logits, r, vocabulary, spec.factor, &best);
+  const sample_row x = sample_row_of(t, logits, r, vocabulary, spec.factor, &best);
   clear(&own);
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
     const size_t i = token_of(e);
     const float z = i < vocabulary ? x.z[i] : NAN;
-    if (key_of(z) != 0) count_token(&own, bin_of(x, z), weight_of(x, z));
+    if (logit_key(z) != 0) count_token(&own, bin_of(x, z), logit_weight(x, z));
   }
-  add_to_row(at_place(t.bins, r * BINS), &own);
+  add_sums_to_row(at_place(t.bins, r * BINS), &own);
 }
 
 /* --- searching --- */
@@ -290,7 +291,7 @@ static __device__ unsigned choose_place(search_state *s, place_sums sums, unsign
 /* The state of a search of row r after a step, from what was kept after the one before and from the
  * row's sums. The whole block calls it. */
 static __device__ search_state after_digit(const truncation &t, size_t r, int search, int step) {
-  search_state s = *state_of(t, r, search, step - 1);
+  search_state s = *search_state_of(t, r, search, step - 1);
   const unsigned digit = choose_place(&s, digits_of(t, r, search, step), DIGITS, search);
   s.key |= (DIGITS - 1 - digit) << (32 - 8 * step);
   return s;
@@ -324,8 +325,8 @@ static __device__ search_state after_bin(const truncation &t, size_t r, int sear
   return s;
 }
 
-static __device__ search_state after_step(const truncation &t, size_t r, int search, int step,
-                                          const sample_spec &spec) {
+static __device__ search_state search_after_step(const truncation &t, size_t r, int search,
+                                                 int step, const sample_spec &spec) {
   return step == 0 ? after_bin(t, r, search, spec) : after_digit(t, r, search, step);
 }
 
@@ -339,20 +340,20 @@ __global__ void __launch_bounds__(THREADS)
   size_t best;
   const size_t r = blockIdx.x;
   const unsigned shift = 32u - 8u * static_cast<unsigned>(step);
-  const sample_row x = row_of(t, logits, r, vocabulary, spec.factor, &best);
-  const search_state s = after_step(t, r, search, step - 1, spec);
-  if (blockIdx.y == 0 && threadIdx.x == 0) *state_of(t, r, search, step - 1) = s;
+  const sample_row x = sample_row_of(t, logits, r, vocabulary, spec.factor, &best);
+  const search_state s = search_after_step(t, r, search, step - 1, spec);
+  if (blockIdx.y == 0 && threadIdx.x == 0) *search_state_of(t, r, search, step - 1) = s;
   clear(&own);
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
     const size_t i = token_of(e);
     const float z = i < vocabulary ? x.z[i] : NAN;
-    const uint32_t key = key_of(z);
+    const uint32_t key = logit_key(z);
     if (key == 0 || key < s.least || bin_of(x, z) != s.bin) continue;
     if (step > 1 && key >> (shift + 8) != s.key >> (shift + 8)) continue;
-    count_token(&own, DIGITS - 1 - (key >> shift) % DIGITS, weight_of(x, z));
+    count_token(&own, DIGITS - 1 - (key >> shift) % DIGITS, logit_weight(x, z));
   }
-  add_to_row(digits_of(t, r, search, step), &own);
+  add_sums_to_row(digits_of(t, r, search, step), &own);
 }
 
 /* --- drawing --- */
@@ -362,7 +363,7 @@ static __device__ kept_tokens kept_of(const truncation &t, size_t r, const sampl
                                       const sample_spec &spec) {
   const search_state s = after_digit(t, r, spec.top_p < 1 ? TOP_P : TOP_K, STEPS);
   if (spec.top_p >= 1) return {~static_cast<weight_t>(0), s.key};
-  const weight_t each = weight_of(x, float_of(s.key));
+  const weight_t each = logit_weight(x, float_of(s.key));
   return {each == 0 ? 1 : (s.wanted - s.weight + each - 1) / each, s.key};
 }
 
@@ -372,14 +373,14 @@ __global__ void __launch_bounds__(THREADS)
   wait_for_kernels_before();
   size_t best;
   const size_t r = blockIdx.x;
-  const sample_row x = row_of(t, logits, r, vocabulary, spec.factor, &best);
+  const sample_row x = sample_row_of(t, logits, r, vocabulary, spec.factor, &best);
   const kept_tokens kept = kept_of(t, r, x, spec);
   weight_t above = 0, ties = 0;
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
     const size_t i = token_of(e);
-    const uint32_t key = i < vocabulary ? key_of(x.z[i]) : 0;
-    if (key > kept.least) above += weight_of(x, x.z[i]);
+    const uint32_t key = i < vocabulary ? logit_key(x.z[i]) : 0;
+    if (key > kept.least) above += logit_weight(x, x.z[i]);
     if (key == kept.least && key != 0) ++ties;
   }
   above = block_sum(above);
@@ -397,9 +398,9 @@ __global__ void __launch_bounds__(THREADS)
   wait_for_kernels_before();
   size_t best;
   const size_t r = blockIdx.x;
-  const sample_row x = row_of(t, logits, r, vocabulary, spec.factor, &best);
+  const sample_row x = sample_row_of(t, logits, r, vocabulary, spec.factor, &best);
   const kept_tokens kept = t.kept[r];
-  const weight_t each = weight_of(x, float_of(kept.least));
+  const weight_t each = logit_weight(x, float_of(kept.least));
   const weight_t *above = t.above + r * t.n, *ties = t.ties + r * t.n;
   weight_t whole = 0, total = 0, tied = 0;
   for (unsigned i = threadIdx.x; i < BINS; i += THREADS) whole += t.bins.weight[r * BINS + i];
@@ -413,7 +414,7 @@ __global__ void __launch_bounds__(THREADS)
   total += lesser(tied, kept.ties) * each;
   if (whole == 0 || spec.greedy) {
     if (threadIdx.x == 0 && whole == 0) put_nan_draw(to, r, vocabulary);
-    if (threadIdx.x == 0 && whole != 0) put_draw(to, r, x, spec, best, whole, total);
+    if (threadIdx.x == 0 && whole != 0) put_sample(to, r, x, spec, best, whole, total);
     return;
   }
   const weight_t wanted = drawn_weight(spec, index[r], total);
@@ -430,14 +431,14 @@ __global__ void __launch_bounds__(THREADS)
   tied = 0;
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e)
-    if (first + e < vocabulary && key_of(x.z[first + e]) == kept.least) ++tied;
+    if (first + e < vocabulary && logit_key(x.z[first + e]) == kept.least) ++tied;
   rank += block_sum_before<THREADS>(tied);
   weight_t weight[EACH];
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
-    const uint32_t key = first + e < vocabulary ? key_of(x.z[first + e]) : 0;
+    const uint32_t key = first + e < vocabulary ? logit_key(x.z[first + e]) : 0;
     const bool in = key > kept.least || (key == kept.least && key != 0 && rank < kept.ties);
-    weight[e] = in ? weight_of(x, x.z[first + e]) : 0;
+    weight[e] = in ? logit_weight(x, x.z[first + e]) : 0;
     rank += key == kept.least;
   }
   put_draw_among<THREADS, EACH>(to, r, x, spec, first, weight, before, wanted, whole, total);

@@ -58,14 +58,14 @@ struct sample_row {
 };
 
 /* The weight of logit z in units of 2^-44; 0 for not-a-number. */
-static __device__ __forceinline__ weight_t weight_of(const sample_row &x, float z) {
+static __device__ __forceinline__ weight_t logit_weight(const sample_row &x, float z) {
   const float w = exp2f((z - x.greatest) * x.factor);
   return w >= 0 ? static_cast<weight_t>(w * WEIGHT_UNIT + 0.5f) : 0;
 }
 
 /* A float's key: an integer that is ordered as floats are, and the float of a key. Both zeros have
  * one key; not-a-number has key 0, below all others. */
-static __device__ __forceinline__ uint32_t key_of(float z) {
+static __device__ __forceinline__ uint32_t logit_key(float z) {
   if (!(z >= -INFINITY)) return 0;
   const uint32_t u = __float_as_uint(z + 0.0f);
   return u >> 31 ? ~u : u | 0x80000000u;
@@ -77,7 +77,7 @@ static __device__ __forceinline__ float float_of(uint32_t key) {
 /* A token's rank in its row: the key of its logit in the upper half, below it 2^32 - 1 - its
  * number, so that of equal logits the first token has the greatest rank. */
 static __device__ __forceinline__ weight_t rank_of(float z, size_t token) {
-  return static_cast<weight_t>(key_of(z)) << 32 | (0xffffffffu - static_cast<uint32_t>(token));
+  return static_cast<weight_t>(logit_key(z)) << 32 | (0xffffffffu - static_cast<uint32_t>(token));
 }
 static __device__ __forceinline__ size_t ranked_token(weight_t rank) {
   return 0xffffffffu - static_cast<uint32_t>(rank);
@@ -108,9 +108,9 @@ static __device__ __forceinline__ weight_t best_of_row(const weight_t *best, siz
 }
 
 /* Row r, whose greatest rank is `best`. */
-static __device__ __forceinline__ sample_row row_at(const float *logits, size_t r,
-                                                    size_t vocabulary, weight_t best,
-                                                    float factor) {
+static __device__ __forceinline__ sample_row sample_row_at(const float *logits, size_t r,
+                                                           size_t vocabulary, weight_t best,
+                                                           float factor) {
   return {logits + r * vocabulary, vocabulary, float_of(static_cast<uint32_t>(best >> 32)), factor};
 }
 
@@ -149,9 +149,9 @@ static __device__ __forceinline__ weight_t drawn_weight(const sample_spec &spec,
 
 /* Writes row r's token and its log-probabilities, before truncation (the sum of all weights is
  * `total`) and after it (the sum of those kept is `kept`). */
-static __device__ __forceinline__ void put_draw(const sample_to &to, size_t r, const sample_row &x,
-                                                const sample_spec &spec, size_t token,
-                                                weight_t total, weight_t kept) {
+static __device__ __forceinline__ void put_sample(const sample_to &to, size_t r,
+                                                  const sample_row &x, const sample_spec &spec,
+                                                  size_t token, weight_t total, weight_t kept) {
   const double unit = static_cast<double>(WEIGHT_UNIT);
   const double d =
       (static_cast<double>(x.z[token]) - static_cast<double>(x.greatest)) / spec.temperature;
@@ -176,7 +176,7 @@ put_draw_among(const sample_to &to, size_t r, const sample_row &x, const sample_
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
     if (wanted >= before && wanted < before + weight[e])
-      put_draw(to, r, x, spec, first + e, total, kept);
+      put_sample(to, r, x, spec, first + e, total, kept);
     before += weight[e];
   }
 }
