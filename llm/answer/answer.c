@@ -55,19 +55,13 @@ static bool last_box(answer_span text, answer_span *out) {
 
 /* --- numbers --- */
 
-static size_t answer_digits_at(answer_span s, size_t from) {
-  size_t n = 0;
-  while (from + n < s.n && answer_is_digit(s.at[from + n])) ++n;
-  return n;
-}
-
 /* 12, 1,234, 1.5, .5: the length of what s begins with, 0 if that is no number. */
 static size_t decimal_length(answer_span s) {
-  size_t n = answer_digits_at(s, 0);
+  size_t n = answer_count_digits(s, 0);
   if (n > 0 && n <= 3)
-    while (n < s.n && s.at[n] == ',' && answer_digits_at(s, n + 1) == 3) n += 4;
+    while (n < s.n && s.at[n] == ',' && answer_count_digits(s, n + 1) == 3) n += 4;
   if (n < s.n && s.at[n] == '.') {
-    size_t places = answer_digits_at(s, n + 1);
+    size_t places = answer_count_digits(s, n + 1);
     if (places > 0) n += 1 + places;
   }
   return n;
@@ -79,7 +73,8 @@ static size_t number_length(answer_span s) {
   if (n == 0) return 0;
   answer_span rest = {s.at + n, s.n - n};
   if (rest.n > 1 && (*rest.at == 'e' || *rest.at == 'E')) {
-    size_t sign = rest.at[1] == '-' || rest.at[1] == '+', places = answer_digits_at(rest, 1 + sign);
+    size_t sign = rest.at[1] == '-' || rest.at[1] == '+',
+           places = answer_count_digits(rest, 1 + sign);
     if (places > 0) n += 1 + sign + places;
   } else if (rest.n > 1 && *rest.at == '/') {
     size_t divisor = decimal_length((answer_span){rest.at + 1, rest.n - 1});

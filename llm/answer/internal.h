@@ -5,6 +5,8 @@
 #include "llm/answer/answer.h"
 #include "llm/answer/value.h"
 
+#include <string.h>
+
 /* Part of a text. */
 typedef struct answer_span {
   const char *at;
@@ -33,20 +35,63 @@ answer_span answer_without_unit(answer_span s);
 /* --- spans --- */
 
 /* Whether c is one of the characters of set; a NUL never is. */
-bool answer_is_any(char c, const char *set);
-bool answer_is_space(char c);
-bool answer_is_digit(char c);
-bool answer_is_letter(char c);
-answer_span answer_trim(answer_span s);
+static inline bool answer_is_any(char c, const char *set) {
+  return c != '\0' && strchr(set, c) != NULL;
+}
+
+static inline bool answer_is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static inline bool answer_is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+static inline bool answer_is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static inline answer_span answer_trim(answer_span s) {
+  while (s.n > 0 && answer_is_space(*s.at)) ++s.at, --s.n;
+  while (s.n > 0 && answer_is_space(s.at[s.n - 1])) --s.n;
+  return s;
+}
+
 /* Whether s begins with the text. */
-bool answer_starts(answer_span s, const char *text);
-/* The word after the backslash that s begins with: its length, 0 if there is none. */
-size_t answer_command(answer_span s);
+static inline bool answer_starts(answer_span s, const char *text) {
+  size_t n = strlen(text);
+  return s.n >= n && memcmp(s.at, text, n) == 0;
+}
+
 /* How many letters, or digits, s has from its place `from` on without a gap. */
-size_t answer_count_letters(answer_span s, size_t from);
-size_t answer_count_digits(answer_span s, size_t from);
+static inline size_t answer_count_letters(answer_span s, size_t from) {
+  size_t n = 0;
+  while (from + n < s.n && answer_is_letter(s.at[from + n])) ++n;
+  return n;
+}
+
+/* The word after the backslash that s begins with: its length, 0 if there is none. */
+static inline size_t answer_command(answer_span s) {
+  return s.n > 0 && *s.at == '\\' ? answer_count_letters(s, 1) : 0;
+}
+
+static inline size_t answer_count_digits(answer_span s, size_t from) {
+  size_t n = 0;
+  while (from + n < s.n && answer_is_digit(s.at[from + n])) ++n;
+  return n;
+}
+
+static inline char answer_lower(char c) {
+  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
 /* Whether s is the text, case apart. */
-bool answer_is(answer_span s, const char *text);
+static inline bool answer_is(answer_span s, const char *text) {
+  if (s.n != strlen(text)) return false;
+  for (size_t i = 0; i < s.n; ++i)
+    if (answer_lower(s.at[i]) != text[i]) return false;
+  return true;
+}
 
 /* --- names --- */
 

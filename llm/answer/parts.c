@@ -1,65 +1,9 @@
-/* Taking answers apart: spans, brackets, the sides of equations and relations, lists, and the names
+/* Taking answers apart: brackets, the sides of equations and relations, lists, and the names
  * that the parts of a list have. */
 #include "llm/answer/internal.h"
 
 #include <assert.h>
 #include <string.h>
-
-/* --- spans --- */
-
-bool answer_is_any(char c, const char *set) {
-  return c != '\0' && strchr(set, c) != NULL;
-}
-
-bool answer_is_space(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-bool answer_is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-bool answer_is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-answer_span answer_trim(answer_span s) {
-  while (s.n > 0 && answer_is_space(*s.at)) ++s.at, --s.n;
-  while (s.n > 0 && answer_is_space(s.at[s.n - 1])) --s.n;
-  return s;
-}
-
-bool answer_starts(answer_span s, const char *text) {
-  size_t n = strlen(text);
-  return s.n >= n && memcmp(s.at, text, n) == 0;
-}
-
-size_t answer_command(answer_span s) {
-  return s.n > 0 && *s.at == '\\' ? answer_count_letters(s, 1) : 0;
-}
-
-size_t answer_count_letters(answer_span s, size_t from) {
-  size_t n = 0;
-  while (from + n < s.n && answer_is_letter(s.at[from + n])) ++n;
-  return n;
-}
-
-size_t answer_count_digits(answer_span s, size_t from) {
-  size_t n = 0;
-  while (from + n < s.n && answer_is_digit(s.at[from + n])) ++n;
-  return n;
-}
-
-static char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-bool answer_is(answer_span s, const char *text) {
-  if (s.n != strlen(text)) return false;
-  for (size_t i = 0; i < s.n; ++i)
-    if (lower(s.at[i]) != text[i]) return false;
-  return true;
-}
 
 /* --- brackets --- */
 

@@ -27,8 +27,8 @@ const char *answer_kind_name(answer_kind kind) {
 
 /* --- nodes --- */
 
-static answer_node *add_node(reader *r, answer_kind kind, answer_span s, answer_span name,
-                             size_t depth) {
+static answer_node *add_answer_node(reader *r, answer_kind kind, answer_span s, answer_span name,
+                                    size_t depth) {
   answer_reading *out = r->out;
   if (out->nodes == ANSWER_NODES) {
     out->is_cut_off = 1;
@@ -70,7 +70,8 @@ static bool note_value(reader *r, answer_span s, answer_span name, size_t depth)
   bool percent = answer_take_percent(&number);
   answer_known known = answer_evaluate(&x, number, 0, &r->budget);
   if (known == ANSWER_NO_EXPRESSION || (percent && x.has_variables)) return false;
-  answer_node *node = add_node(r, x.has_variables ? ANSWER_FORMULA : ANSWER_NUMBER, s, name, depth);
+  answer_node *node =
+      add_answer_node(r, x.has_variables ? ANSWER_FORMULA : ANSWER_NUMBER, s, name, depth);
   if (node == NULL || x.has_variables || known != ANSWER_KNOWN) return true;
   if (percent) x = answer_apply('/', x, answer_of_int(100));
   note_number(node, &x);
@@ -83,7 +84,7 @@ static void note_list(reader *r, const answer_list *l, answer_span s, size_t dep
       [ANSWER_ANGLE] = ANSWER_VECTOR,       [ANSWER_SQUARE] = ANSWER_INTERVAL,
       [ANSWER_OPEN_LEFT] = ANSWER_INTERVAL, [ANSWER_OPEN_RIGHT] = ANSWER_INTERVAL,
       [ANSWER_BRACES] = ANSWER_SET,         [ANSWER_ARRAY] = ANSWER_MATRIX};
-  add_node(r, kinds[l->kind], s, no_name, depth);
+  add_answer_node(r, kinds[l->kind], s, no_name, depth);
   for (size_t i = 0; i < l->n; ++i)
     note_part(r, l->part[i].text, l->part[i].has_sign ? no_name : l->part[i].name, depth + 1);
 }
@@ -91,11 +92,11 @@ static void note_list(reader *r, const answer_list *l, answer_span s, size_t dep
 /* Rows with their entries. */
 static void note_matrix(reader *r, answer_span s, answer_span in, size_t depth) {
   answer_span row[ANSWER_PARTS], entry[ANSWER_PARTS];
-  add_node(r, ANSWER_MATRIX, s, no_name, depth);
+  add_answer_node(r, ANSWER_MATRIX, s, no_name, depth);
   size_t n = answer_split(in, ";", row);
   for (size_t i = 0; i < n; ++i) {
     if (i + 1 == n && row[i].n == 0) break;
-    add_node(r, ANSWER_LIST, row[i], no_name, depth + 1);
+    add_answer_node(r, ANSWER_LIST, row[i], no_name, depth + 1);
     note_parts(r, entry, answer_split(row[i], ",", entry), depth + 2);
   }
 }
@@ -105,23 +106,23 @@ static bool note_single(reader *r, answer_span s, answer_span name, size_t depth
   answer_span side[ANSWER_PARTS], in;
   size_t n = answer_sides(s, side, NULL);
   if (n > 1) {
-    add_node(r, ANSWER_EQUATION, s, name, depth);
+    add_answer_node(r, ANSWER_EQUATION, s, name, depth);
     note_parts(r, side, n, depth + 1);
     return true;
   }
   if (answer_relation(s, side) != NULL) {
-    add_node(r, ANSWER_RELATION, s, name, depth);
+    add_answer_node(r, ANSWER_RELATION, s, name, depth);
     note_parts(r, side, 2, depth + 1);
     return true;
   }
   if (answer_label(s, side)) {
-    add_node(r, ANSWER_LABELLED, s, name, depth);
+    add_answer_node(r, ANSWER_LABELLED, s, name, depth);
     note_parts(r, side, 2, depth + 1);
     return true;
   }
   n = answer_split(s, "\\cup", side);
   if (n > 1) {
-    add_node(r, ANSWER_UNION, s, name, depth);
+    add_answer_node(r, ANSWER_UNION, s, name, depth);
     note_parts(r, side, n, depth + 1);
     return true;
   }
@@ -154,7 +155,7 @@ static void note_part(reader *r, answer_span s, answer_span name, size_t depth) 
     if (note_single(r, s, name, depth)) return;
     if (!unwrap_brackets(&s)) break;
   }
-  add_node(r, ANSWER_TEXT, whole, name, depth);
+  add_answer_node(r, ANSWER_TEXT, whole, name, depth);
 }
 
 _Static_assert((int)ANSWER_READING_SIZE >= (int)ANSWER_TEXT_SIZE, "a cleaned answer fits");
@@ -171,7 +172,7 @@ void answer_read(answer_reading *out, const char *text, size_t size) {
   out->text[out->n] = '\0';
   answer_span all = answer_trim((answer_span){out->text, out->n});
   if (answer_is_choice(all))
-    add_node(&r, ANSWER_CHOICE, all, no_name, 0);
+    add_answer_node(&r, ANSWER_CHOICE, all, no_name, 0);
   else
     note_part(&r, all, no_name, 0);
   answer_release_scratch();
