@@ -83,32 +83,32 @@ static void print_man(const command *c, const args_option *options, size_t n) {
 /* --- rows for completion --- */
 
 /* A field of a row: what ends one is written as a blank. */
-static void print_field(const char *text, char after) {
+static void args_print_field(const char *text, char after) {
   for (const char *c = text[0] != '\0' ? text : "-"; *c != '\0'; ++c)
     putchar(*c == '\t' || *c == '\n' ? ' ' : *c);
   putchar(after);
 }
 
 void args_print_command_row(const command *c) {
-  print_field("c", '\t');
-  print_field(c->name, '\t');
-  print_field(c->arguments, '\t');
-  print_field(c->summary, '\n');
+  args_print_field("c", '\t');
+  args_print_field(c->name, '\t');
+  args_print_field(c->arguments, '\t');
+  args_print_field(c->summary, '\n');
 }
 
 /* An option's row: "o", command, letter, long form, value, help. */
-static void print_rows(const command *c, const args_option *options, size_t n) {
+static void args_print_rows(const command *c, const args_option *options, size_t n) {
   args_print_command_row(c);
   for (size_t i = 0; i < n; ++i) {
     const args_option *o = &options[i];
     const char letter[] = {'-', o->letter, '\0'};
     if (o->kind == ARGS_RENAMED) continue;
-    print_field("o", '\t');
-    print_field(c->name, '\t');
-    print_field(o->letter != 0 ? letter : "", '\t');
+    args_print_field("o", '\t');
+    args_print_field(c->name, '\t');
+    args_print_field(o->letter != 0 ? letter : "", '\t');
     printf("--%s\t", o->name);
-    print_field(o->value != NULL ? o->value : "", '\t');
-    print_field(o->help, '\n');
+    args_print_field(o->value != NULL ? o->value : "", '\t');
+    args_print_field(o->help, '\n');
   }
 }
 
@@ -164,7 +164,7 @@ static gl_status take_one_more(parser *p, const args_option *o, const char *text
 }
 
 /* Stores the value of an option; text NULL means none was attached to the word. */
-static gl_status take(parser *p, const args_option *o, const char *text) {
+static gl_status args_take(parser *p, const args_option *o, const char *text) {
   if (o->kind == ARGS_RENAMED)
     return gl_fail(p->err, GL_EINPUT, "--%s is called %s now", o->name, o->value);
   if (o->kind == ARGS_FLAG) {
@@ -201,7 +201,7 @@ static gl_status take_long(parser *p, const char *word) {
   size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
   const args_option *o = option_named(p, word, length);
   if (o == NULL) return unknown_option(p, word, length);
-  return take(p, o, equals != NULL ? equals + 1 : NULL);
+  return args_take(p, o, equals != NULL ? equals + 1 : NULL);
 }
 
 static gl_status take_short(parser *p, const char *word) {
@@ -209,7 +209,7 @@ static gl_status take_short(parser *p, const char *word) {
   if (o == NULL)
     return gl_fail(p->err, GL_EINPUT, "%s has no option -%c; `gepolab %s --help` lists them",
                    p->command->name, word[0], p->command->name);
-  return take(p, o, word[1] != '\0' ? word + 1 : NULL);
+  return args_take(p, o, word[1] != '\0' ? word + 1 : NULL);
 }
 
 /* key=value with a dotted key: a path such as ./a=b.yaml has a slash and is not one. */
@@ -221,7 +221,7 @@ static int is_override(const char *word) {
   return 1;
 }
 
-static gl_status take_word(parser *p, const char *word) {
+static gl_status args_take_word(parser *p, const char *word) {
   args *a = p->out;
   if (p->shape.overrides && is_override(word)) {
     a->overrides[a->n_overrides++] = word;
@@ -252,7 +252,7 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
   *a = (args){.help = form != ARGS_NO_HELP};
   if (form == ARGS_HELP_TERMINAL) print_help(c, options, n_options);
   if (form == ARGS_HELP_MAN) print_man(c, options, n_options);
-  if (form == ARGS_HELP_ROWS) print_rows(c, options, n_options);
+  if (form == ARGS_HELP_ROWS) args_print_rows(c, options, n_options);
   if (a->help) return GL_OK;
   if (n_options > MAX_OPTIONS) return gl_fail(err, GL_EINTERNAL, "too many options");
   a->words = calloc((size_t)argc + 1, sizeof *a->words);
@@ -272,7 +272,7 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
     else if (!only_words && word[0] == '-' && word[1] != '\0')
       status = take_short(&p, word + 1);
     else
-      status = take_word(&p, word);
+      status = args_take_word(&p, word);
     if (status != GL_OK) return status;
   }
   if (a->n_words < shape.min_words)

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 /* A path that does not fit is none. */
-static void set(cache_place *place, const char *base, const char *rest) {
+static void cache_set(cache_place *place, const char *base, const char *rest) {
   int n = snprintf(place->folder, sizeof place->folder, "%s%s", base, rest);
   if (n < 0 || (size_t)n >= sizeof place->folder) place->folder[0] = '\0';
 }
@@ -17,11 +17,11 @@ const cache_place *cache_find(cache_place *place) {
   struct stat s = {0};
   place->folder[0] = '\0';
   if (own != NULL)
-    set(place, own, "");
+    cache_set(place, own, "");
   else if (cache != NULL && cache[0] == '/')
-    set(place, cache, "/gepolab");
+    cache_set(place, cache, "/gepolab");
   else if (home != NULL && home[0] == '/')
-    set(place, home, "/.cache/gepolab");
+    cache_set(place, home, "/.cache/gepolab");
   /* Two builds of one version may round differently, so the program's own file is part of it. */
   (void)stat("/proc/self/exe", &s);
   snprintf(place->code, sizeof place->code, "%.32s %lld %lld.%09ld", GEPOLAB_VERSION,

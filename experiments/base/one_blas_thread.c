@@ -43,6 +43,6 @@ __attribute__((section(".preinit_array"), used)) static void (*const first)(int,
                                                                             char **) = bind_to_one;
 
 /* A program's constructors run after those of its libraries. */
-__attribute__((constructor)) PLAIN static void release(void) {
+__attribute__((constructor)) PLAIN static void blas_release(void) {
   if (whole.bytes > 0) (void)syscall(SYS_sched_setaffinity, 0, whole.bytes, whole.cores);
 }

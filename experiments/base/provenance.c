@@ -37,7 +37,7 @@ static const char *const variables[] = {
     "OMP_NUM_THREADS",           "GLIBC_TUNABLES",        "CUDA_VISIBLE_DEVICES",
     "GEPOLAB_CUDA_OUTPUT_CHUNK", "GEPOLAB_CUDA_PRODUCTS", "GEPOLAB_CPU_FORM"};
 
-static int is_plain(const char *word) {
+static int provenance_is_plain(const char *word) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                               "%+,-./:=@_";
   return word[0] != '\0' && word[strspn(word, plain)] == '\0';
@@ -45,7 +45,7 @@ static int is_plain(const char *word) {
 
 /* In single quotes nothing is special; a quote ends them, and stands behind a backslash. */
 static void quote(const char *word, FILE *to) {
-  if (is_plain(word)) {
+  if (provenance_is_plain(word)) {
     fputs(word, to);
     return;
   }
@@ -68,7 +68,7 @@ static void quote(const char *word, FILE *to) {
 }
 
 /* Cuts a text of more than `most` bytes between two characters. */
-static void cut(char *text, size_t most) {
+static void provenance_cut(char *text, size_t most) {
   static const char end[] = "…";
   if (strlen(text) <= most || most < sizeof end) return;
   const size_t whole = utf8_valid_prefix(text, most - (sizeof end - 1));
@@ -76,7 +76,7 @@ static void cut(char *text, size_t most) {
 }
 
 /* The program without its folder: where somebody keeps it changes nothing. */
-static const char *name_of(const char *path) {
+static const char *provenance_name_of(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash != NULL ? slash + 1 : path;
 }
@@ -95,13 +95,13 @@ char *provenance_command(const char *const *words, size_t n, size_t most) {
   }
   for (size_t i = 0; i < n; ++i) {
     if (i > 0) putc(' ', to);
-    quote(i == 0 ? name_of(words[i]) : words[i], to);
+    quote(i == 0 ? provenance_name_of(words[i]) : words[i], to);
   }
   if (fclose(to) != 0) {
     free(text);
     return NULL;
   }
-  cut(text, most);
+  provenance_cut(text, most);
   return text;
 }
 
@@ -141,7 +141,7 @@ static char *own_command(void) {
 static const char *const models[] = {"model name", "Model Name", "cpu model", "uarch", "cpu"};
 
 /* The value of a line "name : value", or NULL. It has no line break. */
-static char *value_of(char *line, const char *name) {
+static char *provenance_value_of(char *line, const char *name) {
   const size_t length = strlen(name);
   if (strncmp(line, name, length) != 0) return NULL;
   char *at = line + length + strspn(line + length, " \t");
@@ -163,7 +163,7 @@ char *provenance_processor(FILE *cpuinfo, const char *machine, char *text, size_
   while (best > 0 && cpuinfo != NULL && fgets(line, sizeof line, cpuinfo) != NULL) {
     if (line[0] == '\n') break; /* the end of the first processor */
     for (size_t i = 0; i < best; ++i) {
-      const char *value = value_of(line, models[i]);
+      const char *value = provenance_value_of(line, models[i]);
       if (value == NULL) continue;
       snprintf(text, size, "%s", value);
       best = i;
@@ -173,7 +173,7 @@ char *provenance_processor(FILE *cpuinfo, const char *machine, char *text, size_
   return text;
 }
 
-static void describe_machine(provenance *p) {
+static void provenance_describe_machine(provenance *p) {
   struct utsname u;
   char model[PROVENANCE_TEXT_SIZE - 32];
   const int known = uname(&u) == 0;
@@ -219,7 +219,7 @@ static void describe_compiler(provenance *p) {
  * kernels that it chose for this processor are part of it. */
 extern char *openblas_get_config(void) __attribute__((weak));
 
-static int add(cJSON *to, const char *name, const char *version) {
+static int provenance_add(cJSON *to, const char *name, const char *version) {
   char text[PROVENANCE_TEXT_SIZE];
   snprintf(text, sizeof text, "%s", version);
   text[strcspn(text, "\n")] = '\0';
@@ -229,15 +229,16 @@ static int add(cJSON *to, const char *name, const char *version) {
 
 static int add_blas(cJSON *to) {
   static const char name[] = "OpenBLAS ";
-  if (openblas_get_config == NULL) return add(to, "BLAS", "not OpenBLAS");
+  if (openblas_get_config == NULL) return provenance_add(to, "BLAS", "not OpenBLAS");
   const char *text = openblas_get_config();
-  return add(to, "OpenBLAS", text + (strncmp(text, name, strlen(name)) == 0 ? strlen(name) : 0));
+  return provenance_add(to, "OpenBLAS",
+                        text + (strncmp(text, name, strlen(name)) == 0 ? strlen(name) : 0));
 }
 
 static int add_pcre2(cJSON *to) {
   char text[64] = "";
   return pcre2_config(PCRE2_CONFIG_VERSION, NULL) < (int)sizeof text &&
-         pcre2_config(PCRE2_CONFIG_VERSION, text) >= 0 && add(to, "PCRE2", text);
+         pcre2_config(PCRE2_CONFIG_VERSION, text) >= 0 && provenance_add(to, "PCRE2", text);
 }
 
 /* "Open MPI v4.1.4, package: …": the words before the first comma. It may be asked at any time. */
@@ -247,7 +248,7 @@ static int add_mpi(cJSON *to) {
   int length = 0;
   if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return 1;
   text[strcspn(text, ",")] = '\0';
-  return add(to, "MPI", text);
+  return provenance_add(to, "MPI", text);
 #else
   return to != NULL;
 #endif
@@ -257,15 +258,17 @@ static int add_mpi(cJSON *to) {
  * of the transformer's arithmetic on this processor, on which last bits depend likewise. */
 static char *describe_libraries(void) {
   cJSON *all = cJSON_CreateObject();
-  int ok = all != NULL && add(all, "GSL", gsl_version) && add_blas(all) &&
-           add(all, "SQLite", sqlite3_libversion()) &&
-           add(all, "libyaml", yaml_get_version_string()) && add(all, "cJSON", cJSON_Version()) &&
-           add_pcre2(all) && add(all, "utf8proc", utf8proc_version()) &&
-           add(all, "CPU form", backend_cpu_form());
+  int ok = all != NULL && provenance_add(all, "GSL", gsl_version) && add_blas(all) &&
+           provenance_add(all, "SQLite", sqlite3_libversion()) &&
+           provenance_add(all, "libyaml", yaml_get_version_string()) &&
+           provenance_add(all, "cJSON", cJSON_Version()) && add_pcre2(all) &&
+           provenance_add(all, "utf8proc", utf8proc_version()) &&
+           provenance_add(all, "CPU form", backend_cpu_form());
 #ifdef __GLIBC__
-  ok = ok && add(all, "glibc", gnu_get_libc_version()); /* with its mathematical functions */
+  ok = ok &&
+       provenance_add(all, "glibc", gnu_get_libc_version()); /* with its mathematical functions */
 #endif
-  ok = ok && add_mpi(all) && (source_cuda[0] == '\0' || add(all, "CUDA", source_cuda));
+  ok = ok && add_mpi(all) && (source_cuda[0] == '\0' || provenance_add(all, "CUDA", source_cuda));
   char *text = ok ? cJSON_PrintUnformatted(all) : NULL;
   cJSON_Delete(all);
   return text;
@@ -276,7 +279,7 @@ static char *describe_libraries(void) {
 gl_status provenance_init(provenance *p, gl_error *err) {
   *p = (provenance){.command = own_command()};
   p->libraries = describe_libraries();
-  describe_machine(p);
+  provenance_describe_machine(p);
   describe_compiler(p);
   p->record = (run_provenance){.version = GEPOLAB_VERSION,
                                .source = source_commit,

@@ -13,7 +13,7 @@
 
 /* --- the arithmetic --- */
 
-static int ascending(const void *a, const void *b) {
+static int bench_ascending(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
@@ -22,7 +22,7 @@ bench_rate bench_rate_of(double *rates, size_t n, meter_load load) {
   if (n == 0)
     return (bench_rate){
         .median = NAN, .low = NAN, .high = NAN, .load = load, .own_s = NAN, .least_s = NAN};
-  qsort(rates, n, sizeof *rates, ascending);
+  qsort(rates, n, sizeof *rates, bench_ascending);
   return (bench_rate){.median = (rates[(n - 1) / 2] + rates[n / 2]) / 2,
                       .low = rates[0],
                       .high = rates[n - 1],
@@ -54,8 +54,8 @@ size_t bench_kept_back(const bench *b) {
 
 /* --- ours --- */
 
-static gl_status append(bench *b, bench_number **out, const char *key, const char *what,
-                        gl_error *err) {
+static gl_status bench_append(bench *b, bench_number **out, const char *key, const char *what,
+                              gl_error *err) {
   if (b->n == BENCH_MOST_NUMBERS)
     return gl_fail(err, GL_EINTERNAL, "more than %d numbers to measure", BENCH_MOST_NUMBERS);
   *out = &b->numbers[b->n++];
@@ -71,13 +71,13 @@ gl_status bench_named(bench *b, bench_number **out, const char *key, const char 
     *out = &b->numbers[i];
     if (strcmp((*out)->key, key) == 0) return GL_OK;
   }
-  return append(b, out, key, what, err);
+  return bench_append(b, out, key, what, err);
 }
 
 gl_status bench_fact(bench *b, const char *key, double value, double aim, const char *what,
                      gl_error *err) {
   bench_number *number = NULL;
-  gl_status status = append(b, &number, key, what, err);
+  gl_status status = bench_append(b, &number, key, what, err);
   if (status != GL_OK) return status;
   number->kind = BENCH_FACT;
   number->value = value;
@@ -153,7 +153,7 @@ gl_status bench_measure_in_turns(bench *b, bench_number *out[], const bench_row 
   turns t[BENCH_MOST_ROWS] = {{.calls = 0}};
   gl_status status = GL_OK;
   for (size_t k = 0; k < n && status == GL_OK; ++k)
-    status = append(b, &out[k], rows[k].key, rows[k].what, err);
+    status = bench_append(b, &out[k], rows[k].key, rows[k].what, err);
   if (status == GL_OK && time_is_up(b)) {
     for (size_t k = 0; k < n; ++k) late(out[k]->missing);
     return GL_OK;

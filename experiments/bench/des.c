@@ -107,7 +107,7 @@ typedef struct clock_work {
   size_t sampler_bytes, batch_bytes, event_bytes;
 } clock_work;
 
-static gl_status run_clock(void *self, gl_error *err) {
+static gl_status des_run_clock(void *self, gl_error *err) {
   clock_work *w = self;
   schedule s = {0};
   gl_status status = schedule_build(&s, w->cluster, w->read.seed, w->read.steps, err);
@@ -126,7 +126,7 @@ static gl_status open_clock(clock_work *w, const char *const *changes, size_t n,
   if (status == GL_OK) status = recipe_read(&w->read, w->doc, err);
   if (status == GL_OK)
     status = cluster_parse(&w->cluster, w->read.cluster, w->read.groups, w->read.group_size, err);
-  if (status == GL_OK) status = run_clock(w, err);
+  if (status == GL_OK) status = des_run_clock(w, err);
   if (status == GL_OK) w->samplers = (double)cluster_samplers(w->cluster);
   return status;
 }
@@ -164,12 +164,12 @@ static gl_status measure_clocks(bench *b, clock_work *small, clock_work *large, 
   bench_number *batches = NULL, *number[2] = {NULL};
   gl_status status = bench_measure(b, &batches, "cluster_batches_per_s",
                                    "batches a second, the clock of ten_thousand_samplers",
-                                   small->batches, 0.3, run_clock, small, err);
+                                   small->batches, 0.3, des_run_clock, small, err);
   const bench_row rows[] = {{"cluster_events_per_s", "events a second of the same clock",
-                             small->events, run_clock, small},
+                             small->events, des_run_clock, small},
                             {"cluster_events_per_s_million",
                              "events a second, 1,000,000 samplers and updates of 25,600 batches",
-                             large->events, run_clock, large}};
+                             large->events, des_run_clock, large}};
   if (status == GL_OK) status = bench_measure_in_turns(b, number, rows, 2, 0.3, err);
   if (status != GL_OK || number[0]->rate.n == 0) return status;
   status = bench_cost_ratio(b, "cluster_time_ratio", number[1], number[0], 2,

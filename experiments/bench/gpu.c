@@ -153,8 +153,8 @@ static void tell_operations(const gpu_run *r, const char *what) {
 }
 
 /* Measures a task of w and tells its operations; *rate is the median. */
-static gl_status measure(gpu_run *r, double *rate, row x, bench_task task, workload *w,
-                         gl_error *err) {
+static gl_status gpu_measure(gpu_run *r, double *rate, row x, bench_task task, workload *w,
+                             gl_error *err) {
   char key[BENCH_NAME];
   bench_number *number = NULL;
   w->watch = r->watch;
@@ -180,7 +180,7 @@ typedef struct limit_job {
   void *x, *y, *z;
 } limit_job;
 
-static gl_status multiply(void *self, gl_error *err) {
+static gl_status gpu_multiply(void *self, gl_error *err) {
   const limit_job *j = self;
   for (int i = 0; i < CALLS; ++i)
     j->b->ops->product(j->b, j->z, j->x, j->y, j->side, j->side, j->side, 0);
@@ -224,7 +224,7 @@ static gl_status limits(gpu_run *r, gl_error *err) {
   if (status == GL_OK) status = fill_matrices(&j, err);
   if (status == GL_OK)
     status = bench_measure(x, &product, "limit.product", "operations a second of a product",
-                           CALLS * 2 * pow((double)side, 3), 0, multiply, &j, err);
+                           CALLS * 2 * pow((double)side, 3), 0, gpu_multiply, &j, err);
   if (status == GL_OK)
     status = bench_measure(x, &copy, "limit.copy", "bytes a second, read and written",
                            CALLS * 2 * (double)bytes, 0, move, &j, err);
@@ -242,7 +242,7 @@ static workload_size training_of(const gpu_shape *s) {
   return (workload_size){.sequences = s->sequences, .length = s->length, .trains = 1};
 }
 
-static gl_status train(gpu_run *r, gl_error *err) {
+static gl_status gpu_train(gpu_run *r, gl_error *err) {
   const gpu_shape *s = r->shape;
   const row x = {"train",
                  "tokens a second, training",
@@ -253,7 +253,7 @@ static gl_status train(gpu_run *r, gl_error *err) {
   double rate;
   workload w;
   gl_status status = workload_init(&w, &s->model, training_of(s), r->device, err);
-  if (status == GL_OK) status = measure(r, &rate, x, workload_train, &w, err);
+  if (status == GL_OK) status = gpu_measure(r, &rate, x, workload_train, &w, err);
   workload_fini(&w);
   return status;
 }
@@ -296,13 +296,13 @@ static gl_status decode_batch(gpu_run *r, size_t batch, workload *w, gl_error *e
   snprintf(whole, sizeof whole, "decode.%zu", batch);
   snprintf(first, sizeof first, "first.%zu", batch);
   snprintf(steps, sizeof steps, "steps.%zu", batch);
-  gl_status status =
-      measure(r, &rate, (row){whole, "tokens a second, prompts included", n * draws, .aim = NAN},
-              workload_generate, w, err);
+  gl_status status = gpu_measure(
+      r, &rate, (row){whole, "tokens a second, prompts included", n * draws, .aim = NAN},
+      workload_generate, w, err);
   w->up_to = 1;
   if (status == GL_OK)
-    status = measure(r, &first_rate, (row){first, "first tokens a second", n, .aim = NAN},
-                     workload_generate, w, err);
+    status = gpu_measure(r, &first_rate, (row){first, "first tokens a second", n, .aim = NAN},
+                         workload_generate, w, err);
   if (status != GL_OK || s->draws == 1) return status;
   return say_rate(r,
                   (row){steps, "tokens a second, without prompts",
@@ -311,7 +311,7 @@ static gl_status decode_batch(gpu_run *r, size_t batch, workload *w, gl_error *e
                   err);
 }
 
-static gl_status decode(gpu_run *r, gl_error *err) {
+static gl_status gpu_decode(gpu_run *r, gl_error *err) {
   const gpu_shape *s = r->shape;
   gl_status status = GL_OK;
   for (size_t k = 0; k < GPU_MOST_BATCHES && s->batch[k] > 0 && status == GL_OK; ++k) {
@@ -375,14 +375,14 @@ static gl_status measure_step(gpu_run *r, workload *w, gl_error *err) {
   double seconds = 0, rate;
   gl_status status = GL_OK;
   for (size_t i = 0; i < 3 && status == GL_OK; ++i) {
-    status = measure(r, &rate, phases[i].row, phases[i].task, w, err);
+    status = gpu_measure(r, &rate, phases[i].row, phases[i].task, w, err);
     seconds += phases[i].row.amount / rate;
   }
   gpu_key(r, "step.seconds", key);
   return status == GL_OK ? bench_fact(&r->g->b, key, seconds, NAN, "of all three", err) : status;
 }
 
-static gl_status step(gpu_run *r, gl_error *err) {
+static gl_status gpu_step(gpu_run *r, gl_error *err) {
   const gpu_shape *s = r->shape;
   workload_size size = {
       .sequences = s->responses, .length = s->prompt + s->tokens, .prompt = s->prompt, .trains = 1};
@@ -409,8 +409,8 @@ static gl_status step(gpu_run *r, gl_error *err) {
 /* --- the peer --- */
 
 /* Asks the script for the rate that stands beside a number of ours; batch 0: it has none. */
-static gl_status ask(gpu_run *r, peer_process *p, const char *what, size_t batch, double aim,
-                     gl_error *err) {
+static gl_status gpu_ask(gpu_run *r, peer_process *p, const char *what, size_t batch, double aim,
+                         gl_error *err) {
   const gpu_shape *s = r->shape;
   const model_config *c = &s->model;
   char key[BENCH_NAME], own[32], request[GPU_TEXT];
@@ -441,12 +441,12 @@ typedef struct part {
 static const part parts[] = {
     {"limits", .run = limits, .once = 1},
     {"parity", .run = gpu_parity},
-    {"train", .run = train, .limited = 1},
+    {"train", .run = gpu_train, .limited = 1},
     {"peer-train", .asks = "train", .aim = TRAIN_AIM},
-    {"decode", .run = decode, .limited = 1, .repetitions = 3},
+    {"decode", .run = gpu_decode, .limited = 1, .repetitions = 3},
     {"peer-decode", .asks = "decode", .aim = DECODE_AIM, .batches = 1, .repetitions = 3},
     {"logp", .run = logp, .limited = 1},
-    {"step", .run = step, .limited = 1, .repetitions = 1}};
+    {"step", .run = gpu_step, .limited = 1, .repetitions = 1}};
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
 /* The first failure is kept, and the number that is missing says why. */
@@ -507,15 +507,15 @@ static gl_status run_peer(gpu_bench *g, const gpu_options *o, const part *p, con
   gpu_run r = {.g = g, .shape = s};
   peer_process peer;
   peer_start(&peer, words, SCRIPT);
-  gl_status status = p->batches ? GL_OK : ask(&r, &peer, p->asks, 0, p->aim, err);
+  gl_status status = p->batches ? GL_OK : gpu_ask(&r, &peer, p->asks, 0, p->aim, err);
   for (size_t k = 0; k < GPU_MOST_BATCHES && p->batches && s->batch[k] > 0; ++k)
-    if (status == GL_OK) status = ask(&r, &peer, p->asks, s->batch[k], p->aim, err);
+    if (status == GL_OK) status = gpu_ask(&r, &peer, p->asks, s->batch[k], p->aim, err);
   peer_end(&peer);
   return status;
 }
 
 /* Limits are run with every part that has them. */
-static gl_status choose(int wanted[N_PARTS], const char *only, gl_error *err) {
+static gl_status gpu_choose(int wanted[N_PARTS], const char *only, gl_error *err) {
   const char *names[N_PARTS];
   for (size_t i = 0; i < N_PARTS; ++i) names[i] = parts[i].name, wanted[i] = only == NULL;
   gl_status status = GL_OK;
@@ -549,7 +549,7 @@ static gl_status run_parts(gpu_bench *g, const gpu_options *o, const int wanted[
   return status;
 }
 
-static void tell(const bench_number *number, const bench_peer *peer) {
+static void gpu_tell(const bench_number *number, const bench_peer *peer) {
   const bench_rate *rate = peer != NULL ? &peer->rate : &number->rate;
   fprintf(stderr, "  %-24s %-8s %.6g\n", number->key, peer != NULL ? peer->name : "", rate->median);
 }
@@ -557,7 +557,7 @@ static void tell(const bench_number *number, const bench_peer *peer) {
 gl_status gpu_bench_run(gpu_bench **out, const gpu_options *o, gl_error *err) {
   int wanted[N_PARTS];
   *out = NULL;
-  gl_status status = choose(wanted, o->only, err);
+  gl_status status = gpu_choose(wanted, o->only, err);
   if (status != GL_OK) return status;
   gpu_bench *g = mmap(NULL, sizeof *g, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (g == MAP_FAILED) return gl_fail_memory(err, "the benchmark's numbers");
@@ -565,7 +565,7 @@ gl_status gpu_bench_run(gpu_bench **out, const gpu_options *o, gl_error *err) {
   g->b.quick = o->quick;
   g->b.end = seconds_now() + (double)o->seconds;
   g->b.least_peer_s = LEAST_PEER_S;
-  g->b.tell = o->silent ? NULL : tell;
+  g->b.tell = o->silent ? NULL : gpu_tell;
   status = run_parts(g, o, wanted, NULL, err);
   for (size_t i = 0; i < o->n_shapes && status == GL_OK; ++i)
     status = run_parts(g, o, wanted, &o->shapes[i], err);

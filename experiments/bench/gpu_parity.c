@@ -61,7 +61,7 @@ static void compare_gradients(parity *p, const model *m, const double *reference
 }
 
 /* The device's results are kept, and the reference's compared with them. */
-static gl_status learn(parity *p, workload *w, int reference, gl_error *err) {
+static gl_status parity_learn(parity *p, workload *w, int reference, gl_error *err) {
   const size_t n = model_parameters(w->m), targets = p->size.sequences * p->size.length;
   double *gradient = malloc(n * sizeof *gradient);
   if (gradient == NULL) return gl_fail_memory(err, "a gradient");
@@ -113,7 +113,7 @@ static void compare_draws(parity *p, const double *z, size_t vocabulary, size_t 
 
 /* Draws a token greedily and one by inversion at every position, and goes on with the second as the
  * device drew it, on the reference too. */
-static gl_status draw(parity *p, workload *w, int reference, gl_error *err) {
+static gl_status parity_draw(parity *p, workload *w, int reference, gl_error *err) {
   const size_t vocabulary = p->r->shape->model.vocabulary;
   const sampling_spec spec = {.temperature = 1, .top_p = 1};
   const rng_stream stream = rng_stream_at(1, RNG_ROLLOUT, 0);
@@ -157,8 +157,8 @@ static gl_status draw(parity *p, workload *w, int reference, gl_error *err) {
 static gl_status one_side(parity *p, backend *b, int reference, gl_error *err) {
   workload w;
   gl_status status = workload_init(&w, &p->r->shape->model, p->size, b, err);
-  if (status == GL_OK) status = draw(p, &w, reference, err);
-  if (status == GL_OK) status = learn(p, &w, reference, err);
+  if (status == GL_OK) status = parity_draw(p, &w, reference, err);
+  if (status == GL_OK) status = parity_learn(p, &w, reference, err);
   workload_fini(&w);
   return status;
 }

@@ -61,7 +61,7 @@ static gl_status enumerate(void *self, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status sample(void *self, gl_error *err) {
+static gl_status time_lab_sample(void *self, gl_error *err) {
   lab_work *w = self;
   (void)err;
   for (uint64_t g = 0; g < SAMPLES; g += LAB_BLOCK) {
@@ -72,7 +72,7 @@ static gl_status sample(void *self, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status measure(bench *b, lab_work *w, peer_process *numpy, gl_error *err) {
+static gl_status time_lab_measure(bench *b, lab_work *w, peer_process *numpy, gl_error *err) {
   const double multisets = (double)lab_multiset_count(ARMS, GROUP), tuples = pow(ARMS, GROUP);
   bench_number *number = NULL;
   gl_status status = bench_measure(b, &number, "lab_exact_groups_per_s",
@@ -85,7 +85,7 @@ static gl_status measure(bench *b, lab_work *w, peer_process *numpy, gl_error *e
   if (status == GL_OK)
     status = bench_measure(b, &number, "lab_monte_carlo_groups_per_s",
                            "groups a second by Monte Carlo, drawing included, one core", SAMPLES,
-                           0.3, sample, w, err);
+                           0.3, time_lab_sample, w, err);
   if (status == GL_OK) bench_ask(b, number, numpy, "numpy", "groups", 20);
   return status;
 }
@@ -95,7 +95,7 @@ gl_status bench_lab(bench *b, gl_error *err) {
   peer_process numpy;
   gl_status status = work_init(&w, err);
   bench_start_python(b, &numpy, "experiments/bench/lab.py", THREADS);
-  if (status == GL_OK) status = measure(b, &w, &numpy, err);
+  if (status == GL_OK) status = time_lab_measure(b, &w, &numpy, err);
   peer_end(&numpy);
   work_fini(&w);
   return status;

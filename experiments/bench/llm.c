@@ -21,9 +21,9 @@ typedef struct bench_shape {
   size_t sequences, length, prompt;
 } bench_shape;
 
-static bench_shape shape_of(const char *name, size_t hidden, size_t layers, size_t heads,
-                            size_t kv_heads, size_t dim, size_t vocabulary, size_t sequences,
-                            size_t length) {
+static bench_shape time_llm_shape_of(const char *name, size_t hidden, size_t layers, size_t heads,
+                                     size_t kv_heads, size_t dim, size_t vocabulary,
+                                     size_t sequences, size_t length) {
   const model_config c = {.vocabulary = vocabulary,
                           .hidden = hidden,
                           .intermediate = 3 * hidden,
@@ -44,10 +44,10 @@ static bench_shape shape_of(const char *name, size_t hidden, size_t layers, size
 
 /* The last one has half as many sequences, so that a repetition takes seconds. */
 static void all_shapes(bench_shape shapes[N_SHAPES]) {
-  shapes[0] = shape_of("64x2", 64, 2, 4, 2, 16, 32, 64, 24);
-  shapes[1] = shape_of("128x4", 128, 4, 4, 2, 32, 64, 64, 32);
-  shapes[2] = shape_of("256x6", 256, 6, 8, 4, 32, 600, 64, 64);
-  shapes[3] = shape_of("512x8", 512, 8, 8, 4, 64, 600, 32, 64);
+  shapes[0] = time_llm_shape_of("64x2", 64, 2, 4, 2, 16, 32, 64, 24);
+  shapes[1] = time_llm_shape_of("128x4", 128, 4, 4, 2, 32, 64, 64, 32);
+  shapes[2] = time_llm_shape_of("256x6", 256, 6, 8, 4, 32, 600, 64, 64);
+  shapes[3] = time_llm_shape_of("512x8", 512, 8, 8, 4, 64, 600, 32, 64);
 }
 
 /* Multiplications and additions of matrix products per trained token: two in the forward and four
@@ -96,8 +96,8 @@ static gl_status measure_product(bench *r, backend *b, bench_rate *rate, gl_erro
 /* --- one shape, beside PyTorch --- */
 
 /* A request to experiments/bench/llm.py. */
-static void ask(bench *r, bench_number *number, peer_process *torch, const bench_shape *s,
-                const char *what, const char *name, double aim) {
+static void time_llm_ask(bench *r, bench_number *number, peer_process *torch, const bench_shape *s,
+                         const char *what, const char *name, double aim) {
   const model_config *c = &s->model;
   char request[256];
   snprintf(request, sizeof request, "%s %zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu", what, c->hidden,
@@ -106,9 +106,9 @@ static void ask(bench *r, bench_number *number, peer_process *torch, const bench
   bench_ask(r, number, torch, name, request, aim);
 }
 
-static gl_status measure(bench *r, bench_number **number, const bench_shape *s, workload *w,
-                         const char *what, const char *text, size_t tokens, bench_task task,
-                         gl_error *err) {
+static gl_status time_llm_measure(bench *r, bench_number **number, const bench_shape *s,
+                                  workload *w, const char *what, const char *text, size_t tokens,
+                                  bench_task task, gl_error *err) {
   char key[BENCH_NAME];
   snprintf(key, sizeof key, "llm_%s_%s", s->name, what);
   return bench_measure(r, number, key, text, (double)tokens, LEAST_S, task, w, err);
@@ -131,19 +131,20 @@ static gl_status measure_shape(bench *r, const bench_shape *s, backend *b, peer_
   const workload_size size = {s->sequences, s->length, s->prompt, .trains = 1};
   gl_status status = workload_init(&w, &s->model, size, b, err);
   if (status == GL_OK)
-    status = measure(r, &number, s, &w, "train_tokens_per_s", "tokens a second, training",
-                     s->sequences * s->length, workload_train, err);
+    status = time_llm_measure(r, &number, s, &w, "train_tokens_per_s", "tokens a second, training",
+                              s->sequences * s->length, workload_train, err);
   if (status == GL_OK) {
-    ask(r, number, torch, s, "train eager", "pytorch_eager", 1.3);
-    ask(r, number, torch, s, "train compiled", "pytorch_compiled", 1.3);
+    time_llm_ask(r, number, torch, s, "train eager", "pytorch_eager", 1.3);
+    time_llm_ask(r, number, torch, s, "train compiled", "pytorch_compiled", 1.3);
     status = share_of_products(r, s, &number->rate, product, err);
   }
   if (status == GL_OK)
-    status = measure(r, &number, s, &w, "generate_tokens_per_s", "tokens a second, generation",
-                     s->sequences * (s->length - s->prompt), workload_generate, err);
+    status =
+        time_llm_measure(r, &number, s, &w, "generate_tokens_per_s", "tokens a second, generation",
+                         s->sequences * (s->length - s->prompt), workload_generate, err);
   if (status == GL_OK) {
-    ask(r, number, torch, s, "generate transformers", "transformers_generate", 2);
-    ask(r, number, torch, s, "generate loop", "pytorch_loop", 1.3);
+    time_llm_ask(r, number, torch, s, "generate transformers", "transformers_generate", 2);
+    time_llm_ask(r, number, torch, s, "generate loop", "pytorch_loop", 1.3);
   }
   workload_fini(&w);
   return status;

@@ -46,7 +46,7 @@ double meter_read_process(const char *text, double ticks_per_s) {
 
 /* --- now --- */
 
-static int read_text(const char *path, char text[STAT_TEXT]) {
+static int meter_read_text(const char *path, char text[STAT_TEXT]) {
   FILE *from = fopen(path, "r");
   if (from == NULL) return 0;
   const size_t n = fread(text, 1, STAT_TEXT - 1, from);
@@ -66,18 +66,18 @@ meter_reading meter_now(pid_t child) {
   char text[STAT_TEXT], path[64];
   const double ticks_per_s = (double)sysconf(_SC_CLK_TCK);
   meter_reading r = {.busy_s = NAN, .steal_s = NAN, .cores = NAN, .wall_s = seconds_now()};
-  if (read_text("/proc/stat", text)) (void)meter_read_machine(&r, text, ticks_per_s, NULL);
+  if (meter_read_text("/proc/stat", text)) (void)meter_read_machine(&r, text, ticks_per_s, NULL);
   r.own_s = used_by(RUSAGE_SELF) + used_by(RUSAGE_CHILDREN);
   if (child > 0) {
     snprintf(path, sizeof path, "/proc/%ld/stat", (long)child);
-    r.own_s += read_text(path, text) ? meter_read_process(text, ticks_per_s) : 0;
+    r.own_s += meter_read_text(path, text) ? meter_read_process(text, ticks_per_s) : 0;
   }
   return r;
 }
 
 /* --- between two readings --- */
 
-static double share_of(double seconds, double whole) {
+static double meter_share_of(double seconds, double whole) {
   return isnan(seconds) || !(whole > 0) ? NAN : fmax(seconds, 0) / whole;
 }
 
@@ -91,7 +91,8 @@ void meter_add(meter_reading *sum, const meter_reading *before, const meter_read
 
 meter_load meter_load_of(const meter_reading *sum) {
   const double whole = sum->wall_s * sum->cores;
-  return (meter_load){share_of(sum->busy_s - sum->own_s, whole), share_of(sum->steal_s, whole)};
+  return (meter_load){meter_share_of(sum->busy_s - sum->own_s, whole),
+                      meter_share_of(sum->steal_s, whole)};
 }
 
 meter_load meter_between(const meter_reading *before, const meter_reading *after) {

@@ -34,7 +34,7 @@ static _Noreturn void become(const char *const *words, int line, pid_t parent) {
   _exit(NOT_STARTED);
 }
 
-static void begin(peer_process *p, const char *const *words) {
+static void peer_begin(peer_process *p, const char *const *words) {
   int ends[2];
   const pid_t parent = getpid();
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -55,7 +55,7 @@ static void begin(peer_process *p, const char *const *words) {
 }
 
 /* Ends the process and returns how it ended. */
-static int finish(peer_process *p, int force) {
+static int peer_finish(peer_process *p, int force) {
   int how = 0;
   if (force) {
     kill(-p->pid, SIGKILL);
@@ -108,7 +108,7 @@ static int read_answer(int line, char *text, size_t size, double seconds, int wh
  * whoever asks next will find). Without that its start, which takes a library like PyTorch seconds,
  * and threads that wait for work by spinning would take the machine from what is measured
  * meanwhile. */
-static void hold(const peer_process *p) {
+static void peer_hold(const peer_process *p) {
   siginfo_t seen;
   kill(-p->pid, SIGSTOP);
   while (waitid(P_PID, (id_t)p->pid, &seen, WSTOPPED | WEXITED | WNOWAIT) < 0 && errno == EINTR)
@@ -124,15 +124,15 @@ void peer_start(peer_process *p, const char *const *words, const char *script) {
   if (script != NULL && access(script, R_OK) != 0)
     snprintf(p->why, sizeof p->why, "%.100s is not here", script);
   else
-    begin(p, words);
-  if (p->pid != 0) hold(p);
+    peer_begin(p, words);
+  if (p->pid != 0) peer_hold(p);
 }
 
 void peer_end(peer_process *p) {
-  if (p->pid != 0) (void)finish(p, 1);
+  if (p->pid != 0) (void)peer_finish(p, 1);
 }
 
-static void copy_text(char to[PEER_TEXT], const cJSON *from, const char *key) {
+static void peer_copy_text(char to[PEER_TEXT], const cJSON *from, const char *key) {
   const cJSON *item = cJSON_GetObjectItem(from, key);
   if (cJSON_IsString(item)) snprintf(to, PEER_TEXT, "%s", item->valuestring);
 }
@@ -141,8 +141,8 @@ static void copy_text(char to[PEER_TEXT], const cJSON *from, const char *key) {
 static int understand(peer_answer *a, const char *text) {
   cJSON *answer = json_tree_of(text);
   const cJSON *rates = cJSON_GetObjectItem(answer, "rates"), *rate = NULL;
-  copy_text(a->missing, answer, "missing");
-  copy_text(a->note, answer, "note");
+  peer_copy_text(a->missing, answer, "missing");
+  peer_copy_text(a->note, answer, "note");
   cJSON_ArrayForEach(rate, rates) {
     if (a->n < PEER_MOST_RATES && cJSON_IsNumber(rate) && rate->valuedouble > 0)
       a->rates[a->n++] = rate->valuedouble;
@@ -160,10 +160,10 @@ void peer_ask(peer_process *p, const char *request, double seconds, peer_answer 
     const ssize_t written = send(p->line, text, (size_t)sent, MSG_NOSIGNAL);
     const int got = written != sent ? 0 : read_answer(p->line, text, sizeof text, seconds, 0);
     if (got == 1 && understand(a, text)) {
-      hold(p);
+      peer_hold(p);
       return;
     }
-    const int how = finish(p, got != 0);
+    const int how = peer_finish(p, got != 0);
     if (got < 0)
       snprintf(p->why, sizeof p->why, "no answer within %.0f s", seconds);
     else if (got > 0)
@@ -180,13 +180,13 @@ double peer_run(const char *const *words, double seconds, char *text, size_t siz
   peer_process p = {.pid = 0};
   const double begun = seconds_now();
   why[0] = '\0';
-  begin(&p, words);
+  peer_begin(&p, words);
   if (p.pid == 0) {
     snprintf(why, PEER_TEXT, "%s", p.why);
     return NAN;
   }
   const int got = read_answer(p.line, text, size, seconds, 1);
-  const int how = finish(&p, got < 0);
+  const int how = peer_finish(&p, got < 0);
   const double took = seconds_now() - begun;
   if (got < 0)
     snprintf(why, PEER_TEXT, "not done within %.0f s", seconds);

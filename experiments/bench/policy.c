@@ -37,7 +37,7 @@ static int synthetic_init(synthetic *s) {
   return 1;
 }
 
-static gl_status evaluate(void *self, gl_error *err) {
+static gl_status time_policy_evaluate(void *self, gl_error *err) {
   synthetic *s = self;
   const policy_input in = {.n_groups = GROUPS,
                            .n_responses = RESPONSES,
@@ -59,11 +59,13 @@ typedef struct policy_row {
   double aim;
 } policy_row;
 
-static gl_status measure(bench *b, bench_number **number, const char *name, const char *what,
-                         const char *text, synthetic *s, gl_error *err) {
+static gl_status time_policy_measure(bench *b, bench_number **number, const char *name,
+                                     const char *what, const char *text, synthetic *s,
+                                     gl_error *err) {
   char key[BENCH_NAME];
   snprintf(key, sizeof key, "%s_%s_per_s", name, what);
-  return bench_measure(b, number, key, text, (double)RESPONSES * TOKENS, 0.2, evaluate, s, err);
+  return bench_measure(b, number, key, text, (double)RESPONSES * TOKENS, 0.2, time_policy_evaluate,
+                       s, err);
 }
 
 /* All that a training step asks for; then without the metrics, which PyTorch does not make. */
@@ -73,15 +75,15 @@ static gl_status measure_row(bench *b, const policy_row *row, synthetic *s, peer
   bench_number *number = NULL;
   s->algorithm = policy_algorithms_find(row->name);
   s->skip_metrics = 0;
-  gl_status status =
-      measure(b, &number, row->name, "tokens",
-              "policy_evaluate, tokens a second, 64 responses of 512, with metrics", s, err);
+  gl_status status = time_policy_measure(
+      b, &number, row->name, "tokens",
+      "policy_evaluate, tokens a second, 64 responses of 512, with metrics", s, err);
   if (status != GL_OK) return status;
   number->aim = row->aim;
   if (!row->has_peer) return GL_OK;
   s->skip_metrics = 1;
-  status = measure(b, &number, row->name, "loss_tokens", "the same, loss and coefficients alone", s,
-                   err);
+  status = time_policy_measure(b, &number, row->name, "loss_tokens",
+                               "the same, loss and coefficients alone", s, err);
   if (status != GL_OK) return status;
   snprintf(request, sizeof request, "%s eager", row->name);
   bench_ask(b, number, torch, "pytorch_eager", request, NAN);

@@ -83,7 +83,7 @@ static inline void count_sojourn(station *s, double sojourn) {
 }
 
 /* An event replaces itself by its successor, so the heap holds at most two. 0: memory is short. */
-static inline int handle(station *s, sim_event e) {
+static inline int queueing_handle(station *s, sim_event e) {
   s->area += (double)s->waiting.count * (e.time - s->since);
   s->since = e.time;
   if (e.kind == ARRIVAL) {
@@ -100,7 +100,7 @@ static inline int handle(station *s, sim_event e) {
   return 1;
 }
 
-static void report(queueing_result *out, station *s) {
+static void queueing_report(queueing_result *out, station *s) {
   double n = (double)s->served, batches = floor(n / (double)s->per_batch);
   double mean = s->batch_total / batches;
   double variance = (s->batch_square - batches * mean * mean) / (batches - 1);
@@ -124,8 +124,8 @@ gl_status queueing_run(queueing_result *out, double lambda, double mu, const del
   s.general.stream = rng_stream_at(seed, RNG_GENERATION, 1);
   s.per_batch = customers < N_BATCH_MEANS ? 1 : customers / N_BATCH_MEANS;
   int ok = eq_push(&s.events, s.mean_arrival * unit_draw(&s.draws), 0, ARRIVAL, 0, 0);
-  while (ok && s.served < customers) ok = handle(&s, *eq_top(&s.events));
-  if (ok) report(out, &s);
+  while (ok && s.served < customers) ok = queueing_handle(&s, *eq_top(&s.events));
+  if (ok) queueing_report(out, &s);
   eq_fini(&s.events);
   free(s.waiting.time);
   return ok ? GL_OK : gl_fail_memory(err, "the queue");

@@ -38,7 +38,7 @@ static inline void batch_arrives(star *s, uint64_t version) {
   ++s->version;
 }
 
-static inline int handle(star *s, sim_event e) {
+static inline int star_handle(star *s, sim_event e) {
   uint32_t next = e.kind + 1 == LEGS ? 0 : e.kind + 1;
   if (e.kind == UP) {
     batch_arrives(s, e.data);
@@ -48,7 +48,7 @@ static inline int handle(star *s, sim_event e) {
 }
 
 /* As sim/clock.c does. */
-static void look_ahead(const star *s) {
+static void star_look_ahead(const star *s) {
   const event_queue *near = &s->events.near;
   for (size_t i = 0; i < near->size; ++i) {
     const star_sampler *p = &s->samplers[near->heap[i].node];
@@ -57,7 +57,7 @@ static void look_ahead(const star *s) {
   }
 }
 
-static int start(star *s, uint32_t samplers) {
+static int star_start(star *s, uint32_t samplers) {
   s->samplers = calloc(samplers, sizeof *s->samplers);
   int ok = s->samplers != NULL;
   for (uint32_t i = 0; i < samplers && ok; ++i)
@@ -76,16 +76,16 @@ gl_status star_run(star_result *out, const star_spec *spec, uint64_t seed, uint6
             .batches_per_update = spec->batches_per_update,
             .until_update = spec->batches_per_update};
   fel_init(&s.events);
-  int ok = start(&s, spec->samplers);
+  int ok = star_start(&s, spec->samplers);
   uint64_t refills = 0;
   for (uint64_t done = 0; done < events && ok; ++done) {
     sim_event e;
     ok = fel_pop(&s.events, &e);
     if (!ok) break;
     out->simulated_s = e.time;
-    if (s.events.refills != refills) look_ahead(&s);
+    if (s.events.refills != refills) star_look_ahead(&s);
     refills = s.events.refills;
-    ok = handle(&s, e);
+    ok = star_handle(&s, e);
   }
   out->events = events;
   out->batches = s.batches;

@@ -16,7 +16,7 @@ typedef struct sweep_work {
   size_t workers, cells;
 } sweep_work;
 
-static gl_status run_sweep(void *self, gl_error *err) {
+static gl_status time_sweep_run(void *self, gl_error *err) {
   sweep_work *w = self;
   sweep_report report;
   sweep_options options = {.file = w->path,
@@ -40,24 +40,24 @@ typedef struct sweep_case {
   double cells, per; /* cells of one run; 3600: the rate is by the hour */
 } sweep_case;
 
-static gl_status load(sweep_work *w, bench_row *row, const sweep_case *c, const char *folder,
-                      gl_error *err) {
+static gl_status time_sweep_load(sweep_work *w, bench_row *row, const sweep_case *c,
+                                 const char *folder, gl_error *err) {
   cfg_doc *doc = NULL;
   gl_status status = recipe_load(&doc, c->recipe, c->overrides, c->n_overrides, err);
   *w = (sweep_work){.doc = doc, .workers = c->workers};
   snprintf(w->path, sizeof w->path, "%s/%s.db", folder, c->key);
-  *row = (bench_row){c->key, c->what, c->cells * c->per, run_sweep, w};
+  *row = (bench_row){c->key, c->what, c->cells * c->per, time_sweep_run, w};
   return status;
 }
 
 /* Two at most are measured in turns. */
-static gl_status measure(bench *b, bench_number *number[], const sweep_case *cases, size_t n,
-                         const char *folder, gl_error *err) {
+static gl_status time_sweep_measure(bench *b, bench_number *number[], const sweep_case *cases,
+                                    size_t n, const char *folder, gl_error *err) {
   sweep_work w[2] = {{.doc = NULL}};
   bench_row rows[2];
   gl_status status = GL_OK;
   for (size_t i = 0; i < n && status == GL_OK; ++i)
-    status = load(&w[i], &rows[i], &cases[i], folder, err);
+    status = time_sweep_load(&w[i], &rows[i], &cases[i], folder, err);
   if (status == GL_OK) status = bench_measure_in_turns(b, number, rows, n, 0, err);
   for (size_t i = 0; i < n; ++i) {
     if (status == GL_OK && number[i]->rate.n > 0 && (double)w[i].cells != cases[i].cells)
@@ -84,11 +84,11 @@ static gl_status measure_all(bench *b, const char *folder, gl_error *err) {
                                     2,
                                     3600};
   bench_number *number[2] = {NULL}, *llm_number = NULL;
-  gl_status status = measure(b, number, workers, 2, folder, err);
+  gl_status status = time_sweep_measure(b, number, workers, 2, folder, err);
   if (status == GL_OK && number[1]->rate.n > 0)
     status = bench_speed_up(b, "speed_up_j2", number[0], number[1], 2,
                             "speed-up of -j 2, measured in turns", err);
-  return status == GL_OK ? measure(b, &llm_number, &hourly, 1, folder, err) : status;
+  return status == GL_OK ? time_sweep_measure(b, &llm_number, &hourly, 1, folder, err) : status;
 }
 
 /* Removes a folder of files. */

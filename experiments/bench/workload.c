@@ -34,7 +34,7 @@ static gl_status draw_parameters(model *m, gl_error *err) {
   return status;
 }
 
-static gl_status allocate(workload *w, gl_error *err) {
+static gl_status workload_allocate(workload *w, gl_error *err) {
   const size_t sequences = w->size.sequences, n = sequences * w->size.length;
   w->start = calloc(sequences + 1, sizeof *w->start);
   w->prompt_start = calloc(sequences + 1, sizeof *w->prompt_start);
@@ -50,7 +50,7 @@ static gl_status allocate(workload *w, gl_error *err) {
   return generate_result_init(&w->result, sequences, w->up_to > 0 ? w->up_to : 1, err);
 }
 
-static void fill(workload *w, size_t vocabulary) {
+static void workload_fill(workload *w, size_t vocabulary) {
   const size_t n = w->size.sequences * w->size.length;
   for (size_t i = 0; i <= w->size.sequences; ++i) {
     w->start[i] = i * w->size.length;
@@ -69,8 +69,8 @@ gl_status workload_init(workload *w, const model_config *c, workload_size size, 
                         gl_error *err) {
   *w = (workload){.size = size, .up_to = size.length - size.prompt};
   if (size.micro == 0) w->size.micro = size.sequences;
-  gl_status status = allocate(w, err);
-  if (status == GL_OK) fill(w, c->vocabulary);
+  gl_status status = workload_allocate(w, err);
+  if (status == GL_OK) workload_fill(w, c->vocabulary);
   if (status == GL_OK) status = model_new(&w->m, c, b, size.recompute, err);
   if (status == GL_OK) status = draw_parameters(w->m, err);
   if (status == GL_OK && size.trains)
@@ -94,14 +94,14 @@ void workload_fini(workload *w) {
 
 /* --- tasks --- */
 
-static gl_status finish(workload *w, gl_status status, gl_error *err) {
+static gl_status workload_finish(workload *w, gl_status status, gl_error *err) {
   backend *b = model_backend(w->m);
   if (status == GL_OK) status = b->ops->status(b, err);
   if (w->done++ == 0 && w->watch != NULL) backend_watch_clear(w->watch);
   return status;
 }
 
-static gl_status pass(workload *w, int learn, gl_error *err) {
+static gl_status workload_pass(workload *w, int learn, gl_error *err) {
   gl_status status = learn ? model_zero_gradient(w->m, err) : GL_OK;
   for (size_t s = 0; s < w->size.sequences && status == GL_OK; s += w->size.micro) {
     const size_t left = w->size.sequences - s;
@@ -115,19 +115,19 @@ static gl_status pass(workload *w, int learn, gl_error *err) {
 }
 
 gl_status workload_score(void *self, gl_error *err) {
-  return finish(self, pass(self, 0, err), err);
+  return workload_finish(self, workload_pass(self, 0, err), err);
 }
 
 gl_status workload_learn(void *self, gl_error *err) {
-  return finish(self, pass(self, 1, err), err);
+  return workload_finish(self, workload_pass(self, 1, err), err);
 }
 
 gl_status workload_train(void *self, gl_error *err) {
   workload *w = self;
   double norm;
-  gl_status status = pass(w, 1, err);
+  gl_status status = workload_pass(w, 1, err);
   if (status == GL_OK) status = model_optimizer_step(w->optimizer, 1e-6, &norm, err);
-  return finish(w, status, err);
+  return workload_finish(w, status, err);
 }
 
 gl_status workload_generate(void *self, gl_error *err) {
@@ -146,5 +146,5 @@ gl_status workload_generate(void *self, gl_error *err) {
                                     .slots = n};
   memset(w->result.length, 0, n * sizeof *w->result.length);
   memset(w->result.finished, 0, n * sizeof *w->result.finished);
-  return finish(w, generate(w->m, &request, &w->result, err), err);
+  return workload_finish(w, generate(w->m, &request, &w->result, err), err);
 }

@@ -32,8 +32,8 @@ static const char *percent(double share, char text[SCALED_TEXT]) {
 
 /* --- the table --- */
 
-static void print_row(const char *name, const bench_rate *rate, const char *ratio, const char *aim,
-                      const char *what) {
+static void bench_print_row(const char *name, const bench_rate *rate, const char *ratio,
+                            const char *aim, const char *what) {
   char median[SCALED_TEXT], low[SCALED_TEXT], high[SCALED_TEXT], others[SCALED_TEXT],
       steal[SCALED_TEXT], range[2 * SCALED_TEXT + 8] = "";
   if (rate->n > 0)
@@ -54,10 +54,11 @@ static void print_peer(const bench *b, const bench_number *number, const bench_p
   else if (!isnan(times))
     snprintf(ratio, sizeof ratio, "%.2f x", times);
   if (!isnan(peer->aim)) snprintf(aim, sizeof aim, "%.3g x", peer->aim);
-  print_row(name, &peer->rate, ratio, aim, peer->missing[0] != '\0' ? peer->missing : peer->note);
+  bench_print_row(name, &peer->rate, ratio, aim,
+                  peer->missing[0] != '\0' ? peer->missing : peer->note);
 }
 
-static void print_number(const bench *b, const bench_number *number) {
+static void bench_print_number(const bench *b, const bench_number *number) {
   char aim[SCALED_TEXT], value[SCALED_TEXT];
   if (number->kind == BENCH_FACT) {
     printf("%-32s %10s %21s %7s %8s %7s %7s  %s\n", number->key,
@@ -65,20 +66,20 @@ static void print_number(const bench *b, const bench_number *number) {
            scaled(number->aim, aim), "", "", number->what);
     return;
   }
-  print_row(number->key, &number->rate, "", scaled(number->aim, aim),
-            number->rate.n > 0           ? number->what
-            : number->missing[0] != '\0' ? number->missing
-                                         : "not measured");
+  bench_print_row(number->key, &number->rate, "", scaled(number->aim, aim),
+                  number->rate.n > 0           ? number->what
+                  : number->missing[0] != '\0' ? number->missing
+                                               : "not measured");
   for (size_t i = 0; i < number->n_peers; ++i) print_peer(b, number, &number->peer[i]);
 }
 
 void bench_print(const bench *b) {
   printf("%-32s %10s %21s %7s %8s %7s %7s\n", "", "median", "smallest - largest", "ratio", "aim",
          "others", "steal");
-  for (size_t i = 0; i < b->n; ++i) print_number(b, &b->numbers[i]);
+  for (size_t i = 0; i < b->n; ++i) bench_print_number(b, &b->numbers[i]);
 }
 
-static void print_text(const bench *b) {
+static void bench_print_text(const bench *b) {
   char others[SCALED_TEXT], steal[SCALED_TEXT];
   printf("The machine was %s: in the busiest measurement other processes took %s of all cores' "
          "time, other machines %s.\n\n",
@@ -88,7 +89,7 @@ static void print_text(const bench *b) {
 }
 
 /* One line on stderr for every rate, for minutes pass until the table. */
-static void tell(const bench_number *number, const bench_peer *peer) {
+static void bench_tell(const bench_number *number, const bench_peer *peer) {
   char median[SCALED_TEXT], others[SCALED_TEXT];
   const bench_rate *rate = peer != NULL ? &peer->rate : &number->rate;
   fprintf(stderr, "  %-32s %-22s %10s  others %s\n", number->key, peer != NULL ? peer->name : "",
@@ -120,7 +121,7 @@ static int add_peer(cJSON *to, const bench *b, const bench_number *number, const
          (peer->note[0] == '\0' || json_add_string(item, "note", peer->note) != NULL);
 }
 
-static int add_number(cJSON *to, const bench *b, const bench_number *number) {
+static int bench_add_number(cJSON *to, const bench *b, const bench_number *number) {
   cJSON *item = cJSON_AddObjectToObject(to, number->key), *peers = NULL;
   if (item == NULL) return 0;
   int ok = number->kind == BENCH_FACT ? json_add_number(item, "value", number->value) != NULL
@@ -142,7 +143,7 @@ cJSON *bench_document(const bench *b) {
            json_add_number(document, "steal", b->load.steal) != NULL;
   cJSON *numbers = ok ? cJSON_AddObjectToObject(document, "numbers") : NULL;
   ok = numbers != NULL;
-  for (size_t i = 0; i < b->n && ok; ++i) ok = add_number(numbers, b, &b->numbers[i]);
+  for (size_t i = 0; i < b->n && ok; ++i) ok = bench_add_number(numbers, b, &b->numbers[i]);
   if (ok) return document;
   cJSON_Delete(document);
   return NULL;
@@ -163,7 +164,7 @@ static const bench_part parts[] = {{"des", bench_des},
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
 /* The parts that are named, or all. */
-static gl_status choose(int wanted[N_PARTS], const args *a, gl_error *err) {
+static gl_status bench_choose(int wanted[N_PARTS], const args *a, gl_error *err) {
   const char *names[N_PARTS];
   gl_status status = GL_OK;
   for (size_t i = 0; i < N_PARTS; ++i) {
@@ -189,9 +190,9 @@ static gl_status all_compared(const bench *b, gl_error *err) {
                  n, n == 1 ? " is" : "s are", 100 * METER_MOST, n == 1 ? "it was" : "they were");
 }
 
-static gl_status measure(bench *b, const args *a, gl_error *err) {
+static gl_status bench_measure_parts(bench *b, const args *a, gl_error *err) {
   int wanted[N_PARTS];
-  gl_status status = choose(wanted, a, err);
+  gl_status status = bench_choose(wanted, a, err);
   if (status == GL_OK && b->shape != NULL) status = bench_llm_has(b->shape, err);
   for (size_t i = 0; i < N_PARTS && status == GL_OK; ++i)
     if (wanted[i]) status = parts[i].run(b, err);
@@ -202,7 +203,7 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
   int json = 0, no_peers = 0;
   size_t thousands = 10000, seconds = DEFAULT_SECONDS;
   const char *python = getenv("GEPOLAB_PYTHON");
-  bench b = {.tell = tell};
+  bench b = {.tell = bench_tell};
   const args_option options[] = {
       {"thousands", 'n', ARGS_COUNT, "N", "thousands of M/M/1 customers (default 10000)",
        &thousands},
@@ -220,9 +221,9 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
     b.customers = 1000 * thousands;
     if (!no_peers) b.python = python != NULL && *python != '\0' ? python : "python3";
     if (!no_peers) b.cimba = getenv("GEPOLAB_CIMBA");
-    status = measure(&b, &a, err);
+    status = bench_measure_parts(&b, &a, err);
     if (status == GL_OK && json) status = report_json(bench_document(&b), err);
-    if (status == GL_OK && !json) print_text(&b);
+    if (status == GL_OK && !json) bench_print_text(&b);
     if (status == GL_OK) status = all_compared(&b, err);
   }
   args_fini(&a);

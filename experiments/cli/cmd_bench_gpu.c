@@ -10,8 +10,8 @@
 
 enum { DEFAULT_SECONDS = 480 };
 
-static gl_status choose(gpu_options *o, const char *shape, const char *device, const args *a,
-                        gl_error *err) {
+static gl_status gpu_bench_choose(gpu_options *o, const char *shape, const char *device,
+                                  const args *a, gl_error *err) {
   static const char *const devices[] = {"cuda", "cpu"};
   size_t n = 0, i = 0, at = 0;
   while (gpu_shape_names[n] != NULL) ++n;
@@ -30,7 +30,7 @@ static gl_status choose(gpu_options *o, const char *shape, const char *device, c
   return status;
 }
 
-static gl_status write_text(const char *path, const char *text, gl_error *err) {
+static gl_status gpu_bench_write_text(const char *path, const char *text, gl_error *err) {
   file_writer w;
   gl_status status = file_begin(&w, path, err);
   if (status != GL_OK) return status;
@@ -47,7 +47,7 @@ static cJSON *document_of(const gpu_bench *g) {
 }
 
 /* What was measured is printed even where it cannot be written, and a failure is told last. */
-static gl_status show(const gpu_bench *g, const char *output, int json, gl_error *err) {
+static gl_status gpu_bench_show(const gpu_bench *g, const char *output, int json, gl_error *err) {
   cJSON *document = document_of(g);
   char *text = document != NULL ? cJSON_Print(document) : NULL;
   gl_status status = text != NULL ? GL_OK : gl_fail_memory(err, "the answers");
@@ -60,7 +60,7 @@ static gl_status show(const gpu_bench *g, const char *output, int json, gl_error
     bench_print(&g->b);
   }
   if (status == GL_OK && output != NULL && g->skipped.status == GL_OK)
-    status = write_text(output, text, err);
+    status = gpu_bench_write_text(output, text, err);
   if (status == GL_OK && g->failed.status != GL_OK)
     status = gl_fail(err, GL_EIO, "%s", g->failed.text);
   free(text);
@@ -91,9 +91,9 @@ static gl_status run_bench_gpu(const command *self, int argc, char **argv, gl_er
   args a;
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
                                 (args_shape){0, 0, 1}, argc, argv, err);
-  if (status == GL_OK && !a.help) status = choose(&o, shape, device, &a, err);
+  if (status == GL_OK && !a.help) status = gpu_bench_choose(&o, shape, device, &a, err);
   if (status == GL_OK && !a.help) status = gpu_bench_run(&g, &o, err);
-  if (g != NULL) status = show(g, output, json, err);
+  if (g != NULL) status = gpu_bench_show(g, output, json, err);
   gpu_bench_free(g);
   args_fini(&a);
   return status;

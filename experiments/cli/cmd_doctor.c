@@ -60,7 +60,7 @@ static void print_test(const self_test *t) {
       print_speed(&t->speeds.numbers[i]);
 }
 
-static void print_text(const examination *e) {
+static void doctor_print_text(const examination *e) {
   const run_provenance *p = &e->program.record;
   printf("gepolab " GEPOLAB_VERSION ", commit %s; %s; %s\n\n",
          p->source[0] != '\0' ? p->source : "not known", p->processor, p->system);
@@ -116,7 +116,7 @@ static int add_test(cJSON *to, const self_test *t) {
          add_checks(test, t) && add_speeds(test, &t->speeds);
 }
 
-static gl_status print_json(const examination *e, gl_error *err) {
+static gl_status doctor_print_json(const examination *e, gl_error *err) {
   const run_provenance *p = &e->program.record;
   cJSON *d = cJSON_CreateObject();
   const int ok = d != NULL && json_add_string(d, "version", GEPOLAB_VERSION) != NULL &&
@@ -138,15 +138,15 @@ static gl_status tell_failure(const examination *e, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status examine(int tested, int json, gl_error *err) {
+static gl_status doctor_examine(int tested, int json, gl_error *err) {
   examination e = {.tested = tested};
   gl_status status = provenance_init(&e.program, err);
   while (status == GL_OK && e.n_things < MOST_THINGS &&
          found_look(&e.things[e.n_things], e.n_things))
     ++e.n_things;
   if (status == GL_OK && tested) self_test_run(&e.test);
-  if (status == GL_OK && json) status = print_json(&e, err);
-  if (status == GL_OK && !json) print_text(&e);
+  if (status == GL_OK && json) status = doctor_print_json(&e, err);
+  if (status == GL_OK && !json) doctor_print_text(&e);
   if (status == GL_OK) status = tell_failure(&e, err);
   provenance_fini(&e.program);
   return status;
@@ -159,7 +159,7 @@ static gl_status run_doctor(const command *self, int argc, char **argv, gl_error
       {"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json}};
   args a;
   gl_status status = args_parse(&a, self, options, 2, (args_shape){0, 0, 0}, argc, argv, err);
-  if (status == GL_OK && !a.help) status = examine(!untested, json, err);
+  if (status == GL_OK && !a.help) status = doctor_examine(!untested, json, err);
   args_fini(&a);
   return status;
 }

@@ -34,8 +34,8 @@ static gl_status read_limit(double *to, const char *option, const char *text, in
                  option, text, none_allowed ? ", or none" : "");
 }
 
-static gl_status read_limits(fit_request *q, const args_list *least, const args_list *most,
-                             int censored, gl_error *err) {
+static gl_status fit_read_limits(fit_request *q, const args_list *least, const args_list *most,
+                                 int censored, gl_error *err) {
   gl_status status = GL_OK;
   fit_field f = FIT_FIELD_DELAY;
   const char *value = NULL;
@@ -94,7 +94,7 @@ static char *recipe_line(fit_field f, const fit *of, const fit_request *q, const
   return NULL;
 }
 
-static void print_row(const fit_row *r, fit_family k, int chosen) {
+static void fit_print_row(const fit_row *r, fit_family k, int chosen) {
   char text[160];
   int n = 0;
   if (r->why_not != NULL) {
@@ -109,7 +109,7 @@ static void print_row(const fit_row *r, fit_family k, int chosen) {
          r->aic, r->distance, r->p, chosen ? "  chosen" : "");
 }
 
-static void print_field(fit_field f, const fit *of) {
+static void fit_print_field(fit_field f, const fit *of) {
   printf("%s (%s): %zu values, %g to %g, median %g", fit_field_name(f), fit_field_about(f), of->n,
          of->least, of->most, of->median);
   if (of->n_low > 0) printf(", %zu at or below %g", of->n_low, of->limits.low);
@@ -122,13 +122,14 @@ static void print_field(fit_field f, const fit *of) {
   }
   printf("  %-20s %-42s %12s %7s %6s\n", "law", "maximum likelihood ± standard error", "AIC", "D",
          "p");
-  for (size_t k = 0; k < FIT_FAMILIES; ++k) print_row(&of->row[k], (fit_family)k, k == of->chosen);
+  for (size_t k = 0; k < FIT_FAMILIES; ++k)
+    fit_print_row(&of->row[k], (fit_family)k, k == of->chosen);
   if (of->n_tested < of->n) printf("  D and p are of %zu of the values.\n", of->n_tested);
   if (of->chosen == FIT_FAMILIES)
     puts("  The test refuses all laws (p <= 0.05): the measured values themselves are the law.");
 }
 
-static int add_row(cJSON *to, const fit_row *r, fit_family k) {
+static int fit_add_row(cJSON *to, const fit_row *r, fit_family k) {
   cJSON *o = cJSON_CreateObject();
   if (o == NULL || !cJSON_AddItemToArray(to, o)) {
     cJSON_Delete(o);
@@ -152,7 +153,7 @@ static const char *chosen_name(const fit *of) {
   return of->chosen == FIT_FAMILIES ? "empirical" : fit_family_name((fit_family)of->chosen);
 }
 
-static int add_field(cJSON *to, fit_field f, const fit *of, const char *line) {
+static int fit_add_field(cJSON *to, fit_field f, const fit *of, const char *line) {
   cJSON *o = cJSON_AddObjectToObject(to, fit_field_name(f));
   int ok = o != NULL && json_add_number(o, "n", (double)of->n) != NULL &&
            json_add_number(o, "at_least", of->limits.low) != NULL &&
@@ -169,12 +170,12 @@ static int add_field(cJSON *to, fit_field f, const fit *of, const char *line) {
   cJSON *dists = ok ? cJSON_AddArrayToObject(o, "laws") : NULL;
   ok = ok && dists != NULL;
   for (size_t k = 0; k < FIT_FAMILIES && ok && !of->is_constant; ++k)
-    ok = add_row(dists, &of->row[k], (fit_family)k);
+    ok = fit_add_row(dists, &of->row[k], (fit_family)k);
   return ok;
 }
 
 /* An empirical distribution is read from one CSV file; of other logs its recipe line is a wish. */
-static void print_recipe(char *const line[FIT_FIELDS], const fit *fits, size_t n_files) {
+static void fit_print_recipe(char *const line[FIT_FIELDS], const fit *fits, size_t n_files) {
   int empirical = 0;
   puts("\ncluster:");
   for (int f = 0; f < FIT_FIELDS; ++f) {
@@ -189,13 +190,13 @@ static void print_recipe(char *const line[FIT_FIELDS], const fit *fits, size_t n
   if (n_files > 1) puts("  # Only the first of the logs is named above.");
 }
 
-static gl_status print_json(char *const line[FIT_FIELDS], const fit *fits, gl_error *err) {
+static gl_status fit_print_json(char *const line[FIT_FIELDS], const fit *fits, gl_error *err) {
   cJSON *d = cJSON_CreateObject();
   cJSON *cluster = d != NULL ? cJSON_AddObjectToObject(d, "cluster") : NULL;
   int ok = cluster != NULL && json_add_number(d, "error_rate", FIT_ERROR_RATE) != NULL &&
            json_add_number(d, "replicates", FIT_REPLICATES) != NULL;
   for (int f = 0; f < FIT_FIELDS && ok; ++f)
-    if (line[f] != NULL) ok = add_field(cluster, (fit_field)f, &fits[f], line[f]);
+    if (line[f] != NULL) ok = fit_add_field(cluster, (fit_field)f, &fits[f], line[f]);
   return report_json_if(ok, d, err);
 }
 
@@ -214,11 +215,11 @@ static gl_status fit_and_tell(fit_log *log, const fit_request *q, gl_error *err)
     line[f] = recipe_line((fit_field)f, &fits[f], q, m->heading);
     if (line[f] == NULL) status = gl_fail_memory(err, "a recipe's line");
   }
-  if (status == GL_OK && q->json) status = print_json(line, fits, err);
+  if (status == GL_OK && q->json) status = fit_print_json(line, fits, err);
   if (status == GL_OK && !q->json) {
     for (int f = 0; f < FIT_FIELDS; ++f)
-      if (line[f] != NULL) print_field((fit_field)f, &fits[f]);
-    print_recipe(line, fits, q->n_files);
+      if (line[f] != NULL) fit_print_field((fit_field)f, &fits[f]);
+    fit_print_recipe(line, fits, q->n_files);
   }
   for (int f = 0; f < FIT_FIELDS; ++f) free(line[f]);
   free(fits);
@@ -249,7 +250,7 @@ static gl_status run_fit(const command *self, int argc, char **argv, gl_error *e
     fit_log log = {.factor = 1};
     q.files = a.words;
     q.n_files = a.n_words;
-    status = read_limits(&q, &least, &most, censored, err);
+    status = fit_read_limits(&q, &least, &most, censored, err);
     if (status == GL_OK) status = fit_log_read(&log, a.words, a.n_words, &columns, unit, err);
     q.factor = log.factor;
     if (status == GL_OK) status = fit_and_tell(&log, &q, err);

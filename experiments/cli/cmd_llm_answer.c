@@ -30,7 +30,7 @@ typedef struct side {
 
 /* --- reading --- */
 
-static void find(side *out, const char *what, const char *text, place where) {
+static void find_answer(side *out, const char *what, const char *text, place where) {
   size_t size = strlen(text);
   *out = (side){.what = what};
   answer_pattern pattern = where == LAST_NUMBER ? ANSWER_LAST_NUMBER : ANSWER_BOXED;
@@ -90,7 +90,7 @@ static void print_side(const side *s) {
 
 /* --- as JSON --- */
 
-static int add_text(cJSON *to, const char *key, const char *text, size_t n) {
+static int answer_add_text(cJSON *to, const char *key, const char *text, size_t n) {
   char *copy = strndup(text, n);
   int ok = copy != NULL && json_add_string(to, key, copy) != NULL;
   free(copy);
@@ -101,8 +101,9 @@ static int add_text(cJSON *to, const char *key, const char *text, size_t n) {
 static int node_json(cJSON *o, const answer_reading *r, size_t *i) {
   const answer_node *node = &r->node[(*i)++];
   int ok = json_add_string(o, "kind", answer_kind_name(node->kind)) != NULL &&
-           add_text(o, "text", r->text + node->begin, node->n);
-  if (ok && node->name_n > 0) ok = add_text(o, "name", r->text + node->name_begin, node->name_n);
+           answer_add_text(o, "text", r->text + node->begin, node->n);
+  if (ok && node->name_n > 0)
+    ok = answer_add_text(o, "name", r->text + node->name_begin, node->name_n);
   if (ok && node->has_value)
     ok = json_add_number(o, "value", node->value) != NULL &&
          json_add_string(o, "value_text", node->written) != NULL;
@@ -123,13 +124,15 @@ static int side_json(cJSON *d, const side *s) {
   if (o == NULL) return 0;
   if (s->answer == NULL)
     return cJSON_AddNullToObject(o, "found") != NULL && cJSON_AddNullToObject(o, "answer") != NULL;
-  return json_add_string(o, "found", s->found) != NULL && add_text(o, "answer", s->answer, s->n) &&
+  return json_add_string(o, "found", s->found) != NULL &&
+         answer_add_text(o, "answer", s->answer, s->n) &&
          (reading = cJSON_AddObjectToObject(o, "reading")) != NULL &&
          node_json(reading, &s->reading, &i) &&
          cJSON_AddBoolToObject(o, "cut_off", s->reading.is_cut_off) != NULL;
 }
 
-static gl_status print_json(int equal, const side *reference, const side *response, gl_error *err) {
+static gl_status answer_print_json(int equal, const side *reference, const side *response,
+                                   gl_error *err) {
   cJSON *d = cJSON_CreateObject();
   int ok = d != NULL && cJSON_AddBoolToObject(d, "equal", equal) != NULL &&
            side_json(d, reference) && side_json(d, response);
@@ -138,17 +141,17 @@ static gl_status print_json(int equal, const side *reference, const side *respon
 
 /* --- the command --- */
 
-static gl_status check(const char *reference, const char *response, place where, int json,
-                       gl_error *err) {
+static gl_status answer_check(const char *reference, const char *response, place where, int json,
+                              gl_error *err) {
   side *sides = calloc(2, sizeof *sides);
   if (sides == NULL) return gl_fail_memory(err, "two answers");
-  find(&sides[0], "reference", reference, BOX_OR_ALL);
-  find(&sides[1], "response", response, where);
+  find_answer(&sides[0], "reference", reference, BOX_OR_ALL);
+  find_answer(&sides[1], "response", response, where);
   int equal = sides[1].answer != NULL &&
               answer_equal(sides[0].answer, sides[0].n, sides[1].answer, sides[1].n);
   gl_status status = GL_OK;
   if (json)
-    status = print_json(equal, &sides[0], &sides[1], err);
+    status = answer_print_json(equal, &sides[0], &sides[1], err);
   else {
     puts(equal ? "equal" : "not equal");
     print_side(&sides[0]);
@@ -181,7 +184,7 @@ static gl_status run_answer(const command *self, int argc, char **argv, gl_error
       status = args_choose(&where, "--pattern", pattern, place_names, N_PLACES, err);
     if (status == GL_OK && strcmp(a.words[0], "-") == 0) status = read_input(&input, err);
     if (status == GL_OK)
-      status = check(reference, input != NULL ? input : a.words[0], (place)where, json, err);
+      status = answer_check(reference, input != NULL ? input : a.words[0], (place)where, json, err);
   }
   free(input);
   args_fini(&a);

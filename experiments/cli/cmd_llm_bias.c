@@ -83,7 +83,7 @@ static gl_status join_rows(char **out, const args_list *rows, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status read_rows(study *s, const args_list *asked, gl_error *err) {
+static gl_status bias_read_rows(study *s, const args_list *asked, gl_error *err) {
   char text[sizeof main_rows + 16], *joined = NULL;
   snprintf(text, sizeof text, "algorithms: %s", main_rows);
   gl_status status = asked->n > 0 ? join_rows(&joined, asked, err) : GL_OK;
@@ -101,7 +101,7 @@ static size_t whole_blocks(uint64_t n) {
 
 /* Responses for the true gradient, in whole blocks of whole batches. Without a word as many as the
  * algorithms' batches have, four times. */
-static gl_status read_sizes(study *s, const bias_options *o, gl_error *err) {
+static gl_status bias_read_sizes(study *s, const bias_options *o, gl_error *err) {
   const recipe *r = &s->run.recipe;
   llm_bias_spec *q = &s->spec;
   counts responses = {0};
@@ -120,7 +120,7 @@ static gl_status read_sizes(study *s, const bias_options *o, gl_error *err) {
   return status;
 }
 
-static gl_status read_places(study *s, const bias_options *o, gl_error *err) {
+static gl_status bias_read_places(study *s, const bias_options *o, gl_error *err) {
   const llm_run *r = &s->run;
   gl_status status = GL_OK;
   if (o->at != NULL)
@@ -136,7 +136,7 @@ static gl_status read_places(study *s, const bias_options *o, gl_error *err) {
   return status;
 }
 
-static void study_fini(study *s) {
+static void bias_study_fini(study *s) {
   llm_run_fini(&s->run);
   cfg_free(s->rows);
   free(s->algorithms);
@@ -189,7 +189,7 @@ static gl_status measure_at(study *s, size_t u, workspace *w, progress *bar, gl_
   return status;
 }
 
-static gl_status measure(study *s, int quiet, gl_error *err) {
+static gl_status bias_measure(study *s, int quiet, gl_error *err) {
   workspace w;
   const uint64_t each =
       llm_bias_reference_work(&s->spec) + s->staleness.n * llm_bias_work(&s->spec);
@@ -207,7 +207,7 @@ static gl_status measure(study *s, int quiet, gl_error *err) {
 
 /* JSON --- */
 
-static int add_estimate(cJSON *to, const char *key, const gradient_estimate *e) {
+static int bias_add_estimate(cJSON *to, const char *key, const gradient_estimate *e) {
   cJSON *o = cJSON_AddObjectToObject(to, key);
   return o != NULL && json_add_number(o, "value", e->value) != NULL &&
          json_add_number(o, "standard_error", e->error) != NULL &&
@@ -221,7 +221,7 @@ static int add_result(cJSON *o, const study *s, size_t u, size_t k, size_t a) {
            json_add_number(o, "staleness", (double)s->staleness.item[k]) != NULL;
   if (!r->applicable) return ok && json_add_string(o, "reason", r->why) != NULL;
   for (size_t i = 0; i < GRADIENT_NUMBERS && ok; ++i)
-    ok = add_estimate(o, gradient_number_names[i], &r->number[i]);
+    ok = bias_add_estimate(o, gradient_number_names[i], &r->number[i]);
   return ok && json_add_number(o, "kl_k3_seq", r->kl) != NULL &&
          json_add_number(o, "iw_mean", r->iw_mean) != NULL &&
          json_add_number(o, "iw_variance", r->iw_variance) != NULL &&
@@ -230,21 +230,22 @@ static int add_result(cJSON *o, const study *s, size_t u, size_t k, size_t a) {
          json_add_number(o, "clip_fraction", r->clip_fraction) != NULL;
 }
 
-static double responses_of(const study *s, size_t batches) {
+static double bias_responses_of(const study *s, size_t batches) {
   return (double)batches * (double)s->spec.groups * (double)s->spec.group_size;
 }
 
-static cJSON *as_json(const study *s) {
+static cJSON *bias_as_json(const study *s) {
   cJSON *d = cJSON_CreateObject();
-  int ok = d != NULL && json_add_string(d, "recipe", s->run.recipe.name) != NULL &&
-           json_add_string(d, "method", "monte_carlo") != NULL &&
-           json_add_number(d, "seed", (double)s->spec.seed) != NULL &&
-           json_add_number(d, "groups", (double)s->spec.groups) != NULL &&
-           json_add_number(d, "group_size", (double)s->spec.group_size) != NULL &&
-           json_add_number(d, "batches", (double)s->spec.batches) != NULL &&
-           json_add_number(d, "reference_responses", responses_of(s, s->spec.references)) != NULL &&
-           json_add_number(d, "blocks", GRADIENT_BLOCKS) != NULL &&
-           json_add_number(d, "confidence", s->spec.confidence) != NULL;
+  int ok =
+      d != NULL && json_add_string(d, "recipe", s->run.recipe.name) != NULL &&
+      json_add_string(d, "method", "monte_carlo") != NULL &&
+      json_add_number(d, "seed", (double)s->spec.seed) != NULL &&
+      json_add_number(d, "groups", (double)s->spec.groups) != NULL &&
+      json_add_number(d, "group_size", (double)s->spec.group_size) != NULL &&
+      json_add_number(d, "batches", (double)s->spec.batches) != NULL &&
+      json_add_number(d, "reference_responses", bias_responses_of(s, s->spec.references)) != NULL &&
+      json_add_number(d, "blocks", GRADIENT_BLOCKS) != NULL &&
+      json_add_number(d, "confidence", s->spec.confidence) != NULL;
   cJSON *list = ok ? cJSON_AddArrayToObject(d, "measurements") : NULL;
   ok = list != NULL;
   for (size_t u = 0; u < s->at.n; ++u)
@@ -286,7 +287,7 @@ static void print_result(const study *s, const llm_bias_result *r, size_t a, uin
 }
 
 /* Of a checkpoint the length of the true gradient is the same for all algorithms. */
-static void print_head(const study *s, size_t u, int wide) {
+static void bias_print_head(const study *s, size_t u, int wide) {
   const llm_bias_result *r = s->results + u * s->staleness.n * s->spec.n_algorithms;
   size_t a = 0;
   while (a + 1 < s->spec.n_algorithms && !r[a].applicable) ++a;
@@ -298,7 +299,7 @@ static void print_head(const study *s, size_t u, int wide) {
          "bias", "cosine", "variance", "mse", "scaled_mse");
 }
 
-static void print_text(const study *s) {
+static void bias_print_text(const study *s) {
   const llm_bias_spec *q = &s->spec;
   const lab_recipe names = {.algorithms = s->algorithms, .n_algorithms = q->n_algorithms};
   const int wide = lab_recipe_name_width(&names);
@@ -307,17 +308,17 @@ static void print_text(const study *s) {
       "gradient\nvalue(standard error), by jackknife over %d blocks; low..high where the bias is "
       "not told from 0\n",
       shown(s->run.recipe.name).text, q->batches, q->groups, q->group_size,
-      responses_of(s, q->references), GRADIENT_BLOCKS);
+      bias_responses_of(s, q->references), GRADIENT_BLOCKS);
   const llm_bias_result *r = s->results;
   for (size_t u = 0; u < s->at.n; ++u) {
-    print_head(s, u, wide);
+    bias_print_head(s, u, wide);
     for (size_t k = 0; k < s->staleness.n; ++k)
       for (size_t a = 0; a < q->n_algorithms; ++a)
         print_result(s, r++, a, s->staleness.item[k], wide);
   }
 }
 
-static llm_bias_table table_of(const study *s) {
+static llm_bias_table bias_table_of(const study *s) {
   return (llm_bias_table){.name = s->run.recipe.name,
                           .algorithms = s->algorithms,
                           .at = s->at.item,
@@ -329,7 +330,7 @@ static llm_bias_table table_of(const study *s) {
 }
 
 static gl_status draw_figure(const study *s, const bias_options *o, gl_error *err) {
-  const llm_bias_table t = table_of(s);
+  const llm_bias_table t = bias_table_of(s);
   figure_request figures = tell_figures(o->folder);
   gl_status status = tell_figures_form(&figures, &o->form, err);
   return status == GL_OK ? llm_bias_draw(&t, &figures, err) : status;
@@ -347,30 +348,30 @@ static gl_status check_figure(const study *s, const bias_options *o, gl_error *e
 }
 
 static gl_status bias_of(study *s, const args *a, const bias_options *o, gl_error *err) {
-  gl_status status = read_rows(s, &o->algorithms, err);
+  gl_status status = bias_read_rows(s, &o->algorithms, err);
   s->spec.algorithms = s->algorithms;
   if (status == GL_OK)
     status = llm_run_init(&s->run, a->words[0], a->overrides, a->n_overrides, o->threads, err);
-  if (status == GL_OK) status = read_places(s, o, err);
+  if (status == GL_OK) status = bias_read_places(s, o, err);
   if (status == GL_OK) status = check_figure(s, o, err);
-  if (status == GL_OK) status = read_sizes(s, o, err);
+  if (status == GL_OK) status = bias_read_sizes(s, o, err);
   const double begun = seconds_now();
-  if (status == GL_OK) status = measure(s, o->quiet, err);
+  if (status == GL_OK) status = bias_measure(s, o->quiet, err);
   if (status != GL_OK) return status;
   const double wall_s = seconds_now() - begun;
   if (o->json)
-    status = report_json(as_json(s), err);
+    status = report_json(bias_as_json(s), err);
   else if (o->folder != NULL)
     status = draw_figure(s, o, err);
   else
-    print_text(s);
+    bias_print_text(s);
   if (status != GL_OK || o->study == NULL) return status;
-  const llm_bias_table t = table_of(s);
+  const llm_bias_table t = bias_table_of(s);
   const double drawn = (double)s->spec.batches * (double)s->spec.groups;
   return llm_bias_store(&t, o->study, s->spec.group_size, drawn, wall_s, err);
 }
 
-static gl_status run_bias(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_llm_bias(const command *self, int argc, char **argv, gl_error *err) {
   bias_options o = {.batches = BATCHES, .seed = 1};
   const args_option options[] = {
       {"at", 0, ARGS_TEXT, "LIST", "after how many updates, such as 100,800 (the newest)", &o.at},
@@ -396,7 +397,7 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
                                 (args_shape){1, 1, 1}, argc, argv, err);
   if (status == GL_OK && !a.help) status = bias_of(&s, &a, &o, err);
-  study_fini(&s);
+  bias_study_fini(&s);
   args_fini(&a);
   return status;
 }
@@ -423,4 +424,4 @@ const command command_llm_bias = {
                 "--json\n"
                 "  gepolab llm bias run/ --at 160,800 -o bias.db\n"
                 "  gepolab llm bias run/ -m 100000 train.groups=1",
-    .run = run_bias};
+    .run = run_llm_bias};

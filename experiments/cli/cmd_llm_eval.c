@@ -66,9 +66,9 @@ static void default_k(eval_options *o) {
 
 /* --- measuring --- */
 
-static gl_status measure(measured *out, llm_session *s, const run_spec *spec, size_t set,
-                         size_t samples, const size_t *k, size_t n_k, progress *bar, size_t *done,
-                         gl_error *err) {
+static gl_status eval_measure(measured *out, llm_session *s, const run_spec *spec, size_t set,
+                              size_t samples, const size_t *k, size_t n_k, progress *bar,
+                              size_t *done, gl_error *err) {
   gl_status status =
       llm_eval_init(&out->eval, s->model, spec, s->recipe.seed, set, samples, bar, done, err);
   for (out->n_pass = 0; out->n_pass < n_k && status == GL_OK; ++out->n_pass) {
@@ -105,10 +105,10 @@ static gl_status measure_sets(measured_set *set, size_t n, llm_session *s, const
   gl_status status = GL_OK;
   size_t done = 0;
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
-    status = measure(&set[i].greedy, s, &set[i].spec, i, 0, &one, 1, bar, &done, err);
+    status = eval_measure(&set[i].greedy, s, &set[i].spec, i, 0, &one, 1, bar, &done, err);
     if (status == GL_OK)
-      status =
-          measure(&set[i].sampled, s, &set[i].spec, i, o->samples, o->k, o->n_k, bar, &done, err);
+      status = eval_measure(&set[i].sampled, s, &set[i].spec, i, o->samples, o->k, o->n_k, bar,
+                            &done, err);
   }
   return status;
 }
@@ -156,8 +156,8 @@ static int set_json(cJSON *to, const measured_set *set) {
 }
 
 /* The first set stands for the whole, as it does in a run; all of them follow as a list. */
-static gl_status print_json(const llm_session *s, const measured_set *set, size_t n,
-                            gl_error *err) {
+static gl_status eval_print_json(const llm_session *s, const measured_set *set, size_t n,
+                                 gl_error *err) {
   cJSON *d = cJSON_CreateObject();
   int ok = d != NULL && json_add_string(d, "model", s->source) != NULL &&
            json_add_number(d, "seed", (double)s->recipe.seed) != NULL && set_json(d, &set[0]);
@@ -170,7 +170,7 @@ static gl_status print_json(const llm_session *s, const measured_set *set, size_
   return report_json_if(ok, d, err);
 }
 
-static void print_text(const llm_session *s, const measured_set *set, size_t n) {
+static void eval_print_text(const llm_session *s, const measured_set *set, size_t n) {
   char about[LLM_ABOUT_SIZE];
   for (size_t i = 0; i < n; ++i) {
     if (set[i].name == NULL)
@@ -196,8 +196,8 @@ static gl_status eval_session(llm_session *s, const eval_options *o, gl_error *e
       progress_new(s->source, "problems", 2 * problems, o->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
   if (status == GL_OK) status = measure_sets(set, n, s, o, bar, err);
   progress_free(bar);
-  if (status == GL_OK && o->json) status = print_json(s, set, n, err);
-  if (status == GL_OK && !o->json) print_text(s, set, n);
+  if (status == GL_OK && o->json) status = eval_print_json(s, set, n, err);
+  if (status == GL_OK && !o->json) eval_print_text(s, set, n);
   for (size_t i = 0; set != NULL && i < n; ++i)
     llm_eval_fini(&set[i].greedy.eval), llm_eval_fini(&set[i].sampled.eval);
   free(set);

@@ -30,7 +30,7 @@ static void prompt_list_fini(prompt_list *p) {
   free(p->token);
 }
 
-static gl_status add_prompt(prompt_list *p, const char *text, gl_error *err) {
+static gl_status generate_add_prompt(prompt_list *p, const char *text, gl_error *err) {
   if (p->n == MOST_PROMPTS)
     return gl_fail(err, GL_EINPUT, "more than %d prompts; give them in parts", MOST_PROMPTS);
   p->text[p->n] = strdup(text);
@@ -38,7 +38,7 @@ static gl_status add_prompt(prompt_list *p, const char *text, gl_error *err) {
 }
 
 /* One prompt a line. */
-static gl_status read_prompts(prompt_list *p, FILE *from, gl_error *err) {
+static gl_status generate_read_prompts(prompt_list *p, FILE *from, gl_error *err) {
   char *line = NULL;
   size_t room = 0;
   ssize_t got = 0;
@@ -48,7 +48,7 @@ static gl_status read_prompts(prompt_list *p, FILE *from, gl_error *err) {
       status = gl_fail(err, GL_EINPUT, "prompt %zu on standard input is %s", p->n + 1,
                        got > PROMPT_SIZE ? "longer than 1 MiB" : "no text: it holds a zero byte");
     if (got > 0 && line[got - 1] == '\n') line[got - 1] = '\0';
-    if (status == GL_OK) status = add_prompt(p, line, err);
+    if (status == GL_OK) status = generate_add_prompt(p, line, err);
   }
   if (status == GL_OK && ferror(from))
     status = gl_fail(err, GL_EIO, "cannot read standard input: %s", strerror(errno));
@@ -59,10 +59,10 @@ static gl_status read_prompts(prompt_list *p, FILE *from, gl_error *err) {
 static gl_status take_prompts(prompt_list *p, const args *a, gl_error *err) {
   p->text = calloc(MOST_PROMPTS, sizeof *p->text);
   if (p->text == NULL) return gl_fail_memory(err, "the prompts");
-  if (a->n_words == 1) return read_prompts(p, stdin, err);
+  if (a->n_words == 1) return generate_read_prompts(p, stdin, err);
   gl_status status = GL_OK;
   for (size_t i = 1; i < a->n_words && status == GL_OK; ++i)
-    status = add_prompt(p, a->words[i], err);
+    status = generate_add_prompt(p, a->words[i], err);
   return status;
 }
 
@@ -88,8 +88,8 @@ static gl_status encode_prompts(prompt_list *p, const run_spec *spec, gl_error *
 
 /* --- what is printed --- */
 
-static gl_status decode(char **text, const llm_session *s, const generate_result *r, size_t i,
-                        gl_error *err) {
+static gl_status generate_decode(char **text, const llm_session *s, const generate_result *r,
+                                 size_t i, gl_error *err) {
   size_t n = r->length[i];
   return tokenizer_decode(s->spec.tokenizer, r->token + i * s->spec.max_tokens,
                           n > 0 && r->finished[i] ? n - 1 : n, 0, text, NULL, err);
@@ -116,14 +116,14 @@ static int response_json(cJSON *list, const char *prompt, const char *text, cons
          json_add_numbers(o, "logprobs_truncated", r->logq_truncated + at, n) != NULL;
 }
 
-static gl_status print_json(const llm_session *s, const prompt_list *p, const generate_result *r,
-                            size_t each, gl_error *err) {
+static gl_status generate_print_json(const llm_session *s, const prompt_list *p,
+                                     const generate_result *r, size_t each, gl_error *err) {
   cJSON *d = cJSON_CreateObject();
   cJSON *list = d != NULL ? cJSON_AddArrayToObject(d, "responses") : NULL;
   gl_status status = GL_OK;
   for (size_t i = 0; i < p->n * each && list != NULL && status == GL_OK; ++i) {
     char *text = NULL;
-    status = decode(&text, s, r, i, err);
+    status = generate_decode(&text, s, r, i, err);
     if (status == GL_OK && !response_json(list, p->text[i / each], text, s, r, i)) list = NULL;
     free(text);
   }
@@ -134,12 +134,12 @@ static gl_status print_json(const llm_session *s, const prompt_list *p, const ge
   return status == GL_OK ? report_json(d, err) : status;
 }
 
-static gl_status print_text(const llm_session *s, const prompt_list *p, const generate_result *r,
-                            size_t each, gl_error *err) {
+static gl_status generate_print_text(const llm_session *s, const prompt_list *p,
+                                     const generate_result *r, size_t each, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < p->n * each && status == GL_OK; ++i) {
     char *text = NULL;
-    status = decode(&text, s, r, i, err);
+    status = generate_decode(&text, s, r, i, err);
     if (status == GL_OK) {
       shown_write_lines(p->text[i / each], stdout);
       shown_write_lines(text, stdout);
@@ -204,7 +204,8 @@ static gl_status generate_and_print(const args *a, const generate_options *o, gl
   if (status == GL_OK) status = llm_session_model(&s, err);
   if (status == GL_OK) status = respond(&s, &p, o, &r, err);
   if (status == GL_OK)
-    status = o->json ? print_json(&s, &p, &r, o->n, err) : print_text(&s, &p, &r, o->n, err);
+    status = o->json ? generate_print_json(&s, &p, &r, o->n, err)
+                     : generate_print_text(&s, &p, &r, o->n, err);
   generate_result_fini(&r);
   prompt_list_fini(&p);
   llm_session_fini(&s);

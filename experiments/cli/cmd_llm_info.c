@@ -56,7 +56,7 @@ static void print_model(const llm_session *s) {
     printf("  task         not known; responses of up to %zu tokens\n", s->spec.max_tokens);
 }
 
-static void print_memory(const memory_need *n, const backend *on) {
+static void model_print_memory(const memory_need *n, const backend *on) {
   memory_row row[N_ROWS];
   list_memory(row, n);
   if (n->devices > 1)
@@ -111,7 +111,7 @@ static int memory_json(cJSON *d, const memory_need *n) {
          json_add_number(m, "device", (double)n->device_total) != NULL;
 }
 
-static gl_status print_json(const llm_session *s, const memory_need *n, gl_error *err) {
+static gl_status model_print_json(const llm_session *s, const memory_need *n, gl_error *err) {
   cJSON *d = cJSON_CreateObject();
   int ok =
       d != NULL && json_add_string(d, "source", s->source) != NULL &&
@@ -129,7 +129,7 @@ static gl_status print_json(const llm_session *s, const memory_need *n, gl_error
 
 /* --- the command --- */
 
-static gl_status run_info(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_llm_info(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0;
   const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
   args a;
@@ -139,10 +139,10 @@ static gl_status run_info(const command *self, int argc, char **argv, gl_error *
     memory_need n;
     status = llm_session_init(&s, &a, 0, 1, err);
     if (status == GL_OK) status = llm_session_need(&n, &s, err);
-    if (status == GL_OK && json) status = print_json(&s, &n, err);
+    if (status == GL_OK && json) status = model_print_json(&s, &n, err);
     if (status == GL_OK && !json) {
       print_model(&s);
-      print_memory(&n, s.backend);
+      model_print_memory(&n, s.backend);
     }
     if (status == GL_OK) status = memory_need_check(&n, &s.spec, s.backend, err);
     llm_session_fini(&s);
@@ -162,4 +162,4 @@ const command command_llm_info = {
         "`llm rl` refuse it the same way before they start.",
     .examples = "  gepolab llm info llm_quick\n"
                 "  gepolab llm info Qwen3-0.6B/ world.backend=cuda world.dtype=bfloat16 --json",
-    .run = run_info};
+    .run = run_llm_info};

@@ -30,8 +30,8 @@ typedef struct page {
 /* --- distributions --- */
 
 /* A distribution as YAML flow text without blanks, so that a shell takes it as one word. */
-static const char *dist_text(const page *p, const llm_timing *t, const char *column,
-                             char text[512]) {
+static const char *profile_dist_text(const page *p, const llm_timing *t, const char *column,
+                                     char text[512]) {
   char a[NUMBER_TEXT_SIZE], b[NUMBER_TEXT_SIZE];
   if (p->form == FORM_EMPIRICAL)
     snprintf(text, 512, "{\"law\":\"empirical\",\"file\":\"%.300s\",\"column\":\"%s\"}", p->csv,
@@ -52,7 +52,7 @@ typedef struct field {
 
 enum { MOST_FIELDS = 8 };
 
-static void add_number(field *f, const char *key, double value) {
+static void profile_add_number(field *f, const char *key, double value) {
   char text[NUMBER_TEXT_SIZE];
   f->key = key;
   snprintf(f->value, sizeof f->value, "%s", number_text(value, text));
@@ -63,23 +63,23 @@ static size_t list_fields(const page *p, field f[MOST_FIELDS]) {
   const llm_session *s = p->session;
   char text[512];
   size_t n = 0;
-  add_number(&f[n++], "weights_bytes",
-             (double)model_config_parameters(&s->spec.model) * (double)s->backend->element);
+  profile_add_number(&f[n++], "weights_bytes",
+                     (double)model_config_parameters(&s->spec.model) * (double)s->backend->element);
   if (p->form == FORM_LENGTHS) {
-    add_number(&f[n++], "generation", m->prompt.mean);
+    profile_add_number(&f[n++], "generation", m->prompt.mean);
     f[n].key = "lengths";
     snprintf(f[n++].value, sizeof f->value,
              "{\"law\":\"empirical\",\"file\":\"%.300s\",\"column\":\"tokens\"}", p->csv);
-    add_number(&f[n++], "max_tokens", (double)s->spec.max_tokens);
-    add_number(&f[n++], "tokens_per_s", m->decode_per_s);
-    add_number(&f[n++], "concurrency", (double)m->concurrency);
+    profile_add_number(&f[n++], "max_tokens", (double)s->spec.max_tokens);
+    profile_add_number(&f[n++], "tokens_per_s", m->decode_per_s);
+    profile_add_number(&f[n++], "concurrency", (double)m->concurrency);
   } else {
     f[n].key = "generation";
     snprintf(f[n++].value, sizeof f->value, "%s",
-             dist_text(p, &m->generation, "generation_s", text));
+             profile_dist_text(p, &m->generation, "generation_s", text));
   }
   f[n].key = "learner.step";
-  snprintf(f[n++].value, sizeof f->value, "%s", dist_text(p, &m->step, "step_s", text));
+  snprintf(f[n++].value, sizeof f->value, "%s", profile_dist_text(p, &m->step, "step_s", text));
   return n;
 }
 
@@ -124,7 +124,7 @@ static int timing_json(cJSON *d, const char *key, const llm_timing *t, size_t n)
          json_add_numbers(o, "seconds", t->seconds, n) != NULL;
 }
 
-static gl_status print_json(const page *p, gl_error *err) {
+static gl_status profile_print_json(const page *p, gl_error *err) {
   const llm_profile *m = p->profile;
   field f[MOST_FIELDS];
   size_t n = list_fields(p, f);
@@ -206,12 +206,12 @@ static int after_repetition(void *self, size_t done) {
   return signals_caught();
 }
 
-static gl_status report(const page *p, const profile_options *o, gl_error *err) {
+static gl_status profile_report(const page *p, const profile_options *o, gl_error *err) {
   if (o->output != NULL) {
     gl_status status = write_files(p, o->output, p->csv, err);
     if (status != GL_OK) return status;
   }
-  if (o->json) return print_json(p, err);
+  if (o->json) return profile_print_json(p, err);
   if (o->overrides)
     print_overrides(p);
   else if (o->output == NULL)
@@ -234,7 +234,7 @@ static gl_status profile_session(llm_session *s, const profile_options *o, gl_er
                               after_repetition, bar, err);
   progress_free(bar);
   const page p = {s, &m, o->form, csv};
-  if (status == GL_OK) status = report(&p, o, err);
+  if (status == GL_OK) status = profile_report(&p, o, err);
   llm_profile_fini(&m);
   free(csv);
   return status;

@@ -31,7 +31,7 @@ typedef struct curve {
 
 /* --- watching --- */
 
-static int after_step(void *self, size_t step, double loss, double score) {
+static int sft_after_step(void *self, size_t step, double loss, double score) {
   curve *c = self;
   char note[64] = "";
   c->loss_sum += loss;
@@ -50,8 +50,8 @@ static int after_step(void *self, size_t step, double loss, double score) {
 
 /* --- what is printed --- */
 
-static gl_status print_json(const llm_session *s, const curve *c, const char *folder,
-                            gl_error *err) {
+static gl_status sft_print_json(const llm_session *s, const curve *c, const char *folder,
+                                gl_error *err) {
   cJSON *d = cJSON_CreateObject();
   cJSON *list = d != NULL ? cJSON_AddArrayToObject(d, "curve") : NULL;
   for (size_t i = 0; i < c->n && list != NULL; ++i) {
@@ -72,7 +72,8 @@ static gl_status print_json(const llm_session *s, const curve *c, const char *fo
   return report_json_if(ok, d, err);
 }
 
-static void print_text(const llm_session *s, const curve *c, const char *folder, double seconds) {
+static void sft_print_text(const llm_session *s, const curve *c, const char *folder,
+                           double seconds) {
   char about[LLM_ABOUT_SIZE];
   printf("%s: %s\n      step      loss  held-out score\n", shown(s->recipe.name).text,
          shown(llm_session_about(s, about)).text);
@@ -89,11 +90,11 @@ typedef struct sft_options {
   int json, quiet;
 } sft_options;
 
-static gl_status train(llm_session *s, curve *c, size_t every, gl_error *err) {
+static gl_status sft_train(llm_session *s, curve *c, size_t every, gl_error *err) {
   c->most = s->spec.warmup.steps / every + s->spec.warmup.steps / s->spec.warmup.check_every + 3;
   c->points = calloc(c->most, sizeof *c->points);
   if (c->points == NULL) return gl_fail_memory(err, "the curve");
-  const llm_watch watch = {after_step, c, every};
+  const llm_watch watch = {sft_after_step, c, every};
   return llm_session_learner(s, &watch, err);
 }
 
@@ -109,12 +110,12 @@ static gl_status sft_session(llm_session *s, const sft_options *o, gl_error *err
                                  o->quiet ? PROGRESS_SILENT : PROGRESS_AUTO)};
   const double begun = seconds_now();
   signals_catch();
-  status = train(s, &c, o->every > 0 ? o->every : w->check_every, err);
+  status = sft_train(s, &c, o->every > 0 ? o->every : w->check_every, err);
   progress_free(c.bar);
   if (status == GL_OK) status = llm_folder_save(o->folder, s->doc, &s->spec, s->model, err);
   if (status != GL_OK) llm_folder_abandon(o->folder, made);
-  if (status == GL_OK && o->json) status = print_json(s, &c, o->folder, err);
-  if (status == GL_OK && !o->json) print_text(s, &c, o->folder, seconds_now() - begun);
+  if (status == GL_OK && o->json) status = sft_print_json(s, &c, o->folder, err);
+  if (status == GL_OK && !o->json) sft_print_text(s, &c, o->folder, seconds_now() - begun);
   if (status == GL_OK && c.stopped)
     status = gl_fail(err, GL_EINTERRUPTED, "stopped before its end; the model so far is in %s",
                      o->folder);

@@ -19,7 +19,7 @@ static void print_kind(const char *kind, const char *about) {
 
 /* --- as JSON --- */
 
-static int field_json(cJSON *list, const task_field *f) {
+static int tasks_field_json(cJSON *list, const task_field *f) {
   cJSON *o = cJSON_CreateObject();
   if (o == NULL || !cJSON_AddItemToArray(list, o)) {
     cJSON_Delete(o);
@@ -40,7 +40,7 @@ static int kind_json(cJSON *to, const char *kind, const char *about) {
   cJSON *list = ok ? cJSON_AddArrayToObject(to, "fields") : NULL;
   ok = list != NULL;
   for (const task_field *f = task_kind_fields(kind); ok && f->key != NULL; ++f)
-    ok = field_json(list, f);
+    ok = tasks_field_json(list, f);
   return ok;
 }
 
@@ -66,7 +66,7 @@ static gl_status print_kinds(const char *only, int json, gl_error *err) {
   return report_json(ok ? list : NULL, err);
 }
 
-static gl_status find_kind(const char *name, gl_error *err) {
+static gl_status tasks_find_kind(const char *name, gl_error *err) {
   enum { MOST_KINDS = 64 };
   const char *names[MOST_KINDS];
   size_t n = 0, found;
@@ -81,7 +81,7 @@ static gl_status run_tasks(const command *self, int argc, char **argv, gl_error 
   gl_status status = args_parse(&a, self, options, 1, (args_shape){0, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     const char *only = a.n_words > 0 ? a.words[0] : NULL;
-    if (only != NULL) status = find_kind(only, err);
+    if (only != NULL) status = tasks_find_kind(only, err);
     if (status == GL_OK) status = print_kinds(only, json, err);
   }
   args_fini(&a);

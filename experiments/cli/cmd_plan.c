@@ -41,11 +41,11 @@ static void begin_phase(void *self, const char *what, size_t simulations) {
       progress_new(what, "simulations", simulations, w->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
 }
 
-static void advance(void *self, size_t simulations) {
+static void plan_advance(void *self, size_t simulations) {
   progress_at(((watch *)self)->bar, simulations, NULL);
 }
 
-static int is_stopped(void *self) {
+static int plan_is_stopped(void *self) {
   (void)self;
   return signals_caught();
 }
@@ -69,7 +69,7 @@ static gl_status recommended(cJSON **out, const plan_result *r, char why_not[PLA
   return status;
 }
 
-static void print_recipe(const cJSON *planned, FILE *to) {
+static void plan_print_recipe(const cJSON *planned, FILE *to) {
   static const char *const first[] = {"name",  "description", "seed",      "steps",
                                       "world", "train",       "algorithm", "optimizer"};
   yaml_write(planned, first, sizeof first / sizeof *first, to);
@@ -80,7 +80,7 @@ static gl_status write_recipe(const cJSON *planned, const char *path, gl_error *
   gl_status status = file_begin(&w, path, err);
   if (status != GL_OK) return status;
   fputs("# Recommended by gepolab plan.\n", w.stream);
-  print_recipe(planned, w.stream);
+  plan_print_recipe(planned, w.stream);
   return file_commit(&w, err);
 }
 
@@ -106,7 +106,7 @@ static size_t list_points(const plan_result *r, pareto_point *out) {
   return n;
 }
 
-static gl_status draw(const plan_result *r, const request *q, gl_error *err) {
+static gl_status plan_draw(const plan_result *r, const request *q, gl_error *err) {
   if (q->folder == NULL) return GL_OK;
   pareto_point *points = calloc(r->ranking.n + r->n_front + 1, sizeof *points);
   if (points == NULL) return gl_fail_memory(err, "a figure");
@@ -125,7 +125,7 @@ static gl_status draw(const plan_result *r, const request *q, gl_error *err) {
 
 /* --- the command --- */
 
-static gl_status tell(const plan_result *r, const request *q, gl_error *err) {
+static gl_status plan_tell(const plan_result *r, const request *q, gl_error *err) {
   char why_not[PLAN_WHY_SIZE];
   cJSON *planned = NULL;
   gl_status status = recommended(&planned, r, why_not, err);
@@ -145,11 +145,11 @@ static gl_status tell(const plan_result *r, const request *q, gl_error *err) {
     plan_print(r, stdout);
     if (planned != NULL && q->output == NULL) {
       fputs("\n# the recommended recipe (-o FILE.yaml writes it)\n", stdout);
-      print_recipe(planned, stdout);
+      plan_print_recipe(planned, stdout);
     }
     cJSON_Delete(planned);
   }
-  if (status == GL_OK) status = draw(r, q, err);
+  if (status == GL_OK) status = plan_draw(r, q, err);
   if (status == GL_OK && r->chosen == SIZE_MAX)
     return gl_fail(err, GL_ENUMERIC,
                    "no candidate of %s keeps plan.limits%s; loosen them, or widen plan.search",
@@ -157,14 +157,14 @@ static gl_status tell(const plan_result *r, const request *q, gl_error *err) {
   return status;
 }
 
-static gl_status plan(const plan_description *d, const request *q, gl_error *err) {
+static gl_status plan_and_print(const plan_description *d, const request *q, gl_error *err) {
   plan_result r;
   watch w = {.quiet = q->quiet};
-  const plan_watch watching = {&w, begin_phase, advance, is_stopped};
+  const plan_watch watching = {&w, begin_phase, plan_advance, plan_is_stopped};
   signals_catch();
   gl_status status = plan_search(&r, d, q->threads, &watching, err);
   progress_free(w.bar);
-  if (status == GL_OK) status = tell(&r, q, err);
+  if (status == GL_OK) status = plan_tell(&r, q, err);
   plan_result_fini(&r);
   return status;
 }
@@ -197,7 +197,7 @@ static gl_status run_plan(const command *self, int argc, char **argv, gl_error *
     status = recipe_load_cluster(&doc, a.words[0], a.overrides, a.n_overrides, err);
     if (status == GL_OK) status = plan_describe(&d, doc, err);
     if (status == GL_OK) status = try_output(q.output, err);
-    if (status == GL_OK) status = plan(&d, &q, err);
+    if (status == GL_OK) status = plan_and_print(&d, &q, err);
   }
   cfg_free(doc);
   args_fini(&a);

@@ -48,7 +48,7 @@ static int set_evals_json(cJSON *to, const run_result *o) {
 }
 
 /* The last update's measurements, by name. */
-static cJSON *metrics_json(cJSON *to, const run_result *o) {
+static cJSON *run_metrics_json(cJSON *to, const run_result *o) {
   cJSON *map = cJSON_AddObjectToObject(to, "last_update");
   if (o->n_steps == 0) return map;
   const double *value = o->steps[o->n_steps - 1].metric;
@@ -58,7 +58,7 @@ static cJSON *metrics_json(cJSON *to, const run_result *o) {
 }
 
 /* No wall-clock time in it: two runs of one recipe print the same. */
-static gl_status print_json(const recipe *r, const run_result *o, gl_error *err) {
+static gl_status run_print_json(const recipe *r, const run_result *o, gl_error *err) {
   run_scores s = run_result_scores(o);
   cJSON *d = cJSON_CreateObject();
   int ok = d != NULL && json_add_string(d, "name", r->name) != NULL &&
@@ -73,7 +73,7 @@ static gl_status print_json(const recipe *r, const run_result *o, gl_error *err)
            json_add_number(d, "best_to_last", s.best_to_last) != NULL &&
            report_clock_json(d, &o->clock, o->staleness, o->n_staleness) &&
            fates_to_json(d, o->fates, o->n_fates) && evals_json(d, o) != NULL &&
-           set_evals_json(d, o) && metrics_json(d, o) != NULL;
+           set_evals_json(d, o) && run_metrics_json(d, o) != NULL;
   return report_json_if(ok, d, err);
 }
 
@@ -104,7 +104,7 @@ static void print_groups(const recipe *r, const run_result *o) {
          drawn > 0 ? 100 * kept / drawn : 0);
 }
 
-static void print_text(const recipe *r, const run_result *o) {
+static void run_print_text(const recipe *r, const run_result *o) {
   run_scores s = run_result_scores(o);
   printf("%s: %s, seed %llu, %zu updates in %.2f s, %s%s%s\n", shown(r->name).text,
          shown(r->algorithm.name).text, (unsigned long long)r->seed, o->n_steps, o->wall_s,
@@ -127,7 +127,8 @@ typedef struct run_watch {
   const run_options *options;
 } run_watch;
 
-static progress *bar_of(const run_watch *w, const char *what, const char *unit, uint64_t total) {
+static progress *run_bar_of(const run_watch *w, const char *what, const char *unit,
+                            uint64_t total) {
   char name[SHOWN_SIZE + 16];
   shown_text own;
   shown_cut(w->recipe->name, 48, &own);
@@ -140,7 +141,7 @@ static int preparing(void *self, uint64_t step, uint64_t steps, double loss) {
   char note[48];
   if (!w->warms_up) {
     progress_free(w->bar);
-    w->bar = bar_of(w, " warm-up", "steps", steps);
+    w->bar = run_bar_of(w, " warm-up", "steps", steps);
     w->warms_up = 1;
   }
   snprintf(note, sizeof note, "loss %.3f", loss);
@@ -148,12 +149,12 @@ static int preparing(void *self, uint64_t step, uint64_t steps, double loss) {
   return signals_caught();
 }
 
-static int after_step(void *self, size_t step, double last_eval) {
+static int run_after_step(void *self, size_t step, double last_eval) {
   run_watch *w = self;
   char note[48];
   if (w->warms_up) {
     progress_free(w->bar);
-    w->bar = bar_of(w, "", "updates", w->recipe->steps);
+    w->bar = run_bar_of(w, "", "updates", w->recipe->steps);
     w->warms_up = 0;
   }
   snprintf(note, sizeof note, "eval_score %.3f", last_eval);
@@ -166,7 +167,7 @@ static gl_status at_end(void *self, const learner *l, gl_error *err) {
   return q->at_end != NULL ? q->at_end(q->self, l, err) : GL_OK;
 }
 
-static void tell(void *self, const char *text) {
+static void run_tell(void *self, const char *text) {
   (void)self;
   fprintf(stderr, "gepolab: note: %s\n", shown(text).text);
 }
@@ -182,8 +183,8 @@ static gl_status refuse_sweep(const recipe *r, gl_error *err) {
       key, key);
 }
 
-static gl_status keep(const char *file, const sweep_cell *cell, const recipe *r,
-                      const run_result *o, gl_error *err) {
+static gl_status run_keep(const char *file, const sweep_cell *cell, const recipe *r,
+                          const run_result *o, gl_error *err) {
   store *s = NULL;
   gl_status status = store_open(&s, file, STORE_WRITE, err);
   if (status == GL_OK) status = sweep_store_cell(s, r->name, cell, o, err);
@@ -201,13 +202,13 @@ static gl_status train_and_report(const sweep_cell *cell, const recipe *r, const
   if (q->checkpoints == NULL && r->wants_checkpoints && q->file != NULL)
     status = sweep_checkpoints(beside, NULL, q->file, cell, err);
   else if (q->checkpoints == NULL && r->wants_checkpoints)
-    tell(NULL, "no checkpoints are written: give --checkpoint DIR, or -o FILE.db");
+    run_tell(NULL, "no checkpoints are written: give --checkpoint DIR, or -o FILE.db");
   if (status != GL_OK) return status;
   run_watch watch = {.options = q, .recipe = r};
-  watch.bar = bar_of(&watch, "", "updates", r->steps);
-  train_options how = {.after_step = after_step,
+  watch.bar = run_bar_of(&watch, "", "updates", r->steps);
+  train_options how = {.after_step = run_after_step,
                        .preparing = preparing,
-                       .note = tell,
+                       .note = run_tell,
                        .self = &watch,
                        .checkpoints = beside[0] != '\0' ? beside : q->checkpoints,
                        .canonical = cell->identity,
@@ -219,10 +220,10 @@ static gl_status train_and_report(const sweep_cell *cell, const recipe *r, const
   signals_catch();
   status = train_run(&o, r, &how, err);
   progress_free(watch.bar);
-  if (status == GL_OK && q->file != NULL) status = keep(q->file, cell, r, &o, err);
+  if (status == GL_OK && q->file != NULL) status = run_keep(q->file, cell, r, &o, err);
   if (status == GL_OK && beside[0] != '\0') sweep_clear_checkpoints(beside);
-  if (status == GL_OK && q->json) status = print_json(r, &o, err);
-  if (status == GL_OK && !q->json) print_text(r, &o);
+  if (status == GL_OK && q->json) status = run_print_json(r, &o, err);
+  if (status == GL_OK && !q->json) run_print_text(r, &o);
   run_result_fini(&o);
   return status;
 }
@@ -234,7 +235,7 @@ gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, 
   gl_status status = refuse_sweep(r, err);
   if (status == GL_OK) status = recipe_check(r, NULL, err);
   char note[LLM_NOTE_SIZE];
-  if (status == GL_OK && llm_note(r->world, note) != NULL) tell(NULL, note);
+  if (status == GL_OK && llm_note(r->world, note) != NULL) run_tell(NULL, note);
   if (status == GL_OK) status = sweep_expand(&one, doc, &no_axes, &(sweep_expansion){0}, err);
   if (status == GL_OK) status = train_and_report(&one.cells[0], r, q, err);
   sweep_cells_fini(&one);

@@ -22,8 +22,8 @@ typedef struct comparison {
   theory_measured measured;
 } comparison;
 
-static gl_status print_json(const schedule *s, const cluster_spec *cluster,
-                            const comparison *beside, int selection, gl_error *err) {
+static gl_status sim_print_json(const schedule *s, const cluster_spec *cluster,
+                                const comparison *beside, int selection, gl_error *err) {
   cJSON *document = NULL;
   gl_status status = schedule_to_json(s, cluster, &document, err);
   if (status != GL_OK) return status;
@@ -103,8 +103,8 @@ static gl_status draw_timeline(const schedule *s, const recipe *r, const cluster
 
 /* Figures, if a folder is given: the staleness distribution, beside that of the W&B export or else
  * the one the recipe is compared with, the timeline and the densities. */
-static gl_status draw(const schedule *s, const recipe *r, const cfg_doc *doc,
-                      const cluster_spec *cluster, const request *q, gl_error *err) {
+static gl_status sim_draw(const schedule *s, const recipe *r, const cfg_doc *doc,
+                          const cluster_spec *cluster, const request *q, gl_error *err) {
   char none[] = "";
   const staleness_histogram simulated = {none, s->staleness, s->n_staleness};
   const measured_staleness *compare = cluster_measured(cluster);
@@ -143,7 +143,7 @@ static gl_status stand_in(const recipe *r, const cluster_spec *cluster, gl_error
   return GL_OK;
 }
 
-static gl_status simulate(const recipe *r, const cfg_doc *doc, const request *q, gl_error *err) {
+static gl_status sim_one_run(const recipe *r, const cfg_doc *doc, const request *q, gl_error *err) {
   cluster_spec *cluster = NULL;
   schedule s = {0};
   comparison c = {.said = {0}};
@@ -161,13 +161,13 @@ static gl_status simulate(const recipe *r, const cfg_doc *doc, const request *q,
   if (status == GL_OK && q->schedule_csv)
     schedule_print_csv(&s, stdout);
   else if (status == GL_OK && q->json)
-    status = print_json(&s, cluster, beside, q->selection, err);
+    status = sim_print_json(&s, cluster, beside, q->selection, err);
   else if (status == GL_OK)
     schedule_print_table(&s, cluster, stdout);
   if (status == GL_OK && beside != NULL && !q->json)
     sim_theory_print_table(&c.said, &c.measured, &s, stdout);
   if (status == GL_OK && q->selection && !q->json) selection_print_table(&s, cluster, stdout);
-  if (status == GL_OK) status = draw(&s, r, doc, cluster, q, err);
+  if (status == GL_OK) status = sim_draw(&s, r, doc, cluster, q, err);
   sim_theory_fini(&c.said);
   schedule_fini(&s);
   cluster_free(cluster);
@@ -237,7 +237,7 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
     if (status == GL_OK && of.r.sweep != NULL)
       fputs("gepolab: note: this is the clock of the base recipe; its sweep is left aside\n",
             stderr);
-    if (status == GL_OK) status = simulate(&of.r, of.doc, &q, err);
+    if (status == GL_OK) status = sim_one_run(&of.r, of.doc, &q, err);
   }
   one_recipe_fini(&of);
   return status;

@@ -115,7 +115,7 @@ static gl_status read_study(study_status *out, store *s, const char *name, size_
 
 /* All studies of the file in one state, and the file left alone before anything is printed: a
  * terminal that pauses must not hold the sweep up. */
-static gl_status read_file(file_status *out, const char *path, size_t most, gl_error *err) {
+static gl_status status_read_file(file_status *out, const char *path, size_t most, gl_error *err) {
   store *s = NULL;
   char **names = NULL;
   size_t n = 0;
@@ -170,13 +170,13 @@ static void print_missing(const study_status *s) {
            s->n_missing == 0 ? "" : "and ", s->progress.missing - s->n_missing);
 }
 
-static void print_choices(const study_status *s) {
+static void status_print_choices(const study_status *s) {
   for (size_t i = 0; i < s->n_choices; ++i)
     printf("  %-11s %s: %s\n", i == 0 ? "chosen" : "", shown(s->choices[i].algorithm).text,
            shown(s->choices[i].fields).text);
 }
 
-static void print_study(const study_status *s, int being_written) {
+static void status_print_study(const study_status *s, int being_written) {
   const study_progress *p = &s->progress;
   if (p->planned == 0)
     printf("%s: %zu runs, of no sweep that this file knows: %zu done, %zu diverged, %zu failed\n",
@@ -187,7 +187,7 @@ static void print_study(const study_status *s, int being_written) {
            p->diverged, p->failed);
   if (p->tuning_planned > 0)
     printf("  tuning      %zu of %zu runs\n", p->tuning_known, p->tuning_planned);
-  print_choices(s);
+  status_print_choices(s);
   if (p->shards_missing > 0)
     printf("  shards      %zu of %zu missing, the first is %zu/%zu\n", p->shards_missing, p->shards,
            p->first_missing_shard, p->shards);
@@ -197,10 +197,10 @@ static void print_study(const study_status *s, int being_written) {
   print_missing(s);
 }
 
-static void print_words(const file_status *f) {
+static void status_print_words(const file_status *f) {
   printf("%s: %s\n", shown(f->path).text,
          f->being_written ? "a sweep is writing it" : "nothing is writing it");
-  for (size_t i = 0; i < f->n; ++i) print_study(&f->studies[i], f->being_written);
+  for (size_t i = 0; i < f->n; ++i) status_print_study(&f->studies[i], f->being_written);
 }
 
 /* One line a study, for a log. */
@@ -293,7 +293,7 @@ static cJSON *file_json(const file_status *f) {
 }
 
 /* With --watch a document is a line, so that who reads them sees where each ends. */
-static gl_status print_document(const file_status *f, int as_line, gl_error *err) {
+static gl_status status_print_document(const file_status *f, int as_line, gl_error *err) {
   cJSON *document = file_json(f);
   if (!as_line) return report_json(document, err);
   char *text = document != NULL ? cJSON_PrintUnformatted(document) : NULL;
@@ -306,13 +306,13 @@ static gl_status print_document(const file_status *f, int as_line, gl_error *err
 
 /* --- the command --- */
 
-static gl_status print_file(const file_status *f, const status_options *o, gl_error *err) {
-  if (o->json) return print_document(f, o->watch, err);
+static gl_status status_print_file(const file_status *f, const status_options *o, gl_error *err) {
+  if (o->json) return status_print_document(f, o->watch, err);
   if (!o->watch) {
-    print_words(f);
+    status_print_words(f);
   } else if (isatty(STDOUT_FILENO)) {
     fputs("\033[H\033[J", stdout); /* from the top left corner, and nothing below */
-    print_words(f);
+    status_print_words(f);
   } else {
     print_lines(f);
   }
@@ -333,13 +333,13 @@ static gl_status tell_incomplete(const file_status *f, gl_error *err) {
 }
 
 /* Once, or until the file is complete or its writer has gone. */
-static gl_status show(const char *path, const status_options *o, gl_error *err) {
+static gl_status status_show(const char *path, const status_options *o, gl_error *err) {
   gl_status status = GL_OK;
   int was_written = 0, ends = 0;
   while (status == GL_OK && !ends) {
     file_status f;
-    status = read_file(&f, path, o->shown, err);
-    if (status == GL_OK) status = print_file(&f, o, err);
+    status = status_read_file(&f, path, o->shown, err);
+    if (status == GL_OK) status = status_print_file(&f, o, err);
     ends = !o->watch || all_complete(&f) || (was_written && !f.being_written);
     was_written = f.being_written;
     if (status == GL_OK && ends && o->tells_by_code) status = tell_incomplete(&f, err);
@@ -368,7 +368,7 @@ static gl_status show_status(const command *self, int argc, char **argv, gl_erro
   if (status == GL_OK && !a.help && o.watch && a.n_words > 1)
     status = gl_fail(err, GL_EINPUT, "--watch takes one file");
   for (size_t i = 0; !a.help && i < a.n_words && status == GL_OK; ++i)
-    status = show(a.words[i], &o, err);
+    status = status_show(a.words[i], &o, err);
   args_fini(&a);
   return status;
 }

@@ -29,7 +29,7 @@ static char *chosen_text(const sweep_choice *c, size_t i) {
 }
 
 /* {"PATH": value, …} under the key. */
-static int add_chosen(cJSON *to, const sweep_report *r, const sweep_choice *c) {
+static int sweep_add_chosen(cJSON *to, const sweep_report *r, const sweep_choice *c) {
   cJSON *fields = cJSON_AddObjectToObject(to, "chosen");
   int ok = fields != NULL;
   for (size_t i = 0; i < r->tuned.n && ok; ++i) {
@@ -40,7 +40,7 @@ static int add_chosen(cJSON *to, const sweep_report *r, const sweep_choice *c) {
   return ok;
 }
 
-static void print_chosen(const sweep_report *r, const sweep_choice *c) {
+static void sweep_print_chosen(const sweep_report *r, const sweep_choice *c) {
   printf("  %-20s ", shown(c->algorithm).text);
   for (size_t i = 0; i < r->tuned.n; ++i) {
     char *text = chosen_text(c, i);
@@ -54,7 +54,7 @@ static void print_chosen(const sweep_report *r, const sweep_choice *c) {
 
 /* --- what is printed --- */
 
-static gl_status print_json(const sweep_report *r, const char *file, gl_error *err) {
+static gl_status sweep_print_json(const sweep_report *r, const char *file, gl_error *err) {
   cJSON *document = cJSON_CreateObject();
   const struct {
     const char *key;
@@ -82,12 +82,13 @@ static gl_status print_json(const sweep_report *r, const char *file, gl_error *e
          json_add_string(item, "algorithm", c->algorithm) != NULL &&
          json_add_number(item, "lr", c->lr) != NULL &&
          json_add_number(item, "score", c->score) != NULL &&
-         cJSON_AddBoolToObject(item, "at_edge", c->edges != 0) != NULL && add_chosen(item, r, c);
+         cJSON_AddBoolToObject(item, "at_edge", c->edges != 0) != NULL &&
+         sweep_add_chosen(item, r, c);
   }
   return report_json_if(ok, document, err);
 }
 
-static void print_text(const sweep_report *r, const char *file) {
+static void sweep_print_text(const sweep_report *r, const char *file) {
   if (r->n_choices > 0)
     printf("%s chosen by tune (%zu runs, %zu already known, %.1f s):\n",
            is_rate_alone(r) ? "learning rates" : "settings", r->tuning_runs, r->tuning_known,
@@ -98,7 +99,7 @@ static void print_text(const sweep_report *r, const char *file) {
       printf("  %-20s lr %-8g score %.4f%s\n", shown(c->algorithm).text, c->lr, c->score,
              c->edges != 0 ? "  (at the edge of the grid)" : "");
     else
-      print_chosen(r, c);
+      sweep_print_chosen(r, c);
   }
   printf("%zu cells in %.1f s: %zu done, %zu diverged, %zu failed, %zu already finished -> %s\n",
          r->cells, r->grid_s, r->done, r->diverged, r->failed, r->known, shown(file).text);
@@ -191,7 +192,7 @@ static gl_status tell_report(const sweep_report *r, gl_status status, const swee
   if (status != GL_OK && (!json || r->tuning_failed == 0)) return status;
   const ranks whole = {.index = 0, .count = 1};
   gl_status told = ranks_path(path, sizeof path, options->file, s->mpi ? &whole : s, s->index, err);
-  if (told == GL_OK && json) told = print_json(r, path, err);
+  if (told == GL_OK && json) told = sweep_print_json(r, path, err);
   if (status != GL_OK || told != GL_OK) return status != GL_OK ? status : told;
   warn_of_edges(r);
   if (r->superseded > 0)
@@ -199,7 +200,7 @@ static gl_status tell_report(const sweep_report *r, gl_status status, const swee
             "gepolab: note: %zu run%s superseded by newer ones of the same place (other learning "
             "rates chosen); they stay in the file and are left out of analyses and exports\n",
             r->superseded, r->superseded == 1 ? " is" : "s are");
-  if (!json) print_text(r, path);
+  if (!json) sweep_print_text(r, path);
   if (r->failed == 0) return GL_OK;
   return gl_fail(err, GL_EIO,
                  "%zu of %zu runs failed; the others are kept, and the same command tries the "
@@ -232,8 +233,8 @@ static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, in
   return status;
 }
 
-static gl_status look_ahead(const cfg_doc *doc, const sweep_options *options, int json,
-                            gl_error *err) {
+static gl_status sweep_dry_run(const cfg_doc *doc, const sweep_options *options, int json,
+                               gl_error *err) {
   sweep_survey survey;
   gl_status status = sweep_look_ahead(&survey, doc, options, err);
   if (status == GL_OK) status = tell_survey(&survey, options, json, err);
@@ -241,7 +242,7 @@ static gl_status look_ahead(const cfg_doc *doc, const sweep_options *options, in
   return status;
 }
 
-static gl_status run_sweep(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status sweep_run_sweep(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0, quiet = 0, dry = 0;
   const char *shard = NULL;
   sweep_options o = {.workers = 0};
@@ -274,7 +275,7 @@ static gl_status run_sweep(const command *self, int argc, char **argv, gl_error 
     if (o.workers == 0) o.workers = o.ranks.mpi ? 1 : processors();
     o.progress = quiet || (o.ranks.mpi && o.ranks.index > 0) ? PROGRESS_SILENT : PROGRESS_AUTO;
     signals_catch();
-    status = dry ? look_ahead(of.doc, &o, json, err) : sweep_and_report(of.doc, &o, json, err);
+    status = dry ? sweep_dry_run(of.doc, &o, json, err) : sweep_and_report(of.doc, &o, json, err);
   }
   ranks_end(&o.ranks);
   one_recipe_fini(&of);
@@ -308,7 +309,7 @@ const command command_sweep = {
                 "  gepolab sweep delay_sweep -o small.db steps=60 sweep.seed=[1,2,3] "
                 "'sweep.algorithm=[grpo,gepo]'\n"
                 "  mpirun -n 4 gepolab sweep delay_sweep -o study.db",
-    .run = run_sweep};
+    .run = sweep_run_sweep};
 
 /* --- gepolab merge --- */
 

@@ -133,14 +133,14 @@ const command command_llm = {
 /* --- finding a command --- */
 
 /* "status" of "study status", "outcomes" of "analyze --table outcomes". */
-static const char *last_word(const command *c) {
+static const char *commands_last_word(const command *c) {
   const char *blank = strrchr(c->name, ' ');
   return blank != NULL ? blank + 1 : c->name;
 }
 
 static const command *find_second(const second_words *words, const char *word) {
   for (size_t i = 0; words->of[i] != NULL; ++i)
-    if (strcmp(last_word(words->of[i]), word) == 0) return words->of[i];
+    if (strcmp(commands_last_word(words->of[i]), word) == 0) return words->of[i];
   return NULL;
 }
 
@@ -165,7 +165,7 @@ static gl_status no_command(const char *word, gl_error *err) {
   for (size_t i = 0; i < N_ENTRIES; ++i) {
     names[n++] = table[i].self->name;
     for (size_t k = 0; table[i].words->were_first && table[i].words->of[k] != NULL; ++k)
-      names[n++] = last_word(table[i].words->of[k]);
+      names[n++] = commands_last_word(table[i].words->of[k]);
   }
   names[n++] = "help";
   const char *nearest = cfg_nearest(word, names, n);
@@ -187,12 +187,12 @@ static void print_overview(FILE *to) {
   fputs("\nTry: gepolab run quickstart   (also: --version, help --man, help --completion)\n", to);
 }
 
-static void print_words(const entry *e, FILE *to) {
+static void commands_print_words(const entry *e, FILE *to) {
   const command *c = e->self;
   fprintf(to, "gepolab %s: %s\n\nusage: gepolab %s %s\n\n%s\n\n", c->name, c->summary, c->name,
           c->arguments, c->about);
   for (size_t i = 0; e->words->of[i] != NULL; ++i)
-    fprintf(to, "  %-10s %s\n", last_word(e->words->of[i]), e->words->of[i]->summary);
+    fprintf(to, "  %-10s %s\n", commands_last_word(e->words->of[i]), e->words->of[i]->summary);
   fprintf(to, "\n`gepolab %s WORD --help` describes one.\n\nexamples:\n%s\n", c->name, c->examples);
 }
 
@@ -254,7 +254,7 @@ static gl_status print_completion(const char *shell, gl_error *err) {
   status = help_of_all("rows", true, err);
   for (size_t i = 0; i < N_ENTRIES; ++i)
     for (size_t k = 0; table[i].words->were_first && table[i].words->of[k] != NULL; ++k)
-      printf("a\t%s\t%s\n", last_word(table[i].words->of[k]), table[i].words->of[k]->name);
+      printf("a\t%s\t%s\n", commands_last_word(table[i].words->of[k]), table[i].words->of[k]->name);
   completion_end(shell);
   return status;
 }
@@ -279,13 +279,13 @@ static size_t chooser_of(const entry *e, int argc, char **argv, const command **
 static gl_status no_second(const entry *e, int argc, char **argv, gl_error *err) {
   const char *name = e->self->name, *names[MOST_WORDS];
   if (argc > 1 && args_help_form(2, argv) != ARGS_NO_HELP) {
-    print_words(e, stdout);
+    commands_print_words(e, stdout);
     return GL_OK;
   }
   size_t n = 0;
-  for (; e->words->of[n] != NULL; ++n) names[n] = last_word(e->words->of[n]);
+  for (; e->words->of[n] != NULL; ++n) names[n] = commands_last_word(e->words->of[n]);
   if (argc < 2) {
-    print_words(e, stderr);
+    commands_print_words(e, stderr);
     return gl_fail(err, GL_EINPUT, "%s needs one of its words, such as `gepolab %s %s`", name, name,
                    names[0]);
   }

@@ -18,7 +18,7 @@ typedef struct choice {
   int64_t tokens_from;
 } choice;
 
-static total total_of(const fate_record *fates, size_t n, choice which) {
+static total fates_total_of(const fate_record *fates, size_t n, choice which) {
   total sum = {0};
   for (size_t i = 0; i < n; ++i) {
     const fate_record *r = &fates[i];
@@ -33,11 +33,11 @@ static total total_of(const fate_record *fates, size_t n, choice which) {
   return sum;
 }
 
-static double mean(double sum, total of) {
+static double fates_mean(double sum, total of) {
   return of.responses > 0 ? sum / of.responses : NAN;
 }
 
-static double share(total part, total of) {
+static double fates_share(total part, total of) {
   return of.responses > 0 ? part.responses / of.responses : NAN;
 }
 
@@ -53,65 +53,65 @@ static size_t classes(int by_length) {
 
 /* JSON --- */
 
-static cJSON *add_row(cJSON *to) {
+static cJSON *fates_add_row(cJSON *to) {
   cJSON *row = cJSON_CreateObject();
   return row != NULL && cJSON_AddItemToArray(to, row) ? row : NULL;
 }
 
 static int add_total(cJSON *to, const char *name, total t, total drawn) {
-  cJSON *row = add_row(to);
+  cJSON *row = fates_add_row(to);
   return row != NULL && json_add_string(row, "fate", name) != NULL &&
          json_add_number(row, "responses", t.responses) != NULL &&
-         json_add_number(row, "share", share(t, drawn)) != NULL &&
-         json_add_number(row, "mean_tokens", mean(t.tokens, t)) != NULL &&
-         json_add_number(row, "mean_reward", mean(t.reward, t)) != NULL;
+         json_add_number(row, "share", fates_share(t, drawn)) != NULL &&
+         json_add_number(row, "mean_tokens", fates_mean(t.tokens, t)) != NULL &&
+         json_add_number(row, "mean_reward", fates_mean(t.reward, t)) != NULL;
 }
 
-static int add_classes(cJSON *to, const fate_record *fates, size_t n, int by_length) {
+static int fates_add_classes(cJSON *to, const fate_record *fates, size_t n, int by_length) {
   cJSON *rows = cJSON_AddArrayToObject(to, by_length ? "drawn_by_length" : "drawn_by_prompt");
   int ok = rows != NULL;
   for (size_t k = 0; k < classes(by_length) && ok; ++k) {
-    const total drawn = total_of(fates, n, class_at(k, by_length, NULL)),
-                trained = total_of(fates, n, class_at(k, by_length, "trained"));
+    const total drawn = fates_total_of(fates, n, class_at(k, by_length, NULL)),
+                trained = fates_total_of(fates, n, class_at(k, by_length, "trained"));
     if (drawn.responses == 0) continue;
-    cJSON *row = add_row(rows);
+    cJSON *row = fates_add_row(rows);
     ok = row != NULL &&
          json_add_number(row, by_length ? "tokens_from" : "quarter",
                          by_length ? ldexp(1, (int)k) : (double)(k + 1)) != NULL &&
          json_add_number(row, "drawn", drawn.responses) != NULL &&
          json_add_number(row, "trained", trained.responses) != NULL &&
-         json_add_number(row, "mean_reward", mean(drawn.reward, drawn)) != NULL &&
-         json_add_number(row, "trained_reward", mean(trained.reward, trained)) != NULL;
+         json_add_number(row, "mean_reward", fates_mean(drawn.reward, drawn)) != NULL &&
+         json_add_number(row, "trained_reward", fates_mean(trained.reward, trained)) != NULL;
   }
   return ok;
 }
 
 int fates_to_json(cJSON *to, const fate_record *fates, size_t n) {
   if (n == 0) return 1;
-  const total drawn = total_of(fates, n, (choice){0});
+  const total drawn = fates_total_of(fates, n, (choice){0});
   cJSON *rows = cJSON_AddArrayToObject(to, "fates");
   int ok = rows != NULL && add_total(rows, "drawn", drawn, drawn);
   for (int f = 0; f < FATES && ok; ++f) {
     const char *name = unit_fate_name((unit_fate)f);
-    ok = add_total(rows, name, total_of(fates, n, (choice){.fate = name}), drawn);
+    ok = add_total(rows, name, fates_total_of(fates, n, (choice){.fate = name}), drawn);
   }
-  return ok && add_classes(to, fates, n, 0) && add_classes(to, fates, n, 1);
+  return ok && fates_add_classes(to, fates, n, 0) && fates_add_classes(to, fates, n, 1);
 }
 
 /* --- tables --- */
 
 static void print_total(const char *name, total t, total drawn, FILE *to) {
   if (t.responses == 0) return;
-  fprintf(to, "    %-18s %10.0f %9.2f %% %10.1f %10.4f\n", name, t.responses, 100 * share(t, drawn),
-          mean(t.tokens, t), mean(t.reward, t));
+  fprintf(to, "    %-18s %10.0f %9.2f %% %10.1f %10.4f\n", name, t.responses,
+          100 * fates_share(t, drawn), fates_mean(t.tokens, t), fates_mean(t.reward, t));
 }
 
-static void print_classes(const fate_record *fates, size_t n, int by_length, FILE *to) {
+static void fates_print_classes(const fate_record *fates, size_t n, int by_length, FILE *to) {
   fprintf(to, "    %-18s %10s %11s %10s %10s\n", by_length ? "tokens" : "quarter of prompts",
           "drawn", "trained", "reward", "trained's");
   for (size_t k = 0; k < classes(by_length); ++k) {
-    const total drawn = total_of(fates, n, class_at(k, by_length, NULL)),
-                trained = total_of(fates, n, class_at(k, by_length, "trained"));
+    const total drawn = fates_total_of(fates, n, class_at(k, by_length, NULL)),
+                trained = fates_total_of(fates, n, class_at(k, by_length, "trained"));
     char name[40];
     if (drawn.responses == 0) continue;
     if (by_length)
@@ -122,22 +122,22 @@ static void print_classes(const fate_record *fates, size_t n, int by_length, FIL
                : k + 1 == STORE_QUARTERS ? " (easiest)"
                                          : "");
     fprintf(to, "    %-18s %10.0f %9.2f %% %10.4f", name, drawn.responses,
-            100 * share(trained, drawn), mean(drawn.reward, drawn));
-    if (trained.responses > 0) fprintf(to, " %10.4f", mean(trained.reward, trained));
+            100 * fates_share(trained, drawn), fates_mean(drawn.reward, drawn));
+    if (trained.responses > 0) fprintf(to, " %10.4f", fates_mean(trained.reward, trained));
     fputc('\n', to);
   }
 }
 
 void fates_print(const fate_record *fates, size_t n, FILE *to) {
   if (n == 0) return;
-  const total drawn = total_of(fates, n, (choice){0});
+  const total drawn = fates_total_of(fates, n, (choice){0});
   fprintf(to, "  what was drawn and what became of it\n    %-18s %10s %11s %10s %10s\n", "fate",
           "responses", "share", "tokens", "reward");
   print_total("drawn", drawn, drawn, to);
   for (int f = 0; f < FATES; ++f) {
     const char *name = unit_fate_name((unit_fate)f);
-    print_total(name, total_of(fates, n, (choice){.fate = name}), drawn, to);
+    print_total(name, fates_total_of(fates, n, (choice){.fate = name}), drawn, to);
   }
-  print_classes(fates, n, 0, to);
-  print_classes(fates, n, 1, to);
+  fates_print_classes(fates, n, 0, to);
+  fates_print_classes(fates, n, 1, to);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* context is the folder, as a pointer that is not written through. */
-static void told(void *context, const char *file, const char *why) {
+static void figures_told(void *context, const char *file, const char *why) {
   const char *folder = context;
   const size_t length = strlen(folder);
   const char *between = length > 0 && folder[length - 1] == '/' ? "" : "/";
@@ -20,7 +20,7 @@ static void told(void *context, const char *file, const char *why) {
     printf("no %s: %s\n", shown(file).text, why);
 }
 
-static void noted(void *context, const char *file, const char *left_out) {
+static void figures_noted(void *context, const char *file, const char *left_out) {
   (void)context;
   fprintf(stderr, "gepolab: note: the figure %s does not show ", shown(file).text);
   shown_write(left_out, strlen(left_out), stderr);
@@ -30,8 +30,8 @@ static void noted(void *context, const char *file, const char *left_out) {
 figure_request tell_figures(const char *folder) {
   return (figure_request){.folder = folder,
                           .script = resources_text,
-                          .told = told,
-                          .noted = noted,
+                          .told = figures_told,
+                          .noted = figures_noted,
                           .context = (void *)(uintptr_t)folder};
 }
 

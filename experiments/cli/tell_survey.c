@@ -58,7 +58,7 @@ static void print_time(const sweep_survey *v, size_t workers) {
            seconds_text(v->work_s, work), v->learned_from, v->learned_from == 1 ? "" : "s");
 }
 
-static void print_memory(const sweep_survey *v, size_t workers) {
+static void survey_print_memory(const sweep_survey *v, size_t workers) {
   const double mib = 1024.0 * 1024, gib = 1024 * mib, one = (double)v->peak_bytes;
   const double all = one * (double)workers;
   if (v->peak_bytes == 0)
@@ -70,7 +70,7 @@ static void print_memory(const sweep_survey *v, size_t workers) {
            workers == 1 ? "" : "s");
 }
 
-static gl_status print_words(const sweep_survey *v, const sweep_options *o, gl_error *err) {
+static gl_status survey_print_words(const sweep_survey *v, const sweep_options *o, gl_error *err) {
   printf("%s%s%s: nothing is run or written\n", shown(v->study).text, o->file != NULL ? " -> " : "",
          shown(o->file).text);
   gl_status status = print_axes(&v->grid, "axes of the sweep, the first slowest", err);
@@ -78,7 +78,7 @@ static gl_status print_words(const sweep_survey *v, const sweep_options *o, gl_e
   if (status != GL_OK) return status;
   print_counts(v);
   print_time(v, o->workers);
-  print_memory(v, o->workers);
+  survey_print_memory(v, o->workers);
   return GL_OK;
 }
 
@@ -99,7 +99,8 @@ static int add_axes(cJSON *to, const char *key, const sweep_grid *grid) {
   return ok;
 }
 
-static gl_status print_document(const sweep_survey *v, const sweep_options *o, gl_error *err) {
+static gl_status survey_print_document(const sweep_survey *v, const sweep_options *o,
+                                       gl_error *err) {
   cJSON *document = cJSON_CreateObject();
   const struct {
     const char *key;
@@ -124,5 +125,5 @@ static gl_status print_document(const sweep_survey *v, const sweep_options *o, g
 
 gl_status tell_survey(const sweep_survey *v, const sweep_options *options, int json,
                       gl_error *err) {
-  return json ? print_document(v, options, err) : print_words(v, options, err);
+  return json ? survey_print_document(v, options, err) : survey_print_words(v, options, err);
 }

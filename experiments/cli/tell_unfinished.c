@@ -25,7 +25,7 @@ char *unfinished_text(const char *study, const study_progress *p) {
   return NULL;
 }
 
-static void tell_study(const char *path, const char *study, const study_progress *p) {
+static void unfinished_tell_study(const char *path, const char *study, const study_progress *p) {
   char *text = unfinished_text(study, p);
   if (text != NULL)
     fprintf(stderr, "gepolab: warning: %s: %s; `gepolab status` says which\n", shown(path).text,
@@ -47,7 +47,7 @@ gl_status tell_unfinished(store *s, const char *path, gl_error *err) {
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
     study_progress p;
     status = store_progress(s, names[i], &p, err);
-    if (status == GL_OK) tell_study(path, names[i], &p);
+    if (status == GL_OK) unfinished_tell_study(path, names[i], &p);
   }
   free(names);
   return status;

@@ -37,7 +37,7 @@ static gl_status add_cluster(clusters *c, const recipe *r, gl_error *err) {
   return status;
 }
 
-static gl_status add_cell(clusters *c, const sweep_cell *cell, gl_error *err) {
+static gl_status densities_add_cell(clusters *c, const sweep_cell *cell, gl_error *err) {
   cfg_doc *doc = NULL;
   recipe r;
   gl_status status = sweep_cell_recipe(&doc, cell, err);
@@ -61,7 +61,7 @@ static gl_status read_clusters(clusters *c, const recipe *r, const cfg_doc *doc,
   gl_status status = sweep_grid_read(&grid, doc, err);
   if (status == GL_OK) status = sweep_expand(&cells, doc, &grid, &(sweep_expansion){0}, err);
   for (size_t i = 0; i < cells.n_cells && status == GL_OK; i++)
-    if (is_first(&cells, i)) status = add_cell(c, &cells.cells[i], err);
+    if (is_first(&cells, i)) status = densities_add_cell(c, &cells.cells[i], err);
   sweep_cells_fini(&cells);
   return status;
 }
@@ -90,7 +90,7 @@ typedef struct dists {
   size_t n_panels;
 } dists;
 
-static gl_status add_dist(dists *l, const cluster_dist *dist, gl_error *err) {
+static gl_status densities_add_dist(dists *l, const cluster_dist *dist, gl_error *err) {
   char text[DELAY_TEXT_SIZE];
   delay_text(dist->dist, text);
   for (size_t i = 0; i < l->n; i++)
@@ -106,12 +106,12 @@ static gl_status add_dist(dists *l, const cluster_dist *dist, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status read_dists(dists *l, const clusters *c, gl_error *err) {
+static gl_status densities_read_dists(dists *l, const clusters *c, gl_error *err) {
   cluster_dist dist;
   gl_status status = GL_OK;
   for (size_t i = 0; i < c->n; i++)
     for (size_t k = 0; cluster_dist_at(c->spec[i], k, &dist) && status == GL_OK; k++)
-      status = add_dist(l, &dist, err);
+      status = densities_add_dist(l, &dist, err);
   return status;
 }
 
@@ -157,7 +157,7 @@ static size_t bins_of(const delay_dist *dist) {
   return n < LEAST_BINS ? LEAST_BINS : n > MOST_BINS ? MOST_BINS : (size_t)n;
 }
 
-static void add_point(entry *e, double x, double y) {
+static void densities_add_point(entry *e, double x, double y) {
   e->x[e->n] = x, e->y[e->n++] = y;
 }
 
@@ -172,20 +172,20 @@ static void make_curve(const dists *l, entry *e) {
   if (!(to > from)) return;
   const double wide =
       (logarithmic ? log(to / from) : to - from) / (double)bins; /* of x or of ln x */
-  if (from == least) add_point(e, from, 0), add_point(e, from, NAN);
+  if (from == least) densities_add_point(e, from, 0), densities_add_point(e, from, NAN);
   for (size_t i = 0; i < bins; i++) {
     const double at = wide * (double)i, middle = at + 0.5 * wide;
     const double a = logarithmic ? from * exp(at) : from + at;
     const double b = logarithmic ? from * exp(at + wide) : from + at + wide;
-    add_point(e, logarithmic ? from * exp(middle) : from + middle, mass(e, a, b) / wide);
+    densities_add_point(e, logarithmic ? from * exp(middle) : from + middle, mass(e, a, b) / wide);
   }
   if (from == least) e->y[1] = e->y[2];
-  if (to == most) add_point(e, to, e->y[e->n - 1]), add_point(e, to, 0);
+  if (to == most) densities_add_point(e, to, e->y[e->n - 1]), densities_add_point(e, to, 0);
 }
 
 /* --- drawing --- */
 
-static void name_panel(const dists *l, size_t panel, char name[NAME]) {
+static void densities_name_panel(const dists *l, size_t panel, char name[NAME]) {
   const field *f = fields_named(l->field[panel]);
   const char *unit = "";
   for (size_t i = 0; i < l->n; i++)
@@ -240,7 +240,7 @@ static void told_fini(told *t) {
 
 /* The place of a distribution among the lines; the same distribution may stand in several panels.
  */
-static size_t line_of(told *t, const char *text) {
+static size_t densities_line_of(told *t, const char *text) {
   size_t i = 0;
   while (i < t->n_lines && strcmp(t->lines[i], text) != 0) i++;
   if (i == t->n_lines) t->lines[t->n_lines++] = text;
@@ -258,7 +258,7 @@ static gl_status told_init(told *t, const dists *l, gl_error *err) {
       t->remarks == NULL)
     return gl_fail_memory(err, "densities");
   for (size_t panel = 0; panel < l->n_panels; panel++) {
-    name_panel(l, panel, t->panel[panel]);
+    densities_name_panel(l, panel, t->panel[panel]);
     t->panels[panel] = t->panel[panel];
   }
   for (size_t i = 0; i < l->n; i++) {
@@ -268,12 +268,12 @@ static gl_status told_init(told *t, const dists *l, gl_error *err) {
     if (*t->sentence[2 * i]) t->left_out[t->n_left_out++] = t->sentence[2 * i];
     if (*t->sentence[2 * i + 1]) t->remarks[t->n_remarks++] = t->sentence[2 * i + 1];
     if (!e->varies) continue;
-    t->of[t->n++] = (density){e->panel, line_of(t, e->text), e->x, e->y, e->n};
+    t->of[t->n++] = (density){e->panel, densities_line_of(t, e->text), e->x, e->y, e->n};
   }
   return GL_OK;
 }
 
-static gl_status draw(const dists *l, const figure_request *q, gl_error *err) {
+static gl_status densities_draw_panels(const dists *l, const figure_request *q, gl_error *err) {
   told t;
   gl_status status = told_init(&t, l, err);
   if (status == GL_OK)
@@ -290,11 +290,11 @@ gl_status densities_draw(const recipe *r, const cfg_doc *doc, const figure_reque
   clusters c = {NULL, 0};
   dists l = {.n = 0};
   gl_status status = read_clusters(&c, r, doc, err);
-  if (status == GL_OK) status = read_dists(&l, &c, err);
+  if (status == GL_OK) status = densities_read_dists(&l, &c, err);
   if (status == GL_OK) choose_panels(&l);
   for (size_t i = 0; i < l.n && status == GL_OK; i++)
     if (l.of[i].varies) make_curve(&l, &l.of[i]);
-  if (status == GL_OK) status = draw(&l, q, err);
+  if (status == GL_OK) status = densities_draw_panels(&l, q, err);
   free(l.of);
   clusters_fini(&c);
   return status;

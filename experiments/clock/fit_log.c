@@ -83,7 +83,7 @@ static gl_status read_columns(fit_log *out, const args_list *columns, gl_error *
   return GL_OK;
 }
 
-static gl_status add_value(fit_measured *to, double value, gl_error *err) {
+static gl_status fit_log_add_value(fit_measured *to, double value, gl_error *err) {
   if (to->n == to->room) {
     const size_t room = to->room == 0 ? 256 : 2 * to->room;
     double *more = room > SIZE_MAX / sizeof *more ? NULL : realloc(to->value, room * sizeof *more);
@@ -95,8 +95,8 @@ static gl_status add_value(fit_measured *to, double value, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status add_column(fit_measured *to, const sheet *s, size_t column, double factor,
-                            gl_error *err) {
+static gl_status fit_log_add_column(fit_measured *to, const sheet *s, size_t column, double factor,
+                                    gl_error *err) {
   gl_status status = GL_OK;
   for (size_t row = 0; row < s->n_rows && status == GL_OK; ++row) {
     const char *cell = sheet_text(s, row, column);
@@ -107,13 +107,13 @@ static gl_status add_column(fit_measured *to, const sheet *s, size_t column, dou
                         "'%.40s' in column %.80s is no measured value; it must be a number from 0 "
                         "to 1e15, or an empty cell where nothing was measured",
                         cell, s->heading[column]);
-    status = add_value(to, value * factor, err);
+    status = fit_log_add_value(to, value * factor, err);
   }
   return status;
 }
 
 /* Adds the columns of one file that are asked for; by_name: those headed as fields are. */
-static gl_status add_file(fit_log *out, const char *path, int by_name, gl_error *err) {
+static gl_status fit_log_add_file(fit_log *out, const char *path, int by_name, gl_error *err) {
   sheet s;
   gl_status status = read_rows(&s, path, err);
   for (int f = 0; f < FIT_FIELDS && status == GL_OK; ++f) {
@@ -122,7 +122,7 @@ static gl_status add_file(fit_log *out, const char *path, int by_name, gl_error 
     for (size_t c = 0; heading != NULL && c < s.n_columns && status == GL_OK; ++c) {
       if (strcmp(s.heading[c], heading) != 0) continue;
       out->field[f].heading = heading;
-      status = add_column(&out->field[f], &s, c, factor, err);
+      status = fit_log_add_column(&out->field[f], &s, c, factor, err);
       break;
     }
   }
@@ -152,7 +152,7 @@ gl_status fit_log_read(fit_log *out, const char *const *files, size_t n_files,
   gl_status status = read_unit(out, time_unit, err);
   if (status == GL_OK) status = read_columns(out, columns, err);
   for (size_t i = 0; i < n_files && status == GL_OK; ++i)
-    status = add_file(out, files[i], by_name, err);
+    status = fit_log_add_file(out, files[i], by_name, err);
   return status == GL_OK ? check_found(out, by_name, err) : status;
 }
 

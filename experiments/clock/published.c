@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* A new case at the end; NULL if memory is short. */
-static published_case *append(published_cases *cases) {
+static published_case *published_append(published_cases *cases) {
   if (cases->n == cases->room) {
     const size_t room = cases->room > 0 ? 2 * cases->room : 16;
     published_case *more = realloc(cases->of, room * sizeof *more);
@@ -23,8 +23,8 @@ static published_case *append(published_cases *cases) {
 }
 
 /* The cluster's own cells: `cluster` is an axis that replaces it whole. */
-static gl_status simulate(published_case *out, const recipe *r, const cfg_node *node,
-                          gl_error *err) {
+static gl_status published_simulate(published_case *out, const recipe *r, const cfg_node *node,
+                                    gl_error *err) {
   cluster_spec *cluster = NULL;
   schedule s = {0};
   gl_status status = cluster_parse(&cluster, node, r->groups, r->group_size, err);
@@ -49,7 +49,8 @@ static gl_status simulate(published_case *out, const recipe *r, const cfg_node *
   return status;
 }
 
-static gl_status check_name(const published_cases *cases, const cfg_node *node, gl_error *err) {
+static gl_status published_check_name(const published_cases *cases, const cfg_node *node,
+                                      gl_error *err) {
   const char *name = cases->of[cases->n - 1].name;
   for (size_t i = 0; i + 1 < cases->n; ++i)
     if (strcmp(cases->of[i].name, name) == 0)
@@ -63,10 +64,10 @@ static gl_status add_clusters(published_cases *cases, const recipe *r, const cfg
   double published = 0, simulated = 0; /* in turns */
   for (size_t i = 0; i < cfg_size(list); ++i) {
     const cfg_node *node = cfg_at(list, i);
-    published_case *c = append(cases);
+    published_case *c = published_append(cases);
     if (c == NULL) return gl_fail_memory(err, "published cases");
-    gl_status status = simulate(c, r, node, err);
-    if (status == GL_OK) status = check_name(cases, node, err);
+    gl_status status = published_simulate(c, r, node, err);
+    if (status == GL_OK) status = published_check_name(cases, node, err);
     if (status != GL_OK) return status;
     c->in_turns = strcmp(c->preset, "sync") == 0;
     if (i == 0 && !c->in_turns)

@@ -123,8 +123,8 @@ static void arrival_chances(selection_case *m, const double *weight) {
   }
 }
 
-static gl_status run_clock(selection_run *p, const recipe *r, const cluster_spec *cluster,
-                           gl_error *err) {
+static gl_status selection_run_clock(selection_run *p, const recipe *r, const cluster_spec *cluster,
+                                     gl_error *err) {
   const schedule_hooks hooks = {p,       on_draw,    on_discard, on_update,
                                 on_hold, on_release, NULL,       on_resume};
   schedule s = {0};
@@ -134,7 +134,8 @@ static gl_status run_clock(selection_run *p, const recipe *r, const cluster_spec
   return status;
 }
 
-static gl_status make_room(selection_case *m, double **weight, size_t max_length, gl_error *err) {
+static gl_status selection_make_room(selection_case *m, double **weight, size_t max_length,
+                                     gl_error *err) {
   const size_t n = max_length + 1;
   m->max_length = max_length;
   m->trained = calloc(n, sizeof *m->trained);
@@ -149,11 +150,11 @@ static gl_status measure_in(selection_run *p, toy_world *world, const recipe *r,
   const enumerable view = toy_world_enumerable(world);
   double *theta = calloc(view.n_parameters + 1, sizeof *theta);
   gl_status status = theta != NULL ? GL_OK : gl_fail_memory(err, "what arrives");
-  if (status == GL_OK) status = make_room(p->of, &p->weight, view.max_length, err);
+  if (status == GL_OK) status = selection_make_room(p->of, &p->weight, view.max_length, err);
   if (status == GL_OK && toy_world_is_counted(world))
     status = cfg_fail(r->world, err,
                       "this world has too many responses to list them; give it a shorter horizon");
-  if (status == GL_OK) status = run_clock(p, r, p->cluster, err);
+  if (status == GL_OK) status = selection_run_clock(p, r, p->cluster, err);
   if (status == GL_OK) {
     arrival_chances(p->of, p->weight);
     toy_world_initial(world, r->seed, theta);

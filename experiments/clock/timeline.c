@@ -54,19 +54,19 @@ typedef struct collector {
 } collector;
 
 /* The place of a shown sampler; n_samplers: it is not shown. */
-static size_t place_of(const collector *c, uint32_t sampler) {
+static size_t timeline_place_of(const collector *c, uint32_t sampler) {
   size_t i = 0;
   while (i < c->n_samplers && c->sampler[i] != sampler) i++;
   return i;
 }
 
 static size_t sampler_row(const collector *c, uint32_t sampler, size_t which) {
-  const size_t place = place_of(c, sampler);
+  const size_t place = timeline_place_of(c, sampler);
   return place < c->n_samplers ? FIRST_SAMPLER + EACH * place + which : MOST_ROWS;
 }
 
 /* The row and the kind of a span's bar; row MOST_ROWS: it is not shown. */
-static timeline_bar bar_of(const collector *c, const schedule_span *s) {
+static timeline_bar timeline_bar_of(const collector *c, const schedule_span *s) {
   const size_t sampler = sampler_row(c, s->sampler, OF_SAMPLER);
   switch (s->kind) {
   case SPAN_GENERATION:
@@ -108,7 +108,7 @@ static timeline_bar bar_of(const collector *c, const schedule_span *s) {
   return (timeline_bar){.row = MOST_ROWS};
 }
 
-static int make_room(collector *c) {
+static int timeline_make_room(collector *c) {
   if (c->n < c->capacity) return 1;
   const size_t capacity = 2 * c->capacity + 256;
   timeline_bar *longer = realloc(c->bars, capacity * sizeof *longer);
@@ -118,9 +118,9 @@ static int make_room(collector *c) {
   return 1;
 }
 
-static void collect(void *self, const schedule_span *s) {
+static void timeline_collect(void *self, const schedule_span *s) {
   collector *c = self;
-  timeline_bar bar = bar_of(c, s);
+  timeline_bar bar = timeline_bar_of(c, s);
   if (bar.row == MOST_ROWS || s->from_s > c->to_s || s->to_s < c->from_s) return;
   bar.ends = s->end == SPAN_DROPPED ? TIMELINE_DROPPED
              : s->end == SPAN_LOST  ? TIMELINE_LOST
@@ -128,7 +128,7 @@ static void collect(void *self, const schedule_span *s) {
   bar.from_s = s->from_s;
   bar.to_s = s->to_s;
   c->is_full |= c->n == MOST_BARS;
-  if (!c->is_full && !c->is_out_of_memory) c->is_out_of_memory = !make_room(c);
+  if (!c->is_full && !c->is_out_of_memory) c->is_out_of_memory = !timeline_make_room(c);
   if (!c->is_full && !c->is_out_of_memory) c->bars[c->n++] = bar;
 }
 
@@ -148,7 +148,7 @@ static void choose_times(collector *c, const schedule *s, const double *between)
                                           : s->clock.simulated_s;
 }
 
-static gl_status check(const collector *c, gl_error *err) {
+static gl_status timeline_check(const collector *c, gl_error *err) {
   if (c->is_out_of_memory) return gl_fail_memory(err, "a timeline");
   if (!c->is_full) return GL_OK;
   return gl_fail(err, GL_EINPUT,
@@ -157,8 +157,8 @@ static gl_status check(const collector *c, gl_error *err) {
                  MOST_BARS, c->from_s, c->to_s);
 }
 
-static gl_status draw(const collector *c, const cluster_spec *cluster, const figure_request *q,
-                      gl_error *err) {
+static gl_status timeline_draw_rows(const collector *c, const cluster_spec *cluster,
+                                    const figure_request *q, gl_error *err) {
   const size_t n_samplers = cluster_samplers(cluster);
   char room[MOST_ROWS][40] = {"learner", "queue", "egress", "ingress"}, left_out[80] = "";
   const char *units = cluster_unit_names(cluster);
@@ -190,13 +190,13 @@ gl_status timeline_draw(const schedule *s, const cluster_spec *cluster, uint64_t
                         const double *between, const figure_request *q, gl_error *err) {
   collector c = {.n = 0};
   schedule again;
-  const schedule_trace trace = {&c, collect};
+  const schedule_trace trace = {&c, timeline_collect};
   choose_samplers(&c, cluster_samplers(cluster));
   choose_times(&c, s, between);
   gl_status status = schedule_build_traced(&again, cluster, seed, s->n_updates, &trace, err);
   schedule_fini(&again);
-  if (status == GL_OK) status = check(&c, err);
-  if (status == GL_OK) status = draw(&c, cluster, q, err);
+  if (status == GL_OK) status = timeline_check(&c, err);
+  if (status == GL_OK) status = timeline_draw_rows(&c, cluster, q, err);
   free(c.bars);
   return status;
 }

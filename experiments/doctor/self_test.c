@@ -91,7 +91,7 @@ static gl_status check_laboratory(self_check *c, gl_error *err) {
 
 /* --- a run learns, and learns the same again --- */
 
-static gl_status train(run_result *out, gl_error *err) {
+static gl_status self_test_train(run_result *out, gl_error *err) {
   static const char *const overrides[] = {"steps=150"};
   const train_options quiet = {0};
   cfg_doc *doc = NULL;
@@ -107,8 +107,8 @@ static gl_status train(run_result *out, gl_error *err) {
 
 static gl_status check_training(self_check *c, gl_error *err) {
   run_result one, other = {.n_steps = 0};
-  gl_status status = train(&one, err);
-  if (status == GL_OK) status = train(&other, err);
+  gl_status status = self_test_train(&one, err);
+  if (status == GL_OK) status = self_test_train(&other, err);
   if (status == GL_OK) {
     const run_scores a = run_result_scores(&one), b = run_result_scores(&other);
     c->passed = a.last > a.eval_first + 0.1 && a.last == b.last;
@@ -131,7 +131,7 @@ static const named_check checks[] = {{"coefficients", check_coefficients},
                                      {"laboratory", check_laboratory},
                                      {"training", check_training}};
 
-static void run_check(self_test *t, const named_check *named) {
+static void self_test_run_check(self_test *t, const named_check *named) {
   gl_error err = {.status = GL_OK};
   self_check *c = &t->checks[t->n_checks++];
   *c = (self_check){.name = named->name};
@@ -142,7 +142,7 @@ static void run_check(self_test *t, const named_check *named) {
 
 static gl_status run_once(void *self, gl_error *err) {
   run_result *out = self;
-  gl_status status = train(out, err);
+  gl_status status = self_test_train(out, err);
   run_result_fini(out);
   return status;
 }
@@ -155,7 +155,7 @@ static gl_status time_training(bench *b, gl_error *err) {
 }
 
 /* The parts of `gepolab bench` that take a second or two. */
-static void measure(self_test *t) {
+static void self_test_measure(self_test *t) {
   static gl_status (*const parts[])(bench * b, gl_error * err) = {time_training, bench_policy,
                                                                   bench_lab, bench_llm};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
@@ -172,8 +172,8 @@ void self_test_run(self_test *t) {
   const double begun = seconds_now();
   *t = (self_test){
       .speeds = {.shape = "64x2", .quick = 1, .takes_busy = 1, .end = begun + SELF_TEST_SECONDS}};
-  for (size_t i = 0; i < sizeof checks / sizeof *checks; ++i) run_check(t, &checks[i]);
-  measure(t);
+  for (size_t i = 0; i < sizeof checks / sizeof *checks; ++i) self_test_run_check(t, &checks[i]);
+  self_test_measure(t);
   t->seconds = seconds_now() - begun;
 }
 

@@ -20,7 +20,7 @@ typedef struct grid {
   size_t n, room;
 } grid;
 
-static gl_status add(grid *g, const plan_candidate *c, gl_error *err) {
+static gl_status candidate_add(grid *g, const plan_candidate *c, gl_error *err) {
   if (g->n == MOST_CANDIDATES)
     return cfg_fail(cfg_find(cfg_root(g->d->doc), "plan"), err,
                     "the plan has more than %d candidates; give plan.learner.choices and "
@@ -46,7 +46,7 @@ static gl_status add_rules(grid *g, plan_candidate c, gl_error *err) {
       for (size_t w = 0; w < d->n_windows; ++w)
         for (size_t p = 0; p < d->n_publish && status == GL_OK; ++p) {
           c.batches = d->batches[b], c.window = d->windows[w], c.publish = d->publish[p];
-          if (c.publish <= c.window + 1) status = add(g, &c, err);
+          if (c.publish <= c.window + 1) status = candidate_add(g, &c, err);
         }
   return status;
 }
@@ -110,9 +110,9 @@ size_t plan_candidate_group(const plan_candidate *c, const plan_description *d, 
 
 /* --- the recipe --- */
 
-static gl_status set(cfg_doc *doc, gl_error *err, const char *format, ...)
+static gl_status candidate_set(cfg_doc *doc, gl_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static gl_status set(cfg_doc *doc, gl_error *err, const char *format, ...) {
+static gl_status candidate_set(cfg_doc *doc, gl_error *err, const char *format, ...) {
   char *text = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
@@ -138,8 +138,8 @@ static void print_link(FILE *to, const char *way, const plan_link *l, double sha
   fputc('}', to);
 }
 
-static gl_status print_group(FILE *to, const plan_candidate *c, const plan_description *d,
-                             size_t site, gl_error *err) {
+static gl_status candidate_print_group(FILE *to, const plan_candidate *c, const plan_description *d,
+                                       size_t site, gl_error *err) {
   const plan_link *l = &d->links[site][c->learner_site];
   const double n = (double)c->samplers[site], factor = c->bandwidth[site];
   char number[NUMBER_TEXT_SIZE];
@@ -172,7 +172,7 @@ static gl_status set_samplers(cfg_doc *doc, const plan_candidate *c, const plan_
   for (size_t site = 0; site < d->n_sites && status == GL_OK; ++site) {
     if (c->samplers[site] == 0) continue;
     if (n++ > 0) fputs(", ", to);
-    status = print_group(to, c, d, site, err);
+    status = candidate_print_group(to, c, d, site, err);
   }
   fputc(']', to);
   const int whole = fclose(to) == 0;
@@ -192,7 +192,7 @@ static gl_status set_step(cfg_doc *doc, const plan_candidate *c, const plan_desc
   char *dist = NULL;
   gl_status status =
       plan_dist_times(&dist, cfg_find(cfg_root(d->doc), "cluster.learner.step"), factor, err);
-  if (status == GL_OK) status = set(doc, err, "cluster.learner.step=%s", dist);
+  if (status == GL_OK) status = candidate_set(doc, err, "cluster.learner.step=%s", dist);
   free(dist);
   return status;
 }
@@ -200,16 +200,18 @@ static gl_status set_step(cfg_doc *doc, const plan_candidate *c, const plan_desc
 static gl_status set_rules(cfg_doc *doc, const plan_candidate *c, const plan_description *d,
                            gl_error *err) {
   char number[NUMBER_TEXT_SIZE];
-  gl_status status = set(doc, err, "cluster.learner.batches=%lld", (long long)c->batches);
+  gl_status status = candidate_set(doc, err, "cluster.learner.batches=%lld", (long long)c->batches);
   if (status == GL_OK)
-    status = set(doc, err, "cluster.learner.publish_every=%lld", (long long)c->publish);
-  if (status == GL_OK) status = set(doc, err, "cluster.window=%lld", (long long)c->window);
-  if (status == GL_OK) status = set(doc, err, "cluster.ahead=%lld", (long long)c->window);
+    status = candidate_set(doc, err, "cluster.learner.publish_every=%lld", (long long)c->publish);
+  if (status == GL_OK)
+    status = candidate_set(doc, err, "cluster.window=%lld", (long long)c->window);
+  if (status == GL_OK) status = candidate_set(doc, err, "cluster.ahead=%lld", (long long)c->window);
   if (d->n_decoding == 0 || status != GL_OK) return status;
   const plan_decoding *speed = &d->decoding[c->decoding];
-  status = set(doc, err, "cluster.concurrency=%zu", speed->concurrency);
+  status = candidate_set(doc, err, "cluster.concurrency=%zu", speed->concurrency);
   if (status == GL_OK)
-    status = set(doc, err, "cluster.tokens_per_s=%s", number_text(speed->tokens_per_s, number));
+    status = candidate_set(doc, err, "cluster.tokens_per_s=%s",
+                           number_text(speed->tokens_per_s, number));
   return status;
 }
 

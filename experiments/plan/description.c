@@ -41,14 +41,14 @@ static const cfg_node *list_of(cfg_reader *r, const char *key, size_t most, cons
   return NULL;
 }
 
-static int by_value(const void *a, const void *b) {
+static int plan_by_value(const void *a, const void *b) {
   const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);
 }
 
 /* A list of whole numbers in ascending order, each once; the fallback's where it is left out. */
-static size_t read_values(cfg_reader *r, const char *key, const int64_t *fallback, size_t n,
-                          int64_t lo, int64_t hi, int64_t out[PLAN_MOST_VALUES]) {
+static size_t plan_read_values(cfg_reader *r, const char *key, const int64_t *fallback, size_t n,
+                               int64_t lo, int64_t hi, int64_t out[PLAN_MOST_VALUES]) {
   double *given = NULL;
   const cfg_node *node = cfg_child(r, key);
   size_t m = cfg_doubles(r, key, &given, (double)lo, (double)hi), used = 0;
@@ -64,7 +64,7 @@ static size_t read_values(cfg_reader *r, const char *key, const int64_t *fallbac
   free(given);
   if (r->status != GL_OK) return 0;
   if (m == 0) memcpy(out, fallback, n * sizeof *out), m = n;
-  qsort(out, m, sizeof *out, by_value);
+  qsort(out, m, sizeof *out, plan_by_value);
   for (size_t i = 0; i < m; ++i)
     if (used == 0 || out[used - 1] != out[i]) out[used++] = out[i];
   return used;
@@ -86,7 +86,7 @@ static gl_status find_site(const plan_description *d, size_t *which, const cfg_n
                   cfg_hint(cfg_text(name), names, d->n_sites, hint));
 }
 
-static gl_status read_site(plan_description *d, const cfg_node *node, gl_error *err) {
+static gl_status plan_read_site(plan_description *d, const cfg_node *node, gl_error *err) {
   plan_site *s = &d->sites[d->n_sites];
   cfg_reader r;
   cfg_begin(&r, node, "plan.sites", err);
@@ -201,7 +201,7 @@ static gl_status read_sampler(plan_description *d, const cfg_node *node, gl_erro
   return cfg_end(&r);
 }
 
-static gl_status read_places(plan_description *d, cfg_reader *r) {
+static gl_status plan_read_places(plan_description *d, cfg_reader *r) {
   const int stated = cfg_has(r, "sites");
   const cfg_node *list =
       stated ? list_of(r, "sites", PLAN_MOST_SITES, "sites where the learner may stand") : NULL;
@@ -225,15 +225,15 @@ static size_t default_choices(const plan_description *d, int64_t out[PLAN_MOST_V
   return n;
 }
 
-static gl_status read_learner(plan_description *d, const cfg_node *node, gl_error *err) {
+static gl_status plan_read_learner(plan_description *d, const cfg_node *node, gl_error *err) {
   int64_t fallback[PLAN_MOST_VALUES], chosen[PLAN_MOST_VALUES];
   cfg_reader r;
   cfg_begin(&r, node, "plan.learner", err);
   d->learner_gpus = cfg_count(&r, "gpus", 1, 1, 1000000);
   d->serial = cfg_double(&r, "serial", 0, 0, 1);
-  if (read_places(d, &r) != GL_OK) return r.status;
+  if (plan_read_places(d, &r) != GL_OK) return r.status;
   const size_t n = default_choices(d, fallback);
-  d->n_choices = read_values(&r, "choices", fallback, n, 1, 1000000, chosen);
+  d->n_choices = plan_read_values(&r, "choices", fallback, n, 1, 1000000, chosen);
   for (size_t i = 0; i < d->n_choices; ++i) d->choices[i] = (size_t)chosen[i];
   if (r.status == GL_OK && d->n_choices == 0)
     return cfg_fail(node, err,
@@ -245,17 +245,17 @@ static gl_status read_learner(plan_description *d, const cfg_node *node, gl_erro
 
 /* --- what is tried, limits, rigour --- */
 
-static gl_status read_search(plan_description *d, const cfg_node *node, gl_error *err) {
+static gl_status plan_read_search(plan_description *d, const cfg_node *node, gl_error *err) {
   static const int64_t batches[] = {1, 2}, windows[] = {1, 2, 4, 8}, publish[] = {1, 2};
   cfg_reader r;
   cfg_begin(&r, node, "plan.search", err);
-  d->n_batches = read_values(&r, "batches", batches, 2, 1, 1000000, d->batches);
-  d->n_windows = read_values(&r, "window", windows, 4, 0, 1000000, d->windows);
-  d->n_publish = read_values(&r, "publish_every", publish, 2, 1, 1000000, d->publish);
+  d->n_batches = plan_read_values(&r, "batches", batches, 2, 1, 1000000, d->batches);
+  d->n_windows = plan_read_values(&r, "window", windows, 4, 0, 1000000, d->windows);
+  d->n_publish = plan_read_values(&r, "publish_every", publish, 2, 1, 1000000, d->publish);
   return cfg_end(&r);
 }
 
-static gl_status read_limits(plan_limits *l, const cfg_node *node, gl_error *err) {
+static gl_status plan_read_limits(plan_limits *l, const cfg_node *node, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, node, "plan.limits", err);
   l->staleness = cfg_double(&r, "staleness", INFINITY, 0, 1e9);
@@ -287,22 +287,22 @@ static gl_status read_rigour(plan_rigour *g, const cfg_node *node, gl_error *err
 
 /* --- the whole --- */
 
-static gl_status read_plan(plan_description *d, const cfg_node *plan, gl_error *err) {
+static gl_status plan_read_plan(plan_description *d, const cfg_node *plan, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, plan, "plan", err);
   const cfg_node *sites =
       list_of(&r, "sites", PLAN_MOST_SITES, "the GPUs there are, as in - {name: oregon, gpus: 32}");
   for (size_t i = 0; sites != NULL && i < cfg_size(sites) && r.status == GL_OK; ++i)
-    r.status = read_site(d, cfg_at(sites, i), err);
+    r.status = plan_read_site(d, cfg_at(sites, i), err);
   if (r.status == GL_OK) read_network(d, &r);
   const cfg_node *sampler = cfg_child(&r, "sampler"), *trainer = cfg_child(&r, "learner");
   const cfg_node *search = cfg_child(&r, "search"), *limits = cfg_child(&r, "limits");
   const cfg_node *selection = cfg_child(&r, "selection");
   d->relay = cfg_bool(&r, "relay", 1);
   if (r.status == GL_OK) r.status = read_sampler(d, sampler, err);
-  if (r.status == GL_OK) r.status = read_learner(d, trainer, err);
-  if (r.status == GL_OK) r.status = read_search(d, search, err);
-  if (r.status == GL_OK) r.status = read_limits(&d->limits, limits, err);
+  if (r.status == GL_OK) r.status = plan_read_learner(d, trainer, err);
+  if (r.status == GL_OK) r.status = plan_read_search(d, search, err);
+  if (r.status == GL_OK) r.status = plan_read_limits(&d->limits, limits, err);
   if (r.status == GL_OK) r.status = read_rigour(&d->rigour, selection, err);
   return cfg_end(&r);
 }
@@ -355,7 +355,7 @@ static gl_status refuse_chosen(const plan_description *d, const cfg_node *cluste
 
 /* The recipe's own sections, as a run reads them, so that a mistake in them is told at its place.
  */
-static gl_status read_recipe(plan_description *d, gl_error *err) {
+static gl_status plan_read_recipe(plan_description *d, gl_error *err) {
   cfg_doc *copy = NULL;
   cluster_spec *spec = NULL;
   recipe r;
@@ -391,6 +391,6 @@ gl_status plan_describe(plan_description *out, cfg_doc *doc, gl_error *err) {
     return cfg_fail(cfg_root(doc), err,
                     "this recipe has no section `plan` that says which GPUs there are; "
                     "experiments/RECIPES.md describes it, and `gepolab plan one_node` has one");
-  status = read_plan(out, plan, err);
-  return status == GL_OK ? read_recipe(out, err) : status;
+  status = plan_read_plan(out, plan, err);
+  return status == GL_OK ? plan_read_recipe(out, err) : status;
 }

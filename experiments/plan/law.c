@@ -30,19 +30,20 @@ static int add_empirical(cJSON *to, const cfg_node *node, double factor) {
   return ok && json_add_number(to, "scale", own * factor) != NULL;
 }
 
-static int add_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor);
+static int scaled_add_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor);
 
 static int add_state(cJSON *to, const char *key, const delay_dist *dist, const cfg_node *node,
                      double factor) {
   cJSON *state = cJSON_AddObjectToObject(to, key);
-  return state != NULL && add_dist(state, dist, cfg_find(node, key), factor);
+  return state != NULL && scaled_add_dist(state, dist, cfg_find(node, key), factor);
 }
 
 static int add_two(cJSON *to, const char *a, double x, const char *b, double y) {
   return json_add_number(to, a, x) != NULL && json_add_number(to, b, y) != NULL;
 }
 
-static int add_parameters(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor) {
+static int scaled_add_parameters(cJSON *to, const delay_dist *dist, const cfg_node *node,
+                                 double factor) {
   switch (dist->kind) {
   case DELAY_NONE:
     return 1;
@@ -83,13 +84,13 @@ static int add_limits(cJSON *to, const delay_dist *dist, double factor) {
   return json_add_numbers(to, "clamp", ends, 2) != NULL;
 }
 
-static int add_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor) {
+static int scaled_add_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor) {
   return json_add_string(to, "law", delay_dist_about(dist->kind)->name) != NULL &&
-         add_parameters(to, dist, node, factor) && add_limits(to, dist, factor);
+         scaled_add_parameters(to, dist, node, factor) && add_limits(to, dist, factor);
 }
 
 /* A constant is written as the number that it is. */
-static cJSON *number_of(const delay_dist *dist, double factor) {
+static cJSON *scaled_number_of(const delay_dist *dist, double factor) {
   char text[NUMBER_TEXT_SIZE];
   const double value = dist->kind == DELAY_NONE ? 0 : dist->constant.value;
   return cJSON_CreateRaw(number_text(value * factor, text));
@@ -102,8 +103,8 @@ gl_status plan_dist_times(char **out, const cfg_node *node, double factor, gl_er
   if (status != GL_OK) return status;
   const int plain = (dist->kind == DELAY_NONE || dist->kind == DELAY_CONSTANT) &&
                     dist->offset == 0 && dist->clamp_lo <= 0 && isinf(dist->clamp_hi);
-  cJSON *item = plain ? number_of(dist, factor) : cJSON_CreateObject();
-  if (item != NULL && (plain || add_dist(item, dist, node, factor)))
+  cJSON *item = plain ? scaled_number_of(dist, factor) : cJSON_CreateObject();
+  if (item != NULL && (plain || scaled_add_dist(item, dist, node, factor)))
     *out = cJSON_PrintUnformatted(item);
   cJSON_Delete(item);
   delay_free(dist);

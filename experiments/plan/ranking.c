@@ -21,7 +21,7 @@ typedef struct work {
 
 /* --- observations --- */
 
-static gl_status keep(ranking_system *s, const ranking_observation *o, gl_error *err) {
+static gl_status ranking_keep(ranking_system *s, const ranking_observation *o, gl_error *err) {
   if (s->n == s->room) {
     const size_t room = 2 * s->room + 8;
     ranking_observation *more = realloc(s->seen, room * sizeof *more);
@@ -36,11 +36,11 @@ static gl_status keep(ranking_system *s, const ranking_observation *o, gl_error 
 }
 
 /* One more replicate of the n systems in w->which that all have as many. */
-static gl_status observe(work *w, size_t n, size_t replicate) {
+static gl_status ranking_observe(work *w, size_t n, size_t replicate) {
   if (n == 0) return GL_OK;
   gl_status status = w->q->observe(w->q->self, w->which, n, replicate, w->answer, w->err);
   for (size_t i = 0; i < n && status == GL_OK; ++i)
-    status = keep(&w->out->system[w->which[i]], &w->answer[i], w->err);
+    status = ranking_keep(&w->out->system[w->which[i]], &w->answer[i], w->err);
   if (status == GL_OK) w->out->replicates += n;
   return status;
 }
@@ -48,7 +48,8 @@ static gl_status observe(work *w, size_t n, size_t replicate) {
 static gl_status observe_first(work *w) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < w->out->n; ++i) w->which[i] = i;
-  for (size_t r = 0; r < w->q->first && status == GL_OK; ++r) status = observe(w, w->out->n, r);
+  for (size_t r = 0; r < w->q->first && status == GL_OK; ++r)
+    status = ranking_observe(w, w->out->n, r);
   return status;
 }
 
@@ -189,7 +190,7 @@ static size_t want(work *w, size_t at) {
 
 /* One more replicate for those of the wanted that have the fewest, if that is below `most`; sets
  * *any to whether there was one to make. */
-static gl_status advance(work *w, size_t most, int *any) {
+static gl_status ranking_advance(work *w, size_t most, int *any) {
   size_t fewest = most, n = 0;
   for (size_t i = 0; i < w->out->n; ++i)
     if (w->wanted[i] && w->out->system[i].n < fewest) fewest = w->out->system[i].n;
@@ -197,7 +198,7 @@ static gl_status advance(work *w, size_t most, int *any) {
   if (!*any) return GL_OK;
   for (size_t i = 0; i < w->out->n; ++i)
     if (w->wanted[i] && w->out->system[i].n == fewest) w->which[n++] = i;
-  return observe(w, n, fewest);
+  return ranking_observe(w, n, fewest);
 }
 
 /* The replicates ran out: where no system is known to be feasible, the means decide. */
@@ -210,13 +211,13 @@ static void give_up(work *w) {
   }
 }
 
-static gl_status compare(work *w) {
+static gl_status ranking_compare(work *w) {
   gl_status status = GL_OK;
   int any = 1;
   while (status == GL_OK) {
     decide_limits(w);
     if (want(w, leader(w->out)) == 0) break;
-    status = advance(w, w->q->most, &any);
+    status = ranking_advance(w, w->q->most, &any);
     if (any) continue;
     give_up(w);
     break;
@@ -250,7 +251,7 @@ static size_t rival(const work *w, size_t enough) {
 
 /* Rivals of the best system get as many replicates as it has, and twice those of the first stage at
  * least. */
-static gl_status choose(work *w) {
+static gl_status ranking_choose(work *w) {
   ranking *o = w->out;
   gl_status status = GL_OK;
   size_t enough = 2 * w->q->first;
@@ -261,7 +262,7 @@ static gl_status choose(work *w) {
     decide_limits(w);
     o->chosen = rival(w, enough);
     if (want(w, o->chosen) == 0) break;
-    status = advance(w, enough, &any);
+    status = ranking_advance(w, enough, &any);
   }
   return status;
 }
@@ -276,7 +277,7 @@ static double beyond_zone(const work *w, const ranking_system *chosen) {
   return beyond;
 }
 
-static void judge(work *w) {
+static void ranking_judge(work *w) {
   ranking *o = w->out;
   if (o->chosen == SIZE_MAX) return;
   const ranking_system *chosen = &o->system[o->chosen];
@@ -328,9 +329,9 @@ gl_status ranking_best(ranking *out, const ranking_request *q, gl_error *err) {
   }
   if (q->systems > 1)
     w.c = bound_factor(q->error_rate / PARTS / (double)(q->systems - 1), q->first);
-  if (status == GL_OK) status = compare(&w);
-  if (status == GL_OK) status = choose(&w);
-  if (status == GL_OK) judge(&w);
+  if (status == GL_OK) status = ranking_compare(&w);
+  if (status == GL_OK) status = ranking_choose(&w);
+  if (status == GL_OK) ranking_judge(&w);
   free_scratch(&w);
   return status;
 }

@@ -19,7 +19,7 @@ typedef struct trial_round {
   const plan_watch *watch;
 } trial_round;
 
-static int is_stopped(const plan_watch *w) {
+static int search_is_stopped(const plan_watch *w) {
   return w != NULL && w->stop != NULL && w->stop(w->self);
 }
 
@@ -32,11 +32,11 @@ static void tell_done(const plan_watch *w, size_t n) {
 }
 
 /* A cluster that stands still in one replicate trains nothing in it, as stale as may be. */
-static gl_status run_one(void *context, size_t i, gl_error *err) {
+static gl_status search_run_one(void *context, size_t i, gl_error *err) {
   const trial_round *r = context;
   plan_system *s = r->of[i];
   gl_error why = {0};
-  if (is_stopped(r->watch)) return gl_fail(err, GL_EINTERRUPTED, "the plan was stopped");
+  if (search_is_stopped(r->watch)) return gl_fail(err, GL_EINTERRUPTED, "the plan was stopped");
   gl_status status = plan_trial(&s->run[r->replicate], &s->setup, r->replicate, &why);
   if (status == GL_OK) return GL_OK;
   if (status != GL_ENUMERIC) return gl_fail(err, status, "%s", why.text);
@@ -46,7 +46,7 @@ static gl_status run_one(void *context, size_t i, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status reserve(plan_system *s, size_t n, gl_error *err) {
+static gl_status search_reserve(plan_system *s, size_t n, gl_error *err) {
   if (n <= s->room) return GL_OK;
   const size_t room = 2 * s->room + n;
   plan_measures *more = realloc(s->run, room * sizeof *more);
@@ -64,10 +64,10 @@ static gl_status run_round(plan_system **of, size_t n, size_t replicate, size_t 
   gl_status status = GL_OK;
   for (size_t i = 0; i < n && status == GL_OK; ++i)
     if (of[i]->n <= replicate) {
-      status = reserve(of[i], replicate + 1, err);
+      status = search_reserve(of[i], replicate + 1, err);
       r.of[r.n++] = of[i];
     }
-  if (status == GL_OK) status = pool_try(r.n, threads, run_one, &r, err);
+  if (status == GL_OK) status = pool_try(r.n, threads, search_run_one, &r, err);
   for (size_t i = 0; i < r.n && status == GL_OK; ++i) r.of[i]->n = replicate + 1;
   *made += r.n;
   free(r.of);
@@ -132,8 +132,8 @@ static size_t slacks(const plan_limits *l, const plan_measures *m,
   return n;
 }
 
-static gl_status observe(void *self, const size_t *which, size_t n, size_t replicate,
-                         ranking_observation *out, gl_error *err) {
+static gl_status search_observe(void *self, const size_t *which, size_t n, size_t replicate,
+                                ranking_observation *out, gl_error *err) {
   search *s = self;
   const plan_limits *l = &s->d->limits;
   size_t made = 0;
@@ -160,7 +160,7 @@ static gl_status choose_system(search *s, gl_error *err) {
                        .error_rate = g->error_rate,
                        .zone_share = wants_fresh(l) ? 0 : g->throughput,
                        .zone = g->staleness,
-                       .observe = observe,
+                       .observe = search_observe,
                        .self = s};
   if (isfinite(l->staleness)) q.slack[q.n_limits++] = g->staleness;
   if (isfinite(l->staleness_p95)) q.slack[q.n_limits++] = g->staleness;
@@ -191,7 +191,7 @@ static gl_status set_up(search *s, gl_error *err) {
     if (status != GL_OK) break;
     p->too_slow = is_too_slow(p);
     s->out->n_too_slow += p->too_slow != 0;
-    if (is_stopped(s->watch)) status = gl_fail(err, GL_EINTERRUPTED, "the plan was stopped");
+    if (search_is_stopped(s->watch)) status = gl_fail(err, GL_EINTERRUPTED, "the plan was stopped");
   }
   free(c);
   return status;
@@ -228,8 +228,8 @@ static gl_status run_first(search *s, gl_error *err) {
 /* --- estimates --- */
 
 /* Of the member at `offset` of each replicate's measures; less that of `base`, if given. */
-static plan_estimate estimate(const plan_system *s, const plan_system *base, size_t n,
-                              size_t offset) {
+static plan_estimate search_estimate(const plan_system *s, const plan_system *base, size_t n,
+                                     size_t offset) {
   double value[PLAN_MOST_REPLICATES];
   plan_estimate e;
   for (size_t r = 0; r < n; ++r) {
@@ -241,16 +241,16 @@ static plan_estimate estimate(const plan_system *s, const plan_system *base, siz
 }
 
 plan_estimate plan_throughput(const plan_system *s) {
-  return estimate(s, NULL, s->n, offsetof(plan_measures, throughput));
+  return search_estimate(s, NULL, s->n, offsetof(plan_measures, throughput));
 }
 plan_estimate plan_tokens(const plan_system *s) {
-  return estimate(s, NULL, s->n, offsetof(plan_measures, tokens));
+  return search_estimate(s, NULL, s->n, offsetof(plan_measures, tokens));
 }
 plan_estimate plan_staleness(const plan_system *s) {
-  return estimate(s, NULL, s->n, offsetof(plan_measures, staleness));
+  return search_estimate(s, NULL, s->n, offsetof(plan_measures, staleness));
 }
 plan_estimate plan_staleness_p95(const plan_system *s) {
-  return estimate(s, NULL, s->n, offsetof(plan_measures, staleness_p95));
+  return search_estimate(s, NULL, s->n, offsetof(plan_measures, staleness_p95));
 }
 
 double plan_use(const plan_system *s, plan_resource which, size_t site) {
@@ -373,9 +373,10 @@ static gl_status measure_gain(search *s, plan_gain *g, size_t replicates, gl_err
   tell_done(s->watch, s->told += made);
   g->stalls = changed.stalls;
   if (status == GL_OK && !changed.stalls) {
-    g->throughput = estimate(&changed, base, replicates, offsetof(plan_measures, throughput));
-    g->tokens = estimate(&changed, base, replicates, offsetof(plan_measures, tokens));
-    g->staleness = estimate(&changed, base, replicates, offsetof(plan_measures, staleness));
+    g->throughput =
+        search_estimate(&changed, base, replicates, offsetof(plan_measures, throughput));
+    g->tokens = search_estimate(&changed, base, replicates, offsetof(plan_measures, tokens));
+    g->staleness = search_estimate(&changed, base, replicates, offsetof(plan_measures, staleness));
   }
   plan_setup_fini(&changed.setup);
   free(changed.run);

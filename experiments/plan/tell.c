@@ -71,7 +71,7 @@ static void print_limits(const plan_limits *l, FILE *to) {
   if (l->throughput > 0) fprintf(to, ", at least %s responses/h", amount(l->throughput, 0, a));
 }
 
-static void print_head(const plan_result *r, FILE *to) {
+static void plan_print_head(const plan_result *r, FILE *to) {
   fprintf(to, "%s: %zu candidates", r->d->name, r->n);
   if (r->n_too_slow > 0) fprintf(to, ", %zu of them too slow by a closed form", r->n_too_slow);
   if (r->n_stalled > 0) fprintf(to, ", %zu of them stand still", r->n_stalled);
@@ -80,7 +80,7 @@ static void print_head(const plan_result *r, FILE *to) {
   fputs("\n\n", to);
 }
 
-static void print_choices(const plan_candidate *c, const plan_description *d, FILE *to) {
+static void plan_print_choices(const plan_candidate *c, const plan_description *d, FILE *to) {
   if (d->n_decoding > 0) fprintf(to, "concurrency %zu, ", d->decoding[c->decoding].concurrency);
   fprintf(to, "%lld batch%s an update, window %lld, published every %lld update%s\n",
           (long long)c->batches, c->batches == 1 ? "" : "es", (long long)c->window,
@@ -119,13 +119,13 @@ static void print_sureness(const plan_result *r, FILE *to) {
             r->ranking.as_good, fresh ? "fastest" : "least stale");
 }
 
-static void print_chosen(const plan_result *r, FILE *to) {
+static void plan_print_chosen(const plan_result *r, FILE *to) {
   const plan_system *s = &r->system[r->chosen];
   const plan_estimate t = plan_throughput(s), k = plan_tokens(s), a = plan_staleness(s);
   char split[PLAN_SPLIT_SIZE], x[40], y[40];
   fprintf(to, "recommended: %s\n", plan_candidate_split(&s->candidate, r->d, split));
   fputs("  choices        ", to);
-  print_choices(&s->candidate, r->d, to);
+  plan_print_choices(&s->candidate, r->d, to);
   fprintf(to, "  throughput     %s ± %s responses/h", amount(t.mean, 0, x), amount(t.half, 0, y));
   if (k.mean > 0) fprintf(to, ", %s tokens/h", amount(k.mean, 0, x));
   fprintf(to, "\n  staleness      mean %.2f ± %.2f, 95 %% %.2f updates\n", a.mean, a.half,
@@ -220,12 +220,12 @@ static void print_front(const plan_result *r, FILE *to) {
 }
 
 void plan_print(const plan_result *r, FILE *to) {
-  print_head(r, to);
+  plan_print_head(r, to);
   if (r->chosen == SIZE_MAX) {
     fputs("no candidate keeps the limits; the Pareto front shows what there is to choose from\n",
           to);
   } else {
-    print_chosen(r, to);
+    plan_print_chosen(r, to);
     print_use(r, to);
     fputs("\none more of each              responses/h, and in %        staleness\n", to);
     for (size_t i = 0; i < r->n_gains; ++i) print_more(r, &r->gains[i], to);
@@ -235,7 +235,7 @@ void plan_print(const plan_result *r, FILE *to) {
 
 /* JSON --- */
 
-static int add_estimate(cJSON *to, const char *key, plan_estimate e) {
+static int plan_add_estimate(cJSON *to, const char *key, plan_estimate e) {
   cJSON *o = cJSON_AddObjectToObject(to, key);
   return o != NULL && json_add_number(o, "mean", e.mean) != NULL &&
          json_add_number(o, "low", e.mean - e.half) != NULL &&
@@ -276,10 +276,10 @@ static int add_use(cJSON *to, const plan_system *s, const plan_description *d) {
 
 static int add_system(cJSON *to, const plan_system *s, const plan_description *d) {
   return add_candidate(to, &s->candidate, d) &&
-         add_estimate(to, "responses_per_hour", plan_throughput(s)) &&
-         add_estimate(to, "tokens_per_hour", plan_tokens(s)) &&
-         add_estimate(to, "staleness", plan_staleness(s)) &&
-         add_estimate(to, "staleness_p95", plan_staleness_p95(s)) && add_use(to, s, d) &&
+         plan_add_estimate(to, "responses_per_hour", plan_throughput(s)) &&
+         plan_add_estimate(to, "tokens_per_hour", plan_tokens(s)) &&
+         plan_add_estimate(to, "staleness", plan_staleness(s)) &&
+         plan_add_estimate(to, "staleness_p95", plan_staleness_p95(s)) && add_use(to, s, d) &&
          cJSON_AddBoolToObject(to, "keeps_limits", plan_keeps_limits(s, &d->limits)) != NULL &&
          json_add_number(to, "replicates", (double)s->n) != NULL;
 }
@@ -306,9 +306,9 @@ static int add_gains(cJSON *to, const plan_result *r) {
       ok = json_add_string(o, "site", r->d->sites[g->site].name) != NULL;
     if (ok && g->stalls) ok = cJSON_AddTrueToObject(o, "stands_still") != NULL;
     if (ok && !g->stalls)
-      ok = add_estimate(o, "responses_per_hour", g->throughput) &&
-           add_estimate(o, "tokens_per_hour", g->tokens) &&
-           add_estimate(o, "staleness", g->staleness);
+      ok = plan_add_estimate(o, "responses_per_hour", g->throughput) &&
+           plan_add_estimate(o, "tokens_per_hour", g->tokens) &&
+           plan_add_estimate(o, "staleness", g->staleness);
   }
   return ok;
 }
@@ -326,7 +326,7 @@ static int add_selection(cJSON *to, const plan_result *r) {
          json_add_number(o, "warm_up", (double)g->warm_up) != NULL;
 }
 
-static int add_chosen(cJSON *to, const plan_result *r, cJSON *recipe) {
+static int plan_add_chosen(cJSON *to, const plan_result *r, cJSON *recipe) {
   const int none = r->chosen == SIZE_MAX;
   cJSON *o =
       none ? cJSON_AddNullToObject(to, "recommended") : cJSON_AddObjectToObject(to, "recommended");
@@ -350,7 +350,7 @@ cJSON *plan_to_json(const plan_result *r, cJSON *recipe) {
     cJSON_Delete(recipe);
     return NULL;
   }
-  int ok = add_chosen(d, r, recipe);
+  int ok = plan_add_chosen(d, r, recipe);
   ok = ok && json_add_string(d, "name", r->d->name) != NULL && add_front(d, r) && add_gains(d, r) &&
        add_selection(d, r) && json_add_number(d, "candidates", (double)r->n) != NULL &&
        json_add_number(d, "stand_still", (double)r->n_stalled) != NULL &&

@@ -58,7 +58,7 @@ static span span_of(const schedule *s, size_t warm_up) {
                 s->updates[s->n_updates - 1].end_s - from};
 }
 
-static int by_value(const void *a, const void *b) {
+static int trial_by_value(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
@@ -76,7 +76,7 @@ static gl_status measure_staleness(plan_measures *m, const span *at, gl_error *e
       value[k] = (double)schedule_staleness(s, u, &s->batches[u->first_batch + b]);
       sum += value[k];
     }
-  qsort(value, n, sizeof *value, by_value);
+  qsort(value, n, sizeof *value, trial_by_value);
   m->staleness = sum / (double)n;
   m->staleness_p95 = value[(size_t)ceil(0.95 * (double)n) - 1];
   free(value);
@@ -98,7 +98,8 @@ static void measure_links(plan_measures *m, const plan_setup *p, const span *at)
   }
 }
 
-static gl_status measure(plan_measures *m, const plan_setup *p, const schedule *s, gl_error *err) {
+static gl_status trial_measure(plan_measures *m, const plan_setup *p, const schedule *s,
+                               gl_error *err) {
   const span at = span_of(s, p->d->rigour.warm_up);
   double tokens = 0, busy = 0;
   if (!(at.seconds > 0))
@@ -122,7 +123,7 @@ gl_status plan_trial(plan_measures *out, const plan_setup *s, size_t replicate, 
   schedule made = {0};
   gl_status status =
       schedule_build(&made, s->cluster, s->d->seed + replicate, s->d->rigour.updates, err);
-  if (status == GL_OK) status = measure(out, s, &made, err);
+  if (status == GL_OK) status = trial_measure(out, s, &made, err);
   schedule_fini(&made);
   return status;
 }

@@ -139,8 +139,8 @@ typedef struct filler {
   group_record *record; /* of a recorded run; NULL: a policy input alone */
 } filler;
 
-__attribute__((format(printf, 3, 4))) static void refuse(filler *f, size_t byte, const char *format,
-                                                         ...) {
+__attribute__((format(printf, 3, 4))) static void group_file_refuse(filler *f, size_t byte,
+                                                                    const char *format, ...) {
   char text[512];
   va_list list;
   va_start(list, format);
@@ -170,7 +170,7 @@ static void refuse_memory(filler *f) {
 }
 
 /* The byte of the value that follows. */
-static size_t next_byte(filler *f) {
+static size_t group_file_next_byte(filler *f) {
   (void)json_peek(&f->r);
   return f->r.at;
 }
@@ -183,7 +183,7 @@ static int follows(filler *f, char kind, const char *must) {
   char path[PATH_SIZE];
   if (f->r.status != GL_OK) return 0;
   if (next == '\0' || (kind == '0' ? digit : next == kind)) return 1;
-  refuse(f, f->r.at, "%s %s", path_of(f, path), must);
+  group_file_refuse(f, f->r.at, "%s %s", path_of(f, path), must);
   return 0;
 }
 
@@ -193,13 +193,13 @@ static int is_not_finite_word(const filler *f, size_t at) {
   return at < f->r.size && memchr("NnIi", f->r.text[at], 4) != NULL;
 }
 
-static double read_number(filler *f) {
+static double group_file_read_number(filler *f) {
   static const char must[] = "must be a finite number";
-  const size_t at = next_byte(f);
+  const size_t at = group_file_next_byte(f);
   char path[PATH_SIZE];
   if (f->r.status != GL_OK) return 0;
   if (is_not_finite_word(f, at)) {
-    refuse(f, at, "%s %s", path_of(f, path), must);
+    group_file_refuse(f, at, "%s %s", path_of(f, path), must);
     return 0;
   }
   if (!follows(f, '0', must)) return 0;
@@ -209,27 +209,28 @@ static double read_number(filler *f) {
   return value;
 }
 
-static int is_log(field k) {
+static int group_file_is_log(field k) {
   return k == INPUT_LOGP || k == INPUT_LOGQ || k == INPUT_LOGPROX || k == INPUT_LOGREF;
 }
 
 static void check_log(filler *f, size_t at, double value) {
   char path[PATH_SIZE];
   if (value > 0)
-    refuse(f, at, "%s must be a number that is not above 0 (a log-probability), not %g",
-           path_of(f, path), value);
+    group_file_refuse(f, at, "%s must be a number that is not above 0 (a log-probability), not %g",
+                      path_of(f, path), value);
   else if (value < POLICY_INPUT_LEAST_LOG)
-    refuse(f, at,
-           "%s is %g, and a log-probability below %g is none that a token was drawn with; leave "
-           "masked tokens out of all arrays",
-           path_of(f, path), value, POLICY_INPUT_LEAST_LOG);
+    group_file_refuse(
+        f, at,
+        "%s is %g, and a log-probability below %g is none that a token was drawn with; leave "
+        "masked tokens out of all arrays",
+        path_of(f, path), value, POLICY_INPUT_LEAST_LOG);
 }
 
 static void push_number(filler *f, field k) {
   ragged *to = &f->a->field[k];
-  const size_t at = next_byte(f);
-  const double value = read_number(f);
-  if (f->r.status == GL_OK && is_log(k)) check_log(f, at, value);
+  const size_t at = group_file_next_byte(f);
+  const double value = group_file_read_number(f);
+  if (f->r.status == GL_OK && group_file_is_log(k)) check_log(f, at, value);
   if (f->r.status != GL_OK) return;
   double *values = grown(to->value, to->n, &to->room, sizeof *values);
   if (values == NULL) {
@@ -240,7 +241,7 @@ static void push_number(filler *f, field k) {
   to->value[to->n++] = value;
 }
 
-static void read_rewards(filler *f) {
+static void group_file_read_rewards(filler *f) {
   if (!follows(f, '[', "must be a list")) return;
   json_enter(&f->r, '[');
   f->n_indices = 1;
@@ -259,11 +260,11 @@ static int push_row(filler *f, ragged *to, size_t at) {
 }
 
 /* One response: a number for each of its tokens. */
-static void read_response(filler *f, field k) {
+static void group_file_read_response(filler *f, field k) {
   static const char must[] = "must be a list of one number per token";
   ragged *to = &f->a->field[k];
   char path[PATH_SIZE];
-  const size_t at = next_byte(f), first = to->n;
+  const size_t at = group_file_next_byte(f), first = to->n;
   f->n_indices = 1;
   if (!follows(f, '[', must) || !push_row(f, to, at)) return;
   json_enter(&f->r, '[');
@@ -272,24 +273,24 @@ static void read_response(filler *f, field k) {
   if (f->r.status != GL_OK) return;
   f->n_indices = 1;
   to->row[to->n_rows - 1].tokens = to->n - first;
-  if (to->n == first) refuse(f, at, "%s %s", path_of(f, path), must);
+  if (to->n == first) group_file_refuse(f, at, "%s %s", path_of(f, path), must);
 }
 
 static void read_responses(filler *f, field k) {
   if (!follows(f, '[', "must be a list")) return;
   json_enter(&f->r, '[');
-  for (f->index[0] = 0; json_element(&f->r); next_index(f)) read_response(f, k);
+  for (f->index[0] = 0; json_element(&f->r); next_index(f)) group_file_read_response(f, k);
 }
 
-static void read_field(filler *f, field k) {
-  if (f->has[k]) refuse(f, f->r.at, "%s%s is given twice", f->where, field_names[k]);
+static void group_file_read_field(filler *f, field k) {
+  if (f->has[k]) group_file_refuse(f, f->r.at, "%s%s is given twice", f->where, field_names[k]);
   f->has[k] = 1;
-  f->field_at[k] = next_byte(f);
+  f->field_at[k] = group_file_next_byte(f);
   f->name = field_names[k];
   f->n_indices = 0;
   switch (k) {
   case INPUT_REWARDS:
-    read_rewards(f);
+    group_file_read_rewards(f);
     return;
   case INPUT_LOGP:
   case INPUT_LOGQ:
@@ -323,7 +324,8 @@ static void refuse_key(filler *f, int top) {
   known[INPUT_COUNT + 2] = "step";
   known[INPUT_COUNT + 3] = "time_s";
   const size_t n = !top ? INPUT_COUNT : INPUT_COUNT + (f->record != NULL ? 4 : 2);
-  refuse(f, f->r.at, "unknown key '%.80s'%s", f->r.word, cfg_hint(f->r.word, known, n, hint));
+  group_file_refuse(f, f->r.at, "unknown key '%.80s'%s", f->r.word,
+                    cfg_hint(f->r.word, known, n, hint));
 }
 
 /* --- a group whose end was reached --- */
@@ -332,12 +334,14 @@ static void refuse_key(filler *f, int top) {
 static void must_agree(filler *f, field k) {
   if (f->a->n_groups == 0) f->first_has[k] = f->has[k];
   if (f->first_has[k] != f->has[k])
-    refuse(f, f->group_at, "%s%s is %s, unlike in groups[0]; give it in all groups or in none",
-           f->where, field_names[k], f->has[k] ? "given" : "missing");
+    group_file_refuse(f, f->group_at,
+                      "%s%s is %s, unlike in groups[0]; give it in all groups or in none", f->where,
+                      field_names[k], f->has[k] ? "given" : "missing");
 }
 
-static void must_have(filler *f, field k, const char *what) {
-  if (!f->has[k]) refuse(f, f->group_at, "%s%s is missing: %s", f->where, field_names[k], what);
+static void group_file_must_have(filler *f, field k, const char *what) {
+  if (!f->has[k])
+    group_file_refuse(f, f->group_at, "%s%s is missing: %s", f->where, field_names[k], what);
 }
 
 /* Array k must have the responses and tokens of logp. */
@@ -346,26 +350,29 @@ static void must_fit(filler *f, field k) {
   const size_t from = f->rows_before[INPUT_LOGP], n = logp->n_rows - from;
   const size_t at = f->rows_before[k], m = own->n_rows - at;
   if (m != n)
-    refuse(f, f->field_at[k], "%s%s has %zu responses, but %slogp has %zu", f->where,
-           field_names[k], m, f->where, n);
+    group_file_refuse(f, f->field_at[k], "%s%s has %zu responses, but %slogp has %zu", f->where,
+                      field_names[k], m, f->where, n);
   for (size_t i = 0; i < n && f->r.status == GL_OK; ++i)
     if (own->row[at + i].tokens != logp->row[from + i].tokens)
-      refuse(f, own->row[at + i].at, "%s%s[%zu] has %zu tokens, but %slogp[%zu] has %zu", f->where,
-             field_names[k], i, own->row[at + i].tokens, f->where, i, logp->row[from + i].tokens);
+      group_file_refuse(f, own->row[at + i].at, "%s%s[%zu] has %zu tokens, but %slogp[%zu] has %zu",
+                        f->where, field_names[k], i, own->row[at + i].tokens, f->where, i,
+                        logp->row[from + i].tokens);
 }
 
 static void check_group(filler *f) {
-  must_have(f, INPUT_LOGP, "the learner's log-probabilities, a list for each response");
-  must_have(f, INPUT_REWARDS, "a number for each response");
-  must_have(f, INPUT_LOGQ, "the sampler's log-probabilities");
+  group_file_must_have(f, INPUT_LOGP, "the learner's log-probabilities, a list for each response");
+  group_file_must_have(f, INPUT_REWARDS, "a number for each response");
+  group_file_must_have(f, INPUT_LOGQ, "the sampler's log-probabilities");
   if (f->r.status != GL_OK) return;
   const size_t n = f->a->field[INPUT_LOGP].n_rows - f->rows_before[INPUT_LOGP];
   const size_t rewards = f->a->field[INPUT_REWARDS].n - f->before[INPUT_REWARDS];
   if (n == 0)
-    refuse(f, f->field_at[INPUT_LOGP], "%slogp is empty; a group has responses", f->where);
+    group_file_refuse(f, f->field_at[INPUT_LOGP], "%slogp is empty; a group has responses",
+                      f->where);
   if (rewards != n)
-    refuse(f, f->field_at[INPUT_REWARDS], "%srewards has %zu numbers, but %slogp has %zu responses",
-           f->where, rewards, f->where, n);
+    group_file_refuse(f, f->field_at[INPUT_REWARDS],
+                      "%srewards has %zu numbers, but %slogp has %zu responses", f->where, rewards,
+                      f->where, n);
   for (int k = INPUT_LOGP; k < INPUT_COUNT && f->r.status == GL_OK; ++k) {
     must_agree(f, (field)k);
     if (f->has[k] && k != INPUT_DENOMINATOR) must_fit(f, (field)k);
@@ -396,7 +403,7 @@ static void end_group(filler *f) {
 }
 
 static void read_listed_group(filler *f, size_t g) {
-  const size_t at = next_byte(f);
+  const size_t at = group_file_next_byte(f);
   f->where[0] = '\0';
   f->name = "groups";
   f->index[0] = g;
@@ -410,17 +417,17 @@ static void read_listed_group(filler *f, size_t g) {
     if (k == INPUT_COUNT)
       refuse_key(f, 0);
     else
-      read_field(f, k);
+      group_file_read_field(f, k);
   }
   end_group(f);
 }
 
 /* --- the whole text --- */
 
-static void read_list(filler *f) {
-  const size_t at = next_byte(f);
+static void group_file_read_list(filler *f) {
+  const size_t at = group_file_next_byte(f);
   size_t n = 0;
-  if (f->has_groups) refuse(f, at, "groups is given twice");
+  if (f->has_groups) group_file_refuse(f, at, "groups is given twice");
   f->has_groups = 1;
   f->name = "groups";
   f->n_indices = 0;
@@ -428,19 +435,19 @@ static void read_list(filler *f) {
   json_enter(&f->r, '[');
   while (json_element(&f->r)) read_listed_group(f, n++);
   f->where[0] = '\0';
-  if (n == 0) refuse(f, at, "groups is empty");
+  if (n == 0) group_file_refuse(f, at, "groups is empty");
 }
 
 static void read_max_length(filler *f) {
-  const size_t at = next_byte(f);
-  if (f->has_max_length) refuse(f, at, "max_length is given twice");
+  const size_t at = group_file_next_byte(f);
+  if (f->has_max_length) group_file_refuse(f, at, "max_length is given twice");
   f->has_max_length = 1;
   f->name = "max_length";
   f->n_indices = 0;
-  const double value = read_number(f);
+  const double value = group_file_read_number(f);
   if (f->r.status != GL_OK) return;
   if (!(value >= 1 && value <= 1e9) || value != floor(value))
-    refuse(f, at, "max_length must be a whole number from 1 to 1000000000");
+    group_file_refuse(f, at, "max_length must be a whole number from 1 to 1000000000");
   else
     f->max_length = (size_t)value;
 }
@@ -454,15 +461,15 @@ static double *record_member(filler *f) {
 
 static void read_record_member(filler *f, double *to) {
   const int is_step = to == &f->record->step;
-  const size_t at = next_byte(f);
-  if (!isnan(*to)) refuse(f, at, "%s is given twice", is_step ? "step" : "time_s");
+  const size_t at = group_file_next_byte(f);
+  if (!isnan(*to)) group_file_refuse(f, at, "%s is given twice", is_step ? "step" : "time_s");
   f->name = is_step ? "step" : "time_s";
   f->n_indices = 0;
-  *to = read_number(f);
+  *to = group_file_read_number(f);
 }
 
 static void read_top(filler *f) {
-  const size_t at = next_byte(f);
+  const size_t at = group_file_next_byte(f);
   f->name = "it";
   if (!follows(f, '{', "must be an object: one group, or {\"groups\": [{…}, …]}")) return;
   begin_group(f, at);
@@ -473,12 +480,12 @@ static void read_top(filler *f) {
     double *member = record_member(f);
     if (k != INPUT_COUNT) f->has_group = 1;
     if ((list || k != INPUT_COUNT) && f->has_group && (list || f->has_groups))
-      refuse(f, f->r.at, "%s beside %s: give one group, or groups", f->r.word,
-             list ? "the fields of one group" : "groups");
+      group_file_refuse(f, f->r.at, "%s beside %s: give one group, or groups", f->r.word,
+                        list ? "the fields of one group" : "groups");
     else if (list)
-      read_list(f);
+      group_file_read_list(f);
     else if (k != INPUT_COUNT)
-      read_field(f, k);
+      group_file_read_field(f, k);
     else if (strcmp(f->r.word, "max_length") == 0)
       read_max_length(f);
     else if (member != NULL)
@@ -489,7 +496,7 @@ static void read_top(filler *f) {
   if (!f->has_groups) end_group(f);
 }
 
-static gl_status tell(filler *f, gl_status status, gl_error *err) {
+static gl_status group_file_tell(filler *f, gl_status status, gl_error *err) {
   if (status != GL_EINPUT || f->refused) return gl_fail(err, status, "%s", f->why.text);
   char path[PATH_SIZE];
   if (f->in_number)
@@ -514,8 +521,8 @@ static const double *given(const filler *f, field k) {
   return f->first_has[k] ? f->a->field[k].value : NULL;
 }
 
-static gl_status read_text(group_file *out, group_record *record, const char *text, size_t size,
-                           const char *name, size_t line, gl_error *err) {
+static gl_status group_file_parse(group_file *out, group_record *record, const char *text,
+                                  size_t size, const char *name, size_t line, gl_error *err) {
   *out = (group_file){.listed = 0};
   filler f = {.a = calloc(1, sizeof *f.a), .record = record};
   if (f.a == NULL) return gl_fail_memory(err, "a policy input");
@@ -523,7 +530,7 @@ static gl_status read_text(group_file *out, group_record *record, const char *te
   f.r.first_line = line;
   read_top(&f);
   gl_status status = json_end(&f.r);
-  status = status == GL_OK ? start_tokens(f.a, err) : tell(&f, status, err);
+  status = status == GL_OK ? start_tokens(f.a, err) : group_file_tell(&f, status, err);
   if (status != GL_OK) {
     arrays_free(f.a);
     return status;
@@ -549,13 +556,13 @@ static gl_status read_text(group_file *out, group_record *record, const char *te
 
 gl_status group_file_read_text(group_file *out, const char *text, size_t size, const char *name,
                                gl_error *err) {
-  return read_text(out, NULL, text, size, name, 1, err);
+  return group_file_parse(out, NULL, text, size, name, 1, err);
 }
 
 gl_status group_record_read_text(group_record *out, const char *text, size_t size, const char *name,
                                  size_t line, gl_error *err) {
   *out = (group_record){.step = NAN, .time_s = NAN};
-  return read_text(&out->groups, out, text, size, name, line, err);
+  return group_file_parse(&out->groups, out, text, size, name, line, err);
 }
 
 gl_status group_file_read(group_file *out, const char *path, gl_error *err) {

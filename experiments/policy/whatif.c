@@ -159,7 +159,7 @@ static void keep_distance(const policy_output *out, double *kept) {
 
 /* --- a row's evaluation --- */
 
-static double value_of(whatif_quantity q, const policy_output *out, size_t n_tokens) {
+static double whatif_value_of(whatif_quantity q, const policy_output *out, size_t n_tokens) {
   switch (q) {
   case WHATIF_COEFFICIENT_NORM:
     return norm_of(out->coefficient, n_tokens);
@@ -196,7 +196,7 @@ static gl_status add_to_row(whatif_row *row, const policy_input *in, double *coe
   if (status != GL_OK) return gl_fail(err, status, "%s", why.text);
   ++row->n;
   for (int q = 0; q < WHATIF_QUANTITIES; ++q)
-    moments_add(&row->of[q], value_of((whatif_quantity)q, &out, in->n_tokens));
+    moments_add(&row->of[q], whatif_value_of((whatif_quantity)q, &out, in->n_tokens));
   keep_row(&out, in->n_tokens, kept);
   return GL_OK;
 }
@@ -249,16 +249,16 @@ static gl_status add_batch(whatif *w, const group_record *record, policy_workspa
   return status;
 }
 
-static int is_blank(const char *text, size_t size) {
+static int whatif_is_blank(const char *text, size_t size) {
   for (size_t i = 0; i < size; ++i)
     if (text[i] != ' ' && text[i] != '\t' && text[i] != '\r' && text[i] != '\n') return 0;
   return 1;
 }
 
-static gl_status add_line(whatif *w, const char *text, size_t size, const char *name, size_t line,
-                          policy_workspace *workspace, gl_error *err) {
+static gl_status whatif_add_line(whatif *w, const char *text, size_t size, const char *name,
+                                 size_t line, policy_workspace *workspace, gl_error *err) {
   group_record record;
-  if (is_blank(text, size)) return GL_OK;
+  if (whatif_is_blank(text, size)) return GL_OK;
   gl_status status = group_record_read_text(&record, text, size, name, line, err);
   if (status != GL_OK) return status;
   gl_error why = {0};
@@ -286,7 +286,7 @@ gl_status whatif_read_text(whatif *w, const char *text, size_t size, const char 
   for (size_t at = 0, line = 1; at < size && status == GL_OK; ++line) {
     const char *end = memchr(text + at, '\n', size - at);
     const size_t length = end != NULL ? (size_t)(end - text) - at : size - at;
-    status = add_line(w, text + at, length, name, line, workspace, err);
+    status = whatif_add_line(w, text + at, length, name, line, workspace, err);
     at += length + 1;
   }
   policy_workspace_free(workspace);
@@ -348,7 +348,7 @@ gl_status whatif_read(whatif *w, const char *path, gl_error *err) {
                        "package in python/",
                        r.name);
     if (status == GL_OK && more)
-      status = add_line(w, r.text, r.size, r.name, r.number, workspace, err);
+      status = whatif_add_line(w, r.text, r.size, r.name, r.number, workspace, err);
   }
   if (status == GL_OK) status = check_any(w, before, r.name, err);
   policy_workspace_free(workspace);

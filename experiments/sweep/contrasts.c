@@ -8,7 +8,8 @@
 
 enum { MOST_CONTRASTS = 1000 };
 
-static gl_status read_field(contrast_field *out, const cfg_node *arm, size_t i, gl_error *err) {
+static gl_status contrasts_read_field(contrast_field *out, const cfg_node *arm, size_t i,
+                                      gl_error *err) {
   const char *path = cfg_key_at(arm, i);
   const cfg_node *value = cfg_at(arm, i);
   if (strcmp(path, "algorithm") != 0 && fields_named(path) == NULL)
@@ -34,7 +35,7 @@ static gl_status read_arm(contrast_arm *out, const cfg_node *arm, const cfg_node
     return cfg_fail(arm, err, "contrasts: `%s` names more than %d fields", key, CONTRAST_FIELDS);
   gl_status status = GL_OK;
   for (out->n = 0; out->n < cfg_size(arm) && status == GL_OK; out->n++)
-    status = read_field(&out->field[out->n], arm, out->n, err);
+    status = contrasts_read_field(&out->field[out->n], arm, out->n, err);
   return status;
 }
 
@@ -79,7 +80,7 @@ void declared_contrasts_fini(declared_contrasts *d) {
   *d = (declared_contrasts){0};
 }
 
-static int is_swept(const sweep_cells *cells, const char *algorithm) {
+static int contrasts_is_swept(const sweep_cells *cells, const char *algorithm) {
   for (size_t i = 0; i < cells->n_cells; i++)
     if (strcmp(cells->cells[i].algorithm, algorithm) == 0) return 1;
   return 0;
@@ -94,7 +95,7 @@ gl_status declared_contrasts_check(const cfg_doc *doc, const sweep_cells *cells,
       const contrast_arm *arm = arms[k / CONTRAST_FIELDS];
       const size_t f = k % CONTRAST_FIELDS;
       if (f >= arm->n || strcmp(arm->field[f].path, "algorithm") != 0 ||
-          is_swept(cells, arm->field[f].value))
+          contrasts_is_swept(cells, arm->field[f].value))
         continue;
       status = cfg_fail(cfg_at(cfg_find(cfg_root(doc), "contrasts"), i), err,
                         "the contrast '%s' names the algorithm '%s', which the sweep does not have",

@@ -33,7 +33,7 @@ struct costs {
 
 /* --- kinds --- */
 
-static int compare_names(const void *a, const void *b) {
+static int costs_compare_names(const void *a, const void *b) {
   return strcmp(((const costs_kind *)a)->name, ((const costs_kind *)b)->name);
 }
 
@@ -61,7 +61,7 @@ static costs_kind *kind_named(costs *c, char *name, int *is_new) {
     return NULL;
   }
   *k = (costs_kind){.name = name, .of = c};
-  costs_kind **found = tsearch(k, &c->tree, compare_names);
+  costs_kind **found = tsearch(k, &c->tree, costs_compare_names);
   *is_new = found != NULL && *found == k;
   if (!*is_new) free_kind(k);
   return found != NULL ? *found : NULL;
@@ -100,7 +100,7 @@ costs_kind *costs_of(costs *c, const char *algorithm, const char *swept) {
 
 /* --- learning --- */
 
-static void add(pace *p, double wall_s, size_t updates) {
+static void costs_add(pace *p, double wall_s, size_t updates) {
   p->seconds += wall_s;
   p->updates += (double)updates;
   ++p->runs;
@@ -108,9 +108,9 @@ static void add(pace *p, double wall_s, size_t updates) {
 
 void costs_learn(costs_kind *k, double wall_s, size_t updates) {
   if (!isfinite(wall_s) || wall_s < 0 || updates == 0) return;
-  add(&k->took, wall_s, updates);
-  add(&k->algorithm->took, wall_s, updates);
-  add(&k->of->took, wall_s, updates);
+  costs_add(&k->took, wall_s, updates);
+  costs_add(&k->algorithm->took, wall_s, updates);
+  costs_add(&k->of->took, wall_s, updates);
 }
 
 void costs_expect(costs_kind *k, size_t updates) {

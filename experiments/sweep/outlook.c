@@ -36,7 +36,7 @@ static char *finished_runs(store *s, const char *then) {
   return sql;
 }
 
-static gl_status fail(store *s, gl_error *err) {
+static gl_status outlook_fail(store *s, gl_error *err) {
   return gl_fail(err, GL_EIO, "the times of finished runs cannot be read: %s",
                  sqlite3_errmsg(store_handle(s)));
 }
@@ -48,11 +48,11 @@ static gl_status query(sqlite3_stmt **q, store *s, char *sql, const char *study,
   int code = sqlite3_prepare_v2(store_handle(s), sql, -1, q, NULL);
   if (code == SQLITE_OK) code = sqlite3_bind_text(*q, 1, study, -1, SQLITE_STATIC);
   sqlite3_free(sql);
-  return code == SQLITE_OK ? GL_OK : fail(s, err);
+  return code == SQLITE_OK ? GL_OK : outlook_fail(s, err);
 }
 
 static gl_status query_end(sqlite3_stmt *q, store *s, int code, gl_status status, gl_error *err) {
-  if (status == GL_OK && code != SQLITE_DONE) status = fail(s, err);
+  if (status == GL_OK && code != SQLITE_DONE) status = outlook_fail(s, err);
   sqlite3_finalize(q);
   return status;
 }

@@ -28,17 +28,17 @@ static gl_status ask_cell(const sweep_cell *cell, recipe_worlds *known, gl_error
                  (unsigned long long)cell->seed, cell->swept, why.text);
 }
 
-static const sweep_cell *cell_of(const question *q, size_t i) {
+static const sweep_cell *preflight_cell_of(const question *q, size_t i) {
   return &q->cells->cells[q->job != NULL ? q->job[i] : i];
 }
 
-static gl_status ask(void *self, size_t job, run_result *out, gl_error *err) {
+static gl_status preflight_ask(void *self, size_t job, run_result *out, gl_error *err) {
   const question *q = self;
   recipe_worlds known = {0};
   gl_status status = GL_OK;
   (void)job, (void)out;
   for (size_t i = 0; i < q->n && status == GL_OK; ++i)
-    if (cell_of(q, i)->is_llm) status = ask_cell(cell_of(q, i), &known, err);
+    if (preflight_cell_of(q, i)->is_llm) status = ask_cell(preflight_cell_of(q, i), &known, err);
   recipe_worlds_fini(&known);
   *q->answer = *err;
   return status;
@@ -55,12 +55,13 @@ static gl_status answer(void *self, size_t job, const run_result *result, gl_err
 gl_status preflight_check(const sweep_cells *cells, const size_t *job, size_t n, gl_error *err) {
   question q = {.cells = cells, .job = job, .n = n};
   size_t asked = 0;
-  for (size_t i = 0; i < n; ++i) asked += cell_of(&q, i)->is_llm != 0;
+  for (size_t i = 0; i < n; ++i) asked += preflight_cell_of(&q, i)->is_llm != 0;
   if (asked == 0) return GL_OK;
   q.answer =
       mmap(NULL, sizeof *q.answer, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (q.answer == MAP_FAILED) return gl_fail_memory(err, "a question to this machine");
-  const executor_plan plan = {.n_jobs = 1, .workers = 1, .work = ask, .done = answer, .self = &q};
+  const executor_plan plan = {
+      .n_jobs = 1, .workers = 1, .work = preflight_ask, .done = answer, .self = &q};
   gl_status status = executor_run(&plan, err);
   munmap(q.answer, sizeof *q.answer);
   return status;

@@ -19,7 +19,7 @@ static int whole_number(const char *text, size_t *value) {
   return *end == '\0' && v < 1000000;
 }
 
-static gl_status read_text(ranks *s, const char *text, gl_error *err) {
+static gl_status ranks_read_text(ranks *s, const char *text, gl_error *err) {
   unsigned long index = 0, count = 0;
   char rest = 0;
   if (sscanf(text, "%lu/%lu%c", &index, &count, &rest) != 2 || text[0] == '-' || count == 0 ||
@@ -31,7 +31,8 @@ static gl_status read_text(ranks *s, const char *text, gl_error *err) {
 }
 
 /* Adds a sentence to what a person should know. */
-__attribute__((format(printf, 2, 3))) static void add_note(ranks *s, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void ranks_add_note(ranks *s, const char *format,
+                                                                 ...) {
   size_t length = strlen(s->note);
   if (length > 0 && length + 2 < sizeof s->note) {
     memcpy(s->note + length, "; ", 3);
@@ -45,10 +46,11 @@ __attribute__((format(printf, 2, 3))) static void add_note(ranks *s, const char 
 
 static void note_shard(ranks *s) {
   if (s->count > 1)
-    add_note(s,
-             "this process does shard %zu of %zu (they are 0 to %zu) into FILE.shard%zu; `gepolab "
-             "merge` joins them",
-             s->index, s->count, s->count - 1, s->index);
+    ranks_add_note(
+        s,
+        "this process does shard %zu of %zu (they are 0 to %zu) into FILE.shard%zu; `gepolab "
+        "merge` joins them",
+        s->index, s->count, s->count - 1, s->index);
 }
 
 /* --- mpirun --- */
@@ -68,10 +70,11 @@ static gl_status begin_mpi(ranks *s, gl_error *err) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   *s = (ranks){.index = (size_t)rank, .count = (size_t)size, .mpi = 1};
   if (rank == 0)
-    add_note(s,
-             "%d MPI ranks share this sweep: rank I does shard I into FILE.shardI; rank 0, this "
-             "one, joins them and reports for all",
-             size);
+    ranks_add_note(
+        s,
+        "%d MPI ranks share this sweep: rank I does shard I into FILE.shardI; rank 0, this "
+        "one, joins them and reports for all",
+        size);
   return GL_OK;
 #else
   (void)s;
@@ -102,22 +105,24 @@ static gl_status read_step(ranks *s, gl_error *err) {
 static void note_lone_task(ranks *s) {
   size_t tasks = 0;
   if (s->count == 1 && whole_number(getenv("SLURM_NTASKS"), &tasks) && tasks > 1)
-    add_note(s,
-             "this Slurm job has %zu tasks, but srun did not start this process as one of several, "
-             "so it does the whole sweep alone; to share the sweep among the tasks write `srun "
-             "gepolab sweep …`, or give each process its --shard I/N",
-             tasks);
+    ranks_add_note(
+        s,
+        "this Slurm job has %zu tasks, but srun did not start this process as one of several, "
+        "so it does the whole sweep alone; to share the sweep among the tasks write `srun "
+        "gepolab sweep …`, or give each process its --shard I/N",
+        tasks);
 }
 
 /* Every task of an array would do the same cells, and into the same file. */
 static void note_array(ranks *s) {
   const char *task = getenv("SLURM_ARRAY_TASK_ID"), *count = getenv("SLURM_ARRAY_TASK_COUNT");
   if (task != NULL)
-    add_note(s,
-             "this is task %.20s of a Slurm job array of %.20s, and every task of the array does "
-             "the same; to share the sweep among them add --shard $(((SLURM_ARRAY_TASK_ID - "
-             "SLURM_ARRAY_TASK_MIN) / SLURM_ARRAY_TASK_STEP))/$SLURM_ARRAY_TASK_COUNT",
-             task, count != NULL ? count : "unknown size");
+    ranks_add_note(
+        s,
+        "this is task %.20s of a Slurm job array of %.20s, and every task of the array does "
+        "the same; to share the sweep among them add --shard $(((SLURM_ARRAY_TASK_ID - "
+        "SLURM_ARRAY_TASK_MIN) / SLURM_ARRAY_TASK_STEP))/$SLURM_ARRAY_TASK_COUNT",
+        task, count != NULL ? count : "unknown size");
 }
 
 static gl_status begin_slurm(ranks *s, gl_error *err) {
@@ -134,7 +139,7 @@ static gl_status begin_slurm(ranks *s, gl_error *err) {
 gl_status ranks_begin(ranks *s, const char *text, gl_error *err) {
   *s = (ranks){.index = 0, .count = 1};
   if (text != NULL) {
-    gl_status status = read_text(s, text, err);
+    gl_status status = ranks_read_text(s, text, err);
     if (status == GL_OK) note_shard(s);
     return status;
   }

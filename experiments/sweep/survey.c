@@ -18,7 +18,7 @@ typedef struct selection {
   size_t n;
 } selection;
 
-static gl_status selection_init(selection *x, const sweep_cells *cells, gl_error *err) {
+static gl_status survey_selection_init(selection *x, const sweep_cells *cells, gl_error *err) {
   *x = (selection){.cells = cells, .job = calloc(cells->n_cells + 1, sizeof *x->job)};
   return x->job != NULL ? GL_OK : gl_fail_memory(err, "the cells of the sweep");
 }
@@ -98,8 +98,8 @@ static gl_status expect(costs *c, const selection *left, gl_error *err) {
 }
 
 /* The grid begins when the last tuning run has ended: the two waits add up. */
-static gl_status estimate(const sweep *s, sweep_survey *out, const selection *tuning,
-                          const selection *grid) {
+static gl_status survey_estimate(const sweep *s, sweep_survey *out, const selection *tuning,
+                                 const selection *grid) {
   const selection *const phases[] = {tuning, grid};
   costs *c = costs_new();
   if (c == NULL) return gl_fail_memory(s->err, "the times of runs");
@@ -117,16 +117,16 @@ static gl_status estimate(const sweep *s, sweep_survey *out, const selection *tu
   return status;
 }
 
-static gl_status look(sweep *s, sweep_survey *out, selection *tuning, selection *grid) {
+static gl_status survey_look(sweep *s, sweep_survey *out, selection *tuning, selection *grid) {
   gl_status status = open_if_there(s);
-  if (status == GL_OK) status = selection_init(tuning, &s->tuning, s->err);
+  if (status == GL_OK) status = survey_selection_init(tuning, &s->tuning, s->err);
   if (status == GL_OK) status = left_to_tune(s, out, tuning);
   if (status == GL_OK) status = set_choices(s, out);
-  if (status == GL_OK) status = selection_init(grid, &s->cells, s->err);
+  if (status == GL_OK) status = survey_selection_init(grid, &s->cells, s->err);
   if (status == GL_OK) status = left_of_grid(s, out, grid);
   if (status == GL_OK) status = preflight_check(&s->tuning, tuning->job, tuning->n, s->err);
   if (status == GL_OK) status = preflight_check(&s->cells, grid->job, grid->n, s->err);
-  if (status == GL_OK) status = estimate(s, out, tuning, grid);
+  if (status == GL_OK) status = survey_estimate(s, out, tuning, grid);
   return status;
 }
 
@@ -141,7 +141,7 @@ gl_status sweep_look_ahead(sweep_survey *out, const cfg_doc *doc, const sweep_op
     out->grid = s.grid;
     out->tuning = s.plan.grid;
     out->steps = s.plan.steps;
-    status = look(&s, out, &tuning, &grid);
+    status = survey_look(&s, out, &tuning, &grid);
     s.plan.steps = NULL; /* it is the survey's */
   }
   free(tuning.job);

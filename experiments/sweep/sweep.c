@@ -83,7 +83,7 @@ static int is_stopping_early(void *self, uint64_t step, uint64_t steps, double l
   return signals_caught();
 }
 
-static void tell(void *self, const char *text) {
+static void sweep_tell(void *self, const char *text) {
   (void)self;
   fprintf(stderr, "gepolab: note: %s\n", text);
 }
@@ -96,9 +96,9 @@ static int gives_up(void *self) {
 /* Where other processes read the file, as while it is copied or shown: what was to be written
  * waits.
  */
-static const store_waiting waiting = {.tell = tell, .stops = gives_up};
+static const store_waiting waiting = {.tell = sweep_tell, .stops = gives_up};
 
-static gl_status run_cell(void *self, size_t job, run_result *out, gl_error *err) {
+static gl_status sweep_run_cell(void *self, size_t job, run_result *out, gl_error *err) {
   const phase *p = self;
   const sweep *s = p->sweep;
   const sweep_cell *cell = &p->cells->cells[p->jobs[job]];
@@ -107,7 +107,7 @@ static gl_status run_cell(void *self, size_t job, run_result *out, gl_error *err
   char path[PATH_MAX];
   train_options how = {.after_step = is_stopping,
                        .preparing = is_stopping_early,
-                       .note = tell,
+                       .note = sweep_tell,
                        .canonical = cell->identity,
                        .pace = s->base.checkpoint};
   if (s->options->checkpoint_every > 0) how.pace.every = s->options->checkpoint_every;
@@ -124,7 +124,7 @@ static gl_status run_cell(void *self, size_t job, run_result *out, gl_error *err
 }
 
 /* What kind of machine it was; no names of hosts or people. */
-static void describe_machine(char *text, size_t size) {
+static void sweep_describe_machine(char *text, size_t size) {
   struct utsname u;
   if (uname(&u) != 0) {
     snprintf(text, size, "unknown");
@@ -138,7 +138,7 @@ gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *
                            const run_result *o, gl_error *err) {
   char machine[256], finished[PROVENANCE_DATE_SIZE];
   provenance how;
-  describe_machine(machine, sizeof machine);
+  sweep_describe_machine(machine, sizeof machine);
   gl_status status = provenance_init(&how, err);
   run_record record = {.key = cell->key,
                        .place = cell->place,
@@ -250,7 +250,7 @@ static gl_status run_phase(phase *p,
   if (status != GL_OK) return status;
   executor_plan plan = {.n_jobs = p->n_jobs,
                         .workers = p->sweep->options->workers,
-                        .work = run_cell,
+                        .work = sweep_run_cell,
                         .done = done,
                         .tick = tick,
                         .lets_finish_step = keeps_checkpoints(p->sweep),

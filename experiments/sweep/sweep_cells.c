@@ -199,7 +199,7 @@ static int compare_lengths(const expansion *x, size_t a, size_t b) {
   return (n > m) - (n < m);
 }
 
-static gl_status add_field(expansion *x, const char *path, size_t axis) {
+static gl_status cells_add_field(expansion *x, const char *path, size_t axis) {
   const size_t values = cfg_size(x->grid->axes[axis].values), i = x->n_fields;
   if (i == MAX_FIELDS)
     return cfg_fail(x->grid->axes[axis].values, x->err, "a sweep sets at most %d fields",
@@ -226,10 +226,10 @@ static gl_status add_fields(expansion *x) {
   for (size_t i = 0; i < x->grid->n_axes && status == GL_OK; ++i) {
     const sweep_axis *axis = &x->grid->axes[i];
     if (strcmp(axis->path, "seed") == 0) x->seeds = i;
-    if (!sets_several(axis)) status = add_field(x, axis->path, i);
+    if (!sets_several(axis)) status = cells_add_field(x, axis->path, i);
     const cfg_node *first = sets_several(axis) ? cfg_at(axis->values, 0) : NULL;
     for (size_t k = 0; first != NULL && k < cfg_size(first) && status == GL_OK; ++k)
-      status = add_field(x, cfg_key_at(first, k), i);
+      status = cells_add_field(x, cfg_key_at(first, k), i);
   }
   /* a cell that begins from a checkpoint has its checksum, which only its own tree can take */
   x->nested |= cfg_find(cfg_root(x->base), start) != NULL;
@@ -242,7 +242,8 @@ static gl_status add_fields(expansion *x) {
 
 /* --- one cell from its tree --- */
 
-static gl_status set_fields(const expansion *x, cfg_doc *doc, const size_t at[SWEEP_MAX_AXES]) {
+static gl_status cells_set_fields(const expansion *x, cfg_doc *doc,
+                                  const size_t at[SWEEP_MAX_AXES]) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < x->n_fields && status == GL_OK; ++i) {
     const swept_field *f = &x->field[x->order[i]];
@@ -307,10 +308,10 @@ static gl_status mark_tuned(const expansion *x, cfg_doc *doc, const char *value)
 
 /* Reads the recipe at that position, has it checked where that is asked for, and notes what all its
  * seeds share. */
-static gl_status read_cell(expansion *x, cfg_doc *doc, const size_t at[SWEEP_MAX_AXES],
-                           combination *c, uint64_t *seed) {
+static gl_status cells_read_cell(expansion *x, cfg_doc *doc, const size_t at[SWEEP_MAX_AXES],
+                                 combination *c, uint64_t *seed) {
   recipe r;
-  gl_status status = set_fields(x, doc, at);
+  gl_status status = cells_set_fields(x, doc, at);
   if (status == GL_OK) status = recipe_read(&r, doc, x->err);
   if (status == GL_OK) status = name_algorithm(x, &r.algorithm, c->algorithm);
   if (status != GL_OK) return status;
@@ -465,7 +466,7 @@ static size_t combination_at(const expansion *x, const size_t at[SWEEP_MAX_AXES]
 }
 
 /* A seed as a recipe that has nothing else says it: what recipe_read() would find, and refuse. */
-static gl_status read_seed(const expansion *x, size_t value, uint64_t *seed) {
+static gl_status cells_read_seed(const expansion *x, size_t value, uint64_t *seed) {
   static const char empty[] = "{}";
   cfg_doc *doc = NULL;
   cfg_reader r;
@@ -482,7 +483,7 @@ static gl_status read_seed(const expansion *x, size_t value, uint64_t *seed) {
 }
 
 /* *slow: the cell was read, and not only written. */
-static gl_status fill_cell(expansion *x, sweep_cell *cell, int *slow) {
+static gl_status cells_fill_cell(expansion *x, sweep_cell *cell, int *slow) {
   size_t at[SWEEP_MAX_AXES];
   cell_position(x->grid, cell->ordinal, at);
   combination *c = &x->combination[combination_at(x, at)];
@@ -491,12 +492,12 @@ static gl_status fill_cell(expansion *x, sweep_cell *cell, int *slow) {
   cfg_doc *doc = NULL;
   *slow = !c->known || x->nested;
   if (!*slow && x->seeds != SIZE_MAX && !x->seed_known[seed]) {
-    status = read_seed(x, seed, &x->seed[seed]);
+    status = cells_read_seed(x, seed, &x->seed[seed]);
     x->seed_known[seed] = status == GL_OK;
   }
   if (*slow) {
     status = cfg_copy(&doc, x->base, x->err);
-    if (status == GL_OK) status = read_cell(x, doc, at, c, &c->seed);
+    if (status == GL_OK) status = cells_read_cell(x, doc, at, c, &c->seed);
     x->seed[seed] = c->seed;
     x->seed_known[seed] = status == GL_OK;
   }
@@ -522,7 +523,7 @@ static gl_status make_templates(expansion *x) {
   for (size_t i = 0; i < x->n_fields; ++i) path[i] = x->field[i].path;
   for (size_t i = 0; i < x->tuned.n; ++i) path[x->n_fields + i] = x->tuned.path[i];
   gl_status status = cfg_copy(&doc, x->base, x->err);
-  if (status == GL_OK) status = set_fields(x, doc, first);
+  if (status == GL_OK) status = cells_set_fields(x, doc, first);
   if (status == GL_OK) status = cfg_template_new(&x->plain, doc, path, x->n_fields, x->err);
   if (status == GL_OK && x->tuned.n > 0) {
     status = mark_tuned(x, doc, "0");
@@ -534,7 +535,7 @@ static gl_status make_templates(expansion *x) {
 }
 
 /* What `tune` chooses of the grid's cells; in those of the tuning runs it is an axis. */
-static tuned_fields open_fields(const cfg_doc *doc, const sweep_grid *grid) {
+static tuned_fields cells_open_fields(const cfg_doc *doc, const sweep_grid *grid) {
   tuned_fields t = tuned_fields_of(doc);
   for (size_t i = 0; i < grid->n_axes && t.n > 0; ++i)
     if (strcmp(grid->axes[i].path, t.path[0]) == 0) t.n = 0;
@@ -564,7 +565,7 @@ static gl_status cell_base(cfg_doc **out, const cfg_doc *doc, gl_error *err) {
   return status;
 }
 
-static gl_status allocate(expansion *x, size_t n) {
+static gl_status cells_allocate(expansion *x, size_t n) {
   const size_t seeds = x->seeds == SIZE_MAX ? 1 : cfg_size(x->grid->axes[x->seeds].values);
   const char *source = cfg_source_path(cfg_root(x->base));
   x->out->source = source != NULL ? strdup(source) : NULL;
@@ -607,7 +608,7 @@ gl_status sweep_cell_recipe(cfg_doc **out, const sweep_cell *cell, gl_error *err
 
 /* --- all cells --- */
 
-static int compare_keys(const void *a, const void *b) {
+static int cells_compare_keys(const void *a, const void *b) {
   return strcmp((*(const sweep_cell *const *)a)->key, (*(const sweep_cell *const *)b)->key);
 }
 
@@ -615,10 +616,10 @@ static gl_status refuse_equal_cells(const sweep_cells *s, const cfg_node *place,
   const sweep_cell **sorted = calloc(s->n_cells, sizeof *sorted);
   if (sorted == NULL) return gl_fail_memory(err, "the cells of the sweep");
   for (size_t i = 0; i < s->n_cells; ++i) sorted[i] = &s->cells[i];
-  qsort(sorted, s->n_cells, sizeof *sorted, compare_keys);
+  qsort(sorted, s->n_cells, sizeof *sorted, cells_compare_keys);
   gl_status status = GL_OK;
   for (size_t i = 1; i < s->n_cells && status == GL_OK; ++i)
-    if (compare_keys(&sorted[i - 1], &sorted[i]) == 0)
+    if (cells_compare_keys(&sorted[i - 1], &sorted[i]) == 0)
       status =
           cfg_fail(place, err,
                    "the sweep has the same cell twice (algorithm %s, seed %llu, %s); list "
@@ -628,7 +629,7 @@ static gl_status refuse_equal_cells(const sweep_cells *s, const cfg_node *place,
   return status;
 }
 
-static gl_status refuse_equal_names(const sweep_grid *grid, gl_error *err) {
+static gl_status cells_refuse_equal_names(const sweep_grid *grid, gl_error *err) {
   for (size_t a = 0; a < grid->n_axes; ++a) {
     if (strcmp(grid->axes[a].path, "algorithm") != 0) continue;
     const cfg_node *list = grid->axes[a].values;
@@ -662,7 +663,7 @@ static gl_status fill_cells(expansion *x, size_t n) {
       return interrupted(x->err);
     x->out->n_cells = i + 1;
     x->out->cells[i].ordinal = i;
-    status = fill_cell(x, &x->out->cells[i], &slow);
+    status = cells_fill_cell(x, &x->out->cells[i], &slow);
   }
   return status;
 }
@@ -670,15 +671,16 @@ static gl_status fill_cells(expansion *x, size_t n) {
 gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *grid,
                        const sweep_expansion *how, gl_error *err) {
   *out = (sweep_cells){0};
-  expansion x = {.grid = grid, .how = how, .out = out, .tuned = open_fields(doc, grid), .err = err};
+  expansion x = {
+      .grid = grid, .how = how, .out = out, .tuned = cells_open_fields(doc, grid), .err = err};
   size_t n = 0;
   gl_status status = count_cells(grid, &n, err);
-  if (status == GL_OK && how->check) status = refuse_equal_names(grid, err);
+  if (status == GL_OK && how->check) status = cells_refuse_equal_names(grid, err);
   if (status == GL_OK) status = cell_base(&x.base, doc, err);
   if (status == GL_OK) status = add_fields(&x);
   if (status == GL_OK) status = write_choices(&x);
   if (status == GL_OK) status = make_templates(&x);
-  if (status == GL_OK) status = allocate(&x, n);
+  if (status == GL_OK) status = cells_allocate(&x, n);
   if (status == GL_OK) status = fill_cells(&x, n);
   expansion_fini(&x);
   if (status == GL_OK && how->check) status = refuse_equal_cells(out, grid->axes[0].values, err);

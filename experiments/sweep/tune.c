@@ -96,8 +96,8 @@ static int sets(const sweep_axis *axis, const char *path) {
   return 0;
 }
 
-static gl_status check_field(const tune_plan *p, size_t i, const cfg_node *lr,
-                             const sweep_grid *sweep, gl_error *err) {
+static gl_status tune_check_field(const tune_plan *p, size_t i, const cfg_node *lr,
+                                  const sweep_grid *sweep, gl_error *err) {
   const char *path = p->fields.path[i];
   char what[96] = "tune.lr";
   if (p->fields.values[i] != lr) snprintf(what, sizeof what, "tune.fields.%.64s", path);
@@ -131,13 +131,13 @@ static gl_status check_fields(const tune_plan *p, const cfg_node *tune, const cf
     return cfg_fail(fields, err, "tune chooses at most %d fields", TUNED_FIELDS_MOST);
   gl_status status = GL_OK;
   for (size_t i = 0; i < p->fields.n && status == GL_OK; ++i)
-    status = check_field(p, i, lr, sweep, err);
+    status = tune_check_field(p, i, lr, sweep, err);
   return status == GL_OK && lr != NULL ? numbers_only(lr, "tune.lr", err) : status;
 }
 
 /* --- rungs --- */
 
-static gl_status make_steps(tune_plan *p, size_t steps, gl_error *err) {
+static gl_status tune_make_steps(tune_plan *p, size_t steps, gl_error *err) {
   char *text = NULL;
   size_t size = 0, divisor = 1;
   FILE *to = open_memstream(&text, &size);
@@ -174,7 +174,7 @@ static gl_status read_halving(tune_plan *p, const cfg_node *node, const sweep_gr
                     "tune.halving: %zu rungs of a factor of %zu need %zu^%zu updates or more, and "
                     "the recipe has %zu; take fewer rungs",
                     p->rungs, p->eta, p->eta, p->rungs - 1, steps);
-  return make_steps(p, steps, err);
+  return tune_make_steps(p, steps, err);
 }
 
 /* --- the grid of tuning runs --- */
@@ -213,8 +213,8 @@ static const cfg_node *child(cfg_reader *r, const char *key) {
   return node != NULL && cfg_is_null(node) ? NULL : node;
 }
 
-static gl_status read_plan(tune_plan *p, const cfg_doc *doc, const cfg_node *tune,
-                           const sweep_grid *sweep, size_t steps, gl_error *err) {
+static gl_status tune_read_plan(tune_plan *p, const cfg_doc *doc, const cfg_node *tune,
+                                const sweep_grid *sweep, size_t steps, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, tune, "tune", err);
   const cfg_node *lr = child(&r, "lr"), *fields = child(&r, "fields");
@@ -236,7 +236,7 @@ gl_status tune_plan_read(tune_plan *out, const cfg_doc *doc, const sweep_grid *s
   *out = (tune_plan){.rungs = 1};
   const cfg_node *tune = cfg_find(cfg_root(doc), "tune");
   if (tune == NULL || cfg_is_null(tune)) return GL_OK;
-  gl_status status = read_plan(out, doc, tune, sweep, steps, err);
+  gl_status status = tune_read_plan(out, doc, tune, sweep, steps, err);
   if (status != GL_OK) tune_plan_fini(out);
   return status;
 }
@@ -268,7 +268,7 @@ double tune_score(const run_result *o, size_t steps) {
 }
 
 /* The cell of a setting in a rung, for the other axes' combination number `outer`. */
-static size_t cell_at(const tune_plan *p, size_t outer, size_t rung, size_t setting) {
+static size_t tune_cell_at(const tune_plan *p, size_t outer, size_t rung, size_t setting) {
   return (outer * p->rungs + rung) * p->settings + setting;
 }
 
@@ -277,7 +277,7 @@ static size_t combinations(const tune_plan *p, const sweep_cells *cells) {
 }
 
 /* Which of the i-th field's values a setting has. */
-static size_t value_of(const tune_plan *p, size_t setting, size_t i) {
+static size_t tune_value_of(const tune_plan *p, size_t setting, size_t i) {
   for (size_t k = p->fields.n; k-- > i + 1;) setting /= cfg_size(p->fields.values[k]);
   return setting % cfg_size(p->fields.values[i]);
 }
@@ -291,7 +291,7 @@ typedef struct standing {
 
 static int compare_settings(const tune_plan *p, size_t one, size_t other) {
   for (size_t i = 0; i < p->fields.n; ++i) {
-    const size_t a = value_of(p, one, i), b = value_of(p, other, i);
+    const size_t a = tune_value_of(p, one, i), b = tune_value_of(p, other, i);
     double x, y;
     if (a == b) continue;
     if (cfg_number(cfg_at(p->fields.values[i], a), &x) &&
@@ -315,7 +315,7 @@ static double score_of(const tune_plan *p, const sweep_cells *cells, const doubl
                        const char *algorithm, size_t rung, size_t setting, double *buffer) {
   size_t n = 0;
   for (size_t outer = 0; outer < combinations(p, cells); ++outer) {
-    const size_t i = cell_at(p, outer, rung, setting);
+    const size_t i = tune_cell_at(p, outer, rung, setting);
     if (strcmp(cells->cells[i].algorithm, algorithm) == 0 && !isnan(score[i]))
       buffer[n++] = score[i];
   }
@@ -363,10 +363,10 @@ static gl_status play(contest *c, const char *algorithm, size_t rung, gl_error *
 }
 
 /* Whether an earlier combination has the algorithm of this one. */
-static int is_known(const tune_plan *p, const sweep_cells *cells, size_t outer) {
-  const char *algorithm = cells->cells[cell_at(p, outer, 0, 0)].algorithm;
+static int tune_is_known(const tune_plan *p, const sweep_cells *cells, size_t outer) {
+  const char *algorithm = cells->cells[tune_cell_at(p, outer, 0, 0)].algorithm;
   for (size_t k = 0; k < outer; ++k)
-    if (strcmp(cells->cells[cell_at(p, k, 0, 0)].algorithm, algorithm) == 0) return 1;
+    if (strcmp(cells->cells[tune_cell_at(p, k, 0, 0)].algorithm, algorithm) == 0) return 1;
   return 0;
 }
 
@@ -377,13 +377,13 @@ gl_status tune_rung(unsigned char *in, const tune_plan *p, const sweep_cells *ce
   memset(in, 0, cells->n_cells);
   gl_status status = contest_init(&c, err);
   for (size_t outer = 0; outer < n && status == GL_OK; ++outer) {
-    if (is_known(p, cells, outer)) continue;
-    const char *algorithm = cells->cells[cell_at(p, outer, 0, 0)].algorithm;
+    if (tune_is_known(p, cells, outer)) continue;
+    const char *algorithm = cells->cells[tune_cell_at(p, outer, 0, 0)].algorithm;
     status = play(&c, algorithm, rung, err);
     for (size_t other = outer; other < n && status == GL_OK; ++other) {
-      if (strcmp(cells->cells[cell_at(p, other, 0, 0)].algorithm, algorithm) != 0) continue;
+      if (strcmp(cells->cells[tune_cell_at(p, other, 0, 0)].algorithm, algorithm) != 0) continue;
       for (size_t k = 0; k < tune_settings(p, rung); ++k)
-        in[cell_at(p, other, rung, c.standing[k].setting)] = 1;
+        in[tune_cell_at(p, other, rung, c.standing[k].setting)] = 1;
     }
   }
   contest_fini(&c);
@@ -406,15 +406,15 @@ static int is_edge(const cfg_node *values, size_t at) {
 
 static gl_status choose_one(sweep_choice *out, contest *c, size_t outer, gl_error *err) {
   const tune_plan *p = c->plan;
-  const sweep_cell *first = &c->cells->cells[cell_at(p, outer, 0, 0)];
+  const sweep_cell *first = &c->cells->cells[tune_cell_at(p, outer, 0, 0)];
   snprintf(out->algorithm, sizeof out->algorithm, "%s", first->algorithm);
   gl_status status = play(c, first->algorithm, p->rungs, err);
   if (status != GL_OK) return status;
   const size_t best = c->standing[0].setting;
   out->score = c->standing[0].score;
-  out->lr = c->cells->cells[cell_at(p, outer, p->rungs - 1, best)].lr;
+  out->lr = c->cells->cells[tune_cell_at(p, outer, p->rungs - 1, best)].lr;
   for (size_t i = 0; i < p->fields.n; ++i) {
-    const size_t at = value_of(p, best, i);
+    const size_t at = tune_value_of(p, best, i);
     out->value[i] = cfg_at(p->fields.values[i], at);
     if (is_edge(p->fields.values[i], at)) out->edges |= 1u << i;
   }
@@ -430,7 +430,7 @@ gl_status tune_choose(sweep_choice **choices, size_t *n, const tune_plan *p,
   gl_status status = contest_init(&c, err);
   if (status == GL_OK && *choices == NULL) status = gl_fail_memory(err, "what is chosen");
   for (size_t outer = 0; outer < outers && status == GL_OK; ++outer)
-    if (!is_known(p, cells, outer)) status = choose_one(&(*choices)[(*n)++], &c, outer, err);
+    if (!tune_is_known(p, cells, outer)) status = choose_one(&(*choices)[(*n)++], &c, outer, err);
   contest_fini(&c);
   if (status == GL_OK) return GL_OK;
   free(*choices);
