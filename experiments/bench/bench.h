@@ -1,3 +1,105 @@
+/* Speed measurements: what else the machine did (meter_), repetitions and numbers (bench_), and
+ * other programs beside ours (peer_). */
+#ifndef GEPOLAB_EXPERIMENTS_BENCH_BENCH_H
+#define GEPOLAB_EXPERIMENTS_BENCH_BENCH_H
+
+#include "core/base/error.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* --- processor time of the machine, of others and of ourselves --- */
+
+/* What else the machine did while something was measured.
+ *
+ * Two programs can be compared when each had the machine for itself. Between two readings this says
+ * which share of all cores' time went to other processes, and which the hypervisor gave to other
+ * machines ("steal"): the system's processor time (/proc/stat) less that of this process and its
+ * children. The system counts in ticks of some 10 ms, so that measurements of less than a second
+ * are told apart from others' work only roughly. Linux alone; elsewhere the shares are not known,
+ * which is not quiet. Prefix: meter_. */
+
+/* The share of all cores' time above which nothing is compared. */
+#define METER_MOST 0.10
+
+/* Seconds since the machine or the process began; NaN where they cannot be read. */
+typedef struct meter_reading {
+  double wall_s;
+  double busy_s;  /* of all cores, every process and the kernel */
+  double steal_s; /* of all cores, given to other machines */
+  double own_s;   /* of this process and its children */
+  double cores;
+} meter_reading;
+
+/* Shares of all cores' time; NaN: not known. */
+typedef struct meter_load {
+  double others, steal;
+} meter_load;
+
+/* busy_s, steal_s and cores from the text of /proc/stat, whose counts are ticks of which
+ * ticks_per_s make a second. GL_EINPUT where it has no line "cpu" with eight counts and no core. */
+gl_status meter_read_machine(meter_reading *out, const char *text, double ticks_per_s,
+                             gl_error *err);
+/* Processor seconds of a process and of the children it has waited for, from the text of its
+ * /proc/PID/stat; NaN where that is something else. */
+double meter_read_process(const char *text, double ticks_per_s);
+
+/* A reading now. child: one that runs and was not waited for yet, which counts as own; 0: none. */
+meter_reading meter_now(pid_t child);
+
+/* Adds what happened between two readings to a sum that began as {0}. */
+void meter_add(meter_reading *sum, const meter_reading *before, const meter_reading *after);
+/* The shares of such a sum, or of what happened between two readings: never below 0, which ticks
+ * would allow. */
+meter_load meter_load_of(const meter_reading *sum);
+meter_load meter_between(const meter_reading *before, const meter_reading *after);
+/* 1 if others and steal together took at most METER_MOST; 0 also where they are not known. */
+int meter_is_quiet(meter_load load);
+/* The heavier of the two; one that is not known is heavier than any other. */
+meter_load meter_heavier(meter_load a, meter_load b);
+
+/* --- programs that are measured beside ours --- */
+
+/* Other programs that are measured beside ours: a script that stays and answers requests, and a
+ * program that runs to its end. Prefix: peer_. */
+
+enum { PEER_TEXT = 160, PEER_MOST_RATES = 16 };
+
+/* A process in a group of its own that reads requests, a line each, from its standard input and
+ * answers each with a line of JSON on its standard output: {"rates": [...], "note": "..."}, work
+ * per second of one repetition each, or {"missing": "why there is none"}. It dies with this
+ * process. It runs only while it is asked and stands still (SIGSTOP) before, between and after, so
+ * that it takes no time from what is measured meanwhile; its start is part of the first request.
+ * What it says on its standard error is added to the file $GEPOLAB_PEER_LOG, or lost. */
+typedef struct peer_process {
+  pid_t pid;           /* 0: there is none */
+  int line;            /* a socket, both ways */
+  char why[PEER_TEXT]; /* why there is none, or "" */
+} peer_process;
+
+typedef struct peer_answer {
+  double rates[PEER_MOST_RATES];
+  size_t n;                /* 0: nothing was measured */
+  char missing[PEER_TEXT]; /* why, else "" */
+  char note[PEER_TEXT];
+} peer_answer;
+
+/* Makes a process that will run words[0] (looked for on the PATH) with words up to a NULL. Where
+ * that fails, and for a script that is not here to be read (NULL: not looked for), p has no process
+ * and says why. */
+void peer_start(peer_process *p, const char *const *words, const char *script);
+/* Sends a request, without a newline, and waits at most so many seconds for the answer. A peer that
+ * is late, dies or answers something else is ended, and says why to every later request. */
+void peer_ask(peer_process *p, const char *request, double seconds, peer_answer *answer);
+/* Ends it, with all it has started. */
+void peer_end(peer_process *p);
+
+/* Runs words[0] to its end, at most so many seconds, and keeps what it prints in text[size], cut.
+ * Returns the seconds that took, or NaN after a failure, with the reason in why[PEER_TEXT]. */
+double peer_run(const char *const *words, double seconds, char *text, size_t size, char *why);
+
+/* --- measuring, and the arithmetic of what was measured --- */
+
 /* The benchmarks behind `gepolab bench`: what they measure, and beside which programs.
  *
  * Every rate is the median of BENCH_REPETITIONS repetitions after one that warms up, with the
@@ -5,14 +107,6 @@
  * Another program's rate is measured right after ours. Their ratio is kept back where the machine
  * was busy during either, for waiting costs programs differently, unless the caller takes it
  * nonetheless. experiments/cli/cmd_bench.c prints the table. Prefix: bench_. */
-#ifndef GEPOLAB_EXPERIMENTS_BENCH_BENCH_H
-#define GEPOLAB_EXPERIMENTS_BENCH_BENCH_H
-
-#include "core/base/error.h"
-#include "experiments/bench/meter.h"
-#include "experiments/bench/peer.h"
-
-#include <stddef.h>
 
 enum {
   BENCH_MOST_NUMBERS = 96,

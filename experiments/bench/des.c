@@ -1,13 +1,239 @@
 /* Events at work: M/M/1, whose mean sojourn 1/(mu - lambda) is known, a star, and the clock. */
+#include "experiments/bench/des.h"
+
+#include "core/random/rng.h"
 #include "experiments/bench/bench.h"
-#include "experiments/bench/queueing.h"
-#include "experiments/bench/star.h"
 #include "experiments/recipe/recipe.h"
+#include "sim/event_queue.h"
+#include "sim/future_events.h"
 #include "sim/schedule.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* --- one queue with one server --- */
+
+enum { ARRIVAL, DEPARTURE, N_BATCH_MEANS = 50 };
+
+/* Arrival times of those in the system, oldest first: a ring that doubles when full. */
+typedef struct ring {
+  double *time;
+  size_t mask, head, count;
+} ring;
+
+static int ring_grow(ring *r) {
+  size_t size = r->time == NULL ? 64 : 2 * (r->mask + 1);
+  if (size > SIZE_MAX / sizeof *r->time) return 0;
+  double *time = malloc(size * sizeof *time);
+  if (time == NULL) return 0;
+  for (size_t i = 0; i < r->count; ++i) time[i] = r->time[(r->head + i) & r->mask];
+  free(r->time);
+  *r = (ring){time, size - 1, 0, r->count};
+  return 1;
+}
+
+static inline int ring_push(ring *r, double t) {
+  if ((r->time == NULL || r->count > r->mask) && !ring_grow(r)) return 0;
+  r->time[(r->head + r->count++) & r->mask] = t;
+  return 1;
+}
+
+static inline double ring_pop(ring *r) {
+  double t = r->time[r->head];
+  r->head = (r->head + 1) & r->mask;
+  --r->count;
+  return t;
+}
+
+/* Exponential draws of mean 1, four to a block. */
+typedef struct queue_draws {
+  rng_stream stream;
+  rng_words words;
+  uint64_t block;
+  uint32_t used;
+} queue_draws;
+
+static inline double queue_draw(queue_draws *d) {
+  if (d->used == 4) {
+    d->words = rng_block(d->stream, d->block++);
+    d->used = 0;
+  }
+  return -log(rng_u01(d->words.v[d->used++]));
+}
+
+typedef struct station {
+  event_queue events;
+  ring waiting; /* the one in service included */
+  queue_draws draws;
+  delay_source general;
+  const delay_dist *service;
+  double mean_arrival, mean_service;
+  uint64_t served, per_batch;
+  double sum, batch_sum, batch_total, batch_square; /* of sojourns and of batch means */
+  double area, since;
+} station;
+
+static inline double service_time(station *s) {
+  return s->service == NULL ? s->mean_service * queue_draw(&s->draws)
+                            : delay_draw(s->service, &s->general);
+}
+
+static inline void count_sojourn(station *s, double sojourn) {
+  s->sum += sojourn;
+  s->batch_sum += sojourn;
+  if (++s->served % s->per_batch != 0) return;
+  double mean = s->batch_sum / (double)s->per_batch;
+  s->batch_total += mean;
+  s->batch_square += mean * mean;
+  s->batch_sum = 0;
+}
+
+/* An event replaces itself by its successor, so the heap holds at most two. 0: memory is short. */
+static inline int queueing_handle(station *s, sim_event e) {
+  s->area += (double)s->waiting.count * (e.time - s->since);
+  s->since = e.time;
+  if (e.kind == ARRIVAL) {
+    eq_replace(&s->events, e.time + s->mean_arrival * queue_draw(&s->draws), 0, ARRIVAL, 0, 0);
+    if (!ring_push(&s->waiting, e.time)) return 0;
+    return s->waiting.count > 1 ||
+           eq_push(&s->events, e.time + service_time(s), 0, DEPARTURE, 0, 0);
+  }
+  count_sojourn(s, e.time - ring_pop(&s->waiting));
+  if (s->waiting.count > 0)
+    eq_replace(&s->events, e.time + service_time(s), 0, DEPARTURE, 0, 0);
+  else
+    eq_pop(&s->events);
+  return 1;
+}
+
+static void queueing_report(queueing_result *out, station *s) {
+  double n = (double)s->served, batches = floor(n / (double)s->per_batch);
+  double mean = s->batch_total / batches;
+  double variance = (s->batch_square - batches * mean * mean) / (batches - 1);
+  out->customers = s->served;
+  out->events = 2 * s->served + s->waiting.count;
+  out->simulated_s = s->since;
+  out->mean_sojourn = s->sum / n;
+  out->standard_error = s->served < N_BATCH_MEANS ? NAN : sqrt(fmax(variance, 0) / batches);
+  out->sojourn_sum = s->sum;
+  while (s->waiting.count > 0) out->sojourn_sum += s->since - ring_pop(&s->waiting);
+  out->number_integral = s->area;
+}
+
+gl_status queueing_run(queueing_result *out, double lambda, double mu, const delay_dist *service,
+                       uint64_t seed, uint64_t customers, gl_error *err) {
+  *out = (queueing_result){0};
+  if (!(lambda > 0) || (service == NULL && !(mu > 0)) || customers == 0)
+    return gl_fail(err, GL_EINPUT, "a queue needs positive rates and at least one customer");
+  station s = {.service = service, .mean_arrival = 1 / lambda, .mean_service = 1 / mu};
+  s.draws = (queue_draws){.stream = rng_stream_at(seed, RNG_GENERATION, 0), .used = 4};
+  s.general.stream = rng_stream_at(seed, RNG_GENERATION, 1);
+  s.per_batch = customers < N_BATCH_MEANS ? 1 : customers / N_BATCH_MEANS;
+  int ok = eq_push(&s.events, s.mean_arrival * queue_draw(&s.draws), 0, ARRIVAL, 0, 0);
+  while (ok && s.served < customers) ok = queueing_handle(&s, *eq_top(&s.events));
+  if (ok) queueing_report(out, &s);
+  eq_fini(&s.events);
+  free(s.waiting.time);
+  return ok ? GL_OK : gl_fail_memory(err, "the queue");
+}
+
+/* --- a star of samplers --- */
+
+/* The leg that an event ends; the event's data is the version the sampler works with. */
+enum { GENERATION, UP, DOWN, LEGS };
+
+typedef struct star_sampler {
+  rng_words words; /* of the block last drawn */
+  uint64_t drawn;
+} star_sampler;
+
+typedef struct star {
+  future_events events;
+  star_sampler *samplers;
+  double mean_s[LEGS];
+  uint64_t seed, version, batches, staleness;
+  uint32_t batches_per_update, until_update;
+} star;
+
+static inline double leg_time(star *s, uint32_t i, uint32_t leg) {
+  star_sampler *p = &s->samplers[i];
+  uint64_t k = p->drawn++;
+  if (k % 4 == 0) p->words = rng_block(rng_stream_at(s->seed, RNG_GENERATION, i), k / 4);
+  return -s->mean_s[leg] * log(rng_u01(p->words.v[k % 4]));
+}
+
+static inline void batch_arrives(star *s, uint64_t version) {
+  ++s->batches;
+  s->staleness += s->version - version;
+  if (--s->until_update > 0) return;
+  s->until_update = s->batches_per_update;
+  ++s->version;
+}
+
+static inline int star_handle(star *s, sim_event e) {
+  uint32_t next = e.kind + 1 == LEGS ? 0 : e.kind + 1;
+  if (e.kind == UP) {
+    batch_arrives(s, e.data);
+    e.data = s->version; /* weights are sent back at once */
+  }
+  return fel_push(&s->events, e.time + leg_time(s, e.node, next), 0, next, e.node, e.data);
+}
+
+/* As sim/clock.c does. */
+static void star_look_ahead(const star *s) {
+  const event_queue *near = &s->events.near;
+  for (size_t i = 0; i < near->size; ++i) {
+    const star_sampler *p = &s->samplers[near->heap[i].node];
+    __builtin_prefetch(&p->words, 1);
+    __builtin_prefetch(&p->drawn, 1); /* which may be in another cache line */
+  }
+}
+
+static int star_start(star *s, uint32_t samplers) {
+  s->samplers = calloc(samplers, sizeof *s->samplers);
+  int ok = s->samplers != NULL;
+  for (uint32_t i = 0; i < samplers && ok; ++i)
+    ok = fel_push(&s->events, leg_time(s, i, GENERATION), 0, GENERATION, i, 0);
+  return ok;
+}
+
+gl_status star_run(star_result *out, const star_spec *spec, uint64_t seed, uint64_t events,
+                   gl_error *err) {
+  *out = (star_result){0};
+  if (spec->samplers == 0 || spec->batches_per_update == 0 || events == 0 ||
+      !(spec->generation_s > 0 && spec->up_s > 0 && spec->down_s > 0))
+    return gl_fail(err, GL_EINPUT, "a star needs samplers, events and positive mean times");
+  star s = {.mean_s = {spec->generation_s, spec->up_s, spec->down_s},
+            .seed = seed,
+            .batches_per_update = spec->batches_per_update,
+            .until_update = spec->batches_per_update};
+  fel_init(&s.events);
+  int ok = star_start(&s, spec->samplers);
+  uint64_t refills = 0;
+  for (uint64_t done = 0; done < events && ok; ++done) {
+    sim_event e;
+    ok = fel_pop(&s.events, &e);
+    if (!ok) break;
+    out->simulated_s = e.time;
+    if (s.events.refills != refills) star_look_ahead(&s);
+    refills = s.events.refills;
+    ok = star_handle(&s, e);
+  }
+  out->events = events;
+  out->batches = s.batches;
+  out->updates = s.version;
+  out->mean_staleness = s.batches > 0 ? (double)s.staleness / (double)s.batches : 0;
+  out->bytes_per_sampler = sizeof(star_sampler);
+  out->bytes_per_event = sizeof(sim_event);
+  out->event_bytes = fel_bytes(&s.events);
+  fel_fini(&s.events);
+  free(s.samplers);
+  return ok ? GL_OK : gl_fail_memory(err, "the star");
+}
+
+/* --- the part of the benchmark --- */
 
 enum {
   SEED = 1,

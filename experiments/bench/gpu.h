@@ -11,6 +11,8 @@
 #include "experiments/bench/bench.h"
 #include "experiments/bench/workload.h"
 
+/* --- the parts, and how they are run --- */
+
 enum { GPU_MOST_BATCHES = 3, GPU_TEXT = 256 };
 
 /* A model's sizes and the work that is measured with it. */

@@ -3,8 +3,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
-#include "experiments/cli/import_options.h"
-#include "experiments/cli/tell_unfinished.h"
+#include "experiments/cli/common.h"
 
 #include <stdio.h>
 

@@ -1,9 +1,8 @@
 /* gepolab bias: exact bias, variance and MSE of estimators in a world that can be enumerated. */
 #include "core/base/thread_pool.h"
 #include "experiments/base/command.h"
-#include "experiments/base/seconds.h"
-#include "experiments/cli/one_recipe.h"
-#include "experiments/cli/tell_figures.h"
+#include "experiments/base/process.h"
+#include "experiments/cli/common.h"
 #include "experiments/lab/figures/figures.h"
 #include "experiments/lab/truncation.h"
 #include "experiments/recipe/recipe.h"

@@ -4,8 +4,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/provenance.h"
-#include "experiments/doctor/found.h"
-#include "experiments/doctor/self_test.h"
+#include "experiments/doctor/doctor.h"
 
 #include <stdio.h>
 

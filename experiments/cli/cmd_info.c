@@ -7,7 +7,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
-#include "experiments/base/seconds.h"
+#include "experiments/base/process.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -7,9 +7,7 @@
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
-#include "experiments/cli/import_options.h"
-#include "experiments/cli/tell_figures.h"
-#include "experiments/cli/tell_unfinished.h"
+#include "experiments/cli/common.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
-#include "experiments/cli/tell_figures.h"
+#include "experiments/cli/common.h"
 #include "experiments/clock/published.h"
 
 #include <math.h>

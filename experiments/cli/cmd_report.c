@@ -5,7 +5,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/resources.h"
-#include "experiments/cli/tell_unfinished.h"
+#include "experiments/cli/common.h"
 
 #include <stdio.h>
 

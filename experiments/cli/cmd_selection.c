@@ -1,8 +1,7 @@
 /* gepolab selection: the gradient of what arrives against the gradient of what was drawn. */
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
-#include "experiments/cli/one_recipe.h"
-#include "experiments/cli/tell_figures.h"
+#include "experiments/cli/common.h"
 #include "experiments/clock/selection.h"
 
 #include <stdio.h>

@@ -5,9 +5,9 @@
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
-#include "experiments/base/seconds.h"
-#include "experiments/cli/tell_unfinished.h"
-#include "experiments/sweep/outlook.h"
+#include "experiments/base/process.h"
+#include "experiments/cli/common.h"
+#include "experiments/sweep/forecast.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
-#include "experiments/cli/tell_figures.h"
+#include "experiments/cli/common.h"
 #include "experiments/lab/figures/figures.h"
 #include "experiments/lab/theory_run.h"
 #include "experiments/lab/theory_training.h"

@@ -1,7 +1,7 @@
 /* Gradients of algorithms and of the truth, batch by batch, into sums over blocks. */
 #include "experiments/llm/bias.h"
 
-#include "experiments/base/signals.h"
+#include "experiments/base/process.h"
 #include "llm/llm.h"
 
 #include <assert.h>

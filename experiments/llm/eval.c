@@ -1,6 +1,6 @@
 /* Draws responses to held-out problems part by part and counts right ones. */
 #include "experiments/llm/eval.h"
-#include "experiments/base/signals.h"
+#include "experiments/base/process.h"
 
 #include "llm/learner/packed_tokens.h"
 #include "llm/model/generate.h"

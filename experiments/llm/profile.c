@@ -1,7 +1,7 @@
 /* Times prompts, batches and updates, and fits delay distributions to the times. */
 #include "experiments/llm/profile.h"
 
-#include "experiments/base/seconds.h"
+#include "experiments/base/process.h"
 
 #include <assert.h>
 #include <float.h>

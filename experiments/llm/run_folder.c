@@ -2,7 +2,7 @@
 #include "experiments/llm/run_folder.h"
 
 #include "core/rl/sampling.h"
-#include "experiments/base/cache.h"
+#include "experiments/base/build.h"
 #include "experiments/train/checkpoint_folder.h"
 #include "llm/llm.h"
 

@@ -4,7 +4,7 @@
 #include "llm/backend/open/open.h"
 
 #include "core/base/json.h"
-#include "experiments/base/cache.h"
+#include "experiments/base/build.h"
 #include "experiments/llm/folder.h"
 
 #include <errno.h>

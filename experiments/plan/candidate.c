@@ -2,13 +2,122 @@
 #include "experiments/plan/candidate.h"
 
 #include "core/base/json.h"
-#include "experiments/plan/law.h"
+#include "core/config/files.h"
+#include "experiments/recipe/recipe.h"
+#include "sim/delay_distributions.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- a distribution times a factor --- */
+
+/* The file that the distribution at node reads, as a path that holds from everywhere. NULL if
+ * memory is short. */
+static char *whole_path(const cfg_node *node) {
+  const cfg_node *file = cfg_find(node, "file");
+  char *found = cfg_locate(file, cfg_text(file));
+  char *whole = found != NULL ? realpath(found, NULL) : NULL;
+  if (whole == NULL) return found;
+  free(found);
+  return whole;
+}
+
+static int add_empirical(cJSON *to, const cfg_node *node, double factor) {
+  const cfg_node *column = cfg_find(node, "column"), *scale = cfg_find(node, "scale");
+  double own = 1;
+  char *path = whole_path(node);
+  int ok = path != NULL && json_add_string(to, "file", path) != NULL;
+  if (ok && column != NULL) ok = json_add_string(to, "column", cfg_text(column)) != NULL;
+  if (ok && scale != NULL) ok = cfg_number(scale, &own);
+  free(path);
+  return ok && json_add_number(to, "scale", own * factor) != NULL;
+}
+
+static int scaled_add_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor);
+
+static int add_state(cJSON *to, const char *key, const delay_dist *dist, const cfg_node *node,
+                     double factor) {
+  cJSON *state = cJSON_AddObjectToObject(to, key);
+  return state != NULL && scaled_add_dist(state, dist, cfg_find(node, key), factor);
+}
+
+static int add_two(cJSON *to, const char *a, double x, const char *b, double y) {
+  return json_add_number(to, a, x) != NULL && json_add_number(to, b, y) != NULL;
+}
+
+static int scaled_add_parameters(cJSON *to, const delay_dist *dist, const cfg_node *node,
+                                 double factor) {
+  switch (dist->kind) {
+  case DELAY_NONE:
+    return 1;
+  case DELAY_CONSTANT:
+    return json_add_number(to, "value", dist->constant.value * factor) != NULL;
+  case DELAY_UNIFORM:
+    return add_two(to, "min", dist->uniform.min * factor, "max", dist->uniform.max * factor);
+  case DELAY_EXPONENTIAL:
+    return add_two(to, "mean", dist->exponential.mean * factor, "shift",
+                   dist->exponential.shift * factor);
+  case DELAY_LOGNORMAL:
+    return add_two(to, "mu", dist->lognormal.mu + log(factor), "sigma", dist->lognormal.sigma);
+  case DELAY_WEIBULL:
+    return add_two(to, "shape", dist->weibull.shape, "scale", dist->weibull.scale * factor);
+  case DELAY_GAMMA:
+    return add_two(to, "shape", dist->gamma.shape, "scale", dist->gamma.scale * factor);
+  case DELAY_PARETO:
+    return add_two(to, "shape", dist->pareto.shape, "scale", dist->pareto.scale * factor);
+  case DELAY_EMPIRICAL:
+    return add_empirical(to, node, factor);
+  case DELAY_GILBERT_ELLIOTT:
+    return add_two(to, "to_bad", dist->gilbert_elliott.to_bad, "to_good",
+                   dist->gilbert_elliott.to_good) &&
+           add_state(to, "good", dist->gilbert_elliott.good, node, factor) &&
+           add_state(to, "bad", dist->gilbert_elliott.bad, node, factor);
+  case DELAY_KINDS:
+    return 0;
+  }
+  return 0;
+}
+
+/* A clamp without an upper end has none in JSON, which knows no infinity. */
+static int add_limits(cJSON *to, const delay_dist *dist, double factor) {
+  static const double longest = 1e15;
+  if (dist->offset != 0 && json_add_number(to, "offset", dist->offset * factor) == NULL) return 0;
+  if (dist->clamp_lo <= 0 && isinf(dist->clamp_hi)) return 1;
+  const double ends[] = {dist->clamp_lo * factor, fmin(dist->clamp_hi * factor, longest)};
+  return json_add_numbers(to, "clamp", ends, 2) != NULL;
+}
+
+static int scaled_add_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor) {
+  return json_add_string(to, "law", delay_dist_about(dist->kind)->name) != NULL &&
+         scaled_add_parameters(to, dist, node, factor) && add_limits(to, dist, factor);
+}
+
+/* A constant is written as the number that it is. */
+static cJSON *scaled_number_of(const delay_dist *dist, double factor) {
+  char text[NUMBER_TEXT_SIZE];
+  const double value = dist->kind == DELAY_NONE ? 0 : dist->constant.value;
+  return cJSON_CreateRaw(number_text(value * factor, text));
+}
+
+gl_status plan_dist_times(char **out, const cfg_node *node, double factor, gl_error *err) {
+  delay_dist *dist = NULL;
+  *out = NULL;
+  gl_status status = delay_parse(&dist, node, "law", NAN, err);
+  if (status != GL_OK) return status;
+  const int plain = (dist->kind == DELAY_NONE || dist->kind == DELAY_CONSTANT) &&
+                    dist->offset == 0 && dist->clamp_lo <= 0 && isinf(dist->clamp_hi);
+  cJSON *item = plain ? scaled_number_of(dist, factor) : cJSON_CreateObject();
+  if (item != NULL && (plain || scaled_add_dist(item, dist, node, factor)))
+    *out = cJSON_PrintUnformatted(item);
+  cJSON_Delete(item);
+  delay_free(dist);
+  return *out != NULL ? GL_OK : gl_fail_memory(err, "a law");
+}
+
+/* --- candidates --- */
 
 enum { MOST_CANDIDATES = 50000 };
 
@@ -243,4 +352,50 @@ char *plan_candidate_split(const plan_candidate *c, const plan_description *d,
       used += snprintf(text + used, (size_t)(PLAN_SPLIT_SIZE - used), "%s %zu at %.40s",
                        n++ > 0 ? "," : "", c->samplers[i], d->sites[i].name);
   return text;
+}
+
+/* --- the recommended recipe --- */
+
+static int recommend_has(const cfg_doc *doc, const char *section) {
+  const cfg_node *node = cfg_find(cfg_root(doc), section);
+  return node != NULL && !cfg_is_null(node);
+}
+
+static gl_status recommend_describe(cfg_doc *doc, const plan_candidate *c,
+                                    const plan_description *d, gl_error *err) {
+  char split[PLAN_SPLIT_SIZE], text[PLAN_SPLIT_SIZE + 64];
+  /* Names of sites are the user's: what would end the text is left out. */
+  plan_candidate_split(c, d, split);
+  for (char *at = split; *at != '\0'; ++at)
+    if (*at == '"' || *at == '\\' || (unsigned char)*at < ' ') *at = ' ';
+  snprintf(text, sizeof text, "description=\"planned: %s\"", split);
+  return cfg_override(doc, text, err);
+}
+
+/* Whether a learner can follow its clock; a reason is no failure. */
+static gl_status recommend_check(const cfg_doc *doc, char why_not[PLAN_WHY_SIZE], gl_error *err) {
+  gl_error why = {0};
+  recipe r;
+  gl_status status = recipe_read(&r, doc, err);
+  if (status == GL_OK) status = recipe_check(&r, NULL, &why);
+  if (status == GL_OK || why.status != GL_EINPUT) return status;
+  snprintf(why_not, PLAN_WHY_SIZE, "%.*s", PLAN_WHY_SIZE - 1, why.text);
+  return GL_OK;
+}
+
+gl_status plan_recommend(cfg_doc **out, const plan_candidate *c, const plan_description *d,
+                         char why_not[PLAN_WHY_SIZE], gl_error *err) {
+  why_not[0] = '\0';
+  gl_status status = plan_candidate_recipe(out, c, d, err);
+  if (status == GL_OK) status = recommend_describe(*out, c, d, err);
+  if (status == GL_OK && !recommend_has(*out, "world")) {
+    status = cfg_override(*out, "world={kind: bandit, arms: 10}", err);
+    if (status == GL_OK) status = cfg_override(*out, "sweep={seed: [1, 2, 3]}", err);
+  }
+  if (status == GL_OK) status = cfg_settle_files(*out, err);
+  if (status == GL_OK) status = recommend_check(*out, why_not, err);
+  if (status == GL_OK) return GL_OK;
+  cfg_free(*out);
+  *out = NULL;
+  return status;
 }

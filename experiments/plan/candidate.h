@@ -1,8 +1,20 @@
-/* A candidate: one way to use the GPUs of a description, and the recipe that runs it. */
+/* From a description to candidates, and from a candidate to its recipe. */
 #ifndef GEPOLAB_EXPERIMENTS_PLAN_CANDIDATE_H
 #define GEPOLAB_EXPERIMENTS_PLAN_CANDIDATE_H
 
+#include "core/base/error.h"
+#include "core/config/config.h"
 #include "experiments/plan/description.h"
+
+/* --- a distribution times a factor --- */
+
+/* The distribution at node as JSON, which is a value of YAML too, with every draw multiplied by
+ * factor (above 0); an interval becomes the parameters it stands for, and the file of an empirical
+ * distribution is named by its whole path. malloc'd, the caller frees. Errors are delay_parse()'s.
+ */
+gl_status plan_dist_times(char **out, const cfg_node *node, double factor, gl_error *err);
+
+/* --- candidates --- */
 
 typedef struct plan_candidate {
   size_t learner_site, learner_gpus;
@@ -33,5 +45,14 @@ gl_status plan_candidate_recipe(cfg_doc **out, const plan_candidate *c, const pl
 enum { PLAN_SPLIT_SIZE = 400 };
 char *plan_candidate_split(const plan_candidate *c, const plan_description *d,
                            char text[PLAN_SPLIT_SIZE]);
+
+/* --- the recommended recipe --- */
+
+/* Its recipe, with a description that says what was chosen, and with what `gepolab sweep` needs
+ * where the description has no world: a bandit, and three seeds. *out is the caller's (cfg_free()).
+ * *why_not: "" where `gepolab sweep` runs it, else why only `gepolab sim` does. */
+enum { PLAN_WHY_SIZE = 600 };
+gl_status plan_recommend(cfg_doc **out, const plan_candidate *c, const plan_description *d,
+                         char why_not[PLAN_WHY_SIZE], gl_error *err);
 
 #endif

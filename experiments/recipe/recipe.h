@@ -10,7 +10,7 @@
 #include "core/policy/algorithm.h"
 #include "core/rl/group_filter.h"
 #include "core/rl/learner.h"
-#include "experiments/base/cache.h"
+#include "experiments/base/build.h"
 #include "sim/cluster.h"
 
 #include <stddef.h>

@@ -1,14 +1,19 @@
-/* Jobs in worker processes. Each job runs in a process of its own, forked from this one, and sends
- * its result through a pipe to this one, which is the only one that writes anything. A worker that
- * crashes spoils its own job; a worker whose parent dies (even by kill -9) dies with it.
- */
+/* Worker processes: forked one per job, read through pipes, ended when told to stop. */
 #ifndef GEPOLAB_EXPERIMENTS_SWEEP_EXECUTOR_H
 #define GEPOLAB_EXPERIMENTS_SWEEP_EXECUTOR_H
 
 #include "core/base/error.h"
+#include "experiments/sweep/sweep_cells.h"
 #include "experiments/train/run_result.h"
 
 #include <stddef.h>
+
+/* --- worker processes --- */
+
+/* Jobs in worker processes. Each job runs in a process of its own, forked from this one, and sends
+ * its result through a pipe to this one, which is the only one that writes anything. A worker that
+ * crashes spoils its own job; a worker whose parent dies (even by kill -9) dies with it.
+ */
 
 typedef struct executor_plan {
   size_t n_jobs;
@@ -30,5 +35,13 @@ typedef struct executor_plan {
  * the workers are ended and the answer is GL_EINTERRUPTED; jobs already handed to done() stay so.
  */
 gl_status executor_run(const executor_plan *plan, gl_error *err);
+
+/* --- whether this machine can run the cells --- */
+
+/* Asks recipe_check_machine() of cells job[0 .. n) of the study (job NULL: its first n), each
+ * different transformer once (all else runs anywhere), in a process of its own: what a device's
+ * driver leaves in a process would not survive the fork of workers. The error names the first cell
+ * that cannot run. Each cell is asked for by itself, not for as many as run side by side. */
+gl_status preflight_check(const sweep_cells *cells, const size_t *job, size_t n, gl_error *err);
 
 #endif

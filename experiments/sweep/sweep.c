@@ -2,17 +2,15 @@
 #include "experiments/sweep/sweep.h"
 #include "experiments/sweep/contrasts.h"
 
-#include "experiments/base/signals.h"
+#include "experiments/base/process.h"
 
 #include "core/config/fields.h"
 #include "core/store/plan.h"
 #include "core/store/scores.h"
 #include "experiments/base/provenance.h"
-#include "experiments/base/seconds.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/executor.h"
 #include "experiments/sweep/internal.h"
-#include "experiments/sweep/preflight.h"
 #include "experiments/sweep/tune.h"
 #include "experiments/train/checkpoint_folder.h"
 #include "experiments/train/train.h"

@@ -1,7 +1,7 @@
 /* Counts the runs of a sweep over its phases and prices what is left. */
 #include "experiments/sweep/watch.h"
 
-#include "experiments/base/seconds.h"
+#include "experiments/base/process.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #define GEPOLAB_EXPERIMENTS_SWEEP_WATCH_H
 
 #include "core/base/progress.h"
-#include "experiments/sweep/costs.h"
+#include "experiments/sweep/forecast.h"
 #include "experiments/sweep/sweep_cells.h"
 #include "experiments/train/run_result.h"
 

@@ -2,8 +2,8 @@
 #include "experiments/train/internal.h"
 
 #include "core/base/file.h"
+#include "experiments/base/process.h"
 #include "experiments/base/provenance.h"
-#include "experiments/base/seconds.h"
 
 #include <errno.h>
 #include <math.h>

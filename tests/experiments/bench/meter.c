@@ -1,6 +1,6 @@
 /* The meter's arithmetic, with readings and texts made up here: which share of the machine others
  * took, and what counts as quiet. */
-#include "experiments/bench/meter.h"
+#include "experiments/bench/bench.h"
 #include "tests/support/suite.h"
 
 #include <string.h>

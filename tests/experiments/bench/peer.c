@@ -1,7 +1,6 @@
 /* Programs beside ours, played by shells: answers are read, and one that is late, dies, says
  * something else or is not there is told and never waited for again. */
-#include "experiments/bench/peer.h"
-#include "experiments/bench/meter.h"
+#include "experiments/bench/bench.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* Simulated queues and a star of samplers against their closed forms. */
-#include "experiments/bench/queueing.h"
-#include "experiments/bench/star.h"
+#include "experiments/bench/des.h"
 #include "tests/support/suite.h"
 
 /* Mean sojourn in M/G/1 (Pollaczek-Khinchine): E[S] + lambda E[S^2] / (2 (1 - lambda E[S])). */

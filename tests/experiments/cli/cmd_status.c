@@ -1,7 +1,7 @@
 /* What a study is to hold, and what every command says when it does not hold it. */
 #include "core/store/plan.h"
 #include "core/store/scores.h"
-#include "experiments/sweep/outlook.h"
+#include "experiments/sweep/forecast.h"
 #include "tests/support/cli_study.h"
 #include "tests/support/core.h"
 #include "tests/support/suite.h"

@@ -1,7 +1,7 @@
 /* gepolab doctor: what is found is what is there, what is missing has a remedy, and the exit code
  * is that of what is needed. */
-#include "experiments/doctor/found.h"
 #include "core/base/json_tree.h"
+#include "experiments/doctor/doctor.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 

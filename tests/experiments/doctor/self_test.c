@@ -1,5 +1,5 @@
 /* The self-test of gepolab doctor: it passes here, says what it compared, and gives every speed. */
-#include "experiments/doctor/self_test.h"
+#include "experiments/doctor/doctor.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

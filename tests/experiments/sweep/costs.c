@@ -1,5 +1,5 @@
 /* What runs are expected to take, against sums done by hand. */
-#include "experiments/sweep/costs.h"
+#include "experiments/sweep/forecast.h"
 #include "tests/support/suite.h"
 
 static void a_kind_is_an_algorithm_at_a_setting_whatever_its_rate(void) {

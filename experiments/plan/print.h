@@ -1,6 +1,6 @@
-/* A plan for people and programs. */
-#ifndef GEPOLAB_EXPERIMENTS_PLAN_TELL_H
-#define GEPOLAB_EXPERIMENTS_PLAN_TELL_H
+/* Plans as text and as JSON. */
+#ifndef GEPOLAB_EXPERIMENTS_PLAN_PRINT_H
+#define GEPOLAB_EXPERIMENTS_PLAN_PRINT_H
 
 #include "experiments/plan/search.h"
 

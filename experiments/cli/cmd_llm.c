@@ -1,0 +1,488 @@
+/* gepolab llm info, tasks, sft and rl: what a transformer and its task are, and training it. */
+#include "core/base/progress.h"
+#include "core/base/shown.h"
+#include "experiments/base/args.h"
+#include "experiments/base/command.h"
+#include "experiments/base/print_json.h"
+#include "experiments/base/process.h"
+#include "experiments/cli/cmd_run.h"
+#include "experiments/llm/folder.h"
+#include "experiments/llm/session.h"
+#include "llm/learner/memory_need.h"
+#include "llm/llm.h"
+#include "llm/task/task.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- info --- */
+
+typedef struct memory_row {
+  const char *name;
+  size_t bytes;
+} memory_row;
+
+enum { N_ROWS = 8 };
+
+static void list_memory(memory_row row[N_ROWS], const memory_need *n) {
+  const memory_row all[N_ROWS] = {
+      {"parameters", n->parameters},   {"gradients", n->gradients},
+      {"moments", n->moments},         {"reference", n->reference},
+      {"activations", n->activations}, {"generation", n->generation},
+      {"scratch", n->scratch},         {"total", n->total},
+  };
+  for (size_t i = 0; i < N_ROWS; ++i) row[i] = all[i];
+}
+
+/* --- as text --- */
+
+static void print_model(const llm_session *s) {
+  const model_config *c = &s->spec.model;
+  char about[LLM_ABOUT_SIZE];
+  printf("%s: %s\n", shown(s->source).text, shown(llm_session_about(s, about)).text);
+  printf(
+      "  model        %zu layers of %zu, %zu heads (%zu for keys and values) of %zu, feed-forward "
+      "%zu\n"
+      "               vocabulary %zu, context %zu, output embedding %s\n",
+      c->layers, c->hidden, c->heads, c->kv_heads, c->head_dim, c->intermediate, c->vocabulary,
+      c->max_positions, c->tied ? "tied" : "of its own");
+  if (s->spec.folder != NULL)
+    printf("  starts from  %s\n", shown(s->spec.folder).text);
+  else
+    printf("  starts from  parameters drawn from seed %llu\n", (unsigned long long)s->recipe.seed);
+  if (c->unknown[0] != '\0')
+    printf("  config.json  keys that are not known and passed over: %s\n", shown(c->unknown).text);
+  if (s->spec.warmup.steps > 0)
+    printf("  warm-up      %zu steps of %zu problems\n", s->spec.warmup.steps,
+           s->spec.warmup.batch);
+  printf("  tokenizer    %s, %zu tokens%s%s\n", tokenizer_kind(s->spec.tokenizer),
+         tokenizer_size(s->spec.tokenizer), s->spec.tokenizer_path != NULL ? ", " : "",
+         shown(s->spec.tokenizer_path).text);
+  if (s->has_task)
+    printf("  task         %s, responses of up to %zu tokens, %zu held-out problems\n",
+           task_kind(s->spec.task), s->spec.max_tokens, s->spec.eval.prompts);
+  else
+    printf("  task         not known; responses of up to %zu tokens\n", s->spec.max_tokens);
+}
+
+static void model_print_memory(const memory_need *n, const backend *on) {
+  memory_row row[N_ROWS];
+  list_memory(row, n);
+  if (n->devices > 1)
+    printf("  memory       MiB on each of %zu devices\n", n->devices);
+  else
+    puts("  memory       MiB");
+  for (size_t i = 0; i < N_ROWS; ++i) {
+    printf("    %-11s %9.1f", row[i].name, (double)row[i].bytes / 0x1p20);
+    if (i == 4) printf("  micro-batches of %zu tokens", n->micro_batch);
+    if (i == 5) printf("  %zu sequences of %zu positions side by side", n->slots, n->capacity);
+    putchar('\n');
+  }
+  printf("    %-11s %9.1f  of %.1f\n", "free", (double)n->device_free / 0x1p20,
+         (double)n->device_total / 0x1p20);
+  printf("  each version that a coupled clock holds adds %.1f MiB; %zu find room beside a step%s\n",
+         (double)n->one_version / 0x1p20, n->versions,
+         on->kind == BACKEND_CUDA ? ",\n  later ones in pinned memory of the host" : "");
+}
+
+/* --- as JSON --- */
+
+static int model_json(cJSON *d, const llm_session *s) {
+  const model_config *c = &s->spec.model;
+  cJSON *m = cJSON_AddObjectToObject(d, "model");
+  const struct {
+    const char *name;
+    size_t value;
+  } sizes[] = {{"parameters", model_config_parameters(c)},
+               {"layers", c->layers},
+               {"hidden", c->hidden},
+               {"intermediate", c->intermediate},
+               {"heads", c->heads},
+               {"kv_heads", c->kv_heads},
+               {"head_dim", c->head_dim},
+               {"vocabulary", c->vocabulary},
+               {"context", c->max_positions}};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && m != NULL; ++i)
+    if (json_add_number(m, sizes[i].name, (double)sizes[i].value) == NULL) m = NULL;
+  return m != NULL && cJSON_AddBoolToObject(m, "tied", c->tied) != NULL &&
+         json_add_string(m, "unknown_keys", c->unknown) != NULL;
+}
+
+static int memory_json(cJSON *d, const memory_need *n) {
+  memory_row row[N_ROWS];
+  cJSON *m = cJSON_AddObjectToObject(d, "memory_bytes");
+  list_memory(row, n);
+  for (size_t i = 0; i < N_ROWS && m != NULL; ++i)
+    if (json_add_number(m, row[i].name, (double)row[i].bytes) == NULL) m = NULL;
+  return m != NULL && json_add_number(m, "held_version", (double)n->one_version) != NULL &&
+         json_add_number(m, "versions_beside_step", (double)n->versions) != NULL &&
+         json_add_number(m, "free", (double)n->device_free) != NULL &&
+         json_add_number(m, "device", (double)n->device_total) != NULL;
+}
+
+static gl_status model_print_json(const llm_session *s, const memory_need *n, gl_error *err) {
+  cJSON *d = cJSON_CreateObject();
+  int ok =
+      d != NULL && json_add_string(d, "source", s->source) != NULL &&
+      json_add_string(d, "backend", s->backend->kind == BACKEND_CUDA ? "cuda" : "cpu") != NULL &&
+      json_add_string(d, "device", s->backend->device) != NULL &&
+      json_add_string(d, "tokenizer", tokenizer_kind(s->spec.tokenizer)) != NULL &&
+      json_add_string(d, "task", s->has_task ? task_kind(s->spec.task) : "") != NULL &&
+      json_add_number(d, "max_tokens", (double)s->spec.max_tokens) != NULL &&
+      json_add_number(d, "devices", (double)n->devices) != NULL &&
+      json_add_number(d, "slots", (double)n->slots) != NULL &&
+      json_add_number(d, "micro_batch", (double)n->micro_batch) != NULL && model_json(d, s) &&
+      memory_json(d, n) && cJSON_AddBoolToObject(d, "fits", n->total <= n->device_free) != NULL;
+  return report_json_if(ok, d, err);
+}
+
+/* --- the command --- */
+
+static gl_status run_llm_info(const command *self, int argc, char **argv, gl_error *err) {
+  int json = 0;
+  const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
+  args a;
+  gl_status status = args_parse(&a, self, options, 1, (args_shape){1, 1, 1}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    llm_session s;
+    memory_need n;
+    status = llm_session_init(&s, &a, 0, 1, err);
+    if (status == GL_OK) status = llm_session_need(&n, &s, err);
+    if (status == GL_OK && json) status = model_print_json(&s, &n, err);
+    if (status == GL_OK && !json) {
+      print_model(&s);
+      model_print_memory(&n, s.backend);
+    }
+    if (status == GL_OK) status = memory_need_check(&n, &s.spec, s.backend, err);
+    llm_session_fini(&s);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_llm_info = {
+    .name = "llm info",
+    .arguments = "RECIPE|FOLDER [key=value …]",
+    .summary = "size, tokenizer, task, and whether the memory needed is there",
+    .about =
+        "Takes no memory itself and starts nothing. `activations` are those of training or of\n"
+        "prompts, whichever are more: one memory serves both and stays, so `total` is the sum of\n"
+        "all rows. What does not fit is refused (exit 1) with what to lower; `run`, `llm sft` and\n"
+        "`llm rl` refuse it the same way before they start.",
+    .examples = "  gepolab llm info llm_quick\n"
+                "  gepolab llm info Qwen3-0.6B/ world.backend=cuda world.dtype=bfloat16 --json",
+    .run = run_llm_info};
+
+/* --- tasks --- */
+
+/* --- as text --- */
+
+static void print_kind(const char *kind, const char *about) {
+  const char *const *example = task_kind_example(kind);
+  printf("%s: %s\n", kind, about);
+  if (example != NULL) printf("  %s  →  %s\n", example[0], example[1]);
+  for (const task_field *f = task_kind_fields(kind); f->key != NULL; ++f)
+    printf("  %-15s %s (%s; %s)\n", f->key, f->about, f->values, f->normal);
+}
+
+/* --- as JSON --- */
+
+static int tasks_field_json(cJSON *list, const task_field *f) {
+  cJSON *o = cJSON_CreateObject();
+  if (o == NULL || !cJSON_AddItemToArray(list, o)) {
+    cJSON_Delete(o);
+    return 0;
+  }
+  return json_add_string(o, "key", f->key) != NULL &&
+         json_add_string(o, "values", f->values) != NULL &&
+         json_add_string(o, "default", f->normal) != NULL &&
+         json_add_string(o, "about", f->about) != NULL;
+}
+
+static int kind_json(cJSON *to, const char *kind, const char *about) {
+  const char *const *example = task_kind_example(kind);
+  int ok = json_add_string(to, "kind", kind) != NULL && json_add_string(to, "about", about) != NULL;
+  if (ok && example != NULL)
+    ok = json_add_string(to, "prompt", example[0]) != NULL &&
+         json_add_string(to, "answer", example[1]) != NULL;
+  cJSON *list = ok ? cJSON_AddArrayToObject(to, "fields") : NULL;
+  ok = list != NULL;
+  for (const task_field *f = task_kind_fields(kind); ok && f->key != NULL; ++f)
+    ok = tasks_field_json(list, f);
+  return ok;
+}
+
+/* --- the command --- */
+
+static gl_status print_kinds(const char *only, int json, gl_error *err) {
+  const char *about, *kind;
+  cJSON *list = json ? cJSON_CreateArray() : NULL;
+  int ok = !json || list != NULL;
+  for (size_t i = 0; ok && (kind = task_kind_at(i, &about)) != NULL; ++i) {
+    if (only != NULL && strcmp(only, kind) != 0) continue;
+    if (!json) {
+      print_kind(kind, about);
+      continue;
+    }
+    cJSON *o = cJSON_CreateObject();
+    ok = o != NULL && cJSON_AddItemToArray(list, o);
+    if (!ok) cJSON_Delete(o);
+    ok = ok && kind_json(o, kind, about);
+  }
+  if (!json) return GL_OK;
+  if (!ok) cJSON_Delete(list);
+  return report_json(ok ? list : NULL, err);
+}
+
+static gl_status tasks_find_kind(const char *name, gl_error *err) {
+  enum { MOST_KINDS = 64 };
+  const char *names[MOST_KINDS];
+  size_t n = 0, found;
+  while (n < MOST_KINDS && (names[n] = task_kind_at(n, NULL)) != NULL) ++n;
+  return args_choose(&found, "a task", name, names, n, err);
+}
+
+static gl_status run_tasks(const command *self, int argc, char **argv, gl_error *err) {
+  int json = 0;
+  const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
+  args a;
+  gl_status status = args_parse(&a, self, options, 1, (args_shape){0, 1, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    const char *only = a.n_words > 0 ? a.words[0] : NULL;
+    if (only != NULL) status = tasks_find_kind(only, err);
+    if (status == GL_OK) status = print_kinds(only, json, err);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_llm_tasks = {
+    .name = "llm tasks",
+    .arguments = "[KIND]",
+    .summary = "the kinds of task, with an example and the fields of each",
+    .about =
+        "What `world.task` of a recipe may be. Behind a field stand its values and, after the\n"
+        "semicolon, what it is where it is not given. Every kind has kind, held_out, reward and\n"
+        "cut_off besides; experiments/RECIPES.md describes them.",
+    .examples = "  gepolab llm tasks\n"
+                "  gepolab llm tasks countdown --json",
+    .run = run_tasks};
+
+/* --- sft --- */
+
+/* A point of the curve: the mean loss since the point before, the held-out score there. */
+typedef struct point {
+  size_t step;
+  double loss, score;
+} point;
+
+typedef struct curve {
+  point *points; /* [n], room for [most] */
+  size_t n, most;
+  double loss_sum;
+  size_t loss_steps;
+  int stopped;
+  progress *bar;
+} curve;
+
+/* --- watching --- */
+
+static int sft_after_step(void *self, size_t step, double loss, double score) {
+  curve *c = self;
+  char note[64] = "";
+  c->loss_sum += loss;
+  ++c->loss_steps;
+  if (!isnan(score) && c->n < c->most) {
+    c->points[c->n++] = (point){step, c->loss_sum / (double)c->loss_steps, score};
+    c->loss_sum = 0;
+    c->loss_steps = 0;
+  }
+  if (c->n > 0)
+    snprintf(note, sizeof note, "loss %.3f, score %.3f", loss, c->points[c->n - 1].score);
+  progress_at(c->bar, step, note);
+  c->stopped = signals_caught();
+  return c->stopped;
+}
+
+/* --- what is printed --- */
+
+static gl_status sft_print_json(const llm_session *s, const curve *c, const char *folder,
+                                gl_error *err) {
+  cJSON *d = cJSON_CreateObject();
+  cJSON *list = d != NULL ? cJSON_AddArrayToObject(d, "curve") : NULL;
+  for (size_t i = 0; i < c->n && list != NULL; ++i) {
+    cJSON *o = cJSON_CreateObject();
+    if (o == NULL || !cJSON_AddItemToArray(list, o) ||
+        json_add_number(o, "step", (double)c->points[i].step) == NULL ||
+        json_add_number(o, "loss", c->points[i].loss) == NULL ||
+        json_add_number(o, "score", c->points[i].score) == NULL)
+      list = NULL;
+  }
+  const point *last = c->n > 0 ? &c->points[c->n - 1] : NULL;
+  int ok = list != NULL && json_add_string(d, "name", s->recipe.name) != NULL &&
+           json_add_number(d, "seed", (double)s->recipe.seed) != NULL &&
+           json_add_string(d, "folder", folder) != NULL &&
+           json_add_number(d, "steps", last != NULL ? (double)last->step : 0) != NULL &&
+           json_add_number(d, "loss", last != NULL ? last->loss : NAN) != NULL &&
+           json_add_number(d, "score", last != NULL ? last->score : NAN) != NULL;
+  return report_json_if(ok, d, err);
+}
+
+static void sft_print_text(const llm_session *s, const curve *c, const char *folder,
+                           double seconds) {
+  char about[LLM_ABOUT_SIZE];
+  printf("%s: %s\n      step      loss  held-out score\n", shown(s->recipe.name).text,
+         shown(llm_session_about(s, about)).text);
+  for (size_t i = 0; i < c->n; ++i)
+    printf("  %8zu  %8.4f  %14.4f\n", c->points[i].step, c->points[i].loss, c->points[i].score);
+  printf("%.1f s; the model is in %s\n", seconds, shown(folder).text);
+}
+
+/* --- the command --- */
+
+typedef struct sft_options {
+  const char *folder;
+  size_t every, threads; /* 0: as the recipe looks at the score, all */
+  int json, quiet;
+} sft_options;
+
+static gl_status sft_train(llm_session *s, curve *c, size_t every, gl_error *err) {
+  c->most = s->spec.warmup.steps / every + s->spec.warmup.steps / s->spec.warmup.check_every + 3;
+  c->points = calloc(c->most, sizeof *c->points);
+  if (c->points == NULL) return gl_fail_memory(err, "the curve");
+  const llm_watch watch = {sft_after_step, c, every};
+  return llm_session_learner(s, &watch, err);
+}
+
+static gl_status sft_session(llm_session *s, const sft_options *o, gl_error *err) {
+  const warmup_spec *w = &s->spec.warmup;
+  if (w->steps == 0)
+    return cfg_fail(s->recipe.world, err,
+                    "there is nothing to train: the recipe's world has no `warmup: {steps: …}`");
+  int made = 0;
+  gl_status status = llm_folder_prepare(o->folder, &made, err);
+  if (status != GL_OK) return status;
+  curve c = {.bar = progress_new(s->recipe.name, "steps", w->steps,
+                                 o->quiet ? PROGRESS_SILENT : PROGRESS_AUTO)};
+  const double begun = seconds_now();
+  signals_catch();
+  status = sft_train(s, &c, o->every > 0 ? o->every : w->check_every, err);
+  progress_free(c.bar);
+  if (status == GL_OK) status = llm_folder_save(o->folder, s->doc, &s->spec, s->model, err);
+  if (status != GL_OK) llm_folder_abandon(o->folder, made);
+  if (status == GL_OK && o->json) status = sft_print_json(s, &c, o->folder, err);
+  if (status == GL_OK && !o->json) sft_print_text(s, &c, o->folder, seconds_now() - begun);
+  if (status == GL_OK && c.stopped)
+    status = gl_fail(err, GL_EINTERRUPTED, "stopped before its end; the model so far is in %s",
+                     o->folder);
+  free(c.points);
+  return status;
+}
+
+static gl_status run_sft(const command *self, int argc, char **argv, gl_error *err) {
+  sft_options o = {0};
+  const args_option options[] = {
+      {"output", 'o', ARGS_TEXT, "FOLDER", "where the model goes", &o.folder},
+      {"every", 0, ARGS_COUNT, "N", "steps between points of the curve (warmup.check_every)",
+       &o.every},
+      {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &o.threads},
+      {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &o.quiet},
+      {"json", 0, ARGS_FLAG, NULL, "the curve as JSON", &o.json}};
+  args a;
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){1, 1, 1}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    llm_session s = {0};
+    if (o.folder == NULL)
+      status = gl_fail(err, GL_EINPUT, "llm sft needs -o FOLDER, where the model goes");
+    if (status == GL_OK) status = llm_session_init(&s, &a, o.threads, 0, err);
+    if (status == GL_OK) llm_session_tell(&s);
+    if (status == GL_OK) status = sft_session(&s, &o, err);
+    llm_session_fini(&s);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_llm_sft = {
+    .name = "llm sft",
+    .arguments = "RECIPE -o FOLDER [key=value …]",
+    .summary = "supervised warm-up on a task's answers",
+    .about =
+        "Trains as the recipe's `world.warmup` says, on problems drawn from the task's training\n"
+        "split (a generated task, or a JSON Lines file of prompt and answer), and prints loss and\n"
+        "exact match on held-out problems. FOLDER gets config.json and model.safetensors as\n"
+        "transformers reads them, tokenizer.json where there is one, and gepolab.json, the world.\n"
+        "It can be a recipe's `world.model: {path: FOLDER}`. Given a FOLDER instead of a recipe,\n"
+        "training goes on from its model. Ctrl-C ends the training and keeps the model.",
+    .examples = "  gepolab llm sft llm_quick -o warm/\n"
+                "  gepolab llm sft llm_quick -o warm/ world.warmup.steps=2000 --every 100 --json\n"
+                "  gepolab llm sft warm/ -o warmer/ 'world.warmup={steps: 500, lr: 3e-4}'",
+    .run = run_sft};
+
+/* --- rl --- */
+
+typedef struct rl_end {
+  const llm_session *session;
+  const char *folder;
+} rl_end;
+
+static gl_status save_model(void *self, const learner *l, gl_error *err) {
+  const rl_end *end = self;
+  const llm_session *s = end->session;
+  return llm_folder_save(end->folder, s->doc, &s->spec, llm_learner_model(l), err);
+}
+
+static gl_status rl_session(llm_session *s, run_options *q, const char *folder, gl_error *err) {
+  rl_end end = {s, folder};
+  int made = 0;
+  if (folder == NULL) return run_recipe(s->doc, &s->recipe, q, err);
+  gl_status status = llm_folder_prepare(folder, &made, err);
+  if (status != GL_OK) return status;
+  q->at_end = save_model;
+  q->self = &end;
+  status = run_recipe(s->doc, &s->recipe, q, err);
+  if (status != GL_OK) llm_folder_abandon(folder, made);
+  return status;
+}
+
+static gl_status run_rl(const command *self, int argc, char **argv, gl_error *err) {
+  run_options q = {0};
+  const char *folder = NULL;
+  const args_option options[] = {
+      {"output", 'o', ARGS_TEXT, "FOLDER", "where the model goes after the last update", &folder},
+      {"study", 0, ARGS_TEXT, "FILE.db", "keep the run in this study file", &q.file},
+      {"checkpoint", 0, ARGS_TEXT, "DIR", "keep checkpoints there, and go on from them",
+       &q.checkpoints},
+      {"checkpoint-every", 0, ARGS_COUNT, "N", "one every N updates (default: 300 s)", &q.every},
+      {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &q.threads},
+      {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
+      {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json}};
+  args a;
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){1, 1, 1}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    llm_session s;
+    status = llm_session_init(&s, &a, q.threads, 0, err);
+    if (status == GL_OK) status = rl_session(&s, &q, folder, err);
+    llm_session_fini(&s);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_llm_rl = {
+    .name = "llm rl",
+    .arguments = "RECIPE|FOLDER [-o FOLDER] [key=value …]",
+    .summary = "reinforcement learning under a recipe's delays; keeps the model",
+    .about = "What `gepolab run` does, with a folder for the model the last update leaves, as `llm "
+             "sft`\n"
+             "writes it. Starting from a FOLDER, what the recipe would say is given by overrides.\n"
+             "With --checkpoint the same command goes on after Ctrl-C, kill or a crash.",
+    .examples =
+        "  gepolab llm rl llm_quick -o trained/\n"
+        "  gepolab llm rl llm_quick algorithm=gepo cluster.max_delay=600 --study runs.db\n"
+        "  gepolab llm rl warm/ -o trained/ steps=200 optimizer.lr=1e-3 --checkpoint going/",
+    .run = run_rl};

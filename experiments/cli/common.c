@@ -1,0 +1,330 @@
+/* What several commands share: a recipe on the command line, options for files of others, what is
+ * said of figures and of unfinished studies, and tables of fates. */
+#include "experiments/cli/common.h"
+
+#include "analysis/plot/layout.h"
+#include "core/base/json.h"
+#include "core/base/shown.h"
+#include "experiments/base/resources.h"
+#include "sim/schedule.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- commands of one recipe --- */
+
+gl_status one_recipe_args(one_recipe *o, const command *c, const args_option *options,
+                          size_t n_options, int argc, char **argv, gl_error *err) {
+  *o = (one_recipe){.doc = NULL};
+  return args_parse(&o->words, c, options, n_options, (args_shape){1, 1, 1}, argc, argv, err);
+}
+
+gl_status one_recipe_load(one_recipe *o, gl_error *err) {
+  return recipe_load(&o->doc, o->words.words[0], o->words.overrides, o->words.n_overrides, err);
+}
+
+gl_status one_recipe_read(one_recipe *o, gl_error *err) {
+  const gl_status status = one_recipe_load(o, err);
+  return status == GL_OK ? recipe_read(&o->r, o->doc, err) : status;
+}
+
+void one_recipe_fini(one_recipe *o) {
+  cfg_free(o->doc);
+  args_fini(&o->words);
+}
+
+/* --- options for several files --- */
+
+void import_options_list(import_options *o, args_option *list) {
+  const args_option own[IMPORT_OPTION_COUNT] = {
+      {"label", 'l', ARGS_EACH, "EXPORT=NAME", "the benchmark or study that a file is of",
+       &o->labels},
+      {"rename", 'r', ARGS_EACH, "REGEX=NAME", "what runs that match are called; $1: a group",
+       &o->renames},
+      {"group-by", 'g', ARGS_TEXT, "REGEX", "seeds: runs with the same first group are one's",
+       &o->group_by},
+      {"metric", 'M', ARGS_TEXT, "METRIC", "the quantity asked for, or what unnamed numbers are",
+       &o->metric},
+      {"read-as", 0, ARGS_EACH, "REGEX=NAME", "which of `gepolab metrics` a metric is",
+       &o->read_as},
+      {"lower-is-better", 0, ARGS_FLAG, NULL, "of metrics that gepolab does not know",
+       &o->lower_is_better},
+      {"at", 0, ARGS_TEXT, "common", "all series end at the last step that all have", &o->at},
+      {"set", 0, ARGS_TEXT, "SET", "of studies: the evaluation set whose score is shown, or mean",
+       &o->set},
+      {"each-set", 0, ARGS_FLAG, NULL, "of studies: all evaluation sets, as labels", &o->each_set},
+      {"columns", 0, ARGS_TEXT, "runs|metrics", "what columns are", &o->columns},
+      {"x", 'x', ARGS_TEXT, "COLUMN", "the column that holds the step", &o->step}};
+  memcpy(list, own, sizeof own);
+}
+
+gl_status import_options_request(const import_options *o, const char *const *files, size_t n_files,
+                                 gather_request *out, gl_error *err) {
+  static const char *const columns[] = {"runs", "metrics"}, *const ends[] = {"common"};
+  static const shape_columns kinds[] = {COLUMNS_ARE_RUNS, COLUMNS_ARE_METRICS};
+  size_t kind = 0, end = 0;
+  gl_status status = GL_OK;
+  if (o->columns) status = args_choose(&kind, "--columns", o->columns, columns, 2, err);
+  if (status == GL_OK && o->at) status = args_choose(&end, "--at", o->at, ends, 1, err);
+  if (status == GL_OK && o->set && o->each_set)
+    status = gl_fail(err, GL_EINPUT, "--set shows one evaluation set and --each-set all; give one");
+  *out = (gather_request){
+      .files = files,
+      .n_files = n_files,
+      .labels = o->labels.item,
+      .n_labels = o->labels.n,
+      .renames = o->renames.item,
+      .n_renames = o->renames.n,
+      .read_as = o->read_as.item,
+      .n_read_as = o->read_as.n,
+      .group_by = o->group_by,
+      .metric = o->metric,
+      .lower_is_better = o->lower_is_better,
+      .at_common = o->at != NULL,
+      .set = o->set,
+      .each_set = o->each_set,
+      .shape = {.step = o->step, .columns = o->columns ? kinds[kind] : COLUMNS_BY_NAME}};
+  return status;
+}
+
+int import_options_given(const import_options *o) {
+  return o->labels.n || o->renames.n || o->read_as.n || o->group_by || o->metric || o->columns ||
+         o->step || o->at || o->lower_is_better || o->each_set;
+}
+
+/* --- figures --- */
+
+/* context is the folder, as a pointer that is not written through. */
+static void figures_told(void *context, const char *file, const char *why) {
+  const char *folder = context;
+  const size_t length = strlen(folder);
+  const char *between = length > 0 && folder[length - 1] == '/' ? "" : "/";
+  if (why == NULL)
+    printf("%s%s%s.pdf, .png, .svg, .tsv, .gp\n", shown(folder).text, between, shown(file).text);
+  else
+    printf("no %s: %s\n", shown(file).text, why);
+}
+
+static void figures_noted(void *context, const char *file, const char *left_out) {
+  (void)context;
+  fprintf(stderr, "gepolab: note: the figure %s does not show ", shown(file).text);
+  shown_write(left_out, strlen(left_out), stderr);
+  fputc('\n', stderr);
+}
+
+figure_request tell_figures(const char *folder) {
+  return (figure_request){.folder = folder,
+                          .script = resources_text,
+                          .told = figures_told,
+                          .noted = figures_noted,
+                          .context = (void *)(uintptr_t)folder};
+}
+
+gl_status tell_figures_form(figure_request *q, const figure_form *form, gl_error *err) {
+  q->highlight = form->highlight;
+  return form->width != NULL ? figure_width(form->width, &q->width_cm, err) : GL_OK;
+}
+
+/* --- studies that are not finished --- */
+
+char *unfinished_text(const char *study, const study_progress *p) {
+  char *text = NULL;
+  size_t size = 0;
+  if (p->missing == 0 && p->shards_missing == 0) return NULL;
+  FILE *to = open_memstream(&text, &size);
+  if (to == NULL) return NULL;
+  fprintf(to, "%s has %zu of %zu cells", shown(study).text, p->planned - p->missing, p->planned);
+  if (p->failed > 0) fprintf(to, ", %zu run%s failed", p->failed, p->failed == 1 ? "" : "s");
+  if (p->shards_missing == 1)
+    fprintf(to, "; shard %zu/%zu is missing", p->first_missing_shard, p->shards);
+  if (p->shards_missing > 1)
+    fprintf(to, "; %zu of %zu shards are missing, the first is %zu/%zu", p->shards_missing,
+            p->shards, p->first_missing_shard, p->shards);
+  if (fclose(to) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+static void unfinished_tell_study(const char *path, const char *study, const study_progress *p) {
+  char *text = unfinished_text(study, p);
+  if (text != NULL)
+    fprintf(stderr, "gepolab: warning: %s: %s; `gepolab status` says which\n", shown(path).text,
+            text);
+  free(text);
+  if (p->superseded > 0)
+    fprintf(
+        stderr,
+        "gepolab: note: %s: %zu run%s of %s %s superseded by newer ones of the same place (other "
+        "learning rates chosen) and left out\n",
+        shown(path).text, p->superseded, p->superseded == 1 ? "" : "s", shown(study).text,
+        p->superseded == 1 ? "is" : "are");
+}
+
+gl_status tell_unfinished(store *s, const char *path, gl_error *err) {
+  char **names = NULL;
+  size_t n = 0;
+  gl_status status = store_studies(s, &names, &n, err);
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    study_progress p;
+    status = store_progress(s, names[i], &p, err);
+    if (status == GL_OK) unfinished_tell_study(path, names[i], &p);
+  }
+  free(names);
+  return status;
+}
+
+static int is_database(const char *path) {
+  static const char head[16] = "SQLite format 3";
+  char found[sizeof head] = {0};
+  FILE *from = fopen(path, "rb");
+  const size_t n = from != NULL ? fread(found, 1, sizeof found, from) : 0;
+  if (from != NULL) fclose(from);
+  return n == sizeof head && memcmp(found, head, sizeof head) == 0;
+}
+
+void tell_unfinished_file(const char *path) {
+  store *s = NULL;
+  if (is_database(path) && store_open(&s, path, STORE_READ, NULL) == GL_OK)
+    tell_unfinished(s, path, NULL);
+  store_close(s);
+}
+
+/* --- fates of responses --- */
+
+typedef struct total {
+  double responses, tokens, reward;
+} total;
+
+/* Which records a total is of; NULL and 0: any. */
+typedef struct choice {
+  const char *fate;
+  int32_t quarter;
+  int64_t tokens_from;
+} choice;
+
+static total fates_total_of(const fate_record *fates, size_t n, choice which) {
+  total sum = {0};
+  for (size_t i = 0; i < n; ++i) {
+    const fate_record *r = &fates[i];
+    if ((which.fate != NULL && strcmp(r->fate, which.fate) != 0) ||
+        (which.quarter != 0 && r->quarter != which.quarter) ||
+        (which.tokens_from != 0 && r->tokens_from != which.tokens_from))
+      continue;
+    sum.responses += (double)r->responses;
+    sum.tokens += r->tokens;
+    sum.reward += r->reward;
+  }
+  return sum;
+}
+
+static double fates_mean(double sum, total of) {
+  return of.responses > 0 ? sum / of.responses : NAN;
+}
+
+static double fates_share(total part, total of) {
+  return of.responses > 0 ? part.responses / of.responses : NAN;
+}
+
+/* The k-th class of a table: quarters of prompts, or lengths. */
+static choice class_at(size_t k, int by_length, const char *fate) {
+  return by_length ? (choice){.fate = fate, .tokens_from = (int64_t)1 << k}
+                   : (choice){.fate = fate, .quarter = (int32_t)k + 1};
+}
+
+static size_t classes(int by_length) {
+  return by_length ? LENGTH_CLASSES : STORE_QUARTERS;
+}
+
+/* JSON --- */
+
+static cJSON *fates_add_row(cJSON *to) {
+  cJSON *row = cJSON_CreateObject();
+  return row != NULL && cJSON_AddItemToArray(to, row) ? row : NULL;
+}
+
+static int add_total(cJSON *to, const char *name, total t, total drawn) {
+  cJSON *row = fates_add_row(to);
+  return row != NULL && json_add_string(row, "fate", name) != NULL &&
+         json_add_number(row, "responses", t.responses) != NULL &&
+         json_add_number(row, "share", fates_share(t, drawn)) != NULL &&
+         json_add_number(row, "mean_tokens", fates_mean(t.tokens, t)) != NULL &&
+         json_add_number(row, "mean_reward", fates_mean(t.reward, t)) != NULL;
+}
+
+static int fates_add_classes(cJSON *to, const fate_record *fates, size_t n, int by_length) {
+  cJSON *rows = cJSON_AddArrayToObject(to, by_length ? "drawn_by_length" : "drawn_by_prompt");
+  int ok = rows != NULL;
+  for (size_t k = 0; k < classes(by_length) && ok; ++k) {
+    const total drawn = fates_total_of(fates, n, class_at(k, by_length, NULL)),
+                trained = fates_total_of(fates, n, class_at(k, by_length, "trained"));
+    if (drawn.responses == 0) continue;
+    cJSON *row = fates_add_row(rows);
+    ok = row != NULL &&
+         json_add_number(row, by_length ? "tokens_from" : "quarter",
+                         by_length ? ldexp(1, (int)k) : (double)(k + 1)) != NULL &&
+         json_add_number(row, "drawn", drawn.responses) != NULL &&
+         json_add_number(row, "trained", trained.responses) != NULL &&
+         json_add_number(row, "mean_reward", fates_mean(drawn.reward, drawn)) != NULL &&
+         json_add_number(row, "trained_reward", fates_mean(trained.reward, trained)) != NULL;
+  }
+  return ok;
+}
+
+int fates_to_json(cJSON *to, const fate_record *fates, size_t n) {
+  if (n == 0) return 1;
+  const total drawn = fates_total_of(fates, n, (choice){0});
+  cJSON *rows = cJSON_AddArrayToObject(to, "fates");
+  int ok = rows != NULL && add_total(rows, "drawn", drawn, drawn);
+  for (int f = 0; f < FATES && ok; ++f) {
+    const char *name = unit_fate_name((unit_fate)f);
+    ok = add_total(rows, name, fates_total_of(fates, n, (choice){.fate = name}), drawn);
+  }
+  return ok && fates_add_classes(to, fates, n, 0) && fates_add_classes(to, fates, n, 1);
+}
+
+/* --- tables --- */
+
+static void print_total(const char *name, total t, total drawn, FILE *to) {
+  if (t.responses == 0) return;
+  fprintf(to, "    %-18s %10.0f %9.2f %% %10.1f %10.4f\n", name, t.responses,
+          100 * fates_share(t, drawn), fates_mean(t.tokens, t), fates_mean(t.reward, t));
+}
+
+static void fates_print_classes(const fate_record *fates, size_t n, int by_length, FILE *to) {
+  fprintf(to, "    %-18s %10s %11s %10s %10s\n", by_length ? "tokens" : "quarter of prompts",
+          "drawn", "trained", "reward", "trained's");
+  for (size_t k = 0; k < classes(by_length); ++k) {
+    const total drawn = fates_total_of(fates, n, class_at(k, by_length, NULL)),
+                trained = fates_total_of(fates, n, class_at(k, by_length, "trained"));
+    char name[40];
+    if (drawn.responses == 0) continue;
+    if (by_length)
+      snprintf(name, sizeof name, "%.0f to %.0f", ldexp(1, (int)k), ldexp(1, (int)k + 1) - 1);
+    else
+      snprintf(name, sizeof name, "%zu%s", k + 1,
+               k == 0                    ? " (hardest)"
+               : k + 1 == STORE_QUARTERS ? " (easiest)"
+                                         : "");
+    fprintf(to, "    %-18s %10.0f %9.2f %% %10.4f", name, drawn.responses,
+            100 * fates_share(trained, drawn), fates_mean(drawn.reward, drawn));
+    if (trained.responses > 0) fprintf(to, " %10.4f", fates_mean(trained.reward, trained));
+    fputc('\n', to);
+  }
+}
+
+void fates_print(const fate_record *fates, size_t n, FILE *to) {
+  if (n == 0) return;
+  const total drawn = fates_total_of(fates, n, (choice){0});
+  fprintf(to, "  what was drawn and what became of it\n    %-18s %10s %11s %10s %10s\n", "fate",
+          "responses", "share", "tokens", "reward");
+  print_total("drawn", drawn, drawn, to);
+  for (int f = 0; f < FATES; ++f) {
+    const char *name = unit_fate_name((unit_fate)f);
+    print_total(name, fates_total_of(fates, n, (choice){.fate = name}), drawn, to);
+  }
+  fates_print_classes(fates, n, 0, to);
+  fates_print_classes(fates, n, 1, to);
+}

@@ -1,0 +1,503 @@
+/* What the runs of a sweep take and what is left: means by kind of run, the pace of a study that is
+ * being written, and what a sweep would do. */
+#define _GNU_SOURCE /* tdestroy */
+#include "experiments/sweep/forecast.h"
+
+#include "core/base/json_tree.h"
+#include "core/store/plan.h"
+#include "experiments/sweep/executor.h"
+#include "experiments/sweep/internal.h"
+#include "experiments/sweep/tune.h"
+
+#include <limits.h>
+#include <math.h>
+#include <search.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- mean times by kind of run --- */
+
+typedef struct pace {
+  double seconds, updates;
+  size_t runs;
+} pace;
+
+struct costs_kind {
+  char *name; /* algorithm, newline, settings; the algorithm alone for what all of its runs share */
+  costs *of;
+  costs_kind *algorithm, *next; /* in the list of kinds; NULL in an algorithm's own */
+  pace took;
+  size_t left, updates; /* runs to be made, updates of each */
+};
+
+struct costs {
+  void *tree; /* of all kinds by name, the algorithms' own among them */
+  costs_kind *first;
+  pace took;
+  int64_t peak_bytes;
+};
+
+/* --- kinds --- */
+
+static int costs_compare_names(const void *a, const void *b) {
+  return strcmp(((const costs_kind *)a)->name, ((const costs_kind *)b)->name);
+}
+
+static void free_kind(void *kind) {
+  free(((costs_kind *)kind)->name);
+  free(kind);
+}
+
+costs *costs_new(void) {
+  return calloc(1, sizeof(costs));
+}
+
+void costs_free(costs *c) {
+  if (c == NULL) return;
+  tdestroy(c->tree, free_kind);
+  free(c);
+}
+
+/* Takes the name. *is_new: it was not there. */
+static costs_kind *kind_named(costs *c, char *name, int *is_new) {
+  costs_kind *k = name != NULL ? calloc(1, sizeof *k) : NULL;
+  *is_new = 0;
+  if (k == NULL) {
+    free(name);
+    return NULL;
+  }
+  *k = (costs_kind){.name = name, .of = c};
+  costs_kind **found = tsearch(k, &c->tree, costs_compare_names);
+  *is_new = found != NULL && *found == k;
+  if (!*is_new) free_kind(k);
+  return found != NULL ? *found : NULL;
+}
+
+/* The settings without the learning rate. In canonical JSON a quoted name before a colon is a key,
+ * and the rate is a number, which ends with a comma or the brace. */
+static char *kind_name(const char *algorithm, const char *swept) {
+  static const char rate[] = "\"optimizer.lr\":";
+  const size_t size = strlen(algorithm) + strlen(swept) + 2;
+  char *name = malloc(size);
+  if (name == NULL) return NULL;
+  const char *at = strstr(swept, rate);
+  if (at == NULL) {
+    snprintf(name, size, "%s\n%s", algorithm, swept);
+    return name;
+  }
+  const char *after = at + strlen(rate);
+  after += strcspn(after, ",}");
+  snprintf(name, size, "%s\n%.*s%s", algorithm, (int)(at - swept), swept,
+           *after == ',' ? after + 1 : after);
+  const size_t length = strlen(name); /* {"a":1,} where the rate was the last */
+  if (length > 2 && strcmp(name + length - 2, ",}") == 0) memcpy(name + length - 2, "}", 2);
+  return name;
+}
+
+costs_kind *costs_of(costs *c, const char *algorithm, const char *swept) {
+  int is_new = 0, is_first = 0;
+  costs_kind *k = kind_named(c, kind_name(algorithm, swept), &is_new);
+  if (k == NULL || !is_new) return k;
+  k->next = c->first;
+  c->first = k;
+  k->algorithm = kind_named(c, strdup(algorithm), &is_first);
+  return k->algorithm != NULL ? k : NULL;
+}
+
+/* --- learning --- */
+
+static void costs_add(pace *p, double wall_s, size_t updates) {
+  p->seconds += wall_s;
+  p->updates += (double)updates;
+  ++p->runs;
+}
+
+void costs_learn(costs_kind *k, double wall_s, size_t updates) {
+  if (!isfinite(wall_s) || wall_s < 0 || updates == 0) return;
+  costs_add(&k->took, wall_s, updates);
+  costs_add(&k->algorithm->took, wall_s, updates);
+  costs_add(&k->of->took, wall_s, updates);
+}
+
+void costs_expect(costs_kind *k, size_t updates) {
+  ++k->left;
+  k->updates = updates;
+}
+
+void costs_expect_nothing(costs *c) {
+  for (costs_kind *k = c->first; k != NULL; k = k->next) k->left = 0;
+}
+
+void costs_ended(costs_kind *k, double wall_s, int failed) {
+  if (k->left > 0) --k->left;
+  if (!failed) costs_learn(k, wall_s, k->updates);
+}
+
+/* --- expecting --- */
+
+static double run_s(const pace *p, size_t updates) {
+  return updates > 0 ? p->seconds / p->updates * (double)updates : p->seconds / (double)p->runs;
+}
+
+double costs_run_s(const costs_kind *k) {
+  const pace *const known[] = {&k->took, &k->algorithm->took, &k->of->took};
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; ++i)
+    if (known[i]->runs > 0) return run_s(known[i], k->updates);
+  return NAN;
+}
+
+double costs_spent_s(const costs *c) {
+  return c->took.seconds;
+}
+
+int64_t costs_peak_bytes(const costs *c) {
+  return c->peak_bytes;
+}
+
+size_t costs_runs(const costs *c) {
+  return c->took.runs;
+}
+
+double costs_left_s(const costs *c) {
+  double sum = 0;
+  for (const costs_kind *k = c->first; k != NULL; k = k->next)
+    if (k->left > 0) sum += (double)k->left * costs_run_s(k);
+  return sum;
+}
+
+double costs_wait_s(const costs *c, size_t workers) {
+  double longest = 0;
+  for (const costs_kind *k = c->first; k != NULL; k = k->next)
+    if (k->left > 0) longest = fmax(longest, costs_run_s(k));
+  const double left = costs_left_s(c);
+  if (isnan(left)) return NAN;
+  return fmax(left / (double)(workers > 0 ? workers : 1), longest);
+}
+
+/* --- from a study --- */
+
+/* The updates that a run was to make: the last one that it made, or of a run that diverged what its
+ * recipe says. */
+static size_t planned_updates(sqlite3_stmt *q) {
+  cJSON *made_from = json_tree_of((const char *)sqlite3_column_text(q, 4));
+  const double steps = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(made_from, "steps"));
+  cJSON_Delete(made_from);
+  if (steps >= 1 && steps < 1e15) return (size_t)steps;
+  const sqlite3_int64 made = sqlite3_column_int64(q, 3);
+  return made > 0 ? (size_t)made : 0;
+}
+
+gl_status costs_read(costs *c, store *s, const char *study, gl_error *err) {
+  static const char sql[] =
+      "SELECT algorithm, swept, wall_s, (SELECT max(step) FROM steps WHERE run = r.id), CASE status"
+      " WHEN 'diverged' THEN recipe END, peak_bytes FROM runs r WHERE study = ?1 AND status != "
+      "'failed' AND"
+      " wall_s IS NOT NULL";
+  sqlite3_stmt *q = NULL;
+  gl_status status = GL_OK;
+  int code = sqlite3_prepare_v2(store_handle(s), sql, -1, &q, NULL);
+  if (code == SQLITE_OK) code = sqlite3_bind_text(q, 1, study, -1, SQLITE_STATIC);
+  if (code == SQLITE_OK) code = sqlite3_step(q);
+  for (; code == SQLITE_ROW && status == GL_OK; code = sqlite3_step(q)) {
+    const char *algorithm = (const char *)sqlite3_column_text(q, 0),
+               *swept = (const char *)sqlite3_column_text(q, 1);
+    costs_kind *k = algorithm != NULL && swept != NULL ? costs_of(c, algorithm, swept) : NULL;
+    const int64_t peak = sqlite3_column_int64(q, 5); /* NULL reads as 0 */
+    if (peak > c->peak_bytes) c->peak_bytes = peak;
+    if (k != NULL)
+      costs_learn(k, sqlite3_column_double(q, 2), planned_updates(q));
+    else
+      status = gl_fail_memory(err, "the times of runs");
+  }
+  if (status == GL_OK && code != SQLITE_DONE)
+    status = gl_fail(err, GL_EIO, "the times of finished runs cannot be read: %s",
+                     sqlite3_errmsg(store_handle(s)));
+  sqlite3_finalize(q);
+  return status;
+}
+
+/* --- how fast runs have finished lately --- */
+
+/* So many runs, the newest ones, say how fast the work goes; where nothing ran for so many seconds,
+ * the sweep was stopped, and what lies before says nothing. */
+enum { LATELY = 20, PAUSE_S = 60 };
+
+typedef struct recent {
+  double begun_s, ended_s; /* of all of them, in seconds since 1970 */
+  double work_s;
+  size_t n;
+} recent;
+
+/* Finished runs of the study ?1, those of the grid and those of its tuning: algorithm, swept, when
+ * and after how long. On the heap; NULL if memory is short. */
+static char *finished_runs(store *s, const char *then) {
+  static const char *const names[] = {"finished", "wall_s"};
+  char *columns = store_columns(s, "main", "tuning_scores", "t", names, 2);
+  char *sql =
+      columns != NULL
+          ? sqlite3_mprintf("WITH took AS (SELECT t.key, %s FROM tuning_scores t), ended AS (SELECT"
+                            " algorithm, swept, finished, wall_s, 0 AS tuning FROM runs WHERE"
+                            " study = ?1 AND status != 'failed' UNION ALL SELECT p.algorithm,"
+                            " p.swept, x.finished, x.wall_s, 1 FROM plan p JOIN took x ON x.key ="
+                            " p.place WHERE p.study = ?1 AND p.tuning = 1) %s",
+                            columns, then)
+          : NULL;
+  free(columns);
+  return sql;
+}
+
+static gl_status outlook_fail(store *s, gl_error *err) {
+  return gl_fail(err, GL_EIO, "the times of finished runs cannot be read: %s",
+                 sqlite3_errmsg(store_handle(s)));
+}
+
+/* Frees sql. */
+static gl_status query(sqlite3_stmt **q, store *s, char *sql, const char *study, gl_error *err) {
+  *q = NULL;
+  if (sql == NULL) return gl_fail_memory(err, "the times of runs");
+  int code = sqlite3_prepare_v2(store_handle(s), sql, -1, q, NULL);
+  if (code == SQLITE_OK) code = sqlite3_bind_text(*q, 1, study, -1, SQLITE_STATIC);
+  sqlite3_free(sql);
+  return code == SQLITE_OK ? GL_OK : outlook_fail(s, err);
+}
+
+static gl_status query_end(sqlite3_stmt *q, store *s, int code, gl_status status, gl_error *err) {
+  if (status == GL_OK && code != SQLITE_DONE) status = outlook_fail(s, err);
+  sqlite3_finalize(q);
+  return status;
+}
+
+static gl_status read_recent(recent *out, store *s, const char *study, gl_error *err) {
+  static const char newest[] =
+      "SELECT CAST(strftime('%s', finished) AS REAL), wall_s FROM ended WHERE finished IS NOT NULL"
+      " AND wall_s IS NOT NULL ORDER BY finished DESC LIMIT ?2";
+  sqlite3_stmt *q = NULL;
+  *out = (recent){.begun_s = INFINITY, .ended_s = -INFINITY};
+  gl_status status = query(&q, s, finished_runs(s, newest), study, err);
+  int code = status == GL_OK ? sqlite3_bind_int(q, 2, LATELY) : SQLITE_DONE;
+  if (code == SQLITE_OK) code = sqlite3_step(q);
+  for (; code == SQLITE_ROW; code = sqlite3_step(q)) {
+    const double ended = sqlite3_column_double(q, 0), took = sqlite3_column_double(q, 1);
+    if (ended + PAUSE_S < out->begun_s && out->n > 0) {
+      code = SQLITE_DONE;
+      break;
+    }
+    out->begun_s = fmin(out->begun_s, ended - took);
+    out->ended_s = fmax(out->ended_s, ended);
+    out->work_s += took;
+    ++out->n;
+  }
+  return query_end(q, s, code, status, err);
+}
+
+/* --- tuning --- */
+
+/* What tuning runs took, and which of them are to be made. They make as many updates as the runs of
+ * the grid. */
+static gl_status read_tuning(costs *c, store *s, const char *study, gl_error *err) {
+  char *const sql[] = {
+      finished_runs(s, "SELECT algorithm, swept, wall_s FROM ended WHERE tuning AND wall_s IS NOT"
+                       " NULL"),
+      sqlite3_mprintf("SELECT algorithm, swept FROM plan WHERE study = ?1 AND tuning = 1 AND place"
+                      " NOT IN (SELECT key FROM tuning_scores)")};
+  gl_status status = GL_OK;
+  for (int missing = 0; missing < 2; ++missing) {
+    sqlite3_stmt *q = NULL;
+    if (status != GL_OK) {
+      sqlite3_free(sql[missing]);
+      continue;
+    }
+    status = query(&q, s, sql[missing], study, err);
+    int code = status == GL_OK ? sqlite3_step(q) : SQLITE_DONE;
+    for (; code == SQLITE_ROW && status == GL_OK; code = sqlite3_step(q)) {
+      const char *algorithm = (const char *)sqlite3_column_text(q, 0),
+                 *swept = (const char *)sqlite3_column_text(q, 1);
+      costs_kind *k = algorithm != NULL && swept != NULL ? costs_of(c, algorithm, swept) : NULL;
+      if (k == NULL)
+        status = gl_fail_memory(err, "the times of runs");
+      else if (missing)
+        costs_expect(k, 0);
+      else
+        costs_learn(k, sqlite3_column_double(q, 2), 1);
+    }
+    status = query_end(q, s, code, status, err);
+  }
+  return status;
+}
+
+/* --- the outlook --- */
+
+static int expect_cell(void *self, const planned_cell *cell) {
+  costs_kind *k = costs_of(self, cell->algorithm, cell->swept);
+  if (k != NULL) costs_expect(k, 0);
+  return k != NULL; /* without memory the estimate ends early */
+}
+
+gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl_error *err) {
+  recent lately;
+  *out = (sweep_outlook){.per_s = NAN, .left_s = NAN};
+  costs *c = costs_new();
+  if (c == NULL) return gl_fail_memory(err, "the times of runs");
+  gl_status status = read_recent(&lately, s, study, err);
+  if (status == GL_OK) status = costs_read(c, s, study, err);
+  if (status == GL_OK) status = read_tuning(c, s, study, err);
+  if (status == GL_OK) status = store_missing(s, study, expect_cell, c, err);
+  if (status == GL_OK && lately.n >= 2) {
+    /* Times of finishing are whole seconds. */
+    const double span = fmax(lately.ended_s - lately.begun_s, 1);
+    out->per_s = (double)lately.n / span;
+    out->left_s = costs_left_s(c) * span / lately.work_s;
+  }
+  costs_free(c);
+  return status;
+}
+
+/* --- looking ahead --- */
+
+/* Some of a list of cells. */
+typedef struct selection {
+  const sweep_cells *cells;
+  size_t *job; /* [n] indices into cells; owned */
+  size_t n;
+} selection;
+
+static gl_status survey_selection_init(selection *x, const sweep_cells *cells, gl_error *err) {
+  *x = (selection){.cells = cells, .job = calloc(cells->n_cells + 1, sizeof *x->job)};
+  return x->job != NULL ? GL_OK : gl_fail_memory(err, "the cells of the sweep");
+}
+
+/* The study as it is, or NULL where there is no file yet. */
+static gl_status open_if_there(sweep *s) {
+  char path[PATH_MAX];
+  const sweep_options *o = s->options;
+  if (o->file == NULL) return GL_OK;
+  gl_status status = ranks_path(path, sizeof path, o->file, &o->ranks, o->ranks.index, s->err);
+  if (status != GL_OK || access(path, F_OK) != 0) return status;
+  status = store_open(&s->store, path, STORE_READ, s->err);
+  return status == GL_OK ? sweep_verify(s) : status;
+}
+
+/* What is known of the rungs, up to one that is not all there. Which settings later rungs try is
+ * not known then, but how many: time is told as if it were the first. */
+static gl_status left_to_tune(sweep *s, sweep_survey *out, selection *left) {
+  const tune_plan *p = &s->plan;
+  unsigned char *in = calloc(s->tuning.n_cells + 1, 1);
+  gl_status status = in != NULL ? sweep_known_scores(s) : gl_fail_memory(s->err, "the tuning runs");
+  out->tuning_runs = tune_runs(p, s->tuning.n_cells);
+  for (size_t rung = 0; rung < p->rungs && s->tuning.n_cells > 0 && status == GL_OK; ++rung) {
+    const int open = left->n > 0;
+    if (!open) status = tune_rung(in, p, &s->tuning, s->score, rung, s->err);
+    for (size_t i = 0; i < s->tuning.n_cells && status == GL_OK; ++i) {
+      const size_t of = i / p->settings % p->rungs, setting = i % p->settings;
+      const int tried = open ? of == rung && setting < tune_settings(p, rung) : in[i];
+      if (tried && (open || s->score[i] == -INFINITY))
+        left->job[left->n++] = i;
+      else if (tried)
+        ++out->tuning_known;
+    }
+  }
+  free(in);
+  return status;
+}
+
+/* The cells as they will be run: with what is chosen, if that is done. */
+static gl_status set_choices(sweep *s, sweep_survey *out) {
+  sweep_choice *choices = NULL;
+  size_t n = 0;
+  const int chosen = out->tuning_known == out->tuning_runs;
+  out->rates_open = !chosen && s->store != NULL;
+  if (!chosen || s->plan.grid.n_axes == 0) return GL_OK;
+  gl_status status = tune_choose(&choices, &n, &s->plan, &s->tuning, s->score, s->err);
+  sweep_cells_fini(&s->cells);
+  if (status == GL_OK) {
+    const sweep_expansion how = {.choices = choices, .n_choices = n};
+    status = sweep_list(s, &s->cells, &s->grid, how);
+  }
+  free(choices);
+  return status;
+}
+
+static gl_status left_of_grid(sweep *s, sweep_survey *out, selection *left) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < s->cells.n_cells && status == GL_OK; ++i) {
+    if (!sweep_is_mine(s, i)) continue;
+    ++out->cells;
+    if (!out->rates_open && sweep_has(s, &s->cells.cells[i], &status))
+      ++out->known;
+    else
+      left->job[left->n++] = i;
+  }
+  return status;
+}
+
+static gl_status expect(costs *c, const selection *left, gl_error *err) {
+  for (size_t i = 0; i < left->n; ++i) {
+    const sweep_cell *cell = &left->cells->cells[left->job[i]];
+    costs_kind *k = costs_of(c, cell->algorithm, cell->swept);
+    if (k == NULL) return gl_fail_memory(err, "the times of runs");
+    costs_expect(k, cell->steps);
+  }
+  return GL_OK;
+}
+
+/* The grid begins when the last tuning run has ended: the two waits add up. */
+static gl_status survey_estimate(const sweep *s, sweep_survey *out, const selection *tuning,
+                                 const selection *grid) {
+  const selection *const phases[] = {tuning, grid};
+  costs *c = costs_new();
+  if (c == NULL) return gl_fail_memory(s->err, "the times of runs");
+  gl_status status = s->store != NULL ? costs_read(c, s->store, s->base.name, s->err) : GL_OK;
+  out->learned_from = costs_runs(c);
+  out->peak_bytes = costs_peak_bytes(c);
+  for (size_t i = 0; i < 2 && status == GL_OK; ++i) {
+    status = expect(c, phases[i], s->err);
+    if (phases[i]->n == 0) continue;
+    out->work_s += costs_left_s(c);
+    out->wait_s += costs_wait_s(c, s->options->workers);
+    costs_expect_nothing(c);
+  }
+  costs_free(c);
+  return status;
+}
+
+static gl_status survey_look(sweep *s, sweep_survey *out, selection *tuning, selection *grid) {
+  gl_status status = open_if_there(s);
+  if (status == GL_OK) status = survey_selection_init(tuning, &s->tuning, s->err);
+  if (status == GL_OK) status = left_to_tune(s, out, tuning);
+  if (status == GL_OK) status = set_choices(s, out);
+  if (status == GL_OK) status = survey_selection_init(grid, &s->cells, s->err);
+  if (status == GL_OK) status = left_of_grid(s, out, grid);
+  if (status == GL_OK) status = preflight_check(&s->tuning, tuning->job, tuning->n, s->err);
+  if (status == GL_OK) status = preflight_check(&s->cells, grid->job, grid->n, s->err);
+  if (status == GL_OK) status = survey_estimate(s, out, tuning, grid);
+  return status;
+}
+
+gl_status sweep_look_ahead(sweep_survey *out, const cfg_doc *doc, const sweep_options *options,
+                           gl_error *err) {
+  sweep s = {.options = options, .doc = doc, .err = err};
+  selection tuning = {0}, grid = {0};
+  *out = (sweep_survey){0};
+  gl_status status = sweep_check(&s);
+  if (status == GL_OK) {
+    out->study = s.base.name;
+    out->grid = s.grid;
+    out->tuning = s.plan.grid;
+    out->steps = s.plan.steps;
+    status = survey_look(&s, out, &tuning, &grid);
+    s.plan.steps = NULL; /* it is the survey's */
+  }
+  free(tuning.job);
+  free(grid.job);
+  store_close(s.store);
+  sweep_fini(&s);
+  return status;
+}
+
+void sweep_survey_fini(sweep_survey *v) {
+  cfg_free(v->steps);
+  *v = (sweep_survey){0};
+}

@@ -1,0 +1,105 @@
+/* What the runs of a sweep take and what is left: means by kind of run, the pace of a study that is
+ * being written, and what a sweep would do. */
+#ifndef GEPOLAB_EXPERIMENTS_SWEEP_FORECAST_H
+#define GEPOLAB_EXPERIMENTS_SWEEP_FORECAST_H
+
+#include "core/base/error.h"
+#include "core/store/store.h"
+#include "experiments/sweep/sweep.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- mean times by kind of run --- */
+
+/* What runs take: wall-clock seconds an update, learned from runs that ended and expected of those
+ * to come.
+ *
+ * Runs of one algorithm at one setting (whatever their seed and learning rate) are of one kind and
+ * are expected to take as long an update as those of their kind did in the mean; a kind of which
+ * none ended yet, as the runs of its algorithm; an algorithm of which none ended, as all runs. A
+ * run that ended early by diverging counts with all the updates it was to make: others may end
+ * early likewise. Prefix: costs_. */
+
+typedef struct costs costs;
+typedef struct costs_kind costs_kind; /* owned by its costs */
+
+/* NULL if memory is short. Release with costs_free(). */
+costs *costs_new(void);
+void costs_free(costs *c);
+
+/* The kind of runs with that shown name and those settings (canonical JSON of a cell's swept
+ * fields; its optimizer.lr does not count). NULL if memory is short. */
+costs_kind *costs_of(costs *c, const char *algorithm, const char *swept);
+
+/* One more run of the kind is to be made, of so many updates; all of a kind make as many. 0: the
+ * number is not known, and a run is expected to take as long as others did whatever their number.
+ */
+void costs_expect(costs_kind *k, size_t updates);
+/* No more runs of any kind are to be made; what was learned stays. */
+void costs_expect_nothing(costs *c);
+/* One of them ended after so many seconds; as it failed, it teaches nothing. */
+void costs_ended(costs_kind *k, double wall_s, int failed);
+/* A run of an earlier sweep, which was to make so many updates, took so long. */
+void costs_learn(costs_kind *k, double wall_s, size_t updates);
+
+/* Seconds that a run of the kind is expected to take; NaN as long as no run at all ended. */
+double costs_run_s(const costs_kind *k);
+/* Seconds that all runs ended and learned from took. */
+double costs_spent_s(const costs *c);
+/* How many runs were learned from. */
+size_t costs_runs(const costs *c);
+/* Seconds of work that is left, summed over runs; NaN where nothing is known. */
+double costs_left_s(const costs *c);
+/* Seconds until so many workers have done what is left: shared evenly, and no less than the longest
+ * run. 0 where nothing is left, NaN where nothing is known. */
+double costs_wait_s(const costs *c, size_t workers);
+
+/* Bytes of memory that the largest run learned from the store took; 0: not known. */
+int64_t costs_peak_bytes(const costs *c);
+
+/* Learns from the finished runs of that study in the store: their wall_s and peak_bytes. */
+gl_status costs_read(costs *c, store *s, const char *study, gl_error *err);
+
+/* --- how fast runs have finished lately --- */
+
+typedef struct sweep_outlook {
+  double per_s;  /* runs that finished a second, over the last ones; NaN: too few finished */
+  double left_s; /* until the missing ones are there, if work goes on as it did then; NaN */
+} sweep_outlook;
+
+/* Of one study of the store, tuning runs and cells of the grid alike. Missing ones take what
+ * finished runs of their kind took (experiments/sweep/costs.h), and are worked at as many at a time
+ * as the last twenty runs were. Tuning runs of before format 4 do not say what they took. */
+gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl_error *err);
+
+/* --- looking ahead --- */
+
+/* What a sweep would do, without doing it: its cells, what of them is in the file already, and what
+ * the rest may take. */
+
+typedef struct sweep_survey {
+  const char *study; /* borrowed from the recipe's doc, like the grids */
+  sweep_grid grid;   /* its axes with their values */
+  sweep_grid tuning; /* n_axes 0: the recipe has no `tune` */
+  cfg_doc *steps;    /* of the rungs of successive halving, which that grid borrows; owned */
+  size_t tuning_runs, tuning_known; /* all; those whose scores are in the file */
+  size_t cells, known;              /* of this shard; those finished in the file */
+  int rates_open;        /* 1: rates are chosen when all tuning runs have ended, and only then is it
+                            certain which cells are in the file; `known` is 0 */
+  size_t learned_from;   /* finished runs of the study in the file, from which times are expected */
+  double work_s, wait_s; /* of all that is left: summed over runs, and with the options' workers;
+                            NaN: no run of the study has finished yet */
+  int64_t peak_bytes;    /* of memory that the largest of those runs took; 0: not known */
+} sweep_survey;
+
+void sweep_survey_fini(sweep_survey *v);
+
+/* Reads the recipe and, where there is one, the file (options->file NULL: none), asks whether this
+ * machine fits what is left, and writes nothing. Release *out with sweep_survey_fini() in any case.
+ * Errors are those that sweep_run() would give before it opens the file, and those of reading it.
+ */
+gl_status sweep_look_ahead(sweep_survey *out, const cfg_doc *doc, const sweep_options *options,
+                           gl_error *err);
+
+#endif
