@@ -1,11 +1,13 @@
 /* What the runs of a sweep take and what is left: means by kind of run, the pace of a study that is
- * being written, and what a sweep would do. */
+ * being written, and the bar of a sweep. */
 #ifndef GEPOLAB_EXPERIMENTS_SWEEP_FORECAST_H
 #define GEPOLAB_EXPERIMENTS_SWEEP_FORECAST_H
 
 #include "core/base/error.h"
+#include "core/base/progress.h"
 #include "core/store/store.h"
-#include "experiments/sweep/sweep.h"
+#include "experiments/sweep/sweep_cells.h"
+#include "experiments/train/run_result.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -73,33 +75,32 @@ typedef struct sweep_outlook {
  * as the last twenty runs were. Tuning runs of before format 4 do not say what they took. */
 gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl_error *err);
 
-/* --- looking ahead --- */
+/* --- watching a sweep --- */
 
-/* What a sweep would do, without doing it: its cells, what of them is in the file already, and what
- * the rest may take. */
+typedef struct watch {
+  progress *bar;
+  costs *costs;
+  double learned_s;  /* what runs of the file took that were learned from at the beginning */
+  uint64_t finished; /* of the total: found in the file, or made now */
+  uint64_t found;
+  double priced; /* when the time left was last computed */
+} watch;
 
-typedef struct sweep_survey {
-  const char *study; /* borrowed from the recipe's doc, like the grids */
-  sweep_grid grid;   /* its axes with their values */
-  sweep_grid tuning; /* n_axes 0: the recipe has no `tune` */
-  cfg_doc *steps;    /* of the rungs of successive halving, which that grid borrows; owned */
-  size_t tuning_runs, tuning_known; /* all; those whose scores are in the file */
-  size_t cells, known;              /* of this shard; those finished in the file */
-  int rates_open;        /* 1: rates are chosen when all tuning runs have ended, and only then is it
-                            certain which cells are in the file; `known` is 0 */
-  size_t learned_from;   /* finished runs of the study in the file, from which times are expected */
-  double work_s, wait_s; /* of all that is left: summed over runs, and with the options' workers;
-                            NaN: no run of the study has finished yet */
-  int64_t peak_bytes;    /* of memory that the largest of those runs took; 0: not known */
-} sweep_survey;
+/* Learns from the finished runs of the study in the store (which may fail as reading does). total:
+ * runs of all phases, found ones included. Release with watch_fini() in any case. */
+gl_status watch_init(watch *w, uint64_t total, size_t workers, progress_mode mode, store *s,
+                     const char *study, gl_error *err);
+void watch_fini(watch *w);
 
-void sweep_survey_fini(sweep_survey *v);
-
-/* Reads the recipe and, where there is one, the file (options->file NULL: none), asks whether this
- * machine fits what is left, and writes nothing. Release *out with sweep_survey_fini() in any case.
- * Errors are those that sweep_run() would give before it opens the file, and those of reading it.
- */
-gl_status sweep_look_ahead(sweep_survey *out, const cfg_doc *doc, const sweep_options *options,
-                           gl_error *err);
+/* A phase begins, of which n runs are in the file already; what was expected before of it and those
+ * after is replaced by the next calls of watch_expect(). */
+void watch_phase(watch *w, const char *what, size_t n);
+/* These cells will be run: cells job[0 .. n) (job NULL: the first n). */
+gl_status watch_expect(watch *w, const sweep_cells *cells, const size_t *job, size_t n,
+                       gl_error *err);
+/* One of them ended. */
+void watch_ended(watch *w, const sweep_cell *cell, const run_result *o);
+/* Time passes while runs are waited for. */
+void watch_tick(watch *w);
 
 #endif

@@ -1,16 +1,16 @@
-/* Runs a sweep: its tuning runs, then its cells, through worker processes into the study file. */
+/* Runs a sweep: its tuning runs, then its cells, through worker processes into the study file; or
+ * says what it would do. */
 #include "experiments/sweep/sweep.h"
-#include "experiments/sweep/contrasts.h"
-
-#include "experiments/base/process.h"
 
 #include "core/config/fields.h"
 #include "core/store/plan.h"
 #include "core/store/scores.h"
+#include "experiments/base/process.h"
 #include "experiments/base/provenance.h"
 #include "experiments/recipe/recipe.h"
+#include "experiments/sweep/contrasts.h"
 #include "experiments/sweep/executor.h"
-#include "experiments/sweep/internal.h"
+#include "experiments/sweep/forecast.h"
 #include "experiments/sweep/tune.h"
 #include "experiments/train/checkpoint_folder.h"
 #include "experiments/train/train.h"
@@ -23,6 +23,22 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+/* What running a sweep and looking ahead at one share. */
+typedef struct sweep {
+  const sweep_options *options;
+  const cfg_doc *doc;
+  recipe base;
+  sweep_grid grid;
+  tune_plan plan; /* plan.grid.n_axes 0: no tuning */
+  sweep_cells tuning, cells;
+  double *score;    /* [tuning.n_cells] -INFINITY: not known yet */
+  int machine_fits; /* asked already, of all cells */
+  store *store;
+  sweep_report *report;
+  watch watch;
+  gl_error *err;
+} sweep;
+
 /* One list of cells on its way through the workers. */
 typedef struct phase {
   sweep *sweep;
@@ -31,7 +47,8 @@ typedef struct phase {
   size_t n_jobs;
 } phase;
 
-int sweep_is_mine(const sweep *s, size_t i) {
+/* Whether cell i of the grid is this process's. */
+static int sweep_is_mine(const sweep *s, size_t i) {
   return i % s->options->ranks.count == s->options->ranks.index;
 }
 
@@ -271,8 +288,9 @@ static int show_listing(void *self, size_t done, size_t total) {
   return signals_caught();
 }
 
-gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *grid,
-                     sweep_expansion how) {
+/* The cells of a grid, with a bar where that takes long; Ctrl-C ends it (GL_EINTERRUPTED). */
+static gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *grid,
+                            sweep_expansion how) {
   listing l = {.mode = s->options->progress};
   how.tick = show_listing;
   how.self = &l;
@@ -303,13 +321,16 @@ static gl_status stop_if_told(const sweep *s) {
                  strsignal(caught));
 }
 
-int sweep_has(const sweep *s, const sweep_cell *cell, gl_status *status) {
+/* Whether the store (NULL: none) has a finished run of the cell. *status is GL_EINTERRUPTED where a
+ * signal asked to stop. */
+static int sweep_has(const sweep *s, const sweep_cell *cell, gl_status *status) {
   *status = stop_if_told(s);
   return *status == GL_OK && s->store != NULL &&
          store_has_finished(s->store, cell->key, cell->recipe);
 }
 
-gl_status sweep_known_scores(sweep *s) {
+/* Fills s->score, made here, from the store; -INFINITY where it has none. */
+static gl_status sweep_known_scores(sweep *s) {
   s->score = calloc(s->tuning.n_cells + 1, sizeof *s->score);
   if (s->score == NULL) return gl_fail_memory(s->err, "the tuning runs");
   gl_status status = GL_OK;
@@ -422,7 +443,9 @@ static gl_status run_grid(sweep *s) {
 
 /* --- all of it --- */
 
-gl_status sweep_check(sweep *s) {
+/* Reads the recipe and all cells of both grids, without chosen rates: everything that can be wrong
+ * with the recipe is found here, before any file is touched. */
+static gl_status sweep_check(sweep *s) {
   /* The grid first: an override that its axes would undo may be no recipe by itself, and the grid
    * says what to write instead. */
   gl_status status = sweep_grid_read(&s->grid, s->doc, s->err);
@@ -435,7 +458,8 @@ gl_status sweep_check(sweep *s) {
   return status;
 }
 
-void sweep_fini(sweep *s) {
+/* Frees what sweep_check() made, and the scores. */
+static void sweep_fini(sweep *s) {
   sweep_cells_fini(&s->cells);
   sweep_cells_fini(&s->tuning);
   tune_plan_fini(&s->plan);
@@ -521,7 +545,9 @@ static size_t runs_in_all(const sweep *s) {
   return n;
 }
 
-gl_status sweep_verify(const sweep *s) {
+/* Compares what the file has already with its checksums: a damaged score or run would be taken for
+ * a finished one. */
+static gl_status sweep_verify(const sweep *s) {
   /* Rates are chosen anew from the scores, so those of the file need not be right. */
   static const char *const used[] = {"runs",      "steps",      "evals",         "set_evals",
                                      "staleness", "clock",      "tuning_scores", "plan",
@@ -566,4 +592,151 @@ void sweep_report_fini(sweep_report *r) {
   free(r->choices);
   free(r->failures);
   *r = (sweep_report){0};
+}
+
+/* --- looking ahead --- */
+
+/* Some of a list of cells. */
+typedef struct selection {
+  const sweep_cells *cells;
+  size_t *job; /* [n] indices into cells; owned */
+  size_t n;
+} selection;
+
+static gl_status survey_selection_init(selection *x, const sweep_cells *cells, gl_error *err) {
+  *x = (selection){.cells = cells, .job = calloc(cells->n_cells + 1, sizeof *x->job)};
+  return x->job != NULL ? GL_OK : gl_fail_memory(err, "the cells of the sweep");
+}
+
+/* The study as it is, or NULL where there is no file yet. */
+static gl_status open_if_there(sweep *s) {
+  char path[PATH_MAX];
+  const sweep_options *o = s->options;
+  if (o->file == NULL) return GL_OK;
+  gl_status status = ranks_path(path, sizeof path, o->file, &o->ranks, o->ranks.index, s->err);
+  if (status != GL_OK || access(path, F_OK) != 0) return status;
+  status = store_open(&s->store, path, STORE_READ, s->err);
+  return status == GL_OK ? sweep_verify(s) : status;
+}
+
+/* What is known of the rungs, up to one that is not all there. Which settings later rungs try is
+ * not known then, but how many: time is told as if it were the first. */
+static gl_status left_to_tune(sweep *s, sweep_survey *out, selection *left) {
+  const tune_plan *p = &s->plan;
+  unsigned char *in = calloc(s->tuning.n_cells + 1, 1);
+  gl_status status = in != NULL ? sweep_known_scores(s) : gl_fail_memory(s->err, "the tuning runs");
+  out->tuning_runs = tune_runs(p, s->tuning.n_cells);
+  for (size_t rung = 0; rung < p->rungs && s->tuning.n_cells > 0 && status == GL_OK; ++rung) {
+    const int open = left->n > 0;
+    if (!open) status = tune_rung(in, p, &s->tuning, s->score, rung, s->err);
+    for (size_t i = 0; i < s->tuning.n_cells && status == GL_OK; ++i) {
+      const size_t of = i / p->settings % p->rungs, setting = i % p->settings;
+      const int tried = open ? of == rung && setting < tune_settings(p, rung) : in[i];
+      if (tried && (open || s->score[i] == -INFINITY))
+        left->job[left->n++] = i;
+      else if (tried)
+        ++out->tuning_known;
+    }
+  }
+  free(in);
+  return status;
+}
+
+/* The cells as they will be run: with what is chosen, if that is done. */
+static gl_status set_choices(sweep *s, sweep_survey *out) {
+  sweep_choice *choices = NULL;
+  size_t n = 0;
+  const int chosen = out->tuning_known == out->tuning_runs;
+  out->rates_open = !chosen && s->store != NULL;
+  if (!chosen || s->plan.grid.n_axes == 0) return GL_OK;
+  gl_status status = tune_choose(&choices, &n, &s->plan, &s->tuning, s->score, s->err);
+  sweep_cells_fini(&s->cells);
+  if (status == GL_OK) {
+    const sweep_expansion how = {.choices = choices, .n_choices = n};
+    status = sweep_list(s, &s->cells, &s->grid, how);
+  }
+  free(choices);
+  return status;
+}
+
+static gl_status left_of_grid(sweep *s, sweep_survey *out, selection *left) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < s->cells.n_cells && status == GL_OK; ++i) {
+    if (!sweep_is_mine(s, i)) continue;
+    ++out->cells;
+    if (!out->rates_open && sweep_has(s, &s->cells.cells[i], &status))
+      ++out->known;
+    else
+      left->job[left->n++] = i;
+  }
+  return status;
+}
+
+static gl_status expect(costs *c, const selection *left, gl_error *err) {
+  for (size_t i = 0; i < left->n; ++i) {
+    const sweep_cell *cell = &left->cells->cells[left->job[i]];
+    costs_kind *k = costs_of(c, cell->algorithm, cell->swept);
+    if (k == NULL) return gl_fail_memory(err, "the times of runs");
+    costs_expect(k, cell->steps);
+  }
+  return GL_OK;
+}
+
+/* The grid begins when the last tuning run has ended: the two waits add up. */
+static gl_status survey_estimate(const sweep *s, sweep_survey *out, const selection *tuning,
+                                 const selection *grid) {
+  const selection *const phases[] = {tuning, grid};
+  costs *c = costs_new();
+  if (c == NULL) return gl_fail_memory(s->err, "the times of runs");
+  gl_status status = s->store != NULL ? costs_read(c, s->store, s->base.name, s->err) : GL_OK;
+  out->learned_from = costs_runs(c);
+  out->peak_bytes = costs_peak_bytes(c);
+  for (size_t i = 0; i < 2 && status == GL_OK; ++i) {
+    status = expect(c, phases[i], s->err);
+    if (phases[i]->n == 0) continue;
+    out->work_s += costs_left_s(c);
+    out->wait_s += costs_wait_s(c, s->options->workers);
+    costs_expect_nothing(c);
+  }
+  costs_free(c);
+  return status;
+}
+
+static gl_status survey_look(sweep *s, sweep_survey *out, selection *tuning, selection *grid) {
+  gl_status status = open_if_there(s);
+  if (status == GL_OK) status = survey_selection_init(tuning, &s->tuning, s->err);
+  if (status == GL_OK) status = left_to_tune(s, out, tuning);
+  if (status == GL_OK) status = set_choices(s, out);
+  if (status == GL_OK) status = survey_selection_init(grid, &s->cells, s->err);
+  if (status == GL_OK) status = left_of_grid(s, out, grid);
+  if (status == GL_OK) status = preflight_check(&s->tuning, tuning->job, tuning->n, s->err);
+  if (status == GL_OK) status = preflight_check(&s->cells, grid->job, grid->n, s->err);
+  if (status == GL_OK) status = survey_estimate(s, out, tuning, grid);
+  return status;
+}
+
+gl_status sweep_look_ahead(sweep_survey *out, const cfg_doc *doc, const sweep_options *options,
+                           gl_error *err) {
+  sweep s = {.options = options, .doc = doc, .err = err};
+  selection tuning = {0}, grid = {0};
+  *out = (sweep_survey){0};
+  gl_status status = sweep_check(&s);
+  if (status == GL_OK) {
+    out->study = s.base.name;
+    out->grid = s.grid;
+    out->tuning = s.plan.grid;
+    out->steps = s.plan.steps;
+    status = survey_look(&s, out, &tuning, &grid);
+    s.plan.steps = NULL; /* it is the survey's */
+  }
+  free(tuning.job);
+  free(grid.job);
+  store_close(s.store);
+  sweep_fini(&s);
+  return status;
+}
+
+void sweep_survey_fini(sweep_survey *v) {
+  cfg_free(v->steps);
+  *v = (sweep_survey){0};
 }
