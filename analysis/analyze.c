@@ -1,204 +1,193 @@
-/* Tables and JSON of a study. */
+/* Tables of a study. */
 #include "analysis/analyze.h"
 
 #include "analysis/benchmarks.h"
 #include "analysis/sets.h"
-#include "analysis/statistics.h"
 #include "analysis/summary.h"
-#include "core/base/json.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Scores and correlations: three decimals say what a few seeds can. */
-static void interval_cell(table *t, interval v) {
-  if (isnan(v.low))
-    table_number(t, v.value);
-  else if (fmax(fabs(v.low), fabs(v.high)) < 100)
-    table_cell(t, "%.3f [%.3f, %.3f]", v.value, v.low, v.high);
-  else
-    table_cell(t, "%.4g [%.4g, %.4g]", v.value, v.low, v.high);
-}
+/* Places of the tables as people see them. */
+enum { PLACE_OF_SETS, PLACE_OF_BENCHMARKS, PLACE_OF_CLOCK, PLACE_OF_RELATIONS };
 
-/* The correlation with one of its intervals, or why there is none. */
-static void correlation_cell(table *t, const correlation *c, interval v) {
-  if (c->why)
-    table_cell(t, "– (%s)", c->why);
-  else
-    interval_cell(t, v);
+static table *analyze_section(table *to, const char *name, int place, const table_column *columns,
+                              size_t n) {
+  table_place(table_field(to, name), place);
+  table *t = table_rows(to, columns, n);
+  table_gap(t);
+  return t;
 }
-
-static gl_status finish_table(table *t, table_format format, FILE *to, gl_error *err) {
-  gl_status status = table_write(t, format, to, err);
-  table_free(t);
-  if (status == GL_OK) fputc('\n', to);
-  return status;
-}
-
-/* --- a study as text --- */
 
 /* The head of the column that says the setting; "setting" where nothing is swept. */
 static const char *setting_head(const results *r) {
   return *r->axis_label ? r->axis_label : "setting";
 }
 
-static void lr_cell(table *t, const cell_summary *c) {
-  if (c->lr_low < c->lr_high)
-    table_cell(t, "%.3g–%.3g", c->lr_low, c->lr_high);
-  else
-    table_number(t, c->lr_low);
+/* The settings as an object, for programs. */
+static void axes_cell(table *t, const results *r, size_t group) {
+  cJSON *axes = cJSON_CreateObject();
+  int ok = axes != NULL;
+  for (size_t a = 0; a < r->axes.n && ok; a++)
+    ok = axis_json(axes, &r->axes.axis[a], r->groups[group].value[a]) != NULL;
+  if (!ok) cJSON_Delete(axes);
+  table_json(t, ok ? axes : NULL);
 }
 
-static gl_status ends_table(const summary *s, table_format format, FILE *to, gl_error *err) {
-  const char *heads[] = {
-      "algorithm", setting_head(s->from), "lr", "runs", "diverged", "best", "last", "gap"};
+/* --- cells --- */
+
+static void put_cells(table *to, const summary *s) {
+  const results *r = s->from;
+  table_column columns[15 + CELL_METRIC_COUNT] = {
+      {"algorithm", TABLE_TEXT, .head = "algorithm"},
+      TABLE_HEAD(setting_head(r)),
+      TABLE_KEY("axes", TABLE_JSON),
+      {"done", TABLE_WHOLE, .head = "runs", .place = 1},
+      {"diverged", TABLE_WHOLE, .head = "diverged", .place = 1},
+      TABLE_KEY("failed", TABLE_WHOLE),
+      {"lr", TABLE_REAL, .head = "lr"},
+      {"best", TABLE_INTERVAL, .head = "best", .place = 2},
+      {"last", TABLE_INTERVAL, .head = "last", .place = 2},
+      {"best_to_last", TABLE_INTERVAL, .head = "gap", .place = 2}};
+  size_t n = 10;
+  for (cell_metric m = 0; m < CELL_METRIC_COUNT; m++)
+    columns[n++] =
+        (table_column)TABLE_KEY(metric_about(summary_metric(s, m))->name, TABLE_INTERVAL);
+  columns[n++] = (table_column)TABLE_KEY("samples_per_s", TABLE_REAL);
+  columns[n++] = (table_column)TABLE_KEY("learner_utilisation", TABLE_REAL);
+  columns[n++] = (table_column)TABLE_KEY("sampler_utilisation", TABLE_REAL);
+  for (size_t i = 0; i < n; i++) {
+    columns[i].value = "iqm";
+    columns[i].format = columns[i].type == TABLE_INTERVAL ? TABLE_SCORE : NULL;
+  }
+  table *t = analyze_section(to, "cells", PLACE_OF_SETS, columns, n);
   size_t done = 0, diverged = 0, failed = 0;
-  char repeats[80] = "";
-  if (s->from->n_repeats > 0)
-    snprintf(repeats, sizeof repeats, "; left out, being others' repeats: %zu", s->from->n_repeats);
-  table *t = table_new(heads, sizeof heads / sizeof *heads);
-  if (!t) return gl_fail_memory(err, "a table");
   for (size_t i = 0; i < s->n_cells; i++) {
     const cell_summary *c = &s->cells[i];
     done += c->done, diverged += c->diverged, failed += c->failed;
-    table_cell(t, "%s", s->from->algorithms[c->cell->algorithm]);
-    table_cell(t, "%s", s->from->groups[c->cell->group].label);
-    lr_cell(t, c);
-    table_cell(t, "%zu", c->done + c->diverged);
-    table_cell(t, "%zu", c->diverged);
+    table_row(t);
+    table_text(t, r->algorithms[c->cell->algorithm]);
+    table_text(t, r->groups[c->cell->group].label);
+    axes_cell(t, r, c->cell->group);
+    table_count(t, c->done);
+    table_shown(t, "%zu", c->done + c->diverged);
+    table_count(t, c->diverged);
+    table_count(t, c->failed);
+    table_real(t, c->lr_low == c->lr_high ? c->lr_low : NAN);
+    if (c->lr_low < c->lr_high) table_shown(t, "%.3g–%.3g", c->lr_low, c->lr_high);
     interval_cell(t, c->best);
     interval_cell(t, c->last);
     interval_cell(t, c->best_to_last);
+    for (cell_metric m = 0; m < CELL_METRIC_COUNT; m++) interval_cell(t, c->metric[m]);
+    table_real(t, c->samples_per_s);
+    table_real(t, c->learner_utilisation);
+    table_real(t, c->sampler_utilisation);
   }
-  table_caption(t,
-                "%s: evaluation score, interquartile mean over seeds [95 %% bootstrap interval]. "
-                "Runs: %zu done, %zu diverged, %zu failed%s.",
-                s->from->study, done, diverged, failed, repeats);
-  return finish_table(t, format, to, err);
+  char repeats[80] = "";
+  if (r->n_repeats > 0)
+    snprintf(repeats, sizeof repeats, "; left out, being others' repeats: %zu", r->n_repeats);
+  table_title(t,
+              "%s: evaluation score, interquartile mean over seeds [95 %% bootstrap interval]. "
+              "Runs: %zu done, %zu diverged, %zu failed%s.",
+              r->study, done, diverged, failed, repeats);
 }
 
-static gl_status clock_table(const summary *s, table_format format, FILE *to, gl_error *err) {
-  const char *heads[] = {setting_head(s->from), "staleness", "samples/s", "learner", "samplers"};
-  table *t = table_new(heads, sizeof heads / sizeof *heads);
-  if (!t) return gl_fail_memory(err, "a table");
+static void put_clock(table *to, const summary *s) {
+  const table_column columns[] = {TABLE_HEAD(setting_head(s->from)),
+                                  {.type = TABLE_REAL, .head = "staleness"},
+                                  {.type = TABLE_REAL, .head = "samples/s"},
+                                  {.type = TABLE_REAL, .head = "learner"},
+                                  {.type = TABLE_REAL, .head = "samplers"}};
+  table *t = analyze_section(to, NULL, PLACE_OF_CLOCK, columns, sizeof columns / sizeof *columns);
   for (size_t g = 0; g < s->from->n_groups; g++) {
     group_clock mean;
     summary_group_clock(s, g, &mean);
-    table_cell(t, "%s", *s->from->groups[g].label ? s->from->groups[g].label : "–");
-    table_number(t, mean.staleness);
-    table_number(t, mean.samples_per_s);
-    table_number(t, mean.learner_utilisation);
-    table_number(t, mean.sampler_utilisation);
+    table_row(t);
+    table_text(t, *s->from->groups[g].label ? s->from->groups[g].label : NULL);
+    table_real(t, mean.staleness);
+    table_real(t, mean.samples_per_s);
+    table_real(t, mean.learner_utilisation);
+    table_real(t, mean.sampler_utilisation);
   }
-  table_caption(t, "Clock: mean staleness in updates, throughput, and share of time at work.");
-  return finish_table(t, format, to, err);
+  table_title(t, "Clock: mean staleness in updates, throughput, and share of time at work.");
 }
 
-static gl_status cells_relations_table(const summary *s, table_format format, FILE *to,
-                                       gl_error *err) {
-  const char *heads[] = {"quantities", "cells", "rho [Bonett-Wright]", "rho [bootstrap]"};
-  table *t = table_new(heads, sizeof heads / sizeof *heads);
-  if (!t) return gl_fail_memory(err, "a table");
+/* --- correlations --- */
+
+/* The correlation with one of its intervals, or why there is none, for people. */
+static void correlation_cell(table *t, const correlation *c, interval v) {
+  interval_cell(t, v);
+  if (c->why) table_shown(t, "– (%s)", c->why);
+}
+
+static void put_relation(table *t, const relation *r) {
+  const correlation *c = &r->spearman;
+  table_text(t, r->x);
+  table_text(t, r->y);
+  table_count(t, c->n);
+  table_text(t, c->why);
+  table_real(t, c->fisher.value);
+  table_real(t, c->fisher.low);
+  table_real(t, c->fisher.high);
+  table_real(t, c->bootstrap.low);
+  table_real(t, c->bootstrap.high);
+}
+
+#define RELATION_COLUMNS(...)                                                                      \
+  TABLE_KEY("x", TABLE_TEXT), TABLE_KEY("y", TABLE_TEXT), __VA_ARGS__,                             \
+      TABLE_KEY("why", TABLE_TEXT), TABLE_KEY("spearman", TABLE_REAL),                             \
+      TABLE_KEY("low", TABLE_REAL), TABLE_KEY("high", TABLE_REAL),                                 \
+      TABLE_KEY("bootstrap_low", TABLE_REAL), TABLE_KEY("bootstrap_high", TABLE_REAL)
+
+static void put_relations(table *to, const summary *s) {
+  static const table_column columns[] = {
+      TABLE_HEAD("quantities"),
+      RELATION_COLUMNS({"cells", TABLE_WHOLE, .head = "cells"}),
+      {.type = TABLE_INTERVAL, .head = "rho [Bonett-Wright]", .format = TABLE_SCORE},
+      {.type = TABLE_INTERVAL, .head = "rho [bootstrap]", .format = TABLE_SCORE}};
+  table *t = analyze_section(to, "correlations", PLACE_OF_RELATIONS, columns,
+                             sizeof columns / sizeof *columns);
   for (size_t i = 0; i < RELATION_COUNT; i++) {
     const relation *r = &s->relations[i];
-    table_cell(t, "%s, %s", r->x, r->y);
-    table_cell(t, "%zu", r->spearman.n);
+    table_row(t);
+    table_textf(t, "%s, %s", r->x, r->y);
+    put_relation(t, r);
     correlation_cell(t, &r->spearman, r->spearman.fisher);
     interval_cell(t, r->spearman.bootstrap);
   }
-  table_caption(t, "Spearman correlation over all cells, with two 95 %% intervals.");
-  return finish_table(t, format, to, err);
+  table_title(t, "Spearman correlation over all cells, with two 95 %% intervals.");
 }
 
-static gl_status runs_relations_table(const summary *s, table_format format, FILE *to,
-                                      gl_error *err) {
-  char delay[64], variance[64];
-  snprintf(delay, sizeof delay, "delay, %s", metric_about(s->kl)->name);
-  snprintf(variance, sizeof variance, "%s, iw_variance_pq", metric_about(s->kl)->name);
-  const char *heads[] = {"algorithm", "runs", delay, variance};
-  table *t = table_new(heads, sizeof heads / sizeof *heads);
-  if (!t) return gl_fail_memory(err, "a table");
+static const table_column within_columns[] = {TABLE_KEY("algorithm", TABLE_TEXT),
+                                              RELATION_COLUMNS(TABLE_KEY("runs", TABLE_WHOLE))};
+
+/* The same over the runs of each algorithm: a row for each relation for programs, and for people
+ * one for each algorithm. */
+static void put_relations_within(table *to, const summary *s) {
+  const char *kl = metric_about(s->kl)->name;
+  table *list = analyze_section(to, "correlations_within", PLACE_OF_RELATIONS, within_columns,
+                                sizeof within_columns / sizeof *within_columns);
+  for (size_t i = 0; i < s->from->n_algorithms * RELATION_COUNT; i++) {
+    table_row(list);
+    table_text(list, s->from->algorithms[i / RELATION_COUNT]);
+    put_relation(list, &s->within[i]);
+  }
+  if (s->from->n_algorithms < 2) return;
+  const table_column columns[] = {TABLE_HEAD("algorithm"), {.type = TABLE_WHOLE, .head = "runs"}};
+  table *t = analyze_section(to, NULL, PLACE_OF_RELATIONS, columns, 2);
+  const table_column rho = {.type = TABLE_INTERVAL, .format = TABLE_SCORE};
+  table_add_column(t, rho, "delay, %s", kl);
+  table_add_column(t, rho, "%s, iw_variance_pq", kl);
   for (size_t a = 0; a < s->from->n_algorithms; a++) {
     const relation *r = s->within + a * RELATION_COUNT;
-    table_cell(t, "%s", s->from->algorithms[a]);
-    table_cell(t, "%zu", r[1].spearman.n);
-    correlation_cell(t, &r[0].spearman, r[0].spearman.bootstrap);
-    correlation_cell(t, &r[1].spearman, r[1].spearman.bootstrap);
+    table_row(t);
+    table_text(t, s->from->algorithms[a]);
+    table_count(t, r[1].spearman.n);
+    for (size_t i = 0; i < RELATION_COUNT; i++)
+      correlation_cell(t, &r[i].spearman, r[i].spearman.bootstrap);
   }
-  table_caption(t, "The same within one algorithm, over its runs [95 %% bootstrap interval].");
-  return finish_table(t, format, to, err);
-}
-
-/* All but the first table, behind which those of evaluation sets stand. */
-static gl_status rest_of_text(const summary *s, table_format format, FILE *to, gl_error *err) {
-  gl_status status = clock_table(s, format, to, err);
-  if (status == GL_OK) status = cells_relations_table(s, format, to, err);
-  if (status == GL_OK && s->from->n_algorithms > 1)
-    status = runs_relations_table(s, format, to, err);
-  return status;
-}
-
-/* --- a study as JSON; each adds to its object and says 0 if memory is short --- */
-
-static int json_interval(cJSON *to, const char *key, interval v) {
-  cJSON *o = cJSON_AddObjectToObject(to, key);
-  return o && json_add_number(o, "iqm", v.value) && json_add_number(o, "low", v.low) &&
-         json_add_number(o, "high", v.high);
-}
-
-static int json_axes(cJSON *to, const results *r, size_t group) {
-  cJSON *o = cJSON_AddObjectToObject(to, "axes");
-  int ok = o != NULL;
-  for (size_t a = 0; a < r->axes.n && ok; a++)
-    ok = axis_json(o, &r->axes.axis[a], r->groups[group].value[a]) != NULL;
-  return ok;
-}
-
-static int json_cell(cJSON *cells, const summary *s, const cell_summary *c) {
-  cJSON *o = json_append_object(cells);
-  int ok = o && json_add_string(o, "algorithm", s->from->algorithms[c->cell->algorithm]) &&
-           json_axes(o, s->from, c->cell->group) && json_add_number(o, "done", (double)c->done) &&
-           json_add_number(o, "diverged", (double)c->diverged) &&
-           json_add_number(o, "failed", (double)c->failed) &&
-           json_add_number(o, "lr", c->lr_low == c->lr_high ? c->lr_low : NAN) &&
-           json_interval(o, "best", c->best) && json_interval(o, "last", c->last) &&
-           json_interval(o, "best_to_last", c->best_to_last);
-  for (cell_metric m = 0; m < CELL_METRIC_COUNT && ok; m++)
-    ok = json_interval(o, metric_about(summary_metric(s, m))->name, c->metric[m]);
-  return ok && json_add_number(o, "samples_per_s", c->samples_per_s) &&
-         json_add_number(o, "learner_utilisation", c->learner_utilisation) &&
-         json_add_number(o, "sampler_utilisation", c->sampler_utilisation);
-}
-
-/* count_key names what r counts, "cells" or "runs"; algorithm may be NULL. */
-static int json_relation(cJSON *relations, const char *algorithm, const char *count_key,
-                         const relation *r) {
-  cJSON *o = json_append_object(relations);
-  const correlation *c = &r->spearman;
-  return o && (!algorithm || json_add_string(o, "algorithm", algorithm)) &&
-         json_add_string(o, "x", r->x) && json_add_string(o, "y", r->y) &&
-         json_add_number(o, count_key, (double)c->n) &&
-         (!c->why || json_add_string(o, "why", c->why)) &&
-         json_add_number(o, "spearman", c->fisher.value) &&
-         json_add_number(o, "low", c->fisher.low) && json_add_number(o, "high", c->fisher.high) &&
-         json_add_number(o, "bootstrap_low", c->bootstrap.low) &&
-         json_add_number(o, "bootstrap_high", c->bootstrap.high);
-}
-
-static int fill_study_json(cJSON *root, const summary *s) {
-  int ok = json_add_string(root, "study", s->from->study) != NULL &&
-           json_add_number(root, "repeats_left_out", (double)s->from->n_repeats) != NULL;
-  cJSON *cells = cJSON_AddArrayToObject(root, "cells");
-  cJSON *relations = cJSON_AddArrayToObject(root, "correlations");
-  cJSON *within = cJSON_AddArrayToObject(root, "correlations_within");
-  ok = ok && cells && relations && within;
-  for (size_t i = 0; i < s->n_cells && ok; i++) ok = json_cell(cells, s, &s->cells[i]);
-  for (size_t i = 0; i < RELATION_COUNT && ok; i++)
-    ok = json_relation(relations, NULL, "cells", &s->relations[i]);
-  for (size_t i = 0; i < s->from->n_algorithms * RELATION_COUNT && ok; i++)
-    ok = json_relation(within, s->from->algorithms[i / RELATION_COUNT], "runs", &s->within[i]);
-  return ok;
+  table_title(t, "The same within one algorithm, over its runs [95 %% bootstrap interval].");
 }
 
 /* --- evaluation sets --- */
@@ -290,63 +279,6 @@ gl_status analyze_set_cell(interval ends[3], size_t *runs, const results *r,
   return status;
 }
 
-static gl_status put_set_line(table *to, const set_tables *t, const results_cell *cell,
-                              set_line line, size_t set, const char *name, gl_error *err) {
-  interval ends[3];
-  size_t runs = 0;
-  gl_status status = cell_ends(ends, &runs, t, cell, line, set, err);
-  if (status != GL_OK) return status;
-  table_cell(to, "%s", t->from->algorithms[cell->algorithm]);
-  table_cell(to, "%s", t->from->groups[cell->group].label);
-  table_cell(to, "%s", name);
-  table_cell(to, "%zu", runs);
-  for (size_t k = 0; k < 3; k++) interval_cell(to, ends[k]);
-  return GL_OK;
-}
-
-static gl_status put_set_cell(table *to, const set_tables *t, const results_cell *cell,
-                              gl_error *err) {
-  gl_status status = GL_OK;
-  for (size_t i = 0; i < t->n && status == GL_OK; i++)
-    status = put_set_line(to, t, cell, LINE_OF_SET, i, t->name[i], err);
-  if (t->n < 2) return status;
-  if (status == GL_OK) status = put_set_line(to, t, cell, LINE_AVERAGE, 0, "average", err);
-  return status == GL_OK ? put_set_line(to, t, cell, LINE_OF_MEAN, 0, "of the mean", err) : status;
-}
-
-static gl_status sets_table(const set_tables *t, table_format format, FILE *to, gl_error *err) {
-  const char *heads[] = {"algorithm", setting_head(t->from), "set", "runs", "best", "last", "gap"};
-  table *out = table_new(heads, sizeof heads / sizeof *heads);
-  gl_status status = out ? GL_OK : gl_fail_memory(err, "a table");
-  for (size_t i = 0; i < t->from->n_groups * t->from->n_algorithms && status == GL_OK; i++)
-    if (t->from->cells[i].n > 0) status = put_set_cell(out, t, &t->from->cells[i], err);
-  if (status == GL_OK)
-    table_caption(out,
-                  "Evaluation sets: interquartile mean over seeds [95 %% bootstrap interval]%s.",
-                  t->n < 2 ? ""
-                           : ". average: of each run's bests, each where its set is best; of the "
-                             "mean: the best of the sets' mean, which one evaluation had");
-  if (status == GL_OK) return finish_table(out, format, to, err);
-  table_free(out);
-  return status;
-}
-
-/* The same where what chooses the best does not score it. */
-static gl_status halves_table(const set_tables *t, table_format format, FILE *to, gl_error *err) {
-  const char *heads[] = {"algorithm", setting_head(t->from), "set", "runs", "best", "last", "gap"};
-  table *out = table_new(heads, sizeof heads / sizeof *heads);
-  gl_status status = out ? GL_OK : gl_fail_memory(err, "a table");
-  for (size_t i = 0; i < t->from->n_groups * t->from->n_algorithms && status == GL_OK; i++)
-    for (size_t s = 0; s < t->n && t->from->cells[i].n > 0 && status == GL_OK; s++)
-      status = put_set_line(out, t, &t->from->cells[i], LINE_OF_HALVES, s, t->name[s], err);
-  if (status == GL_OK)
-    table_caption(out, "By halves of the problems: the evaluation that is best on one half, scored "
-                       "on the other, mean of both ways; so the best is not the luckiest.");
-  if (status == GL_OK) return finish_table(out, format, to, err);
-  table_free(out);
-  return status;
-}
-
 /* "gepo", or "gepo, max delay 600 s" where settings differ. On the heap. */
 static char *name_of_cell(const results *r, const results_cell *cell) {
   char *text = NULL;
@@ -386,126 +318,146 @@ static gl_status set_benchmarks(benchmarks *b, char **names, const set_tables *t
   return status;
 }
 
-/* Fills in b, uses it, and releases all. Either output may be NULL. */
-static gl_status tell_benchmarks(const set_tables *t, table_format format, FILE *text, cJSON *json,
-                                 gl_error *err) {
+static gl_status report_benchmarks(table *to, const set_tables *t, gl_error *err) {
   const size_t n = t->from->n_groups * t->from->n_algorithms;
   char **names = calloc(n + 1, sizeof *names);
   benchmarks b = {0};
   gl_status status = names ? GL_OK : gl_fail_memory(err, "a table");
   if (status == GL_OK) status = set_benchmarks(&b, names, t, err);
-  if (status == GL_OK && text) {
-    status = benchmarks_text(&b, "algorithm", "Best and last by evaluation set", format, text, err);
-    fputc('\n', text);
+  if (status == GL_OK) {
+    benchmarks_report(to, &b, "algorithm", "Best and last by evaluation set");
+    table_place(to, PLACE_OF_BENCHMARKS);
+    table_place(table_line(to, "%s", ""), PLACE_OF_BENCHMARKS);
   }
-  if (status == GL_OK && json && !benchmarks_json(json, &b))
-    status = gl_fail_memory(err, "a JSON document");
   benchmarks_fini(&b);
   for (size_t i = 0; names && i < n; i++) free(names[i]);
   free(names);
   return status;
 }
 
-static int set_line_json(cJSON *list, const set_tables *t, const results_cell *cell,
-                         const char *set, const interval ends[3], size_t runs,
-                         const interval halved[3]) {
-  cJSON *o = json_append_object(list);
-  int ok = o && json_add_string(o, "algorithm", t->from->algorithms[cell->algorithm]) &&
-           json_axes(o, t->from, cell->group) && json_add_string(o, "set", set) &&
-           json_add_number(o, "runs", (double)runs) && json_interval(o, "best", ends[0]) &&
-           json_interval(o, "last", ends[1]) && json_interval(o, "best_to_last", ends[2]);
-  return ok && (isnan(halved[0].value) || (json_interval(o, "best_by_halves", halved[0]) &&
-                                           json_interval(o, "best_to_last_by_halves", halved[2])));
-}
-
-/* A line of the tables above: of a set (set < t->n), of the average, or of the mean. */
-static gl_status put_set_json(cJSON *list, const set_tables *t, const results_cell *cell,
-                              set_line line, size_t set, const char *name, gl_error *err) {
+/* The line of a cell in the table of sets, and where `halves` is one the set's line in it. */
+static gl_status put_set_line(table *to, table *halves, const set_tables *t,
+                              const results_cell *cell, set_line line, size_t set, gl_error *err) {
+  static const char *const names[] = {[LINE_AVERAGE] = "average", [LINE_OF_MEAN] = "of the mean"};
+  const char *name = line == LINE_OF_SET ? t->name[set] : names[line];
   interval ends[3], halved[3] = {{NAN, NAN, NAN}, {NAN, NAN, NAN}, {NAN, NAN, NAN}};
   size_t runs = 0, with_halves = 0;
   gl_status status = cell_ends(ends, &runs, t, cell, line, set, err);
   if (status == GL_OK && line == LINE_OF_SET)
     status = cell_ends(halved, &with_halves, t, cell, LINE_OF_HALVES, set, err);
   if (status != GL_OK) return status;
-  return set_line_json(list, t, cell, name, ends, runs, halved)
-             ? GL_OK
-             : gl_fail_memory(err, "a JSON document");
+  const bool has_halves = !isnan(halved[0].value);
+  table_row(to);
+  table_text(to, t->from->algorithms[cell->algorithm]);
+  table_text(to, t->from->groups[cell->group].label);
+  axes_cell(to, t->from, cell->group);
+  table_text(to, name);
+  table_count(to, runs);
+  for (size_t k = 0; k < 3; k++) interval_cell(to, ends[k]);
+  if (has_halves) interval_cell(to, halved[0]), interval_cell(to, halved[2]);
+  if (halves == NULL || line != LINE_OF_SET) return GL_OK;
+  table_row(halves);
+  table_text(halves, t->from->algorithms[cell->algorithm]);
+  table_text(halves, t->from->groups[cell->group].label);
+  table_text(halves, name);
+  table_count(halves, with_halves);
+  for (size_t k = 0; k < 3; k++) interval_cell(halves, halved[k]);
+  return GL_OK;
 }
 
-/* "sets": [{algorithm, axes, set, runs, best, last, best_to_last, …}], the lines of the table. */
-static gl_status sets_json(cJSON *to, const set_tables *t, gl_error *err) {
-  cJSON *list = cJSON_AddArrayToObject(to, "sets");
-  gl_status status = list ? GL_OK : gl_fail_memory(err, "a JSON document");
-  for (size_t c = 0; c < t->from->n_groups * t->from->n_algorithms && status == GL_OK; c++) {
-    const results_cell *cell = &t->from->cells[c];
-    if (cell->n == 0) continue;
-    for (size_t i = 0; i < t->n && status == GL_OK; i++)
-      status = put_set_json(list, t, cell, LINE_OF_SET, i, t->name[i], err);
-    if (status == GL_OK && t->n > 1)
-      status = put_set_json(list, t, cell, LINE_AVERAGE, 0, "average", err);
-    if (status == GL_OK && t->n > 1)
-      status = put_set_json(list, t, cell, LINE_OF_MEAN, 0, "of the mean", err);
+static gl_status put_set_cell(table *to, table *halves, const set_tables *t,
+                              const results_cell *cell, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < t->n && status == GL_OK; i++)
+    status = put_set_line(to, halves, t, cell, LINE_OF_SET, i, err);
+  if (t->n < 2) return status;
+  if (status == GL_OK) status = put_set_line(to, halves, t, cell, LINE_AVERAGE, 0, err);
+  return status == GL_OK ? put_set_line(to, halves, t, cell, LINE_OF_MEAN, 0, err) : status;
+}
+
+#define SCORE_COLUMN(NAME, HEAD)                                                                   \
+  { NAME, TABLE_INTERVAL, .head = HEAD, .format = TABLE_SCORE, .value = "iqm" }
+
+/* The scores by set; of sets with halves also where what chooses the best does not score it. */
+static gl_status put_sets(table *to, const set_tables *t, gl_error *err) {
+  const char *head = setting_head(t->from);
+  const table_column columns[] = {{"algorithm", TABLE_TEXT, .head = "algorithm"},
+                                  TABLE_HEAD(head),
+                                  TABLE_KEY("axes", TABLE_JSON),
+                                  {"set", TABLE_TEXT, .head = "set"},
+                                  {"runs", TABLE_WHOLE, .head = "runs"},
+                                  SCORE_COLUMN("best", "best"),
+                                  SCORE_COLUMN("last", "last"),
+                                  SCORE_COLUMN("best_to_last", "gap"),
+                                  SCORE_COLUMN("best_by_halves", NULL),
+                                  SCORE_COLUMN("best_to_last_by_halves", NULL)};
+  const table_column of_halves[] = {
+      TABLE_HEAD("algorithm"),    TABLE_HEAD(head),
+      TABLE_HEAD("set"),          {.type = TABLE_WHOLE, .head = "runs"},
+      SCORE_COLUMN(NULL, "best"), SCORE_COLUMN(NULL, "last"),
+      SCORE_COLUMN(NULL, "gap")};
+  table *sets =
+      analyze_section(to, "sets", PLACE_OF_SETS, columns, sizeof columns / sizeof *columns);
+  table *halves = NULL;
+  table_title(sets, "Evaluation sets: interquartile mean over seeds [95 %% bootstrap interval]%s.",
+              t->n < 2 ? ""
+                       : ". average: of each run's bests, each where its set is best; of the "
+                         "mean: the best of the sets' mean, which one evaluation had");
+  if (sets_have_halves(t->from)) {
+    halves =
+        analyze_section(to, NULL, PLACE_OF_SETS, of_halves, sizeof of_halves / sizeof *of_halves);
+    table_title(halves, "By halves of the problems: the evaluation that is best on one half, "
+                        "scored on the other, mean of both ways; so the best is not the luckiest.");
   }
+  gl_status status = GL_OK;
+  for (size_t c = 0; c < t->from->n_groups * t->from->n_algorithms && status == GL_OK; c++)
+    if (t->from->cells[c].n > 0) status = put_set_cell(sets, halves, t, &t->from->cells[c], err);
   return status;
 }
 
 /* Nothing where the study has no sets. */
-static gl_status tell_sets(const results *from, table_format format, FILE *text, cJSON *json,
-                           gl_error *err) {
+static gl_status report_sets(table *to, const results *from, gl_error *err) {
   set_tables t;
   gl_status status = set_tables_init(&t, from, err);
-  if (status == GL_OK && t.n > 0) {
-    if (text) status = sets_table(&t, format, text, err);
-    if (status == GL_OK && text && sets_have_halves(from))
-      status = halves_table(&t, format, text, err);
-    if (status == GL_OK && t.n > 1) status = tell_benchmarks(&t, format, text, json, err);
-    if (status == GL_OK && json) status = sets_json(json, &t, err);
-  }
+  if (status == GL_OK && t.n > 1) status = report_benchmarks(to, &t, err);
+  if (status == GL_OK && t.n > 0) status = put_sets(to, &t, err);
   set_tables_fini(&t);
   return status;
 }
 
-/* One study: its tables as text, and its numbers filled into root; either may be NULL. */
-static gl_status analyze_one(store *from, const char *name, const char *set, table_format format,
-                             FILE *text, cJSON *root, gl_error *err) {
+/* --- the whole --- */
+
+static gl_status analyze_one(table *to, store *from, const char *name, const char *set,
+                             gl_error *err) {
   results *r = NULL;
   summary sum;
   gl_status status = results_load(&r, from, name, err);
   if (status == GL_OK && set) status = sets_choose(r, set, err);
   if (status == GL_OK) status = summary_init(&sum, r, err);
-  if (status != GL_OK) {
-    results_free(r);
-    return status;
+  if (status == GL_OK) {
+    table_text(table_field(to, "study"), r->study);
+    table_count(table_field(to, "repeats_left_out"), r->n_repeats);
+    put_cells(to, &sum);
+    put_clock(to, &sum);
+    put_relations(to, &sum);
+    put_relations_within(to, &sum);
+    summary_fini(&sum);
+    status = report_sets(to, r, err);
   }
-  if (text) status = ends_table(&sum, format, text, err);
-  if (root && status == GL_OK && !fill_study_json(root, &sum))
-    status = gl_fail_memory(err, "a JSON document");
-  if (status == GL_OK) status = tell_sets(r, format, text, root, err);
-  if (text && status == GL_OK) status = rest_of_text(&sum, format, text, err);
-  summary_fini(&sum);
   results_free(r);
   return status;
 }
 
-gl_status analyze_study(store *s, const char *set, table_format format, FILE *text, cJSON **json,
-                        gl_error *err) {
+gl_status analyze_study(table *to, store *s, const char *set, gl_error *err) {
   char **names = NULL;
   size_t n = 0;
   gl_status status = results_studies(&names, &n, s, err);
   if (status != GL_OK) return status;
-  cJSON *root = json ? cJSON_CreateObject() : NULL;
-  cJSON *list = root && n > 1 ? cJSON_AddArrayToObject(root, "studies") : NULL;
-  if (json && (!root || (n > 1 && !list))) status = gl_fail_memory(err, "a JSON document");
+  table *list = n > 1 ? table_list(table_field(to, "studies")) : NULL;
   for (size_t i = 0; i < n && status == GL_OK; i++) {
-    cJSON *one = list ? json_append_object(list) : root;
-    if (json && !one) status = gl_fail_memory(err, "a JSON document");
-    if (status == GL_OK) status = analyze_one(s, names[i], set, format, text, one, err);
+    table *one = n > 1 ? table_object(table_field(list, "")) : to;
+    status = analyze_one(one, s, names[i], set, err);
   }
   free(names);
-  if (!json) return status;
-  if (status == GL_OK)
-    *json = root;
-  else
-    cJSON_Delete(root);
   return status;
 }

@@ -1,18 +1,15 @@
-/* What `gepolab analyze` says about one study, as tables and as JSON. */
+/* What `gepolab analyze` says about one study, as tables. */
 #ifndef GEPOLAB_ANALYSIS_ANALYZE_H
 #define GEPOLAB_ANALYSIS_ANALYZE_H
 
 #include "analysis/results.h"
 #include "analysis/statistics.h"
-#include "analysis/tables.h"
 #include "core/base/error.h"
+#include "core/base/table.h"
 #include "core/store/store.h"
 
-#include <cjson/cJSON.h>
-#include <stdio.h>
-
-/* Every study of a store, one after another. Both outputs may be NULL. *json is released with
- * cJSON_Delete(). A store with one study: that study; with several: {"studies": […]}. A study:
+/* Every study of a store into a document. A store with one study: that study; with several:
+ * {"studies": […]}. A study:
  * {"study", "repeats_left_out", "cells":
  * [{algorithm, axes, done, diverged, failed, lr, best, last, best_to_last, ...}], "correlations",
  * "correlations_within": the same over the runs of each algorithm};
@@ -21,8 +18,7 @@
  * last, best_to_last}], with the lines "average" and "of the mean" and, of halves, best_by_halves,
  * and "benchmarks" (analysis/benchmarks.h). set (NULL: the run's own score): the set whose score
  * all tables show, as sets_choose() takes it. */
-gl_status analyze_study(store *s, const char *set, table_format format, FILE *text, cJSON **json,
-                        gl_error *err);
+gl_status analyze_study(table *to, store *s, const char *set, gl_error *err);
 /* Best, last and their gap of a cell on an evaluation set (its index in sets_names()), and of how
  * many runs, as the tables of sets have them. GL_ENOMEM. */
 gl_status analyze_set_cell(interval ends[3], size_t *runs, const results *r,

@@ -17,9 +17,8 @@
 #include "analysis/outcome.h"
 #include "analysis/results.h"
 #include "analysis/statistics.h"
-#include "analysis/tables.h"
+#include "core/base/table.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 
 enum { ANNOUNCE_LEADS = 4 };
@@ -91,9 +90,7 @@ gl_status announcements_init(announcements *a, const results *const *from, size_
                              const contrast_arm *of, const announce_rule *rule, gl_error *err);
 void announcements_fini(announcements *a);
 
-/* A table (text NULL: none), or JSON to be released with cJSON_Delete() (json NULL: none); name:
- * what is told of, for the caption. */
-gl_status announcements_tell(const announcements *a, const char *name, table_format format,
-                             FILE *text, cJSON **json, gl_error *err);
+/* What was found, into a document; name: of the studies, for the title. */
+void announcements_report(table *to, const announcements *a, const char *name);
 
 #endif

@@ -181,154 +181,99 @@ void announcements_fini(announcements *a) {
   *a = (announcements){0};
 }
 
-/* --- telling --- */
+/* --- tables --- */
 
-static void interval_cell(table *t, interval v, const char *format) {
-  char part[3][32];
-  const double x[] = {v.value, v.low, v.high};
-  for (int i = 0; i < 3; i++) {
-    if (isnan(x[i]))
-      snprintf(part[i], sizeof part[i], "–");
-    else
-      snprintf(part[i], sizeof part[i], format, x[i]);
+static const table_column announcement_columns[] = {
+    {"metric", TABLE_TEXT, .head = "metric"},
+    {"side", TABLE_TEXT, .head = "side"},
+    {"fallen", TABLE_WHOLE, .head = "fallen, survived"},
+    TABLE_KEY("survived", TABLE_WHOLE),
+    {"auc", TABLE_INTERVAL, .head = "AUC", .format = "%.2f"},
+    TABLE_KEY("judged_fallen", TABLE_WHOLE),
+    TABLE_KEY("announced", TABLE_WHOLE),
+    {"announced_share", TABLE_INTERVAL, .head = "announced", .format = "%.2f"},
+    TABLE_KEY("judged_survived", TABLE_WHOLE),
+    TABLE_KEY("alarms", TABLE_WHOLE),
+    {"false_alarm_rate", TABLE_INTERVAL, .head = "false alarms", .format = "%.2f"},
+    {"lead_updates", TABLE_INTERVAL, .head = "updates before the fall", .format = "%.0f"},
+    TABLE_KEY("matched", TABLE_TABLE),
+    TABLE_KEY("roc", TABLE_TABLE)};
+
+static const table_column matched_columns[] = {
+    TABLE_KEY("before", TABLE_WHOLE), TABLE_KEY("fallen", TABLE_WHOLE),
+    TABLE_KEY("pairs", TABLE_WHOLE), TABLE_KEY("auc", TABLE_INTERVAL)};
+
+static void put_matched(table *t, const announcement *a, const announce_rule *rule) {
+  table *list = table_rows(t, matched_columns, sizeof matched_columns / sizeof *matched_columns);
+  for (size_t k = 0; k < ANNOUNCE_LEADS; k++) {
+    table_row(list);
+    table_whole(list, rule->lead[k]);
+    table_count(list, a->matched[k].fallen);
+    table_count(list, a->matched[k].pairs);
+    interval_cell(list, a->matched[k].auc);
   }
-  if (isnan(v.low))
-    table_cell(t, "%s", part[0]);
-  else
-    table_cell(t, "%s [%s, %s]", part[0], part[1], part[2]);
 }
 
-static gl_status write_table(const announcements *a, const char *name, table_format format,
-                             FILE *to, gl_error *err) {
-  static const char *const heads[] = {"metric",    "side",         "fallen, survived",       "AUC",
-                                      "announced", "false alarms", "updates before the fall"};
-  table *t = table_new(heads, sizeof heads / sizeof heads[0]);
-  if (t == NULL) return gl_fail_memory(err, "a table");
-  for (size_t i = 0; i < a->n; i++) {
-    const announcement *one = &a->of[i];
-    table_cell(t, "%s", metric_about(one->m)->name);
-    table_cell(t, "%s", one->falls ? "falls" : "rises");
-    table_cell(t, "%zu, %zu", one->fallen, one->survived);
-    interval_cell(t, one->auc, "%.2f");
-    interval_cell(t, one->share, "%.2f");
-    interval_cell(t, one->false_alarms, "%.2f");
-    interval_cell(t, one->lead, "%.0f");
-  }
-  table_caption(
-      t,
-      "%s: which metrics announce falls. %zu runs fell, %zu survived, %zu never learned or "
-      "failed and are left out; %zu starts. Means of %zu updates. AUC: of runs, on the "
-      "side chosen on all of them. The rest leaves one start out: thresholds at which at "
-      "most %.0f %% of the other starts' survivors raise an alarm; median lead of "
-      "announced falls. [95 %%, bootstrap over starts].",
-      name, a->fallen, a->survived, a->left_out, a->starts, a->rule.window,
-      100 * a->rule.false_alarms);
-  gl_status status = table_write(t, format, to, err);
-  table_free(t);
-  return status;
+static void put_announcement(table *t, const announcement *a, const announce_rule *rule) {
+  table_row(t);
+  table_text(t, metric_about(a->m)->name);
+  table_text(t, a->falls ? "falls" : "rises");
+  table_count(t, a->fallen);
+  table_shown(t, "%zu, %zu", a->fallen, a->survived);
+  table_count(t, a->survived);
+  interval_cell(t, a->auc);
+  table_count(t, a->judged_fallen);
+  table_count(t, a->announced);
+  interval_cell(t, a->share);
+  table_count(t, a->judged_survived);
+  table_count(t, a->alarms);
+  interval_cell(t, a->false_alarms);
+  interval_cell(t, a->lead);
+  put_matched(t, a, rule);
+  table *roc = table_list(t);
+  for (size_t i = 0; i < a->n_roc; i++)
+    table_numbers(table_field(roc, ""), (double[]){a->roc_alarms[i], a->roc_announced[i]}, 2);
 }
 
 /* Each fall against the survivors of its cell at the same update. */
-static gl_status write_matched(const announcements *a, table_format format, FILE *to,
-                               gl_error *err) {
+static void put_matched_table(table *to, const announcements *a) {
   char head[ANNOUNCE_LEADS][40];
-  const char *heads[1 + ANNOUNCE_LEADS] = {"metric"};
+  table_column columns[1 + ANNOUNCE_LEADS] = {TABLE_HEAD("metric")};
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++) {
     snprintf(head[k], sizeof head[k], "%lld before", (long long)a->rule.lead[k]);
-    heads[1 + k] = head[k];
+    columns[1 + k] = (table_column){.type = TABLE_INTERVAL, .head = head[k], .format = "%.2f"};
   }
-  table *t = table_new(heads, 1 + ANNOUNCE_LEADS);
-  if (t == NULL) return gl_fail_memory(err, "a table");
+  table *t = table_rows(table_field(to, NULL), columns, 1 + ANNOUNCE_LEADS);
   for (size_t i = 0; i < a->n; i++) {
-    table_cell(t, "%s", metric_about(a->of[i].m)->name);
-    for (size_t k = 0; k < ANNOUNCE_LEADS; k++) interval_cell(t, a->of[i].matched[k].auc, "%.2f");
+    table_row(t);
+    table_text(t, metric_about(a->of[i].m)->name);
+    for (size_t k = 0; k < ANNOUNCE_LEADS; k++) interval_cell(t, a->of[i].matched[k].auc);
   }
-  table_caption(t,
-                "The same setting, the same update: probability that a run that falls so many "
-                "updates later is higher than a survivor of its cell. 0.5 is chance; above it a "
-                "rise announces, below it a fall. [95 %%, bootstrap over %zu starts].",
-                a->starts);
-  gl_status status = table_write(t, format, to, err);
-  table_free(t);
-  return status;
+  table_title(t,
+              "The same setting, the same update: probability that a run that falls so many "
+              "updates later is higher than a survivor of its cell. 0.5 is chance; above it a "
+              "rise announces, below it a fall. [95 %%, bootstrap over %zu starts].",
+              a->starts);
 }
 
-static int put_number(cJSON *to, const char *name, double x) {
-  return (isfinite(x) ? cJSON_AddNumberToObject(to, name, x) : cJSON_AddNullToObject(to, name)) !=
-         NULL;
-}
-
-static int put_interval(cJSON *to, const char *name, interval v) {
-  cJSON *item = cJSON_AddObjectToObject(to, name);
-  return item != NULL && put_number(item, "value", v.value) && put_number(item, "low", v.low) &&
-         put_number(item, "high", v.high);
-}
-
-static int put_matched(cJSON *to, const announcement *a, const announce_rule *rule) {
-  cJSON *list = cJSON_AddArrayToObject(to, "matched");
-  int fine = list != NULL;
-  for (size_t k = 0; k < ANNOUNCE_LEADS && fine; k++) {
-    cJSON *one = cJSON_CreateObject();
-    fine = one != NULL && cJSON_AddItemToArray(list, one);
-    if (!fine) cJSON_Delete(one);
-    fine = fine && put_number(one, "before", (double)rule->lead[k]) &&
-           put_number(one, "fallen", (double)a->matched[k].fallen) &&
-           put_number(one, "pairs", (double)a->matched[k].pairs) &&
-           put_interval(one, "auc", a->matched[k].auc);
-  }
-  return fine;
-}
-
-static int put_one(cJSON *list, const announcement *a, const announce_rule *rule) {
-  cJSON *to = cJSON_CreateObject(), *roc = NULL;
-  if (to == NULL || !cJSON_AddItemToArray(list, to)) {
-    cJSON_Delete(to);
-    return 0;
-  }
-  int fine = cJSON_AddStringToObject(to, "metric", metric_about(a->m)->name) != NULL &&
-             cJSON_AddStringToObject(to, "side", a->falls ? "falls" : "rises") != NULL &&
-             put_number(to, "fallen", (double)a->fallen) &&
-             put_number(to, "survived", (double)a->survived) && put_interval(to, "auc", a->auc) &&
-             put_number(to, "judged_fallen", (double)a->judged_fallen) &&
-             put_number(to, "announced", (double)a->announced) &&
-             put_interval(to, "announced_share", a->share) &&
-             put_number(to, "judged_survived", (double)a->judged_survived) &&
-             put_number(to, "alarms", (double)a->alarms) &&
-             put_interval(to, "false_alarm_rate", a->false_alarms) &&
-             put_interval(to, "lead_updates", a->lead) && put_matched(to, a, rule) &&
-             (roc = cJSON_AddArrayToObject(to, "roc")) != NULL;
-  for (size_t i = 0; i < a->n_roc && fine; i++) {
-    const double point[] = {a->roc_alarms[i], a->roc_announced[i]};
-    fine = cJSON_AddItemToArray(roc, cJSON_CreateDoubleArray(point, 2));
-  }
-  return fine;
-}
-
-static cJSON *to_json(const announcements *a) {
-  cJSON *all = cJSON_CreateObject();
-  cJSON *rule = all != NULL ? cJSON_AddObjectToObject(all, "rule") : NULL;
-  int fine = rule != NULL && put_number(rule, "window", (double)a->rule.window) &&
-             put_number(rule, "false_alarms", a->rule.false_alarms) &&
-             put_number(all, "fallen", (double)a->fallen) &&
-             put_number(all, "survived", (double)a->survived) &&
-             put_number(all, "left_out", (double)a->left_out) &&
-             put_number(all, "starts", (double)a->starts);
-  cJSON *list = fine ? cJSON_AddArrayToObject(all, "metrics") : NULL;
-  fine = list != NULL;
-  for (size_t i = 0; i < a->n && fine; i++) fine = put_one(list, &a->of[i], &a->rule);
-  if (fine) return all;
-  cJSON_Delete(all);
-  return NULL;
-}
-
-gl_status announcements_tell(const announcements *a, const char *name, table_format format,
-                             FILE *text, cJSON **json, gl_error *err) {
-  gl_status status = GL_OK;
-  if (json != NULL) {
-    *json = to_json(a);
-    if (*json == NULL) return gl_fail_memory(err, "announcements");
-  }
-  if (text != NULL) status = write_table(a, name, format, text, err);
-  if (text != NULL && status == GL_OK) status = write_matched(a, format, text, err);
-  return status;
+void announcements_report(table *to, const announcements *a, const char *name) {
+  table *rule = table_object(table_field(to, "rule"));
+  table_count(table_field(rule, "window"), a->rule.window);
+  table_real(table_field(rule, "false_alarms"), a->rule.false_alarms);
+  table_count(table_field(to, "fallen"), a->fallen);
+  table_count(table_field(to, "survived"), a->survived);
+  table_count(table_field(to, "left_out"), a->left_out);
+  table_count(table_field(to, "starts"), a->starts);
+  table *t = table_rows(table_field(to, "metrics"), announcement_columns,
+                        sizeof announcement_columns / sizeof *announcement_columns);
+  for (size_t i = 0; i < a->n; i++) put_announcement(t, &a->of[i], &a->rule);
+  table_title(t,
+              "%s: which metrics announce falls. %zu runs fell, %zu survived, %zu never learned or "
+              "failed and are left out; %zu starts. Means of %zu updates. AUC: of runs, on the "
+              "side chosen on all of them. The rest leaves one start out: thresholds at which at "
+              "most %.0f %% of the other starts' survivors raise an alarm; median lead of "
+              "announced falls. [95 %%, bootstrap over starts].",
+              name, a->fallen, a->survived, a->left_out, a->starts, a->rule.window,
+              100 * a->rule.false_alarms);
+  put_matched_table(to, a);
 }

@@ -2,7 +2,6 @@
 #include "analysis/benchmarks.h"
 
 #include "analysis/text_list.h"
-#include "core/base/json.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -127,88 +126,70 @@ void benchmarks_fini(benchmarks *b) {
   *b = (benchmarks){0};
 }
 
-/* --- as text --- */
+/* --- tables --- */
 
-/* "AIME24 best", "AIME24 last", …, "average best", "average last" behind the row's head. NULL if
- * memory is short. */
-static table *new_table(const benchmarks *b, const char *row_head) {
-  static const char *const ends[] = {"best", "last"};
-  const size_t n = 3 + 2 * b->n_benchmarks;
-  char **heads = calloc(n, sizeof *heads);
-  int ok = heads != NULL;
-  for (size_t i = 0; ok && i < n; i++) {
-    const char *label = i == 0                    ? row_head
-                        : i > 2 * b->n_benchmarks ? "average"
-                                                  : b->benchmark[(i - 1) / 2];
-    const size_t size = strlen(label) + 8;
-    heads[i] = malloc(size);
-    ok = heads[i] != NULL;
-    if (ok)
-      snprintf(heads[i], size, "%s%s%s", label, i && *label ? " " : "", i ? ends[(i - 1) % 2] : "");
-  }
-  table *t = ok ? table_new((const char *const *)heads, n) : NULL;
-  for (size_t i = 0; heads && i < n; i++) free(heads[i]);
-  free(heads);
-  return t;
-}
-
-static int has_intervals(const benchmarks *b) {
+static bool has_intervals(const benchmarks *b) {
   for (size_t i = 0; i < b->n_rows * b->n_benchmarks; i++)
-    if (!isnan(b->best[i].low)) return 1;
-  return 0;
+    if (!isnan(b->best[i].low)) return true;
+  return false;
 }
 
-gl_status benchmarks_text(const benchmarks *b, const char *row_head, const char *what,
-                          table_format format, FILE *to, gl_error *err) {
-  int gaps = 0;
-  table *t = new_table(b, row_head);
-  if (!t) return gl_fail_memory(err, "a table");
+/* "AIME24 best", "AIME24 last", …, "average best", "average last" behind the row's head. */
+static void put_pairs(table *to, const benchmarks *b, const char *row_head, const char *what) {
+  static const char *const ends[] = {"best", "last"};
+  const size_t n = 2 * b->n_benchmarks;
+  bool gaps = false;
+  table_field(to, NULL);
+  table *t = table_rows(to, &(table_column)TABLE_HEAD(row_head), 1);
+  for (size_t i = 0; i < n + 2; i++) {
+    const char *label = i < n ? b->benchmark[i / 2] : "average";
+    table_add_column(t, (table_column){.type = TABLE_INTERVAL}, "%s%s%s", label,
+                     *label != '\0' ? " " : "", ends[i % 2]);
+  }
   for (size_t r = 0; r < b->n_rows; r++) {
-    table_cell(t, "%s", b->row[r]);
+    table_row(t);
+    table_text(t, b->row[r]);
     for (size_t i = 0; i < b->n_benchmarks; i++) {
-      table_interval(t, b->best[r * b->n_benchmarks + i]);
-      table_interval(t, b->last[r * b->n_benchmarks + i]);
+      interval_cell(t, b->best[r * b->n_benchmarks + i]);
+      interval_cell(t, b->last[r * b->n_benchmarks + i]);
     }
-    table_interval(t, b->average_best[r]);
-    table_interval(t, b->average_last[r]);
+    interval_cell(t, b->average_best[r]);
+    interval_cell(t, b->average_last[r]);
     gaps |= isnan(b->average_best[r].value);
   }
-  table_caption(t, "%s; the average best is the mean of these bests%s%s.", what,
-                has_intervals(b) ? ". Interquartile means over seeds with 95 % bootstrap intervals"
-                                 : "",
-                gaps ? "; averages of runs that have all of them" : "");
-  gl_status status = table_write(t, format, to, err);
-  table_free(t);
-  return status;
+  table_title(t, "%s; the average best is the mean of these bests%s%s.", what,
+              has_intervals(b) ? ". Interquartile means over seeds with 95 % bootstrap intervals"
+                               : "",
+              gaps ? "; averages of runs that have all of them" : "");
 }
 
-/* --- as JSON --- */
-
-static int list_json(cJSON *row, const char *key, const interval *values, size_t n) {
-  cJSON *list = cJSON_AddArrayToObject(row, key);
-  int ok = list != NULL;
-  for (size_t i = 0; i < n && ok; i++) ok = json_add_number(list, NULL, values[i].value) != NULL;
-  return ok;
+static void put_benchmark_values(table *row, const interval *values, size_t n) {
+  table *list = table_list(row);
+  for (size_t i = 0; i < n; i++) table_real(table_field(list, ""), values[i].value);
 }
 
-int benchmarks_json(cJSON *to, const benchmarks *b) {
+static const table_column benchmark_columns[] = {
+    TABLE_KEY("run", TABLE_TEXT),          TABLE_KEY("best", TABLE_TABLE),
+    TABLE_KEY("last", TABLE_TABLE),        TABLE_KEY("gap", TABLE_TABLE),
+    TABLE_KEY("average_best", TABLE_REAL), TABLE_KEY("average_last", TABLE_REAL),
+    TABLE_KEY("average_gap", TABLE_REAL)};
+
+void benchmarks_report(table *to, const benchmarks *b, const char *row_head, const char *what) {
   const size_t n = b->n_benchmarks;
-  cJSON *o = cJSON_AddObjectToObject(to, "benchmarks");
-  cJSON *labels = o ? cJSON_AddArrayToObject(o, "labels") : NULL;
-  cJSON *rows = labels ? cJSON_AddArrayToObject(o, "rows") : NULL;
-  int ok = rows != NULL;
-  for (size_t i = 0; i < n && ok; i++) ok = json_add_string(labels, NULL, b->benchmark[i]) != NULL;
-  for (size_t r = 0; r < b->n_rows && ok; r++) {
-    cJSON *row = cJSON_CreateObject();
-    if (!row || !cJSON_AddItemToArray(rows, row)) {
-      cJSON_Delete(row);
-      return 0;
-    }
-    ok = json_add_string(row, "run", b->row[r]) && list_json(row, "best", b->best + r * n, n) &&
-         list_json(row, "last", b->last + r * n, n) && list_json(row, "gap", b->gap + r * n, n) &&
-         json_add_number(row, "average_best", b->average_best[r].value) &&
-         json_add_number(row, "average_last", b->average_last[r].value) &&
-         json_add_number(row, "average_gap", b->average_gap[r].value);
+  table *o = table_object(table_field(to, "benchmarks"));
+  table *labels = table_list(table_field(o, "labels"));
+  for (size_t i = 0; i < n; i++) table_text(table_field(labels, ""), b->benchmark[i]);
+  table *t = table_rows(table_field(o, "rows"), benchmark_columns,
+                        sizeof benchmark_columns / sizeof *benchmark_columns);
+  for (size_t r = 0; r < b->n_rows; r++) {
+    table_row(t);
+    table_text(t, b->row[r]);
+    put_benchmark_values(t, b->best + r * n, n);
+    put_benchmark_values(t, b->last + r * n, n);
+    put_benchmark_values(t, b->gap + r * n, n);
+    table_real(t, b->average_best[r].value);
+    table_real(t, b->average_last[r].value);
+    table_real(t, b->average_gap[r].value);
   }
-  return ok;
+  put_pairs(to, b, row_head, what);
 }

@@ -5,9 +5,8 @@
 #define GEPOLAB_ANALYSIS_BENCHMARKS_H
 
 #include "analysis/statistics.h"
-#include "analysis/tables.h"
+#include "core/base/table.h"
 
-#include <cjson/cJSON.h>
 #include <stdint.h>
 
 /* What one run (a seed of a row) reached on one benchmark. Texts are borrowed. */
@@ -33,12 +32,10 @@ typedef struct benchmarks {
 gl_status benchmarks_init(benchmarks *b, const benchmark_score *score, size_t n, gl_error *err);
 void benchmarks_fini(benchmarks *b);
 
-/* A line for each row, a pair of columns for each benchmark and one for the averages. row_head: of
+/* Into a document: "benchmarks": {labels, rows: [{run, best: [], last: [], gap: [], average_best,
+ * average_last, average_gap}]} for programs; and, as its last column, a table for people with a
+ * line for each row, a pair of columns for each benchmark and one for the averages. row_head: of
  * the first column; what: what stands in the pairs, "Best and last by label". */
-gl_status benchmarks_text(const benchmarks *b, const char *row_head, const char *what,
-                          table_format format, FILE *to, gl_error *err);
-/* Adds "benchmarks": {labels, rows: [{run, best: [], last: [], gap: [], average_best, average_last,
- * average_gap}]} to the object; 0 if memory is short. */
-int benchmarks_json(cJSON *to, const benchmarks *b);
+void benchmarks_report(table *to, const benchmarks *b, const char *row_head, const char *what);
 
 #endif

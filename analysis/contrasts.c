@@ -1,8 +1,6 @@
 /* Compares declared arms of a study start by start. */
 #include "analysis/contrasts.h"
 
-#include "core/base/json.h"
-
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdint.h>
@@ -348,84 +346,59 @@ gl_status contrasts_find(const results *from, const contrast *contrasts, size_t 
   return status;
 }
 
-/* --- telling --- */
+/* --- the table --- */
 
-static gl_status write_table(const results *r, const contrast *c, const contrast_result *found,
-                             size_t n, table_format format, FILE *to, gl_error *err) {
-  static const char *const heads[] = {"contrast", "measure",    "pairs",     "of",
-                                      "against",  "difference", "only of",   "only against",
-                                      "p",        "Holm",       "detectable"};
-  table *t = table_new(heads, sizeof heads / sizeof *heads);
-  if (t == NULL) return gl_fail_memory(err, "a table");
+static void put_arm(table *t, const contrast_arm *a) {
+  table *fields = table_object(t);
+  for (size_t i = 0; i < a->n; i++)
+    table_text(table_field(fields, a->field[i].path), a->field[i].value);
+}
+
+static const table_column contrast_columns[] = {
+    {"name", TABLE_TEXT, .head = "contrast"},
+    {"measure", TABLE_TEXT, .head = "measure"},
+    TABLE_KEY("arm_of", TABLE_TABLE),
+    TABLE_KEY("arm_against", TABLE_TABLE),
+    {"difference", TABLE_INTERVAL, .head = "difference", .place = 1},
+    {"pairs", TABLE_WHOLE, .head = "pairs"},
+    TABLE_KEY("unpaired", TABLE_WHOLE),
+    {"of", TABLE_REAL, .head = "of"},
+    {"against", TABLE_REAL, .head = "against"},
+    {"only_of", TABLE_WHOLE, .head = "only of", .place = 1},
+    {"only_against", TABLE_WHOLE, .head = "only against", .place = 1},
+    {"p", TABLE_REAL, .head = "p", .format = "%.2g", .place = 1},
+    {"holm", TABLE_REAL, .head = "Holm", .format = "%.2g", .place = 1},
+    {"detectable", TABLE_REAL, .head = "detectable", .place = 1}};
+
+void contrasts_report(table *to, const results *from, const contrast *contrasts,
+                      const contrast_result *found, size_t n) {
+  table_text(table_field(to, "study"), from->study);
+  table *t = table_rows(table_field(to, "contrasts"), contrast_columns,
+                        sizeof contrast_columns / sizeof *contrast_columns);
+  table_title(t,
+              "%s: declared contrasts, paired by seed. fall: shares that fell, McNemar's exact "
+              "test, Newcombe's 95 %% interval; last: interquartile means of last scores, "
+              "Wilcoxon's exact signed-rank test, bootstrap. Holm: p adjusted over all %zu. "
+              "Detectable: the share of pairs that differ, all in one direction, that is found "
+              "with probability %.1f.",
+              from->study, n, POWER);
   for (size_t i = 0; i < n; i++) {
-    table_cell(t, "%s", c[i].name);
-    table_cell(t, "%s", contrast_measure_names[c[i].measure]);
-    if (found[i].unpaired > 0)
-      table_cell(t, "%zu (%zu without)", found[i].pairs, found[i].unpaired);
-    else
-      table_cell(t, "%zu", found[i].pairs);
-    table_number(t, found[i].of);
-    table_number(t, found[i].against);
-    table_interval(t, found[i].difference);
-    table_cell(t, "%zu", found[i].only_of);
-    table_cell(t, "%zu", found[i].only_against);
-    table_cell(t, "%.2g", found[i].p);
-    table_cell(t, "%.2g", found[i].holm);
-    table_number(t, found[i].detectable);
+    const contrast_result *f = &found[i];
+    table_row(t);
+    table_text(t, contrasts[i].name);
+    table_text(t, contrast_measure_names[contrasts[i].measure]);
+    put_arm(t, &contrasts[i].of);
+    put_arm(t, &contrasts[i].against);
+    interval_cell(t, f->difference);
+    table_count(t, f->pairs);
+    if (f->unpaired > 0) table_shown(t, "%zu (%zu without)", f->pairs, f->unpaired);
+    table_count(t, f->unpaired);
+    table_real(t, f->of);
+    table_real(t, f->against);
+    table_count(t, f->only_of);
+    table_count(t, f->only_against);
+    table_real(t, f->p);
+    table_real(t, f->holm);
+    table_real(t, f->detectable);
   }
-  table_caption(t,
-                "%s: declared contrasts, paired by seed. fall: shares that fell, McNemar's exact "
-                "test, Newcombe's 95 %% interval; last: interquartile means of last scores, "
-                "Wilcoxon's exact signed-rank test, bootstrap. Holm: p adjusted over all %zu. "
-                "Detectable: the share of pairs that differ, all in one direction, that is found "
-                "with probability %.1f.",
-                r->study, n, POWER);
-  gl_status status = table_write(t, format, to, err);
-  table_free(t);
-  return status;
-}
-
-static int put_arm(cJSON *to, const char *name, const contrast_arm *a) {
-  cJSON *item = cJSON_AddObjectToObject(to, name);
-  int fine = item != NULL;
-  for (size_t i = 0; i < a->n && fine; i++)
-    fine = cJSON_AddStringToObject(item, a->field[i].path, a->field[i].value) != NULL;
-  return fine;
-}
-
-static int put_contrast(cJSON *list, const contrast *c, const contrast_result *found) {
-  cJSON *item = json_append_object(list);
-  if (item == NULL || cJSON_AddStringToObject(item, "name", c->name) == NULL ||
-      cJSON_AddStringToObject(item, "measure", contrast_measure_names[c->measure]) == NULL ||
-      !put_arm(item, "arm_of", &c->of) || !put_arm(item, "arm_against", &c->against))
-    return 0;
-  cJSON *difference = cJSON_AddObjectToObject(item, "difference");
-  return difference != NULL && json_add_number(difference, "value", found->difference.value) &&
-         json_add_number(difference, "low", found->difference.low) &&
-         json_add_number(difference, "high", found->difference.high) &&
-         json_add_number(item, "pairs", (double)found->pairs) &&
-         json_add_number(item, "unpaired", (double)found->unpaired) &&
-         json_add_number(item, "of", found->of) &&
-         json_add_number(item, "against", found->against) &&
-         json_add_number(item, "only_of", (double)found->only_of) &&
-         json_add_number(item, "only_against", (double)found->only_against) &&
-         json_add_number(item, "p", found->p) && json_add_number(item, "holm", found->holm) &&
-         json_add_number(item, "detectable", found->detectable);
-}
-
-gl_status contrasts_tell(const results *from, const contrast *contrasts,
-                         const contrast_result *found, size_t n, table_format format, FILE *text,
-                         cJSON **json, gl_error *err) {
-  gl_status status =
-      text != NULL ? write_table(from, contrasts, found, n, format, text, err) : GL_OK;
-  if (status != GL_OK || json == NULL) return status;
-  cJSON *all = cJSON_CreateObject();
-  cJSON *list = all != NULL && cJSON_AddStringToObject(all, "study", from->study) != NULL
-                    ? cJSON_AddArrayToObject(all, "contrasts")
-                    : NULL;
-  int fine = list != NULL;
-  for (size_t i = 0; i < n && fine; i++) fine = put_contrast(list, &contrasts[i], &found[i]);
-  if (!fine) cJSON_Delete(all);
-  *json = fine ? all : NULL;
-  return fine ? GL_OK : gl_fail_memory(err, "the contrasts");
 }

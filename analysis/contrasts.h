@@ -14,9 +14,8 @@
 #include "analysis/outcome.h"
 #include "analysis/results.h"
 #include "analysis/statistics.h"
-#include "analysis/tables.h"
+#include "core/base/table.h"
 
-#include <cjson/cJSON.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -68,10 +67,9 @@ typedef struct contrast_result {
 gl_status contrasts_find(const results *from, const contrast *contrasts, size_t n,
                          contrast_result *out, gl_error *err);
 
-/* A table, or JSON to be released with cJSON_Delete(). Both may be NULL. */
-gl_status contrasts_tell(const results *from, const contrast *contrasts,
-                         const contrast_result *found, size_t n, table_format format, FILE *text,
-                         cJSON **json, gl_error *err);
+/* What was found, into a document. */
+void contrasts_report(table *to, const results *from, const contrast *contrasts,
+                      const contrast_result *found, size_t n);
 
 /* Exposed for their tests. Two-sided p of McNemar's exact test: 1 where no pair differs. */
 double mcnemar_exact(size_t only_of, size_t only_against);

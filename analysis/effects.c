@@ -1,7 +1,6 @@
 /* Least squares over two-level factors. */
 #include "analysis/effects.h"
 
-#include "core/base/json.h"
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_linalg.h>
 
@@ -366,33 +365,31 @@ void effect_table_fini(effect_table *t) {
   *t = (effect_table){0};
 }
 
-/* --- telling --- */
+/* --- tables --- */
 
-static void name_fit(const effect_table *t, const effect_fit *f, char text[300]) {
-  const char *a = t->from->algorithms[f->algorithm];
+static const table_column smallest_columns[] = {
+    TABLE_HEAD("algorithm"),
+    TABLE_HEAD("response"),
+    TABLE_HEAD("factor"),
+    {.type = TABLE_INTERVAL, .head = "effect", .format = "%.3g"},
+    {.type = TABLE_REAL, .head = "p", .format = "%.2g"},
+    {.type = TABLE_REAL, .head = "q", .format = "%.2g"}};
+
+static void put_fit_name(table *to, const effect_table *t, const effect_fit *f, effect_response r) {
+  table_row(to);
   if (f->less == SIZE_MAX)
-    snprintf(text, 300, "%s", a);
+    table_text(to, t->from->algorithms[f->algorithm]);
   else
-    snprintf(text, 300, "%s less %s", a, t->from->algorithms[f->less]);
+    table_textf(to, "%s less %s", t->from->algorithms[f->algorithm], t->from->algorithms[f->less]);
+  table_text(to, effect_response_name(r));
 }
 
-static void name_effect(const effect_table *t, const effect *e, char text[300]) {
-  if (e->b == SIZE_MAX)
-    snprintf(text, 300, "%s: %s to %s", t->factor[e->a].name, t->factor[e->a].low,
-             t->factor[e->a].high);
-  else
-    snprintf(text, 300, "%s × %s", t->factor[e->a].name, t->factor[e->b].name);
-}
-
-static gl_status write_fit(const effect_table *t, effect_response r, const effect_fit *f,
-                           size_t most, table *to, gl_error *err) {
-  char fit[300], name[300];
-  name_fit(t, f, fit);
+/* The effects of a fit with the smallest p, at most `most` of them (0: all). */
+static gl_status put_smallest(table *to, const effect_table *t, effect_response r,
+                              const effect_fit *f, size_t most, gl_error *err) {
   if (f->why != NULL) {
-    table_cell(to, "%s", fit);
-    table_cell(to, "%s", effect_response_name(r));
-    table_cell(to, "– (%s)", f->why);
-    for (int i = 0; i < 3; i++) table_cell(to, "–");
+    put_fit_name(to, t, f, r);
+    table_textf(to, "– (%s)", f->why);
     return GL_OK;
   }
   effect **sorted = calloc(t->n_effects + 1, sizeof *sorted);
@@ -400,88 +397,78 @@ static gl_status write_fit(const effect_table *t, effect_response r, const effec
   for (size_t i = 0; i < t->n_effects; i++) sorted[i] = &f->effects[i];
   qsort(sorted, t->n_effects, sizeof *sorted, by_p);
   for (size_t i = 0; i < t->n_effects && (most == 0 || i < most); i++) {
-    const interval v = sorted[i]->size;
-    name_effect(t, sorted[i], name);
-    table_cell(to, "%s", fit);
-    table_cell(to, "%s", effect_response_name(r));
-    table_cell(to, "%s", name);
-    table_cell(to, "%.3g [%.3g, %.3g]", v.value, v.low, v.high);
-    table_cell(to, "%.2g", sorted[i]->p);
-    table_cell(to, "%.2g", sorted[i]->q);
+    const effect *e = sorted[i];
+    const effect_factor *a = &t->factor[e->a];
+    put_fit_name(to, t, f, r);
+    if (e->b == SIZE_MAX)
+      table_textf(to, "%s: %s to %s", a->name, a->low, a->high);
+    else
+      table_textf(to, "%s × %s", a->name, t->factor[e->b].name);
+    interval_cell(to, e->size);
+    table_real(to, e->p);
+    table_real(to, e->q);
   }
   free(sorted);
   return GL_OK;
 }
 
-static gl_status write_table(const effect_table *t, size_t most, table_format format, FILE *text,
-                             gl_error *err) {
-  static const char *const heads[] = {"algorithm", "response", "factor", "effect", "p", "q"};
-  table *to = table_new(heads, sizeof heads / sizeof *heads);
-  if (to == NULL) return gl_fail_memory(err, "a table");
+static const table_column fit_columns[] = {
+    TABLE_KEY("algorithm", TABLE_TEXT), TABLE_KEY("less", TABLE_TEXT),
+    TABLE_KEY("response", TABLE_TEXT),  TABLE_KEY("runs", TABLE_WHOLE),
+    TABLE_KEY("residual", TABLE_WHOLE), TABLE_KEY("why", TABLE_TEXT),
+    TABLE_KEY("mean", TABLE_REAL),      TABLE_KEY("effects", TABLE_TABLE)};
+
+static const table_column effect_columns[] = {
+    TABLE_KEY("factor", TABLE_TEXT),    TABLE_KEY("with", TABLE_TEXT),
+    TABLE_KEY("low_value", TABLE_TEXT), TABLE_KEY("high_value", TABLE_TEXT),
+    TABLE_KEY("effect", TABLE_REAL),    TABLE_KEY("low", TABLE_REAL),
+    TABLE_KEY("high", TABLE_REAL),      TABLE_KEY("p", TABLE_REAL),
+    TABLE_KEY("q", TABLE_REAL)};
+
+static void put_fit(table *to, const effect_table *t, effect_response r, const effect_fit *f) {
+  table_row(to);
+  table_text(to, t->from->algorithms[f->algorithm]);
+  table_text(to, f->less != SIZE_MAX ? t->from->algorithms[f->less] : NULL);
+  table_text(to, effect_response_name(r));
+  table_count(to, f->runs);
+  table_count(to, f->residual);
+  table_text(to, f->why);
+  if (f->why != NULL) return;
+  table_real(to, f->mean.value);
+  table *list = table_rows(to, effect_columns, sizeof effect_columns / sizeof *effect_columns);
+  for (size_t i = 0; i < t->n_effects; i++) {
+    const effect *e = &f->effects[i];
+    const bool is_pair = e->b != SIZE_MAX;
+    table_row(list);
+    table_text(list, t->factor[e->a].name);
+    table_text(list, is_pair ? t->factor[e->b].name : NULL);
+    table_text(list, is_pair ? NULL : t->factor[e->a].low);
+    table_text(list, is_pair ? NULL : t->factor[e->a].high);
+    table_real(list, e->size.value);
+    table_real(list, e->size.low);
+    table_real(list, e->size.high);
+    table_real(list, e->p);
+    table_real(list, e->q);
+  }
+}
+
+gl_status effect_table_report(table *to, const effect_table *t, size_t most, gl_error *err) {
+  table_text(table_field(to, "study"), t->from->study);
+  table *fits =
+      table_rows(table_field(to, "fits"), fit_columns, sizeof fit_columns / sizeof *fit_columns);
+  table *smallest = table_rows(table_field(to, NULL), smallest_columns,
+                               sizeof smallest_columns / sizeof *smallest_columns);
+  table_title(smallest,
+              "%s: effects of %zu factors%s, from low to high [95 %%], by least squares with "
+              "seeds as blocks; p of Student's t, q the false discovery rate over the effects of "
+              "a response.",
+              t->from->study, t->n_factors,
+              t->pairs ? " and their pairs" : " (too few runs for pairs)");
   gl_status status = GL_OK;
   for (size_t i = 0; i < t->n_fits && status == GL_OK; i++)
-    for (effect_response r = 0; r < RESPONSE_COUNT && status == GL_OK; r++)
-      status = write_fit(t, r, &t->fit[r][i], most, to, err);
-  table_caption(to,
-                "%s: effects of %zu factors%s, from low to high [95 %%], by least squares with "
-                "seeds as blocks; p of Student's t, q the false discovery rate over the effects of "
-                "a response.",
-                t->from->study, t->n_factors,
-                t->pairs ? " and their pairs" : " (too few runs for pairs)");
-  if (status == GL_OK) status = table_write(to, format, text, err);
-  table_free(to);
+    for (effect_response r = 0; r < RESPONSE_COUNT && status == GL_OK; r++) {
+      put_fit(fits, t, r, &t->fit[r][i]);
+      status = put_smallest(smallest, t, r, &t->fit[r][i], most, err);
+    }
   return status;
-}
-
-static int put_effect(cJSON *list, const effect_table *t, const effect *e) {
-  cJSON *o = json_append_object(list);
-  if (o == NULL) return 0;
-  const effect_factor *a = &t->factor[e->a];
-  int fine = cJSON_AddStringToObject(o, "factor", a->name) != NULL;
-  if (e->b != SIZE_MAX)
-    fine = fine && cJSON_AddStringToObject(o, "with", t->factor[e->b].name) != NULL;
-  else
-    fine = fine && cJSON_AddStringToObject(o, "low_value", a->low) != NULL &&
-           cJSON_AddStringToObject(o, "high_value", a->high) != NULL;
-  return fine && json_add_number(o, "effect", e->size.value) &&
-         json_add_number(o, "low", e->size.low) && json_add_number(o, "high", e->size.high) &&
-         json_add_number(o, "p", e->p) && json_add_number(o, "q", e->q);
-}
-
-static int put_fit(cJSON *list, const effect_table *t, effect_response r, const effect_fit *f) {
-  cJSON *o = json_append_object(list);
-  if (o == NULL) return 0;
-  int fine = cJSON_AddStringToObject(o, "algorithm", t->from->algorithms[f->algorithm]) != NULL &&
-             (f->less == SIZE_MAX ||
-              cJSON_AddStringToObject(o, "less", t->from->algorithms[f->less]) != NULL) &&
-             cJSON_AddStringToObject(o, "response", effect_response_name(r)) != NULL &&
-             json_add_number(o, "runs", (double)f->runs) &&
-             json_add_number(o, "residual", (double)f->residual);
-  if (f->why != NULL) return fine && cJSON_AddStringToObject(o, "why", f->why) != NULL;
-  cJSON *effects = fine && json_add_number(o, "mean", f->mean.value)
-                       ? cJSON_AddArrayToObject(o, "effects")
-                       : NULL;
-  fine = effects != NULL;
-  for (size_t i = 0; i < t->n_effects && fine; i++) fine = put_effect(effects, t, &f->effects[i]);
-  return fine;
-}
-
-static gl_status make_json(const effect_table *t, cJSON **out, gl_error *err) {
-  cJSON *all = cJSON_CreateObject();
-  cJSON *fits = all != NULL && cJSON_AddStringToObject(all, "study", t->from->study) != NULL
-                    ? cJSON_AddArrayToObject(all, "fits")
-                    : NULL;
-  int fine = fits != NULL;
-  for (size_t i = 0; i < t->n_fits && fine; i++)
-    for (effect_response r = 0; r < RESPONSE_COUNT && fine; r++)
-      fine = put_fit(fits, t, r, &t->fit[r][i]);
-  if (!fine) cJSON_Delete(all);
-  *out = fine ? all : NULL;
-  return fine ? GL_OK : gl_fail_memory(err, "the effects");
-}
-
-gl_status effect_table_tell(const effect_table *t, size_t most, table_format format, FILE *text,
-                            cJSON **json, gl_error *err) {
-  gl_status status = text != NULL ? write_table(t, most, format, text, err) : GL_OK;
-  return status == GL_OK && json != NULL ? make_json(t, json, err) : status;
 }

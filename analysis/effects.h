@@ -14,9 +14,8 @@
 #include "analysis/outcome.h"
 #include "analysis/results.h"
 #include "analysis/statistics.h"
-#include "analysis/tables.h"
+#include "core/base/table.h"
 
-#include <cjson/cJSON.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -68,10 +67,9 @@ gl_status effect_table_init(effect_table *t, const results *from, const outcome_
                             gl_error *err);
 void effect_table_fini(effect_table *t);
 
-/* Tables with the `most` effects of smallest p of every fit (0: all), or JSON of all of them to be
- * released with cJSON_Delete(). Both may be NULL. */
-gl_status effect_table_tell(const effect_table *t, size_t most, table_format format, FILE *text,
-                            cJSON **json, gl_error *err);
+/* Into a document: all effects for programs, and for people the `most` of smallest p of every fit
+ * (0: all). */
+gl_status effect_table_report(table *to, const effect_table *t, size_t most, gl_error *err);
 
 /* Least squares of y[n] on the columns of x[n][k] (row-major): b[k], the diagonal of their
  * covariance in variance[k]. *rank: of x; below k nothing is written. n > k. Exposed for its test.

@@ -10,23 +10,22 @@
 
 /* --- what there is --- */
 
-#define NUMBER(name, unit, about)                                                                  \
-  { name, RECORDS_NUMBER, unit, about }
-#define WHOLE(name, unit, about)                                                                   \
-  { name, RECORDS_WHOLE, unit, about }
+#define NUMBER(name, unit, about) TABLE_FIELD(name, TABLE_REAL, unit, about)
+#define WHOLE(name, unit, about) TABLE_FIELD(name, TABLE_WHOLE, unit, about)
 #define INTERVAL(name, unit, about)                                                                \
   NUMBER(name, unit, "interquartile mean over seeds of " about),                                   \
       NUMBER(name "_low", unit, "lower end of its 95 % bootstrap interval"),                       \
       NUMBER(name "_high", unit, "upper end of its 95 % bootstrap interval")
-#define END                                                                                        \
-  { NULL, RECORDS_TEXT, "", "" }
+#define END TABLE_FIELD(NULL, TABLE_TEXT, "", "")
 
-static const records_column summary_columns[] = {
+static const table_column summary_columns[] = {
     WHOLE("cell", "", "number of the run's cell in `cells`; empty where `is_repeat`"),
-    {"is_repeat", RECORDS_FLAG, "",
-     "true: its recipe means the same as another run's of the same seed, so that it is no second "
-     "draw and counts in no cell"},
-    {"status", RECORDS_TEXT, "", "`done`, `diverged` (a result) or `failed` (an accident)"},
+    TABLE_FIELD("is_repeat", TABLE_FLAG, "",
+                "true: its recipe means the same as another run's of the same seed, so that it is "
+                "no second "
+                "draw and counts in no cell"),
+    TABLE_FIELD("status", TABLE_TEXT, "",
+                "`done`, `diverged` (a result) or `failed` (an accident)"),
     WHOLE("updates", "updates", "that the learner made"),
     WHOLE("evaluations", "", "how many there were"),
     NUMBER("eval_first", "", "score of the first evaluation"),
@@ -51,7 +50,7 @@ static const records_column summary_columns[] = {
     NUMBER("staleness_p95", "versions", "95 % quantile over trained batches"),
     NUMBER("staleness_max", "versions", "largest of a trained batch"),
     END};
-static const records_column cells_columns[] = {
+static const table_column cells_columns[] = {
     WHOLE("done", "runs", "that ended"),
     WHOLE("diverged", "runs", "that diverged; they count with what they had reached"),
     WHOLE("failed", "runs", "that failed and are left out"),
@@ -317,7 +316,7 @@ static gl_status put_table(void *self, store *s, const run_list *list, FILE *to,
   const request *q = self;
   size_t n = 0;
   records_writer w;
-  records_column *columns = export_header(q->table, list, &n);
+  table_column *columns = export_header(q->table, list, &n);
   if (columns == NULL) return gl_fail_memory(err, "the columns of a table");
   records_begin(&w, to, q->format, columns, n);
   gl_status status = put_studies(q, &w, s, list, err);
@@ -325,11 +324,11 @@ static gl_status put_table(void *self, store *s, const run_list *list, FILE *to,
   return status;
 }
 
-gl_status study_export(store *s, const export_table *table, records_format format, FILE *to,
+gl_status study_export(store *s, const export_table *t, records_format format, FILE *to,
                        gl_error *err) {
   static const char *const read[] = {"runs", "steps", "evals", "staleness", "clock", NULL};
-  request q = {table, format};
-  if (table != &summary_table && table != &cells_table)
-    return store_export(s, table->name, records_format_name(format), to, err);
-  return store_export_with(s, table->name, read, put_table, &q, to, err);
+  request q = {t, format};
+  if (t != &summary_table && t != &cells_table)
+    return store_export(s, t->name, records_format_name(format), to, err);
+  return store_export_with(s, t->name, read, put_table, &q, to, err);
 }

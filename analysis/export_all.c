@@ -8,21 +8,26 @@
 
 /* --- the description, a tabular data package of Frictionless Data --- */
 
-static const char *type_name(records_type type) {
+static const char *type_name(table_type type) {
   switch (type) {
-  case RECORDS_TEXT:
+  case TABLE_TEXT:
     return "string";
-  case RECORDS_WHOLE:
+  case TABLE_WHOLE:
     return "integer";
-  case RECORDS_NUMBER:
+  case TABLE_REAL:
     return "number";
-  case RECORDS_FLAG:
+  case TABLE_FLAG:
     return "boolean";
+  case TABLE_INTERVAL:
+  case TABLE_NUMBERS:
+  case TABLE_JSON:
+  case TABLE_TABLE:
+    break;
   }
   return "";
 }
 
-static int add_field(cJSON *fields, const records_column *c) {
+static int add_field(cJSON *fields, const table_column *c) {
   cJSON *o = json_append_object(fields);
   return o != NULL && json_add_string(o, "name", c->name) != NULL &&
          json_add_string(o, "type", type_name(c->type)) != NULL &&
@@ -37,11 +42,11 @@ static int has_own(const export_table *t, const char *name) {
 }
 
 /* The column joins the one of the same name in another table. */
-static int add_reference(cJSON *references, const char *column, const char *table) {
+static int add_reference(cJSON *references, const char *column, const char *other) {
   cJSON *o = json_append_object(references);
   if (o == NULL || json_add_string(o, "fields", column) == NULL) return 0;
   cJSON *to = cJSON_AddObjectToObject(o, "reference");
-  return to != NULL && json_add_string(to, "resource", table) != NULL &&
+  return to != NULL && json_add_string(to, "resource", other) != NULL &&
          json_add_string(to, "fields", column) != NULL;
 }
 
@@ -73,7 +78,7 @@ static int add_key(cJSON *schema, const char *names) {
 
 static int add_schema(cJSON *resource, const export_table *t, const run_list *runs) {
   size_t n = 0;
-  records_column *columns = export_header(t, runs, &n);
+  table_column *columns = export_header(t, runs, &n);
   cJSON *schema = columns != NULL ? cJSON_AddObjectToObject(resource, "schema") : NULL;
   cJSON *fields = schema != NULL ? cJSON_AddArrayToObject(schema, "fields") : NULL;
   int ok = fields != NULL;

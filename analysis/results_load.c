@@ -65,14 +65,14 @@ static void records_fini(records *r) {
 
 /* Prepares "SELECT names FROM table WHERE run = ?1 rest"; amount: what says how many items there
  * are. */
-static gl_status records_init(records *r, store *s, const char *table, const char *const *names,
+static gl_status records_init(records *r, store *s, const char *name, const char *const *names,
                               size_t n, const char *rest, const char *amount, gl_error *err) {
   sqlite3 *db = store_handle(s);
-  char *columns = store_columns(s, "main", table, "t", names, n);
+  char *columns = store_columns(s, "main", name, "t", names, n);
   char *sql = columns
-                  ? sqlite3_mprintf("SELECT %s FROM %s t WHERE run = ?1 %s", columns, table, rest)
+                  ? sqlite3_mprintf("SELECT %s FROM %s t WHERE run = ?1 %s", columns, name, rest)
                   : NULL;
-  char *count = sqlite3_mprintf("SELECT %s FROM %s WHERE run = ?1", amount, table);
+  char *count = sqlite3_mprintf("SELECT %s FROM %s WHERE run = ?1", amount, name);
   gl_status status = GL_OK;
   if (!sql || !count)
     status = gl_fail_memory(err, "a query");

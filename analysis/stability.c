@@ -229,99 +229,54 @@ void stability_fini(stability *s) {
   *s = (stability){0};
 }
 
-/* --- telling --- */
+/* --- the table --- */
 
-static void share_cell(table *t, interval v) {
-  if (isnan(v.value))
-    table_cell(t, "–");
-  else
-    table_cell(t, "%.2f [%.2f, %.2f]", v.value, v.low, v.high);
-}
+enum { OF_DOSES = 6 };
+static const table_column stability_columns[] = {
+    {"algorithm", TABLE_TEXT, .head = "algorithm"},
+    {"setting", TABLE_TEXT, .head = "setting"},
+    TABLE_KEY("place", TABLE_WHOLE),
+    TABLE_KEY("staleness", TABLE_REAL),
+    {"runs", TABLE_WHOLE, .head = "runs"},
+    TABLE_KEY("failed", TABLE_WHOLE),
+    {"outcomes/not finite", TABLE_WHOLE, .head = "not finite", .place = 1},
+    {"outcomes/never learned", TABLE_WHOLE, .head = "never learned"},
+    {"outcomes/early fall", TABLE_WHOLE, .head = "early fall"},
+    {"outcomes/late fall", TABLE_WHOLE, .head = "late fall"},
+    {"outcomes/survived", TABLE_WHOLE, .head = "survived", .place = 1},
+    TABLE_KEY("lost_start", TABLE_WHOLE),
+    {"fallen", TABLE_INTERVAL, .head = "fallen", .format = "%.2f", .place = 1},
+    {"median_onset", TABLE_REAL, .head = "median onset", .format = "%.0f", .place = 1},
+    TABLE_KEY("curve", TABLE_TABLE),
+    TABLE_KEY("watched", TABLE_REAL),
+    /* from here on where doses are swept */
+    TABLE_KEY("doses", TABLE_TABLE),
+    TABLE_KEY("best_dose", TABLE_REAL),
+    {"best_last", TABLE_INTERVAL, .head = "best last, at lr", .place = 3},
+    TABLE_KEY("why", TABLE_TEXT),
+    {"falls_10", TABLE_INTERVAL, .head = "lr: 10 %", .place = 2},
+    {"falls_50", TABLE_INTERVAL, .head = "lr: 50 %", .place = 2}};
 
-/* A dose: open ends as inequalities that a reader knows. */
-static void dose_cell(table *t, const dose_fit *fit, interval v) {
-  if (fit->why != NULL) {
-    table_cell(t, "– (%s)", fit->why);
-    return;
-  }
+static const table_column curve_columns[] = {TABLE_KEY("update", TABLE_REAL),
+                                             TABLE_KEY("share", TABLE_REAL),
+                                             TABLE_KEY("error", TABLE_REAL)};
+
+static const table_column dose_columns[] = {
+    TABLE_KEY("dose", TABLE_REAL), TABLE_KEY("runs", TABLE_WHOLE), TABLE_KEY("falls", TABLE_WHOLE),
+    TABLE_KEY("last", TABLE_INTERVAL)};
+
+/* A dose: people see open ends as inequalities that a reader knows. */
+static void put_dose(table *t, const dose_fit *fit, interval v) {
   char low[32] = "0", high[32] = "∞";
+  interval_cell(t, v);
   if (v.low > 0) snprintf(low, sizeof low, "%.3g", v.low);
   if (isfinite(v.high)) snprintf(high, sizeof high, "%.3g", v.high);
-  if (isnan(v.value))
-    table_cell(t, "– (falls do not rise with it)");
+  if (fit->why != NULL)
+    table_shown(t, "– (%s)", fit->why);
+  else if (isnan(v.value))
+    table_shown(t, "– (falls do not rise with it)");
   else
-    table_cell(t, "%.3g [%s, %s]", v.value, low, high);
-}
-
-/* The highest last score over the doses, which is chosen on the runs that it is told of. */
-static void score_cell(table *t, const stability_cell *c) {
-  if (c->best_dose == c->n_doses) {
-    table_cell(t, "–");
-    return;
-  }
-  const interval v = c->last[c->best_dose];
-  table_cell(t, "%.3f [%.3f, %.3f], %.3g", v.value, v.low, v.high, exp(c->dose[c->best_dose].x));
-}
-
-enum { FIXED_HEADS = 10 };
-
-static int by_halves(const stability *s) {
-  for (size_t i = 0; s->from != NULL && i < s->from->n_runs; i++)
-    if (s->from->runs[i].best_until != NULL) return 1;
-  return 0;
-}
-
-static gl_status write_table(const stability *s, table_format format, FILE *to, gl_error *err) {
-  const char *heads[FIXED_HEADS + STABILITY_SHARES + 1] = {
-      "algorithm",       "setting",  "runs",   "never learned", "early fall", "late fall",
-      "not finite",      "survived", "fallen", "median onset",  "lr: 10 %",   "lr: 50 %",
-      "best last, at lr"};
-  table *t = table_new(heads, FIXED_HEADS + (s->has_doses ? (size_t)STABILITY_SHARES + 1 : 0));
-  if (t == NULL) return gl_fail_memory(err, "a table");
-  size_t failed = 0;
-  for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++) {
-    const stability_cell *c = &s->cells[i];
-    failed += c->failed;
-    if (c->runs == 0) continue;
-    table_cell(t, "%s", s->algorithms[c->algorithm]);
-    table_cell(t, "%s", *s->settings[c->setting] != '\0' ? s->settings[c->setting] : "–");
-    table_cell(t, "%zu", c->runs);
-    if (c->lost_start > 0)
-      table_cell(t, "%zu (%zu lost the start)", c->count[OUTCOME_NEVER_LEARNED], c->lost_start);
-    else
-      table_cell(t, "%zu", c->count[OUTCOME_NEVER_LEARNED]);
-    table_cell(t, "%zu", c->count[OUTCOME_EARLY_FALL]);
-    table_cell(t, "%zu", c->count[OUTCOME_LATE_FALL]);
-    table_cell(t, "%zu", c->count[OUTCOME_NOT_FINITE]);
-    table_cell(t, "%zu", c->count[OUTCOME_SURVIVED]);
-    share_cell(t, c->fallen);
-    if (isfinite(c->median_onset))
-      table_cell(t, "%.0f", c->median_onset);
-    else
-      table_cell(t, "–");
-    for (size_t k = 0; s->has_doses && k < STABILITY_SHARES; k++)
-      dose_cell(t, &c->fit, c->falls_at[k]);
-    if (s->has_doses) score_cell(t, c);
-  }
-  table_caption(t,
-                "%s: outcomes of runs. A fall: %zu evaluations in a row below %.0f %% of the gain, "
-                "the gain at least %g; late: after %lld updates within the last %.0f %% of it. "
-                "Fallen: with not finite and lost starts, [95 %% Clopper-Pearson]. Failed runs, "
-                "left out: %zu.%s",
-                s->study, s->rule.in_a_row, 100 * s->rule.kept, s->rule.least_gain,
-                (long long)s->rule.plateau_updates, 100 * (1 - s->rule.plateau), failed,
-                by_halves(s) ? " The best until then is chosen on one half of the problems and "
-                               "scored on the other."
-                             : "");
-  gl_status status = table_write(t, format, to, err);
-  table_free(t);
-  return status;
-}
-
-static int put_interval(cJSON *to, const char *name, interval v) {
-  cJSON *item = cJSON_AddObjectToObject(to, name);
-  return item != NULL && json_add_number(item, "value", v.value) &&
-         json_add_number(item, "low", v.low) && json_add_number(item, "high", v.high);
+    table_shown(t, "%.3g [%s, %s]", v.value, low, high);
 }
 
 /* The dose of a logarithm, without the last digits that it has lost. */
@@ -331,75 +286,88 @@ static double dose_number(double x) {
   return strtod(text, NULL);
 }
 
-static int put_counts(cJSON *to, const stability_cell *c) {
-  cJSON *counts = cJSON_AddObjectToObject(to, "outcomes");
-  int fine = counts != NULL;
-  for (outcome o = 0; o < OUTCOME_COUNT && fine; o++)
-    fine = json_add_number(counts, outcome_name(o), (double)c->count[o]) != NULL;
-  return fine;
-}
-
-static int put_doses(cJSON *to, const stability_cell *c) {
-  cJSON *doses = cJSON_AddArrayToObject(to, "doses");
-  int fine = doses != NULL;
-  for (size_t i = 0; i < c->n_doses && fine; i++) {
-    cJSON *dose = json_append_object(doses);
-    fine = dose != NULL && json_add_number(dose, "dose", dose_number(c->dose[i].x)) &&
-           json_add_number(dose, "runs", (double)c->dose[i].runs) &&
-           json_add_number(dose, "falls", (double)c->dose[i].falls) &&
-           put_interval(dose, "last", c->last[i]);
+static void put_doses(table *t, const stability_cell *c) {
+  table *list = table_rows(t, dose_columns, sizeof dose_columns / sizeof *dose_columns);
+  for (size_t i = 0; i < c->n_doses; i++) {
+    table_row(list);
+    table_real(list, dose_number(c->dose[i].x));
+    table_count(list, c->dose[i].runs);
+    table_count(list, c->dose[i].falls);
+    interval_cell(list, c->last[i]);
   }
-  if (fine && c->best_dose < c->n_doses)
-    fine = json_add_number(to, "best_dose", dose_number(c->dose[c->best_dose].x)) &&
-           put_interval(to, "best_last", c->last[c->best_dose]);
-  return fine && (c->fit.why == NULL || cJSON_AddStringToObject(to, "why", c->fit.why) != NULL) &&
-         put_interval(to, "falls_10", c->falls_at[0]) &&
-         put_interval(to, "falls_50", c->falls_at[1]);
+  if (c->best_dose < c->n_doses) {
+    /* the highest last score over the doses, which is chosen on the runs that it is told of */
+    const interval v = c->last[c->best_dose];
+    table_real(t, dose_number(c->dose[c->best_dose].x));
+    interval_cell(t, v);
+    table_shown(t, "%.3f [%.3f, %.3f], %.3g", v.value, v.low, v.high, exp(c->dose[c->best_dose].x));
+  } else {
+    table_missing(t);
+    table_missing(t);
+  }
+  table_text(t, c->fit.why);
+  for (size_t k = 0; k < STABILITY_SHARES; k++) put_dose(t, &c->fit, c->falls_at[k]);
 }
 
 /* The course of the share that has not fallen, for its figure. */
-static int put_curve(cJSON *to, const stability_cell *c) {
-  cJSON *curve = cJSON_AddArrayToObject(to, "curve");
-  int fine = curve != NULL && json_add_number(to, "watched", c->watched) != NULL;
-  for (size_t i = 0; i < c->n_steps && fine; i++) {
-    cJSON *step = json_append_object(curve);
-    fine = step != NULL && json_add_number(step, "update", c->curve[i].time) &&
-           json_add_number(step, "share", c->curve[i].survival) &&
-           json_add_number(step, "error", c->curve[i].error);
+static void put_curve(table *t, const stability_cell *c) {
+  table *curve = table_rows(t, curve_columns, sizeof curve_columns / sizeof *curve_columns);
+  for (size_t i = 0; i < c->n_steps; i++) {
+    table_row(curve);
+    table_real(curve, c->curve[i].time);
+    table_real(curve, c->curve[i].survival);
+    table_real(curve, c->curve[i].error);
   }
-  return fine;
+  table_real(t, c->watched);
 }
 
-static int put_cell(cJSON *list, const stability *s, const stability_cell *c) {
-  cJSON *item = json_append_object(list);
-  if (item == NULL) return 0;
-  return cJSON_AddStringToObject(item, "algorithm", s->algorithms[c->algorithm]) != NULL &&
-         cJSON_AddStringToObject(item, "setting", s->settings[c->setting]) != NULL &&
-         json_add_number(item, "place", (double)(c - s->cells)) &&
-         json_add_number(item, "staleness", s->staleness[c->setting]) &&
-         json_add_number(item, "runs", (double)c->runs) &&
-         json_add_number(item, "failed", (double)c->failed) && put_counts(item, c) &&
-         json_add_number(item, "lost_start", (double)c->lost_start) &&
-         put_interval(item, "fallen", c->fallen) &&
-         json_add_number(item, "median_onset", c->median_onset) && put_curve(item, c) &&
-         (!s->has_doses || put_doses(item, c));
+static void put_cell(table *t, const stability *s, const stability_cell *c) {
+  table_row(t);
+  if (c->runs == 0) table_hide_row(t);
+  table_text(t, s->algorithms[c->algorithm]);
+  table_text(t, s->settings[c->setting]);
+  if (*s->settings[c->setting] == '\0') table_shown(t, "–");
+  table_whole(t, c - s->cells);
+  table_real(t, s->staleness[c->setting]);
+  table_count(t, c->runs);
+  table_count(t, c->failed);
+  for (outcome o = 0; o < OUTCOME_COUNT; o++) {
+    table_count(t, c->count[o]);
+    if (o == OUTCOME_NEVER_LEARNED && c->lost_start > 0)
+      table_shown(t, "%zu (%zu lost the start)", c->count[o], c->lost_start);
+  }
+  table_count(t, c->lost_start);
+  interval_cell(t, c->fallen);
+  table_real(t, c->median_onset);
+  if (!isfinite(c->median_onset)) table_shown(t, "–");
+  put_curve(t, c);
+  if (s->has_doses) put_doses(t, c);
 }
 
-static gl_status make_json(const stability *s, cJSON **out, gl_error *err) {
-  cJSON *all = cJSON_CreateObject();
-  cJSON *cells = all != NULL && cJSON_AddStringToObject(all, "study", s->study) != NULL
-                     ? cJSON_AddArrayToObject(all, "cells")
-                     : NULL;
-  int fine = cells != NULL;
-  for (size_t i = 0; i < s->n_settings * s->n_algorithms && fine; i++)
-    if (s->cells[i].runs + s->cells[i].failed > 0) fine = put_cell(cells, s, &s->cells[i]);
-  if (!fine) cJSON_Delete(all);
-  *out = fine ? all : NULL;
-  return fine ? GL_OK : gl_fail_memory(err, "the outcomes");
+static int by_halves(const stability *s) {
+  for (size_t i = 0; s->from != NULL && i < s->from->n_runs; i++)
+    if (s->from->runs[i].best_until != NULL) return 1;
+  return 0;
 }
 
-gl_status stability_tell(const stability *s, table_format format, FILE *text, cJSON **json,
-                         gl_error *err) {
-  gl_status status = text != NULL ? write_table(s, format, text, err) : GL_OK;
-  return status == GL_OK && json != NULL ? make_json(s, json, err) : status;
+void stability_report(table *to, const stability *s) {
+  const size_t n = sizeof stability_columns / sizeof *stability_columns;
+  size_t failed = 0;
+  table_text(table_field(to, "study"), s->study);
+  table *t = table_rows(table_field(to, "cells"), stability_columns,
+                        s->has_doses ? n : n - (size_t)OF_DOSES);
+  for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++) {
+    failed += s->cells[i].failed;
+    if (s->cells[i].runs + s->cells[i].failed > 0) put_cell(t, s, &s->cells[i]);
+  }
+  table_title(t,
+              "%s: outcomes of runs. A fall: %zu evaluations in a row below %.0f %% of the gain, "
+              "the gain at least %g; late: after %lld updates within the last %.0f %% of it. "
+              "Fallen: with not finite and lost starts, [95 %% Clopper-Pearson]. Failed runs, "
+              "left out: %zu.%s",
+              s->study, s->rule.in_a_row, 100 * s->rule.kept, s->rule.least_gain,
+              (long long)s->rule.plateau_updates, 100 * (1 - s->rule.plateau), failed,
+              by_halves(s) ? " The best until then is chosen on one half of the problems and "
+                             "scored on the other."
+                           : "");
 }

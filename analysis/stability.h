@@ -9,9 +9,8 @@
 #include "analysis/outcome.h"
 #include "analysis/results.h"
 #include "analysis/stored.h"
-#include "analysis/tables.h"
+#include "core/base/table.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 
 /* The axis whose numbers are doses. */
@@ -79,8 +78,7 @@ gl_status stability_of_stored(stability *s, stored *kept, gl_error *err);
  */
 size_t stability_times(const stability *s, const stability_cell *c, double *time, uint8_t *fell);
 
-/* Tables, or (where not NULL) JSON to be released with cJSON_Delete(). Both may be NULL. */
-gl_status stability_tell(const stability *s, table_format format, FILE *text, cJSON **json,
-                         gl_error *err);
+/* Into a document: {study, cells}. */
+void stability_report(table *to, const stability *s);
 
 #endif

@@ -9,6 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+void interval_cell(table *t, interval v) {
+  table_interval(t, v.value, v.low, v.high);
+}
+
 static const double LEVEL = 0.95;
 
 static interval interval_unknown(double value) {

@@ -12,6 +12,7 @@
 #define GEPOLAB_ANALYSIS_STATISTICS_H
 
 #include "core/base/error.h"
+#include "core/base/table.h"
 #include "core/random/rng.h"
 
 #include <stddef.h>
@@ -21,6 +22,8 @@
 typedef struct interval {
   double value, low, high;
 } interval;
+/* The next cell of a table. */
+void interval_cell(table *t, interval v);
 
 enum { BOOTSTRAP_REPLICATES = 2000 };
 

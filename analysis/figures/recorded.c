@@ -437,8 +437,8 @@ static const char *lacks(const void *data, unsigned needs) {
 }
 
 gl_status figures_of_recorded(const recorded *r, const figure_request *q, gl_error *err) {
-  static const figure_table table = {figures, sizeof figures / sizeof *figures, lacks,
-                                     "the log has no data for any figure"};
+  static const figure_table list = {figures, sizeof figures / sizeof *figures, lacks,
+                                    "the log has no data for any figure"};
   gl_status status = figures_check_highlight(q, r->rows, r->n_rows, err);
-  return status == GL_OK ? figures_draw_table(&table, r, q, err) : status;
+  return status == GL_OK ? figures_draw_table(&list, r, q, err) : status;
 }

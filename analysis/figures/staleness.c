@@ -180,7 +180,7 @@ gl_status figure_of_staleness(const staleness_histogram *panels, size_t n,
                               gl_error *err) {
   const figure line = {"staleness", "staleness distribution", "bars", NEEDS_STALENESS,
                        write_schedules};
-  const figure_table table = {&line, 1, lacks_batches,
-                              "no batch was trained: there is no staleness"};
-  return figures_draw_table(&table, &(schedules){panels, measured, n}, q, err);
+  const figure_table list = {&line, 1, lacks_batches,
+                             "no batch was trained: there is no staleness"};
+  return figures_draw_table(&list, &(schedules){panels, measured, n}, q, err);
 }

@@ -2,7 +2,6 @@
 #include "analysis/import/features.h"
 
 #include "analysis/statistics.h"
-#include "core/base/json.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -123,8 +122,6 @@ typedef struct numbers {
 
 enum { GAP, ON_PLATEAU, ONSET, SCORE_NUMBERS };
 enum { GROWTH, TREND, PEAK, JUMP, SPREAD_NUMBERS };
-static const char *const score_names[SCORE_NUMBERS] = {"gap", "plateau_updates", "onset"};
-static const char *const spread_names[SPREAD_NUMBERS] = {"growth", "trend", "peak", "jump"};
 enum { MOST_NUMBERS = SPREAD_NUMBERS };
 
 typedef struct group {
@@ -310,157 +307,121 @@ static gl_status add_files(groups *all, const gathered *g) {
   return status;
 }
 
-/* --- telling --- */
+/* --- tables --- */
 
-/* Median and extremes over the runs; numbers are sorted by it. */
-static interval over_runs(numbers *x) {
+/* Median and extremes over the runs, which sorts them, as the next cell; people see the extremes
+ * where they differ. */
+static void range_cell(table *t, numbers *x, const char *format) {
+  interval v = {NAN, NAN, NAN};
+  char middle[32], low[32], high[32];
   const size_t n = sample_sort(x->value, x->n);
   x->n = n;
-  if (n == 0) return (interval){NAN, NAN, NAN};
-  return (interval){sample_quantile(x->value, n, 0.5), x->value[0], x->value[n - 1]};
-}
-
-static void range_cell(table *t, interval v, const char *format) {
-  char middle[32], low[32], high[32];
+  if (n > 0) v = (interval){sample_quantile(x->value, n, 0.5), x->value[0], x->value[n - 1]};
   snprintf(middle, sizeof middle, format, v.value);
   snprintf(low, sizeof low, format, v.low);
   snprintf(high, sizeof high, format, v.high);
-  if (isnan(v.value))
-    table_cell(t, "–");
-  else if (v.low == v.high)
-    table_cell(t, "%s", middle);
-  else
-    table_cell(t, "%s (%s … %s)", middle, low, high);
+  interval_cell(t, v);
+  if (!isnan(v.value) && v.low == v.high)
+    table_shown(t, "%s", middle);
+  else if (!isnan(v.value))
+    table_shown(t, "%s (%s … %s)", middle, low, high);
 }
 
 static int is_score(const group *g) {
   return g->metric == NULL;
 }
 
-static gl_status write_scores(groups *all, table_format format, FILE *to) {
-  static const char *const heads[] = {
-      "label",      "run",       "runs",     "learned",     "plateau",
-      "early fall", "late fall", "survived", "best − last", "updates on plateau",
-      "onset"};
-  table *t = table_new(heads, sizeof heads / sizeof heads[0]);
-  if (t == NULL) return gl_fail_memory(all->err, "a table");
-  for (size_t i = 0; i < all->n; i++) {
-    group *g = &all->list[i];
-    if (!is_score(g)) continue;
-    table_cell(t, "%s", *g->label != '\0' ? g->label : "–");
-    table_cell(t, "%s", g->run);
-    table_cell(t, "%zu", g->runs);
-    table_cell(t, "%zu", g->learned);
-    table_cell(t, "%zu", g->plateau);
-    table_cell(t, "%zu", g->outcome[OUTCOME_EARLY_FALL]);
-    table_cell(t, "%zu", g->outcome[OUTCOME_LATE_FALL]);
-    table_cell(t, "%zu", g->outcome[OUTCOME_SURVIVED]);
-    range_cell(t, over_runs(&g->of[GAP]), "%.3f");
-    range_cell(t, over_runs(&g->of[ON_PLATEAU]), "%.0f");
-    range_cell(t, over_runs(&g->of[ONSET]), "%.0f");
-  }
-  const outcome_rule *o = &all->rule->outcome;
-  table_caption(t,
-                "Scores. Plateau: learned (%g or more), and %lld updates or more within the last "
-                "%.0f %% of the gain before any fall; falls as in gepolab outcomes. Medians "
-                "(extremes) over runs.",
-                o->least_gain, (long long)o->plateau_updates, 100 * (1 - o->plateau));
-  gl_status status = table_write(t, format, to, all->err);
-  table_free(t);
-  return status;
+static const table_column score_columns[] = {
+    {"label", TABLE_TEXT, .head = "label"},
+    {"run", TABLE_TEXT, .head = "run"},
+    {"runs", TABLE_WHOLE, .head = "runs"},
+    {"learned", TABLE_WHOLE, .head = "learned"},
+    {"plateau", TABLE_WHOLE, .head = "plateau"},
+    {"early_falls", TABLE_WHOLE, .head = "early fall"},
+    {"late_falls", TABLE_WHOLE, .head = "late fall"},
+    {"survived", TABLE_WHOLE, .head = "survived"},
+    {"gap", TABLE_INTERVAL, .head = "best − last", .value = "median"},
+    {"plateau_updates", TABLE_INTERVAL, .head = "updates on plateau", .value = "median"},
+    {"onset", TABLE_INTERVAL, .head = "onset", .value = "median"}};
+
+static void put_score(table *t, group *g) {
+  table_row(t);
+  table_text(t, g->label);
+  if (*g->label == '\0') table_shown(t, "–");
+  table_text(t, g->run);
+  table_count(t, g->runs);
+  table_count(t, g->learned);
+  table_count(t, g->plateau);
+  table_count(t, g->outcome[OUTCOME_EARLY_FALL]);
+  table_count(t, g->outcome[OUTCOME_LATE_FALL]);
+  table_count(t, g->outcome[OUTCOME_SURVIVED]);
+  range_cell(t, &g->of[GAP], "%.3f");
+  range_cell(t, &g->of[ON_PLATEAU], "%.0f");
+  range_cell(t, &g->of[ONSET], "%.0f");
 }
 
-static gl_status write_spreads(groups *all, table_format format, FILE *to) {
-  static const char *const heads[] = {"run",    "metric", "runs", "slow spread",
-                                      "growth", "trend",  "peak", "jump at the fall"};
-  table *t = table_new(heads, sizeof heads / sizeof heads[0]);
-  if (t == NULL) return gl_fail_memory(all->err, "a table");
-  for (size_t i = 0; i < all->n; i++) {
-    group *g = &all->list[i];
-    if (is_score(g)) continue;
-    table_cell(t, "%s%s%s", *g->label != '\0' ? g->label : "", *g->label != '\0' ? " " : "",
-               g->run);
-    table_cell(t, "%s", g->metric);
-    table_cell(t, "%zu", g->runs);
-    table_cell(t, "%zu", g->slow);
-    range_cell(t, over_runs(&g->of[GROWTH]), "%.3g");
-    range_cell(t, over_runs(&g->of[TREND]), "%.2f");
-    range_cell(t, over_runs(&g->of[PEAK]), "%.3g");
-    range_cell(t, over_runs(&g->of[JUMP]), "%.3g");
-  }
-  table_caption(t,
-                "Metrics before any fall. Growth: median of the last %g updates over that of the "
-                "first; trend: rank correlation of 20 parts with their order; slow spread: growth "
-                "%g and trend %g or more. Peak and jump: largest value over the median, of all "
-                "and around the onset. Medians (extremes) over runs.",
-                all->rule->ends, all->rule->growth, all->rule->trend);
-  gl_status status = table_write(t, format, to, all->err);
-  table_free(t);
-  return status;
+static const table_column spread_columns[] = {
+    TABLE_KEY("label", TABLE_TEXT),
+    {"run", TABLE_TEXT, .head = "run"},
+    {"runs", TABLE_WHOLE, .head = "runs", .place = 1},
+    {"metric", TABLE_TEXT, .head = "metric"},
+    {"slow", TABLE_WHOLE, .head = "slow spread", .place = 1},
+    TABLE_KEY("jumps", TABLE_WHOLE),
+    {"growth", TABLE_INTERVAL, .head = "growth", .value = "median", .place = 1},
+    {"trend", TABLE_INTERVAL, .head = "trend", .value = "median", .place = 1},
+    {"peak", TABLE_INTERVAL, .head = "peak", .value = "median", .place = 1},
+    {"jump", TABLE_INTERVAL, .head = "jump at the fall", .value = "median", .place = 1}};
+
+static void put_spread(table *t, group *g) {
+  table_row(t);
+  table_text(t, g->label);
+  table_text(t, g->run);
+  if (*g->label != '\0') table_shown(t, "%s %s", g->label, g->run);
+  table_count(t, g->runs);
+  table_text(t, g->metric);
+  table_count(t, g->slow);
+  table_count(t, g->jumps);
+  range_cell(t, &g->of[GROWTH], "%.3g");
+  range_cell(t, &g->of[TREND], "%.2f");
+  range_cell(t, &g->of[PEAK], "%.3g");
+  range_cell(t, &g->of[JUMP], "%.3g");
 }
 
-static int put_range(cJSON *to, const char *name, interval v) {
-  cJSON *o = cJSON_AddObjectToObject(to, name);
-  return o != NULL && json_add_number(o, "median", v.value) != NULL &&
-         json_add_number(o, "low", v.low) != NULL && json_add_number(o, "high", v.high) != NULL;
+static void report_groups(table *to, groups *all) {
+  const features_rule *rule = all->rule;
+  const outcome_rule *o = &rule->outcome;
+  table *limits = table_object(table_field(to, "rule"));
+  table *scores = table_rows(table_field(to, "scores"), score_columns,
+                             sizeof score_columns / sizeof *score_columns);
+  table *spreads = table_rows(table_field(to, "spreads"), spread_columns,
+                              sizeof spread_columns / sizeof *spread_columns);
+  table_real(table_field(limits, "ends"), rule->ends);
+  table_real(table_field(limits, "until"), rule->until);
+  table_real(table_field(limits, "growth"), rule->growth);
+  table_real(table_field(limits, "trend"), rule->trend);
+  table_real(table_field(limits, "jump"), rule->jump);
+  for (size_t i = 0; i < all->n; i++)
+    if (is_score(&all->list[i]))
+      put_score(scores, &all->list[i]);
+    else
+      put_spread(spreads, &all->list[i]);
+  table_title(scores,
+              "Scores. Plateau: learned (%g or more), and %lld updates or more within the last "
+              "%.0f %% of the gain before any fall; falls as in gepolab outcomes. Medians "
+              "(extremes) over runs.",
+              o->least_gain, (long long)o->plateau_updates, 100 * (1 - o->plateau));
+  table_title(spreads,
+              "Metrics before any fall. Growth: median of the last %g updates over that of the "
+              "first; trend: rank correlation of 20 parts with their order; slow spread: growth "
+              "%g and trend %g or more. Peak and jump: largest value over the median, of all "
+              "and around the onset. Medians (extremes) over runs.",
+              rule->ends, rule->growth, rule->trend);
 }
 
-static int put_count(cJSON *to, const char *name, size_t n) {
-  return json_add_number(to, name, (double)n) != NULL;
-}
-
-static int put_group(cJSON *list, group *g) {
-  cJSON *o = cJSON_CreateObject();
-  if (o == NULL || !cJSON_AddItemToArray(list, o)) {
-    cJSON_Delete(o);
-    return 0;
-  }
-  int fine = json_add_string(o, "label", g->label) != NULL &&
-             json_add_string(o, "run", g->run) != NULL && put_count(o, "runs", g->runs);
-  if (is_score(g)) {
-    fine = fine && put_count(o, "learned", g->learned) && put_count(o, "plateau", g->plateau) &&
-           put_count(o, "early_falls", g->outcome[OUTCOME_EARLY_FALL]) &&
-           put_count(o, "late_falls", g->outcome[OUTCOME_LATE_FALL]) &&
-           put_count(o, "survived", g->outcome[OUTCOME_SURVIVED]);
-    for (size_t k = 0; k < SCORE_NUMBERS && fine; k++)
-      fine = put_range(o, score_names[k], over_runs(&g->of[k]));
-    return fine;
-  }
-  fine = fine && json_add_string(o, "metric", g->metric) != NULL && put_count(o, "slow", g->slow) &&
-         put_count(o, "jumps", g->jumps);
-  for (size_t k = 0; k < SPREAD_NUMBERS && fine; k++)
-    fine = put_range(o, spread_names[k], over_runs(&g->of[k]));
-  return fine;
-}
-
-static cJSON *to_json(groups *all) {
-  cJSON *o = cJSON_CreateObject();
-  cJSON *rule = o != NULL ? cJSON_AddObjectToObject(o, "rule") : NULL;
-  cJSON *scores = o != NULL ? cJSON_AddArrayToObject(o, "scores") : NULL;
-  cJSON *spreads = o != NULL ? cJSON_AddArrayToObject(o, "spreads") : NULL;
-  int fine = rule != NULL && scores != NULL && spreads != NULL &&
-             json_add_number(rule, "ends", all->rule->ends) != NULL &&
-             json_add_number(rule, "until", all->rule->until) != NULL &&
-             json_add_number(rule, "growth", all->rule->growth) != NULL &&
-             json_add_number(rule, "trend", all->rule->trend) != NULL &&
-             json_add_number(rule, "jump", all->rule->jump) != NULL;
-  for (size_t i = 0; i < all->n && fine; i++)
-    fine = put_group(is_score(&all->list[i]) ? scores : spreads, &all->list[i]);
-  if (fine) return o;
-  cJSON_Delete(o);
-  return NULL;
-}
-
-gl_status features_tell(const gathered *g, const features_rule *rule, table_format format,
-                        FILE *text, cJSON **json, gl_error *err) {
+gl_status features_report(table *to, const gathered *g, const features_rule *rule, gl_error *err) {
   groups all = {.rule = rule, .err = err};
   gl_status status = add_files(&all, g);
-  if (status == GL_OK && json != NULL) {
-    *json = to_json(&all);
-    if (*json == NULL) status = gl_fail_memory(err, "the features");
-  }
-  if (status == GL_OK && text != NULL) status = write_scores(&all, format, text);
-  if (status == GL_OK && text != NULL) status = write_spreads(&all, format, text);
+  if (status == GL_OK) report_groups(to, &all);
   groups_fini(&all);
   return status;
 }

@@ -10,7 +10,7 @@
 
 #include "analysis/import/gather.h"
 #include "analysis/outcome.h"
-#include "analysis/tables.h"
+#include "core/base/table.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -43,13 +43,12 @@ gl_status features_of_spread(features_spread *out, const double *step, const dou
 /* Whether it grew slowly: growth and trend at least the rule's. */
 int features_is_slow(const features_spread *s, const features_rule *rule);
 
-/* Two tables (text NULL: none), or JSON to be released with cJSON_Delete() (json NULL: none):
+/* Two tables into a document:
  * {"rule", "scores": [{label, run, runs, learned, plateau, late_falls, early_falls, survived, gap,
  * plateau_updates, onset}], "spreads": [{run, metric, runs, slow, growth, trend, peak, jump}]},
  * where gap, growth and the like are {"median", "low", "high"} over the runs, extremes. Of studies
  * the metrics that are published of such runs are asked: importance weights, divergences, gradient
  * norm. GL_EINPUT where no file holds a score or such a metric; else as gather(). */
-gl_status features_tell(const gathered *g, const features_rule *rule, table_format format,
-                        FILE *text, cJSON **json, gl_error *err);
+gl_status features_report(table *to, const gathered *g, const features_rule *rule, gl_error *err);
 
 #endif

@@ -5,7 +5,6 @@
 #include "analysis/benchmarks.h"
 #include "analysis/import/read.h"
 #include "analysis/statistics.h"
-#include "core/base/json.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -208,60 +207,63 @@ static const char *direction_word(const numbers *x) {
   return "–";
 }
 
-static gl_status series_line(table *t, const lines *l, size_t first, size_t n, int labels,
-                             int seeds, gl_error *err) {
+/* The table of series; of runs with several seeds a line for all of them. Columns are hidden that
+ * say nothing. */
+enum { OF_LABELS = 0, OF_SEEDS = 4 };
+static const table_column series_columns[] = {TABLE_HEAD("label"),
+                                              TABLE_HEAD("run"),
+                                              TABLE_HEAD("metric"),
+                                              TABLE_HEAD("better"),
+                                              {.type = TABLE_WHOLE, .head = "seeds"},
+                                              {.type = TABLE_WHOLE, .head = "n"},
+                                              {.type = TABLE_INTERVAL, .head = "best"},
+                                              {.type = TABLE_REAL, .head = "at", .format = "%.10g"},
+                                              {.type = TABLE_INTERVAL, .head = "last"},
+                                              {.type = TABLE_REAL, .head = "at", .format = "%.10g"},
+                                              {.type = TABLE_INTERVAL, .head = "gap"},
+                                              {.type = TABLE_INTERVAL, .head = "mean"}};
+
+static gl_status put_series(table *t, const lines *l, size_t first, size_t n, gl_error *err) {
   const numbers *x = &l->line[first];
   interval v[COLUMNS];
   gl_status status = over_seeds(l, first, n, v, err);
   if (status != GL_OK) return status;
-  if (labels) table_cell(t, "%s", *x->label ? x->label : "–");
-  table_cell(t, "%s", x->name);
-  table_cell(t, "%s", x->metric);
-  table_cell(t, "%s", direction_word(x));
-  if (seeds) table_cell(t, "%zu", n);
-  table_cell(t, "%zu", x->n);
-  table_interval(t, v[BEST]);
-  if (n == 1 && !isnan(x->best_step))
-    table_cell(t, "%.10g", x->best_step);
-  else
-    table_cell(t, "–");
-  table_interval(t, v[LAST]);
-  if (n == 1)
-    table_cell(t, "%.10g", x->last_step);
-  else
-    table_cell(t, "–");
-  table_interval(t, v[GAP]);
-  table_interval(t, v[MEAN]);
+  table_row(t);
+  table_text(t, *x->label ? x->label : NULL);
+  table_text(t, x->name);
+  table_text(t, x->metric);
+  table_text(t, direction_word(x));
+  table_count(t, n);
+  table_count(t, x->n);
+  interval_cell(t, v[BEST]);
+  table_real(t, n == 1 ? x->best_step : NAN);
+  interval_cell(t, v[LAST]);
+  table_real(t, n == 1 ? x->last_step : NAN);
+  interval_cell(t, v[GAP]);
+  interval_cell(t, v[MEAN]);
   return GL_OK;
 }
 
-static gl_status series_table_text(const lines *l, table_format format, FILE *to, gl_error *err) {
-  const int labels = has_labels(l), seeds = has_seeds(l);
-  const char *heads[12];
-  size_t n = 0;
-  if (labels) heads[n++] = "label";
-  heads[n++] = "run", heads[n++] = "metric", heads[n++] = "better";
-  if (seeds) heads[n++] = "seeds";
-  heads[n++] = "n", heads[n++] = "best", heads[n++] = "at", heads[n++] = "last", heads[n++] = "at",
-  heads[n++] = "gap", heads[n++] = "mean";
-  table *t = table_new(heads, n);
-  if (!t) return gl_fail_memory(err, "a table");
+static gl_status report_series(table *to, const lines *l, gl_error *err) {
+  const int seeds = has_seeds(l);
+  table *t = table_rows(table_field(to, NULL), series_columns,
+                        sizeof series_columns / sizeof *series_columns);
   gl_status status = GL_OK;
-  int guessed = 0, cut = 0;
+  int guessed = 0, shortened = 0;
+  if (!has_labels(l)) table_hide_head(t, OF_LABELS);
+  if (!seeds) table_hide_head(t, OF_SEEDS);
   for (size_t i = 0; i < l->n && status == GL_OK; i += seeds_at(l, i)) {
-    status = series_line(t, l, i, seeds_at(l, i), labels, seeds, err);
+    status = put_series(t, l, i, seeds_at(l, i), err);
     guessed |= l->line[i].is_guessed && l->line[i].better == METRIC_HIGHER_IS_BETTER;
   }
-  for (size_t i = 0; i < l->n; i++) cut |= l->line[i].n < l->line[i].n_all;
-  if (guessed || seeds || cut)
-    table_caption(t, "Best, last and their gap%s%s%s.",
-                  seeds ? "; interquartile means over seeds with 95 % bootstrap intervals" : "",
-                  guessed ? "; higher?: nothing is known of the metric, --lower-is-better says the "
-                            "opposite"
-                          : "",
-                  cut ? "; series end at the last step that all of their metric have" : "");
-  if (status == GL_OK) status = table_write(t, format, to, err);
-  table_free(t);
+  for (size_t i = 0; i < l->n; i++) shortened |= l->line[i].n < l->line[i].n_all;
+  if (guessed || seeds || shortened)
+    table_title(t, "Best, last and their gap%s%s%s.",
+                seeds ? "; interquartile means over seeds with 95 % bootstrap intervals" : "",
+                guessed ? "; higher?: nothing is known of the metric, --lower-is-better says the "
+                          "opposite"
+                        : "",
+                shortened ? "; series end at the last step that all of their metric have" : "");
   return status;
 }
 
@@ -339,148 +341,141 @@ static void verdict(char *to, size_t size, const numbers *x, const published_num
   }
 }
 
-static gl_status published_text(const published *p, const lines *l, table_format format, FILE *to,
-                                gl_error *err) {
-  static const char *const heads[] = {"run",   "benchmark",    "printed best", "best", "at",
-                                      "it is", "printed last", "last",         "it is"};
-  table *t = table_new(heads, sizeof heads / sizeof *heads);
-  if (!t) return gl_fail_memory(err, "a table");
+static const table_column published_columns[] = {
+    {"run", TABLE_TEXT, .head = "run"},
+    {"benchmark", TABLE_TEXT, .head = "benchmark"},
+    {"best/printed", TABLE_TEXT, .head = "printed best"},
+    {"best/is", TABLE_REAL, .head = "best"},
+    TABLE_KEY("best/found", TABLE_TEXT),
+    TABLE_KEY("best/step", TABLE_REAL),
+    {.type = TABLE_REAL, .head = "at", .format = "%.10g"},
+    TABLE_HEAD("it is"),
+    {"last/printed", TABLE_TEXT, .head = "printed last"},
+    {"last/is", TABLE_REAL, .head = "last"},
+    TABLE_KEY("last/found", TABLE_TEXT),
+    TABLE_KEY("last/step", TABLE_REAL),
+    TABLE_HEAD("it is")};
+
+/* A printed number against the best or the last of the series. */
+static void put_printed(table *t, const numbers *x, const published_number *printed, int is_best) {
+  static const char *const kinds[] = {"nowhere", "elsewhere", "as said"};
+  char words[160];
+  const double value = is_best ? x->best : x->last;
+  const printed_place at = place_of(x, printed, value, is_best ? x->best_step : x->last_step);
+  table_text(t, printed->text ? printed->text : "");
+  if (!printed->text) table_shown(t, "–");
+  table_real(t, value);
+  table_text(t, printed->text ? kinds[at.kind] : "");
+  table_real(t, at.step);
+  if (is_best) table_real(t, x->best_step);
+  verdict(words, sizeof words, x, printed, is_best);
+  table_text(t, words);
+}
+
+static void report_published(table *to, const published *p, const lines *l) {
+  table *t = table_rows(table_field(to, "published"), published_columns,
+                        sizeof published_columns / sizeof *published_columns);
   size_t missing = 0;
   for (size_t i = 0; i < p->n; i++) {
     const published_row *row = &p->row[i];
     const numbers *x = series_of(l, row);
-    char words[160];
     if (!x) {
       missing++;
       continue;
     }
-    table_cell(t, "%s", row->run);
-    table_cell(t, "%s", *row->benchmark ? row->benchmark : "–");
-    table_cell(t, "%s", row->best.text ? row->best.text : "–");
-    table_number(t, x->best);
-    table_cell(t, "%.10g", x->best_step);
-    verdict(words, sizeof words, x, &row->best, 1);
-    table_cell(t, "%s", words);
-    table_cell(t, "%s", row->last.text ? row->last.text : "–");
-    table_number(t, x->last);
-    verdict(words, sizeof words, x, &row->last, 0);
-    table_cell(t, "%s", words);
+    table_row(t);
+    table_text(t, row->run);
+    table_text(t, row->benchmark);
+    if (!*row->benchmark) table_shown(t, "–");
+    put_printed(t, x, &row->best, 1);
+    put_printed(t, x, &row->last, 0);
   }
+  table_title(t, "Printed numbers against the series.");
   if (missing)
-    table_caption(t, "Printed numbers against the series. Printed, and not in these files: %zu.",
-                  missing);
-  else
-    table_caption(t, "Printed numbers against the series.");
-  gl_status status = table_write(t, format, to, err);
-  table_free(t);
-  return status;
+    table_title(t, "Printed numbers against the series. Printed, and not in these files: %zu.",
+                missing);
 }
 
-/* JSON --- */
+/* --- for programs --- */
 
-static cJSON *append_object(cJSON *array) {
-  cJSON *o = cJSON_CreateObject();
-  if (o && cJSON_AddItemToArray(array, o)) return o;
-  cJSON_Delete(o);
-  return NULL;
+static const table_column run_columns[] = {
+    TABLE_KEY("file", TABLE_TEXT),      TABLE_KEY("label", TABLE_TEXT),
+    TABLE_KEY("run", TABLE_TEXT),       TABLE_KEY("tag", TABLE_TEXT),
+    TABLE_KEY("metric", TABLE_TEXT),    TABLE_KEY("better", TABLE_JSON),
+    TABLE_KEY("seed", TABLE_WHOLE),     TABLE_KEY("n", TABLE_WHOLE),
+    TABLE_KEY("first", TABLE_REAL),     TABLE_KEY("best", TABLE_REAL),
+    TABLE_KEY("best_step", TABLE_REAL), TABLE_KEY("last", TABLE_REAL),
+    TABLE_KEY("last_step", TABLE_REAL), TABLE_KEY("best_to_last", TABLE_REAL),
+    TABLE_KEY("mean", TABLE_REAL)};
+
+static void put_run(table *t, const numbers *x) {
+  table_row(t);
+  table_text(t, x->file);
+  table_text(t, x->label);
+  table_text(t, x->name);
+  table_text(t, x->tag);
+  table_text(t, x->metric);
+  table_json(t, x->better == METRIC_NEITHER_IS_BETTER ? cJSON_CreateNull()
+                : x->better == METRIC_LOWER_IS_BETTER ? cJSON_CreateString("lower")
+                                                      : cJSON_CreateString("higher"));
+  table_whole(t, (int64_t)x->seed);
+  table_count(t, x->n);
+  table_real(t, x->first);
+  table_real(t, x->best);
+  table_real(t, x->best_step);
+  table_real(t, x->last);
+  table_real(t, x->last_step);
+  table_real(t, x->gap);
+  table_real(t, x->mean);
 }
 
-static int line_json(cJSON *runs, const numbers *x) {
-  static const char *const words[] = {"higher", "lower", NULL};
-  cJSON *o = append_object(runs);
-  return o && json_add_string(o, "file", x->file) && json_add_string(o, "label", x->label) &&
-         json_add_string(o, "run", x->name) && json_add_string(o, "tag", x->tag) &&
-         json_add_string(o, "metric", x->metric) &&
-         (words[x->better] ? json_add_string(o, "better", words[x->better]) != NULL
-                           : cJSON_AddNullToObject(o, "better") != NULL) &&
-         json_add_number(o, "seed", (double)x->seed) && json_add_number(o, "n", (double)x->n) &&
-         json_add_number(o, "first", x->first) && json_add_number(o, "best", x->best) &&
-         json_add_number(o, "best_step", x->best_step) && json_add_number(o, "last", x->last) &&
-         json_add_number(o, "last_step", x->last_step) &&
-         json_add_number(o, "best_to_last", x->gap) && json_add_number(o, "mean", x->mean);
-}
-
-static int printed_json(cJSON *to, const char *key, const numbers *x,
-                        const published_number *printed, int is_best) {
-  static const char *const kinds[] = {"nowhere", "elsewhere", "as said"};
-  cJSON *o = cJSON_AddObjectToObject(to, key);
-  const printed_place at =
-      place_of(x, printed, is_best ? x->best : x->last, is_best ? x->best_step : x->last_step);
-  return o && json_add_string(o, "printed", printed->text ? printed->text : "") &&
-         json_add_number(o, "is", is_best ? x->best : x->last) &&
-         json_add_string(o, "found", printed->text ? kinds[at.kind] : "") &&
-         json_add_number(o, "step", at.step);
-}
-
-static int published_json(cJSON *to, const published *p, const lines *l) {
-  cJSON *rows = cJSON_AddArrayToObject(to, "published");
-  int ok = rows != NULL;
-  for (size_t i = 0; i < p->n && ok; i++) {
-    const numbers *x = series_of(l, &p->row[i]);
-    if (!x) continue;
-    cJSON *row = append_object(rows);
-    ok = row && json_add_string(row, "run", p->row[i].run) &&
-         json_add_string(row, "benchmark", p->row[i].benchmark) &&
-         printed_json(row, "best", x, &p->row[i].best, 1) &&
-         printed_json(row, "last", x, &p->row[i].last, 0);
-  }
-  return ok;
-}
-
-static int fill_json(cJSON *root, const gathered *g, const lines *l, const benchmarks *b,
-                     const published *printed) {
-  cJSON *files = cJSON_AddArrayToObject(root, "files");
-  cJSON *runs = files ? cJSON_AddArrayToObject(root, "runs") : NULL;
-  int ok = runs != NULL;
+/* Names the files, and returns the only one, or NULL where there are several. */
+static const char *report_files(table *to, const gathered *g) {
   const char *last = NULL;
-  for (size_t i = 0; i < g->n_studies && ok; last = g->studies[i++].file)
-    if (!last || strcmp(last, g->studies[i].file) != 0)
-      ok = json_add_string(files, NULL, g->studies[i].file) != NULL;
-  for (size_t i = 0; i < g->n_series && ok; last = g->series[i++].file)
-    if (!last || strcmp(last, g->series[i].file) != 0)
-      ok = json_add_string(files, NULL, g->series[i].file) != NULL;
-  if (ok && cJSON_GetArraySize(files) == 1) ok = json_add_string(root, "file", last) != NULL;
-  for (size_t i = 0; i < l->n && ok; i++) ok = line_json(runs, &l->line[i]);
-  if (ok && b->n_benchmarks > 1) ok = benchmarks_json(root, b);
-  return ok && (!printed || published_json(root, printed, l));
+  size_t n = 0;
+  table *files = table_list(table_field(to, "files"));
+  for (size_t i = 0; i < g->n_studies + g->n_series; i++) {
+    const char *file = i < g->n_studies ? g->studies[i].file : g->series[i - g->n_studies].file;
+    if (last && strcmp(last, file) == 0) continue;
+    table_text(table_field(files, ""), file);
+    last = file;
+    n++;
+  }
+  return n == 1 ? last : NULL;
 }
 
 /* --- the whole --- */
 
-gl_status tell_gathered(const gathered *g, const published *printed, table_format format,
-                        FILE *text, cJSON **json, gl_error *err) {
+gl_status tell_gathered(table *to, const gathered *g, const published *printed, gl_error *err) {
   lines l = {0};
   benchmarks b = {0};
   gl_status status = lines_init(&l, g, err);
   if (status == GL_OK) status = gather_benchmarks(&b, &l, err);
-  if (status == GL_OK && text) status = series_table_text(&l, format, text, err);
-  if (status == GL_OK && text && b.n_benchmarks > 1) {
-    fputc('\n', text);
-    status = benchmarks_text(&b, "run", "Best and last by label", format, text, err);
+  if (status == GL_OK) status = report_series(to, &l, err);
+  if (status == GL_OK) {
+    const char *only = report_files(to, g);
+    table *runs =
+        table_rows(table_field(to, "runs"), run_columns, sizeof run_columns / sizeof *run_columns);
+    for (size_t i = 0; i < l.n; i++) put_run(runs, &l.line[i]);
+    if (only) table_text(table_field(to, "file"), only);
   }
-  if (status == GL_OK && text && printed) {
-    fputc('\n', text);
-    status = published_text(printed, &l, format, text, err);
+  if (status == GL_OK && b.n_benchmarks > 1) {
+    table_line(to, "%s", "");
+    benchmarks_report(to, &b, "run", "Best and last by label");
   }
-  if (status == GL_OK && json) {
-    cJSON *root = cJSON_CreateObject();
-    if (root && fill_json(root, g, &l, &b, printed))
-      *json = root;
-    else {
-      cJSON_Delete(root);
-      status = gl_fail_memory(err, "a JSON document");
-    }
+  if (status == GL_OK && printed) {
+    table_line(to, "%s", "");
+    report_published(to, printed, &l);
   }
   benchmarks_fini(&b);
   lines_fini(&l);
   return status;
 }
 
-static gl_status tell_study(const char *path, const char *set, table_format format, FILE *text,
-                            cJSON **json, gl_error *err) {
+static gl_status tell_study(table *to, const char *path, const char *set, gl_error *err) {
   store *s = NULL;
   gl_status status = store_open(&s, path, STORE_READ, err);
-  if (status == GL_OK) status = analyze_study(s, set, format, text, json, err);
+  if (status == GL_OK) status = analyze_study(to, s, set, err);
   store_close(s);
   return status;
 }
@@ -491,14 +486,14 @@ static int has_options(const gather_request *q) {
          q->lower_is_better;
 }
 
-gl_status tell_files(const gather_request *request, const published *printed, table_format format,
-                     FILE *text, cJSON **json, gl_error *err) {
+gl_status tell_files(table *to, const gather_request *request, const published *printed,
+                     gl_error *err) {
   int is_study = 0;
   gl_status status = GL_OK;
   if (request->n_files == 1) status = read_is_study(request->files[0], &is_study, err);
   if (status != GL_OK) return status;
   if (is_study && !has_options(request) && !request->each_set && !printed)
-    return tell_study(request->files[0], request->set, format, text, json, err);
+    return tell_study(to, request->files[0], request->set, err);
   if (is_study && !request->each_set)
     return gl_fail(err, GL_EINPUT,
                    "%s is a study, which says itself what its runs are; these options are for "
@@ -506,7 +501,7 @@ gl_status tell_files(const gather_request *request, const published *printed, ta
                    request->files[0]);
   gathered g;
   status = gather(&g, request, err);
-  if (status == GL_OK) status = tell_gathered(&g, printed, format, text, json, err);
+  if (status == GL_OK) status = tell_gathered(to, &g, printed, err);
   gathered_fini(&g);
   return status;
 }

@@ -1,10 +1,10 @@
-/* What gathered files say, as tables and as JSON. */
+/* What gathered files say, as tables. */
 #ifndef GEPOLAB_ANALYSIS_IMPORT_TELL_H
 #define GEPOLAB_ANALYSIS_IMPORT_TELL_H
 
 #include "analysis/import/gather.h"
 #include "analysis/import/published.h"
-#include "analysis/tables.h"
+#include "core/base/table.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -16,17 +16,16 @@
  * columns for each label, and their averages over the labels of runs that have all of them.
  * published, where it is not NULL: a third table holds printed numbers against the series.
  *
- * Both outputs may be NULL. *json is released with cJSON_Delete(): {"files" (and "file", where it
+ * Into a document: {"files" (and "file", where it
  * is one), "runs": [{file, label, run, tag, metric, better, seed, n, first, best, best_step, last,
  * last_step, best_to_last, mean}], "benchmarks": {labels, "rows": [{run, best: [], last: [],
  * average_best, average_last}]}, "published": [...]}. */
-gl_status tell_gathered(const gathered *g, const published *printed, table_format format,
-                        FILE *text, cJSON **json, gl_error *err);
+gl_status tell_gathered(table *to, const gathered *g, const published *printed, gl_error *err);
 
 /* Gathers the files and tells what they say: of one study alone as analyze_study() does (labels,
  * names and metrics are of no use there, and refused), of everything else as above. Errors: as
  * gather(). */
-gl_status tell_files(const gather_request *request, const published *printed, table_format format,
-                     FILE *text, cJSON **json, gl_error *err);
+gl_status tell_files(table *to, const gather_request *request, const published *printed,
+                     gl_error *err);
 
 #endif

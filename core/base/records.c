@@ -50,8 +50,8 @@ static void put_cell(const records_writer *w, const char *text) {
 
 /* --- values --- */
 
-void records_begin(records_writer *w, FILE *to, records_format format,
-                   const records_column *columns, size_t n) {
+void records_begin(records_writer *w, FILE *to, records_format format, const table_column *columns,
+                   size_t n) {
   assert(n > 0);
   *w = (records_writer){.to = to, .format = format, .columns = columns, .n = n};
   if (format == RECORDS_JSONL) return;
@@ -84,7 +84,7 @@ void records_missing(records_writer *w) {
 }
 
 void records_text(records_writer *w, const char *text) {
-  assert(w->at < w->n && w->columns[w->at].type == RECORDS_TEXT);
+  assert(w->at < w->n && w->columns[w->at].type == TABLE_TEXT);
   if (text == NULL || *text == '\0') {
     records_missing(w);
     return;
@@ -110,14 +110,14 @@ static void put_raw(records_writer *w, const char *text) {
 }
 
 void records_whole(records_writer *w, int64_t value) {
-  assert(w->at < w->n && w->columns[w->at].type == RECORDS_WHOLE);
+  assert(w->at < w->n && w->columns[w->at].type == TABLE_WHOLE);
   char digits[24]; /* all 64 bits, which a JSON number made from a double would lose */
   snprintf(digits, sizeof digits, "%lld", (long long)value);
   put_raw(w, digits);
 }
 
 void records_number(records_writer *w, double value) {
-  assert(w->at < w->n && w->columns[w->at].type == RECORDS_NUMBER);
+  assert(w->at < w->n && w->columns[w->at].type == TABLE_REAL);
   char text[NUMBER_TEXT_SIZE];
   if (isnan(value) || (isinf(value) && w->format == RECORDS_JSONL))
     records_missing(w);
@@ -126,7 +126,7 @@ void records_number(records_writer *w, double value) {
 }
 
 void records_flag(records_writer *w, int value) {
-  assert(w->at < w->n && w->columns[w->at].type == RECORDS_FLAG);
+  assert(w->at < w->n && w->columns[w->at].type == TABLE_FLAG);
   put_raw(w, value ? "true" : "false");
 }
 

@@ -103,6 +103,30 @@ void shown_write_lines(const char *text, FILE *to) {
   }
 }
 
+static const char *html_entity(char c) {
+  return c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : "&#39;";
+}
+
+/* XML has no place for the two last characters of a plane. */
+void shown_write_html(const char *text, FILE *to) {
+  for (size_t size = strlen(text), n; size > 0; text += n, size -= n) {
+    char piece[PIECE_SIZE];
+    size_t columns;
+    uint32_t code;
+    if (strchr("&<>\"'\n\t", *text) != NULL) {
+      fputs(*text == '\n' ? "\n" : *text == '\t' ? "\t" : html_entity(*text), to);
+      n = 1;
+      continue;
+    }
+    utf8_read(text, size, &code);
+    n = next_piece(text, size, piece, &columns);
+    if (code != UTF8_INVALID && (code & 0xfffe) == 0xfffe)
+      fprintf(to, "\\u%04x", (unsigned)code);
+    else
+      fputs(piece, to);
+  }
+}
+
 size_t shown_width(const char *text) {
   char piece[PIECE_SIZE];
   size_t all = 0;

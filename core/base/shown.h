@@ -25,6 +25,9 @@ void shown_write(const char *text, size_t size, FILE *to);
 /* The same of a string that ends with NUL, but its line breaks and tabs stay what they are: for
  * texts of several lines. */
 void shown_write_lines(const char *text, FILE *to);
+/* As text of an element or a quoted attribute of HTML: the same with the five characters of markup
+ * as entities. What is written is also text of XML. */
+void shown_write_html(const char *text, FILE *to);
 /* As a field of a tab-separated file that gnuplot reads too: shown, and in double quotes, its own
  * doubled, where it has any or begins with '#'. */
 void shown_write_field(const char *text, FILE *to);

@@ -38,9 +38,9 @@ static const source sources[] = {
     {"provenance", "provenance", "provenance t", "t.hash", 0},
 };
 
-static const source *source_of(const char *table) {
+static const source *source_of(const char *name) {
   for (size_t i = 0; i < sizeof sources / sizeof *sources; ++i)
-    if (strcmp(sources[i].table, table) == 0) return &sources[i];
+    if (strcmp(sources[i].table, name) == 0) return &sources[i];
   return NULL;
 }
 
@@ -64,17 +64,22 @@ static void put_value(records_writer *w, sqlite3_stmt *q, int c) {
     return;
   }
   switch (w->columns[w->at].type) {
-  case RECORDS_TEXT:
+  case TABLE_TEXT:
     records_text(w, (const char *)sqlite3_column_text(q, c));
     break;
-  case RECORDS_WHOLE:
+  case TABLE_WHOLE:
     records_whole(w, sqlite3_column_int64(q, c));
     break;
-  case RECORDS_NUMBER:
+  case TABLE_REAL:
     records_number(w, sqlite3_column_double(q, c));
     break;
-  case RECORDS_FLAG:
+  case TABLE_FLAG:
     records_flag(w, sqlite3_column_int(q, c) != 0);
+    break;
+  case TABLE_INTERVAL:
+  case TABLE_NUMBERS:
+  case TABLE_JSON:
+  case TABLE_TABLE:
     break;
   }
 }
@@ -131,9 +136,9 @@ static const struct {
 enum { N_JOINED = sizeof joined / sizeof *joined };
 
 /* Its place in that list; N_JOINED for another table. */
-static size_t joined_named(const char *table) {
+static size_t joined_named(const char *name) {
   size_t i = 0;
-  while (i < N_JOINED && strcmp(joined[i].name, table) != 0) ++i;
+  while (i < N_JOINED && strcmp(joined[i].name, name) != 0) ++i;
   return i;
 }
 
@@ -204,7 +209,7 @@ static gl_status put_table(void *self, store *s, const run_list *runs, FILE *to,
   const size_t join = joined_named(q->table->name);
   size_t n = 0;
   records_writer w;
-  records_column *columns = export_header(q->table, runs, &n);
+  table_column *columns = export_header(q->table, runs, &n);
   gl_status status = GL_OK;
   if (columns == NULL) return gl_fail_memory(err, "the columns of a table");
   records_begin(&w, to, q->format, columns, n);
@@ -220,7 +225,7 @@ static gl_status put_table(void *self, store *s, const run_list *runs, FILE *to,
   return status;
 }
 
-static gl_status hand_on(FILE *text, FILE *to, const char *table, gl_error *err) {
+static gl_status hand_on(FILE *text, FILE *to, const char *name, gl_error *err) {
   char piece[65536];
   size_t n = 0;
   errno = 0;
@@ -229,10 +234,10 @@ static gl_status hand_on(FILE *text, FILE *to, const char *table, gl_error *err)
     return gl_fail(err, GL_EIO,
                    "writing table %s failed: the folder for temporary files, " P_tmpdir
                    ", does not take it: %s; free some room there",
-                   table, errno != 0 ? strerror(errno) : "writing failed");
+                   name, errno != 0 ? strerror(errno) : "writing failed");
   while (ok && (n = fread(piece, 1, sizeof piece, text)) > 0) ok = fwrite(piece, 1, n, to) == n;
   if (ok && !ferror(text) && fflush(to) == 0 && !ferror(to)) return GL_OK;
-  return gl_fail(err, GL_EIO, "writing table %s failed: %s", table, strerror(errno));
+  return gl_fail(err, GL_EIO, "writing table %s failed: %s", name, strerror(errno));
 }
 
 /* One snapshot of the file for its checksums, the comparison and the table. */
@@ -270,18 +275,18 @@ static gl_status no_table(const char *name, gl_error *err) {
   return gl_fail(err, GL_EINPUT, "there is no table '%s'; tables are %s", name, list);
 }
 
-gl_status store_export(store *s, const char *table, const char *format, FILE *to, gl_error *err) {
+gl_status store_export(store *s, const char *name, const char *format, FILE *to, gl_error *err) {
   request q = {.table = NULL};
   for (size_t i = 0; store_export_at(i) != NULL; ++i)
-    if (strcmp(store_export_at(i)->name, table) == 0) q.table = store_export_at(i);
-  if (q.table == NULL) return no_table(table, err);
+    if (strcmp(store_export_at(i)->name, name) == 0) q.table = store_export_at(i);
+  if (q.table == NULL) return no_table(name, err);
   if (!records_format_named(format, &q.format))
     return gl_fail(err, GL_EINPUT, "there is no format '%s'; formats are csv, tsv, jsonl", format);
-  const source *from = source_of(table);
-  const size_t join = joined_named(table);
+  const source *from = source_of(name);
+  const size_t join = joined_named(name);
   const char *read[5] = {"runs"};
   if (from != NULL && strcmp(from->stored, "runs") != 0) read[1] = from->stored;
   for (size_t i = 0; join < N_JOINED && joined[join].read[i] != NULL; ++i)
     read[1 + i] = joined[join].read[i];
-  return store_export_with(s, table, read, put_table, &q, to, err);
+  return store_export_with(s, name, read, put_table, &q, to, err);
 }

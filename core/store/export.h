@@ -20,7 +20,7 @@ typedef struct export_table {
   export_lead lead;
   int reproducible; /* 0: says how and when runs were made; the rest depends on recipes alone */
   const char *key;  /* the columns that no two records have alike: "key, step" */
-  const records_column *columns; /* its own, ended by a NULL name; those of steps are followed by
+  const table_column *columns; /* its own, ended by a NULL name; those of steps are followed by
                                     the metrics */
 } export_table;
 
@@ -28,11 +28,11 @@ typedef struct export_table {
 const export_table *store_export_at(size_t i);
 /* Its own columns: how many, and the i-th. */
 size_t export_columns(const export_table *t);
-records_column export_column(const export_table *t, size_t i);
+table_column export_column(const export_table *t, size_t i);
 
 /* All columns of a table, on the heap for the caller to free, *n of them; NULL if memory is short.
  * runs: of the file that it is written of; NULL: without the fields that tell runs apart. */
-records_column *export_header(const export_table *t, const run_list *runs, size_t *n);
+table_column *export_header(const export_table *t, const run_list *runs, size_t *n);
 
 /* Writes a table while one state of the study is held, and hands it on when the study is free
  * again: who reads it may pause, and a sweep that writes to the study must not wait for that.

@@ -5,26 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT(name, about)                                                                          \
-  { name, RECORDS_TEXT, "", about }
-#define WHOLE(name, unit, about)                                                                   \
-  { name, RECORDS_WHOLE, unit, about }
-#define NUMBER(name, unit, about)                                                                  \
-  { name, RECORDS_NUMBER, unit, about }
-#define FLAG(name, about)                                                                          \
-  { name, RECORDS_FLAG, "", about }
-#define END                                                                                        \
-  { NULL, RECORDS_TEXT, "", "" }
+#define TEXT(name, about) TABLE_FIELD(name, TABLE_TEXT, "", about)
+#define WHOLE(name, unit, about) TABLE_FIELD(name, TABLE_WHOLE, unit, about)
+#define NUMBER(name, unit, about) TABLE_FIELD(name, TABLE_REAL, unit, about)
+#define FLAG(name, about) TABLE_FIELD(name, TABLE_FLAG, "", about)
+#define END TABLE_FIELD(NULL, TABLE_TEXT, "", "")
 #define KEY TEXT("key", "of the run")
 
-static const records_column runs[] = {
+static const table_column runs[] = {
     TEXT("status", "`done`, `diverged` (a result) or `failed` (an accident)"),
     TEXT("reason", "why a run diverged or failed; empty when done"),
     TEXT("code_version", "of the gepolab that made it"),
     WHOLE("meaning", "", "version of the meaning of recipes"), END};
-static const records_column recipes[] = {
+static const table_column recipes[] = {
     KEY, TEXT("recipe", "the complete recipe, as one line of JSON"), END};
-static const records_column axes[] = {
+static const table_column axes[] = {
     TEXT("study", "the recipe's name"),
     TEXT("path", "the field's dotted path: the name of its column in the tables of runs"),
     TEXT("label", "the field in words"),
@@ -35,22 +30,22 @@ static const records_column axes[] = {
     FLAG("swept", "true: a sweep named it; false: found by comparing recipes"),
     WHOLE("values", "", "how many values it has in the study, a missing one included"),
     END};
-static const records_column axis_values[] = {
+static const table_column axis_values[] = {
     KEY, TEXT("path", "the field"),
     TEXT("value", "its value as text; empty where the recipe leaves it open"),
     NUMBER("number", "",
            "of a number and of a law that is a constant, in the unit that `axes` "
            "says; `none` is 0"),
     END};
-static const records_column steps[] = {
+static const table_column steps[] = {
     WHOLE("step", "updates", "of the learner, from 1"),
     WHOLE("sampler", "", "number of the sampler of the first batch trained"),
     NUMBER("time_s", "s", "simulated time at the end of the update"),
     NUMBER("wait_s", "s", "simulated time that the learner idled before it"), END};
-static const records_column evals[] = {
+static const table_column evals[] = {
     WHOLE("step", "updates", "made before the evaluation; 0: before the first"),
     NUMBER("time_s", "s", "simulated time"), NUMBER("eval_score", "", "score of the learner"), END};
-static const records_column set_evals[] = {
+static const table_column set_evals[] = {
     WHOLE("step", "updates", "made before the evaluation; 0: before the first"),
     TEXT("eval_set", "the evaluation set's name"),
     WHOLE("half", "",
@@ -59,10 +54,10 @@ static const records_column set_evals[] = {
     NUMBER("time_s", "s", "simulated time"),
     NUMBER("eval_score", "", "score of the learner on these problems"),
     END};
-static const records_column staleness[] = {
+static const table_column staleness[] = {
     WHOLE("staleness", "versions", "learner's version minus the batch's oldest version"),
     WHOLE("count", "batches", "trained at that staleness"), END};
-static const records_column fates[] = {
+static const table_column fates[] = {
     TEXT("fate",
          "`trained`; thrown away because `stale`, `evicted` from a full queue or `aborted` at "
          "the sampler; `lost`; or `pending` at the run's end"),
@@ -77,12 +72,12 @@ static const records_column fates[] = {
            "earned by the weights it last had"),
     END};
 #define CLOCK_COLUMN(name, unit, meaning) NUMBER(#name, unit, meaning),
-static const records_column clock[] = {CLOCK_RECORD(CLOCK_COLUMN) END};
-static const records_column tuned[] = {
+static const table_column clock[] = {CLOCK_RECORD(CLOCK_COLUMN) END};
+static const table_column tuned[] = {
     TEXT("study", "the recipe's name"), TEXT("algorithm", "the shown name"),
     NUMBER("lr", "", "the learning rate that `tune` chose"),
     NUMBER("score", "", "what that rate scored on the seeds it was chosen on"), END};
-static const records_column tuning[] = {
+static const table_column tuning[] = {
     TEXT("study", "the recipe's name"),
     WHOLE("ordinal", "", "place among the study's tuning runs, from 0"),
     TEXT("key", "32 hex digits that name the tuning run, which is in no table of runs"),
@@ -91,7 +86,7 @@ static const records_column tuning[] = {
     NUMBER("optimizer.lr", "", "the learning rate that it tried"),
     NUMBER("score", "", "what it scored; empty: it is planned and was not made yet"),
     END};
-static const records_column bias[] = {
+static const table_column bias[] = {
     TEXT("study", "the recipe's name; of a run's checkpoint with how many updates it had"),
     WHOLE("ordinal", "", "place among the study's measurements, from 0"),
     TEXT("algorithm", "the shown name"),
@@ -113,7 +108,7 @@ static const records_column bias[] = {
     NUMBER("aw_variance", "", "variance of advantage times own ratio"),
     NUMBER("ess", "", "expected (sum w)^2 / (n sum w^2) of the own ratio"),
     END};
-static const records_column execution[] = {
+static const table_column execution[] = {
     KEY,
     TEXT("finished", "when, as 2026-11-22T08:30:00Z"),
     NUMBER("wall_s", "s", "wall-clock time of the run"),
@@ -121,7 +116,7 @@ static const records_column execution[] = {
     TEXT("machine", "where it was made"),
     TEXT("provenance", "the `hash` in `provenance`"),
     END};
-static const records_column provenance[] = {
+static const table_column provenance[] = {
     TEXT("hash", "names what `execution` refers to"),
     TEXT("version", "of gepolab"),
     TEXT("source", "the commit it was built from, in hex"),
@@ -131,9 +126,9 @@ static const records_column provenance[] = {
     TEXT("system", "operating system and architecture"),
     TEXT("compiler", "its name and version"),
     END};
-static const records_column libraries[] = {TEXT("hash", "the `hash` in `provenance`"),
-                                           TEXT("library", "its name"),
-                                           TEXT("version", "its version"), END};
+static const table_column libraries[] = {TEXT("hash", "the `hash` in `provenance`"),
+                                         TEXT("library", "its name"),
+                                         TEXT("version", "its version"), END};
 
 static const export_table tables[] = {
     {"runs", "a record for each run", EXPORT_OF_RUNS, 1, "key", runs},
@@ -184,18 +179,20 @@ size_t export_columns(const export_table *t) {
   return listed(t) + (t->columns == steps ? METRIC_COUNT : 0);
 }
 
-records_column export_column(const export_table *t, size_t i) {
+table_column export_column(const export_table *t, size_t i) {
   const size_t n = listed(t);
   if (i < n) return t->columns[i];
   const metric_info *about = metric_about((metric)(i - n));
-  return (records_column){about->name, RECORDS_NUMBER, about->unit, about->meaning};
+  return (table_column){
+      .name = about->name, .type = TABLE_REAL, .unit = about->unit, .about = about->meaning};
 }
 
 /* --- whole headers --- */
 
-static size_t put_lead(const export_table *t, records_column *to) {
-  static const records_column cell = {"cell", RECORDS_WHOLE, "", "number of the cell, from 1"};
-  const records_column *fixed = run_list_fixed();
+static size_t put_lead(const export_table *t, table_column *to) {
+  static const table_column cell =
+      TABLE_FIELD("cell", TABLE_WHOLE, "", "number of the cell, from 1");
+  const table_column *fixed = run_list_fixed();
   if (t->lead == EXPORT_OF_RUNS) {
     memcpy(to, fixed, RUN_LIST_COLUMNS * sizeof *fixed);
     return RUN_LIST_COLUMNS;
@@ -209,10 +206,10 @@ static size_t put_lead(const export_table *t, records_column *to) {
   return 4;
 }
 
-records_column *export_header(const export_table *t, const run_list *of, size_t *n) {
+table_column *export_header(const export_table *t, const run_list *of, size_t *n) {
   const size_t own = export_columns(t),
                apart = of != NULL && t->lead != EXPORT_ALONE ? run_list_axes(of) : 0;
-  records_column *all = calloc(RUN_LIST_COLUMNS + apart + own, sizeof *all);
+  table_column *all = calloc(RUN_LIST_COLUMNS + apart + own, sizeof *all);
   if (all == NULL) return NULL;
   *n = put_lead(t, all);
   for (size_t i = 0; i < apart; ++i) all[(*n)++] = run_list_axis(of, i);

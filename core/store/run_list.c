@@ -135,17 +135,19 @@ void run_list_fini(run_list *l) {
 
 /* --- columns --- */
 
-static const records_column fixed[RUN_LIST_COLUMNS] = {
-    {"study", RECORDS_TEXT, "", "the recipe's name"},
-    {"ordinal", RECORDS_WHOLE, "", "position in the grid of the study, from 0"},
-    {"key", RECORDS_TEXT, "", "32 hex digits that name the run: the hash of its complete recipe"},
-    {"algorithm", RECORDS_TEXT, "",
-     "the shown name; where one name stands for several algorithms of a study, followed by what "
-     "tells them apart"},
-    {"seed", RECORDS_WHOLE, "", "the seed of all random draws, a whole number below 2^63"},
-    {"optimizer.lr", RECORDS_NUMBER, "", "learning rate of the recipe"}};
+static const table_column fixed[RUN_LIST_COLUMNS] = {
+    TABLE_FIELD("study", TABLE_TEXT, "", "the recipe's name"),
+    TABLE_FIELD("ordinal", TABLE_WHOLE, "", "position in the grid of the study, from 0"),
+    TABLE_FIELD("key", TABLE_TEXT, "",
+                "32 hex digits that name the run: the hash of its complete recipe"),
+    TABLE_FIELD(
+        "algorithm", TABLE_TEXT, "",
+        "the shown name; where one name stands for several algorithms of a study, followed by what "
+        "tells them apart"),
+    TABLE_FIELD("seed", TABLE_WHOLE, "", "the seed of all random draws, a whole number below 2^63"),
+    TABLE_FIELD("optimizer.lr", TABLE_REAL, "", "learning rate of the recipe")};
 
-const records_column *run_list_fixed(void) {
+const table_column *run_list_fixed(void) {
   return fixed;
 }
 
@@ -163,7 +165,7 @@ static int is_flag(const char *text) {
   return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
 }
 
-records_type run_list_axis_type(const run_list *l, size_t a) {
+table_type run_list_axis_type(const run_list *l, size_t a) {
   const field_kind kind = l->axes.axis[a].kind;
   int numbers = kind == VALUE_NUMBER || kind == VALUE_DIST || kind == VALUE_LIST;
   int flags = kind == VALUE_FLAG;
@@ -173,7 +175,7 @@ records_type run_list_axis_type(const run_list *l, size_t a) {
     numbers = numbers && is_number(text);
     flags = flags && is_flag(text);
   }
-  return numbers ? RECORDS_NUMBER : flags ? RECORDS_FLAG : RECORDS_TEXT;
+  return numbers ? TABLE_REAL : flags ? TABLE_FLAG : TABLE_TEXT;
 }
 
 /* The learning rate has its column whether it tells runs apart or not. */
@@ -187,18 +189,19 @@ size_t run_list_axes(const run_list *l) {
   return n;
 }
 
-records_column run_list_axis(const run_list *l, size_t i) {
+table_column run_list_axis(const run_list *l, size_t i) {
   size_t a = 0;
   while (!has_column(l, a) || i-- > 0) ++a;
   const axis *of = &l->axes.axis[a];
-  return (records_column){of->path, run_list_axis_type(l, a), of->unit, of->label};
+  return (table_column){
+      .name = of->path, .type = run_list_axis_type(l, a), .unit = of->unit, .about = of->label};
 }
 
 size_t run_list_columns(const run_list *l) {
   return RUN_LIST_COLUMNS + run_list_axes(l);
 }
 
-records_column run_list_column(const run_list *l, size_t i) {
+table_column run_list_column(const run_list *l, size_t i) {
   return i < RUN_LIST_COLUMNS ? fixed[i] : run_list_axis(l, i - RUN_LIST_COLUMNS);
 }
 
@@ -208,9 +211,9 @@ void run_list_put_axes(const run_list *l, size_t run, records_writer *w) {
     const char *text = value_of(l, run, a)->text;
     if (text == NULL)
       records_missing(w);
-    else if (w->columns[w->at].type == RECORDS_NUMBER)
+    else if (w->columns[w->at].type == TABLE_REAL)
       records_number(w, strtod(text, NULL));
-    else if (w->columns[w->at].type == RECORDS_FLAG)
+    else if (w->columns[w->at].type == TABLE_FLAG)
       records_flag(w, text[0] == 't');
     else
       records_text(w, text);

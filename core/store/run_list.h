@@ -35,20 +35,20 @@ size_t run_list_find(const run_list *l, int64_t id);
  * optimizer.lr, and each other field that tells runs of the file apart, by its path. */
 enum { RUN_LIST_COLUMNS = 6 };
 /* The first of them, without the fields that tell runs apart. */
-const records_column *run_list_fixed(void);
+const table_column *run_list_fixed(void);
 /* How many there are in all, and the i-th; texts live as long as the list. */
 size_t run_list_columns(const run_list *l);
-records_column run_list_column(const run_list *l, size_t i);
+table_column run_list_column(const run_list *l, size_t i);
 /* The run's values for them. */
 void run_list_put(const run_list *l, size_t run, records_writer *w);
 
 /* The fields that tell runs apart and have columns of their own, for tables that are not of runs:
  * how many, the columns, a run's values. */
 size_t run_list_axes(const run_list *l);
-records_column run_list_axis(const run_list *l, size_t i);
+table_column run_list_axis(const run_list *l, size_t i);
 void run_list_put_axes(const run_list *l, size_t run, records_writer *w);
 /* The type that all values of axis a have: numbers where all of them are numbers, truth values
  * where all are, else text. */
-records_type run_list_axis_type(const run_list *l, size_t a);
+table_type run_list_axis_type(const run_list *l, size_t a);
 
 #endif

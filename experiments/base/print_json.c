@@ -19,6 +19,12 @@ gl_status report_json_if(int made, cJSON *document, gl_error *err) {
   return report_json(NULL, err);
 }
 
+gl_status report_table(table *t, table_form form, bool is_json, gl_error *err) {
+  gl_status status = table_write(t, is_json ? TABLE_AS_JSON : form, stdout, err);
+  table_free(t);
+  return status;
+}
+
 int report_clock_json(cJSON *to, const clock_record *clock, const uint64_t *histogram, size_t n) {
   const struct {
     const char *key;

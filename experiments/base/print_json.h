@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/table.h"
 #include "core/store/store.h"
 
 #include <stddef.h>
@@ -14,6 +15,10 @@
 gl_status report_json(cJSON *document, gl_error *err);
 /* The same of a document that may have been made in part only, because memory ran out: made 0. */
 gl_status report_json_if(int made, cJSON *document, gl_error *err);
+
+/* Prints a table on stdout and frees it, also after a failure: as JSON where is_json, else in the
+ * form. */
+gl_status report_table(table *t, table_form form, bool is_json, gl_error *err);
 
 /* Adds the clock's numbers to an object: `staleness` {mean, max, p50, p95, histogram},
  * utilisations, batches, rates and bytes. 0 if memory is short. */

@@ -7,16 +7,16 @@
 
 #include <stdio.h>
 
-static gl_status analyze(const gather_request *q, const char *printed_in, table_format format,
+static gl_status analyze(const gather_request *q, const char *printed_in, table_form format,
                          int json, gl_error *err) {
-  cJSON *document = NULL;
+  table *t = table_document();
   published printed = {0};
   gl_status status = printed_in ? published_read(&printed, printed_in, err) : GL_OK;
-  if (status == GL_OK)
-    status = tell_files(q, printed_in ? &printed : NULL, format, json ? NULL : stdout,
-                        json ? &document : NULL, err);
+  if (status == GL_OK) status = tell_files(t, q, printed_in ? &printed : NULL, err);
   published_fini(&printed);
-  return status == GL_OK && json ? report_json(document, err) : status;
+  if (status == GL_OK) return report_table(t, format, json, err);
+  table_free(t);
+  return status;
 }
 
 static gl_status run_analyze(const command *self, int argc, char **argv, gl_error *err) {
@@ -42,10 +42,10 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
   if (status == GL_OK && !a.help) {
     status = args_choose(&summary, "--table", asked, tables, sizeof tables / sizeof *tables, err);
     if (status == GL_OK)
-      status = args_choose(&format, "--format", name, table_format_names, TABLE_FORMATS, err);
+      status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK) status = import_options_request(&import, a.words, a.n_words, &q, err);
     for (size_t i = 0; i < a.n_words && status == GL_OK; i++) tell_unfinished_file(a.words[i]);
-    if (status == GL_OK) status = analyze(&q, printed, (table_format)format, json, err);
+    if (status == GL_OK) status = analyze(&q, printed, (table_form)format, json, err);
   }
   args_fini(&a);
   return status;

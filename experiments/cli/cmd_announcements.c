@@ -12,7 +12,7 @@
 typedef struct announcements_request {
   contrast_arm of; /* which runs */
   announce_rule rule;
-  table_format format;
+  table_form format;
   int json;
 } announcements_request;
 
@@ -66,14 +66,15 @@ static gl_status add_file(studies *s, const char *path, gl_error *err) {
 
 static gl_status tell(const studies *s, const announcements_request *q, gl_error *err) {
   announcements a = {0};
-  cJSON *json = NULL;
   gl_status status =
       announcements_init(&a, (const results *const *)s->list, s->n, &q->of, &q->rule, err);
-  if (status == GL_OK)
-    status = announcements_tell(&a, s->names, q->format, q->json ? NULL : stdout,
-                                q->json ? &json : NULL, err);
+  if (status == GL_OK) {
+    table *t = table_document();
+    announcements_report(t, &a, s->names);
+    status = report_table(t, q->format, q->json, err);
+  }
   announcements_fini(&a);
-  return status == GL_OK && q->json ? report_json(json, err) : status;
+  return status;
 }
 
 static gl_status add_field(contrast_arm *to, const char *path, const char *value, gl_error *err) {
@@ -123,11 +124,11 @@ static gl_status run_announcements(const command *self, int argc, char **argv, g
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
                                 (args_shape){1, ARGS_LIST_MOST, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_format_names, TABLE_FORMATS, err);
+    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK && percent >= 100)
       status =
           gl_fail(err, GL_EINPUT, "--false-alarms %zu: a percentage below 100 is needed", percent);
-    q.format = (table_format)format;
+    q.format = (table_form)format;
     q.rule.window = window;
     q.rule.false_alarms = (double)percent / 100;
     if (status == GL_OK) status = choose_runs(&q.of, algorithm, &fields, copy, err);

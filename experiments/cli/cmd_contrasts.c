@@ -21,21 +21,22 @@ static gl_status read_declared(declared_contrasts *out, cfg_doc **doc, const cha
   return status;
 }
 
-static gl_status tell(const results *r, const declared_contrasts *d, table_format format,
-                      int as_json, gl_error *err) {
+static gl_status tell(const results *r, const declared_contrasts *d, table_form format, int as_json,
+                      gl_error *err) {
   contrast_result *found = calloc(d->n, sizeof *found);
-  cJSON *json = NULL;
   gl_status status = found != NULL ? GL_OK : gl_fail_memory(err, "the contrasts");
   if (status == GL_OK) status = contrasts_find(r, d->contrast, d->n, found, err);
-  if (status == GL_OK)
-    status = contrasts_tell(r, d->contrast, found, d->n, format, as_json ? NULL : stdout,
-                            as_json ? &json : NULL, err);
+  if (status == GL_OK) {
+    table *t = table_document();
+    contrasts_report(t, r, d->contrast, found, d->n);
+    status = report_table(t, format, as_json, err);
+  }
   free(found);
-  return status == GL_OK && as_json ? report_json(json, err) : status;
+  return status;
 }
 
 static gl_status compare(const char *file, const char *declared, const char *study,
-                         table_format format, int as_json, gl_error *err) {
+                         table_form format, int as_json, gl_error *err) {
   declared_contrasts d = {0};
   cfg_doc *doc = NULL;
   store *from = NULL;
@@ -64,9 +65,9 @@ static gl_status run_contrasts(const command *self, int argc, char **argv, gl_er
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
                                 (args_shape){2, 2, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_format_names, TABLE_FORMATS, err);
+    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK)
-      status = compare(a.words[0], a.words[1], study, (table_format)format, json, err);
+      status = compare(a.words[0], a.words[1], study, (table_form)format, json, err);
   }
   args_fini(&a);
   return status;

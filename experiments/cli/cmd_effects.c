@@ -9,33 +9,30 @@
 #include <stdlib.h>
 
 typedef struct effects_request {
-  table_format format;
+  table_form format;
   size_t most; /* effects of a fit that are printed; 0: all */
   int json;
 } effects_request;
 
-static gl_status tell_study(store *from, const char *name, const effects_request *q, cJSON **json,
-                            gl_error *err) {
-  const outcome_rule rule = outcome_rule_default();
-  results *r = NULL;
-  effect_table t = {0};
-  gl_status status = results_load(&r, from, name, err);
-  if (status != GL_OK) return status;
-  status = effect_table_init(&t, r, &rule, err);
-  if (status == GL_OK)
-    status = effect_table_tell(&t, q->most, q->format, q->json ? NULL : stdout,
-                               q->json ? json : NULL, err);
-  effect_table_fini(&t);
-  results_free(r);
-  return status;
-}
-
 /* The only study of the file, or the one of that name. */
 static gl_status tell_file(store *from, const char *study, const effects_request *q,
                            gl_error *err) {
-  cJSON *json = NULL;
-  gl_status status = tell_study(from, study, q, &json, err);
-  return status == GL_OK && q->json ? report_json(json, err) : status;
+  const outcome_rule rule = outcome_rule_default();
+  results *r = NULL;
+  effect_table t = {0};
+  gl_status status = results_load(&r, from, study, err);
+  if (status == GL_OK) status = effect_table_init(&t, r, &rule, err);
+  if (status == GL_OK) {
+    table *to = table_document();
+    status = effect_table_report(to, &t, q->most, err);
+    if (status == GL_OK)
+      status = report_table(to, q->format, q->json, err);
+    else
+      table_free(to);
+  }
+  effect_table_fini(&t);
+  results_free(r);
+  return status;
 }
 
 static gl_status run_effects(const command *self, int argc, char **argv, gl_error *err) {
@@ -54,8 +51,8 @@ static gl_status run_effects(const command *self, int argc, char **argv, gl_erro
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
                                 (args_shape){1, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_format_names, TABLE_FORMATS, err);
-    q.format = (table_format)format;
+    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
+    q.format = (table_form)format;
     q.most = all ? 0 : most;
     if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
     if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);

@@ -13,16 +13,21 @@ enum { MOST_TABLES = 32 };
 
 /* --- what there is --- */
 
-static const char *type_name(records_type type) {
+static const char *type_name(table_type type) {
   switch (type) {
-  case RECORDS_TEXT:
+  case TABLE_TEXT:
     return "text";
-  case RECORDS_WHOLE:
+  case TABLE_WHOLE:
     return "whole number";
-  case RECORDS_NUMBER:
+  case TABLE_REAL:
     return "number";
-  case RECORDS_FLAG:
+  case TABLE_FLAG:
     return "true or false";
+  case TABLE_INTERVAL:
+  case TABLE_NUMBERS:
+  case TABLE_JSON:
+  case TABLE_TABLE:
+    break;
   }
   return "";
 }
@@ -32,7 +37,7 @@ static void put_markdown(const char *text) {
   for (; *text != '\0'; ++text) printf(*text == '|' ? "\\|" : "%c", *text);
 }
 
-static void list_column(const records_column *c, int markdown) {
+static void list_column(const table_column *c, int markdown) {
   if (!markdown) {
     printf("  %-22s %-14s %-9s %s\n", c->name, type_name(c->type), c->unit, c->about);
     return;
@@ -48,7 +53,7 @@ static const char apart[] = "a column for each field that tells runs apart, name
 static gl_status list_table(const export_table *t, int markdown, gl_error *err) {
   size_t n = 0;
   const size_t own = export_columns(t);
-  records_column *columns = export_header(t, NULL, &n);
+  table_column *columns = export_header(t, NULL, &n);
   if (columns == NULL) return gl_fail_memory(err, "the columns of a table");
   const int shortly = markdown && t->lead == EXPORT_OF_RUNS && strcmp(t->name, "runs") != 0;
   if (markdown)
@@ -79,14 +84,14 @@ static gl_status list_tables(const export_table *only, int markdown, gl_error *e
 
 /* --- writing --- */
 
-static gl_status export_to(store *s, const export_table *table, records_format format,
+static gl_status export_to(store *s, const export_table *of, records_format format,
                            const char *path, gl_error *err) {
-  if (path == NULL) return study_export(s, table, format, stdout, err);
+  if (path == NULL) return study_export(s, of, format, stdout, err);
   file_writer w;
   gl_status status = file_begin(&w, path, err);
   if (status != GL_OK) return status;
   gl_error why = {.status = GL_OK};
-  status = study_export(s, table, format, w.stream, &why);
+  status = study_export(s, of, format, w.stream, &why);
   if (status != GL_OK && !ferror(w.stream)) {
     file_abandon(&w);
     if (err != NULL) *err = why;
@@ -101,14 +106,14 @@ typedef struct request {
   int all, list;
 } request;
 
-static gl_status export_file(const request *q, const export_table *table, records_format format,
+static gl_status export_file(const request *q, const export_table *of, records_format format,
                              gl_error *err) {
   store *s = NULL;
   gl_status status = store_open(&s, q->file, STORE_READ, err);
   if (status == GL_OK) status = tell_unfinished(s, q->file, err);
   if (status == GL_OK)
-    status = q->all ? study_export_all(s, format, q->path, err)
-                    : export_to(s, table, format, q->path, err);
+    status =
+        q->all ? study_export_all(s, format, q->path, err) : export_to(s, of, format, q->path, err);
   store_close(s);
   return status;
 }
@@ -125,27 +130,27 @@ static gl_status check(const request *q, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status choose_table(const export_table **table, const char *name, gl_error *err) {
+static gl_status choose_table(const export_table **out, const char *name, gl_error *err) {
   const char *names[MOST_TABLES];
   size_t n = 0, which = 0;
   for (; n < MOST_TABLES && study_export_at(n) != NULL; ++n) names[n] = study_export_at(n)->name;
   gl_status status = args_choose(&which, "--table", name, names, n, err);
-  *table = study_export_at(which);
+  *out = study_export_at(which);
   return status;
 }
 
 static gl_status choose(const request *q, gl_error *err) {
   static const char *const formats[] = {"csv", "tsv", "jsonl", "markdown"};
-  const export_table *table = NULL;
+  const export_table *chosen = NULL;
   size_t format = 0;
   gl_status status = check(q, err);
   if (status == GL_OK && (q->table != NULL || !q->list))
-    status = choose_table(&table, q->table != NULL ? q->table : "runs", err);
+    status = choose_table(&chosen, q->table != NULL ? q->table : "runs", err);
   if (status == GL_OK && q->format != NULL)
     status = args_choose(&format, "--format", q->format, formats, q->list ? 4 : 3, err);
   if (status != GL_OK) return status;
-  return q->list ? list_tables(table, format == RECORDS_FORMAT_COUNT, err)
-                 : export_file(q, table, (records_format)format, err);
+  return q->list ? list_tables(chosen, format == RECORDS_FORMAT_COUNT, err)
+                 : export_file(q, chosen, (records_format)format, err);
 }
 
 static gl_status run_export(const command *self, int argc, char **argv, gl_error *err) {

@@ -7,15 +7,16 @@
 
 #include <stdio.h>
 
-static gl_status tell(const gather_request *q, const features_rule *rule, table_format format,
+static gl_status tell(const gather_request *q, const features_rule *rule, table_form format,
                       int as_json, gl_error *err) {
   gathered g = {0};
-  cJSON *json = NULL;
+  table *t = table_document();
   gl_status status = gather(&g, q, err);
-  if (status == GL_OK)
-    status = features_tell(&g, rule, format, as_json ? NULL : stdout, as_json ? &json : NULL, err);
+  if (status == GL_OK) status = features_report(t, &g, rule, err);
   gathered_fini(&g);
-  return status == GL_OK && as_json ? report_json(json, err) : status;
+  if (status == GL_OK) return report_table(t, format, as_json, err);
+  table_free(t);
+  return status;
 }
 
 static gl_status run_features(const command *self, int argc, char **argv, gl_error *err) {
@@ -36,12 +37,12 @@ static gl_status run_features(const command *self, int argc, char **argv, gl_err
   gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT,
                                 (args_shape){1, ARGS_LIST_MOST, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_format_names, TABLE_FORMATS, err);
+    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     rule.ends = (double)ends;
     if (until > 0) rule.until = (double)until;
     if (status == GL_OK) status = import_options_request(&import, a.words, a.n_words, &q, err);
     for (size_t i = 0; i < a.n_words && status == GL_OK; i++) tell_unfinished_file(a.words[i]);
-    if (status == GL_OK) status = tell(&q, &rule, (table_format)format, json, err);
+    if (status == GL_OK) status = tell(&q, &rule, (table_form)format, json, err);
   }
   args_fini(&a);
   return status;

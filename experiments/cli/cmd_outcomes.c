@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static gl_status tell_study(store *from, const char *name, const char *set, table_format format,
-                            FILE *text, cJSON **json, gl_error *err) {
+static gl_status tell_study(table *to, store *from, const char *name, const char *set,
+                            gl_error *err) {
   const outcome_rule rule = outcome_rule_default();
   results *r = NULL;
   stability s = {0};
@@ -18,31 +18,29 @@ static gl_status tell_study(store *from, const char *name, const char *set, tabl
   if (status == GL_OK && set != NULL) status = sets_choose(r, set, err);
   if (status == GL_OK) status = stability_init(&s, r, &rule, err);
   if (status == GL_OK) status = stability_fit(&s, err);
-  if (status == GL_OK) status = stability_tell(&s, format, text, json, err);
+  if (status == GL_OK) stability_report(to, &s);
   stability_fini(&s);
   results_free(r);
   return status;
 }
 
 /* All studies of the file; of several the JSON is {"studies": [...]}. */
-static gl_status tell_file(store *from, const char *set, table_format format, int as_json,
+static gl_status tell_file(store *from, const char *set, table_form format, int as_json,
                            gl_error *err) {
   char **names = NULL;
   size_t n = 0;
-  cJSON *all = NULL, *one = NULL;
   gl_status status = results_studies(&names, &n, from, err);
-  cJSON *list = status == GL_OK && n > 1 && as_json
-                    ? cJSON_AddArrayToObject(all = cJSON_CreateObject(), "studies")
-                    : NULL;
+  if (status != GL_OK) return status;
+  table *all = table_document();
+  table *list = n > 1 ? table_list(table_field(all, "studies")) : NULL;
   for (size_t i = 0; i < n && status == GL_OK; i++) {
-    if (i > 0 && !as_json) putchar('\n');
-    status = tell_study(from, names[i], set, format, as_json ? NULL : stdout, as_json ? &one : NULL,
-                        err);
-    if (status == GL_OK && list != NULL) cJSON_AddItemToArray(list, one);
+    if (i > 0) table_line(list, "%s", "");
+    status =
+        tell_study(n > 1 ? table_object(table_field(list, "")) : all, from, names[i], set, err);
   }
   free(names);
-  if (status == GL_OK && as_json) return report_json(n > 1 ? all : one, err);
-  cJSON_Delete(all);
+  if (status == GL_OK) return report_table(all, format, as_json, err);
+  table_free(all);
   return status;
 }
 
@@ -59,10 +57,10 @@ static gl_status run_outcomes(const command *self, int argc, char **argv, gl_err
   store *from = NULL;
   gl_status status = args_parse(&a, self, options, 3, (args_shape){1, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_format_names, TABLE_FORMATS, err);
+    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
     if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);
-    if (status == GL_OK) status = tell_file(from, set, (table_format)format, json, err);
+    if (status == GL_OK) status = tell_file(from, set, (table_form)format, json, err);
     store_close(from);
   }
   args_fini(&a);

@@ -187,10 +187,10 @@ static gl_status recipe_of(cfg_doc **out, const cfg_doc *doc, const lab_truncate
 
 static gl_status measure_dist(lab_truncated *rows, const lab_recipe *plan, const lab_recipe *r,
                               size_t threads, gl_error *err) {
-  lab_table table = {0};
-  gl_status status = lab_table_init(&table, r, threads, PROGRESS_SILENT, err);
+  lab_table measured = {0};
+  gl_status status = lab_table_init(&measured, r, threads, PROGRESS_SILENT, err);
   for (size_t a = 0; a < r->n_algorithms && status == GL_OK; ++a) {
-    const lab_result *m = &table.results[a];
+    const lab_result *m = &measured.results[a];
     lab_truncated *row = &rows[a];
     const lab_truncated dist = rows[0];
     *row = (lab_truncated){.weights = dist.weights,
@@ -205,7 +205,7 @@ static gl_status measure_dist(lab_truncated *rows, const lab_recipe *plan, const
     memcpy(row->why, m->why, sizeof row->why);
     if (m->applicable) status = fill_row(row, r, m, err);
   }
-  lab_table_fini(&table);
+  lab_table_fini(&measured);
   return status;
 }
 

@@ -3,16 +3,16 @@
 #include "analysis/import/tell.h"
 
 #include "tests/support/suite.h"
+#include "tests/support/tables.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* Of one file, as `gepolab analyze FILE` does. */
-static gl_status analyze_file(const char *file, table_format format, FILE *text, cJSON **json,
-                              gl_error *err) {
+static gl_status analyze_file(table *to, const char *file, gl_error *err) {
   const gather_request one = {.files = &file, .n_files = 1};
-  return tell_files(&one, NULL, format, text, json, err);
+  return tell_files(to, &one, NULL, err);
 }
 
 static const char path[] = "build/analysis_analyze_test.csv";
@@ -25,22 +25,14 @@ static void write_file(const char *text) {
 }
 
 /* What it prints; json may be NULL. */
-static char *analysed(table_format format, cJSON **json) {
-  char *text = NULL;
-  size_t size = 0;
+static char *analysed(table_form form, cJSON **json) {
   gl_error err = {0};
-  FILE *to = open_memstream(&text, &size);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-  if (analyze_file(path, format, to, json, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
+  table *t = table_document();
+  if (analyze_file(t, path, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
   CU_ASSERT_EQUAL(err.status, GL_OK);
-  fclose(to);
-  if (json != NULL && *json != NULL) { /* numbers as a reader gets them */
-    char *printed = cJSON_Print(*json);
-    cJSON_Delete(*json);
-    *json = cJSON_Parse(printed);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(*json);
-    cJSON_free(printed);
-  }
+  char *text = written_table(t, form);
+  if (json != NULL) *json = read_table(t);
+  table_free(t);
   return text;
 }
 
@@ -62,7 +54,7 @@ static const char export_text[] = "Step,[x]a - eval/score,b - eval/score\n"
 static void every_run_of_an_export_has_its_ends_and_mean(void) {
   write_file(export_text);
   cJSON *json = NULL;
-  char *text = analysed(TABLE_TEXT, &json);
+  char *text = analysed(TABLE_AS_TEXT, &json);
   CU_ASSERT_STRING_EQUAL(text, "run      metric  better  n  best  at  last  at   gap  mean\n"
                                "──────────────────────────────────────────────────────────\n"
                                "a    eval/score  higher  3  0.75   2   0.5   3  0.25   0.5\n"
@@ -80,7 +72,7 @@ static void every_run_of_an_export_has_its_ends_and_mean(void) {
   CU_ASSERT(number(b, "n") == 2 && number(b, "first") == 3 && number(b, "mean") == 2);
   cJSON_Delete(json);
   free(text);
-  text = analysed(TABLE_MARKDOWN, NULL);
+  text = analysed(TABLE_AS_MARKDOWN, NULL);
   CU_ASSERT_PTR_NOT_NULL(
       strstr(text, "| b   | eval/score | higher | 2 |    3 |  2 |    1 |  3 |    2 |    2 |\n"));
   free(text);
@@ -89,23 +81,23 @@ static void every_run_of_an_export_has_its_ends_and_mean(void) {
 
 static void files_that_are_neither_a_study_nor_an_export_are_refused(void) {
   gl_error err = {0};
-  cJSON *json = NULL;
+  table *t = table_document();
   unlink(path);
-  CU_ASSERT_EQUAL(analyze_file(path, TABLE_TEXT, stdout, &json, &err), GL_EIO);
+  CU_ASSERT_EQUAL(analyze_file(t, path, &err), GL_EIO);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot be opened"));
   gl_error_clear(&err);
   write_file("Step,a - m\n1,one\n");
-  CU_ASSERT_EQUAL(analyze_file(path, TABLE_TEXT, stdout, &json, &err), GL_EINPUT);
+  CU_ASSERT_EQUAL(analyze_file(t, path, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, ":2:3: "));
   gl_error_clear(&err);
   write_file("SQLite format 3");
-  CU_ASSERT_NOT_EQUAL(analyze_file(path, TABLE_TEXT, stdout, &json, &err), GL_OK);
+  CU_ASSERT_NOT_EQUAL(analyze_file(t, path, &err), GL_OK);
   gl_error_clear(&err);
   FILE *f = fopen(path, "wb");
   fwrite("SQLite format 3\0 and no more", 1, 28, f);
   fclose(f);
-  CU_ASSERT_EQUAL(analyze_file(path, TABLE_TEXT, stdout, &json, &err), GL_EIO);
-  CU_ASSERT_PTR_NULL(json);
+  CU_ASSERT_EQUAL(analyze_file(t, path, &err), GL_EIO);
+  table_free(t);
   unlink(path);
 }
 
@@ -115,7 +107,10 @@ static void a_stream_that_fails_is_told(void) {
   if (full == NULL) SKIP("no /dev/full");
   setvbuf(full, NULL, _IONBF, 0);
   write_file(export_text);
-  CU_ASSERT_EQUAL(analyze_file(path, TABLE_TEXT, full, NULL, &err), GL_EIO);
+  table *t = table_document();
+  CU_ASSERT_EQUAL(analyze_file(t, path, &err), GL_OK);
+  CU_ASSERT_EQUAL(table_write(t, TABLE_AS_TEXT, full, &err), GL_EIO);
+  table_free(t);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is the disk full?"));
   fclose(full);
   unlink(path);
@@ -164,14 +159,14 @@ static void numbers_have_the_digits_that_they_need(void) {
   store *s = new_study();
   put_runs(s, "made", 1, 2, 1000, "0.5");
   store_close(s);
-  char *text = analysed(TABLE_TEXT, NULL);
+  char *text = analysed(TABLE_AS_TEXT, NULL);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "1002 [1001, 1002]"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "500.8 [500.5, 501]"));
   free(text);
   s = new_study();
   put_runs(s, "made", 1, 1, 0.25, "0.5");
   store_close(s);
-  text = analysed(TABLE_TEXT, NULL);
+  text = analysed(TABLE_AS_TEXT, NULL);
   CU_ASSERT_PTR_NOT_NULL(
       strstr(text, "gepo                0.5     1         0  1.25  0.625  0.625\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "made: evaluation score"));
@@ -186,7 +181,7 @@ static void studies_of_one_file_are_told_apart(void) {
   put_runs(s, "first", 1, 3, 0, "0.5");
   put_runs(s, "second", 1, 4, 10, "0.25");
   store_close(s);
-  char *text = analysed(TABLE_TEXT, &json);
+  char *text = analysed(TABLE_AS_TEXT, &json);
   const char *first = strstr(text, "first: evaluation score"),
              *second = strstr(text, "second: evaluation score");
   CU_ASSERT_FATAL(first != NULL && second != NULL && first < second);

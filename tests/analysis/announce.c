@@ -2,6 +2,7 @@
  * small studies by hand. */
 #include "analysis/announce.h"
 #include "tests/support/suite.h"
+#include "tests/support/tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,9 +214,6 @@ static void a_study_tells_of_the_metrics_that_it_has(void) {
   const announce_rule rule = announce_rule_default();
   announcements a;
   gl_error err = {0};
-  char *text = NULL;
-  size_t size = 0;
-  cJSON *json = NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   for (int falls = 1; falls >= 0; falls--)
     for (uint64_t seed = 1; seed <= 3; seed++) add_run(r, seed, falls);
@@ -227,10 +225,11 @@ static void a_study_tells_of_the_metrics_that_it_has(void) {
   CU_ASSERT(a.of[0].m == METRIC_ESS && a.of[0].falls == 1 && a.of[0].announced == 3);
   /* the mean of eight is below 1 from update 26 on, and the fall begins at 40 */
   CU_ASSERT_EQUAL(a.of[0].lead.value, 14);
-  FILE *to = open_memstream(&text, &size);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-  CU_ASSERT_EQUAL(announcements_tell(&a, "made", TABLE_TEXT, to, &json, &err), GL_OK);
-  fclose(to);
+  table *t = table_document();
+  announcements_report(t, &a, "made");
+  char *text = written_table(t, TABLE_AS_TEXT);
+  cJSON *json = read_table(t);
+  table_free(t);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "1.00 [1.00, 1.00]"));
   const cJSON *one = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "metrics"), 0);
   CU_ASSERT_STRING_EQUAL(cJSON_GetObjectItem(one, "metric")->valuestring, "ess");

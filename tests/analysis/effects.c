@@ -2,6 +2,7 @@
  * (tests/golden/effects.py). */
 #include "analysis/effects.h"
 #include "tests/support/suite.h"
+#include "tests/support/tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,14 +113,13 @@ static void text_and_json_have_every_effect(void) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   effect_table t;
-  cJSON *json = NULL;
-  char *text = NULL;
-  size_t size = 0;
   gl_error err = {0};
-  FILE *to = open_memstream(&text, &size);
+  table *to = table_document();
   CU_ASSERT_EQUAL_FATAL(effect_table_init(&t, r, &rule, &err), GL_OK);
-  CU_ASSERT_EQUAL(effect_table_tell(&t, 0, TABLE_TEXT, to, &json, &err), GL_OK);
-  fclose(to);
+  CU_ASSERT_EQUAL(effect_table_report(to, &t, 0, &err), GL_OK);
+  char *text = written_table(to, TABLE_AS_TEXT);
+  cJSON *json = read_table(to);
+  table_free(to);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "gepo less grpo"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "top-p: 0.95 to 1"));
   const cJSON *fits = cJSON_GetObjectItemCaseSensitive(json, "fits");
@@ -137,8 +137,6 @@ static void a_value_that_no_recipe_states_is_called_not_given(void) {
   const outcome_rule rule = outcome_rule_default();
   results *r = results_new("made");
   effect_table t;
-  char *text = NULL;
-  size_t size = 0;
   gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   for (int i = 0; i < 4; i++)
@@ -151,9 +149,10 @@ static void a_value_that_no_recipe_states_is_called_not_given(void) {
     }
   CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
   CU_ASSERT_EQUAL_FATAL(effect_table_init(&t, r, &rule, &err), GL_OK);
-  FILE *to = open_memstream(&text, &size);
-  CU_ASSERT_EQUAL(effect_table_tell(&t, 0, TABLE_TEXT, to, NULL, &err), GL_OK);
-  fclose(to);
+  table *to = table_document();
+  CU_ASSERT_EQUAL(effect_table_report(to, &t, 0, &err), GL_OK);
+  char *text = written_table(to, TABLE_AS_TEXT);
+  table_free(to);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "weight delay, preset: 31, fifo to not given, sync"));
   free(text);
   effect_table_fini(&t);

@@ -1,6 +1,7 @@
 /* Outcomes of a small study by hand: counts, shares, onsets, doses, text and JSON. */
 #include "analysis/stability.h"
 #include "tests/support/suite.h"
+#include "tests/support/tables.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -105,29 +106,18 @@ static void onsets_are_those_of_kaplan_and_meier(void) {
   results_free(r);
 }
 
-/* The tree as a reader of its text gets it; the given one is released. */
-static cJSON *read_back(cJSON *written) {
-  char *text = cJSON_PrintUnformatted(written);
-  cJSON *read = cJSON_Parse(text);
-  cJSON_free(text);
-  cJSON_Delete(written);
-  return read;
-}
-
 static void text_and_json_say_the_same(void) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   stability s;
-  char *text = NULL;
-  size_t size = 0;
-  cJSON *json = NULL;
   gl_error err = {0};
-  FILE *to = open_memstream(&text, &size);
   CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, &err), GL_OK);
   CU_ASSERT_EQUAL_FATAL(stability_fit(&s, &err), GL_OK);
-  CU_ASSERT_EQUAL(stability_tell(&s, TABLE_TEXT, to, &json, &err), GL_OK);
-  fclose(to);
-  json = read_back(json);
+  table *t = table_document();
+  stability_report(t, &s);
+  char *text = written_table(t, TABLE_AS_TEXT);
+  cJSON *json = read_table(t);
+  table_free(t);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "0.50 [0.12, 0.88]"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\xe2\x80\x93 (no run falls)"));
   const cJSON *cells = cJSON_GetObjectItemCaseSensitive(json, "cells");
@@ -206,11 +196,13 @@ static void stored_outcomes_are_read_as_they_were(void) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   stability s, again;
-  cJSON *json = NULL;
   gl_error err = {0};
   CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, &err), GL_OK);
   CU_ASSERT_EQUAL_FATAL(stability_fit(&s, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(stability_tell(&s, TABLE_TEXT, NULL, &json, &err), GL_OK);
+  table *t = table_document();
+  stability_report(t, &s);
+  cJSON *json = table_to_json(t);
+  table_free(t);
   CU_ASSERT_EQUAL_FATAL(keep_and_read(&again, json, &err), GL_OK);
   CU_ASSERT_STRING_EQUAL(again.study, "made");
   CU_ASSERT(again.has_doses && again.n_algorithms == 2 && again.n_settings == 2);

@@ -3,6 +3,7 @@
 #include "analysis/import/tell.h"
 #include "analysis/summary.h"
 #include "tests/support/suite.h"
+#include "tests/support/tables.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,10 +11,9 @@
 #include <unistd.h>
 
 /* Of one file, as `gepolab analyze FILE` does. */
-static gl_status analyze_file(const char *file, table_format format, FILE *text, cJSON **json,
-                              gl_error *err) {
+static gl_status analyze_file(table *to, const char *file, gl_error *err) {
   const gather_request one = {.files = &file, .n_files = 1};
-  return tell_files(&one, NULL, format, text, json, err);
+  return tell_files(to, &one, NULL, err);
 }
 
 static const char path[] = "build/analysis_study_test.db";
@@ -154,15 +154,13 @@ static void a_study_without_delays_has_no_correlation_with_them(void) {
 static void a_study_is_told_by_its_content_and_printed_in_every_format(void) {
   store_close(made_study(METRIC_KL_EXACT));
   const char *signs[] = {"──", "|:---|", "\\toprule"};
-  for (table_format f = TABLE_TEXT; f <= TABLE_LATEX; f++) {
-    char *text = NULL;
-    size_t size = 0;
-    cJSON *json = NULL;
+  for (table_form f = TABLE_AS_TEXT; f < TABLE_FOR_PEOPLE; f++) {
     gl_error err = {0};
-    FILE *to = open_memstream(&text, &size);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-    CU_ASSERT_EQUAL(analyze_file(path, f, to, &json, &err), GL_OK);
-    fclose(to);
+    table *t = table_document();
+    CU_ASSERT_EQUAL(analyze_file(t, path, &err), GL_OK);
+    char *text = written_table(t, f);
+    cJSON *json = read_table(t);
+    table_free(t);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, signs[f]));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "0.520 ["));
     CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(json, "cells")), 4);

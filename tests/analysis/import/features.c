@@ -1,6 +1,7 @@
 /* Features of curves: against NumPy and SciPy (tests/golden/features.py), and tables by hand. */
 #include "analysis/import/features.h"
 #include "tests/support/suite.h"
+#include "tests/support/tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +68,7 @@ static void a_late_step_is_no_slow_spread(void) {
 /* Numbers of documents are written as they are printed; -1: none. */
 static int count(const cJSON *o, const char *name) {
   const cJSON *item = cJSON_GetObjectItem(o, name);
-  return cJSON_IsRaw(item) ? atoi(item->valuestring) : -1;
+  return cJSON_IsNumber(item) ? item->valueint : -1;
 }
 
 static char folder[] = "/tmp/gepolab-features-XXXXXX";
@@ -100,19 +101,17 @@ static void files_of_scores_and_of_metrics_are_joined_by_the_run(void) {
   const features_rule rule = features_rule_default();
   gathered g;
   gl_error err = {0};
-  cJSON *json = NULL;
-  char *text = NULL;
-  size_t size = 0;
   CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
   write_text("scores.csv", "eval_score", score, 30, 32);
   write_text("norms.csv", "grad_norm", norm, 900, 1);
   snprintf(scores, sizeof scores, "%s/scores.csv", folder);
   snprintf(norms, sizeof norms, "%s/norms.csv", folder);
   CU_ASSERT_EQUAL_FATAL(gather(&g, &q, &err), GL_OK);
-  FILE *to = open_memstream(&text, &size);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-  CU_ASSERT_EQUAL(features_tell(&g, &rule, TABLE_TEXT, to, &json, &err), GL_OK);
-  fclose(to);
+  table *t = table_document();
+  CU_ASSERT_EQUAL(features_report(t, &g, &rule, &err), GL_OK);
+  char *text = written_table(t, TABLE_AS_TEXT);
+  cJSON *json = read_table(t);
+  table_free(t);
   const cJSON *of = cJSON_GetObjectItem(json, "scores"), *up = cJSON_GetArrayItem(of, 0),
               *down = cJSON_GetArrayItem(of, 1);
   CU_ASSERT_EQUAL(count(up, "survived"), 1);

@@ -5,6 +5,7 @@
 #include "analysis/import/joined.h"
 #include "analysis/import/tell.h"
 #include "tests/support/suite.h"
+#include "tests/support/tables.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,23 +50,15 @@ static void refused(const gather_request *q, const char *says) {
   gathered_fini(&g);
 }
 
-static char *told(const gather_request *q, const published *printed, table_format format,
+static char *told(const gather_request *q, const published *printed, table_form form,
                   cJSON **json) {
-  char *text = NULL;
-  size_t size = 0;
   gl_error err = {0};
-  FILE *to = open_memstream(&text, &size);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-  if (tell_files(q, printed, format, to, json, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
+  table *t = table_document();
+  if (tell_files(t, q, printed, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
   CU_ASSERT_EQUAL(err.status, GL_OK);
-  fclose(to);
-  if (json && *json) { /* numbers as a reader gets them */
-    char *printed_json = cJSON_Print(*json);
-    cJSON_Delete(*json);
-    *json = cJSON_Parse(printed_json);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(*json);
-    cJSON_free(printed_json);
-  }
+  char *text = written_table(t, form);
+  if (json != NULL) *json = read_table(t);
+  table_free(t);
   return text;
 }
 
@@ -140,7 +133,7 @@ static void the_runs_of_a_group_are_seeds(void) {
   CU_ASSERT_STRING_EQUAL(r->algorithms[0], "GRPO");
   results_free(r);
   gathered_fini(&g);
-  char *text = told(&q, NULL, TABLE_TEXT, NULL);
+  char *text = told(&q, NULL, TABLE_AS_TEXT, NULL);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "0.6 [0.5, 0.7]"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "interquartile means over seeds"));
   free(text);
@@ -184,7 +177,7 @@ static void tags_stay_where_names_would_collide_and_only_there(void) {
 static void best_follows_the_metric_and_common_ends_are_cut(void) {
   gather_request q = request(LIST(SAMPLE("panel_kl.csv"), SAMPLE("panel_eval.csv")));
   cJSON *json = NULL;
-  free(told(&q, NULL, TABLE_TEXT, &json));
+  free(told(&q, NULL, TABLE_AS_TEXT, &json));
   const cJSON *runs = cJSON_GetObjectItem(json, "runs"), *kl = cJSON_GetArrayItem(runs, 0);
   CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(kl, "better")), "lower");
   CU_ASSERT_EQUAL(cJSON_GetObjectItem(kl, "best")->valuedouble, 0.001);
@@ -195,16 +188,16 @@ static void best_follows_the_metric_and_common_ends_are_cut(void) {
   gathered g = gathered_of(&q);
   CU_ASSERT(g.series[0].n == 3 && g.series[0].n_all == 4 && g.series[1].n == 3);
   gathered_fini(&g);
-  char *text = told(&q, NULL, TABLE_MARKDOWN, NULL);
+  char *text = told(&q, NULL, TABLE_AS_MARKDOWN, NULL);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "last step that all of their metric have"));
   free(text);
   write_other("run,step,frobnication\na,1,3\na,2,1\na,3,2\n");
   q = request(LIST(other));
-  text = told(&q, NULL, TABLE_TEXT, NULL);
+  text = told(&q, NULL, TABLE_AS_TEXT, NULL);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "higher?  3     3   1     2   3    1"));
   free(text);
   q.lower_is_better = 1;
-  text = told(&q, NULL, TABLE_TEXT, NULL);
+  text = told(&q, NULL, TABLE_AS_TEXT, NULL);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "lower  3     1   2     2   3    1"));
   free(text);
   q.metric = "frobnication";
@@ -225,7 +218,7 @@ static void benchmarks_stand_side_by_side_with_their_average(void) {
   const char *const renames[] = {"(.*)_diff32=$1"};
   q.labels = labels, q.n_labels = 2, q.renames = renames, q.n_renames = 1;
   cJSON *json = NULL;
-  char *text = told(&q, NULL, TABLE_TEXT, &json);
+  char *text = told(&q, NULL, TABLE_AS_TEXT, &json);
   CU_ASSERT_PTR_NOT_NULL(
       strstr(text, "run   MATH best  MATH last  AIME24 best  AIME24 last  average best"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "GEPO        0.7       0.65          0.4          0.3"));
@@ -247,7 +240,7 @@ static void printed_numbers_that_are_no_maximum_are_shown_as_such(void) {
   gl_error err = {0};
   CU_ASSERT_EQUAL_FATAL(published_read(&p, SAMPLE("published.tsv"), &err), GL_OK);
   CU_ASSERT_EQUAL(p.n, 4);
-  char *text = told(&q, &p, TABLE_MARKDOWN, NULL);
+  char *text = told(&q, &p, TABLE_AS_MARKDOWN, NULL);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "| GEPO |"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "the maximum |"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "not the maximum: the value at 128 |"));

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const records_column columns[] = {{"a,b", RECORDS_TEXT, "", ""},
-                                         {"n", RECORDS_WHOLE, "", ""},
-                                         {"x", RECORDS_NUMBER, "", ""},
-                                         {"ok", RECORDS_FLAG, "", ""}};
+static const table_column columns[] = {
+    TABLE_FIELD("a,b", TABLE_TEXT, "", ""), TABLE_FIELD("n", TABLE_WHOLE, "", ""),
+    TABLE_FIELD("x", TABLE_REAL, "", ""), TABLE_FIELD("ok", TABLE_FLAG, "", "")};
 
 static void put(records_writer *w, const char *text, int64_t n, double x, int ok) {
   records_text(w, text);

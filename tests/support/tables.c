@@ -1,0 +1,26 @@
+/* Writes tables into memory. */
+#include "tests/support/tables.h"
+
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+
+char *written_table(const table *t, table_form form) {
+  char *text = NULL;
+  size_t size = 0;
+  gl_error err = {.status = GL_OK};
+  FILE *to = open_memstream(&text, &size);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  if (table_write(t, form, to, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
+  CU_ASSERT_EQUAL(err.status, GL_OK);
+  fclose(to);
+  return text;
+}
+
+cJSON *read_table(const table *t) {
+  char *text = written_table(t, TABLE_AS_JSON);
+  cJSON *json = cJSON_Parse(text);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+  free(text);
+  return json;
+}
