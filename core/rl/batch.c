@@ -26,10 +26,8 @@ static gl_status allocate(batch *b, gl_error *err) {
   b->version = calloc(tokens + 1, sizeof *b->version);
   b->logq = calloc(tokens + 1, sizeof *b->logq);
   b->logq_trunc = calloc(tokens + 1, sizeof *b->logq_trunc);
-  b->aux = b->n_aux == 0 ? NULL : calloc(b->n_aux, sizeof *b->aux);
   if (b->group_start != NULL && b->token_start != NULL && b->prompt != NULL && b->reward != NULL &&
-      b->token != NULL && b->version != NULL && b->logq != NULL && b->logq_trunc != NULL &&
-      (b->n_aux == 0 || b->aux != NULL))
+      b->token != NULL && b->version != NULL && b->logq != NULL && b->logq_trunc != NULL)
     return GL_OK;
   batch_fini(b);
   return gl_fail_memory(err, "a batch");
@@ -56,13 +54,62 @@ gl_status batch_init(batch *b, uint64_t id, size_t n_groups, size_t group_size,
   return GL_OK;
 }
 
-gl_status batch_reserve_aux(batch *b, size_t n_aux, gl_error *err) {
-  double *aux = n_aux == 0 ? NULL : calloc(n_aux, sizeof *aux);
-  if (n_aux != 0 && aux == NULL) return gl_fail_memory(err, "a batch's annex");
-  free(b->aux);
-  b->aux = aux;
-  b->n_aux = n_aux;
+gl_status batch_reserve_kept(batch *b, size_t words, gl_error *err) {
+  size_t n;
+  free(b->kept);
+  b->kept = NULL;
+  b->kept_words = 0;
+  if (words == 0) return GL_OK;
+  if (!__builtin_mul_overflow(b->n_tokens, words, &n)) b->kept = calloc(n + 1, sizeof *b->kept);
+  if (b->kept == NULL) return gl_fail_memory(err, "a batch's sets of kept tokens");
+  b->kept_words = words;
   return GL_OK;
+}
+
+gl_status batch_reserve_cache(batch *b, size_t bytes, gl_error *err) {
+  free(b->cache);
+  b->cache = bytes > 0 ? calloc(bytes, 1) : NULL;
+  b->cache_bytes = b->cache != NULL ? bytes : 0;
+  return b->cache_bytes == bytes ? GL_OK : gl_fail_memory(err, "keys and values");
+}
+
+gl_status batch_reserve_dists(batch *b, size_t n, bool own, gl_error *err) {
+  free(b->dist);
+  b->dist = calloc(n + 1, sizeof *b->dist);
+  b->n_dist = b->dist != NULL ? n : 0;
+  b->own_dists = own;
+  return b->dist != NULL ? GL_OK : gl_fail_memory(err, "the laws that a batch was drawn from");
+}
+
+/* Gives back what a column has no more use for; a failure leaves it as it is. */
+static void batch_shrink(void *column, size_t n, size_t size) {
+  void **slot = column;
+  void *smaller = realloc(*slot, (n + 1) * size);
+  if (smaller != NULL) *slot = smaller;
+}
+
+void batch_cut(batch *b, const size_t *lengths) {
+  size_t to = 0;
+  for (size_t i = 0; i < b->n_responses; to += lengths[i++]) {
+    const size_t from = b->token_start[i], n = lengths[i], words = b->kept_words;
+    assert(n <= b->token_start[i + 1] - from);
+    b->token_start[i] = to;
+    memmove(b->token + to, b->token + from, n * sizeof *b->token);
+    memmove(b->version + to, b->version + from, n * sizeof *b->version);
+    memmove(b->logq + to, b->logq + from, n * sizeof *b->logq);
+    memmove(b->logq_trunc + to, b->logq_trunc + from, n * sizeof *b->logq_trunc);
+    if (words > 0)
+      memmove(b->kept + to * words, b->kept + from * words, n * words * sizeof *b->kept);
+  }
+  b->token_start[b->n_responses] = b->n_tokens = to;
+  batch_shrink(&b->token, to, sizeof *b->token);
+  batch_shrink(&b->version, to, sizeof *b->version);
+  batch_shrink(&b->logq, to, sizeof *b->logq);
+  batch_shrink(&b->logq_trunc, to, sizeof *b->logq_trunc);
+  if (b->kept_words > 0) batch_shrink(&b->kept, to * b->kept_words, sizeof *b->kept);
+  free(b->cache);
+  b->cache = NULL;
+  b->cache_bytes = 0;
 }
 
 void batch_fini(batch *b) {
@@ -74,7 +121,9 @@ void batch_fini(batch *b) {
   free(b->version);
   free(b->logq);
   free(b->logq_trunc);
-  free(b->aux);
+  free(b->kept);
+  free(b->cache);
+  free(b->dist);
   *b = (batch){0};
 }
 
@@ -105,6 +154,7 @@ static gl_status take_shape(batch *b, uint64_t id, const batch_group *group, siz
 gl_status batch_take_groups(batch *b, uint64_t id, const batch_group *group, size_t n,
                             gl_error *err) {
   gl_status status = take_shape(b, id, group, n, err);
+  if (status == GL_OK && n > 0) status = batch_reserve_kept(b, group[0].from->kept_words, err);
   for (size_t g = 0; g < n && status == GL_OK; ++g) {
     const batch *from = group[g].from;
     const size_t first = from->group_start[group[g].group], i = b->group_start[g];
@@ -116,6 +166,10 @@ gl_status batch_take_groups(batch *b, uint64_t id, const batch_group *group, siz
     memcpy(b->version + k, from->version + token, n_tokens * sizeof *b->version);
     memcpy(b->logq + k, from->logq + token, n_tokens * sizeof *b->logq);
     memcpy(b->logq_trunc + k, from->logq_trunc + token, n_tokens * sizeof *b->logq_trunc);
+    const size_t words = b->kept_words;
+    assert(from->kept_words == words);
+    if (words > 0)
+      memcpy(b->kept + k * words, from->kept + token * words, n_tokens * words * sizeof *b->kept);
   }
   return status;
 }
@@ -163,7 +217,10 @@ int batch_is_consistent(const batch *b) {
 
 /* --- binary form --- */
 
-/* magic, id, four counts, the arrays in the order of the struct, FNV-1a of all bytes before it. */
+/* magic, id, four counts, the columns in the order of the struct, doubles that only the batch's
+ * learner can read, FNV-1a of all bytes before it. These doubles are the sets of kept tokens, each
+ * filled up to whole doubles, and keys and values; or records of distributions, with a zero behind
+ * them where each response has its own. */
 static const char magic[8] = {'G', 'L', 'B', 'A', 'T', 'C', 'H', '1'};
 
 typedef struct channel {
@@ -205,7 +262,11 @@ static void *get_array(channel *c, size_t size, size_t n) {
 
 gl_status batch_write(const batch *b, FILE *to, gl_error *err) {
   channel c = {to, HASH_64_START, 1};
-  const uint64_t head[5] = {b->id, b->n_groups, b->n_responses, b->n_tokens, b->n_aux};
+  const size_t words = b->kept_words, set_doubles = (words + 1) / 2;
+  const double own = 0;
+  const uint64_t head[5] = {b->id, b->n_groups, b->n_responses, b->n_tokens,
+                            b->n_tokens * set_doubles + b->cache_bytes / sizeof(double) +
+                                b->n_dist + b->own_dists};
   put(&c, magic, 1, sizeof magic);
   put(&c, head, sizeof *head, 5);
   put(&c, b->group_start, sizeof *b->group_start, b->n_groups + 1);
@@ -216,7 +277,14 @@ gl_status batch_write(const batch *b, FILE *to, gl_error *err) {
   put(&c, b->version, sizeof *b->version, b->n_tokens);
   put(&c, b->logq, sizeof *b->logq, b->n_tokens);
   put(&c, b->logq_trunc, sizeof *b->logq_trunc, b->n_tokens);
-  if (b->n_aux != 0) put(&c, b->aux, sizeof *b->aux, b->n_aux);
+  for (size_t k = 0; k < b->n_tokens && words > 0; ++k) {
+    const uint32_t fill = 0;
+    put(&c, b->kept + k * words, sizeof *b->kept, words);
+    if (words % 2 != 0) put(&c, &fill, sizeof fill, 1);
+  }
+  if (b->cache_bytes > 0) put(&c, b->cache, 1, b->cache_bytes);
+  if (b->n_dist > 0) put(&c, b->dist, sizeof *b->dist, b->n_dist);
+  if (b->own_dists) put(&c, &own, sizeof own, 1);
   uint64_t hash = c.hash;
   put(&c, &hash, sizeof hash, 1);
   return c.ok ? GL_OK : gl_fail(err, GL_EIO, "writing a batch failed: %s", strerror(errno));
@@ -231,7 +299,7 @@ static void get_arrays(channel *c, batch *b) {
   b->version = get_array(c, sizeof *b->version, b->n_tokens);
   b->logq = get_array(c, sizeof *b->logq, b->n_tokens);
   b->logq_trunc = get_array(c, sizeof *b->logq_trunc, b->n_tokens);
-  if (b->n_aux != 0) b->aux = get_array(c, sizeof *b->aux, b->n_aux);
+  if (b->cache_bytes != 0) b->cache = get_array(c, sizeof(double), b->cache_bytes / sizeof(double));
 }
 
 gl_status batch_read(batch *b, FILE *from, gl_error *err) {
@@ -249,11 +317,32 @@ gl_status batch_read(batch *b, FILE *from, gl_error *err) {
   b->n_groups = (size_t)head[1];
   b->n_responses = (size_t)head[2];
   b->n_tokens = (size_t)head[3];
-  b->n_aux = (size_t)head[4];
+  b->cache_bytes = (size_t)head[4] * sizeof(double);
   get_arrays(&c, b);
   uint64_t hash = 0;
   c.ok = c.ok && fread(&hash, sizeof hash, 1, from) == 1 && hash == c.hash;
   if (c.ok && batch_is_consistent(b)) return GL_OK;
   batch_fini(b);
   return gl_fail(err, GL_EINPUT, "a batch is truncated or damaged; go back to the file before it");
+}
+
+gl_status batch_name_records(batch *b, size_t kept_words, size_t dist_doubles, gl_error *err) {
+  const size_t doubles = b->cache_bytes / sizeof(double), set = (kept_words + 1) / 2;
+  if (dist_doubles > 0) {
+    b->own_dists = doubles % dist_doubles == 1; /* a record has two doubles at least */
+    b->n_dist = doubles - b->own_dists;
+    b->dist = (double *)(void *)b->cache;
+    b->cache = NULL;
+    b->cache_bytes = 0;
+    return GL_OK;
+  }
+  if (set == 0 || doubles / set < b->n_tokens || doubles == 0) return GL_OK;
+  gl_status status = batch_reserve_kept(b, kept_words, err);
+  if (status != GL_OK) return status;
+  for (size_t k = 0; k < b->n_tokens; ++k)
+    memcpy(b->kept + k * kept_words, b->cache + k * set * sizeof(double),
+           kept_words * sizeof *b->kept);
+  b->cache_bytes -= b->n_tokens * set * sizeof(double);
+  memmove(b->cache, b->cache + b->n_tokens * set * sizeof(double), b->cache_bytes);
+  return GL_OK;
 }

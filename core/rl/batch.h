@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,24 +27,38 @@ typedef struct batch {
   int64_t *version;    /* [n_tokens] learner version that drew the token */
   double *logq;        /* [n_tokens] sampler's log-probability, temperature-scaled, untruncated */
   double *logq_trunc;  /* [n_tokens] under the truncated (top-k/top-p) distribution drawn from */
-  double *aux;         /* [n_aux] whatever its learner wants back at update time (a toy world keeps
-                          the exact sampler distribution here); NULL when n_aux is 0 */
-  size_t n_aux;
+  /* Of a transformer: the sets of tokens that samplers kept, [n_tokens] of kept_words words each,
+   * as core/rl/sampling.h has them; no words: none are recorded. */
+  uint32_t *kept;
+  size_t kept_words;
+  /* Of a transformer's batch under way: keys and values that are kept between draws. */
+  unsigned char *cache; /* [cache_bytes] */
+  size_t cache_bytes;
+  /* Of a toy world: records of the exact distributions that responses were drawn from
+   * (toy/world/measure.h). */
+  double *dist; /* [n_dist] */
+  size_t n_dist;
+  bool own_dists; /* each response has a record of its own; else each different prompt, in order of
+                     appearance */
   /* What its learner multiplies the loss of every response by: 1, unless whoever trains the batch
    * sets another weight. Not part of the binary form. */
   double loss_weight;
-  /* 1: in an update that takes several batches its first group is one with the last group of the
-   * batch before, and has its prompt. 0, unless whoever trains the batch says so; not part of the
+  /* In an update that takes several batches its first group is one with the last group of the batch
+   * before, and has its prompt. False, unless whoever trains the batch says so; not part of the
    * binary form. */
-  int continues;
+  bool continues;
 } batch;
 
 /* Makes an empty batch able to hold the given shape: lengths[i] tokens for response i, equal groups
  * of group_size. All values zero, starts filled in. Sizes are checked for overflow. */
 gl_status batch_init(batch *b, uint64_t id, size_t n_groups, size_t group_size,
                      const size_t *lengths, gl_error *err);
-/* Ensures n_aux doubles of aux (contents zeroed). */
-gl_status batch_reserve_aux(batch *b, size_t n_aux, gl_error *err);
+/* Room, zeroed, for what one kind of learner records: in place of what there was. GL_ENOMEM. */
+gl_status batch_reserve_kept(batch *b, size_t words, gl_error *err);
+gl_status batch_reserve_cache(batch *b, size_t bytes, gl_error *err);
+gl_status batch_reserve_dists(batch *b, size_t n, bool own, gl_error *err);
+/* Cuts every response i to its first lengths[i] tokens. Keys and values go. */
+void batch_cut(batch *b, const size_t *lengths);
 void batch_fini(batch *b);
 
 /* A group of a batch. */
@@ -51,8 +66,8 @@ typedef struct batch_group {
   const batch *from;
   size_t group; /* below from->n_groups */
 } batch_group;
-/* Makes an empty batch of these groups, in this order, with everything but aux: n of them, all of
- * as many responses. */
+/* Makes an empty batch of these groups, in this order, without distributions, keys and values: n of
+ * them, all of as many responses. */
 gl_status batch_take_groups(batch *b, uint64_t id, const batch_group *group, size_t n,
                             gl_error *err);
 /* Whether the rewards of a group are not all the same number. */
@@ -71,6 +86,11 @@ int64_t batch_oldest_version(const batch *b);
  * anything truncated or inconsistent (GL_EINPUT) and leaves *b empty then. */
 gl_status batch_write(const batch *b, FILE *to, gl_error *err);
 gl_status batch_read(batch *b, FILE *from, gl_error *err);
+/* The binary form does not say what stands behind the columns: a batch that was read has it all as
+ * cache, until its learner names it: sets of kept_words words and a cache, or where dist_doubles is
+ * not 0 records of distributions, one of which has so many doubles at least. Sets that an older
+ * program has not recorded stay away. GL_ENOMEM. */
+gl_status batch_name_records(batch *b, size_t kept_words, size_t dist_doubles, gl_error *err);
 
 /* Whether the starts are monotone and the counts agree; a cheap contract check at boundaries. */
 int batch_is_consistent(const batch *b);

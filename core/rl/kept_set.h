@@ -41,11 +41,6 @@ int kept_has(const kept_shape *shape, const uint32_t *set, size_t token);
 /* How many tokens it holds; 0 for one that overflowed. */
 size_t kept_count(const kept_shape *shape, const uint32_t *set);
 
-/* Doubles that have room for a set, in a batch's aux. */
-static inline size_t kept_doubles(const kept_shape *shape) {
-  return (shape->words + 1) / 2;
-}
-
 /* Where the tokens >= `least` of a list begin: its first word with one, or the word behind all. */
 static inline size_t kept_from(const uint32_t *list, size_t least) {
   size_t low = 1, high = 1 + (size_t)list[0];

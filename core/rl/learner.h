@@ -83,6 +83,9 @@ typedef struct learner_ops {
   /* Makes one batch of groups of batches that were drawn whole, under the same id and version; *b
    * is empty before. */
   gl_status (*join)(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
+  /* Names what stands behind the columns of a batch that was read from a file
+   * (batch_name_records()). GL_ENOMEM. */
+  gl_status (*adopt)(const void *self, batch *b, gl_error *err);
   /* The most tokens of a response. */
   size_t (*longest)(const void *self);
   /* One learner step on n batches together: minibatches x epochs optimiser updates. Fills the

@@ -241,9 +241,11 @@ static gl_status take_rows(train_loop *l, const checkpoint *c) {
   return GL_OK;
 }
 
-static gl_status load_learner(train_loop *l, FILE *state) {
+static gl_status load_learner(train_loop *l, const checkpoint *c, FILE *state) {
   gl_error why = {0};
   gl_status status = l->learner.ops->load(l->learner.self, state, &why);
+  for (size_t i = 0; i < c->n_batches && status == GL_OK; ++i)
+    status = l->learner.ops->adopt(l->learner.self, &c->batches[i].drawn, &why);
   if (status != GL_OK) gl_fail(l->err, status, "%s: %s", l->options->checkpoints, why.text);
   return status;
 }
@@ -286,7 +288,7 @@ static gl_status begin_or_resume(train_loop *l, checkpoint *c) {
   if (status == GL_OK) status = keep_cache(l);
   if (status == GL_OK) status = allocate_set_rows(l);
   if (status == GL_OK && state != NULL) status = take_rows(l, c);
-  if (status == GL_OK && state != NULL) status = load_learner(l, state);
+  if (status == GL_OK && state != NULL) status = load_learner(l, c, state);
   if (state != NULL) fclose(state);
   if (status != GL_OK || state == NULL) return status;
   if (text[0] != '\0') note(l, text);

@@ -2,11 +2,9 @@
  *
  * While a batch is incomplete each response has room for max_tokens tokens, and those not drawn yet
  * hold the value not_drawn; the request that completes it sets rewards and cuts responses to their
- * length. Where sets of kept tokens are recorded (spec.kept), aux holds one for every token, each
- * in kept_doubles() doubles. Where keys and values are kept between draws, those of every response
- * stand behind that while the batch is incomplete. Token t of response i of batch id is drawn at
- * block rng_token_index(i, t) of the stream (seed, RNG_ROLLOUT, id), so that it depends neither on
- * slots, nor on threads, nor on the other responses. */
+ * length. Responses are generated into the batch's own columns. Token t of response i of batch id
+ * is drawn at block rng_token_index(i, t) of the stream (seed, RNG_ROLLOUT, id), so that it depends
+ * neither on slots, nor on threads, nor on the other responses. */
 #include "core/base/hash.h"
 #include "llm/learner/learner.h"
 
@@ -15,11 +13,11 @@
 
 enum { not_drawn = -1 };
 
-/* How large those of each response of a batch are, and where they stand; nothing where they are not
- * kept. All replicas have the same model. */
+/* The batch's memory of keys and values, and how much of it each response has; nothing where they
+ * are not kept. All replicas have the same model. */
 static gl_status take_cache(const llm_learner *l, const draw_request *r, batch *b,
                             const problem_set *problems, generate_cache *c, gl_error *err) {
-  size_t longest = 0, sets = b->n_tokens * kept_doubles(&l->spec.kept), doubles = 0;
+  size_t longest = 0, all = 0;
   *c = (generate_cache){0};
   if (l->keeps_cache) {
     for (size_t g = 0; g < b->n_groups; ++g)
@@ -27,16 +25,16 @@ static gl_status take_cache(const llm_learner *l, const draw_request *r, batch *
         longest = problems->start[g + 1] - problems->start[g];
     c->capacity = longest + l->spec.max_tokens;
     c->bytes = generate_cache_bytes(l->model, c->capacity);
-    if (c->bytes > SIZE_MAX / 4 / (b->n_responses + 1) || sets > SIZE_MAX / 4)
+    if (c->bytes > SIZE_MAX / 4 / (b->n_responses + 1))
       return gl_fail_memory(err, "keys and values");
     c->bytes = (c->bytes + sizeof(double) - 1) / sizeof(double) * sizeof(double);
-    doubles = b->n_responses * (c->bytes / sizeof(double));
+    all = b->n_responses * c->bytes;
   }
   gl_status status = GL_OK;
-  if (r->from == 0 && doubles > 0) status = batch_reserve_aux(b, sets + doubles, err);
-  if (status == GL_OK && b->n_aux != sets + doubles)
+  if (r->from == 0 && all > 0) status = batch_reserve_cache(b, all, err);
+  if (status == GL_OK && (b->cache_bytes != all || b->kept_words != l->spec.kept.words))
     return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
-  if (doubles > 0 && status == GL_OK) c->kept = (unsigned char *)(b->aux + sets);
+  c->kept = b->cache;
   return status;
 }
 
@@ -51,14 +49,6 @@ static gl_status check_request(const llm_learner *l, const draw_request *r, cons
   return GL_OK;
 }
 
-/* Room for the sets of a batch's tokens. */
-static gl_status reserve_sets(const llm_learner *l, batch *b, gl_error *err) {
-  size_t n;
-  if (__builtin_mul_overflow(b->n_tokens, kept_doubles(&l->spec.kept), &n))
-    return gl_fail_memory(err, "a batch's sets of kept tokens");
-  return n > 0 ? batch_reserve_aux(b, n, err) : GL_OK;
-}
-
 static gl_status begin_batch(llm_learner *l, const draw_request *r, batch *b, gl_error *err) {
   const size_t n = r->n_groups * r->group_size;
   size_t *lengths = calloc(n, sizeof *lengths);
@@ -66,7 +56,7 @@ static gl_status begin_batch(llm_learner *l, const draw_request *r, batch *b, gl
   for (size_t i = 0; i < n; ++i) lengths[i] = l->spec.max_tokens;
   gl_status status = batch_init(b, r->batch_id, r->n_groups, r->group_size, lengths, err);
   free(lengths);
-  if (status == GL_OK) status = reserve_sets(l, b, err);
+  if (status == GL_OK) status = batch_reserve_kept(b, l->spec.kept.words, err);
   if (status != GL_OK) return status;
   const rng_stream stream = rng_stream_at(l->update.seed, RNG_PROMPT, r->batch_id);
   for (size_t g = 0; g < r->n_groups; ++g) {
@@ -87,34 +77,25 @@ static gl_status problems_of(const llm_learner *l, const batch *b, problem_set *
   return status;
 }
 
-/* Copies the tokens that the batch has already into a result, for generate() to continue. */
-static void load_result(const llm_learner *l, const batch *b, generate_result *r) {
+/* The batch under way as a result that generate() continues in place. Its lengths and ends are the
+ * caller's to release. */
+static gl_status view_result(const llm_learner *l, batch *b, generate_result *r, gl_error *err) {
   const size_t width = l->spec.max_tokens;
+  *r = (generate_result){.length = calloc(b->n_responses + 1, sizeof *r->length),
+                         .finished = calloc(b->n_responses + 1, sizeof *r->finished),
+                         .token = b->token,
+                         .logq = b->logq,
+                         .logq_truncated = b->logq_trunc,
+                         .kept = b->kept};
+  if (b->kept != NULL) r->shape = l->spec.kept;
+  if (r->length == NULL || r->finished == NULL) return gl_fail_memory(err, "the responses");
   for (size_t i = 0; i < b->n_responses; ++i) {
     size_t n = 0;
     while (n < width && b->token[i * width + n] != not_drawn) ++n;
     r->length[i] = n;
     r->finished[i] = n > 0 && run_spec_is_stop(&l->spec, b->token[i * width + n - 1]);
   }
-  memcpy(r->token, b->token, b->n_tokens * sizeof *r->token);
-  memcpy(r->logq, b->logq, b->n_tokens * sizeof *r->logq);
-  memcpy(r->logq_truncated, b->logq_trunc, b->n_tokens * sizeof *r->logq_truncated);
-}
-
-/* Copies new tokens into the batch, with the version that drew them. */
-static void store_result(const llm_learner *l, batch *b, const generate_result *r,
-                         int64_t version) {
-  const size_t width = l->spec.max_tokens, words = r->shape.words;
-  for (size_t i = 0; i < b->n_responses; ++i)
-    for (size_t k = i * width; k < i * width + r->length[i]; ++k) {
-      if (b->token[k] != not_drawn) continue;
-      b->token[k] = r->token[k];
-      b->version[k] = version;
-      b->logq[k] = r->logq[k];
-      b->logq_trunc[k] = r->logq_truncated[k];
-      if (r->kept != NULL)
-        memcpy(b->aux + k * kept_doubles(&r->shape), r->kept + k * words, words * sizeof *r->kept);
-    }
+  return GL_OK;
 }
 
 /* Sets rewards and cuts every response to its length. */
@@ -122,33 +103,18 @@ static gl_status finish_batch(const llm_learner *l, batch *b, const generate_res
                               const problem_set *problems, const draw_request *asked,
                               gl_error *err) {
   const size_t group_size = asked->group_size, first = draw_number(asked, 0);
-  const size_t width = l->spec.max_tokens, sets = kept_doubles(&l->spec.kept);
-  batch cut = {0};
-  gl_status status = batch_init(&cut, b->id, b->n_groups, group_size, r->length, err);
-  if (status != GL_OK) return status;
-  status = reserve_sets(l, &cut, err);
-  memcpy(cut.prompt, b->prompt, b->n_groups * sizeof *cut.prompt);
-  for (size_t i = 0; i < b->n_responses && status == GL_OK; ++i) {
-    const size_t to = cut.token_start[i], from = i * width, n = r->length[i];
-    memcpy(cut.token + to, b->token + from, n * sizeof *cut.token);
-    memcpy(cut.version + to, b->version + from, n * sizeof *cut.version);
-    memcpy(cut.logq + to, b->logq + from, n * sizeof *cut.logq);
-    memcpy(cut.logq_trunc + to, b->logq_trunc + from, n * sizeof *cut.logq_trunc);
-    if (sets > 0) memcpy(cut.aux + to * sets, b->aux + from * sets, n * sets * sizeof *cut.aux);
+  for (size_t i = 0; i < b->n_responses; ++i) {
     const problem *p = &problems->problem[i / group_size];
     double reward = 0;
-    status = run_spec_score(&l->spec, p, r->token + from, n, r->finished[i], &reward, err);
+    gl_status status = run_spec_score(&l->spec, p, b->token + b->token_start[i], r->length[i],
+                                      r->finished[i], &reward, err);
+    if (status != GL_OK) return status;
     /* a prompt may have several numbers, but it has one text */
     const uint64_t prompt = hash_64(HASH_64_START, p->prompt, strlen(p->prompt));
-    cut.reward[i] =
+    b->reward[i] =
         training_reward_of(&l->rewards, l->update.seed, b->id, first + i, prompt, reward);
   }
-  if (status != GL_OK) {
-    batch_fini(&cut);
-    return status;
-  }
-  batch_fini(b);
-  *b = cut;
+  batch_cut(b, r->length);
   return GL_OK;
 }
 
@@ -183,14 +149,13 @@ static void take_spans(const llm_learner *l, const draw_request *r, batch *b, si
   }
 }
 
-/* Draws what is asked for into `result`, which has what there is. */
+/* Draws what is asked for into `result`, which is the batch. */
 static gl_status sample(llm_learner *l, const draw_request *r, const batch *b,
                         const problem_set *problems, const size_t *limit, generate_result *result,
                         gl_error *err) {
   version_choice drawn = {l, r->version}, own = {l, l->update.version};
   gl_status status = rank_threads_run(l->threads, use_version, &drawn, err);
   if (status != GL_OK) return status;
-  load_result(l, b, result);
   const drawing_request asked = {.problems = problems,
                                  .each = r->group_size,
                                  .up_to = limit != NULL ? l->spec.max_tokens
@@ -207,51 +172,52 @@ static gl_status sample(llm_learner *l, const draw_request *r, const batch *b,
 
 gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error *err) {
   llm_learner *l = self;
+  const size_t width = l->spec.max_tokens;
   problem_set problems = {0};
   generate_result result = {0};
   generate_cache cache = {0};
-  size_t *limit = NULL;
+  size_t *limit = NULL, *before = NULL; /* tokens of each response: at most, and before the draw */
   gl_status status = check_request(l, r, b, err);
   if (status == GL_OK && r->from == 0) status = begin_batch(l, r, b, err);
   if (status == GL_OK) status = problems_of(l, b, &problems, err);
   if (status == GL_OK) status = take_cache(l, r, b, &problems, &cache, err);
-  if (status == GL_OK)
-    status = generate_result_init(&result, b->n_responses, l->spec.max_tokens, err);
-  if (status == GL_OK)
-    status = generate_result_keep(&result, b->n_responses, l->spec.max_tokens, &l->spec.kept, err);
-  if (status == GL_OK && r->span != NULL) {
-    limit = calloc(b->n_responses + 1, sizeof *limit);
-    if (limit == NULL) status = gl_fail_memory(err, "a batch");
-    if (limit != NULL) take_spans(l, r, b, limit);
-  }
-  if (cache.kept != NULL) result.cache = &cache;
-  if (status == GL_OK) status = sample(l, r, b, &problems, limit, &result, err);
   if (status == GL_OK) {
-    store_result(l, b, &result, r->version);
+    before = calloc(2 * b->n_responses + 1, sizeof *before);
+    if (before == NULL) status = gl_fail_memory(err, "a batch");
+  }
+  if (status == GL_OK && r->span != NULL) {
+    limit = before + b->n_responses;
+    take_spans(l, r, b, limit);
+  }
+  if (status == GL_OK) status = view_result(l, b, &result, err);
+  if (cache.kept != NULL) result.cache = &cache;
+  if (status == GL_OK) {
+    memcpy(before, result.length, b->n_responses * sizeof *before);
+    status = sample(l, r, b, &problems, limit, &result, err);
+  }
+  if (status == GL_OK) {
+    for (size_t i = 0; i < b->n_responses; ++i)
+      for (size_t t = before[i]; t < result.length[i]; ++t) b->version[i * width + t] = r->version;
     if (r->length != NULL) memcpy(r->length, result.length, b->n_responses * sizeof *r->length);
     if (r->to == 1) status = finish_batch(l, b, &result, &problems, r, err);
   }
-  free(limit);
-  generate_result_fini(&result);
+  free(before);
+  free(result.length);
+  free(result.finished);
   problem_set_fini(&problems);
   return status;
 }
 
 gl_status llm_learner_join(void *self, batch *b, const batch_group *group, size_t n,
                            gl_error *err) {
-  const llm_learner *l = self;
-  const size_t sets = kept_doubles(&l->spec.kept);
+  (void)self;
   gl_status status = batch_take_groups(b, group[0].from->id, group, n, err);
-  if (status == GL_OK) status = reserve_sets(l, b, err);
-  for (size_t g = 0; g < n && status == GL_OK && sets > 0; ++g) {
-    const batch *from = group[g].from;
-    const size_t at = from->token_start[from->group_start[group[g].group]];
-    const size_t k = b->token_start[b->group_start[g]];
-    const size_t tokens = b->token_start[b->group_start[g + 1]] - k;
-    memcpy(b->aux + k * sets, from->aux + at * sets, tokens * sets * sizeof *b->aux);
-  }
   if (status != GL_OK) batch_fini(b);
   return status;
+}
+
+gl_status llm_learner_adopt(const void *self, batch *b, gl_error *err) {
+  return batch_name_records(b, ((const llm_learner *)self)->spec.kept.words, 0, err);
 }
 
 size_t llm_learner_longest(const void *self) {

@@ -323,6 +323,7 @@ gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, cons
       .kind = "llm",
       .draw = llm_learner_draw,
       .join = llm_learner_join,
+      .adopt = llm_learner_adopt,
       .longest = llm_learner_longest,
       .update = llm_learner_update,
       .evaluate = llm_learner_evaluate,

@@ -180,6 +180,7 @@ gl_status llm_learner_warm_up(llm_learner *l, const learner_setup *setup, gl_err
 /* The functions of the table in core/rl/learner.h, each in a file of its own. */
 gl_status llm_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);
 gl_status llm_learner_join(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
+gl_status llm_learner_adopt(const void *self, batch *b, gl_error *err);
 size_t llm_learner_longest(const void *self);
 gl_status llm_learner_keep_cache(void *self, gl_error *err);
 gl_status llm_learner_update(void *self, batch *const *batches, size_t n,

@@ -26,10 +26,10 @@ static gl_status foreign(const batch *b, gl_error *err) {
  * that an older program left in a checkpoint may lack sets that no weights need. */
 static int holds_sets(const llm_learner *l, const batch *b) {
   const kept_shape *shape = &l->spec.kept;
-  if (l->spec.kept_for_metrics && b->n_aux == 0) return 1;
-  if (b->n_aux != b->n_tokens * kept_doubles(shape)) return 0;
+  if (l->spec.kept_for_metrics && b->kept_words == 0) return 1;
+  if (b->kept_words != shape->words || b->cache_bytes > 0 || b->n_dist > 0) return 0;
   for (size_t k = 0; k < b->n_tokens && shape->words > 0; ++k) {
-    const uint32_t *set = (const uint32_t *)(const void *)(b->aux + k * kept_doubles(shape));
+    const uint32_t *set = b->kept + k * shape->words;
     if (shape->listed && set[0] >= shape->words) return 0;
     if (kept_count(shape, set) > 0 && !kept_has(shape, set, (size_t)b->token[k])) return 0;
   }
@@ -94,20 +94,21 @@ gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl
   if (n == 0) return gl_fail(err, GL_EINTERNAL, "an update of no batch");
   l->kept_shape = l->spec.kept;
   for (size_t j = 0; j < n && l->spec.kept_for_metrics; ++j)
-    if (batches[j]->n_aux == 0) l->kept_shape = (kept_shape){0};
+    if (batches[j]->kept_words == 0) l->kept_shape = (kept_shape){0};
   gl_status status =
       update_table_gather(&u->table, batches, n, l->spec.sampling.weights, u->version, err);
   if (status == GL_OK) status = reserve_llm_columns(l, u->table.n_tokens, err);
   if (status == GL_OK) status = gather_prompts(l, err);
   if (status != GL_OK) return status;
-  const size_t words = l->kept_shape.words, doubles = kept_doubles(&l->kept_shape);
   double mass = 0;
   uint32_t *kept = l->kept;
-  for (size_t j = 0; j < n; ++j)
-    for (size_t k = 0; k < batches[j]->n_tokens; ++k, kept += words) {
-      mass += exp(batches[j]->logq[k] - batches[j]->logq_trunc[k]);
-      if (words > 0) memcpy(kept, batches[j]->aux + k * doubles, words * sizeof *kept);
-    }
+  for (size_t j = 0; j < n; ++j) {
+    const batch *b = batches[j];
+    const size_t words = b->n_tokens * l->kept_shape.words;
+    for (size_t k = 0; k < b->n_tokens; ++k) mass += exp(b->logq[k] - b->logq_trunc[k]);
+    if (words > 0) memcpy(kept, b->kept, words * sizeof *kept);
+    kept += words;
+  }
   l->kept_mass_q = mass / (double)u->table.n_tokens;
   return GL_OK;
 }

@@ -45,8 +45,10 @@ static void compare(const char *sampling, int sets) {
   }
   CU_ASSERT_EQUAL_FATAL(b[0].n_tokens, b[1].n_tokens);
   CU_ASSERT_EQUAL(memcmp(b[0].token, b[1].token, b[0].n_tokens * sizeof *b[0].token), 0);
-  CU_ASSERT(b[0].n_aux == b[1].n_aux && (b[0].n_aux > 0) == sets);
-  if (sets) CU_ASSERT_EQUAL(memcmp(b[0].aux, b[1].aux, b[0].n_aux * sizeof *b[0].aux), 0);
+  CU_ASSERT(b[0].kept_words == b[1].kept_words && (b[0].kept_words > 0) == sets);
+  if (sets)
+    CU_ASSERT_EQUAL(
+        memcmp(b[0].kept, b[1].kept, b[0].n_tokens * b[0].kept_words * sizeof *b[0].kept), 0);
   for (size_t i = 0; i < b[0].n_tokens; ++i) {
     ASSERT_CLOSE(b[1].logq[i], b[0].logq[i], 1e-4);
     ASSERT_CLOSE(b[1].logq_trunc[i], b[0].logq_trunc[i], 1e-4);
@@ -81,7 +83,7 @@ static void sets_for_metrics_alone_are_the_cpus_only(void) {
     llm_fixture f = llm_open(text, 3);
     batch b = llm_draw(&f, 7);
     llm_update(&f, &b, metrics);
-    CU_ASSERT_EQUAL(b.n_aux > 0, k == 0);
+    CU_ASSERT_EQUAL(b.kept_words > 0, k == 0);
     CU_ASSERT_EQUAL(!isnan(metrics[METRIC_KEPT_MASS]), k == 0);
     CU_ASSERT(metrics[METRIC_KEPT_MASS_Q] > 0);
     batch_fini(&b);

@@ -1,15 +1,12 @@
 /* Drawing a batch, or a part of one.
  *
  * While a batch is incomplete each response has room for `horizon` tokens; the request that
- * completes it sets rewards and cuts responses to their length. aux holds a record of the sampler's
- * exact distribution (toy/world/measure.h) for each different prompt of the batch in order of first
- * appearance. A position drawn under a later version has that version's conditional distribution
- * there, so the product along a path is the probability of the response under what was really drawn
- * from.
- *
- * Where responses change their versions each at a position of its own (draw_request.span), each has
- * a record of its own, and aux ends with a number more, so that its size tells the two forms apart:
- * a record has at least two.
+ * completes it sets rewards and cuts responses to their length. The batch has a record of the
+ * sampler's exact distribution (toy/world/measure.h) for each of its different prompts. A position
+ * drawn under a later version has that version's conditional distribution there, so the product
+ * along a path is the probability of the response under what was really drawn from. Where responses
+ * change their versions each at a position of its own (draw_request.span), each has a record of its
+ * own (batch.own_dists).
  */
 #include "core/random/normal.h"
 #include "toy/learner/learner.h"
@@ -62,49 +59,48 @@ static gl_status record_in_tree(toy_learner *l, batch *b, size_t first, size_t l
   const response_tree *t = &l->world->tree;
   const size_t from = t->level[first] * t->vocabulary, to = t->level[last] * t->vocabulary;
   const size_t slots = toy_learner_slots(l, b);
-  gl_status status = first == 0 ? batch_reserve_aux(b, slots * t->n_edges, err) : GL_OK;
+  gl_status status = first == 0 ? batch_reserve_dists(b, slots * t->n_edges, false, err) : GL_OK;
   if (status != GL_OK) return status;
-  if (toy_record_parts(l->world, slots, b->n_aux) == 0)
+  if (toy_record_parts(l->world, slots, b->n_dist) == 0)
     return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
   for (size_t x = 0; x < l->world->n_prompts && status == GL_OK; ++x)
     if (l->slot[x] != SIZE_MAX)
-      status = record_dist(l, b->id, x, from, to, b->aux + l->slot[x] * t->n_edges, err);
+      status = record_dist(l, b->id, x, from, to, b->dist + l->slot[x] * t->n_edges, err);
   return status;
 }
 
 /* Where they are counted: one table more for every prompt of the batch, from position first on. */
 static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *err) {
   const size_t edges = l->world->tree.n_edges, slots = toy_learner_slots(l, b);
-  const size_t parts = b->n_aux == 0 ? 0 : toy_record_parts(l->world, slots, b->n_aux);
+  const size_t parts = b->n_dist == 0 ? 0 : toy_record_parts(l->world, slots, b->n_dist);
   const size_t old = toy_record_size(l->world, parts), new = toy_record_size(l->world, parts + 1);
-  if (b->n_aux != 0 && parts == 0)
+  if (b->n_dist != 0 && parts == 0)
     return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
-  double *aux = calloc(slots, new * sizeof *aux);
-  if (aux == NULL) return gl_fail_memory(err, "the law that a batch was drawn from");
+  double *tables = calloc(slots, new * sizeof *tables);
+  if (tables == NULL) return gl_fail_memory(err, "the law that a batch was drawn from");
   gl_status status = GL_OK;
   for (size_t x = 0; x < l->world->n_prompts && status == GL_OK; ++x) {
     if (l->slot[x] == SIZE_MAX) continue;
-    double *to = aux + l->slot[x] * new;
+    double *to = tables + l->slot[x] * new;
     if (parts > 0) {
-      const double *had = b->aux + l->slot[x] * old;
+      const double *had = b->dist + l->slot[x] * old;
       memcpy(to, had, parts * sizeof *to);
       memcpy(to + parts + 1, had + parts, parts * edges * sizeof *to);
     }
     to[parts] = (double)first;
     status = record_dist(l, b->id, x, 0, edges, to + parts + 1 + parts * edges, err);
   }
-  free(b->aux);
-  b->aux = aux;
-  b->n_aux = slots * new;
+  free(b->dist);
+  b->dist = tables;
+  b->n_dist = slots * new;
   return status;
 }
 
 /* --- responses with versions of their own --- */
 
 toy_dists toy_learner_dists(const toy_learner *l, const batch *b, size_t slots) {
-  const int own = b->n_aux % toy_record_size(l->world, 1) == 1;
-  const size_t records = own ? b->n_responses : slots;
-  return (toy_dists){toy_record_parts(l->world, records, own ? b->n_aux - 1 : b->n_aux), own};
+  return (toy_dists){toy_record_parts(l->world, b->own_dists ? b->n_responses : slots, b->n_dist),
+                     b->own_dists};
 }
 
 /* One table more for each response. Of parts that begin where the new one does or behind it nothing
@@ -113,19 +109,20 @@ static gl_status add_parts(const toy_learner *l, const draw_request *r, batch *b
                            gl_error *err) {
   const size_t edges = l->world->tree.n_edges, horizon = l->world->tree.horizon;
   const size_t old = toy_record_size(l->world, parts), new = toy_record_size(l->world, parts + 1);
-  double *aux = calloc(b->n_responses * new + 1, sizeof *aux);
-  if (aux == NULL) return gl_fail_memory(err, "the laws that a batch was drawn from");
+  double *tables = calloc(b->n_responses * new + 1, sizeof *tables);
+  if (tables == NULL) return gl_fail_memory(err, "the laws that a batch was drawn from");
   for (size_t i = 0; i < b->n_responses; ++i) {
-    double *to = aux + i * new;
-    const double *had = b->aux + i * old;
+    double *to = tables + i * new;
+    const double *had = b->dist + i * old;
     const int draws = r->span[i].from < r->span[i].to;
     to[parts] = (double)(draws ? r->span[i].from : horizon);
     for (size_t p = 0; p < parts; ++p) to[p] = fmin(had[p], draws ? to[parts] : had[p]);
     if (parts > 0) memcpy(to + parts + 1, had + parts, parts * edges * sizeof *to);
   }
-  free(b->aux);
-  b->aux = aux;
-  b->n_aux = b->n_responses * new + 1;
+  free(b->dist);
+  b->dist = tables;
+  b->n_dist = b->n_responses * new;
+  b->own_dists = true;
   return GL_OK;
 }
 
@@ -144,7 +141,7 @@ static gl_status reserve_records(const toy_learner *l, const draw_request *r, ba
     status = add_parts(l, r, b, *parts, err);
     ++*parts;
   } else if (*parts == 0) {
-    status = batch_reserve_aux(b, b->n_responses * l->world->tree.n_edges + 1, err);
+    status = batch_reserve_dists(b, b->n_responses * l->world->tree.n_edges, true, err);
     *parts = 1;
   }
   return status;
@@ -155,7 +152,7 @@ static gl_status reserve_records(const toy_learner *l, const draw_request *r, ba
 static gl_status record_own_dist(toy_learner *l, batch *b, size_t i, size_t x, draw_span span,
                                  size_t parts, double **dist, gl_error *err) {
   const response_tree *t = &l->world->tree;
-  double *record = b->aux + i * toy_record_size(l->world, parts);
+  double *record = b->dist + i * toy_record_size(l->world, parts);
   if (l->world->counted) {
     *dist = record + parts + (parts - 1) * t->n_edges;
     return record_dist(l, b->id, x, 0, t->n_edges, *dist, err);
@@ -167,8 +164,8 @@ static gl_status record_own_dist(toy_learner *l, batch *b, size_t i, size_t x, d
 
 /* The table of prompt x that was recorded last. */
 static const double *recorded_dist(const toy_learner *l, const batch *b, size_t x, size_t slots) {
-  const size_t size = b->n_aux / slots, edges = l->world->tree.n_edges;
-  return b->aux + l->slot[x] * size + (size - edges);
+  const size_t size = b->n_dist / slots, edges = l->world->tree.n_edges;
+  return b->dist + l->slot[x] * size + (size - edges);
 }
 
 /* What is recorded of token a of a node before and after truncation: `sampler` is its distribution,
@@ -243,31 +240,6 @@ static double reward_of(const toy_learner *l, uint64_t id, size_t i, double mean
   return rng_u01_53(words.v[0], words.v[1]) < mean;
 }
 
-/* Cuts the responses of a complete batch to their lengths. */
-static gl_status compact(batch *b, size_t group_size, const size_t *lengths, gl_error *err) {
-  batch cut = {0};
-  gl_status status = batch_init(&cut, b->id, b->n_groups, group_size, lengths, err);
-  if (status != GL_OK) return status;
-  memcpy(cut.prompt, b->prompt, b->n_groups * sizeof *cut.prompt);
-  memcpy(cut.reward, b->reward, b->n_responses * sizeof *cut.reward);
-  for (size_t i = 0; i < b->n_responses; ++i) {
-    size_t to = cut.token_start[i], from = b->token_start[i];
-    memcpy(cut.token + to, b->token + from, lengths[i] * sizeof *cut.token);
-    memcpy(cut.version + to, b->version + from, lengths[i] * sizeof *cut.version);
-    memcpy(cut.logq + to, b->logq + from, lengths[i] * sizeof *cut.logq);
-    memcpy(cut.logq_trunc + to, b->logq_trunc + from, lengths[i] * sizeof *cut.logq_trunc);
-  }
-  double *aux = b->aux;
-  size_t n_aux = b->n_aux;
-  b->aux = NULL;
-  b->n_aux = 0;
-  batch_fini(b);
-  *b = cut;
-  b->aux = aux;
-  b->n_aux = n_aux;
-  return GL_OK;
-}
-
 static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
   const response_tree *t = &l->world->tree;
   size_t *lengths = calloc(b->n_responses, sizeof *lengths);
@@ -280,9 +252,9 @@ static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, g
     b->reward[i] = training_reward_of(&l->rewards, l->update.seed, b->id, number, x,
                                       reward_of(l, b->id, number, mean));
   }
-  gl_status status = t->has_end ? compact(b, r->group_size, lengths, err) : GL_OK;
+  if (t->has_end) batch_cut(b, lengths);
   free(lengths);
-  return status;
+  return GL_OK;
 }
 
 static gl_status draw_spans(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
@@ -370,13 +342,13 @@ static gl_status join_dists(toy_learner *l, batch *b, const batch_group *group, 
   if (place == NULL) return gl_fail_memory(err, "a batch");
   for (size_t g = 0; g < n; ++g) {
     const batch *from = group[g].from;
-    if (g == 0 || from != group[g - 1].from) size = from->n_aux / toy_learner_slots(l, from);
+    if (g == 0 || from != group[g - 1].from) size = from->n_dist / toy_learner_slots(l, from);
     place[g] = l->slot[from->prompt[group[g].group]] * size;
   }
-  gl_status status = batch_reserve_aux(b, toy_learner_slots(l, b) * size, err);
+  gl_status status = batch_reserve_dists(b, toy_learner_slots(l, b) * size, false, err);
   for (size_t g = 0; g < n && status == GL_OK; ++g)
-    memcpy(b->aux + l->slot[b->prompt[g]] * size, group[g].from->aux + place[g],
-           size * sizeof *b->aux);
+    memcpy(b->dist + l->slot[b->prompt[g]] * size, group[g].from->dist + place[g],
+           size * sizeof *b->dist);
   free(place);
   return status;
 }
@@ -387,4 +359,8 @@ gl_status toy_learner_join(void *self, batch *b, const batch_group *group, size_
   if (status == GL_OK) status = join_dists(self, b, group, n, err);
   if (status != GL_OK) batch_fini(b);
   return status;
+}
+
+gl_status toy_learner_adopt(const void *self, batch *b, gl_error *err) {
+  return batch_name_records(b, 0, toy_record_size(((const toy_learner *)self)->world, 1), err);
 }

@@ -140,6 +140,7 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
       .kind = "toy",
       .draw = toy_learner_draw,
       .join = toy_learner_join,
+      .adopt = toy_learner_adopt,
       .longest = toy_learner_longest,
       .update = toy_learner_update,
       .evaluate = toy_learner_evaluate,

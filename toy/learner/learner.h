@@ -46,7 +46,7 @@ typedef struct toy_learner {
   double *evaluated;    /* [2 * n_edges] scratch of an evaluation under a distribution of its own */
   double *token;        /* [3 * vocabulary] scratch */
   sampling_rank *rank;  /* [vocabulary] scratch */
-  size_t *slot;         /* [n_prompts] scratch: a prompt's place in a batch's aux */
+  size_t *slot;         /* [n_prompts] scratch: a prompt's place among a batch's distributions */
   toy_record *dist;     /* [cap_dist] what each response of the update's table was drawn from */
   size_t *edge;         /* [cap_edge] of each token of the table */
   size_t cap_dist, cap_edge;
@@ -94,6 +94,7 @@ void toy_held_free(toy_held *held, size_t n);
 /* The functions of the table in core/rl/learner.h, each in a file of its own. */
 gl_status toy_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);
 gl_status toy_learner_join(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
+gl_status toy_learner_adopt(const void *self, batch *b, gl_error *err);
 size_t toy_learner_longest(const void *self);
 gl_status toy_learner_update(void *self, batch *const *batches, size_t n,
                              double metrics[METRIC_COUNT], gl_error *err);

@@ -25,7 +25,7 @@ static gl_status lay_batch_out(toy_learner *l, const batch *b, size_t i0, size_t
                      (unsigned long long)b->id);
     for (size_t i = b->group_start[g]; i < b->group_start[g + 1]; ++i) {
       const size_t place = dists.own ? i : l->slot[b->prompt[g]];
-      l->dist[i0 + i] = (toy_record){b->aux + place * record, dists.parts};
+      l->dist[i0 + i] = (toy_record){b->dist + place * record, dists.parts};
     }
   }
   for (size_t i = 0; i < b->n_responses; ++i) {

@@ -12,9 +12,9 @@ static char *small_batch_bytes(size_t *size) {
   batch b;
   char *bytes = NULL;
   CU_ASSERT_EQUAL_FATAL(batch_init(&b, 7, 2, 2, lengths, NULL), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(batch_reserve_aux(&b, 3, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(batch_reserve_dists(&b, 2, true, NULL), GL_OK);
   for (size_t t = 0; t < b.n_tokens; ++t) b.logq[t] = -0.25 * (double)t, b.token[t] = (int32_t)t;
-  b.aux[2] = 5;
+  b.dist[1] = 5;
   FILE *to = open_memstream(&bytes, size);
   CU_ASSERT_EQUAL(batch_write(&b, to, NULL), GL_OK);
   fclose(to);
@@ -35,10 +35,65 @@ static void a_batch_reads_back_as_it_was_written(void) {
   char *bytes = small_batch_bytes(&size);
   batch b;
   CU_ASSERT_EQUAL_FATAL(read_bytes(&b, bytes, size), GL_OK);
-  CU_ASSERT(b.id == 7 && b.n_groups == 2 && b.n_responses == 4 && b.n_tokens == 6 && b.n_aux == 3);
-  CU_ASSERT(batch_is_consistent(&b) && b.logq[5] == -1.25 && b.token[5] == 5 && b.aux[2] == 5);
+  CU_ASSERT(b.id == 7 && b.n_groups == 2 && b.n_responses == 4 && b.n_tokens == 6);
+  CU_ASSERT(b.cache_bytes == 3 * sizeof(double) && b.n_dist == 0);
+  CU_ASSERT(batch_name_records(&b, 0, 2, NULL) == GL_OK && b.cache_bytes == 0);
+  CU_ASSERT(b.n_dist == 2 && b.own_dists);
+  CU_ASSERT(batch_is_consistent(&b) && b.logq[5] == -1.25 && b.token[5] == 5 && b.dist[1] == 5);
   batch_fini(&b);
   free(bytes);
+}
+
+/* Sets of three words and a cache of two doubles, which the file has behind one another. */
+static void sets_and_a_cache_are_told_apart_by_the_words_of_a_set(void) {
+  const size_t lengths[2] = {2, 1};
+  batch b, again;
+  char *bytes = NULL;
+  size_t size;
+  CU_ASSERT_EQUAL_FATAL(batch_init(&b, 7, 1, 2, lengths, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(batch_reserve_kept(&b, 3, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(batch_reserve_cache(&b, 16, NULL), GL_OK);
+  for (uint32_t w = 0; w < 9; ++w) b.kept[w] = w + 1;
+  for (unsigned char i = 0; i < 16; ++i) b.cache[i] = (unsigned char)(i + 100);
+  FILE *to = open_memstream(&bytes, &size);
+  CU_ASSERT_EQUAL(batch_write(&b, to, NULL), GL_OK);
+  fclose(to);
+  for (size_t words = 0; words < 8; ++words) {
+    CU_ASSERT_EQUAL_FATAL(read_bytes(&again, bytes, size), GL_OK);
+    CU_ASSERT_EQUAL_FATAL(batch_name_records(&again, words, 0, NULL), GL_OK);
+    if (words == 3)
+      CU_ASSERT(again.kept_words == 3 && again.cache_bytes == 16 &&
+                memcmp(again.kept, b.kept, 9 * sizeof *b.kept) == 0 &&
+                memcmp(again.cache, b.cache, 16) == 0);
+    /* the file has room for no sets of more words */
+    if (words > 4) CU_ASSERT(again.kept_words == 0 && again.cache_bytes == 64);
+    batch_fini(&again);
+  }
+  batch_fini(&b);
+  free(bytes);
+}
+
+/* Responses of a batch with room for three tokens each are cut in place. */
+static void a_cut_batch_has_what_it_had_of_each_response(void) {
+  const size_t room[3] = {3, 3, 3}, lengths[3] = {2, 3, 1};
+  static const int32_t left[6] = {0, 1, 3, 4, 5, 6};
+  batch b;
+  CU_ASSERT_EQUAL_FATAL(batch_init(&b, 7, 1, 3, room, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(batch_reserve_kept(&b, 2, NULL), GL_OK);
+  for (int32_t k = 0; k < 9; ++k) {
+    b.token[k] = k, b.version[k] = 10 + k, b.logq[k] = -k, b.logq_trunc[k] = -2 * k;
+    b.kept[2 * k] = (uint32_t)k, b.kept[2 * k + 1] = (uint32_t)k + 100;
+  }
+  batch_cut(&b, lengths);
+  CU_ASSERT(batch_is_consistent(&b) && b.n_tokens == 6);
+  CU_ASSERT(b.token_start[1] == 2 && b.token_start[2] == 5 && b.token_start[3] == 6);
+  for (size_t k = 0; k < 6; ++k) {
+    const int32_t was = left[k];
+    CU_ASSERT(b.token[k] == was && b.version[k] == 10 + was && b.logq[k] == -was &&
+              b.logq_trunc[k] == -2 * was && b.kept[2 * k] == (uint32_t)was &&
+              b.kept[2 * k + 1] == (uint32_t)was + 100);
+  }
+  batch_fini(&b);
 }
 
 static void every_flipped_byte_and_every_cut_is_refused(void) {
@@ -107,6 +162,8 @@ static void a_batch_is_as_old_as_its_oldest_token(void) {
 }
 
 SUITE(batch, "core: batches", TEST(a_batch_reads_back_as_it_was_written),
+      TEST(sets_and_a_cache_are_told_apart_by_the_words_of_a_set),
+      TEST(a_cut_batch_has_what_it_had_of_each_response),
       TEST(weights_multiply_the_coefficients_of_their_responses),
       TEST(a_batch_is_as_old_as_its_oldest_token),
       TEST(every_flipped_byte_and_every_cut_is_refused), TEST(philox_gives_its_published_words),

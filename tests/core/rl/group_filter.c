@@ -133,7 +133,8 @@ static void a_first_round_is_the_batch_without_a_filter(void) {
     batch b = filtered(&f, &filter, id, &rounds), plain = learner_draw(&f, id);
     if (rounds.n == 1) {
       CU_ASSERT(memcmp(b.token, plain.token, plain.n_tokens * sizeof *b.token) == 0);
-      CU_ASSERT(b.n_aux == plain.n_aux && memcmp(b.aux, plain.aux, b.n_aux * sizeof *b.aux) == 0);
+      CU_ASSERT(b.n_dist == plain.n_dist &&
+                memcmp(b.dist, plain.dist, b.n_dist * sizeof *b.dist) == 0);
       ++equal;
     }
     group_rounds_fini(&rounds);

@@ -78,14 +78,6 @@ static void a_dist_that_is_not_a_number_keeps_none(void) {
   }
 }
 
-static void a_set_fits_its_doubles(void) {
-  for (size_t words = 0; words < 9; ++words) {
-    const kept_shape shape = {.words = words};
-    const size_t bytes = kept_doubles(&shape) * sizeof(double);
-    CU_ASSERT(bytes >= words * sizeof(uint32_t) && bytes < words * sizeof(uint32_t) + 8);
-  }
-}
-
 static void sets_without_a_bound_are_refused_with_their_place(void) {
   static const struct {
     const char *sampling, *says, *place;
@@ -115,4 +107,4 @@ static void sets_without_a_bound_are_refused_with_their_place(void) {
 
 SUITE(core_kept_set, "core: kept tokens", TEST(a_set_holds_the_tokens_of_its_dist_and_no_others),
       TEST(a_list_without_room_says_so), TEST(a_dist_that_is_not_a_number_keeps_none),
-      TEST(a_set_fits_its_doubles), TEST(sets_without_a_bound_are_refused_with_their_place));
+      TEST(sets_without_a_bound_are_refused_with_their_place));

@@ -54,7 +54,8 @@ static void dist_after(llm_fixture *f, const int32_t *sequence, size_t n, double
 }
 
 static const uint32_t *set_of(const llm_fixture *f, const batch *b, size_t k) {
-  return (const uint32_t *)(const void *)(b->aux + k * kept_doubles(&f->llm->spec.kept));
+  (void)f;
+  return b->kept + k * b->kept_words;
 }
 
 /* --- replay --- */
@@ -88,7 +89,7 @@ static void a_batch_has_the_sets_of_the_dists_it_was_drawn_from(void) {
   jitter(&f, 0.15, 0);
   batch b = llm_draw(&f, 7);
   size_t kept = 0;
-  CU_ASSERT_EQUAL(b.n_aux, b.n_tokens * kept_doubles(&f.llm->spec.kept));
+  CU_ASSERT_EQUAL(b.kept_words, f.llm->spec.kept.words);
   CU_ASSERT_EQUAL(other_sets(&f, &b, 1), 0);
   for (size_t k = 0; k < b.n_tokens; ++k) kept += kept_count(&f.llm->spec.kept, set_of(&f, &b, k));
   CU_ASSERT(kept > b.n_tokens && kept <= 4 * b.n_tokens);
@@ -188,8 +189,7 @@ static double *update_once(llm_fixture *f, const char *world, int shares, int ap
   jitter(f, 0.15, 0);
   batch b = llm_draw(f, 7);
   jitter(f, 0.05, 1);
-  for (size_t k = 0; k < b.n_tokens && apart; k += 3)
-    *(uint32_t *)(void *)(b.aux + k * kept_doubles(&f->llm->spec.kept)) |= 0x7f;
+  for (size_t k = 0; k < b.n_tokens && apart; k += 3) b.kept[k * b.kept_words] |= 0x7f;
   const backend_ops *all = f->llm->backend->ops;
   backend_ops some = *all;
   some.attention_shared = NULL;
@@ -264,8 +264,8 @@ static void sets_do_not_depend_on_how_a_batch_is_drawn(void) {
     batch b = {0};
     llm_draw_part(&g, 7, 0, 0, 0.4, &b);
     llm_draw_part(&g, 7, 0, 0.4, 1, &b);
-    CU_ASSERT(llm_same_batch(&whole, &b) && b.n_aux == whole.n_aux &&
-              memcmp(b.aux, whole.aux, b.n_aux * sizeof *b.aux) == 0);
+    CU_ASSERT(llm_same_batch(&whole, &b) && b.kept_words == whole.kept_words &&
+              memcmp(b.kept, whole.kept, b.n_tokens * b.kept_words * sizeof *b.kept) == 0);
     batch_fini(&b);
     llm_close(&g);
   }
@@ -279,10 +279,10 @@ static void a_batch_without_its_sets_is_refused(void) {
   llm_fixture f = llm_open(BEGIN SORT "}\n" REPLAY, 3);
   llm_fixture raw = llm_open(BEGIN SORT "}\nsampling: {temperature: 0.8, top_k: 4, top_p: 0.8}", 3);
   batch mine = llm_draw(&f, 7), other = llm_draw(&raw, 7), *one = &other;
-  CU_ASSERT(llm_same_batch(&mine, &other) && other.n_aux == mine.n_aux);
-  other.n_aux = 0;
+  CU_ASSERT(llm_same_batch(&mine, &other) && other.kept_words == mine.kept_words);
+  other.kept_words = 0;
   CU_ASSERT_EQUAL(f.learner.ops->update(f.llm, &one, 1, metrics, &err), GL_EINPUT);
-  uint32_t *set = (uint32_t *)(void *)mine.aux;
+  uint32_t *set = mine.kept;
   set[mine.token[0] / 32] &= ~((uint32_t)1 << mine.token[0] % 32);
   one = &mine;
   CU_ASSERT(kept_count(&f.llm->spec.kept, set) > 0);
@@ -336,8 +336,7 @@ static batch watched_batch(llm_fixture *f, const char *world, const char *weight
   jitter(f, 0.15, 0);
   batch b = llm_draw(f, 7);
   jitter(f, 0.05, 1);
-  for (size_t k = 0; k < b.n_tokens && apart; k += 3)
-    *(uint32_t *)(void *)(b.aux + k * kept_doubles(&f->llm->spec.kept)) |= 0x7f;
+  for (size_t k = 0; k < b.n_tokens && apart; k += 3) b.kept[k * b.kept_words] |= 0x7f;
   return b;
 }
 
@@ -382,7 +381,7 @@ static void watching_changes_no_bit_of_a_step(void) {
       for (int watched = 0; watched < 2; ++watched) {
         llm_fixture f;
         batch b = watched_batch(&f, worlds[i], weights[w], 1);
-        if (!watched) b.n_aux = 0;
+        if (!watched) b.kept_words = 0;
         llm_update(&f, &b, metrics[watched]);
         theta[watched] = llm_theta(&f);
         n = f.n;
@@ -421,7 +420,7 @@ static void what_is_not_recorded_has_no_metrics(void) {
     llm_fixture f = llm_open(text, 3);
     batch b = llm_draw(&f, 7);
     llm_update(&f, &b, metrics);
-    CU_ASSERT_EQUAL(b.n_aux > 0, worlds[i].sets);
+    CU_ASSERT_EQUAL(b.kept_words > 0, worlds[i].sets);
     CU_ASSERT_EQUAL(!isnan(metrics[METRIC_KEPT_MASS]), worlds[i].sets);
     CU_ASSERT_EQUAL(!isnan(metrics[METRIC_ENTROPY_KEPT]), worlds[i].sets);
     CU_ASSERT_EQUAL(!isnan(metrics[METRIC_KEPT_MASS_Q]), i > 0);
@@ -578,7 +577,7 @@ static void a_learner_that_records_whole_dists_has_ratio_one(void) {
   batch b = {0};
   llm_draw_part(&f, 7, 0, 0, 0.4, &b);
   llm_draw_part(&f, 7, 0, 0.4, 1, &b);
-  CU_ASSERT_EQUAL(b.n_aux, b.n_tokens * kept_doubles(&f.llm->spec.kept));
+  CU_ASSERT_EQUAL(b.kept_words, f.llm->spec.kept.words);
   llm_update(&f, &b, metrics);
   ASSERT_CLOSE(metrics[METRIC_IW_MEAN], 1, 1e-12);
   ASSERT_CLOSE(metrics[METRIC_KEPT_MASS_Q], metrics[METRIC_KEPT_MASS], 1e-12);

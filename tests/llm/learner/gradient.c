@@ -74,8 +74,8 @@ static void the_own_dist_is_that_of_a_recipe_without_samplers(void) {
   CU_ASSERT(llm_learner_draw_by(&cut.learner, LLM_OWN_DIST, &r, &own, &err) == GL_OK);
   CU_ASSERT(llm_learner_draw_by(&cut.learner, LLM_SAMPLERS_DIST, &r, &sampled, &err) == GL_OK);
   CU_ASSERT(whole.learner.ops->draw(whole.llm, &r, &plain, &err) == GL_OK);
-  CU_ASSERT(llm_same_batch(&own, &plain) && own.n_aux == 0);
-  CU_ASSERT(!llm_same_batch(&own, &sampled) && sampled.n_aux > 0);
+  CU_ASSERT(llm_same_batch(&own, &plain) && own.kept_words == 0);
+  CU_ASSERT(!llm_same_batch(&own, &sampled) && sampled.kept_words > 0);
   CU_ASSERT(llm_learner_gradient(&cut.learner, LLM_OWN_DIST, &own, truth, a, metrics, &err) ==
             GL_OK);
   CU_ASSERT(llm_learner_gradient(&whole.learner, LLM_SAMPLERS_DIST, &plain, truth, b, metrics,

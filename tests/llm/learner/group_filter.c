@@ -33,12 +33,12 @@ static void a_transformers_groups_are_those_of_a_larger_batch(void) {
       if (!batch_rewards_differ(&all, g)) continue;
       const size_t k = all.token_start[all.group_start[g]];
       const size_t n = all.token_start[all.group_start[g + 1]] - k;
-      const size_t to = b.token_start[b.group_start[taken]], sets = b.n_aux / b.n_tokens;
+      const size_t to = b.token_start[b.group_start[taken]], sets = b.kept_words;
       CU_ASSERT_EQUAL_FATAL(b.token_start[b.group_start[taken + 1]] - to, n);
       CU_ASSERT(memcmp(b.token + to, all.token + k, n * sizeof *b.token) == 0);
       for (size_t t = 0; t < n; ++t) ASSERT_CLOSE(b.logq[to + t], all.logq[k + t], 1e-5);
       CU_ASSERT(sets == 0 ||
-                memcmp(b.aux + to * sets, all.aux + k * sets, n * sets * sizeof *b.aux) == 0);
+                memcmp(b.kept + to * sets, all.kept + k * sets, n * sets * sizeof *b.kept) == 0);
       ++taken;
     }
     CU_ASSERT_EQUAL(taken, 2);

@@ -509,9 +509,9 @@ static void weights_that_stay_keep_every_bit(void) {
   batch whole = llm_draw(&f, 3), parts = {0};
   llm_draw_part(&f, 3, 0, 0, 0.125, &parts); /* one token of eight */
   llm_draw_part(&f, 3, 0, 0.125, 0.55, &parts);
-  CU_ASSERT(parts.n_aux > 0);
+  CU_ASSERT(parts.cache_bytes > 0);
   llm_draw_part(&f, 3, 0, 0.55, 1, &parts);
-  CU_ASSERT(llm_same_batch(&whole, &parts) && parts.n_aux == whole.n_aux);
+  CU_ASSERT(llm_same_batch(&whole, &parts) && parts.kept_words == whole.kept_words);
   CU_ASSERT(memcmp(whole.logq, parts.logq, whole.n_tokens * sizeof *whole.logq) == 0);
   batch_fini(&whole);
   batch_fini(&parts);
@@ -579,7 +579,7 @@ static void later_tokens_attend_to_keys_and_values_of_older_weights(void) {
     for (size_t i = 0; i < n; ++i) span[i] = (draw_span){1 + i % LAST, LONGEST};
     r = (draw_request){3, 2, f.n_groups, f.group_size, 0.5, 1, 0, span, NULL, 0};
     CU_ASSERT_FATAL(f.learner.ops->draw(f.llm, &r, &b, &err) == GL_OK);
-    CU_ASSERT_EQUAL(b.n_aux, 0);
+    CU_ASSERT(b.kept_words == 0 && b.cache_bytes == 0);
     for (size_t g = 0; g < f.n_groups; ++g) number[g] = (uint64_t)b.prompt[g];
     CU_ASSERT_FATAL(
         problem_set_init(&problems, &f.llm->spec, TASK_TRAIN, number, f.n_groups, &err) == GL_OK);

@@ -58,12 +58,12 @@ static void draws_follow_the_distorted_dist_that_the_batch_records(void) {
       const double *policy = toy_learner_at(l.toy, 0)->logp;
       batch b = learner_draw(&l, 5);
       double apart = 0;
-      for (size_t e = 0; e < t->n_edges; ++e) apart += fabs(b.aux[e] - policy[e]);
+      for (size_t e = 0; e < t->n_edges; ++e) apart += fabs(b.dist[e] - policy[e]);
       CU_ASSERT(apart > 1e-3);
-      check_drawn(&b, t, b.aux);
+      check_drawn(&b, t, b.dist);
       for (size_t k = 0; k < b.n_responses; ++k) {
         const size_t y = number_of(t, b.token + b.token_start[k]);
-        ASSERT_CLOSE(recorded(&b, b.logq, k), along(t, by_learner ? policy : b.aux, y), 1e-12);
+        ASSERT_CLOSE(recorded(&b, b.logq, k), along(t, by_learner ? policy : b.dist, y), 1e-12);
       }
       batch_fini(&b);
       learner_close(&l);
@@ -77,16 +77,16 @@ static void noise_has_the_address_of_its_batch_and_the_size_it_was_given(void) {
   const size_t n = l.toy->world->tree.n_edges;
   const double *policy = toy_learner_at(l.toy, 0)->logp;
   batch a = learner_draw(&l, 5), again = learner_draw(&l, 5), other = learner_draw(&l, 6);
-  CU_ASSERT_EQUAL(memcmp(a.aux, again.aux, n * sizeof *a.aux), 0);
-  CU_ASSERT(memcmp(a.aux, other.aux, n * sizeof *a.aux) != 0);
+  CU_ASSERT_EQUAL(memcmp(a.dist, again.dist, n * sizeof *a.dist), 0);
+  CU_ASSERT(memcmp(a.dist, other.dist, n * sizeof *a.dist) != 0);
   double squares = 0, freedom = 0;
   for (uint64_t id = 100; id < 400; ++id) {
     batch b = learner_draw(&l, id);
     for (size_t first = 0; first < n; first += 4, freedom += 3) {
       double mean = 0; /* normalisation takes a constant from each node */
-      for (size_t k = first; k < first + 4; ++k) mean += (b.aux[k] - policy[k]) / 4;
+      for (size_t k = first; k < first + 4; ++k) mean += (b.dist[k] - policy[k]) / 4;
       for (size_t k = first; k < first + 4; ++k)
-        squares += (b.aux[k] - policy[k] - mean) * (b.aux[k] - policy[k] - mean);
+        squares += (b.dist[k] - policy[k] - mean) * (b.dist[k] - policy[k] - mean);
     }
     batch_fini(&b);
   }
@@ -115,7 +115,7 @@ static void a_mixture_is_of_whole_responses_and_recorded_with_its_own_probabilit
     ++toy->stamp;
     const double *policy = toy_learner_at(toy, 0)->logp;
     batch b = learner_draw(&l, 5);
-    check_drawn(&b, t, b.aux);
+    check_drawn(&b, t, b.dist);
     for (size_t i = 0; i < b.n_responses; ++i) {
       const size_t y = number_of(t, b.token + b.token_start[i]);
       const double other = k == 0 ? 1.0 / 64 : exp(along(t, first, y));
@@ -231,7 +231,7 @@ static size_t other_sets(toy_learner *l, const batch *b) {
   size_t nodes = 0;
   toy_truncate(l->world, &l->world->sampling, toy_learner_at(l, 0)->logp, t->n_nodes, mine,
                l->rank);
-  toy_truncate(l->world, &l->world->sampling, b->aux, t->n_nodes, theirs, l->rank);
+  toy_truncate(l->world, &l->world->sampling, b->dist, t->n_nodes, theirs, l->rank);
   for (size_t n = 0; n < t->n_nodes; ++n) {
     int differ = 0;
     for (size_t e = 4 * n; e < 4 * n + 4; ++e) differ |= isinf(mine[e]) != isinf(theirs[e]);

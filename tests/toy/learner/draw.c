@@ -135,7 +135,7 @@ static const char *const ending_world =
 
 static void check_equal(const batch *a, const batch *b) {
   CU_ASSERT_FATAL(batch_is_consistent(a) && batch_is_consistent(b));
-  CU_ASSERT_FATAL(a->id == b->id && a->n_groups == b->n_groups && a->n_aux == b->n_aux);
+  CU_ASSERT_FATAL(a->id == b->id && a->n_groups == b->n_groups && a->n_dist == b->n_dist);
   CU_ASSERT_FATAL(a->n_responses == b->n_responses && a->n_tokens == b->n_tokens);
   size_t tokens = a->n_tokens;
   CU_ASSERT(memcmp(a->prompt, b->prompt, a->n_groups * sizeof *a->prompt) == 0);
@@ -145,7 +145,7 @@ static void check_equal(const batch *a, const batch *b) {
   CU_ASSERT(memcmp(a->version, b->version, tokens * sizeof *a->version) == 0);
   CU_ASSERT(memcmp(a->logq, b->logq, tokens * sizeof *a->logq) == 0);
   CU_ASSERT(memcmp(a->logq_trunc, b->logq_trunc, tokens * sizeof *a->logq_trunc) == 0);
-  CU_ASSERT(memcmp(a->aux, b->aux, a->n_aux * sizeof *a->aux) == 0);
+  CU_ASSERT(memcmp(a->dist, b->dist, a->n_dist * sizeof *a->dist) == 0);
 }
 
 static void a_batch_does_not_depend_on_what_was_drawn_before(void) {
@@ -281,10 +281,10 @@ static void weights_that_change_in_flight_are_recorded_per_token(void) {
     toy_log_probs(l.toy->world, l.toy->theta, x, new_dist + x * edges);
   CU_ASSERT(memcmp(old_dist, new_dist, prompts * edges * sizeof *old_dist) != 0);
   learner_draw_part(&l, 2, 0.5, 1, &b);
-  CU_ASSERT_FATAL(toy_learner_slots(l.toy, &b) * edges == b.n_aux);
+  CU_ASSERT_FATAL(toy_learner_slots(l.toy, &b) * edges == b.n_dist);
   for (size_t g = 0; g < b.n_groups; ++g) {
     size_t x = (size_t)b.prompt[g];
-    const double *dist = b.aux + l.toy->slot[x] * edges;
+    const double *dist = b.dist + l.toy->slot[x] * edges;
     check_mixed_dist(t, dist, old_dist + x * edges, new_dist + x * edges, cut);
     for (size_t i = b.group_start[g]; i < b.group_start[g + 1]; ++i)
       check_mixed_tokens(t, &b, dist, i, cut);
@@ -333,7 +333,7 @@ static void responses_change_their_weights_each_by_itself(const char *world) {
     CU_ASSERT(memcmp(mixed.logq + k, b->logq + j, tokens * sizeof *b->logq) == 0);
     CU_ASSERT_EQUAL(mixed.reward[i], b->reward[i]);
     size_t edge[64];
-    const toy_record own = {mixed.aux + i * toy_record_size(l.toy->world, dists.parts),
+    const toy_record own = {mixed.dist + i * toy_record_size(l.toy->world, dists.parts),
                             dists.parts};
     CU_ASSERT_FATAL(tokens <= 64 && toy_walk(l.toy->world, mixed.token + k, tokens, edge));
     for (size_t t = 0; t < tokens; ++t)

@@ -13,8 +13,8 @@ static batch batch_of(const toy_world *w, size_t x, const size_t *response, size
   CU_ASSERT_FATAL(n <= 8);
   for (size_t i = 0; i < n; ++i) lengths[i] = (size_t)t->length[response[i]];
   CU_ASSERT_FATAL(batch_init(&b, 1, 1, n, lengths, &err) == GL_OK);
-  CU_ASSERT_FATAL(batch_reserve_aux(&b, t->n_edges, &err) == GL_OK);
-  memcpy(b.aux, logq, t->n_edges * sizeof *logq);
+  CU_ASSERT_FATAL(batch_reserve_dists(&b, t->n_edges, false, &err) == GL_OK);
+  memcpy(b.dist, logq, t->n_edges * sizeof *logq);
   b.prompt[0] = (int64_t)x;
   for (size_t i = 0; i < n; ++i) {
     b.reward[i] = w->reward[x * t->n_responses + response[i]];
@@ -184,8 +184,8 @@ static void single_responses_are_trained_as_the_part_of_their_group_that_is_ther
     }
     length[1] = length[2], length[2] = length[3];
     CU_ASSERT_FATAL(batch_init(&three, 6, 1, 3, length, &err) == GL_OK);
-    CU_ASSERT_FATAL(batch_reserve_aux(&three, group.n_aux, &err) == GL_OK);
-    memcpy(three.aux, group.aux, group.n_aux * sizeof *three.aux);
+    CU_ASSERT_FATAL(batch_reserve_dists(&three, group.n_dist, false, &err) == GL_OK);
+    memcpy(three.dist, group.dist, group.n_dist * sizeof *three.dist);
     three.prompt[0] = group.prompt[0];
     for (size_t i = 0, from = 0; i < 3; ++i, from = i + 1) {
       const size_t to = three.token_start[i], k = group.token_start[from];
@@ -507,11 +507,11 @@ static void exact_metrics_agree_with_enumeration_under_mixed_versions(void) {
   batch_fini(&b);
   facts sum = {0};
   double entropy = 0, stale = 0;
-  CU_ASSERT_FATAL(toy_learner_slots(toy, &mixed) * edges == mixed.n_aux);
+  CU_ASSERT_FATAL(toy_learner_slots(toy, &mixed) * edges == mixed.n_dist);
   for (size_t g = 0; g < mixed.n_groups; ++g) {
     size_t x = (size_t)mixed.prompt[g];
     facts f = enumerate(toy->world, x, toy_learner_at(toy, x)->logp,
-                        mixed.aux + toy->slot[x] * edges, toy->logref + x * edges);
+                        mixed.dist + toy->slot[x] * edges, toy->logref + x * edges);
     sum.kl += f.kl / 5;
     sum.kl_qp += f.kl_qp / 5;
     sum.kl_ref += f.kl_ref / 5;
