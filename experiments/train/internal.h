@@ -1,5 +1,5 @@
-/* What the two forms of the training loop share: train.c runs either, replay.c follows a
- * schedule, coupled.c runs with the clock. Inside experiments/ only. */
+/* What the two forms of the training loop share: train.c runs either, loop.c has an
+ * update and follows a schedule, coupled.c runs with the clock. Inside experiments/ only. */
 #ifndef GEPOLAB_EXPERIMENTS_TRAIN_INTERNAL_H
 #define GEPOLAB_EXPERIMENTS_TRAIN_INTERNAL_H
 
@@ -35,6 +35,8 @@ gl_status train_take_clock(train_loop *l, const schedule *s);
  * the update, the groups in the order of their first unit and in them responses by their number. */
 gl_status train_assemble(const train_loop *l, const schedule_batch *units, batch **batches,
                          size_t n);
+/* The parts that the learner's evaluation has; *n is 0 where it has one score. */
+const evaluation_part *train_parts(const train_loop *l, size_t *n);
 /* One update of the learner on u's batches, and its record. */
 gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches);
 /* An evaluation, if one is due after so many updates (0 and the last are always), and its record.

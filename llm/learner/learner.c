@@ -1,5 +1,6 @@
-/* The transformer as a learner: construction, generation for its own use. Drawing is in draw.c,
- * evaluation in evaluate.c, updating in update.c, warming up in warmup.c, files in checkpoint.c. */
+/* The transformer as a learner: construction, and gradients without steps. What it does is in
+ * draw.c, update.c, evaluate.c and warmup.c, its replicas, held versions and checkpoints in
+ * replica.c. */
 #include "llm/learner/learner.h"
 
 #include "llm/learner/memory_need.h"
@@ -10,174 +11,6 @@
 
 /* What reinforcement learning of a model that can already do something usually takes. */
 static const double default_lr = 1e-5;
-
-/* --- generation --- */
-
-/* What every replica needs of a request for responses. */
-typedef struct drawing {
-  llm_learner *l;
-  const generate_request *all;
-  generate_result *result;
-} drawing;
-
-/* The work of item i of a division of generation: the tokens that a response may still draw. */
-static size_t tokens_to_draw(const void *context, size_t i) {
-  const drawing *d = context;
-  const size_t n = d->result->length[i], up_to = d->all->limit ? d->all->limit[i] : d->all->up_to;
-  return d->result->finished[i] || n >= up_to ? 0 : up_to - n;
-}
-
-/* Generates the rank's part of the responses into its part of the common result. */
-static gl_status draw_share(void *context, size_t rank, gl_error *err) {
-  const drawing *d = context;
-  const size_t first = d->l->share[rank], last = d->l->share[rank + 1];
-  const size_t at = first * d->all->max_tokens;
-  const backend *b = d->l->replica[rank].backend;
-  generate_request q = *d->all;
-  q.n_responses = last - first;
-  q.prompt_of += first;
-  q.number += first;
-  q.limit = q.limit != NULL ? q.limit + first : NULL;
-  q.sharing = b->kind == BACKEND_CPU ? d->l->spec.devices : 1;
-  generate_result r = {
-      .length = d->result->length + first,
-      .finished = d->result->finished + first,
-      .token = d->result->token + at,
-      .logq = d->result->logq + at,
-      .logq_truncated = d->result->logq_truncated + at,
-      .shape = d->result->shape,
-      .kept = d->result->kept != NULL ? d->result->kept + at * d->result->shape.words : NULL};
-  generate_cache cache;
-  if (d->result->cache != NULL) {
-    cache = *d->result->cache;
-    cache.kept += first * cache.bytes;
-    r.cache = &cache;
-  }
-  return generate(d->l->replica[rank].model, &q, &r, err);
-}
-
-/* The distribution of greedy responses: that of training, but scores know nothing of samplers'
- * behaviour. */
-static sampling_spec undistorted(const run_spec *spec) {
-  sampling_spec dist = spec->sampling;
-  dist.behaviour = (sampling_behaviour){.with = OTHER_NONE};
-  return dist;
-}
-
-static gl_status draw_all(llm_learner *l, const drawing_request *r, const sampling_spec *dist,
-                          size_t max_tokens, generate_result *result, gl_error *err) {
-  const problem_set *problems = r->problems;
-  const size_t n = problems->n * r->each;
-  size_t *prompt_of = calloc(n + 1, 2 * sizeof *prompt_of), *number = prompt_of + n;
-  if (prompt_of == NULL) return gl_fail_memory(err, "a request for responses");
-  for (size_t i = 0; i < n; ++i) {
-    prompt_of[i] = i / r->each;
-    number[i] = r->first + i;
-  }
-  const generate_request request = {.n_prompts = problems->n,
-                                    .prompt_start = problems->start,
-                                    .prompt = problems->token,
-                                    .n_responses = n,
-                                    .prompt_of = prompt_of,
-                                    .number = number,
-                                    .stream = r->stream,
-                                    .sampling = dist != NULL ? *dist : undistorted(&l->spec),
-                                    .greedy = dist == NULL,
-                                    .max_tokens = max_tokens,
-                                    .up_to = r->up_to,
-                                    .limit = r->limit,
-                                    .stop = l->spec.stop,
-                                    .n_stop = l->spec.n_stop,
-                                    .slots = l->spec.slots};
-  drawing d = {l, &request, result};
-  llm_learner_divide(l, tokens_to_draw, &d, n);
-  gl_status status = rank_threads_run(l->threads, draw_share, &d, err);
-  free(prompt_of);
-  return status;
-}
-
-gl_status llm_learner_generate(llm_learner *l, const drawing_request *r, const sampling_spec *dist,
-                               generate_result *result, gl_error *err) {
-  return draw_all(l, r, dist, l->spec.max_tokens, result, err);
-}
-
-gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t each,
-                             rng_stream stream, const sampling_spec *dist, size_t max_tokens,
-                             generate_result *result, gl_error *err) {
-  const drawing_request r = {
-      .problems = problems, .each = each, .up_to = max_tokens, .stream = stream};
-  return draw_all(l, &r, dist, max_tokens, result, err);
-}
-
-/* --- held versions --- */
-
-/* Whether enough memory for a step stays free if one more version is held in the device's memory.
- * What the model has already allocated for its passes is part of what the step takes. */
-static int fits_on_device(const replica *r) {
-  size_t total = 0, available = 0;
-  const size_t kept = model_kept_bytes(r->model);
-  const size_t step = r->step_bytes > kept ? r->step_bytes - kept : 0;
-  r->backend->ops->memory(r->backend, &total, &available);
-  return available > step && available - step >= model_values_bytes(r->model);
-}
-
-gl_status replica_add_held(replica *r, int64_t version, gl_error *err) {
-  const backend_ops *ops = r->backend->ops;
-  const int apart = ops->allocate_aside !=
-                    ops->allocate; /* the backend has memory elsewhere to put values aside */
-  if (r->n_held == r->cap_held) {
-    size_t wanted = 2 * r->cap_held + 4;
-    held_version *larger = realloc(r->held, wanted * sizeof *larger);
-    if (larger == NULL) return gl_fail_memory(err, "a held version");
-    r->held = larger;
-    r->cap_held = wanted;
-  }
-  model_values *values = NULL;
-  gl_status status = !apart || fits_on_device(r) ? model_values_copy(&values, r->model, err)
-                                                 : model_values_put_aside(&values, r->model, err);
-  if (status == GL_OK) r->held[r->n_held++] = (held_version){version, values};
-  return status;
-}
-
-static gl_status hold(void *context, size_t rank, gl_error *err) {
-  const llm_learner *l = context;
-  return replica_add_held(&l->replica[rank], l->update.version, err);
-}
-
-gl_status llm_learner_hold(void *self, gl_error *err) {
-  llm_learner *l = self;
-  return rank_threads_run(l->threads, hold, l, err);
-}
-
-static void release(replica *r, int64_t version) {
-  size_t i = 0;
-  while (i < r->n_held && r->held[i].version != version) ++i;
-  if (i == r->n_held) return;
-  model_values_free(r->held[i].values, r->model);
-  memmove(&r->held[i], &r->held[i + 1], (r->n_held - i - 1) * sizeof *r->held);
-  --r->n_held;
-}
-
-typedef struct releasing {
-  llm_learner *l;
-  int64_t version;
-} releasing;
-
-static gl_status release_one(void *context, size_t rank, gl_error *err) {
-  const releasing *what = context;
-  (void)err;
-  release(&what->l->replica[rank], what->version);
-  return GL_OK;
-}
-
-void llm_learner_release(void *self, int64_t version) {
-  releasing what = {self, version};
-  (void)rank_threads_run(what.l->threads, release_one, &what, NULL);
-}
-
-void replica_release_all(replica *r) {
-  while (r->n_held > 0) release(r, r->held[0].version);
-}
 
 /* --- construction --- */
 
@@ -378,6 +211,88 @@ gl_status llm_check_machine(const learner_setup *setup, gl_error *err) {
   return check_with(setup, take_backends, err);
 }
 
-int llm_is_kind(const char *kind) {
-  return kind != NULL && strcmp(kind, "llm") == 0;
+/* --- gradients without steps --- */
+/* Of algorithms at given parameters, on batches that other parameters may have sampled: what
+ * `gepolab llm bias` is made of. */
+
+size_t llm_learner_size(const learner *of) {
+  return model_parameters(((const llm_learner *)of->self)->model);
+}
+
+gl_status llm_learner_parameters(const learner *of, double *theta, gl_error *err) {
+  return model_get(((const llm_learner *)of->self)->model, theta, err);
+}
+
+/* Parameters for every replica. */
+typedef struct placing {
+  llm_learner *l;
+  const double *theta;
+} placing;
+
+static gl_status place(void *context, size_t rank, gl_error *err) {
+  const placing *p = context;
+  return model_set(p->l->replica[rank].model, p->theta, err);
+}
+
+gl_status llm_learner_stand_at(learner *of, const double *theta, int64_t version, gl_error *err) {
+  placing p = {of->self, theta};
+  gl_status status = rank_threads_run(p.l->threads, place, &p, err);
+  if (status == GL_OK) p.l->update.version = version;
+  return status;
+}
+
+/* --- the learner's own distribution --- */
+
+/* What a recipe says of sampling, put aside. */
+typedef struct said {
+  sampling_spec sampling;
+  kept_shape kept;
+} said;
+
+static said enter(llm_learner *l, llm_dist dist) {
+  const said was = {l->spec.sampling, l->spec.kept};
+  if (dist == LLM_OWN_DIST) {
+    l->spec.sampling = (sampling_spec){.temperature = was.sampling.temperature, .top_p = 1};
+    l->spec.kept = (kept_shape){0};
+  }
+  return was;
+}
+
+static void leave(llm_learner *l, said was) {
+  l->spec.sampling = was.sampling;
+  l->spec.kept = was.kept;
+}
+
+gl_status llm_learner_draw_by(learner *of, llm_dist dist, const draw_request *r, batch *b,
+                              gl_error *err) {
+  llm_learner *l = of->self;
+  const said was = enter(l, dist);
+  gl_status status = llm_learner_draw(l, r, b, err);
+  leave(l, was);
+  return status;
+}
+
+/* --- gradients --- */
+
+static gl_status differentiate(llm_learner *l, batch *b, const policy_algorithm *algorithm,
+                               double *gradient, double metrics[METRIC_COUNT], gl_error *err) {
+  const size_t n = model_parameters(l->model);
+  metrics_clear(metrics);
+  gl_status status = llm_learner_gather(l, &b, 1, err);
+  if (status == GL_OK) status = llm_learner_differentiate(l, algorithm, metrics, err);
+  if (status == GL_OK) status = model_gradient_get(l->model, gradient, err);
+  for (size_t i = 0; i < n && status == GL_OK; ++i) gradient[i] = -gradient[i];
+  return status;
+}
+
+gl_status llm_learner_gradient(learner *of, llm_dist dist, batch *b,
+                               const policy_algorithm *algorithm, double *gradient,
+                               double metrics[METRIC_COUNT], gl_error *err) {
+  llm_learner *l = of->self;
+  if (l->spec.devices > 1)
+    return gl_fail(err, GL_EINPUT, "gradients are read from one device; set world.devices: 1");
+  const said was = enter(l, dist);
+  gl_status status = differentiate(l, b, algorithm, gradient, metrics, err);
+  leave(l, was);
+  return status;
 }

@@ -102,25 +102,11 @@ gl_status llm_learner_norm(const llm_learner *l, double *norm, gl_error *err);
 typedef size_t (*item_work)(const void *context, size_t item);
 void llm_learner_divide(llm_learner *l, item_work work, const void *context, size_t n);
 
-/* --- generation --- */
+/* --- generation (draw.c) --- */
 
-/* What is to be drawn: responses to problems, `each` to a problem, at addresses of a stream up to
- * so many tokens. */
-typedef struct drawing_request {
-  const problem_set *problems;
-  size_t each, up_to;
-  const size_t *limit; /* [responses] up to how many tokens of each by itself; NULL: up_to */
-  size_t first;        /* the number of the first response in its stream */
-  rng_stream stream;
-  rank_task use_version; /* makes every replica use the parameters of the version that draws */
-  void *use_context;
-} drawing_request;
-
-/* Responses numbered as the problems are listed; drawn as `distribution` says, or greedy
- * (distribution NULL). Every replica draws a part of them. */
-gl_status llm_learner_generate(llm_learner *l, const drawing_request *r, const sampling_spec *dist,
-                               generate_result *result, gl_error *err);
-/* The same to the end, with responses of at most max_tokens. */
+/* Responses of at most max_tokens, `each` to a problem, at addresses of a stream, numbered as the
+ * problems are listed; sampled as `distribution` says, or greedy (distribution NULL). Every replica
+ * samples a part of them. */
 gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t each,
                              rng_stream stream, const sampling_spec *dist, size_t max_tokens,
                              generate_result *result, gl_error *err);
@@ -164,20 +150,12 @@ gl_status llm_learner_log_probs(llm_learner *l, const response_list *s, score_po
 gl_status llm_learner_differentiate(llm_learner *l, const policy_algorithm *algorithm,
                                     double *metrics, gl_error *err);
 
-/* --- what samplers do (behaviour.c) --- */
-
-/* Draws as `sampling` says, with its behaviour, mixture and what is recorded, and goes on with what
- * the result holds; the version's parameters are in use before, and those or the model's own after.
- * GL_EINPUT for a mixture of less than whole responses. */
-gl_status llm_learner_sample(llm_learner *l, const drawing_request *r, generate_result *result,
-                             gl_error *err);
-
 /* Trains the fresh model on the task's training split as spec.warmup says; with a cache
  * folder (NULL: none) the result is kept there or taken from there; setup->preparation watches it
  * and keeps it for this run. */
 gl_status llm_learner_warm_up(llm_learner *l, const learner_setup *setup, gl_error *err);
 
-/* The functions of the table in core/rl/learner.h, each in a file of its own. */
+/* The functions of the table in core/rl/learner.h, . */
 gl_status llm_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);
 gl_status llm_learner_join(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
 gl_status llm_learner_adopt(const void *self, batch *b, gl_error *err);

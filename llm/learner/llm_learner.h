@@ -18,8 +18,12 @@
 #include "core/rl/learner.h"
 #include "llm/model/model.h"
 
-/* 1 if `kind` is llm. */
-int llm_is_kind(const char *kind);
+#include <string.h>
+
+/* Whether `kind` is llm. */
+static inline int llm_is_kind(const char *kind) {
+  return kind != NULL && strcmp(kind, "llm") == 0;
+}
 /* Builds model and task, and warms the model up, as world says. On success *out owns everything. */
 gl_status llm_learner_new(learner *out, const learner_setup *setup, gl_error *err);
 /* Watches a warm-up: after_step() gets the number of steps done, the step's loss, and the
@@ -46,7 +50,7 @@ gl_status llm_start_folder(char **out, const cfg_node *world, uint64_t seed, gl_
 enum { LLM_CHECKSUM_SIZE = 24 };
 gl_status llm_start_checksum(const char *folder, char text[LLM_CHECKSUM_SIZE], gl_error *err);
 
-/* --- gradients without steps (gradient.c) --- */
+/* --- gradients without steps (learner.c) --- */
 
 /* Which distribution batches are drawn from, and whose log-probabilities weights are made of: that
  * of the recipe's samplers, or the learner's own, with its temperature and nothing of what samplers

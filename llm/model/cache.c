@@ -1,10 +1,86 @@
-/* The cache of keys and values of running sequences, and the forward passes that fill and read it.
+/* The cache of keys and values of running sequences, the forward passes that fill and read it, and
+ * the steps of generation.
  * Every product is asked for with the flag that makes each row's result independent of the other
  * rows, so that a response does not depend on what else is in the batch. */
-#include "llm/model/cache_internal.h"
+#include "llm/model/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Graphs by size, of 2^i rows; and steps that may be under way at a time. */
+enum { MODEL_GRAPHS = 32, MODEL_STEPS = 2 };
+
+/* A step of 2^i rows: its kernels are recorded once (a CUDA graph) and replayed. */
+typedef struct recorded_step {
+  backend_graph *graph;
+  const struct model_values *values; /* whose weights it reads */
+  int warm; /* as many rows have run before: the backend has the scratch memory they need */
+} recorded_step;
+
+/* What the device reads at a step's beginning and renews at once for the next (operations.h:
+ * embed_next), and the host's copy of it. Arrays [most]. */
+typedef struct step_rows {
+  uint64_t *index;
+  int32_t *source, *slot, *position;
+} step_rows;
+
+typedef struct model_steps {
+  size_t ahead; /* steps that run beside the host; 0: a step is over when model_step() returns */
+  size_t started, taken;
+  size_t rows[MODEL_STEPS], all[MODEL_STEPS]; /* of step i, at i % MODEL_STEPS; all: with fillers */
+  /* With ahead > 0: */
+  step_rows device, host; /* one block each, index first; host: what the device has when all steps
+                             started so far are over */
+  int same;               /* the device has what `host` says */
+  int fed;                /* the cache's `drawn` is, or will be, that of the step started last */
+  model_draws draws;      /* that the graphs were recorded with */
+  backend_fetch *fetch[MODEL_STEPS];
+  recorded_step recorded[MODEL_GRAPHS];
+  /* With ahead = 0, what the last step drew and decoded, host [most]: */
+  int32_t *token;
+  double *logq, *logq_truncated;
+} model_steps;
+
+struct model_cache {
+  model *m;
+  size_t slots, capacity, most; /* most: rows of a step, at least slots */
+  size_t filled;                /* rows of logits that hold something */
+  layer_cache *layer;           /* [layers] */
+  layer_activations rows;       /* decode's, shared by all layers */
+  void *branch, *last, *last_rstd;
+  int32_t *token, *slot, *position; /* backend, [most] each, one block, token first */
+  uint64_t *index;                  /* backend [most] */
+  int32_t *row_of;                  /* backend [most] */
+  int32_t *drawn;                   /* backend [most]; what a draw gives is downloaded in one: */
+  void *logq;                       /* M [2 rows]: raw, then truncated, not far behind drawn */
+  void *logits, *gathered;          /* M [most, vocabulary] */
+  uint32_t *kept; /* backend [most, kept_words], made for the first draw with sets */
+  size_t kept_words;
+  uint64_t *context; /* backend [most], made for the first draw of distorted logits */
+  void *block;
+  int32_t *prompt_slot; /* backend memory: slot of each of a prefill's tokens; only grows */
+  size_t prompt_room;
+  int32_t *host; /* [3 most], also row_of */
+  uint64_t *host_index;
+  void *host_drawn; /* what lies between drawn and logq's end */
+  model_steps steps;
+};
+
+/* Bytes of a block of step_rows; and its arrays, cut from such a block. */
+static size_t step_rows_bytes(size_t most) {
+  return most * (sizeof(uint64_t) + 3 * sizeof(int32_t));
+}
+
+static step_rows step_rows_cut(void *block, size_t most) {
+  step_rows w = {.index = block};
+  w.source = (int32_t *)(void *)(w.index + most);
+  w.slot = w.source + most;
+  w.position = w.slot + most;
+  return w;
+}
+
+static gl_status model_steps_init(model_cache *k, gl_error *err);
+static void model_steps_fini(model_cache *k);
 
 /* --- making one --- */
 
@@ -46,7 +122,7 @@ size_t model_cache_bytes(const model_config *c, const backend *b, size_t slots, 
   return a.overflow ? SIZE_MAX : a.used;
 }
 
-size_t model_drawn_bytes(const model_cache *k, size_t rows) {
+static size_t model_drawn_bytes(const model_cache *k, size_t rows) {
   return (size_t)((char *)k->logq - (char *)k->drawn) + 2 * rows * k->m->b->master_element;
 }
 
@@ -284,7 +360,8 @@ static void decode_range(void *context, size_t first, size_t rows, backend *b) {
   model_logits(&m, (char *)k->logits + first * m.c.vocabulary * b->master_element, last, rows);
 }
 
-void model_cache_run(model_cache *k, const int32_t *slot, const int32_t *position, size_t rows) {
+static void model_cache_run(model_cache *k, const int32_t *slot, const int32_t *position,
+                            size_t rows) {
   backend *b = k->m->b;
   decode_job job = {k, slot, position};
   if (b->ops->in_ranges != NULL)
@@ -293,8 +370,8 @@ void model_cache_run(model_cache *k, const int32_t *slot, const int32_t *positio
     decode_range(&job, 0, rows, b);
 }
 
-gl_status model_cache_check(const model_cache *k, int32_t token, int32_t slot, int32_t position,
-                            gl_error *err) {
+static gl_status model_cache_check(const model_cache *k, int32_t token, int32_t slot,
+                                   int32_t position, gl_error *err) {
   if (token < 0 || (size_t)token >= k->m->c.vocabulary || slot < 0 || (size_t)slot >= k->slots ||
       position < 0 || (size_t)position >= k->capacity)
     return gl_fail(err, GL_EINTERNAL, "a row with token %d in slot %d at %d", (int)token, (int)slot,
@@ -357,8 +434,8 @@ gl_status model_logits_get(const model_cache *k, size_t rows, double *logits, gl
   return k->m->b->ops->status(k->m->b, err);
 }
 
-void model_drawn_get(const model_cache *k, const void *drawn, size_t rows, size_t all,
-                     int32_t *token, double *logq, double *logq_truncated) {
+static void model_drawn_get(const model_cache *k, const void *drawn, size_t rows, size_t all,
+                            int32_t *token, double *logq, double *logq_truncated) {
   const char *from = (const char *)drawn + model_drawn_bytes(k, 0);
   const int wide = k->m->b->master == NUMBER_F64;
   memcpy(token, drawn, rows * sizeof *token);
@@ -459,4 +536,219 @@ gl_status model_sample_more(model_cache *k, const size_t *row_of, const uint64_t
   if (more->kept != NULL)
     b->ops->download(b, more->kept, k->kept, rows * more->shape.words * sizeof *more->kept);
   return b->ops->status(b, err);
+}
+
+/* --- steps --- */
+/* A step decodes a token of every row and draws the one that follows.
+ *
+ * A device is not kept waiting for the host. All of a step is one record (a CUDA graph): it takes
+ * its tokens from where the step before drew them, counts positions and draws on by itself, and the
+ * host starts the next step before it has read what this one drew. Only where rows come, go or move
+ * does the host send anything. Where operations are over when they return (the CPU), a step is a
+ * decode and a draw. */
+
+static gl_status model_steps_init(model_cache *k, gl_error *err) {
+  model_steps *s = &k->steps;
+  backend *b = k->m->b;
+  s->ahead = b->ops->graph_begin != NULL;
+  if (s->ahead == 0) {
+    s->token = calloc(k->most, sizeof *s->token);
+    s->logq = calloc(k->most, 2 * sizeof *s->logq);
+    if (s->token == NULL || s->logq == NULL) return gl_fail_memory(err, "a cache");
+    s->logq_truncated = s->logq + k->most;
+    return GL_OK;
+  }
+  void *block = calloc(1, step_rows_bytes(k->most));
+  if (block == NULL) return gl_fail_memory(err, "a cache");
+  s->host = step_rows_cut(block, k->most);
+  for (size_t i = 0; i < MODEL_STEPS; ++i)
+    s->fetch[i] = b->ops->fetch_new(b, model_drawn_bytes(k, k->most));
+  return b->ops->status(b, err);
+}
+
+static void model_steps_fini(model_cache *k) {
+  model_steps *s = &k->steps;
+  backend *b = k->m->b;
+  for (size_t i = 0; i < MODEL_GRAPHS; ++i)
+    if (s->recorded[i].graph != NULL) b->ops->graph_free(b, s->recorded[i].graph);
+  for (size_t i = 0; i < MODEL_STEPS; ++i)
+    if (s->fetch[i] != NULL) b->ops->fetch_free(b, s->fetch[i]);
+  free(s->host.index);
+  free(s->token);
+  free(s->logq);
+}
+
+size_t model_steps_ahead(const model_cache *k) {
+  return k->steps.ahead;
+}
+
+/* --- a step beside the host --- */
+
+static void run_step(model_cache *k, size_t rows) {
+  const model *m = k->m;
+  const step_rows *w = &k->steps.device;
+  const model_draws *d = &k->steps.draws;
+  backend *b = m->b;
+  b->ops->embed_next(b, k->rows.in, model_weight(m, m->embed), w->source, w->position, w->index,
+                     w->slot, k->drawn, rows, m->c.hidden);
+  model_cache_run(k, w->slot, w->position, rows);
+  b->ops->sample(b, k->drawn, k->logq, (char *)k->logq + rows * b->master_element, k->logits,
+                 w->index, rows, m->c.vocabulary, &d->sampling, d->stream, d->greedy);
+}
+
+static int same_draws(const model_draws *a, const model_draws *b) {
+  return a->sampling.temperature == b->sampling.temperature &&
+         a->sampling.top_k == b->sampling.top_k && a->sampling.top_p == b->sampling.top_p &&
+         a->sampling.weights == b->sampling.weights && a->stream.seed == b->stream.seed &&
+         a->stream.entity == b->stream.entity && a->stream.purpose == b->stream.purpose &&
+         a->greedy == b->greedy;
+}
+
+/* Forgets the records where the draws' distribution or stream is another one. */
+static void use_draws(model_cache *k, const model_draws *draws) {
+  model_steps *s = &k->steps;
+  if (same_draws(&s->draws, draws)) return;
+  for (size_t i = 0; i < MODEL_GRAPHS; ++i) {
+    if (s->recorded[i].graph != NULL) k->m->b->ops->graph_free(k->m->b, s->recorded[i].graph);
+    s->recorded[i] = (recorded_step){0};
+  }
+  s->draws = *draws;
+}
+
+/* The first step of a size runs plainly, the second is recorded and run, later ones run the record.
+ */
+static void replay_step(model_cache *k, size_t rows) {
+  const backend_ops *ops = k->m->b->ops;
+  backend *b = k->m->b;
+  size_t i = 0;
+  while (((size_t)1 << i) < rows) ++i;
+  recorded_step *r = &k->steps.recorded[i];
+  if (r->graph != NULL && r->values != k->m->use) {
+    ops->graph_free(b, r->graph);
+    r->graph = NULL;
+  }
+  if (r->graph == NULL && r->warm) {
+    ops->graph_begin(b);
+    run_step(k, rows);
+    r->graph = ops->graph_end(b);
+    r->values = k->m->use;
+  }
+  if (r->graph != NULL)
+    ops->graph_run(b, r->graph);
+  else
+    run_step(k, rows);
+  r->warm = 1;
+}
+
+/* Tells the device the rows of the next step, fillers up to `all`, unless it has come to the same
+ * by itself. Positions and numbers of draws are those before: a step begins by counting on. */
+static void place_rows(model_cache *k, const model_step_rows *rows, size_t all) {
+  model_steps *s = &k->steps;
+  step_rows *w = &s->host;
+  int same = s->same;
+  for (size_t r = 0; r < all; ++r) {
+    const int here = r < rows->n;
+    const uint64_t index = here ? rows->index[r] - 1 : 0;
+    const int32_t source = here ? rows->token[r] : 0, slot = here ? rows->slot[r] : -1;
+    const int32_t position = here ? rows->position[r] - 1 : 0;
+    same = same && w->index[r] == index && w->source[r] == source && w->slot[r] == slot &&
+           w->position[r] == position;
+    w->index[r] = index;
+    w->source[r] = source;
+    w->slot[r] = slot;
+    w->position[r] = position;
+  }
+  if (!same) k->m->b->ops->upload(k->m->b, s->device.index, w->index, step_rows_bytes(k->most));
+  for (size_t r = 0; r < rows->n; ++r) {
+    ++w->index[r];
+    ++w->position[r];
+    w->source[r] = -1 - (int32_t)r;
+  }
+  s->same = 1;
+}
+
+static void start_beside(model_cache *k, const model_step_rows *rows, const model_draws *draws) {
+  model_steps *s = &k->steps;
+  backend *b = k->m->b;
+  const size_t all = model_cache_rows(b, rows->n), i = s->started % MODEL_STEPS;
+  use_draws(k, draws);
+  place_rows(k, rows, all);
+  replay_step(k, all);
+  b->ops->fetch_start(b, s->fetch[i], k->drawn, model_drawn_bytes(k, all));
+  s->all[i] = all;
+  s->fed = 1;
+}
+
+/* --- a step at once --- */
+
+static gl_status run_at_once(model_cache *k, const model_step_rows *rows, const model_draws *draws,
+                             gl_error *err) {
+  model_steps *s = &k->steps;
+  int32_t *token = calloc(rows->n + 1, sizeof *token);
+  if (token == NULL) return gl_fail_memory(err, "a step");
+  for (size_t r = 0; r < rows->n; ++r)
+    token[r] = rows->token[r] >= 0 ? rows->token[r] : s->token[-1 - rows->token[r]];
+  gl_status status = model_decode(k, token, rows->slot, rows->position, rows->n, err);
+  if (status == GL_OK)
+    status = model_sample(k, NULL, rows->index, rows->n, &draws->sampling, draws->stream,
+                          draws->greedy, s->token, s->logq, s->logq_truncated, err);
+  free(token);
+  return status;
+}
+
+/* --- both --- */
+
+static gl_status check(const model_cache *k, const model_step_rows *rows, gl_error *err) {
+  const model_steps *s = &k->steps;
+  if (rows->n == 0 || rows->n > k->slots)
+    return gl_fail(err, GL_EINTERNAL, "a step of %zu rows for %zu slots", rows->n, k->slots);
+  if (s->started - s->taken > s->ahead)
+    return gl_fail(err, GL_EINTERNAL, "a step while %zu are under way", s->started - s->taken);
+  const size_t before =
+      s->started == 0 || (s->ahead > 0 && !s->fed) ? 0 : s->rows[(s->started - 1) % MODEL_STEPS];
+  gl_status status = GL_OK;
+  for (size_t r = 0; r < rows->n && status == GL_OK; ++r) {
+    const int32_t token = rows->token[r];
+    if (token < 0 && (size_t)(-1 - (int64_t)token) >= before)
+      return gl_fail(err, GL_EINTERNAL, "row %zu wants what row %ld of the step before drew", r,
+                     -1 - (long)token);
+    status = model_cache_check(k, token < 0 ? 0 : token, rows->slot[r], rows->position[r], err);
+  }
+  return status;
+}
+
+gl_status model_step(model_cache *k, const model_step_rows *rows, const model_draws *draws,
+                     gl_error *err) {
+  model_steps *s = &k->steps;
+  gl_status status = check(k, rows, err);
+  if (status != GL_OK) return status;
+  if (s->ahead > 0)
+    start_beside(k, rows, draws);
+  else
+    status = run_at_once(k, rows, draws, err);
+  if (status != GL_OK) return status;
+  k->filled = rows->n;
+  s->rows[s->started++ % MODEL_STEPS] = rows->n;
+  return GL_OK;
+}
+
+gl_status model_step_take(model_cache *k, int32_t *token, double *logq, double *logq_truncated,
+                          gl_error *err) {
+  model_steps *s = &k->steps;
+  if (s->taken == s->started) return gl_fail(err, GL_EINTERNAL, "no step is under way");
+  const size_t i = s->taken++ % MODEL_STEPS, rows = s->rows[i];
+  if (s->ahead == 0) {
+    memcpy(token, s->token, rows * sizeof *token);
+    memcpy(logq, s->logq, rows * sizeof *logq);
+    memcpy(logq_truncated, s->logq_truncated, rows * sizeof *logq);
+    return GL_OK;
+  }
+  backend *b = k->m->b;
+  const void *drawn = b->ops->fetch_wait(b, s->fetch[i]);
+  if (drawn == NULL) {
+    const gl_status status = b->ops->status(b, err);
+    return status != GL_OK ? status : gl_fail(err, GL_EINTERNAL, "a step's draws did not come");
+  }
+  model_drawn_get(k, drawn, rows, s->all[i], token, logq, logq_truncated);
+  return GL_OK;
 }

@@ -8,6 +8,32 @@
 
 enum { MAX_CONFIG_BYTES = 1 << 20 };
 
+gl_status model_read_text(char **out, size_t *size, const char *path, size_t most, gl_error *err) {
+  FILE *from = fopen(path, "rb");
+  if (from == NULL)
+    return gl_fail(err, errno == ENOENT || errno == ENOTDIR ? GL_EINPUT : GL_EIO,
+                   "%.400s: cannot be read: %s", path, strerror(errno));
+  char *text = malloc(most + 1);
+  gl_status status = GL_OK;
+  if (text == NULL)
+    status = gl_fail_memory(err, path);
+  else {
+    *size = fread(text, 1, most + 1, from);
+    if (ferror(from))
+      status = gl_fail(err, GL_EIO, "%.400s: cannot be read: %s", path, strerror(errno));
+    else if (*size > most)
+      status = gl_fail(err, GL_EINPUT, "%.400s: larger than %zu bytes, which no such file is", path,
+                       most);
+  }
+  fclose(from);
+  if (status != GL_OK) {
+    free(text);
+    text = NULL;
+  }
+  *out = text;
+  return status;
+}
+
 /* --- config.json --- */
 
 typedef enum field_kind {

@@ -8,7 +8,7 @@
  * with their prompt's keys and values is always there to copy from.
  *
  * A step: one decode of the running responses, and one draw each. On a device the next step is
- * started before the draws of this one are read (llm/model/steps.c), so a response is known to have
+ * started before the draws of this one are read (llm/model/cache.c), so a response is known to have
  * ended one step late: what was drawn for it meanwhile is thrown away. Slots are filled when no
  * step is under way.
  *
@@ -26,6 +26,7 @@
  */
 #include "llm/model/generate.h"
 
+#include "core/base/error.h"
 #include "core/base/hash.h"
 #include "llm/model/generate_plan.h"
 

@@ -4,8 +4,7 @@
 #ifndef GEPOLAB_LLM_MODEL_GENERATE_H
 #define GEPOLAB_LLM_MODEL_GENERATE_H
 
-#include "llm/model/generate_request.h"
-#include "llm/model/model.h"
+#include "llm/model/generate_plan.h"
 
 /* Draws what the request asks for into result, whose arrays generate_result_init() made. GL_EINPUT
  * for tokens outside the vocabulary, prompts that do not fit into the model's positions or settings

@@ -1,5 +1,8 @@
-/* Checks a request for generation and plans its jobs and slots. */
+/* Checks a request for generation and plans its jobs and slots; adds up what memory a model needs.
+ */
 #include "llm/model/generate_plan.h"
+
+#include "llm/model/internal.h"
 
 #include <stdlib.h>
 
@@ -9,6 +12,48 @@ enum {
   PREFILL_TOKENS = 8192,    /* of one prefill, unless a single sequence is longer */
   MEMORY_PART = 2           /* a cache of chosen size takes at most 1 / this of what is free */
 };
+
+/* --- results --- */
+
+gl_status generate_result_init(generate_result *r, size_t n_responses, size_t max_tokens,
+                               gl_error *err) {
+  *r = (generate_result){0};
+  if (max_tokens > 0 && n_responses > SIZE_MAX / sizeof(double) / max_tokens)
+    return gl_fail_memory(err, "the responses");
+  size_t n = n_responses * max_tokens;
+  r->length = calloc(n_responses + 1, sizeof *r->length);
+  r->finished = calloc(n_responses + 1, sizeof *r->finished);
+  r->token = calloc(n + 1, sizeof *r->token);
+  r->logq = calloc(n + 1, sizeof *r->logq);
+  r->logq_truncated = calloc(n + 1, sizeof *r->logq_truncated);
+  if (r->length != NULL && r->finished != NULL && r->token != NULL && r->logq != NULL &&
+      r->logq_truncated != NULL)
+    return GL_OK;
+  generate_result_fini(r);
+  return gl_fail_memory(err, "the responses");
+}
+
+gl_status generate_result_keep(generate_result *r, size_t n_responses, size_t max_tokens,
+                               const kept_shape *shape, gl_error *err) {
+  size_t n;
+  if (shape->words == 0) return GL_OK;
+  if (__builtin_mul_overflow(n_responses, max_tokens, &n) ||
+      __builtin_mul_overflow(n, shape->words, &n))
+    return gl_fail_memory(err, "the responses");
+  r->shape = *shape;
+  r->kept = calloc(n + 1, sizeof *r->kept);
+  return r->kept != NULL ? GL_OK : gl_fail_memory(err, "the responses");
+}
+
+void generate_result_fini(generate_result *r) {
+  free(r->length);
+  free(r->finished);
+  free(r->token);
+  free(r->logq);
+  free(r->logq_truncated);
+  free(r->kept);
+  *r = (generate_result){0};
+}
 
 /* --- what may be asked --- */
 
@@ -171,4 +216,74 @@ void generate_plan_fini(generate_plan *p) {
   free(p->order);
   free(p->jobs);
   *p = (generate_plan){0};
+}
+
+/* --- what memory a model needs --- */
+
+/* *sum += a * b * c; 0 where that is more than a size_t. */
+static int add(size_t *sum, size_t a, size_t b, size_t c) {
+  size_t product;
+  return !__builtin_mul_overflow(a, b, &product) && !__builtin_mul_overflow(product, c, &product) &&
+         !__builtin_add_overflow(*sum, product, sum);
+}
+
+static int plan_generation(memory_plan *out, const model_config *c, const backend *b, size_t slots,
+                           size_t capacity) {
+  const size_t rows = capacity > MODEL_PREFILL_TOKENS ? capacity : MODEL_PREFILL_TOKENS;
+  const size_t most =
+      slots > SIZE_MAX / capacity || slots * capacity > rows ? rows : slots * capacity;
+  const size_t prefill = model_pass_bytes(c, b, (pass_shape){most, slots, slots, 0, 0, 0, 0});
+  out->cache = model_cache_bytes(c, b, slots, capacity);
+  if (prefill > out->activations) out->activations = prefill;
+  return prefill != SIZE_MAX && out->cache != SIZE_MAX &&
+         add(&out->logits, 2 * b->master_element, model_cache_rows(b, slots), c->vocabulary);
+}
+
+/* Training and generation use the same scratch memory. */
+static size_t plan_scratch(const model_config *c, const backend *b, size_t rows, size_t slots,
+                           size_t capacity) {
+  const run_shape shape = {.rows = rows,
+                           .slots = slots > 0 ? model_cache_rows(b, slots) : 0,
+                           .capacity = capacity,
+                           .hidden = c->hidden,
+                           .intermediate = c->intermediate,
+                           .vocabulary = c->vocabulary,
+                           .heads = model_heads(c)};
+  return b->ops->scratch != NULL ? b->ops->scratch(b, &shape) : 0;
+}
+
+gl_status model_memory(memory_plan *out, const model_config *c, const backend *b, int recompute,
+                       size_t training_tokens, size_t training_targets, size_t slots,
+                       size_t capacity, size_t value_copies, gl_error *err) {
+  *out = (memory_plan){0};
+  gl_status status = model_config_check(c, err);
+  if (status != GL_OK) return status;
+  const size_t n = model_config_parameters(c), two = b->type != b->master;
+  int fits = add(&out->parameters, n, b->master_element, 1) &&
+             add(&out->parameters, n, b->element, two) &&
+             add(&out->parameters, n, b->element, value_copies) &&
+             add(&out->parameters, c->max_positions, c->head_dim, b->master_element);
+  out->packed = model_packed_bytes(c, b);
+  fits = fits && out->packed != SIZE_MAX;
+  if (training_tokens > 0) {
+    fits = fits && add(&out->gradients, n, b->master_element, 1) &&
+           add(&out->moments, n, b->master_element, 2);
+    const size_t trees = b->ops->attention_shared != NULL ? training_tokens : 0;
+    const pass_shape shape = {
+        training_tokens, training_tokens, training_targets, 1, recompute, trees, 0};
+    out->activations = model_pass_bytes(c, b, shape);
+    fits = fits && out->activations != SIZE_MAX;
+  }
+  if (slots > 0 && capacity > 0) fits = fits && plan_generation(out, c, b, slots, capacity);
+  if (fits) out->scratch = plan_scratch(c, b, training_tokens, slots, capacity);
+  fits = fits && add(&out->total, out->parameters, 1, 1) &&
+         add(&out->total, out->gradients, 1, 1) && add(&out->total, out->moments, 1, 1) &&
+         add(&out->total, out->activations, 1, 1) && add(&out->total, out->cache, 1, 1) &&
+         add(&out->total, out->packed, 1, 1) && add(&out->total, out->logits, 1, 1) &&
+         add(&out->total, out->scratch, 1, 1);
+  if (fits) return GL_OK;
+  return gl_fail(
+      err, GL_ENOMEM,
+      "this needs more memory than any machine has; lower micro_batch, slots, max_tokens "
+      "or the model's sizes");
 }

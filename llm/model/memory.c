@@ -1,4 +1,4 @@
-/* Cuts the buffers of a pass from one block of memory, and adds up what a model needs. */
+/* Cuts the buffers of a pass from one block of memory. */
 #include "llm/model/internal.h"
 
 #include <assert.h>
@@ -134,72 +134,4 @@ size_t model_pass_bytes(const model_config *c, const backend *b, pass_shape shap
     return SIZE_MAX;
   pass_take(&p, &a, c, b, shape, NULL);
   return a.overflow ? SIZE_MAX : a.used;
-}
-
-/* *sum += a * b * c; 0 where that is more than a size_t. */
-static int add(size_t *sum, size_t a, size_t b, size_t c) {
-  size_t product;
-  return !__builtin_mul_overflow(a, b, &product) && !__builtin_mul_overflow(product, c, &product) &&
-         !__builtin_add_overflow(*sum, product, sum);
-}
-
-static int plan_generation(memory_plan *out, const model_config *c, const backend *b, size_t slots,
-                           size_t capacity) {
-  const size_t rows = capacity > MODEL_PREFILL_TOKENS ? capacity : MODEL_PREFILL_TOKENS;
-  const size_t most =
-      slots > SIZE_MAX / capacity || slots * capacity > rows ? rows : slots * capacity;
-  const size_t prefill = model_pass_bytes(c, b, (pass_shape){most, slots, slots, 0, 0, 0, 0});
-  out->cache = model_cache_bytes(c, b, slots, capacity);
-  if (prefill > out->activations) out->activations = prefill;
-  return prefill != SIZE_MAX && out->cache != SIZE_MAX &&
-         add(&out->logits, 2 * b->master_element, model_cache_rows(b, slots), c->vocabulary);
-}
-
-/* Training and generation use the same scratch memory. */
-static size_t plan_scratch(const model_config *c, const backend *b, size_t rows, size_t slots,
-                           size_t capacity) {
-  const run_shape shape = {.rows = rows,
-                           .slots = slots > 0 ? model_cache_rows(b, slots) : 0,
-                           .capacity = capacity,
-                           .hidden = c->hidden,
-                           .intermediate = c->intermediate,
-                           .vocabulary = c->vocabulary,
-                           .heads = model_heads(c)};
-  return b->ops->scratch != NULL ? b->ops->scratch(b, &shape) : 0;
-}
-
-gl_status model_memory(memory_plan *out, const model_config *c, const backend *b, int recompute,
-                       size_t training_tokens, size_t training_targets, size_t slots,
-                       size_t capacity, size_t value_copies, gl_error *err) {
-  *out = (memory_plan){0};
-  gl_status status = model_config_check(c, err);
-  if (status != GL_OK) return status;
-  const size_t n = model_config_parameters(c), two = b->type != b->master;
-  int fits = add(&out->parameters, n, b->master_element, 1) &&
-             add(&out->parameters, n, b->element, two) &&
-             add(&out->parameters, n, b->element, value_copies) &&
-             add(&out->parameters, c->max_positions, c->head_dim, b->master_element);
-  out->packed = model_packed_bytes(c, b);
-  fits = fits && out->packed != SIZE_MAX;
-  if (training_tokens > 0) {
-    fits = fits && add(&out->gradients, n, b->master_element, 1) &&
-           add(&out->moments, n, b->master_element, 2);
-    const size_t trees = b->ops->attention_shared != NULL ? training_tokens : 0;
-    const pass_shape shape = {
-        training_tokens, training_tokens, training_targets, 1, recompute, trees, 0};
-    out->activations = model_pass_bytes(c, b, shape);
-    fits = fits && out->activations != SIZE_MAX;
-  }
-  if (slots > 0 && capacity > 0) fits = fits && plan_generation(out, c, b, slots, capacity);
-  if (fits) out->scratch = plan_scratch(c, b, training_tokens, slots, capacity);
-  fits = fits && add(&out->total, out->parameters, 1, 1) &&
-         add(&out->total, out->gradients, 1, 1) && add(&out->total, out->moments, 1, 1) &&
-         add(&out->total, out->activations, 1, 1) && add(&out->total, out->cache, 1, 1) &&
-         add(&out->total, out->packed, 1, 1) && add(&out->total, out->logits, 1, 1) &&
-         add(&out->total, out->scratch, 1, 1);
-  if (fits) return GL_OK;
-  return gl_fail(
-      err, GL_ENOMEM,
-      "this needs more memory than any machine has; lower micro_batch, slots, max_tokens "
-      "or the model's sizes");
 }

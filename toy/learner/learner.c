@@ -1,5 +1,5 @@
-/* The toy learner: its construction. Drawing is in draw.c, updating in update.c, evaluation
- * in evaluate.c, held versions in held.c, checkpoints in checkpoint.c. */
+/* The toy learner: its construction. What it does is in draw.c, update.c and evaluate.c, its
+ * parameters, held versions and checkpoints in state.c. */
 #include "toy/learner/learner.h"
 
 #include <math.h>
@@ -8,39 +8,6 @@
 
 /* Toy policies have logits of order one and few updates: they want large steps. */
 static const double default_lr = 0.05;
-
-const prompt_cache *toy_learner_at(toy_learner *l, size_t x) {
-  prompt_cache *c = l->cache + x;
-  if (c->stamp != l->stamp) {
-    toy_probs(l->world, l->theta, x, c->logp, c->p);
-    c->stamp = l->stamp;
-  }
-  return c;
-}
-
-size_t toy_learner_slots(toy_learner *l, const batch *b) {
-  size_t n = 0, prompts = l->world->n_prompts;
-  for (size_t x = 0; x < prompts; ++x) l->slot[x] = SIZE_MAX;
-  for (size_t g = 0; g < b->n_groups; ++g) {
-    if (b->prompt[g] < 0 || (uint64_t)b->prompt[g] >= prompts) return 0;
-    if (l->slot[b->prompt[g]] == SIZE_MAX) l->slot[b->prompt[g]] = n++;
-  }
-  return n;
-}
-
-double toy_learner_return(toy_learner *l) {
-  const toy_world *w = l->world;
-  double sum = 0;
-  for (size_t x = 0; x < w->n_prompts; ++x)
-    sum += toy_mean_reward(w, x, toy_learner_at(l, x)->p, toy_learner_at(l, x)->logp, l->scratch);
-  return sum / (double)w->n_prompts;
-}
-
-int toy_learner_is_finite(const toy_learner *l) {
-  for (size_t i = 0; i < l->world->features.n_parameters; ++i)
-    if (!isfinite(l->theta[i])) return 0;
-  return 1;
-}
 
 static void learner_free(void *self) {
   toy_learner *l = self;

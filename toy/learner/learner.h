@@ -75,14 +75,6 @@ typedef struct toy_dists {
 /* `slots`: different prompts of the batch. */
 toy_dists toy_learner_dists(const toy_learner *l, const batch *b, size_t slots);
 
-/* Whether samplers draw from another distribution than the policy of their version, truncation
- * aside. */
-int toy_behaves(const toy_learner *l);
-/* That distribution at prompt x for batch `id`, into edges [from, to), whole nodes, of
- * distribution[n_edges]. GL_EINPUT for a mixture where that is not all. */
-gl_status toy_behaviour_dist(toy_learner *l, uint64_t id, size_t x, size_t from, size_t to,
-                             double *dist, gl_error *err);
-
 /* Reads the evaluation's sets; GL_EINPUT at its place for one that does not fit the world. */
 gl_status toy_learner_take_sets(toy_learner *l, const learner_setup *setup, gl_error *err);
 void toy_learner_free_sets(toy_learner *l);

@@ -1,12 +1,101 @@
-/* A toy learner's checkpoint: a header, parameters, last gradient, optimiser state, held versions
- * (each its number and its parameters), a checksum of all before it. Native byte order. Everything
- * else follows from the recipe and the seed. */
+/* The toy learner's parameters: what their policy is at a prompt, copies of older versions, and
+ * their file. A checkpoint is a header, parameters, last gradient, optimiser state, held versions
+ * (each its number and its parameters), a checksum of all before it, in native byte order.
+ * Everything else follows from the recipe and the seed. */
 #include "core/base/hash.h"
 #include "toy/learner/learner.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- the policy at a prompt --- */
+
+const prompt_cache *toy_learner_at(toy_learner *l, size_t x) {
+  prompt_cache *c = l->cache + x;
+  if (c->stamp != l->stamp) {
+    toy_probs(l->world, l->theta, x, c->logp, c->p);
+    c->stamp = l->stamp;
+  }
+  return c;
+}
+
+size_t toy_learner_slots(toy_learner *l, const batch *b) {
+  size_t n = 0, prompts = l->world->n_prompts;
+  for (size_t x = 0; x < prompts; ++x) l->slot[x] = SIZE_MAX;
+  for (size_t g = 0; g < b->n_groups; ++g) {
+    if (b->prompt[g] < 0 || (uint64_t)b->prompt[g] >= prompts) return 0;
+    if (l->slot[b->prompt[g]] == SIZE_MAX) l->slot[b->prompt[g]] = n++;
+  }
+  return n;
+}
+
+double toy_learner_return(toy_learner *l) {
+  const toy_world *w = l->world;
+  double sum = 0;
+  for (size_t x = 0; x < w->n_prompts; ++x)
+    sum += toy_mean_reward(w, x, toy_learner_at(l, x)->p, toy_learner_at(l, x)->logp, l->scratch);
+  return sum / (double)w->n_prompts;
+}
+
+int toy_learner_is_finite(const toy_learner *l) {
+  for (size_t i = 0; i < l->world->features.n_parameters; ++i)
+    if (!isfinite(l->theta[i])) return 0;
+  return 1;
+}
+
+toy_dists toy_learner_dists(const toy_learner *l, const batch *b, size_t slots) {
+  return (toy_dists){toy_record_parts(l->world, b->own_dists ? b->n_responses : slots, b->n_dist),
+                     b->own_dists};
+}
+
+/* --- versions that are held --- */
+/* Samplers still sample from them: copies of the parameters. A copy keeps the stamp that its
+ * parameters had, so what is cached of them stays true. */
+
+toy_held *toy_learner_add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters) {
+  if (*n == *capacity) {
+    size_t more = *capacity == 0 ? 4 : 2 * *capacity;
+    toy_held *grown = more > SIZE_MAX / sizeof *grown ? NULL : realloc(*held, more * sizeof *grown);
+    if (grown == NULL) return NULL;
+    *held = grown;
+    *capacity = more;
+  }
+  toy_held *h = &(*held)[*n];
+  *h = (toy_held){.theta = calloc(n_parameters, sizeof *h->theta)};
+  if (h->theta == NULL) return NULL;
+  ++*n;
+  return h;
+}
+
+void toy_held_free(toy_held *held, size_t n) {
+  for (size_t i = 0; i < n; ++i) free(held[i].theta);
+  free(held);
+}
+
+gl_status toy_learner_hold(void *self, gl_error *err) {
+  toy_learner *l = self;
+  const size_t n = l->world->features.n_parameters;
+  toy_held *h = toy_learner_add_held(&l->held, &l->n_held, &l->cap_held, n);
+  if (h == NULL) return gl_fail_memory(err, "a version held for samplers");
+  h->version = l->update.version;
+  h->stamp = l->stamp;
+  memcpy(h->theta, l->theta, n * sizeof *h->theta);
+  return GL_OK;
+}
+
+void toy_learner_release(void *self, int64_t version) {
+  toy_learner *l = self;
+  for (size_t i = 0; i < l->n_held; ++i) {
+    if (l->held[i].version != version) continue;
+    free(l->held[i].theta);
+    l->held[i] = l->held[--l->n_held];
+    return;
+  }
+}
+
+/* --- files --- */
 
 typedef struct checkpoint_header {
   char magic[8];
