@@ -180,19 +180,20 @@ static gl_status encode_piece(encoder *e, const char *piece, size_t size) {
 /* Matches are pieces, and so is what lies between them. An empty match cuts, unless it touches the
  * match before it: then the search goes on one character later. */
 static gl_status encode_split(encoder *e, const char *text, size_t size) {
-  size_t done = 0, from = 0, start, end, last = SIZE_MAX;
+  size_t done = 0, from = 0, last = SIZE_MAX;
   gl_status status = GL_OK;
   while (status == GL_OK && from <= size) {
-    status = split_rule_find(&e->t->rule, &e->match, text, size, from, &start, &end, e->err);
-    if (status != GL_OK || start == SIZE_MAX) break;
-    if (start == end && end == last) {
+    split_place p;
+    status = split_rule_find(&e->t->rule, &e->match, text, size, from, &p, e->err);
+    if (status != GL_OK || p.start == SIZE_MAX) break;
+    if (p.start == p.end && p.end == last) {
       uint32_t code;
       from += from < size ? utf8_read(text + from, size - from, &code) : 1;
       continue;
     }
-    status = encode_piece(e, text + done, start - done);
-    if (status == GL_OK) status = encode_piece(e, text + start, end - start);
-    done = from = last = end;
+    status = encode_piece(e, text + done, p.start - done);
+    if (status == GL_OK) status = encode_piece(e, text + p.start, p.end - p.start);
+    done = from = last = p.end;
   }
   return status == GL_OK ? encode_piece(e, text + done, size - done) : status;
 }

@@ -62,10 +62,14 @@ typedef struct split_match {
  * failure nothing needs releasing. */
 gl_status split_match_init(split_match *m, size_t size, gl_error *err);
 void split_match_fini(split_match *m);
-/* The first match in text[size] (valid UTF-8) that starts at `from` or later, or SIZE_MAX twice.
- * GL_EINPUT if the rule takes too many steps. */
+typedef struct split_place {
+  size_t start, end; /* SIZE_MAX both: no match */
+} split_place;
+
+/* The first match in text[size] (valid UTF-8) that starts at `from` or later. GL_EINPUT if the rule
+ * takes too many steps. */
 gl_status split_rule_find(const split_rule *r, const split_match *m, const char *text, size_t size,
-                          size_t from, size_t *start, size_t *end, gl_error *err);
+                          size_t from, split_place *out, gl_error *err);
 
 /* Texts looked for before anything else; sorted by bytes. */
 typedef struct added_set {

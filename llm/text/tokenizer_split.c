@@ -347,7 +347,7 @@ static gl_status fail_split(int rc, size_t size, gl_error *err) {
 }
 
 gl_status split_rule_find(const split_rule *r, const split_match *m, const char *text, size_t size,
-                          size_t from, size_t *start, size_t *end, gl_error *err) {
+                          size_t from, split_place *out, gl_error *err) {
   const PCRE2_SPTR subject = (PCRE2_SPTR)text;
   int rc = pcre2_match(r->code, subject, size, from, PCRE2_NO_UTF_CHECK, m->found, m->limits);
   if (rc == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter keeps its own on the heap */
@@ -355,7 +355,6 @@ gl_status split_rule_find(const split_rule *r, const split_match *m, const char 
                      m->limits);
   if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) return fail_split(rc, size, err);
   const PCRE2_SIZE *span = pcre2_get_ovector_pointer(m->found);
-  *start = rc < 0 ? SIZE_MAX : span[0];
-  *end = rc < 0 ? SIZE_MAX : span[1];
+  *out = rc < 0 ? (split_place){SIZE_MAX, SIZE_MAX} : (split_place){span[0], span[1]};
   return GL_OK;
 }
