@@ -1,12 +1,25 @@
 /* Objects that are made of text, as recipes have it: an algorithm, a distribution, a simulation. */
 #include "library/internal.h"
 
+#include "core/policy/algorithm.h"
+#include "core/rl/fields.h"
+#include "sim/cluster.h"
+#include "toy/lab/fields.h"
+
 #include <stdlib.h>
 #include <string.h>
+
+/* The tables of the fields that a recipe's clock needs, and of what stands beside it at the top. */
+static void library_use_fields(void) {
+  const field_table *const tables[] = {&study_fields, &policy_fields, &design_fields,
+                                       &rl_fields,    &sim_fields,    &lab_fields};
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i) fields_add(tables[i]);
+}
 
 static gl_status load(cfg_doc **doc, const cfg_node **from, const library_kind *kind,
                       const library_source *source, gl_error *err) {
   gl_status status = GL_OK;
+  library_use_fields();
   if (source->text == NULL && source->file == NULL)
     return gl_fail(err, GL_EINPUT, "the text of %s is NULL", source->name);
   if (source->file != NULL)

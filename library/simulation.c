@@ -38,7 +38,7 @@ static gl_status check_keys(const cfg_node *root, gl_error *err) {
   char names[CFG_READER_MAX_KEYS][32];
   size_t n = 0;
   cfg_reader r;
-  cfg_begin(&r, root, "recipe", err);
+  cfg_begin_at(&r, root, "", "recipe", err);
   for (size_t i = 0; fields_at(i) != NULL; ++i) {
     const char *path = fields_at(i)->path;
     const size_t length = strcspn(path, ".");
@@ -51,6 +51,7 @@ static gl_status check_keys(const cfg_node *root, gl_error *err) {
     names[n][length] = '\0';
     (void)cfg_child(&r, names[n++]);
   }
+  (void)cfg_child(&r, "world");
   return cfg_end(&r);
 }
 

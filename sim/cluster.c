@@ -1,26 +1,16 @@
 /* Reading the cluster section of a recipe. */
 #include "sim/cluster.h"
 
+#include "core/config/fields.h"
 #include "sim/cluster_spec.h"
 #include "sim/presets.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const sync_names[] = {"pull", "push"};
-static const char *const unit_names[] = {"batch", "group", "response"};
-static const char *const partial_names[] = {"wait", "continue", "drop"};
-static const char *const stale_names[] = {"discard", "wait", "downweight"};
-static const char *const kv_cache_names[] = {"recompute", "keep"};
-static const char *const evict_names[] = {"oldest", "stalest", "newest"};
-static const char *const queue_names[] = {"heterorl", "fifo", "lifo", "oldest_version"};
-
 /* HeteroRL's own delays: log-normal, 60 to 1800 s at 99.5 %, clamped. */
-static gl_status heterorl_delay(delay_dist **out, double max_delay, const cfg_node *at,
-                                gl_error *err) {
-  double u = isnan(max_delay) ? 1800 : max_delay;
+static gl_status heterorl_delay(delay_dist **out, double u, const cfg_node *at, gl_error *err) {
   *out = delay_constant(0);
   if (*out == NULL) return gl_fail_memory(err, "a delay law");
   if (u == 0) return GL_OK;
@@ -35,9 +25,9 @@ static gl_status heterorl_delay(delay_dist **out, double max_delay, const cfg_no
   return status;
 }
 
-/* The distribution under key, or the fallback's copy: group keys fall back on the cluster's. */
+/* The distribution under key, or the outer one's copy: group keys fall back on the cluster's. */
 static void read_dist(cfg_reader *r, const char *key, const cfg_node *outer, double fallback,
-                      double max_delay, int must_be_positive, delay_dist **out) {
+                      double max_delay, bool must_be_positive, delay_dist **out) {
   const cfg_node *node = cfg_child(r, key);
   if (node == NULL) node = outer;
   if (r->status != GL_OK) return;
@@ -48,6 +38,10 @@ static void read_dist(cfg_reader *r, const char *key, const cfg_node *outer, dou
   if (r->status == GL_OK && must_be_positive && delay_is_zero(*out))
     r->status =
         cfg_fail(node, r->err, "%s must take some time; give a positive number of seconds", key);
+}
+
+static void read_usual(cfg_reader *r, const char *key, const cfg_node *outer, delay_dist **out) {
+  read_dist(r, key, outer, field_default(r, key), NAN, false, out);
 }
 
 /* The cluster's own distributions, which groups inherit. */
@@ -69,7 +63,7 @@ typedef struct shared_keys {
 /* A unit that streams takes the time of its responses and no other. */
 static gl_status check_streaming(const sampler_group *g, const shared_keys *s, gl_error *err) {
   const cfg_node *at = s->unit_at;
-  const char *unit = unit_names[s->unit];
+  const char *unit = field_word("cluster.unit", s->unit);
   if (g->responses.lengths == NULL && !s->coupled)
     return cfg_fail(at, err,
                     "unit: %s needs response lengths, for a %s is sent when its last response has "
@@ -103,23 +97,23 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
                             const shared_keys *s, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, node, "cluster.samplers", err);
-  g->count = node == NULL ? count : cfg_count(&r, "count", 1, 1, 10000000);
-  g->speed = cfg_positive(&r, "speed", 1);
+  g->count = node == NULL ? count : field_count(&r, "count");
+  g->speed = field_real(&r, "speed");
   const cfg_node *site = cfg_child(&r, "site");
   if (r.status == GL_OK) r.status = network_site_of(s->network, site, &g->site, err);
   response_parse(&g->responses, &r, &s->responses, s->lengths, s->n_responses);
   int has_lengths = g->responses.lengths != NULL || s->coupled;
-  read_dist(&r, "generation", s->generation, has_lengths ? 0 : 120, NAN, !has_lengths,
-            &g->generation);
+  read_dist(&r, "generation", s->generation, has_lengths ? 0 : field_default(&r, "generation"), NAN,
+            !has_lengths, &g->generation);
   double largest = s->rollout_bytes;
   if (has_lengths) largest += s->bytes_per_token * g->responses.max_tokens * (double)s->n_responses;
   if (r.status == GL_OK && s->unit != UNIT_BATCH) r.status = check_streaming(g, s, err);
   if (r.status == GL_OK && g->responses.prefill_tokens_per_s > 0)
     r.status = check_prefill(&r, s, err);
-  read_dist(&r, "jitter", s->jitter, 1, NAN, 1, &g->jitter);
-  read_dist(&r, "data_delay", s->data_delay, 0, NAN, 0, &g->data_delay);
-  read_dist(&r, "mtbf", s->mtbf, 0, NAN, 0, &g->mtbf);
-  read_dist(&r, "mttr", s->mttr, 600, NAN, 0, &g->mttr);
+  read_dist(&r, "jitter", s->jitter, field_default(&r, "jitter"), NAN, true, &g->jitter);
+  read_usual(&r, "data_delay", s->data_delay, &g->data_delay);
+  read_usual(&r, "mtbf", s->mtbf, &g->mtbf);
+  read_usual(&r, "mttr", s->mttr, &g->mttr);
   const cfg_node *up = cfg_child(&r, "up"), *down = cfg_child(&r, "down");
   if (r.status == GL_OK)
     r.status = link_parse(&g->up, up != NULL ? up : s->up, "cluster.up", largest, err);
@@ -129,19 +123,20 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
   int own = cfg_has(&r, "delay") || s->delay != NULL;
   if (!own && r.status == GL_OK && (s->default_delay || s->max_delay > 0)) {
     cfg_child(&r, "delay");
-    r.status = heterorl_delay(&g->delay, s->max_delay, s->max_delay_at, err);
+    r.status = heterorl_delay(&g->delay,
+                              isnan(s->max_delay) ? field_default(&r, "max_delay") : s->max_delay,
+                              s->max_delay_at, err);
   } else {
-    read_dist(&r, "delay", s->delay, 0, own ? s->max_delay : NAN, 0, &g->delay);
+    read_dist(&r, "delay", s->delay, 0, own ? s->max_delay : NAN, false, &g->delay);
   }
   return cfg_end(&r);
 }
 
-static gl_status read_samplers(cluster_spec *c, cfg_reader *r, const shared_keys *s,
-                               size_t fallback) {
+static gl_status read_samplers(cluster_spec *c, cfg_reader *r, const shared_keys *s) {
   const cfg_node *node = cfg_child(r, "samplers");
   int is_list = node != NULL && cfg_kind_of(node) == CFG_LIST;
   size_t n = is_list ? cfg_size(node) : 1;
-  size_t count = is_list ? 0 : cfg_count(r, "samplers", fallback, 1, 10000000);
+  size_t count = is_list ? 0 : field_count(r, "samplers");
   if (r->status != GL_OK) return r->status;
   if (n == 0) return r->status = cfg_fail(node, r->err, "samplers needs at least one group");
   c->groups = calloc(n, sizeof *c->groups);
@@ -185,7 +180,7 @@ static void check_tokens(const cluster_spec *c, cfg_reader *r) {
 /* Rules about units staler than the window need one, and the rule of HeteroRL has its own. */
 static gl_status check_stale(const cluster_spec *c, cfg_reader *r) {
   const cfg_node *at = cfg_child(r, "stale");
-  const char *stale = stale_names[c->stale];
+  const char *stale = field_word("cluster.stale", c->stale);
   if (c->stale != STALE_DOWNWEIGHT && cfg_has(r, "stale_decay"))
     return cfg_fail(cfg_child(r, "stale_decay"), r->err,
                     "stale_decay is the weight of stale data, and with stale: %s there is none; "
@@ -222,22 +217,23 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
   const cfg_node *node = cfg_child(outer, "learner");
   if (outer->status != GL_OK) return;
   cfg_begin(&r, node, "cluster.learner", outer->err);
-  c->batches = cfg_count(&r, "batches", p->one_batch_each ? c->n_samplers : 1, 1, 10000000);
-  c->queue = (queue_rule)cfg_choice(&r, "queue", (int)p->queue, queue_names, 4);
-  c->lookback = cfg_count(&r, "lookback", 64, 1, 1000000);
-  c->capacity = cfg_count(&r, "capacity", 0, 0, SIZE_MAX);
-  c->eval_every = cfg_int(&r, "eval_every", 64, 1, INT64_MAX);
-  c->publish_every = cfg_int(&r, "publish_every", p->publish_every, 1, 1000000);
-  read_dist(&r, "step", NULL, 30, NAN, 0, &c->step);
-  read_dist(&r, "eval_pause", NULL, p->eval_pause, NAN, 0, &c->pause);
-  c->evict = (evict_rule)cfg_choice(&r, "evict", EVICT_OLDEST, evict_names, 3);
+  cfg_defaults(&r, p);
+  c->batches = field_count_or(&r, "batches", p->one_batch_each ? c->n_samplers : 1);
+  c->queue = (queue_rule)field_choice(&r, "queue");
+  c->lookback = field_count(&r, "lookback");
+  c->capacity = field_count(&r, "capacity");
+  c->eval_every = field_whole(&r, "eval_every");
+  c->publish_every = field_whole(&r, "publish_every");
+  read_usual(&r, "step", NULL, &c->step);
+  read_usual(&r, "eval_pause", NULL, &c->pause);
+  c->evict = (evict_rule)field_choice(&r, "evict");
   if (r.status == GL_OK && c->capacity == 0 && cfg_has(&r, "evict"))
     r.status =
         cfg_fail(cfg_child(&r, "evict"), outer->err,
                  "evict says what a full queue throws away, and this one is never full; give "
                  "learner.capacity too, or leave evict out");
   if (r.status == GL_OK) r.status = check_stale(c, outer);
-  c->tokens = cfg_double(&r, "tokens", 0, 0, 1e15);
+  c->tokens = field_real(&r, "tokens");
   if (r.status == GL_OK && c->tokens > 0) check_tokens(c, &r);
   c->take = c->batches * (c->samples_per_batch / c->unit_responses);
   if (r.status == GL_OK && c->tokens <= 0 && c->capacity != 0 && c->capacity < c->take)
@@ -289,9 +285,9 @@ static void read_interruptions(cluster_spec *c, cfg_reader *r, const cluster_pre
   const int streams = c->unit != UNIT_BATCH;
   const int changes =
       c->sync == SYNC_PUSH && (streams ? c->partial == PARTIAL_CONTINUE : c->in_flight);
-  c->interrupt = cfg_double(r, "interrupt", 0, 0, 1e12);
-  c->kv_cache = (kv_cache_rule)cfg_choice(
-      r, "kv_cache", changes ? (int)p->kv_cache : KV_CACHE_RECOMPUTE, kv_cache_names, 2);
+  c->interrupt = field_real(r, "interrupt");
+  c->kv_cache = (kv_cache_rule)field_choice_or(r, "kv_cache",
+                                               changes ? (int)p->kv_cache : KV_CACHE_RECOMPUTE);
   const char *key = c->interrupt > 0 ? "interrupt" : "kv_cache";
   if (r->status != GL_OK || changes || (c->interrupt <= 0 && c->kv_cache == KV_CACHE_RECOMPUTE))
     return;
@@ -302,13 +298,12 @@ static void read_interruptions(cluster_spec *c, cfg_reader *r, const cluster_pre
 }
 
 /* unit and partial, and what they divide a batch into. */
-static void read_units(cluster_spec *c, cfg_reader *r, const cluster_preset *p, size_t group_size) {
-  c->unit = (unit_kind)cfg_choice(r, "unit", (int)p->unit, unit_names, 3);
+static void read_units(cluster_spec *c, cfg_reader *r, size_t group_size) {
+  c->unit = (unit_kind)field_choice(r, "unit");
   const int streams = c->unit != UNIT_BATCH, push = c->sync == SYNC_PUSH;
-  const char *unit = unit_names[c->unit];
-  c->partial = (partial_rule)cfg_choice(
-      r, "partial", streams && push && c->in_flight ? PARTIAL_CONTINUE : PARTIAL_WAIT,
-      partial_names, 3);
+  const char *unit = field_word("cluster.unit", c->unit);
+  c->partial = (partial_rule)field_choice_or(
+      r, "partial", streams && push && c->in_flight ? PARTIAL_CONTINUE : PARTIAL_WAIT);
   c->group_size = group_size;
   c->unit_responses = c->unit == UNIT_BATCH   ? c->samples_per_batch
                       : c->unit == UNIT_GROUP ? group_size
@@ -329,22 +324,12 @@ static void read_units(cluster_spec *c, cfg_reader *r, const cluster_preset *p, 
                  "partial: %s is about weights that arrive while responses are decoded, and "
                  "with sync: pull they are fetched between %s; give sync: push, or leave "
                  "partial out",
-                 partial_names[c->partial], cluster_unit_names(c));
+                 field_word("cluster.partial", c->partial), cluster_unit_names(c));
   else if (c->samples_per_batch % c->unit_responses != 0)
     r->status = cfg_fail(cfg_child(r, "samples_per_batch"), r->err,
                          "samples_per_batch is %zu, which no number of groups of %zu responses "
                          "makes; give a multiple of train.group_size",
                          c->samples_per_batch, group_size);
-}
-
-static const cluster_preset *read_preset(cfg_reader *r) {
-  enum { MOST = 64 };
-  const char *names[MOST];
-  int n = 0;
-  for (; n < MOST && cluster_preset_at((size_t)n) != NULL; ++n)
-    names[n] = cluster_preset_at((size_t)n)->name;
-  assert(cluster_preset_at((size_t)n) == NULL);
-  return cluster_preset_at((size_t)cfg_choice(r, "preset", 0, names, n));
 }
 
 /* A preset of groups has lengths for them, where real responses do not say how long they are. */
@@ -361,13 +346,14 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   cfg_reader r;
   shared_keys s = {.max_delay = NAN};
   cfg_begin(&r, node, "cluster", err);
-  const cluster_preset *p = read_preset(&r);
+  const cluster_preset *p = cluster_preset_at((size_t)field_choice(&r, "preset"));
+  cfg_defaults(&r, p);
   c->preset = p->name;
   s.default_delay = p->heterorl_delays;
   s.max_delay_at = cfg_child(&r, "max_delay");
   if (s.max_delay_at != NULL && !cfg_is_null(s.max_delay_at)) {
     int none = strcmp(cfg_text(s.max_delay_at), "none") == 0;
-    s.max_delay = none ? 0 : cfg_double(&r, "max_delay", 0, 0, 1e12);
+    s.max_delay = none ? 0 : field_real_or(&r, "max_delay", 0);
   }
   s.generation = cfg_child(&r, "generation");
   s.jitter = cfg_child(&r, "jitter");
@@ -377,21 +363,21 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   s.mttr = cfg_child(&r, "mttr");
   s.up = cfg_child(&r, "up");
   s.down = cfg_child(&r, "down");
-  c->shared_delays = cfg_bool(&r, "shared_delays", p->heterorl_delays);
-  c->sync = (sync_rule)cfg_choice(&r, "sync", (int)p->sync, sync_names, 2);
-  c->in_flight = cfg_bool(&r, "in_flight", p->in_flight);
-  c->coupled = s.coupled = cfg_bool(&r, "coupled", 0);
-  c->ahead = cfg_int(&r, "ahead", p->ahead, 0, INT64_MAX);
+  c->shared_delays = field_flag(&r, "shared_delays");
+  c->sync = (sync_rule)field_choice(&r, "sync");
+  c->in_flight = field_flag(&r, "in_flight");
+  c->coupled = s.coupled = field_flag(&r, "coupled");
+  c->ahead = field_whole(&r, "ahead");
   /* The gate bounds how many batches are begun; slow samplers' may still arrive too late. */
   const int64_t gated = p->window < c->ahead ? p->window : c->ahead;
-  c->window = cfg_int(&r, "window", p->trains_late ? p->window : gated, 0, INT64_MAX);
-  c->stale = (stale_rule)cfg_choice(&r, "stale", STALE_DISCARD, stale_names, 3);
-  c->stale_decay = cfg_double(&r, "stale_decay", 0.5, 0, 1);
-  c->weights_bytes = cfg_double(&r, "weights_bytes", 0, 0, 1e18);
-  c->rollout_bytes = cfg_double(&r, "rollout_bytes", 0, 0, 1e18);
-  c->bytes_per_token = cfg_double(&r, "bytes_per_token", 0, 0, 1e9);
-  c->samples_per_batch = cfg_count(&r, "samples_per_batch", batch_responses, 1, 1000000000);
-  read_units(c, &r, p, group_size);
+  c->window = field_whole_or(&r, "window", p->trains_late ? p->window : gated);
+  c->stale = (stale_rule)field_choice(&r, "stale");
+  c->stale_decay = field_real(&r, "stale_decay");
+  c->weights_bytes = field_real(&r, "weights_bytes");
+  c->rollout_bytes = field_real(&r, "rollout_bytes");
+  c->bytes_per_token = field_real(&r, "bytes_per_token");
+  c->samples_per_batch = field_count_or(&r, "samples_per_batch", batch_responses);
+  read_units(c, &r, group_size);
   read_interruptions(c, &r, p);
   const cfg_node *prompts = cfg_child(&r, "prompt_lengths");
   if (r.status == GL_OK && prompts != NULL && !cfg_is_null(prompts))
@@ -414,7 +400,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   const cfg_node *network = cfg_child(&r, "network");
   if (r.status == GL_OK) r.status = network_parse(&c->network, network, err);
   s.network = c->network;
-  if (r.status == GL_OK) read_samplers(c, &r, &s, p->samplers);
+  if (r.status == GL_OK) read_samplers(c, &r, &s);
   if (r.status == GL_OK && c->network != NULL && c->network->fanout > 0) check_relay(c, &r);
   if (r.status == GL_OK) read_learner(c, &r, p);
   const cfg_node *compare = cfg_child(&r, "compare");
@@ -425,6 +411,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
 gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t groups,
                         size_t group_size, gl_error *err) {
   *out = NULL;
+  fields_add(&sim_fields);
   cfg_doc *usual = NULL;
   gl_status status =
       cfg_load_text(&usual, preset_lengths, strlen(preset_lengths), "the preset", err);
@@ -473,7 +460,7 @@ double cluster_stale_weight(const cluster_spec *spec, int64_t staleness) {
 }
 
 const char *cluster_stale(const cluster_spec *spec) {
-  return stale_names[spec->stale];
+  return field_word("cluster.stale", spec->stale);
 }
 
 const char *cluster_site_at(const cluster_spec *spec, size_t i) {

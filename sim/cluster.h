@@ -64,4 +64,7 @@ const measured_staleness *cluster_measured(const cluster_spec *spec);
 /* The same where it names the seconds of updates (seconds, seconds_of, name, source). */
 const measured_staleness *cluster_measured_time(const cluster_spec *spec);
 
+/* The fields of the section `cluster`. */
+extern const struct field_table sim_fields;
+
 #endif

@@ -1,6 +1,8 @@
 /* Messages over a link: bandwidth, lost packets and their repetition. */
 #include "sim/link.h"
 
+#include "core/config/fields.h"
+
 #include <gsl/gsl_randist.h>
 #include <math.h>
 
@@ -8,15 +10,15 @@ gl_status link_parse(link_spec *out, const cfg_node *node, const char *section,
                      double largest_bytes, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, node, section, err);
-  out->bandwidth = cfg_positive(&r, "bandwidth", INFINITY);
-  out->packet_bytes = cfg_double(&r, "packet_bytes", 1500, 1, 1e12);
-  out->loss = cfg_double(&r, "loss", 0, 0, 1);
-  out->loss_bad = cfg_double(&r, "loss_bad", 0.5, 0, 1);
-  out->to_bad = cfg_double(&r, "to_bad", 0, 0, 1);
-  out->to_good = cfg_double(&r, "to_good", 0.1, 1e-9, 1);
-  out->rto = cfg_double(&r, "rto", 0.2, 0, 1e6);
-  out->backoff = cfg_double(&r, "backoff", 2, 1, 10);
-  out->max_retries = (int)cfg_int(&r, "max_retries", 15, 0, 60);
+  out->bandwidth = field_real(&r, "bandwidth");
+  out->packet_bytes = field_real(&r, "packet_bytes");
+  out->loss = field_real(&r, "loss");
+  out->loss_bad = field_real(&r, "loss_bad");
+  out->to_bad = field_real(&r, "to_bad");
+  out->to_good = field_real(&r, "to_good");
+  out->rto = field_real(&r, "rto");
+  out->backoff = field_real(&r, "backoff");
+  out->max_retries = (int)field_whole(&r, "max_retries");
   double packets = largest_bytes / out->packet_bytes;
   double runs = 2 * packets * out->to_bad * out->to_good / (out->to_bad + out->to_good);
   if (r.status == GL_OK && packets > 4e9)

@@ -3,6 +3,7 @@
 #include "sim/measured.h"
 
 #include "core/base/csv.h"
+#include "core/config/fields.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ static gl_status make_counts(measured_staleness *m, size_t n, gl_error *err) {
 static gl_status read_histogram(measured_staleness *m, cfg_reader *r) {
   double *count = NULL;
   const cfg_node *at = cfg_child(r, "histogram");
-  const size_t n = cfg_doubles(r, "histogram", &count, 0, 1e15);
+  const size_t n = field_numbers(r, "histogram", &count);
   if (r->status == GL_OK && (n == 0 || n > MEASURED_MOST))
     r->status = cfg_fail(at, r->err, "a staleness histogram has 1 to %d counts", MEASURED_MOST);
   if (r->status == GL_OK) r->status = make_counts(m, n, r->err);
@@ -51,7 +52,7 @@ static gl_status count_values(measured_staleness *m, const double *value, size_t
 
 static gl_status read_trace(measured_staleness *m, cfg_reader *r, const char *column) {
   const cfg_node *at = cfg_child(r, "trace");
-  const char *file = cfg_string(r, "trace", NULL);
+  const char *file = field_text(r, "trace");
   gl_error why = {0};
   double *value = NULL;
   size_t n = 0;
@@ -75,8 +76,8 @@ static void copy_text(cfg_reader *r, const char *text, char **out) {
 }
 
 static void read_seconds(measured_staleness *m, cfg_reader *r) {
-  if (cfg_has(r, "seconds")) m->seconds = cfg_positive(r, "seconds", 1);
-  m->seconds_of = (double)cfg_count(r, "updates", 1, 1, 1000000);
+  if (cfg_has(r, "seconds")) m->seconds = field_real_or(r, "seconds", 1);
+  m->seconds_of = (double)field_count(r, "updates");
   if (r->status == GL_OK && isnan(m->seconds) && cfg_has(r, "updates"))
     r->status = cfg_fail(cfg_child(r, "updates"), r->err,
                          "updates says how many updates take `seconds`, and there are none; give "
@@ -88,7 +89,7 @@ gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error
   *m = (measured_staleness){.seconds = NAN};
   if (compare == NULL) return GL_OK;
   cfg_begin(&r, compare, "cluster.compare", err);
-  const char *trace = cfg_string(&r, "trace", NULL), *column = cfg_string(&r, "column", NULL);
+  const char *trace = field_text(&r, "trace"), *column = field_text(&r, "column");
   const char *fallback = column != NULL ? column : trace != NULL ? trace : "measured";
   copy_text(&r, cfg_string(&r, "name", fallback), &m->name);
   copy_text(&r, cfg_string(&r, "source", ""), &m->source);

@@ -1,13 +1,12 @@
 /* Reading the section cluster.network of a recipe. */
 #include "sim/network_spec.h"
 
+#include "core/config/fields.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const share_names[] = {"fair", "queue"};
-static const char *const interrupted_names[] = {"resumed", "lost"};
-static const char *const relay_names[] = {"none", "tree"};
 enum { MOST_SITES = 64 };
 
 static void read_port(network_port *out, cfg_reader *outer, const char *key, const char *section) {
@@ -16,8 +15,8 @@ static void read_port(network_port *out, cfg_reader *outer, const char *key, con
   *out = (network_port){INFINITY, SHARE_FAIR};
   if (outer->status != GL_OK) return;
   cfg_begin(&r, node, section, outer->err);
-  out->bandwidth = cfg_positive(&r, "bandwidth", INFINITY);
-  out->share = (share_rule)cfg_choice(&r, "share", SHARE_FAIR, share_names, 2);
+  out->bandwidth = field_real(&r, "bandwidth");
+  out->share = (share_rule)field_choice(&r, "share");
   outer->status = cfg_end(&r);
 }
 
@@ -26,8 +25,8 @@ static void read_handshake(network_spec *out, cfg_reader *outer) {
   const cfg_node *node = cfg_child(outer, "handshake");
   if (outer->status != GL_OK) return;
   cfg_begin(&r, node, "cluster.network.handshake", outer->err);
-  out->round_trips = (double)cfg_count(&r, "round_trips", 0, 0, 1000);
-  out->rtt = cfg_double(&r, "rtt", 0, 0, 1e6);
+  out->round_trips = (double)field_count(&r, "round_trips");
+  out->rtt = field_real(&r, "rtt");
   if (r.status == GL_OK && out->round_trips > 0 && !(out->rtt > 0) && out->n_sites == 0)
     r.status = cfg_fail(node, outer->err,
                         "%g round trips of a handshake take no time without rtt; give the seconds "
@@ -41,10 +40,10 @@ static void read_relay(network_spec *out, cfg_reader *outer) {
   const cfg_node *node = cfg_child(outer, "relay");
   if (outer->status != GL_OK) return;
   cfg_begin(&r, node, "cluster.network.relay", outer->err);
-  const int is_tree = cfg_choice(&r, "kind", 0, relay_names, 2);
-  out->fanout = cfg_count(&r, "fanout", 2, 1, 1000000);
-  out->shards = cfg_count(&r, "shards", 1, 1, 65536);
-  out->relay_bandwidth = cfg_has(&r, "bandwidth") ? cfg_positive(&r, "bandwidth", 1) : 0;
+  const int is_tree = field_choice(&r, "kind");
+  out->fanout = field_count(&r, "fanout");
+  out->shards = field_count(&r, "shards");
+  out->relay_bandwidth = cfg_has(&r, "bandwidth") ? field_real_or(&r, "bandwidth", 1) : 0;
   if (r.status == GL_OK && !is_tree &&
       (cfg_has(&r, "fanout") || cfg_has(&r, "shards") || cfg_has(&r, "bandwidth")))
     r.status =
@@ -65,8 +64,8 @@ static void read_delta(network_spec *out, cfg_reader *outer) {
   const cfg_node *node = cfg_child(outer, "delta");
   if (outer->status != GL_OK) return;
   cfg_begin(&r, node, "cluster.network.delta", outer->err);
-  out->delta_share = cfg_double(&r, "share", 1, 0, 1);
-  out->full_every = cfg_int(&r, "full_every", 0, 0, INT64_MAX);
+  out->delta_share = field_real(&r, "share");
+  out->full_every = field_whole(&r, "full_every");
   if (r.status == GL_OK && cfg_has(&r, "full_every") && !cfg_has(&r, "share"))
     r.status = cfg_fail(cfg_child(&r, "full_every"), outer->err,
                         "full_every is about deltas, and without their share of the weights' "
@@ -149,7 +148,7 @@ static gl_status read_site(network_site *out, const cfg_node *node, size_t own, 
                  loss = {"loss", 0, 0, 1};
   cfg_reader r;
   cfg_begin(&r, node, "cluster.network.sites", err);
-  const char *name = cfg_string(&r, "name", NULL);
+  const char *name = field_text(&r, "name");
   if (r.status == GL_OK && (name == NULL || *name == '\0'))
     r.status = cfg_fail(node, err,
                         "a site needs a name, by which groups of samplers say where "
@@ -220,7 +219,7 @@ static gl_status read_section(network_spec *s, const cfg_node *node, gl_error *e
   read_port(&s->egress, &r, "egress", "cluster.network.egress");
   read_port(&s->ingress, &r, "ingress", "cluster.network.ingress");
   read_sites(s, &r);
-  s->interrupted_is_lost = cfg_choice(&r, "interrupted", 0, interrupted_names, 2);
+  s->interrupted_is_lost = field_choice(&r, "interrupted");
   read_handshake(s, &r);
   read_delta(s, &r);
   read_relay(s, &r);

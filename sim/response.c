@@ -1,25 +1,23 @@
 /* Lengths of responses, and the time that a sampler takes to decode them. */
 #include "sim/response.h"
 
-#include <math.h>
+#include "core/config/fields.h"
 
-const char *const response_batching_names[2] = {"continuous", "padded"};
+#include <math.h>
 
 void response_parse(response_spec *out, cfg_reader *r, const response_spec *outer,
                     const cfg_node *outer_lengths, size_t responses) {
-  const response_spec defaults = {
-      .max_tokens = 32768, .tokens_per_s = 50, .concurrency = responses};
-  if (outer == NULL) outer = &defaults;
-  *out = *outer;
+  if (outer != NULL) *out = *outer;
   out->lengths = NULL;
-  out->max_tokens = cfg_double(r, "max_tokens", outer->max_tokens, 1, 1e9);
-  out->tokens_per_s = cfg_positive(r, "tokens_per_s", outer->tokens_per_s);
-  out->prompt_tokens = cfg_double(r, "prompt_tokens", outer->prompt_tokens, 0, 1e9);
-  out->prefill_tokens_per_s =
-      cfg_double(r, "prefill_tokens_per_s", outer->prefill_tokens_per_s, 0, 1e15);
-  out->concurrency = cfg_count(r, "concurrency", outer->concurrency, 1, 1000000000);
-  out->batching = (response_batching)cfg_choice(r, "batching", (int)outer->batching,
-                                                response_batching_names, 2);
+  out->max_tokens = outer != NULL ? field_real_or(r, "max_tokens", outer->max_tokens)
+                                  : field_real(r, "max_tokens");
+  out->tokens_per_s = outer != NULL ? field_real_or(r, "tokens_per_s", outer->tokens_per_s)
+                                    : field_real(r, "tokens_per_s");
+  out->prompt_tokens = field_real_or(r, "prompt_tokens", out->prompt_tokens);
+  out->prefill_tokens_per_s = field_real_or(r, "prefill_tokens_per_s", out->prefill_tokens_per_s);
+  out->concurrency =
+      field_count_or(r, "concurrency", outer != NULL ? outer->concurrency : responses);
+  out->batching = (response_batching)field_choice_or(r, "batching", (int)out->batching);
   const cfg_node *node = cfg_child(r, "lengths");
   if (node == NULL) node = outer_lengths;
   if (r->status == GL_OK && node != NULL && !cfg_is_null(node))

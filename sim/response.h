@@ -45,8 +45,6 @@ typedef struct response_cost {
   double longest; /* tokens of the longest */
 } response_cost;
 
-extern const char *const response_batching_names[2];
-
 /* Reads lengths, max_tokens, tokens_per_s, prompt_tokens, prefill_tokens_per_s, concurrency
  * (default: all responses of a batch at once) and batching of the section r reads; what it does not
  * give falls back on `outer` (NULL: defaults), whose distribution is read again from outer_lengths.

@@ -260,9 +260,9 @@ static void fill_defaults(comparison *c) {
     for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
       if (c->columns[k].value[i] != 0) continue;
       const one_run here = {c, i};
-      const field *f = fields_find(c->columns[k].path, value_in_run, &here);
-      if (c->runs[i].recipe != NULL && f != NULL && f->fallback != NULL)
-        found[k * c->n_runs + i] = keep(c, f->fallback);
+      char room[FIELD_TEXT_SIZE];
+      const char *text = fields_default(c->columns[k].path, value_in_run, &here, room);
+      if (c->runs[i].recipe != NULL && text != NULL) found[k * c->n_runs + i] = keep(c, text);
     }
   for (size_t k = 0; k < c->n && c->status == GL_OK; ++k)
     for (size_t i = 0; i < c->n_runs; ++i)

@@ -135,6 +135,9 @@ enum { CFG_READER_MAX_KEYS = 96 };
 typedef struct cfg_reader {
   const cfg_node *map;
   const char *section; /* for messages: "cluster.delay" */
+  const char *path;    /* of the section in the tables of fields; "" for the top of a recipe */
+  const char *kind_of, *kind; /* cfg_of() */
+  const void *defaults;       /* cfg_defaults() */
   gl_error *err;
   gl_status status;
   const char *asked[CFG_READER_MAX_KEYS];
@@ -142,6 +145,15 @@ typedef struct cfg_reader {
 } cfg_reader;
 
 void cfg_begin(cfg_reader *r, const cfg_node *map_or_null, const char *section, gl_error *err);
+/* As cfg_begin(), of a section whose path in the tables of fields (core/config/fields.h) is not
+ * what messages call it. */
+void cfg_begin_at(cfg_reader *r, const cfg_node *map_or_null, const char *path, const char *section,
+                  gl_error *err);
+/* Of entries of one path in the tables of fields, those hold from here on whose condition about the
+ * field at `path` is this kind: cfg_of(&r, "world.kind", "llm"). */
+void cfg_of(cfg_reader *r, const char *path, const char *kind);
+/* Fields whose default is one of a set of presets have that of this set. */
+void cfg_defaults(cfg_reader *r, const void *set);
 gl_status cfg_end(cfg_reader *r);
 
 /* Each takes the key's value or the default; bounds are inclusive unless noted. */

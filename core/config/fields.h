@@ -1,18 +1,19 @@
-/* One table of the fields of a recipe: for each its dotted path, what kind of value it takes, its
+/* The fields of a recipe: for each its dotted path, what value it takes within which bounds, its
  * unit, its default, its role when runs are compared, and a line of documentation.
  *
- * What tells runs apart is found by comparing their recipes field by field (core/config/axes.h);
- * this table says what a field that differs means, and what value a field has that a recipe leaves
- * out. A default may depend on another field: such a field has one entry per case. A field whose
- * default is computed (from a preset's rule, from another field's value) has none here, and a
- * recipe that leaves it out counts as different from one that states any value.
+ * A room that reads a section of recipes owns the table of the section's fields (its fields.c) and
+ * reads them with the functions field_count(), field_real(), … below, which take default, bounds
+ * and words from the table. fields_add() registers a table.
+ *
+ * A default may depend on another field: such a field has one entry per case, or a default in each
+ * entry of a table of presets. A default that is computed has none here.
  */
 #ifndef GEPOLAB_CORE_CONFIG_FIELDS_H
 #define GEPOLAB_CORE_CONFIG_FIELDS_H
 
-#include "core/config/fields/field.h"
+#include "core/config/config.h"
 
-#include <stddef.h>
+#include <stdbool.h>
 
 /* The meaning of recipes: raised by one whenever a default, or what a stated value does, changes,
  * so that the same text gives other results. Part of every cell's key: a sweep that is continued
@@ -21,13 +22,135 @@ enum {
   RECIPE_MEANING = 2
 }; /* 2: evaluations have a distribution of their own, not that of `sampling` */
 
+/* What it means that two runs differ in a field. */
+typedef enum field_role {
+  ROLE_AXIS,      /* other conditions: the runs belong to different cells */
+  ROLE_CHOSEN,    /* chosen for the cell before it was run, as by `tune`: does not split figures */
+  ROLE_ALGORITHM, /* part of the algorithm: the runs have different algorithms */
+  ROLE_SEED,      /* another draw of the same cell: the only thing that is averaged over */
+  ROLE_PROVENANCE /* says something about the run and changes no result */
+} field_role;
+
+typedef enum field_kind {
+  VALUE_NUMBER,
+  VALUE_CHOICE, /* one of a few words */
+  VALUE_FLAG,   /* true or false */
+  VALUE_TEXT,
+  VALUE_DIST,   /* a number, `none`, or a probability distribution with its parameters */
+  VALUE_LIST,   /* of numbers, words or maps; compared as a whole */
+  VALUE_SECTION /* a map with fields of its own */
+} field_kind;
+
+typedef enum field_number {
+  NUMBER_FREE,     /* its reader has rules of its own */
+  NUMBER_REAL,     /* from lo to hi */
+  NUMBER_POSITIVE, /* above 0 */
+  NUMBER_WHOLE,    /* an int64_t from lo to hi; hi infinite: no limit */
+  NUMBER_COUNT     /* a size_t likewise */
+} field_number;
+
+/* Holds where the field at `path` has the value `is`, its default included; is NULL: where the
+ * recipe does not state the field. */
+typedef struct field_condition {
+  const char *path, *is;
+} field_condition;
+
+/* Sets of defaults, of which a recipe names one: the presets of a cluster. */
+typedef struct field_presets {
+  const char *path; /* of the field that names one: "cluster.preset" */
+  /* The i-th set, a struct in which fields have places (field.member), and its name; NULL past the
+   * last. */
+  const void *(*at)(size_t i, const char **name);
+} field_presets;
+
+enum { FIELD_MAX_CONDITIONS = 4, FIELD_MOST_CHOICES = 64 };
+
+typedef struct field {
+  const char *path;  /* dotted: "cluster.max_delay" */
+  const char *label; /* in words, unique in the table but for cases of one path: "max delay" */
+  field_kind kind;
+  field_number number;                /* which numbers; of a list: its items */
+  double lo, hi;                      /* both included */
+  const char *const *choices;         /* the words of a choice, NULL behind the last; or */
+  const char *(*choice_at)(size_t i); /* the i-th word, NULL past the last */
+  const char *unit;      /* "s", "tokens", "bytes/s", …; "" for pure numbers and words */
+  const char *fallback;  /* the default as text ("0.05", "none", "false"); NULL: none or computed */
+  const char *about;     /* a sentence or two for the reference of recipes; NULL: as the entry
+                            before it */
+  const char *rule;      /* the default in words, where the table cannot say it: "heads / 2"; of the
+                            path's first entry. NULL: none needed */
+  field_role role;       /* unless a sweep or `tune` says otherwise */
+  const char *shorthand; /* the section whose short form states this field: `task: addition` for
+                            `task: {kind: addition}`; NULL: none */
+  bool is_file;          /* of a text: it names a file, which may be beside the recipe's */
+  const char *items[2];  /* of a list: sections whose fields its items have too; NULL: none */
+  const field_presets *presets; /* where the default is one of these: its place in the struct is */
+  size_t member;                /* offsetof(…) of a size_t, int64_t, int (choices) or double */
+  field_condition when[FIELD_MAX_CONDITIONS]; /* where this entry holds; path NULL: no condition */
+  field_condition unless;                     /* where it does not; path NULL: nowhere */
+} field;
+
+typedef struct field_table {
+  const field *entries;
+  size_t n;
+} field_table;
+
+/* --- writing a table --- */
+/* FIELD(path, label, kind, unit, default, documentation, what else there is to say); the kind is
+ * REAL(lo, hi), POSITIVE, WHOLE(lo, hi), COUNT(lo, hi) or NUMBER; CHOICE("word", …) or
+ * CHOICE_AT(function); FLAG, TEXT, DIST, SECTION, LIST, NUMBERS(lo, hi) or COUNT_OR_LIST(lo, hi).
+ * INFINITY as hi is no limit. Entries of one path and table stand together, those with conditions
+ * first. */
+#define FIELD(p, l, k, u, d, a, ...)                                                               \
+  { .path = p, .label = l, FIELD_IS_##k, .unit = u, .fallback = d, .about = a, __VA_ARGS__ }
+#define FIELD_IS_BOUNDED(n, a, b)                                                                  \
+  .kind = VALUE_NUMBER, .number = n, .lo = (double)(a), .hi = (double)(b)
+#define FIELD_IS_REAL(a, b) FIELD_IS_BOUNDED(NUMBER_REAL, a, b)
+#define FIELD_IS_POSITIVE FIELD_IS_BOUNDED(NUMBER_POSITIVE, 0, INFINITY)
+#define FIELD_IS_WHOLE(a, b) FIELD_IS_BOUNDED(NUMBER_WHOLE, a, b)
+#define FIELD_IS_COUNT(a, b) FIELD_IS_BOUNDED(NUMBER_COUNT, a, b)
+#define FIELD_IS_NUMBER FIELD_IS_BOUNDED(NUMBER_FREE, -INFINITY, INFINITY)
+#define FIELD_IS_CHOICE(...)                                                                       \
+  .kind = VALUE_CHOICE, .choices = (const char *const[]) {                                         \
+    __VA_ARGS__, NULL                                                                              \
+  }
+#define FIELD_IS_CHOICE_AT(f) .kind = VALUE_CHOICE, .choice_at = f
+#define FIELD_IS_FLAG .kind = VALUE_FLAG
+#define FIELD_IS_TEXT .kind = VALUE_TEXT
+#define FIELD_IS_DIST .kind = VALUE_DIST
+#define FIELD_IS_SECTION .kind = VALUE_SECTION
+#define FIELD_IS_LIST .kind = VALUE_LIST
+#define FIELD_IS_NUMBERS(a, b)                                                                     \
+  .kind = VALUE_LIST, .number = NUMBER_REAL, .lo = (double)(a), .hi = (double)(b)
+#define FIELD_TABLE(name, list) const field_table name = {list, sizeof list / sizeof *list}
+/* A count, or a list of what is counted. */
+#define FIELD_IS_COUNT_OR_LIST(a, b)                                                               \
+  .kind = VALUE_LIST, .number = NUMBER_COUNT, .lo = (double)(a), .hi = (double)(b)
+/* The number below 1, for bounds that are not included. */
+#define FIELD_BELOW_1 0x1.fffffffffffffp-1
+
+/* --- looking a field up --- */
+
+/* Registers a table, which lives as long as the program; one that is registered already changes
+ * nothing. Every room's readers register theirs. A program does so for all tables before it starts
+ * threads, in the order of the reference of recipes. */
+void fields_add(const field_table *table);
+
 /* "axis", "chosen", "algorithm", "seed" or "provenance". */
 const char *field_role_name(field_role role);
 /* "number", "choice", "flag", "text", "distribution", "list" or "section". */
 const char *field_kind_name(field_kind kind);
 
-/* The i-th entry of the table, or NULL past its end. Entries of one path are neighbours. */
+/* The i-th entry of all tables, or NULL past their end. */
 const field *fields_at(size_t i);
+
+/* The i-th word of a choice, or NULL past the last. */
+const char *field_choice_at(const field *f, size_t i);
+
+/* The field's default in the i-th set of its presets, whose name is *name; NULL past the last. */
+enum { FIELD_TEXT_SIZE = 64 };
+const char *field_preset_at(const field *f, size_t i, const char **name,
+                            char text[FIELD_TEXT_SIZE]);
 
 /* Tells the value of another field of the same recipe, as text: *stated is 1 where the recipe
  * states it, else 0 and the answer is NULL. */
@@ -35,11 +158,39 @@ typedef const char *(*field_value)(const void *recipe, const char *path, int *st
 
 /* The entry of that path whose conditions hold in the recipe; NULL if there is none. */
 const field *fields_find(const char *path, field_value value, const void *recipe);
+/* The default that the field of that path has in the recipe, as text; NULL: none, or computed. */
+const char *fields_default(const char *path, field_value value, const void *recipe,
+                           char text[FIELD_TEXT_SIZE]);
 /* The field that a scalar in the place of the section `path` states, or NULL. */
 const field *fields_short_form(const char *path, field_value value, const void *recipe);
 /* 1 if the table has fields below the path (`world`, `world.policy`). */
 int fields_is_section(const char *path);
 /* The first entry of that path whatever its conditions, or NULL. */
 const field *fields_named(const char *path);
+/* As fields_named(), and where path is that of an item of a list, also among the sections whose
+ * fields items have. */
+const field *fields_of_item(const char *path);
+
+/* --- reading a field --- */
+/* Each reads the key of r's section by its entry in the table: its default where the recipe leaves
+ * the key out, else the value within its bounds. A key that no table has is GL_EINTERNAL. The
+ * variants _or take a default that is computed. */
+double field_real(cfg_reader *r, const char *key);
+double field_real_or(cfg_reader *r, const char *key, double fallback);
+int64_t field_whole(cfg_reader *r, const char *key);
+int64_t field_whole_or(cfg_reader *r, const char *key, int64_t fallback);
+size_t field_count(cfg_reader *r, const char *key);
+size_t field_count_or(cfg_reader *r, const char *key, size_t fallback);
+bool field_flag(cfg_reader *r, const char *key);
+/* The number of the word among the field's choices. */
+int field_choice(cfg_reader *r, const char *key);
+int field_choice_or(cfg_reader *r, const char *key, int fallback);
+const char *field_text(cfg_reader *r, const char *key);
+/* A list of numbers, as cfg_doubles(). */
+size_t field_numbers(cfg_reader *r, const char *key, double **out);
+/* The table's default of a number or of a distribution that is a number; `none` is 0. */
+double field_default(cfg_reader *r, const char *key);
+/* The i-th word of the field at path, for messages. */
+const char *field_word(const char *path, size_t i);
 
 #endif

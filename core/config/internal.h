@@ -11,7 +11,8 @@ enum {
   CFG_MAX_NODES = 1000000,
   CFG_MAX_ANCHORS = 256,
   CFG_MAX_INCLUDE_DEPTH = 8,
-  CFG_MAX_INCLUDES = 64, /* of one recipe, each counted as often as it is read */
+  CFG_MAX_INCLUDES = 64,  /* of one recipe, each counted as often as it is read */
+  FIELD_PATH_SIZE = 1024, /* of a dotted path */
   CFG_MAX_KEY = 128 /* libyaml reads keys of up to 1024 characters; written out, one may be six */
 };
 
@@ -114,6 +115,9 @@ gl_status cfg_convert(cfg_doc *doc, cfg_node *scalar, const char *unit, const ch
                       gl_error *err);
 /* 1 if the text is a number with letters behind it, whatever they are. */
 int cfg_is_quantity(const char *text);
+/* As fields_of_item(); of several entries the first whose condition about the field kind_of, if it
+ * has one, is `kind`. kind_of NULL: the first. */
+const field *fields_of_kind(const char *path, const char *kind_of, const char *kind);
 /* A number as it is written in recipes, owned by doc; NULL if memory is short. */
 cfg_node *cfg_number_node(cfg_doc *doc, cfg_place at, double value, gl_error *err);
 

@@ -5,6 +5,7 @@
 #include "core/base/json.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,13 +75,27 @@ static const char *listed(const char *const *names, size_t n, char *text, size_t
 /* --- beginning and end --- */
 
 void cfg_begin(cfg_reader *r, const cfg_node *map_or_null, const char *section, gl_error *err) {
-  *r = (cfg_reader){.section = section, .err = err};
+  cfg_begin_at(r, map_or_null, section, section, err);
+}
+
+void cfg_begin_at(cfg_reader *r, const cfg_node *map_or_null, const char *path, const char *section,
+                  gl_error *err) {
+  *r = (cfg_reader){.section = section, .path = path, .err = err};
   if (map_or_null == NULL || cfg_is_null(map_or_null)) return;
   if (map_or_null->kind == CFG_MAP)
     r->map = map_or_null;
   else
     r->status = cfg_fail(map_or_null, err, "'%s' is %s; it must be a map of keys", section,
                          cfg_describe(map_or_null));
+}
+
+void cfg_of(cfg_reader *r, const char *path, const char *kind) {
+  r->kind_of = path;
+  r->kind = kind;
+}
+
+void cfg_defaults(cfg_reader *r, const void *set) {
+  r->defaults = set;
 }
 
 gl_status cfg_end(cfg_reader *r) {
@@ -281,4 +296,115 @@ int cfg_choice(cfg_reader *r, const char *key, int fallback, const char *const *
   snprintf(wanted, sizeof wanted, "one of %s%s", listed(names, (size_t)n, all, sizeof all), near);
   refuse(r, key, node, wanted);
   return fallback;
+}
+
+/* --- fields of the tables --- */
+
+/* Stands for a field that is in no table. */
+static const field unknown = {.path = "", .lo = -INFINITY, .hi = INFINITY, .unit = ""};
+
+static const field *field_of(cfg_reader *r, const char *key) {
+  char path[FIELD_PATH_SIZE];
+  if (r->status != GL_OK) return &unknown;
+  snprintf(path, sizeof path, "%s%s%s", r->path, *r->path != '\0' ? "." : "", key);
+  const field *f = fields_of_kind(path, r->kind_of, r->kind);
+  if (f != NULL) return f;
+  r->status = gl_fail(r->err, GL_EINTERNAL, "no table of fields has '%s'", path);
+  return &unknown;
+}
+
+static const void *field_preset(const cfg_reader *r, const field *f) {
+  return f->presets != NULL && r->defaults != NULL ? (const char *)r->defaults + f->member : NULL;
+}
+
+static double field_number_of(const char *text) {
+  return text != NULL ? strtod(text, NULL) : 0;
+}
+
+double field_default(cfg_reader *r, const char *key) {
+  const field *f = field_of(r, key);
+  const void *preset = field_preset(r, f);
+  return preset != NULL ? *(const double *)preset : field_number_of(f->fallback);
+}
+
+static double field_read_real(cfg_reader *r, const char *key, const field *f, double fallback) {
+  return f->number == NUMBER_POSITIVE ? cfg_positive(r, key, fallback)
+                                      : cfg_double(r, key, fallback, f->lo, f->hi);
+}
+
+double field_real(cfg_reader *r, const char *key) {
+  const field *f = field_of(r, key);
+  return field_read_real(r, key, f, field_number_of(f->fallback));
+}
+
+double field_real_or(cfg_reader *r, const char *key, double fallback) {
+  return field_read_real(r, key, field_of(r, key), fallback);
+}
+
+static int64_t field_read_whole(cfg_reader *r, const char *key, const field *f, int64_t fallback) {
+  return cfg_int(r, key, fallback, (int64_t)f->lo, isinf(f->hi) ? INT64_MAX : (int64_t)f->hi);
+}
+
+int64_t field_whole(cfg_reader *r, const char *key) {
+  const field *f = field_of(r, key);
+  const void *preset = field_preset(r, f);
+  return field_read_whole(
+      r, key, f, preset != NULL ? *(const int64_t *)preset : (int64_t)field_number_of(f->fallback));
+}
+
+int64_t field_whole_or(cfg_reader *r, const char *key, int64_t fallback) {
+  return field_read_whole(r, key, field_of(r, key), fallback);
+}
+
+static size_t field_read_count(cfg_reader *r, const char *key, const field *f, size_t fallback) {
+  return cfg_count(r, key, fallback, (size_t)f->lo, isinf(f->hi) ? SIZE_MAX : (size_t)f->hi);
+}
+
+size_t field_count(cfg_reader *r, const char *key) {
+  const field *f = field_of(r, key);
+  const void *preset = field_preset(r, f);
+  return field_read_count(
+      r, key, f, preset != NULL ? *(const size_t *)preset : (size_t)field_number_of(f->fallback));
+}
+
+size_t field_count_or(cfg_reader *r, const char *key, size_t fallback) {
+  return field_read_count(r, key, field_of(r, key), fallback);
+}
+
+bool field_flag(cfg_reader *r, const char *key) {
+  const field *f = field_of(r, key);
+  const void *preset = field_preset(r, f);
+  return cfg_bool(r, key,
+                  preset != NULL ? *(const int *)preset
+                                 : f->fallback != NULL && strcmp(f->fallback, "true") == 0);
+}
+
+static int field_read_choice(cfg_reader *r, const char *key, const field *f, int fallback) {
+  const char *words[FIELD_MOST_CHOICES];
+  size_t n = 0;
+  while (n < FIELD_MOST_CHOICES && (words[n] = field_choice_at(f, n)) != NULL) ++n;
+  return cfg_choice(r, key, fallback, words, (int)n);
+}
+
+int field_choice(cfg_reader *r, const char *key) {
+  const field *f = field_of(r, key);
+  const void *preset = field_preset(r, f);
+  int fallback = preset != NULL ? *(const int *)preset : 0;
+  const char *word;
+  for (size_t i = 0; preset == NULL && f->fallback != NULL && (word = field_choice_at(f, i)); ++i)
+    if (strcmp(word, f->fallback) == 0) fallback = (int)i;
+  return field_read_choice(r, key, f, fallback);
+}
+
+int field_choice_or(cfg_reader *r, const char *key, int fallback) {
+  return field_read_choice(r, key, field_of(r, key), fallback);
+}
+
+const char *field_text(cfg_reader *r, const char *key) {
+  return cfg_string(r, key, field_of(r, key)->fallback);
+}
+
+size_t field_numbers(cfg_reader *r, const char *key, double **out) {
+  const field *f = field_of(r, key);
+  return cfg_doubles(r, key, out, f->lo, f->hi);
 }

@@ -10,47 +10,25 @@
 
 /* --- the field of a value --- */
 
-enum { PATH_SIZE = 1024 };
-
 static int is_one_of(const char *word, const char *const *words, size_t n) {
   for (size_t i = 0; i < n; ++i)
     if (strcmp(word, words[i]) == 0) return 1;
   return 0;
 }
 
-/* Items of these lists have fields of their own and those of the section around: a group of
- * samplers those of the cluster, an evaluation set those of the evaluation and of the world. */
-static const field *field_named(const char *path) {
-  static const struct {
-    const char *item, *section;
-  } lists[] = {{"cluster.samplers.", "cluster."},
-               {"world.evaluation.sets.world.", "world."},
-               {"world.evaluation.sets.", "world.evaluation."},
-               {"world.evaluation.sets.", "world."}};
-  const field *f = fields_named(path);
-  for (size_t i = 0; i < sizeof lists / sizeof *lists && f == NULL; ++i) {
-    const size_t n = strlen(lists[i].item);
-    char whole[PATH_SIZE];
-    if (strncmp(path, lists[i].item, n) != 0) continue;
-    snprintf(whole, sizeof whole, "%s%s", lists[i].section, path + n);
-    f = fields_named(whole);
-  }
-  return f;
-}
-
 /* The field at path, or the one whose value it is a part of: of cluster.delay.mean, cluster.delay.
  * *part: the last word of the path in the second case, else NULL. */
 static const field *field_around(const char *path, const char **part) {
-  char shorter[PATH_SIZE];
+  char shorter[FIELD_PATH_SIZE];
   const char *dot = strrchr(path, '.');
   *part = NULL;
-  const field *f = field_named(path);
+  const field *f = fields_of_item(path);
   if (f != NULL) return f;
   *part = dot != NULL ? dot + 1 : path;
   snprintf(shorter, sizeof shorter, "%s", path);
   for (char *end = strrchr(shorter, '.'); end != NULL; end = strrchr(shorter, '.')) {
     *end = '\0';
-    f = field_named(shorter);
+    f = fields_of_item(shorter);
     if (f != NULL) return f->kind == VALUE_SECTION ? NULL : f;
   }
   return NULL;
@@ -72,7 +50,7 @@ typedef struct visit {
   gl_status (*see)(void *self, cfg_node *, const cfg_visited *);
   void *self;
   gl_error *err;
-  char path[PATH_SIZE];
+  char path[FIELD_PATH_SIZE];
 } visit;
 
 static gl_status visit_node(visit *v, cfg_node *node, const cfg_node *around);
@@ -80,10 +58,10 @@ static gl_status visit_node(visit *v, cfg_node *node, const cfg_node *around);
 /* The value of one key of a map, whose path is v->path[length] and the key. */
 static gl_status visit_entry(visit *v, cfg_node *map, const cfg_entry *e, size_t length) {
   const int n =
-      snprintf(v->path + length, PATH_SIZE - length, "%s%s", length > 0 ? "." : "", e->key);
-  if (n < 0 || (size_t)n >= PATH_SIZE - length)
+      snprintf(v->path + length, FIELD_PATH_SIZE - length, "%s%s", length > 0 ? "." : "", e->key);
+  if (n < 0 || (size_t)n >= FIELD_PATH_SIZE - length)
     return cfg_fail_at(&e->key_at, v->err, "the path to this key is longer than %d bytes",
-                       PATH_SIZE - 1);
+                       FIELD_PATH_SIZE - 1);
   gl_status status = visit_node(v, e->value, map);
   v->path[length] = '\0';
   return status;
@@ -125,7 +103,7 @@ static gl_status visit_sweep(visit *v, cfg_node *sweep) {
 
 /* What is below a map whose keys begin paths anew; the map's own path is there again afterwards. */
 static gl_status visit_apart(visit *v, cfg_node *map, gl_status (*below)(visit *, cfg_node *)) {
-  char before[PATH_SIZE];
+  char before[FIELD_PATH_SIZE];
   snprintf(before, sizeof before, "%s", v->path);
   const gl_status status = below(v, map);
   snprintf(v->path, sizeof v->path, "%s", before);

@@ -314,4 +314,7 @@ enum { POLICY_FIELD_TEXT_SIZE = 40 };
 const char *policy_algorithm_field(const policy_algorithm *algorithm, size_t i,
                                    char text[POLICY_FIELD_TEXT_SIZE]);
 
+/* The fields of the section `algorithm` beside those. */
+extern const struct field_table policy_fields;
+
 #endif

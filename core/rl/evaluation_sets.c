@@ -2,6 +2,7 @@
 #include "core/rl/evaluation_sets.h"
 
 #include "core/base/utf8.h"
+#include "core/config/fields.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -66,7 +67,7 @@ static void add_set(evaluation_sets *s, const char *name) {
 void evaluation_sets_read(evaluation_sets *out, cfg_reader *own) {
   *out = (evaluation_sets){0};
   const cfg_node *list = cfg_child(own, "sets");
-  out->halves = cfg_bool(own, "halves", 0);
+  out->halves = field_flag(own, "halves");
   if (own->status != GL_OK || (list == NULL && !out->halves)) return;
   const size_t n = list != NULL ? cfg_size(list) : 1;
   if (list != NULL && (cfg_kind_of(list) != CFG_LIST || n == 0 || n > EVALUATION_MOST_SETS)) {

@@ -1,10 +1,11 @@
 /* Drawing groups until a batch is full of those whose rewards differ. */
 #include "core/rl/group_filter.h"
 
+#include "core/config/fields.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
-static const char *const end_names[2] = {"fill", "fail"};
 enum { MOST_RESPONSES = 1 << 28 }; /* that rng_token_index() can address */
 
 /* --- reading --- */
@@ -40,10 +41,10 @@ gl_status group_filter_read(group_filter *out, cfg_reader *outer, size_t batch_g
   const cfg_node *section = cfg_child(outer, "filter_groups");
   cfg_begin(&r, section, "train.filter_groups", outer->err);
   if (outer->status != GL_OK) return outer->status;
-  out->is_on = cfg_bool(&r, "enable", 0);
-  out->most = cfg_count(&r, "max_num_gen_batches", 10, 1, 100000);
-  out->groups = cfg_count(&r, "gen_batch_size", batch_groups, 1, 1u << 20);
-  out->exhausted = (filter_end)cfg_choice(&r, "exhausted", FILTER_FILL, end_names, 2);
+  out->is_on = field_flag(&r, "enable");
+  out->most = field_count(&r, "max_num_gen_batches");
+  out->groups = field_count_or(&r, "gen_batch_size", batch_groups);
+  out->exhausted = (filter_end)field_choice(&r, "exhausted");
   gl_status status = cfg_end(&r);
   if (status == GL_OK) status = check(out, section, batch_groups, group_size, outer->err);
   if (status != GL_OK) outer->status = status;

@@ -1,27 +1,27 @@
 /* Learning rates over a run: warm-up and decay. */
 #include "core/rl/optimizer.h"
 
+#include "core/rl/fields.h"
+
 #include <math.h>
 
-gl_status optimizer_parse(optimizer_spec *spec, const cfg_node *section, double default_lr,
+gl_status optimizer_parse(optimizer_spec *spec, const cfg_node *section, const char *world,
                           gl_error *err) {
-  static const char *const kinds[] = {"sgd", "adam", "adamw"};
-  static const char *const scalings[] = {"none", "sqrt", "linear"};
-  static const char *const decays[] = {"none", "linear", "cosine"};
-  const double below_one = nextafter(1, 0);
   cfg_reader r;
+  fields_add(&rl_fields);
   cfg_begin(&r, section, "optimizer", err);
-  spec->kind = (optimizer_kind)cfg_choice(&r, "kind", OPTIMIZER_ADAM, kinds, 3);
-  spec->lr = cfg_double(&r, "lr", default_lr, 0, 1e6);
-  spec->momentum = cfg_double(&r, "momentum", 0, 0, below_one);
-  spec->beta1 = cfg_double(&r, "beta1", 0.9, 0, below_one);
-  spec->beta2 = cfg_double(&r, "beta2", 0.999, 0, below_one);
-  spec->eps = cfg_positive(&r, "eps", 1e-8);
-  spec->weight_decay = cfg_double(&r, "weight_decay", 0, 0, 1e6);
-  spec->clip_grad_norm = cfg_double(&r, "clip_grad_norm", 0, 0, 1e300);
-  spec->warmup = cfg_count(&r, "warmup", 0, 0, (size_t)1 << 40);
-  spec->decay = (lr_decay)cfg_choice(&r, "decay", LR_CONSTANT, decays, 3);
-  spec->ess_scaling = (ess_scaling)cfg_choice(&r, "ess_scaling", ESS_NONE, scalings, 3);
+  cfg_of(&r, "world.kind", world);
+  spec->kind = (optimizer_kind)field_choice(&r, "kind");
+  spec->lr = field_real(&r, "lr");
+  spec->momentum = field_real(&r, "momentum");
+  spec->beta1 = field_real(&r, "beta1");
+  spec->beta2 = field_real(&r, "beta2");
+  spec->eps = field_real(&r, "eps");
+  spec->weight_decay = field_real(&r, "weight_decay");
+  spec->clip_grad_norm = field_real(&r, "clip_grad_norm");
+  spec->warmup = field_count(&r, "warmup");
+  spec->decay = (lr_decay)field_choice(&r, "decay");
+  spec->ess_scaling = (ess_scaling)field_choice(&r, "ess_scaling");
   return cfg_end(&r);
 }
 

@@ -26,8 +26,8 @@ typedef struct optimizer_spec {
   ess_scaling ess_scaling;
 } optimizer_spec;
 
-/* Reads the section (NULL: adam with its defaults), with `lr` defaulting to default_lr. */
-gl_status optimizer_parse(optimizer_spec *spec, const cfg_node *section, double default_lr,
+/* Reads the section (NULL: its defaults) of a recipe whose world is of that kind. */
+gl_status optimizer_parse(optimizer_spec *spec, const cfg_node *section, const char *world,
                           gl_error *err);
 
 /* Learning rate of learner step `step` (0-based) of `steps`: rises as (step + 1) / warmup, then

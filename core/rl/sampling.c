@@ -1,6 +1,8 @@
 /* The distribution that tokens are drawn from: temperature, top-k and top-p. */
 #include "core/rl/sampling.h"
 
+#include "core/rl/fields.h"
+
 #include <assert.h>
 #include <float.h>
 #include <math.h>
@@ -8,40 +10,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The keys temperature, top_k and top_p of the section that r is at, and their usual values. */
-static void read_dist_over(sampling_spec *dist, const sampling_spec *usual, cfg_reader *r) {
-  dist->temperature = cfg_positive(r, "temperature", usual->temperature);
-  dist->top_k = cfg_count(r, "top_k", usual->top_k, 0, SIZE_MAX);
-  dist->top_p = cfg_double(r, "top_p", usual->top_p, 0, 1);
+/* The keys temperature, top_k and top_p of the section that r is at; usual: what they are where it
+ * leaves them out; NULL: as the table of fields has them. */
+static void read_dist(sampling_spec *dist, const sampling_spec *usual, cfg_reader *r) {
+  if (usual != NULL) *dist = *usual;
+  dist->temperature = usual != NULL ? field_real_or(r, "temperature", usual->temperature)
+                                    : field_real(r, "temperature");
+  dist->top_k = usual != NULL ? field_count_or(r, "top_k", usual->top_k) : field_count(r, "top_k");
+  dist->top_p = usual != NULL ? field_real_or(r, "top_p", usual->top_p) : field_real(r, "top_p");
   if (r->status == GL_OK && dist->top_p == 0)
     r->status = cfg_fail(cfg_child(r, "top_p"), r->err,
                          "top_p 0 would keep no token; give a share above 0, up to 1");
 }
 
-static void read_dist(sampling_spec *dist, cfg_reader *r) {
-  static const sampling_spec untruncated = {.temperature = 1, .top_k = 0, .top_p = 1};
-  read_dist_over(dist, &untruncated, r);
-}
-
 static gl_status read_behaviour(sampling_behaviour *b, const cfg_node *node, gl_error *err) {
-  static const char *const precisions[] = {"float32", "bfloat16"};
   cfg_reader r;
   *b = (sampling_behaviour){.with = OTHER_NONE};
   cfg_begin(&r, node, "sampling.behaviour", err);
-  b->noise = cfg_double(&r, "noise", 0, 0, 1e6);
-  b->rounds_to_bfloat16 = cfg_choice(&r, "precision", 0, precisions, 2);
-  b->temperature_error = cfg_double(&r, "temperature_error", 0, -0.99, 1e6);
+  b->noise = field_real(&r, "noise");
+  b->rounds_to_bfloat16 = field_choice(&r, "precision");
+  b->temperature_error = field_real(&r, "temperature_error");
   return cfg_end(&r);
 }
 
 static gl_status read_mixture(sampling_spec *spec, const cfg_node *node, gl_error *err) {
-  static const char *const policies[] = {"initial", "uniform"};
   sampling_behaviour *b = &spec->behaviour;
   cfg_reader r;
   if (node == NULL) return GL_OK;
   cfg_begin(&r, node, "sampling.behaviour_mixture", err);
-  const int with = cfg_choice(&r, "with", 0, policies, 2);
-  b->share = cfg_double(&r, "share", 0, 0, 0.99);
+  const int with = field_choice(&r, "with");
+  b->share = field_real(&r, "share");
   if (cfg_end(&r) != GL_OK || b->share == 0) return r.status;
   b->with = with == 0 ? OTHER_INITIAL : OTHER_UNIFORM;
   if (spec->top_k != 0 || spec->top_p < 1)
@@ -57,13 +55,12 @@ static gl_status read_mixture(sampling_spec *spec, const cfg_node *node, gl_erro
 }
 
 gl_status sampling_parse(sampling_spec *spec, const cfg_node *section, gl_error *err) {
-  static const char *const weights[] = {"raw", "truncated", "replay"};
-  static const char *const recorded[] = {"sampler", "learner"};
   cfg_reader r;
+  fields_add(&rl_fields);
   cfg_begin(&r, section, "sampling", err);
-  read_dist(spec, &r);
-  spec->weights = (sampling_weights)cfg_choice(&r, "weights", SAMPLING_RAW, weights, 3);
-  spec->logq = (sampling_logq)cfg_choice(&r, "logq", LOGQ_SAMPLER, recorded, 2);
+  read_dist(spec, NULL, &r);
+  spec->weights = (sampling_weights)field_choice(&r, "weights");
+  spec->logq = (sampling_logq)field_choice(&r, "logq");
   const cfg_node *behaviour = cfg_child(&r, "behaviour"),
                  *mixture = cfg_child(&r, "behaviour_mixture");
   gl_status status = cfg_end(&r);
@@ -109,6 +106,7 @@ void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
   const char *names[N_EVALUATIONS];
   assert(n >= 1 && n <= N_EVALUATIONS);
   for (int i = 0; i < n; ++i) names[i] = evaluation_names[kinds[i]];
+  fields_add(&evaluation_fields);
   const cfg_node *node = cfg_child(world, "evaluation");
   const int word = node != NULL && cfg_kind_of(node) == CFG_SCALAR;
   int choice = word ? cfg_choice(world, "evaluation", 0, names, n) : 0;
@@ -117,7 +115,7 @@ void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
   if (!word) choice = cfg_choice(own, "kind", 0, names, n);
   out->kind = kinds[choice];
   out->dist = (sampling_spec){.weights = SAMPLING_RAW};
-  read_dist(&out->dist, own);
+  read_dist(&out->dist, NULL, own);
   if (out->kind == EVALUATION_GREEDY) refuse_dist_of_greedy(own);
 }
 
@@ -131,8 +129,7 @@ void evaluation_read_set(evaluation_spec *out, const evaluation_spec *usual, cfg
     if (kinds[i] == usual->kind) fallback = i;
   }
   out->kind = kinds[cfg_choice(own, "kind", fallback, names, n)];
-  out->dist = usual->dist;
-  read_dist_over(&out->dist, &usual->dist, own);
+  read_dist(&out->dist, &usual->dist, own);
   if (out->kind == EVALUATION_GREEDY) refuse_dist_of_greedy(own);
 }
 

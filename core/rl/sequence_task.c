@@ -1,6 +1,7 @@
 /* Rewards of sequence worlds. */
 #include "core/rl/sequence_task.h"
 
+#include "core/config/fields.h"
 #include "core/random/rng.h"
 
 #include <stdlib.h>
@@ -8,24 +9,22 @@
 /* Entity of RNG_WORLD for hidden sequences. */
 enum { HIDDEN_ENTITY = 2 };
 
-const char *const sequence_task_names[N_TASKS] = {"target", "sum_mod", "parity", "sorted",
-                                                  "needle"};
-
 typedef struct sequence {
   const size_t *token;
   size_t n;
 } sequence;
 
 gl_status sequence_section_read(sequence_section *out, cfg_reader *r) {
-  static const char *const gradings[] = {"exact", "graded"};
   sequence_section s = {0};
-  s.vocabulary = cfg_count(r, "vocabulary", 4, 1, TREE_MAX_RESPONSES);
-  s.horizon = cfg_count(r, "horizon", 4, 1, TREE_MAX_PATH);
-  s.has_end = cfg_bool(r, "end_token", 0);
-  s.n_prompts = cfg_count(r, "prompts", 4, 1, SEQUENCE_MAX_PROMPTS);
-  s.task.task = (sequence_task)cfg_choice(r, "task", TASK_SUM_MOD, sequence_task_names, N_TASKS);
-  s.task.graded = cfg_choice(r, "reward", 0, gradings, 2);
-  s.task.modulus = cfg_count(r, "modulus", s.vocabulary, 1, TREE_MAX_RESPONSES);
+  fields_add(&sequence_fields);
+  cfg_of(r, "world.kind", "sequence");
+  s.vocabulary = field_count(r, "vocabulary");
+  s.horizon = field_count(r, "horizon");
+  s.has_end = field_flag(r, "end_token");
+  s.n_prompts = field_count(r, "prompts");
+  s.task.task = (sequence_task)field_choice(r, "task");
+  s.task.graded = field_choice(r, "reward");
+  s.task.modulus = field_count_or(r, "modulus", s.vocabulary);
   s.task.needle_length = cfg_count(r, "needle_length", s.horizon < 2 ? 1 : 2, 1, s.horizon);
   *out = s;
   return r->status;

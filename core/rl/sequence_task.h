@@ -21,7 +21,6 @@ typedef enum sequence_task {
                    needle that occurs */
   N_TASKS
 } sequence_task;
-extern const char *const sequence_task_names[N_TASKS];
 
 typedef struct sequence_task_spec {
   sequence_task task;
@@ -49,5 +48,8 @@ gl_status sequence_section_tree(response_tree *tree, const sequence_section *s,
 /* reward[n_prompts * n_responses] of a sequence world; hidden sequences are drawn at RNG_WORLD. */
 gl_status sequence_task_rewards(const sequence_task_spec *spec, const response_tree *tree,
                                 size_t n_prompts, uint64_t seed, double *reward, gl_error *err);
+
+/* The fields of a sequence world's task. */
+extern const struct field_table sequence_fields;
 
 #endif

@@ -1,14 +1,15 @@
 /* Unsolvable prompts and flipped rewards, at addresses of their own. */
 #include "core/rl/training_reward.h"
 
+#include "core/config/fields.h"
 #include "core/random/rng.h"
 
 gl_status training_reward_read(training_reward *out, cfg_reader *r) {
   cfg_reader noise;
-  out->unsolvable = cfg_double(r, "unsolvable", 0, 0, 1);
+  out->unsolvable = field_real(r, "unsolvable");
   cfg_begin(&noise, cfg_child(r, "reward_noise"), "train.reward_noise", r->err);
   if (r->status != GL_OK) return r->status;
-  out->flip = cfg_double(&noise, "flip", 0, 0, 1);
+  out->flip = field_real(&noise, "flip");
   if (cfg_end(&noise) != GL_OK) r->status = noise.status;
   return r->status;
 }

@@ -10,7 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DEFAULT_SIZE = 512, MEANING_SIZE = 1024, LONGEST_HINTS = 1024, MOST_PATHS = 256 };
+enum {
+  DEFAULT_SIZE = 512,
+  MEANING_SIZE = 1024,
+  LONGEST_HINTS = 1024,
+  MOST_PATHS = 256,
+  MOST_CASES = 64
+};
 
 /* Appends to text of DEFAULT_SIZE; what does not fit is cut. */
 static void append(char *text, const char *what) {
@@ -23,76 +29,95 @@ static const char *last_word(const char *path) {
   return dot != NULL ? dot + 1 : path;
 }
 
-/* Whether entry i and its n - 1 neighbours all hold under this condition only. */
-static int is_common(const field_condition *c, size_t i, size_t n) {
-  for (size_t k = i; k < i + n; ++k) {
-    int found = 0;
-    for (size_t m = 0; m < FIELD_MAX_CONDITIONS && fields_at(k)->when[m].path != NULL; ++m) {
-      const field_condition *other = &fields_at(k)->when[m];
-      found = found || (strcmp(other->path, c->path) == 0 && other->is != NULL && c->is != NULL &&
-                        strcmp(other->is, c->is) == 0);
-    }
-    if (!found) return 0;
-  }
-  return 1;
+/* The entries of one path. */
+typedef struct entries {
+  const field *of[MOST_CASES];
+  size_t n;
+} entries;
+
+static entries entries_of(const char *path) {
+  entries e = {.n = 0};
+  for (size_t i = 0; fields_at(i) != NULL && e.n < MOST_CASES; ++i)
+    if (strcmp(fields_at(i)->path, path) == 0) e.of[e.n++] = fields_at(i);
+  return e;
 }
 
-/* Where entry k of a path's entries i, i + 1, ..., i + n - 1 holds and not all of them do: "preset
- * sync", "no lengths and no delay". *about: the path that the list so far is about, which is not
- * named again; NULL: the list is empty. */
-static void append_case(char *text, size_t k, size_t i, size_t n, const char **about) {
-  const field *f = fields_at(k);
-  const char *between = *about != NULL ? ", " : "", *named = *about;
-  for (size_t m = 0; m < FIELD_MAX_CONDITIONS && f->when[m].path != NULL; ++m) {
-    const field_condition *c = &f->when[m];
-    if (is_common(c, i, n)) continue;
-    append(text, between);
-    if (c->is == NULL) append(text, "no ");
-    if (named == NULL || c->is == NULL || strcmp(named, c->path) != 0)
-      append(text, last_word(c->path));
-    if (c->is != NULL && (named == NULL || strcmp(named, c->path) != 0)) append(text, " ");
-    if (c->is != NULL) append(text, c->is);
-    *about = c->path;
-    between = " and ";
+/* A default, and the cases in which it holds: "preset sync, areal". */
+typedef struct fallback {
+  char value[FIELD_TEXT_SIZE], cases[DEFAULT_SIZE];
+  size_t n;
+} fallback;
+
+typedef struct fallbacks {
+  fallback of[MOST_CASES];
+  size_t n;
+} fallbacks;
+
+/* The number of the default in the list. */
+static size_t fields_add_case(fallbacks *all, const char *value, const char *of, const char *name) {
+  size_t k = 0;
+  while (k < all->n && strcmp(all->of[k].value, value) != 0) ++k;
+  if (k == MOST_CASES) return 0;
+  fallback *f = &all->of[k];
+  if (k == all->n) {
+    *f = (fallback){.n = 0};
+    snprintf(f->value, sizeof f->value, "%s", value[0] != '\0' ? value : "empty");
+    ++all->n;
   }
+  append(f->cases, f->n++ > 0 ? ", " : of);
+  if (f->n == 1 && of[0] != '\0') append(f->cases, " ");
+  append(f->cases, name);
+  return k;
 }
 
-/* How many entries from i on have the same path. */
-static size_t count_entries(size_t i) {
-  size_t n = 1;
-  while (fields_at(i + n) != NULL && strcmp(fields_at(i + n)->path, fields_at(i)->path) == 0) ++n;
+/* "1 (preset sync); else 4": the usual default, MOST_CASES where none is, comes last. */
+static void append_cases(char text[DEFAULT_SIZE], const fallbacks *all, size_t usual) {
+  for (size_t k = 0; k < all->n; ++k) {
+    if (k == usual) continue;
+    if (text[0] != '\0') append(text, "; ");
+    append(text, all->of[k].value);
+    append(text, " (");
+    append(text, all->of[k].cases);
+    append(text, ")");
+  }
+  if (usual >= all->n) return;
+  if (all->n > 1) append(text, "; else ");
+  append(text, all->of[usual].value);
+}
+
+static size_t conditions_of(const field *f) {
+  size_t n = 0;
+  while (n < FIELD_MAX_CONDITIONS && f->when[n].path != NULL) ++n;
   return n;
 }
 
-/* The default of the path that the entries i, ..., i + n - 1 are about: in the table's words, or
- * with its cases: "1 (preset sync); 4 (preset areal, fifo)". */
-static void describe_default(size_t i, size_t n, char text[DEFAULT_SIZE]) {
-  const char *between = "";
+/* The default of a path: in the table's words, or with its cases. */
+static void describe_default(const entries *e, char text[DEFAULT_SIZE]) {
+  const field *f = e->of[0];
+  fallbacks all = {.n = 0};
+  size_t usual = 0, last = 0;
+  char value[FIELD_TEXT_SIZE];
+  const char *name = NULL, *preset;
   text[0] = '\0';
-  if (fields_at(i)->rule != NULL) {
-    append(text, fields_at(i)->rule);
+  if (f->rule != NULL) {
+    append(text, f->rule);
     return;
   }
-  for (size_t k = i; k < i + n; ++k) {
-    const char *fallback = fields_at(k)->fallback, *about = NULL;
-    size_t same = 0, first = k;
-    for (size_t m = i; m < i + n && fallback != NULL; ++m)
-      if (fields_at(m)->fallback != NULL && strcmp(fields_at(m)->fallback, fallback) == 0) {
-        ++same;
-        if (m < first) first = m;
-      }
-    if (fallback == NULL || first < k) continue; /* told with the first entry that has it */
-    append(text, between);
-    append(text, fallback[0] != '\0' ? fallback : "empty");
-    between = "; ";
-    if (n == 1 || same == n) continue;
-    append(text, " (");
-    for (size_t m = k; m < i + n; ++m) {
-      if (fields_at(m)->fallback == NULL || strcmp(fields_at(m)->fallback, fallback) != 0) continue;
-      append_case(text, m, i, n, &about);
-    }
-    append(text, ")");
+  for (size_t i = 0; (preset = field_preset_at(f, i, &name, value)) != NULL; ++i)
+    last = fields_add_case(&all, preset, last_word(f->presets->path), name);
+  /* The default of most presets; of as many, that of the last. */
+  for (size_t k = 0; k < all.n; ++k)
+    if (all.of[k].n > all.of[usual].n || (all.of[k].n == all.of[usual].n && k == last)) usual = k;
+  for (size_t k = 0; f->presets == NULL && k < e->n; ++k) {
+    const size_t n = conditions_of(e->of[k]);
+    const field_condition *own = n > 0 ? &e->of[k]->when[n - 1] : NULL;
+    if (e->of[k]->fallback == NULL) continue;
+    last = fields_add_case(&all, e->of[k]->fallback, own != NULL ? last_word(own->path) : "",
+                           own != NULL && own->is != NULL ? own->is : "");
+    /* An entry with fewer conditions is what holds elsewhere. */
+    usual = k == 0 || n < conditions_of(f) ? last : MOST_CASES;
   }
+  append_cases(text, &all, usual);
 }
 
 /* What is printed of a path. */
@@ -120,13 +145,13 @@ static void join_companion(char *text, size_t size, const field_condition *unles
   join(text, size, "; ", said);
 }
 
-/* The path of the entries i, ..., i + n - 1. */
-static void describe(description *d, size_t i, size_t n) {
-  *d = (description){.path = fields_at(i)->path, .unit = fields_at(i)->unit};
-  describe_default(i, n, d->fallback);
-  for (size_t k = i; k < i + n; ++k) {
-    const field *f = fields_at(k);
-    if (k == i || f->kind != fields_at(k - 1)->kind)
+static void describe(description *d, const field *first) {
+  const entries e = entries_of(first->path);
+  *d = (description){.path = first->path, .unit = first->unit};
+  describe_default(&e, d->fallback);
+  for (size_t k = 0; k < e.n; ++k) {
+    const field *f = e.of[k];
+    if (k == 0 || f->kind != e.of[k - 1]->kind)
       join(d->kind, sizeof d->kind, " or ", field_kind_name(f->kind));
     if (f->about != NULL) join(d->meaning, sizeof d->meaning, "; ", f->about);
     join_companion(d->meaning, sizeof d->meaning, &f->unless);
@@ -192,11 +217,11 @@ static gl_status print_fields(const selection *which, form as, gl_error *err) {
   cJSON *list = as == JSON ? cJSON_CreateArray() : NULL;
   int good = as != JSON || list != NULL;
   if (as == MARKDOWN) puts("| field | kind | default | unit | meaning |\n|---|---|---|---|---|");
-  for (size_t i = 0, n; fields_at(i) != NULL && good; i += n) {
+  const field *f;
+  for (size_t i = 0; (f = fields_at(i)) != NULL && good; ++i) {
     description d;
-    n = count_entries(i);
-    if (!is_selected(which, fields_at(i)->path)) continue;
-    describe(&d, i, n);
+    if (fields_named(f->path) != f || !is_selected(which, f->path)) continue;
+    describe(&d, f);
     switch (as) {
     case PLAIN:
       print_plain(&d);

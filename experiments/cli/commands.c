@@ -44,14 +44,13 @@ static void print_recipes(void) {
   }
 }
 
-/* Entries of one path are neighbours: the first is printed. */
+/* Of entries of one path the first is printed. */
 static void print_recipe_fields(void) {
-  const char *last = "", *about = "";
+  const char *about = "";
   char of[128];
   for (size_t i = 0; fields_at(i) != NULL; ++i) {
     const field *f = fields_at(i);
-    if (strcmp(f->path, last) == 0) continue;
-    last = f->path;
+    if (fields_named(f->path) != f) continue;
     print_name("FIELD", f->path, f->label);
     if (f->kind != VALUE_FLAG) continue;
     snprintf(of, sizeof of, "FIELD:%s", f->path);

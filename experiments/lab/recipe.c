@@ -2,6 +2,7 @@
 #include "experiments/lab/recipe.h"
 
 #include "core/base/shown.h"
+#include "core/config/fields.h"
 #include "core/rl/sampling.h"
 #include "llm/llm.h"
 #include "toy/lab/dial.h"
@@ -13,12 +14,11 @@
 /* --- lists --- */
 
 static gl_status spaced_numbers(const cfg_node *node, double **out, size_t *n, gl_error *err) {
-  static const char *const scales[] = {"linear", "log"};
   cfg_reader r;
-  cfg_begin(&r, node, "kl", err);
-  double from = cfg_double(&r, "from", 0, 0, 1e9), to = cfg_double(&r, "to", 1, 0, 1e9);
-  *n = cfg_count(&r, "points", 20, 1, 100000);
-  int logarithmic = cfg_choice(&r, "scale", 0, scales, 2);
+  cfg_begin_at(&r, node, "dial.kl", "kl", err);
+  double from = field_real(&r, "from"), to = field_real(&r, "to");
+  *n = field_count(&r, "points");
+  int logarithmic = field_choice(&r, "scale");
   gl_status status = cfg_end(&r);
   if (status != GL_OK) return status;
   if (logarithmic && !(from > 0 && to > 0))
@@ -250,13 +250,12 @@ enum { DIAL_HOTTER, DIAL_COLDER, DIAL_DIRECTION, DIAL_MIXTURE, DIAL_STALENESS, D
 
 static gl_status read_dial(lab_recipe *r, const double *theta_p, const cfg_node *node,
                            gl_error *err) {
-  static const char *const kinds[DIALS] = {"hotter", "colder", "direction", "mixture", "staleness"};
   cfg_reader d;
   cfg_begin(&d, node, "dial", err);
-  int kind = cfg_choice(&d, "kind", DIAL_DIRECTION, kinds, DIALS);
+  int kind = field_choice(&d, "kind");
   const cfg_node *kl = cfg_child(&d, "kl"), *updates = cfg_child(&d, "updates");
-  size_t steps = cfg_count(&d, "steps", 100, 1, 1000000);
-  double lr = cfg_positive(&d, "lr", 0.5);
+  size_t steps = field_count(&d, "steps");
+  double lr = field_real(&d, "lr");
   gl_status status = cfg_end(&d);
   if (status != GL_OK) return status;
   if (kind == DIAL_STALENESS) return dial_staleness(r, theta_p, updates, steps, lr, node, err);
@@ -271,14 +270,14 @@ static gl_status read_training(lab_recipe *r, const cfg_node *node, gl_error *er
   lab_training *t = &r->training;
   cfg_reader c;
   cfg_begin(&c, node, "training", err);
-  t->updates = cfg_count(&c, "updates", 500, 1, 10000000);
-  t->staleness = cfg_count(&c, "staleness", 0, 0, 1000000);
-  t->groups = cfg_count(&c, "groups", 1, 1, 100000);
-  t->every = cfg_count(&c, "record_every", 10, 1, 10000000);
-  t->seeds = cfg_count(&c, "seeds", 10, 1, 10000);
-  t->tuning_seeds = cfg_count(&c, "tuning_seeds", 5, 1, 10000);
+  t->updates = field_count(&c, "updates");
+  t->staleness = field_count(&c, "staleness");
+  t->groups = field_count(&c, "groups");
+  t->every = field_count(&c, "record_every");
+  t->seeds = field_count(&c, "seeds");
+  t->tuning_seeds = field_count(&c, "tuning_seeds");
   const cfg_node *lr = cfg_child(&c, "lr");
-  if (cfg_has(&c, "stalenesses")) t->n_ages = cfg_doubles(&c, "stalenesses", &t->ages, 1, 1000000);
+  if (cfg_has(&c, "stalenesses")) t->n_ages = field_numbers(&c, "stalenesses", &t->ages);
   gl_status status = cfg_end(&c);
   for (size_t i = 0; i < t->n_ages && status == GL_OK; ++i)
     if (t->ages[i] != floor(t->ages[i]))
@@ -293,8 +292,8 @@ static gl_status read_dists(lab_recipe *r, const cfg_node *node, gl_error *err) 
   lab_dists *l = &r->dists;
   cfg_reader c;
   cfg_begin(&c, node, "truncation", err);
-  l->n_top_p = cfg_doubles(&c, "top_p", &l->top_p, 1e-9, 1);
-  l->n_top_k = cfg_doubles(&c, "top_k", &l->top_k, 1, 1e9);
+  l->n_top_p = field_numbers(&c, "top_p", &l->top_p);
+  l->n_top_k = field_numbers(&c, "top_k", &l->top_k);
   const cfg_node *weights = cfg_child(&c, "weights");
   gl_status status = cfg_end(&c);
   if (status == GL_OK && l->n_top_p + l->n_top_k == 0)
@@ -435,16 +434,16 @@ static gl_status weights_of(lab_recipe *r, const sampling_spec *dist, const cfg_
 gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
   *r = (lab_recipe){0};
   cfg_reader c;
-  cfg_begin(&c, cfg_root(doc), "recipe", err);
+  cfg_begin_at(&c, cfg_root(doc), "", "recipe", err);
   r->name = cfg_string(&c, "name", "bias");
-  r->description = cfg_string(&c, "description", "");
-  r->seed = (uint64_t)cfg_int(&c, "seed", 1, 0, INT64_MAX);
-  r->budget = cfg_count(&c, "budget", 2000000, 1, (size_t)1 << 40);
+  r->description = field_text(&c, "description");
+  r->seed = (uint64_t)field_whole(&c, "seed");
+  r->budget = field_count(&c, "budget");
   r->budget_place = cfg_find(cfg_root(doc), "budget");
   if (r->budget_place == NULL) r->budget_place = cfg_root(doc);
-  r->samples = cfg_count(&c, "samples", 262144, 0, (size_t)1 << 40);
-  r->covariance = cfg_bool(&c, "covariance", 0);
-  const int population = cfg_bool(&c, "population", 0);
+  r->samples = field_count(&c, "samples");
+  r->covariance = field_flag(&c, "covariance");
+  const int population = field_flag(&c, "population");
   const cfg_node *world = cfg_child(&c, "world"), *sampling = cfg_child(&c, "sampling");
   const cfg_node *theta_p = cfg_child(&c, "learner_probs"),
                  *sampler = cfg_child(&c, "sampler_probs");

@@ -1,6 +1,7 @@
 /* Computes and prints what `gepolab theory` says of the paper's theorems. */
 #include "experiments/lab/theory_run.h"
 
+#include "core/config/fields.h"
 #include "experiments/lab/pairs_tally.h"
 #include "experiments/lab/recipe.h"
 #include "toy/lab/theory.h"
@@ -13,16 +14,16 @@
 gl_status theory_read(theory_spec *s, const cfg_doc *doc, gl_error *err) {
   cfg_reader r;
   *s = (theory_spec){0};
-  cfg_begin(&r, cfg_root(doc), "recipe", err);
+  cfg_begin_at(&r, cfg_root(doc), "", "recipe", err);
   (void)cfg_string(&r, "name", "theory");
-  (void)cfg_string(&r, "description", "");
-  s->seed = (uint64_t)cfg_int(&r, "seed", 1, 0, INT64_MAX);
-  s->n_outcomes = cfg_doubles(&r, "outcomes", &s->outcomes, 2, 1e15);
-  s->n_vocabularies = cfg_doubles(&r, "vocabularies", &s->vocabularies, 2, 4096);
-  s->n_lengths = cfg_doubles(&r, "lengths", &s->lengths, 1, 4096);
-  s->pairs = cfg_count(&r, "pairs", 2000, 1, 10000000);
-  s->starts = cfg_count(&r, "starts", 100, 1, 1000000);
-  s->search_outcomes = cfg_count(&r, "search_outcomes", 4, 2, LAB_SEARCH_MOST);
+  (void)field_text(&r, "description");
+  s->seed = (uint64_t)field_whole(&r, "seed");
+  s->n_outcomes = field_numbers(&r, "outcomes", &s->outcomes);
+  s->n_vocabularies = field_numbers(&r, "vocabularies", &s->vocabularies);
+  s->n_lengths = field_numbers(&r, "lengths", &s->lengths);
+  s->pairs = field_count(&r, "pairs");
+  s->starts = field_count(&r, "starts");
+  s->search_outcomes = field_count(&r, "search_outcomes");
   return cfg_end(&r);
 }
 

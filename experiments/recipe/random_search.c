@@ -4,6 +4,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/config/build.h"
+#include "core/config/fields.h"
 #include "core/random/normal.h"
 #include "experiments/recipe/set_once.h"
 
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DRAWS = 100000, MOST_FIELDS = 32, MOST_ATTEMPTS = 1 << 16, PATH_SIZE = 192 };
+enum { MOST_FIELDS = 32, MOST_ATTEMPTS = 1 << 16, PATH_SIZE = 192 };
 
 typedef enum dist_kind {
   DIST_CHOICE,
@@ -99,8 +100,8 @@ static gl_status read_dist(drawn_field *f, const cfg_node *node, gl_error *err) 
 static gl_status read_search(search *s, const cfg_doc *doc, const cfg_node *node, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, node, "sweep.random", err);
-  s->draws = cfg_count(&r, "draws", 0, 1, MOST_DRAWS);
-  s->seed = (uint64_t)cfg_int(&r, "seed", 1, 0, INT64_MAX);
+  s->draws = field_count(&r, "draws");
+  s->seed = (uint64_t)field_whole(&r, "seed");
   const cfg_node *fields = cfg_child(&r, "fields");
   if (cfg_end(&r) != GL_OK) return GL_EINPUT;
   if (s->draws == 0 || fields == NULL || cfg_kind_of(fields) != CFG_MAP || cfg_size(fields) == 0)

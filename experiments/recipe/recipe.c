@@ -3,10 +3,10 @@
 #include "experiments/recipe/recipe.h"
 
 #include "core/base/json.h"
-#include "core/config/fields.h"
 #include "core/rl/optimizer.h"
 #include "experiments/base/resources.h"
 #include "experiments/recipe/factorial.h"
+#include "experiments/recipe/fields.h"
 #include "experiments/recipe/one_at_a_time.h"
 #include "experiments/recipe/random_search.h"
 #include "llm/llm.h"
@@ -155,12 +155,12 @@ gl_status recipe_load_cluster(cfg_doc **out, const char *source, const char *con
 static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, train, "train", err);
-  out->groups = cfg_count(&r, "groups", 8, 1, 1u << 20);
-  out->group_size = cfg_count(&r, "group_size", 8, 1, 1u << 20);
-  out->minibatches = cfg_count(&r, "minibatches", 1, 1, 1u << 20);
-  out->epochs = cfg_count(&r, "epochs", 1, 1, 1u << 20);
+  out->groups = field_count(&r, "groups");
+  out->group_size = field_count(&r, "group_size");
+  out->minibatches = field_count(&r, "minibatches");
+  out->epochs = field_count(&r, "epochs");
   training_reward_read(&out->rewards, &r);
-  out->weight_noise = cfg_double(&r, "weight_noise", 0, 0, 1e6);
+  out->weight_noise = field_real(&r, "weight_noise");
   group_filter_read(&out->filter, &r, out->groups, out->group_size);
   if (cfg_end(&r) != GL_OK) return GL_EINPUT;
   enum { MOST_RESPONSES = 1 << 26 };
@@ -177,9 +177,9 @@ static gl_status read_checkpoint(recipe *out, const cfg_node *node, gl_error *er
     return cfg_fail(cfg_find(node, "seconds"), err,
                     "checkpoint: give `every` (updates) or `seconds`, not both");
   out->wants_checkpoints = node != NULL;
-  out->checkpoint.every = cfg_count(&r, "every", 0, 1, 100000000);
-  out->checkpoint.seconds = cfg_double(&r, "seconds", 300, 0, 1e9);
-  out->checkpoint.keep = cfg_count(&r, "keep", 2, 1, 1000000);
+  out->checkpoint.every = field_count(&r, "every");
+  out->checkpoint.seconds = field_real(&r, "seconds");
+  out->checkpoint.keep = field_count(&r, "keep");
   return cfg_end(&r);
 }
 
@@ -205,12 +205,12 @@ static gl_status must_be_map(const cfg_node *node, const char *key, gl_error *er
 gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err) {
   *out = (recipe){.root = cfg_root(doc)};
   cfg_reader r;
-  cfg_begin(&r, cfg_root(doc), "recipe", err);
+  cfg_begin_at(&r, cfg_root(doc), "", "recipe", err);
   out->name = cfg_string(&r, "name", "recipe");
-  out->description = cfg_string(&r, "description", "");
-  out->seed = (uint64_t)cfg_int(&r, "seed", 1, 0, INT64_MAX);
-  out->steps = cfg_count(&r, "steps", 200, 1, 100000000);
-  out->eval_every = cfg_count(&r, "eval_every", 10, 1, 100000000);
+  out->description = field_text(&r, "description");
+  out->seed = (uint64_t)field_whole(&r, "seed");
+  out->steps = field_count(&r, "steps");
+  out->eval_every = field_count(&r, "eval_every");
   out->world = section(&r, "world");
   out->optimizer = section(&r, "optimizer");
   out->sampling = section(&r, "sampling");
@@ -393,7 +393,7 @@ static gl_status cluster_key(const recipe *r, char key[HASH_HEX_SIZE], gl_error 
 static gl_status check_toy_sections(const learner_setup *setup, gl_error *err) {
   optimizer_spec optimizer;
   gl_status status = learner_setup_check(setup, err);
-  return status == GL_OK ? optimizer_parse(&optimizer, setup->optimizer, 1, err) : status;
+  return status == GL_OK ? optimizer_parse(&optimizer, setup->optimizer, "bandit", err) : status;
 }
 
 /* A toy learner is built to be checked; of a transformer, the files are read. Neither depends on
@@ -474,7 +474,8 @@ gl_status recipe_check_machine(const recipe *r, recipe_worlds *known, gl_error *
 double recipe_lr(const recipe *r) {
   double lr = NAN;
   const cfg_node *node = r->optimizer != NULL ? cfg_find(r->optimizer, "lr") : NULL;
-  if (node != NULL) return cfg_number(node, &lr) ? lr : NAN;
-  const field *f = fields_find("optimizer.lr", cfg_stated, r->root);
-  return f != NULL && f->fallback != NULL ? strtod(f->fallback, NULL) : NAN;
+  if (node != NULL && !cfg_is_null(node)) return cfg_number(node, &lr) ? lr : NAN;
+  char room[FIELD_TEXT_SIZE];
+  const char *text = fields_default("optimizer.lr", cfg_stated, r->root, room);
+  return text != NULL ? strtod(text, NULL) : NAN;
 }

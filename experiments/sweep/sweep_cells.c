@@ -474,8 +474,8 @@ static gl_status cells_read_seed(const expansion *x, size_t value, uint64_t *see
   if (status == GL_OK)
     status = cfg_set(doc, "seed", cfg_at(x->grid->axes[x->seeds].values, value), x->err);
   if (status == GL_OK) {
-    cfg_begin(&r, cfg_root(doc), "recipe", x->err);
-    *seed = (uint64_t)cfg_int(&r, "seed", 1, 0, INT64_MAX);
+    cfg_begin_at(&r, cfg_root(doc), "", "recipe", x->err);
+    *seed = (uint64_t)field_whole(&r, "seed");
     status = cfg_end(&r);
   }
   cfg_free(doc);

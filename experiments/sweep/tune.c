@@ -3,6 +3,7 @@
 
 #include "analysis/statistics.h"
 #include "core/config/designs.h"
+#include "core/config/fields.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -159,8 +160,8 @@ static gl_status read_halving(tune_plan *p, const cfg_node *node, const sweep_gr
   p->rungs = 1;
   if (node == NULL) return GL_OK;
   cfg_begin(&r, node, "tune.halving", err);
-  p->eta = cfg_count(&r, "eta", 3, 2, 1000);
-  p->rungs = cfg_count(&r, "rungs", 3, 2, 20);
+  p->eta = field_count(&r, "eta");
+  p->rungs = field_count(&r, "rungs");
   if (cfg_end(&r) != GL_OK) return GL_EINPUT;
   for (size_t a = 0; a < sweep->n_axes; ++a)
     if (sets(&sweep->axes[a], "steps"))

@@ -10,7 +10,6 @@
 #include <string.h>
 
 /* What reinforcement learning of a model that can already do something usually takes. */
-static const double default_lr = 1e-5;
 
 /* --- construction --- */
 
@@ -33,7 +32,7 @@ static gl_status check_setup(const learner_setup *s, gl_error *err) {
   optimizer_spec optimizer;
   const policy_algorithm *algorithm = s->algorithm;
   gl_status status = learner_setup_check(s, err);
-  if (status == GL_OK) status = optimizer_parse(&optimizer, s->optimizer, default_lr, err);
+  if (status == GL_OK) status = optimizer_parse(&optimizer, s->optimizer, "llm", err);
   if (status != GL_OK) return status;
   if (!policy_needs_exact_denominator(algorithm)) return GL_OK;
   const cfg_node *at = s->algorithm_at != NULL ? cfg_find(s->algorithm_at, "denominator") : NULL;
@@ -53,8 +52,7 @@ static gl_status read_setup(llm_learner *l, const learner_setup *setup, gl_error
   if (status == GL_OK)
     status = run_spec_init(&l->spec, setup->world, setup->sampling, setup->seed, err);
   if (status == GL_OK) status = update_loop_init(&l->update, setup, err);
-  if (status == GL_OK)
-    status = optimizer_parse(&l->update.optimizer, setup->optimizer, default_lr, err);
+  if (status == GL_OK) status = optimizer_parse(&l->update.optimizer, setup->optimizer, "llm", err);
   l->update.has_reference = wants_reference(l);
   l->update.longest = l->spec.max_tokens;
   l->rewards = setup->rewards;

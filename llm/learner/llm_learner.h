@@ -93,4 +93,7 @@ const char *llm_note(const cfg_node *world, char text[LLM_NOTE_SIZE]);
  * that use it too. */
 gl_status llm_check_machine(const learner_setup *setup, gl_error *err);
 
+/* The other fields of the section `world` of a transformer's world. */
+extern const struct field_table llm_fields;
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/config/fields.h"
 #include "llm/learner/llm_learner.h"
 
 #include <math.h>
@@ -20,25 +21,23 @@ static gl_status blame(const cfg_node *at, const gl_error *why, gl_error *err) {
 /* --- warm-up and evaluation --- */
 
 static gl_status read_warmup(warmup_spec *w, const cfg_node *node, gl_error *err) {
-  static const char *const decays[] = {"none", "linear", "cosine"};
-  const double below_one = nextafter(1, 0);
   optimizer_spec *o = &w->optimizer;
   cfg_reader r;
   cfg_begin(&r, node, "world.warmup", err);
-  w->steps = cfg_count(&r, "steps", 0, 0, 100000000);
-  w->batch = cfg_count(&r, "batch", 64, 1, 1u << 20);
+  w->steps = field_count(&r, "steps");
+  w->batch = field_count(&r, "batch");
   o->kind = OPTIMIZER_ADAMW;
-  o->lr = cfg_double(&r, "lr", 1e-3, 0, 1e3);
-  o->beta1 = cfg_double(&r, "beta1", 0.9, 0, below_one);
-  o->beta2 = cfg_double(&r, "beta2", 0.99, 0, below_one);
-  o->eps = cfg_positive(&r, "eps", 1e-8);
-  o->weight_decay = cfg_double(&r, "weight_decay", 0, 0, 1e3);
-  o->clip_grad_norm = cfg_double(&r, "clip_grad_norm", 1, 0, 1e300);
+  o->lr = field_real(&r, "lr");
+  o->beta1 = field_real(&r, "beta1");
+  o->beta2 = field_real(&r, "beta2");
+  o->eps = field_real(&r, "eps");
+  o->weight_decay = field_real(&r, "weight_decay");
+  o->clip_grad_norm = field_real(&r, "clip_grad_norm");
   o->warmup = cfg_count(&r, "rise", w->steps / 20, 0, w->steps);
-  o->decay = (lr_decay)cfg_choice(&r, "decay", LR_COSINE, decays, 3);
-  w->until = cfg_has(&r, "until") ? cfg_double(&r, "until", 0, 0, 1) : NAN;
-  w->check_every = cfg_count(&r, "check_every", 50, 1, 100000000);
-  w->cache = cfg_bool(&r, "cache", 1);
+  o->decay = (lr_decay)field_choice(&r, "decay");
+  w->until = cfg_has(&r, "until") ? field_real_or(&r, "until", 0) : NAN;
+  w->check_every = field_count(&r, "check_every");
+  w->cache = field_flag(&r, "cache");
   return cfg_end(&r);
 }
 
@@ -54,8 +53,8 @@ static void read_evaluation(run_spec *s, cfg_reader *world) {
                              "kind: greedy, and other numbers of samples need kind: sampled");
   evaluation_read(&e->how, world, &r, llm_evaluations, LLM_EVALUATIONS);
   evaluation_sets_read(&s->sets, &r);
-  e->prompts = cfg_count(&r, "prompts", 128, 1, 1u << 24);
-  e->samples = cfg_count(&r, "samples", 1, 1, 1u << 12);
+  e->prompts = field_count(&r, "prompts");
+  e->samples = field_count(&r, "samples");
   if (r.status == GL_OK && e->how.kind == EVALUATION_GREEDY && cfg_has(&r, "samples"))
     r.status = cfg_fail(cfg_child(&r, "samples"), r.err,
                         "a greedy evaluation has one response to a problem; leave samples out, or "
@@ -119,7 +118,7 @@ static gl_status read_path(run_spec *s, const cfg_node *section, uint64_t seed, 
   cfg_reader r;
   cfg_begin(&r, section, "world.model", err);
   const cfg_node *at = cfg_child(&r, "path");
-  const char *start = cfg_string(&r, "checksum", NULL);
+  const char *start = field_text(&r, "checksum");
   if (cfg_end(&r) != GL_OK) return r.status;
   if (cfg_kind_of(at) != CFG_SCALAR || *cfg_text(at) == '\0')
     return cfg_fail(at, err, "world.model.path must be the name of a folder");
@@ -263,20 +262,19 @@ gl_status run_spec_check_room(const run_spec *s, const cfg_node *at, gl_error *e
 }
 
 static gl_status read_world(run_spec *s, const cfg_node *world, uint64_t seed, gl_error *err) {
-  static const char *const kinds[] = {"llm"}, *const backends[] = {"auto", "cpu", "cuda"},
-                           *const types[] = {"float32", "float64", "bfloat16"};
+  static const char *const kinds[] = {"llm"};
   cfg_reader r;
   cfg_begin(&r, world, "world", err);
   cfg_choice(&r, "kind", 0, kinds, 1);
-  s->backend = (backend_kind)cfg_choice(&r, "backend", BACKEND_AUTO, backends, 3);
-  s->dtype = (number_type)cfg_choice(&r, "dtype", NUMBER_F32, types, 3);
-  s->devices = cfg_count(&r, "devices", 1, 1, LLM_MOST_DEVICES);
-  s->slots = cfg_count(&r, "slots", 0, 0, 1u << 20);
-  s->micro_batch = cfg_count(&r, "micro_batch", 4096, 1, (size_t)1 << 40);
-  s->recompute = cfg_bool(&r, "recompute", 0);
-  s->rounds_stochastically = cfg_bool(&r, "stochastic_rounding", 0);
-  s->tf32 = cfg_bool(&r, "tf32", 0);
-  s->max_tokens = cfg_count(&r, "max_tokens", 0, 1, (1u << 20) - 1);
+  s->backend = (backend_kind)field_choice(&r, "backend");
+  s->dtype = (number_type)field_choice(&r, "dtype");
+  s->devices = field_count(&r, "devices");
+  s->slots = field_count(&r, "slots");
+  s->micro_batch = field_count(&r, "micro_batch");
+  s->recompute = field_flag(&r, "recompute");
+  s->rounds_stochastically = field_flag(&r, "stochastic_rounding");
+  s->tf32 = field_flag(&r, "tf32");
+  s->max_tokens = field_count(&r, "max_tokens");
   const char *template = cfg_string(&r, "template", NULL);
   const world_nodes n = {world,
                          present(&r, "model"),
@@ -330,6 +328,7 @@ static gl_status check_mixture(const run_spec *s, const cfg_node *sampling, gl_e
 gl_status run_spec_init(run_spec *s, const cfg_node *world, const cfg_node *sampling, uint64_t seed,
                         gl_error *err) {
   *s = (run_spec){.begin = -1};
+  fields_add(&llm_fields);
   gl_status status = sampling_parse(&s->sampling, sampling, err);
   if (status == GL_OK) status = check_mixture(s, sampling, err);
   if (status == GL_OK) status = read_world(s, world, seed, err);

@@ -1,6 +1,8 @@
 /* Reads the evaluation sets of a transformer: each a task, a distribution of answering and a
  * longest response of its own, with the model, tokenizer and template of the world. */
 #include "core/config/overlay.h"
+
+#include "core/config/fields.h"
 #include "llm/learner/run_spec.h"
 
 #include <stdio.h>
@@ -79,14 +81,14 @@ static gl_status read_set(run_spec *s, size_t i, const cfg_node *world, const cf
   cfg_begin(&r, node, "world.evaluation.sets", err);
   cfg_string(&r, "name", NULL);
   evaluation_read_set(&set->eval.how, &s->eval.how, &r, llm_evaluations, LLM_EVALUATIONS);
-  set->eval.prompts = cfg_count(&r, "prompts", s->eval.prompts, 1, 1u << 24);
+  set->eval.prompts = field_count_or(&r, "prompts", s->eval.prompts);
   const int greedy = set->eval.how.kind == EVALUATION_GREEDY;
-  set->eval.samples = cfg_count(&r, "samples", greedy ? 1 : s->eval.samples, 1, 1u << 12);
+  set->eval.samples = field_count_or(&r, "samples", greedy ? 1 : s->eval.samples);
   if (r.status == GL_OK && greedy && cfg_has(&r, "samples"))
     return cfg_fail(cfg_child(&r, "samples"), err,
                     "a greedy evaluation has one response to a problem; leave samples out, or say "
                     "kind: sampled");
-  const size_t said = cfg_count(&r, "max_tokens", 0, 1, (1u << 20) - 1);
+  const size_t said = field_count(&r, "max_tokens");
   const cfg_node *own = cfg_child(&r, "task");
   set->at = node != NULL ? node : cfg_find(world, "evaluation");
   if (cfg_end(&r) != GL_OK) return r.status;

@@ -2,6 +2,8 @@
  * tokens, and how responses are scored. */
 #include "llm/learner/run_spec.h"
 
+#include "core/config/fields.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +56,7 @@ static gl_status read_tokenizer_map(run_spec *s, const cfg_node *section, const 
   cfg_reader r;
   cfg_begin(&r, node, "world.tokenizer", err);
   const cfg_node *kind = cfg_child(&r, "kind");
-  const size_t unused = cfg_count(&r, "unused", 0, 0, 1u << 20);
+  const size_t unused = field_count(&r, "unused");
   if (cfg_end(&r) != GL_OK) return r.status;
   if (kind != NULL && cfg_kind_of(kind) != CFG_SCALAR)
     return cfg_fail(kind, err, "world.tokenizer.kind must be char, byte or the path of a file");

@@ -1,23 +1,26 @@
 /* What a model is made of, from a recipe, and whether its sizes fit together. */
 #include "llm/model/internal.h"
 
+#include "core/config/fields.h"
+
 gl_status model_config_read(model_config *out, const cfg_node *section, size_t vocabulary,
                             gl_error *err) {
   cfg_reader r;
   model_config c = {.vocabulary = vocabulary, .begin = -1, .end = -1, .pad = -1};
-  cfg_begin(&r, section, "model", err);
-  c.layers = cfg_count(&r, "layers", 2, 1, MODEL_MAX_LAYERS);
-  c.hidden = cfg_count(&r, "hidden", 64, 1, MODEL_MAX_SIZE);
-  c.heads = cfg_count(&r, "heads", 4, 1, c.hidden);
+  fields_add(&llm_model_fields);
+  cfg_begin_at(&r, section, "world.model", "model", err);
+  c.layers = field_count(&r, "layers");
+  c.hidden = field_count(&r, "hidden");
+  c.heads = cfg_count(&r, "heads", (size_t)field_default(&r, "heads"), 1, c.hidden);
   c.kv_heads = cfg_count(&r, "kv_heads", c.heads % 2 == 0 ? c.heads / 2 : c.heads, 1, c.heads);
   size_t even = c.hidden / c.heads / 2 * 2;
-  c.head_dim = cfg_count(&r, "head_dim", even > 0 ? even : 2, 2, 1 << 16);
-  c.intermediate = cfg_count(&r, "intermediate", 3 * c.hidden, 1, MODEL_MAX_SIZE);
-  c.max_positions = cfg_count(&r, "context", 256, 1, MODEL_MAX_SIZE);
-  c.tied = cfg_bool(&r, "tied", 1);
-  c.rope_theta = cfg_positive(&r, "rope_theta", 10000);
-  c.rms_eps = cfg_positive(&r, "rms_eps", 1e-6);
-  c.initializer_range = cfg_positive(&r, "initializer_range", 0.02);
+  c.head_dim = field_count_or(&r, "head_dim", even > 0 ? even : 2);
+  c.intermediate = field_count_or(&r, "intermediate", 3 * c.hidden);
+  c.max_positions = field_count(&r, "context");
+  c.tied = field_flag(&r, "tied");
+  c.rope_theta = field_real(&r, "rope_theta");
+  c.rms_eps = field_real(&r, "rms_eps");
+  c.initializer_range = field_real(&r, "initializer_range");
   if (cfg_end(&r) != GL_OK) return r.status;
   gl_error why = {0};
   gl_status status = model_config_check(&c, &why);

@@ -289,4 +289,7 @@ gl_status model_step(model_cache *c, const model_step_rows *rows, const model_dr
 gl_status model_step_take(model_cache *c, int32_t *token, double *logq, double *logq_truncated,
                           gl_error *err);
 
+/* The fields of the section `world.model`. */
+extern const struct field_table llm_model_fields;
+
 #endif

@@ -1,6 +1,8 @@
 /* Addition and modular arithmetic. */
 #include "llm/task/internal.h"
 
+#include "core/config/fields.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +11,7 @@
  * least significant first, so that they may be longer than any integer type.
  */
 
-enum { MAX_DIGITS = 64, MAX_TERMS = 8, MAX_SUM = MAX_DIGITS + 1 };
+enum { MAX_SUM = TASK_MAX_DIGITS + 1 };
 
 typedef struct addition {
   size_t digits, min_digits, terms;
@@ -37,11 +39,11 @@ static void put_digits(task_text *to, const char *digit, size_t n, int pad, int 
 }
 
 static int by_digits(const void *a, const void *b) {
-  return memcmp(a, b, MAX_DIGITS);
+  return memcmp(a, b, TASK_MAX_DIGITS);
 }
 
 static int draw_addition(const task *t, task_source *s, task_sample *out) {
-  char operand[MAX_TERMS][MAX_DIGITS] = {{0}}, sum[MAX_SUM] = {0};
+  char operand[TASK_MAX_TERMS][TASK_MAX_DIGITS] = {{0}}, sum[MAX_SUM] = {0};
   const size_t digits = addition_of(t)->digits, terms = addition_of(t)->terms,
                sum_digits = addition_of(t)->answer_digits;
   const int pad = addition_of(t)->pad;
@@ -68,11 +70,11 @@ static int draw_addition(const task *t, task_source *s, task_sample *out) {
 
 static gl_status read_addition(task *t, cfg_reader *r, const cfg_node *section) {
   (void)section;
-  size_t digits = cfg_count(r, "digits", 2, 1, MAX_DIGITS),
-         terms = cfg_count(r, "terms", 2, 2, MAX_TERMS);
-  addition_of(t)->min_digits = cfg_count(r, "min_digits", 1, 1, digits);
-  addition_of(t)->reverse = cfg_bool(r, "reverse", 0);
-  addition_of(t)->pad = cfg_bool(r, "pad", 0);
+  size_t digits = field_count(r, "digits"), terms = field_count(r, "terms");
+  addition_of(t)->min_digits =
+      cfg_count(r, "min_digits", (size_t)field_default(r, "min_digits"), 1, digits);
+  addition_of(t)->reverse = field_flag(r, "reverse");
+  addition_of(t)->pad = field_flag(r, "pad");
   addition_of(t)->digits = digits;
   addition_of(t)->terms = terms;
   /* terms (10^digits - 1) lies in [10^digits, 10^(digits + 1)) for 2 to 10 terms. */
@@ -96,7 +98,6 @@ const task_rules task_addition = {
     .about = "sums of decimal numbers",
     .example = {"12+34=", "46"},
     .field = addition_fields,
-    .held_out = 0.1,
     .parameters_size = sizeof(addition),
     .read = read_addition,
     .score = task_score_positions,
@@ -120,8 +121,8 @@ static modular *modular_of(const task *t) {
 }
 
 typedef struct chain {
-  int64_t operand[MAX_TERMS];
-  char operation[MAX_TERMS]; /* in front of the operand; '+' in front of the first */
+  int64_t operand[TASK_MAX_TERMS];
+  char operation[TASK_MAX_TERMS]; /* in front of the operand; '+' in front of the first */
   size_t n;
 } chain;
 
@@ -148,10 +149,10 @@ static int by_text(const void *a, const void *b) {
 /* The chain with the factors of each product, and then its products with their signs, sorted:
  * equal for chains that differ only in the order that does not matter. */
 static void put_chain_key(task_text *to, const chain *c) {
-  char product[MAX_TERMS][TASK_TEXT_SIZE / MAX_TERMS];
+  char product[TASK_MAX_TERMS][TASK_TEXT_SIZE / TASK_MAX_TERMS];
   size_t n = 0;
   for (size_t i = 0; i < c->n; ++n) {
-    int64_t factor[MAX_TERMS];
+    int64_t factor[TASK_MAX_TERMS];
     size_t k = 0;
     task_text text = {.n = 0};
     task_put_char(&text, c->operation[i]);
@@ -190,8 +191,8 @@ static int draw_modular(const task *t, task_source *s, task_sample *out) {
 static gl_status read_modular(task *t, cfg_reader *r, const cfg_node *section) {
   (void)section;
   static const char *const names[] = {"add", "subtract", "multiply"};
-  modular_of(t)->modulus = cfg_int(r, "modulus", 97, 2, 1000000);
-  modular_of(t)->terms = cfg_count(r, "terms", 2, 2, MAX_TERMS);
+  modular_of(t)->modulus = field_whole(r, "modulus");
+  modular_of(t)->terms = field_count(r, "terms");
   modular_of(t)->n_operations =
       task_choices(r, "operations", names, "+-*", 3, modular_of(t)->operation);
   size_t digits = task_digits((uint64_t)modular_of(t)->modulus - 1), terms = modular_of(t)->terms;
@@ -215,7 +216,6 @@ const task_rules task_modular = {
     .about = "sums, differences and products modulo a number",
     .example = {"(3*5+2)%7=", "3"},
     .field = modular_fields,
-    .held_out = 0.1,
     .parameters_size = sizeof(modular),
     .read = read_modular,
     .score = task_score_positions,

@@ -7,9 +7,9 @@
  */
 #include "llm/task/internal.h"
 
-#include <string.h>
+#include "core/config/fields.h"
 
-enum { MAX_LENGTH = 500 };
+#include <string.h>
 
 typedef struct brackets {
   size_t length, min_length, depth, kinds, longest;
@@ -22,7 +22,7 @@ static brackets *brackets_of(const task *t) {
 static const char opening[] = "([{<", closing[] = ")]}>";
 
 static int draw_brackets(const task *t, task_source *s, task_sample *out) {
-  char stack[MAX_LENGTH];
+  char stack[TASK_MAX_LENGTH];
   size_t open = 0, least = brackets_of(t)->min_length,
          n = least + task_below(s, brackets_of(t)->length - least + 1);
   for (size_t i = 0; i < n; ++i) {
@@ -54,10 +54,10 @@ static int take(char c, size_t kinds, char *stack, size_t *open) {
 /* Graded: of the brackets that the prompt leaves open, the share closed by what is readable of the
  * response, every character that is not read counting as one more left open. */
 static double score_brackets(const task *t, const problem *p, const char *response, size_t n) {
-  char stack[2 * MAX_LENGTH];
+  char stack[2 * TASK_MAX_LENGTH];
   const size_t kinds = brackets_of(t)->kinds;
   size_t open = 0, read = 0;
-  for (const char *c = p->prompt; *c != '\0' && open < MAX_LENGTH; ++c)
+  for (const char *c = p->prompt; *c != '\0' && open < TASK_MAX_LENGTH; ++c)
     if (!take(*c, kinds, stack, &open)) return 0;
   size_t left = open, lowest = open;
   while (read < n && read < brackets_of(t)->longest && take(response[read], kinds, stack, &open)) {
@@ -71,11 +71,11 @@ static double score_brackets(const task *t, const problem *p, const char *respon
 
 static gl_status read_brackets(task *t, cfg_reader *r, const cfg_node *section) {
   (void)section;
-  task_read_length(r, 8, MAX_LENGTH, &brackets_of(t)->length, &brackets_of(t)->min_length);
+  task_read_length(r, &brackets_of(t)->length, &brackets_of(t)->min_length);
   size_t length = brackets_of(t)->length,
          depth = cfg_count(r, "depth", length < 4 ? length : 4, 1, length);
-  brackets_of(t)->kinds = cfg_count(r, "kinds", 2, 1, sizeof opening - 1);
-  brackets_of(t)->longest = cfg_count(r, "longest", depth, depth, MAX_LENGTH);
+  brackets_of(t)->kinds = field_count(r, "kinds");
+  brackets_of(t)->longest = cfg_count(r, "longest", depth, depth, TASK_MAX_LENGTH);
   brackets_of(t)->depth = depth;
   t->max_prompt = length;
   t->max_answer = brackets_of(t)->longest;
@@ -98,7 +98,6 @@ const task_rules task_brackets = {
     .about = "the end of a beginning of balanced brackets",
     .example = {"([]{", "})"},
     .field = brackets_fields,
-    .held_out = 0.1,
     .parameters_size = sizeof(brackets),
     .read = read_brackets,
     .score = score_brackets,

@@ -5,15 +5,16 @@
  * worth as much, whatever fractions or negative values it passes through.
  */
 #include "llm/task/expression.h"
+
+#include "core/config/fields.h"
 #include "llm/task/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-  MAX_NUMBERS = 6,
-  MAX_LARGEST = 999,
-  TERM_SIZE = 4 * MAX_NUMBERS + 2 * MAX_NUMBERS + 1 /* numbers and operations, parentheses, NUL */
+  TERM_SIZE =
+      4 * TASK_MAX_NUMBERS + 2 * TASK_MAX_NUMBERS + 1 /* numbers and operations, parentheses, NUL */
 };
 
 /* What is graded as a step towards a solution: a legal expression of another value. */
@@ -114,8 +115,8 @@ static void put_problem(task_text *to, const int64_t *number, size_t n, int64_t 
 
 static int draw_countdown(const task *t, task_source *s, task_sample *out) {
   const size_t n = countdown_of(t)->numbers;
-  int64_t number[MAX_NUMBERS];
-  term all[MAX_NUMBERS] = {{0}};
+  int64_t number[TASK_MAX_NUMBERS];
+  term all[TASK_MAX_NUMBERS] = {{0}};
   for (size_t i = 0; i < n; ++i) {
     task_text text = {.n = 0};
     number[i] = 1 + (int64_t)task_below(s, (uint64_t)countdown_of(t)->largest);
@@ -135,7 +136,7 @@ static int draw_countdown(const task *t, task_source *s, task_sample *out) {
 
 /* Numbers and target of a prompt "3,5,2=11:". */
 static int read_prompt(const char *prompt, int64_t *number, size_t *n, int64_t *target) {
-  for (*n = 0; *n < MAX_NUMBERS;) {
+  for (*n = 0; *n < TASK_MAX_NUMBERS;) {
     char *end;
     number[(*n)++] = strtoll(prompt, &end, 10);
     if (end == prompt || (*end != ',' && *end != '=')) return 0;
@@ -159,7 +160,7 @@ static int uses_only(const int64_t *used, size_t m, int64_t *given, size_t n) {
 }
 
 static double score_countdown(const task *t, const problem *p, const char *response, size_t size) {
-  int64_t given[MAX_NUMBERS], target;
+  int64_t given[TASK_MAX_NUMBERS], target;
   size_t n;
   expression e;
   if (!read_prompt(p->prompt, given, &n, &target)) return 0;
@@ -175,12 +176,11 @@ static double score_countdown(const task *t, const problem *p, const char *respo
 static gl_status read_countdown(task *t, cfg_reader *r, const cfg_node *section) {
   (void)section;
   static const char *const names[] = {"add", "subtract", "multiply", "divide"};
-  static const char *const uses[] = {"any", "all"};
-  size_t n = cfg_count(r, "numbers", 3, 2, MAX_NUMBERS);
+  size_t n = field_count(r, "numbers");
   countdown_of(t)->numbers = n;
-  countdown_of(t)->largest = cfg_int(r, "largest", 9, 1, MAX_LARGEST);
-  countdown_of(t)->largest_target = cfg_int(r, "largest_target", 99, 1, 999999);
-  countdown_of(t)->use_all = cfg_choice(r, "use", 0, uses, 2);
+  countdown_of(t)->largest = field_whole(r, "largest");
+  countdown_of(t)->largest_target = field_whole(r, "largest_target");
+  countdown_of(t)->use_all = field_choice(r, "use");
   countdown_of(t)->n_operations =
       task_choices(r, "operations", names, "+-*/", 4, countdown_of(t)->operation);
   size_t digits = task_digits((uint64_t)countdown_of(t)->largest);
@@ -206,7 +206,6 @@ const task_rules task_countdown = {
     .about = "expressions over given numbers with a given value",
     .example = {"3,5,2=11:", "3*2+5"},
     .field = countdown_fields,
-    .held_out = 0.1,
     .parameters_size = sizeof(countdown),
     .read = read_countdown,
     .score = score_countdown,

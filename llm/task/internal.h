@@ -32,13 +32,23 @@ typedef struct task_source {
 /* Uniform on 0 .. n - 1, n below 2^52; takes one block. */
 uint64_t task_below(task_source *s, uint64_t n);
 
+/* The largest values of the kinds' fields. */
+enum {
+  TASK_MAX_DIGITS = 64,
+  TASK_MAX_TERMS = 8,
+  TASK_MAX_NUMBERS = 6,
+  TASK_MAX_LARGEST = 999,
+  TASK_MAX_SORTED = 200,
+  TASK_MAX_VALUES = 1000,
+  TASK_MAX_LENGTH = 500
+};
+
 /* One kind of task: the whole of what the other files know of it. A new kind is a file that defines
  * one of these and a line in kinds.h. */
 typedef struct task_rules {
   const char *name, *about;
   const char *example[2];  /* a prompt and its answer; both NULL where a file has them */
   const task_field *field; /* its own fields; the last has key NULL */
-  double held_out;         /* share that is held out where the section does not say */
   size_t parameters_size;  /* bytes of task.parameters */
   /* Reads the kind's own fields into the zeroed t->parameters; sets alphabet, max_prompt and
    * max_answer. Fails by r->status. */
@@ -84,9 +94,8 @@ size_t task_digits(uint64_t x);
  * into out[n], their number returned; all of them where the key is absent. */
 size_t task_choices(cfg_reader *r, const char *key, const char *const *names, const char *letters,
                     size_t n, char *out);
-/* length (up to hi) and min_length (up to length, which is its default). */
-void task_read_length(cfg_reader *r, size_t fallback, size_t hi, size_t *length,
-                      size_t *min_length);
+/* length, and min_length, which is up to length and by default the same. */
+void task_read_length(cfg_reader *r, size_t *length, size_t *min_length);
 
 /* --- for the kinds' score() --- */
 

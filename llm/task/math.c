@@ -6,6 +6,8 @@
  * \boxed{}. In a text like GSM8K's the final answer stands behind the last ####.
  */
 #include "llm/answer/answer.h"
+
+#include "core/config/fields.h"
 #include "llm/task/dataset.h"
 #include "llm/task/internal.h"
 
@@ -184,7 +186,7 @@ static gl_status split_by_share(dataset *train, dataset *held, double share, gl_
 /* --- a section --- */
 
 static gl_status read_template(math_problems *m, cfg_reader *r) {
-  const char *text = cfg_string(r, "template", placeholder);
+  const char *text = field_text(r, "template");
   if (r->status != GL_OK) return r->status;
   const char *at = strstr(text, placeholder);
   if (at == NULL || strstr(at + 1, placeholder) != NULL)
@@ -221,14 +223,12 @@ static gl_status read_splits(task *t, cfg_reader *r, const cfg_node *path, const
 }
 
 static gl_status read_math(task *t, cfg_reader *r, const cfg_node *section) {
-  static const char *const patterns[] = {"boxed", "last_number"};
-  const char *keys[2] = {cfg_string(r, "prompt_key", "prompt"),
-                         cfg_string(r, "answer_key", "answer")};
-  cfg_string(r, "path", NULL);
-  cfg_string(r, "held_out_path", NULL);
+  const char *keys[2] = {field_text(r, "prompt_key"), field_text(r, "answer_key")};
+  field_text(r, "path");
+  field_text(r, "held_out_path");
   const cfg_node *path = cfg_child(r, "path"), *held = cfg_child(r, "held_out_path"),
                  *share = cfg_child(r, "held_out");
-  math_of(t)->pattern = (answer_pattern)cfg_choice(r, "answer_pattern", ANSWER_BOXED, patterns, 2);
+  math_of(t)->pattern = (answer_pattern)field_choice(r, "answer_pattern");
   if (r->status != GL_OK || read_template(math_of(t), r) != GL_OK) return r->status;
   if (strcmp(keys[0], keys[1]) == 0)
     return r->status = cfg_fail(section, r->err, "prompt_key and answer_key are the same, '%.64s'",
@@ -269,7 +269,6 @@ const task_rules task_math = {
     .about = "problems and answers from a JSON Lines file",
     .example = {NULL, NULL},
     .field = math_fields,
-    .held_out = 0.05,
     .parameters_size = sizeof(math_problems),
     .read = read_math,
     .score = score_math,

@@ -2,9 +2,9 @@
  * sequence's length between its bounds. */
 #include "llm/task/internal.h"
 
-#include <string.h>
+#include "core/config/fields.h"
 
-enum { MAX_SORTED = 200, MAX_VALUES = 1000, MAX_BITS = 500 };
+#include <string.h>
 
 typedef struct sequence { /* sorting has no chain, parity no values */
   size_t length, min_length, values;
@@ -31,7 +31,7 @@ static void put_values(const task *t, task_text *to, const int *value, size_t n)
 }
 
 static int draw_sorting(const task *t, task_source *s, task_sample *out) {
-  int value[MAX_SORTED], sorted[MAX_SORTED];
+  int value[TASK_MAX_SORTED], sorted[TASK_MAX_SORTED];
   size_t n = draw_length(t, s);
   for (size_t i = 0; i < n; ++i) {
     value[i] = (int)task_below(s, sequence_of(t)->values);
@@ -47,8 +47,8 @@ static int draw_sorting(const task *t, task_source *s, task_sample *out) {
 
 static gl_status read_sorting(task *t, cfg_reader *r, const cfg_node *section) {
   (void)section;
-  task_read_length(r, 5, MAX_SORTED, &sequence_of(t)->length, &sequence_of(t)->min_length);
-  sequence_of(t)->values = cfg_count(r, "values", 10, 2, MAX_VALUES);
+  task_read_length(r, &sequence_of(t)->length, &sequence_of(t)->min_length);
+  sequence_of(t)->values = field_count(r, "values");
   size_t digits = task_digits(sequence_of(t)->values - 1),
          each = digits + (sequence_of(t)->values > 10);
   t->max_answer = sequence_of(t)->length * each - (each - digits);
@@ -70,7 +70,6 @@ const task_rules task_sorting = {
     .about = "a list of numbers in ascending order",
     .example = {"31524=", "12345"},
     .field = sorting_fields,
-    .held_out = 0.1,
     .parameters_size = sizeof(sequence),
     .read = read_sorting,
     .score = task_score_positions,
@@ -96,8 +95,8 @@ static int draw_parity(const task *t, task_source *s, task_sample *out) {
 
 static gl_status read_parity(task *t, cfg_reader *r, const cfg_node *section) {
   (void)section;
-  task_read_length(r, 8, MAX_BITS, &sequence_of(t)->length, &sequence_of(t)->min_length);
-  sequence_of(t)->chain = cfg_bool(r, "chain", 0);
+  task_read_length(r, &sequence_of(t)->length, &sequence_of(t)->min_length);
+  sequence_of(t)->chain = field_flag(r, "chain");
   t->max_prompt = sequence_of(t)->length + 1;
   t->max_answer = sequence_of(t)->chain ? sequence_of(t)->length : 1;
   task_use(t, "01=");
@@ -118,7 +117,6 @@ const task_rules task_parity = {
     .about = "whether a string of bits holds an odd number of ones",
     .example = {"10110=", "1"},
     .field = parity_fields,
-    .held_out = 0.1,
     .parameters_size = sizeof(sequence),
     .read = read_parity,
     .score = task_score_positions,

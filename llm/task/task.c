@@ -11,6 +11,7 @@
 #include "llm/task/internal.h"
 
 #include "core/base/hash.h"
+#include "core/config/fields.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,15 +144,14 @@ static gl_status probe(const task *t, const cfg_node *at, gl_error *err) {
 }
 
 static gl_status read_section(task *t, const cfg_node *section, gl_error *err) {
-  static const char *const rewards[] = {"exact", "graded"}, *const cut_offs[] = {"wrong", "score"};
-  const char *names[N_KINDS];
-  for (size_t i = 0; i < N_KINDS; ++i) names[i] = kinds[i]->name;
   cfg_reader r;
-  cfg_begin(&r, section, "task", err);
-  t->kind = kinds[cfg_choice(&r, "kind", 0, names, N_KINDS)];
-  t->held_out = cfg_double(&r, "held_out", t->kind->held_out, 0, 0.9);
-  t->graded = cfg_choice(&r, "reward", 0, rewards, 2);
-  t->score_cut_off = cfg_choice(&r, "cut_off", 0, cut_offs, 2);
+  fields_add(&llm_task_fields);
+  cfg_begin_at(&r, section, "world.task", "task", err);
+  t->kind = kinds[field_choice(&r, "kind")];
+  cfg_of(&r, "world.task.kind", t->kind->name);
+  t->held_out = field_real(&r, "held_out");
+  t->graded = field_choice(&r, "reward");
+  t->score_cut_off = field_choice(&r, "cut_off");
   const cfg_node *reward = cfg_child(&r, "reward"), *share = cfg_child(&r, "held_out");
   if (r.status == GL_OK) {
     t->parameters = calloc(1, t->kind->parameters_size);

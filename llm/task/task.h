@@ -75,4 +75,7 @@ void problem_fini(problem *p);
  * section says `cut_off: score`. */
 double task_score(const task *t, const problem *p, const char *response, int finished);
 
+/* The fields of the section `world.task`. */
+extern const struct field_table llm_task_fields;
+
 #endif

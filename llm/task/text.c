@@ -1,6 +1,8 @@
 /* Texts, draws and fields that several kinds of task need. */
 #include "llm/task/internal.h"
 
+#include "core/config/fields.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -97,8 +99,7 @@ size_t task_choices(cfg_reader *r, const char *key, const char *const *names, co
   return n_out;
 }
 
-void task_read_length(cfg_reader *r, size_t fallback, size_t hi, size_t *length,
-                      size_t *min_length) {
-  *length = cfg_count(r, "length", fallback, 1, hi);
+void task_read_length(cfg_reader *r, size_t *length, size_t *min_length) {
+  *length = field_count(r, "length");
   *min_length = cfg_count(r, "min_length", *length, 1, *length);
 }

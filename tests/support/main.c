@@ -6,6 +6,7 @@
  * only the tests of that name. --list: prints the names instead. After the last suite a table of
  * seconds by suite is printed; CUnit's summary is the last thing on standard output. Exits 1 if a
  * test fails or none is asked for that exists. */
+#include "core/config/fields.h"
 #include "tests/support/suite.h"
 
 #include <CUnit/Basic.h>
@@ -102,6 +103,25 @@ static int add_suites(const char *suite, const char *test) {
   return 1;
 }
 
+/* The tables of the rooms that the tests are linked with. */
+extern const field_table policy_fields __attribute__((weak)), study_fields __attribute__((weak)),
+    design_fields __attribute__((weak)), rl_fields __attribute__((weak)),
+    evaluation_fields __attribute__((weak)), sequence_fields __attribute__((weak)),
+    toy_bandit_fields __attribute__((weak)), sim_fields __attribute__((weak)),
+    toy_fields __attribute__((weak)), llm_fields __attribute__((weak)),
+    llm_model_fields __attribute__((weak)), llm_task_fields __attribute__((weak));
+void recipe_fields_use(void) __attribute__((weak));
+
+static void use_fields(void) {
+  const field_table *const tables[] = {&study_fields,      &policy_fields,    &design_fields,
+                                       &rl_fields,         &sim_fields,       &evaluation_fields,
+                                       &toy_bandit_fields, &sequence_fields,  &toy_fields,
+                                       &llm_fields,        &llm_model_fields, &llm_task_fields};
+  if (recipe_fields_use != NULL) recipe_fields_use();
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i)
+    if (tables[i] != NULL) fields_add(tables[i]);
+}
+
 int main(int argc, char **argv) {
   const char *suite = NULL, *test = NULL;
   int listing = 0;
@@ -117,6 +137,7 @@ int main(int argc, char **argv) {
       return 2;
     }
   }
+  use_fields();
   if (suite != NULL && suite[0] == '\0') suite = NULL;
   if (test != NULL && test[0] == '\0') test = NULL;
   if (listing) {

@@ -7,7 +7,6 @@
 #include <string.h>
 
 /* Toy policies have logits of order one and few updates: they want large steps. */
-static const double default_lr = 0.05;
 
 static void learner_free(void *self) {
   toy_learner *l = self;
@@ -131,7 +130,7 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
   if (status == GL_OK)
     status = toy_world_new(&l->world, setup->world, setup->sampling, setup->seed, err);
   if (status == GL_OK)
-    status = optimizer_parse(&l->update.optimizer, setup->optimizer, default_lr, err);
+    status = optimizer_parse(&l->update.optimizer, setup->optimizer, "bandit", err);
   if (status == GL_OK) status = check_rewards(l, setup->train, err);
   if (status == GL_OK) status = allocate(l, err);
   if (status == GL_OK)

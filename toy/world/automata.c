@@ -1,6 +1,8 @@
 /* The automata that a recipe can name, and one that it gives as a table. */
 #include "toy/world/automata.h"
 
+#include "core/config/fields.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,10 +280,10 @@ gl_status toy_automata_new(toy_automaton **out, cfg_reader *r, const cfg_node *s
                            size_t letters, size_t n_prompts, gl_error *err) {
   automaton_section s = {.section = section, .letters = letters, .n_prompts = n_prompts};
   *out = NULL;
-  s.kind = (automaton_kind)cfg_choice(r, "automaton", AUTOMATON_PARITY, names, N_AUTOMATA);
-  s.letter = cfg_count(r, "letter", letters < 2 ? 0 : 1, 0, AUTOMATON_MAX_LETTERS - 1);
-  s.modulus = cfg_count(r, "modulus", 4, 1, AUTOMATON_MAX_STATES);
-  s.depth = cfg_count(r, "depth", 2, 1, AUTOMATON_MAX_HORIZON / 2);
+  s.kind = (automaton_kind)field_choice(r, "automaton");
+  s.letter = field_count_or(r, "letter", letters < 2 ? 0 : 1);
+  s.modulus = field_count(r, "modulus");
+  s.depth = field_count(r, "depth");
   s.word = cfg_child(r, "word");
   s.table = cfg_child(r, "table");
   gl_status status = r->status;

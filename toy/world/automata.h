@@ -10,7 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { AUTOMATON_MAX_LETTERS = 256, AUTOMATON_MAX_HORIZON = 64, AUTOMATON_MAX_STATES = 1024 };
+enum {
+  AUTOMATON_MAX_LETTERS = 256,
+  AUTOMATON_MAX_HORIZON = 64,
+  AUTOMATON_MAX_STATES = 1024,
+  AUTOMATON_MAX_PROMPTS = 4096
+};
 
 /* One prompt's automaton. */
 typedef struct toy_automaton {

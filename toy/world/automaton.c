@@ -1,6 +1,8 @@
 /* The automaton world: a vocabulary of up to 256 letters, responses of up to 64, a reward by the
  * state in which an automaton ends, and a policy that sees the last letter. */
 #include "toy/world/automata.h"
+
+#include "core/config/fields.h"
 #include "toy/world/chain.h"
 #include "toy/world/world.h"
 
@@ -52,13 +54,12 @@ static gl_status count_responses(toy_world *w, const cfg_node *section, size_t l
 
 static gl_status parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
                        size_t *modulus, gl_error *err) {
-  enum { MAX_PROMPTS = 4096 };
   (void)seed;    /* nothing here is drawn */
   (void)modulus; /* a bigram policy sees no sum */
-  const size_t letters = cfg_count(r, "vocabulary", 4, 1, AUTOMATON_MAX_LETTERS);
-  const size_t horizon = cfg_count(r, "horizon", 8, 1, AUTOMATON_MAX_HORIZON);
-  const int has_end = cfg_bool(r, "end_token", 0), listed = cfg_bool(r, "listed", 0);
-  w->n_prompts = cfg_count(r, "prompts", 1, 1, MAX_PROMPTS);
+  const size_t letters = field_count(r, "vocabulary");
+  const size_t horizon = field_count(r, "horizon");
+  const int has_end = field_flag(r, "end_token"), listed = field_flag(r, "listed");
+  w->n_prompts = field_count(r, "prompts");
   w->bigram = 1;
   gl_status status = r->status;
   if (status == GL_OK)

@@ -1,5 +1,7 @@
 /* The bandit: arms, contexts, fixed or random mean rewards, optional noise. */
 #include "core/random/normal.h"
+
+#include "core/config/fields.h"
 #include "toy/world/world.h"
 
 #include <stdlib.h>
@@ -7,18 +9,16 @@
 
 /* Entity of RNG_WORLD for random mean rewards. */
 enum { REWARDS_ENTITY = 0 };
-enum { MAX_CONTEXTS = 1 << 20 };
 
 typedef enum reward_dist { DIST_UNIFORM, DIST_NORMAL, DIST_BERNOULLI } reward_dist;
 
 static gl_status random_rewards(toy_world *w, const cfg_node *node, uint64_t seed, gl_error *err) {
-  static const char *const dists[] = {"uniform", "normal", "bernoulli"};
   cfg_reader r;
   cfg_begin(&r, node, "world.rewards", err);
-  reward_dist dist = (reward_dist)cfg_choice(&r, "law", DIST_UNIFORM, dists, 3);
-  double low = cfg_double(&r, "low", 0, -1e9, 1e9), high = cfg_double(&r, "high", 1, -1e9, 1e9);
-  double mean = cfg_double(&r, "mean", 0, -1e9, 1e9), sd = cfg_double(&r, "sd", 1, 0, 1e9);
-  double p = cfg_double(&r, "p", 0.5, 0, 1);
+  reward_dist dist = (reward_dist)field_choice(&r, "law");
+  double low = field_real(&r, "low"), high = field_real(&r, "high");
+  double mean = field_real(&r, "mean"), sd = field_real(&r, "sd");
+  double p = field_real(&r, "p");
   gl_status status = cfg_end(&r);
   if (status == GL_OK && low > high)
     status = cfg_fail(cfg_find(node, cfg_has(&r, "low") ? "low" : "high"), err,
@@ -77,8 +77,8 @@ static gl_status parse(toy_world *w, cfg_reader *r, const cfg_node *section, uin
   int listed = rewards != NULL && cfg_kind_of(rewards) == CFG_LIST && cfg_size(rewards) > 0;
   int nested = listed && cfg_kind_of(cfg_at(rewards, 0)) == CFG_LIST;
   size_t arms = nested ? cfg_size(cfg_at(rewards, 0)) : listed ? cfg_size(rewards) : 10;
-  size_t given = cfg_count(r, "arms", arms, 1, TREE_MAX_RESPONSES);
-  w->n_prompts = cfg_count(r, "contexts", nested ? cfg_size(rewards) : 1, 1, MAX_CONTEXTS);
+  size_t given = field_count_or(r, "arms", arms);
+  w->n_prompts = field_count_or(r, "contexts", nested ? cfg_size(rewards) : 1);
   const cfg_node *noise = cfg_child(r, "noise");
   if (r->status != GL_OK) return r->status;
   if (rewards != NULL && !listed && cfg_kind_of(rewards) != CFG_MAP)

@@ -21,6 +21,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The largest values of fields. */
+enum { MDP_MAX_STATES = 4096, MDP_MAX_ACTIONS = 256, MDP_MAX_HORIZON = 4096 };
+
 /* Most trajectories of one start that are enumerated. */
 #define MDP_MAX_TRAJECTORIES ((size_t)1 << 16)
 

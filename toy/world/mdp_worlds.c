@@ -1,8 +1,11 @@
 /* Markov decision processes from recipes: chain, gridworld, Garnet, token. */
 #include "core/base/blas_room.h"
+
+#include "core/config/fields.h"
 #include "core/random/normal.h"
 #include "core/random/rng.h"
 #include "toy/world/mdp.h"
+#include "toy/world/toy_world.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +13,6 @@
 
 /* Entities of RNG_WORLD, away from those of bandits and sequences. */
 enum { GARNET_ENTITY = 100, FEATURES_ENTITY = 101, TOKEN_ENTITY = 102 };
-enum { MAX_STATES = 4096, MAX_ACTIONS = 256, MAX_HORIZON = 4096 };
 
 static gl_status allocate(mdp *m, size_t states, size_t actions, gl_error *err) {
   m->states = states;
@@ -33,9 +35,9 @@ static double *next(const mdp *m, size_t s, size_t a) {
  * end pays `distraction` whenever left is chosen there. */
 static gl_status chain(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
   (void)seed; /* nothing is random */
-  const size_t n = cfg_count(r, "states", 5, 2, MAX_STATES);
-  const double slip = cfg_double(r, "slip", 0.1, 0, 1);
-  const double distraction = cfg_double(r, "distraction", 0.05, -1e6, 1e6);
+  const size_t n = field_count(r, "states");
+  const double slip = field_real(r, "slip");
+  const double distraction = field_real(r, "distraction");
   if (r->status != GL_OK) return r->status;
   gl_status status = allocate(m, n, 2, err);
   if (status != GL_OK) return status;
@@ -57,8 +59,8 @@ static gl_status gridworld(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) 
   (void)seed; /* nothing is random */
   static const int dx[] = {0, 0, -1, 1}, dy[] = {1, -1, 0, 0};
   static const size_t side[4][2] = {{2, 3}, {2, 3}, {0, 1}, {0, 1}};
-  const size_t w = cfg_count(r, "width", 3, 2, 64), h = cfg_count(r, "height", 3, 2, 64);
-  const double slip = cfg_double(r, "slip", 0.1, 0, 1);
+  const size_t w = field_count(r, "width"), h = field_count(r, "height");
+  const double slip = field_real(r, "slip");
   if (r->status != GL_OK) return r->status;
   gl_status status = allocate(m, w * h, 4, err);
   if (status != GL_OK) return status;
@@ -82,8 +84,8 @@ static gl_status gridworld(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) 
 /* Garnet (Archibald, McKinnon, Thomas 1995): every pair leads to `branching` distinct random states
  * with probabilities cut at random points of [0, 1]; rewards are standard normal per pair. */
 static gl_status garnet(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
-  const size_t n = cfg_count(r, "states", 4, 1, MAX_STATES);
-  const size_t k = cfg_count(r, "actions", 2, 1, MAX_ACTIONS);
+  const size_t n = field_count(r, "states");
+  const size_t k = field_count(r, "actions");
   const size_t branching = cfg_count(r, "branching", n < 2 ? n : 2, 1, n);
   if (r->status != GL_OK) return r->status;
   gl_status status = allocate(m, n, k, err);
@@ -110,13 +112,13 @@ static gl_status garnet(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
 /* Tokens as actions, the last token and the position as state; one hidden sequence pays 1 / horizon
  * for each token that matches it. */
 static gl_status token(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
-  const size_t v = cfg_count(r, "vocabulary", 3, 1, MAX_ACTIONS), h = m->horizon;
+  const size_t v = field_count(r, "vocabulary"), h = m->horizon;
   if (r->status != GL_OK) return r->status;
-  if (h > (MAX_STATES - 1) / v)
+  if (h > (MDP_MAX_STATES - 1) / v)
     return cfg_fail(r->map, err,
                     "a token process of %zu tokens over %zu steps has more than %d "
                     "states; make one smaller",
-                    v, h, MAX_STATES);
+                    v, h, MDP_MAX_STATES);
   gl_status status = allocate(m, 1 + h * v, v, err);
   if (status != GL_OK) return status;
   const rng_stream stream = rng_stream_at(seed, RNG_WORLD, TOKEN_ENTITY);
@@ -170,19 +172,22 @@ const char *mdp_kind_at(size_t i, const char **about) {
 }
 
 gl_status mdp_new(mdp **out, const cfg_node *world, uint64_t seed, gl_error *err) {
-  static const char *const policies[] = {"tabular", "loglinear"};
   cfg_reader r, p;
   *out = NULL;
+  fields_add(&toy_fields);
   mdp *m = calloc(1, sizeof *m);
   if (m == NULL) return gl_fail_memory(err, "a decision process");
   cfg_begin(&r, world, "world", err);
   const char *names[N_KINDS];
   for (size_t i = 0; i < N_KINDS; ++i) names[i] = kinds[i].name;
   const int k = cfg_choice(&r, "kind", 0, names, N_KINDS);
-  m->horizon = cfg_count(&r, "horizon", 4, 1, MAX_HORIZON);
+  cfg_of(&r, "world.kind", kinds[k].name);
+  m->horizon = field_count(&r, "horizon");
   cfg_begin(&p, cfg_child(&r, "policy"), "world.policy", err);
-  const int shared = cfg_choice(&p, "kind", 0, policies, 2);
-  const size_t dimension = cfg_count(&p, "dimension", 8, 1, MAX_STATES);
+  cfg_of(&p, "world.kind", kinds[k].name);
+  const int shared = field_choice(&p, "kind");
+  const size_t dimension =
+      cfg_count(&p, "dimension", (size_t)field_default(&p, "dimension"), 1, MDP_MAX_STATES);
   gl_status status = cfg_end(&p);
   if (status == GL_OK) status = kinds[k].parse(m, &r, seed, err);
   if (status == GL_OK) status = cfg_end(&r);

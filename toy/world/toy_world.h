@@ -29,4 +29,7 @@ const char *toy_kind_at(size_t i, const char **about);
 gl_status toy_world_set_probs(const toy_world *w, size_t x, const double *probs, size_t n,
                               double *theta, gl_error *err);
 
+/* The fields of the section `world` of worlds other than a transformer's. */
+extern const struct field_table toy_bandit_fields, toy_fields;
+
 #endif

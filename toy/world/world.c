@@ -2,6 +2,7 @@
 #include "toy/world/world.h"
 
 #include "core/base/hash.h"
+#include "core/config/fields.h"
 #include "core/random/normal.h"
 
 #include <math.h>
@@ -78,11 +79,10 @@ static gl_status read_init_probs(toy_world *w, const cfg_node *list, const cfg_n
 }
 
 static gl_status parse_init(toy_world *w, const cfg_node *node, gl_error *err) {
-  static const char *const kinds[] = {"zeros", "normal", "probs"};
   cfg_reader r;
   cfg_begin(&r, node, "world.policy.init", err);
-  w->init = (toy_init)cfg_choice(&r, "kind", INIT_ZEROS, kinds, 3);
-  w->init_scale = cfg_double(&r, "scale", 0.1, 0, 1e6);
+  w->init = (toy_init)field_choice(&r, "kind");
+  w->init_scale = field_real(&r, "scale");
   const cfg_node *probs = cfg_child(&r, "probs");
   gl_status status = cfg_end(&r);
   if (status == GL_OK && w->init == INIT_PROBS) status = read_init_probs(w, probs, node, err);
@@ -119,17 +119,16 @@ static gl_status parse_loglinear(toy_world *w, const toy_features_context *in,
 /* section is the whole `world`, where a complaint points when nothing nearer is written. */
 static gl_status parse_policy(toy_world *w, const cfg_node *node, const cfg_node *section,
                               size_t modulus, uint64_t seed, gl_error *err) {
-  static const char *const kinds[] = {"tabular", "loglinear"};
-  static const char *const references[] = {"initial", "uniform"};
   toy_features_context in = {&w->tree, w->n_prompts, modulus, seed, section, w->bigram};
   cfg_reader r;
   cfg_begin(&r, node, "world.policy", err);
-  int loglinear = cfg_choice(&r, "kind", w->bigram ? 1 : 0, kinds, 2);
+  cfg_of(&r, "world.kind", w->bigram ? "automaton" : "");
+  int loglinear = field_choice(&r, "kind");
   const cfg_node *features = cfg_child(&r, "features");
-  size_t hash = cfg_count(&r, "hash", 0, 0, (size_t)1 << 24);
-  size_t dimension = cfg_count(&r, "dimension", 8, 1, (size_t)1 << 16);
+  size_t hash = field_count(&r, "hash");
+  size_t dimension = field_count(&r, "dimension");
   const cfg_node *init = cfg_child(&r, "init");
-  w->reference = (toy_reference)cfg_choice(&r, "reference", REFERENCE_INITIAL, references, 2);
+  w->reference = (toy_reference)field_choice(&r, "reference");
   gl_status status = cfg_end(&r);
   if (features != NULL) in.place = features;
   if (status == GL_OK && w->bigram && !loglinear)
@@ -152,6 +151,7 @@ static gl_status build(toy_world *w, const cfg_node *section, uint64_t seed, gl_
   for (size_t i = 0; i < N_KINDS; ++i) names[i] = worlds[i]->name;
   cfg_begin(&r, section, "world", err);
   const toy_world_kind *kind = worlds[cfg_choice(&r, "kind", 0, names, N_KINDS)];
+  cfg_of(&r, "world.kind", kind->name);
   const cfg_node *policy = cfg_child(&r, "policy");
   evaluation_read(&w->evaluation, &r, &own, evaluations, 2);
   evaluation_sets_read(&w->sets, &own);
@@ -164,6 +164,8 @@ static gl_status build(toy_world *w, const cfg_node *section, uint64_t seed, gl_
 gl_status toy_world_new(toy_world **out, const cfg_node *world, const cfg_node *sampling,
                         uint64_t seed, gl_error *err) {
   *out = NULL;
+  fields_add(&toy_bandit_fields);
+  fields_add(&toy_fields);
   toy_world *w = calloc(1, sizeof *w);
   if (w == NULL) return gl_fail_memory(err, "a toy world");
   gl_status status = sampling_parse(&w->sampling, sampling, err);

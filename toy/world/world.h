@@ -9,6 +9,8 @@
 #include "toy/world/features.h"
 #include "toy/world/toy_world.h"
 
+enum { TOY_MAX_CONTEXTS = 1 << 20 };
+
 typedef enum toy_noise { NOISE_NONE, NOISE_BERNOULLI, NOISE_GAUSSIAN } toy_noise;
 typedef enum toy_init { INIT_ZEROS, INIT_NORMAL, INIT_PROBS } toy_init;
 typedef enum toy_reference { REFERENCE_INITIAL, REFERENCE_UNIFORM } toy_reference;
@@ -38,7 +40,7 @@ struct toy_world {
 gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *err);
 
 /* A kind of world: one file that defines it, and one line in kinds.h. Its fields are documented in
- * core/config/fields/toy_world.c. */
+ * toy/world/fields.c. */
 typedef struct toy_world_kind {
   const char *name;
   const char *about; /* one line */

@@ -183,7 +183,7 @@ static gl_status parse_sampling(const cfg_node *section, gl_error *err) {
 
 static gl_status parse_optimizer(const cfg_node *section, gl_error *err) {
   optimizer_spec spec;
-  return optimizer_parse(&spec, section, 0.05, err);
+  return optimizer_parse(&spec, section, "bandit", err);
 }
 
 typedef struct wrong {
@@ -243,8 +243,8 @@ static void absent_sections_take_their_defaults(void) {
   CU_ASSERT(sampling_parse(&s, NULL, &err) == GL_OK);
   CU_ASSERT(s.temperature == 1 && s.top_k == 0 && s.top_p == 1 && s.weights == SAMPLING_RAW);
   optimizer_spec o;
-  CU_ASSERT(optimizer_parse(&o, NULL, 0.07, &err) == GL_OK);
-  CU_ASSERT(o.kind == OPTIMIZER_ADAM && o.lr == 0.07 && o.beta1 == 0.9 && o.beta2 == 0.999);
+  CU_ASSERT(optimizer_parse(&o, NULL, "llm", &err) == GL_OK);
+  CU_ASSERT(o.kind == OPTIMIZER_ADAM && o.lr == 1e-5 && o.beta1 == 0.9 && o.beta2 == 0.999);
   CU_ASSERT(o.eps == 1e-8 && o.weight_decay == 0 && o.clip_grad_norm == 0 && o.warmup == 0);
   CU_ASSERT(o.decay == LR_CONSTANT && o.momentum == 0);
 }

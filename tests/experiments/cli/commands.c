@@ -353,12 +353,11 @@ static void the_fields_of_recipes_are_listed_with_default_and_unit(void) {
   cJSON_Delete(fields);
   cli_result_fini(&r);
   r = CLI("fields", "optimizer.lr");
-  CU_ASSERT_PTR_NOT_NULL(
-      strstr(r.out, "0.05 (kind bandit, sequence, automaton); 1e-05 (kind llm)"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "1e-05 (kind llm); else 0.05"));
   cli_result_fini(&r);
   r = CLI("fields", "--only", "cluster", "cluster.ahead", "world.task", "--format", "markdown");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `cluster` | section |"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "4 (preset areal, skyrl); 5 (preset verl_async); "
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "2 (preset prime_rl, intellect2); "
                                        "else no limit"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `world.task` | choice or section |"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "`cluster.up`"));

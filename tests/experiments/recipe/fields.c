@@ -1,6 +1,5 @@
-/* The table of a recipe's fields against the parsers: every default, stated, is accepted and
- * changes nothing; every value of a wrong kind is refused by name; every key that a parser knows is
- * a field.
+/* The tables of a recipe's fields against its readers: every value of a wrong kind is refused by
+ * name; every key that a reader knows is a field.
  */
 #include "core/config/fields.h"
 
@@ -247,12 +246,6 @@ static result try_base(const base *b, const char *assignment, int runs) {
 
 /* --- the table --- */
 
-static const char *value_in_doc(const void *doc, const char *path, int *stated) {
-  const cfg_node *node = cfg_find(cfg_root(doc), path);
-  *stated = node != NULL && !cfg_is_null(node);
-  return *stated ? cfg_text(node) : NULL;
-}
-
 /* "cluster.samplers.speed" is about a group of the list: the first one. */
 static const char *in_recipe(const char *path, char out[PATH_SIZE]) {
   static const char groups[] = "cluster.samplers.";
@@ -279,96 +272,6 @@ static void fail(const char *what, const char *path, const char *why) {
 }
 
 /* --- tests --- */
-
-/* 1 if the entry is the one that holds in the base, which does not state the field. */
-static int fits(const base *b, const field *f) {
-  char at[PATH_SIZE];
-  if (!is_tried(b, f->path)) return 0;
-  cfg_doc *doc = make_doc(b, NULL);
-  const cfg_node *stated = cfg_find(cfg_root(doc), in_recipe(f->path, at));
-  const int holds = stated == NULL && fields_find(f->path, value_in_doc, doc) == f;
-  cfg_free(doc);
-  return holds;
-}
-
-/* States the default in the base; 1 if it was accepted there. */
-static int default_changes_nothing(const base *b, const result *plain, const field *f) {
-  char at[PATH_SIZE], assignment[TEXT_SIZE];
-  const int quoted = f->kind == VALUE_TEXT || f->kind == VALUE_CHOICE;
-  snprintf(assignment, sizeof assignment, quoted ? "%s='%s'" : "%s=%s", in_recipe(f->path, at),
-           f->fallback);
-  result r = try_base(b, assignment, 1);
-  const int accepted = r.status == GL_OK;
-  if (accepted && (r.size != plain->size || memcmp(r.bytes, plain->bytes, r.size) != 0))
-    fail("the default, stated, changes the result", assignment, b->text);
-  free(r.bytes);
-  return accepted;
-}
-
-static void every_default_of_the_table_is_the_parsers_own(void) {
-  result plain[N_BASES];
-  for (size_t k = 0; k < N_BASES; ++k) {
-    plain[k] = try_base(&bases[k], NULL, 1);
-    if (plain[k].status != GL_OK) fail("a base is refused", plain[k].err.text, bases[k].text);
-  }
-  for (size_t i = 0; fields_at(i) != NULL; ++i) {
-    const field *f = fields_at(i);
-    int accepted = 0;
-    /* No number states an unlimited bandwidth; the reference is measured where it is stated. */
-    if (f->fallback == NULL || f->kind == VALUE_SECTION || strcmp(f->fallback, "inf") == 0 ||
-        strcmp(f->path, "world.reference") == 0)
-      continue;
-    if (strncmp(f->path, "world.task.", 11) == 0 && f->when[1].is != NULL &&
-        strcmp(f->when[1].is, "math") == 0)
-      continue; /* needs a file: below */
-    for (size_t k = 0; k < N_BASES; ++k)
-      if (fits(&bases[k], f)) accepted += default_changes_nothing(&bases[k], &plain[k], f);
-    if (accepted == 0) fail("no recipe takes its default", f->path, f->fallback);
-  }
-  for (size_t k = 0; k < N_BASES; ++k) free(plain[k].bytes);
-}
-
-static void defaults_of_problems_from_a_file_are_the_parsers_own(void) {
-  char folder[64], path[128], text[TEXT_SIZE];
-  cli_scratch_make(folder);
-  char problems[16384] = "";
-  for (int i = 0; i < 300; ++i)
-    snprintf(problems + strlen(problems), sizeof problems - strlen(problems),
-             "{\"prompt\": \"%d+1=\", \"answer\": \"%d\"}\n", i, i + 1);
-  cli_write(cli_path(path, folder, "problems.jsonl"), problems, strlen(problems));
-  snprintf(text, sizeof text,
-           "{steps: 1, train: {groups: 1, group_size: 2}, world: {kind: llm, backend: cpu, model: "
-           "{layers: 1, hidden: 8, heads: 2, context: 48}, max_tokens: 4, tokenizer: byte, "
-           "evaluation: {kind: sampled, prompts: 1}, task: {kind: math, path: %s}}}",
-           path);
-  const base b = {"run", "world.task.", text};
-  result plain = try_base(&b, NULL, 1);
-  if (plain.status != GL_OK) fail("a base is refused", plain.err.text, text);
-  size_t tried = 0;
-  for (size_t i = 0; fields_at(i) != NULL; ++i) {
-    const field *f = fields_at(i);
-    if (f->fallback == NULL || !fits(&b, f)) continue;
-    ++tried;
-    if (!default_changes_nothing(&b, &plain, f)) fail("its default is refused", f->path, text);
-  }
-  CU_ASSERT(tried >= 7); /* held_out, reward, cut_off and four of its own */
-  free(plain.bytes);
-  cli_scratch_remove(folder);
-}
-
-/* Runs are compared by these texts (core/config/axes.h). */
-static void numbers_are_written_as_recipes_are_compared(void) {
-  for (size_t i = 0; fields_at(i) != NULL; ++i) {
-    const field *f = fields_at(i);
-    char text[NUMBER_TEXT_SIZE], *end = NULL;
-    if (f->kind != VALUE_NUMBER || f->fallback == NULL) continue;
-    const double value = strtod(f->fallback, &end);
-    if (end == f->fallback || *end != '\0')
-      fail("its default is no number", f->path, f->fallback);
-    else if (isfinite(value) && strcmp(number_text(value, text), f->fallback) != 0)
-      fail("its default is compared as another text", f->path, text);
-  }
-}
 
 static const char *wrong_value(field_kind kind) {
   switch (kind) {
@@ -496,8 +399,5 @@ static void every_key_that_a_parser_knows_is_a_field(void) {
 }
 
 SUITE(experiments_recipe_fields, "cli: fields of recipes",
-      TEST(every_default_of_the_table_is_the_parsers_own),
-      TEST(defaults_of_problems_from_a_file_are_the_parsers_own),
-      TEST(numbers_are_written_as_recipes_are_compared),
       TEST(a_value_of_a_wrong_kind_is_refused_by_the_fields_name),
       TEST(every_key_that_a_parser_knows_is_a_field));
