@@ -3,8 +3,8 @@
  *
  * A distribution is given by its own parameters or by an interval [l, u] that holds `confidence` of
  * its mass with equal tails. Distributions, parameters, quantile functions and the solutions for an
- * interval are those of paper/methods.md §9.1; sim/delay_distributions.c has one block and one line
- * of a table for each.
+ * interval are those of paper/methods.md §9.1; sim/delay.c has one block and one line of a
+ * table for each.
  *
  * `offset` is subtracted from the draw and the clamp limits the result; negative results become 0.
  * A draw is the distribution's quantile function at one addressed uniform number: the same address
@@ -21,8 +21,9 @@
 #include "core/config/config.h"
 #include "core/random/rng.h"
 
-/* One for each line of the table in sim/delay_distributions.c, in the order in which messages list
- * them. */
+#include <stdbool.h>
+
+/* One for each line of the table in sim/delay.c, in the order in which messages list them. */
 typedef enum delay_kind {
   DELAY_NONE,
   DELAY_CONSTANT,
@@ -40,7 +41,8 @@ typedef enum delay_kind {
 typedef struct delay_dist delay_dist;
 struct delay_dist {
   delay_kind kind;
-  union { /* the parameters of its kind */
+  union {                /* the parameters of its kind */
+    double parameter[2]; /* of uniform … pareto, in the order of their names */
     struct {
       double value;
     } constant;
@@ -72,7 +74,7 @@ struct delay_dist {
 typedef struct delay_source {
   rng_stream stream;
   uint64_t index;
-  int bad; /* Gilbert-Elliott: state of the last draw */
+  int bad; /* Gilbert-Elliott: 1 if the last draw was in the bad state */
 } delay_source;
 
 /* Reads a distribution: a number (constant), the word none, or a map {distribution, its parameters
@@ -89,28 +91,65 @@ gl_status delay_from_interval(delay_dist *dist, delay_kind kind, double l, doubl
 delay_dist *delay_constant(double value);
 void delay_free(delay_dist *dist);
 
-/* The p-quantile, 0 < p < 1, after offset and clamp, of any distribution but Gilbert-Elliott, whose
- * draws depend on each other. */
+/* The p-quantile, 0 < p < 1, after offset and clamp: the least x with cdf(x) >= p. In closed form;
+ * of a Gilbert-Elliott distribution found from delay_cdf(), to 1e-13 of its value. */
 double delay_quantile(const delay_dist *dist, double p);
-/* The share of draws that are x or less; with `below`, less than x. Of a Gilbert-Elliott
- * distribution over the long run, where its states have the shares to_good and to_bad over their
- * sum (good alone where both are 0). */
-double delay_share(const delay_dist *dist, double x, int below);
-/* The least x that a share p of the draws, 0 < p < 1, does not exceed: delay_quantile() where the
- * distribution has it, else found from delay_share(). */
-double delay_level(const delay_dist *dist, double p);
-/* The values that a share of draws of their own has, because they are an end of the
- * clamp, 0 or a constant: ascending into value[], with their shares; returns how many. Repeated
- * values of an empirical distribution are not among them. */
-enum { DELAY_MOST_ATOMS = 8 };
-size_t delay_atoms(const delay_dist *dist, double value[DELAY_MOST_ATOMS],
-                   double share[DELAY_MOST_ATOMS]);
+/* The cumulative distribution function, P(draw <= x); with `below`, P(draw < x). Of a
+ * Gilbert-Elliott distribution in the long run: its states have the probabilities to_good and
+ * to_bad over their sum (good alone where both are 0). */
+double delay_cdf(const delay_dist *dist, double x, bool below);
+/* The survival function, P(draw > x), accurate in heavy tails where 1 - delay_cdf() is not. Not for
+ * Gilbert-Elliott, whose draws depend on each other. */
+double delay_survival(const delay_dist *dist, double x);
+/* Values with a probability of their own: an end of the clamp, 0 or a constant. Ascending into
+ * value[], with their probabilities in mass[]; returns how many. Repeated values of an empirical
+ * distribution are not among them. */
+enum { DELAY_MOST_POINT_MASSES = 8 };
+size_t delay_point_masses(const delay_dist *dist, double value[DELAY_MOST_POINT_MASSES],
+                          double mass[DELAY_MOST_POINT_MASSES]);
 /* The distribution in words, "lognormal(mu 5.82, sigma 0.868) in 60 to 1800"; empty for NULL. */
 enum { DELAY_TEXT_SIZE = 240 };
 void delay_text(const delay_dist *dist, char text[DELAY_TEXT_SIZE]);
 /* The next draw of a source. */
 double delay_draw(const delay_dist *dist, delay_source *source);
 /* Whether every draw is 0. */
-int delay_is_zero(const delay_dist *dist);
+bool delay_is_zero(const delay_dist *dist);
+
+/* --- the table of distributions: all that the program knows of one by its kind --- */
+
+/* A parameter of a distribution as a recipe gives it, for messages and documentation. */
+typedef struct delay_parameter {
+  const char *name;
+  const char *unit;     /* "s" stands for the unit of what is drawn; "" for pure numbers, words */
+  const char *fallback; /* the default, "" where it must be given */
+} delay_parameter;
+
+enum { DELAY_MOST_PARAMETERS = 4 };
+
+typedef struct delay_dist_entry {
+  const char *name;
+  const char *about;                                    /* one line */
+  delay_parameter parameter[DELAY_MOST_PARAMETERS + 1]; /* ends with name NULL */
+  /* Reads the distribution's own parameters; errors stay in the reader. NULL: it has none. */
+  void (*read)(cfg_reader *r, delay_dist *dist, const cfg_node *node);
+  /* Before offset and clamp: the p-quantile (NULL: draws are not independent, see `draw`), and the
+   * closed forms of P(draw <= x) and P(draw > x), each without the rounding of 1 minus the other
+   * (NULL: none is needed). */
+  double (*quantile)(const delay_dist *dist, double p);
+  double (*cdf)(const delay_dist *dist, double x);
+  double (*survival)(const delay_dist *dist, double x);
+  /* A draw, before offset and clamp, from one block of random numbers; may change the source's
+   * state. NULL: the quantile at the block's first number. */
+  double (*draw)(const delay_dist *dist, delay_source *source, rng_words words);
+  /* Parameters from an interval, as delay_from_interval(), whose arguments have been checked: l is
+   * above 0, or 0 where from_zero is set. NULL: the distribution has no interval. */
+  gl_status (*from_interval)(delay_dist *dist, double l, double u, double c, gl_error *err);
+  bool from_zero;
+  /* Releases what the parameters own. NULL: nothing. */
+  void (*fini)(delay_dist *dist);
+} delay_dist_entry;
+
+/* The line of a kind below DELAY_KINDS. */
+const delay_dist_entry *delay_dist_about(delay_kind kind);
 
 #endif

@@ -2,8 +2,6 @@
  * them; the test of fit; the choice. */
 #include "sim/delay_fit.h"
 
-#include "sim/delay_distributions.h"
-
 #include <assert.h>
 #include <float.h>
 #include <gsl/gsl_cdf.h>
@@ -15,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double longest = 1e15; /* as in delay_distributions.c */
+static const double longest = 1e15; /* as in delay.c */
 static const double shape_least = 0.1, shape_most = 1e4;
 
 /* Values in ascending order: n_low of them at the lower limit, the inner ones, n_high at the upper
@@ -88,8 +86,6 @@ typedef struct family {
   void (*set)(delay_dist *dist, const double x[2]); /* parameters from x */
   double (*log_density)(const delay_dist *dist, const sample *s); /* summed over the inner values */
   const char *(*solve)(delay_dist *dist, const sample *s); /* the closed form; why not, or NULL */
-  double (*share)(const delay_dist *dist, double x);
-  double (*beyond)(const delay_dist *dist, double x); /* 1 - share, without its rounding */
 } family;
 
 static void start_exponential(const sample *s, double x[2]) {
@@ -104,18 +100,6 @@ static void set_exponential(delay_dist *dist, const double x[2]) {
 static double density_exponential(const delay_dist *dist, const sample *s) {
   const double m = dist->exponential.mean;
   return -(double)n_inner(s) * log(m) - s->sum / m;
-}
-
-static double share_exponential(const delay_dist *dist, double x) {
-  return x <= dist->exponential.shift
-             ? 0
-             : gsl_cdf_exponential_P(x - dist->exponential.shift, dist->exponential.mean);
-}
-
-static double beyond_exponential(const delay_dist *dist, double x) {
-  return x <= dist->exponential.shift
-             ? 1
-             : gsl_cdf_exponential_Q(x - dist->exponential.shift, dist->exponential.mean);
 }
 
 static const char needs_no_limits[] = "its likelihood has no use for values at limits";
@@ -148,14 +132,6 @@ static double density_lognormal(const delay_dist *dist, const sample *s) {
   return -n * log(sigma * sqrt(2 * M_PI)) - s->sum_log - squares / (2 * sigma * sigma);
 }
 
-static double share_lognormal(const delay_dist *dist, double x) {
-  return x <= 0 ? 0 : gsl_cdf_lognormal_P(x, dist->lognormal.mu, dist->lognormal.sigma);
-}
-
-static double beyond_lognormal(const delay_dist *dist, double x) {
-  return x <= 0 ? 1 : gsl_cdf_lognormal_Q(x, dist->lognormal.mu, dist->lognormal.sigma);
-}
-
 /* The logarithm of a Weibull distribution has the deviation pi / (sqrt(6) shape) and a mean that is
  * Euler's constant over the shape below ln scale. */
 static void start_weibull(const sample *s, double x[2]) {
@@ -174,14 +150,6 @@ static double density_weibull(const delay_dist *dist, const sample *s) {
   double powers = 0;
   for (size_t i = 0; i < n_inner(s); ++i) powers += pow(inner_of(s)[i] / dist->weibull.scale, k);
   return (double)n_inner(s) * (log(k) - k * log_scale) + (k - 1) * s->sum_log - powers;
-}
-
-static double share_weibull(const delay_dist *dist, double x) {
-  return x <= 0 ? 0 : gsl_cdf_weibull_P(x, dist->weibull.scale, dist->weibull.shape);
-}
-
-static double beyond_weibull(const delay_dist *dist, double x) {
-  return x <= 0 ? 1 : gsl_cdf_weibull_Q(x, dist->weibull.scale, dist->weibull.shape);
 }
 
 /* Minka's approximation of the shape from ln of the mean less the mean of ln; x[1] is ln of the
@@ -204,14 +172,6 @@ static double density_gamma(const delay_dist *dist, const sample *s) {
          (double)n_inner(s) * (gsl_sf_lngamma(k) + k * log(scale));
 }
 
-static double share_gamma(const delay_dist *dist, double x) {
-  return x <= 0 ? 0 : gsl_cdf_gamma_P(x, dist->gamma.shape, dist->gamma.scale);
-}
-
-static double beyond_gamma(const delay_dist *dist, double x) {
-  return x <= 0 ? 1 : gsl_cdf_gamma_Q(x, dist->gamma.shape, dist->gamma.scale);
-}
-
 static const char *solve_pareto(delay_dist *dist, const sample *s) {
   if (has_limits(s)) return needs_no_limits;
   dist->pareto.scale = s->all[0];
@@ -225,14 +185,6 @@ static double density_pareto(const delay_dist *dist, const sample *s) {
   return n * (log(k) + k * log(dist->pareto.scale)) - (k + 1) * s->sum_log;
 }
 
-static double share_pareto(const delay_dist *dist, double x) {
-  return x <= dist->pareto.scale ? 0 : gsl_cdf_pareto_P(x, dist->pareto.shape, dist->pareto.scale);
-}
-
-static double beyond_pareto(const delay_dist *dist, double x) {
-  return x <= dist->pareto.scale ? 1 : gsl_cdf_pareto_Q(x, dist->pareto.shape, dist->pareto.scale);
-}
-
 static const char *solve_uniform(delay_dist *dist, const sample *s) {
   if (has_limits(s)) return needs_no_limits;
   dist->uniform.min = s->all[0];
@@ -244,14 +196,6 @@ static double density_uniform(const delay_dist *dist, const sample *s) {
   return -(double)n_inner(s) * log(dist->uniform.max - dist->uniform.min);
 }
 
-static double share_uniform(const delay_dist *dist, double x) {
-  return fmin(fmax((x - dist->uniform.min) / (dist->uniform.max - dist->uniform.min), 0), 1);
-}
-
-static double beyond_uniform(const delay_dist *dist, double x) {
-  return 1 - share_uniform(dist, x);
-}
-
 static const family families[FIT_FAMILIES] = {
     [FIT_EXPONENTIAL] = {.name = "exponential",
                          .kind = DELAY_EXPONENTIAL,
@@ -260,18 +204,14 @@ static const family families[FIT_FAMILIES] = {
                          .names = {"mean", NULL},
                          .start = start_exponential,
                          .set = set_exponential,
-                         .log_density = density_exponential,
-                         .share = share_exponential,
-                         .beyond = beyond_exponential},
+                         .log_density = density_exponential},
     [FIT_SHIFTED_EXPONENTIAL] = {.name = "shifted exponential",
                                  .kind = DELAY_EXPONENTIAL,
                                  .n = 2,
                                  .ends = 1,
                                  .names = {"mean", "shift"},
                                  .log_density = density_shifted,
-                                 .solve = solve_shifted,
-                                 .share = share_exponential,
-                                 .beyond = beyond_exponential},
+                                 .solve = solve_shifted},
     [FIT_LOGNORMAL] = {.name = "lognormal",
                        .kind = DELAY_LOGNORMAL,
                        .n = 2,
@@ -279,9 +219,7 @@ static const family families[FIT_FAMILIES] = {
                        .names = {"mu", "sigma"},
                        .start = start_lognormal,
                        .set = set_lognormal,
-                       .log_density = density_lognormal,
-                       .share = share_lognormal,
-                       .beyond = beyond_lognormal},
+                       .log_density = density_lognormal},
     [FIT_WEIBULL] = {.name = "weibull",
                      .kind = DELAY_WEIBULL,
                      .n = 2,
@@ -289,9 +227,7 @@ static const family families[FIT_FAMILIES] = {
                      .names = {"shape", "scale"},
                      .start = start_weibull,
                      .set = set_weibull,
-                     .log_density = density_weibull,
-                     .share = share_weibull,
-                     .beyond = beyond_weibull},
+                     .log_density = density_weibull},
     [FIT_GAMMA] = {.name = "gamma",
                    .kind = DELAY_GAMMA,
                    .n = 2,
@@ -299,27 +235,21 @@ static const family families[FIT_FAMILIES] = {
                    .names = {"shape", "scale"},
                    .start = start_gamma,
                    .set = set_gamma,
-                   .log_density = density_gamma,
-                   .share = share_gamma,
-                   .beyond = beyond_gamma},
+                   .log_density = density_gamma},
     [FIT_PARETO] = {.name = "pareto",
                     .kind = DELAY_PARETO,
                     .n = 2,
                     .ends = 1,
                     .names = {"shape", "scale"},
                     .log_density = density_pareto,
-                    .solve = solve_pareto,
-                    .share = share_pareto,
-                    .beyond = beyond_pareto},
+                    .solve = solve_pareto},
     [FIT_UNIFORM] = {.name = "uniform",
                      .kind = DELAY_UNIFORM,
                      .n = 2,
                      .ends = 2,
                      .names = {"min", "max"},
                      .log_density = density_uniform,
-                     .solve = solve_uniform,
-                     .share = share_uniform,
-                     .beyond = beyond_uniform},
+                     .solve = solve_uniform},
 };
 
 const char *fit_family_name(fit_family f) {
@@ -327,55 +257,26 @@ const char *fit_family_name(fit_family f) {
   return families[f].name;
 }
 
-double fit_share(fit_family f, const delay_dist *dist, double x) {
-  assert(f < FIT_FAMILIES && families[f].kind == dist->kind);
-  return families[f].share(dist, x);
-}
-
 /* The parameters in the order of their names. */
 static void parameters_of(const family *f, const delay_dist *dist, double value[2]) {
-  value[1] = 0;
-  switch (dist->kind) {
-  case DELAY_EXPONENTIAL:
-    value[0] = dist->exponential.mean;
-    if (f->n == 2) value[1] = dist->exponential.shift;
-    return;
-  case DELAY_LOGNORMAL:
-    value[0] = dist->lognormal.mu;
-    value[1] = dist->lognormal.sigma;
-    return;
-  case DELAY_WEIBULL:
-    value[0] = dist->weibull.shape;
-    value[1] = dist->weibull.scale;
-    return;
-  case DELAY_GAMMA:
-    value[0] = dist->gamma.shape;
-    value[1] = dist->gamma.scale;
-    return;
-  case DELAY_PARETO:
-    value[0] = dist->pareto.shape;
-    value[1] = dist->pareto.scale;
-    return;
-  case DELAY_UNIFORM:
-    value[0] = dist->uniform.min;
-    value[1] = dist->uniform.max;
-    return;
-  case DELAY_NONE:
-  case DELAY_CONSTANT:
-  case DELAY_EMPIRICAL:
-  case DELAY_GILBERT_ELLIOTT:
-  case DELAY_KINDS:
-    break;
-  }
-  assert(0);
+  value[0] = dist->parameter[0];
+  value[1] = f->n == 2 ? dist->parameter[1] : 0;
+}
+
+static double cdf_of(const delay_dist *dist, double x) {
+  return delay_dist_about(dist->kind)->cdf(dist, x);
+}
+
+static double survival_of(const delay_dist *dist, double x) {
+  return delay_dist_about(dist->kind)->survival(dist, x);
 }
 
 /* --- likelihood --- */
 
 static double log_likelihood(const family *f, const delay_dist *dist, const sample *s) {
   double sum = f->log_density(dist, s);
-  if (s->n_low > 0) sum += (double)s->n_low * log(fmax(f->share(dist, s->low), DBL_MIN));
-  if (s->n_high > 0) sum += (double)s->n_high * log(fmax(f->beyond(dist, s->high), DBL_MIN));
+  if (s->n_low > 0) sum += (double)s->n_low * log(fmax(cdf_of(dist, s->low), DBL_MIN));
+  if (s->n_high > 0) sum += (double)s->n_high * log(fmax(survival_of(dist, s->high), DBL_MIN));
   return sum;
 }
 
@@ -385,27 +286,13 @@ typedef struct problem {
 } problem;
 
 /* Whether a recipe takes these parameters. */
-static int is_allowed(const family *f, const delay_dist *dist) {
+static bool is_allowed(const family *f, const delay_dist *dist) {
   double v[2];
   parameters_of(f, dist, v);
-  switch (dist->kind) {
-  case DELAY_LOGNORMAL:
-    return fabs(v[0]) <= 100 && v[1] > 0 && v[1] <= 20;
-  case DELAY_WEIBULL:
-  case DELAY_GAMMA:
+  if (dist->kind == DELAY_LOGNORMAL) return fabs(v[0]) <= 100 && v[1] > 0 && v[1] <= 20;
+  if (dist->kind == DELAY_WEIBULL || dist->kind == DELAY_GAMMA)
     return v[0] >= shape_least && v[0] <= shape_most && v[1] > 0 && v[1] <= longest;
-  case DELAY_EXPONENTIAL:
-    return v[0] > 0 && v[0] <= longest;
-  case DELAY_NONE:
-  case DELAY_CONSTANT:
-  case DELAY_UNIFORM:
-  case DELAY_PARETO:
-  case DELAY_EMPIRICAL:
-  case DELAY_GILBERT_ELLIOTT:
-  case DELAY_KINDS:
-    break;
-  }
-  return 1;
+  return dist->kind != DELAY_EXPONENTIAL || (v[0] > 0 && v[0] <= longest);
 }
 
 /* Whether the search was stopped by the bounds of a shape: the best one is beyond them. */
@@ -477,16 +364,16 @@ static gl_status maximise(delay_dist *dist, const char **why_not, const family *
 static double distance(const family *f, const delay_dist *dist, const sample *s,
                        double resolution) {
   const double n = (double)s->n, *x = s->all;
-  double most = s->n_low > 0 ? fabs((double)s->n_low / n - f->share(dist, s->low)) : 0;
+  double most = s->n_low > 0 ? fabs((double)s->n_low / n - cdf_of(dist, s->low)) : 0;
   for (size_t i = s->n_low; i < s->n - s->n_high; ++i) {
     const int last = i + 1 == s->n || x[i + 1] > x[i];
     if (resolution > 0 && !last) continue;
     const double edge = fmin(x[i] + resolution / 2, s->high);
-    const double share = f->share(dist, edge);
+    const double share = cdf_of(dist, edge);
     most = fmax(most, fabs((double)(i + 1) / n - share));
     if (!(resolution > 0)) most = fmax(most, fabs(share - (double)i / n));
   }
-  if (s->n_high > 0) most = fmax(most, fabs((double)s->n_high / n - f->beyond(dist, s->high)));
+  if (s->n_high > 0) most = fmax(most, fabs((double)s->n_high / n - survival_of(dist, s->high)));
   return most;
 }
 

@@ -76,8 +76,6 @@ typedef struct fit {
  * GL_ENOMEM. */
 gl_status fit_values(fit *out, double *value, size_t n, fit_limits limits, uint64_t seed,
                      const char *what, gl_error *err);
-/* The share of draws of the distribution that are x or less, before its offset and clamp. */
-double fit_share(fit_family family, const delay_dist *dist, double x);
 /* The name of a family: "shifted exponential". */
 const char *fit_family_name(fit_family family);
 

@@ -1,6 +1,6 @@
 /* Delay distributions from a recipe: the keys that all distributions share, and what the table of
  * distributions reads. */
-#include "sim/delay_distributions.h"
+#include "sim/delay.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Closed forms beside the simulator: what queueing theory and order statistics say of a cluster's
  * staleness, throughput and utilisation in the long run. Formulas, ranges and sources are those of
- * paper/methods.md §10.11; sim/theory_table.c has a line of a table for each form.
+ * paper/methods.md §10.11; sim/theory.c has a line of a table for each form.
  *
  * A form speaks only of clusters within its range. Each condition of a range is a sentence that
  * names the field it is about, and a cluster that no form holds for is told which one it breaks.
@@ -9,6 +9,7 @@
 #define GEPOLAB_SIM_THEORY_H
 
 #include "sim/cluster.h"
+#include "sim/schedule.h"
 
 #include <stddef.h>
 
@@ -39,6 +40,21 @@ typedef struct theory {
  */
 gl_status sim_theory_of(theory *out, const cluster_spec *spec, gl_error *err);
 void sim_theory_fini(theory *t);
+/* A schedule's long run: its first fifth is left out, the rest is cut into THEORY_BLOCKS blocks of
+ * as many updates each; the standard error is that of the mean over blocks (batch means). */
+enum { THEORY_BLOCKS = 20, THEORY_LEAST_UPDATES = 100 };
+typedef struct theory_measured {
+  double mean[THEORY_QUANTITIES], error[THEORY_QUANTITIES];
+  size_t first_update; /* of those that count, from 0 */
+  size_t n_updates;    /* that count */
+} theory_measured;
+
+/* Utilisation of samplers is that of the batches which are trained. GL_EINPUT where the schedule
+ * has fewer than THEORY_LEAST_UPDATES updates or its blocks take no time. */
+gl_status sim_theory_measure(theory_measured *out, const schedule *s, const cluster_spec *spec,
+                             gl_error *err);
+/* The name of a quantity in text and JSON, static. */
+const char *sim_theory_quantity_name(theory_quantity q);
 /* The i-th form's name and range, NULL past the last; range may be NULL. */
 const char *sim_theory_form_at(size_t i, const char **range);
 

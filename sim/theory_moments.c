@@ -2,7 +2,6 @@
 #include "sim/theory_moments.h"
 
 #include <assert.h>
-#include <gsl/gsl_cdf.h>
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_integration.h>
 #include <math.h>
@@ -14,57 +13,13 @@ enum { MOST_PIECES = 1100, MOST_TERMS = 2000000 };
 
 /* --- one distribution --- */
 
-/* Before offset and clamp. Written out, for 1 minus a distribution function loses heavy tails. */
-static double own_survival(const delay_dist *dist, double x) {
-  switch (dist->kind) {
-  case DELAY_NONE:
-    return x < 0;
-  case DELAY_CONSTANT:
-    return x < dist->constant.value;
-  case DELAY_UNIFORM:
-    if (x < dist->uniform.min) return 1;
-    if (x >= dist->uniform.max) return 0;
-    return (dist->uniform.max - x) / (dist->uniform.max - dist->uniform.min);
-  case DELAY_EXPONENTIAL:
-    return exp(-fmax(0, x - dist->exponential.shift) / dist->exponential.mean);
-  case DELAY_LOGNORMAL:
-    if (x <= 0) return 1;
-    if (dist->lognormal.sigma == 0) return x < exp(dist->lognormal.mu);
-    return gsl_cdf_ugaussian_Q((log(x) - dist->lognormal.mu) / dist->lognormal.sigma);
-  case DELAY_WEIBULL:
-    return exp(-pow(fmax(0, x) / dist->weibull.scale, dist->weibull.shape));
-  case DELAY_GAMMA:
-    return x <= 0 ? 1 : gsl_cdf_gamma_Q(x, dist->gamma.shape, dist->gamma.scale);
-  case DELAY_PARETO:
-    return x <= dist->pareto.scale ? 1 : pow(dist->pareto.scale / x, dist->pareto.shape);
-  case DELAY_EMPIRICAL:
-    return 1 - delay_share(&(delay_dist){.kind = DELAY_EMPIRICAL,
-                                         .empirical = dist->empirical,
-                                         .clamp_lo = -INFINITY,
-                                         .clamp_hi = INFINITY},
-                           x, 0);
-  case DELAY_GILBERT_ELLIOTT:
-  case DELAY_KINDS:
-    break;
-  }
-  return NAN; /* draws that depend on each other have no survival function of their own */
-}
-
-double moment_survival(const delay_dist *dist, double x) {
-  assert(dist->kind != DELAY_GILBERT_ELLIOTT);
-  const double least = fmax(0, dist->clamp_lo), most = fmax(dist->clamp_hi, least);
-  if (x < least) return 1;
-  if (x >= most) return 0;
-  return own_survival(dist, x + dist->offset);
-}
-
-int moment_is_constant(const delay_dist *dist, double *value) {
+bool moment_is_constant(const delay_dist *dist, double *value) {
   if (dist->kind == DELAY_GILBERT_ELLIOTT) return 0;
   *value = delay_quantile(dist, 0.5);
   return delay_quantile(dist, no_mass) == *value && delay_quantile(dist, 1 - no_mass) == *value;
 }
 
-int moment_is_finite(const delay_dist *dist, int power) {
+bool moment_is_finite(const delay_dist *dist, int power) {
   if (isfinite(dist->clamp_hi)) return 1;
   if (dist->kind == DELAY_PARETO) return dist->pareto.shape >= 1.05 * power;
   return dist->kind != DELAY_GILBERT_ELLIOTT;
@@ -84,7 +39,7 @@ static double tail(double t, void *self) {
   double log_below = 0;
   for (size_t i = 0; i < f->n; ++i) {
     const moment_draws *d = &f->draws[i];
-    const double above = moment_survival(d->dist, (t - d->shift) / d->factor);
+    const double above = delay_survival(d->dist, (t - d->shift) / d->factor);
     if (above >= 1) return f->power == 2 ? 2 * t : 1;
     log_below += (double)d->count * log1p(-above);
   }
@@ -169,7 +124,7 @@ gl_status moment_of_longest(double *out, const response_spec *spec, double count
   double sum = 1; /* every response has a token */
   for (double k = 1; k < most; ++k) {
     /* A length is above k where the draw, rounded half away from zero, is: at k + 1/2 or more. */
-    const double above = moment_survival(spec->lengths, nextafter(k + 0.5, 0));
+    const double above = delay_survival(spec->lengths, nextafter(k + 0.5, 0));
     const double term = above >= 1 ? 1 : -expm1(count * log1p(-above));
     sum += term;
     if (term * k < negligible * sum) break;

@@ -10,6 +10,7 @@
 #include "sim/delay.h"
 #include "sim/response.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Draws of a distribution that are multiplied by `factor` (above 0) and then moved by `shift`;
@@ -20,12 +21,10 @@ typedef struct moment_draws {
   size_t count;
 } moment_draws;
 
-/* P(draw > x); not for gilbert_elliott, whose draws depend on each other. */
-double moment_survival(const delay_dist *dist, double x);
-/* 1 where all draws are one value, then in *value. */
-int moment_is_constant(const delay_dist *dist, double *value);
+/* Whether all draws are one value, which is then in *value. */
+bool moment_is_constant(const delay_dist *dist, double *value);
 /* Whether E[X^power], power 1 or 2, is finite and not too near to a divergence to be computed. */
-int moment_is_finite(const delay_dist *dist, int power);
+bool moment_is_finite(const delay_dist *dist, int power);
 /* E[X^power] of one draw, power 1 or 2, where moment_is_finite(). GL_ENUMERIC where the integral
  * misses its error. */
 gl_status moment_of(double *out, const delay_dist *dist, int power, gl_error *err);

@@ -3,7 +3,7 @@
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/clock/fit_log.h"
-#include "sim/delay_distributions.h"
+#include "sim/delay.h"
 #include "sim/delay_fit.h"
 
 #include "core/base/csv.h"

@@ -73,7 +73,7 @@ typedef struct entry {
   const char *field, *unit;
   const delay_dist *dist;
   char text[DELAY_TEXT_SIZE];
-  double value[DELAY_MOST_ATOMS], share[DELAY_MOST_ATOMS]; /* [n_atoms] */
+  double value[DELAY_MOST_POINT_MASSES], share[DELAY_MOST_POINT_MASSES]; /* [n_atoms] */
   size_t n_atoms;
   int varies;
   size_t panel, line;
@@ -101,7 +101,7 @@ static gl_status densities_add_dist(dists *l, const cluster_dist *dist, gl_error
   entry *e = &longer[l->n++];
   *e = (entry){.field = dist->field, .unit = dist->unit, .dist = dist->dist};
   memcpy(e->text, text, sizeof text);
-  e->n_atoms = delay_atoms(dist->dist, e->value, e->share);
+  e->n_atoms = delay_point_masses(dist->dist, e->value, e->share);
   e->varies = !(e->n_atoms > 0 && e->share[0] >= all);
   return GL_OK;
 }
@@ -125,26 +125,26 @@ static void choose_panels(dists *l) {
     size_t panel = 0;
     while (panel < l->n_panels && strcmp(l->field[panel], e->field) != 0) panel++;
     e->panel = panel;
-    const double begin = delay_level(e->dist, 0.01), end = delay_level(e->dist, 0.995);
+    const double begin = delay_quantile(e->dist, 0.01), end = delay_quantile(e->dist, 0.995);
     if (panel == l->n_panels) {
       l->field[l->n_panels++] = e->field;
       l->low[panel] = INFINITY, l->high[panel] = 0;
     }
-    const double last = delay_level(e->dist, all);
+    const double last = delay_quantile(e->dist, all);
     if (begin > 0) l->low[panel] = fmin(l->low[panel], begin);
     l->high[panel] = fmax(l->high[panel], last < 1.1 * end ? last : end);
   }
   for (size_t i = 0; i < l->n; i++) {
     const entry *e = &l->of[i];
     if (!e->varies) continue;
-    const double end = delay_level(e->dist, 0.995), middle = delay_level(e->dist, 0.5);
+    const double end = delay_quantile(e->dist, 0.995), middle = delay_quantile(e->dist, 0.5);
     l->logarithmic[e->panel] |= middle > 0 && (end > 30 * middle || l->high[e->panel] > 20 * end);
   }
 }
 
 /* The mass in (a, b] without the values that have a share of their own. */
 static double mass(const entry *e, double a, double b) {
-  double sum = delay_share(e->dist, b, 0) - delay_share(e->dist, a, 0);
+  double sum = delay_cdf(e->dist, b, false) - delay_cdf(e->dist, a, false);
   for (size_t i = 0; i < e->n_atoms; i++)
     if (e->value[i] > a && e->value[i] <= b) sum -= e->share[i];
   return fmax(0, sum);
@@ -165,7 +165,7 @@ static void densities_add_point(entry *e, double x, double y) {
  * to 0. */
 static void make_curve(const dists *l, entry *e) {
   const int logarithmic = l->logarithmic[e->panel];
-  const double least = delay_level(e->dist, 1e-9), most = delay_level(e->dist, all);
+  const double least = delay_quantile(e->dist, 1e-9), most = delay_quantile(e->dist, all);
   const double from = logarithmic ? fmax(least, l->low[e->panel]) : least;
   const double to = fmin(most, l->high[e->panel]);
   const size_t bins = bins_of(e->dist);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double longest = 1e15; /* as in sim/delay_distributions.c */
+static const double longest = 1e15; /* as in sim/delay.c */
 
 static const struct {
   const char *name, *about;

@@ -4,7 +4,7 @@
 #include "core/base/json.h"
 #include "core/config/files.h"
 #include "experiments/recipe/recipe.h"
-#include "sim/delay_distributions.h"
+#include "sim/delay.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -75,21 +75,20 @@ static void shares_are_gsls_distribution_functions_within_offset_and_clamp(void)
     gl_error err = {0};
     CU_ASSERT_EQUAL_FATAL(delay_from_interval(&dist, dists[k].kind, 60, 150, 0.9, &err), GL_OK);
     for (double x = 5; x < 400; x += 31) {
-      ASSERT_CLOSE(delay_share(&dist, x, 0), dists[k].cdf(&dist, x), 1e-9);
-      ASSERT_CLOSE(delay_share(&dist, x, 1), dists[k].cdf(&dist, x), 1e-9);
+      ASSERT_CLOSE(delay_cdf(&dist, x, false), dists[k].cdf(&dist, x), 1e-9);
+      ASSERT_CLOSE(delay_cdf(&dist, x, true), dists[k].cdf(&dist, x), 1e-9);
     }
     dist.offset = 20;
     dist.clamp_lo = 50, dist.clamp_hi = 90;
-    ASSERT_CLOSE(delay_share(&dist, 70, 0), dists[k].cdf(&dist, 90), 1e-9);
-    CU_ASSERT_EQUAL(delay_share(&dist, 49, 0), 0);
-    CU_ASSERT_EQUAL(delay_share(&dist, 50, 1), 0);
-    CU_ASSERT_EQUAL(delay_share(&dist, 90, 0), 1);
-    double value[DELAY_MOST_ATOMS], share[DELAY_MOST_ATOMS];
-    CU_ASSERT_EQUAL_FATAL(delay_atoms(&dist, value, share), 2);
+    ASSERT_CLOSE(delay_cdf(&dist, 70, false), dists[k].cdf(&dist, 90), 1e-9);
+    CU_ASSERT_EQUAL(delay_cdf(&dist, 49, false), 0);
+    CU_ASSERT_EQUAL(delay_cdf(&dist, 50, true), 0);
+    CU_ASSERT_EQUAL(delay_cdf(&dist, 90, false), 1);
+    double value[DELAY_MOST_POINT_MASSES], share[DELAY_MOST_POINT_MASSES];
+    CU_ASSERT_EQUAL_FATAL(delay_point_masses(&dist, value, share), 2);
     CU_ASSERT(value[0] == 50 && value[1] == 90);
     ASSERT_CLOSE(share[0], dists[k].cdf(&dist, 70), 1e-9);
     ASSERT_CLOSE(share[1], 1 - dists[k].cdf(&dist, 110), 1e-9);
-    ASSERT_CLOSE(delay_level(&dist, 0.5), delay_quantile(&dist, 0.5), 0);
   }
 }
 
@@ -102,20 +101,20 @@ static void shares_of_a_mixture_are_those_of_its_states_in_the_long_run(void) {
   bad.uniform.min = 10, bad.uniform.max = 20;
   dist.gilbert_elliott.to_bad = 0.1, dist.gilbert_elliott.to_good = 0.4;
   dist.gilbert_elliott.good = &good, dist.gilbert_elliott.bad = &bad;
-  double value[DELAY_MOST_ATOMS], share[DELAY_MOST_ATOMS];
+  double value[DELAY_MOST_POINT_MASSES], share[DELAY_MOST_POINT_MASSES];
   char text[DELAY_TEXT_SIZE];
-  ASSERT_CLOSE(delay_share(&dist, 2.9, 0), 0, 1e-12);
-  ASSERT_CLOSE(delay_share(&dist, 3, 1), 0, 1e-12);
-  ASSERT_CLOSE(delay_share(&dist, 3, 0), 0.8, 1e-12);
-  ASSERT_CLOSE(delay_share(&dist, 15, 0), 0.9, 1e-12);
-  ASSERT_CLOSE(delay_level(&dist, 0.95), 17.5, 1e-9);
-  CU_ASSERT_EQUAL_FATAL(delay_atoms(&dist, value, share), 1);
+  ASSERT_CLOSE(delay_cdf(&dist, 2.9, false), 0, 1e-12);
+  ASSERT_CLOSE(delay_cdf(&dist, 3, true), 0, 1e-12);
+  ASSERT_CLOSE(delay_cdf(&dist, 3, false), 0.8, 1e-12);
+  ASSERT_CLOSE(delay_cdf(&dist, 15, false), 0.9, 1e-12);
+  ASSERT_CLOSE(delay_quantile(&dist, 0.95), 17.5, 1e-9);
+  CU_ASSERT_EQUAL_FATAL(delay_point_masses(&dist, value, share), 1);
   CU_ASSERT(value[0] == 3);
   ASSERT_CLOSE(share[0], 0.8, 1e-12);
   delay_text(&dist, text);
   CU_ASSERT_STRING_EQUAL(text, "20 % uniform 10 to 20, else constant 3");
   dist.gilbert_elliott.to_bad = 0;
-  ASSERT_CLOSE(delay_share(&dist, 3, 0), 1, 1e-12);
+  ASSERT_CLOSE(delay_cdf(&dist, 3, false), 1, 1e-12);
 }
 
 static void draws_follow_gsls_distribution_functions(void) {

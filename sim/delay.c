@@ -1,7 +1,7 @@
 /* The delay distributions: one block and one line of the table for each. The formulas are those of
- * paper/methods.md §9.1. With them all that is done with a distribution of any kind: draws,
- * quantiles, distributions from intervals. Reading one from a recipe is in delay_read.c. */
-#include "sim/delay_distributions.h"
+ * paper/methods.md §9.1. Then what holds for distributions of any kind: draws, quantiles,
+ * distribution functions, words. Reading one from a recipe is in delay_read.c. */
+#include "sim/delay.h"
 
 #include "core/base/csv.h"
 
@@ -13,6 +13,7 @@
 #include <gsl/gsl_sf_gamma.h>
 #include <gsl/gsl_sort.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,16 @@ static double quantile_uniform(const delay_dist *dist, double p) {
   return dist->uniform.min + p * (dist->uniform.max - dist->uniform.min);
 }
 
+static double cdf_uniform(const delay_dist *dist, double x) {
+  return fmin(fmax((x - dist->uniform.min) / (dist->uniform.max - dist->uniform.min), 0), 1);
+}
+
+static double survival_uniform(const delay_dist *dist, double x) {
+  if (x < dist->uniform.min) return 1;
+  if (x >= dist->uniform.max) return 0;
+  return (dist->uniform.max - x) / (dist->uniform.max - dist->uniform.min);
+}
+
 static gl_status uniform_from_interval(delay_dist *dist, double l, double u, double c,
                                        gl_error *err) {
   dist->uniform.min = l - tail_of(c) * (u - l) / c;
@@ -79,6 +90,14 @@ static void read_exponential(cfg_reader *r, delay_dist *dist, const cfg_node *no
 
 static double quantile_exponential(const delay_dist *dist, double p) {
   return dist->exponential.shift - dist->exponential.mean * log1p(-p);
+}
+
+static double cdf_exponential(const delay_dist *dist, double x) {
+  return gsl_cdf_exponential_P(fmax(0, x - dist->exponential.shift), dist->exponential.mean);
+}
+
+static double survival_exponential(const delay_dist *dist, double x) {
+  return gsl_cdf_exponential_Q(fmax(0, x - dist->exponential.shift), dist->exponential.mean);
 }
 
 /* l = 0: it begins at 0, and c of its mass is below u. */
@@ -105,6 +124,16 @@ static double quantile_lognormal(const delay_dist *dist, double p) {
   return exp(dist->lognormal.mu + dist->lognormal.sigma * gsl_cdf_ugaussian_Pinv(p));
 }
 
+static double cdf_lognormal(const delay_dist *dist, double x) {
+  return x <= 0 ? 0 : gsl_cdf_lognormal_P(x, dist->lognormal.mu, dist->lognormal.sigma);
+}
+
+static double survival_lognormal(const delay_dist *dist, double x) {
+  if (x <= 0) return 1;
+  if (dist->lognormal.sigma == 0) return x < exp(dist->lognormal.mu);
+  return gsl_cdf_lognormal_Q(x, dist->lognormal.mu, dist->lognormal.sigma);
+}
+
 static gl_status lognormal_from_interval(delay_dist *dist, double l, double u, double c,
                                          gl_error *err) {
   (void)err;
@@ -128,6 +157,14 @@ static void read_weibull(cfg_reader *r, delay_dist *dist, const cfg_node *node) 
 
 static double quantile_weibull(const delay_dist *dist, double p) {
   return dist->weibull.scale * pow(-log1p(-p), 1 / dist->weibull.shape);
+}
+
+static double cdf_weibull(const delay_dist *dist, double x) {
+  return x <= 0 ? 0 : gsl_cdf_weibull_P(x, dist->weibull.scale, dist->weibull.shape);
+}
+
+static double survival_weibull(const delay_dist *dist, double x) {
+  return x <= 0 ? 1 : gsl_cdf_weibull_Q(x, dist->weibull.scale, dist->weibull.shape);
 }
 
 static gl_status weibull_from_interval(delay_dist *dist, double l, double u, double c,
@@ -184,6 +221,14 @@ static double quantile_gamma(const delay_dist *dist, double p) {
          (p < 0.5 ? gamma_quantile(p, shape, 0) : gamma_quantile(1 - p, shape, 1));
 }
 
+static double cdf_gamma(const delay_dist *dist, double x) {
+  return x <= 0 ? 0 : gsl_cdf_gamma_P(x, dist->gamma.shape, dist->gamma.scale);
+}
+
+static double survival_gamma(const delay_dist *dist, double x) {
+  return x <= 0 ? 1 : gsl_cdf_gamma_Q(x, dist->gamma.shape, dist->gamma.scale);
+}
+
 /* ln of the ratio of the upper to the lower quantile at shape exp(x), less the ratio wanted. */
 typedef struct gamma_problem {
   double alpha, log_ratio;
@@ -238,6 +283,14 @@ static void read_pareto(cfg_reader *r, delay_dist *dist, const cfg_node *node) {
 
 static double quantile_pareto(const delay_dist *dist, double p) {
   return dist->pareto.scale * pow(1 - p, -1 / dist->pareto.shape);
+}
+
+static double cdf_pareto(const delay_dist *dist, double x) {
+  return x <= dist->pareto.scale ? 0 : gsl_cdf_pareto_P(x, dist->pareto.shape, dist->pareto.scale);
+}
+
+static double survival_pareto(const delay_dist *dist, double x) {
+  return x <= dist->pareto.scale ? 1 : gsl_cdf_pareto_Q(x, dist->pareto.shape, dist->pareto.scale);
 }
 
 static gl_status pareto_from_interval(delay_dist *dist, double l, double u, double c,
@@ -343,38 +396,50 @@ static const delay_dist_entry table[] = {
                        .parameter = {{"min", "s", "0"}, {"max", "s", "1, or min if that is more"}},
                        .read = read_uniform,
                        .quantile = quantile_uniform,
+                       .cdf = cdf_uniform,
+                       .survival = survival_uniform,
                        .from_interval = uniform_from_interval,
-                       .from_zero = 1},
+                       .from_zero = true},
     [DELAY_EXPONENTIAL] = {.name = "exponential",
                            .about = "a shift, and beyond it a mean",
                            .parameter = {{"mean", "s", "1"}, {"shift", "s", "0"}},
                            .read = read_exponential,
                            .quantile = quantile_exponential,
+                           .cdf = cdf_exponential,
+                           .survival = survival_exponential,
                            .from_interval = exponential_from_interval,
-                           .from_zero = 1},
+                           .from_zero = true},
     [DELAY_LOGNORMAL] = {.name = "lognormal",
                          .about = "its logarithm is normal",
                          .parameter = {{"mu", "ln s", "0"}, {"sigma", "ln s", "1"}},
                          .read = read_lognormal,
                          .quantile = quantile_lognormal,
+                         .cdf = cdf_lognormal,
+                         .survival = survival_lognormal,
                          .from_interval = lognormal_from_interval},
     [DELAY_WEIBULL] = {.name = "weibull",
                        .about = "heavier tail than exponential below shape 1, lighter above",
                        .parameter = SHAPE_AND_SCALE,
                        .read = read_weibull,
                        .quantile = quantile_weibull,
+                       .cdf = cdf_weibull,
+                       .survival = survival_weibull,
                        .from_interval = weibull_from_interval},
     [DELAY_GAMMA] = {.name = "gamma",
                      .about = "sum of `shape` exponential durations of mean `scale`",
                      .parameter = SHAPE_AND_SCALE,
                      .read = read_gamma,
                      .quantile = quantile_gamma,
+                     .cdf = cdf_gamma,
+                     .survival = survival_gamma,
                      .from_interval = gamma_from_interval},
     [DELAY_PARETO] = {.name = "pareto",
                       .about = "above `scale`, with a power-law tail of exponent `shape`",
                       .parameter = SHAPE_AND_SCALE,
                       .read = read_pareto,
                       .quantile = quantile_pareto,
+                      .cdf = cdf_pareto,
+                      .survival = survival_pareto,
                       .from_interval = pareto_from_interval},
     [DELAY_EMPIRICAL] = {.name = "empirical",
                          .about = "linear quantiles of durations measured in a CSV file",
@@ -403,13 +468,68 @@ const delay_dist_entry *delay_dist_about(delay_kind kind) {
 
 /* --- distributions of any kind --- */
 
+enum { HALVINGS = 80 };
+
 static double limited(const delay_dist *dist, double x) {
   return fmax(0, fmin(fmax(x - dist->offset, dist->clamp_lo), dist->clamp_hi));
 }
 
-double delay_quantile(const delay_dist *dist, double p) {
+/* P(draw <= y), or P(draw < y), before offset and clamp: the greatest p whose quantile is. From the
+ * quantile, not from the closed form, so that it holds where parameters are degenerate (uniform
+ * with equal ends) and for empirical distributions. */
+static double cdf_from_quantile(const delay_dist *dist, double y, bool below) {
+  double low = 0, high = 1;
   assert(table[dist->kind].quantile != NULL);
-  return limited(dist, table[dist->kind].quantile(dist, p));
+  for (int i = 0; i < HALVINGS; ++i) {
+    const double p = (low + high) / 2;
+    if (!(p > low && p < high)) break; /* neighbours in floating point */
+    const double x = table[dist->kind].quantile(dist, p);
+    *((below ? x < y : x <= y) ? &low : &high) = p;
+  }
+  return (low + high) / 2;
+}
+
+/* The long-run probability of the bad state. */
+static double bad_probability(const delay_dist *dist) {
+  const double to_bad = dist->gilbert_elliott.to_bad, to_good = dist->gilbert_elliott.to_good;
+  return to_bad > 0 ? to_bad / (to_bad + to_good) : 0;
+}
+
+double delay_cdf(const delay_dist *dist, double x, bool below) {
+  const double least = fmax(0, dist->clamp_lo), most = fmax(dist->clamp_hi, least);
+  const double y = x + dist->offset;
+  if (below ? x <= least : x < least) return 0;
+  if (below ? x > most : x >= most) return 1;
+  if (dist->kind == DELAY_NONE) return below ? y > 0 : y >= 0;
+  if (dist->kind == DELAY_CONSTANT)
+    return below ? y > dist->constant.value : y >= dist->constant.value;
+  if (dist->kind != DELAY_GILBERT_ELLIOTT) return cdf_from_quantile(dist, y, below);
+  const double bad = bad_probability(dist);
+  return (1 - bad) * delay_cdf(dist->gilbert_elliott.good, y, below) +
+         bad * delay_cdf(dist->gilbert_elliott.bad, y, below);
+}
+
+double delay_survival(const delay_dist *dist, double x) {
+  assert(dist->kind != DELAY_GILBERT_ELLIOTT);
+  const double least = fmax(0, dist->clamp_lo), most = fmax(dist->clamp_hi, least);
+  const double y = x + dist->offset;
+  if (x < least) return 1;
+  if (x >= most) return 0;
+  if (table[dist->kind].survival != NULL) return table[dist->kind].survival(dist, y);
+  if (dist->kind == DELAY_NONE) return y < 0;
+  if (dist->kind == DELAY_CONSTANT) return y < dist->constant.value;
+  return 1 - cdf_from_quantile(dist, y, false);
+}
+
+double delay_quantile(const delay_dist *dist, double p) {
+  if (table[dist->kind].quantile != NULL) return limited(dist, table[dist->kind].quantile(dist, p));
+  if (delay_cdf(dist, 0, false) >= p) return 0;
+  double low = -60, high = log(longest); /* of the logarithm */
+  for (int i = 0; i < HALVINGS; ++i) {
+    const double at = (low + high) / 2;
+    *(delay_cdf(dist, exp(at), false) >= p ? &high : &low) = at;
+  }
+  return exp(high);
 }
 
 double delay_draw(const delay_dist *dist, delay_source *source) {
@@ -420,7 +540,7 @@ double delay_draw(const delay_dist *dist, delay_source *source) {
                                        : e->quantile(dist, rng_u01_53(w.v[0], w.v[1])));
 }
 
-int delay_is_zero(const delay_dist *dist) {
+bool delay_is_zero(const delay_dist *dist) {
   return dist->kind == DELAY_NONE || (dist->kind == DELAY_CONSTANT && dist->constant.value == 0);
 }
 
@@ -452,4 +572,97 @@ void delay_free(delay_dist *dist) {
   if (dist == NULL) return;
   if (table[dist->kind].fini != NULL) table[dist->kind].fini(dist);
   free(dist);
+}
+
+/* --- point masses --- */
+
+static size_t add_point_mass(const delay_dist *dist, double at, size_t n, double *value,
+                             double *mass) {
+  const double own = delay_cdf(dist, at, false) - delay_cdf(dist, at, true);
+  size_t place = 0;
+  while (place < n && value[place] < at) ++place;
+  if (!isfinite(at) || !(own > 1e-9) || n == DELAY_MOST_POINT_MASSES ||
+      (place < n && value[place] == at))
+    return n;
+  memmove(value + place + 1, value + place, (n - place) * sizeof *value);
+  memmove(mass + place + 1, mass + place, (n - place) * sizeof *mass);
+  value[place] = at;
+  mass[place] = own;
+  return n + 1;
+}
+
+size_t delay_point_masses(const delay_dist *dist, double value[DELAY_MOST_POINT_MASSES],
+                          double mass[DELAY_MOST_POINT_MASSES]) {
+  const double least = fmax(0, dist->clamp_lo);
+  size_t n = add_point_mass(dist, least, 0, value, mass);
+  n = add_point_mass(dist, fmax(dist->clamp_hi, least), n, value, mass);
+  if (dist->kind == DELAY_CONSTANT)
+    n = add_point_mass(dist, dist->constant.value - dist->offset, n, value, mass);
+  if (dist->kind != DELAY_GILBERT_ELLIOTT) return n;
+  const delay_dist *const inner[] = {dist->gilbert_elliott.good, dist->gilbert_elliott.bad};
+  for (int i = 0; i < 2; ++i) {
+    double at[DELAY_MOST_POINT_MASSES], inner_mass[DELAY_MOST_POINT_MASSES];
+    const size_t found = delay_point_masses(inner[i], at, inner_mass);
+    for (size_t k = 0; k < found; ++k)
+      n = add_point_mass(dist, at[k] - dist->offset, n, value, mass);
+  }
+  return n;
+}
+
+/* --- in words --- */
+
+static void own_text(const delay_dist *dist, const char *name, char text[DELAY_TEXT_SIZE]) {
+  char good[DELAY_TEXT_SIZE], bad[DELAY_TEXT_SIZE];
+  switch (dist->kind) {
+  case DELAY_NONE:
+  case DELAY_KINDS:
+    snprintf(text, DELAY_TEXT_SIZE, "%s", name);
+    return;
+  case DELAY_CONSTANT:
+    snprintf(text, DELAY_TEXT_SIZE, "%s %.4g", name, dist->constant.value);
+    return;
+  case DELAY_UNIFORM:
+    snprintf(text, DELAY_TEXT_SIZE, "%s %.4g to %.4g", name, dist->uniform.min, dist->uniform.max);
+    return;
+  case DELAY_EXPONENTIAL:
+    if (dist->exponential.shift > 0)
+      snprintf(text, DELAY_TEXT_SIZE, "%s(mean %.4g, shift %.4g)", name, dist->exponential.mean,
+               dist->exponential.shift);
+    else
+      snprintf(text, DELAY_TEXT_SIZE, "%s(mean %.4g)", name, dist->exponential.mean);
+    return;
+  case DELAY_LOGNORMAL:
+    snprintf(text, DELAY_TEXT_SIZE, "%s(mu %.3g, sigma %.3g)", name, dist->lognormal.mu,
+             dist->lognormal.sigma);
+    return;
+  case DELAY_WEIBULL:
+  case DELAY_GAMMA:
+  case DELAY_PARETO:
+    snprintf(text, DELAY_TEXT_SIZE, "%s(shape %.3g, scale %.4g)", name, dist->weibull.shape,
+             dist->weibull.scale);
+    return;
+  case DELAY_EMPIRICAL:
+    snprintf(text, DELAY_TEXT_SIZE, "%s (%zu values)", name, dist->empirical.n);
+    return;
+  case DELAY_GILBERT_ELLIOTT:
+    delay_text(dist->gilbert_elliott.good, good);
+    delay_text(dist->gilbert_elliott.bad, bad);
+    snprintf(text, DELAY_TEXT_SIZE, "%.3g %% %.80s, else %.80s", 100 * bad_probability(dist), bad,
+             good);
+    return;
+  }
+}
+
+void delay_text(const delay_dist *dist, char text[DELAY_TEXT_SIZE]) {
+  text[0] = 0;
+  if (dist == NULL) return;
+  own_text(dist, delay_dist_about(dist->kind)->name, text);
+  size_t n = strlen(text);
+  if (dist->offset != 0)
+    n += (size_t)snprintf(text + n, DELAY_TEXT_SIZE - n, " less %.4g", dist->offset);
+  if (n >= DELAY_TEXT_SIZE) return;
+  if (isfinite(dist->clamp_hi))
+    snprintf(text + n, DELAY_TEXT_SIZE - n, " in %.4g to %.4g", dist->clamp_lo, dist->clamp_hi);
+  else if (dist->clamp_lo > 0)
+    snprintf(text + n, DELAY_TEXT_SIZE - n, " from %.4g", dist->clamp_lo);
 }

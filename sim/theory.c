@@ -1,11 +1,14 @@
-/* The forms: for each what it needs, what it says, and a line of the table at the end. Those of
- * queues are in theory_queues.c. */
+/* Closed forms beside a schedule: what the cluster is, each form's range and values, the table of
+ * forms at the end, and what a schedule measured to hold beside them. */
 #include "sim/theory.h"
 
-#include "sim/theory_forms.h"
+#include "sim/cluster_spec.h"
+#include "sim/schedule.h"
 #include "sim/theory_moments.h"
 
+#include <gsl/gsl_randist.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,18 +18,41 @@ static const double rounding = 1e-9;
 
 /* --- what the cluster is --- */
 
+/* Times are means in seconds; those of samplers hold where all are alike. */
+typedef struct theory_facts {
+  const cluster_spec *c;
+  double samplers, batches, responses;
+  double ahead, window;     /* INFINITY: no limit */
+  bool alike;               /* one group of samplers */
+  bool constant_generation; /* of every group, and of all its parts */
+  double generation;        /* seconds a batch */
+  bool constant_data;       /* data delays are constant, */
+  bool one_data;            /* and with transfers the same for all samplers */
+  double data;              /* data delay and transfer of a batch */
+  double upload, download;  /* the transfers alone, the longest */
+  bool constant_weights;    /* weights take the same constant time to all samplers */
+  double weights;           /* delay and transfer */
+  bool constant_step;
+  double step;
+} theory_facts;
+
+/* A form: the condition that the cluster breaks, static, NULL where the form holds; and what it
+ * says where it holds. */
+typedef const char *theory_breaks(const theory_facts *f);
+typedef gl_status theory_say(theory *out, const theory_facts *f, gl_error *err);
+
 static double unlimited(int64_t limit) {
   return limit == INT64_MAX ? INFINITY : (double)limit;
 }
 
-int sim_theory_is_random(const delay_dist *dist) {
+static bool is_random(const delay_dist *dist) {
   double value;
   return !moment_is_constant(dist, &value);
 }
 
 /* The mean decoding time of a batch's responses on a sampler of speed 1. */
-gl_status sim_theory_decoding(const response_spec *r, size_t responses, double *out,
-                              gl_error *err) {
+static gl_status mean_decoding(const response_spec *r, size_t responses, double *out,
+                               gl_error *err) {
   *out = 0;
   if (r->lengths == NULL) return GL_OK;
   double longest = 0, rest = 0;
@@ -42,13 +68,13 @@ static gl_status mean_generation(const sampler_group *g, size_t responses, doubl
                                  gl_error *err) {
   double once = 0, decoding = 0, jitter = 0;
   gl_status status = moment_of(&once, g->generation, 1, err);
-  if (status == GL_OK) status = sim_theory_decoding(&g->responses, responses, &decoding, err);
+  if (status == GL_OK) status = mean_decoding(&g->responses, responses, &decoding, err);
   if (status == GL_OK) status = moment_of(&jitter, g->jitter, 1, err);
   *out = (once + decoding) * jitter / g->speed;
   return status;
 }
 
-static int same(double a, double b) {
+static bool same(double a, double b) {
   return fabs(a - b) <= rounding * fmax(fabs(a), fabs(b));
 }
 
@@ -60,12 +86,12 @@ static gl_status read_group(theory_facts *f, size_t i, gl_error *err) {
   if (status == GL_OK) status = moment_of(&weights, g->delay, 1, err);
   const double upload = f->c->rollout_bytes / g->up.bandwidth;
   const double download = f->c->weights_bytes / g->down.bandwidth;
-  if (sim_theory_is_random(g->generation) || sim_theory_is_random(g->jitter) ||
-      (g->responses.lengths != NULL && sim_theory_is_random(g->responses.lengths)))
+  if (is_random(g->generation) || is_random(g->jitter) ||
+      (g->responses.lengths != NULL && is_random(g->responses.lengths)))
     f->constant_generation = 0;
-  if (sim_theory_is_random(g->data_delay)) f->constant_data = 0;
+  if (is_random(g->data_delay)) f->constant_data = 0;
   if (i > 0 && !same(f->data, data + upload)) f->one_data = 0;
-  if (sim_theory_is_random(g->delay) || (i > 0 && !same(f->weights, weights + download)))
+  if (is_random(g->delay) || (i > 0 && !same(f->weights, weights + download)))
     f->constant_weights = 0;
   f->generation = generation;
   f->data = data + upload;
@@ -87,7 +113,7 @@ static gl_status read_facts(theory_facts *f, const cluster_spec *c, gl_error *er
                       .constant_data = 1,
                       .one_data = 1,
                       .constant_weights = 1,
-                      .constant_step = !sim_theory_is_random(c->step)};
+                      .constant_step = !is_random(c->step)};
   gl_status status = moment_of(&f->step, c->step, 1, err);
   for (size_t i = 0; i < c->n_groups && status == GL_OK; ++i) status = read_group(f, i, err);
   return status;
@@ -95,7 +121,7 @@ static gl_status read_facts(theory_facts *f, const cluster_spec *c, gl_error *er
 
 /* --- what every form needs --- */
 
-static int loses(const link_spec *link) {
+static bool loses(const link_spec *link) {
   return link->loss > 0 || link->to_bad > 0;
 }
 
@@ -110,7 +136,7 @@ static const char *group_breaks(const cluster_spec *c, const sampler_group *g) {
   if (c->bytes_per_token > 0 && isfinite(g->up.bandwidth))
     return "cluster.bytes_per_token is 0, or cluster.up.bandwidth unlimited";
   if (r->batching == BATCHING_CONTINUOUS && r->concurrency < c->samples_per_batch &&
-      sim_theory_is_random(r->lengths))
+      is_random(r->lengths))
     return "cluster.concurrency holds all responses of a batch, or cluster.batching is padded, or "
            "cluster.lengths is constant";
   return NULL;
@@ -154,13 +180,13 @@ static theory_value exactly(double x) {
 }
 
 /* Fills the three rates from seconds an update. */
-void sim_theory_set_rates(theory *out, const theory_facts *f, double cycle, double sampler_busy) {
+static void set_rates(theory *out, const theory_facts *f, double cycle, double sampler_busy) {
   out->value[THEORY_SAMPLES_PER_S] = exactly(f->batches * f->responses / cycle);
   out->value[THEORY_LEARNER_UTILISATION] = exactly(f->step / cycle);
   out->value[THEORY_SAMPLER_UTILISATION] = exactly(sampler_busy / (f->samplers * cycle));
 }
 
-gl_status sim_theory_shares_new(theory *out, size_t n, gl_error *err) {
+static gl_status shares_new(theory *out, size_t n, gl_error *err) {
   out->staleness = calloc(n, sizeof *out->staleness);
   if (out->staleness == NULL) return gl_fail_memory(err, "a distribution of staleness");
   out->n_staleness = n;
@@ -178,13 +204,12 @@ static theory_value mean_of_shares(const theory *t) {
 
 static size_t random_parts(const sampler_group *g) {
   const delay_dist *lengths = g->responses.lengths;
-  return (size_t)sim_theory_is_random(g->generation) + (size_t)sim_theory_is_random(g->jitter) +
-         (size_t)sim_theory_is_random(g->data_delay) +
-         (size_t)(lengths != NULL && sim_theory_is_random(lengths));
+  return (size_t)is_random(g->generation) + (size_t)is_random(g->jitter) +
+         (size_t)is_random(g->data_delay) + (size_t)(lengths != NULL && is_random(lengths));
 }
 
 /* Whether an update waits for more than one sampler. */
-static int waits_for_several(const theory_facts *f) {
+static bool waits_for_several(const theory_facts *f) {
   return f->samplers > 1 && f->batches > 1;
 }
 
@@ -192,7 +217,7 @@ static const char *several_break(const theory_facts *f) {
   const cluster_spec *c = f->c;
   for (size_t i = 0; i < c->n_groups; ++i) {
     const response_spec *r = &c->groups[i].responses;
-    const int random_lengths = r->lengths != NULL && sim_theory_is_random(r->lengths);
+    const int random_lengths = r->lengths != NULL && is_random(r->lengths);
     if (random_parts(&c->groups[i]) > 1)
       return "at most one of cluster.generation, lengths, jitter and data_delay is random where an "
              "update takes several batches";
@@ -224,15 +249,15 @@ static gl_status draws_of(const theory_facts *f, size_t group, size_t count, mom
   double once = 0, decoding = 0, jitter = 0, data = 0, generation = 0;
   gl_status status = moment_of(&once, g->generation, 1, err);
   if (status == GL_OK)
-    status = sim_theory_decoding(&g->responses, f->c->samples_per_batch, &decoding, err);
+    status = mean_decoding(&g->responses, f->c->samples_per_batch, &decoding, err);
   if (status == GL_OK) status = moment_of(&jitter, g->jitter, 1, err);
   if (status == GL_OK) status = moment_of(&data, g->data_delay, 1, err);
   generation = (once + decoding) * jitter / g->speed;
   const double upload = f->c->rollout_bytes / g->up.bandwidth;
-  if (sim_theory_is_random(g->generation))
+  if (is_random(g->generation))
     *out = (moment_draws){g->generation, jitter / g->speed,
                           decoding * jitter / g->speed + data + upload, count};
-  else if (sim_theory_is_random(g->jitter))
+  else if (is_random(g->jitter))
     *out = (moment_draws){g->jitter, (once + decoding) / g->speed, data + upload, count};
   else
     *out = (moment_draws){g->data_delay, 1, generation + upload, count};
@@ -258,8 +283,7 @@ static gl_status mean_round(const theory_facts *f, double *out, gl_error *err) {
     *out = f->batches * f->generation + f->data;
     return GL_OK;
   }
-  if (f->alike && lengths != NULL && sim_theory_is_random(lengths))
-    return longest_of_all(f, out, err);
+  if (f->alike && lengths != NULL && is_random(lengths)) return longest_of_all(f, out, err);
   moment_draws *draws = calloc(f->c->n_groups, sizeof *draws);
   if (draws == NULL) return gl_fail_memory(err, "the times of samplers");
   gl_status status = GL_OK;
@@ -288,11 +312,11 @@ static gl_status synchronous(theory *out, const theory_facts *f, gl_error *err) 
   double round = 0, busy = 0;
   gl_status status = mean_round(f, &round, err);
   if (status == GL_OK) status = generated_an_update(f, &busy, err);
-  if (status == GL_OK) status = sim_theory_shares_new(out, 1, err);
+  if (status == GL_OK) status = shares_new(out, 1, err);
   if (status != GL_OK) return status;
   out->staleness[0] = 1;
   out->value[THEORY_STALENESS] = exactly(0);
-  sim_theory_set_rates(out, f, f->weights + round + f->step, busy);
+  set_rates(out, f, f->weights + round + f->step, busy);
   return GL_OK;
 }
 
@@ -356,20 +380,21 @@ static const char *constant_breaks(const theory_facts *f) {
 
 static gl_status constant(theory *out, const theory_facts *f, gl_error *err) {
   const double r = updates_a_round(f), w = rounds_an_update(f), lag = constant_lag(f);
-  gl_status status = sim_theory_shares_new(out, (size_t)constant_largest(f) + 1, err);
+  gl_status status = shares_new(out, (size_t)constant_largest(f) + 1, err);
   if (status != GL_OK) return status;
   for (double i = 0; i < r; ++i)
     if (w == 1) out->staleness[(size_t)(lag + i)] += 1 / r;
   for (double m = 0; m < w; ++m)
     if (w > 1) out->staleness[(size_t)fmax(0, ceil((lag - m) / w))] += 1 / w;
   out->value[THEORY_STALENESS] = mean_of_shares(out);
-  sim_theory_set_rates(out, f, w * f->generation / r, f->batches * f->generation);
+  set_rates(out, f, w * f->generation / r, f->batches * f->generation);
   return GL_OK;
 }
 
 /* --- constant times behind a gate --- */
 
-const char *sim_theory_order_breaks(const theory_facts *f) {
+/* Condition: batches are trained in their order. */
+static const char *order_breaks(const theory_facts *f) {
   return f->c->queue == QUEUE_LIFO ? "cluster.learner.queue is fifo or oldest_version" : NULL;
 }
 
@@ -382,18 +407,248 @@ static const char *gated_constant_breaks(const theory_facts *f) {
   if (f->window < f->ahead) return "cluster.window is at least cluster.ahead";
   if (f->download > fmax(f->step, f->generation) * (1 + rounding))
     return "a transfer of weights (weights_bytes over down.bandwidth) ends before the next begins";
-  return sim_theory_order_breaks(f);
+  return order_breaks(f);
 }
 
 /* Where constant() holds too, the gate never closes; here it does. */
 static gl_status gated_constant(theory *out, const theory_facts *f, gl_error *err) {
   const double way = f->generation + f->data + f->step + f->weights;
   const double cycle = fmax(fmax(f->generation, f->step), way / (f->ahead + 1));
-  gl_status status = sim_theory_shares_new(out, (size_t)f->ahead + 1, err);
+  gl_status status = shares_new(out, (size_t)f->ahead + 1, err);
   if (status != GL_OK) return status;
   out->staleness[(size_t)f->ahead] = 1;
   out->value[THEORY_STALENESS] = exactly(f->ahead);
-  sim_theory_set_rates(out, f, cycle, f->batches * f->generation);
+  set_rates(out, f, cycle, f->batches * f->generation);
+  return GL_OK;
+}
+
+/* --- queues: batches arrive at the learner at random --- */
+
+/* A distribution that would need more values is left out; those kept hold all but some 1e-9. */
+enum { MOST_SHARES = 4096 };
+static const double shares_a_mean = 25;
+/* A learner that is busier has no long run that could be told from an endless queue: means come
+ * from integrals, and 1 may read as a little less. */
+static const double busiest = 1 - 1e-6;
+
+static const char *links_break(const theory_facts *f) {
+  if (!f->constant_data || !f->one_data)
+    return "cluster.data_delay is constant and the same for all samplers";
+  if (!f->constant_weights) return "cluster.delay is constant and the same for all samplers";
+  if (f->upload > 0) return "cluster.rollout_bytes is 0, or cluster.up.bandwidth unlimited";
+  if (f->download > 0) return "cluster.weights_bytes is 0, or cluster.down.bandwidth unlimited";
+  return NULL;
+}
+
+static const char *open_breaks(const theory_facts *f) {
+  if (f->batches != 1) return "cluster.learner.batches is 1";
+  if (isfinite(f->ahead)) return "cluster.ahead is unlimited";
+  if (isfinite(f->window)) return "cluster.window is unlimited";
+  if (f->c->queue != QUEUE_FIFO) return "cluster.learner.queue is fifo";
+  return links_break(f);
+}
+
+static const char *gate_breaks(const theory_facts *f) {
+  if (f->samplers != 1) return "cluster.samplers is 1";
+  if (isinf(f->ahead)) return "cluster.ahead is limited";
+  if (f->window < f->ahead) return "cluster.window is at least cluster.ahead";
+  const char *broken = links_break(f);
+  return broken != NULL ? broken : order_breaks(f);
+}
+
+/* Whether no weights are back at the moment at which their batch is generated: a sampler that
+ * begins its next one then is not yet given them. */
+static bool takes_time(const theory_facts *f) {
+  return f->data + f->weights > 0 || delay_survival(f->c->step, 0) == 1;
+}
+
+static bool is_exponential(const delay_dist *dist) {
+  return dist->kind == DELAY_EXPONENTIAL && dist->exponential.shift == 0 && dist->offset == 0 &&
+         dist->clamp_lo <= 0 && isinf(dist->clamp_hi);
+}
+
+static const char *exponential_breaks(const theory_facts *f) {
+  for (size_t i = 0; i < f->c->n_groups; ++i) {
+    const sampler_group *g = &f->c->groups[i];
+    if (!is_exponential(g->generation)) return "cluster.generation is exponential without shift";
+    if (is_random(g->jitter)) return "cluster.jitter is constant";
+    if (g->responses.lengths != NULL) return "cluster.lengths is absent";
+  }
+  return NULL;
+}
+
+/* --- Poisson batches: M/G/1 --- */
+
+/* Batches a second of one sampler of a group whose generation is exponential. */
+static double rate_of(const sampler_group *g) {
+  return g->speed / (g->generation->exponential.mean * delay_quantile(g->jitter, 0.5));
+}
+
+static double rate_of_all(const theory_facts *f) {
+  double rate = 0;
+  for (size_t i = 0; i < f->c->n_groups; ++i)
+    rate += (double)f->c->groups[i].count * rate_of(&f->c->groups[i]);
+  return rate;
+}
+
+static const char *poisson_breaks(const theory_facts *f) {
+  const char *broken = open_breaks(f);
+  if (broken == NULL) broken = exponential_breaks(f);
+  if (broken != NULL) return broken;
+  if (!moment_is_finite(f->c->step, 2)) return "cluster.learner.step has a finite variance";
+  if (!takes_time(f)) return "cluster.learner.step, data_delay or delay is always above 0";
+  if (rate_of_all(f) * f->step > busiest)
+    return "the learner keeps up: batches a second x cluster.learner.step is below 1";
+  return NULL;
+}
+
+/* Adds a geometric number, P(k) = (1 - q) q^k, to a distribution. */
+static void add_geometric(double *share, size_t n, double q) {
+  double before = 0;
+  for (size_t i = 0; i < n; ++i) {
+    before = before * q + share[i];
+    share[i] = (1 - q) * before;
+  }
+}
+
+/* 1 + Poisson(passed) + those of the others while the batch is generated + those that the learner
+ * has, a geometric number in M/M/1. */
+static gl_status poisson_shares(theory *out, const theory_facts *f, double rate, double passed,
+                                gl_error *err) {
+  const double mean = out->value[THEORY_STALENESS].low;
+  if (!is_exponential(f->c->step) && f->step > 0) return GL_OK;
+  if (shares_a_mean * mean + 50 > MOST_SHARES) return GL_OK;
+  const size_t n = (size_t)(shares_a_mean * mean) + 50;
+  double *one = calloc(n, sizeof *one);
+  if (one == NULL) return gl_fail_memory(err, "a distribution of staleness");
+  gl_status status = shares_new(out, n, err);
+  for (size_t g = 0; g < f->c->n_groups && status == GL_OK; ++g) {
+    const double own = rate_of(&f->c->groups[g]) / rate;
+    one[0] = 0;
+    for (size_t k = 1; k < n; ++k) one[k] = gsl_ran_poisson_pdf((unsigned)k - 1, passed);
+    add_geometric(one, n, 1 - own);
+    add_geometric(one, n, rate * f->step);
+    for (size_t k = 0; k < n; ++k)
+      out->staleness[k] += (double)f->c->groups[g].count * own * one[k];
+  }
+  free(one);
+  return status;
+}
+
+static gl_status poisson(theory *out, const theory_facts *f, gl_error *err) {
+  const double rate = rate_of_all(f), busy = rate * f->step;
+  const double passed = rate * (f->data + f->weights);
+  double square = 0;
+  gl_status status = moment_of(&square, f->c->step, 2, err);
+  if (status != GL_OK) return status;
+  const double at_learner = busy + rate * rate * square / (2 * (1 - busy));
+  const double stale = f->samplers + passed + at_learner;
+  out->value[THEORY_STALENESS] = (theory_value){stale, stale};
+  set_rates(out, f, 1 / rate, f->samplers / rate);
+  return poisson_shares(out, f, rate, passed, err);
+}
+
+/* --- one exponential sampler behind a gate: a closed tandem --- */
+
+static const char *closed_breaks(const theory_facts *f) {
+  const char *broken = gate_breaks(f);
+  if (broken == NULL) broken = exponential_breaks(f);
+  if (broken != NULL) return broken;
+  if (f->batches != 1) return "cluster.learner.batches is 1";
+  if (!is_exponential(f->c->step)) return "cluster.learner.step is exponential without shift";
+  if (f->data > 0) return "cluster.data_delay is 0";
+  if (f->weights > 0) return "cluster.delay is 0";
+  return f->ahead > 1e6 ? "cluster.ahead is at most 1e6" : NULL;
+}
+
+/* ahead + 1 batches go round between sampler and learner; i of them are at the learner with a
+ * chance in proportion to (step / generation)^i. A batch that the sampler begins as it ends another
+ * is as stale as there then are at the learner; one that it begins after standing still has found
+ * all others there. */
+static gl_status closed(theory *out, const theory_facts *f, gl_error *err) {
+  const size_t most = (size_t)f->ahead;
+  const double ratio = f->step / f->generation;
+  const double base = ratio > 1 ? -log(ratio) * (f->ahead + 1) : 0; /* the largest weight is 1 */
+  double sum = 0, mean = 0;
+  gl_status status = shares_new(out, most + 1, err);
+  if (status != GL_OK) return status;
+  for (size_t i = 0; i <= most + 1; ++i) {
+    const double weight = exp(base + (double)i * log(ratio));
+    out->staleness[i < most ? i + 1 : most] += i <= most ? weight : 0;
+    sum += weight;
+  }
+  const double gated = exp(base + (f->ahead + 1) * log(ratio)) / sum;
+  for (size_t i = 0; i <= most; ++i) {
+    out->staleness[i] /= sum * (1 - gated);
+    mean += (double)i * out->staleness[i];
+  }
+  out->value[THEORY_STALENESS] = (theory_value){mean, mean};
+  set_rates(out, f, f->generation / (1 - gated), f->generation);
+  return GL_OK;
+}
+
+/* --- one sampler of any distribution: bounds of G/G/1 --- */
+static const char *renewal_breaks(const theory_facts *f) {
+  const sampler_group *g = &f->c->groups[0];
+  if (f->samplers != 1) return "cluster.samplers is 1";
+  const char *broken = open_breaks(f);
+  if (broken != NULL) return broken;
+  if (g->responses.lengths != NULL && is_random(g->responses.lengths))
+    return "cluster.lengths is absent or constant";
+  if (!moment_is_finite(g->generation, 2) || !moment_is_finite(g->jitter, 2))
+    return "cluster.generation and cluster.jitter have finite variances";
+  if (!moment_is_finite(f->c->step, 2)) return "cluster.learner.step has a finite variance";
+  if (f->step > busiest * f->generation)
+    return "the learner keeps up: cluster.learner.step is below the mean generation time";
+  return NULL;
+}
+
+/* E[G^2] of the time a batch takes to generate. */
+static gl_status generation_square(const theory_facts *f, double *out, gl_error *err) {
+  const sampler_group *g = &f->c->groups[0];
+  double once = 0, square = 0, jitter = 0, decoding = 0;
+  gl_status status = moment_of(&once, g->generation, 1, err);
+  if (status == GL_OK) status = moment_of(&square, g->generation, 2, err);
+  if (status == GL_OK) status = moment_of(&jitter, g->jitter, 2, err);
+  if (status == GL_OK)
+    status = mean_decoding(&g->responses, f->c->samples_per_batch, &decoding, err);
+  *out = (square + 2 * once * decoding + decoding * decoding) * jitter / (g->speed * g->speed);
+  return status;
+}
+
+/* Staleness is one more than the batches begun while a batch's weights are under way, from its end
+ * of generation on: a renewal function, between t/m - 1 and t/m + its squared variation. */
+static gl_status renewal(theory *out, const theory_facts *f, gl_error *err) {
+  const double m = f->generation, busy = f->step / m;
+  double square = 0, step_square = 0;
+  gl_status status = generation_square(f, &square, err);
+  if (status == GL_OK) status = moment_of(&step_square, f->c->step, 2, err);
+  if (status != GL_OK) return status;
+  const double variance = fmax(0, square - m * m);
+  const double step_variance = fmax(0, step_square - f->step * f->step);
+  const double idle = 2 * m * (1 - busy);
+  const double longest_wait = (variance + step_variance) / idle;
+  const double shortest_wait = fmax(0, (step_variance - m * m * busy * (2 - busy)) / idle);
+  const double way = f->data + f->weights + f->step;
+  out->value[THEORY_STALENESS] = (theory_value){fmax(takes_time(f), (way + shortest_wait) / m),
+                                                1 + (way + longest_wait) / m + variance / (m * m)};
+  set_rates(out, f, m, m);
+  return GL_OK;
+}
+
+/* --- one sampler of any distribution behind a gate: bounds --- */
+/* An update takes no less than its batches, its step, and its share of the way round, on which
+ * ahead + 1 updates are; and no more than without any overlap. */
+static gl_status gated(theory *out, const theory_facts *f, gl_error *err) {
+  (void)err;
+  const double generation = f->batches * f->generation;
+  const double way = generation + f->data + f->step + f->weights;
+  const double least = fmax(fmax(generation, f->step), way / (f->ahead + 1));
+  theory slow = {0};
+  set_rates(out, f, least, generation);
+  set_rates(&slow, f, way, generation);
+  for (size_t q = 0; q < THEORY_QUANTITIES; ++q) out->value[q].low = slow.value[q].low;
+  out->value[THEORY_STALENESS] = (theory_value){0, f->ahead};
   return GL_OK;
 }
 
@@ -421,22 +676,20 @@ static const form table[] = {
     {"Poisson batches",
      "exponential generation, one batch an update, fifo, constant delays, no transfers, no gate or "
      "window, learner's utilisation below 1",
-     "M/M/1 and M/G/1 (Pollaczek 1930, Khinchine 1932): Kleinrock (1975), §5.6",
-     sim_theory_poisson_breaks, sim_theory_poisson},
+     "M/M/1 and M/G/1 (Pollaczek 1930, Khinchine 1932): Kleinrock (1975), §5.6", poisson_breaks,
+     poisson},
     {"closed exponential",
      "one sampler, exponential generation and update, one batch an update, no delays, ahead "
      "limited",
-     "closed tandem of two exponential servers: Gordon and Newell (1967)", sim_theory_closed_breaks,
-     sim_theory_closed},
+     "closed tandem of two exponential servers: Gordon and Newell (1967)", closed_breaks, closed},
     {"G/G/1 bounds",
      "one sampler, one batch an update, finite variances, constant delays, no transfers, no gate "
      "or "
      "window, learner's utilisation below 1",
-     "Kingman (1962), Marshall (1968), Lorden (1970)", sim_theory_renewal_breaks,
-     sim_theory_renewal},
+     "Kingman (1962), Marshall (1968), Lorden (1970)", renewal_breaks, renewal},
     {"gated bounds", "one sampler, constant delays, no transfers, ahead limited",
      "circuits of the max-plus system, and its monotony in ahead: Baccelli et al. (1992), §3.2",
-     sim_theory_gated_breaks, sim_theory_gated},
+     gate_breaks, gated},
 };
 enum { FORMS = sizeof table / sizeof *table };
 
@@ -479,4 +732,73 @@ gl_status sim_theory_of(theory *out, const cluster_spec *spec, gl_error *err) {
 void sim_theory_fini(theory *t) {
   free(t->staleness);
   *t = (theory){0};
+}
+
+/* --- what a schedule measured --- */
+
+/* One block's value of every quantity. */
+static bool measure_block(double value[THEORY_QUANTITIES], const schedule *s,
+                          const cluster_spec *spec, size_t first, size_t n) {
+  const schedule_update *u = &s->updates[first];
+  const double seconds = u[n - 1].end_s - u[-1].end_s;
+  double stale = 0, trained = 0, generated = 0, batches = 0;
+  for (size_t i = 0; i < n; ++i) {
+    trained += u[i].end_s - u[i].start_s;
+    for (size_t k = 0; k < u[i].n_batches; ++k, ++batches) {
+      const schedule_batch *b = &s->batches[u[i].first_batch + k];
+      stale += (double)schedule_staleness(s, &u[i], b);
+      generated += b->generated_s - b->start_s;
+    }
+  }
+  if (!(seconds > 0)) return 0;
+  value[THEORY_STALENESS] = stale / batches;
+  value[THEORY_SAMPLES_PER_S] = batches * (double)spec->samples_per_batch / seconds;
+  value[THEORY_LEARNER_UTILISATION] = trained / seconds;
+  value[THEORY_SAMPLER_UTILISATION] = generated / (seconds * (double)spec->n_samplers);
+  return 1;
+}
+
+gl_status sim_theory_measure(theory_measured *out, const schedule *s, const cluster_spec *spec,
+                             gl_error *err) {
+  double sum[THEORY_QUANTITIES] = {0}, squares[THEORY_QUANTITIES] = {0};
+  *out = (theory_measured){.first_update = 0};
+  if (s->n_updates < THEORY_LEAST_UPDATES)
+    return gl_fail(err, GL_EINPUT,
+                   "theory is about the long run, and %zu updates are too few to measure it; give "
+                   "the recipe at least %d steps",
+                   s->n_updates, THEORY_LEAST_UPDATES);
+  const size_t n = (s->n_updates - s->n_updates / 5) / THEORY_BLOCKS;
+  out->n_updates = n * THEORY_BLOCKS;
+  out->first_update = s->n_updates - out->n_updates;
+  for (size_t b = 0; b < THEORY_BLOCKS; ++b) {
+    double value[THEORY_QUANTITIES] = {0};
+    if (!measure_block(value, s, spec, out->first_update + b * n, n))
+      return gl_fail(err, GL_EINPUT, "the clock stands still: its updates take no time");
+    for (size_t q = 0; q < THEORY_QUANTITIES; ++q) {
+      const double step = value[q] - sum[q];
+      sum[q] += step / (double)(b + 1); /* Welford: the mean so far */
+      squares[q] += step * (value[q] - sum[q]);
+    }
+  }
+  for (size_t q = 0; q < THEORY_QUANTITIES; ++q) {
+    out->mean[q] = sum[q];
+    out->error[q] = sqrt(squares[q] / (THEORY_BLOCKS - 1) / THEORY_BLOCKS);
+  }
+  return GL_OK;
+}
+
+const char *sim_theory_quantity_name(theory_quantity q) {
+  switch (q) {
+  case THEORY_STALENESS:
+    return "staleness_mean";
+  case THEORY_SAMPLES_PER_S:
+    return "samples_per_s";
+  case THEORY_LEARNER_UTILISATION:
+    return "learner_utilisation";
+  case THEORY_SAMPLER_UTILISATION:
+    return "sampler_utilisation";
+  case THEORY_QUANTITIES:
+    break;
+  }
+  return "";
 }
