@@ -2,7 +2,7 @@
 #include "core/config/config.h"
 #include "core/config/fields.h"
 #include "library/internal.h"
-#include "sim/schedule_print.h"
+#include "sim/summary.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -427,6 +427,10 @@ gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t grou
   return status;
 }
 
+const char *cluster_preset_name(const cluster_spec *spec) {
+  return spec->preset;
+}
+
 const char *cluster_unit_names(const cluster_spec *spec) {
   switch (spec->unit) {
   case UNIT_BATCH:

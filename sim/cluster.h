@@ -15,6 +15,8 @@ typedef struct cluster_spec cluster_spec;
 gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t groups,
                         size_t group_size, gl_error *err);
 void cluster_free(cluster_spec *spec);
+/* The name of its preset, static. */
+const char *cluster_preset_name(const cluster_spec *spec);
 /* Whether real response lengths shall drive the clock: schedule_build_coupled, not schedule_build.
  */
 int cluster_is_coupled(const cluster_spec *spec);

@@ -4,13 +4,12 @@
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
+#include "experiments/cli/sim_print.h"
 #include "experiments/clock/densities.h"
 #include "experiments/clock/replicas.h"
 #include "experiments/clock/timeline.h"
 #include "experiments/recipe/recipe.h"
-#include "sim/schedule_print.h"
-#include "sim/selection_print.h"
-#include "sim/theory_print.h"
+#include "sim/summary.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "core/config/config.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/cluster.h"
-#include "sim/schedule_print.h"
+#include "sim/summary.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/cluster.h"
-#include "sim/schedule_print.h"
+#include "sim/summary.h"
 
 typedef struct replicas {
   const recipe *r;

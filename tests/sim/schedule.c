@@ -1,7 +1,7 @@
 /* Schedules against the closed form of paper/methods.md §10.9, the rules of the presets and the
  * measured trace. */
 #include "sim/schedule.h"
-#include "sim/schedule_print.h"
+#include "sim/summary.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
 

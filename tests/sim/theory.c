@@ -2,7 +2,7 @@
  *
  * Random cases have fixed seeds and compare by batch means over 20 blocks: a right form is beyond
  * five standard errors with probability 8e-5 (Student, 19 degrees of freedom) in a quantity. */
-#include "sim/theory_print.h"
+#include "sim/theory.h"
 
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"

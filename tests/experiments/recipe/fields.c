@@ -5,12 +5,12 @@
 
 #include "core/base/json.h"
 #include "core/config/config.h"
+#include "experiments/cli/sim_print.h"
 #include "experiments/lab/recipe.h"
 #include "experiments/lab/theory_run.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/train/train.h"
 #include "sim/cluster.h"
-#include "sim/schedule_print.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 

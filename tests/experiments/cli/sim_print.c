@@ -1,7 +1,7 @@
 /* A schedule worked out by hand, in every form it is printed in. */
-#include "sim/schedule_print.h"
+#include "experiments/cli/sim_print.h"
 
-#include "sim/cluster_spec.h"
+#include "sim/summary.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
 
@@ -100,7 +100,7 @@ static void json_has_the_same_numbers(void) {
   cluster_free(spec);
 }
 
-SUITE(schedule_print, "sim: printed schedules", TEST(every_batch_is_a_line_of_csv),
+SUITE(schedule_print, "cli: printed schedules", TEST(every_batch_is_a_line_of_csv),
       TEST(the_table_has_the_sums_of_the_schedule),
       TEST(the_distance_to_measured_staleness_is_named_and_sourced),
       TEST(json_has_the_same_numbers));

@@ -1,11 +1,11 @@
-/* A schedule for people and programs: JSON, a table, the updates as CSV. */
-#ifndef GEPOLAB_SIM_SCHEDULE_PRINT_H
-#define GEPOLAB_SIM_SCHEDULE_PRINT_H
+/* What a schedule amounts to: its numbers, as a list and as JSON, and how near it is to what was
+ * measured. */
+#ifndef GEPOLAB_SIM_SUMMARY_H
+#define GEPOLAB_SIM_SUMMARY_H
 
 #include "sim/schedule.h"
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
 
 /* The summary: `staleness` {mean, max, p50, p95, histogram}, `learner_utilisation`,
  * `sampler_utilisation`, `batches_generated/_trained/_dropped/_lost`, `samples_per_s`, `bytes_up`,
@@ -14,20 +14,15 @@
  * recipe also `ks_distance` or `measured_s` and `compared_s` (measured and simulated seconds of as
  * many updates), `compared_with` and `compared_source`. *out is the caller's (cJSON_Delete). */
 gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **out, gl_error *err);
-/* The same as lines of text; write errors show in ferror(to). */
-void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to);
-/* The numbers of both, each by itself: those that every schedule has, the mean, median, 95 %
- * quantile and maximum of staleness, and those of a network where there is one. Returns how many.
- */
-enum { SCHEDULE_MOST_NUMBERS = 64 };
+/* The same numbers as a list: those that every schedule has (SCHEDULE_COMMON_NUMBERS), the mean,
+ * median, 95 % quantile and maximum of staleness, and those of a network where there is one.
+ * Returns how many. */
+enum { SCHEDULE_COMMON_NUMBERS = 12, SCHEDULE_MOST_NUMBERS = 64 };
 typedef struct schedule_number {
   const char *name, *unit; /* static */
   double value;
 } schedule_number;
 size_t schedule_numbers(const schedule *s, schedule_number out[SCHEDULE_MOST_NUMBERS]);
-/* One line per trained batch, with a heading: step, sampler, version, staleness and all times. */
-void schedule_print_csv(const schedule *s, FILE *to);
-
 /* Kolmogorov-Smirnov distance between the staleness of the updates (of an update's first batch; of
  * as many updates from the first on as were measured) and the recipe's measured staleness. NaN with
  * GL_OK where the recipe names none. */
