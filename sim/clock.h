@@ -1,7 +1,17 @@
-/* The event loop behind schedule_build: its state and the functions that handle its events, shared
- * by clock.c (the loop, the learner), sampler.c, stream.c, batch_choice.c, coupling.c and
- * clock_summary.c.
- * Inside sim/ only. Times are simulated seconds. */
+/* The clock behind schedule_build: its state, part by part, and what the parts ask of each other.
+ * Inside sim/ only. Times are simulated seconds.
+ *
+ * Files, each of which calls only those above it; what happens later is an event that is posted:
+ *
+ *   clock_shared.c   posting events, the ledger of units, versions in use
+ *   sampler_state.c  a sampler's state, what it draws, pauses while it decodes
+ *   transfer.c       messages over a shared network, relays
+ *   sampler.c        samplers that generate whole batches; sending, fetching and pushing
+ *   stream.c         samplers that stream groups or responses
+ *   failure.c        crashes of samplers, outages of sites
+ *   learner.c        batches that wait, the choice among them, updates
+ *   clock.c          one handler for each kind of event, the loop, the statistics at the end
+ */
 #ifndef GEPOLAB_SIM_CLOCK_H
 #define GEPOLAB_SIM_CLOCK_H
 
@@ -9,6 +19,10 @@
 #include "sim/cluster_spec.h"
 #include "sim/future_events.h"
 #include "sim/network.h"
+
+#include <stdbool.h>
+
+/* --- samplers --- */
 
 typedef enum sampler_state {
   SAMPLER_READY, /* begins a batch as soon as it may */
@@ -60,18 +74,19 @@ typedef struct engine {
   uint32_t open;  /* slot of the unit of which responses are still to be begun; BUFFER_NONE */
   size_t running; /* responses */
   int64_t coming; /* partial: wait: weights that wait for the units under way; -1: none */
-  int gated;      /* slots are free, and the gate is closed */
+  bool gated;     /* slots are free, and the gate is closed */
   double slot_s;  /* decoding seconds of responses that have ended, of all slots */
 } engine;
 
 /* Of a unit, by its slot. */
 typedef struct unit_progress {
   double *lengths; /* [unit_responses] owned, kept when the slot is used again */
-  size_t *from;    /* likewise, where a learner is told of changed weights: see schedule_hooks */
+  size_t *from;    /* likewise, where a learner resamples under new weights: see schedule_hooks */
   size_t begun, running;
   double prompt; /* its factor; 1 without a distribution */
 } unit_progress;
 
+/* Written by stream.c. */
 typedef struct streaming {
   engine *engines; /* [samplers]; NULL: units do not stream */
   unit_progress *units;
@@ -79,298 +94,307 @@ typedef struct streaming {
   running_response *running;
   size_t n_running, capacity;
   uint32_t free; /* place in running[] */
-  uint64_t aborted;
 } streaming;
 
-/* Where weights that come while a sampler decodes interrupt it (interrupt.c). */
+/* A sampler's pause, where weights that come while it decodes interrupt it. */
 typedef struct interruption {
-  double ends_s;  /* it stands still until then; 0: it does not */
-  double begun_s; /* since then */
-  double stood_s; /* of the batch being generated; not where units stream */
-  int64_t coming; /* weights that have come meanwhile; -1: none */
+  double ends_s;   /* it stands still until then; 0: it does not */
+  double begun_s;  /* since then */
+  double paused_s; /* of the batch being generated; not where units stream */
+  int64_t coming;  /* weights that have come meanwhile; -1: none */
 } interruption;
 
+/* Written by sampler_state.c. */
 typedef struct interruptions {
   interruption *of; /* [samplers]; NULL: weights are taken over in no time */
   uint64_t n;
   double seconds, tokens; /* that samplers stood still; computed again */
 } interruptions;
 
+/* --- the learner's side: written by learner.c, but newest published and window are read by all --- */
+
+typedef struct learner_side {
+  int64_t version, published, newest_trained;
+  bool busy, wake_pending;
+  double idle_since, paused_s, busy_s;
+  delay_source step, pause;
+  event_queue by_version; /* waiting batches by (version, arrival): see choice_add() */
+  uint32_t *chosen;       /* [chosen_capacity] the units of the next update, n_chosen */
+  size_t n_chosen, chosen_capacity;
+  double waiting_tokens; /* of the units that wait; kept where an update is counted in tokens */
+  size_t segment_capacity, batch_capacity; /* of the schedule */
+} learner_side;
+
+/* --- the books: written by clock_shared.c, whose functions every part calls --- */
+
+typedef struct unit_ledger {
+  uint64_t begun, generated;
+  uint64_t gate_count; /* begun, without those that are known never to be trained */
+  int freed;           /* so many units more may be begun: samplers at the gate look again */
+  bool wake_learner;   /* a unit that the learner may wait for will not come */
+  bool selects;        /* units are counted by more than their fates: */
+  unit_counts drawn;   /* of units begun; their number is `begun` */
+  double
+      prompt_quarter[PROMPT_CLASSES - 1]; /* factors between the quarters of their distribution */
+  uint32_t *live, *waits; /* [updates + 1] stale: wait. Units by the version they were begun with:
+                             all that may yet be trained, and those of them that wait */
+  int64_t least_live;     /* none is of a version below it */
+} unit_ledger;
+
 /* What a clock that is coupled to a learner keeps besides; hooks NULL: it is not coupled. */
 typedef struct coupling {
   const schedule_hooks *hooks;
   double *lengths; /* [responses of a batch] */
   uint32_t *users; /* [updates + 1] of each version: how many samplers have it, messages carry it,
-                      and 1 if it is the newest published; at 0 nobody will draw from it again */
-  unsigned char *held; /* [updates + 1] 1: the learner holds this version */
-  int stopped;         /* the learner wants no more updates */
+                      and 1 if it is the newest published; at 0 nobody will sample from it again */
+  bool *held;      /* [updates + 1] the learner holds this version */
+  bool stopped;    /* the learner wants no more updates */
 } coupling;
+
+/* Sums that only the end of the clock reads. */
+typedef struct clock_statistics {
+  double waited_s;           /* sum over batches that have left the list */
+  double waiting_integral_s; /* integral over time of the number of batches that wait */
+  double bytes_up, bytes_down, retransmissions;
+} clock_statistics;
 
 typedef struct sim_clock {
   const cluster_spec *spec;
+  uint64_t seed;
+  size_t updates;
+  const schedule_trace *trace; /* NULL: nobody listens */
+  double now;                  /* written by the loop alone */
   future_events events;
   buffer buffer;
-  event_queue by_version; /* waiting batches by (version, arrival): see batch_choice.c */
   sampler *samplers;
-  size_t gated; /* so many of them are SAMPLER_GATED */
-  double now;
-  uint64_t gate_count; /* batches begun, without those that are known never to be trained */
-  /* learner */
-  int64_t version, published, newest_trained;
-  int learner_busy, wake_pending;
-  double idle_since, paused_s, busy_s;
-  delay_source step, pause;
-  uint32_t *chosen; /* [chosen_capacity] the units of the next update, n_chosen */
-  size_t n_chosen, chosen_capacity;
-  double waiting_tokens; /* of the units that wait; kept where an update is counted in tokens */
-  event_queue slots;     /* scratch of response_draw: when each decoding slot is free */
-  /* result */
-  schedule *out;
-  size_t updates, segment_capacity, batch_capacity;
+  size_t n_gated; /* so many of them are SAMPLER_GATED */
   streaming stream;
   interruptions interrupts;
-  uint64_t begun, generated, dropped, lost; /* batches */
-  double waited_s;                          /* sum over batches that have left the list */
-  double waiting_integral_s; /* integral over time of the number of batches that wait */
-  double bytes_up, bytes_down, retransmissions;
-  uint32_t *live, *waits; /* [updates + 1] stale: wait. Units by the version they were begun with:
-                             all that may yet be trained, and those of them that wait */
-  int64_t least_live;     /* none is of a version below it */
-  int wake_learner;       /* a unit that the learner may wait for will not come */
-  int wake_gated;         /* so many batches more may be begun: samplers at the gate look again */
-  coupling coupled;
   network net;
-  const schedule_trace *trace; /* NULL: nobody is told */
-  uint64_t seed;
-  gsl_rng *generator;
-  int selects;       /* units are counted by more than their fates */
-  unit_counts drawn; /* units begun; their number is `begun` */
-  double
-      prompt_quarter[PROMPT_CLASSES - 1]; /* factors between the quarters of their distribution */
+  gsl_rng *generator; /* of lost packets */
+  event_queue slots;  /* scratch of response_draw: when each decoding slot is free */
+  learner_side learner;
+  unit_ledger ledger;
+  coupling coupled;
+  clock_statistics stats;
+  schedule *out;
 } sim_clock;
 
-/* --- what becomes of units (selection.c) --- */
+/* --- events --- */
 
-/* 0: memory is short. */
-int selection_init(sim_clock *c);
-void selection_fini(sim_clock *c);
-/* A unit is begun, its lengths are known; it waits at the learner; and what became of it. */
-void selection_begins_unit(sim_clock *c, uint32_t slot);
-static inline void selection_begins(sim_clock *c, uint32_t slot) {
-  ++c->begun;
-  if (c->selects) selection_begins_unit(c, slot);
-}
-void selection_waits(sim_clock *c, uint32_t slot);
-/* Lengths of a unit that is begun change: before and after. */
-void selection_forgets_lengths(sim_clock *c, uint32_t slot);
-void selection_takes_lengths(sim_clock *c, uint32_t slot);
-void selection_ends_unit(sim_clock *c, uint32_t slot, unit_fate fate);
-static inline void selection_ends(sim_clock *c, uint32_t slot, unit_fate fate) {
-  ++c->out->fate[fate].units;
-  if (c->selects) selection_ends_unit(c, slot, fate);
-}
-/* stale: wait. Whether an update now would leave a unit to become staler than the window, which one
- * that waits for units on their way would not. */
-int selection_must_wait(sim_clock *c);
-/* Units that are still under way or wait: what is begun and has no other fate. */
-void selection_count_pending(sim_clock *c);
-
-/* A batch that will not be trained: it no longer counts at the gate, and its slot is free. */
-static inline void forget_batch(sim_clock *c, uint32_t slot, unit_fate fate) {
-  selection_ends(c, slot, fate);
-  if (c->coupled.hooks != NULL)
-    c->coupled.hooks->discard(c->coupled.hooks->self, &c->buffer.pool[slot].facts, fate);
-  buffer_release(&c->buffer, slot);
-  --c->gate_count;
-  ++c->wake_gated;
-}
-
-/* Tells the trace of a span from then until `to`. */
-static inline void clock_tell(const sim_clock *c, span_kind kind, span_end end, uint32_t who,
-                              double from, double to, uint64_t batch, int64_t version) {
-  const int empty = from >= to && (end == SPAN_DONE || end == SPAN_OPEN);
-  if (c->trace == NULL || empty) return;
-  c->trace->span(c->trace->self, &(schedule_span){kind, end, who, from, to, batch, version});
-}
-
-/* Events of one moment are handled in this order: what ends or arrives, then the learner's start,
- * then samplers' starts. So a batch or weights that arrive at a moment are seen at that moment. */
+/* Each is handled in clock.c. Events of one moment are handled in this order: what ends or arrives,
+ * then the learner's start, then samplers' starts. So a batch or weights that arrive at a moment
+ * are seen at that moment. */
 enum { RANK_ARRIVAL, RANK_LEARNER, RANK_SAMPLER };
-enum event_kind {
+typedef enum event_kind {
   GENERATION_ENDS,
-  BATCH_ARRIVES,
-  BATCH_LOST,
-  WEIGHTS_LOADED,
+  BATCH_ARRIVES,  /* data: its slot */
+  BATCH_LOST,     /* likewise */
+  WEIGHTS_LOADED, /* SYNC_PULL. data: version; UINT64_MAX: they were lost */
   LINK_FREE,
   CRASH,
   RETURN,
-  WEIGHTS_ARRIVE,
+  WEIGHTS_ARRIVE, /* SYNC_PUSH. data: version */
   UPDATE_ENDS,
   PAUSE_ENDS,
   LEARNER_STARTS,
-  SAMPLER_STARTS,
-  RESPONSE_ENDS, /* data: place in running[] and its serial << 32 */
+  SAMPLER_STARTS, /* data: 1 if weights came this moment, so that a delay of 0 does not fetch them
+                     twice */
+  RESPONSE_ENDS,  /* data: place in running[] and its serial << 32 */
   INTERRUPTION_ENDS,
-  TRANSFER_MOVES, /* data: place in network.pool[] and its serial << 32 */
+  TRANSFER_MOVES,   /* data: place in network.pool[] and its serial << 32 */
+  TRANSFER_ARRIVES, /* likewise */
   NETWORK_SHARES,
   FLOW_ENDS,     /* data: class, and network.shares << 32 */
-  OUTAGE_BEGINS, /* node: the site; data: 1 if it is one of its distributions */
+  OUTAGE_BEGINS, /* node: the site; data: 1 if it was drawn, 0 if it was stated */
   OUTAGE_ENDS
-};
+} event_kind;
 
-/* Adds an event to the queue. `node` is the sampler it concerns, `data` what its kind needs: a slot
- * or a version. GL_ENUMERIC where the time is not finite. */
-gl_status clock_post(sim_clock *c, double time, uint32_t rank, uint32_t kind, uint32_t node,
-                     uint64_t data, gl_error *err);
+/* Adds an event to the queue. `node` is the sampler it concerns. GL_ENUMERIC where the time is not
+ * finite. */
+gl_status clock_post(sim_clock *c, double time, event_kind kind, uint32_t node, uint64_t data,
+                     gl_error *err);
 
-/* A unit has come to the learner. */
-gl_status clock_batch_arrives(sim_clock *c, uint32_t slot, gl_error *err);
+/* Reports a span to the trace; one that takes no time only where its end says something. */
+static inline void clock_trace(const sim_clock *c, schedule_span span) {
+  const bool is_plain = span.end == SPAN_DONE || span.end == SPAN_OPEN;
+  if (c->trace == NULL || (is_plain && span.from_s >= span.to_s)) return;
+  c->trace->span(c->trace->self, &span);
+}
 
-/* --- samplers, by their number --- */
+/* --- clock_shared.c: the ledger of units --- */
 
-/* A sampler that can begin a batch does, after fetching weights that are due. just_loaded: they
- * came this moment, and a delay of 0 does not fetch them twice. */
-gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *err);
-gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err);
-/* SYNC_PULL: the weights it fetched have come; version UINT64_MAX: they were lost. */
-gl_status sampler_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *err);
-/* SYNC_PUSH: sends it the newest weights, at once or when the link is free; and: they arrive. */
-gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err);
-gl_status sampler_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
-gl_status sampler_plan_crash(sim_clock *c, uint32_t i, gl_error *err);
-gl_status sampler_crashes(sim_clock *c, uint32_t i, gl_error *err);
-gl_status sampler_returns(sim_clock *c, uint32_t i, gl_error *err);
+/* False: memory is short. */
+bool ledger_init(sim_clock *c);
+void ledger_fini(sim_clock *c);
+/* Counts a unit by its lengths: use ledger_begin() and ledger_end(). */
+void ledger_begin_unit(sim_clock *c, uint32_t slot);
+void ledger_end_unit(sim_clock *c, uint32_t slot, unit_fate fate);
+/* A unit is begun, its lengths are known; it waits at the learner; and what became of it. */
+static inline void ledger_begin(sim_clock *c, uint32_t slot) {
+  ++c->ledger.begun;
+  ++c->ledger.gate_count;
+  if (c->ledger.selects) ledger_begin_unit(c, slot);
+}
+void ledger_wait(sim_clock *c, uint32_t slot);
+static inline void ledger_end(sim_clock *c, uint32_t slot, unit_fate fate) {
+  ++c->out->fate[fate].units;
+  if (c->ledger.selects) ledger_end_unit(c, slot, fate);
+}
+/* A unit will not be trained: it no longer counts at the gate, and its slot is free. */
+void ledger_discard(sim_clock *c, uint32_t slot, unit_fate fate);
+/* Lengths of a unit that is begun change: before and after. */
+void ledger_remove_lengths(sim_clock *c, uint32_t slot);
+void ledger_add_lengths(sim_clock *c, uint32_t slot);
+/* stale: wait. Whether an update now would leave a unit to become staler than the window, which one
+ * that waits for units on their way would not. */
+bool ledger_must_wait(sim_clock *c);
+/* Units that are still under way or wait: what is begun and has no other fate. */
+void ledger_count_pending(sim_clock *c);
+
+/* --- clock_shared.c: versions that a coupled learner keeps --- */
+
+/* False: memory is short. */
+bool coupling_init(sim_clock *c, const schedule_hooks *hooks);
+/* Releases what is held, then the memory. */
+void coupling_fini(sim_clock *c);
+/* One more user of a version, or one less (-1: no version, nothing happens). */
+void version_add_ref(sim_clock *c, int64_t version);
+void version_release(sim_clock *c, int64_t version);
+/* The end of the update that made learner.version; learner.published is up to date. */
+gl_status coupling_update(sim_clock *c, gl_error *err);
+
+/* --- sampler_state.c: samplers by their number --- */
+
 /* Leaves one state, in the way that `end` says, for another. */
 void sampler_enter(sim_clock *c, uint32_t i, sampler_state state, span_end end);
-/* SYNC_PULL: fetches the newest weights; the sampler stands still until they are there. */
-gl_status sampler_fetches(sim_clock *c, uint32_t i, gl_error *err);
-/* The factor on its next generation time. */
-double sampler_jitter(sim_clock *c, uint32_t i);
-/* Sends a unit whose generation has ended to the learner. */
-gl_status sampler_sends(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err);
-/* Tells the trace of the state that a sampler has been in since s->begun_s. */
-void sampler_tell(const sim_clock *c, uint32_t i, span_end end);
-/* A batch that was lost: with its sampler, or by the link. */
-void sampler_loses(sim_clock *c, uint32_t slot);
-int sampler_gate_is_open(const sim_clock *c, const sampler *s);
+/* Reports the state that a sampler has been in since s->begun_s. */
+void sampler_trace(const sim_clock *c, uint32_t i, span_end end);
+/* SYNC_PULL: the weights it fetched have come; version UINT64_MAX: they were lost. */
+gl_status sampler_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *err);
+bool sampler_gate_is_open(const sim_clock *c, const sampler *s);
+/* Draws: the delay of weights and of a batch, seconds of one round of generation without
+ * responses, the factor on its next generation time; and the stream of what its link loses, upwards
+ * or downwards. */
 double sampler_weights_delay(sim_clock *c, uint32_t i);
 double sampler_data_delay(sim_clock *c, uint32_t i);
-/* What its link loses, upwards or else downwards, is drawn from. */
-rng_stream sampler_losses(const sim_clock *c, uint32_t i, int up);
+double sampler_generation(sim_clock *c, uint32_t i);
+double sampler_jitter(sim_clock *c, uint32_t i);
+rng_stream sampler_losses(const sim_clock *c, uint32_t i, bool up);
 
-/* --- messages over a network that they share (transfer.c), where spec->network is not NULL --- */
-/* 0: memory is short. */
-int transfer_init(sim_clock *c);
+/* --- sampler_state.c: weights that interrupt decoding --- */
+
+/* False: memory is short. */
+bool interrupt_init(sim_clock *c);
+void interrupt_fini(sim_clock *c);
+/* Whether the sampler stands still. */
+static inline bool interrupt_is_on(const sim_clock *c, uint32_t i) {
+  return c->interrupts.of != NULL && c->interrupts.of[i].ends_s > 0;
+}
+/* Decode progress of its responses under way: now, or the end of the pause while it is paused, for
+ * their times have been moved by all of the pause. */
+static inline double interrupt_decoded_to(const sim_clock *c, uint32_t i) {
+  return interrupt_is_on(c, i) ? c->interrupts.of[i].ends_s : c->now;
+}
+/* Seconds of the pause that are still to come. */
+static inline double interrupt_rest(const sim_clock *c, uint32_t i) {
+  return interrupt_decoded_to(c, i) - c->now;
+}
+/* The sampler begins to stand still for `seconds`, of which `tokens` are computed again. */
+gl_status interrupt_begin(sim_clock *c, uint32_t i, double seconds, double tokens, gl_error *err);
+/* Weights come while it stands still: they are used afterwards, unless newer ones come. */
+void interrupt_hold(sim_clock *c, uint32_t i, int64_t version);
+/* A batch is begun: it has not stood still yet. */
+void interrupt_reset(sim_clock *c, uint32_t i);
+/* The pause is over; *next: the weights that came meanwhile, or -1. False where the event is void
+ * because the sampler crashed. */
+bool interrupt_end(sim_clock *c, uint32_t i, int64_t *next);
+void interrupt_crash(sim_clock *c, uint32_t i);
+/* Reports a pause until now. */
+void interrupt_trace(const sim_clock *c, uint32_t i, span_end end);
+
+/* --- transfer.c: messages over a network that they share, where spec->network is not NULL --- */
+
+/* False: memory is short. */
+bool transfer_init(sim_clock *c);
 void transfer_fini(sim_clock *c);
 /* Sends a sampler the newest weights, or, where older ones already flow to it, once its link is
- * free. They come by sampler_loaded where weights are pulled, else by sampler_receives or
- * stream_receives. */
+ * free. They come as TRANSFER_ARRIVES, or by sampler_loaded() where a fetch was lost. */
 gl_status transfer_weights(sim_clock *c, uint32_t i, gl_error *err);
 /* Sends the unit of that slot to the learner. */
 gl_status transfer_batch(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err);
-/* Sends a shard of a version from a node of the tree of relays to a sampler. */
-gl_status transfer_shard(sim_clock *c, uint32_t from, uint32_t i, int64_t version, gl_error *err);
-/* The tree of relays (relay.c). 0: memory is short. */
-int relay_init(sim_clock *c);
-/* There are new weights: the learner sends them on, or once it has sent those before. */
-gl_status relay_publish(sim_clock *c, gl_error *err);
-/* A shard is at a sampler; its bytes began to flow at begun_s. */
-gl_status relay_shard_arrives(sim_clock *c, uint32_t from, uint32_t i, int64_t version,
-                              double begun_s, gl_error *err);
 /* A crash: the sampler no longer has what a delta is one from. */
 void transfer_crash(sim_clock *c, uint32_t i);
 /* The events TRANSFER_MOVES, NETWORK_SHARES and FLOW_ENDS. */
 gl_status transfer_moves(sim_clock *c, uint64_t which, gl_error *err);
 gl_status transfer_shares(sim_clock *c, gl_error *err);
 gl_status transfer_flow_ends(sim_clock *c, uint64_t which, gl_error *err);
-/* A site has been cut off, or is no longer: transfers from and to it stop, and go on. */
-gl_status transfer_outage_begins(sim_clock *c, gl_error *err);
-gl_status transfer_outage_ends(sim_clock *c, gl_error *err);
-/* Posts the outages of all sites (outage.c), and: one begins, and ends. */
-gl_status outage_plan(sim_clock *c, gl_error *err);
-gl_status outage_begins(sim_clock *c, uint32_t site, int drawn, gl_error *err);
-gl_status outage_ends(sim_clock *c, uint32_t site, int drawn, gl_error *err);
-/* Tells the trace of what the clock's end interrupts. */
-void transfer_tell_open(const sim_clock *c);
+/* TRANSFER_ARRIVES: takes the transfer out of the network. False: the event is void. */
+bool transfer_take_arrived(sim_clock *c, uint64_t which, transfer *out);
+/* A site has been cut off, or is no longer: transfers from and to it stop, and continue. */
+gl_status transfer_cut(sim_clock *c, gl_error *err);
+gl_status transfer_resume(sim_clock *c, gl_error *err);
+/* Reports what the clock's end interrupts. */
+void transfer_trace_open(const sim_clock *c);
 /* Fills clock->out->network. */
 void transfer_report(sim_clock *c);
+/* The tree of relays: there are new weights, which the learner sends on, or will once it has sent
+ * those before; and a shard is at a sampler. */
+gl_status relay_publish(sim_clock *c, gl_error *err);
+gl_status relay_shard_arrives(sim_clock *c, const transfer *shard, gl_error *err);
 
-/* --- samplers that stream units (stream.c) --- */
+/* --- sampler.c: samplers by their number --- */
 
-/* 0: memory is short. */
-int stream_init(sim_clock *c);
+/* A sampler that can begin a batch does, after fetching weights that are due. */
+gl_status sampler_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err);
+gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err);
+/* SYNC_PUSH: sends it the newest weights, at once or when the link is free; and: they arrive. */
+gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err);
+gl_status sampler_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
+/* SYNC_PULL: fetches the newest weights; the sampler stands still until they are there. */
+gl_status sampler_fetch(sim_clock *c, uint32_t i, gl_error *err);
+/* Sends a unit whose generation has ended to the learner. */
+gl_status sampler_send(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err);
+
+/* --- stream.c: samplers that stream units --- */
+
+/* False: memory is short. */
+bool stream_init(sim_clock *c);
 void stream_fini(sim_clock *c);
 /* Fills the sampler's free decoding slots, as far as the gate and weights that are due let it. */
-gl_status stream_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *err);
+gl_status stream_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err);
 gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err);
 /* SYNC_PUSH: weights arrive, and the rule of partial units says when they are used. */
-gl_status stream_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
+gl_status stream_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
 /* A crash: the units under way are lost. */
-void stream_crashes(sim_clock *c, uint32_t i);
-/* Tells the trace of units that the clock's end interrupts. */
-void stream_tell_open(const sim_clock *c, uint32_t i);
+void stream_crash(sim_clock *c, uint32_t i);
+/* Reports units that the clock's end interrupts. */
+void stream_trace_open(const sim_clock *c, uint32_t i);
 /* Memory of the units and responses under way. */
 size_t stream_bytes(const sim_clock *c);
 
-/* --- weights that interrupt decoding (interrupt.c) --- */
+/* --- failure.c --- */
 
-/* 0: memory is short. */
-int interrupt_init(sim_clock *c);
-void interrupt_fini(sim_clock *c);
-/* Whether the sampler stands still. */
-static inline int interrupt_stands(const sim_clock *c, uint32_t i) {
-  return c->interrupts.of != NULL && c->interrupts.of[i].ends_s > 0;
-}
-/* Up to when its responses under way have been decoded, or will have been when it stands still no
- * longer, for their times are moved by all of that. */
-static inline double interrupt_decoded_to(const sim_clock *c, uint32_t i) {
-  return interrupt_stands(c, i) ? c->interrupts.of[i].ends_s : c->now;
-}
-/* What of it is still to come. */
-static inline double interrupt_rest(const sim_clock *c, uint32_t i) {
-  return interrupt_decoded_to(c, i) - c->now;
-}
-/* The sampler begins to stand still for `seconds`, of which `tokens` are computed again. */
-gl_status interrupt_begins(sim_clock *c, uint32_t i, double seconds, double tokens, gl_error *err);
-/* Weights come while it stands still: they are taken over next, unless newer ones come. */
-void interrupt_keeps(sim_clock *c, uint32_t i, int64_t version);
-/* A batch is begun: it has not stood still yet. */
-void interrupt_begins_batch(sim_clock *c, uint32_t i);
-gl_status interrupt_ends(sim_clock *c, uint32_t i, gl_error *err);
-/* A crash. */
-void interrupt_crashes(sim_clock *c, uint32_t i);
-/* Tells the trace that the sampler has stood still, in which way it ends. */
-void interrupt_tell(const sim_clock *c, uint32_t i, span_end end);
+/* Posts the sampler's next crash; it crashes; it returns. */
+gl_status sampler_plan_crash(sim_clock *c, uint32_t i, gl_error *err);
+gl_status sampler_crash(sim_clock *c, uint32_t i, gl_error *err);
+gl_status sampler_return(sim_clock *c, uint32_t i, gl_error *err);
+/* Posts the outages of all sites; one begins, and ends. */
+gl_status outage_plan(sim_clock *c, gl_error *err);
+gl_status outage_begin(sim_clock *c, uint32_t site, bool drawn, gl_error *err);
+gl_status outage_end(sim_clock *c, uint32_t site, bool drawn, gl_error *err);
 
-/* --- which waiting batch is trained next (batch_choice.c) --- */
+/* --- learner.c --- */
 
-/* Room in clock->chosen for so many units. 0 if memory is short. */
-int batch_choice_reserve(sim_clock *c, size_t units);
-/* A batch has joined the list of those that wait. 0 if memory is short. */
-int batch_choice_add(sim_clock *c, uint32_t slot);
-/* Throws a waiting batch away. */
-void batch_choice_drop(sim_clock *c, uint32_t slot, unit_fate fate);
-/* Keeps a queue that has overflowed within its capacity. */
-void batch_choice_evict(sim_clock *c);
-/* Fills clock->chosen[n_chosen] with the units of the next update and takes them from the list; 0
- * where the rule has to wait. Batches too old to be trained are dropped on the way. */
-int batch_choice_next(sim_clock *c);
-
-/* --- coupling --- */
-
-/* 0: memory is short. */
-int coupling_init(coupling *k, const schedule_hooks *hooks, size_t updates, size_t responses);
-/* Releases what is held, then the memory. */
-void coupling_fini(coupling *k, size_t updates);
-/* One more user of a version, or one less (-1: no version, nothing happens). */
-void coupling_take(sim_clock *c, int64_t version);
-void coupling_leave(sim_clock *c, int64_t version);
-/* The end of the update that made c->version; c->published is up to date. */
-gl_status coupling_update(sim_clock *c, gl_error *err);
-
-/* --- end --- */
-
-/* Fills staleness, clock and the counts of clock->out. */
-gl_status clock_summarise(sim_clock *c, gl_error *err);
+/* Room for the units of an update and their schedule. GL_ENOMEM. */
+gl_status learner_init(sim_clock *c, gl_error *err);
+void learner_fini(sim_clock *c);
+/* A unit has come to the learner. */
+gl_status learner_receive(sim_clock *c, uint32_t slot, gl_error *err);
+/* Has the learner look for an update at this moment, unless it is busy. */
+gl_status learner_wake(sim_clock *c, gl_error *err);
+gl_status learner_start(sim_clock *c, gl_error *err);
+gl_status learner_update_ends(sim_clock *c, gl_error *err);
+gl_status learner_pause_ends(sim_clock *c, gl_error *err);
 
 #endif

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "sim/cluster.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -152,9 +153,9 @@ typedef struct schedule_hooks {
   /* Batch b will not be trained: it was lost, or thrown away. */
   void (*discard)(void *self, const schedule_batch *b, unit_fate fate);
   /* The learner ends update u, which makes of version u->version the next; batches[u->n_batches].
-   * *stop = 1 makes it the schedule's last. */
+   * *stop = true makes it the schedule's last. */
   gl_status (*update)(void *self, const schedule_update *u, const schedule_batch *batches,
-                      int *stop, gl_error *err);
+                      bool *stop, gl_error *err);
   /* Before the update that leaves a version with which batches may still be begun; and once none
    * can be. All that is held is released before the clock returns. */
   gl_status (*hold)(void *self, int64_t version, gl_error *err);

@@ -16,10 +16,10 @@ enum { NO_PLACE = UINT32_MAX };
 /* No response takes less, so that simulated time always moves on. */
 static const double shortest_response_s = 1e-9;
 
-int stream_init(sim_clock *c) {
+bool stream_init(sim_clock *c) {
   streaming *t = &c->stream;
   t->free = NO_PLACE;
-  if (c->spec->unit == UNIT_BATCH) return 1;
+  if (c->spec->unit == UNIT_BATCH) return true;
   t->engines = calloc(c->spec->n_samplers, sizeof *t->engines);
   for (size_t i = 0; t->engines != NULL && i < c->spec->n_samplers; ++i)
     t->engines[i] = (engine){.first = NO_PLACE, .open = BUFFER_NONE, .coming = -1};
@@ -50,15 +50,15 @@ size_t stream_bytes(const sim_clock *c) {
 
 /* --- running responses --- */
 
-static int reserve_running(streaming *t) {
-  if (t->free != NO_PLACE || t->n_running < t->capacity) return 1;
+static bool reserve_running(streaming *t) {
+  if (t->free != NO_PLACE || t->n_running < t->capacity) return true;
   const size_t capacity = t->capacity == 0 ? 64 : 2 * t->capacity;
-  if (capacity >= NO_PLACE || capacity > SIZE_MAX / sizeof *t->running) return 0;
+  if (capacity >= NO_PLACE || capacity > SIZE_MAX / sizeof *t->running) return false;
   running_response *more = realloc(t->running, capacity * sizeof *more);
-  if (more == NULL) return 0;
+  if (more == NULL) return false;
   t->running = more;
   t->capacity = capacity;
-  return 1;
+  return true;
 }
 
 /* A place at the head of the sampler's list; NO_PLACE if memory is short. */
@@ -92,18 +92,18 @@ static void give_place_back(streaming *t, engine *e, uint32_t place) {
 
 /* --- units --- */
 
-/* Whether a learner is told where responses go on with other weights. */
-static int tells_changes(const sim_clock *c) {
+/* Whether a learner samples the rest of responses anew when their weights change. */
+static bool resamples(const sim_clock *c) {
   return c->coupled.hooks != NULL && c->spec->partial == PARTIAL_CONTINUE;
 }
 
-static int reserve_unit(sim_clock *c, uint32_t slot) {
+static bool reserve_unit(sim_clock *c, uint32_t slot) {
   streaming *t = &c->stream;
   if (slot >= t->n_units) {
     const size_t n = c->buffer.capacity;
-    if (n > SIZE_MAX / sizeof *t->units) return 0;
+    if (n > SIZE_MAX / sizeof *t->units) return false;
     unit_progress *more = realloc(t->units, n * sizeof *more);
-    if (more == NULL) return 0;
+    if (more == NULL) return false;
     t->units = more;
     for (; t->n_units < n; ++t->n_units) t->units[t->n_units] = (unit_progress){0};
   }
@@ -111,9 +111,8 @@ static int reserve_unit(sim_clock *c, uint32_t slot) {
   u->begun = u->running = 0;
   u->prompt = 1;
   if (u->lengths == NULL) u->lengths = calloc(c->spec->unit_responses, sizeof *u->lengths);
-  if (u->from == NULL && tells_changes(c))
-    u->from = calloc(c->spec->unit_responses, sizeof *u->from);
-  return u->lengths != NULL && (u->from != NULL || !tells_changes(c));
+  if (u->from == NULL && resamples(c)) u->from = calloc(c->spec->unit_responses, sizeof *u->from);
+  return u->lengths != NULL && (u->from != NULL || !resamples(c));
 }
 
 /* What a unit of such lengths weighs. */
@@ -152,27 +151,20 @@ static gl_status begin_unit(sim_clock *c, uint32_t i, gl_error *err) {
   if (slot == BUFFER_NONE || !reserve_unit(c, slot)) return gl_fail_memory(err, "units under way");
   schedule_batch *facts = &c->buffer.pool[slot].facts;
   facts->id = (uint64_t)i << 32 | s->ordinal++;
-  facts->number = c->begun;
+  facts->number = c->ledger.begun;
   facts->sampler = i;
   facts->start_s = c->now;
-  ++c->gate_count;
   c->stream.engines[i].open = slot;
   gl_status status = draw_unit(c, s, slot, err);
-  if (status == GL_OK) selection_begins(c, slot);
+  if (status == GL_OK) ledger_begin(c, slot);
   return status;
 }
 
 /* Its responses come to nothing. */
 static void end_unit(sim_clock *c, uint32_t i, uint32_t slot, span_end how) {
   const schedule_batch *b = &c->buffer.pool[slot].facts;
-  clock_tell(c, SPAN_GENERATION, how, i, b->start_s, c->now, b->number, -1);
-  if (how == SPAN_LOST) {
-    sampler_loses(c, slot);
-    return;
-  }
-  ++c->dropped;
-  ++c->stream.aborted;
-  forget_batch(c, slot, FATE_ABORTED);
+  clock_trace(c, (schedule_span){SPAN_GENERATION, how, i, b->start_s, c->now, b->number, -1});
+  ledger_discard(c, slot, how == SPAN_LOST ? FATE_LOST : FATE_ABORTED);
 }
 
 /* Ends everything that is under way at a sampler. A unit may be open with no response running, in
@@ -191,23 +183,25 @@ static void abort_all(sim_clock *c, uint32_t i, span_end how) {
   e->open = BUFFER_NONE;
 }
 
-void stream_crashes(sim_clock *c, uint32_t i) {
+void stream_crash(sim_clock *c, uint32_t i) {
   engine *e = &c->stream.engines[i];
   abort_all(c, i, SPAN_LOST);
-  coupling_leave(c, e->coming);
+  version_release(c, e->coming);
   e->coming = -1;
-  e->gated = 0;
+  e->gated = false;
 }
 
-void stream_tell_open(const sim_clock *c, uint32_t i) {
+void stream_trace_open(const sim_clock *c, uint32_t i) {
   const streaming *t = &c->stream;
   const engine *e = &t->engines[i];
   for (uint32_t r = e->first; r != NO_PLACE; r = t->running[r].next) {
     const schedule_batch *b = &c->buffer.pool[t->running[r].slot].facts;
-    int told = 0; /* by another of its responses */
+    bool reported = false; /* by another of its responses */
     for (uint32_t k = e->first; k != r; k = t->running[k].next)
-      told |= t->running[k].slot == t->running[r].slot;
-    if (!told) clock_tell(c, SPAN_GENERATION, SPAN_OPEN, i, b->start_s, c->now, b->number, -1);
+      reported |= t->running[k].slot == t->running[r].slot;
+    if (!reported)
+      clock_trace(
+          c, (schedule_span){SPAN_GENERATION, SPAN_OPEN, i, b->start_s, c->now, b->number, -1});
   }
 }
 
@@ -235,27 +229,26 @@ static gl_status begin_response(sim_clock *c, uint32_t i, gl_error *err) {
     r->segment = buffer_begin_response(&c->buffer, slot, (int64_t)k, s->version);
     if (r->segment == UINT32_MAX) return gl_fail_memory(err, "segments");
   }
-  return clock_post(c, r->ends_s, RANK_ARRIVAL, RESPONSE_ENDS, i, place | (uint64_t)r->serial << 32,
-                    err);
+  return clock_post(c, r->ends_s, RESPONSE_ENDS, i, place | (uint64_t)r->serial << 32, err);
 }
 
 /* Whether a unit may be begun now; what keeps it from it shows in the engine. */
-static int may_begin(const sim_clock *c, uint32_t i, int weights_are_due) {
+static bool may_begin(const sim_clock *c, uint32_t i, bool weights_are_due) {
   engine *e = &c->stream.engines[i];
-  if (e->coming >= 0 || weights_are_due) return 0;
+  if (e->coming >= 0 || weights_are_due) return false;
   e->gated = !sampler_gate_is_open(c, &c->samplers[i]);
   return !e->gated;
 }
 
-gl_status stream_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *err) {
+gl_status stream_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err) {
   sampler *s = &c->samplers[i];
   engine *e = &c->stream.engines[i];
-  const int is_due = c->spec->sync == SYNC_PULL && s->due_s <= c->now && !just_loaded;
+  const bool is_due = c->spec->sync == SYNC_PULL && s->due_s <= c->now && !just_loaded;
   gl_status status = GL_OK;
-  if (s->state == SAMPLER_LOADING || s->state == SAMPLER_DOWN || interrupt_stands(c, i))
+  if (s->state == SAMPLER_LOADING || s->state == SAMPLER_DOWN || interrupt_is_on(c, i))
     return GL_OK;
-  e->gated = 0;
-  if (is_due && e->running == 0 && e->open == BUFFER_NONE) return sampler_fetches(c, i, err);
+  e->gated = false;
+  if (is_due && e->running == 0 && e->open == BUFFER_NONE) return sampler_fetch(c, i, err);
   while (status == GL_OK && e->running < s->group->responses.concurrency) {
     if (e->open == BUFFER_NONE) {
       if (!may_begin(c, i, is_due)) break;
@@ -270,12 +263,12 @@ gl_status stream_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *err
   }
   sampler_enter(c, i, SAMPLER_GATED, SPAN_DONE);
   if (c->spec->sync == SYNC_PULL && s->due_s > c->now)
-    return clock_post(c, s->due_s, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
+    return clock_post(c, s->due_s, SAMPLER_STARTS, i, 0, err);
   return GL_OK;
 }
 
 static void use_weights(sim_clock *c, uint32_t i, int64_t version) {
-  coupling_leave(c, c->samplers[i].version);
+  version_release(c, c->samplers[i].version);
   c->samplers[i].version = version;
 }
 
@@ -293,8 +286,9 @@ gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_erro
   if (--u->running == 0 && u->begun == c->spec->unit_responses) {
     const schedule_batch *b = &c->buffer.pool[slot].facts;
     if (c->spec->partial == PARTIAL_CONTINUE) buffer_join_segments(&c->buffer, slot);
-    clock_tell(c, SPAN_GENERATION, SPAN_DONE, i, b->start_s, c->now, b->number, -1);
-    status = sampler_sends(c, i, slot, err);
+    clock_trace(c,
+                (schedule_span){SPAN_GENERATION, SPAN_DONE, i, b->start_s, c->now, b->number, -1});
+    status = sampler_send(c, i, slot, err);
   }
   if (e->running == 0) {
     c->samplers[i].busy_s += c->now - c->samplers[i].begun_s;
@@ -304,7 +298,7 @@ gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_erro
     use_weights(c, i, e->coming);
     e->coming = -1;
   }
-  return status != GL_OK ? status : clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
+  return status != GL_OK ? status : clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
 }
 
 /* --- weights that are pushed --- */
@@ -338,7 +332,7 @@ static gl_status interrupt(sim_clock *c, uint32_t i, gl_error *err) {
   streaming *t = &c->stream;
   const sampler_group *g = c->samplers[i].group;
   const double prefill = g->responses.prefill_tokens_per_s * g->speed;
-  const int again = c->spec->kv_cache == KV_CACHE_RECOMPUTE && prefill > 0;
+  const bool again = c->spec->kv_cache == KV_CACHE_RECOMPUTE && prefill > 0;
   const double tokens = again ? tokens_held(c, i) : 0;
   const double seconds = c->spec->interrupt + (again ? tokens / prefill : 0);
   gl_status status = GL_OK;
@@ -350,10 +344,9 @@ static gl_status interrupt(sim_clock *c, uint32_t i, gl_error *err) {
     r->begun_s += seconds;
     r->ends_s += seconds;
     ++r->serial;
-    status = clock_post(c, r->ends_s, RANK_ARRIVAL, RESPONSE_ENDS, i, k | (uint64_t)r->serial << 32,
-                        err);
+    status = clock_post(c, r->ends_s, RESPONSE_ENDS, i, k | (uint64_t)r->serial << 32, err);
   }
-  return status == GL_OK ? interrupt_begins(c, i, seconds, tokens, err) : status;
+  return status == GL_OK ? interrupt_begin(c, i, seconds, tokens, err) : status;
 }
 
 /* Where the responses of one unit stand, for the learner: u->from. A token that has been begun is
@@ -385,8 +378,7 @@ static gl_status take_new_lengths(sim_clock *c, uint32_t i, uint32_t slot, gl_er
     r->ends_s = r->begun_s + (r->ends_s - r->begun_s) * (u->lengths[which] / old);
     buffer_rescale_response(&c->buffer, slot, (int64_t)which, old / u->lengths[which]);
     ++r->serial;
-    status = clock_post(c, r->ends_s, RANK_ARRIVAL, RESPONSE_ENDS, i, k | (uint64_t)r->serial << 32,
-                        err);
+    status = clock_post(c, r->ends_s, RESPONSE_ENDS, i, k | (uint64_t)r->serial << 32, err);
   }
   return status;
 }
@@ -399,12 +391,12 @@ static gl_status draw_rest(sim_clock *c, uint32_t i, uint32_t slot, int64_t vers
   schedule_batch *facts = &c->buffer.pool[slot].facts;
   memcpy(c->coupled.lengths, u->lengths, n * sizeof *u->lengths);
   place_responses(c, i, slot);
-  selection_forgets_lengths(c, slot);
+  ledger_remove_lengths(c, slot);
   gl_status status =
       c->coupled.hooks->go_on(c->coupled.hooks->self, facts, version, u->from, u->lengths, err);
   if (status != GL_OK) return status;
   add_up_lengths(c->spec, facts, u->lengths);
-  selection_takes_lengths(c, slot);
+  ledger_add_lengths(c, slot);
   return take_new_lengths(c, i, slot, err);
 }
 
@@ -426,8 +418,8 @@ static gl_status draw_rests(sim_clock *c, uint32_t i, int64_t version, gl_error 
 /* The responses under way go on with other weights. */
 static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
   streaming *t = &c->stream;
-  int interrupts = 0;
-  if (tells_changes(c)) {
+  bool interrupts = false;
+  if (resamples(c)) {
     gl_status status = draw_rests(c, i, version, err);
     if (status != GL_OK) return status;
   }
@@ -435,7 +427,7 @@ static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_er
     running_response *r = &t->running[k];
     const double done = share_done(c, r);
     if (done >= 1) continue;
-    interrupts = 1;
+    interrupts = true;
     r->segment = buffer_switch_response(&c->buffer, r->slot, r->segment, done, version);
     if (r->segment == UINT32_MAX) return gl_fail_memory(err, "segments");
   }
@@ -443,26 +435,26 @@ static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_er
   return interrupts && c->interrupts.of != NULL ? interrupt(c, i, err) : GL_OK;
 }
 
-gl_status stream_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
+gl_status stream_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
   sampler *s = &c->samplers[i];
   engine *e = &c->stream.engines[i];
   if (version <= s->version || version <= e->coming || s->state == SAMPLER_DOWN) {
-    coupling_leave(c, version); /* overtaken on the way */
+    version_release(c, version); /* overtaken on the way */
     return GL_OK;
   }
-  if (interrupt_stands(c, i)) {
-    interrupt_keeps(c, i, version);
+  if (interrupt_is_on(c, i)) {
+    interrupt_hold(c, i, version);
     return GL_OK;
   }
   gl_status status = GL_OK;
-  const int idle = e->running == 0 && e->open == BUFFER_NONE;
+  const bool idle = e->running == 0 && e->open == BUFFER_NONE;
   switch (c->spec->partial) {
   case PARTIAL_WAIT:
     if (idle) {
       use_weights(c, i, version);
       break;
     }
-    coupling_leave(c, e->coming);
+    version_release(c, e->coming);
     e->coming = version;
     return GL_OK;
   case PARTIAL_CONTINUE:
@@ -475,5 +467,5 @@ gl_status stream_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *e
     use_weights(c, i, version);
     break;
   }
-  return status != GL_OK ? status : clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
+  return status != GL_OK ? status : clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
 }

@@ -1,26 +1,56 @@
-/* Messages over a network that they share: from asking to arrival, step by step. */
+/* Messages over a network that they share: from asking to arrival, step by step; and weights that
+ * samplers send on to each other. What arrives is handled in clock.c. */
 #include "sim/clock.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+/* --- quantiles of many times --- */
+
+static const size_t tally_classes = (size_t)TALLY_PER_OCTAVE * TALLY_OCTAVES;
+
+static size_t tally_class(double seconds) {
+  const double place = (log2(fmax(seconds, 1e-300)) - TALLY_LOWEST) * TALLY_PER_OCTAVE;
+  return (size_t)fmin(fmax(place, 0), (double)(tally_classes - 1));
+}
+
+void tally_add(tally *t, double seconds) {
+  t->least = t->n == 0 ? seconds : fmin(t->least, seconds);
+  t->most = t->n == 0 ? seconds : fmax(t->most, seconds);
+  t->sum += seconds;
+  ++t->n;
+  ++t->count[tally_class(seconds)];
+}
+
+double tally_quantile(const tally *t, double p) {
+  const uint64_t wanted = (uint64_t)fmax(1, ceil(p * (double)t->n));
+  uint64_t below = 0;
+  for (size_t i = 0; i < tally_classes && t->n > 0; ++i) {
+    below += t->count[i];
+    if (below < wanted) continue;
+    const double middle = exp2(((double)i + 0.5) / TALLY_PER_OCTAVE + TALLY_LOWEST);
+    return fmin(fmax(middle, t->least), t->most);
+  }
+  return NAN;
+}
+
 /* --- places --- */
 
-static int reserve(network *n) {
-  if (n->free != TRANSFER_NONE || n->n < n->capacity) return 1;
+static bool reserve_transfer(network *n) {
+  if (n->free != TRANSFER_NONE || n->n < n->capacity) return true;
   const size_t capacity = n->capacity == 0 ? 64 : 2 * (size_t)n->capacity;
-  if (capacity >= TRANSFER_NONE || capacity > SIZE_MAX / sizeof *n->pool) return 0;
+  if (capacity >= TRANSFER_NONE || capacity > SIZE_MAX / sizeof *n->pool) return false;
   transfer *more = realloc(n->pool, capacity * sizeof *more);
-  if (more == NULL) return 0;
+  if (more == NULL) return false;
   n->pool = more;
   n->capacity = (uint32_t)capacity;
-  return 1;
+  return true;
 }
 
 /* A place for a new transfer; TRANSFER_NONE if memory is short. */
-static uint32_t take(sim_clock *c, uint32_t i) {
+static uint32_t take_transfer(sim_clock *c, uint32_t i) {
   network *n = &c->net;
-  if (!reserve(n)) return TRANSFER_NONE;
+  if (!reserve_transfer(n)) return TRANSFER_NONE;
   uint32_t id = n->free, serial = 0;
   if (id == TRANSFER_NONE) {
     id = n->n++;
@@ -38,7 +68,7 @@ static uint32_t take(sim_clock *c, uint32_t i) {
   return id;
 }
 
-static void give_back(network *n, uint32_t id) {
+static void give_transfer_back(network *n, uint32_t id) {
   transfer *t = &n->pool[id];
   t->state = TRANSFER_FREE;
   ++t->serial;
@@ -60,8 +90,8 @@ static uint32_t line_take(network *n, transfer_line *line) {
 }
 
 static transfer_port *port_of(network *n, const transfer *t) {
-  if (t->is_shard) return &n->nodes[t->from].port;
-  return t->is_batch ? &n->ingress : &n->egress;
+  if (t->cargo == CARGO_SHARD) return &n->nodes[t->from].port;
+  return t->cargo == CARGO_BATCH ? &n->ingress : &n->egress;
 }
 
 static size_t group_of(const sim_clock *c, uint32_t i) {
@@ -70,9 +100,9 @@ static size_t group_of(const sim_clock *c, uint32_t i) {
 
 static transfer_route *route_of(sim_clock *c, const transfer *t) {
   const size_t group = group_of(c, t->sampler), n_groups = c->spec->n_groups;
-  if (t->is_shard)
+  if (t->cargo == CARGO_SHARD)
     return &c->net.hops[(t->from == 0 ? n_groups : group_of(c, t->from - 1)) * n_groups + group];
-  return t->is_batch ? &c->net.up[group] : &c->net.down[group];
+  return t->cargo == CARGO_BATCH ? &c->net.up[group] : &c->net.down[group];
 }
 
 /* The transfer's next step, after so many seconds. */
@@ -80,7 +110,8 @@ static gl_status later(sim_clock *c, uint32_t id, transfer_state state, double s
                        gl_error *err) {
   transfer *t = &c->net.pool[id];
   t->state = state;
-  return clock_post(c, c->now + seconds, RANK_ARRIVAL, TRANSFER_MOVES, t->sampler,
+  return clock_post(c, c->now + seconds,
+                    state == TRANSFER_TRAVELS ? TRANSFER_ARRIVES : TRANSFER_MOVES, t->sampler,
                     id | (uint64_t)t->serial << 32, err);
 }
 
@@ -89,28 +120,28 @@ static gl_status later(sim_clock *c, uint32_t id, transfer_state state, double s
 /* Flows join and leave at once at a moment; rates are given when all of that moment is known. */
 static gl_status want_shares(sim_clock *c, gl_error *err) {
   if (c->net.share_pending) return GL_OK;
-  c->net.share_pending = 1;
-  return clock_post(c, c->now, RANK_ARRIVAL, NETWORK_SHARES, 0, 0, err);
+  c->net.share_pending = true;
+  return clock_post(c, c->now, NETWORK_SHARES, 0, 0, err);
 }
 
 gl_status transfer_shares(sim_clock *c, gl_error *err) {
   network *n = &c->net;
   double end;
   uint32_t class;
-  n->share_pending = 0;
+  n->share_pending = false;
   ++n->shares;
   flow_advance(&n->flows, c->now);
   flow_share(&n->flows);
   if (!flow_next(&n->flows, &end, &class)) return GL_OK;
-  return clock_post(c, end, RANK_ARRIVAL, FLOW_ENDS, 0, class | (uint64_t)n->shares << 32, err);
+  return clock_post(c, end, FLOW_ENDS, 0, class | (uint64_t)n->shares << 32, err);
 }
 
 /* Whether an outage keeps a transfer from flowing now. */
-static int is_cut(const network *n, uint32_t from, uint32_t to) {
+static bool is_cut(const network *n, uint32_t from, uint32_t to) {
   return n->sites != NULL && from != to && (n->sites[from].outages > 0 || n->sites[to].outages > 0);
 }
 
-static int is_cut_off(sim_clock *c, const transfer *t) {
+static bool is_cut_off(sim_clock *c, const transfer *t) {
   const transfer_route *route = route_of(c, t);
   return is_cut(&c->net, route->from, route->to);
 }
@@ -126,10 +157,10 @@ static double weights_for(sim_clock *c, transfer *t) {
   const network_spec *spec = c->spec->network;
   transfer_peer *peer = &c->net.peers[t->sampler];
   ++peer->sent;
-  const int turn = spec->full_every > 0 && peer->sent % spec->full_every == 0;
+  const bool turn = spec->full_every > 0 && peer->sent % spec->full_every == 0;
   t->is_delta = spec->delta_share < 1 && !turn && !peer->needs_full;
   t->crashes = c->samplers[t->sampler].crashes;
-  peer->needs_full = 0;
+  peer->needs_full = false;
   *(t->is_delta ? &c->net.deltas : &c->net.fulls) += 1;
   return c->spec->weights_bytes * (t->is_delta ? spec->delta_share : 1);
 }
@@ -137,29 +168,30 @@ static double weights_for(sim_clock *c, transfer *t) {
 /* What the link loses is drawn now, and all repetitions are sent with the rest. */
 static void plan(sim_clock *c, transfer *t, const transfer_route *route, double bytes) {
   sampler *s = &c->samplers[t->sampler];
-  link_state *state = t->is_batch ? &s->up : &s->down;
+  link_state *state = t->cargo == CARGO_BATCH ? &s->up : &s->down;
   state->free_at = 0;
-  const link_trip trip = link_send(&route->link, state, sampler_losses(c, t->sampler, t->is_batch),
-                                   c->generator, 0, bytes);
+  const link_trip trip =
+      link_send(&route->link, state, sampler_losses(c, t->sampler, t->cargo == CARGO_BATCH),
+                c->generator, 0, bytes);
   t->bytes = trip.bytes;
   t->wait_s = trip.end_s; /* over an unlimited link */
   t->delivered = trip.delivered;
-  c->retransmissions += trip.retransmissions;
-  *(t->is_batch ? &c->bytes_up : &c->bytes_down) += trip.bytes;
+  c->stats.retransmissions += trip.retransmissions;
+  *(t->cargo == CARGO_BATCH ? &c->stats.bytes_up : &c->stats.bytes_down) += trip.bytes;
 }
 
 /* What the transfer carries is decided now. */
 static void load(sim_clock *c, transfer *t) {
   double bytes = 0;
-  t->is_begun = 1;
+  t->is_begun = true;
   t->begun_s = c->now;
-  if (t->is_batch) {
+  if (t->cargo == CARGO_BATCH) {
     bytes = c->buffer.pool[t->slot].facts.bytes;
-  } else if (t->is_shard) {
+  } else if (t->cargo == CARGO_SHARD) {
     bytes = c->net.nodes[t->from].bytes;
   } else {
-    t->version = c->published;
-    coupling_take(c, t->version);
+    t->version = c->learner.published;
+    version_add_ref(c, t->version);
     bytes = weights_for(c, t);
   }
   plan(c, t, route_of(c, t), bytes);
@@ -222,7 +254,7 @@ gl_status transfer_weights(sim_clock *c, uint32_t i, gl_error *err) {
     s->resend = state == TRANSFER_FLOWS || state == TRANSFER_REPEATS;
     return GL_OK;
   }
-  const uint32_t id = take(c, i);
+  const uint32_t id = take_transfer(c, i);
   if (id == TRANSFER_NONE) return gl_fail_memory(err, "transfers");
   peer->down = id;
   return greet(c, id, err);
@@ -230,9 +262,9 @@ gl_status transfer_weights(sim_clock *c, uint32_t i, gl_error *err) {
 
 gl_status transfer_batch(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err) {
   transfer_peer *peer = &c->net.peers[i];
-  const uint32_t id = take(c, i);
+  const uint32_t id = take_transfer(c, i);
   if (id == TRANSFER_NONE) return gl_fail_memory(err, "transfers");
-  c->net.pool[id].is_batch = 1;
+  c->net.pool[id].cargo = CARGO_BATCH;
   c->net.pool[id].slot = slot;
   if (peer->up != TRANSFER_NONE) {
     line_add(&c->net, &peer->line, id);
@@ -242,37 +274,39 @@ gl_status transfer_batch(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err)
   return greet(c, id, err);
 }
 
-gl_status transfer_shard(sim_clock *c, uint32_t from, uint32_t i, int64_t version, gl_error *err) {
-  const uint32_t id = take(c, i);
+static gl_status transfer_shard(sim_clock *c, uint32_t from, uint32_t i, int64_t version,
+                                gl_error *err) {
+  const uint32_t id = take_transfer(c, i);
   if (id == TRANSFER_NONE) return gl_fail_memory(err, "transfers");
-  c->net.pool[id].is_shard = 1;
+  c->net.pool[id].cargo = CARGO_SHARD;
   c->net.pool[id].from = from;
   c->net.pool[id].version = version;
   return greet(c, id, err);
 }
 
 void transfer_crash(sim_clock *c, uint32_t i) {
-  c->net.peers[i].needs_full = 1;
+  c->net.peers[i].needs_full = true;
 }
 
 /* --- the end of a transfer --- */
 
-static void tell(const sim_clock *c, const transfer *t, span_end end, double to) {
-  if (t->is_shard) return; /* relay.c tells of them together */
-  const uint64_t batch = t->is_batch ? c->buffer.pool[t->slot].facts.number : 0;
-  const int flows = t->state >= TRANSFER_FLOWS;
-  clock_tell(c, t->is_batch ? SPAN_UPLOAD_WAITS : SPAN_DOWNLOAD_WAITS, flows ? SPAN_DONE : end,
-             t->sampler, t->asked_s, flows ? t->begun_s : to, batch, t->version);
+static void transfer_trace(const sim_clock *c, const transfer *t, span_end end, double to) {
+  if (t->cargo == CARGO_SHARD) return; /* those of a version are reported together */
+  const uint64_t batch = t->cargo == CARGO_BATCH ? c->buffer.pool[t->slot].facts.number : 0;
+  const bool flows = t->state >= TRANSFER_FLOWS;
+  clock_trace(c, (schedule_span){t->cargo == CARGO_BATCH ? SPAN_UPLOAD_WAITS : SPAN_DOWNLOAD_WAITS,
+                                 flows ? SPAN_DONE : end, t->sampler, t->asked_s,
+                                 flows ? t->begun_s : to, batch, t->version});
   if (flows)
-    clock_tell(c, t->is_batch ? SPAN_UPLOAD : SPAN_DOWNLOAD, end, t->sampler, t->begun_s, to, batch,
-               t->version);
+    clock_trace(c, (schedule_span){t->cargo == CARGO_BATCH ? SPAN_UPLOAD : SPAN_DOWNLOAD, end,
+                                   t->sampler, t->begun_s, to, batch, t->version});
 }
 
 /* The link is free: for the next batch, or for weights that have been published meanwhile. */
 static gl_status free_link(sim_clock *c, const transfer *t, gl_error *err) {
   transfer_peer *peer = &c->net.peers[t->sampler];
   sampler *s = &c->samplers[t->sampler];
-  if (t->is_batch) {
+  if (t->cargo == CARGO_BATCH) {
     peer->up = line_take(&c->net, &peer->line);
     return peer->up == TRANSFER_NONE ? GL_OK : greet(c, peer->up, err);
   }
@@ -283,11 +317,11 @@ static gl_status free_link(sim_clock *c, const transfer *t, gl_error *err) {
 }
 
 /* Weights that the link has given up: pushed ones are sent again, a fetch ends without. */
-static gl_status loses_weights(sim_clock *c, const transfer *t, int is_void, gl_error *err) {
+static gl_status loses_weights(sim_clock *c, const transfer *t, bool is_void, gl_error *err) {
   sampler *s = &c->samplers[t->sampler];
-  const int push = c->spec->sync == SYNC_PUSH;
-  c->net.peers[t->sampler].needs_full = 1;
-  coupling_leave(c, t->version);
+  const bool push = c->spec->sync == SYNC_PUSH;
+  c->net.peers[t->sampler].needs_full = true;
+  version_release(c, t->version);
   if (push) s->resend = 1;
   gl_status status = free_link(c, t, err);
   if (status != GL_OK || push || is_void) return status;
@@ -297,73 +331,49 @@ static gl_status loses_weights(sim_clock *c, const transfer *t, int is_void, gl_
 
 static gl_status sends_again(sim_clock *c, uint32_t id, gl_error *err) {
   const transfer t = c->net.pool[id];
-  give_back(&c->net, id);
+  give_transfer_back(&c->net, id);
   return transfer_shard(c, t.from, t.sampler, t.version, err);
 }
 
 /* All is sent; what is left is the way. */
 static gl_status is_sent(sim_clock *c, uint32_t id, gl_error *err) {
   const transfer t = c->net.pool[id];
-  if (t.is_shard && t.delivered)
+  if (t.cargo == CARGO_SHARD && t.delivered)
     return later(c, id, TRANSFER_TRAVELS, route_of(c, &t)->latency_s, err);
-  if (t.is_shard) return sends_again(c, id, err);
-  const int pull = c->spec->sync == SYNC_PULL;
+  if (t.cargo == CARGO_SHARD) return sends_again(c, id, err);
+  const bool pull = c->spec->sync == SYNC_PULL;
   /* A fetch that a crash has made void is asked for again when its link is free. */
-  const int is_void = !t.is_batch && pull && c->samplers[t.sampler].resend;
+  const bool is_void = t.cargo != CARGO_BATCH && pull && c->samplers[t.sampler].resend;
   double way = route_of(c, &t)->latency_s;
-  if (t.is_batch)
+  if (t.cargo == CARGO_BATCH)
     way += sampler_data_delay(c, t.sampler);
   else if (!pull && t.delivered)
     way += sampler_weights_delay(c, t.sampler);
-  tell(c, &t, t.delivered ? SPAN_DONE : SPAN_LOST, c->now + way);
+  transfer_trace(c, &t, t.delivered ? SPAN_DONE : SPAN_LOST, c->now + way);
   if (t.delivered)
-    tally_add(t.is_batch ? c->net.batches : c->net.weights, c->now + way - t.asked_s);
-  if (!t.is_batch && (is_void || !t.delivered)) {
-    give_back(&c->net, id);
+    tally_add(t.cargo == CARGO_BATCH ? c->net.batches : c->net.weights, c->now + way - t.asked_s);
+  if (t.cargo != CARGO_BATCH && (is_void || !t.delivered)) {
+    give_transfer_back(&c->net, id);
     return loses_weights(c, &t, is_void, err);
   }
   const gl_status status = later(c, id, TRANSFER_TRAVELS, way, err);
   return status == GL_OK ? free_link(c, &t, err) : status;
 }
 
-static gl_status weights_arrive(sim_clock *c, const transfer *t, gl_error *err) {
-  const uint32_t i = t->sampler;
-  sampler *s = &c->samplers[i];
-  if (t->is_delta && s->crashes != t->crashes) { /* it has lost what this is a delta from */
-    coupling_leave(c, t->version);
-    return GL_OK;
-  }
-  if (c->spec->sync == SYNC_PULL) {
-    s->ends_s = c->now;
-    return sampler_loaded(c, i, (uint64_t)t->version, err);
-  }
-  return (c->stream.engines != NULL ? stream_receives : sampler_receives)(c, i, t->version, err);
-}
-
-static gl_status arrives(sim_clock *c, uint32_t id, gl_error *err) {
-  const transfer t = c->net.pool[id];
-  give_back(&c->net, id);
-  if (t.is_shard) return relay_shard_arrives(c, t.from, t.sampler, t.version, t.begun_s, err);
-  if (!t.is_batch) return weights_arrive(c, &t, err);
-  if (t.delivered) return clock_batch_arrives(c, t.slot, err);
-  sampler_loses(c, t.slot);
-  return GL_OK;
-}
-
-static void tell_port(const sim_clock *c, const transfer_port *port, span_kind kind, span_end end,
-                      uint32_t who) {
-  clock_tell(c, kind, end, who, port->busy_since_s, c->now, 0, -1);
+static void trace_port(const sim_clock *c, const transfer_port *port, span_kind kind, span_end end,
+                       uint32_t who) {
+  clock_trace(c, (schedule_span){kind, end, who, port->busy_since_s, c->now, 0, -1});
 }
 
 static void leave_port(sim_clock *c, const transfer *t) {
   transfer_port *port = port_of(&c->net, t);
   if (--port->active > 0) return;
-  const int of_relay = t->is_shard && t->from > 0;
-  tell_port(c, port,
-            t->is_batch ? SPAN_INGRESS
-            : of_relay  ? SPAN_RELAY
-                        : SPAN_EGRESS,
-            SPAN_DONE, of_relay ? t->from - 1 : 0);
+  const bool of_relay = t->cargo == CARGO_SHARD && t->from > 0;
+  trace_port(c, port,
+             t->cargo == CARGO_BATCH ? SPAN_INGRESS
+             : of_relay              ? SPAN_RELAY
+                                     : SPAN_EGRESS,
+             SPAN_DONE, of_relay ? t->from - 1 : 0);
 }
 
 /* Its bytes have been sent: the learner's side is free for the next. */
@@ -394,6 +404,7 @@ gl_status transfer_moves(sim_clock *c, uint64_t which, gl_error *err) {
   case TRANSFER_FREE:
   case TRANSFER_WAITS:
   case TRANSFER_QUEUES:
+  case TRANSFER_TRAVELS:
     return gl_fail(err, GL_EINTERNAL, "a transfer moves while it waits");
   case TRANSFER_GREETS:
     return reaches_port(c, id, err);
@@ -401,10 +412,115 @@ gl_status transfer_moves(sim_clock *c, uint64_t which, gl_error *err) {
     return bytes_end(c, id, err);
   case TRANSFER_REPEATS:
     return is_sent(c, id, err);
-  case TRANSFER_TRAVELS:
-    return arrives(c, id, err);
   }
   return GL_OK;
+}
+
+bool transfer_take_arrived(sim_clock *c, uint64_t which, transfer *out) {
+  const uint32_t id = (uint32_t)which;
+  *out = c->net.pool[id];
+  if (out->serial != which >> 32) return false;
+  give_transfer_back(&c->net, id);
+  return true;
+}
+
+/* --- relays --- */
+
+/* Weights that samplers hand on to each other, in a tree: store and forward of shards, pipelined. A
+ * node sends every shard on to all of its children as soon as it has it, one send at a time. A new
+ * version is sent on when all of the one before has arrived at the children: at once, shard by
+ * shard, if it comes then, or as a whole, the newest that there is. */
+
+/* Its children are the nodes first … first + n - 1. */
+static size_t children_of(const sim_clock *c, uint32_t node, uint64_t *first) {
+  const uint64_t fanout = c->spec->network->fanout, nodes = c->spec->n_samplers + 1;
+  *first = fanout * node + 1;
+  if (*first >= nodes) return 0;
+  return (size_t)(nodes - *first < fanout ? nodes - *first : fanout);
+}
+
+static void begin_version(sim_clock *c, uint32_t node, int64_t version, double since) {
+  const network_spec *spec = c->spec->network;
+  relay_node *x = &c->net.nodes[node];
+  ++x->sent;
+  const bool turn = spec->full_every > 0 && x->sent % spec->full_every == 0;
+  const bool is_delta = spec->delta_share < 1 && !turn;
+  x->passed = version;
+  x->passed_s = since;
+  x->bytes = c->spec->weights_bytes * (is_delta ? spec->delta_share : 1) / (double)spec->shards;
+  x->is_held = true;
+  version_add_ref(c, version);
+  uint64_t first;
+  *(is_delta ? &c->net.deltas : &c->net.fulls) += (double)children_of(c, node, &first);
+}
+
+static gl_status pass_shard(sim_clock *c, uint32_t node, gl_error *err) {
+  uint64_t first;
+  const size_t n = children_of(c, node, &first);
+  gl_status status = GL_OK;
+  c->net.nodes[node].open += (uint32_t)n;
+  for (size_t k = 0; k < n && status == GL_OK; ++k)
+    status = transfer_shard(c, node, (uint32_t)(first + k - 1), c->net.nodes[node].passed, err);
+  return status;
+}
+
+/* Where all that it sent on has arrived: sends on the newest version that it has as a whole. */
+static gl_status pass_on(sim_clock *c, uint32_t node, gl_error *err) {
+  relay_node *x = &c->net.nodes[node];
+  uint64_t first;
+  if (x->open > 0) return GL_OK;
+  if (x->is_held && x->have >= x->passed) {
+    x->is_held = false;
+    version_release(c, x->passed);
+  }
+  if (x->have <= x->passed || children_of(c, node, &first) == 0) return GL_OK;
+  begin_version(c, node, x->have, x->have_s);
+  gl_status status = GL_OK;
+  for (size_t k = 0; k < c->spec->network->shards && status == GL_OK; ++k)
+    status = pass_shard(c, node, err);
+  return status;
+}
+
+gl_status relay_publish(sim_clock *c, gl_error *err) {
+  c->net.nodes[0].have = c->learner.published;
+  c->net.nodes[0].have_s = c->now;
+  return pass_on(c, 0, err);
+}
+
+/* The last shard is here: the sampler has the version after its delay. */
+static gl_status completes(sim_clock *c, uint32_t i, int64_t version, double since, gl_error *err) {
+  relay_node *x = &c->net.nodes[i + 1];
+  version_add_ref(c, version);
+  if (x->have > 0) version_release(c, x->have);
+  x->got = 0;
+  x->have = version;
+  x->have_s = since;
+  const double arrival = c->now + sampler_weights_delay(c, i);
+  tally_add(c->net.weights, arrival - since);
+  clock_trace(c, (schedule_span){SPAN_DOWNLOAD_WAITS, SPAN_DONE, i, since, x->first_s, 0, version});
+  clock_trace(c, (schedule_span){SPAN_DOWNLOAD, SPAN_DONE, i, x->first_s, arrival, 0, version});
+  version_add_ref(c, version);
+  return clock_post(c, arrival, WEIGHTS_ARRIVE, i, (uint64_t)version, err);
+}
+
+gl_status relay_shard_arrives(sim_clock *c, const transfer *shard, gl_error *err) {
+  const uint32_t from = shard->from, i = shard->sampler, node = i + 1;
+  const int64_t version = shard->version;
+  relay_node *x = &c->net.nodes[node];
+  const double since = c->net.nodes[from].passed_s;
+  uint64_t first;
+  gl_status status = GL_OK;
+  if (x->got++ == 0) {
+    x->first_s = shard->begun_s;
+    if (x->open == 0 && children_of(c, node, &first) > 0) begin_version(c, node, version, since);
+  }
+  if (x->passed == version) status = pass_shard(c, node, err);
+  if (status == GL_OK && x->got == c->spec->network->shards) {
+    status = completes(c, i, version, since, err);
+    if (status == GL_OK) status = pass_on(c, node, err);
+  }
+  if (status != GL_OK || --c->net.nodes[from].open > 0) return status;
+  return pass_on(c, from, err);
 }
 
 /* --- outages --- */
@@ -424,19 +540,19 @@ static gl_status stop(sim_clock *c, uint32_t id, double left, gl_error *err) {
   if (!c->spec->network->interrupted_is_lost) {
     t->bytes = left;
     park(n, id);
-    return gone.is_shard ? next_begins(c, port_of(n, &gone), err) : GL_OK;
+    return gone.cargo == CARGO_SHARD ? next_begins(c, port_of(n, &gone), err) : GL_OK;
   }
-  *(t->is_batch ? &c->bytes_up : &c->bytes_down) -= left;
-  tell(c, t, SPAN_LOST, c->now);
-  if (gone.is_shard) {
+  *(t->cargo == CARGO_BATCH ? &c->stats.bytes_up : &c->stats.bytes_down) -= left;
+  transfer_trace(c, t, SPAN_LOST, c->now);
+  if (gone.cargo == CARGO_SHARD) {
     const gl_status status = sends_again(c, id, err);
     return status == GL_OK ? next_begins(c, port_of(n, &gone), err) : status;
   }
-  give_back(n, id);
-  if (!gone.is_batch)
+  give_transfer_back(n, id);
+  if (gone.cargo != CARGO_BATCH)
     return loses_weights(c, &gone, c->spec->sync == SYNC_PULL && c->samplers[gone.sampler].resend,
                          err);
-  sampler_loses(c, gone.slot);
+  ledger_discard(c, gone.slot, FATE_LOST);
   return free_link(c, &gone, err);
 }
 
@@ -471,7 +587,7 @@ static gl_status stop_others(sim_clock *c, gl_error *err) {
   return GL_OK;
 }
 
-gl_status transfer_outage_begins(sim_clock *c, gl_error *err) {
+gl_status transfer_cut(sim_clock *c, gl_error *err) {
   network *n = &c->net;
   flow_advance(&n->flows, c->now);
   ++n->shares; /* the end that was posted may be of a flow that stops */
@@ -482,7 +598,7 @@ gl_status transfer_outage_begins(sim_clock *c, gl_error *err) {
   return status == GL_OK ? want_shares(c, err) : status;
 }
 
-gl_status transfer_outage_ends(sim_clock *c, gl_error *err) {
+gl_status transfer_resume(sim_clock *c, gl_error *err) {
   network *n = &c->net;
   transfer_line line = n->parked;
   gl_status status = GL_OK;
@@ -515,8 +631,8 @@ static void cross(const network_spec *spec, transfer_route *out) {
 
 /* The class of flows through a port and what two sites share, as fast as a sampler's own link lets
  * one be. */
-static int open_route(network *n, const network_spec *spec, const transfer_port *port,
-                      const link_spec *link, transfer_route *out) {
+static bool open_route(network *n, const network_spec *spec, const transfer_port *port,
+                       const link_spec *link, transfer_route *out) {
   uint32_t via[FLOW_MOST_VIA];
   size_t n_via = 0;
   const uint32_t sites = (uint32_t)spec->n_sites;
@@ -530,30 +646,30 @@ static int open_route(network *n, const network_spec *spec, const transfer_port 
   cross(spec, out);
   if (port->resource != FLOW_NONE) via[n_via++] = port->resource;
   if (pipe != FLOW_NONE) via[n_via++] = pipe;
-  if (n_via == 0) return 1;
+  if (n_via == 0) return true;
   out->class = flow_class_of(&n->flows, via, n_via, out->cap, out->from * sites + out->to);
   return out->class != FLOW_NONE;
 }
 
 /* A resource for each pair of sites between which the bandwidth is limited. */
-static int open_sites(network *n, const network_spec *spec) {
+static bool open_sites(network *n, const network_spec *spec) {
   const size_t sites = spec->n_sites;
   n->parked = (transfer_line){TRANSFER_NONE, TRANSFER_NONE};
-  if (sites == 0) return 1;
+  if (sites == 0) return true;
   n->sites = calloc(sites, sizeof *n->sites);
   n->pipes = calloc(sites * sites, sizeof *n->pipes);
   for (size_t i = 0; n->pipes != NULL && i < sites * sites; ++i) {
     const double bandwidth = spec->sites[i / sites].bandwidth[i % sites];
     n->pipes[i] = isfinite(bandwidth) ? flow_resource_add(&n->flows, bandwidth) : FLOW_NONE;
-    if (isfinite(bandwidth) && n->pipes[i] == FLOW_NONE) return 0;
+    if (isfinite(bandwidth) && n->pipes[i] == FLOW_NONE) return false;
   }
   return n->sites != NULL && n->pipes != NULL;
 }
 
 /* Between all groups, and from the learner. A sampler that sends on is as fast as its relay. */
-static int open_hops(network *n, const cluster_spec *c) {
+static bool open_hops(network *n, const cluster_spec *c) {
   const size_t groups = c->n_groups;
-  int fits = groups < SIZE_MAX / (groups + 1);
+  bool fits = groups < SIZE_MAX / (groups + 1);
   n->hops = fits ? calloc((groups + 1) * groups, sizeof *n->hops) : NULL;
   fits = n->hops != NULL;
   for (size_t i = 0; i < (groups + 1) * groups && fits; ++i) {
@@ -572,26 +688,35 @@ static int open_hops(network *n, const cluster_spec *c) {
   return fits;
 }
 
-static int open_port(network *n, const network_port *spec, transfer_port *out) {
+static bool open_port(network *n, const network_port *spec, transfer_port *out) {
   *out = (transfer_port){
       .share = spec->share, .resource = FLOW_NONE, .line = {TRANSFER_NONE, TRANSFER_NONE}};
-  if (!isfinite(spec->bandwidth)) return 1;
+  if (!isfinite(spec->bandwidth)) return true;
   out->resource = flow_resource_add(&n->flows, spec->bandwidth);
   return out->resource != FLOW_NONE;
 }
 
-int transfer_init(sim_clock *c) {
+static bool open_relays(sim_clock *c) {
+  const size_t n = c->spec->n_samplers + 1;
+  c->net.nodes = calloc(n, sizeof *c->net.nodes);
+  for (size_t i = 0; c->net.nodes != NULL && i < n; ++i)
+    c->net.nodes[i].port = (transfer_port){
+        .share = SHARE_QUEUE, .resource = FLOW_NONE, .line = {TRANSFER_NONE, TRANSFER_NONE}};
+  return c->net.nodes != NULL;
+}
+
+bool transfer_init(sim_clock *c) {
   network *n = &c->net;
   const network_spec *spec = c->spec->network;
   n->free = TRANSFER_NONE;
   flow_init(&n->flows);
-  if (spec == NULL) return 1;
+  if (spec == NULL) return true;
   n->peers = calloc(c->spec->n_samplers, sizeof *n->peers);
   n->up = calloc(c->spec->n_groups, sizeof *n->up);
   n->down = calloc(c->spec->n_groups, sizeof *n->down);
   n->weights = calloc(1, sizeof *n->weights);
   n->batches = calloc(1, sizeof *n->batches);
-  int fits = n->peers && n->up && n->down && n->weights && n->batches;
+  bool fits = n->peers && n->up && n->down && n->weights && n->batches;
   fits = fits && open_port(n, &spec->egress, &n->egress) &&
          open_port(n, &spec->ingress, &n->ingress) && open_sites(n, spec);
   for (size_t g = 0; g < c->spec->n_groups && fits; ++g) {
@@ -600,7 +725,7 @@ int transfer_init(sim_clock *c) {
     fits = open_route(n, spec, &n->ingress, &group->up, &n->up[g]) &&
            open_route(n, spec, &n->egress, &group->down, &n->down[g]);
   }
-  if (fits && spec->fanout > 0) fits = open_hops(n, c->spec) && relay_init(c);
+  if (fits && spec->fanout > 0) fits = open_hops(n, c->spec) && open_relays(c);
   for (size_t i = 0; i < c->spec->n_samplers && fits; ++i)
     n->peers[i] = (transfer_peer){
         .up = TRANSFER_NONE, .down = TRANSFER_NONE, .line = {TRANSFER_NONE, TRANSFER_NONE}};
@@ -623,21 +748,23 @@ void transfer_fini(sim_clock *c) {
   *n = (network){.free = TRANSFER_NONE};
 }
 
-void transfer_tell_open(const sim_clock *c) {
+void transfer_trace_open(const sim_clock *c) {
   for (uint32_t i = 0; i < c->net.n; ++i) {
     const transfer *t = &c->net.pool[i];
-    if (t->state != TRANSFER_FREE && t->state != TRANSFER_TRAVELS) tell(c, t, SPAN_OPEN, c->now);
+    if (t->state != TRANSFER_FREE && t->state != TRANSFER_TRAVELS)
+      transfer_trace(c, t, SPAN_OPEN, c->now);
   }
   if (c->net.peers == NULL) return;
-  if (c->net.egress.active > 0) tell_port(c, &c->net.egress, SPAN_EGRESS, SPAN_OPEN, 0);
-  if (c->net.ingress.active > 0) tell_port(c, &c->net.ingress, SPAN_INGRESS, SPAN_OPEN, 0);
+  if (c->net.egress.active > 0) trace_port(c, &c->net.egress, SPAN_EGRESS, SPAN_OPEN, 0);
+  if (c->net.ingress.active > 0) trace_port(c, &c->net.ingress, SPAN_INGRESS, SPAN_OPEN, 0);
   for (uint32_t x = 0; c->net.nodes != NULL && x <= c->spec->n_samplers; ++x)
     if (c->net.nodes[x].port.active > 0)
-      tell_port(c, &c->net.nodes[x].port, x > 0 ? SPAN_RELAY : SPAN_EGRESS, SPAN_OPEN,
-                x > 0 ? x - 1 : 0);
+      trace_port(c, &c->net.nodes[x].port, x > 0 ? SPAN_RELAY : SPAN_EGRESS, SPAN_OPEN,
+                 x > 0 ? x - 1 : 0);
   for (uint32_t i = 0; c->net.sites != NULL && i < c->spec->network->n_sites; ++i)
     if (c->net.sites[i].outages > 0)
-      clock_tell(c, SPAN_OUTAGE, SPAN_OPEN, i, c->net.sites[i].since_s, c->now, 0, -1);
+      clock_trace(
+          c, (schedule_span){SPAN_OUTAGE, SPAN_OPEN, i, c->net.sites[i].since_s, c->now, 0, -1});
 }
 
 static transfer_times times_of(const tally *t) {

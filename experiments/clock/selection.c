@@ -63,7 +63,7 @@ static void on_discard(void *self, const schedule_batch *b, unit_fate fate) {
 }
 
 static gl_status on_update(void *self, const schedule_update *u, const schedule_batch *batches,
-                           int *stop, gl_error *err) {
+                           bool *stop, gl_error *err) {
   const selection_run *p = self;
   (void)err;
   for (size_t i = 0; i < u->n_batches; ++i) {

@@ -309,7 +309,7 @@ static gl_status run_again(coupled *c, const schedule_update *u, const schedule_
 }
 
 static gl_status update(void *self, const schedule_update *u, const schedule_batch *batches,
-                        int *stop, gl_error *err) {
+                        bool *stop, gl_error *err) {
   (void)err; /* the loop's */
   coupled *c = self;
   if (c->failed != GL_OK) return c->failed;

@@ -54,7 +54,7 @@ static void discard(void *self, const schedule_batch *b, unit_fate fate) {
 }
 
 static gl_status update(void *self, const schedule_update *u, const schedule_batch *batches,
-                        int *stop, gl_error *err) {
+                        bool *stop, gl_error *err) {
   watcher *w = self;
   (void)err;
   w->faults += u->version != w->version;

@@ -281,7 +281,7 @@ static void discard(void *self, const schedule_batch *b, unit_fate fate) {
 }
 
 static gl_status update(void *self, const schedule_update *u, const schedule_batch *batches,
-                        int *stop, gl_error *err) {
+                        bool *stop, gl_error *err) {
   (void)self, (void)u, (void)err;
   for (size_t k = 0; k < u->n_batches; ++k)
     CU_ASSERT_EQUAL(batches[k].tokens, GROUP * (17 + (double)(batches[k].id & 7)));

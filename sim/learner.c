@@ -1,0 +1,327 @@
+/* The learner: batches that wait for it, which of them it trains next, its updates. */
+#include "core/random/rng.h"
+#include "sim/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- memory --- */
+
+/* Room for n items of this size, of which there were *capacity; NULL: memory is short, and the
+ * items are as they were. */
+static void *learner_room(void *items, size_t *capacity, size_t n, size_t size) {
+  if (n <= *capacity) return items;
+  const size_t more = n > SIZE_MAX - *capacity ? n : *capacity + n;
+  if (more > SIZE_MAX / size) return NULL;
+  void *grown = realloc(items, more * size);
+  if (grown != NULL) *capacity = more;
+  return grown;
+}
+
+static bool reserve_chosen(learner_side *l, size_t n) {
+  uint32_t *grown = learner_room(l->chosen, &l->chosen_capacity, n, sizeof *grown);
+  if (grown == NULL) return false;
+  l->chosen = grown;
+  return true;
+}
+
+/* Room for n more segments, or batches, in the schedule. */
+static bool reserve_segments(sim_clock *c, size_t n) {
+  schedule_segment *grown = learner_room(c->out->segments, &c->learner.segment_capacity,
+                                         c->out->n_segments + n, sizeof *grown);
+  if (grown != NULL) c->out->segments = grown;
+  return grown != NULL;
+}
+
+static bool reserve_batches(sim_clock *c, size_t n) {
+  schedule_batch *grown = learner_room(c->out->batches, &c->learner.batch_capacity,
+                                       c->out->n_batches + n, sizeof *grown);
+  if (grown != NULL) c->out->batches = grown;
+  return grown != NULL;
+}
+
+gl_status learner_init(sim_clock *c, gl_error *err) {
+  learner_side *l = &c->learner;
+  schedule *out = c->out;
+  const size_t take = c->spec->tokens > 0 ? 1 : c->spec->take;
+  l->newest_trained = -1;
+  l->step = (delay_source){rng_stream_at(c->seed, RNG_STEP, 0), 0, 0};
+  l->pause = (delay_source){rng_stream_at(c->seed, RNG_STEP, 1), 0, 0};
+  eq_init(&l->by_version);
+  if (c->updates > SIZE_MAX / take / sizeof *out->batches - 1)
+    return gl_fail_memory(err, "the schedule");
+  out->updates = calloc(c->updates + 1, sizeof *out->updates);
+  const bool fits =
+      out->updates != NULL && reserve_batches(c, c->updates * take + 1) && reserve_chosen(l, take);
+  return fits ? GL_OK : gl_fail_memory(err, "the schedule");
+}
+
+void learner_fini(sim_clock *c) {
+  eq_fini(&c->learner.by_version);
+  free(c->learner.chosen);
+}
+
+/* --- which waiting batch is trained next --- */
+
+/* Tokens that wait, counted only where an update is counted in them. */
+static void count_tokens(sim_clock *c, uint32_t slot, double sign) {
+  if (c->spec->tokens > 0) c->learner.waiting_tokens += sign * c->buffer.pool[slot].facts.tokens;
+}
+
+static void take_out(sim_clock *c, uint32_t slot) {
+  buffer_remove(&c->buffer, slot);
+  count_tokens(c, slot, -1);
+}
+
+static void choice_drop(sim_clock *c, uint32_t slot, unit_fate fate) {
+  const schedule_batch *b = &c->buffer.pool[slot].facts;
+  c->stats.waited_s += c->now - b->arrived_s;
+  clock_trace(c, (schedule_span){SPAN_QUEUED, SPAN_DROPPED, b->sampler, b->arrived_s, c->now,
+                                 b->number, -1});
+  take_out(c, slot);
+  ledger_discard(c, slot, fate);
+}
+
+/* HeteroRL (paper/methods.md §10.4): over the `lookback` newest batches, the first of the newest
+ * version if that is newer than all trained; otherwise the oldest batch within the window of the
+ * newest version trained. */
+static uint32_t heterorl_next(const sim_clock *c, int64_t newest_trained) {
+  const buffer *b = &c->buffer;
+  uint32_t newest = BUFFER_NONE, oldest = BUFFER_NONE;
+  int64_t window = c->spec->window;
+  int64_t least = newest_trained > window ? newest_trained - window : 0;
+  size_t seen = 0;
+  for (uint32_t i = b->newest; i != BUFFER_NONE && seen < c->spec->lookback;
+       i = b->pool[i].older, ++seen) {
+    int64_t v = buffer_version(b, i);
+    if (newest == BUFFER_NONE || v >= buffer_version(b, newest)) newest = i;
+    if (v >= least) oldest = i;
+  }
+  if (newest == BUFFER_NONE || c->learner.version - buffer_version(b, newest) > window)
+    return BUFFER_NONE;
+  return buffer_version(b, newest) > newest_trained ? newest : oldest;
+}
+
+/* Drops the oldest batches of which the window will never again allow the version. They would not
+ * be chosen, but would still count among the `lookback` newest. */
+static void heterorl_trim(sim_clock *c) {
+  buffer *b = &c->buffer;
+  while (b->oldest != BUFFER_NONE &&
+         buffer_version(b, b->oldest) < c->learner.newest_trained - c->spec->window)
+    choice_drop(c, b->oldest, FATE_STALE);
+}
+
+/* Whether what waits can fill an update. */
+static bool is_enough(const sim_clock *c) {
+  return c->spec->tokens > 0 ? c->learner.waiting_tokens >= c->spec->tokens
+                             : c->buffer.waiting >= c->spec->take;
+}
+
+/* Whether the units chosen so far, with so many tokens, fill it. */
+static bool is_full(const sim_clock *c, double tokens) {
+  return c->spec->tokens > 0 ? tokens >= c->spec->tokens : c->learner.n_chosen >= c->spec->take;
+}
+
+static bool choose_heterorl(sim_clock *c) {
+  int64_t before = c->learner.newest_trained;
+  double tokens = 0;
+  while (!is_full(c, tokens)) {
+    uint32_t slot = heterorl_next(c, c->learner.newest_trained);
+    if (slot == BUFFER_NONE) break;
+    take_out(c, slot);
+    tokens += c->buffer.pool[slot].facts.tokens;
+    c->learner.chosen[c->learner.n_chosen++] = slot;
+    if (buffer_version(&c->buffer, slot) > c->learner.newest_trained)
+      c->learner.newest_trained = buffer_version(&c->buffer, slot);
+  }
+  if (is_full(c, tokens)) {
+    heterorl_trim(c);
+    return true;
+  }
+  while (c->learner.n_chosen > 0) {
+    const uint32_t slot = c->learner.chosen[--c->learner.n_chosen];
+    buffer_insert(&c->buffer, slot, 1);
+    count_tokens(c, slot, 1);
+  }
+  c->learner.newest_trained = before;
+  return false;
+}
+
+/* Rules that train the oldest version first, or drop versions that are too old, ask for the
+ * smallest version that waits: a heap holds the waiting batches by version and, within a version,
+ * by arrival. A batch that leaves the list in another way leaves its entry in the heap, which is
+ * skipped when it comes to the top. */
+static bool needs_versions(const sim_clock *c) {
+  return c->spec->queue == QUEUE_OLDEST_VERSION || c->spec->evict == EVICT_STALEST ||
+         (c->spec->queue != QUEUE_HETERORL && c->spec->window < INT64_MAX);
+}
+
+static bool choice_add(sim_clock *c, uint32_t slot) {
+  count_tokens(c, slot, 1);
+  if (c->spec->tokens > 0 && !reserve_chosen(&c->learner, c->buffer.waiting)) return false;
+  if (!needs_versions(c)) return true;
+  return eq_push(&c->learner.by_version, (double)buffer_version(&c->buffer, slot), 0, 0, slot,
+                 c->buffer.pool[slot].arrival);
+}
+
+/* The first arrival of the oldest version that waits; BUFFER_NONE if nothing does. */
+static uint32_t oldest_version(sim_clock *c) {
+  while (!eq_is_empty(&c->learner.by_version)) {
+    const sim_event *e = eq_top(&c->learner.by_version);
+    if (c->buffer.pool[e->node].arrival == e->data) return e->node;
+    eq_pop(&c->learner.by_version);
+  }
+  return BUFFER_NONE;
+}
+
+static void drop_stale(sim_clock *c) {
+  for (uint32_t i = oldest_version(c);
+       i != BUFFER_NONE && c->learner.version - buffer_version(&c->buffer, i) > c->spec->window;
+       i = oldest_version(c))
+    choice_drop(c, i, FATE_STALE);
+}
+
+static void choice_evict(sim_clock *c) {
+  switch (c->spec->evict) {
+  case EVICT_OLDEST:
+    choice_drop(c, c->buffer.oldest, FATE_EVICTED);
+    return;
+  case EVICT_STALEST:
+    choice_drop(c, oldest_version(c), FATE_EVICTED);
+    return;
+  case EVICT_NEWEST:
+    choice_drop(c, c->buffer.newest, FATE_EVICTED);
+    return;
+  }
+}
+
+static uint32_t next_in_queue(sim_clock *c) {
+  return c->spec->queue == QUEUE_FIFO   ? c->buffer.oldest
+         : c->spec->queue == QUEUE_LIFO ? c->buffer.newest
+                                        : oldest_version(c);
+}
+
+static bool choice_next(sim_clock *c) {
+  const cluster_spec *spec = c->spec;
+  buffer *b = &c->buffer;
+  c->learner.n_chosen = 0;
+  if (spec->queue == QUEUE_HETERORL) return choose_heterorl(c);
+  if (!is_enough(c)) return false;
+  if (spec->stale == STALE_DISCARD && spec->window < c->learner.version) drop_stale(c);
+  if (!is_enough(c) || (spec->stale == STALE_WAIT && ledger_must_wait(c))) return false;
+  double tokens = 0;
+  while (!is_full(c, tokens)) {
+    const uint32_t slot = next_in_queue(c);
+    take_out(c, slot);
+    tokens += b->pool[slot].facts.tokens;
+    c->learner.chosen[c->learner.n_chosen++] = slot;
+  }
+  return true;
+}
+
+/* --- updates --- */
+
+gl_status learner_wake(sim_clock *c, gl_error *err) {
+  if (c->learner.busy || c->learner.wake_pending) return GL_OK;
+  c->learner.wake_pending = true;
+  return clock_post(c, c->now, LEARNER_STARTS, 0, 0, err);
+}
+
+gl_status learner_receive(sim_clock *c, uint32_t slot, gl_error *err) {
+  buffer *b = &c->buffer;
+  b->pool[slot].facts.arrived_s = c->now;
+  buffer_insert(b, slot, c->spec->queue == QUEUE_HETERORL);
+  if (!choice_add(c, slot)) return gl_fail_memory(err, "waiting batches");
+  ledger_wait(c, slot);
+  if (c->spec->capacity != 0 && b->waiting > c->spec->capacity) choice_evict(c);
+  return learner_wake(c, err);
+}
+
+static void set_published(sim_clock *c) {
+  version_release(c, c->learner.published);
+  c->learner.published = c->learner.version;
+  version_add_ref(c, c->learner.published);
+}
+
+static gl_status publish(sim_clock *c, gl_error *err) {
+  const bool pull = c->spec->sync == SYNC_PULL;
+  gl_status status = GL_OK;
+  if (c->net.nodes != NULL) return relay_publish(c, err);
+  if (pull && c->n_gated == 0) return status; /* a look at each of a million would be waited for */
+  for (size_t i = 0; i < c->spec->n_samplers && status == GL_OK; ++i) {
+    sampler *s = &c->samplers[i];
+    if (pull && s->state == SAMPLER_GATED)
+      status = clock_post(c, c->now, SAMPLER_STARTS, (uint32_t)i, 0, err);
+    if (!pull) status = sampler_push(c, (uint32_t)i, err);
+  }
+  return status;
+}
+
+/* Copies a chosen batch into the schedule and gives its slot back. */
+static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
+  schedule *out = c->out;
+  pooled_batch *p = &c->buffer.pool[slot];
+  if (!reserve_segments(c, p->facts.n_segments)) return gl_fail_memory(err, "segments");
+  schedule_batch *b = &out->batches[out->n_batches++];
+  *b = p->facts;
+  b->trained_s = c->now;
+  c->stats.waited_s += c->now - b->arrived_s;
+  ledger_end(c, slot, FATE_TRAINED);
+  clock_trace(
+      c, (schedule_span){SPAN_QUEUED, SPAN_DONE, b->sampler, b->arrived_s, c->now, b->number, -1});
+  b->first_segment = out->n_segments;
+  memcpy(&out->segments[out->n_segments], p->segments, b->n_segments * sizeof *p->segments);
+  out->n_segments += b->n_segments;
+  buffer_release(&c->buffer, slot);
+  return GL_OK;
+}
+
+gl_status learner_start(sim_clock *c, gl_error *err) {
+  c->learner.wake_pending = false;
+  if (c->learner.busy || !choice_next(c)) return GL_OK;
+  if (!reserve_batches(c, c->learner.n_chosen)) return gl_fail_memory(err, "the schedule");
+  schedule *out = c->out;
+  double step = delay_draw(c->spec->step, &c->learner.step);
+  out->updates[out->n_updates++] = (schedule_update){.step = c->learner.version + 1,
+                                                     .version = c->learner.version,
+                                                     .first_batch = out->n_batches,
+                                                     .n_batches = c->learner.n_chosen,
+                                                     .start_s = c->now,
+                                                     .end_s = c->now + step,
+                                                     .wait_s = c->now - c->learner.idle_since,
+                                                     .pause_s = c->learner.paused_s};
+  clock_trace(c, (schedule_span){SPAN_IDLE, SPAN_DONE, 0, c->learner.idle_since, c->now, 0, -1});
+  clock_trace(c, (schedule_span){SPAN_TRAINING, SPAN_DONE, 0, c->now, c->now + step, 0,
+                                 c->learner.version});
+  c->learner.paused_s = 0;
+  c->learner.busy_s += step;
+  c->learner.busy = true;
+  for (size_t i = 0; i < c->learner.n_chosen; ++i) {
+    gl_status status = record_batch(c, c->learner.chosen[i], err);
+    if (status != GL_OK) return status;
+  }
+  return clock_post(c, c->now + step, UPDATE_ENDS, 0, 0, err);
+}
+
+gl_status learner_pause_ends(sim_clock *c, gl_error *err) {
+  c->learner.busy = false;
+  c->learner.idle_since = c->now;
+  return learner_wake(c, err);
+}
+
+/* Weights are published before an evaluation, so samplers catch up during it. */
+gl_status learner_update_ends(sim_clock *c, gl_error *err) {
+  ++c->learner.version;
+  const bool publishes = c->learner.version % c->spec->publish_every == 0;
+  if (publishes) set_published(c);
+  gl_status status = coupling_update(c, err);
+  if (status == GL_OK && publishes && !c->coupled.stopped) status = publish(c, err);
+  if (status != GL_OK) return status;
+  if (c->learner.version % c->spec->eval_every == 0)
+    c->learner.paused_s = delay_draw(c->spec->pause, &c->learner.pause);
+  clock_trace(c, (schedule_span){SPAN_EVALUATION, SPAN_DONE, 0, c->now,
+                                 c->now + c->learner.paused_s, 0, c->learner.version});
+  if (c->learner.paused_s > 0)
+    return clock_post(c, c->now + c->learner.paused_s, PAUSE_ENDS, 0, 0, err);
+  return learner_pause_ends(c, err);
+}
