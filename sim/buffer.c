@@ -32,7 +32,7 @@ size_t buffer_in_use(const buffer *b) {
  * must not reach into a third one, which realloc would let it do. */
 _Static_assert(sizeof(pooled_batch) == 2 * CACHE_LINE, "a batch is two cache lines");
 
-static int grow(buffer *b) {
+static int buffer_grow(buffer *b) {
   if (b->n_pool < b->capacity) return 1;
   size_t capacity = b->capacity == 0 ? 64 : 2 * b->capacity;
   if (capacity >= BUFFER_NONE) return 0;
@@ -46,7 +46,7 @@ static int grow(buffer *b) {
   return 1;
 }
 
-static int add_segment(pooled_batch *p, int64_t version, double from, int64_t response) {
+static int buffer_add_segment(pooled_batch *p, int64_t version, double from, int64_t response) {
   uint32_t n = p->facts.n_segments;
   if (n == p->segment_capacity) {
     uint32_t capacity = n == 0 ? 1 : 2 * n;
@@ -71,7 +71,7 @@ static void ask_for_free(const buffer *b) {
 uint32_t buffer_take(buffer *b, int64_t version) {
   uint32_t slot = b->free_slot;
   if (slot == BUFFER_NONE) {
-    if (!grow(b)) return BUFFER_NONE;
+    if (!buffer_grow(b)) return BUFFER_NONE;
     slot = (uint32_t)b->n_pool++;
     b->pool[slot] = (pooled_batch){0};
   } else {
@@ -82,7 +82,7 @@ uint32_t buffer_take(buffer *b, int64_t version) {
   p->facts = (schedule_batch){0};
   p->begun_with = version;
   p->older = p->newer = BUFFER_NONE;
-  if (add_segment(p, version, 0, SEGMENT_OF_ALL)) return slot;
+  if (buffer_add_segment(p, version, 0, SEGMENT_OF_ALL)) return slot;
   buffer_release(b, slot);
   return BUFFER_NONE;
 }
@@ -95,7 +95,7 @@ int buffer_switch(buffer *b, uint32_t slot, double at, int64_t version) {
     return 1;
   }
   last->to = at;
-  return add_segment(p, version, at, SEGMENT_OF_ALL);
+  return buffer_add_segment(p, version, at, SEGMENT_OF_ALL);
 }
 
 uint32_t buffer_begin_response(buffer *b, uint32_t slot, int64_t response, int64_t version) {
@@ -105,7 +105,7 @@ uint32_t buffer_begin_response(buffer *b, uint32_t slot, int64_t response, int64
     p->segments[0].version = version;
     return 0;
   }
-  return add_segment(p, version, 0, response) ? p->facts.n_segments - 1 : UINT32_MAX;
+  return buffer_add_segment(p, version, 0, response) ? p->facts.n_segments - 1 : UINT32_MAX;
 }
 
 uint32_t buffer_switch_response(buffer *b, uint32_t slot, uint32_t segment, double at,
@@ -117,7 +117,7 @@ uint32_t buffer_switch_response(buffer *b, uint32_t slot, uint32_t segment, doub
     return segment;
   }
   p->segments[segment].to = at;
-  return add_segment(p, version, at, response) ? p->facts.n_segments - 1 : UINT32_MAX;
+  return buffer_add_segment(p, version, at, response) ? p->facts.n_segments - 1 : UINT32_MAX;
 }
 
 void buffer_rescale_response(buffer *b, uint32_t slot, int64_t response, double factor) {

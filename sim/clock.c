@@ -15,7 +15,7 @@ static gl_status weights_arrive(sim_clock *c, uint32_t i, int64_t version, gl_er
                                    : sampler_receive(c, i, version, err);
 }
 
-static gl_status starts(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err) {
+static gl_status sampler_starts(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err) {
   return c->stream.engines != NULL ? stream_start(c, i, just_loaded, err)
                                    : sampler_start(c, i, just_loaded, err);
 }
@@ -78,7 +78,7 @@ static gl_status clock_handle(sim_clock *c, const sim_event *e, gl_error *err) {
   case LEARNER_STARTS:
     return learner_start(c, err);
   case SAMPLER_STARTS:
-    return starts(c, e->node, e->data == 1, err);
+    return sampler_starts(c, e->node, e->data == 1, err);
   case RESPONSE_ENDS:
     return stream_response_ends(c, e->node, e->data, err);
   case INTERRUPTION_ENDS:
@@ -101,7 +101,7 @@ static gl_status clock_handle(sim_clock *c, const sim_event *e, gl_error *err) {
 
 /* --- the loop --- */
 
-static gl_status deadlock(const sim_clock *c, const char *how, gl_error *err) {
+static gl_status clock_deadlock(const sim_clock *c, const char *how, gl_error *err) {
   const cluster_spec *spec = c->spec;
   size_t gated = 0;
   for (size_t i = 0; i < spec->n_samplers; ++i) gated += c->samplers[i].state == SAMPLER_GATED;
@@ -146,7 +146,7 @@ static void ask_for(const void *of, size_t bytes) {
  * events need is asked for together, once for each time that the list of events takes new ones
  * near: first samplers and batches that are named, then batches that samplers and segments that
  * batches name. */
-static void look_ahead(const sim_clock *c) {
+static void clock_prefetch(const sim_clock *c) {
   const event_queue *near = &c->events.near;
   const pooled_batch *pool = c->buffer.pool;
   for (size_t i = 0; i < near->size; ++i) {
@@ -170,9 +170,9 @@ static gl_status clock_run(sim_clock *c, gl_error *err) {
   int64_t seen = 0;
   while ((size_t)c->learner.version < c->updates && !c->coupled.stopped) {
     sim_event e;
-    if (fel_size(&c->events) == 0) return deadlock(c, "stands still", err);
+    if (fel_size(&c->events) == 0) return clock_deadlock(c, "stands still", err);
     if (!fel_pop(&c->events, &e)) return gl_fail_memory(err, "events");
-    if (c->events.refills != refills) look_ahead(c);
+    if (c->events.refills != refills) clock_prefetch(c);
     refills = c->events.refills;
     c->stats.waiting_integral_s += (double)c->buffer.waiting * (e.time - c->now);
     c->now = e.time;
@@ -186,7 +186,7 @@ static gl_status clock_run(sim_clock *c, gl_error *err) {
     if (status != GL_OK) return status;
     quiet = c->learner.version == seen ? quiet + 1 : 0;
     seen = c->learner.version;
-    if (quiet > limit) return deadlock(c, "no longer trains", err);
+    if (quiet > limit) return clock_deadlock(c, "no longer trains", err);
   }
   return GL_OK;
 }
@@ -226,7 +226,7 @@ static double staleness_quantile(const schedule *s, double p) {
   return 0;
 }
 
-static void summarise(sim_clock *c) {
+static void clock_fill_record(sim_clock *c) {
   schedule *s = c->out;
   double busy = 0, sum = 0, span = c->now, n = (double)c->spec->n_samplers;
   for (size_t i = 0; i < c->spec->n_samplers; ++i) {
@@ -256,7 +256,7 @@ static void summarise(sim_clock *c) {
   };
 }
 
-static void take_counts(sim_clock *c) {
+static void clock_fill_counts(sim_clock *c) {
   schedule *s = c->out;
   const buffer *b = &c->buffer;
   s->waited_s = c->stats.waited_s;
@@ -273,7 +273,7 @@ static void take_counts(sim_clock *c) {
   s->unit_responses = c->spec->unit_responses;
 }
 
-static void take_interrupts(sim_clock *c) {
+static void clock_fill_interrupts(sim_clock *c) {
   const interruptions *t = &c->interrupts;
   if (t->of == NULL) return;
   double rest = 0;
@@ -285,7 +285,7 @@ static void take_interrupts(sim_clock *c) {
 }
 
 /* Decoding seconds against those that all slots have. */
-static void take_slots(sim_clock *c) {
+static void clock_fill_slots(sim_clock *c) {
   double used = 0, slots = 0;
   if (c->stream.engines == NULL) return;
   for (size_t i = 0; i < c->spec->n_samplers; ++i) {
@@ -303,11 +303,11 @@ static void take_slots(sim_clock *c) {
 static gl_status clock_summarise(sim_clock *c, gl_error *err) {
   gl_status status = count_staleness(c->out, err);
   if (status != GL_OK) return status;
-  summarise(c);
-  take_counts(c);
+  clock_fill_record(c);
+  clock_fill_counts(c);
   ledger_count_pending(c);
-  take_slots(c);
-  take_interrupts(c);
+  clock_fill_slots(c);
+  clock_fill_interrupts(c);
   transfer_report(c);
   return GL_OK;
 }

@@ -17,7 +17,7 @@
 
 #include "sim/buffer.h"
 #include "sim/cluster_spec.h"
-#include "sim/future_events.h"
+#include "sim/event_queue.h"
 #include "sim/network.h"
 
 #include <stdbool.h>

@@ -316,7 +316,7 @@ static double minus_log_likelihood(const gsl_vector *at, void *of) {
 
 /* Nelder and Mead's simplex, until its size is 1e-5 in the parameters' logarithms (in mu of a
  * lognormal distribution): below the standard error of a shape of up to 10^10 values. */
-static gl_status search(delay_dist *dist, const family *f, const sample *s, gl_error *err) {
+static gl_status fit_search(delay_dist *dist, const family *f, const sample *s, gl_error *err) {
   problem p = {f, s};
   gsl_multimin_function target = {minus_log_likelihood, f->n, &p};
   gsl_vector *x = gsl_vector_alloc(f->n), *step = gsl_vector_alloc(f->n);
@@ -343,15 +343,15 @@ static gl_status search(delay_dist *dist, const family *f, const sample *s, gl_e
 }
 
 /* The distribution of greatest likelihood; *why_not where there is none that a recipe takes. */
-static gl_status maximise(delay_dist *dist, const char **why_not, const family *f, const sample *s,
-                          gl_error *err) {
+static gl_status fit_maximise(delay_dist *dist, const char **why_not, const family *f,
+                              const sample *s, gl_error *err) {
   *dist = (delay_dist){.kind = f->kind, .clamp_hi = INFINITY};
   *why_not = NULL;
   if (f->solve != NULL) {
     *why_not = f->solve(dist, s);
     return GL_OK;
   }
-  gl_status status = search(dist, f, s, err);
+  gl_status status = fit_search(dist, f, s, err);
   if (status == GL_OK && (!is_allowed(f, dist) || is_at_bound(dist)))
     *why_not = "its parameters would be outside of what recipes take";
   return status;
@@ -361,8 +361,7 @@ static gl_status maximise(delay_dist *dist, const char **why_not, const family *
 
 /* sup |F_n - F| from the lower limit to the upper one. A value rounded to a resolution r stands for
  * all up to r/2 beyond it, so that only these edges are compared. */
-static double distance(const family *f, const delay_dist *dist, const sample *s,
-                       double resolution) {
+static double fit_distance(const delay_dist *dist, const sample *s, double resolution) {
   const double n = (double)s->n, *x = s->all;
   double most = s->n_low > 0 ? fabs((double)s->n_low / n - cdf_of(dist, s->low)) : 0;
   for (size_t i = s->n_low; i < s->n - s->n_high; ++i) {
@@ -389,8 +388,9 @@ typedef struct spread {
 } spread;
 
 /* One sample of the distribution, fitted anew. */
-static gl_status replicate(spread *to, double *draw, size_t n, const fit_row *row, double d,
-                           const family *f, const fit *about, rng_stream stream, gl_error *err) {
+static gl_status fit_replicate(spread *to, double *draw, size_t n, const fit_row *row, double d,
+                               const family *f, const fit *about, rng_stream stream,
+                               gl_error *err) {
   delay_source source = {.stream = stream};
   delay_dist free_dist = row->dist, again;
   const char *why_not = NULL;
@@ -401,13 +401,13 @@ static gl_status replicate(spread *to, double *draw, size_t n, const fit_row *ro
   gsl_sort(draw, 1, n);
   const sample s = sample_of(draw, n, &about->limits);
   if (n_inner(&s) < 2 || !(inner_of(&s)[n_inner(&s) - 1] > inner_of(&s)[0])) return GL_OK;
-  gl_status status = maximise(&again, &why_not, f, &s, err);
+  gl_status status = fit_maximise(&again, &why_not, f, &s, err);
   if (status != GL_OK || why_not != NULL) return status;
   double v[2];
   parameters_of(f, &again, v);
   for (int k = 0; k < 2; ++k) to->squares[k] += (v[k] - row->value[k]) * (v[k] - row->value[k]);
   ++to->n;
-  to->farther += distance(f, &again, &s, about->resolution) >= d;
+  to->farther += fit_distance(&again, &s, about->resolution) >= d;
   return GL_OK;
 }
 
@@ -415,18 +415,18 @@ static gl_status replicate(spread *to, double *draw, size_t n, const fit_row *ro
 static gl_status test_row(fit_row *row, const family *f, const sample *tested, const fit *about,
                           rng_stream stream, gl_error *err) {
   fit_row own = *row; /* fitted to the values tested alone */
-  gl_status status = maximise(&own.dist, &own.why_not, f, tested, err);
+  gl_status status = fit_maximise(&own.dist, &own.why_not, f, tested, err);
   if (status != GL_OK) return status;
   row->why_not = own.why_not;
   if (own.why_not != NULL) return GL_OK;
   parameters_of(f, &own.dist, own.value);
-  row->distance = distance(f, &own.dist, tested, about->resolution);
+  row->distance = fit_distance(&own.dist, tested, about->resolution);
   double *draw = malloc(tested->n * sizeof *draw);
   if (draw == NULL) return gl_fail_memory(err, "a bootstrap");
   spread to = {.n = 0};
   for (uint64_t b = 0; b < FIT_REPLICATES && status == GL_OK; ++b) {
     stream.entity = stream.entity >> 32 << 32 | b;
-    status = replicate(&to, draw, tested->n, &own, row->distance, f, about, stream, err);
+    status = fit_replicate(&to, draw, tested->n, &own, row->distance, f, about, stream, err);
   }
   free(draw);
   /* Samples that have no such distribution count as farther away: p is then no test, but never too
@@ -453,7 +453,7 @@ static double resolution_of(const double *x, size_t n) {
   return 0;
 }
 
-static gl_status check_values(const double *x, size_t n, const char *what, gl_error *err) {
+static gl_status fit_check_values(const double *x, size_t n, const char *what, gl_error *err) {
   for (size_t i = 0; i < n; ++i)
     if (!(x[i] >= 0 && x[i] <= longest))
       return gl_fail(err, GL_EINPUT,
@@ -515,7 +515,7 @@ static gl_status check_limits(const fit_limits *l, const char *what, gl_error *e
 
 /* Values drawn without replacement, in ascending order: each stays with the chance that is left
  * (selection sampling, Knuth's algorithm S). */
-static void thin(double *to, size_t n_to, const double *from, size_t n, rng_stream stream) {
+static void fit_thin(double *to, size_t n_to, const double *from, size_t n, rng_stream stream) {
   size_t taken = 0;
   for (size_t i = 0; i < n && taken < n_to; ++i) {
     const rng_words w = rng_block(stream, i);
@@ -528,7 +528,7 @@ static gl_status fit_family_to(fit_row *row, fit_family k, const sample *all, co
                                const fit *about, uint64_t seed, gl_error *err) {
   const family *f = &families[k];
   *row = (fit_row){.n_parameters = f->n, .name = {f->names[0], f->names[1]}};
-  gl_status status = maximise(&row->dist, &row->why_not, f, all, err);
+  gl_status status = fit_maximise(&row->dist, &row->why_not, f, all, err);
   if (status != GL_OK || row->why_not != NULL) return status;
   parameters_of(f, &row->dist, row->value);
   row->log_likelihood = log_likelihood(f, &row->dist, all);
@@ -542,7 +542,7 @@ static gl_status fit_family_to(fit_row *row, fit_family k, const sample *all, co
   return status;
 }
 
-static size_t choose(const fit *of) {
+static size_t fit_choose(const fit *of) {
   size_t best = FIT_FAMILIES;
   for (size_t k = 0; k < FIT_FAMILIES; ++k) {
     const fit_row *r = &of->row[k];
@@ -559,14 +559,14 @@ static gl_status fit_families(fit *out, const double *sorted, uint64_t seed, gl_
   if (out->n_tested < out->n) {
     kept = malloc(out->n_tested * sizeof *kept);
     if (kept == NULL) return gl_fail_memory(err, "a fit");
-    thin(kept, out->n_tested, sorted, out->n, rng_stream_at(seed, RNG_BOOTSTRAP, 0));
+    fit_thin(kept, out->n_tested, sorted, out->n, rng_stream_at(seed, RNG_BOOTSTRAP, 0));
   }
   const sample tested = sample_of(kept != NULL ? kept : sorted, out->n_tested, &out->limits);
   gl_status status = GL_OK;
   for (int k = 0; k < FIT_FAMILIES && status == GL_OK; ++k)
     status = fit_family_to(&out->row[k], (fit_family)k, &all, &tested, out, seed, err);
   free(kept);
-  out->chosen = choose(out);
+  out->chosen = fit_choose(out);
   return status;
 }
 
@@ -576,7 +576,7 @@ gl_status fit_values(fit *out, double *value, size_t n, fit_limits limits, uint6
   if (sure) limits.high = INFINITY;
   *out = (fit){.n = n, .limits = limits, .chosen = FIT_FAMILIES};
   gl_status status = check_limits(&limits, what, err);
-  if (status == GL_OK) status = check_values(value, n, what, err);
+  if (status == GL_OK) status = fit_check_values(value, n, what, err);
   if (status != GL_OK) return status;
   gsl_sort(value, 1, n);
   const sample s = sample_of(value, n, &limits);

@@ -1,6 +1,8 @@
 /* Max-min fair rates over a few shared resources, and the flows in the order of their ends. */
 #include "sim/flow.h"
 
+#include "core/base/array.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,24 +21,11 @@ void flow_fini(flow_net *net) {
 
 uint32_t flow_resource_add(flow_net *net, double capacity) {
   assert(capacity > 0 && isfinite(capacity));
-  const size_t n = net->n_resources + 1;
-  if (n >= FLOW_NONE || n > SIZE_MAX / sizeof *net->resources) return FLOW_NONE;
-  flow_resource *more = realloc(net->resources, n * sizeof *more);
-  if (more == NULL) return FLOW_NONE;
-  net->resources = more;
-  more[net->n_resources] = (flow_resource){.capacity = capacity};
-  return (uint32_t)net->n_resources++;
-}
-
-static int reserve_class(flow_net *net) {
-  if (net->n_classes < net->capacity) return 1;
-  const size_t capacity = 2 * net->capacity + 8;
-  if (capacity >= FLOW_NONE || capacity > SIZE_MAX / sizeof *net->classes) return 0;
-  flow_class *more = realloc(net->classes, capacity * sizeof *more);
-  if (more == NULL) return 0;
-  net->classes = more;
-  net->capacity = capacity;
-  return 1;
+  flow_resource *added =
+      net->n_resources < FLOW_NONE - 1 ? ARRAY_ADD(net->resources, net->n_resources) : NULL;
+  if (added == NULL) return FLOW_NONE;
+  added->capacity = capacity;
+  return (uint32_t)net->n_resources - 1;
 }
 
 uint32_t flow_class_of(flow_net *net, const uint32_t *via, size_t n_via, double cap,
@@ -48,7 +37,9 @@ uint32_t flow_class_of(flow_net *net, const uint32_t *via, size_t n_via, double 
         memcmp(k->via, via, n_via * sizeof *via) == 0)
       return (uint32_t)i;
   }
-  if (!reserve_class(net)) return FLOW_NONE;
+  if (net->n_classes >= FLOW_NONE - 1 ||
+      !ARRAY_RESERVE(net->classes, net->capacity, net->n_classes + 1))
+    return FLOW_NONE;
   flow_class *k = &net->classes[net->n_classes];
   *k = (flow_class){.n_via = n_via, .label = label, .cap = cap};
   memcpy(k->via, via, n_via * sizeof *via);

@@ -1,44 +1,10 @@
 /* The learner: batches that wait for it, which of them it trains next, its updates. */
+#include "core/base/array.h"
 #include "core/random/rng.h"
 #include "sim/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* --- memory --- */
-
-/* Room for n items of this size, of which there were *capacity; NULL: memory is short, and the
- * items are as they were. */
-static void *learner_room(void *items, size_t *capacity, size_t n, size_t size) {
-  if (n <= *capacity) return items;
-  const size_t more = n > SIZE_MAX - *capacity ? n : *capacity + n;
-  if (more > SIZE_MAX / size) return NULL;
-  void *grown = realloc(items, more * size);
-  if (grown != NULL) *capacity = more;
-  return grown;
-}
-
-static bool reserve_chosen(learner_side *l, size_t n) {
-  uint32_t *grown = learner_room(l->chosen, &l->chosen_capacity, n, sizeof *grown);
-  if (grown == NULL) return false;
-  l->chosen = grown;
-  return true;
-}
-
-/* Room for n more segments, or batches, in the schedule. */
-static bool reserve_segments(sim_clock *c, size_t n) {
-  schedule_segment *grown = learner_room(c->out->segments, &c->learner.segment_capacity,
-                                         c->out->n_segments + n, sizeof *grown);
-  if (grown != NULL) c->out->segments = grown;
-  return grown != NULL;
-}
-
-static bool reserve_batches(sim_clock *c, size_t n) {
-  schedule_batch *grown = learner_room(c->out->batches, &c->learner.batch_capacity,
-                                       c->out->n_batches + n, sizeof *grown);
-  if (grown != NULL) c->out->batches = grown;
-  return grown != NULL;
-}
 
 gl_status learner_init(sim_clock *c, gl_error *err) {
   learner_side *l = &c->learner;
@@ -51,8 +17,9 @@ gl_status learner_init(sim_clock *c, gl_error *err) {
   if (c->updates > SIZE_MAX / take / sizeof *out->batches - 1)
     return gl_fail_memory(err, "the schedule");
   out->updates = calloc(c->updates + 1, sizeof *out->updates);
-  const bool fits =
-      out->updates != NULL && reserve_batches(c, c->updates * take + 1) && reserve_chosen(l, take);
+  const bool fits = out->updates != NULL &&
+                    ARRAY_RESERVE(out->batches, l->batch_capacity, c->updates * take + 1) &&
+                    ARRAY_RESERVE(l->chosen, l->chosen_capacity, take);
   return fits ? GL_OK : gl_fail_memory(err, "the schedule");
 }
 
@@ -68,7 +35,7 @@ static void count_tokens(sim_clock *c, uint32_t slot, double sign) {
   if (c->spec->tokens > 0) c->learner.waiting_tokens += sign * c->buffer.pool[slot].facts.tokens;
 }
 
-static void take_out(sim_clock *c, uint32_t slot) {
+static void choice_take_out(sim_clock *c, uint32_t slot) {
   buffer_remove(&c->buffer, slot);
   count_tokens(c, slot, -1);
 }
@@ -78,7 +45,7 @@ static void choice_drop(sim_clock *c, uint32_t slot, unit_fate fate) {
   c->stats.waited_s += c->now - b->arrived_s;
   clock_trace(c, (schedule_span){SPAN_QUEUED, SPAN_DROPPED, b->sampler, b->arrived_s, c->now,
                                  b->number, -1});
-  take_out(c, slot);
+  choice_take_out(c, slot);
   ledger_discard(c, slot, fate);
 }
 
@@ -128,7 +95,7 @@ static bool choose_heterorl(sim_clock *c) {
   while (!is_full(c, tokens)) {
     uint32_t slot = heterorl_next(c, c->learner.newest_trained);
     if (slot == BUFFER_NONE) break;
-    take_out(c, slot);
+    choice_take_out(c, slot);
     tokens += c->buffer.pool[slot].facts.tokens;
     c->learner.chosen[c->learner.n_chosen++] = slot;
     if (buffer_version(&c->buffer, slot) > c->learner.newest_trained)
@@ -158,7 +125,9 @@ static bool needs_versions(const sim_clock *c) {
 
 static bool choice_add(sim_clock *c, uint32_t slot) {
   count_tokens(c, slot, 1);
-  if (c->spec->tokens > 0 && !reserve_chosen(&c->learner, c->buffer.waiting)) return false;
+  if (c->spec->tokens > 0 &&
+      !ARRAY_RESERVE(c->learner.chosen, c->learner.chosen_capacity, c->buffer.waiting))
+    return false;
   if (!needs_versions(c)) return true;
   return eq_push(&c->learner.by_version, (double)buffer_version(&c->buffer, slot), 0, 0, slot,
                  c->buffer.pool[slot].arrival);
@@ -212,7 +181,7 @@ static bool choice_next(sim_clock *c) {
   double tokens = 0;
   while (!is_full(c, tokens)) {
     const uint32_t slot = next_in_queue(c);
-    take_out(c, slot);
+    choice_take_out(c, slot);
     tokens += b->pool[slot].facts.tokens;
     c->learner.chosen[c->learner.n_chosen++] = slot;
   }
@@ -243,7 +212,7 @@ static void set_published(sim_clock *c) {
   version_add_ref(c, c->learner.published);
 }
 
-static gl_status publish(sim_clock *c, gl_error *err) {
+static gl_status learner_publish(sim_clock *c, gl_error *err) {
   const bool pull = c->spec->sync == SYNC_PULL;
   gl_status status = GL_OK;
   if (c->net.nodes != NULL) return relay_publish(c, err);
@@ -261,7 +230,9 @@ static gl_status publish(sim_clock *c, gl_error *err) {
 static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
   schedule *out = c->out;
   pooled_batch *p = &c->buffer.pool[slot];
-  if (!reserve_segments(c, p->facts.n_segments)) return gl_fail_memory(err, "segments");
+  if (!ARRAY_RESERVE(out->segments, c->learner.segment_capacity,
+                     out->n_segments + p->facts.n_segments))
+    return gl_fail_memory(err, "segments");
   schedule_batch *b = &out->batches[out->n_batches++];
   *b = p->facts;
   b->trained_s = c->now;
@@ -279,8 +250,9 @@ static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
 gl_status learner_start(sim_clock *c, gl_error *err) {
   c->learner.wake_pending = false;
   if (c->learner.busy || !choice_next(c)) return GL_OK;
-  if (!reserve_batches(c, c->learner.n_chosen)) return gl_fail_memory(err, "the schedule");
   schedule *out = c->out;
+  if (!ARRAY_RESERVE(out->batches, c->learner.batch_capacity, out->n_batches + c->learner.n_chosen))
+    return gl_fail_memory(err, "the schedule");
   double step = delay_draw(c->spec->step, &c->learner.step);
   out->updates[out->n_updates++] = (schedule_update){.step = c->learner.version + 1,
                                                      .version = c->learner.version,
@@ -315,7 +287,7 @@ gl_status learner_update_ends(sim_clock *c, gl_error *err) {
   const bool publishes = c->learner.version % c->spec->publish_every == 0;
   if (publishes) set_published(c);
   gl_status status = coupling_update(c, err);
-  if (status == GL_OK && publishes && !c->coupled.stopped) status = publish(c, err);
+  if (status == GL_OK && publishes && !c->coupled.stopped) status = learner_publish(c, err);
   if (status != GL_OK) return status;
   if (c->learner.version % c->spec->eval_every == 0)
     c->learner.paused_s = delay_draw(c->spec->pause, &c->learner.pause);

@@ -133,7 +133,8 @@ typedef struct network {
   transfer_peer *peers;      /* [samplers] owned; NULL: the cluster has no network */
   transfer_route *up, *down; /* [groups] owned */
   transfer *pool;            /* [n] owned */
-  uint32_t n, capacity, free;
+  size_t capacity;
+  uint32_t n, free;
   transfer_port egress, ingress;
   flow_net flows;
   uint32_t shares; /* of times that rates were given: the end posted before is void */

@@ -6,6 +6,7 @@
  * Weights that are pulled are fetched when they are due and nothing is under way any more: no unit
  * is begun from then on. What happens to units under way when weights are pushed is
  * cluster.partial. */
+#include "core/base/array.h"
 #include "sim/clock.h"
 
 #include <math.h>
@@ -50,20 +51,11 @@ size_t stream_bytes(const sim_clock *c) {
 
 /* --- running responses --- */
 
-static bool reserve_running(streaming *t) {
-  if (t->free != NO_PLACE || t->n_running < t->capacity) return true;
-  const size_t capacity = t->capacity == 0 ? 64 : 2 * t->capacity;
-  if (capacity >= NO_PLACE || capacity > SIZE_MAX / sizeof *t->running) return false;
-  running_response *more = realloc(t->running, capacity * sizeof *more);
-  if (more == NULL) return false;
-  t->running = more;
-  t->capacity = capacity;
-  return true;
-}
-
 /* A place at the head of the sampler's list; NO_PLACE if memory is short. */
 static uint32_t take_place(streaming *t, engine *e) {
-  if (!reserve_running(t)) return NO_PLACE;
+  if (t->free == NO_PLACE &&
+      (t->n_running >= NO_PLACE - 1 || !ARRAY_RESERVE(t->running, t->capacity, t->n_running + 1)))
+    return NO_PLACE;
   uint32_t place = t->free;
   if (place == NO_PLACE) {
     place = (uint32_t)t->n_running++;
@@ -328,7 +320,7 @@ static double tokens_held(const sim_clock *c, uint32_t i) {
 }
 
 /* Decoding stands still for the weights and for the keys and values that are computed again. */
-static gl_status interrupt(sim_clock *c, uint32_t i, gl_error *err) {
+static gl_status stream_interrupt(sim_clock *c, uint32_t i, gl_error *err) {
   streaming *t = &c->stream;
   const sampler_group *g = c->samplers[i].group;
   const double prefill = g->responses.prefill_tokens_per_s * g->speed;
@@ -351,7 +343,7 @@ static gl_status interrupt(sim_clock *c, uint32_t i, gl_error *err) {
 
 /* Where the responses of one unit stand, for the learner: u->from. A token that has been begun is
  * finished with the weights before. */
-static void place_responses(const sim_clock *c, uint32_t i, uint32_t slot) {
+static void stream_place_responses(const sim_clock *c, uint32_t i, uint32_t slot) {
   const streaming *t = &c->stream;
   unit_progress *u = &t->units[slot];
   for (size_t k = 0; k < c->spec->unit_responses; ++k)
@@ -390,7 +382,7 @@ static gl_status draw_rest(sim_clock *c, uint32_t i, uint32_t slot, int64_t vers
   const unit_progress *u = &c->stream.units[slot];
   schedule_batch *facts = &c->buffer.pool[slot].facts;
   memcpy(c->coupled.lengths, u->lengths, n * sizeof *u->lengths);
-  place_responses(c, i, slot);
+  stream_place_responses(c, i, slot);
   ledger_remove_lengths(c, slot);
   gl_status status =
       c->coupled.hooks->go_on(c->coupled.hooks->self, facts, version, u->from, u->lengths, err);
@@ -432,7 +424,7 @@ static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_er
     if (r->segment == UINT32_MAX) return gl_fail_memory(err, "segments");
   }
   use_weights(c, i, version);
-  return interrupts && c->interrupts.of != NULL ? interrupt(c, i, err) : GL_OK;
+  return interrupts && c->interrupts.of != NULL ? stream_interrupt(c, i, err) : GL_OK;
 }
 
 gl_status stream_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {

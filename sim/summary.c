@@ -75,7 +75,7 @@ size_t schedule_numbers(const schedule *s, schedule_number out[SCHEDULE_MOST_NUM
   return used;
 }
 
-static int add_numbers(cJSON *to, const schedule_number *all, size_t n) {
+static int summary_add_numbers(cJSON *to, const schedule_number *all, size_t n) {
   int ok = 1;
   for (size_t i = 0; i < n && ok; ++i) ok = json_add_number(to, all[i].name, all[i].value) != NULL;
   return ok;
@@ -106,7 +106,7 @@ gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **
   cJSON *root = cJSON_CreateObject();
   int ok = root != NULL && json_add_string(root, "preset", spec->preset) != NULL &&
            add_staleness(root, s);
-  ok = ok && add_numbers(root, all, SCHEDULE_COMMON_NUMBERS);
+  ok = ok && summary_add_numbers(root, all, SCHEDULE_COMMON_NUMBERS);
   if (ok && s->streams)
     ok = json_add_string(root, "unit", cluster_unit_names(spec)) != NULL &&
          json_add_number(root, "slot_utilisation", s->slot_utilisation) != NULL &&
@@ -117,8 +117,8 @@ gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **
          json_add_number(root, "recomputed_tokens", s->recomputed_tokens) != NULL;
   if (ok && s->network.is_on) {
     cJSON *to = cJSON_AddObjectToObject(root, "network");
-    ok = to != NULL &&
-         add_numbers(to, all + SCHEDULE_COMMON_NUMBERS + STALENESS_NUMBERS, NETWORK_NUMBERS);
+    ok = to != NULL && summary_add_numbers(to, all + SCHEDULE_COMMON_NUMBERS + STALENESS_NUMBERS,
+                                           NETWORK_NUMBERS);
   }
   const measured_staleness *m = &spec->measured;
   if (ok && m->n > 0) ok = json_add_number(root, "ks_distance", ks) != NULL;

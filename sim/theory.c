@@ -74,11 +74,11 @@ static gl_status mean_generation(const sampler_group *g, size_t responses, doubl
   return status;
 }
 
-static bool same(double a, double b) {
+static bool theory_same(double a, double b) {
   return fabs(a - b) <= rounding * fmax(fabs(a), fabs(b));
 }
 
-static gl_status read_group(theory_facts *f, size_t i, gl_error *err) {
+static gl_status theory_read_group(theory_facts *f, size_t i, gl_error *err) {
   const sampler_group *g = &f->c->groups[i];
   double generation = 0, data = 0, weights = 0;
   gl_status status = mean_generation(g, f->c->samples_per_batch, &generation, err);
@@ -90,8 +90,8 @@ static gl_status read_group(theory_facts *f, size_t i, gl_error *err) {
       (g->responses.lengths != NULL && is_random(g->responses.lengths)))
     f->constant_generation = 0;
   if (is_random(g->data_delay)) f->constant_data = 0;
-  if (i > 0 && !same(f->data, data + upload)) f->one_data = 0;
-  if (is_random(g->delay) || (i > 0 && !same(f->weights, weights + download)))
+  if (i > 0 && !theory_same(f->data, data + upload)) f->one_data = 0;
+  if (is_random(g->delay) || (i > 0 && !theory_same(f->weights, weights + download)))
     f->constant_weights = 0;
   f->generation = generation;
   f->data = data + upload;
@@ -115,21 +115,21 @@ static gl_status read_facts(theory_facts *f, const cluster_spec *c, gl_error *er
                       .constant_weights = 1,
                       .constant_step = !is_random(c->step)};
   gl_status status = moment_of(&f->step, c->step, 1, err);
-  for (size_t i = 0; i < c->n_groups && status == GL_OK; ++i) status = read_group(f, i, err);
+  for (size_t i = 0; i < c->n_groups && status == GL_OK; ++i) status = theory_read_group(f, i, err);
   return status;
 }
 
 /* --- what every form needs --- */
 
-static bool loses(const link_spec *link) {
+static bool link_loses(const link_spec *link) {
   return link->loss > 0 || link->to_bad > 0;
 }
 
 static const char *group_breaks(const cluster_spec *c, const sampler_group *g) {
   const response_spec *r = &g->responses;
   if (!delay_is_zero(g->mtbf)) return "cluster.mtbf is 0 (no sampler crashes)";
-  if (loses(&g->up)) return "cluster.up loses no packets";
-  if (loses(&g->down)) return "cluster.down loses no packets";
+  if (link_loses(&g->up)) return "cluster.up loses no packets";
+  if (link_loses(&g->down)) return "cluster.down loses no packets";
   if (c->coupled && r->lengths == NULL)
     return "cluster.lengths is given, or cluster.coupled is off";
   if (r->lengths == NULL) return NULL;
@@ -308,7 +308,7 @@ static gl_status generated_an_update(const theory_facts *f, double *out, gl_erro
   return status;
 }
 
-static gl_status synchronous(theory *out, const theory_facts *f, gl_error *err) {
+static gl_status theory_synchronous(theory *out, const theory_facts *f, gl_error *err) {
   double round = 0, busy = 0;
   gl_status status = mean_round(f, &round, err);
   if (status == GL_OK) status = generated_an_update(f, &busy, err);
@@ -378,7 +378,7 @@ static const char *constant_breaks(const theory_facts *f) {
   return NULL;
 }
 
-static gl_status constant(theory *out, const theory_facts *f, gl_error *err) {
+static gl_status theory_constant(theory *out, const theory_facts *f, gl_error *err) {
   const double r = updates_a_round(f), w = rounds_an_update(f), lag = constant_lag(f);
   gl_status status = shares_new(out, (size_t)constant_largest(f) + 1, err);
   if (status != GL_OK) return status;
@@ -480,14 +480,14 @@ static const char *exponential_breaks(const theory_facts *f) {
 /* --- Poisson batches: M/G/1 --- */
 
 /* Batches a second of one sampler of a group whose generation is exponential. */
-static double rate_of(const sampler_group *g) {
+static double theory_rate_of(const sampler_group *g) {
   return g->speed / (g->generation->exponential.mean * delay_quantile(g->jitter, 0.5));
 }
 
 static double rate_of_all(const theory_facts *f) {
   double rate = 0;
   for (size_t i = 0; i < f->c->n_groups; ++i)
-    rate += (double)f->c->groups[i].count * rate_of(&f->c->groups[i]);
+    rate += (double)f->c->groups[i].count * theory_rate_of(&f->c->groups[i]);
   return rate;
 }
 
@@ -523,7 +523,7 @@ static gl_status poisson_shares(theory *out, const theory_facts *f, double rate,
   if (one == NULL) return gl_fail_memory(err, "a distribution of staleness");
   gl_status status = shares_new(out, n, err);
   for (size_t g = 0; g < f->c->n_groups && status == GL_OK; ++g) {
-    const double own = rate_of(&f->c->groups[g]) / rate;
+    const double own = theory_rate_of(&f->c->groups[g]) / rate;
     one[0] = 0;
     for (size_t k = 1; k < n; ++k) one[k] = gsl_ran_poisson_pdf((unsigned)k - 1, passed);
     add_geometric(one, n, 1 - own);
@@ -535,7 +535,7 @@ static gl_status poisson_shares(theory *out, const theory_facts *f, double rate,
   return status;
 }
 
-static gl_status poisson(theory *out, const theory_facts *f, gl_error *err) {
+static gl_status theory_poisson(theory *out, const theory_facts *f, gl_error *err) {
   const double rate = rate_of_all(f), busy = rate * f->step;
   const double passed = rate * (f->data + f->weights);
   double square = 0;
@@ -565,7 +565,7 @@ static const char *closed_breaks(const theory_facts *f) {
  * chance in proportion to (step / generation)^i. A batch that the sampler begins as it ends another
  * is as stale as there then are at the learner; one that it begins after standing still has found
  * all others there. */
-static gl_status closed(theory *out, const theory_facts *f, gl_error *err) {
+static gl_status theory_closed(theory *out, const theory_facts *f, gl_error *err) {
   const size_t most = (size_t)f->ahead;
   const double ratio = f->step / f->generation;
   const double base = ratio > 1 ? -log(ratio) * (f->ahead + 1) : 0; /* the largest weight is 1 */
@@ -618,7 +618,7 @@ static gl_status generation_square(const theory_facts *f, double *out, gl_error 
 
 /* Staleness is one more than the batches begun while a batch's weights are under way, from its end
  * of generation on: a renewal function, between t/m - 1 and t/m + its squared variation. */
-static gl_status renewal(theory *out, const theory_facts *f, gl_error *err) {
+static gl_status theory_renewal(theory *out, const theory_facts *f, gl_error *err) {
   const double m = f->generation, busy = f->step / m;
   double square = 0, step_square = 0;
   gl_status status = generation_square(f, &square, err);
@@ -639,7 +639,7 @@ static gl_status renewal(theory *out, const theory_facts *f, gl_error *err) {
 /* --- one sampler of any distribution behind a gate: bounds --- */
 /* An update takes no less than its batches, its step, and its share of the way round, on which
  * ahead + 1 updates are; and no more than without any overlap. */
-static gl_status gated(theory *out, const theory_facts *f, gl_error *err) {
+static gl_status theory_gated(theory *out, const theory_facts *f, gl_error *err) {
   (void)err;
   const double generation = f->batches * f->generation;
   const double way = generation + f->data + f->step + f->weights;
@@ -665,10 +665,10 @@ static const form table[] = {
     {"synchronous",
      "ahead 0; weights reach all samplers at once; an update takes at most one batch of each "
      "sampler, or all of one; of several random batches one part is random",
-     "order statistics: David and Nagaraja (2003), §2.1", synchronous_breaks, synchronous},
+     "order statistics: David and Nagaraja (2003), §2.1", synchronous_breaks, theory_synchronous},
     {"constant times",
      "alike samplers, all times constant, the learner keeps up, the gate and the window never act",
-     "paper/methods.md §10.9, §10.11", constant_breaks, constant},
+     "paper/methods.md §10.9, §10.11", constant_breaks, theory_constant},
     {"constant times, gated",
      "alike samplers, all times constant, an update takes one batch of each, ahead limited",
      "max-plus cycle time: Baccelli, Cohen, Olsder and Quadrat (1992), §3.2", gated_constant_breaks,
@@ -677,19 +677,20 @@ static const form table[] = {
      "exponential generation, one batch an update, fifo, constant delays, no transfers, no gate or "
      "window, learner's utilisation below 1",
      "M/M/1 and M/G/1 (Pollaczek 1930, Khinchine 1932): Kleinrock (1975), §5.6", poisson_breaks,
-     poisson},
+     theory_poisson},
     {"closed exponential",
      "one sampler, exponential generation and update, one batch an update, no delays, ahead "
      "limited",
-     "closed tandem of two exponential servers: Gordon and Newell (1967)", closed_breaks, closed},
+     "closed tandem of two exponential servers: Gordon and Newell (1967)", closed_breaks,
+     theory_closed},
     {"G/G/1 bounds",
      "one sampler, one batch an update, finite variances, constant delays, no transfers, no gate "
      "or "
      "window, learner's utilisation below 1",
-     "Kingman (1962), Marshall (1968), Lorden (1970)", renewal_breaks, renewal},
+     "Kingman (1962), Marshall (1968), Lorden (1970)", renewal_breaks, theory_renewal},
     {"gated bounds", "one sampler, constant delays, no transfers, ahead limited",
      "circuits of the max-plus system, and its monotony in ahead: Baccelli et al. (1992), §3.2",
-     gate_breaks, gated},
+     gate_breaks, theory_gated},
 };
 enum { FORMS = sizeof table / sizeof *table };
 
@@ -700,7 +701,7 @@ const char *sim_theory_form_at(size_t i, const char **range) {
 }
 
 /* Which condition of each form is broken. */
-static gl_status refuse(const theory_facts *f, gl_error *err) {
+static gl_status theory_refuse(const theory_facts *f, gl_error *err) {
   char text[sizeof err->text] = "";
   for (size_t i = 0; i < FORMS; ++i) {
     const size_t n = strlen(text);
@@ -720,7 +721,7 @@ gl_status sim_theory_of(theory *out, const cluster_spec *spec, gl_error *err) {
   if (status != GL_OK) return status;
   size_t i = 0;
   while (i < FORMS && table[i].breaks(&f) != NULL) ++i;
-  if (i == FORMS) return refuse(&f, err);
+  if (i == FORMS) return theory_refuse(&f, err);
   out->form = table[i].name;
   out->range = table[i].range;
   out->source = table[i].source;

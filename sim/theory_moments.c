@@ -34,7 +34,7 @@ typedef struct integrand {
 } integrand;
 
 /* P(largest > t), times 2t for the second power. */
-static double tail(double t, void *self) {
+static double moment_tail(double t, void *self) {
   const integrand *f = self;
   double log_below = 0;
   for (size_t i = 0; i < f->n; ++i) {
@@ -64,17 +64,17 @@ static double next_bend(const integrand *f, double from, double to) {
 }
 
 /* The scale of the first piece: the largest median. */
-static double middle(const integrand *f) {
+static double moment_middle(const integrand *f) {
   double at = 0;
   for (size_t i = 0; i < f->n; ++i)
     at = fmax(at, f->draws[i].shift + f->draws[i].factor * delay_quantile(f->draws[i].dist, 0.5));
   return at;
 }
 
-static gl_status integrate(double *out, integrand *f, gsl_integration_cquad_workspace *space,
-                           gl_error *err) {
-  const gsl_function g = {tail, f};
-  double sum = 0, from = 0, end = middle(f) > 0 ? middle(f) / 4 : 1e-3;
+static gl_status moment_integrate(double *out, integrand *f, gsl_integration_cquad_workspace *space,
+                                  gl_error *err) {
+  const gsl_function g = {moment_tail, f};
+  double sum = 0, from = 0, end = moment_middle(f) > 0 ? moment_middle(f) / 4 : 1e-3;
   for (int piece = 0; piece < MOST_PIECES; ++piece) {
     const double to = next_bend(f, from, end);
     double part = 0, error = 0;
@@ -85,7 +85,8 @@ static gl_status integrate(double *out, integrand *f, gsl_integration_cquad_work
     sum += part;
     from = to;
     if (to == end) end *= 2;
-    if (tail(to, f) == 0 || (to > middle(f) && tail(to, f) * to < negligible * sum)) {
+    if (moment_tail(to, f) == 0 ||
+        (to > moment_middle(f) && moment_tail(to, f) * to < negligible * sum)) {
       *out = sum;
       return GL_OK;
     }
@@ -94,11 +95,11 @@ static gl_status integrate(double *out, integrand *f, gsl_integration_cquad_work
                  wanted);
 }
 
-static gl_status integral(double *out, integrand f, gl_error *err) {
+static gl_status moment_integral(double *out, integrand f, gl_error *err) {
   gsl_error_handler_t *handler = gsl_set_error_handler_off();
   gsl_integration_cquad_workspace *space = gsl_integration_cquad_workspace_alloc(2000);
   gl_status status =
-      space != NULL ? integrate(out, &f, space, err) : gl_fail_memory(err, "an integral");
+      space != NULL ? moment_integrate(out, &f, space, err) : gl_fail_memory(err, "an integral");
   gsl_integration_cquad_workspace_free(space);
   gsl_set_error_handler(handler);
   return status;
@@ -112,11 +113,11 @@ gl_status moment_of(double *out, const delay_dist *dist, int power, gl_error *er
     return GL_OK;
   }
   const moment_draws one = {dist, 1, 0, 1};
-  return integral(out, (integrand){&one, 1, power}, err);
+  return moment_integral(out, (integrand){&one, 1, power}, err);
 }
 
 gl_status moment_of_largest(double *out, const moment_draws *draws, size_t n, gl_error *err) {
-  return integral(out, (integrand){draws, n, 1}, err);
+  return moment_integral(out, (integrand){draws, n, 1}, err);
 }
 
 gl_status moment_of_longest(double *out, const response_spec *spec, double count, gl_error *err) {

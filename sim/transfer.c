@@ -1,5 +1,6 @@
 /* Messages over a network that they share: from asking to arrival, step by step; and weights that
  * samplers send on to each other. What arrives is handled in clock.c. */
+#include "core/base/array.h"
 #include "sim/clock.h"
 
 #include <math.h>
@@ -36,21 +37,12 @@ double tally_quantile(const tally *t, double p) {
 
 /* --- places --- */
 
-static bool reserve_transfer(network *n) {
-  if (n->free != TRANSFER_NONE || n->n < n->capacity) return true;
-  const size_t capacity = n->capacity == 0 ? 64 : 2 * (size_t)n->capacity;
-  if (capacity >= TRANSFER_NONE || capacity > SIZE_MAX / sizeof *n->pool) return false;
-  transfer *more = realloc(n->pool, capacity * sizeof *more);
-  if (more == NULL) return false;
-  n->pool = more;
-  n->capacity = (uint32_t)capacity;
-  return true;
-}
-
 /* A place for a new transfer; TRANSFER_NONE if memory is short. */
 static uint32_t take_transfer(sim_clock *c, uint32_t i) {
   network *n = &c->net;
-  if (!reserve_transfer(n)) return TRANSFER_NONE;
+  if (n->free == TRANSFER_NONE &&
+      (n->n >= TRANSFER_NONE - 1 || !ARRAY_RESERVE(n->pool, n->capacity, (size_t)n->n + 1)))
+    return TRANSFER_NONE;
   uint32_t id = n->free, serial = 0;
   if (id == TRANSFER_NONE) {
     id = n->n++;
@@ -106,8 +98,8 @@ static transfer_route *route_of(sim_clock *c, const transfer *t) {
 }
 
 /* The transfer's next step, after so many seconds. */
-static gl_status later(sim_clock *c, uint32_t id, transfer_state state, double seconds,
-                       gl_error *err) {
+static gl_status transfer_later(sim_clock *c, uint32_t id, transfer_state state, double seconds,
+                                gl_error *err) {
   transfer *t = &c->net.pool[id];
   t->state = state;
   return clock_post(c, c->now + seconds,
@@ -166,7 +158,7 @@ static double weights_for(sim_clock *c, transfer *t) {
 }
 
 /* What the link loses is drawn now, and all repetitions are sent with the rest. */
-static void plan(sim_clock *c, transfer *t, const transfer_route *route, double bytes) {
+static void transfer_plan(sim_clock *c, transfer *t, const transfer_route *route, double bytes) {
   sampler *s = &c->samplers[t->sampler];
   link_state *state = t->cargo == CARGO_BATCH ? &s->up : &s->down;
   state->free_at = 0;
@@ -181,7 +173,7 @@ static void plan(sim_clock *c, transfer *t, const transfer_route *route, double 
 }
 
 /* What the transfer carries is decided now. */
-static void load(sim_clock *c, transfer *t) {
+static void transfer_load(sim_clock *c, transfer *t) {
   double bytes = 0;
   t->is_begun = true;
   t->begun_s = c->now;
@@ -194,18 +186,19 @@ static void load(sim_clock *c, transfer *t) {
     version_add_ref(c, t->version);
     bytes = weights_for(c, t);
   }
-  plan(c, t, route_of(c, t), bytes);
+  transfer_plan(c, t, route_of(c, t), bytes);
 }
 
-static gl_status begin(sim_clock *c, uint32_t id, gl_error *err) {
+static gl_status transfer_begin(sim_clock *c, uint32_t id, gl_error *err) {
   network *n = &c->net;
   transfer *t = &n->pool[id];
   transfer_port *port = port_of(n, t);
   const transfer_route *route = route_of(c, t);
-  if (!t->is_begun) load(c, t);
+  if (!t->is_begun) transfer_load(c, t);
   t->since_s = c->now;
   if (port->active++ == 0) port->busy_since_s = c->now;
-  if (route->class == FLOW_NONE) return later(c, id, TRANSFER_FLOWS, t->bytes / route->cap, err);
+  if (route->class == FLOW_NONE)
+    return transfer_later(c, id, TRANSFER_FLOWS, t->bytes / route->cap, err);
   t->state = TRANSFER_FLOWS;
   flow_advance(&n->flows, c->now);
   if (!flow_join(&n->flows, route->class, t->bytes, id)) return gl_fail_memory(err, "transfers");
@@ -230,17 +223,18 @@ static gl_status reaches_port(sim_clock *c, uint32_t id, gl_error *err) {
     park(&c->net, id);
     return GL_OK;
   }
-  if (port->share == SHARE_FAIR) return begin(c, id, err);
-  if (port->active == 0 && port->line.first == TRANSFER_NONE) return begin(c, id, err);
+  if (port->share == SHARE_FAIR) return transfer_begin(c, id, err);
+  if (port->active == 0 && port->line.first == TRANSFER_NONE) return transfer_begin(c, id, err);
   t->state = TRANSFER_QUEUES;
   line_add(&c->net, &port->line, id);
   return GL_OK;
 }
 
 /* It has its sampler's link. */
-static gl_status greet(sim_clock *c, uint32_t id, gl_error *err) {
+static gl_status transfer_greet(sim_clock *c, uint32_t id, gl_error *err) {
   const double seconds = route_of(c, &c->net.pool[id])->greeting_s;
-  return seconds > 0 ? later(c, id, TRANSFER_GREETS, seconds, err) : reaches_port(c, id, err);
+  return seconds > 0 ? transfer_later(c, id, TRANSFER_GREETS, seconds, err)
+                     : reaches_port(c, id, err);
 }
 
 /* --- asking --- */
@@ -257,7 +251,7 @@ gl_status transfer_weights(sim_clock *c, uint32_t i, gl_error *err) {
   const uint32_t id = take_transfer(c, i);
   if (id == TRANSFER_NONE) return gl_fail_memory(err, "transfers");
   peer->down = id;
-  return greet(c, id, err);
+  return transfer_greet(c, id, err);
 }
 
 gl_status transfer_batch(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err) {
@@ -271,7 +265,7 @@ gl_status transfer_batch(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err)
     return GL_OK;
   }
   peer->up = id;
-  return greet(c, id, err);
+  return transfer_greet(c, id, err);
 }
 
 static gl_status transfer_shard(sim_clock *c, uint32_t from, uint32_t i, int64_t version,
@@ -281,7 +275,7 @@ static gl_status transfer_shard(sim_clock *c, uint32_t from, uint32_t i, int64_t
   c->net.pool[id].cargo = CARGO_SHARD;
   c->net.pool[id].from = from;
   c->net.pool[id].version = version;
-  return greet(c, id, err);
+  return transfer_greet(c, id, err);
 }
 
 void transfer_crash(sim_clock *c, uint32_t i) {
@@ -308,7 +302,7 @@ static gl_status free_link(sim_clock *c, const transfer *t, gl_error *err) {
   sampler *s = &c->samplers[t->sampler];
   if (t->cargo == CARGO_BATCH) {
     peer->up = line_take(&c->net, &peer->line);
-    return peer->up == TRANSFER_NONE ? GL_OK : greet(c, peer->up, err);
+    return peer->up == TRANSFER_NONE ? GL_OK : transfer_greet(c, peer->up, err);
   }
   peer->down = TRANSFER_NONE;
   if (!s->resend) return GL_OK;
@@ -336,10 +330,10 @@ static gl_status sends_again(sim_clock *c, uint32_t id, gl_error *err) {
 }
 
 /* All is sent; what is left is the way. */
-static gl_status is_sent(sim_clock *c, uint32_t id, gl_error *err) {
+static gl_status transfer_is_sent(sim_clock *c, uint32_t id, gl_error *err) {
   const transfer t = c->net.pool[id];
   if (t.cargo == CARGO_SHARD && t.delivered)
-    return later(c, id, TRANSFER_TRAVELS, route_of(c, &t)->latency_s, err);
+    return transfer_later(c, id, TRANSFER_TRAVELS, route_of(c, &t)->latency_s, err);
   if (t.cargo == CARGO_SHARD) return sends_again(c, id, err);
   const bool pull = c->spec->sync == SYNC_PULL;
   /* A fetch that a crash has made void is asked for again when its link is free. */
@@ -356,7 +350,7 @@ static gl_status is_sent(sim_clock *c, uint32_t id, gl_error *err) {
     give_transfer_back(&c->net, id);
     return loses_weights(c, &t, is_void, err);
   }
-  const gl_status status = later(c, id, TRANSFER_TRAVELS, way, err);
+  const gl_status status = transfer_later(c, id, TRANSFER_TRAVELS, way, err);
   return status == GL_OK ? free_link(c, &t, err) : status;
 }
 
@@ -383,9 +377,10 @@ static gl_status bytes_end(sim_clock *c, uint32_t id, gl_error *err) {
   gl_status status = GL_OK;
   leave_port(c, &t);
   const uint32_t next = next_in_line(c, port);
-  if (next != TRANSFER_NONE) status = begin(c, next, err);
+  if (next != TRANSFER_NONE) status = transfer_begin(c, next, err);
   if (status != GL_OK) return status;
-  return t.wait_s > 0 ? later(c, id, TRANSFER_REPEATS, t.wait_s, err) : is_sent(c, id, err);
+  return t.wait_s > 0 ? transfer_later(c, id, TRANSFER_REPEATS, t.wait_s, err)
+                      : transfer_is_sent(c, id, err);
 }
 
 gl_status transfer_flow_ends(sim_clock *c, uint64_t which, gl_error *err) {
@@ -411,7 +406,7 @@ gl_status transfer_moves(sim_clock *c, uint64_t which, gl_error *err) {
   case TRANSFER_FLOWS:
     return bytes_end(c, id, err);
   case TRANSFER_REPEATS:
-    return is_sent(c, id, err);
+    return transfer_is_sent(c, id, err);
   }
   return GL_OK;
 }
@@ -527,11 +522,11 @@ gl_status relay_shard_arrives(sim_clock *c, const transfer *shard, gl_error *err
 
 static gl_status next_begins(sim_clock *c, transfer_port *port, gl_error *err) {
   const uint32_t next = next_in_line(c, port);
-  return next != TRANSFER_NONE ? begin(c, next, err) : GL_OK;
+  return next != TRANSFER_NONE ? transfer_begin(c, next, err) : GL_OK;
 }
 
 /* A transfer that flowed stops, with so many bytes left. */
-static gl_status stop(sim_clock *c, uint32_t id, double left, gl_error *err) {
+static gl_status transfer_stop(sim_clock *c, uint32_t id, double left, gl_error *err) {
   network *n = &c->net;
   transfer *t = &n->pool[id];
   const transfer gone = *t;
@@ -565,7 +560,7 @@ static gl_status stop_flows(sim_clock *c, gl_error *err) {
   for (uint32_t k = 0; k < n->flows.n_classes; ++k) {
     const uint32_t label = n->flows.classes[k].label;
     while (is_cut(n, label / sites, label % sites) && flow_take(&n->flows, k, &id, &left)) {
-      const gl_status status = stop(c, (uint32_t)id, left, err);
+      const gl_status status = transfer_stop(c, (uint32_t)id, left, err);
       if (status != GL_OK) return status;
     }
   }
@@ -581,7 +576,7 @@ static gl_status stop_others(sim_clock *c, gl_error *err) {
     const transfer_route *route = route_of(c, t);
     const double left = fmax(0, t->bytes - route->cap * (c->now - t->since_s));
     ++t->serial; /* the end that was posted is void */
-    const gl_status status = stop(c, id, route->cap < INFINITY ? left : t->bytes, err);
+    const gl_status status = transfer_stop(c, id, route->cap < INFINITY ? left : t->bytes, err);
     if (status != GL_OK) return status;
   }
   return GL_OK;

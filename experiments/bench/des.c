@@ -5,7 +5,6 @@
 #include "experiments/bench/bench.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/event_queue.h"
-#include "sim/future_events.h"
 #include "sim/schedule.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The list of future events against one heap of all of them. */
-#include "sim/future_events.h"
+#include "sim/event_queue.h"
 
 #include "core/random/rng.h"
 #include "tests/support/suite.h"

@@ -1,5 +1,5 @@
-/* Buckets of events that are not near: taken and given memory, filled, spread and emptied. */
-#include "sim/future_events.h"
+/* The buckets of a list of future events: their memory, filling, spreading and emptying. */
+#include "sim/event_queue.h"
 
 enum { LEAST_SLAB = 64, MOST_SLAB = 2048 }; /* blocks */
 
@@ -25,13 +25,13 @@ size_t fel_bytes(const future_events *f) {
 
 /* --- blocks --- */
 
-static void give_back(future_events *f, fel_block *block) {
+static void fel_give_back(future_events *f, fel_block *block) {
   block->next = f->free;
   f->free = block;
 }
 
 /* Each slab is half as large as all before it, so that a quarter at most is never used. */
-static int add_slab(future_events *f) {
+static int fel_add_slab(future_events *f) {
   size_t blocks = f->bytes / sizeof(fel_block) / 2;
   blocks = blocks < LEAST_SLAB ? LEAST_SLAB : blocks > MOST_SLAB ? MOST_SLAB : blocks;
   const size_t bytes = (blocks + 1) * sizeof(fel_block);
@@ -40,12 +40,12 @@ static int add_slab(future_events *f) {
   *slab = (fel_slab){f->slabs, blocks};
   f->slabs = slab;
   f->bytes += bytes;
-  for (size_t i = blocks; i > 0; --i) give_back(f, (fel_block *)slab + i);
+  for (size_t i = blocks; i > 0; --i) fel_give_back(f, (fel_block *)slab + i);
   return 1;
 }
 
-static fel_block *take(future_events *f) {
-  if (f->free == NULL && !add_slab(f)) return NULL;
+static fel_block *fel_take_block(future_events *f) {
+  if (f->free == NULL && !fel_add_slab(f)) return NULL;
   fel_block *block = f->free;
   f->free = block->next;
   block->next = NULL;
@@ -56,25 +56,25 @@ static fel_block *take(future_events *f) {
 /* --- keys --- */
 
 /* The highest digit in which two unequal keys differ. */
-static uint32_t level_of(fel_key a, fel_key b) {
+static uint32_t fel_level_of(fel_key a, fel_key b) {
   const uint64_t high = (uint64_t)(a >> 64) ^ (uint64_t)(b >> 64), low = (uint64_t)a ^ (uint64_t)b;
   const int bit = high != 0 ? 127 - __builtin_clzll(high) : 63 - __builtin_clzll(low);
   return (uint32_t)bit / FEL_BITS;
 }
 
 /* All below a digit. */
-static fel_key mask_of(uint32_t level) {
+static fel_key fel_mask_of(uint32_t level) {
   return ((fel_key)1 << FEL_BITS * level) - 1;
 }
 
 /* --- events --- */
 
 int fel_put_far(future_events *f, sim_event e, fel_key key) {
-  const uint32_t level = level_of(key, f->base);
+  const uint32_t level = fel_level_of(key, f->base);
   const uint32_t digit = (uint32_t)(key >> FEL_BITS * level) & (FEL_DIGITS - 1);
   fel_bucket *b = &f->levels[level].of[digit];
   if (b->n == 0 || b->last->n == FEL_BLOCK) {
-    fel_block *block = take(f);
+    fel_block *block = fel_take_block(f);
     if (block == NULL) return 0;
     *(b->n == 0 ? &b->first : &b->last->next) = block;
     b->last = block;
@@ -107,7 +107,7 @@ int fel_spill(future_events *f) {
 }
 
 /* Takes the events of a bucket, all of them near or according to their keys. */
-static int spread(future_events *f, fel_bucket b, int all_near) {
+static int fel_spread(future_events *f, fel_bucket b, int all_near) {
   f->far -= b.n;
   for (fel_block *block = b.first; block != NULL;) {
     fel_block *next = block->next;
@@ -116,13 +116,13 @@ static int spread(future_events *f, fel_bucket b, int all_near) {
       const fel_key key = fel_key_of(&e);
       if (!(all_near || key <= f->last ? eq_insert(&f->near, e) : fel_put_far(f, e, key))) return 0;
     }
-    give_back(f, block);
+    fel_give_back(f, block);
     block = next;
   }
   return 1;
 }
 
-static fel_key least_key(const fel_bucket *b) {
+static fel_key fel_least_key(const fel_bucket *b) {
   fel_key least = ~(fel_key)0;
   for (const fel_block *block = b->first; block != NULL; block = block->next)
     for (size_t i = 0; i < block->n; ++i) {
@@ -134,7 +134,7 @@ static fel_key least_key(const fel_bucket *b) {
 
 /* `base` may move on to any key of the first bucket, or to its beginning: all others differ from it
  * in the digit that they did before. */
-static int take_bucket(future_events *f, uint32_t level, uint32_t digit, int whole) {
+static int fel_take_bucket(future_events *f, uint32_t level, uint32_t digit, int whole) {
   fel_level *l = &f->levels[level];
   const fel_bucket b = l->of[digit];
   l->of[digit] = (fel_bucket){0};
@@ -142,12 +142,12 @@ static int take_bucket(future_events *f, uint32_t level, uint32_t digit, int who
   if (l->filled == 0) f->filled &= ~((uint32_t)1 << level);
   if (whole) {
     const fel_key any = fel_key_of(&b.first->events[0]);
-    f->base = any & ~mask_of(level);
-    f->last = any | mask_of(level);
+    f->base = any & ~fel_mask_of(level);
+    f->last = any | fel_mask_of(level);
   } else {
-    f->base = f->last = least_key(&b);
+    f->base = f->last = fel_least_key(&b);
   }
-  return spread(f, b, whole);
+  return fel_spread(f, b, whole);
 }
 
 int fel_refill(future_events *f) {
@@ -158,7 +158,7 @@ int fel_refill(future_events *f) {
     const uint32_t digit = (uint32_t)__builtin_ctzll(f->levels[level].filled);
     const int whole = f->levels[level].of[digit].n <= FEL_NEAR;
     if (f->near.size > (whole ? FEL_NEAR / 2 : 0)) return 1;
-    if (!take_bucket(f, level, digit, whole)) return 0;
+    if (!fel_take_bucket(f, level, digit, whole)) return 0;
   }
   f->last = ~(fel_key)0;
   return 1;
