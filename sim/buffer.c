@@ -32,31 +32,30 @@ size_t buffer_in_use(const buffer *b) {
  * must not reach into a third one, which realloc would let it do. */
 _Static_assert(sizeof(pooled_batch) == 2 * CACHE_LINE, "a batch is two cache lines");
 
-static int buffer_grow(buffer *b) {
-  if (b->n_pool < b->capacity) return 1;
+static bool buffer_grow(buffer *b) {
+  if (b->n_pool < b->capacity) return true;
   size_t capacity = b->capacity == 0 ? 64 : 2 * b->capacity;
-  if (capacity >= BUFFER_NONE) return 0;
-  if (capacity > SIZE_MAX / sizeof *b->pool) return 0;
+  if (capacity >= BUFFER_NONE || capacity > SIZE_MAX / sizeof *b->pool) return false;
   pooled_batch *pool = aligned_alloc(CACHE_LINE, capacity * sizeof *pool);
-  if (pool == NULL) return 0;
+  if (pool == NULL) return false;
   if (b->n_pool > 0) memcpy(pool, b->pool, b->n_pool * sizeof *pool);
   free(b->pool);
   b->pool = pool;
   b->capacity = capacity;
-  return 1;
+  return true;
 }
 
-static int buffer_add_segment(pooled_batch *p, int64_t version, double from, int64_t response) {
+static bool buffer_add_segment(pooled_batch *p, int64_t version, double from, int64_t response) {
   uint32_t n = p->facts.n_segments;
   if (n == p->segment_capacity) {
     uint32_t capacity = n == 0 ? 1 : 2 * n;
     schedule_segment *s = realloc(p->segments, capacity * sizeof *s);
-    if (s == NULL) return 0;
+    if (s == NULL) return false;
     p->segments = s;
     p->segment_capacity = capacity;
   }
   p->segments[p->facts.n_segments++] = (schedule_segment){version, from, 1, response};
-  return 1;
+  return true;
 }
 
 /* A slot that was given back long ago is in main memory: the next is asked for while its taker is
@@ -87,12 +86,12 @@ uint32_t buffer_take(buffer *b, int64_t version) {
   return BUFFER_NONE;
 }
 
-int buffer_switch(buffer *b, uint32_t slot, double at, int64_t version) {
+bool buffer_switch(buffer *b, uint32_t slot, double at, int64_t version) {
   pooled_batch *p = &b->pool[slot];
   schedule_segment *last = &p->segments[p->facts.n_segments - 1];
   if (at <= last->from) { /* nothing was generated under the version before */
     last->version = version;
-    return 1;
+    return true;
   }
   last->to = at;
   return buffer_add_segment(p, version, at, SEGMENT_OF_ALL);
@@ -143,7 +142,7 @@ void buffer_release(buffer *b, uint32_t slot) {
   b->free_slot = slot;
 }
 
-void buffer_insert(buffer *b, uint32_t slot, int by_generation_time) {
+void buffer_insert(buffer *b, uint32_t slot, bool by_generation_time) {
   pooled_batch *pool = b->pool;
   uint32_t before = b->newest, after = BUFFER_NONE;
   while (by_generation_time && before != BUFFER_NONE &&

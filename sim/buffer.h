@@ -6,6 +6,8 @@
 
 #include "sim/schedule.h"
 
+#include <stdbool.h>
+
 enum { BUFFER_NONE = UINT32_MAX };
 enum { CACHE_LINE = 64 };
 
@@ -36,9 +38,9 @@ size_t buffer_in_use(const buffer *b);
 /* Takes a slot for a new batch whose first segment is of this version; BUFFER_NONE if memory is
  * short. */
 uint32_t buffer_take(buffer *b, int64_t version);
-/* Ends the last segment at this fraction of the response and begins one of another version. 0 if
- * memory is short. */
-int buffer_switch(buffer *b, uint32_t slot, double at, int64_t version);
+/* Ends the last segment at this fraction of the response and begins one of another version. False
+ * if memory is short. */
+bool buffer_switch(buffer *b, uint32_t slot, double at, int64_t version);
 /* Adds a segment that begins one response; the batch's segments are then those of single responses.
  * Its index, UINT32_MAX if memory is short. */
 uint32_t buffer_begin_response(buffer *b, uint32_t slot, int64_t response, int64_t version);
@@ -55,7 +57,7 @@ void buffer_join_segments(buffer *b, uint32_t slot);
 void buffer_release(buffer *b, uint32_t slot);
 /* Puts a batch into the list: by the time it was generated, as HeteroRL sorts its files by name, or
  * else at the newest end. */
-void buffer_insert(buffer *b, uint32_t slot, int by_generation_time);
+void buffer_insert(buffer *b, uint32_t slot, bool by_generation_time);
 void buffer_remove(buffer *b, uint32_t slot);
 /* Version of the batch's first segment, its oldest. */
 int64_t buffer_version(const buffer *b, uint32_t slot);

@@ -278,7 +278,7 @@ static void clock_fill_interrupts(sim_clock *c) {
   if (t->of == NULL) return;
   double rest = 0;
   for (size_t i = 0; i < c->spec->n_samplers; ++i) rest += interrupt_rest(c, (uint32_t)i);
-  c->out->interrupts = 1;
+  c->out->interrupts = true;
   c->out->n_interrupts = t->n;
   c->out->interrupted_s = t->seconds - rest;
   c->out->recomputed_tokens = t->tokens;
@@ -295,7 +295,7 @@ static void clock_fill_slots(sim_clock *c) {
     for (uint32_t r = e->first; r != UINT32_MAX; r = c->stream.running[r].next)
       used += interrupt_decoded_to(c, (uint32_t)i) - c->stream.running[r].begun_s;
   }
-  c->out->streams = 1;
+  c->out->streams = true;
   c->out->aborted = c->out->fate[FATE_ABORTED].units;
   c->out->slot_utilisation = c->now > 0 ? used / (slots * c->now) : 0;
 }

@@ -16,27 +16,27 @@
 static const double longest = 1e15; /* as in delay.c */
 static const double shape_least = 0.1, shape_most = 1e4;
 
-/* Values in ascending order: n_low of them at the lower limit, the inner ones, n_high at the upper
- * limit; and sums over the inner ones. */
+/* Values in ascending order: n_below of them at the lower limit, the inner ones, n_above at the
+ * upper limit; and sums over the inner ones. */
 typedef struct sample {
   const double *all; /* [n] */
-  size_t n, n_low, n_high;
+  size_t n, n_below, n_above;
   double low, high;
   double sum, sum_log, sum_log2;
 } sample;
 
 static const double *inner_of(const sample *s) {
-  return s->all + s->n_low;
+  return s->all + s->n_below;
 }
 
 static size_t n_inner(const sample *s) {
-  return s->n - s->n_low - s->n_high;
+  return s->n - s->n_below - s->n_above;
 }
 
 static sample sample_of(const double *sorted, size_t n, const fit_limits *limits) {
   sample s = {.all = sorted, .n = n, .low = limits->low, .high = limits->high};
-  while (s.low > 0 && s.n_low < n && sorted[s.n_low] <= s.low) ++s.n_low;
-  while (s.n_high < n - s.n_low && sorted[n - 1 - s.n_high] >= s.high) ++s.n_high;
+  while (s.low > 0 && s.n_below < n && sorted[s.n_below] <= s.low) ++s.n_below;
+  while (s.n_above < n - s.n_below && sorted[n - 1 - s.n_above] >= s.high) ++s.n_above;
   for (size_t i = 0; i < n_inner(&s); ++i) {
     const double x = inner_of(&s)[i], l = log(x);
     s.sum += x;
@@ -46,28 +46,28 @@ static sample sample_of(const double *sorted, size_t n, const fit_limits *limits
   return s;
 }
 
-/* Means and deviations with the values at the limits taken for the limits: where searches begin. */
+/* Means and deviations with censored values taken for the limits: where searches begin. */
 static double mean_of(const sample *s) {
-  const double at_high = s->n_high > 0 ? (double)s->n_high * s->high : 0;
-  return (s->sum + (double)s->n_low * s->low + at_high) / (double)s->n;
+  const double at_high = s->n_above > 0 ? (double)s->n_above * s->high : 0;
+  return (s->sum + (double)s->n_below * s->low + at_high) / (double)s->n;
 }
 
 static double mean_log_of(const sample *s) {
-  const double low = s->n_low > 0 ? (double)s->n_low * log(s->low) : 0;
-  const double high = s->n_high > 0 ? (double)s->n_high * log(s->high) : 0;
+  const double low = s->n_below > 0 ? (double)s->n_below * log(s->low) : 0;
+  const double high = s->n_above > 0 ? (double)s->n_above * log(s->high) : 0;
   return (s->sum_log + low + high) / (double)s->n;
 }
 
 static double deviation_log_of(const sample *s) {
   const double mean = mean_log_of(s), m = (double)n_inner(s);
   double sum = s->sum_log2 - 2 * mean * s->sum_log + m * mean * mean;
-  if (s->n_low > 0) sum += (double)s->n_low * pow(log(s->low) - mean, 2);
-  if (s->n_high > 0) sum += (double)s->n_high * pow(log(s->high) - mean, 2);
+  if (s->n_below > 0) sum += (double)s->n_below * pow(log(s->low) - mean, 2);
+  if (s->n_above > 0) sum += (double)s->n_above * pow(log(s->high) - mean, 2);
   return sqrt(fmax(sum / (double)s->n, 0));
 }
 
-static int has_limits(const sample *s) {
-  return s->n_low + s->n_high > 0;
+static bool has_censored(const sample *s) {
+  return s->n_below + s->n_above > 0;
 }
 
 /* --- the distributions --- */
@@ -102,10 +102,10 @@ static double density_exponential(const delay_dist *dist, const sample *s) {
   return -(double)n_inner(s) * log(m) - s->sum / m;
 }
 
-static const char needs_no_limits[] = "its likelihood has no use for values at limits";
+static const char takes_no_censored_values[] = "its likelihood has no use for values at limits";
 
 static const char *solve_shifted(delay_dist *dist, const sample *s) {
-  if (has_limits(s)) return needs_no_limits;
+  if (has_censored(s)) return takes_no_censored_values;
   dist->exponential.shift = s->all[0];
   dist->exponential.mean = mean_of(s) - s->all[0];
   return NULL;
@@ -173,7 +173,7 @@ static double density_gamma(const delay_dist *dist, const sample *s) {
 }
 
 static const char *solve_pareto(delay_dist *dist, const sample *s) {
-  if (has_limits(s)) return needs_no_limits;
+  if (has_censored(s)) return takes_no_censored_values;
   dist->pareto.scale = s->all[0];
   dist->pareto.shape = (double)s->n / (s->sum_log - (double)s->n * log(s->all[0]));
   if (dist->pareto.shape >= shape_least && dist->pareto.shape <= shape_most) return NULL;
@@ -186,7 +186,7 @@ static double density_pareto(const delay_dist *dist, const sample *s) {
 }
 
 static const char *solve_uniform(delay_dist *dist, const sample *s) {
-  if (has_limits(s)) return needs_no_limits;
+  if (has_censored(s)) return takes_no_censored_values;
   dist->uniform.min = s->all[0];
   dist->uniform.max = s->all[s->n - 1];
   return NULL;
@@ -275,8 +275,8 @@ static double survival_of(const delay_dist *dist, double x) {
 
 static double log_likelihood(const family *f, const delay_dist *dist, const sample *s) {
   double sum = f->log_density(dist, s);
-  if (s->n_low > 0) sum += (double)s->n_low * log(fmax(cdf_of(dist, s->low), DBL_MIN));
-  if (s->n_high > 0) sum += (double)s->n_high * log(fmax(survival_of(dist, s->high), DBL_MIN));
+  if (s->n_below > 0) sum += (double)s->n_below * log(fmax(cdf_of(dist, s->low), DBL_MIN));
+  if (s->n_above > 0) sum += (double)s->n_above * log(fmax(survival_of(dist, s->high), DBL_MIN));
   return sum;
 }
 
@@ -296,7 +296,7 @@ static bool is_allowed(const family *f, const delay_dist *dist) {
 }
 
 /* Whether the search was stopped by the bounds of a shape: the best one is beyond them. */
-static int is_at_bound(const delay_dist *dist) {
+static bool is_at_bound(const delay_dist *dist) {
   if (dist->kind != DELAY_WEIBULL && dist->kind != DELAY_GAMMA) return 0;
   const double shape = dist->kind == DELAY_WEIBULL ? dist->weibull.shape : dist->gamma.shape;
   return shape < 1.001 * shape_least || shape > 0.98 * shape_most;
@@ -328,7 +328,7 @@ static gl_status fit_search(delay_dist *dist, const family *f, const sample *s, 
     f->start(s, at);
     for (size_t k = 0; k < f->n; ++k) gsl_vector_set(x, k, at[k]);
     gsl_vector_set_all(step, 0.05);
-    int going = gsl_multimin_fminimizer_set(m, &target, x, step) == GSL_SUCCESS;
+    bool going = gsl_multimin_fminimizer_set(m, &target, x, step) == GSL_SUCCESS;
     for (int i = 0; i < 400 && going; ++i)
       going = gsl_multimin_fminimizer_iterate(m) == GSL_SUCCESS &&
               gsl_multimin_fminimizer_size(m) > 1e-5;
@@ -363,16 +363,16 @@ static gl_status fit_maximise(delay_dist *dist, const char **why_not, const fami
  * all up to r/2 beyond it, so that only these edges are compared. */
 static double fit_distance(const delay_dist *dist, const sample *s, double resolution) {
   const double n = (double)s->n, *x = s->all;
-  double most = s->n_low > 0 ? fabs((double)s->n_low / n - cdf_of(dist, s->low)) : 0;
-  for (size_t i = s->n_low; i < s->n - s->n_high; ++i) {
-    const int last = i + 1 == s->n || x[i + 1] > x[i];
+  double most = s->n_below > 0 ? fabs((double)s->n_below / n - cdf_of(dist, s->low)) : 0;
+  for (size_t i = s->n_below; i < s->n - s->n_above; ++i) {
+    const bool last = i + 1 == s->n || x[i + 1] > x[i];
     if (resolution > 0 && !last) continue;
     const double edge = fmin(x[i] + resolution / 2, s->high);
     const double share = cdf_of(dist, edge);
     most = fmax(most, fabs((double)(i + 1) / n - share));
     if (!(resolution > 0)) most = fmax(most, fabs(share - (double)i / n));
   }
-  if (s->n_high > 0) most = fmax(most, fabs((double)s->n_high / n - survival_of(dist, s->high)));
+  if (s->n_above > 0) most = fmax(most, fabs((double)s->n_above / n - survival_of(dist, s->high)));
   return most;
 }
 
@@ -495,7 +495,7 @@ static gl_status check_sample(const sample *s, const char *what, gl_error *err) 
         err, GL_EINPUT,
         "%s has %zu values%s, and a law needs %d; give more of the log, or the law {law: "
         "empirical, file: …}",
-        what, n_inner(s), has_limits(s) ? " inside of its limits" : "", FIT_LEAST_VALUES);
+        what, n_inner(s), has_censored(s) ? " inside of its limits" : "", FIT_LEAST_VALUES);
   if (!(inner_of(s)[n_inner(s) - 1] > inner_of(s)[0]))
     return gl_fail(err, GL_EINPUT,
                    "all values of %s inside of its limits are %g; no law has one value and limits",
@@ -572,7 +572,7 @@ static gl_status fit_families(fit *out, const double *sorted, uint64_t seed, gl_
 
 gl_status fit_values(fit *out, double *value, size_t n, fit_limits limits, uint64_t seed,
                      const char *what, gl_error *err) {
-  const int sure = isnan(limits.high); /* that there is no upper limit */
+  const bool sure = isnan(limits.high); /* that there is no upper limit */
   if (sure) limits.high = INFINITY;
   *out = (fit){.n = n, .limits = limits, .chosen = FIT_FAMILIES};
   gl_status status = check_limits(&limits, what, err);
@@ -580,15 +580,15 @@ gl_status fit_values(fit *out, double *value, size_t n, fit_limits limits, uint6
   if (status != GL_OK) return status;
   gsl_sort(value, 1, n);
   const sample s = sample_of(value, n, &limits);
-  out->n_low = s.n_low;
-  out->n_high = s.n_high;
+  out->n_below = s.n_below;
+  out->n_above = s.n_above;
   if (n > 0) {
     out->least = value[0];
     out->median = gsl_stats_median_from_sorted_data(value, 1, n);
     out->most = value[n - 1];
   }
-  if (n >= FIT_LEAST_VALUES && !has_limits(&s) && value[0] == value[n - 1]) {
-    out->is_constant = 1;
+  if (n >= FIT_LEAST_VALUES && !has_censored(&s) && value[0] == value[n - 1]) {
+    out->is_constant = true;
     return GL_OK;
   }
   status = check_sample(&s, what, err);

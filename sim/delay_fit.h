@@ -1,12 +1,12 @@
 /* Delay distributions from measured durations or lengths: maximum likelihood for each distribution
  * of a table, how well each fits, and which one a simulation takes.
  *
- * Measurements may end at limits. A value at `low` stands for anything up to it and one at `high`
- * for anything from it on (a fetch that ended at a time limit, a response cut at its longest), and
- * their probability is that of the tail. All others have the density of the distribution. Values
- * rounded to multiples of `resolution` are taken for what they are in the test of fit; the density
- * changes little over one step of a clock that is fit to measure with, so that the likelihood
- * neglects it.
+ * Values may be censored: one at `low` stands for anything up to it and one at `high` for anything
+ * from it on (a fetch that ended at a time limit, a response cut at its longest), and its
+ * likelihood is the CDF or the survival function there. All others have the density of the
+ * distribution. Values rounded to multiples of `resolution` stand for an interval in the test of
+ * fit; the likelihood neglects rounding, because the density changes little over one step of a
+ * clock that is fit to measure with.
  *
  * The test is that of Kolmogorov and Smirnov with a parametric bootstrap: as the parameters come
  * from the same values, the distance D is held against those of FIT_REPLICATES samples of the
@@ -44,8 +44,8 @@ typedef enum fit_family {
 
 typedef struct fit_limits {
   double low, high; /* 0 and INFINITY: none */
-  int censored; /* 1: the limits are the measurement's, and distributions go on beyond them; 0: they
-                   are the cluster's, and distributions are clamped to them */
+  bool censored; /* the limits are the measurement's, and distributions continue beyond them; else
+                    they are the cluster's, and distributions are clamped to them */
 } fit_limits;
 
 typedef struct fit_row {
@@ -59,12 +59,12 @@ typedef struct fit_row {
 } fit_row;
 
 typedef struct fit {
-  size_t n, n_low, n_high; /* values; those of them at the limits */
+  size_t n, n_below, n_above; /* values; those of them at the lower and at the upper limit */
   size_t n_tested;
   double least, median, most;
   double resolution; /* 0: no rounding was found */
   fit_limits limits;
-  int is_constant; /* all values are the same: there is nothing to choose */
+  bool is_constant; /* all values are the same: there is nothing to choose */
   fit_row row[FIT_FAMILIES];
   size_t chosen; /* FIT_FAMILIES: the empirical distribution, or the constant one */
 } fit;

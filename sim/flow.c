@@ -62,7 +62,7 @@ void flow_advance(flow_net *net, double now) {
   }
 }
 
-int flow_join(flow_net *net, uint32_t class, double bytes, uint64_t id) {
+bool flow_join(flow_net *net, uint32_t class, double bytes, uint64_t id) {
   flow_class *k = &net->classes[class];
   if (k->flows.size == 0) k->service = 0; /* small numbers are exact ones */
   return eq_push(&k->flows, k->service + bytes, 0, 0, 0, id);
@@ -82,13 +82,13 @@ static double next_level(const flow_net *net) {
 }
 
 /* Whether the class stops at this level: at its cap, or through a resource that is full. */
-static int stops(const flow_net *net, const flow_class *k, double level) {
-  if (k->cap <= level) return 1;
+static bool stops(const flow_net *net, const flow_class *k, double level) {
+  if (k->cap <= level) return true;
   for (size_t v = 0; v < k->n_via; ++v) {
     const flow_resource *at = &net->resources[k->via[v]];
-    if (at->left / (double)at->open <= level) return 1;
+    if (at->left / (double)at->open <= level) return true;
   }
-  return 0;
+  return false;
 }
 
 /* Gives the classes that stop at this level their rate. Which they are is found before any of them
@@ -130,7 +130,7 @@ void flow_share(flow_net *net) {
   while (open > 0) open -= fill_to(net, next_level(net));
 }
 
-int flow_next(const flow_net *net, double *time, uint32_t *class) {
+bool flow_next(const flow_net *net, double *time, uint32_t *class) {
   double first = INFINITY;
   for (size_t i = 0; i < net->n_classes; ++i) {
     const flow_class *k = &net->classes[i];
@@ -153,11 +153,11 @@ uint64_t flow_finish(flow_net *net, uint32_t class) {
   return e.data;
 }
 
-int flow_take(flow_net *net, uint32_t class, uint64_t *id, double *bytes) {
+bool flow_take(flow_net *net, uint32_t class, uint64_t *id, double *bytes) {
   flow_class *k = &net->classes[class];
-  if (k->flows.size == 0) return 0;
+  if (k->flows.size == 0) return false;
   const sim_event e = eq_pop(&k->flows);
   *id = e.data;
   *bytes = fmax(0, e.time - k->service);
-  return 1;
+  return true;
 }

@@ -19,6 +19,8 @@
 
 #include "sim/event_queue.h"
 
+#include <stdbool.h>
+
 enum { FLOW_MOST_VIA = 3, FLOW_NONE = UINT32_MAX };
 
 typedef struct flow_resource {
@@ -57,17 +59,17 @@ uint32_t flow_class_of(flow_net *net, const uint32_t *via, size_t n_via, double 
                        uint32_t label);
 /* Lets time pass at the present rates. */
 void flow_advance(flow_net *net, double now);
-/* Adds a flow of so many bytes, known to the owner by a number; 0 if memory is short. Rates are
+/* Adds a flow of so many bytes, known to the owner by a number; false if memory is short. Rates are
  * those of before until flow_share. */
-int flow_join(flow_net *net, uint32_t class, double bytes, uint64_t id);
+bool flow_join(flow_net *net, uint32_t class, double bytes, uint64_t id);
 /* Gives every class its rate. */
 void flow_share(flow_net *net);
-/* When the next flow ends if nothing joins before, and in which class; 0: there is no flow. */
-int flow_next(const flow_net *net, double *time, uint32_t *class);
+/* When the next flow ends if nothing joins before, and in which class; false: there is no flow. */
+bool flow_next(const flow_net *net, double *time, uint32_t *class);
 /* Takes the first flow of a class that has one, which is at its end. */
 uint64_t flow_finish(flow_net *net, uint32_t class);
-/* Takes any flow of the class, wherever it stands, with the bytes that it still lacks; 0: the class
- * has none. */
-int flow_take(flow_net *net, uint32_t class, uint64_t *id, double *bytes);
+/* Takes any flow of the class, wherever it stands, with the bytes that it still lacks; false: the
+ * class has none. */
+bool flow_take(flow_net *net, uint32_t class, uint64_t *id, double *bytes);
 
 #endif

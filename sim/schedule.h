@@ -79,7 +79,7 @@ typedef struct transfer_times {
 
 /* What the clock measured of cluster.network. */
 typedef struct network_report {
-  int is_on;                                      /* 0: the cluster has none */
+  bool is_on;                                     /* 0: the cluster has none */
   double egress_utilisation, ingress_utilisation; /* of the learner's bandwidths; NaN: unlimited */
   transfer_times weights, batches;
   double fulls, deltas; /* transfers of weights */
@@ -109,12 +109,12 @@ typedef struct schedule {
   double weight_sum;       /* of trained units: 1 each, less where stale ones are downweighted */
   uint64_t rounds; /* of generation that the units begun took, one each but where a learner */
   uint64_t drawn_responses; /* draws more than it sends; and the responses of these */
-  int streams;              /* units are groups or responses, and have these: */
+  bool streams;             /* units are groups or responses, and have these: */
   uint64_t aborted;         /* dropped at their sampler, because new weights came (partial: drop) */
   double slot_utilisation;  /* share of the decoding slots in use, over time */
   /* Where weights interrupt decoding: how often, how long samplers stood still for it, all in all,
    * and tokens of which keys and values were computed again. */
-  int interrupts;
+  bool interrupts;
   uint64_t n_interrupts;
   double interrupted_s, recomputed_tokens;
   network_report network;

@@ -782,7 +782,7 @@ void transfer_report(sim_clock *c) {
   flow_advance(&n->flows, c->now);
   for (size_t i = 0; n->sites != NULL && i < c->spec->network->n_sites; ++i)
     if (n->sites[i].outages > 0) n->outage_s += c->now - n->sites[i].since_s;
-  c->out->network = (network_report){.is_on = 1,
+  c->out->network = (network_report){.is_on = true,
                                      .egress_utilisation = utilisation_of(c, &n->egress),
                                      .ingress_utilisation = utilisation_of(c, &n->ingress),
                                      .weights = times_of(n->weights),

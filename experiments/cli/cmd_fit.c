@@ -112,8 +112,8 @@ static void fit_print_row(const fit_row *r, fit_family k, int chosen) {
 static void fit_print_field(fit_field f, const fit *of) {
   printf("%s (%s): %zu values, %g to %g, median %g", fit_field_name(f), fit_field_about(f), of->n,
          of->least, of->most, of->median);
-  if (of->n_low > 0) printf(", %zu at or below %g", of->n_low, of->limits.low);
-  if (of->n_high > 0) printf(", %zu at or above %g", of->n_high, of->limits.high);
+  if (of->n_below > 0) printf(", %zu at or below %g", of->n_below, of->limits.low);
+  if (of->n_above > 0) printf(", %zu at or above %g", of->n_above, of->limits.high);
   if (of->resolution > 0) printf(", rounded to %g", of->resolution);
   fputs("\n", stdout);
   if (of->is_constant) {
@@ -157,9 +157,9 @@ static int fit_add_field(cJSON *to, fit_field f, const fit *of, const char *line
   cJSON *o = cJSON_AddObjectToObject(to, fit_field_name(f));
   int ok = o != NULL && json_add_number(o, "n", (double)of->n) != NULL &&
            json_add_number(o, "at_least", of->limits.low) != NULL &&
-           json_add_number(o, "n_at_least", (double)of->n_low) != NULL &&
+           json_add_number(o, "n_at_least", (double)of->n_below) != NULL &&
            json_add_number(o, "at_most", of->limits.high) != NULL &&
-           json_add_number(o, "n_at_most", (double)of->n_high) != NULL &&
+           json_add_number(o, "n_at_most", (double)of->n_above) != NULL &&
            json_add_number(o, "least", of->least) != NULL &&
            json_add_number(o, "median", of->median) != NULL &&
            json_add_number(o, "most", of->most) != NULL &&

@@ -102,7 +102,7 @@ static void limits_are_tails_and_not_densities(void) {
   gl_error err = {0};
   draw(x, N, &dist, 200);
   CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, limits, 1, "delay", &err), GL_OK);
-  CU_ASSERT(f.n_low > 100 && f.n_high > 300);
+  CU_ASSERT(f.n_below > 100 && f.n_above > 300);
   const fit_row *r = &f.row[FIT_LOGNORMAL];
   CU_ASSERT(r->p > FIT_ERROR_RATE);
   CU_ASSERT(fabs(r->value[0] - 5.8) < 4 * r->error[0] && r->error[0] < 0.05);
@@ -195,9 +195,9 @@ static void hostile_values_are_refused_or_named(void) {
   CU_ASSERT(refuses(x, 40, no_limits, "15 of 40 values of delay are the largest one, 60"));
   CU_ASSERT(refuses(x, 40, (fit_limits){7, 3, 0}, "the limits of delay are 7 and 3"));
   CU_ASSERT_EQUAL(fit_values(&f, x, 40, (fit_limits){0, 60, 0}, 1, "delay", &err), GL_OK);
-  CU_ASSERT_EQUAL(f.n_high, 15);
+  CU_ASSERT_EQUAL(f.n_above, 15);
   CU_ASSERT_EQUAL(fit_values(&f, x, 40, (fit_limits){0, NAN, 0}, 1, "delay", &err), GL_OK);
-  CU_ASSERT_EQUAL(f.n_high, 0);
+  CU_ASSERT_EQUAL(f.n_above, 0);
   for (int i = 0; i < 40; ++i) x[i] = 5;
   CU_ASSERT_EQUAL(fit_values(&f, x, 40, no_limits, 1, "delay", &err), GL_OK);
   CU_ASSERT_EQUAL(f.is_constant, 1);
