@@ -3,14 +3,14 @@
  *
  * Files, each of which calls only those above it; what happens later is an event that is posted:
  *
- *   clock_shared.c   posting events, the ledger of units, versions in use
- *   sampler_state.c  a sampler's state, what it draws, pauses while it decodes
- *   transfer.c       messages over a shared network, relays
- *   sampler.c        samplers that generate whole batches; sending, fetching and pushing
- *   stream.c         samplers that stream groups or responses
- *   failure.c        crashes of samplers, outages of sites
- *   learner.c        batches that wait, the choice among them, updates
- *   clock.c          one handler for each kind of event, the loop, the statistics at the end
+ *   clock_shared.c  posting events, the ledger of units, versions in use;
+ *                   a sampler's state, what it draws, its pauses
+ *   transfer.c      messages over a shared network, relays
+ *   sampler.c       samplers that generate whole batches; sending, fetching, pushing
+ *   stream.c        samplers that stream groups or responses
+ *   learner.c       batches that wait, the choice among them, updates
+ *   clock.c         crashes, outages, one handler for each kind of event, the loop,
+ *                   the statistics at the end
  */
 #ifndef GEPOLAB_SIM_CLOCK_H
 #define GEPOLAB_SIM_CLOCK_H
@@ -104,7 +104,7 @@ typedef struct interruption {
   int64_t coming;  /* weights that have come meanwhile; -1: none */
 } interruption;
 
-/* Written by sampler_state.c. */
+/* Written by clock_shared.c. */
 typedef struct interruptions {
   interruption *of; /* [samplers]; NULL: weights are taken over in no time */
   uint64_t n;
@@ -264,7 +264,7 @@ void version_release(sim_clock *c, int64_t version);
 /* The end of the update that made learner.version; learner.published is up to date. */
 gl_status coupling_update(sim_clock *c, gl_error *err);
 
-/* --- sampler_state.c: samplers by their number --- */
+/* --- clock_shared.c: samplers by their number --- */
 
 /* Leaves one state, in the way that `end` says, for another. */
 void sampler_enter(sim_clock *c, uint32_t i, sampler_state state, span_end end);
@@ -282,7 +282,7 @@ double sampler_generation(sim_clock *c, uint32_t i);
 double sampler_jitter(sim_clock *c, uint32_t i);
 rng_stream sampler_losses(const sim_clock *c, uint32_t i, bool up);
 
-/* --- sampler_state.c: weights that interrupt decoding --- */
+/* --- clock_shared.c: weights that interrupt decoding --- */
 
 /* False: memory is short. */
 bool interrupt_init(sim_clock *c);
@@ -372,17 +372,6 @@ void stream_crash(sim_clock *c, uint32_t i);
 void stream_trace_open(const sim_clock *c, uint32_t i);
 /* Memory of the units and responses under way. */
 size_t stream_bytes(const sim_clock *c);
-
-/* --- failure.c --- */
-
-/* Posts the sampler's next crash; it crashes; it returns. */
-gl_status sampler_plan_crash(sim_clock *c, uint32_t i, gl_error *err);
-gl_status sampler_crash(sim_clock *c, uint32_t i, gl_error *err);
-gl_status sampler_return(sim_clock *c, uint32_t i, gl_error *err);
-/* Posts the outages of all sites; one begins, and ends. */
-gl_status outage_plan(sim_clock *c, gl_error *err);
-gl_status outage_begin(sim_clock *c, uint32_t site, bool drawn, gl_error *err);
-gl_status outage_end(sim_clock *c, uint32_t site, bool drawn, gl_error *err);
 
 /* --- learner.c --- */
 

@@ -13,7 +13,6 @@
 #ifndef GEPOLAB_SIM_NETWORK_H
 #define GEPOLAB_SIM_NETWORK_H
 
-#include "sim/flow.h"
 #include "sim/link.h"
 #include "sim/network_spec.h"
 

@@ -1,7 +1,8 @@
 /* Messages that share a network: against a second simulation (tests/golden/network.py), closed
  * forms, the clock without a network where nothing is shared, and books that must balance. */
 #include "sim/network.h"
-#include "sim/flow.h"
+
+#include "sim/link.h"
 #include "sim/theory.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
