@@ -24,12 +24,16 @@ void *array_add(void *items, size_t *n, size_t size) {
   return memset(first + (*n)++ * size, 0, size);
 }
 
-bool array_reserve(void *items, size_t *room, size_t wanted, size_t size) {
+bool array_fit(void *items, size_t *room, size_t wanted, size_t size) {
   if (wanted <= *room) return true;
-  const size_t least = LEAST_BYTES / size + 1, twice = *room <= SIZE_MAX / 2 ? 2 * *room : wanted;
-  size_t more = twice > wanted ? twice : wanted;
-  if (more < least) more = least;
-  if (!array_resize(items, more, size)) return false;
-  *room = more;
+  if (!array_resize(items, wanted, size)) return false;
+  *room = wanted;
   return true;
+}
+
+bool array_reserve(void *items, size_t *room, size_t wanted, size_t size) {
+  const size_t least = LEAST_BYTES / size + 1, twice = *room <= SIZE_MAX / 2 ? 2 * *room : wanted;
+  if (wanted <= *room) return true;
+  if (wanted < least) wanted = least;
+  return array_fit(items, room, wanted > twice ? wanted : twice, size);
 }

@@ -28,8 +28,14 @@
 #define ARRAY_RESERVE(items, room, wanted)                                                         \
   ((wanted) <= (room) || array_reserve(&(items), &(room), (wanted), sizeof *(items)))
 
+/* The same without room to spare: for workspaces, which keep the largest size that was asked for.
+ */
+#define ARRAY_FIT(items, room, wanted)                                                             \
+  ((wanted) <= (room) || array_fit(&(items), &(room), (wanted), sizeof *(items)))
+
 /* What the macros call; `items` is the address of the pointer to the first item. */
 void *array_add(void *items, size_t *n, size_t size);
 bool array_reserve(void *items, size_t *room, size_t wanted, size_t size);
+bool array_fit(void *items, size_t *room, size_t wanted, size_t size);
 
 #endif

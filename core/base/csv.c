@@ -44,7 +44,7 @@ static const char *end_of_cells(const csv_reader *r, const char *from) {
 
 static size_t count_newlines(const char *from, const char *to) {
   size_t n = 0;
-  for (; from < to && (from = memchr(from, '\n', (size_t)(to - from))) != NULL; from++) n++;
+  for (; from < to && (from = memchr(from, '\n', (size_t)(to - from))) != NULL; ++from) n++;
   return n;
 }
 
@@ -105,7 +105,7 @@ int csv_line(csv_reader *r) {
 
 size_t csv_most_cells(const csv_reader *r) {
   size_t n = 1;
-  for (const char *p = r->line_start; p < r->line_end; p++) n += *p == r->separator;
+  for (const char *p = r->line_start; p < r->line_end; ++p) n += *p == r->separator;
   return n;
 }
 

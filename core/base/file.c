@@ -163,7 +163,7 @@ gl_status file_make_folder(const char *folder, gl_error *err) {
   char *path = strdup(folder);
   if (path == NULL) return gl_fail_memory(err, "a folder's name");
   gl_status status = GL_OK;
-  for (char *c = path; status == GL_OK; c++) {
+  for (char *c = path; status == GL_OK; ++c) {
     if (c == path || (*c != '/' && *c != '\0')) continue;
     const char here = *c;
     *c = '\0';

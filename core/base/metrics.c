@@ -194,7 +194,7 @@ const metric_info *metric_about(metric m) {
 }
 
 metric metric_find(const char *name) {
-  for (int m = 0; m < METRIC_COUNT; m++)
+  for (int m = 0; m < METRIC_COUNT; ++m)
     if (strcmp(table[m].name, name) == 0) return (metric)m;
   return METRIC_COUNT;
 }
@@ -255,5 +255,5 @@ metric_direction metric_better(metric m) {
 }
 
 void metrics_clear(double value[METRIC_COUNT]) {
-  for (int m = 0; m < METRIC_COUNT; m++) value[m] = NAN;
+  for (int m = 0; m < METRIC_COUNT; ++m) value[m] = NAN;
 }

@@ -11,13 +11,13 @@ typedef struct moments {
 static moments moments_of(const double *v, size_t n, size_t ddof) {
   moments m = {.mean = n > 0 ? v[0] : 0, .equal = 1};
   double sum = 0, squares = 0;
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < n; ++i) {
     sum += v[i];
     m.equal = m.equal && v[i] == v[0];
   }
   if (m.equal) return m;
   m.mean = sum / (double)n;
-  for (size_t i = 0; i < n; i++) squares += (v[i] - m.mean) * (v[i] - m.mean);
+  for (size_t i = 0; i < n; ++i) squares += (v[i] - m.mean) * (v[i] - m.mean);
   m.deviation = sqrt(squares / (double)(n - ddof));
   return m;
 }
@@ -26,7 +26,7 @@ static moments moments_of(const double *v, size_t n, size_t ddof) {
  * (OPO, 2505.23585). */
 static double length_weighted_mean(const policy_input *in, size_t g) {
   double sum = 0, tokens = 0;
-  for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; i++) {
+  for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; ++i) {
     const double length = (double)(in->token_start[i + 1] - in->token_start[i]);
     sum += length * in->reward[i];
     tokens += length;
@@ -67,8 +67,8 @@ static void give_lead(policy_state *s, size_t g) {
   const double *r = s->in->reward;
   size_t best = lo;
   double second = -INFINITY;
-  for (size_t i = lo; i < hi; i++) s->advantage[i] = 0;
-  for (size_t i = lo + 1; i < hi; i++) {
+  for (size_t i = lo; i < hi; ++i) s->advantage[i] = 0;
+  for (size_t i = lo + 1; i < hi; ++i) {
     if (r[i] > r[best]) {
       second = r[best];
       best = i;
@@ -85,7 +85,7 @@ static void beta_scale(policy_state *s) {
   const policy_input *in = s->in;
   size_t n = in->n_groups;
   double *p = s->scale, mean = 0, variance = 1;
-  for (size_t g = 0; g < n; g++) {
+  for (size_t g = 0; g < n; ++g) {
     size_t lo = in->group_start[g], size = in->group_start[g + 1] - lo;
     p[g] = size == 1 ? 0 : moments_of(in->reward + lo, size, 0).mean;
   }
@@ -97,7 +97,7 @@ static void beta_scale(policy_state *s) {
   double k = variance > 0 ? mean * (1 - mean) / variance - 1 : 0;
   double alpha = fmax(1, 1 + k * mean / 3), beta = fmax(1, 1 + k * (1 - mean) / 3);
   double log_b = gsl_sf_lnbeta(alpha, beta); /* lgamma would write the global signgam */
-  for (size_t g = 0; g < n; g++) {
+  for (size_t g = 0; g < n; ++g) {
     double log_density = -log_b;
     if (alpha > 1) log_density += (alpha - 1) * log(p[g]);
     if (beta > 1) log_density += (beta - 1) * log1p(-p[g]);
@@ -110,12 +110,12 @@ static void batch_scale(policy_state *s) {
   const policy_input *in = s->in;
   double *a = s->seq_g;
   size_t n = 0;
-  for (size_t g = 0; g < in->n_groups; g++)
-    for (size_t i = in->group_start[g]; s->active[g] > 0 && i < in->group_start[g + 1]; i++)
+  for (size_t g = 0; g < in->n_groups; ++g)
+    for (size_t i = in->group_start[g]; s->mask_group[g] > 0 && i < in->group_start[g + 1]; ++i)
       a[n++] = (in->reward[i] - s->baseline[g]) / s->scale[g];
   moments m = moments_of(a, n, s->algorithm->std_ddof);
   double deviation = m.deviation + s->algorithm->scale_eps;
-  for (size_t g = 0; g < in->n_groups; g++) {
+  for (size_t g = 0; g < in->n_groups; ++g) {
     s->baseline[g] += m.mean * s->scale[g];
     s->scale[g] *= deviation > 0 ? deviation : 1;
   }
@@ -126,7 +126,7 @@ static void reward_scale(policy_state *s) {
   const policy_input *in = s->in;
   const size_t n = in->n_responses, ddof = n > 1 ? s->algorithm->std_ddof : 0;
   const double deviation = moments_of(in->reward, n, ddof).deviation + s->algorithm->scale_eps;
-  for (size_t g = 0; g < in->n_groups; g++) s->scale[g] *= deviation > 0 ? deviation : 1;
+  for (size_t g = 0; g < in->n_groups; ++g) s->scale[g] *= deviation > 0 ? deviation : 1;
 }
 
 /* Centres and scales by mean and deviation over tokens, each with its response's advantage
@@ -134,11 +134,11 @@ static void reward_scale(policy_state *s) {
 static void token_scale(policy_state *s) {
   const policy_input *in = s->in;
   double tokens = 0, mean = 0, squares = 0;
-  for (int pass = 0; pass < 2; pass++) {
+  for (int pass = 0; pass < 2; ++pass) {
     double sum = 0;
     tokens = 0;
-    for (size_t g = 0; g < in->n_groups; g++)
-      for (size_t i = in->group_start[g]; s->active[g] > 0 && i < in->group_start[g + 1]; i++) {
+    for (size_t g = 0; g < in->n_groups; ++g)
+      for (size_t i = in->group_start[g]; s->mask_group[g] > 0 && i < in->group_start[g + 1]; ++i) {
         const double length = (double)(in->token_start[i + 1] - in->token_start[i]);
         const double a = (in->reward[i] - s->baseline[g]) / s->scale[g];
         tokens += length;
@@ -149,7 +149,7 @@ static void token_scale(policy_state *s) {
   }
   const double n = tokens - (double)s->algorithm->std_ddof;
   const double deviation = sqrt((n > 0 ? squares / n : 0) + s->algorithm->scale_eps);
-  for (size_t g = 0; g < in->n_groups; g++) {
+  for (size_t g = 0; g < in->n_groups; ++g) {
     s->baseline[g] += mean * s->scale[g];
     s->scale[g] *= deviation > 0 ? deviation : 1;
   }
@@ -159,13 +159,13 @@ static void token_scale(policy_state *s) {
 static void share_scale(policy_state *s) {
   const policy_input *in = s->in;
   double n = 0;
-  for (size_t i = 0; i < in->n_responses; i++) n += in->reward[i] != 0 ? 1 : 0;
-  for (size_t g = 0; g < in->n_groups; g++) s->scale[g] *= fmax(1, n) / (double)in->n_responses;
+  for (size_t i = 0; i < in->n_responses; ++i) n += in->reward[i] != 0 ? 1 : 0;
+  for (size_t g = 0; g < in->n_groups; ++g) s->scale[g] *= fmax(1, n) / (double)in->n_responses;
 }
 
 static gl_status rewards_fit(const policy_state *s, gl_error *err) {
   int disco = s->algorithm->objective == OBJECTIVE_DISCO, beta = s->algorithm->scale == SCALE_BETA;
-  for (size_t i = 0; i < s->in->n_responses; i++) {
+  for (size_t i = 0; i < s->in->n_responses; ++i) {
     double r = s->in->reward[i];
     if (disco && r != 0 && r != 1)
       return gl_fail(err, GL_EINPUT, "reward %g of response %zu: objective: disco needs 0 or 1", r,
@@ -180,12 +180,12 @@ static gl_status rewards_fit(const policy_state *s, gl_error *err) {
 /* The caller's advantages; a group that drop_equal leaves out by its rewards stays out. */
 static void take_advantages(policy_state *s) {
   const policy_input *in = s->in;
-  for (size_t g = 0; g < in->n_groups; g++) {
+  for (size_t g = 0; g < in->n_groups; ++g) {
     const size_t lo = in->group_start[g], n = in->group_start[g + 1] - lo;
     const int equal = s->algorithm->drop_equal && moments_of(in->reward + lo, n, 0).equal;
-    s->active[g] = equal ? 0 : 1;
+    s->mask_group[g] = equal ? 0 : 1;
     s->baseline[g] = s->scale[g] = NAN;
-    for (size_t i = lo; i < lo + n; i++) s->advantage[i] = equal ? 0 : in->advantage[i];
+    for (size_t i = lo; i < lo + n; ++i) s->advantage[i] = equal ? 0 : in->advantage[i];
   }
 }
 
@@ -197,11 +197,11 @@ gl_status policy_advantages(policy_state *s, gl_error *err) {
     return GL_OK;
   }
   if (rewards_fit(s, err) != GL_OK) return GL_EINPUT;
-  for (size_t g = 0; g < in->n_groups; g++) {
+  for (size_t g = 0; g < in->n_groups; ++g) {
     size_t lo = in->group_start[g], n = in->group_start[g + 1] - lo;
     moments m = moments_of(in->reward + lo, n, n > 1 ? algorithm->std_ddof : 0);
     centre(s, g, m, n);
-    s->active[g] = algorithm->drop_equal && m.equal ? 0 : 1;
+    s->mask_group[g] = algorithm->drop_equal && m.equal ? 0 : 1;
     if (algorithm->scale == SCALE_GROUP_STD) {
       double deviation = m.deviation + algorithm->scale_eps;
       s->scale[g] *= deviation > 0 ? deviation : 1;
@@ -227,13 +227,13 @@ gl_status policy_advantages(policy_state *s, gl_error *err) {
     share_scale(s);
     break;
   }
-  for (size_t g = 0; g < in->n_groups; g++) {
-    if (algorithm->baseline == BASELINE_RUNNER_UP && s->active[g] > 0) {
+  for (size_t g = 0; g < in->n_groups; ++g) {
+    if (algorithm->baseline == BASELINE_RUNNER_UP && s->mask_group[g] > 0) {
       give_lead(s, g);
       continue;
     }
-    for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; i++)
-      s->advantage[i] = s->active[g] > 0 ? (in->reward[i] - s->baseline[g]) / s->scale[g] : 0;
+    for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; ++i)
+      s->advantage[i] = s->mask_group[g] > 0 ? (in->reward[i] - s->baseline[g]) / s->scale[g] : 0;
   }
   return GL_OK;
 }

@@ -15,41 +15,34 @@
 
 #include <stddef.h>
 
-typedef enum policy_objective { OBJECTIVE_POLICY_GRADIENT, OBJECTIVE_DISCO } policy_objective;
+/* A choice is a list of its values with their names in recipes: X(VALUE, "name"), in the order of
+ * the enumeration. Enumerations and tables of names are made from it, so that none has a hole. */
+#define POLICY_VALUE(value, ...) value
+#define POLICY_ONE(...) 1
 
-typedef enum policy_baseline {
-  BASELINE_NONE,
-  BASELINE_CONSTANT,
-  BASELINE_GROUP_MEAN,
-  BASELINE_LEAVE_ONE_OUT,
-  BASELINE_LENGTH_WEIGHTED,
-  BASELINE_RUNNER_UP
-} policy_baseline;
+#define POLICY_OBJECTIVES(X)                                                                       \
+  X(OBJECTIVE_POLICY_GRADIENT, "policy_gradient"), X(OBJECTIVE_DISCO, "disco")
+typedef enum policy_objective { POLICY_OBJECTIVES(POLICY_VALUE) } policy_objective;
 
-typedef enum policy_scale {
-  SCALE_NONE,
-  SCALE_GROUP_STD,
-  SCALE_BATCH_STD,
-  SCALE_BETA,
-  SCALE_REWARD_STD,
-  SCALE_TOKEN_STD,
-  SCALE_NONZERO_SHARE
-} policy_scale;
+#define POLICY_BASELINES(X)                                                                        \
+  X(BASELINE_NONE, "none"), X(BASELINE_CONSTANT, "constant"),                                      \
+      X(BASELINE_GROUP_MEAN, "group_mean"), X(BASELINE_LEAVE_ONE_OUT, "leave_one_out"),            \
+      X(BASELINE_LENGTH_WEIGHTED, "length_weighted"), X(BASELINE_RUNNER_UP, "runner_up")
+typedef enum policy_baseline { POLICY_BASELINES(POLICY_VALUE) } policy_baseline;
 
-typedef enum policy_ratio {
-  RATIO_NONE,
-  RATIO_TOKEN,
-  RATIO_PREFIX,
-  RATIO_SEQUENCE,
-  RATIO_SEQUENCE_TOKEN,
-  RATIO_GROUP_EXPECTATION,
-  RATIO_SELF_NORMALISED,
-  RATIO_MIXTURE,
-  RATIO_TOKEN_MIXTURE,
-  RATIO_VTRACE,
-  RATIO_GROUP_MEAN
-} policy_ratio;
-enum { RATIO_COUNT = RATIO_GROUP_MEAN + 1 }; /* one more than the last */
+#define POLICY_SCALES(X)                                                                           \
+  X(SCALE_NONE, "none"), X(SCALE_GROUP_STD, "group_std"), X(SCALE_BATCH_STD, "batch_std"),         \
+      X(SCALE_BETA, "beta"), X(SCALE_REWARD_STD, "reward_std"), X(SCALE_TOKEN_STD, "token_std"),   \
+      X(SCALE_NONZERO_SHARE, "nonzero_share")
+typedef enum policy_scale { POLICY_SCALES(POLICY_VALUE) } policy_scale;
+
+/* Each has its line in the table of core/policy/ratio.c, with its name. */
+#define POLICY_RATIOS(X)                                                                           \
+  X(RATIO_NONE), X(RATIO_TOKEN), X(RATIO_PREFIX), X(RATIO_SEQUENCE), X(RATIO_SEQUENCE_TOKEN),      \
+      X(RATIO_GROUP_EXPECTATION), X(RATIO_SELF_NORMALISED), X(RATIO_MIXTURE),                      \
+      X(RATIO_TOKEN_MIXTURE), X(RATIO_VTRACE), X(RATIO_GROUP_MEAN)
+typedef enum policy_ratio { POLICY_RATIOS(POLICY_VALUE) } policy_ratio;
+enum { RATIO_COUNT = sizeof((char[]){POLICY_RATIOS(POLICY_ONE)}) };
 
 /* Whose ratio it is: one number for each token, or one for each response. */
 typedef enum policy_ratio_unit { RATIO_OF_TOKEN, RATIO_OF_RESPONSE } policy_ratio_unit;
@@ -83,81 +76,72 @@ typedef struct policy_ratio_info {
 /* NULL where `ratio` is not one of the enum. */
 const policy_ratio_info *policy_ratio_about(policy_ratio ratio);
 
-typedef enum policy_log_prob { LOG_PROB_SUM, LOG_PROB_MEAN } policy_log_prob;
+#define POLICY_LOG_PROBS(X) X(LOG_PROB_SUM, "sum"), X(LOG_PROB_MEAN, "mean")
+typedef enum policy_log_prob { POLICY_LOG_PROBS(POLICY_VALUE) } policy_log_prob;
 
-typedef enum policy_denominator {
-  DENOMINATOR_SELF_NORMALISED,
-  DENOMINATOR_MEAN,
-  DENOMINATOR_EXACT,
-  DENOMINATOR_EXPECTED_P
-} policy_denominator;
+#define POLICY_DENOMINATORS(X)                                                                     \
+  X(DENOMINATOR_SELF_NORMALISED, "self_normalised"), X(DENOMINATOR_MEAN, "mean"),                  \
+      X(DENOMINATOR_EXACT, "exact"), X(DENOMINATOR_EXPECTED_P, "expected_p")
+typedef enum policy_denominator { POLICY_DENOMINATORS(POLICY_VALUE) } policy_denominator;
 
-typedef enum policy_scope { SCOPE_PROMPT, SCOPE_MICROBATCH } policy_scope;
+#define POLICY_SCOPES(X) X(SCOPE_PROMPT, "prompt"), X(SCOPE_MICROBATCH, "microbatch")
+typedef enum policy_scope { POLICY_SCOPES(POLICY_VALUE) } policy_scope;
 
-typedef enum policy_gate_of { GATE_GROUP_EXPECTATION, GATE_SAMPLER } policy_gate_of;
+#define POLICY_GATE_OF(X) X(GATE_GROUP_EXPECTATION, "group_expectation"), X(GATE_SAMPLER, "sampler")
+typedef enum policy_gate_of { POLICY_GATE_OF(POLICY_VALUE) } policy_gate_of;
 
-typedef enum policy_old { OLD_SAMPLER, OLD_PROXIMAL } policy_old;
+#define POLICY_OLD_POLICIES(X) X(OLD_SAMPLER, "sampler"), X(OLD_PROXIMAL, "proximal")
+typedef enum policy_old { POLICY_OLD_POLICIES(POLICY_VALUE) } policy_old;
 
-typedef enum policy_clip {
-  CLIP_NONE,
-  CLIP_PPO,
-  CLIP_PPO_POWER,
-  CLIP_CAP,
-  CLIP_CLAMP,
-  CLIP_SIGNED_CLAMP,
-  CLIP_TOKEN_LOG,
-  CLIP_SECOND_MOMENT,
-  CLIP_SIGMOID,
-  CLIP_TANH_HAZARD,
-  CLIP_GAMMA,
-  CLIP_BINARY_TV,
-  CLIP_BINARY_KL
-} policy_clip;
+#define POLICY_CLIPS(X)                                                                            \
+  X(CLIP_NONE, "none"), X(CLIP_PPO, "ppo"), X(CLIP_PPO_POWER, "ppo_power"), X(CLIP_CAP, "cap"),    \
+      X(CLIP_CLAMP, "clamp"), X(CLIP_SIGNED_CLAMP, "signed_clamp"),                                \
+      X(CLIP_TOKEN_LOG, "token_log"), X(CLIP_SECOND_MOMENT, "second_moment"),                      \
+      X(CLIP_SIGMOID, "sigmoid"), X(CLIP_TANH_HAZARD, "tanh_hazard"), X(CLIP_GAMMA, "gamma"),      \
+      X(CLIP_BINARY_TV, "binary_tv"), X(CLIP_BINARY_KL, "binary_kl")
+typedef enum policy_clip { POLICY_CLIPS(POLICY_VALUE) } policy_clip;
 
-typedef enum policy_m2_form { M2_REMOVE, M2_THRESHOLD } policy_m2_form;
-typedef enum policy_m2_set { M2_IMPROVING, M2_CLIPPED, M2_ALL } policy_m2_set;
+#define POLICY_M2_FORMS(X) X(M2_REMOVE, "remove"), X(M2_THRESHOLD, "threshold")
+typedef enum policy_m2_form { POLICY_M2_FORMS(POLICY_VALUE) } policy_m2_form;
+#define POLICY_M2_SETS(X) X(M2_IMPROVING, "improving"), X(M2_CLIPPED, "clipped"), X(M2_ALL, "all")
+typedef enum policy_m2_set { POLICY_M2_SETS(POLICY_VALUE) } policy_m2_set;
 
-typedef enum policy_aggregate {
-  AGGREGATE_SEQUENCE_SUM,
-  AGGREGATE_SEQUENCE_MEAN,
-  AGGREGATE_TOKEN_MEAN,
-  AGGREGATE_GROUP_TOKEN_MEAN,
-  AGGREGATE_FIXED_LENGTH,
-  AGGREGATE_LENGTH_POWER,
-  AGGREGATE_TOKEN_SUM
-} policy_aggregate;
+#define POLICY_AGGREGATES(X)                                                                       \
+  X(AGGREGATE_SEQUENCE_SUM, "sequence_sum"), X(AGGREGATE_SEQUENCE_MEAN, "sequence_mean"),          \
+      X(AGGREGATE_TOKEN_MEAN, "token_mean"), X(AGGREGATE_GROUP_TOKEN_MEAN, "group_token_mean"),    \
+      X(AGGREGATE_FIXED_LENGTH, "fixed_length"), X(AGGREGATE_LENGTH_POWER, "length_power"),        \
+      X(AGGREGATE_TOKEN_SUM, "token_sum")
+typedef enum policy_aggregate { POLICY_AGGREGATES(POLICY_VALUE) } policy_aggregate;
 
-typedef enum policy_kl_form { KL_CPPO, KL_K1, KL_K2, KL_K3, KL_ABS } policy_kl_form;
-typedef enum policy_ref_kl_form {
-  REF_KL_K1,
-  REF_KL_K2,
-  REF_KL_K3,
-  REF_KL_ABS,
-  REF_KL_K1_PLUS,
-  REF_KL_K3_PLUS
-} policy_ref_kl_form;
+#define POLICY_KL_FORMS(X)                                                                         \
+  X(KL_CPPO, "cppo"), X(KL_K1, "k1"), X(KL_K2, "k2"), X(KL_K3, "k3"), X(KL_ABS, "abs")
+typedef enum policy_kl_form { POLICY_KL_FORMS(POLICY_VALUE) } policy_kl_form;
+#define POLICY_REF_KL_FORMS(X)                                                                     \
+  X(REF_KL_K1, "k1"), X(REF_KL_K2, "k2"), X(REF_KL_K3, "k3"), X(REF_KL_ABS, "abs"),                \
+      X(REF_KL_K1_PLUS, "k1_plus"), X(REF_KL_K3_PLUS, "k3_plus")
+typedef enum policy_ref_kl_form { POLICY_REF_KL_FORMS(POLICY_VALUE) } policy_ref_kl_form;
 
-typedef enum policy_level {
-  LEVEL_NONE,
-  LEVEL_TOKEN,
-  LEVEL_SEQUENCE,
-  LEVEL_SEQUENCE_MEAN,
-  LEVEL_TOKEN_GEOMETRIC
-} policy_level;
+#define POLICY_LEVELS(X)                                                                           \
+  X(LEVEL_NONE, "none"), X(LEVEL_TOKEN, "token"), X(LEVEL_SEQUENCE, "sequence"),                   \
+      X(LEVEL_SEQUENCE_MEAN, "sequence_mean"), X(LEVEL_TOKEN_GEOMETRIC, "token_geometric")
+typedef enum policy_level { POLICY_LEVELS(POLICY_VALUE) } policy_level;
 
 /* Of what a mask's test is asked. */
-typedef enum policy_mask_level {
-  MASK_LEVEL_NONE,
-  MASK_LEVEL_TOKEN,
-  MASK_LEVEL_SEQUENCE,
-  MASK_LEVEL_SEQUENCE_MEAN,
-  MASK_LEVEL_SEQUENCE_MAX
-} policy_mask_level;
+#define POLICY_MASK_LEVELS(X)                                                                      \
+  X(MASK_LEVEL_NONE, "none"), X(MASK_LEVEL_TOKEN, "token"), X(MASK_LEVEL_SEQUENCE, "sequence"),    \
+      X(MASK_LEVEL_SEQUENCE_MEAN, "sequence_mean"), X(MASK_LEVEL_SEQUENCE_MAX, "sequence_max")
+typedef enum policy_mask_level { POLICY_MASK_LEVELS(POLICY_VALUE) } policy_mask_level;
 
-typedef enum policy_mis_test { MIS_RATIO, MIS_K1, MIS_K2, MIS_K3 } policy_mis_test;
-typedef enum policy_correction_of { CORRECTION_PROXIMAL, CORRECTION_LEARNER } policy_correction_of;
-typedef enum policy_mask_denominator { MASK_ALL, MASK_KEPT } policy_mask_denominator;
-typedef enum policy_negatives { NEGATIVES_SOFTMAX, NEGATIVES_MEAN } policy_negatives;
+#define POLICY_MIS_TESTS(X) X(MIS_RATIO, "ratio"), X(MIS_K1, "k1"), X(MIS_K2, "k2"), X(MIS_K3, "k3")
+typedef enum policy_mis_test { POLICY_MIS_TESTS(POLICY_VALUE) } policy_mis_test;
+#define POLICY_CORRECTION_OF(X) X(CORRECTION_PROXIMAL, "proximal"), X(CORRECTION_LEARNER, "learner")
+typedef enum policy_correction_of { POLICY_CORRECTION_OF(POLICY_VALUE) } policy_correction_of;
+#define POLICY_MASK_DENOMINATORS(X) X(MASK_ALL, "all"), X(MASK_KEPT, "kept")
+typedef enum policy_mask_denominator {
+  POLICY_MASK_DENOMINATORS(POLICY_VALUE)
+} policy_mask_denominator;
+#define POLICY_NEGATIVES(X) X(NEGATIVES_SOFTMAX, "softmax"), X(NEGATIVES_MEAN, "mean")
+typedef enum policy_negatives { POLICY_NEGATIVES(POLICY_VALUE) } policy_negatives;
 
 /* Bytes of a shown name, its end included. */
 enum { POLICY_NAME_SIZE = 128 };

@@ -1,64 +1,46 @@
 /* Clips and soft clips: the value f(x) an objective sees of a log-ratio x and its slope df/dx.
- * Formulas: paper/methods.md §3.8, and §4 by algorithm. Each returns 1 where the clip acts
- * (gradient cut or value limited). Comparisons are made on ratios, as the sources make them, except
- * where an algorithm clips logarithms. */
+ * Formulas: paper/methods.md §3.8, and §4 by algorithm. Comparisons are made on ratios, as the
+ * sources make them, except where an algorithm clips logarithms. */
+#include "core/base/vector.h"
 #include "core/policy/internal.h"
+
+#include <stdint.h>
+#include <stdlib.h>
 
 static double softplus(double x) {
   return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
 
-/* PPO's pessimistic minimum on the ratio, bounds in log form. */
-static int bounded(double x, double u, double a, double lo, double hi, double dual, double *f,
-                   double *d) {
-  double limit = a > 0 ? hi : lo;
-  int acts = (a > 0 && x > hi) || (a < 0 && x < lo);
-  if (a < 0 && x > dual) {
-    limit = dual;
-    acts = 1;
-  }
-  *f = acts ? exp(limit) : u;
-  *d = acts ? 0 : *f;
-  return acts;
-}
-
-static int clamped(double u, double lo, double hi, double *f, double *d) {
-  int acts = u < lo || u > hi;
-  *f = policy_limit(u, lo, hi);
-  *d = acts ? 0 : u;
-  return acts;
-}
-
 /* SAPO: (4/tau) sigmoid(tau (u - 1)); slope 4 g (1 - g) u. */
-static int sigmoid_gate(const policy_algorithm *algorithm, double u, double a, double *f,
-                        double *d) {
+static void sigmoid_clip(const policy_algorithm *algorithm, double x, double u, double a, double *f,
+                         double *d) {
+  (void)x;
   double tau = a > 0 ? algorithm->tau_positive : algorithm->tau_negative;
   double e = exp(-fabs(tau * (u - 1)));
   double g = u >= 1 ? 1 / (1 + e) : e / (1 + e);
   *f = 4 / tau * g;
   *d = policy_times(4 * e / ((1 + e) * (1 + e)), u);
-  return 0;
 }
 
 /* MHPO: exp(psi - sg zeta), psi = c tanh(x / c). */
-static int tanh_gate(const policy_algorithm *algorithm, double x, double *f, double *d) {
+static void tanh_clip(const policy_algorithm *algorithm, double x, double u, double a, double *f,
+                      double *d) {
+  (void)u, (void)a;
   double h = tanh(x / algorithm->tanh_scale), psi = algorithm->tanh_scale * h;
   double zeta = pow(softplus(psi) / algorithm->hazard_width_up, algorithm->hazard_power_up) +
                 pow(softplus(-psi) / algorithm->hazard_width_down, algorithm->hazard_power_down);
   double c = cosh(x / algorithm->tanh_scale);
   *f = exp(psi - zeta);
   *d = *f / (c * c);
-  return 0;
 }
 
 /* VESPO: exp(lambda + k ln W - lambda W), 1 at W = 1. */
-static int gamma_gate(const policy_algorithm *algorithm, double x, double u, double a, double *f,
-                      double *d) {
+static void gamma_clip(const policy_algorithm *algorithm, double x, double u, double a, double *f,
+                       double *d) {
   double k = a >= 0 ? algorithm->gamma_k_positive : algorithm->gamma_k_negative;
   double rate = a >= 0 ? algorithm->gamma_rate_positive : algorithm->gamma_rate_negative;
   *f = exp(rate + policy_times(k, x) - policy_times(rate, u));
   *d = 0;
-  return 0;
 }
 
 static double log_width_low(double eps) {
@@ -77,66 +59,117 @@ policy_bounds policy_bounds_of(const policy_algorithm *algorithm) {
   return b;
 }
 
-int policy_masked(const policy_state *s, double x, double a) {
+bool policy_masked(const policy_state *s, double x, double a) {
   return (a > 0 && x > s->bounds.mask_high) || (a < 0 && x < s->bounds.mask_low);
 }
 
-int policy_gate(const policy_state *s, double x, double u, double a, double position, double *f,
-                double *d) {
+/* --- what each clip is --- */
+
+/* Either two bounds, or a smooth function of log-ratio x, ratio u = exp(x) and the advantage. */
+typedef struct clip_shape {
+  policy_window window;
+  bool by_token; /* the bounds depend on a token's position, or tokens were clipped or masked before
+                  */
+  void (*smooth)(const policy_algorithm *algorithm, double x, double u, double a, double *f,
+                 double *d);
+} clip_shape;
+
+/* The bounds of a pessimistic minimum on the side that the advantage's sign chooses; none for 0. */
+static policy_window log_window(double a, double low, double high, double dual) {
+  if (a < 0) return (policy_window){.low = low, .high = dual};
+  return (policy_window){.low = -INFINITY, .high = a > 0 ? high : INFINITY};
+}
+
+static policy_window ratio_window(double low, double high) {
+  return (policy_window){.of_ratio = true, .low = low, .high = high};
+}
+
+/* For an advantage, and a token's position in its response from 1. */
+static clip_shape clip_shape_of(const policy_state *s, double a, double position) {
   const policy_algorithm *algorithm = s->algorithm;
-  int acts = 0;
-  *f = *d = NAN;
+  clip_shape shape = {.window = log_window(a, -INFINITY, INFINITY, INFINITY)};
   switch (algorithm->clip) {
   case CLIP_NONE:
+    break;
   case CLIP_TOKEN_LOG: /* was applied before, to the log-ratio of each token */
-    *f = *d = u;
+    shape.by_token = true;
     break;
   case CLIP_PPO:
-    acts = bounded(x, u, a, s->bounds.low, s->bounds.high, s->bounds.dual, f, d);
+    shape.window = log_window(a, s->bounds.low, s->bounds.high, s->bounds.dual);
     break;
   case CLIP_PPO_POWER: {
-    double width = pow(position, algorithm->clip_power);
-    acts = bounded(x, u, a, -algorithm->eps_low * width, algorithm->eps_high * width,
-                   algorithm->dual_clip * width, f, d);
+    const double width = pow(position, algorithm->clip_power);
+    shape.window = log_window(a, -algorithm->eps_low * width, algorithm->eps_high * width,
+                              algorithm->dual_clip * width);
+    shape.by_token = true;
     break;
   }
   case CLIP_SECOND_MOMENT:
-    acts = bounded(x, u, a, -s->m2_bound, s->m2_bound, INFINITY, f, d);
+    shape.window = log_window(a, -s->m2_bound, s->m2_bound, INFINITY);
     break;
-  case CLIP_CAP:
   case CLIP_BINARY_TV: /* which tokens take part is policy_binary_divergence()'s to say */
   case CLIP_BINARY_KL:
-    acts = clamped(u, 0, algorithm->cap, f, d);
+    shape.by_token = true;
+    shape.window = ratio_window(0, algorithm->cap);
+    break;
+  case CLIP_CAP:
+    shape.window = ratio_window(0, algorithm->cap);
     break;
   case CLIP_CLAMP:
-    acts = clamped(u, 1 - algorithm->eps_low, 1 + algorithm->eps_high, f, d);
+    shape.window = ratio_window(1 - algorithm->eps_low, 1 + algorithm->eps_high);
     break;
   case CLIP_SIGNED_CLAMP:
-    acts = a >= 0 ? clamped(u, algorithm->positive_low, algorithm->positive_high, f, d)
-                  : clamped(u, algorithm->negative_low, algorithm->negative_high, f, d);
+    shape.window = a >= 0 ? ratio_window(algorithm->positive_low, algorithm->positive_high)
+                          : ratio_window(algorithm->negative_low, algorithm->negative_high);
     break;
   case CLIP_SIGMOID:
-    acts = sigmoid_gate(algorithm, u, a, f, d);
+    shape.smooth = sigmoid_clip;
     break;
   case CLIP_TANH_HAZARD:
-    acts = tanh_gate(algorithm, x, f, d);
+    shape.smooth = tanh_clip;
     break;
   case CLIP_GAMMA:
-    acts = gamma_gate(algorithm, x, u, a, f, d);
+    shape.smooth = gamma_clip;
     break;
   }
-  if (policy_masked(s, x, a)) {
-    *f = *d = 0;
-    acts = 1;
-  }
-  return acts;
+  return shape;
 }
+
+bool policy_window_of(const policy_state *s, double a, policy_window *window) {
+  const clip_shape shape = clip_shape_of(s, a, 1);
+  if (s->algorithm->token_mask || shape.smooth != NULL || shape.by_token) return false;
+  *window = shape.window;
+  window->at_low = window->of_ratio ? window->low : exp(window->low);
+  window->at_high = window->of_ratio ? window->high : exp(window->high);
+  return true;
+}
+
+bool policy_clip_apply(const policy_state *s, double x, double u, double a, double position,
+                       double *f, double *d) {
+  const clip_shape shape = clip_shape_of(s, a, position);
+  const policy_window *w = &shape.window;
+  const double seen = w->of_ratio ? u : x;
+  const bool over = seen > w->high, masked = policy_masked(s, x, a);
+  const bool acts = shape.smooth == NULL && (over || seen < w->low);
+  if (masked) {
+    *f = *d = 0;
+  } else if (shape.smooth != NULL) {
+    shape.smooth(s->algorithm, x, u, a, f, d);
+  } else {
+    const double bound = over ? w->high : w->low;
+    *f = !acts ? u : w->of_ratio ? bound : exp(bound);
+    *d = acts ? 0 : u;
+  }
+  return acts || masked;
+}
+
+/* --- DPPO: tokens by a divergence of two outcomes --- */
 
 /* Whether a token whose log-probability has gone from lq to lp stays (DPPO, 2602.04879): its
  * probability, seen as that of one of two outcomes, may move freely against the direction of A, and
  * in it as far as a divergence allows. The 1e-8 are verl's, which keep tokens near probability 1.
  */
-static int stays_near(const policy_algorithm *algorithm, double lp, double lq, double a) {
+static bool within_divergence(const policy_algorithm *algorithm, double lp, double lq, double a) {
   const double p = exp(lp), q = exp(lq), limit = a > 0 ? algorithm->eps_high : algorithm->eps_low;
   if (algorithm->clip == CLIP_BINARY_TV) return a > 0 ? p - q <= limit : p - q >= -limit;
   const double kl = q * (lq - lp) + (1 - q) * log((1 - q + 1e-8) / (1 - p + 1e-8));
@@ -145,55 +178,222 @@ static int stays_near(const policy_algorithm *algorithm, double lp, double lq, d
 
 void policy_binary_divergence(policy_state *s) {
   const policy_input *in = s->in;
-  for (size_t i = 0; i < in->n_responses; i++)
-    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++)
-      s->m2_keep[t] = stays_near(s->algorithm, in->logp[t], s->logold[t], s->advantage[i]);
+  for (size_t i = 0; i < in->n_responses; ++i)
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
+      s->mask_clip[t] = within_divergence(s->algorithm, in->logp[t], s->logold[t], s->advantage[i]);
 }
 
-/* The bounds of a pessimistic minimum on the side that the advantage's sign chooses; none for 0. */
-static policy_window window_between(double a, double low, double high, double dual) {
-  policy_window w = {.low = -INFINITY, .high = a > 0 ? high : INFINITY};
-  if (a < 0) w = (policy_window){.low = low, .high = dual};
-  w.at_low = exp(w.low);
-  w.at_high = exp(w.high);
-  return w;
+bool policy_clip_masks_tokens(policy_clip clip) {
+  return clip == CLIP_SECOND_MOMENT || clip == CLIP_BINARY_TV || clip == CLIP_BINARY_KL;
 }
 
-static policy_window ratio_window(double low, double high) {
-  return (policy_window){.of_ratio = 1, .low = low, .high = high, .at_low = low, .at_high = high};
+/* --- M2PO: tokens with the smallest squared log-ratios (2510.01161) --- */
+
+/* FEW tokens are sorted as fast as anything. */
+enum { FEW = 24, MOST_SPLITS = 64, LANES = 4 };
+#define UNDECIDED SIZE_MAX
+
+static int by_value(const void *left, const void *right) {
+  const policy_rank *a = left, *b = right;
+  if (a->value != b->value) return a->value < b->value ? -1 : 1;
+  return a->token < b->token ? -1 : a->token > b->token;
 }
 
-int policy_window_of(const policy_state *s, double a, policy_window *window) {
+/* The tokens of one response that may be left out: those whose v is above or below a bound. */
+typedef struct members {
+  const double *v; /* [n_tokens] */
+  double above, below;
+} members;
+
+static members members_of(const policy_state *s, double a) {
   const policy_algorithm *algorithm = s->algorithm;
-  if (algorithm->token_mask) return 0;
-  switch (algorithm->clip) {
-  case CLIP_NONE:
-    *window = window_between(a, -INFINITY, INFINITY, INFINITY);
-    return 1;
-  case CLIP_PPO:
-    *window = window_between(a, s->bounds.low, s->bounds.high, s->bounds.dual);
-    return 1;
-  case CLIP_SECOND_MOMENT:
-    *window = window_between(a, -s->m2_bound, s->m2_bound, INFINITY);
-    return 1;
-  case CLIP_CAP:
-    *window = ratio_window(0, algorithm->cap);
-    return 1;
-  case CLIP_CLAMP:
-    *window = ratio_window(1 - algorithm->eps_low, 1 + algorithm->eps_high);
-    return 1;
-  case CLIP_SIGNED_CLAMP:
-    *window = a >= 0 ? ratio_window(algorithm->positive_low, algorithm->positive_high)
-                     : ratio_window(algorithm->negative_low, algorithm->negative_high);
-    return 1;
-  case CLIP_PPO_POWER: /* its bounds depend on the token's position */
-  case CLIP_TOKEN_LOG:
-  case CLIP_SIGMOID:
-  case CLIP_TANH_HAZARD:
-  case CLIP_GAMMA:
-  case CLIP_BINARY_TV:
-  case CLIP_BINARY_KL:
-    return 0;
+  members m = {.v = s->x, .above = INFINITY, .below = -INFINITY}; /* none */
+  switch (algorithm->m2_set) {
+  case M2_ALL:
+    m.above = -INFINITY;
+    m.below = INFINITY;
+    break;
+  case M2_IMPROVING:
+    if (a > 0) m.above = 0;
+    if (a < 0) m.below = 0;
+    break;
+  case M2_CLIPPED:
+    m.v = s->weight;
+    if (a > 0) m.above = 1 + algorithm->eps_high;
+    if (a < 0) m.below = 1 - algorithm->eps_low;
+    break;
   }
-  return 0;
+  return m;
+}
+
+/* Without a branch: which way it goes is as good as random. */
+INLINE int is_member(const members *m, size_t t) {
+  return (m->v[t] > m->above) | (m->v[t] < m->below);
+}
+
+/* Adds the number of members among tokens first .. end - 1 and their squares, in LANES sums. */
+CLONES static void add_members(const double *x, const members *m, size_t first, size_t end,
+                               double count[LANES], double sum[LANES]) {
+  const lane4 above = (lane4){0} + m->above, below = (lane4){0} + m->below, one = (lane4){0} + 1;
+  lane4 n = {0}, total = {0};
+  for (; first + LANES <= end; first += LANES) {
+    const lane4 v = *(const lane4 *)(m->v + first), l = *(const lane4 *)(x + first);
+    const mask4 member = (v > above) | (v < below);
+    n += (lane4)(member & (mask4)one);
+    total += (lane4)(member & (mask4)(l * l));
+  }
+  for (; first < end; ++first) {
+    const int member = is_member(m, first);
+    n[0] += member ? 1 : 0;
+    total[0] += member ? x[first] * x[first] : 0;
+  }
+  for (size_t l = 0; l < LANES; ++l) count[l] += n[l], sum[l] += total[l];
+}
+
+/* How many tokens may be left out, and the sum of their squared log-ratios. */
+static size_t total_of(const policy_state *s, double *sum) {
+  const size_t *start = s->in->token_start;
+  double n[LANES] = {0}, total[LANES] = {0};
+  for (size_t i = 0; i < s->in->n_responses; ++i) {
+    const members m = members_of(s, s->advantage[i]);
+    add_members(s->x, &m, start[i], start[i + 1], n, total);
+  }
+  *sum = (total[0] + total[1]) + (total[2] + total[3]);
+  return (size_t)((n[0] + n[1]) + (n[2] + n[3]));
+}
+
+static void collect(policy_state *s) {
+  const policy_input *in = s->in;
+  size_t n = 0;
+  for (size_t i = 0; i < in->n_responses; ++i) {
+    const members m = members_of(s, s->advantage[i]);
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
+      s->rank[n] = (policy_rank){.value = s->x[t] * s->x[t], .token = t};
+      n += (size_t)is_member(&m, t);
+    }
+  }
+}
+
+static double sum_of(const policy_rank *rank, size_t n) {
+  double sum = 0;
+  for (size_t j = 0; j < n; ++j) sum += rank[j].value;
+  return sum;
+}
+
+/* Sums of n terms of one sign, formed in two orders, differ by less than this share of them. */
+static double rounding_of(size_t n) {
+  return 4 * (double)n * 0x1p-52;
+}
+
+/* Tokens are taken in ascending order while `reached`, which grows with every one, is within
+ * `limit`. */
+typedef struct progress {
+  double reached, limit;
+  int within;
+} progress;
+
+/* After `count` of n tokens, which sum to `sum`, the last of them `value`. */
+static progress progress_of(const policy_state *s, size_t n, size_t count, double sum,
+                            double value) {
+  const double tau = s->algorithm->m2_tau;
+  if (s->algorithm->m2_form == M2_REMOVE) {
+    const double mean = sum / (double)count;
+    return (progress){mean, tau, mean <= tau};
+  }
+  const double kept = sum + (double)(n - count) * value, limit = tau * (double)n;
+  return (progress){kept, limit, kept < limit};
+}
+
+/* Whether sums in another order could say the opposite; never where `rounding` is 0. */
+static int undecided(progress p, double rounding) {
+  return rounding > 0 && !(fabs(p.reached - p.limit) > rounding * p.limit);
+}
+
+/* Sorts tokens first .. end - 1 and goes on taking them, those before having the given sum; returns
+ * how many are taken in all, UNDECIDED where rounding could say otherwise. */
+static size_t take_sorted(policy_state *s, size_t n, size_t first, size_t end, double sum,
+                          double rounding) {
+  qsort(s->rank + first, end - first, sizeof *s->rank, by_value);
+  for (; first < end; ++first) {
+    sum += s->rank[first].value;
+    const progress p = progress_of(s, n, first + 1, sum, s->rank[first].value);
+    if (undecided(p, rounding)) return UNDECIDED;
+    if (!p.within) break;
+  }
+  return first;
+}
+
+static void swap(policy_rank *a, policy_rank *b) {
+  const policy_rank kept = *a;
+  *a = *b;
+  *b = kept;
+}
+
+/* Puts what is not above the median of three tokens in front, that median last; returns how many
+ * they are. */
+static size_t split(policy_rank *rank, size_t n) {
+  policy_rank *last = rank + n - 1, *middle = rank + n / 2;
+  if (by_value(middle, rank) < 0) swap(middle, rank);
+  if (by_value(last, rank) < 0) swap(last, rank);
+  if (by_value(middle, last) < 0) swap(middle, last);
+  const policy_rank pivot = *last;
+  size_t below = 0;
+  for (size_t j = 0; j + 1 < n; ++j) { /* without a branch, which would be as good as random */
+    const policy_rank one = rank[j];
+    const int less =
+        (one.value < pivot.value) | ((one.value == pivot.value) & (one.token < pivot.token));
+    rank[j] = rank[below];
+    rank[below] = one;
+    below += (size_t)less;
+  }
+  swap(rank + below, last);
+  return below + 1;
+}
+
+/* The same without sorting them all: what is left is split in two, and the limit says in which part
+ * taking ends. The tokens taken stand in front then, the largest last. UNDECIDED where the order in
+ * which sums are formed could matter, and where splitting makes no progress. */
+static size_t take_by_parts(policy_state *s, size_t n) {
+  const double rounding = rounding_of(n);
+  double sum = 0;
+  size_t first = 0, end = n;
+  for (int splits = 0; end - first > FEW; ++splits) {
+    const size_t part = split(s->rank + first, end - first);
+    const double with = sum + sum_of(s->rank + first, part);
+    const progress p = progress_of(s, n, first + part, with, s->rank[first + part - 1].value);
+    if (splits == MOST_SPLITS || undecided(p, rounding)) return UNDECIDED;
+    if (p.within) {
+      first += part;
+      sum = with;
+    } else {
+      end = first + part - 1;
+    }
+  }
+  return take_sorted(s, n, first, end, sum, rounding);
+}
+
+/* Which tokens stay, or the bound sqrt(d_k) (2510.01161; official code for the threshold form). The
+ * definition adds in ascending order; what is faster is used where it is certain to say the same.
+ */
+void policy_second_moment(policy_state *s) {
+  double sum;
+  const size_t n = total_of(s, &sum);
+  double *mask = s->mask_clip;
+  s->m2_bound = INFINITY;
+  s->mask_clip = NULL;
+  if (n == 0 || sum / (double)n < s->algorithm->m2_tau * (1 - rounding_of(n))) return;
+  collect(s);
+  size_t k = take_by_parts(s, n);
+  if (k == UNDECIDED) {
+    k = take_sorted(s, n, 0, n, 0, 0);
+    if (sum_of(s->rank, n) / (double)n <= s->algorithm->m2_tau) k = n;
+  }
+  if (k == n) return;
+  if (s->algorithm->m2_form == M2_THRESHOLD) {
+    s->m2_bound = k > 0 ? fabs(s->x[s->rank[k - 1].token]) : 0;
+    return;
+  }
+  s->mask_clip = mask;
+  for (size_t t = 0; t < s->in->n_tokens; ++t) mask[t] = 1;
+  for (size_t j = k; j < n; ++j) mask[s->rank[j].token] = 0;
 }

@@ -9,13 +9,13 @@
 
 void policy_log_moments(const double *x, size_t n, double *log_mean, double *log_variance) {
   double top = -INFINITY, sum = 0, squares = 0;
-  for (size_t i = 0; i < n; i++) top = fmax(top, x[i]);
+  for (size_t i = 0; i < n; ++i) top = fmax(top, x[i]);
   *log_mean = top;
   *log_variance = n > 1 ? -INFINITY : NAN;
   if (n == 0 || isinf(top)) return;
-  for (size_t i = 0; i < n; i++) sum += exp(x[i] - top);
+  for (size_t i = 0; i < n; ++i) sum += exp(x[i] - top);
   double mean = sum / (double)n;
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < n; ++i) {
     double d = exp(x[i] - top) - mean;
     squares += d * d;
   }
@@ -100,7 +100,7 @@ static void weights_of_group(policy_state *s, size_t g) {
   const size_t n = (s->sequence_level ? hi : s->in->token_start[hi]) - first;
   policy_group_tally v = {.n = n, .top = -INFINITY};
   double sum = 0, mean = 0, w_squares = 0, squares = 0;
-  for (size_t i = lo; i < hi; i++) {
+  for (size_t i = lo; i < hi; ++i) {
     size_t from;
     const size_t units = units_of(s, i, &from);
     double of_response = 0, a = s->advantage[i];
@@ -113,7 +113,7 @@ static void weights_of_group(policy_state *s, size_t g) {
   if (isnan(v.mean_aw)) v.mean_aw = INFINITY;
   mean /= (double)n;
   const double w_mean = sum / (double)n;
-  for (size_t i = lo; i < hi; i++) {
+  for (size_t i = lo; i < hi; ++i) {
     size_t from;
     const size_t units = units_of(s, i, &from);
     const double a = s->advantage[i];
@@ -143,7 +143,7 @@ static void own_weights(policy_state *s) {
   /* weights of responses, in an array that is free by now */
   if (s->sequence_level) vector_exp(s->seq_x, s->in->n_responses, s->seq_g);
   policy_each(s, s->in->n_groups, weights_of_group);
-  for (size_t g = 0; g < s->in->n_groups; g++) {
+  for (size_t g = 0; g < s->in->n_groups; ++g) {
     const policy_group_tally v = s->group_tally[g];
     average_add(&mean, v.log_mean);
     average_add(&variance, v.log_variance);
@@ -166,7 +166,7 @@ static void common_weights(policy_state *s) {
   const policy_input *in = s->in;
   double *value = s->out->metric;
   log_average pq = {0}, gepo = {0};
-  for (size_t g = 0; g < in->n_groups; g++) {
+  for (size_t g = 0; g < in->n_groups; ++g) {
     size_t lo = in->group_start[g], hi = in->group_start[g + 1];
     double log_mean, log_variance;
     policy_log_moments(s->seq_x + lo, hi - lo, &log_mean, &log_variance);
@@ -210,13 +210,13 @@ CLONES static void add_excess(const double *p, const double *q, size_t n, double
   for (size_t first = 0; first < n; first += PIECE, p += PIECE, q += PIECE) {
     const size_t m = n - first < PIECE ? n - first : PIECE;
     uint64_t large = 0;
-    for (size_t t = 0; t < m; t++) {
+    for (size_t t = 0; t < m; ++t) {
       const double l = p[t] - q[t];
       excess(l, &plus[t], &minus[t]);
       square[t] = l * l;
       large += !(fabs(l) <= SERIES_LIMIT);
     }
-    for (size_t t = 0; t < m && large > 0; t++) {
+    for (size_t t = 0; t < m && large > 0; ++t) {
       const double l = p[t] - q[t];
       if (fabs(l) <= SERIES_LIMIT) continue;
       plus[t] = expm1(l) - l;
@@ -250,13 +250,13 @@ static double spread_of_means(const policy_state *s, size_t g, const double *x) 
   const size_t lo = s->in->group_start[g], hi = s->in->group_start[g + 1];
   const size_t *start = s->in->token_start;
   double mean = 0, squares = 0, n = 0;
-  for (size_t i = lo; i < hi; i++) {
+  for (size_t i = lo; i < hi; ++i) {
     if (start[i + 1] == start[i]) continue;
     mean += x[i] / (double)(start[i + 1] - start[i]);
     n += 1;
   }
   mean /= n;
-  for (size_t i = lo; i < hi; i++) {
+  for (size_t i = lo; i < hi; ++i) {
     if (start[i + 1] == start[i]) continue;
     const double d = x[i] / (double)(start[i + 1] - start[i]) - mean;
     squares += d * d;
@@ -268,7 +268,7 @@ static double spread_of_means(const policy_state *s, size_t g, const double *x) 
 /* How far the responses of a group are apart in their geometric means. */
 static void spreads(policy_state *s) {
   double ratio = 0, p = 0, groups = 0;
-  for (size_t g = 0; g < s->in->n_groups; g++) {
+  for (size_t g = 0; g < s->in->n_groups; ++g) {
     const double of_ratio = spread_of_means(s, g, s->seq_x);
     if (isnan(of_ratio)) continue;
     ratio += of_ratio;
@@ -285,19 +285,19 @@ static void shares_by_sign(policy_state *s) {
   static const metric clipped_of[] = {METRIC_CLIPPED_NEGATIVE, METRIC_CLIPPED_POSITIVE},
                       gated_of[] = {METRIC_GATED_NEGATIVE, METRIC_GATED_POSITIVE};
   double units[2] = {0}, clipped[2] = {0}, gated[2] = {0};
-  for (size_t i = 0; i < s->in->n_responses; i++) {
+  for (size_t i = 0; i < s->in->n_responses; ++i) {
     const int positive = s->advantage[i] > 0;
     if (!positive && !(s->advantage[i] < 0)) continue;
     units[positive] += s->tally[i].units;
-    if (policy_passes(s, i))
+    if (policy_passes_gate(s, i))
       clipped[positive] += s->tally[i].clipped;
     else
       gated[positive] += s->tally[i].units;
   }
-  for (int k = 0; k < 2; k++) {
+  for (int k = 0; k < 2; ++k) {
     if (units[k] == 0) continue;
     s->out->metric[clipped_of[k]] = clipped[k] / units[k];
-    if (s->passes != NULL) s->out->metric[gated_of[k]] = gated[k] / units[k];
+    if (s->mask_gate != NULL) s->out->metric[gated_of[k]] = gated[k] / units[k];
   }
 }
 
@@ -305,12 +305,12 @@ static void divergences(policy_state *s) {
   const policy_input *in = s->in;
   double k3 = 0, cppo = 0, m2 = 0, ref = 0, gap = 0, gap_max = 0, n = (double)in->n_tokens;
   double *value = s->out->metric;
-  for (size_t i = 0; i < in->n_responses; i++) {
+  for (size_t i = 0; i < in->n_responses; ++i) {
     k3 += s->tally[i].k3;
     cppo += s->tally[i].cppo;
     m2 += s->tally[i].m2;
   }
-  for (size_t t = 0; t < in->n_tokens && (in->logref != NULL || in->version_gap != NULL); t++) {
+  for (size_t t = 0; t < in->n_tokens && (in->logref != NULL || in->version_gap != NULL); ++t) {
     if (in->logref != NULL) {
       double d = in->logp[t] - in->logref[t];
       ref += expm1(-d) + d;
@@ -336,7 +336,7 @@ void policy_diagnostics(policy_state *s) {
   double *value = s->out->metric, reward = 0;
   metrics_clear(value);
   if (in->n_tokens == 0 || in->n_responses == 0) return;
-  for (size_t i = 0; i < in->n_responses; i++) reward += in->reward[i];
+  for (size_t i = 0; i < in->n_responses; ++i) reward += in->reward[i];
   value[METRIC_LOSS] = s->out->loss;
   value[METRIC_REWARD_MEAN] = reward / (double)in->n_responses;
   value[METRIC_RESPONSE_LENGTH] = (double)in->n_tokens / (double)in->n_responses;

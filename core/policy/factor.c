@@ -21,7 +21,7 @@ static double truncated(const policy_algorithm *algorithm, double log_ratio) {
 static void truncate_response(policy_state *s, size_t lo, size_t hi) {
   const policy_algorithm *algorithm = s->algorithm;
   double sum = 0;
-  for (size_t t = lo; t < hi; t++) {
+  for (size_t t = lo; t < hi; ++t) {
     double l = correction(s, t);
     if (algorithm->tis_level == LEVEL_TOKEN) s->factor[t] = truncated(algorithm, l);
     sum += algorithm->tis_level == LEVEL_TOKEN_GEOMETRIC ? log(truncated(algorithm, l)) : l;
@@ -30,7 +30,7 @@ static void truncate_response(policy_state *s, size_t lo, size_t hi) {
   double share = algorithm->tis_level == LEVEL_SEQUENCE ? sum : sum / (double)(hi - lo);
   double b =
       algorithm->tis_level == LEVEL_TOKEN_GEOMETRIC ? exp(share) : truncated(algorithm, share);
-  for (size_t t = lo; t < hi; t++) s->factor[t] = b;
+  for (size_t t = lo; t < hi; ++t) s->factor[t] = b;
 }
 
 /* One test for tokens or responses: the mis_ or the mis2_ fields. */
@@ -40,7 +40,7 @@ typedef struct mask_test {
   double min, max;
 } mask_test;
 
-static int passes(const mask_test *m, double statistic) {
+static int passes_test(const mask_test *m, double statistic) {
   switch (m->test) {
   case MIS_RATIO:
     return exp(statistic) >= m->min && exp(statistic) <= m->max;
@@ -66,13 +66,13 @@ static double statistic_of(const mask_test *m, double l) {
   return NAN;
 }
 
-/* Sets keep to 0 for those of response tokens [lo, hi) that fail. */
+/* Sets mask_token to 0 for those of response tokens [lo, hi) that fail. */
 static void mask_response(policy_state *s, const mask_test *m, size_t lo, size_t hi) {
   const double clamp = s->algorithm->mis_log_clamp;
   double sum = 0, largest = -INFINITY;
-  for (size_t t = lo; t < hi; t++) {
+  for (size_t t = lo; t < hi; ++t) {
     const double v = statistic_of(m, policy_limit(correction(s, t), -clamp, clamp));
-    if (m->level == MASK_LEVEL_TOKEN && !passes(m, v)) s->keep[t] = 0;
+    if (m->level == MASK_LEVEL_TOKEN && !passes_test(m, v)) s->mask_token[t] = 0;
     sum += v;
     largest = fmax(largest, v);
   }
@@ -89,15 +89,15 @@ static void mask_response(policy_state *s, const mask_test *m, size_t lo, size_t
     sum = largest;
     break;
   }
-  const int kept = passes(m, sum);
-  for (size_t t = lo; t < hi && !kept; t++) s->keep[t] = 0;
+  const int kept = passes_test(m, sum);
+  for (size_t t = lo; t < hi && !kept; ++t) s->mask_token[t] = 0;
 }
 
 static void mask(policy_state *s, size_t lo, size_t hi) {
   const policy_algorithm *a = s->algorithm;
   const mask_test first = {a->mis_level, a->mis_test, a->mis_min, a->mis_max};
   const mask_test second = {a->mis2_level, a->mis2_test, a->mis2_min, a->mis2_max};
-  for (size_t t = lo; t < hi; t++) s->keep[t] = 1;
+  for (size_t t = lo; t < hi; ++t) s->mask_token[t] = 1;
   mask_response(s, &first, lo, hi);
   mask_response(s, &second, lo, hi);
 }
@@ -107,26 +107,26 @@ static void normalise(policy_state *s) {
   const policy_input *in = s->in;
   const int by_token = s->algorithm->tis_level == LEVEL_TOKEN;
   double sum = 0, n = 0;
-  for (size_t i = 0; i < in->n_responses; i++) {
+  for (size_t i = 0; i < in->n_responses; ++i) {
     const size_t lo = in->token_start[i], hi = in->token_start[i + 1];
-    for (size_t t = lo; t < hi && (by_token || t == lo); t++) {
+    for (size_t t = lo; t < hi && (by_token || t == lo); ++t) {
       sum += s->factor[t];
       n += 1;
     }
   }
-  for (size_t t = 0; sum > 0 && t < in->n_tokens; t++) s->factor[t] /= sum / n;
+  for (size_t t = 0; sum > 0 && t < in->n_tokens; ++t) s->factor[t] /= sum / n;
 }
 
 /* Off-policy sequence masking (DeepSeek-V3.2, 2512.02556 §3.1): a response with a negative
  * advantage that the learner has become unlikely to give leaves the policy term. */
 static void leave_out_far(policy_state *s) {
   const policy_input *in = s->in;
-  for (size_t i = 0; i < in->n_responses; i++) {
+  for (size_t i = 0; i < in->n_responses; ++i) {
     const size_t lo = in->token_start[i], hi = in->token_start[i + 1];
     double sum = 0;
-    for (size_t t = lo; t < hi; t++) sum += in->logq[t] - in->logp[t];
+    for (size_t t = lo; t < hi; ++t) sum += in->logq[t] - in->logp[t];
     const int far = hi > lo && sum / (double)(hi - lo) > s->algorithm->off_policy_mask;
-    s->stays[i] = s->advantage[i] < 0 && far ? 0 : 1;
+    s->mask_off_policy[i] = s->advantage[i] < 0 && far ? 0 : 1;
   }
 }
 
@@ -139,35 +139,35 @@ static int ascending(const void *left, const void *right) {
  * between neighbours as NumPy and PyTorch do. */
 static void leave_out_certain(policy_state *s) {
   const size_t n = s->in->n_tokens;
-  for (size_t t = 0; t < n; t++) s->rank[t] = (policy_rank){s->in->entropy[t], t};
+  for (size_t t = 0; t < n; ++t) s->rank[t] = (policy_rank){s->in->entropy[t], t};
   if (n == 0) return;
   qsort(s->rank, n, sizeof *s->rank, ascending);
   const double at = (1 - s->algorithm->top_entropy) * (double)(n - 1);
   const size_t below = (size_t)at, above = below + 1 < n ? below + 1 : below;
   const double low = s->rank[below].value, high = s->rank[above].value;
   const double bound = low + (at - (double)below) * (high - low);
-  for (size_t t = 0; t < n; t++) s->uncertain[t] = s->in->entropy[t] >= bound ? 1 : 0;
+  for (size_t t = 0; t < n; ++t) s->mask_entropy[t] = s->in->entropy[t] >= bound ? 1 : 0;
 }
 
 void policy_factors(policy_state *s) {
   const policy_input *in = s->in;
-  for (size_t i = 0; i < in->n_responses; i++) {
+  for (size_t i = 0; i < in->n_responses; ++i) {
     size_t lo = in->token_start[i], hi = in->token_start[i + 1];
     if (s->factor != NULL && hi > lo) truncate_response(s, lo, hi);
-    if (s->keep != NULL && hi > lo) mask(s, lo, hi);
+    if (s->mask_token != NULL && hi > lo) mask(s, lo, hi);
   }
   if (s->factor != NULL && s->algorithm->tis_normalise) normalise(s);
-  if (s->stays != NULL) leave_out_far(s);
-  if (s->uncertain != NULL) leave_out_certain(s);
+  if (s->mask_off_policy != NULL) leave_out_far(s);
+  if (s->mask_entropy != NULL) leave_out_certain(s);
 }
 
 /* --- aggregation --- */
 
 static double kept_tokens(const policy_state *s, size_t i) {
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
-  if (s->keep == NULL || s->algorithm->mask_denominator == MASK_ALL) return (double)(hi - lo);
+  if (s->mask_token == NULL || s->algorithm->mask_denominator == MASK_ALL) return (double)(hi - lo);
   double n = 0;
-  for (size_t t = lo; t < hi; t++) n += s->keep[t];
+  for (size_t t = lo; t < hi; ++t) n += s->mask_token[t];
   return n;
 }
 
@@ -178,13 +178,13 @@ typedef struct totals {
 static totals totals_of(policy_state *s) {
   const policy_input *in = s->in;
   totals sum = {0};
-  for (size_t g = 0; g < in->n_groups; g++) {
-    sum.groups += s->active[g];
-    for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; i++) {
+  for (size_t g = 0; g < in->n_groups; ++g) {
+    sum.groups += s->mask_group[g];
+    for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; ++i) {
       double kept = kept_tokens(s, i);
-      s->kept[i] = kept;
+      s->n_kept[i] = kept;
       sum.longest = fmax(sum.longest, (double)(in->token_start[i + 1] - in->token_start[i]));
-      if (s->active[g] == 0 || kept == 0) continue;
+      if (s->mask_group[g] == 0 || kept == 0) continue;
       sum.tokens += kept;
       if (s->algorithm->aggregate == AGGREGATE_LENGTH_POWER)
         sum.powers += pow(kept, -s->algorithm->length_power);
@@ -219,13 +219,69 @@ static double weight_of(const policy_state *s, const totals *sum, double kept, d
 void policy_aggregation(policy_state *s) {
   const policy_input *in = s->in;
   totals sum = totals_of(s);
-  for (size_t g = 0; g < in->n_groups; g++) {
+  for (size_t g = 0; g < in->n_groups; ++g) {
     size_t lo = in->group_start[g], hi = in->group_start[g + 1];
     double tokens = 0, responses = sum.groups * (double)(hi - lo);
-    for (size_t i = lo; i < hi; i++) tokens += s->kept[i];
-    for (size_t i = lo; i < hi; i++)
-      s->z[i] = s->active[g] > 0 && s->kept[i] > 0
-                    ? weight_of(s, &sum, s->kept[i], tokens, responses)
+    for (size_t i = lo; i < hi; ++i) tokens += s->n_kept[i];
+    for (size_t i = lo; i < hi; ++i)
+      s->z[i] = s->mask_group[g] > 0 && s->n_kept[i] > 0
+                    ? weight_of(s, &sum, s->n_kept[i], tokens, responses)
                     : 0;
+  }
+}
+
+/* --- the gate (paper/methods.md §3.15) --- */
+/* The gate: which responses leave the policy term by their own likelihood and the sign of their
+ * advantage, which is what GEPO's clip does (paper/methods.md §3.15). It is constant in theta, and
+ * averages count gated responses. */
+
+int policy_has_gate(const policy_algorithm *algorithm) {
+  return algorithm->gate.negative_below > 0 || !isinf(algorithm->gate.positive_above);
+}
+
+/* log P and log Q of every response as the gate takes them. */
+static void sum_responses(policy_state *s) {
+  const policy_input *in = s->in;
+  const int mean = s->algorithm->gate.log_prob == LOG_PROB_MEAN;
+  for (size_t i = 0; i < in->n_responses; ++i) {
+    const size_t lo = in->token_start[i], hi = in->token_start[i + 1];
+    double p = 0, q = 0;
+    for (size_t t = lo; t < hi; ++t) {
+      p += in->logp[t];
+      q += in->logq[t];
+    }
+    const double share = mean && hi > lo ? 1 / (double)(hi - lo) : 1;
+    s->seq_p[i] = p * share;
+    s->seq_q[i] = q * share;
+  }
+}
+
+/* Gates response i, whose likelihood has this logarithm. */
+static void gate_response(policy_state *s, size_t i, double log_likelihood) {
+  const policy_gate_fields *gate = &s->algorithm->gate;
+  const double a = s->advantage[i];
+  if ((a < 0 && log_likelihood < log(gate->negative_below)) ||
+      (a > 0 && log_likelihood > log(gate->positive_above)))
+    s->mask_gate[i] = 0;
+}
+
+static void gate_scope(policy_state *s, policy_response_scope c, size_t group) {
+  (void)group;
+  const double expectation = policy_log_expectation(s, c);
+  for (size_t i = c.first; i < c.end; i += c.step) gate_response(s, i, s->seq_p[i] - expectation);
+}
+
+void policy_gate_responses(policy_state *s) {
+  const policy_algorithm *algorithm = s->algorithm;
+  const size_t n = s->in->n_responses;
+  for (size_t i = 0; i < n; ++i) s->mask_gate[i] = 1;
+  sum_responses(s);
+  switch (algorithm->gate.of) {
+  case GATE_GROUP_EXPECTATION:
+    policy_each_scope(s, algorithm->gate.scope, gate_scope);
+    break;
+  case GATE_SAMPLER:
+    for (size_t i = 0; i < n; ++i) gate_response(s, i, s->seq_p[i] - s->seq_q[i]);
+    break;
   }
 }

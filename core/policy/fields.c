@@ -3,46 +3,43 @@
 #include "core/base/json.h"
 #include "core/policy/algorithm.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Choices are read and written as int. */
 _Static_assert(sizeof(policy_ratio) == sizeof(int), "enums are as wide as int");
 
-/* The function kind_name(value) and the number kind_count of an enum whose last value is `last`. */
-#define NAMES(kind, last, ...)                                                                     \
-  static const char *const kind##_names[] = {__VA_ARGS__};                                         \
+/* The function kind_name(value) and the number kind_count of a list of values. */
+#define NAME_OF(value, name) name
+#define NAMES(kind, LIST)                                                                          \
+  static const char *const kind##_names[] = {LIST(NAME_OF)};                                       \
   enum { kind##_count = sizeof kind##_names / sizeof kind##_names[0] };                            \
-  _Static_assert((int)kind##_count == (int)(last) + 1, "a name for every value of " #kind);        \
   static const char *kind##_name(int value) {                                                      \
     return kind##_names[value];                                                                    \
   }
 
-NAMES(objective, OBJECTIVE_DISCO, "policy_gradient", "disco")
-NAMES(baseline, BASELINE_RUNNER_UP, "none", "constant", "group_mean", "leave_one_out",
-      "length_weighted", "runner_up")
-NAMES(scale, SCALE_NONZERO_SHARE, "none", "group_std", "batch_std", "beta", "reward_std",
-      "token_std", "nonzero_share")
-NAMES(log_prob, LOG_PROB_MEAN, "sum", "mean")
-NAMES(gate_of, GATE_SAMPLER, "group_expectation", "sampler")
-NAMES(old_policy, OLD_PROXIMAL, "sampler", "proximal")
-NAMES(denominator, DENOMINATOR_EXPECTED_P, "self_normalised", "mean", "exact", "expected_p")
-NAMES(group_scope, SCOPE_MICROBATCH, "prompt", "microbatch")
-NAMES(clip, CLIP_BINARY_KL, "none", "ppo", "ppo_power", "cap", "clamp", "signed_clamp", "token_log",
-      "second_moment", "sigmoid", "tanh_hazard", "gamma", "binary_tv", "binary_kl")
-NAMES(m2_form, M2_THRESHOLD, "remove", "threshold")
-NAMES(m2_set, M2_ALL, "improving", "clipped", "all")
-NAMES(aggregate, AGGREGATE_TOKEN_SUM, "sequence_sum", "sequence_mean", "token_mean",
-      "group_token_mean", "fixed_length", "length_power", "token_sum")
-NAMES(kl_form, KL_ABS, "cppo", "k1", "k2", "k3", "abs")
-NAMES(ref_kl_form, REF_KL_K3_PLUS, "k1", "k2", "k3", "abs", "k1_plus", "k3_plus")
-NAMES(correction_of, CORRECTION_LEARNER, "proximal", "learner")
-NAMES(level, LEVEL_TOKEN_GEOMETRIC, "none", "token", "sequence", "sequence_mean", "token_geometric")
-NAMES(mask_level, MASK_LEVEL_SEQUENCE_MAX, "none", "token", "sequence", "sequence_mean",
-      "sequence_max")
-NAMES(mis_test, MIS_K3, "ratio", "k1", "k2", "k3")
-NAMES(mask_denominator, MASK_KEPT, "all", "kept")
-NAMES(negatives, NEGATIVES_MEAN, "softmax", "mean")
+NAMES(objective, POLICY_OBJECTIVES)
+NAMES(baseline, POLICY_BASELINES)
+NAMES(scale, POLICY_SCALES)
+NAMES(log_prob, POLICY_LOG_PROBS)
+NAMES(gate_of, POLICY_GATE_OF)
+NAMES(old_policy, POLICY_OLD_POLICIES)
+NAMES(denominator, POLICY_DENOMINATORS)
+NAMES(group_scope, POLICY_SCOPES)
+NAMES(clip, POLICY_CLIPS)
+NAMES(m2_form, POLICY_M2_FORMS)
+NAMES(m2_set, POLICY_M2_SETS)
+NAMES(aggregate, POLICY_AGGREGATES)
+NAMES(kl_form, POLICY_KL_FORMS)
+NAMES(ref_kl_form, POLICY_REF_KL_FORMS)
+NAMES(correction_of, POLICY_CORRECTION_OF)
+NAMES(level, POLICY_LEVELS)
+NAMES(mask_level, POLICY_MASK_LEVELS)
+NAMES(mis_test, POLICY_MIS_TESTS)
+NAMES(mask_denominator, POLICY_MASK_DENOMINATORS)
+NAMES(negatives, POLICY_NEGATIVES)
 
 static const char *ratio_name(int value) {
   return policy_ratio_about((policy_ratio)value)->name;
@@ -257,4 +254,322 @@ const char *policy_algorithm_field(const policy_algorithm *algorithm, size_t i,
     break;
   }
   return text;
+}
+
+/* --- reading algorithm: of a recipe --- */
+
+static gl_status unknown_algorithm(const cfg_node *node, gl_error *err) {
+  const char *names[64];
+  size_t n = policy_algorithms_count();
+  for (size_t i = 0; i < n; ++i) names[i] = policy_algorithms_at(i)->name;
+  char near[CFG_HINT_SIZE];
+  return cfg_fail(node, err, "no algorithm '%s'; `gepolab algorithms` lists them%s", cfg_text(node),
+                  cfg_hint(cfg_text(node), names, n, near));
+}
+
+static void read_field(policy_algorithm *algorithm, const policy_field *f, const char *key,
+                       cfg_reader *r) {
+  void *at = (char *)algorithm + f->offset;
+  const char *names[POLICY_MOST_CHOICES];
+  switch (f->kind) {
+  case FIELD_CHOICE:
+    for (int i = 0; i < f->n_choices; ++i) names[i] = f->choice(i);
+    *(int *)at = cfg_choice(r, key, *(int *)at, names, f->n_choices);
+    break;
+  case FIELD_BOOL:
+    *(int *)at = cfg_bool(r, key, *(int *)at);
+    break;
+  case FIELD_COUNT:
+    *(size_t *)at = cfg_count(r, key, *(size_t *)at, (size_t)f->lo, (size_t)f->hi);
+    break;
+  case FIELD_NUMBER:
+    *(double *)at = cfg_double(r, key, *(double *)at, f->lo, f->hi);
+    break;
+  }
+}
+
+/* Fields `gate.NAME` are keys of a map `gate`. */
+static const char gate_section[] = "gate.";
+
+static const char *key_in_gate(const policy_field *f) {
+  const size_t n = sizeof gate_section - 1;
+  return strncmp(f->name, gate_section, n) == 0 ? f->name + n : NULL;
+}
+
+static void read_fields(policy_algorithm *algorithm, cfg_reader *r) {
+  cfg_reader gate;
+  cfg_begin(&gate, cfg_child(r, "gate"), "algorithm.gate", r->err);
+  if (r->status != GL_OK) gate.status = r->status;
+  for (size_t i = 0; i < policy_fields_count(); ++i) {
+    const policy_field *f = policy_fields_at(i);
+    const char *key = key_in_gate(f);
+    if (key != NULL)
+      read_field(algorithm, f, key, &gate);
+    else
+      read_field(algorithm, f, f->name, r);
+  }
+  if (cfg_end(&gate) != GL_OK && r->status == GL_OK) r->status = gate.status;
+}
+
+/* The recipe's `name:`, if it gives one, else a name made of what was changed. */
+static gl_status read_name(policy_algorithm *algorithm, const cfg_node *map, gl_error *err) {
+  const cfg_node *node = cfg_find(map, "name");
+  gl_error why = {0};
+  algorithm->has_own_name = node != NULL && !cfg_is_null(node);
+  if (!algorithm->has_own_name) {
+    gl_status status = policy_algorithm_set_name(algorithm, NULL, 0, &why);
+    return status == GL_OK ? GL_OK : cfg_fail(map, err, "%s", why.text);
+  }
+  const char *name = cfg_text(node);
+  if (name[0] == '\0') return cfg_fail(node, err, "the algorithm's name is empty");
+  if (strlen(name) >= sizeof algorithm->name)
+    return cfg_fail(node, err, "the algorithm's name is longer than %zu characters",
+                    sizeof algorithm->name - 1);
+  snprintf(algorithm->name, sizeof algorithm->name, "%s", name);
+  if (policy_algorithm_check_name(algorithm, &why) != GL_OK)
+    return cfg_fail(node, err, "%s", why.text);
+  return GL_OK;
+}
+
+gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *node, gl_error *err) {
+  const policy_algorithm *base = policy_algorithms_find("grpo");
+  const cfg_node *name = node;
+  gl_error why = {0};
+  cfg_reader r;
+  *algorithm = *base;
+  if (node == NULL) return GL_OK;
+  if (cfg_kind_of(node) == CFG_LIST)
+    return cfg_fail(node, err,
+                    "algorithm is a list; give an algorithm's name or a map {base: NAME, ...}");
+  if (cfg_kind_of(node) == CFG_MAP) name = cfg_find(node, "base");
+  if (name == NULL)
+    return cfg_fail(node, err,
+                    "algorithm has no 'base'; name the algorithm whose fields it changes: "
+                    "algorithm.base=grpo on the command line, {base: grpo, ...} in a recipe");
+  base = policy_algorithms_find(cfg_text(name));
+  if (cfg_kind_of(name) != CFG_SCALAR || base == NULL) return unknown_algorithm(name, err);
+  *algorithm = *base;
+  if (cfg_kind_of(node) != CFG_MAP) return GL_OK;
+  cfg_begin(&r, node, "algorithm", err);
+  cfg_string(&r, "base", NULL);
+  cfg_string(&r, "name", NULL);
+  read_fields(algorithm, &r);
+  gl_status status = cfg_end(&r);
+  if (status == GL_OK) status = read_name(algorithm, node, err);
+  if (status != GL_OK) return status;
+  if (policy_algorithm_check(algorithm, &why) != GL_OK) return cfg_fail(node, err, "%s", why.text);
+  return GL_OK;
+}
+
+/* --- the shown name --- */
+/* The name under which an algorithm is shown: its base and what was changed, as in
+ * `gepo(clip=none)`, unless the recipe gives a name. */
+
+static int fields_equal(const policy_algorithm *a, const policy_algorithm *b, size_t i) {
+  char one[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
+  return strcmp(policy_algorithm_field(a, i, one), policy_algorithm_field(b, i, other)) == 0;
+}
+
+static int all_fields_equal(const policy_algorithm *a, const policy_algorithm *b) {
+  for (size_t i = 0; i < policy_fields_count(); ++i)
+    if (!fields_equal(a, b, i)) return 0;
+  return 1;
+}
+
+static int is_left_out(const char *field, const char *const *left_out, size_t n) {
+  for (size_t i = 0; i < n; ++i)
+    if (strcmp(field, left_out[i]) == 0) return 1;
+  return 0;
+}
+
+gl_status policy_algorithm_set_name(policy_algorithm *algorithm, const char *const *left_out,
+                                    size_t n_left_out, gl_error *err) {
+  const policy_algorithm *base = policy_algorithms_find(algorithm->base);
+  assert(base != NULL);
+  if (algorithm->has_own_name) return GL_OK;
+  char *name = algorithm->name;
+  const size_t size = sizeof algorithm->name;
+  size_t at = (size_t)snprintf(name, size, "%s", base->name), changed = 0;
+  for (size_t i = 0; i < policy_fields_count() && at < size; ++i) {
+    const char *field = policy_fields_at(i)->name;
+    char value[POLICY_FIELD_TEXT_SIZE];
+    if (fields_equal(algorithm, base, i) || is_left_out(field, left_out, n_left_out)) continue;
+    at += (size_t)snprintf(name + at, size - at, "%s%s=%s", changed++ == 0 ? "(" : ", ", field,
+                           policy_algorithm_field(algorithm, i, value));
+  }
+  if (changed > 0 && at < size) at += (size_t)snprintf(name + at, size - at, ")");
+  if (at < size) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "%s with these changes has a name of more than %zu characters; give it a `name`",
+                 base->name, size - 1);
+}
+
+gl_status policy_algorithm_check_name(const policy_algorithm *algorithm, gl_error *err) {
+  const policy_algorithm *published = policy_algorithms_find(algorithm->name);
+  if (published == NULL || all_fields_equal(algorithm, published)) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "'%s' is the name of a published algorithm, whose fields are others; leave `name` "
+                 "out, and what was changed is shown with the base, or choose another",
+                 algorithm->name);
+}
+
+/* --- which fields go together --- */
+/* Which fields of an algorithm go together. */
+
+/* A choice that holds none of its values can only come from our own code: a recipe's are read by
+ * name. NULL: all are right. */
+static const policy_field *impossible_choice(const policy_algorithm *algorithm, int *value) {
+  for (size_t i = 0; i < policy_fields_count(); ++i) {
+    const policy_field *f = policy_fields_at(i);
+    if (f->kind != FIELD_CHOICE) continue;
+    *value = *(const int *)(const void *)((const char *)algorithm + f->offset);
+    if (*value < 0 || *value >= f->n_choices) return f;
+  }
+  return NULL;
+}
+
+static int has_two_sides(policy_mis_test test) {
+  return test == MIS_RATIO || test == MIS_K1;
+}
+
+gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *err) {
+  int value = 0;
+  const policy_field *impossible = impossible_choice(algorithm, &value);
+  if (impossible != NULL)
+    return gl_fail(err, GL_EINPUT, "algorithm %s: %s has no value number %d", algorithm->name,
+                   impossible->name, value);
+  const policy_ratio_info *ratio = policy_ratio_about(algorithm->ratio);
+  if (ratio == NULL)
+    return gl_fail(err, GL_EINPUT, "algorithm %s: nothing is known of ratio number %d",
+                   algorithm->name, (int)algorithm->ratio);
+  int disco = algorithm->objective == OBJECTIVE_DISCO;
+  if (ratio->gradient == RATIO_GRADIENT_NONE && algorithm->ratio_gradient && !disco)
+    return gl_fail(err, GL_EINPUT,
+                   "algorithm %s: ratio: %s is a constant without a gradient; set ratio_gradient: "
+                   "false",
+                   algorithm->name, ratio->name);
+  const struct {
+    int wrong;
+    const char *why;
+  } rules[] = {
+      {algorithm->clip == CLIP_GAMMA && algorithm->ratio_gradient && !disco,
+       "clip: gamma has no ratio gradient; set ratio_gradient: false"},
+      {algorithm->clip == CLIP_TOKEN_LOG &&
+           (algorithm->ratio != RATIO_SEQUENCE || algorithm->log_prob != LOG_PROB_MEAN ||
+            !algorithm->ratio_gradient),
+       "clip: token_log needs ratio: sequence, log_prob: mean and ratio_gradient: true"},
+      {algorithm->clip == CLIP_SECOND_MOMENT && algorithm->ratio != RATIO_TOKEN,
+       "clip: second_moment needs ratio: token"},
+      {algorithm->clip == CLIP_GAMMA && algorithm->ratio != RATIO_SEQUENCE,
+       "clip: gamma needs ratio: sequence"},
+      {algorithm->clip == CLIP_GAMMA && algorithm->tis_level != LEVEL_NONE &&
+           algorithm->tis_level != LEVEL_TOKEN,
+       "clip: gamma adds the logarithms of token factors to ln W; set tis_level: none or token"},
+      {(algorithm->clip == CLIP_BINARY_TV || algorithm->clip == CLIP_BINARY_KL) &&
+           (algorithm->ratio != RATIO_TOKEN || algorithm->ratio_gradient) && !disco,
+       "clip: binary_tv and binary_kl need ratio: token and ratio_gradient: false"},
+      {algorithm->baseline == BASELINE_RUNNER_UP && algorithm->scale != SCALE_NONE &&
+           algorithm->scale != SCALE_GROUP_STD && algorithm->scale != SCALE_REWARD_STD && !disco,
+       "baseline: runner_up needs scale: none, group_std or reward_std: the others centre rewards "
+       "again or share a mean"},
+      {algorithm->ref_kl_ratio && algorithm->ratio != RATIO_TOKEN &&
+           algorithm->ratio != RATIO_SEQUENCE,
+       "ref_kl_ratio: true needs ratio: token or sequence"},
+      {algorithm->ref_kl_ratio && (disco || algorithm->clip == CLIP_GAMMA),
+       "ref_kl_ratio: true has no meaning for objective: disco and clip: gamma"},
+      {algorithm->kl_share < 1 && disco,
+       "kl_share orders tokens by advantages, which objective: disco has none of; set kl_share: 1"},
+      {(algorithm->mis_level == MASK_LEVEL_SEQUENCE_MAX && has_two_sides(algorithm->mis_test)) ||
+           (algorithm->mis2_level == MASK_LEVEL_SEQUENCE_MAX &&
+            has_two_sides(algorithm->mis2_test)),
+       "a response's largest value is tested by mis_test: k2 or k3, which grow on both sides; so "
+       "for mis2_test"},
+      {algorithm->scale == SCALE_BETA && algorithm->baseline != BASELINE_GROUP_MEAN,
+       "scale: beta is defined about the group's mean; set baseline: group_mean"},
+      {algorithm->clip == CLIP_PPO_POWER && ratio->unit != RATIO_OF_TOKEN,
+       "clip: ppo_power needs a token ratio (token, prefix)"},
+      {algorithm->denominator_gradient && (!algorithm->ratio_gradient || algorithm->kappa > 0 ||
+                                           !policy_denominator_contains_p(algorithm)),
+       "denominator_gradient: true needs ratio_gradient: true, kappa: 0 and a denominator that "
+       "contains P (ratio: self_normalised, or group_expectation with denominator: expected_p)"},
+      {policy_needs_exact_denominator(algorithm) &&
+           (algorithm->log_prob != LOG_PROB_SUM || algorithm->group_scope != SCOPE_PROMPT),
+       "denominator: exact needs log_prob: sum and group_scope: prompt"},
+      {algorithm->mixture_anneal && algorithm->ratio != RATIO_TOKEN_MIXTURE,
+       "mixture_anneal: true is for ratio: token_mixture"},
+      {algorithm->gate.of == GATE_SAMPLER && algorithm->gate.scope == SCOPE_MICROBATCH,
+       "gate.scope: microbatch is for gate.of: group_expectation; a response's own Q needs no "
+       "others"},
+      {disco && (algorithm->gate.negative_below > 0 || !isinf(algorithm->gate.positive_above)),
+       "objective: disco has no advantages that a gate could look at"},
+      {disco && algorithm->ratio != RATIO_NONE && algorithm->ratio != RATIO_TOKEN,
+       "objective: disco needs ratio: none (log-L) or token (L-ratio)"},
+      {disco && (algorithm->clip != CLIP_NONE || algorithm->tis_level || algorithm->mis_level ||
+                 algorithm->mis2_level || algorithm->token_mask ||
+                 algorithm->off_policy_mask < INFINITY || algorithm->top_entropy < 1),
+       "objective: disco takes no clip, truncation or mask"},
+      {algorithm->mis_min > algorithm->mis_max || algorithm->mis2_min > algorithm->mis2_max ||
+           algorithm->tis_min > algorithm->tis_max ||
+           algorithm->positive_low > algorithm->positive_high ||
+           algorithm->negative_low > algorithm->negative_high,
+       "a lower limit is above its upper limit (tis_, mis_, mis2_, positive_ or negative_)"},
+  };
+  for (size_t i = 0; i < sizeof rules / sizeof rules[0]; ++i)
+    if (rules[i].wrong)
+      return gl_fail(err, GL_EINPUT, "algorithm %s: %s", algorithm->name, rules[i].why);
+  return GL_OK;
+}
+
+/* The field that compares the responses of a group, and its value's name; NULL: none does. */
+static const char *comparing_field(const policy_algorithm *algorithm, const char **value) {
+  switch (algorithm->objective) {
+  case OBJECTIVE_POLICY_GRADIENT:
+    break;
+  case OBJECTIVE_DISCO:
+    *value = "disco";
+    return "objective";
+  }
+  switch (algorithm->baseline) {
+  case BASELINE_NONE:
+  case BASELINE_CONSTANT:
+    break;
+  case BASELINE_GROUP_MEAN:
+    *value = "group_mean";
+    return "baseline";
+  case BASELINE_LEAVE_ONE_OUT:
+    *value = "leave_one_out";
+    return "baseline";
+  case BASELINE_LENGTH_WEIGHTED:
+    *value = "length_weighted";
+    return "baseline";
+  case BASELINE_RUNNER_UP:
+    *value = "runner_up";
+    return "baseline";
+  }
+  switch (algorithm->scale) {
+  case SCALE_NONE:
+  case SCALE_BATCH_STD:
+  case SCALE_REWARD_STD:
+  case SCALE_TOKEN_STD:
+  case SCALE_NONZERO_SHARE:
+    break;
+  case SCALE_GROUP_STD:
+    *value = "group_std";
+    return "scale";
+  case SCALE_BETA:
+    *value = "beta";
+    return "scale";
+  }
+  return NULL;
+}
+
+gl_status policy_algorithm_check_group_size(const policy_algorithm *algorithm, size_t group_size,
+                                            gl_error *err) {
+  const char *value = "", *field = comparing_field(algorithm, &value);
+  if (group_size != 1 || field == NULL) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "algorithm %s: %s: %s compares the responses of a group, and a group_size of 1 "
+                 "leaves nothing to compare; set group_size to 2 or more, or baseline: none (or "
+                 "constant) and scale: none in an algorithm that has them",
+                 algorithm->name, field, value);
 }

@@ -1,4 +1,4 @@
-/* What the parts of policy_evaluate() share. Only core/policy_*.c includes this.
+/* What the parts of policy_evaluate() share.
  *
  * Objective: sum over tokens of omega_t A f(x), loss its negative plus KL terms; omega_t is the
  * aggregation weight z of the response times the truncation and masking factors. */
@@ -9,6 +9,7 @@
 #include "core/policy/policy.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 typedef struct policy_rank {
   double value;
@@ -58,34 +59,39 @@ typedef struct policy_state {
   const policy_ratio_info *ratio; /* the algorithm's */
   const policy_input *in;
   policy_output *out;
-  const double *logold;                        /* [n_tokens] denominator of the ratio */
-  double *log_ratio, *coefficient;             /* [n_tokens] */
-  double *x, *weight;                          /* [n_tokens] log-ratio and its exp, where the
-                                                  ratio is of a token */
-  double *factor, *keep, *m2_keep, *uncertain; /* [n_tokens]; NULL: all 1 */
-  double *x_slope; /* [n_tokens] d x / d logp of a token's ratio; NULL: all 1 */
-  double *passes;  /* [n_responses] 0: gated; NULL: all 1 */
-  double *advantage, *z, *kept, *seq_x, *seq_share; /* [n_responses] */
-  double *seq_p, *seq_q, *seq_g, *seq_jacobian;     /* [n_responses] */
-  double *seq_c;                                    /* [n_responses] the coefficient of a response's
-                                                       tokens, where they share its ratio */
-  double *seq_open;                                 /* [n_responses] 0 beyond log_floor, log_cap */
-  double *stays;                                    /* [n_responses] 0 where off_policy_mask leaves
-                                                       the policy term out; NULL: all 1 */
-  double *baseline, *scale, *active;                /* [n_groups] */
-  policy_rank *rank;                                /* [n_tokens], where tokens are put in line */
-  policy_tally *tally;                              /* [n_responses] */
-  policy_group_tally *group_tally;                  /* [n_groups] */
-  pool *pool;                                       /* NULL: the caller's thread alone */
+  const double *logold;            /* [n_tokens] denominator of the ratio */
+  double *log_ratio, *coefficient; /* [n_tokens] */
+  double *x, *weight;              /* [n_tokens] log-ratio and its exp, where the
+                                      ratio is of a token */
+  double *factor;                  /* [n_tokens] of truncation (TIS); NULL: all 1 */
+  double *x_slope;                 /* [n_tokens] d x / d logp of a token's ratio; NULL: all 1 */
+  /* Masks: 1 takes part in the policy term, 0 does not; NULL: all 1. */
+  double *mask_token;      /* [n_tokens] MIS: tests of the correction's ratio */
+  double *mask_clip;       /* [n_tokens] M2PO and DPPO: tokens that the clip itself leaves out */
+  double *mask_entropy;    /* [n_tokens] top_entropy */
+  double *mask_gate;       /* [n_responses] the gate */
+  double *mask_off_policy; /* [n_responses] off_policy_mask */
+  double *mask_group;      /* [n_groups] drop_equal; never NULL */
+  double *n_kept;          /* [n_responses] tokens that mask_token keeps, or all of them */
+  double *advantage, *z, *seq_x, *seq_share;    /* [n_responses] */
+  double *seq_p, *seq_q, *seq_g, *seq_jacobian; /* [n_responses] */
+  double *seq_c;                                /* [n_responses] the coefficient of a response's
+                                                   tokens, where they share its ratio */
+  double *seq_in_limits;                        /* [n_responses] 0 beyond log_floor, log_cap */
+  double *baseline, *scale;                     /* [n_groups] */
+  policy_rank *rank;                            /* [n_tokens], where tokens are put in line */
+  policy_tally *tally;                          /* [n_responses] */
+  policy_group_tally *group_tally;              /* [n_groups] */
+  pool *pool;                                   /* NULL: the caller's thread alone */
   policy_bounds bounds;
   double m2_bound;    /* log bound of second_moment: threshold */
   int sequence_level; /* x is one number for each response */
   double objective, clipped, units;
 } policy_state;
 
-/* Whether response i takes part in the policy term. */
-static inline int policy_passes(const policy_state *s, size_t i) {
-  return s->passes == NULL || s->passes[i] != 0;
+/* Whether the gate leaves response i in the policy term. */
+static inline bool policy_passes_gate(const policy_state *s, size_t i) {
+  return s->mask_gate == NULL || s->mask_gate[i] != 0;
 }
 
 /* a * b where a factor of 0 wins over infinity. */
@@ -99,7 +105,7 @@ static inline double policy_limit(double x, double lo, double hi) {
 
 /* Whether the gradient of token t reaches its log-ratio: not beyond token_log_clamp, where the
  * ratio is made of clamped log-ratios. */
-static inline int policy_token_open(const policy_state *s, size_t t) {
+static inline bool policy_token_open(const policy_state *s, size_t t) {
   double clamp = s->algorithm->token_log_clamp;
   return isinf(clamp) || !s->ratio->clamped || fabs(s->in->logp[t] - s->logold[t]) <= clamp;
 }
@@ -107,8 +113,9 @@ static inline int policy_token_open(const policy_state *s, size_t t) {
 /* Checks what does not depend on tokens, grows ws and lays out *s in it, with arrays for so many
  * tokens. */
 gl_status policy_begin(policy_state *s, policy_workspace *ws, size_t tokens, gl_error *err);
-/* Grows *array of *size elements to at least n of them. */
-gl_status policy_grow(void **array, size_t *size, size_t n, size_t bytes, gl_error *err);
+/* Grows ws and lays out the arrays of *s in it; ranks: tokens are sorted. */
+gl_status policy_reserve(policy_state *s, policy_workspace *ws, size_t tokens, bool ranks,
+                         gl_error *err);
 /* Writes out what is kept of responses and groups. */
 void policy_copy_out(policy_state *s);
 
@@ -129,14 +136,14 @@ void policy_factors(policy_state *s);
 /* Whether token t is left out of the ratio of its response i: masked under mask_denominator: kept,
  * while others are not. A response without any kept token keeps the ratio of all, for diagnostics.
  */
-static inline int policy_left_out(const policy_state *s, size_t i, size_t t) {
-  return s->keep != NULL && s->algorithm->mask_denominator == MASK_KEPT && s->keep[t] == 0 &&
-         s->kept[i] > 0;
+static inline bool policy_token_masked(const policy_state *s, size_t i, size_t t) {
+  return s->mask_token != NULL && s->algorithm->mask_denominator == MASK_KEPT &&
+         s->mask_token[t] == 0 && s->n_kept[i] > 0;
 }
 /* How many tokens its ratio is made of. */
 static inline double policy_ratio_tokens(const policy_state *s, size_t i) {
   const size_t n = s->in->token_start[i + 1] - s->in->token_start[i];
-  return s->kept[i] > 0 ? s->kept[i] : (double)n;
+  return s->n_kept[i] > 0 ? s->n_kept[i] : (double)n;
 }
 void policy_aggregation(policy_state *s);
 gl_status policy_ratios(policy_state *s, gl_error *err);
@@ -150,7 +157,7 @@ void policy_sum_response(policy_state *s, size_t i, const double *p, const doubl
 gl_status policy_response_ratios(policy_state *s, gl_error *err);
 /* Whether a token's ratio is that of its own probabilities. */
 int policy_has_own_ratios(const policy_algorithm *algorithm);
-/* Fills s->passes, where the algorithm has a gate; seq_p, seq_q and seq_g are scratch. */
+/* Fills s->mask_gate, where the algorithm has a gate; seq_p, seq_q and seq_g are scratch. */
 int policy_has_gate(const policy_algorithm *algorithm);
 void policy_gate_responses(policy_state *s);
 /* Calls `visit` for the responses first, first + step ... below end of every prompt's group, or of
@@ -163,38 +170,38 @@ void policy_each_scope(policy_state *s, policy_scope scope,
 /* log of sum Q^2 / sum Q over a scope, from log Q in seq_q; seq_g is scratch. */
 double policy_log_expectation(policy_state *s, policy_response_scope c);
 void policy_second_moment(policy_state *s);
-/* Whether the clip gives some tokens no weight at all (m2_keep). */
-int policy_chooses_tokens(policy_clip clip);
-/* Sets m2_keep to 0 where clip: binary_tv or binary_kl leaves a token out. */
+/* Whether the clip gives some tokens no weight at all (mask_clip). */
+bool policy_clip_masks_tokens(policy_clip clip);
+/* Sets mask_clip to 0 where clip: binary_tv or binary_kl leaves a token out. */
 void policy_binary_divergence(policy_state *s);
 policy_bounds policy_bounds_of(const policy_algorithm *algorithm);
 /* Whether token_mask zeroes log-ratio x. */
-int policy_masked(const policy_state *s, double x, double advantage);
+bool policy_masked(const policy_state *s, double x, double advantage);
 /* Value f(x) and slope df/dx of the algorithm's clip at log-ratio x, whose ratio is u = exp(x);
- * position counts tokens from 1. */
-int policy_gate(const policy_state *s, double x, double u, double advantage, double position,
-                double *value, double *slope);
+ * position counts tokens from 1. Whether the clip acts: cuts the gradient or limits the value. */
+bool policy_clip_apply(const policy_state *s, double x, double u, double advantage, double position,
+                       double *value, double *slope);
 
 /* A clip that leaves the ratio alone between two bounds and holds it at the nearer one elsewhere,
  * the same for all tokens of a response. */
 typedef struct policy_window {
-  int of_ratio;           /* the bounds are on the ratio itself; 0: on its logarithm */
+  bool of_ratio;          /* the bounds are on the ratio itself; false: on its logarithm */
   double low, high;       /* between them nothing acts; infinite where unbounded */
   double at_low, at_high; /* the ratios there */
 } policy_window;
 /* Whether the algorithm's clip is such a window; then *window is that for responses of this
  * advantage. The answer depends on s->algorithm alone; the window on s->bounds and s->m2_bound too.
  */
-int policy_window_of(const policy_state *s, double advantage, policy_window *window);
+bool policy_window_of(const policy_state *s, double advantage, policy_window *window);
 void policy_objective_terms(policy_state *s);
 /* Its parts. Whether all tokens' weights are z, or 0 where M2PO leaves one out, and the ratio's
  * gradient is its own: */
 int policy_has_plain_weights(const policy_state *s);
 /* The tally and coefficients of response i, whose clip is a window, from arrays of its tokens;
- * keep may be NULL. Needs policy_has_plain_weights(). */
+ * mask may be NULL. Needs policy_has_plain_weights(). */
 typedef struct policy_tokens {
   const double *x, *u;       /* log-ratios and ratios */
-  const double *logp, *keep; /* keep: 0 where M2PO leaves a token out; NULL: all 1 */
+  const double *logp, *mask; /* mask: 0 where M2PO leaves a token out; NULL: all 1 */
   double *coefficient;
 } policy_tokens;
 void policy_windowed_terms(policy_state *s, size_t i, const policy_window *window,

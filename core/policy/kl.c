@@ -72,8 +72,8 @@ static double product_of(const policy_state *s, const chosen *c, size_t i, size_
 static void find_means(const policy_state *s, chosen *c) {
   const policy_input *in = s->in;
   double advantage = 0, logp = 0;
-  for (size_t i = 0; i < in->n_responses; i++)
-    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) {
+  for (size_t i = 0; i < in->n_responses; ++i)
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
       advantage += s->advantage[i];
       logp += in->logp[t];
     }
@@ -88,14 +88,14 @@ static chosen choose_tokens(policy_state *s) {
   const double share = floor((double)in->n_tokens * s->algorithm->kl_share);
   const size_t count = share >= 1 ? (size_t)share : 1;
   find_means(s, &c);
-  for (size_t i = 0; i < in->n_responses; i++)
-    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++)
+  for (size_t i = 0; i < in->n_responses; ++i)
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
       s->rank[t] = (policy_rank){.value = product_of(s, &c, i, t), .token = t};
   qsort(s->rank, in->n_tokens, sizeof *s->rank, descending);
   c.product = s->rank[count - 1].value;
   size_t above = 0, equal = 0;
   while (s->rank[above].value > c.product) above++;
-  for (size_t k = above; k < in->n_tokens && s->rank[k].value == c.product; k++) {
+  for (size_t k = above; k < in->n_tokens && s->rank[k].value == c.product; ++k) {
     const size_t t = s->rank[k].token;
     s->rank[equal++] = (policy_rank){.value = in->logp[t], .token = t};
   }
@@ -125,8 +125,8 @@ static double reference_response(policy_state *s, size_t i, int drops) {
   const policy_algorithm *algorithm = s->algorithm;
   const policy_input *in = s->in;
   double sum = 0;
-  for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) {
-    const double z = algorithm->ref_kl_coef * (drops ? s->z[i] * s->keep[t] : s->z[i]);
+  for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
+    const double z = algorithm->ref_kl_coef * (drops ? s->z[i] * s->mask_token[t] : s->z[i]);
     if (z == 0) continue;
     const kl_value k = reference_term(algorithm->ref_kl_form, in->logp[t] - in->logref[t]);
     const double value = policy_times(kl_ratio(s, i, t), z * k.value);
@@ -135,9 +135,9 @@ static double reference_response(policy_state *s, size_t i, int drops) {
     if (algorithm->ref_kl_ratio && !s->sequence_level && policy_token_open(s, t))
       s->coefficient[t] -= value;
   }
-  if (!algorithm->ref_kl_ratio || !s->sequence_level || s->seq_open[i] == 0) return sum;
-  for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++)
-    if (policy_token_open(s, t) && !policy_left_out(s, i, t))
+  if (!algorithm->ref_kl_ratio || !s->sequence_level || s->seq_in_limits[i] == 0) return sum;
+  for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
+    if (policy_token_open(s, t) && !policy_token_masked(s, i, t))
       s->coefficient[t] -= sum * s->seq_jacobian[i];
   return sum;
 }
@@ -146,8 +146,8 @@ static double sampler_response(policy_state *s, const chosen *c, size_t i, int d
   const policy_algorithm *algorithm = s->algorithm;
   const policy_input *in = s->in;
   double sum = 0;
-  for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) {
-    const double z = drops ? s->z[i] * s->keep[t] : s->z[i];
+  for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
+    const double z = drops ? s->z[i] * s->mask_token[t] : s->z[i];
     if (z == 0 || !is_chosen(s, c, i, t)) continue;
     const kl_value k = sampler_term(algorithm->kl_form, in->logp[t] - in->logq[t]);
     sum += algorithm->kl_coef * z * k.value;
@@ -159,11 +159,11 @@ static double sampler_response(policy_state *s, const chosen *c, size_t i, int d
 /* Adds to the coefficients and returns the addition to the loss. */
 double policy_kl_terms(policy_state *s) {
   const policy_algorithm *algorithm = s->algorithm;
-  const int drops = s->keep != NULL && algorithm->mask_denominator == MASK_KEPT;
+  const int drops = s->mask_token != NULL && algorithm->mask_denominator == MASK_KEPT;
   double sum = 0;
   if (algorithm->kl_coef == 0 && algorithm->ref_kl_coef == 0) return 0;
   const chosen c = choose_tokens(s);
-  for (size_t i = 0; i < s->in->n_responses; i++) {
+  for (size_t i = 0; i < s->in->n_responses; ++i) {
     if (algorithm->kl_coef > 0) sum += sampler_response(s, &c, i, drops);
     if (algorithm->ref_kl_coef > 0) sum += reference_response(s, i, drops);
   }

@@ -18,26 +18,26 @@ static void add(policy_tally *tally, double term, double log_size) {
 
 static double omega(const policy_state *s, size_t i, size_t t) {
   double w = s->z[i];
-  if (s->keep != NULL) w *= s->keep[t];
-  if (s->m2_keep != NULL) w *= s->m2_keep[t];
-  if (s->stays != NULL) w *= s->stays[i];
-  if (s->uncertain != NULL) w *= s->uncertain[t];
+  if (s->mask_token != NULL) w *= s->mask_token[t];
+  if (s->mask_clip != NULL) w *= s->mask_clip[t];
+  if (s->mask_off_policy != NULL) w *= s->mask_off_policy[i];
+  if (s->mask_entropy != NULL) w *= s->mask_entropy[t];
   return s->factor == NULL ? w : policy_times(w, s->factor[t]);
 }
 
 /* Whether the gradient passes the masks, clamps and clips of all tokens, as policy_token_open() and
- * passes_gradient() say of one. */
+ * gradient_reaches() say of one. */
 static int all_pass(const policy_state *s) {
   const policy_algorithm *algorithm = s->algorithm;
-  return algorithm->clip != CLIP_TOKEN_LOG && s->keep == NULL &&
+  return algorithm->clip != CLIP_TOKEN_LOG && s->mask_token == NULL &&
          (isinf(algorithm->token_log_clamp) || !s->ratio->clamped);
 }
 
 /* Whether the gradient passes token t's mask, its clamp and, for GMPO, its clip. */
-static int passes_gradient(const policy_state *s, size_t i, size_t t) {
+static int gradient_reaches(const policy_state *s, size_t i, size_t t) {
   const policy_algorithm *algorithm = s->algorithm;
   const double a = s->advantage[i];
-  if (policy_left_out(s, i, t)) return 0;
+  if (policy_token_masked(s, i, t)) return 0;
   if (!policy_token_open(s, t)) return 0;
   if (algorithm->clip != CLIP_TOKEN_LOG) return 1;
   return a >= 0 ? s->log_ratio[t] <= algorithm->eps_high : s->log_ratio[t] >= -algorithm->eps_low;
@@ -50,7 +50,7 @@ enum { PIECE = 64 };
 typedef struct piece {
   const double *x, *u; /* log-ratios and ratios */
   const double *seen;  /* which of the two the window bounds */
-  const double *keep;  /* 0 where M2PO leaves a token out; NULL: all 1 */
+  const double *mask;  /* 0 where M2PO leaves a token out; NULL: all 1 */
   const double *logp;  /* where the ratio is a constant; NULL: the gradient passes through it */
   double *coefficient;
 } piece;
@@ -73,7 +73,7 @@ INLINE void load4(const double *from, size_t n, lane4 *out) {
 
 INLINE void store4(const lane4 *from, size_t n, double *to) {
   if (n < 4)
-    for (size_t l = 0; l < n; l++) to[l] = (*from)[l];
+    for (size_t l = 0; l < n; ++l) to[l] = (*from)[l];
   else
     *(lane4 *)to = *from;
 }
@@ -85,12 +85,12 @@ typedef struct counts {
 
 /* Terms and coefficients of up to four tokens, from number t on, of which n are left. A product
  * with 0 is 0, whatever the other factor. */
-INLINE void four_terms(const piece *p, size_t t, size_t n, int keeps, int constant,
+INLINE void four_terms(const piece *p, size_t t, size_t n, int masks, int constant,
                        const policy_window *w, double gain, double *term, counts *sum) {
   const lane4 zero = {0}, at_low = zero + w->at_low, at_high = zero + w->at_high;
   const mask4 sign = (mask4)(-zero), lane = {0, 1, 2, 3};
   const mask4 here = (mask4)(lane < (int64_t)n);
-  lane4 u, seen, keep, logp, f, value, with_logp;
+  lane4 u, seen, mask, logp, f, value, with_logp;
   load4(p->u + t, n, &u);
   load4(p->seen + t, n, &seen);
   const mask4 over = (mask4)(seen > w->high), under = (mask4)(seen < w->low);
@@ -99,9 +99,9 @@ INLINE void four_terms(const piece *p, size_t t, size_t n, int keeps, int consta
   choose4(&over, &at_high, &f, &f);
   value = gain * f;
   none = (mask4)(f == 0);
-  if (keeps) {
-    load4(p->keep + t, n, &keep);
-    left_out = (mask4)(keep == 0);
+  if (masks) {
+    load4(p->mask + t, n, &mask);
+    left_out = (mask4)(mask == 0);
     none |= left_out;
   }
   clear4(&none, &value);
@@ -122,12 +122,12 @@ INLINE void four_terms(const piece *p, size_t t, size_t n, int keeps, int consta
 }
 
 /* Terms and coefficients of n tokens; returns how many terms are not finite. */
-INLINE size_t piece_terms(const piece *p, int keeps, int constant, size_t n, const policy_window *w,
+INLINE size_t piece_terms(const piece *p, int masks, int constant, size_t n, const policy_window *w,
                           double gain, double *term, size_t *clipped) {
   counts sum = {{0}, {0}};
-  for (size_t t = 0; t < n; t += 4) four_terms(p, t, n - t, keeps, constant, w, gain, term, &sum);
+  for (size_t t = 0; t < n; t += 4) four_terms(p, t, n - t, masks, constant, w, gain, term, &sum);
   size_t infinite = 0;
-  for (size_t l = 0; l < 4; l++) {
+  for (size_t l = 0; l < 4; ++l) {
     *clipped += (size_t)sum.clipped[l];
     infinite += (size_t)sum.infinite[l];
   }
@@ -138,29 +138,29 @@ INLINE size_t piece_terms(const piece *p, int keeps, int constant, size_t n, con
 CLONES static double terms_of(const piece *p, size_t n, const policy_window *w, double gain,
                               double *term, size_t *clipped, size_t *infinite) {
   if (p->logp != NULL)
-    *infinite = p->keep != NULL ? piece_terms(p, 1, 1, n, w, gain, term, clipped)
+    *infinite = p->mask != NULL ? piece_terms(p, 1, 1, n, w, gain, term, clipped)
                                 : piece_terms(p, 0, 1, n, w, gain, term, clipped);
   else
-    *infinite = p->keep != NULL ? piece_terms(p, 1, 0, n, w, gain, term, clipped)
+    *infinite = p->mask != NULL ? piece_terms(p, 1, 0, n, w, gain, term, clipped)
                                 : piece_terms(p, 0, 0, n, w, gain, term, clipped);
   return lane4_sum(term, n);
 }
 
 /* How many tokens are clipped of a response that has no terms. */
-CLONES static size_t clipped_of(const double *seen, const double *keep, size_t n, double low,
+CLONES static size_t clipped_of(const double *seen, const double *mask, size_t n, double low,
                                 double high) {
   uint64_t count = 0;
-  if (keep == NULL)
-    for (size_t t = 0; t < n; t++) count += ((seen[t] > high) | (seen[t] < low)) ? 1 : 0;
+  if (mask == NULL)
+    for (size_t t = 0; t < n; ++t) count += ((seen[t] > high) | (seen[t] < low)) ? 1 : 0;
   else
-    for (size_t t = 0; t < n; t++)
-      count += ((seen[t] > high) | (seen[t] < low) | (keep[t] == 0)) ? 1 : 0;
+    for (size_t t = 0; t < n; ++t)
+      count += ((seen[t] > high) | (seen[t] < low) | (mask[t] == 0)) ? 1 : 0;
   return count;
 }
 
 static void move_on(piece *p, size_t n) {
   p->x += n, p->u += n, p->seen += n, p->coefficient += n;
-  if (p->keep != NULL) p->keep += n;
+  if (p->mask != NULL) p->mask += n;
   if (p->logp != NULL) p->logp += n;
 }
 
@@ -174,21 +174,21 @@ void policy_windowed_terms(policy_state *s, size_t i, const policy_window *windo
   piece p = {.x = tokens->x,
              .u = tokens->u,
              .seen = window->of_ratio ? tokens->u : tokens->x,
-             .keep = tokens->keep,
+             .mask = tokens->mask,
              .logp = s->algorithm->ratio_gradient ? NULL : tokens->logp,
              .coefficient = tokens->coefficient};
   double term[PIECE];
   size_t clipped = 0, infinite = 0;
   if (gain == 0) {
     memset(p.coefficient, 0, length * sizeof *p.coefficient);
-    tally->clipped = (double)clipped_of(p.seen, p.keep, length, window->low, window->high);
+    tally->clipped = (double)clipped_of(p.seen, p.mask, length, window->low, window->high);
     return;
   }
   for (size_t left = length, n; left > 0; left -= n) {
     n = left < PIECE ? left : PIECE;
     const double sum = terms_of(&p, n, window, gain, term, &clipped, &infinite);
     if (infinite == 0) tally->objective += sum;
-    for (size_t t = 0; t < n && infinite > 0; t++) add(tally, term[t], p.x[t]);
+    for (size_t t = 0; t < n && infinite > 0; ++t) add(tally, term[t], p.x[t]);
     move_on(&p, n);
   }
   tally->clipped = (double)clipped;
@@ -199,14 +199,15 @@ static void windowed_terms(policy_state *s, size_t i, const policy_window *windo
   const policy_tokens tokens = {.x = s->x + lo,
                                 .u = s->weight + lo,
                                 .logp = s->in->logp + lo,
-                                .keep = s->m2_keep != NULL ? s->m2_keep + lo : NULL,
+                                .mask = s->mask_clip != NULL ? s->mask_clip + lo : NULL,
                                 .coefficient = s->coefficient + lo};
   policy_windowed_terms(s, i, window, &tokens);
 }
 
 /* Whether omega() is the aggregation weight z, but for tokens that M2PO leaves out. */
 static int has_no_factors(const policy_state *s) {
-  return s->keep == NULL && s->factor == NULL && s->stays == NULL && s->uncertain == NULL;
+  return s->mask_token == NULL && s->factor == NULL && s->mask_off_policy == NULL &&
+         s->mask_entropy == NULL;
 }
 
 int policy_has_plain_weights(const policy_state *s) {
@@ -216,8 +217,8 @@ int policy_has_plain_weights(const policy_state *s) {
 }
 
 /* A gated response has no policy term. */
-static void gate_tokens(policy_state *s, size_t i) {
-  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) s->coefficient[t] = 0;
+static void clear_coefficients(policy_state *s, size_t i) {
+  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; ++t) s->coefficient[t] = 0;
 }
 
 static void token_terms(policy_state *s, size_t i) {
@@ -227,8 +228,8 @@ static void token_terms(policy_state *s, size_t i) {
   double a = s->advantage[i];
   policy_window window;
   tally->units = (double)(hi - lo);
-  if (!policy_passes(s, i)) {
-    gate_tokens(s, i);
+  if (!policy_passes_gate(s, i)) {
+    clear_coefficients(s, i);
     tally->clipped = tally->units;
     return;
   }
@@ -236,10 +237,10 @@ static void token_terms(policy_state *s, size_t i) {
     windowed_terms(s, i, &window);
     return;
   }
-  for (size_t t = lo; t < hi; t++) {
+  for (size_t t = lo; t < hi; ++t) {
     double f, d, w = omega(s, i, t);
-    int acts = policy_gate(s, s->x[t], s->weight[t], a, (double)(t - lo + 1), &f, &d);
-    tally->clipped += acts || (s->m2_keep != NULL && s->m2_keep[t] == 0);
+    int acts = policy_clip_apply(s, s->x[t], s->weight[t], a, (double)(t - lo + 1), &f, &d);
+    tally->clipped += acts || (s->mask_clip != NULL && s->mask_clip[t] == 0);
     s->coefficient[t] = 0;
     if (a == 0 || w == 0) continue;
     if (!algorithm->ratio_gradient) {
@@ -256,17 +257,17 @@ static void token_terms(policy_state *s, size_t i) {
 }
 
 /* GMPO: the clip acts on each token's logarithm inside the geometric mean. */
-static int token_log_gate(const policy_state *s, size_t i, double *f, double *d) {
+static int token_log_clip(const policy_state *s, size_t i, double *f, double *d) {
   const policy_algorithm *algorithm = s->algorithm;
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double sum = 0, a = s->advantage[i];
   int acts = 0;
-  for (size_t t = lo; t < hi; t++) {
+  for (size_t t = lo; t < hi; ++t) {
     double l = s->log_ratio[t],
-           kept = a >= 0 ? fmin(l, algorithm->eps_high) : fmax(l, -algorithm->eps_low);
-    if (policy_left_out(s, i, t)) continue;
-    acts = acts || kept != l;
-    sum += kept;
+           clipped = a >= 0 ? fmin(l, algorithm->eps_high) : fmax(l, -algorithm->eps_low);
+    if (policy_token_masked(s, i, t)) continue;
+    acts = acts || clipped != l;
+    sum += clipped;
   }
   double mean = sum / policy_ratio_tokens(s, i),
          x = policy_limit(mean, algorithm->log_floor, algorithm->log_cap);
@@ -280,12 +281,12 @@ static int token_log_gate(const policy_state *s, size_t i, double *f, double *d)
 static double response_weight(const policy_state *s, size_t i) {
   const size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double sum = 0;
-  if (has_no_factors(s) && s->m2_keep == NULL)
+  if (has_no_factors(s) && s->mask_clip == NULL)
     sum = s->z[i] * (double)(hi - lo);
   else
-    for (size_t t = lo; t < hi; t++) sum += omega(s, i, t);
-  return s->algorithm->aggregate == AGGREGATE_SEQUENCE_SUM && s->kept[i] > 0 ? sum / s->kept[i]
-                                                                             : sum;
+    for (size_t t = lo; t < hi; ++t) sum += omega(s, i, t);
+  return s->algorithm->aggregate == AGGREGATE_SEQUENCE_SUM && s->n_kept[i] > 0 ? sum / s->n_kept[i]
+                                                                               : sum;
 }
 
 /* Sets seq_g[i] = d objective / d x_i, or writes the coefficients at once where x's gradient is not
@@ -298,24 +299,24 @@ static void sequence_terms(policy_state *s, size_t i) {
   s->seq_g[i] = 0;
   tally->units = 1;
   if (hi == lo) return;
-  if (!policy_passes(s, i)) {
-    gate_tokens(s, i);
+  if (!policy_passes_gate(s, i)) {
+    clear_coefficients(s, i);
     tally->clipped = 1;
     return;
   }
   if (algorithm->clip == CLIP_TOKEN_LOG) {
-    tally->clipped = token_log_gate(s, i, &f, &d);
+    tally->clipped = token_log_clip(s, i, &f, &d);
   } else {
-    tally->clipped = policy_gate(s, x, exp(x), a, 1, &f, &d);
-    if (s->seq_open[i] == 0) d = 0;
+    tally->clipped = policy_clip_apply(s, x, exp(x), a, 1, &f, &d);
+    if (s->seq_in_limits[i] == 0) d = 0;
   }
   if (!algorithm->ratio_gradient) {
-    for (size_t t = lo; t < hi; t++) {
+    for (size_t t = lo; t < hi; ++t) {
       s->coefficient[t] = policy_times(omega(s, i, t) * a, f);
       add(tally, policy_times(s->coefficient[t], s->in->logp[t]), x);
     }
   } else if (s->ratio->gradient == RATIO_GRADIENT_OWN_TOKEN) {
-    for (size_t t = lo; t < hi; t++) {
+    for (size_t t = lo; t < hi; ++t) {
       double w = omega(s, i, t) * a;
       s->coefficient[t] = policy_token_open(s, t) ? policy_times(w, d) : 0;
       add(tally, policy_times(w, f), x);
@@ -358,20 +359,20 @@ static void share(policy_state *s) {
   if (s->algorithm->group_scope == SCOPE_MICROBATCH && s->algorithm->denominator_gradient) {
     const size_t parts =
         (in->n_responses + s->algorithm->microbatch - 1) / s->algorithm->microbatch;
-    for (size_t k = 0; k < parts; k++) share_scope(s, k, parts, in->n_responses);
+    for (size_t k = 0; k < parts; ++k) share_scope(s, k, parts, in->n_responses);
     return;
   }
-  for (size_t g = 0; g < in->n_groups; g++)
+  for (size_t g = 0; g < in->n_groups; ++g)
     share_scope(s, in->group_start[g], 1, in->group_start[g + 1]);
 }
 
 /* Gives response i's coefficient to those of its tokens that the gradient reaches. */
 static void spread(policy_state *s, size_t i) {
   const double c = s->seq_c[i];
-  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) s->coefficient[t] = c;
+  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; ++t) s->coefficient[t] = c;
   if (all_pass(s)) return;
-  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++)
-    if (!passes_gradient(s, i, t)) s->coefficient[t] = 0;
+  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; ++t)
+    if (!gradient_reaches(s, i, t)) s->coefficient[t] = 0;
 }
 
 static void response_terms(policy_state *s, size_t i) {
@@ -385,7 +386,7 @@ static void response_terms(policy_state *s, size_t i) {
 /* Adds the responses' tallies, in order. */
 void policy_join(policy_state *s) {
   double largest = 0, inf_size = 0;
-  for (size_t i = 0; i < s->in->n_responses; i++) {
+  for (size_t i = 0; i < s->in->n_responses; ++i) {
     const policy_tally *tally = &s->tally[i];
     s->objective += tally->objective;
     s->clipped += tally->clipped;
@@ -398,7 +399,7 @@ void policy_join(policy_state *s) {
 }
 
 void policy_sequence_terms(policy_state *s) {
-  for (size_t i = 0; i < s->in->n_responses; i++) response_terms(s, i);
+  for (size_t i = 0; i < s->in->n_responses; ++i) response_terms(s, i);
   policy_join(s);
   share(s);
 }
@@ -411,4 +412,73 @@ void policy_objective_terms(policy_state *s) {
     return;
   share(s);
   policy_each(s, s->in->n_responses, spread);
+}
+
+/* --- DisCO --- */
+/* DisCO (2505.12366): scores of right answers against those of wrong ones, and the penalty that
+ * keeps the learner near the sampler. The score is the mean token log-probability (ratio: none) or
+ * the mean token ratio (ratio: token). advantage is the score's weight h_i. */
+
+static double score(const policy_state *s, size_t i) {
+  size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
+  double sum = 0;
+  for (size_t t = lo; t < hi; ++t)
+    sum += s->algorithm->ratio == RATIO_TOKEN ? s->weight[t] : s->in->logp[t];
+  return hi > lo ? sum / (double)(hi - lo) : 0;
+}
+
+static double question(policy_state *s, size_t g) {
+  const policy_input *in = s->in;
+  size_t lo = in->group_start[g], hi = in->group_start[g + 1];
+  double right = 0, wrong = 0, top = -INFINITY, sum = 0, gain = 0, lost = 0;
+  int softmax = s->algorithm->negatives == NEGATIVES_SOFTMAX;
+  for (size_t i = lo; i < hi; ++i) {
+    s->advantage[i] = 0;
+    s->seq_x[i] = score(s, i);
+    if (in->reward[i] == 1)
+      right += 1;
+    else
+      wrong += 1;
+    if (in->reward[i] == 0) top = fmax(top, s->seq_x[i] / s->algorithm->disco_tau);
+  }
+  if (right == 0 || wrong == 0) return 0;
+  for (size_t i = lo; i < hi; ++i) {
+    if (in->reward[i] == 1)
+      gain += s->seq_x[i] / right;
+    else
+      lost += s->seq_x[i] / wrong;
+    double e = s->seq_x[i] / s->algorithm->disco_tau;
+    if (in->reward[i] == 0) sum += e == top ? 1 : exp(e - top);
+  }
+  for (size_t i = lo; i < hi; ++i) {
+    double e = s->seq_x[i] / s->algorithm->disco_tau,
+           share = e == top ? 1 / sum : exp(e - top) / sum;
+    s->advantage[i] = in->reward[i] == 1 ? 1 / right : (softmax ? -share : -1 / wrong);
+  }
+  if (softmax) lost = s->algorithm->disco_tau * (top + log(sum / wrong));
+  return isinf(gain) && isinf(lost) ? -lost : gain - lost;
+}
+
+gl_status policy_disco(policy_state *s, gl_error *err) {
+  const policy_input *in = s->in;
+  double drift = 0, questions = (double)in->n_groups, tokens = (double)in->n_tokens;
+  if (policy_ratios(s, err) != GL_OK) return GL_EINPUT;
+  for (size_t g = 0; g < in->n_groups; ++g) {
+    double j = question(s, g);
+    s->objective += j / questions;
+    s->baseline[g] = s->scale[g] = NAN;
+  }
+  for (size_t t = 0; t < in->n_tokens; ++t) drift += (in->logq[t] - in->logp[t]) / tokens;
+  double push = s->algorithm->penalty * fmax(0, drift - s->algorithm->penalty_margin);
+  s->objective -= policy_times(push, drift);
+  for (size_t i = 0; i < in->n_responses; ++i) {
+    double h = s->advantage[i] / (questions * fmax(1, s->n_kept[i]));
+    s->z[i] = 1 / tokens;
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
+      double d = s->algorithm->ratio == RATIO_TOKEN ? s->weight[t] : 1;
+      if (s->algorithm->ratio == RATIO_TOKEN && !policy_token_open(s, t)) d = 0;
+      s->coefficient[t] = policy_times(h, d) + push / tokens;
+    }
+  }
+  return GL_OK;
 }

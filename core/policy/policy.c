@@ -1,140 +1,19 @@
-/* policy_evaluate(): the order of its parts, their memory, and what is written for the caller. */
+/* policy_evaluate() and its form that reads tokens response by response: the order of their parts,
+ * what is written for the caller, and results that are no numbers. */
+#include "core/policy/policy.h"
+
+#include "core/base/array.h"
+#include "core/base/vector_exp.h"
 #include "core/policy/internal.h"
 
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { TOKEN_ARRAYS = 9, RESPONSE_ARRAYS = 13, GROUP_ARRAYS = 3 };
-
-policy_workspace *policy_workspace_new(void) {
-  return calloc(1, sizeof(policy_workspace));
-}
-
-void policy_workspace_free(policy_workspace *ws) {
-  if (ws == NULL) return;
-  free(ws->space);
-  free(ws->scratch);
-  free(ws->rank);
-  free(ws->tally);
-  free(ws->group_tally);
-  free(ws);
-}
-
-void policy_workspace_share(policy_workspace *ws, pool *threads) {
-  ws->pool = threads;
-}
-
-/* --- many responses at once --- */
-
-/* Tokens from which on waking threads pays. */
-enum { FEW_TOKENS = 8192 };
-
-typedef struct each {
-  policy_state *state;
-  void (*run)(policy_state *s, size_t i);
-} each;
-
-static void run_one(void *context, size_t i, size_t worker) {
-  const each *e = context;
-  (void)worker;
-  e->run(e->state, i);
-}
-
-pool *policy_threads_for(const policy_state *s) {
-  return s->in->n_tokens < FEW_TOKENS ? NULL : s->pool;
-}
-
-void policy_each(policy_state *s, size_t n, void (*run)(policy_state *s, size_t i)) {
-  each e = {.state = s, .run = run};
-  pool_spread(policy_threads_for(s), run_one, &e, n);
-}
-
-/* --- memory --- */
-
-gl_status policy_grow(void **array, size_t *size, size_t n, size_t bytes, gl_error *err) {
-  if (n <= *size) return GL_OK;
-  void *space = realloc(*array, n * bytes);
-  if (space == NULL) return gl_fail_memory(err, "the policy workspace");
-  *array = space;
-  *size = n;
-  return GL_OK;
-}
-
-static gl_status reserve(policy_workspace *ws, const policy_input *in, size_t tokens, int ranks,
-                         gl_error *err) {
-  size_t limit = SIZE_MAX / sizeof(policy_tally) / 32;
-  if (in->n_tokens > limit || in->n_responses > limit || in->n_groups > limit)
-    return gl_fail_memory(err, "the policy workspace");
-  size_t need =
-      TOKEN_ARRAYS * tokens + RESPONSE_ARRAYS * in->n_responses + GROUP_ARRAYS * in->n_groups;
-  void *space = ws->space, *rank = ws->rank, *tally = ws->tally, *group_tally = ws->group_tally;
-  gl_status status = policy_grow(&space, &ws->space_size, need, sizeof *ws->space, err);
-  if (status == GL_OK && ranks)
-    status = policy_grow(&rank, &ws->rank_size, in->n_tokens, sizeof *ws->rank, err);
-  if (status == GL_OK)
-    status = policy_grow(&tally, &ws->tally_size, in->n_responses, sizeof *ws->tally, err);
-  if (status == GL_OK)
-    status = policy_grow(&group_tally, &ws->group_tally_size, in->n_groups, sizeof *ws->group_tally,
-                         err);
-  ws->space = space;
-  ws->rank = rank;
-  ws->tally = tally;
-  ws->group_tally = group_tally;
-  return status;
-}
-
-static double *take(double **at, size_t n) {
-  double *mine = *at;
-  *at += n;
-  return mine;
-}
-
-int policy_chooses_tokens(policy_clip clip) {
-  return clip == CLIP_SECOND_MOMENT || clip == CLIP_BINARY_TV || clip == CLIP_BINARY_KL;
-}
-
-/* Whether tokens are put in line. */
-static int ranks_tokens(const policy_algorithm *algorithm) {
-  return algorithm->clip == CLIP_SECOND_MOMENT || algorithm->top_entropy < 1 ||
-         (algorithm->kl_coef > 0 && algorithm->kl_share < 1);
-}
-
-static void lay_out(policy_state *s, policy_workspace *ws, size_t tokens) {
-  const policy_input *in = s->in;
-  double *at = ws->space;
-  double **token[TOKEN_ARRAYS] = {&s->log_ratio,   &s->x,       &s->weight,
-                                  &s->coefficient, &s->factor,  &s->keep,
-                                  &s->m2_keep,     &s->x_slope, &s->uncertain};
-  double **response[RESPONSE_ARRAYS] = {
-      &s->advantage,    &s->z,         &s->kept,     &s->seq_x, &s->seq_p,  &s->seq_q, &s->seq_g,
-      &s->seq_jacobian, &s->seq_share, &s->seq_open, &s->seq_c, &s->passes, &s->stays};
-  double **group[GROUP_ARRAYS] = {&s->baseline, &s->scale, &s->active};
-  for (size_t k = 0; k < TOKEN_ARRAYS; k++) *token[k] = take(&at, tokens);
-  for (size_t k = 0; k < RESPONSE_ARRAYS; k++) *response[k] = take(&at, in->n_responses);
-  for (size_t k = 0; k < GROUP_ARRAYS; k++) *group[k] = take(&at, in->n_groups);
-  s->rank = ws->rank;
-  s->tally = ws->tally;
-  s->group_tally = ws->group_tally;
-  s->pool = ws->pool;
-  /* where the caller wants them they are made in place */
-  if (s->out->coefficient != NULL) s->coefficient = s->out->coefficient;
-  if (s->out->weight != NULL) s->weight = s->out->weight;
-  if (s->algorithm->tis_level == LEVEL_NONE) s->factor = NULL;
-  if (s->algorithm->mis_level == MASK_LEVEL_NONE && s->algorithm->mis2_level == MASK_LEVEL_NONE)
-    s->keep = NULL;
-  if (!policy_chooses_tokens(s->algorithm->clip)) s->m2_keep = NULL;
-  if (isinf(s->algorithm->off_policy_mask)) s->stays = NULL;
-  if (s->algorithm->top_entropy >= 1) s->uncertain = NULL;
-  if (s->algorithm->ratio != RATIO_TOKEN_MIXTURE) s->x_slope = NULL;
-  if (!policy_has_gate(s->algorithm)) s->passes = NULL;
-  s->bounds = policy_bounds_of(s->algorithm);
-  s->ratio = policy_ratio_about(s->algorithm->ratio);
-  s->sequence_level = s->ratio->unit == RATIO_OF_RESPONSE;
-  s->logold = in->logq;
-  if (s->algorithm->old_policy == OLD_PROXIMAL)
-    s->logold = in->logprox != NULL ? in->logprox : in->logp;
-}
 
 static gl_status input_fits(const policy_algorithm *algorithm, const policy_input *in,
                             gl_error *err) {
@@ -161,9 +40,34 @@ static gl_status input_fits(const policy_algorithm *algorithm, const policy_inpu
   return GL_OK;
 }
 
+/* Whether tokens are put in line. */
+static bool ranks_tokens(const policy_algorithm *algorithm) {
+  return algorithm->clip == CLIP_SECOND_MOMENT || algorithm->top_entropy < 1 ||
+         (algorithm->kl_coef > 0 && algorithm->kl_share < 1);
+}
+
+/* Arrays that the algorithm has no use for are NULL. */
+static void choose_arrays(policy_state *s) {
+  const policy_input *in = s->in;
+  if (s->algorithm->tis_level == LEVEL_NONE) s->factor = NULL;
+  if (s->algorithm->mis_level == MASK_LEVEL_NONE && s->algorithm->mis2_level == MASK_LEVEL_NONE)
+    s->mask_token = NULL;
+  if (!policy_clip_masks_tokens(s->algorithm->clip)) s->mask_clip = NULL;
+  if (isinf(s->algorithm->off_policy_mask)) s->mask_off_policy = NULL;
+  if (s->algorithm->top_entropy >= 1) s->mask_entropy = NULL;
+  if (s->algorithm->ratio != RATIO_TOKEN_MIXTURE) s->x_slope = NULL;
+  if (!policy_has_gate(s->algorithm)) s->mask_gate = NULL;
+  s->bounds = policy_bounds_of(s->algorithm);
+  s->ratio = policy_ratio_about(s->algorithm->ratio);
+  s->sequence_level = s->ratio->unit == RATIO_OF_RESPONSE;
+  s->logold = in->logq;
+  if (s->algorithm->old_policy == OLD_PROXIMAL)
+    s->logold = in->logprox != NULL ? in->logprox : in->logp;
+}
+
 static void repeat_weight(policy_state *s, size_t i) {
   const double w = exp(s->seq_x[i]);
-  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) s->out->weight[t] = w;
+  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; ++t) s->out->weight[t] = w;
 }
 
 void policy_copy_out(policy_state *s) {
@@ -184,8 +88,8 @@ void policy_copy_out(policy_state *s) {
 gl_status policy_begin(policy_state *s, policy_workspace *ws, size_t tokens, gl_error *err) {
   gl_status status = policy_algorithm_check(s->algorithm, err);
   if (status == GL_OK) status = input_fits(s->algorithm, s->in, err);
-  if (status == GL_OK) status = reserve(ws, s->in, tokens, ranks_tokens(s->algorithm), err);
-  if (status == GL_OK) lay_out(s, ws, tokens);
+  if (status == GL_OK) status = policy_reserve(s, ws, tokens, ranks_tokens(s->algorithm), err);
+  if (status == GL_OK) choose_arrays(s);
   return status;
 }
 
@@ -195,13 +99,14 @@ gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input 
   gl_status status = policy_begin(&s, ws, in->n_tokens, err);
   if (status == GL_OK) status = policy_advantages(&s, err);
   if (status != GL_OK) return status;
-  if (s.factor != NULL || s.keep != NULL || s.stays != NULL || s.uncertain != NULL)
+  if (s.factor != NULL || s.mask_token != NULL || s.mask_off_policy != NULL ||
+      s.mask_entropy != NULL)
     policy_factors(&s);
   policy_aggregation(&s);
   if (algorithm->objective == OBJECTIVE_DISCO) {
     status = policy_disco(&s, err);
   } else {
-    if (s.passes != NULL) policy_gate_responses(&s);
+    if (s.mask_gate != NULL) policy_gate_responses(&s);
     status = policy_ratios(&s, err);
     if (status == GL_OK) policy_objective_terms(&s);
   }
@@ -209,5 +114,219 @@ gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input 
   out->loss = -s.objective + policy_kl_terms(&s);
   policy_copy_out(&s);
   if (!out->skip_metrics) policy_diagnostics(&s);
+  return GL_OK;
+}
+
+/* --- evaluation of tokens that are read response by response --- */
+
+/* Arrays of a response's tokens that a thread works on, which a cache holds. */
+enum { NOW, BEFORE, LOG_RATIO, RATIO, COEFFICIENT, ARRAYS };
+
+typedef struct streaming {
+  policy_state *state;
+  const policy_stream *stream;
+  double *scratch; /* [threads][ARRAYS][longest] */
+  _Atomic int refused;
+} streaming;
+
+/* Whether the clip is a window that is known before any token is read. */
+static int clips_by_window(const policy_algorithm *a) {
+  const policy_state unread = {.algorithm = a};
+  policy_window window;
+  return policy_window_of(&unread, 1, &window) && !policy_clip_masks_tokens(a->clip);
+}
+
+/* Whether a response's tokens all have one coefficient, which its sums tell. */
+static int has_one_coefficient(const policy_algorithm *a) {
+  const policy_ratio_info *ratio = policy_ratio_about(a->ratio);
+  return ratio->unit == RATIO_OF_RESPONSE && ratio->gradient == RATIO_GRADIENT_RESPONSE &&
+         a->ratio_gradient && a->clip != CLIP_TOKEN_LOG && !policy_clip_masks_tokens(a->clip) &&
+         a->kappa == 0;
+}
+
+/* Whether a token's coefficient follows from its own two log-probabilities. */
+static int has_own_coefficients(const policy_algorithm *a) {
+  return policy_has_own_ratios(a) && clips_by_window(a);
+}
+
+int policy_can_stream(const policy_algorithm *a) {
+  const int plain = a->objective != OBJECTIVE_DISCO && a->tis_level == LEVEL_NONE &&
+                    a->mis_level == MASK_LEVEL_NONE && a->mis2_level == MASK_LEVEL_NONE &&
+                    isinf(a->off_policy_mask) && a->top_entropy >= 1 && !policy_has_gate(a) &&
+                    a->kl_coef == 0 && a->ref_kl_coef == 0 && isinf(a->token_log_clamp);
+  return plain && (has_one_coefficient(a) || has_own_coefficients(a));
+}
+
+static double *space_of(const streaming *x, size_t worker, int array) {
+  return x->scratch + (worker * ARRAYS + (size_t)array) * x->stream->longest;
+}
+
+/* Both log-probabilities of response i's tokens, or 0 where one is refused. */
+static int read_response(streaming *x, size_t i, size_t worker, const double **p,
+                         const double **q) {
+  const policy_stream *from = x->stream;
+  *p = from->read(from->self, i, POLICY_NOW, space_of(x, worker, NOW));
+  *q = *p == NULL ? NULL : from->read(from->self, i, POLICY_BEFORE, space_of(x, worker, BEFORE));
+  if (*q == NULL) atomic_store(&x->refused, 1);
+  return *q != NULL;
+}
+
+static void sum_response(void *context, size_t i, size_t worker) {
+  streaming *x = context;
+  const double *p, *q;
+  if (read_response(x, i, worker, &p, &q)) policy_sum_response(x->state, i, p, q, NULL);
+}
+
+static void fill_response(void *context, size_t i, size_t worker) {
+  streaming *x = context;
+  (void)worker;
+  if (!x->stream->fill(x->stream->self, i, x->state->seq_c[i])) atomic_store(&x->refused, 1);
+}
+
+static void evaluate_response(void *context, size_t i, size_t worker) {
+  streaming *x = context;
+  policy_state *s = x->state;
+  const size_t n = s->in->token_start[i + 1] - s->in->token_start[i];
+  double *log_ratio = space_of(x, worker, LOG_RATIO), *ratio = space_of(x, worker, RATIO);
+  const double *p, *q;
+  policy_window window;
+  policy_tokens tokens = {
+      .x = log_ratio, .u = ratio, .coefficient = space_of(x, worker, COEFFICIENT)};
+  s->tally[i] = (policy_tally){.units = (double)n};
+  if (!read_response(x, i, worker, &p, &q)) return;
+  policy_log_ratios(s->algorithm, p, q, n, log_ratio);
+  vector_exp(log_ratio, n, ratio);
+  const int found = policy_window_of(s, s->advantage[i], &window);
+  assert(found);
+  (void)found;
+  tokens.logp = p;
+  policy_windowed_terms(s, i, &window, &tokens);
+  if (!x->stream->write(x->stream->self, i, tokens.coefficient)) atomic_store(&x->refused, 1);
+}
+
+static gl_status stream_reserve(streaming *x, policy_workspace *ws, gl_error *err) {
+  const size_t arrays = ARRAYS * (ws->pool == NULL ? 1 : pool_threads(ws->pool));
+  if (x->stream->longest > SIZE_MAX / arrays ||
+      !ARRAY_FIT(ws->scratch, ws->scratch_size, arrays * x->stream->longest))
+    return gl_fail_memory(err, "the policy workspace");
+  x->scratch = ws->scratch;
+  return GL_OK;
+}
+
+static void stream_each(streaming *x, pool_task run) {
+  const policy_input *in = x->state->in;
+  pool_spread(policy_threads_for(x->state), run, x, in->n_responses);
+}
+
+/* Sums of every response, what they make of its ratio, and the coefficient that follows. */
+static gl_status by_response(streaming *x, gl_error *err) {
+  stream_each(x, sum_response);
+  if (atomic_load(&x->refused)) return GL_OK;
+  gl_status status = policy_response_ratios(x->state, err);
+  if (status != GL_OK) return status;
+  policy_sequence_terms(x->state);
+  stream_each(x, fill_response);
+  return GL_OK;
+}
+
+static void by_token(streaming *x) {
+  stream_each(x, evaluate_response);
+  policy_join(x->state);
+}
+
+gl_status policy_evaluate_stream(const policy_algorithm *algorithm, const policy_input *in,
+                                 const policy_stream *stream, policy_output *out,
+                                 policy_workspace *ws, int *refused, gl_error *err) {
+  policy_state s = {.algorithm = algorithm, .in = in, .out = out};
+  streaming x = {.state = &s, .stream = stream};
+  assert(policy_can_stream(algorithm) && out->skip_metrics && out->weight == NULL &&
+         out->coefficient == NULL);
+  gl_status status = policy_begin(&s, ws, 0, err);
+  if (status == GL_OK) status = stream_reserve(&x, ws, err);
+  if (status == GL_OK) status = policy_advantages(&s, err);
+  if (status != GL_OK) return status;
+  policy_aggregation(&s);
+  if (s.sequence_level)
+    status = by_response(&x, err);
+  else
+    by_token(&x);
+  *refused = atomic_load(&x.refused);
+  out->loss = -s.objective;
+  policy_copy_out(&s);
+  return status;
+}
+
+/* --- results that are no numbers, or none that their arrays can hold --- */
+
+static int fits(double value, policy_kept kept) {
+  switch (kept) {
+  case POLICY_DOUBLE:
+    return isfinite(value);
+  case POLICY_SINGLE:
+    return fabs(value) <= (double)FLT_MAX;
+  }
+  return 0;
+}
+
+enum { PLACE_SIZE = 80 };
+
+/* "group 2, response 1", or "response 9" of the batch. */
+static const char *place_of(const policy_input *in, size_t group, size_t i, int by_group,
+                            char text[PLACE_SIZE]) {
+  if (by_group)
+    snprintf(text, PLACE_SIZE, "group %zu, response %zu", group, i - in->group_start[group]);
+  else
+    snprintf(text, PLACE_SIZE, "response %zu", i);
+  return text;
+}
+
+static const char *limit_of(double value) {
+  return isfinite(value) ? "single precision ends at 3.4e38, a log-ratio of 88"
+                         : "double precision ends at a log-ratio of 709";
+}
+
+static gl_status refuse_token(const policy_input *in, const char *name, double value,
+                              const char *place, size_t i, size_t t, gl_error *err) {
+  double sum = 0;
+  for (size_t k = in->token_start[i]; k < in->token_start[i + 1]; ++k)
+    sum += in->logp[k] - in->logq[k];
+  return gl_fail(err, GL_ENUMERIC,
+                 "the %s of %s, token %zu is %g: %s, and logp - logq is %.6g at this token and "
+                 "%.6g over the response; look for a wrong logp or logq in it or its group",
+                 name, place, t - in->token_start[i], value, limit_of(value),
+                 in->logp[t] - in->logq[t], sum);
+}
+
+static gl_status check_response(const policy_input *in, const policy_output *out,
+                                const policy_keeping *keeping, size_t group, size_t i,
+                                gl_error *err) {
+  char place[PLACE_SIZE];
+  (void)place_of(in, group, i, keeping->by_group, place);
+  if (out->advantage != NULL && !fits(out->advantage[i], keeping->advantage))
+    return gl_fail(err, GL_ENUMERIC,
+                   "the advantage of %s is %g: the rewards of its group are too far apart for %s "
+                   "precision",
+                   place, out->advantage[i], isfinite(out->advantage[i]) ? "single" : "double");
+  for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
+    if (out->weight != NULL && !fits(out->weight[t], keeping->weight))
+      return refuse_token(in, "weight", out->weight[t], place, i, t, err);
+    if (out->coefficient != NULL && !fits(out->coefficient[t], keeping->coefficient))
+      return refuse_token(in, "coefficient", out->coefficient[t], place, i, t, err);
+  }
+  return GL_OK;
+}
+
+gl_status policy_check_finite(const policy_input *in, const policy_output *out,
+                              const policy_keeping *keeping, gl_error *err) {
+  for (size_t group = 0; group < in->n_groups; ++group)
+    for (size_t i = in->group_start[group]; i < in->group_start[group + 1]; ++i) {
+      const gl_status status = check_response(in, out, keeping, group, i, err);
+      if (status != GL_OK) return status;
+    }
+  if (!isfinite(out->loss))
+    return gl_fail(err, GL_ENUMERIC,
+                   "the loss is %g although every coefficient is finite: its terms are too large "
+                   "for a sum in double precision",
+                   out->loss);
   return GL_OK;
 }

@@ -15,14 +15,14 @@ double policy_log_sum(const double *value, size_t first, size_t step, size_t n) 
 }
 
 CLONES static void subtract(const double *p, const double *q, size_t n, double *difference) {
-  for (size_t t = 0; t < n; t++) difference[t] = p[t] - q[t];
+  for (size_t t = 0; t < n; ++t) difference[t] = p[t] - q[t];
 }
 
 void policy_log_ratios(const policy_algorithm *algorithm, const double *p, const double *q,
                        size_t n, double *log_ratio) {
   const double clamp = algorithm->token_log_clamp;
   subtract(p, q, n, log_ratio);
-  for (size_t t = 0; t < n && !isinf(clamp); t++)
+  for (size_t t = 0; t < n && !isinf(clamp); ++t)
     log_ratio[t] = policy_limit(log_ratio[t], -clamp, clamp);
 }
 
@@ -45,7 +45,7 @@ static void token_ratios_and_weights(policy_state *s, size_t i) {
  * that of a response's finds log P - log Q in s->seq_x[] and changes it. */
 
 static void constant_ratios(policy_state *s) {
-  for (size_t t = 0; t < s->in->n_tokens; t++) s->x[t] = 0;
+  for (size_t t = 0; t < s->in->n_tokens; ++t) s->x[t] = 0;
 }
 
 static void own_ratios(policy_state *s) {
@@ -53,9 +53,9 @@ static void own_ratios(policy_state *s) {
 }
 
 static void prefix_ratios(policy_state *s) {
-  for (size_t i = 0; i < s->in->n_responses; i++) {
+  for (size_t i = 0; i < s->in->n_responses; ++i) {
     double sum = 0;
-    for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) {
+    for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; ++t) {
       sum += s->log_ratio[t];
       s->x[t] = policy_limit(sum, s->algorithm->log_floor, s->algorithm->log_cap);
     }
@@ -65,7 +65,7 @@ static void prefix_ratios(policy_state *s) {
 /* w_t = rho_t (prod_{t<s<T} c_s) rho_T, and rho_T at T (1802.01561, reward at the end). */
 static void vtrace_ratios(policy_state *s) {
   double rho_bar = log(s->algorithm->rho_bar), c_bar = log(s->algorithm->c_bar);
-  for (size_t i = 0; i < s->in->n_responses; i++) {
+  for (size_t i = 0; i < s->in->n_responses; ++i) {
     size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
     if (hi == lo) continue;
     double tail = fmin(rho_bar, s->log_ratio[hi - 1]);
@@ -101,8 +101,8 @@ CLONES static void three_sums(const double *a, const double *b, const double *c,
 /* The same sums without the tokens that a mask leaves out. */
 static void three_kept_sums(const policy_state *s, size_t i, double sum[3]) {
   sum[0] = sum[1] = sum[2] = 0;
-  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) {
-    if (policy_left_out(s, i, t)) continue;
+  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; ++t) {
+    if (policy_token_masked(s, i, t)) continue;
     sum[0] += s->in->logp[t];
     sum[1] += s->logold[t];
     sum[2] += s->log_ratio[t];
@@ -115,7 +115,7 @@ void policy_sum_response(policy_state *s, size_t i, const double *p, const doubl
   const int mean = s->algorithm->log_prob == LOG_PROB_MEAN;
   const double share = mean && n > 0 ? 1 / policy_ratio_tokens(s, i) : 1;
   double sum[3];
-  if (s->keep != NULL)
+  if (s->mask_token != NULL)
     three_kept_sums(s, i, sum);
   else
     three_sums(p, q, log_ratio, n, sum);
@@ -124,7 +124,7 @@ void policy_sum_response(policy_state *s, size_t i, const double *p, const doubl
   s->seq_x[i] = sum[2] * share;
   s->seq_jacobian[i] = share;
   s->seq_share[i] = 0;
-  s->seq_open[i] = 1;
+  s->seq_in_limits[i] = 1;
 }
 
 static void sequence_sums(policy_state *s, size_t i) {
@@ -169,7 +169,7 @@ static double log_expectation(policy_state *s, scope c, size_t group) {
 static double cppo_mean(const policy_state *s, size_t i) {
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double sum = 0;
-  for (size_t t = lo; t < hi; t++) {
+  for (size_t t = lo; t < hi; ++t) {
     double l = s->in->logp[t] - s->in->logq[t];
     sum += expm1(-l) + l;
   }
@@ -208,11 +208,11 @@ void policy_each_scope(policy_state *s, policy_scope which,
   size_t parts = (in->n_responses + s->algorithm->microbatch - 1) / s->algorithm->microbatch;
   switch (which) {
   case SCOPE_PROMPT:
-    for (size_t g = 0; g < in->n_groups; g++)
+    for (size_t g = 0; g < in->n_groups; ++g)
       visit(s, (scope){in->group_start[g], 1, in->group_start[g + 1]}, g);
     break;
   case SCOPE_MICROBATCH:
-    for (size_t k = 0; k < parts; k++) visit(s, (scope){k, parts, in->n_responses}, 0);
+    for (size_t k = 0; k < parts; ++k) visit(s, (scope){k, parts, in->n_responses}, 0);
     break;
   }
 }
@@ -242,7 +242,7 @@ static double over_mixture(double x, double a, double *slope) {
 }
 
 static void mixture_ratios(policy_state *s) {
-  for (size_t i = 0; i < s->in->n_responses; i++) {
+  for (size_t i = 0; i < s->in->n_responses; ++i) {
     double slope;
     s->seq_x[i] = over_mixture(s->seq_x[i], s->algorithm->mixture, &slope);
     s->seq_jacobian[i] *= slope;
@@ -258,23 +258,23 @@ static double token_share(const policy_state *s, size_t t) {
 }
 
 static void token_mixture_ratios(policy_state *s) {
-  for (size_t t = 0; t < s->in->n_tokens; t++)
+  for (size_t t = 0; t < s->in->n_tokens; ++t)
     s->x[t] = over_mixture(s->log_ratio[t], token_share(s, t), &s->x_slope[t]);
 }
 
 static void limit_sequences(policy_state *s) {
-  for (size_t i = 0; i < s->in->n_responses; i++) {
+  for (size_t i = 0; i < s->in->n_responses; ++i) {
     double x = s->seq_x[i], kept = policy_limit(x, s->algorithm->log_floor, s->algorithm->log_cap);
-    if (kept != x) s->seq_open[i] = 0;
+    if (kept != x) s->seq_in_limits[i] = 0;
     s->seq_x[i] = kept;
   }
 }
 
 static void add_truncation(policy_state *s) {
   const policy_input *in = s->in;
-  for (size_t i = 0; s->factor != NULL && i < in->n_responses; i++)
-    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++)
-      if (!policy_left_out(s, i, t)) s->seq_x[i] += log(s->factor[t]);
+  for (size_t i = 0; s->factor != NULL && i < in->n_responses; ++i)
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
+      if (!policy_token_masked(s, i, t)) s->seq_x[i] += log(s->factor[t]);
   s->factor = NULL;
 }
 
@@ -285,55 +285,45 @@ typedef struct ratio {
   void (*formula)(policy_state *s); /* NULL: P / Q of the response as it is */
 } ratio;
 
-static const ratio table[] = {
-    [RATIO_NONE] = {{"none", "1", RATIO_OF_TOKEN, RATIO_GRADIENT_NONE, RATIO_ALONE, 1, 0},
-                    constant_ratios},
-    [RATIO_TOKEN] = {{"token", "p / q of the token", RATIO_OF_TOKEN, RATIO_GRADIENT_OWN_TOKEN,
-                      RATIO_ALONE, 1, 0},
-                     own_ratios},
-    [RATIO_PREFIX] = {{"prefix", "product of p / q of the tokens up to this one (CTPO)",
-                       RATIO_OF_TOKEN, RATIO_GRADIENT_OWN_TOKEN, RATIO_ALONE, 1, 1},
-                      prefix_ratios},
-    [RATIO_SEQUENCE] = {{"sequence", "P / Q of the response", RATIO_OF_RESPONSE,
-                         RATIO_GRADIENT_RESPONSE, RATIO_ALONE, 1, 1},
-                        NULL},
-    [RATIO_SEQUENCE_TOKEN] = {{"sequence_token",
-                               "P / Q of the response, with the gradient of each token's own p "
-                               "(GSPO-token)",
-                               RATIO_OF_RESPONSE, RATIO_GRADIENT_OWN_TOKEN, RATIO_ALONE, 1, 1},
-                              NULL},
-    [RATIO_GROUP_EXPECTATION] = {{"group_expectation",
-                                  "P over the group's expectation of Q, see denominator (GEPO)",
-                                  RATIO_OF_RESPONSE, RATIO_GRADIENT_RESPONSE,
-                                  RATIO_COUPLED_BY_DENOMINATOR, 0, 1},
-                                 expectation_ratios},
-    [RATIO_SELF_NORMALISED] = {{"self_normalised", "P / Q over its mean in the group",
-                                RATIO_OF_RESPONSE, RATIO_GRADIENT_RESPONSE, RATIO_COUPLED_BY_P, 1,
-                                1},
-                               self_normalised_ratios},
-    [RATIO_MIXTURE] = {{"mixture", "P over a mixture of P and Q, see mixture", RATIO_OF_RESPONSE,
-                        RATIO_GRADIENT_RESPONSE, RATIO_ALONE, 1, 1},
-                       mixture_ratios},
-    [RATIO_TOKEN_MIXTURE] = {{"token_mixture",
-                              "p over a mixture of p and q of the token, see mixture and "
-                              "mixture_anneal",
-                              RATIO_OF_TOKEN, RATIO_GRADIENT_OWN_TOKEN, RATIO_ALONE, 1, 0},
-                             token_mixture_ratios},
-    [RATIO_VTRACE] = {{"vtrace", "V-trace's products of capped p / q, see rho_bar and c_bar",
-                       RATIO_OF_TOKEN, RATIO_GRADIENT_NONE, RATIO_ALONE, 1, 0},
-                      vtrace_ratios},
-    [RATIO_GROUP_MEAN] = {{"group_mean",
-                           "the mean of P / Q over the group, the same for all its responses, with "
-                           "the gradient of each token's own p",
-                           RATIO_OF_RESPONSE, RATIO_GRADIENT_OWN_TOKEN, RATIO_COUPLED_BY_RATIOS, 1,
-                           1},
-                          group_mean_ratios},
-};
-_Static_assert(sizeof table / sizeof table[0] == RATIO_COUNT, "a line for every ratio");
+/* A value of the enumeration without its line does not compile. */
+#define LINE(value, formula, ...) static const ratio line_##value = {{__VA_ARGS__}, formula};
+#define ADDRESS(value) &line_##value
+LINE(RATIO_NONE, constant_ratios, "none", "1", RATIO_OF_TOKEN, RATIO_GRADIENT_NONE, RATIO_ALONE, 1,
+     0)
+LINE(RATIO_TOKEN, own_ratios, "token", "p / q of the token", RATIO_OF_TOKEN,
+     RATIO_GRADIENT_OWN_TOKEN, RATIO_ALONE, 1, 0)
+LINE(RATIO_PREFIX, prefix_ratios, "prefix", "product of p / q of the tokens up to this one (CTPO)",
+     RATIO_OF_TOKEN, RATIO_GRADIENT_OWN_TOKEN, RATIO_ALONE, 1, 1)
+LINE(RATIO_SEQUENCE, NULL, "sequence", "P / Q of the response", RATIO_OF_RESPONSE,
+     RATIO_GRADIENT_RESPONSE, RATIO_ALONE, 1, 1)
+LINE(RATIO_SEQUENCE_TOKEN, NULL, "sequence_token",
+     "P / Q of the response, with the gradient of each token's own p "
+     "(GSPO-token)",
+     RATIO_OF_RESPONSE, RATIO_GRADIENT_OWN_TOKEN, RATIO_ALONE, 1, 1)
+LINE(RATIO_GROUP_EXPECTATION, expectation_ratios, "group_expectation",
+     "P over the group's expectation of Q, see denominator (GEPO)", RATIO_OF_RESPONSE,
+     RATIO_GRADIENT_RESPONSE, RATIO_COUPLED_BY_DENOMINATOR, 0, 1)
+LINE(RATIO_SELF_NORMALISED, self_normalised_ratios, "self_normalised",
+     "P / Q over its mean in the group", RATIO_OF_RESPONSE, RATIO_GRADIENT_RESPONSE,
+     RATIO_COUPLED_BY_P, 1, 1)
+LINE(RATIO_MIXTURE, mixture_ratios, "mixture", "P over a mixture of P and Q, see mixture",
+     RATIO_OF_RESPONSE, RATIO_GRADIENT_RESPONSE, RATIO_ALONE, 1, 1)
+LINE(RATIO_TOKEN_MIXTURE, token_mixture_ratios, "token_mixture",
+     "p over a mixture of p and q of the token, see mixture and "
+     "mixture_anneal",
+     RATIO_OF_TOKEN, RATIO_GRADIENT_OWN_TOKEN, RATIO_ALONE, 1, 0)
+LINE(RATIO_VTRACE, vtrace_ratios, "vtrace",
+     "V-trace's products of capped p / q, see rho_bar and c_bar", RATIO_OF_TOKEN,
+     RATIO_GRADIENT_NONE, RATIO_ALONE, 1, 0)
+LINE(RATIO_GROUP_MEAN, group_mean_ratios, "group_mean",
+     "the mean of P / Q over the group, the same for all its responses, with "
+     "the gradient of each token's own p",
+     RATIO_OF_RESPONSE, RATIO_GRADIENT_OWN_TOKEN, RATIO_COUPLED_BY_RATIOS, 1, 1)
+
+static const ratio *const table[] = {POLICY_RATIOS(ADDRESS)};
 
 const policy_ratio_info *policy_ratio_about(policy_ratio which) {
-  const int known = (unsigned)which < RATIO_COUNT && table[which].info.name != NULL;
-  return known ? &table[which].info : NULL;
+  return (unsigned)which < RATIO_COUNT ? &table[which]->info : NULL;
 }
 
 static int coupled_by_denominator(policy_denominator denominator) {
@@ -349,7 +339,7 @@ static int coupled_by_denominator(policy_denominator denominator) {
 }
 
 int policy_couples_group(const policy_algorithm *algorithm) {
-  switch (table[algorithm->ratio].info.coupling) {
+  switch (table[algorithm->ratio]->info.coupling) {
   case RATIO_ALONE:
     return 0;
   case RATIO_COUPLED_BY_P:
@@ -362,7 +352,7 @@ int policy_couples_group(const policy_algorithm *algorithm) {
 }
 
 int policy_denominator_contains_p(const policy_algorithm *algorithm) {
-  switch (table[algorithm->ratio].info.coupling) {
+  switch (table[algorithm->ratio]->info.coupling) {
   case RATIO_ALONE:
   case RATIO_COUPLED_BY_RATIOS:
     return 0;
@@ -379,17 +369,17 @@ int policy_needs_version_gap(const policy_algorithm *algorithm) {
 }
 
 int policy_needs_exact_denominator(const policy_algorithm *algorithm) {
-  return table[algorithm->ratio].info.coupling == RATIO_COUPLED_BY_DENOMINATOR &&
+  return table[algorithm->ratio]->info.coupling == RATIO_COUPLED_BY_DENOMINATOR &&
          algorithm->denominator == DENOMINATOR_EXACT;
 }
 
 int policy_has_own_ratios(const policy_algorithm *algorithm) {
-  return table[algorithm->ratio].formula == own_ratios;
+  return table[algorithm->ratio]->formula == own_ratios;
 }
 
 gl_status policy_response_ratios(policy_state *s, gl_error *err) {
   const policy_algorithm *algorithm = s->algorithm;
-  const ratio *r = &table[algorithm->ratio];
+  const ratio *r = table[algorithm->ratio];
   if (policy_needs_exact_denominator(algorithm) && s->in->log_denominator == NULL)
     return gl_fail(err, GL_EINPUT,
                    "denominator: exact needs an enumerable world, which gives sum q^2; use mean or "
@@ -402,7 +392,7 @@ gl_status policy_response_ratios(policy_state *s, gl_error *err) {
 
 static void all_token_ratios(policy_state *s) {
   const policy_algorithm *algorithm = s->algorithm;
-  const ratio *r = &table[algorithm->ratio];
+  const ratio *r = table[algorithm->ratio];
   assert(r->formula != NULL);
   if (policy_has_own_ratios(algorithm)) { /* needs no other tokens: in one go, while at hand */
     own_ratios(s);

@@ -108,6 +108,9 @@ static void arrays_grow_item_by_item_and_many_at_once(void) {
   CU_ASSERT(room >= 100000 && times < 15);
   CU_ASSERT_FALSE(ARRAY_RESERVE(text, room, SIZE_MAX));
   CU_ASSERT(room >= 100000 && text[99999] == 'x'); /* as it was */
+  size_t exact = room;
+  CU_ASSERT(ARRAY_FIT(text, exact, room - 1) && exact == room);
+  CU_ASSERT(ARRAY_FIT(text, exact, room + 1) && exact == room + 1 && text[99999] == 'x');
   free(text);
   size_t n = SIZE_MAX / 2 + 1;
   CU_ASSERT_PTR_NULL(array_add(&text, &n, 1));
