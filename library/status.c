@@ -1,8 +1,16 @@
-/* Errors of gepolab's own as the caller of the library sees them, and versions. */
+/* What the parts of the library share: errors as its caller sees them, objects made of text as
+ * recipes have it, algorithms and statistics. */
+#include "analysis/statistics.h"
+#include "core/policy/algorithm.h"
+#include "core/rl/fields.h"
 #include "library/internal.h"
+#include "sim/cluster.h"
+#include "toy/lab/fields.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static gepolab_status public_status(gl_status status) {
   switch (status) {
@@ -48,4 +56,169 @@ const char *gepolab_version(void) {
 
 int gepolab_interface(void) {
   return GEPOLAB_INTERFACE;
+}
+
+/* --- algorithms --- */
+
+static gl_status fill(void *self, const cfg_node *from, const void *more, gl_error *err) {
+  gepolab_algorithm *made = self;
+  (void)more;
+  gl_status status = policy_algorithm_parse(&made->own, from, err);
+  return status == GL_OK ? policy_algorithm_check(&made->own, err) : status;
+}
+
+gepolab_status gepolab_algorithm_new(gepolab_algorithm **out, const char *text,
+                                     gepolab_error *err) {
+  static const library_kind kind = {"the algorithm", sizeof(gepolab_algorithm), "algorithm", fill,
+                                    free};
+  const library_source source = {.name = "algorithm", .text = text};
+  void *made;
+  const gepolab_status status = library_new(&made, &kind, &source, NULL, err);
+  *out = made;
+  return status;
+}
+
+void gepolab_algorithm_free(gepolab_algorithm *algorithm) {
+  free(algorithm);
+}
+
+const char *gepolab_algorithm_name(const gepolab_algorithm *algorithm) {
+  return algorithm->own.name;
+}
+
+_Static_assert(GEPOLAB_FIELD_SIZE == POLICY_FIELD_TEXT_SIZE, "callers have room for every value");
+
+gepolab_status gepolab_algorithm_field(const gepolab_algorithm *algorithm, const char *name,
+                                       char *text, gepolab_error *err) {
+  const char *names[128];
+  const size_t n = policy_fields_count();
+  char near[CFG_HINT_SIZE];
+  for (size_t i = 0; i < n && i < sizeof names / sizeof *names; ++i) {
+    names[i] = policy_fields_at(i)->name;
+    if (strcmp(names[i], name) != 0) continue;
+    policy_algorithm_field(&algorithm->own, i, text);
+    return GEPOLAB_OK;
+  }
+  return library_fail(err, GL_EINPUT, "no algorithm has a field '%s'%s", name,
+                      cfg_hint(name, names, n, near));
+}
+
+size_t gepolab_algorithms_count(void) {
+  return policy_algorithms_count();
+}
+
+gepolab_status gepolab_algorithms_at(size_t i, gepolab_algorithm_info *out, gepolab_error *err) {
+  if (i >= policy_algorithms_count())
+    return library_fail(err, GL_EINPUT, "there are %zu algorithms, none of number %zu",
+                        policy_algorithms_count(), i);
+  const policy_algorithm_info *info = policy_algorithms_info(i);
+  *out = (gepolab_algorithm_info){.name = policy_algorithms_at(i)->name,
+                                  .source = info->source,
+                                  .trl = info->trl,
+                                  .verl = info->verl,
+                                  .areal = info->areal,
+                                  .notes = info->notes};
+  return GEPOLAB_OK;
+}
+
+/* --- statistics --- */
+
+/* Samples of statistics are small; this only keeps sizes from overflowing. */
+static const int64_t MOST_VALUES = (int64_t)1 << 40;
+
+static gepolab_status check_size(int64_t n, gepolab_error *err) {
+  if (n >= 0 && n <= MOST_VALUES) return GEPOLAB_OK;
+  return library_fail(err, GL_EINPUT, "a sample of %lld values", (long long)n);
+}
+
+gepolab_status gepolab_iqm(const double *value, int64_t n, uint64_t seed, gepolab_interval *out,
+                           gepolab_error *err) {
+  gl_error own = {0};
+  interval made;
+  const gepolab_status right = check_size(n, err);
+  if (right != GEPOLAB_OK) return right;
+  const size_t size = (size_t)n;
+  if (iqm_bootstrap(value, &size, 1, rng_stream_at(seed, RNG_BOOTSTRAP, 0), &made, &own) != GL_OK)
+    return library_failed(err, &own);
+  *out = (gepolab_interval){made.value, made.low, made.high};
+  return GEPOLAB_OK;
+}
+
+gepolab_status gepolab_spearman(const double *x, const double *y, int64_t n, gepolab_interval *out,
+                                gepolab_error *err) {
+  gl_error own = {0};
+  correlation made;
+  const gepolab_status right = check_size(n, err);
+  if (right != GEPOLAB_OK) return right;
+  if (spearman(x, y, (size_t)n, rng_stream_at(1, RNG_BOOTSTRAP, 0), &made, &own) != GL_OK)
+    return library_failed(err, &own);
+  *out = (gepolab_interval){made.fisher.value, made.fisher.low, made.fisher.high};
+  return GEPOLAB_OK;
+}
+
+gepolab_status gepolab_survival(const double *time, const uint8_t *observed, int64_t n, double *at,
+                                double *survival, double *error, int64_t *n_out,
+                                gepolab_error *err) {
+  gl_error own = {0};
+  size_t steps = 0;
+  const gepolab_status right = check_size(n, err);
+  if (right != GEPOLAB_OK) return right;
+  survival_step *curve = malloc(((size_t)n + 1) * sizeof *curve);
+  if (curve == NULL) return library_fail(err, GL_ENOMEM, "out of memory for a survival curve");
+  const gl_status status = survival_curve(time, observed, (size_t)n, curve, &steps, &own);
+  for (size_t k = 0; k < steps && status == GL_OK; ++k) {
+    at[k] = curve[k].time;
+    survival[k] = curve[k].survival;
+    error[k] = curve[k].error;
+  }
+  *n_out = (int64_t)steps;
+  free(curve);
+  return status == GL_OK ? GEPOLAB_OK : library_failed(err, &own);
+}
+
+/* --- objects that are made of text, as recipes have it: an algorithm, a distribution, a simulation --- */
+
+/* The tables of the fields that a recipe's clock needs, and of what stands beside it at the top. */
+static void library_use_fields(void) {
+  const field_table *const tables[] = {&study_fields, &policy_fields, &design_fields,
+                                       &rl_fields,    &sim_fields,    &lab_fields};
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i) fields_add(tables[i]);
+}
+
+static gl_status load(cfg_doc **doc, const cfg_node **from, const library_kind *kind,
+                      const library_source *source, gl_error *err) {
+  gl_status status = GL_OK;
+  library_use_fields();
+  if (source->text == NULL && source->file == NULL)
+    return gl_fail(err, GL_EINPUT, "the text of %s is NULL", source->name);
+  if (source->file != NULL)
+    status = cfg_load_file(doc, source->file, err);
+  else if (kind->path == NULL)
+    status = cfg_load_text(doc, source->text, strlen(source->text), source->name, err);
+  else
+    status = cfg_load_value(doc, kind->path, source->text, strlen(source->text), source->name, err);
+  if (status == GL_OK && kind->path == NULL) status = cfg_include(*doc, NULL, err);
+  if (status == GL_OK) status = cfg_resolve(*doc, err);
+  if (status != GL_OK) return status;
+  *from = kind->path != NULL ? cfg_find(cfg_root(*doc), kind->path) : cfg_root(*doc);
+  return GL_OK;
+}
+
+gepolab_status library_new(void **out, const library_kind *kind, const library_source *source,
+                           const void *more, gepolab_error *err) {
+  gl_error own = {0};
+  cfg_doc *doc = NULL;
+  const cfg_node *from = NULL;
+  *out = NULL;
+  void *made = calloc(1, kind->size);
+  gl_status status = made == NULL ? gl_fail_memory(&own, kind->what) : GL_OK;
+  if (status == GL_OK) status = load(&doc, &from, kind, source, &own);
+  if (status == GL_OK) status = kind->fill(made, from, more, &own);
+  cfg_free(doc);
+  if (status == GL_OK) {
+    *out = made;
+    return GEPOLAB_OK;
+  }
+  if (made != NULL) kind->release(made);
+  return library_failed(err, &own);
 }

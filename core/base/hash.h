@@ -2,8 +2,7 @@
  *
  * FNV-1a, not cryptographic. In 128 bits, as 32 hex digits, it makes the keys of cells from
  * canonical text; whoever looks a key up compares the text too. In 64 bits it is the checksum of
- * small binary files: every change of a single byte changes it. For large ones there is
- * core/base/checksum.h. */
+ * small binary files: every change of a single byte changes it. */
 #ifndef GEPOLAB_CORE_BASE_HASH_H
 #define GEPOLAB_CORE_BASE_HASH_H
 
@@ -27,6 +26,24 @@ static inline uint64_t hash_mix(uint64_t key) {
   key = (key ^ key >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
   return key ^ key >> 32;
 }
+
+/* --- checksums of large binary files --- */
+/* XXH3 of 64 bits, which runs as fast as memory is read. */
+
+enum { CHECKSUM_STATE = 576, CHECKSUM_ALIGN = 64 };
+/* May be copied and forgotten as it is. */
+typedef struct checksum {
+  _Alignas(CHECKSUM_ALIGN) unsigned char state[CHECKSUM_STATE];
+} checksum;
+
+void checksum_begin(checksum *c);
+/* Pieces of any sizes: only their bytes in a row count. */
+void checksum_add(checksum *c, const void *data, size_t size);
+/* Of all bytes so far; more may follow. */
+uint64_t checksum_of(const checksum *c);
+
+/* The checksum of one piece, another one for every seed. */
+uint64_t checksum_seeded(uint64_t seed, const void *data, size_t size);
 
 /* --- the table --- */
 /* From hashes to values, by open addressing. A value is a number: usually the index of an item in

@@ -1,4 +1,4 @@
-/* For loops that a compiler should vectorise, and sums in lanes. */
+/* For loops that a compiler should vectorise, sums in lanes, and exponentials of many numbers. */
 #ifndef GEPOLAB_CORE_BASE_VECTOR_H
 #define GEPOLAB_CORE_BASE_VECTOR_H
 
@@ -44,5 +44,10 @@ INLINE double lane4_sum(const double *value, size_t n) {
   sum += rest;
   return lane4_total(&sum);
 }
+
+/* out[k] = e^x[k] for all n, which is the same array or another one that does not overlap. Within
+ * 1.1 units in the last place; 1 for 0; infinity, 0 and not-a-number as exp() has them. A number's
+ * bits depend neither on its place nor on the machine. */
+void vector_exp(const double *x, size_t n, double *out);
 
 #endif

@@ -2,7 +2,6 @@
  * group (over responses, or over tokens for an algorithm with token ratios), averaged over groups;
  * all are formed in log space. */
 #include "core/base/vector.h"
-#include "core/base/vector_exp.h"
 #include "core/policy/internal.h"
 
 #include <stdint.h>

@@ -3,12 +3,57 @@
 #define GEPOLAB_CORE_STORE_INTERNAL_H
 
 #include "core/base/hash.h"
-#include "core/store/schema_internal.h"
 #include "core/store/store.h"
 
 #include <sqlite3.h>
+#include <stdbool.h>
 
 enum { STORE_APPLICATION_ID = 0x47504c42 }; /* "GPLB" in the file header: a study of ours */
+
+/* --- the tables of a study, as data: made from it, compared with it, checked and summed by it --- */
+
+typedef enum column_type { COLUMN_INTEGER, COLUMN_REAL, COLUMN_TEXT } column_type;
+
+/* What a column may hold: an integer from `least` to `most`; any number that is not NaN; a text of
+ * `least` to `most` bytes of UTF-8 without a NUL. */
+typedef struct store_column {
+  const char *name;
+  column_type type;
+  bool needed; /* NULL is refused */
+  int64_t least, most;
+} store_column;
+
+/* Whose rows a table keeps. */
+typedef enum table_kind {
+  TABLE_OF_RUNS,  /* the runs themselves, by number */
+  TABLE_OF_A_RUN, /* belongs to a run: its first column is the run's number; its checksum stands
+                     with the run, in the column sum_NAME of runs */
+  TABLE_ALONE     /* each row has a checksum of its own */
+} table_kind;
+
+typedef struct store_table {
+  const char *name;
+  table_kind kind;
+  const store_column *columns; /* ended by a name of NULL; those of steps are without metrics */
+  const char *key;             /* SQL: its primary key, "run, step"; NULL: the first column alone */
+  bool sealed;   /* the table seals says how many records it has, and with which checksums */
+  bool optional; /* only some runs have records in it; the sum of none is NULL */
+} store_table;
+
+/* The i-th table, or NULL past the end; runs is the first. */
+const store_table *schema_at(size_t i);
+/* By its exact name, or NULL. */
+const store_table *schema_named(const char *name);
+/* What a column of that name may hold; NULL: the table has none of the name. Every metric is a
+ * column of steps. */
+const store_column *schema_column(const store_table *t, const char *name);
+/* The only index that SQLite does not make by itself: a run that is put looks for others of its
+ * place. */
+#define SCHEMA_INDEX "CREATE INDEX runs_by_place ON runs(place)"
+/* The SQL that makes all tables and the index, on the heap; NULL if memory is short. */
+char *schema_sql(void);
+
+/* --- the open file --- */
 
 struct store {
   sqlite3 *db;

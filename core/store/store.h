@@ -190,6 +190,48 @@ int store_has_finished(store *s, const char *key, const char *recipe);
 /* The learning rate chosen for an algorithm, with its score. */
 gl_status store_put_tuned(store *s, const char *study, const char *algorithm, double lr,
                           double score, gl_error *err);
+/* --- scores of tuning runs --- */
+/* Kept apart from the study's own runs: a restarted sweep does not repeat them, and no table or
+ * figure mistakes them for results. */
+
+/* What a tuning run scored, and what it took, which changes no result. */
+typedef struct score_record {
+  const char *key, *recipe; /* of the run, as of run_record */
+  double score;
+  double wall_s;        /* NaN: not known */
+  const char *finished; /* when, as of runs; NULL: not known */
+} score_record;
+
+/* Keeps it, replacing an older one of the key. */
+gl_status store_put_score(store *s, const score_record *r, gl_error *err);
+/* 1 with *score set if there is one; 0 otherwise, *score untouched. */
+int store_get_score(store *s, const char *key, const char *recipe, double *score);
+
+/* --- what `gepolab bias` measured --- */
+/* The table `bias`: a record per algorithm, group size and pair of policies. */
+
+/* NaN where a number does not apply: group_size of the population limit, cosine of a zero vector.
+ */
+typedef struct bias_record {
+  const char *algorithm, *method;
+  double group_size, kl_exact, kl_exact_qp, staleness, groups;
+  double bias, cosine, scaled_bias, variance, mse, scaled_mse, snr;
+  double iw_mean, iw_variance, aw_variance, ess;
+} bias_record;
+
+/* How the measurements of a study came about; it changes no export of them. */
+typedef struct bias_making {
+  const run_provenance *provenance; /* NULL: not known */
+  const char *finished;             /* when, as of runs; NULL: not known */
+  double wall_s;                    /* NaN: not known */
+} bias_making;
+
+/* Replaces the records of that study by records[n], in this order, atomically. */
+gl_status store_put_bias(store *s, const char *study, const bias_record *records, size_t n,
+                         const bias_making *making, gl_error *err);
+
+/* --- whole studies --- */
+
 /* Joins the runs and the chosen rates of another study file into this one, all or nothing. A run
  * both have finished must agree in every table, a rate both have chosen must be the same: GL_EINPUT
  * otherwise. A finished run takes the place of a failed one. */

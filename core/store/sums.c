@@ -8,9 +8,9 @@
  * NULL, for queries that look for all damage. */
 #include "core/store/internal.h"
 
-#include "core/base/checksum.h"
+#include "core/base/hash.h"
 #include "core/base/utf8.h"
-#include "core/store/schema_internal.h"
+#include "core/store/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

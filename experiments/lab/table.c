@@ -4,7 +4,7 @@
 #include "core/base/json.h"
 #include "core/base/shown.h"
 #include "core/base/thread_pool.h"
-#include "core/store/bias.h"
+#include "core/store/store.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/provenance.h"
 #include "experiments/lab/counted.h"

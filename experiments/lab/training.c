@@ -7,7 +7,7 @@
 #include "core/random/rng.h"
 #include "experiments/base/print_json.h"
 #include "toy/lab/dial.h"
-#include "toy/lab/group.h"
+#include "toy/lab/summary.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "analysis/plot/draw.h"
 #include "analysis/plot/page.h"
-#include "core/store/bias.h"
+#include "core/store/store.h"
 #include "experiments/base/provenance.h"
 
 #include <math.h>

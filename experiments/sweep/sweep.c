@@ -4,7 +4,7 @@
 
 #include "core/config/fields.h"
 #include "core/store/plan.h"
-#include "core/store/scores.h"
+#include "core/store/store.h"
 #include "experiments/base/process.h"
 #include "experiments/base/provenance.h"
 #include "experiments/recipe/recipe.h"

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE /* fopencookie */
 #include "experiments/train/checkpoint.h"
 
-#include "core/base/checksum.h"
 #include "core/base/hash.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * there are no further threads and no sums: everything runs on the caller's thread. */
 #include "llm/backend/open/open.h"
 
-#include "core/base/checksum.h"
+#include "core/base/hash.h"
 #include "llm/learner/learner.h"
 
 #include <errno.h>

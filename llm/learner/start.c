@@ -1,7 +1,7 @@
 /* What a run begins from: the folder of a checkpoint, which may be another one for every seed, its
  * checksum, and whether its tokens are those of the recipe. */
-#include "core/base/checksum.h"
 #include "core/base/file.h"
+#include "core/base/hash.h"
 #include "llm/learner/llm_learner.h"
 #include "llm/learner/run_spec.h"
 

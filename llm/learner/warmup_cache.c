@@ -2,7 +2,6 @@
  * backend's master type, a checksum of all before it. Native byte order; the name is the hash of
  * the key. A file that another process writes at the same time is the same file, and each is
  * renamed into place whole. */
-#include "core/base/checksum.h"
 
 #include "core/base/file.h"
 #include "core/base/hash.h"

@@ -1,5 +1,4 @@
 /* The optimiser's step over all parameters, and its state and the parameters in a checkpoint. */
-#include "core/base/checksum.h"
 #include "core/base/hash.h"
 #include "llm/model/internal.h"
 

@@ -5,10 +5,9 @@
  * tables, of the right type and of others. The copy is read, exported, checked and merged
  * like any other study. */
 #include "analysis/results.h"
-#include "core/store/bias.h"
 #include "core/store/internal.h"
 #include "core/store/plan.h"
-#include "core/store/scores.h"
+#include "core/store/store.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>

@@ -1,5 +1,5 @@
 /* Rows of callers' arrays, read, checked and written; batches of many tokens on several threads. */
-#include "library/rows.h"
+#include "library/internal.h"
 
 #include "core/random/rng.h"
 #include "tests/support/suite.h"

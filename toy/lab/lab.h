@@ -12,7 +12,7 @@
 
 #include "core/policy/policy.h"
 #include "core/rl/enumerable.h"
-#include "toy/lab/numbers.h"
+#include "toy/lab/summary.h"
 #include "toy/lab/tables.h"
 
 #include <stddef.h>

@@ -1,7 +1,20 @@
 /* The sequence world: a vocabulary, a horizon, prompts, and a task that a whole response solves or
- * does not. */
+ * does not; and the rewards that every listed world keeps. */
 #include "core/rl/sequence_task.h"
 #include "toy/world/world.h"
+
+#include <stdlib.h>
+
+gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *err) {
+  const size_t most = (size_t)1 << 26;
+  if (w->n_prompts > most / w->tree.n_responses)
+    return cfg_fail(section, err,
+                    "%zu prompts with %zu responses each are too many to enumerate; use fewer "
+                    "prompts (contexts) or responses",
+                    w->n_prompts, w->tree.n_responses);
+  w->reward = calloc(w->n_prompts * w->tree.n_responses, sizeof *w->reward);
+  return w->reward != NULL ? GL_OK : gl_fail_memory(err, "a toy world's rewards");
+}
 
 static gl_status parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
                        size_t *modulus, gl_error *err) {

@@ -30,17 +30,6 @@ const char *toy_kind_at(size_t i, const char **about) {
 
 /* --- construction --- */
 
-gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *err) {
-  const size_t most = (size_t)1 << 26;
-  if (w->n_prompts > most / w->tree.n_responses)
-    return cfg_fail(section, err,
-                    "%zu prompts with %zu responses each are too many to enumerate; use fewer "
-                    "prompts (contexts) or responses",
-                    w->n_prompts, w->tree.n_responses);
-  w->reward = calloc(w->n_prompts * w->tree.n_responses, sizeof *w->reward);
-  return w->reward != NULL ? GL_OK : gl_fail_memory(err, "a toy world's rewards");
-}
-
 /* `init: {kind: probs, probs: [..] or [[..], ..]}`: response probabilities, for all prompts or for
  * each. A learner starts from them, so none may be 0: a logit of -inf cannot be learned. */
 static gl_status read_init_probs(toy_world *w, const cfg_node *list, const cfg_node *init,

@@ -1,5 +1,4 @@
 /* The small ones: hashes, numbers as text, whole files, errors. */
-#include "core/base/checksum.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"

@@ -1,5 +1,5 @@
 /* Scores of tuning runs: found by key and recipe, replaced, absent. */
-#include "core/store/scores.h"
+#include "core/store/store.h"
 
 #include "tests/support/core.h"
 #include "tests/support/suite.h"

@@ -1,6 +1,6 @@
 /* Studies that nobody should trust: made by hand, damaged, of other formats, or no files at all. */
-#include "core/store/bias.h"
 #include "core/store/plan.h"
+#include "core/store/store.h"
 
 #include "tests/support/core.h"
 #include "tests/support/sql.h"

@@ -1,10 +1,9 @@
 /* Studies whose pages are not where, or not what, they were: writes that went to another place of
  * the disk, were never done, or were done twice. Such pages are whole, and each of their records
  * may have its checksum. */
-#include "core/store/bias.h"
 #include "core/store/plan.h"
 #include "core/store/repair.h"
-#include "core/store/scores.h"
+#include "core/store/store.h"
 
 #include "tests/support/core.h"
 #include "tests/support/sql.h"

@@ -1,6 +1,6 @@
 /* What a study is to hold, and what every command says when it does not hold it. */
 #include "core/store/plan.h"
-#include "core/store/scores.h"
+#include "core/store/store.h"
 #include "experiments/sweep/forecast.h"
 #include "tests/support/cli_study.h"
 #include "tests/support/core.h"

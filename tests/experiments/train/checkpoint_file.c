@@ -1,5 +1,4 @@
 /* The file of a checkpoint: what is written is read, and no byte of it can change unnoticed. */
-#include "core/base/checksum.h"
 #include "core/base/hash.h"
 #include "experiments/train/checkpoint.h"
 #include "experiments/train/internal.h"

@@ -2,9 +2,9 @@
 #include "tests/support/suite.h"
 #include "toy/lab/dial.h"
 #include "toy/lab/form.h"
-#include "toy/lab/group.h"
 #include "toy/lab/lab.h"
 #include "toy/lab/multiset.h"
+#include "toy/lab/summary.h"
 #include "toy/toy.h"
 
 #include <stdlib.h>

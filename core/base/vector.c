@@ -1,6 +1,5 @@
 /* e^x in four lanes: x = k ln 2 + r with |r| at most half of ln 2, and e^r by a polynomial, so that
  * there is no table to look up and no branch. */
-#include "core/base/vector_exp.h"
 
 #include "core/base/vector.h"
 

@@ -1,5 +1,4 @@
 /* Exponentials and sums in lanes, next to those of the C library and of wider numbers. */
-#include "core/base/vector_exp.h"
 
 #include "core/base/vector.h"
 #include "core/random/rng.h"

@@ -1,5 +1,5 @@
 /* Trees of responses, exact quantities on them, and optimiser steps, against independent forms. */
-#include "toy/world/exact.h"
+#include "toy/world/measure.h"
 #include "core/random/rng.h"
 #include "tests/support/suite.h"
 #include "toy/learner/optimizer.h"
