@@ -4,13 +4,108 @@
  * intermediate values of that solution are positive whole numbers. Any other right expression is
  * worth as much, whatever fractions or negative values it passes through.
  */
-#include "llm/task/expression.h"
+#include "llm/task/internal.h"
 
 #include "core/config/fields.h"
-#include "llm/task/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* --- expressions --- */
+
+/*   sum     = product { ("+" | "-") product }
+ *   product = atom { ("*" | "/") atom }
+ *   atom    = digits | "(" sum ")"
+ */
+typedef struct expression_reader {
+  const char *at, *end;
+  size_t depth;
+  expression *out;
+} expression_reader;
+
+static expression_status expression_sum(expression_reader *p, rational *value);
+
+static bool is_expression_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_expression_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/* The next character that is no white space; '\0' at the end (and for a NUL, which nothing takes).
+ */
+static char peek_expression(expression_reader *p) {
+  while (p->at < p->end && is_expression_space(*p->at)) ++p->at;
+  return p->at < p->end ? *p->at : '\0';
+}
+
+static expression_status expression_number(expression_reader *p, rational *value) {
+  int64_t x = 0;
+  for (; p->at < p->end && is_expression_digit(*p->at); ++p->at)
+    if (__builtin_mul_overflow(x, 10, &x) || __builtin_add_overflow(x, *p->at - '0', &x))
+      return EXPRESSION_OVERFLOW;
+  if (p->out->n_numbers == EXPRESSION_MAX_NUMBERS) return EXPRESSION_MANY;
+  p->out->number[p->out->n_numbers++] = x;
+  *value = (rational){x, 1};
+  return EXPRESSION_OK;
+}
+
+static expression_status expression_atom(expression_reader *p, rational *value) {
+  char c = peek_expression(p);
+  if (is_expression_digit(c)) return expression_number(p, value);
+  if (c != '(') return EXPRESSION_SYNTAX;
+  if (p->depth == EXPRESSION_MAX_DEPTH) return EXPRESSION_DEEP;
+  ++p->at;
+  ++p->depth;
+  expression_status status = expression_sum(p, value);
+  if (status != EXPRESSION_OK) return status;
+  if (peek_expression(p) != ')') return EXPRESSION_SYNTAX;
+  ++p->at;
+  --p->depth;
+  return EXPRESSION_OK;
+}
+
+static expression_status expression_product(expression_reader *p, rational *value) {
+  expression_status status = expression_atom(p, value);
+  for (char c = peek_expression(p); status == EXPRESSION_OK && (c == '*' || c == '/');
+       c = peek_expression(p)) {
+    rational right;
+    ++p->at;
+    status = expression_atom(p, &right);
+    if (status != EXPRESSION_OK) return status;
+    if (c == '/' && right.num == 0) return EXPRESSION_DIVISION;
+    if (!(c == '*' ? rational_multiply(value, *value, right)
+                   : rational_divide(value, *value, right)))
+      return EXPRESSION_OVERFLOW;
+  }
+  return status;
+}
+
+static expression_status expression_sum(expression_reader *p, rational *value) {
+  expression_status status = expression_product(p, value);
+  for (char c = peek_expression(p); status == EXPRESSION_OK && (c == '+' || c == '-');
+       c = peek_expression(p)) {
+    rational right;
+    ++p->at;
+    status = expression_product(p, &right);
+    if (status != EXPRESSION_OK) return status;
+    if (!(c == '+' ? rational_add(value, *value, right) : rational_subtract(value, *value, right)))
+      return EXPRESSION_OVERFLOW;
+  }
+  return status;
+}
+
+expression_status expression_read(expression *out, const char *text, size_t size) {
+  expression_reader p = {text, text + size, 0, out};
+  out->n_numbers = 0;
+  expression_status status = expression_sum(&p, &out->value);
+  if (status != EXPRESSION_OK) return status;
+  peek_expression(&p);
+  return p.at == p.end ? EXPRESSION_OK : EXPRESSION_SYNTAX;
+}
+
+/* --- problems --- */
 
 enum {
   TERM_SIZE =
@@ -42,15 +137,15 @@ typedef struct term {
 } term;
 
 /* text, with parentheses if they are needed. */
-static void put_term(task_text *to, const term *t, int needed) {
+static void put_term(task_text *to, const term *t, bool needed) {
   if (needed) task_put_char(to, '(');
   task_put(to, t->text, strlen(t->text));
   if (needed) task_put_char(to, ')');
 }
 
-static term joined(const term *a, char operation, const term *b, int64_t value) {
+static term joined_term(const term *a, char operation, const term *b, int64_t value) {
   rank own = operation == '+' || operation == '-' ? RANK_SUM : RANK_PRODUCT;
-  int one_sided = operation == '-' || operation == '/';
+  bool one_sided = operation == '-' || operation == '/';
   term out = {.value = value, .rank = own};
   task_text text = {.n = 0};
   put_term(&text, a, a->rank < own);
@@ -62,48 +157,43 @@ static term joined(const term *a, char operation, const term *b, int64_t value) 
 
 /* a and b joined by an operation, turned round where only that gives a positive whole number. The
  * sizes of the fields keep values far below 2^63. 0 if there is no such number. */
-static int join(term *out, const term *a, char operation, const term *b) {
+static bool join_terms(term *out, const term *a, char operation, const term *b) {
   if (operation == '+')
-    *out = joined(a, operation, b, a->value + b->value);
+    *out = joined_term(a, operation, b, a->value + b->value);
   else if (operation == '*')
-    *out = joined(a, operation, b, a->value * b->value);
+    *out = joined_term(a, operation, b, a->value * b->value);
   else if (operation == '-') {
-    if (a->value == b->value) return 0;
-    if (a->value < b->value) return join(out, b, operation, a);
-    *out = joined(a, operation, b, a->value - b->value);
+    if (a->value == b->value) return false;
+    if (a->value < b->value) return join_terms(out, b, operation, a);
+    *out = joined_term(a, operation, b, a->value - b->value);
   } else {
-    if (a->value < b->value) return join(out, b, operation, a);
-    if (a->value % b->value != 0) return 0;
-    *out = joined(a, operation, b, a->value / b->value);
+    if (a->value < b->value) return join_terms(out, b, operation, a);
+    if (a->value % b->value != 0) return false;
+    *out = joined_term(a, operation, b, a->value / b->value);
   }
-  return 1;
+  return true;
 }
 
 /* Joins two random terms by a random operation, or the first after it that can be used, until one
  * is left. */
-static int join_all(const task *t, task_source *s, term *all, size_t n) {
+static bool join_all(const task *t, task_source *s, term *all, size_t n) {
   const size_t n_operations = countdown_of(t)->n_operations;
   for (; n > 1; --n) {
     size_t i = task_below(s, n), j = task_below(s, n - 1), first = task_below(s, n_operations);
     if (j >= i) ++j;
     term together;
-    int done = 0;
+    bool done = false;
     for (size_t k = 0; k < n_operations && !done; ++k)
-      done =
-          join(&together, &all[i], countdown_of(t)->operation[(first + k) % n_operations], &all[j]);
-    if (!done) return 0;
+      done = join_terms(&together, &all[i], countdown_of(t)->operation[(first + k) % n_operations],
+                        &all[j]);
+    if (!done) return false;
     all[i < j ? i : j] = together;
     all[i < j ? j : i] = all[n - 1];
   }
   return all[0].value <= countdown_of(t)->largest_target;
 }
 
-static int by_value(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
-static void put_problem(task_text *to, const int64_t *number, size_t n, int64_t target) {
+static void put_countdown_problem(task_text *to, const int64_t *number, size_t n, int64_t target) {
   for (size_t i = 0; i < n; ++i) {
     if (i != 0) task_put_char(to, ',');
     task_put_number(to, number[i]);
@@ -113,7 +203,7 @@ static void put_problem(task_text *to, const int64_t *number, size_t n, int64_t 
   task_put_char(to, ':');
 }
 
-static int draw_countdown(const task *t, task_source *s, task_sample *out) {
+static bool draw_countdown(const task *t, task_source *s, task_sample *out) {
   const size_t n = countdown_of(t)->numbers;
   int64_t number[TASK_MAX_NUMBERS];
   term all[TASK_MAX_NUMBERS] = {{0}};
@@ -124,22 +214,23 @@ static int draw_countdown(const task *t, task_source *s, task_sample *out) {
     all[i] = (term){.value = number[i], .rank = RANK_NUMBER};
     memcpy(all[i].text, text.data, text.n + 1);
   }
-  if (!join_all(t, s, all, n)) return 0;
-  put_problem(&out->prompt, number, n, all[0].value);
+  if (!join_all(t, s, all, n)) return false;
+  put_countdown_problem(&out->prompt, number, n, all[0].value);
   task_put(&out->answer, all[0].text, strlen(all[0].text));
-  qsort(number, n, sizeof *number, by_value); /* the order of the numbers makes no difference */
-  put_problem(&out->key, number, n, all[0].value);
-  return 1;
+  qsort(number, n, sizeof *number,
+        task_by_value); /* the order of the numbers makes no difference */
+  put_countdown_problem(&out->key, number, n, all[0].value);
+  return true;
 }
 
 /* --- checking a response --- */
 
 /* Numbers and target of a prompt "3,5,2=11:". */
-static int read_prompt(const char *prompt, int64_t *number, size_t *n, int64_t *target) {
+static bool read_countdown_prompt(const char *prompt, int64_t *number, size_t *n, int64_t *target) {
   for (*n = 0; *n < TASK_MAX_NUMBERS;) {
     char *end;
     number[(*n)++] = strtoll(prompt, &end, 10);
-    if (end == prompt || (*end != ',' && *end != '=')) return 0;
+    if (end == prompt || (*end != ',' && *end != '=')) return false;
     prompt = end + 1;
     if (*end == '=') break;
   }
@@ -149,21 +240,21 @@ static int read_prompt(const char *prompt, int64_t *number, size_t *n, int64_t *
 }
 
 /* Whether each of used[m] is one of given[n], none twice. Crosses off given. */
-static int uses_only(const int64_t *used, size_t m, int64_t *given, size_t n) {
+static bool uses_only(const int64_t *used, size_t m, int64_t *given, size_t n) {
   for (size_t i = 0; i < m; ++i) {
     size_t k = 0;
     while (k < n && given[k] != used[i]) ++k;
-    if (k == n) return 0;
+    if (k == n) return false;
     given[k] = -1;
   }
-  return 1;
+  return true;
 }
 
 static double score_countdown(const task *t, const problem *p, const char *response, size_t size) {
   int64_t given[TASK_MAX_NUMBERS], target;
   size_t n;
   expression e;
-  if (!read_prompt(p->prompt, given, &n, &target)) return 0;
+  if (!read_countdown_prompt(p->prompt, given, &n, &target)) return 0;
   if (expression_read(&e, response, size) != EXPRESSION_OK) return 0;
   if (countdown_of(t)->use_all && e.n_numbers != n) return 0;
   if (!uses_only(e.number, e.n_numbers, given, n)) return 0;
@@ -209,6 +300,6 @@ const task_rules task_countdown = {
     .parameters_size = sizeof(countdown),
     .read = read_countdown,
     .score = score_countdown,
-    .has_graded = 1,
+    .has_graded = true,
     .draw = draw_countdown,
 };

@@ -1,6 +1,7 @@
 /* Reads JSON Lines of prompts and answers. */
 #include "llm/task/dataset.h"
 
+#include "core/base/array.h"
 #include "core/base/json_read.h"
 #include "core/config/config.h"
 
@@ -17,7 +18,7 @@ typedef struct line_reader {
   const char *key[2]; /* of prompt and answer */
 } line_reader;
 
-static const char *describe(char first) {
+static const char *describe_json(char first) {
   switch (first) {
   case '{':
     return "an object";
@@ -58,7 +59,7 @@ static gl_status fail_missing(line_reader *l, const char *key, const seen_keys *
 
 /* The value of a wanted key into *to, which must still be NULL. The key's quote is the first one
  * from byte `from` on. */
-static void take_value(line_reader *l, size_t from, int which, char **to) {
+static void take_dataset_value(line_reader *l, size_t from, int which, char **to) {
   json_reader *r = &l->json;
   const char *key = l->key[which];
   if (*to != NULL) {
@@ -76,20 +77,20 @@ static void take_value(line_reader *l, size_t from, int which, char **to) {
     json_skip(r); /* a number stays as it is written */
     if (r->status == GL_OK) *to = strndup(r->text + at, r->at - at);
   } else
-    json_fail(r, "'%.64s' is %s; it must be text%s", key, describe(first),
+    json_fail(r, "'%.64s' is %s; it must be text%s", key, describe_json(first),
               which == 1 ? " or a number" : "");
   if (r->status == GL_OK && *to == NULL) r->status = gl_fail_memory(r->err, "a text");
   if (r->status == GL_OK && (*to)[strspn(*to, " \t\r\n")] == '\0')
     json_fail_at(r, at, "'%.64s' is empty", key);
 }
 
-static gl_status read_object(line_reader *l, dataset_row *row) {
+static gl_status read_dataset_object(line_reader *l, dataset_row *row) {
   json_reader *r = &l->json;
   seen_keys seen = {.n = 0};
   const char first = json_peek(r);
   if (first != '{') {
     json_fail(r, "a line must be an object with the keys '%.40s' and '%.40s'; this is %s",
-              l->key[0], l->key[1], describe(first));
+              l->key[0], l->key[1], describe_json(first));
     return r->status;
   }
   json_enter(r, '{');
@@ -97,9 +98,9 @@ static gl_status read_object(line_reader *l, dataset_row *row) {
     const char *key = r->word;
     if (seen.n < SHOWN_KEYS) snprintf(seen.name[seen.n++], SHOWN_KEY_SIZE, "%.40s", key);
     if (strcmp(key, l->key[0]) == 0)
-      take_value(l, at, 0, &row->prompt);
+      take_dataset_value(l, at, 0, &row->prompt);
     else if (strcmp(key, l->key[1]) == 0)
-      take_value(l, at, 1, &row->answer);
+      take_dataset_value(l, at, 1, &row->answer);
     else
       json_skip(r);
   }
@@ -109,12 +110,12 @@ static gl_status read_object(line_reader *l, dataset_row *row) {
 }
 
 /* One line of text[size]. Nothing is left in *row on failure. */
-static gl_status read_row(dataset_row *row, const char *text, size_t size, const char *name,
-                          const char *const key[2], gl_error *err) {
+static gl_status read_dataset_row(dataset_row *row, const char *text, size_t size, const char *name,
+                                  const char *const key[2], gl_error *err) {
   line_reader l = {.key = {key[0], key[1]}};
   json_begin(&l.json, text, size, name, err);
   l.json.first_line = row->line;
-  gl_status status = read_object(&l, row);
+  gl_status status = read_dataset_object(&l, row);
   json_end(&l.json);
   if (status == GL_OK) return GL_OK;
   free(row->prompt);
@@ -125,69 +126,52 @@ static gl_status read_row(dataset_row *row, const char *text, size_t size, const
 
 /* --- all lines --- */
 
-static gl_status append(dataset *d, const dataset_row *row, gl_error *err) {
-  if ((d->n & (d->n - 1)) == 0) { /* grows at powers of two */
-    size_t capacity = d->n == 0 ? 1 : 2 * d->n;
-    if (capacity > SIZE_MAX / sizeof *d->row) return gl_fail_memory(err, "a data set");
-    dataset_row *grown = realloc(d->row, capacity * sizeof *grown);
-    if (grown == NULL) return gl_fail_memory(err, "a data set");
-    d->row = grown;
-  }
-  d->row[d->n++] = *row;
-  return GL_OK;
-}
-
 typedef struct line_buffer {
   char *data;
-  size_t n, capacity;
+  size_t n, room;
 } line_buffer;
 
-/* The next line without its end; *n_read tells whether there was any. Stops as soon as the line is
+/* The next line without its end; *any tells whether there was any. Stops as soon as the line is
  * too long, so no file makes it hold more than that. */
-static gl_status read_line(line_buffer *b, FILE *from, int *any, const char *name, size_t line,
-                           gl_error *err) {
+static gl_status read_dataset_line(line_buffer *b, FILE *from, bool *any, const char *name,
+                                   size_t line, gl_error *err) {
   b->n = 0;
-  *any = 0;
+  *any = false;
   for (int c; (c = getc(from)) != EOF;) {
-    *any = 1;
+    *any = true;
     if (c == '\n') break;
     if (b->n == DATASET_MAX_LINE)
       return gl_fail(err, GL_EINPUT, "%.300s:%zu:1: the line is longer than %d MiB", name, line,
                      DATASET_MAX_LINE >> 20);
-    if (b->n == b->capacity) {
-      size_t capacity = b->capacity == 0 ? 4096 : 2 * b->capacity;
-      char *data = realloc(b->data, capacity);
-      if (data == NULL) return gl_fail_memory(err, "a line");
-      b->data = data;
-      b->capacity = capacity;
-    }
+    if (!ARRAY_RESERVE(b->data, b->room, b->n + 1)) return gl_fail_memory(err, "a line");
     b->data[b->n++] = (char)c;
   }
   return GL_OK;
 }
 
-static int is_blank(const char *text, size_t size) {
+static bool is_blank_line(const char *text, size_t size) {
   for (size_t i = 0; i < size; ++i)
-    if (text[i] == '\0' || strchr(" \t\r", text[i]) == NULL) return 0;
-  return 1;
+    if (text[i] == '\0' || strchr(" \t\r", text[i]) == NULL) return false;
+  return true;
 }
 
-static gl_status read_rows(dataset *out, FILE *from, const char *name, const char *const key[2],
-                           gl_error *err) {
+static gl_status read_dataset_rows(dataset *out, FILE *from, const char *name,
+                                   const char *const key[2], gl_error *err) {
   line_buffer b = {0};
   gl_status status = GL_OK;
-  int any = 1;
+  bool any = true;
   for (size_t line = 1; status == GL_OK; ++line) {
-    status = read_line(&b, from, &any, name, line, err);
+    status = read_dataset_line(&b, from, &any, name, line, err);
     if (status != GL_OK || !any) break;
     size_t mark = line == 1 && b.n >= 3 && memcmp(b.data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    if (b.n == 0 || is_blank(b.data + mark, b.n - mark)) continue;
-    dataset_row row = {.line = line};
-    status = read_row(&row, b.data + mark, b.n - mark, name, key, err);
-    if (status == GL_OK) status = append(out, &row, err);
-    if (status == GL_OK) continue;
-    free(row.prompt);
-    free(row.answer);
+    if (b.n == 0 || is_blank_line(b.data + mark, b.n - mark)) continue;
+    dataset_row *row = ARRAY_ADD(out->row, out->n);
+    if (row == NULL) {
+      status = gl_fail_memory(err, "a data set");
+      break;
+    }
+    row->line = line;
+    status = read_dataset_row(row, b.data + mark, b.n - mark, name, key, err);
   }
   free(b.data);
   if (status == GL_OK && ferror(from))
@@ -204,7 +188,8 @@ gl_status dataset_read(dataset *out, const char *path, const char *prompt_key,
   *out = (dataset){0};
   FILE *from = fopen(path, "rb");
   if (from == NULL) return gl_fail(err, GL_EINPUT, "cannot read %.400s: %s", path, strerror(errno));
-  gl_status status = read_rows(out, from, path, (const char *const[]){prompt_key, answer_key}, err);
+  gl_status status =
+      read_dataset_rows(out, from, path, (const char *const[]){prompt_key, answer_key}, err);
   fclose(from);
   return status;
 }
@@ -215,7 +200,8 @@ gl_status dataset_parse(dataset *out, const char *text, size_t size, const char 
   if (size == 0) text = "\n", size = 1; /* a stream over no bytes cannot be opened everywhere */
   FILE *from = fmemopen((void *)(uintptr_t)text, size, "rb");
   if (from == NULL) return gl_fail_memory(err, "a stream over a text");
-  gl_status status = read_rows(out, from, name, (const char *const[]){prompt_key, answer_key}, err);
+  gl_status status =
+      read_dataset_rows(out, from, name, (const char *const[]){prompt_key, answer_key}, err);
   fclose(from);
   return status;
 }

@@ -4,7 +4,10 @@
 #define GEPOLAB_LLM_TASK_INTERNAL_H
 
 #include "core/random/rng.h"
+#include "llm/answer/value.h"
 #include "llm/task/task.h"
+
+#include <stdbool.h>
 
 /* Generated texts are ASCII and fit here: the bounds of the fields see to it. */
 enum { TASK_TEXT_SIZE = 1024 };
@@ -44,7 +47,7 @@ enum {
 };
 
 /* One kind of task: the whole of what the other files know of it. A new kind is a file that defines
- * one of these and a line in kinds.h. */
+ * one of these and a line of TASK_KINDS. */
 typedef struct task_rules {
   const char *name, *about;
   const char *example[2];  /* a prompt and its answer; both NULL where a file has them */
@@ -55,11 +58,11 @@ typedef struct task_rules {
   gl_status (*read)(task *t, cfg_reader *r, const cfg_node *section);
   /* Score of a trimmed response[n]. */
   double (*score)(const task *t, const problem *p, const char *response, size_t n);
-  int has_graded; /* score() knows partial credit */
+  bool has_graded; /* score() knows partial credit */
 
-  /* Either a kind whose problems are drawn: draws one; 0 if what was drawn is none and the next
+  /* Either a kind whose problems are drawn: draws one; false if what was drawn is none and the next
    * attempt should be made. */
-  int (*draw)(const task *t, task_source *s, task_sample *out);
+  bool (*draw)(const task *t, task_source *s, task_sample *out);
 
   /* or one whose problems are a list: how many a split has, the i-th of them (as task_problem), and
    * the release of what parameters own, which is also called after a read() that failed. */
@@ -72,14 +75,24 @@ struct task {
   const task_rules *kind;
   uint64_t seed;
   double held_out; /* share of all problems that is held out */
-  int graded, score_cut_off;
+  bool graded, score_cut_off;
   char alphabet[128];
   size_t max_prompt, max_answer;
   void *parameters; /* the kind's own struct, made and released by task.c */
 };
 
+/* The kinds, in the order in which they are listed. */
+#define TASK_KINDS(KIND)                                                                           \
+  KIND(addition)                                                                                   \
+  KIND(modular)                                                                                    \
+  KIND(countdown)                                                                                  \
+  KIND(sorting)                                                                                    \
+  KIND(parity)                                                                                     \
+  KIND(brackets)                                                                                   \
+  KIND(math)
+
 #define TASK_KIND(name) extern const task_rules task_##name;
-#include "llm/task/kinds.h"
+TASK_KINDS(TASK_KIND)
 #undef TASK_KIND
 
 /* --- for the kinds' read() --- */
@@ -105,6 +118,34 @@ double task_score_positions(const task *t, const problem *p, const char *respons
 
 /* 1 if a problem with this text as its key is held out: a hash of the text against the share, so
  * that neither seed nor order matters. */
-int task_is_held_out(double share, const char *key, size_t n);
+bool task_is_held_out(double share, const char *key, size_t n);
+
+/* Orders two int64_t, for qsort(). */
+int task_by_value(const void *a, const void *b);
+
+/* --- expressions --- */
+
+/* Arithmetic expressions as a model writes them: whole numbers, + - * /, parentheses and white
+ * space; no signs in front of a number. Values are exact fractions. Whatever the text, reading it
+ * takes time linear in its length and a bounded stack. */
+enum { EXPRESSION_MAX_NUMBERS = 32, EXPRESSION_MAX_DEPTH = 32 };
+
+typedef enum expression_status {
+  EXPRESSION_OK,
+  EXPRESSION_SYNTAX,   /* not an expression */
+  EXPRESSION_DEEP,     /* parentheses deeper than EXPRESSION_MAX_DEPTH */
+  EXPRESSION_MANY,     /* more than EXPRESSION_MAX_NUMBERS numbers */
+  EXPRESSION_DIVISION, /* by zero */
+  EXPRESSION_OVERFLOW  /* a number or a step that 64-bit fractions cannot hold */
+} expression_status;
+
+typedef struct expression {
+  rational value;
+  int64_t number[EXPRESSION_MAX_NUMBERS]; /* as they stand, left to right */
+  size_t n_numbers;
+} expression;
+
+/* Reads all of text[size]. *out is meaningful only after EXPRESSION_OK. */
+expression_status expression_read(expression *out, const char *text, size_t size);
 
 #endif

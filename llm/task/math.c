@@ -41,7 +41,7 @@ static void final_answer(const char *text, const char **found, size_t *n, size_t
   *n = size - (size_t)(*found - text);
 }
 
-static int scores(const char *text, answer_pattern pattern, const char *reference, size_t n) {
+static bool is_scored(const char *text, answer_pattern pattern, const char *reference, size_t n) {
   const char *found;
   size_t m;
   return answer_find(text, strlen(text), pattern, &found, &m) &&
@@ -54,7 +54,7 @@ static gl_status taught(char **out, const char *text, answer_pattern pattern, gl
   size_t n, head;
   final_answer(text, &found, &n, &head);
   *out = NULL;
-  if (scores(text, pattern, found, n)) {
+  if (is_scored(text, pattern, found, n)) {
     *out = strdup(text);
     return *out == NULL ? gl_fail_memory(err, "an answer") : GL_OK;
   }
@@ -67,7 +67,7 @@ static gl_status taught(char **out, const char *text, answer_pattern pattern, gl
   memcpy(boxed + head + 7, found, n);
   memcpy(boxed + head + 7 + n, "}", 2);
   *out = boxed;
-  if (n > 0 && scores(boxed, pattern, found, n)) return GL_OK;
+  if (n > 0 && is_scored(boxed, pattern, found, n)) return GL_OK;
   free(boxed);
   *out = NULL;
   return gl_fail(err, GL_EINPUT,
@@ -105,8 +105,8 @@ static gl_status problem_at(const task *t, task_split split, uint64_t i, problem
 /* --- files --- */
 
 /* Reads the file that the node names and makes its answers what is taught. */
-static gl_status read_file(dataset *out, const cfg_node *node, const char *const keys[2],
-                           answer_pattern pattern, gl_error *err) {
+static gl_status read_problems(dataset *out, const cfg_node *node, const char *const keys[2],
+                               answer_pattern pattern, gl_error *err) {
   gl_error why = {0};
   char *path = cfg_locate(node, cfg_text(node));
   if (path == NULL) return gl_fail_memory(err, "a file name");
@@ -129,7 +129,7 @@ static gl_status read_file(dataset *out, const cfg_node *node, const char *const
                              : gl_fail(err, status, "%s", why.text);
 }
 
-static int by_text(const void *a, const void *b) {
+static int by_prompt_text(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
@@ -156,10 +156,10 @@ static gl_status drop_shared(dataset *train, const dataset *held, gl_error *err)
   char *goes = calloc(train->n, 1);
   if (prompt != NULL && goes != NULL) {
     for (size_t i = 0; i < held->n; ++i) prompt[i] = held->row[i].prompt;
-    qsort(prompt, held->n, sizeof *prompt, by_text);
+    qsort(prompt, held->n, sizeof *prompt, by_prompt_text);
     for (size_t i = 0; i < train->n; ++i) {
       const char *key = train->row[i].prompt;
-      goes[i] = bsearch(&key, prompt, held->n, sizeof *prompt, by_text) != NULL;
+      goes[i] = bsearch(&key, prompt, held->n, sizeof *prompt, by_prompt_text) != NULL;
     }
     move_rows(train, goes, NULL);
   }
@@ -185,7 +185,7 @@ static gl_status split_by_share(dataset *train, dataset *held, double share, gl_
 
 /* --- a section --- */
 
-static gl_status read_template(math_problems *m, cfg_reader *r) {
+static gl_status read_math_template(math_problems *m, cfg_reader *r) {
   const char *text = field_text(r, "template");
   if (r->status != GL_OK) return r->status;
   const char *at = strstr(text, placeholder);
@@ -200,13 +200,13 @@ static gl_status read_template(math_problems *m, cfg_reader *r) {
   return r->status;
 }
 
-static gl_status read_splits(task *t, cfg_reader *r, const cfg_node *path, const cfg_node *held,
-                             const char *const keys[2]) {
+static gl_status read_math_splits(task *t, cfg_reader *r, const cfg_node *path,
+                                  const cfg_node *held, const char *const keys[2]) {
   dataset *train = &math_of(t)->rows[TASK_TRAIN], *out = &math_of(t)->rows[TASK_HELD_OUT];
-  gl_status status = read_file(train, path, keys, math_of(t)->pattern, r->err);
+  gl_status status = read_problems(train, path, keys, math_of(t)->pattern, r->err);
   if (status != GL_OK) return status;
   if (held != NULL) {
-    status = read_file(out, held, keys, math_of(t)->pattern, r->err);
+    status = read_problems(out, held, keys, math_of(t)->pattern, r->err);
     if (status == GL_OK) status = drop_shared(train, out, r->err);
   } else
     status = split_by_share(train, out, t->held_out, r->err);
@@ -229,7 +229,7 @@ static gl_status read_math(task *t, cfg_reader *r, const cfg_node *section) {
   const cfg_node *path = cfg_child(r, "path"), *held = cfg_child(r, "held_out_path"),
                  *share = cfg_child(r, "held_out");
   math_of(t)->pattern = (answer_pattern)field_choice(r, "answer_pattern");
-  if (r->status != GL_OK || read_template(math_of(t), r) != GL_OK) return r->status;
+  if (r->status != GL_OK || read_math_template(math_of(t), r) != GL_OK) return r->status;
   if (strcmp(keys[0], keys[1]) == 0)
     return r->status = cfg_fail(section, r->err, "prompt_key and answer_key are the same, '%.64s'",
                                 keys[0]);
@@ -240,7 +240,7 @@ static gl_status read_math(task *t, cfg_reader *r, const cfg_node *section) {
     return r->status = cfg_fail(share, r->err,
                                 "held_out_path says what is held out; held_out "
                                 "cannot be given, too");
-  return r->status = read_splits(t, r, path, held, keys);
+  return r->status = read_math_splits(t, r, path, held, keys);
 }
 
 static size_t count_problems(const task *t, task_split split) {
@@ -272,7 +272,7 @@ const task_rules task_math = {
     .parameters_size = sizeof(math_problems),
     .read = read_math,
     .score = score_math,
-    .has_graded = 0,
+    .has_graded = false,
     .size = count_problems,
     .problem = problem_at,
     .fini = release_problems,

@@ -13,6 +13,7 @@
 #include "core/base/hash.h"
 #include "core/config/fields.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ enum {
 
 static const task_rules *const kinds[] = {
 #define TASK_KIND(name) &task_##name,
-#include "llm/task/kinds.h"
+    TASK_KINDS(TASK_KIND)
 #undef TASK_KIND
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
@@ -55,7 +56,7 @@ const char *const *task_kind_example(const char *kind) {
 
 /* FNV's high bits know little of a short text's end; the mixing (MurmurHash3's, by Appleby) spreads
  * it over all of them. */
-int task_is_held_out(double share, const char *key, size_t n) {
+bool task_is_held_out(double share, const char *key, size_t n) {
   uint64_t h = hash_64(HASH_64_START, key, n);
   h = (h ^ h >> 33) * UINT64_C(0xff51afd7ed558ccd);
   h = (h ^ h >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
@@ -64,17 +65,17 @@ int task_is_held_out(double share, const char *key, size_t n) {
 }
 
 /* 1 and the problem in *out if one of the first `attempts` attempts is in the split. */
-static int find_problem(const task *t, task_split split, uint64_t i, uint64_t attempts,
-                        task_sample *out) {
+static bool find_problem(const task *t, task_split split, uint64_t i, uint64_t attempts,
+                         task_sample *out) {
   rng_stream stream = rng_stream_at(t->seed, RNG_DATA, i << 1 | (uint64_t)(split == TASK_HELD_OUT));
   for (uint64_t a = 0; a < attempts; ++a) {
     task_source source = {stream, a * ATTEMPT_BLOCKS};
     out->prompt.n = out->answer.n = out->key.n = 0;
     if (!t->kind->draw(t, &source, out)) continue;
     const task_text *key = out->key.n != 0 ? &out->key : &out->prompt;
-    if (task_is_held_out(t->held_out, key->data, key->n) == (split == TASK_HELD_OUT)) return 1;
+    if (task_is_held_out(t->held_out, key->data, key->n) == (split == TASK_HELD_OUT)) return true;
   }
-  return 0;
+  return false;
 }
 
 gl_status task_problem(const task *t, task_split split, uint64_t i, problem *out, gl_error *err) {
@@ -104,15 +105,15 @@ void problem_fini(problem *p) {
 
 /* --- rewards --- */
 
-static int is_space(char c) {
+static bool is_task_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-double task_score(const task *t, const problem *p, const char *response, int finished) {
+double task_score(const task *t, const problem *p, const char *response, bool finished) {
   if (!finished && !t->score_cut_off) return 0;
-  while (is_space(*response)) ++response;
+  while (is_task_space(*response)) ++response;
   size_t n = strlen(response);
-  while (n > 0 && is_space(response[n - 1])) --n;
+  while (n > 0 && is_task_space(response[n - 1])) --n;
   return t->kind->score(t, p, response, n);
 }
 
@@ -123,10 +124,124 @@ double task_score_positions(const task *t, const problem *p, const char *respons
   return t->graded ? (double)same / (double)longer : 0;
 }
 
+/* --- texts and draws of the kinds --- */
+
+void task_put(task_text *to, const char *text, size_t n) {
+  assert(n < TASK_TEXT_SIZE - to->n); /* the bounds of the fields see to it */
+  memcpy(to->data + to->n, text, n);
+  to->n += n;
+  to->data[to->n] = '\0';
+}
+
+void task_put_char(task_text *to, char c) {
+  task_put(to, &c, 1);
+}
+
+void task_put_number(task_text *to, int64_t x) {
+  char digits[24];
+  size_t at = sizeof digits;
+  uint64_t magnitude = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+  do digits[--at] = (char)('0' + magnitude % 10);
+  while ((magnitude /= 10) != 0);
+  if (x < 0) digits[--at] = '-';
+  task_put(to, digits + at, sizeof digits - at);
+}
+
+uint64_t task_below(task_source *s, uint64_t n) {
+  assert(n > 0 && n < UINT64_C(1) << 52);
+  rng_words w = rng_block(s->stream, s->block++);
+  return (uint64_t)(rng_u01_53(w.v[0], w.v[1]) * (double)n);
+}
+
+int task_by_value(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* --- alphabets --- */
+
+void task_use(task *t, const char *characters) {
+  for (; *characters != '\0'; ++characters) {
+    size_t n = strlen(t->alphabet), at = 0;
+    while (at < n && t->alphabet[at] < *characters) ++at;
+    if (t->alphabet[at] == *characters) continue;
+    memmove(t->alphabet + at + 1, t->alphabet + at, n - at + 1);
+    t->alphabet[at] = *characters;
+  }
+}
+
+void task_use_digits(task *t, uint64_t largest) {
+  for (uint64_t digit = 0; digit < 10 && digit <= largest; ++digit)
+    task_use(t, (char[2]){(char)('0' + digit), '\0'});
+  for (uint64_t x = largest; x != 0; x /= 10) task_use(t, (char[2]){(char)('0' + x % 10), '\0'});
+}
+
+size_t task_digits(uint64_t x) {
+  size_t n = 1;
+  while ((x /= 10) != 0) ++n;
+  return n;
+}
+
+/* --- fields of the kinds --- */
+
+/* What a list of words is read into. */
+typedef struct word_choices {
+  cfg_reader *r;
+  const char *key, *const *names, *letters; /* the words that may be named, and their letters */
+  size_t n;
+  char *out; /* [n_out] letters of those named */
+  size_t n_out;
+} word_choices;
+
+/* Adds the letter of the word at node; the reader's status tells of a word that is unknown or there
+ * twice. */
+static void choose_word(word_choices *c, const cfg_node *node) {
+  char hint[CFG_HINT_SIZE];
+  const char *word = cfg_text(node);
+  for (size_t i = 0; i < c->n && cfg_kind_of(node) == CFG_SCALAR; ++i) {
+    if (strcmp(c->names[i], word) != 0) continue;
+    if (memchr(c->out, c->letters[i], c->n_out) == NULL)
+      c->out[c->n_out++] = c->letters[i];
+    else
+      c->r->status =
+          cfg_fail(node, c->r->err, "'%s.%s' names %s twice", c->r->section, c->key, word);
+    return;
+  }
+  char all[160] = "";
+  for (size_t i = 0; i < c->n; ++i) {
+    if (i != 0) strncat(all, ", ", sizeof all - strlen(all) - 1);
+    strncat(all, c->names[i], sizeof all - strlen(all) - 1);
+  }
+  c->r->status =
+      cfg_fail(node, c->r->err, "'%s.%s' holds '%.40s'; it must be a list of some of %s%s",
+               c->r->section, c->key, word, all, cfg_hint(word, c->names, c->n, hint));
+}
+
+size_t task_choices(cfg_reader *r, const char *key, const char *const *names, const char *letters,
+                    size_t n, char *out) {
+  const cfg_node *node = cfg_child(r, key);
+  if (node == NULL) {
+    memcpy(out, letters, n);
+    return n;
+  }
+  word_choices c = {r, key, names, letters, n, out, 0};
+  if (cfg_kind_of(node) != CFG_LIST || cfg_size(node) == 0)
+    choose_word(&c, node);
+  else
+    for (size_t i = 0; i < cfg_size(node) && r->status == GL_OK; ++i)
+      choose_word(&c, cfg_at(node, i));
+  return c.n_out;
+}
+
+void task_read_length(cfg_reader *r, size_t *length, size_t *min_length) {
+  *length = field_count(r, "length");
+  *min_length = cfg_count(r, "min_length", *length, 1, *length);
+}
+
 /* --- a section --- */
 
 /* Both splits must have problems, or drawing one would never end. */
-static gl_status probe(const task *t, const cfg_node *at, gl_error *err) {
+static gl_status probe_splits(const task *t, const cfg_node *at, gl_error *err) {
   task_sample sample;
   for (int split = TASK_TRAIN; split <= TASK_HELD_OUT; ++split) {
     if (split == TASK_HELD_OUT && t->held_out == 0) continue;
@@ -143,7 +258,7 @@ static gl_status probe(const task *t, const cfg_node *at, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status read_section(task *t, const cfg_node *section, gl_error *err) {
+static gl_status read_task_section(task *t, const cfg_node *section, gl_error *err) {
   cfg_reader r;
   fields_add(&llm_task_fields);
   cfg_begin_at(&r, section, "world.task", "task", err);
@@ -163,7 +278,7 @@ static gl_status read_section(task *t, const cfg_node *section, gl_error *err) {
   if (cfg_end(&r) != GL_OK) return r.status;
   if (t->graded && !t->kind->has_graded)
     return cfg_fail(reward, err, "task %s has no graded reward; write exact", t->kind->name);
-  return t->kind->draw == NULL ? GL_OK : probe(t, share != NULL ? share : section, err);
+  return t->kind->draw == NULL ? GL_OK : probe_splits(t, share != NULL ? share : section, err);
 }
 
 gl_status task_new(task **out, const cfg_node *section, uint64_t seed, gl_error *err) {
@@ -171,7 +286,7 @@ gl_status task_new(task **out, const cfg_node *section, uint64_t seed, gl_error 
   task *t = calloc(1, sizeof *t);
   if (t == NULL) return gl_fail_memory(err, "a task");
   t->seed = seed;
-  gl_status status = read_section(t, section, err);
+  gl_status status = read_task_section(t, section, err);
   if (status == GL_OK)
     *out = t;
   else

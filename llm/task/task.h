@@ -19,6 +19,7 @@
 #include "core/base/error.h"
 #include "core/config/config.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,7 +31,7 @@ typedef struct task_field {
   const char *values; /* what it may be */
   const char *normal; /* what it is where it is not given */
   const char *about;
-  int is_file; /* its value is the name of a file, which must find it from any working directory */
+  bool is_file; /* its value is the name of a file, which must find it from any working directory */
 } task_field;
 
 typedef enum task_split { TASK_TRAIN, TASK_HELD_OUT } task_split;
@@ -70,10 +71,10 @@ size_t task_max_answer(const task *t);
  * empty. The same i may hold the same prompt as another one. */
 gl_status task_problem(const task *t, task_split split, uint64_t i, problem *out, gl_error *err);
 void problem_fini(problem *p);
-/* The reward of a response to p, in [0, 1]: 1 for a right answer. `finished` is 0 if the response
- * was cut off at the length limit before its end token; such a response is wrong unless the
- * section says `cut_off: score`. */
-double task_score(const task *t, const problem *p, const char *response, int finished);
+/* The reward of a response to p, in [0, 1]: 1 for a right answer. `finished` is false if the
+ * response was cut off at the length limit before its end token; such a response is wrong unless
+ * the section says `cut_off: score`. */
+double task_score(const task *t, const problem *p, const char *response, bool finished);
 
 /* The fields of the section `world.task`. */
 extern const struct field_table llm_task_fields;

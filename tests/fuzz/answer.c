@@ -8,7 +8,7 @@
  * make the checker misbehave. An answer equals itself whatever stands around it, what is found in a
  * response lies inside it, and so do the parts of what it is read as. */
 #include "llm/answer/answer.h"
-#include "llm/task/expression.h"
+#include "llm/task/internal.h"
 #include "tests/support/answer_form.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Each kind of task against a checker of its own, written another way; distributions of the draws;
  * graded rewards; expressions. */
-#include "llm/task/expression.h"
+#include "llm/task/internal.h"
 #include "tests/support/llm_task.h"
 
 #include <gsl/gsl_cdf.h>
