@@ -15,7 +15,7 @@ commit= dirty=-1 cuda=
 top=$(git rev-parse --show-toplevel 2>/dev/null) || top=
 if [ -n "$top" ] && [ "$top" -ef . ]; then
   commit=$(git rev-parse --verify -q HEAD) || commit=
-  made_of="Makefile VERSION core sim toy llm analysis plots library experiments"
+  made_of="Makefile mk VERSION core sim toy llm analysis plots library experiments"
   if [ -n "$commit" ] && changed=$(git --no-optional-locks status --porcelain -- $made_of); then
     if [ -n "$changed" ]; then dirty=1; else dirty=0; fi
   fi

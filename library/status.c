@@ -7,6 +7,7 @@
 #include "sim/cluster.h"
 #include "toy/lab/fields.h"
 
+#include <gen/version.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,6 +16,9 @@
 
 #include "core/random/rng_stream.h"
 
+/* Philox needs none of the processor's intrinsics, whose headers are forty thousand lines. */
+#define R123_USE_SSE 0
+#define R123_USE_X86INTRIN_H 0
 #include <Random123/philox.h>
 #include <gsl/gsl_rng.h>
 #include <stdint.h>

@@ -4,6 +4,7 @@
 
 #include "core/base/hash.h"
 
+#include <gen/version.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "core/base/utf8.h"
 #include "llm/backend/open/open.h"
 
+#include <gen/version.h>
 #include <gsl/gsl_version.h>
 #include <pcre2.h>
 #include <sqlite3.h>

@@ -6,6 +6,7 @@
 #include "experiments/base/provenance.h"
 #include "experiments/doctor/doctor.h"
 
+#include <gen/version.h>
 #include <stdio.h>
 
 enum { MOST_THINGS = 32 };

@@ -15,6 +15,7 @@
 #include "toy/world/toy_world.h"
 
 #include <errno.h>
+#include <gen/version.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -4,6 +4,7 @@
 #include "experiments/report/query.h"
 #include "experiments/report/study_internal.h"
 
+#include <gen/version.h>
 #include <stdlib.h>
 #include <string.h>
 

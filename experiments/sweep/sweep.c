@@ -15,6 +15,7 @@
 #include "experiments/train/checkpoint_folder.h"
 #include "experiments/train/train.h"
 
+#include <gen/version.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

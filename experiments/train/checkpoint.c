@@ -5,6 +5,7 @@
 #include "core/base/hash.h"
 
 #include <errno.h>
+#include <gen/version.h>
 #include <stdlib.h>
 #include <string.h>
 

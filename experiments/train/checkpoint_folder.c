@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gen/version.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include "sim/delay.h"
 #include "tests/support/suite.h"
 
+#include <gen/version.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,6 +10,8 @@
 
 #include "llm/backend/cuda/device.cuh"
 
+#define R123_USE_SSE 0 /* as core/random/rng.h */
+#define R123_USE_X86INTRIN_H 0
 #include <Random123/philox.h>
 #include <gsl/gsl_rng.h>
 

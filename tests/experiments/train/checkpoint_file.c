@@ -4,6 +4,7 @@
 #include "experiments/train/internal.h"
 #include "tests/support/suite.h"
 
+#include <gen/version.h>
 #include <stdlib.h>
 #include <string.h>
 

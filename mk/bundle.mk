@@ -1,0 +1,37 @@
+# What a machine with a GPU, but without our packages, needs: $(BUILD)/gpu-bundle/run.sh runs it there.
+# The machine's own C and C++ libraries and CUDA's are used, which must be as new as those here. Its
+# programs have the kernels for one kind of GPU alone (BUNDLE_SM: 90 is the H100 and the H200).
+BUNDLE      := $(BUILD)/gpu-bundle
+BUNDLE_SM   ?= 90
+BUNDLE_MOST := 56000
+BUNDLE_AT   := $(BUILD)/sm_$(BUNDLE_SM)
+BUNDLE_LIBS := $(subst $(BUILD)/libllm.a,$(BUNDLE_AT)/libllm.a,$(LIBS))
+$(BUNDLE_AT)/%.cu.o: NVCC_CODE = -gencode arch=compute_$(BUNDLE_SM),code=sm_$(BUNDLE_SM)
+$(BUNDLE_AT)/%.cu.o: %.cu $(BUILD)/gen/cuda-flags
+	$(compile_kernels)
+$(BUNDLE_AT)/libllm.a: $(call obj,llm) $(CUDA_OBJ:$(BUILD)/%=$(BUNDLE_AT)/%)
+	@rm -f $@ && $(AR) qcs $@ $^
+$(BUNDLE_AT)/gepolab: $(call obj,experiments) $(EMBED) $(BUNDLE_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -s -o $@ $^ $(LDLIBS)
+$(BUNDLE_AT)/gepolab-tests: $(TEST_OBJ) $(EXP_LIB) $(call obj,library) $(BUNDLE_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -s -o $@ $^ -lcunit $(LDLIBS)
+
+ifeq ($(NVCC),)
+gpu-bundle:
+	@echo "make gpu-bundle needs nvcc: what is built without it has no CUDA backend" >&2; exit 1
+else
+gpu-bundle: $(BUNDLE_AT)/gepolab $(BUNDLE_AT)/gepolab-tests
+	@rm -rf $(BUNDLE) && mkdir -p $(BUNDLE)/lib $(BUNDLE)/experiments/bench $(BUNDLE)/recipes
+	@cp $^ $(BUNDLE)/
+	@ldd $^ | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | \
+	   grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so' | xargs -I{} cp -L {} $(BUNDLE)/lib/
+	@tar -C $(BUNDLE) -czf $(BUNDLE)/lib.tar.gz lib && rm -r $(BUNDLE)/lib
+	@cp experiments/bench/gpu.py experiments/bench/serve.py $(BUNDLE)/experiments/bench/
+	@cp experiments/recipes/llm_delay_sweep.yaml experiments/recipes/llm_quick.yaml $(BUNDLE)/recipes/
+	@cp experiments/bench/gpu_bundle.sh $(BUNDLE)/run.sh
+	@size=$$(du -sk $(BUNDLE) | cut -f1); echo "$(BUNDLE): $$size KiB, kernels for sm_$(BUNDLE_SM)"; \
+	   [ $$size -le $(BUNDLE_MOST) ] || { du -ak $(BUNDLE) | sort -rn | sed -n 2,6p >&2; rm -r $(BUNDLE); \
+	     echo "make gpu-bundle: $$size KiB are more than $(BUNDLE_MOST): what is largest is above; leave something out" >&2; exit 1; }
+endif
+
+-include $(CUDA_OBJ:$(BUILD)/%.o=$(BUNDLE_AT)/%.d)

@@ -1,0 +1,102 @@
+# Checks of one thing each: layout, behaviour, documents, packages of others.
+
+# Rooms use only what tests/arrows/rooms.txt allows, their files call each other in no circle, and a static
+# function's name stands once.
+.PHONY: check-arrows
+check-arrows: $(BUILD)/gepolab
+	@tests/arrows/check.sh $(BUILD)
+	@tests/arrows/circles.sh $(BUILD)
+	@tests/arrows/names.sh
+
+# What the program does, compared with hashes under git, so that a change of structure is known to change
+# nothing else: make freeze PART="policy clock" AGAINST=folder; KEEP=1 writes the hashes (tests/freeze/freeze.sh).
+.PHONY: freeze
+freeze: $(BUILD)/gepolab $(if $(if $(PART),$(filter library,$(PART)),yes),library)
+	@KEEP=$(KEEP) AGAINST=$(AGAINST) ONLY='$(ONLY)' CC='$(CC)' tests/freeze/freeze.sh $(BUILD) $(PART)
+
+# What libgepolab exports, and programs that use it with nothing but its header.
+.PHONY: check-library
+ifneq ($(SANITIZE),)
+check-library:
+	@echo "library: not checked in a build with sanitizers, which programs of others do not have"
+else
+check-library: library $(BUILD)/gepolab
+	@tests/library/consumer/check.sh $(BUILD) $(CC)
+endif
+
+# The Python package: installed as a stranger would, into an environment of its own, and its tests, which bring
+# PyTorch, TRL and verl, and its types; ends with the table of agreement with TRL's and verl's losses. CHECK_PYTHON_WITH: what pip
+# installs for them.
+CHECK_PYTHON_WITH ?= pytest mypy numpy torch pandas pyarrow tensorboard trl datasets ray tensordict omegaconf hydra-core codetiming orjson
+# verl asks for a rollout engine's versions of other packages, which need a GPU: its losses do not.
+CHECK_PYTHON_ALONE ?= verl
+.PHONY: check-python wheel
+check-python: library $(BUILD)/gepolab
+	@test -x $(BUILD)/python/bin/python || $(PYTHON) -m venv $(BUILD)/python
+	@$(BUILD)/python/bin/python -m pip install -q $(CHECK_PYTHON_WITH)
+	@$(BUILD)/python/bin/python -m pip install -q --no-deps $(CHECK_PYTHON_ALONE)
+	@$(BUILD)/python/bin/python -m pip install -q --force-reinstall --no-deps ./python
+	@cd python && $(abspath $(BUILD)/python/bin/python) -m mypy --cache-dir=$(abspath $(BUILD)/mypy)
+	@cd $(BUILD) && GEPOLAB=$(abspath $(BUILD)/gepolab) python/bin/python -m pytest -q -p no:cacheprovider $(abspath python/tests)
+wheel: library
+	@$(PYTHON) -m pip wheel -q --no-deps -w python/dist ./python && ls python/dist
+
+# The tasks of GUIDE.md, whose lines are run as they stand there.
+.PHONY: check-guide
+check-guide: $(BUILD)/gepolab
+	@tests/guide.sh $(BUILD)
+
+# A sweep as an array of Slurm jobs, on a cluster of one machine that the test starts; needs root.
+.PHONY: check-slurm
+check-slurm: $(BUILD)/gepolab
+	@$(MAKE) --no-print-directory deps PACKAGES="slurmctld slurmd slurm-client munge"
+	@tests/slurm/check.sh $(BUILD)
+
+# Every source file has a test file of the same name or a line in tests/proofs.txt.
+.PHONY: check-proofs
+check-proofs: $(BUILD)/gepolab-tests
+	@tests/proofs.sh $(BUILD)
+
+# Cited sections, links between documents and the files that ARCHITECTURE.md names exist.
+.PHONY: check-documents
+check-documents: $(BUILD)/gepolab
+	@tests/documents.sh $(BUILD)
+
+# Writes the parts of documents that come from the program's tables.
+.PHONY: docs
+docs: $(BUILD)/gepolab
+	@for f in experiments/RECIPES.md experiments/DATA.md; do \
+	   experiments/write_fields.sh $(BUILD)/gepolab $$f > $(BUILD)/$${f##*/} || exit 1; \
+	   cmp -s $(BUILD)/$${f##*/} $$f || cp $(BUILD)/$${f##*/} $$f; done
+
+# Reports of small studies as headless Chromium shows them, at 400 and 1,400 pixels.
+.PHONY: check-report
+check-report: $(BUILD)/gepolab
+	@tests/report/check.sh $(BUILD)
+
+# Every figure of every shipped recipe, shortened: text sizes, fonts, page widths, overlapping words.
+.PHONY: check-figures
+check-figures: $(BUILD)/gepolab
+	@GEPOLAB=$(BUILD)/gepolab tests/figures/check.sh
+
+# Runs the lines of pandas, DuckDB and R that stand in experiments/DATA.md on a small study and compares
+# them with `gepolab analyze`. pandas and duckdb come from PyPI into $(BUILD)/data-python; R is skipped
+# where there is no Rscript.
+.PHONY: check-data
+check-data: $(BUILD)/gepolab
+	@tests/data/check.sh $(BUILD) $(PYTHON)
+
+# Each tests/extend/NAME.patch is an addition (a ratio, a world, a figure ...): applied to a copy of
+# this tree, counted, built and run.
+.PHONY: check-extend
+check-extend: $(BUILD)/gepolab
+	@tests/extend/check.sh $(BUILD) $(EXTEND)
+
+# Lines that the tests run, by room; files below 90 % are named.
+.PHONY: coverage
+coverage: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=build-coverage CUDA=0 OPT="-O1 --coverage -fprofile-update=atomic" LDFLAGS=--coverage \
+	   build-coverage/gepolab build-coverage/gepolab-tests
+	@find build-coverage -name '*.gcda' -delete
+	@GEPOLAB=build-coverage/gepolab build-coverage/gepolab-tests $(ASKED) > build-coverage/tests.log || { tail -20 build-coverage/tests.log; exit 1; }
+	@tests/coverage.sh build-coverage

@@ -1,0 +1,84 @@
+# The programs of the tests, and make check.
+
+# Files of tests/fuzz and tests/emulate are programs and parts of their own; so is the torture's main.
+TEST_SRC  := $(filter-out tests/fuzz/% tests/emulate/% tests/extend/% tests/torture/main.c tests/torture/clock_shim.c tests/library/consumer/%,$(call sources,tests))
+TEST_OBJ  := $(TEST_SRC:%.c=$(BUILD)/%.o)
+EXP_LIB   = $(filter-out $(BUILD)/experiments/cli/main.o,$(call obj,experiments)) $(EMBED)
+
+$(BUILD)/gepolab-tests: $(TEST_OBJ) $(EXP_LIB) $(call obj,library) $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS)
+
+# The kernels of the CUDA backend, compiled by g++ for a device that tests/emulate makes of the host,
+# in the place of the real ones. ThreadSanitizer does not follow its fibers; sanitizers of two
+# compilers do not mix.
+EMULATE   ?= 1
+CXX_FOUND := $(if $(filter 0,$(EMULATE)),,$(if $(SANITIZE),$(if $(findstring thread,$(SANITIZE))$(findstring clang,$(CC)),,$(shell command -v g++)),$(shell command -v g++)))
+EMULATED  := $(patsubst llm/backend/cuda/%.cu,$(BUILD)/emulate/cuda/%.o,$(wildcard llm/backend/cuda/*.cu)) \
+             $(patsubst tests/emulate/%.cpp,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.cpp)) \
+             $(patsubst tests/emulate/%.cu,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.cu)) \
+             $(patsubst tests/emulate/%.c,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.c)) \
+             $(BUILD)/emulate/open.o
+EMULATED_TESTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard experiments/bench/gpu*.c) $(patsubst %,experiments/bench/%.c,bench workload) \
+                    experiments/base/args.c experiments/base/process.c \
+                    tests/support/main.c $(wildcard tests/llm/backend/cuda/*.c) \
+                    tests/support/llm_backend_cases.c tests/support/llm_backend_run.c tests/support/llm_model.c tests/support/llm_files.c)
+EMULATED_SUITES := cuda emulated
+EMULATE_CXXFLAGS = -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 -g1 -Wall -Wextra -Wshadow -Werror=switch-enum -Wno-unknown-pragmas \
+                    $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) $(RACE_DEFINE)
+# Kernels that tell tests/emulate/race.cpp of every load and store.
+RACE_DEFINE := $(if $(RACES),-DGEPOLAB_EMULATE_RACES)
+KERNEL_CXXFLAGS = $(EMULATE_CXXFLAGS) $(if $(RACES),-fsanitize=thread)
+
+$(BUILD)/emulate/cuda/%.o: llm/backend/cuda/%.cu $(FLAGS) | $(BUILD)/gen/version.h
+	@mkdir -p $(@D)
+	$(Q)g++ $(KERNEL_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/emulate/%.o: tests/emulate/%.cu $(FLAGS) | $(BUILD)/gen/version.h
+	@mkdir -p $(@D)
+	$(Q)g++ $(KERNEL_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/emulate/%.o: tests/emulate/%.cpp $(FLAGS) | $(BUILD)/gen/version.h
+	@mkdir -p $(@D)
+	$(Q)g++ $(EMULATE_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/emulate/%.o: tests/emulate/%.c $(FLAGS) | $(BUILD)/gen/version.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(RACE_DEFINE) -Itests/emulate -MMD -MP -c -o $@ $<
+$(BUILD)/emulate/open.o: llm/backend/open/open.c $(FLAGS) | $(BUILD)/gen/version.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -DGEPOLAB_WITH_CUDA $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/emulate/libllm.a: $(filter-out $(BUILD)/llm/backend/open/open.o,$(call obj,llm))
+	@rm -f $@ && $(AR) qcs $@ $^
+$(BUILD)/tests-emulated: $(EMULATED_TESTS) $(EMULATED) $(BUILD)/emulate/libllm.a $(BUILD)/libcore.a
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS) -lstdc++
+
+# The suites of $(BUILD)/tests-emulated run first, unless SUITE asks for others: the last summary
+# printed is that of all others.
+RUN_EMULATED = $(if $(CXX_FOUND),$(if $(SUITE),$(filter llm: llm,$(firstword $(SUITE))),yes))
+# The words of a person: TEST='a name' runs one test.
+ASKED = $(if $(SUITE),'$(SUITE)') $(if $(TEST),--test '$(TEST)')
+
+ifeq ($(SUITE),list)
+check: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab-tests
+	@$(BUILD)/gepolab-tests --list
+else
+check: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab $(BUILD)/gepolab-tests $(if $(RUN_EMULATED),$(BUILD)/tests-emulated)
+	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check check-arrows check-proofs check-documents check-library check-results check-guide)
+	@$(if $(RUN_EMULATED),$(BUILD)/tests-emulated $(if $(TEST),|| true,) $(ASKED),echo "kernels on the host: skipped$(if $(CXX_FOUND),,: no g++ found)")
+	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(ASKED)
+endif
+
+# One room at a time: make check-core, check-sim ... links only what that room may depend on.
+define room_check
+$(BUILD)/tests-$(1): $(BUILD)/tests/support/main.o $$(call obj,tests/$(1)) $$(patsubst %,$(BUILD)/tests/support/%.o,$(2)) $(3)
+	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ -lcunit $$(LDLIBS)
+.PHONY: check-$(1)
+check-$(1): $(BUILD)/tests-$(1)
+	@$(BUILD)/tests-$(1) $$(SUITE)
+endef
+$(eval $(call room_check,core,core faulty_vfs policy_fixture,$(BUILD)/libcore.a))
+$(eval $(call room_check,sim,sim,$(BUILD)/libsim.a $(BUILD)/libcore.a))
+$(eval $(call room_check,toy,,$(BUILD)/libtoy.a $(BUILD)/libcore.a))
+$(eval $(call room_check,llm,llm_backend_cases llm_backend_run llm_files llm_generate llm_model llm_tokenizer,$(BUILD)/libllm.a $(BUILD)/libcore.a))
+$(eval $(call room_check,analysis,,$(BUILD)/libanalysis.a $(BUILD)/libcore.a))
+
+-include $(TEST_OBJ:.o=.d) $(EMULATED:.o=.d)
