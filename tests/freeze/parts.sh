@@ -4,9 +4,12 @@
 wants() { case "$FREEZE_PARTS" in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 
 # What must vary from one execution to the next, or from one machine to the other.
-normalised() { # wall times of runs and sweeps; what memory `llm info` finds free. Checkpoints: see `state`
+normalised() { # wall times and rates of runs and sweeps; what memory `llm info` finds free. Checkpoints: see `state`
   sed -E -e 's/(cells?|runs?|updates?) in [0-9.]+ (ms|s|min|h)/\1 in TIME/' \
-    -e 's/"(free|versions_beside_step)":(\s*)[0-9]+/"\1":\2N/'
+    -e 's/"(free|versions_beside_step|cells_per_s)":(\s*)[0-9.e+-]+/"\1":\2N/'
+}
+made_anywhere() { # a report, without commit, machine, hours, memory, libraries and dates of what made its runs
+  sed -E -e '/^<tr><th scope="row">[^<]*<\/th><td><code>/s/<td>.*/…/' -e 's/^<p>The first run was finished at .*/…/'
 }
 
 # say PART NAME WORDS…: the command line, what it prints, its exit status and what it says, into PART/NAME.
@@ -34,7 +37,7 @@ figure() {
   done
 }
 # For each recipe "-llm" where its shortened form trains a transformer.
-kind() { case "$shortened_llm" in *" $1 "*) echo -llm ;; esac; }
+kind() { case " $shortened_llm " in *" $1 "*) echo -llm ;; esac; }
 
 # --- recipes, figures, exports -------------------------------------------------------------------
 
@@ -63,7 +66,7 @@ study() {
   say $e "$recipe/status" status "$db" --json
   say $e "$recipe/check" check "$db"
   say $e "$recipe/report" report "$db" --no-figures -o "$recipe.html"
-  [ ! -e "$recipe.html" ] || cp "$recipe.html" "$FREEZE/$e/$recipe/report.html"
+  [ ! -e "$recipe.html" ] || made_anywhere < "$recipe.html" > "$FREEZE/$e/$recipe/report.html"
 }
 each_set() {
   figure "figures$(kind "$1")" "$1_sets" plot "$1.db" --each-set -o
