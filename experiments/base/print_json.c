@@ -1,8 +1,95 @@
 /* Prints a command's JSON answer, and the simulated clock's summary as JSON or text. */
 #include "experiments/base/print_json.h"
 
+#include "experiments/base/process.h"
+
+#include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* --- making documents --- */
+
+static cJSON *there(cJSON *made) {
+  if (made == NULL) memory_is_missing("the JSON answer");
+  return made;
+}
+
+cJSON *json_new(void) {
+  return there(cJSON_CreateObject());
+}
+
+void json_place(cJSON *to, const char *key, cJSON *tree) {
+  const cJSON_bool placed = key != NULL ? cJSON_AddItemToObject(to, key, there(tree))
+                                        : cJSON_AddItemToArray(to, there(tree));
+  if (!placed) memory_is_missing("the JSON answer");
+}
+
+cJSON *json_object(cJSON *to, const char *key) {
+  cJSON *object = json_new();
+  json_place(to, key, object);
+  return object;
+}
+
+cJSON *json_list(cJSON *to, const char *key) {
+  cJSON *list = cJSON_CreateArray();
+  json_place(to, key, list);
+  return list;
+}
+
+void json_raw(cJSON *to, const char *key, const char *text) {
+  json_place(to, key, cJSON_CreateRaw(text));
+}
+
+void json_numbers(cJSON *to, const char *key, const double *values, size_t n) {
+  (void)there(json_add_numbers(to, key, values, n));
+}
+
+void json_number(cJSON *to, const char *key, double value) {
+  (void)there(json_add_number(to, key, value));
+}
+
+void json_put(cJSON *to, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  for (const char *at = format; *at != '\0';) {
+    char name[64];
+    at += strspn(at, ", ");
+    const size_t length = strcspn(at, " %");
+    assert(length < sizeof name);
+    snprintf(name, sizeof name, "%.*s", (int)length, at);
+    const char *key = length > 0 ? name : NULL, *text;
+    at += length + strspn(at + length, " %");
+    switch (*at++) {
+    case 's':
+      text = va_arg(list, const char *);
+      if (text != NULL)
+        (void)there(json_add_string(to, key, text));
+      else
+        json_place(to, key, cJSON_CreateNull());
+      break;
+    case 'z':
+      json_number(to, key, (double)va_arg(list, size_t));
+      ++at; /* zu */
+      break;
+    case 'd':
+      json_number(to, key, va_arg(list, int));
+      break;
+    case 'g':
+      json_number(to, key, va_arg(list, double));
+      break;
+    case 'i':
+      json_place(to, key, cJSON_CreateBool(va_arg(list, int)));
+      break;
+    default:
+      assert(0);
+    }
+  }
+  va_end(list);
+}
+
+/* --- printing them --- */
 
 gl_status report_json(cJSON *document, gl_error *err) {
   char *text = document != NULL ? cJSON_Print(document) : NULL;
@@ -25,33 +112,19 @@ gl_status report_table(table *t, table_form form, bool is_json, gl_error *err) {
   return status;
 }
 
-int report_clock_json(cJSON *to, const clock_record *clock, const uint64_t *histogram, size_t n) {
-  const struct {
-    const char *key;
-    double value;
-  } numbers[] = {{"learner_utilisation", clock->learner_utilisation},
-                 {"sampler_utilisation", clock->sampler_utilisation},
-                 {"batches_generated", clock->batches_generated},
-                 {"batches_trained", clock->batches_trained},
-                 {"batches_dropped", clock->batches_dropped},
-                 {"batches_lost", clock->batches_lost},
-                 {"retransmissions", clock->retransmissions},
-                 {"samples_per_s", clock->samples_per_s},
-                 {"bytes_up", clock->bytes_up},
-                 {"bytes_down", clock->bytes_down},
-                 {"simulated_s", clock->simulated_s}};
-  cJSON *staleness = cJSON_AddObjectToObject(to, "staleness");
-  int ok = staleness != NULL && json_add_number(staleness, "mean", clock->staleness_mean) != NULL &&
-           json_add_number(staleness, "max", clock->staleness_max) != NULL &&
-           json_add_number(staleness, "p50", clock->staleness_p50) != NULL &&
-           json_add_number(staleness, "p95", clock->staleness_p95) != NULL;
-  cJSON *bars = ok ? cJSON_AddArrayToObject(staleness, "histogram") : NULL;
-  ok = bars != NULL;
-  for (size_t i = 0; i < n && ok; ++i)
-    ok = json_add_number(bars, NULL, (double)histogram[i]) != NULL;
-  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && ok; ++i)
-    ok = json_add_number(to, numbers[i].key, numbers[i].value) != NULL;
-  return ok;
+void report_clock_json(cJSON *to, const clock_record *clock, const uint64_t *histogram, size_t n) {
+  cJSON *staleness = json_object(to, "staleness");
+  json_put(staleness, "mean %g, max %g, p50 %g, p95 %g", clock->staleness_mean,
+           clock->staleness_max, clock->staleness_p50, clock->staleness_p95);
+  cJSON *bars = json_list(staleness, "histogram");
+  for (size_t i = 0; i < n; ++i) json_put(bars, "%g", (double)histogram[i]);
+  json_put(to, "learner_utilisation %g, sampler_utilisation %g, batches_generated %g",
+           clock->learner_utilisation, clock->sampler_utilisation, clock->batches_generated);
+  json_put(to, "batches_trained %g, batches_dropped %g, batches_lost %g, retransmissions %g",
+           clock->batches_trained, clock->batches_dropped, clock->batches_lost,
+           clock->retransmissions);
+  json_put(to, "samples_per_s %g, bytes_up %g, bytes_down %g, simulated_s %g", clock->samples_per_s,
+           clock->bytes_up, clock->bytes_down, clock->simulated_s);
 }
 
 void report_clock_text(const clock_record *clock, size_t updates) {

@@ -10,6 +10,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* --- making documents --- */
+
+/* Memory that is missing while these run ends the program (process.h): none of them returns NULL.
+ */
+
+cJSON *json_new(void);
+/* A new object or list below `to`: at the key, or at the end of a list (key NULL). */
+cJSON *json_object(cJSON *to, const char *key);
+cJSON *json_list(cJSON *to, const char *key);
+/* A tree made elsewhere (NULL: its maker found no memory), which then belongs to `to`. */
+void json_place(cJSON *to, const char *key, cJSON *tree);
+/* Text that is JSON already. */
+void json_raw(cJSON *to, const char *key, const char *text);
+/* Adds members by name, as in json_put(to, "name %s, steps %zu, loss %g, complete %i", …): %s text
+ * (NULL: null), %zu, %d and %g numbers (not finite: null), %i true or false. In a
+ * list the conversions stand alone. */
+__attribute__((format(printf, 2, 3))) void json_put(cJSON *to, const char *format, ...);
+void json_number(cJSON *to, const char *key, double value);
+void json_numbers(cJSON *to, const char *key, const double *values, size_t n);
+
+/* --- printing them --- */
+
 /* Prints a JSON document and a newline on stdout and deletes it, also after a failure. A NULL
  * document means that building it ran out of memory. */
 gl_status report_json(cJSON *document, gl_error *err);
@@ -21,8 +43,8 @@ gl_status report_json_if(int made, cJSON *document, gl_error *err);
 gl_status report_table(table *t, table_form form, bool is_json, gl_error *err);
 
 /* Adds the clock's numbers to an object: `staleness` {mean, max, p50, p95, histogram},
- * utilisations, batches, rates and bytes. 0 if memory is short. */
-int report_clock_json(cJSON *to, const clock_record *clock, const uint64_t *histogram, size_t n);
+ * utilisations, batches, rates and bytes. */
+void report_clock_json(cJSON *to, const clock_record *clock, const uint64_t *histogram, size_t n);
 /* The same as lines of text. */
 void report_clock_text(const clock_record *clock, size_t updates);
 

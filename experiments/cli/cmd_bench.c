@@ -103,55 +103,44 @@ static void bench_tell(const bench_number *number, const bench_peer *peer) {
 
 /* JSON --- */
 
-static int add_rate(cJSON *to, const bench_rate *rate) {
-  return json_add_number(to, "value", rate->median) != NULL &&
-         json_add_number(to, "smallest", rate->low) != NULL &&
-         json_add_number(to, "largest", rate->high) != NULL &&
-         json_add_number(to, "repetitions", (double)rate->n) != NULL &&
-         json_add_number(to, "others", rate->n > 0 ? rate->load.others : NAN) != NULL &&
-         json_add_number(to, "steal", rate->n > 0 ? rate->load.steal : NAN) != NULL &&
-         json_add_number(to, "processor_s", rate->own_s) != NULL &&
-         json_add_number(to, "least_processor_s", rate->least_s) != NULL;
+static void add_rate(cJSON *to, const bench_rate *rate) {
+  json_put(to, "value %g, smallest %g, largest %g, repetitions %zu", rate->median, rate->low,
+           rate->high, (size_t)rate->n);
+  json_put(to, "others %g, steal %g, processor_s %g, least_processor_s %g",
+           rate->n > 0 ? rate->load.others : NAN, rate->n > 0 ? rate->load.steal : NAN, rate->own_s,
+           rate->least_s);
 }
 
-static int add_peer(cJSON *to, const bench *b, const bench_number *number, const bench_peer *peer) {
+static void add_peer(cJSON *to, const bench *b, const bench_number *number,
+                     const bench_peer *peer) {
   int kept_back;
   const double ratio = bench_ratio(number, peer, b->takes_busy, &kept_back);
-  cJSON *item = cJSON_AddObjectToObject(to, peer->name);
-  return item != NULL && add_rate(item, &peer->rate) &&
-         json_add_number(item, "ratio", ratio) != NULL &&
-         cJSON_AddBoolToObject(item, "kept_back", kept_back) != NULL &&
-         json_add_number(item, "aim", peer->aim) != NULL &&
-         (peer->missing[0] == '\0' || json_add_string(item, "missing", peer->missing) != NULL) &&
-         (peer->note[0] == '\0' || json_add_string(item, "note", peer->note) != NULL);
+  cJSON *item = json_object(to, peer->name);
+  add_rate(item, &peer->rate);
+  json_put(item, "ratio %g, kept_back %i, aim %g", ratio, kept_back, peer->aim);
+  if (peer->missing[0] != '\0') json_put(item, "missing %s", peer->missing);
+  if (peer->note[0] != '\0') json_put(item, "note %s", peer->note);
 }
 
-static int bench_add_number(cJSON *to, const bench *b, const bench_number *number) {
-  cJSON *item = cJSON_AddObjectToObject(to, number->key), *peers = NULL;
-  if (item == NULL) return 0;
-  int ok = number->kind == BENCH_FACT ? json_add_number(item, "value", number->value) != NULL
-                                      : add_rate(item, &number->rate);
-  ok = ok && json_add_number(item, "aim", number->aim) != NULL &&
-       json_add_string(item, "what", number->what) != NULL &&
-       (number->missing[0] == '\0' || json_add_string(item, "missing", number->missing) != NULL);
-  if (ok && number->n_peers > 0) ok = (peers = cJSON_AddObjectToObject(item, "peers")) != NULL;
-  for (size_t i = 0; i < number->n_peers && ok; ++i)
-    ok = add_peer(peers, b, number, &number->peer[i]);
-  return ok;
+static void bench_add_number(cJSON *to, const bench *b, const bench_number *number) {
+  cJSON *item = json_object(to, number->key);
+  if (number->kind == BENCH_FACT)
+    json_put(item, "value %g", number->value);
+  else
+    add_rate(item, &number->rate);
+  json_put(item, "aim %g, what %s", number->aim, number->what);
+  if (number->missing[0] != '\0') json_put(item, "missing %s", number->missing);
+  cJSON *peers = number->n_peers > 0 ? json_object(item, "peers") : NULL;
+  for (size_t i = 0; i < number->n_peers; ++i) add_peer(peers, b, number, &number->peer[i]);
 }
 
 static cJSON *bench_document(const bench *b) {
-  cJSON *document = cJSON_CreateObject();
-  int ok = document != NULL &&
-           cJSON_AddBoolToObject(document, "quiet", meter_is_quiet(b->load)) != NULL &&
-           json_add_number(document, "others", b->load.others) != NULL &&
-           json_add_number(document, "steal", b->load.steal) != NULL;
-  cJSON *numbers = ok ? cJSON_AddObjectToObject(document, "numbers") : NULL;
-  ok = numbers != NULL;
-  for (size_t i = 0; i < b->n && ok; ++i) ok = bench_add_number(numbers, b, &b->numbers[i]);
-  if (ok) return document;
-  cJSON_Delete(document);
-  return NULL;
+  cJSON *document = json_new();
+  json_put(document, "quiet %i, others %g, steal %g", meter_is_quiet(b->load), b->load.others,
+           b->load.steal);
+  cJSON *numbers = json_object(document, "numbers");
+  for (size_t i = 0; i < b->n; ++i) bench_add_number(numbers, b, &b->numbers[i]);
+  return document;
 }
 
 /* --- what is asked for --- */

@@ -70,62 +70,36 @@ static void doctor_print_text(const examination *e) {
 
 /* JSON --- */
 
-static int add_things(cJSON *to, const examination *e) {
-  cJSON *list = cJSON_AddArrayToObject(to, "things");
-  for (size_t i = 0; list != NULL && i < e->n_things; ++i) {
+static void add_things(cJSON *to, const examination *e) {
+  cJSON *list = json_list(to, "things");
+  for (size_t i = 0; i < e->n_things; ++i) {
     const found_thing *t = &e->things[i];
-    cJSON *item = cJSON_CreateObject();
-    if (item == NULL || !cJSON_AddItemToArray(list, item) ||
-        json_add_string(item, "name", t->name) == NULL ||
-        cJSON_AddBoolToObject(item, "found", t->present) == NULL ||
-        cJSON_AddBoolToObject(item, "needed", t->needed) == NULL ||
-        json_add_string(item, "detail", t->detail) == NULL ||
-        json_add_string(item, "use", t->use) == NULL ||
-        json_add_string(item, "remedy", t->remedy) == NULL)
-      return 0;
+    json_put(json_object(list, NULL), "name %s, found %i, needed %i, detail %s, use %s, remedy %s",
+             t->name, t->present, t->needed, t->detail, t->use, t->remedy);
   }
-  return list != NULL;
 }
 
-static int add_checks(cJSON *to, const self_test *t) {
-  cJSON *list = cJSON_AddArrayToObject(to, "checks");
-  for (size_t i = 0; list != NULL && i < t->n_checks; ++i) {
-    cJSON *item = cJSON_CreateObject();
-    if (item == NULL || !cJSON_AddItemToArray(list, item) ||
-        json_add_string(item, "name", t->checks[i].name) == NULL ||
-        cJSON_AddBoolToObject(item, "passed", t->checks[i].passed) == NULL ||
-        json_add_string(item, "detail", t->checks[i].detail) == NULL)
-      return 0;
-  }
-  return list != NULL;
-}
-
-static int add_speeds(cJSON *to, const bench *b) {
-  cJSON *map = cJSON_AddObjectToObject(to, "speeds");
-  for (size_t i = 0; map != NULL && i < b->n; ++i)
-    if (b->numbers[i].kind == BENCH_RATE && b->numbers[i].rate.n > 0 &&
-        json_add_number(map, b->numbers[i].key, b->numbers[i].rate.median) == NULL)
-      return 0;
-  return map != NULL;
-}
-
-static int add_test(cJSON *to, const self_test *t) {
-  cJSON *test = cJSON_AddObjectToObject(to, "self_test");
-  return test != NULL && json_add_number(test, "seconds", t->seconds) != NULL &&
-         cJSON_AddBoolToObject(test, "quiet", meter_is_quiet(t->speeds.load)) != NULL &&
-         add_checks(test, t) && add_speeds(test, &t->speeds);
+static void add_test(cJSON *to, const self_test *t) {
+  cJSON *test = json_object(to, "self_test");
+  json_put(test, "seconds %g, quiet %i", t->seconds, meter_is_quiet(t->speeds.load));
+  cJSON *checks = json_list(test, "checks");
+  for (size_t i = 0; i < t->n_checks; ++i)
+    json_put(json_object(checks, NULL), "name %s, passed %i, detail %s", t->checks[i].name,
+             t->checks[i].passed, t->checks[i].detail);
+  cJSON *speeds = json_object(test, "speeds");
+  for (size_t i = 0; i < t->speeds.n; ++i)
+    if (t->speeds.numbers[i].kind == BENCH_RATE && t->speeds.numbers[i].rate.n > 0)
+      json_number(speeds, t->speeds.numbers[i].key, t->speeds.numbers[i].rate.median);
 }
 
 static gl_status doctor_print_json(const examination *e, gl_error *err) {
   const run_provenance *p = &e->program.record;
-  cJSON *d = cJSON_CreateObject();
-  const int ok = d != NULL && json_add_string(d, "version", GEPOLAB_VERSION) != NULL &&
-                 json_add_string(d, "commit", p->source) != NULL &&
-                 json_add_string(d, "processor", p->processor) != NULL &&
-                 json_add_string(d, "system", p->system) != NULL &&
-                 cJSON_AddBoolToObject(d, "well", all_well(e)) != NULL && add_things(d, e) &&
-                 (!e->tested || add_test(d, &e->test));
-  return report_json_if(ok, d, err);
+  cJSON *d = json_new();
+  json_put(d, "version %s, commit %s, processor %s, system %s, well %i", GEPOLAB_VERSION, p->source,
+           p->processor, p->system, all_well(e));
+  add_things(d, e);
+  if (e->tested) add_test(d, &e->test);
+  return report_json(d, err);
 }
 
 /* --- the command --- */

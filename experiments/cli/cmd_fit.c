@@ -129,23 +129,20 @@ static void fit_print_field(fit_field f, const fit *of) {
     puts("  The test refuses all laws (p <= 0.05): the measured values themselves are the law.");
 }
 
-static int fit_add_row(cJSON *to, const fit_row *r, fit_family k) {
-  cJSON *o = cJSON_CreateObject();
-  if (o == NULL || !cJSON_AddItemToArray(to, o)) {
-    cJSON_Delete(o);
-    return 0;
+static void fit_add_row(cJSON *to, const fit_row *r, fit_family k) {
+  cJSON *o = json_object(to, NULL);
+  json_put(o, "law %s", fit_family_name(k));
+  if (r->why_not != NULL) {
+    json_put(o, "why_not %s", r->why_not);
+    return;
   }
-  int ok = json_add_string(o, "law", fit_family_name(k)) != NULL;
-  if (r->why_not != NULL) return ok && json_add_string(o, "why_not", r->why_not) != NULL;
-  cJSON *values = cJSON_AddObjectToObject(o, "parameters");
-  cJSON *errors = cJSON_AddObjectToObject(o, "standard_errors");
-  for (size_t p = 0; p < r->n_parameters; ++p)
-    ok = ok && json_add_number(values, r->name[p], r->value[p]) != NULL &&
-         json_add_number(errors, r->name[p], r->error[p]) != NULL;
-  return ok && json_add_number(o, "log_likelihood", r->log_likelihood) != NULL &&
-         json_add_number(o, "aic", r->aic) != NULL &&
-         json_add_number(o, "ks_distance", r->distance) != NULL &&
-         json_add_number(o, "p", r->p) != NULL;
+  cJSON *values = json_object(o, "parameters"), *errors = json_object(o, "standard_errors");
+  for (size_t p = 0; p < r->n_parameters; ++p) {
+    json_number(values, r->name[p], r->value[p]);
+    json_number(errors, r->name[p], r->error[p]);
+  }
+  json_put(o, "log_likelihood %g, aic %g, ks_distance %g, p %g", r->log_likelihood, r->aic,
+           r->distance, r->p);
 }
 
 static const char *chosen_name(const fit *of) {
@@ -153,25 +150,16 @@ static const char *chosen_name(const fit *of) {
   return of->chosen == FIT_FAMILIES ? "empirical" : fit_family_name((fit_family)of->chosen);
 }
 
-static int fit_add_field(cJSON *to, fit_field f, const fit *of, const char *line) {
-  cJSON *o = cJSON_AddObjectToObject(to, fit_field_name(f));
-  int ok = o != NULL && json_add_number(o, "n", (double)of->n) != NULL &&
-           json_add_number(o, "at_least", of->limits.low) != NULL &&
-           json_add_number(o, "n_at_least", (double)of->n_below) != NULL &&
-           json_add_number(o, "at_most", of->limits.high) != NULL &&
-           json_add_number(o, "n_at_most", (double)of->n_above) != NULL &&
-           json_add_number(o, "least", of->least) != NULL &&
-           json_add_number(o, "median", of->median) != NULL &&
-           json_add_number(o, "most", of->most) != NULL &&
-           json_add_number(o, "resolution", of->resolution) != NULL &&
-           json_add_number(o, "n_tested", (double)of->n_tested) != NULL &&
-           json_add_string(o, "chosen", chosen_name(of)) != NULL &&
-           json_add_string(o, "recipe", line) != NULL;
-  cJSON *dists = ok ? cJSON_AddArrayToObject(o, "laws") : NULL;
-  ok = ok && dists != NULL;
-  for (size_t k = 0; k < FIT_FAMILIES && ok && !of->is_constant; ++k)
-    ok = fit_add_row(dists, &of->row[k], (fit_family)k);
-  return ok;
+static void fit_add_field(cJSON *to, fit_field f, const fit *of, const char *line) {
+  cJSON *o = json_object(to, fit_field_name(f));
+  json_put(o, "n %zu, at_least %g, n_at_least %zu, at_most %g, n_at_most %zu", of->n,
+           of->limits.low, of->n_below, of->limits.high, of->n_above);
+  json_put(o, "least %g, median %g, most %g, resolution %g, n_tested %zu", of->least, of->median,
+           of->most, of->resolution, of->n_tested);
+  json_put(o, "chosen %s, recipe %s", chosen_name(of), line);
+  cJSON *dists = json_list(o, "laws");
+  for (size_t k = 0; k < FIT_FAMILIES && !of->is_constant; ++k)
+    fit_add_row(dists, &of->row[k], (fit_family)k);
 }
 
 /* An empirical distribution is read from one CSV file; of other logs its recipe line is a wish. */
@@ -191,13 +179,11 @@ static void fit_print_recipe(char *const line[FIT_FIELDS], const fit *fits, size
 }
 
 static gl_status fit_print_json(char *const line[FIT_FIELDS], const fit *fits, gl_error *err) {
-  cJSON *d = cJSON_CreateObject();
-  cJSON *cluster = d != NULL ? cJSON_AddObjectToObject(d, "cluster") : NULL;
-  int ok = cluster != NULL && json_add_number(d, "error_rate", FIT_ERROR_RATE) != NULL &&
-           json_add_number(d, "replicates", FIT_REPLICATES) != NULL;
-  for (int f = 0; f < FIT_FIELDS && ok; ++f)
-    if (line[f] != NULL) ok = fit_add_field(cluster, (fit_field)f, &fits[f], line[f]);
-  return report_json_if(ok, d, err);
+  cJSON *d = json_new(), *cluster = json_object(d, "cluster");
+  json_put(d, "error_rate %g, replicates %d", FIT_ERROR_RATE, (int)FIT_REPLICATES);
+  for (int f = 0; f < FIT_FIELDS; ++f)
+    if (line[f] != NULL) fit_add_field(cluster, (fit_field)f, &fits[f], line[f]);
+  return report_json(d, err);
 }
 
 /* --- the whole --- */

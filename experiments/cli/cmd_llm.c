@@ -89,53 +89,36 @@ static void model_print_memory(const memory_need *n, const backend *on) {
 
 /* --- as JSON --- */
 
-static int model_json(cJSON *d, const llm_session *s) {
+static void model_json(cJSON *d, const llm_session *s) {
   const model_config *c = &s->spec.model;
-  cJSON *m = cJSON_AddObjectToObject(d, "model");
-  const struct {
-    const char *name;
-    size_t value;
-  } sizes[] = {{"parameters", model_config_parameters(c)},
-               {"layers", c->layers},
-               {"hidden", c->hidden},
-               {"intermediate", c->intermediate},
-               {"heads", c->heads},
-               {"kv_heads", c->kv_heads},
-               {"head_dim", c->head_dim},
-               {"vocabulary", c->vocabulary},
-               {"context", c->max_positions}};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && m != NULL; ++i)
-    if (json_add_number(m, sizes[i].name, (double)sizes[i].value) == NULL) m = NULL;
-  return m != NULL && cJSON_AddBoolToObject(m, "tied", c->tied) != NULL &&
-         json_add_string(m, "unknown_keys", c->unknown) != NULL;
+  cJSON *m = json_object(d, "model");
+  json_put(m, "parameters %zu, layers %zu, hidden %zu, intermediate %zu, heads %zu, kv_heads %zu",
+           (size_t)model_config_parameters(c), c->layers, c->hidden, c->intermediate, c->heads,
+           c->kv_heads);
+  json_put(m, "head_dim %zu, vocabulary %zu, context %zu, tied %i, unknown_keys %s", c->head_dim,
+           c->vocabulary, c->max_positions, c->tied, c->unknown);
 }
 
-static int memory_json(cJSON *d, const memory_need *n) {
+static void memory_json(cJSON *d, const memory_need *n) {
   memory_row row[N_ROWS];
-  cJSON *m = cJSON_AddObjectToObject(d, "memory_bytes");
+  cJSON *m = json_object(d, "memory_bytes");
   list_memory(row, n);
-  for (size_t i = 0; i < N_ROWS && m != NULL; ++i)
-    if (json_add_number(m, row[i].name, (double)row[i].bytes) == NULL) m = NULL;
-  return m != NULL && json_add_number(m, "held_version", (double)n->one_version) != NULL &&
-         json_add_number(m, "versions_beside_step", (double)n->versions) != NULL &&
-         json_add_number(m, "free", (double)n->device_free) != NULL &&
-         json_add_number(m, "device", (double)n->device_total) != NULL;
+  for (size_t i = 0; i < N_ROWS; ++i) json_number(m, row[i].name, (double)row[i].bytes);
+  json_put(m, "held_version %zu, versions_beside_step %zu, free %zu, device %zu", n->one_version,
+           n->versions, n->device_free, n->device_total);
 }
 
 static gl_status model_print_json(const llm_session *s, const memory_need *n, gl_error *err) {
-  cJSON *d = cJSON_CreateObject();
-  int ok =
-      d != NULL && json_add_string(d, "source", s->source) != NULL &&
-      json_add_string(d, "backend", s->backend->kind == BACKEND_CUDA ? "cuda" : "cpu") != NULL &&
-      json_add_string(d, "device", s->backend->device) != NULL &&
-      json_add_string(d, "tokenizer", tokenizer_kind(s->spec.tokenizer)) != NULL &&
-      json_add_string(d, "task", s->has_task ? task_kind(s->spec.task) : "") != NULL &&
-      json_add_number(d, "max_tokens", (double)s->spec.max_tokens) != NULL &&
-      json_add_number(d, "devices", (double)n->devices) != NULL &&
-      json_add_number(d, "slots", (double)n->slots) != NULL &&
-      json_add_number(d, "micro_batch", (double)n->micro_batch) != NULL && model_json(d, s) &&
-      memory_json(d, n) && cJSON_AddBoolToObject(d, "fits", n->total <= n->device_free) != NULL;
-  return report_json_if(ok, d, err);
+  cJSON *d = json_new();
+  json_put(d, "source %s, backend %s, device %s, tokenizer %s, task %s", s->source,
+           s->backend->kind == BACKEND_CUDA ? "cuda" : "cpu", s->backend->device,
+           tokenizer_kind(s->spec.tokenizer), s->has_task ? task_kind(s->spec.task) : "");
+  json_put(d, "max_tokens %zu, devices %zu, slots %zu, micro_batch %zu", s->spec.max_tokens,
+           n->devices, n->slots, n->micro_batch);
+  model_json(d, s);
+  memory_json(d, n);
+  json_put(d, "fits %i", n->total <= n->device_free);
+  return report_json(d, err);
 }
 
 /* --- the command --- */
@@ -189,29 +172,14 @@ static void print_kind(const char *kind, const char *about) {
 
 /* --- as JSON --- */
 
-static int tasks_field_json(cJSON *list, const task_field *f) {
-  cJSON *o = cJSON_CreateObject();
-  if (o == NULL || !cJSON_AddItemToArray(list, o)) {
-    cJSON_Delete(o);
-    return 0;
-  }
-  return json_add_string(o, "key", f->key) != NULL &&
-         json_add_string(o, "values", f->values) != NULL &&
-         json_add_string(o, "default", f->normal) != NULL &&
-         json_add_string(o, "about", f->about) != NULL;
-}
-
-static int kind_json(cJSON *to, const char *kind, const char *about) {
+static void kind_json(cJSON *to, const char *kind, const char *about) {
   const char *const *example = task_kind_example(kind);
-  int ok = json_add_string(to, "kind", kind) != NULL && json_add_string(to, "about", about) != NULL;
-  if (ok && example != NULL)
-    ok = json_add_string(to, "prompt", example[0]) != NULL &&
-         json_add_string(to, "answer", example[1]) != NULL;
-  cJSON *list = ok ? cJSON_AddArrayToObject(to, "fields") : NULL;
-  ok = list != NULL;
-  for (const task_field *f = task_kind_fields(kind); ok && f->key != NULL; ++f)
-    ok = tasks_field_json(list, f);
-  return ok;
+  json_put(to, "kind %s, about %s", kind, about);
+  if (example != NULL) json_put(to, "prompt %s, answer %s", example[0], example[1]);
+  cJSON *list = json_list(to, "fields");
+  for (const task_field *f = task_kind_fields(kind); f->key != NULL; ++f)
+    json_put(json_object(list, NULL), "key %s, values %s, default %s, about %s", f->key, f->values,
+             f->normal, f->about);
 }
 
 /* --- the command --- */
@@ -219,21 +187,14 @@ static int kind_json(cJSON *to, const char *kind, const char *about) {
 static gl_status print_kinds(const char *only, int json, gl_error *err) {
   const char *about, *kind;
   cJSON *list = json ? cJSON_CreateArray() : NULL;
-  int ok = !json || list != NULL;
-  for (size_t i = 0; ok && (kind = task_kind_at(i, &about)) != NULL; ++i) {
+  for (size_t i = 0; (kind = task_kind_at(i, &about)) != NULL; ++i) {
     if (only != NULL && strcmp(only, kind) != 0) continue;
-    if (!json) {
+    if (json)
+      kind_json(json_object(list, NULL), kind, about);
+    else
       print_kind(kind, about);
-      continue;
-    }
-    cJSON *o = cJSON_CreateObject();
-    ok = o != NULL && cJSON_AddItemToArray(list, o);
-    if (!ok) cJSON_Delete(o);
-    ok = ok && kind_json(o, kind, about);
   }
-  if (!json) return GL_OK;
-  if (!ok) cJSON_Delete(list);
-  return report_json(ok ? list : NULL, err);
+  return json ? report_json(list, err) : GL_OK;
 }
 
 static gl_status tasks_find_kind(const char *name, gl_error *err) {
@@ -310,24 +271,15 @@ static int sft_after_step(void *self, size_t step, double loss, double score) {
 
 static gl_status sft_print_json(const llm_session *s, const curve *c, const char *folder,
                                 gl_error *err) {
-  cJSON *d = cJSON_CreateObject();
-  cJSON *list = d != NULL ? cJSON_AddArrayToObject(d, "curve") : NULL;
-  for (size_t i = 0; i < c->n && list != NULL; ++i) {
-    cJSON *o = cJSON_CreateObject();
-    if (o == NULL || !cJSON_AddItemToArray(list, o) ||
-        json_add_number(o, "step", (double)c->points[i].step) == NULL ||
-        json_add_number(o, "loss", c->points[i].loss) == NULL ||
-        json_add_number(o, "score", c->points[i].score) == NULL)
-      list = NULL;
-  }
+  cJSON *d = json_new(), *list = json_list(d, "curve");
+  for (size_t i = 0; i < c->n; ++i)
+    json_put(json_object(list, NULL), "step %zu, loss %g, score %g", c->points[i].step,
+             c->points[i].loss, c->points[i].score);
   const point *last = c->n > 0 ? &c->points[c->n - 1] : NULL;
-  int ok = list != NULL && json_add_string(d, "name", s->recipe.name) != NULL &&
-           json_add_number(d, "seed", (double)s->recipe.seed) != NULL &&
-           json_add_string(d, "folder", folder) != NULL &&
-           json_add_number(d, "steps", last != NULL ? (double)last->step : 0) != NULL &&
-           json_add_number(d, "loss", last != NULL ? last->loss : NAN) != NULL &&
-           json_add_number(d, "score", last != NULL ? last->score : NAN) != NULL;
-  return report_json_if(ok, d, err);
+  json_put(d, "name %s, seed %g, folder %s", s->recipe.name, (double)s->recipe.seed, folder);
+  json_put(d, "steps %zu, loss %g, score %g", last != NULL ? last->step : 0,
+           last != NULL ? last->loss : (double)NAN, last != NULL ? last->score : (double)NAN);
+  return report_json(d, err);
 }
 
 static void sft_print_text(const llm_session *s, const curve *c, const char *folder,

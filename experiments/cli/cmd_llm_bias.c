@@ -206,27 +206,23 @@ static gl_status bias_measure(study *s, int quiet, gl_error *err) {
 
 /* JSON --- */
 
-static int bias_add_estimate(cJSON *to, const char *key, const gradient_estimate *e) {
-  cJSON *o = cJSON_AddObjectToObject(to, key);
-  return o != NULL && json_add_number(o, "value", e->value) != NULL &&
-         json_add_number(o, "standard_error", e->error) != NULL &&
-         json_add_number(o, "low", e->low) != NULL && json_add_number(o, "high", e->high) != NULL;
+static void bias_add_estimate(cJSON *to, const char *key, const gradient_estimate *e) {
+  json_put(json_object(to, key), "value %g, standard_error %g, low %g, high %g", e->value, e->error,
+           e->low, e->high);
 }
 
-static int add_result(cJSON *o, const study *s, size_t u, size_t k, size_t a) {
+static void add_result(cJSON *o, const study *s, size_t u, size_t k, size_t a) {
   const llm_bias_result *r = &s->results[(u * s->staleness.n + k) * s->spec.n_algorithms + a];
-  int ok = json_add_string(o, "algorithm", s->algorithms[a].name) != NULL &&
-           json_add_number(o, "update", (double)s->at.item[u]) != NULL &&
-           json_add_number(o, "staleness", (double)s->staleness.item[k]) != NULL;
-  if (!r->applicable) return ok && json_add_string(o, "reason", r->why) != NULL;
-  for (size_t i = 0; i < GRADIENT_NUMBERS && ok; ++i)
-    ok = bias_add_estimate(o, gradient_number_names[i], &r->number[i]);
-  return ok && json_add_number(o, "kl_k3_seq", r->kl) != NULL &&
-         json_add_number(o, "iw_mean", r->iw_mean) != NULL &&
-         json_add_number(o, "iw_variance", r->iw_variance) != NULL &&
-         json_add_number(o, "aw_variance", r->aw_variance) != NULL &&
-         json_add_number(o, "ess", r->ess) != NULL &&
-         json_add_number(o, "clip_fraction", r->clip_fraction) != NULL;
+  json_put(o, "algorithm %s, update %g, staleness %g", s->algorithms[a].name, (double)s->at.item[u],
+           (double)s->staleness.item[k]);
+  if (!r->applicable) {
+    json_put(o, "reason %s", r->why);
+    return;
+  }
+  for (size_t i = 0; i < GRADIENT_NUMBERS; ++i)
+    bias_add_estimate(o, gradient_number_names[i], &r->number[i]);
+  json_put(o, "kl_k3_seq %g, iw_mean %g, iw_variance %g, aw_variance %g, ess %g, clip_fraction %g",
+           r->kl, r->iw_mean, r->iw_variance, r->aw_variance, r->ess, r->clip_fraction);
 }
 
 static double bias_responses_of(const study *s, size_t batches) {
@@ -234,28 +230,18 @@ static double bias_responses_of(const study *s, size_t batches) {
 }
 
 static cJSON *bias_as_json(const study *s) {
-  cJSON *d = cJSON_CreateObject();
-  int ok =
-      d != NULL && json_add_string(d, "recipe", s->run.recipe.name) != NULL &&
-      json_add_string(d, "method", "monte_carlo") != NULL &&
-      json_add_number(d, "seed", (double)s->spec.seed) != NULL &&
-      json_add_number(d, "groups", (double)s->spec.groups) != NULL &&
-      json_add_number(d, "group_size", (double)s->spec.group_size) != NULL &&
-      json_add_number(d, "batches", (double)s->spec.batches) != NULL &&
-      json_add_number(d, "reference_responses", bias_responses_of(s, s->spec.references)) != NULL &&
-      json_add_number(d, "blocks", GRADIENT_BLOCKS) != NULL &&
-      json_add_number(d, "confidence", s->spec.confidence) != NULL;
-  cJSON *list = ok ? cJSON_AddArrayToObject(d, "measurements") : NULL;
-  ok = list != NULL;
+  cJSON *d = json_new();
+  json_put(d, "recipe %s, method %s, seed %g, groups %zu, group_size %zu, batches %zu",
+           s->run.recipe.name, "monte_carlo", (double)s->spec.seed, s->spec.groups,
+           s->spec.group_size, s->spec.batches);
+  json_put(d, "reference_responses %g, blocks %d, confidence %g",
+           bias_responses_of(s, s->spec.references), (int)GRADIENT_BLOCKS, s->spec.confidence);
+  cJSON *list = json_list(d, "measurements");
   for (size_t u = 0; u < s->at.n; ++u)
     for (size_t k = 0; k < s->staleness.n; ++k)
-      for (size_t a = 0; a < s->spec.n_algorithms && ok; ++a) {
-        cJSON *o = json_append_object(list);
-        ok = o != NULL && add_result(o, s, u, k, a);
-      }
-  if (ok) return d;
-  cJSON_Delete(d);
-  return NULL;
+      for (size_t a = 0; a < s->spec.n_algorithms; ++a)
+        add_result(json_object(list, NULL), s, u, k, a);
+  return d;
 }
 
 /* --- text --- */

@@ -92,8 +92,7 @@ static gl_status find_sets(measured_set **out, size_t *n, size_t *problems, cons
   const evaluation_sets *sets = &s->spec.sets;
   *n = sets->n > 0 ? sets->n : 1;
   *problems = 0;
-  *out = calloc(*n, sizeof **out);
-  if (*out == NULL) return gl_fail_memory(err, "an evaluation");
+  *out = must_alloc(*n, sizeof **out, "an evaluation");
   for (size_t i = 0; i < *n; ++i) {
     (*out)[i].spec = sets->n > 0 ? run_spec_of_set(&s->spec, i) : s->spec;
     (*out)[i].name = sets->n > 0 ? sets->part[i * evaluation_sets_parts(sets)].set : NULL;
@@ -134,47 +133,38 @@ static void print_measured(const char *how, const measured *m) {
          m->eval.tokens, 100 * m->eval.cut_off);
 }
 
-static int measured_json(cJSON *to, const char *key, const measured *m) {
-  cJSON *o = cJSON_AddObjectToObject(to, key);
-  cJSON *list = o != NULL ? cJSON_AddArrayToObject(o, "pass") : NULL;
-  for (size_t i = 0; i < m->n_pass && list != NULL; ++i) {
+static void measured_json(cJSON *to, const char *key, const measured *m) {
+  cJSON *o = json_object(to, key), *list = json_list(o, "pass");
+  for (size_t i = 0; i < m->n_pass; ++i) {
     const llm_pass *p = &m->pass[i];
-    cJSON *item = cJSON_CreateObject();
-    if (item == NULL || !cJSON_AddItemToArray(list, item) ||
-        json_add_number(item, "k", (double)p->k) == NULL ||
-        json_add_number(item, "value", p->value) == NULL ||
-        json_add_number(item, "standard_error", p->standard_error) == NULL ||
-        json_add_number(item, "low", p->low) == NULL ||
-        json_add_number(item, "high", p->high) == NULL ||
-        json_add_string(item, "interval", p->interval) == NULL)
-      list = NULL;
+    json_put(json_object(list, NULL),
+             "k %zu, value %g, standard_error %g, low %g, high %g, interval %s", p->k, p->value,
+             p->standard_error, p->low, p->high, p->interval);
   }
-  return list != NULL && json_add_number(o, "samples", (double)m->eval.samples) != NULL &&
-         json_add_number(o, "reward", m->eval.reward) != NULL &&
-         json_add_number(o, "tokens", m->eval.tokens) != NULL &&
-         json_add_number(o, "cut_off", m->eval.cut_off) != NULL;
+  json_put(o, "samples %zu, reward %g, tokens %g, cut_off %g", m->eval.samples, m->eval.reward,
+           m->eval.tokens, m->eval.cut_off);
 }
 
-static int set_json(cJSON *to, const measured_set *set) {
-  return json_add_string(to, "task", task_kind(set->spec.task)) != NULL &&
-         json_add_number(to, "problems", (double)set->greedy.eval.problems) != NULL &&
-         json_add_number(to, "temperature", set->spec.eval.how.dist.temperature) != NULL &&
-         measured_json(to, "greedy", &set->greedy) && measured_json(to, "sampled", &set->sampled);
+static void set_json(cJSON *to, const measured_set *set) {
+  json_put(to, "task %s, problems %zu, temperature %g", task_kind(set->spec.task),
+           set->greedy.eval.problems, set->spec.eval.how.dist.temperature);
+  measured_json(to, "greedy", &set->greedy);
+  measured_json(to, "sampled", &set->sampled);
 }
 
 /* The first set stands for the whole, as it does in a run; all of them follow as a list. */
 static gl_status eval_print_json(const llm_session *s, const measured_set *set, size_t n,
                                  gl_error *err) {
-  cJSON *d = cJSON_CreateObject();
-  int ok = d != NULL && json_add_string(d, "model", s->source) != NULL &&
-           json_add_number(d, "seed", (double)s->recipe.seed) != NULL && set_json(d, &set[0]);
-  cJSON *list = ok && set[0].name != NULL ? cJSON_AddArrayToObject(d, "sets") : NULL;
-  for (size_t i = 0; i < n && ok && set[0].name != NULL; ++i) {
-    cJSON *item = list != NULL ? json_append_object(list) : NULL;
-    ok = item != NULL && json_add_string(item, "set", set[i].name) != NULL &&
-         set_json(item, &set[i]);
+  cJSON *d = json_new();
+  json_put(d, "model %s, seed %g", s->source, (double)s->recipe.seed);
+  set_json(d, &set[0]);
+  cJSON *list = set[0].name != NULL ? json_list(d, "sets") : NULL;
+  for (size_t i = 0; i < n && list != NULL; ++i) {
+    cJSON *item = json_object(list, NULL);
+    json_put(item, "set %s", set[i].name);
+    set_json(item, &set[i]);
   }
-  return report_json_if(ok, d, err);
+  return report_json(d, err);
 }
 
 static void eval_print_text(const llm_session *s, const measured_set *set, size_t n) {
@@ -281,8 +271,8 @@ static void prompt_list_fini(prompt_list *p) {
 static gl_status generate_add_prompt(prompt_list *p, const char *text, gl_error *err) {
   if (p->n == MOST_PROMPTS)
     return gl_fail(err, GL_EINPUT, "more than %d prompts; give them in parts", MOST_PROMPTS);
-  p->text[p->n] = strdup(text);
-  return p->text[p->n++] != NULL ? GL_OK : gl_fail_memory(err, "a prompt");
+  p->text[p->n++] = must_copy(text, "a prompt");
+  return GL_OK;
 }
 
 /* One prompt a line. */
@@ -305,8 +295,7 @@ static gl_status generate_read_prompts(prompt_list *p, FILE *from, gl_error *err
 }
 
 static gl_status take_prompts(prompt_list *p, const args *a, gl_error *err) {
-  p->text = calloc(MOST_PROMPTS, sizeof *p->text);
-  if (p->text == NULL) return gl_fail_memory(err, "the prompts");
+  p->text = must_alloc(MOST_PROMPTS, sizeof *p->text, "the prompts");
   if (a->n_words == 1) return generate_read_prompts(p, stdin, err);
   gl_status status = GL_OK;
   for (size_t i = 1; i < a->n_words && status == GL_OK; ++i)
@@ -315,21 +304,16 @@ static gl_status take_prompts(prompt_list *p, const args *a, gl_error *err) {
 }
 
 static gl_status encode_prompts(prompt_list *p, const run_spec *spec, gl_error *err) {
-  p->start = calloc(p->n + 1, sizeof *p->start);
-  if (p->start == NULL) return gl_fail_memory(err, "the prompts");
+  p->start = must_alloc(p->n + 1, sizeof *p->start, "the prompts");
   for (size_t i = 0; i < p->n; ++i) {
     int32_t *token = NULL;
     size_t n = 0, at = p->start[i];
     gl_status status = run_spec_prompt(spec, p->text[i], &token, &n, err);
-    int32_t *longer = status == GL_OK ? realloc(p->token, (at + n) * sizeof *longer) : NULL;
-    if (longer != NULL) {
-      memcpy(longer + at, token, n * sizeof *token);
-      p->token = longer;
-      p->start[i + 1] = at + n;
-    }
-    free(token);
     if (status != GL_OK) return status;
-    if (longer == NULL) return gl_fail_memory(err, "the prompts");
+    p->token = must_resize(p->token, at + n + 1, sizeof *p->token, "the prompts");
+    memcpy(p->token + at, token, n * sizeof *token);
+    p->start[i + 1] = at + n;
+    free(token);
   }
   return GL_OK;
 }
@@ -343,43 +327,31 @@ static gl_status generate_decode(char **text, const llm_session *s, const genera
                           n > 0 && r->finished[i] ? n - 1 : n, 0, text, NULL, err);
 }
 
-static int response_json(cJSON *list, const char *prompt, const char *text, const llm_session *s,
-                         const generate_result *r, size_t i) {
-  size_t n = r->length[i], at = i * s->spec.max_tokens;
+static void response_json(cJSON *list, const char *prompt, const char *text, const llm_session *s,
+                          const generate_result *r, size_t i) {
+  const size_t n = r->length[i], at = i * s->spec.max_tokens;
   double sum = 0;
   for (size_t k = 0; k < n; ++k) sum += r->logq[at + k];
-  cJSON *o = cJSON_CreateObject();
-  if (o == NULL || !cJSON_AddItemToArray(list, o)) {
-    cJSON_Delete(o);
-    return 0;
-  }
-  cJSON *tokens = cJSON_AddArrayToObject(o, "tokens");
-  for (size_t k = 0; k < n && tokens != NULL; ++k)
-    if (json_add_number(tokens, NULL, r->token[at + k]) == NULL) return 0;
-  return tokens != NULL && json_add_string(o, "prompt", prompt) != NULL &&
-         json_add_string(o, "text", text) != NULL &&
-         cJSON_AddBoolToObject(o, "finished", r->finished[i]) != NULL &&
-         json_add_number(o, "logp", sum) != NULL &&
-         json_add_numbers(o, "logprobs", r->logq + at, n) != NULL &&
-         json_add_numbers(o, "logprobs_truncated", r->logq_truncated + at, n) != NULL;
+  cJSON *o = json_object(list, NULL), *tokens = json_list(o, "tokens");
+  for (size_t k = 0; k < n; ++k) json_number(tokens, NULL, r->token[at + k]);
+  json_put(o, "prompt %s, text %s, finished %i, logp %g", prompt, text, r->finished[i], sum);
+  json_numbers(o, "logprobs", r->logq + at, n);
+  json_numbers(o, "logprobs_truncated", r->logq_truncated + at, n);
 }
 
 static gl_status generate_print_json(const llm_session *s, const prompt_list *p,
                                      const generate_result *r, size_t each, gl_error *err) {
-  cJSON *d = cJSON_CreateObject();
-  cJSON *list = d != NULL ? cJSON_AddArrayToObject(d, "responses") : NULL;
+  cJSON *d = json_new(), *list = json_list(d, "responses");
   gl_status status = GL_OK;
-  for (size_t i = 0; i < p->n * each && list != NULL && status == GL_OK; ++i) {
+  for (size_t i = 0; i < p->n * each && status == GL_OK; ++i) {
     char *text = NULL;
     status = generate_decode(&text, s, r, i, err);
-    if (status == GL_OK && !response_json(list, p->text[i / each], text, s, r, i)) list = NULL;
+    if (status == GL_OK) response_json(list, p->text[i / each], text, s, r, i);
     free(text);
   }
-  if (list == NULL || status != GL_OK) {
-    cJSON_Delete(d);
-    d = NULL;
-  }
-  return status == GL_OK ? report_json(d, err) : status;
+  if (status == GL_OK) return report_json(d, err);
+  cJSON_Delete(d);
+  return status;
 }
 
 static gl_status generate_print_text(const llm_session *s, const prompt_list *p,
@@ -409,10 +381,9 @@ typedef struct generate_options {
 static gl_status respond(llm_session *s, const prompt_list *p, const generate_options *o,
                          generate_result *r, gl_error *err) {
   const size_t each = o->n, n = p->n * each;
-  size_t *prompt_of = calloc(n + 1, sizeof *prompt_of), *number = calloc(n + 1, sizeof *number);
-  gl_status status = GL_OK;
-  if (prompt_of == NULL || number == NULL) status = gl_fail_memory(err, "the responses");
-  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+  size_t *prompt_of = must_alloc(n + 1, sizeof *prompt_of, "the responses"),
+         *number = must_alloc(n + 1, sizeof *number, "the responses");
+  for (size_t i = 0; i < n; ++i) {
     prompt_of[i] = i / each;
     number[i] = (i / each) << 12 | i % each;
   }
@@ -434,7 +405,7 @@ static gl_status respond(llm_session *s, const prompt_list *p, const generate_op
                               .n_stop = s->spec.n_stop,
                               .slots = s->spec.slots,
                               .must_be_finite = 1};
-  if (status == GL_OK) status = generate_result_init(r, n, s->spec.max_tokens, err);
+  gl_status status = generate_result_init(r, n, s->spec.max_tokens, err);
   if (status == GL_OK) status = generate(s->model, &q, r, err);
   free(prompt_of);
   free(number);
@@ -540,8 +511,7 @@ static void find_answer(side *out, const char *what, const char *text, place whe
 
 /* All of standard input, malloc'd. */
 static gl_status read_input(char **out, gl_error *err) {
-  *out = malloc(MOST_BYTES + 2);
-  if (*out == NULL) return gl_fail_memory(err, "a response");
+  *out = must_alloc(MOST_BYTES + 2, 1, "a response");
   size_t n = fread(*out, 1, MOST_BYTES + 1, stdin);
   if (ferror(stdin)) return gl_fail(err, GL_EIO, "cannot read standard input: %s", strerror(errno));
   if (n > MOST_BYTES) return gl_fail(err, GL_EINPUT, "the response is longer than 1 MiB");
@@ -579,61 +549,55 @@ static void print_side(const side *s) {
 
 /* --- as JSON --- */
 
-static int answer_add_text(cJSON *to, const char *key, const char *text, size_t n) {
-  char *copy = strndup(text, n);
-  int ok = copy != NULL && json_add_string(to, key, copy) != NULL;
+static void answer_add_text(cJSON *to, const char *key, const char *text, size_t n) {
+  char *copy = must_alloc(n + 1, 1, "a part of an answer");
+  memcpy(copy, text, n);
+  (void)json_add_string(to, key, copy);
   free(copy);
-  return ok;
 }
 
 /* Node *i and the parts that follow it; *i is then the place behind them. */
-static int node_json(cJSON *o, const answer_reading *r, size_t *i) {
+static void node_json(cJSON *o, const answer_reading *r, size_t *i) {
   const answer_node *node = &r->node[(*i)++];
-  int ok = json_add_string(o, "kind", answer_kind_name(node->kind)) != NULL &&
-           answer_add_text(o, "text", r->text + node->begin, node->n);
-  if (ok && node->name_n > 0)
-    ok = answer_add_text(o, "name", r->text + node->name_begin, node->name_n);
-  if (ok && node->has_value)
-    ok = json_add_number(o, "value", node->value) != NULL &&
-         json_add_string(o, "value_text", node->written) != NULL;
+  json_put(o, "kind %s", answer_kind_name(node->kind));
+  answer_add_text(o, "text", r->text + node->begin, node->n);
+  if (node->name_n > 0) answer_add_text(o, "name", r->text + node->name_begin, node->name_n);
+  if (node->has_value) json_put(o, "value %g, value_text %s", node->value, node->written);
   cJSON *parts = NULL;
-  while (ok && *i < r->nodes && r->node[*i].depth > node->depth) {
-    if (parts == NULL) parts = cJSON_AddArrayToObject(o, "parts");
-    cJSON *part = parts != NULL ? cJSON_CreateObject() : NULL;
-    ok = part != NULL && cJSON_AddItemToArray(parts, part);
-    if (!ok) cJSON_Delete(part);
-    ok = ok && node_json(part, r, i);
+  while (*i < r->nodes && r->node[*i].depth > node->depth) {
+    if (parts == NULL) parts = json_list(o, "parts");
+    node_json(json_object(parts, NULL), r, i);
   }
-  return ok;
 }
 
-static int side_json(cJSON *d, const side *s) {
-  cJSON *o = cJSON_AddObjectToObject(d, s->what), *reading = NULL;
+static void side_json(cJSON *d, const side *s) {
+  cJSON *o = json_object(d, s->what);
   size_t i = 0;
-  if (o == NULL) return 0;
-  if (s->answer == NULL)
-    return cJSON_AddNullToObject(o, "found") != NULL && cJSON_AddNullToObject(o, "answer") != NULL;
-  return json_add_string(o, "found", s->found) != NULL &&
-         answer_add_text(o, "answer", s->answer, s->n) &&
-         (reading = cJSON_AddObjectToObject(o, "reading")) != NULL &&
-         node_json(reading, &s->reading, &i) &&
-         cJSON_AddBoolToObject(o, "cut_off", s->reading.is_cut_off) != NULL;
+  if (s->answer == NULL) {
+    json_place(o, "found", cJSON_CreateNull());
+    json_place(o, "answer", cJSON_CreateNull());
+    return;
+  }
+  json_put(o, "found %s", s->found);
+  answer_add_text(o, "answer", s->answer, s->n);
+  node_json(json_object(o, "reading"), &s->reading, &i);
+  json_put(o, "cut_off %i", s->reading.is_cut_off);
 }
 
 static gl_status answer_print_json(int equal, const side *reference, const side *response,
                                    gl_error *err) {
-  cJSON *d = cJSON_CreateObject();
-  int ok = d != NULL && cJSON_AddBoolToObject(d, "equal", equal) != NULL &&
-           side_json(d, reference) && side_json(d, response);
-  return report_json_if(ok, d, err);
+  cJSON *d = json_new();
+  json_put(d, "equal %i", equal);
+  side_json(d, reference);
+  side_json(d, response);
+  return report_json(d, err);
 }
 
 /* --- the command --- */
 
 static gl_status answer_check(const char *reference, const char *response, place where, int json,
                               gl_error *err) {
-  side *sides = calloc(2, sizeof *sides);
-  if (sides == NULL) return gl_fail_memory(err, "two answers");
+  side *sides = must_alloc(2, sizeof *sides, "two answers");
   find_answer(&sides[0], "reference", reference, BOX_OR_ALL);
   find_answer(&sides[1], "response", response, where);
   int equal = sides[1].answer != NULL &&

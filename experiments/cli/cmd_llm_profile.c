@@ -114,37 +114,29 @@ static void print_overrides(const page *p) {
   for (size_t i = 0; i < n; ++i) printf("cluster.%s=%s\n", f[i].key, f[i].value);
 }
 
-static int timing_json(cJSON *d, const char *key, const llm_timing *t, size_t n) {
-  cJSON *o = cJSON_AddObjectToObject(d, key);
-  return o != NULL && json_add_number(o, "mean", t->mean) != NULL &&
-         json_add_number(o, "sd", t->sd) != NULL &&
-         json_add_number(o, "min", t->smallest) != NULL &&
-         json_add_number(o, "max", t->largest) != NULL && json_add_number(o, "mu", t->mu) != NULL &&
-         json_add_number(o, "sigma", t->sigma) != NULL &&
-         json_add_numbers(o, "seconds", t->seconds, n) != NULL;
+static void timing_json(cJSON *d, const char *key, const llm_timing *t, size_t n) {
+  cJSON *o = json_object(d, key);
+  json_put(o, "mean %g, sd %g, min %g, max %g, mu %g, sigma %g", t->mean, t->sd, t->smallest,
+           t->largest, t->mu, t->sigma);
+  json_numbers(o, "seconds", t->seconds, n);
 }
 
 static gl_status profile_print_json(const page *p, gl_error *err) {
   const llm_profile *m = p->profile;
   field f[MOST_FIELDS];
-  size_t n = list_fields(p, f);
-  cJSON *d = cJSON_CreateObject(), *fields = NULL;
-  int ok = d != NULL && json_add_string(d, "source", p->session->source) != NULL &&
-           json_add_string(d, "device", p->session->backend->device) != NULL &&
-           json_add_number(d, "repetitions", (double)m->repetitions) != NULL &&
-           json_add_number(d, "responses", (double)m->responses) != NULL &&
-           json_add_number(d, "concurrency", (double)m->concurrency) != NULL &&
-           json_add_number(d, "tokens_mean", m->tokens) != NULL &&
-           json_add_number(d, "tokens_per_s", m->tokens_per_s) != NULL &&
-           json_add_number(d, "trained_tokens_per_s", m->trained_per_s) != NULL &&
-           json_add_number(d, "decode_tokens_per_s", m->decode_per_s) != NULL &&
-           timing_json(d, "prompts_s", &m->prompt, m->repetitions) &&
-           timing_json(d, "generation_s", &m->generation, m->repetitions) &&
-           timing_json(d, "step_s", &m->step, m->repetitions) &&
-           (fields = cJSON_AddObjectToObject(d, "cluster")) != NULL;
-  for (size_t i = 0; i < n && ok; ++i)
-    ok = cJSON_AddRawToObject(fields, f[i].key, f[i].value) != NULL;
-  return report_json_if(ok, d, err);
+  const size_t n = list_fields(p, f);
+  cJSON *d = json_new();
+  json_put(d, "source %s, device %s, repetitions %zu, responses %zu, concurrency %zu",
+           p->session->source, p->session->backend->device, m->repetitions, m->responses,
+           m->concurrency);
+  json_put(d, "tokens_mean %g, tokens_per_s %g, trained_tokens_per_s %g, decode_tokens_per_s %g",
+           m->tokens, m->tokens_per_s, m->trained_per_s, m->decode_per_s);
+  timing_json(d, "prompts_s", &m->prompt, m->repetitions);
+  timing_json(d, "generation_s", &m->generation, m->repetitions);
+  timing_json(d, "step_s", &m->step, m->repetitions);
+  cJSON *fields = json_object(d, "cluster");
+  for (size_t i = 0; i < n; ++i) json_raw(fields, f[i].key, f[i].value);
+  return report_json(d, err);
 }
 
 /* --- files --- */
@@ -164,8 +156,8 @@ static void print_csv(FILE *to, const llm_profile *m) {
 static char *csv_beside(const char *yaml) {
   size_t length = strlen(yaml);
   if (length > 5 && strcmp(yaml + length - 5, ".yaml") == 0) length -= 5;
-  char *path = malloc(length + 5);
-  if (path != NULL) snprintf(path, length + 5, "%.*s.csv", (int)length, yaml);
+  char *path = must_alloc(length + 5, 1, "a file name");
+  snprintf(path, length + 5, "%.*s.csv", (int)length, yaml);
   return path;
 }
 

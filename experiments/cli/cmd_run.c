@@ -17,63 +17,45 @@
 
 /* --- what is printed --- */
 
-static cJSON *evals_json(cJSON *to, const run_result *o) {
-  cJSON *list = cJSON_AddArrayToObject(to, "evals");
-  for (size_t i = 0; i < o->n_evals && list != NULL; ++i) {
-    cJSON *item = cJSON_CreateObject();
-    if (item == NULL || !cJSON_AddItemToArray(list, item) ||
-        json_add_number(item, "step", (double)o->evals[i].step) == NULL ||
-        json_add_number(item, "time_s", o->evals[i].time_s) == NULL ||
-        json_add_number(item, "eval_score", o->evals[i].eval_score) == NULL)
-      list = NULL;
-  }
-  return list;
+static void evals_json(cJSON *to, const run_result *o) {
+  cJSON *list = json_list(to, "evals");
+  for (size_t i = 0; i < o->n_evals; ++i)
+    json_put(json_object(list, NULL), "step %zu, time_s %g, eval_score %g",
+             (size_t)o->evals[i].step, o->evals[i].time_s, o->evals[i].eval_score);
 }
 
 /* Scores by evaluation set, where the recipe has sets or halves. */
-static int set_evals_json(cJSON *to, const run_result *o) {
-  cJSON *list = o->n_set_evals > 0 ? cJSON_AddArrayToObject(to, "set_evals") : NULL;
-  for (size_t i = 0; i < o->n_set_evals && list != NULL; ++i) {
+static void set_evals_json(cJSON *to, const run_result *o) {
+  cJSON *list = o->n_set_evals > 0 ? json_list(to, "set_evals") : NULL;
+  for (size_t i = 0; i < o->n_set_evals; ++i) {
     const set_eval_record *r = &o->set_evals[i];
-    cJSON *item = cJSON_CreateObject();
-    if (item == NULL || !cJSON_AddItemToArray(list, item) ||
-        json_add_number(item, "step", (double)r->step) == NULL ||
-        json_add_string(item, "eval_set", r->set) == NULL ||
-        json_add_number(item, "half", r->half) == NULL ||
-        json_add_number(item, "eval_score", r->score) == NULL)
-      list = NULL;
+    json_put(json_object(list, NULL), "step %zu, eval_set %s, half %d, eval_score %g",
+             (size_t)r->step, r->set, (int)r->half, r->score);
   }
-  return o->n_set_evals == 0 || list != NULL;
 }
 
 /* The last update's measurements, by name. */
-static cJSON *run_metrics_json(cJSON *to, const run_result *o) {
-  cJSON *map = cJSON_AddObjectToObject(to, "last_update");
-  if (o->n_steps == 0) return map;
+static void run_metrics_json(cJSON *to, const run_result *o) {
+  cJSON *map = json_object(to, "last_update");
+  if (o->n_steps == 0) return;
   const double *value = o->steps[o->n_steps - 1].metric;
-  for (int m = 0; m < METRIC_COUNT && map != NULL; ++m)
-    if (json_add_number(map, metric_about((metric)m)->name, value[m]) == NULL) map = NULL;
-  return map;
+  for (int m = 0; m < METRIC_COUNT; ++m) json_number(map, metric_about((metric)m)->name, value[m]);
 }
 
 /* No wall-clock time in it: two runs of one recipe print the same. */
 static gl_status run_print_json(const recipe *r, const run_result *o, gl_error *err) {
-  run_scores s = run_result_scores(o);
-  cJSON *d = cJSON_CreateObject();
-  int ok = d != NULL && json_add_string(d, "name", r->name) != NULL &&
-           json_add_string(d, "algorithm", r->algorithm.name) != NULL &&
-           json_add_number(d, "seed", (double)r->seed) != NULL &&
-           json_add_string(d, "status", run_status_name(o->status)) != NULL &&
-           json_add_string(d, "reason", o->reason) != NULL &&
-           json_add_number(d, "steps", (double)o->n_steps) != NULL &&
-           json_add_number(d, "eval_first", s.eval_first) != NULL &&
-           json_add_number(d, "best", s.best) != NULL &&
-           json_add_number(d, "last", s.last) != NULL &&
-           json_add_number(d, "best_to_last", s.best_to_last) != NULL &&
-           report_clock_json(d, &o->clock, o->staleness, o->n_staleness) &&
-           fates_to_json(d, o->fates, o->n_fates) && evals_json(d, o) != NULL &&
-           set_evals_json(d, o) && run_metrics_json(d, o) != NULL;
-  return report_json_if(ok, d, err);
+  const run_scores s = run_result_scores(o);
+  cJSON *d = json_new();
+  json_put(d, "name %s, algorithm %s, seed %g, status %s, reason %s, steps %zu", r->name,
+           r->algorithm.name, (double)r->seed, run_status_name(o->status), o->reason, o->n_steps);
+  json_put(d, "eval_first %g, best %g, last %g, best_to_last %g", s.eval_first, s.best, s.last,
+           s.best_to_last);
+  report_clock_json(d, &o->clock, o->staleness, o->n_staleness);
+  fates_to_json(d, o->fates, o->n_fates);
+  evals_json(d, o);
+  set_evals_json(d, o);
+  run_metrics_json(d, o);
+  return report_json(d, err);
 }
 
 /* Best and last of each whole set; those of the first are the run's own. */

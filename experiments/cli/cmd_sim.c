@@ -54,18 +54,14 @@ static void replicas_print_table(const replicas *q) {
 }
 
 static gl_status replicas_print_json(const replicas *q, gl_error *err) {
-  cJSON *root = cJSON_CreateObject();
-  int ok = root != NULL && json_add_number(root, "replicas", (double)q->n) != NULL &&
-           json_add_number(root, "first_seed", (double)q->r->seed) != NULL;
-  for (size_t k = 0; k < q->n_numbers && ok; ++k) {
+  cJSON *root = json_new();
+  json_put(root, "replicas %zu, first_seed %g", q->n, (double)q->r->seed);
+  for (size_t k = 0; k < q->n_numbers; ++k) {
     const replicas_spread s = replicas_spread_of(q, k);
-    cJSON *to = cJSON_AddObjectToObject(root, s.name);
-    ok = to != NULL && json_add_number(to, "mean", s.mean) != NULL &&
-         json_add_number(to, "low", s.low) != NULL && json_add_number(to, "high", s.high) != NULL &&
-         json_add_number(to, "sd", s.sd) != NULL && json_add_number(to, "min", s.least) != NULL &&
-         json_add_number(to, "max", s.most) != NULL;
+    json_put(json_object(root, s.name), "mean %g, low %g, high %g, sd %g, min %g, max %g", s.mean,
+             s.low, s.high, s.sd, s.least, s.most);
   }
-  return report_json_if(ok, root, err);
+  return report_json(root, err);
 }
 
 static gl_status simulate_replicas(const recipe *r, const cluster_spec *cluster, size_t n,

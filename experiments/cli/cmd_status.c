@@ -218,78 +218,47 @@ static void print_lines(const file_status *f) {
 
 /* --- as JSON --- */
 
-static cJSON *missing_json(const missing_cell *m) {
-  cJSON *item = cJSON_CreateObject();
-  char seed[24];
-  snprintf(seed, sizeof seed, "%llu", (unsigned long long)m->seed);
-  cJSON *settings = json_tree_of(m->swept);
-  if (item != NULL && settings != NULL && json_add_string(item, "algorithm", m->algorithm) &&
-      cJSON_AddRawToObject(item, "seed", seed) && cJSON_AddItemToObject(item, "settings", settings))
-    return item;
-  cJSON_Delete(item);
-  return NULL;
-}
-
 /* [{"algorithm": …, "fields": {…}}] */
-static int add_choices(cJSON *to, const study_status *s) {
-  cJSON *list = cJSON_AddArrayToObject(to, "chosen");
-  int ok = list != NULL;
-  for (size_t i = 0; i < s->n_choices && ok; ++i) {
-    cJSON *item = cJSON_CreateObject(), *fields = json_tree_of(s->choices[i].fields);
-    ok = item != NULL && cJSON_AddItemToArray(list, item) && fields != NULL &&
-         json_add_string(item, "algorithm", s->choices[i].algorithm) != NULL &&
-         cJSON_AddItemToObject(item, "fields", fields);
-    if (!ok) cJSON_Delete(fields);
+static void add_choices(cJSON *to, const study_status *s) {
+  cJSON *list = json_list(to, "chosen");
+  for (size_t i = 0; i < s->n_choices; ++i) {
+    cJSON *item = json_object(list, NULL);
+    json_put(item, "algorithm %s", s->choices[i].algorithm);
+    json_place(item, "fields", json_tree_of(s->choices[i].fields));
   }
-  return ok;
 }
 
-static cJSON *study_json(const study_status *s) {
-  const study_progress *p = &s->progress;
-  const struct {
-    const char *key;
-    double value;
-  } numbers[] = {{"planned", (double)p->planned},
-                 {"done", (double)p->done},
-                 {"diverged", (double)p->diverged},
-                 {"failed", (double)p->failed},
-                 {"missing", (double)p->missing},
-                 {"superseded", (double)p->superseded},
-                 {"tuning_planned", (double)p->tuning_planned},
-                 {"tuning_known", (double)p->tuning_known},
-                 {"shards", (double)p->shards},
-                 {"shards_missing", (double)p->shards_missing},
-                 {"cells_per_s", s->outlook.per_s},
-                 {"seconds_left", is_complete(s) ? 0 : s->outlook.left_s}};
-  cJSON *o = cJSON_CreateObject();
-  int ok = o != NULL && json_add_string(o, "study", s->name) != NULL &&
-           cJSON_AddBoolToObject(o, "complete", is_complete(s)) != NULL;
-  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && ok; ++i)
-    ok = json_add_number(o, numbers[i].key, numbers[i].value) != NULL;
-  cJSON *list = ok ? cJSON_AddArrayToObject(o, "missing_cells") : NULL;
-  ok = list != NULL;
-  for (size_t i = 0; i < s->n_missing && ok; ++i) {
-    cJSON *item = missing_json(&s->missing[i]);
-    ok = item != NULL && cJSON_AddItemToArray(list, item);
+static void add_missing(cJSON *to, const study_status *s) {
+  cJSON *list = json_list(to, "missing_cells");
+  for (size_t i = 0; i < s->n_missing; ++i) {
+    const missing_cell *m = &s->missing[i];
+    cJSON *item = json_object(list, NULL);
+    char seed[24];
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)m->seed);
+    json_put(item, "algorithm %s", m->algorithm);
+    json_raw(item, "seed", seed);
+    json_place(item, "settings", json_tree_of(m->swept));
   }
-  if (ok && add_choices(o, s)) return o;
-  cJSON_Delete(o);
-  return NULL;
+}
+
+static void add_study_status(cJSON *to, const study_status *s) {
+  const study_progress *p = &s->progress;
+  json_put(to, "study %s, complete %i, planned %zu, done %zu, diverged %zu, failed %zu", s->name,
+           is_complete(s), p->planned, p->done, p->diverged, p->failed);
+  json_put(to, "missing %zu, superseded %zu, tuning_planned %zu, tuning_known %zu", p->missing,
+           p->superseded, p->tuning_planned, p->tuning_known);
+  json_put(to, "shards %zu, shards_missing %zu, cells_per_s %g, seconds_left %g", p->shards,
+           p->shards_missing, s->outlook.per_s, is_complete(s) ? 0 : s->outlook.left_s);
+  add_missing(to, s);
+  add_choices(to, s);
 }
 
 static cJSON *file_json(const file_status *f) {
-  cJSON *o = cJSON_CreateObject();
-  int ok = o != NULL && json_add_string(o, "file", f->path) != NULL &&
-           cJSON_AddBoolToObject(o, "being_written", f->being_written) != NULL;
-  cJSON *list = ok ? cJSON_AddArrayToObject(o, "studies") : NULL;
-  ok = list != NULL;
-  for (size_t i = 0; i < f->n && ok; ++i) {
-    cJSON *item = study_json(&f->studies[i]);
-    ok = item != NULL && cJSON_AddItemToArray(list, item);
-  }
-  if (ok) return o;
-  cJSON_Delete(o);
-  return NULL;
+  cJSON *o = json_new();
+  json_put(o, "file %s, being_written %i", f->path, f->being_written);
+  cJSON *list = json_list(o, "studies");
+  for (size_t i = 0; i < f->n; ++i) add_study_status(json_object(list, NULL), &f->studies[i]);
+  return o;
 }
 
 /* With --watch a document is a line, so that who reads them sees where each ends. */

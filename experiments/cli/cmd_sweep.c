@@ -20,16 +20,22 @@
 
 /* --- sweep --dry-run --- */
 
+/* A value as the recipe's canonical text has it; owned. */
+static char *value_text(const cfg_node *value) {
+  char *text = cfg_canonical(value);
+  if (text == NULL) memory_is_missing("a value");
+  return text;
+}
+
 /* --- in words --- */
 
 /* A design's values are maps of several fields, and thousands of them fill a terminal. */
 enum { VALUE_COLUMNS = 120 };
 
-static gl_status print_axes(const sweep_grid *grid, const char *title, gl_error *err) {
+static void print_axes(const sweep_grid *grid, const char *title) {
   if (grid->n_axes > 0) printf("%s\n", title);
   for (size_t i = 0; i < grid->n_axes; ++i) {
-    char *values = cfg_canonical(grid->axes[i].values);
-    if (values == NULL) return gl_fail_memory(err, "an axis");
+    char *values = value_text(grid->axes[i].values);
     printf("  %-20s ", shown(grid->axes[i].path).text);
     shown_text cut;
     shown_cut(values, VALUE_COLUMNS, &cut);
@@ -39,7 +45,6 @@ static gl_status print_axes(const sweep_grid *grid, const char *title, gl_error 
     putchar('\n');
     free(values);
   }
-  return GL_OK;
 }
 
 static void print_counts(const sweep_survey *v) {
@@ -80,62 +85,43 @@ static void survey_print_memory(const sweep_survey *v, size_t workers) {
            workers == 1 ? "" : "s");
 }
 
-static gl_status survey_print_words(const sweep_survey *v, const sweep_options *o, gl_error *err) {
+static void survey_print_words(const sweep_survey *v, const sweep_options *o) {
   printf("%s%s%s: nothing is run or written\n", shown(v->study).text, o->file != NULL ? " -> " : "",
          shown(o->file).text);
-  gl_status status = print_axes(&v->grid, "axes of the sweep, the first slowest", err);
-  if (status == GL_OK) status = print_axes(&v->tuning, "axes of the tuning runs", err);
-  if (status != GL_OK) return status;
+  print_axes(&v->grid, "axes of the sweep, the first slowest");
+  print_axes(&v->tuning, "axes of the tuning runs");
   print_counts(v);
   print_time(v, o->workers);
   survey_print_memory(v, o->workers);
-  return GL_OK;
 }
 
 /* --- as JSON --- */
 
 /* [{"path": …, "values": […]}] */
-static int add_axes(cJSON *to, const char *key, const sweep_grid *grid) {
-  cJSON *list = cJSON_AddArrayToObject(to, key);
-  int ok = list != NULL;
-  for (size_t i = 0; i < grid->n_axes && ok; ++i) {
-    cJSON *item = cJSON_CreateObject();
-    char *values = cfg_canonical(grid->axes[i].values);
-    ok = item != NULL && cJSON_AddItemToArray(list, item) && values != NULL &&
-         json_add_string(item, "path", grid->axes[i].path) != NULL &&
-         cJSON_AddRawToObject(item, "values", values) != NULL;
+static void add_axes(cJSON *to, const char *key, const sweep_grid *grid) {
+  cJSON *list = json_list(to, key);
+  for (size_t i = 0; i < grid->n_axes; ++i) {
+    cJSON *item = json_object(list, NULL);
+    char *values = value_text(grid->axes[i].values);
+    json_put(item, "path %s", grid->axes[i].path);
+    json_raw(item, "values", values);
     free(values);
   }
-  return ok;
 }
 
 static gl_status survey_print_document(const sweep_survey *v, const sweep_options *o,
                                        gl_error *err) {
-  cJSON *document = cJSON_CreateObject();
-  const struct {
-    const char *key;
-    double value; /* NaN: null */
-  } numbers[] = {{"tuning_runs", (double)v->tuning_runs},
-                 {"tuning_already_known", (double)v->tuning_known},
-                 {"cells", (double)v->cells},
-                 {"already_finished", v->rates_open ? (double)NAN : (double)v->known},
-                 {"workers", (double)o->workers},
-                 {"work_s", v->work_s},
-                 {"seconds_left", v->wait_s},
-                 {"learned_from_runs", (double)v->learned_from},
-                 {"peak_bytes_of_a_run", v->peak_bytes > 0 ? (double)v->peak_bytes : (double)NAN}};
-  int ok = document != NULL && json_add_string(document, "study", v->study) != NULL &&
-           (o->file == NULL ? cJSON_AddNullToObject(document, "file")
-                            : json_add_string(document, "file", o->file)) != NULL &&
-           add_axes(document, "axes", &v->grid) && add_axes(document, "tuning_axes", &v->tuning);
-  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && ok; ++i)
-    ok = json_add_number(document, numbers[i].key, numbers[i].value) != NULL;
-  return report_json_if(ok, document, err);
-}
-
-static gl_status tell_survey(const sweep_survey *v, const sweep_options *options, int json,
-                             gl_error *err) {
-  return json ? survey_print_document(v, options, err) : survey_print_words(v, options, err);
+  cJSON *d = json_new();
+  json_put(d, "study %s, file %s", v->study, o->file);
+  add_axes(d, "axes", &v->grid);
+  add_axes(d, "tuning_axes", &v->tuning);
+  json_put(d, "tuning_runs %zu, tuning_already_known %zu, cells %zu, already_finished %g",
+           v->tuning_runs, v->tuning_known, v->cells,
+           v->rates_open ? (double)NAN : (double)v->known);
+  json_put(d, "workers %zu, work_s %g, seconds_left %g, learned_from_runs %zu", o->workers,
+           v->work_s, v->wait_s, v->learned_from);
+  json_put(d, "peak_bytes_of_a_run %g", v->peak_bytes > 0 ? (double)v->peak_bytes : (double)NAN);
+  return report_json(d, err);
 }
 
 /* --- sweep --- */
@@ -146,29 +132,21 @@ static int is_rate_alone(const sweep_report *r) {
   return r->tuned.n == 1 && strcmp(r->tuned.path[0], "optimizer.lr") == 0;
 }
 
-/* A chosen value as the recipe's canonical text has it; owned, NULL: memory is short. */
-static char *chosen_text(const sweep_choice *c, size_t i) {
-  return cfg_canonical(c->value[i]);
-}
-
 /* {"PATH": value, …} under the key. */
-static int sweep_add_chosen(cJSON *to, const sweep_report *r, const sweep_choice *c) {
-  cJSON *fields = cJSON_AddObjectToObject(to, "chosen");
-  int ok = fields != NULL;
-  for (size_t i = 0; i < r->tuned.n && ok; ++i) {
-    char *text = chosen_text(c, i);
-    ok = text != NULL && cJSON_AddRawToObject(fields, r->tuned.path[i], text) != NULL;
+static void sweep_add_chosen(cJSON *to, const sweep_report *r, const sweep_choice *c) {
+  cJSON *fields = json_object(to, "chosen");
+  for (size_t i = 0; i < r->tuned.n; ++i) {
+    char *text = value_text(c->value[i]);
+    json_raw(fields, r->tuned.path[i], text);
     free(text);
   }
-  return ok;
 }
 
 static void sweep_print_chosen(const sweep_report *r, const sweep_choice *c) {
   printf("  %-20s ", shown(c->algorithm).text);
   for (size_t i = 0; i < r->tuned.n; ++i) {
-    char *text = chosen_text(c, i);
-    printf("%s%s %s%s", i > 0 ? ", " : "", shown(r->tuned.path[i]).text,
-           text != NULL ? shown(text).text : "",
+    char *text = value_text(c->value[i]);
+    printf("%s%s %s%s", i > 0 ? ", " : "", shown(r->tuned.path[i]).text, shown(text).text,
            c->edges >> i & 1 ? " (at the edge of the grid)" : "");
     free(text);
   }
@@ -178,37 +156,21 @@ static void sweep_print_chosen(const sweep_report *r, const sweep_choice *c) {
 /* --- what is printed --- */
 
 static gl_status sweep_print_json(const sweep_report *r, const char *file, gl_error *err) {
-  cJSON *document = cJSON_CreateObject();
-  const struct {
-    const char *key;
-    size_t value;
-  } counts[] = {{"cells", r->cells},
-                {"already_finished", r->known},
-                {"done", r->done},
-                {"diverged", r->diverged},
-                {"failed", r->failed},
-                {"superseded", r->superseded},
-                {"tuning_runs", r->tuning_runs},
-                {"tuning_already_known", r->tuning_known},
-                {"tuning_failed", r->tuning_failed}};
-  int ok = document != NULL && json_add_string(document, "file", file) != NULL;
-  for (size_t i = 0; i < sizeof counts / sizeof counts[0] && ok; ++i)
-    ok = json_add_number(document, counts[i].key, (double)counts[i].value) != NULL;
-  ok = ok && json_add_number(document, "tuning_s", r->tuning_s) != NULL &&
-       json_add_number(document, "grid_s", r->grid_s) != NULL;
-  cJSON *tuned = ok ? cJSON_AddArrayToObject(document, "tuned") : NULL;
-  ok = tuned != NULL;
-  for (size_t i = 0; i < r->n_choices && ok; ++i) {
+  cJSON *d = json_new();
+  json_put(d, "file %s, cells %zu, already_finished %zu, done %zu, diverged %zu, failed %zu", file,
+           r->cells, r->known, r->done, r->diverged, r->failed);
+  json_put(d, "superseded %zu, tuning_runs %zu, tuning_already_known %zu, tuning_failed %zu",
+           r->superseded, r->tuning_runs, r->tuning_known, r->tuning_failed);
+  json_put(d, "tuning_s %g, grid_s %g", r->tuning_s, r->grid_s);
+  cJSON *tuned = json_list(d, "tuned");
+  for (size_t i = 0; i < r->n_choices; ++i) {
     const sweep_choice *c = &r->choices[i];
-    cJSON *item = cJSON_CreateObject();
-    ok = item != NULL && cJSON_AddItemToArray(tuned, item) &&
-         json_add_string(item, "algorithm", c->algorithm) != NULL &&
-         json_add_number(item, "lr", c->lr) != NULL &&
-         json_add_number(item, "score", c->score) != NULL &&
-         cJSON_AddBoolToObject(item, "at_edge", c->edges != 0) != NULL &&
-         sweep_add_chosen(item, r, c);
+    cJSON *item = json_object(tuned, NULL);
+    json_put(item, "algorithm %s, lr %g, score %g, at_edge %i", c->algorithm, c->lr, c->score,
+             c->edges != 0);
+    sweep_add_chosen(item, r, c);
   }
-  return report_json_if(ok, document, err);
+  return report_json(d, err);
 }
 
 static void sweep_print_text(const sweep_report *r, const char *file) {
@@ -253,12 +215,11 @@ static void warn_of_edges(const sweep_report *r) {
               shown(c->algorithm).text, c->lr);
       continue;
     }
-    char *text = chosen_text(c, which);
+    char *text = value_text(c->value[which]);
     fprintf(stderr,
             "gepolab: warning: the best %s of %s, %s, is at the edge of what tune tries; a wider "
             "grid may have a better one\n",
-            shown(r->tuned.path[which]).text, shown(c->algorithm).text,
-            text != NULL ? shown(text).text : "");
+            shown(r->tuned.path[which]).text, shown(c->algorithm).text, shown(text).text);
     free(text);
   }
 }
@@ -360,7 +321,8 @@ static gl_status sweep_dry_run(const cfg_doc *doc, const sweep_options *options,
                                gl_error *err) {
   sweep_survey survey;
   gl_status status = sweep_look_ahead(&survey, doc, options, err);
-  if (status == GL_OK) status = tell_survey(&survey, options, json, err);
+  if (status == GL_OK && json) status = survey_print_document(&survey, options, err);
+  if (status == GL_OK && !json) survey_print_words(&survey, options);
   sweep_survey_fini(&survey);
   return status;
 }

@@ -5,6 +5,7 @@
 #include "analysis/plot/layout.h"
 #include "core/base/json.h"
 #include "core/base/shown.h"
+#include "experiments/base/print_json.h"
 #include "experiments/base/resources.h"
 #include "sim/schedule.h"
 
@@ -240,49 +241,38 @@ static size_t classes(int by_length) {
 
 /* JSON --- */
 
-static cJSON *fates_add_row(cJSON *to) {
-  cJSON *row = cJSON_CreateObject();
-  return row != NULL && cJSON_AddItemToArray(to, row) ? row : NULL;
+static void add_total(cJSON *to, const char *name, total t, total drawn) {
+  json_put(json_object(to, NULL), "fate %s, responses %g, share %g, mean_tokens %g, mean_reward %g",
+           name, t.responses, fates_share(t, drawn), fates_mean(t.tokens, t),
+           fates_mean(t.reward, t));
 }
 
-static int add_total(cJSON *to, const char *name, total t, total drawn) {
-  cJSON *row = fates_add_row(to);
-  return row != NULL && json_add_string(row, "fate", name) != NULL &&
-         json_add_number(row, "responses", t.responses) != NULL &&
-         json_add_number(row, "share", fates_share(t, drawn)) != NULL &&
-         json_add_number(row, "mean_tokens", fates_mean(t.tokens, t)) != NULL &&
-         json_add_number(row, "mean_reward", fates_mean(t.reward, t)) != NULL;
-}
-
-static int fates_add_classes(cJSON *to, const fate_record *fates, size_t n, int by_length) {
-  cJSON *rows = cJSON_AddArrayToObject(to, by_length ? "drawn_by_length" : "drawn_by_prompt");
-  int ok = rows != NULL;
-  for (size_t k = 0; k < classes(by_length) && ok; ++k) {
+static void fates_add_classes(cJSON *to, const fate_record *fates, size_t n, int by_length) {
+  cJSON *rows = json_list(to, by_length ? "drawn_by_length" : "drawn_by_prompt");
+  for (size_t k = 0; k < classes(by_length); ++k) {
     const total drawn = fates_total_of(fates, n, class_at(k, by_length, NULL)),
                 trained = fates_total_of(fates, n, class_at(k, by_length, "trained"));
     if (drawn.responses == 0) continue;
-    cJSON *row = fates_add_row(rows);
-    ok = row != NULL &&
-         json_add_number(row, by_length ? "tokens_from" : "quarter",
-                         by_length ? ldexp(1, (int)k) : (double)(k + 1)) != NULL &&
-         json_add_number(row, "drawn", drawn.responses) != NULL &&
-         json_add_number(row, "trained", trained.responses) != NULL &&
-         json_add_number(row, "mean_reward", fates_mean(drawn.reward, drawn)) != NULL &&
-         json_add_number(row, "trained_reward", fates_mean(trained.reward, trained)) != NULL;
+    cJSON *row = json_object(rows, NULL);
+    json_number(row, by_length ? "tokens_from" : "quarter",
+                by_length ? ldexp(1, (int)k) : (double)(k + 1));
+    json_put(row, "drawn %g, trained %g, mean_reward %g, trained_reward %g", drawn.responses,
+             trained.responses, fates_mean(drawn.reward, drawn),
+             fates_mean(trained.reward, trained));
   }
-  return ok;
 }
 
-int fates_to_json(cJSON *to, const fate_record *fates, size_t n) {
-  if (n == 0) return 1;
+void fates_to_json(cJSON *to, const fate_record *fates, size_t n) {
+  if (n == 0) return;
   const total drawn = fates_total_of(fates, n, (choice){0});
-  cJSON *rows = cJSON_AddArrayToObject(to, "fates");
-  int ok = rows != NULL && add_total(rows, "drawn", drawn, drawn);
-  for (int f = 0; f < FATES && ok; ++f) {
+  cJSON *rows = json_list(to, "fates");
+  add_total(rows, "drawn", drawn, drawn);
+  for (int f = 0; f < FATES; ++f) {
     const char *name = unit_fate_name((unit_fate)f);
-    ok = add_total(rows, name, fates_total_of(fates, n, (choice){.fate = name}), drawn);
+    add_total(rows, name, fates_total_of(fates, n, (choice){.fate = name}), drawn);
   }
-  return ok && fates_add_classes(to, fates, n, 0) && fates_add_classes(to, fates, n, 1);
+  fates_add_classes(to, fates, n, 0);
+  fates_add_classes(to, fates, n, 1);
 }
 
 /* --- tables --- */

@@ -99,7 +99,7 @@ void tell_unfinished_file(const char *path);
 
 /* An array "fates" of what was drawn and of each fate, and what of each quarter of prompts and of
  * each length was drawn and trained; nothing for n 0. 0 if memory is short. */
-int fates_to_json(cJSON *to, const fate_record *fates, size_t n);
+void fates_to_json(cJSON *to, const fate_record *fates, size_t n);
 /* The same as tables; nothing for n 0. */
 void fates_print(const fate_record *fates, size_t n, FILE *to);
 
