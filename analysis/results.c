@@ -24,6 +24,7 @@ results *results_new(const char *study) {
 static void run_fini(results_run *run) {
   free(run->steps), free(run->evals), free(run->set_evals), free(run->staleness);
   free(run->reason), free(run->shown), free(run->recipe), free(run->swept), free(run->chosen);
+  free(run->in_effect);
   free(run->key), free(run->best_until);
 }
 
@@ -88,6 +89,7 @@ gl_status results_add(results *r, const run_record *run, gl_error *err) {
       .recipe = copy_text(run->recipe, &ok),
       .swept = copy_text(run->swept, &ok),
       .chosen = copy_text(run->chosen, &ok),
+      .in_effect = copy_text(run->in_effect, &ok),
       .key = copy_text(run->key, &ok),
       .meaning = run->meaning};
   return ok ? GL_OK : gl_fail_memory(err, "a run's records");
@@ -105,6 +107,7 @@ static gl_status compare_recipes(results *r, gl_error *err) {
                        .recipe = run->recipe,
                        .swept = run->swept,
                        .chosen = run->chosen,
+                       .in_effect = run->in_effect,
                        .meaning = run->meaning,
                        .seed = run->seed};
   }

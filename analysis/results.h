@@ -35,7 +35,7 @@ typedef struct results_run {
   uint64_t *staleness; /* histogram */
   size_t n_staleness;
   /* What tells it apart, for results_arrange(); owned. */
-  char *shown, *recipe, *swept, *chosen;
+  char *shown, *recipe, *swept, *chosen, *in_effect;
   int64_t meaning;
 } results_run;
 

@@ -146,7 +146,7 @@ static gl_status load_records(sqlite3 *db, const records *what, int64_t run, voi
 
 static const char *const run_columns[] = {"id",      "algorithm", "swept",  "seed",
                                           "lr",      "status",    "recipe", "chosen",
-                                          "meaning", "reason",    "key"};
+                                          "meaning", "reason",    "key",    "in_effect"};
 enum { N_RUN_COLUMNS = sizeof run_columns / sizeof *run_columns };
 
 /* The runs of a study (?1) with their clocks, in the order of the grid. */
@@ -178,6 +178,7 @@ static gl_status load_run(loading *l, sqlite3_stmt *q, gl_error *err) {
       .meaning = sqlite3_column_int64(q, 8),
       .reason = (const char *)sqlite3_column_text(q, 9),
       .key = (const char *)sqlite3_column_text(q, 10),
+      .in_effect = (const char *)sqlite3_column_text(q, 11),
   };
   for (int i = 0; i < CLOCK_RECORD_COLUMNS; ++i)
     *clock_record_at(&run.clock, (size_t)i) = column_number(q, CLOCK + i);

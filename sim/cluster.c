@@ -33,7 +33,7 @@ static void read_dist(cfg_reader *r, const char *key, const cfg_node *outer, dou
   if (r->status != GL_OK) return;
   if (node != NULL)
     r->status = delay_parse(out, node, key, max_delay, r->err);
-  else if ((*out = delay_constant(fallback)) == NULL)
+  else if ((*out = delay_constant(field_noted(r, key, fallback))) == NULL)
     r->status = gl_fail_memory(r->err, "a law");
   if (r->status == GL_OK && must_be_positive && delay_is_zero(*out))
     r->status =
@@ -123,9 +123,8 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
   int own = cfg_has(&r, "delay") || s->delay != NULL;
   if (!own && r.status == GL_OK && (s->default_delay || s->max_delay > 0)) {
     cfg_child(&r, "delay");
-    r.status = heterorl_delay(&g->delay,
-                              isnan(s->max_delay) ? field_default(&r, "max_delay") : s->max_delay,
-                              s->max_delay_at, err);
+    const double most = isnan(s->max_delay) ? field_default(&r, "max_delay") : s->max_delay;
+    r.status = heterorl_delay(&g->delay, field_noted(&r, "max_delay", most), s->max_delay_at, err);
   } else {
     read_dist(&r, "delay", s->delay, 0, own ? s->max_delay : NAN, false, &g->delay);
   }

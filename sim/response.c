@@ -13,11 +13,16 @@ void response_parse(response_spec *out, cfg_reader *r, const response_spec *oute
                                   : field_real(r, "max_tokens");
   out->tokens_per_s = outer != NULL ? field_real_or(r, "tokens_per_s", outer->tokens_per_s)
                                     : field_real(r, "tokens_per_s");
-  out->prompt_tokens = field_real_or(r, "prompt_tokens", out->prompt_tokens);
-  out->prefill_tokens_per_s = field_real_or(r, "prefill_tokens_per_s", out->prefill_tokens_per_s);
+  out->prompt_tokens = outer != NULL ? field_real_or(r, "prompt_tokens", outer->prompt_tokens)
+                                     : field_real(r, "prompt_tokens");
+  out->prefill_tokens_per_s =
+      outer != NULL ? field_real_or(r, "prefill_tokens_per_s", outer->prefill_tokens_per_s)
+                    : field_real(r, "prefill_tokens_per_s");
   out->concurrency =
       field_count_or(r, "concurrency", outer != NULL ? outer->concurrency : responses);
-  out->batching = (response_batching)field_choice_or(r, "batching", (int)out->batching);
+  out->batching =
+      (response_batching)(outer != NULL ? field_choice_or(r, "batching", (int)outer->batching)
+                                        : field_choice(r, "batching"));
   const cfg_node *node = cfg_child(r, "lengths");
   if (node == NULL) node = outer_lengths;
   if (r->status == GL_OK && node != NULL && !cfg_is_null(node))

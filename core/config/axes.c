@@ -170,21 +170,23 @@ static void set_text(comparison *c, size_t run, const char *path, field_kind kin
   to->swept |= swept;
 }
 
-static void set_value(comparison *c, size_t run, const char *path, const cJSON *value, int swept) {
-  char digits[NUMBER_TEXT_SIZE];
-  char *whole = NULL;
-  const char *text = NULL;
+/* The text by which a value of that field is compared; *whole: memory that it may need, which the
+ * caller frees. NULL if memory is short. */
+static const char *text_of_value(const char *path, const cJSON *value,
+                                 char digits[NUMBER_TEXT_SIZE], char **whole) {
   const field *f = fields_named(path);
-  if (cJSON_IsNumber(value))
-    text = number_text(value->valuedouble, digits);
-  else if (cJSON_IsBool(value))
-    text = cJSON_IsTrue(value) ? "true" : "false";
-  else if (cJSON_IsString(value))
-    text = f != NULL && f->kind == VALUE_NUMBER && strcmp(value->valuestring, "none") == 0
-               ? "0"
-               : value->valuestring;
-  else
-    text = whole = cJSON_PrintUnformatted(value);
+  *whole = NULL;
+  if (cJSON_IsNumber(value)) return number_text(value->valuedouble, digits);
+  if (cJSON_IsBool(value)) return cJSON_IsTrue(value) ? "true" : "false";
+  if (!cJSON_IsString(value)) return *whole = cJSON_PrintUnformatted(value);
+  const bool is_zero =
+      f != NULL && f->kind == VALUE_NUMBER && strcmp(value->valuestring, "none") == 0;
+  return is_zero ? "0" : value->valuestring;
+}
+
+static void set_value(comparison *c, size_t run, const char *path, const cJSON *value, int swept) {
+  char digits[NUMBER_TEXT_SIZE], *whole;
+  const char *text = text_of_value(path, value, digits, &whole);
   if (text != NULL)
     set_text(c, run, path, kind_of(value), text, swept);
   else
@@ -251,19 +253,44 @@ static void read_runs(comparison *c) {
   }
 }
 
-/* A field that some recipes leave out has its default there. Conditions look at what recipes state,
- * so all defaults are found before any is filled in. */
+/* What the study says that the field was in that run, whatever its origin; NULL: nothing. */
+static const cJSON *value_in_effect(const cJSON *in_effect, const char *path) {
+  const cJSON *found = NULL;
+  for (const cJSON *origin = in_effect->child; origin != NULL && found == NULL;
+       origin = origin->next)
+    found = cJSON_GetObjectItemCaseSensitive(origin, path);
+  return found;
+}
+
+/* The number of the text of a field that the run's recipe leaves out; 0: it is not known. */
+static uint32_t default_of(comparison *c, const cJSON *in_effect, size_t run, const char *path) {
+  char room[FIELD_TEXT_SIZE], digits[NUMBER_TEXT_SIZE], *whole = NULL;
+  const one_run here = {c, run};
+  const cJSON *value =
+      in_effect != NULL && fields_named(path) != NULL ? value_in_effect(in_effect, path) : NULL;
+  const char *text = value != NULL       ? text_of_value(path, value, digits, &whole)
+                     : in_effect != NULL ? NULL
+                                         : fields_default(path, value_in_run, &here, room);
+  if (value != NULL && text == NULL) out_of_memory(c);
+  const uint32_t number = text != NULL ? keep(c, text) : 0;
+  cJSON_free(whole);
+  return number;
+}
+
+/* A field that some recipes leave out has there what was in effect; where the study does not say
+ * it, the default of the tables. Their conditions look at what recipes state, so all defaults are
+ * found before any is filled in. */
 static void fill_defaults(comparison *c) {
   uint32_t *found = calloc(c->n * c->n_runs + 1, sizeof *found);
   if (found == NULL) out_of_memory(c);
-  for (size_t k = 0; k < c->n && c->status == GL_OK; ++k)
-    for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
-      if (c->columns[k].value[i] != 0) continue;
-      const one_run here = {c, i};
-      char room[FIELD_TEXT_SIZE];
-      const char *text = fields_default(c->columns[k].path, value_in_run, &here, room);
-      if (c->runs[i].recipe != NULL && text != NULL) found[k * c->n_runs + i] = keep(c, text);
-    }
+  for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
+    if (c->runs[i].recipe == NULL) continue;
+    cJSON *in_effect = c->runs[i].in_effect != NULL ? json_tree_of(c->runs[i].in_effect) : NULL;
+    for (size_t k = 0; k < c->n && c->status == GL_OK; ++k)
+      if (c->columns[k].value[i] == 0)
+        found[k * c->n_runs + i] = default_of(c, in_effect, i, c->columns[k].path);
+    cJSON_Delete(in_effect);
+  }
   for (size_t k = 0; k < c->n && c->status == GL_OK; ++k)
     for (size_t i = 0; i < c->n_runs; ++i)
       if (c->columns[k].value[i] == 0) c->columns[k].value[i] = found[k * c->n_runs + i];

@@ -41,6 +41,8 @@ typedef struct axes_run {
   const char *recipe;    /* canonical JSON; NULL: only `swept` is known */
   const char *swept;     /* JSON object of the fields a sweep named: {"cluster.max_delay":600} */
   const char *chosen;    /* JSON object of the fields chosen beforehand; NULL: none */
+  const char *in_effect; /* what core/config/record.h says of its fields; NULL: the defaults of the
+                            tables of fields are taken */
   int64_t meaning;       /* RECIPE_MEANING of the program that made it */
   uint64_t seed;
 } axes_run;

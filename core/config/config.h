@@ -138,6 +138,7 @@ typedef struct cfg_reader {
   const char *path;    /* of the section in the tables of fields; "" for the top of a recipe */
   const char *kind_of, *kind; /* cfg_of() */
   const void *defaults;       /* cfg_defaults() */
+  int origin;                 /* of the default that is being read (core/config/record.h) */
   gl_error *err;
   gl_status status;
   const char *asked[CFG_READER_MAX_KEYS];

@@ -190,6 +190,9 @@ const char *field_text(cfg_reader *r, const char *key);
 size_t field_numbers(cfg_reader *r, const char *key, double **out);
 /* The table's default of a number or of a distribution that is a number; `none` is 0. */
 double field_default(cfg_reader *r, const char *key);
+/* Records (core/config/record.h) the number that a field has which its reader reads by itself;
+ * returns value. */
+double field_noted(cfg_reader *r, const char *key, double value);
 /* The i-th word of the field at path, for messages. */
 const char *field_word(const char *path, size_t i);
 

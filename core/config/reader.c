@@ -1,8 +1,11 @@
 /* Taking a section out of a tree: typed, bounded, and nothing left over. */
 #include "core/config/internal.h"
+#include "core/config/record.h"
 #include "core/config/units.h"
 
 #include "core/base/json.h"
+
+#include <cjson/cJSON.h>
 
 #include <float.h>
 #include <math.h>
@@ -72,6 +75,96 @@ static const char *listed(const char *const *names, size_t n, char *text, size_t
   return text;
 }
 
+/* --- what was found --- */
+
+typedef enum origin { STATED, NULL_STATED, DEFAULT, PRESET, COMPUTED, N_ORIGINS } origin;
+static const char *const origin_names[N_ORIGINS] = {"stated", "null", "default", "preset",
+                                                    "computed"};
+
+typedef struct record {
+  cJSON *of[N_ORIGINS]; /* objects of paths and values */
+  bool failed;
+} record;
+static _Thread_local record *recording; /* NULL: nothing is recorded */
+
+void cfg_record_begin(void) {
+  cJSON_free(cfg_record_end());
+  recording = calloc(1, sizeof *recording);
+  for (size_t i = 0; recording != NULL && i < N_ORIGINS; ++i)
+    recording->failed |= (recording->of[i] = cJSON_CreateObject()) == NULL;
+}
+
+char *cfg_record_end(void) {
+  record *all = recording;
+  recording = NULL;
+  if (all == NULL) return NULL;
+  cJSON *whole = cJSON_CreateObject();
+  bool good = whole != NULL && !all->failed;
+  for (size_t i = 0; i < N_ORIGINS; ++i) {
+    if (good && all->of[i]->child != NULL)
+      good = cJSON_AddItemToObject(whole, origin_names[i], all->of[i]);
+    else
+      cJSON_Delete(all->of[i]);
+  }
+  char *text = good ? cJSON_PrintUnformatted(whole) : NULL;
+  cJSON_Delete(whole);
+  free(all);
+  return text;
+}
+
+/* Records a value, which becomes the record's; json NULL: memory is short. */
+static void record_note(const cfg_reader *r, const char *key, cJSON *json) {
+  char path[FIELD_PATH_SIZE];
+  snprintf(path, sizeof path, "%s%s%s", r->path, *r->path != '\0' ? "." : "", key);
+  const field *f = fields_of_item(path), *list = fields_named(r->path);
+  const bool is_item = list != NULL && list->items[0] != NULL && r->map != NULL;
+  const char *known = f != NULL ? f->path : cfg_path_is_inside(path, "algorithm") ? path : NULL;
+  bool is_new = known != NULL && !is_item && r->status == GL_OK;
+  for (size_t i = 0; i < N_ORIGINS && is_new; ++i)
+    is_new = cJSON_GetObjectItemCaseSensitive(recording->of[i], known) == NULL;
+  recording->failed |= json == NULL;
+  if (!is_new || json == NULL) {
+    cJSON_Delete(json);
+    return;
+  }
+  const cfg_entry *e = r->map != NULL ? cfg_entry_of(r->map, key, strlen(key)) : NULL;
+  const origin from = e != NULL && !cfg_is_null(e->value) ? STATED
+                      : e != NULL                         ? NULL_STATED
+                                                          : (origin)r->origin;
+  if (from == N_ORIGINS) { /* a field without a default */
+    cJSON_Delete(json);
+    return;
+  }
+  recording->failed |= !cJSON_AddItemToObject(recording->of[from], known, json);
+}
+
+static double record_number(const cfg_reader *r, const char *key, double value) {
+  char text[NUMBER_TEXT_SIZE];
+  if (recording != NULL && !isnan(value))
+    record_note(r, key,
+                isinf(value) ? cJSON_CreateString(number_text(value, text))
+                             : cJSON_CreateRaw(number_text(value, text)));
+  return value;
+}
+
+static const char *record_text(const cfg_reader *r, const char *key, const char *text) {
+  if (recording != NULL && text != NULL) record_note(r, key, cJSON_CreateString(text));
+  return text;
+}
+
+/* A distribution or list is recorded as it is written; sections are what they hold. */
+static const cfg_node *record_node(const cfg_reader *r, const char *key, const cfg_node *node) {
+  char path[FIELD_PATH_SIZE];
+  if (recording == NULL || node == NULL) return node;
+  snprintf(path, sizeof path, "%s%s%s", r->path, *r->path != '\0' ? "." : "", key);
+  const field *f = fields_of_item(path);
+  if (f == NULL || f->kind == VALUE_SECTION) return node;
+  char *text = cfg_canonical(node);
+  record_note(r, key, text != NULL ? cJSON_CreateRaw(text) : NULL);
+  free(text);
+  return node;
+}
+
 /* --- beginning and end --- */
 
 void cfg_begin(cfg_reader *r, const cfg_node *map_or_null, const char *section, gl_error *err) {
@@ -80,7 +173,7 @@ void cfg_begin(cfg_reader *r, const cfg_node *map_or_null, const char *section, 
 
 void cfg_begin_at(cfg_reader *r, const cfg_node *map_or_null, const char *path, const char *section,
                   gl_error *err) {
-  *r = (cfg_reader){.section = section, .path = path, .err = err};
+  *r = (cfg_reader){.section = section, .path = path, .err = err, .origin = COMPUTED};
   if (map_or_null == NULL || cfg_is_null(map_or_null)) return;
   if (map_or_null->kind == CFG_MAP)
     r->map = map_or_null;
@@ -133,7 +226,7 @@ static const cfg_node *ask(cfg_reader *r, const char *key) {
 }
 
 const cfg_node *cfg_child(cfg_reader *r, const char *key) {
-  return ask(r, key);
+  return record_node(r, key, ask(r, key));
 }
 
 int cfg_has(const cfg_reader *r, const char *key) {
@@ -190,17 +283,19 @@ static double bounded(cfg_reader *r, const char *key, const cfg_node *node, doub
 
 double cfg_double(cfg_reader *r, const char *key, double fallback, double lo, double hi) {
   const cfg_node *node = ask(r, key);
-  return node == NULL ? fallback : bounded(r, key, node, fallback, lo, hi, 0);
+  return record_number(r, key,
+                       node == NULL ? fallback : bounded(r, key, node, fallback, lo, hi, 0));
 }
 
 double cfg_positive(cfg_reader *r, const char *key, double fallback) {
   const cfg_node *node = ask(r, key);
-  return node == NULL ? fallback : bounded(r, key, node, fallback, 0, DBL_MAX, 1);
+  return record_number(r, key,
+                       node == NULL ? fallback : bounded(r, key, node, fallback, 0, DBL_MAX, 1));
 }
 
 size_t cfg_doubles(cfg_reader *r, const char *key, double **out, double lo, double hi) {
   *out = NULL;
-  const cfg_node *node = ask(r, key);
+  const cfg_node *node = record_node(r, key, ask(r, key));
   if (node == NULL) return 0;
   if (node->kind == CFG_MAP || (node->kind == CFG_LIST && node->n == 0)) {
     refuse(r, key, node, "a number or a list of at least one number");
@@ -222,9 +317,8 @@ size_t cfg_doubles(cfg_reader *r, const char *key, double **out, double lo, doub
   return n;
 }
 
-int64_t cfg_int(cfg_reader *r, const char *key, int64_t fallback, int64_t lo, int64_t hi) {
-  const cfg_node *node = ask(r, key);
-  if (node == NULL) return fallback;
+static int64_t bounded_whole(cfg_reader *r, const char *key, const cfg_node *node, int64_t fallback,
+                             int64_t lo, int64_t hi) {
   cfg_value v = cfg_value_of(node);
   uint64_t most = v.negative ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX;
   if (v.kind == CFG_INTEGER && v.magnitude <= most) {
@@ -238,9 +332,15 @@ int64_t cfg_int(cfg_reader *r, const char *key, int64_t fallback, int64_t lo, in
   return fallback;
 }
 
-size_t cfg_count(cfg_reader *r, const char *key, size_t fallback, size_t lo, size_t hi) {
+int64_t cfg_int(cfg_reader *r, const char *key, int64_t fallback, int64_t lo, int64_t hi) {
   const cfg_node *node = ask(r, key);
-  if (node == NULL) return fallback;
+  const int64_t value = node == NULL ? fallback : bounded_whole(r, key, node, fallback, lo, hi);
+  record_number(r, key, value == INT64_MAX ? NAN : (double)value); /* no limit has no number */
+  return value;
+}
+
+static size_t bounded_count(cfg_reader *r, const char *key, const cfg_node *node, size_t fallback,
+                            size_t lo, size_t hi) {
   cfg_value v = cfg_value_of(node);
   int minus = v.negative && v.magnitude != 0;
   if (v.kind == CFG_INTEGER && !minus && v.magnitude >= lo && v.magnitude <= hi)
@@ -254,13 +354,18 @@ size_t cfg_count(cfg_reader *r, const char *key, size_t fallback, size_t lo, siz
   return fallback;
 }
 
+size_t cfg_count(cfg_reader *r, const char *key, size_t fallback, size_t lo, size_t hi) {
+  const cfg_node *node = ask(r, key);
+  const size_t value = node == NULL ? fallback : bounded_count(r, key, node, fallback, lo, hi);
+  record_number(r, key, value == SIZE_MAX ? NAN : (double)value);
+  return value;
+}
+
 /* --- words --- */
 
-int cfg_bool(cfg_reader *r, const char *key, int fallback) {
+static int truth_of(cfg_reader *r, const char *key, const cfg_node *node, int fallback) {
   static const char *const yes[] = {"yes", "Yes", "YES", "on", "On", "ON", "y", "1", "true"};
   static const char *const no[] = {"no", "No", "NO", "off", "Off", "OFF", "n", "0", "false"};
-  const cfg_node *node = ask(r, key);
-  if (node == NULL) return fallback;
   int value = cfg_boolean_of(node);
   if (value >= 0) return value;
   const char *wanted = "true or false";
@@ -278,17 +383,23 @@ int cfg_bool(cfg_reader *r, const char *key, int fallback) {
   return fallback;
 }
 
+int cfg_bool(cfg_reader *r, const char *key, int fallback) {
+  const cfg_node *node = ask(r, key);
+  const int value = node == NULL ? fallback : truth_of(r, key, node, fallback);
+  if (recording != NULL) record_note(r, key, cJSON_CreateBool(value));
+  return value;
+}
+
 const char *cfg_string(cfg_reader *r, const char *key, const char *fallback) {
   const cfg_node *node = ask(r, key);
-  if (node == NULL) return fallback;
-  if (node->kind == CFG_SCALAR) return node->text;
+  if (node == NULL) return record_text(r, key, fallback);
+  if (node->kind == CFG_SCALAR) return record_text(r, key, node->text);
   refuse(r, key, node, "text");
   return fallback;
 }
 
-int cfg_choice(cfg_reader *r, const char *key, int fallback, const char *const *names, int n) {
-  const cfg_node *node = ask(r, key);
-  if (node == NULL) return fallback;
+static int word_index(cfg_reader *r, const char *key, const cfg_node *node, int fallback,
+                      const char *const *names, int n) {
   for (int i = 0; node->kind == CFG_SCALAR && i < n; ++i)
     if (strcmp(node->text, names[i]) == 0) return i;
   char near[CFG_HINT_SIZE] = "", all[500], wanted[700];
@@ -296,6 +407,13 @@ int cfg_choice(cfg_reader *r, const char *key, int fallback, const char *const *
   snprintf(wanted, sizeof wanted, "one of %s%s", listed(names, (size_t)n, all, sizeof all), near);
   refuse(r, key, node, wanted);
   return fallback;
+}
+
+int cfg_choice(cfg_reader *r, const char *key, int fallback, const char *const *names, int n) {
+  const cfg_node *node = ask(r, key);
+  const int i = node == NULL ? fallback : word_index(r, key, node, fallback, names, n);
+  if (i >= 0 && i < n) record_text(r, key, names[i]);
+  return i;
 }
 
 /* --- fields of the tables --- */
@@ -313,8 +431,10 @@ static const field *field_of(cfg_reader *r, const char *key) {
   return &unknown;
 }
 
-static const void *field_preset(const cfg_reader *r, const field *f) {
-  return f->presets != NULL && r->defaults != NULL ? (const char *)r->defaults + f->member : NULL;
+static const void *field_preset(cfg_reader *r, const field *f) {
+  const bool has = f->presets != NULL && r->defaults != NULL;
+  r->origin = has ? PRESET : f->fallback != NULL ? DEFAULT : N_ORIGINS;
+  return has ? (const char *)r->defaults + f->member : NULL;
 }
 
 static double field_number_of(const char *text) {
@@ -327,6 +447,17 @@ double field_default(cfg_reader *r, const char *key) {
   return preset != NULL ? *(const double *)preset : field_number_of(f->fallback);
 }
 
+double field_noted(cfg_reader *r, const char *key, double value) {
+  const field *f = field_of(r, key);
+  r->origin = COMPUTED;
+  if (value == field_default(r, key)) (void)field_preset(r, f);
+  if (r->origin == DEFAULT && strcmp(f->fallback, "none") == 0)
+    record_text(r, key, f->fallback);
+  else
+    record_number(r, key, value);
+  return value;
+}
+
 static double field_read_real(cfg_reader *r, const char *key, const field *f, double fallback) {
   return f->number == NUMBER_POSITIVE ? cfg_positive(r, key, fallback)
                                       : cfg_double(r, key, fallback, f->lo, f->hi);
@@ -334,10 +465,12 @@ static double field_read_real(cfg_reader *r, const char *key, const field *f, do
 
 double field_real(cfg_reader *r, const char *key) {
   const field *f = field_of(r, key);
+  (void)field_preset(r, f);
   return field_read_real(r, key, f, field_number_of(f->fallback));
 }
 
 double field_real_or(cfg_reader *r, const char *key, double fallback) {
+  r->origin = COMPUTED;
   return field_read_real(r, key, field_of(r, key), fallback);
 }
 
@@ -353,6 +486,7 @@ int64_t field_whole(cfg_reader *r, const char *key) {
 }
 
 int64_t field_whole_or(cfg_reader *r, const char *key, int64_t fallback) {
+  r->origin = COMPUTED;
   return field_read_whole(r, key, field_of(r, key), fallback);
 }
 
@@ -368,6 +502,7 @@ size_t field_count(cfg_reader *r, const char *key) {
 }
 
 size_t field_count_or(cfg_reader *r, const char *key, size_t fallback) {
+  r->origin = COMPUTED;
   return field_read_count(r, key, field_of(r, key), fallback);
 }
 
@@ -397,10 +532,12 @@ int field_choice(cfg_reader *r, const char *key) {
 }
 
 int field_choice_or(cfg_reader *r, const char *key, int fallback) {
+  r->origin = COMPUTED;
   return field_read_choice(r, key, field_of(r, key), fallback);
 }
 
 const char *field_text(cfg_reader *r, const char *key) {
+  r->origin = DEFAULT;
   return cfg_string(r, key, field_of(r, key)->fallback);
 }
 

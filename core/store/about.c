@@ -150,6 +150,7 @@ static const char one_run[] =
     " evals t WHERE t.run = r.id), (SELECT eval_score FROM evals t WHERE t.run = r.id ORDER BY step"
     " LIMIT 1), (SELECT max(eval_score) FROM evals t WHERE t.run = r.id), (SELECT eval_score FROM"
     " evals t WHERE t.run = r.id ORDER BY step DESC LIMIT 1), p.hash IS NOT NULL," PROVENANCE
+    ", r.in_effect"
     " FROM runs r LEFT JOIN superseded x ON x.key = r.key LEFT JOIN provenance p ON p.hash ="
     " r.provenance WHERE r.id = ?1";
 
@@ -179,7 +180,8 @@ static store_run run_at(sqlite3_stmt *q) {
                      .eval_best = number_at(q, 22),
                      .eval_last = number_at(q, 23),
                      .has_provenance = sqlite3_column_int(q, 24),
-                     .provenance = provenance_at(q, 25)};
+                     .provenance = provenance_at(q, 25),
+                     .in_effect = text_at(q, 25 + N_PROVENANCE)};
 }
 
 gl_status store_find_run(store *s, const char *prefix, void (*found)(void *self, const store_run *),

@@ -36,6 +36,7 @@ gl_status store_costs(store *s, int (*each)(void *self, const store_cost *cost),
 /* One run, whole but for its tables. */
 typedef struct store_run {
   const char *key, *place, *study, *algorithm, *swept, *chosen, *recipe; /* chosen: NULL: none */
+  const char *in_effect; /* core/config/record.h; NULL: not known */
   int64_t ordinal, meaning;
   uint64_t seed;
   double lr, wall_s; /* NAN: not known */

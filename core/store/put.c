@@ -84,13 +84,13 @@ static gl_status put_head(store *s, const run_record *r, int64_t *id, gl_error *
   if (status == GL_OK && r->provenance != NULL)
     status = store_put_provenance(s, r->provenance, provenance, err);
   if (status == GL_OK)
-    status =
-        store_prepare(s, &stmt,
-                      "INSERT INTO runs(key, ordinal, study, algorithm, swept, seed, lr, status,"
-                      " reason, recipe, code_version, machine, wall_s, chosen, meaning, place,"
-                      " provenance, finished, peak_bytes) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
-                      "?,?)",
-                      err);
+    status = store_prepare(
+        s, &stmt,
+        "INSERT INTO runs(key, ordinal, study, algorithm, swept, seed, lr, status,"
+        " reason, recipe, code_version, machine, wall_s, chosen, meaning, place,"
+        " provenance, finished, peak_bytes, in_effect) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,"
+        "?,?,?,?,?,?,?)",
+        err);
   if (status != GL_OK) return status;
   store_bind_text(stmt, 1, r->key);
   sqlite3_bind_int64(stmt, 2, r->ordinal);
@@ -111,6 +111,7 @@ static gl_status put_head(store *s, const run_record *r, int64_t *id, gl_error *
   store_bind_text(stmt, 17, r->provenance != NULL ? provenance : NULL);
   store_bind_text(stmt, 18, r->finished);
   if (r->peak_bytes >= 0) sqlite3_bind_int64(stmt, 19, r->peak_bytes);
+  store_bind_text(stmt, 20, r->in_effect);
   status = store_step_done(s, stmt, "writing a run to", err);
   sqlite3_finalize(stmt);
   *id = sqlite3_last_insert_rowid(s->db);

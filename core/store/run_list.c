@@ -10,10 +10,19 @@
 /* --- reading --- */
 
 /* Texts that the list owns for each run, in this order; the first two are listed. */
-enum { TEXT_STUDY, TEXT_KEY, TEXT_ALGORITHM, TEXT_RECIPE, TEXT_SWEPT, TEXT_CHOSEN, TEXTS };
+enum {
+  TEXT_STUDY,
+  TEXT_KEY,
+  TEXT_ALGORITHM,
+  TEXT_RECIPE,
+  TEXT_SWEPT,
+  TEXT_CHOSEN,
+  TEXT_IN_EFFECT,
+  TEXTS
+};
 static const char sql[] =
-    "SELECT study, key, algorithm, recipe, swept, chosen, id, ordinal, seed, lr, meaning FROM runs"
-    " r WHERE r.key NOT IN (SELECT key FROM superseded) ORDER BY study, ordinal, key";
+    "SELECT study, key, algorithm, recipe, swept, chosen, in_effect, id, ordinal, seed, lr, meaning"
+    " FROM runs r WHERE r.key NOT IN (SELECT key FROM superseded) ORDER BY study, ordinal, key";
 
 static int make_room(run_list *l, axes_run **compared, size_t *room) {
   size_t more = 2 * *room + 64;
@@ -57,6 +66,7 @@ static gl_status take_run(run_list *l, axes_run *compared, sqlite3_stmt *q, stor
                                 .recipe = text[TEXT_RECIPE],
                                 .swept = text[TEXT_SWEPT],
                                 .chosen = text[TEXT_CHOSEN],
+                                .in_effect = text[TEXT_IN_EFFECT],
                                 .meaning = sqlite3_column_int64(q, TEXTS + 4),
                                 .seed = seed};
   return GL_OK;

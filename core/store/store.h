@@ -41,7 +41,7 @@
 struct sqlite3;
 typedef struct store store;
 
-enum { STORE_FORMAT = 6 }; /* PRAGMA user_version of the file */
+enum { STORE_FORMAT = 7 }; /* PRAGMA user_version of the file */
 
 /* The largest staleness that a study keeps, in versions: its histogram has a place for each value.
  */
@@ -115,6 +115,8 @@ typedef struct run_record {
   const char *chosen;    /* likewise of the fields chosen for it beforehand, as by `tune`:
                             {"optimizer.lr":0.1}; NULL: none */
   const char *recipe;    /* canonical JSON of the whole cell */
+  const char *in_effect; /* JSON of the value and origin of every field (core/config/record.h);
+                            NULL: not known */
   int64_t meaning;       /* RECIPE_MEANING of the program that made it */
   const char *code_version;
   const char *machine;

@@ -155,7 +155,8 @@ static int add_run_texts(cJSON *o, const store_run *r) {
          add_seed(o, "seed", r->seed) && add_json(o, "swept", r->swept) &&
          add_json(o, "chosen", r->chosen) && add_number(o, "meaning", (double)r->meaning) &&
          add_number(o, "lr", r->lr) && add_text(o, "status", r->status) &&
-         add_text(o, "reason", r->reason) && add_json(o, "recipe", r->recipe);
+         add_text(o, "reason", r->reason) && add_json(o, "recipe", r->recipe) &&
+         add_json(o, "in_effect", r->in_effect);
 }
 
 static void add_run(void *self, const store_run *r) {
@@ -386,6 +387,28 @@ static void print_line(const cJSON *d, const char *name) {
   putchar('\n');
 }
 
+/* Fields that the recipe did not state, by where their values came from. */
+static void print_in_effect(const char *in_effect) {
+  static const char *const origins[][2] = {{"null", "null, so the default"},
+                                           {"default", "default"},
+                                           {"preset", "from the preset"},
+                                           {"computed", "from other fields"}};
+  cJSON *tree = json_tree_of(in_effect);
+  for (size_t i = 0; i < sizeof origins / sizeof *origins; ++i) {
+    const cJSON *all = cJSON_GetObjectItemCaseSensitive(tree, origins[i][0]), *one;
+    if (!cJSON_IsObject(all)) continue;
+    printf("  %s\n", origins[i][1]);
+    cJSON_ArrayForEach(one, all) {
+      char *value = cJSON_PrintUnformatted(one);
+      printf("    %-40s ", one->string);
+      if (value != NULL) shown_write(value, strlen(value), stdout);
+      putchar('\n');
+      cJSON_free(value);
+    }
+  }
+  cJSON_Delete(tree);
+}
+
 static void print_run(const cJSON *d) {
   static const char *const first[] = {
       "key",    "place",    "superseded_by", "study",      "ordinal",   "algorithm",
@@ -395,6 +418,7 @@ static void print_run(const cJSON *d) {
   char words[32];
   print_file(d);
   for (size_t i = 0; i < sizeof first / sizeof *first; ++i) print_line(d, first[i]);
+  print_in_effect(text(d, "in_effect"));
   printf("  %-14s %s\n", "peak memory", bytes_text(number(d, "peak_bytes"), words));
   if (cJSON_IsObject(item(d, "provenance")))
     print_provenance(item(d, "provenance"));

@@ -203,9 +203,13 @@ static gl_status must_be_map(const cfg_node *node, const char *key, gl_error *er
 }
 
 gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err) {
-  *out = (recipe){.root = cfg_root(doc)};
+  return recipe_read_at(out, cfg_root(doc), err);
+}
+
+gl_status recipe_read_at(recipe *out, const cfg_node *root, gl_error *err) {
+  *out = (recipe){.root = root};
   cfg_reader r;
-  cfg_begin_at(&r, cfg_root(doc), "", "recipe", err);
+  cfg_begin_at(&r, root, "", "recipe", err);
   out->name = cfg_string(&r, "name", "recipe");
   out->description = field_text(&r, "description");
   out->seed = (uint64_t)field_whole(&r, "seed");

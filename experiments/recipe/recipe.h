@@ -56,6 +56,8 @@ gl_status recipe_load_cluster(cfg_doc **out, const char *source, const char *con
 
 /* Reads the top-level keys; the doc must outlive *out. Every unknown key is an error. */
 gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err);
+/* As recipe_read(), of the root of a document. */
+gl_status recipe_read_at(recipe *out, const cfg_node *root, gl_error *err);
 
 /* Worlds and clusters that were checked already, by the hash of their sections, so that tokenizer
  * and data set are not read again, nor a toy world enumerated, for every cell of a sweep. {0} to

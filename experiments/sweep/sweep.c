@@ -165,6 +165,7 @@ gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *
                        .chosen = cell->chosen,
                        .meaning = RECIPE_MEANING,
                        .recipe = cell->recipe,
+                       .in_effect = o->n_in_effect > 0 ? o->in_effect : NULL,
                        .code_version = GEPOLAB_VERSION,
                        .machine = machine,
                        .seed = cell->seed,

@@ -12,6 +12,7 @@ void run_result_fini(run_result *o) {
   free(o->set_evals);
   free(o->staleness);
   free(o->fates);
+  free(o->in_effect);
   *o = (run_result){0};
 }
 
@@ -50,6 +51,7 @@ gl_status run_result_write(const run_result *o, FILE *to, gl_error *err) {
   ok = ok && write_array(o->set_evals, sizeof *o->set_evals, o->n_set_evals, to);
   ok = ok && write_array(o->staleness, sizeof *o->staleness, o->n_staleness, to);
   ok = ok && write_array(o->fates, sizeof *o->fates, o->n_fates, to);
+  ok = ok && write_array(o->in_effect, 1, o->n_in_effect, to);
   if (ok) return GL_OK;
   return gl_fail(err, GL_EIO, "cannot hand over a finished run: %s", strerror(errno));
 }
@@ -85,6 +87,7 @@ gl_status run_result_read(run_result *o, const void *bytes, size_t size, gl_erro
   head.set_evals = next_array(&at, &left, head.n_set_evals, sizeof *head.set_evals, &ok);
   head.staleness = next_array(&at, &left, head.n_staleness, sizeof *head.staleness, &ok);
   head.fates = next_array(&at, &left, head.n_fates, sizeof *head.fates, &ok);
+  head.in_effect = next_array(&at, &left, head.n_in_effect, 1, &ok);
   if (!ok || left != 0) {
     run_result_fini(&head);
     return gl_fail(err, GL_EIO, "a worker's result of %zu bytes does not fit its own counts", size);

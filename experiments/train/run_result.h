@@ -22,6 +22,8 @@ typedef struct run_result {
   size_t n_staleness;
   fate_record *fates; /* [n_fates] what became of drawn responses, of coupled runs */
   size_t n_fates;
+  char *in_effect; /* [n_in_effect] the recipe's fields in effect, as JSON (core/config/record.h) */
+  size_t n_in_effect; /* with its NUL; 0: not known */
   clock_record clock;
   double wall_s;
   int64_t peak_bytes; /* largest resident memory of its process; 0: not known */

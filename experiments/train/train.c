@@ -2,6 +2,7 @@
 #include "experiments/train/internal.h"
 
 #include "core/base/file.h"
+#include "core/config/record.h"
 #include "experiments/base/process.h"
 #include "experiments/base/provenance.h"
 
@@ -158,11 +159,16 @@ gl_status train_run(run_result *out, const recipe *r, const train_options *optio
       .recipe = r, .options = options, .out = out, .err = err, .begun_s = seconds_now()};
   l.saved_s = l.begun_s;
   gl_status status = probe(options->save_to, err);
+  recipe again;
+  cfg_record_begin();
+  if (status == GL_OK) status = recipe_read_at(&again, r->root, err);
   if (status == GL_OK) status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
   if (status == GL_OK) status = recipe_check_filter(r, cluster, err);
   l.cluster = cluster;
   if (status == GL_OK) status = allocate_rows(&l);
   if (status == GL_OK) status = begin_or_resume(&l, &resumed);
+  out->in_effect = cfg_record_end();
+  out->n_in_effect = out->in_effect != NULL ? strlen(out->in_effect) + 1 : 0;
   if (status == GL_OK)
     status = cluster_is_coupled(cluster) ? train_coupled(&l, &resumed) : train_replay(&l, &resumed);
   if (status == GL_OK) status = save_final(&l);

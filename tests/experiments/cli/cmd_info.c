@@ -77,7 +77,7 @@ static void a_sweep_tells_how_its_runs_came_about(void) {
   CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "-j", "2"));
   CU_ASSERT_EQUAL_FATAL(stat(g.study, &about), 0);
   cJSON *d = info(g.study, NULL);
-  CU_ASSERT_EQUAL(number(d, "format"), 6);
+  CU_ASSERT_EQUAL(number(d, "format"), 7);
   CU_ASSERT_EQUAL(number(d, "bytes"), (double)about.st_size);
   CU_ASSERT(cJSON_IsNull(at(d, "lacks")));
   const cJSON *study = at(d, "studies")->child, *origin = at(d, "origins")->child;
@@ -296,8 +296,42 @@ static void measurements_tell_how_they_came_about(void) {
   cli_scratch_remove(g.folder);
 }
 
-SUITE(cli_info, "cli: info", TEST(measurements_tell_how_they_came_about),
-      TEST(a_sweep_tells_how_its_runs_came_about), TEST(costs_are_those_of_the_runs),
-      TEST(one_run_is_shown_whole), TEST(a_key_that_names_no_run_or_several_is_refused),
+/* A field that is stated as null, one that is left out, one of the preset and one that follows from
+ * others: the study says what they were, and which is which. */
+static void values_in_effect_are_stored_with_their_origins(void) {
+  static const char *const expected[][3] = {{"null", "$.null.\"optimizer.lr\"", "0.05"},
+                                            {"stated", "$.stated.\"train.group_size\"", "4"},
+                                            {"default", "$.default.\"optimizer.beta1\"", "0.9"},
+                                            {"preset", "$.preset.\"cluster.ahead\"", "4"},
+                                            {"computed", "$.computed.\"cluster.window\"", "4"}};
+  ground g;
+  ground_make(&g);
+  CU_ASSERT(CLI_GIVES(0, "run", g.recipe, "-q", "-o", g.study, "sweep=null", "optimizer.lr=null",
+                      "cluster.preset=areal"));
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; ++i) {
+    char sql[160];
+    snprintf(sql, sizeof sql, "SELECT json_extract(in_effect, '%s') FROM runs", expected[i][1]);
+    char *value = asked(g.study, sql);
+    CU_ASSERT_STRING_EQUAL(value, expected[i][2]);
+    free(value);
+  }
+  cli_result r = CLI("export", g.study, "-t", "runs");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, ",1,0.05,done,"));
+  cli_result_fini(&r);
+  char *key = asked(g.study, "SELECT key FROM runs");
+  r = CLI("info", g.study, "--run", key);
+  const char *null = strstr(r.out, "  null, so the default\n    optimizer.lr"),
+             *preset = strstr(r.out, "  from the preset\n");
+  CU_ASSERT(null != NULL && preset != NULL && null < preset);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "  default\n"));
+  cli_result_fini(&r);
+  free(key);
+  cli_scratch_remove(g.folder);
+}
+
+SUITE(cli_info, "cli: info", TEST(values_in_effect_are_stored_with_their_origins),
+      TEST(measurements_tell_how_they_came_about), TEST(a_sweep_tells_how_its_runs_came_about),
+      TEST(costs_are_those_of_the_runs), TEST(one_run_is_shown_whole),
+      TEST(a_key_that_names_no_run_or_several_is_refused),
       TEST(mixed_origins_are_told_and_shown_harmless), TEST(joined_shards_keep_their_origins),
       TEST(what_is_mixed_is_named));
