@@ -9,21 +9,21 @@ struct gepolab_delay {
   delay_dist *dist;
 };
 
-static gl_status fill(void *self, const cfg_node *from, const void *more, gl_error *err) {
+static gl_status delay_fill(void *self, const cfg_node *from, const void *more, gl_error *err) {
   gepolab_delay *made = self;
   (void)more;
   return delay_parse(&made->dist, from, "delay", NAN, err);
 }
 
-static void release(void *self) {
+static void delay_release(void *self) {
   gepolab_delay *dist = self;
   delay_free(dist->dist);
   free(dist);
 }
 
 gepolab_status gepolab_delay_new(gepolab_delay **out, const char *text, gepolab_error *err) {
-  static const library_kind kind = {"the law", sizeof(gepolab_delay), "cluster.delay", fill,
-                                    release};
+  static const library_kind kind = {"the law", sizeof(gepolab_delay), "cluster.delay", delay_fill,
+                                    delay_release};
   const library_source source = {.name = "delay", .text = text};
   void *made;
   const gepolab_status status = library_new(&made, &kind, &source, NULL, err);
@@ -32,7 +32,7 @@ gepolab_status gepolab_delay_new(gepolab_delay **out, const char *text, gepolab_
 }
 
 void gepolab_delay_free(gepolab_delay *dist) {
-  if (dist != NULL) release(dist);
+  if (dist != NULL) delay_release(dist);
 }
 
 gepolab_status gepolab_delay_quantile(const gepolab_delay *dist, double p, double *out,

@@ -127,7 +127,7 @@ static gl_status check_table(const gepolab_table *t, gl_error *err) {
 
 /* --- the call --- */
 
-static void tell(const lab_result *r, gepolab_moments *out) {
+static void laboratory_report(const lab_result *r, gepolab_moments *out) {
   const lab_numbers *n = &r->numbers, *e = &r->error;
   switch (r->method) {
   case LAB_EXACT:
@@ -168,8 +168,8 @@ static void tell(const lab_result *r, gepolab_moments *out) {
 
 _Static_assert(sizeof((gepolab_moments *)0)->why == sizeof((lab_result *)0)->why, "one text");
 
-static gl_status measure(const gepolab_algorithm *algorithm, const gepolab_table *t, lab_spec *spec,
-                         gepolab_moments *out, gl_error *err) {
+static gl_status laboratory_measure(const gepolab_algorithm *algorithm, const gepolab_table *t,
+                                    lab_spec *spec, gepolab_moments *out, gl_error *err) {
   const size_t n = (size_t)t->n_prompts * (size_t)t->n_responses;
   const enumerable world = {.ops = &table_ops,
                             .self = t,
@@ -190,7 +190,7 @@ static gl_status measure(const gepolab_algorithm *algorithm, const gepolab_table
   spec->theta_learner = theta;
   spec->theta_sampler = theta + n;
   gl_status status = lab_measure(&result, one, 1, spec, err);
-  if (status == GL_OK) tell(&result, out);
+  if (status == GL_OK) laboratory_report(&result, out);
   if (status == GL_OK) lab_result_fini(&result);
   free(theta);
   return status;
@@ -219,6 +219,6 @@ gepolab_status gepolab_laboratory(const gepolab_algorithm *algorithm, const gepo
                    .samples = (size_t)samples,
                    .seed = seed,
                    .threads = 1};
-  if (status == GL_OK) status = measure(algorithm, table, &spec, out, &own);
+  if (status == GL_OK) status = laboratory_measure(algorithm, table, &spec, out, &own);
   return status == GL_OK ? GEPOLAB_OK : library_failed(err, &own);
 }

@@ -113,7 +113,7 @@ static int64_t tokens_of(const gepolab_batch *b, int64_t i, size_t *column) {
 }
 
 /* Writes the length of response i, and 0 for one that is none, where its end will stand. */
-static void measure(void *context, size_t i, size_t worker) {
+static void batch_measure(void *context, size_t i, size_t worker) {
   evaluation *e = context;
   const int64_t n = tokens_of(e->batch, (int64_t)i, &e->first_column[i]);
   (void)worker;
@@ -137,7 +137,8 @@ static gl_status lay_out_tokens(evaluation *e) {
   const gepolab_batch *b = e->batch;
   const int64_t cells = b->mask == NULL ? 0 : b->columns; /* what is looked at of a response */
   e->token_start[0] = 0;
-  each_response(e, measure, e, cells < FEW_TOKENS ? (size_t)(cells * b->n_responses) : FEW_TOKENS);
+  each_response(e, batch_measure, e,
+                cells < FEW_TOKENS ? (size_t)(cells * b->n_responses) : FEW_TOKENS);
   for (int64_t i = 0; i < b->n_responses; ++i) {
     if (e->token_start[i + 1] == 0) return refuse_length(e, i);
     e->token_start[i + 1] += e->token_start[i];
@@ -169,7 +170,7 @@ static gl_status lay_out_groups(evaluation *e) {
 
 /* --- reading --- */
 
-static double number_at(const void *data, gepolab_type type, int64_t at) {
+static double batch_number_at(const void *data, gepolab_type type, int64_t at) {
   return type == GEPOLAB_FLOAT32 ? (double)((const float *)data)[at] : ((const double *)data)[at];
 }
 
@@ -182,10 +183,10 @@ static gl_status check_type(evaluation *e, const char *name, const void *data, g
   return GL_OK;
 }
 
-static gl_status read_numbers(evaluation *e, const char *name, const gepolab_numbers *from,
-                              int64_t n, double *to) {
+static gl_status batch_read_numbers(evaluation *e, const char *name, const gepolab_numbers *from,
+                                    int64_t n, double *to) {
   for (int64_t i = 0; i < n; ++i) {
-    to[i] = number_at(from->data, from->type, i * from->stride);
+    to[i] = batch_number_at(from->data, from->type, i * from->stride);
     if (!isfinite(to[i]))
       return gl_fail(&e->err, GL_EINPUT, "%s[%lld] is %g", name, (long long)i, to[i]);
   }
@@ -205,7 +206,7 @@ static int is_log(int array) {
   return array != IN_GAP && array != IN_ENTROPY;
 }
 
-static gl_status refuse_token(evaluation *e, int array, size_t i, size_t t, double value) {
+static gl_status batch_refuse_token(evaluation *e, int array, size_t i, size_t t, double value) {
   static const char *const meaning[IN_ARRAYS] = {"log-probability",    "log-probability",
                                                  "log-probability",    "log-probability",
                                                  "number of versions", "entropy"};
@@ -215,8 +216,8 @@ static gl_status refuse_token(evaluation *e, int array, size_t i, size_t t, doub
 
 /* The elements of an array that are response i's tokens, or its first ones, where these lie in
  * neighbouring columns. */
-static row row_of(const evaluation *e, const void *data, gepolab_type type, int64_t response_stride,
-                  int64_t token_stride, size_t i) {
+static row batch_row_of(const evaluation *e, const void *data, gepolab_type type,
+                        int64_t response_stride, int64_t token_stride, size_t i) {
   const int64_t start = first_of(e->batch, (int64_t)i, response_stride, token_stride);
   return (row){.data = (void *)data,
                .type = type,
@@ -231,7 +232,7 @@ static void gather_masked(const gepolab_batch *b, const gepolab_tokens *from, in
   size_t n = 0;
   for (int64_t t = 0; t < b->columns; ++t)
     if (mask_at(b, i, t))
-      to[n++] = number_at(from->data, from->type, first + t * from->token_stride);
+      to[n++] = batch_number_at(from->data, from->type, first + t * from->token_stride);
 }
 
 /* One array being read. */
@@ -245,23 +246,24 @@ typedef struct reading {
 } reading;
 
 /* Copies the tokens of response i to `to`; returns whether they are finite and at most `most`. */
-static int read_row(const evaluation *e, const gepolab_tokens *from, size_t i, double most,
-                    double *to) {
+static int batch_read_row(const evaluation *e, const gepolab_tokens *from, size_t i, double most,
+                          double *to) {
   const size_t n = e->token_start[i + 1] - e->token_start[i];
   if (e->first_column[i] == SCATTERED) {
     gather_masked(e->batch, from, (int64_t)i, to);
     return row_is_within(to, n, most);
   }
-  const row at = row_of(e, from->data, from->type, from->response_stride, from->token_stride, i);
+  const row at =
+      batch_row_of(e, from->data, from->type, from->response_stride, from->token_stride, i);
   return row_read(&at, most, to);
 }
 
-static void read_response(void *context, size_t i, size_t worker) {
+static void batch_read_response(void *context, size_t i, size_t worker) {
   reading *r = context;
   const evaluation *e = r->e;
   const size_t start = e->token_start[i], n = e->token_start[i + 1] - start;
   (void)worker;
-  const int ok = r->to != NULL ? read_row(e, r->from, i, r->most, r->to + start)
+  const int ok = r->to != NULL ? batch_read_row(e, r->from, i, r->most, r->to + start)
                                : row_is_within(r->value + start, n, r->most);
   if (!ok) atomic_store(&r->refused, 1);
 }
@@ -270,7 +272,7 @@ static gl_status find_refused(evaluation *e, int array, const double *value, dou
   for (size_t i = 0; i < (size_t)e->batch->n_responses; ++i)
     for (size_t t = e->token_start[i]; t < e->token_start[i + 1]; ++t)
       if (!isfinite(value[t]) || value[t] > most)
-        return refuse_token(e, array, i, t - e->token_start[i], value[t]);
+        return batch_refuse_token(e, array, i, t - e->token_start[i], value[t]);
   return gl_fail(&e->err, GL_EINTERNAL, "%s has a number that is not found again", in_names[array]);
 }
 
@@ -298,7 +300,7 @@ static gl_status read_tokens(evaluation *e, int array, const gepolab_tokens *fro
   reading r = {.e = e, .from = from, .most = is_log(array) ? MOST_LOG : INFINITY};
   r.to = is_direct_in(e->batch, from) ? NULL : e->in[array];
   r.value = r.to == NULL ? from->data : r.to;
-  each_response(e, read_response, &r, e->n_tokens);
+  each_response(e, batch_read_response, &r, e->n_tokens);
   *to = r.value;
   return atomic_load(&r.refused) ? find_refused(e, array, r.value, r.most) : GL_OK;
 }
@@ -311,7 +313,7 @@ static int wants_in(const gepolab_batch *b, int array) {
   return given[array]->type != GEPOLAB_NONE && !is_direct_in(b, given[array]);
 }
 
-static gl_status grow(evaluation *e, size_t doubles) {
+static gl_status batch_grow(evaluation *e, size_t doubles) {
   gepolab_workspace *w = e->workspace;
   if (doubles > SIZE_MAX / sizeof(double)) return gl_fail_memory(&e->err, "the batch");
   if (doubles * sizeof(double) <= w->size) return GL_OK;
@@ -322,7 +324,7 @@ static gl_status grow(evaluation *e, size_t doubles) {
   return GL_OK;
 }
 
-static void *take(double **at, size_t n) {
+static void *batch_take(double **at, size_t n) {
   void *mine = *at;
   *at += n;
   return mine;
@@ -332,11 +334,11 @@ _Static_assert(sizeof(size_t) <= sizeof(double), "starts share the workspace's d
 
 /* Starts first, since they tell how many tokens there are; then the rest, where growing may move
  * what was laid out before. */
-static gl_status prepare(evaluation *e) {
+static gl_status batch_prepare(evaluation *e) {
   const gepolab_batch *b = e->batch;
   const size_t n_responses = (size_t)b->n_responses, n_groups = (size_t)b->n_groups;
   const size_t starts = n_groups + 1 + n_responses + 1 + n_responses;
-  gl_status status = grow(e, starts);
+  gl_status status = batch_grow(e, starts);
   if (status != GL_OK) return status;
   e->group_start = e->workspace->space;
   e->token_start = e->group_start + n_groups + 1;
@@ -345,18 +347,20 @@ static gl_status prepare(evaluation *e) {
   if (status == GL_OK) status = lay_out_tokens(e);
   size_t arrays = OUT_ARRAYS;
   for (int k = 0; k < IN_ARRAYS; ++k) arrays += (size_t)wants_in(b, k);
-  if (status == GL_OK) status = grow(e, starts + n_groups + 3 * n_responses + arrays * e->n_tokens);
+  if (status == GL_OK)
+    status = batch_grow(e, starts + n_groups + 3 * n_responses + arrays * e->n_tokens);
   if (status != GL_OK) return status;
   double *at = e->workspace->space;
-  e->group_start = take(&at, n_groups + 1);
-  e->token_start = take(&at, n_responses + 1);
-  e->first_column = take(&at, n_responses);
-  e->log_denominator = take(&at, n_groups);
-  e->reward = take(&at, n_responses);
-  e->advantage = take(&at, n_responses);
-  e->given = take(&at, n_responses);
-  for (int k = 0; k < OUT_ARRAYS; ++k) e->out[k] = take(&at, e->n_tokens);
-  for (int k = 0; k < IN_ARRAYS; ++k) e->in[k] = wants_in(b, k) ? take(&at, e->n_tokens) : NULL;
+  e->group_start = batch_take(&at, n_groups + 1);
+  e->token_start = batch_take(&at, n_responses + 1);
+  e->first_column = batch_take(&at, n_responses);
+  e->log_denominator = batch_take(&at, n_groups);
+  e->reward = batch_take(&at, n_responses);
+  e->advantage = batch_take(&at, n_responses);
+  e->given = batch_take(&at, n_responses);
+  for (int k = 0; k < OUT_ARRAYS; ++k) e->out[k] = batch_take(&at, e->n_tokens);
+  for (int k = 0; k < IN_ARRAYS; ++k)
+    e->in[k] = wants_in(b, k) ? batch_take(&at, e->n_tokens) : NULL;
   return GL_OK;
 }
 
@@ -407,17 +411,17 @@ static gl_status read_batch(evaluation *e, policy_input *in, const int *streamed
                        .token_start = e->token_start,
                        .reward = e->reward,
                        .max_length = (size_t)b->max_length};
-  gl_status status = read_numbers(e, "reward", &b->reward, b->n_responses, e->reward);
+  gl_status status = batch_read_numbers(e, "reward", &b->reward, b->n_responses, e->reward);
   for (int k = 0; k < IN_ARRAYS && status == GL_OK; ++k)
     if (streamed == NULL || (k != streamed[POLICY_NOW] && k != streamed[POLICY_BEFORE]))
       status = read_tokens(e, k, from[k], to[k]);
   if (status == GL_OK && b->advantage.type != GEPOLAB_NONE) {
-    status = read_numbers(e, "advantage", &b->advantage, b->n_responses, e->given);
+    status = batch_read_numbers(e, "advantage", &b->advantage, b->n_responses, e->given);
     in->advantage = e->given;
   }
   if (status == GL_OK && b->log_denominator.type != GEPOLAB_NONE) {
-    status =
-        read_numbers(e, "log_denominator", &b->log_denominator, b->n_groups, e->log_denominator);
+    status = batch_read_numbers(e, "log_denominator", &b->log_denominator, b->n_groups,
+                                e->log_denominator);
     in->log_denominator = e->log_denominator;
   }
   return status;
@@ -425,7 +429,7 @@ static gl_status read_batch(evaluation *e, policy_input *in, const int *streamed
 
 /* --- writing --- */
 
-static void put(void *data, gepolab_type type, int64_t at, double value) {
+static void batch_put(void *data, gepolab_type type, int64_t at, double value) {
   if (type == GEPOLAB_FLOAT32)
     ((float *)data)[at] = (float)value;
   else
@@ -439,21 +443,21 @@ static void scatter_masked(const gepolab_batch *b, const gepolab_tokens_out *to,
   for (int64_t t = 0; t < b->columns; ++t) {
     const int marked = mask_at(b, i, t);
     const double v = value != NULL && marked ? value[k] : all;
-    put(to->data, to->type, first + t * to->token_stride, marked ? v : 0);
+    batch_put(to->data, to->type, first + t * to->token_stride, marked ? v : 0);
     k += (size_t)marked;
   }
 }
 
 /* Tokens in their places, or one number in all of these (value NULL), and 0 in columns that are
  * none. */
-static void scatter(const evaluation *e, const gepolab_tokens_out *to, size_t i,
-                    const double *value, double all) {
+static void batch_scatter(const evaluation *e, const gepolab_tokens_out *to, size_t i,
+                          const double *value, double all) {
   const gepolab_batch *b = e->batch;
   if (e->first_column[i] == SCATTERED) {
     scatter_masked(b, to, (int64_t)i, value, all);
     return;
   }
-  row at = row_of(e, to->data, to->type, to->response_stride, to->token_stride, i);
+  row at = batch_row_of(e, to->data, to->type, to->response_stride, to->token_stride, i);
   const size_t before = e->first_column[i], n = at.n;
   if (value != NULL)
     row_write(&at, value);
@@ -484,7 +488,7 @@ static void write_response(void *context, size_t i, size_t worker) {
   for (int k = 0; k < OUT_ARRAYS; ++k) {
     if (e->out[k] == NULL) continue;
     if (!row_fits(e->out[k] + start, n, w->type[k])) atomic_store(&w->infinite, 1);
-    if (w->to[k] != NULL) scatter(e, w->to[k], i, e->out[k] + start, 0);
+    if (w->to[k] != NULL) batch_scatter(e, w->to[k], i, e->out[k] + start, 0);
   }
 }
 
@@ -516,8 +520,8 @@ static void write_result(const evaluation *e, const policy_output *out, gepolab_
   result->loss = out->loss;
   if (result->advantage.type != GEPOLAB_NONE)
     for (int64_t i = 0; i < e->batch->n_responses; ++i)
-      put(result->advantage.data, result->advantage.type, i * result->advantage.stride,
-          e->advantage[i]);
+      batch_put(result->advantage.data, result->advantage.type, i * result->advantage.stride,
+                e->advantage[i]);
   if (result->metric != NULL) memcpy(result->metric, out->metric, sizeof out->metric);
 }
 
@@ -536,7 +540,8 @@ static const double *stream_read(void *self, size_t i, policy_which which, doubl
   const evaluation *e = x->e;
   const gepolab_tokens *from = x->from[which];
   const size_t start = e->token_start[i], n = e->token_start[i + 1] - start;
-  if (!is_direct_in(e->batch, from)) return read_row(e, from, i, MOST_LOG, space) ? space : NULL;
+  if (!is_direct_in(e->batch, from))
+    return batch_read_row(e, from, i, MOST_LOG, space) ? space : NULL;
   const double *direct = (const double *)from->data + start;
   return row_is_within(direct, n, MOST_LOG) ? direct : NULL;
 }
@@ -544,13 +549,13 @@ static const double *stream_read(void *self, size_t i, policy_which which, doubl
 static int stream_write(void *self, size_t i, const double *coefficient) {
   const streaming *x = self;
   const evaluation *e = x->e;
-  if (x->to != NULL) scatter(e, x->to, i, coefficient, 0);
+  if (x->to != NULL) batch_scatter(e, x->to, i, coefficient, 0);
   return row_fits(coefficient, e->token_start[i + 1] - e->token_start[i], x->type);
 }
 
 static int stream_fill(void *self, size_t i, double coefficient) {
   const streaming *x = self;
-  if (x->to != NULL) scatter(x->e, x->to, i, NULL, coefficient);
+  if (x->to != NULL) batch_scatter(x->e, x->to, i, NULL, coefficient);
   return row_fits(&coefficient, 1, x->type);
 }
 
@@ -640,13 +645,13 @@ gepolab_status gepolab_workspace_threads(gepolab_workspace *workspace, int64_t t
   return GEPOLAB_OK;
 }
 
-static gl_status evaluate(evaluation *e, const policy_algorithm *algorithm,
-                          gepolab_result *result) {
+static gl_status batch_evaluate(evaluation *e, const policy_algorithm *algorithm,
+                                gepolab_result *result) {
   policy_output out = {.skip_metrics = result->metric == NULL};
   int done = 0;
   gl_status status = check_counts(e);
   if (status == GL_OK) status = check_arrays(e, result);
-  if (status == GL_OK) status = prepare(e);
+  if (status == GL_OK) status = batch_prepare(e);
   if (status != GL_OK) return status;
   metrics_clear(out.metric);
   out.advantage = e->advantage;
@@ -669,7 +674,7 @@ gepolab_status gepolab_policy(const gepolab_algorithm *algorithm, const gepolab_
     batch = &older;
   }
   evaluation e = {.batch = batch, .workspace = workspace};
-  const gl_status status = evaluate(&e, &algorithm->own, result);
+  const gl_status status = batch_evaluate(&e, &algorithm->own, result);
   return status == GL_OK ? GEPOLAB_OK : library_failed(err, &e.err);
 }
 

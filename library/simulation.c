@@ -34,7 +34,7 @@ static gl_status read_count(const cfg_node *root, const char *path, size_t fallb
 
 /* A misspelt key at the top of a recipe is refused here as `gepolab sim` refuses it: those of the
  * table of fields are known. */
-static gl_status check_keys(const cfg_node *root, gl_error *err) {
+static gl_status simulation_check_keys(const cfg_node *root, gl_error *err) {
   char names[CFG_READER_MAX_KEYS][32];
   size_t n = 0;
   cfg_reader r;
@@ -57,7 +57,7 @@ static gl_status check_keys(const cfg_node *root, gl_error *err) {
 
 static gl_status read_recipe(const cfg_node *root, clock_recipe *out, gl_error *err) {
   size_t groups = 0, group_size = 0;
-  gl_status status = check_keys(root, err);
+  gl_status status = simulation_check_keys(root, err);
   if (status == GL_OK) status = read_count(root, "train.groups", 8, MOST_GROUPS, &groups, err);
   if (status == GL_OK)
     status = read_count(root, "train.group_size", 8, MOST_GROUPS, &group_size, err);
@@ -72,7 +72,8 @@ static gl_status read_recipe(const cfg_node *root, clock_recipe *out, gl_error *
   return GL_OK;
 }
 
-static gl_status fill(void *self, const cfg_node *root, const void *seed, gl_error *err) {
+static gl_status simulation_fill(void *self, const cfg_node *root, const void *seed,
+                                 gl_error *err) {
   gepolab_simulation *s = self;
   clock_recipe recipe = {.cluster = NULL};
   cluster_spec *cluster = NULL;
@@ -96,7 +97,7 @@ static gl_status fill(void *self, const cfg_node *root, const void *seed, gl_err
   return status;
 }
 
-static void release(void *self) {
+static void simulation_release(void *self) {
   gepolab_simulation *s = self;
   schedule_fini(&s->schedule);
   cJSON_free(s->json);
@@ -105,8 +106,8 @@ static void release(void *self) {
 
 static gepolab_status simulate(gepolab_simulation **out, const library_source *source,
                                uint64_t seed, gepolab_error *err) {
-  static const library_kind kind = {"the simulation", sizeof(gepolab_simulation), NULL, fill,
-                                    release};
+  static const library_kind kind = {"the simulation", sizeof(gepolab_simulation), NULL,
+                                    simulation_fill, simulation_release};
   void *made;
   const gepolab_status status = library_new(&made, &kind, source, &seed, err);
   *out = made;
@@ -126,7 +127,7 @@ gepolab_status gepolab_simulate_file(gepolab_simulation **out, const char *path,
 }
 
 void gepolab_simulation_free(gepolab_simulation *s) {
-  if (s != NULL) release(s);
+  if (s != NULL) simulation_release(s);
 }
 
 const char *gepolab_simulation_json(const gepolab_simulation *s) {

@@ -61,7 +61,7 @@ int gepolab_interface(void) {
 
 /* --- algorithms --- */
 
-static gl_status fill(void *self, const cfg_node *from, const void *more, gl_error *err) {
+static gl_status algorithm_fill(void *self, const cfg_node *from, const void *more, gl_error *err) {
   gepolab_algorithm *made = self;
   (void)more;
   gl_status status = policy_algorithm_parse(&made->own, from, err);
@@ -70,8 +70,8 @@ static gl_status fill(void *self, const cfg_node *from, const void *more, gl_err
 
 gepolab_status gepolab_algorithm_new(gepolab_algorithm **out, const char *text,
                                      gepolab_error *err) {
-  static const library_kind kind = {"the algorithm", sizeof(gepolab_algorithm), "algorithm", fill,
-                                    free};
+  static const library_kind kind = {"the algorithm", sizeof(gepolab_algorithm), "algorithm",
+                                    algorithm_fill, free};
   const library_source source = {.name = "algorithm", .text = text};
   void *made;
   const gepolab_status status = library_new(&made, &kind, &source, NULL, err);

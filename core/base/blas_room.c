@@ -21,7 +21,7 @@ static int has_room(void) {
   return 1;
 }
 
-static gl_status refuse(size_t threads, size_t missing, gl_error *err) {
+static gl_status blas_room_refuse(size_t threads, size_t missing, gl_error *err) {
   struct rlimit limit;
   unsigned long long mib = 0;
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
@@ -49,5 +49,5 @@ gl_status blas_reserve(size_t threads, gl_error *err) {
   while (n < threads && has_room()) buffer[n++] = blas_memory_alloc(0);
   for (size_t i = 0; i < n; ++i) blas_memory_free(buffer[i]);
   free(buffer);
-  return n == threads ? GL_OK : refuse(threads, threads - n, err);
+  return n == threads ? GL_OK : blas_room_refuse(threads, threads - n, err);
 }

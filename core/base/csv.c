@@ -49,7 +49,7 @@ static size_t count_newlines(const char *from, const char *to) {
 }
 
 /* Counts the lines, finds the longest and refuses one beyond the limit. */
-static gl_status measure(csv_reader *r, size_t *longest) {
+static gl_status csv_measure(csv_reader *r, size_t *longest) {
   *longest = 0;
   for (const char *p = r->next; p < r->end;) {
     const char *stop = end_of_cells(r, p);
@@ -75,7 +75,7 @@ gl_status csv_begin_separated(csv_reader *r, const char *text, size_t size, char
   *r = (csv_reader){
       .name = name, .separator = separator, .next = text, .end = text + size, .err = err};
   if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) r->next += 3;
-  gl_status status = measure(r, &longest);
+  gl_status status = csv_measure(r, &longest);
   if (status != GL_OK) return status;
   r->line = 0;
   r->column = 1;
@@ -200,7 +200,7 @@ typedef struct first_line {
   int is_heading;
 } first_line;
 
-static void list_name(char *list, size_t size, const char *name) {
+static void csv_list_name(char *list, size_t size, const char *name) {
   const size_t n = strlen(list), room = size - n;
   if (n >= 3 && strcmp(list + n - 3, "...") == 0) return;
   if (strlen(name) + sizeof ", , ..." > room)
@@ -217,7 +217,7 @@ static gl_status read_first_line(csv_reader *r, const char *column, first_line *
     if ((status = csv_cell(r, &more)) != GL_OK) break;
     if (r->cell_length > 0 && !csv_number(r->cell, &x)) f->is_heading = 1;
     if (column != NULL && strcmp(r->cell, column) == 0) f->found = f->n, f->n_found++;
-    list_name(f->names, sizeof f->names, r->cell);
+    csv_list_name(f->names, sizeof f->names, r->cell);
   }
   return status;
 }
@@ -241,7 +241,7 @@ static gl_status choose_column(csv_reader *r, const char *column, const first_li
   return GL_OK;
 }
 
-static gl_status append(double **values, size_t *n, double x, gl_error *err) {
+static gl_status csv_append(double **values, size_t *n, double x, gl_error *err) {
   if ((*n & (*n - 1)) == 0) { /* grows at powers of two */
     const size_t room = *n == 0 ? 1 : 2 * *n;
     double *grown = room > (size_t)-1 / sizeof x ? NULL : realloc(*values, room * sizeof x);
@@ -253,8 +253,8 @@ static gl_status append(double **values, size_t *n, double x, gl_error *err) {
 }
 
 /* Appends the number in the current line's column, if there is one. */
-static gl_status take_number(csv_reader *r, size_t column, size_t n_columns, double **out,
-                             size_t *n) {
+static gl_status csv_take_number(csv_reader *r, size_t column, size_t n_columns, double **out,
+                                 size_t *n) {
   gl_status status = GL_OK;
   int more = 1;
   for (size_t i = 0; more && status == GL_OK; ++i) {
@@ -268,7 +268,7 @@ static gl_status take_number(csv_reader *r, size_t column, size_t n_columns, dou
       status = csv_fail(r, "this cell is not a finite number",
                         "write a decimal number or leave it empty");
     else
-      status = append(out, n, x, r->err);
+      status = csv_append(out, n, x, r->err);
   }
   return status;
 }
@@ -280,7 +280,7 @@ static gl_status read_column(csv_reader *r, const char *column, double **out, si
   if (status == GL_OK && f.n > 0) status = choose_column(r, column, &f);
   if (status == GL_OK && !f.is_heading)
     r->next = first, r->line = r->inside = 0; /* it holds numbers */
-  while (status == GL_OK && csv_line(r)) status = take_number(r, f.found, f.n, out, n);
+  while (status == GL_OK && csv_line(r)) status = csv_take_number(r, f.found, f.n, out, n);
   if (status == GL_OK && *n == 0)
     status = gl_fail(r->err, GL_EINPUT, "%s holds no numbers", r->name);
   return status;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *remedy(int reason) {
+static const char *file_remedy(int reason) {
   switch (reason) {
   case ENOSPC:
   case EDQUOT:
@@ -31,10 +31,10 @@ static const char *remedy(int reason) {
 
 gl_status file_fail(const char *path, const char *operation, int reason, gl_error *err) {
   return gl_fail(err, GL_EIO, "%.400s: cannot be %s: %s; %s", path, operation, strerror(reason),
-                 remedy(reason));
+                 file_remedy(reason));
 }
 
-static void release(file_writer *w) {
+static void file_release(file_writer *w) {
   free(w->path);
   free(w->temporary);
   *w = (file_writer){0};
@@ -82,7 +82,7 @@ gl_status file_begin(file_writer *w, const char *path, gl_error *err) {
   const size_t size = w->path != NULL ? strlen(w->path) + 32 : 0;
   if (replaced && w->path != NULL) w->temporary = malloc(size);
   if (w->path == NULL || (replaced && w->temporary == NULL)) {
-    release(w);
+    file_release(w);
     return gl_fail_memory(err, "a file's name");
   }
   if (replaced) snprintf(w->temporary, size, "%s.%ld.tmp", w->path, (long)getpid());
@@ -92,7 +92,7 @@ gl_status file_begin(file_writer *w, const char *path, gl_error *err) {
   int reason = errno;
   if (descriptor >= 0) close(descriptor);
   if (descriptor >= 0 && replaced) unlink(w->temporary);
-  release(w);
+  file_release(w);
   return file_fail(path, "written", reason, err);
 }
 
@@ -112,7 +112,7 @@ static void sync_folder(const char *path) {
 
 /* What is wrong with a stream that an earlier write to has failed, whose errno is gone by now:
  * another one fails for the same reason. The file is given up anyway. */
-static int reason_of(FILE *stream) {
+static int file_reason_of(FILE *stream) {
   errno = 0;
   return write(fileno(stream), "", 1) < 0 && errno != 0 ? errno : EIO;
 }
@@ -121,7 +121,7 @@ gl_status file_commit(file_writer *w, gl_error *err) {
   int reason = 0;
   errno = 0;
   if (ferror(w->stream))
-    reason = reason_of(w->stream);
+    reason = file_reason_of(w->stream);
   else if (fflush(w->stream) != 0 || (w->temporary != NULL && fsync(fileno(w->stream)) != 0))
     reason = errno != 0 ? errno : EIO;
   if (fclose(w->stream) != 0 && reason == 0) reason = errno;
@@ -134,7 +134,7 @@ gl_status file_commit(file_writer *w, gl_error *err) {
       unlink(w->temporary);
   }
   gl_status status = reason == 0 ? GL_OK : file_fail(w->path, "written", reason, err);
-  release(w);
+  file_release(w);
   return status;
 }
 
@@ -156,7 +156,7 @@ gl_status file_name_new(const char *temporary, const char *path, gl_error *err) 
 void file_abandon(file_writer *w) {
   if (w->stream != NULL) fclose(w->stream);
   if (w->temporary != NULL) unlink(w->temporary);
-  release(w);
+  file_release(w);
 }
 
 gl_status file_make_folder(const char *folder, gl_error *err) {

@@ -75,7 +75,7 @@ void json_begin(json_reader *r, const char *text, size_t size, const char *name,
 }
 
 /* Line and column, both from 1, of a byte of the text; the column counts characters. */
-static void place_of(const json_reader *r, size_t byte, size_t *line, size_t *column) {
+static void json_place_of(const json_reader *r, size_t byte, size_t *line, size_t *column) {
   *line = r->first_line;
   *column = 1;
   for (size_t i = 0; i < byte && i < r->size; ++i) {
@@ -92,7 +92,7 @@ static void fail_list(json_reader *r, size_t byte, const char *format, va_list l
   size_t line, column;
   if (r->status != GL_OK) return;
   vsnprintf(text, sizeof text, format, list);
-  place_of(r, byte, &line, &column);
+  json_place_of(r, byte, &line, &column);
   r->status = gl_fail(r->err, GL_EINPUT, "%.300s:%zu:%zu: %s", r->name, line, column, text);
 }
 
@@ -124,7 +124,7 @@ gl_status json_end(json_reader *r) {
 }
 
 /* Consumes c, or complains that `what` was expected. */
-static int take(json_reader *r, char c, const char *what) {
+static int json_take(json_reader *r, char c, const char *what) {
   if (r->status != GL_OK) return 0;
   if (next_byte(r) != c || r->at >= r->size) {
     json_fail(r, "expected %s%s", what, r->at >= r->size ? "; the text is cut short" : "");
@@ -148,13 +148,13 @@ void json_enter(json_reader *r, char open) {
     json_fail(r, "nested deeper than %d levels", (int)JSON_MAX_DEPTH);
     return;
   }
-  if (!take(r, open, open == '{' ? "an object" : "an array")) return;
+  if (!json_take(r, open, open == '{' ? "an object" : "an array")) return;
   ++r->depth;
   r->first = 1;
 }
 
 /* Whether the open container goes on; leaves it at its end. */
-static int goes_on(json_reader *r, char close) {
+static int json_goes_on(json_reader *r, char close) {
   if (r->status != GL_OK) return 0;
   if (next_byte(r) == close && r->at < r->size) {
     ++r->at;
@@ -162,24 +162,24 @@ static int goes_on(json_reader *r, char close) {
     r->first = 0;
     return 0;
   }
-  if (!r->first && !take(r, ',', close == '}' ? "',' or '}'" : "',' or ']'")) return 0;
+  if (!r->first && !json_take(r, ',', close == '}' ? "',' or '}'" : "',' or ']'")) return 0;
   r->first = 0;
   return 1;
 }
 
 int json_element(json_reader *r) {
-  return goes_on(r, ']');
+  return json_goes_on(r, ']');
 }
 
 int json_member(json_reader *r) {
-  if (!goes_on(r, '}')) return 0;
+  if (!json_goes_on(r, '}')) return 0;
   json_string(r);
-  return take(r, ':', "':'");
+  return json_take(r, ':', "':'");
 }
 
 /* --- strings --- */
 
-static int reserve(json_reader *r, size_t more) {
+static int json_reserve(json_reader *r, size_t more) {
   if (r->word_size + more + 1 <= r->word_room) return 1;
   size_t room = 2 * r->word_room + more + 64;
   char *word = realloc(r->word, room);
@@ -197,7 +197,7 @@ static void put_code_point(json_reader *r, int32_t c) {
   utf8proc_ssize_t n = utf8proc_encode_char(c, bytes);
   if (n <= 0 || c == 0)
     json_fail(r, "an escape that is no character");
-  else if (reserve(r, (size_t)n)) {
+  else if (json_reserve(r, (size_t)n)) {
     memcpy(r->word + r->word_size, bytes, (size_t)n);
     r->word_size += (size_t)n;
   }
@@ -243,7 +243,7 @@ static void read_escape(json_reader *r) {
     read_unicode_escape(r);
   else if (found == NULL)
     json_fail(r, "an escape JSON does not have");
-  else if (reserve(r, 1))
+  else if (json_reserve(r, 1))
     r->word[r->word_size++] = to[found - from];
 }
 
@@ -255,7 +255,7 @@ static void read_character(json_reader *r) {
     json_fail(r, "a control character inside a string");
   else if (n <= 0)
     json_fail(r, "a string that is not UTF-8");
-  else if (reserve(r, (size_t)n)) {
+  else if (json_reserve(r, (size_t)n)) {
     memcpy(r->word + r->word_size, at, (size_t)n);
     r->word_size += (size_t)n;
     r->at += (size_t)n;
@@ -263,7 +263,7 @@ static void read_character(json_reader *r) {
 }
 
 void json_string(json_reader *r) {
-  if (!take(r, '"', "a string")) return;
+  if (!json_take(r, '"', "a string")) return;
   r->word_size = 0;
   while (r->status == GL_OK && r->at < r->size && r->text[r->at] != '"') {
     if (r->text[r->at] == '\\')
@@ -271,9 +271,9 @@ void json_string(json_reader *r) {
     else
       read_character(r);
   }
-  if (r->status == GL_OK && reserve(r, 0)) {
+  if (r->status == GL_OK && json_reserve(r, 0)) {
     r->word[r->word_size] = '\0';
-    take(r, '"', "the end of a string");
+    json_take(r, '"', "the end of a string");
   }
 }
 
@@ -417,15 +417,15 @@ static cJSON *kept(builder *b, cJSON *item) {
   return NULL;
 }
 
-static cJSON *read_value(builder *b);
+static cJSON *json_read_value(builder *b);
 
 /* An object keeps a copy of its keys. Recursion ends at JSON_MAX_DEPTH, where the reader fails. */
-static cJSON *read_object(builder *b) {
+static cJSON *json_read_object(builder *b) {
   cJSON *object = kept(b, cJSON_CreateObject());
   json_enter(&b->r, '{');
   while (json_member(&b->r)) {
     char *key = strdup(b->r.word);
-    cJSON *value = read_value(b);
+    cJSON *value = json_read_value(b);
     if (key == NULL || (value != NULL && !cJSON_AddItemToObject(object, key, value))) {
       cJSON_Delete(value);
       fail_memory(b);
@@ -439,7 +439,7 @@ static cJSON *read_array(builder *b) {
   cJSON *array = kept(b, cJSON_CreateArray());
   json_enter(&b->r, '[');
   while (json_element(&b->r)) {
-    cJSON *value = read_value(b);
+    cJSON *value = json_read_value(b);
     if (value != NULL && !cJSON_AddItemToArray(array, value)) {
       cJSON_Delete(value);
       fail_memory(b);
@@ -448,12 +448,12 @@ static cJSON *read_array(builder *b) {
   return kept(b, array);
 }
 
-static cJSON *read_value(builder *b) {
+static cJSON *json_read_value(builder *b) {
   if (b->most_values != 0 && ++b->n > b->most_values)
     json_fail(&b->r, "more than %zu values, which no such file has", b->most_values);
   switch (json_peek(&b->r)) {
   case '{':
-    return read_object(b);
+    return json_read_object(b);
   case '[':
     return read_array(b);
   case '"':
@@ -482,7 +482,7 @@ gl_status json_tree_read(cJSON **out, const char *text, size_t size, size_t most
   assert(out != NULL && (text != NULL || size == 0) && name != NULL);
   builder b = {.most_values = most_values};
   json_begin(&b.r, text, size, name, err);
-  *out = read_value(&b);
+  *out = json_read_value(&b);
   const gl_status status = json_end(&b.r);
   if (status == GL_OK) return GL_OK;
   cJSON_Delete(*out);

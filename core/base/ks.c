@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static double value_at(const ks_sample *s, size_t i) {
+static double ks_value_at(const ks_sample *s, size_t i) {
   return s->value != NULL ? s->value[i] : (double)i;
 }
 
@@ -11,7 +11,7 @@ static double count_at(const ks_sample *s, size_t i) {
   return s->count != NULL ? (double)s->count[i] : 1.0;
 }
 
-static double total(const ks_sample *s) {
+static double ks_total(const ks_sample *s) {
   double sum = 0.0;
   for (size_t i = 0; i < s->n; ++i) sum += count_at(s, i);
   return sum;
@@ -19,15 +19,15 @@ static double total(const ks_sample *s) {
 
 /* Adds to *below how many values of the sample, from its *i-th on, are at most x. */
 static void pass(const ks_sample *s, size_t *i, double x, double *below) {
-  for (; *i < s->n && value_at(s, *i) <= x; ++*i) *below += count_at(s, *i);
+  for (; *i < s->n && ks_value_at(s, *i) <= x; ++*i) *below += count_at(s, *i);
 }
 
 double ks_distance(ks_sample f, ks_sample g) {
-  const double all_f = total(&f), all_g = total(&g);
+  const double all_f = ks_total(&f), all_g = ks_total(&g);
   double below_f = 0.0, below_g = 0.0, largest = 0.0;
   if (all_f <= 0.0 || all_g <= 0.0) return NAN;
   for (size_t i = 0, j = 0; i < f.n && j < g.n;) {
-    const double x = fmin(value_at(&f, i), value_at(&g, j));
+    const double x = fmin(ks_value_at(&f, i), ks_value_at(&g, j));
     pass(&f, &i, x, &below_f);
     pass(&g, &j, x, &below_g);
     largest = fmax(largest, fabs(below_f / all_f - below_g / all_g));

@@ -40,7 +40,7 @@ static const char *environment(const char *name) {
   return getenv(name);
 }
 
-static double now_s(const progress *p) {
+static double progress_now_s(const progress *p) {
   return p->world.now(p->world.self);
 }
 
@@ -84,7 +84,7 @@ progress *progress_new_in(const progress_world *world, const char *what, const c
   p->total = total;
   p->mode = mode;
   if (mode == PROGRESS_AUTO) p->mode = can_redraw(&p->world) ? PROGRESS_BAR : PROGRESS_LINES;
-  p->started = now_s(p);
+  p->started = progress_now_s(p);
   p->next_tenth = 1;
   progress_workers(p, 1);
   if (p->begun != NULL) return p;
@@ -113,7 +113,7 @@ void progress_workers(progress *p, size_t n) {
   if (p == NULL || n == 0) return;
   double *begun = calloc(n, sizeof *begun);
   if (begun == NULL) return; /* the estimate is then that of fewer workers */
-  const double t = now_s(p);
+  const double t = progress_now_s(p);
   for (size_t i = 0; i < n; ++i) begun[i] = t;
   free(p->begun);
   p->begun = begun;
@@ -145,7 +145,7 @@ double progress_left_s(const progress *p) {
   const uint64_t items = p->total - p->done;
   const double done = p->has_cost ? p->cost_done : (double)(p->done - p->before);
   double left = p->has_cost ? p->cost_left : (double)items;
-  const double speed = done / p->spent, each = left / (double)items, t = now_s(p);
+  const double speed = done / p->spent, each = left / (double)items, t = progress_now_s(p);
   if (!(speed > 0 && isfinite(speed))) return NAN;
   const size_t at_work = items < p->workers ? (size_t)items : p->workers;
   double behind = 0; /* the work on the youngest item */
@@ -214,15 +214,15 @@ static void draw_bar(progress *p, double t) {
   fflush(p->world.to);
 }
 
-static void print_line(const progress *p, double t, const char *note) {
+static void progress_print_line(const progress *p, double t, const char *note) {
   char status[STATUS_SIZE];
   status_text(p, t, status, sizeof status);
   fprintf(p->world.to, "%s: %s%s%s\n", p->what.text, status, *note != '\0' ? "  " : "", note);
 }
 
-static void draw(progress *p) {
+static void progress_draw(progress *p) {
   if (p->mode == PROGRESS_SILENT) return;
-  double t = now_s(p);
+  double t = progress_now_s(p);
   if (p->mode == PROGRESS_BAR) {
     if (p->has_drawn && t - p->drawn < 0.1 && p->done != p->total) return;
     draw_bar(p, t);
@@ -232,7 +232,7 @@ static void draw(progress *p) {
     double last = p->has_drawn ? p->drawn : p->started;
     if (t - p->started < 2 || (!tenth && t - last < 30)) return;
     if (p->total != 0) p->next_tenth = tenths(p) + 1;
-    print_line(p, t, p->note.text);
+    progress_print_line(p, t, p->note.text);
   }
   p->drawn = t;
   p->has_drawn = 1;
@@ -242,21 +242,21 @@ void progress_at(progress *p, uint64_t done, const char *note) {
   if (p == NULL) return;
   if (p->total != 0 && done > p->total) done = p->total;
   if (done < p->before) done = p->before;
-  if (done > p->done) note_ends(p, done - p->done, now_s(p));
+  if (done > p->done) note_ends(p, done - p->done, progress_now_s(p));
   p->done = done;
   shown_cut(note != NULL ? note : "", NAME_COLUMNS, &p->note);
-  draw(p);
+  progress_draw(p);
 }
 
 void progress_tick(progress *p) {
-  if (p != NULL) draw(p);
+  if (p != NULL) progress_draw(p);
 }
 
 void progress_free(progress *p) {
   if (p == NULL) return;
   if (p->mode == PROGRESS_BAR && p->has_drawn) fputs("\r\033[K", p->world.to);
   if (p->mode == PROGRESS_LINES && p->has_drawn && p->done != p->total)
-    print_line(p, now_s(p), "stopped");
+    progress_print_line(p, progress_now_s(p), "stopped");
   free(p->begun);
   free(p);
 }

@@ -29,7 +29,7 @@ static char separator_of(const records_writer *w) {
   return w->format == RECORDS_TSV ? '\t' : ',';
 }
 
-static void put_quoted(const records_writer *w, const char *text) {
+static void records_put_quoted(const records_writer *w, const char *text) {
   const char special[] = {separator_of(w), '"', '\n', '\r', '\0'};
   if (strpbrk(text, special) == NULL) {
     fputs(text, w->to);
@@ -43,9 +43,9 @@ static void put_quoted(const records_writer *w, const char *text) {
   fputc('"', w->to);
 }
 
-static void put_cell(const records_writer *w, const char *text) {
+static void records_put_cell(const records_writer *w, const char *text) {
   if (w->at > 0) fputc(separator_of(w), w->to);
-  put_quoted(w, text);
+  records_put_quoted(w, text);
 }
 
 /* --- values --- */
@@ -55,7 +55,7 @@ void records_begin(records_writer *w, FILE *to, records_format format, const tab
   assert(n > 0);
   *w = (records_writer){.to = to, .format = format, .columns = columns, .n = n};
   if (format == RECORDS_JSONL) return;
-  for (; w->at < n; ++w->at) put_cell(w, columns[w->at].name);
+  for (; w->at < n; ++w->at) records_put_cell(w, columns[w->at].name);
   fputc('\n', to);
   w->at = 0;
 }
@@ -68,7 +68,7 @@ static const char *next_name(records_writer *w) {
 }
 
 /* Counts the value; item is what JSON lines have of it. */
-static void count(records_writer *w, const cJSON *item) {
+static void records_count(records_writer *w, const cJSON *item) {
   w->short_of_memory |= w->format == RECORDS_JSONL && item == NULL;
   w->at++;
 }
@@ -79,8 +79,8 @@ void records_missing(records_writer *w) {
   if (w->format == RECORDS_JSONL)
     item = cJSON_AddNullToObject(w->record, name);
   else
-    put_cell(w, "");
-  count(w, item);
+    records_put_cell(w, "");
+  records_count(w, item);
 }
 
 void records_text(records_writer *w, const char *text) {
@@ -94,8 +94,8 @@ void records_text(records_writer *w, const char *text) {
   if (w->format == RECORDS_JSONL)
     item = json_add_string(w->record, name, text);
   else
-    put_cell(w, text);
-  count(w, item);
+    records_put_cell(w, text);
+  records_count(w, item);
 }
 
 /* Text that is JSON as it stands. */
@@ -105,8 +105,8 @@ static void put_raw(records_writer *w, const char *text) {
   if (w->format == RECORDS_JSONL)
     item = cJSON_AddRawToObject(w->record, name, text);
   else
-    put_cell(w, text);
-  count(w, item);
+    records_put_cell(w, text);
+  records_count(w, item);
 }
 
 void records_whole(records_writer *w, int64_t value) {

@@ -48,8 +48,8 @@ static size_t next_piece(const char *text, size_t size, char piece[PIECE_SIZE], 
 
 /* As much of the shown form as has `room` bytes and `columns` columns, without a NUL. Returns
  * whether all of it had; *length and *taken are the bytes and columns written. */
-static int fill(const char *text, char *to, size_t room, size_t columns, size_t *length,
-                size_t *taken) {
+static int shown_fill(const char *text, char *to, size_t room, size_t columns, size_t *length,
+                      size_t *taken) {
   char piece[PIECE_SIZE];
   *length = *taken = 0;
   for (size_t size = strlen(text); size > 0;) {
@@ -73,9 +73,9 @@ shown_text shown(const char *text) {
 size_t shown_cut(const char *text, size_t columns, shown_text *out) {
   static const char more[] = "…";
   size_t length, taken;
-  int whole = fill(text, out->text, SHOWN_SIZE - 1, columns, &length, &taken);
+  int whole = shown_fill(text, out->text, SHOWN_SIZE - 1, columns, &length, &taken);
   if (!whole && columns > 0) {
-    fill(text, out->text, SHOWN_SIZE - sizeof more, columns - 1, &length, &taken);
+    shown_fill(text, out->text, SHOWN_SIZE - sizeof more, columns - 1, &length, &taken);
     memcpy(out->text + length, more, sizeof more - 1);
     length += sizeof more - 1;
     ++taken;

@@ -51,7 +51,7 @@ static void pause_briefly(void) {
 }
 
 /* Takes and runs tasks until none is left. */
-static void work(pool *p, size_t number) {
+static void thread_pool_work(pool *p, size_t number) {
   uint64_t state = atomic_load(&p->state);
   for (;;) {
     const uint32_t next = (uint32_t)state;
@@ -88,7 +88,7 @@ static void *worker_main(void *argument) {
     }
     if (spins == SPINS) sleep_until_work(p, seen);
     seen = (uint32_t)(atomic_load(&p->state) >> 32);
-    work(p, self->number);
+    thread_pool_work(p, self->number);
   }
   return NULL;
 }
@@ -115,7 +115,7 @@ void pool_run(pool *p, pool_task run, void *context, size_t n) {
     pthread_cond_broadcast(&p->wake);
     pthread_mutex_unlock(&p->lock);
   }
-  work(p, 0);
+  thread_pool_work(p, 0);
   for (int spins = 0; atomic_load(&p->done) < n; ++spins) {
     if (spins < PATIENCE)
       pause_briefly();

@@ -35,7 +35,7 @@ static double length_weighted_mean(const policy_input *in, size_t g) {
 }
 
 /* Leave-one-out is G/(G-1) times the group-mean form; a group of one has no others: baseline 0. */
-static void centre(policy_state *s, size_t g, moments m, size_t n) {
+static void advantage_centre(policy_state *s, size_t g, moments m, size_t n) {
   const policy_algorithm *algorithm = s->algorithm;
   s->baseline[g] = NAN;
   s->scale[g] = 1;
@@ -200,7 +200,7 @@ gl_status policy_advantages(policy_state *s, gl_error *err) {
   for (size_t g = 0; g < in->n_groups; ++g) {
     size_t lo = in->group_start[g], n = in->group_start[g + 1] - lo;
     moments m = moments_of(in->reward + lo, n, n > 1 ? algorithm->std_ddof : 0);
-    centre(s, g, m, n);
+    advantage_centre(s, g, m, n);
     s->mask_group[g] = algorithm->drop_equal && m.equal ? 0 : 1;
     if (algorithm->scale == SCALE_GROUP_STD) {
       double deviation = m.deviation + algorithm->scale_eps;

@@ -193,7 +193,7 @@ bool policy_clip_masks_tokens(policy_clip clip) {
 enum { FEW = 24, MOST_SPLITS = 64, LANES = 4 };
 #define UNDECIDED SIZE_MAX
 
-static int by_value(const void *left, const void *right) {
+static int clip_by_value(const void *left, const void *right) {
   const policy_rank *a = left, *b = right;
   if (a->value != b->value) return a->value < b->value ? -1 : 1;
   return a->token < b->token ? -1 : a->token > b->token;
@@ -262,7 +262,7 @@ static size_t total_of(const policy_state *s, double *sum) {
   return (size_t)((n[0] + n[1]) + (n[2] + n[3]));
 }
 
-static void collect(policy_state *s) {
+static void clip_collect(policy_state *s) {
   const policy_input *in = s->in;
   size_t n = 0;
   for (size_t i = 0; i < in->n_responses; ++i) {
@@ -274,7 +274,7 @@ static void collect(policy_state *s) {
   }
 }
 
-static double sum_of(const policy_rank *rank, size_t n) {
+static double clip_sum_of(const policy_rank *rank, size_t n) {
   double sum = 0;
   for (size_t j = 0; j < n; ++j) sum += rank[j].value;
   return sum;
@@ -313,7 +313,7 @@ static int undecided(progress p, double rounding) {
  * how many are taken in all, UNDECIDED where rounding could say otherwise. */
 static size_t take_sorted(policy_state *s, size_t n, size_t first, size_t end, double sum,
                           double rounding) {
-  qsort(s->rank + first, end - first, sizeof *s->rank, by_value);
+  qsort(s->rank + first, end - first, sizeof *s->rank, clip_by_value);
   for (; first < end; ++first) {
     sum += s->rank[first].value;
     const progress p = progress_of(s, n, first + 1, sum, s->rank[first].value);
@@ -331,11 +331,11 @@ static void swap(policy_rank *a, policy_rank *b) {
 
 /* Puts what is not above the median of three tokens in front, that median last; returns how many
  * they are. */
-static size_t split(policy_rank *rank, size_t n) {
+static size_t clip_split(policy_rank *rank, size_t n) {
   policy_rank *last = rank + n - 1, *middle = rank + n / 2;
-  if (by_value(middle, rank) < 0) swap(middle, rank);
-  if (by_value(last, rank) < 0) swap(last, rank);
-  if (by_value(middle, last) < 0) swap(middle, last);
+  if (clip_by_value(middle, rank) < 0) swap(middle, rank);
+  if (clip_by_value(last, rank) < 0) swap(last, rank);
+  if (clip_by_value(middle, last) < 0) swap(middle, last);
   const policy_rank pivot = *last;
   size_t below = 0;
   for (size_t j = 0; j + 1 < n; ++j) { /* without a branch, which would be as good as random */
@@ -358,8 +358,8 @@ static size_t take_by_parts(policy_state *s, size_t n) {
   double sum = 0;
   size_t first = 0, end = n;
   for (int splits = 0; end - first > FEW; ++splits) {
-    const size_t part = split(s->rank + first, end - first);
-    const double with = sum + sum_of(s->rank + first, part);
+    const size_t part = clip_split(s->rank + first, end - first);
+    const double with = sum + clip_sum_of(s->rank + first, part);
     const progress p = progress_of(s, n, first + part, with, s->rank[first + part - 1].value);
     if (splits == MOST_SPLITS || undecided(p, rounding)) return UNDECIDED;
     if (p.within) {
@@ -382,11 +382,11 @@ void policy_second_moment(policy_state *s) {
   s->m2_bound = INFINITY;
   s->mask_clip = NULL;
   if (n == 0 || sum / (double)n < s->algorithm->m2_tau * (1 - rounding_of(n))) return;
-  collect(s);
+  clip_collect(s);
   size_t k = take_by_parts(s, n);
   if (k == UNDECIDED) {
     k = take_sorted(s, n, 0, n, 0, 0);
-    if (sum_of(s->rank, n) / (double)n <= s->algorithm->m2_tau) k = n;
+    if (clip_sum_of(s->rank, n) / (double)n <= s->algorithm->m2_tau) k = n;
   }
   if (k == n) return;
   if (s->algorithm->m2_form == M2_THRESHOLD) {

@@ -40,7 +40,7 @@ static void average_add(log_average *a, double x) {
   }
 }
 
-static double average_of(const log_average *a) {
+static double diagnostics_average_of(const log_average *a) {
   if (a->n == 0) return NAN;
   return a->sum > 0 ? a->top + log(a->sum / a->n) : -INFINITY;
 }
@@ -152,9 +152,9 @@ static void own_weights(policy_state *s) {
     if (!isnan(v.aw_variance)) aw += v.aw_variance, spread += 1;
     if (s->out->mean_aw != NULL) s->out->mean_aw[g] = v.mean_aw;
   }
-  set_both(value, METRIC_IW_MEAN, METRIC_LOG_IW_MEAN, average_of(&mean));
+  set_both(value, METRIC_IW_MEAN, METRIC_LOG_IW_MEAN, diagnostics_average_of(&mean));
   set_both(value, METRIC_IW_MAX, METRIC_LOG_IW_MAX, top);
-  set_both(value, METRIC_IW_VARIANCE, METRIC_LOG_IW_VARIANCE, average_of(&variance));
+  set_both(value, METRIC_IW_VARIANCE, METRIC_LOG_IW_VARIANCE, diagnostics_average_of(&variance));
   value[METRIC_ESS] = groups > 0 ? ess / groups : NAN;
   value[METRIC_AW_VARIANCE] = spread > 0 ? aw / spread : NAN;
 }
@@ -174,8 +174,9 @@ static void common_weights(policy_state *s) {
     policy_log_moments(s->seq_p + lo, hi - lo, &log_mean, &log_variance);
     average_add(&gepo, log_variance - 2 * e);
   }
-  set_both(value, METRIC_IW_VARIANCE_PQ, METRIC_LOG_IW_VARIANCE_PQ, average_of(&pq));
-  set_both(value, METRIC_IW_VARIANCE_GEPO, METRIC_LOG_IW_VARIANCE_GEPO, average_of(&gepo));
+  set_both(value, METRIC_IW_VARIANCE_PQ, METRIC_LOG_IW_VARIANCE_PQ, diagnostics_average_of(&pq));
+  set_both(value, METRIC_IW_VARIANCE_GEPO, METRIC_LOG_IW_VARIANCE_GEPO,
+           diagnostics_average_of(&gepo));
 }
 
 /* Log-ratios up to this size have e^l - 1 - l and e^-l - 1 + l from power series. */

@@ -103,7 +103,7 @@ static void mask(policy_state *s, size_t lo, size_t hi) {
 }
 
 /* Divides the factors by their mean: each token's counts once, or each response's. */
-static void normalise(policy_state *s) {
+static void factor_normalise(policy_state *s) {
   const policy_input *in = s->in;
   const int by_token = s->algorithm->tis_level == LEVEL_TOKEN;
   double sum = 0, n = 0;
@@ -156,7 +156,7 @@ void policy_factors(policy_state *s) {
     if (s->factor != NULL && hi > lo) truncate_response(s, lo, hi);
     if (s->mask_token != NULL && hi > lo) mask(s, lo, hi);
   }
-  if (s->factor != NULL && s->algorithm->tis_normalise) normalise(s);
+  if (s->factor != NULL && s->algorithm->tis_normalise) factor_normalise(s);
   if (s->mask_off_policy != NULL) leave_out_far(s);
   if (s->mask_entropy != NULL) leave_out_certain(s);
 }
@@ -195,8 +195,8 @@ static totals totals_of(policy_state *s) {
 
 /* What one token counts in a response of `kept` tokens, whose group has `tokens` kept tokens and
  * shares the batch among `responses`. */
-static double weight_of(const policy_state *s, const totals *sum, double kept, double tokens,
-                        double responses) {
+static double factor_weight_of(const policy_state *s, const totals *sum, double kept, double tokens,
+                               double responses) {
   switch (s->algorithm->aggregate) {
   case AGGREGATE_SEQUENCE_SUM:
     return 1 / responses;
@@ -225,7 +225,7 @@ void policy_aggregation(policy_state *s) {
     for (size_t i = lo; i < hi; ++i) tokens += s->n_kept[i];
     for (size_t i = lo; i < hi; ++i)
       s->z[i] = s->mask_group[g] > 0 && s->n_kept[i] > 0
-                    ? weight_of(s, &sum, s->n_kept[i], tokens, responses)
+                    ? factor_weight_of(s, &sum, s->n_kept[i], tokens, responses)
                     : 0;
   }
 }

@@ -258,7 +258,7 @@ const char *policy_algorithm_field(const policy_algorithm *algorithm, size_t i,
 
 /* --- reading algorithm: of a recipe --- */
 
-static gl_status unknown_algorithm(const cfg_node *node, gl_error *err) {
+static gl_status algorithm_unknown(const cfg_node *node, gl_error *err) {
   const char *names[64];
   size_t n = policy_algorithms_count();
   for (size_t i = 0; i < n; ++i) names[i] = policy_algorithms_at(i)->name;
@@ -267,8 +267,8 @@ static gl_status unknown_algorithm(const cfg_node *node, gl_error *err) {
                   cfg_hint(cfg_text(node), names, n, near));
 }
 
-static void read_field(policy_algorithm *algorithm, const policy_field *f, const char *key,
-                       cfg_reader *r) {
+static void algorithm_read_field(policy_algorithm *algorithm, const policy_field *f,
+                                 const char *key, cfg_reader *r) {
   void *at = (char *)algorithm + f->offset;
   const char *names[POLICY_MOST_CHOICES];
   switch (f->kind) {
@@ -304,15 +304,16 @@ static void read_fields(policy_algorithm *algorithm, cfg_reader *r) {
     const policy_field *f = policy_fields_at(i);
     const char *key = key_in_gate(f);
     if (key != NULL)
-      read_field(algorithm, f, key, &gate);
+      algorithm_read_field(algorithm, f, key, &gate);
     else
-      read_field(algorithm, f, f->name, r);
+      algorithm_read_field(algorithm, f, f->name, r);
   }
   if (cfg_end(&gate) != GL_OK && r->status == GL_OK) r->status = gate.status;
 }
 
 /* The recipe's `name:`, if it gives one, else a name made of what was changed. */
-static gl_status read_name(policy_algorithm *algorithm, const cfg_node *map, gl_error *err) {
+static gl_status algorithm_read_name(policy_algorithm *algorithm, const cfg_node *map,
+                                     gl_error *err) {
   const cfg_node *node = cfg_find(map, "name");
   gl_error why = {0};
   algorithm->has_own_name = node != NULL && !cfg_is_null(node);
@@ -347,7 +348,7 @@ gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *no
                     "algorithm has no 'base'; name the algorithm whose fields it changes: "
                     "algorithm.base=grpo on the command line, {base: grpo, ...} in a recipe");
   base = policy_algorithms_find(cfg_text(name));
-  if (cfg_kind_of(name) != CFG_SCALAR || base == NULL) return unknown_algorithm(name, err);
+  if (cfg_kind_of(name) != CFG_SCALAR || base == NULL) return algorithm_unknown(name, err);
   *algorithm = *base;
   if (cfg_kind_of(node) != CFG_MAP) return GL_OK;
   cfg_begin(&r, node, "algorithm", err);
@@ -355,7 +356,7 @@ gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *no
   cfg_string(&r, "name", NULL);
   read_fields(algorithm, &r);
   gl_status status = cfg_end(&r);
-  if (status == GL_OK) status = read_name(algorithm, node, err);
+  if (status == GL_OK) status = algorithm_read_name(algorithm, node, err);
   if (status != GL_OK) return status;
   if (policy_algorithm_check(algorithm, &why) != GL_OK) return cfg_fail(node, err, "%s", why.text);
   return GL_OK;

@@ -49,7 +49,7 @@ static kl_value reference_term(policy_ref_kl_form form, double d) {
 /* --- which tokens the term from the sampler is for (KL-Cov, 2505.22617) --- */
 
 /* Largest first; of equal ones the earlier first. */
-static int descending(const void *left, const void *right) {
+static int kl_descending(const void *left, const void *right) {
   const policy_rank *a = left, *b = right;
   if (a->value != b->value) return a->value > b->value ? -1 : 1;
   return a->token < b->token ? -1 : a->token > b->token;
@@ -91,7 +91,7 @@ static chosen choose_tokens(policy_state *s) {
   for (size_t i = 0; i < in->n_responses; ++i)
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
       s->rank[t] = (policy_rank){.value = product_of(s, &c, i, t), .token = t};
-  qsort(s->rank, in->n_tokens, sizeof *s->rank, descending);
+  qsort(s->rank, in->n_tokens, sizeof *s->rank, kl_descending);
   c.product = s->rank[count - 1].value;
   size_t above = 0, equal = 0;
   while (s->rank[above].value > c.product) above++;
@@ -99,17 +99,17 @@ static chosen choose_tokens(policy_state *s) {
     const size_t t = s->rank[k].token;
     s->rank[equal++] = (policy_rank){.value = in->logp[t], .token = t};
   }
-  qsort(s->rank, equal, sizeof *s->rank, descending);
+  qsort(s->rank, equal, sizeof *s->rank, kl_descending);
   c.last = s->rank[count - above - 1];
   return c;
 }
 
-static int is_chosen(const policy_state *s, const chosen *c, size_t i, size_t t) {
+static int kl_is_chosen(const policy_state *s, const chosen *c, size_t i, size_t t) {
   if (c->all) return 1;
   const double product = product_of(s, c, i, t);
   if (product != c->product) return product > c->product;
   const policy_rank mine = {.value = s->in->logp[t], .token = t};
-  return descending(&mine, &c->last) <= 0;
+  return kl_descending(&mine, &c->last) <= 0;
 }
 
 /* --- the terms --- */
@@ -148,7 +148,7 @@ static double sampler_response(policy_state *s, const chosen *c, size_t i, int d
   double sum = 0;
   for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
     const double z = drops ? s->z[i] * s->mask_token[t] : s->z[i];
-    if (z == 0 || !is_chosen(s, c, i, t)) continue;
+    if (z == 0 || !kl_is_chosen(s, c, i, t)) continue;
     const kl_value k = sampler_term(algorithm->kl_form, in->logp[t] - in->logq[t]);
     sum += algorithm->kl_coef * z * k.value;
     s->coefficient[t] -= algorithm->kl_coef * z * k.slope;

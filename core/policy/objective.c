@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* log_size orders terms that overflow. */
-static void add(policy_tally *tally, double term, double log_size) {
+static void objective_add(policy_tally *tally, double term, double log_size) {
   if (isfinite(term)) {
     tally->objective += term;
   } else if (log_size > tally->inf_size || tally->objective_inf == 0) {
@@ -188,7 +188,7 @@ void policy_windowed_terms(policy_state *s, size_t i, const policy_window *windo
     n = left < PIECE ? left : PIECE;
     const double sum = terms_of(&p, n, window, gain, term, &clipped, &infinite);
     if (infinite == 0) tally->objective += sum;
-    for (size_t t = 0; t < n && infinite > 0; ++t) add(tally, term[t], p.x[t]);
+    for (size_t t = 0; t < n && infinite > 0; ++t) objective_add(tally, term[t], p.x[t]);
     move_on(&p, n);
   }
   tally->clipped = (double)clipped;
@@ -245,10 +245,10 @@ static void token_terms(policy_state *s, size_t i) {
     if (a == 0 || w == 0) continue;
     if (!algorithm->ratio_gradient) {
       s->coefficient[t] = policy_times(w * a, f);
-      add(tally, policy_times(s->coefficient[t], s->in->logp[t]), s->x[t]);
+      objective_add(tally, policy_times(s->coefficient[t], s->in->logp[t]), s->x[t]);
       continue;
     }
-    add(tally, policy_times(w * a, f), s->x[t]);
+    objective_add(tally, policy_times(w * a, f), s->x[t]);
     int limited =
         s->ratio->limited && (s->x[t] >= algorithm->log_cap || s->x[t] <= algorithm->log_floor);
     if (s->x_slope != NULL) d = policy_times(d, s->x_slope[t]);
@@ -313,18 +313,18 @@ static void sequence_terms(policy_state *s, size_t i) {
   if (!algorithm->ratio_gradient) {
     for (size_t t = lo; t < hi; ++t) {
       s->coefficient[t] = policy_times(omega(s, i, t) * a, f);
-      add(tally, policy_times(s->coefficient[t], s->in->logp[t]), x);
+      objective_add(tally, policy_times(s->coefficient[t], s->in->logp[t]), x);
     }
   } else if (s->ratio->gradient == RATIO_GRADIENT_OWN_TOKEN) {
     for (size_t t = lo; t < hi; ++t) {
       double w = omega(s, i, t) * a;
       s->coefficient[t] = policy_token_open(s, t) ? policy_times(w, d) : 0;
-      add(tally, policy_times(w, f), x);
+      objective_add(tally, policy_times(w, f), x);
     }
   } else {
     double w = response_weight(s, i) * a;
     s->seq_g[i] = policy_times(w, d);
-    add(tally, policy_times(w, f), x);
+    objective_add(tally, policy_times(w, f), x);
   }
 }
 
@@ -354,7 +354,7 @@ static void share_scope(policy_state *s, size_t first, size_t step, size_t end) 
   }
 }
 
-static void share(policy_state *s) {
+static void objective_share(policy_state *s) {
   const policy_input *in = s->in;
   if (s->algorithm->group_scope == SCOPE_MICROBATCH && s->algorithm->denominator_gradient) {
     const size_t parts =
@@ -401,7 +401,7 @@ void policy_join(policy_state *s) {
 void policy_sequence_terms(policy_state *s) {
   for (size_t i = 0; i < s->in->n_responses; ++i) response_terms(s, i);
   policy_join(s);
-  share(s);
+  objective_share(s);
 }
 
 void policy_objective_terms(policy_state *s) {
@@ -410,7 +410,7 @@ void policy_objective_terms(policy_state *s) {
   if (!s->sequence_level || !s->algorithm->ratio_gradient ||
       s->ratio->gradient != RATIO_GRADIENT_RESPONSE)
     return;
-  share(s);
+  objective_share(s);
   policy_each(s, s->in->n_responses, spread);
 }
 
@@ -419,7 +419,7 @@ void policy_objective_terms(policy_state *s) {
  * keeps the learner near the sampler. The score is the mean token log-probability (ratio: none) or
  * the mean token ratio (ratio: token). advantage is the score's weight h_i. */
 
-static double score(const policy_state *s, size_t i) {
+static double objective_score(const policy_state *s, size_t i) {
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double sum = 0;
   for (size_t t = lo; t < hi; ++t)
@@ -434,7 +434,7 @@ static double question(policy_state *s, size_t g) {
   int softmax = s->algorithm->negatives == NEGATIVES_SOFTMAX;
   for (size_t i = lo; i < hi; ++i) {
     s->advantage[i] = 0;
-    s->seq_x[i] = score(s, i);
+    s->seq_x[i] = objective_score(s, i);
     if (in->reward[i] == 1)
       right += 1;
     else

@@ -162,8 +162,8 @@ static double *space_of(const streaming *x, size_t worker, int array) {
 }
 
 /* Both log-probabilities of response i's tokens, or 0 where one is refused. */
-static int read_response(streaming *x, size_t i, size_t worker, const double **p,
-                         const double **q) {
+static int evaluate_read_response(streaming *x, size_t i, size_t worker, const double **p,
+                                  const double **q) {
   const policy_stream *from = x->stream;
   *p = from->read(from->self, i, POLICY_NOW, space_of(x, worker, NOW));
   *q = *p == NULL ? NULL : from->read(from->self, i, POLICY_BEFORE, space_of(x, worker, BEFORE));
@@ -174,7 +174,7 @@ static int read_response(streaming *x, size_t i, size_t worker, const double **p
 static void sum_response(void *context, size_t i, size_t worker) {
   streaming *x = context;
   const double *p, *q;
-  if (read_response(x, i, worker, &p, &q)) policy_sum_response(x->state, i, p, q, NULL);
+  if (evaluate_read_response(x, i, worker, &p, &q)) policy_sum_response(x->state, i, p, q, NULL);
 }
 
 static void fill_response(void *context, size_t i, size_t worker) {
@@ -193,7 +193,7 @@ static void evaluate_response(void *context, size_t i, size_t worker) {
   policy_tokens tokens = {
       .x = log_ratio, .u = ratio, .coefficient = space_of(x, worker, COEFFICIENT)};
   s->tally[i] = (policy_tally){.units = (double)n};
-  if (!read_response(x, i, worker, &p, &q)) return;
+  if (!evaluate_read_response(x, i, worker, &p, &q)) return;
   policy_log_ratios(s->algorithm, p, q, n, log_ratio);
   vector_exp(log_ratio, n, ratio);
   const int found = policy_window_of(s, s->advantage[i], &window);
@@ -271,8 +271,8 @@ static int fits(double value, policy_kept kept) {
 enum { PLACE_SIZE = 80 };
 
 /* "group 2, response 1", or "response 9" of the batch. */
-static const char *place_of(const policy_input *in, size_t group, size_t i, int by_group,
-                            char text[PLACE_SIZE]) {
+static const char *evaluate_place_of(const policy_input *in, size_t group, size_t i, int by_group,
+                                     char text[PLACE_SIZE]) {
   if (by_group)
     snprintf(text, PLACE_SIZE, "group %zu, response %zu", group, i - in->group_start[group]);
   else
@@ -285,8 +285,8 @@ static const char *limit_of(double value) {
                          : "double precision ends at a log-ratio of 709";
 }
 
-static gl_status refuse_token(const policy_input *in, const char *name, double value,
-                              const char *place, size_t i, size_t t, gl_error *err) {
+static gl_status evaluate_refuse_token(const policy_input *in, const char *name, double value,
+                                       const char *place, size_t i, size_t t, gl_error *err) {
   double sum = 0;
   for (size_t k = in->token_start[i]; k < in->token_start[i + 1]; ++k)
     sum += in->logp[k] - in->logq[k];
@@ -301,7 +301,7 @@ static gl_status check_response(const policy_input *in, const policy_output *out
                                 const policy_keeping *keeping, size_t group, size_t i,
                                 gl_error *err) {
   char place[PLACE_SIZE];
-  (void)place_of(in, group, i, keeping->by_group, place);
+  (void)evaluate_place_of(in, group, i, keeping->by_group, place);
   if (out->advantage != NULL && !fits(out->advantage[i], keeping->advantage))
     return gl_fail(err, GL_ENUMERIC,
                    "the advantage of %s is %g: the rewards of its group are too far apart for %s "
@@ -309,9 +309,9 @@ static gl_status check_response(const policy_input *in, const policy_output *out
                    place, out->advantage[i], isfinite(out->advantage[i]) ? "single" : "double");
   for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
     if (out->weight != NULL && !fits(out->weight[t], keeping->weight))
-      return refuse_token(in, "weight", out->weight[t], place, i, t, err);
+      return evaluate_refuse_token(in, "weight", out->weight[t], place, i, t, err);
     if (out->coefficient != NULL && !fits(out->coefficient[t], keeping->coefficient))
-      return refuse_token(in, "coefficient", out->coefficient[t], place, i, t, err);
+      return evaluate_refuse_token(in, "coefficient", out->coefficient[t], place, i, t, err);
   }
   return GL_OK;
 }

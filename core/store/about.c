@@ -15,7 +15,7 @@ static const char *text_or_empty(sqlite3_stmt *q, int column) {
   return text != NULL ? text : "";
 }
 
-static double number_at(sqlite3_stmt *q, int column) {
+static double about_number_at(sqlite3_stmt *q, int column) {
   return sqlite3_column_type(q, column) == SQLITE_NULL ? NAN : sqlite3_column_double(q, column);
 }
 
@@ -94,9 +94,9 @@ gl_status store_costs(store *s, int (*each)(void *self, const store_cost *cost),
     const store_cost c = {.study = text_or_empty(q, 0),
                           .algorithm = text_or_empty(q, 1),
                           .runs = (size_t)sqlite3_column_int64(q, 2),
-                          .wall_s = number_at(q, 3),
-                          .median_s = number_at(q, 4),
-                          .largest_s = number_at(q, 5),
+                          .wall_s = about_number_at(q, 3),
+                          .median_s = about_number_at(q, 4),
+                          .largest_s = about_number_at(q, 5),
                           .peak_bytes = bytes_at(q, 6),
                           .seeds = (size_t)sqlite3_column_int64(q, 7),
                           .least_seed = (uint64_t)sqlite3_column_int64(q, 8),
@@ -113,7 +113,7 @@ gl_status store_costs(store *s, int (*each)(void *self, const store_cost *cost),
 enum { NAMED = 4 }; /* keys that a message lists */
 
 /* *id: of the only run whose key begins so. */
-static gl_status find_one(store *s, const char *prefix, int64_t *id, gl_error *err) {
+static gl_status about_find_one(store *s, const char *prefix, int64_t *id, gl_error *err) {
   sqlite3_stmt *q = NULL;
   char keys[256] = "";
   size_t n = 0;
@@ -165,8 +165,8 @@ static store_run run_at(sqlite3_stmt *q) {
                      .ordinal = sqlite3_column_int64(q, 7),
                      .meaning = sqlite3_column_int64(q, 8),
                      .seed = (uint64_t)sqlite3_column_int64(q, 9),
-                     .lr = number_at(q, 10),
-                     .wall_s = number_at(q, 11),
+                     .lr = about_number_at(q, 10),
+                     .wall_s = about_number_at(q, 11),
                      .status = text_or_empty(q, 12),
                      .reason = text_or_empty(q, 13),
                      .code_version = text_or_empty(q, 14),
@@ -176,9 +176,9 @@ static store_run run_at(sqlite3_stmt *q) {
                      .superseded_by = text_at(q, 18),
                      .n_steps = (size_t)sqlite3_column_int64(q, 19),
                      .n_evals = (size_t)sqlite3_column_int64(q, 20),
-                     .eval_first = number_at(q, 21),
-                     .eval_best = number_at(q, 22),
-                     .eval_last = number_at(q, 23),
+                     .eval_first = about_number_at(q, 21),
+                     .eval_best = about_number_at(q, 22),
+                     .eval_last = about_number_at(q, 23),
                      .has_provenance = sqlite3_column_int(q, 24),
                      .provenance = provenance_at(q, 25),
                      .in_effect = text_at(q, 25 + N_PROVENANCE)};
@@ -188,7 +188,7 @@ gl_status store_find_run(store *s, const char *prefix, void (*found)(void *self,
                          void *self, gl_error *err) {
   sqlite3_stmt *q = NULL;
   int64_t id = 0;
-  gl_status status = find_one(s, prefix, &id, err);
+  gl_status status = about_find_one(s, prefix, &id, err);
   if (status == GL_OK) status = store_prepare(s, &q, one_run, err);
   if (status != GL_OK) return status;
   sqlite3_bind_int64(q, 1, id);

@@ -58,7 +58,7 @@ static char *query_text(store *s, const export_table *t, const source *from) {
   return sql;
 }
 
-static void put_value(records_writer *w, sqlite3_stmt *q, int c) {
+static void export_put_value(records_writer *w, sqlite3_stmt *q, int c) {
   if (sqlite3_column_type(q, c) == SQLITE_NULL) {
     records_missing(w);
     return;
@@ -93,7 +93,7 @@ static gl_status put_record(records_writer *w, const export_table *t, sqlite3_st
                      s->path);
     run_list_put(runs, run, w);
   }
-  for (int c = 1; c < sqlite3_column_count(q); ++c) put_value(w, q, c);
+  for (int c = 1; c < sqlite3_column_count(q); ++c) export_put_value(w, q, c);
   return records_end(w, err);
 }
 
@@ -144,7 +144,7 @@ static size_t joined_named(const char *name) {
 
 /* --- tables of what tells runs apart --- */
 
-static const char *value_of(const run_list *l, size_t run, size_t a) {
+static const char *export_value_of(const run_list *l, size_t run, size_t a) {
   return l->axes.value[run * l->axes.n + a].text;
 }
 
@@ -153,11 +153,12 @@ static int same_text(const char *a, const char *b) {
 }
 
 /* How many values the runs first .. end - 1 have in axis a. */
-static size_t count_values(const run_list *l, size_t first, size_t end, size_t a) {
+static size_t export_count_values(const run_list *l, size_t first, size_t end, size_t a) {
   size_t n = 0;
   for (size_t i = first; i < end; ++i) {
     size_t before = first;
-    while (before < i && !same_text(value_of(l, before, a), value_of(l, i, a))) ++before;
+    while (before < i && !same_text(export_value_of(l, before, a), export_value_of(l, i, a)))
+      ++before;
     n += before == i;
   }
   return n;
@@ -175,7 +176,7 @@ static gl_status put_axes(records_writer *w, const run_list *l, gl_error *err) {
       records_text(w, field_role_name(of->role));
       records_text(w, field_kind_name(of->kind));
       records_flag(w, of->swept);
-      records_whole(w, (int64_t)count_values(l, first, end, a));
+      records_whole(w, (int64_t)export_count_values(l, first, end, a));
       gl_status status = records_end(w, err);
       if (status != GL_OK) return status;
     }
@@ -188,7 +189,7 @@ static gl_status put_axis_values(records_writer *w, const run_list *l, gl_error 
     for (size_t a = 0; a < l->axes.n; ++a) {
       records_text(w, l->run[i].key);
       records_text(w, l->axes.axis[a].path);
-      records_text(w, value_of(l, i, a));
+      records_text(w, export_value_of(l, i, a));
       records_number(w, l->axes.value[i * l->axes.n + a].number);
       gl_status status = records_end(w, err);
       if (status != GL_OK) return status;
@@ -203,7 +204,8 @@ typedef struct request {
   records_format format;
 } request;
 
-static gl_status put_table(void *self, store *s, const run_list *runs, FILE *to, gl_error *err) {
+static gl_status export_put_table(void *self, store *s, const run_list *runs, FILE *to,
+                                  gl_error *err) {
   const request *q = self;
   const source *from = source_of(q->table->name);
   const size_t join = joined_named(q->table->name);
@@ -241,8 +243,8 @@ static gl_status hand_on(FILE *text, FILE *to, const char *name, gl_error *err) 
 }
 
 /* One snapshot of the file for its checksums, the comparison and the table. */
-static gl_status write_held(store *s, const char *const *read, export_writer write, void *self,
-                            FILE *to, gl_error *err) {
+static gl_status export_write_held(store *s, const char *const *read, export_writer write,
+                                   void *self, FILE *to, gl_error *err) {
   run_list runs = {0};
   gl_status status = store_begin_reading(s, err);
   if (status != GL_OK) return status;
@@ -260,7 +262,7 @@ gl_status store_export_with(store *s, const char *name, const char *const *read,
   if (text == NULL)
     return gl_fail(err, GL_EIO, "cannot make a temporary file for the table %s in " P_tmpdir ": %s",
                    name, strerror(errno));
-  gl_status status = write_held(s, read, write, self, text, err);
+  gl_status status = export_write_held(s, read, write, self, text, err);
   if (status == GL_OK) status = hand_on(text, to, name, err);
   fclose(text);
   return status;
@@ -288,5 +290,5 @@ gl_status store_export(store *s, const char *name, const char *format, FILE *to,
   if (from != NULL && strcmp(from->stored, "runs") != 0) read[1] = from->stored;
   for (size_t i = 0; join < N_JOINED && joined[join].read[i] != NULL; ++i)
     read[1 + i] = joined[join].read[i];
-  return store_export_with(s, name, read, put_table, &q, to, err);
+  return store_export_with(s, name, read, export_put_table, &q, to, err);
 }

@@ -169,18 +169,18 @@ const export_table *store_export_at(size_t i) {
   return i < sizeof tables / sizeof *tables ? &tables[i] : NULL;
 }
 
-static size_t listed(const export_table *t) {
+static size_t export_tables_listed(const export_table *t) {
   size_t n = 0;
   while (t->columns[n].name != NULL) ++n;
   return n;
 }
 
 size_t export_columns(const export_table *t) {
-  return listed(t) + (t->columns == steps ? METRIC_COUNT : 0);
+  return export_tables_listed(t) + (t->columns == steps ? METRIC_COUNT : 0);
 }
 
 table_column export_column(const export_table *t, size_t i) {
-  const size_t n = listed(t);
+  const size_t n = export_tables_listed(t);
   if (i < n) return t->columns[i];
   const metric_info *about = metric_about((metric)(i - n));
   return (table_column){

@@ -11,7 +11,7 @@
 
 /* --- writing --- */
 
-static gl_status forget(store *s, const char *study, gl_error *err) {
+static gl_status plan_forget(store *s, const char *study, gl_error *err) {
   static const char *const sql[] = {"DELETE FROM plan WHERE study = ?1",
                                     "DELETE FROM sweeps WHERE study = ?1"};
   gl_status status = GL_OK;
@@ -46,7 +46,7 @@ static gl_status put_sweep(store *s, const study_plan *p, gl_error *err) {
   return status == GL_OK ? store_seal(s, "sweeps", err) : status;
 }
 
-static gl_status put_cells(store *s, const study_plan *p, gl_error *err) {
+static gl_status plan_put_cells(store *s, const study_plan *p, gl_error *err) {
   sqlite3_stmt *q = NULL;
   gl_status status = store_prepare(s, &q,
                                    "INSERT OR IGNORE INTO plan(study, tuning, place, ordinal,"
@@ -70,9 +70,9 @@ static gl_status put_cells(store *s, const study_plan *p, gl_error *err) {
 gl_status store_put_plan(store *s, const study_plan *p, gl_error *err) {
   gl_status status = store_begin(s, err);
   if (status != GL_OK) return status;
-  if (p->replaces) status = forget(s, p->study, err);
+  if (p->replaces) status = plan_forget(s, p->study, err);
   if (status == GL_OK) status = put_sweep(s, p, err);
-  if (status == GL_OK) status = put_cells(s, p, err);
+  if (status == GL_OK) status = plan_put_cells(s, p, err);
   return store_end(s, status, err);
 }
 
@@ -116,7 +116,8 @@ gl_status store_take_place_again(store *s, const char *key, gl_error *err) {
   " FROM plan p WHERE p.study = ?1 AND p.tuning = 0 AND p.place NOT IN (SELECT r.place" STANDING   \
   " AND" FINISHED ")"
 
-static gl_status count(store *s, const char *sql, const char *study, size_t *n, gl_error *err) {
+static gl_status plan_count(store *s, const char *sql, const char *study, size_t *n,
+                            gl_error *err) {
   sqlite3_stmt *q = NULL;
   gl_status status = store_prepare(s, &q, sql, err);
   if (status != GL_OK) return status;
@@ -135,25 +136,27 @@ static gl_status count(store *s, const char *sql, const char *study, size_t *n, 
 static gl_status find_missing_shard(store *s, const char *study, study_progress *out,
                                     gl_error *err) {
   size_t whole = 0, known = 0;
-  gl_status status = count(s, "SELECT coalesce(max(shards), 1) FROM sweeps WHERE study = ?1", study,
-                           &out->shards, err);
+  gl_status status = plan_count(s, "SELECT coalesce(max(shards), 1) FROM sweeps WHERE study = ?1",
+                                study, &out->shards, err);
+  if (status == GL_OK)
+    status = plan_count(s, "SELECT count(*) FROM sweeps WHERE study = ?1 AND shards = 1", study,
+                        &whole, err);
   if (status == GL_OK)
     status =
-        count(s, "SELECT count(*) FROM sweeps WHERE study = ?1 AND shards = 1", study, &whole, err);
-  if (status == GL_OK)
-    status = count(s,
+        plan_count(s,
                    "SELECT count(DISTINCT shard) FROM sweeps WHERE study = ?1 AND shards = (SELECT"
                    " max(shards) FROM sweeps WHERE study = ?1)",
                    study, &known, err);
   if (out->shards == 1) out->shards = 0;
   if (status != GL_OK || out->shards == 0 || whole > 0 || known >= out->shards) return status;
   out->shards_missing = out->shards - known;
-  return count(s,
-               "WITH known(i) AS (SELECT DISTINCT shard FROM sweeps WHERE study = ?1 AND shards ="
-               " (SELECT max(shards) FROM sweeps WHERE study = ?1)) SELECT CASE WHEN 0 NOT IN"
-               " (SELECT i FROM known) THEN 0 ELSE (SELECT min(i) + 1 FROM known WHERE i + 1 NOT IN"
-               " (SELECT i FROM known)) END",
-               study, &out->first_missing_shard, err);
+  return plan_count(
+      s,
+      "WITH known(i) AS (SELECT DISTINCT shard FROM sweeps WHERE study = ?1 AND shards ="
+      " (SELECT max(shards) FROM sweeps WHERE study = ?1)) SELECT CASE WHEN 0 NOT IN"
+      " (SELECT i FROM known) THEN 0 ELSE (SELECT min(i) + 1 FROM known WHERE i + 1 NOT IN"
+      " (SELECT i FROM known)) END",
+      study, &out->first_missing_shard, err);
 }
 
 gl_status store_progress(store *s, const char *study, study_progress *out, gl_error *err) {
@@ -176,7 +179,7 @@ gl_status store_progress(store *s, const char *study, study_progress *out, gl_er
   };
   gl_status status = GL_OK;
   for (size_t i = 0; i < sizeof counts / sizeof *counts && status == GL_OK; ++i)
-    status = count(s, counts[i].sql, study, counts[i].n, err);
+    status = plan_count(s, counts[i].sql, study, counts[i].n, err);
   return status == GL_OK ? find_missing_shard(s, study, out, err) : status;
 }
 

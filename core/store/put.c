@@ -206,7 +206,7 @@ static gl_status put_fates(store *s, const run_record *r, int64_t id, gl_error *
   return status;
 }
 
-static gl_status put_clock(store *s, const clock_record *c, int64_t id, gl_error *err) {
+static gl_status put_clock_record(store *s, const clock_record *c, int64_t id, gl_error *err) {
   clock_record values = *c;
   sqlite3_stmt *stmt = NULL;
   gl_status status =
@@ -281,7 +281,7 @@ gl_status store_put_run(store *s, const run_record *r, gl_error *err) {
   if (status == GL_OK) status = put_set_evals(s, r, id, err);
   if (status == GL_OK) status = put_staleness(s, r, id, err);
   if (status == GL_OK) status = put_fates(s, r, id, err);
-  if (status == GL_OK) status = put_clock(s, &r->clock, id, err);
+  if (status == GL_OK) status = put_clock_record(s, &r->clock, id, err);
   if (status == GL_OK) status = seal_run(s, r, id, err);
   return store_end(s, status, err);
 }
@@ -313,7 +313,7 @@ gl_status store_put_tuned(store *s, const char *study, const char *algorithm, do
 
 /* --- scores of tuning runs --- */
 
-static gl_status put(store *s, const score_record *r, gl_error *err) {
+static gl_status put_tuning_score(store *s, const score_record *r, gl_error *err) {
   sqlite3_stmt *stmt = NULL;
   gl_status status = store_prepare(s, &stmt,
                                    "INSERT OR REPLACE INTO tuning_scores(key, recipe, score, "
@@ -339,7 +339,7 @@ gl_status store_put_score(store *s, const score_record *r, gl_error *err) {
   gl_status status = store_begin(s, err);
   if (status == GL_OK) {
     status = store_part_of(s, &before, table, which, err);
-    if (status == GL_OK) status = put(s, r, err);
+    if (status == GL_OK) status = put_tuning_score(s, r, err);
     if (status == GL_OK) status = store_seal_part(s, table, which, before, err);
     status = store_end(s, status, err);
   }

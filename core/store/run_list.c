@@ -24,7 +24,7 @@ static const char sql[] =
     "SELECT study, key, algorithm, recipe, swept, chosen, in_effect, id, ordinal, seed, lr, meaning"
     " FROM runs r WHERE r.key NOT IN (SELECT key FROM superseded) ORDER BY study, ordinal, key";
 
-static int make_room(run_list *l, axes_run **compared, size_t *room) {
+static int run_list_make_room(run_list *l, axes_run **compared, size_t *room) {
   size_t more = 2 * *room + 64;
   if (more > SIZE_MAX / (TEXTS * sizeof **compared)) return 0;
   listed_run *run = realloc(l->run, more * sizeof *run);
@@ -72,13 +72,13 @@ static gl_status take_run(run_list *l, axes_run *compared, sqlite3_stmt *q, stor
   return GL_OK;
 }
 
-static gl_status read_runs(run_list *l, axes_run **compared, store *s, gl_error *err) {
+static gl_status run_list_read_runs(run_list *l, axes_run **compared, store *s, gl_error *err) {
   sqlite3_stmt *q = NULL;
   size_t room = 0;
   int code = SQLITE_DONE;
   gl_status status = store_prepare(s, &q, sql, err);
   while (status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW) {
-    if (l->n == room && !make_room(l, compared, &room))
+    if (l->n == room && !run_list_make_room(l, compared, &room))
       status = gl_fail_memory(err, "the runs of a study");
     if (status == GL_OK) status = take_run(l, *compared, q, s, err);
   }
@@ -129,7 +129,7 @@ size_t run_list_find(const run_list *l, int64_t id) {
 gl_status run_list_init(run_list *l, store *s, gl_error *err) {
   axes_run *compared = NULL;
   *l = (run_list){0};
-  gl_status status = read_runs(l, &compared, s, err);
+  gl_status status = run_list_read_runs(l, &compared, s, err);
   if (status == GL_OK) status = axes_find(&l->axes, compared, l->n, err);
   if (status == GL_OK) status = sort_by_id(l, err);
   free(compared);
@@ -161,7 +161,7 @@ const table_column *run_list_fixed(void) {
   return fixed;
 }
 
-static const axis_value *value_of(const run_list *l, size_t run, size_t a) {
+static const axis_value *run_list_value_of(const run_list *l, size_t run, size_t a) {
   return &l->axes.value[run * l->axes.n + a];
 }
 
@@ -180,7 +180,7 @@ table_type run_list_axis_type(const run_list *l, size_t a) {
   int numbers = kind == VALUE_NUMBER || kind == VALUE_DIST || kind == VALUE_LIST;
   int flags = kind == VALUE_FLAG;
   for (size_t i = 0; i < l->n; ++i) {
-    const char *text = value_of(l, i, a)->text;
+    const char *text = run_list_value_of(l, i, a)->text;
     if (text == NULL) continue;
     numbers = numbers && is_number(text);
     flags = flags && is_flag(text);
@@ -218,7 +218,7 @@ table_column run_list_column(const run_list *l, size_t i) {
 void run_list_put_axes(const run_list *l, size_t run, records_writer *w) {
   for (size_t a = 0; a < l->axes.n; ++a) {
     if (!has_column(l, a)) continue;
-    const char *text = value_of(l, run, a)->text;
+    const char *text = run_list_value_of(l, run, a)->text;
     if (text == NULL)
       records_missing(w);
     else if (w->columns[w->at].type == TABLE_REAL)

@@ -208,7 +208,7 @@ static void put_column(FILE *to, const store_table *t, const store_column *c) {
   if (t->kind == TABLE_OF_RUNS && strcmp(c->name, "key") == 0) fputs(" NOT NULL UNIQUE", to);
 }
 
-static void put_table(FILE *to, const store_table *t) {
+static void schema_put_table(FILE *to, const store_table *t) {
   fprintf(to, "CREATE TABLE %s(", t->name);
   for (const store_column *c = t->columns; c->name != NULL; ++c) put_column(to, t, c);
   for (int m = 0; m < METRIC_COUNT && t->columns == steps_columns; ++m)
@@ -224,7 +224,7 @@ char *schema_sql(void) {
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
   if (to == NULL) return NULL;
-  for (size_t i = 0; schema_at(i) != NULL; ++i) put_table(to, schema_at(i));
+  for (size_t i = 0; schema_at(i) != NULL; ++i) schema_put_table(to, schema_at(i));
   fputs(SCHEMA_INDEX ";", to);
   if (fclose(to) == 0) return text;
   free(text);
@@ -236,7 +236,7 @@ char *schema_sql(void) {
 static const char *const types[] = {
     [COLUMN_INTEGER] = "INTEGER", [COLUMN_REAL] = "REAL", [COLUMN_TEXT] = "TEXT"};
 
-static gl_status refuse(store *s, const char *what, const char *name, gl_error *err) {
+static gl_status schema_refuse(store *s, const char *what, const char *name, gl_error *err) {
   return gl_fail(err, GL_EIO,
                  "%s is not a study that gepolab wrote: %s '%.80s'; restore a copy, or take away "
                  "what was added",
@@ -256,15 +256,16 @@ static gl_status check_columns(store *s, const store_table *t, gl_error *err) {
     const char *type = (const char *)sqlite3_column_text(q, 1);
     const store_column *c = name != NULL ? schema_column(t, name) : NULL;
     if (c == NULL)
-      status = refuse(s, "it has a column that is not known here", name != NULL ? name : "", err);
+      status =
+          schema_refuse(s, "it has a column that is not known here", name != NULL ? name : "", err);
     else if (type == NULL || strcasecmp(type, types[c->type]) != 0 || sqlite3_column_int(q, 2) != 0)
-      status = refuse(s, "of another type, or computed, is its column", name, err);
+      status = schema_refuse(s, "of another type, or computed, is its column", name, err);
   }
   if (status == GL_OK && code != SQLITE_DONE) status = store_fail(s, code, "reading", err);
   sqlite3_finalize(q);
   for (const store_column *c = t->columns; c->name != NULL && status == GL_OK; ++c)
     if (!store_has_column(s, "main", t->name, c->name))
-      status = refuse(s, "it lacks the column", c->name, err);
+      status = schema_refuse(s, "it lacks the column", c->name, err);
   return status;
 }
 
@@ -285,7 +286,8 @@ static gl_status check_kind(store *s, const char *table, int *is, gl_error *err)
     const char *name = (const char *)sqlite3_column_text(q, 1);
     *is = type != NULL && name != NULL && strcmp(type, "table") == 0 && strcmp(name, table) == 0;
     if (!*is)
-      status = refuse(s, "a view or virtual table stands in the place of its table", table, err);
+      status =
+          schema_refuse(s, "a view or virtual table stands in the place of its table", table, err);
   } else if (code != SQLITE_DONE)
     status = store_fail(s, code, "reading", err);
   sqlite3_finalize(q);
@@ -308,7 +310,7 @@ static gl_status check_others(store *s, gl_error *err) {
     const char *name = (const char *)sqlite3_column_text(q, 1);
     char what[64];
     snprintf(what, sizeof what, "a study has no %.20s such as", type != NULL ? type : "object");
-    status = refuse(s, what, name != NULL ? name : "", err);
+    status = schema_refuse(s, what, name != NULL ? name : "", err);
   } else if (code != SQLITE_DONE)
     status = store_fail(s, code, "reading", err);
   sqlite3_finalize(q);
@@ -324,7 +326,7 @@ gl_status store_check_schema(store *s, gl_error *err) {
     if (is)
       status = check_columns(s, schema_at(i), err);
     else
-      status = refuse(s, "it lacks the table", schema_at(i)->name, err);
+      status = schema_refuse(s, "it lacks the table", schema_at(i)->name, err);
   }
   return status;
 }

@@ -6,7 +6,7 @@
 
 /* --- calls --- */
 
-static const char *reason_of(int code) {
+static const char *sql_reason_of(int code) {
   if (code == SQLITE_READONLY_DBMOVED)
     return "the file was deleted, moved or replaced while it was open; results that were in it are "
            "where it is now, and the same command makes the others again";
@@ -35,7 +35,7 @@ static const char *reason_of(int code) {
 }
 
 gl_status store_fail(store *s, int code, const char *doing, gl_error *err) {
-  const char *reason = reason_of(code);
+  const char *reason = sql_reason_of(code);
   if (reason == NULL) reason = s->db != NULL ? sqlite3_errmsg(s->db) : sqlite3_errstr(code);
   return gl_fail(err, (code & 0xff) == SQLITE_NOMEM ? GL_ENOMEM : GL_EIO, "%s %s failed: %s", doing,
                  s->path, reason);

@@ -185,7 +185,7 @@ static void remove_half_made(store *s) {
 
 /* Results in a database that is gone when the program ends, or in what is no file, would be lost
  * without a word. */
-static gl_status check_path(const char *path, store_mode mode, gl_error *err) {
+static gl_status store_check_path(const char *path, store_mode mode, gl_error *err) {
   static const char uri[] = "file:";
   struct stat about;
   if (path[0] == '\0' || strcmp(path, ":memory:") == 0 || strncmp(path, uri, sizeof uri - 1) == 0)
@@ -206,7 +206,7 @@ static gl_status check_path(const char *path, store_mode mode, gl_error *err) {
 gl_status store_open_vfs(store **out, const char *path, store_mode mode, const char *vfs,
                          gl_error *err) {
   *out = NULL;
-  gl_status status = check_path(path, mode, err);
+  gl_status status = store_check_path(path, mode, err);
   if (status != GL_OK) return status;
   store *s = calloc(1, sizeof *s);
   if (s == NULL) return gl_fail_memory(err, "a study");

@@ -27,12 +27,12 @@ typedef struct row_columns {
   uint64_t seed[MOST_COLUMNS];
 } row_columns;
 
-static uint64_t hash_of(uint64_t seed, const void *data, size_t size) {
+static uint64_t sums_hash_of(uint64_t seed, const void *data, size_t size) {
   return checksum_seeded(seed, data, size);
 }
 
 /* Why the column may not hold the value; NULL: it may. */
-static const char *refusal(const store_column *c, sqlite3_value *v) {
+static const char *sums_refusal(const store_column *c, sqlite3_value *v) {
   const int type = sqlite3_value_type(v);
   if (type == SQLITE_NULL) return c->needed ? "nothing" : NULL;
   switch (c->type) {
@@ -61,15 +61,15 @@ static uint64_t hash_value(uint64_t seed, const store_column *c, sqlite3_value *
   switch (c->type) {
   case COLUMN_INTEGER: {
     const int64_t n = sqlite3_value_int64(v);
-    return hash_of(seed, &n, sizeof n);
+    return sums_hash_of(seed, &n, sizeof n);
   }
   case COLUMN_REAL: {
     double x = sqlite3_value_double(v);
     if (x == 0) x = 0; /* SQLite does not keep the sign of a zero */
-    return hash_of(seed, &x, sizeof x);
+    return sums_hash_of(seed, &x, sizeof x);
   }
   case COLUMN_TEXT:
-    return hash_of(seed, sqlite3_value_text(v), (size_t)sqlite3_value_bytes(v));
+    return sums_hash_of(seed, sqlite3_value_text(v), (size_t)sqlite3_value_bytes(v));
   }
   return 0;
 }
@@ -91,7 +91,7 @@ static int find_columns(row_columns *r, sqlite3_value **arg, int n) {
     name[length] = '\0';
     r->column[i] = schema_column(t, name);
     if (r->column[i] == NULL) return 0;
-    r->seed[i] = hash_of(0, name, length);
+    r->seed[i] = sums_hash_of(0, name, length);
     names += length + (names[length] == ',');
   }
   return 1;
@@ -106,7 +106,7 @@ static int sum_row(sqlite3_context *call, const row_columns *r, sqlite3_value **
                    uint64_t *sum) {
   *sum = 0;
   for (int i = 0; i < r->n; ++i) {
-    const char *why = refusal(r->column[i], value[i]);
+    const char *why = sums_refusal(r->column[i], value[i]);
     if (why != NULL && !is_strict(call)) return 0;
     if (why != NULL) {
       char text[256];
@@ -161,7 +161,7 @@ static void rows_step(sqlite3_context *call, int n, sqlite3_value **arg) {
   }
   all->known = 1;
   if (sum_row(call, &all->columns, arg + FIRST_VALUE, &sum))
-    all->sum += hash_of(1, &sum, sizeof sum);
+    all->sum += sums_hash_of(1, &sum, sizeof sum);
   else
     all->refused = 1;
 }
@@ -196,8 +196,8 @@ static int is_summed(const char *name) {
   return strcmp(name, "id") != 0 && strcmp(name, "run") != 0 && strcmp(name, "sum") != 0;
 }
 
-static char *sum_of(store *s, const char *function, const char *schema, const store_table *t,
-                    const char *alias) {
+static char *sums_sum_of(store *s, const char *function, const char *schema, const store_table *t,
+                         const char *alias) {
   sqlite3_stmt *q = NULL;
   char *names = NULL, *values = NULL, *text = NULL;
   size_t size = 0;
@@ -227,11 +227,11 @@ static char *sum_of(store *s, const char *function, const char *schema, const st
 }
 
 char *store_sum_of(store *s, const char *schema, const store_table *t, const char *alias) {
-  return sum_of(s, "", schema, t, alias);
+  return sums_sum_of(s, "", schema, t, alias);
 }
 
 char *store_try_sum_of(store *s, const store_table *t, const char *alias) {
-  return sum_of(s, "try_", "main", t, alias);
+  return sums_sum_of(s, "try_", "main", t, alias);
 }
 
 void store_written_sum(char sql[STORE_SUM_SIZE], const store_table *t) {

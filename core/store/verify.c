@@ -15,7 +15,7 @@ typedef struct damage {
   gl_error *err;
 } damage;
 
-static gl_status tell(const damage *d, const char *key, const char *text) {
+static gl_status verify_report(const damage *d, const char *key, const char *text) {
   if (d->found != NULL) {
     d->found(d->self, key, text);
     return GL_OK;
@@ -35,7 +35,8 @@ static gl_status tell_records(const damage *d, char *sql) {
   sqlite3_free(sql);
   while (status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW) {
     const char *text = (const char *)sqlite3_column_text(q, 1);
-    status = tell(d, (const char *)sqlite3_column_text(q, 0), text != NULL ? text : "a record");
+    status =
+        verify_report(d, (const char *)sqlite3_column_text(q, 0), text != NULL ? text : "a record");
   }
   if (status == GL_OK && code != SQLITE_DONE) {
     /* Pages that cannot be read end the walk; a list of all damage goes on elsewhere. */
@@ -226,7 +227,7 @@ int store_is_key_of(const char *key, const char *recipe, int64_t meaning) {
   return meaning == 1 && strcmp(hash, key) == 0;
 }
 
-static gl_status check_keys(const damage *d) {
+static gl_status verify_check_keys(const damage *d) {
   sqlite3_stmt *q = NULL;
   int code = SQLITE_DONE;
   gl_status status =
@@ -238,7 +239,7 @@ static gl_status check_keys(const damage *d) {
         !store_is_key_of(key, recipe, sqlite3_column_int64(q, 2))) {
       char text[160];
       snprintf(text, sizeof text, "run %.40s: its key is not the hash of its recipe", key);
-      status = tell(d, key, text);
+      status = verify_report(d, key, text);
     }
   }
   if (status == GL_OK && code != SQLITE_DONE) status = store_fail(d->s, code, "reading", d->err);
@@ -265,6 +266,6 @@ gl_status store_check(store *s, void (*found)(void *self, const char *key, const
   gl_status status = verify_structure(&d);
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
     status = verify_table(&d, schema_at(i));
-  if (status == GL_OK) status = check_keys(&d);
+  if (status == GL_OK) status = verify_check_keys(&d);
   return status == GL_OK ? check_orphans(&d) : status;
 }

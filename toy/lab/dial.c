@@ -27,11 +27,11 @@ void lab_dial_direction(const enumerable *world, const double *theta_p, lab_ray 
   for (size_t i = 0; ray == LAB_RAY_RANDOM && i < n; ++i) direction[i] /= sqrt(square);
 }
 
-static double weight_of(const enumerable *e, size_t x) {
+static double dial_weight_of(const enumerable *e, size_t x) {
   return e->prompt_weight != NULL ? e->prompt_weight[x] : 1 / (double)e->n_prompts;
 }
 
-static double sum_of(const double *row, size_t n) {
+static double dial_sum_of(const double *row, size_t n) {
   double sum = 0;
   for (size_t t = 0; t < n; ++t) sum += row[t];
   return sum;
@@ -45,8 +45,8 @@ static gl_status told_divergence(const enumerable *e, const double *theta_p, con
   for (size_t x = 0; x < e->n_prompts && status == GL_OK; ++x) {
     double pq = 0, qp = 0;
     status = e->ops->divergence(e->self, theta_p, theta_q, x, &pq, &qp, err);
-    forward += weight_of(e, x) * pq;
-    backward += weight_of(e, x) * qp;
+    forward += dial_weight_of(e, x) * pq;
+    backward += dial_weight_of(e, x) * qp;
   }
   if (kl_pq != NULL) *kl_pq = forward;
   if (kl_qp != NULL) *kl_qp = backward;
@@ -66,9 +66,9 @@ gl_status lab_divergence(const enumerable *e, const double *theta_p, const doubl
     if (status == GL_OK) status = e->ops->log_probs(e->self, theta_q, x, logq, err);
     for (size_t y = 0; y < e->ops->n_responses(e->self, x) && status == GL_OK; ++y) {
       const size_t length = e->ops->length(e->self, x, y), at = y * e->max_length;
-      double p = sum_of(logp + at, length), q = sum_of(logq + at, length);
-      if (p > -INFINITY) forward += weight_of(e, x) * exp(p) * (p - q);
-      if (q > -INFINITY) backward += weight_of(e, x) * exp(q) * (q - p);
+      double p = dial_sum_of(logp + at, length), q = dial_sum_of(logq + at, length);
+      if (p > -INFINITY) forward += dial_weight_of(e, x) * exp(p) * (p - q);
+      if (q > -INFINITY) backward += dial_weight_of(e, x) * exp(q) * (q - p);
     }
   }
   free(logp);
@@ -84,8 +84,8 @@ static gl_status told_value(const enumerable *e, const double *theta, double *va
   if (gradient != NULL) memset(gradient, 0, e->n_parameters * sizeof *gradient);
   for (size_t x = 0; x < e->n_prompts && status == GL_OK; ++x) {
     double here = 0;
-    status = e->ops->value(e->self, theta, x, weight_of(e, x), &here, gradient, err);
-    *value += weight_of(e, x) * here;
+    status = e->ops->value(e->self, theta, x, dial_weight_of(e, x), &here, gradient, err);
+    *value += dial_weight_of(e, x) * here;
   }
   return status;
 }
@@ -106,12 +106,12 @@ gl_status lab_value(const enumerable *e, const double *theta, double *value, dou
     e->ops->rewards(e->self, x, reward);
     status = e->ops->log_probs(e->self, theta, x, logp, err);
     for (size_t y = 0; y < n && status == GL_OK; ++y)
-      here += exp(sum_of(logp + y * m, e->ops->length(e->self, x, y))) * reward[y];
-    *value += weight_of(e, x) * here;
+      here += exp(dial_sum_of(logp + y * m, e->ops->length(e->self, x, y))) * reward[y];
+    *value += dial_weight_of(e, x) * here;
     if (gradient == NULL || status != GL_OK) continue;
     for (size_t y = 0; y < n; ++y) {
       const size_t length = e->ops->length(e->self, x, y);
-      double c = weight_of(e, x) * exp(sum_of(logp + y * m, length)) * (reward[y] - here);
+      double c = dial_weight_of(e, x) * exp(dial_sum_of(logp + y * m, length)) * (reward[y] - here);
       for (size_t t = 0; t < m; ++t) coefficient[y * m + t] = t < length ? c : 0;
     }
     status = e->ops->accumulate_score(e->self, theta, x, coefficient, gradient, err);

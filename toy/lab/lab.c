@@ -42,7 +42,7 @@ typedef struct work {
   gl_error *refusal;    /* likewise: why an algorithm cannot be measured */
 } work;
 
-static size_t cell(const work *w, size_t algorithm, size_t x, size_t part) {
+static size_t lab_cell(const work *w, size_t algorithm, size_t x, size_t part) {
   return (algorithm * w->n_prompts + x) * w->parts + part;
 }
 
@@ -85,10 +85,10 @@ static gl_status bench_init(bench *b, const work *w, size_t x, gl_error *err) {
 
 /* An algorithm that a group refuses is left out from then on; only memory is an error of the task.
  */
-static gl_status run_algorithms(work *w, bench *b, size_t x, size_t part, gl_error *err) {
+static gl_status lab_run_algorithms(work *w, bench *b, size_t x, size_t part, gl_error *err) {
   for (size_t r = 0; r < w->n_algorithms; ++r) {
     const size_t at = r * w->n_prompts + x;
-    gl_error *refusal = &w->refusal[cell(w, r, x, part)];
+    gl_error *refusal = &w->refusal[lab_cell(w, r, x, part)];
     if (refusal->status != GL_OK) continue;
     if (w->fast[at]) {
       lab_kernel(&w->forms[at], &b->block, &b->scratch, &b->moments[r]);
@@ -106,7 +106,7 @@ static gl_status run_exact(work *w, bench *b, size_t x, gl_error *err) {
   gl_status status = lab_multisets_init(&walk, t->draw, t->n, w->spec->group_size, err);
   if (status != GL_OK) return status;
   while (status == GL_OK && lab_multisets_next(&walk, &b->block))
-    status = run_algorithms(w, b, x, 0, err);
+    status = lab_run_algorithms(w, b, x, 0, err);
   lab_multisets_fini(&walk);
   return status;
 }
@@ -120,7 +120,7 @@ static gl_status run_population(work *w, bench *b, size_t x, gl_error *err) {
   memset(b->block.weight, 0, LAB_BLOCK * sizeof *b->block.weight);
   b->block.weight[0] = 1;
   b->block.n = 1;
-  return run_algorithms(w, b, x, 0, err);
+  return lab_run_algorithms(w, b, x, 0, err);
 }
 
 static gl_status run_sampled(work *w, bench *b, size_t x, size_t part, gl_error *err) {
@@ -131,7 +131,7 @@ static gl_status run_sampled(work *w, bench *b, size_t x, size_t part, gl_error 
   for (uint64_t g = first; g < end && status == GL_OK; g += LAB_BLOCK) {
     size_t count = end - g < LAB_BLOCK ? (size_t)(end - g) : LAB_BLOCK;
     lab_block_draw(&b->block, &w->prompts[x].alias, stream, g, count, (double)(end - first));
-    status = run_algorithms(w, b, x, part, err);
+    status = lab_run_algorithms(w, b, x, part, err);
   }
   return status;
 }
@@ -148,8 +148,8 @@ static gl_status run_task(void *context, size_t task, gl_error *err) {
              : w->prompts[x].exact    ? run_exact(w, &b, x, err)
                                       : run_sampled(w, &b, x, part, err);
   for (size_t r = 0; r < w->n_algorithms && status == GL_OK; ++r) {
-    lab_summary *s = &w->summary[cell(w, r, x, part)];
-    if (w->refusal[cell(w, r, x, part)].status != GL_OK) continue;
+    lab_summary *s = &w->summary[lab_cell(w, r, x, part)];
+    if (w->refusal[lab_cell(w, r, x, part)].status != GL_OK) continue;
     status = lab_summary_init(s, t->n_parameters, w->spec->covariance, err);
     if (status != GL_OK) break;
     if (w->fast[r * w->n_prompts + x])
@@ -163,7 +163,7 @@ static gl_status run_task(void *context, size_t task, gl_error *err) {
 
 /* --- before and after --- */
 
-static void refuse(gl_error *refusal, const char *why) {
+static void lab_refuse(gl_error *refusal, const char *why) {
   *refusal = (gl_error){.status = GL_EINPUT};
   snprintf(refusal->text, sizeof refusal->text, "%s", why);
 }
@@ -179,7 +179,7 @@ const char *lab_needs_more(const policy_algorithm *algorithm) {
   return NULL;
 }
 
-static gl_status prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_error *err) {
+static gl_status lab_prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_error *err) {
   const lab_spec *spec = w->spec;
   prompt *p = &w->prompts[x];
   gl_status status = lab_tables_init(&p->tables, spec->world, x, spec->theta_learner,
@@ -195,10 +195,10 @@ static gl_status prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_erro
   if (!p->exact) status = lab_alias_init(&p->alias, p->tables.draw, p->tables.n, err);
   for (size_t r = 0; r < w->n_algorithms && status == GL_OK; ++r) {
     const size_t at = r * w->n_prompts + x;
-    gl_error *refusal = &w->refusal[cell(w, r, x, 0)];
+    gl_error *refusal = &w->refusal[lab_cell(w, r, x, 0)];
     const char *why = lab_needs_more(w->algorithms[r]);
     if (why != NULL) {
-      refuse(refusal, why);
+      lab_refuse(refusal, why);
     } else if (p->tables.n <= KERNEL_MOST) {
       status =
           lab_form_init(&w->forms[at], &w->fast[at], w->algorithms[r], &p->tables, ws, refusal);
@@ -206,8 +206,9 @@ static gl_status prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_erro
       if (status != GL_OK) gl_fail(err, status, "%s", refusal->text);
     }
     if (refusal->status == GL_OK && !w->fast[at] && spec->group_size == 0)
-      refuse(refusal, "its coefficients do not factor, so its population limit has no closed form");
-    for (size_t part = 1; part < w->parts; ++part) w->refusal[cell(w, r, x, part)] = *refusal;
+      lab_refuse(refusal,
+                 "its coefficients do not factor, so its population limit has no closed form");
+    for (size_t part = 1; part < w->parts; ++part) w->refusal[lab_cell(w, r, x, part)] = *refusal;
     if (w->fast[at] && p->gram == NULL) {
       p->gram = calloc(p->tables.n, p->tables.n * sizeof *p->gram);
       if (p->gram == NULL) return gl_fail_memory(err, "the products of scores");
@@ -217,7 +218,7 @@ static gl_status prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_erro
   return status;
 }
 
-static gl_status prepare(work *w, gl_error *err) {
+static gl_status lab_prepare(work *w, gl_error *err) {
   const size_t pairs = w->n_algorithms * w->n_prompts;
   w->parts = w->spec->samples != 0 && w->spec->group_size != 0 ? PARTS : 1;
   w->prompts = calloc(w->n_prompts, sizeof *w->prompts);
@@ -231,12 +232,12 @@ static gl_status prepare(work *w, gl_error *err) {
       w->refusal == NULL || ws == NULL)
     status = gl_fail_memory(err, "a measurement");
   for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x)
-    status = prepare_prompt(w, x, ws, err);
+    status = lab_prepare_prompt(w, x, ws, err);
   policy_workspace_free(ws);
   return status;
 }
 
-static void release(work *w) {
+static void lab_release(work *w) {
   for (size_t x = 0; w->prompts != NULL && x < w->n_prompts; ++x) {
     lab_tables_fini(&w->prompts[x].tables);
     lab_alias_fini(&w->prompts[x].alias);
@@ -259,7 +260,7 @@ static double prompt_weight(const enumerable *e, size_t x) {
 }
 
 /* What does not depend on the algorithm: true gradient, value, divergences, how many groups. */
-static gl_status describe(lab_result *out, const work *w, double *rounding, gl_error *err) {
+static gl_status lab_describe(lab_result *out, const work *w, double *rounding, gl_error *err) {
   const enumerable *e = w->spec->world;
   *out = (lab_result){.applicable = 1, .n_parameters = e->n_parameters, .cosine_kept = NAN};
   if (w->n_prompts > 0 && w->prompts[0].tables.kept_gradient != NULL) {
@@ -290,23 +291,23 @@ static gl_status describe(lab_result *out, const work *w, double *rounding, gl_e
 }
 
 /* Joins an algorithm's prompts in every part, then the parts. */
-static gl_status conclude(lab_result *out, const work *w, size_t algorithm, gl_error *err) {
+static gl_status lab_conclude(lab_result *out, const work *w, size_t algorithm, gl_error *err) {
   const enumerable *e = w->spec->world;
   const lab_summary **at = calloc(w->n_prompts, sizeof *at);
   double *weights = calloc(w->n_prompts, sizeof *weights), even[PARTS], rounding = 0;
   lab_summary part[PARTS] = {{0}}, whole = {0};
   const lab_summary *parts[PARTS];
-  gl_status status = describe(out, w, &rounding, err);
+  gl_status status = lab_describe(out, w, &rounding, err);
   if (at == NULL || weights == NULL) status = gl_fail_memory(err, "a result");
   for (size_t k = 0; k < w->used && status == GL_OK; ++k) {
     for (size_t x = 0; x < w->n_prompts; ++x) {
       size_t sampled = w->prompts[x].exact ? 0 : k;
-      const gl_error *refusal = &w->refusal[cell(w, algorithm, x, sampled)];
+      const gl_error *refusal = &w->refusal[lab_cell(w, algorithm, x, sampled)];
       if (refusal->status != GL_OK && out->applicable) {
         out->applicable = 0;
         snprintf(out->why, sizeof out->why, "%.190s", refusal->text);
       }
-      at[x] = &w->summary[cell(w, algorithm, x, sampled)];
+      at[x] = &w->summary[lab_cell(w, algorithm, x, sampled)];
       weights[x] = prompt_weight(e, x);
     }
     if (!out->applicable) break;
@@ -351,17 +352,17 @@ gl_status lab_measure(lab_result *out, const policy_algorithm *const *algorithms
             .n_algorithms = n,
             .n_prompts = spec->world->n_prompts};
   for (size_t r = 0; r < n; ++r) out[r] = (lab_result){0};
-  gl_status status = prepare(&w, err);
+  gl_status status = lab_prepare(&w, err);
   if (status == GL_OK) {
     w.used = 1;
     for (size_t x = 0; x < w.n_prompts; ++x)
       if (!w.prompts[x].exact && spec->group_size != 0) w.used = PARTS;
     status = pool_try(w.n_prompts * w.used, spec->threads, run_task, &w, err);
   }
-  for (size_t r = 0; r < n && status == GL_OK; ++r) status = conclude(&out[r], &w, r, err);
+  for (size_t r = 0; r < n && status == GL_OK; ++r) status = lab_conclude(&out[r], &w, r, err);
   if (status != GL_OK)
     for (size_t r = 0; r < n; ++r) lab_result_fini(&out[r]);
-  release(&w);
+  lab_release(&w);
   return status;
 }
 

@@ -60,7 +60,7 @@ void lab_multisets_fini(lab_multisets *m) {
   *m = (lab_multisets){0};
 }
 
-static double probability(const lab_multisets *m) {
+static double multiset_probability(const lab_multisets *m) {
   double log_probability = m->log_factorial[m->group_size];
   for (size_t y = 0; y < m->n_outcomes; ++y)
     if (m->count[y] != 0)
@@ -70,7 +70,7 @@ static double probability(const lab_multisets *m) {
 
 /* The next composition of G into K parts, (G,0,..,0) first and (0,..,0,G) last: the rightmost
  * nonzero part but the last gives one to its neighbour, which also gets back what stood last. */
-static void advance(lab_multisets *m) {
+static void multiset_advance(lab_multisets *m) {
   size_t last = m->n_outcomes - 1, y = last;
   while (y > 0 && m->count[y - 1] == 0) --y;
   if (y == 0) {
@@ -87,8 +87,8 @@ int lab_multisets_next(lab_multisets *m, lab_block *b) {
   size_t n = 0;
   for (; n < LAB_BLOCK && !m->done; ++n) {
     for (size_t y = 0; y < m->n_outcomes; ++y) b->count[y * LAB_BLOCK + n] = (double)m->count[y];
-    b->weight[n] = probability(m);
-    advance(m);
+    b->weight[n] = multiset_probability(m);
+    multiset_advance(m);
   }
   b->n = n;
   for (; n < LAB_BLOCK; ++n) {

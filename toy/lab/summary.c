@@ -87,7 +87,7 @@ void lab_summary_from_moments(lab_summary *s, lab_moments *m, const lab_tables *
   s->ess = m->ess * share;
 }
 
-static void add_spread(lab_summary *into, const lab_summary *part, double weight) {
+static void summary_add_spread(lab_summary *into, const lab_summary *part, double weight) {
   const size_t n = into->n_parameters;
   for (size_t i = 0; i < n; ++i) {
     double d = part->mean[i] - into->mean[i];
@@ -118,7 +118,7 @@ void lab_summary_join(lab_summary *into, const lab_summary *const *parts, const 
     into->ess += weight * parts[k]->ess;
   }
   for (size_t k = 0; k < n; ++k)
-    if (k != skip) add_spread(into, parts[k], weights[k] * rescale);
+    if (k != skip) summary_add_spread(into, parts[k], weights[k] * rescale);
 }
 
 void lab_summary_numbers(const lab_summary *s, const double *truth, double rounding,
@@ -239,7 +239,7 @@ void lab_group_fini(lab_group *g) {
   *g = (lab_group){0};
 }
 
-static void gather(lab_group *g) {
+static void summary_gather(lab_group *g) {
   const lab_tables *t = g->tables;
   for (size_t i = 0; i < g->size; ++i) {
     const size_t y = g->response[i], at = g->token_start[i];
@@ -250,7 +250,7 @@ static void gather(lab_group *g) {
   }
 }
 
-static void scatter(lab_group *g) {
+static void summary_scatter(lab_group *g) {
   const lab_tables *t = g->tables;
   const size_t p = t->n_parameters;
   memset(g->gradient, 0, p * sizeof *g->gradient);
@@ -265,7 +265,7 @@ static void scatter(lab_group *g) {
 
 gl_status lab_group_evaluate(lab_group *g, const policy_algorithm *algorithm, gl_error *err) {
   const size_t group_start[2] = {0, g->size};
-  gather(g);
+  summary_gather(g);
   const policy_input in = {.n_groups = 1,
                            .n_responses = g->size,
                            .n_tokens = g->token_start[g->size],
@@ -281,7 +281,7 @@ gl_status lab_group_evaluate(lab_group *g, const policy_algorithm *algorithm, gl
                        .coefficient = g->coefficient,
                        .skip_metrics = 1};
   gl_status status = policy_evaluate(algorithm, &in, &out, g->workspace, err);
-  if (status == GL_OK) scatter(g);
+  if (status == GL_OK) summary_scatter(g);
   return status;
 }
 
@@ -306,7 +306,7 @@ void lab_sums_fini(lab_sums *s) {
   *s = (lab_sums){0};
 }
 
-static gl_status add_group(lab_sums *s, const lab_group *g, double weight, gl_error *err) {
+static gl_status summary_add_group(lab_sums *s, const lab_group *g, double weight, gl_error *err) {
   const double share = 1 / (double)g->size;
   double square = 0, w = 0, w2 = 0, aw = 0, aw2 = 0;
   for (size_t j = 0; j < s->n_parameters; ++j) {
@@ -338,7 +338,7 @@ static gl_status add_group(lab_sums *s, const lab_group *g, double weight, gl_er
 }
 
 /* The responses of every group of a block, ascending: one walk over the counts, as they lie. */
-static void list_responses(lab_group *g, const lab_block *b) {
+static void summary_list_responses(lab_group *g, const lab_block *b) {
   size_t n[LAB_BLOCK] = {0};
   for (size_t y = 0; y < b->n_outcomes; ++y)
     for (size_t column = 0; column < b->n; ++column)
@@ -349,12 +349,12 @@ static void list_responses(lab_group *g, const lab_block *b) {
 gl_status lab_sums_add_block(lab_sums *s, lab_group *g, const policy_algorithm *algorithm,
                              const lab_block *b, gl_error *err) {
   gl_status status = GL_OK;
-  list_responses(g, b);
+  summary_list_responses(g, b);
   for (size_t column = 0; column < b->n && status == GL_OK; ++column) {
     if (b->weight[column] == 0) continue;
     memcpy(g->response, g->drawn + column * g->size, g->size * sizeof *g->response);
     status = lab_group_evaluate(g, algorithm, err);
-    if (status == GL_OK) status = add_group(s, g, b->weight[column], err);
+    if (status == GL_OK) status = summary_add_group(s, g, b->weight[column], err);
   }
   return status;
 }

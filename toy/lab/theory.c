@@ -19,7 +19,7 @@ typedef struct sums {
   double qp, qpp, qq, qqq, ratio, kl;
 } sums;
 
-static void conclude(const sums *s, lab_weights_stats *out) {
+static void theory_conclude(const sums *s, lab_weights_stats *out) {
   const double d[LAB_CONSTANTS] = {s->qq, s->qqq / s->qq};
   out->kl = fmax(0, s->kl);
   out->variance_pq = fmax(0, s->ratio - 1);
@@ -45,7 +45,7 @@ static sums sums_of(const double *p, const double *q, size_t n) {
 
 void lab_theory_discrete(const double *p, const double *q, size_t n, lab_weights_stats *out) {
   sums s = sums_of(p, q, n);
-  conclude(&s, out);
+  theory_conclude(&s, out);
 }
 
 void lab_theory_product(const double *p, const double *q, size_t vocabulary, size_t length,
@@ -124,7 +124,7 @@ gl_status lab_theory_gaussian_quadrature(double d, lab_weights_stats *out, gl_er
   gsl_set_error_handler(handler);
   if (status != GL_OK) return status;
   const sums s = {value[0], value[1], value[2], value[3], value[4], d * d / 2};
-  conclude(&s, out);
+  theory_conclude(&s, out);
   return GL_OK;
 }
 

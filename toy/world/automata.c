@@ -28,7 +28,7 @@ typedef struct automaton_section {
   size_t letters, n_prompts;
 } automaton_section;
 
-static gl_status reserve(toy_automaton *m, size_t states, size_t letters, gl_error *err) {
+static gl_status automata_reserve(toy_automaton *m, size_t states, size_t letters, gl_error *err) {
   *m = (toy_automaton){.states = states,
                        .next = calloc(states, letters * sizeof *m->next),
                        .reward = calloc(states, sizeof *m->reward)};
@@ -46,7 +46,7 @@ void toy_automata_free(toy_automaton *automata, size_t n_prompts) {
 /* Counts `letter` modulo the number of states; solved at the prompt's number modulo that. */
 static gl_status make_count(toy_automaton *m, const automaton_section *s, size_t x, gl_error *err) {
   const size_t modulus = s->kind == AUTOMATON_PARITY ? 2 : s->modulus;
-  gl_status status = reserve(m, modulus, s->letters, err);
+  gl_status status = automata_reserve(m, modulus, s->letters, err);
   if (status != GL_OK) return status;
   for (size_t k = 0; k < modulus; ++k)
     for (size_t a = 0; a < s->letters; ++a)
@@ -62,7 +62,7 @@ static gl_status make_count(toy_automaton *m, const automaton_section *s, size_t
 static gl_status make_balanced(toy_automaton *m, const automaton_section *s, size_t x,
                                gl_error *err) {
   const size_t wanted = 1 + x % s->depth, failed = 2 * wanted + 1;
-  gl_status status = reserve(m, 2 * wanted + 2, s->letters, err);
+  gl_status status = automata_reserve(m, 2 * wanted + 2, s->letters, err);
   if (status != GL_OK) return status;
   for (size_t k = 0; k < m->states; ++k) {
     const int met = k >= wanted;
@@ -79,8 +79,8 @@ static gl_status make_balanced(toy_automaton *m, const automaton_section *s, siz
   return GL_OK;
 }
 
-static gl_status read_word(const cfg_node *list, const automaton_section *s, size_t *word,
-                           size_t *n, gl_error *err) {
+static gl_status automata_read_word(const cfg_node *list, const automaton_section *s, size_t *word,
+                                    size_t *n, gl_error *err) {
   *n = list != NULL && cfg_kind_of(list) == CFG_LIST ? cfg_size(list) : 0;
   if (*n == 0 || *n > AUTOMATON_MAX_HORIZON)
     return cfg_fail(list != NULL ? list : s->section, err,
@@ -107,8 +107,8 @@ static gl_status make_contains(toy_automaton *m, const automaton_section *s, siz
   if (nested && cfg_size(s->word) != s->n_prompts)
     return cfg_fail(s->word, err, "word has %zu lists for %zu prompts", cfg_size(s->word),
                     s->n_prompts);
-  gl_status status = read_word(nested ? cfg_at(s->word, x) : s->word, s, word, &n, err);
-  if (status == GL_OK) status = reserve(m, n + 1, s->letters, err);
+  gl_status status = automata_read_word(nested ? cfg_at(s->word, x) : s->word, s, word, &n, err);
+  if (status == GL_OK) status = automata_reserve(m, n + 1, s->letters, err);
   if (status != GL_OK) return status;
   for (size_t k = 0; k < n; ++k) {
     uint16_t *next = m->next + k * s->letters;
@@ -178,7 +178,7 @@ static gl_status read_accept(toy_automaton *m, const cfg_node *list, gl_error *e
   return GL_OK;
 }
 
-static gl_status read_rewards(toy_automaton *m, const cfg_node *list, gl_error *err) {
+static gl_status automata_read_rewards(toy_automaton *m, const cfg_node *list, gl_error *err) {
   if (cfg_kind_of(list) != CFG_LIST || cfg_size(list) != m->states)
     return cfg_fail(list, err, "rewards must be a list of %zu numbers, one per state", m->states);
   for (size_t k = 0; k < m->states; ++k)
@@ -192,11 +192,11 @@ static gl_status fill_table(toy_automaton *m, const automaton_section *s, size_t
                             gl_error *err) {
   const cfg_node *list = NULL;
   const char *key = accept != NULL ? "accept" : "rewards";
-  gl_status status = reserve(m, cfg_size(next), s->letters, err);
+  gl_status status = automata_reserve(m, cfg_size(next), s->letters, err);
   if (status == GL_OK) status = read_next(m, next, s, err);
   if (status == GL_OK) status = of_prompt(&list, accept != NULL ? accept : rewards, s, x, key, err);
   if (status != GL_OK) return status;
-  return accept != NULL ? read_accept(m, list, err) : read_rewards(m, list, err);
+  return accept != NULL ? read_accept(m, list, err) : automata_read_rewards(m, list, err);
 }
 
 static gl_status make_table(toy_automaton *m, const automaton_section *s, size_t x, gl_error *err) {
@@ -246,7 +246,7 @@ static gl_status refuse_unused(const automaton_section *s, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status check_letters(const automaton_section *s, gl_error *err) {
+static gl_status automata_check_letters(const automaton_section *s, gl_error *err) {
   const cfg_node *at = cfg_find(s->section, "letter");
   const int counts = s->kind == AUTOMATON_PARITY || s->kind == AUTOMATON_COUNT;
   if (counts && s->letter >= s->letters)
@@ -259,7 +259,8 @@ static gl_status check_letters(const automaton_section *s, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status make(toy_automaton *m, const automaton_section *s, size_t x, gl_error *err) {
+static gl_status automata_make(toy_automaton *m, const automaton_section *s, size_t x,
+                               gl_error *err) {
   switch (s->kind) {
   case AUTOMATON_PARITY:
   case AUTOMATON_COUNT:
@@ -288,12 +289,12 @@ gl_status toy_automata_new(toy_automaton **out, cfg_reader *r, const cfg_node *s
   s.table = cfg_child(r, "table");
   gl_status status = r->status;
   if (status == GL_OK) status = refuse_unused(&s, err);
-  if (status == GL_OK) status = check_letters(&s, err);
+  if (status == GL_OK) status = automata_check_letters(&s, err);
   if (status != GL_OK) return status;
   toy_automaton *made = calloc(n_prompts, sizeof *made);
   if (made == NULL) return gl_fail_memory(err, "automata");
   for (size_t x = 0; x < n_prompts && status == GL_OK; ++x) {
-    status = make(made + x, &s, x, err);
+    status = automata_make(made + x, &s, x, err);
     if (status == GL_OK && made[x].states > max_transitions / letters / n_prompts)
       status = cfg_fail(section, err,
                         "%zu automata of %zu states over %zu letters are more than are held; use "

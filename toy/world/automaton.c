@@ -9,19 +9,20 @@
 /* Most doubles of scratch that a dynamic programme may take (64 MiB). */
 static const size_t max_scratch = (size_t)1 << 23;
 
-static const cfg_node *place(const cfg_node *section, const char *key) {
+static const cfg_node *automaton_place(const cfg_node *section, const char *key) {
   const cfg_node *node = cfg_find(section, key);
   return node != NULL ? node : section;
 }
 
 /* Responses in a list, for worlds that are small enough: the same policy and rewards. */
-static gl_status list_responses(toy_world *w, const cfg_node *section, size_t letters,
-                                size_t horizon, int has_end, gl_error *err) {
+static gl_status automaton_list_responses(toy_world *w, const cfg_node *section, size_t letters,
+                                          size_t horizon, int has_end, gl_error *err) {
   gl_error why = {0};
   gl_status status =
       response_tree_init(&w->tree, letters + (has_end ? 1 : 0), horizon, has_end, &why);
   if (status == GL_EINPUT)
-    return cfg_fail(place(section, "horizon"), err, "%s, or leave `listed` out", why.text);
+    return cfg_fail(automaton_place(section, "horizon"), err, "%s, or leave `listed` out",
+                    why.text);
   if (status != GL_OK) return gl_fail(err, status, "%s", why.text);
   status = toy_reserve_rewards(w, section, err);
   for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x)
@@ -44,7 +45,7 @@ static gl_status count_responses(toy_world *w, const cfg_node *section, size_t l
   for (size_t x = 0; x < w->n_prompts; ++x)
     if (w->automata[x].states > states) states = w->automata[x].states;
   if (status == GL_OK && toy_chain_scratch(&w->tree, states) > max_scratch)
-    return cfg_fail(place(section, "horizon"), err,
+    return cfg_fail(automaton_place(section, "horizon"), err,
                     "%zu positions of %zu letters in %zu states are more than a dynamic programme "
                     "here holds; make the automaton, the vocabulary or the horizon smaller",
                     horizon, letters, states);
@@ -52,8 +53,8 @@ static gl_status count_responses(toy_world *w, const cfg_node *section, size_t l
   return status;
 }
 
-static gl_status parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
-                       size_t *modulus, gl_error *err) {
+static gl_status automaton_parse(toy_world *w, cfg_reader *r, const cfg_node *section,
+                                 uint64_t seed, size_t *modulus, gl_error *err) {
   (void)seed;    /* nothing here is drawn */
   (void)modulus; /* a bigram policy sees no sum */
   const size_t letters = field_count(r, "vocabulary");
@@ -65,7 +66,7 @@ static gl_status parse(toy_world *w, cfg_reader *r, const cfg_node *section, uin
   if (status == GL_OK)
     status = toy_automata_new(&w->automata, r, section, letters, w->n_prompts, err);
   if (status != GL_OK) return status;
-  return listed ? list_responses(w, section, letters, horizon, has_end, err)
+  return listed ? automaton_list_responses(w, section, letters, horizon, has_end, err)
                 : count_responses(w, section, letters, horizon, has_end, err);
 }
 
@@ -73,5 +74,5 @@ const toy_world_kind toy_world_automaton = {
     .name = "automaton",
     .about = "responses of up to 64 letters out of 256, a reward by a finite automaton, and a "
              "policy that sees the last letter: exact without listing responses",
-    .parse = parse,
+    .parse = automaton_parse,
 };

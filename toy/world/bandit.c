@@ -34,7 +34,7 @@ static gl_status random_rewards(toy_world *w, const cfg_node *node, uint64_t see
   return status;
 }
 
-static gl_status read_row(const cfg_node *list, size_t arms, double *to, gl_error *err) {
+static gl_status bandit_read_row(const cfg_node *list, size_t arms, double *to, gl_error *err) {
   if (cfg_kind_of(list) != CFG_LIST || cfg_size(list) != arms)
     return cfg_fail(list, err, "rewards must be a list of %zu numbers, one per arm", arms);
   for (size_t a = 0; a < arms; ++a) {
@@ -70,8 +70,8 @@ static gl_status parse_noise(toy_world *w, const cfg_node *node, gl_error *err) 
                   cfg_hint(text, kinds, 2, near));
 }
 
-static gl_status parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
-                       size_t *modulus, gl_error *err) {
+static gl_status bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
+                              size_t *modulus, gl_error *err) {
   (void)modulus; /* responses of one token have no sum */
   const cfg_node *rewards = cfg_child(r, "rewards");
   int listed = rewards != NULL && cfg_kind_of(rewards) == CFG_LIST && cfg_size(rewards) > 0;
@@ -98,12 +98,13 @@ static gl_status parse(toy_world *w, cfg_reader *r, const cfg_node *section, uin
     status = random_rewards(w, rewards, seed, err);
   else
     for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x)
-      status = read_row(nested ? cfg_at(rewards, x) : rewards, given, w->reward + x * given, err);
+      status =
+          bandit_read_row(nested ? cfg_at(rewards, x) : rewards, given, w->reward + x * given, err);
   return status == GL_OK ? parse_noise(w, noise, err) : status;
 }
 
 const toy_world_kind toy_world_bandit = {
     .name = "bandit",
     .about = "arms with given or drawn mean rewards, with or without contexts and noise",
-    .parse = parse,
+    .parse = bandit_parse,
 };

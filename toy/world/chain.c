@@ -36,7 +36,7 @@ size_t toy_chain_scratch(const response_tree *g, size_t states) {
   return 2 * g->n_edges + states * (g->horizon * g->vocabulary + 2 * g->n_nodes + g->vocabulary);
 }
 
-static tables lay_out(const response_tree *g, size_t states, double *scratch) {
+static tables chain_lay_out(const response_tree *g, size_t states, double *scratch) {
   tables t = {.m = scratch};
   t.edge = t.m + g->n_edges;
   t.ahead = t.edge + g->n_edges;
@@ -71,15 +71,15 @@ static void look_ahead(const toy_chain *c, size_t t, const double *from, const d
 }
 
 /* Sums over edges, for every state: from[n][s] = sum_a m[n][a] ahead[a][s]. */
-static void gather(const response_tree *g, size_t states, const double *m, const double *ahead,
-                   double *from) {
+static void chain_gather(const response_tree *g, size_t states, const double *m,
+                         const double *ahead, double *from) {
   cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)g->n_nodes, (int)states,
               (int)g->vocabulary, 1, m, (int)g->vocabulary, ahead, (int)states, 0, from,
               (int)states);
 }
 
 /* mass becomes that one token later. */
-static void advance(const toy_chain *c, const tables *t, size_t states) {
+static void chain_advance(const toy_chain *c, const tables *t, size_t states) {
   const response_tree *g = c->graph;
   const size_t letters = g->n_nodes - 1;
   cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)g->vocabulary, (int)states,
@@ -106,13 +106,13 @@ double toy_chain_sum(const toy_chain *c, const double *const *log_m, double powe
   const size_t states = c->automaton != NULL ? c->automaton->states : 1;
   const size_t start = c->automaton != NULL ? c->automaton->start : 0,
                width = g->vocabulary * states;
-  const tables t = lay_out(g, states, scratch);
+  const tables t = chain_lay_out(g, states, scratch);
   const double *held = NULL;
   for (size_t k = g->horizon; k-- > 0;) {
     look_ahead(c, k, t.from, value, by_length, t.ahead + k * width);
     if (held != log_m[k]) exponentiate(g, log_m[k], power, t.m);
     held = log_m[k];
-    gather(g, states, t.m, t.ahead + k * width, t.from);
+    chain_gather(g, states, t.m, t.ahead + k * width, t.from);
   }
   const double total = t.from[start]; /* of node 0 */
   if (flow == NULL) return total;
@@ -122,7 +122,7 @@ double toy_chain_sum(const toy_chain *c, const double *const *log_m, double powe
     if (held != log_m[k]) exponentiate(g, log_m[k], power, t.m);
     held = log_m[k];
     add_flow(g, &t, states, t.ahead + k * width, flow);
-    if (k + 1 < g->horizon) advance(c, &t, states);
+    if (k + 1 < g->horizon) chain_advance(c, &t, states);
   }
   return total;
 }

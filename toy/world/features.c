@@ -12,8 +12,8 @@ enum { FEATURES_ENTITY = 1 };
 /* No toy policy needs more numbers than this; beyond it a recipe is mistyped. */
 static const size_t max_numbers = (size_t)1 << 26;
 
-static gl_status begin(toy_features *f, toy_features_kind kind, const toy_features_context *in,
-                       gl_error *err) {
+static gl_status features_begin(toy_features *f, toy_features_kind kind,
+                                const toy_features_context *in, gl_error *err) {
   *f = (toy_features){.kind = kind,
                       .vocabulary = in->tree->vocabulary,
                       .n_nodes = in->tree->n_nodes,
@@ -34,7 +34,7 @@ static gl_status too_large(const toy_features_context *in, gl_error *err) {
 }
 
 gl_status toy_features_tabular(toy_features *f, const toy_features_context *in, gl_error *err) {
-  gl_status status = begin(f, TOY_TABULAR, in, err);
+  gl_status status = features_begin(f, TOY_TABULAR, in, err);
   f->n_parameters = in->n_prompts * in->tree->n_edges;
   return status;
 }
@@ -160,14 +160,14 @@ static node_state *node_states(const toy_features_context *in, gl_error *err) {
 }
 
 /* Spreads feature numbers over buckets (the finaliser of MurmurHash3). */
-static uint64_t mix(uint64_t h) {
+static uint64_t features_mix(uint64_t h) {
   h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
   h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
   return h ^ h >> 33;
 }
 
-static void fill_index(toy_features *f, const toy_features_context *in, const template_spec *spec,
-                       size_t hash, const node_state *state) {
+static void features_fill_index(toy_features *f, const toy_features_context *in,
+                                const template_spec *spec, size_t hash, const node_state *state) {
   for (size_t x = 0; x < in->n_prompts; ++x)
     for (size_t n = 0; n < f->n_nodes; ++n)
       for (size_t k = 0; k < f->width; ++k) {
@@ -176,7 +176,7 @@ static void fill_index(toy_features *f, const toy_features_context *in, const te
           number = number * attribute_size(in, spec[k].attribute[i]) +
                    attribute_value(in, spec[k].attribute[i], x, state + n);
         number += spec[k].offset;
-        if (hash > 0) number = (size_t)(mix(number + 1) % hash);
+        if (hash > 0) number = (size_t)(features_mix(number + 1) % hash);
         f->index[(x * f->n_nodes + n) * f->width + k] = (int32_t)number;
       }
 }
@@ -208,7 +208,7 @@ gl_status toy_features_templates(toy_features *f, const toy_features_context *in
   const char *const *unnamed = in->bigram ? of_bigram : usual;
   const size_t n_unnamed =
       in->bigram ? sizeof of_bigram / sizeof *of_bigram : sizeof usual / sizeof *usual;
-  gl_status status = begin(f, TOY_TEMPLATES, in, err);
+  gl_status status = features_begin(f, TOY_TEMPLATES, in, err);
   if (status != GL_OK) return status;
   f->width = names != NULL ? cfg_size(names) : n_unnamed;
   if (f->width == 0) return cfg_fail(names, err, "an empty list of features; [bias] is the least");
@@ -227,7 +227,7 @@ gl_status toy_features_templates(toy_features *f, const toy_features_context *in
   if (state != NULL) {
     f->n_parameters = total * f->vocabulary;
     f->index = calloc(f->n_prompts * f->n_nodes, f->width * sizeof *f->index);
-    if (f->index != NULL) fill_index(f, in, spec, hash, state);
+    if (f->index != NULL) features_fill_index(f, in, spec, hash, state);
   }
   if (status == GL_OK && f->index == NULL) status = gl_fail_memory(err, "a toy world's features");
   free(state);
@@ -239,7 +239,7 @@ gl_status toy_features_templates(toy_features *f, const toy_features_context *in
 
 static gl_status allocate_dense(toy_features *f, const toy_features_context *in, size_t dimension,
                                 gl_error *err) {
-  gl_status status = begin(f, TOY_DENSE, in, err);
+  gl_status status = features_begin(f, TOY_DENSE, in, err);
   if (status != GL_OK) return status;
   f->width = f->n_parameters = dimension;
   size_t rows = f->n_prompts * in->tree->n_edges;

@@ -176,7 +176,7 @@ void mdp_trajectories_free(mdp_trajectories *t) {
   free(t);
 }
 
-static gl_status make_room(mdp_trajectories *t, gl_error *err) {
+static gl_status mdp_make_room(mdp_trajectories *t, gl_error *err) {
   if (t->n < t->room) return GL_OK;
   if (t->n - t->first[t->n_prompts] >= MDP_MAX_TRAJECTORIES)
     return gl_fail(err, GL_EINPUT,
@@ -204,9 +204,9 @@ typedef struct walk {
   double *transition;
 } walk;
 
-static gl_status keep(mdp_trajectories *t, const walk *w, size_t depth, gl_error *err) {
+static gl_status mdp_keep(mdp_trajectories *t, const walk *w, size_t depth, gl_error *err) {
   const size_t h = t->m->horizon;
-  gl_status status = make_room(t, err);
+  gl_status status = mdp_make_room(t, err);
   if (status != GL_OK) return status;
   double reward = 0;
   for (size_t i = 0; i < depth; ++i) reward += t->m->reward[w->pair[i]];
@@ -220,7 +220,7 @@ static gl_status keep(mdp_trajectories *t, const walk *w, size_t depth, gl_error
 static gl_status extend(mdp_trajectories *t, walk *w, size_t s, size_t depth, gl_error *err) {
   const mdp *m = t->m;
   gl_status status = GL_OK;
-  if (depth == m->horizon || m->terminal[s]) return keep(t, w, depth, err);
+  if (depth == m->horizon || m->terminal[s]) return mdp_keep(t, w, depth, err);
   for (size_t a = 0; a < m->actions && status == GL_OK; ++a) {
     const size_t pair = s * m->actions + a;
     const double *next = m->transition + pair * m->states;
@@ -228,7 +228,7 @@ static gl_status extend(mdp_trajectories *t, walk *w, size_t s, size_t depth, gl
     /* Where the last step leads changes nothing any more. */
     if (depth + 1 == m->horizon) {
       w->transition[depth] = 0;
-      status = keep(t, w, depth + 1, err);
+      status = mdp_keep(t, w, depth + 1, err);
       continue;
     }
     for (size_t to = 0; to < m->states && status == GL_OK; ++to) {
@@ -289,8 +289,8 @@ static void rewards(const void *self, size_t x, double *reward) {
   memcpy(reward, t->reward + t->first[x], n_responses(self, x) * sizeof *reward);
 }
 
-static gl_status log_probs(const void *self, const double *theta, size_t x, double *logp,
-                           gl_error *err) {
+static gl_status mdp_log_probs(const void *self, const double *theta, size_t x, double *logp,
+                               gl_error *err) {
   const mdp_trajectories *t = self;
   const size_t h = t->m->horizon;
   double *policy = calloc(t->m->states, t->m->actions * sizeof *policy);
@@ -305,7 +305,7 @@ static gl_status log_probs(const void *self, const double *theta, size_t x, doub
 }
 
 /* grad += c * d log pi(pair) / d theta, from the pair's row of probabilities. */
-static void add_score(const mdp *m, const double *policy, size_t pair, double c, double *grad) {
+static void mdp_add_score(const mdp *m, const double *policy, size_t pair, double c, double *grad) {
   const size_t s = pair / m->actions;
   for (size_t a = 0; a < m->actions; ++a) {
     const size_t other = s * m->actions + a;
@@ -326,7 +326,7 @@ static gl_status accumulate_score(const void *self, const double *theta, size_t 
   for (size_t y = t->first[x]; y < t->first[x + 1]; ++y)
     for (size_t i = 0; i < t->length[y]; ++i) {
       const double c = coefficient[(y - t->first[x]) * h + i];
-      if (c != 0) add_score(t->m, policy, t->pair[y * h + i], c, grad);
+      if (c != 0) mdp_add_score(t->m, policy, t->pair[y * h + i], c, grad);
     }
   free(policy);
   return GL_OK;
@@ -342,7 +342,7 @@ static gl_status sequence_scores(const void *self, const double *theta, size_t x
   memset(score, 0, n_responses(self, x) * p * sizeof *score);
   for (size_t y = t->first[x]; y < t->first[x + 1]; ++y)
     for (size_t i = 0; i < t->length[y]; ++i)
-      add_score(t->m, policy, t->pair[y * h + i], 1, score + (y - t->first[x]) * p);
+      mdp_add_score(t->m, policy, t->pair[y * h + i], 1, score + (y - t->first[x]) * p);
   free(policy);
   return GL_OK;
 }
@@ -351,7 +351,7 @@ enumerable mdp_trajectories_enumerable(const mdp_trajectories *t) {
   static const enumerable_ops ops = {.n_responses = n_responses,
                                      .length = length,
                                      .rewards = rewards,
-                                     .log_probs = log_probs,
+                                     .log_probs = mdp_log_probs,
                                      .accumulate_score = accumulate_score,
                                      .sequence_scores = sequence_scores};
   return (enumerable){.ops = &ops,

@@ -14,7 +14,7 @@
 /* Entities of RNG_WORLD, away from those of bandits and sequences. */
 enum { GARNET_ENTITY = 100, FEATURES_ENTITY = 101, TOKEN_ENTITY = 102 };
 
-static gl_status allocate(mdp *m, size_t states, size_t actions, gl_error *err) {
+static gl_status mdp_worlds_allocate(mdp *m, size_t states, size_t actions, gl_error *err) {
   m->states = states;
   m->actions = actions;
   m->n_parameters = states * actions;
@@ -27,7 +27,7 @@ static gl_status allocate(mdp *m, size_t states, size_t actions, gl_error *err) 
   return gl_fail_memory(err, "a decision process");
 }
 
-static double *next(const mdp *m, size_t s, size_t a) {
+static double *mdp_worlds_next(const mdp *m, size_t s, size_t a) {
   return m->transition + (s * m->actions + a) * m->states;
 }
 
@@ -39,13 +39,13 @@ static gl_status chain(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
   const double slip = field_real(r, "slip");
   const double distraction = field_real(r, "distraction");
   if (r->status != GL_OK) return r->status;
-  gl_status status = allocate(m, n, 2, err);
+  gl_status status = mdp_worlds_allocate(m, n, 2, err);
   if (status != GL_OK) return status;
   for (size_t s = 0; s + 1 < n; ++s)
     for (size_t a = 0; a < 2; ++a) {
       const double right = a == 1 ? 1 - slip : slip;
-      next(m, s, a)[s + 1] += right;
-      next(m, s, a)[s > 0 ? s - 1 : 0] += 1 - right;
+      mdp_worlds_next(m, s, a)[s + 1] += right;
+      mdp_worlds_next(m, s, a)[s > 0 ? s - 1 : 0] += 1 - right;
       m->reward[s * 2 + a] = s + 2 == n ? right : s == 0 && a == 0 ? distraction : 0;
     }
   m->terminal[n - 1] = 1;
@@ -62,7 +62,7 @@ static gl_status gridworld(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) 
   const size_t w = field_count(r, "width"), h = field_count(r, "height");
   const double slip = field_real(r, "slip");
   if (r->status != GL_OK) return r->status;
-  gl_status status = allocate(m, w * h, 4, err);
+  gl_status status = mdp_worlds_allocate(m, w * h, 4, err);
   if (status != GL_OK) return status;
   const size_t goal = w * h - 1, pit = goal - w;
   m->terminal[goal] = m->terminal[pit] = 1;
@@ -74,7 +74,7 @@ static gl_status gridworld(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) 
         const int x = (int)(s % w) + dx[move], y = (int)(s / w) + dy[move];
         const int inside = x >= 0 && y >= 0 && x < (int)w && y < (int)h;
         const size_t to = inside ? (size_t)y * w + (size_t)x : s;
-        next(m, s, a)[to] += p;
+        mdp_worlds_next(m, s, a)[to] += p;
         m->reward[s * 4 + a] += to == goal ? p : to == pit ? -p : 0;
       }
   m->start[pit == 0 ? 1 : 0] = 1;
@@ -88,7 +88,7 @@ static gl_status garnet(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
   const size_t k = field_count(r, "actions");
   const size_t branching = cfg_count(r, "branching", n < 2 ? n : 2, 1, n);
   if (r->status != GL_OK) return r->status;
-  gl_status status = allocate(m, n, k, err);
+  gl_status status = mdp_worlds_allocate(m, n, k, err);
   if (status != GL_OK) return status;
   const rng_stream stream = rng_stream_at(seed, RNG_WORLD, GARNET_ENTITY);
   uint64_t index = 0;
@@ -119,14 +119,14 @@ static gl_status token(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
                     "a token process of %zu tokens over %zu steps has more than %d "
                     "states; make one smaller",
                     v, h, MDP_MAX_STATES);
-  gl_status status = allocate(m, 1 + h * v, v, err);
+  gl_status status = mdp_worlds_allocate(m, 1 + h * v, v, err);
   if (status != GL_OK) return status;
   const rng_stream stream = rng_stream_at(seed, RNG_WORLD, TOKEN_ENTITY);
   for (size_t s = 0; s < m->states; ++s) {
     const size_t position = s == 0 ? 0 : 1 + (s - 1) / v;
     if (position == h) m->terminal[s] = 1;
     for (size_t a = 0; a < v && position < h; ++a) {
-      next(m, s, a)[1 + position * v + a] = 1;
+      mdp_worlds_next(m, s, a)[1 + position * v + a] = 1;
       size_t wanted = (size_t)(rng_u01(rng_block(stream, position).v[0]) * (double)v);
       m->reward[s * v + a] = a == wanted ? 1 / (double)h : 0;
     }

@@ -16,8 +16,8 @@ gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *e
   return w->reward != NULL ? GL_OK : gl_fail_memory(err, "a toy world's rewards");
 }
 
-static gl_status parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
-                       size_t *modulus, gl_error *err) {
+static gl_status sequence_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
+                                size_t *modulus, gl_error *err) {
   sequence_section s;
   gl_status status = sequence_section_read(&s, r);
   if (status != GL_OK) return status;
@@ -32,5 +32,5 @@ static gl_status parse(toy_world *w, cfg_reader *r, const cfg_node *section, uin
 const toy_world_kind toy_world_sequence = {
     .name = "sequence",
     .about = "short sequences of letters, and a task that a whole response solves or does not",
-    .parse = parse,
+    .parse = sequence_parse,
 };

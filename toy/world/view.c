@@ -6,41 +6,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t view_n_responses(const void *self, size_t x) {
+static size_t toy_view_n_responses(const void *self, size_t x) {
   (void)x;
   return ((const toy_world *)self)->tree.n_responses;
 }
 
-static size_t view_length(const void *self, size_t x, size_t y) {
+static size_t toy_view_length(const void *self, size_t x, size_t y) {
   (void)x;
   return (size_t)((const toy_world *)self)->tree.length[y];
 }
 
-static void view_rewards(const void *self, size_t x, double *reward) {
+static void toy_view_rewards(const void *self, size_t x, double *reward) {
   const toy_world *w = self;
   size_t k = w->tree.n_responses;
   memcpy(reward, w->reward + x * k, k * sizeof *reward);
 }
 
 /* Copies what each response meets on its way through a table over edges. */
-static void along_paths(const response_tree *t, const double *edge, double *logp) {
+static void view_along_paths(const response_tree *t, const double *edge, double *logp) {
   for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
     logp[i] = t->path[i] < 0 ? 0 : edge[t->path[i]];
 }
 
-static gl_status view_log_probs(const void *self, const double *theta, size_t x, double *logp,
-                                gl_error *err) {
+static gl_status toy_view_log_probs(const void *self, const double *theta, size_t x, double *logp,
+                                    gl_error *err) {
   const toy_world *w = self;
   double *edge = calloc(w->tree.n_edges, sizeof *edge);
   if (edge == NULL) return gl_fail_memory(err, "log-probabilities");
   toy_log_probs(w, theta, x, edge);
-  along_paths(&w->tree, edge, logp);
+  view_along_paths(&w->tree, edge, logp);
   free(edge);
   return GL_OK;
 }
 
-static gl_status view_log_probs_truncated(const void *self, const double *theta, size_t x,
-                                          double *logp, gl_error *err) {
+static gl_status toy_view_log_probs_truncated(const void *self, const double *theta, size_t x,
+                                              double *logp, gl_error *err) {
   const toy_world *w = self;
   double *edge = calloc(w->tree.n_edges, 2 * sizeof *edge);
   sampling_rank *rank = calloc(w->tree.vocabulary, sizeof *rank);
@@ -52,7 +52,7 @@ static gl_status view_log_probs_truncated(const void *self, const double *theta,
   double *truncated = edge + w->tree.n_edges;
   toy_log_probs(w, theta, x, edge);
   toy_truncate(w, &w->sampling, edge, w->tree.n_nodes, truncated, rank);
-  along_paths(&w->tree, truncated, logp);
+  view_along_paths(&w->tree, truncated, logp);
   free(edge);
   free(rank);
   return GL_OK;
@@ -91,22 +91,22 @@ static gl_status replayed_init(replayed *r, const toy_world *w, const double *th
   return GL_OK;
 }
 
-static gl_status view_log_probs_replayed(const void *self, const double *theta,
-                                         const double *theta_sampler, size_t x, double *logp,
-                                         gl_error *err) {
+static gl_status toy_view_log_probs_replayed(const void *self, const double *theta,
+                                             const double *theta_sampler, size_t x, double *logp,
+                                             gl_error *err) {
   const toy_world *w = self;
   replayed r;
   gl_status status = replayed_init(&r, w, theta, theta_sampler, x, err);
   if (status != GL_OK) return status;
-  along_paths(&w->tree, r.logp, logp);
+  view_along_paths(&w->tree, r.logp, logp);
   replayed_fini(&r);
   return GL_OK;
 }
 
-static gl_status view_accumulate_score_replayed(const void *self, const double *theta,
-                                                const double *theta_sampler, size_t x,
-                                                const double *coefficient, double *grad,
-                                                gl_error *err) {
+static gl_status toy_view_accumulate_score_replayed(const void *self, const double *theta,
+                                                    const double *theta_sampler, size_t x,
+                                                    const double *coefficient, double *grad,
+                                                    gl_error *err) {
   const toy_world *w = self;
   const response_tree *t = &w->tree;
   replayed r;
@@ -133,8 +133,8 @@ static double *edge_probabilities(const toy_world *w, const double *theta, size_
   return p;
 }
 
-static gl_status view_accumulate_score(const void *self, const double *theta, size_t x,
-                                       const double *coefficient, double *grad, gl_error *err) {
+static gl_status toy_view_accumulate_score(const void *self, const double *theta, size_t x,
+                                           const double *coefficient, double *grad, gl_error *err) {
   const toy_world *w = self;
   const response_tree *t = &w->tree;
   double *p = edge_probabilities(w, theta, x);
@@ -156,8 +156,8 @@ static gl_status view_accumulate_score(const void *self, const double *theta, si
   return GL_OK;
 }
 
-static gl_status view_sequence_scores(const void *self, const double *theta, size_t x,
-                                      double *score, gl_error *err) {
+static gl_status toy_view_sequence_scores(const void *self, const double *theta, size_t x,
+                                          double *score, gl_error *err) {
   const toy_world *w = self;
   const response_tree *t = &w->tree;
   const size_t n = w->features.n_parameters;
@@ -247,23 +247,23 @@ static gl_status counted_divergence(const void *self, const double *theta_p, con
 
 enumerable toy_world_enumerable(const toy_world *w) {
   static const enumerable_ops whole = {
-      .n_responses = view_n_responses,
-      .length = view_length,
-      .rewards = view_rewards,
-      .log_probs = view_log_probs,
-      .accumulate_score = view_accumulate_score,
-      .sequence_scores = view_sequence_scores,
+      .n_responses = toy_view_n_responses,
+      .length = toy_view_length,
+      .rewards = toy_view_rewards,
+      .log_probs = toy_view_log_probs,
+      .accumulate_score = toy_view_accumulate_score,
+      .sequence_scores = toy_view_sequence_scores,
   };
   static const enumerable_ops truncated = {
-      .n_responses = view_n_responses,
-      .length = view_length,
-      .rewards = view_rewards,
-      .log_probs = view_log_probs,
-      .log_probs_truncated = view_log_probs_truncated,
-      .log_probs_replayed = view_log_probs_replayed,
-      .accumulate_score_replayed = view_accumulate_score_replayed,
-      .accumulate_score = view_accumulate_score,
-      .sequence_scores = view_sequence_scores,
+      .n_responses = toy_view_n_responses,
+      .length = toy_view_length,
+      .rewards = toy_view_rewards,
+      .log_probs = toy_view_log_probs,
+      .log_probs_truncated = toy_view_log_probs_truncated,
+      .log_probs_replayed = toy_view_log_probs_replayed,
+      .accumulate_score_replayed = toy_view_accumulate_score_replayed,
+      .accumulate_score = toy_view_accumulate_score,
+      .sequence_scores = toy_view_sequence_scores,
   };
   static const enumerable_ops counted = {.value = counted_value, .divergence = counted_divergence};
   return (enumerable){

@@ -132,7 +132,7 @@ static gl_status parse_policy(toy_world *w, const cfg_node *node, const cfg_node
   return status == GL_OK ? parse_init(w, init, err) : status;
 }
 
-static gl_status build(toy_world *w, const cfg_node *section, uint64_t seed, gl_error *err) {
+static gl_status world_build(toy_world *w, const cfg_node *section, uint64_t seed, gl_error *err) {
   static const evaluation_kind evaluations[] = {EVALUATION_EXACT, EVALUATION_GREEDY};
   const char *names[N_KINDS];
   size_t modulus = 1;
@@ -158,7 +158,7 @@ gl_status toy_world_new(toy_world **out, const cfg_node *world, const cfg_node *
   toy_world *w = calloc(1, sizeof *w);
   if (w == NULL) return gl_fail_memory(err, "a toy world");
   gl_status status = sampling_parse(&w->sampling, sampling, err);
-  if (status == GL_OK) status = build(w, world, seed, err);
+  if (status == GL_OK) status = world_build(w, world, seed, err);
   if (status != GL_OK) {
     toy_world_free(w);
     return status;

@@ -1,22 +1,20 @@
 /* CSV files: cells, one column of numbers, and what is refused. */
 #include "core/base/csv.h"
+#include "tests/support/core.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-static const char path[] = "build/csv_test.csv";
 
 static gl_status column_of(const char *text, const char *column, double **out, size_t *n,
                            gl_error *err) {
-  FILE *f = fopen(path, "w");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-  fputs(text, f);
-  fclose(f);
+  scratch at;
+  char path[SCRATCH_PATH_SIZE];
+  scratch_make(&at);
+  scratch_write(scratch_path(&at, "test.csv", path), text);
   *err = (gl_error){0};
   gl_status status = csv_column(out, n, path, column, err);
-  unlink(path);
+  scratch_remove(&at);
   return status;
 }
 
