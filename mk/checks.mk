@@ -86,6 +86,12 @@ check-figures: $(BUILD)/gepolab
 check-data: $(BUILD)/gepolab
 	@tests/data/check.sh $(BUILD) $(PYTHON)
 
+# The JSON Schema of recipes (gepolab fields --schema) in the validator of PyPI's check-jsonschema,
+# which is installed into $(BUILD)/schema-python.
+.PHONY: check-schema
+check-schema: $(BUILD)/gepolab
+	@tests/schema.sh $(BUILD) $(PYTHON)
+
 # Each tests/extend/NAME.patch is an addition (a ratio, a world, a figure ...): applied to a copy of
 # this tree, counted, built and run.
 .PHONY: check-extend

@@ -6,6 +6,7 @@
 #include "core/config/units.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
+#include "experiments/recipe/schema.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -289,7 +290,7 @@ static gl_status refuse_unknown(const char *path, gl_error *err) {
 }
 
 static gl_status run_fields(const command *self, int argc, char **argv, gl_error *err) {
-  int json = 0, only = 0, units = 0;
+  int json = 0, only = 0, units = 0, schema = 0;
   const char *format = NULL;
   static const char *const formats[] = {"text", "markdown"};
   size_t chosen = 0;
@@ -297,10 +298,11 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
       {"format", 'f', ARGS_TEXT, "text|markdown", "how they are written", &format},
       {"json", 0, ARGS_FLAG, NULL, "path, kind, default, unit and meaning as JSON", &json},
       {"only", 0, ARGS_FLAG, NULL, "no fields below the sections named", &only},
+      {"schema", 0, ARGS_FLAG, NULL, "the JSON Schema of recipes, for editors", &schema},
       {"units", 0, ARGS_FLAG, NULL, "the units that numbers may have, instead of fields", &units}};
   args a;
   gl_status status =
-      args_parse(&a, self, options, 4, (args_shape){0, MOST_PATHS, 0}, argc, argv, err);
+      args_parse(&a, self, options, 5, (args_shape){0, MOST_PATHS, 0}, argc, argv, err);
   if (status == GL_OK && !a.help && format != NULL)
     status = args_choose(&chosen, "--format", format, formats, 2, err);
   if (status == GL_OK && !a.help) {
@@ -309,7 +311,10 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
       if (fields_named(which.path[i]) == NULL && !fields_is_section(which.path[i]))
         status = refuse_unknown(which.path[i], err);
     const form as = json ? JSON : chosen == 1 ? MARKDOWN : PLAIN;
-    if (status == GL_OK) status = units ? print_units(as, err) : print_fields(&which, as, err);
+    if (status == GL_OK && schema)
+      status = report_json_if(1, recipe_schema(), err);
+    else if (status == GL_OK)
+      status = units ? print_units(as, err) : print_fields(&which, as, err);
   }
   args_fini(&a);
   return status;
@@ -323,7 +328,8 @@ const command command_fields = {
         "FIELD is a field or a section, such as cluster.learner; without one, all fields are\n"
         "printed. Fields that a recipe leaves out have the default; where it depends on another\n"
         "field, the cases are named. A number may have a unit of its field's dimension behind it\n"
-        "(10m, 1.5GiB, 100Mbit/s); --units lists those. The fields of an algorithm are listed by "
+        "(10m, 1.5GiB, 100Mbit/s); --units lists those. --schema is for YAML editors. The fields "
+        "of an algorithm are listed by "
         "`gepolab\n"
         "algorithms --fields`.",
     .examples =

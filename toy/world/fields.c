@@ -1,4 +1,5 @@
-/* The fields of toy worlds and of decision processes; those of sequence tasks are in core/rl. */
+/* The fields of automata, of policies and of decision processes; those of sequence tasks are in
+ * core/rl, those of bandits in bandit.c. */
 #include "core/config/fields.h"
 
 #include "core/rl/sequence_task.h"
@@ -7,37 +8,6 @@
 #include "toy/world/world.h"
 
 #include <math.h>
-
-static const field bandit[] = {
-    FIELD("world.rewards", "rewards", LIST, "", NULL,
-          "of bandit: mean rewards, a number per arm, such a list per context, or the law that "
-          "they are drawn from. Of llm in `gepolab bias`: a number per response (by length, then "
-          "lexicographically), or such a list per prompt, instead of a task",
-          .rule = "the uniform law"),
-    FIELD("world.rewards.law", "law of rewards", CHOICE("uniform", "normal", "bernoulli"), "",
-          "uniform", "uniform, normal or bernoulli", .when = {{"world.kind", "bandit"}}),
-    FIELD("world.rewards.low", "lowest reward", REAL(-1e9, 1e9), "", "0",
-          "least mean reward of uniform", .when = {{"world.kind", "bandit"}}),
-    FIELD("world.rewards.high", "highest reward", REAL(-1e9, 1e9), "", "1",
-          "largest mean reward of uniform", .when = {{"world.kind", "bandit"}}),
-    FIELD("world.rewards.mean", "mean of rewards", REAL(-1e9, 1e9), "", "0", "mean of normal",
-          .when = {{"world.kind", "bandit"}}),
-    FIELD("world.rewards.sd", "deviation of rewards", REAL(0, 1e9), "", "1",
-          "standard deviation of normal", .when = {{"world.kind", "bandit"}}),
-    FIELD("world.rewards.p", "share of rewards", REAL(0, 1), "", "0.5",
-          "of bernoulli: probability that an arm has mean reward 1, else 0",
-          .when = {{"world.kind", "bandit"}}),
-    FIELD("world.arms", "arms", COUNT(1, TREE_MAX_RESPONSES), "", NULL, "actions to choose from",
-          .when = {{"world.kind", "bandit"}}, .rule = "length of `rewards`, or 10"),
-    FIELD("world.contexts", "contexts", COUNT(1, TOY_MAX_CONTEXTS), "", NULL,
-          "prompts, each with rewards of its own", .when = {{"world.kind", "bandit"}},
-          .rule = "number of lists in `rewards`, or 1"),
-    FIELD("world.noise", "reward noise", TEXT, "", "none",
-          "none, bernoulli (rewards are probabilities of a reward of 1), or the standard deviation "
-          "of Gaussian noise; exact quantities use the mean",
-          .when = {{"world.kind", "bandit"}}),
-};
-FIELD_TABLE(toy_bandit_fields, bandit);
 
 static const field worlds[] = {
     /* world: automaton, and decision processes */
