@@ -423,11 +423,11 @@ static const field unknown = {.path = "", .lo = -INFINITY, .hi = INFINITY, .unit
 
 static const field *field_of(cfg_reader *r, const char *key) {
   char path[FIELD_PATH_SIZE];
-  if (r->status != GL_OK) return &unknown;
   snprintf(path, sizeof path, "%s%s%s", r->path, *r->path != '\0' ? "." : "", key);
   const field *f = fields_of_kind(path, r->kind_of, r->kind);
   if (f != NULL) return f;
-  r->status = gl_fail(r->err, GL_EINTERNAL, "no table of fields has '%s'", path);
+  if (r->status == GL_OK)
+    r->status = gl_fail(r->err, GL_EINTERNAL, "no table of fields has '%s'", path);
   return &unknown;
 }
 
