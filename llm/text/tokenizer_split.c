@@ -111,8 +111,8 @@ static gl_status write_codes(const utf8proc_int32_t *code, size_t n, char **out,
 }
 
 gl_status nfc_text(const char *text, size_t size, char **out, size_t *n, gl_error *err) {
-  utf8proc_int32_t *code, *spare;
-  size_t codes;
+  utf8proc_int32_t *code = NULL, *spare;
+  size_t codes = 0;
   *out = NULL;
   *n = size;
   if (is_composed(text, size)) return GL_OK;

@@ -17,9 +17,9 @@
  * Only algorithms that sum in a fixed order are asked for: the parts of a product that is split
  * over k meet in workspace memory and are never added into the result in the order of arrival.
  * Where the library has no algorithm, other ways of adding the parts are asked for, and then the
- * product is computed by a kernel of our own (product.cu). float32 is computed as float32,
+ * product is computed by a kernel of our own, below. float32 is computed as float32,
  * or, where backend.tf32 is set, from factors rounded to TF32 (10 bits of mantissa). */
-#include "llm/backend/cuda/cuda.cuh"
+#include "llm/backend/cuda/device.cuh"
 
 extern "C" {
 #include "llm/backend/cuda/gemm.h"
@@ -401,6 +401,83 @@ static void blas_key_of(blas_key *key, const cuda_backend *b, const cuda_product
   key->align_c = alignment(q->c);
 }
 
+/* --- the plain product --- */
+
+/* Any shape, any alignment, either factor transposed. A block makes a square of SIDE * SIDE
+ * results, a thread one of them, from squares of both factors that it keeps in shared memory as
+ * floats. It is the way out and not the fast way: each number of a factor is read from memory once
+ * for SIDE results. */
+
+enum { SIDE = 16 };
+
+/* How a factor is stored: the number at (i, k) is at i * by_i + k * by_k. */
+struct plain_factor {
+  const void *at;
+  size_t by_i, by_k;
+};
+
+/* square[i][k] = the SIDE * SIDE numbers of f from (first, k) on; 0 beyond n rows and `terms`.
+ * Neighbouring threads read neighbouring addresses. */
+template <typename T>
+static __device__ __forceinline__ void load_square(float (&square)[SIDE][SIDE + 1], plain_factor f,
+                                                   size_t first, size_t n, size_t from,
+                                                   size_t terms) {
+  const unsigned i = f.by_k == 1 ? threadIdx.y : threadIdx.x;
+  const unsigned k = f.by_k == 1 ? threadIdx.x : threadIdx.y;
+  const bool there = first + i < n && from + k < terms;
+  const T *at = static_cast<const T *>(f.at);
+  square[i][k] = there ? to_float(at[(first + i) * f.by_i + (from + k) * f.by_k]) : 0.0f;
+}
+
+/* c [m, n] (+)= the products of a's rows with b's rows. Blocks are numbered along n first. */
+template <typename T, typename OUT>
+__global__ void plain_product(OUT *c, plain_factor a, plain_factor b, size_t m, size_t n, size_t k,
+                              unsigned across, bool adds) {
+  __shared__ float rows[SIDE][SIDE + 1], columns[SIDE][SIDE + 1];
+  const size_t row = blockIdx.x / across * static_cast<size_t>(SIDE);
+  const size_t column = blockIdx.x % across * static_cast<size_t>(SIDE);
+  float sum = 0;
+  for (size_t from = 0; from < k; from += SIDE) {
+    load_square<T>(rows, a, row, m, from, k);
+    load_square<T>(columns, b, column, n, from, k);
+    __syncthreads();
+    for (unsigned i = 0; i < SIDE; ++i) sum += rows[threadIdx.y][i] * columns[threadIdx.x][i];
+    __syncthreads();
+  }
+  const size_t r = row + threadIdx.y, s = column + threadIdx.x;
+  if (r >= m || s >= n) return;
+  OUT *const to = c + r * n + s;
+  *to = number<OUT>(adds ? to_float(*to) + sum : sum);
+}
+
+template <typename T, typename OUT>
+static void launch_plain(cuda_backend *b, const cuda_product *p) {
+  const plain_factor rows = {p->a, p->a_transposed ? 1 : p->k, p->a_transposed ? p->m : 1};
+  const plain_factor columns = {p->b, p->b_transposed ? p->k : 1, p->b_transposed ? 1 : p->n};
+  const size_t across = (p->n + SIDE - 1) / SIDE, down = (p->m + SIDE - 1) / SIDE;
+  if (across > 0x7fffffff / down) {
+    cuda_fail(b, GL_EINPUT, "plain_product", "a product of more results than a grid can have");
+    return;
+  }
+  LAUNCH(b, (plain_product<T, OUT>), static_cast<unsigned>(across * down), dim3(SIDE, SIDE), 0,
+         static_cast<OUT *>(p->c), rows, columns, p->m, p->n, p->k, static_cast<unsigned>(across),
+         p->adds);
+}
+
+static void plain_product_of(cuda_backend *b, const cuda_product *p) {
+  if (cuda_stopped(b) || p->m == 0 || p->n == 0 || p->k == 0) return;
+  if (p->in == NUMBER_BF16 && p->out == NUMBER_BF16)
+    launch_plain<bf16, bf16>(b, p);
+  else if (p->in == NUMBER_BF16)
+    launch_plain<bf16, float>(b, p);
+  else if (p->out == NUMBER_BF16)
+    launch_plain<float, bf16>(b, p);
+  else
+    launch_plain<float, float>(b, p);
+}
+
+/* --- products --- */
+
 void cuda_blas_product(cuda_backend *b, const cuda_product *q) {
   if (cuda_stopped(b) || q->m == 0 || q->n == 0 || q->k == 0) return;
   assert((q->in == NUMBER_F32 || q->in == NUMBER_BF16) &&
@@ -415,5 +492,5 @@ void cuda_blas_product(cuda_backend *b, const cuda_product *q) {
     p->plain = s == CUBLAS_STATUS_NOT_SUPPORTED;
     if (!p->plain) blas_failed(b, s, "cublasLtMatmul");
   }
-  if (p->plain) cuda_plain_product(b, q);
+  if (p->plain) plain_product_of(b, q);
 }

@@ -162,11 +162,9 @@ struct cuda_product {
   size_t m, n, k;
   bool a_transposed, b_transposed, adds;
 };
-/* By cuBLASLt (blas.cu), or where it has no algorithm as cuda_plain_product. */
+/* By cuBLASLt, or where it has no algorithm by a plain kernel: every sum in float, in ascending
+ * order of k; float32 is then never rounded to TF32. */
 void cuda_blas_product(cuda_backend *b, const cuda_product *p);
-/* Any product, slowly, without tensor cores: every sum in float, in ascending order of k
- * (product.cu). float32 is never rounded to TF32. */
-void cuda_plain_product(cuda_backend *b, const cuda_product *p);
 /* Fills in b->blas; it is released with cuda_blas_free after a failure, too. */
 gl_status cuda_blas_new(cuda_backend *b, gl_error *err);
 void cuda_blas_free(cuda_backend *b);

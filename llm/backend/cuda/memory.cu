@@ -38,34 +38,6 @@ static void fail_device_memory(cuda_backend *b, size_t bytes) {
           (double)bytes / 1048576, (double)available / 1048576, (double)total / 1048576, ADVICE);
 }
 
-/* Bytes for code that the driver loads when a kernel first runs, and for recorded graphs: an
- * allowance, not a measurement. The emulated device needs none. */
-#ifdef GEPOLAB_EMULATE
-static const size_t ALLOWANCE = 0;
-#else
-static const size_t ALLOWANCE = static_cast<size_t>(256) << 20;
-#endif
-
-static size_t larger_scratch(size_t a, size_t b) {
-  return a > b ? a : b;
-}
-
-/* All operations share one block of scratch memory, made an eighth larger than asked for. 512 is
- * the most rows of partial sums that cuda_parts() returns. */
-static size_t op_scratch(const backend *base, const run_shape *s) {
-  const cuda_backend *b = reinterpret_cast<const cuda_backend *>(base);
-  size_t most = cuda_embed_scratch(s->rows);
-  most = larger_scratch(
-      most, s->rows > 0 ? 512 * larger_scratch(s->hidden, 2 * s->heads.dim) * sizeof(float) : 0);
-  most = larger_scratch(most, s->rows * s->heads.q * sizeof(float));
-  most = larger_scratch(most, cuda_output_scratch(b, s->rows, s->vocabulary, s->hidden));
-  most = larger_scratch(most, cuda_cached_scratch(s->slots, s->capacity, s->heads));
-  most = larger_scratch(most, cuda_product_rows_scratch(s, base->type));
-  most = larger_scratch(most, cuda_sample_scratch(s->slots, s->vocabulary));
-  most = larger_scratch(most, cuda_sample_truncated_scratch(s->slots, s->vocabulary));
-  return most + most / 8 + ALLOWANCE;
-}
-
 static void op_memory(backend *base, size_t *total, size_t *available) {
   cuda_operation op(base, "memory");
   *total = *available = 0;
@@ -399,4 +371,3 @@ CUDA_OPERATION(download)
 CUDA_OPERATION(copy)
 CUDA_OPERATION(zero)
 CUDA_OPERATION(memory)
-CUDA_OPERATION(scratch)
