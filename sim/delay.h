@@ -77,7 +77,7 @@ typedef struct delay_source {
   int bad; /* Gilbert-Elliott: 1 if the last draw was in the bad state */
 } delay_source;
 
-/* Reads a distribution: a number (constant), the word none, or a map {distribution, its parameters
+/* Reads a distribution: a number (constant), the word none, or a map {law, its parameters
  * or interval and confidence, offset, clamp}. `max_delay` replaces the interval's upper end (or the
  * constant's value) where it is not NaN, and 0 gives none. node NULL: GL_EINTERNAL. Errors stand at
  * the node: impossible intervals, files that cannot be read, negative durations. */

@@ -55,7 +55,7 @@ static gl_status fit_read_limits(fit_request *q, const args_list *least, const a
 
 /* --- what is told --- */
 
-/* The recipe's line of a field, on the heap: "delay: {distribution: lognormal, mu: 5.82, sigma:
+/* The recipe's line of a field, on the heap: "delay: {law: lognormal, mu: 5.82, sigma:
  * 0.868}". Numbers read back to what was fitted. NULL if memory is short. */
 static char *recipe_line(fit_field f, const fit *of, const fit_request *q, const char *heading) {
   char *text = NULL;

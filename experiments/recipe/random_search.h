@@ -5,7 +5,7 @@
  *       draws: 32
  *       seed: 1
  *       fields:
- *         optimizer.lr: {distribution: log_uniform, from: 1e-4, to: 1e-1}
+ *         optimizer.lr: {law: log_uniform, from: 1e-4, to: 1e-1}
  *         train.group_size: {choice: [4, 8, 16]}
  *     algorithm: [grpo, gepo]
  *

@@ -41,7 +41,7 @@ if command -v g++ > /dev/null; then
   LD_LIBRARY_PATH="$work/lib" "$work/plus" | cmp - "$work/shared.txt"
 fi
 # The programs in the header's comments print what the comments say.
-awk -v to="$work/example_" '/^ \* Example: / { name = $3; sub(/\.$/, "", name); code = to name ".c"; said = to name ".txt"; on = code }
+awk -v to="$work/example_" '/^(\/\*| \*) Example: / { name = $3; sub(/\.$/, "", name); code = to name ".c"; said = to name ".txt"; on = code }
   /^ \* prints$/ { on = said; next }
   /^ \*\/$/ { on = "" }
   on != "" && /^ \*     / { print substr($0, 8) > on }' library/gepolab.h
