@@ -1,16 +1,171 @@
-/* The section `figures`: every figure that the study has data for. */
+/* The section `figures`: every figure that the study has data for, drawn in a temporary folder and
+ * embedded as an image. */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "analysis/figures/figures.h"
 
-#include "experiments/report/drawing.h"
+#include "analysis/plot/figure.h"
+#include "core/base/file.h"
 #include "experiments/report/study_internal.h"
 
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static const char *caption(const char *name) {
+enum { DRAWING_MOST = 32 };
+
+typedef struct drawing_figure {
+  char *name;     /* of its files, without ending */
+  char *left_out; /* what it does not show; NULL: nothing */
+} drawing_figure;
+
+/* Hands figures_draw() what it needs and keeps what these tell. */
+typedef struct drawing_folder {
+  figure_request request;
+  char path[256]; /* "" before drawing_init() */
+  drawing_figure figures[DRAWING_MOST];
+  size_t n;
+  bool failed; /* memory was short */
+} drawing_folder;
+
+/* --- what drawing tells --- */
+
+static drawing_figure *figure_named(drawing_folder *f, const char *name) {
+  for (size_t i = 0; i < f->n; ++i)
+    if (strcmp(f->figures[i].name, name) == 0) return &f->figures[i];
+  if (f->n == DRAWING_MOST) return NULL;
+  drawing_figure *new = &f->figures[f->n];
+  *new = (drawing_figure){.name = strdup(name)};
+  if (new->name == NULL) {
+    f->failed = true;
+    return NULL;
+  }
+  ++f->n;
+  return new;
+}
+
+static void told(void *context, const char *file, const char *why) {
+  if (why == NULL) figure_named(context, file);
+}
+
+static void noted(void *context, const char *file, const char *left_out) {
+  drawing_folder *f = context;
+  drawing_figure *of = figure_named(f, file);
+  if (of == NULL) return;
+  free(of->left_out);
+  of->left_out = strdup(left_out);
+  f->failed |= of->left_out == NULL;
+}
+
+/* --- the folder --- */
+
+/* Makes an empty folder where temporary files belong ($TMPDIR, else /tmp); f must stay where it is
+ * until drawing_fini(), which removes the folder with all that was drawn. GL_EIO. */
+static gl_status drawing_init(drawing_folder *f, const report_request *q, gl_error *err) {
+  const char *where = getenv("TMPDIR");
+  *f = (drawing_folder){.request = {.gnuplot = q->gnuplot,
+                                    .formats = "svg",
+                                    .script = q->text_of,
+                                    .told = told,
+                                    .noted = noted,
+                                    .context = f}};
+  if (where == NULL || where[0] == '\0') where = "/tmp";
+  const int n = snprintf(f->path, sizeof f->path, "%s/gepolab-report-XXXXXX", where);
+  if (n < 0 || (size_t)n >= sizeof f->path) {
+    f->path[0] = '\0';
+    return gl_fail(err, GL_EIO, "TMPDIR has a name of more than %zu bytes; set another",
+                   sizeof f->path - 24);
+  }
+  if (mkdtemp(f->path) == NULL) {
+    const int reason = errno;
+    gl_fail(
+        err, GL_EIO,
+        "a folder that the report's figures are drawn in, %.400s, cannot be made: %s; free some "
+        "room there, or name another folder in TMPDIR",
+        f->path, strerror(reason));
+    f->path[0] = '\0';
+    return GL_EIO;
+  }
+  f->request.folder = f->path;
+  return GL_OK;
+}
+
+static void drawing_fini(drawing_folder *f) {
+  DIR *all = f->path[0] != '\0' ? opendir(f->path) : NULL;
+  for (struct dirent *e; all != NULL && (e = readdir(all)) != NULL;)
+    if (e->d_name[0] != '.') unlinkat(dirfd(all), e->d_name, 0);
+  if (all != NULL) closedir(all);
+  if (f->path[0] != '\0') rmdir(f->path);
+  for (size_t i = 0; i < f->n; ++i) free(f->figures[i].name), free(f->figures[i].left_out);
+  *f = (drawing_folder){0};
+}
+
+/* --- into the page --- */
+
+/* The file in base64, as it stands in a data address. */
+static gl_status write_base64(html *h, const char *path, gl_error *err) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  unsigned char b[3] = {0};
+  FILE *from = fopen(path, "rb");
+  if (from == NULL) return file_fail(path, "read", errno, err);
+  for (size_t n; (n = fread(b, 1, sizeof b, from)) > 0; memset(b, 0, sizeof b)) {
+    const unsigned bits = (unsigned)b[0] << 16 | (unsigned)b[1] << 8 | b[2];
+    for (size_t i = 0; i < 4; ++i) fputc(i <= n ? digits[bits >> (18 - 6 * i) & 63] : '=', h->to);
+  }
+  const bool failed = ferror(from);
+  fclose(from);
+  return failed ? file_fail(path, "read", EIO, err) : GL_OK;
+}
+
+/* "evaluation score against step (paper Fig. 1)" as a title: its first letter large, without what
+ * is in brackets at its end. */
+static void make_title(char *title, size_t size, const char *shows) {
+  snprintf(title, size, "%s", shows);
+  char *bracket = strstr(title, " (");
+  if (bracket != NULL && title[strlen(title) - 1] == ')') *bracket = '\0';
+  title[0] = (char)toupper((unsigned char)title[0]);
+}
+
+/* What a figure shows, as the page's caption. NULL: the figure has no part in the page. */
+static const char *shows_of(const char *name) {
   for (size_t i = 0; figures_at(i) != NULL; ++i)
     if (strcmp(figures_at(i)->name, name) == 0) return figures_at(i)->shows;
   return NULL;
 }
+
+static gl_status write_figure(html *h, const drawing_folder *f, const drawing_figure *of,
+                              gl_error *err) {
+  char path[512], title[256];
+  const char *shows = shows_of(of->name);
+  if (shows == NULL) return GL_OK;
+  const int n = snprintf(path, sizeof path, "%s/%s.svg", f->path, of->name);
+  if (n < 0 || (size_t)n >= sizeof path)
+    return gl_fail(err, GL_EIO, "the figure %.100s has too long a name", of->name);
+  make_title(title, sizeof title, shows);
+  html_markup(h, "<figure><div class=\"drawing\" role=\"region\" tabindex=\"0\" aria-label=\"");
+  html_text(h, title);
+  html_markup(h, "\">\n<img alt=\"");
+  html_textf(h, "%s. The tables of this page hold the numbers of the study.", title);
+  html_markup(h, "\" src=\"data:image/svg+xml;base64,");
+  const gl_status status = write_base64(h, path, err);
+  html_markup(h, "\" />\n</div><figcaption>");
+  html_textf(h, "%s.", title);
+  if (of->left_out != NULL) html_textf(h, " Not shown: %s.", of->left_out);
+  html_markup(h, "</figcaption></figure>\n");
+  return status;
+}
+
+static gl_status write_figures(html *h, const drawing_folder *f, gl_error *err) {
+  gl_status status = f->failed ? gl_fail_memory(err, "the figures of a page") : GL_OK;
+  for (size_t i = 0; i < f->n && status == GL_OK; ++i)
+    status = write_figure(h, f, &f->figures[i], err);
+  return status;
+}
+
+/* --- the section --- */
 
 int has_figures(const report_study *t) {
   return has_runs(t) && !t->q->no_figures;
@@ -25,7 +180,7 @@ gl_status section_figures(html *h, const report_study *t, gl_error *err) {
   if (status == GL_OK) {
     html_markup(h, "<p>Points are interquartile means over seeds, bars and bands their 95&#160;% "
                    "bootstrap intervals. An algorithm keeps its colour, dash and point.</p>\n");
-    status = drawing_write(h, &f, t->id, caption, err);
+    status = write_figures(h, &f, err);
   } else if (status == GL_EINPUT) { /* there are data for none of them */
     html_markup(h, "<p>");
     html_textf(h, "None: %s.", why.text);

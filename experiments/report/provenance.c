@@ -1,13 +1,26 @@
-/* The section `provenance`: which programs made the runs, from which commit, on which machines,
- * when and by which commands. */
+/* The sections that read tables of the file itself: `rates`, `laboratory` and `provenance`. */
 #include "core/base/json_tree.h"
-#include "experiments/report/query.h"
 #include "experiments/report/study_internal.h"
 
 #include <math.h>
 #include <string.h>
 
-static const char *const tables[] = {"runs", "provenance", "superseded", NULL};
+static gl_status count_one(void *context, sqlite3_stmt *record, gl_error *err) {
+  (void)record, (void)err;
+  ++*(size_t *)context;
+  return GL_OK;
+}
+
+/* Whether the question has an answer. */
+static int has_answer(const report_study *t, const char *const *tables, const char *sql) {
+  size_t n = 0;
+  return query_each(t->from, tables, sql, t->name, count_one, &n, NULL) == GL_OK && n > 0;
+}
+
+/* The section `provenance`: which programs made the runs, from which commit, on which machines,
+ * when and by which commands. */
+
+static const char *const run_tables[] = {"runs", "provenance", "superseded", NULL};
 #define RUNS                                                                                       \
   " FROM runs r LEFT JOIN provenance p ON p.hash = r.provenance WHERE r.study = ?1 AND r.key NOT " \
   "IN"                                                                                             \
@@ -60,7 +73,7 @@ static gl_status write_makers(html *h, const report_study *t, gl_error *err) {
                                       "compiler", "libraries"};
   html_table_begin(h, "What made the runs", heads, 8);
   gl_status status = query_each(
-      t->from, tables,
+      t->from, run_tables,
       "SELECT coalesce(p.version, r.code_version), p.source, p.dirty, coalesce(p.processor || ', '"
       " || p.system, r.machine), count(*), sum(r.wall_s) / 3600, max(r.peak_bytes), p.compiler,"
       " p.libraries" RUNS " GROUP BY 1, 2, 3, 4, 8, 9 ORDER BY 1, 2, 3, 4, 8, 9",
@@ -101,13 +114,88 @@ gl_status section_provenance(html *h, const report_study *t, gl_error *err) {
   commands c = {h, 0};
   gl_status status = write_makers(h, t, err);
   if (status == GL_OK)
-    status = query_each(t->from, tables, "SELECT min(r.finished), max(r.finished)" RUNS, t->name,
-                        write_dates, h, err);
+    status = query_each(t->from, run_tables, "SELECT min(r.finished), max(r.finished)" RUNS,
+                        t->name, write_dates, h, err);
   if (status == GL_OK)
-    status = query_each(t->from, tables,
+    status = query_each(t->from, run_tables,
                         "SELECT p.command, count(*)" RUNS
                         " AND p.command != '' GROUP BY p.command ORDER BY min(r.finished), 1",
                         t->name, write_command, &c, err);
   if (c.n > 0) html_markup(h, "</code></pre>\n");
+  return status;
+}
+
+/* The section `rates`: the learning rate that was chosen for each algorithm. */
+
+static const char *const rate_tables[] = {"tuned", NULL};
+static const char rates_question[] =
+    "SELECT algorithm, lr, score FROM tuned WHERE study = ?1 ORDER BY algorithm";
+
+int has_rates(const report_study *t) {
+  return has_answer(t, rate_tables, rates_question);
+}
+
+static gl_status write_rate(void *context, sqlite3_stmt *record, gl_error *err) {
+  html *h = context;
+  (void)err;
+  html_row_begin(h);
+  html_row_head(h, query_text(record, 0));
+  html_cell_number(h, query_number(record, 1));
+  html_cell_number(h, query_number(record, 2));
+  html_row_end(h);
+  return GL_OK;
+}
+
+gl_status section_rates(html *h, const report_study *t, gl_error *err) {
+  static const char *const heads[] = {"algorithm", "#learning rate", "#score"};
+  html_markup(h, "<p>Each algorithm has the rate with the highest score on seeds that are not "
+                 "reported, over all settings.</p>\n");
+  html_table_begin(h, "Learning rates chosen", heads, 3);
+  gl_status status = query_each(t->from, rate_tables, rates_question, t->name, write_rate, h, err);
+  html_table_end(h);
+  return status;
+}
+
+/* The section `laboratory`: what `gepolab bias` measured and kept in the study's file. */
+
+static const char *const bias_tables[] = {"bias", NULL};
+
+int has_laboratory(const report_study *t) {
+  return has_answer(t, bias_tables, "SELECT 1 FROM bias WHERE study = ?1 LIMIT 1");
+}
+
+static gl_status write_measurement(void *context, sqlite3_stmt *record, gl_error *err) {
+  html *h = context;
+  (void)err;
+  html_row_begin(h);
+  html_row_head(h, query_text(record, 0));
+  html_cell(h, query_text(record, 1));
+  if (isnan(query_number(record, 2)))
+    html_markup(h, "<td class=\"n\">∞</td>");
+  else
+    html_cell_number(h, query_number(record, 2));
+  for (int i = 3; i < 11; ++i) html_cell_number(h, query_number(record, i));
+  html_row_end(h);
+  return GL_OK;
+}
+
+gl_status section_laboratory(html *h, const report_study *t, gl_error *err) {
+  static const char *const heads[] = {"algorithm",  "method", "#group size", "#KL(p‖q) / nats",
+                                      "#staleness", "#bias",  "#cosine",     "#scaled bias",
+                                      "#variance",  "#MSE",   "#scaled MSE"};
+  html_markup(h, "<p>Moments of the gradient estimate, measured by <code>gepolab bias</code>: "
+                 "exactly, or by Monte Carlo where the method says so. Its figures are not on this "
+                 "page, for the file does not keep the recipe that they need: "
+                 "<code>gepolab bias RECIPE --figures FOLDER</code> measures again and draws "
+                 "them.</p>\n");
+  html_table_begin(h, "Bias, variance and mean squared error", heads, 11);
+  gl_status status = query_each(
+      t->from, bias_tables,
+      "SELECT algorithm, method, group_size, kl_exact, staleness, bias, cosine, scaled_bias,"
+      " variance, mse, scaled_mse FROM bias WHERE study = ?1 ORDER BY algorithm, group_size IS "
+      "NULL,"
+      " group_size, ordinal",
+      t->name, write_measurement, h, err);
+  html_table_end(h);
   return status;
 }

@@ -2,7 +2,6 @@
  * common and in which fields they differ. */
 #include "core/base/json.h"
 #include "core/base/json_tree.h"
-#include "experiments/report/query.h"
 #include "experiments/report/study_internal.h"
 #include "experiments/report/yaml.h"
 
@@ -107,25 +106,6 @@ static size_t take_out_chosen(const report_study *t, cJSON *tree) {
   return n;
 }
 
-/* --- recipes that the file keeps --- */
-
-static gl_status take_recipe(void *context, sqlite3_stmt *record, gl_error *err) {
-  report_study *t = context;
-  char **more = realloc(t->recipes, (t->n_recipes + 1) * sizeof *more);
-  if (more != NULL) t->recipes = more;
-  if (more == NULL || (more[t->n_recipes] = strdup(query_text(record, 0))) == NULL)
-    return gl_fail_memory(err, "the recipe of a study");
-  ++t->n_recipes;
-  return GL_OK;
-}
-
-gl_status study_find_recipes(report_study *t, gl_error *err) {
-  static const char *const tables[] = {"sweeps", NULL};
-  return query_each(t->from, tables,
-                    "SELECT DISTINCT recipe FROM sweeps WHERE study = ?1 ORDER BY recipe_hash",
-                    t->name, take_recipe, t, err);
-}
-
 char *study_recipe_text(const report_study *t, const char *key) {
   cJSON *tree = t->n_recipes > 0 ? json_tree_of(t->recipes[0]) : NULL;
   const cJSON *item = tree ? cJSON_GetObjectItemCaseSensitive(tree, key) : NULL;
@@ -182,4 +162,33 @@ gl_status section_recipe(html *h, const report_study *t, gl_error *err) {
     cJSON_Delete(tree);
   }
   return status;
+}
+
+/* The section `rerun`: the commands that make the study and this page again. */
+
+/* The study's name as far as a file may bear it and a shell takes it literally. */
+static void safe_name(char *name, size_t size, const char *study) {
+  size_t n = 0;
+  for (const char *c = study; *c != '\0' && n + 1 < size; ++c)
+    if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+        *c == '_' || (n > 0 && (*c == '-' || *c == '.')))
+      name[n++] = *c;
+  name[n] = '\0';
+  if (n == 0) snprintf(name, size, "study");
+}
+
+gl_status section_rerun(html *h, const report_study *t, gl_error *err) {
+  char name[40];
+  (void)err;
+  safe_name(name, sizeof name, t->name);
+  html_markup(h, "<p>Keep the recipe above as ");
+  html_markup(h, "<code>"), html_textf(h, "%s.yaml", name), html_markup(h, "</code>, then:</p>\n");
+  html_markup(h, "<pre class=\"wide\" tabindex=\"0\"><code>");
+  html_textf(h,
+             "gepolab sweep %s.yaml -o %s.db\ngepolab analyze %s.db\ngepolab plot %s.db -o "
+             "figures/\ngepolab report %s.db -o %s.html\n",
+             name, name, name, name, name, name);
+  html_markup(h, "</code></pre>\n<p>A sweep that was stopped goes on with the same command: "
+                 "finished runs are kept.</p>\n");
+  return GL_OK;
 }

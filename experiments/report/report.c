@@ -1,7 +1,7 @@
 /* The page as a whole: its head, its contents, a part for each study with the table of sections. */
 #include "experiments/report/report.h"
 
-#include "experiments/report/query.h"
+#include "core/base/array.h"
 #include "experiments/report/study_internal.h"
 
 #include <gen/version.h>
@@ -128,11 +128,9 @@ static gl_status write_page(html *h, const report_request *q, store *from, char 
 
 static gl_status take_name(void *context, sqlite3_stmt *record, gl_error *err) {
   study_names *to = context;
-  char **more = realloc(to->name, (to->n + 1) * sizeof *more);
-  if (more != NULL) to->name = more;
-  if (more == NULL || (more[to->n] = strdup(query_text(record, 0))) == NULL)
+  char **added = ARRAY_ADD(to->name, to->n);
+  if (added == NULL || (*added = strdup(query_text(record, 0))) == NULL)
     return gl_fail_memory(err, "the names of studies");
-  ++to->n;
   return GL_OK;
 }
 

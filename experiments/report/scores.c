@@ -1,7 +1,10 @@
-/* The section `scores`: best, last and their gap by setting and algorithm. */
+/* The sections of what was measured: `scores`, `sets`, `relations` and `clock`. */
+#include "analysis/analyze.h"
+#include "analysis/sets.h"
 #include "experiments/report/study_internal.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 const cell_summary *study_highest(const report_study *t, size_t group) {
   const cell_summary *best = NULL;
@@ -20,8 +23,8 @@ int study_reaches(const cell_summary *c, const cell_summary *best) {
   return c == best || reach >= (isnan(best->last.low) ? best->last.value : best->last.low);
 }
 
-static void write_row(html *h, const report_study *t, const cell_summary *c,
-                      const cell_summary *best) {
+static void write_score_row(html *h, const report_study *t, const cell_summary *c,
+                            const cell_summary *best) {
   char rate[64];
   html_row_begin(h);
   html_row_head(h, t->r->algorithms[c->cell->algorithm]);
@@ -56,7 +59,7 @@ static const cell_summary *cell_at(const summary *s, size_t group, size_t algori
 }
 
 /* The setting heads the lines of its algorithms. */
-static void write_setting(html *h, const report_study *t, size_t group) {
+static void write_setting_head(html *h, const report_study *t, size_t group) {
   html_markup(h, "</tbody>\n<tbody>\n<tr><th scope=\"rowgroup\" colspan=\"6\" class=\"group\">");
   html_text(h, study_setting(t, group));
   html_markup(h, "</th></tr>\n");
@@ -71,14 +74,162 @@ gl_status section_scores(html *h, const report_study *t, gl_error *err) {
   html_table_begin(h, "Evaluation scores by setting and algorithm", heads, 6);
   for (size_t g = 0; g < t->r->n_groups; ++g) {
     const cell_summary *best = study_highest(t, g);
-    write_setting(h, t, g);
+    write_setting_head(h, t, g);
     for (size_t a = 0; a < t->r->n_algorithms; ++a) {
       const cell_summary *c = cell_at(&t->s, g, a);
       if (c != NULL)
-        write_row(h, t, c, best);
+        write_score_row(h, t, c, best);
       else
         write_missing_row(h, t, a);
     }
+  }
+  html_table_end(h);
+  return GL_OK;
+}
+
+/* The section `sets`: best and last by evaluation set. */
+
+int has_sets(const report_study *t) {
+  return t->r != NULL && t->r->n_runs > 0 && t->r->runs[0].n_set_evals > 0;
+}
+
+static gl_status write_set_row(html *h, const report_study *t, const results_cell *cell, size_t set,
+                               const char *name, gl_error *err) {
+  interval ends[3];
+  size_t runs;
+  const gl_status status = analyze_set_cell(ends, &runs, t->r, cell, set, err);
+  if (status != GL_OK) return status;
+  html_row_begin(h);
+  html_row_head(h, t->r->algorithms[cell->algorithm]);
+  html_cell(h, name);
+  html_cell_count(h, runs);
+  for (size_t k = 0; k < 3; ++k) html_cell_interval(h, ends[k].value, ends[k].low, ends[k].high, 0);
+  html_row_end(h);
+  return GL_OK;
+}
+
+static gl_status write_set_scores(html *h, const report_study *t, size_t group,
+                                  const char *const *names, size_t n, gl_error *err) {
+  gl_status status = GL_OK;
+  write_setting_head(h, t, group);
+  for (size_t set = 0; set < n; ++set)
+    for (size_t a = 0; a < t->r->n_algorithms && status == GL_OK; ++a) {
+      const results_cell *cell = results_cell_at(t->r, group, a);
+      if (cell->n > 0) status = write_set_row(h, t, cell, set, names[set], err);
+    }
+  return status;
+}
+
+gl_status section_sets(html *h, const report_study *t, gl_error *err) {
+  static const char *const heads[] = {"algorithm", "set",   "#runs",
+                                      "#best",     "#last", "#best − last"};
+  const char **names = NULL;
+  size_t n = 0;
+  gl_status status = sets_names(&names, &n, t->r, err);
+  html_markup(h, "<p>The first set's score is the run's. A best is the largest of a set's own "
+                 "scores.</p>\n");
+  html_table_begin(h, "Evaluation scores by set", heads, 6);
+  for (size_t g = 0; g < t->r->n_groups && status == GL_OK; ++g)
+    status = write_set_scores(h, t, g, names, n, err);
+  html_table_end(h);
+  free(names);
+  return status;
+}
+
+/* The section `relations`: rank correlations of delay, divergence and variance of the weights. */
+
+int has_relations(const report_study *t) {
+  if (!has_runs(t)) return 0;
+  for (size_t i = 0; i < RELATION_COUNT; ++i)
+    if (t->s.relations[i].spearman.why == NULL) return 1;
+  return 0;
+}
+
+static void write_correlation(html *h, const correlation *c, interval v) {
+  if (c->why == NULL) {
+    html_cell_interval(h, v.value, v.low, v.high, 0);
+    return;
+  }
+  html_markup(h, "<td class=\"n\">");
+  html_textf(h, "– (%s)", c->why);
+  html_markup(h, "</td>");
+}
+
+static void write_within(html *h, const report_study *t) {
+  char delay[64], variance[64];
+  snprintf(delay, sizeof delay, "#%s, %s", t->s.within[0].x, t->s.within[0].y);
+  snprintf(variance, sizeof variance, "#%s, %s", t->s.within[1].x, t->s.within[1].y);
+  const char *const heads[] = {"algorithm", "#runs", delay, variance};
+  html_table_begin(h, "Within one algorithm, over its runs", heads, 4);
+  for (size_t a = 0; a < t->r->n_algorithms; ++a) {
+    const relation *of = t->s.within + a * RELATION_COUNT;
+    html_row_begin(h), html_row_head(h, t->r->algorithms[a]);
+    html_cell_count(h, of[1].spearman.n);
+    for (size_t i = 0; i < RELATION_COUNT; ++i)
+      write_correlation(h, &of[i].spearman, of[i].spearman.bootstrap);
+    html_row_end(h);
+  }
+  html_table_end(h);
+}
+
+gl_status section_relations(html *h, const report_study *t, gl_error *err) {
+  static const char *const heads[] = {"quantities", "#cells", "#rho [Bonett–Wright]",
+                                      "#rho [bootstrap]"};
+  (void)err;
+  html_table_begin(h, "Spearman's rank correlation over all cells", heads, 4);
+  for (size_t i = 0; i < RELATION_COUNT; ++i) {
+    const relation *of = &t->s.relations[i];
+    char words[128];
+    snprintf(words, sizeof words, "%s, %s", of->x, of->y);
+    html_row_begin(h), html_row_head(h, words), html_cell_count(h, of->spearman.n);
+    write_correlation(h, &of->spearman, of->spearman.fisher);
+    write_correlation(h, &of->spearman, of->spearman.bootstrap);
+    html_row_end(h);
+  }
+  html_table_end(h);
+  if (t->r->n_algorithms > 1) write_within(h, t);
+  return GL_OK;
+}
+
+/* The section `clock`: what the schedule did in each setting. */
+
+/* Means over the runs of a setting that have a clock. */
+typedef struct clock_means {
+  double sum[8];
+  size_t n;
+} clock_means;
+
+static void add_clock_means(clock_means *m, const clock_record *c) {
+  const double value[] = {c->staleness_mean,
+                          c->staleness_p50,
+                          c->staleness_p95,
+                          c->staleness_max,
+                          c->samples_per_s,
+                          100 * c->learner_utilisation,
+                          100 * c->sampler_utilisation,
+                          c->simulated_s};
+  if (isnan(c->simulated_s)) return;
+  for (size_t i = 0; i < sizeof value / sizeof *value; ++i) m->sum[i] += value[i];
+  ++m->n;
+}
+
+gl_status section_clock(html *h, const report_study *t, gl_error *err) {
+  static const char *const heads[] = {"setting",    "#mean staleness", "#median",
+                                      "#95 %",      "#largest",        "#samples/s",
+                                      "#learner %", "#samplers %",     "#simulated s"};
+  (void)err;
+  html_markup(h, "<p>Staleness counts updates between the drawing of a batch and its training; "
+                 "utilisation is the share of simulated time at work. Means over the runs of a "
+                 "setting.</p>\n");
+  html_table_begin(h, "The simulated clock", heads, 9);
+  for (size_t g = 0; g < t->r->n_groups; ++g) {
+    clock_means m = {.n = 0};
+    for (size_t i = 0; i < t->r->n_runs; ++i)
+      if (t->r->runs[i].group == g && t->r->runs[i].status != RUN_FAILED)
+        add_clock_means(&m, &t->r->runs[i].clock);
+    html_row_begin(h), html_row_head(h, study_setting(t, g));
+    for (size_t i = 0; i < 8; ++i) html_cell_number(h, m.n > 0 ? m.sum[i] / (double)m.n : NAN);
+    html_row_end(h);
   }
   html_table_end(h);
   return GL_OK;

@@ -1,10 +1,210 @@
-/* Loads a study for its report. */
+/* A study for its report: loading it, the runs that it lacks, and queries over its file. */
+#include "core/base/array.h"
+#include "core/base/json_tree.h"
+#include "core/store/plan.h"
 #include "experiments/report/study_internal.h"
 
-#include "core/store/plan.h"
-
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- queries --- */
+
+static gl_status each_record(store *from, const char *sql, const char *study, query_record *take,
+                             void *context, gl_error *err) {
+  sqlite3 *db = store_handle(from);
+  sqlite3_stmt *q = NULL;
+  gl_status status = GL_OK;
+  int code = sqlite3_prepare_v2(db, sql, -1, &q, NULL);
+  if (code == SQLITE_OK && study != NULL) code = sqlite3_bind_text(q, 1, study, -1, SQLITE_STATIC);
+  if (code == SQLITE_OK) code = SQLITE_ROW;
+  while (status == GL_OK && code == SQLITE_ROW && (code = sqlite3_step(q)) == SQLITE_ROW)
+    status = take(context, q, err);
+  if (status == GL_OK && code != SQLITE_DONE)
+    status = gl_fail(err, GL_EIO, "the study cannot be read: %s; is the file damaged?",
+                     sqlite3_errmsg(db));
+  sqlite3_finalize(q);
+  return status;
+}
+
+gl_status query_each(store *from, const char *const *tables, const char *sql, const char *study,
+                     query_record *take, void *context, gl_error *err) {
+  gl_status status = store_begin_reading(from, err);
+  if (status != GL_OK) return status;
+  status = store_verify(from, tables, err);
+  if (status == GL_OK) status = each_record(from, sql, study, take, context, err);
+  store_end_reading(from);
+  return status;
+}
+
+const char *query_text(sqlite3_stmt *record, int column) {
+  const char *text = (const char *)sqlite3_column_text(record, column);
+  return text != NULL ? text : "";
+}
+
+double query_number(sqlite3_stmt *record, int column) {
+  return sqlite3_column_type(record, column) == SQLITE_NULL ? NAN
+                                                            : sqlite3_column_double(record, column);
+}
+
+/* --- words --- */
+
+char *study_seeds_text(const uint64_t *seeds, size_t n) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  if (to == NULL) return NULL;
+  for (size_t i = 0, k; i < n; i = k + 1) {
+    for (k = i; k + 1 < n && seeds[k + 1] == seeds[k] + 1;) ++k;
+    if (k < i + 2) k = i; /* two in a row are told one by one */
+    fprintf(to, "%s%llu", i > 0 ? ", " : "", (unsigned long long)seeds[i]);
+    if (k > i) fprintf(to, " to %llu", (unsigned long long)seeds[k]);
+  }
+  if (fclose(to) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+const char *study_setting(const report_study *t, size_t group) {
+  const char *heading = t->r->groups[group].heading;
+  return *heading ? heading : "the only setting";
+}
+
+int has_runs(const report_study *t) {
+  return t->r != NULL;
+}
+
+int has_grid(const report_study *t) {
+  return has_runs(t) || t->is_planned;
+}
+
+/* Which runs a study is to hold and does not: by its plan, or, where its file has none, by the grid
+ * that its runs span. */
+
+/* One more gap at the end, without seeds; NULL if memory is short. Takes the texts over. */
+static report_gap *add_gap(report_study *t, char *algorithm, char *setting) {
+  report_gap *gap = algorithm != NULL && setting != NULL ? ARRAY_ADD(t->gaps, t->n_gaps) : NULL;
+  if (gap == NULL)
+    free(algorithm), free(setting);
+  else
+    gap->algorithm = algorithm, gap->setting = setting;
+  return gap;
+}
+
+static int add_seed(report_study *t, report_gap *gap, uint64_t seed) {
+  uint64_t *added = ARRAY_ADD(gap->seeds, gap->n);
+  if (added == NULL) return 0;
+  *added = seed;
+  ++t->missing;
+  return 1;
+}
+
+/* --- by the plan --- */
+
+/* "max delay 600 s" of {"cluster.max_delay":600}, in the words of the runs that are there. */
+static char *setting_words(const report_study *t, const char *swept) {
+  char *text = NULL;
+  size_t size = 0;
+  cJSON *tree = json_tree_of(swept);
+  FILE *to = open_memstream(&text, &size);
+  for (const cJSON *i = tree ? tree->child : NULL; i != NULL && to != NULL; i = i->next) {
+    const size_t a = t->r != NULL ? results_axis(t->r, i->string) : 0;
+    const axis *known = t->r != NULL && a < t->r->axes.n ? &t->r->axes.axis[a] : NULL;
+    char *value = cJSON_PrintUnformatted(i);
+    fprintf(to, "%s%s %s", i == tree->child ? "" : ", ", known ? known->label : i->string,
+            cJSON_IsString(i) ? i->valuestring
+            : value != NULL   ? value
+                              : "");
+    if (known != NULL && *known->unit && cJSON_IsNumber(i)) fprintf(to, " %s", known->unit);
+    free(value);
+  }
+  if (to != NULL && (tree == NULL || tree->child == NULL)) fputs("the only setting", to);
+  cJSON_Delete(tree);
+  if (to != NULL && fclose(to) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+static gl_status take_missing(void *context, sqlite3_stmt *record, gl_error *err) {
+  report_study *t = context;
+  const char *algorithm = query_text(record, 0);
+  char *setting = setting_words(t, query_text(record, 1));
+  report_gap *gap = NULL;
+  for (size_t i = 0; setting != NULL && i < t->n_gaps; ++i)
+    if (strcmp(t->gaps[i].algorithm, algorithm) == 0 && strcmp(t->gaps[i].setting, setting) == 0)
+      gap = &t->gaps[i];
+  if (gap != NULL)
+    free(setting);
+  else
+    gap = add_gap(t, strdup(algorithm), setting);
+  if (gap == NULL || !add_seed(t, gap, (uint64_t)sqlite3_column_int64(record, 2)))
+    return gl_fail_memory(err, "the cells that are missing");
+  return GL_OK;
+}
+
+/* Failed runs are told as such, and are not missing. */
+static gl_status find_by_plan(report_study *t, gl_error *err) {
+  static const char *const tables[] = {"plan", NULL};
+  return query_each(t->from, tables,
+                    "SELECT algorithm, swept, seed FROM plan p WHERE study = ?1 AND tuning = 0 AND"
+                    " NOT EXISTS (SELECT 1 FROM runs r WHERE r.study = ?1 AND r.place = p.place)"
+                    " ORDER BY ordinal, place",
+                    t->name, take_missing, t, err);
+}
+
+/* --- by the grid --- */
+
+static int has_seed(const report_study *t, const results_cell *c, uint64_t seed) {
+  for (size_t i = 0; i < c->n; ++i)
+    if (t->r->runs[c->first + i].seed == seed) return 1;
+  return 0;
+}
+
+/* A run for every algorithm, setting and seed that the file has. */
+static gl_status find_by_grid(report_study *t, gl_error *err) {
+  for (size_t i = 0; i < t->r->n_groups * t->r->n_algorithms; ++i) {
+    const results_cell *c = &t->r->cells[i];
+    report_gap *gap = NULL;
+    for (size_t k = 0; k < t->n_seeds; ++k) {
+      if (has_seed(t, c, t->seeds[k])) continue;
+      if (gap == NULL)
+        gap =
+            add_gap(t, strdup(t->r->algorithms[c->algorithm]), strdup(study_setting(t, c->group)));
+      if (gap == NULL || !add_seed(t, gap, t->seeds[k]))
+        return gl_fail_memory(err, "the holes of a grid");
+    }
+  }
+  return GL_OK;
+}
+
+static gl_status find_gaps(report_study *t, gl_error *err) {
+  study_progress progress;
+  gl_status status = store_progress(t->from, t->name, &progress, err);
+  if (status != GL_OK) return status;
+  t->is_planned = progress.planned > 0;
+  t->superseded = progress.superseded;
+  if (t->is_planned) return find_by_plan(t, err);
+  return t->r != NULL ? find_by_grid(t, err) : GL_OK;
+}
+
+/* --- recipes that the file keeps --- */
+
+static gl_status take_recipe(void *context, sqlite3_stmt *record, gl_error *err) {
+  report_study *t = context;
+  char **added = ARRAY_ADD(t->recipes, t->n_recipes);
+  if (added == NULL || (*added = strdup(query_text(record, 0))) == NULL)
+    return gl_fail_memory(err, "the recipe of a study");
+  return GL_OK;
+}
+
+static gl_status find_recipes(report_study *t, gl_error *err) {
+  static const char *const tables[] = {"sweeps", NULL};
+  return query_each(t->from, tables,
+                    "SELECT DISTINCT recipe FROM sweeps WHERE study = ?1 ORDER BY recipe_hash",
+                    t->name, take_recipe, t, err);
+}
+
+/* --- a study --- */
 
 static int compare_seeds(const void *a, const void *b) {
   const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -52,8 +252,8 @@ gl_status study_init(report_study *t, const report_request *q, store *from, cons
   gl_status status = store_progress(from, name, &progress, err);
   if (status == GL_OK && progress.done + progress.diverged + progress.failed > 0)
     status = load_runs(t, err);
-  if (status == GL_OK) status = study_find_gaps(t, err);
-  return status == GL_OK ? study_find_recipes(t, err) : status;
+  if (status == GL_OK) status = find_gaps(t, err);
+  return status == GL_OK ? find_recipes(t, err) : status;
 }
 
 void study_fini(report_study *t) {
@@ -64,33 +264,4 @@ void study_fini(report_study *t) {
   if (t->r != NULL) summary_fini(&t->s);
   results_free(t->r);
   *t = (report_study){0};
-}
-
-char *study_seeds_text(const uint64_t *seeds, size_t n) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
-  if (to == NULL) return NULL;
-  for (size_t i = 0, k; i < n; i = k + 1) {
-    for (k = i; k + 1 < n && seeds[k + 1] == seeds[k] + 1;) ++k;
-    if (k < i + 2) k = i; /* two in a row are told one by one */
-    fprintf(to, "%s%llu", i > 0 ? ", " : "", (unsigned long long)seeds[i]);
-    if (k > i) fprintf(to, " to %llu", (unsigned long long)seeds[k]);
-  }
-  if (fclose(to) == 0) return text;
-  free(text);
-  return NULL;
-}
-
-const char *study_setting(const report_study *t, size_t group) {
-  const char *heading = t->r->groups[group].heading;
-  return *heading ? heading : "the only setting";
-}
-
-int has_runs(const report_study *t) {
-  return t->r != NULL;
-}
-
-int has_grid(const report_study *t) {
-  return has_runs(t) || t->is_planned;
 }

@@ -4,8 +4,11 @@
 
 #include "analysis/results.h"
 #include "analysis/summary.h"
+#include "core/store/store.h"
 #include "experiments/report/html.h"
 #include "experiments/report/report.h"
+
+#include <sqlite3.h>
 
 /* Runs that the study is to hold and its file does not: seeds of one cell. */
 typedef struct report_gap {
@@ -38,10 +41,6 @@ gl_status study_init(report_study *t, const report_request *q, store *from, cons
                      size_t number, gl_error *err);
 void study_fini(report_study *t);
 
-/* Fills gaps, is_planned, missing and superseded: gaps.c. */
-gl_status study_find_gaps(report_study *t, gl_error *err);
-/* Fills recipes: recipe.c. */
-gl_status study_find_recipes(report_study *t, gl_error *err);
 /* A field of the first recipe on its highest level, as text of its own on the heap; NULL where
  * there is none. */
 char *study_recipe_text(const report_study *t, const char *key);
@@ -74,5 +73,19 @@ int has_laboratory(const report_study *t);
 int has_recipe(const report_study *t);
 int has_runs(const report_study *t);
 int has_grid(const report_study *t); /* runs, or a plan of some */
+
+/* Questions to a study's file that analysis/ does not ask. Only for the files of this room. */
+
+/* Called with each record of an answer. */
+typedef gl_status query_record(void *context, sqlite3_stmt *record, gl_error *err);
+
+/* Asks, once the tables (ended by NULL) agree with their checksums; ?1 in the question is the
+ * study's name (NULL: the question has none). GL_EIO as the database says and for damage, or what
+ * `take` returns. */
+gl_status query_each(store *from, const char *const *tables, const char *sql, const char *study,
+                     query_record *take, void *context, gl_error *err);
+/* A column as text, "" for NULL; as a number, NaN for NULL. */
+const char *query_text(sqlite3_stmt *record, int column);
+double query_number(sqlite3_stmt *record, int column);
 
 #endif
