@@ -1,7 +1,10 @@
-/* Quantities against updates, for the figures `eval_score`, `training` and `window`. */
+/* Quantities against updates, for the figures `eval_score`, `training`, `window` and the
+ * divergence. */
 #include "analysis/figures/data.h"
+#include "analysis/figures/list.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* A run's updates are gathered into this many points at most: a figure's width shows no more, and
@@ -166,4 +169,155 @@ gl_status write_curves(figure_page *p, const results *r, const curve *curves, si
   if (status == GL_OK)
     status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
   return status == GL_OK ? leave_out_settings(p, r, columns, n_columns, err) : status;
+}
+
+/* The figure `eval_score`: evaluation score against updates, a panel per setting (the paper's Fig.
+ * 1).
+ */
+
+enum { MOST_PANELS = 12 };
+
+gl_status figure_eval_score(const void *data, figure_page *p, gl_error *err) {
+  static const curve score = {METRIC_COUNT, 0};
+  const results *r = ((const figure_data *)data)->s->from;
+  size_t columns[MOST_PANELS], n = page_pick(r->n_groups, MOST_PANELS, columns);
+  return write_curves(p, r, &score, 1, columns, n, page_columns(p, n == 4 || n > 6 ? 4 : 3), err);
+}
+
+/* The figure `training`: IW variance, gradient norm and reward against updates (the paper's Fig.
+ * 4).
+ */
+
+enum { MOST_COLUMNS = 4 };
+
+gl_status figure_training(const void *data, figure_page *p, gl_error *err) {
+  static const curve curves[] = {{METRIC_LOG_IW_VARIANCE, 1},
+                                 {METRIC_LOG_IW_VARIANCE_GEPO, 1},
+                                 {METRIC_GRAD_NORM, 1},
+                                 {METRIC_REWARD_MEAN, 0}};
+  const results *r = ((const figure_data *)data)->s->from;
+  size_t columns[MOST_COLUMNS], n = page_pick(r->n_groups, page_columns(p, MOST_COLUMNS), columns);
+  return write_curves(p, r, curves, sizeof curves / sizeof *curves, columns, n, n, err);
+}
+
+/* The figure `window`: staleness, KL and score against updates, a column per window (the paper's
+ * Fig. 6). A study, or another program's logs, of one setting has one column.
+ */
+
+enum { WINDOW_COLUMNS = 4 };
+
+/* The groups of one setting of all other axes, smallest window first: of the setting with the most
+ * windows, the last of them in the grid's order (the largest delay, where delays ascend). Returns
+ * how many. */
+static size_t window_groups(const x_grid *windows, const results *r, size_t *groups) {
+  size_t most = 0;
+  for (size_t slice = 0; slice < windows->n_slices; slice++) {
+    size_t n = 0;
+    for (size_t place = 0; place < windows->n_x; place++)
+      n += grid_group(windows, r, slice, place) < r->n_groups;
+    if (n < most) continue;
+    most = n;
+    for (size_t place = 0, i = 0; place < windows->n_x; place++) {
+      const size_t g = grid_group(windows, r, slice, place);
+      if (g < r->n_groups) groups[i++] = g;
+    }
+  }
+  return most;
+}
+
+gl_status figure_window(const void *data, figure_page *p, gl_error *err) {
+  const summary *s = ((const figure_data *)data)->s;
+  const results *r = s->from;
+  const curve curves[] = {{METRIC_STALENESS, 0}, {s->kl, 0}, {METRIC_COUNT, 0}};
+  x_grid windows;
+  gl_status status = grid_init(&windows, r, X_WINDOW, err);
+  if (status != GL_OK) return status;
+  size_t columns[WINDOW_COLUMNS], n = 0, *groups = calloc(r->n_groups + 1, sizeof *groups);
+  if (groups) {
+    const size_t all = windows.n_x > 1 ? window_groups(&windows, r, groups) : 1;
+    n = page_pick(all, page_columns(p, WINDOW_COLUMNS), columns);
+    for (size_t i = 0; i < n; i++) columns[i] = groups[columns[i]];
+    status = write_curves(p, r, curves, sizeof curves / sizeof *curves, columns, n, n, err);
+  } else {
+    status = gl_fail_memory(err, "a figure");
+  }
+  free(groups);
+  grid_fini(&windows);
+  return status;
+}
+
+/* The figure `divergence`: KL, estimation error and weight variance against delay. */
+
+enum { MOST_SLICES = 4 };
+
+/* The first is the divergence that the study knows. */
+static const cell_metric quantities[] = {CELL_KL, CELL_ESTIMATION_ERROR, CELL_LOG_IW_VARIANCE_PQ,
+                                         CELL_LOG_IW_VARIANCE_GEPO};
+enum { MOST_QUANTITIES = sizeof quantities / sizeof *quantities };
+
+static size_t kept_quantities(const summary *s, cell_metric *kept) {
+  size_t n = 0;
+  for (size_t i = 0; i < MOST_QUANTITIES; i++)
+    for (size_t c = 0; c < s->n_cells; c++)
+      if (isfinite(s->cells[c].metric[quantities[i]].value)) {
+        kept[n++] = quantities[i];
+        break;
+      }
+  return n;
+}
+
+/* A logarithmic axis for values that are all positive and span more than two decades. */
+static int spans_decades(const summary *s, cell_metric m) {
+  double least = INFINITY, largest = 0;
+  for (size_t c = 0; c < s->n_cells; c++) {
+    double v = s->cells[c].metric[m].value;
+    if (!isfinite(v)) continue;
+    least = fmin(least, v);
+    largest = fmax(largest, v);
+  }
+  return least > 0 && largest > 100 * least;
+}
+
+static void write_line(figure_page *p, size_t panel, const summary *s, const x_grid *grid,
+                       size_t slice, size_t algorithm, cell_metric m) {
+  for (size_t i = 0; i < grid->n_x; i++) {
+    size_t group = grid_group(grid, s->from, slice, i);
+    const cell_summary *c = group < s->from->n_groups ? cell_of(s, group, algorithm) : NULL;
+    if (!c) continue;
+    grid_write(p, panel, s->from->algorithms[algorithm], grid, i,
+               drawn_interval(summary_metric(s, m), c->metric[m]));
+  }
+  page_block_end(p);
+}
+
+/* A column of panels per slice, a panel per quantity that the study has. */
+static gl_status write_page(figure_page *p, const summary *s, const x_grid *grid, gl_error *err) {
+  cell_metric kept[MOST_QUANTITIES];
+  size_t n = kept_quantities(s, kept), slices[MOST_SLICES];
+  size_t n_slices = page_pick(grid->n_slices, MOST_SLICES, slices);
+  gl_status status = page_open(p, n * n_slices, "panel\talgorithm\tdelay\tiqm\tlow\thigh", err);
+  if (status != GL_OK) return status;
+  p->wide = n == 1 ? 1 : n == 3 ? page_columns(p, 3) : page_columns(p, 2);
+  grid_set_x(p, grid);
+  for (size_t panel = 0; panel < p->n_panels; panel++) {
+    size_t slice = slices[panel / n];
+    const cell_metric of = kept[panel % n];
+    figure_panel *to = &p->panels[panel];
+    axis_of(summary_metric(s, of), to->axis);
+    snprintf(to->title, sizeof to->title, "%s", grid->headings[slice]);
+    to->logarithmic = is_logarithm(summary_metric(s, of)) || spans_decades(s, of);
+    for (size_t a = 0; a < s->from->n_algorithms; a++) write_line(p, panel, s, grid, slice, a, of);
+  }
+  status = page_set_lines(p, (const char *const *)s->from->algorithms, s->from->n_algorithms, err);
+  return status == GL_OK ? grid_leave_out(p, grid, s->from, slices, n_slices, err) : status;
+}
+
+gl_status figure_divergence(const void *data, figure_page *p, gl_error *err) {
+  const summary *s = ((const figure_data *)data)->s;
+  x_grid grid;
+  gl_status status = grid_init(&grid, s->from, X_DELAY, err);
+  if (status != GL_OK) return status;
+  status = write_page(p, s, &grid, err);
+  grid_fini(&grid);
+  return status;
 }

@@ -1,9 +1,15 @@
 /* The figures of stored outcomes. */
 #include "analysis/figures/fates.h"
 
+#include "analysis/announce.h"
+#include "analysis/figures/list.h"
 #include "analysis/plot/draw.h"
 
-enum { NEEDS_A_FALL = 1 << 0, NEEDS_RATES = 1 << 1, NEEDS_SETTINGS = 1 << 2 };
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { STORED_NEEDS_A_FALL = 1 << 0, STORED_NEEDS_RATES = 1 << 1, STORED_NEEDS_SETTINGS = 1 << 2 };
 
 static gl_status write_survival(const void *data, figure_page *p, gl_error *err) {
   return survival_page(data, p, err);
@@ -14,10 +20,10 @@ static gl_status write_frontier(const void *data, figure_page *p, gl_error *err)
 }
 
 static const figure figures[] = {
-    {"survival", "share of runs that have not fallen, against updates", "curves", NEEDS_A_FALL,
-     write_survival},
+    {"survival", "share of runs that have not fallen, against updates", "curves",
+     STORED_NEEDS_A_FALL, write_survival},
     {"frontier", "learning rate at which 10 and 50 % of the runs fall, against staleness", "curves",
-     NEEDS_A_FALL | NEEDS_RATES | NEEDS_SETTINGS, write_frontier},
+     STORED_NEEDS_A_FALL | STORED_NEEDS_RATES | STORED_NEEDS_SETTINGS, write_frontier},
 };
 
 static int any_fell(const stability *s) {
@@ -28,11 +34,11 @@ static int any_fell(const stability *s) {
 
 static const char *lacks(const void *data, unsigned needs) {
   const stability *s = data;
-  if ((needs & NEEDS_RATES) && !s->has_doses)
+  if ((needs & STORED_NEEDS_RATES) && !s->has_doses)
     return "the study does not sweep optimizer.lr over several numbers";
-  if ((needs & NEEDS_SETTINGS) && s->n_settings < 2)
+  if ((needs & STORED_NEEDS_SETTINGS) && s->n_settings < 2)
     return "the study has one setting besides optimizer.lr";
-  return (needs & NEEDS_A_FALL) && !any_fell(s) ? "no run fell" : NULL;
+  return (needs & STORED_NEEDS_A_FALL) && !any_fell(s) ? "no run fell" : NULL;
 }
 
 gl_status figures_of_fates(const stability *s, const figure_request *q, gl_error *err) {
@@ -40,4 +46,386 @@ gl_status figures_of_fates(const stability *s, const figure_request *q, gl_error
                                      "the stored outcomes have no data for any figure"};
   gl_status status = figures_check_highlight(q, s->algorithms, s->n_algorithms, err);
   return status == GL_OK ? figures_draw_table(&drawn, s, q, err) : status;
+}
+
+/* The figure `survival`: the share of runs that have not fallen against updates (Kaplan-Meier), a
+ * panel per setting. */
+
+enum { MOST_PANELS = 6 };
+
+/* 95 % by the transformation log(-log), whose ends stay between 0 and 1 (Kalbfleisch and Prentice);
+ * none where nothing or everything has fallen. */
+static interval band_of(const survival_step *at) {
+  interval v = {at->survival, NAN, NAN};
+  if (at->survival <= 0 || at->survival >= 1 || at->error <= 0) return v;
+  const double width = 1.959963984540054 * at->error / (at->survival * -log(at->survival));
+  v.low = pow(at->survival, exp(width));
+  v.high = pow(at->survival, exp(-width));
+  return v;
+}
+
+static void write_point(figure_page *p, size_t panel, const char *line, double time, interval v) {
+  page_line(p, panel, line);
+  page_number(p, time);
+  page_interval(p, panel, v.value, v.low, v.high);
+  fputc('\n', p->data.stream);
+  page_x(p, time);
+}
+
+/* Steps: a point before and one after every time at which runs fall. */
+static void write_line(figure_page *p, size_t panel, const stability *s, const stability_cell *c) {
+  const char *line = s->algorithms[c->algorithm];
+  interval v = {1, NAN, NAN};
+  if (c->runs > 0) write_point(p, panel, line, 0, v);
+  for (size_t i = 0; i < c->n_steps; i++) {
+    write_point(p, panel, line, c->curve[i].time, v);
+    v = band_of(&c->curve[i]);
+    write_point(p, panel, line, c->curve[i].time, v);
+  }
+  if (c->runs > 0) write_point(p, panel, line, c->watched, v);
+  page_block_end(p);
+}
+
+static gl_status write_panels(figure_page *p, const stability *s, const size_t *shown, size_t n,
+                              gl_error *err) {
+  gl_status status = page_open(p, n, "panel\talgorithm\tupdate\tshare\tlow\thigh", err);
+  if (status != GL_OK) return status;
+  p->wide = page_columns(p, 3) < n ? page_columns(p, 3) : n;
+  p->share = n;
+  for (size_t i = 0; i < n; i++) {
+    figure_panel *to = &p->panels[i];
+    snprintf(to->axis, sizeof to->axis, "share of runs that have not fallen");
+    snprintf(to->title, sizeof to->title, "%s", s->settings[shown[i]]);
+    to->low = 0, to->high = 1, to->kept = 1;
+    for (size_t a = 0; a < s->n_algorithms; a++)
+      write_line(p, i, s, &s->cells[shown[i] * s->n_algorithms + a]);
+  }
+  return page_set_lines(p, s->algorithms, s->n_algorithms, err);
+}
+
+static int survival_any_fell(const stability *s, size_t setting) {
+  const size_t n = s->n_algorithms;
+  for (size_t a = 0; a < n; a++)
+    if (s->cells[setting * n + a].falls > 0) return 1;
+  return 0;
+}
+
+/* Of the settings in which a run fell, those that are shown; how many. */
+static size_t pick_settings(const stability *s, size_t *with_falls, size_t shown[MOST_PANELS]) {
+  size_t n = 0;
+  for (size_t k = 0; k < s->n_settings; k++)
+    if (survival_any_fell(s, k)) with_falls[n++] = k;
+  const size_t most = page_pick(n, MOST_PANELS, shown);
+  for (size_t i = 0; i < most; i++) shown[i] = with_falls[shown[i]];
+  return most;
+}
+
+static gl_status leave_out_others(figure_page *p, const stability *s, const size_t *shown, size_t n,
+                                  gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t k = 0, i = 0; k < s->n_settings && status == GL_OK; k++) {
+    if (i < n && shown[i] == k)
+      i++;
+    else
+      status = page_leave_out(p, err, "%s%s", s->settings[k],
+                              survival_any_fell(s, k) ? "" : " (no run fell)");
+  }
+  return status;
+}
+
+gl_status survival_page(const stability *s, figure_page *p, gl_error *err) {
+  size_t shown[MOST_PANELS];
+  size_t *with_falls = calloc(s->n_settings + 1, sizeof *with_falls);
+  if (with_falls == NULL) return gl_fail_memory(err, "a figure");
+  const size_t n = pick_settings(s, with_falls, shown);
+  free(with_falls);
+  gl_status status = write_panels(p, s, shown, n, err);
+  if (status == GL_OK) status = leave_out_others(p, s, shown, n, err);
+  if (status == GL_OK)
+    status = page_remark(p, err,
+                         "A fall: four evaluations in a row below half of the gain, a run that is "
+                         "not finite, or a lost start (gepolab outcomes). Kaplan-Meier, 95 %% "
+                         "bands; runs at all learning rates of a setting together");
+  return status;
+}
+
+gl_status figure_survival(const void *data, figure_page *p, gl_error *err) {
+  const summary *s = ((const figure_data *)data)->s;
+  const outcome_rule rule = outcome_rule_default();
+  stability fates;
+  gl_status status = stability_init(&fates, s->from, &rule, err);
+  if (status == GL_OK) status = survival_page(&fates, p, err);
+  stability_fini(&fates);
+  return status;
+}
+
+/* The figure `frontier`: the learning rate at which 10 and 50 % of the runs fall, against
+ * staleness: how far each method carries. Few methods are lines of two panels, one for each share;
+ * of many the intervals would hide one another, so each has a panel with two lines. */
+
+/* Open ends of intervals are drawn to this factor beyond the rates of the study. */
+static const double BEYOND = 3;
+
+typedef struct frontier {
+  const stability *s;
+  size_t *order;          /* [n_settings] the settings by staleness */
+  double lowest, highest; /* learning rates of the study */
+} frontier;
+
+/* Settings in the order of their staleness; those of which none is known keep theirs, at the end.
+ */
+static void sort_settings(frontier *f) {
+  for (size_t k = 0; k < f->s->n_settings; k++) {
+    const double x = f->s->staleness[k];
+    size_t at = k;
+    for (; at > 0 && (x < f->s->staleness[f->order[at - 1]] ||
+                      (!isnan(x) && isnan(f->s->staleness[f->order[at - 1]])));
+         at--)
+      f->order[at] = f->order[at - 1];
+    f->order[at] = k;
+  }
+}
+
+/* Whether every setting has a staleness of its own, which then stands for it. */
+static int staleness_tells_apart(const frontier *f) {
+  for (size_t k = 0; k < f->s->n_settings; k++) {
+    if (isnan(f->s->staleness[f->order[k]])) return 0;
+    if (k > 0 && f->s->staleness[f->order[k]] == f->s->staleness[f->order[k - 1]]) return 0;
+  }
+  return 1;
+}
+
+static interval within(const frontier *f, interval v) {
+  v.low = fmax(v.low, f->lowest / BEYOND);
+  v.high = fmin(v.high, f->highest * BEYOND);
+  return v;
+}
+
+/* What stands for a setting: "staleness 64", or its fields. */
+static void name_setting(const frontier *f, size_t k, const char *before, char text[200]) {
+  if (staleness_tells_apart(f))
+    snprintf(text, 200, "%s%.3g", before, f->s->staleness[k]);
+  else
+    snprintf(text, 200, "%.190s", f->s->settings[k]);
+}
+
+/* Where a point stands: which panel, and which line of it. */
+typedef struct point_place {
+  size_t panel;
+  const char *line;
+} point_place;
+
+/* What the panels are: shares, with algorithms as lines, or the other way round. */
+typedef struct arrangement {
+  int by_algorithm;
+  size_t n; /* panels */
+  char shares[STABILITY_SHARES][16];
+} arrangement;
+
+/* More algorithms than these have a panel each. */
+enum { TOGETHER = 4 };
+
+static arrangement arrange(const figure_page *p, const stability *s) {
+  arrangement a = {.by_algorithm = s->n_algorithms > TOGETHER && p->q->highlight == NULL};
+  a.n = a.by_algorithm ? s->n_algorithms : STABILITY_SHARES;
+  for (size_t i = 0; i < STABILITY_SHARES; i++)
+    snprintf(a.shares[i], sizeof a.shares[i], "%.0f %% fall", 100 * stability_share[i]);
+  return a;
+}
+
+/* One point, or why there is none. */
+static gl_status frontier_write_point(figure_page *p, point_place at, const frontier *f,
+                                      const stability_cell *c, size_t share, size_t place,
+                                      gl_error *err) {
+  const char *algorithm = f->s->algorithms[c->algorithm];
+  char setting[200];
+  name_setting(f, c->setting, "staleness ", setting);
+  const interval v = c->falls_at[share];
+  if (c->runs == 0) return GL_OK;
+  if (c->fit.why != NULL)
+    return page_leave_out(p, err, "%s at %s (%s)", algorithm, setting, c->fit.why);
+  if (isnan(v.value))
+    return page_leave_out(p, err, "%s at %s (falls do not rise with the rate)", algorithm, setting);
+  if (v.value < f->lowest / BEYOND || v.value > f->highest * BEYOND)
+    return page_leave_out(p, err, "%s at %s (%.2g, far from the rates of the study)", algorithm,
+                          setting, v.value);
+  const interval shown = within(f, v);
+  page_line(p, at.panel, at.line);
+  page_number(p, (double)place);
+  page_interval(p, at.panel, shown.value, shown.low, shown.high);
+  fputc('\n', p->data.stream);
+  return GL_OK;
+}
+
+static gl_status frontier_write_line(figure_page *p, point_place at, const frontier *f,
+                                     size_t algorithm, size_t share, gl_error *err) {
+  const size_t n = f->s->n_algorithms;
+  gl_status status = GL_OK;
+  for (size_t place = 0; place < f->s->n_settings && status == GL_OK; place++)
+    status = frontier_write_point(p, at, f, &f->s->cells[f->order[place] * n + algorithm], share,
+                                  place, err);
+  page_block_end(p);
+  return status;
+}
+
+static gl_status mark_settings(figure_page *p, const frontier *f, gl_error *err) {
+  const int by_staleness = staleness_tells_apart(f);
+  gl_status status = GL_OK;
+  snprintf(p->x_axis, sizeof p->x_axis, by_staleness ? "staleness [updates]" : "setting");
+  p->all_marks = 1;
+  for (size_t place = 0; place < f->s->n_settings && status == GL_OK; place++) {
+    const size_t k = f->order[place];
+    char text[200];
+    name_setting(f, k, "", text);
+    page_x(p, (double)place);
+    status = page_mark(p, PAGE_MARK, (double)place, text, err);
+  }
+  return status;
+}
+
+static gl_status write_panel(figure_page *p, size_t panel, const frontier *f, const arrangement *a,
+                             gl_error *err) {
+  figure_panel *to = &p->panels[panel];
+  const size_t lines = a->by_algorithm ? STABILITY_SHARES : f->s->n_algorithms;
+  gl_status status = GL_OK;
+  snprintf(to->axis, sizeof to->axis, "learning rate at which runs fall");
+  snprintf(to->title, sizeof to->title, "%s",
+           a->by_algorithm ? f->s->algorithms[panel] : a->shares[panel]);
+  to->logarithmic = 1;
+  for (size_t i = 0; i < lines && status == GL_OK; i++)
+    status =
+        a->by_algorithm
+            ? frontier_write_line(p, (point_place){panel, a->shares[i]}, f, panel, i, err)
+            : frontier_write_line(p, (point_place){panel, f->s->algorithms[i]}, f, i, panel, err);
+  return status;
+}
+
+static gl_status name_lines(figure_page *p, const frontier *f, const arrangement *a,
+                            gl_error *err) {
+  const char *shares[STABILITY_SHARES];
+  for (size_t i = 0; i < STABILITY_SHARES; i++) shares[i] = a->shares[i];
+  return a->by_algorithm ? page_set_lines(p, shares, STABILITY_SHARES, err)
+                         : page_set_lines(p, f->s->algorithms, f->s->n_algorithms, err);
+}
+
+static gl_status write_page(figure_page *p, const frontier *f, gl_error *err) {
+  const arrangement a = arrange(p, f->s);
+  gl_status status = page_open(p, a.n, "panel\tline\tplace\trate\tlow\thigh", err);
+  if (status != GL_OK) return status;
+  p->wide = page_columns(p, a.by_algorithm ? 4 : a.n);
+  p->share = a.n;
+  status = mark_settings(p, f, err);
+  for (size_t panel = 0; panel < a.n && status == GL_OK; panel++)
+    status = write_panel(p, panel, f, &a, err);
+  if (status == GL_OK) status = name_lines(p, f, &a, err);
+  if (status == GL_OK)
+    status =
+        page_remark(p, err,
+                    "Penalised logistic regression in the logarithm of the rate, 95 %% profile "
+                    "intervals, drawn to a factor of %g beyond the rates of the study",
+                    BEYOND);
+  return status;
+}
+
+static void find_rates(frontier *f) {
+  f->lowest = INFINITY, f->highest = 0;
+  for (size_t i = 0; i < f->s->n_settings * f->s->n_algorithms; i++)
+    for (size_t k = 0; k < f->s->cells[i].n_doses; k++) {
+      const double rate = exp(f->s->cells[i].dose[k].x);
+      f->lowest = fmin(f->lowest, rate);
+      f->highest = fmax(f->highest, rate);
+    }
+}
+
+gl_status frontier_page(const stability *s, figure_page *p, gl_error *err) {
+  frontier f = {.s = s, .order = calloc(s->n_settings + 1, sizeof *f.order)};
+  if (f.order == NULL) return gl_fail_memory(err, "a figure");
+  sort_settings(&f);
+  find_rates(&f);
+  const gl_status status = write_page(p, &f, err);
+  free(f.order);
+  return status;
+}
+
+gl_status figure_frontier(const void *data, figure_page *p, gl_error *err) {
+  const summary *s = ((const figure_data *)data)->s;
+  const outcome_rule rule = outcome_rule_default();
+  stability fates;
+  gl_status status = stability_init(&fates, s->from, &rule, err);
+  if (status == GL_OK) status = stability_fit(&fates, err);
+  if (status == GL_OK) status = frontier_page(&fates, p, err);
+  stability_fini(&fates);
+  return status;
+}
+
+/* The figure `announcements`: of the metrics that tell falls best, ROC curves over whole runs, and
+ * how well they tell runs of the same setting apart so many updates before. */
+
+enum { MOST_LINES = 6, CURVES = 0, BEFORE = 1, PANELS = 2 };
+
+static void announcements_write_point(figure_page *p, size_t panel, const announcement *a, double x,
+                                      interval v) {
+  page_line(p, panel, metric_about(a->m)->name);
+  page_number(p, x);
+  page_interval(p, panel, v.value, v.low, v.high);
+  fputc('\n', p->data.stream);
+  page_panel_x(p, panel, x);
+}
+
+static void write_curve(figure_page *p, const announcement *a) {
+  for (size_t i = 0; i < a->n_roc; i++)
+    announcements_write_point(p, CURVES, a, a->roc_alarms[i],
+                              (interval){a->roc_announced[i], NAN, NAN});
+  page_block_end(p);
+}
+
+static void write_before(figure_page *p, const announcement *a, const announce_rule *rule) {
+  for (size_t k = 0; k < ANNOUNCE_LEADS; k++)
+    if (!isnan(a->matched[k].auc.value))
+      announcements_write_point(p, BEFORE, a, (double)rule->lead[k], a->matched[k].auc);
+  page_block_end(p);
+}
+
+static void name_panel(figure_panel *to, const char *x, const char *y) {
+  snprintf(to->x_axis, sizeof to->x_axis, "%s", x);
+  snprintf(to->axis, sizeof to->axis, "%s", y);
+}
+
+static gl_status announcements_write_page(figure_page *p, const announcements *a, gl_error *err) {
+  const char *names[MOST_LINES];
+  const size_t n = a->n < MOST_LINES ? a->n : MOST_LINES; /* 0: all fell before they had values */
+  gl_status status = page_open(p, PANELS, "panel\tmetric\tx\tshare\tlow\thigh", err);
+  if (status != GL_OK) return status;
+  name_panel(&p->panels[CURVES], "surviving runs with a false alarm (share)",
+             "falls announced (share)");
+  name_panel(&p->panels[BEFORE], "updates before the fall",
+             "higher than survivors of the same setting (probability)");
+  for (size_t k = 0; n > 0 && k < PANELS; k++)
+    p->panels[k].low = 0, p->panels[k].high = 1, p->panels[k].kept = 1;
+  p->tight = 1;
+  for (size_t i = 0; i < n; i++) names[i] = metric_about(a->of[i].m)->name;
+  for (size_t i = 0; i < n; i++) write_curve(p, &a->of[i]);
+  for (size_t i = 0; i < n; i++) write_before(p, &a->of[i], &a->rule);
+  status = page_set_lines(p, names, n, err);
+  for (size_t i = n; i < a->n && status == GL_OK; i++)
+    status = page_leave_out(p, err, "%s", metric_about(a->of[i].m)->name);
+  if (status == GL_OK)
+    status = page_remark(p, err,
+                         "%zu runs that fell and %zu that survived, %zu starts, means over %zu "
+                         "updates. ROC curves are of runs of all settings together; beside them "
+                         "runs of one algorithm and setting are compared at the same update: 0.5 "
+                         "is chance (gepolab announcements)",
+                         a->fallen, a->survived, a->starts, a->rule.window);
+  return status;
+}
+
+gl_status figure_announcements(const void *data, figure_page *p, gl_error *err) {
+  const results *r = ((const figure_data *)data)->s->from;
+  const announce_rule rule = announce_rule_default();
+  const contrast_arm all = {.n = 0};
+  announcements a;
+  gl_status status = announcements_init(&a, &r, 1, &all, &rule, err);
+  if (status == GL_OK) status = announcements_write_page(p, &a, err);
+  announcements_fini(&a);
+  return status;
 }

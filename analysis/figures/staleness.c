@@ -1,11 +1,13 @@
 /* The figure `staleness`: its distribution in schedules, beside a measured one. */
 #include "analysis/figures/list.h"
-
 #include "analysis/import/read.h"
 #include "analysis/plot/draw.h"
+#include "analysis/plot/map.h"
+#include "core/base/json.h"
 #include "core/base/ks.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,4 +185,201 @@ gl_status figure_of_staleness(const staleness_histogram *panels, size_t n,
   const figure_table list = {&line, 1, lacks_batches,
                              "no batch was trained: there is no staleness"};
   return figures_draw_table(&list, &(schedules){panels, measured, n}, q, err);
+}
+
+/* The figure `by_staleness` (the paper's Fig. 5): divergence, weight variances and estimation error
+ * against the staleness of the batches themselves, in updates, over the updates of all settings;
+ * and how many updates each point stands for. A run becomes one number in each bin, a point the
+ * interquartile mean over runs. */
+
+enum { BINS = 12, QUANTITIES = 4 };
+
+double staleness_of(const step_record *s) {
+  const double updates = s->metric[METRIC_STALENESS_UPDATES];
+  return isfinite(updates) ? updates : s->metric[METRIC_STALENESS];
+}
+
+static double by_staleness_largest_staleness(const results *r) {
+  double most = 0;
+  for (size_t i = 0; i < r->n_runs; i++)
+    for (size_t k = 0; k < r->runs[i].n_steps; k++)
+      most = fmax(most, staleness_of(&r->runs[i].steps[k]));
+  return most;
+}
+
+typedef struct bin {
+  double from, to; /* from <= staleness < to */
+} bin;
+
+static bin bin_at(double most, size_t i) {
+  const double wide = fmax(1, ceil((most + 1) / BINS));
+  return (bin){wide * (double)i, wide * (double)(i + 1)};
+}
+
+/* The value of a run in a bin: median for logarithms, mean otherwise; and how many updates. */
+static double run_value(const results_run *run, metric m, bin b, double *scratch, size_t *n) {
+  *n = 0;
+  for (size_t i = 0; i < run->n_steps; i++) {
+    const double x = staleness_of(&run->steps[i]);
+    if (x >= b.from && x < b.to) scratch[(*n)++] = run->steps[i].metric[m];
+  }
+  if (!is_logarithm(m)) return sample_mean(scratch, *n);
+  return sample_quantile(scratch, sample_sort(scratch, *n), 0.5);
+}
+
+typedef struct scratch {
+  double *values, *steps; /* [n_runs], [updates of the longest run] */
+  double most;
+} scratch;
+
+/* One point: the IQM over the runs of an algorithm, or (m == METRIC_COUNT) the count. */
+static gl_status write_point(figure_page *p, size_t panel, const results *r, size_t a, metric m,
+                             size_t i, scratch *s, gl_error *err) {
+  const bin b = bin_at(s->most, i);
+  size_t n = 0, updates = 0, in_run = 0;
+  for (size_t k = 0; k < r->n_runs; k++) {
+    const results_run *run = &r->runs[k];
+    if (run->algorithm != a || run->status == RUN_FAILED) continue;
+    const double v = run_value(run, m < METRIC_COUNT ? m : METRIC_STALENESS, b, s->steps, &in_run);
+    if (in_run > 0) s->values[n++] = v;
+    updates += in_run;
+  }
+  if (updates == 0) return GL_OK;
+  interval v = {(double)updates, NAN, NAN};
+  const uint64_t entity = UINT64_C(5) << 60 | (uint64_t)(panel * r->n_algorithms + a) << 32 | i;
+  gl_status status = GL_OK;
+  if (m < METRIC_COUNT) {
+    status = iqm_bootstrap(s->values, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), &v, err);
+    v = drawn_interval(m, v);
+  }
+  const double x = 0.5 * (b.from + b.to - 1);
+  page_line(p, panel, r->algorithms[a]);
+  page_number(p, x);
+  page_interval(p, panel, v.value, v.low, v.high);
+  fprintf(p->data.stream, "\t%zu\n", updates);
+  page_x(p, x);
+  return status;
+}
+
+static gl_status write_panels(figure_page *p, const results *r, const metric *of, size_t n,
+                              scratch *s, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t panel = 0; panel < n; panel++) {
+    figure_panel *to = &p->panels[panel];
+    if (of[panel] == METRIC_COUNT)
+      snprintf(to->axis, sizeof to->axis, "updates in the bin");
+    else
+      axis_of(of[panel], to->axis);
+    to->logarithmic = of[panel] == METRIC_COUNT || is_logarithm(of[panel]);
+    for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++, page_block_end(p))
+      for (size_t i = 0; i < BINS && status == GL_OK; i++)
+        status = write_point(p, panel, r, a, of[panel], i, s, err);
+  }
+  return status;
+}
+
+gl_status figure_by_staleness(const void *data, figure_page *p, gl_error *err) {
+  const summary *sum = ((const figure_data *)data)->s;
+  const results *r = sum->from;
+  const metric wanted[QUANTITIES] = {sum->kl, METRIC_ESTIMATION_ERROR, METRIC_LOG_IW_VARIANCE_PQ,
+                                     METRIC_LOG_IW_VARIANCE_GEPO};
+  metric of[QUANTITIES + 1];
+  size_t n = 0;
+  for (size_t i = 0; i < QUANTITIES; i++)
+    if (has_curve(r, &(curve){.m = wanted[i]})) of[n++] = wanted[i];
+  of[n++] = METRIC_COUNT;
+  gl_status status = page_open(p, n, "panel\talgorithm\tstaleness\tiqm\tlow\thigh\tupdates", err);
+  if (status != GL_OK) return status;
+  size_t longest = 1;
+  for (size_t i = 0; i < r->n_runs; i++)
+    if (r->runs[i].n_steps > longest) longest = r->runs[i].n_steps;
+  scratch s = {calloc(r->n_runs + 1, sizeof *s.values), calloc(longest, sizeof *s.steps),
+               by_staleness_largest_staleness(r)};
+  p->wide = page_columns(p, 3);
+  p->all_marks = 1;
+  snprintf(p->x_axis, sizeof p->x_axis, "staleness [updates]");
+  status = s.values && s.steps ? GL_OK : gl_fail_memory(err, "a figure");
+  if (status == GL_OK) status = write_panels(p, r, of, n, &s, err);
+  free(s.values), free(s.steps);
+  return status == GL_OK
+             ? page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err)
+             : status;
+}
+
+/* The figure `heat`: best and last of every algorithm at every delay, as colours. */
+
+enum { ENDS = 2 };
+
+/* Edges of the cells: delays at places 0, 1, ... and algorithms from above at -1, -2, ... */
+typedef struct heat {
+  double *x, *y, *value;
+} heat;
+
+static int heat_init(heat *h, size_t n_x, size_t n_y) {
+  *h = (heat){calloc(n_x + 1, sizeof *h->x), calloc(n_y + 1, sizeof *h->y),
+              calloc(n_x * n_y + 1, sizeof *h->value)};
+  for (size_t i = 0; h->x && i <= n_x; i++) h->x[i] = (double)i - 0.5;
+  for (size_t i = 0; h->y && i <= n_y; i++) h->y[i] = (double)i - (double)n_y - 0.5;
+  return h->x && h->y && h->value;
+}
+
+static void fill(heat *h, const summary *s, const x_grid *grid, size_t slice, size_t end,
+                 double *low, double *high) {
+  const size_t n = s->from->n_algorithms;
+  for (size_t a = 0; a < n; a++)
+    for (size_t i = 0; i < grid->n_x; i++) {
+      const size_t group = grid_group(grid, s->from, slice, i);
+      const cell_summary *c = group < s->from->n_groups ? cell_of(s, group, a) : NULL;
+      const double v = !c ? NAN : end == 0 ? c->best.value : c->last.value;
+      h->value[(n - 1 - a) * grid->n_x + i] = v;
+      if (isfinite(v)) *low = fmin(*low, v), *high = fmax(*high, v);
+    }
+}
+
+static gl_status write_maps(figure_page *p, const summary *s, const x_grid *grid, heat *h,
+                            gl_error *err) {
+  static const char *const names[ENDS] = {"best", "last"};
+  const figure_map m = {grid->n_x, s->from->n_algorithms, h->x, h->y, h->value};
+  double low = INFINITY, high = -INFINITY;
+  gl_status status = GL_OK;
+  for (size_t panel = 0; panel < p->n_panels; panel++) {
+    figure_panel *to = &p->panels[panel];
+    const char *heading = grid->headings[panel / ENDS];
+    snprintf(to->title, sizeof to->title, *heading ? "%s, %.200s" : "%s%.0s", names[panel % ENDS],
+             heading);
+    snprintf(to->axis, sizeof to->axis, "%.150s", grid->name);
+    fill(h, s, grid, panel / ENDS, panel % ENDS, &low, &high);
+    page_map(p, panel, &m);
+    to->low = h->x[0], to->high = h->x[grid->n_x]; /* rows are named: its axis is x */
+  }
+  for (size_t panel = 0; panel < p->n_panels; panel++) page_contour(p, panel, &m, NAN);
+  for (size_t i = 0; i < grid->n_x && status == GL_OK; i++) {
+    char text[NUMBER_TEXT_SIZE];
+    status = page_mark(p, PAGE_MARK, (double)i, number_text(grid->x[i], text), err);
+  }
+  page_bar(p, "evaluation score", low <= high ? low : 0, low <= high ? high : 1, 0);
+  return status;
+}
+
+gl_status figure_heat(const void *data, figure_page *p, gl_error *err) {
+  const summary *s = ((const figure_data *)data)->s;
+  const results *r = s->from;
+  x_grid grid;
+  heat h = {0};
+  gl_status status = grid_init(&grid, r, X_DELAY, err);
+  if (status != GL_OK) return status;
+  const size_t slices = grid.n_slices < 2 ? grid.n_slices : 2;
+  status = page_open(p, ENDS * slices, "panel\tcell\tx from\tto\ty from\tto\tiqm", err);
+  p->wide = p->share = ENDS;
+  p->named_rows = p->tight = 1;
+  if (status == GL_OK && !heat_init(&h, grid.n_x, r->n_algorithms))
+    status = gl_fail_memory(err, "a map");
+  if (status == GL_OK) status = write_maps(p, s, &grid, &h, err);
+  if (status == GL_OK)
+    status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
+  size_t shown[2] = {0, 1};
+  if (status == GL_OK) status = grid_leave_out(p, &grid, r, shown, slices, err);
+  free(h.x), free(h.y), free(h.value);
+  grid_fini(&grid);
+  return status;
 }

@@ -1,17 +1,21 @@
 /* Goes through a table of figures: which apply, which are written, which are drawn. */
 #include "analysis/plot/draw.h"
 
-#include "analysis/plot/finish.h"
-#include "analysis/plot/gnuplot.h"
+#include "analysis/plot/layout.h"
 #include "analysis/plot/page.h"
+#include "analysis/plot/text.h"
 #include "core/base/file.h"
 #include "core/base/shown.h"
 #include "core/config/config.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static gl_status check_name(const figure_table *t, const char *only, gl_error *err) {
   const char **names = calloc(t->n + 1, sizeof *names);
@@ -121,5 +125,195 @@ gl_status figures_draw_table(const figure_table *t, const void *data, const figu
   if (status == GL_OK) status = draw_all(t, q, files, err);
   for (size_t i = 0; i < t->n; i++) free(files[i]);
   free(files);
+  return status;
+}
+
+/* The script of a page, and both of its files put in place. */
+
+static gl_status write_script(figure_page *p, gl_error *err) {
+  char shape[64];
+  snprintf(shape, sizeof shape, "plots/%s.gp", p->shape);
+  const char *style = p->q->script("plots/style.gp"), *draws = p->q->script(shape);
+  file_writer w;
+  if (!style || !draws) return gl_fail(err, GL_EINPUT, "the plot script %s is missing", shape);
+  gl_status status = page_begin_file(&w, p, ".gp", err);
+  if (status != GL_OK) return status;
+  fprintf(w.stream, "# gnuplot %s.gp draws %s.pdf, %s.png and %s.svg from %s.tsv\n", p->name,
+          p->name, p->name, p->name, p->name);
+  fputs("if (!exists('aside')) aside = ''\n", w.stream);
+  /* Behind ./ no name begins with what gnuplot takes for a command instead of a file: | or <. */
+  fputs("name = './'.", w.stream), page_write_name(p->name, w.stream), fputc('\n', w.stream);
+  fprintf(w.stream, "formats = '%s'\nfont = '%s'\npoints = %g\n",
+          p->q->formats ? p->q->formats : "pdf png svg", FIGURE_FONT, FIGURE_POINTS);
+  status = layout_write(p, w.stream, err);
+  if (status != GL_OK) {
+    file_abandon(&w);
+    return status;
+  }
+  fwrite(p->variables_text, 1, p->variables_size, w.stream);
+  fprintf(w.stream, "\n%s\n%s", style, draws);
+  return file_commit(&w, err);
+}
+
+gl_status page_close(figure_page *p, gl_status status, gl_error *err) {
+  if (p->variables && fclose(p->variables) != 0 && status == GL_OK)
+    status = gl_fail_memory(err, "the script of a figure");
+  if (status == GL_OK) status = write_script(p, err);
+  if (status == GL_OK)
+    status = file_commit(&p->data, err);
+  else if (p->data.stream)
+    file_abandon(&p->data);
+  if (status == GL_OK && p->left_out && p->q->noted)
+    p->q->noted(p->q->context, p->name, p->left_out);
+  for (size_t i = 0; i < p->n_lines; i++) free(p->lines[i].name);
+  for (size_t i = 0; i < p->n_drawn; i++) free(p->drawn[i]);
+  for (size_t i = 0; i < p->n_marks; i++) free(p->marks[i].text);
+  for (size_t i = 0; i < p->n_kinds; i++) free(p->kinds[i].name);
+  free(p->kinds), free(p->lines), free(p->drawn), free(p->marks), free(p->panels),
+      free(p->variables_text);
+  free(p->left_out), free(p->remark);
+  *p = (figure_page){0};
+  return status;
+}
+
+/* Starts gnuplot and says how it ended. */
+
+/* What gnuplot is asked to draw. */
+typedef struct drawing {
+  const char *folder, *program;
+  char *script; /* ./NAME.gp: a name may begin like an option */
+  char *aside;  /* "aside='.123.tmp'": what the script puts behind the names of its outputs */
+} drawing;
+
+/* In the child: gnuplot in the folder, its complaints into the pipe. */
+static void run_gnuplot(const drawing *d, int complaints, int failure) {
+  int nothing = open("/dev/null", O_RDWR);
+  if (nothing >= 0) dup2(nothing, 0), dup2(nothing, 1);
+  dup2(complaints, 2);
+  if (chdir(d->folder) == 0)
+    execlp(d->program, d->program, "-e", d->aside, d->script, (char *)NULL);
+  int reason = errno;
+  if (write(failure, &reason, sizeof reason) < 0) _exit(126);
+  _exit(127);
+}
+
+/* The first bytes of what comes through a pipe, as text without line breaks; reads to its end. */
+static void read_complaint(int from, char *text, size_t size) {
+  size_t n = 0;
+  char room[512];
+  for (ssize_t got; (got = read(from, room, sizeof room)) > 0 || (got < 0 && errno == EINTR);)
+    for (ssize_t i = 0; i < got && n + 1 < size; i++)
+      if (n > 0 || !strchr(" \n\r", room[i])) text[n++] = room[i] == '\n' ? ' ' : room[i];
+  text[n] = 0;
+}
+
+/* How gnuplot ended: 0, or errno if it could not be started, or -1 with its complaint. */
+static int gnuplot_outcome(const drawing *d, char *complaint, size_t size) {
+  int complaints[2], failure[2], reason = 0, code = 0;
+  if (pipe(complaints) != 0) return errno;
+  if (pipe(failure) != 0) {
+    reason = errno;
+    close(complaints[0]), close(complaints[1]);
+    return reason;
+  }
+  fcntl(failure[1], F_SETFD, FD_CLOEXEC);
+  pid_t child = fork();
+  if (child == 0) run_gnuplot(d, complaints[1], failure[1]);
+  reason = child < 0 ? errno : 0;
+  close(complaints[1]), close(failure[1]);
+  read_complaint(complaints[0], complaint, size);
+  int found;
+  if (read(failure[0], &found, sizeof found) == (ssize_t)sizeof found) reason = found;
+  close(complaints[0]), close(failure[0]);
+  while (child > 0 && waitpid(child, &code, 0) < 0 && errno == EINTR) continue;
+  if (reason) return reason;
+  return WIFEXITED(code) && WEXITSTATUS(code) == 0 ? 0 : -1;
+}
+
+/* --- outputs, which are the old ones until they are whole --- */
+
+enum { OUTPUTS = 3 };
+
+/* FOLDER/NAME.pdf and what it is called meanwhile. */
+typedef struct output {
+  char *path, *aside;
+  const char *end; /* how a whole file of the kind ends */
+} output;
+
+static void output_fini(output *o) {
+  free(o->path), free(o->aside);
+  *o = (output){0};
+}
+
+static int output_init(output *o, const char *folder, const char *name, const char *suffix,
+                       const char *end) {
+  const size_t size = strlen(folder) + strlen(name) + strlen(suffix) + 40;
+  *o = (output){malloc(size), malloc(size), end};
+  if (!o->path || !o->aside) {
+    output_fini(o);
+    return 0;
+  }
+  snprintf(o->path, size, "%s/%s.%s", folder, name, suffix);
+  snprintf(o->aside, size, "%s.%ld.tmp", o->path, (long)getpid());
+  return 1;
+}
+
+/* Whether the file ends as it should: gnuplot does not tell of a disk that is full. */
+static int is_whole(const output *o) {
+  char tail[16] = {0};
+  FILE *f = fopen(o->aside, "rb");
+  if (!f) return 0;
+  if (fseek(f, -(long)sizeof tail, SEEK_END) != 0) rewind(f); /* it is shorter */
+  size_t n = fread(tail, 1, sizeof tail, f);
+  fclose(f);
+  const size_t length = strlen(o->end);
+  for (size_t i = 0; i + length <= n; i++)
+    if (memcmp(tail + i, o->end, length) == 0) return 1;
+  return 0;
+}
+
+/* Puts one in place. A program that writes no file, as a stand-in for gnuplot may, has drawn. */
+static gl_status output_finish(const output *o, gl_error *err) {
+  if (access(o->aside, F_OK) != 0) return GL_OK;
+  if (!is_whole(o))
+    return gl_fail(err, GL_EIO,
+                   "%s was not written whole, and is what it was before; is the disk full?",
+                   o->path);
+  return rename(o->aside, o->path) == 0 ? GL_OK : file_fail(o->path, "written", errno, err);
+}
+
+static gl_status draw_outputs(const drawing *d, const output *of, size_t n, gl_error *err) {
+  char complaint[200];
+  const int outcome = gnuplot_outcome(d, complaint, sizeof complaint);
+  gl_status status = GL_OK;
+  if (outcome > 0)
+    status = gl_fail(err, GL_EIO,
+                     "%s cannot be started: %s; install the package gnuplot-nox (data and scripts "
+                     "are complete in %s)",
+                     d->program, strerror(outcome), d->folder);
+  else if (outcome < 0)
+    status = gl_fail(err, GL_EIO, "%s failed on %s/%s: %s", d->program, d->folder,
+                     d->script + strlen("./"), complaint);
+  for (size_t i = 0; i < n && status == GL_OK; i++) status = output_finish(&of[i], err);
+  for (size_t i = 0; i < n; i++) unlink(of[i].aside);
+  return status;
+}
+
+gl_status gnuplot_draw(const char *folder, const char *program, const char *name, gl_error *err) {
+  const size_t size = strlen(name) + sizeof "./.gp";
+  char aside[48];
+  drawing d = {folder, program, malloc(size), aside};
+  output of[OUTPUTS] = {{0}};
+  int ok = d.script && output_init(&of[0], folder, name, "pdf", "%%EOF") &&
+           output_init(&of[1], folder, name, "png", "IEND") &&
+           output_init(&of[2], folder, name, "svg", "</svg>");
+  gl_status status = ok ? GL_OK : gl_fail_memory(err, "a file's name");
+  if (ok) {
+    snprintf(d.script, size, "./%s.gp", name);
+    snprintf(aside, sizeof aside, "aside='.%ld.tmp'", (long)getpid());
+    status = draw_outputs(&d, of, OUTPUTS, err);
+  }
+  for (size_t i = 0; i < OUTPUTS; i++) output_fini(&of[i]);
+  free(d.script);
   return status;
 }

@@ -1,11 +1,11 @@
 /* Across a page: numbers and names of axes, how broad panels are and how many stand side by side.
  */
 #include "analysis/plot/layout_internal.h"
-
 #include "analysis/plot/text.h"
 #include "core/base/shown.h"
 
 #include <math.h>
+#include <string.h>
 
 static const double BROADEST = 9.5; /* of a panel */
 
@@ -167,4 +167,144 @@ void layout_set_columns(layout *l) {
   /* Panels that do not fill the page stand in its middle. */
   const double used = (double)l->columns * l->broad + (double)(l->columns - 1) * l->gap;
   l->left += 0.5 * fmax(0, l->width - l->left - l->right - used);
+}
+
+/* Down a page: headings, panels, and what stands below them. */
+
+/* Room below a row of panels, of which only some may have texts. */
+static double room_below(const layout *l, size_t row) {
+  double longest = 0;
+  for (size_t k = row * l->columns; l->turned && k < l->n && k < (row + 1) * l->columns; k++)
+    for (size_t i = 0; i < l->p->n_marks; i++)
+      if (layout_is_of(l, &l->p->marks[i], &l->places[k]))
+        longest = fmax(longest, text_cm(shown(l->p->marks[i].text).text));
+  return longest > 0 ? fmin(longest, LONGEST_MARK) + 0.1 : LINE;
+}
+
+static void set_marks(layout *l) {
+  l->turned |= !layout_marks_fit(l);
+  for (size_t i = 0; i < l->n; i++) l->places[i].x_numbers = room_below(l, i / l->columns);
+}
+
+/* --- rows from above --- */
+
+double layout_heading_wide(const layout *l) {
+  return l->broad + fmin(l->gap - 0.25, 2 * fmax(0, l->right - MARGIN));
+}
+
+static size_t heading_lines(const layout *l, size_t row) {
+  size_t most = 0, starts[MOST_HEADING], lengths[MOST_HEADING];
+  int cut;
+  for (size_t i = row * l->columns; i < l->n && i < (row + 1) * l->columns; i++) {
+    const size_t n = text_break(layout_panel(l, &l->places[i])->title, layout_heading_wide(l),
+                                MOST_HEADING, starts, lengths, &cut);
+    if (n > most) most = n;
+  }
+  return most;
+}
+
+/* Whether panels have axes of their own, or headings between them that part the columns. */
+static void see_axes(layout *l) {
+  l->x_everywhere = 0;
+  for (size_t i = 0; i < l->n; i++) {
+    const figure_panel *panel = layout_panel(l, &l->places[i]);
+    l->x_everywhere |= *panel->x_axis != 0 || (l->p->named_rows && i >= l->columns);
+    l->x_everywhere |= i >= l->columns && *panel->title;
+  }
+}
+
+int layout_names_x(const layout *l, const place *at) {
+  return at->lowest || l->p->named_rows || *layout_panel(l, at)->x_axis;
+}
+
+void layout_set_rows(layout *l) {
+  double y = MARGIN;
+  for (size_t i = 0; i < l->n; i++)
+    l->places[i].first = i % l->columns == 0, l->places[i].lowest = i + l->columns >= l->n;
+  see_axes(l);
+  for (size_t i = 0; i < l->n; i++) {
+    l->places[i].left = l->left + (double)(i % l->columns) * (l->broad + l->gap);
+    l->places[i].right = l->places[i].left + l->broad;
+  }
+  set_marks(l);
+  for (size_t row = 0; row < l->rows; row++) {
+    const size_t headed = heading_lines(l, row);
+    int any_lowest = 0, any_named = 0;
+    y += headed ? LINE * (double)headed + 0.08 : 0.1;
+    for (size_t i = row * l->columns; i < l->n && i < (row + 1) * l->columns; i++) {
+      place *at = &l->places[i];
+      at->top = y, at->bottom = y + l->tall;
+      any_lowest |= at->lowest;
+      any_named |= layout_names_x(l, at);
+    }
+    y += l->tall;
+    if (any_lowest || any_named || l->x_everywhere) y += TIC + room_below(l, row) + 0.05;
+    if (any_named) y += LINE + 0.03;
+    if (row + 1 < l->rows) y += 0.15;
+  }
+  l->height = y;
+}
+
+/* A page's legend: its entries, and their columns. */
+
+int layout_has_legend(const figure_page *p) {
+  return p->n_kinds > 0 || (!p->named_rows && !p->plain && p->n_lines > 1);
+}
+
+const figure_line *layout_scripted(const figure_page *p, size_t i) {
+  return i < p->n_lines ? &p->lines[i] : &p->kinds[i - p->n_lines];
+}
+
+static int is_grey(const figure_page *p, size_t i) {
+  return p->lines[i].look.colour == LOOK_GREY;
+}
+
+size_t layout_legend_entries(const figure_page *p) {
+  size_t n = 0, grey = 0;
+  if (p->n_kinds > 0) return p->n_kinds;
+  for (size_t i = 0; i < p->n_lines; i++) {
+    if (p->lines[i].hidden) continue;
+    n += !is_grey(p, i) || grey == 0;
+    grey += (size_t)is_grey(p, i);
+  }
+  return n;
+}
+
+size_t layout_entry_line(const figure_page *p, size_t entry) {
+  size_t n = 0;
+  if (p->n_kinds > 0) return p->n_lines + entry;
+  for (int grey = 0; grey < 2; grey++)
+    for (size_t i = 0; i < p->n_lines; i++)
+      if (!p->lines[i].hidden && is_grey(p, i) == grey && n++ == entry) return i;
+  return 0;
+}
+
+const char *layout_entry_text(const figure_page *p, size_t i) {
+  const figure_line *line = layout_scripted(p, i);
+  return i < p->n_lines && line->look.colour == LOOK_GREY ? "others" : line->name;
+}
+
+/* The width of each column where so many stand side by side, and of all together. */
+static double entry_widths(const figure_page *p, size_t columns, double wide[MOST_ENTRIES]) {
+  double sum = 0;
+  memset(wide, 0, columns * sizeof *wide);
+  for (size_t entry = 0; entry < layout_legend_entries(p); entry++) {
+    double *of = &wide[entry % columns];
+    const char *text = layout_entry_text(p, layout_entry_line(p, entry));
+    *of = fmax(*of, SAMPLE + 0.5 + text_cm(shown(text).text));
+  }
+  for (size_t i = 0; i < columns; i++) sum += wide[i];
+  return sum - 0.38;
+}
+
+void layout_set_legend(layout *l) {
+  const figure_page *p = l->p;
+  if (!layout_has_legend(p)) return;
+  const size_t n = layout_legend_entries(p);
+  const double room = l->width - 2 * MARGIN;
+  size_t columns = n < MOST_ENTRIES ? n : MOST_ENTRIES;
+  while (columns > 1 && entry_widths(p, columns, l->entry_wide) > room) columns--;
+  l->entry_rows = (n + columns - 1) / columns;
+  l->entries_across = (n + l->entry_rows - 1) / l->entry_rows;
+  l->legend_wide = fmin(room, entry_widths(p, l->entries_across, l->entry_wide));
 }

@@ -4,7 +4,7 @@
  * ended by two empty lines, so that block panel * n_lines + line is one curve of one panel; a
  * figure may write further blocks behind them. Where all that a panel (of panels with a common
  * range: all that each of them) would show is one number, it is left out and the figure says so.
- * The page is laid out when it is closed (analysis/plot/finish.h).
+ * The page is laid out when it is closed (analysis/plot/draw.h).
  */
 #ifndef GEPOLAB_ANALYSIS_PLOT_PAGE_H
 #define GEPOLAB_ANALYSIS_PLOT_PAGE_H
@@ -94,7 +94,7 @@ struct figure_page {
   int bar_logarithmic;
 };
 
-/* The strings are borrowed until page_close() (analysis/plot/finish.h), which must follow. */
+/* The strings are borrowed until page_close() (analysis/plot/draw.h), which must follow. */
 void page_init(figure_page *p, const figure_request *q, const char *name, const char *shape);
 /* Opens q->folder/NAME.tsv, with the columns' names as its first line (NULL: the figure writes
  * one), and n_panels empty panels. */

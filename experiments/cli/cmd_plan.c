@@ -1,5 +1,5 @@
 /* gepolab plan: how to use the GPUs of one's own cluster. */
-#include "analysis/figures/pareto.h"
+#include "analysis/figures/direct.h"
 #include "core/base/file.h"
 #include "core/base/json_tree.h"
 #include "core/base/progress.h"

@@ -1,6 +1,6 @@
 /* gepolab published: the speed-ups that systems were published to have over training in turns,
  * beside those of the clock. */
-#include "analysis/figures/speedups.h"
+#include "analysis/figures/direct.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"

@@ -1,7 +1,7 @@
 /* From the distributions of a recipe's clusters to curves. */
 #include "experiments/clock/densities.h"
 
-#include "analysis/figures/densities.h"
+#include "analysis/figures/direct.h"
 #include "core/config/fields.h"
 #include "experiments/sweep/sweep_cells.h"
 #include "sim/cluster.h"

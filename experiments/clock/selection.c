@@ -2,7 +2,7 @@
  * the expected gradient. */
 #include "experiments/clock/selection.h"
 
-#include "analysis/figures/selection.h"
+#include "analysis/figures/direct.h"
 #include "sim/schedule.h"
 #include "toy/world/toy_world.h"
 

@@ -1,7 +1,7 @@
 /* From the spans of a clock to the rows and bars of a chart. */
 #include "experiments/clock/timeline.h"
 
-#include "analysis/figures/timeline.h"
+#include "analysis/figures/direct.h"
 #include "core/base/shown.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The layout of pages: their width, what they leave out, and which lines are in colour. */
 #include "analysis/plot/layout.h"
-#include "analysis/plot/finish.h"
+#include "analysis/plot/draw.h"
 #include "analysis/plot/text.h"
 #include "tests/support/suite.h"
 

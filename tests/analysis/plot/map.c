@@ -1,6 +1,6 @@
 /* Cells and contours of maps against a surface whose contour is known. */
 #include "analysis/plot/map.h"
-#include "analysis/plot/finish.h"
+#include "analysis/plot/draw.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

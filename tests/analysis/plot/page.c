@@ -1,7 +1,6 @@
 /* What a page says that it does not show, and that nothing is left behind by a failure. */
 #include "analysis/plot/page.h"
-#include "analysis/plot/finish.h"
-#include "analysis/plot/gnuplot.h"
+#include "analysis/plot/draw.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

@@ -1,0 +1,367 @@
+/* Figures of scores: `best_last`, `dumbbells`, the gap, time to a score and throughput. */
+#include "analysis/figures/list.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The figure `best_last`: best and last evaluation and their gap, one line for each algorithm. */
+
+enum { END_COLUMNS = 4 };
+
+enum { END_COUNT = 3 };
+static const char *const end_axis[END_COUNT] = {"best", "last", "best − last"};
+
+/* Best and last are read against each other: their 2 n panels get one range. */
+static void share_rows(figure_page *p, size_t n) {
+  double low = INFINITY, high = -INFINITY;
+  for (size_t i = 0; i < 2 * n; i++)
+    low = fmin(low, p->panels[i].low), high = fmax(high, p->panels[i].high);
+  for (size_t i = 0; i < 2 * n; i++) p->panels[i].low = low, p->panels[i].high = high;
+}
+
+static void write_panel(figure_page *p, size_t panel, const summary *s, size_t group,
+                        size_t which) {
+  for (size_t a = 0; a < s->from->n_algorithms; a++) {
+    const cell_summary *c = cell_of(s, group, a);
+    if (c) {
+      const interval of[END_COUNT] = {c->best, c->last, c->best_to_last};
+      page_line(p, panel, s->from->algorithms[a]);
+      fprintf(p->data.stream, "\t%zu", a + 1);
+      page_interval(p, panel, of[which].value, of[which].low, of[which].high);
+      fputc('\n', p->data.stream);
+    }
+    page_block_end(p);
+  }
+}
+
+gl_status figure_best_last(const void *data, figure_page *p, gl_error *err) {
+  const summary *s = ((const figure_data *)data)->s;
+  const results *r = s->from;
+  size_t columns[END_COLUMNS], n = page_pick(r->n_groups, page_columns(p, END_COLUMNS), columns);
+  gl_status status = page_open(p, END_COUNT * n, "panel\talgorithm\tplace\tiqm\tlow\thigh", err);
+  if (status != GL_OK) return status;
+  p->wide = n;
+  p->share = n;
+  p->named_rows = 1;
+  for (size_t panel = 0; panel < p->n_panels; panel++) {
+    size_t group = columns[panel % n], which = panel / n;
+    figure_panel *to = &p->panels[panel];
+    snprintf(to->axis, sizeof to->axis, "%s", end_axis[which]);
+    if (which == 0) snprintf(to->title, sizeof to->title, "%s", r->groups[group].title);
+    write_panel(p, panel, s, group, which);
+  }
+  share_rows(p, n);
+  status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
+  return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
+}
+
+/* The figure `dumbbells`: from best to last, one line for each algorithm. */
+
+enum { DUMBBELL_COLUMNS = 4 };
+
+static void write_row(figure_page *p, size_t panel, const summary *s, size_t group, size_t a) {
+  const cell_summary *c = cell_of(s, group, a);
+  if (c) {
+    page_line(p, panel, s->from->algorithms[a]);
+    fprintf(p->data.stream, "\t%zu", a + 1);
+    page_interval(p, panel, c->best.value, c->best.low, c->best.high);
+    page_interval(p, panel, c->last.value, c->last.low, c->last.high);
+    fputc('\n', p->data.stream);
+  }
+  page_block_end(p);
+}
+
+gl_status figure_dumbbells(const void *data, figure_page *p, gl_error *err) {
+  const summary *s = ((const figure_data *)data)->s;
+  const results *r = s->from;
+  size_t columns[DUMBBELL_COLUMNS],
+      n = page_pick(r->n_groups, page_columns(p, DUMBBELL_COLUMNS), columns);
+  gl_status status =
+      page_open(p, n, "panel\talgorithm\tplace\tbest\tlow\thigh\tlast\tlow\thigh", err);
+  if (status != GL_OK) return status;
+  p->wide = p->share = n;
+  p->named_rows = 1;
+  page_set(p, "pairs", 1);
+  for (size_t panel = 0; panel < n; panel++) {
+    figure_panel *to = &p->panels[panel];
+    axis_of(METRIC_COUNT, to->axis);
+    snprintf(to->title, sizeof to->title, "%s", r->groups[columns[panel]].title);
+    for (size_t a = 0; a < r->n_algorithms; a++) write_row(p, panel, s, columns[panel], a);
+  }
+  status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
+  if (status == GL_OK)
+    status = page_remark(p, err, "Filled: best; ring: last; thin lines are 95 %% intervals");
+  return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
+}
+
+/* The figure `gap` (the paper's Fig. 1): the evaluation score at the smallest and at the largest
+ * delay, against updates and against simulated hours, with best and last marked and the gap between
+ * them drawn. */
+
+enum { ROWS = 2, GAP_COLUMNS = 2 };
+
+/* Where a curve is best and where it ends. */
+typedef struct ends {
+  double x_best, best, x_last, last;
+} ends;
+
+/* The run's evaluation at that update, which in runs of one recipe has the same place; NULL: none.
+ */
+static const eval_record *evaluation_at(const results_run *run, int64_t step, size_t place) {
+  if (place < run->n_evals && run->evals[place].step == step) return &run->evals[place];
+  for (size_t i = 0; i < run->n_evals; i++)
+    if (run->evals[i].step == step) return &run->evals[i];
+  return NULL;
+}
+
+/* The IQM of a cell's evaluations at one update, and their mean time in hours. */
+static gl_status evaluate(const results *r, const results_cell *c, int64_t step, size_t place,
+                          double *values, interval *v, double *hours, gl_error *err) {
+  size_t n = 0;
+  *hours = 0;
+  for (size_t k = 0; k < c->n; k++) {
+    const results_run *run = &r->runs[c->first + k];
+    const eval_record *at = run->status == RUN_FAILED ? NULL : evaluation_at(run, step, place);
+    if (!at) continue;
+    values[n++] = at->eval_score;
+    *hours += at->time_s / 3600;
+  }
+  *hours = n ? *hours / (double)n : NAN;
+  const uint64_t entity = UINT64_C(3) << 62 | (uint64_t)(c - r->cells) << 32 | (uint64_t)step;
+  return iqm_bootstrap(values, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), v, err);
+}
+
+static void write_point(figure_page *p, size_t panel, const results *r, const results_cell *c,
+                        double x, interval v) {
+  page_line(p, panel, r->algorithms[c->algorithm]);
+  page_number(p, x);
+  page_interval(p, panel, v.value, v.low, v.high);
+  fputc('\n', p->data.stream);
+  page_panel_x(p, panel, x);
+}
+
+static gl_status write_line(figure_page *p, size_t panel, const results *r, const results_cell *c,
+                            int in_hours, ends *e, double *values, gl_error *err) {
+  const results_run *longest = longest_evaluated(r, c);
+  const size_t every = evaluations_apart(longest ? longest->n_evals : 0);
+  gl_status status = every > 1 ? remark_every(p, every, err) : GL_OK;
+  *e = (ends){NAN, NAN, NAN, NAN};
+  for (size_t i = 0; longest && i < longest->n_evals && status == GL_OK; i++) {
+    interval v;
+    double x;
+    status = evaluate(r, c, longest->evals[i].step, i, values, &v, &x, err);
+    if (!in_hours) x = (double)longest->evals[i].step;
+    if (!isfinite(x)) continue; /* the time is not known */
+    if (i % every == 0 || i + 1 == longest->n_evals) write_point(p, panel, r, c, x, v);
+    if (!isfinite(v.value)) continue;
+    const int better = r->lower_is_better ? v.value < e->best : v.value > e->best;
+    if (isnan(e->best) || better) e->x_best = x, e->best = v.value;
+    e->x_last = x, e->last = v.value;
+  }
+  page_block_end(p);
+  return status;
+}
+
+/* Behind the curves: a block for each, in the same order, of one line. */
+static void write_ends(figure_page *p, const results *r, const ends *e) {
+  for (size_t i = 0; i < p->n_panels * r->n_algorithms; i++) {
+    page_line(p, i / r->n_algorithms, r->algorithms[i % r->n_algorithms]);
+    page_number(p, e[i].x_best), page_number(p, e[i].best);
+    page_number(p, e[i].x_last), page_number(p, e[i].last);
+    fputc('\n', p->data.stream);
+    page_block_end(p);
+  }
+}
+
+static gl_status write_page(figure_page *p, const results *r, const size_t *columns, size_t n,
+                            gl_error *err) {
+  static const char *const x_axes[ROWS] = {"updates", "simulated hours"};
+  double *values = calloc(r->n_runs + 1, sizeof *values);
+  ends *e = calloc(ROWS * n * r->n_algorithms + 1, sizeof *e);
+  gl_status status = values && e ? GL_OK : gl_fail_memory(err, "a figure");
+  for (size_t panel = 0; panel < ROWS * n && status == GL_OK; panel++) {
+    figure_panel *to = &p->panels[panel];
+    snprintf(to->title, sizeof to->title, "%s", r->groups[columns[panel % n]].title);
+    snprintf(to->x_axis, sizeof to->x_axis, "%s", x_axes[panel / n]);
+    axis_of(METRIC_COUNT, to->axis);
+    for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++)
+      status = write_line(p, panel, r, results_cell_at(r, columns[panel % n], a), panel >= n,
+                          &e[panel * r->n_algorithms + a], values, err);
+  }
+  if (status == GL_OK) write_ends(p, r, e);
+  free(values), free(e);
+  return status;
+}
+
+gl_status figure_gap(const void *data, figure_page *p, gl_error *err) {
+  const results *r = ((const figure_data *)data)->s->from;
+  size_t columns[GAP_COLUMNS], n = 0;
+  gl_status status = extreme_groups(r, columns, &n, err);
+  if (status == GL_OK) status = page_open(p, ROWS * n, "panel\talgorithm\tx\tiqm\tlow\thigh", err);
+  if (status != GL_OK) return status;
+  p->wide = p->share = n;
+  p->tall = 3.6;
+  status = write_page(p, r, columns, n, err);
+  if (status == GL_OK)
+    status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
+  if (status == GL_OK)
+    status =
+        page_remark(p, err, "Filled marks: best; rings: last; the bar is the gap between them");
+  return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
+}
+
+/* The figure `time_to_score`: simulated hours and updates until an evaluation reaches a score that
+ * all settings are measured by. */
+
+enum { TIME_COLUMNS = 4, UNITS = 2 };
+/* Of the way from the first score to the best of all cells. */
+static const double SHARE = 0.75;
+
+/* Of two numbers the better one, or that which is known. */
+static double better(const results *r, double a, double b) {
+  return r->lower_is_better ? fmin(a, b) : fmax(a, b);
+}
+
+static double target_of(const summary *s) {
+  const results *r = s->from;
+  double best = NAN, first = NAN;
+  for (size_t i = 0; i < s->n_cells; i++) best = better(r, best, s->cells[i].best.value);
+  for (size_t i = 0; i < r->n_runs; i++)
+    if (r->runs[i].n_evals > 0) first = -better(r, -first, -r->runs[i].evals[0].eval_score);
+  return first + SHARE * (best - first);
+}
+
+/* When the run first reaches the score; infinite if it never does. */
+static double reached(const results *r, const results_run *run, double target, int in_hours) {
+  for (size_t i = 0; i < run->n_evals; i++)
+    if (better(r, run->evals[i].eval_score, target) == run->evals[i].eval_score)
+      return in_hours ? run->evals[i].time_s / 3600 : (double)run->evals[i].step;
+  return INFINITY;
+}
+
+/* The IQM over the *n runs with evaluations; how many never reach the score. */
+static gl_status cell_time(const results *r, const results_cell *c, double target, int in_hours,
+                           double *times, interval *v, size_t *never, size_t *n, gl_error *err) {
+  *never = *n = 0;
+  for (size_t k = 0; k < c->n; k++) {
+    const results_run *run = &r->runs[c->first + k];
+    if (run->status == RUN_FAILED || run->n_evals == 0) continue;
+    times[*n] = reached(r, run, target, in_hours);
+    *never += isinf(times[(*n)++]) != 0;
+  }
+  const uint64_t entity = UINT64_C(9) << 60 | (uint64_t)(c - r->cells) << 1 | (uint64_t)in_hours;
+  return iqm_bootstrap(times, n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), v, err);
+}
+
+static gl_status time_to_score_write_panel(figure_page *p, size_t panel, const results *r,
+                                           size_t group, double target, int in_hours, double *times,
+                                           size_t *short_of_it, size_t *all, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++, page_block_end(p)) {
+    const results_cell *c = results_cell_at(r, group, a);
+    interval v;
+    size_t never, of;
+    status = cell_time(r, c, target, in_hours, times, &v, &never, &of, err);
+    if (of == 0) continue;
+    page_line(p, panel, r->algorithms[a]);
+    page_keep_line(p, r->algorithms[a]);
+    fprintf(p->data.stream, "\t%zu", a + 1);
+    page_interval(p, panel, v.value, v.low, v.high);
+    fprintf(p->data.stream, "\t%zu\t%zu\n", never, of);
+    if (in_hours) *all += of, *short_of_it += never;
+  }
+  return status;
+}
+
+gl_status figure_time_to_score(const void *data, figure_page *p, gl_error *err) {
+  const summary *s = ((const figure_data *)data)->s;
+  const results *r = s->from;
+  const double target = target_of(s);
+  size_t columns[TIME_COLUMNS], n = page_pick(r->n_groups, page_columns(p, TIME_COLUMNS), columns);
+  size_t never = 0, runs = 0;
+  gl_status status =
+      page_open(p, UNITS * n, "panel\talgorithm\tplace\tiqm\tlow\thigh\tnever\truns", err);
+  double *times = calloc(r->n_runs + 1, sizeof *times);
+  if (status == GL_OK && !times) status = gl_fail_memory(err, "a figure");
+  p->wide = p->share = n;
+  p->named_rows = 1;
+  for (size_t panel = 0; panel < UNITS * n && status == GL_OK; panel++) {
+    figure_panel *to = &p->panels[panel];
+    snprintf(to->axis, sizeof to->axis, panel < n ? "simulated hours" : "updates");
+    if (panel < n) snprintf(to->title, sizeof to->title, "%s", r->groups[columns[panel]].title);
+    status = time_to_score_write_panel(p, panel, r, columns[panel % n], target, panel < n, times,
+                                       &never, &runs, err);
+  }
+  free(times);
+  if (status == GL_OK)
+    status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
+  if (status == GL_OK)
+    status =
+        page_remark(p, err,
+                    "Until the evaluation score is %.3g: %.0f %% of the way from the first to "
+                    "the best of the study. %zu of %zu runs never get there; a mean that meets "
+                    "one is not shown. Interquartile means, 95 %% intervals",
+                    target, 100 * SHARE, never, runs);
+  return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
+}
+
+/* The figures `throughput_delay`, `throughput_loss` and `throughput_samplers`: what the clock
+ * measures. */
+
+enum { CLOCK_COUNT = 4 };
+static const char *const clock_axis[CLOCK_COUNT] = {"samples per simulated second",
+                                                    "learner utilisation", "sampler utilisation",
+                                                    "staleness [versions]"};
+
+static double clock_of(const summary *s, size_t group, size_t which) {
+  group_clock c;
+  summary_group_clock(s, group, &c);
+  const double of[CLOCK_COUNT] = {c.samples_per_s, c.learner_utilisation, c.sampler_utilisation,
+                                  c.staleness};
+  return of[which];
+}
+
+static gl_status throughput_write_page(figure_page *p, const summary *s, const x_grid *grid,
+                                       gl_error *err) {
+  gl_status status = page_open(p, CLOCK_COUNT, "panel\tsetting\tdelay or loss\tmean", err);
+  if (status != GL_OK) return status;
+  p->wide = page_columns(p, 4);
+  grid_set_x(p, grid);
+  for (size_t panel = 0; panel < CLOCK_COUNT; panel++) {
+    snprintf(p->panels[panel].axis, sizeof p->panels[panel].axis, "%s", clock_axis[panel]);
+    p->panels[panel].low = 0;
+    for (size_t slice = 0; slice < grid->n_slices; slice++) {
+      for (size_t i = 0; i < grid->n_x; i++) {
+        size_t group = grid_group(grid, s->from, slice, i);
+        if (group == s->from->n_groups) continue;
+        interval v = {clock_of(s, group, panel), NAN, NAN};
+        grid_write(p, panel, grid->headings[slice], grid, i, v);
+      }
+      page_block_end(p);
+    }
+  }
+  status = page_set_lines(p, (const char *const *)grid->headings, grid->n_slices, err);
+  return status == GL_OK ? grid_leave_out(p, grid, s->from, NULL, 0, err) : status;
+}
+
+static gl_status write_throughput(const summary *s, figure_page *p, x_kind kind, gl_error *err) {
+  x_grid grid;
+  gl_status status = grid_init(&grid, s->from, kind, err);
+  if (status != GL_OK) return status;
+  status = throughput_write_page(p, s, &grid, err);
+  grid_fini(&grid);
+  return status;
+}
+
+gl_status figure_throughput_delay(const void *data, figure_page *p, gl_error *err) {
+  return write_throughput(((const figure_data *)data)->s, p, X_DELAY, err);
+}
+
+gl_status figure_throughput_loss(const void *data, figure_page *p, gl_error *err) {
+  return write_throughput(((const figure_data *)data)->s, p, X_LOSS, err);
+}
+
+gl_status figure_throughput_samplers(const void *data, figure_page *p, gl_error *err) {
+  return write_throughput(((const figure_data *)data)->s, p, X_SAMPLERS, err);
+}
