@@ -82,7 +82,7 @@ static gl_status cited(document *d, const char *at, const char *name, const char
 
 /* Markdown --- */
 
-static const char opening[] = "<!--=", closing[] = "-->", ending[] = "<!--/-->";
+static const char opening[] = "{{", closing[] = "}}";
 
 /* The three words of a marker; a key may have blanks, the name and the format none. */
 static int split_marker(const char *from, const char *to, char words[3][MOST_WORD]) {
@@ -103,38 +103,29 @@ static int split_marker(const char *from, const char *to, char words[3][MOST_WOR
 
 static gl_status fill_one(document *d, const char *marker, FILE *to, const char **next) {
   char words[3][MOST_WORD], *number = NULL;
-  const char *close = strstr(marker, closing);
-  const char *end = close ? strstr(close, ending) : NULL;
-  const char *another = close ? strstr(close, opening) : NULL;
-  if (!end || (another && another < end) ||
-      !split_marker(marker + sizeof opening - 1, close, words))
+  const char *begin = marker + sizeof opening - 1, *end = strstr(begin, closing);
+  const char *another = strstr(begin, opening);
+  if (!end || (another && another < end) || !split_marker(begin, end, words))
     return gl_fail(d->err, GL_EINPUT,
-                   "%s:%zu: a marker is <!--= RESULTS KEY FORMAT -->…<!--/-->, and this one is not",
-                   d->name, line_of(d, marker));
+                   "%s:%zu: a number is {{RESULTS KEY FORMAT}}, and this marker is not", d->name,
+                   line_of(d, marker));
   gl_status status = cited(d, marker, words[0], words[1], words[2], &number);
-  if (status == GL_OK) {
-    fwrite(marker, 1, (size_t)(close - marker) + sizeof closing - 1, to);
-    if (number)
-      fputs(number, to);
-    else
-      fwrite(close + sizeof closing - 1, 1, (size_t)(end - close) - sizeof closing + 1, to);
-    fputs(ending, to);
-  }
+  if (status == GL_OK) fputs(number ? number : "–", to);
   free(number);
-  *next = end + sizeof ending - 1;
+  *next = end + sizeof closing - 1;
   return status;
 }
 
 gl_status markers_fill(char **out, const char *text, const char *name, const marker_source *from,
-                       size_t *n_markers, gl_error *err) {
+                       size_t *n_numbers, gl_error *err) {
   size_t size = 0;
   *out = NULL;
-  *n_markers = 0;
+  *n_numbers = 0;
   document *d = document_new(text, name, from, err);
   FILE *to = d ? open_memstream(out, &size) : NULL;
   gl_status status = to ? GL_OK : gl_fail_memory(err, "a document");
   const char *at = text;
-  for (const char *m; status == GL_OK && (m = strstr(at, opening)) != NULL; ++*n_markers) {
+  for (const char *m; status == GL_OK && (m = strstr(at, opening)) != NULL; ++*n_numbers) {
     fwrite(at, 1, (size_t)(m - at), to);
     status = fill_one(d, m, to, &at);
   }

@@ -10,6 +10,7 @@
 #include "experiments/base/command.h"
 #include "experiments/base/provenance.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,19 +163,27 @@ static gl_status put(const char *path, const char *text, gl_error *err) {
   return file_commit(&w, err);
 }
 
-static gl_status fill(const results_options *q, const char *path, int writes, gl_error *err) {
-  char *text = NULL, *filled = NULL;
+/* Writes the document of a path, or compares it, with its template PATH.in and the stored results.
+ */
+static gl_status fill(const results_options *q, const char *path, bool writes, gl_error *err) {
+  char template[4096], *source = NULL, *text = NULL, *filled = NULL;
   size_t n = 0;
-  gl_status status = load_text(&text, path, err);
-  if (status == GL_OK) status = markers_fill(&filled, text, path, &q->from, &n, err);
-  if (status == GL_OK && strcmp(text, filled) != 0)
-    status = writes ? put(path, filled, err)
-                    : gl_fail(err, GL_EIO,
-                              "%s:%zu: a number differs from the stored results in %s; write it "
-                              "anew: make results",
-                              path, first_difference(text, filled), q->from.folder);
+  if (snprintf(template, sizeof template, "%s.in", path) >= (int)sizeof template)
+    return gl_fail(err, GL_EINPUT, "the path %.60s… is too long", path);
+  gl_status status = load_text(&source, template, err);
+  if (status == GL_OK) status = markers_fill(&filled, source, template, &q->from, &n, err);
+  if (status == GL_OK && writes) {
+    status = put(path, filled, err);
+  } else if (status == GL_OK) {
+    status = load_text(&text, path, err);
+    if (status == GL_OK && strcmp(text, filled) != 0)
+      status = gl_fail(err, GL_EIO,
+                       "%s:%zu: differs from %s filled with the stored results in %s; edit the "
+                       "template, then: make results",
+                       path, first_difference(text, filled), template, q->from.folder);
+  }
   if (status == GL_OK) printf("%s: %zu numbers %s\n", path, n, writes ? "written" : "as stored");
-  free(text), free(filled);
+  free(source), free(text), free(filled);
   return status;
 }
 
@@ -234,11 +243,11 @@ const command command_results = {
         "keep: the numbers of a JSON document (- for standard input) as NAME.tsv, with recipe, "
         "commit,\n"
         "processor, command and date in its head; refused where the program was not built from a\n"
-        "clean commit. fill: writes the numbers between the markers of Markdown files,\n"
-        "`<!--= NAME KEY FORMAT -->…<!--/-->`; check: tells where one differs. define: for a "
-        "LaTeX\n"
-        "file that says \\result{NAME}{KEY}{FORMAT}, the definitions. Formats: .3f, .4g, .0p (per\n"
-        "cent), s.",
+        "clean commit. fill: writes FILE from its template FILE.in, in which a number is\n"
+        "{{NAME KEY FORMAT}}; check: reports where FILE differs. define: writes the definitions\n"
+        "for a LaTeX file that uses \\result{NAME}{KEY}{FORMAT}. Formats: .3f, .4g, .0p (per "
+        "cent),\n"
+        "s.",
     .examples = "  gepolab analyze study.db --json | gepolab results keep - --study study.db \\\n"
                 "      --recipe delay_sweep -o paper/results/delay_sweep.tsv\n"
                 "  gepolab results fill README.md paper/findings.md\n"

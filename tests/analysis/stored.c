@@ -107,35 +107,34 @@ static gl_status filled(const char *text, const marker_source *from, char **out,
   return markers_fill(out, text, "doc.md", from, &n, err);
 }
 
-static void numbers_between_markers_are_those_of_the_results(void) {
+static void numbers_of_a_template_are_those_of_the_results(void) {
   static const char *const later[] = {"later"};
   const marker_source from = {folder, NULL, 0}, lenient = {folder, later, 1};
   char *out = NULL;
   gl_error err;
   write_stored();
-  CU_ASSERT_EQUAL(
-      filled("a <!--= stored_test cells[gepo,1800].last.iqm .2f -->9<!--/--> b", &from, &out, &err),
-      GL_OK);
-  CU_ASSERT_STRING_EQUAL(out,
-                         "a <!--= stored_test cells[gepo,1800].last.iqm .2f -->0.74<!--/--> b");
+  CU_ASSERT_EQUAL(filled("a {{stored_test cells[gepo,1800].last.iqm .2f}} b{{stored_test n s}}",
+                         &from, &out, &err),
+                  GL_OK);
+  CU_ASSERT_STRING_EQUAL(out, "a 0.74 b3");
   free(out);
   const struct {
     const char *text, *says;
-  } wrong[] = {{"\n<!--= stored_test cells[x].y .2f -->9<!--/-->", "doc.md:2: the stored results"},
-               {"<!--= stored_test n -->9<!--/-->", "doc.md:1: a marker is"},
-               {"<!--= stored_test n s -->9", "doc.md:1: a marker is"},
-               {"<!--= stored_test n s --> <!--= stored_test n s -->9<!--/-->", "a marker is"},
-               {"<!--= stored_test n .9x -->9<!--/-->", "doc.md:1: '.9x' is no format"},
-               {"<!--= ../stored_test n s -->9<!--/-->", "is no name of stored results"},
-               {"<!--= later n s -->9<!--/-->", "later.tsv cannot be read"}};
+  } wrong[] = {{"\n{{stored_test cells[x].y .2f}}", "doc.md:2: the stored results"},
+               {"{{stored_test n}}", "doc.md:1: a number is"},
+               {"{{stored_test n s", "doc.md:1: a number is"},
+               {"{{stored_test n s {{stored_test n s}}", "a number is"},
+               {"{{stored_test n .9x}}", "doc.md:1: '.9x' is no format"},
+               {"{{../stored_test n s}}", "is no name of stored results"},
+               {"{{later n s}}", "later.tsv cannot be read"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     CU_ASSERT_NOT_EQUAL(filled(wrong[i].text, &from, &out, &err), GL_OK);
     CU_ASSERT_PTR_NULL(out);
     if (!strstr(err.text, wrong[i].says)) fprintf(stderr, "%s\n", err.text);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wrong[i].says));
   }
-  CU_ASSERT_EQUAL(filled("<!--= later n s -->9<!--/-->", &lenient, &out, &err), GL_OK);
-  CU_ASSERT_STRING_EQUAL(out, "<!--= later n s -->9<!--/-->");
+  CU_ASSERT_EQUAL(filled("{{later n s}}", &lenient, &out, &err), GL_OK);
+  CU_ASSERT_STRING_EQUAL(out, "–");
   free(out);
   unlink(path);
 }
@@ -164,5 +163,5 @@ static void every_number_of_a_latex_file_gets_a_definition(void) {
 SUITE(stored_results, "analysis: stored results", TEST(elements_are_known_by_what_tells_them_apart),
       TEST(a_head_says_how_numbers_came_about_on_lines_of_its_own),
       TEST(numbers_are_written_as_formats_say),
-      TEST(numbers_between_markers_are_those_of_the_results),
+      TEST(numbers_of_a_template_are_those_of_the_results),
       TEST(every_number_of_a_latex_file_gets_a_definition));

@@ -20,21 +20,30 @@ static void documents_say_what_is_stored(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_number_that_differs_is_found_and_written(void) {
-  static const char wrong[] = "rho\n<!--= delay_sweep correlations[delay,kl_exact].spearman .2f "
-                              "-->0.99<!--/-->\n";
-  char folder[64], document[128];
+static void a_document_that_differs_is_found_and_written(void) {
+  static const char template[] = "rho\n{{delay_sweep correlations[delay,kl_exact].spearman .2f}}\n";
+  char folder[64], document[128], source[128];
   cli_scratch_make(folder);
   cli_path(document, folder, "a.md");
-  cli_write(document, wrong, sizeof wrong - 1);
+  cli_path(source, folder, "a.md.in");
+  cli_write(source, template, sizeof template - 1);
+  cli_write(document, "rho\n0.99\n", 9);
   cli_result r = CLI("results", "check", document);
   CU_ASSERT_EQUAL(r.code, 1);
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "a.md:2: a number differs from the stored results"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "a.md:2: differs from "));
   cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(0, "results", "fill", document));
   CU_ASSERT(CLI_GIVES(0, "results", "check", document));
+  char *text = cli_read(document);
+  CU_ASSERT_STRING_EQUAL(text, "rho\n0.82\n");
+  free(text);
   CU_ASSERT(CLI_GIVES(2, "results", "keep", document));
   CU_ASSERT(CLI_GIVES(2, "results", "show", document));
+  CU_ASSERT_NOT_EQUAL(unlink(source), -1);
+  r = CLI("results", "fill", document);
+  CU_ASSERT_EQUAL(r.code, 1);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "a.md.in"));
+  cli_result_fini(&r);
   cli_scratch_remove(folder);
 }
 
@@ -63,5 +72,5 @@ static void every_stored_result_says_how_it_came_about(void) {
 }
 
 SUITE(cli_results, "cli: stored results", TEST(documents_say_what_is_stored),
-      TEST(a_number_that_differs_is_found_and_written),
+      TEST(a_document_that_differs_is_found_and_written),
       TEST(every_stored_result_says_how_it_came_about));
