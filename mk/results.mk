@@ -39,7 +39,7 @@ STUDIES       ?= delay_sweep laboratory clock
 studies: $(BUILD)/gepolab
 	@paper/studies.sh $(BUILD) $(STUDIES)
 
-# Writes the numbers of documents from the stored results; check-results tells where they differ.
+# Fills the documents from their templates (README.md.in …) and the stored results; check-results reports where they differ.
 results: $(BUILD)/gepolab
 	@$(BUILD)/gepolab results fill $(CITING) $(RESULTS_LATER:%=--without %)
 check-results: $(BUILD)/gepolab
