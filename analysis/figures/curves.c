@@ -79,11 +79,7 @@ static gl_status write_point(figure_page *p, size_t panel, const results *r, con
       iqm_bootstrap(s->values, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), &v, err);
   if (status != GL_OK) return status;
   v = drawn_interval(q->m, v);
-  page_line(p, panel, r->algorithms[c->algorithm]);
-  page_number(p, x);
-  page_interval(p, panel, v.value, v.low, v.high);
-  fputc('\n', p->data.stream);
-  page_x(p, x);
+  page_point(p, panel, r->algorithms[c->algorithm], x, v.value, v.low, v.high);
   return GL_OK;
 }
 
@@ -150,8 +146,11 @@ static gl_status write_panel(figure_page *p, size_t panel, const results *r, con
   return status;
 }
 
-gl_status write_curves(figure_page *p, const results *r, const curve *curves, size_t n_curves,
-                       const size_t *columns, size_t n_columns, size_t wide, gl_error *err) {
+/* Writes the page: one row of panels per curve of which the study has a course, one column per
+ * group in columns; `wide` panels in a row of the page. */
+static gl_status write_curves(figure_page *p, const results *r, const curve *curves,
+                              size_t n_curves, const size_t *columns, size_t n_columns, size_t wide,
+                              gl_error *err) {
   size_t n = 0, panel = 0;
   for (size_t i = 0; i < n_curves; i++) n += (size_t)has_course(r, &curves[i]);
   gl_status status = page_open(p, n * n_columns, "panel\talgorithm\tupdate\tiqm\tlow\thigh", err);

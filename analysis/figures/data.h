@@ -89,9 +89,5 @@ interval drawn_interval(metric m, interval stored);
  * course (a table of means has none), or evaluations. */
 int has_curve(const results *r, const curve *c);
 int has_course(const results *r, const curve *c);
-/* Writes the page: one row of panels per curve of which the study has a course, one column per
- * group in columns; `wide` panels in a row of the page. */
-gl_status write_curves(figure_page *p, const results *r, const curve *curves, size_t n_curves,
-                       const size_t *columns, size_t n_columns, size_t wide, gl_error *err);
 
 #endif

@@ -11,11 +11,7 @@
 
 static void write_density(figure_page *p, const densities *d, const density *of) {
   for (size_t i = 0; i < of->n; i++) {
-    page_line(p, of->panel, d->lines[of->line]);
-    page_number(p, of->x[i]);
-    page_interval(p, of->panel, of->y[i], NAN, NAN);
-    fputc('\n', p->data.stream);
-    page_panel_x(p, of->panel, of->x[i]);
+    page_point(p, of->panel, d->lines[of->line], of->x[i], of->y[i], NAN, NAN);
   }
 }
 
@@ -142,32 +138,27 @@ static void name_axes(figure_page *p) {
   gradients->kept = 1;
 }
 
-static void selection_write_point(figure_page *p, size_t panel, const char *line, double x,
-                                  double y) {
+static void write_finite_point(figure_page *p, size_t panel, const char *line, double x, double y) {
   if (!isfinite(x) || !isfinite(y)) return;
-  page_line(p, panel, line);
-  page_number(p, x);
-  page_interval(p, panel, y, NAN, NAN);
-  fputc('\n', p->data.stream);
-  page_panel_x(p, panel, x);
+  page_point(p, panel, line, x, y, NAN, NAN);
 }
 
 static void write_shares(figure_page *p, const selection_policies *d) {
   for (size_t m = 1; m <= d->max_length; m++)
-    selection_write_point(p, SHARES, all_drawn, (double)m, 100);
+    write_finite_point(p, SHARES, all_drawn, (double)m, 100);
   page_block_end(p);
   for (size_t i = 0; i < d->n; i++) {
     for (size_t m = 1; m <= d->max_length; m++)
-      selection_write_point(p, SHARES, d->of[i].name, (double)m, 100 * d->of[i].trained[m]);
+      write_finite_point(p, SHARES, d->of[i].name, (double)m, 100 * d->of[i].trained[m]);
     page_block_end(p);
   }
 }
 
 static void write_gradients(figure_page *p, const selection_policies *d) {
-  selection_write_point(p, GRADIENTS, all_drawn, 1, 1);
+  write_finite_point(p, GRADIENTS, all_drawn, 1, 1);
   page_block_end(p);
   for (size_t i = 0; i < d->n; i++) {
-    selection_write_point(p, GRADIENTS, d->of[i].name, d->of[i].norm_ratio, d->of[i].cosine);
+    write_finite_point(p, GRADIENTS, d->of[i].name, d->of[i].norm_ratio, d->of[i].cosine);
     page_block_end(p);
   }
 }
@@ -359,7 +350,7 @@ static void write_bar(figure_page *p, const chart *c, const placed *at, double u
   fprintf(p->data.stream, "\t%s", kinds[b->kind].name);
   page_number(p, fmax(b->from_s, c->t->from_s) / unit);
   page_number(p, fmin(b->to_s, c->t->to_s) / unit);
-  /* Lanes are told apart by a little white between them. */
+  /* A narrow gap separates lanes. */
   page_number(p, top - (c->lanes[b->row] > 1 ? 0.88 : 1) * tall), page_number(p, top);
   fputc('\n', p->data.stream);
 }

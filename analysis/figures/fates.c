@@ -6,47 +6,9 @@
 #include "analysis/plot/draw.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { STORED_NEEDS_A_FALL = 1 << 0, STORED_NEEDS_RATES = 1 << 1, STORED_NEEDS_SETTINGS = 1 << 2 };
-
-static gl_status write_survival(const void *data, figure_page *p, gl_error *err) {
-  return survival_page(data, p, err);
-}
-
-static gl_status write_frontier(const void *data, figure_page *p, gl_error *err) {
-  return frontier_page(data, p, err);
-}
-
-static const figure figures[] = {
-    {"survival", "share of runs that have not fallen, against updates", "curves",
-     STORED_NEEDS_A_FALL, write_survival},
-    {"frontier", "learning rate at which 10 and 50 % of the runs fall, against staleness", "curves",
-     STORED_NEEDS_A_FALL | STORED_NEEDS_RATES | STORED_NEEDS_SETTINGS, write_frontier},
-};
-
-static int any_fell(const stability *s) {
-  for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++)
-    if (s->cells[i].falls > 0) return 1;
-  return 0;
-}
-
-static const char *lacks(const void *data, unsigned needs) {
-  const stability *s = data;
-  if ((needs & STORED_NEEDS_RATES) && !s->has_doses)
-    return "the study does not sweep optimizer.lr over several numbers";
-  if ((needs & STORED_NEEDS_SETTINGS) && s->n_settings < 2)
-    return "the study has one setting besides optimizer.lr";
-  return (needs & STORED_NEEDS_A_FALL) && !any_fell(s) ? "no run fell" : NULL;
-}
-
-gl_status figures_of_fates(const stability *s, const figure_request *q, gl_error *err) {
-  static const figure_table drawn = {figures, sizeof figures / sizeof *figures, lacks,
-                                     "the stored outcomes have no data for any figure"};
-  gl_status status = figures_check_highlight(q, s->algorithms, s->n_algorithms, err);
-  return status == GL_OK ? figures_draw_table(&drawn, s, q, err) : status;
-}
 
 /* The figure `survival`: the share of runs that have not fallen against updates (Kaplan-Meier), a
  * panel per setting. */
@@ -64,25 +26,17 @@ static interval band_of(const survival_step *at) {
   return v;
 }
 
-static void write_point(figure_page *p, size_t panel, const char *line, double time, interval v) {
-  page_line(p, panel, line);
-  page_number(p, time);
-  page_interval(p, panel, v.value, v.low, v.high);
-  fputc('\n', p->data.stream);
-  page_x(p, time);
-}
-
 /* Steps: a point before and one after every time at which runs fall. */
 static void write_line(figure_page *p, size_t panel, const stability *s, const stability_cell *c) {
   const char *line = s->algorithms[c->algorithm];
   interval v = {1, NAN, NAN};
-  if (c->runs > 0) write_point(p, panel, line, 0, v);
+  if (c->runs > 0) page_point(p, panel, line, 0, v.value, v.low, v.high);
   for (size_t i = 0; i < c->n_steps; i++) {
-    write_point(p, panel, line, c->curve[i].time, v);
+    page_point(p, panel, line, c->curve[i].time, v.value, v.low, v.high);
     v = band_of(&c->curve[i]);
-    write_point(p, panel, line, c->curve[i].time, v);
+    page_point(p, panel, line, c->curve[i].time, v.value, v.low, v.high);
   }
-  if (c->runs > 0) write_point(p, panel, line, c->watched, v);
+  if (c->runs > 0) page_point(p, panel, line, c->watched, v.value, v.low, v.high);
   page_block_end(p);
 }
 
@@ -103,18 +57,17 @@ static gl_status write_panels(figure_page *p, const stability *s, const size_t *
   return page_set_lines(p, s->algorithms, s->n_algorithms, err);
 }
 
-static int survival_any_fell(const stability *s, size_t setting) {
-  const size_t n = s->n_algorithms;
-  for (size_t a = 0; a < n; a++)
-    if (s->cells[setting * n + a].falls > 0) return 1;
-  return 0;
+static bool any_fell(const stability *s, size_t setting) {
+  for (size_t a = 0; a < s->n_algorithms; a++)
+    if (s->cells[setting * s->n_algorithms + a].falls > 0) return true;
+  return false;
 }
 
 /* Of the settings in which a run fell, those that are shown; how many. */
 static size_t pick_settings(const stability *s, size_t *with_falls, size_t shown[MOST_PANELS]) {
   size_t n = 0;
   for (size_t k = 0; k < s->n_settings; k++)
-    if (survival_any_fell(s, k)) with_falls[n++] = k;
+    if (any_fell(s, k)) with_falls[n++] = k;
   const size_t most = page_pick(n, MOST_PANELS, shown);
   for (size_t i = 0; i < most; i++) shown[i] = with_falls[shown[i]];
   return most;
@@ -127,13 +80,14 @@ static gl_status leave_out_others(figure_page *p, const stability *s, const size
     if (i < n && shown[i] == k)
       i++;
     else
-      status = page_leave_out(p, err, "%s%s", s->settings[k],
-                              survival_any_fell(s, k) ? "" : " (no run fell)");
+      status =
+          page_leave_out(p, err, "%s%s", s->settings[k], any_fell(s, k) ? "" : " (no run fell)");
   }
   return status;
 }
 
-gl_status survival_page(const stability *s, figure_page *p, gl_error *err) {
+static gl_status write_survival(const void *outcomes, figure_page *p, gl_error *err) {
+  const stability *s = outcomes;
   size_t shown[MOST_PANELS];
   size_t *with_falls = calloc(s->n_settings + 1, sizeof *with_falls);
   if (with_falls == NULL) return gl_fail_memory(err, "a figure");
@@ -146,16 +100,6 @@ gl_status survival_page(const stability *s, figure_page *p, gl_error *err) {
                          "A fall: four evaluations in a row below half of the gain, a run that is "
                          "not finite, or a lost start (gepolab outcomes). Kaplan-Meier, 95 %% "
                          "bands; runs at all learning rates of a setting together");
-  return status;
-}
-
-gl_status figure_survival(const void *data, figure_page *p, gl_error *err) {
-  const summary *s = ((const figure_data *)data)->s;
-  const outcome_rule rule = outcome_rule_default();
-  stability fates;
-  gl_status status = stability_init(&fates, s->from, &rule, err);
-  if (status == GL_OK) status = survival_page(&fates, p, err);
-  stability_fini(&fates);
   return status;
 }
 
@@ -337,7 +281,8 @@ static void find_rates(frontier *f) {
     }
 }
 
-gl_status frontier_page(const stability *s, figure_page *p, gl_error *err) {
+static gl_status write_frontier(const void *outcomes, figure_page *p, gl_error *err) {
+  const stability *s = outcomes;
   frontier f = {.s = s, .order = calloc(s->n_settings + 1, sizeof *f.order)};
   if (f.order == NULL) return gl_fail_memory(err, "a figure");
   sort_settings(&f);
@@ -347,15 +292,55 @@ gl_status frontier_page(const stability *s, figure_page *p, gl_error *err) {
   return status;
 }
 
-gl_status figure_frontier(const void *data, figure_page *p, gl_error *err) {
-  const summary *s = ((const figure_data *)data)->s;
+/* --- of a study, and of stored outcomes --- */
+
+typedef gl_status outcomes_writer(const void *outcomes, figure_page *p, gl_error *err);
+
+/* Finds the outcomes of a study's runs, with their fits where asked, and writes a page of them. */
+static gl_status write_of_study(const figure_data *data, bool fits, outcomes_writer *write,
+                                figure_page *p, gl_error *err) {
   const outcome_rule rule = outcome_rule_default();
-  stability fates;
-  gl_status status = stability_init(&fates, s->from, &rule, err);
-  if (status == GL_OK) status = stability_fit(&fates, err);
-  if (status == GL_OK) status = frontier_page(&fates, p, err);
-  stability_fini(&fates);
+  stability outcomes;
+  gl_status status = stability_init(&outcomes, data->s->from, &rule, err);
+  if (status == GL_OK && fits) status = stability_fit(&outcomes, err);
+  if (status == GL_OK) status = write(&outcomes, p, err);
+  stability_fini(&outcomes);
   return status;
+}
+
+gl_status figure_survival(const void *data, figure_page *p, gl_error *err) {
+  return write_of_study(data, false, write_survival, p, err);
+}
+
+gl_status figure_frontier(const void *data, figure_page *p, gl_error *err) {
+  return write_of_study(data, true, write_frontier, p, err);
+}
+
+enum { STORED_NEEDS_A_FALL = 1 << 0, STORED_NEEDS_RATES = 1 << 1, STORED_NEEDS_SETTINGS = 1 << 2 };
+
+static const figure figures[] = {
+    {"survival", "share of runs that have not fallen, against updates", "curves",
+     STORED_NEEDS_A_FALL, write_survival},
+    {"frontier", "learning rate at which 10 and 50 % of the runs fall, against staleness", "curves",
+     STORED_NEEDS_A_FALL | STORED_NEEDS_RATES | STORED_NEEDS_SETTINGS, write_frontier},
+};
+
+static const char *lacks(const void *data, unsigned needs) {
+  const stability *s = data;
+  if ((needs & STORED_NEEDS_RATES) && !s->has_doses)
+    return "the study does not sweep optimizer.lr over several numbers";
+  if ((needs & STORED_NEEDS_SETTINGS) && s->n_settings < 2)
+    return "the study has one setting besides optimizer.lr";
+  for (size_t k = 0; k < s->n_settings; k++)
+    if (any_fell(s, k)) return NULL;
+  return (needs & STORED_NEEDS_A_FALL) ? "no run fell" : NULL;
+}
+
+gl_status figures_of_fates(const stability *s, const figure_request *q, gl_error *err) {
+  static const figure_table drawn = {figures, sizeof figures / sizeof *figures, lacks,
+                                     "the stored outcomes have no data for any figure"};
+  gl_status status = figures_check_highlight(q, s->algorithms, s->n_algorithms, err);
+  return status == GL_OK ? figures_draw_table(&drawn, s, q, err) : status;
 }
 
 /* The figure `announcements`: of the metrics that tell falls best, ROC curves over whole runs, and
@@ -363,26 +348,20 @@ gl_status figure_frontier(const void *data, figure_page *p, gl_error *err) {
 
 enum { MOST_LINES = 6, CURVES = 0, BEFORE = 1, PANELS = 2 };
 
-static void announcements_write_point(figure_page *p, size_t panel, const announcement *a, double x,
-                                      interval v) {
-  page_line(p, panel, metric_about(a->m)->name);
-  page_number(p, x);
-  page_interval(p, panel, v.value, v.low, v.high);
-  fputc('\n', p->data.stream);
-  page_panel_x(p, panel, x);
-}
-
 static void write_curve(figure_page *p, const announcement *a) {
   for (size_t i = 0; i < a->n_roc; i++)
-    announcements_write_point(p, CURVES, a, a->roc_alarms[i],
-                              (interval){a->roc_announced[i], NAN, NAN});
+    page_point(p, CURVES, metric_about(a->m)->name, a->roc_alarms[i], a->roc_announced[i], NAN,
+               NAN);
   page_block_end(p);
 }
 
 static void write_before(figure_page *p, const announcement *a, const announce_rule *rule) {
-  for (size_t k = 0; k < ANNOUNCE_LEADS; k++)
-    if (!isnan(a->matched[k].auc.value))
-      announcements_write_point(p, BEFORE, a, (double)rule->lead[k], a->matched[k].auc);
+  for (size_t k = 0; k < ANNOUNCE_LEADS; k++) {
+    const interval auc = a->matched[k].auc;
+    if (!isnan(auc.value))
+      page_point(p, BEFORE, metric_about(a->m)->name, (double)rule->lead[k], auc.value, auc.low,
+                 auc.high);
+  }
   page_block_end(p);
 }
 

@@ -10,8 +10,4 @@
  * analysis/plot/draw.h, and figures_check_highlight for a name that is no algorithm's). */
 gl_status figures_of_fates(const stability *s, const figure_request *q, gl_error *err);
 
-/* Write the figures' pages; only for the files of this room. */
-gl_status survival_page(const stability *s, figure_page *p, gl_error *err);
-gl_status frontier_page(const stability *s, figure_page *p, gl_error *err);
-
 #endif

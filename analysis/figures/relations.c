@@ -74,11 +74,7 @@ static void write_points(figure_page *p, const table *t, size_t pair, size_t a) 
   for (size_t i = 0; i < t->r->n_runs; i++) {
     const double x = t->value[pairs[pair][0]][i], y = t->value[pairs[pair][1]][i];
     if (t->r->runs[i].algorithm != a || !isfinite(x) || !isfinite(y)) continue;
-    page_line(p, pair, t->r->algorithms[a]);
-    page_number(p, x);
-    page_interval(p, pair, y, NAN, NAN);
-    fputc('\n', p->data.stream);
-    page_panel_x(p, pair, x);
+    page_point(p, pair, t->r->algorithms[a], x, y, NAN, NAN);
   }
   page_block_end(p);
 }

@@ -132,15 +132,6 @@ static gl_status evaluate(const results *r, const results_cell *c, int64_t step,
   return iqm_bootstrap(values, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), v, err);
 }
 
-static void write_point(figure_page *p, size_t panel, const results *r, const results_cell *c,
-                        double x, interval v) {
-  page_line(p, panel, r->algorithms[c->algorithm]);
-  page_number(p, x);
-  page_interval(p, panel, v.value, v.low, v.high);
-  fputc('\n', p->data.stream);
-  page_panel_x(p, panel, x);
-}
-
 static gl_status write_line(figure_page *p, size_t panel, const results *r, const results_cell *c,
                             int in_hours, ends *e, double *values, gl_error *err) {
   const results_run *longest = longest_evaluated(r, c);
@@ -153,7 +144,8 @@ static gl_status write_line(figure_page *p, size_t panel, const results *r, cons
     status = evaluate(r, c, longest->evals[i].step, i, values, &v, &x, err);
     if (!in_hours) x = (double)longest->evals[i].step;
     if (!isfinite(x)) continue; /* the time is not known */
-    if (i % every == 0 || i + 1 == longest->n_evals) write_point(p, panel, r, c, x, v);
+    if (i % every == 0 || i + 1 == longest->n_evals)
+      page_point(p, panel, r->algorithms[c->algorithm], x, v.value, v.low, v.high);
     if (!isfinite(v.value)) continue;
     const int better = r->lower_is_better ? v.value < e->best : v.value > e->best;
     if (isnan(e->best) || better) e->x_best = x, e->best = v.value;

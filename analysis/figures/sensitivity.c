@@ -112,11 +112,7 @@ static gl_status write_point(figure_page *p, size_t panel, const results *r, siz
   gl_status status = iqm_bootstrap(s->values, s->strata, strata,
                                    rng_stream_at(1, RNG_BOOTSTRAP, entity), &at, err);
   const double x = v->numbers ? v->at[i]->number : (double)i;
-  page_line(p, panel, r->algorithms[a]);
-  page_number(p, x);
-  page_interval(p, panel, at.value, at.low, at.high);
-  fputc('\n', p->data.stream);
-  page_panel_x(p, panel, x);
+  page_point(p, panel, r->algorithms[a], x, at.value, at.low, at.high);
   return status;
 }
 

@@ -5,6 +5,7 @@
 #include "core/base/shown.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 static const double BROADEST = 9.5; /* of a panel */
@@ -118,7 +119,8 @@ double layout_marks_apart(const layout *l, double *longest) {
   return nearest;
 }
 
-int layout_marks_fit(const layout *l) {
+/* Whether the texts at the x axis fit side by side; else they are turned. */
+static bool marks_fit(const layout *l) {
   double longest;
   const double nearest = layout_marks_apart(l, &longest);
   return longest + 0.12 <= nearest;
@@ -157,7 +159,7 @@ void layout_set_columns(layout *l) {
     set_y_ticks(l);
     l->left = MARGIN + y_axis_room(l) + 0.06 + l->y_numbers + Y_SPACE;
     /* Room for texts that stand out makes panels narrower: what has been turned stays so. */
-    l->turned |= round > 0 && !layout_marks_fit(l);
+    l->turned |= round > 0 && !marks_fit(l);
     const double out = round ? overhang(l) : 0.3;
     l->right = layout_bar_room(l) + (*p->bar_axis ? 0 : fmax(0.15, out));
     l->gap = p->share || p->named_rows ? fmax(0.3, 1.3 * out) : l->left + fmax(0.05, out - 0.2);
@@ -182,7 +184,7 @@ static double room_below(const layout *l, size_t row) {
 }
 
 static void set_marks(layout *l) {
-  l->turned |= !layout_marks_fit(l);
+  l->turned |= !marks_fit(l);
   for (size_t i = 0; i < l->n; i++) l->places[i].x_numbers = room_below(l, i / l->columns);
 }
 

@@ -77,8 +77,6 @@ int layout_has_marks(const layout *l, const place *at);
 double layout_mark_x(const layout *l, const place *at, size_t i);
 /* The least distance between texts at the x axis, and the width of the longest. */
 double layout_marks_apart(const layout *l, double *longest);
-/* Whether they fit side by side; else they are turned. */
-int layout_marks_fit(const layout *l);
 /* The lines of a y axis' name, at most MOST_AXIS. */
 size_t layout_axis_lines(const layout *l, const char *axis, size_t *starts, size_t *lengths);
 /* Room for a colour bar with its numbers; 0 where there is none. */

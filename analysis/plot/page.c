@@ -88,6 +88,18 @@ void page_panel_x(figure_page *p, size_t panel, double x) {
   to->x_high = fmax(to->x_high, x);
 }
 
+void page_point(figure_page *p, size_t panel, const char *line, double x, double value, double low,
+                double high) {
+  page_line(p, panel, line);
+  page_number(p, x);
+  page_interval(p, panel, value, low, high);
+  fputc('\n', p->data.stream);
+  if (*p->panels[panel].x_axis)
+    page_panel_x(p, panel, x);
+  else
+    page_x(p, x);
+}
+
 void page_block_end(figure_page *p) {
   if (!p->in_block) fputs("-\t\t\n", p->data.stream);
   p->in_block = 0;

@@ -123,6 +123,11 @@ void page_keep_line(figure_page *p, const char *line);
  * axis not by low, which can be anything near zero. */
 void page_interval(figure_page *p, size_t panel, double value, double low, double high);
 void page_number(figure_page *p, double value);
+/* The record that most figures are made of: the line's name, x, a value with the ends of its
+ * interval (NaN: none). Widens the ranges of both axes, that of x of the panel if its x_axis was
+ * set before, else of the page. */
+void page_point(figure_page *p, size_t panel, const char *line, double x, double value, double low,
+                double high);
 /* Widen the range of x: of the page, or of a panel with an x axis of its own. */
 void page_x(figure_page *p, double x);
 void page_panel_x(figure_page *p, size_t panel, double x);

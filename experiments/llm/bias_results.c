@@ -43,11 +43,7 @@ static void write_line(figure_page *p, size_t panel, const llm_bias_table *t, co
     const double x = (double)t->staleness[order[i]];
     if (!r->applicable || isnan(r->number[of].value)) continue;
     const gradient_estimate *e = &r->number[of];
-    page_line(p, panel, t->algorithms[a].name);
-    page_number(p, x);
-    page_interval(p, panel, e->value, e->low, e->high);
-    fputc('\n', p->data.stream);
-    page_x(p, x);
+    page_point(p, panel, t->algorithms[a].name, x, e->value, e->low, e->high);
   }
   page_block_end(p);
 }

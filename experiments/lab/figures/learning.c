@@ -11,11 +11,7 @@ static double quantity_of(const lab_point *m, size_t panel) {
 /* Of the return the interval of one standard error on either side. */
 static void write_point(figure_page *p, size_t panel, const char *name, const lab_point *m) {
   const double y = quantity_of(m, panel), error = panel == 0 ? m->value_error : NAN;
-  page_line(p, panel, name);
-  page_number(p, m->samples);
-  page_interval(p, panel, y, y - error, y + error);
-  fputc('\n', p->data.stream);
-  page_x(p, m->samples);
+  page_point(p, panel, name, m->samples, y, y - error, y + error);
 }
 
 gl_status lab_figure_learning(const void *data, figure_page *p, gl_error *err) {

@@ -63,11 +63,7 @@ static void write_line(figure_page *p, size_t panel, const lab_table *t, const l
   for (size_t k = 0; k < r->n_pairs; ++k) {
     const lab_result *m = &t->results[(k * r->n_sizes + size) * r->n_algorithms + a];
     const double x = of->x(r, k, m), y = m->applicable ? of->y(&m->numbers) : NAN;
-    page_line(p, panel, r->algorithms[a].name);
-    page_number(p, x);
-    page_interval(p, panel, y, NAN, NAN);
-    fputc('\n', p->data.stream);
-    page_x(p, x);
+    page_point(p, panel, r->algorithms[a].name, x, y, NAN, NAN);
   }
   page_block_end(p);
 }

@@ -24,11 +24,7 @@ gl_status lab_figure_theorem1_constant(const void *data, figure_page *p, gl_erro
   snprintf(p->panels[0].axis, sizeof p->panels[0].axis, "c in Var[p/q] − Var[p/D] ≥ exp(KL) − c");
   for (size_t line = 0; line < 4; ++line, page_block_end(p))
     for (double n = 2; n < 2e9; n = fmax(n + 1, floor(n * 1.5))) {
-      page_line(p, 0, lines[line]);
-      page_number(p, n);
-      page_interval(p, 0, constant_of(line, n), NAN, NAN);
-      fputc('\n', p->data.stream);
-      page_x(p, n);
+      page_point(p, 0, lines[line], n, constant_of(line, n), NAN, NAN);
     }
   return page_set_lines(p, lines, 4, err);
 }

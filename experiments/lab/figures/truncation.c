@@ -16,11 +16,8 @@ static void write_line(figure_page *p, size_t panel, const lab_truncation *t, si
   const lab_dists *dists = &t->recipe.dists;
   for (size_t k = 0; k < dists->n_top_p; ++k) {
     const lab_truncated *row = &t->rows[(weights * t->n_dists + k) * t->recipe.n_algorithms + a];
-    page_line(p, panel, row->algorithm);
-    page_number(p, row->top_p);
-    page_interval(p, panel, row->applicable ? quantity_of(row, quantity) : NAN, NAN, NAN);
-    fputc('\n', p->data.stream);
-    page_x(p, row->top_p);
+    page_point(p, panel, row->algorithm, row->top_p,
+               row->applicable ? quantity_of(row, quantity) : NAN, NAN, NAN);
   }
   page_block_end(p);
 }
