@@ -22,7 +22,7 @@ typedef struct drawing_figure {
   char *left_out; /* what it does not show; NULL: nothing */
 } drawing_figure;
 
-/* Hands figures_draw() what it needs and keeps what these tell. */
+/* Hands figures_draw() what it needs and records what it reports. */
 typedef struct drawing_folder {
   figure_request request;
   char path[256]; /* "" before drawing_init() */
@@ -31,7 +31,7 @@ typedef struct drawing_folder {
   bool failed; /* memory was short */
 } drawing_folder;
 
-/* --- what drawing tells --- */
+/* --- what drawing reports --- */
 
 static drawing_figure *figure_named(drawing_folder *f, const char *name) {
   for (size_t i = 0; i < f->n; ++i)
@@ -47,11 +47,11 @@ static drawing_figure *figure_named(drawing_folder *f, const char *name) {
   return new;
 }
 
-static void told(void *context, const char *file, const char *why) {
+static void record_figure(void *context, const char *file, const char *why) {
   if (why == NULL) figure_named(context, file);
 }
 
-static void noted(void *context, const char *file, const char *left_out) {
+static void record_left_out(void *context, const char *file, const char *left_out) {
   drawing_folder *f = context;
   drawing_figure *of = figure_named(f, file);
   if (of == NULL) return;
@@ -69,8 +69,8 @@ static gl_status drawing_init(drawing_folder *f, const report_request *q, gl_err
   *f = (drawing_folder){.request = {.gnuplot = q->gnuplot,
                                     .formats = "svg",
                                     .script = q->text_of,
-                                    .told = told,
-                                    .noted = noted,
+                                    .told = record_figure,
+                                    .noted = record_left_out,
                                     .context = f}};
   if (where == NULL || where[0] == '\0') where = "/tmp";
   const int n = snprintf(f->path, sizeof f->path, "%s/gepolab-report-XXXXXX", where);

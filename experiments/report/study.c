@@ -56,7 +56,7 @@ char *study_seeds_text(const uint64_t *seeds, size_t n) {
   if (to == NULL) return NULL;
   for (size_t i = 0, k; i < n; i = k + 1) {
     for (k = i; k + 1 < n && seeds[k + 1] == seeds[k] + 1;) ++k;
-    if (k < i + 2) k = i; /* two in a row are told one by one */
+    if (k < i + 2) k = i; /* two consecutive seeds are listed singly */
     fprintf(to, "%s%llu", i > 0 ? ", " : "", (unsigned long long)seeds[i]);
     if (k > i) fprintf(to, " to %llu", (unsigned long long)seeds[k]);
   }
@@ -142,7 +142,7 @@ static gl_status take_missing(void *context, sqlite3_stmt *record, gl_error *err
   return GL_OK;
 }
 
-/* Failed runs are told as such, and are not missing. */
+/* Failed runs are listed as failed, not as missing. */
 static gl_status find_by_plan(report_study *t, gl_error *err) {
   static const char *const tables[] = {"plan", NULL};
   return query_each(t->from, tables,

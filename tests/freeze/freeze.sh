@@ -33,14 +33,14 @@ GEPOLAB=$(realpath "${GEPOLAB:-$build/gepolab}")
 [ -x "$GEPOLAB" ] || { echo "freeze: there is no program $GEPOLAB" >&2; exit 1; }
 # The CPU backend gives AVX2's bits on wider machines, too; of OpenBLAS one kernel is asked for.
 export FREEZE GEPOLAB LC_ALL=C TZ=UTC OPENBLAS_CORETYPE=Haswell OPENBLAS_NUM_THREADS=1 COLUMNS=100
-export HOME="$FREEZE/work/home" XDG_CACHE_HOME="$FREEZE/work/home/cache" GEPOLAB_CACHE="$FREEZE/work/home/cache/gepolab" GEPOLAB_PYTHON=/nonexistent
+export HOME="$FREEZE/scratch/home" XDG_CACHE_HOME="$FREEZE/scratch/home/cache" GEPOLAB_CACHE="$FREEZE/scratch/home/cache/gepolab" GEPOLAB_PYTHON=/nonexistent
 unset GEPOLAB_CUDA_TIMES MAKEFLAGS MFLAGS MAKELEVEL 2> /dev/null || true
 . tests/figures/recipes.sh
 . tests/freeze/parts.sh
 
 if [ "${1:-}" = --job ]; then # one line of a part's jobs
   FREEZE_PARTS=$2
-  cd "$FREEZE/work"
+  cd "$FREEZE/scratch"
   eval "$3"
   exit 0
 fi
@@ -50,30 +50,30 @@ parts=${*:-$all}
 for part in $parts; do
   case " $all " in *" $part "*) ;; *) echo "freeze: there is no part $part: $all" >&2; exit 1 ;; esac
 done
-rm -rf "$FREEZE/work"
-mkdir -p "$HOME" "$FREEZE/work/bin"
+rm -rf "$FREEZE/scratch"
+mkdir -p "$HOME" "$FREEZE/scratch/bin"
 for part in $parts; do rm -rf "${FREEZE:?}/$part"; mkdir -p "$FREEZE/$part"; done
 # Drawing is gnuplot's: data and scripts are ours.
-printf '#!/bin/sh\nexit 0\n' > "$FREEZE/work/bin/gnuplot"
-chmod +x "$FREEZE/work/bin/gnuplot"
-PATH=$FREEZE/work/bin:$PATH
-python3 tests/freeze/groups.py "$FREEZE/work"
-[ -e "$FREEZE/work/golden" ] || ln -s "$here/tests/golden" "$FREEZE/work/golden"
-ln -s "$here/paper" "$FREEZE/work/paper"
-ln -s "$here" "$FREEZE/work/source"
+printf '#!/bin/sh\nexit 0\n' > "$FREEZE/scratch/bin/gnuplot"
+chmod +x "$FREEZE/scratch/bin/gnuplot"
+PATH=$FREEZE/scratch/bin:$PATH
+python3 tests/freeze/groups.py "$FREEZE/scratch"
+[ -e "$FREEZE/scratch/golden" ] || ln -s "$here/tests/golden" "$FREEZE/scratch/golden"
+ln -s "$here/paper" "$FREEZE/scratch/paper"
+ln -s "$here" "$FREEZE/scratch/source"
 
 FREEZE_PARTS=" $parts "
-jobs | grep -F -e "${ONLY:-}" > "$FREEZE/work/jobs" || { echo "freeze: no job" >&2; exit 1; }
-xargs -d '\n' -P "${JOBS:-2}" -n 1 "$0" "$build" --job "$FREEZE_PARTS" < "$FREEZE/work/jobs" || {
+jobs | grep -F -e "${ONLY:-}" > "$FREEZE/scratch/jobs" || { echo "freeze: no job" >&2; exit 1; }
+xargs -d '\n' -P "${JOBS:-2}" -n 1 "$0" "$build" --job "$FREEZE_PARTS" < "$FREEZE/scratch/jobs" || {
   echo "freeze: a job failed, which says why above" >&2; exit 1; }
 
 different=0
 for part in $parts; do
   kept=tests/freeze/$part.sha256
-  (cd "$FREEZE/$part" && find . -type f | sed 's|^\./||' | sort | xargs -r -d '\n' sha256sum) > "$FREEZE/work/$part.sha256"
+  (cd "$FREEZE/$part" && find . -type f | sed 's|^\./||' | sort | xargs -r -d '\n' sha256sum) > "$FREEZE/scratch/$part.sha256"
   if [ -n "${KEEP:-}" ]; then
     [ -z "${ONLY:-}" ] || { echo "freeze: KEEP needs all jobs of a part" >&2; exit 1; }
-    cp "$FREEZE/work/$part.sha256" "$kept"
+    cp "$FREEZE/scratch/$part.sha256" "$kept"
     echo "freeze: $part: $(wc -l < "$kept") outputs kept"
     continue
   fi
@@ -81,23 +81,23 @@ for part in $parts; do
   awk -v only="${ONLY:-}" 'NR == FNR {kept[$2] = $1; next} {now[$2] = 1}
     !($2 in kept) {print "new", $2} ($2 in kept) && kept[$2] != $1 {print "other", $2}
     END {if (only == "") for (name in kept) if (!(name in now)) print "missing", name}' \
-    "$kept" "$FREEZE/work/$part.sha256" | sort > "$FREEZE/work/$part.differs"
-  if [ -s "$FREEZE/work/$part.differs" ]; then
+    "$kept" "$FREEZE/scratch/$part.sha256" | sort > "$FREEZE/scratch/$part.differs"
+  if [ -s "$FREEZE/scratch/$part.differs" ]; then
     different=1
-    echo "freeze: $part: $(wc -l < "$FREEZE/work/$part.differs") of $(wc -l < "$kept") outputs differ:"
+    echo "freeze: $part: $(wc -l < "$FREEZE/scratch/$part.differs") of $(wc -l < "$kept") outputs differ:"
     shown=0
     while read -r how name; do
       shown=$((shown + 1))
-      [ $shown -le 40 ] || { echo "  … all: $FREEZE/work/$part.differs"; break; }
+      [ $shown -le 40 ] || { echo "  … all: $FREEZE/scratch/$part.differs"; break; }
       echo "  $how $name"
       if [ -n "${AGAINST:-}" ] && [ $shown -le 12 ]; then
         if [ "$how" = other ] && [ -e "$AGAINST/$part/$name" ]; then
           diff -a "$AGAINST/$part/$name" "$FREEZE/$part/$name" | cut -c 1-240 | head -"${LINES_SHOWN:-8}" | sed 's/^/      /' || true
         fi
       fi
-    done < "$FREEZE/work/$part.differs"
+    done < "$FREEZE/scratch/$part.differs"
   else
-    echo "freeze: $part: $(wc -l < "$FREEZE/work/$part.sha256") outputs as they were"
+    echo "freeze: $part: $(wc -l < "$FREEZE/scratch/$part.sha256") outputs as they were"
   fi
 done
 [ $different = 0 ]

@@ -1,5 +1,5 @@
 # The jobs of tests/freeze/freeze.sh: `jobs` prints a line of shell for each, which is run in a process
-# of its own, in the folder FREEZE/work, with the functions below.
+# of its own, in the folder FREEZE/scratch, with the functions below.
 
 wants() { case "$FREEZE_PARTS" in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 
@@ -322,7 +322,7 @@ small_commands() {
 # --- library -------------------------------------------------------------------------------------
 
 library() {
-  (cd "$FREEZE/../.." && cd source 2> /dev/null || cd "$FREEZE/work/source" && cat library/symbols.txt) > "$FREEZE/library/symbols.txt"
+  (cd "$FREEZE/../.." && cd source 2> /dev/null || cd "$FREEZE/scratch/source" && cat library/symbols.txt) > "$FREEZE/library/symbols.txt"
   libs=$(dirname "$FREEZE")
   ${CC:-gcc} -std=c11 -I source/library -o consumer source/tests/library/consumer/consumer.c "$libs/libgepolab.so.0"
   LD_LIBRARY_PATH=$libs ./consumer > "$FREEZE/library/consumer.txt"
