@@ -1,0 +1,47 @@
+/* Allocations that end the program. */
+#include "experiments/base/memory.h"
+#include "core/base/array.h"
+#include "tests/support/suite.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void arrays_are_zeroed_and_texts_are_copies(void) {
+  double *numbers = MUST_ARRAY(double, 3);
+  CU_ASSERT(numbers[0] == 0 && numbers[2] == 0);
+  free(numbers);
+  char *text = must_textf("%s %d", "cell", 7), *copy = must_text(text);
+  CU_ASSERT_STRING_EQUAL(copy, "cell 7");
+  CU_ASSERT(copy != text);
+  CU_ASSERT_PTR_NULL(must_text(NULL));
+  free(text);
+  free(copy);
+  int *list = NULL;
+  size_t n = 0;
+  for (int i = 0; i < 100; ++i) *MUST_ADD(list, n) = i;
+  CU_ASSERT(n == 100 && list[99] == 99);
+  free(list);
+}
+
+/* A size that no machine has, and one whose product is not a size_t. */
+static void without_memory_the_program_ends_with_1(void) {
+  static const size_t items[] = {SIZE_MAX / 16, SIZE_MAX / 4};
+  for (size_t i = 0; i < 2; ++i) {
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+      (void)!freopen("/dev/null", "w", stderr);
+      void *memory = must_array(items[i], 8);
+      _exit(memory == NULL ? 3 : 4);
+    }
+    int status = 0;
+    CU_ASSERT(waitpid(child, &status, 0) == child);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+  }
+}
+
+SUITE(memory, "cli: memory", TEST(arrays_are_zeroed_and_texts_are_copies),
+      TEST(without_memory_the_program_ends_with_1));
