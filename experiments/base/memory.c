@@ -1,44 +1,46 @@
-/* Allocations that end the program where no memory is left. */
+/* Allocations that end the program where memory is missing. */
 #include "experiments/base/memory.h"
+#include "core/base/error.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void must_hold(int held) {
-  if (held) return;
-  fputs("gepolab: out of memory: run fewer jobs at once (-j), or a smaller recipe\n", stderr);
-  exit(EXIT_FAILURE);
+void must_succeed(bool allocated, const char *what) {
+  if (allocated) return;
+  gl_error err = {.status = GL_OK};
+  const gl_status status = gl_fail_memory(&err, what);
+  fprintf(stderr, "gepolab: %s\n", err.text);
+  exit(gl_exit_code(status));
 }
 
-void *must_have(void *pointer) {
-  must_hold(pointer != NULL);
-  return pointer;
+void *must_have(void *memory, const char *what) {
+  must_succeed(memory != NULL, what);
+  return memory;
 }
 
-void *must_array(size_t n, size_t size) {
-  return must_have(calloc(n > 0 ? n : 1, size));
+void *must_alloc(size_t n, size_t size, const char *what) {
+  return must_have(calloc(n > 0 ? n : 1, size), what);
 }
 
-void *must_copy(const void *items, size_t n, size_t size) {
-  void *copy = must_array(n, size);
-  if (n > 0) memcpy(copy, items, n * size);
-  return copy;
+void *must_resize(void *memory, size_t n, size_t size, const char *what) {
+  return must_have(size > 0 && n > SIZE_MAX / size ? NULL : realloc(memory, n * size), what);
 }
 
-char *must_text(const char *text) {
-  return text == NULL ? NULL : (char *)must_copy(text, strlen(text) + 1, 1);
+char *must_copy(const char *text, const char *what) {
+  return must_have(strdup(text), what);
 }
 
-char *must_textf(const char *format, ...) {
+char *must_textf(const char *what, const char *format, ...) {
   va_list given, again;
   va_start(given, format);
   va_copy(again, given);
   const int length = vsnprintf(NULL, 0, format, given);
   va_end(given);
-  must_hold(length >= 0);
-  char *text = must_array((size_t)length + 1, 1);
+  must_succeed(length >= 0, what);
+  char *text = must_alloc((size_t)length + 1, 1, what);
   (void)vsnprintf(text, (size_t)length + 1, format, again);
   va_end(again);
   return text;

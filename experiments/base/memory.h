@@ -1,30 +1,36 @@
-/* Memory of the command's own folders (experiments/). Where none is left, the program ends with a
- * message and exit code 1: all outputs are written whole or in transactions, so nothing is lost. A
- * worker of a sweep that ends so is a failed run of one cell. Not for rooms that libgepolab
- * contains, which return GL_ENOMEM.
+/* Memory of the command's own folders (experiments/): an allocation that fails ends the program
+ * with gl_fail_memory()'s message, which names `what`. All outputs are written whole or in
+ * transactions, so nothing is lost; a worker of a sweep that ends so is one failed run. Not for
+ * folders that libgepolab contains, which return GL_ENOMEM.
  *
- * No function returns NULL. Free with free(). Prefix: must_. */
+ * No function returns NULL. Memory is freed with free(). Prefix: must_. */
 #ifndef GEPOLAB_EXPERIMENTS_BASE_MEMORY_H
 #define GEPOLAB_EXPERIMENTS_BASE_MEMORY_H
 
+#include "core/base/array.h"
+
+#include <stdbool.h>
 #include <stddef.h>
 
 /* n items of `size` bytes, zeroed; n may be 0. */
-void *must_array(size_t n, size_t size);
-#define MUST_ARRAY(type, n) ((type *)must_array((n), sizeof(type)))
-/* A copy of n items. */
-void *must_copy(const void *items, size_t n, size_t size);
-/* A copy of a text; of NULL: NULL. */
-char *must_text(const char *text);
+void *must_alloc(size_t n, size_t size, const char *what);
+#define MUST_ARRAY(type, n, what) ((type *)must_alloc((n), sizeof(type), what))
+/* The memory with room for n items; new bytes are not set. */
+void *must_resize(void *memory, size_t n, size_t size, const char *what);
+/* A copy of a text. */
+char *must_copy(const char *text, const char *what);
 /* A text made printf-style. */
-char *must_textf(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* `pointer`, which another function allocated; the program ends if it is NULL. */
-void *must_have(void *pointer);
-/* ARRAY_ADD and ARRAY_RESERVE of core/base/array.h: the pointer to the new last item, which is
+char *must_textf(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ARRAY_ADD and ARRAY_RESERVE of core/base/array.h: a pointer to the new last item, which is
  * zeroed; room for at least `wanted` items. */
-#define MUST_ADD(items, n) ((__typeof__(items))must_have(ARRAY_ADD(items, n)))
-#define MUST_RESERVE(items, room, wanted) must_hold(ARRAY_RESERVE(items, room, wanted))
-/* The program ends if `held` is false (0). */
-void must_hold(int held);
+#define MUST_ADD(items, n, what) ((__typeof__(items))must_have(ARRAY_ADD(items, n), what))
+#define MUST_RESERVE(items, room, wanted, what)                                                    \
+  must_succeed(ARRAY_RESERVE(items, room, wanted), what)
+
+/* `memory`, which another function allocated: the program ends if it is NULL. */
+void *must_have(void *memory, const char *what);
+/* The program ends if an allocation did not succeed. */
+void must_succeed(bool allocated, const char *what);
 
 #endif

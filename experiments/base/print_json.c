@@ -1,7 +1,7 @@
 /* Prints a command's JSON answer, and the simulated clock's summary as JSON or text. */
 #include "experiments/base/print_json.h"
 
-#include "experiments/base/process.h"
+#include "experiments/base/memory.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -12,8 +12,7 @@
 /* --- making documents --- */
 
 static cJSON *there(cJSON *made) {
-  if (made == NULL) memory_is_missing("the JSON answer");
-  return made;
+  return must_have(made, "the JSON answer");
 }
 
 cJSON *json_new(void) {
@@ -23,7 +22,7 @@ cJSON *json_new(void) {
 void json_place(cJSON *to, const char *key, cJSON *tree) {
   const cJSON_bool placed = key != NULL ? cJSON_AddItemToObject(to, key, there(tree))
                                         : cJSON_AddItemToArray(to, there(tree));
-  if (!placed) memory_is_missing("the JSON answer");
+  if (!placed) must_succeed(false, "the JSON answer");
 }
 
 cJSON *json_object(cJSON *to, const char *key) {

@@ -29,33 +29,6 @@ char *seconds_text(double s, char text[SECONDS_TEXT_SIZE]) {
   return text;
 }
 
-/* --- memory --- */
-
-_Noreturn void memory_is_missing(const char *what) {
-  gl_error err = {.status = GL_OK};
-  const gl_status status = gl_fail_memory(&err, what);
-  fprintf(stderr, "gepolab: %s\n", err.text);
-  exit(gl_exit_code(status));
-}
-
-void *must_alloc(size_t n, size_t size, const char *what) {
-  void *memory = calloc(n > 0 ? n : 1, size);
-  if (memory == NULL) memory_is_missing(what);
-  return memory;
-}
-
-char *must_copy(const char *text, const char *what) {
-  char *copy = strdup(text);
-  if (copy == NULL) memory_is_missing(what);
-  return copy;
-}
-
-void *must_resize(void *memory, size_t n, size_t size, const char *what) {
-  void *resized = size > 0 && n > SIZE_MAX / size ? NULL : realloc(memory, n * size);
-  if (resized == NULL) memory_is_missing(what);
-  return resized;
-}
-
 /* --- signals --- */
 
 static volatile sig_atomic_t caught;

@@ -19,18 +19,6 @@ static inline double seconds_now(void) {
 enum { SECONDS_TEXT_SIZE = 24 };
 char *seconds_text(double s, char text[SECONDS_TEXT_SIZE]);
 
-/* --- memory --- */
-
-/* In rooms of the command alone a small allocation that fails ends the program: what a command
- * writes is written whole or not at all, so nothing is lost but the answer. The message is that of
- * gl_fail_memory(). */
-_Noreturn void memory_is_missing(const char *what);
-/* calloc(), strdup() and realloc() that do not fail. must_resize() leaves
- * new bytes as they are. */
-void *must_alloc(size_t n, size_t size, const char *what);
-char *must_copy(const char *text, const char *what);
-void *must_resize(void *memory, size_t n, size_t size, const char *what);
-
 /* --- signals --- */
 
 /* Stopping on request: a command that has work to save notes the first signal and looks it up

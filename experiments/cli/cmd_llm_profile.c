@@ -5,6 +5,7 @@
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 #include "experiments/llm/profile.h"

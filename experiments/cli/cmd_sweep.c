@@ -3,6 +3,7 @@
  */
 #include "core/base/shown.h"
 #include "experiments/base/command.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 #include "experiments/cli/common.h"
@@ -23,7 +24,7 @@
 /* A value as the recipe's canonical text has it; owned. */
 static char *value_text(const cfg_node *value) {
   char *text = cfg_canonical(value);
-  if (text == NULL) memory_is_missing("a value");
+  must_have(text, "a value");
   return text;
 }
 

@@ -250,13 +250,6 @@ documents() {
   done
   say commands imports/together analyze golden/exports/panel_eval.csv golden/exports/tidy.csv -l tidy.csv=other --at common
   say commands imports/published analyze golden/exports/panel_eval.csv --published golden/exports/published.tsv
-  for f in 1 2 3 4 5; do
-    cp golden/study_format$f.db old$f.db
-    say commands "studies/format$f" info old$f.db
-    say commands "studies/format$f" check old$f.db
-    say commands "studies/format$f" analyze old$f.db
-    say commands "studies/format$f" export old$f.db -t summary -f jsonl
-  done
 }
 plans() {
   for c in one_node data_centre three_continents; do
@@ -296,10 +289,10 @@ arguments() { # what is said of wrong command lines
   one sweep quickstart; one sweep quickstart -o; one sweep quickstart -o /nonexistent/x.db; one sweep delay_sweep -o a.db --shard 3/2; one sweep delay_sweep -o a.db -j 0
   one policy; one policy -a gepo; one policy -a gepo /nonexistent; one policy -a nosuch groups/even.json; one policy -a gepo eps=3 groups/even.json
   one status /nonexistent.db; one info golden/exports/wide.csv; one analyze /nonexistent; one analyze golden/policy_cases.json; one plot; one plot -f nosuch golden/exports/wide.csv
-  one export /nonexistent.db; one export golden/study_format5.db -t nosuch; one merge; one merge a.db; one check; one fields nosuch; one presets nosuch; one recipes nosuch; one algorithms nosuch
+  one export /nonexistent.db; one export golden/exports/wide.csv -t nosuch; one merge; one merge a.db; one check; one fields nosuch; one presets nosuch; one recipes nosuch; one algorithms nosuch
   one plan nosuch; one plan one_node plan.limits.staleness=-1; one fit fit.csv; one fit /nonexistent -c delay=x; one whatif /nonexistent; one whatif log.jsonl -a nosuch
   one sim quickstart --schedule tsv; one sim quickstart --width 3; one sim quickstart --between 5,1 --timeline; one bias quickstart; one bias four_arms algorithms=[nosuch]; one theory nosuch; one selection quickstart
-  one llm; one llm nosuch; one llm info nosuch; one llm eval; one llm generate; one llm answer; one results; one results check /nonexistent; one contrasts golden/study_format5.db quickstart; one help --completion fish; one bench nosuch; one doctor nosuch
+  one llm; one llm nosuch; one llm info nosuch; one llm eval; one llm generate; one llm answer; one results; one results check /nonexistent; one contrasts golden/exports/wide.csv quickstart; one help --completion fish; one bench nosuch; one doctor nosuch
 }
 small_commands() {
   say commands run/text run quickstart -q

@@ -1,6 +1,5 @@
 /* Allocations that end the program. */
 #include "experiments/base/memory.h"
-#include "core/base/array.h"
 #include "tests/support/suite.h"
 
 #include <stdint.h>
@@ -10,18 +9,17 @@
 #include <unistd.h>
 
 static void arrays_are_zeroed_and_texts_are_copies(void) {
-  double *numbers = MUST_ARRAY(double, 3);
+  double *numbers = MUST_ARRAY(double, 3, "numbers");
   CU_ASSERT(numbers[0] == 0 && numbers[2] == 0);
   free(numbers);
-  char *text = must_textf("%s %d", "cell", 7), *copy = must_text(text);
+  char *text = must_textf("a name", "%s %d", "cell", 7), *copy = must_copy(text, "a name");
   CU_ASSERT_STRING_EQUAL(copy, "cell 7");
   CU_ASSERT(copy != text);
-  CU_ASSERT_PTR_NULL(must_text(NULL));
   free(text);
   free(copy);
   int *list = NULL;
   size_t n = 0;
-  for (int i = 0; i < 100; ++i) *MUST_ADD(list, n) = i;
+  for (int i = 0; i < 100; ++i) *MUST_ADD(list, n, "a list") = i;
   CU_ASSERT(n == 100 && list[99] == 99);
   free(list);
 }
@@ -34,7 +32,7 @@ static void without_memory_the_program_ends_with_1(void) {
     const pid_t child = fork();
     if (child == 0) {
       (void)!freopen("/dev/null", "w", stderr);
-      void *memory = must_array(items[i], 8);
+      void *memory = must_alloc(items[i], 8, "a test");
       _exit(memory == NULL ? 3 : 4);
     }
     int status = 0;
