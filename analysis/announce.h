@@ -1,5 +1,6 @@
 /* Which metrics of training announce that a run will fall: how often, how many updates before, and
- * how often they cry wolf. `gepolab announcements` prints it; the figure `announcements` draws it.
+ * how often they cry wolf. `gepolab analyze --table announcements` prints it; the figure
+ * `announcements` draws it.
  *
  * A metric's mean over the last few updates is watched. A run of a method raises an alarm at the
  * first update at which this mean lies beyond a threshold, on the side (rises, falls) on which runs

@@ -1,7 +1,7 @@
 /* What a study says about stability: the outcomes of its runs by method and setting, when they
- * fell, and at which dose (learning rate) which share falls. `gepolab outcomes` prints it; the
- * figures `survival` and `frontier` draw it, of a study or of what `gepolab outcomes --json` said
- * of one and `gepolab results keep` stored. */
+ * fell, and at which dose (learning rate) which share falls. `gepolab analyze --table outcomes`
+ * prints it; the figures `survival` and `frontier` draw it, of a study or of what `gepolab analyze
+ * --table outcomes --json` said of one and `gepolab results keep` stored. */
 #ifndef GEPOLAB_ANALYSIS_STABILITY_H
 #define GEPOLAB_ANALYSIS_STABILITY_H
 
@@ -70,7 +70,7 @@ gl_status stability_fit(stability *s, gl_error *err);
 
 /* The same from stored results, which it takes: what the figures need, but neither single runs nor
  * the coefficients of fits. GL_EINPUT, naming the remedy, where they are not those of `gepolab
- * outcomes --json`. Release with stability_fini() in any case. */
+ * analyze --table outcomes --json`. Release with stability_fini() in any case. */
 gl_status stability_of_stored(stability *s, stored *kept, gl_error *err);
 
 /* The times at which the cell's runs fell, or until which they were watched: time[] and fell[] hold

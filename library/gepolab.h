@@ -119,9 +119,9 @@ GEPOLAB_API void gepolab_algorithm_free(gepolab_algorithm *algorithm);
 /* "gepo(clip=none)": the name that tables and figures show; borrowed from the algorithm. */
 GEPOLAB_API const char *gepolab_algorithm_name(const gepolab_algorithm *algorithm);
 
-/* The value of one of its fields ("clip", "eps_low", ...: `gepolab algorithms --fields` lists them)
- * as a recipe would write it, into text[GEPOLAB_FIELD_SIZE]. GEPOLAB_EINPUT for a name that is
- * none, with the nearest one. */
+/* The value of one of its fields ("clip", "eps_low", ...: `gepolab list algorithms --fields` lists
+ * them) as a recipe would write it, into text[GEPOLAB_FIELD_SIZE]. GEPOLAB_EINPUT for a name that
+ * is none, with the nearest one. */
 #define GEPOLAB_FIELD_SIZE 40
 GEPOLAB_API gepolab_status gepolab_algorithm_field(const gepolab_algorithm *algorithm,
                                                    const char *field, char *text,
@@ -286,7 +286,7 @@ GEPOLAB_API gepolab_status gepolab_policy(const gepolab_algorithm *algorithm,
                                           gepolab_workspace *workspace, gepolab_error *err);
 
 /* The metrics of an evaluation, in the order of result->metric: name ("ess") and meaning with its
- * unit; static texts, NULL past the last. `gepolab metrics` prints them. */
+ * unit; static texts, NULL past the last. `gepolab list metrics` prints them. */
 GEPOLAB_API size_t gepolab_metrics_count(void);
 GEPOLAB_API const char *gepolab_metric_name(size_t i);
 GEPOLAB_API const char *gepolab_metric_meaning(size_t i);

@@ -48,7 +48,7 @@ static const field entries[] = {
     FIELD("cluster", "cluster", SECTION, "", NULL,
           "samplers, links, learner and rules of the simulated clock"),
     FIELD("cluster.preset", "preset", CHOICE_AT(cluster_preset_name), "", "sync",
-          "a set of defaults, for a rule or a system; `gepolab presets` lists them with their "
+          "a set of defaults, for a rule or a system; `gepolab list presets` lists them with their "
           "sources"),
     FIELD("cluster.samplers", "samplers", COUNT_OR_LIST(1, 10000000), "", NULL,
           "a count of equal samplers, or a list of groups {count, speed, site, …}. A group may "
@@ -304,7 +304,7 @@ static const field entries[] = {
         "cluster.compare", "compare", SECTION, "", NULL,
         "what was measured of such a cluster: the staleness of updates (`histogram` or `trace`), "
         "for `ks_distance` and the figure of `gepolab sim --figures`; the seconds of updates, for "
-        "`gepolab published`; or both",
+        "`gepolab list published`; or both",
         .role = ROLE_PROVENANCE),
     FIELD("cluster.compare.seconds", "measured seconds", POSITIVE, "s", NULL,
           "time that `updates` updates took", .role = ROLE_PROVENANCE),

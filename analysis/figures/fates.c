@@ -96,10 +96,11 @@ static gl_status write_survival(const void *outcomes, figure_page *p, gl_error *
   gl_status status = write_panels(p, s, shown, n, err);
   if (status == GL_OK) status = leave_out_others(p, s, shown, n, err);
   if (status == GL_OK)
-    status = page_remark(p, err,
-                         "A fall: four evaluations in a row below half of the gain, a run that is "
-                         "not finite, or a lost start (gepolab outcomes). Kaplan-Meier, 95 %% "
-                         "bands; runs at all learning rates of a setting together");
+    status = page_remark(
+        p, err,
+        "A fall: four evaluations in a row below half of the gain, a run that is "
+        "not finite, or a lost start (gepolab analyze --table outcomes). Kaplan-Meier, 95 %% "
+        "bands; runs at all learning rates of a setting together");
   return status;
 }
 
@@ -393,7 +394,7 @@ static gl_status announcements_write_page(figure_page *p, const announcements *a
                          "%zu runs that fell and %zu that survived, %zu starts, means over %zu "
                          "updates. ROC curves are of runs of all settings together; beside them "
                          "runs of one algorithm and setting are compared at the same update: 0.5 "
-                         "is chance (gepolab announcements)",
+                         "is chance (gepolab analyze --table announcements)",
                          a->fallen, a->survived, a->starts, a->rule.window);
   return status;
 }

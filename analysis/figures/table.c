@@ -154,7 +154,8 @@ static const char *lacks(const void *data, unsigned needs) {
   if ((needs & NEEDS_RATES) && !has_rates(r))
     return "the study does not sweep optimizer.lr over several numbers";
   if ((needs & NEEDS_OTHER_SETTINGS) && !has_other_settings(r))
-    return "the study has one setting besides optimizer.lr; gepolab outcomes tells its rates";
+    return "the study has one setting besides optimizer.lr; gepolab analyze --table outcomes tells "
+           "its rates";
   if (lacks_falls(r, needs) != NULL) return lacks_falls(r, needs);
   if ((needs & NEEDS_EVALUATION) && !has_evaluation(r)) return "the study has no evaluation";
   if ((needs & NEEDS_TRAINING) && !has_training(r))

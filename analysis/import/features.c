@@ -302,7 +302,7 @@ static gl_status add_files(groups *all, const gathered *g) {
     }
   if (status == GL_OK && all->n == 0)
     status = gl_fail(all->err, GL_EINPUT,
-                     "no file holds a score or a metric that gepolab knows (`gepolab metrics` "
+                     "no file holds a score or a metric that gepolab knows (`gepolab list metrics` "
                      "lists them; --read-as says which one a column is)");
   return status;
 }
@@ -405,11 +405,12 @@ static void report_groups(table *to, groups *all) {
       put_score(scores, &all->list[i]);
     else
       put_spread(spreads, &all->list[i]);
-  table_title(scores,
-              "Scores. Plateau: learned (%g or more), and %lld updates or more within the last "
-              "%.0f %% of the gain before any fall; falls as in gepolab outcomes. Medians "
-              "(extremes) over runs.",
-              o->least_gain, (long long)o->plateau_updates, 100 * (1 - o->plateau));
+  table_title(
+      scores,
+      "Scores. Plateau: learned (%g or more), and %lld updates or more within the last "
+      "%.0f %% of the gain before any fall; falls as in gepolab analyze --table outcomes. Medians "
+      "(extremes) over runs.",
+      o->least_gain, (long long)o->plateau_updates, 100 * (1 - o->plateau));
   table_title(spreads,
               "Metrics before any fall. Growth: median of the last %g updates over that of the "
               "first; trend: rank correlation of 20 parts with their order; slow spread: growth "

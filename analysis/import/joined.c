@@ -365,7 +365,7 @@ static gl_status refuse_nothing(const results *r, const gathered *g, gl_error *e
   const char *name = g->n_series ? g->series[0].metric : "";
   return gl_fail(err, GL_EINPUT,
                  "none of the metrics is known to gepolab or a score; if one is a score, say so: "
-                 "--metric '%s'; if it is a metric that `gepolab metrics` lists: --read-as "
+                 "--metric '%s'; if it is a metric that `gepolab list metrics` lists: --read-as "
                  "'%s=NAME'",
                  name, name);
 }

@@ -220,7 +220,7 @@ static gl_status include_file(including *in, link *self, cfg_node **out) {
   if (stat(self->path, &self->file) != 0)
     return cfg_fail_at(&self->at, in->err,
                        "'%s' cannot be included: %s; name a file (looked for beside this one) or a "
-                       "recipe that `gepolab recipes` lists",
+                       "recipe that `gepolab list recipes` lists",
                        self->path, strerror(errno));
   if (!S_ISREG(self->file.st_mode))
     return cfg_fail_at(&self->at, in->err, "'%s' is %s; only a regular file can be included",
@@ -259,7 +259,7 @@ static gl_status include_one(including *in, const cfg_node *name, const link *fr
   if (from->path == NULL)
     return cfg_fail(name, in->err,
                     "there is no recipe '%s' inside the program, and only a recipe that is a file "
-                    "can include files; `gepolab recipes` lists what there is",
+                    "can include files; `gepolab list recipes` lists what there is",
                     text);
   const size_t folder = folder_length(from->path), own = folder_length(text);
   const int absolute = text[0] == '/';

@@ -263,8 +263,8 @@ static gl_status algorithm_unknown(const cfg_node *node, gl_error *err) {
   size_t n = policy_algorithms_count();
   for (size_t i = 0; i < n; ++i) names[i] = policy_algorithms_at(i)->name;
   char near[CFG_HINT_SIZE];
-  return cfg_fail(node, err, "no algorithm '%s'; `gepolab algorithms` lists them%s", cfg_text(node),
-                  cfg_hint(cfg_text(node), names, n, near));
+  return cfg_fail(node, err, "no algorithm '%s'; `gepolab list algorithms` lists them%s",
+                  cfg_text(node), cfg_hint(cfg_text(node), names, n, near));
 }
 
 static void algorithm_read_field(policy_algorithm *algorithm, const policy_field *f,

@@ -8,10 +8,11 @@ static const char *algorithm_base_at(size_t i) {
 }
 
 static const field entries[] = {
-    FIELD("algorithm", "algorithm", SECTION, "", NULL,
-          "an algorithm's name, or {base: NAME, FIELD: value, …}; `gepolab algorithms --fields` "
-          "lists the fields",
-          .role = ROLE_ALGORITHM),
+    FIELD(
+        "algorithm", "algorithm", SECTION, "", NULL,
+        "an algorithm's name, or {base: NAME, FIELD: value, …}; `gepolab list algorithms --fields` "
+        "lists the fields",
+        .role = ROLE_ALGORITHM),
     FIELD("algorithm.base", "base", CHOICE_AT(algorithm_base_at), "", "grpo",
           "the algorithm whose fields are taken where none is stated", .role = ROLE_ALGORITHM,
           .shorthand = "algorithm"),

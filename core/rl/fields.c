@@ -63,11 +63,11 @@ static const field design[] = {
           "a map of dotted paths to lists of values, the base first: an axis of the base and of "
           "settings that differ from it in one field",
           .role = ROLE_PROVENANCE),
-    FIELD(
-        "contrasts", "contrasts", LIST, "", NULL,
-        "comparisons declared before the runs, for `gepolab contrasts`: a list of {name, measure: "
-        "fall | last, of: ARM, against: ARM}, an ARM being {algorithm: NAME, PATH: VALUE, …}",
-        .role = ROLE_PROVENANCE),
+    FIELD("contrasts", "contrasts", LIST, "", NULL,
+          "comparisons declared before the runs, for `gepolab analyze --table contrasts`: a list "
+          "of {name, measure: "
+          "fall | last, of: ARM, against: ARM}, an ARM being {algorithm: NAME, PATH: VALUE, …}",
+          .role = ROLE_PROVENANCE),
     FIELD("tune", "tune", SECTION, "", NULL,
           "before the grid is run, each algorithm's learning rate, or other fields, are chosen on "
           "other seeds",

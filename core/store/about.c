@@ -132,10 +132,11 @@ static gl_status about_find_one(store *s, const char *prefix, int64_t *id, gl_er
   sqlite3_finalize(q);
   if (status != GL_OK || n == 1) return status;
   if (n == 0)
-    return gl_fail(err, GL_EINPUT,
-                   "no run of %s has a key that begins with '%s'; `gepolab export --table runs` "
-                   "lists the keys",
-                   s->path, prefix);
+    return gl_fail(
+        err, GL_EINPUT,
+        "no run of %s has a key that begins with '%s'; `gepolab study export --table runs` "
+        "lists the keys",
+        s->path, prefix);
   return gl_fail(err, GL_EINPUT,
                  "%zu runs of %s have keys that begin with '%s': %s%s; give more "
                  "of the one you mean",

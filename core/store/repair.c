@@ -184,10 +184,11 @@ gl_status store_repair(store *s, store_removed *out, gl_error *err) {
   gl_status status = store_begin(s, err);
   if (status != GL_OK) return status;
   if (store_verify_structure(s, &why) != GL_OK)
-    status = gl_fail(err, GL_EIO,
-                     "the structure of %s itself is damaged, which cannot be repaired in place: "
-                     "`gepolab check %s --salvage NEW.db` copies what is whole into a new study",
-                     s->path, s->path);
+    status =
+        gl_fail(err, GL_EIO,
+                "the structure of %s itself is damaged, which cannot be repaired in place: "
+                "`gepolab study check %s --salvage NEW.db` copies what is whole into a new study",
+                s->path, s->path);
   if (status == GL_OK) status = remove_all(s, out, err);
   status = store_end(s, status, err);
   if (status != GL_OK) *out = (store_removed){0};

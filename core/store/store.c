@@ -94,7 +94,7 @@ static gl_status lock_writer(store *s, int *made, gl_error *err) {
       *made = 0; /* another writer was faster: the file is its */
       return gl_fail(err, GL_EIO,
                      "%s is being written by another gepolab process; wait for it, or write to "
-                     "another file and join them with `gepolab merge`",
+                     "another file and join them with `gepolab study merge`",
                      s->path);
     }
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);

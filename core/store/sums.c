@@ -110,10 +110,11 @@ static int sum_row(sqlite3_context *call, const row_columns *r, sqlite3_value **
     if (why != NULL && !is_strict(call)) return 0;
     if (why != NULL) {
       char text[256];
-      snprintf(text, sizeof text,
-               "the table %s has %s in its column %s; is the file damaged? `gepolab check` names "
-               "all damage",
-               r->table, why, r->column[i]->name);
+      snprintf(
+          text, sizeof text,
+          "the table %s has %s in its column %s; is the file damaged? `gepolab study check` names "
+          "all damage",
+          r->table, why, r->column[i]->name);
       sqlite3_result_error(call, text, -1);
       return 0;
     }

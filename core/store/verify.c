@@ -20,10 +20,11 @@ static gl_status verify_report(const damage *d, const char *key, const char *tex
     d->found(d->self, key, text);
     return GL_OK;
   }
-  return gl_fail(d->err, GL_EIO,
-                 "%s is damaged: %s; restore a copy, or see `gepolab check`, which can remove "
-                 "damaged runs so that a sweep makes them again",
-                 d->s->path, text);
+  return gl_fail(
+      d->err, GL_EIO,
+      "%s is damaged: %s; restore a copy, or see `gepolab study check`, which can remove "
+      "damaged runs so that a sweep makes them again",
+      d->s->path, text);
 }
 
 /* Frees sql, whose records are a run's key or NULL, and the text of a damage. */

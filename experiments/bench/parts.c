@@ -166,7 +166,7 @@ static void work_fini(lab_work *w) {
   lab_block_fini(&w->block);
 }
 
-/* What `gepolab bias` does per algorithm and pair of policies, the walk included. */
+/* What `gepolab lab bias` does per algorithm and pair of policies, the walk included. */
 static gl_status enumerate(void *self, gl_error *err) {
   lab_work *w = self;
   lab_multisets walk;

@@ -1,4 +1,4 @@
-/* gepolab algorithms: every published algorithm, its fields, source, and settings of other
+/* gepolab list algorithms: every published algorithm, its fields, source, and settings of other
  * trainers. */
 #include "core/policy/algorithm.h"
 #include "experiments/base/args.h"
@@ -89,8 +89,8 @@ static gl_status unknown_algorithm(const char *name, gl_error *err) {
   char hint[CFG_HINT_SIZE];
   cfg_hint(name, names, n, hint);
   free(names);
-  return gl_fail(err, GL_EINPUT, "there is no algorithm '%s'%s; `gepolab algorithms` lists them",
-                 name, hint);
+  return gl_fail(err, GL_EINPUT,
+                 "there is no algorithm '%s'%s; `gepolab list algorithms` lists them", name, hint);
 }
 
 static const char *unit_words(policy_ratio_unit unit) {

@@ -1,4 +1,4 @@
-/* gepolab announcements: which metrics say beforehand that a run will fall. */
+/* gepolab analyze --table announcements: which metrics say beforehand that a run will fall. */
 #include "analysis/announce.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"

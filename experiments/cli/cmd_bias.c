@@ -1,4 +1,5 @@
-/* gepolab bias: exact bias, variance and MSE of estimators in a world that can be enumerated. */
+/* gepolab lab bias: exact bias, variance and MSE of estimators in a world that can be enumerated.
+ */
 #include "core/base/thread_pool.h"
 #include "experiments/base/command.h"
 #include "experiments/base/process.h"

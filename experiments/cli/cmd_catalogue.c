@@ -1,4 +1,5 @@
-/* gepolab recipes and gepolab metrics: what exists. (Algorithms have a file of their own.) */
+/* gepolab list recipes and gepolab list metrics: what exists. (Algorithms have a file of their
+ * own.) */
 #include "core/base/metrics.h"
 #include "core/config/config.h"
 #include "experiments/base/args.h"
@@ -50,8 +51,8 @@ static gl_status recipes_json(gl_error *err) {
 static gl_status print_recipe(const char *name, gl_error *err) {
   const resource *r = resources_recipe(name);
   if (r == NULL)
-    return gl_fail(err, GL_EINPUT, "there is no embedded recipe '%s'; `gepolab recipes` lists them",
-                   name);
+    return gl_fail(err, GL_EINPUT,
+                   "there is no embedded recipe '%s'; `gepolab list recipes` lists them", name);
   fwrite(r->data, 1, r->size, stdout);
   return GL_OK;
 }

@@ -1,4 +1,5 @@
-/* gepolab check: whether a study is as it was written, and what can be done where it is not. */
+/* gepolab study check: whether a study is as it was written, and what can be done where it is not.
+ */
 #include "core/base/json.h"
 #include "core/base/shown.h"
 #include "core/store/repair.h"
@@ -122,7 +123,7 @@ static const struct {
     {"tuning_scores", "the same sweep makes these tuning runs again",
      offsetof(store_removed, tuning_scores)},
     {"bias",
-     "all measurements of the laboratory are gone; the same `gepolab bias` makes them again",
+     "all measurements of the laboratory are gone; the same `gepolab lab bias` makes them again",
      offsetof(store_removed, bias)},
     {"sweeps", "the same sweep writes its plan again; until then cells may be missing unnoticed",
      offsetof(store_removed, sweeps)},
@@ -188,10 +189,11 @@ static gl_status tell(const outcome *o, gl_error *err) {
   if (o->repaired && o->left.n > 0)
     return gl_fail(err, GL_EIO, "%s: %zu damages are left; restore a copy", o->path, o->left.n);
   if (o->repaired || o->found.n == 0) return GL_OK;
-  return gl_fail(err, GL_EIO,
-                 "%s: %zu damages; restore a copy, or let `gepolab check %s --repair` remove what "
-                 "is damaged, so that the same sweep makes it again",
-                 o->path, o->found.n, o->path);
+  return gl_fail(
+      err, GL_EIO,
+      "%s: %zu damages; restore a copy, or let `gepolab study check %s --repair` remove what "
+      "is damaged, so that the same sweep makes it again",
+      o->path, o->found.n, o->path);
 }
 
 static gl_status check(const char *path, int repair, int json, gl_error *err) {

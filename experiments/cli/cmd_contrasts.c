@@ -1,4 +1,5 @@
-/* gepolab contrasts: the comparisons that a recipe declared before its study was run. */
+/* gepolab analyze --table contrasts: the comparisons that a recipe declared before its study was
+ * run. */
 #include "analysis/contrasts.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"

@@ -1,4 +1,4 @@
-/* gepolab effects: what factors at two levels do to the runs of a study. */
+/* gepolab analyze --table effects: what factors at two levels do to the runs of a study. */
 #include "analysis/effects.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"

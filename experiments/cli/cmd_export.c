@@ -1,4 +1,4 @@
-/* gepolab export: the tables of a study as text. */
+/* gepolab study export: the tables of a study as text. */
 #include "analysis/export.h"
 #include "core/base/file.h"
 #include "experiments/base/args.h"
@@ -122,7 +122,7 @@ static gl_status check(const request *q, gl_error *err) {
   if (q->list && (q->all || q->path != NULL))
     return gl_fail(err, GL_EINPUT, "--list prints what tables there are; drop --all and -o");
   if (!q->list && q->file == NULL)
-    return gl_fail(err, GL_EINPUT, "export needs a study: gepolab export STUDY.db");
+    return gl_fail(err, GL_EINPUT, "export needs a study: gepolab study export STUDY.db");
   if (q->all && q->path == NULL)
     return gl_fail(err, GL_EINPUT, "--all needs -o FOLDER, where the tables go");
   if (q->all && q->table != NULL)

@@ -1,4 +1,4 @@
-/* gepolab features: which features of published curves runs have. */
+/* gepolab analyze --table features: which features of published curves runs have. */
 #include "analysis/import/features.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"

@@ -1,4 +1,4 @@
-/* gepolab fields: every field of a recipe with its default, unit and meaning, printed from the
+/* gepolab list fields: every field of a recipe with its default, unit and meaning, printed from the
  * table of core/config/fields.h. `make docs` writes its output into experiments/RECIPES.md, each
  * section's fields where that document explains the section. */
 #include "core/config/config.h"
@@ -285,8 +285,8 @@ static gl_status refuse_unknown(const char *path, gl_error *err) {
   for (size_t i = 0; fields_at(i) != NULL && n < LONGEST_HINTS; ++i)
     names[n++] = fields_at(i)->path;
   char hint[CFG_HINT_SIZE];
-  return gl_fail(err, GL_EINPUT, "recipes have no field '%s'%s; `gepolab fields` lists them", path,
-                 cfg_hint(path, names, n, hint));
+  return gl_fail(err, GL_EINPUT, "recipes have no field '%s'%s; `gepolab list fields` lists them",
+                 path, cfg_hint(path, names, n, hint));
 }
 
 static gl_status run_fields(const command *self, int argc, char **argv, gl_error *err) {

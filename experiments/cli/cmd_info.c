@@ -1,4 +1,4 @@
-/* gepolab info: what a study file is, how its runs came about and what they cost. */
+/* gepolab study info: what a study file is, how its runs came about and what they cost. */
 #include "core/base/json.h"
 #include "core/base/json_tree.h"
 #include "core/base/shown.h"

@@ -1,5 +1,5 @@
-/* gepolab kinds: what the program's own tables list: kinds of world, delay distributions with their
- * parameters, presets of a cluster. */
+/* gepolab list kinds: what the program's own tables list: kinds of world, delay distributions with
+ * their parameters, presets of a cluster. */
 #include "core/base/json.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"

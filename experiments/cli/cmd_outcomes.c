@@ -1,4 +1,4 @@
-/* gepolab outcomes: what became of a study's runs, by one rule for all. */
+/* gepolab analyze --table outcomes: what became of a study's runs, by one rule for all. */
 #include "analysis/sets.h"
 #include "analysis/stability.h"
 #include "experiments/base/args.h"

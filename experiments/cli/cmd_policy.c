@@ -194,7 +194,7 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
   if (status == GL_OK && !a.help) {
     if (name == NULL)
       status = gl_fail(err, GL_EINPUT,
-                       "policy needs --algorithm NAME; `gepolab algorithms` lists the names");
+                       "policy needs --algorithm NAME; `gepolab list algorithms` lists the names");
     if (status == GL_OK) status = read_algorithm(&algorithm, name, &a, err);
     if (status == GL_OK) status = group_file_read(&g, a.words[0], err);
     if (status == GL_OK) status = evaluate(&algorithm, &g, json, err);

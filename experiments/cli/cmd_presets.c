@@ -1,6 +1,6 @@
-/* gepolab presets: the defaults of each preset of a cluster, the paper or commit they were taken
- * from, which of its parameters stand for which fields, and what of it the clock does not model.
- * `make docs` writes its output into experiments/RECIPES.md. */
+/* gepolab list presets: the defaults of each preset of a cluster, the paper or commit they were
+ * taken from, which of its parameters stand for which fields, and what of it the clock does not
+ * model. `make docs` writes its output into experiments/RECIPES.md. */
 #include "core/config/config.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"

@@ -1,4 +1,4 @@
-/* gepolab published: the speed-ups that systems were published to have over training in turns,
+/* gepolab list published: the speed-ups that systems were published to have over training in turns,
  * beside those of the clock. */
 #include "analysis/figures/direct.h"
 #include "core/base/shown.h"

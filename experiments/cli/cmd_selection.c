@@ -1,4 +1,4 @@
-/* gepolab selection: the gradient of what arrives against the gradient of what was drawn. */
+/* gepolab lab selection: the gradient of what arrives against the gradient of what was drawn. */
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"

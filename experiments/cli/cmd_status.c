@@ -1,4 +1,4 @@
-/* gepolab status: how far a study is, also while it is being written. */
+/* gepolab study status: how far a study is, also while it is being written. */
 #include "core/base/json.h"
 #include "core/base/json_tree.h"
 #include "core/base/shown.h"

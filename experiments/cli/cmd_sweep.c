@@ -383,7 +383,7 @@ const command command_sweep = {
         "same command tries it again.\n"
         "Where other values are chosen than before, the cells are run again at those, and the "
         "earlier\n"
-        "runs are superseded: they stay in the file, and analyses leave them out. `gepolab "
+        "runs are superseded: they stay in the file, and analyses leave them out. `gepolab study "
         "status`\n"
         "says how far a sweep is, from another terminal.\n"
         "With --checkpoint a cell that was interrupted goes on from its last checkpoint.\n"
@@ -397,7 +397,7 @@ const command command_sweep = {
                 "  mpirun -n 4 gepolab sweep delay_sweep -o study.db",
     .run = sweep_run_sweep};
 
-/* --- gepolab merge --- */
+/* --- gepolab study merge --- */
 
 static gl_status run_merge(const command *self, int argc, char **argv, gl_error *err) {
   args a;

@@ -1,4 +1,4 @@
-/* gepolab theory: the paper's three theorems against exact values. */
+/* gepolab lab theory: the paper's three theorems against exact values. */
 #include "core/base/json.h"
 #include "core/base/shown.h"
 #include "core/base/thread_pool.h"

@@ -461,7 +461,7 @@ static gl_status dispatch(int argc, char **argv, gl_error *err) {
   return run_word(argc - 1, argv + 1, err);
 }
 
-/* Whether nobody reads standard output any more, as in `gepolab export study.db | head`. */
+/* Whether nobody reads standard output any more, as in `gepolab study export study.db | head`. */
 static bool reader_has_gone(void) {
   struct pollfd to = {.fd = STDOUT_FILENO, .events = POLLOUT};
   return poll(&to, 1, 0) == 1 && (to.revents & (POLLERR | POLLHUP)) != 0;

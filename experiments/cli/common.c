@@ -49,7 +49,7 @@ void import_options_list(import_options *o, args_option *list) {
        &o->group_by},
       {"metric", 'M', ARGS_TEXT, "METRIC", "the quantity asked for, or what unnamed numbers are",
        &o->metric},
-      {"read-as", 0, ARGS_EACH, "REGEX=NAME", "which of `gepolab metrics` a metric is",
+      {"read-as", 0, ARGS_EACH, "REGEX=NAME", "which of `gepolab list metrics` a metric is",
        &o->read_as},
       {"lower-is-better", 0, ARGS_FLAG, NULL, "of metrics that gepolab does not know",
        &o->lower_is_better},
@@ -152,8 +152,8 @@ char *unfinished_text(const char *study, const study_progress *p) {
 static void unfinished_tell_study(const char *path, const char *study, const study_progress *p) {
   char *text = unfinished_text(study, p);
   if (text != NULL)
-    fprintf(stderr, "gepolab: warning: %s: %s; `gepolab status` says which\n", shown(path).text,
-            text);
+    fprintf(stderr, "gepolab: warning: %s: %s; `gepolab study status` says which\n",
+            shown(path).text, text);
   free(text);
   if (p->superseded > 0)
     fprintf(

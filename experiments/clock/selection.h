@@ -1,5 +1,5 @@
-/* `gepolab selection`: the expected gradient of the groups that arrive, against that of all groups
- * that were drawn (paper/methods.md §7.11). Prefix: selection_case_. */
+/* `gepolab lab selection`: the expected gradient of the groups that arrive, against that of all
+ * groups that were drawn (paper/methods.md §7.11). Prefix: selection_case_. */
 #ifndef GEPOLAB_EXPERIMENTS_CLOCK_SELECTION_H
 #define GEPOLAB_EXPERIMENTS_CLOCK_SELECTION_H
 

@@ -21,9 +21,9 @@ typedef struct lab_pair {
 typedef struct lab_training {
   size_t updates, staleness, groups, every, seeds, tuning_seeds;
   double *lr;
-  size_t n_lr; /* 0: no training is asked for */
-  double
-      *ages; /* stalenesses at which `gepolab theory` trains and takes its pairs of distributions */
+  size_t n_lr;  /* 0: no training is asked for */
+  double *ages; /* stalenesses at which `gepolab lab theory` trains and takes its pairs of
+                   distributions */
   size_t n_ages;
 } lab_training;
 

@@ -1,4 +1,4 @@
-/* Computes and prints what `gepolab theory` says of the paper's theorems. */
+/* Computes and prints what `gepolab lab theory` says of the paper's theorems. */
 #include "experiments/lab/theory_run.h"
 
 #include "core/config/fields.h"

@@ -1,4 +1,4 @@
-/* What `gepolab theory` computes, as one JSON document that is printed either way. */
+/* What `gepolab lab theory` computes, as one JSON document that is printed either way. */
 #ifndef GEPOLAB_EXPERIMENTS_LAB_THEORY_RUN_H
 #define GEPOLAB_EXPERIMENTS_LAB_THEORY_RUN_H
 

@@ -68,8 +68,8 @@ static gl_status find_algorithm(policy_algorithm *out, const char *name, gl_erro
   const char **names = calloc(n, sizeof *names);
   if (names == NULL) return gl_fail_memory(err, "names of algorithms");
   for (size_t i = 0; i < n; ++i) names[i] = policy_algorithms_at(i)->name;
-  gl_fail(err, GL_EINPUT, "there is no algorithm '%s'%s; `gepolab algorithms` lists them", name,
-          cfg_hint(name, names, n, hint));
+  gl_fail(err, GL_EINPUT, "there is no algorithm '%s'%s; `gepolab list algorithms` lists them",
+          name, cfg_hint(name, names, n, hint));
   free(names);
   return GL_EINPUT;
 }

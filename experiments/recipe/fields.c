@@ -20,11 +20,11 @@ static const char *world_kind_at(size_t i) {
 
 static const field world[] = {
     FIELD("world", "world", SECTION, "", NULL, "what is learned"),
-    FIELD(
-        "world.kind", "world kind", CHOICE_AT(world_kind_at), "", NULL,
-        "bandit, sequence, automaton or llm; for `gepolab bias` also chain, gridworld, garnet and "
-        "token. "
-        "Required"),
+    FIELD("world.kind", "world kind", CHOICE_AT(world_kind_at), "", NULL,
+          "bandit, sequence, automaton or llm; for `gepolab lab bias` also chain, gridworld, "
+          "garnet and "
+          "token. "
+          "Required"),
 };
 static FIELD_TABLE(world_fields, world);
 

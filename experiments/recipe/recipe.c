@@ -38,10 +38,11 @@ static gl_status no_such_recipe(const char *source, gl_error *err) {
     ++n;
   }
   char hint[CFG_HINT_SIZE];
-  return gl_fail(err, GL_EINPUT,
-                 "%s:1:1: there is no such file and no embedded recipe of that name%s; `gepolab "
-                 "recipes` lists those",
-                 source, cfg_hint(source, names, n, hint));
+  return gl_fail(
+      err, GL_EINPUT,
+      "%s:1:1: there is no such file and no embedded recipe of that name%s; `gepolab list "
+      "recipes` lists those",
+      source, cfg_hint(source, names, n, hint));
 }
 
 /* A file wins over an embedded recipe of the same name only if it is really there. */

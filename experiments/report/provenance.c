@@ -156,7 +156,7 @@ gl_status section_rates(html *h, const report_study *t, gl_error *err) {
   return status;
 }
 
-/* The section `laboratory`: what `gepolab bias` measured and kept in the study's file. */
+/* The section `laboratory`: what `gepolab lab bias` measured and kept in the study's file. */
 
 static const char *const bias_tables[] = {"bias", NULL};
 
@@ -183,10 +183,10 @@ gl_status section_laboratory(html *h, const report_study *t, gl_error *err) {
   static const char *const heads[] = {"algorithm",  "method", "#group size", "#KL(p‖q) / nats",
                                       "#staleness", "#bias",  "#cosine",     "#scaled bias",
                                       "#variance",  "#MSE",   "#scaled MSE"};
-  html_markup(h, "<p>Moments of the gradient estimate, measured by <code>gepolab bias</code>: "
+  html_markup(h, "<p>Moments of the gradient estimate, measured by <code>gepolab lab bias</code>: "
                  "exactly, or by Monte Carlo where the method says so. Its figures are not on this "
                  "page, for the file does not keep the recipe that they need: "
-                 "<code>gepolab bias RECIPE --figures FOLDER</code> measures again and draws "
+                 "<code>gepolab lab bias RECIPE --figures FOLDER</code> measures again and draws "
                  "them.</p>\n");
   html_table_begin(h, "Bias, variance and mean squared error", heads, 11);
   gl_status status = query_each(

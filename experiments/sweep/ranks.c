@@ -48,7 +48,7 @@ static void note_shard(ranks *s) {
   if (s->count > 1)
     ranks_add_note(
         s,
-        "this process does shard %zu of %zu (they are 0 to %zu) into FILE.shard%zu; `gepolab "
+        "this process does shard %zu of %zu (they are 0 to %zu) into FILE.shard%zu; `gepolab study "
         "merge` joins them",
         s->index, s->count, s->count - 1, s->index);
 }

@@ -91,7 +91,7 @@ class PolicyResult:
     coefficient: Array  #: d(-loss)/d logp of every token; 0 where a padded response has none
     weight: Optional[Array]  #: importance ratio before clipping
     advantage: Array  #: of every response
-    metrics: "dict[str, float]"  #: diagnostics that the batch can tell (``gepolab metrics`` explains them); empty if not asked for
+    metrics: "dict[str, float]"  #: diagnostics that the batch can tell (``gepolab list metrics`` explains them); empty if not asked for
 
 
 def _index(values: Any, name: str, n: int) -> np.ndarray:

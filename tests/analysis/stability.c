@@ -223,7 +223,7 @@ static void other_results_are_no_outcomes(void) {
   gl_error err = {0};
   stability s;
   CU_ASSERT_EQUAL(keep_and_read(&s, json, &err), GL_EINPUT);
-  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "gepolab outcomes STUDY.db --json"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "gepolab analyze --table outcomes STUDY.db --json"));
   stability_fini(&s);
   cJSON_Delete(json);
 }

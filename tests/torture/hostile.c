@@ -40,7 +40,7 @@ static void export_all(trial *t, const char *study, const exports *wanted, const
     outcome o = run(t, JOB("export", study, "--table", study_tables[i]), how);
     const char *table = wanted->text[i];
     const int changed = o.code == 0 && strcmp(o.out, table) != 0 && strncmp(table, "exit ", 5) != 0;
-    const int said = may_differ == IF_SAID && strstr(o.err, "gepolab status") != NULL;
+    const int said = may_differ == IF_SAID && strstr(o.err, "gepolab study status") != NULL;
     if (changed && !said && may_differ != IF_WHOLE) {
       size_t k = 0, line = 0;
       while (o.out[k] != '\0' && o.out[k] == table[k])

@@ -1,4 +1,4 @@
-/* The fields of recipes of `gepolab bias` and `gepolab theory` alone. */
+/* The fields of recipes of `gepolab lab bias` and `gepolab lab theory` alone. */
 #include "toy/lab/fields.h"
 
 #include "toy/lab/theory.h"
@@ -7,7 +7,7 @@
 
 static const field entries[] = {
 
-    /* recipes of gepolab bias and gepolab theory */
+    /* recipes of gepolab lab bias and gepolab lab theory */
     FIELD("learner_probs", "learner probabilities", LIST, "", NULL,
           "of bias: probabilities of the responses under the learner, or a list of them per prompt "
           "(tabular bandits and sequences)",

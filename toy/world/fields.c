@@ -52,7 +52,7 @@ static const field worlds[] = {
           "a reward for each state, or one such list per prompt"),
     FIELD("world.listed", "listed responses", FLAG, "", "false",
           "of automaton: list all responses, where they are few enough, as a sequence world does; "
-          "`gepolab bias` then enumerates groups",
+          "`gepolab lab bias` then enumerates groups",
           .when = {{"world.kind", "automaton"}}),
 
     /* world: policy of bandit, sequence and automaton */
@@ -85,7 +85,7 @@ static const field worlds[] = {
     FIELD("world.policy.reference", "toy reference policy", CHOICE("initial", "uniform"), "",
           "initial", "the reference policy of ref_kl_coef and kl_ref: initial or uniform"),
 
-    /* world: decision processes of `gepolab bias` */
+    /* world: decision processes of `gepolab lab bias` */
     FIELD("world.states", "states", COUNT(2, MDP_MAX_STATES), "", "5",
           "states of a chain or garnet", .when = {{"world.kind", "chain"}}),
     FIELD("world.states", "states", COUNT(1, MDP_MAX_STATES), "", "4", NULL,

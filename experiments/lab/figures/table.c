@@ -24,7 +24,7 @@ static const char *lacks(const void *data, unsigned needs) {
   if ((needs & NEEDS_DISTS) && (d->truncation == NULL || d->truncation->recipe.dists.n_top_p < 2))
     return "it needs a recipe with truncation at several values of top_p";
   if ((needs & NEEDS_THEOREMS) && (d->table != NULL || d->curves != NULL || d->truncation != NULL))
-    return "it belongs to `gepolab theory`";
+    return "it belongs to `gepolab lab theory`";
   return NULL;
 }
 

@@ -279,7 +279,7 @@ static void wrong_includes_are_refused_with_the_way_there(void) {
   put(&f, "missing.yaml", "include: [nowhere.yaml]\n");
   check_refused(&f, "missing.yaml", "missing.yaml:1:11: ", "No such file");
   put(&f, "word.yaml", "include: nowhere\n");
-  check_refused(&f, "word.yaml", "word.yaml:1:10: ", "`gepolab recipes`");
+  check_refused(&f, "word.yaml", "word.yaml:1:10: ", "`gepolab list recipes`");
   put(&f, "folder.yaml", "include: .\n");
   check_refused(&f, "folder.yaml", "folder.yaml:1:10: ", "is a folder");
   put(&f, "device.yaml", "include: /dev/zero\n");

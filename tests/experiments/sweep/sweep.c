@@ -99,7 +99,7 @@ static void a_sweep_does_not_go_on_from_damaged_scores_or_runs(void) {
     cli_result r = CLI("sweep", b.recipe, "-o", b.db, "-q");
     CU_ASSERT_EQUAL(r.code, 1);
     CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "is damaged"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "gepolab check"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "gepolab study check"));
     cli_result_fini(&r);
     CU_ASSERT(CLI_GIVES(0, "check", b.db, "--repair"));
     CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q"));
