@@ -19,13 +19,33 @@
 extern const test_suite *const __start_gl_suites[];
 extern const test_suite *const __stop_gl_suites[];
 
-/* CUnit's hooks take no argument, so what they share is kept here. */
+/* CUnit's hooks take no argument, so their state is here. */
 static struct {
   size_t n, done;
   double began;
   const char **names; /* [n] suites in the order they run */
   double *seconds;    /* [n] */
 } suites;
+
+static struct {
+  size_t n, tests; /* skipped ones, all */
+  struct {
+    const char *test, *why;
+  } * at; /* [tests] */
+} skips;
+
+void test_skipped(const char *why) {
+  printf(" skipped: %s ", why);
+  skips.at[skips.n].test = CU_get_current_test()->pName;
+  skips.at[skips.n++].why = why;
+}
+
+static void print_skips(void) {
+  printf("\nskipped: %zu of %zu", skips.n, skips.tests);
+  for (size_t i = 0; i < skips.n; ++i)
+    printf("%s%s (%s)", i == 0 ? ": " : ", ", skips.at[i].test, skips.at[i].why);
+  printf("\n");
+}
 
 static double now(void) {
   struct timespec t;
@@ -55,7 +75,9 @@ static void print_seconds(void) {
 
 static int suite_ends(void) {
   suites.seconds[suites.done++] = now() - suites.began;
-  if (suites.done == suites.n) print_seconds();
+  if (suites.done < suites.n) return 0;
+  print_seconds();
+  print_skips();
   return 0;
 }
 
@@ -85,12 +107,15 @@ static void list(const char *suite, const char *test) {
   }
 }
 
-/* 1 if all wanted suites stand in CUnit's registry. */
+/* Adds the wanted suites to CUnit's registry: 1 if all were added. */
 static int add_suites(const char *suite, const char *test) {
   const size_t all = (size_t)(__stop_gl_suites - __start_gl_suites);
   suites.names = calloc(all + 1, sizeof *suites.names);
   suites.seconds = calloc(all + 1, sizeof *suites.seconds);
-  if (suites.names == NULL || suites.seconds == NULL) return 0;
+  for (const test_suite *const *s = __start_gl_suites; s != __stop_gl_suites; ++s)
+    skips.tests += count_wanted(*s, suite, test);
+  skips.at = calloc(skips.tests + 1, sizeof *skips.at);
+  if (suites.names == NULL || suites.seconds == NULL || skips.at == NULL) return 0;
   for (const test_suite *const *s = __start_gl_suites; s != __stop_gl_suites; ++s) {
     if (count_wanted(*s, suite, test) == 0) continue;
     CU_pSuite added = CU_add_suite((*s)->name, suite_begins, suite_ends);
@@ -145,7 +170,7 @@ int main(int argc, char **argv) {
     return EXIT_SUCCESS;
   }
   gsl_set_error_handler_off(); /* as the command does */
-  /* What the commands keep between runs is not put beside the caller's own. */
+  /* No cache: the commands under test must not write into the caller's. */
   if (setenv("GEPOLAB_CACHE", "", 1) != 0) return EXIT_FAILURE;
   if (CU_initialize_registry() != CUE_SUCCESS || !add_suites(suite, test)) return EXIT_FAILURE;
   if (suites.n == 0)
@@ -158,5 +183,6 @@ int main(int argc, char **argv) {
   CU_cleanup_registry();
   free(suites.names);
   free(suites.seconds);
+  free(skips.at);
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
