@@ -25,10 +25,6 @@ typedef struct expression_reader {
 
 static expression_status expression_sum(expression_reader *p, rational *value);
 
-static bool is_expression_space(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 static bool is_expression_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -36,7 +32,7 @@ static bool is_expression_digit(char c) {
 /* The next character that is no white space; '\0' at the end (and for a NUL, which nothing takes).
  */
 static char peek_expression(expression_reader *p) {
-  while (p->at < p->end && is_expression_space(*p->at)) ++p->at;
+  while (p->at < p->end && task_is_space(*p->at)) ++p->at;
   return p->at < p->end ? *p->at : '\0';
 }
 

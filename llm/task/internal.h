@@ -1,5 +1,4 @@
-/* What the files of this folder share: what a kind of task is, texts, draws. No other room includes
- * it. */
+/* Shared by the files of this folder only: the table of a kind of task, texts, random draws. */
 #ifndef GEPOLAB_LLM_TASK_INTERNAL_H
 #define GEPOLAB_LLM_TASK_INTERNAL_H
 
@@ -32,6 +31,10 @@ typedef struct task_source {
   uint64_t block;
 } task_source;
 
+static inline bool task_is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 /* Uniform on 0 .. n - 1, n below 2^52; takes one block. */
 uint64_t task_below(task_source *s, uint64_t n);
 
@@ -46,8 +49,7 @@ enum {
   TASK_MAX_LENGTH = 500
 };
 
-/* One kind of task: the whole of what the other files know of it. A new kind is a file that defines
- * one of these and a line of TASK_KINDS. */
+/* One kind of task. A new kind is a file that defines one of these, and a line of TASK_KINDS. */
 typedef struct task_rules {
   const char *name, *about;
   const char *example[2];  /* a prompt and its answer; both NULL where a file has them */
@@ -147,5 +149,37 @@ typedef struct expression {
 
 /* Reads all of text[size]. *out is meaningful only after EXPRESSION_OK. */
 expression_status expression_read(expression *out, const char *text, size_t size);
+
+/* --- data sets: math.c --- */
+
+/* Prompts and answers from a JSON Lines file: one object a line, UTF-8, of which two keys are
+ * taken. The prompt must be text; the answer may be a number, too, and is then kept as it is
+ * written. Other keys may hold anything. Blank lines and a byte order mark are passed over.
+ *
+ * What is refused names file, line and column (in characters): bytes that are no UTF-8, what is not
+ * strict JSON, a line that is no object, a key that is missing, there twice, of another type or
+ * empty, a NUL in a text, a line longer than DATASET_MAX_LINE, a file without an object.
+ * Prefix: dataset_. */
+enum { DATASET_MAX_LINE = 4 << 20 };
+
+typedef struct dataset_row {
+  char *prompt, *answer; /* owned by the dataset; never empty */
+  size_t line;           /* of the file, from 1 */
+} dataset_row;
+
+/* One entry for each object, in the order of the file; release with dataset_fini(). */
+typedef struct dataset {
+  dataset_row *row;
+  size_t n;
+} dataset;
+
+/* Reads the file at path. GL_EINPUT as above, or where it cannot be opened; GL_EIO if reading
+ * fails. On failure *out is empty. */
+gl_status dataset_read(dataset *out, const char *path, const char *prompt_key,
+                       const char *answer_key, gl_error *err);
+/* Same from memory; name stands for the file in messages. */
+gl_status dataset_parse(dataset *out, const char *text, size_t size, const char *name,
+                        const char *prompt_key, const char *answer_key, gl_error *err);
+void dataset_fini(dataset *d);
 
 #endif

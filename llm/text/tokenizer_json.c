@@ -2,7 +2,7 @@
 #include "core/base/array.h"
 #include "core/base/json_tree.h"
 #include "core/base/utf8.h"
-#include "llm/text/tokenizer_internal.h"
+#include "llm/text/internal.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>

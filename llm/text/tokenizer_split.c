@@ -13,7 +13,7 @@
  */
 #include "core/base/array.h"
 #include "core/base/utf8.h"
-#include "llm/text/tokenizer_internal.h"
+#include "llm/text/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* libFuzzer target: no bytes may make the JSON Lines reader misbehave; what it takes has texts, and
  * what it refuses has a reason. */
-#include "llm/task/dataset.h"
+#include "llm/task/internal.h"
 
 #include <stdint.h>
 #include <stdlib.h>

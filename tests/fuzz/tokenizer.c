@@ -2,7 +2,7 @@
  * tokenizer that it made. An input is a JSON document, a NUL, and a text. A byte 1 in the document
  * stands for the 256 entries of the byte letters, which chance would never keep whole. */
 #include "core/base/utf8.h"
-#include "llm/text/tokenizer_internal.h"
+#include "llm/text/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

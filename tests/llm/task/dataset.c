@@ -1,5 +1,5 @@
 /* The JSON Lines reader: what it takes, and that everything else is refused at its place. */
-#include "llm/task/dataset.h"
+#include "llm/task/internal.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* What the files of the tokenizer share. Immutable after it is made, except where a function says
  * that it builds. */
-#ifndef GEPOLAB_LLM_TEXT_TOKENIZER_INTERNAL_H
-#define GEPOLAB_LLM_TEXT_TOKENIZER_INTERNAL_H
+#ifndef GEPOLAB_LLM_TEXT_INTERNAL_H
+#define GEPOLAB_LLM_TEXT_INTERNAL_H
 
 #include "core/base/hash.h"
 #include "llm/text/tokenizer.h"
@@ -41,7 +41,7 @@ gl_status token_list_push(token_list *list, int32_t token, gl_error *err);
  * in that form already; *n is its size either way. */
 gl_status nfc_text(const char *text, size_t size, char **out, size_t *n, gl_error *err);
 
-/* A splitting rule; see tokenizer_rule.c for the patterns it takes. */
+/* A splitting rule; see tokenizer_split.c for the patterns it takes. */
 typedef struct split_rule {
   pcre2_code *code;
 } split_rule;
