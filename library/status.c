@@ -5,7 +5,7 @@
 #include "core/rl/fields.h"
 #include "library/internal.h"
 #include "sim/cluster.h"
-#include "toy/lab/fields.h"
+#include "toy/lab/lab.h"
 
 #include <gen/version.h>
 #include <stdarg.h>

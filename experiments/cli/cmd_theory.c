@@ -7,8 +7,7 @@
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 #include "experiments/lab/figures/figures.h"
-#include "experiments/lab/theory_run.h"
-#include "experiments/lab/theory_training.h"
+#include "experiments/lab/theory.h"
 #include "experiments/recipe/recipe.h"
 
 #include <stdio.h>

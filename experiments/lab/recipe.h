@@ -3,11 +3,15 @@
 #ifndef GEPOLAB_EXPERIMENTS_LAB_RECIPE_H
 #define GEPOLAB_EXPERIMENTS_LAB_RECIPE_H
 
+#include "core/base/progress.h"
 #include "core/config/config.h"
 #include "llm/llm.h"
 #include "toy/lab/lab.h"
 #include "toy/toy.h"
 #include "toy/world/mdp.h"
+
+#include <pthread.h>
+#include <stddef.h>
 
 /* One pair of policies. */
 typedef struct lab_pair {
@@ -68,5 +72,24 @@ gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_e
 /* A list of algorithms or `all`: malloc'd into *out. */
 gl_status lab_recipe_algorithms(const cfg_node *node, policy_algorithm **out, size_t *n,
                                 gl_error *err);
+
+/* --- progress --- */
+
+/* Progress of the laboratory's work, which several threads do. */
+
+typedef struct lab_counter {
+  pthread_mutex_t lock;
+  progress *bar; /* NULL: silent */
+  size_t done;
+  double spent, left; /* costs, in any unit: of what is done, and of the rest */
+} lab_counter;
+
+/* `total` items of what is called `name` ("measurements", "training paths"), worked at by so many
+ * threads; cost: of all of them together. */
+void lab_counter_init(lab_counter *c, const char *name, const char *unit, size_t total, double cost,
+                      size_t threads, progress_mode mode);
+/* One item of that cost is done; from any thread. */
+void lab_counter_add(lab_counter *c, double cost);
+void lab_counter_fini(lab_counter *c);
 
 #endif

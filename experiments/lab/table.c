@@ -4,15 +4,366 @@
 #include "core/base/json.h"
 #include "core/base/shown.h"
 #include "core/base/thread_pool.h"
+#include "core/random/rng.h"
 #include "core/store/store.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/provenance.h"
-#include "experiments/lab/counted.h"
-#include "experiments/lab/counter.h"
+#include "experiments/lab/recipe.h"
+#include "toy/lab/dial.h"
+#include "toy/lab/lab.h"
 #include "toy/lab/multiset.h"
+#include "toy/world/measure.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* --- worlds whose responses are too many to be listed --- */
+/* Groups are sampled. J, its gradient, both KL divergences and the exact denominator come from
+ * dynamic programmes; the moments of every algorithm's step from `samples` groups per prompt, with
+ * jackknife errors. There is no population limit (applicable 0). */
+
+enum { PARTS = 32 }; /* of the drawn groups, whose spread gives the standard errors */
+
+/* The distributions of one prompt, tables over edges. */
+typedef struct dists {
+  double *logp, *logq, *drawn; /* drawn: what tokens are drawn from */
+  double log_collision;        /* of the distribution that the weights see */
+} dists;
+
+typedef struct work {
+  const lab_recipe *recipe;
+  const toy_world *world;
+  size_t group_size, n_prompts;
+  uint64_t entity;
+  dists *prompt;        /* [n_prompts] */
+  lab_summary *summary; /* [(algorithm * n_prompts + x) * PARTS + part] */
+  gl_error *refusal;    /* likewise */
+} work;
+
+static size_t cell(const work *w, size_t algorithm, size_t x, size_t part) {
+  return (algorithm * w->n_prompts + x) * PARTS + part;
+}
+
+/* --- one group --- */
+
+typedef struct group {
+  size_t *token_start;                        /* [size + 1] */
+  int32_t *token;                             /* [size * horizon] */
+  size_t *edge;                               /* likewise */
+  double *reward, *advantage;                 /* [size] */
+  double *logp, *logq, *weight, *coefficient; /* [size * horizon] */
+  double *flow;                               /* [n_edges] */
+  double *gradient;                           /* [n_parameters] */
+  double *dz;                                 /* [vocabulary] */
+  policy_workspace *workspace;
+} group;
+
+static void group_fini(group *g) {
+  free(g->token_start);
+  free(g->token);
+  free(g->edge);
+  free(g->reward);
+  free(g->logp);
+  free(g->flow);
+  free(g->gradient);
+  policy_workspace_free(g->workspace);
+  *g = (group){0};
+}
+
+static gl_status group_init(group *g, const work *w, gl_error *err) {
+  const size_t n = w->group_size, tokens = n * w->world->tree.horizon;
+  *g = (group){.token_start = calloc(n + 1, sizeof *g->token_start),
+               .token = calloc(tokens, sizeof *g->token),
+               .edge = calloc(tokens, sizeof *g->edge),
+               .reward = calloc(n, 2 * sizeof *g->reward),
+               .logp = calloc(tokens, 4 * sizeof *g->logp),
+               .flow = calloc(w->world->tree.n_edges + w->world->tree.vocabulary, sizeof *g->flow),
+               .gradient = calloc(w->world->features.n_parameters, sizeof *g->gradient),
+               .workspace = policy_workspace_new()};
+  if (g->token_start == NULL || g->token == NULL || g->edge == NULL || g->reward == NULL ||
+      g->logp == NULL || g->flow == NULL || g->gradient == NULL || g->workspace == NULL) {
+    group_fini(g);
+    return gl_fail_memory(err, "a group of responses");
+  }
+  g->advantage = g->reward + n;
+  g->logq = g->logp + tokens;
+  g->weight = g->logq + tokens;
+  g->coefficient = g->weight + tokens;
+  g->dz = g->flow + w->world->tree.n_edges;
+  return GL_OK;
+}
+
+/* The token whose part of [0, 1) holds u, or the last that can be drawn. */
+static size_t invert(const double *dist, size_t n, double u) {
+  size_t last = 0;
+  double below = 0;
+  for (size_t a = 0; a < n; ++a) {
+    const double p = exp(dist[a]);
+    if (p > 0) last = a;
+    below += p;
+    if (u < below) return a;
+  }
+  return last;
+}
+
+/* Draws group number `number`; its responses lie one behind the other. */
+static void draw(group *g, const work *w, size_t x, uint64_t number) {
+  const toy_world *world = w->world;
+  const dists *l = &w->prompt[x];
+  const size_t v = world->tree.vocabulary;
+  const double *seen = w->recipe->weights == LAB_WEIGHTS_TRUNCATED ? l->drawn : l->logq;
+  const rng_stream stream =
+      rng_stream_at(w->recipe->seed, RNG_MONTECARLO, w->entity << 20 | (uint64_t)x);
+  size_t k = 0;
+  for (size_t i = 0; i < w->group_size; ++i) {
+    int32_t at = 0;
+    g->token_start[i] = k;
+    for (size_t t = 0; at >= 0; ++t, ++k) {
+      const uint64_t index = (number * w->group_size + i) * AUTOMATON_MAX_HORIZON + t;
+      const rng_words words = rng_block(stream, index);
+      const size_t first = (size_t)at * v;
+      g->edge[k] = first + invert(l->drawn + first, v, rng_u01_53(words.v[0], words.v[1]));
+      g->token[k] = (int32_t)(g->edge[k] % v);
+      g->logp[k] = l->logp[g->edge[k]];
+      g->logq[k] = seen[g->edge[k]];
+      at = toy_next(world, g->edge[k], t);
+    }
+    (void)toy_finish(world, x, g->token + g->token_start[i], &g->reward[i]);
+  }
+  g->token_start[w->group_size] = k;
+}
+
+static gl_status evaluate(group *g, const work *w, size_t x, const policy_algorithm *algorithm,
+                          gl_error *err) {
+  const size_t group_start[2] = {0, w->group_size}, n_tokens = g->token_start[w->group_size];
+  const response_tree *graph = &w->world->tree;
+  const policy_input in = {.n_groups = 1,
+                           .n_responses = w->group_size,
+                           .n_tokens = n_tokens,
+                           .group_start = group_start,
+                           .token_start = g->token_start,
+                           .reward = g->reward,
+                           .logp = g->logp,
+                           .logq = g->logq,
+                           .log_denominator = &w->prompt[x].log_collision,
+                           .max_length = graph->horizon};
+  policy_output out = {.advantage = g->advantage,
+                       .weight = g->weight,
+                       .coefficient = g->coefficient,
+                       .skip_metrics = 1};
+  gl_status status = policy_evaluate(algorithm, &in, &out, g->workspace, err);
+  if (status != GL_OK) return status;
+  memset(g->flow, 0, graph->n_edges * sizeof *g->flow);
+  memset(g->gradient, 0, w->world->features.n_parameters * sizeof *g->gradient);
+  for (size_t k = 0; k < n_tokens; ++k) g->flow[g->edge[k]] += g->coefficient[k];
+  toy_add_flow(w->world, x, g->flow, w->prompt[x].logp, g->dz, g->gradient);
+  return GL_OK;
+}
+
+static double mean_weight(const group *g, size_t i) {
+  double sum = 0;
+  for (size_t k = g->token_start[i]; k < g->token_start[i + 1]; ++k) sum += g->weight[k];
+  return sum / (double)(g->token_start[i + 1] - g->token_start[i]);
+}
+
+static gl_status add_group(lab_sums *s, const group *g, size_t size, gl_error *err) {
+  double w = 0, w2 = 0, square = 0;
+  for (size_t j = 0; j < s->n_parameters; ++j) {
+    s->mean[j] += g->gradient[j];
+    square += g->gradient[j] * g->gradient[j];
+  }
+  if (!isfinite(square))
+    return gl_fail(
+        err, GL_ENUMERIC,
+        "an estimate of this algorithm is not finite: learner and sampler are too far apart");
+  for (size_t i = 0; i < size; ++i) {
+    const double ratio = mean_weight(g, i), weighted = ratio * g->advantage[i];
+    w += ratio;
+    w2 += ratio * ratio;
+    s->aw += weighted / (double)size;
+    s->aw2 += weighted * weighted / (double)size;
+  }
+  s->total += 1;
+  s->square += square;
+  s->w += w / (double)size;
+  s->w2 += w2 / (double)size;
+  if (w2 > 0) s->ess += w * (w / w2) / (double)size;
+  return GL_OK;
+}
+
+/* --- all groups --- */
+
+static gl_status run_part(void *context, size_t task, gl_error *err) {
+  work *w = context;
+  const lab_recipe *r = w->recipe;
+  const size_t x = task / PARTS, part = task % PARTS, n = r->n_algorithms;
+  lab_sums *sums = calloc(n, sizeof *sums);
+  group g = {0};
+  gl_status status = sums == NULL ? gl_fail_memory(err, "a measurement") : group_init(&g, w, err);
+  for (size_t a = 0; a < n && status == GL_OK; ++a)
+    status = lab_sums_init(&sums[a], r->view.n_parameters, 0, err);
+  const uint64_t first = r->samples * part / PARTS, end = r->samples * (part + 1) / PARTS;
+  for (uint64_t k = first; k < end && status == GL_OK; ++k) {
+    draw(&g, w, x, k);
+    for (size_t a = 0; a < n && status == GL_OK; ++a) {
+      gl_error *refusal = &w->refusal[cell(w, a, x, part)];
+      if (refusal->status != GL_OK) continue;
+      if (evaluate(&g, w, x, &r->algorithms[a], refusal) == GL_OK)
+        add_group(&sums[a], &g, w->group_size, refusal);
+      if (refusal->status == GL_ENOMEM) status = gl_fail(err, GL_ENOMEM, "%s", refusal->text);
+    }
+  }
+  for (size_t a = 0; a < n && status == GL_OK; ++a) {
+    const size_t at = cell(w, a, x, part);
+    if (w->refusal[at].status != GL_OK) continue;
+    status = lab_summary_init(&w->summary[at], r->view.n_parameters, 0, err);
+    if (status == GL_OK) lab_summary_from_sums(&w->summary[at], &sums[a]);
+  }
+  for (size_t a = 0; sums != NULL && a < n; ++a) lab_sums_fini(&sums[a]);
+  free(sums);
+  group_fini(&g);
+  return status;
+}
+
+static gl_status prepare_prompt(work *w, size_t x, const lab_pair *pair, gl_error *err) {
+  const toy_world *world = w->world;
+  const size_t edges = world->tree.n_edges;
+  dists *l = &w->prompt[x];
+  sampling_rank *rank = calloc(world->tree.vocabulary, sizeof *rank);
+  double *record = calloc(edges + 1, sizeof *record);
+  l->logp = calloc(edges, 3 * sizeof *l->logp);
+  gl_status status = rank == NULL || record == NULL || l->logp == NULL
+                         ? gl_fail_memory(err, "the laws of a prompt")
+                         : GL_OK;
+  if (status == GL_OK) {
+    l->logq = l->logp + edges;
+    l->drawn = l->logq + edges;
+    toy_log_probs(world, pair->learner, x, l->logp);
+    toy_log_probs(world, pair->sampler, x, l->logq);
+    toy_truncate(world, &world->sampling, l->logq, world->tree.n_nodes, l->drawn, rank);
+    memcpy(record + 1, l->logq, edges * sizeof *record);
+    status =
+        toy_record_collision(world, (toy_record){record, 1},
+                             w->recipe->weights == LAB_WEIGHTS_TRUNCATED, &l->log_collision, err);
+  }
+  free(rank);
+  free(record);
+  return status;
+}
+
+static gl_status prepare(work *w, const lab_pair *pair, gl_error *err) {
+  const size_t cells = w->recipe->n_algorithms * w->n_prompts * PARTS;
+  w->prompt = calloc(w->n_prompts, sizeof *w->prompt);
+  w->summary = calloc(cells, sizeof *w->summary);
+  w->refusal = calloc(cells, sizeof *w->refusal);
+  if (w->prompt == NULL || w->summary == NULL || w->refusal == NULL)
+    return gl_fail_memory(err, "a measurement");
+  gl_status status = GL_OK;
+  for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x)
+    status = prepare_prompt(w, x, pair, err);
+  for (size_t a = 0; a < w->recipe->n_algorithms; ++a) {
+    const char *why = w->group_size == 0 ? "sums over responses have no population limit here"
+                                         : lab_needs_more(&w->recipe->algorithms[a]);
+    for (size_t k = cell(w, a, 0, 0); why != NULL && k < cell(w, a + 1, 0, 0); ++k)
+      (void)gl_fail(&w->refusal[k], GL_EINPUT, "%s", why);
+  }
+  return status;
+}
+
+static void release(work *w) {
+  const size_t cells = w->recipe->n_algorithms * w->n_prompts * PARTS;
+  for (size_t x = 0; w->prompt != NULL && x < w->n_prompts; ++x) free(w->prompt[x].logp);
+  for (size_t k = 0; w->summary != NULL && k < cells; ++k) lab_summary_fini(&w->summary[k]);
+  free(w->prompt);
+  free(w->summary);
+  free(w->refusal);
+}
+
+/* --- results --- */
+
+static gl_status describe(lab_result *out, const work *w, const lab_pair *pair, gl_error *err) {
+  const enumerable *e = &w->recipe->view;
+  *out = (lab_result){
+      .applicable = 1,
+      .method = w->group_size == 0 ? LAB_POPULATION : LAB_MONTE_CARLO,
+      .n_parameters = e->n_parameters,
+      .groups = w->group_size == 0 ? 0 : (double)w->recipe->samples * (double)w->n_prompts,
+      .expected = calloc(e->n_parameters, sizeof *out->expected),
+      .truth = calloc(e->n_parameters, sizeof *out->truth),
+      .expected_error = calloc(e->n_parameters, sizeof *out->expected_error)};
+  if (out->expected == NULL || out->truth == NULL || out->expected_error == NULL)
+    return gl_fail_memory(err, "a result");
+  gl_status status = lab_divergence(e, pair->learner, pair->sampler, &out->kl, &out->kl_qp, err);
+  return status == GL_OK ? lab_value(e, pair->learner, &out->value, out->truth, err) : status;
+}
+
+/* Joins an algorithm's prompts in every part, then the parts. */
+static gl_status conclude(lab_result *out, const work *w, size_t algorithm, gl_error *err) {
+  const size_t n = out->n_parameters;
+  const lab_summary *parts[PARTS], **at = calloc(w->n_prompts, sizeof *at);
+  double even[PARTS], *weights = calloc(w->n_prompts, sizeof *weights);
+  lab_summary part[PARTS] = {{0}}, whole = {0};
+  gl_status status = at == NULL || weights == NULL ? gl_fail_memory(err, "a result") : GL_OK;
+  for (size_t k = 0; k < PARTS && status == GL_OK && out->applicable; ++k) {
+    for (size_t x = 0; x < w->n_prompts; ++x) {
+      const gl_error *refusal = &w->refusal[cell(w, algorithm, x, k)];
+      if (refusal->status != GL_OK && out->applicable) {
+        out->applicable = 0;
+        snprintf(out->why, sizeof out->why, "%.190s", refusal->text);
+      }
+      at[x] = &w->summary[cell(w, algorithm, x, k)];
+      weights[x] = 1 / (double)w->n_prompts;
+    }
+    if (!out->applicable) break;
+    parts[k] = &part[k];
+    even[k] = 1.0 / PARTS;
+    status = lab_summary_init(&part[k], n, 0, err);
+    if (status == GL_OK) lab_summary_join(&part[k], at, weights, w->n_prompts, SIZE_MAX);
+  }
+  if (status == GL_OK && out->applicable) status = lab_summary_init(&whole, n, 0, err);
+  if (status == GL_OK && out->applicable) {
+    lab_summary_join(&whole, parts, even, PARTS, SIZE_MAX);
+    memcpy(out->expected, whole.mean, n * sizeof *out->expected);
+    lab_summary_numbers(&whole, out->truth, 1e-13, &out->numbers);
+    status = lab_summary_errors(&out->error, out->expected_error, parts, PARTS, out->expected,
+                                out->truth, 1e-13, err);
+  }
+  for (size_t k = 0; k < PARTS; ++k) lab_summary_fini(&part[k]);
+  lab_summary_fini(&whole);
+  free(at);
+  free(weights);
+  return status;
+}
+
+static gl_status lab_counted_measure(lab_result *out, const lab_recipe *recipe, size_t pair,
+                                     size_t group_size, uint64_t entity, size_t threads,
+                                     gl_error *err) {
+  work w = {.recipe = recipe,
+            .world = recipe->world,
+            .group_size = group_size,
+            .n_prompts = recipe->view.n_prompts,
+            .entity = entity};
+  if (recipe->samples < PARTS && group_size != 0)
+    return gl_fail(err, GL_EINPUT,
+                   "responses of this world are not listed, so groups are drawn: `samples` must be "
+                   "%d or more, or the world `listed: true`",
+                   PARTS);
+  for (size_t a = 0; a < recipe->n_algorithms; ++a) out[a] = (lab_result){0};
+  gl_status status = prepare(&w, &recipe->pairs[pair], err);
+  if (status == GL_OK && group_size != 0)
+    status = pool_try(w.n_prompts * PARTS, threads, run_part, &w, err);
+  for (size_t a = 0; a < recipe->n_algorithms && status == GL_OK; ++a) {
+    status = describe(&out[a], &w, &recipe->pairs[pair], err);
+    if (status == GL_OK) status = conclude(&out[a], &w, a, err);
+  }
+  for (size_t a = 0; status != GL_OK && a < recipe->n_algorithms; ++a) lab_result_fini(&out[a]);
+  release(&w);
+  return status;
+}
+
+/* --- all measurements --- */
 
 typedef struct job {
   lab_table *table;

@@ -7,7 +7,7 @@
 #include "core/random/rng.h"
 #include "experiments/base/print_json.h"
 #include "toy/lab/dial.h"
-#include "toy/lab/summary.h"
+#include "toy/lab/lab.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #define GEPOLAB_EXPERIMENTS_LAB_TRAINING_H
 
 #include "core/base/progress.h"
-#include "experiments/lab/counter.h"
 #include "experiments/lab/recipe.h"
 
 #include <stdio.h>

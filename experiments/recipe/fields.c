@@ -8,7 +8,7 @@
 #include "llm/model/model.h"
 #include "llm/task/task.h"
 #include "sim/cluster.h"
-#include "toy/lab/fields.h"
+#include "toy/lab/lab.h"
 #include "toy/toy.h"
 #include "toy/world/mdp.h"
 

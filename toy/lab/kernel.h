@@ -15,7 +15,9 @@
 #ifndef GEPOLAB_TOY_LAB_KERNEL_H
 #define GEPOLAB_TOY_LAB_KERNEL_H
 
+#include "core/policy/policy.h"
 #include "toy/lab/multiset.h"
+#include "toy/lab/tables.h"
 
 typedef enum lab_baseline {
   LAB_BASELINE_CONSTANT,
@@ -67,10 +69,21 @@ typedef struct lab_scratch {
 gl_status lab_scratch_init(lab_scratch *s, size_t n, gl_error *err);
 void lab_scratch_fini(lab_scratch *s);
 
-/* Adds a block's groups to the moments. The same input gives the same bits on every machine of one
- * instruction set. */
 /* Copies the lower triangle of `second`, all that a kernel adds to, to the upper one. */
 void lab_moments_mirror(lab_moments *m);
+/* Adds a block's groups to the moments. The same input gives the same bits on every machine of one
+ * instruction set. */
 void lab_kernel(const lab_form *f, const lab_block *b, lab_scratch *s, lab_moments *m);
+
+/* --- forms of algorithms --- */
+
+/* Writes the algorithm as a form over the tables' responses. *fast is 0, and the form empty, where
+ * an algorithm does not factor or responses have several tokens: then policy_evaluate() is asked
+ * group by group. The tables `up` and `down` are not written a second time: they are what
+ * policy_evaluate() says of a group of one with advantage +1, -1 and 0. The reward of `t` is
+ * borrowed. */
+gl_status lab_form_init(lab_form *f, int *fast, const policy_algorithm *algorithm,
+                        const lab_tables *t, policy_workspace *ws, gl_error *err);
+void lab_form_fini(lab_form *f);
 
 #endif

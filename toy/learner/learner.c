@@ -1,10 +1,228 @@
-/* The toy learner: its construction. What it does is in draw.c, update.c and evaluate.c, its
- * parameters, held versions and checkpoints in state.c. */
+/* The toy learner: its evaluation and its construction. Its parameters, held versions and
+ * checkpoints are in state.c; sampling and training in draw.c and update.c. */
 #include "toy/learner/learner.h"
 
+#include "core/config/overlay.h"
+
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- evaluation --- */
+/* Exact or greedy scores of the policy, over all prompts or some, with the world's rewards or those
+ * of another world of the same sizes. */
+
+/* The expected reward, in the world `rewards`, of responses to prompt x that are drawn from the
+ * current parameters as `distribution` says. Where that is the policy that is trained, its tables
+ * are at hand. */
+static double return_at(toy_learner *l, const toy_world *rewards, size_t x,
+                        const sampling_spec *dist) {
+  const toy_world *w = l->world;
+  const response_tree *t = &w->tree;
+  const int truncates = sampling_truncates(dist, t->vocabulary);
+  if (!truncates && dist->temperature == w->sampling.temperature)
+    return toy_mean_reward(rewards, x, toy_learner_at(l, x)->p, toy_learner_at(l, x)->logp,
+                           l->scratch);
+  double *logp = l->evaluated, *p = l->evaluated + t->n_edges;
+  const double *drawn = logp;
+  toy_probs_at(w, l->theta, x, dist->temperature, logp, p);
+  if (truncates) {
+    toy_truncate(w, dist, logp, t->n_nodes, l->edges, l->rank);
+    for (size_t e = 0; e < t->n_edges; ++e) p[e] = exp(l->edges[e]);
+    drawn = l->edges;
+  }
+  return toy_mean_reward(rewards, x, p, drawn, l->scratch);
+}
+
+/* *score: of one prompt. */
+static gl_status score_at(toy_learner *l, const toy_world *rewards, size_t x,
+                          const evaluation_spec *how, double *score, gl_error *err) {
+  switch (how->kind) {
+  case EVALUATION_EXACT:
+    *score = return_at(l, rewards, x, &how->dist);
+    return GL_OK;
+  case EVALUATION_GREEDY:
+    *score = toy_greedy_reward(rewards, x, toy_learner_at(l, x)->p);
+    return GL_OK;
+  case EVALUATION_SAMPLED:
+    break;
+  }
+  return gl_fail(err, GL_EINTERNAL, "a toy world has no evaluation of kind %d", (int)how->kind);
+}
+
+gl_status toy_learner_evaluate(void *self, double *eval_score, gl_error *err) {
+  toy_learner *l = self;
+  if (l->world->sets.n > 0) {
+    double *all = calloc(l->world->sets.n_parts, sizeof *all);
+    if (all == NULL) return gl_fail_memory(err, "an evaluation");
+    gl_status status = toy_learner_evaluate_parts(self, all, err);
+    *eval_score = all[0];
+    free(all);
+    return status;
+  }
+  double sum = 0, score = 0;
+  for (size_t x = 0; x < l->world->n_prompts; ++x) {
+    gl_status status = score_at(l, l->world, x, &l->world->evaluation, &score, err);
+    if (status != GL_OK) return status;
+    sum += score;
+  }
+  *eval_score = sum / (double)l->world->n_prompts;
+  return GL_OK;
+}
+
+const evaluation_part *toy_learner_parts(const void *self, size_t *n) {
+  const toy_learner *l = self;
+  *n = l->world->sets.n_parts;
+  return l->world->sets.part;
+}
+
+gl_status toy_learner_evaluate_parts(void *self, double *score, gl_error *err) {
+  toy_learner *l = self;
+  const evaluation_sets *all = &l->world->sets;
+  double *of_prompt = calloc(l->world->n_prompts, sizeof *of_prompt);
+  gl_status status = of_prompt != NULL ? GL_OK : gl_fail_memory(err, "an evaluation");
+  for (size_t i = 0; i < all->n && status == GL_OK; ++i) {
+    const toy_set *s = &l->sets[i];
+    const toy_world *rewards = s->other != NULL ? s->other : l->world;
+    for (size_t k = 0; k < s->n_prompts && status == GL_OK; ++k)
+      status =
+          score_at(l, rewards, s->prompt != NULL ? s->prompt[k] : k, &s->how, &of_prompt[k], err);
+    if (status == GL_OK)
+      evaluation_sets_means(all, of_prompt, s->n_prompts, 1,
+                            score + i * evaluation_sets_parts(all));
+  }
+  free(of_prompt);
+  return status;
+}
+
+/* --- reading sets --- */
+
+/* `prompts: [0, 2]`: numbers of prompts, each once. */
+static gl_status read_prompts(toy_set *s, const toy_world *w, cfg_reader *r) {
+  double *number = NULL;
+  s->n_prompts = cfg_doubles(r, "prompts", &number, 0, (double)(w->n_prompts - 1));
+  if (r->status != GL_OK || number == NULL) {
+    s->n_prompts = w->n_prompts;
+    free(number);
+    return r->status;
+  }
+  s->prompt = calloc(s->n_prompts + 1, sizeof *s->prompt);
+  char *seen = calloc(w->n_prompts, 1);
+  if (s->prompt == NULL || seen == NULL) r->status = gl_fail_memory(r->err, "evaluation sets");
+  if (r->status == GL_OK && s->n_prompts > w->n_prompts)
+    r->status =
+        cfg_fail(cfg_child(r, "prompts"), r->err, "the world has only %zu prompts", w->n_prompts);
+  for (size_t k = 0; k < s->n_prompts && r->status == GL_OK; ++k) {
+    const size_t x = (size_t)number[k];
+    if ((double)x != number[k] || seen[x])
+      r->status = cfg_fail(cfg_child(r, "prompts"), r->err,
+                           "prompts must be whole numbers from 0 to %zu, each once; %g is not, or "
+                           "is there twice",
+                           w->n_prompts - 1, number[k]);
+    else
+      seen[x] = 1;
+    s->prompt[k] = x;
+  }
+  free(seen);
+  free(number);
+  return r->status;
+}
+
+/* What belongs to the policy, to the kind of its world, or to sets is no part of a set's world. */
+static gl_status check_keys(const cfg_node *changes, gl_error *err) {
+  static const char *const kept[] = {"kind", "policy", "evaluation"};
+  if (cfg_kind_of(changes) != CFG_MAP)
+    return cfg_fail(changes, err,
+                    "the world of an evaluation set is a map of the fields in which it differs "
+                    "from the world that is trained in, as in world: {task: parity}");
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; ++i)
+    if (cfg_find(changes, kept[i]) != NULL)
+      return cfg_fail(cfg_find(changes, kept[i]), err,
+                      "an evaluation set has the policy that is trained, and its world's kind; "
+                      "leave %s out",
+                      kept[i]);
+  return GL_OK;
+}
+
+static int same_sizes(const toy_world *a, const toy_world *b) {
+  const response_tree *s = &a->tree, *t = &b->tree;
+  return a->n_prompts == b->n_prompts && a->counted == b->counted && a->bigram == b->bigram &&
+         s->vocabulary == t->vocabulary && s->horizon == t->horizon && s->n_nodes == t->n_nodes &&
+         s->n_edges == t->n_edges && s->n_responses == t->n_responses;
+}
+
+/* The world with what the set changes in it. */
+static gl_status make_other(toy_set *s, const toy_learner *l, const learner_setup *setup,
+                            const cfg_node *changes, gl_error *err) {
+  cfg_doc *doc = NULL;
+  gl_status status = check_keys(changes, err);
+  if (status == GL_OK) status = cfg_overlay(&doc, "world", setup->world, "", changes, err);
+  if (status != GL_OK) return status;
+  status =
+      toy_world_new(&s->other, cfg_find(cfg_root(doc), "world"), setup->sampling, setup->seed, err);
+  cfg_free(doc);
+  if (status == GL_OK && !same_sizes(l->world, s->other))
+    status = cfg_fail(changes, err,
+                      "with these fields the set's world has other prompts or responses than the "
+                      "one that is trained in, so the policy cannot act in it; change rewards or "
+                      "the task, not sizes");
+  return status;
+}
+
+static gl_status read_set(toy_set *s, const toy_learner *l, const learner_setup *setup,
+                          const cfg_node *node, gl_error *err) {
+  static const evaluation_kind kinds[] = {EVALUATION_EXACT, EVALUATION_GREEDY};
+  cfg_reader r;
+  cfg_begin(&r, node, "world.evaluation.sets", err);
+  cfg_string(&r, "name", NULL);
+  evaluation_read_set(&s->how, &l->world->evaluation, &r, kinds, 2);
+  read_prompts(s, l->world, &r);
+  const cfg_node *changes = cfg_child(&r, "world");
+  if (cfg_end(&r) != GL_OK) return r.status;
+  return changes != NULL ? make_other(s, l, setup, changes, err) : GL_OK;
+}
+
+/* A counted world's sums need scratch by its states. */
+static gl_status widen_scratch(toy_learner *l, gl_error *err) {
+  size_t most = toy_scratch(l->world);
+  for (size_t i = 0; i < l->world->sets.n; ++i)
+    if (l->sets[i].other != NULL && toy_scratch(l->sets[i].other) > most)
+      most = toy_scratch(l->sets[i].other);
+  double *larger = realloc(l->scratch, most * sizeof *larger);
+  if (larger == NULL) return gl_fail_memory(err, "evaluation sets");
+  l->scratch = larger;
+  return GL_OK;
+}
+
+gl_status toy_learner_take_sets(toy_learner *l, const learner_setup *setup, gl_error *err) {
+  const evaluation_sets *all = &l->world->sets;
+  const cfg_node *list = cfg_find(setup->world, "evaluation.sets");
+  if (all->n == 0) return GL_OK;
+  l->sets = calloc(all->n, sizeof *l->sets);
+  if (l->sets == NULL) return gl_fail_memory(err, "evaluation sets");
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < all->n && status == GL_OK; ++i) {
+    const cfg_node *node = list != NULL ? cfg_at(list, i) : NULL;
+    status = read_set(&l->sets[i], l, setup, node, err);
+    if (status == GL_OK)
+      status = evaluation_sets_check(
+          all, all->part[i * evaluation_sets_parts(all)].set, l->sets[i].n_prompts,
+          node != NULL ? node : cfg_find(setup->world, "evaluation"), err);
+  }
+  return status == GL_OK ? widen_scratch(l, err) : status;
+}
+
+void toy_learner_free_sets(toy_learner *l) {
+  for (size_t i = 0; l->sets != NULL && i < l->world->sets.n; ++i) {
+    toy_world_free(l->sets[i].other);
+    free(l->sets[i].prompt);
+  }
+  free(l->sets);
+  l->sets = NULL;
+}
+
+/* --- construction --- */
 
 /* Toy policies have logits of order one and few updates: they want large steps. */
 

@@ -1,7 +1,7 @@
 /* Exact quantities of one prompt, from the tree of responses or by dynamic programming. */
 #include "toy/world/measure.h"
 
-#include "toy/world/chain.h"
+#include "toy/world/automaton.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* What is exact at one prompt of a toy world, whether its responses are listed (toy/world/exact.h)
- * or counted (toy/world/chain.h), and the walk of one response through the tables over edges. */
+/* What is exact at one prompt of a toy world, whether its responses are listed or
+ * counted (toy/world/automaton.h), and the walk of one response through the tables over edges. */
 #ifndef GEPOLAB_TOY_WORLD_MEASURE_H
 #define GEPOLAB_TOY_WORLD_MEASURE_H
 
@@ -44,7 +44,7 @@ double toy_mean_reward(const toy_world *w, size_t x, const double *p, const doub
 double toy_greedy_reward(const toy_world *w, size_t x, const double *p);
 
 typedef struct toy_facts {
-  double entropy;   /* mean of a token, nats (toy/world/exact.h) */
+  double entropy;   /* mean of a token, nats (toy_exact_entropy) */
   double kl, kl_qp; /* KL(p||q) and KL(q||p) of responses, nats */
   double kl_ref;    /* KL(p||reference) */
   double mean_reward;

@@ -1,6 +1,8 @@
-/* The sequence world: a vocabulary, a horizon, prompts, and a task that a whole response solves or
- * does not; and the rewards that every listed world keeps. */
+/* The worlds of sequences: `sequence`, in which a whole response solves a task or not, and
+ * `automaton`, in which a finite automaton reads it. Also the rewards of every listed world. */
+#include "core/config/fields.h"
 #include "core/rl/sequence_task.h"
+#include "toy/world/automaton.h"
 #include "toy/world/world.h"
 
 #include <stdlib.h>
@@ -15,6 +17,8 @@ gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *e
   w->reward = calloc(w->n_prompts * w->tree.n_responses, sizeof *w->reward);
   return w->reward != NULL ? GL_OK : gl_fail_memory(err, "a toy world's rewards");
 }
+
+/* --- the sequence world --- */
 
 static gl_status sequence_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
                                 size_t *modulus, gl_error *err) {
@@ -33,4 +37,79 @@ const toy_world_kind toy_world_sequence = {
     .name = "sequence",
     .about = "short sequences of letters, and a task that a whole response solves or does not",
     .parse = sequence_parse,
+};
+
+/* --- the automaton world --- */
+/* A vocabulary of up to 256 letters, responses of up to 64, a reward by the state in which an
+ * automaton ends, and a policy that sees the last letter. */
+
+/* Most doubles of scratch that a dynamic programme may take (64 MiB). */
+static const size_t max_scratch = (size_t)1 << 23;
+
+static const cfg_node *automaton_place(const cfg_node *section, const char *key) {
+  const cfg_node *node = cfg_find(section, key);
+  return node != NULL ? node : section;
+}
+
+/* Responses in a list, for worlds that are small enough: the same policy and rewards. */
+static gl_status automaton_list_responses(toy_world *w, const cfg_node *section, size_t letters,
+                                          size_t horizon, int has_end, gl_error *err) {
+  gl_error why = {0};
+  gl_status status =
+      response_tree_init(&w->tree, letters + (has_end ? 1 : 0), horizon, has_end, &why);
+  if (status == GL_EINPUT)
+    return cfg_fail(automaton_place(section, "horizon"), err, "%s, or leave `listed` out",
+                    why.text);
+  if (status != GL_OK) return gl_fail(err, status, "%s", why.text);
+  status = toy_reserve_rewards(w, section, err);
+  for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x)
+    for (size_t y = 0; y < w->tree.n_responses; ++y) {
+      const toy_automaton *m = w->automata + x;
+      size_t state = m->start;
+      for (size_t i = 0; i < (size_t)w->tree.length[y]; ++i) {
+        const size_t a = (size_t)w->tree.path[y * horizon + i] % w->tree.vocabulary;
+        if (a < letters) state = m->next[state * letters + a];
+      }
+      w->reward[x * w->tree.n_responses + y] = m->reward[state];
+    }
+  return status;
+}
+
+static gl_status count_responses(toy_world *w, const cfg_node *section, size_t letters,
+                                 size_t horizon, int has_end, gl_error *err) {
+  size_t states = 1;
+  gl_status status = toy_chain_graph(&w->tree, letters, horizon, has_end, err);
+  for (size_t x = 0; x < w->n_prompts; ++x)
+    if (w->automata[x].states > states) states = w->automata[x].states;
+  if (status == GL_OK && toy_chain_scratch(&w->tree, states) > max_scratch)
+    return cfg_fail(automaton_place(section, "horizon"), err,
+                    "%zu positions of %zu letters in %zu states are more than a dynamic programme "
+                    "here holds; make the automaton, the vocabulary or the horizon smaller",
+                    horizon, letters, states);
+  w->counted = 1;
+  return status;
+}
+
+static gl_status automaton_parse(toy_world *w, cfg_reader *r, const cfg_node *section,
+                                 uint64_t seed, size_t *modulus, gl_error *err) {
+  (void)seed;    /* nothing here is drawn */
+  (void)modulus; /* a bigram policy sees no sum */
+  const size_t letters = field_count(r, "vocabulary");
+  const size_t horizon = field_count(r, "horizon");
+  const int has_end = field_flag(r, "end_token"), listed = field_flag(r, "listed");
+  w->n_prompts = field_count(r, "prompts");
+  w->bigram = 1;
+  gl_status status = r->status;
+  if (status == GL_OK)
+    status = toy_automata_new(&w->automata, r, section, letters, w->n_prompts, err);
+  if (status != GL_OK) return status;
+  return listed ? automaton_list_responses(w, section, letters, horizon, has_end, err)
+                : count_responses(w, section, letters, horizon, has_end, err);
+}
+
+const toy_world_kind toy_world_automaton = {
+    .name = "automaton",
+    .about = "responses of up to 64 letters out of 256, a reward by a finite automaton, and a "
+             "policy that sees the last letter: exact without listing responses",
+    .parse = automaton_parse,
 };

@@ -1,5 +1,5 @@
 /* A toy world as core/rl/enumerable.h sees it. */
-#include "toy/world/chain.h"
+#include "toy/world/automaton.h"
 #include "toy/world/measure.h"
 
 #include <math.h>

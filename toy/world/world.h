@@ -5,7 +5,7 @@
 #include "core/rl/evaluation_sets.h"
 #include "core/rl/response_tree.h"
 #include "core/rl/sampling.h"
-#include "toy/world/automata.h"
+#include "toy/world/automaton.h"
 #include "toy/world/features.h"
 #include "toy/world/toy_world.h"
 
@@ -17,7 +17,7 @@ typedef enum toy_reference { REFERENCE_INITIAL, REFERENCE_UNIFORM } toy_referenc
 
 struct toy_world {
   response_tree tree; /* the same for all prompts; of a counted world the graph of last letters
-                         (toy/world/chain.h) */
+                         (toy/world/automaton.h) */
   size_t n_prompts;
   int counted; /* responses are too many to be listed; sums over them are dynamic programmes */
   int bigram;  /* the policy sees prompt and last letter only */
@@ -39,8 +39,8 @@ struct toy_world {
  * world enumerates. */
 gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *err);
 
-/* A kind of world: one file that defines it, and one line in kinds.h. Its fields are documented in
- * toy/world/fields.c. */
+/* A kind of world: one file that defines it, and one word in TOY_WORLDS. Its fields are in the
+ * table of toy/world/world.c. */
 typedef struct toy_world_kind {
   const char *name;
   const char *about; /* one line */
@@ -51,9 +51,11 @@ typedef struct toy_world_kind {
                      size_t *modulus, gl_error *err);
 } toy_world_kind;
 
-#define TOY_WORLD(name) extern const toy_world_kind toy_world_##name;
-#include "toy/world/kinds.h"
-#undef TOY_WORLD
+/* All kinds, in the order in which they are listed; the first is the default. A file of its own
+ * defines toy_world_NAME. */
+#define TOY_WORLDS(WORLD) WORLD(bandit) WORLD(sequence) WORLD(automaton)
+#define TOY_WORLD_DECLARED(name) extern const toy_world_kind toy_world_##name;
+TOY_WORLDS(TOY_WORLD_DECLARED)
 
 /* Log-probabilities of every edge under prompt x at the temperature of `sampling`, logp[n_edges],
  * and the probabilities themselves, p[n_edges], unless p is NULL. */

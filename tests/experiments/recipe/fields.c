@@ -7,7 +7,7 @@
 #include "core/config/config.h"
 #include "experiments/cli/sim_print.h"
 #include "experiments/lab/recipe.h"
-#include "experiments/lab/theory_run.h"
+#include "experiments/lab/theory.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/train/train.h"
 #include "sim/cluster.h"

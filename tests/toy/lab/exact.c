@@ -1,8 +1,7 @@
 /* Exact moments of estimators against brute force, closed forms and Monte Carlo. */
 #include "tests/support/suite.h"
-#include "toy/lab/form.h"
+#include "toy/lab/kernel.h"
 #include "toy/lab/lab.h"
-#include "toy/lab/summary.h"
 #include "toy/toy.h"
 
 #include <math.h>

@@ -1,10 +1,9 @@
 /* The facts of paper/methods.md §7.9 about estimators, and Monte Carlo against enumeration. */
 #include "tests/support/suite.h"
 #include "toy/lab/dial.h"
-#include "toy/lab/form.h"
+#include "toy/lab/kernel.h"
 #include "toy/lab/lab.h"
 #include "toy/lab/multiset.h"
-#include "toy/lab/summary.h"
 #include "toy/toy.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "toy/world/measure.h"
 #include "core/random/rng.h"
 #include "tests/support/suite.h"
-#include "toy/learner/optimizer.h"
+#include "toy/learner/learner.h"
 
 #include <stdlib.h>
 #include <string.h>

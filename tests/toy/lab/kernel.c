@@ -1,5 +1,5 @@
 /* Which algorithms the exact laboratory factors: those on its list of what it may, no others. */
-#include "toy/lab/form.h"
+#include "toy/lab/kernel.h"
 #include "tests/support/suite.h"
 #include "toy/lab/lab.h"
 #include "toy/toy.h"
