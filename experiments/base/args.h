@@ -1,11 +1,33 @@
-/* The words after a command: options, then paths and `key=value` overrides in any order. */
+/* What a command of gepolab is, and the words after it: options, then paths and `key=value`
+ * overrides in any order. */
 #ifndef GEPOLAB_EXPERIMENTS_BASE_ARGS_H
 #define GEPOLAB_EXPERIMENTS_BASE_ARGS_H
 
 #include "core/base/error.h"
-#include "experiments/base/command.h"
 
 #include <stddef.h>
+
+/* --- commands --- */
+
+/* Each experiments/cli/cmd_*.c defines commands as command_NAME, and a line of the table in
+ * experiments/cli/commands.c makes one known. A command prints its result on stdout and returns its
+ * first error; it never exits by itself. Help on the terminal and the manual page are both printed
+ * from these fields and from the command's options. */
+
+typedef struct command command;
+struct command {
+  const char *name;      /* "run"; with the words before it, "study status" */
+  const char *arguments; /* for the usage line: "RECIPE [key=value …]" */
+  const char *summary;   /* one line of `gepolab help` */
+  const char *about;     /* paragraphs of `gepolab NAME --help` */
+  const char *examples;  /* lines of `gepolab NAME --help` */
+  gl_status (*run)(const command *self, int argc, char **argv, gl_error *err);
+};
+
+/* Runs a whole command line and returns the process exit code; errors go to stderr. */
+int commands_main(int argc, char **argv);
+
+/* --- options and words --- */
 
 typedef enum args_kind {
   ARGS_FLAG,   /* target: int *, set to 1 */

@@ -2,7 +2,6 @@
  * trainers. */
 #include "core/policy/algorithm.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 
 #include <stdio.h>

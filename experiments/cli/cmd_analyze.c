@@ -1,7 +1,6 @@
 /* gepolab analyze: what studies and other programs' exports say. */
 #include "analysis/import/tell.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 

@@ -1,7 +1,6 @@
 /* gepolab analyze --table announcements: which metrics say beforehand that a run will fall. */
 #include "analysis/announce.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 

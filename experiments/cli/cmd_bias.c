@@ -1,7 +1,7 @@
 /* gepolab lab bias: exact bias, variance and MSE of estimators in a world that can be enumerated.
  */
 #include "core/base/thread_pool.h"
-#include "experiments/base/command.h"
+#include "experiments/base/args.h"
 #include "experiments/base/process.h"
 #include "experiments/cli/common.h"
 #include "experiments/lab/figures/figures.h"

@@ -3,9 +3,8 @@
 #include "core/base/metrics.h"
 #include "core/config/config.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
-#include "experiments/base/resources.h"
+#include "experiments/base/program.h"
 
 #include <stdio.h>
 #include <string.h>

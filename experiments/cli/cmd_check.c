@@ -4,7 +4,6 @@
 #include "core/base/shown.h"
 #include "core/store/repair.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 
 #include <sqlite3.h>

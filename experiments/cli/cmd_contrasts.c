@@ -2,11 +2,10 @@
  * run. */
 #include "analysis/contrasts.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 #include "experiments/recipe/recipe.h"
-#include "experiments/sweep/contrasts.h"
+#include "experiments/sweep/sweep_cells.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* gepolab analyze --table effects: what factors at two levels do to the runs of a study. */
 #include "analysis/effects.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 

@@ -2,7 +2,6 @@
 #include "analysis/export.h"
 #include "core/base/file.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/cli/common.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* gepolab analyze --table features: which features of published curves runs have. */
 #include "analysis/import/features.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 

@@ -6,7 +6,7 @@
 #include "core/config/units.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
-#include "experiments/recipe/schema.h"
+#include "experiments/recipe/fields.h"
 
 #include <stdio.h>
 #include <string.h>

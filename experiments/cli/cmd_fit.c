@@ -1,6 +1,6 @@
 /* gepolab fit: distributions of a cluster's delays, times and lengths from logs of measured ones.
  */
-#include "experiments/base/command.h"
+#include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/clock/fit_log.h"
 #include "sim/delay.h"

@@ -5,7 +5,6 @@
 #include "core/store/about.h"
 #include "core/store/plan.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 

@@ -2,7 +2,6 @@
 #include "core/base/progress.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 #include "experiments/cli/cmd_run.h"

@@ -1,7 +1,6 @@
 /* gepolab llm bias: bias, variance and MSE of algorithms' gradients at policies of a real run. */
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 #include "experiments/cli/common.h"

@@ -3,7 +3,6 @@
 #include "core/base/progress.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"

@@ -2,7 +2,6 @@
 #include "analysis/sets.h"
 #include "analysis/stability.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 

@@ -4,7 +4,6 @@
 #include "core/base/json_tree.h"
 #include "core/base/progress.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 #include "experiments/cli/common.h"

@@ -6,7 +6,6 @@
 #include "analysis/sets.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/cli/common.h"
 
 #include <limits.h>

@@ -3,7 +3,6 @@
 #include "core/base/shown.h"
 #include "core/policy/policy.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/policy/group_file.h"
 
 #include <math.h>

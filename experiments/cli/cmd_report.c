@@ -3,8 +3,7 @@
 
 #include "core/base/file.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
-#include "experiments/base/resources.h"
+#include "experiments/base/program.h"
 #include "experiments/cli/common.h"
 
 #include <stdio.h>

@@ -7,7 +7,6 @@
 #include "core/base/json_tree.h"
 #include "core/store/about.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/provenance.h"
 
 #include <stdbool.h>

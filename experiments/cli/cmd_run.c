@@ -2,7 +2,7 @@
 #include "experiments/cli/cmd_run.h"
 #include "core/base/progress.h"
 #include "core/base/shown.h"
-#include "experiments/base/command.h"
+#include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 #include "experiments/cli/common.h"

@@ -1,5 +1,5 @@
 /* gepolab lab selection: the gradient of what arrives against the gradient of what was drawn. */
-#include "experiments/base/command.h"
+#include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 #include "experiments/clock/selection.h"

@@ -1,7 +1,7 @@
 /* gepolab sim: the clock of a recipe, without any learning. */
 #include "analysis/figures/figures.h"
 #include "core/base/thread_pool.h"
-#include "experiments/base/command.h"
+#include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 #include "experiments/cli/sim_print.h"

@@ -2,7 +2,7 @@
  * one.
  */
 #include "core/base/shown.h"
-#include "experiments/base/command.h"
+#include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"

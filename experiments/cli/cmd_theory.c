@@ -3,7 +3,6 @@
 #include "core/base/shown.h"
 #include "core/base/thread_pool.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 #include "experiments/lab/figures/figures.h"

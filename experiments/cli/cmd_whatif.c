@@ -1,7 +1,6 @@
 /* gepolab whatif: what every algorithm would have done with the batches of a recorded run. */
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 #include "experiments/policy/whatif.h"

@@ -6,7 +6,7 @@
 #include "core/base/json.h"
 #include "core/base/shown.h"
 #include "experiments/base/print_json.h"
-#include "experiments/base/resources.h"
+#include "experiments/base/program.h"
 #include "sim/schedule.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The gepolab command. */
-#include "experiments/base/command.h"
+#include "experiments/base/args.h"
 #include "experiments/recipe/fields.h"
 
 #include <gsl/gsl_errno.h>

@@ -3,8 +3,8 @@
 #include "experiments/doctor/doctor.h"
 
 #include "core/policy/policy.h"
-#include "experiments/base/build.h"
 #include "experiments/base/process.h"
+#include "experiments/base/program.h"
 #include "experiments/bench/bench.h"
 #include "experiments/lab/table.h"
 #include "experiments/recipe/recipe.h"

@@ -4,6 +4,7 @@
 
 #include "core/base/json_read.h"
 #include "core/config/config.h"
+#include "experiments/base/memory.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -27,21 +28,16 @@ static gl_status refuse_size(const char *name, gl_error *err) {
 /* To the end, or to more than a policy input may have: a pipe does not tell its size before. */
 static gl_status read_stream(char **text, size_t *size, FILE *from, const char *name,
                              gl_error *err) {
-  size_t room = 0;
-  for (;;) {
-    if (*size == room) {
-      room = room == 0 ? 65536 : 2 * room;
-      char *more = realloc(*text, room);
-      if (more == NULL) return gl_fail_memory(err, "the text of a policy input");
-      *text = more;
-    }
-    size_t got = fread(*text + *size, 1, room - *size, from);
+  enum { PIECE = 65536 };
+  size_t room = 0, got;
+  do {
+    MUST_RESERVE(*text, room, *size + PIECE, "the text of a policy input");
+    got = fread(*text + *size, 1, room - *size, from);
     *size += got;
     if (*size > POLICY_INPUT_MOST_BYTES) return refuse_size(name, err);
-    if (got > 0) continue;
-    if (!ferror(from)) return GL_OK;
-    return gl_fail(err, GL_EIO, "%s: the policy input cannot be read: %s", name, strerror(errno));
-  }
+  } while (got > 0);
+  if (!ferror(from)) return GL_OK;
+  return gl_fail(err, GL_EIO, "%s: the policy input cannot be read: %s", name, strerror(errno));
 }
 
 static gl_status read_all(char **text, size_t *size, const char *path, const char *name,
@@ -60,7 +56,7 @@ static gl_status read_all(char **text, size_t *size, const char *path, const cha
   return status;
 }
 
-/* --- arrays that grow --- */
+/* --- arrays --- */
 
 typedef enum field {
   INPUT_REWARDS,
@@ -85,14 +81,15 @@ typedef struct row {
 typedef struct ragged {
   double *value; /* [n] */
   row *row;      /* [n_rows] */
-  size_t n, room, n_rows, rows_room;
+  size_t n, n_rows;
 } ragged;
 
 /* What a policy_input points into. */
 typedef struct arrays {
   ragged field[INPUT_COUNT];
   size_t *group_start, *token_start;
-  size_t n_groups, groups_room;
+  size_t n_groups,
+      n_starts; /* of group_start: one more than there are groups, 0 before the first */
 } arrays;
 
 static void arrays_free(arrays *a) {
@@ -104,16 +101,6 @@ static void arrays_free(arrays *a) {
   free(a->group_start);
   free(a->token_start);
   free(a);
-}
-
-/* items, with room for one more of `size` bytes after n, or NULL if memory is short; items are then
- * as they were. The text's length bounds n, so that nothing overflows. */
-static void *grown(void *items, size_t n, size_t *room, size_t size) {
-  if (n < *room) return items;
-  const size_t more = *room == 0 ? 64 : 2 * *room;
-  void *bigger = realloc(items, more * size);
-  if (bigger != NULL) *room = more;
-  return bigger;
 }
 
 /* --- the reader --- */
@@ -163,10 +150,6 @@ static const char *path_of(const filler *f, char path[PATH_SIZE]) {
 /* To the next member of the list, unless this one failed: messages then name it. */
 static void next_index(filler *f) {
   if (f->r.status == GL_OK) ++f->index[f->n_indices - 1];
-}
-
-static void refuse_memory(filler *f) {
-  if (f->r.status == GL_OK) f->r.status = gl_fail_memory(&f->why, "a policy input");
 }
 
 /* The byte of the value that follows. */
@@ -232,13 +215,7 @@ static void push_number(filler *f, field k) {
   const double value = group_file_read_number(f);
   if (f->r.status == GL_OK && group_file_is_log(k)) check_log(f, at, value);
   if (f->r.status != GL_OK) return;
-  double *values = grown(to->value, to->n, &to->room, sizeof *values);
-  if (values == NULL) {
-    refuse_memory(f);
-    return;
-  }
-  to->value = values;
-  to->value[to->n++] = value;
+  *MUST_ADD(to->value, to->n, "a policy input") = value;
 }
 
 static void group_file_read_rewards(filler *f) {
@@ -248,17 +225,6 @@ static void group_file_read_rewards(filler *f) {
   for (f->index[0] = 0; json_element(&f->r); next_index(f)) push_number(f, INPUT_REWARDS);
 }
 
-static int push_row(filler *f, ragged *to, size_t at) {
-  row *rows = grown(to->row, to->n_rows, &to->rows_room, sizeof *rows);
-  if (rows == NULL) {
-    refuse_memory(f);
-    return 0;
-  }
-  to->row = rows;
-  to->row[to->n_rows++] = (row){.at = at};
-  return 1;
-}
-
 /* One response: a number for each of its tokens. */
 static void group_file_read_response(filler *f, field k) {
   static const char must[] = "must be a list of one number per token";
@@ -266,7 +232,8 @@ static void group_file_read_response(filler *f, field k) {
   char path[PATH_SIZE];
   const size_t at = group_file_next_byte(f), first = to->n;
   f->n_indices = 1;
-  if (!follows(f, '[', must) || !push_row(f, to, at)) return;
+  if (!follows(f, '[', must)) return;
+  MUST_ADD(to->row, to->n_rows, "a policy input")->at = at;
   json_enter(&f->r, '[');
   f->n_indices = 2;
   for (f->index[1] = 0; json_element(&f->r); next_index(f)) push_number(f, k);
@@ -392,14 +359,9 @@ static void end_group(filler *f) {
   arrays *a = f->a;
   check_group(f);
   if (f->r.status != GL_OK) return;
-  size_t *starts = grown(a->group_start, a->n_groups + 1, &a->groups_room, sizeof *starts);
-  if (starts == NULL) {
-    refuse_memory(f);
-    return;
-  }
-  a->group_start = starts;
-  a->group_start[0] = 0;
-  a->group_start[++a->n_groups] = a->field[INPUT_LOGP].n_rows;
+  if (a->n_starts == 0) *MUST_ADD(a->group_start, a->n_starts, "a policy input") = 0;
+  *MUST_ADD(a->group_start, a->n_starts, "a policy input") = a->field[INPUT_LOGP].n_rows;
+  ++a->n_groups;
 }
 
 static void read_listed_group(filler *f, size_t g) {
@@ -496,7 +458,7 @@ static void read_top(filler *f) {
   if (!f->has_groups) end_group(f);
 }
 
-static gl_status group_file_tell(filler *f, gl_status status, gl_error *err) {
+static gl_status group_file_fail(filler *f, gl_status status, gl_error *err) {
   if (status != GL_EINPUT || f->refused) return gl_fail(err, status, "%s", f->why.text);
   char path[PATH_SIZE];
   if (f->in_number)
@@ -508,13 +470,11 @@ static gl_status group_file_tell(filler *f, gl_status status, gl_error *err) {
                  f->why.text);
 }
 
-static gl_status start_tokens(arrays *a, gl_error *err) {
+static void start_tokens(arrays *a) {
   const ragged *logp = &a->field[INPUT_LOGP];
-  a->token_start = calloc(logp->n_rows + 1, sizeof *a->token_start);
-  if (a->token_start == NULL) return gl_fail_memory(err, "a policy input");
+  a->token_start = MUST_ARRAY(size_t, logp->n_rows + 1, "a policy input");
   for (size_t i = 0; i < logp->n_rows; ++i)
     a->token_start[i + 1] = a->token_start[i] + logp->row[i].tokens;
-  return GL_OK;
 }
 
 static const double *given(const filler *f, field k) {
@@ -524,17 +484,17 @@ static const double *given(const filler *f, field k) {
 static gl_status group_file_parse(group_file *out, group_record *record, const char *text,
                                   size_t size, const char *name, size_t line, gl_error *err) {
   *out = (group_file){.listed = 0};
-  filler f = {.a = calloc(1, sizeof *f.a), .record = record};
-  if (f.a == NULL) return gl_fail_memory(err, "a policy input");
+  filler f = {.a = MUST_ARRAY(arrays, 1, "a policy input"), .record = record};
   json_begin(&f.r, text, size, name, &f.why);
   f.r.first_line = line;
   read_top(&f);
   gl_status status = json_end(&f.r);
-  status = status == GL_OK ? start_tokens(f.a, err) : group_file_tell(&f, status, err);
   if (status != GL_OK) {
+    status = group_file_fail(&f, status, err);
     arrays_free(f.a);
     return status;
   }
+  start_tokens(f.a);
   out->memory = f.a;
   out->listed = f.has_groups;
   out->input = (policy_input){.n_groups = f.a->n_groups,

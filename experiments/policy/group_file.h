@@ -33,7 +33,7 @@ typedef struct group_file {
 /* Reads path, or standard input for "-". GL_EINPUT with file:line:column for text that is not JSON,
  * a shape that does not fit (naming both arrays), an unknown key or one that is there twice, a
  * number that is not finite, a log-probability above 0 or below POLICY_INPUT_LEAST_LOG, naming the
- * field (groups[0].logp[1][2]), and for a text above POLICY_INPUT_MOST_BYTES. GL_EIO, GL_ENOMEM. */
+ * field (groups[0].logp[1][2]), and for a text above POLICY_INPUT_MOST_BYTES. GL_EIO. */
 gl_status group_file_read(group_file *out, const char *path, gl_error *err);
 /* The same from text[size], which stands under name in messages and may be released afterwards. */
 gl_status group_file_read_text(group_file *out, const char *text, size_t size, const char *name,

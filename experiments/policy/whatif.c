@@ -3,6 +3,7 @@
 
 #include "analysis/figures/recorded.h"
 #include "core/config/config.h"
+#include "experiments/base/memory.h"
 #include "experiments/policy/group_file.h"
 
 #include <assert.h>
@@ -65,8 +66,7 @@ static gl_status find_algorithm(policy_algorithm *out, const char *name, gl_erro
     *out = *known;
     return GL_OK;
   }
-  const char **names = calloc(n, sizeof *names);
-  if (names == NULL) return gl_fail_memory(err, "names of algorithms");
+  const char **names = MUST_ARRAY(const char *, n, "names of algorithms");
   for (size_t i = 0; i < n; ++i) names[i] = policy_algorithms_at(i)->name;
   gl_fail(err, GL_EINPUT, "there is no algorithm '%s'%s; `gepolab list algorithms` lists them",
           name, cfg_hint(name, names, n, hint));
@@ -78,8 +78,7 @@ gl_status whatif_init(whatif *w, const char *const *names, size_t n_names, gl_er
   const size_t n = n_names > 0 ? n_names : policy_algorithms_count();
   gl_status status = GL_OK;
   *w = (whatif){.first_step = NAN, .last_step = NAN, .first_time = NAN, .last_time = NAN};
-  w->row = calloc(n, sizeof *w->row);
-  if (w->row == NULL) return gl_fail_memory(err, "the rows of whatif");
+  w->row = MUST_ARRAY(whatif_row, n, "the algorithms");
   w->n_rows = n;
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
     for (int q = 0; q < WHATIF_QUANTITIES; ++q) moments_begin(&w->row[i].of[q]);
@@ -122,23 +121,14 @@ static double share_of_zeros(const double *c, size_t n) {
 
 /* --- what figures need --- */
 
-/* Room for one more update behind the others, all NaN; *out is its place, NULL where none is kept.
- */
-static gl_status keep_update(whatif *w, double **out, gl_error *err) {
+/* The numbers of one more update behind the others, all NaN; NULL where none are kept. */
+static double *keep_update(whatif *w) {
   const size_t width = recorded_width(w->n_rows);
-  *out = NULL;
-  if (!w->keeps) return GL_OK;
-  if (w->n_batches == w->kept_room) {
-    const size_t room = w->kept_room == 0 ? 64 : 2 * w->kept_room;
-    if (room > SIZE_MAX / sizeof(double) / width) return gl_fail_memory(err, "a log's numbers");
-    double *more = realloc(w->kept, room * width * sizeof *more);
-    if (more == NULL) return gl_fail_memory(err, "a log's numbers");
-    w->kept = more;
-    w->kept_room = room;
-  }
-  *out = w->kept + w->n_batches * width;
-  for (size_t i = 0; i < width; ++i) (*out)[i] = NAN;
-  return GL_OK;
+  if (!w->keeps) return NULL;
+  MUST_RESERVE(w->kept, w->kept_room, (w->n_batches + 1) * width, "a log's numbers");
+  double *out = w->kept + w->n_batches * width;
+  for (size_t i = 0; i < width; ++i) out[i] = NAN;
+  return out;
 }
 
 static void keep_row(const policy_output *out, size_t n_tokens, double *kept) {
@@ -228,11 +218,9 @@ static gl_status add_to_age(whatif *w, const policy_input *in, double *kept,
 static gl_status add_batch(whatif *w, const group_record *record, policy_workspace *workspace,
                            gl_error *err) {
   const policy_input *in = &record->groups.input;
-  double *coefficient = calloc(in->n_tokens, sizeof *coefficient);
-  if (coefficient == NULL) return gl_fail_memory(err, "the coefficients");
-  double *kept = NULL;
-  gl_status status = keep_update(w, &kept, err);
-  if (status == GL_OK) status = add_to_age(w, in, kept, workspace, err);
+  double *coefficient = MUST_ARRAY(double, in->n_tokens, "the coefficients");
+  double *kept = keep_update(w);
+  gl_status status = add_to_age(w, in, kept, workspace, err);
   for (size_t i = 0; i < w->n_rows && status == GL_OK; ++i)
     status = add_to_row(&w->row[i], in, coefficient,
                         kept == NULL ? NULL : kept + RECORDED_VALUES + i * RECORDED_OF_ROW,
@@ -280,9 +268,9 @@ static gl_status check_any(const whatif *w, size_t before, const char *name, gl_
 
 gl_status whatif_read_text(whatif *w, const char *text, size_t size, const char *name,
                            gl_error *err) {
-  policy_workspace *workspace = policy_workspace_new();
+  policy_workspace *workspace = must_have(policy_workspace_new(), "a workspace");
   const size_t before = w->n_batches;
-  gl_status status = workspace != NULL ? GL_OK : gl_fail_memory(err, "a workspace");
+  gl_status status = GL_OK;
   for (size_t at = 0, line = 1; at < size && status == GL_OK; ++line) {
     const char *end = memchr(text + at, '\n', size - at);
     const size_t length = end != NULL ? (size_t)(end - text) - at : size - at;
@@ -311,13 +299,7 @@ static gl_status next_line(line_reader *r, int *more, gl_error *err) {
                      "%s:%zu: the line is longer than 256 MiB; write one update a line, or fewer "
                      "of its groups",
                      r->name, r->number);
-    if (r->size == r->room) {
-      const size_t room = r->room == 0 ? 65536 : 2 * r->room;
-      char *bigger = realloc(r->text, room);
-      if (bigger == NULL) return gl_fail_memory(err, "a line of the log");
-      r->text = bigger;
-      r->room = room;
-    }
+    if (r->size == r->room) MUST_RESERVE(r->text, r->room, r->size + 1, "a line of the log");
     r->text[r->size++] = (char)c;
   }
   *more = c != EOF || r->size > 0;
@@ -338,8 +320,8 @@ gl_status whatif_read(whatif *w, const char *path, gl_error *err) {
                    .name = is_stdin ? "standard input" : path};
   if (r.from == NULL)
     return gl_fail(err, GL_EIO, "%s: cannot be opened: %s", path, strerror(errno));
-  policy_workspace *workspace = policy_workspace_new();
-  gl_status status = workspace != NULL ? GL_OK : gl_fail_memory(err, "a workspace");
+  policy_workspace *workspace = must_have(policy_workspace_new(), "a workspace");
+  gl_status status = GL_OK;
   for (int more = 1; more && status == GL_OK;) {
     status = next_line(&r, &more, err);
     if (status == GL_OK && is_parquet(&r))
@@ -380,14 +362,11 @@ static size_t taken(const whatif *w, const char **names, double *value) {
 
 gl_status whatif_draw(const whatif *w, const figure_request *q, gl_error *err) {
   assert(w->kept != NULL && w->n_batches > 0);
-  const char **names = calloc(w->n_rows + 1, sizeof *names);
-  double *value = calloc(w->n_batches, recorded_width(w->n_rows) * sizeof *value);
-  gl_status status = names != NULL && value != NULL ? GL_OK : gl_fail_memory(err, "figures");
-  if (status == GL_OK) {
-    const recorded r = {
-        .value = value, .n = w->n_batches, .rows = names, .n_rows = taken(w, names, value)};
-    status = figures_of_recorded(&r, q, err);
-  }
+  const char **names = MUST_ARRAY(const char *, w->n_rows, "figures");
+  double *value = MUST_ARRAY(double, w->n_batches *recorded_width(w->n_rows), "figures");
+  const recorded r = {
+      .value = value, .n = w->n_batches, .rows = names, .n_rows = taken(w, names, value)};
+  const gl_status status = figures_of_recorded(&r, q, err);
   free(names);
   free(value);
   return status;

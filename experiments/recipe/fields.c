@@ -1,6 +1,7 @@
-/* The tables of a recipe's fields. */
+/* The tables of a recipe's fields, and the JSON Schema that is made from them. */
 #include "experiments/recipe/fields.h"
 
+#include "core/base/json.h"
 #include "core/policy/algorithm.h"
 #include "core/rl/fields.h"
 #include "core/rl/sequence_task.h"
@@ -11,6 +12,10 @@
 #include "toy/lab/lab.h"
 #include "toy/toy.h"
 #include "toy/world/mdp.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
 
 static const char *world_kind_at(size_t i) {
   size_t n = 0;
@@ -34,4 +39,176 @@ void recipe_fields_use(void) {
       &world_fields, &evaluation_fields, &toy_bandit_fields, &sequence_fields, &toy_fields,
       &llm_fields,   &llm_model_fields,  &llm_task_fields,   &lab_fields};
   for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i) fields_add(tables[i]);
+}
+
+/* --- the JSON Schema --- */
+
+/* A number as YAML's readers may leave it a text: 1e-4, 0x10, 1_000, inf. */
+#define EXPONENT_PATTERN "([eE][-+]?[0-9]+)?"
+#define NUMBER_PATTERN                                                                             \
+  "[-+]?(0[xX][0-9a-fA-F_]+|[0-9][0-9_]*(\\.[0-9_]*)?" EXPONENT_PATTERN                            \
+  "|\\.[0-9_]+" EXPONENT_PATTERN "|\\.?[iI]nf)"
+#define UNIT_PATTERN "( ?[A-Za-z\xc2\xb5/]+)?"
+
+static cJSON *schema_of(const char *path);
+
+static cJSON *schema_add_type(cJSON *any, const char *type) {
+  cJSON *one = cJSON_CreateObject();
+  cJSON_AddStringToObject(one, "type", type);
+  cJSON_AddItemToArray(any, one);
+  return one;
+}
+
+static void schema_add_number(cJSON *any, bool is_whole, double lo, double hi, bool has_unit) {
+  cJSON *number = schema_add_type(any, is_whole ? "integer" : "number");
+  if (isfinite(lo)) cJSON_AddNumberToObject(number, "minimum", lo);
+  if (hi == FIELD_BELOW_1)
+    cJSON_AddNumberToObject(number, "exclusiveMaximum", 1);
+  else if (isfinite(hi))
+    cJSON_AddNumberToObject(number, "maximum", hi);
+  cJSON_AddStringToObject(schema_add_type(any, "string"), "pattern",
+                          has_unit ? "^" NUMBER_PATTERN UNIT_PATTERN "$" : "^" NUMBER_PATTERN "$");
+}
+
+static cJSON *schema_add_words(cJSON *any) {
+  cJSON *one = cJSON_CreateObject(), *words = cJSON_AddArrayToObject(one, "enum");
+  cJSON_AddItemToArray(any, one);
+  return words;
+}
+
+/* What a field may be beside null and the fields below it. */
+static void schema_add_values(cJSON *any, const field *f) {
+  const char *word;
+  switch (f->kind) {
+  case VALUE_NUMBER:
+    schema_add_number(any, f->number == NUMBER_WHOLE || f->number == NUMBER_COUNT, f->lo, f->hi,
+                      f->unit[0] != '\0');
+    if (f->number == NUMBER_FREE || strcmp(f->path, "cluster.max_delay") == 0)
+      schema_add_type(any, "string"), schema_add_type(any, "array");
+    break;
+  case VALUE_CHOICE: {
+    cJSON *words = schema_add_words(any);
+    for (size_t i = 0; (word = field_choice_at(f, i)) != NULL; ++i)
+      cJSON_AddItemToArray(words, cJSON_CreateString(word));
+    break;
+  }
+  case VALUE_FLAG:
+    schema_add_type(any, "boolean");
+    break;
+  case VALUE_TEXT:
+    schema_add_type(any, "string");
+    schema_add_type(any, "number");
+    break;
+  case VALUE_DIST:
+    schema_add_number(any, false, 0, INFINITY, true);
+    cJSON_AddItemToArray(schema_add_words(any), cJSON_CreateString("none"));
+    schema_add_type(any, "object");
+    break;
+  case VALUE_LIST:
+    schema_add_type(any, "array");
+    schema_add_type(any, "number");
+    schema_add_type(any, "string");
+    schema_add_type(any, "object");
+    break;
+  case VALUE_SECTION:
+    break;
+  }
+}
+
+static void schema_add_algorithm_fields(cJSON *properties, const char *within) {
+  const size_t n = strlen(within);
+  for (size_t i = 0; i < policy_fields_count(); ++i) {
+    const policy_field *f = policy_fields_at(i);
+    if (strncmp(f->name, within, n) != 0 || strchr(f->name + n, '.') != NULL) continue;
+    cJSON *one = cJSON_AddObjectToObject(properties, f->name + n);
+    cJSON_AddStringToObject(one, "description", f->meaning);
+    cJSON *any = cJSON_AddArrayToObject(one, "anyOf");
+    switch (f->kind) {
+    case FIELD_CHOICE: {
+      cJSON *words = schema_add_words(any);
+      for (int k = 0; k < f->n_choices; ++k)
+        cJSON_AddItemToArray(words, cJSON_CreateString(f->choice(k)));
+      break;
+    }
+    case FIELD_BOOL:
+      schema_add_type(any, "boolean");
+      break;
+    case FIELD_COUNT:
+    case FIELD_NUMBER:
+      schema_add_number(any, f->kind == FIELD_COUNT, f->lo, f->hi, false);
+      break;
+    }
+    schema_add_type(any, "null");
+  }
+}
+
+/* The fields right below a section, each once; how many. */
+static size_t schema_add_fields(cJSON *properties, const char *section) {
+  const size_t n = strlen(section);
+  size_t found = 0;
+  for (size_t i = 0; fields_at(i) != NULL; ++i) {
+    const char *path = fields_at(i)->path, *key = n > 0 ? path + n + 1 : path;
+    if (n > 0 && (strncmp(path, section, n) != 0 || path[n] != '.')) continue;
+    if (strchr(key, '.') != NULL || cJSON_GetObjectItemCaseSensitive(properties, key) != NULL)
+      continue;
+    cJSON_AddItemToObject(properties, key, schema_of(path));
+    ++found;
+  }
+  return found;
+}
+
+/* The keys of `sweep` and of sections without fields are paths and names that a recipe chooses. */
+static void schema_fill_section(cJSON *to, const char *path) {
+  cJSON_AddStringToObject(to, "type", "object");
+  cJSON *properties = cJSON_AddObjectToObject(to, "properties");
+  const size_t n = schema_add_fields(properties, path);
+  if (strcmp(path, "algorithm") == 0) schema_add_algorithm_fields(properties, "");
+  if (strcmp(path, "algorithm.gate") == 0) schema_add_algorithm_fields(properties, "gate.");
+  if ((n > 0 || strcmp(path, "algorithm.gate") == 0) && strcmp(path, "sweep") != 0)
+    cJSON_AddFalseToObject(to, "additionalProperties");
+}
+
+/* A scalar that stands for the section. */
+static void schema_add_short_forms(cJSON *any, const char *section) {
+  for (size_t i = 0; fields_at(i) != NULL; ++i)
+    if (fields_at(i)->shorthand != NULL && strcmp(fields_at(i)->shorthand, section) == 0)
+      schema_add_values(any, fields_at(i));
+}
+
+static cJSON *schema_of(const char *path) {
+  cJSON *schema = cJSON_CreateObject();
+  const field *named = fields_named(path);
+  if (named->about != NULL) cJSON_AddStringToObject(schema, "description", named->about);
+  cJSON *any = cJSON_AddArrayToObject(schema, "anyOf");
+  bool is_section = false;
+  for (size_t i = 0; fields_at(i) != NULL; ++i) {
+    const field *f = fields_at(i);
+    if (strcmp(f->path, path) != 0) continue;
+    schema_add_values(any, f);
+    is_section |= f->kind == VALUE_SECTION;
+  }
+  if (is_section) {
+    cJSON *section = cJSON_CreateObject();
+    schema_fill_section(section, path);
+    cJSON_AddItemToArray(any, section);
+    schema_add_short_forms(any, path);
+  }
+  schema_add_type(any, "null");
+  return schema;
+}
+
+cJSON *recipe_schema(void) {
+  cJSON *schema = cJSON_CreateObject();
+  cJSON_AddStringToObject(schema, "$schema", "http://json-schema.org/draft-07/schema#");
+  cJSON_AddStringToObject(schema, "title", "a recipe of gepolab");
+  schema_fill_section(schema, "");
+  cJSON *include =
+      cJSON_AddObjectToObject(cJSON_GetObjectItemCaseSensitive(schema, "properties"), "include");
+  cJSON *any = cJSON_AddArrayToObject(include, "anyOf");
+  cJSON_AddStringToObject(include, "description",
+                          "recipes that this one begins with, files or embedded ones");
+  schema_add_type(any, "string");
+  schema_add_type(any, "array");
+  schema_add_type(any, "null");
+  return schema;
 }

@@ -3,12 +3,11 @@
 #include "experiments/recipe/recipe.h"
 
 #include "core/base/json.h"
+#include "core/config/fields.h"
 #include "core/rl/optimizer.h"
-#include "experiments/base/resources.h"
-#include "experiments/recipe/factorial.h"
-#include "experiments/recipe/fields.h"
-#include "experiments/recipe/one_at_a_time.h"
-#include "experiments/recipe/random_search.h"
+#include "experiments/base/memory.h"
+#include "experiments/base/program.h"
+#include "experiments/recipe/designs.h"
 #include "llm/llm.h"
 #include "sim/cluster.h"
 #include "toy/toy.h"
@@ -67,20 +66,15 @@ static gl_status ensure_name(cfg_doc *doc, const char *source, gl_error *err) {
   if (cfg_find(cfg_root(doc), "name") != NULL) return GL_OK;
   char name[NAME_MAX + 1];
   name_from_path(source, name, sizeof name);
-  cJSON *json = cJSON_CreateObject();
-  if (json == NULL || cJSON_AddStringToObject(json, "name", name) == NULL) {
-    cJSON_Delete(json);
-    return gl_fail_memory(err, "the recipe's name");
-  }
-  char *text = cJSON_PrintUnformatted(json);
-  cJSON_Delete(json);
-  if (text == NULL) return gl_fail_memory(err, "the recipe's name");
+  cJSON *json = must_have(cJSON_CreateObject(), "the recipe's name");
+  must_succeed(cJSON_AddStringToObject(json, "name", name) != NULL, "the recipe's name");
+  char *text = must_have(cJSON_PrintUnformatted(json), "the recipe's name");
   cfg_doc *named = NULL;
   gl_status status = cfg_load_text(&named, text, strlen(text), "file name", err);
-  free(text);
-  if (status != GL_OK) return status;
-  status = cfg_set(doc, "name", cfg_find(cfg_root(named), "name"), err);
+  if (status == GL_OK) status = cfg_set(doc, "name", cfg_find(cfg_root(named), "name"), err);
   cfg_free(named);
+  free(text);
+  cJSON_Delete(json);
   return status;
 }
 
@@ -274,7 +268,7 @@ static gl_status find_kind(const recipe *r, const char **kind, gl_error *err) {
                   cfg_hint(*kind, names, n, hint));
 }
 
-int recipe_is_llm(const recipe *r) {
+bool recipe_is_llm(const recipe *r) {
   const cfg_node *kind = r->world != NULL ? cfg_find(r->world, "kind") : NULL;
   return kind != NULL && llm_is_kind(cfg_text(kind));
 }
@@ -311,85 +305,107 @@ gl_status recipe_learner(learner *out, const recipe *r, const learner_preparatio
   return llm_is_kind(kind) ? llm_learner_new(out, &setup, err) : toy_learner_new(out, &setup, err);
 }
 
-/* --- worlds that are known --- */
+/* --- where a transformer begins --- */
+
+void recipe_starts_fini(recipe_starts *s) {
+  for (size_t i = 0; i < s->n; ++i) {
+    free(s->start[i].folder);
+    free(s->start[i].checksum);
+  }
+  free(s->start);
+  *s = (recipe_starts){0};
+}
+
+/* The checksum of the model in the folder, which is at that place of the recipe. */
+static gl_status find_start(const char **found, recipe_starts *s, const char *folder,
+                            const cfg_node *place, gl_error *err) {
+  for (size_t i = 0; i < s->n; ++i)
+    if (strcmp(s->start[i].folder, folder) == 0) {
+      *found = s->start[i].checksum;
+      return GL_OK;
+    }
+  char sum[LLM_CHECKSUM_SIZE];
+  gl_error why = {0};
+  const gl_status status = llm_start_checksum(folder, sum, &why);
+  if (status == GL_ENOMEM) return gl_fail(err, status, "%s", why.text);
+  if (status != GL_OK) return cfg_fail(place, err, "%s", why.text);
+  recipe_start *added = MUST_ADD(s->start, s->n, "the starts of a study");
+  added->folder = must_copy(folder, "the starts of a study");
+  added->checksum = must_copy(sum, "the starts of a study");
+  *found = added->checksum;
+  return GL_OK;
+}
+
+gl_status recipe_pin_start(cfg_doc *doc, const recipe *r, recipe_starts *known, gl_error *err) {
+  char *folder, assignment[64 + LLM_CHECKSUM_SIZE];
+  const char *found = NULL;
+  gl_status status = llm_start_folder(&folder, r->world, r->seed, err);
+  if (status != GL_OK || folder == NULL) return status;
+  const cfg_node *stated = cfg_find(r->world, "model.checksum");
+  status = find_start(&found, known, folder, cfg_find(r->world, "model.path"), err);
+  if (status == GL_OK && stated != NULL && strcmp(cfg_text(stated), found) != 0)
+    status = cfg_fail(stated, err,
+                      "the model in %.300s has the checksum %s; put the model with this one back, "
+                      "or take world.model.checksum out to begin from what is there",
+                      folder, found);
+  free(folder);
+  if (status != GL_OK || stated != NULL) return status;
+  snprintf(assignment, sizeof assignment, "world.model.checksum=%s", found);
+  return cfg_override(doc, assignment, err);
+}
+
+/* --- worlds that were checked --- */
 
 void recipe_worlds_fini(recipe_worlds *w) {
   free(w->key);
-  free(w->slot);
+  hash_table_fini(&w->place_of);
   *w = (recipe_worlds){0};
 }
 
-/* Where the key is in the table, or the empty slot that it would have. */
-static size_t slot_of(const recipe_worlds *w, const char key[HASH_HEX_SIZE]) {
-  size_t i = (size_t)hash_64(HASH_64_START, key, HASH_HEX_SIZE - 1) & (w->slots - 1);
-  while (w->slot[i] != 0 && strcmp(w->key[w->slot[i] - 1], key) != 0) i = (i + 1) & (w->slots - 1);
-  return i;
+static bool is_world_key(const void *keys, uint64_t i, const void *key) {
+  return strcmp(((const char(*)[HASH_HEX_SIZE])keys)[i], key) == 0;
 }
 
-static int is_known(const recipe_worlds *w, const char key[HASH_HEX_SIZE]) {
-  return w->slots > 0 && w->slot[slot_of(w, key)] != 0;
+static bool is_known(const recipe_worlds *w, const char key[HASH_HEX_SIZE]) {
+  return hash_table_find(&w->place_of, hash_64_text(HASH_64_START, key), is_world_key, w->key,
+                         key) != NULL;
 }
 
-static gl_status grow_known(recipe_worlds *w, gl_error *err) {
-  const size_t room = 2 * w->room + 8, slots = w->slots > 0 ? 4 * w->slots : 32;
-  char(*larger)[HASH_HEX_SIZE] = realloc(w->key, room * sizeof *larger);
-  if (larger == NULL) return gl_fail_memory(err, "the worlds of a sweep");
-  w->key = larger;
-  w->room = room;
-  if (w->slots >= 2 * room) return GL_OK;
-  uint32_t *slot = calloc(slots, sizeof *slot);
-  if (slot == NULL) return gl_fail_memory(err, "the worlds of a sweep");
-  free(w->slot);
-  w->slot = slot;
-  w->slots = slots;
-  for (size_t i = 0; i < w->n; ++i) slot[slot_of(w, w->key[i])] = (uint32_t)(i + 1);
-  return GL_OK;
+static void add_known(recipe_worlds *w, const char key[HASH_HEX_SIZE]) {
+  must_succeed(hash_table_add(&w->place_of, hash_64_text(HASH_64_START, key), w->n),
+               "the worlds of a sweep");
+  memcpy(MUST_ADD(w->key, w->n, "the worlds of a sweep"), key, HASH_HEX_SIZE);
 }
 
-static gl_status add_known(recipe_worlds *w, const char key[HASH_HEX_SIZE], gl_error *err) {
-  gl_status status = w->n == w->room ? grow_known(w, err) : GL_OK;
-  if (status != GL_OK) return status;
-  memcpy(w->key[w->n], key, HASH_HEX_SIZE);
-  w->slot[slot_of(w, key)] = (uint32_t)(w->n + 1);
-  ++w->n;
-  return GL_OK;
+static char *canonical_or_empty(const cfg_node *section) {
+  return section != NULL ? must_have(cfg_canonical(section), "a section of a recipe")
+                         : must_copy("", "a section of a recipe");
 }
 
-/* Names what of a recipe decides whether its world can be read and, where `sized`, what memory it
- * takes. The seed is no part of it: it only draws from the task. */
-static gl_status world_key(const recipe *r, int sized, char key[HASH_HEX_SIZE], gl_error *err) {
-  char *world = cfg_canonical(r->world);
-  char *sampling = r->sampling != NULL ? cfg_canonical(r->sampling) : strdup("");
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = world != NULL && sampling != NULL ? open_memstream(&text, &size) : NULL;
-  if (to != NULL) {
-    fprintf(to, "%s\n%s\n", world, sampling);
-    if (sized)
-      fprintf(to, "%zu %d", group_filter_largest(&r->filter, r->groups) * r->group_size,
-              r->algorithm.ref_kl_coef != 0);
-  }
-  const int whole = to != NULL && fclose(to) == 0;
-  if (whole) hash_hex(text, size, key);
+/* The hash of the sections that decide whether the recipe's world can be read and, where `sized`,
+ * what memory it takes. The seed is not one of them: it only draws from the task. */
+static void world_key(const recipe *r, bool sized, char key[HASH_HEX_SIZE]) {
+  char *world = canonical_or_empty(r->world), *sampling = canonical_or_empty(r->sampling);
+  char size[64] = "";
+  if (sized)
+    snprintf(size, sizeof size, "%zu %d",
+             group_filter_largest(&r->filter, r->groups) * r->group_size,
+             r->algorithm.ref_kl_coef != 0);
+  char *text = must_textf("a world's key", "%s\n%s\n%s", world, sampling, size);
+  hash_hex(text, strlen(text), key);
   free(text);
   free(world);
   free(sampling);
-  return whole ? GL_OK : gl_fail_memory(err, "a world's name");
 }
 
-/* Names what of a recipe decides whether its cluster can be read. */
-static gl_status cluster_key(const recipe *r, char key[HASH_HEX_SIZE], gl_error *err) {
-  char *cluster = r->cluster != NULL ? cfg_canonical(r->cluster) : strdup("");
-  const size_t size = cluster != NULL ? strlen(cluster) + 64 : 0;
-  char *text = cluster != NULL ? malloc(size) : NULL;
-  if (text != NULL) {
-    const int n = snprintf(text, size, "cluster %zu %d %s", r->groups * r->group_size,
-                           r->filter.is_on, cluster);
-    hash_hex(text, (size_t)n, key);
-  }
+/* The hash of what decides whether the recipe's cluster can be read. */
+static void cluster_key(const recipe *r, char key[HASH_HEX_SIZE]) {
+  char *cluster = canonical_or_empty(r->cluster);
+  char *text = must_textf("a cluster's key", "cluster %zu %d %s", r->groups * r->group_size,
+                          r->filter.is_on, cluster);
+  hash_hex(text, strlen(text), key);
   free(text);
   free(cluster);
-  return text != NULL ? GL_OK : gl_fail_memory(err, "a cluster's name");
 }
 
 /* --- checks --- */
@@ -411,7 +427,7 @@ static gl_status check_world(const learner_setup *setup, int is_llm, gl_error *e
   return status;
 }
 
-static gl_status check_learner(const recipe *r, recipe_worlds *known, gl_error *err) {
+static gl_status recipe_check_learner(const recipe *r, recipe_worlds *known, gl_error *err) {
   const char *kind = NULL;
   char key[HASH_HEX_SIZE];
   cache_place place;
@@ -420,12 +436,12 @@ static gl_status check_learner(const recipe *r, recipe_worlds *known, gl_error *
   const learner_setup setup = recipe_setup(r, cache_find(&place));
   const int is_llm = llm_is_kind(kind);
   if (known == NULL) return check_world(&setup, is_llm, err);
-  status = world_key(r, 0, key, err);
-  if (status != GL_OK) return status;
+  world_key(r, false, key);
   if (is_known(known, key))
     return is_llm ? llm_check_sections(&setup, err) : check_toy_sections(&setup, err);
   status = check_world(&setup, is_llm, err);
-  return status == GL_OK ? add_known(known, key, err) : status;
+  if (status == GL_OK) add_known(known, key);
+  return status;
 }
 
 gl_status recipe_check_filter(const recipe *r, const cluster_spec *cluster, gl_error *err) {
@@ -447,12 +463,13 @@ gl_status recipe_check_filter(const recipe *r, const cluster_spec *cluster, gl_e
 static gl_status check_cluster(const recipe *r, recipe_worlds *known, gl_error *err) {
   char key[HASH_HEX_SIZE];
   cluster_spec *cluster = NULL;
-  gl_status status = known != NULL ? cluster_key(r, key, err) : GL_OK;
-  if (status != GL_OK || (known != NULL && is_known(known, key))) return status;
-  status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
+  if (known != NULL) cluster_key(r, key);
+  if (known != NULL && is_known(known, key)) return GL_OK;
+  gl_status status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
   if (status == GL_OK) status = recipe_check_filter(r, cluster, err);
   cluster_free(cluster);
-  return status == GL_OK && known != NULL ? add_known(known, key, err) : status;
+  if (status == GL_OK && known != NULL) add_known(known, key);
+  return status;
 }
 
 gl_status recipe_check(const recipe *r, recipe_worlds *known, gl_error *err) {
@@ -462,18 +479,19 @@ gl_status recipe_check(const recipe *r, recipe_worlds *known, gl_error *err) {
                     "bandit | sequence | llm, …}`, or use `gepolab sim` for its clock alone",
                     r->name);
   gl_status status = check_cluster(r, known, err);
-  return status == GL_OK ? check_learner(r, known, err) : status;
+  return status == GL_OK ? recipe_check_learner(r, known, err) : status;
 }
 
 gl_status recipe_check_machine(const recipe *r, recipe_worlds *known, gl_error *err) {
   char key[HASH_HEX_SIZE];
   cache_place place;
   if (!recipe_is_llm(r)) return GL_OK;
-  gl_status status = world_key(r, 1, key, err);
-  if (status != GL_OK || is_known(known, key)) return status;
+  world_key(r, true, key);
+  if (is_known(known, key)) return GL_OK;
   const learner_setup setup = recipe_setup(r, cache_find(&place));
-  status = llm_check_machine(&setup, err);
-  return status == GL_OK ? add_known(known, key, err) : status;
+  const gl_status status = llm_check_machine(&setup, err);
+  if (status == GL_OK) add_known(known, key);
+  return status;
 }
 
 double recipe_lr(const recipe *r) {

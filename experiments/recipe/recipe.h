@@ -10,9 +10,10 @@
 #include "core/policy/algorithm.h"
 #include "core/rl/group_filter.h"
 #include "core/rl/learner.h"
-#include "experiments/base/build.h"
+#include "experiments/base/program.h"
 #include "sim/cluster.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,8 +37,8 @@ typedef struct recipe {
   group_filter filter; /* dynamic sampling */
   double weight_noise; /* variance, core/rl/update.h */
   policy_algorithm algorithm;
-  int wants_checkpoints; /* there is a `checkpoint` section; it changes no result and is no part of
-                            what a cell is known by */
+  int wants_checkpoints; /* there is a `checkpoint` section; it changes no result and is not part of
+                            a cell's key */
   checkpoint_pace checkpoint;
   size_t threads; /* for the learner; no key: recipe_read() sets 0, all cores, and a caller that
                      wants fewer says so */
@@ -64,9 +65,8 @@ gl_status recipe_read_at(recipe *out, const cfg_node *root, gl_error *err);
  * begin with. */
 typedef struct recipe_worlds {
   char (*key)[HASH_HEX_SIZE]; /* [n] */
-  size_t n, room;
-  uint32_t *slot; /* [slots] a hash table of 1 + indices into key; slots is a power of two */
-  size_t slots;
+  size_t n;
+  hash_table place_of; /* of the keys in `key` */
 } recipe_worlds;
 void recipe_worlds_fini(recipe_worlds *w);
 
@@ -83,8 +83,25 @@ gl_status recipe_check(const recipe *r, recipe_worlds *known, gl_error *err);
  * `known`: worlds that were asked for before; a recipe whose world and batch are there is fine. */
 gl_status recipe_check_machine(const recipe *r, recipe_worlds *known, gl_error *err);
 
-/* 1 if the recipe's world is a transformer (kind: llm). */
-int recipe_is_llm(const recipe *r);
+/* Checkpoints whose checksum is known, so that each is read once. {0} to begin with. */
+typedef struct recipe_start {
+  char *folder, *checksum;
+} recipe_start;
+typedef struct recipe_starts {
+  recipe_start *start; /* [n] */
+  size_t n;
+} recipe_starts;
+void recipe_starts_fini(recipe_starts *s);
+
+/* A cell whose transformer begins from a checkpoint states that checkpoint's checksum, so that it
+ * is another cell when the folder has another model, and runs from no other. Sets
+ * world.model.checksum in the doc, which r was read from and is to be read again, where the
+ * recipe's seed begins from a checkpoint. GL_EINPUT, at its place, for a folder that cannot be
+ * read, or where the recipe states another checksum. */
+gl_status recipe_pin_start(cfg_doc *doc, const recipe *r, recipe_starts *known, gl_error *err);
+
+/* Whether the recipe's world is a transformer (kind: llm). */
+bool recipe_is_llm(const recipe *r);
 
 /* What its learner is made from. */
 learner_setup recipe_setup(const recipe *r, const cache_place *place);

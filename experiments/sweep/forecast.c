@@ -5,6 +5,7 @@
 
 #include "core/base/json_tree.h"
 #include "core/store/plan.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/process.h"
 #include "experiments/sweep/executor.h"
 #include "experiments/sweep/tune.h"
@@ -13,6 +14,7 @@
 #include <math.h>
 #include <search.h>
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +54,7 @@ static void free_kind(void *kind) {
 }
 
 costs *costs_new(void) {
-  return calloc(1, sizeof(costs));
+  return MUST_ARRAY(costs, 1, "the times of runs");
 }
 
 void costs_free(costs *c) {
@@ -61,50 +63,39 @@ void costs_free(costs *c) {
   free(c);
 }
 
-/* Takes the name. *is_new: it was not there. */
-static costs_kind *kind_named(costs *c, char *name, int *is_new) {
-  costs_kind *k = name != NULL ? calloc(1, sizeof *k) : NULL;
-  *is_new = 0;
-  if (k == NULL) {
-    free(name);
-    return NULL;
-  }
+/* Takes the name. *is_new: no kind had it. */
+static costs_kind *kind_named(costs *c, char *name, bool *is_new) {
+  costs_kind *k = MUST_ARRAY(costs_kind, 1, "the times of runs");
   *k = (costs_kind){.name = name, .of = c};
-  costs_kind **found = tsearch(k, &c->tree, costs_compare_names);
-  *is_new = found != NULL && *found == k;
+  costs_kind **found = must_have(tsearch(k, &c->tree, costs_compare_names), "the times of runs");
+  *is_new = *found == k;
   if (!*is_new) free_kind(k);
-  return found != NULL ? *found : NULL;
+  return *found;
 }
 
 /* The settings without the learning rate. In canonical JSON a quoted name before a colon is a key,
  * and the rate is a number, which ends with a comma or the brace. */
 static char *kind_name(const char *algorithm, const char *swept) {
   static const char rate[] = "\"optimizer.lr\":";
-  const size_t size = strlen(algorithm) + strlen(swept) + 2;
-  char *name = malloc(size);
-  if (name == NULL) return NULL;
   const char *at = strstr(swept, rate);
-  if (at == NULL) {
-    snprintf(name, size, "%s\n%s", algorithm, swept);
-    return name;
-  }
+  if (at == NULL) return must_textf("the times of runs", "%s\n%s", algorithm, swept);
   const char *after = at + strlen(rate);
   after += strcspn(after, ",}");
-  snprintf(name, size, "%s\n%.*s%s", algorithm, (int)(at - swept), swept,
-           *after == ',' ? after + 1 : after);
+  char *name = must_textf("the times of runs", "%s\n%.*s%s", algorithm, (int)(at - swept), swept,
+                          *after == ',' ? after + 1 : after);
   const size_t length = strlen(name); /* {"a":1,} where the rate was the last */
   if (length > 2 && strcmp(name + length - 2, ",}") == 0) memcpy(name + length - 2, "}", 2);
   return name;
 }
 
 costs_kind *costs_of(costs *c, const char *algorithm, const char *swept) {
-  int is_new = 0, is_first = 0;
+  bool is_new = false, is_first = false;
   costs_kind *k = kind_named(c, kind_name(algorithm, swept), &is_new);
-  if (k == NULL || !is_new) return k;
+  if (!is_new) return k;
   k->next = c->first;
   c->first = k;
-  k->algorithm = kind_named(c, strdup(algorithm), &is_first);
-  return k->algorithm != NULL ? k : NULL;
+  k->algorithm = kind_named(c, must_copy(algorithm, "the times of runs"), &is_first);
+  return k;
 }
 
 /* --- learning --- */
@@ -201,18 +192,15 @@ gl_status costs_read(costs *c, store *s, const char *study, gl_error *err) {
   int code = sqlite3_prepare_v2(store_handle(s), sql, -1, &q, NULL);
   if (code == SQLITE_OK) code = sqlite3_bind_text(q, 1, study, -1, SQLITE_STATIC);
   if (code == SQLITE_OK) code = sqlite3_step(q);
-  for (; code == SQLITE_ROW && status == GL_OK; code = sqlite3_step(q)) {
+  for (; code == SQLITE_ROW; code = sqlite3_step(q)) {
     const char *algorithm = (const char *)sqlite3_column_text(q, 0),
                *swept = (const char *)sqlite3_column_text(q, 1);
-    costs_kind *k = algorithm != NULL && swept != NULL ? costs_of(c, algorithm, swept) : NULL;
+    must_succeed(algorithm != NULL && swept != NULL, "the times of runs");
     const int64_t peak = sqlite3_column_int64(q, 5); /* NULL reads as 0 */
     if (peak > c->peak_bytes) c->peak_bytes = peak;
-    if (k != NULL)
-      costs_learn(k, sqlite3_column_double(q, 2), planned_updates(q));
-    else
-      status = gl_fail_memory(err, "the times of runs");
+    costs_learn(costs_of(c, algorithm, swept), sqlite3_column_double(q, 2), planned_updates(q));
   }
-  if (status == GL_OK && code != SQLITE_DONE)
+  if (code != SQLITE_DONE)
     status = gl_fail(err, GL_EIO, "the times of finished runs cannot be read: %s",
                      sqlite3_errmsg(store_handle(s)));
   sqlite3_finalize(q);
@@ -232,21 +220,19 @@ typedef struct recent {
 } recent;
 
 /* Finished runs of the study ?1, those of the grid and those of its tuning: algorithm, swept, when
- * and after how long. On the heap; NULL if memory is short. */
+ * and after how long. On the heap. */
 static char *finished_runs(store *s, const char *then) {
   static const char *const names[] = {"finished", "wall_s"};
-  char *columns = store_columns(s, "main", "tuning_scores", "t", names, 2);
-  char *sql =
-      columns != NULL
-          ? sqlite3_mprintf("WITH took AS (SELECT t.key, %s FROM tuning_scores t), ended AS (SELECT"
-                            " algorithm, swept, finished, wall_s, 0 AS tuning FROM runs WHERE"
-                            " study = ?1 AND status != 'failed' UNION ALL SELECT p.algorithm,"
-                            " p.swept, x.finished, x.wall_s, 1 FROM plan p JOIN took x ON x.key ="
-                            " p.place WHERE p.study = ?1 AND p.tuning = 1) %s",
-                            columns, then)
-          : NULL;
+  char *columns =
+      must_have(store_columns(s, "main", "tuning_scores", "t", names, 2), "the times of runs");
+  char *sql = sqlite3_mprintf(
+      "WITH took AS (SELECT t.key, %s FROM tuning_scores t), ended AS (SELECT algorithm, swept,"
+      " finished, wall_s, 0 AS tuning FROM runs WHERE study = ?1 AND status != 'failed' UNION ALL"
+      " SELECT p.algorithm, p.swept, x.finished, x.wall_s, 1 FROM plan p JOIN took x ON x.key ="
+      " p.place WHERE p.study = ?1 AND p.tuning = 1) %s",
+      columns, then);
   free(columns);
-  return sql;
+  return must_have(sql, "the times of runs");
 }
 
 static gl_status outlook_fail(store *s, gl_error *err) {
@@ -257,7 +243,6 @@ static gl_status outlook_fail(store *s, gl_error *err) {
 /* Frees sql. */
 static gl_status query(sqlite3_stmt **q, store *s, char *sql, const char *study, gl_error *err) {
   *q = NULL;
-  if (sql == NULL) return gl_fail_memory(err, "the times of runs");
   int code = sqlite3_prepare_v2(store_handle(s), sql, -1, q, NULL);
   if (code == SQLITE_OK) code = sqlite3_bind_text(*q, 1, study, -1, SQLITE_STATIC);
   sqlite3_free(sql);
@@ -301,8 +286,9 @@ static gl_status read_tuning(costs *c, store *s, const char *study, gl_error *er
   char *const sql[] = {
       finished_runs(s, "SELECT algorithm, swept, wall_s FROM ended WHERE tuning AND wall_s IS NOT"
                        " NULL"),
-      sqlite3_mprintf("SELECT algorithm, swept FROM plan WHERE study = ?1 AND tuning = 1 AND place"
-                      " NOT IN (SELECT key FROM tuning_scores)")};
+      must_have(sqlite3_mprintf("SELECT algorithm, swept FROM plan WHERE study = ?1 AND tuning = 1"
+                                " AND place NOT IN (SELECT key FROM tuning_scores)"),
+                "the times of runs")};
   gl_status status = GL_OK;
   for (int missing = 0; missing < 2; ++missing) {
     sqlite3_stmt *q = NULL;
@@ -315,13 +301,11 @@ static gl_status read_tuning(costs *c, store *s, const char *study, gl_error *er
     for (; code == SQLITE_ROW && status == GL_OK; code = sqlite3_step(q)) {
       const char *algorithm = (const char *)sqlite3_column_text(q, 0),
                  *swept = (const char *)sqlite3_column_text(q, 1);
-      costs_kind *k = algorithm != NULL && swept != NULL ? costs_of(c, algorithm, swept) : NULL;
-      if (k == NULL)
-        status = gl_fail_memory(err, "the times of runs");
-      else if (missing)
-        costs_expect(k, 0);
+      must_succeed(algorithm != NULL && swept != NULL, "the times of runs");
+      if (missing)
+        costs_expect(costs_of(c, algorithm, swept), 0);
       else
-        costs_learn(k, sqlite3_column_double(q, 2), 1);
+        costs_learn(costs_of(c, algorithm, swept), sqlite3_column_double(q, 2), 1);
     }
     status = query_end(q, s, code, status, err);
   }
@@ -331,16 +315,14 @@ static gl_status read_tuning(costs *c, store *s, const char *study, gl_error *er
 /* --- the outlook --- */
 
 static int expect_cell(void *self, const planned_cell *cell) {
-  costs_kind *k = costs_of(self, cell->algorithm, cell->swept);
-  if (k != NULL) costs_expect(k, 0);
-  return k != NULL; /* without memory the estimate ends early */
+  costs_expect(costs_of(self, cell->algorithm, cell->swept), 0);
+  return 1;
 }
 
 gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl_error *err) {
   recent lately;
   *out = (sweep_outlook){.per_s = NAN, .left_s = NAN};
   costs *c = costs_new();
-  if (c == NULL) return gl_fail_memory(err, "the times of runs");
   gl_status status = read_recent(&lately, s, study, err);
   if (status == GL_OK) status = costs_read(c, s, study, err);
   if (status == GL_OK) status = read_tuning(c, s, study, err);
@@ -364,7 +346,6 @@ static const double pricing_s = 0.2;
 gl_status watch_init(watch *w, uint64_t total, size_t workers, progress_mode mode, store *s,
                      const char *study, gl_error *err) {
   *w = (watch){.costs = costs_new(), .priced = -INFINITY};
-  if (w->costs == NULL) return gl_fail_memory(err, "the times of runs");
   gl_status status = costs_read(w->costs, s, study, err);
   w->learned_s = costs_spent_s(w->costs);
   w->bar = progress_new(study, "runs", total, mode);
@@ -386,7 +367,7 @@ void watch_phase(watch *w, const char *what, size_t n) {
   costs_expect_nothing(w->costs);
 }
 
-static void price(watch *w) {
+static void watch_price(watch *w) {
   const double now = seconds_now();
   if (now - w->priced < pricing_s) return;
   w->priced = now;
@@ -394,26 +375,21 @@ static void price(watch *w) {
   if (!isnan(left)) progress_cost(w->bar, costs_spent_s(w->costs) - w->learned_s, left);
 }
 
-gl_status watch_expect(watch *w, const sweep_cells *cells, const size_t *job, size_t n,
-                       gl_error *err) {
+void watch_expect(watch *w, const sweep_cells *cells, const size_t *job, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     const sweep_cell *cell = &cells->cells[job != NULL ? job[i] : i];
-    costs_kind *k = costs_of(w->costs, cell->algorithm, cell->swept);
-    if (k == NULL) return gl_fail_memory(err, "the times of runs");
-    costs_expect(k, cell->steps);
+    costs_expect(costs_of(w->costs, cell->algorithm, cell->swept), cell->steps);
   }
   w->priced = -INFINITY;
-  return GL_OK;
 }
 
 void watch_ended(watch *w, const sweep_cell *cell, const run_result *o) {
-  costs_kind *k = costs_of(w->costs, cell->algorithm, cell->swept); /* NULL: the estimate suffers */
-  if (k != NULL) costs_ended(k, o->wall_s, o->status == RUN_FAILED);
-  price(w);
+  costs_ended(costs_of(w->costs, cell->algorithm, cell->swept), o->wall_s, o->status == RUN_FAILED);
+  watch_price(w);
   progress_at(w->bar, ++w->finished, cell->algorithm);
 }
 
 void watch_tick(watch *w) {
-  price(w);
+  watch_price(w);
   progress_tick(w->bar);
 }

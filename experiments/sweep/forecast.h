@@ -26,12 +26,12 @@
 typedef struct costs costs;
 typedef struct costs_kind costs_kind; /* owned by its costs */
 
-/* NULL if memory is short. Release with costs_free(). */
+/* Release with costs_free(). */
 costs *costs_new(void);
 void costs_free(costs *c);
 
 /* The kind of runs with that shown name and those settings (canonical JSON of a cell's swept
- * fields; its optimizer.lr does not count). NULL if memory is short. */
+ * fields; its optimizer.lr does not count). */
 costs_kind *costs_of(costs *c, const char *algorithm, const char *swept);
 
 /* One more run of the kind is to be made, of so many updates; all of a kind make as many. 0: the
@@ -96,8 +96,7 @@ void watch_fini(watch *w);
  * after is replaced by the next calls of watch_expect(). */
 void watch_phase(watch *w, const char *what, size_t n);
 /* These cells will be run: cells job[0 .. n) (job NULL: the first n). */
-gl_status watch_expect(watch *w, const sweep_cells *cells, const size_t *job, size_t n,
-                       gl_error *err);
+void watch_expect(watch *w, const sweep_cells *cells, const size_t *job, size_t n);
 /* One of them ended. */
 void watch_ended(watch *w, const sweep_cell *cell, const run_result *o);
 /* Time passes while runs are waited for. */

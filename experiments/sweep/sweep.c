@@ -5,10 +5,10 @@
 #include "core/config/fields.h"
 #include "core/store/plan.h"
 #include "core/store/store.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/process.h"
 #include "experiments/base/provenance.h"
 #include "experiments/recipe/recipe.h"
-#include "experiments/sweep/contrasts.h"
 #include "experiments/sweep/executor.h"
 #include "experiments/sweep/forecast.h"
 #include "experiments/sweep/tune.h"
@@ -194,22 +194,16 @@ gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *
 
 /* --- what becomes of finished jobs --- */
 
-static gl_status note_failure(sweep_report *report, const sweep_cell *cell, const run_result *o,
-                              gl_error *err) {
+static void note_failure(sweep_report *report, const sweep_cell *cell, const run_result *o) {
   char *all = NULL;
   size_t size = 0;
-  if (report->failed + report->tuning_failed > SWEEP_FAILURES_TOLD) return GL_OK;
-  FILE *to = open_memstream(&all, &size);
-  if (to == NULL) return gl_fail_memory(err, "the list of failed runs");
+  if (report->failed + report->tuning_failed > SWEEP_FAILURES_TOLD) return;
+  FILE *to = must_have(open_memstream(&all, &size), "the list of failed runs");
   fprintf(to, "%s%s, seed %llu, %s: %s\n", report->failures != NULL ? report->failures : "",
           cell->algorithm, (unsigned long long)cell->seed, cell->swept, o->reason);
-  if (fclose(to) != 0) {
-    free(all);
-    return gl_fail_memory(err, "the list of failed runs");
-  }
+  must_succeed(fclose(to) == 0, "the list of failed runs");
   free(report->failures);
   report->failures = all;
-  return GL_OK;
 }
 
 static gl_status keep_score(void *self, size_t job, const run_result *o, gl_error *err) {
@@ -220,7 +214,8 @@ static gl_status keep_score(void *self, size_t job, const run_result *o, gl_erro
   ++s->report->tuning_runs;
   if (o->status == RUN_FAILED) {
     ++s->report->tuning_failed;
-    return note_failure(s->report, cell, o, err);
+    note_failure(s->report, cell, o);
+    return GL_OK;
   }
   double score = tune_score(o, cell->steps);
   s->score[p->jobs[job]] = score;
@@ -234,7 +229,6 @@ static gl_status keep_score(void *self, size_t job, const run_result *o, gl_erro
 static gl_status keep_run(void *self, size_t job, const run_result *o, gl_error *err) {
   phase *p = self;
   sweep_report *report = p->sweep->report;
-  gl_status status = GL_OK;
   const sweep_cell *cell = &p->cells->cells[p->jobs[job]];
   watch_ended(&p->sweep->watch, cell, o);
   switch (o->status) {
@@ -246,11 +240,10 @@ static gl_status keep_run(void *self, size_t job, const run_result *o, gl_error 
     break;
   case RUN_FAILED:
     ++report->failed;
-    status = note_failure(report, cell, o, err);
+    note_failure(report, cell, o);
     break;
   }
-  if (status == GL_OK)
-    status = sweep_store_cell(p->sweep->store, p->sweep->base.name, cell, o, err);
+  const gl_status status = sweep_store_cell(p->sweep->store, p->sweep->base.name, cell, o, err);
   if (status == GL_OK && o->status != RUN_FAILED) clear_checkpoints(p->sweep, cell);
   return status;
 }
@@ -333,8 +326,7 @@ static int sweep_has(const sweep *s, const sweep_cell *cell, gl_status *status) 
 
 /* Fills s->score, made here, from the store; -INFINITY where it has none. */
 static gl_status sweep_known_scores(sweep *s) {
-  s->score = calloc(s->tuning.n_cells + 1, sizeof *s->score);
-  if (s->score == NULL) return gl_fail_memory(s->err, "the tuning runs");
+  s->score = MUST_ARRAY(double, s->tuning.n_cells, "the tuning runs");
   gl_status status = GL_OK;
   for (size_t i = 0; i < s->tuning.n_cells && status == GL_OK; ++i) {
     const sweep_cell *cell = &s->tuning.cells[i];
@@ -346,11 +338,9 @@ static gl_status sweep_known_scores(sweep *s) {
 }
 
 /* The cells that this process will run, or find in the file, after the tuning. */
-static gl_status expect_grid(sweep *s) {
-  gl_status status = GL_OK;
-  for (size_t i = 0; i < s->cells.n_cells && status == GL_OK; ++i)
-    if (sweep_is_mine(s, i)) status = watch_expect(&s->watch, &s->cells, &i, 1, s->err);
-  return status;
+static void expect_grid(sweep *s) {
+  for (size_t i = 0; i < s->cells.n_cells; ++i)
+    if (sweep_is_mine(s, i)) watch_expect(&s->watch, &s->cells, &i, 1);
 }
 
 /* Under MPI the ranks share the tuning runs; other shards know nothing of each other, so that each
@@ -363,8 +353,7 @@ static int tunes(const sweep *s, size_t i) {
 static gl_status make_tuning_runs(sweep *s, const unsigned char *in) {
   phase p = {.sweep = s, .cells = &s->tuning};
   size_t known = 0;
-  p.jobs = calloc(s->tuning.n_cells, sizeof *p.jobs);
-  if (p.jobs == NULL) return gl_fail_memory(s->err, "the tuning runs");
+  p.jobs = MUST_ARRAY(size_t, s->tuning.n_cells, "the tuning runs");
   for (size_t i = 0; i < s->tuning.n_cells; ++i) {
     if (!in[i]) continue;
     s->report->tuning_known += s->score[i] != -INFINITY;
@@ -375,9 +364,9 @@ static gl_status make_tuning_runs(sweep *s, const unsigned char *in) {
       p.jobs[p.n_jobs++] = i;
   }
   watch_phase(&s->watch, "tuning", known);
-  gl_status status = watch_expect(&s->watch, &s->tuning, p.jobs, p.n_jobs, s->err);
-  if (status == GL_OK) status = expect_grid(s);
-  if (status == GL_OK) status = run_phase(&p, keep_score);
+  watch_expect(&s->watch, &s->tuning, p.jobs, p.n_jobs);
+  expect_grid(s);
+  const gl_status status = run_phase(&p, keep_score);
   free(p.jobs);
   return status;
 }
@@ -398,8 +387,8 @@ static gl_status tune(sweep *s) {
   if (s->plan.grid.n_axes == 0) return GL_OK;
   double begun = seconds_now();
   sweep_report *r = s->report;
-  unsigned char *in = calloc(s->tuning.n_cells + 1, 1);
-  gl_status status = in != NULL ? sweep_known_scores(s) : gl_fail_memory(s->err, "the tuning runs");
+  unsigned char *in = MUST_ARRAY(unsigned char, s->tuning.n_cells, "the tuning runs");
+  gl_status status = sweep_known_scores(s);
   status = make_rung(s, 0, in, status);
   for (size_t rung = 1; rung < s->plan.rungs && status == GL_OK; ++rung)
     status = make_rung(s, rung, in, status);
@@ -422,8 +411,7 @@ static gl_status run_grid(sweep *s) {
   gl_status status = sweep_list(s, &s->cells, &s->grid, how);
   if (status != GL_OK) return status;
   phase p = {.sweep = s, .cells = &s->cells};
-  p.jobs = calloc(s->cells.n_cells, sizeof *p.jobs);
-  if (p.jobs == NULL) return gl_fail_memory(s->err, "the cells of the sweep");
+  p.jobs = MUST_ARRAY(size_t, s->cells.n_cells, "the cells of the sweep");
   for (size_t i = 0; i < s->cells.n_cells && status == GL_OK; ++i) {
     if (!sweep_is_mine(s, i)) continue;
     ++s->report->cells;
@@ -436,7 +424,7 @@ static gl_status run_grid(sweep *s) {
     status = store_take_place_again(s->store, cell->key, s->err);
   }
   watch_phase(&s->watch, s->base.name, s->report->known);
-  if (status == GL_OK) status = watch_expect(&s->watch, &s->cells, p.jobs, p.n_jobs, s->err);
+  watch_expect(&s->watch, &s->cells, p.jobs, p.n_jobs);
   if (status == GL_OK) status = run_phase(&p, keep_run);
   free(p.jobs);
   s->report->grid_s = seconds_now() - begun;
@@ -501,32 +489,27 @@ static size_t plan_cells(planned_cell *to, const sweep_cells *from, const unsign
  * from one that is: the tuning runs for which in[i] is not 0, and the grid. Which tuning runs later
  * rungs make is known and added when the rung before has ended. */
 static gl_status put_plan(const sweep *s, const unsigned char *in, int with_grid) {
-  planned_cell *cells = calloc(s->tuning.n_cells + s->cells.n_cells + 1, sizeof *cells);
-  char *recipe_text = cfg_canonical(cfg_root(s->doc));
-  gl_status status = GL_OK;
-  if (cells == NULL || recipe_text == NULL) {
-    status = gl_fail_memory(s->err, "the plan of the study");
-  } else {
-    study_plan plan = {.study = s->base.name,
-                       .recipe = recipe_text,
-                       .shard = s->options->ranks.index,
-                       .shards = s->options->ranks.count,
-                       .cells = cells,
-                       .replaces = with_grid && s->options->replaces_plan};
-    plan.n = plan_cells(cells, &s->tuning, in);
-    if (with_grid) plan.n += plan_cells(cells + plan.n, &s->cells, NULL);
-    status = store_put_plan(s->store, &plan, s->err);
-  }
+  planned_cell *cells =
+      MUST_ARRAY(planned_cell, s->tuning.n_cells + s->cells.n_cells, "the plan of the study");
+  char *recipe_text = must_have(cfg_canonical(cfg_root(s->doc)), "the plan of the study");
+  study_plan plan = {.study = s->base.name,
+                     .recipe = recipe_text,
+                     .shard = s->options->ranks.index,
+                     .shards = s->options->ranks.count,
+                     .cells = cells,
+                     .replaces = with_grid && s->options->replaces_plan};
+  plan.n = plan_cells(cells, &s->tuning, in);
+  if (with_grid) plan.n += plan_cells(cells + plan.n, &s->cells, NULL);
+  const gl_status status = store_put_plan(s->store, &plan, s->err);
   free(recipe_text);
   free(cells);
   return status;
 }
 
 static gl_status put_first_plan(const sweep *s) {
-  unsigned char *in = calloc(s->tuning.n_cells + 1, 1);
-  gl_status status = in != NULL ? GL_OK : gl_fail_memory(s->err, "the plan of the study");
-  if (status == GL_OK && s->plan.grid.n_axes > 0)
-    status = tune_rung(in, &s->plan, &s->tuning, NULL, 0, s->err);
+  unsigned char *in = MUST_ARRAY(unsigned char, s->tuning.n_cells, "the plan of the study");
+  gl_status status = GL_OK;
+  if (s->plan.grid.n_axes > 0) status = tune_rung(in, &s->plan, &s->tuning, NULL, 0, s->err);
   if (status == GL_OK) status = put_plan(s, in, 1);
   free(in);
   return status;
@@ -605,9 +588,9 @@ typedef struct selection {
   size_t n;
 } selection;
 
-static gl_status survey_selection_init(selection *x, const sweep_cells *cells, gl_error *err) {
-  *x = (selection){.cells = cells, .job = calloc(cells->n_cells + 1, sizeof *x->job)};
-  return x->job != NULL ? GL_OK : gl_fail_memory(err, "the cells of the sweep");
+static void survey_selection_init(selection *x, const sweep_cells *cells) {
+  *x = (selection){.cells = cells,
+                   .job = MUST_ARRAY(size_t, cells->n_cells, "the cells of the sweep")};
 }
 
 /* The study as it is, or NULL where there is no file yet. */
@@ -625,8 +608,8 @@ static gl_status open_if_there(sweep *s) {
  * not known then, but how many: time is told as if it were the first. */
 static gl_status left_to_tune(sweep *s, sweep_survey *out, selection *left) {
   const tune_plan *p = &s->plan;
-  unsigned char *in = calloc(s->tuning.n_cells + 1, 1);
-  gl_status status = in != NULL ? sweep_known_scores(s) : gl_fail_memory(s->err, "the tuning runs");
+  unsigned char *in = MUST_ARRAY(unsigned char, s->tuning.n_cells, "the tuning runs");
+  gl_status status = sweep_known_scores(s);
   out->tuning_runs = tune_runs(p, s->tuning.n_cells);
   for (size_t rung = 0; rung < p->rungs && s->tuning.n_cells > 0 && status == GL_OK; ++rung) {
     const int open = left->n > 0;
@@ -674,14 +657,11 @@ static gl_status left_of_grid(sweep *s, sweep_survey *out, selection *left) {
   return status;
 }
 
-static gl_status expect(costs *c, const selection *left, gl_error *err) {
+static void survey_expect(costs *c, const selection *left) {
   for (size_t i = 0; i < left->n; ++i) {
     const sweep_cell *cell = &left->cells->cells[left->job[i]];
-    costs_kind *k = costs_of(c, cell->algorithm, cell->swept);
-    if (k == NULL) return gl_fail_memory(err, "the times of runs");
-    costs_expect(k, cell->steps);
+    costs_expect(costs_of(c, cell->algorithm, cell->swept), cell->steps);
   }
-  return GL_OK;
 }
 
 /* The grid begins when the last tuning run has ended: the two waits add up. */
@@ -689,12 +669,11 @@ static gl_status survey_estimate(const sweep *s, sweep_survey *out, const select
                                  const selection *grid) {
   const selection *const phases[] = {tuning, grid};
   costs *c = costs_new();
-  if (c == NULL) return gl_fail_memory(s->err, "the times of runs");
   gl_status status = s->store != NULL ? costs_read(c, s->store, s->base.name, s->err) : GL_OK;
   out->learned_from = costs_runs(c);
   out->peak_bytes = costs_peak_bytes(c);
   for (size_t i = 0; i < 2 && status == GL_OK; ++i) {
-    status = expect(c, phases[i], s->err);
+    survey_expect(c, phases[i]);
     if (phases[i]->n == 0) continue;
     out->work_s += costs_left_s(c);
     out->wait_s += costs_wait_s(c, s->options->workers);
@@ -706,10 +685,10 @@ static gl_status survey_estimate(const sweep *s, sweep_survey *out, const select
 
 static gl_status survey_look(sweep *s, sweep_survey *out, selection *tuning, selection *grid) {
   gl_status status = open_if_there(s);
-  if (status == GL_OK) status = survey_selection_init(tuning, &s->tuning, s->err);
+  survey_selection_init(tuning, &s->tuning);
   if (status == GL_OK) status = left_to_tune(s, out, tuning);
   if (status == GL_OK) status = set_choices(s, out);
-  if (status == GL_OK) status = survey_selection_init(grid, &s->cells, s->err);
+  survey_selection_init(grid, &s->cells);
   if (status == GL_OK) status = left_of_grid(s, out, grid);
   if (status == GL_OK) status = preflight_check(&s->tuning, tuning->job, tuning->n, s->err);
   if (status == GL_OK) status = preflight_check(&s->cells, grid->job, grid->n, s->err);

@@ -6,7 +6,7 @@
 #include "core/base/progress.h"
 #include "core/config/config.h"
 #include "core/store/store.h"
-#include "experiments/sweep/ranks.h"
+#include "experiments/sweep/executor.h"
 #include "experiments/sweep/sweep_cells.h"
 #include "experiments/train/run_result.h"
 

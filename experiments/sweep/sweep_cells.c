@@ -6,18 +6,20 @@
 #include "core/config/build.h"
 #include "core/config/designs.h"
 #include "core/config/fields.h"
+#include "experiments/base/memory.h"
 #include "experiments/recipe/recipe.h"
-#include "experiments/recipe/starts.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const size_t max_cells = 1000000;
+static const char cells_memory[] = "the cells of the sweep"; /* named where memory is short */
 
-static int sets_several(const sweep_axis *axis) {
-  return cfg_design_named(axis->path) != NULL;
+static int sets_several(const sweep_axis *swept) {
+  return cfg_design_named(swept->path) != NULL;
 }
 
 /* --- the grid --- */
@@ -69,11 +71,11 @@ gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err) {
                       "sweep.%s must be a list of at least one value, as in [1, 2, 3], or a range, "
                       "as in {from: 1, to: 3, n: 3}",
                       path);
-    const sweep_axis axis = {path, values};
-    gl_status status = sets_several(&axis) ? refuse_lost_draws(doc, path, values, err)
-                                           : refuse_lost_override(doc, path, err);
+    const sweep_axis swept = {path, values};
+    gl_status status = sets_several(&swept) ? refuse_lost_draws(doc, path, values, err)
+                                            : refuse_lost_override(doc, path, err);
     if (status != GL_OK) return status;
-    grid->axes[grid->n_axes++] = axis;
+    grid->axes[grid->n_axes++] = swept;
   }
   return GL_OK;
 }
@@ -199,35 +201,40 @@ static int compare_lengths(const expansion *x, size_t a, size_t b) {
   return (n > m) - (n < m);
 }
 
-static gl_status cells_add_field(expansion *x, const char *path, size_t axis) {
-  const size_t values = cfg_size(x->grid->axes[axis].values), i = x->n_fields;
-  if (i == MAX_FIELDS)
-    return cfg_fail(x->grid->axes[axis].values, x->err, "a sweep sets at most %d fields",
-                    MAX_FIELDS);
-  swept_field *f = &x->field[x->n_fields++];
-  *f = (swept_field){.path = path, .axis = axis, .text = calloc(values + 1, sizeof *f->text)};
-  cJSON *name = cJSON_CreateString(path);
-  f->key = name != NULL ? cJSON_PrintUnformatted(name) : NULL;
+/* The path as JSON writes it; owned. */
+static char *json_key(const char *path) {
+  cJSON *name = must_have(cJSON_CreateString(path), cells_memory);
+  char *key = must_have(cJSON_PrintUnformatted(name), cells_memory);
   cJSON_Delete(name);
-  if (f->text == NULL || f->key == NULL) return gl_fail_memory(x->err, "the axes of the sweep");
+  return key;
+}
+
+static gl_status cells_add_field(expansion *x, const char *path, size_t of) {
+  const size_t values = cfg_size(x->grid->axes[of].values), i = x->n_fields;
+  if (i == MAX_FIELDS)
+    return cfg_fail(x->grid->axes[of].values, x->err, "a sweep sets at most %d fields", MAX_FIELDS);
+  swept_field *f = &x->field[x->n_fields++];
+  *f = (swept_field){.path = path,
+                     .axis = of,
+                     .text = MUST_ARRAY(char *, values, cells_memory),
+                     .key = json_key(path)};
   for (size_t k = 0; k < values; ++k)
-    if ((f->text[k] = cfg_canonical(field_value_at(x->grid, f, k))) == NULL)
-      return gl_fail_memory(x->err, "the axes of the sweep");
+    f->text[k] = must_have(cfg_canonical(field_value_at(x->grid, f, k)), cells_memory);
   for (size_t k = 0; k < i; ++k) x->nested |= cfg_paths_meet(path, x->field[k].path);
   insert(x->order, i, i, compare_lengths, x);
   if (!has_own_column(path)) insert(x->sorted, x->n_sorted++, i, compare_paths, x);
   return GL_OK;
 }
 
-static gl_status add_fields(expansion *x) {
+static gl_status cells_add_fields(expansion *x) {
   static const char start[] = "world.model.path";
   gl_status status = GL_OK;
   x->seeds = SIZE_MAX;
   for (size_t i = 0; i < x->grid->n_axes && status == GL_OK; ++i) {
-    const sweep_axis *axis = &x->grid->axes[i];
-    if (strcmp(axis->path, "seed") == 0) x->seeds = i;
-    if (!sets_several(axis)) status = cells_add_field(x, axis->path, i);
-    const cfg_node *first = sets_several(axis) ? cfg_at(axis->values, 0) : NULL;
+    const sweep_axis *swept = &x->grid->axes[i];
+    if (strcmp(swept->path, "seed") == 0) x->seeds = i;
+    if (!sets_several(swept)) status = cells_add_field(x, swept->path, i);
+    const cfg_node *first = sets_several(swept) ? cfg_at(swept->values, 0) : NULL;
     for (size_t k = 0; first != NULL && k < cfg_size(first) && status == GL_OK; ++k)
       status = cells_add_field(x, cfg_key_at(first, k), i);
   }
@@ -296,10 +303,7 @@ static gl_status set_choice(const expansion *x, cfg_doc *doc, size_t choice) {
 static gl_status mark_tuned(const expansion *x, cfg_doc *doc, const char *value) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < x->tuned.n && status == GL_OK; ++i) {
-    const size_t size = strlen(x->tuned.path[i]) + strlen(value) + 2;
-    char *assignment = malloc(size);
-    if (assignment == NULL) return gl_fail_memory(x->err, "a cell of the sweep");
-    snprintf(assignment, size, "%s=%s", x->tuned.path[i], value);
+    char *assignment = must_textf(cells_memory, "%s=%s", x->tuned.path[i], value);
     status = cfg_override(doc, assignment, x->err);
     free(assignment);
   }
@@ -358,13 +362,12 @@ static size_t put_swept(const expansion *x, const size_t at[SWEEP_MAX_AXES], cha
 }
 
 /* identity, recipe and swept of a cell are one piece of memory: a million cells have a million of
- * them. size: how many bytes the recipe has; returns where it goes, NULL if memory is short. */
+ * them. size: of the recipe in bytes; returns where its text goes. */
 static char *make_texts(const expansion *x, sweep_cell *cell, const size_t at[SWEEP_MAX_AXES],
                         size_t size) {
   char meaning[48];
   const size_t before = meaning_text(meaning, sizeof meaning), swept = put_swept(x, at, NULL);
-  char *all = malloc(before + size + 1 + swept + 1);
-  if (all == NULL) return NULL;
+  char *all = must_resize(NULL, before + size + 1 + swept + 1, 1, cells_memory);
   memcpy(all, meaning, before);
   put_swept(x, at, all + before + size + 1);
   all[before + size + 1 + swept] = '\0';
@@ -374,85 +377,68 @@ static char *make_texts(const expansion *x, sweep_cell *cell, const size_t at[SW
   return all + before;
 }
 
-/* The hash of the identity of a recipe of that text. */
-static void hash_text(const char *text, char hex[HASH_HEX_SIZE]) {
-  hash_hex(text, strlen(text), hex);
-}
-
-static gl_status short_of_memory(gl_error *err) {
-  return gl_fail_memory(err, "a cell of the sweep");
+/* A cell whose fields are all stated is known by its key; where `tune` chooses some, its place is
+ * the hash of the recipe with these fields open. open: of that recipe. */
+static void set_place(sweep_cell *cell, const char *open, size_t size) {
+  const size_t before = (size_t)(cell->recipe - cell->identity);
+  char *identity = must_resize(NULL, before + size, 1, cells_memory);
+  memcpy(identity, cell->identity, before);
+  memcpy(identity + before, open, size);
+  hash_hex(identity, before + size, cell->place);
+  free(identity);
 }
 
 /* From the cell's tree, which may lose what was chosen for it here. */
 static gl_status texts_of_tree(expansion *x, sweep_cell *cell, cfg_doc *doc,
                                const size_t at[SWEEP_MAX_AXES]) {
-  char *text = cfg_canonical(cfg_root(doc));
-  char *to = text != NULL ? make_texts(x, cell, at, strlen(text)) : NULL;
-  if (to != NULL) memcpy(to, text, strlen(text) + 1);
+  char *text = must_have(cfg_canonical(cfg_root(doc)), cells_memory);
+  const size_t size = strlen(text);
+  memcpy(make_texts(x, cell, at, size), text, size + 1);
   free(text);
-  if (to == NULL) return short_of_memory(x->err);
-  hash_text(cell->identity, cell->key);
+  hash_hex(cell->identity, strlen(cell->identity), cell->key);
   memcpy(cell->place, cell->key, sizeof cell->place);
   if (x->tuned.n == 0) return GL_OK;
   gl_status status = mark_tuned(x, doc, "null");
   if (status != GL_OK) return status;
-  text = cfg_canonical(cfg_root(doc));
-  const size_t before = (size_t)(cell->recipe - cell->identity);
-  char *identity = text != NULL ? malloc(before + strlen(text) + 1) : NULL;
-  if (identity != NULL) {
-    memcpy(identity, cell->identity, before);
-    memcpy(identity + before, text, strlen(text) + 1);
-    hash_text(identity, cell->place);
-  }
+  text = must_have(cfg_canonical(cfg_root(doc)), cells_memory);
+  set_place(cell, text, strlen(text));
   free(text);
-  free(identity);
-  return identity != NULL ? GL_OK : short_of_memory(x->err);
-}
-
-/* From the templates. */
-static gl_status texts_of_template(expansion *x, sweep_cell *cell, const combination *c,
-                                   const size_t at[SWEEP_MAX_AXES]) {
-  const char *value[MAX_HOLES];
-  for (size_t i = 0; i < x->n_fields; ++i) value[i] = x->field[i].text[at[x->field[i].axis]];
-  const int chosen = c->choice < x->how->n_choices;
-  for (size_t i = 0; i < x->tuned.n && chosen; ++i)
-    value[x->n_fields + i] = x->chosen[c->choice * x->tuned.n + i];
-  const cfg_template *t = chosen && x->tuned.n > 0 ? x->open : x->plain;
-  char *to = make_texts(x, cell, at, cfg_template_size(t, value));
-  if (to == NULL) return short_of_memory(x->err);
-  cfg_template_write(t, value, to);
-  hash_text(cell->identity, cell->key);
-  memcpy(cell->place, cell->key, sizeof cell->place);
-  if (x->tuned.n == 0) return GL_OK;
-  for (size_t i = 0; i < x->tuned.n; ++i) value[x->n_fields + i] = "null";
-  const size_t before = (size_t)(cell->recipe - cell->identity);
-  char *identity = malloc(before + cfg_template_size(x->open, value) + 1);
-  if (identity == NULL) return short_of_memory(x->err);
-  memcpy(identity, cell->identity, before);
-  cfg_template_write(x->open, value, identity + before);
-  hash_text(identity, cell->place);
-  free(identity);
   return GL_OK;
 }
 
-/* {"optimizer.lr":0.1}: what was chosen, as the fields stand in `tune`. */
-static gl_status set_chosen(const expansion *x, sweep_cell *cell, const combination *c) {
+/* From the templates. */
+static void texts_of_template(expansion *x, sweep_cell *cell, const combination *c,
+                              const size_t at[SWEEP_MAX_AXES]) {
+  const char *value[MAX_HOLES];
+  for (size_t i = 0; i < x->n_fields; ++i) value[i] = x->field[i].text[at[x->field[i].axis]];
+  const bool chosen = c->choice < x->how->n_choices;
+  for (size_t i = 0; i < x->tuned.n && chosen; ++i)
+    value[x->n_fields + i] = x->chosen[c->choice * x->tuned.n + i];
+  const cfg_template *t = chosen && x->tuned.n > 0 ? x->open : x->plain;
+  cfg_template_write(t, value, make_texts(x, cell, at, cfg_template_size(t, value)));
+  hash_hex(cell->identity, strlen(cell->identity), cell->key);
+  memcpy(cell->place, cell->key, sizeof cell->place);
+  if (x->tuned.n == 0) return;
+  for (size_t i = 0; i < x->tuned.n; ++i) value[x->n_fields + i] = "null";
+  const size_t size = cfg_template_size(x->open, value);
+  char *open = must_resize(NULL, size + 1, 1, cells_memory);
+  cfg_template_write(x->open, value, open);
+  set_place(cell, open, size);
+  free(open);
+}
+
+/* {"optimizer.lr":0.1}: what was chosen, with the fields in the order of `tune`. */
+static void set_chosen(const expansion *x, sweep_cell *cell, const combination *c) {
   size_t size = 0;
-  int whole = 1;
-  if (c->choice == x->how->n_choices || x->tuned.n == 0) return GL_OK;
-  FILE *to = open_memstream(&cell->chosen, &size);
-  for (size_t i = 0; to != NULL && i < x->tuned.n; ++i) {
-    cJSON *path = cJSON_CreateString(x->tuned.path[i]);
-    char *key = path != NULL ? cJSON_PrintUnformatted(path) : NULL;
-    cJSON_Delete(path);
-    fprintf(to, "%s%s:%s", i == 0 ? "{" : ",", key != NULL ? key : "",
-            x->chosen[c->choice * x->tuned.n + i]);
-    whole &= key != NULL;
-    cJSON_free(key);
+  if (c->choice == x->how->n_choices || x->tuned.n == 0) return;
+  FILE *to = must_have(open_memstream(&cell->chosen, &size), cells_memory);
+  for (size_t i = 0; i < x->tuned.n; ++i) {
+    char *key = json_key(x->tuned.path[i]);
+    fprintf(to, "%s%s:%s", i == 0 ? "{" : ",", key, x->chosen[c->choice * x->tuned.n + i]);
+    free(key);
   }
-  if (to != NULL) fputc('}', to);
-  whole = to != NULL && fclose(to) == 0 && whole;
-  return whole ? GL_OK : gl_fail_memory(x->err, "a cell's chosen fields");
+  fputc('}', to);
+  must_succeed(fclose(to) == 0, cells_memory);
 }
 
 /* --- from the first cell to the last --- */
@@ -501,8 +487,10 @@ static gl_status cells_fill_cell(expansion *x, sweep_cell *cell, int *slow) {
     x->seed[seed] = c->seed;
     x->seed_known[seed] = status == GL_OK;
   }
-  if (status == GL_OK)
-    status = x->nested ? texts_of_tree(x, cell, doc, at) : texts_of_template(x, cell, c, at);
+  if (status == GL_OK && x->nested)
+    status = texts_of_tree(x, cell, doc, at);
+  else if (status == GL_OK)
+    texts_of_template(x, cell, c, at);
   cfg_free(doc);
   if (status != GL_OK) return status;
   memcpy(cell->algorithm, c->algorithm, sizeof cell->algorithm);
@@ -511,7 +499,8 @@ static gl_status cells_fill_cell(expansion *x, sweep_cell *cell, int *slow) {
   cell->steps = c->steps;
   cell->is_llm = c->is_llm;
   cell->lr = c->lr;
-  return set_chosen(x, cell, c);
+  set_chosen(x, cell, c);
+  return GL_OK;
 }
 
 /* The templates of the cells' texts, made from the first one. */
@@ -543,15 +532,12 @@ static tuned_fields cells_open_fields(const cfg_doc *doc, const sweep_grid *grid
 }
 
 /* The texts of what was chosen. */
-static gl_status write_choices(expansion *x) {
+static void write_choices(expansion *x) {
   const size_t n = x->how->n_choices * x->tuned.n;
-  x->chosen = calloc(n + 1, sizeof *x->chosen);
-  int fits = x->chosen != NULL;
-  for (size_t i = 0; i < n && fits; ++i) {
-    x->chosen[i] = cfg_canonical(x->how->choices[i / x->tuned.n].value[i % x->tuned.n]);
-    fits = x->chosen[i] != NULL;
-  }
-  return fits ? GL_OK : gl_fail_memory(x->err, "what was chosen");
+  x->chosen = MUST_ARRAY(char *, n, cells_memory);
+  for (size_t i = 0; i < n; ++i)
+    x->chosen[i] = must_have(cfg_canonical(x->how->choices[i / x->tuned.n].value[i % x->tuned.n]),
+                             cells_memory);
 }
 
 /* What a cell does not contain: the sweep it came from, words about the study, and what changes no
@@ -565,20 +551,15 @@ static gl_status cell_base(cfg_doc **out, const cfg_doc *doc, gl_error *err) {
   return status;
 }
 
-static gl_status cells_allocate(expansion *x, size_t n) {
+static void cells_allocate(expansion *x, size_t n) {
   const size_t seeds = x->seeds == SIZE_MAX ? 1 : cfg_size(x->grid->axes[x->seeds].values);
   const char *source = cfg_source_path(cfg_root(x->base));
-  x->out->source = source != NULL ? strdup(source) : NULL;
-  x->out->cells = calloc(n, sizeof *x->out->cells);
-  x->combination = calloc(n / seeds, sizeof *x->combination);
-  x->seed = calloc(seeds, sizeof *x->seed);
-  x->seed_known = calloc(seeds, 1);
-  x->named = calloc(MAX_NAMED, sizeof *x->named);
-  return x->out->cells == NULL || x->combination == NULL || x->seed == NULL ||
-                 x->seed_known == NULL || x->named == NULL ||
-                 (source != NULL && x->out->source == NULL)
-             ? gl_fail_memory(x->err, "the cells of the sweep")
-             : GL_OK;
+  x->out->source = source != NULL ? must_copy(source, cells_memory) : NULL;
+  x->out->cells = MUST_ARRAY(sweep_cell, n, cells_memory);
+  x->combination = MUST_ARRAY(combination, n / seeds, cells_memory);
+  x->seed = MUST_ARRAY(uint64_t, seeds, cells_memory);
+  x->seed_known = MUST_ARRAY(char, seeds, cells_memory);
+  x->named = MUST_ARRAY(named_algorithm, MAX_NAMED, cells_memory);
 }
 
 static void expansion_fini(expansion *x) {
@@ -613,8 +594,7 @@ static int cells_compare_keys(const void *a, const void *b) {
 }
 
 static gl_status refuse_equal_cells(const sweep_cells *s, const cfg_node *place, gl_error *err) {
-  const sweep_cell **sorted = calloc(s->n_cells, sizeof *sorted);
-  if (sorted == NULL) return gl_fail_memory(err, "the cells of the sweep");
+  const sweep_cell **sorted = MUST_ARRAY(const sweep_cell *, s->n_cells, cells_memory);
   for (size_t i = 0; i < s->n_cells; ++i) sorted[i] = &s->cells[i];
   qsort(sorted, s->n_cells, sizeof *sorted, cells_compare_keys);
   gl_status status = GL_OK;
@@ -677,10 +657,10 @@ gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *g
   gl_status status = count_cells(grid, &n, err);
   if (status == GL_OK && how->check) status = cells_refuse_equal_names(grid, err);
   if (status == GL_OK) status = cell_base(&x.base, doc, err);
-  if (status == GL_OK) status = add_fields(&x);
-  if (status == GL_OK) status = write_choices(&x);
+  if (status == GL_OK) status = cells_add_fields(&x);
+  if (status == GL_OK) write_choices(&x);
   if (status == GL_OK) status = make_templates(&x);
-  if (status == GL_OK) status = cells_allocate(&x, n);
+  if (status == GL_OK) cells_allocate(&x, n);
   if (status == GL_OK) status = fill_cells(&x, n);
   expansion_fini(&x);
   if (status == GL_OK && how->check) status = refuse_equal_cells(out, grid->axes[0].values, err);
@@ -696,4 +676,105 @@ void sweep_cells_fini(sweep_cells *s) {
   free(s->cells);
   free(s->source);
   *s = (sweep_cells){0};
+}
+
+/* --- declared contrasts --- */
+
+enum { MOST_CONTRASTS = 1000 };
+
+static gl_status contrasts_read_field(contrast_field *out, const cfg_node *arm, size_t i,
+                                      gl_error *err) {
+  const char *path = cfg_key_at(arm, i);
+  const cfg_node *value = cfg_at(arm, i);
+  if (strcmp(path, "algorithm") != 0 && fields_named(path) == NULL)
+    return cfg_fail(
+        value, err,
+        "contrasts: there is no field %s; an arm names `algorithm` and paths of fields, "
+        "as in {algorithm: gepo, cluster.preset: fifo}",
+        path);
+  if (cfg_kind_of(value) != CFG_SCALAR || cfg_is_null(value))
+    return cfg_fail(value, err, "contrasts: %s of an arm must be one value", path);
+  *out = (contrast_field){path, cfg_text(value)};
+  return GL_OK;
+}
+
+static gl_status read_arm(contrast_arm *out, const cfg_node *arm, const cfg_node *at,
+                          const char *key, gl_error *err) {
+  if (arm == NULL || cfg_kind_of(arm) != CFG_MAP || cfg_size(arm) == 0)
+    return cfg_fail(arm != NULL ? arm : at, err,
+                    "contrasts: `%s` must be a map of fields to values, as in {algorithm: gepo, "
+                    "cluster.preset: fifo}",
+                    key);
+  if (cfg_size(arm) > CONTRAST_FIELDS)
+    return cfg_fail(arm, err, "contrasts: `%s` names more than %d fields", key, CONTRAST_FIELDS);
+  gl_status status = GL_OK;
+  for (out->n = 0; out->n < cfg_size(arm) && status == GL_OK; ++out->n)
+    status = contrasts_read_field(&out->field[out->n], arm, out->n, err);
+  return status;
+}
+
+static gl_status read_contrast(contrast *out, const cfg_node *node, gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, node, "contrasts", err);
+  out->name = cfg_string(&r, "name", "");
+  out->measure = (contrast_measure)cfg_choice(&r, "measure", CONTRAST_FALL, contrast_measure_names,
+                                              CONTRAST_MEASURES);
+  const cfg_node *of = cfg_child(&r, "of"), *against = cfg_child(&r, "against");
+  gl_status status = cfg_end(&r);
+  if (status == GL_OK && *out->name == '\0')
+    status = cfg_fail(node, err, "contrasts: each needs a name");
+  if (status == GL_OK) status = read_arm(&out->of, of, node, "of", err);
+  return status == GL_OK ? read_arm(&out->against, against, node, "against", err) : status;
+}
+
+gl_status declared_contrasts_read(declared_contrasts *out, const cfg_doc *doc, gl_error *err) {
+  *out = (declared_contrasts){0};
+  const cfg_node *list = cfg_find(cfg_root(doc), "contrasts");
+  if (list == NULL || cfg_is_null(list)) return GL_OK;
+  if (cfg_kind_of(list) != CFG_LIST || cfg_size(list) == 0 || cfg_size(list) > MOST_CONTRASTS)
+    return cfg_fail(list, err,
+                    "contrasts must be a list of 1 to %d, as in [{name: gate, of: {algorithm: "
+                    "gepo}, against: {algorithm: gspo}}]",
+                    MOST_CONTRASTS);
+  out->contrast = MUST_ARRAY(contrast, cfg_size(list), "the contrasts");
+  gl_status status = GL_OK;
+  for (; out->n < cfg_size(list) && status == GL_OK; ++out->n) {
+    const cfg_node *node = cfg_at(list, out->n);
+    status = read_contrast(&out->contrast[out->n], node, err);
+    for (size_t i = 0; i < out->n && status == GL_OK; ++i)
+      if (strcmp(out->contrast[i].name, out->contrast[out->n].name) == 0)
+        status = cfg_fail(node, err, "two contrasts have the name '%s'", out->contrast[i].name);
+  }
+  return status;
+}
+
+void declared_contrasts_fini(declared_contrasts *d) {
+  free(d->contrast);
+  *d = (declared_contrasts){0};
+}
+
+static bool contrasts_is_swept(const sweep_cells *cells, const char *algorithm) {
+  for (size_t i = 0; i < cells->n_cells; ++i)
+    if (strcmp(cells->cells[i].algorithm, algorithm) == 0) return true;
+  return false;
+}
+
+gl_status declared_contrasts_check(const cfg_doc *doc, const sweep_cells *cells, gl_error *err) {
+  declared_contrasts d = {0};
+  gl_status status = declared_contrasts_read(&d, doc, err);
+  for (size_t i = 0; i < d.n && status == GL_OK; ++i) {
+    const contrast_arm *arms[] = {&d.contrast[i].of, &d.contrast[i].against};
+    for (size_t k = 0; k < 2 * CONTRAST_FIELDS && status == GL_OK; ++k) {
+      const contrast_arm *arm = arms[k / CONTRAST_FIELDS];
+      const size_t f = k % CONTRAST_FIELDS;
+      if (f >= arm->n || strcmp(arm->field[f].path, "algorithm") != 0 ||
+          contrasts_is_swept(cells, arm->field[f].value))
+        continue;
+      status = cfg_fail(cfg_at(cfg_find(cfg_root(doc), "contrasts"), i), err,
+                        "the contrast '%s' names the algorithm '%s', which the sweep does not have",
+                        d.contrast[i].name, arm->field[f].value);
+    }
+  }
+  declared_contrasts_fini(&d);
+  return status;
 }

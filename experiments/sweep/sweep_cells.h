@@ -1,14 +1,16 @@
-/* A sweep as a list of cells. A cell is a complete recipe; its key is the hash of that recipe's
- * canonical form and of what recipes mean (RECIPE_MEANING), so it does not depend on layout, order
- * of keys, or on the rest of the sweep, and a cell of another meaning is another cell.
+/* A sweep as a list of cells, and the contrasts that its recipe declares. A cell is a complete
+ * recipe; its key is the hash of that recipe's canonical form and of what recipes mean
+ * (RECIPE_MEANING), so it does not depend on layout, order of keys, or on the rest of the sweep,
+ * and a cell of another meaning is another cell.
  */
 #ifndef GEPOLAB_EXPERIMENTS_SWEEP_SWEEP_CELLS_H
 #define GEPOLAB_EXPERIMENTS_SWEEP_SWEEP_CELLS_H
 
+#include "analysis/contrasts.h"
 #include "core/base/error.h"
 #include "core/config/config.h"
 #include "core/policy/algorithm.h"
-#include "experiments/recipe/tuned_fields.h"
+#include "experiments/recipe/designs.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -85,5 +87,31 @@ void sweep_cells_fini(sweep_cells *s);
 
 /* The recipe of a cell as a doc of its own. */
 gl_status sweep_cell_recipe(cfg_doc **out, const sweep_cell *cell, gl_error *err);
+
+/* --- declared contrasts --- */
+
+/* The contrasts that a recipe declares before its study is run:
+ *
+ *   contrasts:
+ *     - name: gate
+ *       measure: fall                       # or last: the last score
+ *       of: {algorithm: ratio gate, cluster.preset: fifo}
+ *       against: {algorithm: ratio, cluster.preset: fifo}
+ *
+ * An arm names the algorithm as it is shown, and enough fields to identify one setting. */
+
+typedef struct declared_contrasts {
+  contrast *contrast; /* [n]; texts are borrowed from the recipe */
+  size_t n;
+} declared_contrasts;
+
+/* Reads the recipe's `contrasts`; n is 0 where it has none. GL_EINPUT with line and column for an
+ * unknown key, measure or field, and a name that two contrasts have. Release with
+ * declared_contrasts_fini() in any case. */
+gl_status declared_contrasts_read(declared_contrasts *out, const cfg_doc *doc, gl_error *err);
+void declared_contrasts_fini(declared_contrasts *d);
+
+/* Only checks them: GL_EINPUT also for an algorithm that no cell of the sweep has. */
+gl_status declared_contrasts_check(const cfg_doc *doc, const sweep_cells *cells, gl_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "analysis/statistics.h"
 #include "core/config/designs.h"
 #include "core/config/fields.h"
+#include "experiments/base/memory.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,13 +33,10 @@ static gl_status check_list(const cfg_node *list, const char *what, gl_error *er
                     what);
   gl_status status = GL_OK;
   for (size_t i = 1; i < cfg_size(list) && status == GL_OK; ++i) {
-    char *one = cfg_canonical(cfg_at(list, i));
-    if (one == NULL) status = gl_fail_memory(err, "the values of tune");
+    char *one = must_have(cfg_canonical(cfg_at(list, i)), "the values of tune");
     for (size_t k = 0; k < i && status == GL_OK; ++k) {
-      char *other = cfg_canonical(cfg_at(list, k));
-      if (other == NULL)
-        status = gl_fail_memory(err, "the values of tune");
-      else if (strcmp(one, other) == 0)
+      char *other = must_have(cfg_canonical(cfg_at(list, k)), "the values of tune");
+      if (strcmp(one, other) == 0)
         status = cfg_fail(cfg_at(list, i), err, "%s lists %.60s twice", what, one);
       free(other);
     }
@@ -88,10 +86,10 @@ static int may_be_chosen(const char *path) {
 
 /* Whether the axis, or a field of a design, is the tuned field or inside of it; one around it, as
  * an algorithm is around its clip, is set first. */
-static int sets(const sweep_axis *axis, const char *path) {
-  const cfg_node *first = cfg_at(axis->values, 0);
-  if (strcmp(axis->path, "algorithm") != 0 && cfg_path_is_inside(axis->path, path)) return 1;
-  if (cfg_design_named(axis->path) == NULL) return 0;
+static int sets(const sweep_axis *swept, const char *path) {
+  const cfg_node *first = cfg_at(swept->values, 0);
+  if (strcmp(swept->path, "algorithm") != 0 && cfg_path_is_inside(swept->path, path)) return 1;
+  if (cfg_design_named(swept->path) == NULL) return 0;
   for (size_t i = 0; i < cfg_size(first); ++i)
     if (cfg_path_is_inside(cfg_key_at(first, i), path)) return 1;
   return 0;
@@ -141,15 +139,14 @@ static gl_status check_fields(const tune_plan *p, const cfg_node *tune, const cf
 static gl_status tune_make_steps(tune_plan *p, size_t steps, gl_error *err) {
   char *text = NULL;
   size_t size = 0, divisor = 1;
-  FILE *to = open_memstream(&text, &size);
-  if (to == NULL) return gl_fail_memory(err, "the rungs of tune");
+  FILE *to = must_have(open_memstream(&text, &size), "the rungs of tune");
   for (size_t k = 1; k < p->rungs; ++k) divisor *= p->eta;
   fputs("steps: [", to);
   for (size_t k = 0; k < p->rungs; ++k, divisor /= p->eta)
     fprintf(to, "%s%zu", k == 0 ? "" : ", ", (steps + divisor - 1) / divisor);
   fputs("]\n", to);
-  gl_status status = fclose(to) == 0 ? GL_OK : gl_fail_memory(err, "the rungs of tune");
-  if (status == GL_OK) status = cfg_load_text(&p->steps, text, size, "tune.halving", err);
+  must_succeed(fclose(to) == 0, "the rungs of tune");
+  gl_status status = cfg_load_text(&p->steps, text, size, "tune.halving", err);
   free(text);
   return status;
 }
@@ -332,10 +329,9 @@ typedef struct contest {
   double *buffer;     /* [combinations] */
 } contest;
 
-static gl_status contest_init(contest *c, gl_error *err) {
-  c->standing = calloc(c->plan->settings, sizeof *c->standing);
-  c->buffer = calloc(combinations(c->plan, c->cells) + 1, sizeof *c->buffer);
-  return c->standing != NULL && c->buffer != NULL ? GL_OK : gl_fail_memory(err, "the tuning runs");
+static void contest_init(contest *c) {
+  c->standing = MUST_ARRAY(standing, c->plan->settings, "the tuning runs");
+  c->buffer = MUST_ARRAY(double, combinations(c->plan, c->cells), "the tuning runs");
 }
 
 static void contest_fini(contest *c) {
@@ -376,7 +372,8 @@ gl_status tune_rung(unsigned char *in, const tune_plan *p, const sweep_cells *ce
   contest c = {.plan = p, .cells = cells, .score = score};
   const size_t n = combinations(p, cells);
   memset(in, 0, cells->n_cells);
-  gl_status status = contest_init(&c, err);
+  gl_status status = GL_OK;
+  contest_init(&c);
   for (size_t outer = 0; outer < n && status == GL_OK; ++outer) {
     if (tune_is_known(p, cells, outer)) continue;
     const char *algorithm = cells->cells[tune_cell_at(p, outer, 0, 0)].algorithm;
@@ -427,9 +424,9 @@ gl_status tune_choose(sweep_choice **choices, size_t *n, const tune_plan *p,
   contest c = {.plan = p, .cells = cells, .score = score};
   const size_t outers = combinations(p, cells);
   *n = 0;
-  *choices = calloc(outers + 1, sizeof **choices);
-  gl_status status = contest_init(&c, err);
-  if (status == GL_OK && *choices == NULL) status = gl_fail_memory(err, "what is chosen");
+  *choices = MUST_ARRAY(sweep_choice, outers, "what is chosen");
+  gl_status status = GL_OK;
+  contest_init(&c);
   for (size_t outer = 0; outer < outers && status == GL_OK; ++outer)
     if (!tune_is_known(p, cells, outer)) status = choose_one(&(*choices)[(*n)++], &c, outer, err);
   contest_fini(&c);

@@ -3,7 +3,7 @@
  * recipe, and a recipe may include the line (`line`), itself (`rest`) and a fixed one (`base`).
  * What is resolved is plain: its canonical text resolves to itself. */
 #include "core/config/config.h"
-#include "experiments/recipe/random_search.h"
+#include "experiments/recipe/designs.h"
 
 #include <stdint.h>
 #include <stdlib.h>

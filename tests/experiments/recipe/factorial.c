@@ -1,5 +1,5 @@
 /* Factorial designs: levels, aliases and blocks of textbook designs, and what is refused. */
-#include "experiments/recipe/factorial.h"
+#include "experiments/recipe/designs.h"
 
 #include "tests/support/recipes.h"
 #include "tests/support/suite.h"

@@ -1,5 +1,5 @@
 /* One-at-a-time designs: their settings, their overrides, and what is refused. */
-#include "experiments/recipe/one_at_a_time.h"
+#include "experiments/recipe/designs.h"
 
 #include "tests/support/recipes.h"
 #include "tests/support/suite.h"

@@ -1,5 +1,5 @@
 /* Random search: where the draws lie, what they depend on, and what is refused. */
-#include "experiments/recipe/random_search.h"
+#include "experiments/recipe/designs.h"
 
 #include "tests/support/recipes.h"
 #include "tests/support/suite.h"

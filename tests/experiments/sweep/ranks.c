@@ -1,5 +1,5 @@
 /* Which part of a sweep a process does, by what a cluster's environment says of it. */
-#include "experiments/sweep/ranks.h"
+#include "experiments/sweep/executor.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 

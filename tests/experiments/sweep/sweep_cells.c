@@ -4,7 +4,7 @@
 
 #include "core/base/hash.h"
 #include "core/config/fields.h"
-#include "experiments/recipe/random_search.h"
+#include "experiments/recipe/designs.h"
 #include "experiments/recipe/recipe.h"
 #include "tests/support/suite.h"
 

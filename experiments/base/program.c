@@ -1,0 +1,187 @@
+/* The program itself: what identifies its build, the files embedded in it, its cache folder, and
+ * how it starts. */
+#define _GNU_SOURCE /* dl_iterate_phdr */
+#include "experiments/base/program.h"
+
+#include "core/base/hash.h"
+
+#include <gen/version.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define _GNU_SOURCE /* dl_iterate_phdr */
+
+/* --- the build identifier, read from the linker's note in our own memory --- */
+
+/* Notes are a header, a name and what is noted, the latter two filled up to four bytes. */
+static size_t filled(size_t n) {
+  return (n + 3) & ~(size_t)3;
+}
+
+static uint64_t read_notes(const char *at, size_t size) {
+  static const char owner[] = "GNU";
+  while (size >= sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) h;
+    memcpy(&h, at, sizeof h);
+    const size_t length = sizeof h + filled(h.n_namesz) + filled(h.n_descsz);
+    if (length > size) return 0;
+    if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == sizeof owner &&
+        memcmp(at + sizeof h, owner, sizeof owner) == 0)
+      return hash_64(HASH_64_START, at + sizeof h + filled(h.n_namesz), h.n_descsz);
+    at += length;
+    size -= length;
+  }
+  return 0;
+}
+
+/* Called for the program first, and ends there. */
+static int of_program(struct dl_phdr_info *info, size_t size, void *to) {
+  uint64_t *number = to;
+  (void)size;
+  for (size_t i = 0; i < info->dlpi_phnum && *number == 0; ++i)
+    if (info->dlpi_phdr[i].p_type == PT_NOTE) {
+      const uintptr_t at = (uintptr_t)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+      *number = read_notes((const char *)at, (size_t)info->dlpi_phdr[i].p_memsz);
+    }
+  return 1;
+}
+
+uint64_t build_number(void) {
+  uint64_t number = 0;
+  (void)dl_iterate_phdr(of_program, &number);
+  return number;
+}
+
+/* --- the cache folder --- */
+
+/* A path that does not fit is none. */
+static void cache_set(cache_place *place, const char *base, const char *rest) {
+  int n = snprintf(place->folder, sizeof place->folder, "%s%s", base, rest);
+  if (n < 0 || (size_t)n >= sizeof place->folder) place->folder[0] = '\0';
+}
+
+const cache_place *cache_find(cache_place *place) {
+  const char *own = getenv("GEPOLAB_CACHE"), *cache = getenv("XDG_CACHE_HOME"),
+             *home = getenv("HOME");
+  struct stat s = {0};
+  place->folder[0] = '\0';
+  if (own != NULL)
+    cache_set(place, own, "");
+  else if (cache != NULL && cache[0] == '/')
+    cache_set(place, cache, "/gepolab");
+  else if (home != NULL && home[0] == '/')
+    cache_set(place, home, "/.cache/gepolab");
+  /* Two builds of one version may round differently, so the program's own file is part of it. */
+  (void)stat("/proc/self/exe", &s);
+  snprintf(place->code, sizeof place->code, "%.32s %lld %lld.%09ld", GEPOLAB_VERSION,
+           (long long)s.st_size, (long long)s.st_mtim.tv_sec, (long)s.st_mtim.tv_nsec);
+  return place;
+}
+
+/* --- embedded files --- */
+
+/* Written by the Makefile; ends with an entry of zeros. */
+extern const resource resource_table[];
+
+static const char recipe_folder[] = "experiments/recipes/";
+static const char recipe_suffix[] = ".yaml";
+
+const resource *resources_at(size_t i) {
+  for (size_t k = 0; k <= i; ++k)
+    if (resource_table[k].path == NULL) return NULL;
+  return &resource_table[i];
+}
+
+const char *resources_recipe_name(const resource *r, size_t *length) {
+  size_t folder = sizeof recipe_folder - 1, suffix = sizeof recipe_suffix - 1;
+  size_t all = strlen(r->path);
+  if (all <= folder + suffix || strncmp(r->path, recipe_folder, folder) != 0) return NULL;
+  if (strcmp(r->path + all - suffix, recipe_suffix) != 0) return NULL;
+  *length = all - folder - suffix;
+  return r->path + folder;
+}
+
+const resource *resources_recipe(const char *name) {
+  for (const resource *r = resource_table; r->path != NULL; ++r) {
+    size_t length = 0;
+    const char *own = resources_recipe_name(r, &length);
+    if (own != NULL && strlen(name) == length && strncmp(own, name, length) == 0) return r;
+  }
+  return NULL;
+}
+
+/* Their names, which are few. */
+static const char *const embedded_clusters[] = {"one_node", "data_centre", "three_continents"};
+enum { CLUSTERS = sizeof embedded_clusters / sizeof *embedded_clusters };
+
+const char *resources_cluster_at(size_t i) {
+  return i < CLUSTERS ? embedded_clusters[i] : NULL;
+}
+
+const resource *resources_cluster(const char *name) {
+  char path[128];
+  const int n = snprintf(path, sizeof path, "experiments/clusters/%s.yaml", name);
+  if (n < 0 || (size_t)n >= sizeof path || strchr(name, '/') != NULL) return NULL;
+  for (const resource *r = resource_table; r->path != NULL; ++r)
+    if (strcmp(r->path, path) == 0) return r;
+  return NULL;
+}
+
+const char *resources_text(const char *path) {
+  for (const resource *r = resource_table; r->path != NULL; ++r)
+    if (strcmp(r->path, path) == 0) return r->data;
+  return NULL;
+}
+
+/* --- one BLAS thread --- */
+
+/* OpenBLAS is kept from starting threads when it is loaded.
+ *
+ * Its constructor, which runs before main(), starts a thread for every further core, and each asks
+ * for 128 MiB. Versions before 0.3.30 ask again without end where that is refused: under
+ * `ulimit -v 100000` the program did its work and then hung when it forked or ended, waiting for
+ * those threads. gepolab has threads of its own and never wants OpenBLAS's. Only the environment
+ * (OPENBLAS_NUM_THREADS) or the number of usable cores could say so that early. So the process is
+ * bound to the core it runs on while its libraries are initialised, and released before main(). */
+#if defined(__clang__)
+#define PLAIN __attribute__((no_sanitize("address", "undefined", "thread", "coverage")))
+#else
+#define PLAIN __attribute__((no_sanitize("address", "undefined", "thread")))
+#endif
+
+enum { WORD_BITS = 8 * sizeof(unsigned long), WORDS = 8192 / WORD_BITS };
+
+/* The cores the process may use. From before the libraries are there until main() nothing else can
+ * hold them. bytes: what the kernel has of them; 0 or less: they were not changed. */
+static struct {
+  long bytes;
+  unsigned long cores[WORDS];
+} whole;
+
+/* Runs before any library's constructor, and so before those of sanitizers. */
+PLAIN static void bind_to_one(int argc, char **argv, char **environment) {
+  (void)argc, (void)argv, (void)environment;
+  unsigned core = 0;
+  unsigned long one[WORDS];
+  for (int i = 0; i < WORDS; ++i) one[i] = 0;
+  whole.bytes = syscall(SYS_sched_getaffinity, 0, sizeof whole.cores, whole.cores);
+  if (whole.bytes <= 0 || syscall(SYS_getcpu, &core, NULL, NULL) != 0 || core >= 8192) {
+    whole.bytes = 0;
+    return;
+  }
+  one[core / WORD_BITS] = 1ul << core % WORD_BITS;
+  if (syscall(SYS_sched_setaffinity, 0, whole.bytes, one) != 0) whole.bytes = 0;
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **,
+                                                                            char **) = bind_to_one;
+
+/* A program's constructors run after those of its libraries. */
+__attribute__((constructor)) PLAIN static void blas_release(void) {
+  if (whole.bytes > 0) (void)syscall(SYS_sched_setaffinity, 0, whole.bytes, whole.cores);
+}

@@ -1,0 +1,55 @@
+/* The program itself: what identifies its build, where it keeps what can be computed again, and the
+ * files embedded in it. */
+#ifndef GEPOLAB_EXPERIMENTS_BASE_PROGRAM_H
+#define GEPOLAB_EXPERIMENTS_BASE_PROGRAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- the build identifier, read from the linker's note in our own memory --- */
+
+/* A hash of the build identifier that the linker put into the program (--build-id), which differs
+ * between programs of different code or data and is the same for every copy of one. 0 where the
+ * program carries none. */
+uint64_t build_number(void);
+
+/* --- the cache folder --- */
+
+/* The folder where learners keep between runs what can be computed again (such as the weights after
+ * a supervised warm-up), and the name of this build, under which they keep it. */
+
+typedef struct cache_place {
+  char folder[4096]; /* empty: nothing is kept */
+  char code[96];     /* the build's name: version and build number */
+} cache_place;
+
+/* $GEPOLAB_CACHE (empty: nothing is kept), else gepolab in $XDG_CACHE_HOME, else in ~/.cache.
+ * Returns place. */
+const cache_place *cache_find(cache_place *place);
+
+/* --- embedded files --- */
+
+/* Recipes, descriptions of clusters and plot scripts (the Makefile embeds them). */
+
+typedef struct resource {
+  const char *path; /* as in the repository: "plots/style.gp" */
+  const char *data;
+  size_t size;
+} resource;
+
+/* The i-th embedded file, or NULL past the end. */
+const resource *resources_at(size_t i);
+/* The embedded recipe called `name` ("quickstart"), or NULL. */
+const resource *resources_recipe(const char *name);
+/* The recipe name of a resource (length in *length), or NULL if it is not a recipe. */
+const char *resources_recipe_name(const resource *r, size_t *length);
+
+/* The embedded description of a cluster called `name` ("one_node"), or NULL; and the name of the
+ * i-th, NULL past the last. */
+const resource *resources_cluster(const char *name);
+const char *resources_cluster_at(size_t i);
+
+/* The text of the embedded file with that path, ended by a zero, or NULL. */
+const char *resources_text(const char *path);
+
+#endif
