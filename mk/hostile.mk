@@ -48,6 +48,10 @@ racecheck:
 	@$(MAKE) --no-print-directory -j$$(nproc) build-races/tests-emulated BUILD=build-races RACES=1 CUDA=0
 	build-races/tests-emulated
 
-# Leaks and invalid accesses of one run, as told by valgrind.
+# Leaks and invalid accesses, as valgrind finds them: of one run, and of the suites whose names begin with the words
+# in VALGRIND_SUITES.
+VALGRIND_SUITES ?= core: base
 valgrind: $(BUILD)/gepolab
 	valgrind --quiet --leak-check=full --error-exitcode=1 $(BUILD)/gepolab run quickstart --quiet
+valgrind-tests: $(BUILD)/gepolab-tests $(BUILD)/gepolab
+	GEPOLAB=$(BUILD)/gepolab valgrind --quiet --leak-check=full --error-exitcode=1 $(BUILD)/gepolab-tests '$(VALGRIND_SUITES)'
