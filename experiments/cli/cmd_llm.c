@@ -5,9 +5,8 @@
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 #include "experiments/cli/cmd_run.h"
-#include "experiments/llm/folder.h"
 #include "experiments/llm/session.h"
-#include "llm/learner/memory_need.h"
+#include "llm/learner/run_spec.h"
 #include "llm/llm.h"
 #include "llm/task/task.h"
 

@@ -6,8 +6,6 @@
 #include "experiments/cli/common.h"
 #include "experiments/lab/recipe.h"
 #include "experiments/llm/bias.h"
-#include "experiments/llm/bias_results.h"
-#include "experiments/llm/run_folder.h"
 
 #include <ctype.h>
 #include <math.h>

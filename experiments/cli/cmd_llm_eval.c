@@ -7,7 +7,6 @@
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 #include "experiments/llm/eval.h"
-#include "experiments/llm/pass.h"
 #include "experiments/llm/session.h"
 #include "llm/answer/answer.h"
 #include "llm/model/generate.h"

@@ -1,13 +1,164 @@
-/* Gradients of algorithms and of the truth, batch by batch, into sums over blocks. */
+/* Gradients of algorithms and of the truth at a run's checkpoints, batch by batch, into sums over
+ * blocks; their figure, and records beside those of the exact laboratory. */
 #include "experiments/llm/bias.h"
 
+#include "analysis/plot/draw.h"
+#include "analysis/plot/page.h"
+#include "core/rl/sampling.h"
+#include "core/store/store.h"
+#include "experiments/base/build.h"
 #include "experiments/base/process.h"
+#include "experiments/base/provenance.h"
+#include "experiments/train/checkpoint.h"
 #include "llm/llm.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- the recipe of a run --- */
+
+static gl_status read_newest(llm_run *r, gl_error *err) {
+  checkpoint c;
+  FILE *state = NULL;
+  gl_status status = checkpoint_folder_look(r->path, r->updates[r->n - 1], &c, &state, err);
+  if (status != GL_OK) return status;
+  fclose(state);
+  r->text = c.recipe; /* taken over */
+  c.recipe = NULL;
+  checkpoint_fini(&c);
+  return GL_OK;
+}
+
+/* The recipe stands behind the words that say which meaning of recipes it has. */
+static gl_status read_doc(llm_run *r, const char *const *overrides, size_t n, gl_error *err) {
+  const char *said = strchr(r->text, '{');
+  if (said == NULL)
+    return gl_fail(err, GL_EINPUT, "%.300s: the checkpoints have no recipe", r->path);
+  gl_status status = cfg_load_text(&r->doc, said, strlen(said), r->path, err);
+  for (size_t i = 0; i < n && status == GL_OK; ++i)
+    status = cfg_override(r->doc, overrides[i], err);
+  return status == GL_OK ? cfg_resolve(r->doc, err) : status;
+}
+
+static gl_status check_run_is_llm(const llm_run *r, gl_error *err) {
+  if (recipe_is_llm(&r->recipe)) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "%.300s: the run is not of a transformer (world: {kind: llm, …}); `gepolab bias` "
+                 "measures in worlds that can be enumerated",
+                 r->path);
+}
+
+/* Gradients are read from one device. The warm-up makes parameters that a checkpoint replaces; only
+ * samplers that mix the initial policy in need them. */
+static gl_status drop_unneeded_fields(llm_run *r, gl_error *err) {
+  sampling_spec sampling;
+  const cfg_node *root = cfg_root(r->doc);
+  gl_status status = sampling_parse(&sampling, cfg_find(root, "sampling"), err);
+  if (status == GL_OK && cfg_find(root, "world.devices") != NULL)
+    status = cfg_override(r->doc, "world.devices=1", err);
+  if (status == GL_OK && sampling.behaviour.with != OTHER_INITIAL &&
+      cfg_find(root, "world.warmup") != NULL)
+    status = cfg_override(r->doc, "world.warmup=null", err);
+  return status;
+}
+
+/* The algorithm that trained plays no part, and so needs no reference policy. */
+static gl_status make_learner(llm_run *r, gl_error *err) {
+  cache_place place;
+  learner_setup setup = recipe_setup(&r->recipe, cache_find(&place));
+  setup.algorithm = policy_algorithms_find("reinforce");
+  setup.algorithm_at = NULL;
+  return llm_learner_new(&r->learner, &setup, err);
+}
+
+gl_status llm_run_init(llm_run *r, const char *path, const char *const *overrides,
+                       size_t n_overrides, size_t threads, gl_error *err) {
+  *r = (llm_run){.path = path};
+  gl_status status = checkpoint_folder_list(path, &r->updates, &r->n, err);
+  if (status == GL_OK && r->n == 0)
+    status = gl_fail(err, GL_EINPUT,
+                     "%.300s: no checkpoints are there; `gepolab run RECIPE --checkpoint DIR "
+                     "--checkpoint-every N checkpoint.keep=M` leaves the last M of them",
+                     path);
+  if (status == GL_OK) status = read_newest(r, err);
+  if (status == GL_OK) status = read_doc(r, overrides, n_overrides, err);
+  if (status == GL_OK) status = recipe_read(&r->recipe, r->doc, err);
+  if (status == GL_OK) status = check_run_is_llm(r, err);
+  if (status == GL_OK) status = drop_unneeded_fields(r, err);
+  if (status == GL_OK) status = recipe_read(&r->recipe, r->doc, err);
+  r->recipe.threads = threads;
+  return status == GL_OK ? make_learner(r, err) : status;
+}
+
+void llm_run_fini(llm_run *r) {
+  learner_fini(&r->learner);
+  cfg_free(r->doc);
+  free(r->text);
+  free(r->updates);
+  *r = (llm_run){0};
+}
+
+/* --- its checkpoints --- */
+
+static int has(const llm_run *r, uint64_t update) {
+  for (size_t i = 0; i < r->n; ++i)
+    if (r->updates[i] == update) return 1;
+  return 0;
+}
+
+/* "10, 20, 30, …, 80": the first ones and the last. */
+static void name_updates(const llm_run *r, char *text, size_t size) {
+  enum { SHOWN = 8 };
+  size_t used = 0;
+  for (size_t i = 0; i < r->n && used < size; ++i) {
+    if (i >= SHOWN && i + 1 < r->n) continue;
+    const char *before = i == 0 ? "" : i + 1 == r->n && r->n > SHOWN + 1 ? ", …, " : ", ";
+    used += (size_t)snprintf(text + used, size - used, "%s%llu", before,
+                             (unsigned long long)r->updates[i]);
+  }
+}
+
+static gl_status must_have(const llm_run *r, uint64_t update, gl_error *err) {
+  char all[256] = "";
+  if (has(r, update)) return GL_OK;
+  name_updates(r, all, sizeof all);
+  return gl_fail(err, GL_EINPUT,
+                 "%.300s: there is no checkpoint after %llu updates, but after %s; the run keeps "
+                 "others with --checkpoint-every N and checkpoint.keep=M",
+                 r->path, (unsigned long long)update, all);
+}
+
+gl_status llm_run_check(const llm_run *r, uint64_t update, uint64_t staleness, gl_error *err) {
+  gl_status status = must_have(r, update, err);
+  if (status != GL_OK) return status;
+  if (staleness >= update && staleness > 0)
+    return gl_fail(err, GL_EINPUT,
+                   "%.300s: after %llu updates no policy of the run is %llu updates old that has a "
+                   "checkpoint; give a smaller --staleness or a later --at",
+                   r->path, (unsigned long long)update, (unsigned long long)staleness);
+  return must_have(r, update - staleness, err);
+}
+
+gl_status llm_run_load(llm_run *r, uint64_t update, double *theta, gl_error *err) {
+  checkpoint c;
+  FILE *state = NULL;
+  gl_error why = {0};
+  gl_status status = checkpoint_folder_look(r->path, update, &c, &state, err);
+  if (status != GL_OK) return status;
+  if (strcmp(c.recipe, r->text) != 0)
+    status = gl_fail(&why, GL_EINPUT, "it is of another recipe than the newest checkpoint");
+  if (status == GL_OK) status = r->learner.ops->load(r->learner.self, state, &why);
+  if (status == GL_OK) status = llm_learner_parameters(&r->learner, theta, &why);
+  if (status != GL_OK)
+    gl_fail(err, status, "%.300s, the checkpoint after %llu updates: %s", r->path,
+            (unsigned long long)update, why.text);
+  fclose(state);
+  checkpoint_fini(&c);
+  return status;
+}
 
 /* --- batches --- */
 
@@ -20,8 +171,8 @@ static uint64_t batch_id(const llm_bias_spec *s, int kind, size_t i) {
 }
 
 /* Draws with the parameters that the learner stands at. */
-static gl_status draw(batch *b, learner *l, llm_dist dist, const llm_bias_spec *s, int kind,
-                      size_t i, int64_t version, gl_error *err) {
+static gl_status draw_bias_batch(batch *b, learner *l, llm_dist dist, const llm_bias_spec *s,
+                                 int kind, size_t i, int64_t version, gl_error *err) {
   const draw_request r = {
       batch_id(s, kind, i), version, s->groups, s->group_size, 0, 1, 0, NULL, NULL, 0};
   *b = (batch){0};
@@ -54,7 +205,7 @@ gl_status llm_bias_reference(gradient_sample *out, double *reward, learner *l,
   gradient_sample_clear(out);
   for (size_t i = 0; i < s->references && status == GL_OK; ++i) {
     batch b;
-    status = draw(&b, l, LLM_OWN_DIST, s, OF_TRUTH, i, pair->version, err);
+    status = draw_bias_batch(&b, l, LLM_OWN_DIST, s, OF_TRUTH, i, pair->version, err);
     if (status == GL_OK)
       status = llm_learner_gradient(l, LLM_OWN_DIST, &b, truth, gradient, metrics, err);
     if (status == GL_OK) {
@@ -126,8 +277,8 @@ gl_status llm_bias_measure(llm_bias_result *out, learner *l, const llm_bias_pair
   gl_status status = gradient != NULL && batches != NULL ? GL_OK : gl_fail_memory(err, "batches");
   if (status == GL_OK) status = llm_learner_stand_at(l, pair->sampler, pair->sampler_version, err);
   for (size_t i = 0; i < s->batches && status == GL_OK; ++i)
-    status =
-        draw(&batches[i], l, LLM_SAMPLERS_DIST, s, OF_ALGORITHMS, i, pair->sampler_version, err);
+    status = draw_bias_batch(&batches[i], l, LLM_SAMPLERS_DIST, s, OF_ALGORITHMS, i,
+                             pair->sampler_version, err);
   if (status == GL_OK) status = llm_learner_stand_at(l, pair->learner, pair->version, err);
   for (size_t a = 0; a < s->n_algorithms && status == GL_OK; ++a)
     status = measure_one(&out[a], l, &s->algorithms[a], batches, s, reference, scratch, gradient,
@@ -135,5 +286,175 @@ gl_status llm_bias_measure(llm_bias_result *out, learner *l, const llm_bias_pair
   for (size_t i = 0; batches != NULL && i < s->batches; ++i) batch_fini(&batches[i]);
   free(batches);
   free(gradient);
+  return status;
+}
+
+/* --- the figure: a row of panels for each number, a column for each checkpoint --- */
+
+static const struct {
+  gradient_number of;
+  const char *axis;
+  int logarithmic;
+} rows[] = {{GRADIENT_COSINE, "cosine of E[g] and ∇J", 0},
+            {GRADIENT_VARIANCE, "variance tr Cov", 1},
+            {GRADIENT_SCALED_MSE, "scaled MSE", 0}};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static const llm_bias_result *result_of(const llm_bias_table *t, size_t u, size_t k, size_t a) {
+  return &t->results[(u * t->n_staleness + k) * t->n_algorithms + a];
+}
+
+/* The ages in ascending order, as they are drawn. */
+static void sort_ages(const llm_bias_table *t, size_t *order) {
+  for (size_t k = 0; k < t->n_staleness; ++k) {
+    size_t at = k;
+    for (; at > 0 && t->staleness[order[at - 1]] > t->staleness[k]; --at) order[at] = order[at - 1];
+    order[at] = k;
+  }
+}
+
+static void write_bias_line(figure_page *p, size_t panel, const llm_bias_table *t,
+                            const size_t *order, gradient_number of, size_t u, size_t a) {
+  for (size_t i = 0; i < t->n_staleness; ++i) {
+    const llm_bias_result *r = result_of(t, u, order[i], a);
+    const double x = (double)t->staleness[order[i]];
+    if (!r->applicable || isnan(r->number[of].value)) continue;
+    const gradient_estimate *e = &r->number[of];
+    page_point(p, panel, t->algorithms[a].name, x, e->value, e->low, e->high);
+  }
+  page_block_end(p);
+}
+
+/* What one checkpoint cannot show is said of the algorithms that none can. */
+static gl_status note_not_applicable(figure_page *p, const llm_bias_table *t, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t a = 0; a < t->n_algorithms && status == GL_OK; ++a) {
+    const llm_bias_result *r = result_of(t, 0, 0, a);
+    if (!r->applicable) status = page_leave_out(p, err, "%s (%s)", t->algorithms[a].name, r->why);
+  }
+  return status;
+}
+
+static gl_status name_bias_lines(figure_page *p, const llm_bias_table *t, gl_error *err) {
+  const char **names = calloc(t->n_algorithms + 1, sizeof *names);
+  if (names == NULL) return gl_fail_memory(err, "the names of a figure");
+  for (size_t a = 0; a < t->n_algorithms; ++a) names[a] = t->algorithms[a].name;
+  gl_status status = page_set_lines(p, names, t->n_algorithms, err);
+  free(names);
+  return status;
+}
+
+static gl_status write_gradients_figure(const void *data, figure_page *p, gl_error *err) {
+  const llm_bias_table *t = data;
+  size_t *order = calloc(t->n_staleness, sizeof *order), *picked = calloc(t->n_at, sizeof *picked);
+  if (order == NULL || picked == NULL) {
+    free(order);
+    free(picked);
+    return gl_fail_memory(err, "the places of a figure");
+  }
+  const size_t columns = page_pick(t->n_at, page_columns(p, t->n_at), picked);
+  sort_ages(t, order);
+  gl_status status = page_open(p, ROWS * columns, "panel\talgorithm\tx\ty\tlow\thigh", err);
+  p->wide = p->share = columns;
+  for (size_t panel = 0; panel < ROWS * columns && status == GL_OK; ++panel) {
+    const size_t row = panel / columns, u = picked[panel % columns];
+    figure_panel *to = &p->panels[panel];
+    if (row == 0)
+      snprintf(to->title, sizeof to->title, "after %llu updates", (unsigned long long)t->at[u]);
+    snprintf(to->axis, sizeof to->axis, "%s", rows[row].axis);
+    to->logarithmic = rows[row].logarithmic;
+    for (size_t a = 0; a < t->n_algorithms; ++a)
+      write_bias_line(p, panel, t, order, rows[row].of, u, a);
+  }
+  p->all_marks = 1;
+  snprintf(p->x_axis, sizeof p->x_axis, "staleness [updates]");
+  if (status == GL_OK) status = name_bias_lines(p, t, err);
+  if (status == GL_OK) status = note_not_applicable(p, t, err);
+  for (size_t u = 0, k = 0; u < t->n_at && status == GL_OK; ++u)
+    if (k < columns && picked[k] == u)
+      ++k;
+    else
+      status = page_leave_out(p, err, "%llu updates", (unsigned long long)t->at[u]);
+  free(order);
+  free(picked);
+  return status;
+}
+
+static const char *gradients_lack(const void *data, unsigned needs) {
+  (void)needs;
+  return ((const llm_bias_table *)data)->n_staleness < 2 ? "it needs two values of --staleness"
+                                                         : NULL;
+}
+
+gl_status llm_bias_draw(const llm_bias_table *t, const figure_request *q, gl_error *err) {
+  static const figure figures[] = {
+      {"gradients", "cosine, variance and scaled MSE against staleness, a column per checkpoint",
+       "curves", 0, write_gradients_figure}};
+  static const figure_table table = {
+      figures, 1, gradients_lack,
+      "there are no data for the figure: it needs two values of --staleness"};
+  figure_request named = *q;
+  named.prefix = t->name;
+  return figures_draw_table(&table, t, &named, err);
+}
+
+/* --- records of a study --- */
+
+/* Exact divergences of a real policy are not known; what does not apply is NaN. */
+static bias_record bias_record_of(const llm_bias_table *t, const llm_bias_result *r,
+                                  size_t algorithm, uint64_t staleness, size_t group_size,
+                                  double drawn) {
+  bias_record to = {.algorithm = t->algorithms[algorithm].name,
+                    .method = r->applicable ? "monte_carlo" : "not_applicable",
+                    .group_size = (double)group_size,
+                    .kl_exact = NAN,
+                    .kl_exact_qp = NAN,
+                    .staleness = (double)staleness,
+                    .groups = r->applicable ? drawn : 0,
+                    .iw_mean = r->applicable ? r->iw_mean : NAN,
+                    .iw_variance = r->applicable ? r->iw_variance : NAN,
+                    .aw_variance = r->applicable ? r->aw_variance : NAN,
+                    .ess = r->applicable ? r->ess : NAN};
+  double *const number[] = {&to.bias, &to.cosine,     &to.scaled_bias, &to.variance,
+                            &to.mse,  &to.scaled_mse, &to.snr};
+  static const gradient_number of[] = {GRADIENT_BIAS,     GRADIENT_COSINE, GRADIENT_SCALED_BIAS,
+                                       GRADIENT_VARIANCE, GRADIENT_MSE,    GRADIENT_SCALED_MSE,
+                                       GRADIENT_SNR};
+  for (size_t i = 0; i < sizeof of / sizeof *of; ++i)
+    *number[i] = r->applicable ? r->number[of[i]].value : NAN;
+  return to;
+}
+
+/* Those of checkpoint u. */
+static gl_status put_checkpoint(store *s, const llm_bias_table *t, size_t u, bias_record *records,
+                                size_t group_size, double drawn, const bias_making *making,
+                                gl_error *err) {
+  const size_t each = t->n_staleness * t->n_algorithms, size = strlen(t->name) + 48;
+  char *study = malloc(size);
+  if (study == NULL) return gl_fail_memory(err, "the name of a study");
+  snprintf(study, size, "%s after %llu updates", t->name, (unsigned long long)t->at[u]);
+  for (size_t i = 0; i < each; ++i)
+    records[i] = bias_record_of(t, &t->results[u * each + i], i % t->n_algorithms,
+                                t->staleness[i / t->n_algorithms], group_size, drawn);
+  gl_status status = store_put_bias(s, study, records, each, making, err);
+  free(study);
+  return status;
+}
+
+gl_status llm_bias_store(const llm_bias_table *t, const char *path, size_t group_size, double drawn,
+                         double wall_s, gl_error *err) {
+  bias_record *records = calloc(t->n_staleness * t->n_algorithms, sizeof *records);
+  provenance how;
+  char finished[PROVENANCE_DATE_SIZE];
+  store *s = NULL;
+  if (records == NULL) return gl_fail_memory(err, "the records of a study");
+  gl_status status = provenance_init(&how, err);
+  const bias_making making = {&how.record, provenance_now(finished), wall_s / (double)t->n_at};
+  if (status == GL_OK) status = store_open(&s, path, STORE_WRITE, err);
+  for (size_t u = 0; u < t->n_at && status == GL_OK; ++u)
+    status = put_checkpoint(s, t, u, records, group_size, drawn, &making, err);
+  store_close(s);
+  provenance_fini(&how);
+  free(records);
   return status;
 }

@@ -53,7 +53,7 @@ typedef struct products {
   double gg[BLOCKS][BLOCKS], gh[BLOCKS][BLOCKS], hh[BLOCKS][BLOCKS];
 } products;
 
-static double dot(const float *a, const float *b, size_t n) {
+static double dot_float(const float *a, const float *b, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; ++i) sum += (double)a[i] * (double)b[i];
   return sum;
@@ -63,10 +63,10 @@ static void multiply(products *p, const gradient_sample *g, const gradient_sampl
   const size_t n = g->n;
   for (size_t k = 0; k < BLOCKS; ++k)
     for (size_t l = 0; l < BLOCKS; ++l) {
-      p->gh[k][l] = dot(g->sum + k * n, h->sum + l * n, n);
+      p->gh[k][l] = dot_float(g->sum + k * n, h->sum + l * n, n);
       if (l < k) continue;
-      p->gg[k][l] = p->gg[l][k] = dot(g->sum + k * n, g->sum + l * n, n);
-      p->hh[k][l] = p->hh[l][k] = dot(h->sum + k * n, h->sum + l * n, n);
+      p->gg[k][l] = p->gg[l][k] = dot_float(g->sum + k * n, g->sum + l * n, n);
+      p->hh[k][l] = p->hh[l][k] = dot_float(h->sum + k * n, h->sum + l * n, n);
     }
 }
 
@@ -142,7 +142,8 @@ static void add_jackknife(double variance[PARTS], products *p, const gradient_sa
 
 static const gradient_estimate unknown = {NAN, NAN, NAN, NAN};
 
-static gradient_estimate within(double value, double error, double reach, double low, double high) {
+static gradient_estimate clamp_estimate(double value, double error, double reach, double low,
+                                        double high) {
   if (!isfinite(value) || !isfinite(error)) return unknown;
   return (gradient_estimate){fmin(fmax(value, low), high), error,
                              fmin(fmax(value - reach * error, low), high),
@@ -151,7 +152,7 @@ static gradient_estimate within(double value, double error, double reach, double
 
 /* Of a square's estimate that of its root; the error is that of the linearised root. */
 static gradient_estimate root(double square, double error, double reach) {
-  gradient_estimate e = within(square, error, reach, 0, INFINITY);
+  gradient_estimate e = clamp_estimate(square, error, reach, 0, INFINITY);
   if (isnan(e.value)) return e;
   e.value = sqrt(e.value);
   e.low = sqrt(e.low);
@@ -187,13 +188,14 @@ gl_status gradient_moments(gradient_estimate out[GRADIENT_NUMBERS], const gradie
   const int has_truth = value[LENGTH_SQUARED] > clear * error[LENGTH_SQUARED];
   const int has_both = has_truth && value[MEAN_SQUARED] > clear * error[MEAN_SQUARED];
   out[GRADIENT_BIAS] = root(value[BIAS_SQUARED], error[BIAS_SQUARED], t);
-  out[GRADIENT_COSINE] = has_both ? within(value[COSINE], error[COSINE], t, -1, 1) : unknown;
+  out[GRADIENT_COSINE] =
+      has_both ? clamp_estimate(value[COSINE], error[COSINE], t, -1, 1) : unknown;
   out[GRADIENT_SCALED_BIAS] = scaled_bias(&out[GRADIENT_COSINE]);
-  out[GRADIENT_VARIANCE] = within(value[VARIANCE], error[VARIANCE], t, 0, INFINITY);
-  out[GRADIENT_MSE] = within(value[MSE], error[MSE], t, 0, INFINITY);
+  out[GRADIENT_VARIANCE] = clamp_estimate(value[VARIANCE], error[VARIANCE], t, 0, INFINITY);
+  out[GRADIENT_MSE] = clamp_estimate(value[MSE], error[MSE], t, 0, INFINITY);
   out[GRADIENT_SCALED_MSE] =
-      has_truth ? within(value[SCALED_MSE], error[SCALED_MSE], t, 0, 1) : unknown;
-  out[GRADIENT_SNR] = within(value[SNR], error[SNR], t, 0, INFINITY);
+      has_truth ? clamp_estimate(value[SCALED_MSE], error[SCALED_MSE], t, 0, 1) : unknown;
+  out[GRADIENT_SNR] = clamp_estimate(value[SNR], error[SNR], t, 0, INFINITY);
   out[GRADIENT_LENGTH] = root(value[LENGTH_SQUARED], error[LENGTH_SQUARED], t);
   return GL_OK;
 }

@@ -96,7 +96,7 @@ static gl_status time_batch(one_batch *t, batch *b, learner *l, const recipe *r,
   return status;
 }
 
-static void keep(llm_profile *p, size_t k, const one_batch *t, const batch *b) {
+static void record_times(llm_profile *p, size_t k, const one_batch *t, const batch *b) {
   p->prompt.seconds[k] = t->prompt;
   p->generation.seconds[k] = t->generation;
   p->step.seconds[k] = t->step;
@@ -140,7 +140,7 @@ gl_status llm_profile_init(llm_profile *out, learner *l, const recipe *r, size_t
     one_batch t;
     batch b = {0};
     status = time_batch(&t, &b, l, r, k, err);
-    if (status == GL_OK && k > 0) keep(out, k - 1, &t, &b);
+    if (status == GL_OK && k > 0) record_times(out, k - 1, &t, &b);
     batch_fini(&b);
     if (status == GL_OK && after != NULL && after(self, k))
       status =

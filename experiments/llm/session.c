@@ -1,18 +1,29 @@
-/* From a recipe or a model's folder to a world, a backend and a model. */
+/* From a recipe or a model's folder to a world, a backend and a model; and a model's folder
+ * written: parameters, tokenizer and the world it was trained in. */
 #include "experiments/llm/session.h"
+
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/base/json_tree.h"
 #include "core/base/shown.h"
+#include "experiments/base/build.h"
 #include "llm/backend/open/open.h"
 
-#include "core/base/json.h"
-#include "experiments/base/build.h"
-#include "experiments/llm/folder.h"
-
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* folder/name. */
+static char *llm_folder_file(const char *folder, const char *name) {
+  size_t size = strlen(folder) + strlen(name) + 2;
+  char *path = malloc(size);
+  if (path != NULL) snprintf(path, size, "%s/%s", folder, name);
+  return path;
+}
 
 static const char world_file[] = "gepolab.json";
 /* What stands for the task of a folder that has none: any that every tokenizer can write. */
@@ -39,7 +50,7 @@ static gl_status text_doc(cfg_doc **out, const char *text, gl_error *err) {
   return status;
 }
 
-static gl_status set_text(cfg_doc *doc, const char *path, const char *text, gl_error *err) {
+static gl_status set_field_text(cfg_doc *doc, const char *path, const char *text, gl_error *err) {
   cfg_doc *value = NULL;
   gl_status status = text_doc(&value, text, err);
   if (status == GL_OK) status = cfg_set(doc, path, cfg_find(cfg_root(value), "value"), err);
@@ -48,7 +59,7 @@ static gl_status set_text(cfg_doc *doc, const char *path, const char *text, gl_e
 }
 
 /* Whether folder/name is there. */
-static int folder_has(const char *folder, const char *name) {
+static int file_is_in_folder(const char *folder, const char *name) {
   struct stat s;
   char *path = llm_folder_file(folder, name);
   int has = path != NULL && stat(path, &s) == 0;
@@ -65,16 +76,16 @@ static gl_status folder_doc(cfg_doc **out, const char *folder, gl_error *err) {
   gl_status status = stat(path, &s) == 0 ? cfg_load_file(out, path, err)
                                          : cfg_load_text(out, bare, sizeof bare - 1, folder, err);
   free(path);
-  if (status == GL_OK) status = set_text(*out, "world.model.path", folder, err);
+  if (status == GL_OK) status = set_field_text(*out, "world.model.path", folder, err);
   if (status == GL_OK && cfg_find(cfg_root(*out), "name") == NULL)
-    status = set_text(*out, "name", folder, err);
+    status = set_field_text(*out, "name", folder, err);
   return status;
 }
 
 /* A model alone: its own tokenizer must say what its tokens are. */
 static gl_status without_its_task(llm_session *s, gl_error *err) {
   const cfg_node *root = cfg_root(s->doc);
-  if (cfg_find(root, "world.tokenizer") == NULL && !folder_has(s->source, "tokenizer.json"))
+  if (cfg_find(root, "world.tokenizer") == NULL && !file_is_in_folder(s->source, "tokenizer.json"))
     return gl_fail(err, GL_EINPUT,
                    "the folder '%s' has neither tokenizer.json nor gepolab.json, so the meaning of "
                    "its model's tokens is not known; name one with world.tokenizer=byte or a path",
@@ -134,7 +145,7 @@ static gl_status load_folder(llm_session *s, const args *a, int without_task, gl
 
 /* --- the session --- */
 
-static gl_status must_be_llm(const recipe *r, gl_error *err) {
+static gl_status check_recipe_is_llm(const recipe *r, gl_error *err) {
   if (recipe_is_llm(r)) return GL_OK;
   const cfg_node *kind = r->world != NULL ? cfg_find(r->world, "kind") : NULL;
   return cfg_fail(kind != NULL ? kind : r->root, err,
@@ -151,7 +162,7 @@ gl_status llm_session_init(llm_session *s, const args *a, size_t threads, int wi
                          : recipe_load(&s->doc, s->source, a->overrides, a->n_overrides, err);
   if (status == GL_OK) status = recipe_read(&s->recipe, s->doc, err);
   s->recipe.threads = threads;
-  if (status == GL_OK) status = must_be_llm(&s->recipe, err);
+  if (status == GL_OK) status = check_recipe_is_llm(&s->recipe, err);
   if (status == GL_OK)
     status = run_spec_init(&s->spec, s->recipe.world, s->recipe.sampling, s->recipe.seed, err);
   s->has_spec = status == GL_OK;
@@ -205,7 +216,7 @@ gl_status llm_session_need(memory_need *out, llm_session *s, gl_error *err) {
   return need_of(out, s, 1, err);
 }
 
-static gl_status make_model(llm_session *s, gl_error *err) {
+static gl_status make_session_model(llm_session *s, gl_error *err) {
   memory_need need;
   gl_status status = need_of(&need, s, 0, err);
   if (status == GL_OK) status = memory_need_check(&need, &s->spec, s->backend, err);
@@ -221,7 +232,7 @@ static gl_status make_model(llm_session *s, gl_error *err) {
 gl_status llm_session_model(llm_session *s, gl_error *err) {
   if (s->spec.warmup.steps > 0) return llm_session_learner(s, NULL, err);
   s->spec.devices = 1; /* a model that only answers is on the first */
-  return make_model(s, err);
+  return make_session_model(s, err);
 }
 
 gl_status llm_session_learner(llm_session *s, const llm_watch *watch, gl_error *err) {
@@ -242,4 +253,161 @@ const char *llm_session_about(const llm_session *s, char text[LLM_ABOUT_SIZE]) {
            model_config_parameters(&s->spec.model), types[s->spec.dtype], times,
            s->backend->device);
   return text;
+}
+
+/* --- writing a model's folder --- */
+
+gl_status llm_folder_prepare(const char *folder, int *made, gl_error *err) {
+  struct stat s;
+  *made = mkdir(folder, 0777) == 0;
+  if (!*made && errno != EEXIST) return file_fail(folder, "make the folder", errno, err);
+  if (stat(folder, &s) == 0 && !S_ISDIR(s.st_mode))
+    return gl_fail(err, GL_EIO, "'%s' is a file; -o needs the name of a folder", folder);
+  char *path = llm_folder_file(folder, "config.json");
+  if (path == NULL) return gl_fail_memory(err, "a model's folder");
+  file_writer trial;
+  gl_status status = file_begin(&trial, path, err);
+  if (status == GL_OK) file_abandon(&trial);
+  free(path);
+  return status;
+}
+
+void llm_folder_abandon(const char *folder, int made) {
+  if (made) (void)rmdir(folder);
+}
+
+/* --- the tokenizer --- */
+
+static gl_status copy_stream(FILE *from, FILE *to, const char *path, gl_error *err) {
+  char piece[65536];
+  size_t got = 0;
+  while ((got = fread(piece, 1, sizeof piece, from)) > 0)
+    if (fwrite(piece, 1, got, to) != got) return file_fail(path, "write", errno, err);
+  return ferror(from) ? file_fail(path, "copy", errno, err) : GL_OK;
+}
+
+static gl_status copy_file(const char *source, const char *path, gl_error *err) {
+  file_writer w;
+  FILE *from = fopen(source, "rb");
+  if (from == NULL) return file_fail(source, "read", errno, err);
+  gl_status status = file_begin(&w, path, err);
+  if (status == GL_OK) {
+    status = copy_stream(from, w.stream, path, err);
+    if (status == GL_OK)
+      status = file_commit(&w, err);
+    else
+      file_abandon(&w);
+  }
+  fclose(from);
+  return status;
+}
+
+static int same_file(const char *a, const char *b) {
+  struct stat x, y;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static gl_status save_tokenizer(const char *folder, const run_spec *spec, gl_error *err) {
+  if (spec->tokenizer_path == NULL) return GL_OK;
+  char *path = llm_folder_file(folder, "tokenizer.json");
+  if (path == NULL) return gl_fail_memory(err, "a model's folder");
+  gl_status status =
+      same_file(spec->tokenizer_path, path) ? GL_OK : copy_file(spec->tokenizer_path, path, err);
+  free(path);
+  return status;
+}
+
+/* --- gepolab.json --- */
+
+/* path with every link resolved; where that fails (it may be gone by now), the working directory in
+ * front of it. malloc'd; NULL if memory is short. */
+static char *absolute(const char *path) {
+  char *whole = realpath(path, NULL), here[PATH_MAX];
+  if (whole != NULL) return whole;
+  return *path == '/' || getcwd(here, sizeof here) == NULL ? strdup(path)
+                                                           : llm_folder_file(here, path);
+}
+
+/* Makes the names of the task's files absolute, wherever the recipe's were relative to, so that
+ * they are found from any working directory. 0 if memory is short. */
+static int make_files_absolute(cJSON *json, const cfg_node *section, const task *t) {
+  int done = 1;
+  for (const task_field *f = task_kind_fields(task_kind(t)); done && f->key != NULL; ++f) {
+    const cfg_node *node = f->is_file ? cfg_find(section, f->key) : NULL;
+    if (node == NULL || cfg_is_null(node)) continue;
+    char *found = cfg_locate(node, cfg_text(node)), *path = found != NULL ? absolute(found) : NULL;
+    cJSON *text = path != NULL ? cJSON_CreateString(path) : NULL;
+    done = text != NULL && cJSON_ReplaceItemInObjectCaseSensitive(json, f->key, text);
+    free(found);
+    free(path);
+  }
+  return done;
+}
+
+/* A recipe's section as it would be written in JSON; NULL if memory is short. */
+static cJSON *section_json(const cfg_node *node) {
+  char *text = cfg_canonical(node);
+  cJSON *json = json_tree_of(text);
+  free(text);
+  return json;
+}
+
+/* The world without what only its own training needed. */
+static cJSON *world_json(const cfg_node *world, const run_spec *spec) {
+  cJSON *json = section_json(world);
+  if (json == NULL) return NULL;
+  cJSON_DeleteItemFromObjectCaseSensitive(json, "model");
+  cJSON_DeleteItemFromObjectCaseSensitive(json, "warmup");
+  cJSON_DeleteItemFromObjectCaseSensitive(json, "reference");
+  if (spec->tokenizer_path != NULL) cJSON_DeleteItemFromObjectCaseSensitive(json, "tokenizer");
+  cJSON *section = cJSON_GetObjectItemCaseSensitive(json, "task");
+  if (section != NULL && make_files_absolute(section, cfg_find(world, "task"), spec->task))
+    return json;
+  cJSON_Delete(json);
+  return NULL;
+}
+
+static int copy_section(cJSON *to, const cfg_node *root, const char *key) {
+  const cfg_node *node = cfg_find(root, key);
+  if (node == NULL || cfg_is_null(node)) return 1;
+  cJSON *json = section_json(node);
+  if (json != NULL && cJSON_AddItemToObject(to, key, json)) return 1;
+  cJSON_Delete(json);
+  return 0;
+}
+
+static char *recipe_text(const cfg_doc *doc, const run_spec *spec) {
+  const cfg_node *root = cfg_root(doc);
+  cJSON *json = cJSON_CreateObject(), *world = world_json(cfg_find(root, "world"), spec);
+  char *text = NULL;
+  if (json == NULL || world == NULL || !cJSON_AddItemToObject(json, "world", world))
+    cJSON_Delete(world);
+  else if (copy_section(json, root, "name") && copy_section(json, root, "seed") &&
+           copy_section(json, root, "sampling"))
+    text = cJSON_Print(json);
+  cJSON_Delete(json);
+  return text;
+}
+
+static gl_status save_recipe(const char *folder, const cfg_doc *doc, const run_spec *spec,
+                             gl_error *err) {
+  char *path = llm_folder_file(folder, "gepolab.json"), *text = recipe_text(doc, spec);
+  file_writer w;
+  gl_status status = path != NULL && text != NULL ? file_begin(&w, path, err)
+                                                  : gl_fail_memory(err, "a model's recipe");
+  if (status == GL_OK) {
+    fprintf(w.stream, "%s\n", text);
+    status = file_commit(&w, err);
+  }
+  free(path);
+  free(text);
+  return status;
+}
+
+gl_status llm_folder_save(const char *folder, const cfg_doc *doc, const run_spec *spec,
+                          const model *m, gl_error *err) {
+  const number_type type = spec->dtype;
+  gl_status status = model_save(m, folder, type, 0, err);
+  if (status == GL_OK) status = save_tokenizer(folder, spec, err);
+  return status == GL_OK ? save_recipe(folder, doc, spec, err) : status;
 }

@@ -3,14 +3,14 @@
  *
  * A folder that gepolab wrote holds, besides Hugging Face's files, gepolab.json: the world it was
  * trained in, so that it can be evaluated without its recipe. Of any other folder only model and
- * tokenizer are known; overrides say the rest. Prefix: llm_session_. */
+ * tokenizer are known; overrides say the rest. Prefixes: llm_session_, llm_folder_. */
 #ifndef GEPOLAB_EXPERIMENTS_LLM_SESSION_H
 #define GEPOLAB_EXPERIMENTS_LLM_SESSION_H
 
+#include "core/config/config.h"
 #include "core/rl/learner.h"
 #include "experiments/base/args.h"
 #include "experiments/recipe/recipe.h"
-#include "llm/learner/memory_need.h"
 #include "llm/learner/run_spec.h"
 #include "llm/llm.h"
 
@@ -52,5 +52,22 @@ gl_status llm_session_learner(llm_session *s, const llm_watch *watch, gl_error *
 /* "25248 parameters, float32 on AMD EPYC, 2 threads": returns text. Needs a backend. */
 enum { LLM_ABOUT_SIZE = 256 };
 const char *llm_session_about(const llm_session *s, char text[LLM_ABOUT_SIZE]);
+
+/* --- writing a model's folder --- */
+/* A model's folder as gepolab writes it: Hugging Face's config.json and model.safetensors, the
+ * tokenizer.json it was trained with where it has one, and gepolab.json, the world it was trained
+ * in, with which `gepolab llm eval FOLDER` needs no recipe. */
+
+/* Makes the folder if it is not there (*made is 1 then) and tries to write into it, so that a
+ * folder that cannot be written is found before the training and not after it. GL_EIO naming
+ * folder, reason and remedy. */
+gl_status llm_folder_prepare(const char *folder, int *made, gl_error *err);
+/* After a failure: removes the folder if llm_folder_prepare() made it (made is 1) and it is empty.
+ */
+void llm_folder_abandon(const char *folder, int made);
+/* Writes all of it; doc is the recipe the model came from. Files that are there are replaced one
+ * by one, each atomically. */
+gl_status llm_folder_save(const char *folder, const cfg_doc *doc, const run_spec *spec,
+                          const model *m, gl_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #include "experiments/sweep/executor.h"
 #include "experiments/sweep/forecast.h"
 #include "experiments/sweep/tune.h"
-#include "experiments/train/checkpoint_folder.h"
+#include "experiments/train/checkpoint.h"
 #include "experiments/train/train.h"
 
 #include <gen/version.h>

@@ -1,13 +1,23 @@
-/* Writes and reads the file of one checkpoint. */
+/* Checkpoints of a run: the file of one, and the folder of all: numbered, the newest found, old
+ * ones removed. */
 #define _GNU_SOURCE /* fopencookie */
 #include "experiments/train/checkpoint.h"
 
+#include "core/base/file.h"
 #include "core/base/hash.h"
+#include "experiments/base/build.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <gen/version.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 /* 1 had sizes of records in place of layout and build, and the checksum of core/base/hash.h. 3 is 2
  * with records of evaluation sets, their number behind the head, and 4 is 3 with the number of
@@ -81,7 +91,7 @@ static ssize_t sum_and_write(void *cookie, const char *bytes, size_t size) {
   return (ssize_t)size;
 }
 
-static void put(FILE *to, const void *data, size_t size, size_t n) {
+static void write_items(FILE *to, const void *data, size_t size, size_t n) {
   if (n > 0) fwrite(data, size, n, to); /* trouble stays in the stream */
 }
 
@@ -104,19 +114,19 @@ static gl_status write_body(const checkpoint *c, const learner *l, FILE *to, gl_
             .wall_s = c->wall_s};
   memcpy(h.magic, magic, sizeof magic);
   snprintf(h.code_version, sizeof h.code_version, "%s", GEPOLAB_VERSION);
-  put(to, &h, sizeof h, 1);
-  if (h.format >= FORMAT_OF_SETS) put(to, &n_set_evals, sizeof n_set_evals, 1);
-  if (h.format >= FORMAT_OF_ROUNDS) put(to, &n_lengths, sizeof n_lengths, 1);
-  if (h.format >= FORMAT_OF_FATES) put(to, &n_fates, sizeof n_fates, 1);
-  put(to, c->recipe, 1, h.recipe_size);
-  put(to, c->steps, sizeof *c->steps, c->n_steps);
-  put(to, c->evals, sizeof *c->evals, c->n_evals);
-  put(to, c->set_evals, sizeof *c->set_evals, c->n_set_evals);
-  put(to, c->lengths, sizeof *c->lengths, c->n_lengths);
-  put(to, c->fates, sizeof *c->fates, c->n_fates);
+  write_items(to, &h, sizeof h, 1);
+  if (h.format >= FORMAT_OF_SETS) write_items(to, &n_set_evals, sizeof n_set_evals, 1);
+  if (h.format >= FORMAT_OF_ROUNDS) write_items(to, &n_lengths, sizeof n_lengths, 1);
+  if (h.format >= FORMAT_OF_FATES) write_items(to, &n_fates, sizeof n_fates, 1);
+  write_items(to, c->recipe, 1, h.recipe_size);
+  write_items(to, c->steps, sizeof *c->steps, c->n_steps);
+  write_items(to, c->evals, sizeof *c->evals, c->n_evals);
+  write_items(to, c->set_evals, sizeof *c->set_evals, c->n_set_evals);
+  write_items(to, c->lengths, sizeof *c->lengths, c->n_lengths);
+  write_items(to, c->fates, sizeof *c->fates, c->n_fates);
   gl_status status = GL_OK;
   for (size_t i = 0; i < c->n_batches && status == GL_OK; ++i) {
-    put(to, &c->batches[i].number, sizeof c->batches[i].number, 1);
+    write_items(to, &c->batches[i].number, sizeof c->batches[i].number, 1);
     status = batch_write(&c->batches[i].drawn, to, err);
   }
   return status == GL_OK ? l->ops->save(l->self, to, err) : status;
@@ -188,7 +198,7 @@ gl_status checkpoint_verify(FILE *from, gl_error *err) {
 
 /* Reads n items into *array, in pieces that grow, so that a false count meets the end of the file
  * long before it exhausts memory. One zeroed item to spare, and never NULL. */
-static gl_status get(void **array, size_t size, uint64_t n, FILE *from, gl_error *err) {
+static gl_status read_items(void **array, size_t size, uint64_t n, FILE *from, gl_error *err) {
   enum { FIRST = 4096 };
   char *data = NULL;
   size_t have = 0;
@@ -250,16 +260,16 @@ static gl_status get_counts(const head *h, FILE *from, uint64_t *n_set_evals, ui
   return GL_OK;
 }
 
-static gl_status read_body(checkpoint *c, const head *h, FILE *from, gl_error *err) {
+static gl_status read_checkpoint_body(checkpoint *c, const head *h, FILE *from, gl_error *err) {
   void *recipe = NULL, *steps = NULL, *evals = NULL, *sets = NULL, *lengths = NULL, *fates = NULL;
   uint64_t n_set_evals, n_lengths, n_fates;
   if (get_counts(h, from, &n_set_evals, &n_lengths, &n_fates, err) != GL_OK) return GL_EINPUT;
-  gl_status status = get(&recipe, 1, h->recipe_size, from, err);
-  if (status == GL_OK) status = get(&steps, sizeof *c->steps, h->n_steps, from, err);
-  if (status == GL_OK) status = get(&evals, sizeof *c->evals, h->n_evals, from, err);
-  if (status == GL_OK) status = get(&sets, sizeof *c->set_evals, n_set_evals, from, err);
-  if (status == GL_OK) status = get(&lengths, sizeof *c->lengths, n_lengths, from, err);
-  if (status == GL_OK) status = get(&fates, sizeof *c->fates, n_fates, from, err);
+  gl_status status = read_items(&recipe, 1, h->recipe_size, from, err);
+  if (status == GL_OK) status = read_items(&steps, sizeof *c->steps, h->n_steps, from, err);
+  if (status == GL_OK) status = read_items(&evals, sizeof *c->evals, h->n_evals, from, err);
+  if (status == GL_OK) status = read_items(&sets, sizeof *c->set_evals, n_set_evals, from, err);
+  if (status == GL_OK) status = read_items(&lengths, sizeof *c->lengths, n_lengths, from, err);
+  if (status == GL_OK) status = read_items(&fates, sizeof *c->fates, n_fates, from, err);
   c->recipe = recipe;
   c->steps = steps;
   c->evals = evals;
@@ -293,7 +303,7 @@ gl_status checkpoint_read(checkpoint *c, FILE *from, gl_error *err) {
                    "finish the run with that one, or delete the folder's checkpoints to start it "
                    "over",
                    (int)sizeof h.code_version - 1, h.code_version, GEPOLAB_VERSION);
-  gl_status status = read_body(c, &h, from, err);
+  gl_status status = read_checkpoint_body(c, &h, from, err);
   c->n_steps = (size_t)h.n_steps;
   c->n_evals = (size_t)h.n_evals;
   c->broken = h.broken;
@@ -305,4 +315,354 @@ gl_status checkpoint_read(checkpoint *c, FILE *from, gl_error *err) {
            h.code_version);
   if (status != GL_OK) checkpoint_fini(c);
   return status;
+}
+
+/* --- the folder --- */
+
+struct checkpoint_folder {
+  char *path, *recipe;
+  int lock;
+  size_t keep;
+  uint64_t build;    /* this program's */
+  uint64_t *damaged; /* [n_damaged] updates of files that were found damaged */
+  size_t n_damaged;
+};
+
+/* --- names --- */
+
+enum { DIGITS = 12 };
+static const char prefix[] = "update-", suffix[] = ".checkpoint";
+
+static gl_status checkpoint_path(char path[PATH_MAX], const char *folder, uint64_t updates,
+                                 gl_error *err) {
+  int n = snprintf(path, PATH_MAX, "%s/%s%0*llu%s", folder, prefix, DIGITS,
+                   (unsigned long long)updates, suffix);
+  if (n > 0 && n < PATH_MAX) return GL_OK;
+  return gl_fail(err, GL_EINPUT, "the path '%.100s…' is too long", folder);
+}
+
+/* What follows the digits of one of our names, NULL for other names. */
+static const char *after_digits(const char *name, uint64_t *updates) {
+  if (strncmp(name, prefix, sizeof prefix - 1) != 0) return NULL;
+  name += sizeof prefix - 1;
+  *updates = 0;
+  for (int i = 0; i < DIGITS; ++i, ++name) {
+    if (*name < '0' || *name > '9') return NULL;
+    *updates = 10 * *updates + (uint64_t)(*name - '0');
+  }
+  return name;
+}
+
+static int is_checkpoint(const char *name, uint64_t *updates) {
+  const char *rest = after_digits(name, updates);
+  return rest != NULL && strcmp(rest, suffix) == 0;
+}
+
+/* What a killed process left of a file it was writing (core/base/file.h). */
+static int is_unfinished(const char *name) {
+  uint64_t updates;
+  const char *rest = after_digits(name, &updates);
+  if (rest == NULL || strncmp(rest, suffix, sizeof suffix - 1) != 0) return 0;
+  rest += sizeof suffix - 1;
+  size_t digits = rest[0] == '.' ? strspn(rest + 1, "0123456789") : 0;
+  return digits > 0 && strcmp(rest + 1 + digits, ".tmp") == 0;
+}
+
+static int newest_first(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x < y) - (x > y);
+}
+
+/* Update numbers of the folder's checkpoints, newest first; malloc'd. */
+static gl_status list_checkpoints(const char *path, uint64_t **out, size_t *n, gl_error *err) {
+  size_t capacity = 0;
+  *out = NULL;
+  *n = 0;
+  DIR *all = opendir(path);
+  if (all == NULL) return file_fail(path, "read", errno, err);
+  for (struct dirent *e; (e = readdir(all)) != NULL;) {
+    uint64_t updates;
+    if (!is_checkpoint(e->d_name, &updates)) continue;
+    if (*n == capacity) {
+      capacity = 2 * capacity + 8;
+      uint64_t *grown = realloc(*out, capacity * sizeof *grown);
+      if (grown == NULL) {
+        closedir(all);
+        free(*out);
+        *out = NULL;
+        return gl_fail_memory(err, "the list of checkpoints");
+      }
+      *out = grown;
+    }
+    (*out)[(*n)++] = updates;
+  }
+  closedir(all);
+  if (*n > 0) qsort(*out, *n, sizeof **out, newest_first);
+  return GL_OK;
+}
+
+/* --- opening --- */
+
+/* Folders down to path. One that a finished run just removed because it was empty (a study's, which
+ * holds those of all cells) is made again. */
+static gl_status make_folders(const char *path, gl_error *err) {
+  enum { TRIES = 5 };
+  char part[PATH_MAX];
+  size_t length = strlen(path);
+  int tries = 0;
+  if (length == 0 || length >= sizeof part)
+    return gl_fail(err, GL_EINPUT, "'%.100s' is no folder for checkpoints", path);
+  for (size_t i = 1; i <= length; ++i) {
+    struct stat s;
+    if (path[i] != '/' && path[i] != '\0') continue;
+    memcpy(part, path, i);
+    part[i] = '\0';
+    if ((stat(part, &s) == 0 && S_ISDIR(s.st_mode)) || mkdir(part, 0777) == 0) continue;
+    if (errno == EEXIST && stat(part, &s) == 0 && S_ISDIR(s.st_mode)) continue; /* made meanwhile */
+    if (errno != ENOENT || tries++ == TRIES)
+      return file_fail(part, "made", errno == EEXIST ? ENOTDIR : errno, err);
+    i = 0;
+  }
+  return GL_OK;
+}
+
+/* A process that was just killed may hold its lock for a moment. */
+static gl_status lock_folder(checkpoint_folder *f, gl_error *err) {
+  enum { TRIES = 100 };
+  f->lock = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (f->lock < 0) return file_fail(f->path, "opened", errno, err);
+  for (int i = 0; flock(f->lock, LOCK_EX | LOCK_NB) != 0; ++i) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return GL_OK; /* no locks on this file system */
+    if (i == TRIES)
+      return gl_fail(err, GL_EIO,
+                     "%.400s: another gepolab keeps its checkpoints there; wait for it to end, or "
+                     "give another folder",
+                     f->path);
+    nanosleep(&(struct timespec){0, 20000000}, NULL);
+  }
+  return GL_OK;
+}
+
+static void remove_unfinished(const checkpoint_folder *f) {
+  DIR *all = opendir(f->path);
+  if (all == NULL) return;
+  for (struct dirent *e; (e = readdir(all)) != NULL;)
+    if (is_unfinished(e->d_name)) unlinkat(f->lock, e->d_name, 0);
+  closedir(all);
+}
+
+gl_status checkpoint_folder_open(checkpoint_folder **out, const char *path, const char *recipe,
+                                 size_t keep, gl_error *err) {
+  *out = NULL;
+  gl_status status = make_folders(path, err);
+  if (status != GL_OK) return status;
+  if (access(path, W_OK | X_OK) != 0) return file_fail(path, "written", errno, err);
+  checkpoint_folder *f = calloc(1, sizeof *f);
+  if (f == NULL) return gl_fail_memory(err, "a folder of checkpoints");
+  *f = (checkpoint_folder){.path = strdup(path),
+                           .recipe = strdup(recipe),
+                           .lock = -1,
+                           .keep = keep,
+                           .build = build_number()};
+  if (f->path == NULL || f->recipe == NULL) status = gl_fail_memory(err, "a folder of checkpoints");
+  if (status == GL_OK) status = lock_folder(f, err);
+  if (status == GL_OK) {
+    remove_unfinished(f);
+    *out = f;
+  } else {
+    checkpoint_folder_close(f);
+  }
+  return status;
+}
+
+void checkpoint_folder_close(checkpoint_folder *f) {
+  if (f == NULL) return;
+  if (f->lock >= 0) close(f->lock);
+  free(f->path);
+  free(f->recipe);
+  free(f->damaged);
+  free(f);
+}
+
+/* --- reading --- */
+
+static gl_status refuse_other(const checkpoint_folder *f, const checkpoint *c, const char *path,
+                              gl_error *err) {
+  if (strcmp(c->recipe, f->recipe) != 0)
+    return gl_fail(err, GL_EINPUT,
+                   "%.300s: is of another recipe than this one; give another folder, or delete "
+                   "that folder's checkpoints to start this run over",
+                   path);
+  if (strcmp(c->code_version, GEPOLAB_VERSION) != 0)
+    return gl_fail(err, GL_EINPUT,
+                   "%.300s: was written by gepolab %s and this is %s, which may compute "
+                   "differently; finish the run with that version, or delete the folder's "
+                   "checkpoints to start it over",
+                   path, c->code_version, GEPOLAB_VERSION);
+  return GL_OK;
+}
+
+/* *damaged: the file is not whole, *err says how, and an older one may do. f NULL: any recipe's and
+ * version's will do. */
+static gl_status find_one(const checkpoint_folder *f, const char *path, checkpoint *c, FILE **state,
+                          int *damaged, gl_error *err) {
+  *damaged = 0;
+  FILE *from = fopen(path, "rb");
+  if (from == NULL) return file_fail(path, "read", errno, err);
+  gl_error why = {0};
+  gl_status status = checkpoint_verify(from, &why);
+  *damaged = status != GL_OK;
+  if (status == GL_OK) status = checkpoint_read(c, from, &why);
+  if (status != GL_OK)
+    gl_fail(err, status, "%.300s: %.400s", path, why.text);
+  else if (f != NULL)
+    status = refuse_other(f, c, path, err);
+  if (status == GL_OK) {
+    *state = from;
+  } else {
+    fclose(from);
+    checkpoint_fini(c);
+  }
+  return status;
+}
+
+/* Not refused: most changes of a program change no result, and a run may be days old. */
+static const char other_build[] = "the checkpoint was written by another build of this version of "
+                                  "gepolab; the result is that of a "
+                                  "run in one piece only if both compute alike";
+
+static void add_note(char note[CHECKPOINT_NOTE_SIZE], const char *why) {
+  size_t used = strlen(note);
+  int room = (int)(CHECKPOINT_NOTE_SIZE - used) - 3; /* "; " and the end */
+  if (room > 0) sprintf(note + used, "%s%.*s", used > 0 ? "; " : "", room, why);
+}
+
+gl_status checkpoint_folder_find(checkpoint_folder *f, checkpoint *c, FILE **state,
+                                 char note[CHECKPOINT_NOTE_SIZE], gl_error *err) {
+  size_t n = 0;
+  *c = (checkpoint){0};
+  *state = NULL;
+  note[0] = '\0';
+  free(f->damaged);
+  f->n_damaged = 0;
+  gl_status status = list_checkpoints(f->path, &f->damaged, &n, err);
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    char path[PATH_MAX];
+    gl_error why = {0};
+    int damaged = 0;
+    status = checkpoint_path(path, f->path, f->damaged[i], err);
+    if (status != GL_OK) break;
+    status = find_one(f, path, c, state, &damaged, &why);
+    if (status == GL_OK) break;
+    if (!damaged) return gl_fail(err, status, "%s", why.text);
+    f->n_damaged = i + 1; /* newest first: all before it are damaged too */
+    add_note(note, why.text);
+    status = GL_OK;
+  }
+  if (status == GL_OK && n > 0 && f->n_damaged == n)
+    status = gl_fail(err, GL_EIO,
+                     "no checkpoint can be used (%s); delete them to start the run over, or give "
+                     "another folder",
+                     note);
+  else if (status == GL_OK && *state != NULL && c->build != f->build && c->build != 0 &&
+           f->build != 0)
+    add_note(note, other_build);
+  return status;
+}
+
+gl_status checkpoint_folder_list(const char *path, uint64_t **updates, size_t *n, gl_error *err) {
+  gl_status status = list_checkpoints(path, updates, n, err);
+  for (size_t i = 0; status == GL_OK && i < *n / 2; ++i) {
+    const uint64_t other = (*updates)[i];
+    (*updates)[i] = (*updates)[*n - 1 - i];
+    (*updates)[*n - 1 - i] = other;
+  }
+  return status;
+}
+
+gl_status checkpoint_folder_look(const char *path, uint64_t updates, checkpoint *c, FILE **state,
+                                 gl_error *err) {
+  char name[PATH_MAX];
+  int damaged = 0;
+  *c = (checkpoint){0};
+  *state = NULL;
+  gl_status status = checkpoint_path(name, path, updates, err);
+  return status == GL_OK ? find_one(NULL, name, c, state, &damaged, err) : status;
+}
+
+/* --- writing --- */
+
+static int is_damaged(const checkpoint_folder *f, uint64_t updates) {
+  for (size_t i = 0; i < f->n_damaged; ++i)
+    if (f->damaged[i] == updates) return 1;
+  return 0;
+}
+
+static void repaired(checkpoint_folder *f, uint64_t updates) {
+  for (size_t i = 0; i < f->n_damaged; ++i)
+    if (f->damaged[i] == updates) f->damaged[i--] = f->damaged[--f->n_damaged];
+}
+
+/* Removes whole checkpoints up to this one beyond the number to keep, and damaged ones: by now
+ * there is a better one. */
+static void prune_checkpoints(checkpoint_folder *f, uint64_t updates) {
+  uint64_t *all = NULL;
+  size_t n = 0, kept = 0;
+  if (list_checkpoints(f->path, &all, &n, NULL) != GL_OK) return;
+  for (size_t i = 0; i < n; ++i) {
+    char path[PATH_MAX];
+    if (all[i] > updates) continue;
+    int damaged = is_damaged(f, all[i]);
+    if (!damaged && kept++ < f->keep) continue;
+    if (checkpoint_path(path, f->path, all[i], NULL) == GL_OK && unlink(path) == 0 && damaged)
+      repaired(f, all[i]);
+  }
+  free(all);
+}
+
+gl_status checkpoint_folder_save(checkpoint_folder *f, checkpoint *c, const learner *l,
+                                 gl_error *err) {
+  char path[PATH_MAX];
+  file_writer w;
+  gl_error why = {0};
+  int reason = 0;
+  c->recipe = f->recipe;
+  c->build = f->build;
+  gl_status status = checkpoint_path(path, f->path, c->n_steps, err);
+  if (status != GL_OK) return status;
+  status = file_begin(&w, path, &why);
+  if (status == GL_OK) {
+    status = checkpoint_write(c, l, w.stream, &reason, &why);
+    if (status == GL_OK) {
+      status = file_commit(&w, &why);
+    } else {
+      file_abandon(&w);
+      if (reason != 0) {
+        gl_error_clear(&why);
+        status = file_fail(path, "written", reason, &why);
+      }
+    }
+  }
+  if (status != GL_OK)
+    return gl_fail(err, status,
+                   "%.600s; the run stops after update %zu, and goes on from the checkpoint before "
+                   "when it is started again",
+                   why.text, c->n_steps);
+  repaired(f, c->n_steps);
+  prune_checkpoints(f, c->n_steps);
+  return GL_OK;
+}
+
+void checkpoint_folder_clear(const char *path) {
+  DIR *all = opendir(path);
+  if (all == NULL) return;
+  int folder = dirfd(all);
+  for (struct dirent *e; (e = readdir(all)) != NULL;) {
+    uint64_t updates;
+    if (is_checkpoint(e->d_name, &updates) || is_unfinished(e->d_name) ||
+        strncmp(e->d_name, LEARNER_KEEPS, sizeof LEARNER_KEEPS - 1) == 0)
+      unlinkat(folder, e->d_name, 0);
+  }
+  closedir(all);
+  rmdir(path);
 }

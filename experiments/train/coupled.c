@@ -16,8 +16,141 @@
  * of the checkpoint, and goes on live from there. */
 #include "experiments/train/internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- fates of responses --- */
+
+void fates_fini(fates_log *l) {
+  free(l->all);
+  *l = (fates_log){0};
+}
+
+gl_status fates_add(fates_log *l, const batch *b, unit_fate fate, gl_error *err) {
+  if (b->n_responses > l->capacity - l->n) {
+    if (l->capacity > SIZE_MAX / sizeof *l->all / 4 ||
+        b->n_responses > SIZE_MAX / sizeof *l->all / 4)
+      return gl_fail_memory(err, "what became of responses");
+    const size_t capacity = 2 * l->capacity + b->n_responses;
+    response_fate *more = realloc(l->all, capacity * sizeof *more);
+    if (more == NULL) return gl_fail_memory(err, "what became of responses");
+    l->all = more;
+    l->capacity = capacity;
+  }
+  for (size_t g = 0; g < b->n_groups; ++g)
+    for (size_t i = b->group_start[g]; i < b->group_start[g + 1]; ++i)
+      l->all[l->n++] =
+          (response_fate){.prompt = b->prompt[g],
+                          .reward = b->reward[i],
+                          .tokens = (uint32_t)(b->token_start[i + 1] - b->token_start[i]),
+                          .fate = (uint32_t)fate};
+  return GL_OK;
+}
+
+/* --- quarters of prompts --- */
+
+typedef struct prompt_score {
+  int64_t prompt;
+  double sum, mean;
+  size_t n;
+  int32_t quarter;
+} prompt_score;
+
+static int by_prompt(const void *a, const void *b) {
+  const int64_t x = ((const prompt_score *)a)->prompt, y = ((const prompt_score *)b)->prompt;
+  return (x > y) - (x < y);
+}
+
+static int by_reward(const void *a, const void *b) {
+  const prompt_score *x = a, *y = b;
+  return x->mean != y->mean ? (x->mean > y->mean) - (x->mean < y->mean) : by_prompt(a, b);
+}
+
+/* By all there is, so that sums have the same bits whatever order responses came in. */
+static int fates_by_prompt(const void *a, const void *b) {
+  const response_fate *x = a, *y = b;
+  if (x->prompt != y->prompt) return (x->prompt > y->prompt) - (x->prompt < y->prompt);
+  if (x->fate != y->fate) return (x->fate > y->fate) - (x->fate < y->fate);
+  if (x->tokens != y->tokens) return (x->tokens > y->tokens) - (x->tokens < y->tokens);
+  return (x->reward > y->reward) - (x->reward < y->reward);
+}
+
+/* The prompts of the log, which stands in their order, each with its quarter and in the order of
+ * their numbers; returns how many. */
+static size_t rank_prompts(const response_fate *all, size_t n, prompt_score *prompt) {
+  size_t prompts = 0;
+  for (size_t i = 0; i < n; ++i) {
+    if (prompts == 0 || prompt[prompts - 1].prompt != all[i].prompt)
+      prompt[prompts++] = (prompt_score){.prompt = all[i].prompt};
+    prompt[prompts - 1].sum += all[i].reward;
+    ++prompt[prompts - 1].n;
+  }
+  for (size_t k = 0; k < prompts; ++k) prompt[k].mean = prompt[k].sum / (double)prompt[k].n;
+  qsort(prompt, prompts, sizeof *prompt, by_reward);
+  for (size_t k = 0; k < prompts; ++k)
+    prompt[k].quarter = 1 + (int32_t)(k * STORE_QUARTERS / prompts);
+  qsort(prompt, prompts, sizeof *prompt, by_prompt);
+  return prompts;
+}
+
+/* --- the table --- */
+
+enum { CELLS = FATES * STORE_QUARTERS * LENGTH_CLASSES };
+
+static size_t cell_of(const response_fate *r, int32_t quarter) {
+  const int length = ilogb((double)r->tokens); /* at most 31, which is below LENGTH_CLASSES */
+  return ((size_t)r->fate * STORE_QUARTERS + (size_t)quarter - 1) * LENGTH_CLASSES +
+         (size_t)(length > 0 ? length : 0);
+}
+
+static void fill_fate_cells(fate_record *cell, const response_fate *all, size_t n,
+                            const prompt_score *prompt) {
+  for (size_t i = 0, k = 0; i < n; ++i) {
+    while (prompt[k].prompt != all[i].prompt) ++k;
+    fate_record *to = &cell[cell_of(&all[i], prompt[k].quarter)];
+    ++to->responses;
+    to->tokens += all[i].tokens;
+    to->reward += all[i].reward;
+  }
+}
+
+/* Leaves the cells that hold something, with their names. */
+static size_t keep_filled(fate_record *cell) {
+  size_t kept = 0;
+  for (size_t c = 0; c < CELLS; ++c) {
+    if (cell[c].responses == 0) continue;
+    fate_record one = cell[c];
+    snprintf(one.fate, sizeof one.fate, "%s",
+             unit_fate_name((unit_fate)(c / LENGTH_CLASSES / STORE_QUARTERS)));
+    one.quarter = 1 + (int32_t)(c / LENGTH_CLASSES % STORE_QUARTERS);
+    one.tokens_from = (int64_t)1 << c % LENGTH_CLASSES;
+    cell[kept++] = one;
+  }
+  return kept;
+}
+
+gl_status fates_count(const fates_log *l, fate_record **out, size_t *n, gl_error *err) {
+  fate_record *cell = calloc(CELLS, sizeof *cell);
+  response_fate *all = calloc(l->n + 1, sizeof *all); /* the log is as large */
+  prompt_score *prompt = l->n < SIZE_MAX / sizeof *prompt ? calloc(l->n + 1, sizeof *prompt) : NULL;
+  *out = NULL;
+  *n = 0;
+  if (cell == NULL || all == NULL || prompt == NULL) {
+    free(cell), free(all), free(prompt);
+    return gl_fail_memory(err, "what became of responses");
+  }
+  if (l->n > 0) memcpy(all, l->all, l->n * sizeof *all);
+  qsort(all, l->n, sizeof *all, fates_by_prompt);
+  rank_prompts(all, l->n, prompt);
+  fill_fate_cells(cell, all, l->n, prompt);
+  *n = keep_filled(cell);
+  *out = cell;
+  free(all), free(prompt);
+  return GL_OK;
+}
+
+/* --- the run --- */
 
 typedef struct coupled {
   train_loop *loop;
@@ -41,7 +174,7 @@ typedef struct coupled {
 
 /* --- batches by their number --- */
 
-static gl_status reserve(coupled *c) {
+static gl_status reserve_batches(coupled *c) {
   if (c->begun < c->capacity) return GL_OK;
   size_t capacity = 2 * c->capacity + 64;
   if (capacity > SIZE_MAX / sizeof(batch))
@@ -127,14 +260,14 @@ static gl_status copy_row(coupled *c) {
   return GL_OK;
 }
 
-static void forget(coupled *c, uint64_t number) {
+static void drop_batch(coupled *c, uint64_t number) {
   c->waits[number] = 0;
   batch_fini(&c->batches[number]);
 }
 
 /* --- checkpoints --- */
 
-static gl_status save(coupled *c) {
+static gl_status save_coupled(coupled *c) {
   checkpoint saved = {.lengths = c->lengths,
                       .n_lengths = c->n_lengths,
                       .begun = c->begun,
@@ -207,7 +340,7 @@ static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version,
 }
 
 /* Nothing of a batch that may have changed changes any more: its responses are cut and rewarded. */
-static gl_status finish(coupled *c, uint64_t number, int64_t version) {
+static gl_status complete_batch(coupled *c, uint64_t number, int64_t version) {
   const learner *l = &c->loop->learner;
   const unit_draw unit =
       cluster_unit_draw(c->loop->cluster, c->unit[number], c->loop->recipe->groups);
@@ -225,15 +358,15 @@ static gl_status finish(coupled *c, uint64_t number, int64_t version) {
 }
 
 /* A batch has its fate: it is completed and counted. */
-static gl_status meet(coupled *c, uint64_t number, unit_fate fate) {
-  gl_status status = finish(c, number, (int64_t)c->loop->out->n_steps);
+static gl_status record_fate(coupled *c, uint64_t number, unit_fate fate) {
+  gl_status status = complete_batch(c, number, (int64_t)c->loop->out->n_steps);
   return status == GL_OK ? fates_add(&c->fates, &c->batches[number], fate, c->loop->err) : status;
 }
 
-static gl_status draw(void *self, const schedule_batch *b, int64_t version, double *lengths,
-                      gl_error *err) {
+static gl_status coupled_draw(void *self, const schedule_batch *b, int64_t version, double *lengths,
+                              gl_error *err) {
   coupled *c = self;
-  gl_status status = c->failed == GL_OK ? reserve(c) : c->failed;
+  gl_status status = c->failed == GL_OK ? reserve_batches(c) : c->failed;
   if (status != GL_OK) return status;
   c->unit[c->begun] = b->id;
   c->row[c->begun] = c->n_lengths;
@@ -251,8 +384,8 @@ static gl_status draw(void *self, const schedule_batch *b, int64_t version, doub
 }
 
 /* The lengths are told again, behind all that were. */
-static gl_status go_on(void *self, const schedule_batch *b, int64_t version, const size_t *from,
-                       double *lengths, gl_error *err) {
+static gl_status coupled_redraw(void *self, const schedule_batch *b, int64_t version,
+                                const size_t *from, double *lengths, gl_error *err) {
   coupled *c = self;
   const size_t row = c->n_lengths;
   gl_status status = c->again == 0 ? draw_live(c, b, version, from, err) : copy_row(c);
@@ -260,17 +393,17 @@ static gl_status go_on(void *self, const schedule_batch *b, int64_t version, con
   return status;
 }
 
-static void rounds(void *self, const schedule_batch *b, schedule_rounds *out) {
+static void coupled_rounds(void *self, const schedule_batch *b, schedule_rounds *out) {
   const coupled *c = self;
   const size_t n = rounds_of(c, b->number);
   *out = (schedule_rounds){n, n > 0 ? round_responses(c) : 0,
                            own_lengths(c, b->number) + c->responses};
 }
 
-static void discard(void *self, const schedule_batch *b, unit_fate fate) {
+static void coupled_discard(void *self, const schedule_batch *b, unit_fate fate) {
   coupled *c = self;
-  if (c->again == 0 && c->failed == GL_OK) c->failed = meet(c, b->number, fate);
-  forget(c, b->number);
+  if (c->again == 0 && c->failed == GL_OK) c->failed = record_fate(c, b->number, fate);
+  drop_batch(c, b->number);
 }
 
 /* What dynamic sampling drew for the update and what it kept, into the record of the update. */
@@ -288,28 +421,29 @@ static void count_groups(const coupled *c, const schedule_update *u,
   of_update[METRIC_GROUPS_KEPT] = kept;
 }
 
-static gl_status train(coupled *c, const schedule_update *u, const schedule_batch *batches) {
+static gl_status coupled_train(coupled *c, const schedule_update *u,
+                               const schedule_batch *batches) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < u->n_batches && status == GL_OK; ++i) {
     c->together[i] = &c->batches[batches[i].number];
-    status = meet(c, batches[i].number, FATE_TRAINED);
+    status = record_fate(c, batches[i].number, FATE_TRAINED);
   }
   if (status == GL_OK) status = train_assemble(c->loop, batches, c->together, u->n_batches);
   if (status == GL_OK) status = train_update(c->loop, u, batches[0].sampler, c->together);
   if (status == GL_OK) count_groups(c, u, batches);
-  for (size_t i = 0; i < u->n_batches; ++i) forget(c, batches[i].number);
+  for (size_t i = 0; i < u->n_batches; ++i) drop_batch(c, batches[i].number);
   if (status == GL_OK) status = train_evaluate(c->loop, (size_t)u->step, u->end_s);
   return status;
 }
 
 static gl_status run_again(coupled *c, const schedule_update *u, const schedule_batch *batches) {
   if (c->loop->out->steps[u->step - 1].time_s != u->end_s) return train_misfit(c->loop);
-  for (size_t i = 0; i < u->n_batches; ++i) forget(c, batches[i].number);
+  for (size_t i = 0; i < u->n_batches; ++i) drop_batch(c, batches[i].number);
   return --c->again == 0 ? go_live(c) : GL_OK;
 }
 
-static gl_status update(void *self, const schedule_update *u, const schedule_batch *batches,
-                        bool *stop, gl_error *err) {
+static gl_status coupled_update(void *self, const schedule_update *u, const schedule_batch *batches,
+                                bool *stop, gl_error *err) {
   (void)err; /* the loop's */
   coupled *c = self;
   if (c->failed != GL_OK) return c->failed;
@@ -320,24 +454,24 @@ static gl_status update(void *self, const schedule_update *u, const schedule_bat
     c->together = more;
     c->most = u->n_batches;
   }
-  gl_status status = train(c, u, batches);
+  gl_status status = coupled_train(c, u, batches);
   if (status != GL_OK) return status;
   *stop = c->loop->out->status != RUN_DONE;
   int pauses = train_pauses(c->loop);
-  if (pauses & TRAIN_SAVE) status = save(c);
+  if (pauses & TRAIN_SAVE) status = save_coupled(c);
   if (status == GL_OK && pauses & TRAIN_STOP) status = train_stopped(c->loop);
   return status;
 }
 
 /* Versions held at the time of the checkpoint are in the learner's state. */
-static gl_status hold(void *self, int64_t version, gl_error *err) {
+static gl_status coupled_hold(void *self, int64_t version, gl_error *err) {
   coupled *c = self;
   const learner *l = &c->loop->learner;
   (void)version; /* the learner's own */
   return c->again > 0 ? GL_OK : l->ops->hold(l->self, err);
 }
 
-static void release(void *self, int64_t version) {
+static void coupled_release(void *self, int64_t version) {
   coupled *c = self;
   const learner *l = &c->loop->learner;
   if (c->again == 0) l->ops->release(l->self, version);
@@ -345,7 +479,7 @@ static void release(void *self, int64_t version) {
 
 /* --- the whole --- */
 
-static gl_status check_learner(const train_loop *l) {
+static gl_status check_holds_versions(const train_loop *l) {
   const learner_ops *ops = l->learner.ops;
   if (ops->hold != NULL && ops->release != NULL) return GL_OK;
   return cfg_fail(cfg_find(l->recipe->cluster, "coupled"), l->err,
@@ -355,30 +489,30 @@ static gl_status check_learner(const train_loop *l) {
 }
 
 /* What is left at the end is pending. */
-static gl_status count_fates(coupled *c) {
+static gl_status count_all_fates(coupled *c) {
   run_result *out = c->loop->out;
   gl_status status = c->failed;
   for (size_t i = 0; i < c->begun && status == GL_OK; ++i)
-    if (c->waits[i]) status = meet(c, i, FATE_PENDING);
+    if (c->waits[i]) status = record_fate(c, i, FATE_PENDING);
   return status == GL_OK ? fates_count(&c->fates, &out->fates, &out->n_fates, c->loop->err)
                          : status;
 }
 
 gl_status train_coupled(train_loop *l, checkpoint *resumed) {
-  if (check_learner(l) != GL_OK) return GL_EINPUT;
+  if (check_holds_versions(l) != GL_OK) return GL_EINPUT;
   const unit_draw unit = cluster_unit_draw(l->cluster, 0, l->recipe->groups);
   coupled c = {.loop = l,
                .resumed = resumed,
                .again = resumed->n_steps,
                .responses = unit.n_groups * unit.group_size};
   const schedule_hooks hooks = {.self = &c,
-                                .draw = draw,
-                                .discard = discard,
-                                .update = update,
-                                .hold = hold,
-                                .release = release,
-                                .rounds = rounds,
-                                .go_on = go_on};
+                                .draw = coupled_draw,
+                                .discard = coupled_discard,
+                                .update = coupled_update,
+                                .hold = coupled_hold,
+                                .release = coupled_release,
+                                .rounds = coupled_rounds,
+                                .go_on = coupled_redraw};
   schedule s = {0};
   gl_status status = GL_OK;
   if (resumed->n_steps > 0 && resumed->responses != c.responses) status = train_misfit(l);
@@ -392,7 +526,7 @@ gl_status train_coupled(train_loop *l, checkpoint *resumed) {
     status =
         schedule_build_coupled(&s, l->cluster, l->recipe->seed, l->recipe->steps, &hooks, l->err);
   if (status == GL_OK) status = train_take_clock(l, &s);
-  if (status == GL_OK) status = count_fates(&c);
+  if (status == GL_OK) status = count_all_fates(&c);
   for (size_t i = 0; i < c.begun; ++i) batch_fini(&c.batches[i]);
   free(c.lengths);
   free(c.unit);

@@ -3,7 +3,7 @@
 #ifndef GEPOLAB_EXPERIMENTS_TRAIN_INTERNAL_H
 #define GEPOLAB_EXPERIMENTS_TRAIN_INTERNAL_H
 
-#include "experiments/train/checkpoint_folder.h"
+#include "experiments/train/checkpoint.h"
 #include "experiments/train/train.h"
 #include "sim/schedule.h"
 
@@ -53,5 +53,23 @@ gl_status train_save(train_loop *l, checkpoint *c);
 gl_status train_misfit(train_loop *l);
 /* GL_EINTERRUPTED, saying how far the run came. */
 gl_status train_stopped(train_loop *l);
+
+/* --- fates (coupled.c) --- */
+/* What became of every response that the samplers of a coupled run drew, and which they were. This
+ * tells whether those that are thrown away have other lengths, prompts or rewards than those that
+ * are trained. */
+
+typedef struct fates_log {
+  response_fate *all; /* [n] owned */
+  size_t n, capacity;
+} fates_log;
+
+void fates_fini(fates_log *l);
+/* Adds the responses of a batch that is complete, with their rewards. GL_ENOMEM. */
+gl_status fates_add(fates_log *l, const batch *b, unit_fate fate, gl_error *err);
+/* *out: the responses counted by fate, quarter of prompts and length, *n records in the order of
+ * these, to be freed. Prompts are put in order of the mean reward of all their responses in the
+ * log, equal ones by their number, and each quarter has as many of them as can be. GL_ENOMEM. */
+gl_status fates_count(const fates_log *l, fate_record **out, size_t *n, gl_error *err);
 
 #endif

@@ -27,7 +27,7 @@ static int by_group(const void *a, const void *b) {
   return (x->first > y->first) - (x->first < y->first);
 }
 
-static int by_place(const void *a, const void *b) {
+static int by_first_unit(const void *a, const void *b) {
   const member *x = a, *y = b;
   if (x->first != y->first) return (x->first > y->first) - (x->first < y->first);
   return (x->number > y->number) - (x->number < y->number);
@@ -45,7 +45,7 @@ gl_status train_assemble(const train_loop *l, const schedule_batch *units, batch
   qsort(all, n, sizeof *all, by_group);
   for (size_t i = 1; i < n; ++i)
     if (all[i].group == all[i - 1].group) all[i].first = all[i - 1].first;
-  qsort(all, n, sizeof *all, by_place);
+  qsort(all, n, sizeof *all, by_first_unit);
   for (size_t i = 0; i < n; ++i) {
     batches[i] = all[i].of;
     batches[i]->continues = i > 0 && all[i].group == all[i - 1].group;
@@ -238,7 +238,7 @@ static int goes_on(const replay *p, size_t b, int64_t version) {
 
 /* Segments i, i + 1, … are those of one batch and version, each of one response: the draw that
  * takes them all. Returns how many they are. */
-static size_t take_spans(replay *p, size_t i, size_t end, draw_request *request) {
+static size_t request_spans(replay *p, size_t i, size_t end, draw_request *request) {
   const size_t b = p->batch_of[p->by_version[i]], n = request->n_groups * request->group_size;
   const size_t longest = p->loop->learner.ops->longest(p->loop->learner.self);
   size_t taken = 0;
@@ -254,7 +254,7 @@ static size_t take_spans(replay *p, size_t i, size_t end, draw_request *request)
   return taken;
 }
 
-static unit_draw unit_of(const replay *p, size_t b) {
+static unit_draw replay_unit(const replay *p, size_t b) {
   return cluster_unit_draw(p->loop->cluster, p->plan.batches[b].id, p->loop->recipe->groups);
 }
 
@@ -264,7 +264,7 @@ static gl_status draw_version(replay *p, size_t version) {
   for (size_t i = p->version_start[version], taken = 1; i < end; i += taken) {
     const schedule_segment *segment = segment_at(p, i);
     size_t b = p->batch_of[p->by_version[i]];
-    const unit_draw unit = unit_of(p, b);
+    const unit_draw unit = replay_unit(p, b);
     draw_request request = {.batch_id = unit.id,
                             .version = segment->version,
                             .n_groups = unit.n_groups,
@@ -272,7 +272,7 @@ static gl_status draw_version(replay *p, size_t version) {
                             .first_response = unit.first_response,
                             .from = segment->from,
                             .to = segment->to};
-    taken = segment->response == SEGMENT_OF_ALL ? 1 : take_spans(p, i, end, &request);
+    taken = segment->response == SEGMENT_OF_ALL ? 1 : request_spans(p, i, end, &request);
     gl_status status = drawer->ops->draw(drawer->self, &request, &p->batches[b], p->loop->err);
     if (status != GL_OK) return status;
   }
@@ -289,7 +289,7 @@ static int is_pending(const replay *p, size_t b, size_t updates) {
   return b >= trained && s->segments[s->batches[b].first_segment].version < (int64_t)updates;
 }
 
-static gl_status save(replay *p, size_t updates) {
+static gl_status save_replay(replay *p, size_t updates) {
   const schedule *s = &p->plan;
   checkpoint c = {0};
   for (size_t b = 0; b < s->n_batches; ++b) c.n_batches += (size_t)is_pending(p, b, updates);
@@ -304,7 +304,7 @@ static gl_status save(replay *p, size_t updates) {
 
 /* The clock is computed anew; that it is still the one of the checkpoint shows in its times and in
  * which batches wait. */
-static gl_status resume(replay *p, checkpoint *c) {
+static gl_status resume_replay(replay *p, checkpoint *c) {
   const schedule *s = &p->plan;
   const size_t updates = c->n_steps;
   int fits =
@@ -312,7 +312,7 @@ static gl_status resume(replay *p, checkpoint *c) {
   for (size_t i = 0; i < c->n_batches && fits; ++i) {
     size_t b = (size_t)c->batches[i].number;
     fits = b < s->n_batches && is_pending(p, b, updates) && p->batches[b].token_start == NULL &&
-           c->batches[i].drawn.id == unit_of(p, b).id;
+           c->batches[i].drawn.id == replay_unit(p, b).id;
     if (!fits) break;
     p->batches[b] = c->batches[i].drawn;
     c->batches[i].drawn = (batch){0};
@@ -335,7 +335,7 @@ static gl_status make_update(replay *p, const schedule_update *u) {
   return status;
 }
 
-static gl_status follow(replay *p, size_t from) {
+static gl_status follow_schedule(replay *p, size_t from) {
   gl_status status = GL_OK;
   const run_result *out = p->loop->out;
   for (size_t v = from; v < p->plan.n_updates && status == GL_OK && out->status == RUN_DONE; ++v) {
@@ -345,13 +345,13 @@ static gl_status follow(replay *p, size_t from) {
     if (status == GL_OK) status = train_evaluate(p->loop, v + 1, u->end_s);
     if (status != GL_OK) break;
     int pauses = train_pauses(p->loop);
-    if (pauses & TRAIN_SAVE) status = save(p, v + 1);
+    if (pauses & TRAIN_SAVE) status = save_replay(p, v + 1);
     if (status == GL_OK && pauses & TRAIN_STOP) status = train_stopped(p->loop);
   }
   return status;
 }
 
-static gl_status allocate(replay *p) {
+static gl_status replay_allocate(replay *p) {
   const schedule *s = &p->plan;
   size_t largest = 0;
   for (size_t u = 0; u < s->n_updates; ++u)
@@ -371,11 +371,11 @@ static gl_status allocate(replay *p) {
 gl_status train_replay(train_loop *l, checkpoint *c) {
   replay p = {.loop = l};
   gl_status status = schedule_build(&p.plan, l->cluster, l->recipe->seed, l->recipe->steps, l->err);
-  if (status == GL_OK) status = allocate(&p);
+  if (status == GL_OK) status = replay_allocate(&p);
   if (status == GL_OK) status = order_segments(&p);
-  if (status == GL_OK) status = resume(&p, c);
+  if (status == GL_OK) status = resume_replay(&p, c);
   if (status == GL_OK && l->out->n_evals == 0) status = train_evaluate(l, 0, 0);
-  if (status == GL_OK) status = follow(&p, c->n_steps);
+  if (status == GL_OK) status = follow_schedule(&p, c->n_steps);
   for (size_t b = 0; p.batches != NULL && b < p.plan.n_batches; ++b) batch_fini(&p.batches[b]);
   free(p.batches);
   free(p.version_start);

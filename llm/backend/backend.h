@@ -150,7 +150,7 @@ struct backend {
 };
 
 /* Which of several devices of one kind a backend gets, where a learner has one replica on each
- * (llm/learner/rank_threads.h); {0, 1} where it is the only one. On the CPU the "devices" share its
+ * (llm/learner/learner.h); {0, 1} where it is the only one. On the CPU the "devices" share its
  * threads and memory. A backend on a CUDA device other than the first is used only from the thread
  * that made it, because CUDA's current device is the thread's. */
 typedef struct backend_place {

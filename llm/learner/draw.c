@@ -77,8 +77,9 @@ static sampling_spec undistorted(const run_spec *spec) {
   return dist;
 }
 
-static gl_status draw_all(llm_learner *l, const drawing_request *r, const sampling_spec *dist,
-                          size_t max_tokens, generate_result *result, gl_error *err) {
+static gl_status generate_on_replicas(llm_learner *l, const drawing_request *r,
+                                      const sampling_spec *dist, size_t max_tokens,
+                                      generate_result *result, gl_error *err) {
   const problem_set *problems = r->problems;
   const size_t n = problems->n * r->each;
   size_t *prompt_of = calloc(n + 1, 2 * sizeof *prompt_of), *number = prompt_of + n;
@@ -112,7 +113,7 @@ static gl_status draw_all(llm_learner *l, const drawing_request *r, const sampli
 static gl_status llm_learner_generate(llm_learner *l, const drawing_request *r,
                                       const sampling_spec *dist, generate_result *result,
                                       gl_error *err) {
-  return draw_all(l, r, dist, l->spec.max_tokens, result, err);
+  return generate_on_replicas(l, r, dist, l->spec.max_tokens, result, err);
 }
 
 gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t each,
@@ -120,7 +121,7 @@ gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t
                              generate_result *result, gl_error *err) {
   const drawing_request r = {
       .problems = problems, .each = each, .up_to = max_tokens, .stream = stream};
-  return draw_all(l, &r, dist, max_tokens, result, err);
+  return generate_on_replicas(l, &r, dist, max_tokens, result, err);
 }
 
 /* --- what samplers do --- */
@@ -199,14 +200,14 @@ static gl_status record_by_learner(llm_learner *l, const drawing_request *r, con
 /* --- a mixture --- */
 
 /* log(e^x + e^y). */
-static double log_add(double x, double y) {
+static double log_sum_of_two(double x, double y) {
   const double top = x > y ? x : y;
   return isinf(top) ? top : top + log(exp(x - top) + exp(y - top));
 }
 
 /* chosen[i] = 1: response i comes from the other policy. */
-static void choose(const llm_learner *l, const drawing_request *r, size_t n,
-                   unsigned char *chosen) {
+static void choose_mixture(const llm_learner *l, const drawing_request *r, size_t n,
+                           unsigned char *chosen) {
   const rng_stream stream = rng_stream_at(l->update.seed, RNG_BEHAVIOUR, r->stream.entity);
   for (size_t i = 0; i < n; ++i) {
     const rng_words w = rng_block(stream, r->first + i);
@@ -258,7 +259,7 @@ static void record_mixture(const llm_learner *l, const drawing_request *r, const
       const size_t at = i * l->spec.max_tokens + t;
       reach += mine[at];
       other += theirs[at];
-      const double both = log_add(reach, other);
+      const double both = log_sum_of_two(reach, other);
       result->logq[at] = result->logq_truncated[at] = both - before;
       before = both;
     }
@@ -323,7 +324,7 @@ static gl_status sample_mixture(llm_learner *l, const drawing_request *r, genera
                          ? GL_OK
                          : gl_fail_memory(err, "a batch's log-probabilities");
   if (status == GL_OK) {
-    choose(l, r, n, chosen);
+    choose_mixture(l, r, n, chosen);
     status = draw_both(l, r, chosen, mine, theirs, result, err);
   }
   if (status == GL_OK) record_mixture(l, r, mine, theirs, result);
@@ -381,8 +382,8 @@ static gl_status take_cache(const llm_learner *l, const draw_request *r, batch *
   return status;
 }
 
-static gl_status check_request(const llm_learner *l, const draw_request *r, const batch *b,
-                               gl_error *err) {
+static gl_status check_llm_draw(const llm_learner *l, const draw_request *r, const batch *b,
+                                gl_error *err) {
   gl_status status = draw_request_check(r, b, l->spec.max_tokens, err);
   if (status != GL_OK || r->from == 0) return status;
   for (size_t g = 0; g < b->n_groups; ++g)
@@ -392,7 +393,7 @@ static gl_status check_request(const llm_learner *l, const draw_request *r, cons
   return GL_OK;
 }
 
-static gl_status begin_batch(llm_learner *l, const draw_request *r, batch *b, gl_error *err) {
+static gl_status begin_llm_batch(llm_learner *l, const draw_request *r, batch *b, gl_error *err) {
   const size_t n = r->n_groups * r->group_size;
   size_t *lengths = calloc(n, sizeof *lengths);
   if (lengths == NULL) return gl_fail_memory(err, "a batch");
@@ -442,9 +443,9 @@ static gl_status view_result(const llm_learner *l, batch *b, generate_result *r,
 }
 
 /* Sets rewards and cuts every response to its length. */
-static gl_status finish_batch(const llm_learner *l, batch *b, const generate_result *r,
-                              const problem_set *problems, const draw_request *asked,
-                              gl_error *err) {
+static gl_status reward_and_cut(const llm_learner *l, batch *b, const generate_result *r,
+                                const problem_set *problems, const draw_request *asked,
+                                gl_error *err) {
   const size_t group_size = asked->group_size, first = draw_number(asked, 0);
   for (size_t i = 0; i < b->n_responses; ++i) {
     const problem *p = &problems->problem[i / group_size];
@@ -483,7 +484,7 @@ static gl_status use_version(void *context, size_t rank, gl_error *err) {
 }
 
 /* Forgets what is to be drawn anew, and says up to where each response is drawn: limit[i]. */
-static void take_spans(const llm_learner *l, const draw_request *r, batch *b, size_t *limit) {
+static void clear_spans(const llm_learner *l, const draw_request *r, batch *b, size_t *limit) {
   const size_t width = l->spec.max_tokens;
   for (size_t i = 0; i < b->n_responses; ++i) {
     limit[i] = r->span[i].from < r->span[i].to ? r->span[i].to : 0;
@@ -493,9 +494,9 @@ static void take_spans(const llm_learner *l, const draw_request *r, batch *b, si
 }
 
 /* Draws what is asked for into `result`, which is the batch. */
-static gl_status sample(llm_learner *l, const draw_request *r, const batch *b,
-                        const problem_set *problems, const size_t *limit, generate_result *result,
-                        gl_error *err) {
+static gl_status draw_at_version(llm_learner *l, const draw_request *r, const batch *b,
+                                 const problem_set *problems, const size_t *limit,
+                                 generate_result *result, gl_error *err) {
   version_choice drawn = {l, r->version}, own = {l, l->update.version};
   gl_status status = rank_threads_run(l->threads, use_version, &drawn, err);
   if (status != GL_OK) return status;
@@ -520,8 +521,8 @@ gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error
   generate_result result = {0};
   generate_cache cache = {0};
   size_t *limit = NULL, *before = NULL; /* tokens of each response: at most, and before the draw */
-  gl_status status = check_request(l, r, b, err);
-  if (status == GL_OK && r->from == 0) status = begin_batch(l, r, b, err);
+  gl_status status = check_llm_draw(l, r, b, err);
+  if (status == GL_OK && r->from == 0) status = begin_llm_batch(l, r, b, err);
   if (status == GL_OK) status = problems_of(l, b, &problems, err);
   if (status == GL_OK) status = take_cache(l, r, b, &problems, &cache, err);
   if (status == GL_OK) {
@@ -530,19 +531,19 @@ gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error
   }
   if (status == GL_OK && r->span != NULL) {
     limit = before + b->n_responses;
-    take_spans(l, r, b, limit);
+    clear_spans(l, r, b, limit);
   }
   if (status == GL_OK) status = view_result(l, b, &result, err);
   if (cache.kept != NULL) result.cache = &cache;
   if (status == GL_OK) {
     memcpy(before, result.length, b->n_responses * sizeof *before);
-    status = sample(l, r, b, &problems, limit, &result, err);
+    status = draw_at_version(l, r, b, &problems, limit, &result, err);
   }
   if (status == GL_OK) {
     for (size_t i = 0; i < b->n_responses; ++i)
       for (size_t t = before[i]; t < result.length[i]; ++t) b->version[i * width + t] = r->version;
     if (r->length != NULL) memcpy(r->length, result.length, b->n_responses * sizeof *r->length);
-    if (r->to == 1) status = finish_batch(l, b, &result, &problems, r, err);
+    if (r->to == 1) status = reward_and_cut(l, b, &result, &problems, r, err);
   }
   free(before);
   free(result.length);
@@ -581,4 +582,135 @@ gl_status llm_learner_keep_cache(void *self, gl_error *err) {
                    "logq: sampler, or kv_cache: recompute");
   l->keeps_cache = 1;
   return GL_OK;
+}
+
+/* --- evaluation: problems --- */
+
+/* The first held-out problems of the task in spec. */
+static gl_status take_held_out(problem_set *set, const run_spec *spec, gl_error *err) {
+  const size_t n = spec->eval.prompts;
+  uint64_t *number = calloc(n + 1, sizeof *number);
+  if (number == NULL) return gl_fail_memory(err, "the evaluation's prompts");
+  for (size_t i = 0; i < n; ++i) number[i] = i;
+  gl_status status = problem_set_init(set, spec, TASK_HELD_OUT, number, n, err);
+  free(number);
+  return status;
+}
+
+gl_status llm_learner_take_set_problems(llm_learner *l, gl_error *err) {
+  const size_t n = l->spec.sets.n;
+  if (n == 0) return GL_OK;
+  l->set_problems = calloc(n, sizeof *l->set_problems);
+  if (l->set_problems == NULL) return gl_fail_memory(err, "evaluation sets");
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    const run_spec spec = run_spec_of_set(&l->spec, i);
+    gl_error why = {0};
+    status = take_held_out(&l->set_problems[i], &spec, &why);
+    if (status == GL_EINPUT)
+      status = cfg_fail(l->spec.set[i].at, err, "the evaluation set '%s': %s",
+                        l->spec.sets.part[i * evaluation_sets_parts(&l->spec.sets)].set, why.text);
+    else if (status != GL_OK)
+      gl_fail(err, status, "%s", why.text);
+  }
+  return status;
+}
+
+gl_status llm_learner_take_problems(llm_learner *l, gl_error *err) {
+  gl_status status = take_held_out(&l->held_out, &l->spec, err);
+  return status == GL_OK ? llm_learner_take_set_problems(l, err) : status;
+}
+
+void llm_learner_free_problems(llm_learner *l) {
+  problem_set_fini(&l->held_out);
+  for (size_t i = 0; l->set_problems != NULL && i < l->spec.sets.n; ++i)
+    problem_set_fini(&l->set_problems[i]);
+  free(l->set_problems);
+  l->set_problems = NULL;
+}
+
+/* --- evaluation: scores of the evaluation, of its sets, and of their halves --- */
+
+/* Rewards of complete responses, score[n * each]; *broken is 1 where a log-probability is not a
+ * number, and then there are none. */
+static gl_status score_all(const run_spec *spec, const problem_set *problems,
+                           const generate_result *r, double *score, int *broken, gl_error *err) {
+  const size_t each = spec->eval.samples, width = spec->max_tokens;
+  *broken = 0;
+  for (size_t i = 0; i < problems->n * each; ++i) {
+    for (size_t t = 0; t < r->length[i]; ++t)
+      if (isnan(r->logq[i * width + t])) {
+        *broken = 1;
+        return GL_OK;
+      }
+    gl_status status = run_spec_score(spec, &problems->problem[i / each], r->token + i * width,
+                                      r->length[i], r->finished[i], &score[i], err);
+    if (status != GL_OK) return status;
+  }
+  return GL_OK;
+}
+
+/* The mean scores of one evaluation, out[1], or with its halves out[3], as `sets` says. */
+static gl_status score_problems(llm_learner *l, const run_spec *spec, const problem_set *problems,
+                                rng_stream stream, const evaluation_sets *sets, double *out,
+                                gl_error *err) {
+  const size_t each = spec->eval.samples, n = problems->n * each;
+  const int greedy = spec->eval.how.kind == EVALUATION_GREEDY;
+  generate_result r;
+  int broken = 0;
+  gl_status status = generate_result_init(&r, n, spec->max_tokens, err);
+  if (status != GL_OK) return status;
+  double *score = calloc(n + 1, sizeof *score);
+  if (score == NULL) status = gl_fail_memory(err, "an evaluation");
+  if (status == GL_OK)
+    status = llm_learner_answer(l, problems, each, stream, greedy ? NULL : &spec->eval.how.dist,
+                                spec->max_tokens, &r, err);
+  if (status == GL_OK) status = score_all(spec, problems, &r, score, &broken, err);
+  if (status == GL_OK && !broken) evaluation_sets_means(sets, score, problems->n, each, out);
+  for (size_t i = 0; broken && i < evaluation_sets_parts(sets); ++i) out[i] = NAN;
+  generate_result_fini(&r);
+  free(score);
+  return status;
+}
+
+gl_status llm_learner_score(llm_learner *l, uint64_t entity, double *score, gl_error *err) {
+  static const evaluation_sets whole = {0};
+  return score_problems(l, &l->spec, &l->held_out, rng_stream_at(l->update.seed, RNG_EVAL, entity),
+                        &whole, score, err);
+}
+
+/* The first set draws as an evaluation without sets would, at the learner's version; the others at
+ * their place above it, where no run has so many versions. */
+static rng_stream stream_of_set(const llm_learner *l, size_t i) {
+  return rng_stream_at(l->update.seed, RNG_EVAL, (uint64_t)l->update.version + ((uint64_t)i << 48));
+}
+
+static gl_status evaluate_set(llm_learner *l, size_t i, double *out, gl_error *err) {
+  const run_spec spec = run_spec_of_set(&l->spec, i);
+  return score_problems(l, &spec, &l->set_problems[i], stream_of_set(l, i), &l->spec.sets, out,
+                        err);
+}
+
+gl_status llm_learner_evaluate(void *self, double *eval_score, gl_error *err) {
+  llm_learner *l = self;
+  double of_first[3];
+  if (l->spec.sets.n == 0)
+    return llm_learner_score(l, (uint64_t)l->update.version, eval_score, err);
+  gl_status status = evaluate_set(l, 0, of_first, err);
+  *eval_score = of_first[0];
+  return status;
+}
+
+const evaluation_part *llm_learner_parts(const void *self, size_t *n) {
+  const llm_learner *l = self;
+  *n = l->spec.sets.n_parts;
+  return l->spec.sets.part;
+}
+
+gl_status llm_learner_evaluate_parts(void *self, double *score, gl_error *err) {
+  llm_learner *l = self;
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < l->spec.sets.n && status == GL_OK; ++i)
+    status = evaluate_set(l, i, score + i * evaluation_sets_parts(&l->spec.sets), err);
+  return status;
 }

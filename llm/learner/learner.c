@@ -3,8 +3,6 @@
  * replica.c. */
 #include "llm/learner/learner.h"
 
-#include "llm/learner/memory_need.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +11,7 @@
 
 /* --- construction --- */
 
-static void learner_free(void *self) {
+static void llm_learner_free(void *self) {
   llm_learner *l = self;
   if (l == NULL) return;
   llm_learner_close(l);
@@ -165,7 +163,7 @@ gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, cons
       .hold = llm_learner_hold,
       .release = llm_learner_release,
       .keep_cache = llm_learner_keep_cache,
-      .free = learner_free,
+      .free = llm_learner_free,
   };
   *out = (learner){0};
   llm_learner *l = calloc(1, sizeof *l);
@@ -174,7 +172,7 @@ gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, cons
   gl_status status = build(l, setup, err);
   l->watch = NULL;
   if (status != GL_OK) {
-    learner_free(l);
+    llm_learner_free(l);
     return status;
   }
   *out = (learner){&ops, l};
@@ -192,7 +190,7 @@ static gl_status check_with(const learner_setup *setup,
   if (l == NULL) return gl_fail_memory(err, "a learner");
   gl_status status = read_setup(l, setup, err);
   if (status == GL_OK && more != NULL) status = more(l, setup, err);
-  learner_free(l);
+  llm_learner_free(l);
   return status;
 }
 
@@ -227,14 +225,14 @@ typedef struct placing {
   const double *theta;
 } placing;
 
-static gl_status place(void *context, size_t rank, gl_error *err) {
+static gl_status set_on_rank(void *context, size_t rank, gl_error *err) {
   const placing *p = context;
   return model_set(p->l->replica[rank].model, p->theta, err);
 }
 
 gl_status llm_learner_stand_at(learner *of, const double *theta, int64_t version, gl_error *err) {
   placing p = {of->self, theta};
-  gl_status status = rank_threads_run(p.l->threads, place, &p, err);
+  gl_status status = rank_threads_run(p.l->threads, set_on_rank, &p, err);
   if (status == GL_OK) p.l->update.version = version;
   return status;
 }
@@ -247,7 +245,7 @@ typedef struct said {
   kept_shape kept;
 } said;
 
-static said enter(llm_learner *l, llm_dist dist) {
+static said use_distribution(llm_learner *l, llm_dist dist) {
   const said was = {l->spec.sampling, l->spec.kept};
   if (dist == LLM_OWN_DIST) {
     l->spec.sampling = (sampling_spec){.temperature = was.sampling.temperature, .top_p = 1};
@@ -256,7 +254,7 @@ static said enter(llm_learner *l, llm_dist dist) {
   return was;
 }
 
-static void leave(llm_learner *l, said was) {
+static void restore_distribution(llm_learner *l, said was) {
   l->spec.sampling = was.sampling;
   l->spec.kept = was.kept;
 }
@@ -264,9 +262,9 @@ static void leave(llm_learner *l, said was) {
 gl_status llm_learner_draw_by(learner *of, llm_dist dist, const draw_request *r, batch *b,
                               gl_error *err) {
   llm_learner *l = of->self;
-  const said was = enter(l, dist);
+  const said was = use_distribution(l, dist);
   gl_status status = llm_learner_draw(l, r, b, err);
-  leave(l, was);
+  restore_distribution(l, was);
   return status;
 }
 
@@ -289,8 +287,8 @@ gl_status llm_learner_gradient(learner *of, llm_dist dist, batch *b,
   llm_learner *l = of->self;
   if (l->spec.devices > 1)
     return gl_fail(err, GL_EINPUT, "gradients are read from one device; set world.devices: 1");
-  const said was = enter(l, dist);
+  const said was = use_distribution(l, dist);
   gl_status status = differentiate(l, b, algorithm, gradient, metrics, err);
-  leave(l, was);
+  restore_distribution(l, was);
   return status;
 }

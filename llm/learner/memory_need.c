@@ -1,17 +1,17 @@
 /* Adds up the memory that a run needs on each device, and says what to lower where it is too much.
  */
-#include "llm/learner/memory_need.h"
+#include "llm/learner/run_spec.h"
 
-#include "llm/model/generate_plan.h"
+#include "llm/model/generate.h"
 
 #include <string.h>
 
-static size_t larger(size_t a, size_t b) {
+static size_t larger_size(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
 /* The most of n that one of so many devices has. */
-static size_t share_of(size_t n, size_t devices) {
+static size_t part_of_device(size_t n, size_t devices) {
   return (n + devices - 1) / devices;
 }
 
@@ -30,27 +30,27 @@ static size_t longest_sequence(const run_spec *s) {
   size_t most = longest_prompt(s) + s->max_tokens;
   for (size_t i = 0; i < s->sets.n; ++i) {
     const run_spec set = run_spec_of_set(s, i);
-    most = larger(most, longest_prompt(&set) + set.max_tokens);
+    most = larger_size(most, longest_prompt(&set) + set.max_tokens);
   }
   return most;
 }
 
 /* How many responses are drawn side by side at most. */
 static size_t most_responses(const run_spec *s, size_t batch) {
-  size_t most = larger(batch, s->eval.prompts);
-  for (size_t i = 0; i < s->sets.n; ++i) most = larger(most, s->set[i].eval.prompts);
+  size_t most = larger_size(batch, s->eval.prompts);
+  for (size_t i = 0; i < s->sets.n; ++i) most = larger_size(most, s->set[i].eval.prompts);
   return most;
 }
 
 /* How many sequences are decoded side by side once all else has its place; at least one, for where
  * that does not fit its need is what is told. */
-static gl_status choose_slots(memory_need *n, const run_spec *s, const backend *b, size_t responses,
-                              const memory_plan *rest, gl_error *err) {
+static gl_status need_slots(memory_need *n, const run_spec *s, const backend *b, size_t responses,
+                            const memory_plan *rest, gl_error *err) {
   const size_t left = n->device_free > rest->total ? n->device_free - rest->total : 0;
-  gl_status status =
-      generate_slots(&n->slots, &s->model, b, s->slots,
-                     share_of(most_responses(s, responses), s->devices), n->capacity, left, err);
-  n->slots = larger(n->slots, 1);
+  gl_status status = generate_slots(&n->slots, &s->model, b, s->slots,
+                                    part_of_device(most_responses(s, responses), s->devices),
+                                    n->capacity, left, err);
+  n->slots = larger_size(n->slots, 1);
   return status;
 }
 
@@ -60,7 +60,7 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
   size_t sets; /* of the kept tokens of a micro-batch's targets */
   const model_config *c = &s->model;
   *out = (memory_need){.capacity = longest_sequence(s)};
-  out->micro_batch = larger(s->micro_batch, out->capacity);
+  out->micro_batch = larger_size(s->micro_batch, out->capacity);
   b->ops->memory(b, &out->device_total, &out->device_free);
   out->devices = s->devices;
   if (b->kind == BACKEND_CPU) { /* its replicas share one memory */
@@ -74,7 +74,7 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
   if (status == GL_OK) status = model_memory(&copied, c, b, 0, 0, 0, 0, 0, 1, err);
   if (status == GL_OK)
     status = model_memory(&rest, c, b, s->recompute, tokens, tokens, 0, 0, copies, err);
-  if (status == GL_OK) status = choose_slots(out, s, b, responses, &rest, err);
+  if (status == GL_OK) status = need_slots(out, s, b, responses, &rest, err);
   if (status == GL_OK)
     status = model_memory(&all, c, b, s->recompute, tokens, tokens, out->slots, out->capacity,
                           copies, err);
@@ -104,7 +104,7 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
 /* What to change in the recipe. */
 static const char *remedy(const memory_need *n, const run_spec *s) {
   const size_t stays = n->parameters + n->gradients + n->moments + n->reference;
-  if (stays >= larger(n->activations, n->generation)) return "take a smaller model";
+  if (stays >= larger_size(n->activations, n->generation)) return "take a smaller model";
   if (n->activations < n->generation)
     return s->slots > 0 ? "lower world.slots or world.max_tokens, or take a smaller model"
                         : "lower world.max_tokens, or take a smaller model";

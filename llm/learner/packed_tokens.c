@@ -101,14 +101,14 @@ static common_part find_common(const token_pack *p, const int32_t *response, siz
 }
 
 /* The row of a sequence's token at a position. */
-static size_t row_at(const token_pack *p, size_t sequence, size_t position) {
+static size_t row_of_position(const token_pack *p, size_t sequence, size_t position) {
   while (position < p->before[sequence]) sequence = p->parent[sequence];
   return p->start[sequence] + position - p->before[sequence];
 }
 
 /* A sequence with the tokens that are not there yet; returns its number. */
-static size_t add_sequence(token_pack *p, common_part common, const int32_t *response,
-                           size_t rows) {
+static size_t pack_sequence(token_pack *p, common_part common, const int32_t *response,
+                            size_t rows) {
   const size_t s = p->n_sequences++;
   if (common.with == NULL) p->tree[p->n_trees++] = s;
   p->any_shared |= common.with != NULL;
@@ -166,7 +166,7 @@ gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint
   const size_t first = common.with != NULL ? common.with->first : 0;
   size_t sequence = common.with != NULL ? common.with->sequence : 0;
   if (!reserve_sequence(p, rows)) return gl_fail_memory(err, "packed sequences");
-  if (common.rows < rows) sequence = add_sequence(p, common, response, rows);
+  if (common.rows < rows) sequence = pack_sequence(p, common, response, rows);
   if (!reserve_targets(p, n) || !reserve_watched(p, n)) /* moves members */
     return gl_fail_memory(err, "packed sequences");
   p->member[p->n_members++] = (pack_member){response, n, sequence, p->n_asked};
@@ -177,7 +177,7 @@ gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint
     p->target_of[p->n_asked + t] =
         old != SIZE_MAX && has_set(p, old, set)
             ? old
-            : add_target(p, row_at(p, sequence, p->n_prompt + t - 1), response[t], set);
+            : add_target(p, row_of_position(p, sequence, p->n_prompt + t - 1), response[t], set);
     if (p->watched.words > 0)
       p->watched_of[p->n_asked + t] = watch_dist(p, p->target_of[p->n_asked + t],
                                                  shared ? p->watched_of[first + t] : SIZE_MAX, set);

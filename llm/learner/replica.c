@@ -1,14 +1,160 @@
 /* The learner's replicas: their backends, models and optimisers, how work is divided among them,
  * the step that they take together, the versions they hold, and their checkpoints. With one replica
  * there are no further threads and no sums: everything runs on the caller's thread. */
-#include "llm/backend/open/open.h"
-
 #include "core/base/hash.h"
+#include "llm/backend/open/open.h"
 #include "llm/learner/learner.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- a thread for each rank --- */
+/* It waits for tasks and runs them. */
+
+static const size_t everyone = SIZE_MAX;
+
+typedef struct rank_thread {
+  rank_threads *owner;
+  size_t rank;
+  pthread_t thread;
+} rank_thread;
+
+struct rank_threads {
+  size_t n, started; /* ranks, and threads beside the caller's */
+  collective *sums;
+  rank_thread *thread; /* [n], the first is not used */
+  pthread_mutex_t lock;
+  pthread_cond_t begun, ended;
+  /* The task that is running, if busy; protected by the lock. */
+  uint64_t number;
+  rank_task work;
+  void *context;
+  size_t meant, busy; /* the only rank to run it, or SIZE_MAX for all; threads still running it */
+  gl_error failed;    /* the first failure */
+  int stop;
+};
+
+static void keep_failure(rank_threads *r, size_t rank, gl_status status, const gl_error *err) {
+  pthread_mutex_lock(&r->lock);
+  if (r->n > 1)
+    gl_fail(&r->failed, status, "device %zu: %s", rank, err->text);
+  else
+    gl_fail(&r->failed, status, "%s", err->text);
+  pthread_mutex_unlock(&r->lock);
+  if (r->sums != NULL) collective_abort(r->sums);
+}
+
+/* The failure is kept before collective_abort() wakes the other ranks, so that it stays the first.
+ */
+static void run_rank(rank_threads *r, size_t rank, rank_task work, void *context) {
+  gl_error err = {.status = GL_OK};
+  const gl_status status = work(context, rank, &err);
+  if (status != GL_OK) keep_failure(r, rank, status, &err);
+}
+
+static void *thread_main(void *argument) {
+  const rank_thread *self = argument;
+  rank_threads *r = self->owner;
+  uint64_t seen = 0;
+  pthread_mutex_lock(&r->lock);
+  for (;;) {
+    while (!r->stop && r->number == seen) pthread_cond_wait(&r->begun, &r->lock);
+    if (r->stop) break;
+    seen = r->number;
+    if (r->meant != everyone && r->meant != self->rank) continue;
+    const rank_task work = r->work;
+    void *context = r->context;
+    pthread_mutex_unlock(&r->lock);
+    run_rank(r, self->rank, work, context);
+    pthread_mutex_lock(&r->lock);
+    if (--r->busy == 0) pthread_cond_signal(&r->ended);
+  }
+  pthread_mutex_unlock(&r->lock);
+  return NULL;
+}
+
+static gl_status run_on_ranks(rank_threads *r, size_t meant, rank_task work, void *context,
+                              gl_error *err) {
+  assert(meant == everyone || meant < r->n);
+  if (r->n == 1)
+    return work(context, 0, err); /* one rank: on this thread, with its error unchanged */
+  if (r->sums != NULL) collective_ready(r->sums);
+  pthread_mutex_lock(&r->lock);
+  r->work = work;
+  r->context = context;
+  r->meant = meant;
+  r->busy = meant == everyone ? r->n - 1 : meant != 0;
+  r->failed = (gl_error){.status = GL_OK};
+  ++r->number;
+  pthread_cond_broadcast(&r->begun);
+  pthread_mutex_unlock(&r->lock);
+  if (meant == everyone || meant == 0) run_rank(r, 0, work, context);
+  pthread_mutex_lock(&r->lock);
+  while (r->busy > 0) pthread_cond_wait(&r->ended, &r->lock);
+  pthread_mutex_unlock(&r->lock);
+  return r->failed.status == GL_OK ? GL_OK : gl_fail(err, r->failed.status, "%s", r->failed.text);
+}
+
+gl_status rank_threads_run(rank_threads *r, rank_task work, void *context, gl_error *err) {
+  return run_on_ranks(r, everyone, work, context, err);
+}
+
+gl_status rank_threads_run_at(rank_threads *r, size_t rank, rank_task work, void *context,
+                              gl_error *err) {
+  return run_on_ranks(r, rank, work, context, err);
+}
+
+void rank_threads_set_sums(rank_threads *r, collective *sums) {
+  r->sums = sums;
+}
+
+size_t rank_threads_count(const rank_threads *r) {
+  return r->n;
+}
+
+gl_status rank_threads_new(rank_threads **out, size_t n, gl_error *err) {
+  *out = NULL;
+  rank_threads *r = calloc(1, sizeof *r);
+  rank_thread *thread = calloc(n, sizeof *thread);
+  if (r == NULL || thread == NULL) {
+    free(r);
+    free(thread);
+    return gl_fail_memory(err, "a learner's replicas");
+  }
+  r->n = n;
+  r->thread = thread;
+  pthread_mutex_init(&r->lock, NULL);
+  pthread_cond_init(&r->begun, NULL);
+  pthread_cond_init(&r->ended, NULL);
+  for (size_t rank = 1; rank < n; ++rank) {
+    thread[rank] = (rank_thread){.owner = r, .rank = rank};
+    if (pthread_create(&thread[rank].thread, NULL, thread_main, &thread[rank]) != 0) {
+      rank_threads_free(r);
+      return gl_fail(err, GL_EIO, "the thread of device %zu of %zu could not be started", rank, n);
+    }
+    r->started = rank;
+  }
+  *out = r;
+  return GL_OK;
+}
+
+void rank_threads_free(rank_threads *r) {
+  if (r == NULL) return;
+  pthread_mutex_lock(&r->lock);
+  r->stop = 1;
+  pthread_cond_broadcast(&r->begun);
+  pthread_mutex_unlock(&r->lock);
+  for (size_t rank = 1; rank <= r->started; ++rank) pthread_join(r->thread[rank].thread, NULL);
+  pthread_cond_destroy(&r->begun);
+  pthread_cond_destroy(&r->ended);
+  pthread_mutex_destroy(&r->lock);
+  free(r->thread);
+  free(r);
+}
 
 /* --- division of work --- */
 
@@ -88,17 +234,17 @@ gl_status replica_add_held(replica *r, int64_t version, gl_error *err) {
   return status;
 }
 
-static gl_status hold(void *context, size_t rank, gl_error *err) {
+static gl_status hold_on_rank(void *context, size_t rank, gl_error *err) {
   const llm_learner *l = context;
   return replica_add_held(&l->replica[rank], l->update.version, err);
 }
 
 gl_status llm_learner_hold(void *self, gl_error *err) {
   llm_learner *l = self;
-  return rank_threads_run(l->threads, hold, l, err);
+  return rank_threads_run(l->threads, hold_on_rank, l, err);
 }
 
-static void release(replica *r, int64_t version) {
+static void release_version(replica *r, int64_t version) {
   size_t i = 0;
   while (i < r->n_held && r->held[i].version != version) ++i;
   if (i == r->n_held) return;
@@ -115,7 +261,7 @@ typedef struct releasing {
 static gl_status release_one(void *context, size_t rank, gl_error *err) {
   const releasing *what = context;
   (void)err;
-  release(&what->l->replica[rank], what->version);
+  release_version(&what->l->replica[rank], what->version);
   return GL_OK;
 }
 
@@ -125,7 +271,7 @@ void llm_learner_release(void *self, int64_t version) {
 }
 
 void replica_release_all(replica *r) {
-  while (r->n_held > 0) release(r, r->held[0].version);
+  while (r->n_held > 0) release_version(r, r->held[0].version);
 }
 
 /* --- backends, models, optimisers --- */
@@ -145,7 +291,7 @@ static gl_status open_one(void *context, size_t rank, gl_error *err) {
   return status;
 }
 
-static gl_status join(llm_learner *l, gl_error *err) {
+static gl_status connect_replicas(llm_learner *l, gl_error *err) {
   backend *member[LLM_MOST_DEVICES];
   const size_t n = l->spec.devices;
   if (n == 1) return GL_OK;
@@ -171,15 +317,15 @@ gl_status llm_learner_open(llm_learner *l, size_t threads, gl_error *err) {
   return status;
 }
 
-static gl_status make_model(void *context, size_t rank, gl_error *err) {
+static gl_status make_replica_model(void *context, size_t rank, gl_error *err) {
   llm_learner *l = context;
   replica *r = &l->replica[rank];
   return model_new(&r->model, &l->spec.model, r->backend, l->spec.recompute, err);
 }
 
 gl_status llm_learner_models(llm_learner *l, gl_error *err) {
-  gl_status status = join(l, err);
-  if (status == GL_OK) status = rank_threads_run(l->threads, make_model, l, err);
+  gl_status status = connect_replicas(l, err);
+  if (status == GL_OK) status = rank_threads_run(l->threads, make_replica_model, l, err);
   l->model = l->replica[0].model;
   return status;
 }
@@ -272,7 +418,7 @@ typedef struct checkpoint_header {
 enum { CHECKPOINT_FORMAT = 4 };
 static const char checkpoint_magic[8] = "GLllm\r\n\x1a";
 
-static checkpoint_header describe(const llm_learner *l) {
+static checkpoint_header checkpoint_header_of(const llm_learner *l) {
   checkpoint_header h = {.format = CHECKPOINT_FORMAT,
                          .fingerprint = l->spec.fingerprint,
                          .seed = l->update.seed,
@@ -288,7 +434,8 @@ static checkpoint_header describe(const llm_learner *l) {
 }
 
 /* sum: NULL for the checksum itself. */
-static gl_status put(FILE *to, const void *bytes, size_t n, checksum *sum, gl_error *err) {
+static gl_status write_to_checkpoint(FILE *to, const void *bytes, size_t n, checksum *sum,
+                                     gl_error *err) {
   if (sum != NULL) checksum_add(sum, bytes, n);
   if (fwrite(bytes, 1, n, to) == n) return GL_OK;
   return gl_fail(err, GL_EIO, "cannot write the checkpoint: %s", strerror(errno));
@@ -301,8 +448,9 @@ static gl_status put_held(const llm_learner *l, FILE *to, checksum *sum, gl_erro
   const replica *r = &l->replica[0]; /* all replicas have the same values */
   for (size_t i = 0; i < r->n_held && status == GL_OK; ++i) {
     status = model_values_get(r->held[i].values, r->model, host, err);
-    if (status == GL_OK) status = put(to, &r->held[i].version, sizeof r->held[i].version, sum, err);
-    if (status == GL_OK) status = put(to, host, n * sizeof *host, sum, err);
+    if (status == GL_OK)
+      status = write_to_checkpoint(to, &r->held[i].version, sizeof r->held[i].version, sum, err);
+    if (status == GL_OK) status = write_to_checkpoint(to, host, n * sizeof *host, sum, err);
   }
   free(host);
   return status;
@@ -310,16 +458,16 @@ static gl_status put_held(const llm_learner *l, FILE *to, checksum *sum, gl_erro
 
 gl_status llm_learner_save(void *self, FILE *to, gl_error *err) {
   const llm_learner *l = self;
-  const checkpoint_header h = describe(l);
+  const checkpoint_header h = checkpoint_header_of(l);
   checksum sum;
   checksum_begin(&sum);
-  gl_status status = put(to, &h, sizeof h, &sum, err);
+  gl_status status = write_to_checkpoint(to, &h, sizeof h, &sum, err);
   if (status == GL_OK && h.n_held > 0) status = put_held(l, to, &sum, err);
   if (status == GL_OK && h.has_gradient)
-    status =
-        put(to, l->update.trail.last, l->update.trail.n * sizeof *l->update.trail.last, &sum, err);
+    status = write_to_checkpoint(to, l->update.trail.last,
+                                 l->update.trail.n * sizeof *l->update.trail.last, &sum, err);
   const uint64_t end = checksum_of(&sum);
-  if (status == GL_OK) status = put(to, &end, sizeof end, NULL, err);
+  if (status == GL_OK) status = write_to_checkpoint(to, &end, sizeof end, NULL, err);
   return status == GL_OK ? model_write(l->model, l->replica[0].optimizer, to, err) : status;
 }
 
@@ -337,8 +485,9 @@ static gl_status other_form(const checkpoint_header *h, const checkpoint_header 
       was, is, h->form[0] != '\0' ? ", or with GEPOLAB_CPU_FORM=" : "", h->form);
 }
 
-static gl_status check_header(const llm_learner *l, const checkpoint_header *h, gl_error *err) {
-  const checkpoint_header mine = describe(l);
+static gl_status check_checkpoint_header(const llm_learner *l, const checkpoint_header *h,
+                                         gl_error *err) {
+  const checkpoint_header mine = checkpoint_header_of(l);
   if (memcmp(h->magic, mine.magic, sizeof mine.magic) != 0 || h->format != mine.format)
     return gl_fail(err, GL_EINPUT,
                    "this is not the state of a transformer learner, or one of another version of "
@@ -368,7 +517,8 @@ static void held_free(held_values *held, size_t n) {
   free(held);
 }
 
-static gl_status get(FILE *from, void *bytes, size_t n, checksum *sum, gl_error *err) {
+static gl_status read_from_checkpoint(FILE *from, void *bytes, size_t n, checksum *sum,
+                                      gl_error *err) {
   if (fread(bytes, 1, n, from) != n)
     return ferror(from) ? gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno))
                         : gl_fail(err, GL_EINPUT, "the checkpoint is cut short");
@@ -386,8 +536,9 @@ static gl_status get_held(FILE *from, held_values **held, size_t *n_held, size_t
   one->host = calloc(n, sizeof *one->host);
   if (one->host == NULL) return gl_fail_memory(err, "a checkpoint's held versions");
   ++*n_held;
-  gl_status status = get(from, &one->version, sizeof one->version, sum, err);
-  return status == GL_OK ? get(from, one->host, n * sizeof *one->host, sum, err) : status;
+  gl_status status = read_from_checkpoint(from, &one->version, sizeof one->version, sum, err);
+  return status == GL_OK ? read_from_checkpoint(from, one->host, n * sizeof *one->host, sum, err)
+                         : status;
 }
 
 /* gradient[n]: what is kept of the last one. */
@@ -401,8 +552,8 @@ static gl_status read_held(FILE *from, const checkpoint_header *h, held_values *
   for (uint64_t i = 0; i < h->n_held && status == GL_OK; ++i)
     status = get_held(from, held, n_held, h->n_parameters, &sum, err);
   if (status == GL_OK && h->has_gradient)
-    status = get(from, gradient, n * sizeof *gradient, &sum, err);
-  if (status == GL_OK) status = get(from, &written, sizeof written, NULL, err);
+    status = read_from_checkpoint(from, gradient, n * sizeof *gradient, &sum, err);
+  if (status == GL_OK) status = read_from_checkpoint(from, &written, sizeof written, NULL, err);
   if (status == GL_OK && written != checksum_of(&sum))
     status = gl_fail(err, GL_EINPUT, "the checkpoint is damaged: its checksum does not match");
   return status;
@@ -439,8 +590,8 @@ gl_status llm_learner_load(void *self, FILE *from, gl_error *err) {
   checkpoint_header h;
   held_values *held = NULL;
   size_t n_held = 0;
-  gl_status status = get(from, &h, sizeof h, NULL, err);
-  if (status == GL_OK) status = check_header(l, &h, err);
+  gl_status status = read_from_checkpoint(from, &h, sizeof h, NULL, err);
+  if (status == GL_OK) status = check_checkpoint_header(l, &h, err);
   /* Into the memory of the next gradient, which means nothing between updates. */
   if (status == GL_OK)
     status = read_held(from, &h, &held, &n_held, l->update.trail.now, l->update.trail.n, err);

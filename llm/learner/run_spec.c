@@ -1,11 +1,17 @@
-/* Reads the `world` section of kind llm: model, task, warm-up, evaluation, place of computation. */
+/* Reads the `world` section of kind llm: model, task, warm-up, evaluation and its sets, place of
+ * computation; and the folder of a checkpoint that a run begins from, which may be another one for
+ * every seed. */
 #include "llm/learner/run_spec.h"
 
+#include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/config/fields.h"
+#include "core/config/overlay.h"
 #include "llm/learner/llm_learner.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +22,21 @@
 static gl_status blame(const cfg_node *at, const gl_error *why, gl_error *err) {
   if (why->status == GL_ENOMEM) return gl_fail(err, GL_ENOMEM, "%s", why->text);
   return cfg_fail(at, err, "%s", why->text);
+}
+
+/* folder/name, malloc'd; NULL if memory is short. */
+static char *path_in_folder(const char *folder, const char *name) {
+  size_t size = strlen(folder) + strlen(name) + 2;
+  char *path = malloc(size);
+  if (path != NULL) snprintf(path, size, "%s/%s", folder, name);
+  return path;
+}
+
+static int model_folder_has(const char *folder, const char *name) {
+  char *path = path_in_folder(folder, name);
+  int has = path != NULL && access(path, F_OK) == 0;
+  free(path);
+  return has;
 }
 
 /* --- warm-up and evaluation --- */
@@ -41,7 +62,10 @@ static gl_status read_warmup(warmup_spec *w, const cfg_node *node, gl_error *err
   return cfg_end(&r);
 }
 
-const evaluation_kind llm_evaluations[LLM_EVALUATIONS] = {EVALUATION_GREEDY, EVALUATION_SAMPLED};
+/* The kinds of evaluation that a transformer has; the first is the default. */
+enum { LLM_EVALUATIONS = 2 };
+static const evaluation_kind llm_evaluations[LLM_EVALUATIONS] = {EVALUATION_GREEDY,
+                                                                 EVALUATION_SAMPLED};
 
 static void read_evaluation(run_spec *s, cfg_reader *world) {
   eval_spec *e = &s->eval;
@@ -62,8 +86,8 @@ static void read_evaluation(run_spec *s, cfg_reader *world) {
   if (world->status == GL_OK) world->status = cfg_end(&r);
 }
 
-gl_status run_spec_bound_evaluation(eval_spec *e, const task *of, const cfg_node *at,
-                                    gl_error *err) {
+/* Bounds the problems of an evaluation of that task by how many there are; GL_EINPUT for none. */
+static gl_status bound_evaluation(eval_spec *e, const task *of, const cfg_node *at, gl_error *err) {
   size_t size = task_size(of, TASK_HELD_OUT);
   if (size < e->prompts) e->prompts = size;
   if (size == 0)
@@ -73,28 +97,183 @@ gl_status run_spec_bound_evaluation(eval_spec *e, const task *of, const cfg_node
   return GL_OK;
 }
 
-/* --- the model --- */
+/* --- the folder of a seed --- */
 
-static char *joined(const char *folder, const char *name) {
-  size_t size = strlen(folder) + strlen(name) + 2;
-  char *path = malloc(size);
-  if (path != NULL) snprintf(path, size, "%s/%s", folder, name);
+/* The text with {seed} replaced, malloc'd; NULL if memory is short. */
+static char *with_seed(const char *text, uint64_t seed) {
+  static const char hole[] = "{seed}";
+  const size_t width = sizeof hole - 1;
+  char *out = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&out, &size);
+  if (to == NULL) return NULL;
+  while (*text != '\0') {
+    if (strncmp(text, hole, width) == 0) {
+      fprintf(to, "%llu", (unsigned long long)seed);
+      text += width;
+    } else {
+      fputc(*text++, to);
+    }
+  }
+  if (fclose(to) == 0) return out;
+  free(out);
+  return NULL;
+}
+
+/* The folder that a node names, in a run of that seed; malloc'd, NULL if memory is short. */
+static char *start_folder(const cfg_node *at, uint64_t seed) {
+  char *text = with_seed(cfg_text(at), seed), *path = text != NULL ? cfg_locate(at, text) : NULL;
+  free(text);
   return path;
 }
 
-static int folder_has(const char *folder, const char *name) {
-  char *path = joined(folder, name);
-  int has = path != NULL && access(path, F_OK) == 0;
-  free(path);
-  return has;
+gl_status llm_start_folder(char **out, const cfg_node *world, uint64_t seed, gl_error *err) {
+  const cfg_node *kind = world != NULL ? cfg_find(world, "kind") : NULL;
+  *out = NULL;
+  if (kind == NULL || cfg_kind_of(kind) != CFG_SCALAR || !llm_is_kind(cfg_text(kind))) return GL_OK;
+  const cfg_node *at = cfg_find(world, "model.path");
+  if (at == NULL || cfg_kind_of(at) != CFG_SCALAR || *cfg_text(at) == '\0') return GL_OK;
+  *out = start_folder(at, seed);
+  return *out != NULL ? GL_OK : gl_fail_memory(err, "a model's folder");
 }
+
+/* --- its checksum --- */
+
+/* What a model is made of: its shape, its tokenizer and its parameters, in one file or in shards.
+ */
+static int is_of_start(const struct dirent *entry) {
+  static const char suffix[] = ".safetensors";
+  const size_t n = strlen(entry->d_name), width = sizeof suffix - 1;
+  return strcmp(entry->d_name, "config.json") == 0 ||
+         strcmp(entry->d_name, "tokenizer.json") == 0 ||
+         (n > width && strcmp(entry->d_name + n - width, suffix) == 0);
+}
+
+static gl_status checksum_add_file(checksum *sum, const char *folder, const char *name, char *piece,
+                                   size_t room, gl_error *err) {
+  char *path = path_in_folder(folder, name);
+  if (path == NULL) return gl_fail_memory(err, "a model's folder");
+  FILE *from = fopen(path, "rb");
+  gl_status status = from != NULL ? GL_OK : file_fail(path, "read", errno, err);
+  uint64_t bytes = 0;
+  checksum_add(sum, name, strlen(name) + 1);
+  for (size_t got = 1; status == GL_OK && got > 0; bytes += got) {
+    got = fread(piece, 1, room, from);
+    checksum_add(sum, piece, got);
+    if (ferror(from)) status = file_fail(path, "read", errno, err);
+  }
+  checksum_add(sum, &bytes, sizeof bytes);
+  if (from != NULL) fclose(from);
+  free(path);
+  return status;
+}
+
+gl_status llm_start_checksum(const char *folder, char text[LLM_CHECKSUM_SIZE], gl_error *err) {
+  enum { PIECE = 1 << 20 };
+  struct dirent **entry = NULL;
+  checksum sum;
+  const int n = scandir(folder, &entry, is_of_start, alphasort);
+  if (n < 0) return file_fail(folder, "read the folder", errno, err);
+  char *piece = malloc(PIECE);
+  gl_status status = piece != NULL ? GL_OK : gl_fail_memory(err, "a model's checksum");
+  checksum_begin(&sum);
+  for (int i = 0; i < n; ++i) {
+    if (status == GL_OK)
+      status = checksum_add_file(&sum, folder, entry[i]->d_name, piece, PIECE, err);
+    free(entry[i]);
+  }
+  free(entry);
+  free(piece);
+  snprintf(text, LLM_CHECKSUM_SIZE, "xxh3-%016llx", (unsigned long long)checksum_of(&sum));
+  return status;
+}
+
+gl_status run_spec_check_start(const run_spec *s, gl_error *err) {
+  char found[LLM_CHECKSUM_SIZE];
+  if (s->start == NULL) return GL_OK;
+  gl_status status = llm_start_checksum(s->folder, found, err);
+  if (status != GL_OK || strcmp(found, s->start) == 0) return status;
+  return gl_fail(err, GL_EINPUT,
+                 "the model in %.300s has the checksum %s, and the recipe begins from %.60s "
+                 "(world.model.checksum); put that model back, or begin a study of this one",
+                 s->folder, found, s->start);
+}
+
+/* --- its tokens --- */
+
+/* The kind of a built-in tokenizer, as a section says it. */
+static const char *kind_said(const cfg_node *section) {
+  const cfg_node *kind = section;
+  if (kind != NULL && cfg_kind_of(kind) == CFG_MAP) kind = cfg_find(kind, "kind");
+  return kind != NULL && cfg_kind_of(kind) == CFG_SCALAR && !cfg_is_null(kind) ? cfg_text(kind)
+                                                                               : "char";
+}
+
+/* The letters of char for the task that the model was trained on. */
+static gl_status check_trained_letters(const run_spec *s, const cfg_node *trained, const char *file,
+                                       const cfg_node *at, gl_error *err) {
+  task *other = NULL;
+  gl_error why = {0};
+  gl_status status = trained != NULL ? task_new(&other, trained, 0, &why) : GL_OK;
+  const char *was = other != NULL ? task_alphabet(other) : NULL, *is = task_alphabet(s->task);
+  if (status == GL_ENOMEM)
+    status = gl_fail(err, GL_ENOMEM, "%s", why.text);
+  else if (status != GL_OK)
+    status = cfg_fail(at, err, "%s", why.text);
+  else if (was == NULL || is == NULL || strcmp(was, is) != 0)
+    status = cfg_fail(at, err,
+                      "this model was trained on the task %s, whose letters \"%.60s\" are its "
+                      "tokens, and task %s has \"%.60s\"; take a model of this task, or tokenizer: "
+                      "byte for both (%.300s)",
+                      other != NULL ? task_kind(other) : "of no name", was != NULL ? was : "",
+                      task_kind(s->task), is != NULL ? is : "", file);
+  task_free(other);
+  return status;
+}
+
+static gl_status check_trained_tokenizer(const run_spec *s, const cfg_doc *of, const char *file,
+                                         const cfg_node *at, gl_error *err) {
+  const cfg_node *world = cfg_find(cfg_root(of), "world");
+  const char *was = kind_said(world != NULL ? cfg_find(world, "tokenizer") : NULL);
+  const char *is = tokenizer_kind(s->tokenizer);
+  if (strcmp(was, is) != 0)
+    return cfg_fail(at, err,
+                    "this model was trained with tokenizer: %.30s, and the recipe has %s (%.300s)",
+                    was, is, file);
+  return strcmp(is, "char") != 0 ? GL_OK
+                                 : check_trained_letters(s, cfg_find(world, "task"), file, at, err);
+}
+
+/* Whether the folder's model, where gepolab wrote it and its tokens come from no file, was trained
+ * with the tokens that the recipe has; GL_EINPUT at the place of `at`, which names the folder. */
+static gl_status check_tokens_of_start(const run_spec *s, const cfg_node *at, gl_error *err) {
+  gl_error why = {0};
+  cfg_doc *of = NULL;
+  char *file = path_in_folder(s->folder, "gepolab.json"),
+       *own = path_in_folder(s->folder, "tokenizer.json");
+  gl_status status = file != NULL && own != NULL ? GL_OK : gl_fail_memory(err, "a model's folder");
+  if (status == GL_OK && access(own, F_OK) != 0 && access(file, F_OK) == 0) {
+    status = cfg_load_file(&of, file, &why);
+    if (status == GL_OK)
+      status = check_trained_tokenizer(s, of, file, at, err);
+    else
+      status = status == GL_ENOMEM ? gl_fail(err, status, "%s", why.text)
+                                   : cfg_fail(at, err, "%s", why.text);
+  }
+  cfg_free(of);
+  free(own);
+  free(file);
+  return status;
+}
+
+/* --- the model --- */
 
 /* The configuration of a checkpoint's folder, whose parameters must be there too. */
 static gl_status read_folder(model_config *out, char **folder, const cfg_node *at, uint64_t seed,
                              gl_error *err) {
   gl_error why = {0};
-  *folder = run_spec_folder(at, seed);
-  char *config = *folder != NULL ? joined(*folder, "config.json") : NULL;
+  *folder = start_folder(at, seed);
+  char *config = *folder != NULL ? path_in_folder(*folder, "config.json") : NULL;
   if (config == NULL) return gl_fail_memory(err, "a model's folder");
   gl_status status = GL_OK;
   if (access(*folder, F_OK) != 0)
@@ -104,8 +283,8 @@ static gl_status read_folder(model_config *out, char **folder, const cfg_node *a
                       *folder);
   else if (model_config_load(out, config, &why) != GL_OK)
     status = blame(at, &why, err);
-  else if (!folder_has(*folder, "model.safetensors") &&
-           !folder_has(*folder, "model.safetensors.index.json"))
+  else if (!model_folder_has(*folder, "model.safetensors") &&
+           !model_folder_has(*folder, "model.safetensors.index.json"))
     status = cfg_fail(at, err,
                       "the folder '%.300s' has no parameters: neither model.safetensors nor "
                       "model.safetensors.index.json is there",
@@ -144,7 +323,7 @@ static void note_folder(const cfg_node *at, char text[LLM_NOTE_SIZE]) {
   model_config c;
   if (at == NULL || cfg_kind_of(at) != CFG_SCALAR || *cfg_text(at) == '\0') return;
   char *folder = cfg_locate(at, cfg_text(at));
-  char *path = folder != NULL ? joined(folder, "config.json") : NULL;
+  char *path = folder != NULL ? path_in_folder(folder, "config.json") : NULL;
   const size_t used = strlen(text);
   if (path != NULL && model_config_load(&c, path, &ignored) == GL_OK && c.unknown[0] != '\0')
     snprintf(text + used, LLM_NOTE_SIZE - used,
@@ -164,6 +343,133 @@ const char *llm_note(const cfg_node *world, char text[LLM_NOTE_SIZE]) {
   if (reference != NULL && strcmp(cfg_text(reference), "initial") != 0)
     note_folder(reference, text);
   return text[0] != '\0' ? text : NULL;
+}
+
+/* --- evaluation sets --- */
+/* Each has a task, a distribution of answering and a longest response of its own, with the model,
+ * tokenizer and template of the world. */
+
+/* Refuses a longest response that the model's context has no room for behind the longest prompt of
+ * the task in s, where the task says how long that is. */
+static gl_status check_room(const run_spec *s, const cfg_node *at, gl_error *err) {
+  const size_t prompt = (s->begin >= 0) + s->around + task_max_prompt(s->task);
+  const size_t most = s->model.max_positions;
+  if (s->max_tokens < most && prompt <= most - s->max_tokens) return GL_OK;
+  return cfg_fail(
+      at, err,
+      "a prompt of up to %zu tokens and a response of up to %zu (max_tokens) do not fit "
+      "into the model's context of %zu; enlarge model.context or lower max_tokens",
+      prompt, s->max_tokens, most);
+}
+
+/* The kind that a task section says; NULL: none. */
+static const char *task_section_kind(const cfg_node *section) {
+  const cfg_node *kind = cfg_find(section, "kind");
+  return kind != NULL && cfg_kind_of(kind) == CFG_SCALAR ? cfg_text(kind) : NULL;
+}
+
+/* A set's task is the world's with some fields changed, unless it is of another kind, whose fields
+ * are others. */
+static gl_status make_task(set_spec *set, const run_spec *s, const cfg_node *world,
+                           const cfg_node *node, uint64_t seed, gl_error *err) {
+  const char *kind = task_section_kind(node);
+  if (cfg_kind_of(node) != CFG_MAP)
+    return cfg_fail(node, err,
+                    "the task of an evaluation set is a map of the fields in which it differs from "
+                    "the world's, as in task: {digits: 3}, or of another kind, task: {kind: …}");
+  if (kind != NULL && strcmp(kind, task_kind(s->task)) != 0)
+    return task_new(&set->task, node, seed, err);
+  cfg_doc *doc = NULL;
+  gl_status status = cfg_overlay(&doc, "world", world, "task", node, err);
+  if (status != GL_OK) return status;
+  status = task_new(&set->task, cfg_find(cfg_root(doc), "world.task"), seed, err);
+  cfg_free(doc);
+  return status;
+}
+
+/* Every letter of a generated task's prompts and answers has a token. What free text holds is known
+ * when its problems are read. */
+static gl_status check_set_letters(const run_spec *s, const char *name, const cfg_node *at,
+                                   gl_error *err) {
+  const char *alphabet = task_alphabet(s->task);
+  int32_t *token = NULL;
+  size_t n = 0;
+  gl_error why = {0};
+  if (alphabet == NULL) return GL_OK;
+  gl_status status = tokenizer_encode(s->tokenizer, alphabet, strlen(alphabet), &token, &n, &why);
+  free(token);
+  if (status == GL_OK) return GL_OK;
+  if (status != GL_EINPUT) return gl_fail(err, status, "%s", why.text);
+  return cfg_fail(at, err,
+                  "the tokenizer cannot write the evaluation set '%s', which uses the letters "
+                  "\"%.100s\": %s; take another task for the set, or world.tokenizer: byte",
+                  name, alphabet, why.text);
+}
+
+run_spec run_spec_of_set(const run_spec *s, size_t i) {
+  run_spec own = *s;
+  own.eval = s->set[i].eval;
+  own.max_tokens = s->set[i].max_tokens;
+  if (s->set[i].task != NULL) own.task = s->set[i].task;
+  return own;
+}
+
+/* The longest response: what the set says, else what the longest answer of its own task needs, else
+ * what the world has. */
+static size_t longest_response(const set_spec *set, const run_spec *s, size_t said) {
+  if (said > 0) return said;
+  if (set->task != NULL && task_max_answer(set->task) > 0) return task_max_answer(set->task) + 1;
+  return s->max_tokens;
+}
+
+static gl_status read_evaluation_set(run_spec *s, size_t i, const cfg_node *world,
+                                     const cfg_node *node, uint64_t seed, gl_error *err) {
+  set_spec *set = &s->set[i];
+  const char *name = s->sets.part[i * evaluation_sets_parts(&s->sets)].set;
+  cfg_reader r;
+  cfg_begin(&r, node, "world.evaluation.sets", err);
+  cfg_string(&r, "name", NULL);
+  evaluation_read_set(&set->eval.how, &s->eval.how, &r, llm_evaluations, LLM_EVALUATIONS);
+  set->eval.prompts = field_count_or(&r, "prompts", s->eval.prompts);
+  const int greedy = set->eval.how.kind == EVALUATION_GREEDY;
+  set->eval.samples = field_count_or(&r, "samples", greedy ? 1 : s->eval.samples);
+  if (r.status == GL_OK && greedy && cfg_has(&r, "samples"))
+    return cfg_fail(cfg_child(&r, "samples"), err,
+                    "a greedy evaluation has one response to a problem; leave samples out, or say "
+                    "kind: sampled");
+  const size_t said = field_count(&r, "max_tokens");
+  const cfg_node *own = cfg_child(&r, "task");
+  set->at = node != NULL ? node : cfg_find(world, "evaluation");
+  if (cfg_end(&r) != GL_OK) return r.status;
+  gl_status status = own != NULL ? make_task(set, s, world, own, seed, err) : GL_OK;
+  if (status != GL_OK) return status;
+  set->max_tokens = longest_response(set, s, said);
+  const run_spec whole = run_spec_of_set(s, i);
+  status = check_set_letters(&whole, name, set->at, err);
+  if (status == GL_OK) status = check_room(&whole, set->at, err);
+  if (status == GL_OK) status = bound_evaluation(&set->eval, whole.task, set->at, err);
+  return status == GL_OK ? evaluation_sets_check(&s->sets, name, set->eval.prompts, set->at, err)
+                         : status;
+}
+
+/* Reads the sets whose names s has, once all else of s is read. A set whose task the tokenizer
+ * cannot write, or whose problems do not fit into the model's context, is GL_EINPUT at its place.
+ */
+static gl_status read_sets(run_spec *s, const cfg_node *world, uint64_t seed, gl_error *err) {
+  const cfg_node *list = cfg_find(world, "evaluation.sets");
+  if (s->sets.n == 0) return GL_OK;
+  s->set = calloc(s->sets.n, sizeof *s->set);
+  if (s->set == NULL) return gl_fail_memory(err, "evaluation sets");
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < s->sets.n && status == GL_OK; ++i)
+    status = read_evaluation_set(s, i, world, list != NULL ? cfg_at(list, i) : NULL, seed, err);
+  return status;
+}
+
+static void free_sets(run_spec *s) {
+  for (size_t i = 0; s->set != NULL && i < s->sets.n; ++i) task_free(s->set[i].task);
+  free(s->set);
+  evaluation_sets_fini(&s->sets);
 }
 
 /* --- the whole section --- */
@@ -192,7 +498,7 @@ static gl_status read_model_and_language(run_spec *s, const world_nodes *n, cons
   if (status != GL_OK) return status;
   const size_t size = tokenizer_size(s->tokenizer);
   if (described) return model_config_read(&s->model, n->model, size, err);
-  status = run_spec_check_tokens(s, cfg_find(n->model, "path"), err);
+  status = check_tokens_of_start(s, cfg_find(n->model, "path"), err);
   if (status != GL_OK || size <= s->model.vocabulary) return status;
   return cfg_fail(n->tokenizer != NULL ? n->tokenizer : n->model, err,
                   "the tokenizer has %zu tokens, the model only %zu; take the tokenizer that the "
@@ -247,18 +553,7 @@ static gl_status bound_response(run_spec *s, const world_nodes *n, gl_error *err
                     "world.max_tokens must be given: task %s does not bound its answers",
                     task_kind(s->task));
   if (s->max_tokens == 0) s->max_tokens = task_max_answer(s->task) + 1;
-  return run_spec_check_room(s, n->model != NULL ? n->model : n->world, err);
-}
-
-gl_status run_spec_check_room(const run_spec *s, const cfg_node *at, gl_error *err) {
-  const size_t prompt = (s->begin >= 0) + s->around + task_max_prompt(s->task);
-  const size_t most = s->model.max_positions;
-  if (s->max_tokens < most && prompt <= most - s->max_tokens) return GL_OK;
-  return cfg_fail(
-      at, err,
-      "a prompt of up to %zu tokens and a response of up to %zu (max_tokens) do not fit "
-      "into the model's context of %zu; enlarge model.context or lower max_tokens",
-      prompt, s->max_tokens, most);
+  return check_room(s, n->model != NULL ? n->model : n->world, err);
 }
 
 static gl_status read_world(run_spec *s, const cfg_node *world, uint64_t seed, gl_error *err) {
@@ -291,8 +586,8 @@ static gl_status read_world(run_spec *s, const cfg_node *world, uint64_t seed, g
   if (status == GL_OK) status = read_model_and_language(s, &n, template, seed, err);
   if (status == GL_OK) status = bound_response(s, &n, err);
   if (status == GL_OK) status = read_warmup(&s->warmup, n.warmup, err);
-  if (status == GL_OK) status = run_spec_read_sets(s, world, seed, err);
-  if (status == GL_OK) status = run_spec_bound_evaluation(&s->eval, s->task, n.task, err);
+  if (status == GL_OK) status = read_sets(s, world, seed, err);
+  if (status == GL_OK) status = bound_evaluation(&s->eval, s->task, n.task, err);
   return status == GL_OK ? read_reference(s, n.reference, seed, err) : status;
 }
 
@@ -339,7 +634,7 @@ gl_status run_spec_init(run_spec *s, const cfg_node *world, const cfg_node *samp
 }
 
 void run_spec_fini(run_spec *s) {
-  run_spec_free_sets(s);
+  free_sets(s);
   tokenizer_free(s->tokenizer);
   task_free(s->task);
   free(s->folder);

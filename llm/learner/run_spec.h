@@ -100,34 +100,47 @@ int run_spec_is_stop(const run_spec *s, int32_t token);
 gl_status run_spec_score(const run_spec *s, const problem *p, const int32_t *token, size_t n,
                          int finished, double *score, gl_error *err);
 
-/* --- evaluation sets (spec_sets.c) --- */
+/* --- evaluation sets --- */
 
 /* The spec as set i of the evaluation has it: its task, its evaluation, its longest response. It
  * borrows everything from s and is not released. */
 run_spec run_spec_of_set(const run_spec *s, size_t i);
-
-/* Reads the sets whose names s has, once all else of s is read. A set whose task the tokenizer
- * cannot write, or whose problems do not fit into the model's context, is GL_EINPUT at its place.
- */
-gl_status run_spec_read_sets(run_spec *s, const cfg_node *world, uint64_t seed, gl_error *err);
-void run_spec_free_sets(run_spec *s);
-/* The kinds of evaluation that a transformer has; the first is the default. */
-enum { LLM_EVALUATIONS = 2 };
-extern const evaluation_kind llm_evaluations[LLM_EVALUATIONS];
-/* Bounds the problems of an evaluation of that task by how many there are, and refuses none. */
-gl_status run_spec_bound_evaluation(eval_spec *e, const task *of, const cfg_node *at,
-                                    gl_error *err);
-/* Refuses a longest response that the model's context has no room for behind the longest prompt of
- * the task in s, where the task says how long that is. */
-/* The folder that a node names, in a run of that seed; malloc'd, NULL if memory is short. */
-char *run_spec_folder(const cfg_node *at, uint64_t seed);
-/* Whether the folder has the checksum that the recipe begins from, where it states one. GL_EINPUT,
- * GL_EIO. */
+/* Whether the folder that the parameters begin from has the checksum that the recipe states, where
+ * it states one. GL_EINPUT, GL_EIO. */
 gl_status run_spec_check_start(const run_spec *s, gl_error *err);
-/* Whether the folder's model, where gepolab wrote it and its tokens come from no file, was trained
- * with the tokens that the recipe has; GL_EINPUT at the place of `at`, which names the folder. */
-gl_status run_spec_check_tokens(const run_spec *s, const cfg_node *at, gl_error *err);
-gl_status run_spec_check_room(const run_spec *s, const cfg_node *at, gl_error *err);
+
+/* --- memory (memory_need.c) --- */
+
+/* How much memory a world of kind llm needs on each of its devices, computed before any of it is
+ * allocated. All sizes are bytes: of the device's memory, or with the CPU backend of this
+ * machine's, of which each of several replicas may use its part. */
+typedef struct memory_need {
+  size_t parameters, gradients, moments, reference;
+  size_t activations; /* of a micro-batch, or of prompts where that is more */
+  size_t generation;  /* keys, values and logits, while responses are drawn */
+  size_t scratch;     /* the backend's own, for both */
+  size_t total;
+  /* What must stay free for a step beside all that stays allocated: activations, scratch memory and
+   * the cache of the planned number of sequences, doubled where that number is chosen by the memory
+   * that is free, as generation then takes half of it (llm/model/generate.c). */
+  size_t step;
+  /* Versions held for a coupled clock are not in the total: bytes of each, and how many fit beside
+   * a step. Where the backend is a device, further ones go into the host's memory. */
+  size_t one_version, versions;
+  /* what it was computed from */
+  size_t micro_batch;     /* tokens: the recipe's, or the longest sequence where that is more */
+  size_t slots, capacity; /* sequences side by side, positions of one */
+  size_t devices;         /* that need this each */
+  size_t device_total, device_free;
+} memory_need;
+
+/* responses: of a batch. trains: 1 for RL or warm-up, 0 where the model only generates. compares: 1
+ * where updates need a reference policy. */
+gl_status memory_need_of(memory_need *out, const run_spec *spec, backend *b, size_t responses,
+                         int trains, int compares, gl_error *err);
+/* GL_ENOMEM naming what is needed, what is there and what to lower, if it does not fit. */
+gl_status memory_need_check(const memory_need *n, const run_spec *spec, const backend *b,
+                            gl_error *err);
 
 /* --- between run_spec.c and spec_text.c --- */
 

@@ -143,14 +143,14 @@ static size_t first_token(const response_list *s, size_t j) {
   return s->start[s->response[j]];
 }
 
-static size_t length_of(const response_list *s, size_t j) {
+static size_t response_tokens(const response_list *s, size_t j) {
   const size_t i = s->response[j];
   return s->length != NULL ? s->length[i] : s->start[i + 1] - s->start[i];
 }
 
 /* Whether the pass takes the response at place j. */
 static bool takes(const set_pass *p, size_t j) {
-  const size_t first = first_token(p->list, j), n = length_of(p->list, j);
+  const size_t first = first_token(p->list, j), n = response_tokens(p->list, j);
   if (p->which != PASS_WITH_GRADIENT) return true;
   for (size_t k = first; k < first + n; ++k)
     if (p->coefficient[k] != 0) return true;
@@ -179,7 +179,7 @@ static gl_status pack_next(const set_pass *p, replica *r, size_t most, walk *at,
     group = g;
     const uint32_t *kept = s->replays || watches ? s->kept + k * s->shape.words : NULL;
     gl_status status =
-        token_pack_add_kept(&r->pack, s->token + k, kept, length_of(s, j), most, &added, err);
+        token_pack_add_kept(&r->pack, s->token + k, kept, response_tokens(s, j), most, &added, err);
     if (status != GL_OK) return status;
     if (!added) break;
     if (rows != NULL) rows[j] = r->pack.n_tokens - before;
@@ -189,7 +189,7 @@ static gl_status pack_next(const set_pass *p, replica *r, size_t most, walk *at,
 
 /* --- shares --- */
 
-static size_t rows_of(const void *context, size_t i) {
+static size_t rows_of_response(const void *context, size_t i) {
   return ((const set_pass *)context)->l->rows[i];
 }
 
@@ -207,11 +207,11 @@ static gl_status divide(const set_pass *p, size_t *all, gl_error *err) {
   }
   gl_status status = pack_next(p, &l->replica[0], SIZE_MAX, &at, l->rows, err);
   *all = l->replica[0].pack.n_tokens;
-  if (status == GL_OK) llm_learner_divide(l, rows_of, p, n);
+  if (status == GL_OK) llm_learner_divide(l, rows_of_response, p, n);
   return status;
 }
 
-static walk share_of(const set_pass *p, size_t rank) {
+static walk walk_of_rank(const set_pass *p, size_t rank) {
   return (walk){p->l->share[rank], p->l->share[rank + 1]};
 }
 
@@ -221,7 +221,7 @@ static gl_status shares_fit(const set_pass *p, int *fit, gl_error *err) {
   gl_status status = GL_OK;
   *fit = 1;
   for (size_t rank = 0; rank < l->spec.devices && status == GL_OK; ++rank) {
-    walk at = share_of(p, rank);
+    walk at = walk_of_rank(p, rank);
     status = pack_next(p, &l->replica[0], l->spec.micro_batch, &at, NULL, err);
     *fit &= at.at == at.end;
   }
@@ -232,10 +232,10 @@ static gl_status shares_fit(const set_pass *p, int *fit, gl_error *err) {
 
 /* Copies what a forward of the pack found, at[k] for the k-th token of the responses at places
  * [first, end), to these tokens' places. */
-static void put_scores(const response_list *s, size_t first, size_t end, const double *found,
-                       const size_t *at, double *to) {
+static void scatter_scores(const response_list *s, size_t first, size_t end, const double *found,
+                           const size_t *at, double *to) {
   for (size_t j = first; j < end; ++j) {
-    const size_t from = s->first != NULL ? s->first[s->response[j]] : 0, n = length_of(s, j);
+    const size_t from = s->first != NULL ? s->first[s->response[j]] : 0, n = response_tokens(s, j);
     for (size_t t = from; t < n; ++t) to[first_token(s, j) + t] = found[at[t]];
     at += n;
   }
@@ -252,7 +252,7 @@ static gl_status score_parts(const set_pass *p, replica *r, size_t first, size_t
   if (status == GL_OK)
     status = token_pack_parts(pack, r->model, r->scratch, r->scratch + n, r->scratch + 2 * n, err);
   for (size_t of = 0; of < 3 && status == GL_OK; ++of)
-    put_scores(p->list, first, end, r->scratch + of * n, pack->watched_of, p->part[of]);
+    scatter_scores(p->list, first, end, r->scratch + of * n, pack->watched_of, p->part[of]);
   return status;
 }
 
@@ -268,8 +268,9 @@ static gl_status score_walk(const set_pass *p, replica *r, walk at, gl_error *er
     double *logp = r->scratch, *entropy = p->entropy != NULL ? r->scratch + n : NULL;
     status = token_pack_forward(&r->pack, r->model, p->temperature, p->keep, logp, entropy, err);
     if (status != GL_OK) return status;
-    put_scores(p->list, first, at.at, logp, r->pack.target_of, p->logp);
-    if (entropy != NULL) put_scores(p->list, first, at.at, entropy, r->pack.target_of, p->entropy);
+    scatter_scores(p->list, first, at.at, logp, r->pack.target_of, p->logp);
+    if (entropy != NULL)
+      scatter_scores(p->list, first, at.at, entropy, r->pack.target_of, p->entropy);
     if (p->which == PASS_WATCHED) status = score_parts(p, r, first, at.at, err);
     if (status != GL_OK) return status;
   }
@@ -280,7 +281,7 @@ static gl_status score_share(void *context, size_t rank, gl_error *err) {
   replica *r = &p->l->replica[rank];
   if (p->policy == SCORE_REFERENCE) model_use(r->model, r->reference);
   if (p->policy == SCORE_INITIAL) model_use(r->model, r->initial);
-  gl_status status = score_walk(p, r, share_of(p, rank), err);
+  gl_status status = score_walk(p, r, walk_of_rank(p, rank), err);
   if (p->policy != SCORE_IN_USE) model_use(r->model, NULL);
   return status;
 }
@@ -298,7 +299,7 @@ gl_status llm_learner_log_probs(llm_learner *l, const response_list *s, score_po
   return status == GL_OK ? rank_threads_run(l->threads, score_share, &p, err) : status;
 }
 
-static double mean(const double *x, size_t n) {
+static double mean_over_tokens(const double *x, size_t n) {
   double sum = 0;
   for (size_t k = 0; k < n; ++k) sum += x[k];
   return sum / (double)n;
@@ -345,7 +346,8 @@ static gl_status llm_score(void *self, const token_view *view, update_score whic
   if (status == GL_OK) status = rank_threads_run(l->threads, score_share, &p, err);
   *defined = status == GL_OK;
   for (size_t j = 0; j < list.n && *defined; ++j)
-    for (size_t k = first_token(&list, j), n = length_of(&list, j); n > 0 && *defined; ++k, --n)
+    for (size_t k = first_token(&list, j), n = response_tokens(&list, j); n > 0 && *defined;
+         ++k, --n)
       *defined = isfinite(t->logp[k]) && isfinite(t->logq[k]);
   return status;
 }
@@ -359,7 +361,7 @@ static void take_coefficients(const set_pass *p, const token_pack *pack, size_t 
   size_t k = 0;
   memset(dlogp, 0, pack->n_targets * sizeof *dlogp);
   for (size_t j = first; j < end; ++j)
-    for (size_t t = 0; takes(p, j) && t < length_of(p->list, j); ++t)
+    for (size_t t = 0; takes(p, j) && t < response_tokens(p->list, j); ++t)
       dlogp[pack->target_of[k++]] -= p->coefficient[first_token(p->list, j) + t];
 }
 
@@ -388,7 +390,7 @@ static gl_status gradient_share(void *context, size_t rank, gl_error *err) {
   const set_pass *p = context;
   replica *r = &p->l->replica[rank];
   gl_status status = model_zero_gradient(r->model, err);
-  return status == GL_OK ? backward_walk(p, r, share_of(p, rank), err) : status;
+  return status == GL_OK ? backward_walk(p, r, walk_of_rank(p, rank), err) : status;
 }
 
 /* That, and the step that all take together; the first replica's numbers are followed. */
@@ -448,7 +450,7 @@ gl_status llm_learner_differentiate(llm_learner *l, const policy_algorithm *algo
       status = gl_fail(err, GL_EINPUT, "log-probabilities of drawn tokens are not finite numbers");
   if (status == GL_OK) status = update_evaluate(&l->update, algorithm, metrics, err);
   if (status != GL_OK) return status;
-  metrics[METRIC_REWARD_MEAN] = mean(t->reward, t->n_responses);
+  metrics[METRIC_REWARD_MEAN] = mean_over_tokens(t->reward, t->n_responses);
   batch_weigh(t->loss_weight, t->token_start, t->n_responses, t->coefficient);
   status = divide(&gradient, &rows, err);
   return status == GL_OK ? rank_threads_run(l->threads, gradient_share, &gradient, err) : status;
@@ -473,14 +475,14 @@ static void measure_kept_sets(const llm_learner *l, double *metrics) {
     tail += l->part[2][k];
     with_tail += 1;
   }
-  metrics[METRIC_KEPT_MASS] = mean(l->part[0], n);
-  metrics[METRIC_ENTROPY_KEPT] = mean(l->part[1], n);
+  metrics[METRIC_KEPT_MASS] = mean_over_tokens(l->part[0], n);
+  metrics[METRIC_ENTROPY_KEPT] = mean_over_tokens(l->part[1], n);
   if (with_tail > 0) metrics[METRIC_ENTROPY_TAIL] = tail / with_tail;
 }
 
 static void llm_measure(void *self, double metrics[METRIC_COUNT]) {
   const llm_learner *l = self;
-  metrics[METRIC_ENTROPY] = mean(l->update.table.entropy, l->update.table.n_tokens);
+  metrics[METRIC_ENTROPY] = mean_over_tokens(l->update.table.entropy, l->update.table.n_tokens);
   measure_kept_sets(l, metrics);
 }
 

@@ -1,15 +1,461 @@
-/* Supervised warm-up: cross-entropy of answers and their end token on drawn training problems.
+/* Supervised warm-up: cross-entropy of answers and their end token on drawn training problems; and
+ * the files that keep its result.
  *
  * Step s draws its problems from the random stream (seed, RNG_SHUFFLE, entity 2^63 + s), one block
  * of numbers for each problem. The shuffles of reinforcement learning use the learner's version as
  * the entity, which is below 2^63, so that the two never share numbers. The result depends on the
- * recipe's `warmup` section and seed alone. */
-#include "llm/learner/warmup.h"
+ * recipe's `warmup` section and seed alone.
+ *
+ * The parameters after a warm-up are kept in two places. A cache between runs has one file for each
+ * different warm-up; a failure there is no error, because the run then warms up again. A run with
+ * checkpoints keeps its own warm-up beside them, unfinished ones too; a failure there is returned.
+ *
+ * A file has a header, the key's text, the parameters in the backend's master type and a checksum
+ * of all before it, in native byte order. Its name is the hash of the key. Another process that
+ * warms up at the same time writes the same bytes, and each file is renamed into place whole. */
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "llm/learner/learner.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
+
+/* --- files of warm-ups --- */
+
+typedef struct warmup_entry {
+  char *folder, *path; /* NULL: nothing is kept */
+  char *key;           /* text of everything that determines the parameters */
+} warmup_entry;
+
+typedef struct warmup_header {
+  char magic[8];
+  uint64_t format, key_size, n_parameters, element;
+} warmup_header;
+
+enum { WARMUP_FORMAT = 2, MOST_FILES = 256 };
+static const char warmup_magic[8] = "GLwarm\r\n";
+static const char prefix[] = LEARNER_KEEPS;
+static const off_t most_bytes = (off_t)1 << 30;
+
+/* --- the key --- */
+
+/* Size and time of a file, or that there is none. */
+static void put_file(FILE *to, const char *folder, const char *name) {
+  char path[4096];
+  struct stat s;
+  snprintf(path, sizeof path, "%s%s%s", folder, *name != '\0' ? "/" : "", name);
+  if (stat(path, &s) == 0)
+    fprintf(to, "%s %lld %lld.%09ld\n", path, (long long)s.st_size, (long long)s.st_mtim.tv_sec,
+            (long)s.st_mtim.tv_nsec);
+}
+
+static void put_folder(FILE *to, const char *folder) {
+  struct dirent **entry = NULL;
+  int n = scandir(folder, &entry, NULL, alphasort);
+  for (int i = 0; i < n; ++i) {
+    put_file(to, folder, entry[i]->d_name);
+    free(entry[i]);
+  }
+  free(entry);
+}
+
+/* Hash of the first problems of both splits, which tells data sets apart. */
+static void put_problems(FILE *to, const llm_learner *l) {
+  enum { MOST_PROBLEMS = 4096, FEW = 64 };
+  for (int split = TASK_TRAIN; split <= TASK_HELD_OUT; ++split) {
+    const size_t size = task_size(l->spec.task, (task_split)split);
+    const size_t few = size > (size_t)1 << 32 ? FEW : MOST_PROBLEMS, n = size < few ? size : few;
+    uint64_t hash = HASH_64_START;
+    for (size_t i = 0; i < n; ++i) {
+      problem p;
+      if (task_problem(l->spec.task, (task_split)split, i, &p, NULL) != GL_OK) continue;
+      hash = hash_64(hash, p.prompt, strlen(p.prompt) + 1);
+      hash = hash_64(hash, p.answer, strlen(p.answer) + 1);
+      problem_fini(&p);
+    }
+    fprintf(to, "%zu problems %016llx\n", size, (unsigned long long)hash);
+  }
+}
+
+static void put_optimizer(FILE *to, const warmup_spec *w) {
+  const optimizer_spec *o = &w->optimizer;
+  fprintf(to, "%zu steps of %zu, until %a looked at every %zu\n", w->steps, w->batch, w->until,
+          w->check_every);
+  fprintf(to, "lr %a betas %a %a eps %a decay %a clip %a rise %llu fall %d\n", o->lr, o->beta1,
+          o->beta2, o->eps, o->weight_decay, o->clip_grad_norm, (unsigned long long)o->warmup,
+          (int)o->decay);
+}
+
+/* The device's name without its number of threads, on which no result depends. */
+static void put_device(FILE *to, const char *device) {
+  const char *rest = strstr(device, " thread"), *first = rest;
+  while (first != NULL && first > device && first[-1] != ',') --first;
+  if (rest == NULL)
+    fprintf(to, "device %s\n", device);
+  else
+    fprintf(to, "device %.*s%s\n", (int)(first - device), device, rest + strcspn(rest, ","));
+}
+
+static char *key_of(const llm_learner *l, const char *code) {
+  const run_spec *s = &l->spec;
+  char *text = NULL, *config = model_config_json(&s->model);
+  size_t size = 0;
+  FILE *to = config != NULL ? open_memstream(&text, &size) : NULL;
+  if (to == NULL) {
+    free(config);
+    return NULL;
+  }
+  put_device(to, l->backend->device);
+  if (l->backend->form != NULL) fprintf(to, "form %s\n", l->backend->form);
+  if (s->devices > 1)
+    fprintf(to, "%zu devices, sums by %s\n", s->devices, collective_name(l->sums));
+  fprintf(to, "code %s\ntype %d micro-batch %zu recompute %d tf32 %d\n", code, (int)s->dtype,
+          s->micro_batch, s->recompute, s->tf32);
+  fprintf(to, "seed %llu world %016llx\n%s\n", (unsigned long long)l->update.seed,
+          (unsigned long long)s->fingerprint, config);
+  put_optimizer(to, &s->warmup);
+  fprintf(to, "held-out %zu evaluation %d samples %zu temperature %a top_k %zu top_p %a\n",
+          s->eval.prompts, (int)s->eval.how.kind, s->eval.samples, s->eval.how.dist.temperature,
+          s->eval.how.dist.top_k, s->eval.how.dist.top_p);
+  if (s->folder != NULL) put_folder(to, s->folder);
+  if (s->tokenizer_path != NULL) put_file(to, s->tokenizer_path, "");
+  put_problems(to, l);
+  free(config);
+  if (fclose(to) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+/* The place of this learner's warm-up in the folder; `code` names the program's build. */
+static void warmup_entry_init(warmup_entry *e, const llm_learner *l, const char *folder,
+                              const char *code) {
+  *e = (warmup_entry){0};
+  if (folder == NULL || *folder == '\0') return;
+  e->key = key_of(l, code != NULL ? code : "");
+  e->folder = strdup(folder);
+  if (e->key == NULL || e->folder == NULL) return;
+  char hex[HASH_HEX_SIZE];
+  hash_hex(e->key, strlen(e->key), hex);
+  size_t size = strlen(folder) + sizeof prefix + HASH_HEX_SIZE + 1;
+  e->path = malloc(size);
+  if (e->path != NULL) snprintf(e->path, size, "%s/%s%s", folder, prefix, hex);
+}
+
+static void warmup_entry_fini(warmup_entry *e) {
+  free(e->folder);
+  free(e->path);
+  free(e->key);
+  *e = (warmup_entry){0};
+}
+
+/* --- the file --- */
+
+static warmup_header warmup_header_of(const warmup_entry *e, const llm_learner *l) {
+  warmup_header h = {.format = WARMUP_FORMAT,
+                     .key_size = strlen(e->key),
+                     .n_parameters = model_parameters(l->model),
+                     .element = l->backend->master_element};
+  memcpy(h.magic, warmup_magic, sizeof h.magic);
+  return h;
+}
+
+static uint64_t sum_of(const char *bytes, size_t size) {
+  checksum sum;
+  checksum_begin(&sum);
+  checksum_add(&sum, bytes, size);
+  return checksum_of(&sum);
+}
+
+/* All of the file as it should be but for its parameters and checksum; NULL if it is not so. */
+static char *read_whole(FILE *from, const warmup_entry *e, const llm_learner *l, size_t head,
+                        size_t size) {
+  const warmup_header mine = warmup_header_of(e, l);
+  char *bytes = malloc(size);
+  uint64_t written;
+  int good = bytes != NULL && fread(bytes, 1, size, from) == size &&
+             fread(&written, sizeof written, 1, from) == 1 && fgetc(from) == EOF &&
+             memcmp(bytes, &mine, sizeof mine) == 0 &&
+             memcmp(bytes + sizeof mine, e->key, head - sizeof mine) == 0 &&
+             sum_of(bytes, size) == written;
+  if (good) return bytes;
+  free(bytes);
+  return NULL;
+}
+
+typedef struct parameters {
+  llm_learner *l;
+  const double *host;
+} parameters;
+
+static gl_status set_on(void *context, size_t rank, gl_error *err) {
+  const parameters *p = context;
+  return model_set(p->l->replica[rank].model, p->host, err);
+}
+
+static int set_parameters(llm_learner *l, const char *bytes) {
+  const size_t n = model_parameters(l->model);
+  double *host = calloc(n, sizeof *host);
+  if (host == NULL) return 0;
+  for (size_t i = 0; i < n; ++i) {
+    float single;
+    if (l->backend->master_element == sizeof single) {
+      memcpy(&single, bytes + i * sizeof single, sizeof single);
+      host[i] = (double)single;
+    } else {
+      memcpy(&host[i], bytes + i * sizeof *host, sizeof *host);
+    }
+  }
+  parameters p = {l, host};
+  int set = rank_threads_run(l->threads, set_on, &p, NULL) == GL_OK;
+  free(host);
+  return set;
+}
+
+/* Reads the parameters: 1 if they are there and undamaged, else 0 and nothing is changed. */
+static int warmup_entry_read(const warmup_entry *e, llm_learner *l) {
+  FILE *from = e->path != NULL ? fopen(e->path, "rb") : NULL;
+  if (from == NULL) return 0;
+  const size_t head = sizeof(warmup_header) + strlen(e->key);
+  const size_t size = head + model_parameters(l->model) * l->backend->master_element;
+  char *bytes = read_whole(from, e, l, head, size);
+  int found = bytes != NULL && set_parameters(l, bytes + head);
+  if (found)
+    (void)futimens(fileno(from), NULL); /* marks it as used just now, so that it is removed last */
+  free(bytes);
+  fclose(from);
+  return found;
+}
+
+static void write_warmup(FILE *to, const void *bytes, size_t n, checksum *sum) {
+  checksum_add(sum, bytes, n);
+  (void)fwrite(bytes, 1, n, to); /* file_commit() finds a failure */
+}
+
+static int write_parameters(const llm_learner *l, FILE *to, checksum *sum) {
+  const size_t n = model_parameters(l->model);
+  double *host = calloc(n, sizeof *host);
+  int got = host != NULL && model_get(l->model, host, NULL) == GL_OK;
+  for (size_t i = 0; i < n && got; ++i) {
+    float single = (float)host[i];
+    if (l->backend->master_element == sizeof single)
+      write_warmup(to, &single, sizeof single, sum);
+    else
+      write_warmup(to, &host[i], sizeof *host, sum);
+  }
+  free(host);
+  return got;
+}
+
+/* Makes a folder and those above it, as mkdir -p does. */
+static void make_folder(const char *folder) {
+  char *path = strdup(folder);
+  for (char *at = path; at != NULL && *at != '\0'; ++at)
+    if (at > path && *at == '/') {
+      *at = '\0';
+      (void)mkdir(path, 0777);
+      *at = '/';
+    }
+  if (path != NULL) (void)mkdir(path, 0777);
+  free(path);
+}
+
+/* --- keeping the folder small --- */
+
+typedef struct kept_file {
+  char name[64];
+  struct timespec used;
+  off_t size;
+} kept_file;
+
+static int oldest_first(const void *a, const void *b) {
+  const struct timespec x = ((const kept_file *)a)->used, y = ((const kept_file *)b)->used;
+  if (x.tv_sec != y.tv_sec) return x.tv_sec < y.tv_sec ? -1 : 1;
+  return x.tv_nsec < y.tv_nsec ? -1 : x.tv_nsec > y.tv_nsec;
+}
+
+/* Removes kept files until the most recently used ones are no more than MOST_FILES / 2 and
+ * most_bytes. */
+static void prune_warmups(const char *folder) {
+  DIR *dir = opendir(folder);
+  kept_file *file = calloc(MOST_FILES, sizeof *file);
+  size_t n = 0;
+  off_t bytes = 0;
+  const struct dirent *entry;
+  while (dir != NULL && file != NULL && n < MOST_FILES && (entry = readdir(dir)) != NULL) {
+    struct stat s;
+    if (strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0 ||
+        strlen(entry->d_name) >= sizeof file->name ||
+        fstatat(dirfd(dir), entry->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode))
+      continue;
+    memcpy(file[n].name, entry->d_name, strlen(entry->d_name) + 1);
+    file[n].used = s.st_mtim;
+    file[n].size = s.st_size;
+    bytes += file[n++].size;
+  }
+  if (n > 0) qsort(file, n, sizeof *file, oldest_first);
+  for (size_t i = 0; i < n && (n - i > MOST_FILES / 2 || bytes > most_bytes); ++i) {
+    (void)unlinkat(dirfd(dir), file[i].name, 0);
+    bytes -= file[i].size;
+  }
+  free(file);
+  if (dir != NULL) closedir(dir);
+}
+
+/* Writes the parameters as they are now into e's file, which appears whole or not at all. */
+static gl_status warmup_entry_save(const warmup_entry *e, const llm_learner *l, gl_error *err) {
+  file_writer w;
+  gl_status status = file_begin(&w, e->path, err);
+  if (status != GL_OK) return status;
+  const warmup_header h = warmup_header_of(e, l);
+  checksum sum;
+  checksum_begin(&sum);
+  write_warmup(w.stream, &h, sizeof h, &sum);
+  write_warmup(w.stream, e->key, strlen(e->key), &sum);
+  if (write_parameters(l, w.stream, &sum)) {
+    const uint64_t end = checksum_of(&sum);
+    write_warmup(w.stream, &end, sizeof end, &sum);
+    return file_commit(&w, err);
+  }
+  file_abandon(&w);
+  return gl_fail_memory(err, "a warm-up's parameters");
+}
+
+/* The same in a cache, from which the files that were not used for longest are removed where it has
+ * become large. A file that alone is too large is not kept. */
+static void warmup_entry_write(const warmup_entry *e, const llm_learner *l) {
+  const size_t most = (size_t)most_bytes / l->backend->master_element;
+  if (e->path == NULL || model_parameters(l->model) > most) return;
+  make_folder(e->folder);
+  if (warmup_entry_save(e, l, NULL) == GL_OK) prune_warmups(e->folder);
+}
+
+/* --- a run's own warm-up --- */
+/* Beside its checkpoints: the same file when it is done, and before that one of the same name and
+ * ".part": a header, the key's text, the steps made, a checksum of all these, then the model's
+ * parameters and moments (model_write), which carry their own. */
+
+enum { PART_FORMAT = 1 };
+
+typedef struct part_header {
+  char magic[8];
+  uint64_t format, key_size, steps;
+} part_header;
+
+static const char part_magic[8] = "GLpart\r\n";
+static const char suffix[] = ".part";
+
+/* Name of the file, malloc'd; NULL where nothing is kept. */
+static char *part_path(const warmup_entry *e) {
+  if (e->path == NULL) return NULL;
+  const size_t size = strlen(e->path) + sizeof suffix;
+  char *path = malloc(size);
+  if (path != NULL) snprintf(path, size, "%s%s", e->path, suffix);
+  return path;
+}
+
+static uint64_t part_sum(const part_header *h, const char *key) {
+  checksum sum;
+  checksum_begin(&sum);
+  checksum_add(&sum, h, sizeof *h);
+  checksum_add(&sum, key, h->key_size);
+  return checksum_of(&sum);
+}
+
+/* --- unfinished --- */
+
+static gl_status put_part(FILE *to, const warmup_entry *e, const llm_learner *l, size_t steps,
+                          gl_error *err) {
+  part_header h = {.format = PART_FORMAT, .key_size = strlen(e->key), .steps = steps};
+  memcpy(h.magic, part_magic, sizeof h.magic);
+  const uint64_t sum = part_sum(&h, e->key);
+  (void)fwrite(&h, sizeof h, 1, to); /* ferror() tells a failure later */
+  (void)fwrite(e->key, 1, h.key_size, to);
+  (void)fwrite(&sum, sizeof sum, 1, to);
+  return model_write(l->model, l->replica[0].optimizer, to, err);
+}
+
+/* Keeps an unfinished warm-up after that many steps. */
+static gl_status warmup_own_keep(const warmup_entry *e, const llm_learner *l, size_t steps,
+                                 gl_error *err) {
+  file_writer w;
+  gl_error why = {0};
+  char *path = part_path(e);
+  if (path == NULL) return e->path == NULL ? GL_OK : gl_fail_memory(err, "a warm-up");
+  gl_status status = file_begin(&w, path, err);
+  if (status == GL_OK) {
+    status = put_part(w.stream, e, l, steps, &why);
+    const int reason = ferror(w.stream) ? errno : 0;
+    if (status == GL_OK) {
+      status = file_commit(&w, err);
+    } else {
+      file_abandon(&w);
+      status = reason != 0 ? file_fail(path, "written", reason, err)
+                           : gl_fail(err, status, "%s", why.text);
+    }
+  }
+  free(path);
+  return status;
+}
+
+/* The key as it is in the file, if head, key and checksum are what they should be. */
+static int take_head(FILE *from, const warmup_entry *e, part_header *h) {
+  const size_t n = strlen(e->key);
+  char *key = malloc(n);
+  uint64_t written;
+  int good = key != NULL && fread(h, sizeof *h, 1, from) == 1 &&
+             memcmp(h->magic, part_magic, sizeof h->magic) == 0 && h->format == PART_FORMAT &&
+             h->key_size == n && fread(key, 1, n, from) == n && memcmp(key, e->key, n) == 0 &&
+             fread(&written, sizeof written, 1, from) == 1 && written == part_sum(h, key);
+  free(key);
+  return good;
+}
+
+/* Reads an unfinished warm-up: 1, with models, optimisers and *steps as they were, if it is there
+ * and undamaged; else 0. */
+static int warmup_own_resume(const warmup_entry *e, llm_learner *l, size_t *steps) {
+  part_header h;
+  char *path = part_path(e);
+  FILE *from = path != NULL ? fopen(path, "rb") : NULL;
+  free(path);
+  if (from == NULL) return 0;
+  int found = take_head(from, e, &h) && h.steps <= l->spec.warmup.steps &&
+              llm_learner_read(l, from, NULL) == GL_OK;
+  if (found) *steps = (size_t)h.steps;
+  fclose(from);
+  return found;
+}
+
+/* --- done --- */
+
+/* Removes every other warm-up: unfinished work, and what another build of the program left. */
+static void remove_others(const warmup_entry *e) {
+  const char *mine = strrchr(e->path, '/') + 1;
+  DIR *all = opendir(e->folder);
+  const struct dirent *one;
+  while (all != NULL && (one = readdir(all)) != NULL)
+    if (strncmp(one->d_name, LEARNER_KEEPS, sizeof LEARNER_KEEPS - 1) == 0 &&
+        strcmp(one->d_name, mine) != 0)
+      (void)unlinkat(dirfd(all), one->d_name, 0);
+  if (all != NULL) closedir(all);
+}
+
+/* The same in a run's own folder, whatever its size. Other warm-ups there are removed, and
+ * unfinished ones. */
+static gl_status warmup_own_write(const warmup_entry *e, const llm_learner *l, gl_error *err) {
+  if (e->path == NULL) return GL_OK;
+  gl_status status = warmup_entry_save(e, l, err);
+  if (status == GL_OK) remove_others(e);
+  return status;
+}
+
+/* --- lessons --- */
 
 /* The problems of one step with their answers' tokens. */
 typedef struct lesson {
@@ -124,7 +570,8 @@ static gl_status teach(llm_learner *l, const lesson *s, double lr, double *loss,
 
 /* Sets *enough to 1 if the held-out score is measured after this step and has reached warmup.until,
  * or if the watch wants to stop. */
-static gl_status look(llm_learner *l, size_t steps_done, double loss, int *enough, gl_error *err) {
+static gl_status check_score(llm_learner *l, size_t steps_done, double loss, int *enough,
+                             gl_error *err) {
   const warmup_spec *w = &l->spec.warmup;
   const llm_watch *watch = l->watch;
   const int checks = !isnan(w->until) && steps_done % w->check_every == 0;
@@ -156,7 +603,7 @@ static double now_s(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static gl_status keep(warming *w, gl_error *err) {
+static gl_status save_unfinished(warming *w, gl_error *err) {
   w->kept_s = now_s();
   return warmup_own_keep(&w->own, w->learner, w->done, err);
 }
@@ -167,13 +614,13 @@ static gl_status pause_after(warming *w, double loss, gl_error *err) {
   const size_t steps = w->learner->spec.warmup.steps;
   if (p == NULL) return GL_OK;
   if (p->after_step != NULL && p->after_step(p->self, w->done, steps, loss)) {
-    gl_status status = keep(w, err);
+    gl_status status = save_unfinished(w, err);
     if (status != GL_OK) return status;
     return gl_fail(err, GL_EINTERRUPTED, "stopped after %zu of %zu steps of the warm-up%s", w->done,
                    steps, w->own.path != NULL ? "; the same command goes on from there" : "");
   }
   const int due = p->every > 0 ? w->done % p->every == 0 : now_s() - w->kept_s >= p->seconds;
-  return due && w->done < steps ? keep(w, err) : GL_OK;
+  return due && w->done < steps ? save_unfinished(w, err) : GL_OK;
 }
 
 static gl_status step_once(warming *w, int *enough, gl_error *err) {
@@ -189,11 +636,11 @@ static gl_status step_once(warming *w, int *enough, gl_error *err) {
                      "the warm-up's gradient stopped being a number at step %zu; lower "
                      "world.warmup.lr",
                      w->done + 1);
-  if (status == GL_OK) status = look(l, ++w->done, loss, enough, err);
+  if (status == GL_OK) status = check_score(l, ++w->done, loss, enough, err);
   return status == GL_OK && !*enough ? pause_after(w, loss, err) : status;
 }
 
-static gl_status learn(warming *w, gl_error *err) {
+static gl_status run_warmup(warming *w, gl_error *err) {
   llm_learner *l = w->learner;
   const size_t n = l->spec.warmup.batch;
   int enough = 0;
@@ -224,7 +671,7 @@ gl_status llm_learner_warm_up(llm_learner *l, const learner_setup *setup, gl_err
   warmup_entry_init(&w.own, l, w.watch != NULL ? w.watch->folder : NULL, setup->code);
   if (!warmup_entry_read(&w.own, l)) {
     if (!warmup_entry_read(&shared, l)) {
-      status = learn(&w, err);
+      status = run_warmup(&w, err);
       if (status == GL_OK) warmup_entry_write(&shared, l);
     }
     if (status == GL_OK) status = warmup_own_write(&w.own, l, err);

@@ -82,7 +82,7 @@ static step_rows step_rows_cut(void *block, size_t most) {
 static gl_status model_steps_init(model_cache *k, gl_error *err);
 static void model_steps_fini(model_cache *k);
 
-/* --- making one --- */
+/* --- construction --- */
 
 size_t model_cache_rows(const backend *b, size_t n) {
   size_t p = 1;
@@ -92,7 +92,7 @@ size_t model_cache_rows(const backend *b, size_t n) {
 }
 
 /* Cuts all buffers of a cache but the logits from the arena. */
-static void cut(model_cache *k, device_arena *a, const model_config *c, const backend *b) {
+static void cut_cache(model_cache *k, device_arena *a, const model_config *c, const backend *b) {
   const size_t width = c->kv_heads * c->head_dim, t = b->element, m = b->master_element;
   for (size_t l = 0; l < c->layers; ++l) {
     void *keys = device_arena_take(a, k->slots * k->capacity, width, t);
@@ -118,7 +118,7 @@ size_t model_cache_bytes(const model_config *c, const backend *b, size_t slots, 
   device_arena a = {0};
   if (slots < 1 || slots >= INT32_MAX / 4 || capacity > SIZE_MAX / slots) return SIZE_MAX;
   k.most = model_cache_rows(b, slots);
-  cut(&k, &a, c, b);
+  cut_cache(&k, &a, c, b);
   return a.overflow ? SIZE_MAX : a.used;
 }
 
@@ -126,7 +126,7 @@ static size_t model_drawn_bytes(const model_cache *k, size_t rows) {
   return (size_t)((char *)k->logq - (char *)k->drawn) + 2 * rows * k->m->b->master_element;
 }
 
-static gl_status allocate(model_cache *k, gl_error *err) {
+static gl_status cache_allocate(model_cache *k, gl_error *err) {
   const model_config *c = &k->m->c;
   backend *b = k->m->b;
   const size_t bytes = model_cache_bytes(c, b, k->slots, k->capacity);
@@ -140,7 +140,7 @@ static gl_status allocate(model_cache *k, gl_error *err) {
   gl_status status = b->ops->status(b, err);
   if (status != GL_OK) return status;
   device_arena a = {.base = k->block};
-  cut(k, &a, c, b);
+  cut_cache(k, &a, c, b);
   k->host_drawn = malloc(model_drawn_bytes(k, k->most));
   if (k->host_drawn == NULL) return gl_fail_memory(err, "a cache");
   k->slot = k->token + k->most;
@@ -166,7 +166,7 @@ gl_status model_cache_new(model_cache **out, model *m, size_t slots, size_t capa
   k->host_index = calloc(k->most, sizeof *k->host_index);
   gl_status status = k->layer == NULL || k->host == NULL || k->host_index == NULL
                          ? gl_fail_memory(err, "a cache")
-                         : allocate(k, err);
+                         : cache_allocate(k, err);
   if (status == GL_OK)
     *out = k;
   else
@@ -406,7 +406,7 @@ gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot
 
 /* Rows row_of[0 .. rows) of the logits, gathered into memory of their own, or the logits themselves
  * where these are just the first rows and nobody changes them; NULL after a failure. */
-static void *rows_of(model_cache *k, const size_t *row_of, size_t rows, int changes) {
+static void *select_logits(model_cache *k, const size_t *row_of, size_t rows, int changes) {
   backend *b = k->m->b;
   int same = !changes;
   for (size_t r = 0; r < rows; ++r) {
@@ -479,7 +479,7 @@ gl_status model_sample(model_cache *k, const size_t *row_of, const uint64_t *ind
   backend *b = k->m->b;
   gl_status status = check_draws(k, row_of, rows, err);
   if (status != GL_OK || rows == 0) return status;
-  void *logits = rows_of(k, row_of, rows, 0);
+  void *logits = select_logits(k, row_of, rows, 0);
   if (logits != NULL) {
     void *second = begin_draws(k, index, rows);
     b->ops->sample(b, k->drawn, k->logq, second, logits, k->index, rows, k->m->c.vocabulary, spec,
@@ -505,8 +505,8 @@ static gl_status make_more(model_cache *k, const model_draw_more *more, gl_error
   return b->ops->status(b, err);
 }
 
-static void distort(model_cache *k, const uint64_t *context, void *logits, size_t rows,
-                    const sampling_behaviour *behaviour, uint64_t seed) {
+static void distort_logits(model_cache *k, const uint64_t *context, void *logits, size_t rows,
+                           const sampling_behaviour *behaviour, uint64_t seed) {
   backend *b = k->m->b;
   b->ops->upload(b, k->context, context, rows * sizeof *context);
   b->ops->distort(b, logits, k->context, rows, k->m->c.vocabulary, behaviour, seed);
@@ -522,9 +522,10 @@ gl_status model_sample_more(model_cache *k, const size_t *row_of, const uint64_t
   gl_status status = check_draws(k, row_of, rows, err);
   if (status == GL_OK && rows > 0) status = make_more(k, more, err);
   if (status != GL_OK || rows == 0) return status;
-  void *logits = rows_of(k, row_of, rows, more->context != NULL);
+  void *logits = select_logits(k, row_of, rows, more->context != NULL);
   if (logits == NULL) return b->ops->status(b, err);
-  if (more->context != NULL) distort(k, more->context, logits, rows, &spec->behaviour, stream.seed);
+  if (more->context != NULL)
+    distort_logits(k, more->context, logits, rows, &spec->behaviour, stream.seed);
   void *second = begin_draws(k, index, rows);
   const kept_sets kept = {more->shape, k->kept};
   if (more->kept != NULL)
@@ -698,7 +699,7 @@ static gl_status run_at_once(model_cache *k, const model_step_rows *rows, const 
 
 /* --- both --- */
 
-static gl_status check(const model_cache *k, const model_step_rows *rows, gl_error *err) {
+static gl_status check_step(const model_cache *k, const model_step_rows *rows, gl_error *err) {
   const model_steps *s = &k->steps;
   if (rows->n == 0 || rows->n > k->slots)
     return gl_fail(err, GL_EINTERNAL, "a step of %zu rows for %zu slots", rows->n, k->slots);
@@ -720,7 +721,7 @@ static gl_status check(const model_cache *k, const model_step_rows *rows, gl_err
 gl_status model_step(model_cache *k, const model_step_rows *rows, const model_draws *draws,
                      gl_error *err) {
   model_steps *s = &k->steps;
-  gl_status status = check(k, rows, err);
+  gl_status status = check_step(k, rows, err);
   if (status != GL_OK) return status;
   if (s->ahead > 0)
     start_beside(k, rows, draws);

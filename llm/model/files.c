@@ -317,19 +317,19 @@ typedef struct saving {
   size_t n, n_shards, bytes;
 } saving;
 
-static int by_name(const void *a, const void *b) {
+static int saved_by_name(const void *a, const void *b) {
   return strcmp(((const saved_tensor *)a)->tensor->name, ((const saved_tensor *)b)->tensor->name);
 }
 
 /* A shard takes tensors in order of name as long as it does not grow beyond the limit. */
-static gl_status plan(saving *s, size_t limit, gl_error *err) {
+static gl_status plan_shards(saving *s, size_t limit, gl_error *err) {
   const model *m = s->m;
   size_t filled = 0;
   s->n = m->n_tensors;
   s->tensor = calloc(s->n, sizeof *s->tensor);
   if (s->tensor == NULL) return gl_fail_memory(err, "a model's tensors");
   for (size_t t = 0; t < s->n; ++t) s->tensor[t].tensor = &m->tensor[t];
-  qsort(s->tensor, s->n, sizeof *s->tensor, by_name);
+  qsort(s->tensor, s->n, sizeof *s->tensor, saved_by_name);
   for (size_t t = 0; t < s->n; ++t) {
     const model_tensor *w = s->tensor[t].tensor;
     const size_t bytes = w->rows * w->columns * tensor_type_bytes(s->type);
@@ -392,7 +392,7 @@ static gl_status write_shard(const saving *s, size_t shard, char *staging, gl_er
   return status;
 }
 
-static gl_status write_text(const char *folder, const char *name, const char *text, gl_error *err) {
+static gl_status write_file(const char *folder, const char *name, const char *text, gl_error *err) {
   char path[MODEL_PATH];
   file_writer w;
   if (text == NULL) return gl_fail_memory(err, name);
@@ -427,7 +427,7 @@ static gl_status remove_other(const saving *s, gl_error *err) {
   return status;
 }
 
-static gl_status write_all(const saving *s, gl_error *err) {
+static gl_status write_folder(const saving *s, gl_error *err) {
   char *staging = malloc(2 * (size_t)MODEL_STAGING);
   gl_status status = staging == NULL ? gl_fail_memory(err, "a model's tensors") : GL_OK;
   for (size_t i = 0; i < s->n_shards && status == GL_OK; ++i)
@@ -435,12 +435,12 @@ static gl_status write_all(const saving *s, gl_error *err) {
   free(staging);
   if (status == GL_OK && s->n_shards > 1) {
     char *text = index_text(s);
-    status = write_text(s->folder, MODEL_INDEX, text, err);
+    status = write_file(s->folder, MODEL_INDEX, text, err);
     free(text);
   }
   if (status != GL_OK) return status;
   char *config = model_config_json(&s->m->c);
-  status = write_text(s->folder, "config.json", config, err);
+  status = write_file(s->folder, "config.json", config, err);
   free(config);
   return status == GL_OK ? remove_other(s, err) : status;
 }
@@ -450,8 +450,8 @@ gl_status model_save(const model *m, const char *folder, number_type type, size_
   saving s = {.m = m, .folder = folder};
   s.type = type == NUMBER_F64 ? TENSOR_F64 : type == NUMBER_BF16 ? TENSOR_BF16 : TENSOR_F32;
   if (mkdir(folder, 0777) != 0 && errno != EEXIST) return file_fail(folder, "made", errno, err);
-  gl_status status = plan(&s, shard_bytes, err);
-  if (status == GL_OK) status = write_all(&s, err);
+  gl_status status = plan_shards(&s, shard_bytes, err);
+  if (status == GL_OK) status = write_folder(&s, err);
   free(s.tensor);
   return status;
 }

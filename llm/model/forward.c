@@ -1,9 +1,284 @@
-/* Tokens to log-probabilities, and the way back to gradients of parameters. */
+/* Tokens to log-probabilities, and back to gradients of parameters. The buffers of a pass are cut
+ * from one block of memory.
+ *
+ * Products read packed weights where the backend has a packed form (operations.h): products of many
+ * rows and of one row then read the same memory in the same order. One packed copy is kept, of the
+ * values in use. A pass that finds none makes it (model_pack); it is invalid as soon as the values
+ * or the choice of them change (model_changed). */
 #include "llm/model/internal.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- buffers --- */
+
+enum { ALIGNMENT = 256 };
+
+void *device_arena_take(device_arena *a, size_t n, size_t width, size_t bytes) {
+  assert(bytes > 0);
+  size_t size;
+  if (__builtin_mul_overflow(n, width, &size) || __builtin_mul_overflow(size, bytes, &size) ||
+      size > SIZE_MAX / 4 || a->used > SIZE_MAX / 4) {
+    a->overflow = 1;
+    return NULL;
+  }
+  void *at = a->base != NULL ? a->base + a->used : NULL;
+  a->used += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  return at;
+}
+
+void layer_activations_take(layer_activations *l, device_arena *a, const model_config *c,
+                            const backend *b, size_t rows) {
+  const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+  const size_t t = b->element, m = b->master_element;
+  l->normed = device_arena_take(a, rows, c->hidden, t);
+  l->rstd = device_arena_take(a, rows, 1, m);
+  l->qkv = device_arena_take(a, rows, q + 2 * kv, t);
+  l->qk = device_arena_take(a, rows, q + kv, t);
+  l->heads_rstd = device_arena_take(a, rows, c->heads + c->kv_heads, m);
+  l->attended = device_arena_take(a, rows, q, t);
+  l->lse = device_arena_take(a, rows, c->heads, m);
+  l->mid = device_arena_take(a, rows, c->hidden, t);
+  l->mid_normed = device_arena_take(a, rows, c->hidden, t);
+  l->mid_rstd = device_arena_take(a, rows, 1, m);
+  l->gate_up = device_arena_take(a, rows, 2 * c->intermediate, t);
+  l->active = device_arena_take(a, rows, c->intermediate, t);
+}
+
+/* Row `first` of a matrix whose rows have `width` numbers of `bytes` bytes. */
+static void *row_of(void *matrix, size_t first, size_t width, size_t bytes) {
+  return matrix != NULL ? (char *)matrix + first * width * bytes : NULL;
+}
+
+layer_activations layer_activations_from(const layer_activations *l, const model_config *c,
+                                         const backend *b, size_t first) {
+  const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+  const size_t t = b->element, m = b->master_element;
+  return (layer_activations){.in = row_of(l->in, first, c->hidden, t),
+                             .normed = row_of(l->normed, first, c->hidden, t),
+                             .rstd = row_of(l->rstd, first, 1, m),
+                             .qkv = row_of(l->qkv, first, q + 2 * kv, t),
+                             .qk = row_of(l->qk, first, q + kv, t),
+                             .heads_rstd = row_of(l->heads_rstd, first, c->heads + c->kv_heads, m),
+                             .attended = row_of(l->attended, first, q, t),
+                             .lse = row_of(l->lse, first, c->heads, m),
+                             .mid = row_of(l->mid, first, c->hidden, t),
+                             .mid_normed = row_of(l->mid_normed, first, c->hidden, t),
+                             .mid_rstd = row_of(l->mid_rstd, first, 1, m),
+                             .gate_up = row_of(l->gate_up, first, 2 * c->intermediate, t),
+                             .active = row_of(l->active, first, c->intermediate, t)};
+}
+
+static void take_layers(pass *p, device_arena *a, const model_config *c, const backend *b,
+                        layer_activations *layer) {
+  const pass_shape *s = &p->shape;
+  const int all = s->keep && !s->recompute;
+  layer_activations shared = {0};
+  p->layer = layer;
+  if (!all) layer_activations_take(&shared, a, c, b, s->rows);
+  if (!s->keep) shared.in = device_arena_take(a, s->rows, c->hidden, b->element);
+  for (size_t l = 0; l < c->layers; ++l) {
+    layer_activations own = shared;
+    if (s->keep) own.in = device_arena_take(a, s->rows, c->hidden, b->element);
+    if (all) layer_activations_take(&own, a, c, b, s->rows);
+    if (layer != NULL) layer[l] = own;
+  }
+}
+
+static void take_gradients(pass *p, device_arena *a, const model_config *c, const backend *b) {
+  const size_t rows = p->shape.rows, targets = p->shape.targets, t = b->element;
+  const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+  p->d_last = device_arena_take(a, targets, c->hidden, t);
+  p->d_last_normed = device_arena_take(a, targets, c->hidden, t);
+  p->d_stream = device_arena_take(a, rows, c->hidden, t);
+  p->d_normed = device_arena_take(a, rows, c->hidden, t);
+  device_arena attention = *a;
+  p->d_gate_up = device_arena_take(a, rows, 2 * c->intermediate, t);
+  p->d_active = device_arena_take(a, rows, c->intermediate, t);
+  p->d_qkv = device_arena_take(&attention, rows, q + 2 * kv, t);
+  p->d_qk = device_arena_take(&attention, rows, q + kv, t);
+  p->d_attended = device_arena_take(&attention, rows, q, t);
+  if (attention.used > a->used) a->used = attention.used;
+  a->overflow |= attention.overflow;
+}
+
+void pass_take(pass *p, device_arena *a, const model_config *c, const backend *b, pass_shape shape,
+               layer_activations *layer) {
+  const size_t t = b->element, m = b->master_element, n = shape.targets;
+  *p = (pass){.shape = shape};
+  p->token = device_arena_take(a, pass_index_numbers(&shape), 1, sizeof *p->token);
+  if (p->token != NULL) {
+    p->position = p->token + shape.rows;
+    p->start = p->position + shape.rows;
+    p->row = p->start + shape.sequences + 1;
+    p->target = p->row + n;
+  }
+  int32_t *behind = p->token != NULL ? p->target + n : NULL;
+  if (p->token != NULL && shape.trees > 0) {
+    p->tree = behind;
+    p->parent = p->tree + shape.trees + 1;
+    p->before = p->parent + shape.sequences;
+    behind = p->before + shape.sequences;
+  }
+  if (p->token != NULL && shape.kept > 0) p->kept.set = (uint32_t *)behind;
+  p->branch = device_arena_take(a, shape.rows, c->hidden, t);
+  p->last = device_arena_take(a, n, c->hidden, t);
+  p->last_branch = device_arena_take(a, n, c->hidden, t);
+  p->last_normed = device_arena_take(a, n, c->hidden, t);
+  p->last_rstd = device_arena_take(a, n, 1, m);
+  p->logp = device_arena_take(a, n, 1, m);
+  p->entropy = device_arena_take(a, n, 1, m);
+  p->lse = device_arena_take(a, n, 1, m);
+  p->dlogp = device_arena_take(a, n, 1, m);
+  take_layers(p, a, c, b, layer);
+  if (shape.keep) take_gradients(p, a, c, b);
+}
+
+size_t model_pass_bytes(const model_config *c, const backend *b, pass_shape shape) {
+  device_arena a = {0};
+  pass p;
+  if (shape.rows > SIZE_MAX / 8 || shape.sequences > SIZE_MAX / 8 ||
+      shape.targets > SIZE_MAX / 8 / (1 + shape.kept))
+    return SIZE_MAX;
+  pass_take(&p, &a, c, b, shape, NULL);
+  return a.overflow ? SIZE_MAX : a.used;
+}
+
+/* --- packed weights --- */
+
+/* The sizes and the place of a matrix among the parameters. */
+typedef struct matrix {
+  size_t outputs, inputs, place;
+} matrix;
+
+/* Matrix number i; without a model its place is not known. The output embedding is the last. */
+static matrix matrix_at(const model_config *c, const model *m, size_t i) {
+  const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim, layer = i / MODEL_KINDS;
+  if (layer == c->layers) return (matrix){c->vocabulary, c->hidden, m != NULL ? m->head : 0};
+  const layer_places at = m != NULL ? m->place[layer] : (layer_places){0};
+  switch ((model_kind)(i % MODEL_KINDS)) {
+  case MODEL_QKV:
+    return (matrix){q + 2 * kv, c->hidden, at.qkv};
+  case MODEL_O:
+    return (matrix){c->hidden, q, at.o};
+  case MODEL_GATE_UP:
+    return (matrix){2 * c->intermediate, c->hidden, at.gate_up};
+  case MODEL_DOWN:
+    return (matrix){c->hidden, c->intermediate, at.down};
+  case MODEL_KINDS:
+    break;
+  }
+  assert(0);
+  return (matrix){0};
+}
+
+/* Number of the output embedding. */
+static size_t head_number(const model_config *c) {
+  return c->layers * MODEL_KINDS;
+}
+
+/* Bytes of the first n matrices of one layer, packed; SIZE_MAX where that overflows. */
+static size_t layer_bytes(const model_config *c, const backend *b, size_t n) {
+  device_arena a = {0};
+  for (size_t i = 0; i < n; ++i) {
+    const matrix w = matrix_at(c, NULL, i);
+    device_arena_take(&a, b->ops->packed_numbers(b, w.outputs, w.inputs), 1, b->element);
+  }
+  return a.overflow ? SIZE_MAX : a.used;
+}
+
+/* Where matrix i begins in the packed weights, whose size model_packed_bytes has checked. */
+static size_t packed_at(const model_config *c, const backend *b, size_t i) {
+  return i / MODEL_KINDS * layer_bytes(c, b, MODEL_KINDS) + layer_bytes(c, b, i % MODEL_KINDS);
+}
+
+size_t model_packed_bytes(const model_config *c, const backend *b) {
+  if (b->ops->pack == NULL) return 0;
+  device_arena a = {0};
+  if (__builtin_mul_overflow(c->layers, layer_bytes(c, b, MODEL_KINDS), &a.used)) return SIZE_MAX;
+  device_arena_take(&a, b->ops->packed_numbers(b, c->vocabulary, c->hidden), 1, b->element);
+  return a.overflow ? SIZE_MAX : a.used;
+}
+
+gl_status model_pack(model *m, gl_error *err) {
+  const backend_ops *ops = m->b->ops;
+  if (m->packed_is_current || ops->pack == NULL) return ops->status(m->b, err);
+  if (m->packed == NULL) {
+    const size_t bytes = model_packed_bytes(&m->c, m->b);
+    if (bytes == SIZE_MAX) return gl_fail(err, GL_ENOMEM, "weights that fit no memory packed");
+    m->packed = ops->allocate(m->b, bytes);
+    if (m->packed == NULL) return ops->status(m->b, err);
+  }
+  for (size_t i = 0; i <= head_number(&m->c); ++i) {
+    const matrix w = matrix_at(&m->c, m, i);
+    ops->pack(m->b, m->packed + packed_at(&m->c, m->b, i), model_weight(m, w.place), w.outputs,
+              w.inputs);
+  }
+  const gl_status status = ops->status(m->b, err);
+  m->packed_is_current = status == GL_OK;
+  return status;
+}
+
+/* The product with matrix number i. */
+static void product(const model *m, size_t i, void *out, const void *in, size_t rows, int flags) {
+  const backend_ops *ops = m->b->ops;
+  const matrix w = matrix_at(&m->c, m, i);
+  const void *weight = model_weight(m, w.place);
+  if (ops->pack == NULL) {
+    ops->product(m->b, out, in, weight, rows, w.outputs, w.inputs, flags);
+    return;
+  }
+  assert(m->packed_is_current);
+  ops->product_packed(m->b, out, in, weight, m->packed + packed_at(&m->c, m->b, i), rows, w.outputs,
+                      w.inputs, flags);
+}
+
+void model_product(const model *m, size_t layer, model_kind kind, void *out, const void *in,
+                   size_t rows, int flags) {
+  product(m, layer * MODEL_KINDS + kind, out, in, rows, flags);
+}
+
+void model_product_norm(const model *m, size_t layer, model_kind kind, void *branch, const void *in,
+                        size_t rows, int flags, const model_norm *norm) {
+  const backend_ops *ops = m->b->ops;
+  const model_config *c = &m->c;
+  const void *norm_weight = model_weight(m, norm->weight);
+  const matrix w = matrix_at(c, m, layer * MODEL_KINDS + kind);
+  assert(w.outputs == c->hidden);
+  if (ops->product_norm != NULL && (flags & PRODUCT_ROW_BY_ROW)) {
+    ops->product_norm(m->b, norm->out, norm->rstd, norm->sum, norm->in, norm_weight, c->rms_eps,
+                      branch, in, model_weight(m, w.place), rows, w.outputs, w.inputs);
+    return;
+  }
+  model_product(m, layer, kind, branch, in, rows, flags);
+  ops->norm(m->b, norm->out, norm->rstd, norm->sum, norm->in, branch, norm_weight, rows, c->hidden,
+            c->rms_eps);
+}
+
+void model_product_swiglu(const model *m, size_t layer, void *active, void *gate_up, const void *in,
+                          size_t rows, int flags) {
+  const backend_ops *ops = m->b->ops;
+  const model_config *c = &m->c;
+  if (ops->product_swiglu != NULL && (flags & PRODUCT_ROW_BY_ROW)) {
+    ops->product_swiglu(m->b, active, in, model_weight(m, m->place[layer].gate_up), rows,
+                        c->intermediate, c->hidden);
+    return;
+  }
+  model_product(m, layer, MODEL_GATE_UP, gate_up, in, rows, flags);
+  ops->swiglu(m->b, active, gate_up, rows, c->intermediate);
+}
+
+void model_logits(const model *m, void *out, const void *in, size_t rows) {
+  const backend_ops *ops = m->b->ops;
+  if (ops->pack == NULL)
+    ops->logits(m->b, out, in, model_weight(m, m->head), rows, m->c.vocabulary, m->c.hidden);
+  else
+    product(m, head_number(&m->c), out, in, rows, PRODUCT_ROW_BY_ROW);
+}
+
+/* --- forward --- */
 
 gl_status model_forward(model *m, const packed_tokens *packed, double temperature, int keep,
                         double *logp, double *entropy, gl_error *err) {
@@ -207,7 +482,7 @@ static size_t before_of(const shared_tokens *shared, size_t s) {
   return shared != NULL ? shared->before[s] : 0;
 }
 
-static size_t length_of(const packed_tokens *packed, const shared_tokens *shared, size_t s) {
+static size_t sequence_length(const packed_tokens *packed, const shared_tokens *shared, size_t s) {
   return before_of(shared, s) + packed->start[s + 1] - packed->start[s];
 }
 
@@ -218,7 +493,7 @@ static int is_tree(const packed_tokens *packed, const shared_tokens *shared, siz
   for (size_t s = first; s < end; ++s) {
     const size_t parent = shared->parent[s], before = shared->before[s];
     if (before == 0) continue;
-    if (parent < first || parent >= s || before > length_of(packed, shared, parent)) return 0;
+    if (parent < first || parent >= s || before > sequence_length(packed, shared, parent)) return 0;
   }
   return 1;
 }
@@ -251,8 +526,8 @@ static gl_status check_kept(const model *m, const packed_tokens *packed, const k
   return GL_OK;
 }
 
-static gl_status check_tokens(const model *m, const packed_tokens *packed,
-                              const shared_tokens *shared, size_t *longest, gl_error *err) {
+static gl_status check_packed_tokens(const model *m, const packed_tokens *packed,
+                                     const shared_tokens *shared, size_t *longest, gl_error *err) {
   *longest = 0;
   if (packed->n_tokens > INT32_MAX || packed->n_targets > INT32_MAX ||
       (packed->n_sequences > 0 &&
@@ -262,7 +537,7 @@ static gl_status check_tokens(const model *m, const packed_tokens *packed,
   gl_status status = check_trees(m, packed, shared, err);
   if (status != GL_OK) return status;
   for (size_t s = 0; s < packed->n_sequences; ++s) {
-    const size_t n = length_of(packed, shared, s);
+    const size_t n = sequence_length(packed, shared, s);
     if (packed->start[s + 1] <= packed->start[s])
       return gl_fail(err, GL_EINTERNAL, "sequence %zu has no tokens", s);
     if (n > m->c.max_positions)
@@ -325,7 +600,7 @@ static gl_status fill_index(model *m, const packed_tokens *packed, const shared_
 }
 
 /* A block of at least so many bytes; what it held is lost. */
-static gl_status make_room(model *m, size_t bytes, gl_error *err) {
+static gl_status reserve_block(model *m, size_t bytes, gl_error *err) {
   if (bytes == SIZE_MAX)
     return gl_fail(err, GL_ENOMEM, "a batch with more activations than any memory holds");
   if (bytes > m->block_bytes) {
@@ -348,12 +623,12 @@ gl_status model_pass_begin(model *m, const packed_tokens *packed, const shared_t
                             .trees = shared != NULL ? shared->n_trees : 0,
                             .kept = kept != NULL ? kept->shape->words : 0};
   m->kept = 0;
-  gl_status status = check_tokens(m, packed, shared, &longest, err);
+  gl_status status = check_packed_tokens(m, packed, shared, &longest, err);
   if (status == GL_OK) status = check_kept(m, packed, kept, err);
   if (status == GL_OK) status = fill_index(m, packed, shared, kept, &shape, err);
   if (status == GL_OK) status = model_pack(m, err);
   if (status != GL_OK) return status;
-  status = make_room(m, model_pass_bytes(&m->c, m->b, shape), err);
+  status = reserve_block(m, model_pass_bytes(&m->c, m->b, shape), err);
   if (status != GL_OK) return status;
   device_arena a = {.base = m->block};
   pass_take(&m->pass, &a, &m->c, m->b, shape, m->layer);

@@ -1,39 +1,325 @@
-/* Generation over slots. A round fills free slots and then draws one token of every running
- * response.
+/* Generation over slots: checks a request, plans its jobs and slots, runs them, and adds up what
+ * memory a model needs.
+ *
+ * A round fills free slots and then draws one token of every running response.
  *
  * Filling: a job's sequence runs through the model once, into one slot. The first tokens of all its
- * responses are drawn from the logits of that run, so no prompt is run twice. Responses that go on
- * after that token get a slot each, into which the prompt's keys and values are copied. Responses
- * of a job that find no slot wait, and no other job starts before they have one, so that a slot
- * with their prompt's keys and values is always there to copy from.
+ * responses are drawn from the logits of that run, so no prompt is run twice. Responses that are
+ * not over after that token get a slot each, into which the prompt's keys and values are copied.
+ * Responses of a job that find no slot wait. No other job starts before they have one, so that some
+ * slot still holds their prompt's keys and values.
  *
  * A step: one decode of the running responses, and one draw each. On a device the next step is
- * started before the draws of this one are read (llm/model/cache.c), so a response is known to have
- * ended one step late: what was drawn for it meanwhile is thrown away. Slots are filled when no
- * step is under way.
+ * started before the draws of this one are read (llm/model/cache.c), so the end of a response is
+ * seen one step late: what was drawn for it meanwhile is dropped. Slots are filled when no step is
+ * under way.
  *
- * Where a step is over when it returns (the CPU, and wherever logits are distorted or kept tokens
- * are recorded), responses to a prompt that are the same so far
- * are decoded once: the first of them leads, the others draw from its logits, and one that draws
- * another token than its leader gets the leader's keys and values and goes on by itself, or with
- * those that drew the same.
+ * Prefixes are shared where a step is over when it returns (the CPU, and wherever logits are
+ * distorted or kept tokens are recorded): responses to a prompt that are the same so far are
+ * decoded once. The first of them leads, and the others draw from its logits. One that draws
+ * another token than its leader gets a copy of the leader's keys and values, and continues alone or
+ * with those that drew the same token.
  *
- * Where keys and values are kept between draws (generate_result.cache), a response that goes on
- * gets those it had instead of a run of its sequence, and what it has in the end is put back.
+ * Where keys and values are kept between draws (generate_result.cache), a response that continues
+ * gets its former ones instead of a run of its sequence, and its last ones are stored again.
  *
  * The backend computes each row of a matrix from that row's inputs alone, and every draw has its
  * own address in a random stream. So a response does not depend on the number of slots or on order.
  */
 #include "llm/model/generate.h"
 
-#include "core/base/error.h"
 #include "core/base/hash.h"
-#include "llm/model/generate_plan.h"
+#include "llm/model/internal.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+  MOST_POSITIONS = 1 << 20, /* of rng_token_index */
+  MOST_NUMBERS = 1 << 28,   /* the same */
+  PREFILL_TOKENS = 8192,    /* of one prefill, unless a single sequence is longer */
+  MEMORY_PART = 2           /* a cache of chosen size takes at most 1 / this of what is free */
+};
+
+/* --- results --- */
+
+gl_status generate_result_init(generate_result *r, size_t n_responses, size_t max_tokens,
+                               gl_error *err) {
+  *r = (generate_result){0};
+  r->length = ARENA_ARRAY(&r->memory, size_t, n_responses);
+  r->finished = ARENA_ARRAY(&r->memory, int, n_responses);
+  r->token = ARENA_GRID(&r->memory, int32_t, n_responses, max_tokens);
+  r->logq = ARENA_GRID(&r->memory, double, n_responses, max_tokens);
+  r->logq_truncated = ARENA_GRID(&r->memory, double, n_responses, max_tokens);
+  const gl_status status = arena_check(&r->memory, "the responses", err);
+  if (status != GL_OK) generate_result_fini(r);
+  return status;
+}
+
+gl_status generate_result_keep(generate_result *r, size_t n_responses, size_t max_tokens,
+                               const kept_shape *shape, gl_error *err) {
+  if (shape->words == 0) return GL_OK;
+  if (max_tokens > SIZE_MAX / shape->words) return gl_fail_memory(err, "the responses");
+  r->shape = *shape;
+  r->kept = ARENA_GRID(&r->memory, uint32_t, n_responses, max_tokens * shape->words);
+  return arena_check(&r->memory, "the responses", err);
+}
+
+void generate_result_fini(generate_result *r) {
+  arena_fini(&r->memory);
+  *r = (generate_result){0};
+}
+
+/* --- what may be asked --- */
+
+/* How many tokens response i is drawn to. */
+static size_t generate_limit(const generate_request *q, size_t i) {
+  return q->limit != NULL ? q->limit[i] : q->up_to;
+}
+
+static gl_status check_token_range(const int32_t *token, size_t n, const model_config *c,
+                                   const char *what, size_t which, gl_error *err) {
+  for (size_t k = 0; k < n; ++k)
+    if (token[k] < 0 || (size_t)token[k] >= c->vocabulary)
+      return gl_fail(err, GL_EINPUT,
+                     "%s %zu has token %ld at position %zu, but the model's vocabulary has %zu "
+                     "tokens; is this the model's own tokenizer?",
+                     what, which, (long)token[k], k, c->vocabulary);
+  return GL_OK;
+}
+
+static gl_status check_prompts(const generate_request *q, const model_config *c, gl_error *err) {
+  for (size_t p = 0; p < q->n_prompts; ++p) {
+    size_t n = q->prompt_start[p + 1] - q->prompt_start[p];
+    if (n == 0)
+      return gl_fail(err, GL_EINPUT, "prompt %zu is empty; a prompt needs at least one token", p);
+    if (n > c->max_positions || q->max_tokens > c->max_positions - n)
+      return gl_fail(err, GL_EINPUT,
+                     "prompt %zu of %zu tokens and a response of up to %zu do not fit into the "
+                     "model's %zu positions; lower max_tokens or shorten the prompt",
+                     p, n, q->max_tokens, c->max_positions);
+    gl_status status = check_token_range(q->prompt + q->prompt_start[p], n, c, "prompt", p, err);
+    if (status != GL_OK) return status;
+  }
+  return GL_OK;
+}
+
+static gl_status check_responses(const generate_request *q, const generate_result *r,
+                                 const model_config *c, gl_error *err) {
+  for (size_t i = 0; i < q->n_responses; ++i) {
+    if (q->prompt_of[i] >= q->n_prompts || r->length[i] > q->max_tokens ||
+        generate_limit(q, i) > q->up_to)
+      return gl_fail(err, GL_EINTERNAL, "response %zu of prompt %zu of %zu has %zu of %zu tokens",
+                     i, q->prompt_of[i], q->n_prompts, r->length[i], q->max_tokens);
+    if (q->number[i] >= MOST_NUMBERS)
+      return gl_fail(err, GL_EINPUT, "response number %zu is beyond the %d a stream can address",
+                     q->number[i], MOST_NUMBERS);
+    gl_status status =
+        check_token_range(r->token + i * q->max_tokens, r->length[i], c, "response", i, err);
+    if (status != GL_OK) return status;
+  }
+  return GL_OK;
+}
+
+static gl_status check_generate_request(const generate_request *q, const generate_result *r,
+                                        const model_config *c, gl_error *err) {
+  if (q->max_tokens == 0 || q->up_to > q->max_tokens || q->max_tokens > MOST_POSITIONS)
+    return gl_fail(err, GL_EINPUT,
+                   "responses of up to %zu of %zu tokens; give 1 to %d tokens, and no more than "
+                   "the most",
+                   q->up_to, q->max_tokens, MOST_POSITIONS);
+  if (!(q->sampling.temperature > 0) || !(q->sampling.top_p > 0))
+    return gl_fail(err, GL_EINPUT, "temperature %g and top_p %g must be above 0",
+                   q->sampling.temperature, q->sampling.top_p);
+  for (size_t s = 0; s < q->n_stop; ++s)
+    if (q->stop[s] < 0 || (size_t)q->stop[s] >= c->vocabulary)
+      return gl_fail(err, GL_EINPUT, "stop token %ld is outside the vocabulary of %zu",
+                     (long)q->stop[s], c->vocabulary);
+  gl_status status = check_prompts(q, c, err);
+  return status == GL_OK ? check_responses(q, r, c, err) : status;
+}
+
+/* --- jobs --- */
+
+/* One sequence to run through the model: a prompt for all its responses that have no token yet, or
+ * a prompt and the tokens so far of one response that goes on. */
+typedef struct generate_job {
+  size_t first, n; /* its responses: order[first .. first + n) */
+  size_t tokens;   /* length of the sequence */
+} generate_job;
+
+typedef struct generate_plan {
+  size_t *order; /* [n] responses that draw, those of a job side by side */
+  size_t n;
+  generate_job *jobs;
+  size_t n_jobs;
+  size_t capacity;       /* positions of a slot */
+  size_t slots;          /* sequences side by side, at most n */
+  size_t prefill_tokens; /* most tokens of one prefill */
+} generate_plan;
+
+static int still_draws(const generate_request *q, const generate_result *r, size_t i) {
+  return !r->finished[i] && r->length[i] < generate_limit(q, i);
+}
+
+/* Responses without tokens ordered by prompt, a counting sort into p->order; then those with.
+ * next[n_prompts + 1] is zero. */
+static void order_responses(generate_plan *p, const generate_request *q, const generate_result *r,
+                            size_t *next) {
+  for (size_t i = 0; i < q->n_responses; ++i)
+    if (still_draws(q, r, i) && r->length[i] == 0) ++next[q->prompt_of[i] + 1];
+  for (size_t x = 0; x < q->n_prompts; ++x) next[x + 1] += next[x];
+  p->n = next[q->n_prompts];
+  for (size_t i = 0; i < q->n_responses; ++i)
+    if (still_draws(q, r, i)) p->order[r->length[i] == 0 ? next[q->prompt_of[i]]++ : p->n++] = i;
+}
+
+static void group_into_jobs(generate_plan *p, const generate_request *q, const generate_result *r) {
+  for (size_t k = 0; k < p->n; ++k) {
+    size_t i = p->order[k], tokens = generate_prompt_length(q, i) + r->length[i];
+    generate_job *last = p->n_jobs > 0 ? &p->jobs[p->n_jobs - 1] : NULL;
+    size_t before = last != NULL ? p->order[last->first] : 0;
+    if (last != NULL && r->length[i] == 0 && r->length[before] == 0 &&
+        q->prompt_of[i] == q->prompt_of[before])
+      ++last->n;
+    else
+      p->jobs[p->n_jobs++] = (generate_job){k, 1, tokens};
+    size_t whole = generate_prompt_length(q, i) + q->up_to;
+    if (whole > p->capacity) p->capacity = whole;
+    if (tokens > p->prefill_tokens) p->prefill_tokens = tokens;
+  }
+}
+
+/* --- slots --- */
+
+/* The most slots that fit, by halving. */
+gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t asked,
+                         size_t n_responses, size_t capacity, size_t bytes, gl_error *err) {
+  *slots = asked == 0 || asked > n_responses ? n_responses : asked;
+  if (asked != 0) return GL_OK;
+  size_t low = 0, high = n_responses;
+  while (low < high) {
+    size_t middle = high - (high - low) / 2;
+    memory_plan need;
+    gl_status status = model_memory(&need, c, b, 0, 0, 0, middle, capacity, 0, err);
+    if (status != GL_OK) return status;
+    if (need.cache + need.logits <= bytes / MEMORY_PART)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  *slots = low;
+  return GL_OK;
+}
+
+static gl_status plan_slots(generate_plan *p, const model *m, const generate_request *q,
+                            gl_error *err) {
+  backend *b = model_backend(m);
+  size_t total = 0, available = 0;
+  if (q->slots == 0) b->ops->memory(b, &total, &available);
+  if (q->sharing > 1) available /= q->sharing;
+  gl_status status = generate_slots(&p->slots, model_configuration(m), b, q->slots, p->n,
+                                    p->capacity, available, err);
+  if (status == GL_OK && p->slots == 0)
+    status = gl_fail(err, GL_ENOMEM,
+                     "no memory for keys and values of a single sequence of %zu positions (%zu MiB "
+                     "free on %s); lower max_tokens",
+                     p->capacity, available >> 20, b->device);
+  return status;
+}
+
+/* Checks the request and result against the model and each other (GL_EINPUT, GL_EINTERNAL) and
+ * plans, in memory of the arena. A plan of n = 0 has nothing to do. */
+static gl_status make_plan(generate_plan *p, arena *memory, const model *m,
+                           const generate_request *q, const generate_result *r, gl_error *err) {
+  *p = (generate_plan){.prefill_tokens = PREFILL_TOKENS};
+  gl_status status = check_generate_request(q, r, model_configuration(m), err);
+  if (status != GL_OK) return status;
+  size_t *next = ARENA_ARRAY(memory, size_t, q->n_prompts + 1);
+  p->order = ARENA_ARRAY(memory, size_t, q->n_responses);
+  p->jobs = ARENA_ARRAY(memory, generate_job, q->n_responses);
+  status = arena_check(memory, "the plan of responses", err);
+  if (status != GL_OK) return status;
+  order_responses(p, q, r, next);
+  if (p->n == 0) return GL_OK;
+  group_into_jobs(p, q, r);
+  if (r->cache != NULL && p->capacity > r->cache->capacity)
+    return gl_fail(err, GL_EINTERNAL, "%zu positions of keys and values where %zu are kept",
+                   p->capacity, r->cache->capacity);
+  if (r->cache != NULL) p->capacity = r->cache->capacity;
+  return plan_slots(p, m, q, err);
+}
+
+/* --- what memory a model needs --- */
+
+static int plan_generation(memory_plan *out, const model_config *c, const backend *b, size_t slots,
+                           size_t capacity) {
+  const size_t rows = capacity > MODEL_PREFILL_TOKENS ? capacity : MODEL_PREFILL_TOKENS;
+  const size_t most =
+      slots > SIZE_MAX / capacity || slots * capacity > rows ? rows : slots * capacity;
+  const size_t prefill = model_pass_bytes(c, b, (pass_shape){most, slots, slots, 0, 0, 0, 0});
+  out->cache = model_cache_bytes(c, b, slots, capacity);
+  if (prefill > out->activations) out->activations = prefill;
+  return prefill != SIZE_MAX && out->cache != SIZE_MAX &&
+         model_add_product(&out->logits, 2 * b->master_element, model_cache_rows(b, slots),
+                           c->vocabulary);
+}
+
+/* Training and generation use the same scratch memory. */
+static size_t plan_scratch(const model_config *c, const backend *b, size_t rows, size_t slots,
+                           size_t capacity) {
+  const run_shape shape = {.rows = rows,
+                           .slots = slots > 0 ? model_cache_rows(b, slots) : 0,
+                           .capacity = capacity,
+                           .hidden = c->hidden,
+                           .intermediate = c->intermediate,
+                           .vocabulary = c->vocabulary,
+                           .heads = model_heads(c)};
+  return b->ops->scratch != NULL ? b->ops->scratch(b, &shape) : 0;
+}
+
+gl_status model_memory(memory_plan *out, const model_config *c, const backend *b, int recompute,
+                       size_t training_tokens, size_t training_targets, size_t slots,
+                       size_t capacity, size_t value_copies, gl_error *err) {
+  *out = (memory_plan){0};
+  gl_status status = model_config_check(c, err);
+  if (status != GL_OK) return status;
+  const size_t n = model_config_parameters(c), two = b->type != b->master;
+  int fits = model_add_product(&out->parameters, n, b->master_element, 1) &&
+             model_add_product(&out->parameters, n, b->element, two) &&
+             model_add_product(&out->parameters, n, b->element, value_copies) &&
+             model_add_product(&out->parameters, c->max_positions, c->head_dim, b->master_element);
+  out->packed = model_packed_bytes(c, b);
+  fits = fits && out->packed != SIZE_MAX;
+  if (training_tokens > 0) {
+    fits = fits && model_add_product(&out->gradients, n, b->master_element, 1) &&
+           model_add_product(&out->moments, n, b->master_element, 2);
+    const size_t trees = b->ops->attention_shared != NULL ? training_tokens : 0;
+    const pass_shape shape = {
+        training_tokens, training_tokens, training_targets, 1, recompute, trees, 0};
+    out->activations = model_pass_bytes(c, b, shape);
+    fits = fits && out->activations != SIZE_MAX;
+  }
+  if (slots > 0 && capacity > 0) fits = fits && plan_generation(out, c, b, slots, capacity);
+  if (fits) out->scratch = plan_scratch(c, b, training_tokens, slots, capacity);
+  fits = fits && model_add_product(&out->total, out->parameters, 1, 1) &&
+         model_add_product(&out->total, out->gradients, 1, 1) &&
+         model_add_product(&out->total, out->moments, 1, 1) &&
+         model_add_product(&out->total, out->activations, 1, 1) &&
+         model_add_product(&out->total, out->cache, 1, 1) &&
+         model_add_product(&out->total, out->packed, 1, 1) &&
+         model_add_product(&out->total, out->logits, 1, 1) &&
+         model_add_product(&out->total, out->scratch, 1, 1);
+  if (fits) return GL_OK;
+  return gl_fail(
+      err, GL_ENOMEM,
+      "this needs more memory than any machine has; lower micro_batch, slots, max_tokens "
+      "or the model's sizes");
+}
+
+/* --- a run --- */
 
 enum { REFILL_PART = 8 }; /* free slots are filled when 1 / this of all are free */
 
@@ -91,6 +377,7 @@ typedef struct run {
   flight flight[FLIGHTS]; /* step i, counted from 0, has place i % FLIGHTS */
   size_t started, taken;  /* steps */
   int shares;             /* responses that are the same so far are decoded once */
+  arena memory;           /* of all arrays, the plan's too */
   gl_error *err;
 } run;
 
@@ -116,7 +403,7 @@ static uint64_t context_of(const run *g, size_t i) {
   return hash_64(hash, g->r->token + i * q->max_tokens, g->r->length[i] * sizeof *g->r->token);
 }
 
-static void add_row(run *g, size_t response, size_t row_of) {
+static void add_draw(run *g, size_t response, size_t row_of) {
   rows *w = &g->rows;
   w->response[w->n] = response;
   w->row_of[w->n] = row_of;
@@ -138,7 +425,7 @@ static gl_status check_draw(const run *g, size_t i, double logq, double logq_tru
 }
 
 /* Copies the set of row k of the last draw, where sets are wanted, to that of token `at`. */
-static gl_status keep_set(const run *g, size_t k, size_t at) {
+static gl_status copy_kept_set(const run *g, size_t k, size_t at) {
   const kept_shape *shape = &g->r->shape;
   if (g->rows.kept == NULL) return GL_OK;
   const uint32_t *set = g->rows.kept + k * shape->words;
@@ -152,7 +439,7 @@ static gl_status keep_set(const run *g, size_t k, size_t at) {
 }
 
 /* Appends what row k of the last draw gave to response i. */
-static gl_status keep_draw(run *g, size_t i, size_t k) {
+static gl_status append_draw(run *g, size_t i, size_t k) {
   const rows *w = &g->rows;
   const generate_request *q = g->q;
   generate_result *r = g->r;
@@ -163,7 +450,7 @@ static gl_status keep_draw(run *g, size_t i, size_t k) {
   r->logq[at] = w->logq[k];
   r->logq_truncated[at] = w->logq_truncated[k];
   r->finished[i] = is_stop(q, w->token[k]);
-  return keep_set(g, k, at);
+  return copy_kept_set(g, k, at);
 }
 
 /* Draws the next token of every response listed in g->rows, and empties that list. */
@@ -179,7 +466,7 @@ static gl_status draw_rows(run *g) {
                                              &more, w->token, w->logq, w->logq_truncated, g->err)
                          : model_sample(g->cache, w->row_of, w->index, n, &g->dist, q->stream,
                                         q->greedy, w->token, w->logq, w->logq_truncated, g->err);
-  for (size_t k = 0; k < n && status == GL_OK; ++k) status = keep_draw(g, w->response[k], k);
+  for (size_t k = 0; k < n && status == GL_OK; ++k) status = append_draw(g, w->response[k], k);
   return status;
 }
 
@@ -206,7 +493,8 @@ static size_t find_leader(const run *g, size_t i, size_t s, const size_t *beside
 
 /* Response i starts running in slot s. If the slot leads, it gets the keys and values of the job's
  * sequence from slot `home`. */
-static gl_status place(run *g, size_t i, size_t job, size_t home, size_t s, size_t leader) {
+static gl_status start_response(run *g, size_t i, size_t job, size_t home, size_t s,
+                                size_t leader) {
   slot_state *slot = &g->slots[s];
   assert(slot->response == none && g->slots[home].job == job);
   gl_status status = GL_OK;
@@ -219,7 +507,7 @@ static gl_status place(run *g, size_t i, size_t job, size_t home, size_t s, size
 }
 
 /* Puts back the keys and values of response i, which are in that slot, if they are kept. */
-static gl_status keep_values(const run *g, size_t i, size_t slot) {
+static gl_status save_cache(const run *g, size_t i, size_t slot) {
   const generate_cache *c = g->r->cache;
   return c != NULL ? model_cache_get(g->cache, slot, c->kept + i * c->bytes, g->err) : GL_OK;
 }
@@ -233,12 +521,12 @@ static gl_status place_responses(run *g, size_t job, size_t home, size_t *next, 
   for (size_t n = 0; *next < j->first + j->n && status == GL_OK; ++*next) {
     const size_t i = g->plan.order[*next];
     if (is_over(g, i)) {
-      status = keep_values(g, i, home);
+      status = save_cache(g, i, home);
       continue;
     }
     if (*used == n_free) break;
     const size_t s = g->free[(*used)++];
-    status = place(g, i, job, home, s, find_leader(g, i, s, beside, n++));
+    status = start_response(g, i, job, home, s, find_leader(g, i, s, beside, n++));
   }
   return status;
 }
@@ -295,7 +583,7 @@ static gl_status draw_first(run *g) {
     const generate_job *job = &g->plan.jobs[g->next_job + k];
     for (size_t i = 0; i < job->n && status == GL_OK; ++i) {
       if (g->rows.n == g->plan.slots) status = draw_rows(g);
-      add_row(g, g->plan.order[job->first + i], k);
+      add_draw(g, g->plan.order[job->first + i], k);
     }
   }
   return status == GL_OK ? draw_rows(g) : status;
@@ -309,7 +597,7 @@ static gl_status start_kept(run *g, size_t *used, size_t n_free) {
     const size_t i = g->plan.order[g->plan.jobs[g->next_job].first], s = g->free[(*used)++];
     status = model_cache_put(g->cache, s, c->kept + i * c->bytes, g->err);
     g->slots[s].job = g->next_job;
-    if (status == GL_OK) status = place(g, i, g->next_job, s, s, s);
+    if (status == GL_OK) status = start_response(g, i, g->next_job, s, s, s);
   }
   return status;
 }
@@ -333,7 +621,7 @@ static gl_status start_jobs(run *g, size_t *used, size_t n_free) {
 }
 
 /* Fills free slots until there are none or nothing is left to start. */
-static gl_status fill(run *g) {
+static gl_status fill_slots(run *g) {
   gl_status status = GL_OK;
   size_t started = 1;
   while (status == GL_OK && started) {
@@ -384,7 +672,7 @@ static gl_status start_step(run *g) {
 }
 
 /* Takes the draws of the oldest step under way, and frees the slots of responses that are over. */
-static gl_status take_step(run *g) {
+static gl_status finish_step(run *g) {
   rows *w = &g->rows;
   const flight *f = &g->flight[g->taken++ % FLIGHTS];
   gl_status status = model_step_take(g->cache, w->token, w->logq, w->logq_truncated, g->err);
@@ -392,7 +680,7 @@ static gl_status take_step(run *g) {
     slot_state *slot = &g->slots[f->slot[k]];
     --slot->ahead;
     if (slot->response == none) continue; /* it ended in the step before */
-    status = keep_draw(g, slot->response, k);
+    status = append_draw(g, slot->response, k);
     if (status != GL_OK || !is_over(g, slot->response)) continue;
     slot->response = none;
     --g->n_running;
@@ -427,13 +715,13 @@ static void list_step(run *g, size_t *slots, size_t *decoded) {
       w->position[(*decoded)++] = (int32_t)(generate_prompt_length(q, i) + g->r->length[i] - 1);
     }
     slots[w->n] = s;
-    add_row(g, i, slot->row);
+    add_draw(g, i, slot->row);
   }
 }
 
 /* The slot that response in slot s goes on with, after it drew another token than its leader: one
  * that left the same leader with the same token, or itself. */
-static gl_status leave(run *g, size_t s) {
+static gl_status fork_from_leader(run *g, size_t s) {
   slot_state *slot = &g->slots[s];
   const size_t from = slot->leader, i = slot->response;
   for (size_t t = from + 1; t < s; ++t)
@@ -462,12 +750,12 @@ static gl_status step_with_leaders(run *g) {
     const slot_state *slot = &g->slots[slots[k]];
     if (slot->leader != slots[k] && !is_over(g, slot->response) &&
         last_token(g, slot->leader) != last_token(g, slots[k]))
-      status = leave(g, slots[k]);
+      status = fork_from_leader(g, slots[k]);
   }
   for (size_t k = 0; k < n && status == GL_OK; ++k) {
     const slot_state *slot = &g->slots[slots[k]];
     if (!is_over(g, slot->response)) continue;
-    status = keep_values(g, slot->response, slot->leader);
+    status = save_cache(g, slot->response, slot->leader);
     g->slots[slots[k]].response = none;
     --g->n_running;
   }
@@ -482,83 +770,46 @@ static gl_status step_beside(run *g) {
   gl_status status = start_step(g);
   if (status == GL_OK &&
       (g->started == before || g->started - g->taken > model_steps_ahead(g->cache)))
-    status = take_step(g);
+    status = finish_step(g);
   if (status != GL_OK || !wants_filling(g)) return status;
-  while (status == GL_OK && g->taken < g->started) status = take_step(g);
-  return status == GL_OK ? fill(g) : status;
+  while (status == GL_OK && g->taken < g->started) status = finish_step(g);
+  return status == GL_OK ? fill_slots(g) : status;
 }
 
 static gl_status step(run *g) {
   if (!g->shares) return step_beside(g);
   const gl_status status = step_with_leaders(g);
-  return status == GL_OK && wants_filling(g) ? fill(g) : status;
+  return status == GL_OK && wants_filling(g) ? fill_slots(g) : status;
 }
 
-/* Room for what draws have beside tokens and log-probabilities. */
-static gl_status allocate_more(run *g) {
-  rows *w = &g->rows;
+static gl_status generation_allocate(run *g, model *m) {
+  arena *a = &g->memory;
   const sampling_behaviour *by = &g->dist.behaviour;
-  const size_t n = g->plan.slots, words = g->r->shape.words;
+  const size_t n = g->plan.slots;
   const int distorts = !g->q->greedy && (by->noise > 0 || by->rounds_to_bfloat16);
   const int keeps = !g->q->greedy && g->r->kept != NULL;
-  if (distorts) w->context = calloc(n, sizeof *w->context);
-  if (keeps && n <= SIZE_MAX / sizeof *w->kept / words)
-    w->kept = calloc(n * words, sizeof *w->kept);
-  if ((distorts && w->context == NULL) || (keeps && w->kept == NULL))
-    return gl_fail_memory(g->err, "generation");
-  return GL_OK;
-}
-
-static gl_status allocate(run *g, model *m) {
-  size_t n = g->plan.slots;
-  prefill *f = &g->prefill;
-  rows *w = &g->rows;
-  g->slots = calloc(n, sizeof *g->slots);
-  g->free = calloc(n, sizeof *g->free);
-  f->start = calloc(n + 1, sizeof *f->start);
-  f->slot = calloc(n + 1, sizeof *f->slot);
-  f->token = calloc(g->plan.prefill_tokens, sizeof *f->token);
-  w->response = calloc(n, sizeof *w->response);
-  w->row_of = calloc(n, sizeof *w->row_of);
-  w->index = calloc(n, sizeof *w->index);
-  w->token = calloc(n, sizeof *w->token);
-  w->slot = calloc(n, sizeof *w->slot);
-  w->position = calloc(n, sizeof *w->position);
-  w->logq = calloc(n, sizeof *w->logq);
-  w->logq_truncated = calloc(n, sizeof *w->logq_truncated);
-  for (size_t i = 0; i < FLIGHTS; ++i) g->flight[i].slot = calloc(n, sizeof *g->flight[i].slot);
-  if (g->slots == NULL || g->free == NULL || f->start == NULL || f->slot == NULL ||
-      f->token == NULL || w->response == NULL || w->row_of == NULL || w->index == NULL ||
-      w->token == NULL || w->slot == NULL || w->position == NULL || w->logq == NULL ||
-      w->logq_truncated == NULL || g->flight[0].slot == NULL || g->flight[1].slot == NULL)
-    return gl_fail_memory(g->err, "generation");
+  g->slots = ARENA_ARRAY(a, slot_state, n);
+  g->free = ARENA_ARRAY(a, size_t, n);
+  g->prefill = (prefill){.start = ARENA_ARRAY(a, size_t, n + 1),
+                         .slot = ARENA_ARRAY(a, size_t, n + 1),
+                         .token = ARENA_ARRAY(a, int32_t, g->plan.prefill_tokens)};
+  g->rows = (rows){.response = ARENA_ARRAY(a, size_t, n),
+                   .row_of = ARENA_ARRAY(a, size_t, n),
+                   .index = ARENA_ARRAY(a, uint64_t, n),
+                   .token = ARENA_ARRAY(a, int32_t, n),
+                   .slot = ARENA_ARRAY(a, int32_t, n),
+                   .position = ARENA_ARRAY(a, int32_t, n),
+                   .logq = ARENA_ARRAY(a, double, n),
+                   .logq_truncated = ARENA_ARRAY(a, double, n)};
+  if (distorts) g->rows.context = ARENA_ARRAY(a, uint64_t, n);
+  if (keeps) g->rows.kept = ARENA_GRID(a, uint32_t, n, g->r->shape.words);
+  for (size_t i = 0; i < FLIGHTS; ++i) g->flight[i].slot = ARENA_ARRAY(a, size_t, n);
+  gl_status status = arena_check(a, "generation", g->err);
+  if (status != GL_OK) return status;
   for (size_t s = 0; s < n; ++s) g->slots[s] = (slot_state){.response = none, .job = none};
-  gl_status status = allocate_more(g);
-  if (status == GL_OK) status = model_cache_new(&g->cache, m, n, g->plan.capacity, g->err);
-  g->shares = status == GL_OK &&
-              (model_steps_ahead(g->cache) == 0 || g->rows.context != NULL || g->rows.kept != NULL);
+  status = model_cache_new(&g->cache, m, n, g->plan.capacity, g->err);
+  g->shares = status == GL_OK && (model_steps_ahead(g->cache) == 0 || distorts || keeps);
   return status;
-}
-
-static void release(run *g) {
-  model_cache_free(g->cache);
-  free(g->slots);
-  free(g->free);
-  free(g->prefill.start);
-  free(g->prefill.slot);
-  free(g->prefill.token);
-  free(g->rows.response);
-  free(g->rows.row_of);
-  free(g->rows.index);
-  free(g->rows.token);
-  free(g->rows.slot);
-  free(g->rows.position);
-  free(g->rows.logq);
-  free(g->rows.logq_truncated);
-  free(g->rows.context);
-  free(g->rows.kept);
-  for (size_t i = 0; i < FLIGHTS; ++i) free(g->flight[i].slot);
-  generate_plan_fini(&g->plan);
 }
 
 size_t generate_cache_bytes(const model *m, size_t capacity) {
@@ -570,14 +821,15 @@ gl_status generate(model *m, const generate_request *request, generate_result *r
   assert(m != NULL && request != NULL && result != NULL);
   run g = {.q = request, .r = result, .dist = request->sampling, .waiting_job = none, .err = err};
   g.dist.temperature *= 1 + g.dist.behaviour.temperature_error;
-  gl_status status = generate_plan_init(&g.plan, m, request, result, err);
+  gl_status status = make_plan(&g.plan, &g.memory, m, request, result, err);
   if (status == GL_OK && g.plan.n > 0) {
-    status = allocate(&g, m);
+    status = generation_allocate(&g, m);
     if (status == GL_OK && result->cache != NULL && !g.shares)
       status = gl_fail(err, GL_EINTERNAL, "keys and values are kept on a CPU only");
-    if (status == GL_OK) status = fill(&g);
+    if (status == GL_OK) status = fill_slots(&g);
     while (status == GL_OK && g.n_running > 0) status = step(&g);
   }
-  release(&g);
+  model_cache_free(g.cache);
+  arena_fini(&g.memory);
   return status;
 }

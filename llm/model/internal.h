@@ -12,6 +12,9 @@
 /* Bounds of a configuration: of each of its sizes, and of the number of layers. */
 enum { MODEL_MAX_SIZE = 1 << 30, MODEL_MAX_LAYERS = 4096 };
 
+/* *sum += a * b * c; 0 where that is more than a size_t. */
+int model_add_product(size_t *sum, size_t a, size_t b, size_t c);
+
 /* --- parameters --- */
 
 /* Where each group of a layer's parameters starts, as an index into the array of all parameters.
@@ -143,7 +146,7 @@ struct model {
    * were copied, and guest_of the values themselves. */
   struct model_values guest;
   const struct model_values *guest_of;
-  char *packed;          /* the matrices in use, packed (packed.c); NULL until they are needed */
+  char *packed;          /* the matrices in use, packed (forward.c); NULL until they are needed */
   int packed_is_current; /* 1: they have the values in use */
   void *gradient;        /* M [n]; NULL until it is needed */
   void *cosine, *sine;   /* M [max_positions, head_dim / 2] */

@@ -12,7 +12,7 @@
 
 /* Appends tensor `name` (of layer `layer` where name has a place for it); returns where it starts.
  */
-static size_t add_tensor(model *m, const char *name, size_t layer, size_t rows, size_t columns) {
+static size_t add_parameter(model *m, const char *name, size_t layer, size_t rows, size_t columns) {
   model_tensor *t = &m->tensor[m->n_tensors++];
   const char *rest = strchr(name, '#');
   *t = (model_tensor){.offset = m->n, .rows = rows, .columns = columns};
@@ -28,17 +28,17 @@ static size_t add_tensor(model *m, const char *name, size_t layer, size_t rows, 
 static void add_matrices(model *m) {
   const model_config *c = &m->c;
   const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim, h = c->hidden;
-  m->embed = add_tensor(m, "model.embed_tokens", 0, c->vocabulary, h);
-  m->head = c->tied ? m->embed : add_tensor(m, "lm_head", 0, c->vocabulary, h);
+  m->embed = add_parameter(m, "model.embed_tokens", 0, c->vocabulary, h);
+  m->head = c->tied ? m->embed : add_parameter(m, "lm_head", 0, c->vocabulary, h);
   for (size_t l = 0; l < c->layers; ++l) {
     layer_places *p = &m->place[l];
-    p->qkv = add_tensor(m, "model.layers.#.self_attn.q_proj", l, q, h);
-    add_tensor(m, "model.layers.#.self_attn.k_proj", l, kv, h);
-    add_tensor(m, "model.layers.#.self_attn.v_proj", l, kv, h);
-    p->o = add_tensor(m, "model.layers.#.self_attn.o_proj", l, h, q);
-    p->gate_up = add_tensor(m, "model.layers.#.mlp.gate_proj", l, c->intermediate, h);
-    add_tensor(m, "model.layers.#.mlp.up_proj", l, c->intermediate, h);
-    p->down = add_tensor(m, "model.layers.#.mlp.down_proj", l, h, c->intermediate);
+    p->qkv = add_parameter(m, "model.layers.#.self_attn.q_proj", l, q, h);
+    add_parameter(m, "model.layers.#.self_attn.k_proj", l, kv, h);
+    add_parameter(m, "model.layers.#.self_attn.v_proj", l, kv, h);
+    p->o = add_parameter(m, "model.layers.#.self_attn.o_proj", l, h, q);
+    p->gate_up = add_parameter(m, "model.layers.#.mlp.gate_proj", l, c->intermediate, h);
+    add_parameter(m, "model.layers.#.mlp.up_proj", l, c->intermediate, h);
+    p->down = add_parameter(m, "model.layers.#.mlp.down_proj", l, h, c->intermediate);
   }
 }
 
@@ -46,19 +46,19 @@ static void add_norms(model *m) {
   const model_config *c = &m->c;
   for (size_t l = 0; l < c->layers; ++l) {
     layer_places *p = &m->place[l];
-    p->input_norm = add_tensor(m, "model.layers.#.input_layernorm", l, 1, c->hidden);
-    p->post_norm = add_tensor(m, "model.layers.#.post_attention_layernorm", l, 1, c->hidden);
-    p->q_norm = add_tensor(m, "model.layers.#.self_attn.q_norm", l, 1, c->head_dim);
-    p->k_norm = add_tensor(m, "model.layers.#.self_attn.k_norm", l, 1, c->head_dim);
+    p->input_norm = add_parameter(m, "model.layers.#.input_layernorm", l, 1, c->hidden);
+    p->post_norm = add_parameter(m, "model.layers.#.post_attention_layernorm", l, 1, c->hidden);
+    p->q_norm = add_parameter(m, "model.layers.#.self_attn.q_norm", l, 1, c->head_dim);
+    p->k_norm = add_parameter(m, "model.layers.#.self_attn.k_norm", l, 1, c->head_dim);
   }
-  m->norm = add_tensor(m, "model.norm", 0, 1, c->hidden);
+  m->norm = add_parameter(m, "model.norm", 0, 1, c->hidden);
 }
 
 /* --- memory --- */
 
 enum { TENSORS_PER_LAYER = 11, TENSORS_BESIDES = 3 };
 
-static gl_status allocate(model *m, gl_error *err) {
+static gl_status model_allocate(model *m, gl_error *err) {
   const backend_ops *ops = m->b->ops;
   const size_t angles = m->c.max_positions * (m->c.head_dim / 2) * m->b->master_element;
   m->own.master = ops->allocate(m->b, m->n * m->b->master_element);
@@ -95,7 +95,7 @@ gl_status model_new(model **out, const model_config *config, backend *b, int rec
     add_matrices(m);
     m->n_matrices = m->n;
     add_norms(m);
-    status = allocate(m, err);
+    status = model_allocate(m, err);
   }
   if (status == GL_OK)
     *out = m;
@@ -205,6 +205,11 @@ void model_values_free(model_values *v, model *m) {
   free(v);
 }
 
+void model_changed(model *m) {
+  m->kept = 0;
+  m->packed_is_current = 0;
+}
+
 void model_use(model *m, model_values *v) {
   model_changed(m);
   m->use = v != NULL ? v : &m->own;
@@ -256,7 +261,7 @@ void model_renew(model *m) {
   model_changed(m);
 }
 
-static gl_status get(const model *m, const void *from, double *host, gl_error *err) {
+static gl_status download_all(const model *m, const void *from, double *host, gl_error *err) {
   void *staging = malloc(MODEL_STAGING);
   if (staging == NULL) return gl_fail_memory(err, "a model's values");
   model_download(m, from, 0, m->n, host, staging);
@@ -265,13 +270,13 @@ static gl_status get(const model *m, const void *from, double *host, gl_error *e
 }
 
 gl_status model_get(const model *m, double *host, gl_error *err) {
-  return get(m, m->own.master, host, err);
+  return download_all(m, m->own.master, host, err);
 }
 
 /* A copy holds values of type T only, which for bfloat16 are the upper halves of floats. */
 gl_status model_values_get(const model_values *v, const model *m, double *host, gl_error *err) {
   const void *from = v->aside != NULL ? v->aside : v->copy;
-  if (m->b->element == m->b->master_element) return get(m, from, host, err);
+  if (m->b->element == m->b->master_element) return download_all(m, from, host, err);
   uint16_t *half = malloc(m->n * sizeof *half);
   if (half == NULL) return gl_fail_memory(err, "a copy of the model");
   m->b->ops->download(m->b, half, from, m->n * sizeof *half);
@@ -286,7 +291,7 @@ gl_status model_values_get(const model_values *v, const model *m, double *host, 
 }
 
 gl_status model_gradient_get(const model *m, double *host, gl_error *err) {
-  if (m->gradient != NULL) return get(m, m->gradient, host, err);
+  if (m->gradient != NULL) return download_all(m, m->gradient, host, err);
   memset(host, 0, m->n * sizeof *host);
   return GL_OK;
 }
@@ -306,7 +311,7 @@ gl_status model_gradient_sample(const model *m, double *host, gl_error *err) {
   return m->b->ops->status(m->b, err);
 }
 
-static gl_status set(model *m, void *to, const double *host, gl_error *err) {
+static gl_status upload_all(model *m, void *to, const double *host, gl_error *err) {
   void *staging = malloc(MODEL_STAGING);
   if (staging == NULL) return gl_fail_memory(err, "a model's values");
   model_upload(m, to, 0, m->n, host, staging);
@@ -316,11 +321,11 @@ static gl_status set(model *m, void *to, const double *host, gl_error *err) {
 
 gl_status model_gradient_set(model *m, const double *host, gl_error *err) {
   gl_status status = model_want_gradient(m, err);
-  return status == GL_OK ? set(m, m->gradient, host, err) : status;
+  return status == GL_OK ? upload_all(m, m->gradient, host, err) : status;
 }
 
 gl_status model_set(model *m, const double *host, gl_error *err) {
-  gl_status status = set(m, m->own.master, host, err);
+  gl_status status = upload_all(m, m->own.master, host, err);
   model_renew(m);
   return status == GL_OK ? m->b->ops->status(m->b, err) : status;
 }

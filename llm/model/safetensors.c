@@ -46,7 +46,7 @@ size_t tensor_type_bytes(tensor_type type) {
 
 /* --- header --- */
 
-static tensor_entry *append(safetensors *s, json_reader *r) {
+static tensor_entry *append_entry(safetensors *s, json_reader *r) {
   if (s->n == s->room) {
     size_t room = s->room == 0 ? 64 : 2 * s->room;
     tensor_entry *more = realloc(s->entry, room * sizeof *more);
@@ -146,11 +146,11 @@ static void read_metadata(json_reader *r) {
   while (json_member(r)) json_string(r);
 }
 
-static int by_name(const void *a, const void *b) {
+static int entry_by_name(const void *a, const void *b) {
   return strcmp(((const tensor_entry *)a)->name, ((const tensor_entry *)b)->name);
 }
 
-static int by_place(const void *a, const void *b) {
+static int entry_by_place(const void *a, const void *b) {
   const tensor_entry *s = *(const tensor_entry *const *)a, *t = *(const tensor_entry *const *)b;
   if (s->begin != t->begin) return s->begin < t->begin ? -1 : 1;
   return s->end < t->end ? -1 : s->end > t->end;
@@ -163,7 +163,7 @@ static gl_status check_tiles(const safetensors *s, gl_error *err) {
   gl_status status = GL_OK;
   if (order == NULL) return gl_fail_memory(err, "a header of tensors");
   for (size_t i = 0; i < s->n; ++i) order[i] = &s->entry[i];
-  qsort(order, s->n, sizeof *order, by_place);
+  qsort(order, s->n, sizeof *order, entry_by_place);
   for (size_t i = 0; i < s->n && status == GL_OK; at = order[i++]->end)
     if (order[i]->begin != at)
       status =
@@ -182,7 +182,7 @@ static gl_status check_tiles(const safetensors *s, gl_error *err) {
 }
 
 static gl_status check_names(safetensors *s, gl_error *err) {
-  if (s->n > 1) qsort(s->entry, s->n, sizeof *s->entry, by_name);
+  if (s->n > 1) qsort(s->entry, s->n, sizeof *s->entry, entry_by_name);
   for (size_t i = 1; i < s->n; ++i)
     if (strcmp(s->entry[i - 1].name, s->entry[i].name) == 0)
       return gl_fail(err, GL_EINPUT, "%.300s: tensor %.100s is there twice; the file is damaged",
@@ -202,7 +202,7 @@ static gl_status parse_header(safetensors *s, const char *header, size_t size, g
       if (metadata++) json_fail(&r, "__metadata__ is given twice");
       read_metadata(&r);
     } else {
-      tensor_entry *t = append(s, &r);
+      tensor_entry *t = append_entry(s, &r);
       if (t != NULL) read_tensor(&r, t, s->data_bytes);
     }
   }
@@ -254,7 +254,7 @@ static gl_status read_bytes(const safetensors *s, size_t at, void *to, size_t n,
   return GL_OK;
 }
 
-static gl_status read_header(safetensors *s, size_t file_size, gl_error *err) {
+static gl_status read_entries(safetensors *s, size_t file_size, gl_error *err) {
   uint64_t size;
   if (file_size < sizeof size)
     return gl_fail(err, GL_EINPUT, "%.300s: %zu bytes are too few for a safetensors file", s->path,
@@ -292,7 +292,7 @@ gl_status safetensors_open(safetensors **out, const char *path, gl_error *err) {
   else if (!S_ISREG(about.st_mode))
     status = gl_fail(err, GL_EINPUT, "%.300s: is not a file", path);
   else
-    status = read_header(s, (size_t)about.st_size, err);
+    status = read_entries(s, (size_t)about.st_size, err);
   if (status == GL_OK)
     *out = s;
   else
@@ -390,8 +390,8 @@ gl_status safetensors_read_f32(const safetensors *s, const tensor_entry *t, size
 
 static const char *const type_names[] = {"F64", "F32", "F16", "BF16"};
 
-static int add_tensor(cJSON *to, tensor_type type, const tensor_shape *t, size_t begin,
-                      size_t end) {
+static int header_entry(cJSON *to, tensor_type type, const tensor_shape *t, size_t begin,
+                        size_t end) {
   cJSON *entry = cJSON_AddObjectToObject(to, t->name);
   if (entry == NULL || json_add_string(entry, "dtype", type_names[type]) == NULL) return 0;
   cJSON *shape = cJSON_AddArrayToObject(entry, "shape");
@@ -411,7 +411,7 @@ static char *header_of(tensor_type type, const tensor_shape *tensors, size_t n, 
   for (size_t i = 0; i < n && good; ++i) {
     size_t count = 1;
     for (size_t d = 0; d < tensors[i].rank; ++d) count *= tensors[i].shape[d];
-    good = add_tensor(json, type, &tensors[i], *elements * bytes, (*elements + count) * bytes);
+    good = header_entry(json, type, &tensors[i], *elements * bytes, (*elements + count) * bytes);
     *elements += count;
   }
   char *text = good ? cJSON_PrintUnformatted(json) : NULL;
@@ -419,7 +419,7 @@ static char *header_of(tensor_type type, const tensor_shape *tensors, size_t n, 
   return text;
 }
 
-static gl_status put(safetensors_writer *w, const void *bytes, size_t n, gl_error *err) {
+static gl_status write_bytes(safetensors_writer *w, const void *bytes, size_t n, gl_error *err) {
   errno = 0;
   if (fwrite(bytes, 1, n, w->file.stream) == n) return GL_OK;
   return file_fail(w->file.path, "written", errno != 0 ? errno : EIO, err);
@@ -436,9 +436,9 @@ gl_status safetensors_write_begin(safetensors_writer *w, const char *path, tenso
   if (status == GL_OK) {
     const size_t length = strlen(header);
     const uint64_t size = (length + 7) / 8 * 8;
-    status = put(w, &size, sizeof size, err);
-    if (status == GL_OK) status = put(w, header, length, err);
-    if (status == GL_OK) status = put(w, "       ", size - length, err);
+    status = write_bytes(w, &size, sizeof size, err);
+    if (status == GL_OK) status = write_bytes(w, header, length, err);
+    if (status == GL_OK) status = write_bytes(w, "       ", size - length, err);
     if (status != GL_OK) file_abandon(&w->file);
   }
   free(header);
@@ -463,7 +463,7 @@ static gl_status put_piece(safetensors_writer *w, const double *wide, const floa
       memcpy(at, &value, bytes);
     }
   }
-  return put(w, raw, n * bytes, err);
+  return write_bytes(w, raw, n * bytes, err);
 }
 
 static gl_status put_all(safetensors_writer *w, const double *wide, const float *narrow, size_t n,

@@ -3,7 +3,7 @@
  * of a model are kept. */
 #include "emulate_control.h"
 #include "llm/backend/open/open.h"
-#include "llm/learner/memory_need.h"
+#include "llm/learner/run_spec.h"
 #include "llm/model/internal.h"
 #include "tests/support/llm_learner_fixture.h"
 #include "tests/support/suite.h"

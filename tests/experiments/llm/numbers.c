@@ -1,6 +1,6 @@
 /* What `gepolab llm eval` and `llm profile` compute: pass@k against enumeration, intervals against
  * published values, decoding time against a simulation by hand. */
-#include "experiments/llm/pass.h"
+#include "experiments/llm/eval.h"
 #include "experiments/llm/profile.h"
 #include "tests/support/suite.h"
 

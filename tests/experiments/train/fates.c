@@ -1,6 +1,6 @@
 /* What became of drawn responses: counted by hand, beside the clock and the exact selection, and
  * the same after a resumption (cli: checkpoints). */
-#include "experiments/train/fates.h"
+#include "experiments/train/internal.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 

@@ -1,6 +1,6 @@
 /* llm/generate: a response is a function of parameters, prompt and address, and ends where it
  * should. */
-#include "llm/model/generate_plan.h"
+#include "llm/model/generate.h"
 #include "tests/support/llm_generate.h"
 #include "tests/support/suite.h"
 
