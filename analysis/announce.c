@@ -26,13 +26,14 @@ typedef struct scored {
   double lead; /* updates before the onset; of an announced fall */
 } scored;
 
-typedef struct bench {
+typedef struct watch {
   const announce_rule *rule;
   scored *run;
   size_t n;
   uint64_t *starts; /* [n_starts] ascending */
   size_t n_starts;
-} bench;
+  arena memory; /* of the arrays and of scratch */
+} watch;
 
 /* --- what is watched --- */
 
@@ -56,7 +57,7 @@ static size_t length_of(const announce_series *r) {
   return n;
 }
 
-static int is_beyond(double value, int side, double threshold) {
+static int is_beyond_threshold(double value, int side, double threshold) {
   return (side == RISES ? value : -value) > threshold;
 }
 
@@ -68,7 +69,7 @@ static double watched_at(const announce_series *r, size_t window, int64_t step) 
 }
 
 /* 1 if the run has a value. */
-static int score(scored *s, const announce_series *r, size_t window) {
+static int score_run(scored *s, const announce_series *r, size_t window) {
   int has = 0;
   const size_t n = length_of(r);
   *s = (scored){.of = r, .top = {-INFINITY, -INFINITY}};
@@ -86,7 +87,7 @@ static int score(scored *s, const announce_series *r, size_t window) {
 static int64_t alarm_of(const announce_series *r, size_t window, int side, double threshold) {
   const size_t n = length_of(r);
   for (size_t k = 0; k < n; k++)
-    if (is_beyond(watched(r, window, k), side, threshold)) return r->step[k];
+    if (is_beyond_threshold(watched(r, window, k), side, threshold)) return r->step[k];
   return -1;
 }
 
@@ -95,7 +96,7 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void number_starts(bench *b) {
+static void number_starts(watch *b) {
   for (size_t i = 0; i < b->n; i++) b->starts[i] = b->run[i].of->start;
   qsort(b->starts, b->n, sizeof *b->starts, by_number);
   for (size_t i = 0; i < b->n; i++)
@@ -107,7 +108,7 @@ static void number_starts(bench *b) {
   }
 }
 
-/* ROC --- */
+/* --- the ROC curve --- */
 
 /* A pair of a fallen and a surviving run, as it counts for the area under the curve. */
 static double order_of(const scored *fallen, const scored *survived, int side) {
@@ -116,7 +117,7 @@ static double order_of(const scored *fallen, const scored *survived, int side) {
 }
 
 /* The area without the runs of one start (n_starts: of all); NaN where a kind of run is missing. */
-static double area_without(const bench *b, int side, size_t left_out) {
+static double area_without(const watch *b, int side, size_t left_out) {
   double sum = 0, pairs = 0;
   for (size_t i = 0; i < b->n; i++) {
     const scored *f = &b->run[i];
@@ -131,7 +132,7 @@ static double area_without(const bench *b, int side, size_t left_out) {
   return pairs > 0 ? sum / pairs : NAN;
 }
 
-static int better_side(const bench *b, size_t left_out) {
+static int better_side(const watch *b, size_t left_out) {
   return area_without(b, FALLS, left_out) > area_without(b, RISES, left_out) ? FALLS : RISES;
 }
 
@@ -141,7 +142,7 @@ static int descending(const void *a, const void *b) {
 }
 
 /* Fills top[] with the scores of those runs, descending; how many. */
-static size_t scores_of(const bench *b, int fell, int side, size_t left_out, double *top) {
+static size_t scores_of(const watch *b, int fell, int side, size_t left_out, double *top) {
   size_t n = 0;
   for (size_t i = 0; i < b->n; i++)
     if (b->run[i].of->fell == fell && b->run[i].start != left_out) top[n++] = b->run[i].top[side];
@@ -149,27 +150,21 @@ static size_t scores_of(const bench *b, int fell, int side, size_t left_out, dou
   return n;
 }
 
-static gl_status take_curve(announcement *out, const bench *b, gl_error *err) {
-  double *fallen = calloc(b->n + 1, sizeof *fallen), *survived = calloc(b->n + 1, sizeof *survived);
-  out->roc_alarms = calloc(b->n + 2, sizeof *out->roc_alarms);
-  out->roc_announced = calloc(b->n + 2, sizeof *out->roc_announced);
-  const int fine = fallen && survived && out->roc_alarms && out->roc_announced;
-  if (fine) {
-    const size_t f = scores_of(b, 1, out->falls, b->n_starts, fallen);
-    const size_t s = scores_of(b, 0, out->falls, b->n_starts, survived);
-    size_t i = 0, j = 0, n = 1; /* the first point is (0, 0) */
-    while (i < f || j < s) {
-      const double at = j == s || (i < f && fallen[i] > survived[j]) ? fallen[i] : survived[j];
-      while (i < f && fallen[i] == at) i++;
-      while (j < s && survived[j] == at) j++;
-      out->roc_announced[n] = f > 0 ? (double)i / (double)f : 0;
-      out->roc_alarms[n++] = s > 0 ? (double)j / (double)s : 0;
-    }
-    out->n_roc = n;
+static void find_roc(announcement *out, watch *b) {
+  double *fallen = ARENA_ARRAY(&b->memory, double, b->n);
+  double *survived = ARENA_ARRAY(&b->memory, double, b->n);
+  if (fallen == NULL || survived == NULL) return;
+  const size_t f = scores_of(b, 1, out->falls, b->n_starts, fallen);
+  const size_t s = scores_of(b, 0, out->falls, b->n_starts, survived);
+  size_t i = 0, j = 0, n = 1; /* the first point is (0, 0) */
+  while (i < f || j < s) {
+    const double at = j == s || (i < f && fallen[i] > survived[j]) ? fallen[i] : survived[j];
+    while (i < f && fallen[i] == at) i++;
+    while (j < s && survived[j] == at) j++;
+    out->roc_announced[n] = f > 0 ? (double)i / (double)f : 0;
+    out->roc_alarms[n++] = s > 0 ? (double)j / (double)s : 0;
   }
-  free(fallen);
-  free(survived);
-  return fine ? GL_OK : gl_fail_memory(err, "a ROC curve");
+  out->n_roc = n;
 }
 
 /* --- leaving one start out --- */
@@ -189,10 +184,9 @@ static void judge(scored *s, const announce_rule *rule, int side, double thresho
 }
 
 /* The runs of a start are judged where the others have fallen and surviving runs. */
-static gl_status judge_starts(bench *b, gl_error *err) {
-  double *top = calloc(b->n + 1, sizeof *top);
-  if (top == NULL) return gl_fail_memory(err, "thresholds");
-  for (size_t k = 0; k < b->n_starts; k++) {
+static void judge_starts(watch *b) {
+  double *top = ARENA_ARRAY(&b->memory, double, b->n);
+  for (size_t k = 0; k < b->n_starts && top != NULL; k++) {
     const int side = better_side(b, k);
     if (scores_of(b, 1, side, k, top) == 0) continue;
     const size_t n = scores_of(b, 0, side, k, top);
@@ -201,8 +195,6 @@ static gl_status judge_starts(bench *b, gl_error *err) {
     for (size_t i = 0; i < b->n; i++)
       if (b->run[i].start == k) judge(&b->run[i], b->rule, side, threshold);
   }
-  free(top);
-  return GL_OK;
 }
 
 /* --- intervals --- */
@@ -213,7 +205,7 @@ typedef struct start_sums {
 } start_sums;
 
 typedef struct resampling {
-  const bench *b;
+  const watch *b;
   int side;
   double *concordant, *pairs; /* [COMPARISONS][n_starts][n_starts] fallen of one, surviving of the
                                  other */
@@ -245,7 +237,7 @@ static double median_lead(const resampling *r) {
 }
 
 /* The area of a comparison, each start's runs as often as it was drawn. */
-static double area_drawn(const resampling *r, size_t comparison) {
+static double area_resampled(const resampling *r, size_t comparison) {
   const size_t n = r->b->n_starts, first = comparison * n * n;
   double concordant = 0, pairs = 0;
   for (size_t i = 0; i < n; i++) {
@@ -259,10 +251,10 @@ static double area_drawn(const resampling *r, size_t comparison) {
   return ratio(concordant, pairs);
 }
 
-static void evaluate(const resampling *r, double value[QUANTITIES]) {
+static void evaluate_sample(const resampling *r, double value[QUANTITIES]) {
   const size_t n = r->b->n_starts;
   start_sums all = {0};
-  for (size_t c = 0; c < COMPARISONS; c++) value[OF_AREAS + c] = area_drawn(r, c);
+  for (size_t c = 0; c < COMPARISONS; c++) value[OF_AREAS + c] = area_resampled(r, c);
   for (size_t i = 0; i < n; i++) {
     if (r->times[i] == 0) continue;
     all.judged_fallen += r->times[i] * r->sums[i].judged_fallen;
@@ -285,10 +277,9 @@ static int by_lead(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static gl_status take_leads(resampling *r, gl_error *err) {
-  const bench *b = r->b;
-  lead_of_start *all = calloc(b->n + 1, sizeof *all);
-  if (all == NULL) return gl_fail_memory(err, "lead times");
+/* all: [n] scratch. */
+static void collect_leads(resampling *r, lead_of_start *all) {
+  const watch *b = r->b;
   for (size_t i = 0; i < b->n; i++)
     if (b->run[i].alarm && b->run[i].of->fell)
       all[r->n_leads++] = (lead_of_start){b->run[i].lead, b->run[i].start};
@@ -297,19 +288,17 @@ static gl_status take_leads(resampling *r, gl_error *err) {
     r->lead[i] = all[i].lead;
     r->lead_start[i] = all[i].start;
   }
-  free(all);
-  return GL_OK;
 }
 
-static void add_pair(resampling *r, size_t comparison, const scored *fallen, const scored *survived,
-                     double order) {
+static void count_pair(resampling *r, size_t comparison, const scored *fallen,
+                       const scored *survived, double order) {
   const size_t n = r->b->n_starts, at = (comparison * n + fallen->start) * n + survived->start;
   r->concordant[at] += order;
   r->pairs[at] += 1;
 }
 
-static void take_sums(resampling *r) {
-  const bench *b = r->b;
+static void sum_by_start(resampling *r) {
+  const watch *b = r->b;
   for (size_t i = 0; i < b->n; i++) {
     const scored *f = &b->run[i];
     start_sums *sums = &r->sums[f->start];
@@ -323,7 +312,7 @@ static void take_sums(resampling *r) {
     for (size_t j = 0; f->of->fell && j < b->n; j++) {
       const scored *s = &b->run[j];
       if (s->of->fell) continue;
-      add_pair(r, OF_RUNS, f, s, order_of(f, s, r->side));
+      count_pair(r, OF_RUNS, f, s, order_of(f, s, r->side));
     }
   }
 }
@@ -340,13 +329,13 @@ static size_t compare_then(resampling *r, const scored *f, size_t lead) {
     if (s->of->fell || s->of->cell != f->of->cell) continue;
     const double other = watched_at(s->of, rule->window, step);
     if (isnan(other)) continue;
-    add_pair(r, OF_LEADS + lead, f, s, mine > other ? 1 : (mine == other ? 0.5 : 0));
+    count_pair(r, OF_LEADS + lead, f, s, mine > other ? 1 : (mine == other ? 0.5 : 0));
     n++;
   }
   return n;
 }
 
-static void take_matched(announcement *out, resampling *r) {
+static void match_falls(announcement *out, resampling *r) {
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++)
     for (size_t i = 0; i < r->b->n; i++) {
       const size_t pairs = r->b->run[i].of->fell ? compare_then(r, &r->b->run[i], k) : 0;
@@ -355,7 +344,7 @@ static void take_matched(announcement *out, resampling *r) {
     }
 }
 
-static void draw_starts(resampling *r, uint64_t replicate) {
+static void sample_starts(resampling *r, uint64_t replicate) {
   const size_t n = r->b->n_starts;
   const rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(13) << 60);
   memset(r->times, 0, n * sizeof *r->times);
@@ -365,13 +354,13 @@ static void draw_starts(resampling *r, uint64_t replicate) {
   }
 }
 
-static interval interval_of(double value, double *replicates) {
+static interval percentiles_95(double value, double *replicates) {
   const size_t n = sample_sort(replicates, BOOTSTRAP_REPLICATES);
   return (interval){value, sample_quantile(replicates, n, 0.025),
                     sample_quantile(replicates, n, 0.975)};
 }
 
-static void take_intervals(announcement *out, resampling *r, double *replicate) {
+static void find_intervals(announcement *out, resampling *r, double *replicate) {
   const size_t n = r->b->n_starts;
   interval *of[QUANTITIES] = {[OF_SHARE] = &out->share,
                               [OF_ALARMS] = &out->false_alarms,
@@ -380,84 +369,340 @@ static void take_intervals(announcement *out, resampling *r, double *replicate) 
   double value[QUANTITIES], drawn[QUANTITIES];
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++) of[OF_AREAS + OF_LEADS + k] = &out->matched[k].auc;
   for (size_t i = 0; i < n; i++) r->times[i] = 1;
-  evaluate(r, value);
+  evaluate_sample(r, value);
   for (uint64_t k = 0; n > 1 && k < BOOTSTRAP_REPLICATES; k++) {
-    draw_starts(r, k);
-    evaluate(r, drawn);
+    sample_starts(r, k);
+    evaluate_sample(r, drawn);
     for (size_t q = 0; q < QUANTITIES; q++) replicate[q * BOOTSTRAP_REPLICATES + k] = drawn[q];
   }
   for (size_t q = 0; q < QUANTITIES; q++)
-    *of[q] = n > 1 ? interval_of(value[q], replicate + q * BOOTSTRAP_REPLICATES)
+    *of[q] = n > 1 ? percentiles_95(value[q], replicate + q * BOOTSTRAP_REPLICATES)
                    : (interval){value[q], NAN, NAN};
 }
 
-static gl_status resample(announcement *out, const bench *b, gl_error *err) {
+static gl_status resample(announcement *out, watch *b, gl_error *err) {
   const size_t n = b->n_starts;
+  arena *m = &b->memory;
   resampling r = {.b = b,
                   .side = out->falls,
-                  .concordant = calloc(COMPARISONS * n * n, sizeof *r.concordant),
-                  .pairs = calloc(COMPARISONS * n * n, sizeof *r.pairs),
-                  .sums = calloc(n, sizeof *r.sums),
-                  .lead = calloc(b->n, sizeof *r.lead),
-                  .lead_start = calloc(b->n, sizeof *r.lead_start),
-                  .times = calloc(n, sizeof *r.times)};
-  double *replicate = calloc(QUANTITIES * BOOTSTRAP_REPLICATES, sizeof *replicate);
-  gl_status status = GL_OK;
-  if (!r.concordant || !r.pairs || !r.sums || !r.lead || !r.lead_start || !r.times || !replicate)
-    status = gl_fail_memory(err, "a bootstrap over starts");
-  if (status == GL_OK) status = take_leads(&r, err);
-  if (status == GL_OK) {
-    take_sums(&r);
-    take_matched(out, &r);
-    for (size_t i = 0; i < n; i++) {
-      out->judged_fallen += (size_t)r.sums[i].judged_fallen;
-      out->announced += (size_t)r.sums[i].announced;
-      out->judged_survived += (size_t)r.sums[i].judged_survived;
-      out->alarms += (size_t)r.sums[i].alarms;
-    }
-    take_intervals(out, &r, replicate);
+                  .concordant = ARENA_GRID(m, double, COMPARISONS *n, n),
+                  .pairs = ARENA_GRID(m, double, COMPARISONS *n, n),
+                  .sums = ARENA_ARRAY(m, start_sums, n),
+                  .lead = ARENA_ARRAY(m, double, b->n),
+                  .lead_start = ARENA_ARRAY(m, size_t, b->n),
+                  .times = ARENA_ARRAY(m, double, n)};
+  double *replicate = ARENA_GRID(m, double, QUANTITIES, BOOTSTRAP_REPLICATES);
+  lead_of_start *leads = ARENA_ARRAY(m, lead_of_start, b->n);
+  gl_status status = arena_check(m, "a bootstrap over starts", err);
+  if (status != GL_OK) return status;
+  collect_leads(&r, leads);
+  sum_by_start(&r);
+  match_falls(out, &r);
+  for (size_t i = 0; i < n; i++) {
+    out->judged_fallen += (size_t)r.sums[i].judged_fallen;
+    out->announced += (size_t)r.sums[i].announced;
+    out->judged_survived += (size_t)r.sums[i].judged_survived;
+    out->alarms += (size_t)r.sums[i].alarms;
   }
-  free(r.concordant), free(r.pairs), free(r.sums), free(r.lead), free(r.lead_start), free(r.times);
-  free(replicate);
-  return status;
+  find_intervals(out, &r, replicate);
+  return GL_OK;
 }
 
 /* --- one metric --- */
 
-gl_status announcement_of(announcement *out, const announce_series *runs, size_t n,
+gl_status announcement_of(announcement *out, arena *to, const announce_series *runs, size_t n,
                           const announce_rule *rule, gl_error *err) {
   const interval unknown = {NAN, NAN, NAN};
   const metric m = out->m;
   *out = (announcement){
       .m = m, .auc = unknown, .share = unknown, .false_alarms = unknown, .lead = unknown};
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++) out->matched[k].auc = unknown;
-  bench b = {
-      .rule = rule, .run = calloc(n + 1, sizeof *b.run), .starts = calloc(n + 1, sizeof *b.starts)};
-  gl_status status =
-      b.run != NULL && b.starts != NULL ? GL_OK : gl_fail_memory(err, "announcements");
-  for (size_t i = 0; i < n && status == GL_OK; i++) {
-    if (!score(&b.run[b.n], &runs[i], rule->window)) continue;
+  watch b = {.rule = rule};
+  b.run = ARENA_ARRAY(&b.memory, scored, n);
+  b.starts = ARENA_ARRAY(&b.memory, uint64_t, n);
+  for (size_t i = 0; i < n && !b.memory.failed; i++) {
+    if (!score_run(&b.run[b.n], &runs[i], rule->window)) continue;
     if (runs[i].fell)
       out->fallen++;
     else
       out->survived++;
     b.n++;
   }
-  if (status == GL_OK && out->fallen > 0 && out->survived > 0) {
+  gl_status status = GL_OK;
+  if (out->fallen > 0 && out->survived > 0) {
     number_starts(&b);
     out->falls = better_side(&b, b.n_starts) == FALLS;
-    status = judge_starts(&b, err);
-    if (status == GL_OK) status = take_curve(out, &b, err);
+    judge_starts(&b);
+    out->roc_alarms = ARENA_ARRAY(to, double, b.n + 1);
+    out->roc_announced = ARENA_ARRAY(to, double, b.n + 1);
+    status = arena_check(to, "a ROC curve", err);
+    if (status == GL_OK) find_roc(out, &b);
     if (status == GL_OK) status = resample(out, &b, err);
   }
-  free(b.run);
-  free(b.starts);
+  if (status == GL_OK) status = arena_check(&b.memory, "announcements", err);
+  arena_fini(&b.memory);
   return status;
 }
 
-void announcement_fini(announcement *a) {
-  free(a->roc_alarms);
-  free(a->roc_announced);
-  a->roc_alarms = a->roc_announced = NULL;
-  a->n_roc = 0;
+/* --- announcements over the runs of studies --- */
+
+/* What is asked: what is said elsewhere to announce a collapse, and, to compare it with, what one
+ * would look at anyhow: reward, response length and the divergence. */
+static const metric asked[] = {METRIC_ESS,
+                               METRIC_GRAD_NORM,
+                               METRIC_GRAD_COSINE,
+                               METRIC_M2_LOG_RATIO,
+                               METRIC_KEPT_MASS,
+                               METRIC_KEPT_MASS_Q,
+                               METRIC_GM_RATIO_SPREAD,
+                               METRIC_GM_P_SPREAD,
+                               METRIC_CLIPPED_POSITIVE,
+                               METRIC_CLIPPED_NEGATIVE,
+                               METRIC_GATED_POSITIVE,
+                               METRIC_GATED_NEGATIVE,
+                               METRIC_ENTROPY,
+                               METRIC_ENTROPY_KEPT,
+                               METRIC_ENTROPY_TAIL,
+                               METRIC_LOG_IW_VARIANCE_PQ,
+                               METRIC_LOG_IW_VARIANCE_GEPO,
+                               METRIC_CLIP_FRACTION,
+                               METRIC_KL_K3_SEQ,
+                               METRIC_REWARD_MEAN,
+                               METRIC_RESPONSE_LENGTH};
+enum { ASKED = sizeof asked / sizeof asked[0] };
+
+/* --- runs --- */
+
+/* The runs that are asked, each with its series of updates. */
+typedef struct asked_runs {
+  const results_run **run; /* [n] as in series */
+  announce_series *series;
+  double **value; /* of series, of the metric at hand */
+  size_t n;
+  arena memory;
+} asked_runs;
+
+static void add_asked_run(announcements *a, asked_runs *g, const results_run *run, size_t cell) {
+  const run_outcome o = outcome_of_run(run, &a->rule.outcome);
+  const int fell = run_outcome_is_fall(&o);
+  if (run->status == RUN_FAILED || (!fell && o.kind != OUTCOME_SURVIVED)) {
+    a->left_out++;
+    return;
+  }
+  if (fell)
+    a->fallen++;
+  else
+    a->survived++;
+  const size_t i = g->n++;
+  int64_t *step = ARENA_ARRAY(&g->memory, int64_t, run->n_steps);
+  g->run[i] = run;
+  g->value[i] = ARENA_ARRAY(&g->memory, double, run->n_steps);
+  for (size_t k = 0; step != NULL && k < run->n_steps; k++) step[k] = run->steps[k].step;
+  g->series[i] = (announce_series){.start = run->seed,
+                                   .fell = fell,
+                                   .onset = o.onset,
+                                   .step = step,
+                                   .value = g->value[i],
+                                   .n = run->n_steps,
+                                   .cell = cell};
+}
+
+/* The runs of every study must differ in the field: else a study would be reported as a selection
+ * although nothing was selected. One study with the value is enough. */
+static gl_status check_field(const results *const *from, size_t n_from, const contrast_field *f,
+                             gl_error *err) {
+  int found = 0;
+  for (size_t s = 0; s < n_from; s++) {
+    const results *r = from[s];
+    if (!contrast_knows(r, f->path))
+      return gl_fail(err, GL_EINPUT, "the runs of %s do not differ in %s; they differ in %s",
+                     r->study, f->path, *r->axis_label != '\0' ? r->axis_label : "the algorithm");
+    found = found || contrast_has_run(r, f);
+  }
+  if (found) return GL_OK;
+  return gl_fail(err, GL_EINPUT, "no run has %s = %s; `gepolab study info` lists algorithms and settings",
+                 f->path, f->value);
+}
+
+static gl_status find_asked_runs(announcements *a, asked_runs *g, const results *const *from,
+                                 size_t n_from, const contrast_arm *of, gl_error *err) {
+  gl_status status = GL_OK;
+  size_t n = 0, cells = 0;
+  for (size_t i = 0; i < of->n && status == GL_OK; i++)
+    status = check_field(from, n_from, &of->field[i], err);
+  if (status != GL_OK) return status;
+  for (size_t s = 0; s < n_from; s++) n += from[s]->n_runs;
+  g->run = ARENA_ARRAY(&g->memory, const results_run *, n);
+  g->series = ARENA_ARRAY(&g->memory, announce_series, n);
+  g->value = ARENA_ARRAY(&g->memory, double *, n);
+  for (size_t s = 0; s < n_from; s++) {
+    const results *r = from[s];
+    for (size_t i = 0; i < r->n_runs && !g->memory.failed; i++) {
+      const results_run *run = &r->runs[i];
+      if (contrast_arm_has(r, run, of))
+        add_asked_run(a, g, run, cells + run->group * r->n_algorithms + run->algorithm);
+    }
+    cells += r->n_groups * r->n_algorithms;
+  }
+  status = arena_check(&g->memory, "announcements", err);
+  if (status == GL_OK && (a->fallen == 0 || a->survived == 0))
+    status = gl_fail(err, GL_EINPUT,
+                     "announcements need runs that fell and runs that survived: %zu fell, %zu "
+                     "survived, %zu never learned or failed",
+                     a->fallen, a->survived, a->left_out);
+  return status;
+}
+
+static size_t count_starts(const asked_runs *g) {
+  size_t n = 0;
+  for (size_t i = 0; i < g->n; i++) {
+    size_t k = 0;
+    while (g->series[k].start != g->series[i].start) k++;
+    n += k == i;
+  }
+  return n;
+}
+
+/* --- metrics --- */
+
+static void fill_values(asked_runs *g, metric m) {
+  for (size_t i = 0; i < g->n; i++)
+    for (size_t k = 0; k < g->run[i]->n_steps; k++) g->value[i][k] = g->run[i]->steps[k].metric[m];
+}
+
+/* How far from chance it tells falls from survivors just before; 0 where they cannot be compared.
+ */
+static double distance_from_chance(const announcement *a) {
+  const double area = a->matched[0].auc.value;
+  return isnan(area) ? 0 : fabs(area - 0.5);
+}
+
+static int by_area(const void *a, const void *b) {
+  const announcement *x = a, *y = b;
+  const double d = distance_from_chance(x) - distance_from_chance(y);
+  if (d != 0) return d < 0 ? 1 : -1;
+  if (x->auc.value != y->auc.value) return x->auc.value < y->auc.value ? 1 : -1;
+  return (x->m > y->m) - (x->m < y->m);
+}
+
+gl_status announcements_init(announcements *a, const results *const *from, size_t n_from,
+                             const contrast_arm *of, const announce_rule *rule, gl_error *err) {
+  asked_runs g = {0};
+  *a = (announcements){.rule = *rule};
+  a->of = ARENA_ARRAY(&a->memory, announcement, ASKED);
+  gl_status status = arena_check(&a->memory, "announcements", err);
+  if (status == GL_OK) status = find_asked_runs(a, &g, from, n_from, of, err);
+  if (status == GL_OK) a->starts = count_starts(&g);
+  for (size_t k = 0; k < ASKED && status == GL_OK; k++) {
+    announcement *one = &a->of[a->n];
+    one->m = asked[k];
+    fill_values(&g, one->m);
+    status = announcement_of(one, &a->memory, g.series, g.n, rule, err);
+    if (!isnan(one->auc.value)) a->n++;
+  }
+  arena_fini(&g.memory);
+  if (status == GL_OK) qsort(a->of, a->n, sizeof *a->of, by_area);
+  return status;
+}
+
+void announcements_fini(announcements *a) {
+  arena_fini(&a->memory);
+  *a = (announcements){0};
+}
+
+/* --- tables --- */
+
+static const table_column announcement_columns[] = {
+    {"metric", TABLE_TEXT, .head = "metric"},
+    {"side", TABLE_TEXT, .head = "side"},
+    {"fallen", TABLE_WHOLE, .head = "fallen, survived"},
+    TABLE_KEY("survived", TABLE_WHOLE),
+    {"auc", TABLE_INTERVAL, .head = "AUC", .format = "%.2f"},
+    TABLE_KEY("judged_fallen", TABLE_WHOLE),
+    TABLE_KEY("announced", TABLE_WHOLE),
+    {"announced_share", TABLE_INTERVAL, .head = "announced", .format = "%.2f"},
+    TABLE_KEY("judged_survived", TABLE_WHOLE),
+    TABLE_KEY("alarms", TABLE_WHOLE),
+    {"false_alarm_rate", TABLE_INTERVAL, .head = "false alarms", .format = "%.2f"},
+    {"lead_updates", TABLE_INTERVAL, .head = "updates before the fall", .format = "%.0f"},
+    TABLE_KEY("matched", TABLE_TABLE),
+    TABLE_KEY("roc", TABLE_TABLE)};
+
+static const table_column matched_columns[] = {
+    TABLE_KEY("before", TABLE_WHOLE), TABLE_KEY("fallen", TABLE_WHOLE),
+    TABLE_KEY("pairs", TABLE_WHOLE), TABLE_KEY("auc", TABLE_INTERVAL)};
+
+static void put_matched(table *t, const announcement *a, const announce_rule *rule) {
+  table *list = table_rows(t, matched_columns, sizeof matched_columns / sizeof *matched_columns);
+  for (size_t k = 0; k < ANNOUNCE_LEADS; k++) {
+    table_row(list);
+    table_whole(list, rule->lead[k]);
+    table_count(list, a->matched[k].fallen);
+    table_count(list, a->matched[k].pairs);
+    interval_cell(list, a->matched[k].auc);
+  }
+}
+
+static void put_announcement(table *t, const announcement *a, const announce_rule *rule) {
+  table_row(t);
+  table_text(t, metric_about(a->m)->name);
+  table_text(t, a->falls ? "falls" : "rises");
+  table_count(t, a->fallen);
+  table_shown(t, "%zu, %zu", a->fallen, a->survived);
+  table_count(t, a->survived);
+  interval_cell(t, a->auc);
+  table_count(t, a->judged_fallen);
+  table_count(t, a->announced);
+  interval_cell(t, a->share);
+  table_count(t, a->judged_survived);
+  table_count(t, a->alarms);
+  interval_cell(t, a->false_alarms);
+  interval_cell(t, a->lead);
+  put_matched(t, a, rule);
+  table *roc = table_list(t);
+  for (size_t i = 0; i < a->n_roc; i++)
+    table_numbers(table_field(roc, ""), (double[]){a->roc_alarms[i], a->roc_announced[i]}, 2);
+}
+
+/* Each fall against the survivors of its cell at the same update. */
+static void put_matched_table(table *to, const announcements *a) {
+  char head[ANNOUNCE_LEADS][40];
+  table_column columns[1 + ANNOUNCE_LEADS] = {TABLE_HEAD("metric")};
+  for (size_t k = 0; k < ANNOUNCE_LEADS; k++) {
+    snprintf(head[k], sizeof head[k], "%lld before", (long long)a->rule.lead[k]);
+    columns[1 + k] = (table_column){.type = TABLE_INTERVAL, .head = head[k], .format = "%.2f"};
+  }
+  table *t = table_rows(table_field(to, NULL), columns, 1 + ANNOUNCE_LEADS);
+  for (size_t i = 0; i < a->n; i++) {
+    table_row(t);
+    table_text(t, metric_about(a->of[i].m)->name);
+    for (size_t k = 0; k < ANNOUNCE_LEADS; k++) interval_cell(t, a->of[i].matched[k].auc);
+  }
+  table_title(t,
+              "The same setting, the same update: probability that a run that falls so many "
+              "updates later is higher than a survivor of its cell. 0.5 is chance; above it a "
+              "rise announces, below it a fall. [95 %%, bootstrap over %zu starts].",
+              a->starts);
+}
+
+void announcements_report(table *to, const announcements *a, const char *name) {
+  table *rule = table_object(table_field(to, "rule"));
+  table_count(table_field(rule, "window"), a->rule.window);
+  table_real(table_field(rule, "false_alarms"), a->rule.false_alarms);
+  table_count(table_field(to, "fallen"), a->fallen);
+  table_count(table_field(to, "survived"), a->survived);
+  table_count(table_field(to, "left_out"), a->left_out);
+  table_count(table_field(to, "starts"), a->starts);
+  table *t = table_rows(table_field(to, "metrics"), announcement_columns,
+                        sizeof announcement_columns / sizeof *announcement_columns);
+  for (size_t i = 0; i < a->n; i++) put_announcement(t, &a->of[i], &a->rule);
+  table_title(t,
+              "%s: which metrics announce falls. %zu runs fell, %zu survived, %zu never learned or "
+              "failed and are left out; %zu starts. Means of %zu updates. AUC: of runs, on the "
+              "side chosen on all of them. The rest leaves one start out: thresholds at which at "
+              "most %.0f %% of the other starts' survivors raise an alarm; median lead of "
+              "announced falls. [95 %%, bootstrap over starts].",
+              name, a->fallen, a->survived, a->left_out, a->starts, a->rule.window,
+              100 * a->rule.false_alarms);
+  put_matched_table(to, a);
 }

@@ -18,6 +18,7 @@
 #include "analysis/outcome.h"
 #include "analysis/results.h"
 #include "analysis/statistics.h"
+#include "core/base/arena.h"
 #include "core/base/table.h"
 
 #include <stdio.h>
@@ -63,16 +64,15 @@ typedef struct announcement {
   interval lead; /* median of onset - update of the alarm, over the announced falls */
   announce_matched matched[ANNOUNCE_LEADS]; /* at each of the rule's leads */
   /* The ROC curve on that side, from (0, 0) to (1, 1): shares of surviving and of fallen runs with
-   * an alarm, as the threshold is lowered; owned. */
+   * an alarm, as the threshold is lowered. */
   double *roc_alarms, *roc_announced; /* [n_roc] */
   size_t n_roc;
 } announcement;
 
-/* What the metric is worth over runs[n]; its `m` is the caller's. Its curve to be released with
- * announcement_fini() in any case. GL_ENOMEM. */
-gl_status announcement_of(announcement *out, const announce_series *runs, size_t n,
+/* What the metric is worth over runs[n]; its `m` is the caller's, and its curve is in `to`.
+ * GL_ENOMEM. */
+gl_status announcement_of(announcement *out, arena *to, const announce_series *runs, size_t n,
                           const announce_rule *rule, gl_error *err);
-void announcement_fini(announcement *a);
 
 typedef struct announcements {
   announce_rule rule;
@@ -81,6 +81,7 @@ typedef struct announcements {
   announcement *of; /* [n], those without a value left out: farthest from chance at the first lead
                        first, those that cannot be compared there last, in the order of AUC */
   size_t n;
+  arena memory;
 } announcements;
 
 /* Over the runs of all studies together that have the fields of `of` (none: all runs). Runs of the

@@ -1,6 +1,8 @@
 /* Compares declared arms of a study start by start. */
 #include "analysis/contrasts.h"
 
+#include "core/base/arena.h"
+
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdint.h>
@@ -75,43 +77,40 @@ static size_t double_ranks(const ranked *r, size_t n, size_t *rank) {
   return sum;
 }
 
-/* The share of all 2^n signs whose sum of positive ranks is at most `sum`. */
-static gl_status share_at_most(const size_t *rank, size_t n, size_t sum, double *share,
-                               gl_error *err) {
-  double *weight = calloc(sum + 1, sizeof *weight);
-  if (weight == NULL) return gl_fail_memory(err, "the ranks");
+/* The fraction of all 2^n signs whose sum of positive ranks is at most `sum`. weight: [sum + 1],
+ * zeros. */
+static double fraction_at_most(const size_t *rank, size_t n, size_t sum, double *weight) {
+  double fraction = 0;
   weight[0] = 1;
   for (size_t i = 0; i < n; i++)
     for (size_t s = sum + 1; s-- > 0;)
       weight[s] = 0.5 * (weight[s] + (s >= rank[i] ? weight[s - rank[i]] : 0));
-  *share = 0;
-  for (size_t s = 0; s <= sum; s++) *share += weight[s];
-  free(weight);
-  return GL_OK;
+  for (size_t s = 0; s <= sum; s++) fraction += weight[s];
+  return fraction;
 }
 
 gl_status signed_rank_exact(const double *difference, size_t n, double *p, gl_error *err) {
-  ranked *r = calloc(n + 1, sizeof *r);
-  size_t *rank = calloc(n + 1, sizeof *rank);
-  gl_status status = r != NULL && rank != NULL ? GL_OK : gl_fail_memory(err, "the ranks");
-  size_t kept = 0;
-  for (size_t i = 0; i < n && status == GL_OK; i++)
+  arena work = {0};
+  ranked *r = ARENA_ARRAY(&work, ranked, n);
+  size_t *rank = ARENA_ARRAY(&work, size_t, n), kept = 0;
+  *p = 1;
+  for (size_t i = 0; i < n && !work.failed; i++)
     if (!isnan(difference[i]) && difference[i] != 0)
       r[kept++] = (ranked){fabs(difference[i]), difference[i] > 0};
+  gl_status status = arena_check(&work, "the ranks", err);
   if (status == GL_OK && kept > MOST_RANKED)
     status =
         gl_fail(err, GL_EINPUT, "%zu pairs are more than the %d whose signed ranks are counted",
                 kept, (int)MOST_RANKED);
-  *p = 1;
   if (status == GL_OK && kept > 0) {
     qsort(r, kept, sizeof *r, by_size);
     const size_t positive = double_ranks(r, kept, rank), all = kept * (kept + 1);
-    double share = 1;
-    status = share_at_most(rank, kept, positive < all - positive ? positive : all - positive,
-                           &share, err);
-    *p = fmin(1, 2 * share);
+    const size_t sum = positive < all - positive ? positive : all - positive;
+    double *weight = ARENA_ARRAY(&work, double, sum + 1);
+    status = arena_check(&work, "the ranks", err);
+    if (status == GL_OK) *p = fmin(1, 2 * fraction_at_most(rank, kept, sum, weight));
   }
-  free(r), free(rank);
+  arena_fini(&work);
   return status;
 }
 
@@ -173,7 +172,7 @@ int contrast_arm_has(const results *r, const results_run *run, const contrast_ar
   return 1;
 }
 
-static int is_in(const results *r, const results_run *run, const contrast_arm *a) {
+static int is_in_arm(const results *r, const results_run *run, const contrast_arm *a) {
   return run->status != RUN_FAILED && contrast_arm_has(r, run, a);
 }
 
@@ -203,7 +202,7 @@ static gl_status check_arm(const results *r, const contrast *c, const contrast_a
   const results_run *first = NULL;
   for (size_t i = 0; i < r->n_runs && status == GL_OK; i++) {
     const results_run *run = &r->runs[i];
-    if (!is_in(r, run, a)) continue;
+    if (!is_in_arm(r, run, a)) continue;
     if (first == NULL) first = run;
     if (run->algorithm != first->algorithm)
       return gl_fail(err, GL_EINPUT,
@@ -220,9 +219,9 @@ static gl_status check_arm(const results *r, const contrast *c, const contrast_a
   return status;
 }
 
-static const results_run *run_of_seed(const results *r, const contrast_arm *a, uint64_t seed) {
+static const results_run *arm_run_of_seed(const results *r, const contrast_arm *a, uint64_t seed) {
   for (size_t i = 0; i < r->n_runs; i++)
-    if (r->runs[i].seed == seed && is_in(r, &r->runs[i], a)) return &r->runs[i];
+    if (r->runs[i].seed == seed && is_in_arm(r, &r->runs[i], a)) return &r->runs[i];
   return NULL;
 }
 
@@ -231,26 +230,23 @@ static const results_run *run_of_seed(const results *r, const contrast_arm *a, u
 typedef struct pairing {
   run_outcome *of, *against; /* [n] by pair */
   size_t n, unpaired;
+  arena memory;
 } pairing;
-
-static void pairing_fini(pairing *p) {
-  free(p->of), free(p->against);
-  *p = (pairing){0};
-}
 
 static gl_status pair_runs(pairing *p, const results *r, const contrast *c, gl_error *err) {
   const outcome_rule rule = outcome_rule_default();
-  p->of = calloc(r->n_runs + 1, sizeof *p->of);
-  p->against = calloc(r->n_runs + 1, sizeof *p->against);
-  if (p->of == NULL || p->against == NULL) return gl_fail_memory(err, "the pairs");
+  p->of = ARENA_ARRAY(&p->memory, run_outcome, r->n_runs);
+  p->against = ARENA_ARRAY(&p->memory, run_outcome, r->n_runs);
+  gl_status status = arena_check(&p->memory, "the pairs", err);
+  if (status != GL_OK) return status;
   for (size_t i = 0; i < r->n_runs; i++) {
     const results_run *run = &r->runs[i];
-    const int in_of = is_in(r, run, &c->of), in_against = is_in(r, run, &c->against);
+    const int in_of = is_in_arm(r, run, &c->of), in_against = is_in_arm(r, run, &c->against);
     if (in_of && in_against)
       return gl_fail(err, GL_EINPUT, "the contrast '%s' has the same runs in both arms", c->name);
-    if (in_against) p->unpaired += run_of_seed(r, &c->of, run->seed) == NULL;
+    if (in_against) p->unpaired += arm_run_of_seed(r, &c->of, run->seed) == NULL;
     if (!in_of) continue;
-    const results_run *other = run_of_seed(r, &c->against, run->seed);
+    const results_run *other = arm_run_of_seed(r, &c->against, run->seed);
     if (other == NULL) {
       p->unpaired++;
       continue;
@@ -278,8 +274,8 @@ static void compare_falls(const pairing *p, contrast_result *out) {
   out->p = mcnemar_exact(out->only_of, out->only_against);
 }
 
-static gl_status compare_last(const pairing *p, size_t which, contrast_result *out, gl_error *err) {
-  double *value = calloc(3 * (p->n + 1), sizeof *value);
+static gl_status compare_last(pairing *p, size_t which, contrast_result *out, gl_error *err) {
+  double *value = ARENA_GRID(&p->memory, double, 3, p->n);
   if (value == NULL) return gl_fail_memory(err, "the pairs");
   double *of = value, *against = value + p->n, *difference = value + 2 * p->n;
   for (size_t i = 0; i < p->n; i++) {
@@ -294,12 +290,11 @@ static gl_status compare_last(const pairing *p, size_t which, contrast_result *o
   if (status == GL_OK) status = iqm_bootstrap(difference, &p->n, 1, stream, &out->difference, err);
   out->of = sample_iqm(of, sample_sort(of, p->n));
   out->against = sample_iqm(against, sample_sort(against, p->n));
-  free(value);
   return status;
 }
 
-static gl_status compare(const results *r, const contrast *c, size_t which, contrast_result *out,
-                         gl_error *err) {
+static gl_status compare_arms(const results *r, const contrast *c, size_t which,
+                              contrast_result *out, gl_error *err) {
   pairing p = {0};
   *out = (contrast_result){.detectable = NAN};
   gl_status status = check_arm(r, c, &c->of, err);
@@ -320,7 +315,7 @@ static gl_status compare(const results *r, const contrast *c, size_t which, cont
       break;
     }
   }
-  pairing_fini(&p);
+  arena_fini(&p.memory);
   return status;
 }
 
@@ -334,7 +329,7 @@ gl_status contrasts_find(const results *from, const contrast *contrasts, size_t 
                        "the contrast '%s' compares falls, which are those of scores that are "
                        "better when higher",
                        contrasts[i].name);
-    if (status == GL_OK) status = compare(from, &contrasts[i], i, &out[i], err);
+    if (status == GL_OK) status = compare_arms(from, &contrasts[i], i, &out[i], err);
     if (status == GL_OK) p[i] = out[i].p;
   }
   if (status == GL_OK) status = holm_adjust(p, n, p + n, err);

@@ -19,18 +19,18 @@ const char *effect_response_name(effect_response r) {
 
 /* --- factors --- */
 
-static const char *text_of(const results *r, size_t group, size_t which) {
+static const char *level_text(const results *r, size_t group, size_t which) {
   const char *text = r->groups[group].value[which].text;
   return text != NULL ? text : "";
 }
 
 /* The two values of an axis, the lower number first, else in the order of the grid; returns how
  * many there are: 1 (which a sweep of whole sections has), 2, or 3 where there are more. */
-static size_t values_of(const results *r, size_t which, size_t group[2]) {
+static size_t axis_levels(const results *r, size_t which, size_t group[2]) {
   size_t n = 0;
   for (size_t g = 0; g < r->n_groups; g++) {
     size_t i = 0;
-    while (i < n && strcmp(text_of(r, group[i], which), text_of(r, g, which)) != 0) i++;
+    while (i < n && strcmp(level_text(r, group[i], which), level_text(r, g, which)) != 0) i++;
     if (i < n) continue;
     if (n == 2) return 3;
     group[n++] = g;
@@ -43,15 +43,11 @@ static size_t values_of(const results *r, size_t which, size_t group[2]) {
   return n;
 }
 
-/* "a, b" in place of a; 0 if memory is short. */
-static int join(char **text, const char *more) {
-  const size_t size = strlen(*text) + strlen(more) + 3;
-  char *longer = malloc(size);
-  if (longer == NULL) return 0;
-  snprintf(longer, size, "%s, %s", *text, more);
-  free(*text);
-  *text = longer;
-  return 1;
+/* "a, b" in m; NULL once m has failed. */
+static const char *comma_joined(arena *m, const char *a, const char *b) {
+  char *both = a != NULL ? ARENA_ARRAY(m, char, strlen(a) + strlen(b) + 3) : NULL;
+  if (both != NULL) sprintf(both, "%s, %s", a, b);
+  return both;
 }
 
 /* Whether two fields change together: 1, or -1 where one's low goes with the other's high. */
@@ -64,47 +60,44 @@ static int same_factor(const effect_factor *f, const int *level, size_t n) {
   return same ? 1 : opposite ? -1 : 0;
 }
 
-static gl_status add_axis(effect_table *t, size_t which, const size_t group[2], gl_error *err) {
+/* The axis becomes a factor, or a part of the factor with which it always changes. */
+static void add_factor_axis(effect_table *t, size_t which, const size_t group[2]) {
   const results *r = t->from;
-  effect_factor *f = &t->factor[t->n_factors];
+  arena *m = &t->memory;
+  const char *label = r->axes.axis[which].label;
   const char *low = results_value_text(r->groups[group[0]].value[which]);
   const char *high = results_value_text(r->groups[group[1]].value[which]);
-  int *level = calloc(r->n_groups, sizeof *level);
-  if (level == NULL) return gl_fail_memory(err, "the factors");
-  for (size_t g = 0; g < r->n_groups; g++)
-    level[g] = strcmp(text_of(r, g, which), text_of(r, group[1], which)) == 0 ? 1 : -1;
-  for (size_t i = 0; i < t->n_factors; i++) {
-    const int same = same_factor(&t->factor[i], level, r->n_groups);
+  int *level = ARENA_ARRAY(m, int, r->n_groups);
+  for (size_t g = 0; level != NULL && g < r->n_groups; g++)
+    level[g] = strcmp(level_text(r, g, which), level_text(r, group[1], which)) == 0 ? 1 : -1;
+  for (size_t i = 0; level != NULL && i < t->n_factors; i++) {
+    effect_factor *f = &t->factor[i];
+    const int same = same_factor(f, level, r->n_groups);
     if (same == 0) continue;
-    free(level);
-    f = &t->factor[i];
-    return join(&f->name, r->axes.axis[which].label) && join(&f->low, same > 0 ? low : high) &&
-                   join(&f->high, same > 0 ? high : low)
-               ? GL_OK
-               : gl_fail_memory(err, "the factors");
+    f->name = comma_joined(m, f->name, label);
+    f->low = comma_joined(m, f->low, same > 0 ? low : high);
+    f->high = comma_joined(m, f->high, same > 0 ? high : low);
+    return;
   }
-  *f = (effect_factor){strdup(r->axes.axis[which].label), strdup(low), strdup(high), level};
-  t->n_factors++;
-  return f->name != NULL && f->low != NULL && f->high != NULL ? GL_OK
-                                                              : gl_fail_memory(err, "the factors");
+  t->factor[t->n_factors++] =
+      (effect_factor){arena_text(m, label), arena_text(m, low), arena_text(m, high), level};
 }
 
 static gl_status find_factors(effect_table *t, gl_error *err) {
   const results *r = t->from;
-  t->factor = calloc(r->axes.n + 1, sizeof *t->factor);
-  if (t->factor == NULL) return gl_fail_memory(err, "the factors");
-  gl_status status = GL_OK;
-  for (size_t i = 0; i < r->axes.n && status == GL_OK; i++) {
+  t->factor = ARENA_ARRAY(&t->memory, effect_factor, r->axes.n);
+  for (size_t i = 0; i < r->axes.n && !t->memory.failed; i++) {
     size_t group[2];
-    const size_t n = values_of(r, i, group);
+    const size_t n = axis_levels(r, i, group);
     if (n == 1) continue;
     if (n != 2)
       return gl_fail(err, GL_EINPUT,
                      "%s: %s has more than two values; effects are those of fields at two levels "
                      "(sweep.factorial)",
                      r->study, r->axes.axis[i].label);
-    status = add_axis(t, i, group, err);
+    add_factor_axis(t, i, group);
   }
+  gl_status status = arena_check(&t->memory, "the factors", err);
   if (status == GL_OK && t->n_factors < 2)
     return gl_fail(err, GL_EINPUT,
                    "%s varies %zu factors; effects need two or more (sweep.factorial)", r->study,
@@ -164,30 +157,25 @@ typedef struct model {
   size_t n;
   uint64_t *seed; /* [n_seeds] distinct ones */
   size_t n_seeds;
-  double *x, *y, *b, *variance;
+  double *x, *y, *b, *variance; /* [n][columns], [n], [columns], [columns] */
+  arena memory;
 } model;
 
-static void model_fini(model *m) {
-  free(m->sample), free(m->seed), free(m->x), free(m->y), free(m->b), free(m->variance);
-}
-
 static gl_status model_init(model *m, const effect_table *t, gl_error *err) {
-  const size_t n = t->from->n_runs + 1;
-  const size_t k = n + t->n_factors * (t->n_factors + 1) / 2 + 1;
-  *m = (model){.sample = calloc(n, sizeof *m->sample),
-               .seed = calloc(n, sizeof *m->seed),
-               .x = k < SIZE_MAX / sizeof(double) / n ? calloc(n * k, sizeof *m->x) : NULL,
-               .y = calloc(n, sizeof *m->y),
-               .b = calloc(k, sizeof *m->b),
-               .variance = calloc(k, sizeof *m->variance)};
-  return m->sample != NULL && m->seed != NULL && m->x != NULL && m->y != NULL && m->b != NULL &&
-                 m->variance != NULL
-             ? GL_OK
-             : gl_fail_memory(err, "a fit");
+  const size_t n = t->from->n_runs;
+  const size_t k = n + t->n_factors * (t->n_factors + 1) / 2 + 1; /* the most columns */
+  *m = (model){0};
+  m->sample = ARENA_ARRAY(&m->memory, sample, n);
+  m->seed = ARENA_ARRAY(&m->memory, uint64_t, n);
+  m->x = ARENA_GRID(&m->memory, double, n, k);
+  m->y = ARENA_ARRAY(&m->memory, double, n);
+  m->b = ARENA_ARRAY(&m->memory, double, k);
+  m->variance = ARENA_ARRAY(&m->memory, double, k);
+  return arena_check(&m->memory, "a fit", err);
 }
 
-static void responses_of(const results_run *run, const outcome_rule *rule,
-                         double y[RESPONSE_COUNT]) {
+static void run_responses(const results_run *run, const outcome_rule *rule,
+                          double y[RESPONSE_COUNT]) {
   const run_outcome o = outcome_of_run(run, rule);
   y[RESPONSE_GAP] = o.best - o.last;
   y[RESPONSE_LAST] = o.last;
@@ -206,8 +194,8 @@ static int is_usable(const results_run *run) {
   return run != NULL && run->status != RUN_FAILED && run->n_evals > 0;
 }
 
-static void gather(model *m, const effect_table *t, const effect_fit *fit,
-                   const outcome_rule *rule) {
+static void fill_model(model *m, const effect_table *t, const effect_fit *fit,
+                       const outcome_rule *rule) {
   const results *r = t->from;
   m->n = m->n_seeds = 0;
   for (size_t i = 0; i < r->n_runs; i++) {
@@ -217,10 +205,10 @@ static void gather(model *m, const effect_table *t, const effect_fit *fit,
     if (fit->less != SIZE_MAX) {
       const results_run *other = run_like(r, run, fit->less);
       if (!is_usable(other)) continue;
-      responses_of(other, rule, less);
+      run_responses(other, rule, less);
     }
     sample *s = &m->sample[m->n++];
-    responses_of(run, rule, s->y);
+    run_responses(run, rule, s->y);
     for (size_t k = 0; k < RESPONSE_COUNT; k++) s->y[k] -= less[k];
     s->group = run->group;
     s->seed = run->seed;
@@ -254,24 +242,20 @@ static int by_p(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Benjamini and Hochberg's step up. */
-static gl_status find_rates(effect *e, size_t n, gl_error *err) {
-  effect **sorted = calloc(n + 1, sizeof *sorted);
+/* Benjamini and Hochberg's step up. sorted: [n] scratch. */
+static void find_false_discovery_rates(effect *e, size_t n, effect **sorted) {
   double q = 1;
-  if (sorted == NULL) return gl_fail_memory(err, "the effects");
   for (size_t i = 0; i < n; i++) sorted[i] = &e[i];
   qsort(sorted, n, sizeof *sorted, by_p);
   for (size_t i = n; i-- > 0;) {
     q = fmin(q, sorted[i]->p * (double)n / (double)(i + 1));
     sorted[i]->q = q;
   }
-  free(sorted);
-  return GL_OK;
 }
 
 /* A coefficient as an effect (twice it), with Student's interval. Without any residual the interval
  * is the point. */
-static interval size_of(double b, double variance, double freedom, double *p) {
+static interval effect_size(double b, double variance, double freedom, double *p) {
   const double error = sqrt(variance), t = gsl_cdf_tdist_Pinv(0.975, freedom);
   *p = error > 0 ? 2 * gsl_cdf_tdist_Q(fabs(b) / error, freedom) : b == 0 ? 1 : 0;
   return (interval){2 * b, 2 * (b - t * error), 2 * (b + t * error)};
@@ -295,19 +279,21 @@ static gl_status fit_response(effect_table *t, model *m, effect_response respons
     return GL_OK;
   }
   to->residual = m->n - k;
-  to->effects = calloc(t->n_effects + 1, sizeof *to->effects);
-  if (to->effects == NULL) return gl_fail_memory(err, "the effects");
+  to->effects = ARENA_ARRAY(&t->memory, effect, t->n_effects);
+  effect **sorted = ARENA_ARRAY(&m->memory, effect *, t->n_effects);
+  if (to->effects == NULL || sorted == NULL) return gl_fail_memory(err, "the effects");
   double p;
-  const interval twice = size_of(m->b[0], m->variance[0], (double)to->residual, &p);
+  const interval twice = effect_size(m->b[0], m->variance[0], (double)to->residual, &p);
   to->mean = (interval){twice.value / 2, twice.low / 2, twice.high / 2};
   size_t n = 0;
   for (size_t f = 0; f < t->n_factors; f++) to->effects[n++] = (effect){.a = f, .b = SIZE_MAX};
   for (size_t f = 1; t->pairs && f < t->n_factors; f++)
     for (size_t g = 0; g < f; g++) to->effects[n++] = (effect){.a = g, .b = f};
   for (size_t i = 0; i < n; i++)
-    to->effects[i].size = size_of(m->b[m->n_seeds + i], m->variance[m->n_seeds + i],
-                                  (double)to->residual, &to->effects[i].p);
-  return find_rates(to->effects, n, err);
+    to->effects[i].size = effect_size(m->b[m->n_seeds + i], m->variance[m->n_seeds + i],
+                                      (double)to->residual, &to->effects[i].p);
+  find_false_discovery_rates(to->effects, n, sorted);
+  return GL_OK;
 }
 
 /* Whether the first algorithm's runs tell all pairs apart, with degrees of freedom to spare. */
@@ -326,14 +312,13 @@ static gl_status fit_all(effect_table *t, const outcome_rule *rule, gl_error *er
   model m;
   gl_status status = model_init(&m, t, err);
   t->n_fits = 2 * algorithms - 1;
-  for (effect_response r = 0; r < RESPONSE_COUNT && status == GL_OK; r++) {
-    t->fit[r] = calloc(t->n_fits, sizeof *t->fit[r]);
-    if (t->fit[r] == NULL) status = gl_fail_memory(err, "the effects");
-  }
+  for (effect_response r = 0; r < RESPONSE_COUNT; r++)
+    t->fit[r] = ARENA_ARRAY(&t->memory, effect_fit, t->n_fits);
+  if (status == GL_OK) status = arena_check(&t->memory, "the effects", err);
   for (size_t i = 0; i < t->n_fits && status == GL_OK; i++) {
     const effect_fit what = {.algorithm = i < algorithms ? i : i - algorithms + 1,
                              .less = i < algorithms ? SIZE_MAX : 0};
-    gather(&m, t, &what, rule);
+    fill_model(&m, t, &what, rule);
     if (i == 0) status = choose_model(t, &m, err);
     t->n_effects = t->n_factors + (t->pairs ? t->n_factors * (t->n_factors - 1) / 2 : 0);
     for (effect_response r = 0; r < RESPONSE_COUNT && status == GL_OK; r++) {
@@ -341,7 +326,7 @@ static gl_status fit_all(effect_table *t, const outcome_rule *rule, gl_error *er
       status = fit_response(t, &m, r, &t->fit[r][i], err);
     }
   }
-  model_fini(&m);
+  arena_fini(&m.memory);
   return status;
 }
 
@@ -354,14 +339,7 @@ gl_status effect_table_init(effect_table *t, const results *from, const outcome_
 }
 
 void effect_table_fini(effect_table *t) {
-  for (size_t i = 0; i < t->n_factors; i++)
-    free(t->factor[i].name), free(t->factor[i].low), free(t->factor[i].high),
-        free(t->factor[i].level);
-  free(t->factor);
-  for (effect_response r = 0; r < RESPONSE_COUNT; r++) {
-    for (size_t i = 0; t->fit[r] != NULL && i < t->n_fits; i++) free(t->fit[r][i].effects);
-    free(t->fit[r]);
-  }
+  arena_fini(&t->memory);
   *t = (effect_table){0};
 }
 

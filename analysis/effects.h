@@ -14,6 +14,7 @@
 #include "analysis/outcome.h"
 #include "analysis/results.h"
 #include "analysis/statistics.h"
+#include "core/base/arena.h"
 #include "core/base/table.h"
 
 #include <stddef.h>
@@ -30,9 +31,9 @@ const char *effect_response_name(effect_response r);
 
 /* Fields that always change together are one factor. */
 typedef struct effect_factor {
-  char *name;       /* "top-p", "warm-up, decay"; owned */
-  char *low, *high; /* values as the recipe has them: "1", "0.95", "not given"; owned */
-  int *level;       /* [groups of the study] -1, 1 */
+  const char *name;       /* "top-p", "warm-up, decay" */
+  const char *low, *high; /* values as the recipe has them: "1", "0.95", "not given" */
+  const int *level;       /* [groups of the study] -1, 1 */
 } effect_factor;
 
 typedef struct effect {
@@ -58,6 +59,7 @@ typedef struct effect_table {
   size_t n_effects;                /* n_factors, and their pairs where they are in it */
   effect_fit *fit[RESPONSE_COUNT]; /* [n_fits]: each algorithm, then the others less the first */
   size_t n_fits;
+  arena memory;
 } effect_table;
 
 /* GL_EINPUT where the study has fewer than two fields of two values, or a field of more values that

@@ -3,6 +3,8 @@
 
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -109,12 +111,13 @@ typedef struct one_study {
   summary sum;
   known_run *known; /* [end - first], in the order of the list */
   double *scratch;  /* as many as the longest run has steps or evaluations */
+  arena memory;
 } one_study;
 
 static void one_study_fini(one_study *o) {
   summary_fini(&o->sum);
   results_free(o->from);
-  free(o->known), free(o->scratch);
+  arena_fini(&o->memory);
 }
 
 static int compare_keys(const void *a, const void *b) {
@@ -137,8 +140,8 @@ static size_t known_runs(const one_study *o, known_run *of) {
 /* Brings them into the order of the list. Both come from one state of the file. */
 static gl_status match_runs(one_study *o, gl_error *err) {
   const size_t n = o->from->n_runs + o->from->n_repeats;
-  known_run *of = calloc(n + 1, sizeof *of);
-  gl_status status = of != NULL ? GL_OK : gl_fail_memory(err, "the runs of a study");
+  known_run *of = ARENA_ARRAY(&o->memory, known_run, n);
+  gl_status status = arena_check(&o->memory, "the runs of a study", err);
   if (status == GL_OK) known_runs(o, of);
   for (size_t i = o->first; i < o->end && status == GL_OK; ++i) {
     const results_run wanted = {.key = (char *)o->list->run[i].key};
@@ -150,7 +153,6 @@ static gl_status match_runs(one_study *o, gl_error *err) {
       status = gl_fail(err, GL_EINTERNAL, "run %s is in the list of runs and in no result",
                        o->list->run[i].key);
   }
-  free(of);
   return status;
 }
 
@@ -166,35 +168,35 @@ static gl_status one_study_init(one_study *o, store *s, const run_list *list, si
                                 size_t cells_before, gl_error *err) {
   *o = (one_study){.list = list, .first = first, .end = first, .cells_before = cells_before};
   while (o->end < list->n && strcmp(list->run[o->end].study, list->run[first].study) == 0) ++o->end;
-  o->known = calloc(o->end - first, sizeof *o->known);
-  gl_status status = o->known ? GL_OK : gl_fail_memory(err, "the runs of a study");
+  o->known = ARENA_ARRAY(&o->memory, known_run, o->end - first);
+  gl_status status = arena_check(&o->memory, "the runs of a study", err);
   if (status == GL_OK) status = results_load(&o->from, s, list->run[first].study, err);
   if (status == GL_OK) status = summary_init(&o->sum, o->from, err);
   if (status == GL_OK) status = match_runs(o, err);
   if (status != GL_OK) return status;
   const size_t room =
       longest(o->from->repeats, o->from->n_repeats, longest(o->from->runs, o->from->n_runs, 1));
-  o->scratch = calloc(room, sizeof *o->scratch);
-  return o->scratch ? GL_OK : gl_fail_memory(err, "the runs of a study");
+  o->scratch = ARENA_ARRAY(&o->memory, double, room);
+  return arena_check(&o->memory, "the runs of a study", err);
 }
 
 /* --- a record for each run --- */
 
-static void put_step(records_writer *w, int known, int64_t step) {
+static void put_step_if(records_writer *w, int known, int64_t step) {
   if (known)
     records_whole(w, step);
   else
     records_missing(w);
 }
 
-static void put_scores(records_writer *w, const results_run *run, double *scratch) {
+static void put_run_scores(records_writer *w, const results_run *run, double *scratch) {
   size_t best = 0;
   for (size_t i = 0; i < run->n_evals; ++i) scratch[i] = run->evals[i].eval_score;
-  const series_ends ends = series_ends_of(scratch, run->n_evals);
+  const series_ends ends = series_ends_of(scratch, run->n_evals, false);
   while (best < run->n_evals && !(scratch[best] == ends.best)) ++best;
   records_number(w, ends.first);
   records_number(w, ends.best);
-  put_step(w, best < run->n_evals, best < run->n_evals ? run->evals[best].step : 0);
+  put_step_if(w, best < run->n_evals, best < run->n_evals ? run->evals[best].step : 0);
   records_number(w, ends.last);
   records_number(w, ends.best_to_last);
 }
@@ -210,7 +212,7 @@ static void put_metrics(records_writer *w, const results_run *run, double *scrat
     records_number(w, summary_run_metric(run, shown[i], INT64_MIN, INT64_MAX, scratch));
 }
 
-static void put_clock(records_writer *w, const clock_record *c) {
+static void put_clock_columns(records_writer *w, const clock_record *c) {
   const double value[] = {c->simulated_s,   c->learner_utilisation, c->sampler_utilisation,
                           c->samples_per_s, c->staleness_mean,      c->staleness_p50,
                           c->staleness_p95, c->staleness_max};
@@ -224,15 +226,15 @@ static gl_status put_summary(records_writer *w, const one_study *o, gl_error *er
     const results_run *run = known->run;
     const int diverged = run->status == RUN_DIVERGED && run->n_steps > 0;
     run_list_put(o->list, i, w);
-    put_step(w, known->cell > 0, (int64_t)(o->cells_before + known->cell));
+    put_step_if(w, known->cell > 0, (int64_t)(o->cells_before + known->cell));
     records_flag(w, known->cell == 0);
     records_text(w, run_status_name(run->status));
     records_whole(w, (int64_t)run->n_steps);
     records_whole(w, (int64_t)run->n_evals);
-    put_scores(w, run, o->scratch);
-    put_step(w, diverged, diverged ? run->steps[run->n_steps - 1].step : 0);
+    put_run_scores(w, run, o->scratch);
+    put_step_if(w, diverged, diverged ? run->steps[run->n_steps - 1].step : 0);
     put_metrics(w, run, o->scratch);
-    put_clock(w, &run->clock);
+    put_clock_columns(w, &run->clock);
     status = records_end(w, err);
   }
   return status;
@@ -267,7 +269,7 @@ static size_t a_run_of(const one_study *o, size_t cell) {
   return i;
 }
 
-static gl_status put_cells(records_writer *w, const one_study *o, gl_error *err) {
+static gl_status put_cell_records(records_writer *w, const one_study *o, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < o->sum.n_cells && status == GL_OK; ++i) {
     const cell_summary *c = &o->sum.cells[i];
@@ -304,7 +306,7 @@ static gl_status put_studies(const request *q, records_writer *w, store *s, cons
     one_study o;
     status = one_study_init(&o, s, list, first, cells, err);
     if (status == GL_OK)
-      status = q->table == &summary_table ? put_summary(w, &o, err) : put_cells(w, &o, err);
+      status = q->table == &summary_table ? put_summary(w, &o, err) : put_cell_records(w, &o, err);
     first = o.end;
     cells += o.sum.n_cells;
     one_study_fini(&o);
@@ -331,4 +333,207 @@ gl_status study_export(store *s, const export_table *t, records_format format, F
   if (t != &summary_table && t != &cells_table)
     return store_export(s, t->name, records_format_name(format), to, err);
   return store_export_with(s, t->name, read, put_table, &q, to, err);
+}
+
+/* --- All tables of a study in a folder, with a description of them --- */
+
+/* --- the description, a tabular data package of Frictionless Data --- */
+
+static const char *frictionless_type(table_type type) {
+  switch (type) {
+  case TABLE_TEXT:
+    return "string";
+  case TABLE_WHOLE:
+    return "integer";
+  case TABLE_REAL:
+    return "number";
+  case TABLE_FLAG:
+    return "boolean";
+  case TABLE_INTERVAL:
+  case TABLE_NUMBERS:
+  case TABLE_JSON:
+  case TABLE_TABLE:
+    break;
+  }
+  return "";
+}
+
+static int add_frictionless_field(cJSON *fields, const table_column *c) {
+  cJSON *o = json_append_object(fields);
+  return o != NULL && json_add_string(o, "name", c->name) != NULL &&
+         json_add_string(o, "type", frictionless_type(c->type)) != NULL &&
+         (*c->unit == '\0' || json_add_string(o, "unit", c->unit) != NULL) &&
+         json_add_string(o, "description", c->about) != NULL;
+}
+
+static int has_own(const export_table *t, const char *name) {
+  for (size_t i = 0; i < export_columns(t); ++i)
+    if (strcmp(export_column(t, i).name, name) == 0) return 1;
+  return 0;
+}
+
+/* The column joins the one of the same name in another table. */
+static int add_reference(cJSON *references, const char *column, const char *other) {
+  cJSON *o = json_append_object(references);
+  if (o == NULL || json_add_string(o, "fields", column) == NULL) return 0;
+  cJSON *to = cJSON_AddObjectToObject(o, "reference");
+  return to != NULL && json_add_string(to, "resource", other) != NULL &&
+         json_add_string(to, "fields", column) != NULL;
+}
+
+static int add_references(cJSON *schema, const export_table *t) {
+  const int of_runs = (t->lead == EXPORT_OF_RUNS || has_own(t, "key")) && strcmp(t->name, "runs");
+  const int of_cells = has_own(t, "cell");
+  if (!of_runs && !of_cells) return 1;
+  cJSON *references = cJSON_AddArrayToObject(schema, "foreignKeys");
+  return references != NULL && (!of_runs || add_reference(references, "key", "runs")) &&
+         (!of_cells || add_reference(references, "cell", "cells"));
+}
+
+/* "key, step" as a list of names. */
+static int add_key(cJSON *schema, const char *names) {
+  cJSON *list = cJSON_AddArrayToObject(schema, "primaryKey");
+  for (const char *at = names; list != NULL && *at != '\0';) {
+    char name[64];
+    const size_t n = strcspn(at, ",");
+    snprintf(name, sizeof name, "%.*s", (int)n, at);
+    cJSON *item = cJSON_CreateString(name);
+    if (item == NULL || !cJSON_AddItemToArray(list, item)) {
+      cJSON_Delete(item);
+      return 0;
+    }
+    at += n + strspn(at + n, ", ");
+  }
+  return list != NULL;
+}
+
+static int add_schema(cJSON *resource, const export_table *t, const run_list *runs) {
+  size_t n = 0;
+  table_column *columns = export_header(t, runs, &n);
+  cJSON *schema = columns != NULL ? cJSON_AddObjectToObject(resource, "schema") : NULL;
+  cJSON *fields = schema != NULL ? cJSON_AddArrayToObject(schema, "fields") : NULL;
+  int ok = fields != NULL;
+  for (size_t i = 0; i < n && ok; ++i) ok = add_frictionless_field(fields, &columns[i]);
+  free(columns);
+  const char *const missing[] = {""};
+  cJSON *none = ok ? cJSON_CreateStringArray(missing, 1) : NULL;
+  return ok && cJSON_AddItemToObject(schema, "missingValues", none) && add_key(schema, t->key) &&
+         add_references(schema, t);
+}
+
+static const char *media_type(records_format format) {
+  switch (format) {
+  case RECORDS_CSV:
+    return "text/csv";
+  case RECORDS_TSV:
+    return "text/tab-separated-values";
+  case RECORDS_JSONL:
+  case RECORDS_FORMAT_COUNT:
+    break;
+  }
+  return "application/x-ndjson";
+}
+
+static int add_resource(cJSON *resources, const export_table *t, const run_list *runs,
+                        records_format format, long bytes) {
+  char path[80];
+  cJSON *o = json_append_object(resources);
+  snprintf(path, sizeof path, "%s.%s", t->name, records_format_name(format));
+  int ok = o != NULL && json_add_string(o, "profile", "tabular-data-resource") != NULL &&
+           json_add_string(o, "name", t->name) != NULL &&
+           json_add_string(o, "description", t->about) != NULL &&
+           json_add_string(o, "path", path) != NULL &&
+           json_add_string(o, "format", records_format_name(format)) != NULL &&
+           json_add_string(o, "mediatype", media_type(format)) != NULL &&
+           json_add_string(o, "encoding", "utf-8") != NULL &&
+           json_add_number(o, "bytes", (double)bytes) != NULL;
+  if (ok && format == RECORDS_TSV) {
+    cJSON *dialect = cJSON_AddObjectToObject(o, "dialect");
+    ok = dialect != NULL && json_add_string(dialect, "delimiter", "\t") != NULL;
+  }
+  return ok && add_schema(o, t, runs);
+}
+
+/* --- the files --- */
+
+enum { MOST_FILES = 32 };
+
+typedef struct exporting {
+  const char *folder;
+  records_format format;
+  file_writer file[MOST_FILES]; /* [n], of the tables so far */
+  size_t n;
+  cJSON *package, *resources;
+} exporting;
+
+static gl_status begin_file(exporting *e, const char *name, const char *suffix, gl_error *err) {
+  const size_t size = strlen(e->folder) + strlen(name) + strlen(suffix) + 3;
+  char *path = malloc(size);
+  if (path == NULL) return gl_fail_memory(err, "a file's name");
+  snprintf(path, size, "%s/%s.%s", e->folder, name, suffix);
+  gl_status status = file_begin(&e->file[e->n], path, err);
+  if (status == GL_OK) ++e->n;
+  free(path);
+  return status;
+}
+
+static gl_status write_table_file(exporting *e, store *s, const export_table *t,
+                                  const run_list *runs, gl_error *err) {
+  gl_status status = begin_file(e, t->name, records_format_name(e->format), err);
+  if (status != GL_OK) return status;
+  FILE *to = e->file[e->n - 1].stream;
+  gl_error why = {.status = GL_OK};
+  status = study_export(s, t, e->format, to, &why);
+  if (status != GL_OK && ferror(to)) return file_commit(&e->file[--e->n], err); /* names the file */
+  if (status != GL_OK && err != NULL) *err = why;
+  if (status == GL_OK && !add_resource(e->resources, t, runs, e->format, ftell(to)))
+    status = gl_fail_memory(err, "the description of a table");
+  return status;
+}
+
+static gl_status write_package(exporting *e, gl_error *err) {
+  gl_status status = begin_file(e, "datapackage", "json", err);
+  if (status != GL_OK) return status;
+  char *text = cJSON_Print(e->package);
+  if (text == NULL) return gl_fail_memory(err, "the description of the tables");
+  FILE *to = e->file[e->n - 1].stream;
+  const int whole = fprintf(to, "%s\n", text) > 0 && fflush(to) == 0;
+  cJSON_free(text);
+  return whole ? GL_OK : file_commit(&e->file[--e->n], err);
+}
+
+/* All tables of one state of the file; regular files, so nobody makes this wait. */
+static gl_status write_held(exporting *e, store *s, gl_error *err) {
+  run_list runs = {0};
+  gl_status status = store_begin_reading(s, err);
+  if (status != GL_OK) return status;
+  status = run_list_init(&runs, s, err);
+  for (size_t i = 0; study_export_at(i) != NULL && status == GL_OK; ++i)
+    if (study_export_at(i)->reproducible)
+      status = write_table_file(e, s, study_export_at(i), &runs, err);
+  store_end_reading(s);
+  run_list_fini(&runs);
+  return status;
+}
+
+static gl_status begin_package(exporting *e, gl_error *err) {
+  e->package = cJSON_CreateObject();
+  int ok = e->package != NULL &&
+           json_add_string(e->package, "profile", "tabular-data-package") != NULL &&
+           json_add_string(e->package, "name", "gepolab-study") != NULL;
+  e->resources = ok ? cJSON_AddArrayToObject(e->package, "resources") : NULL;
+  return e->resources != NULL ? GL_OK : gl_fail_memory(err, "the description of the tables");
+}
+
+gl_status study_export_all(store *s, records_format format, const char *folder, gl_error *err) {
+  exporting e = {.folder = folder, .format = format};
+  gl_status status = file_make_folder(folder, err);
+  if (status == GL_OK) status = begin_package(&e, err);
+  if (status == GL_OK) status = write_held(&e, s, err);
+  if (status == GL_OK) status = write_package(&e, err);
+  size_t done = 0;
+  while (status == GL_OK && done < e.n) status = file_commit(&e.file[done++], err);
+  while (done < e.n) file_abandon(&e.file[done++]);
+  cJSON_Delete(e.package);
+  return status;
 }

@@ -1,7 +1,13 @@
 /* Judges runs by a rule that is fixed beforehand. */
 #include "analysis/outcome.h"
 
+#include "core/base/csv.h"
+#include "core/base/json.h"
+
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 outcome_rule outcome_rule_default(void) {
   return (outcome_rule){
@@ -106,13 +112,8 @@ static int64_t plateau_of(const run_outcome *o, const eval_record *eval, size_t 
   return updates;
 }
 
-run_outcome outcome_of(const eval_record *eval, size_t n, int not_finite,
+run_outcome outcome_of(const eval_record *eval, const double *best_until, size_t n, bool not_finite,
                        const outcome_rule *rule) {
-  return outcome_of_bests(eval, NULL, n, not_finite, rule);
-}
-
-run_outcome outcome_of_bests(const eval_record *eval, const double *best_until, size_t n,
-                             int not_finite, const outcome_rule *rule) {
   run_outcome o = {.first = NAN, .best = NAN, .last = NAN, .onset = -1};
   const size_t fall = fall_of(eval, best_until, n, rule);
   ends_of(&o, eval, best_until, n, fall);
@@ -136,7 +137,7 @@ run_outcome outcome_of_bests(const eval_record *eval, const double *best_until, 
 
 /* A diverged run that was evaluated after its last update, whose loss and gradient are numbers, has
  * lost its score and is not one that is not finite. */
-static int is_not_finite(const results_run *run) {
+static bool is_not_finite(const results_run *run) {
   if (run->status != RUN_DIVERGED) return 0;
   if (run->n_steps == 0 || run->n_evals == 0) return 1;
   const step_record *last = &run->steps[run->n_steps - 1];
@@ -145,5 +146,546 @@ static int is_not_finite(const results_run *run) {
 }
 
 run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule) {
-  return outcome_of_bests(run->evals, run->best_until, run->n_evals, is_not_finite(run), rule);
+  return outcome_of(run->evals, run->best_until, run->n_evals, is_not_finite(run), rule);
+}
+
+/* --- the outcomes of a study by algorithm and setting --- */
+
+const double stability_share[STABILITY_SHARES] = {0.1, 0.5};
+
+/* Intervals of doses are looked for within this factor beyond the doses of the study. */
+static const double REACH = 1000;
+
+static int by_dose(const void *a, const void *b) {
+  const double x = ((const dose_group *)a)->x, y = ((const dose_group *)b)->x;
+  return (x > y) - (x < y);
+}
+
+static gl_status find_settings(stability *s, gl_error *err) {
+  const results *r = s->from;
+  s->dose_axis = results_axis(r, STABILITY_DOSE);
+  s->has_doses = s->dose_axis < r->axes.n;
+  s->settings = ARENA_ARRAY(&s->memory, const char *, r->n_groups);
+  s->setting = ARENA_ARRAY(&s->memory, size_t, r->n_groups);
+  const char **titles = results_titles(&s->memory, r, s->dose_axis);
+  gl_status status = arena_check(&s->memory, "the settings", err);
+  for (size_t g = 0; g < r->n_groups && status == GL_OK; g++)
+    s->setting[g] = text_list_add(s->settings, &s->n_settings, titles[g]);
+  return status;
+}
+
+/* The median staleness of the clock of each setting's runs, on average. */
+static gl_status find_staleness(stability *s, gl_error *err) {
+  const results *r = s->from;
+  size_t *runs = ARENA_ARRAY(&s->memory, size_t, s->n_settings);
+  s->staleness = ARENA_ARRAY(&s->memory, double, s->n_settings);
+  gl_status status = arena_check(&s->memory, "the settings", err);
+  for (size_t i = 0; i < r->n_runs && status == GL_OK; i++) {
+    const size_t setting = s->setting[r->runs[i].group];
+    if (r->runs[i].status == RUN_FAILED) continue;
+    s->staleness[setting] += r->runs[i].clock.staleness_p50;
+    runs[setting]++;
+  }
+  for (size_t k = 0; k < s->n_settings && status == GL_OK; k++)
+    s->staleness[k] = runs[k] > 0 ? s->staleness[k] / (double)runs[k] : NAN;
+  return status;
+}
+
+/* --- cells --- */
+
+/* The dose of the cell with that logarithm, which is added where it is new. */
+static dose_group *dose_of(stability_cell *c, double x) {
+  for (size_t i = 0; i < c->n_doses; i++)
+    if (c->dose[i].x == x) return &c->dose[i];
+  c->dose[c->n_doses] = (dose_group){.x = x};
+  return &c->dose[c->n_doses++];
+}
+
+static void count_outcome(stability *s, stability_cell *c, size_t index) {
+  const results *r = s->from;
+  const results_run *run = &r->runs[index];
+  if (run->status == RUN_FAILED) {
+    c->failed++;
+    return;
+  }
+  const run_outcome o = s->run[index] = outcome_of_run(run, &s->rule);
+  c->runs++;
+  c->count[o.kind]++;
+  c->lost_start += (size_t)(o.lost_start != 0);
+  c->falls += (size_t)run_outcome_is_fall(&o);
+  if (!s->has_doses) return;
+  const double dose = r->groups[run->group].value[s->dose_axis].number;
+  if (!(dose > 0) || !isfinite(dose)) return;
+  dose_group *d = dose_of(c, log(dose));
+  d->runs++;
+  d->falls += (size_t)run_outcome_is_fall(&o);
+}
+
+size_t stability_times(const stability *s, const stability_cell *c, double *time, uint8_t *fell) {
+  const results *r = s->from;
+  size_t n = 0;
+  for (size_t i = 0; i < r->n_runs; i++) {
+    const results_run *run = &r->runs[i];
+    if (run->status == RUN_FAILED || run->algorithm != c->algorithm ||
+        s->setting[run->group] != c->setting)
+      continue;
+    const run_outcome *o = &s->run[i];
+    fell[n] = (uint8_t)run_outcome_is_fall(o);
+    time[n] = (double)(fell[n] ? o->onset : o->end);
+    n++;
+  }
+  return n;
+}
+
+static gl_status find_curve(stability *s, stability_cell *c, gl_error *err) {
+  const size_t most = s->from->n_runs;
+  arena work = {0};
+  double *time = ARENA_ARRAY(&work, double, most);
+  uint8_t *fell = ARENA_ARRAY(&work, uint8_t, most);
+  survival_step *curve = ARENA_ARRAY(&work, survival_step, most);
+  gl_status status = arena_check(&work, "onsets", err);
+  const size_t n = status == GL_OK ? stability_times(s, c, time, fell) : 0;
+  if (status == GL_OK) status = survival_curve(time, fell, n, curve, &c->n_steps, err);
+  for (size_t i = 0; i < n; i++) c->watched = fmax(c->watched, time[i]);
+  c->median_onset = INFINITY;
+  for (size_t i = c->n_steps; i-- > 0;)
+    if (curve[i].survival <= 0.5) c->median_onset = curve[i].time;
+  c->curve = arena_copy(&s->memory, curve, c->n_steps, sizeof *curve);
+  arena_fini(&work);
+  return status == GL_OK ? arena_check(&s->memory, "onsets", err) : status;
+}
+
+static gl_status fit_doses(stability_cell *c, gl_error *err) {
+  gl_status status = dose_fit_of(c->dose, c->n_doses, &c->fit, err);
+  for (size_t i = 0; i < STABILITY_SHARES && status == GL_OK; i++) {
+    const interval x = dose_at(c->dose, c->n_doses, &c->fit, stability_share[i], log(REACH));
+    c->falls_at[i] = (interval){exp(x.value), exp(x.low), exp(x.high)};
+  }
+  return status;
+}
+
+/* The last scores of the cell's runs at each dose. */
+static gl_status find_scores(const stability *s, stability_cell *c, gl_error *err) {
+  const results *r = s->from;
+  double *last = calloc(r->n_runs + 1, sizeof *last);
+  gl_status status = last != NULL ? GL_OK : gl_fail_memory(err, "the scores");
+  for (size_t d = 0; d < c->n_doses && status == GL_OK; d++) {
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_runs; i++) {
+      const results_run *run = &r->runs[i];
+      if (run->status == RUN_FAILED || run->algorithm != c->algorithm ||
+          s->setting[run->group] != c->setting ||
+          log(r->groups[run->group].value[s->dose_axis].number) != c->dose[d].x)
+        continue;
+      last[n++] = s->run[i].last;
+    }
+    const uint64_t cell = (uint64_t)(c - s->cells);
+    const rng_stream stream =
+        rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(11) << 60 | cell << 16 | (uint64_t)d);
+    status = iqm_bootstrap(last, &n, 1, stream, &c->last[d], err);
+    if (c->best_dose == c->n_doses || c->last[d].value > c->last[c->best_dose].value)
+      c->best_dose = d;
+  }
+  free(last);
+  return status;
+}
+
+static gl_status make_cells(stability *s, gl_error *err) {
+  const results *r = s->from;
+  arena *m = &s->memory;
+  const size_t n = s->n_settings * r->n_algorithms;
+  s->run = ARENA_ARRAY(m, run_outcome, r->n_runs);
+  s->cells = ARENA_ARRAY(m, stability_cell, n);
+  for (size_t i = 0; i < n && !m->failed; i++)
+    s->cells[i] = (stability_cell){.setting = i / r->n_algorithms,
+                                   .algorithm = i % r->n_algorithms,
+                                   .dose = ARENA_ARRAY(m, dose_group, r->n_groups),
+                                   .last = ARENA_ARRAY(m, interval, r->n_groups)};
+  gl_status status = arena_check(m, "the outcomes", err);
+  for (size_t i = 0; i < r->n_runs && status == GL_OK; i++)
+    count_outcome(
+        s, &s->cells[s->setting[r->runs[i].group] * r->n_algorithms + r->runs[i].algorithm], i);
+  for (size_t i = 0; i < n && status == GL_OK; i++) {
+    stability_cell *c = &s->cells[i];
+    c->fallen = share_interval(c->falls, c->runs);
+    c->best_dose = c->n_doses;
+    qsort(c->dose, c->n_doses, sizeof *c->dose, by_dose);
+    status = find_curve(s, c, err);
+  }
+  return status;
+}
+
+gl_status stability_fit(stability *s, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < s->n_settings * s->n_algorithms && status == GL_OK; i++) {
+    status = fit_doses(&s->cells[i], err);
+    if (status == GL_OK) status = find_scores(s, &s->cells[i], err);
+  }
+  return status;
+}
+
+gl_status stability_init(stability *s, const results *from, const outcome_rule *rule,
+                         gl_error *err) {
+  *s = (stability){.from = from,
+                   .study = from->study,
+                   .algorithms = from->algorithms,
+                   .n_algorithms = from->n_algorithms,
+                   .rule = *rule};
+  size_t evaluated = 0;
+  for (size_t i = 0; i < from->n_runs; i++) evaluated += from->runs[i].n_evals > 0;
+  if (evaluated == 0)
+    return gl_fail(err, GL_EINPUT,
+                   "%s has no evaluations, by which runs are judged; set eval_every in its recipe",
+                   from->study);
+  if (from->lower_is_better)
+    return gl_fail(err, GL_EINPUT, "%s: outcomes are those of scores that are better when higher",
+                   from->study);
+  gl_status status = find_settings(s, err);
+  if (status == GL_OK) status = find_staleness(s, err);
+  return status == GL_OK ? make_cells(s, err) : status;
+}
+
+void stability_fini(stability *s) {
+  arena_fini(&s->memory);
+  stored_fini(&s->kept);
+  *s = (stability){0};
+}
+
+/* --- the table --- */
+
+enum { OF_DOSES = 6 };
+static const table_column stability_columns[] = {
+    {"algorithm", TABLE_TEXT, .head = "algorithm"},
+    {"setting", TABLE_TEXT, .head = "setting"},
+    TABLE_KEY("place", TABLE_WHOLE),
+    TABLE_KEY("staleness", TABLE_REAL),
+    {"runs", TABLE_WHOLE, .head = "runs"},
+    TABLE_KEY("failed", TABLE_WHOLE),
+    {"outcomes/not finite", TABLE_WHOLE, .head = "not finite", .place = 1},
+    {"outcomes/never learned", TABLE_WHOLE, .head = "never learned"},
+    {"outcomes/early fall", TABLE_WHOLE, .head = "early fall"},
+    {"outcomes/late fall", TABLE_WHOLE, .head = "late fall"},
+    {"outcomes/survived", TABLE_WHOLE, .head = "survived", .place = 1},
+    TABLE_KEY("lost_start", TABLE_WHOLE),
+    {"fallen", TABLE_INTERVAL, .head = "fallen", .format = "%.2f", .place = 1},
+    {"median_onset", TABLE_REAL, .head = "median onset", .format = "%.0f", .place = 1},
+    TABLE_KEY("curve", TABLE_TABLE),
+    TABLE_KEY("watched", TABLE_REAL),
+    /* from here on where doses are swept */
+    TABLE_KEY("doses", TABLE_TABLE),
+    TABLE_KEY("best_dose", TABLE_REAL),
+    {"best_last", TABLE_INTERVAL, .head = "best last, at lr", .place = 3},
+    TABLE_KEY("why", TABLE_TEXT),
+    {"falls_10", TABLE_INTERVAL, .head = "lr: 10 %", .place = 2},
+    {"falls_50", TABLE_INTERVAL, .head = "lr: 50 %", .place = 2}};
+
+static const table_column curve_columns[] = {TABLE_KEY("update", TABLE_REAL),
+                                             TABLE_KEY("share", TABLE_REAL),
+                                             TABLE_KEY("error", TABLE_REAL)};
+
+static const table_column dose_columns[] = {
+    TABLE_KEY("dose", TABLE_REAL), TABLE_KEY("runs", TABLE_WHOLE), TABLE_KEY("falls", TABLE_WHOLE),
+    TABLE_KEY("last", TABLE_INTERVAL)};
+
+/* A dose: people see open ends as inequalities that a reader knows. */
+static void put_dose(table *t, const dose_fit *fit, interval v) {
+  char low[32] = "0", high[32] = "∞";
+  interval_cell(t, v);
+  if (v.low > 0) snprintf(low, sizeof low, "%.3g", v.low);
+  if (isfinite(v.high)) snprintf(high, sizeof high, "%.3g", v.high);
+  if (fit->why != NULL)
+    table_shown(t, "– (%s)", fit->why);
+  else if (isnan(v.value))
+    table_shown(t, "– (falls do not rise with it)");
+  else
+    table_shown(t, "%.3g [%s, %s]", v.value, low, high);
+}
+
+/* The dose of a logarithm, without the last digits that it has lost. */
+static double dose_number(double x) {
+  char text[32];
+  snprintf(text, sizeof text, "%.12g", exp(x));
+  return strtod(text, NULL);
+}
+
+static void put_doses(table *t, const stability_cell *c) {
+  table *list = table_rows(t, dose_columns, sizeof dose_columns / sizeof *dose_columns);
+  for (size_t i = 0; i < c->n_doses; i++) {
+    table_row(list);
+    table_real(list, dose_number(c->dose[i].x));
+    table_count(list, c->dose[i].runs);
+    table_count(list, c->dose[i].falls);
+    interval_cell(list, c->last[i]);
+  }
+  if (c->best_dose < c->n_doses) {
+    /* the highest last score over the doses, which is chosen on the runs that it is told of */
+    const interval v = c->last[c->best_dose];
+    table_real(t, dose_number(c->dose[c->best_dose].x));
+    interval_cell(t, v);
+    table_shown(t, "%.3f [%.3f, %.3f], %.3g", v.value, v.low, v.high, exp(c->dose[c->best_dose].x));
+  } else {
+    table_missing(t);
+    table_missing(t);
+  }
+  table_text(t, c->fit.why);
+  for (size_t k = 0; k < STABILITY_SHARES; k++) put_dose(t, &c->fit, c->falls_at[k]);
+}
+
+/* The course of the share that has not fallen, for its figure. */
+static void put_curve(table *t, const stability_cell *c) {
+  table *curve = table_rows(t, curve_columns, sizeof curve_columns / sizeof *curve_columns);
+  for (size_t i = 0; i < c->n_steps; i++) {
+    table_row(curve);
+    table_real(curve, c->curve[i].time);
+    table_real(curve, c->curve[i].survival);
+    table_real(curve, c->curve[i].error);
+  }
+  table_real(t, c->watched);
+}
+
+static void put_stability_cell(table *t, const stability *s, const stability_cell *c) {
+  table_row(t);
+  if (c->runs == 0) table_hide_row(t);
+  table_text(t, s->algorithms[c->algorithm]);
+  table_text(t, s->settings[c->setting]);
+  if (*s->settings[c->setting] == '\0') table_shown(t, "–");
+  table_whole(t, c - s->cells);
+  table_real(t, s->staleness[c->setting]);
+  table_count(t, c->runs);
+  table_count(t, c->failed);
+  for (outcome o = 0; o < OUTCOME_COUNT; o++) {
+    table_count(t, c->count[o]);
+    if (o == OUTCOME_NEVER_LEARNED && c->lost_start > 0)
+      table_shown(t, "%zu (%zu lost the start)", c->count[o], c->lost_start);
+  }
+  table_count(t, c->lost_start);
+  interval_cell(t, c->fallen);
+  table_real(t, c->median_onset);
+  if (!isfinite(c->median_onset)) table_shown(t, "–");
+  put_curve(t, c);
+  if (s->has_doses) put_doses(t, c);
+}
+
+static int by_halves(const stability *s) {
+  for (size_t i = 0; s->from != NULL && i < s->from->n_runs; i++)
+    if (s->from->runs[i].best_until != NULL) return 1;
+  return 0;
+}
+
+void stability_report(table *to, const stability *s) {
+  const size_t n = sizeof stability_columns / sizeof *stability_columns;
+  size_t failed = 0;
+  table_text(table_field(to, "study"), s->study);
+  table *t = table_rows(table_field(to, "cells"), stability_columns,
+                        s->has_doses ? n : n - (size_t)OF_DOSES);
+  for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++) {
+    failed += s->cells[i].failed;
+    if (s->cells[i].runs + s->cells[i].failed > 0) put_stability_cell(t, s, &s->cells[i]);
+  }
+  table_title(t,
+              "%s: outcomes of runs. A fall: %zu evaluations in a row below %.0f %% of the gain, "
+              "the gain at least %g; late: after %lld updates within the last %.0f %% of it. "
+              "Fallen: with not finite and lost starts, [95 %% Clopper-Pearson]. Failed runs, "
+              "left out: %zu.%s",
+              s->study, s->rule.in_a_row, 100 * s->rule.kept, s->rule.least_gain,
+              (long long)s->rule.plateau_updates, 100 * (1 - s->rule.plateau), failed,
+              by_halves(s) ? " The best until then is chosen on one half of the problems and "
+                             "scored on the other."
+                           : "");
+}
+
+/* --- the same from stored results --- */
+
+/* Keys are at most as long as stored results have them. */
+enum { KEY_SIZE = 512 };
+
+/* A cell of the file: its keys begin with `prefix`, "cells[gepo,weight delay 3 s,4]". */
+typedef struct stored_cell {
+  char prefix[KEY_SIZE];
+  double place; /* in the study's order */
+} stored_cell;
+
+static const char *stored_text(const stability *s, const stored_cell *c, const char *member) {
+  char key[2 * KEY_SIZE];
+  snprintf(key, sizeof key, "%s.%s", c->prefix, member);
+  return stored_value(&s->kept, key);
+}
+
+static double stored_number(const stability *s, const stored_cell *c, const char *member,
+                            double otherwise) {
+  const char *text = stored_text(s, c, member);
+  double number;
+  return text != NULL && csv_number(text, &number) ? number : otherwise;
+}
+
+static size_t stored_count(const stability *s, const stored_cell *c, const char *member) {
+  const double number = stored_number(s, c, member, 0);
+  return number >= 0 && number < 1e15 ? (size_t)number : 0;
+}
+
+/* An interval whose missing ends are open. */
+static interval stored_interval(const stability *s, const stored_cell *c, const char *member,
+                                double open) {
+  char key[KEY_SIZE];
+  interval v;
+  snprintf(key, sizeof key, "%.400s.value", member);
+  v.value = stored_number(s, c, key, NAN);
+  snprintf(key, sizeof key, "%.400s.low", member);
+  v.low = stored_number(s, c, key, NAN);
+  snprintf(key, sizeof key, "%.400s.high", member);
+  v.high = stored_number(s, c, key, open);
+  return v;
+}
+
+/* --- which cells there are --- */
+
+static int by_place(const void *a, const void *b) {
+  const double x = ((const stored_cell *)a)->place, y = ((const stored_cell *)b)->place;
+  return (x > y) - (x < y);
+}
+
+/* The length of the prefix of a key "cells[…].algorithm"; 0 of all other keys. */
+static size_t prefix_of(const char *key) {
+  static const char start[] = "cells[", end[] = "].algorithm";
+  const size_t n = strlen(key), tail = sizeof end - 1;
+  if (strncmp(key, start, sizeof start - 1) != 0 || n < sizeof start - 1 + tail) return 0;
+  return strcmp(key + n - tail, end) == 0 && n - tail + 1 < KEY_SIZE ? n - tail + 1 : 0;
+}
+
+static gl_status find_cells(stability *s, stored_cell **out, size_t *n, gl_error *err) {
+  *n = 0;
+  *out = ARENA_ARRAY(&s->memory, stored_cell, s->kept.n);
+  if (*out == NULL) return gl_fail_memory(err, "stored outcomes");
+  for (size_t i = 0; i < s->kept.n; i++) {
+    const size_t length = prefix_of(s->kept.entry[i].key);
+    if (length == 0) continue;
+    stored_cell *c = &(*out)[*n];
+    memcpy(c->prefix, s->kept.entry[i].key, length);
+    c->place = stored_number(s, c, "place", (double)*n);
+    if (stored_text(s, c, "setting") != NULL && stored_text(s, c, "watched") != NULL) ++*n;
+  }
+  if (*n > 0) {
+    qsort(*out, *n, sizeof **out, by_place);
+    return GL_OK;
+  }
+  return gl_fail(err, GL_EINPUT,
+                 "%s is no result of which a figure is drawn: those are of `gepolab analyze --table outcomes "
+                 "STUDY.db --json`, kept with `gepolab results keep`; a study's evaluations and "
+                 "means are drawn from tables (gepolab study export)",
+                 s->kept.name);
+}
+
+/* --- cells --- */
+
+/* The member of a list's item, as keys have it. Returns key. */
+static const char *item_key(char key[KEY_SIZE], const char *list, size_t i, const char *member) {
+  snprintf(key, KEY_SIZE, "%.32s[%zu].%.32s", list, i, member);
+  return key;
+}
+
+/* How many items a list of the cell has, each with that member: curve[0].update and so on. */
+static size_t items_of(const stability *s, const stored_cell *c, const char *list,
+                       const char *member) {
+  char key[KEY_SIZE];
+  size_t n = 0;
+  while (stored_text(s, c, item_key(key, list, n, member)) != NULL) n++;
+  return n;
+}
+
+static void read_curve(stability *s, const stored_cell *from, stability_cell *to) {
+  const size_t n = items_of(s, from, "curve", "update");
+  char key[KEY_SIZE];
+  to->curve = ARENA_ARRAY(&s->memory, survival_step, n);
+  for (size_t i = 0; i < n && !s->memory.failed; i++)
+    to->curve[i] =
+        (survival_step){.time = stored_number(s, from, item_key(key, "curve", i, "update"), NAN),
+                        .survival = stored_number(s, from, item_key(key, "curve", i, "share"), NAN),
+                        .error = stored_number(s, from, item_key(key, "curve", i, "error"), NAN)};
+  to->n_steps = n;
+}
+
+static void read_doses(stability *s, const stored_cell *from, stability_cell *to) {
+  const size_t n = items_of(s, from, "doses", "dose");
+  char key[KEY_SIZE];
+  to->dose = ARENA_ARRAY(&s->memory, dose_group, n);
+  to->last = ARENA_ARRAY(&s->memory, interval, n);
+  to->n_doses = to->best_dose = n;
+  const double best = log(stored_number(s, from, "best_dose", NAN));
+  for (size_t i = 0; i < n && !s->memory.failed; i++) {
+    to->dose[i].x = log(stored_number(s, from, item_key(key, "doses", i, "dose"), NAN));
+    to->dose[i].runs = stored_count(s, from, item_key(key, "doses", i, "runs"));
+    to->dose[i].falls = stored_count(s, from, item_key(key, "doses", i, "falls"));
+    to->last[i] = stored_interval(s, from, item_key(key, "doses", i, "last"), NAN);
+    if (to->dose[i].x == best) to->best_dose = i;
+  }
+}
+
+static void read_stored_cell(stability *s, const stored_cell *from, stability_cell *to) {
+  to->runs = stored_count(s, from, "runs");
+  to->failed = stored_count(s, from, "failed");
+  to->lost_start = stored_count(s, from, "lost_start");
+  for (outcome o = 0; o < OUTCOME_COUNT; o++) {
+    char key[64];
+    snprintf(key, sizeof key, "outcomes.%s", outcome_name(o));
+    to->count[o] = stored_count(s, from, key);
+  }
+  to->falls = to->lost_start + to->count[OUTCOME_EARLY_FALL] + to->count[OUTCOME_LATE_FALL] +
+              to->count[OUTCOME_NOT_FINITE];
+  to->fallen = stored_interval(s, from, "fallen", NAN);
+  to->watched = stored_number(s, from, "watched", 0);
+  to->median_onset = stored_number(s, from, "median_onset", INFINITY);
+  to->fit = (dose_fit){.a = NAN, .b = NAN, .log_likelihood = NAN};
+  to->fit.runs = to->runs, to->fit.falls = to->falls;
+  to->fit.why = stored_text(s, from, "why");
+  to->falls_at[0] = stored_interval(s, from, "falls_10", INFINITY);
+  to->falls_at[1] = stored_interval(s, from, "falls_50", INFINITY);
+  read_curve(s, from, to);
+  read_doses(s, from, to);
+}
+
+/* The cells in the grid of algorithms and settings; where the grid has a hole there are no runs. */
+static gl_status fill_grid(stability *s, const stored_cell *cell, size_t n, gl_error *err) {
+  arena *m = &s->memory;
+  s->algorithms = ARENA_ARRAY(m, const char *, n);
+  s->settings = ARENA_ARRAY(m, const char *, n);
+  s->staleness = ARENA_ARRAY(m, double, n);
+  for (size_t i = 0; i < n && !m->failed; i++) {
+    text_list_add(s->algorithms, &s->n_algorithms, stored_text(s, &cell[i], "algorithm"));
+    text_list_add(s->settings, &s->n_settings, stored_text(s, &cell[i], "setting"));
+  }
+  s->cells = ARENA_GRID(m, stability_cell, s->n_settings, s->n_algorithms);
+  for (size_t i = 0; i < s->n_settings * s->n_algorithms && !m->failed; i++)
+    s->cells[i] = (stability_cell){
+        .setting = i / s->n_algorithms, .algorithm = i % s->n_algorithms, .median_onset = INFINITY};
+  for (size_t i = 0; i < n && !m->failed; i++) {
+    const size_t k =
+        text_list_find(s->settings, s->n_settings, stored_text(s, &cell[i], "setting"));
+    const size_t a =
+        text_list_find(s->algorithms, s->n_algorithms, stored_text(s, &cell[i], "algorithm"));
+    stability_cell *to = &s->cells[k * s->n_algorithms + a];
+    s->staleness[k] = stored_number(s, &cell[i], "staleness", NAN);
+    if (to->curve != NULL)
+      return gl_fail(err, GL_EINPUT, "%s has %s twice", s->kept.name, cell[i].prefix);
+    read_stored_cell(s, &cell[i], to);
+  }
+  return arena_check(m, "stored outcomes", err);
+}
+
+static int any_doses(const stability *s) {
+  for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++)
+    if (s->cells[i].n_doses > 0) return 1;
+  return 0;
+}
+
+gl_status stability_of_stored(stability *s, stored *kept, gl_error *err) {
+  stored_cell *cell = NULL;
+  size_t n = 0;
+  *s = (stability){.kept = *kept, .rule = outcome_rule_default()};
+  *kept = (stored){0};
+  s->study = stored_value(&s->kept, "study");
+  if (s->study == NULL) s->study = s->kept.name;
+  gl_status status = find_cells(s, &cell, &n, err);
+  if (status == GL_OK) status = fill_grid(s, cell, n, err);
+  s->has_doses = status == GL_OK && any_doses(s);
+  return status;
 }

@@ -5,6 +5,7 @@
 #ifndef GEPOLAB_ANALYSIS_RESULTS_H
 #define GEPOLAB_ANALYSIS_RESULTS_H
 
+#include "core/base/arena.h"
 #include "core/base/error.h"
 #include "core/config/axes.h"
 #include "core/store/store.h"
@@ -18,11 +19,11 @@
 
 typedef struct results_run {
   size_t algorithm, group; /* indices into results; after results_arrange() */
-  char *key;               /* owned; NULL: it has none */
+  char *key;               /* NULL: it has none */
   uint64_t seed;
   double lr;
   run_status status;
-  char *reason; /* why it failed or diverged; "" when done; owned */
+  char *reason; /* why it failed or diverged; "" when done */
   clock_record clock;
   step_record *steps;
   size_t n_steps;
@@ -34,7 +35,7 @@ typedef struct results_run {
   size_t n_set_evals;
   uint64_t *staleness; /* histogram */
   size_t n_staleness;
-  /* What tells it apart, for results_arrange(); owned. */
+  /* Its recipe and settings, by which results_arrange() compares it with other runs. */
   char *shown, *recipe, *swept, *chosen, *in_effect;
   int64_t meaning;
 } results_run;
@@ -47,10 +48,10 @@ typedef struct results_cell {
 /* One combination of the axes' values. */
 typedef struct results_group {
   const axis_value *value; /* [results.axes.n] */
-  char *label;             /* "600" or "600, 0.1": the values in the order of the axes */
-  char *heading;           /* "max delay 600 s, loss down 0.1": what varies in the study; "" where
-                              there is no axis */
-  char *title;             /* as results_titles() has it */
+  const char *label;       /* "600" or "600, 0.1": the values in the order of the axes */
+  const char *heading;     /* "max delay 600 s, loss down 0.1": what varies in the study; "" where
+                        there is no axis */
+  const char *title;       /* as results_titles() has it */
   double delay; /* in the axis cluster.max_delay, else cluster.delay; NaN without them and
                    for what is not a number */
 } results_group;
@@ -60,8 +61,9 @@ typedef struct results {
   axis_table axes; /* what tells the groups apart; axes.value is by run as they were added, not as
                 they are arranged */
   int lower_is_better; /* of two scores; 0 unless it is set before the results are summarised */
-  char *axis_label; /* "max delay [s]" or "max delay [s], loss down"; "" where there is no axis */
-  char **algorithms;
+  const char
+      *axis_label; /* "max delay [s]" or "max delay [s], loss down"; "" where there is no axis */
+  const char **algorithms;
   size_t n_algorithms;
   results_group *groups;
   size_t n_groups;
@@ -71,6 +73,7 @@ typedef struct results {
                            as another's of the same seed */
   size_t n_repeats;
   results_cell *cells; /* [n_groups * n_algorithms], group by group; after results_arrange() */
+  arena memory;        /* of all but runs and axes */
 } results;
 
 /* The names of the studies in a store, in the order of their names; on the heap, *n of them, one
@@ -98,16 +101,19 @@ const results_cell *results_cell_at(const results *r, size_t group, size_t algor
 size_t results_axis(const results *r, const char *path);
 /* The value as it is written in headings: its text, or "not given". Borrowed. */
 const char *results_value_text(axis_value v);
-/* The group's values as a heading, "max delay 600 s, loss down 0.1", without one axis (r->axes.n:
- * with all) and without those in which the study has one value. On the heap, NULL if memory is
- * short. */
-char *results_heading(const results *r, size_t group, size_t without);
-/* Headings [n_groups] that are as short as they can be and tell apart what the axes but one
- * (r->axes.n: all of them) tell apart: an axis that follows from the others is not named, unless
- * one of the others is not given. Where more than two axes vary and
- * each group differs in one of them from a base, the title is that difference. NULL if memory is
- * short; release with results_titles_free(). */
-char **results_titles(const results *r, size_t without);
-void results_titles_free(char **titles, size_t n);
+/* Titles [n_groups] that are as short as they can be and distinguish the groups that differ in the
+ * axes but one (r->axes.n: in all of them): an axis that follows from the others is not named,
+ * unless one of the others is not given. Where more than two axes vary and each group differs in
+ * one of them from a base, the title is that difference. In `to`, which the caller checks before
+ * it reads them. */
+const char **results_titles(arena *to, const results *r, size_t without);
+
+/* --- lists of different texts, in the order in which they were added --- */
+
+/* The index of the text in list[n]; n: it is not in the list. */
+size_t text_list_find(const char *const *list, size_t n, const char *text);
+/* The same, after it was added at the end where the list lacks it. The list has room for it, and
+ * borrows it. */
+size_t text_list_add(const char **list, size_t *n, const char *text);
 
 #endif

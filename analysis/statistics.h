@@ -15,6 +15,7 @@
 #include "core/base/table.h"
 #include "core/random/rng.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,16 +26,20 @@ typedef struct interval {
 /* The next cell of a table. */
 void interval_cell(table *t, interval v);
 
-enum { BOOTSTRAP_REPLICATES = 2000 };
+enum {
+  BOOTSTRAP_REPLICATES = 2000,
+  BOOTSTRAP_SEED = 1 /* of every bootstrap in analysis: the results depend on the data alone */
+};
 
-/* Best, last and first value of an evaluation series, paper/methods.md §5.3: best_to_last = best -
- * last. NaN entries are skipped; all NaN if nothing is left. */
+/* First, best and last value of a series of evaluations, and best - last (last - best where lower
+ * is better), paper/methods.md §5.3. NaN values are skipped; all NaN if nothing is left. */
 typedef struct series_ends {
   double first, best, last, best_to_last;
 } series_ends;
-series_ends series_ends_of(const double *values, size_t n);
-/* The same where, if lower_is_better, best is the smallest value and best_to_last = last - best. */
-series_ends series_ends_better(const double *values, size_t n, int lower_is_better);
+extern const series_ends series_ends_unknown; /* of an empty series */
+/* Appends a value to the series. */
+void series_ends_add(series_ends *e, double value, bool lower_is_better);
+series_ends series_ends_of(const double *values, size_t n, bool lower_is_better);
 
 /* Drops NaN, sorts ascending in place and returns how many values are left. */
 size_t sample_sort(double *values, size_t n);
@@ -86,5 +91,43 @@ gl_status survival_curve(const double *time, const uint8_t *observed, size_t n,
  * it unknown. */
 gl_status pearson(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
                   gl_error *err);
+
+/* --- the collapse rate as a function of a dose --- */
+/* Logistic regression on few runs.
+ *
+ * The dose x is the logarithm of what is varied (a learning rate); P(fall) = 1 / (1 + exp(-(a + b
+ * x))). With a handful of runs a rate the falls often separate perfectly and the likelihood has no
+ * maximum, so it is penalised by half the logarithm of the determinant of Fisher's information
+ * (Firth 1993, Biometrika 80:27; Heinze and Schemper 2002, Statistics in Medicine 21:2409), which
+ * always has one. Intervals are profiles of the penalised likelihood: all doses whose best slope
+ * loses at most 1.92 against the best of all. They may be open.
+ */
+
+/* Runs at one dose. */
+typedef struct dose_group {
+  double x;
+  size_t runs, falls;
+} dose_group;
+
+typedef struct dose_fit {
+  double a, b;           /* NaN where it could not be fitted */
+  double log_likelihood; /* penalised, natural logarithm */
+  size_t runs, falls;
+  const char *why; /* why there is no fit: fewer than two doses, no fall, only falls; else NULL */
+} dose_fit;
+
+/* Fits group[n]. GL_EINPUT for a dose that is not finite, or more falls than runs; what cannot be
+ * told from the data is no error (why). */
+gl_status dose_fit_of(const dose_group *group, size_t n, dose_fit *out, gl_error *err);
+
+/* The dose at which a share of runs falls, 0 < share < 1, with the ends of its 95 % profile
+ * interval: minus or plus infinity where the data do not bound it within `reach` of the doses seen
+ * (in units of x). NaN where the fit is none. */
+interval dose_at(const dose_group *group, size_t n, const dose_fit *fit, double share,
+                 double reach);
+
+/* The interval of a share, k of n, at 95 %: Clopper and Pearson (1934), Biometrika 26:404. Unknown
+ * for n = 0. */
+interval share_interval(size_t k, size_t n);
 
 #endif

@@ -1,6 +1,7 @@
 /* Numbers of JSON documents as tables of keys. */
 #include "analysis/stored.h"
 
+#include "core/base/array.h"
 #include "core/base/csv.h"
 #include "core/base/json.h"
 
@@ -10,31 +11,38 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* --- from a document to keys --- */
 
 enum { MOST_KEY = 512 };
 
 typedef struct flattening {
-  stored_entry *entry; /* [n] */
-  size_t n, room;
+  stored into; /* entries so far */
   gl_error *err;
   gl_status status;
 } flattening;
 
-static void add_entry(flattening *f, const char *key, const char *value) {
-  if (f->status != GL_OK) return;
-  if (f->n == f->room) {
-    const size_t room = f->room ? 2 * f->room : 64;
-    stored_entry *more = realloc(f->entry, room * sizeof *more);
-    if (more) f->entry = more, f->room = room;
-  }
-  if (f->n < f->room) f->entry[f->n++] = (stored_entry){strdup(key), strdup(value)};
-  if (f->n == 0 || !f->entry[f->n - 1].key || !f->entry[f->n - 1].value)
-    f->status = gl_fail_memory(f->err, "stored results");
+/* A copy of the first n bytes of a text. */
+static char *text_part(arena *m, const char *text, size_t n) {
+  char *copy = ARENA_ARRAY(m, char, n + 1);
+  if (copy != NULL) memcpy(copy, text, n);
+  return copy;
 }
 
-static void append(char key[MOST_KEY], const char *text) {
+/* A key and a value of so many bytes each. */
+static void add_entry(flattening *f, const char *key, size_t key_size, const char *value,
+                      size_t value_size) {
+  if (f->status != GL_OK) return;
+  stored_entry *to = ARRAY_ADD(f->into.entry, f->into.n);
+  arena *m = &f->into.memory;
+  if (to != NULL)
+    *to = (stored_entry){text_part(m, key, key_size), text_part(m, value, value_size)};
+  f->status = to != NULL ? arena_check(m, "stored results", f->err)
+                         : gl_fail_memory(f->err, "stored results");
+}
+
+static void append_key(char key[MOST_KEY], const char *text) {
   const size_t n = strlen(key);
   snprintf(key + n, MOST_KEY - n, "%s", text);
 }
@@ -71,9 +79,9 @@ static int is_remark(const char *name) {
 }
 
 static void append_identity(char key[MOST_KEY], const char *text, int *first) {
-  if (!*first) append(key, ",");
+  if (!*first) append_key(key, ",");
   *first = 0;
-  append(key, text);
+  append_key(key, text);
 }
 
 /* "gepo,1800" of an element; its place where nothing tells it apart. */
@@ -89,31 +97,35 @@ static void name_element(const cJSON *element, size_t place, char key[MOST_KEY])
       if (scalar(a, digits)) append_identity(key, scalar(a, digits), &first);
   }
   snprintf(number, sizeof number, "%zu", place);
-  if (first) append(key, number);
+  if (first) append_key(key, number);
 }
 
 static void flatten(flattening *f, const cJSON *item, char key[MOST_KEY]);
 
 /* Elements as "[gepo,1800]"; a second one of that name as "[gepo,1800#1]". names[n] are those of
  * the elements, filled here. */
-static void flatten_elements(flattening *f, const cJSON *array, char key[MOST_KEY], char **names) {
+static void flatten_elements(flattening *f, const cJSON *array, char key[MOST_KEY]) {
   const size_t n = strlen(key);
+  arena work = {0};
+  char **names = ARENA_ARRAY(&work, char *, (size_t)cJSON_GetArraySize(array));
   size_t place = 0;
   for (const cJSON *m = array->child; m && f->status == GL_OK; m = m->next, key[n] = '\0') {
     char name[MOST_KEY] = "", number[24] = "";
     size_t same = 0;
     name_element(m, place, name);
+    char *copy = arena_text(&work, name);
+    f->status = arena_check(&work, "stored results", f->err);
+    if (f->status != GL_OK) break;
     for (size_t i = 0; i < place; i++) same += strcmp(names[i], name) == 0;
-    names[place++] = strdup(name);
-    if (!names[place - 1]) f->status = gl_fail_memory(f->err, "stored results");
+    names[place++] = copy;
     if (same > 0) snprintf(number, sizeof number, "#%zu", same);
-    append(key, "[");
-    append(key, name);
-    append(key, number);
-    append(key, "]");
+    append_key(key, "[");
+    append_key(key, name);
+    append_key(key, number);
+    append_key(key, "]");
     if (cJSON_IsObject(m)) flatten(f, m, key);
   }
-  for (size_t i = 0; i < place; i++) free(names[i]);
+  arena_fini(&work);
 }
 
 static void flatten(flattening *f, const cJSON *item, char key[MOST_KEY]) {
@@ -123,21 +135,17 @@ static void flatten(flattening *f, const cJSON *item, char key[MOST_KEY]) {
     f->status = gl_fail(f->err, GL_EINPUT, "the key '%.80s…' is longer than %d bytes", key,
                         (int)MOST_KEY - 1);
   if (f->status != GL_OK) return;
-  if (scalar(item, digits)) {
-    add_entry(f, key, scalar(item, digits));
+  const char *text = scalar(item, digits);
+  if (text != NULL) {
+    add_entry(f, key, n, text, strlen(text));
   } else if (cJSON_IsObject(item)) {
     for (const cJSON *m = item->child; m; m = m->next, key[n] = '\0') {
-      if (n) append(key, ".");
-      append(key, m->string);
+      if (n) append_key(key, ".");
+      append_key(key, m->string);
       flatten(f, m, key);
     }
   } else if (cJSON_IsArray(item)) {
-    char **names = calloc((size_t)cJSON_GetArraySize(item) + 1, sizeof *names);
-    if (names)
-      flatten_elements(f, item, key, names);
-    else
-      f->status = gl_fail_memory(f->err, "stored results");
-    free(names);
+    flatten_elements(f, item, key);
   }
 }
 
@@ -145,31 +153,30 @@ static int compare_entries(const void *a, const void *b) {
   return strcmp(((const stored_entry *)a)->key, ((const stored_entry *)b)->key);
 }
 
-static void free_entries(stored_entry *entry, size_t n) {
-  for (size_t i = 0; i < n; i++) free(entry[i].key), free(entry[i].value);
-  free(entry);
+static void sort_entries(stored *s) {
+  if (s->n > 0) qsort(s->entry, s->n, sizeof *s->entry, compare_entries);
 }
 
 /* One line, whatever the text holds. */
-static void write_text(FILE *to, const char *text) {
+static void write_one_line(FILE *to, const char *text) {
   for (; *text; text++) fputc(iscntrl((unsigned char)*text) ? ' ' : *text, to);
 }
 
-static gl_status write_entries(FILE *to, flattening *f, int (*keeps)(void *self, const char *key),
-                               void *self) {
+static gl_status write_entries(FILE *to, const stored *s, int (*keeps)(void *self, const char *key),
+                               void *self, gl_error *err) {
   size_t kept = 0;
-  for (size_t i = 0; i < f->n; i++) {
-    if (keeps && !keeps(self, f->entry[i].key)) continue;
-    if (i > 0 && strcmp(f->entry[i - 1].key, f->entry[i].key) == 0)
-      return gl_fail(f->err, GL_EINPUT, "two numbers of the document have the key %s",
-                     f->entry[i].key);
-    write_text(to, f->entry[i].key);
+  for (size_t i = 0; i < s->n; i++) {
+    if (keeps && !keeps(self, s->entry[i].key)) continue;
+    if (i > 0 && strcmp(s->entry[i - 1].key, s->entry[i].key) == 0)
+      return gl_fail(err, GL_EINPUT, "two numbers of the document have the key %s",
+                     s->entry[i].key);
+    write_one_line(to, s->entry[i].key);
     fputc('\t', to);
-    write_text(to, f->entry[i].value);
+    write_one_line(to, s->entry[i].value);
     fputc('\n', to);
     kept++;
   }
-  return kept ? GL_OK : gl_fail(f->err, GL_EINPUT, "the document has no number that is kept");
+  return kept ? GL_OK : gl_fail(err, GL_EINPUT, "the document has no number that is kept");
 }
 
 gl_status stored_write(FILE *to, const stored_head *head, const cJSON *document,
@@ -185,33 +192,36 @@ gl_status stored_write(FILE *to, const stored_head *head, const cJSON *document,
   flattening f = {.err = err, .status = GL_OK};
   flatten(&f, document, key);
   gl_status status = f.status;
-  if (status == GL_OK && f.n > 0) qsort(f.entry, f.n, sizeof *f.entry, compare_entries);
+  sort_entries(&f.into);
   for (size_t i = 0; status == GL_OK && i < sizeof lines / sizeof *lines; i++) {
     fprintf(to, "# %s: ", lines[i].name);
-    write_text(to, lines[i].text);
+    write_one_line(to, lines[i].text);
     fputc('\n', to);
   }
-  if (status == GL_OK) status = write_entries(to, &f, keeps, self);
-  free_entries(f.entry, f.n);
+  if (status == GL_OK) status = write_entries(to, &f.into, keeps, self, err);
+  stored_fini(&f.into);
   return status;
 }
 
 /* --- reading --- */
 
 void stored_fini(stored *s) {
-  free_entries(s->entry, s->n);
-  free(s->name);
+  free(s->entry);
+  arena_fini(&s->memory);
   *s = (stored){0};
 }
 
-static char *stem_of(const char *path) {
+/* The name of the file without its folder and ending. */
+static char *stem_of_path(arena *m, const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   const char *dot = strrchr(name, '.');
-  return strndup(name, dot ? (size_t)(dot - name) : strlen(name));
+  char *stem = arena_text(m, name);
+  if (stem && dot) stem[dot - name] = '\0';
+  return stem;
 }
 
-static gl_status read_line(flattening *f, const char *from, const char *to, const char *path,
-                           size_t line) {
+static gl_status read_stored_line(flattening *f, const char *from, const char *to, const char *path,
+                                  size_t line) {
   const char *tab = memchr(from, '\t', (size_t)(to - from));
   if (from == to || *from == '#') return GL_OK;
   if (!tab || tab == from)
@@ -219,32 +229,26 @@ static gl_status read_line(flattening *f, const char *from, const char *to, cons
                    "%s:%zu: a line of stored results is KEY<tab>VALUE; write the "
                    "file again with `gepolab results keep`",
                    path, line);
-  char *key = strndup(from, (size_t)(tab - from));
-  char *value = strndup(tab + 1, (size_t)(to - tab - 1));
-  if (key && value)
-    add_entry(f, key, value);
-  else
-    f->status = gl_fail_memory(f->err, "stored results");
-  free(key), free(value);
+  add_entry(f, from, (size_t)(tab - from), tab + 1, (size_t)(to - tab - 1));
   return f->status;
 }
 
 gl_status stored_read(stored *out, const char *path, gl_error *err) {
   char *text = NULL;
   size_t size = 0, line = 1;
-  *out = (stored){.name = stem_of(path)};
-  if (!out->name) return gl_fail_memory(err, "stored results");
   flattening f = {.err = err, .status = GL_OK};
-  gl_status status = csv_load(&text, &size, path, err);
+  f.into.name = stem_of_path(&f.into.memory, path);
+  gl_status status = arena_check(&f.into.memory, "stored results", err);
+  if (status == GL_OK) status = csv_load(&text, &size, path, err);
   for (const char *p = text; status == GL_OK && p < text + size; line++) {
     const char *newline = memchr(p, '\n', (size_t)(text + size - p));
     const char *stop = newline ? newline : text + size;
-    status = read_line(&f, p, stop, path, line);
+    status = read_stored_line(&f, p, stop, path, line);
     p = newline ? newline + 1 : text + size;
   }
   free(text);
-  if (f.n > 0) qsort(f.entry, f.n, sizeof *f.entry, compare_entries);
-  out->entry = f.entry, out->n = f.n;
+  sort_entries(&f.into);
+  *out = f.into;
   return status;
 }
 
@@ -306,4 +310,166 @@ gl_status stored_format(const char *value, const char *format, char **out, gl_er
     snprintf(text, sizeof text, "%.*f", digits, format[2] == 'p' ? 100 * number : number);
   *out = strdup(text);
   return *out ? GL_OK : gl_fail_memory(err, "a number");
+}
+
+/* --- citations in documents --- */
+
+enum { MOST_WORD = 256, MOST_RESULTS = 256 };
+
+/* A document being read, and the results that it has cited so far. */
+typedef struct document {
+  const char *text, *name;
+  const marker_source *from;
+  stored results[MOST_RESULTS];
+  size_t n_results;
+  gl_error *err;
+} document;
+
+static size_t document_line(const document *d, const char *at) {
+  size_t line = 1;
+  for (const char *p = d->text; p < at; p++) line += *p == '\n';
+  return line;
+}
+
+static void document_fini(document *d) {
+  for (size_t i = 0; i < d->n_results; i++) stored_fini(&d->results[i]);
+}
+
+static int may_be_missing(const document *d, const char *name) {
+  for (size_t i = 0; i < d->from->n_missing; i++)
+    if (strcmp(d->from->missing[i], name) == 0) return 1;
+  return 0;
+}
+
+/* *out is NULL where the results are not there and need not be. */
+static gl_status find_results(document *d, const char *at, const char *name, const stored **out) {
+  char path[2 * MOST_WORD];
+  for (size_t i = 0; i < d->n_results; i++)
+    if (strcmp(d->results[i].name, name) == 0) {
+      *out = &d->results[i];
+      return GL_OK;
+    }
+  if (d->n_results == MOST_RESULTS || strchr(name, '/'))
+    return gl_fail(d->err, GL_EINPUT, "%s:%zu: '%s' is no name of stored results", d->name,
+                   document_line(d, at), name);
+  if (snprintf(path, sizeof path, "%s/%s.tsv", d->from->folder, name) >= (int)sizeof path)
+    return gl_fail(d->err, GL_EINPUT, "the folder's name '%s' is too long", d->from->folder);
+  *out = NULL;
+  if (may_be_missing(d, name) && access(path, F_OK) != 0) return GL_OK;
+  gl_status status = stored_read(&d->results[d->n_results++], path, d->err);
+  *out = &d->results[d->n_results - 1];
+  return status;
+}
+
+/* A number as the document asks for it, on the heap; NULL where its results need not be there. */
+static gl_status cited(document *d, const char *at, const char *name, const char *key,
+                       const char *format, char **out) {
+  const stored *from = NULL;
+  *out = NULL;
+  gl_status status = find_results(d, at, name, &from);
+  if (status != GL_OK || !from) return status;
+  const char *value = stored_value(from, key);
+  if (!value)
+    return gl_fail(d->err, GL_EINPUT,
+                   "%s:%zu: the stored results %s have no '%s'; look for it in %s/%s.tsv", d->name,
+                   document_line(d, at), name, key, d->from->folder, name);
+  gl_error why = {0};
+  status = stored_format(value, format, out, &why);
+  return status == GL_OK
+             ? GL_OK
+             : gl_fail(d->err, status, "%s:%zu: %s", d->name, document_line(d, at), why.text);
+}
+
+/* --- Markdown --- */
+
+static const char opening[] = "{{", closing[] = "}}";
+
+/* The three words of a marker; a key may have blanks, the name and the format none. */
+static int split_marker(const char *from, const char *to, char words[3][MOST_WORD]) {
+  while (from < to && *from == ' ') from++;
+  while (to > from && to[-1] == ' ') to--;
+  const char *first = memchr(from, ' ', (size_t)(to - from)), *last = to;
+  while (last > from && last[-1] != ' ') last--;
+  if (!first || last <= first + 1) return 0;
+  const char *const begin[] = {from, first + 1, last}, *const end[] = {first, last - 1, to};
+  for (size_t i = 0; i < 3; i++) {
+    const size_t n = (size_t)(end[i] - begin[i]);
+    if (n == 0 || n >= MOST_WORD) return 0;
+    memcpy(words[i], begin[i], n);
+    words[i][n] = '\0';
+  }
+  return 1;
+}
+
+static gl_status fill_one(document *d, const char *marker, FILE *to, const char **next) {
+  char words[3][MOST_WORD], *number = NULL;
+  const char *begin = marker + sizeof opening - 1, *end = strstr(begin, closing);
+  const char *another = strstr(begin, opening);
+  if (!end || (another && another < end) || !split_marker(begin, end, words))
+    return gl_fail(d->err, GL_EINPUT,
+                   "%s:%zu: a number is {{RESULTS KEY FORMAT}}, and this marker is not", d->name,
+                   document_line(d, marker));
+  gl_status status = cited(d, marker, words[0], words[1], words[2], &number);
+  if (status == GL_OK) fputs(number ? number : "–", to);
+  free(number);
+  *next = end + sizeof closing - 1;
+  return status;
+}
+
+gl_status markers_fill(char **out, const char *text, const char *name, const marker_source *from,
+                       size_t *n_numbers, gl_error *err) {
+  size_t size = 0;
+  *out = NULL;
+  *n_numbers = 0;
+  document d = {.text = text, .name = name, .from = from, .err = err};
+  FILE *to = open_memstream(out, &size);
+  gl_status status = to ? GL_OK : gl_fail_memory(err, "a document");
+  const char *at = text;
+  for (const char *m; status == GL_OK && (m = strstr(at, opening)) != NULL; ++*n_numbers) {
+    fwrite(at, 1, (size_t)(m - at), to);
+    status = fill_one(&d, m, to, &at);
+  }
+  if (to) fputs(at, to);
+  if (to && fclose(to) != 0 && status == GL_OK) status = gl_fail_memory(err, "a document");
+  document_fini(&d);
+  if (status != GL_OK) free(*out), *out = NULL;
+  return status;
+}
+
+/* --- LaTeX --- */
+
+/* The three arguments behind \result; NULL in *next where it is no use of the command. */
+static const char *split_use(const char *at, char words[3][MOST_WORD]) {
+  for (size_t i = 0; i < 3; i++) {
+    const char *end = *at == '{' ? strpbrk(at + 1, "}\n") : NULL;
+    if (!end || *end != '}' || end - at - 1 >= MOST_WORD || end == at + 1) return NULL;
+    memcpy(words[i], at + 1, (size_t)(end - at - 1));
+    words[i][end - at - 1] = '\0';
+    at = end + 1;
+  }
+  return at;
+}
+
+gl_status markers_define(FILE *to, const char *text, const char *name, const marker_source *from,
+                         gl_error *err) {
+  static const char use[] = "\\result{";
+  gl_status status = GL_OK;
+  document d = {.text = text, .name = name, .from = from, .err = err};
+  for (const char *m = text; status == GL_OK && (m = strstr(m, use)) != NULL; m++) {
+    char words[3][MOST_WORD], *number = NULL;
+    if (!split_use(m + sizeof use - 2, words)) {
+      status = gl_fail(err, GL_EINPUT,
+                       "%s:%zu: a number is \\result{RESULTS}{KEY}{FORMAT} on one line, and this "
+                       "one is not",
+                       name, document_line(&d, m));
+      break;
+    }
+    status = cited(&d, m, words[0], words[1], words[2], &number);
+    if (status == GL_OK)
+      fprintf(to, "\\expandafter\\def\\csname gl@%s@%s@%s\\endcsname{%s}\n", words[0], words[1],
+              words[2], number ? number : "--");
+    free(number);
+  }
+  document_fini(&d);
+  return status;
 }

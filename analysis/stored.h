@@ -12,6 +12,7 @@
 #ifndef GEPOLAB_ANALYSIS_STORED_H
 #define GEPOLAB_ANALYSIS_STORED_H
 
+#include "core/base/arena.h"
 #include "core/base/error.h"
 
 #include <cjson/cJSON.h>
@@ -28,9 +29,10 @@ typedef struct stored_entry {
 } stored_entry;
 
 typedef struct stored {
-  char *name; /* of the file without its folder and ending */
-  stored_entry *entry;
+  char *name;          /* of the file without its folder and ending */
+  stored_entry *entry; /* [n] by key */
   size_t n;
+  arena memory; /* of the texts */
 } stored;
 
 /* Writes the numbers of a document. keeps (NULL: all) tells which keys are kept. GL_EINPUT where
@@ -50,5 +52,35 @@ const char *stored_value(const stored *s, const char *key);
 /* The value as a format writes it: ".3f", ".4g", ".0p" (per cent, without the sign), "s" (as it
  * is); on the heap. GL_EINPUT for another format, and for a text where a number is asked for. */
 gl_status stored_format(const char *value, const char *format, char **out, gl_error *err);
+
+/* --- stored results in documents --- */
+/*
+ *
+ * A Markdown document has a template beside it, README.md.in, where a number is
+ *
+ *   {{delay_sweep cells[gepo,1800].last.iqm .3f}}
+ *
+ * In LaTeX it is \result{delay_sweep}{cells[gepo,1800].last.iqm}{.3f}, for which a file of
+ * definitions is written.
+ */
+
+/* Where the results are. */
+typedef struct marker_source {
+  const char *folder;
+  const char *const *missing; /* [n_missing] names of results that need not exist: their numbers
+                                 become dashes */
+  size_t n_missing;
+} marker_source;
+
+/* The text of a template with its numbers filled in, on the heap; *n_numbers of them. name stands
+ * for the file in errors: GL_EINPUT with its line for a malformed marker, results or a key that do
+ * not exist, and an unknown format. */
+gl_status markers_fill(char **out, const char *text, const char *name, const marker_source *from,
+                       size_t *n_numbers, gl_error *err);
+
+/* Writes a definition for each \result of a LaTeX file's text. Errors as above; trouble with the
+ * stream stays there. */
+gl_status markers_define(FILE *to, const char *text, const char *name, const marker_source *from,
+                         gl_error *err);
 
 #endif

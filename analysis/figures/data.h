@@ -43,12 +43,13 @@ typedef enum x_kind { X_DELAY, X_LOSS, X_WINDOW, X_SAMPLERS } x_kind;
  * group g stands at place[g] of slice[g], or nowhere (place n_x of slice n_slices) if its value is
  * not a number. */
 typedef struct x_grid {
-  char *name; /* of the axis, with its unit: "max delay [s]" */
+  const char *name; /* of the axis, with its unit: "max delay [s]" */
   double *x;
   size_t n_x;
   size_t *place, *slice;
-  char **headings; /* of slices */
+  const char **headings; /* of slices */
   size_t n_slices;
+  arena memory;
 } x_grid;
 
 /* The grid over the first axis of that kind that the study sweeps over several numbers; n_x is 0 or

@@ -3,8 +3,8 @@
 #ifndef GEPOLAB_ANALYSIS_FIGURES_FATES_H
 #define GEPOLAB_ANALYSIS_FIGURES_FATES_H
 
+#include "analysis/outcome.h"
 #include "analysis/plot/page.h"
-#include "analysis/stability.h"
 
 /* Draws `survival` and `frontier` of stored outcomes (errors: figures_draw_table,
  * analysis/plot/draw.h, and figures_check_highlight for a name that is no algorithm's). */

@@ -112,7 +112,7 @@ static const char *const paths[][MOST_PATHS] = {
     [X_WINDOW] = {"cluster.window", NULL, NULL},
     [X_SAMPLERS] = {"cluster.samplers", NULL, NULL}};
 
-static int in_order(const void *a, const void *b) {
+static int by_number_ascending(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
@@ -122,7 +122,7 @@ static size_t distinct_numbers(const results *r, size_t which, double *x) {
   size_t n = 0, distinct = 0;
   for (size_t g = 0; g < r->n_groups; g++)
     if (isfinite(r->groups[g].value[which].number)) x[n++] = r->groups[g].value[which].number;
-  qsort(x, n, sizeof *x, in_order);
+  qsort(x, n, sizeof *x, by_number_ascending);
   for (size_t i = 0; i < n; i++)
     if (i == 0 || x[i] > x[distinct - 1]) x[distinct++] = x[i];
   return distinct;
@@ -142,63 +142,54 @@ static size_t choose_axis(const results *r, x_kind kind, double *x, size_t *n_x)
 }
 
 void grid_fini(x_grid *grid) {
-  for (size_t i = 0; i < grid->n_slices; i++) free(grid->headings[i]);
-  free(grid->name), free(grid->x), free(grid->place), free(grid->slice), free(grid->headings);
+  arena_fini(&grid->memory);
 }
 
 /* "max delay [s]" */
-static char *axis_name(const results *r, size_t which) {
+static const char *axis_name(arena *m, const results *r, size_t which) {
   const char *label = which < r->axes.n ? r->axes.axis[which].label : "";
   const char *unit = which < r->axes.n ? r->axes.axis[which].unit : "";
-  const size_t size = strlen(label) + strlen(unit) + sizeof " []";
-  char *name = malloc(size);
-  if (name) snprintf(name, size, *unit ? "%s [%s]" : "%s%s", label, unit);
+  char *name = ARENA_ARRAY(m, char, strlen(label) + strlen(unit) + sizeof " []");
+  if (name) sprintf(name, *unit ? "%s [%s]" : "%s%s", label, unit);
   return name;
 }
 
 /* Finds the groups' places on the axis. */
-static void place_groups(x_grid *grid, const results *r, size_t which) {
+static void place_on_axis(x_grid *grid, const results *r, size_t which) {
   for (size_t g = 0; g < r->n_groups; g++)
     while (grid->place[g] < grid->n_x &&
            grid->x[grid->place[g]] != r->groups[g].value[which].number)
       grid->place[g]++;
 }
 
-/* Groups that differ in the axis alone are of one slice. A slice without a place on the axis stays
- * behind all others and is none (slice n_slices). 0 if memory is short. */
-static int slice_groups(x_grid *grid, const results *r, size_t which) {
-  char **titles = results_titles(r, which);
-  if (!titles) return 0;
-  for (size_t g = 0; g < r->n_groups; g++) {
-    if (grid->place[g] == grid->n_x) continue;
-    size_t *s = &grid->slice[g];
-    while (*s < grid->n_slices && strcmp(grid->headings[*s], titles[g]) != 0) ++*s;
-    if (*s < grid->n_slices) continue;
-    grid->headings[grid->n_slices++] = titles[g];
-    titles[g] = NULL;
-  }
+/* Groups that differ in the axis alone are of one slice. A slice without a group on the axis is not
+ * counted: its groups have slice n_slices. */
+static void slice_groups(x_grid *grid, const results *r, size_t which) {
+  const char **titles = results_titles(&grid->memory, r, which);
+  for (size_t g = 0; titles && g < r->n_groups; g++)
+    if (grid->place[g] < grid->n_x && titles[g])
+      grid->slice[g] = text_list_add(grid->headings, &grid->n_slices, titles[g]);
   for (size_t g = 0; g < r->n_groups; g++)
     if (grid->place[g] == grid->n_x) grid->slice[g] = grid->n_slices;
-  results_titles_free(titles, r->n_groups);
-  return 1;
 }
 
 gl_status grid_init(x_grid *grid, const results *r, x_kind kind, gl_error *err) {
-  size_t n = r->n_groups + 1;
-  *grid = (x_grid){.x = calloc(n, sizeof *grid->x),
-                   .place = calloc(n, sizeof *grid->place),
-                   .slice = calloc(n, sizeof *grid->slice),
-                   .headings = calloc(n, sizeof *grid->headings)};
-  int ok = grid->x && grid->place && grid->slice && grid->headings;
-  size_t which = ok ? choose_axis(r, kind, grid->x, &grid->n_x) : r->axes.n;
-  ok = ok && (grid->name = axis_name(r, which)) != NULL;
-  if (ok && which < r->axes.n) {
-    place_groups(grid, r, which);
-    ok = slice_groups(grid, r, which);
+  const size_t n = r->n_groups;
+  *grid = (x_grid){0};
+  arena *m = &grid->memory;
+  grid->x = ARENA_ARRAY(m, double, n);
+  grid->place = ARENA_ARRAY(m, size_t, n);
+  grid->slice = ARENA_ARRAY(m, size_t, n);
+  grid->headings = ARENA_ARRAY(m, const char *, n);
+  const size_t which = m->failed ? r->axes.n : choose_axis(r, kind, grid->x, &grid->n_x);
+  grid->name = axis_name(m, r, which);
+  if (!m->failed && which < r->axes.n) {
+    place_on_axis(grid, r, which);
+    slice_groups(grid, r, which);
   }
-  if (ok) return GL_OK;
-  grid_fini(grid);
-  return gl_fail_memory(err, "a figure");
+  gl_status status = arena_check(m, "a figure", err);
+  if (status != GL_OK) grid_fini(grid);
+  return status;
 }
 
 size_t grid_group(const x_grid *grid, const results *r, size_t slice, size_t place) {

@@ -82,7 +82,7 @@ static size_t base_of(const results *r) {
 
 static double end_of(const results *r, const results_run *run, size_t which, double *scratch) {
   for (size_t i = 0; i < run->n_evals; i++) scratch[i] = run->evals[i].eval_score;
-  const series_ends e = series_ends_better(scratch, run->n_evals, r->lower_is_better);
+  const series_ends e = series_ends_of(scratch, run->n_evals, r->lower_is_better);
   return which == 0 ? e.best : e.last;
 }
 

@@ -2,8 +2,8 @@
 #include "analysis/figures/figures.h"
 
 #include "analysis/figures/list.h"
+#include "analysis/outcome.h"
 #include "analysis/plot/draw.h"
-#include "analysis/stability.h"
 
 #include <math.h>
 #include <string.h>

@@ -250,7 +250,7 @@ static gl_status outcome_of_series(const gathered_series *s, const outcome_rule 
   if (eval == NULL) return gl_fail_memory(err, "evaluations");
   for (size_t i = 0; i < s->n; i++)
     eval[i] = (eval_record){.step = (int64_t)s->step[i], .eval_score = s->value[i]};
-  *out = outcome_of(eval, s->n, 0, rule);
+  *out = outcome_of(eval, NULL, s->n, false, rule);
   free(eval);
   return GL_OK;
 }

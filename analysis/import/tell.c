@@ -1,17 +1,14 @@
 /* Tables and JSON of gathered files. */
 #include "analysis/import/tell.h"
 
-#include "analysis/analyze.h"
-#include "analysis/benchmarks.h"
+#include "analysis/summary.h"
+#include "analysis/sets.h"
 #include "analysis/import/read.h"
 #include "analysis/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Seed of the bootstrap: results are those of the data, so one constant serves. */
-static const uint64_t BOOTSTRAP_SEED = 1;
 
 /* --- numbers of one series --- */
 
@@ -36,7 +33,7 @@ typedef struct lines {
 
 static void compute(numbers *x) {
   const int lower = x->better == METRIC_LOWER_IS_BETTER;
-  const series_ends e = series_ends_better(x->value, x->n, lower);
+  const series_ends e = series_ends_of(x->value, x->n, lower);
   const int has_best = x->better != METRIC_NEITHER_IS_BETTER;
   x->first = e.first;
   x->last = e.last;

@@ -1,5 +1,5 @@
 /* The sections of what was measured: `scores`, `sets`, `relations` and `clock`. */
-#include "analysis/analyze.h"
+#include "analysis/summary.h"
 #include "analysis/sets.h"
 #include "experiments/report/study_internal.h"
 

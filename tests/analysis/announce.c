@@ -67,6 +67,7 @@ static void check_case(FILE *from) {
   double auc, lead;
   gl_error err = {0};
   announcement a = {.m = METRIC_ESS};
+  arena memory = {0};
   CU_ASSERT_EQUAL_FATAL(fscanf(from, "%zu %lf", &rule.window, &rule.false_alarms), 2);
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++) {
     long long updates;
@@ -80,7 +81,7 @@ static void check_case(FILE *from) {
   CU_ASSERT_EQUAL_FATAL(fscanf(from, "%d %lf %zu %zu %zu %zu %lf", &falls, &auc, &judged_fallen,
                                &announced, &judged_survived, &alarms, &lead),
                         7);
-  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, runs, n, &rule, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, &memory, runs, n, &rule, &err), GL_OK);
   CU_ASSERT_EQUAL(a.m, METRIC_ESS);
   CU_ASSERT_EQUAL(a.falls, falls);
   ASSERT_CLOSE(a.auc.value, auc, 1e-12);
@@ -96,7 +97,7 @@ static void check_case(FILE *from) {
   check_ends(from, a.false_alarms, 0.04);
   check_ends(from, a.lead, 3);
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++) check_matched(from, &a.matched[k]);
-  announcement_fini(&a);
+  arena_fini(&memory);
   free_series(runs, n);
 }
 
@@ -130,6 +131,7 @@ static void a_longer_watch_does_not_hide_what_announces(void) {
   announce_series runs[2 * STARTS];
   const announce_rule rule = {.window = 1, .lead = {1, 2, 3, 4}, .outcome = outcome_rule_default()};
   announcement a = {0};
+  arena memory = {0};
   gl_error err = {0};
   for (size_t k = 0; k < UPDATES; k++) {
     step[k] = (int64_t)k + 1;
@@ -140,10 +142,10 @@ static void a_longer_watch_does_not_hide_what_announces(void) {
     runs[2 * s] = (announce_series){s, 1, 20, step, early, UPDATES, 0};
     runs[2 * s + 1] = (announce_series){s, 0, -1, step, late, UPDATES, 0};
   }
-  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, runs, 2 * STARTS, &rule, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, &memory, runs, 2 * STARTS, &rule, &err), GL_OK);
   CU_ASSERT(a.auc.value == 0.5); /* both begin at 0, and the survivor ends higher */
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++) CU_ASSERT_EQUAL(a.matched[k].auc.value, 1);
-  announcement_fini(&a);
+  arena_fini(&memory);
 }
 
 /* A value that rises from 0 to 1 at update 21 of runs that fall at 31, and never elsewhere. */
@@ -154,13 +156,14 @@ static void a_step_before_the_fall_is_seen_when_it_comes(void) {
   const announce_rule rule = {
       .window = 1, .lead = {1, 10, 11, 20}, .outcome = outcome_rule_default()};
   announcement a = {0};
+  arena memory = {0};
   gl_error err = {0};
   for (size_t k = 0; k < UPDATES; k++) step[k] = (int64_t)k + 1, up[k] = k >= 20;
   for (size_t s = 0; s < STARTS; s++) {
     runs[2 * s] = (announce_series){s, 1, 31, step, up, UPDATES, 0};
     runs[2 * s + 1] = (announce_series){s, 0, -1, step, flat, UPDATES, 0};
   }
-  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, runs, 2 * STARTS, &rule, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, &memory, runs, 2 * STARTS, &rule, &err), GL_OK);
   CU_ASSERT(a.auc.value == 1 && !a.falls && a.announced == STARTS && a.alarms == 0);
   CU_ASSERT(a.lead.value == 10 && a.lead.low == 10 && a.lead.high == 10);
   ASSERT_CLOSE(area_under(&a), 1, 1e-15);
@@ -168,17 +171,17 @@ static void a_step_before_the_fall_is_seen_when_it_comes(void) {
   CU_ASSERT(a.matched[0].auc.value == 1 && a.matched[1].auc.value == 1);
   CU_ASSERT(a.matched[2].auc.value == 0.5 && a.matched[2].auc.high == 0.5);
   CU_ASSERT(a.matched[0].fallen == STARTS && a.matched[0].pairs == STARTS * STARTS);
-  announcement_fini(&a);
+  arena_fini(&memory);
   /* of another cell there is no survivor to compare with */
   for (size_t s = 0; s < STARTS; s++) runs[2 * s + 1].cell = 1;
-  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, runs, 2 * STARTS, &rule, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, &memory, runs, 2 * STARTS, &rule, &err), GL_OK);
   CU_ASSERT(a.auc.value == 1 && a.matched[0].pairs == 0 && isnan(a.matched[0].auc.value));
-  announcement_fini(&a);
+  arena_fini(&memory);
   /* what happens from the onset on is no announcement */
   for (size_t s = 0; s < STARTS; s++) runs[2 * s].onset = 21;
-  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, runs, 2 * STARTS, &rule, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, &memory, runs, 2 * STARTS, &rule, &err), GL_OK);
   CU_ASSERT(a.auc.value == 0.5 && a.announced == 0 && isnan(a.lead.value));
-  announcement_fini(&a);
+  arena_fini(&memory);
 }
 
 /* --- studies --- */

@@ -1,6 +1,12 @@
 /* Runs whose fate is clear by hand, and the edges of the rule. */
 #include "analysis/outcome.h"
 #include "tests/support/suite.h"
+#include "tests/support/tables.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* An evaluation every 50 updates. */
 static run_outcome judged(const double *score, size_t n, int not_finite) {
@@ -8,7 +14,7 @@ static run_outcome judged(const double *score, size_t n, int not_finite) {
   const outcome_rule rule = outcome_rule_default();
   for (size_t i = 0; i < n; i++)
     eval[i] = (eval_record){.step = (int64_t)i * 50, .eval_score = score[i]};
-  return outcome_of(eval, n, not_finite, &rule);
+  return outcome_of(eval, NULL, n, not_finite, &rule);
 }
 #define JUDGED(...)                                                                                \
   judged((const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double), 0)
@@ -127,8 +133,8 @@ static void a_lucky_evaluation_is_no_gain_where_halves_score_the_best(void) {
   const outcome_rule rule = outcome_rule_default();
   eval_record eval[N];
   for (int i = 0; i < N; i++) eval[i] = (eval_record){.step = 10 * i, .eval_score = score[i]};
-  const run_outcome lucky = outcome_of(eval, N, 0, &rule),
-                    fair = outcome_of_bests(eval, until, N, 0, &rule);
+  const run_outcome lucky = outcome_of(eval, NULL, N, false, &rule),
+                    fair = outcome_of(eval, until, N, false, &rule);
   CU_ASSERT(lucky.kind == OUTCOME_EARLY_FALL && lucky.best == 0.9);
   CU_ASSERT(fair.kind == OUTCOME_SURVIVED && fair.best == 0.21 && fair.onset == -1);
   CU_ASSERT(fair.best_step == 10 && fair.last == 0.2);
@@ -143,3 +149,230 @@ SUITE(analysis_outcome, "analysis: outcomes", TEST(a_run_that_keeps_its_score_su
       TEST(a_diverged_run_is_not_finite_only_where_it_ended_for_it),
       TEST(a_run_without_evaluations_has_no_scores), TEST(every_outcome_has_a_name_of_its_own),
       TEST(a_lucky_evaluation_is_no_gain_where_halves_score_the_best));
+
+/* --- Outcomes of a small study by hand: counts, shares, onsets, doses, text and JSON --- */
+
+enum { EVALS = 8 };
+
+/* Rises to 0.8, and from evaluation `fall` on stands at 0. */
+static void add_run(results *r, const char *algorithm, double staleness, double lr, uint64_t seed,
+                    size_t fall, run_status status) {
+  char swept[120];
+  eval_record eval[EVALS];
+  gl_error err = {0};
+  for (size_t i = 0; i < EVALS; i++)
+    eval[i] = (eval_record){.step = (int64_t)i * 100,
+                            .eval_score = i >= fall ? 0
+                                          : i == 0  ? 0
+                                                    : 0.8};
+  snprintf(swept, sizeof swept, "{\"cluster.delay\":%g,\"optimizer.lr\":%g}", staleness, lr);
+  const run_record run = {.algorithm = algorithm,
+                          .swept = swept,
+                          .seed = seed,
+                          .lr = lr,
+                          .status = status,
+                          .evals = eval,
+                          .n_evals = status == RUN_FAILED ? 0 : EVALS};
+  CU_ASSERT_EQUAL_FATAL(results_add(r, &run, &err), GL_OK);
+}
+
+/* grpo falls at the larger rate, at the longer delay also at the smaller one; gepo never does, and
+ * has one failed run. */
+static results *made(void) {
+  results *r = results_new("made");
+  gl_error err = {0};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  for (uint64_t seed = 1; seed <= 3; seed++)
+    for (int delay = 0; delay <= 4; delay += 4)
+      for (int rate = 0; rate < 2; rate++) {
+        const int falls = rate == 1 || (delay == 4 && seed > 1);
+        const double lr = rate ? 1e-2 : 1e-3;
+        add_run(r, "grpo", delay, lr, seed, falls ? 2 + seed % 2 : EVALS, RUN_DONE);
+        add_run(r, "gepo", delay, lr, seed, EVALS,
+                seed == 3 && rate && delay ? RUN_FAILED : RUN_DONE);
+      }
+  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  return r;
+}
+
+static const stability_cell *cell_at(const stability *s, const char *algorithm, size_t setting) {
+  for (size_t a = 0; a < s->n_algorithms; a++)
+    if (strcmp(s->algorithms[a], algorithm) == 0) return &s->cells[setting * s->n_algorithms + a];
+  return NULL;
+}
+
+static void runs_are_counted_by_method_and_setting(void) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = made();
+  stability s;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(stability_fit(&s, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(s.n_settings, 2);
+  const stability_cell *near = cell_at(&s, "grpo", 0), *far = cell_at(&s, "grpo", 1);
+  CU_ASSERT_EQUAL(near->runs, 6);
+  CU_ASSERT_EQUAL(near->falls, 3);
+  CU_ASSERT_EQUAL(near->count[OUTCOME_SURVIVED], 3);
+  CU_ASSERT_EQUAL(far->falls, 5);
+  CU_ASSERT_EQUAL(far->count[OUTCOME_EARLY_FALL] + far->count[OUTCOME_LATE_FALL], 5);
+  CU_ASSERT_EQUAL(near->n_doses, 2);
+  CU_ASSERT_EQUAL(near->dose[0].falls, 0);
+  CU_ASSERT_EQUAL(near->dose[1].falls, 3);
+  CU_ASSERT(fabs(near->falls_at[1].value / 3.1622776601683795e-3 - 1) < 1e-6);
+  CU_ASSERT(near->falls_at[1].low < near->falls_at[1].value);
+  CU_ASSERT(far->falls_at[1].value < near->falls_at[1].value);
+  CU_ASSERT_EQUAL(near->best_dose, 0);
+  CU_ASSERT(fabs(near->last[0].value - 0.8) < 1e-12 && near->last[1].value == 0);
+  const stability_cell *gepo = cell_at(&s, "gepo", 1);
+  CU_ASSERT_EQUAL(gepo->runs, 5);
+  CU_ASSERT_EQUAL(gepo->failed, 1);
+  CU_ASSERT_STRING_EQUAL(gepo->fit.why, "no run falls");
+  CU_ASSERT(isinf(gepo->median_onset));
+  stability_fini(&s);
+  results_free(r);
+}
+
+/* Three of six fall at updates 200 and 300: half have by 300. */
+static void onsets_are_those_of_kaplan_and_meier(void) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = made();
+  stability s;
+  CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, NULL), GL_OK);
+  const stability_cell *near = cell_at(&s, "grpo", 0);
+  CU_ASSERT_EQUAL(near->median_onset, 300);
+  double time[24];
+  uint8_t fell[24];
+  CU_ASSERT_EQUAL(stability_times(&s, near, time, fell), 6);
+  double sum = 0;
+  for (size_t i = 0; i < 6; i++) sum += time[i];
+  CU_ASSERT_EQUAL(sum, 3 * 700 + 200 + 300 + 300);
+  stability_fini(&s);
+  results_free(r);
+}
+
+static void text_and_json_say_the_same(void) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = made();
+  stability s;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(stability_fit(&s, &err), GL_OK);
+  table *t = table_document();
+  stability_report(t, &s);
+  char *text = written_table(t, TABLE_AS_TEXT);
+  cJSON *json = read_table(t);
+  table_free(t);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "0.50 [0.12, 0.88]"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\xe2\x80\x93 (no run falls)"));
+  const cJSON *cells = cJSON_GetObjectItemCaseSensitive(json, "cells");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cells), 4);
+  const cJSON *cell = cJSON_GetArrayItem(cells, 0);
+  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(cell, "algorithm")),
+                         "grpo");
+  const cJSON *dose = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(cell, "doses"), 0);
+  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(dose, "dose")), 1e-3);
+  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(cell, "best_dose")), 1e-3);
+  CU_ASSERT(
+      cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(cells, 1), "median_onset")));
+  cJSON_Delete(json);
+  free(text);
+  stability_fini(&s);
+  results_free(r);
+}
+
+static void a_study_without_evaluations_is_refused(void) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = results_new("bare");
+  gl_error err = {0};
+  stability s;
+  const run_record run = {.algorithm = "grpo", .swept = "{}", .seed = 1, .status = RUN_DONE};
+  CU_ASSERT_EQUAL(results_add(r, &run, &err), GL_OK);
+  CU_ASSERT_EQUAL(results_arrange(r, &err), GL_OK);
+  CU_ASSERT_EQUAL(stability_init(&s, r, &rule, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "eval_every"));
+  stability_fini(&s);
+  results_free(r);
+}
+
+static const char kept_path[] = "build/stability_test.tsv";
+
+/* What the JSON says, kept and read again. */
+static gl_status keep_and_read(stability *out, const cJSON *json, gl_error *err) {
+  const stored_head head = {"made", "abc", "a processor", "gepolab sweep made", "2026-11-22"};
+  stored kept = {0};
+  int is = 0;
+  FILE *to = fopen(kept_path, "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  CU_ASSERT_EQUAL(stored_write(to, &head, json, NULL, NULL, err), GL_OK);
+  fclose(to);
+  CU_ASSERT(stored_recognise(kept_path, &is, err) == GL_OK && is);
+  gl_status status = stored_read(&kept, kept_path, err);
+  if (status == GL_OK) status = stability_of_stored(out, &kept, err);
+  stored_fini(&kept);
+  remove(kept_path);
+  return status;
+}
+
+static int alike(double a, double b) {
+  return (isnan(a) && isnan(b)) || a == b || fabs(a - b) <= 1e-11 * fabs(b);
+}
+
+static void assert_same_cell(const stability_cell *a, const stability_cell *b) {
+  CU_ASSERT(a->runs == b->runs && a->failed == b->failed && a->falls == b->falls);
+  CU_ASSERT(a->n_steps == b->n_steps && a->n_doses == b->n_doses && a->best_dose == b->best_dose);
+  CU_ASSERT(a->watched == b->watched && a->median_onset == b->median_onset);
+  for (size_t i = 0; i < a->n_steps; i++)
+    CU_ASSERT(a->curve[i].time == b->curve[i].time &&
+              alike(a->curve[i].survival, b->curve[i].survival) &&
+              alike(a->curve[i].error, b->curve[i].error));
+  for (size_t i = 0; i < a->n_doses; i++)
+    CU_ASSERT(alike(a->dose[i].x, b->dose[i].x) && a->dose[i].runs == b->dose[i].runs &&
+              a->dose[i].falls == b->dose[i].falls && alike(a->last[i].value, b->last[i].value));
+  for (size_t i = 0; i < STABILITY_SHARES; i++)
+    if (b->fit.why == NULL)
+      CU_ASSERT(alike(a->falls_at[i].value, b->falls_at[i].value) &&
+                alike(a->falls_at[i].low, b->falls_at[i].low) &&
+                alike(a->falls_at[i].high, b->falls_at[i].high));
+  CU_ASSERT((a->fit.why == NULL) == (b->fit.why == NULL));
+}
+
+static void stored_outcomes_are_read_as_they_were(void) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = made();
+  stability s, again;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(stability_fit(&s, &err), GL_OK);
+  table *t = table_document();
+  stability_report(t, &s);
+  cJSON *json = table_to_json(t);
+  table_free(t);
+  CU_ASSERT_EQUAL_FATAL(keep_and_read(&again, json, &err), GL_OK);
+  CU_ASSERT_STRING_EQUAL(again.study, "made");
+  CU_ASSERT(again.has_doses && again.n_algorithms == 2 && again.n_settings == 2);
+  for (size_t i = 0; i < 2; i++) { /* in the study's order, which is not that of the names */
+    CU_ASSERT_STRING_EQUAL(again.algorithms[i], s.algorithms[i]);
+    CU_ASSERT_STRING_EQUAL(again.settings[i], s.settings[i]);
+    CU_ASSERT(alike(again.staleness[i], s.staleness[i]));
+  }
+  for (size_t i = 0; i < 4; i++) assert_same_cell(&again.cells[i], &s.cells[i]);
+  cJSON_Delete(json);
+  stability_fini(&again);
+  stability_fini(&s);
+  results_free(r);
+}
+
+static void other_results_are_no_outcomes(void) {
+  cJSON *json = cJSON_Parse("{\"cells\": [{\"algorithm\": \"gepo\", \"best\": 1}]}");
+  gl_error err = {0};
+  stability s;
+  CU_ASSERT_EQUAL(keep_and_read(&s, json, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "gepolab analyze --table outcomes STUDY.db --json"));
+  stability_fini(&s);
+  cJSON_Delete(json);
+}
+
+SUITE(analysis_stability, "analysis: stability", TEST(runs_are_counted_by_method_and_setting),
+      TEST(onsets_are_those_of_kaplan_and_meier), TEST(text_and_json_say_the_same),
+      TEST(a_study_without_evaluations_is_refused), TEST(stored_outcomes_are_read_as_they_were),
+      TEST(other_results_are_no_outcomes));

@@ -37,12 +37,13 @@ static void a_title_names_no_more_than_tells_settings_apart(void) {
   CU_ASSERT_STRING_EQUAL(r->groups[1].title, "weight delay 3 s, learning rate 0.1");
   CU_ASSERT_STRING_EQUAL(r->groups[4].title, "weight delay 63 s, learning rate 0.2");
   CU_ASSERT_STRING_EQUAL(r->groups[1].heading, "weight delay 3 s, preset fifo, learning rate 0.1");
-  char **titles = results_titles(r, results_axis(r, "optimizer.lr"));
+  arena memory = {0};
+  const char **titles = results_titles(&memory, r, results_axis(r, "optimizer.lr"));
   CU_ASSERT_PTR_NOT_NULL_FATAL(titles);
   CU_ASSERT_STRING_EQUAL(titles[0], "preset sync");
   CU_ASSERT_STRING_EQUAL(titles[3], "preset sync");
   CU_ASSERT_STRING_EQUAL(titles[2], "weight delay 63 s");
-  results_titles_free(titles, r->n_groups);
+  arena_fini(&memory);
   results_free(r);
 }
 

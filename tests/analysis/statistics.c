@@ -4,6 +4,7 @@
 #include "core/base/ks.h"
 #include "tests/support/suite.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,14 +60,14 @@ static void statistics_agree_with_scipy(void) {
 
 static void an_evaluation_series_has_first_best_last_and_gap(void) {
   const double v[] = {NAN, 0.4, 0.9, NAN, 0.6, NAN};
-  series_ends e = series_ends_of(v, 6);
+  series_ends e = series_ends_of(v, 6, false);
   ASSERT_CLOSE(e.first, 0.4, 0);
   ASSERT_CLOSE(e.best, 0.9, 0);
   ASSERT_CLOSE(e.last, 0.6, 0);
   ASSERT_CLOSE(e.best_to_last, 0.9 - 0.6, 0);
-  CU_ASSERT(isnan(series_ends_of(v, 1).best_to_last));
+  CU_ASSERT(isnan(series_ends_of(v, 1, false).best_to_last));
   const double infinite[] = {INFINITY, INFINITY};
-  CU_ASSERT_EQUAL(series_ends_of(infinite, 2).best_to_last, 0.0);
+  CU_ASSERT_EQUAL(series_ends_of(infinite, 2, false).best_to_last, 0.0);
 }
 
 static void small_samples_have_the_statistics_they_can_have(void) {
@@ -167,3 +168,175 @@ SUITE(statistics, "analysis: statistics", TEST(pearsons_correlation_has_the_text
       TEST(fewer_than_four_distinct_pairs_have_no_correlation_and_say_so),
       TEST(the_bootstrap_interval_of_an_iqm_is_reproducible_and_stays_in_its_strata),
       TEST(the_bootstrap_interval_covers_the_truth_about_as_often_as_it_says));
+
+/* --- The Kaplan-Meier estimate: the published example, and its edges --- */
+
+/* Weeks of remission of 21 patients on 6-mercaptopurine (Freireich et al. 1963, Blood 21:699),
+ * the example of most textbooks, with the estimate and Greenwood's standard errors as they give
+ * them (Klein and Moeschberger, Survival Analysis, table 4.1). */
+static void the_textbook_example_comes_out(void) {
+  static const double time[] = {6,  6,  6,  6,  7,  9,  10, 10, 11, 13, 16,
+                                17, 19, 20, 22, 23, 25, 32, 32, 34, 35};
+  static const uint8_t fell[] = {1, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0};
+  static const double at[] = {6, 7, 10, 13, 16, 22, 23};
+  static const double survival[] = {0.857, 0.807, 0.753, 0.690, 0.627, 0.538, 0.448};
+  static const double error[] = {0.076, 0.087, 0.096, 0.107, 0.114, 0.128, 0.135};
+  survival_step curve[21];
+  size_t steps = 0;
+  CU_ASSERT_EQUAL_FATAL(survival_curve(time, fell, 21, curve, &steps, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(steps, 7);
+  for (size_t k = 0; k < steps; ++k) {
+    CU_ASSERT_EQUAL(curve[k].time, at[k]);
+    CU_ASSERT(fabs(curve[k].survival - survival[k]) < 6e-4);
+    CU_ASSERT(fabs(curve[k].error - error[k]) < 6e-4);
+  }
+  CU_ASSERT_EQUAL(curve[0].at_risk, 21);
+  CU_ASSERT_EQUAL(curve[0].falls, 3);
+  CU_ASSERT_EQUAL(curve[6].at_risk, 6);
+}
+
+static void all_fallen_leaves_nothing_and_none_fallen_no_step(void) {
+  static const double time[] = {2, 1, 2};
+  static const uint8_t all[] = {1, 1, 1}, none[] = {0, 0, 0};
+  survival_step curve[3];
+  size_t steps = 9;
+  CU_ASSERT_EQUAL(survival_curve(time, all, 3, curve, &steps, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(steps, 2);
+  CU_ASSERT_EQUAL(curve[1].survival, 0);
+  CU_ASSERT_EQUAL(curve[1].error, 0);
+  CU_ASSERT_EQUAL(survival_curve(time, none, 3, curve, &steps, NULL), GL_OK);
+  CU_ASSERT_EQUAL(steps, 0);
+  CU_ASSERT_EQUAL(survival_curve(time, none, 0, curve, &steps, NULL), GL_OK);
+  CU_ASSERT_EQUAL(steps, 0);
+}
+
+static void times_that_are_none_are_refused(void) {
+  static const double time[] = {1, -1}, nothing[] = {NAN};
+  static const uint8_t fell[] = {1, 1};
+  survival_step curve[2];
+  size_t steps;
+  CU_ASSERT_EQUAL(survival_curve(time, fell, 2, curve, &steps, NULL), GL_EINPUT);
+  CU_ASSERT_EQUAL(survival_curve(nothing, fell, 1, curve, &steps, NULL), GL_EINPUT);
+}
+
+SUITE(analysis_survival, "analysis: survival", TEST(the_textbook_example_comes_out),
+      TEST(all_fallen_leaves_nothing_and_none_fallen_no_step),
+      TEST(times_that_are_none_are_refused));
+
+/* --- */
+
+/* Firth's logistic regression against an independent computation (tests/golden/dose.py), exact
+ * intervals of shares, and what cannot be told. */
+
+enum { MOST_DOSES = 8, SHARES = 2 };
+
+typedef struct fixture {
+  char name[32];
+  dose_group group[MOST_DOSES];
+  size_t n;
+  double a, b, log_likelihood, share[SHARES];
+  interval at[SHARES];
+} fixture;
+
+static int read_fixture(FILE *from, fixture *f) {
+  if (fscanf(from, "%31s %zu", f->name, &f->n) != 2 || f->n > MOST_DOSES) return 0;
+  for (size_t i = 0; i < f->n; i++)
+    if (fscanf(from, "%lf %zu %zu", &f->group[i].x, &f->group[i].runs, &f->group[i].falls) != 3)
+      return 0;
+  if (fscanf(from, "%lf %lf %lf", &f->a, &f->b, &f->log_likelihood) != 3) return 0;
+  for (size_t i = 0; i < SHARES; i++)
+    if (fscanf(from, "%lf %lf %lf %lf", &f->share[i], &f->at[i].value, &f->at[i].low,
+               &f->at[i].high) != 4)
+      return 0;
+  return 1;
+}
+
+static int near(double x, double y, double by) {
+  return isinf(y) ? x == y : fabs(x - y) <= by * (1 + fabs(y));
+}
+
+static void check_fixture(const fixture *f) {
+  dose_fit fit;
+  CU_ASSERT_EQUAL_FATAL(dose_fit_of(f->group, f->n, &fit, NULL), GL_OK);
+  CU_ASSERT_PTR_NULL(fit.why);
+  CU_ASSERT(near(fit.a, f->a, 1e-6));
+  CU_ASSERT(near(fit.b, f->b, 1e-6));
+  CU_ASSERT(near(fit.log_likelihood, f->log_likelihood, 1e-9));
+  for (size_t i = 0; i < SHARES; i++) {
+    const interval v = dose_at(f->group, f->n, &fit, f->share[i], 3);
+    CU_ASSERT(near(v.value, f->at[i].value, 1e-6));
+    CU_ASSERT(near(v.low, f->at[i].low, 1e-5));
+    CU_ASSERT(near(v.high, f->at[i].high, 1e-5));
+    if (!near(v.low, f->at[i].low, 1e-5) || !near(v.high, f->at[i].high, 1e-5))
+      printf("%s, share %g: [%.9g, %.9g], expected [%.9g, %.9g]\n", f->name, f->share[i], v.low,
+             v.high, f->at[i].low, f->at[i].high);
+  }
+}
+
+static void fits_and_profiles_agree_with_an_independent_computation(void) {
+  FILE *from = fopen("tests/golden/dose.txt", "r");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(from);
+  fixture f;
+  int read = 0;
+  for (; read_fixture(from, &f); read++) check_fixture(&f);
+  CU_ASSERT_EQUAL(read, 5);
+  fclose(from);
+}
+
+/* Of 100 runs at each of nine doses the estimate lies near the truth, and the interval holds it:
+ * the counts are the expected ones, rounded. */
+static void a_known_dist_comes_out(void) {
+  dose_group group[9];
+  for (size_t i = 0; i < 9; i++) {
+    const double x = -2 + 0.5 * (double)i;
+    group[i] = (dose_group){x, 100, (size_t)lround(100 / (1 + exp(-(1 + 2 * x))))};
+  }
+  dose_fit fit;
+  CU_ASSERT_EQUAL(dose_fit_of(group, 9, &fit, NULL), GL_OK);
+  CU_ASSERT(fabs(fit.a - 1) < 0.05 && fabs(fit.b - 2) < 0.05);
+  const interval half = dose_at(group, 9, &fit, 0.5, 5);
+  CU_ASSERT(half.low < -0.5 && half.high > -0.5 && half.high - half.low < 0.3);
+}
+
+static void what_the_runs_do_not_tell_is_said(void) {
+  const dose_group none[] = {{0, 4, 0}, {1, 4, 0}}, all[] = {{0, 4, 4}, {1, 4, 4}};
+  const dose_group one[] = {{0, 4, 1}, {1, 0, 0}}, falling[] = {{0, 8, 7}, {1, 8, 1}};
+  dose_fit fit;
+  CU_ASSERT_EQUAL(dose_fit_of(none, 2, &fit, NULL), GL_OK);
+  CU_ASSERT_STRING_EQUAL(fit.why, "no run falls");
+  CU_ASSERT(isnan(dose_at(none, 2, &fit, 0.5, 3).value));
+  CU_ASSERT_EQUAL(dose_fit_of(all, 2, &fit, NULL), GL_OK);
+  CU_ASSERT_STRING_EQUAL(fit.why, "every run falls");
+  CU_ASSERT_EQUAL(dose_fit_of(one, 2, &fit, NULL), GL_OK);
+  CU_ASSERT_STRING_EQUAL(fit.why, "fewer than two doses");
+  CU_ASSERT_EQUAL(dose_fit_of(falling, 2, &fit, NULL), GL_OK);
+  CU_ASSERT_PTR_NULL(fit.why);
+  CU_ASSERT(fit.b < 0);
+  const interval open = dose_at(falling, 2, &fit, 0.5, 3);
+  CU_ASSERT(isnan(open.value) && isinf(open.low) && isinf(open.high));
+}
+
+static void impossible_doses_are_refused(void) {
+  const dose_group infinite[] = {{-INFINITY, 4, 0}, {1, 4, 2}}, more[] = {{0, 4, 5}, {1, 4, 2}};
+  dose_fit fit;
+  CU_ASSERT_EQUAL(dose_fit_of(infinite, 2, &fit, NULL), GL_EINPUT);
+  CU_ASSERT_EQUAL(dose_fit_of(more, 2, &fit, NULL), GL_EINPUT);
+}
+
+/* Clopper and Pearson: five of five survivors mean at most 1 - 0.025^(1/5) falls; 2 of 10 is the
+ * interval of their tables. */
+static void shares_have_exact_intervals(void) {
+  const interval none = share_interval(0, 5), all = share_interval(5, 5);
+  CU_ASSERT_EQUAL(none.low, 0);
+  CU_ASSERT(fabs(none.high - (1 - pow(0.025, 0.2))) < 1e-12);
+  CU_ASSERT(fabs(all.low - pow(0.025, 0.2)) < 1e-12);
+  CU_ASSERT_EQUAL(all.high, 1);
+  const interval some = share_interval(2, 10);
+  CU_ASSERT(fabs(some.low - 0.02521) < 1e-5 && fabs(some.high - 0.55610) < 1e-5);
+  CU_ASSERT(isnan(share_interval(0, 0).value));
+}
+
+SUITE(analysis_dose, "analysis: doses",
+      TEST(fits_and_profiles_agree_with_an_independent_computation), TEST(a_known_dist_comes_out),
+      TEST(what_the_runs_do_not_tell_is_said), TEST(impossible_doses_are_refused),
+      TEST(shares_have_exact_intervals));

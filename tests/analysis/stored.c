@@ -1,7 +1,6 @@
 /* Stored results: keys of documents, files, formats, and numbers in documents. */
 #include "analysis/stored.h"
 
-#include "analysis/markers.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

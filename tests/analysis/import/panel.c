@@ -111,7 +111,7 @@ static void the_papers_exports_are_read_and_give_its_collapse_of_gspo(void) {
     CU_ASSERT_EQUAL(t->n_series, files[i].series);
     if (i == 0) {
       CU_ASSERT_STRING_EQUAL(t->series[0].run, "GSPO");
-      series_ends e = series_ends_of(t->series[0].value, t->series[0].n);
+      series_ends e = series_ends_of(t->series[0].value, t->series[0].n, false);
       ASSERT_CLOSE(e.best, 0.7822420634920635, 0);
       ASSERT_CLOSE(e.last, 0.5555555555555556, 0);
     }
