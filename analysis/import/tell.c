@@ -1,10 +1,10 @@
 /* Tables and JSON of gathered files. */
 #include "analysis/import/tell.h"
 
-#include "analysis/summary.h"
-#include "analysis/sets.h"
 #include "analysis/import/read.h"
+#include "analysis/sets.h"
 #include "analysis/statistics.h"
+#include "analysis/summary.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* gepolab analyze --table outcomes: what became of a study's runs, by one rule for all. */
-#include "analysis/sets.h"
 #include "analysis/outcome.h"
+#include "analysis/sets.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"

@@ -1,6 +1,6 @@
 /* The sections of what was measured: `scores`, `sets`, `relations` and `clock`. */
-#include "analysis/summary.h"
 #include "analysis/sets.h"
+#include "analysis/summary.h"
 #include "experiments/report/study_internal.h"
 
 #include <math.h>
