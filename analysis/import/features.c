@@ -1,5 +1,5 @@
 /* Features of curves: first each run by itself, then those of one name together. */
-#include "analysis/import/features.h"
+#include "analysis/import/report.h"
 
 #include "analysis/statistics.h"
 

@@ -1,9 +1,10 @@
 /* Reads several files and names what is in them. */
 #include "analysis/import/gather.h"
 
-#include "analysis/import/pattern.h"
+#include "analysis/import/names.h"
 #include "analysis/import/read.h"
 #include "analysis/sets.h"
+#include "core/base/array.h"
 #include "core/config/fields.h"
 #include "core/store/store.h"
 
@@ -15,25 +16,18 @@
 static const char plain_label[] = RESULTS_LABEL;
 
 void gathered_fini(gathered *g) {
-  for (size_t i = 0; i < g->n_series; i++) {
-    gathered_series *s = &g->series[i];
-    free(s->label), free(s->name), free(s->run), free(s->metric), free(s->step), free(s->value);
-  }
-  for (size_t i = 0; i < g->n_studies; i++) {
-    gathered_study *s = &g->studies[i];
-    for (size_t a = 0; s->algorithms && a < s->from->n_algorithms; a++) free(s->algorithms[a]);
-    free(s->label), free(s->algorithms), results_free(s->from);
-  }
+  for (size_t i = 0; i < g->n_studies; i++) results_free(g->studies[i].from);
   for (size_t i = 0; i < g->n_tables; i++) series_table_free(g->tables[i]);
   free(g->series), free(g->studies), free(g->tables);
+  arena_fini(&g->memory);
   *g = (gathered){0};
 }
 
-/* Room for one more item of `size` bytes; arrays grow when their length reaches a power of two. */
-static void *grow(void *items, size_t n, size_t size) {
-  if (n & (n - 1)) return items;
-  const size_t room = n == 0 ? 1 : 2 * n;
-  return room > (size_t)-1 / size ? NULL : realloc(items, room * size);
+/* Two texts with something between them; NULL once m has failed. */
+static const char *join_names(arena *m, const char *a, const char *between, const char *b) {
+  char *text = ARENA_ARRAY(m, char, strlen(a) + strlen(between) + strlen(b) + 1);
+  if (text) sprintf(text, "%s%s%s", a, between, b);
+  return text;
 }
 
 /* --- labels --- */
@@ -43,14 +37,14 @@ typedef struct file_label {
   const char *given;       /* the option's words */
 } file_label;
 
-static const char *file_name(const char *path) {
+static const char *name_of_file(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
 }
 
 /* How many bytes of the option name the file, by its path or its name alone; 0: it does not. */
 static size_t names_file(const char *option, const char *path) {
-  const char *const forms[] = {path, file_name(path)};
+  const char *const forms[] = {path, name_of_file(path)};
   for (size_t i = 0; i < 2; i++) {
     const size_t n = strlen(forms[i]);
     if (n > 0 && strncmp(option, forms[i], n) == 0 && option[n] == '=') return n;
@@ -89,7 +83,7 @@ static gl_status read_label(file_label *labels, const gather_request *q, const c
     return gl_fail(err, GL_EINPUT,
                    "--label '%s' begins with none of the files given; write FILE=NAME, such as "
                    "%s=AIME24",
-                   option, q->n_files ? file_name(q->files[0]) : "eval.csv");
+                   option, q->n_files ? name_of_file(q->files[0]) : "eval.csv");
   if (same > 0)
     return gl_fail(err, GL_EINPUT, "--label '%s' fits several files; name the file by its path",
                    option);
@@ -98,29 +92,34 @@ static gl_status read_label(file_label *labels, const gather_request *q, const c
 
 /* --- names --- */
 
-/* The regular expressions of a request. */
+/* The options and what was made of them. */
 typedef struct rules {
-  pattern **rename, **read_as, *group_by;
-  unsigned char *has_read; /* for each of read_as whether it has named a metric */
+  const gather_request *of;
+  pattern **rename, **read_as, *group_by; /* [of->n_renames + 1], [of->n_read_as + 1], NULL at the
+                                             end */
+  bool *has_read;                         /* [of->n_read_as] whether the rule has named a metric */
+  file_label *labels;                     /* [of->n_files] */
+  arena memory;
 } rules;
 
-static gl_status compile_rules(pattern ***out, const char *const *texts, size_t n,
+static gl_status compile_rules(pattern **out, const char *const *texts, size_t n,
                                const char *option, gl_error *err) {
   gl_status status = GL_OK;
-  *out = calloc(n + 1, sizeof **out);
-  if (!*out) return gl_fail_memory(err, "regular expressions");
   for (size_t i = 0; i < n && status == GL_OK; i++)
-    status = pattern_new_rule(&(*out)[i], texts[i], option, err);
+    status = pattern_new_rule(&out[i], texts[i], option, err);
   return status;
 }
 
 static gl_status rules_init(rules *r, const gather_request *q, gl_error *err) {
-  *r = (rules){0};
-  gl_status status = compile_rules(&r->rename, q->renames, q->n_renames, "--rename", err);
+  *r = (rules){.of = q};
+  r->rename = ARENA_ARRAY(&r->memory, pattern *, q->n_renames + 1);
+  r->read_as = ARENA_ARRAY(&r->memory, pattern *, q->n_read_as + 1);
+  r->has_read = ARENA_ARRAY(&r->memory, bool, q->n_read_as);
+  r->labels = ARENA_ARRAY(&r->memory, file_label, q->n_files);
+  gl_status status = arena_check(&r->memory, "regular expressions", err);
+  if (status == GL_OK) status = compile_rules(r->rename, q->renames, q->n_renames, "--rename", err);
   if (status == GL_OK)
-    status = compile_rules(&r->read_as, q->read_as, q->n_read_as, "--read-as", err);
-  r->has_read = calloc(q->n_read_as + 1, 1);
-  if (status == GL_OK && !r->has_read) status = gl_fail_memory(err, "regular expressions");
+    status = compile_rules(r->read_as, q->read_as, q->n_read_as, "--read-as", err);
   if (status == GL_OK && q->group_by)
     status = pattern_new(&r->group_by, q->group_by, "--group-by", err);
   if (status == GL_OK && r->group_by && !pattern_has_group(r->group_by))
@@ -134,7 +133,8 @@ static gl_status rules_init(rules *r, const gather_request *q, gl_error *err) {
 static void rules_fini(rules *r) {
   for (size_t i = 0; r->rename && r->rename[i]; i++) pattern_free(r->rename[i]);
   for (size_t i = 0; r->read_as && r->read_as[i]; i++) pattern_free(r->read_as[i]);
-  free(r->rename), free(r->read_as), free(r->has_read), pattern_free(r->group_by);
+  pattern_free(r->group_by);
+  arena_fini(&r->memory);
 }
 
 /* A rule whose expression begins with a bracket sees the tag: "\[paper\]GEPO=gepo". */
@@ -144,31 +144,32 @@ static int sees_tags(const char *rule) {
 }
 
 /* The name that the first matching rule makes of the text, or, where the rule's words in `texts`
- * ask for it, of the tagged one (which may be NULL); a copy of the text where none matches. On the
- * heap. has_named, unless it is NULL, notes the rule that matched. */
-static gl_status apply_rules(pattern *const *list, const char *const *texts, const char *text,
-                             const char *tagged, unsigned char *has_named, char **out,
-                             gl_error *err) {
+ * ask for it, of the tagged one (which may be NULL); the text where none matches. In m. has_named,
+ * unless it is NULL, notes the rule that matched. */
+static gl_status apply_rules(arena *m, pattern *const *list, const char *const *texts,
+                             const char *text, const char *tagged, bool *has_named,
+                             const char **out, gl_error *err) {
   gl_status status = GL_OK;
-  *out = NULL;
-  for (size_t i = 0; list[i] && !*out && status == GL_OK; i++) {
+  char *name = NULL;
+  for (size_t i = 0; list[i] && !name && status == GL_OK; i++) {
     const char *seen = sees_tags(texts[i]) ? tagged : text;
-    if (seen) status = pattern_apply(list[i], seen, out, err);
-    if (has_named && *out) has_named[i] = 1;
+    if (seen) status = pattern_apply(list[i], seen, &name, err);
+    if (has_named && name) has_named[i] = true;
   }
-  if (status == GL_OK && !*out && !(*out = strdup(text))) status = gl_fail_memory(err, "names");
-  return status;
+  *out = arena_text(m, name ? name : text);
+  free(name);
+  return status == GL_OK ? arena_check(m, "names", err) : status;
 }
 
-/* What the run is called: the group's name, then the rule's. */
-static gl_status name_of(const gather_request *q, const rules *r, const series *s, char **out,
-                         gl_error *err) {
+/* The name of the run: the group's, then the rule's. */
+static gl_status name_run_of(arena *m, const rules *r, const series *s, const char **out,
+                             gl_error *err) {
   char *group = NULL, tagged[2 * IMPORT_MOST_NAME + 3];
   snprintf(tagged, sizeof tagged, "[%s]%s", s->tag, s->run);
   gl_status status = GL_OK;
   if (r->group_by) status = pattern_apply(r->group_by, s->run, &group, err);
   if (status == GL_OK)
-    status = apply_rules(r->rename, q->renames, group ? group : s->run,
+    status = apply_rules(m, r->rename, r->of->renames, group ? group : s->run,
                          *s->tag && !group ? tagged : NULL, NULL, out, err);
   free(group);
   return status;
@@ -181,37 +182,33 @@ static int is_asked_for(const gather_request *q, const char *name, quantity what
          (what.known < METRIC_COUNT && metric_find(q->metric) == what.known);
 }
 
-static gl_status add_series(gathered *g, const gather_request *q, const rules *r,
-                            const file_label *label, size_t file, const series *s, gl_error *err) {
+static gl_status add_file_series(gathered *g, const rules *r, size_t file, const series *s,
+                                 gl_error *err) {
+  const gather_request *q = r->of;
+  const file_label *label = &r->labels[file];
+  arena *m = &g->memory;
   if (g->n_series == IMPORT_MOST_SERIES)
     return gl_fail(err, GL_EINPUT, "%s: there are more than %d series; give fewer files or runs",
                    q->files[file], (int)IMPORT_MOST_SERIES);
-  gathered_series *more = grow(g->series, g->n_series, sizeof *more);
-  if (!more) return gl_fail_memory(err, "series");
-  g->series = more;
-  gathered_series *to = &more[g->n_series++];
+  gathered_series *to = ARRAY_ADD(g->series, g->n_series);
+  if (!to) return gl_fail_memory(err, "series");
   const char *own = *s->metric ? s->metric : q->metric ? q->metric : QUANTITY_UNNAMED;
   *to = (gathered_series){.file = q->files[file],
                           .label_path = label->path,
-                          .label = strdup(*label->text ? label->text : s->label),
+                          .label = *label->text ? label->text : s->label,
                           .tag = s->tag,
                           .settings = s->settings,
                           .chosen = s->chosen,
-                          .run = strdup(s->run),
+                          .run = s->run,
                           .seed = s->has_seed ? s->seed : 0,
-                          .step = calloc(s->n + 1, sizeof *to->step),
-                          .value = calloc(s->n + 1, sizeof *to->value),
+                          .step = arena_copy(m, s->step, s->n, sizeof *s->step),
+                          .value = arena_copy(m, s->value, s->n, sizeof *s->value),
                           .n = s->n,
                           .n_all = s->n};
-  gl_status status = name_of(q, r, s, &to->name, err);
+  gl_status status = name_run_of(m, r, s, &to->name, err);
   if (status == GL_OK)
-    status = apply_rules(r->read_as, q->read_as, own, NULL, r->has_read, &to->metric, err);
+    status = apply_rules(m, r->read_as, q->read_as, own, NULL, r->has_read, &to->metric, err);
   if (status != GL_OK) return status;
-  if (!to->label || !to->run || !to->step || !to->value) return gl_fail_memory(err, "series");
-  if (s->n > 0) {
-    memcpy(to->step, s->step, s->n * sizeof *s->step);
-    memcpy(to->value, s->value, s->n * sizeof *s->value);
-  }
   to->what = quantity_of(to->metric);
   if (to->what.is_guessed && q->lower_is_better) to->what.better = METRIC_LOWER_IS_BETTER;
   to->is_chosen = is_asked_for(q, to->metric, to->what);
@@ -221,85 +218,88 @@ static gl_status add_series(gathered *g, const gather_request *q, const rules *r
   return GL_OK;
 }
 
-static gl_status add_table(gathered *g, const gather_request *q, const rules *r,
-                           const file_label *label, size_t file, gl_error *err) {
-  series_table **more = grow(g->tables, g->n_tables, sizeof *more), *t = NULL;
-  if (!more) return gl_fail_memory(err, "files");
-  g->tables = more;
-  gl_status status = read_series(&t, q->files[file], &q->shape, err);
+static gl_status add_table(gathered *g, const rules *r, size_t file, gl_error *err) {
+  series_table **t = ARRAY_ADD(g->tables, g->n_tables);
+  if (!t) return gl_fail_memory(err, "files");
+  gl_status status = read_series(t, r->of->files[file], &r->of->shape, err);
   if (status != GL_OK) return status;
-  more[g->n_tables++] = t;
-  g->n_left_out += t->n_left_out;
-  for (size_t i = 0; i < t->n_series && status == GL_OK; i++)
-    if (t->series[i].n > 0) status = add_series(g, q, r, label, file, &t->series[i], err);
+  g->n_left_out += (*t)->n_left_out;
+  for (size_t i = 0; i < (*t)->n_series && status == GL_OK; i++)
+    if ((*t)->series[i].n > 0) status = add_file_series(g, r, file, &(*t)->series[i], err);
   return status;
 }
 
 /* --- studies --- */
 
-/* A study of the file, with that set's score as the runs' own (NULL: as it is). */
-static gl_status add_study(gathered *g, const gather_request *q, const rules *r,
-                           const file_label *label, size_t file, store *from, const char *name,
-                           const char *set, const char *shown_label, gl_error *err) {
-  gathered_study *more = grow(g->studies, g->n_studies, sizeof *more);
-  if (!more) return gl_fail_memory(err, "studies");
-  g->studies = more;
+/* A study of a file as it is shown. */
+typedef struct shown_study {
+  store *from;
+  size_t file;
+  const char *name, *set; /* set: whose score is the runs' own; NULL: as it is */
+  const char *label;
+} shown_study;
+
+static gl_status add_study(gathered *g, const rules *r, const shown_study *s, gl_error *err) {
   results *loaded = NULL;
-  gl_status status = results_load(&loaded, from, name, err);
+  gl_status status = results_load(&loaded, s->from, s->name, err);
   if (status != GL_OK) return status;
-  gathered_study *to = &more[g->n_studies++];
-  *to = (gathered_study){.file = q->files[file],
-                         .label_path = label->path,
-                         .label = strdup(shown_label),
+  gathered_study *to = ARRAY_ADD(g->studies, g->n_studies);
+  if (!to) {
+    results_free(loaded);
+    return gl_fail_memory(err, "studies");
+  }
+  *to = (gathered_study){.file = r->of->files[s->file],
+                         .label_path = r->labels[s->file].path,
+                         .label = arena_text(&g->memory, s->label),
+                         .algorithms = ARENA_ARRAY(&g->memory, const char *, loaded->n_algorithms),
                          .from = loaded};
-  to->algorithms = calloc(loaded->n_algorithms + 1, sizeof *to->algorithms);
-  if (!to->label || !to->algorithms) return gl_fail_memory(err, "studies");
+  status = arena_check(&g->memory, "studies", err);
   for (size_t a = 0; a < loaded->n_algorithms && status == GL_OK; a++)
-    status = apply_rules(r->rename, q->renames, loaded->algorithms[a], NULL, NULL,
+    status = apply_rules(&g->memory, r->rename, r->of->renames, loaded->algorithms[a], NULL, NULL,
                          &to->algorithms[a], err);
-  return status == GL_OK && set ? sets_choose(loaded, set, err) : status;
+  return status == GL_OK && s->set ? sets_choose(loaded, s->set, err) : status;
 }
 
 /* Once for each of its sets, of which it must have some. */
-static gl_status add_each_set(gathered *g, const gather_request *q, const rules *r,
-                              const file_label *label, size_t file, store *from, const char *name,
-                              const char *study_label, gl_error *err) {
+static gl_status add_each_set(gathered *g, const rules *r, const shown_study *s, gl_error *err) {
   results *loaded = NULL;
   const char **sets = NULL;
   size_t n = 0;
-  gl_status status = results_load(&loaded, from, name, err);
+  gl_status status = results_load(&loaded, s->from, s->name, err);
   if (status == GL_OK) status = sets_names(&sets, &n, loaded, err);
   if (status == GL_OK && n == 0)
     status = gl_fail(err, GL_EINPUT,
                      "%s: the study %s has no evaluation sets; a recipe names them in "
                      "world.evaluation.sets",
-                     q->files[file], name);
-  if (status == GL_OK && strcmp(label->path, plain_label) != 0)
+                     r->of->files[s->file], s->name);
+  if (status == GL_OK && strcmp(r->labels[s->file].path, plain_label) != 0)
     status = gl_fail(err, GL_EINPUT,
                      "--label '%s' sets a field, and the evaluation sets of %s are labels too; "
                      "show one of them: --set %s",
-                     label->given, q->files[file], sets[0]);
+                     r->labels[s->file].given, r->of->files[s->file], sets[0]);
   for (size_t i = 0; i < n && status == GL_OK; i++) {
     char both[2 * IMPORT_MOST_NAME + 8];
-    snprintf(both, sizeof both, "%s%s%s", study_label, *study_label ? ", " : "", sets[i]);
-    status = add_study(g, q, r, label, file, from, name, sets[i], both, err);
+    snprintf(both, sizeof both, "%s%s%s", s->label, *s->label ? ", " : "", sets[i]);
+    status = add_study(g, r, &(shown_study){s->from, s->file, s->name, sets[i], both}, err);
   }
   free(sets);
   results_free(loaded);
   return status;
 }
 
-static gl_status add_studies(gathered *g, const gather_request *q, const rules *r,
-                             const file_label *label, size_t file, gl_error *err) {
+static gl_status add_studies(gathered *g, const rules *r, size_t file, gl_error *err) {
   store *s = NULL;
   char **names = NULL;
   size_t n = 0;
-  gl_status status = store_open(&s, q->files[file], STORE_READ, err);
+  gl_status status = store_open(&s, r->of->files[file], STORE_READ, err);
   if (status == GL_OK) status = results_studies(&names, &n, s, err);
   for (size_t i = 0; i < n && status == GL_OK; i++) {
-    const char *own = *label->text ? label->text : n > 1 ? names[i] : "";
-    status = q->each_set ? add_each_set(g, q, r, label, file, s, names[i], own, err)
-                         : add_study(g, q, r, label, file, s, names[i], q->set, own, err);
+    const char *label = r->labels[file].text;
+    const shown_study shown = {s, file, names[i], r->of->set,
+                               *label  ? label
+                               : n > 1 ? names[i]
+                                       : ""};
+    status = r->of->each_set ? add_each_set(g, r, &shown, err) : add_study(g, r, &shown, err);
   }
   free(names);
   store_close(s);
@@ -327,10 +327,10 @@ static int compare_all(const void *a, const void *b) {
   return order ? order : (x > y) - (x < y);
 }
 
-/* The series by name, so that those that share all of it are neighbours; NULL if memory is short.
- */
-static gathered_series **sorted_series(gathered *g) {
-  gathered_series **sorted = calloc(g->n_series + 1, sizeof *sorted);
+/* The series by name, so that those that share all of it are neighbours; in m, NULL if memory is
+ * short. */
+static gathered_series **sorted_series(arena *m, gathered *g) {
+  gathered_series **sorted = ARENA_ARRAY(m, gathered_series *, g->n_series);
   if (!sorted) return NULL;
   for (size_t i = 0; i < g->n_series; i++) sorted[i] = &g->series[i];
   qsort(sorted, g->n_series, sizeof *sorted, compare_all);
@@ -354,35 +354,31 @@ static void number_replicates(gathered *g) {
   }
 }
 
-static gl_status put_tag(gathered_series *s, gl_error *err) {
-  const size_t size = strlen(s->tag) + strlen(s->name) + 3;
-  char *tagged = malloc(size);
-  if (!tagged) return gl_fail_memory(err, "names");
-  snprintf(tagged, size, "[%s]%s", s->tag, s->name);
-  free(s->name);
-  s->name = tagged;
-  return GL_OK;
-}
-
 /* A name that runs with different tags share keeps its tag, everywhere. */
 static gl_status keep_tags(gathered *g, gl_error *err) {
-  gathered_series **sorted = sorted_series(g);
-  char *shared = calloc(g->n_series + 1, 1);
-  gl_status status = sorted && shared ? GL_OK : gl_fail_memory(err, "names");
-  for (size_t i = 0, first = 0; status == GL_OK && i < g->n_series; i++) {
+  arena work = {0};
+  gathered_series **sorted = sorted_series(&work, g);
+  bool *shared = ARENA_ARRAY(&work, bool, g->n_series);
+  const size_t n = work.failed ? 0 : g->n_series;
+  for (size_t i = 0, first = 0; i < n; i++) {
     if (strcmp(sorted[first]->name, sorted[i]->name) != 0) first = i;
     if (i > 0 && compare_names(&sorted[i - 1], &sorted[i]) == 0 &&
         strcmp(sorted[i - 1]->tag, sorted[i]->tag) != 0)
-      shared[first] = 1;
+      shared[first] = true;
   }
-  for (size_t i = 0, first = 0; status == GL_OK && i < g->n_series; i++) {
+  for (size_t i = 0, first = 0; i < n; i++) {
     if (strcmp(sorted[first]->name, sorted[i]->name) != 0) first = i;
     shared[i] = shared[first];
   }
-  for (size_t i = 0; status == GL_OK && i < g->n_series; i++)
-    if (shared[i] && *sorted[i]->tag) status = put_tag(sorted[i], err);
-  free(sorted), free(shared);
-  return status;
+  for (size_t i = 0; i < n; i++) {
+    char tag[IMPORT_MOST_NAME + 3];
+    if (!shared[i] || !*sorted[i]->tag) continue;
+    snprintf(tag, sizeof tag, "[%s]", sorted[i]->tag);
+    sorted[i]->name = join_names(&g->memory, tag, "", sorted[i]->name);
+  }
+  gl_status status = arena_check(&work, "names", err);
+  arena_fini(&work);
+  return status == GL_OK ? arena_check(&g->memory, "names", err) : status;
 }
 
 static gl_status refuse_shared(const gathered_series *a, const gathered_series *b, gl_error *err) {
@@ -390,7 +386,8 @@ static gl_status refuse_shared(const gathered_series *a, const gathered_series *
     return gl_fail(err, GL_EINPUT,
                    "%s and %s both have %s of the run '%s'; say which benchmark or study each is "
                    "of: --label %s=NAME --label %s=NAME",
-                   a->file, b->file, a->metric, a->name, file_name(a->file), file_name(b->file));
+                   a->file, b->file, a->metric, a->name, name_of_file(a->file),
+                   name_of_file(b->file));
   return gl_fail(err, GL_EINPUT,
                  "%s: '%s' and '%s' are both called '%s' and have %s; name them apart (--rename), "
                  "or say what their algorithm is called if they are seeds of one (--group-by)",
@@ -398,12 +395,11 @@ static gl_status refuse_shared(const gathered_series *a, const gathered_series *
 }
 
 static gl_status refuse_collisions(gathered *g, gl_error *err) {
-  gathered_series **sorted = sorted_series(g);
-  gl_status status = sorted ? GL_OK : gl_fail_memory(err, "names");
+  gathered_series **sorted = sorted_series(&g->memory, g);
+  gl_status status = arena_check(&g->memory, "names", err);
   for (size_t i = 1; status == GL_OK && i < g->n_series; i++)
     if (compare_names(&sorted[i - 1], &sorted[i]) == 0)
       status = refuse_shared(sorted[i - 1], sorted[i], err);
-  free(sorted);
   return status;
 }
 
@@ -420,32 +416,23 @@ static size_t first_score(const gathered *g, size_t i) {
   return k;
 }
 
-/* "AIME24, eval/accuracy" */
-static gl_status lengthen_label(gathered_series *s, gl_error *err) {
-  const size_t size = strlen(s->label) + strlen(s->metric) + 3;
-  char *longer = malloc(size);
-  if (!longer) return gl_fail_memory(err, "labels");
-  snprintf(longer, size, "%s%s%s", s->label, *s->label ? ", " : "", s->metric);
-  free(s->label);
-  s->label = longer;
-  return GL_OK;
-}
-
-/* Scores of several names are several benchmarks: each is labelled by its metric too. */
+/* Scores of several names are several benchmarks: each is labelled by its metric too, "AIME24,
+ * eval/accuracy". */
 static gl_status label_scores(gathered *g, gl_error *err) {
-  size_t *first = calloc(g->n_series + 1, sizeof *first);
-  char *several = calloc(g->n_series + 1, 1);
-  gl_status status = first && several ? GL_OK : gl_fail_memory(err, "labels");
-  for (size_t i = 0; status == GL_OK && i < g->n_series; i++) {
+  size_t *first = ARENA_ARRAY(&g->memory, size_t, g->n_series);
+  bool *several = ARENA_ARRAY(&g->memory, bool, g->n_series);
+  const size_t n = g->memory.failed ? 0 : g->n_series;
+  for (size_t i = 0; i < n; i++) {
     if (!g->series[i].what.is_score) continue;
     first[i] = first_score(g, i);
     several[first[i]] |= strcmp(g->series[first[i]].metric, g->series[i].metric) != 0;
   }
-  for (size_t i = 0; status == GL_OK && i < g->n_series; i++)
-    if (g->series[i].what.is_score && several[first[i]])
-      status = lengthen_label(&g->series[i], err);
-  free(first), free(several);
-  return status;
+  for (size_t i = 0; i < n; i++) {
+    gathered_series *s = &g->series[i];
+    if (s->what.is_score && several[first[i]])
+      s->label = join_names(&g->memory, s->label, *s->label ? ", " : "", s->metric);
+  }
+  return arena_check(&g->memory, "labels", err);
 }
 
 /* --- steps --- */
@@ -459,11 +446,12 @@ static int compare_points(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static gl_status sort_points(gathered_series *s, gl_error *err) {
+/* Sorts the values by their steps. m: for scratch. */
+static gl_status sort_points(arena *m, gathered_series *s, gl_error *err) {
   size_t i = 1;
   while (i < s->n && s->step[i - 1] < s->step[i]) i++;
   if (i >= s->n) return GL_OK;
-  point *p = calloc(s->n, sizeof *p);
+  point *p = ARENA_ARRAY(m, point, s->n);
   if (!p) return gl_fail_memory(err, "steps");
   for (i = 0; i < s->n; i++) p[i] = (point){s->step[i], s->value[i]};
   qsort(p, s->n, sizeof *p, compare_points);
@@ -476,7 +464,6 @@ static gl_status sort_points(gathered_series *s, gl_error *err) {
                        "runs, give these a column 'seed' or 'run', else remove one",
                        s->file, s->run, s->metric, p[i].step);
   }
-  free(p);
   return status;
 }
 
@@ -521,15 +508,12 @@ static gl_status refuse_repeated_files(const gather_request *q, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status read_files(gathered *g, const gather_request *q, const rules *r,
-                            const file_label *labels, gl_error *err) {
+static gl_status read_files(gathered *g, const rules *r, gl_error *err) {
   gl_status status = GL_OK;
-  for (size_t i = 0; i < q->n_files && status == GL_OK; i++) {
+  for (size_t i = 0; i < r->of->n_files && status == GL_OK; i++) {
     int is_study = 0;
-    status = read_is_study(q->files[i], &is_study, err);
-    if (status != GL_OK) break;
-    status = is_study ? add_studies(g, q, r, &labels[i], i, err)
-                      : add_table(g, q, r, &labels[i], i, err);
+    status = read_is_study(r->of->files[i], &is_study, err);
+    if (status == GL_OK) status = is_study ? add_studies(g, r, i, err) : add_table(g, r, i, err);
   }
   return status;
 }
@@ -551,8 +535,8 @@ static void list_name(name_list *list, const char *name) {
 }
 
 /* A regular expression that is meant to sort runs and matches none of them is a slip. */
-static gl_status refuse_idle_rules(const gathered *g, const gather_request *q, const rules *r,
-                                   gl_error *err) {
+static gl_status refuse_idle_rules(const gathered *g, const rules *r, gl_error *err) {
+  const gather_request *q = r->of;
   name_list runs = {.n = 0}, metrics = {.n = 0};
   int found = g->n_series == 0 || !q->group_by;
   for (size_t i = 0; i < g->n_series; i++) {
@@ -572,14 +556,14 @@ static gl_status refuse_idle_rules(const gathered *g, const gather_request *q, c
   return GL_OK;
 }
 
-static gl_status arrange(gathered *g, const gather_request *q, gl_error *err) {
+static gl_status arrange_series(gathered *g, const gather_request *q, gl_error *err) {
   gl_status status = refuse_missing_metric(g, q, err);
   if (status == GL_OK && g->n_studies == 0 && (q->set || q->each_set))
     status = gl_fail(err, GL_EINPUT,
                      "none of the files is a study, and evaluation sets are a study's; say of "
                      "exports which benchmark each is of: --label FILE=NAME");
   for (size_t i = 0; i < g->n_series && status == GL_OK; i++)
-    status = sort_points(&g->series[i], err);
+    status = sort_points(&g->memory, &g->series[i], err);
   if (status == GL_OK && q->group_by) number_replicates(g);
   if (status == GL_OK) status = label_scores(g, err);
   if (status == GL_OK) status = keep_tags(g, err);
@@ -593,16 +577,13 @@ gl_status gather(gathered *out, const gather_request *request, gl_error *err) {
   *out = (gathered){0};
   gl_status status = rules_init(&r, request, err);
   if (status == GL_OK) status = refuse_repeated_files(request, err);
-  file_label *labels = calloc(request->n_files + 1, sizeof *labels);
-  if (!labels && status == GL_OK) status = gl_fail_memory(err, "labels");
-  for (size_t i = 0; labels && i < request->n_files; i++)
-    labels[i] = (file_label){plain_label, "", NULL};
+  for (size_t i = 0; i < request->n_files && status == GL_OK; i++)
+    r.labels[i] = (file_label){plain_label, "", NULL};
   for (size_t i = 0; i < request->n_labels && status == GL_OK; i++)
-    status = read_label(labels, request, request->labels[i], err);
-  if (status == GL_OK) status = read_files(out, request, &r, labels, err);
-  if (status == GL_OK) status = refuse_idle_rules(out, request, &r, err);
-  if (status == GL_OK) status = arrange(out, request, err);
+    status = read_label(r.labels, request, request->labels[i], err);
+  if (status == GL_OK) status = read_files(out, &r, err);
+  if (status == GL_OK) status = refuse_idle_rules(out, &r, err);
+  if (status == GL_OK) status = arrange_series(out, request, err);
   rules_fini(&r);
-  free(labels);
   return status;
 }

@@ -8,9 +8,8 @@
 #ifndef GEPOLAB_ANALYSIS_IMPORT_GATHER_H
 #define GEPOLAB_ANALYSIS_IMPORT_GATHER_H
 
-#include "analysis/import/quantity.h"
-#include "analysis/import/series.h"
-#include "analysis/import/shape.h"
+#include "analysis/import/names.h"
+#include "analysis/import/read.h"
 #include "analysis/results.h"
 
 typedef struct gather_request {
@@ -41,11 +40,11 @@ typedef struct gather_request {
 typedef struct gathered_series {
   const char *file;                    /* borrowed from the request */
   const char *label_path;              /* "label", or the field whose value the label is */
-  char *label;                         /* "" if none */
-  char *name;                          /* of the algorithm, as shown */
-  char *run;                           /* of the run, as its file calls it */
+  const char *label;                   /* "" if none */
+  const char *name;                    /* of the algorithm, as shown */
+  const char *run;                     /* of the run, as its file calls it */
   const char *tag, *settings, *chosen; /* borrowed from its table */
-  char *metric;
+  const char *metric;
   quantity what;
   int is_chosen; /* it is the metric that was asked for, or none was */
   uint64_t seed;
@@ -56,8 +55,8 @@ typedef struct gathered_series {
 typedef struct gathered_study {
   const char *file;
   const char *label_path;
-  char *label;       /* "" if none */
-  char **algorithms; /* [from->n_algorithms] renamed */
+  const char *label;       /* "" if none */
+  const char **algorithms; /* [from->n_algorithms] renamed */
   results *from;
 } gathered_study;
 
@@ -69,6 +68,7 @@ typedef struct gathered {
   series_table **tables; /* [n_tables] what the series borrow from */
   size_t n_tables;
   size_t n_left_out; /* values in the files that were no numbers */
+  arena memory;      /* of texts and of the series' numbers */
 } gathered;
 
 /* Reads all files. Release with gathered_fini() in any case. GL_EIO for files that cannot be read,
@@ -76,5 +76,20 @@ typedef struct gathered {
  * metric that is not there. */
 gl_status gather(gathered *out, const gather_request *request, gl_error *err);
 void gathered_fini(gathered *g);
+
+/* --- as results: joined.c --- */
+/* Gathered files as results (analysis/results.h), so that every figure and table of studies can be
+ * made of them.
+ *
+ * Known metrics become those of updates (a variance gives its logarithm too), scores become
+ * evaluations, and whole-numbered staleness a histogram. A label is an axis of its own, or the
+ * recipe's field that it names. What is neither a known metric nor a score has no place in figures.
+ */
+
+/* Arranged; release with results_free(). left_out, where it is not NULL, becomes the names of
+ * metrics that have no place, "a, b", on the heap, or NULL if there is none. GL_EINPUT where there
+ * is nothing to draw, where a step is no whole number, and where two metrics of one run are the
+ * same to gepolab. */
+gl_status joined_results(results **out, char **left_out, const gathered *g, gl_error *err);
 
 #endif

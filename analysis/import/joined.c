@@ -1,5 +1,5 @@
 /* Makes results of gathered series and studies. */
-#include "analysis/import/joined.h"
+#include "analysis/import/gather.h"
 
 #include "core/base/json.h"
 #include "core/base/json_tree.h"
@@ -55,7 +55,7 @@ static int is_wait(const gathered_series *s) {
   return strcmp(s->metric, "wait_s") == 0;
 }
 
-static int has_place(const gathered_series *s) {
+static int is_kept_series(const gathered_series *s) {
   return s->what.known < METRIC_COUNT || s->what.is_score;
 }
 
@@ -70,7 +70,7 @@ static gl_status whole_steps(const gathered_series *s, gl_error *err) {
 }
 
 /* The value at a step, NaN if there is none; *at walks along as steps ascend. */
-static double value_at(const gathered_series *s, int64_t step, size_t *at) {
+static double value_at_step(const gathered_series *s, int64_t step, size_t *at) {
   while (*at < s->n && (int64_t)s->step[*at] < step) ++*at;
   return *at < s->n && (int64_t)s->step[*at] == step ? s->value[*at] : NAN;
 }
@@ -101,7 +101,7 @@ static int is_of_updates(const gathered_series *s) {
   return s->what.known < METRIC_COUNT && !s->what.is_score;
 }
 
-static int is_score(const gathered_series *s) {
+static int is_score_series(const gathered_series *s) {
   return s->what.is_score;
 }
 
@@ -115,7 +115,7 @@ static metric logarithm_of(metric m) {
 static void fill_metric(step_record *steps, size_t n, const gathered_series *s) {
   const metric m = s->what.known, log_m = logarithm_of(m);
   for (size_t i = 0, at = 0; i < n; i++) {
-    const double value = value_at(s, steps[i].step, &at);
+    const double value = value_at_step(s, steps[i].step, &at);
     if (isnan(value)) continue;
     steps[i].metric[m] = value;
     if (log_m < METRIC_COUNT && isnan(steps[i].metric[log_m]))
@@ -129,13 +129,13 @@ static void fill_times(run_record *run, step_record *steps, eval_record *evals, 
     const gathered_series *s = items[k].of;
     size_t at = 0;
     for (size_t i = 0; i < run->n_steps && is_time(s); i++)
-      steps[i].time_s = value_at(s, steps[i].step, &at);
+      steps[i].time_s = value_at_step(s, steps[i].step, &at);
     at = 0;
     for (size_t i = 0; i < run->n_steps && is_wait(s); i++)
-      steps[i].wait_s = value_at(s, steps[i].step, &at);
+      steps[i].wait_s = value_at_step(s, steps[i].step, &at);
     at = 0;
     for (size_t i = 0; i < run->n_evals && is_time(s); i++)
-      evals[i].time_s = value_at(s, evals[i].step, &at);
+      evals[i].time_s = value_at_step(s, evals[i].step, &at);
   }
 }
 
@@ -173,12 +173,12 @@ static gl_status make_steps(run_record *run, step_record **steps, const item *it
 static gl_status make_evals(run_record *run, eval_record **evals, const item *items, size_t n,
                             gl_error *err) {
   int64_t *step = NULL;
-  gl_status status = union_of_steps(items, n, is_score, &step, &run->n_evals, err);
+  gl_status status = union_of_steps(items, n, is_score_series, &step, &run->n_evals, err);
   *evals = status == GL_OK ? calloc(run->n_evals + 1, sizeof **evals) : NULL;
   if (status == GL_OK && !*evals) status = gl_fail_memory(err, "evaluations");
   for (size_t k = 0; status == GL_OK && k < n; k++)
-    for (size_t i = 0, at = 0; is_score(items[k].of) && i < run->n_evals; i++)
-      (*evals)[i] = (eval_record){step[i], NAN, value_at(items[k].of, step[i], &at)};
+    for (size_t i = 0, at = 0; is_score_series(items[k].of) && i < run->n_evals; i++)
+      (*evals)[i] = (eval_record){step[i], NAN, value_at_step(items[k].of, step[i], &at)};
   free(step);
   run->evals = *evals;
   return status;
@@ -238,7 +238,7 @@ static double rate_of(const char *chosen) {
   return value;
 }
 
-static gl_status add_run(results *to, const item *items, size_t n, gl_error *err) {
+static gl_status add_joined_run(results *to, const item *items, size_t n, gl_error *err) {
   const gathered_series *s = items[0].of;
   step_record *steps = NULL;
   eval_record *evals = NULL;
@@ -254,7 +254,7 @@ static gl_status add_run(results *to, const item *items, size_t n, gl_error *err
                     .clock = no_clock};
   gl_status status = swept ? GL_OK : gl_fail_memory(err, "the settings of a run");
   for (size_t i = 0; i < n && status == GL_OK; i++)
-    if (has_place(items[i].of)) status = whole_steps(items[i].of, err);
+    if (is_kept_series(items[i].of)) status = whole_steps(items[i].of, err);
   if (status == GL_OK) status = refuse_same_metric(items, n, err);
   if (status == GL_OK) status = make_steps(&run, &steps, items, n, err);
   if (status == GL_OK) status = make_evals(&run, &evals, items, n, err);
@@ -266,7 +266,7 @@ static gl_status add_run(results *to, const item *items, size_t n, gl_error *err
 }
 
 /* Runs come in the order of the files. */
-static gl_status add_runs(results *to, const gathered *g, gl_error *err) {
+static gl_status add_joined_runs(results *to, const gathered *g, gl_error *err) {
   item *items = calloc(g->n_series + 1, sizeof *items);
   run_items *runs = calloc(g->n_series + 1, sizeof *runs);
   size_t n = 0;
@@ -280,7 +280,7 @@ static gl_status add_runs(results *to, const gathered *g, gl_error *err) {
   }
   if (n > 0) qsort(runs, n, sizeof *runs, compare_places);
   for (size_t i = 0; i < n && status == GL_OK; i++)
-    status = add_run(to, items + runs[i].first, runs[i].n, err);
+    status = add_joined_run(to, items + runs[i].first, runs[i].n, err);
   free(items), free(runs);
   return status;
 }
@@ -299,7 +299,7 @@ static char *swept_in_study(const gathered_study *s, const results_run *run) {
   return text;
 }
 
-static gl_status add_study(results *to, const gathered_study *s, gl_error *err) {
+static gl_status add_joined_study(results *to, const gathered_study *s, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < s->from->n_runs && status == GL_OK; i++) {
     const results_run *from = &s->from->runs[i];
@@ -351,7 +351,7 @@ static gl_status list_left_out(char **out, const gathered *g, gl_error *err) {
   for (size_t i = 0; i < g->n_series; i++) {
     const gathered_series *s = &g->series[i];
     size_t k = 0;
-    if (has_place(s) || is_time(s) || is_wait(s)) continue;
+    if (is_kept_series(s) || is_time(s) || is_wait(s)) continue;
     while (k < i && strcmp(g->series[k].metric, s->metric) != 0) k++;
     if (k == i) fprintf(to, "%s%s", n++ ? ", " : "", s->metric);
   }
@@ -393,8 +393,8 @@ gl_status joined_results(results **out, char **left_out, const gathered *g, gl_e
   results *r = results_new("joined");
   gl_status status = r ? GL_OK : gl_fail_memory(err, "results");
   for (size_t i = 0; i < g->n_studies && status == GL_OK; i++)
-    status = add_study(r, &g->studies[i], err);
-  if (status == GL_OK) status = add_runs(r, g, err);
+    status = add_joined_study(r, &g->studies[i], err);
+  if (status == GL_OK) status = add_joined_runs(r, g, err);
   if (status == GL_OK) status = refuse_nothing(r, g, err);
   if (status == GL_OK) status = set_direction(r, g, err);
   if (status == GL_OK) status = results_arrange(r, err);

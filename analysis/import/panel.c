@@ -1,5 +1,11 @@
-/* Reads W&B exports: which column is which metric of which run, and its numbers. */
-#include "analysis/import/panel.h"
+/* CSV files exported from Weights & Biases panels.
+ *
+ * The first column is the panel's x axis; every other column is one quantity of one run, headed
+ * "[tag]RUN - metric" (the tag is optional). Columns that end in __MIN or __MAX and W&B's own
+ * bookkeeping (_step, _runtime, _timestamp) are not metrics and are left out. Cells may be quoted
+ * or not, and empty where a run has no value. A byte-order mark, CRLF ends and empty lines are
+ * accepted; everything else that is not such a table is refused with file:line:column. */
+#include "analysis/import/formats.h"
 
 #include "core/base/csv.h"
 #include "core/base/shown.h"
@@ -9,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where reading stands. */
-typedef struct reader {
+/* The state of reading a panel. */
+typedef struct panel_reader {
   csv_reader csv;
   series_table *table;
   size_t *series_of; /* [n_columns] index into table->series, or NOT_A_METRIC */
   size_t n_columns;
-} reader;
+} panel_reader;
 
 static const size_t NOT_A_METRIC = (size_t)-1;
 
@@ -37,37 +43,32 @@ static int is_bookkeeping(const char *metric) {
          strcmp(metric, "_runtime") == 0 || strcmp(metric, "_timestamp") == 0;
 }
 
-/* Adds the series of the column headed r->csv.cell, split at `separator`. */
-static gl_status add_series(reader *r, const char *separator) {
-  series_table *t = r->table;
-  const char *run = r->csv.cell, *close = r->csv.cell[0] == '[' ? strchr(r->csv.cell, ']') : NULL;
-  series s = {0};
+/* Adds the series of the column headed r->csv.cell, split at `separator`, which the heading loses.
+ */
+static gl_status add_panel_series(panel_reader *r, char *separator) {
+  char *heading = r->csv.cell, *close = heading[0] == '[' ? strchr(heading, ']') : NULL;
+  series s = {.run = heading, .metric = separator + 3};
+  *separator = '\0';
   if (close && close < separator) {
-    s.tag = strndup(r->csv.cell + 1, (size_t)(close - r->csv.cell) - 1);
-    run = close + 1;
-  } else {
-    s.tag = strdup("");
+    *close = '\0';
+    s.tag = heading + 1;
+    s.run = close + 1;
   }
-  s.run = strndup(run, (size_t)(separator - run));
-  s.metric = strdup(separator + 3);
-  s.label = strdup(""), s.settings = strdup(""), s.chosen = strdup("");
-  t->series[t->n_series++] = s;
-  const int ok = s.tag && s.run && s.metric && s.label && s.settings && s.chosen;
-  return ok ? GL_OK : gl_fail_memory(r->csv.err, "W&B series");
+  return series_add(r->table, &s, r->csv.err);
 }
 
-int panel_heading(const char *heading) {
+static int panel_heading(const char *heading) {
   const char *separator = last_separator(heading);
   return separator && separator > heading && separator[3] != 0;
 }
 
-static gl_status header_cell(reader *r, size_t column) {
+static gl_status header_cell(panel_reader *r, size_t column) {
   r->series_of[column] = NOT_A_METRIC;
   if (r->csv.cell_length > IMPORT_MOST_NAME)
     return csv_fail(&r->csv, "the heading is longer than 1000 bytes", "name the run shorter");
   if (column == 0) {
-    r->table->axis = strdup(r->csv.cell);
-    return r->table->axis ? GL_OK : gl_fail_memory(r->csv.err, "W&B header");
+    r->table->axis = arena_text(&r->table->memory, r->csv.cell);
+    return arena_check(&r->table->memory, "W&B header", r->csv.err);
   }
   const char *separator = last_separator(r->csv.cell);
   if (!panel_heading(r->csv.cell))
@@ -77,19 +78,18 @@ static gl_status header_cell(reader *r, size_t column) {
   if (r->table->n_series == IMPORT_MOST_SERIES)
     return csv_fail(&r->csv, "there are more than 8192 series", "export fewer runs at once");
   r->series_of[column] = r->table->n_series;
-  return add_series(r, separator);
+  return add_panel_series(r, r->csv.cell + (separator - r->csv.cell));
 }
 
-static gl_status read_header(reader *r) {
+static gl_status read_panel_header(panel_reader *r) {
   const char *remedy = "export the CSV from a W&B line panel";
   if (!csv_line(&r->csv)) {
     r->csv.line = r->csv.column = 1;
     return csv_fail(&r->csv, "the file is empty", remedy);
   }
   const size_t most = csv_most_cells(&r->csv);
-  r->series_of = calloc(most, sizeof *r->series_of);
-  r->table->series = calloc(most, sizeof *r->table->series);
-  if (!r->series_of || !r->table->series) return gl_fail_memory(r->csv.err, "W&B header");
+  r->series_of = ARENA_ARRAY(&r->table->memory, size_t, most);
+  if (!r->series_of) return gl_fail_memory(r->csv.err, "W&B header");
   gl_status status = GL_OK;
   for (int more = 1; more && status == GL_OK; r->n_columns++) {
     status = csv_cell(&r->csv, &more);
@@ -105,7 +105,7 @@ static gl_status read_header(reader *r) {
 
 /* --- lines --- */
 
-static gl_status number_cell(reader *r, size_t column, double *step) {
+static gl_status number_cell(panel_reader *r, size_t column, double *step) {
   double value = NAN;
   if (r->csv.cell_length > 0 && !csv_number(r->csv.cell, &value)) {
     char what[SHOWN_SIZE + 64];
@@ -119,13 +119,12 @@ static gl_status number_cell(reader *r, size_t column, double *step) {
       return csv_fail(&r->csv, "the line has no position on the x axis", "fill in its first cell");
     *step = value;
   } else if (r->series_of[column] != NOT_A_METRIC && !isnan(value)) {
-    if (!series_append(&r->table->series[r->series_of[column]], *step, value))
-      return gl_fail_memory(r->csv.err, "W&B values");
+    return series_append(&r->table->series[r->series_of[column]], *step, value, r->csv.err);
   }
   return GL_OK;
 }
 
-static gl_status read_numbers(reader *r) {
+static gl_status read_numbers(panel_reader *r) {
   double step = NAN;
   size_t column = 0;
   for (int more = 1; more; column++) {
@@ -144,25 +143,45 @@ static gl_status read_numbers(reader *r) {
   return GL_OK;
 }
 
-/* --- the whole --- */
+/* --- the format --- */
 
-gl_status panel_parse(series_table **out, const char *text, size_t size, const char *name,
-                      gl_error *err) {
-  *out = NULL;
-  reader r = {.n_columns = 0};
-  gl_status status = csv_begin(&r.csv, text, size, name, err);
+/* Whether some column but the first is headed as those of panels are. */
+static gl_status recognise_panel(bool *is, const import_file *f, gl_error *err) {
+  csv_reader r;
+  *is = false;
+  if (!import_separates(f, ',')) return GL_OK;
+  gl_status status = csv_begin(&r, f->text, f->size, f->name, err);
   if (status != GL_OK) return status;
-  r.table = calloc(1, sizeof *r.table);
-  status = r.table ? read_header(&r) : gl_fail_memory(err, "W&B table");
+  if (csv_line(&r))
+    for (int more = 1, column = 0; more && status == GL_OK; column++) {
+      status = csv_cell(&r, &more);
+      if (status == GL_OK && column > 0) *is |= panel_heading(r.cell);
+    }
+  csv_end(&r);
+  return status;
+}
+
+static gl_status read_panel(series_table **out, const import_file *f, gl_error *err) {
+  *out = NULL;
+  panel_reader r = {.n_columns = 0};
+  gl_status status = csv_begin(&r.csv, f->text, f->size, f->name, err);
+  if (status != GL_OK) return status;
+  r.table = series_table_new();
+  status = r.table ? read_panel_header(&r) : gl_fail_memory(err, "W&B table");
   size_t rows = 0;
   for (; status == GL_OK && csv_line(&r.csv); rows++) status = read_numbers(&r);
   if (status == GL_OK && rows == 0)
-    status = gl_fail(err, GL_EINPUT, "%s: there are no records in it; export it again", name);
+    status = gl_fail(err, GL_EINPUT, "%s: there are no records in it; export it again", f->name);
   csv_end(&r.csv);
-  free(r.series_of);
   if (status == GL_OK)
     *out = r.table;
   else
     series_table_free(r.table);
   return status;
 }
+
+static gl_status rows_of_panel(sheet *out, const import_file *f, gl_error *err) {
+  return sheet_read(out, f->text, f->size, SHEET_COMMAS, f->name, err);
+}
+
+const import_format format_panel = {recognise_panel, rows_of_panel, read_panel};

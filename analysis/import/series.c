@@ -1,35 +1,50 @@
 /* Series in memory, and choosing one of a table. */
-#include "analysis/import/series.h"
+#include "analysis/import/read.h"
+
+#include "core/base/array.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void series_fini(series *s) {
-  free(s->tag), free(s->run), free(s->metric), free(s->label), free(s->settings), free(s->chosen);
-  free(s->step), free(s->value);
-  *s = (series){0};
+series_table *series_table_new(void) {
+  arena memory = {0};
+  series_table *table = ARENA_ARRAY(&memory, series_table, 1);
+  if (table) *table = (series_table){.axis = "", .memory = memory};
+  return table;
 }
 
 void series_table_free(series_table *table) {
   if (!table) return;
-  for (size_t i = 0; i < table->n_series; i++) series_fini(&table->series[i]);
-  free(table->series), free(table->axis), free(table);
+  for (size_t i = 0; i < table->n_series; i++)
+    free(table->series[i].step), free(table->series[i].value);
+  free(table->series);
+  arena_free_owner(&table->memory);
 }
 
-int series_append(series *s, double step, double value) {
-  if ((s->n & (s->n - 1)) == 0) { /* grows at powers of two */
-    const size_t room = s->n == 0 ? 1 : 2 * s->n;
-    if (room > (size_t)-1 / sizeof *s->step) return 0;
-    double *steps = realloc(s->step, room * sizeof *steps);
-    if (steps) s->step = steps;
-    double *values = steps ? realloc(s->value, room * sizeof *values) : NULL;
-    if (!values) return 0;
-    s->value = values;
-  }
-  s->step[s->n] = step;
-  s->value[s->n++] = value;
-  return 1;
+gl_status series_add(series_table *table, const series *like, gl_error *err) {
+  arena *m = &table->memory;
+  series *s = ARRAY_ADD(table->series, table->n_series);
+  if (!s) return gl_fail_memory(err, "series");
+  *s = (series){.tag = arena_text(m, like->tag ? like->tag : ""),
+                .run = arena_text(m, like->run ? like->run : ""),
+                .metric = arena_text(m, like->metric ? like->metric : ""),
+                .label = arena_text(m, like->label ? like->label : ""),
+                .settings = arena_text(m, like->settings ? like->settings : ""),
+                .chosen = arena_text(m, like->chosen ? like->chosen : ""),
+                .has_seed = like->has_seed,
+                .seed = like->seed};
+  return arena_check(m, "series", err);
+}
+
+gl_status series_append(series *s, double step, double value, gl_error *err) {
+  size_t n = s->n;
+  double *to_step = ARRAY_ADD(s->step, n);
+  double *to_value = to_step ? ARRAY_ADD(s->value, s->n) : NULL;
+  if (!to_value) return gl_fail_memory(err, "series");
+  *to_step = step;
+  *to_value = value;
+  return GL_OK;
 }
 
 int series_has_component(const char *metric, const char *component) {
@@ -46,7 +61,7 @@ static void series_name(const series *s, int whole, char text[FULL_NAME]) {
            whole ? " - " : "", whole ? s->metric : "");
 }
 
-static int is_named(const series *s, const char *name) {
+static int has_series_name(const series *s, const char *name) {
   char tagged[FULL_NAME], whole[FULL_NAME];
   if (!name) return 1;
   series_name(s, 0, tagged);
@@ -78,7 +93,7 @@ gl_status series_choose(const series **out, const series_table *table,
     for (size_t i = 0; i < table->n_series; i++) {
       if (!series_has_component(table->series[i].metric, component)) continue;
       metrics++;
-      if (!is_named(&table->series[i], run)) continue;
+      if (!has_series_name(&table->series[i], run)) continue;
       *out = &table->series[i];
       matches++;
     }

@@ -1,7 +1,7 @@
 /* From the columns of a sheet to series. */
-#include "analysis/import/shape.h"
+#include "analysis/import/read.h"
 
-#include "analysis/import/quantity.h"
+#include "analysis/import/names.h"
 #include "core/base/csv.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
@@ -35,8 +35,7 @@ typedef struct shape {
   column_role *of;                                             /* [n_columns] */
   size_t step, run, replicate, seed, benchmark, metric, value; /* columns; n_columns: none */
   series_table *table;
-  uint32_t *slot; /* [n_slots] 1 + index of a series, by the hash of what names it */
-  size_t n_slots;
+  hash_table known; /* indices of series */
   gl_error *err;
 } shape;
 
@@ -56,7 +55,7 @@ static const char *const value_names[] = {"value", NULL};
 static const char *const ignored_names[] = {"_runtime", "_timestamp", "_wandb",    "ordinal", "key",
                                             "study",    "sampler",    "wall_time", NULL};
 
-static int is_one_of(const char *heading, const char *const *names) {
+static int is_heading_of(const char *heading, const char *const *names) {
   for (; *names; names++)
     if (strcasecmp(heading, *names) == 0) return 1;
   return 0;
@@ -64,21 +63,21 @@ static int is_one_of(const char *heading, const char *const *names) {
 
 static column_role role_of(const char *heading) {
   const char *slash = strrchr(heading, '/'), *last = slash ? slash + 1 : heading;
-  if (is_one_of(last, step_names)) return IS_STEP;
+  if (is_heading_of(last, step_names)) return IS_STEP;
   const field *f = fields_named(heading);
   if (f && strchr(heading, '.'))
     return f->role == ROLE_CHOSEN || strcmp(heading, "optimizer.lr") == 0 ? IS_CHOSEN : IS_SETTING;
   if (strchr(heading, '.') && cfg_path_is_inside(heading, "algorithm")) return IS_SETTING;
-  if (is_one_of(heading, algorithm_names) || is_one_of(heading, run_names)) return IS_RUN;
-  if (is_one_of(heading, seed_names)) return IS_SEED;
-  if (is_one_of(heading, benchmark_names)) return IS_BENCHMARK;
-  if (is_one_of(heading, metric_names)) return IS_METRIC;
-  if (is_one_of(heading, value_names)) return IS_VALUE;
-  return is_one_of(heading, ignored_names) ? IS_IGNORED : IS_VALUES;
+  if (is_heading_of(heading, algorithm_names) || is_heading_of(heading, run_names)) return IS_RUN;
+  if (is_heading_of(heading, seed_names)) return IS_SEED;
+  if (is_heading_of(heading, benchmark_names)) return IS_BENCHMARK;
+  if (is_heading_of(heading, metric_names)) return IS_METRIC;
+  if (is_heading_of(heading, value_names)) return IS_VALUE;
+  return is_heading_of(heading, ignored_names) ? IS_IGNORED : IS_VALUES;
 }
 
 /* The first column of that role; n_columns if there is none. */
-static size_t column_of(const shape *s, column_role wanted) {
+static size_t column_with_role(const shape *s, column_role wanted) {
   size_t i = 0;
   while (i < s->from->n_columns && s->of[i] != wanted) i++;
   return i;
@@ -118,7 +117,7 @@ static gl_status choose_step(shape *s) {
       const char *slash = strrchr(s->from->heading[i], '/');
       if (strcasecmp(slash ? slash + 1 : s->from->heading[i], preferred[k]) == 0) s->step = i;
     }
-  if (s->step == n) s->step = column_of(s, IS_STEP);
+  if (s->step == n) s->step = column_with_role(s, IS_STEP);
   if (s->step == n && n > 1 && *s->from->heading[0] == '\0') s->step = 0;
   if (s->step == n)
     return fail_heading(s, "no column is called step, so it is not clear along which one the "
@@ -134,7 +133,7 @@ static void choose_run(shape *s) {
   s->run = s->replicate = s->from->n_columns;
   for (size_t i = 0; i < s->from->n_columns; i++) {
     if (s->of[i] != IS_RUN) continue;
-    const int is_algorithm = is_one_of(s->from->heading[i], algorithm_names);
+    const int is_algorithm = is_heading_of(s->from->heading[i], algorithm_names);
     if (s->run == s->from->n_columns || is_algorithm) {
       if (s->run < s->from->n_columns) s->replicate = s->run;
       s->run = i;
@@ -158,7 +157,7 @@ static gl_status refuse_repeated_headings(const shape *s) {
 }
 
 /* What the columns without a role are: metrics, or runs. */
-static gl_status choose_columns(const shape *s, int *are_metrics) {
+static gl_status choose_value_columns(const shape *s, int *are_metrics) {
   size_t named = 0, unnamed = 0, first = 0;
   for (size_t i = 0; i < s->from->n_columns; i++) {
     if (s->of[i] != IS_VALUES) continue;
@@ -183,17 +182,17 @@ static gl_status choose_columns(const shape *s, int *are_metrics) {
   return GL_OK;
 }
 
-static gl_status read_headings(shape *s) {
+static gl_status read_sheet_headings(shape *s) {
   const size_t n = s->from->n_columns;
   gl_status status = refuse_repeated_headings(s);
   for (size_t i = 0; i < n; i++) s->of[i] = role_of(s->from->heading[i]);
   if (status == GL_OK) status = choose_step(s);
   if (status != GL_OK) return status;
   choose_run(s);
-  s->seed = column_of(s, IS_SEED);
-  s->benchmark = column_of(s, IS_BENCHMARK);
-  s->metric = column_of(s, IS_METRIC);
-  s->value = column_of(s, IS_VALUE);
+  s->seed = column_with_role(s, IS_SEED);
+  s->benchmark = column_with_role(s, IS_BENCHMARK);
+  s->metric = column_with_role(s, IS_METRIC);
+  s->value = column_with_role(s, IS_VALUE);
   if (s->metric < n && s->value == n)
     return fail_heading(s, "there is a column 'metric' and none 'value'; add it");
   return GL_OK;
@@ -201,70 +200,43 @@ static gl_status read_headings(shape *s) {
 
 /* --- series --- */
 
-/* What names a series; texts are borrowed. */
-typedef struct identity {
-  const char *run, *metric, *label, *settings, *chosen;
-  int has_seed;
-  uint64_t seed;
-} identity;
-
-static uint64_t hash_of(const identity *w) {
+/* The key of a series: all of it but its values. */
+static uint64_t series_hash(const series *w) {
   const char *const texts[] = {w->run, w->metric, w->label, w->settings, w->chosen};
   uint64_t h = HASH_64_START;
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-    h = hash_64(h, texts[i], strlen(texts[i]) + 1);
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) h = hash_64_text(h, texts[i]);
   return hash_64(h, &w->seed, sizeof w->seed);
 }
 
-static int is_of(const series *s, const identity *w) {
+static bool has_series_key(const void *table, uint64_t i, const void *key) {
+  const series *s = &((const series_table *)table)->series[i], *w = key;
   return strcmp(s->run, w->run) == 0 && strcmp(s->metric, w->metric) == 0 &&
          strcmp(s->label, w->label) == 0 && strcmp(s->settings, w->settings) == 0 &&
          strcmp(s->chosen, w->chosen) == 0 && s->has_seed == w->has_seed && s->seed == w->seed;
 }
 
-static gl_status new_series(shape *s, const identity *w, size_t row, series **out) {
+/* The series with that key, which is added where there is none. */
+static gl_status find_series(shape *s, const series *w, size_t row, series **out) {
   series_table *t = s->table;
-  if (t->n_series == IMPORT_MOST_SERIES)
-    return sheet_fail(s->from, row, s->step, s->err,
-                      "there are more than 8192 series; is '%s' really the name of a run?",
-                      s->run < s->from->n_columns ? s->from->heading[s->run] : "the heading");
-  if ((t->n_series & (t->n_series - 1)) == 0) {
-    series *more = realloc(t->series, (t->n_series ? 2 * t->n_series : 1) * sizeof *more);
-    if (!more) return gl_fail_memory(s->err, "series");
-    t->series = more;
+  const uint64_t hash = series_hash(w);
+  const uint64_t *known = hash_table_find(&s->known, hash, has_series_key, t, w);
+  if (known == NULL) {
+    if (t->n_series == IMPORT_MOST_SERIES)
+      return sheet_fail(s->from, row, s->step, s->err,
+                        "there are more than 8192 series; is '%s' really the name of a run?",
+                        s->run < s->from->n_columns ? s->from->heading[s->run] : "the heading");
+    gl_status status = series_add(t, w, s->err);
+    if (status != GL_OK) return status;
+    if (!hash_table_add(&s->known, hash, t->n_series - 1)) return gl_fail_memory(s->err, "series");
   }
-  *out = &t->series[t->n_series++];
-  **out = (series){.tag = strdup(""),
-                   .run = strdup(w->run),
-                   .metric = strdup(w->metric),
-                   .label = strdup(w->label),
-                   .settings = strdup(w->settings),
-                   .chosen = strdup(w->chosen),
-                   .has_seed = w->has_seed,
-                   .seed = w->seed};
-  const series *n = *out;
-  return n->tag && n->run && n->metric && n->label && n->settings && n->chosen
-             ? GL_OK
-             : gl_fail_memory(s->err, "series");
-}
-
-static gl_status find_series(shape *s, const identity *w, size_t row, series **out) {
-  size_t at = (size_t)hash_of(w) & (s->n_slots - 1);
-  while (s->slot[at] && !is_of(&s->table->series[s->slot[at] - 1], w))
-    at = (at + 1) & (s->n_slots - 1);
-  if (s->slot[at]) {
-    *out = &s->table->series[s->slot[at] - 1];
-    return GL_OK;
-  }
-  gl_status status = new_series(s, w, row, out);
-  if (status == GL_OK) s->slot[at] = (uint32_t)s->table->n_series;
-  return status;
+  *out = &t->series[known ? *known : t->n_series - 1];
+  return GL_OK;
 }
 
 /* --- cells of a row --- */
 
 /* *value is NaN where the row has no number there. Texts are refused. */
-static gl_status number_at(const shape *s, size_t row, size_t column, double *value) {
+static gl_status number_in_cell(const shape *s, size_t row, size_t column, double *value) {
   const char *text = sheet_text(s->from, row, column);
   *value = NAN;
   if (!text || csv_number(text, value)) return GL_OK;
@@ -278,7 +250,7 @@ static gl_status number_at(const shape *s, size_t row, size_t column, double *va
                     text, s->from->heading[column]);
 }
 
-static gl_status read_seed(const shape *s, size_t row, identity *w) {
+static gl_status read_seed(const shape *s, size_t row, series *w) {
   const char *text = s->seed < s->from->n_columns ? sheet_text(s->from, row, s->seed) : NULL;
   char *end = NULL;
   if (!text) return GL_OK;
@@ -308,21 +280,21 @@ static char *settings_at(const shape *s, size_t row, column_role wanted) {
   return made;
 }
 
-static gl_status add_value(shape *s, const identity *w, size_t row, size_t column, double step) {
+static gl_status add_series_value(shape *s, const series *w, size_t row, size_t column,
+                                  double step) {
   double value;
   series *to = NULL;
-  gl_status status = number_at(s, row, column, &value);
+  gl_status status = number_in_cell(s, row, column, &value);
   if (status != GL_OK || isnan(value)) return status;
   status = find_series(s, w, row, &to);
-  if (status == GL_OK && !series_append(to, step, value)) status = gl_fail_memory(s->err, "series");
-  return status;
+  return status == GL_OK ? series_append(to, step, value, s->err) : status;
 }
 
 enum { SECOND_NAME = 2 * IMPORT_MOST_NAME + 2 };
 
 /* The run's name in a table that names it, with its second name behind it where there is no seed.
  */
-static gl_status name_run(const shape *s, size_t row, identity *w, char own[SECOND_NAME]) {
+static gl_status name_run(const shape *s, size_t row, series *w, char own[SECOND_NAME]) {
   const char *name = sheet_text(s->from, row, s->run);
   const char *second =
       s->replicate < s->from->n_columns ? sheet_text(s->from, row, s->replicate) : NULL;
@@ -339,14 +311,14 @@ static gl_status name_run(const shape *s, size_t row, identity *w, char own[SECO
   return GL_OK;
 }
 
-static gl_status read_values(shape *s, size_t row, identity *w, int are_metrics, double step) {
+static gl_status read_row_values(shape *s, size_t row, series *w, int are_metrics, double step) {
   const size_t n = s->from->n_columns;
   if (s->value < n) {
     const char *name = s->metric < n ? sheet_text(s->from, row, s->metric) : "";
     w->metric = name ? name : "";
     if (strlen(w->metric) > IMPORT_MOST_NAME)
       return sheet_fail(s->from, row, s->metric, s->err, "the name is longer than 1000 bytes");
-    return add_value(s, w, row, s->value, step);
+    return add_series_value(s, w, row, s->value, step);
   }
   gl_status status = GL_OK;
   const char *run = w->run;
@@ -354,16 +326,16 @@ static gl_status read_values(shape *s, size_t row, identity *w, int are_metrics,
     if (s->of[i] != IS_VALUES) continue;
     w->metric = are_metrics ? s->from->heading[i] : "";
     w->run = are_metrics ? run : s->from->heading[i];
-    status = add_value(s, w, row, i, step);
+    status = add_series_value(s, w, row, i, step);
   }
   return status;
 }
 
-static gl_status read_row(shape *s, size_t row, const char *file_run, int are_metrics) {
+static gl_status read_sheet_row(shape *s, size_t row, const char *file_run, int are_metrics) {
   char own[SECOND_NAME];
-  identity w = {.run = file_run, .metric = "", .label = ""};
+  series w = {.run = file_run, .metric = "", .label = ""};
   double step;
-  gl_status status = number_at(s, row, s->step, &step);
+  gl_status status = number_in_cell(s, row, s->step, &step);
   if (status == GL_OK && !isfinite(step))
     status = sheet_fail(s->from, row, s->step, s->err, "the line has no step in column '%.60s'",
                         s->from->heading[s->step]);
@@ -378,7 +350,7 @@ static gl_status read_row(shape *s, size_t row, const char *file_run, int are_me
   char *chosen = settings_at(s, row, IS_CHOSEN);
   w.settings = settings, w.chosen = chosen;
   if (settings && chosen)
-    status = read_values(s, row, &w, are_metrics, step);
+    status = read_row_values(s, row, &w, are_metrics, step);
   else
     status = gl_fail_memory(s->err, "the settings of a run");
   free(settings), free(chosen);
@@ -388,24 +360,27 @@ static gl_status read_row(shape *s, size_t row, const char *file_run, int are_me
 /* --- the whole --- */
 
 /* "kl_run" of "logs/kl_run.csv", for the only run of a file that names none. */
-static char *stem_of(const char *path) {
+static char *run_of_file(arena *m, const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   const char *dot = strrchr(name, '.');
   size_t n = dot && dot > name ? (size_t)(dot - name) : strlen(name);
-  return strndup(name, n < IMPORT_MOST_NAME ? n : IMPORT_MOST_NAME);
+  if (n > IMPORT_MOST_NAME) n = IMPORT_MOST_NAME;
+  char *run = ARENA_ARRAY(m, char, n + 1);
+  if (run) memcpy(run, name, n);
+  return run;
 }
 
-static gl_status read_sheet(shape *s) {
+static gl_status read_series_of_sheet(shape *s) {
   int are_metrics = 0;
-  gl_status status = read_headings(s);
-  if (status == GL_OK) status = choose_columns(s, &are_metrics);
+  gl_status status = read_sheet_headings(s);
+  if (status == GL_OK) status = choose_value_columns(s, &are_metrics);
   if (status != GL_OK) return status;
-  char *file_run = stem_of(s->from->name);
-  s->table->axis = strdup(s->from->heading[s->step]);
-  if (!file_run || !s->table->axis) status = gl_fail_memory(s->err, "series");
+  arena *m = &s->table->memory;
+  const char *file_run = run_of_file(m, s->from->name);
+  s->table->axis = arena_text(m, s->from->heading[s->step]);
+  status = arena_check(m, "series", s->err);
   for (size_t row = 0; row < s->from->n_rows && status == GL_OK; row++)
-    status = read_row(s, row, file_run, are_metrics);
-  free(file_run);
+    status = read_sheet_row(s, row, file_run, are_metrics);
   if (status == GL_OK && s->table->n_series == 0)
     status = fail_heading(s, "there is no number in it beside the step");
   return status;
@@ -414,15 +389,11 @@ static gl_status read_sheet(shape *s) {
 gl_status shape_series(series_table **out, const sheet *s, const shape_request *request,
                        gl_error *err) {
   *out = NULL;
-  shape r = {.from = s, .request = request, .n_slots = 2 * IMPORT_MOST_SERIES, .err = err};
-  r.of = calloc(s->n_columns + 1, sizeof *r.of);
-  r.slot = calloc(r.n_slots, sizeof *r.slot);
-  r.table = calloc(1, sizeof *r.table);
-  gl_status status = GL_OK;
-  if (!r.of || !r.slot || !r.table) status = gl_fail_memory(err, "series");
+  shape r = {.from = s, .request = request, .err = err, .table = series_table_new()};
+  r.of = r.table ? ARENA_ARRAY(&r.table->memory, column_role, s->n_columns) : NULL;
   if (r.table) r.table->n_left_out = s->n_left_out;
-  if (status == GL_OK) status = read_sheet(&r);
-  free(r.of), free(r.slot);
+  gl_status status = r.of ? read_series_of_sheet(&r) : gl_fail_memory(err, "series");
+  hash_table_fini(&r.known);
   if (status == GL_OK)
     *out = r.table;
   else

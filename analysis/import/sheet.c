@@ -1,7 +1,7 @@
 /* Reads CSV, TSV and JSON Lines into rows of named cells. */
-#include "analysis/import/sheet.h"
+#include "analysis/import/formats.h"
 
-#include "analysis/import/series.h"
+#include "core/base/array.h"
 #include "core/base/csv.h"
 #include "core/base/json_read.h"
 
@@ -11,30 +11,17 @@
 #include <string.h>
 
 void sheet_fini(sheet *s) {
-  for (size_t i = 0; i < s->n_columns; i++) free(s->heading[i]);
-  free(s->heading), free(s->cells), free(s->row), free(s->line), free(s->texts), free(s->name);
+  free(s->heading), free(s->cells), free(s->row), free(s->line), free(s->texts);
+  arena_fini(&s->memory);
   *s = (sheet){0};
 }
 
 /* --- growing --- */
 
-/* Doubles an array until it has room for n items; 0 if memory is short. */
-static int reserve(void **items, size_t *room, size_t n, size_t size) {
-  if (n <= *room) return 1;
-  size_t more = *room ? *room : 64;
-  while (more < n)
-    if ((more *= 2) > (size_t)-1 / 2 / size) return 0;
-  void *grown = realloc(*items, more * size);
-  if (!grown) return 0;
-  *items = grown;
-  *room = more;
-  return 1;
-}
-
 static gl_status begin_row(sheet *s, size_t line, gl_error *err) {
   size_t line_room = s->row_room;
-  if (!reserve((void **)&s->line, &line_room, s->n_rows + 2, sizeof *s->line) ||
-      !reserve((void **)&s->row, &s->row_room, s->n_rows + 2, sizeof *s->row))
+  if (!ARRAY_RESERVE(s->line, line_room, s->n_rows + 2) ||
+      !ARRAY_RESERVE(s->row, s->row_room, s->n_rows + 2))
     return gl_fail_memory(err, "rows of a table");
   s->line[s->n_rows] = line;
   s->row[s->n_rows++] = s->n_cells;
@@ -44,8 +31,8 @@ static gl_status begin_row(sheet *s, size_t line, gl_error *err) {
 
 static gl_status add_cell(sheet *s, size_t column, size_t place, const char *text, size_t size,
                           gl_error *err) {
-  if (!reserve((void **)&s->cells, &s->cell_room, s->n_cells + 1, sizeof *s->cells) ||
-      !reserve((void **)&s->texts, &s->text_room, s->n_texts + size + 1, 1))
+  if (!ARRAY_RESERVE(s->cells, s->cell_room, s->n_cells + 1) ||
+      !ARRAY_RESERVE(s->texts, s->text_room, s->n_texts + size + 1))
     return gl_fail_memory(err, "cells of a table");
   s->cells[s->n_cells++] = (sheet_cell){(uint32_t)column, (uint32_t)place, s->n_texts};
   memcpy(s->texts + s->n_texts, text, size);
@@ -59,16 +46,11 @@ static gl_status add_cell(sheet *s, size_t column, size_t place, const char *tex
 static const char *add_column(sheet *s, const char *heading, size_t size) {
   if (size > IMPORT_MOST_NAME) return "the heading is longer than 1000 bytes";
   if (s->n_columns == IMPORT_MOST_COLUMNS) return "there are more than 4096 columns";
-  if ((s->n_columns & (s->n_columns - 1)) == 0) {
-    char **more = realloc(s->heading, (s->n_columns ? 2 * s->n_columns : 1) * sizeof *more);
-    if (!more) return "there is not enough memory";
-    s->heading = more;
-  }
-  char *copy = malloc(size + 1);
-  if (!copy) return "there is not enough memory";
+  char *copy = ARENA_ARRAY(&s->memory, char, size + 1);
+  const char **added = copy ? ARRAY_ADD(s->heading, s->n_columns) : NULL;
+  if (!added) return "there is not enough memory";
   memcpy(copy, heading, size);
-  copy[size] = '\0';
-  s->heading[s->n_columns++] = copy;
+  *added = copy;
   return NULL;
 }
 
@@ -122,7 +104,7 @@ static const char *trimmed(const csv_reader *r, size_t *size) {
   return from;
 }
 
-static gl_status read_headings(sheet *s, csv_reader *r) {
+static gl_status read_csv_headings(sheet *s, csv_reader *r) {
   gl_status status = GL_OK;
   skip_comments(r);
   if (!csv_line(r)) {
@@ -138,7 +120,7 @@ static gl_status read_headings(sheet *s, csv_reader *r) {
   return status;
 }
 
-static gl_status read_row(sheet *s, csv_reader *r, gl_error *err) {
+static gl_status read_csv_row(sheet *s, csv_reader *r, gl_error *err) {
   gl_status status = begin_row(s, r->line, err);
   size_t column = 0;
   for (int more = 1; more && status == GL_OK; column++) {
@@ -161,13 +143,13 @@ static gl_status read_separated(sheet *s, const char *text, size_t size, char se
   csv_reader r;
   gl_status status = csv_begin_separated(&r, text, size, separator, s->name, err);
   if (status != GL_OK) return status;
-  status = read_headings(s, &r);
-  while (status == GL_OK && csv_line(&r)) status = read_row(s, &r, err);
+  status = read_csv_headings(s, &r);
+  while (status == GL_OK && csv_line(&r)) status = read_csv_row(s, &r, err);
   csv_end(&r);
   return status;
 }
 
-/* JSON Lines --- */
+/* --- JSON Lines --- */
 
 /* A line being read: where the next key is looked for first, as lines repeat their keys in order.
  */
@@ -181,7 +163,7 @@ typedef struct json_line {
   gl_error *err;
 } json_line;
 
-static void find_column(json_line *l, size_t *column) {
+static void find_json_column(json_line *l, size_t *column) {
   sheet *s = l->to;
   for (size_t i = 0; i < s->n_columns; i++) {
     *column = (l->expected + i) % s->n_columns;
@@ -195,10 +177,10 @@ static void find_column(json_line *l, size_t *column) {
   l->expected = s->n_columns;
 }
 
-static void take_text(json_line *l, size_t place, const char *text, size_t size) {
+static void add_json_text(json_line *l, size_t place, const char *text, size_t size) {
   size_t column;
   if (l->json.status != GL_OK) return;
-  find_column(l, &column);
+  find_json_column(l, &column);
   if (l->json.status != GL_OK) return;
   if (l->last[column] == l->line) {
     json_fail(&l->json, "the key '%.60s' stands twice on this line; write it once", l->path);
@@ -209,17 +191,17 @@ static void take_text(json_line *l, size_t place, const char *text, size_t size)
   if (status != GL_OK) l->json.status = status;
 }
 
-static void read_object(json_line *l);
+static void read_json_object(json_line *l);
 
 /* The value of the key in l->path. */
-static void read_value(json_line *l) {
+static void read_json_value(json_line *l) {
   json_reader *r = &l->json;
   const char first = json_peek(r);
   const size_t from = r->at;
   if (first == '\0') {
     json_fail(r, "expected a value; JSON has no NaN and no infinities: write null for them");
   } else if (first == '{') {
-    read_object(l);
+    read_json_object(l);
   } else if (first == 'n') {
     json_null(r);
   } else if (first == '[') {
@@ -227,15 +209,15 @@ static void read_value(json_line *l) {
     l->to->n_left_out++;
   } else if (first == '"') {
     json_string(r);
-    if (r->status == GL_OK && r->word_size > 0) take_text(l, from + 1, r->word, r->word_size);
+    if (r->status == GL_OK && r->word_size > 0) add_json_text(l, from + 1, r->word, r->word_size);
   } else {
     json_skip(r);
-    if (r->status == GL_OK) take_text(l, from + 1, r->text + from, r->at - from);
+    if (r->status == GL_OK) add_json_text(l, from + 1, r->text + from, r->at - from);
   }
 }
 
 /* Appends "/key" to the path, or says that it is too long. */
-static int lengthen(json_line *l, const char *key) {
+static int extend_path(json_line *l, const char *key) {
   const size_t n = strlen(l->path), room = sizeof l->path - n;
   const int length = snprintf(l->path + n, room, "%s%s", n ? "/" : "", key);
   if (length >= 0 && (size_t)length < room) return 1;
@@ -243,7 +225,7 @@ static int lengthen(json_line *l, const char *key) {
   return 0;
 }
 
-static void read_object(json_line *l) {
+static void read_json_object(json_line *l) {
   const size_t n = strlen(l->path);
   int is_media = 0;
   json_enter(&l->json, '{');
@@ -251,8 +233,8 @@ static void read_object(json_line *l) {
     is_media |= strcmp(l->json.word, "_type") == 0;
     if (is_media)
       json_skip(&l->json);
-    else if (lengthen(l, l->json.word))
-      read_value(l);
+    else if (extend_path(l, l->json.word))
+      read_json_value(l);
     l->path[n] = '\0';
   }
   if (is_media) l->to->n_left_out++;
@@ -268,12 +250,12 @@ static gl_status read_json_line(sheet *s, const char *text, size_t size, size_t 
   if (json_peek(&l.json) != '{')
     json_fail(&l.json, "this line is not a JSON object; write one object on each line");
   else
-    read_object(&l);
+    read_json_object(&l);
   return json_end(&l.json);
 }
 
 static gl_status read_json_lines(sheet *s, const char *text, size_t size, gl_error *err) {
-  size_t *last = calloc(IMPORT_MOST_COLUMNS, sizeof *last);
+  size_t *last = ARENA_ARRAY(&s->memory, size_t, IMPORT_MOST_COLUMNS);
   gl_status status = last ? GL_OK : gl_fail_memory(err, "a table");
   size_t line = 0;
   if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) text += 3, size -= 3;
@@ -290,13 +272,13 @@ static gl_status read_json_lines(sheet *s, const char *text, size_t size, gl_err
       status = read_json_line(s, p, (size_t)(stop - p), line, last, err);
     p = newline ? newline + 1 : end;
   }
-  free(last);
   return status;
 }
 
 gl_status sheet_read(sheet *out, const char *text, size_t size, sheet_syntax syntax,
                      const char *name, gl_error *err) {
-  *out = (sheet){.name = strdup(name)};
+  *out = (sheet){0};
+  out->name = arena_text(&out->memory, name);
   if (!out->name) return gl_fail_memory(err, "a table");
   gl_status status = GL_OK;
   switch (syntax) {
@@ -315,3 +297,60 @@ gl_status sheet_read(sheet *out, const char *text, size_t size, sheet_syntax syn
     status = gl_fail(err, GL_EINPUT, "%s: there are no records in it; export it again", name);
   return status;
 }
+
+/* --- the formats --- */
+
+gl_status import_refuse(const import_file *f, const char *what, const char *remedy, gl_error *err) {
+  return gl_fail(err, GL_EINPUT, "%s:1:1: %s; %s", f->name, what, remedy);
+}
+
+bool import_separates(const import_file *f, char wanted) {
+  bool quoted = false;
+  for (size_t i = f->start; i < f->size && (quoted || f->text[i] != '\n'); i++) {
+    if (f->text[i] == '"') quoted = !quoted;
+    if (!quoted && f->text[i] == wanted) return true;
+  }
+  return false;
+}
+
+static gl_status recognise_json_lines(bool *is, const import_file *f, gl_error *err) {
+  (void)err;
+  *is = f->text[f->start] == '{';
+  return GL_OK;
+}
+
+static gl_status json_lines_rows(sheet *out, const import_file *f, gl_error *err) {
+  return sheet_read(out, f->text, f->size, SHEET_JSON_LINES, f->name, err);
+}
+
+const import_format format_json_lines = {.recognise = recognise_json_lines,
+                                         .rows = json_lines_rows};
+
+static gl_status recognise_tabs(bool *is, const import_file *f, gl_error *err) {
+  (void)err;
+  *is = import_separates(f, '\t');
+  return GL_OK;
+}
+
+static gl_status tabs_rows(sheet *out, const import_file *f, gl_error *err) {
+  return sheet_read(out, f->text, f->size, SHEET_TABS, f->name, err);
+}
+
+const import_format format_tabs = {.recognise = recognise_tabs, .rows = tabs_rows};
+
+static gl_status recognise_commas(bool *is, const import_file *f, gl_error *err) {
+  *is = true;
+  if (import_separates(f, ',')) return GL_OK;
+  if (import_separates(f, ';'))
+    return import_refuse(f, "the columns are separated by semicolons",
+                         "write commas (and decimal points) instead", err);
+  return f->one_column ? GL_OK
+                       : import_refuse(f, "this is no table of several columns",
+                                       "give a W&B export, CSV, TSV, JSON Lines or a study", err);
+}
+
+static gl_status commas_rows(sheet *out, const import_file *f, gl_error *err) {
+  return sheet_read(out, f->text, f->size, SHEET_COMMAS, f->name, err);
+}
+
+const import_format format_commas = {.recognise = recognise_commas, .rows = commas_rows};

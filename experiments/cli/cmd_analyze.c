@@ -1,5 +1,5 @@
 /* gepolab analyze: what studies and other programs' exports say. */
-#include "analysis/import/tell.h"
+#include "analysis/import/report.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
@@ -11,7 +11,7 @@ static gl_status analyze(const gather_request *q, const char *printed_in, table_
   table *t = table_document();
   published printed = {0};
   gl_status status = printed_in ? published_read(&printed, printed_in, err) : GL_OK;
-  if (status == GL_OK) status = tell_files(t, q, printed_in ? &printed : NULL, err);
+  if (status == GL_OK) status = report_analysis(t, q, printed_in ? &printed : NULL, err);
   published_fini(&printed);
   if (status == GL_OK) return report_table(t, format, json, err);
   table_free(t);

@@ -1,5 +1,5 @@
 /* gepolab analyze --table features: which features of published curves runs have. */
-#include "analysis/import/features.h"
+#include "analysis/import/report.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"

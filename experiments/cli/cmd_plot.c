@@ -1,7 +1,7 @@
 /* gepolab plot: the figures of a study, with their data and scripts. */
 #include "analysis/figures/fates.h"
 #include "analysis/figures/figures.h"
-#include "analysis/import/joined.h"
+#include "analysis/import/gather.h"
 #include "analysis/import/read.h"
 #include "analysis/sets.h"
 #include "core/base/shown.h"

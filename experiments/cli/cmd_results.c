@@ -1,5 +1,5 @@
 /* gepolab results: numbers that documents cite, kept, written into the documents and checked. */
-#include "analysis/import/pattern.h"
+#include "analysis/import/names.h"
 #include "analysis/stored.h"
 #include "core/base/csv.h"
 #include "core/base/file.h"

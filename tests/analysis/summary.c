@@ -1,6 +1,6 @@
 /* Analysis of study files: what is pooled, what is told apart, tables and correlations. */
 #include "analysis/summary.h"
-#include "analysis/import/tell.h"
+#include "analysis/import/report.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"
 
@@ -12,7 +12,7 @@
 /* Of one file, as `gepolab analyze FILE` does. */
 static gl_status analyze_file(table *to, const char *file, gl_error *err) {
   const gather_request one = {.files = &file, .n_files = 1};
-  return tell_files(to, &one, NULL, err);
+  return report_analysis(to, &one, NULL, err);
 }
 
 static const char path[] = "build/analysis_study_test.db";

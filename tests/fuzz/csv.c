@@ -1,7 +1,7 @@
 /* libFuzzer target: no bytes may make the CSV reader misbehave, alone or under the reader of W&B
  * exports. */
 #include "core/base/csv.h"
-#include "analysis/import/panel.h"
+#include "analysis/import/formats.h"
 
 #include <stdint.h>
 
@@ -11,8 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   series_table *table;
   csv_reader r;
   gl_error err = {0};
-  if (panel_parse(&table, (const char *)data, size, "fuzz", &err) == GL_OK)
-    series_table_free(table);
+  const import_file file = {.name = "fuzz", .text = (const char *)data, .size = size};
+  if (format_panel.series(&table, &file, &err) == GL_OK) series_table_free(table);
   gl_status status = csv_begin(&r, (const char *)data, size, "fuzz", &err);
   if (status != GL_OK) return 0;
   while (status == GL_OK && csv_line(&r))

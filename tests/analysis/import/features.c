@@ -1,5 +1,5 @@
 /* Features of curves: against NumPy and SciPy (tests/golden/features.py), and tables by hand. */
-#include "analysis/import/features.h"
+#include "analysis/import/report.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"
 

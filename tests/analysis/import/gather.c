@@ -2,8 +2,7 @@
  * results. */
 #include "analysis/import/gather.h"
 
-#include "analysis/import/joined.h"
-#include "analysis/import/tell.h"
+#include "analysis/import/report.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"
 
@@ -54,7 +53,7 @@ static char *told(const gather_request *q, const published *printed, table_form 
                   cJSON **json) {
   gl_error err = {0};
   table *t = table_document();
-  if (tell_files(t, q, printed, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
+  if (report_analysis(t, q, printed, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
   CU_ASSERT_EQUAL(err.status, GL_OK);
   char *text = written_table(t, form);
   if (json != NULL) *json = read_table(t);

@@ -1,6 +1,5 @@
 /* Exports of Weights & Biases: series, names, damaged files. */
-#include "analysis/import/panel.h"
-#include "analysis/import/read.h"
+#include "analysis/import/formats.h"
 #include "analysis/statistics.h"
 #include "core/base/csv.h"
 #include "tests/support/suite.h"
@@ -8,8 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+static gl_status parse_bytes(series_table **t, const char *text, size_t size, gl_error *err) {
+  return format_panel.series(t, &(import_file){.name = "f.csv", .text = text, .size = size}, err);
+}
+
 static gl_status parse(series_table **t, const char *text, gl_error *err) {
-  return panel_parse(t, text, strlen(text), "f.csv", err);
+  return parse_bytes(t, text, strlen(text), err);
 }
 
 static void several_runs_with_missing_cells_are_read(void) {
@@ -79,7 +82,7 @@ static void a_line_over_ten_mebibytes_is_refused(void) {
   memset(text, 'x', n);
   series_table *t;
   gl_error err = {0};
-  CU_ASSERT_EQUAL(panel_parse(&t, text, n, "f.csv", &err), GL_EINPUT);
+  CU_ASSERT_EQUAL(parse_bytes(&t, text, n, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "f.csv:1:"));
   free(text);
   CU_ASSERT_EQUAL(read_series(&t, "no/such/file.csv", NULL, NULL), GL_EIO);

@@ -1,14 +1,16 @@
 /* Tables and JSON of gathered files. */
-#include "analysis/import/tell.h"
+#include "analysis/import/report.h"
 
 #include "analysis/import/read.h"
 #include "analysis/sets.h"
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
+#include "core/base/csv.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* --- numbers of one series --- */
 
@@ -25,13 +27,10 @@ typedef struct numbers {
 typedef struct lines {
   numbers *line; /* [n], those of one run side by side */
   size_t n;
-  double **owned; /* [n_owned] values of studies, as series */
-  size_t n_owned;
-  char **name; /* [n_name] of studies' runs, where the setting is a part of them */
-  size_t n_name;
+  arena memory; /* of the lines, and of the names and series of studies' runs */
 } lines;
 
-static void compute(numbers *x) {
+static void compute_numbers(numbers *x) {
   const int lower = x->better == METRIC_LOWER_IS_BETTER;
   const series_ends e = series_ends_of(x->value, x->n, lower);
   const int has_best = x->better != METRIC_NEITHER_IS_BETTER;
@@ -52,8 +51,8 @@ static int is_same_quantity(const numbers *a, const numbers *b) {
 }
 
 /* Adds a line behind the last one of the same run, label and metric. */
-static void add_line(lines *to, numbers x) {
-  compute(&x);
+static void insert_numbers(lines *to, numbers x) {
+  compute_numbers(&x);
   size_t at = to->n;
   while (at > 0 && !is_same_quantity(&to->line[at - 1], &x)) at--;
   if (at == 0) at = to->n;
@@ -62,37 +61,24 @@ static void add_line(lines *to, numbers x) {
   to->n++;
 }
 
-static void lines_fini(lines *l) {
-  for (size_t i = 0; i < l->n_owned; i++) free(l->owned[i]);
-  for (size_t i = 0; i < l->n_name; i++) free(l->name[i]);
-  free(l->owned), free(l->name), free(l->line);
-  *l = (lines){0};
-}
-
-/* What a study's run is called: its algorithm, and with a label, which takes the setting's place,
- * the setting too, so that runs of several are not taken for seeds of one. NULL if memory is short.
- */
-static const char *name_in_study(lines *to, const gathered_study *s, const results_run *run) {
+/* The name of a study's run: its algorithm, and with a label, which replaces the setting, the
+ * setting too, so that runs of several settings are not taken for seeds of one. */
+static const char *name_in_study(arena *m, const gathered_study *s, const results_run *run) {
   const char *algorithm = s->algorithms[run->algorithm];
   const char *heading = s->from->groups[run->group].heading;
   if (!*s->label || !*heading) return algorithm;
-  const size_t size = strlen(algorithm) + strlen(heading) + 3;
-  char *name = malloc(size);
-  if (!name) return NULL;
-  snprintf(name, size, "%s, %s", algorithm, heading);
-  to->name[to->n_name++] = name;
+  char *name = ARENA_ARRAY(m, char, strlen(algorithm) + strlen(heading) + 3);
+  if (name) sprintf(name, "%s, %s", algorithm, heading);
   return name;
 }
 
 /* The evaluations of a study's run as a series. */
 static gl_status add_study_run(lines *to, const gathered_study *s, const results_run *run,
                                gl_error *err) {
-  double *step = calloc(run->n_evals + 1, sizeof *step);
-  double *value = calloc(run->n_evals + 1, sizeof *value);
-  to->owned[to->n_owned++] = step;
-  to->owned[to->n_owned++] = value;
-  const char *name = name_in_study(to, s, run);
-  if (!step || !value || !name) return gl_fail_memory(err, "evaluations");
+  double *step = ARENA_ARRAY(&to->memory, double, run->n_evals);
+  double *value = ARENA_ARRAY(&to->memory, double, run->n_evals);
+  const char *name = name_in_study(&to->memory, s, run);
+  if (to->memory.failed) return gl_fail_memory(err, "evaluations");
   size_t n = 0;
   for (size_t i = 0; i < run->n_evals; i++) {
     if (isnan(run->evals[i].eval_score)) continue;
@@ -100,27 +86,27 @@ static gl_status add_study_run(lines *to, const gathered_study *s, const results
     value[n++] = run->evals[i].eval_score;
   }
   if (n > 0)
-    add_line(to, (numbers){.file = s->file,
-                           .label = *s->label ? s->label : s->from->groups[run->group].heading,
-                           .name = name,
-                           .metric = "eval_score",
-                           .tag = "",
-                           .is_score = 1,
-                           .seed = run->seed,
-                           .step = step,
-                           .value = value,
-                           .n = n,
-                           .n_all = n});
+    insert_numbers(to,
+                   (numbers){.file = s->file,
+                             .label = *s->label ? s->label : s->from->groups[run->group].heading,
+                             .name = name,
+                             .metric = "eval_score",
+                             .tag = "",
+                             .is_score = 1,
+                             .seed = run->seed,
+                             .step = step,
+                             .value = value,
+                             .n = n,
+                             .n_all = n});
   return GL_OK;
 }
 
 static gl_status lines_init(lines *to, const gathered *g, gl_error *err) {
   size_t runs = 0;
   for (size_t i = 0; i < g->n_studies; i++) runs += g->studies[i].from->n_runs;
-  *to = (lines){.line = calloc(g->n_series + runs + 1, sizeof *to->line),
-                .owned = calloc(2 * runs + 1, sizeof *to->owned),
-                .name = calloc(runs + 1, sizeof *to->name)};
-  if (!to->line || !to->owned || !to->name) return gl_fail_memory(err, "a table");
+  *to = (lines){0};
+  to->line = ARENA_ARRAY(&to->memory, numbers, g->n_series + runs);
+  if (!to->line) return gl_fail_memory(err, "a table");
   gl_status status = GL_OK;
   for (size_t i = 0; i < g->n_studies; i++)
     for (size_t k = 0; k < g->studies[i].from->n_runs && status == GL_OK; k++)
@@ -129,19 +115,19 @@ static gl_status lines_init(lines *to, const gathered *g, gl_error *err) {
   for (size_t i = 0; i < g->n_series && status == GL_OK; i++) {
     const gathered_series *s = &g->series[i];
     if (s->is_chosen && s->n > 0)
-      add_line(to, (numbers){.file = s->file,
-                             .label = s->label,
-                             .name = s->name,
-                             .metric = s->metric,
-                             .tag = s->tag,
-                             .better = s->what.better,
-                             .is_score = s->what.is_score,
-                             .is_guessed = s->what.is_guessed,
-                             .seed = s->seed,
-                             .step = s->step,
-                             .value = s->value,
-                             .n = s->n,
-                             .n_all = s->n_all});
+      insert_numbers(to, (numbers){.file = s->file,
+                                   .label = s->label,
+                                   .name = s->name,
+                                   .metric = s->metric,
+                                   .tag = s->tag,
+                                   .better = s->what.better,
+                                   .is_score = s->what.is_score,
+                                   .is_guessed = s->what.is_guessed,
+                                   .seed = s->seed,
+                                   .step = s->step,
+                                   .value = s->value,
+                                   .n = s->n,
+                                   .n_all = s->n_all});
   }
   return status;
 }
@@ -159,8 +145,8 @@ static size_t seeds_at(const lines *l, size_t first) {
 enum { BEST, LAST, GAP, MEAN, COLUMNS };
 
 /* Their interquartile means over seeds, with intervals where there are several. */
-static gl_status over_seeds(const lines *l, size_t first, size_t n, interval out[COLUMNS],
-                            gl_error *err) {
+static gl_status line_over_seeds(const lines *l, size_t first, size_t n, interval out[COLUMNS],
+                                 gl_error *err) {
   double *values = calloc(n, sizeof *values);
   if (!values) return gl_fail_memory(err, "seeds");
   gl_status status = GL_OK;
@@ -180,7 +166,7 @@ static gl_status over_seeds(const lines *l, size_t first, size_t n, interval out
 
 /* --- the table of series --- */
 
-static int has_labels(const lines *l) {
+static int any_labels(const lines *l) {
   for (size_t i = 0; i < l->n; i++)
     if (*l->line[i].label) return 1;
   return 0;
@@ -220,10 +206,10 @@ static const table_column series_columns[] = {TABLE_HEAD("label"),
                                               {.type = TABLE_INTERVAL, .head = "gap"},
                                               {.type = TABLE_INTERVAL, .head = "mean"}};
 
-static gl_status put_series(table *t, const lines *l, size_t first, size_t n, gl_error *err) {
+static gl_status put_series_line(table *t, const lines *l, size_t first, size_t n, gl_error *err) {
   const numbers *x = &l->line[first];
   interval v[COLUMNS];
-  gl_status status = over_seeds(l, first, n, v, err);
+  gl_status status = line_over_seeds(l, first, n, v, err);
   if (status != GL_OK) return status;
   table_row(t);
   table_text(t, *x->label ? x->label : NULL);
@@ -247,10 +233,10 @@ static gl_status report_series(table *to, const lines *l, gl_error *err) {
                         sizeof series_columns / sizeof *series_columns);
   gl_status status = GL_OK;
   int guessed = 0, shortened = 0;
-  if (!has_labels(l)) table_hide_head(t, OF_LABELS);
+  if (!any_labels(l)) table_hide_head(t, OF_LABELS);
   if (!seeds) table_hide_head(t, OF_SEEDS);
   for (size_t i = 0; i < l->n && status == GL_OK; i += seeds_at(l, i)) {
-    status = put_series(t, l, i, seeds_at(l, i), err);
+    status = put_series_line(t, l, i, seeds_at(l, i), err);
     guessed |= l->line[i].is_guessed && l->line[i].better == METRIC_HIGHER_IS_BETTER;
   }
   for (size_t i = 0; i < l->n; i++) shortened |= l->line[i].n < l->line[i].n_all;
@@ -292,8 +278,8 @@ typedef struct printed_place {
   double step; /* where the series has it */
 } printed_place;
 
-static printed_place place_of(const numbers *x, const published_number *printed, double expected,
-                              double expected_step) {
+static printed_place find_printed(const numbers *x, const published_number *printed,
+                                  double expected, double expected_step) {
   double largest = -INFINITY;
   for (size_t i = 0; i < x->n; i++) largest = fmax(largest, x->value[i]);
   if (published_agrees(printed, expected, largest))
@@ -321,7 +307,7 @@ static void verdict(char *to, size_t size, const numbers *x, const published_num
   }
   const double expected = is_best ? x->best : x->last;
   const double step = is_best ? x->best_step : x->last_step;
-  const printed_place at = place_of(x, printed, expected, step);
+  const printed_place at = find_printed(x, printed, expected, step);
   const char *what = !is_best                              ? "last"
                      : x->better == METRIC_LOWER_IS_BETTER ? "minimum"
                                                            : "maximum";
@@ -358,7 +344,7 @@ static void put_printed(table *t, const numbers *x, const published_number *prin
   static const char *const kinds[] = {"nowhere", "elsewhere", "as said"};
   char words[160];
   const double value = is_best ? x->best : x->last;
-  const printed_place at = place_of(x, printed, value, is_best ? x->best_step : x->last_step);
+  const printed_place at = find_printed(x, printed, value, is_best ? x->best_step : x->last_step);
   table_text(t, printed->text ? printed->text : "");
   if (!printed->text) table_shown(t, "–");
   table_real(t, value);
@@ -443,7 +429,7 @@ static const char *report_files(table *to, const gathered *g) {
 
 /* --- the whole --- */
 
-gl_status tell_gathered(table *to, const gathered *g, const published *printed, gl_error *err) {
+gl_status report_gathered(table *to, const gathered *g, const published *printed, gl_error *err) {
   lines l = {0};
   benchmarks b = {0};
   gl_status status = lines_init(&l, g, err);
@@ -465,11 +451,11 @@ gl_status tell_gathered(table *to, const gathered *g, const published *printed, 
     report_published(to, printed, &l);
   }
   benchmarks_fini(&b);
-  lines_fini(&l);
+  arena_fini(&l.memory);
   return status;
 }
 
-static gl_status tell_study(table *to, const char *path, const char *set, gl_error *err) {
+static gl_status report_study(table *to, const char *path, const char *set, gl_error *err) {
   store *s = NULL;
   gl_status status = store_open(&s, path, STORE_READ, err);
   if (status == GL_OK) status = analyze_study(to, s, set, err);
@@ -483,14 +469,14 @@ static int has_options(const gather_request *q) {
          q->lower_is_better;
 }
 
-gl_status tell_files(table *to, const gather_request *request, const published *printed,
-                     gl_error *err) {
+gl_status report_analysis(table *to, const gather_request *request, const published *printed,
+                          gl_error *err) {
   int is_study = 0;
   gl_status status = GL_OK;
   if (request->n_files == 1) status = read_is_study(request->files[0], &is_study, err);
   if (status != GL_OK) return status;
   if (is_study && !has_options(request) && !request->each_set && !printed)
-    return tell_study(to, request->files[0], request->set, err);
+    return report_study(to, request->files[0], request->set, err);
   if (is_study && !request->each_set)
     return gl_fail(err, GL_EINPUT,
                    "%s is a study, which says itself what its runs are; these options are for "
@@ -498,7 +484,88 @@ gl_status tell_files(table *to, const gather_request *request, const published *
                    request->files[0]);
   gathered g;
   status = gather(&g, request, err);
-  if (status == GL_OK) status = tell_gathered(to, &g, printed, err);
+  if (status == GL_OK) status = report_gathered(to, &g, printed, err);
   gathered_fini(&g);
   return status;
+}
+
+/* --- reading the numbers that a paper prints --- */
+
+void published_fini(published *p) {
+  arena_fini(&p->memory);
+  *p = (published){0};
+}
+
+static size_t column_named(const sheet *s, const char *name) {
+  size_t i = 0;
+  while (i < s->n_columns && strcasecmp(s->heading[i], name) != 0) i++;
+  return i;
+}
+
+/* Half a unit of the last digit of "75.2" is 0.05. */
+static double half_unit(const char *text) {
+  const char *point = strchr(text, '.');
+  const size_t digits = point ? strspn(point + 1, "0123456789") : 0;
+  return 0.5 * pow(10, -(double)digits);
+}
+
+static gl_status read_printed(published_number *to, arena *m, const sheet *s, size_t row,
+                              size_t column, gl_error *err) {
+  const char *text = sheet_text(s, row, column);
+  *to = (published_number){.value = NAN};
+  if (!text || strcmp(text, "-") == 0 || strcmp(text, "–") == 0) return GL_OK;
+  const size_t n = strlen(text);
+  to->text = arena_text(m, text);
+  char *number = arena_text(m, text);
+  if (!number) return gl_fail_memory(err, "printed numbers");
+  if (n > 1 && number[n - 1] == '%') {
+    number[n - 1] = '\0';
+    to->is_percent = 1;
+  }
+  if (!csv_number(number, &to->value) || !isfinite(to->value))
+    return sheet_fail(s, row, column, err,
+                      "'%.40s' is not a printed number; write it as 0.752 or 75.2, or leave the "
+                      "cell empty",
+                      text);
+  to->half = half_unit(number);
+  return GL_OK;
+}
+
+static gl_status read_published_rows(published *p, const sheet *s, gl_error *err) {
+  const size_t run = column_named(s, "run"), benchmark = column_named(s, "benchmark"),
+               best = column_named(s, "best"), last = column_named(s, "last");
+  if (run == s->n_columns || best == s->n_columns || last == s->n_columns)
+    return gl_fail(err, GL_EINPUT,
+                   "%s:1:1: printed numbers need the columns run, best and last, and benchmark "
+                   "where there are several",
+                   s->name);
+  p->row = ARENA_ARRAY(&p->memory, published_row, s->n_rows);
+  if (!p->row) return gl_fail_memory(err, "printed numbers");
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < s->n_rows && status == GL_OK; i++) {
+    const char *name = sheet_text(s, i, run);
+    const char *set = benchmark < s->n_columns ? sheet_text(s, i, benchmark) : NULL;
+    published_row *to = &p->row[p->n++];
+    if (!name) return sheet_fail(s, i, run, err, "the line names no run");
+    to->run = arena_text(&p->memory, name);
+    to->benchmark = arena_text(&p->memory, set ? set : "");
+    status = read_printed(&to->best, &p->memory, s, i, best, err);
+    if (status == GL_OK) status = read_printed(&to->last, &p->memory, s, i, last, err);
+  }
+  return status == GL_OK ? arena_check(&p->memory, "printed numbers", err) : status;
+}
+
+gl_status published_read(published *out, const char *path, gl_error *err) {
+  sheet s;
+  *out = (published){0};
+  gl_status status = read_rows(&s, path, err);
+  if (status == GL_OK) status = read_published_rows(out, &s, err);
+  sheet_fini(&s);
+  return status;
+}
+
+int published_agrees(const published_number *printed, double value, double largest) {
+  const int scales = printed->is_percent ? largest <= 1 : largest <= 1 && printed->value > 1;
+  const double scale = scales ? 100 : 1;
+  return fabs(value * scale - printed->value) <= printed->half * (1 + 1e-9);
 }
