@@ -520,8 +520,9 @@ static gl_status check_field(const results *const *from, size_t n_from, const co
     found = found || contrast_has_run(r, f);
   }
   if (found) return GL_OK;
-  return gl_fail(err, GL_EINPUT, "no run has %s = %s; `gepolab study info` lists algorithms and settings",
-                 f->path, f->value);
+  return gl_fail(err, GL_EINPUT,
+                 "no run has %s = %s; `gepolab study info` lists algorithms and settings", f->path,
+                 f->value);
 }
 
 static gl_status find_asked_runs(announcements *a, asked_runs *g, const results *const *from,

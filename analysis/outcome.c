@@ -568,11 +568,12 @@ static gl_status find_cells(stability *s, stored_cell **out, size_t *n, gl_error
     qsort(*out, *n, sizeof **out, by_place);
     return GL_OK;
   }
-  return gl_fail(err, GL_EINPUT,
-                 "%s is no result of which a figure is drawn: those are of `gepolab analyze --table outcomes "
-                 "STUDY.db --json`, kept with `gepolab results keep`; a study's evaluations and "
-                 "means are drawn from tables (gepolab study export)",
-                 s->kept.name);
+  return gl_fail(
+      err, GL_EINPUT,
+      "%s is no result of which a figure is drawn: those are of `gepolab analyze --table outcomes "
+      "STUDY.db --json`, kept with `gepolab results keep`; a study's evaluations and "
+      "means are drawn from tables (gepolab study export)",
+      s->kept.name);
 }
 
 /* --- cells --- */

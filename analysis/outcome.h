@@ -73,9 +73,9 @@ run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule);
 
 /* --- the outcomes of a study --- */
 /* What a study says about stability: the outcomes of its runs by method and setting, when they
- * fell, and at which dose (learning rate) which share falls. `gepolab analyze --table outcomes` prints it; the
- * figures `survival` and `frontier` draw it, of a study or of what `gepolab analyze --table outcomes --json` said
- * of one and `gepolab results keep` stored. */
+ * fell, and at which dose (learning rate) which share falls. `gepolab analyze --table outcomes`
+ * prints it; the figures `survival` and `frontier` draw it, of a study or of what `gepolab analyze
+ * --table outcomes --json` said of one and `gepolab results keep` stored. */
 
 /* The axis whose numbers are doses. */
 #define STABILITY_DOSE "optimizer.lr"
