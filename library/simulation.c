@@ -2,7 +2,7 @@
 #include "core/config/config.h"
 #include "core/config/fields.h"
 #include "library/internal.h"
-#include "sim/summary.h"
+#include "sim/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,24 +3,83 @@
  *
  * Files, each of which calls only those above it; what happens later is an event that is posted:
  *
- *   clock_shared.c  posting events, the ledger of units, versions in use;
+ *   clock_shared.c  posting events, the pool and the ledger of units, versions in use;
  *                   a sampler's state, what it draws, its pauses
  *   transfer.c      messages over a shared network, relays
- *   sampler.c       samplers that generate whole batches; sending, fetching, pushing
- *   stream.c        samplers that stream groups or responses
+ *   sampler.c       samplers that generate whole batches; sending, fetching, pushing;
+ *                   samplers that stream groups or responses
  *   learner.c       batches that wait, the choice among them, updates
- *   clock.c         crashes, outages, one handler for each kind of event, the loop,
- *                   the statistics at the end
+ *   schedule.c      the statistics at the end
+ *   clock.c         crashes, outages, one handler for each kind of event, the loop
  */
 #ifndef GEPOLAB_SIM_CLOCK_H
 #define GEPOLAB_SIM_CLOCK_H
 
-#include "sim/buffer.h"
 #include "sim/cluster_spec.h"
 #include "sim/event_queue.h"
 #include "sim/network.h"
+#include "sim/schedule.h"
 
 #include <stdbool.h>
+
+/* --- the pool of units --- */
+
+/* Batches between their first token and their update: a pool whose free slots are used again, and
+ * the list, from oldest to newest, of those that have arrived at the learner and wait there. A
+ * batch is named by its slot, its index in the pool. */
+enum { BUFFER_NONE = UINT32_MAX };
+enum { CACHE_LINE = 64 };
+
+/* Two cache lines, the links in the second. */
+typedef struct pooled_batch {
+  schedule_batch facts;       /* what the schedule will say of it; first_segment is not used here */
+  schedule_segment *segments; /* owned; kept when the slot is reused */
+  uint32_t segment_capacity;
+  int64_t begun_with;    /* version of its sampler at its start */
+  uint64_t arrival;      /* its place in the order of arrivals, from 1; 0: it does not wait */
+  uint32_t older, newer; /* neighbours in the list; `newer` also links free slots */
+} pooled_batch;
+
+typedef struct buffer {
+  pooled_batch *pool; /* owned; each on lines of its own */
+  size_t n_pool, capacity;
+  uint32_t free_slot, oldest, newest;
+  size_t waiting;
+  uint64_t arrivals;
+} buffer;
+
+void buffer_init(buffer *b);
+void buffer_fini(buffer *b);
+/* Bytes of memory that batches and their segments take. */
+size_t buffer_bytes(const buffer *b);
+/* Slots in use. */
+size_t buffer_in_use(const buffer *b);
+/* Takes a slot for a new batch whose first segment is of this version; BUFFER_NONE if memory is
+ * short. */
+uint32_t buffer_take(buffer *b, int64_t version);
+/* Ends the last segment at this fraction of the response and begins one of another version. False
+ * if memory is short. */
+bool buffer_switch(buffer *b, uint32_t slot, double at, int64_t version);
+/* Adds a segment that begins one response; the batch's segments are then those of single responses.
+ * Its index, UINT32_MAX if memory is short. */
+uint32_t buffer_begin_response(buffer *b, uint32_t slot, int64_t response, int64_t version);
+/* Ends that segment there and begins one of another version; the new one's index, or that of the
+ * old one where nothing was generated under it; UINT32_MAX if memory is short. */
+uint32_t buffer_switch_response(buffer *b, uint32_t slot, uint32_t segment, double at,
+                                int64_t version);
+/* Segments of a response whose length is now other: their ends, but the last, are so many times
+ * what they were. */
+void buffer_rescale_response(buffer *b, uint32_t slot, int64_t response, double factor);
+/* Where all responses are of one version: makes one segment of theirs. */
+void buffer_join_segments(buffer *b, uint32_t slot);
+/* Frees the slot. */
+void buffer_release(buffer *b, uint32_t slot);
+/* Puts a batch into the list: by the time it was generated, as HeteroRL sorts its files by name, or
+ * else at the newest end. */
+void buffer_insert(buffer *b, uint32_t slot, bool by_generation_time);
+void buffer_remove(buffer *b, uint32_t slot);
+/* Version of the batch's first segment, its oldest. */
+int64_t buffer_version(const buffer *b, uint32_t slot);
 
 /* --- samplers --- */
 
@@ -86,7 +145,7 @@ typedef struct unit_progress {
   double prompt; /* its factor; 1 without a distribution */
 } unit_progress;
 
-/* Written by stream.c. */
+/* Written by sampler.c. */
 typedef struct streaming {
   engine *engines; /* [samplers]; NULL: units do not stream */
   unit_progress *units;
@@ -356,7 +415,22 @@ gl_status sampler_fetch(sim_clock *c, uint32_t i, gl_error *err);
 /* Sends a unit whose generation has ended to the learner. */
 gl_status sampler_send(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err);
 
-/* --- stream.c: samplers that stream units --- */
+/* Costs of responses, see response_spec. */
+
+/* The cost of a batch of `responses` whose lengths are drawn. slots is a queue the caller owns and
+ * may use again; its contents are lost. 0 if memory is short. */
+int response_draw(response_cost *out, const response_spec *spec, event_queue *slots, uint64_t seed,
+                  uint64_t batch, size_t responses);
+/* The same for lengths[responses] that are known, in tokens; the distribution and max_tokens have
+ * no part in it. */
+int response_known(response_cost *out, const response_spec *spec, event_queue *slots,
+                   const double *lengths, size_t responses);
+/* The lengths of n responses to one prompt: draws 0..n-1 of the unit `id`, with the factor of the
+ * prompt, draw 0 of the group `prompt`, which is returned. */
+double response_draw_lengths(double *lengths, const response_spec *spec, uint64_t seed, uint64_t id,
+                             uint64_t prompt, size_t n);
+
+/* Samplers that stream units. */
 
 /* False: memory is short. */
 bool stream_init(sim_clock *c);
@@ -372,6 +446,11 @@ void stream_crash(sim_clock *c, uint32_t i);
 void stream_trace_open(const sim_clock *c, uint32_t i);
 /* Memory of the units and responses under way. */
 size_t stream_bytes(const sim_clock *c);
+
+/* --- schedule.c --- */
+
+/* Statistics of the whole clock, into clock->out. GL_ENOMEM. */
+gl_status clock_summarise(sim_clock *c, gl_error *err);
 
 /* --- learner.c --- */
 

@@ -5,9 +5,86 @@
 #include "core/base/error.h"
 #include "core/config/config.h"
 #include "sim/delay.h"
-#include "sim/measured.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 typedef struct cluster_spec cluster_spec;
+
+/* --- rules of the clock, as a recipe names them --- */
+
+/* How weights reach a sampler: fetched between batches once the delay drawn at the last fetch has
+ * passed, or sent at every publication and arriving a delay later. */
+typedef enum sync_rule { SYNC_PULL, SYNC_PUSH } sync_rule;
+/* What samplers send and an update takes: whole batches, groups of responses to one prompt, or
+ * single responses. Groups and responses stream: a free decoding slot takes the next response at
+ * once, whichever unit it is of, and a unit is sent when its last response has ended
+ * (sim/sampler.c). */
+typedef enum unit_kind { UNIT_BATCH, UNIT_GROUP, UNIT_RESPONSE } unit_kind;
+/* What becomes of streamed units that are under way when new weights are pushed to their sampler:
+ * they are finished with the weights they began with, and the new ones wait; they go on under the
+ * new weights; they are thrown away. */
+typedef enum partial_rule { PARTIAL_WAIT, PARTIAL_CONTINUE, PARTIAL_DROP } partial_rule;
+/* What becomes of the keys and values of the tokens there are, when a response goes on under new
+ * weights: they stay, so that later tokens attend to what older weights computed; or they are
+ * computed again by the new ones, which takes the time of a prefill. */
+typedef enum kv_cache_rule { KV_CACHE_RECOMPUTE, KV_CACHE_KEEP } kv_cache_rule;
+/* What becomes of units that are staler than the window: thrown away; or there are none, because
+ * the learner waits for those that would become so and trains them first; or trained all the same,
+ * with less weight (stale_decay to the power of the versions beyond the window). */
+typedef enum stale_rule { STALE_DISCARD, STALE_WAIT, STALE_DOWNWEIGHT } stale_rule;
+/* What a full queue throws away: the first that arrived, one of the oldest version, or what comes.
+ */
+typedef enum evict_rule { EVICT_OLDEST, EVICT_STALEST, EVICT_NEWEST } evict_rule;
+/* Which waiting unit is trained next; QUEUE_HETERORL is the released rule of HeteroRL
+ * (paper/methods.md §10.4). */
+typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_VERSION } queue_rule;
+
+/* --- presets: sets of defaults, each of which a recipe may override --- */
+
+typedef struct cluster_preset {
+  const char *name;
+  const char *about;        /* one line */
+  const char *source;       /* the paper (arXiv) or the file and commit that were read */
+  const char *mapping;      /* the system's parameters, and the fields that stand for them */
+  const char *not_modelled; /* what of the system has no counterpart in the clock */
+  size_t samplers;
+  bool one_batch; /* an update trains one batch; else as many as there are samplers */
+  sync_rule sync;
+  queue_rule queue;
+  int64_t ahead, window; /* INT64_MAX: no limit */
+  bool trains_late; /* units that arrive later than the gate foresees are trained up to `window`;
+                       else the window is never above `ahead` */
+  int in_flight;    /* of groups: they continue under new weights */
+  kv_cache_rule kv_cache; /* where weights change in flight */
+  unit_kind unit;         /* where it is no batch, response lengths are preset_lengths */
+  int64_t publish_every;
+  int heterorl_delays; /* HeteroRL's distribution of delays where none is given, shared by all
+                          samplers */
+  double eval_pause;   /* seconds */
+} cluster_preset;
+
+/* The i-th preset, NULL past the last; the first is the default. */
+const cluster_preset *cluster_preset_at(size_t i);
+
+/* The response lengths that presets of groups have, as a recipe writes them. */
+extern const char preset_lengths[];
+
+/* --- the section --- */
+
+/* Measurements of such a cluster that its schedule is compared with: the section `cluster.compare`.
+ */
+enum { MEASURED_MOST = 1 << 20 }; /* staleness from here on is refused, in updates */
+
+typedef struct measured_staleness {
+  char *name, *source; /* owned; source is "" where none is said */
+  uint64_t *count;     /* [n] updates of staleness 0, 1, ...; owned */
+  size_t n;            /* 0: no staleness was measured */
+  uint64_t updates;    /* sum of count */
+  double seconds;      /* that took `seconds_of` updates; NaN: not measured */
+  double seconds_of;
+} measured_staleness;
 
 /* Reads the section (NULL: the synchronous default, no delay). A batch holds groups x group_size
  * responses (train.groups, train.group_size) unless the section's samples_per_batch says otherwise.
@@ -19,16 +96,16 @@ void cluster_free(cluster_spec *spec);
 const char *cluster_preset_name(const cluster_spec *spec);
 /* Whether real response lengths shall drive the clock: schedule_build_coupled, not schedule_build.
  */
-int cluster_is_coupled(const cluster_spec *spec);
+bool cluster_is_coupled(const cluster_spec *spec);
 /* Whether responses that stream go on with new weights while they are decoded. */
-int cluster_changes_in_flight(const cluster_spec *spec);
+bool cluster_changes_in_flight(const cluster_spec *spec);
 /* Whether what samplers have computed of a response's keys and values stays when its weights
  * change.
  */
-int cluster_keeps_cache(const cluster_spec *spec);
+bool cluster_keeps_cache(const cluster_spec *spec);
 /* Whether every group of samplers has a distribution of response lengths, so that schedule_build
  * can stand in for a coupled clock. */
-int cluster_has_lengths(const cluster_spec *spec);
+bool cluster_has_lengths(const cluster_spec *spec);
 /* What an update takes and samplers send, in plural: "batches", "groups" or "responses"; static. */
 const char *cluster_unit_names(const cluster_spec *spec);
 /* Groups of responses that a unit holds, of the `groups` of a batch: all of them, or one. */
@@ -42,7 +119,7 @@ typedef struct unit_draw {
 } unit_draw;
 unit_draw cluster_unit_draw(const cluster_spec *spec, uint64_t unit, size_t groups);
 /* Whether units are parts of groups. */
-int cluster_divides_groups(const cluster_spec *spec);
+bool cluster_divides_groups(const cluster_spec *spec);
 /* What a unit's loss is multiplied by that is so many versions stale at its update: 1, but less
  * beyond the window where the section says `stale: downweight` (paper/methods.md §10.12). */
 double cluster_stale_weight(const cluster_spec *spec, int64_t staleness);
@@ -59,8 +136,8 @@ typedef struct cluster_dist {
   size_t group;
   const delay_dist *dist; /* borrowed */
 } cluster_dist;
-/* The i-th distribution, field by field and within a field group by group; 0 past the last. */
-int cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out);
+/* The i-th distribution, field by field and within a field group by group; false past the last. */
+bool cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out);
 /* The measured staleness that the section names to compare with, borrowed; NULL: none. */
 const measured_staleness *cluster_measured(const cluster_spec *spec);
 /* The same where it names the seconds of updates (seconds, seconds_of, name, source). */

@@ -2,41 +2,101 @@
 #ifndef GEPOLAB_SIM_CLUSTER_SPEC_H
 #define GEPOLAB_SIM_CLUSTER_SPEC_H
 
+#include "core/base/arena.h"
+#include "sim/cluster.h"
 #include "sim/delay.h"
 #include "sim/link.h"
-#include "sim/measured.h"
-#include "sim/network_spec.h"
-#include "sim/response.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* How weights reach a sampler: fetched between batches once the delay drawn at the last fetch has
- * passed, or sent at every publication and arriving a delay later. */
-typedef enum sync_rule { SYNC_PULL, SYNC_PUSH } sync_rule;
-/* Which waiting batch is trained next (paper/methods.md §10.4). QUEUE_HETERORL is the
- * released rule, paper/methods.md §10.4. */
-/* What samplers send and an update takes: whole batches, groups of responses to one prompt, or
- * single responses. Groups and responses stream: a free decoding slot takes the next response at
- * once, whichever unit it is of, and a unit is sent when its last response has ended
- * (sim/stream.c). */
-typedef enum unit_kind { UNIT_BATCH, UNIT_GROUP, UNIT_RESPONSE } unit_kind;
-/* What becomes of streamed units that are under way when new weights are pushed to their sampler:
- * they are finished with the weights they began with, and the new ones wait; they go on under the
- * new weights; they are thrown away. */
-typedef enum partial_rule { PARTIAL_WAIT, PARTIAL_CONTINUE, PARTIAL_DROP } partial_rule;
-/* What becomes of the keys and values of the tokens there are, when a response goes on under new
- * weights: they stay, so that later tokens attend to what older weights computed; or they are
- * computed again by the new ones, which takes the time of a prefill. */
-typedef enum kv_cache_rule { KV_CACHE_RECOMPUTE, KV_CACHE_KEEP } kv_cache_rule;
-/* What becomes of units that are staler than the window: thrown away; or there are none, because
- * the learner waits for those that would become so and trains them first; or trained all the same,
- * with less weight (stale_decay to the power of the versions beyond the window). */
-typedef enum stale_rule { STALE_DISCARD, STALE_WAIT, STALE_DOWNWEIGHT } stale_rule;
-/* What a full queue throws away: the first that arrived, one of the oldest version, or what comes.
- */
-typedef enum evict_rule { EVICT_OLDEST, EVICT_STALEST, EVICT_NEWEST } evict_rule;
-typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_VERSION } queue_rule;
+/* --- responses --- */
+
+/* Response lengths and what they cost: the seconds a batch takes to generate and its bytes, where
+ * these follow from lengths drawn from a distribution (measured lengths: an empirical one), or from
+ * those of real responses (cluster.coupled).
+ *
+ * A sampler decodes up to `concurrency` responses side by side, each at `tokens_per_s`:
+ *
+ *   continuous  a slot takes the next response as soon as its own has ended (continuous batching
+ *               of vLLM and SGLang), in the order of the responses
+ *   padded      the next `concurrency` responses begin when the longest of the ones before has
+ * ended
+ *
+ * Batching more responses does not slow one down in this model; a sampler that slows is one with
+ * fewer tokens_per_s. Lengths are rounded to whole tokens in 1..max_tokens. Response k of a batch
+ * is draw k of the stream (RNG_LENGTH, batch id), so a batch's lengths depend on nothing else.
+ *
+ * Prompts may differ in how long their responses are: a factor for each group of a batch, draw g of
+ * the stream (RNG_LENGTH, batch id + RESPONSE_PROMPTS), multiplies the lengths of its responses
+ * before they are rounded. */
+
+#define RESPONSE_PROMPTS ((uint64_t)1 << 63)
+
+typedef enum response_batching { BATCHING_CONTINUOUS, BATCHING_PADDED } response_batching;
+
+typedef struct response_spec {
+  delay_dist *lengths; /* tokens; owned; NULL: costs do not follow lengths */
+  double max_tokens, tokens_per_s;
+  double prompt_tokens;        /* of every prompt */
+  double prefill_tokens_per_s; /* at which caches are computed again; 0: it takes no time */
+  size_t concurrency;
+  response_batching batching;
+  const delay_dist
+      *prompts;      /* factor on the lengths of all responses of a group; borrowed; NULL: 1 */
+  size_t group_size; /* of it; has no part where prompts is NULL */
+} response_spec;
+
+typedef struct response_cost {
+  double seconds; /* on a sampler of speed 1 */
+  double tokens;  /* of all responses */
+  double longest; /* tokens of the longest */
+} response_cost;
+
+/* --- cluster.network --- */
+
+/* How transfers through the learner's side of the network share it: at once, each with its fair
+ * share (max-min); or one after the other. */
+typedef enum share_rule { SHARE_FAIR, SHARE_QUEUE } share_rule;
+
+typedef struct network_port {
+  double bandwidth; /* bytes per second; may be infinite */
+  share_rule share;
+} network_port;
+
+typedef struct site_outage {
+  double from_s, to_s;
+} site_outage;
+
+/* A place with samplers, or the learner's. Rows are of the matrices between sites: [sites], from
+ * this one to each. All owned. */
+typedef struct network_site {
+  char *name;
+  double *latency;   /* seconds, one way */
+  double *bandwidth; /* bytes per second, shared by all transfers of that direction; or infinite */
+  double *loss;      /* chance that a packet is lost, besides what the sampler's link loses */
+  site_outage *outages; /* [n_outages] */
+  size_t n_outages;
+  delay_dist *mtbf, *mttr; /* seconds to an outage, and to its end; mtbf of 0: none is drawn */
+} network_site;
+
+typedef struct network_spec {
+  network_port egress, ingress; /* of the learner */
+  double round_trips;           /* before a transfer begins, */
+  double rtt;                   /* each of so many seconds; 0: as the latencies of sites say */
+  double delta_share;           /* of the bytes of the weights that a delta has; 1: none is sent */
+  int64_t full_every;           /* every n-th transfer of weights to a sampler is full; 0: none */
+  size_t fanout; /* samplers that a node of the relay tree sends weights on to; 0: no relay */
+  size_t shards; /* that weights are cut into */
+  double relay_bandwidth; /* bytes per second of a sampler that sends on; 0: that of its link up */
+  network_site *sites;    /* [n_sites] the learner's first; none: all is at one place */
+  size_t n_sites;
+  arena memory;             /* of sites, their names, rows and outages */
+  bool interrupted_is_lost; /* what flows when an outage begins; else it goes on afterwards */
+} network_spec;
+
+/* --- cluster --- */
 
 /* Samplers that are alike. Distributions are owned by the group. */
 typedef struct sampler_group {
@@ -53,15 +113,15 @@ typedef struct sampler_group {
   link_spec up, down;
 } sampler_group;
 
-typedef struct cluster_spec {
+struct cluster_spec {
   const char *preset; /* static */
   sampler_group *groups;
   size_t n_groups, n_samplers;
-  int shared_delays;
+  bool shared_delays; /* all samplers draw the same sequence of weight delays */
   sync_rule sync;
   queue_rule queue;
-  int coupled;    /* real responses drive the clock */
-  int in_flight;  /* weights that arrive during generation are used from then on */
+  bool coupled;   /* real responses drive the clock */
+  bool in_flight; /* weights that arrive during generation are used from then on */
   int64_t ahead;  /* a sampler may begin batch b once b / batches <= its version + ahead */
   int64_t window; /* largest staleness (QUEUE_HETERORL: D of paper/methods.md §10.4) */
   unit_kind unit;
@@ -87,6 +147,22 @@ typedef struct cluster_spec {
   size_t samples_per_batch;
   network_spec
       *network; /* owned; NULL: every sampler has links of its own, and nothing is shared */
-} cluster_spec;
+};
+
+/* --- cluster_sections.c --- */
+
+/* Reads {histogram} or {trace, column} or neither, {seconds, updates} or not, but one of them, with
+ * {name, source}; NULL: nothing to compare with. A trace is a CSV with one update's staleness per
+ * line, rounded to whole updates. Errors: GL_EINPUT at the place in the recipe, also where the file
+ * is missing or its column is not clear. measured_fini() releases it in any case. */
+gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error *err);
+void measured_fini(measured_staleness *m);
+/* *out is NULL where the section is left out or changes nothing; else network_free() releases it.
+ */
+gl_status network_parse(network_spec **out, const cfg_node *node, gl_error *err);
+void network_free(network_spec *spec);
+/* The number of the site that node names; 0, the learner's, where it is NULL. */
+gl_status network_site_of(const network_spec *spec, const cfg_node *node, size_t *site,
+                          gl_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "sim/delay.h"
 
 #include "core/base/csv.h"
+#include "core/config/fields.h"
 
 #include <assert.h>
 #include <gsl/gsl_cdf.h>
@@ -777,4 +778,19 @@ gl_status delay_parse(delay_dist **out, const cfg_node *node, const char *sectio
   }
   *out = dist;
   return GL_OK;
+}
+
+void delay_read_field(cfg_reader *r, const char *key, const cfg_node *outer, double fallback,
+                      double max_delay, delay_dist **out) {
+  const cfg_node *node = cfg_child(r, key);
+  if (node == NULL) node = outer;
+  if (r->status != GL_OK) return;
+  if (node != NULL)
+    r->status = delay_parse(out, node, key, max_delay, r->err);
+  else if ((*out = delay_constant(field_noted(r, key, fallback))) == NULL)
+    r->status = gl_fail_memory(r->err, "a distribution");
+}
+
+void delay_read(cfg_reader *r, const char *key, const cfg_node *outer, delay_dist **out) {
+  delay_read_field(r, key, outer, field_default(r, key), NAN, out);
 }

@@ -1,6 +1,6 @@
 /* Maximum likelihood of delay distributions, from sums over the values where a distribution has
  * them; the test of fit; the choice. */
-#include "sim/delay_fit.h"
+#include "sim/delay.h"
 
 #include <assert.h>
 #include <float.h>
@@ -389,7 +389,7 @@ typedef struct spread {
 
 /* One sample of the distribution, fitted anew. */
 static gl_status fit_replicate(spread *to, double *draw, size_t n, const fit_row *row, double d,
-                               const family *f, const fit *about, rng_stream stream,
+                               const family *f, const delay_fit *about, rng_stream stream,
                                gl_error *err) {
   delay_source source = {.stream = stream};
   delay_dist free_dist = row->dist, again;
@@ -412,8 +412,8 @@ static gl_status fit_replicate(spread *to, double *draw, size_t n, const fit_row
 }
 
 /* D, p and standard errors, from the values tested; the errors are those of all about->n values. */
-static gl_status test_row(fit_row *row, const family *f, const sample *tested, const fit *about,
-                          rng_stream stream, gl_error *err) {
+static gl_status test_row(fit_row *row, const family *f, const sample *tested,
+                          const delay_fit *about, rng_stream stream, gl_error *err) {
   fit_row own = *row; /* fitted to the values tested alone */
   gl_status status = fit_maximise(&own.dist, &own.why_not, f, tested, err);
   if (status != GL_OK) return status;
@@ -525,7 +525,7 @@ static void fit_thin(double *to, size_t n_to, const double *from, size_t n, rng_
 }
 
 static gl_status fit_family_to(fit_row *row, fit_family k, const sample *all, const sample *tested,
-                               const fit *about, uint64_t seed, gl_error *err) {
+                               const delay_fit *about, uint64_t seed, gl_error *err) {
   const family *f = &families[k];
   *row = (fit_row){.n_parameters = f->n, .name = {f->names[0], f->names[1]}};
   gl_status status = fit_maximise(&row->dist, &row->why_not, f, all, err);
@@ -542,7 +542,7 @@ static gl_status fit_family_to(fit_row *row, fit_family k, const sample *all, co
   return status;
 }
 
-static size_t fit_choose(const fit *of) {
+static size_t fit_choose(const delay_fit *of) {
   size_t best = FIT_FAMILIES;
   for (size_t k = 0; k < FIT_FAMILIES; ++k) {
     const fit_row *r = &of->row[k];
@@ -552,7 +552,7 @@ static size_t fit_choose(const fit *of) {
   return best;
 }
 
-static gl_status fit_families(fit *out, const double *sorted, uint64_t seed, gl_error *err) {
+static gl_status fit_families(delay_fit *out, const double *sorted, uint64_t seed, gl_error *err) {
   const sample all = sample_of(sorted, out->n, &out->limits);
   double *kept = NULL;
   out->n_tested = out->n < FIT_MOST_TESTED ? out->n : FIT_MOST_TESTED;
@@ -570,11 +570,11 @@ static gl_status fit_families(fit *out, const double *sorted, uint64_t seed, gl_
   return status;
 }
 
-gl_status fit_values(fit *out, double *value, size_t n, fit_limits limits, uint64_t seed,
+gl_status fit_values(delay_fit *out, double *value, size_t n, fit_limits limits, uint64_t seed,
                      const char *what, gl_error *err) {
   const bool sure = isnan(limits.high); /* that there is no upper limit */
   if (sure) limits.high = INFINITY;
-  *out = (fit){.n = n, .limits = limits, .chosen = FIT_FAMILIES};
+  *out = (delay_fit){.n = n, .limits = limits, .chosen = FIT_FAMILIES};
   gl_status status = check_limits(&limits, what, err);
   if (status == GL_OK) status = fit_check_values(value, n, what, err);
   if (status != GL_OK) return status;

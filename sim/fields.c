@@ -1,11 +1,207 @@
 /* The fields of the simulated cluster: samplers, links, learner and rules of the clock. */
 #include "core/config/fields.h"
 
-#include "sim/presets.h"
+#include "sim/cluster.h"
 
 #include <math.h>
 
-static const char *cluster_preset_name(size_t i) {
+/* --- presets: `mapping` was read in `source`, unless it says assumed --- */
+
+#define UNLIMITED INT64_MAX
+
+#define GROUP_LENGTHS "{law: lognormal, mu: 6.5, sigma: 0.8}"
+const char preset_lengths[] = "{lengths: " GROUP_LENGTHS "}";
+
+/* Samplers, who starts a transfer of weights, which unit is trained next, `ahead`, `window` and
+ * `publish_every`. */
+#define RULES(n, transfer, order, gate, limit, updates)                                            \
+  .samplers = (n), .sync = SYNC_##transfer, .queue = QUEUE_##order, .ahead = (gate),               \
+  .window = (limit), .publish_every = (updates)
+
+static const cluster_preset preset_table[] = {
+    {.name = "sync",
+     .about = "generation and training take turns",
+     .source = "what the systems below compare themselves with",
+     .mapping = "no update overlaps with generation: ahead 0",
+     .not_modelled = "that both share the same GPUs, and what it takes to change between them (put "
+                     "it into learner.step)",
+     RULES(1, PUSH, FIFO, 0, UNLIMITED, 1)},
+    {.name = "one_step_off",
+     .about = "trains batches of the version before",
+     .source = "2410.18252; verl, docs/advance/one_step_off.md at e55d143",
+     .mapping = "the next batch is generated while one is trained: ahead 1",
+     .not_modelled = "how GPUs are divided (say it with samplers, concurrency and learner.step)",
+     RULES(1, PUSH, FIFO, 1, UNLIMITED, 1)},
+    {.name = "areal",
+     .about = "bounded staleness, new weights in the middle of a batch (AReaL)",
+     .source = "2505.24298; AReaL, blog/AReaL_v0_3.md at 177dce5",
+     .mapping = "max_head_offpolicyness: ahead (4); interruptible generation: in_flight, or with "
+                "unit: group partial: continue; the oldest data first: learner.queue (assumed)",
+     .not_modelled = "that groups stream, unless unit: group and lengths are given; what an "
+                     "interruption takes, unless interrupt and prefill_tokens_per_s are given",
+     RULES(4, PUSH, OLDEST_VERSION, 4, UNLIMITED, 1),
+     .in_flight = true},
+    {.name = "verl_async",
+     .about = "groups stream to a learner that shares its weights every few updates (verl)",
+     .source = "verl, docs/advance/fully_async.md at 2147009",
+     .mapping = "staleness_threshold s (0.5) and trigger_parameter_sync_step n (4): ahead is "
+                "(1 + s) n - 1 and learner.publish_every n, so that s = 0 with n = 1 is sync; "
+                "require_batches x ppo_mini_batch_size: train.groups x learner.batches; "
+                "partial_rollout: partial: continue, else wait",
+     .not_modelled = "an s for which (1 + s) n is no whole number; validation on the generating "
+                     "GPUs; putting engines to sleep and waking them, unless interrupt is given",
+     RULES(4, PUSH, FIFO, 5, UNLIMITED, 4),
+     .trains_late = true,
+     .in_flight = true,
+     .unit = UNIT_GROUP},
+    {.name = "prime_rl",
+     .about = "groups stream, and are dropped when they have become too old (prime-rl)",
+     .source = "prime-rl, docs/async.md at 19b7c55, and docs.primeintellect.ai/prime-rl/async",
+     .mapping = "max_async_level: ahead (2); max_off_policy_steps: window (8, assumed), stale: "
+                "discard; rollouts go on under new weights: partial: continue",
+     .not_modelled = "the orchestrator's filters; the time of a broadcast of weights (give delay "
+                     "or weights_bytes)",
+     RULES(4, PUSH, FIFO, 2, 8, 1),
+     .trains_late = true,
+     .in_flight = true,
+     .unit = UNIT_GROUP},
+    {.name = "intellect2",
+     .about = "workers anywhere fetch weights and send batches, two steps behind (INTELLECT-2)",
+     .source = "2505.07291; prime-rl, docs.primeintellect.ai/prime-rl/async",
+     .mapping = "two steps of asynchrony, which hide a broadcast over the internet: ahead 2 and "
+                "window 2; workers fetch from relays: sync: pull; a file of rollouts: a batch "
+                "(assumed)",
+     .not_modelled = "SHARDCAST's tree of relays, unless sync: push, weights_bytes and network: "
+                     "{relay: {kind: tree, fanout, shards}} are given (its inner nodes are "
+                     "servers, here samplers); the checks of TOPLOC; workers that come and go, but "
+                     "for mtbf and mttr",
+     RULES(4, PULL, FIFO, 2, UNLIMITED, 1)},
+    {.name = "pipelinerl",
+     .about = "weights change in flight after every update, no limit of staleness (PipelineRL)",
+     .source = "2509.19128; PipelineRL, conf/base.yaml at 0176c4f",
+     .mapping = "in-flight weight updates: partial: continue, kv_cache: keep (assumed); max_lag "
+                "null: no ahead and no "
+                "window; llm_max_rollouts: concurrency; pop_old_data with ring_buffer_size: "
+                "learner.capacity with evict: oldest",
+     .not_modelled = "the ring buffer, unless learner.capacity is given; the stage that prepares "
+                     "data",
+     RULES(4, PUSH, FIFO, UNLIMITED, UNLIMITED, 1),
+     .in_flight = true,
+     .kv_cache = KV_CACHE_KEEP,
+     .unit = UNIT_GROUP},
+    {.name = "streamrl",
+     .about = "groups stream to a learner one step ahead (StreamRL)",
+     .source = "2504.15930, the abstract",
+     .mapping = "stream generation: unit: group; asynchronous RL by one step: ahead 1 (assumed); "
+                "responses end with the weights they began with: partial: wait (assumed)",
+     .not_modelled = "the ranking of prompts by expected length and the dispatch that follows it; "
+                     "training on parts of a batch before it is whole; sites of unlike GPUs",
+     RULES(4, PUSH, FIFO, 1, UNLIMITED, 1),
+     .trains_late = true,
+     .unit = UNIT_GROUP},
+    {.name = "asyncflow",
+     .about = "groups stream through a queue, weights are taken a step late (AsyncFlow)",
+     .source = "2507.01663, the abstract",
+     .mapping = "streamed data: unit: group; weights deferred within a staleness threshold: ahead "
+                "(1, assumed); partial: wait (assumed)",
+     .not_modelled = "the time of TransferQueue; balancing of load between tasks other than "
+                     "generation and update",
+     RULES(4, PUSH, FIFO, 1, UNLIMITED, 1),
+     .trains_late = true,
+     .unit = UNIT_GROUP},
+    {.name = "llamarl",
+     .about = "generator and trainer side by side, a batch apart (LlamaRL)",
+     .source = "2505.24034, the abstract",
+     .mapping = "asynchronous off-policy training: ahead 1 (assumed); whole batches (assumed)",
+     .not_modelled = "other sharding and precision of the generator, offloading, and direct memory "
+                     "access for weights (put their times into generation, learner.step and delay)",
+     RULES(4, PUSH, FIFO, 1, UNLIMITED, 1)},
+    {.name = "magistral",
+     .about = "generators never stop, and new weights reach them in flight (Magistral)",
+     .source = "2506.10910, cited from its mention in verl, docs/advance/fully_async.md at 2147009",
+     .mapping =
+         "generators that do not wait: no ahead and no window; weights in flight: partial: "
+         "continue, kv_cache: keep; first come, first trained: learner.queue fifo (all assumed)",
+     .not_modelled = "verifiers' time",
+     RULES(4, PUSH, FIFO, UNLIMITED, UNLIMITED, 1),
+     .in_flight = true,
+     .kv_cache = KV_CACHE_KEEP,
+     .unit = UNIT_GROUP},
+    {.name = "laminar",
+     .about = "every generator takes the newest weights when it is free (Laminar)",
+     .source = "2510.12633, the abstract",
+     .mapping = "relay workers from which a rollout pulls the latest weights at any time: sync: "
+                "pull without delay; each trajectory by itself: unit: group, for advantages need "
+                "one; no limit of staleness (assumed)",
+     .not_modelled = "repacking of long responses onto few generators; what it takes the relays to "
+                     "get new weights, unless sync: push, weights_bytes and network: {relay: "
+                     "{kind: tree, fanout: 1, shards}} are given (a chain, assumed); failures, but "
+                     "for mtbf and mttr",
+     RULES(4, PULL, FIFO, UNLIMITED, UNLIMITED, 1),
+     .unit = UNIT_GROUP},
+    {.name = "roll_flash",
+     .about = "groups stream, a whole number of batches ahead (ROLL Flash)",
+     .source = "2510.11345, the abstract and section 1; alibaba.github.io/ROLL, async_training",
+     .mapping = "async_generation_ratio: ahead (1; 0 is synchronous); queue scheduling: unit: "
+                "group; responses under way: partial: wait (assumed)",
+     .not_modelled = "prompt replication and redundant rollouts; environments of agents",
+     RULES(4, PUSH, FIFO, 1, UNLIMITED, 1),
+     .trains_late = true,
+     .unit = UNIT_GROUP},
+    {.name = "slime",
+     .about = "the next batch is generated while one is trained (slime's train_async)",
+     .source = "slime, train_async.py at 03f3392",
+     .mapping = "one rollout begun beforehand: ahead 1; update_weights_interval: "
+                "learner.publish_every; generation ends before weights change: in_flight false",
+     .not_modelled = "the fully asynchronous example, in which groups stream (unit: group, "
+                     "partial: continue); an interval above 1, unless ahead is as large",
+     RULES(4, PUSH, FIFO, 1, UNLIMITED, 1)},
+    {.name = "skyrl",
+     .about = "groups stream within a bound of staleness, weights change in flight (SkyRL)",
+     .source = "SkyRL, skyrl-train/docs/tutorials/fully_async.rst at 53c8c47",
+     .mapping = "max_staleness_steps S with the capacity (S + step) x mini batch: ahead (4); no "
+                "trajectory is dropped: no window; pause, update and resume: partial: continue; "
+                "num_parallel_generation_workers: samplers x concurrency",
+     .not_modelled = "the pause of an update of weights, unless interrupt is given; ends of "
+                     "epochs, at which it waits; environments of agents",
+     RULES(4, PUSH, FIFO, 4, UNLIMITED, 1),
+     .trains_late = true,
+     .in_flight = true,
+     .unit = UNIT_GROUP},
+    {.name = "heterorl",
+     .about = "the rule of HeteroRL as released with 2508.17850",
+     .source = "2508.17850 and the code released with it, at ebda3d6",
+     .mapping = "D: window (32); delays of 60 to 1800 s: delay, shared by all samplers; the rule "
+                "of batches: learner.queue heterorl",
+     .not_modelled = "the 400 s that the released configurations subtract from a delay (give it "
+                     "offset: 400 and clamp: true)",
+     RULES(4, PULL, HETERORL, UNLIMITED, 32, 1),
+     .one_batch = true,
+     .heterorl_delays = true,
+     .eval_pause = 600},
+    {.name = "fifo",
+     .about = "no limit of staleness, the first batch that arrived is trained first",
+     .source = "none: a plain queue",
+     .mapping = "none",
+     .not_modelled = "nothing: it stands for no system",
+     RULES(4, PUSH, FIFO, UNLIMITED, UNLIMITED, 1),
+     .one_batch = true},
+    {.name = "lifo",
+     .about = "no limit of staleness, the newest batch is trained first",
+     .source = "none: a plain stack",
+     .mapping = "none",
+     .not_modelled = "nothing: it stands for no system",
+     RULES(4, PUSH, LIFO, UNLIMITED, UNLIMITED, 1),
+     .one_batch = true},
+};
+
+const cluster_preset *cluster_preset_at(size_t i) {
+  return i < sizeof preset_table / sizeof *preset_table ? &preset_table[i] : NULL;
+}
+
+/* --- fields --- */
+
+static const char *preset_name_at(size_t i) {
   return cluster_preset_at(i) != NULL ? cluster_preset_at(i)->name : NULL;
 }
 
@@ -47,7 +243,7 @@ static const field entries[] = {
     /* cluster */
     FIELD("cluster", "cluster", SECTION, "", NULL,
           "samplers, links, learner and rules of the simulated clock"),
-    FIELD("cluster.preset", "preset", CHOICE_AT(cluster_preset_name), "", "sync",
+    FIELD("cluster.preset", "preset", CHOICE_AT(preset_name_at), "", "sync",
           "a set of defaults, for a rule or a system; `gepolab list presets` lists them with their "
           "sources"),
     FIELD("cluster.samplers", "samplers", COUNT_OR_LIST(1, 10000000), "", NULL,
@@ -72,8 +268,8 @@ static const field entries[] = {
                    {"cluster.unit", "batch"}}),
     FIELD("cluster.lengths", "response lengths", DIST, "tokens", NULL,
           "law of response lengths, rounded to whole tokens from 1 to `max_tokens`",
-          .rule = "none: `generation` says how long a batch takes; presets of groups: {law: "
-                  "lognormal, mu: 6.5, sigma: 0.8}"),
+          .rule =
+              "none: `generation` says how long a batch takes; presets of groups: " GROUP_LENGTHS),
     FIELD("cluster.max_tokens", "longest response", REAL(1, 1e9), "tokens", "32768",
           "longest response that `lengths` may give"),
     FIELD("cluster.tokens_per_s", "tokens per second", POSITIVE, "tokens/s", "50",
@@ -244,11 +440,10 @@ static const field entries[] = {
     FIELD("cluster.network.sites.outages", "outages of a site", LIST, "s", NULL,
           "times in which the site is cut off from all others: a list of pairs [from, to]",
           .rule = "none"),
-    FIELD("cluster.network.sites.mtbf", "time to an outage", DIST, "s", NULL,
-          "time until the site is cut off again, drawn after each outage that was drawn",
-          .rule = "none"),
-    FIELD("cluster.network.sites.mttr", "length of an outage", DIST, "s", NULL,
-          "time from such an outage to its end", .rule = "600"),
+    FIELD("cluster.network.sites.mtbf", "time to an outage", DIST, "s", "none",
+          "time until the site is cut off again, drawn after each outage that was drawn"),
+    FIELD("cluster.network.sites.mttr", "length of an outage", DIST, "s", "600",
+          "time from such an outage to its end"),
     FIELD(
         "cluster.network.interrupted", "interrupted transfers", CHOICE("resumed", "lost"), "",
         "resumed",

@@ -13,8 +13,8 @@
 #ifndef GEPOLAB_SIM_NETWORK_H
 #define GEPOLAB_SIM_NETWORK_H
 
+#include "sim/cluster_spec.h"
 #include "sim/link.h"
-#include "sim/network_spec.h"
 
 #include <stdbool.h>
 

@@ -1,9 +1,104 @@
 /* Samplers that generate whole batches, and what every sampler does: it fetches or is sent weights
  * and sends what it has generated. Where units stream, stream.c says what is generated when. */
+#include "core/base/array.h"
 #include "sim/clock.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* --- lengths of responses, and the time that a sampler takes to decode them --- */
+
+static double draw_length(const response_spec *spec, delay_source *source, double factor) {
+  return fmin(fmax(round(factor * delay_draw(spec->lengths, source)), 1), floor(spec->max_tokens));
+}
+
+static delay_source prompts_of(uint64_t seed, uint64_t group) {
+  return (delay_source){rng_stream_at(seed, RNG_LENGTH, group + RESPONSE_PROMPTS), 0, 0};
+}
+
+/* Continuous batching: gives the next response to the slot that is free first. */
+static int take_slot(const response_spec *spec, event_queue *slots, double length, double *end) {
+  double begin = 0;
+  if (slots->size == spec->concurrency) {
+    begin = eq_top(slots)->time;
+    eq_replace(slots, begin + length, 0, 0, 0, 0);
+  } else if (!eq_push(slots, length, 0, 0, 0, 0)) {
+    return 0;
+  }
+  *end = fmax(*end, begin + length);
+  return 1;
+}
+
+/* A sampler at work on a batch. */
+typedef struct decoder {
+  const response_spec *spec;
+  event_queue *slots;
+  size_t begun, responses;
+  double tokens;
+  double decoded; /* tokens of the slot that works longest; padded: of all waves before */
+  double wave;    /* of this wave, its longest */
+  double longest; /* of all */
+} decoder;
+
+static int decode(decoder *d, double length) {
+  d->tokens += length;
+  d->longest = fmax(d->longest, length);
+  ++d->begun;
+  if (d->spec->batching == BATCHING_CONTINUOUS)
+    return take_slot(d->spec, d->slots, length, &d->decoded);
+  d->wave = fmax(d->wave, length);
+  if (d->begun % d->spec->concurrency == 0 || d->begun == d->responses) {
+    d->decoded += d->wave;
+    d->wave = 0;
+  }
+  return 1;
+}
+
+static decoder begin(const response_spec *spec, event_queue *slots, size_t responses) {
+  slots->size = 0;
+  return (decoder){.spec = spec, .slots = slots, .responses = responses};
+}
+
+static response_cost cost_of(const decoder *d) {
+  return (response_cost){
+      .seconds = d->decoded / d->spec->tokens_per_s, .tokens = d->tokens, .longest = d->longest};
+}
+
+int response_draw(response_cost *out, const response_spec *spec, event_queue *slots, uint64_t seed,
+                  uint64_t batch, size_t responses) {
+  delay_source source = {rng_stream_at(seed, RNG_LENGTH, batch), 0, 0};
+  delay_source prompts = prompts_of(seed, batch);
+  decoder d = begin(spec, slots, responses);
+  double factor = 1;
+  for (size_t k = 0; k < responses; ++k) {
+    if (spec->prompts != NULL && k % spec->group_size == 0)
+      factor = delay_draw(spec->prompts, &prompts);
+    if (!decode(&d, draw_length(spec, &source, factor))) return 0;
+  }
+  *out = cost_of(&d);
+  return 1;
+}
+
+int response_known(response_cost *out, const response_spec *spec, event_queue *slots,
+                   const double *lengths, size_t responses) {
+  decoder d = begin(spec, slots, responses);
+  for (size_t k = 0; k < responses; ++k)
+    if (!decode(&d, lengths[k])) return 0;
+  *out = cost_of(&d);
+  return 1;
+}
+
+double response_draw_lengths(double *lengths, const response_spec *spec, uint64_t seed, uint64_t id,
+                             uint64_t prompt, size_t n) {
+  delay_source source = {rng_stream_at(seed, RNG_LENGTH, id), 0, 0};
+  delay_source prompts = prompts_of(seed, prompt);
+  const double factor = spec->prompts != NULL ? delay_draw(spec->prompts, &prompts) : 1;
+  for (size_t k = 0; k < n; ++k) lengths[k] = draw_length(spec, &source, factor);
+  return factor;
+}
+
+/* --- samplers that generate whole batches --- */
 
 /* No generation takes less, so that simulated time always moves on. */
 static const double shortest_generation_s = 1e-9;
@@ -196,4 +291,464 @@ gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err) {
   clock_trace(
       c, (schedule_span){SPAN_DOWNLOAD, SPAN_DONE, i, c->now, arrival, 0, c->learner.published});
   return clock_post(c, arrival, WEIGHTS_ARRIVE, i, (uint64_t)c->learner.published, err);
+}
+
+/* --- samplers that stream units ---
+ *
+ * Samplers that stream units, as engines with continuous batching do: a sampler decodes up to
+ * `concurrency` responses, and a slot that is free takes the next one at once, of the unit that was
+ * begun last or of a new one. A unit is sent when its last response has ended; so short ones arrive
+ * first, and what a straggler holds back is its own unit alone.
+ *
+ * Weights that are pulled are fetched when they are due and nothing is under way any more: no unit
+ * is begun from then on. What happens to units under way when weights are pushed is
+ * cluster.partial. */
+
+enum { NO_PLACE = UINT32_MAX };
+/* No response takes less, so that simulated time always moves on. */
+static const double shortest_response_s = 1e-9;
+
+bool stream_init(sim_clock *c) {
+  streaming *t = &c->stream;
+  t->free = NO_PLACE;
+  if (c->spec->unit == UNIT_BATCH) return true;
+  t->engines = calloc(c->spec->n_samplers, sizeof *t->engines);
+  for (size_t i = 0; t->engines != NULL && i < c->spec->n_samplers; ++i)
+    t->engines[i] = (engine){.first = NO_PLACE, .open = BUFFER_NONE, .coming = -1};
+  return t->engines != NULL;
+}
+
+void stream_fini(sim_clock *c) {
+  streaming *t = &c->stream;
+  for (size_t i = 0; i < t->n_units; ++i) {
+    free(t->units[i].lengths);
+    free(t->units[i].from);
+  }
+  free(t->units);
+  free(t->running);
+  free(t->engines);
+  *t = (streaming){.free = NO_PLACE};
+}
+
+size_t stream_bytes(const sim_clock *c) {
+  const streaming *t = &c->stream;
+  size_t bytes = t->n_units * sizeof *t->units + t->capacity * sizeof *t->running;
+  for (size_t i = 0; i < t->n_units; ++i) {
+    bytes += t->units[i].lengths != NULL ? c->spec->unit_responses * sizeof(double) : 0;
+    bytes += t->units[i].from != NULL ? c->spec->unit_responses * sizeof(size_t) : 0;
+  }
+  return bytes;
+}
+
+/* --- running responses --- */
+
+/* A place at the head of the sampler's list; NO_PLACE if memory is short. */
+static uint32_t take_place(streaming *t, engine *e) {
+  if (t->free == NO_PLACE &&
+      (t->n_running >= NO_PLACE - 1 || !ARRAY_RESERVE(t->running, t->capacity, t->n_running + 1)))
+    return NO_PLACE;
+  uint32_t place = t->free;
+  if (place == NO_PLACE) {
+    place = (uint32_t)t->n_running++;
+    t->running[place].serial = 0;
+  } else {
+    t->free = t->running[place].next;
+  }
+  running_response *r = &t->running[place];
+  r->previous = NO_PLACE;
+  r->next = e->first;
+  if (e->first != NO_PLACE) t->running[e->first].previous = place;
+  e->first = place;
+  ++e->running;
+  return place;
+}
+
+static void give_place_back(streaming *t, engine *e, uint32_t place) {
+  running_response *r = &t->running[place];
+  *(r->previous == NO_PLACE ? &e->first : &t->running[r->previous].next) = r->next;
+  if (r->next != NO_PLACE) t->running[r->next].previous = r->previous;
+  ++r->serial;
+  r->next = t->free;
+  t->free = place;
+  --e->running;
+}
+
+/* --- units --- */
+
+/* Whether a learner samples the rest of responses anew when their weights change. */
+static bool resamples(const sim_clock *c) {
+  return c->coupled.hooks != NULL && c->spec->partial == PARTIAL_CONTINUE;
+}
+
+static bool reserve_unit(sim_clock *c, uint32_t slot) {
+  streaming *t = &c->stream;
+  if (slot >= t->n_units) {
+    const size_t n = c->buffer.capacity;
+    if (n > SIZE_MAX / sizeof *t->units) return false;
+    unit_progress *more = realloc(t->units, n * sizeof *more);
+    if (more == NULL) return false;
+    t->units = more;
+    for (; t->n_units < n; ++t->n_units) t->units[t->n_units] = (unit_progress){0};
+  }
+  unit_progress *u = &t->units[slot];
+  u->begun = u->running = 0;
+  u->prompt = 1;
+  if (u->lengths == NULL) u->lengths = calloc(c->spec->unit_responses, sizeof *u->lengths);
+  if (u->from == NULL && resamples(c)) u->from = calloc(c->spec->unit_responses, sizeof *u->from);
+  return u->lengths != NULL && (u->from != NULL || !resamples(c));
+}
+
+/* What a unit of such lengths weighs. */
+static void add_up_lengths(const cluster_spec *spec, schedule_batch *facts, const double *lengths) {
+  facts->tokens = facts->longest = 0;
+  for (size_t k = 0; k < spec->unit_responses; ++k) {
+    facts->tokens += lengths[k];
+    facts->longest = fmax(facts->longest, lengths[k]);
+  }
+  const double share = (double)spec->unit_responses / (double)spec->samples_per_batch;
+  facts->bytes = spec->rollout_bytes * share + spec->bytes_per_token * facts->tokens;
+}
+
+static gl_status draw_unit(sim_clock *c, const sampler *s, uint32_t slot, gl_error *err) {
+  const cluster_spec *spec = c->spec;
+  const schedule_hooks *hooks = c->coupled.hooks;
+  schedule_batch *facts = &c->buffer.pool[slot].facts;
+  double *lengths = c->stream.units[slot].lengths;
+  if (hooks != NULL) {
+    gl_status status = hooks->draw(hooks->self, facts, s->version, lengths, err);
+    if (status != GL_OK) return status;
+  } else {
+    c->stream.units[slot].prompt =
+        response_draw_lengths(lengths, &s->group->responses, c->seed, facts->id,
+                              cluster_unit_draw(spec, facts->id, 1).id, spec->unit_responses);
+  }
+  ++c->out->rounds;
+  c->out->drawn_responses += spec->unit_responses;
+  add_up_lengths(spec, facts, lengths);
+  return GL_OK;
+}
+
+static gl_status begin_unit(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  const uint32_t slot = buffer_take(&c->buffer, s->version);
+  if (slot == BUFFER_NONE || !reserve_unit(c, slot)) return gl_fail_memory(err, "units under way");
+  schedule_batch *facts = &c->buffer.pool[slot].facts;
+  facts->id = (uint64_t)i << 32 | s->ordinal++;
+  facts->number = c->ledger.begun;
+  facts->sampler = i;
+  facts->start_s = c->now;
+  c->stream.engines[i].open = slot;
+  gl_status status = draw_unit(c, s, slot, err);
+  if (status == GL_OK) ledger_begin(c, slot);
+  return status;
+}
+
+/* Its responses come to nothing. */
+static void end_unit(sim_clock *c, uint32_t i, uint32_t slot, span_end how) {
+  const schedule_batch *b = &c->buffer.pool[slot].facts;
+  clock_trace(c, (schedule_span){SPAN_GENERATION, how, i, b->start_s, c->now, b->number, -1});
+  ledger_discard(c, slot, how == SPAN_LOST ? FATE_LOST : FATE_ABORTED);
+}
+
+/* Ends everything that is under way at a sampler. A unit may be open with no response running, in
+ * the moment between the end of one and the start of the next. */
+static void abort_all(sim_clock *c, uint32_t i, span_end how) {
+  streaming *t = &c->stream;
+  engine *e = &t->engines[i];
+  while (e->first != NO_PLACE) {
+    const running_response *r = &t->running[e->first];
+    const uint32_t slot = r->slot;
+    e->slot_s += interrupt_decoded_to(c, i) - r->begun_s;
+    give_place_back(t, e, e->first);
+    if (--t->units[slot].running == 0 && slot != e->open) end_unit(c, i, slot, how);
+  }
+  if (e->open != BUFFER_NONE) end_unit(c, i, e->open, how);
+  e->open = BUFFER_NONE;
+}
+
+void stream_crash(sim_clock *c, uint32_t i) {
+  engine *e = &c->stream.engines[i];
+  abort_all(c, i, SPAN_LOST);
+  version_release(c, e->coming);
+  e->coming = -1;
+  e->gated = false;
+}
+
+void stream_trace_open(const sim_clock *c, uint32_t i) {
+  const streaming *t = &c->stream;
+  const engine *e = &t->engines[i];
+  for (uint32_t r = e->first; r != NO_PLACE; r = t->running[r].next) {
+    const schedule_batch *b = &c->buffer.pool[t->running[r].slot].facts;
+    bool reported = false; /* by another of its responses */
+    for (uint32_t k = e->first; k != r; k = t->running[k].next)
+      reported |= t->running[k].slot == t->running[r].slot;
+    if (!reported)
+      clock_trace(
+          c, (schedule_span){SPAN_GENERATION, SPAN_OPEN, i, b->start_s, c->now, b->number, -1});
+  }
+}
+
+/* --- decoding --- */
+
+/* Begins the next response of the open unit. */
+static gl_status begin_response(sim_clock *c, uint32_t i, gl_error *err) {
+  streaming *t = &c->stream;
+  engine *e = &t->engines[i];
+  const sampler *s = &c->samplers[i];
+  const uint32_t slot = e->open, place = take_place(t, e);
+  if (place == NO_PLACE) return gl_fail_memory(err, "responses under way");
+  unit_progress *u = &t->units[slot];
+  running_response *r = &t->running[place];
+  const size_t k = u->begun++;
+  ++u->running;
+  if (u->begun == c->spec->unit_responses) e->open = BUFFER_NONE;
+  const double seconds = u->lengths[k] / s->group->responses.tokens_per_s;
+  const double time = seconds * sampler_jitter(c, i) / s->group->speed;
+  r->slot = slot;
+  r->begun_s = c->now;
+  r->ends_s = c->now + fmax(time, shortest_response_s);
+  r->segment = 0;
+  if (c->spec->partial == PARTIAL_CONTINUE) {
+    r->segment = buffer_begin_response(&c->buffer, slot, (int64_t)k, s->version);
+    if (r->segment == UINT32_MAX) return gl_fail_memory(err, "segments");
+  }
+  return clock_post(c, r->ends_s, RESPONSE_ENDS, i, place | (uint64_t)r->serial << 32, err);
+}
+
+/* Whether a unit may be begun now; what keeps it from it shows in the engine. */
+static bool may_begin(const sim_clock *c, uint32_t i, bool weights_are_due) {
+  engine *e = &c->stream.engines[i];
+  if (e->coming >= 0 || weights_are_due) return false;
+  e->gated = !sampler_gate_is_open(c, &c->samplers[i]);
+  return !e->gated;
+}
+
+gl_status stream_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  engine *e = &c->stream.engines[i];
+  const bool is_due = c->spec->sync == SYNC_PULL && s->due_s <= c->now && !just_loaded;
+  gl_status status = GL_OK;
+  if (s->state == SAMPLER_LOADING || s->state == SAMPLER_DOWN || interrupt_is_on(c, i))
+    return GL_OK;
+  e->gated = false;
+  if (is_due && e->running == 0 && e->open == BUFFER_NONE) return sampler_fetch(c, i, err);
+  while (status == GL_OK && e->running < s->group->responses.concurrency) {
+    if (e->open == BUFFER_NONE) {
+      if (!may_begin(c, i, is_due)) break;
+      status = begin_unit(c, i, err);
+    }
+    if (status == GL_OK) status = begin_response(c, i, err);
+  }
+  if (status != GL_OK) return status;
+  if (e->running > 0) {
+    sampler_enter(c, i, SAMPLER_GENERATING, SPAN_DONE);
+    return GL_OK;
+  }
+  sampler_enter(c, i, SAMPLER_GATED, SPAN_DONE);
+  if (c->spec->sync == SYNC_PULL && s->due_s > c->now)
+    return clock_post(c, s->due_s, SAMPLER_STARTS, i, 0, err);
+  return GL_OK;
+}
+
+static void use_weights(sim_clock *c, uint32_t i, int64_t version) {
+  version_release(c, c->samplers[i].version);
+  c->samplers[i].version = version;
+}
+
+gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err) {
+  streaming *t = &c->stream;
+  engine *e = &t->engines[i];
+  const uint32_t place = (uint32_t)which;
+  running_response *r = &t->running[place];
+  if (r->serial != which >> 32) return GL_OK; /* its sampler crashed, or it was thrown away */
+  const uint32_t slot = r->slot;
+  unit_progress *u = &t->units[slot];
+  gl_status status = GL_OK;
+  e->slot_s += c->now - r->begun_s;
+  give_place_back(t, e, place);
+  if (--u->running == 0 && u->begun == c->spec->unit_responses) {
+    const schedule_batch *b = &c->buffer.pool[slot].facts;
+    if (c->spec->partial == PARTIAL_CONTINUE) buffer_join_segments(&c->buffer, slot);
+    clock_trace(c,
+                (schedule_span){SPAN_GENERATION, SPAN_DONE, i, b->start_s, c->now, b->number, -1});
+    status = sampler_send(c, i, slot, err);
+  }
+  if (e->running == 0) {
+    c->samplers[i].busy_s += c->now - c->samplers[i].begun_s;
+    sampler_enter(c, i, SAMPLER_READY, SPAN_DONE);
+  }
+  if (e->running == 0 && e->open == BUFFER_NONE && e->coming >= 0) {
+    use_weights(c, i, e->coming);
+    e->coming = -1;
+  }
+  return status != GL_OK ? status : clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
+}
+
+/* --- weights that are pushed --- */
+
+/* How far a response has been decoded. */
+static double share_done(const sim_clock *c, const running_response *r) {
+  return (c->now - r->begun_s) / (r->ends_s - r->begun_s);
+}
+
+/* Which of its unit's responses it is, where segments say it. */
+static int64_t response_of(const sim_clock *c, const running_response *r) {
+  return c->buffer.pool[r->slot].segments[r->segment].response;
+}
+
+/* Prompts and tokens of the responses under way, whose keys and values a sampler holds. */
+static double tokens_held(const sim_clock *c, uint32_t i) {
+  const streaming *t = &c->stream;
+  double tokens = 0;
+  for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
+    const running_response *r = &t->running[k];
+    const double done = share_done(c, r);
+    if (done >= 1) continue;
+    tokens += c->samplers[i].group->responses.prompt_tokens;
+    tokens += done * t->units[r->slot].lengths[response_of(c, r)];
+  }
+  return tokens;
+}
+
+/* Decoding stands still for the weights and for the keys and values that are computed again. */
+static gl_status stream_interrupt(sim_clock *c, uint32_t i, gl_error *err) {
+  streaming *t = &c->stream;
+  const sampler_group *g = c->samplers[i].group;
+  const double prefill = g->responses.prefill_tokens_per_s * g->speed;
+  const bool again = c->spec->kv_cache == KV_CACHE_RECOMPUTE && prefill > 0;
+  const double tokens = again ? tokens_held(c, i) : 0;
+  const double seconds = c->spec->interrupt + (again ? tokens / prefill : 0);
+  gl_status status = GL_OK;
+  uint32_t first = t->engines[i].first; /* begun: then those that end together keep their order */
+  while (t->running[first].next != NO_PLACE) first = t->running[first].next;
+  for (uint32_t k = first; k != NO_PLACE && status == GL_OK; k = t->running[k].previous) {
+    running_response *r = &t->running[k];
+    if (share_done(c, r) >= 1) continue; /* it ends at this moment */
+    r->begun_s += seconds;
+    r->ends_s += seconds;
+    ++r->serial;
+    status = clock_post(c, r->ends_s, RESPONSE_ENDS, i, k | (uint64_t)r->serial << 32, err);
+  }
+  return status == GL_OK ? interrupt_begin(c, i, seconds, tokens, err) : status;
+}
+
+/* Where the responses of one unit stand, for the learner: u->from. A token that has been begun is
+ * finished with the weights before. */
+static void stream_place_responses(const sim_clock *c, uint32_t i, uint32_t slot) {
+  const streaming *t = &c->stream;
+  unit_progress *u = &t->units[slot];
+  for (size_t k = 0; k < c->spec->unit_responses; ++k)
+    u->from[k] = k < u->begun ? SCHEDULE_LEAVES : 0;
+  for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
+    const running_response *r = &t->running[k];
+    if (r->slot != slot || share_done(c, r) >= 1) continue;
+    const size_t which = (size_t)response_of(c, r);
+    const double at = ceil(share_done(c, r) * u->lengths[which]);
+    if (at < u->lengths[which]) u->from[which] = (size_t)at;
+  }
+}
+
+/* The unit's running responses take the time of their new lengths; old ones are in c->coupled. */
+static gl_status take_new_lengths(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err) {
+  streaming *t = &c->stream;
+  const unit_progress *u = &t->units[slot];
+  gl_status status = GL_OK;
+  for (uint32_t k = t->engines[i].first; k != NO_PLACE && status == GL_OK; k = t->running[k].next) {
+    running_response *r = &t->running[k];
+    const size_t which = (size_t)response_of(c, r);
+    const double old = r->slot == slot ? c->coupled.lengths[which] : 0;
+    if (r->slot != slot || old == u->lengths[which]) continue;
+    r->ends_s = r->begun_s + (r->ends_s - r->begun_s) * (u->lengths[which] / old);
+    buffer_rescale_response(&c->buffer, slot, (int64_t)which, old / u->lengths[which]);
+    ++r->serial;
+    status = clock_post(c, r->ends_s, RESPONSE_ENDS, i, k | (uint64_t)r->serial << 32, err);
+  }
+  return status;
+}
+
+/* The learner draws the rest of a unit anew. */
+static gl_status draw_rest(sim_clock *c, uint32_t i, uint32_t slot, int64_t version,
+                           gl_error *err) {
+  const size_t n = c->spec->unit_responses;
+  const unit_progress *u = &c->stream.units[slot];
+  schedule_batch *facts = &c->buffer.pool[slot].facts;
+  memcpy(c->coupled.lengths, u->lengths, n * sizeof *u->lengths);
+  stream_place_responses(c, i, slot);
+  ledger_remove_lengths(c, slot);
+  gl_status status =
+      c->coupled.hooks->go_on(c->coupled.hooks->self, facts, version, u->from, u->lengths, err);
+  if (status != GL_OK) return status;
+  add_up_lengths(c->spec, facts, u->lengths);
+  ledger_add_lengths(c, slot);
+  return take_new_lengths(c, i, slot, err);
+}
+
+/* All units under way, each once: those with responses that run, and the one that is still open. */
+static gl_status draw_rests(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
+  const streaming *t = &c->stream;
+  const engine *e = &t->engines[i];
+  gl_status status = GL_OK;
+  for (uint32_t k = e->first; k != NO_PLACE && status == GL_OK; k = t->running[k].next) {
+    const uint32_t slot = t->running[k].slot;
+    uint32_t earlier = e->first;
+    while (t->running[earlier].slot != slot) earlier = t->running[earlier].next;
+    if (earlier == k && slot != e->open) status = draw_rest(c, i, slot, version, err);
+  }
+  if (status == GL_OK && e->open != BUFFER_NONE) status = draw_rest(c, i, e->open, version, err);
+  return status;
+}
+
+/* The responses under way go on with other weights. */
+static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
+  streaming *t = &c->stream;
+  bool interrupts = false;
+  if (resamples(c)) {
+    gl_status status = draw_rests(c, i, version, err);
+    if (status != GL_OK) return status;
+  }
+  for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
+    running_response *r = &t->running[k];
+    const double done = share_done(c, r);
+    if (done >= 1) continue;
+    interrupts = true;
+    r->segment = buffer_switch_response(&c->buffer, r->slot, r->segment, done, version);
+    if (r->segment == UINT32_MAX) return gl_fail_memory(err, "segments");
+  }
+  use_weights(c, i, version);
+  return interrupts && c->interrupts.of != NULL ? stream_interrupt(c, i, err) : GL_OK;
+}
+
+gl_status stream_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  engine *e = &c->stream.engines[i];
+  if (version <= s->version || version <= e->coming || s->state == SAMPLER_DOWN) {
+    version_release(c, version); /* overtaken on the way */
+    return GL_OK;
+  }
+  if (interrupt_is_on(c, i)) {
+    interrupt_hold(c, i, version);
+    return GL_OK;
+  }
+  gl_status status = GL_OK;
+  const bool idle = e->running == 0 && e->open == BUFFER_NONE;
+  switch (c->spec->partial) {
+  case PARTIAL_WAIT:
+    if (idle) {
+      use_weights(c, i, version);
+      break;
+    }
+    version_release(c, e->coming);
+    e->coming = version;
+    return GL_OK;
+  case PARTIAL_CONTINUE:
+    status = change_weights(c, i, version, err);
+    break;
+  case PARTIAL_DROP:
+    if (e->running > 0) s->busy_s += c->now - s->begun_s;
+    abort_all(c, i, SPAN_DROPPED);
+    if (s->state == SAMPLER_GENERATING) sampler_enter(c, i, SAMPLER_READY, SPAN_DONE);
+    use_weights(c, i, version);
+    break;
+  }
+  return status != GL_OK ? status : clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
 }

@@ -7,8 +7,8 @@
 #ifndef GEPOLAB_SIM_THEORY_MOMENTS_H
 #define GEPOLAB_SIM_THEORY_MOMENTS_H
 
+#include "sim/cluster_spec.h"
 #include "sim/delay.h"
-#include "sim/response.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ gl_status moment_of(double *out, const delay_dist *dist, int power, gl_error *er
 /* The mean of the largest of all draws of n kinds, each with a finite mean. */
 gl_status moment_of_largest(double *out, const moment_draws *draws, size_t n, gl_error *err);
 /* The mean of the largest of `count` response lengths in whole tokens, rounded and limited as
- * sim/response.h says. GL_ENUMERIC where more than 2,000,000 terms are needed. */
+ * sim/cluster_spec.h says. GL_ENUMERIC where more than 2,000,000 terms are needed. */
 gl_status moment_of_longest(double *out, const response_spec *spec, double count, gl_error *err);
 
 #endif

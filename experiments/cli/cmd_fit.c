@@ -4,7 +4,6 @@
 #include "experiments/base/print_json.h"
 #include "experiments/clock/fit_log.h"
 #include "sim/delay.h"
-#include "sim/delay_fit.h"
 
 #include "core/base/csv.h"
 
@@ -57,7 +56,8 @@ static gl_status fit_read_limits(fit_request *q, const args_list *least, const a
 
 /* The recipe's line of a field, on the heap: "delay: {law: lognormal, mu: 5.82, sigma:
  * 0.868}". Numbers read back to what was fitted. NULL if memory is short. */
-static char *recipe_line(fit_field f, const fit *of, const fit_request *q, const char *heading) {
+static char *recipe_line(fit_field f, const delay_fit *of, const fit_request *q,
+                         const char *heading) {
   char *text = NULL;
   size_t size = 0;
   char number[4][NUMBER_TEXT_SIZE];
@@ -109,7 +109,7 @@ static void fit_print_row(const fit_row *r, fit_family k, int chosen) {
          r->aic, r->distance, r->p, chosen ? "  chosen" : "");
 }
 
-static void fit_print_field(fit_field f, const fit *of) {
+static void fit_print_field(fit_field f, const delay_fit *of) {
   printf("%s (%s): %zu values, %g to %g, median %g", fit_field_name(f), fit_field_about(f), of->n,
          of->least, of->most, of->median);
   if (of->n_below > 0) printf(", %zu at or below %g", of->n_below, of->limits.low);
@@ -145,12 +145,12 @@ static void fit_add_row(cJSON *to, const fit_row *r, fit_family k) {
            r->distance, r->p);
 }
 
-static const char *chosen_name(const fit *of) {
+static const char *chosen_name(const delay_fit *of) {
   if (of->is_constant) return "constant";
   return of->chosen == FIT_FAMILIES ? "empirical" : fit_family_name((fit_family)of->chosen);
 }
 
-static void fit_add_field(cJSON *to, fit_field f, const fit *of, const char *line) {
+static void fit_add_field(cJSON *to, fit_field f, const delay_fit *of, const char *line) {
   cJSON *o = json_object(to, fit_field_name(f));
   json_put(o, "n %zu, at_least %g, n_at_least %zu, at_most %g, n_at_most %zu", of->n,
            of->limits.low, of->n_below, of->limits.high, of->n_above);
@@ -163,7 +163,7 @@ static void fit_add_field(cJSON *to, fit_field f, const fit *of, const char *lin
 }
 
 /* An empirical distribution is read from one CSV file; of other logs its recipe line is a wish. */
-static void fit_print_recipe(char *const line[FIT_FIELDS], const fit *fits, size_t n_files) {
+static void fit_print_recipe(char *const line[FIT_FIELDS], const delay_fit *fits, size_t n_files) {
   int empirical = 0;
   puts("\ncluster:");
   for (int f = 0; f < FIT_FIELDS; ++f) {
@@ -178,7 +178,8 @@ static void fit_print_recipe(char *const line[FIT_FIELDS], const fit *fits, size
   if (n_files > 1) puts("  # Only the first of the logs is named above.");
 }
 
-static gl_status fit_print_json(char *const line[FIT_FIELDS], const fit *fits, gl_error *err) {
+static gl_status fit_print_json(char *const line[FIT_FIELDS], const delay_fit *fits,
+                                gl_error *err) {
   cJSON *d = json_new(), *cluster = json_object(d, "cluster");
   json_put(d, "error_rate %g, replicates %d", FIT_ERROR_RATE, (int)FIT_REPLICATES);
   for (int f = 0; f < FIT_FIELDS; ++f)
@@ -189,7 +190,7 @@ static gl_status fit_print_json(char *const line[FIT_FIELDS], const fit *fits, g
 /* --- the whole --- */
 
 static gl_status fit_and_tell(fit_log *log, const fit_request *q, gl_error *err) {
-  fit *fits = calloc(FIT_FIELDS, sizeof *fits);
+  delay_fit *fits = calloc(FIT_FIELDS, sizeof *fits);
   char *line[FIT_FIELDS] = {NULL};
   gl_status status = fits != NULL ? GL_OK : gl_fail_memory(err, "fits");
   for (int f = 0; f < FIT_FIELDS && status == GL_OK; ++f) {

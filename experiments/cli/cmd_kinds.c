@@ -3,8 +3,8 @@
 #include "core/base/json.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
+#include "sim/cluster.h"
 #include "sim/delay.h"
-#include "sim/presets.h"
 #include "toy/world/mdp.h"
 #include "toy/world/toy_world.h"
 

@@ -7,9 +7,7 @@
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 #include "experiments/cli/common.h"
-#include "experiments/plan/candidate.h"
-#include "experiments/plan/print.h"
-#include "experiments/plan/search.h"
+#include "experiments/plan/plan.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/report/yaml.h"
 

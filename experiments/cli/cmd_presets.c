@@ -4,7 +4,7 @@
 #include "core/config/config.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
-#include "sim/presets.h"
+#include "sim/cluster.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,11 +5,9 @@
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 #include "experiments/cli/sim_print.h"
-#include "experiments/clock/densities.h"
-#include "experiments/clock/replicas.h"
-#include "experiments/clock/timeline.h"
+#include "experiments/clock/sim.h"
 #include "experiments/recipe/recipe.h"
-#include "sim/summary.h"
+#include "sim/schedule.h"
 
 #include <stdio.h>
 #include <string.h>

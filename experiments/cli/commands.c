@@ -10,7 +10,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/program.h"
 #include "llm/task/task.h"
-#include "sim/presets.h"
+#include "sim/cluster.h"
 #include "toy/world/toy_world.h"
 
 #include <errno.h>

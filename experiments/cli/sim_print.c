@@ -3,7 +3,7 @@
 
 #include "core/base/json.h"
 #include "core/base/shown.h"
-#include "sim/summary.h"
+#include "sim/schedule.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* What `gepolab sim` shows: a schedule as text and CSV; what became of its units and what theory
- * says beside it, as text and JSON (the schedule's own JSON is sim/summary.h's). Write errors of
+ * says beside it, as text and JSON (the schedule's own JSON is sim/schedule.h's). Write errors of
  * the text show in ferror(to). */
 #ifndef GEPOLAB_EXPERIMENTS_CLI_SIM_PRINT_H
 #define GEPOLAB_EXPERIMENTS_CLI_SIM_PRINT_H

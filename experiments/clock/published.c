@@ -4,7 +4,7 @@
 #include "core/config/config.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/cluster.h"
-#include "sim/summary.h"
+#include "sim/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -24,7 +24,7 @@ typedef struct llm_profile {
   double trained_per_s;          /* tokens of responses through an update */
   size_t concurrency;
   /* Decoding speed of one response among `concurrency`, such that simulated batches (prompt time,
-   * then lengths / speed on that many slots, see sim/response.h) take as long in all as those
+   * then lengths / speed on that many slots, see sim/cluster_spec.h) take as long in all as those
    * measured. */
   double decode_per_s;
 } llm_profile;

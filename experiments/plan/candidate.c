@@ -1,5 +1,5 @@
 /* From a description to candidates, and from a candidate to its recipe. */
-#include "experiments/plan/candidate.h"
+#include "experiments/plan/plan.h"
 
 #include "core/base/json.h"
 #include "core/config/files.h"

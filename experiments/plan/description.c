@@ -1,5 +1,5 @@
 /* Reading the section `plan`. */
-#include "experiments/plan/description.h"
+#include "experiments/plan/plan.h"
 
 #include "core/config/quantities.h"
 #include "experiments/recipe/recipe.h"

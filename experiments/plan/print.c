@@ -1,5 +1,5 @@
 /* Plans as text and as JSON. */
-#include "experiments/plan/print.h"
+#include "experiments/plan/plan.h"
 
 #include "core/base/json.h"
 

@@ -1,6 +1,6 @@
 /* From candidates to a plan: schedules of candidates, their measures, and what is simulated next.
  */
-#include "experiments/plan/search.h"
+#include "experiments/plan/plan.h"
 
 #include "core/base/thread_pool.h"
 #include "experiments/recipe/recipe.h"

@@ -50,7 +50,7 @@ typedef struct recipe {
 gl_status recipe_load(cfg_doc **out, const char *source, const char *const *overrides,
                       size_t n_overrides, gl_error *err);
 
-/* The same of a description of a cluster (experiments/plan/description.h): a file, or an embedded
+/* The same of a description of a cluster (experiments/plan/plan.h): a file, or an embedded
  * one by name. */
 gl_status recipe_load_cluster(cfg_doc **out, const char *source, const char *const *overrides,
                               size_t n_overrides, gl_error *err);

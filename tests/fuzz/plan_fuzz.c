@@ -1,6 +1,6 @@
 /* libFuzzer target: no text may make the reader of descriptions of clusters misbehave. What it
  * takes has candidates whose recipes can be read, or is refused with a sentence. */
-#include "experiments/plan/search.h"
+#include "experiments/plan/plan.h"
 #include "experiments/recipe/recipe.h"
 
 #include <stdint.h>

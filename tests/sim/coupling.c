@@ -1,7 +1,7 @@
 /* A clock with a learner at its side: the learner is told what to do in time and asked for no
  * version that it need not keep. */
 #include "core/random/rng.h"
-#include "sim/response.h"
+#include "sim/clock.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
 

@@ -1,5 +1,5 @@
 /* Distributions fitted to draws of known distributions, and to values that no distribution has. */
-#include "sim/delay_fit.h"
+#include "sim/delay.h"
 #include "tests/support/suite.h"
 
 #include <gsl/gsl_cdf.h>
@@ -50,7 +50,7 @@ static int is_or_contains(size_t chosen, fit_family truth) {
 static void known_dists_are_recovered_and_chosen(void) {
   double *x = malloc(N * sizeof *x);
   for (size_t t = 0; t < N_TRUTHS; ++t) {
-    fit f;
+    delay_fit f;
     gl_error err = {0};
     draw(x, N, &truths[t].dist, t);
     CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, no_limits, 1, "delay", &err), GL_OK);
@@ -70,7 +70,7 @@ static void known_dists_are_recovered_and_chosen(void) {
 /* The closed forms of an exponential and a lognormal distribution. */
 static void likelihoods_are_greatest_where_they_are_known_to_be(void) {
   double *x = malloc(N * sizeof *x), mean = 0, mean_log = 0, square = 0;
-  fit f;
+  delay_fit f;
   gl_error err = {0};
   draw(x, N, &truths[2].dist, 100);
   for (int i = 0; i < N; ++i) {
@@ -98,7 +98,7 @@ static void limits_are_tails_and_not_densities(void) {
   dist.clamp_lo = 100;
   dist.clamp_hi = 600;
   const fit_limits limits = {100, 600, 0}, censored = {100, 600, 1};
-  fit f;
+  delay_fit f;
   gl_error err = {0};
   draw(x, N, &dist, 200);
   CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, limits, 1, "delay", &err), GL_OK);
@@ -123,7 +123,7 @@ static void the_test_refuses_a_true_dist_at_its_error_rate(void) {
   double x[SMALL];
   int refused = 0;
   for (uint64_t log_at = 0; log_at < LOGS; ++log_at) {
-    fit f;
+    delay_fit f;
     gl_error err = {0};
     draw(x, SMALL, &truths[2].dist, 1000 + log_at);
     CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, SMALL, no_limits, log_at, "delay", &err), GL_OK);
@@ -135,7 +135,7 @@ static void the_test_refuses_a_true_dist_at_its_error_rate(void) {
 /* Two distributions mixed: no distribution has two modes. */
 static void values_of_no_dist_are_their_own(void) {
   double *x = malloc(N * sizeof *x);
-  fit f;
+  delay_fit f;
   gl_error err = {0};
   delay_dist near = {.kind = DELAY_LOGNORMAL, .lognormal = {3, 0.1}, .clamp_hi = INFINITY};
   delay_dist far = {.kind = DELAY_LOGNORMAL, .lognormal = {6, 0.1}, .clamp_hi = INFINITY};
@@ -152,7 +152,7 @@ static void values_of_no_dist_are_their_own(void) {
  * distribution. */
 static void rounded_values_are_tested_as_rounded_ones(void) {
   double *x = malloc(N * sizeof *x);
-  fit f;
+  delay_fit f;
   gl_error err = {0};
   delay_dist dist = {.kind = DELAY_GAMMA, .gamma = {8, 1.5}, .clamp_hi = INFINITY};
   draw(x, N, &dist, 400);
@@ -166,7 +166,7 @@ static void rounded_values_are_tested_as_rounded_ones(void) {
 }
 
 static int refuses(double *x, size_t n, fit_limits limits, const char *words) {
-  fit f;
+  delay_fit f;
   gl_error err = {0};
   const gl_status status = fit_values(&f, x, n, limits, 1, "delay", &err);
   const int ok = status == GL_EINPUT && strstr(err.text, words) != NULL;
@@ -176,7 +176,7 @@ static int refuses(double *x, size_t n, fit_limits limits, const char *words) {
 
 static void hostile_values_are_refused_or_named(void) {
   double x[40];
-  fit f;
+  delay_fit f;
   gl_error err = {0};
   for (int i = 0; i < 40; ++i) x[i] = 1 + i;
   x[3] = -1;

@@ -1,5 +1,5 @@
 /* Batches whose cost follows from their responses' lengths. */
-#include "sim/response.h"
+#include "sim/clock.h"
 #include "sim/schedule.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"

@@ -1,7 +1,7 @@
 /* The rules of queues and presets, books that must balance, and what is printed. */
 #include "sim/delay.h"
 #include "sim/link.h"
-#include "sim/summary.h"
+#include "sim/schedule.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
 

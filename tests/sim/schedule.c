@@ -1,7 +1,6 @@
 /* Schedules against the closed form of paper/methods.md §10.9, the rules of the presets and the
  * measured trace. */
 #include "sim/schedule.h"
-#include "sim/summary.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
 

@@ -85,7 +85,7 @@ static void longest_lengths_are_numpys(FILE *golden) {
     gl_error err = {0};
     CU_ASSERT_EQUAL(moment_of_longest(&value, &spec, cases[i].count, &err), GL_OK);
     ASSERT_CLOSE(value, next_number(golden), 1e-10);
-    response_fini(&spec);
+    delay_free(spec.lengths);
   }
 }
 

@@ -1,7 +1,7 @@
 /* A schedule worked out by hand, in every form it is printed in. */
 #include "experiments/cli/sim_print.h"
 
-#include "sim/summary.h"
+#include "sim/schedule.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
 

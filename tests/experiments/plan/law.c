@@ -1,5 +1,5 @@
 /* A distribution times a factor draws the distribution's numbers times the factor. */
-#include "experiments/plan/candidate.h"
+#include "experiments/plan/plan.h"
 
 #include "sim/delay.h"
 #include "tests/support/core.h"

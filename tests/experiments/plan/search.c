@@ -1,6 +1,6 @@
 /* Recommendations against an enumeration of all candidates, and facts that hold of any cluster. The
  * three clusters are those that come with the program, with smaller batches. */
-#include "experiments/plan/search.h"
+#include "experiments/plan/plan.h"
 
 #include "experiments/recipe/recipe.h"
 #include "tests/support/suite.h"

@@ -3,16 +3,52 @@
 
 #include "core/config/fields.h"
 #include "sim/cluster_spec.h"
-#include "sim/presets.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* --- lengths of responses --- */
+
+/* Reads lengths, max_tokens, tokens_per_s, prompt_tokens, prefill_tokens_per_s, concurrency
+ * (default: all responses of a batch at once) and batching of the section r reads; what it does not
+ * give falls back on `outer` (NULL: defaults), whose distribution is read again from outer_lengths.
+ * Errors stay in the reader. */
+static void response_parse(response_spec *out, cfg_reader *r, const response_spec *outer,
+                           const cfg_node *outer_lengths, size_t responses) {
+  if (outer != NULL) *out = *outer;
+  out->lengths = NULL;
+  out->max_tokens = outer != NULL ? field_real_or(r, "max_tokens", outer->max_tokens)
+                                  : field_real(r, "max_tokens");
+  out->tokens_per_s = outer != NULL ? field_real_or(r, "tokens_per_s", outer->tokens_per_s)
+                                    : field_real(r, "tokens_per_s");
+  out->prompt_tokens = outer != NULL ? field_real_or(r, "prompt_tokens", outer->prompt_tokens)
+                                     : field_real(r, "prompt_tokens");
+  out->prefill_tokens_per_s =
+      outer != NULL ? field_real_or(r, "prefill_tokens_per_s", outer->prefill_tokens_per_s)
+                    : field_real(r, "prefill_tokens_per_s");
+  out->concurrency =
+      field_count_or(r, "concurrency", outer != NULL ? outer->concurrency : responses);
+  out->batching =
+      (response_batching)(outer != NULL ? field_choice_or(r, "batching", (int)outer->batching)
+                                        : field_choice(r, "batching"));
+  const cfg_node *node = cfg_child(r, "lengths");
+  if (node == NULL) node = outer_lengths;
+  if (r->status == GL_OK && node != NULL && !cfg_is_null(node))
+    r->status = delay_parse(&out->lengths, node, "lengths", NAN, r->err);
+}
+
+static void response_fini(response_spec *spec) {
+  delay_free(spec->lengths);
+  spec->lengths = NULL;
+}
+
+/* --- distributions --- */
+
 /* HeteroRL's own delays: log-normal, 60 to 1800 s at 99.5 %, clamped. */
 static gl_status heterorl_delay(delay_dist **out, double u, const cfg_node *at, gl_error *err) {
   *out = delay_constant(0);
-  if (*out == NULL) return gl_fail_memory(err, "a delay law");
+  if (*out == NULL) return gl_fail_memory(err, "a distribution");
   if (u == 0) return GL_OK;
   if (!(u > 60))
     return cfg_fail(at, err,
@@ -25,49 +61,67 @@ static gl_status heterorl_delay(delay_dist **out, double u, const cfg_node *at, 
   return status;
 }
 
-/* The distribution under key, or the outer one's copy: group keys fall back on the cluster's. */
-static void read_dist(cfg_reader *r, const char *key, const cfg_node *outer, double fallback,
-                      double max_delay, bool must_be_positive, delay_dist **out) {
-  const cfg_node *node = cfg_child(r, key);
-  if (node == NULL) node = outer;
-  if (r->status != GL_OK) return;
-  if (node != NULL)
-    r->status = delay_parse(out, node, key, max_delay, r->err);
-  else if ((*out = delay_constant(field_noted(r, key, fallback))) == NULL)
-    r->status = gl_fail_memory(r->err, "a law");
-  if (r->status == GL_OK && must_be_positive && delay_is_zero(*out))
-    r->status =
-        cfg_fail(node, r->err, "%s must take some time; give a positive number of seconds", key);
+/* The distributions of a group of samplers, which the cluster may give for all groups. */
+typedef enum group_dist {
+  GROUP_DELAY,
+  GROUP_DATA_DELAY,
+  GROUP_GENERATION,
+  GROUP_JITTER,
+  GROUP_LENGTHS,
+  GROUP_MTBF,
+  GROUP_MTTR,
+  GROUP_DISTS
+} group_dist;
+
+static const struct {
+  const char *key, *field, *unit;
+  size_t member; /* of sampler_group */
+} group_dists[GROUP_DISTS] = {
+#define ENTRY(name, unit, member)                                                                  \
+  { name, "cluster." name, unit, offsetof(sampler_group, member) }
+    [GROUP_DELAY] = ENTRY("delay", "s", delay),
+    [GROUP_DATA_DELAY] = ENTRY("data_delay", "s", data_delay),
+    [GROUP_GENERATION] = ENTRY("generation", "s", generation),
+    [GROUP_JITTER] = ENTRY("jitter", "", jitter),
+    [GROUP_LENGTHS] = ENTRY("lengths", "tokens", responses.lengths),
+    [GROUP_MTBF] = ENTRY("mtbf", "s", mtbf),
+    [GROUP_MTTR] = ENTRY("mttr", "s", mttr),
+#undef ENTRY
+};
+
+static delay_dist **cluster_group_dist(const sampler_group *g, group_dist which) {
+  return (delay_dist **)((char *)g + group_dists[which].member);
 }
 
-static void read_usual(cfg_reader *r, const char *key, const cfg_node *outer, delay_dist **out) {
-  read_dist(r, key, outer, field_default(r, key), NAN, false, out);
-}
-
-/* The cluster's own distributions, which groups inherit. */
-typedef struct shared_keys {
-  const cfg_node *generation, *jitter, *delay, *data_delay, *mtbf, *mttr, *up, *down, *max_delay_at;
-  const cfg_node *lengths; /* the recipe's, or its preset's */
+/* What groups of samplers inherit from the cluster. */
+typedef struct inherited {
+  const cluster_spec *c;
+  const cluster_preset *preset;
+  const cfg_node *dist[GROUP_DISTS]; /* NULL: not given; lengths may be the preset's */
+  const cfg_node *up, *down;
   response_spec responses; /* without its distribution */
-  size_t n_responses;      /* of a batch */
-  unit_kind unit;
-  const cfg_node *unit_at;
-  double weights_bytes, rollout_bytes, bytes_per_token;
-  const network_spec *network;
-  double max_delay; /* NaN: not given */
-  int default_delay, coupled;
-  int recomputes; /* keys and values may be computed again, at a speed of each group */
-  const cfg_node *prefill_at;
-} shared_keys;
+  double max_delay;        /* NaN: not given */
+  const cfg_node *max_delay_at, *unit_at, *prefill_at;
+} inherited;
+
+/* --- groups of samplers --- */
+
+static void require_time(cfg_reader *r, const char *key, const cfg_node *outer,
+                         const delay_dist *dist) {
+  const cfg_node *own = cfg_child(r, key);
+  if (r->status == GL_OK && delay_is_zero(dist))
+    r->status = cfg_fail(own != NULL ? own : outer, r->err,
+                         "%s must take some time; give a positive number of seconds", key);
+}
 
 /* A unit that streams takes the time of its responses and no other. */
-static gl_status check_streaming(const sampler_group *g, const shared_keys *s, gl_error *err) {
+static gl_status check_streaming(const sampler_group *g, const inherited *s, gl_error *err) {
   const cfg_node *at = s->unit_at;
-  const char *unit = field_word("cluster.unit", s->unit);
-  if (g->responses.lengths == NULL && !s->coupled)
+  const char *unit = field_word("cluster.unit", s->c->unit);
+  if (g->responses.lengths == NULL && !s->c->coupled)
     return cfg_fail(at, err,
                     "unit: %s needs response lengths, for a %s is sent when its last response has "
-                    "ended; give the cluster a law of `lengths`, or coupled: true",
+                    "ended; give the cluster a distribution of `lengths`, or coupled: true",
                     unit, unit);
   if (!delay_is_zero(g->generation))
     return cfg_fail(at, err,
@@ -83,8 +137,9 @@ static gl_status check_streaming(const sampler_group *g, const shared_keys *s, g
 }
 
 /* Keys and values are computed again where it is known how far each response has come. */
-static gl_status check_prefill(cfg_reader *r, const shared_keys *s, gl_error *err) {
-  if (s->recomputes) return GL_OK;
+static gl_status check_prefill(cfg_reader *r, const inherited *s, gl_error *err) {
+  if (s->c->sync == SYNC_PUSH && s->c->unit != UNIT_BATCH && s->c->partial == PARTIAL_CONTINUE)
+    return GL_OK;
   const char *key = "prefill_tokens_per_s";
   return cfg_fail(cfg_has(r, key) ? cfg_child(r, key) : s->prefill_at, err,
                   "prefill_tokens_per_s is the speed at which keys and values are computed again "
@@ -93,49 +148,61 @@ static gl_status check_prefill(cfg_reader *r, const shared_keys *s, gl_error *er
                   "long that takes)");
 }
 
+/* Delays of the weights: the group's, the cluster's, or HeteroRL's where max_delay or the preset
+ * asks for them. */
+static void read_delay(sampler_group *g, cfg_reader *r, const inherited *s) {
+  const cfg_node *outer = s->dist[GROUP_DELAY];
+  const bool given = cfg_has(r, "delay") || outer != NULL;
+  const bool heterorl = s->preset->heterorl_delays || s->max_delay > 0;
+  if (given || r->status != GL_OK || !heterorl) {
+    delay_read_field(r, "delay", outer, 0, given ? s->max_delay : NAN, &g->delay);
+    return;
+  }
+  cfg_child(r, "delay");
+  const double most = isnan(s->max_delay) ? field_default(r, "max_delay") : s->max_delay;
+  r->status = heterorl_delay(&g->delay, field_noted(r, "max_delay", most), s->max_delay_at, r->err);
+}
+
 static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count,
-                            const shared_keys *s, gl_error *err) {
+                            const inherited *s, gl_error *err) {
+  static const group_dist plain[] = {GROUP_DATA_DELAY, GROUP_MTBF, GROUP_MTTR};
+  const cluster_spec *c = s->c;
   cfg_reader r;
   cfg_begin(&r, node, "cluster.samplers", err);
   g->count = node == NULL ? count : field_count(&r, "count");
   g->speed = field_real(&r, "speed");
   const cfg_node *site = cfg_child(&r, "site");
-  if (r.status == GL_OK) r.status = network_site_of(s->network, site, &g->site, err);
-  response_parse(&g->responses, &r, &s->responses, s->lengths, s->n_responses);
-  int has_lengths = g->responses.lengths != NULL || s->coupled;
-  read_dist(&r, "generation", s->generation, has_lengths ? 0 : field_default(&r, "generation"), NAN,
-            !has_lengths, &g->generation);
-  double largest = s->rollout_bytes;
-  if (has_lengths) largest += s->bytes_per_token * g->responses.max_tokens * (double)s->n_responses;
-  if (r.status == GL_OK && s->unit != UNIT_BATCH) r.status = check_streaming(g, s, err);
+  if (r.status == GL_OK) r.status = network_site_of(c->network, site, &g->site, err);
+  response_parse(&g->responses, &r, &s->responses, s->dist[GROUP_LENGTHS], c->samples_per_batch);
+  const bool has_lengths = g->responses.lengths != NULL || c->coupled;
+  delay_read_field(&r, "generation", s->dist[GROUP_GENERATION],
+                   has_lengths ? 0 : field_default(&r, "generation"), NAN, &g->generation);
+  if (!has_lengths) require_time(&r, "generation", s->dist[GROUP_GENERATION], g->generation);
+  double largest = c->rollout_bytes;
+  if (has_lengths)
+    largest += c->bytes_per_token * g->responses.max_tokens * (double)c->samples_per_batch;
+  if (r.status == GL_OK && c->unit != UNIT_BATCH) r.status = check_streaming(g, s, err);
   if (r.status == GL_OK && g->responses.prefill_tokens_per_s > 0)
     r.status = check_prefill(&r, s, err);
-  read_dist(&r, "jitter", s->jitter, field_default(&r, "jitter"), NAN, true, &g->jitter);
-  read_usual(&r, "data_delay", s->data_delay, &g->data_delay);
-  read_usual(&r, "mtbf", s->mtbf, &g->mtbf);
-  read_usual(&r, "mttr", s->mttr, &g->mttr);
+  delay_read(&r, "jitter", s->dist[GROUP_JITTER], &g->jitter);
+  require_time(&r, "jitter", s->dist[GROUP_JITTER], g->jitter);
+  for (size_t i = 0; i < sizeof plain / sizeof *plain; ++i)
+    delay_read(&r, group_dists[plain[i]].key, s->dist[plain[i]], cluster_group_dist(g, plain[i]));
   const cfg_node *up = cfg_child(&r, "up"), *down = cfg_child(&r, "down");
   if (r.status == GL_OK)
     r.status = link_parse(&g->up, up != NULL ? up : s->up, "cluster.up", largest, err);
   if (r.status == GL_OK)
     r.status =
-        link_parse(&g->down, down != NULL ? down : s->down, "cluster.down", s->weights_bytes, err);
-  int own = cfg_has(&r, "delay") || s->delay != NULL;
-  if (!own && r.status == GL_OK && (s->default_delay || s->max_delay > 0)) {
-    cfg_child(&r, "delay");
-    const double most = isnan(s->max_delay) ? field_default(&r, "max_delay") : s->max_delay;
-    r.status = heterorl_delay(&g->delay, field_noted(&r, "max_delay", most), s->max_delay_at, err);
-  } else {
-    read_dist(&r, "delay", s->delay, 0, own ? s->max_delay : NAN, false, &g->delay);
-  }
+        link_parse(&g->down, down != NULL ? down : s->down, "cluster.down", c->weights_bytes, err);
+  read_delay(g, &r, s);
   return cfg_end(&r);
 }
 
-static gl_status read_samplers(cluster_spec *c, cfg_reader *r, const shared_keys *s) {
+static gl_status read_samplers(cluster_spec *c, cfg_reader *r, const inherited *s) {
   const cfg_node *node = cfg_child(r, "samplers");
-  int is_list = node != NULL && cfg_kind_of(node) == CFG_LIST;
-  size_t n = is_list ? cfg_size(node) : 1;
-  size_t count = is_list ? 0 : field_count(r, "samplers");
+  const bool is_list = node != NULL && cfg_kind_of(node) == CFG_LIST;
+  const size_t n = is_list ? cfg_size(node) : 1;
+  const size_t count = is_list ? 0 : field_count(r, "samplers");
   if (r->status != GL_OK) return r->status;
   if (n == 0) return r->status = cfg_fail(node, r->err, "samplers needs at least one group");
   c->groups = calloc(n, sizeof *c->groups);
@@ -153,13 +220,13 @@ static gl_status read_samplers(cluster_spec *c, cfg_reader *r, const shared_keys
 /* An update that is counted in tokens has no fixed number of units. */
 static void check_tokens(const cluster_spec *c, cfg_reader *r) {
   const cfg_node *at = cfg_child(r, "tokens");
-  int has_lengths = 1;
+  bool has_lengths = true;
   for (size_t i = 0; i < c->n_groups; ++i) has_lengths &= c->groups[i].responses.lengths != NULL;
   if (!has_lengths && !c->coupled)
     r->status =
         cfg_fail(at, r->err,
                  "learner.tokens counts the tokens of responses, and these have no lengths; "
-                 "give the cluster a law of `lengths`, or say batches instead");
+                 "give the cluster a distribution of `lengths`, or say batches instead");
   else if (cfg_has(r, "batches"))
     r->status = cfg_fail(at, r->err,
                          "an update is counted in batches or in tokens; leave learner.batches or "
@@ -217,14 +284,14 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
   if (outer->status != GL_OK) return;
   cfg_begin(&r, node, "cluster.learner", outer->err);
   cfg_defaults(&r, p);
-  c->batches = field_count_or(&r, "batches", p->one_batch_each ? c->n_samplers : 1);
+  c->batches = field_count_or(&r, "batches", p->one_batch ? 1 : c->n_samplers);
   c->queue = (queue_rule)field_choice(&r, "queue");
   c->lookback = field_count(&r, "lookback");
   c->capacity = field_count(&r, "capacity");
   c->eval_every = field_whole(&r, "eval_every");
   c->publish_every = field_whole(&r, "publish_every");
-  read_usual(&r, "step", NULL, &c->step);
-  read_usual(&r, "eval_pause", NULL, &c->pause);
+  delay_read(&r, "step", NULL, &c->step);
+  delay_read(&r, "eval_pause", NULL, &c->pause);
   c->evict = (evict_rule)field_choice(&r, "evict");
   if (r.status == GL_OK && c->capacity == 0 && cfg_has(&r, "evict"))
     r.status =
@@ -246,7 +313,7 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
 /* Relays hand on what is pushed, and know nothing of a sampler that comes back without weights. */
 static void check_relay(const cluster_spec *c, cfg_reader *r) {
   const cfg_node *at = cfg_find(cfg_child(r, "network"), "relay");
-  int crashes = 0;
+  bool crashes = false;
   for (size_t i = 0; i < c->n_groups; ++i) crashes |= !delay_is_zero(c->groups[i].mtbf);
   if (c->sync == SYNC_PULL)
     r->status =
@@ -281,8 +348,8 @@ static void check_coupled(const cluster_spec *c, cfg_reader *r, size_t batch_res
 /* interrupt, kv_cache and what they need: weights that come while responses are decoded. The speed
  * of a prefill is one of each group of samplers (check_prefill). */
 static void read_interruptions(cluster_spec *c, cfg_reader *r, const cluster_preset *p) {
-  const int streams = c->unit != UNIT_BATCH;
-  const int changes =
+  const bool streams = c->unit != UNIT_BATCH;
+  const bool changes =
       c->sync == SYNC_PUSH && (streams ? c->partial == PARTIAL_CONTINUE : c->in_flight);
   c->interrupt = field_real(r, "interrupt");
   c->kv_cache = (kv_cache_rule)field_choice_or(r, "kv_cache",
@@ -299,7 +366,7 @@ static void read_interruptions(cluster_spec *c, cfg_reader *r, const cluster_pre
 /* unit and partial, and what they divide a batch into. */
 static void read_units(cluster_spec *c, cfg_reader *r, size_t group_size) {
   c->unit = (unit_kind)field_choice(r, "unit");
-  const int streams = c->unit != UNIT_BATCH, push = c->sync == SYNC_PUSH;
+  const bool streams = c->unit != UNIT_BATCH, push = c->sync == SYNC_PUSH;
   const char *unit = field_word("cluster.unit", c->unit);
   c->partial = (partial_rule)field_choice_or(
       r, "partial", streams && push && c->in_flight ? PARTIAL_CONTINUE : PARTIAL_WAIT);
@@ -334,71 +401,68 @@ static void read_units(cluster_spec *c, cfg_reader *r, size_t group_size) {
 /* A preset of groups has lengths for them, where real responses do not say how long they are. */
 static const cfg_node *lengths_of_preset(const cluster_spec *c, const cluster_preset *p,
                                          const cfg_doc *usual) {
-  const int streams = p->unit != UNIT_BATCH && c->unit != UNIT_BATCH;
+  const bool streams = p->unit != UNIT_BATCH && c->unit != UNIT_BATCH;
   return streams && !c->coupled ? cfg_find(cfg_root(usual), "lengths") : NULL;
 }
 
-/* usual: the lengths that presets of groups have. */
-static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_doc *usual,
+/* Sizes of messages and the rules that all groups share. */
+static void read_rules(cluster_spec *c, cfg_reader *r, const cluster_preset *p,
+                       size_t batch_responses, size_t group_size) {
+  c->shared_delays = field_flag(r, "shared_delays");
+  c->sync = (sync_rule)field_choice(r, "sync");
+  c->in_flight = field_flag(r, "in_flight");
+  c->coupled = field_flag(r, "coupled");
+  c->ahead = field_whole(r, "ahead");
+  /* The gate bounds how many batches are begun; slow samplers' may still arrive too late. */
+  const int64_t gated = p->window < c->ahead ? p->window : c->ahead;
+  c->window = field_whole_or(r, "window", p->trains_late ? p->window : gated);
+  c->stale = (stale_rule)field_choice(r, "stale");
+  c->stale_decay = field_real(r, "stale_decay");
+  c->weights_bytes = field_real(r, "weights_bytes");
+  c->rollout_bytes = field_real(r, "rollout_bytes");
+  c->bytes_per_token = field_real(r, "bytes_per_token");
+  c->samples_per_batch = field_count_or(r, "samples_per_batch", batch_responses);
+  read_units(c, r, group_size);
+  read_interruptions(c, r, p);
+  const cfg_node *prompts = cfg_child(r, "prompt_lengths");
+  if (r->status == GL_OK && prompts != NULL && !cfg_is_null(prompts))
+    r->status = delay_parse(&c->prompts, prompts, "prompt_lengths", NAN, r->err);
+}
+
+/* `preset_doc`: the lengths that presets of groups have. */
+static void read_inherited(inherited *s, cfg_reader *r, const cfg_doc *preset_doc) {
+  s->max_delay = NAN;
+  s->max_delay_at = cfg_child(r, "max_delay");
+  if (s->max_delay_at != NULL && !cfg_is_null(s->max_delay_at)) {
+    const bool none = strcmp(cfg_text(s->max_delay_at), "none") == 0;
+    s->max_delay = none ? 0 : field_real_or(r, "max_delay", 0);
+  }
+  response_parse(&s->responses, r, NULL, NULL, s->c->samples_per_batch);
+  response_fini(&s->responses); /* groups read the distribution, each its own */
+  s->responses.prompts = s->c->prompts;
+  s->responses.group_size = s->c->group_size;
+  for (size_t i = 0; i < GROUP_DISTS; ++i) s->dist[i] = cfg_child(r, group_dists[i].key);
+  if (s->dist[GROUP_LENGTHS] == NULL)
+    s->dist[GROUP_LENGTHS] = lengths_of_preset(s->c, s->preset, preset_doc);
+  s->up = cfg_child(r, "up");
+  s->down = cfg_child(r, "down");
+  s->prefill_at = cfg_child(r, "prefill_tokens_per_s");
+  s->unit_at = cfg_child(r, cfg_has(r, "unit") ? "unit" : "preset");
+}
+
+static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_doc *preset_doc,
                               size_t groups, size_t group_size, gl_error *err) {
-  const size_t batch_responses = groups * group_size;
   cfg_reader r;
-  shared_keys s = {.max_delay = NAN};
   cfg_begin(&r, node, "cluster", err);
   const cluster_preset *p = cluster_preset_at((size_t)field_choice(&r, "preset"));
   cfg_defaults(&r, p);
   c->preset = p->name;
-  s.default_delay = p->heterorl_delays;
-  s.max_delay_at = cfg_child(&r, "max_delay");
-  if (s.max_delay_at != NULL && !cfg_is_null(s.max_delay_at)) {
-    int none = strcmp(cfg_text(s.max_delay_at), "none") == 0;
-    s.max_delay = none ? 0 : field_real_or(&r, "max_delay", 0);
-  }
-  s.generation = cfg_child(&r, "generation");
-  s.jitter = cfg_child(&r, "jitter");
-  s.delay = cfg_child(&r, "delay");
-  s.data_delay = cfg_child(&r, "data_delay");
-  s.mtbf = cfg_child(&r, "mtbf");
-  s.mttr = cfg_child(&r, "mttr");
-  s.up = cfg_child(&r, "up");
-  s.down = cfg_child(&r, "down");
-  c->shared_delays = field_flag(&r, "shared_delays");
-  c->sync = (sync_rule)field_choice(&r, "sync");
-  c->in_flight = field_flag(&r, "in_flight");
-  c->coupled = s.coupled = field_flag(&r, "coupled");
-  c->ahead = field_whole(&r, "ahead");
-  /* The gate bounds how many batches are begun; slow samplers' may still arrive too late. */
-  const int64_t gated = p->window < c->ahead ? p->window : c->ahead;
-  c->window = field_whole_or(&r, "window", p->trains_late ? p->window : gated);
-  c->stale = (stale_rule)field_choice(&r, "stale");
-  c->stale_decay = field_real(&r, "stale_decay");
-  c->weights_bytes = field_real(&r, "weights_bytes");
-  c->rollout_bytes = field_real(&r, "rollout_bytes");
-  c->bytes_per_token = field_real(&r, "bytes_per_token");
-  c->samples_per_batch = field_count_or(&r, "samples_per_batch", batch_responses);
-  read_units(c, &r, group_size);
-  read_interruptions(c, &r, p);
-  const cfg_node *prompts = cfg_child(&r, "prompt_lengths");
-  if (r.status == GL_OK && prompts != NULL && !cfg_is_null(prompts))
-    r.status = delay_parse(&c->prompts, prompts, "prompt_lengths", NAN, err);
-  response_parse(&s.responses, &r, NULL, NULL, c->samples_per_batch);
-  response_fini(&s.responses); /* groups read the distribution, each its own */
-  s.responses.prompts = c->prompts;
-  s.responses.group_size = group_size;
-  s.unit = c->unit;
-  s.prefill_at = cfg_child(&r, "prefill_tokens_per_s");
-  s.unit_at = cfg_has(&r, "unit") ? cfg_child(&r, "unit") : cfg_child(&r, "preset");
-  s.lengths = cfg_child(&r, "lengths");
-  if (s.lengths == NULL) s.lengths = lengths_of_preset(c, p, usual);
-  s.n_responses = c->samples_per_batch;
-  s.bytes_per_token = c->bytes_per_token;
-  s.weights_bytes = c->weights_bytes;
-  s.rollout_bytes = c->rollout_bytes;
-  s.recomputes = c->sync == SYNC_PUSH && c->unit != UNIT_BATCH && c->partial == PARTIAL_CONTINUE;
-  if (c->coupled) check_coupled(c, &r, batch_responses);
+  read_rules(c, &r, p, groups * group_size, group_size);
+  inherited s = {.c = c, .preset = p};
+  read_inherited(&s, &r, preset_doc);
+  if (c->coupled) check_coupled(c, &r, groups * group_size);
   const cfg_node *network = cfg_child(&r, "network");
   if (r.status == GL_OK) r.status = network_parse(&c->network, network, err);
-  s.network = c->network;
   if (r.status == GL_OK) read_samplers(c, &r, &s);
   if (r.status == GL_OK && c->network != NULL && c->network->fanout > 0) check_relay(c, &r);
   if (r.status == GL_OK) read_learner(c, &r, p);
@@ -446,7 +510,7 @@ size_t cluster_unit_groups(const cluster_spec *spec, size_t groups) {
   return spec->unit == UNIT_BATCH ? groups : 1;
 }
 
-int cluster_divides_groups(const cluster_spec *spec) {
+bool cluster_divides_groups(const cluster_spec *spec) {
   return spec->unit == UNIT_RESPONSE && spec->group_size > 1;
 }
 
@@ -475,38 +539,25 @@ size_t cluster_samplers(const cluster_spec *spec) {
   return spec->n_samplers;
 }
 
-/* A group's distribution of each kind; NULL where it has none. Where nothing crashes nothing is
- * repaired. */
-enum { GROUP_DISTS = 7, OTHER_DISTS = 3 };
-
-static cluster_dist group_dist(const cluster_spec *spec, size_t which, size_t group) {
-  const sampler_group *g = &spec->groups[group];
-  const cluster_dist of[GROUP_DISTS] = {
-      {"cluster.delay", "s", group, g->delay},
-      {"cluster.data_delay", "s", group, g->data_delay},
-      {"cluster.generation", "s", group, g->generation},
-      {"cluster.jitter", "", group, g->jitter},
-      {"cluster.lengths", "tokens", group, g->responses.lengths},
-      {"cluster.mtbf", "s", group, g->mtbf},
-      {"cluster.mttr", "s", group, delay_is_zero(g->mtbf) ? NULL : g->mttr}};
-  return of[which];
-}
-
-int cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out) {
-  for (size_t which = 0; which < GROUP_DISTS; ++which)
-    for (size_t group = 0; group < spec->n_groups; ++group) {
-      *out = group_dist(spec, which, group);
-      if (out->dist != NULL && i-- == 0) return 1;
+/* Where nothing crashes nothing is repaired. */
+bool cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out) {
+  for (group_dist which = 0; which < GROUP_DISTS; ++which)
+    for (size_t k = 0; k < spec->n_groups; ++k) {
+      const sampler_group *g = &spec->groups[k];
+      const delay_dist *dist =
+          which == GROUP_MTTR && delay_is_zero(g->mtbf) ? NULL : *cluster_group_dist(g, which);
+      *out = (cluster_dist){group_dists[which].field, group_dists[which].unit, k, dist};
+      if (dist != NULL && i-- == 0) return true;
     }
-  const cluster_dist others[OTHER_DISTS] = {{"cluster.learner.step", "s", 0, spec->step},
-                                            {"cluster.learner.eval_pause", "s", 0, spec->pause},
-                                            {"cluster.prompt_lengths", "", 0, spec->prompts}};
-  for (size_t k = 0; k < OTHER_DISTS; ++k)
+  const cluster_dist others[] = {{"cluster.learner.step", "s", 0, spec->step},
+                                 {"cluster.learner.eval_pause", "s", 0, spec->pause},
+                                 {"cluster.prompt_lengths", "", 0, spec->prompts}};
+  for (size_t k = 0; k < sizeof others / sizeof *others; ++k)
     if (others[k].dist != NULL && i-- == 0) {
       *out = others[k];
-      return 1;
+      return true;
     }
-  return 0;
+  return false;
 }
 
 const measured_staleness *cluster_measured(const cluster_spec *spec) {
@@ -517,35 +568,29 @@ const measured_staleness *cluster_measured_time(const cluster_spec *spec) {
   return isnan(spec->measured.seconds) ? NULL : &spec->measured;
 }
 
-int cluster_is_coupled(const cluster_spec *spec) {
+bool cluster_is_coupled(const cluster_spec *spec) {
   return spec->coupled;
 }
 
-int cluster_changes_in_flight(const cluster_spec *spec) {
+bool cluster_changes_in_flight(const cluster_spec *spec) {
   return spec->unit != UNIT_BATCH && spec->partial == PARTIAL_CONTINUE;
 }
 
-int cluster_keeps_cache(const cluster_spec *spec) {
+bool cluster_keeps_cache(const cluster_spec *spec) {
   return spec->kv_cache == KV_CACHE_KEEP;
 }
 
-int cluster_has_lengths(const cluster_spec *spec) {
+bool cluster_has_lengths(const cluster_spec *spec) {
   for (size_t i = 0; i < spec->n_groups; ++i)
-    if (spec->groups[i].responses.lengths == NULL) return 0;
-  return 1;
+    if (spec->groups[i].responses.lengths == NULL) return false;
+  return true;
 }
 
 void cluster_free(cluster_spec *spec) {
   if (spec == NULL) return;
-  for (size_t i = 0; spec->groups != NULL && i < spec->n_groups; ++i) {
-    delay_free(spec->groups[i].generation);
-    response_fini(&spec->groups[i].responses);
-    delay_free(spec->groups[i].jitter);
-    delay_free(spec->groups[i].delay);
-    delay_free(spec->groups[i].data_delay);
-    delay_free(spec->groups[i].mtbf);
-    delay_free(spec->groups[i].mttr);
-  }
+  for (size_t i = 0; spec->groups != NULL && i < spec->n_groups; ++i)
+    for (group_dist which = 0; which < GROUP_DISTS; ++which)
+      delay_free(*cluster_group_dist(&spec->groups[i], which));
   free(spec->groups);
   delay_free(spec->step);
   delay_free(spec->pause);

@@ -1,0 +1,351 @@
+/* Reading the sections `network` and `compare` of a cluster. */
+#include "core/base/csv.h"
+#include "core/config/fields.h"
+#include "sim/cluster_spec.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- cluster.network --- */
+
+enum { MOST_SITES = 64 };
+
+static void read_port(network_port *out, cfg_reader *outer, const char *key, const char *section) {
+  cfg_reader r;
+  const cfg_node *node = cfg_child(outer, key);
+  *out = (network_port){INFINITY, SHARE_FAIR};
+  if (outer->status != GL_OK) return;
+  cfg_begin(&r, node, section, outer->err);
+  out->bandwidth = field_real(&r, "bandwidth");
+  out->share = (share_rule)field_choice(&r, "share");
+  outer->status = cfg_end(&r);
+}
+
+static void read_handshake(network_spec *out, cfg_reader *outer) {
+  cfg_reader r;
+  const cfg_node *node = cfg_child(outer, "handshake");
+  if (outer->status != GL_OK) return;
+  cfg_begin(&r, node, "cluster.network.handshake", outer->err);
+  out->round_trips = (double)field_count(&r, "round_trips");
+  out->rtt = field_real(&r, "rtt");
+  if (r.status == GL_OK && out->round_trips > 0 && !(out->rtt > 0) && out->n_sites == 0)
+    r.status = cfg_fail(node, outer->err,
+                        "%g round trips of a handshake take no time without rtt; give the seconds "
+                        "of one, handshake: {round_trips: %g, rtt: 0.1}, or leave handshake out",
+                        out->round_trips, out->round_trips);
+  outer->status = cfg_end(&r);
+}
+
+static void read_relay(network_spec *out, cfg_reader *outer) {
+  cfg_reader r;
+  const cfg_node *node = cfg_child(outer, "relay");
+  if (outer->status != GL_OK) return;
+  cfg_begin(&r, node, "cluster.network.relay", outer->err);
+  const bool is_tree = field_choice(&r, "kind");
+  out->fanout = field_count(&r, "fanout");
+  out->shards = field_count(&r, "shards");
+  out->relay_bandwidth = cfg_has(&r, "bandwidth") ? field_real_or(&r, "bandwidth", 1) : 0;
+  if (r.status == GL_OK && !is_tree &&
+      (cfg_has(&r, "fanout") || cfg_has(&r, "shards") || cfg_has(&r, "bandwidth")))
+    r.status =
+        cfg_fail(node, outer->err,
+                 "fanout, shards and bandwidth are those of a tree of relays, and kind: none "
+                 "has none; give relay: {kind: tree, fanout: 2, shards: 8}, or leave relay out");
+  const cfg_node *egress = is_tree ? cfg_find(outer->map, "egress.share") : NULL;
+  if (r.status == GL_OK && egress != NULL && out->egress.share == SHARE_FAIR)
+    r.status = cfg_fail(egress, outer->err,
+                        "in a tree of relays everybody sends one shard at a time, the learner too; "
+                        "give egress: {share: queue}, or leave share out");
+  if (!is_tree) out->fanout = 0;
+  outer->status = cfg_end(&r);
+}
+
+static void read_delta(network_spec *out, cfg_reader *outer) {
+  cfg_reader r;
+  const cfg_node *node = cfg_child(outer, "delta");
+  if (outer->status != GL_OK) return;
+  cfg_begin(&r, node, "cluster.network.delta", outer->err);
+  out->delta_share = field_real(&r, "share");
+  out->full_every = field_whole(&r, "full_every");
+  if (r.status == GL_OK && cfg_has(&r, "full_every") && !cfg_has(&r, "share"))
+    r.status = cfg_fail(cfg_child(&r, "full_every"), outer->err,
+                        "full_every is about deltas, and without their share of the weights' "
+                        "bytes all transfers are full; give delta: {share: 0.05, full_every: 10}, "
+                        "or leave full_every out");
+  outer->status = cfg_end(&r);
+}
+
+/* --- sites --- */
+
+/* What a row of a matrix may hold. */
+typedef struct row_rule {
+  const char *key;
+  double fallback, least, most; /* fallback: where nothing is said, and for `none` */
+} row_rule;
+
+static gl_status read_cell(double *out, const cfg_node *node, const row_rule *rule, gl_error *err) {
+  if (cfg_is_null(node) || strcmp(cfg_text(node), "none") == 0) return GL_OK;
+  if (cfg_number(node, out) && *out >= rule->least && *out <= rule->most) return GL_OK;
+  return cfg_fail(node, err, "%s between two sites is a number from %g to %g or none, not '%s'",
+                  rule->key, rule->least, rule->most, cfg_text(node));
+}
+
+/* row[n]: a number for all other sites, or one for each of the n sites in their order. */
+static void read_row(double *row, cfg_reader *r, const row_rule *rule, size_t own, size_t n) {
+  const cfg_node *node = cfg_child(r, rule->key);
+  for (size_t i = 0; i < n; ++i) row[i] = rule->fallback;
+  if (node == NULL || r->status != GL_OK) return;
+  const bool is_list = cfg_kind_of(node) == CFG_LIST;
+  if (is_list && cfg_size(node) != n)
+    r->status =
+        cfg_fail(node, r->err,
+                 "%s has %zu values, and there are %zu sites; give one for each of them, in "
+                 "their order, or one number for all others",
+                 rule->key, cfg_size(node), n);
+  for (size_t i = 0; i < n && r->status == GL_OK; ++i)
+    if (is_list || i != own)
+      r->status = read_cell(&row[i], is_list ? cfg_at(node, i) : node, rule, r->err);
+}
+
+static void read_outages(network_site *out, cfg_reader *r, const cfg_node *node) {
+  const size_t n = cfg_size(node);
+  for (; out->n_outages < n && r->status == GL_OK; ++out->n_outages) {
+    const cfg_node *pair = cfg_at(node, out->n_outages);
+    site_outage *o = &out->outages[out->n_outages];
+    const bool is_pair = cfg_kind_of(pair) == CFG_LIST && cfg_size(pair) == 2 &&
+                         cfg_number(cfg_at(pair, 0), &o->from_s) &&
+                         cfg_number(cfg_at(pair, 1), &o->to_s);
+    if (!is_pair || !(o->from_s >= 0) || !(o->to_s > o->from_s) || !isfinite(o->to_s))
+      r->status = cfg_fail(pair, r->err,
+                           "an outage is a pair of seconds, [from, to], the first at least 0 and "
+                           "the second later");
+  }
+}
+
+/* Site `own` of n. Its texts and rows are in the section's arena. */
+static gl_status read_site(network_spec *s, const cfg_node *node, size_t own, size_t n,
+                           gl_error *err) {
+  static const row_rule latency = {"latency", 0, 0, 1e6}, loss = {"loss", 0, 0, 1},
+                        bandwidth = {"bandwidth", INFINITY, 1e-3, 1e18};
+  network_site *out = &s->sites[own];
+  cfg_reader r;
+  cfg_begin(&r, node, "cluster.network.sites", err);
+  const char *name = field_text(&r, "name");
+  if (r.status == GL_OK && (name == NULL || *name == '\0'))
+    r.status = cfg_fail(node, err,
+                        "a site needs a name, by which groups of samplers say where "
+                        "they are: {name: paris, latency: 0.04}");
+  const cfg_node *outages = cfg_child(&r, "outages");
+  if (outages != NULL && cfg_is_null(outages)) outages = NULL;
+  if (r.status == GL_OK && outages != NULL && cfg_kind_of(outages) != CFG_LIST)
+    r.status =
+        cfg_fail(outages, err, "outages is a list of pairs of seconds, as in [[3600, 7200]]");
+  if (r.status != GL_OK) return cfg_end(&r);
+  out->name = arena_text(&s->memory, name);
+  out->latency = ARENA_ARRAY(&s->memory, double, n);
+  out->bandwidth = ARENA_ARRAY(&s->memory, double, n);
+  out->loss = ARENA_ARRAY(&s->memory, double, n);
+  if (outages != NULL) out->outages = ARENA_ARRAY(&s->memory, site_outage, cfg_size(outages));
+  r.status = arena_check(&s->memory, "sites", err);
+  if (r.status != GL_OK) return cfg_end(&r);
+  read_row(out->latency, &r, &latency, own, n);
+  read_row(out->bandwidth, &r, &bandwidth, own, n);
+  read_row(out->loss, &r, &loss, own, n);
+  if (outages != NULL) read_outages(out, &r, outages);
+  delay_read(&r, "mtbf", NULL, &out->mtbf);
+  delay_read(&r, "mttr", NULL, &out->mttr);
+  return cfg_end(&r);
+}
+
+static void read_sites(network_spec *s, cfg_reader *r) {
+  const cfg_node *node = cfg_child(r, "sites");
+  if (r->status != GL_OK || node == NULL || cfg_is_null(node)) return;
+  const size_t n = cfg_kind_of(node) == CFG_LIST ? cfg_size(node) : 0;
+  if (n == 0 || n > MOST_SITES) {
+    r->status =
+        cfg_fail(node, r->err, "sites is a list of 1 to %d sites, the learner's first", MOST_SITES);
+    return;
+  }
+  s->sites = ARENA_ARRAY(&s->memory, network_site, n);
+  r->status = arena_check(&s->memory, "sites", r->err);
+  while (r->status == GL_OK && s->n_sites < n) {
+    const size_t own = s->n_sites++;
+    const cfg_node *at = cfg_at(node, own);
+    r->status = read_site(s, at, own, n, r->err);
+    for (size_t i = 0; r->status == GL_OK && i < own; ++i)
+      if (strcmp(s->sites[i].name, s->sites[own].name) == 0)
+        r->status = cfg_fail(at, r->err, "there are two sites called '%s'", s->sites[own].name);
+  }
+}
+
+gl_status network_site_of(const network_spec *spec, const cfg_node *node, size_t *site,
+                          gl_error *err) {
+  const char *names[MOST_SITES];
+  char hint[CFG_HINT_SIZE];
+  const size_t n = spec != NULL ? spec->n_sites : 0;
+  *site = 0;
+  if (node == NULL || cfg_is_null(node)) return GL_OK;
+  for (size_t i = 0; i < n; ++i) {
+    names[i] = spec->sites[i].name;
+    if (strcmp(names[i], cfg_text(node)) != 0) continue;
+    *site = i;
+    return GL_OK;
+  }
+  if (n == 0)
+    return cfg_fail(node, err, "there are no sites; say where they are in cluster.network.sites");
+  return cfg_fail(node, err, "'%s' is none of cluster.network.sites%s", cfg_text(node),
+                  cfg_hint(cfg_text(node), names, n, hint));
+}
+
+/* Whether the section has no effect: nothing is shared, delayed or cut off. */
+static bool changes_nothing(const network_spec *s) {
+  const bool shared = isfinite(s->egress.bandwidth) || s->egress.share == SHARE_QUEUE ||
+                      isfinite(s->ingress.bandwidth) || s->ingress.share == SHARE_QUEUE;
+  return !shared && s->n_sites == 0 && s->fanout == 0 && s->round_trips <= 0 && s->delta_share >= 1;
+}
+
+static gl_status read_section(network_spec *s, const cfg_node *node, gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, node, "cluster.network", err);
+  read_port(&s->egress, &r, "egress", "cluster.network.egress");
+  read_port(&s->ingress, &r, "ingress", "cluster.network.ingress");
+  read_sites(s, &r);
+  s->interrupted_is_lost = field_choice(&r, "interrupted");
+  read_handshake(s, &r);
+  read_delta(s, &r);
+  read_relay(s, &r);
+  return cfg_end(&r);
+}
+
+void network_free(network_spec *spec) {
+  if (spec == NULL) return;
+  for (size_t i = 0; i < spec->n_sites; ++i) {
+    delay_free(spec->sites[i].mtbf);
+    delay_free(spec->sites[i].mttr);
+  }
+  arena_fini(&spec->memory);
+  free(spec);
+}
+
+gl_status network_parse(network_spec **out, const cfg_node *node, gl_error *err) {
+  *out = NULL;
+  network_spec *s = calloc(1, sizeof *s);
+  if (s == NULL) return gl_fail_memory(err, "a network");
+  s->delta_share = 1;
+  const gl_status status = read_section(s, node, err);
+  if (status == GL_OK && !changes_nothing(s))
+    *out = s;
+  else
+    network_free(s);
+  return status;
+}
+
+/* --- cluster.compare --- */
+
+static gl_status make_counts(measured_staleness *m, size_t n, gl_error *err) {
+  m->count = calloc(n, sizeof *m->count);
+  if (m->count == NULL) return gl_fail_memory(err, "a staleness histogram");
+  m->n = n;
+  return GL_OK;
+}
+
+static gl_status read_histogram(measured_staleness *m, cfg_reader *r) {
+  double *count = NULL;
+  const cfg_node *at = cfg_child(r, "histogram");
+  const size_t n = field_numbers(r, "histogram", &count);
+  if (r->status == GL_OK && (n == 0 || n > MEASURED_MOST))
+    r->status = cfg_fail(at, r->err, "a staleness histogram has 1 to %d counts", MEASURED_MOST);
+  if (r->status == GL_OK) r->status = make_counts(m, n, r->err);
+  for (size_t i = 0; i < n && r->status == GL_OK; ++i) {
+    if (count[i] != floor(count[i]))
+      r->status =
+          cfg_fail(at, r->err, "%g is no count: how many updates had staleness %zu?", count[i], i);
+    else
+      m->updates += m->count[i] = (uint64_t)count[i];
+  }
+  if (r->status == GL_OK && m->updates == 0)
+    r->status = cfg_fail(at, r->err, "a staleness histogram needs a count above 0");
+  free(count);
+  return r->status;
+}
+
+static gl_status count_values(measured_staleness *m, const double *value, size_t n,
+                              const cfg_node *at, gl_error *err) {
+  double largest = 0;
+  for (size_t i = 0; i < n; ++i) {
+    if (!(value[i] >= 0 && value[i] < MEASURED_MOST))
+      return cfg_fail(at, err, "staleness %g is not a number of updates", value[i]);
+    largest = fmax(largest, value[i]);
+  }
+  gl_status status = make_counts(m, (size_t)llround(largest) + 1, err);
+  for (size_t i = 0; i < n && status == GL_OK; ++i) m->count[llround(value[i])]++;
+  m->updates = n;
+  return status;
+}
+
+static gl_status read_trace(measured_staleness *m, cfg_reader *r, const char *column) {
+  const cfg_node *at = cfg_child(r, "trace");
+  const char *file = field_text(r, "trace");
+  gl_error why = {0};
+  double *value = NULL;
+  size_t n = 0;
+  if (r->status != GL_OK) return r->status;
+  char *path = cfg_locate(at, file);
+  if (path == NULL) return r->status = gl_fail_memory(r->err, "a file name");
+  r->status = csv_column(&value, &n, path, column, &why);
+  if (r->status != GL_OK)
+    r->status = cfg_fail(at, r->err, "%s", why.text);
+  else
+    r->status = count_values(m, value, n, at, r->err);
+  free(value);
+  free(path);
+  return r->status;
+}
+
+static void copy_text(cfg_reader *r, const char *text, char **out) {
+  if (r->status != GL_OK) return;
+  *out = strdup(text);
+  if (*out == NULL) r->status = gl_fail_memory(r->err, "a measured staleness");
+}
+
+static void read_seconds(measured_staleness *m, cfg_reader *r) {
+  if (cfg_has(r, "seconds")) m->seconds = field_real_or(r, "seconds", 1);
+  m->seconds_of = (double)field_count(r, "updates");
+  if (r->status == GL_OK && isnan(m->seconds) && cfg_has(r, "updates"))
+    r->status = cfg_fail(cfg_child(r, "updates"), r->err,
+                         "updates says how many updates take `seconds`, and there are none; give "
+                         "seconds too");
+}
+
+gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error *err) {
+  cfg_reader r;
+  *m = (measured_staleness){.seconds = NAN};
+  if (compare == NULL) return GL_OK;
+  cfg_begin(&r, compare, "cluster.compare", err);
+  const char *trace = field_text(&r, "trace"), *column = field_text(&r, "column");
+  const char *fallback = column != NULL ? column : trace != NULL ? trace : "measured";
+  copy_text(&r, cfg_string(&r, "name", fallback), &m->name);
+  copy_text(&r, cfg_string(&r, "source", ""), &m->source);
+  const bool counted = cfg_child(&r, "histogram") != NULL;
+  read_seconds(m, &r);
+  const bool given = counted || trace != NULL;
+  if (r.status == GL_OK && ((counted && trace != NULL) || (!given && isnan(m->seconds))))
+    r.status = cfg_fail(compare, err,
+                        "compare needs the measured staleness once, a histogram or a trace, or the "
+                        "seconds of updates");
+  if (r.status == GL_OK && column != NULL && trace == NULL)
+    r.status = cfg_fail(cfg_child(&r, "column"), err,
+                        "column names a column of a trace, and there "
+                        "is none");
+  if (r.status == GL_OK && counted) read_histogram(m, &r);
+  if (r.status == GL_OK && trace != NULL) read_trace(m, &r, column);
+  return cfg_end(&r);
+}
+
+void measured_fini(measured_staleness *m) {
+  free(m->name);
+  free(m->source);
+  free(m->count);
+  *m = (measured_staleness){0};
+}
