@@ -71,16 +71,17 @@ static const table_column cells_columns[] = {
     END};
 
 static const export_table summary_table = {
-    "summary",      "a record for each run: its score, staleness, divergence and clock in numbers",
-    EXPORT_OF_RUNS, 1,
-    "key",          summary_columns};
+    .name = "summary",
+    .about = "a record for each run: its score, staleness, divergence and clock in numbers",
+    .lead = EXPORT_OF_RUNS,
+    .key = "key",
+    .columns = summary_columns};
 static const export_table cells_table = {
-    "cells",
-    "a record for each cell, that is the runs which differ in nothing but their seed",
-    EXPORT_OF_CELLS,
-    1,
-    "cell",
-    cells_columns};
+    .name = "cells",
+    .about = "a record for each cell, that is the runs which differ in nothing but their seed",
+    .lead = EXPORT_OF_CELLS,
+    .key = "cell",
+    .columns = cells_columns};
 
 /* The computed tables stand behind `runs`. */
 const export_table *study_export_at(size_t i) {
@@ -509,7 +510,7 @@ static gl_status write_held(exporting *e, store *s, gl_error *err) {
   if (status != GL_OK) return status;
   status = run_list_init(&runs, s, err);
   for (size_t i = 0; study_export_at(i) != NULL && status == GL_OK; ++i)
-    if (study_export_at(i)->reproducible)
+    if (!study_export_at(i)->depends_on_execution)
       status = write_table_file(e, s, study_export_at(i), &runs, err);
   store_end_reading(s);
   run_list_fini(&runs);

@@ -1,73 +1,166 @@
-/* Queries about runs that are no results: origins, costs, one run. */
-#include "core/store/about.h"
-
+/* Reading what a study says of itself: how far it is, how its runs came about, what they cost. */
 #include "core/store/internal.h"
 
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const char *text_at(sqlite3_stmt *q, int column) {
-  return (const char *)sqlite3_column_text(q, column);
-}
-
-static const char *text_or_empty(sqlite3_stmt *q, int column) {
-  const char *text = text_at(q, column);
+static const char *text_or_empty(const query *q, int column) {
+  const char *text = row_text(q, column);
   return text != NULL ? text : "";
 }
 
-static double about_number_at(sqlite3_stmt *q, int column) {
-  return sqlite3_column_type(q, column) == SQLITE_NULL ? NAN : sqlite3_column_double(q, column);
+static int64_t bytes_at(const query *q, int column) {
+  return sqlite3_column_type(q->stmt, column) == SQLITE_NULL ? -1 : row_whole(q, column);
 }
 
-static int64_t bytes_at(sqlite3_stmt *q, int column) {
-  return sqlite3_column_type(q, column) == SQLITE_NULL ? -1 : sqlite3_column_int64(q, column);
+/* --- progress --- */
+
+/* Runs of the study ?1 that stand in their places. */
+#define STANDING " FROM runs r WHERE r.study = ?1 AND r.key NOT IN (SELECT key FROM superseded)"
+#define FINISHED " r.status IN ('done', 'diverged')"
+/* Cells of the study's plan without a finished run. */
+#define MISSING                                                                                    \
+  " FROM plan p WHERE p.study = ?1 AND p.tuning = 0 AND p.place NOT IN (SELECT r.place" STANDING   \
+  " AND" FINISHED ")"
+/* Parts of the grid that have been in this file, of those that it was divided into last. */
+#define KNOWN_SHARDS                                                                               \
+  " FROM sweeps WHERE study = ?1 AND shards = (SELECT max(shards) FROM sweeps WHERE study = ?1)"
+
+gl_status store_progress(store *s, const char *study, study_progress *out, gl_error *err) {
+  size_t whole = 0, known = 0;
+  *out = (study_progress){0};
+  const struct {
+    size_t *n;
+    const char *sql;
+  } counts[] = {
+      {&out->planned, "SELECT count(*) FROM plan WHERE study = ?1 AND tuning = 0"},
+      {&out->tuning_planned, "SELECT count(*) FROM plan WHERE study = ?1 AND tuning = 1"},
+      {&out->tuning_known,
+       "SELECT count(*) FROM plan p JOIN tuning_scores t ON t.key = p.place WHERE p.study = ?1 AND"
+       " p.tuning = 1"},
+      {&out->done, "SELECT count(*)" STANDING " AND r.status = 'done'"},
+      {&out->diverged, "SELECT count(*)" STANDING " AND r.status = 'diverged'"},
+      {&out->failed, "SELECT count(*)" STANDING " AND r.status = 'failed'"},
+      {&out->superseded,
+       "SELECT count(*) FROM superseded x JOIN runs r ON r.key = x.key WHERE r.study = ?1"},
+      {&out->missing, "SELECT count(*)" MISSING},
+      {&out->shards, "SELECT coalesce(max(shards), 1) FROM sweeps WHERE study = ?1"},
+      {&whole, "SELECT count(*) FROM sweeps WHERE study = ?1 AND shards = 1"},
+      {&known, "SELECT count(DISTINCT shard)" KNOWN_SHARDS},
+      {&out->first_missing_shard,
+       "WITH known(i) AS (SELECT DISTINCT shard" KNOWN_SHARDS ") SELECT CASE WHEN 0 NOT IN (SELECT"
+       " i FROM known) THEN 0 ELSE (SELECT min(i) + 1 FROM known WHERE i + 1 NOT IN (SELECT i FROM"
+       " known)) END"},
+  };
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < sizeof counts / sizeof *counts && status == GL_OK; ++i) {
+    int64_t n = 0;
+    status = store_whole(s, &n, counts[i].sql, study, err);
+    *counts[i].n = (size_t)n;
+  }
+  /* A file that did the whole grid once misses no part of it. */
+  if (out->shards == 1) out->shards = 0;
+  if (out->shards > 0 && whole == 0 && known < out->shards)
+    out->shards_missing = out->shards - known;
+  if (out->shards_missing == 0) out->first_missing_shard = 0;
+  return status;
 }
 
-/* Columns of provenance p from `at` on, in this order. */
-#define PROVENANCE                                                                                 \
-  " p.version, p.source, p.dirty, p.command, p.processor, p.system, p.compiler, p.libraries"
-enum { N_PROVENANCE = 8 };
+gl_status store_missing(store *s, const char *study,
+                        int (*each)(void *self, const planned_cell *cell), void *self,
+                        gl_error *err) {
+  char *columns = store_row_columns("plan", "p");
+  query q;
+  if (columns == NULL) return gl_fail_memory(err, "a query");
+  query_beginf(&q, s, err, "SELECT %s" MISSING " ORDER BY p.ordinal", columns);
+  free(columns);
+  query_bind_text(&q, 1, study);
+  for (planned_cell cell; query_next(&q);) {
+    store_read_row("plan", &q, 0, &cell);
+    if (!each(self, &cell)) break;
+  }
+  return query_end(&q);
+}
 
-static run_provenance provenance_at(sqlite3_stmt *q, int at) {
-  return (run_provenance){
-      .version = text_or_empty(q, at),
-      .source = text_or_empty(q, at + 1),
-      .dirty = sqlite3_column_type(q, at + 2) == SQLITE_NULL ? -1 : sqlite3_column_int(q, at + 2),
-      .command = text_or_empty(q, at + 3),
-      .processor = text_or_empty(q, at + 4),
-      .system = text_or_empty(q, at + 5),
-      .compiler = text_or_empty(q, at + 6),
-      .libraries = text_or_empty(q, at + 7)};
+gl_status store_choices(store *s, const char *study,
+                        int (*each)(void *self, const char *algorithm, const char *chosen),
+                        void *self, gl_error *err) {
+  query q;
+  query_begin(&q, s,
+              "SELECT DISTINCT algorithm, chosen" STANDING
+              " AND chosen IS NOT NULL ORDER BY algorithm, chosen",
+              err);
+  query_bind_text(&q, 1, study);
+  while (query_next(&q) && each(self, row_text(&q, 0), row_text(&q, 1))) continue;
+  return query_end(&q);
+}
+
+gl_status store_studies(store *s, char ***names, size_t *n, gl_error *err) {
+  query q;
+  size_t size = 0, used = 0;
+  *names = NULL;
+  *n = 0;
+  query_begin(&q, s,
+              "WITH all_studies AS (SELECT study FROM runs UNION SELECT study FROM plan) SELECT"
+              " study, (SELECT count(*) FROM all_studies), (SELECT sum(length(CAST(study AS BLOB))"
+              " + 1) FROM all_studies) FROM all_studies ORDER BY study",
+              err);
+  while (query_next(&q)) {
+    const size_t many = (size_t)row_whole(&q, 1);
+    const char *name = row_text(&q, 0);
+    const size_t length = (size_t)sqlite3_column_bytes(q.stmt, 0);
+    if (*names == NULL) {
+      size = (size_t)row_whole(&q, 2);
+      *names = malloc(many * sizeof **names + size);
+    }
+    if (*names == NULL) {
+      q.status = gl_fail_memory(err, "the names of studies");
+    } else if (name == NULL || *n == many || used + length + 1 > size) {
+      q.status = gl_fail(err, GL_EIO, "a study of %s has no name; is the file damaged?", s->path);
+    } else {
+      char *to = (char *)(*names + many) + used;
+      memcpy(to, name, length);
+      to[length] = '\0';
+      used += length + 1;
+      (*names)[(*n)++] = to;
+    }
+  }
+  if (query_end(&q) == GL_OK) return GL_OK;
+  free(*names);
+  *names = NULL;
+  *n = 0;
+  return q.status;
 }
 
 /* --- origins --- */
 
 gl_status store_origins(store *s, int (*each)(void *self, const store_origin *origin), void *self,
                         gl_error *err) {
-  sqlite3_stmt *q = NULL;
-  int code = SQLITE_DONE, goes_on = 1;
-  static const char sql[] =
+  char *columns = store_row_columns("provenance", "p");
+  query q;
+  if (columns == NULL) return gl_fail_memory(err, "a query");
+  query_beginf(
+      &q, s, err,
       "WITH made(provenance, finished, code_version, run) AS (SELECT provenance, finished,"
       " code_version, 1 FROM runs UNION ALL SELECT provenance, finished, '', 0 FROM laboratory"
-      " WHERE provenance IS NOT NULL) SELECT" PROVENANCE ", sum(r.run), min(r.finished),"
+      " WHERE provenance IS NOT NULL) SELECT %s, sum(r.run), min(r.finished),"
       " max(r.finished), p.hash IS NOT NULL, r.code_version, sum(1 - r.run) FROM made r LEFT JOIN"
       " provenance p ON p.hash = r.provenance GROUP BY p.hash, CASE WHEN p.hash IS NULL THEN"
-      " r.code_version END ORDER BY sum(r.run) DESC, min(r.finished), p.hash, r.code_version";
-  gl_status status = store_prepare(s, &q, sql, err);
-  if (status != GL_OK) return status;
-  while (goes_on && (code = sqlite3_step(q)) == SQLITE_ROW) {
-    store_origin o = {.how = provenance_at(q, 0),
-                      .runs = (size_t)sqlite3_column_int64(q, N_PROVENANCE),
-                      .first = text_at(q, N_PROVENANCE + 1),
-                      .last = text_at(q, N_PROVENANCE + 2),
-                      .known = sqlite3_column_int(q, N_PROVENANCE + 3),
-                      .measured = (size_t)sqlite3_column_int64(q, N_PROVENANCE + 5)};
-    if (!o.known) o.how.version = text_or_empty(q, N_PROVENANCE + 4);
-    goes_on = each(self, &o);
+      " r.code_version END ORDER BY sum(r.run) DESC, min(r.finished), p.hash, r.code_version",
+      columns);
+  free(columns);
+  while (query_next(&q)) {
+    store_origin o = {0};
+    const int at = store_read_row("provenance", &q, 0, &o.how);
+    o.runs = (size_t)row_whole(&q, at);
+    o.first = row_text(&q, at + 1);
+    o.last = row_text(&q, at + 2);
+    o.known = row_whole(&q, at + 3) != 0;
+    if (!o.known) o.how.version = text_or_empty(&q, at + 4);
+    o.measured = (size_t)row_whole(&q, at + 5);
+    if (!each(self, &o)) break;
   }
-  if (goes_on && code != SQLITE_DONE) status = store_fail(s, code, "reading", err);
-  sqlite3_finalize(q);
-  return status;
+  return query_end(&q);
 }
 
 /* --- costs --- */
@@ -86,26 +179,22 @@ static const char costs[] =
 
 gl_status store_costs(store *s, int (*each)(void *self, const store_cost *cost), void *self,
                       gl_error *err) {
-  sqlite3_stmt *q = NULL;
-  int code = SQLITE_DONE, goes_on = 1;
-  gl_status status = store_prepare(s, &q, costs, err);
-  if (status != GL_OK) return status;
-  while (goes_on && (code = sqlite3_step(q)) == SQLITE_ROW) {
-    const store_cost c = {.study = text_or_empty(q, 0),
-                          .algorithm = text_or_empty(q, 1),
-                          .runs = (size_t)sqlite3_column_int64(q, 2),
-                          .wall_s = about_number_at(q, 3),
-                          .median_s = about_number_at(q, 4),
-                          .largest_s = about_number_at(q, 5),
-                          .peak_bytes = bytes_at(q, 6),
-                          .seeds = (size_t)sqlite3_column_int64(q, 7),
-                          .least_seed = (uint64_t)sqlite3_column_int64(q, 8),
-                          .largest_seed = (uint64_t)sqlite3_column_int64(q, 9)};
-    goes_on = each(self, &c);
+  query q;
+  query_begin(&q, s, costs, err);
+  while (query_next(&q)) {
+    const store_cost c = {.study = text_or_empty(&q, 0),
+                          .algorithm = text_or_empty(&q, 1),
+                          .runs = (size_t)row_whole(&q, 2),
+                          .wall_s = row_real(&q, 3),
+                          .median_s = row_real(&q, 4),
+                          .largest_s = row_real(&q, 5),
+                          .peak_bytes = bytes_at(&q, 6),
+                          .seeds = (size_t)row_whole(&q, 7),
+                          .least_seed = (uint64_t)row_whole(&q, 8),
+                          .largest_seed = (uint64_t)row_whole(&q, 9)};
+    if (!each(self, &c)) break;
   }
-  if (goes_on && code != SQLITE_DONE) status = store_fail(s, code, "reading", err);
-  sqlite3_finalize(q);
-  return status;
+  return query_end(&q);
 }
 
 /* --- one run --- */
@@ -113,23 +202,20 @@ gl_status store_costs(store *s, int (*each)(void *self, const store_cost *cost),
 enum { NAMED = 4 }; /* keys that a message lists */
 
 /* *id: of the only run whose key begins so. */
-static gl_status about_find_one(store *s, const char *prefix, int64_t *id, gl_error *err) {
-  sqlite3_stmt *q = NULL;
+static gl_status find_by_prefix(store *s, const char *prefix, int64_t *id, gl_error *err) {
+  query q;
   char keys[256] = "";
   size_t n = 0;
-  int code;
-  gl_status status = store_prepare(
-      s, &q, "SELECT id, key FROM runs WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key", err);
-  if (status != GL_OK) return status;
-  store_bind_text(q, 1, prefix);
-  while ((code = sqlite3_step(q)) == SQLITE_ROW) {
+  query_begin(&q, s, "SELECT id, key FROM runs WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
+              err);
+  query_bind_text(&q, 1, prefix);
+  while (query_next(&q)) {
     const size_t used = strlen(keys);
-    *id = sqlite3_column_int64(q, 0);
+    *id = row_whole(&q, 0);
     if (n++ < NAMED)
-      snprintf(keys + used, sizeof keys - used, "%s%.40s", n > 1 ? ", " : "", text_or_empty(q, 1));
+      snprintf(keys + used, sizeof keys - used, "%s%.40s", n > 1 ? ", " : "", text_or_empty(&q, 1));
   }
-  if (code != SQLITE_DONE) status = store_fail(s, code, "reading", err);
-  sqlite3_finalize(q);
+  gl_status status = query_end(&q);
   if (status != GL_OK || n == 1) return status;
   if (n == 0)
     return gl_fail(
@@ -143,63 +229,38 @@ static gl_status about_find_one(store *s, const char *prefix, int64_t *id, gl_er
                  n, s->path, prefix, keys, n > NAMED ? ", …" : "");
 }
 
-static const char one_run[] =
-    "SELECT r.key, r.place, r.study, r.algorithm, r.swept, r.chosen, r.recipe, r.ordinal, "
-    "r.meaning,"
-    " r.seed, r.lr, r.wall_s, r.status, r.reason, r.code_version, r.machine, r.finished,"
-    " r.peak_bytes, x.by, (SELECT count(*) FROM steps t WHERE t.run = r.id), (SELECT count(*) FROM"
-    " evals t WHERE t.run = r.id), (SELECT eval_score FROM evals t WHERE t.run = r.id ORDER BY step"
-    " LIMIT 1), (SELECT max(eval_score) FROM evals t WHERE t.run = r.id), (SELECT eval_score FROM"
-    " evals t WHERE t.run = r.id ORDER BY step DESC LIMIT 1), p.hash IS NOT NULL," PROVENANCE
-    ", r.in_effect"
-    " FROM runs r LEFT JOIN superseded x ON x.key = r.key LEFT JOIN provenance p ON p.hash ="
-    " r.provenance WHERE r.id = ?1";
-
-static store_run run_at(sqlite3_stmt *q) {
-  return (store_run){.key = text_or_empty(q, 0),
-                     .place = text_or_empty(q, 1),
-                     .study = text_or_empty(q, 2),
-                     .algorithm = text_or_empty(q, 3),
-                     .swept = text_or_empty(q, 4),
-                     .chosen = text_at(q, 5),
-                     .recipe = text_or_empty(q, 6),
-                     .ordinal = sqlite3_column_int64(q, 7),
-                     .meaning = sqlite3_column_int64(q, 8),
-                     .seed = (uint64_t)sqlite3_column_int64(q, 9),
-                     .lr = about_number_at(q, 10),
-                     .wall_s = about_number_at(q, 11),
-                     .status = text_or_empty(q, 12),
-                     .reason = text_or_empty(q, 13),
-                     .code_version = text_or_empty(q, 14),
-                     .machine = text_or_empty(q, 15),
-                     .finished = text_at(q, 16),
-                     .peak_bytes = bytes_at(q, 17),
-                     .superseded_by = text_at(q, 18),
-                     .n_steps = (size_t)sqlite3_column_int64(q, 19),
-                     .n_evals = (size_t)sqlite3_column_int64(q, 20),
-                     .eval_first = about_number_at(q, 21),
-                     .eval_best = about_number_at(q, 22),
-                     .eval_last = about_number_at(q, 23),
-                     .has_provenance = sqlite3_column_int(q, 24),
-                     .provenance = provenance_at(q, 25),
-                     .in_effect = text_at(q, 25 + N_PROVENANCE)};
-}
-
 gl_status store_find_run(store *s, const char *prefix, void (*found)(void *self, const store_run *),
                          void *self, gl_error *err) {
-  sqlite3_stmt *q = NULL;
   int64_t id = 0;
-  gl_status status = about_find_one(s, prefix, &id, err);
-  if (status == GL_OK) status = store_prepare(s, &q, one_run, err);
+  gl_status status = find_by_prefix(s, prefix, &id, err);
   if (status != GL_OK) return status;
-  sqlite3_bind_int64(q, 1, id);
-  const int code = sqlite3_step(q);
-  if (code == SQLITE_ROW) {
-    const store_run run = run_at(q);
-    found(self, &run);
-  } else {
-    status = store_fail(s, code, "reading", err);
+  char *run = store_row_columns("runs", "r"), *how = store_row_columns("provenance", "p");
+  query q = {.status = GL_ENOMEM};
+  if (run != NULL && how != NULL)
+    query_beginf(
+        &q, s, err,
+        "SELECT %s, %s, x.by, (SELECT count(*) FROM steps t WHERE t.run = r.id),"
+        " (SELECT count(*) FROM evals t WHERE t.run = r.id), (SELECT eval_score FROM evals t WHERE"
+        " t.run = r.id ORDER BY step LIMIT 1), (SELECT max(eval_score) FROM evals t WHERE t.run ="
+        " r.id), (SELECT eval_score FROM evals t WHERE t.run = r.id ORDER BY step DESC LIMIT 1)"
+        " FROM runs r LEFT JOIN superseded x ON x.key = r.key LEFT JOIN provenance p ON p.hash ="
+        " r.provenance WHERE r.id = %lld",
+        run, how, (long long)id);
+  else
+    gl_fail_memory(err, "a query");
+  free(run), free(how);
+  if (query_next(&q)) {
+    store_run of;
+    const int at = store_read_row("provenance", &q, store_read_row("runs", &q, 0, &of), &of.how);
+    of.superseded_by = row_text(&q, at);
+    of.n_steps = (size_t)row_whole(&q, at + 1);
+    of.n_evals = (size_t)row_whole(&q, at + 2);
+    of.eval_first = row_real(&q, at + 3);
+    of.eval_best = row_real(&q, at + 4);
+    of.eval_last = row_real(&q, at + 5);
+    found(self, &of);
+  } else if (q.status == GL_OK) {
+    q.status = gl_fail(err, GL_EIO, "%s is being changed; ask again when that is done", s->path);
   }
-  sqlite3_finalize(q);
-  return status;
+  return query_end(&q);
 }

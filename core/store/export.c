@@ -1,4 +1,5 @@
-/* Tables as text: the same bytes however the study was executed. */
+/* Tables as text: what the exported tables are, what their columns hold, and writing one, the same
+ * bytes however the study was executed. */
 #include "core/store/export.h"
 
 #include "core/store/internal.h"
@@ -6,141 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- tables that are queries --- */
-
-/* Where a table's own columns come from: records called t, of the file's table of that name; r:
- * their runs, if they belong to any. */
-typedef struct source {
-  const char *table, *stored; /* as exported, and in the file */
-  const char *from, *order;
-  int of_runs;
-} source;
-
-#define OF_RUNS(table) table " t JOIN runs r ON r.id = t.run"
-#define RUNS "runs r JOIN runs t ON t.id = r.id"
-#define ORDER_OF_RUNS "r.study, r.ordinal, r.key"
-/* Runs whose place another has taken are not results. */
-#define STANDING " WHERE r.key NOT IN (SELECT key FROM superseded)"
-
-static const source sources[] = {
-    {"runs", "runs", RUNS, ORDER_OF_RUNS, 1},
-    {"recipes", "runs", RUNS, ORDER_OF_RUNS, 1},
-    {"steps", "steps", OF_RUNS("steps"), ORDER_OF_RUNS ", t.step", 1},
-    {"evals", "evals", OF_RUNS("evals"), ORDER_OF_RUNS ", t.step", 1},
-    {"set_evals", "set_evals", OF_RUNS("set_evals"), ORDER_OF_RUNS ", t.step, t.place, t.half", 1},
-    {"staleness", "staleness", OF_RUNS("staleness"), ORDER_OF_RUNS ", t.staleness", 1},
-    {"fates", "fates", OF_RUNS("fates"), ORDER_OF_RUNS ", t.fate, t.quarter, t.tokens_from", 1},
-    {"clock", "clock", OF_RUNS("clock"), ORDER_OF_RUNS, 1},
-    {"tuned", "tuned", "tuned t", "t.study, t.algorithm", 0},
-    {"bias", "bias", "bias t", "t.study, t.ordinal", 0},
-    {"execution", "runs", RUNS, ORDER_OF_RUNS, 1},
-    {"provenance", "provenance", "provenance t", "t.hash", 0},
-};
-
-static const source *source_of(const char *name) {
-  for (size_t i = 0; i < sizeof sources / sizeof *sources; ++i)
-    if (strcmp(sources[i].table, name) == 0) return &sources[i];
-  return NULL;
-}
-
-/* The text of the query: the run's number, or 0, then the table's own columns. */
-static char *query_text(store *s, const export_table *t, const source *from) {
-  const size_t n = export_columns(t);
-  const char **names = calloc(n, sizeof *names);
-  for (size_t i = 0; names != NULL && i < n; ++i) names[i] = export_column(t, i).name;
-  char *columns = names != NULL ? store_columns(s, "main", from->stored, "t", names, n) : NULL;
-  char *sql = columns != NULL ? sqlite3_mprintf("SELECT %s, %s FROM %s%s ORDER BY %s",
-                                                from->of_runs ? "r.id" : "0", columns, from->from,
-                                                from->of_runs ? STANDING : "", from->order)
-                              : NULL;
-  free(columns), free(names);
-  return sql;
-}
-
-static void export_put_value(records_writer *w, sqlite3_stmt *q, int c) {
-  if (sqlite3_column_type(q, c) == SQLITE_NULL) {
-    records_missing(w);
-    return;
-  }
-  switch (w->columns[w->at].type) {
-  case TABLE_TEXT:
-    records_text(w, (const char *)sqlite3_column_text(q, c));
-    break;
-  case TABLE_WHOLE:
-    records_whole(w, sqlite3_column_int64(q, c));
-    break;
-  case TABLE_REAL:
-    records_number(w, sqlite3_column_double(q, c));
-    break;
-  case TABLE_FLAG:
-    records_flag(w, sqlite3_column_int(q, c) != 0);
-    break;
-  case TABLE_INTERVAL:
-  case TABLE_NUMBERS:
-  case TABLE_JSON:
-  case TABLE_TABLE:
-    break;
-  }
-}
-
-static gl_status put_record(records_writer *w, const export_table *t, sqlite3_stmt *q, store *s,
-                            const run_list *runs, gl_error *err) {
-  if (t->lead == EXPORT_OF_RUNS) {
-    const size_t run = run_list_find(runs, sqlite3_column_int64(q, 0));
-    if (run == runs->n)
-      return gl_fail(err, GL_EIO, "%s is being changed; export it again when that is done",
-                     s->path);
-    run_list_put(runs, run, w);
-  }
-  for (int c = 1; c < sqlite3_column_count(q); ++c) export_put_value(w, q, c);
-  return records_end(w, err);
-}
-
-/* sql: from sqlite3_mprintf(), released here. */
-static gl_status put_query(records_writer *w, const export_table *t, char *sql, store *s,
-                           const run_list *runs, gl_error *err) {
-  sqlite3_stmt *q = NULL;
-  int code = SQLITE_DONE;
-  gl_status status = sql != NULL ? store_prepare(s, &q, sql, err) : gl_fail_memory(err, "a query");
-  while (status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW)
-    status = put_record(w, t, q, s, runs, err);
-  if (status == GL_OK && code != SQLITE_DONE) status = store_fail(s, code, "reading", err);
-  sqlite3_finalize(q);
-  sqlite3_free(sql);
-  return status;
-}
-
-/* A record for each member of the objects that the file keeps. */
-static char *libraries_text(void) {
-  return sqlite3_mprintf("SELECT 0, t.hash, j.key, j.value FROM provenance t,"
-                         " json_each(iif(json_valid(t.libraries), t.libraries, '{}')) j"
-                         " ORDER BY t.hash, j.key");
-}
-
-/* The tuning runs of the plan with what they scored. */
-static char *tuning_text(void) {
-  return sqlite3_mprintf(
-      "SELECT 0, p.study, p.ordinal, p.place, p.algorithm, p.seed, json_extract(iif(json_valid("
-      "p.swept), p.swept, '{}'), '$.\"optimizer.lr\"'), t.score FROM plan p LEFT JOIN tuning_scores"
-      " t ON t.key = p.place WHERE p.tuning = 1 ORDER BY p.study, p.ordinal, p.place");
-}
-
-/* Tables that no one table of the file holds, and those that they are made from. */
-static const struct {
-  const char *name;
-  char *(*text)(void);
-  const char *read[3];
-} joined[] = {{"tuning", tuning_text, {"plan", "tuning_scores"}},
-              {"libraries", libraries_text, {"provenance"}}};
-enum { N_JOINED = sizeof joined / sizeof *joined };
-
-/* Its place in that list; N_JOINED for another table. */
-static size_t joined_named(const char *name) {
-  size_t i = 0;
-  while (i < N_JOINED && strcmp(joined[i].name, name) != 0) ++i;
-  return i;
-}
 
 /* --- tables of what tells runs apart --- */
 
@@ -197,32 +63,241 @@ static gl_status put_axis_values(records_writer *w, const run_list *l, gl_error 
   return GL_OK;
 }
 
+/* --- the tables --- */
+
+#define TEXT(name, about) TABLE_FIELD(name, TABLE_TEXT, "", about)
+#define WHOLE(name, unit, about) TABLE_FIELD(name, TABLE_WHOLE, unit, about)
+#define NUMBER(name, unit, about) TABLE_FIELD(name, TABLE_REAL, unit, about)
+#define FLAG(name, about) TABLE_FIELD(name, TABLE_FLAG, "", about)
+#define END TABLE_FIELD(NULL, TABLE_TEXT, "", "")
+#define KEY TEXT("key", "of the run")
+
+/* Columns of the tables that are not tables of the file. */
+static const table_column recipes[] = {
+    KEY, TEXT("recipe", "the complete recipe, as one line of JSON"), END};
+static const table_column axes[] = {
+    TEXT("study", "the recipe's name"),
+    TEXT("path", "the field's dotted path: the name of its column in the tables of runs"),
+    TEXT("label", "the field in words"),
+    TEXT("unit", "of its values; empty for pure numbers and words"),
+    TEXT("role", "what the field is for in most recipes: `axis`, `chosen`, `algorithm`, `seed` or "
+                 "`provenance`"),
+    TEXT("kind", "`number`, `choice`, `flag`, `text`, `law`, `list` or `section`"),
+    FLAG("swept", "true: a sweep named it; false: found by comparing recipes"),
+    WHOLE("values", "", "how many values it has in the study, a missing one included"),
+    END};
+static const table_column axis_values[] = {
+    KEY, TEXT("path", "the field"),
+    TEXT("value", "its value as text; empty where the recipe leaves it open"),
+    NUMBER("number", "",
+           "of a number and of a law that is a constant, in the unit that `axes` "
+           "says; `none` is 0"),
+    END};
+static const table_column tuning[] = {
+    TEXT("study", "the recipe's name"),
+    WHOLE("ordinal", "", "place among the study's tuning runs, from 0"),
+    TEXT("key", "32 hex digits that name the tuning run, which is in no table of runs"),
+    TEXT("algorithm", "the shown name"),
+    WHOLE("seed", "", "one of `tune.seeds`"),
+    NUMBER("optimizer.lr", "", "the learning rate that it tried"),
+    NUMBER("score", "", "what it scored; empty: it is planned and was not made yet"),
+    END};
+static const table_column execution[] = {
+    KEY,
+    TEXT("finished", "when, as 2026-11-22T08:30:00Z"),
+    NUMBER("wall_s", "s", "wall-clock time of the run"),
+    WHOLE("peak_bytes", "bytes", "largest resident memory of its process"),
+    TEXT("machine", "where it was made"),
+    TEXT("provenance", "the `hash` in `provenance`"),
+    END};
+static const table_column libraries[] = {TEXT("hash", "the `hash` in `provenance`"),
+                                         TEXT("library", "its name"),
+                                         TEXT("version", "its version"), END};
+
+static const export_table tables[] = {
+    {"runs", "a record for each run", EXPORT_OF_RUNS, .key = "key", .stored = "runs"},
+    {"recipes", "the recipe of each run", .key = "key", .columns = recipes, .stored = "runs"},
+    {"axes", "a record for each field in which runs of a study differ and for each that was swept",
+     .key = "study, path", .columns = axes, .put = put_axes},
+    {"axis_values", "a record for each run and each of those fields", .key = "key, path",
+     .columns = axis_values, .put = put_axis_values},
+    {"steps",
+     "a record for each update of the learner; its metrics are those of `gepolab list metrics`",
+     EXPORT_OF_RUNS, .key = "key, step", .stored = "steps", .order = "t.step"},
+    {"evals", "a record for each evaluation", EXPORT_OF_RUNS, .key = "key, step", .stored = "evals",
+     .order = "t.step"},
+    {"set_evals",
+     "a record for each evaluation and each of its sets (`world.evaluation.sets`), and for each of "
+     "their halves; none of recipes without sets",
+     EXPORT_OF_RUNS, .key = "key, step, eval_set, half", .stored = "set_evals",
+     .order = "t.step, t.place, t.half"},
+    {"staleness", "a histogram for each run: how many batches were trained how late",
+     EXPORT_OF_RUNS, .key = "key, staleness", .stored = "staleness", .order = "t.staleness"},
+    {"fates",
+     "what became of the responses that samplers drew, by length and by their prompt's difficulty; "
+     "of runs whose clock is coupled to the learner, which alone draw what is thrown away",
+     EXPORT_OF_RUNS, .key = "key, fate, quarter, tokens_from", .stored = "fates",
+     .order = "t.fate, t.quarter, t.tokens_from"},
+    {"clock", "the simulated clock of each run", EXPORT_OF_RUNS, .key = "key", .stored = "clock"},
+    {"tuned", "the learning rate that was chosen for each algorithm", .key = "study, algorithm",
+     .stored = "tuned", .order = "t.study, t.algorithm"},
+    {"tuning", "a record for each run that `tune` makes to choose the rates", .key = "study, key",
+     .columns = tuning, .read = {"plan", "tuning_scores"},
+     .query = "SELECT 0, p.study, p.ordinal, p.place, p.algorithm, p.seed, json_extract(iif("
+              "json_valid(p.swept), p.swept, '{}'), '$.\"optimizer.lr\"'), t.score FROM plan p LEFT"
+              " JOIN tuning_scores t ON t.key = p.place WHERE p.tuning = 1 ORDER BY p.study,"
+              " p.ordinal, p.place"},
+    {"bias", "a record for each measurement of `gepolab lab bias`", .key = "study, ordinal",
+     .stored = "bias", .order = "t.study, t.ordinal"},
+    {"execution", "when and where each run was made, and what it took",
+     .depends_on_execution = true, .key = "key", .columns = execution, .stored = "runs"},
+    {"provenance", "a record for each program, machine and command line that made runs",
+     .depends_on_execution = true, .key = "hash", .stored = "provenance", .order = "t.hash"},
+    {"libraries", "the versions of the libraries that each of these used",
+     .depends_on_execution = true, .key = "hash, library", .columns = libraries,
+     .read = {"provenance"},
+     .query = "SELECT 0, t.hash, j.key, j.value FROM provenance t, json_each(iif(json_valid("
+              "t.libraries), t.libraries, '{}')) j ORDER BY t.hash, j.key"},
+};
+
+const export_table *store_export_at(size_t i) {
+  return i < sizeof tables / sizeof *tables ? &tables[i] : NULL;
+}
+
+/* The i-th of its own columns; a column without a name behind the last. */
+static table_column own_column(const export_table *t, size_t i) {
+  static const table_type types[] = {
+      [COLUMN_INTEGER] = TABLE_WHOLE, [COLUMN_REAL] = TABLE_REAL, [COLUMN_TEXT] = TABLE_TEXT};
+  if (t->columns != NULL) return t->columns[i];
+  const store_table *of = schema_named(t->stored);
+  for (size_t k = 0; k < schema_columns(of); ++k) {
+    const store_column c = schema_column_at(of, k);
+    if (c.about == NULL || i-- > 0) continue;
+    const bool flag = c.type == COLUMN_INTEGER && c.least == 0 && c.most == 1;
+    return (table_column){.name = c.name,
+                          .type = flag ? TABLE_FLAG : types[c.type],
+                          .unit = c.unit,
+                          .about = c.about};
+  }
+  return (table_column)END;
+}
+
+size_t export_columns(const export_table *t) {
+  size_t n = 0;
+  while (own_column(t, n).name != NULL) ++n;
+  return n;
+}
+
+table_column export_column(const export_table *t, size_t i) {
+  return own_column(t, i);
+}
+
+/* --- whole headers --- */
+
+static size_t put_lead(const export_table *t, table_column *to) {
+  static const table_column cell =
+      TABLE_FIELD("cell", TABLE_WHOLE, "", "number of the cell, from 1");
+  const table_column *fixed = run_list_fixed();
+  if (t->lead == EXPORT_OF_RUNS) {
+    memcpy(to, fixed, RUN_LIST_COLUMNS * sizeof *fixed);
+    return RUN_LIST_COLUMNS;
+  }
+  if (t->lead == EXPORT_ALONE) return 0;
+  to[0] = cell;
+  to[1] = fixed[0];
+  to[2] = fixed[3];
+  to[3] = fixed[5];
+  to[3].about = "learning rate of its runs; empty where they have several";
+  return 4;
+}
+
+table_column *export_header(const export_table *t, const run_list *of, size_t *n) {
+  const size_t own = export_columns(t),
+               apart = of != NULL && t->lead != EXPORT_ALONE ? run_list_axes(of) : 0;
+  table_column *all = calloc(RUN_LIST_COLUMNS + apart + own, sizeof *all);
+  if (all == NULL) return NULL;
+  *n = put_lead(t, all);
+  for (size_t i = 0; i < apart; ++i) all[(*n)++] = run_list_axis(of, i);
+  for (size_t i = 0; i < own; ++i) all[(*n)++] = export_column(t, i);
+  return all;
+}
+
 /* --- one table --- */
+
+/* Begins the query for the table's records: the run's number, or 0, then its own columns. */
+static void begin_records(query *q, const export_table *t, store *s, gl_error *err) {
+  *q = (query){.status = GL_ENOMEM};
+  if (t->query != NULL) {
+    query_begin(q, s, t->query, err);
+    return;
+  }
+  const char *name[SCHEMA_MOST_COLUMNS];
+  const size_t n = export_columns(t);
+  for (size_t i = 0; i < n; ++i) name[i] = export_column(t, i).name;
+  char *columns = store_columns(s, "main", t->stored, "t", name, n);
+  const char *further = t->order != NULL ? t->order : "";
+  if (columns == NULL)
+    gl_fail_memory(err, "a query");
+  else if (schema_named(t->stored)->kind == TABLE_ALONE)
+    query_beginf(q, s, err, "SELECT 0, %s FROM %s t ORDER BY %s", columns, t->stored, further);
+  else
+    query_beginf(q, s, err,
+                 "SELECT r.id, %s FROM %s t JOIN runs r ON r.id = t.%s WHERE r.key NOT IN (SELECT"
+                 " key FROM superseded) ORDER BY r.study, r.ordinal, r.key%s%s",
+                 columns, t->stored, strcmp(t->stored, "runs") == 0 ? "id" : "run",
+                 further[0] != '\0' ? ", " : "", further);
+  free(columns);
+}
+
+static void put_value(records_writer *w, const query *q, int c) {
+  const table_type type = w->columns[w->at].type;
+  if (sqlite3_column_type(q->stmt, c) == SQLITE_NULL)
+    records_missing(w);
+  else if (type == TABLE_TEXT)
+    records_text(w, row_text(q, c));
+  else if (type == TABLE_REAL)
+    records_number(w, row_real(q, c));
+  else if (type == TABLE_FLAG)
+    records_flag(w, row_whole(q, c) != 0);
+  else
+    records_whole(w, row_whole(q, c));
+}
+
+static gl_status put_selected_records(records_writer *w, const export_table *t, store *s,
+                                      const run_list *runs, gl_error *err) {
+  query q;
+  begin_records(&q, t, s, err);
+  while (query_next(&q)) {
+    if (t->lead == EXPORT_OF_RUNS) {
+      const size_t run = run_list_find(runs, row_whole(&q, 0));
+      if (run == runs->n) {
+        q.status =
+            gl_fail(err, GL_EIO, "%s is being changed; export it again when that is done", s->path);
+        break;
+      }
+      run_list_put(runs, run, w);
+    }
+    for (int c = 1; c < sqlite3_column_count(q.stmt); ++c) put_value(w, &q, c);
+    q.status = records_end(w, err);
+  }
+  return query_end(&q);
+}
 
 typedef struct request {
   const export_table *table;
   records_format format;
 } request;
 
-static gl_status export_put_table(void *self, store *s, const run_list *runs, FILE *to,
-                                  gl_error *err) {
+static gl_status write_requested(void *self, store *s, const run_list *runs, FILE *to,
+                                 gl_error *err) {
   const request *q = self;
-  const source *from = source_of(q->table->name);
-  const size_t join = joined_named(q->table->name);
   size_t n = 0;
   records_writer w;
   table_column *columns = export_header(q->table, runs, &n);
-  gl_status status = GL_OK;
   if (columns == NULL) return gl_fail_memory(err, "the columns of a table");
   records_begin(&w, to, q->format, columns, n);
-  if (from != NULL)
-    status = put_query(&w, q->table, query_text(s, q->table, from), s, runs, err);
-  else if (join < N_JOINED)
-    status = put_query(&w, q->table, joined[join].text(), s, runs, err);
-  else if (strcmp(q->table->name, "axes") == 0)
-    status = put_axes(&w, runs, err);
-  else
-    status = put_axis_values(&w, runs, err);
+  gl_status status = q->table->put != NULL ? q->table->put(&w, runs, err)
+                                           : put_selected_records(&w, q->table, s, runs, err);
   free(columns);
   return status;
 }
@@ -284,11 +359,7 @@ gl_status store_export(store *s, const char *name, const char *format, FILE *to,
   if (q.table == NULL) return no_table(name, err);
   if (!records_format_named(format, &q.format))
     return gl_fail(err, GL_EINPUT, "there is no format '%s'; formats are csv, tsv, jsonl", format);
-  const source *from = source_of(name);
-  const size_t join = joined_named(name);
-  const char *read[5] = {"runs"};
-  if (from != NULL && strcmp(from->stored, "runs") != 0) read[1] = from->stored;
-  for (size_t i = 0; join < N_JOINED && joined[join].read[i] != NULL; ++i)
-    read[1 + i] = joined[join].read[i];
-  return store_export_with(s, name, read, export_put_table, &q, to, err);
+  const char *read[4] = {"runs", q.table->read[0], q.table->read[1]};
+  if (q.table->stored != NULL && strcmp(q.table->stored, "runs") != 0) read[1] = q.table->stored;
+  return store_export_with(s, name, read, write_requested, &q, to, err);
 }

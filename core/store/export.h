@@ -4,13 +4,61 @@
 #define GEPOLAB_CORE_STORE_EXPORT_H
 
 #include "core/base/records.h"
-#include "core/store/run_list.h"
+#include "core/config/axes.h"
 #include "core/store/store.h"
+
+/* --- the runs of a file, in the order of its exports, with what tells them apart --- */
+/* Runs whose place another run has taken are not among them. */
+
+typedef struct listed_run {
+  int64_t id; /* its number in the file, which depends on the order of execution */
+  int64_t ordinal;
+  const char *study, *key;
+  uint64_t seed;
+  double lr; /* NaN: not known */
+} listed_run;
+
+typedef struct run_number {
+  int64_t id;
+  size_t run; /* its index in the list */
+} run_number;
+
+typedef struct run_list {
+  listed_run *run; /* [n], by study, ordinal and key */
+  size_t n;
+  axis_table axes;   /* of these runs, in this order */
+  run_number *by_id; /* [n] by number, ascending */
+  char **texts;      /* [n_texts] owned: names, keys and what the comparison reads */
+  size_t n_texts;
+} run_list;
+
+/* Reads the runs and compares their recipes; inside store_begin_reading(). Release with
+ * run_list_fini() in any case. */
+gl_status run_list_init(run_list *l, store *s, gl_error *err);
+void run_list_fini(run_list *l);
+/* The index of the run with that number; l->n if there is none. */
+size_t run_list_find(const run_list *l, int64_t id);
+
+/* The columns with which the tables of runs begin: study, ordinal, key, algorithm, seed,
+ * optimizer.lr, and each other field that tells runs of the file apart, by its path. */
+enum { RUN_LIST_COLUMNS = 6 };
+/* The first of them, without the fields that tell runs apart. */
+const table_column *run_list_fixed(void);
+/* The run's values for them. */
+void run_list_put(const run_list *l, size_t run, records_writer *w);
+
+/* The fields that tell runs apart and have columns of their own, for tables that are not of runs:
+ * how many, the columns, a run's values. */
+size_t run_list_axes(const run_list *l);
+table_column run_list_axis(const run_list *l, size_t i);
+void run_list_put_axes(const run_list *l, size_t run, records_writer *w);
+
+/* --- the tables --- */
 
 /* The columns with which a table begins, before its own. */
 typedef enum export_lead {
   EXPORT_ALONE,    /* none */
-  EXPORT_OF_RUNS,  /* those of run_list.h */
+  EXPORT_OF_RUNS,  /* those of a run, as run_list_put() has them */
   EXPORT_OF_CELLS, /* cell, study, algorithm, optimizer.lr and the fields that tell runs apart */
 } export_lead;
 
@@ -18,10 +66,19 @@ typedef struct export_table {
   const char *name;
   const char *about; /* "a record for each …" */
   export_lead lead;
-  int reproducible; /* 0: says how and when runs were made; the rest depends on recipes alone */
-  const char *key;  /* the columns that no two records have alike: "key, step" */
-  const table_column *columns; /* its own, ended by a NULL name; those of steps are followed by
-                                    the metrics */
+  bool depends_on_execution; /* says how and when runs were made; the rest depends on recipes alone
+                              */
+  const char *key;           /* the columns that no two records have alike: "key, step" */
+  const table_column *columns; /* its own, ended by a NULL name; NULL: those of `stored` that have a
+                                  meaning */
+  /* Where store_export() takes its records from, which are put behind the leading columns. Either
+   * the rows of a table of the file; rows of runs that have their places, ordered by study, ordinal
+   * and key first. */
+  const char *stored, *order; /* order: SQL, of the rows t; NULL: no further one */
+  /* Or a query, whose first column is not put; `read`: the tables that it reads. */
+  const char *query, *read[2];
+  /* Or the runs of the file, compared. */
+  gl_status (*put)(records_writer *w, const run_list *runs, gl_error *err);
 } export_table;
 
 /* The i-th table that store_export() writes, or NULL past the last. */

@@ -10,61 +10,59 @@
 
 /* --- agreement --- */
 
-/* The first record of sql, a text, with `what` before it, is a disagreement of the two files. */
-static gl_status refuse_records(store *s, const char *path, const char *sql, const char *what,
-                                gl_error *err) {
-  sqlite3_stmt *stmt = NULL;
-  gl_status status = store_prepare(s, &stmt, sql, err);
-  if (status != GL_OK) return status;
-  const int code = sqlite3_step(stmt);
-  if (code == SQLITE_ROW)
-    status = gl_fail(err, GL_EINPUT,
-                     "%s and %s disagree about %s %s; they come from different versions or settings"
-                     " of gepolab, so keep them apart",
-                     s->path, path, what, (const char *)sqlite3_column_text(stmt, 0));
-  else if (code != SQLITE_DONE)
-    status = store_fail(s, code, "comparing", err);
-  sqlite3_finalize(stmt);
-  return status;
+/* The first record of the query, a text, with `what` before it, is a disagreement of the files. */
+static gl_status refuse_records(query *q, const char *path, const char *what) {
+  q->doing = "comparing";
+  if (query_next(q))
+    q->status = gl_fail(q->err, GL_EINPUT,
+                        "%s and %s disagree about %s %s; they come from different versions or"
+                        " settings of gepolab, so keep them apart",
+                        q->s->path, path, what, row_text(q, 0));
+  return query_end(q);
 }
 
 /* What must be the same of a run in both files, and what of one that both have finished. Ordinals
  * may differ: a grid that has grown counts its cells anew. */
 static const struct {
   const char *column, *words;
-  int finished; /* compared of finished runs alone */
-  int may_lack; /* the same run may have been kept without them */
+  bool finished; /* compared of finished runs alone */
 } of_runs[] = {
-    {"recipe", "recipe", 0, 0},
-    {"study", "study", 0, 0},
-    {"algorithm", "algorithm", 0, 0},
-    {"seed", "seed", 0, 0},
-    {"lr", "learning rate", 0, 0},
-    {"swept", "swept fields", 0, 0},
-    {"chosen", "chosen fields", 0, 0},
-    {"meaning", "meaning of recipes", 0, 0},
-    {"code_version", "version of gepolab", 1, 0},
-    {"status", "outcome", 1, 0},
-    {"sum_steps", "steps", 1, 0},
-    {"sum_evals", "evaluations", 1, 0},
-    {"sum_set_evals", "evaluation sets", 1, 0},
-    {"sum_staleness", "staleness", 1, 0},
-    {"sum_clock", "clock", 1, 0},
-    {"sum_fates", "fates of responses", 1, 1},
+    {"recipe", "recipe", false},
+    {"study", "study", false},
+    {"algorithm", "algorithm", false},
+    {"seed", "seed", false},
+    {"lr", "learning rate", false},
+    {"swept", "swept fields", false},
+    {"chosen", "chosen fields", false},
+    {"meaning", "meaning of recipes", false},
+    {"code_version", "version of gepolab", true},
+    {"status", "outcome", true},
 };
+
+#define DIFFERING_RUNS                                                                             \
+  "SELECT a.key || ' (' || a.algorithm || ', seed ' || a.seed || '): its %s' FROM main.runs a"     \
+  " JOIN other.runs b ON a.key = b.key WHERE a.%s %s b.%s%s"
+#define BOTH_FINISHED " AND a.status != 'failed' AND b.status != 'failed'"
 
 static gl_status check_runs(store *s, const char *path, gl_error *err) {
   gl_status status = GL_OK;
+  query q;
   for (size_t i = 0; i < sizeof of_runs / sizeof *of_runs && status == GL_OK; ++i) {
-    char *sql = sqlite3_mprintf(
-        "SELECT a.key || ' (' || a.algorithm || ', seed ' || a.seed || '): its %s differs' FROM"
-        " main.runs a JOIN other.runs b ON a.key = b.key WHERE a.%s %s b.%s%s",
-        of_runs[i].words, of_runs[i].column, of_runs[i].may_lack ? "!=" : "IS NOT",
-        of_runs[i].column,
-        of_runs[i].finished ? " AND a.status != 'failed' AND b.status != 'failed'" : "");
-    if (sql == NULL) return gl_fail_memory(err, "a comparison");
-    status = refuse_records(s, path, sql, "run", err);
-    sqlite3_free(sql);
+    char words[64];
+    snprintf(words, sizeof words, "%s differs", of_runs[i].words);
+    query_beginf(&q, s, err, DIFFERING_RUNS, words, of_runs[i].column, "IS NOT", of_runs[i].column,
+                 of_runs[i].finished ? BOTH_FINISHED : "");
+    status = refuse_records(&q, path, "run");
+  }
+  for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i) {
+    const store_table *t = schema_at(i);
+    char words[64];
+    if (t->kind != TABLE_OF_A_RUN) continue;
+    /* The same run may be kept without fates. */
+    snprintf(words, sizeof words, "records in the table %s differ", t->name);
+    query_beginf(&q, s, err, DIFFERING_RUNS, words, t->sum,
+                 strcmp(t->name, "fates") == 0 ? "!=" : "IS NOT", t->sum, BOTH_FINISHED);
+    status = refuse_records(&q, path, "run");
   }
   return status;
 }
@@ -106,8 +104,11 @@ static gl_status check_agreement(store *s, const char *path, gl_error *err) {
                 {scores, "the score of tuning run"},
                 {measurements, "the measurements of the laboratory's study"}};
   gl_status status = check_runs(s, path, err);
-  for (size_t i = 0; i < sizeof checks / sizeof *checks && status == GL_OK; ++i)
-    status = refuse_records(s, path, checks[i].sql, checks[i].what, err);
+  for (size_t i = 0; i < sizeof checks / sizeof *checks && status == GL_OK; ++i) {
+    query q;
+    query_begin(&q, s, checks[i].sql, err);
+    status = refuse_records(&q, path, checks[i].what);
+  }
   return status;
 }
 
@@ -117,45 +118,48 @@ static gl_status check_agreement(store *s, const char *path, gl_error *err) {
  * where the metrics may be fewer. A run's number is each file's own matter. */
 static gl_status column_texts(char **names, char **there, store *s, const store_table *t,
                               gl_error *err) {
-  enum { MOST = STORE_STEP_COLUMNS + 32 };
-  const char *name[MOST];
+  store_column column[SCHEMA_MOST_COLUMNS];
+  const char *name[SCHEMA_MOST_COLUMNS];
   size_t n = 0, size = 0;
   *names = *there = NULL;
-  for (const store_column *c = t->columns; c->name != NULL; ++c)
-    if (strcmp(c->name, "id") != 0 && strcmp(c->name, "run") != 0) name[n++] = c->name;
-  for (int m = 0; m < METRIC_COUNT && strcmp(t->name, "steps") == 0; ++m)
-    name[n++] = metric_about((metric)m)->name;
+  for (size_t i = 0; i < schema_columns(t); ++i) {
+    column[n] = schema_column_at(t, i);
+    name[n] = column[n].name;
+    n += strcmp(name[n], "id") != 0 && column[n].member != MEMBER_RUN;
+  }
   FILE *to = open_memstream(names, &size);
   for (size_t k = 0; k < n && to != NULL; ++k) fprintf(to, "%s\"%s\"", k > 0 ? ", " : "", name[k]);
-  const int whole = to != NULL && fclose(to) == 0;
+  const bool whole = to != NULL && fclose(to) == 0;
   *there = store_columns(s, "other", t->name, "t", name, n);
   return whole && *there != NULL ? GL_OK : gl_fail_memory(err, "a table's columns");
 }
 
 static gl_status copy_table(store *s, const store_table *t, gl_error *err) {
-  char *names = NULL, *there = NULL, *sql = NULL;
+  static const char doing[] = "merging into";
+  char *names = NULL, *there = NULL;
   gl_status status = column_texts(&names, &there, s, t, err);
   if (status == GL_OK) {
     switch (t->kind) {
     case TABLE_OF_RUNS:
-      sql = sqlite3_mprintf("INSERT INTO main.runs(%s) SELECT %s FROM other.runs t JOIN wanted w ON"
-                            " w.old = t.id ORDER BY t.id",
-                            names, there);
+      status = store_execf(s, doing, err,
+                           "INSERT INTO main.runs(%s) SELECT %s FROM other.runs t JOIN wanted w ON"
+                           " w.old = t.id ORDER BY t.id",
+                           names, there);
       break;
     case TABLE_OF_A_RUN:
-      sql = sqlite3_mprintf("INSERT INTO main.%s(run, %s) SELECT r.id, %s FROM other.%s t JOIN"
-                            " wanted w ON w.old = t.run JOIN (SELECT id, key FROM main.runs) r"
-                            " ON r.key = w.key",
-                            t->name, names, there, t->name);
+      status = store_execf(s, doing, err,
+                           "INSERT INTO main.%s(run, %s) SELECT r.id, %s FROM other.%s t JOIN"
+                           " wanted w ON w.old = t.run JOIN (SELECT id, key FROM main.runs) r"
+                           " ON r.key = w.key",
+                           t->name, names, there, t->name);
       break;
     case TABLE_ALONE:
-      sql = sqlite3_mprintf("INSERT OR IGNORE INTO main.%s(%s) SELECT %s FROM other.%s t", t->name,
-                            names, there, t->name);
+      status =
+          store_execf(s, doing, err, "INSERT OR IGNORE INTO main.%s(%s) SELECT %s FROM other.%s t",
+                      t->name, names, there, t->name);
       break;
     }
-    status = sql != NULL ? store_exec(s, sql, "merging into", err) : gl_fail_memory(err, "a merge");
   }
-  sqlite3_free(sql);
   free(names), free(there);
   return status;
 }

@@ -1,9 +1,8 @@
 /* The runs of a file, compared with each other. */
-#include "core/store/run_list.h"
-
+#include "core/base/array.h"
+#include "core/store/export.h"
 #include "core/store/internal.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,106 +23,74 @@ static const char sql[] =
     "SELECT study, key, algorithm, recipe, swept, chosen, in_effect, id, ordinal, seed, lr, meaning"
     " FROM runs r WHERE r.key NOT IN (SELECT key FROM superseded) ORDER BY study, ordinal, key";
 
-static int run_list_make_room(run_list *l, axes_run **compared, size_t *room) {
-  size_t more = 2 * *room + 64;
-  if (more > SIZE_MAX / (TEXTS * sizeof **compared)) return 0;
-  listed_run *run = realloc(l->run, more * sizeof *run);
-  if (run != NULL) l->run = run;
-  axes_run *of = realloc(*compared, more * sizeof *of);
-  if (of != NULL) *compared = of;
-  char **texts = realloc(l->texts, more * TEXTS * sizeof *texts);
-  if (texts != NULL) l->texts = texts;
-  *room = more;
-  return run != NULL && of != NULL && texts != NULL;
+/* Room for one more run. */
+static bool run_list_make_room(run_list *l, axes_run **compared, size_t room[3]) {
+  return ARRAY_RESERVE(l->run, room[0], l->n + 1) && ARRAY_RESERVE(*compared, room[1], l->n + 1) &&
+         ARRAY_RESERVE(l->texts, room[2], (l->n + 1) * TEXTS);
 }
 
-static gl_status take_run(run_list *l, axes_run *compared, sqlite3_stmt *q, store *s,
-                          gl_error *err) {
+static gl_status add_listed_run(run_list *l, axes_run *compared, const query *q) {
   char **text = l->texts + l->n_texts;
   for (int i = 0; i < TEXTS; ++i, ++l->n_texts) {
-    const char *from = (const char *)sqlite3_column_text(q, i);
+    const char *from = row_text(q, i);
     text[i] = from != NULL ? strdup(from) : NULL;
     if (from != NULL && text[i] == NULL) {
       ++l->n_texts;
-      return gl_fail_memory(err, "the runs of a study");
+      return gl_fail_memory(q->err, "the runs of a study");
     }
   }
   if (text[TEXT_STUDY] == NULL || text[TEXT_KEY] == NULL || text[TEXT_ALGORITHM] == NULL ||
       text[TEXT_RECIPE] == NULL)
-    return gl_fail(err, GL_EIO, "a run of %s has no name, key or recipe; is the file damaged?",
-                   s->path);
-  const uint64_t seed = (uint64_t)sqlite3_column_int64(q, TEXTS + 2);
-  l->run[l->n] = (listed_run){.id = sqlite3_column_int64(q, TEXTS),
-                              .ordinal = sqlite3_column_int64(q, TEXTS + 1),
+    return gl_fail(q->err, GL_EIO, "a run of %s has no name, key or recipe; is the file damaged?",
+                   q->s->path);
+  const uint64_t seed = (uint64_t)row_whole(q, TEXTS + 2);
+  l->run[l->n] = (listed_run){.id = row_whole(q, TEXTS),
+                              .ordinal = row_whole(q, TEXTS + 1),
                               .study = text[TEXT_STUDY],
                               .key = text[TEXT_KEY],
                               .seed = seed,
-                              .lr = sqlite3_column_type(q, TEXTS + 3) == SQLITE_NULL
-                                        ? NAN
-                                        : sqlite3_column_double(q, TEXTS + 3)};
+                              .lr = row_real(q, TEXTS + 3)};
   compared[l->n++] = (axes_run){.study = text[TEXT_STUDY],
                                 .algorithm = text[TEXT_ALGORITHM],
                                 .recipe = text[TEXT_RECIPE],
                                 .swept = text[TEXT_SWEPT],
                                 .chosen = text[TEXT_CHOSEN],
                                 .in_effect = text[TEXT_IN_EFFECT],
-                                .meaning = sqlite3_column_int64(q, TEXTS + 4),
+                                .meaning = row_whole(q, TEXTS + 4),
                                 .seed = seed};
   return GL_OK;
 }
 
 static gl_status run_list_read_runs(run_list *l, axes_run **compared, store *s, gl_error *err) {
-  sqlite3_stmt *q = NULL;
-  size_t room = 0;
-  int code = SQLITE_DONE;
-  gl_status status = store_prepare(s, &q, sql, err);
-  while (status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW) {
-    if (l->n == room && !run_list_make_room(l, compared, &room))
-      status = gl_fail_memory(err, "the runs of a study");
-    if (status == GL_OK) status = take_run(l, *compared, q, s, err);
-  }
-  if (status == GL_OK && code != SQLITE_DONE) status = store_fail(s, code, "reading", err);
-  sqlite3_finalize(q);
-  return status;
+  size_t room[3] = {0};
+  query q;
+  query_begin(&q, s, sql, err);
+  while (query_next(&q))
+    q.status = run_list_make_room(l, compared, room) ? add_listed_run(l, *compared, &q)
+                                                     : gl_fail_memory(err, "the runs of a study");
+  return query_end(&q);
 }
 
 /* --- finding a run by its number --- */
 
-/* A number with the place of its run, for sorting. */
-typedef struct numbered {
-  int64_t id;
-  size_t place;
-} numbered;
-
-static int compare_numbered(const void *a, const void *b) {
-  int64_t x = ((const numbered *)a)->id, y = ((const numbered *)b)->id;
+static int compare_numbers(const void *a, const void *b) {
+  const int64_t x = ((const run_number *)a)->id, y = ((const run_number *)b)->id;
   return (x > y) - (x < y);
 }
 
 static gl_status sort_by_id(run_list *l, gl_error *err) {
-  numbered *of = calloc(l->n + 1, sizeof *of);
   l->by_id = calloc(l->n + 1, sizeof *l->by_id);
-  if (of == NULL || l->by_id == NULL) {
-    free(of);
-    return gl_fail_memory(err, "the runs of a study");
-  }
-  for (size_t i = 0; i < l->n; ++i) of[i] = (numbered){l->run[i].id, i};
-  if (l->n > 0) qsort(of, l->n, sizeof *of, compare_numbered);
-  for (size_t i = 0; i < l->n; ++i) l->by_id[i] = of[i].place;
-  free(of);
+  if (l->by_id == NULL) return gl_fail_memory(err, "the runs of a study");
+  for (size_t i = 0; i < l->n; ++i) l->by_id[i] = (run_number){l->run[i].id, i};
+  if (l->n > 0) qsort(l->by_id, l->n, sizeof *l->by_id, compare_numbers);
   return GL_OK;
 }
 
 size_t run_list_find(const run_list *l, int64_t id) {
-  size_t low = 0, high = l->n;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (l->run[l->by_id[middle]].id < id)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < l->n && l->run[l->by_id[low]].id == id ? l->by_id[low] : l->n;
+  const run_number key = {id, 0};
+  const run_number *found =
+      l->n > 0 ? bsearch(&key, l->by_id, l->n, sizeof key, compare_numbers) : NULL;
+  return found != NULL ? found->run : l->n;
 }
 
 gl_status run_list_init(run_list *l, store *s, gl_error *err) {
@@ -175,7 +142,9 @@ static int is_flag(const char *text) {
   return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
 }
 
-table_type run_list_axis_type(const run_list *l, size_t a) {
+/* The type that all values of axis a have: numbers where all of them are numbers, truth values
+ * where all are, else text. */
+static table_type run_list_axis_type(const run_list *l, size_t a) {
   const field_kind kind = l->axes.axis[a].kind;
   int numbers = kind == VALUE_NUMBER || kind == VALUE_DIST || kind == VALUE_LIST;
   int flags = kind == VALUE_FLAG;
@@ -205,14 +174,6 @@ table_column run_list_axis(const run_list *l, size_t i) {
   const axis *of = &l->axes.axis[a];
   return (table_column){
       .name = of->path, .type = run_list_axis_type(l, a), .unit = of->unit, .about = of->label};
-}
-
-size_t run_list_columns(const run_list *l) {
-  return RUN_LIST_COLUMNS + run_list_axes(l);
-}
-
-table_column run_list_column(const run_list *l, size_t i) {
-  return i < RUN_LIST_COLUMNS ? fixed[i] : run_list_axis(l, i - RUN_LIST_COLUMNS);
 }
 
 void run_list_put_axes(const run_list *l, size_t run, records_writer *w) {

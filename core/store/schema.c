@@ -1,8 +1,7 @@
-/* The tables of a study: their columns, what these may hold, and whether those of a file are such.
- */
+/* The tables of a study: their columns, what these may hold and mean, records in memory as rows of
+ * them, and whether the tables of a file are such. */
 #include "core/base/metrics.h"
 #include "core/store/internal.h"
-#include "core/store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,164 +16,231 @@
 #define RECIPE_BYTES (16 << 20)
 #define MANY ((int64_t)1 << 53) /* a double counts that far */
 
-#define COLUMN(name, type, needed, least, most)                                                    \
-  { name, COLUMN_##type, needed, least, most }
-#define WHOLE(name, least, most) COLUMN(name, INTEGER, true, least, most)
-#define WHOLE_OR_NULL(name, least, most) COLUMN(name, INTEGER, false, least, most)
-#define NUMBER(name) COLUMN(name, REAL, false, 0, 0)
-#define TEXT(name, most) COLUMN(name, TEXT, true, 0, most)
-#define TEXT_OR_NULL(name, most) COLUMN(name, TEXT, false, 0, most)
-#define NAME(name) COLUMN(name, TEXT, true, 1, NAME_BYTES)
-#define SUM(name) COLUMN(name, INTEGER, true, INT64_MIN, INT64_MAX)
-#define SUM_OR_NULL(name) COLUMN(name, INTEGER, false, INT64_MIN, INT64_MAX)
-#define SEED(name) SUM(name) /* 64 bits, as they are */
-#define RUN WHOLE("run", 1, INT64_MAX)
-#define END COLUMN(NULL, TEXT, false, 0, 0)
+#define MEMBER_OF(record, field)                                                                   \
+  _Generic(((record *)0)->field, int32_t                                                           \
+           : MEMBER_INT32, int64_t                                                                 \
+           : MEMBER_INT64, uint64_t                                                                \
+           : MEMBER_UINT64, double                                                                 \
+           : MEMBER_REAL, const char *                                                             \
+           : MEMBER_TEXT, char *                                                                   \
+           : MEMBER_CHARS)
+/* A column and the member of a record that has its value. Those with a meaning are exported. */
+#define COLUMN(name, record, field, type, needed, least, most, unit, about)                        \
+  {                                                                                                \
+    name, COLUMN_##type, needed, least, most, MEMBER_OF(record, field), offsetof(record, field),   \
+        unit, about                                                                                \
+  }
+#define WHOLE(record, field, least, most, unit, about)                                             \
+  COLUMN(#field, record, field, INTEGER, true, least, most, unit, about)
+#define WHOLE_OR_NULL(record, field, least, most, unit, about)                                     \
+  COLUMN(#field, record, field, INTEGER, false, least, most, unit, about)
+#define REAL(record, field, unit, about)                                                           \
+  COLUMN(#field, record, field, REAL, false, 0, 0, unit, about)
+#define TEXT(record, field, most, about)                                                           \
+  COLUMN(#field, record, field, TEXT, true, 0, most, "", about)
+#define TEXT_OR_NULL(record, field, most, about)                                                   \
+  COLUMN(#field, record, field, TEXT, false, 0, most, "", about)
+#define NAME(record, field, about)                                                                 \
+  COLUMN(#field, record, field, TEXT, true, 1, NAME_BYTES, "", about)
+#define SEED(record, field) /* 64 bits, as they are */                                             \
+  WHOLE(record, field, INT64_MIN, INT64_MAX, "", NULL)
+/* Columns that no record has. */
+#define SUM(name)                                                                                  \
+  { name, COLUMN_INTEGER, true, INT64_MIN, INT64_MAX, MEMBER_NONE, 0, "", NULL }
+#define KEY_NAME(name)                                                                             \
+  { name, COLUMN_TEXT, true, 1, NAME_BYTES, MEMBER_NONE, 0, "", NULL }
+#define RUN                                                                                        \
+  { "run", COLUMN_INTEGER, true, 1, INT64_MAX, MEMBER_RUN, 0, "", NULL }
+#define END                                                                                        \
+  { NULL, COLUMN_TEXT, false, 0, 0, MEMBER_NONE, 0, "", NULL }
 
-static const store_column runs_columns[] = {WHOLE("id", 1, INT64_MAX),
-                                            NAME("key"),
-                                            WHOLE("ordinal", 0, MANY),
-                                            NAME("study"),
-                                            NAME("algorithm"),
-                                            TEXT("swept", RECIPE_BYTES),
-                                            TEXT_OR_NULL("chosen", RECIPE_BYTES),
-                                            WHOLE("meaning", 0, INT32_MAX),
-                                            SEED("seed"),
-                                            NUMBER("lr"),
-                                            NAME("status"),
-                                            TEXT("reason", WORDS_BYTES),
-                                            TEXT("recipe", RECIPE_BYTES),
-                                            TEXT_OR_NULL("in_effect", RECIPE_BYTES),
-                                            TEXT("code_version", NAME_BYTES),
-                                            TEXT("machine", NAME_BYTES),
-                                            NUMBER("wall_s"),
-                                            NAME("place"),
-                                            TEXT_OR_NULL("provenance", NAME_BYTES),
-                                            TEXT_OR_NULL("finished", NAME_BYTES),
-                                            WHOLE_OR_NULL("peak_bytes", 0, INT64_MAX),
-                                            SUM("sum_steps"),
-                                            SUM("sum_evals"),
-                                            SUM("sum_staleness"),
-                                            SUM("sum_clock"),
-                                            SUM("sum"),
-                                            SUM_OR_NULL("sum_set_evals"),
-                                            SUM_OR_NULL("sum_fates"),
-                                            END};
-static const store_column steps_columns[] = {RUN,
-                                             WHOLE("step", 0, MANY),
-                                             WHOLE_OR_NULL("sampler", -1, INT32_MAX),
-                                             NUMBER("time_s"),
-                                             NUMBER("wait_s"),
-                                             END};
-static const store_column evals_columns[] = {RUN, WHOLE("step", 0, MANY), NUMBER("time_s"),
-                                             NUMBER("eval_score"), END};
+static const store_column runs_columns[] = {
+    {"id", COLUMN_INTEGER, true, 1, INT64_MAX, MEMBER_NONE, 0, "", NULL},
+    NAME(store_run, key, NULL),
+    WHOLE(store_run, ordinal, 0, MANY, "", NULL),
+    NAME(store_run, study, NULL),
+    NAME(store_run, algorithm, NULL),
+    TEXT(store_run, swept, RECIPE_BYTES, NULL),
+    TEXT_OR_NULL(store_run, chosen, RECIPE_BYTES, NULL),
+    SEED(store_run, seed),
+    REAL(store_run, lr, "", NULL),
+    NAME(store_run, status, "`done`, `diverged` (a result) or `failed` (an accident)"),
+    TEXT(store_run, reason, WORDS_BYTES, "why a run diverged or failed; empty when done"),
+    TEXT(store_run, recipe, RECIPE_BYTES, NULL),
+    TEXT_OR_NULL(store_run, in_effect, RECIPE_BYTES, NULL),
+    TEXT(store_run, code_version, NAME_BYTES, "of the gepolab that made it"),
+    WHOLE(store_run, meaning, 0, INT32_MAX, "", "version of the meaning of recipes"),
+    TEXT(store_run, machine, NAME_BYTES, NULL),
+    REAL(store_run, wall_s, "s", NULL),
+    NAME(store_run, place, NULL),
+    TEXT_OR_NULL(store_run, provenance, NAME_BYTES, NULL),
+    TEXT_OR_NULL(store_run, finished, NAME_BYTES, NULL),
+    WHOLE_OR_NULL(store_run, peak_bytes, 0, INT64_MAX, "bytes", NULL),
+    SUM("sum"),
+    END};
+static const store_column steps_columns[] = {
+    RUN,
+    WHOLE(step_record, step, 0, MANY, "updates", "of the learner, from 1"),
+    WHOLE_OR_NULL(step_record, sampler, -1, INT32_MAX, "",
+                  "number of the sampler of the first batch trained"),
+    REAL(step_record, time_s, "s", "simulated time at the end of the update"),
+    REAL(step_record, wait_s, "s", "simulated time that the learner idled before it"),
+    END};
+static const store_column evals_columns[] = {
+    RUN,
+    WHOLE(eval_record, step, 0, MANY, "updates", "made before the evaluation; 0: before the first"),
+    REAL(eval_record, time_s, "s", "simulated time"),
+    REAL(eval_record, eval_score, "", "score of the learner"), END};
 static const store_column set_evals_columns[] = {
     RUN,
-    WHOLE("place", 0, INT32_MAX),
-    WHOLE("half", 0, 2),
-    WHOLE("step", 0, MANY),
-    COLUMN("eval_set", TEXT, true, 1, STORE_SET_NAME_SIZE - 1),
-    NUMBER("time_s"),
-    NUMBER("eval_score"),
+    {"place", COLUMN_INTEGER, true, 0, INT32_MAX, MEMBER_INT32, offsetof(set_eval_record, place),
+     "", NULL},
+    WHOLE(set_eval_record, step, 0, MANY, "updates",
+          "made before the evaluation; 0: before the first"),
+    COLUMN("eval_set", set_eval_record, set, TEXT, true, 1, STORE_SET_NAME_SIZE - 1, "",
+           "the evaluation set's name"),
+    WHOLE(set_eval_record, half, 0, 2, "",
+          "0: the score of all problems of the set; 1 and 2: of its first, third, … and of its "
+          "second, fourth, … problems, where the recipe says `halves: true`"),
+    REAL(set_eval_record, time_s, "s", "simulated time"),
+    COLUMN("eval_score", set_eval_record, score, REAL, false, 0, 0, "",
+           "score of the learner on these problems"),
     END};
-static const store_column staleness_columns[] = {RUN, WHOLE("staleness", 0, STORE_MAX_STALENESS),
-                                                 WHOLE("count", 0, INT64_MAX), END};
-static const store_column fates_columns[] = {RUN,
-                                             COLUMN("fate", TEXT, true, 1, STORE_FATE_SIZE - 1),
-                                             WHOLE("quarter", 1, STORE_QUARTERS),
-                                             WHOLE("tokens_from", 1, MANY),
-                                             WHOLE("responses", 1, MANY),
-                                             NUMBER("tokens"),
-                                             NUMBER("reward"),
-                                             END};
-#define CLOCK_COLUMN(name, unit, meaning) NUMBER(#name),
+static const store_column staleness_columns[] = {
+    RUN,
+    {"staleness", COLUMN_INTEGER, true, 0, STORE_MAX_STALENESS, MEMBER_INDEX, 0, "versions",
+     "learner's version minus the batch's oldest version"},
+    {"count", COLUMN_INTEGER, true, 0, INT64_MAX, MEMBER_UINT64, 0, "batches",
+     "trained at that staleness"},
+    END};
+static const store_column fates_columns[] = {
+    RUN,
+    COLUMN("fate", fate_record, fate, TEXT, true, 1, STORE_FATE_SIZE - 1, "",
+           "`trained`; thrown away because `stale`, `evicted` from a full queue or `aborted` at "
+           "the sampler; `lost`; or `pending` at the run's end"),
+    WHOLE(fate_record, quarter, 1, STORE_QUARTERS, "",
+          "of the run's prompts by the mean reward of all responses drawn for them, from the "
+          "lowest, 1, to the highest, 4"),
+    WHOLE(fate_record, tokens_from, 1, MANY, "tokens",
+          "a power of two; responses have so many and less than twice it"),
+    WHOLE(fate_record, responses, 1, MANY, "", "of this fate, quarter and length"),
+    REAL(fate_record, tokens, "tokens", "of all of them"),
+    REAL(fate_record, reward, "",
+         "sum over them; of a response that was not finished, what it would have "
+         "earned by the weights it last had"),
+    END};
+#define CLOCK_COLUMN(name, unit, meaning) REAL(clock_record, name, unit, meaning),
 static const store_column clock_columns[] = {RUN, CLOCK_RECORD(CLOCK_COLUMN) END};
-static const store_column tuned_columns[] = {NAME("study"),   NAME("algorithm"), NUMBER("lr"),
-                                             NUMBER("score"), SUM("sum"),        END};
-static const store_column scores_columns[] = {NAME("key"),
-                                              TEXT("recipe", RECIPE_BYTES),
-                                              NUMBER("score"),
-                                              NUMBER("wall_s"),
-                                              TEXT_OR_NULL("finished", NAME_BYTES),
+static const store_column tuned_columns[] = {
+    NAME(tuned_row, study, "the recipe's name"),
+    NAME(tuned_row, algorithm, "the shown name"),
+    REAL(tuned_row, lr, "", "the learning rate that `tune` chose"),
+    REAL(tuned_row, score, "", "what that rate scored on the seeds it was chosen on"),
+    SUM("sum"),
+    END};
+static const store_column tuning_scores_columns[] = {
+    NAME(score_record, key, NULL),
+    TEXT(score_record, recipe, RECIPE_BYTES, NULL),
+    REAL(score_record, score, "", NULL),
+    REAL(score_record, wall_s, "s", NULL),
+    TEXT_OR_NULL(score_record, finished, NAME_BYTES, NULL),
+    SUM("sum"),
+    END};
+static const store_column bias_columns[] = {
+    NAME(bias_record, study,
+         "the recipe's name; of a run's checkpoint with how many updates it had"),
+    WHOLE(bias_record, ordinal, 0, MANY, "", "place among the study's measurements, from 0"),
+    TEXT_OR_NULL(bias_record, algorithm, NAME_BYTES, "the shown name"),
+    TEXT_OR_NULL(bias_record, method, NAME_BYTES,
+                 "how it was measured: exact, Monte Carlo, or the population limit"),
+    REAL(bias_record, group_size, "responses", "in a group; empty: the population limit"),
+    REAL(bias_record, kl_exact, "nat", "KL(p||q) per response, mean over prompts"),
+    REAL(bias_record, kl_exact_qp, "nat", "KL(q||p) per response, mean over prompts"),
+    REAL(bias_record, staleness, "versions",
+         "of the pair of policies, where it comes from training"),
+    REAL(bias_record, groups, "groups", "enumerated or drawn, over all prompts"),
+    REAL(bias_record, bias, "", "norm of the expected estimate minus the gradient"),
+    REAL(bias_record, cosine, "", "between the expected estimate and the gradient"),
+    REAL(bias_record, scaled_bias, "", "sqrt(1 - cosine^2): what the best common factor leaves"),
+    REAL(bias_record, variance, "", "trace of the estimate's covariance"),
+    REAL(bias_record, mse, "", "bias^2 + variance"),
+    REAL(bias_record, scaled_mse, "", "relative mean squared error after the best common factor"),
+    REAL(bias_record, snr, "", "squared norm of the expected estimate over the variance"),
+    REAL(bias_record, iw_mean, "", "mean of the algorithm's own ratio"),
+    REAL(bias_record, iw_variance, "", "variance of the algorithm's own ratio"),
+    REAL(bias_record, aw_variance, "", "variance of advantage times own ratio"),
+    REAL(bias_record, ess, "", "expected (sum w)^2 / (n sum w^2) of the own ratio"),
+    SUM("sum"),
+    END};
+static const store_column sweeps_columns[] = {NAME(sweep_row, study, NULL),
+                                              NAME(sweep_row, recipe_hash, NULL),
+                                              WHOLE(sweep_row, shard, 0, INT32_MAX, "", NULL),
+                                              WHOLE(sweep_row, shards, 1, INT32_MAX, "", NULL),
+                                              TEXT(sweep_row, recipe, RECIPE_BYTES, NULL),
                                               SUM("sum"),
                                               END};
-static const store_column bias_columns[] = {NAME("study"),
-                                            WHOLE("ordinal", 0, MANY),
-                                            TEXT_OR_NULL("algorithm", NAME_BYTES),
-                                            TEXT_OR_NULL("method", NAME_BYTES),
-                                            NUMBER("group_size"),
-                                            NUMBER("kl_exact"),
-                                            NUMBER("kl_exact_qp"),
-                                            NUMBER("staleness"),
-                                            NUMBER("groups"),
-                                            NUMBER("bias"),
-                                            NUMBER("cosine"),
-                                            NUMBER("scaled_bias"),
-                                            NUMBER("variance"),
-                                            NUMBER("mse"),
-                                            NUMBER("scaled_mse"),
-                                            NUMBER("snr"),
-                                            NUMBER("iw_mean"),
-                                            NUMBER("iw_variance"),
-                                            NUMBER("aw_variance"),
-                                            NUMBER("ess"),
+static const store_column plan_columns[] = {NAME(planned_cell, study, NULL),
+                                            WHOLE(planned_cell, tuning, 0, 1, "", NULL),
+                                            NAME(planned_cell, place, NULL),
+                                            WHOLE(planned_cell, ordinal, 0, MANY, "", NULL),
+                                            NAME(planned_cell, algorithm, NULL),
+                                            SEED(planned_cell, seed),
+                                            TEXT(planned_cell, swept, RECIPE_BYTES, NULL),
                                             SUM("sum"),
                                             END};
-static const store_column sweeps_columns[] = {NAME("study"),
-                                              NAME("recipe_hash"),
-                                              WHOLE("shard", 0, INT32_MAX),
-                                              WHOLE("shards", 1, INT32_MAX),
-                                              TEXT("recipe", RECIPE_BYTES),
-                                              SUM("sum"),
-                                              END};
-static const store_column plan_columns[] = {NAME("study"),
-                                            WHOLE("tuning", 0, 1),
-                                            NAME("place"),
-                                            WHOLE("ordinal", 0, MANY),
-                                            NAME("algorithm"),
-                                            SEED("seed"),
-                                            TEXT("swept", RECIPE_BYTES),
-                                            SUM("sum"),
-                                            END};
-static const store_column superseded_columns[] = {NAME("key"), NAME("by"), SUM("sum"), END};
-static const store_column provenance_columns[] = {NAME("hash"),
-                                                  TEXT("version", NAME_BYTES),
-                                                  TEXT("source", NAME_BYTES),
-                                                  WHOLE_OR_NULL("dirty", 0, 1),
-                                                  TEXT("command", WORDS_BYTES),
-                                                  TEXT("processor", NAME_BYTES),
-                                                  TEXT("system", NAME_BYTES),
-                                                  TEXT("compiler", NAME_BYTES),
-                                                  TEXT("libraries", WORDS_BYTES),
-                                                  SUM("sum"),
-                                                  END};
+static const store_column superseded_columns[] = {KEY_NAME("key"), KEY_NAME("by"), SUM("sum"), END};
+static const store_column provenance_columns[] = {
+    NAME(run_provenance, hash, "names what `execution` refers to"),
+    TEXT(run_provenance, version, NAME_BYTES, "of gepolab"),
+    TEXT(run_provenance, source, NAME_BYTES, "the commit it was built from, in hex"),
+    WHOLE_OR_NULL(run_provenance, dirty, 0, 1, "",
+                  "true: built from files that differed from the commit"),
+    TEXT(run_provenance, command, WORDS_BYTES, "the command line, quoted for a shell"),
+    TEXT(run_provenance, processor, NAME_BYTES, "its name and the threads it has"),
+    TEXT(run_provenance, system, NAME_BYTES, "operating system and architecture"),
+    TEXT(run_provenance, compiler, NAME_BYTES, "its name and version"),
+    TEXT(run_provenance, libraries, WORDS_BYTES, NULL),
+    SUM("sum"),
+    END};
+static const store_column laboratory_columns[] = {
+    NAME(laboratory_row, study, NULL),
+    TEXT_OR_NULL(laboratory_row, provenance, NAME_BYTES, NULL),
+    TEXT_OR_NULL(laboratory_row, finished, NAME_BYTES, NULL),
+    REAL(laboratory_row, wall_s, "s", NULL),
+    SUM("sum"),
+    END};
+static const store_column seals_columns[] = {
+    NAME(seal_row, name, NULL), WHOLE(seal_row, records, 0, MANY, "", NULL),
+    WHOLE(seal_row, content, INT64_MIN, INT64_MAX, "", NULL), SUM("sum"), END};
 
-static const store_column laboratory_columns[] = {NAME("study"),
-                                                  TEXT_OR_NULL("provenance", NAME_BYTES),
-                                                  TEXT_OR_NULL("finished", NAME_BYTES),
-                                                  NUMBER("wall_s"),
-                                                  SUM("sum"),
-                                                  END};
-static const store_column seals_columns[] = {NAME("name"), WHOLE("records", 0, MANY),
-                                             SUM("content"), SUM("sum"), END};
+#define OF_A_RUN(name, what, key, optional, records, count, size)                                  \
+  {                                                                                                \
+#name, TABLE_OF_A_RUN, what, name##_columns, key, false, optional, "sum_" #name,               \
+        offsetof(run_record, records), count, size                                                 \
+  }
+#define LIST(name, what, key, optional)                                                            \
+  OF_A_RUN(name, what, key, optional, name, offsetof(run_record, n_##name),                        \
+           sizeof *((run_record *)0)->name)
+#define ALONE(name, what, key)                                                                     \
+  { #name, TABLE_ALONE, what, name##_columns, key, true, false, NULL, 0, 0, 0 }
 
 static const store_table tables[] = {
-    {"runs", TABLE_OF_RUNS, runs_columns, NULL, false, false},
-    {"steps", TABLE_OF_A_RUN, steps_columns, "run, step", false, false},
-    {"evals", TABLE_OF_A_RUN, evals_columns, "run, step", false, false},
-    {"set_evals", TABLE_OF_A_RUN, set_evals_columns, "run, place, half, step", false, true},
-    {"staleness", TABLE_OF_A_RUN, staleness_columns, "run, staleness", false, false},
-    {"fates", TABLE_OF_A_RUN, fates_columns, "run, fate, quarter, tokens_from", false, true},
-    {"clock", TABLE_OF_A_RUN, clock_columns, NULL, false, false},
-    {"tuned", TABLE_ALONE, tuned_columns, "study, algorithm", true, false},
-    {"tuning_scores", TABLE_ALONE, scores_columns, "key", true, false},
-    {"bias", TABLE_ALONE, bias_columns, "study, ordinal", true, false},
-    {"sweeps", TABLE_ALONE, sweeps_columns, "study, recipe_hash, shards, shard", true, false},
-    {"plan", TABLE_ALONE, plan_columns, "study, tuning, place", true, false},
-    {"superseded", TABLE_ALONE, superseded_columns, "key", true, false},
-    {"provenance", TABLE_ALONE, provenance_columns, "hash", true, false},
-    {"laboratory", TABLE_ALONE, laboratory_columns, "study", true, false},
-    {"seals", TABLE_ALONE, seals_columns, "name", false, false},
+    {"runs", TABLE_OF_RUNS, "a run", runs_columns, NULL, false, false, NULL, 0, 0, 0},
+    LIST(steps, "steps", "run, step", false),
+    LIST(evals, "evaluations", "run, step", false),
+    LIST(set_evals, "evaluation sets", "run, place, half, step", true),
+    LIST(staleness, "the staleness histogram", "run, staleness", false),
+    LIST(fates, "what became of responses", "run, fate, quarter, tokens_from", true),
+    OF_A_RUN(clock, "the clock", NULL, false, clock, ONE_RECORD, sizeof(clock_record)),
+    ALONE(tuned, "a learning rate", "study, algorithm"),
+    ALONE(tuning_scores, "a tuning score", "key"),
+    ALONE(bias, "measurements of the laboratory", "study, ordinal"),
+    ALONE(sweeps, "a plan", "study, recipe_hash, shards, shard"),
+    ALONE(plan, "a plan", "study, tuning, place"),
+    ALONE(superseded, "the order of runs", "key"),
+    ALONE(provenance, "how a run came about", "hash"),
+    ALONE(laboratory, "measurements of the laboratory", "study"),
+    {"seals", TABLE_ALONE, "checksums", seals_columns, "name", false, false, NULL, 0, 0, 0},
 };
 
 const store_table *schema_at(size_t i) {
@@ -187,32 +253,222 @@ const store_table *schema_named(const char *name) {
   return NULL;
 }
 
-const store_column *schema_column(const store_table *t, const char *name) {
-  static const store_column measured = NUMBER("metric");
-  for (const store_column *c = t->columns; c->name != NULL; ++c)
-    if (strcmp(c->name, name) == 0) return c;
-  return t->columns == steps_columns && metric_find(name) != METRIC_COUNT ? &measured : NULL;
+static size_t listed_columns(const store_table *t) {
+  size_t n = 0;
+  while (t->columns[n].name != NULL) ++n;
+  return n;
 }
 
-/* SQL --- */
+/* The sum that runs have of the i-th of the tables that belong to them. */
+static bool column_of_sum(size_t i, store_column *c) {
+  for (size_t k = 0; schema_at(k) != NULL; ++k)
+    if (tables[k].kind == TABLE_OF_A_RUN && i-- == 0) {
+      *c = (store_column)SUM(tables[k].sum);
+      c->needed = !tables[k].optional;
+      return true;
+    }
+  return false;
+}
+
+static bool column_if_any(const store_table *t, size_t i, store_column *c) {
+  const size_t listed = listed_columns(t);
+  if (i < listed) {
+    *c = t->columns[i];
+    return true;
+  }
+  i -= listed;
+  if (t->kind == TABLE_OF_RUNS) return column_of_sum(i, c);
+  if (t->columns != steps_columns || i >= METRIC_COUNT) return false;
+  const metric_info *about = metric_about((metric)i);
+  *c = (store_column){.name = about->name,
+                      .type = COLUMN_REAL,
+                      .member = MEMBER_REAL,
+                      .at = offsetof(step_record, metric) + i * sizeof(double),
+                      .unit = about->unit,
+                      .about = about->meaning};
+  return true;
+}
+
+size_t schema_columns(const store_table *t) {
+  store_column c;
+  size_t n = listed_columns(t);
+  while (column_if_any(t, n, &c)) ++n;
+  return n;
+}
+
+store_column schema_column_at(const store_table *t, size_t i) {
+  store_column c = END;
+  column_if_any(t, i, &c);
+  return c;
+}
+
+bool schema_column(const store_table *t, const char *name, store_column *c) {
+  for (size_t i = 0; column_if_any(t, i, c); ++i)
+    if (strcmp(c->name, name) == 0) return true;
+  return false;
+}
+
+/* --- records in memory --- */
+
+static void bind_member(sqlite3_stmt *q, int at, const store_column *c, const void *record) {
+  const void *member = (const char *)record + c->at;
+  int64_t whole = 0;
+  switch (c->member) {
+  case MEMBER_INT32: {
+    int32_t narrow;
+    memcpy(&narrow, member, sizeof narrow);
+    whole = narrow;
+    break;
+  }
+  case MEMBER_INT64:
+  case MEMBER_UINT64:
+    memcpy(&whole, member, sizeof whole);
+    break;
+  case MEMBER_REAL: {
+    double x;
+    memcpy(&x, member, sizeof x);
+    sqlite3_bind_double(q, at, x); /* NaN binds as NULL */
+    return;
+  }
+  case MEMBER_TEXT: {
+    const char *text;
+    memcpy(&text, member, sizeof text);
+    sqlite3_bind_text(q, at, text, -1, SQLITE_STATIC);
+    return;
+  }
+  case MEMBER_CHARS:
+    sqlite3_bind_text(q, at, member, -1, SQLITE_STATIC);
+    return;
+  case MEMBER_NONE:
+  case MEMBER_RUN:
+  case MEMBER_INDEX:
+    return;
+  }
+  if (!c->needed && c->member != MEMBER_UINT64 && whole < c->least)
+    sqlite3_bind_null(q, at);
+  else
+    sqlite3_bind_int64(q, at, whole);
+}
+
+void row_writer_begin(row_writer *w, store *s, const char *table, const char *how, gl_error *err) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  *w = (row_writer){.table = schema_named(table), .q = {.s = s, .err = err}};
+  snprintf(w->doing, sizeof w->doing, "writing %s to", w->table->what);
+  for (size_t i = 0, n = schema_columns(w->table); i < n; ++i) {
+    const store_column c = schema_column_at(w->table, i);
+    if (c.member != MEMBER_NONE) w->column[w->n++] = c;
+  }
+  if (to != NULL) {
+    fprintf(to, "INSERT %s INTO %s(", how, table);
+    for (size_t i = 0; i < w->n; ++i) fprintf(to, "%s\"%s\"", i > 0 ? ", " : "", w->column[i].name);
+    fputs(") VALUES(", to);
+    for (size_t i = 0; i < w->n; ++i) fputs(i > 0 ? ", ?" : "?", to);
+    fputs(")", to);
+  }
+  if (to != NULL && fclose(to) == 0)
+    query_begin(&w->q, s, text, err);
+  else
+    w->q.status = gl_fail_memory(err, "an insertion");
+  w->q.doing = w->doing;
+  free(text);
+}
+
+gl_status row_writer_put(row_writer *w, int64_t run, size_t index, const void *record) {
+  if (w->q.status != GL_OK) return w->q.status;
+  for (size_t i = 0; i < w->n; ++i) {
+    const store_column *c = &w->column[i];
+    if (c->member == MEMBER_RUN || c->member == MEMBER_INDEX)
+      query_bind_whole(&w->q, (int)i + 1, c->member == MEMBER_RUN ? run : (int64_t)index);
+    else
+      bind_member(w->q.stmt, (int)i + 1, c, record);
+  }
+  return query_run(&w->q);
+}
+
+gl_status row_writer_end(row_writer *w) {
+  return query_end(&w->q);
+}
+
+gl_status store_put_row(store *s, const char *table, const char *how, const void *record,
+                        gl_error *err) {
+  row_writer w;
+  row_writer_begin(&w, s, table, how, err);
+  row_writer_put(&w, 0, 0, record);
+  return row_writer_end(&w);
+}
+
+char *store_row_columns(const char *table, const char *alias) {
+  const store_table *t = schema_named(table);
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  for (size_t i = 0, put = 0; to != NULL && i < schema_columns(t); ++i) {
+    const store_column c = schema_column_at(t, i);
+    if (c.member != MEMBER_NONE) fprintf(to, "%s%s.\"%s\"", put++ > 0 ? ", " : "", alias, c.name);
+  }
+  if (to != NULL && fclose(to) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+static void read_member(const query *q, int at, const store_column *c, void *record) {
+  void *member = (char *)record + c->at;
+  const bool missing = sqlite3_column_type(q->stmt, at) == SQLITE_NULL;
+  const int64_t whole = missing && !c->needed ? c->least - 1 : row_whole(q, at);
+  switch (c->member) {
+  case MEMBER_INT32: {
+    const int32_t narrow = (int32_t)whole;
+    memcpy(member, &narrow, sizeof narrow);
+    break;
+  }
+  case MEMBER_INT64:
+  case MEMBER_UINT64:
+    memcpy(member, &whole, sizeof whole);
+    break;
+  case MEMBER_REAL: {
+    const double x = row_real(q, at);
+    memcpy(member, &x, sizeof x);
+    break;
+  }
+  case MEMBER_TEXT: {
+    const char *text = missing && c->needed ? "" : row_text(q, at);
+    memcpy(member, &text, sizeof text);
+    break;
+  }
+  case MEMBER_CHARS:
+  case MEMBER_NONE:
+  case MEMBER_RUN:
+  case MEMBER_INDEX:
+    break;
+  }
+}
+
+int store_read_row(const char *table, const query *q, int at, void *record) {
+  const store_table *t = schema_named(table);
+  for (size_t i = 0; i < schema_columns(t); ++i) {
+    const store_column c = schema_column_at(t, i);
+    if (c.member != MEMBER_NONE) read_member(q, at++, &c, record);
+  }
+  return at;
+}
+
+/* --- SQL --- */
 
 static const char *const type_names[] = {
     [COLUMN_INTEGER] = "INTEGER", [COLUMN_REAL] = "REAL", [COLUMN_TEXT] = "TEXT"};
 
-/* What a column may hold is checked as it is read, not by SQLite. */
-static void put_column(FILE *to, const store_table *t, const store_column *c) {
-  const int first = c == t->columns;
-  fprintf(to, "%s\"%s\" %s", first ? "" : ", ", c->name, type_names[c->type]);
-  if (first && t->key == NULL) fputs(" PRIMARY KEY", to);
-  if (first && t->kind == TABLE_OF_A_RUN) fputs(" REFERENCES runs(id) ON DELETE CASCADE", to);
-  if (t->kind == TABLE_OF_RUNS && strcmp(c->name, "key") == 0) fputs(" NOT NULL UNIQUE", to);
-}
-
-static void schema_put_table(FILE *to, const store_table *t) {
+/* Which values a column may hold is checked when they are read, not by SQLite. */
+static void put_table_definition(FILE *to, const store_table *t) {
   fprintf(to, "CREATE TABLE %s(", t->name);
-  for (const store_column *c = t->columns; c->name != NULL; ++c) put_column(to, t, c);
-  for (int m = 0; m < METRIC_COUNT && t->columns == steps_columns; ++m)
-    fprintf(to, ", \"%s\" REAL", metric_about((metric)m)->name);
+  for (size_t i = 0; i < schema_columns(t); ++i) {
+    const store_column c = schema_column_at(t, i);
+    fprintf(to, "%s\"%s\" %s", i == 0 ? "" : ", ", c.name, type_names[c.type]);
+    if (i == 0 && t->key == NULL) fputs(" PRIMARY KEY", to);
+    if (i == 0 && t->kind == TABLE_OF_A_RUN) fputs(" REFERENCES runs(id) ON DELETE CASCADE", to);
+    if (t->kind == TABLE_OF_RUNS && strcmp(c.name, "key") == 0) fputs(" NOT NULL UNIQUE", to);
+  }
   if (t->key != NULL)
     fprintf(to, ", PRIMARY KEY(%s)) WITHOUT ROWID;", t->key);
   else
@@ -224,7 +480,7 @@ char *schema_sql(void) {
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
   if (to == NULL) return NULL;
-  for (size_t i = 0; schema_at(i) != NULL; ++i) schema_put_table(to, schema_at(i));
+  for (size_t i = 0; schema_at(i) != NULL; ++i) put_table_definition(to, schema_at(i));
   fputs(SCHEMA_INDEX ";", to);
   if (fclose(to) == 0) return text;
   free(text);
@@ -233,100 +489,76 @@ char *schema_sql(void) {
 
 /* --- whether the tables of a file are those of a study, before anything is read from them --- */
 
-static const char *const types[] = {
-    [COLUMN_INTEGER] = "INTEGER", [COLUMN_REAL] = "REAL", [COLUMN_TEXT] = "TEXT"};
-
 static gl_status schema_refuse(store *s, const char *what, const char *name, gl_error *err) {
   return gl_fail(err, GL_EIO,
                  "%s is not a study that gepolab wrote: %s '%.80s'; restore a copy, or take away "
                  "what was added",
-                 s->path, what, name);
+                 s->path, what, name != NULL ? name : "");
 }
 
-/* Columns of the table in the file: none computed, none of another type, none unknown. */
+/* Columns of the table in the file: none computed, none of another type, none unknown, and none
+ * that is lacking but for metrics. */
 static gl_status check_columns(store *s, const store_table *t, gl_error *err) {
-  sqlite3_stmt *q = NULL;
-  int code = SQLITE_DONE;
-  gl_status status =
-      store_prepare(s, &q, "SELECT name, type, hidden FROM pragma_table_xinfo(?1, 'main')", err);
-  if (status != GL_OK) return status;
-  store_bind_text(q, 1, t->name);
-  while (status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW) {
-    const char *name = (const char *)sqlite3_column_text(q, 0);
-    const char *type = (const char *)sqlite3_column_text(q, 1);
-    const store_column *c = name != NULL ? schema_column(t, name) : NULL;
-    if (c == NULL)
-      status =
-          schema_refuse(s, "it has a column that is not known here", name != NULL ? name : "", err);
-    else if (type == NULL || strcasecmp(type, types[c->type]) != 0 || sqlite3_column_int(q, 2) != 0)
-      status = schema_refuse(s, "of another type, or computed, is its column", name, err);
+  query q;
+  query_begin(&q, s, "SELECT name, type, hidden FROM pragma_table_xinfo(?1, 'main')", err);
+  query_bind_text(&q, 1, t->name);
+  while (query_next(&q)) {
+    const char *name = row_text(&q, 0), *type = row_text(&q, 1);
+    store_column c;
+    if (name == NULL || !schema_column(t, name, &c))
+      q.status = schema_refuse(s, "it has a column that is not known here", name, err);
+    else if (type == NULL || strcasecmp(type, type_names[c.type]) != 0 || row_whole(&q, 2) != 0)
+      q.status = schema_refuse(s, "of another type, or computed, is its column", name, err);
   }
-  if (status == GL_OK && code != SQLITE_DONE) status = store_fail(s, code, "reading", err);
-  sqlite3_finalize(q);
-  for (const store_column *c = t->columns; c->name != NULL && status == GL_OK; ++c)
-    if (!store_has_column(s, "main", t->name, c->name))
-      status = schema_refuse(s, "it lacks the column", c->name, err);
+  gl_status status = query_end(&q);
+  const size_t n = t->columns == steps_columns ? listed_columns(t) : schema_columns(t);
+  for (size_t i = 0; i < n && status == GL_OK; ++i)
+    if (!store_has_column(s, "main", t->name, schema_column_at(t, i).name))
+      status = schema_refuse(s, "it lacks the column", schema_column_at(t, i).name, err);
   return status;
 }
 
-/* *is: 1 an ordinary table; 0 nothing of that name. A view or a virtual table is refused. */
-static gl_status check_kind(store *s, const char *table, int *is, gl_error *err) {
-  sqlite3_stmt *q = NULL;
-  *is = 0;
-  gl_status status = store_prepare(
-      s, &q,
-      "SELECT type, name FROM pragma_table_list WHERE schema = 'main' AND name = ?1 COLLATE"
-      " NOCASE",
-      err);
-  if (status != GL_OK) return status;
-  store_bind_text(q, 1, table);
-  const int code = sqlite3_step(q);
-  if (code == SQLITE_ROW) {
-    const char *type = (const char *)sqlite3_column_text(q, 0);
-    const char *name = (const char *)sqlite3_column_text(q, 1);
-    *is = type != NULL && name != NULL && strcmp(type, "table") == 0 && strcmp(name, table) == 0;
-    if (!*is)
-      status =
+/* Refuses a file that has no such table, or a view or a virtual one in its place. */
+static gl_status check_kind(store *s, const char *table, gl_error *err) {
+  query q;
+  query_begin(&q, s,
+              "SELECT type, name FROM pragma_table_list WHERE schema = 'main' AND name = ?1 COLLATE"
+              " NOCASE",
+              err);
+  query_bind_text(&q, 1, table);
+  if (query_next(&q)) {
+    const char *type = row_text(&q, 0), *name = row_text(&q, 1);
+    if (type == NULL || name == NULL || strcmp(type, "table") != 0 || strcmp(name, table) != 0)
+      q.status =
           schema_refuse(s, "a view or virtual table stands in the place of its table", table, err);
-  } else if (code != SQLITE_DONE)
-    status = store_fail(s, code, "reading", err);
-  sqlite3_finalize(q);
-  return status;
+  } else if (q.status == GL_OK) {
+    q.status = schema_refuse(s, "it lacks the table", table, err);
+  }
+  return query_end(&q);
 }
 
 /* Triggers and views of others, and indices that SQLite did not make itself: a study has none, and
  * what they compute would run when it is read or written. */
 static gl_status check_others(store *s, gl_error *err) {
-  sqlite3_stmt *q = NULL;
-  gl_status status = store_prepare(
-      s, &q,
-      "SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view') OR (type = 'index'"
-      " AND sql IS NOT NULL AND sql != '" SCHEMA_INDEX "')",
-      err);
-  if (status != GL_OK) return status;
-  const int code = sqlite3_step(q);
-  if (code == SQLITE_ROW) {
-    const char *type = (const char *)sqlite3_column_text(q, 0);
-    const char *name = (const char *)sqlite3_column_text(q, 1);
+  query q;
+  query_begin(&q, s,
+              "SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view') OR (type ="
+              " 'index' AND sql IS NOT NULL AND sql != '" SCHEMA_INDEX "')",
+              err);
+  if (query_next(&q)) {
+    const char *type = row_text(&q, 0);
     char what[64];
     snprintf(what, sizeof what, "a study has no %.20s such as", type != NULL ? type : "object");
-    status = schema_refuse(s, what, name != NULL ? name : "", err);
-  } else if (code != SQLITE_DONE)
-    status = store_fail(s, code, "reading", err);
-  sqlite3_finalize(q);
-  return status;
+    q.status = schema_refuse(s, what, row_text(&q, 1), err);
+  }
+  return query_end(&q);
 }
 
 gl_status store_check_schema(store *s, gl_error *err) {
   gl_status status = check_others(s, err);
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i) {
-    int is = 0;
-    status = check_kind(s, schema_at(i)->name, &is, err);
-    if (status != GL_OK) break;
-    if (is)
-      status = check_columns(s, schema_at(i), err);
-    else
-      status = schema_refuse(s, "it lacks the table", schema_at(i)->name, err);
+    status = check_kind(s, schema_at(i)->name, err);
+    if (status == GL_OK) status = check_columns(s, schema_at(i), err);
   }
   return status;
 }

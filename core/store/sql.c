@@ -1,8 +1,9 @@
 /* SQLite's calls with errors as sentences, transactions, and the columns that a file has. */
 #include "core/store/internal.h"
 
+#include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* --- calls --- */
 
@@ -46,34 +47,90 @@ gl_status store_exec(store *s, const char *sql, const char *doing, gl_error *err
   return code == SQLITE_OK ? GL_OK : store_fail(s, code, doing, err);
 }
 
-gl_status store_prepare(store *s, sqlite3_stmt **out, const char *sql, gl_error *err) {
-  int code = sqlite3_prepare_v2(s->db, sql, -1, out, NULL);
-  return code == SQLITE_OK ? GL_OK : store_fail(s, code, "reading", err);
-}
-
-gl_status store_step_done(store *s, sqlite3_stmt *stmt, const char *doing, gl_error *err) {
-  int code = sqlite3_step(stmt);
-  gl_status status = code == SQLITE_DONE ? GL_OK : store_fail(s, code, doing, err);
-  sqlite3_reset(stmt);
+gl_status store_execf(store *s, const char *doing, gl_error *err, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  char *sql = sqlite3_vmprintf(format, list);
+  va_end(list);
+  gl_status status = sql != NULL ? store_exec(s, sql, doing, err) : gl_fail_memory(err, "SQL");
+  sqlite3_free(sql);
   return status;
 }
 
-gl_status store_whole(store *s, int64_t *value, const char *sql, gl_error *err) {
-  sqlite3_stmt *stmt = NULL;
-  gl_status status = store_prepare(s, &stmt, sql, err);
-  if (status != GL_OK) return status;
-  int code = sqlite3_step(stmt);
-  if (code == SQLITE_ROW)
-    *value = sqlite3_column_int64(stmt, 0);
+/* --- statements --- */
+
+void query_begin(query *q, store *s, const char *sql, gl_error *err) {
+  *q = (query){.s = s, .err = err, .doing = "reading"};
+  const int code = sqlite3_prepare_v2(s->db, sql, -1, &q->stmt, NULL);
+  if (code != SQLITE_OK) q->status = store_fail(s, code, q->doing, err);
+}
+
+void query_beginf(query *q, store *s, gl_error *err, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  char *sql = sqlite3_vmprintf(format, list);
+  va_end(list);
+  if (sql != NULL)
+    query_begin(q, s, sql, err);
   else
-    status = store_fail(s, code, "reading", err);
-  sqlite3_finalize(stmt);
-  return status;
+    *q = (query){.s = s, .err = err, .status = gl_fail_memory(err, "SQL")};
+  sqlite3_free(sql);
 }
 
-void store_bind_text(sqlite3_stmt *stmt, int at, const char *text) {
-  sqlite3_bind_text(stmt, at, text, -1, SQLITE_STATIC);
+void query_bind_text(query *q, int at, const char *text) {
+  if (q->status == GL_OK) sqlite3_bind_text(q->stmt, at, text, -1, SQLITE_STATIC);
 }
+
+void query_bind_whole(query *q, int at, int64_t value) {
+  if (q->status == GL_OK) sqlite3_bind_int64(q->stmt, at, value);
+}
+
+bool query_next(query *q) {
+  if (q->status != GL_OK) return false;
+  q->code = sqlite3_step(q->stmt);
+  if (q->code != SQLITE_ROW && q->code != SQLITE_DONE)
+    q->status = store_fail(q->s, q->code, q->doing, q->err);
+  return q->code == SQLITE_ROW;
+}
+
+gl_status query_run(query *q) {
+  if (query_next(q)) q->status = store_fail(q->s, SQLITE_ROW, q->doing, q->err);
+  sqlite3_reset(q->stmt);
+  return q->status;
+}
+
+gl_status query_end(query *q) {
+  sqlite3_finalize(q->stmt);
+  q->stmt = NULL;
+  return q->status;
+}
+
+const char *row_text(const query *q, int column) {
+  return (const char *)sqlite3_column_text(q->stmt, column);
+}
+
+int64_t row_whole(const query *q, int column) {
+  return sqlite3_column_int64(q->stmt, column);
+}
+
+double row_real(const query *q, int column) {
+  return sqlite3_column_type(q->stmt, column) == SQLITE_NULL
+             ? NAN
+             : sqlite3_column_double(q->stmt, column);
+}
+
+gl_status store_whole(store *s, int64_t *value, const char *sql, const char *text, gl_error *err) {
+  query q;
+  query_begin(&q, s, sql, err);
+  if (text != NULL) query_bind_text(&q, 1, text);
+  if (query_next(&q))
+    *value = row_whole(&q, 0);
+  else if (q.status == GL_OK)
+    q.status = store_fail(s, SQLITE_DONE, q.doing, err);
+  return query_end(&q);
+}
+
+/* --- transactions --- */
 
 gl_status store_begin_reading(store *s, gl_error *err) {
   gl_status status = s->readers > 0 ? GL_OK : store_exec(s, "BEGIN", "reading", err);
@@ -97,12 +154,6 @@ gl_status store_end(store *s, gl_status status, gl_error *err) {
 }
 
 /* --- columns --- */
-
-void store_step_columns(const char *names[STORE_STEP_COLUMNS]) {
-  static const char *const first[] = {"step", "sampler", "time_s", "wait_s"};
-  memcpy(names, first, sizeof first);
-  for (int m = 0; m < METRIC_COUNT; ++m) names[4 + m] = metric_about((metric)m)->name;
-}
 
 int store_has_column(store *s, const char *schema, const char *table, const char *name) {
   return sqlite3_table_column_metadata(s->db, schema, table, name, NULL, NULL, NULL, NULL, NULL) ==

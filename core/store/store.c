@@ -14,16 +14,15 @@
 
 static gl_status create_schema(store *s, gl_error *err) {
   char *tables = schema_sql();
-  char *sql = tables == NULL
-                  ? NULL
-                  : sqlite3_mprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;",
-                                    tables, STORE_APPLICATION_ID, STORE_FORMAT);
-  free(tables);
-  if (sql == NULL) return gl_fail_memory(err, "the study's schema");
+  if (tables == NULL) return gl_fail_memory(err, "the study's schema");
   gl_status status = store_begin(s, err);
   if (status == GL_OK)
-    status = store_end(s, store_exec(s, sql, "creating the tables of", err), err);
-  sqlite3_free(sql);
+    status = store_end(s,
+                       store_execf(s, "creating the tables of", err,
+                                   "%s PRAGMA application_id = %d; PRAGMA user_version = %d;",
+                                   tables, STORE_APPLICATION_ID, STORE_FORMAT),
+                       err);
+  free(tables);
   return status;
 }
 
@@ -32,11 +31,9 @@ static gl_status add_metrics(store *s, gl_error *err) {
   gl_status status = GL_OK;
   for (int m = 0; m < METRIC_COUNT && status == GL_OK; ++m) {
     const char *name = metric_about((metric)m)->name;
-    if (store_has_column(s, "main", "steps", name)) continue;
-    char *sql = sqlite3_mprintf("ALTER TABLE steps ADD COLUMN \"%w\" REAL", name);
-    if (sql == NULL) return gl_fail_memory(err, "a column");
-    status = store_exec(s, sql, "adding a metric to", err);
-    sqlite3_free(sql);
+    if (!store_has_column(s, "main", "steps", name))
+      status = store_execf(s, "adding a metric to", err, "ALTER TABLE steps ADD COLUMN \"%w\" REAL",
+                           name);
   }
   return status;
 }
@@ -44,9 +41,9 @@ static gl_status add_metrics(store *s, gl_error *err) {
 /* *empty: a file without a single page of content. */
 static gl_status check_format(store *s, int *empty, gl_error *err) {
   int64_t id = 0, format = 0, tables = 0;
-  gl_status status = store_whole(s, &tables, "SELECT count(*) FROM sqlite_schema", err);
-  if (status == GL_OK) status = store_whole(s, &id, "PRAGMA application_id", err);
-  if (status == GL_OK) status = store_whole(s, &format, "PRAGMA user_version", err);
+  gl_status status = store_whole(s, &tables, "SELECT count(*) FROM sqlite_schema", NULL, err);
+  if (status == GL_OK) status = store_whole(s, &id, "PRAGMA application_id", NULL, err);
+  if (status == GL_OK) status = store_whole(s, &format, "PRAGMA user_version", NULL, err);
   if (status != GL_OK) return status;
   *empty = tables == 0 && id == 0;
   if (*empty) return GL_OK;

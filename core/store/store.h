@@ -96,17 +96,18 @@ int run_status_named(const char *name, run_status *status);
 typedef struct run_provenance {
   const char *version;   /* of gepolab */
   const char *source;    /* the commit the program was built from, in hex; "": not known */
-  int dirty;             /* 1: built from files that differed from it; 0: not; -1: not known */
+  int32_t dirty;         /* 1: built from files that differed from it; 0: not; -1: not known */
   const char *command;   /* the command line, quoted for a shell */
   const char *processor; /* "AMD EPYC 9B14, 2 threads" */
   const char *system;    /* "Linux x86_64" */
   const char *compiler;  /* "gcc 12.2.0" */
   const char *libraries; /* a JSON object of versions: {"GSL":"2.7.1", …} */
+  const char *hash;      /* set by the store: its key */
 } run_provenance;
 
 typedef struct run_record {
   const char *key;       /* 32 hex digits: hash of the canonical cell recipe */
-  const char *place;     /* core/store/plan.h; NULL: as store_place() says */
+  const char *place;     /* store_place() below; NULL: as that says */
   int64_t ordinal;       /* position in the study's grid: the export order */
   const char *study;     /* recipe's name */
   const char *algorithm; /* shown name */
@@ -183,7 +184,7 @@ gl_status store_check(store *s, void (*found)(void *self, const char *key, const
 /* Removes the run of that key with all its records, so that a sweep makes it again. */
 gl_status store_remove_run(store *s, const char *key, gl_error *err);
 
-/* Inserts or replaces the run with that key, atomically. It takes its place (core/store/plan.h):
+/* Inserts or replaces the run with that key, atomically. It takes its place (store_place()):
  * another run that stood there is superseded. */
 gl_status store_put_run(store *s, const run_record *run, gl_error *err);
 /* 1 if a run with that key and the same canonical recipe is finished (done or diverged). 0 also
@@ -209,7 +210,7 @@ gl_status store_put_score(store *s, const score_record *r, gl_error *err);
 /* 1 with *score set if there is one; 0 otherwise, *score untouched. */
 int store_get_score(store *s, const char *key, const char *recipe, double *score);
 
-/* --- what `gepolab bias` measured --- */
+/* --- what `gepolab lab bias` measured --- */
 /* The table `bias`: a record per algorithm, group size and pair of policies. */
 
 /* NaN where a number does not apply: group_size of the population limit, cosine of a zero vector.
@@ -219,6 +220,8 @@ typedef struct bias_record {
   double group_size, kl_exact, kl_exact_qp, staleness, groups;
   double bias, cosine, scaled_bias, variance, mse, scaled_mse, snr;
   double iw_mean, iw_variance, aw_variance, ess;
+  const char *study; /* this and its place among the study's records: set by the store */
+  int64_t ordinal;
 } bias_record;
 
 /* How the measurements of a study came about; it changes no export of them. */
@@ -250,5 +253,166 @@ struct sqlite3 *store_handle(store *s);
  * the heap, NULL if memory is short. */
 char *store_columns(store *s, const char *schema, const char *table, const char *alias,
                     const char *const *names, size_t n);
+
+/* --- what a study is to hold --- */
+/* The recipes that were swept into it and the cells they ask for: with them, a study that is not
+ * finished can say so.
+ *
+ * A cell's place is the hash of its recipe with the fields left open (null) that were chosen for it
+ * beforehand, as `tune` chooses learning rates; of a cell without such fields it is the key. When
+ * other values are chosen, the cell's runs are made again: the new run takes the place, and the old
+ * one is superseded. It stays in the file, and neither analyses nor exports of results show it. */
+
+enum { STORE_PLACE_SIZE = 33 };
+/* The place of a cell: recipe is its canonical JSON, chosen the JSON object of the fields chosen
+ * for it ({"optimizer.lr":0.1}; the values do not matter; NULL: none), meaning that of recipes.
+ * GL_EIO if either is not JSON. */
+gl_status store_place(char place[STORE_PLACE_SIZE], const char *recipe, const char *chosen,
+                      int64_t meaning, gl_error *err);
+/* What the key of a cell is the hash of: "meaning 2: {…}". On the heap, NULL if memory is short. */
+char *store_identity(const char *recipe, int64_t meaning);
+
+/* A cell of the grid, or a tuning run. */
+typedef struct planned_cell {
+  int32_t tuning;        /* 1: a tuning run, whose `place` is its key */
+  const char *place;     /* of a cell of the grid: store_place() */
+  int64_t ordinal;       /* position in its grid */
+  const char *algorithm; /* shown name */
+  uint64_t seed;
+  const char *swept; /* as of runs */
+  const char *study; /* set by the store */
+} planned_cell;
+
+typedef struct study_plan {
+  const char *study;
+  const char *recipe;   /* canonical JSON of the whole recipe, with its sweep */
+  size_t shard, shards; /* this file does cells shard, shard + shards, … of the grid; 0 of 1: all */
+  const planned_cell *cells; /* [n]: of the whole grid, whatever the shard */
+  size_t n;
+  int replaces; /* 1: what was planned for the study before is forgotten; 0: added to */
+} study_plan;
+
+/* Keeps the plan, atomically. Writes nothing where all of it is known. */
+gl_status store_put_plan(store *s, const study_plan *plan, gl_error *err);
+
+/* How far a study is. Cells count by place. */
+typedef struct study_progress {
+  size_t planned;                /* cells of the grid; 0: the file does not say */
+  size_t done, diverged, failed; /* of the runs that stand in their places, planned or not */
+  size_t missing;                /* planned, and neither done nor diverged */
+  size_t superseded;             /* runs whose place another run has taken */
+  size_t tuning_planned, tuning_known;
+  size_t shards, shards_missing; /* 0: not in parts; parts of the grid that were never joined */
+  size_t first_missing_shard;    /* if shards_missing > 0 */
+} study_progress;
+/* Of one study of the file. All zeros for a name that it does not have. */
+gl_status store_progress(store *s, const char *study, study_progress *out, gl_error *err);
+
+/* The names of all studies that the file has runs or a plan of, in the order of their names; on the
+ * heap, *n of them, one block to free. *names is NULL where there are none. */
+gl_status store_studies(store *s, char ***names, size_t *n, gl_error *err);
+
+/* Tells the planned cells that have no finished run, in grid order; each() returns 0 to stop. The
+ * cell's strings are valid during the call. */
+gl_status store_missing(store *s, const char *study,
+                        int (*each)(void *self, const planned_cell *cell), void *self,
+                        gl_error *err);
+
+/* Tells what was chosen for each algorithm of the study, by its runs that are not superseded: the
+ * JSON object of fields and values, {"optimizer.lr":0.1}, in order of the algorithms' names. An
+ * algorithm has one, but for a study that holds several sweeps. The texts are valid during the
+ * call; each() returns 0 to stop. */
+gl_status store_choices(store *s, const char *study,
+                        int (*each)(void *self, const char *algorithm, const char *chosen),
+                        void *self, gl_error *err);
+
+/* Makes the finished run of that key the one of its place, as when a sweep finds it in the file
+ * while another choice had taken its place since. */
+gl_status store_take_place_again(store *s, const char *key, gl_error *err);
+
+/* --- what it says of its runs beside their results --- */
+/* How they came about, what they cost, and all that is kept of one of them. Wall-clock facts are
+ * here and in no export. Each function calls a function of the caller for each record, which
+ * returns 0 to stop; strings are valid during that call, and come out of a file that somebody else
+ * may have written. */
+
+/* Runs, and measurements of the laboratory, that came about alike: by the same program and command,
+ * on the same kind of machine. */
+typedef struct store_origin {
+  size_t runs;
+  size_t measured;          /* studies of the laboratory */
+  int known;                /* 0: the file does not say; of `how` then only the version is set */
+  run_provenance how;       /* texts that are not known are "" */
+  const char *first, *last; /* when the first and the last of them finished; NULL: not known */
+} store_origin;
+/* The most runs first. Measurements of before format 4 are not in it. */
+gl_status store_origins(store *s, int (*each)(void *self, const store_origin *origin), void *self,
+                        gl_error *err);
+
+/* What the runs of an algorithm took, all those of the study that are in the file. */
+typedef struct store_cost {
+  const char *study, *algorithm;
+  size_t runs;
+  double wall_s, median_s, largest_s; /* sum, median and largest of their wall times */
+  int64_t peak_bytes;                 /* the largest of their processes; < 0: not known */
+  size_t seeds;                       /* different ones */
+  uint64_t least_seed, largest_seed;
+} store_cost;
+/* In the order of studies and of algorithms in their grids. */
+gl_status store_costs(store *s, int (*each)(void *self, const store_cost *cost), void *self,
+                      gl_error *err);
+
+/* One run, whole but for its tables. Numbers are NAN, and texts NULL or "", where the file has
+ * none. */
+typedef struct store_run {
+  const char *key, *place, *study, *algorithm, *swept, *recipe;
+  const char *chosen;    /* NULL: nothing was chosen for it */
+  const char *in_effect; /* core/config/record.h; NULL: not known */
+  int64_t ordinal, meaning;
+  uint64_t seed;
+  double lr, wall_s;
+  const char *status, *reason, *code_version, *machine;
+  const char *finished;      /* NULL: not known */
+  const char *provenance;    /* its hash; NULL: not known */
+  int64_t peak_bytes;        /* < 0: not known */
+  run_provenance how;        /* its hash is "" where it is not known */
+  const char *superseded_by; /* the key of the run that took its place; NULL: none did */
+  size_t n_steps, n_evals;
+  double eval_first, eval_best, eval_last;
+} store_run;
+/* The run whose key begins with `prefix`. GL_EINPUT if there is none, or if there are several,
+ * which are named. */
+gl_status store_find_run(store *s, const char *prefix, void (*found)(void *self, const store_run *),
+                         void *self, gl_error *err);
+
+/* --- taking damage out --- */
+/* So that the rest of the study can be used again. store_check() says what the damage is. */
+
+/* What was taken out, a number of records for each table: of runs, with all that belongs to them,
+ * and of the tables that stand alone. */
+typedef struct store_removed {
+  size_t runs;
+  size_t orphans; /* records that belonged to no run */
+  size_t tuned, tuning_scores, bias, sweeps, plan, superseded, provenance;
+} store_removed;
+
+/* Removes every damaged record of a study that is open for writing, in one transaction, and counts
+ * what it removed. Of the measurements of the laboratory all go if one is damaged, because nothing
+ * says which study it was of. Where it is no longer known which of several runs of a place the
+ * others superseded, it is the one that was put last. GL_EIO, and nothing is changed, if the
+ * structure of the file itself is damaged: store_salvage() is for that. */
+gl_status store_repair(store *s, store_removed *out, gl_error *err);
+
+/* What store_salvage() found. */
+typedef struct store_salvaged {
+  size_t runs;      /* copied */
+  size_t lost_runs; /* seen, but not as they were written; more may not have been seen */
+  size_t lost;      /* likewise of the records of tables that stand alone */
+} store_salvaged;
+
+/* Copies what can be read of the study at `from`, and is as it was written, into a new study at
+ * `to`, which gets its name when it is whole: GL_EINPUT if there is such a file. GL_EIO if even the
+ * beginning of the file cannot be read. */
+gl_status store_salvage(const char *from, const char *to, store_salvaged *out, gl_error *err);
 
 #endif

@@ -2,7 +2,7 @@
  */
 #include "core/base/json.h"
 #include "core/base/shown.h"
-#include "core/store/repair.h"
+#include "core/store/store.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 

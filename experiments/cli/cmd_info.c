@@ -2,8 +2,7 @@
 #include "core/base/json.h"
 #include "core/base/json_tree.h"
 #include "core/base/shown.h"
-#include "core/store/about.h"
-#include "core/store/plan.h"
+#include "core/store/store.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
@@ -167,10 +166,10 @@ static void add_run(void *self, const store_run *r) {
           add_number(o, "eval_last", r->eval_last) && add_number(o, "wall_s", r->wall_s) &&
           add_bytes(o, "peak_bytes", r->peak_bytes) && add_text(o, "finished", r->finished) &&
           add_text(o, "code_version", r->code_version) && add_text(o, "machine", r->machine);
-  cJSON *how = !g->ok              ? NULL
-               : r->has_provenance ? cJSON_AddObjectToObject(o, "provenance")
-                                   : cJSON_AddNullToObject(o, "provenance");
-  g->ok = how != NULL && (!r->has_provenance || add_provenance(how, &r->provenance));
+  cJSON *how = !g->ok           ? NULL
+               : r->how.hash[0] ? cJSON_AddObjectToObject(o, "provenance")
+                                : cJSON_AddNullToObject(o, "provenance");
+  g->ok = how != NULL && (!r->how.hash[0] || add_provenance(how, &r->how));
 }
 
 static gl_status add_one_run(cJSON *o, store *s, const char *key, gl_error *err) {

@@ -4,7 +4,7 @@
 #include "core/base/csv.h"
 #include "core/base/file.h"
 #include "core/base/json_tree.h"
-#include "core/store/about.h"
+#include "core/store/store.h"
 #include "experiments/base/args.h"
 #include "experiments/base/provenance.h"
 

@@ -6,7 +6,6 @@
 #include "analysis/import/gather.h"
 #include "analysis/plot/figure.h"
 #include "core/config/config.h"
-#include "core/store/plan.h"
 #include "core/store/store.h"
 #include "experiments/base/args.h"
 #include "experiments/recipe/recipe.h"

@@ -4,7 +4,7 @@
 #include "experiments/sweep/forecast.h"
 
 #include "core/base/json_tree.h"
-#include "core/store/plan.h"
+#include "core/store/store.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/process.h"
 #include "experiments/sweep/executor.h"

@@ -3,7 +3,6 @@
 #include "experiments/sweep/sweep.h"
 
 #include "core/config/fields.h"
-#include "core/store/plan.h"
 #include "core/store/store.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/process.h"

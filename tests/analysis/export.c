@@ -501,7 +501,8 @@ static void a_folder_holds_every_table_and_their_description(void) {
   cJSON *package = cJSON_Parse(text);
   const cJSON *resource, *resources = cJSON_GetObjectItem(package, "resources");
   int n = 0;
-  for (size_t i = 0; study_export_at(i) != NULL; ++i) n += study_export_at(i)->reproducible;
+  for (size_t i = 0; study_export_at(i) != NULL; ++i)
+    n += !study_export_at(i)->depends_on_execution;
   CU_ASSERT_EQUAL(cJSON_GetArraySize(resources), n);
   cJSON_ArrayForEach(resource, resources) check_resource(resource, s);
   CU_ASSERT_PTR_NULL(strstr(text, "execution"));

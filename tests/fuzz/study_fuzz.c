@@ -6,7 +6,6 @@
  * like any other study. */
 #include "analysis/results.h"
 #include "core/store/internal.h"
-#include "core/store/plan.h"
 #include "core/store/store.h"
 
 #include <fcntl.h>
@@ -38,7 +37,7 @@ static void put_runs(store *s) {
              60 * (i / 2), i);
     snprintf(key, sizeof key, "key%d", i);
     for (int k = 0; k < 2; ++k) metrics_clear(steps[k].metric);
-    const run_provenance from = {"0", "", -1, "gepolab", "", "", "", "{}"};
+    const run_provenance from = {"0", "", -1, "gepolab", "", "", "", "{}", ""};
     const run_record run = {.key = key,
                             .ordinal = i,
                             .study = "s",

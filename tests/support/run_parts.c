@@ -1,7 +1,7 @@
 /* Tables of records of runs. */
 #include "tests/support/run_parts.h"
 
-#include "core/store/repair.h"
+#include "core/store/store.h"
 #include "tests/support/sql.h"
 #include "tests/support/suite.h"
 

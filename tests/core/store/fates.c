@@ -1,6 +1,6 @@
 /* Fates of responses: stored, exported, merged, checked, repaired and salvaged; and runs that have
  * none are the records they were before. */
-#include "core/store/repair.h"
+#include "core/store/store.h"
 #include "tests/support/run_parts.h"
 #include "tests/support/suite.h"
 
@@ -26,7 +26,7 @@ static void put(store *s, int ordinal, double reward) {
 
 static const run_part part = {.table = "fates",
                               .sum = "sum_fates",
-                              .disagrees = "its fates of responses differs",
+                              .disagrees = "its records in the table fates differ",
                               .records = RECORDS,
                               .put = put};
 

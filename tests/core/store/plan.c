@@ -1,5 +1,5 @@
 /* What a study is to hold, and how far it is. */
-#include "core/store/plan.h"
+#include "core/store/store.h"
 
 #include "tests/support/core.h"
 #include "tests/support/suite.h"

@@ -1,7 +1,6 @@
 /* Damage taken out of studies, and whole runs out of damaged files. */
-#include "core/store/repair.h"
-
 #include "core/store/store.h"
+
 #include "tests/support/core.h"
 #include "tests/support/sql.h"
 #include "tests/support/suite.h"

@@ -28,7 +28,7 @@ static void put(store *s, int ordinal, double score) {
 
 static const run_part part = {.table = "set_evals",
                               .sum = "sum_set_evals",
-                              .disagrees = "its evaluation sets differs",
+                              .disagrees = "its records in the table set_evals differ",
                               .records = EVALS * 4,
                               .put = put};
 

@@ -1,5 +1,4 @@
 /* Studies that nobody should trust: made by hand, damaged, of other formats, or no files at all. */
-#include "core/store/plan.h"
 #include "core/store/store.h"
 
 #include "tests/support/core.h"

@@ -1,8 +1,6 @@
 /* Studies whose pages are not where, or not what, they were: writes that went to another place of
  * the disk, were never done, or were done twice. Such pages are whole, and each of their records
  * may have its checksum. */
-#include "core/store/plan.h"
-#include "core/store/repair.h"
 #include "core/store/store.h"
 
 #include "tests/support/core.h"

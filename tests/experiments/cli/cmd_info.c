@@ -240,13 +240,13 @@ static void what_is_mixed_is_named(void) {
     const char *says;
     run_provenance other;
   } cases[] = {
-      {"versions", {"2", "ab", 0, "c", "p", "s", "cc", "{}"}},
-      {"commits", {"1", "cd", 0, "c", "p", "s", "cc", "{}"}},
-      {"differed from its commit", {"1", "ab", 1, "c", "p", "s", "cc", "{}"}},
-      {"processors", {"1", "ab", 0, "c", "q", "s", "cc", "{}"}},
-      {"compilers", {"1", "ab", 0, "c", "p", "s", "dd", "{}"}},
-      {"libraries", {"1", "ab", 0, "c", "p", "s", "cc", "{\"GSL\":\"3\"}"}},
-      {NULL, {"1", "ab", 0, "another command", "p", "s", "cc", "{}"}},
+      {"versions", {"2", "ab", 0, "c", "p", "s", "cc", "{}", ""}},
+      {"commits", {"1", "cd", 0, "c", "p", "s", "cc", "{}", ""}},
+      {"differed from its commit", {"1", "ab", 1, "c", "p", "s", "cc", "{}", ""}},
+      {"processors", {"1", "ab", 0, "c", "q", "s", "cc", "{}", ""}},
+      {"compilers", {"1", "ab", 0, "c", "p", "s", "dd", "{}", ""}},
+      {"libraries", {"1", "ab", 0, "c", "p", "s", "cc", "{\"GSL\":\"3\"}", ""}},
+      {NULL, {"1", "ab", 0, "another command", "p", "s", "cc", "{}", ""}},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     ground g;

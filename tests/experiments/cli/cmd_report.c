@@ -1,5 +1,4 @@
 /* `gepolab report`: one page, whole, safe, and true to what the file holds. */
-#include "core/store/plan.h"
 #include "core/store/store.h"
 #include "tests/support/cli.h"
 #include "tests/support/markup.h"
@@ -239,9 +238,9 @@ static void what_diverged_failed_or_is_missing_is_named(void) {
 static void what_a_plan_asks_for_and_no_run_has_made_is_named(void) {
   static const char recipe[] =
       "{\"description\":\"<b>\",\"name\":\"planned\",\"sweep\":{\"seed\":[1,2]}}";
-  const planned_cell cells[] = {{0, "p1", 0, "gepo", 1, "{\"cluster.max_delay\":60}"},
-                                {0, "p2", 1, "gepo", 2, "{\"cluster.max_delay\":60}"},
-                                {0, "p3", 2, "<i>", 1, "{}"}};
+  const planned_cell cells[] = {{0, "p1", 0, "gepo", 1, "{\"cluster.max_delay\":60}", NULL},
+                                {0, "p2", 1, "gepo", 2, "{\"cluster.max_delay\":60}", NULL},
+                                {0, "p3", 2, "<i>", 1, "{}", NULL}};
   fixture f;
   fixture_make(&f);
   store *s = opened(&f);

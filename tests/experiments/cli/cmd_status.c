@@ -1,5 +1,4 @@
 /* What a study is to hold, and what every command says when it does not hold it. */
-#include "core/store/plan.h"
 #include "core/store/store.h"
 #include "experiments/sweep/forecast.h"
 #include "tests/support/cli_study.h"
