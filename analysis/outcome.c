@@ -1,8 +1,8 @@
 /* Judges runs by a rule that is fixed beforehand. */
 #include "analysis/outcome.h"
 
-#include "core/base/csv.h"
 #include "core/base/json.h"
+#include "core/base/records.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #include "analysis/stored.h"
 
 #include "core/base/array.h"
-#include "core/base/csv.h"
 #include "core/base/json.h"
+#include "core/base/records.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -179,17 +179,14 @@ gepolab_status gepolab_survival(const double *time, const uint8_t *observed, int
 
 /* --- objects that are made of text, as recipes have it: an algorithm, a distribution, a simulation --- */
 
-/* The tables of the fields that a recipe's clock needs, and of what stands beside it at the top. */
-static void library_use_fields(void) {
-  const field_table *const tables[] = {&study_fields, &policy_fields, &design_fields,
-                                       &rl_fields,    &sim_fields,    &lab_fields};
-  for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i) fields_add(tables[i]);
-}
+/* The tables of the fields that a recipe's clock needs, and of what stands beside it at the top.
+ * Weak: a program that also contains the command has the command's list. */
+__attribute__((weak)) const field_table *const field_tables[FIELD_MOST_TABLES] = {
+    &study_fields, &policy_fields, &design_fields, &rl_fields, &sim_fields, &lab_fields};
 
 static gl_status load(cfg_doc **doc, const cfg_node **from, const library_kind *kind,
                       const library_source *source, gl_error *err) {
   gl_status status = GL_OK;
-  library_use_fields();
   if (source->text == NULL && source->file == NULL)
     return gl_fail(err, GL_EINPUT, "the text of %s is NULL", source->name);
   if (source->file != NULL)

@@ -474,7 +474,6 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
 gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t groups,
                         size_t group_size, gl_error *err) {
   *out = NULL;
-  fields_add(&sim_fields);
   cfg_doc *usual = NULL;
   gl_status status =
       cfg_load_text(&usual, preset_lengths, strlen(preset_lengths), "the preset", err);

@@ -1,5 +1,5 @@
 /* Reading the sections `network` and `compare` of a cluster. */
-#include "core/base/csv.h"
+#include "core/base/records.h"
 #include "core/config/fields.h"
 #include "sim/cluster_spec.h"
 

@@ -3,7 +3,7 @@
  * distribution functions, words, reading one from a recipe. */
 #include "sim/delay.h"
 
-#include "core/base/csv.h"
+#include "core/base/records.h"
 #include "core/config/fields.h"
 
 #include <assert.h>

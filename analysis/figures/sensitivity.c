@@ -4,7 +4,7 @@
  * its interval; in a one-at-a-time design it has only the runs at the base's other fields, for the
  * rest of them differ in another field. */
 #include "analysis/figures/list.h"
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 
 #include <math.h>
 #include <stdio.h>

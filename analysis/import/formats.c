@@ -2,7 +2,7 @@
 #include "analysis/import/read.h"
 
 #include "analysis/import/formats.h"
-#include "core/base/csv.h"
+#include "core/base/records.h"
 
 #include <errno.h>
 #include <stdio.h>

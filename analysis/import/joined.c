@@ -2,7 +2,6 @@
 #include "analysis/import/gather.h"
 
 #include "core/base/json.h"
-#include "core/base/json_tree.h"
 
 #include <math.h>
 #include <stdio.h>

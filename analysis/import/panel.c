@@ -7,7 +7,7 @@
  * accepted; everything else that is not such a table is refused with file:line:column. */
 #include "analysis/import/formats.h"
 
-#include "core/base/csv.h"
+#include "core/base/records.h"
 #include "core/base/shown.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "analysis/sets.h"
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
-#include "core/base/csv.h"
+#include "core/base/records.h"
 
 #include <math.h>
 #include <stdlib.h>

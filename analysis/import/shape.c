@@ -2,9 +2,9 @@
 #include "analysis/import/read.h"
 
 #include "analysis/import/names.h"
-#include "core/base/csv.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/records.h"
 #include "core/config/config.h"
 #include "core/config/fields.h"
 

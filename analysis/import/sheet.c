@@ -2,8 +2,8 @@
 #include "analysis/import/formats.h"
 
 #include "core/base/array.h"
-#include "core/base/csv.h"
-#include "core/base/json_read.h"
+#include "core/base/json.h"
+#include "core/base/records.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -9,8 +9,8 @@
  *   arena_fini(&a);                                   frees all of them
  *
  * The error is sticky: once an allocation failed or a size would overflow, every later one returns
- * NULL too, so a single arena_check() after the last one is enough. No pointer may be followed
- * before it. Memory is zeroed, and aligned for every type of C.
+ * NULL too, so a single arena_check() after the last one is enough. Dereference no pointer before
+ * it. Memory is zeroed, and aligned for every type of C.
  *
  * A struct that owns an arena is freed through it. One that lies in its own arena is made and freed
  * like this:
@@ -39,7 +39,7 @@ typedef struct arena {
   bool failed;
 } arena;
 
-/* n items of `size` bytes, zeroed; with n = 0 a pointer that is not to be followed. NULL after a
+/* n items of `size` bytes, zeroed; with n = 0 a pointer that must not be dereferenced. NULL after a
  * failure, which the arena remembers. */
 void *arena_array(arena *a, size_t n, size_t size);
 /* rows * columns items. */

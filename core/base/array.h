@@ -1,5 +1,5 @@
-/* Arrays that grow. The array is a plain pointer and its length a size_t beside it, in whatever
- * struct they belong to; both begin as NULL and 0, and free() ends them.
+/* Growing arrays. The array is a plain pointer with its length, a size_t, beside it in the owner's
+ * struct; they begin as NULL and 0, and free() releases the array.
  *
  * Items that come one at a time need nothing else: capacity is the smallest power of two that holds
  * the length, so it follows from the length.
@@ -9,7 +9,7 @@
  *   if (added == NULL) return gl_fail_memory(err, "names");    list is as it was
  *   *added = ...                                               it was zeroed, and n counts it
  *
- * Where many come at once, or the length falls and rises, the capacity stands in a third variable:
+ * Where many come at once, or the length falls and rises, a third variable has the capacity:
  *
  *   if (!ARRAY_RESERVE(text, room, n + length)) return gl_fail_memory(err, "text");
  *   memcpy(text + n, piece, length), n += length;

@@ -1,8 +1,8 @@
-/* How library code reports trouble.
+/* How library code reports errors.
  *
  * Every function that can fail returns a gl_status and takes a gl_error * as its last argument.
- * The error is filled once, where the trouble is found, with a sentence a user can act on: what
- * (file, place), why, and the remedy. Library code never prints and never exits; only the commands
+ * The error is filled once, where the failure is found, with a sentence a user can act on: what
+ * (file, place), why, and the fix. Library code never prints and never exits; only the commands
  * in experiments/ do, and they turn the status into the exit code.
  */
 #ifndef GEPOLAB_CORE_BASE_ERROR_H
@@ -14,8 +14,8 @@ typedef enum gl_status {
   GL_EIO,          /* a file, a pipe or the database failed: exit 1 */
   GL_ENOMEM,       /* allocation failed, or a size would overflow: exit 1 */
   GL_ENUMERIC,     /* a computation left the domain in which it is defined: exit 1 */
-  GL_EINTERRUPTED, /* stopped by a signal, finished work kept: exit 130 */
-  GL_EINTERNAL     /* a broken promise inside gepolab: exit 1, please report */
+  GL_EINTERRUPTED, /* stopped by a signal, finished work is stored: exit 130 */
+  GL_EINTERNAL     /* a bug of gepolab: exit 1, please report */
 } gl_status;
 
 typedef struct gl_error {
@@ -31,7 +31,7 @@ gl_status gl_fail(gl_error *err, gl_status status, const char *format, ...)
 /* Shorthand for the failed allocation of `what`. */
 gl_status gl_fail_memory(gl_error *err, const char *what);
 
-/* Empties *err before reuse. A gl_error starts life as `gl_error err = {0}`. */
+/* Empties *err before reuse. A gl_error begins as `gl_error err = {0}`. */
 void gl_error_clear(gl_error *err);
 
 /* The process exit code that belongs to a status: 0, 1, 2 or 130. */

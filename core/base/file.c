@@ -40,15 +40,15 @@ static void file_release(file_writer *w) {
   *w = (file_writer){0};
 }
 
-/* What stands at the path: whether it is replaced as a whole (else it is a device or a pipe, which
- * is written to as it is), and the permissions that its successor gets. */
+/* Looks at the path: whether it is a file that is replaced (a device or a pipe is written to
+ * directly), and the permissions of the new file. */
 static gl_status look_at(const char *path, int *replaced, mode_t *mode, gl_error *err) {
   struct stat there;
   *replaced = 1;
   *mode = 0;
   if (stat(path, &there) != 0) return GL_OK;
   if (S_ISDIR(there.st_mode)) return file_fail(path, "written", EISDIR, err);
-  /* a rename would not ask */
+  /* a rename ignores the file's permissions */
   if (access(path, W_OK) != 0) return file_fail(path, "written", errno, err);
   *replaced = S_ISREG(there.st_mode);
   *mode = there.st_mode & 0777;
@@ -110,8 +110,8 @@ static void sync_folder(const char *path) {
   close(descriptor);
 }
 
-/* What is wrong with a stream that an earlier write to has failed, whose errno is gone by now:
- * another one fails for the same reason. The file is given up anyway. */
+/* The errno of an earlier failed write to the stream, which is lost by now: another write fails for
+ * the same reason. The file is abandoned anyway. */
 static int file_reason_of(FILE *stream) {
   errno = 0;
   return write(fileno(stream), "", 1) < 0 && errno != 0 ? errno : EIO;
@@ -138,8 +138,8 @@ gl_status file_commit(file_writer *w, gl_error *err) {
   return status;
 }
 
-/* A link is refused where there is a file, a rename would replace it; some file systems have no
- * links. */
+/* link() fails if the target exists, which rename() would replace; some file systems have no links.
+ */
 gl_status file_name_new(const char *temporary, const char *path, gl_error *err) {
   int reason = link(temporary, path) == 0 ? 0 : errno;
   if (reason == 0)

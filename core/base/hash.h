@@ -13,7 +13,7 @@
 enum { HASH_HEX_SIZE = 33 };
 void hash_hex(const void *data, size_t size, char hex[HASH_HEX_SIZE]);
 
-/* Goes on from HASH_64_START, or from the hash of what came before. */
+/* Continues from HASH_64_START, or from the hash of the bytes before. */
 #define HASH_64_START UINT64_C(0xcbf29ce484222325)
 uint64_t hash_64(uint64_t hash, const void *data, size_t size);
 /* Of a text with its final NUL, so that texts in a row do not run into one another. */
@@ -31,24 +31,24 @@ static inline uint64_t hash_mix(uint64_t key) {
 /* XXH3 of 64 bits, which runs as fast as memory is read. */
 
 enum { CHECKSUM_STATE = 576, CHECKSUM_ALIGN = 64 };
-/* May be copied and forgotten as it is. */
+/* Needs no release, and may be copied. */
 typedef struct checksum {
   _Alignas(CHECKSUM_ALIGN) unsigned char state[CHECKSUM_STATE];
 } checksum;
 
 void checksum_begin(checksum *c);
-/* Pieces of any sizes: only their bytes in a row count. */
+/* The division into pieces does not matter. */
 void checksum_add(checksum *c, const void *data, size_t size);
-/* Of all bytes so far; more may follow. */
+/* The checksum of all bytes so far; more may follow. */
 uint64_t checksum_of(const checksum *c);
 
-/* The checksum of one piece, another one for every seed. */
+/* The checksum of one piece, which depends on the seed. */
 uint64_t checksum_seeded(uint64_t seed, const void *data, size_t size);
 
 /* --- the table --- */
 /* From hashes to values, by open addressing. A value is a number: usually the index of an item in
- * an array of the owner's, which also has the key. Keys are the owner's business: where different
- * keys may have one hash, `same` compares the key that is looked for with the key of a value.
+ * an array of the owner's, which also has the key. Keys belong to the owner: where different
+ * keys may have one hash, `same` compares the wanted key with the key of a value.
  *
  *   static bool is_named(const void *names, uint64_t i, const void *key) {
  *     return strcmp(((const char *const *)names)[i], key) == 0;

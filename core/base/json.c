@@ -1,7 +1,5 @@
-/* Writes numbers and strings into JSON. */
+/* Writes and reads JSON. */
 #include "core/base/json.h"
-#include "core/base/json_read.h"
-#include "core/base/json_tree.h"
 
 #include <assert.h>
 #include <float.h>
@@ -26,7 +24,7 @@ char *number_text(double value, char text[NUMBER_TEXT_SIZE]) {
   return text;
 }
 
-/* Hangs item under key (or onto an array) and returns it; deletes it and returns NULL on failure.
+/* Adds item under key (or to an array) and returns it; deletes it and returns NULL on failure.
  */
 static cJSON *attach(cJSON *to, const char *key, cJSON *item) {
   if (item == NULL) return NULL;
@@ -123,7 +121,7 @@ gl_status json_end(json_reader *r) {
   return r->status;
 }
 
-/* Consumes c, or complains that `what` was expected. */
+/* Consumes c, or fails: `what` was expected. */
 static int json_take(json_reader *r, char c, const char *what) {
   if (r->status != GL_OK) return 0;
   if (next_byte(r) != c || r->at >= r->size) {
@@ -153,7 +151,7 @@ void json_enter(json_reader *r, char open) {
   r->first = 1;
 }
 
-/* Whether the open container goes on; leaves it at its end. */
+/* Whether the open container has another element; leaves it at its end. */
 static int json_goes_on(json_reader *r, char close) {
   if (r->status != GL_OK) return 0;
   if (next_byte(r) == close && r->at < r->size) {
@@ -289,7 +287,7 @@ static int byte_is(const json_reader *r, size_t at, const char *any) {
   return at < r->size && r->text[at] != '\0' && strchr(any, r->text[at]) != NULL;
 }
 
-/* Length of the number that follows, 0 after a complaint. */
+/* Length of the number that follows, 0 after a failure. */
 static size_t number_size(json_reader *r) {
   if (r->status != GL_OK) return 0;
   next_byte(r);
@@ -409,7 +407,7 @@ static void fail_memory(builder *b) {
   if (b->r.status == GL_OK) b->r.status = gl_fail_memory(b->r.err, "a JSON tree");
 }
 
-/* NULL after a complaint. */
+/* NULL after a failure. */
 static cJSON *kept(builder *b, cJSON *item) {
   if (b->r.status == GL_OK && item != NULL) return item;
   if (item == NULL) fail_memory(b);

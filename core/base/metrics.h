@@ -1,84 +1,156 @@
-/* The names of everything that is measured at an update: columns of the store, keys of JSON, axis
- * labels of figures. One table (metrics.c) says each one's meaning, unit and source; `gepolab
- * metrics` prints it. Values are doubles, NaN where a quantity does not apply.
- */
+/* Everything that is measured at an update: one table of metrics, whose names are the columns of
+ * the store, the keys of JSON and the titles of axes. `gepolab list metrics` prints it. Values are
+ * doubles, NaN where a quantity does not apply.
+ *
+ * A new metric is one entry at the end of METRICS, and an assignment to values[METRIC_ID] where it
+ * is computed. */
 #ifndef GEPOLAB_CORE_BASE_METRICS_H
 #define GEPOLAB_CORE_BASE_METRICS_H
 
-typedef enum metric {
-  METRIC_VERSION,   /* learner version the update started from */
-  METRIC_STALENESS, /* learner version - batch version, in versions, token mean */
-  METRIC_STALENESS_MAX,
-  METRIC_LOSS,
-  METRIC_REWARD_MEAN,
-  METRIC_GRAD_NORM,
-  METRIC_ENTROPY,
-  METRIC_CLIP_FRACTION,
-  METRIC_KL_K3,
-  METRIC_KL_K3_SEQ,
-  METRIC_CPPO_KL,
-  METRIC_KL_EXACT,    /* KL(p||q) per response, enumerable worlds */
-  METRIC_KL_EXACT_QP, /* KL(q||p) */
-  METRIC_KL_REF,      /* KL(p||reference) where there is a reference policy */
-  METRIC_IW_MEAN,
-  METRIC_IW_MAX,
-  METRIC_IW_VARIANCE,
-  METRIC_LOG_IW_MEAN,
-  METRIC_LOG_IW_MAX,
-  METRIC_LOG_IW_VARIANCE,
-  METRIC_IW_VARIANCE_PQ,
-  METRIC_LOG_IW_VARIANCE_PQ,
-  METRIC_IW_VARIANCE_GEPO,
-  METRIC_LOG_IW_VARIANCE_GEPO,
-  METRIC_ESS,
-  METRIC_AW_VARIANCE,
-  METRIC_ESTIMATION_ERROR,
-  METRIC_EXACT_RETURN,    /* J of the learner before the update, enumerable worlds */
-  METRIC_RESPONSE_LENGTH, /* mean tokens per response */
-  METRIC_LR,
-  /* From here on in the order in which they came, so that the columns of older studies keep their
-   * places. */
-  METRIC_STALENESS_UPDATES, /* staleness counted in optimiser updates */
-  METRIC_GRAD_COSINE,       /* with the gradient of the update before */
-  METRIC_M2_LOG_RATIO,      /* mean square of a token's log-ratio */
-  METRIC_KEPT_MASS,         /* the learner's probability of the tokens that the sampler kept */
-  METRIC_KEPT_MASS_Q,       /* the sampler's own */
-  METRIC_ENTROPY_KEPT, /* of the learner's distribution over these tokens, and over the others */
-  METRIC_ENTROPY_TAIL,
-  METRIC_GM_RATIO_SPREAD, /* deviations within a group of a response's mean log-ratio, mean logp */
-  METRIC_GM_P_SPREAD,
-  METRIC_CLIPPED_POSITIVE, /* shares clipped and gated by the sign of the advantage */
-  METRIC_CLIPPED_NEGATIVE,
-  METRIC_GATED_POSITIVE,
-  METRIC_GATED_NEGATIVE,
-  METRIC_GROUPS_DRAWN, /* by dynamic sampling, for the batches of the update; */
-  METRIC_GROUPS_KEPT,  /* those of the batches whose rewards differ */
-  METRIC_COUNT
-} metric;
+#define METRIC_WITHIN                                                                              \
+  "; sample statistic within a group (over tokens for token ratios), mean over groups"
 
-typedef struct metric_info {
-  const char *name; /* final: snake_case */
-  const char *unit; /* "" where dimensionless */
-  const char *meaning;
-  const char *source;
-} metric_info;
+/* X(ID, name, unit, label, better, meaning, source): name in snake case, for good; unit "" where
+ * dimensionless; label as an axis of a figure is called; better: HIGHER, LOWER or NEITHER. Entries
+ * from STALENESS_UPDATES on are in the order in which they were added, so that the columns of older
+ * studies keep their places. */
+#define METRICS(X)                                                                                 \
+  X(VERSION, "version", "updates", "version", NEITHER, "learner version the update started from",  \
+    "schedule")                                                                                    \
+  X(STALENESS, "staleness", "versions", "staleness", LOWER,                                        \
+    "learner version minus batch version, token mean", "schedule")                                 \
+  X(STALENESS_MAX, "staleness_max", "versions", "largest staleness", LOWER,                        \
+    "largest staleness of a token", "schedule")                                                    \
+  X(LOSS, "loss", "", "loss", LOWER,                                                               \
+    "the algorithm's loss; where factors are constant, -sum c logp", "policy")                     \
+  X(REWARD_MEAN, "reward_mean", "", "mean reward", HIGHER, "mean reward of the batch", "policy")   \
+  X(GRAD_NORM, "grad_norm", "", "gradient norm", NEITHER,                                          \
+    "Euclidean norm of the gradient before clipping", "learner")                                   \
+  X(ENTROPY, "entropy", "nat", "token entropy", NEITHER, "token entropy of the learner's policy",  \
+    "learner")                                                                                     \
+  X(CLIP_FRACTION, "clip_fraction", "", "clipped fraction", NEITHER,                               \
+    "fraction of tokens (responses for sequence ratios) whose clip acts", "policy")                \
+  X(KL_K3, "kl_k3", "nat", "KL(q‖p) per token, k3", LOWER,                                         \
+    "exp(l) - l - 1 of l = logp - logq, token mean: KL(q||p)", "Schulman's k3")                    \
+  X(KL_K3_SEQ, "kl_k3_seq", "nat", "KL(q‖p), k3", LOWER,                                           \
+    "kl_k3 summed over a response, mean over responses", "Schulman's k3")                          \
+  X(CPPO_KL, "cppo_kl", "", "CPPO's KL", LOWER,                                                    \
+    "exp(-l) + l - 1, token mean: chi2(q||p) - KL(q||p)", "released GEPO code")                    \
+  X(KL_EXACT, "kl_exact", "nat", "KL(p‖q)", LOWER, "KL(p||q) per response, enumerable worlds",     \
+    "world")                                                                                       \
+  X(KL_EXACT_QP, "kl_exact_qp", "nat", "KL(q‖p)", LOWER,                                           \
+    "KL(q||p) per response, enumerable worlds", "world")                                           \
+  X(KL_REF, "kl_ref", "nat", "KL to the reference", LOWER,                                         \
+    "KL(p||reference); exp(-d) + d - 1 token mean where estimated", "policy or world")             \
+  X(IW_MEAN, "iw_mean", "", "mean own weight", NEITHER,                                            \
+    "mean of the algorithm's own ratio" METRIC_WITHIN, "policy")                                   \
+  X(IW_MAX, "iw_max", "", "largest own weight", LOWER, "largest own ratio of the batch", "policy") \
+  X(IW_VARIANCE, "iw_variance", "", "variance of own weight", LOWER,                               \
+    "variance (ddof 1) of the algorithm's own ratio" METRIC_WITHIN, "policy")                      \
+  X(LOG_IW_MEAN, "log_iw_mean", "", "ln mean own weight", NEITHER, "natural logarithm of iw_mean", \
+    "policy")                                                                                      \
+  X(LOG_IW_MAX, "log_iw_max", "", "ln largest own weight", LOWER, "natural logarithm of iw_max",   \
+    "policy")                                                                                      \
+  X(LOG_IW_VARIANCE, "log_iw_variance", "", "ln variance of own weight", LOWER,                    \
+    "natural logarithm of iw_variance", "policy")                                                  \
+  X(IW_VARIANCE_PQ, "iw_variance_pq", "", "variance of P/Q", LOWER,                                \
+    "variance (ddof 1) of P/Q with true sequence probabilities, within a group, mean over groups", \
+    "policy")                                                                                      \
+  X(LOG_IW_VARIANCE_PQ, "log_iw_variance_pq", "", "ln variance of P/Q", LOWER,                     \
+    "natural logarithm of iw_variance_pq", "policy")                                               \
+  X(IW_VARIANCE_GEPO, "iw_variance_gepo", "", "variance of GEPO's weight", LOWER,                  \
+    "variance (ddof 1) of P/(sum Q^2 / sum Q) with true sequence probabilities, within a group, "  \
+    "mean over groups, for every algorithm",                                                       \
+    "2508.17850")                                                                                  \
+  X(LOG_IW_VARIANCE_GEPO, "log_iw_variance_gepo", "", "ln variance of GEPO's weight", LOWER,       \
+    "natural logarithm of iw_variance_gepo", "policy")                                             \
+  X(ESS, "ess", "", "effective sample size", HIGHER,                                               \
+    "(sum w)^2 / (n sum w^2) of the algorithm's own ratio" METRIC_WITHIN, "policy")                \
+  X(AW_VARIANCE, "aw_variance", "", "variance of weight × advantage", LOWER,                       \
+    "variance (ddof 1) of advantage times own ratio" METRIC_WITHIN, "policy")                      \
+  X(ESTIMATION_ERROR, "estimation_error", "", "estimation error", LOWER,                           \
+    "|mean of w A - E_p[A]| in enumerable worlds, mean over groups (of unequal rewards where A "   \
+    "is divided by their deviation)",                                                              \
+    "2508.17850")                                                                                  \
+  X(EXACT_RETURN, "exact_return", "", "exact return", HIGHER,                                      \
+    "J of the learner before the update", "world")                                                 \
+  X(RESPONSE_LENGTH, "response_length", "tokens", "response length", NEITHER,                      \
+    "mean tokens per response", "policy")                                                          \
+  X(LR, "lr", "", "learning rate", NEITHER, "learning rate of the update", "learner")              \
+  X(STALENESS_UPDATES, "staleness_updates", "optimiser updates", "staleness", LOWER,               \
+    "optimiser updates between the parameters that drew a token and those it trains, mean over "   \
+    "tokens and epochs: a version is minibatches x epochs updates, and the k-th update of a step " \
+    "adds k - 1",                                                                                  \
+    "schedule")                                                                                    \
+  X(GRAD_COSINE, "grad_cosine", "", "cosine of consecutive gradients", NEITHER,                    \
+    "cosine of the gradient with that of the optimiser update before, mean over the step's "       \
+    "updates",                                                                                     \
+    "2603.01501")                                                                                  \
+  X(M2_LOG_RATIO, "m2_log_ratio", "", "M₂ of log-ratios", LOWER,                                   \
+    "mean over tokens of (logp - logq)^2", "2510.01161")                                           \
+  X(KEPT_MASS, "kept_mass", "", "kept mass", NEITHER,                                              \
+    "probability that the learner gives the tokens that top-k and top-p kept, mean over drawn "    \
+    "tokens",                                                                                      \
+    "learner")                                                                                     \
+  X(KEPT_MASS_Q, "kept_mass_q", "", "sampler's kept mass", NEITHER,                                \
+    "the same of the sampler: exp(logq - logq truncated), mean over drawn tokens", "learner")      \
+  X(ENTROPY_KEPT, "entropy_kept", "nat", "entropy of kept tokens", NEITHER,                        \
+    "entropy of the learner's distribution over the tokens that the sampler kept, mean over "      \
+    "drawn tokens",                                                                                \
+    "learner")                                                                                     \
+  X(ENTROPY_TAIL, "entropy_tail", "nat", "entropy of the tail", NEITHER,                           \
+    "entropy of the learner's distribution over the tokens that the sampler did not keep, mean "   \
+    "over drawn tokens that have some",                                                            \
+    "learner")                                                                                     \
+  X(GM_RATIO_SPREAD, "gm_ratio_spread", "nat", "spread of mean log-ratios", NEITHER,               \
+    "standard deviation (ddof 1) within a group of a response's mean logp - logq, the logarithm "  \
+    "of the geometric mean of its ratios; mean over groups",                                       \
+    "policy")                                                                                      \
+  X(GM_P_SPREAD, "gm_p_spread", "nat", "spread of mean log p", NEITHER,                            \
+    "standard deviation (ddof 1) within a group of a response's mean logp, the logarithm of the "  \
+    "geometric mean of its probabilities; mean over groups",                                       \
+    "policy")                                                                                      \
+  X(CLIPPED_POSITIVE, "clipped_positive", "", "clipped fraction, A > 0", NEITHER,                  \
+    "fraction of the tokens (responses for sequence ratios) with A > 0 whose clip acts, gated "    \
+    "ones not counted as clipped",                                                                 \
+    "policy")                                                                                      \
+  X(CLIPPED_NEGATIVE, "clipped_negative", "", "clipped fraction, A < 0", NEITHER,                  \
+    "the same with A < 0", "policy")                                                               \
+  X(GATED_POSITIVE, "gated_positive", "", "gated fraction, A > 0", NEITHER,                        \
+    "fraction of the tokens (responses for sequence ratios) with A > 0 that the gate leaves out",  \
+    "policy")                                                                                      \
+  X(GATED_NEGATIVE, "gated_negative", "", "gated fraction, A < 0", NEITHER, "the same with A < 0", \
+    "policy")                                                                                      \
+  X(GROUPS_DRAWN, "groups_drawn", "groups", "groups drawn", NEITHER,                               \
+    "groups that dynamic sampling drew for the update's batches, those it left out included",      \
+    "2503.14476")                                                                                  \
+  X(GROUPS_KEPT, "groups_kept", "groups", "groups kept", NEITHER,                                  \
+    "groups of the update's batches whose rewards differ, under dynamic sampling", "2503.14476")
 
-/* Entry of the table; m below METRIC_COUNT. */
-const metric_info *metric_about(metric m);
-/* What people call it, as the axis of a figure is named: "KL(p‖q)"; and with its unit, in brackets:
- * "KL(p‖q) [nats]". */
-const char *metric_label(metric m);
-enum { METRIC_AXIS_SIZE = 80 };
-const char *metric_axis(metric m, char text[METRIC_AXIS_SIZE]);
-/* The metric of that name, or METRIC_COUNT. */
-metric metric_find(const char *name);
+#define METRIC_ENUMERATOR(ID, ...) METRIC_##ID,
+typedef enum metric { METRICS(METRIC_ENUMERATOR) METRIC_COUNT } metric;
 
-/* Which of two values of a metric is the better one. */
+/* Which of two values of a metric is better. */
 typedef enum metric_direction {
   METRIC_HIGHER_IS_BETTER,
   METRIC_LOWER_IS_BETTER,
   METRIC_NEITHER_IS_BETTER /* it describes a run and has no best value */
 } metric_direction;
+
+typedef struct metric_info {
+  const char *name, *unit, *label;
+  metric_direction better;
+  const char *meaning, *source;
+} metric_info;
+
+/* The entry of the table; m below METRIC_COUNT. */
+const metric_info *metric_about(metric m);
+/* "KL(p‖q)", and with its unit in brackets: "KL(p‖q) [nats]". */
+const char *metric_label(metric m);
+enum { METRIC_AXIS_SIZE = 80 };
+const char *metric_axis(metric m, char text[METRIC_AXIS_SIZE]);
+/* The metric of that name, or METRIC_COUNT. */
+metric metric_find(const char *name);
 metric_direction metric_better(metric m);
 
 /* All METRIC_COUNT values to NaN. */

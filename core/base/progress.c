@@ -64,7 +64,7 @@ static int can_redraw(const progress_world *w) {
 
 /* --- what is known --- */
 
-/* Columns that a name and a note are cut to. */
+/* Columns to which names, notes and units are cut. */
 enum { NAME_COLUMNS = 60, UNIT_COLUMNS = 20 };
 
 progress *progress_new(const char *what, const char *unit, uint64_t total, progress_mode mode) {
@@ -130,7 +130,7 @@ void progress_cost(progress *p, double done, double left) {
 
 /* --- the time left --- */
 
-/* n items end at the time t: the oldest ones, as far as one can tell. Others take their places. */
+/* n items end at the time t, assumed to be the oldest. Others take their places. */
 static void note_ends(progress *p, uint64_t n, double t) {
   for (; n > 0 && p->begun[p->oldest] < t; --n) {
     p->spent += t - p->begun[p->oldest];
@@ -159,7 +159,7 @@ double progress_left_s(const progress *p) {
 
 /* --- what is shown --- */
 
-/* "3m05s"; for a span that cannot be told, "?" */
+/* "3m05s"; "?" if unknown */
 static void span_text(double s, char *text, size_t size) {
   if (!(s >= 0 && s < 1e7))
     snprintf(text, size, "?");
@@ -186,14 +186,14 @@ static void status_text(const progress *p, double t, char *text, size_t size) {
            (unsigned long long)p->total, p->unit.text, rate, left);
 }
 
-/* Into a line of `room` columns, what comes first being the last to go: the status, the name, a bar
- * of 4 to 28 columns, the note. */
+/* Fits into a line, in this order of importance: the status, the name, a bar of 4 to 28 columns,
+ * the note. */
 static void draw_bar(progress *p, double t) {
   enum { SHORTEST = 4, LONGEST = 28, FRAME = 4 /* " [] " */ };
   char bar[LONGEST + 1] = "", status[STATUS_SIZE];
   shown_text what, cut, note = {""};
   size_t room = columns(p), length = 0;
-  room -= room > 0; /* in the last column some terminals go on to the next line */
+  room -= room > 0; /* in the last column some terminals wrap */
   status_text(p, t, status, sizeof status);
   room -= shown_cut(status, room, &cut);
   room -= shown_cut(p->what.text, room > 0 ? room - 1 : 0, &what);

@@ -1,10 +1,13 @@
-/* Tables as CSV, TSV and JSON lines. */
+/* Writes records as CSV, TSV and JSON lines, and reads CSV and TSV: the one reader for all files of
+ * that kind, from W&B exports to measured delays. */
 #include "core/base/records.h"
 
 #include "core/base/json.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const names[RECORDS_FORMAT_COUNT] = {
@@ -67,7 +70,7 @@ static const char *next_name(records_writer *w) {
   return w->columns[w->at].name;
 }
 
-/* Counts the value; item is what JSON lines have of it. */
+/* Counts the value; item: its JSON, of JSON lines. */
 static void records_count(records_writer *w, const cJSON *item) {
   w->short_of_memory |= w->format == RECORDS_JSONL && item == NULL;
   w->at++;
@@ -98,7 +101,7 @@ void records_text(records_writer *w, const char *text) {
   records_count(w, item);
 }
 
-/* Text that is JSON as it stands. */
+/* Text that is valid JSON already. */
 static void put_raw(records_writer *w, const char *text) {
   const char *name = next_name(w);
   const cJSON *item = NULL;
@@ -145,4 +148,304 @@ gl_status records_end(records_writer *w, gl_error *err) {
   if (text == NULL) return gl_fail_memory(err, "a record");
   cJSON_free(text);
   return GL_OK;
+}
+
+gl_status csv_fail(const csv_reader *r, const char *why, const char *remedy) {
+  return gl_fail(r->err, GL_EINPUT, "%s:%zu:%zu: %s; %s", r->name, r->line, r->column, why, remedy);
+}
+
+/* --- lines and cells --- */
+
+static const char *find_newline(const char *from, const char *end) {
+  const char *newline = memchr(from, '\n', (size_t)(end - from));
+  return newline != NULL ? newline : end;
+}
+
+/* The quote that closes a cell whose text begins at p; NULL where none does. */
+static const char *closing_quote(const char *p, const char *end) {
+  for (; (p = memchr(p, '"', (size_t)(end - p))) != NULL; p += 2)
+    if (p + 1 == end || p[1] != '"') return p;
+  return NULL;
+}
+
+/* Where the line of cells that begins at `from` ends. A line break between quotes belongs to its
+ * cell. A quote that never closes is refused when its cell is read; until then its first line break
+ * ends the line. */
+static const char *end_of_cells(const csv_reader *r, const char *from) {
+  const char *p = from;
+  while (p < r->end && *p != '\n') {
+    if (*p == '"') {
+      const char *close = closing_quote(p + 1, r->end);
+      if (close == NULL) return find_newline(p, r->end);
+      p = close + 1;
+    }
+    while (p < r->end && *p != r->separator && *p != '\n') p++;
+    if (p < r->end && *p == r->separator) p++;
+  }
+  return p;
+}
+
+static size_t count_newlines(const char *from, const char *to) {
+  size_t n = 0;
+  for (; from < to && (from = memchr(from, '\n', (size_t)(to - from))) != NULL; ++from) n++;
+  return n;
+}
+
+/* Counts the lines, finds the longest and refuses one beyond the limit. */
+static gl_status csv_measure(csv_reader *r, size_t *longest) {
+  *longest = 0;
+  for (const char *p = r->next; p < r->end;) {
+    const char *stop = end_of_cells(r, p);
+    const size_t length = (size_t)(stop - p);
+    r->line = r->n_lines + 1;
+    r->n_lines += 1 + count_newlines(p, stop);
+    r->column = CSV_LINE_LIMIT;
+    if (length > CSV_LINE_LIMIT)
+      return csv_fail(r, "the line is longer than 10 MiB", "check that this is a CSV file");
+    if (length > *longest) *longest = length;
+    p = stop < r->end ? stop + 1 : r->end;
+  }
+  return GL_OK;
+}
+
+gl_status csv_begin(csv_reader *r, const char *text, size_t size, const char *name, gl_error *err) {
+  return csv_begin_separated(r, text, size, ',', name, err);
+}
+
+gl_status csv_begin_separated(csv_reader *r, const char *text, size_t size, char separator,
+                              const char *name, gl_error *err) {
+  size_t longest;
+  *r = (csv_reader){
+      .name = name, .separator = separator, .next = text, .end = text + size, .err = err};
+  if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) r->next += 3;
+  gl_status status = csv_measure(r, &longest);
+  if (status != GL_OK) return status;
+  r->line = 0;
+  r->column = 1;
+  r->at = r->line_start = r->line_end = r->next;
+  r->cell = malloc(longest + 1);
+  return r->cell != NULL ? GL_OK : gl_fail_memory(err, "a line of CSV");
+}
+
+void csv_end(csv_reader *r) {
+  free(r->cell);
+  *r = (csv_reader){0};
+}
+
+int csv_line(csv_reader *r) {
+  while (r->next < r->end) {
+    const char *stop = end_of_cells(r, r->next);
+    r->line += 1 + r->inside;
+    r->inside = count_newlines(r->next, stop);
+    r->at = r->line_start = r->next;
+    r->line_end = stop > r->at && stop[-1] == '\r' ? stop - 1 : stop;
+    r->next = stop < r->end ? stop + 1 : r->end;
+    r->column = 1;
+    if (r->line_end > r->at) return 1;
+  }
+  return 0;
+}
+
+size_t csv_most_cells(const csv_reader *r) {
+  size_t n = 1;
+  for (const char *p = r->line_start; p < r->line_end; ++p) n += *p == r->separator;
+  return n;
+}
+
+static gl_status quoted_cell(csv_reader *r) {
+  for (r->at++;; r->at++) {
+    if (r->at == r->line_end)
+      return csv_fail(r, "a quote opens here and does not close",
+                      "close it, or double a quote that belongs to the text");
+    if (*r->at == '"') {
+      if (r->at + 1 == r->line_end || r->at[1] != '"') break;
+      r->at++;
+    }
+    r->cell[r->cell_length++] = *r->at;
+  }
+  r->at++;
+  if (r->at < r->line_end && *r->at != r->separator) {
+    r->column = (size_t)(r->at - r->line_start) + 1;
+    return csv_fail(r, "text follows a closing quote",
+                    "put a comma (or a tab, where tabs separate them) between the cells");
+  }
+  return GL_OK;
+}
+
+gl_status csv_cell(csv_reader *r, int *more) {
+  gl_status status = GL_OK;
+  r->column = (size_t)(r->at - r->line_start) + 1;
+  r->cell_length = 0;
+  if (r->at < r->line_end && *r->at == '"')
+    status = quoted_cell(r);
+  else
+    while (r->at < r->line_end && *r->at != r->separator) r->cell[r->cell_length++] = *r->at++;
+  r->cell[r->cell_length] = 0;
+  if (status == GL_OK && memchr(r->cell, 0, r->cell_length) != NULL)
+    status = csv_fail(r, "the cell holds a zero byte", "write the file again as text");
+  *more = status == GL_OK && r->at < r->line_end;
+  if (*more) r->at++;
+  return status;
+}
+
+/* What strtod takes besides decimal numbers (hexadecimal, "nan(…)", other cases) is refused. */
+int csv_number(const char *cell, double *value) {
+  static const char *const words[] = {"NaN", "nan", "Infinity", "-Infinity", "inf", "-inf"};
+  const char *from = cell + strspn(cell, " \t");
+  size_t n = strlen(from);
+  while (n > 0 && (from[n - 1] == ' ' || from[n - 1] == '\t')) n--;
+  int known = n > 0 && strspn(from, "+-0123456789.eE") >= n;
+  for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
+    known |= strlen(words[i]) == n && strncmp(from, words[i], n) == 0;
+  if (!known) return 0;
+  char *end;
+  *value = strtod(from, &end);
+  return end == from + n;
+}
+
+/* --- files --- */
+
+gl_status csv_load(char **text, size_t *size, const char *path, gl_error *err) {
+  *text = NULL;
+  *size = 0;
+  FILE *from = fopen(path, "rb");
+  if (from == NULL) return gl_fail(err, GL_EIO, "%s cannot be read: %s", path, strerror(errno));
+  size_t room = 1 << 16;
+  char *to = malloc(room);
+  while (to != NULL) {
+    *size += fread(to + *size, 1, room - *size, from);
+    if (*size < room || *size > CSV_FILE_LIMIT) break;
+    char *larger = room > (size_t)-1 / 2 ? NULL : realloc(to, room *= 2);
+    if (larger == NULL) free(to);
+    to = larger;
+  }
+  gl_status status = GL_OK;
+  if (to == NULL)
+    status = gl_fail_memory(err, "a CSV file");
+  else if (ferror(from))
+    status = gl_fail(err, GL_EIO, "reading %s failed; is it a file?", path);
+  else if (*size > CSV_FILE_LIMIT)
+    status = gl_fail(err, GL_EINPUT, "%s is larger than 1 GiB; export fewer runs or metrics", path);
+  fclose(from);
+  if (status == GL_OK)
+    *text = to;
+  else
+    free(to);
+  return status;
+}
+
+/* --- one column --- */
+
+/* What the first line says: its cells, which column is wanted, and whether it is a heading. */
+typedef struct first_line {
+  char names[160]; /* of its cells, listed; cut where they are many */
+  size_t n, found, n_found;
+  int is_heading;
+} first_line;
+
+static void csv_list_name(char *list, size_t size, const char *name) {
+  const size_t n = strlen(list), room = size - n;
+  if (n >= 3 && strcmp(list + n - 3, "...") == 0) return;
+  if (strlen(name) + sizeof ", , ..." > room)
+    snprintf(list + n, room, "%s...", n > 0 ? ", " : "");
+  else
+    snprintf(list + n, room, "%s%s", n > 0 ? ", " : "", name);
+}
+
+static gl_status read_first_line(csv_reader *r, const char *column, first_line *f) {
+  gl_status status = GL_OK;
+  int more = 1;
+  *f = (first_line){.n = 0};
+  for (double x; more && status == GL_OK; ++f->n) {
+    if ((status = csv_cell(r, &more)) != GL_OK) break;
+    if (r->cell_length > 0 && !csv_number(r->cell, &x)) f->is_heading = 1;
+    if (column != NULL && strcmp(r->cell, column) == 0) f->found = f->n, f->n_found++;
+    csv_list_name(f->names, sizeof f->names, r->cell);
+  }
+  return status;
+}
+
+static gl_status choose_column(csv_reader *r, const char *column, const first_line *f) {
+  r->column = 1;
+  if (column == NULL && f->n > 1)
+    return f->is_heading ? gl_fail(r->err, GL_EINPUT,
+                                   "%s:1: the file has %zu columns, and which one is meant is not "
+                                   "said; name one of: %s",
+                                   r->name, f->n, f->names)
+                         : csv_fail(r, "the file has several columns, and no heading names them",
+                                    "write the one that is meant to a file of its own, or add a "
+                                    "heading and name the column");
+  if (column != NULL && !f->is_heading)
+    return gl_fail(r->err, GL_EINPUT, "%s:1: no heading names a column '%s'", r->name, column);
+  if (column != NULL && f->n_found != 1)
+    return gl_fail(r->err, GL_EINPUT, "%s:1: %s '%s'; the columns are: %s", r->name,
+                   f->n_found == 0 ? "no column is headed" : "several columns are headed", column,
+                   f->names);
+  return GL_OK;
+}
+
+static gl_status csv_append(double **values, size_t *n, double x, gl_error *err) {
+  if ((*n & (*n - 1)) == 0) { /* grows at powers of two */
+    const size_t room = *n == 0 ? 1 : 2 * *n;
+    double *grown = room > (size_t)-1 / sizeof x ? NULL : realloc(*values, room * sizeof x);
+    if (grown == NULL) return gl_fail_memory(err, "a column of numbers");
+    *values = grown;
+  }
+  (*values)[(*n)++] = x;
+  return GL_OK;
+}
+
+/* Appends the number in the current line's column, if there is one. */
+static gl_status csv_take_number(csv_reader *r, size_t column, size_t n_columns, double **out,
+                                 size_t *n) {
+  gl_status status = GL_OK;
+  int more = 1;
+  for (size_t i = 0; more && status == GL_OK; ++i) {
+    double x;
+    if ((status = csv_cell(r, &more)) != GL_OK) break;
+    if (i >= n_columns)
+      status = csv_fail(r, "the line has more cells than the first one", "remove the extra cells");
+    else if (i != column || r->cell_length == 0)
+      continue;
+    else if (!csv_number(r->cell, &x) || !isfinite(x))
+      status = csv_fail(r, "this cell is not a finite number",
+                        "write a decimal number or leave it empty");
+    else
+      status = csv_append(out, n, x, r->err);
+  }
+  return status;
+}
+
+static gl_status read_column(csv_reader *r, const char *column, double **out, size_t *n) {
+  first_line f = {.n = 0};
+  const char *first = r->next;
+  gl_status status = csv_line(r) ? read_first_line(r, column, &f) : GL_OK;
+  if (status == GL_OK && f.n > 0) status = choose_column(r, column, &f);
+  if (status == GL_OK && !f.is_heading)
+    r->next = first, r->line = r->inside = 0; /* it holds numbers */
+  while (status == GL_OK && csv_line(r)) status = csv_take_number(r, f.found, f.n, out, n);
+  if (status == GL_OK && *n == 0)
+    status = gl_fail(r->err, GL_EINPUT, "%s holds no numbers", r->name);
+  return status;
+}
+
+gl_status csv_column(double **out, size_t *n, const char *path, const char *column, gl_error *err) {
+  char *text = NULL;
+  size_t size = 0;
+  csv_reader r;
+  *out = NULL;
+  *n = 0;
+  gl_status status = csv_load(&text, &size, path, err);
+  if (status == GL_OK) status = csv_begin(&r, text, size, path, err);
+  if (status == GL_OK) {
+    status = read_column(&r, column, out, n);
+    csv_end(&r);
+  }
+  free(text);
+  if (status != GL_OK) {
+    free(*out);
+    *out = NULL;
+    *n = 0;
+  }
+  return status;
 }

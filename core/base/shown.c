@@ -1,4 +1,4 @@
-/* Writes what a terminal would obey as escapes. */
+/* Writes control characters and other bytes that a terminal would execute as escapes. */
 #include "core/base/shown.h"
 
 #include "core/base/utf8.h"
@@ -107,7 +107,7 @@ static const char *html_entity(char c) {
   return c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : "&#39;";
 }
 
-/* XML has no place for the two last characters of a plane. */
+/* XML excludes the last two code points of each plane. */
 void shown_write_html(const char *text, FILE *to) {
   for (size_t size = strlen(text), n; size > 0; text += n, size -= n) {
     char piece[PIECE_SIZE];

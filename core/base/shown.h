@@ -1,11 +1,11 @@
-/* Text of unknown origin as a person is shown it.
+/* Text of unknown origin, made safe for a person's terminal.
  *
  * Names of algorithms, studies, runs, columns and files come out of recipes, databases and exports
- * that somebody else may have written. What a terminal would obey instead of showing is written as
- * an escape: "\n", "\t", "\r", "\x1b" for other control characters below 0x80, "\u202e" for
+ * that somebody else may have written. Characters that a terminal would execute are written as
+ * escapes: "\n", "\t", "\r", "\x1b" for other control characters below 0x80, "\u202e" for
  * characters that control layout or are not seen (categories Cc, Cf, Zl and Zp of Unicode: C1
  * controls, bidirectional overrides, zero-width characters, line separators), and "\xff" for every
- * byte that is not UTF-8. A backslash stays as it is: this is for reading, not for reading back. */
+ * byte that is not UTF-8. A backslash is not escaped: the output is for people, not for parsing. */
 #ifndef GEPOLAB_CORE_BASE_SHOWN_H
 #define GEPOLAB_CORE_BASE_SHOWN_H
 
@@ -20,10 +20,10 @@ typedef struct shown_text {
 /* For one argument of printf: printf("%s\n", shown(name).text). What is longer than 511 bytes ends
  * in "…". NULL is shown as nothing. */
 shown_text shown(const char *text);
-/* All of text[size] (which may hold NULs), however long it is. Trouble stays in the stream. */
+/* All of text[size] (which may hold NULs), however long it is. Errors remain in the stream. */
 void shown_write(const char *text, size_t size, FILE *to);
-/* The same of a string that ends with NUL, but its line breaks and tabs stay what they are: for
- * texts of several lines. */
+/* The same for a string that ends with NUL, whose line breaks and tabs are not escaped: for texts
+ * of several lines. */
 void shown_write_lines(const char *text, FILE *to);
 /* As text of an element or a quoted attribute of HTML: the same with the five characters of markup
  * as entities. What is written is also text of XML. */
@@ -36,8 +36,8 @@ void shown_write_padded(const char *text, size_t columns, FILE *to);
 /* Columns of a terminal that the text takes once it is shown: two for wide characters, none for
  * combining ones. */
 size_t shown_width(const char *text);
-/* The shown form, ending in "…" where it takes more than so many columns (0: nothing is left of it)
- * or bytes; returns the columns it takes then. */
+/* The shown form, cut to `columns` (0: empty) and to the size of shown_text; a text that was cut
+ * ends in "…". Returns the columns it takes. */
 size_t shown_cut(const char *text, size_t columns, shown_text *out);
 
 #endif

@@ -32,7 +32,7 @@ typedef struct cell {
 /* All memory of a table and of those within it is a list of blocks. */
 typedef struct block {
   struct block *next;
-  cJSON *json;   /* a tree that a cell took, or NULL */
+  cJSON *json;   /* a tree that a cell owns, or NULL */
   double data[]; /* as aligned as any member of a cell */
 } block;
 
@@ -53,7 +53,7 @@ struct table {
 
 /* --- memory --- */
 
-/* Of zeros; NULL, which the outermost table remembers, if memory is short. */
+/* Zeroed memory; NULL if it is short, which the outermost table records. */
 static void *table_memory(table *t, size_t n, size_t size) {
   if (t == NULL || t->outer->failed) return NULL;
   block *b = size > 0 && n > (SIZE_MAX - sizeof *b) / size ? NULL : calloc(1, sizeof *b + n * size);
@@ -177,7 +177,7 @@ void table_hide_head(table *t, size_t column) {
 
 /* --- filling --- */
 
-/* The next cell; NULL if memory is short. In a document its column has been added just before. */
+/* The next cell; NULL if memory is short. In a document its column was added just before. */
 static cell *next_cell(table *t) {
   if (t == NULL || t->outer->failed) return NULL;
   assert(t->n_cells < t->n_rows * t->n_columns);
@@ -188,7 +188,7 @@ static cell *next_cell(table *t) {
   return &t->cell[t->n_cells++];
 }
 
-/* The same as a cell of that type. */
+/* The same, of that type. */
 static cell *table_cell_of(table *t, table_type type) {
   cell *c = next_cell(t);
   if (c == NULL) return NULL;
@@ -532,9 +532,9 @@ static gl_status write_records(const table *t, records_format format, FILE *to, 
   return status;
 }
 
-/* --- text that may be anything, as people see it --- */
+/* --- escaping --- */
 
-/* What stands for a character that LaTeX or Markdown (and HTML in it) would obey. */
+/* The escape of a character that is markup in LaTeX or Markdown (and HTML in it). */
 static const struct {
   char c;
   const char *latex, *markdown;
@@ -567,7 +567,7 @@ static bool is_word(char c) {
   return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
 }
 
-/* Marks of Markdown that are marks only where they stand: a bracket that ends a link's text, an
+/* Characters that are Markdown's markup only in some places: a bracket that ends a link's text, an
  * underscore at the edge of a word. */
 static bool is_mark_here(const char *text, size_t i) {
   if (text[i] == ']') return text[i + 1] == '(' || text[i + 1] == '[';
@@ -582,7 +582,7 @@ static const char *guard_of(char first, table_form form, bool begins_line) {
   return "";
 }
 
-/* Any text as the form needs it, in the scratch table's memory; "" if memory is short. */
+/* Any text escaped for the form, in the scratch table's memory; "" if memory is short. */
 static const char *escaped(table *scratch, const char *text, table_form form, bool begins_line) {
   char *calm = NULL, *out = NULL;
   size_t size = 0;

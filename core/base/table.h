@@ -14,8 +14,8 @@
  *
  * A column has a name for programs (JSON, CSV, TSV), a head for people (text, Markdown, LaTeX,
  * HTML), or both. Cells are filled in the order of the columns. A document is a table with one row
- * whose columns are added as they come: in JSON it is an object; people see its tables and lines
- * one below the other.
+ * whose columns are added one by one: in JSON it is an object; people see its tables and lines one
+ * below the other.
  *
  * Missing is not NaN: a missing cell has no key in JSON, NaN is null there; both are empty in CSV
  * and an en dash for people. A failed allocation is remembered: all functions then do nothing, also
@@ -32,7 +32,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* An estimate with its ends, three decimals below 100: what a few seeds can say. */
+/* An estimate with the ends of its interval, three decimals below 100: the precision of a few
+ * seeds. */
 #define TABLE_SCORE "%.3f|%.4g"
 
 typedef enum table_form {
@@ -56,7 +57,7 @@ typedef struct table table;
 /* NULL if memory is short. columns[n] is copied. */
 table *table_new(const table_column *columns, size_t n);
 table *table_document(void);
-/* Of the outermost table; frees those within it too. */
+/* Frees the outermost table and those within it. */
 void table_free(table *t);
 /* A line over the table, printf-style. LaTeX then gets a floating table with it as its caption. */
 void table_title(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -73,11 +74,11 @@ void table_hide_head(table *t, size_t column);
 
 /* --- filling --- */
 
-/* Begins a row. Cells that the row before lacks are missing. */
+/* Begins a row. Cells that were not filled in the row before are missing. */
 void table_row(table *t);
-/* People do not see the present row. */
+/* Hides the current row from people. */
 void table_hide_row(table *t);
-/* The column that comes next in a document; NULL: for people only. Returns t. */
+/* Adds a document's next column; name NULL: for people only. Returns t. */
 table *table_field(table *t, const char *name);
 /* The next cell. A text that is NULL, and table_missing() whatever the column: missing. */
 void table_text(table *t, const char *text);
@@ -88,7 +89,7 @@ void table_real(table *t, double value);
 void table_flag(table *t, bool value);
 void table_interval(table *t, double value, double low, double high);
 void table_numbers(table *t, const double *value, size_t n);
-/* Takes the tree, which is deleted with the table; NULL: memory was short. */
+/* Takes ownership of the tree; NULL: memory was short. */
 void table_json(table *t, cJSON *tree);
 void table_missing(table *t);
 /* The next cell is a table of its own, which is returned: a list of objects in JSON. */
@@ -99,11 +100,11 @@ table *table_object(table *t);
 table *table_list(table *t);
 /* People see the column of a document that was added last in that place among the others. */
 void table_place(table *t, int place);
-/* How people are shown the cell before, in place of its value. */
+/* The text that people see in the previous cell, in place of its value. */
 void table_shown(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* People see the cell before set off from the others: bold. */
+/* Makes the previous cell bold, for people. */
 void table_bold(table *t);
-/* Text behind the cell before, for people, with which the row of a plain table ends. */
+/* Text after the previous cell, for people; it ends the row of a plain table. */
 void table_rest(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A line (or an empty one) that people see between the tables of a document. Returns t. */
 table *table_line(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));

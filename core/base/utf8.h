@@ -14,8 +14,8 @@
 enum { UTF8_LONGEST = 4, UTF8_REPLACEMENT = 0xfffd };
 #define UTF8_INVALID UINT32_MAX
 
-/* Reads one character of text[size], size > 0: its number into *code, or UTF8_INVALID. Returns the
- * bytes it takes, those of the ill-formed part if it is invalid; at least 1. */
+/* Reads one character of text[size], size > 0: its code point into *code, or UTF8_INVALID. Returns
+ * its bytes, those of the ill-formed part if it is invalid; at least 1. */
 size_t utf8_read(const char *text, size_t size, uint32_t *code);
 /* Writes a character (a Unicode scalar value) without a NUL and returns its bytes, 1 to 4. */
 size_t utf8_write(uint32_t code, char text[UTF8_LONGEST]);

@@ -1,9 +1,9 @@
-/* Comparing the recipes of a study field by field. */
+/* Compares the recipes of a study field by field. */
 #include "core/config/axes.h"
 
+#include "core/base/array.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
-#include "core/base/json_tree.h"
 #include "core/config/config.h"
 
 #include <assert.h>
@@ -12,129 +12,105 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- texts --- */
-/* Equal texts are kept once and known by their number, from 1; 0 stands for no text. */
-
-typedef struct texts {
-  char **text; /* [n + 1]; text[0] is NULL */
-  size_t n, room;
-  uint32_t *slot; /* [slots] a hash table of numbers; slots is a power of two */
-  size_t slots;
-} texts;
-
-static void texts_free(texts *t) {
-  if (t == NULL) return;
-  for (size_t i = 1; i <= t->n; ++i) free(t->text[i]);
-  free(t->text), free(t->slot), free(t);
-}
-
-static size_t slot_of(const texts *t, const char *text) {
-  size_t i = (size_t)hash_64(HASH_64_START, text, strlen(text)) & (t->slots - 1);
-  while (t->slot[i] != 0 && strcmp(t->text[t->slot[i]], text) != 0) i = (i + 1) & (t->slots - 1);
-  return i;
-}
-
-static int grow_texts(texts *t) {
-  size_t room = t->room ? 2 * t->room : 256;
-  char **text = realloc(t->text, (room + 1) * sizeof *text);
-  if (text == NULL) return 0;
-  t->text = text;
-  t->text[0] = NULL;
-  uint32_t *slot = calloc(4 * room, sizeof *slot);
-  if (slot == NULL) return 0;
-  free(t->slot);
-  t->slot = slot;
-  t->slots = 4 * room;
-  t->room = room;
-  for (size_t i = 1; i <= t->n; ++i) t->slot[slot_of(t, t->text[i])] = (uint32_t)i;
-  return 1;
-}
-
-/* The number of the text, which is copied where it is new; 0 if memory is short. */
-static uint32_t number_of(texts *t, const char *text) {
-  if (t->n == t->room && !grow_texts(t)) return 0;
-  size_t at = slot_of(t, text);
-  if (t->slot[at] != 0) return t->slot[at];
-  char *copy = t->n < UINT32_MAX ? strdup(text) : NULL;
-  if (copy == NULL) return 0;
-  t->text[++t->n] = copy;
-  return t->slot[at] = (uint32_t)t->n;
-}
-
 /* --- the runs as a table of fields --- */
 
 typedef struct column {
   const char *path;
-  uint32_t *value; /* [n_runs] numbers of texts; 0: no value */
+  const field *field; /* the first of the path; NULL: no table has it */
+  bool may_be_short;  /* some field's short form has the place of this path */
+  uint32_t *value;    /* [n_runs] numbers of texts; 0: no value */
   field_role role;
-  field_kind kind; /* of a field that the table of fields does not have: of its values */
+  field_kind kind; /* of `field`, else of the values */
   const char *unit, *label;
-  int swept;   /* a sweep named it */
-  int is_axis; /* tells cells apart */
+  bool swept;   /* a sweep named it */
+  bool is_axis; /* distinguishes cells */
 } column;
 
+/* Equal texts are stored once and known by their number, from 1; 0 stands for no text. Values,
+ * cells and runs are compared by such numbers. */
 typedef struct comparison {
   const axes_run *runs;
   size_t n_runs;
-  texts *texts;
+  arena result; /* texts and what the table of axes has */
+  arena scratch;
+  const char **text; /* [n_texts]; text[0] is NULL */
+  size_t n_texts;
+  hash_table texts, paths; /* from a text to its number, and from a path to its column */
   column *columns;
-  size_t n, room;
-  uint32_t *study;     /* [n_runs] numbers of the studies' names */
-  uint32_t *algorithm; /* [n_runs] of the shown names, made distinct */
+  size_t n;
+  uint32_t *study;     /* [n_runs] the studies' names */
+  uint32_t *algorithm; /* [n_runs] the shown names, made distinct */
   uint32_t *cell;      /* [n_runs] equal for runs of one cell */
-  uint32_t *draw;      /* [n_runs] equal for runs of one cell and seed */
-  uint32_t *first;     /* scratch, by number: 1 + the first run of that number */
+  uint32_t *repeat;    /* [n_runs] equal for runs of one cell and seed */
+  uint32_t *first;     /* [first_room] by number: 1 + the first run of that number */
+  size_t first_room;
   gl_error *err;
   gl_status status;
 } comparison;
 
-static void out_of_memory(comparison *c) {
+static void axes_out_of_memory(comparison *c) {
   if (c->status == GL_OK) c->status = gl_fail_memory(c->err, "the fields of a study's recipes");
 }
 
-static uint32_t keep(comparison *c, const char *text) {
-  uint32_t number = number_of(c->texts, text);
-  if (number == 0) out_of_memory(c);
-  return number;
+static bool is_text(const void *texts, uint64_t number, const void *text) {
+  return strcmp(((const char *const *)texts)[number], text) == 0;
 }
 
-static size_t column_index(const comparison *c, const char *path) {
-  size_t i = 0;
-  while (i < c->n && strcmp(c->columns[i].path, path) != 0) ++i;
-  return i;
+/* The number of the text, which is copied where it is new; 0 if memory is short. */
+static uint32_t number_text_once(comparison *c, const char *text) {
+  const uint64_t hash = hash_64_text(HASH_64_START, text);
+  const uint64_t *known = hash_table_find(&c->texts, hash, is_text, c->text, text);
+  if (known != NULL) return (uint32_t)*known;
+  char *copy = c->n_texts < UINT32_MAX ? arena_text(&c->result, text) : NULL;
+  const char **added = copy != NULL ? ARRAY_ADD(c->text, c->n_texts) : NULL;
+  if (added != NULL) *added = copy;
+  if (added != NULL && hash_table_add(&c->texts, hash, c->n_texts - 1))
+    return (uint32_t)(c->n_texts - 1);
+  axes_out_of_memory(c);
+  return 0;
+}
+
+static bool has_path(const void *columns, uint64_t i, const void *path) {
+  return strcmp(((const column *)columns)[i].path, path) == 0;
+}
+
+/* The column of that path, or NULL. */
+static column *axes_column(const comparison *c, const char *path) {
+  const uint64_t *i =
+      hash_table_find(&c->paths, hash_64_text(HASH_64_START, path), has_path, c->columns, path);
+  return i != NULL ? &c->columns[*i] : NULL;
+}
+
+static bool some_short_form_is_at(const char *path) {
+  const field *f;
+  for (size_t i = 0; (f = fields_at(i)) != NULL; ++i)
+    if (f->shorthand != NULL && strcmp(f->shorthand, path) == 0) return true;
+  return false;
 }
 
 /* The column of that path, made if needed; NULL if memory is short. */
-static column *column_of(comparison *c, const char *path, field_kind kind) {
-  size_t i = column_index(c, path);
-  if (i < c->n) return &c->columns[i];
-  if (c->n == c->room) {
-    size_t room = 2 * c->room + 32;
-    column *more = realloc(c->columns, room * sizeof *more);
-    if (more == NULL) {
-      out_of_memory(c);
-      return NULL;
-    }
-    c->columns = more;
-    c->room = room;
-  }
-  uint32_t own = keep(c, path);
-  uint32_t *value = calloc(c->n_runs, sizeof *value);
-  if (own == 0 || value == NULL) {
-    free(value);
-    out_of_memory(c);
-    return NULL;
-  }
-  c->columns[c->n] =
-      (column){.path = c->texts->text[own], .value = value, .kind = kind, .unit = ""};
-  return &c->columns[c->n++];
+static column *column_made(comparison *c, const char *path, field_kind kind) {
+  column *to = axes_column(c, path);
+  if (to != NULL) return to;
+  char *own = arena_text(&c->scratch, path);
+  uint32_t *value = ARENA_ARRAY(&c->scratch, uint32_t, c->n_runs);
+  if (!c->scratch.failed && (to = ARRAY_ADD(c->columns, c->n)) != NULL)
+    *to = (column){.path = own,
+                   .field = fields_named(path),
+                   .may_be_short = some_short_form_is_at(path),
+                   .value = value,
+                   .kind = kind,
+                   .unit = ""};
+  if (to == NULL || !hash_table_add(&c->paths, hash_64_text(HASH_64_START, path), c->n - 1))
+    axes_out_of_memory(c);
+  return c->status == GL_OK ? to : NULL;
 }
 
 /* --- from JSON to fields --- */
 
-enum { PATH_SIZE = 512 };
+enum { AXIS_PATH_SIZE = 512 };
 
-/* A run as the table of fields asks for it. */
+/* A run as the tables of fields ask for it. */
 typedef struct one_run {
   const comparison *from;
   size_t run;
@@ -142,93 +118,77 @@ typedef struct one_run {
 
 static const char *value_in_run(const void *recipe, const char *path, int *stated) {
   const one_run *r = recipe;
-  size_t i = column_index(r->from, path);
-  uint32_t number = i < r->from->n ? r->from->columns[i].value[r->run] : 0;
+  const column *k = axes_column(r->from, path);
+  const uint32_t number = k != NULL ? k->value[r->run] : 0;
   *stated = number != 0;
-  return *stated ? r->from->texts->text[number] : NULL;
+  return r->from->text[number];
 }
 
-/* What is compared as a whole, whatever it holds. */
-static int is_whole(const char *path) {
-  const field *f = fields_named(path);
-  return f != NULL && (f->kind == VALUE_DIST || f->kind == VALUE_LIST);
-}
-
-static field_kind kind_of(const cJSON *value) {
+static field_kind kind_of_json(const cJSON *value) {
   if (cJSON_IsNumber(value)) return VALUE_NUMBER;
   if (cJSON_IsBool(value)) return VALUE_FLAG;
   return cJSON_IsArray(value) ? VALUE_LIST : VALUE_TEXT;
 }
 
-static void set_text(comparison *c, size_t run, const char *path, field_kind kind, const char *text,
-                     int swept) {
-  column *to = column_of(c, path, kind);
-  uint32_t number = keep(c, text);
-  if (to == NULL || number == 0) return;
+/* The number of the text by which a value of a field (NULL: of no table) is compared; 0 if memory
+ * is short. */
+static uint32_t number_of_value(comparison *c, const field *f, const cJSON *value) {
+  char digits[NUMBER_TEXT_SIZE];
+  if (cJSON_IsNumber(value)) return number_text_once(c, number_text(value->valuedouble, digits));
+  if (cJSON_IsBool(value)) return number_text_once(c, cJSON_IsTrue(value) ? "true" : "false");
+  if (cJSON_IsString(value)) {
+    const bool is_zero =
+        f != NULL && f->kind == VALUE_NUMBER && strcmp(value->valuestring, "none") == 0;
+    return number_text_once(c, is_zero ? "0" : value->valuestring);
+  }
+  char *whole = cJSON_PrintUnformatted(value);
+  const uint32_t number = whole != NULL ? number_text_once(c, whole) : 0;
+  if (whole == NULL) axes_out_of_memory(c);
+  cJSON_free(whole);
+  return number;
+}
+
+static void set_value(comparison *c, size_t run, const char *path, const cJSON *value, bool swept) {
+  const field_kind kind = kind_of_json(value);
+  column *to = column_made(c, path, kind);
+  const uint32_t number = to != NULL ? number_of_value(c, to->field, value) : 0;
+  if (number == 0) return;
   if (to->kind != kind) to->kind = VALUE_TEXT; /* sometimes a number, sometimes a word */
   to->value[run] = number;
   to->swept |= swept;
 }
 
-/* The text by which a value of that field is compared; *whole: memory that it may need, which the
- * caller frees. NULL if memory is short. */
-static const char *text_of_value(const char *path, const cJSON *value,
-                                 char digits[NUMBER_TEXT_SIZE], char **whole) {
-  const field *f = fields_named(path);
-  *whole = NULL;
-  if (cJSON_IsNumber(value)) return number_text(value->valuedouble, digits);
-  if (cJSON_IsBool(value)) return cJSON_IsTrue(value) ? "true" : "false";
-  if (!cJSON_IsString(value)) return *whole = cJSON_PrintUnformatted(value);
-  const bool is_zero =
-      f != NULL && f->kind == VALUE_NUMBER && strcmp(value->valuestring, "none") == 0;
-  return is_zero ? "0" : value->valuestring;
-}
-
-static void set_value(comparison *c, size_t run, const char *path, const cJSON *value, int swept) {
-  char digits[NUMBER_TEXT_SIZE], *whole;
-  const char *text = text_of_value(path, value, digits, &whole);
-  if (text != NULL)
-    set_text(c, run, path, kind_of(value), text, swept);
-  else
-    out_of_memory(c);
-  cJSON_free(whole);
-}
-
 /* A scalar in the place of a section states one of the section's fields. */
-static void set_leaf(comparison *c, size_t run, const char *path, const cJSON *value, int swept) {
+static void set_leaf(comparison *c, size_t run, const char *path, const cJSON *value, bool swept) {
   const one_run here = {c, run};
-  const field *f = fields_short_form(path, value_in_run, &here);
+  const column *known = axes_column(c, path);
+  const field *f =
+      known == NULL || known->may_be_short ? fields_short_form(path, value_in_run, &here) : NULL;
   set_value(c, run, f != NULL ? f->path : path, value, swept);
 }
 
-static void set_fields(comparison *c, size_t run, char path[PATH_SIZE], const cJSON *value,
-                       int swept) {
-  size_t length = strlen(path);
+static void set_fields(comparison *c, size_t run, char path[AXIS_PATH_SIZE], const cJSON *value,
+                       bool swept) {
+  const size_t length = strlen(path);
   if (c->status != GL_OK || cJSON_IsNull(value)) return; /* as if it were not there */
-  if (!cJSON_IsObject(value) || is_whole(path)) {
+  if (!cJSON_IsObject(value) || fields_is_whole(path)) {
     set_leaf(c, run, path, value, swept);
     return;
   }
   for (const cJSON *m = value->child; m != NULL && c->status == GL_OK; m = m->next) {
-    int n = snprintf(path + length, PATH_SIZE - length, "%s%s", length > 0 ? "." : "", m->string);
-    if (n < 0 || (size_t)n >= PATH_SIZE - length)
+    const int n =
+        snprintf(path + length, AXIS_PATH_SIZE - length, "%s%s", length > 0 ? "." : "", m->string);
+    if (n < 0 || (size_t)n >= AXIS_PATH_SIZE - length)
       c->status = gl_fail(c->err, GL_EIO, "a stored recipe has a path of more than %d characters",
-                          PATH_SIZE - 1);
+                          AXIS_PATH_SIZE - 1);
     else
       set_fields(c, run, path, m, swept);
     path[length] = '\0';
   }
 }
 
-/* The kind of world and of task decide what a short form means, so they are read first. */
-static void set_kinds(comparison *c, size_t run, const cJSON *recipe) {
-  const cJSON *world = cJSON_GetObjectItemCaseSensitive(recipe, "world");
-  const cJSON *kind = cJSON_GetObjectItemCaseSensitive(world, "kind");
-  if (cJSON_IsString(kind)) set_value(c, run, "world.kind", kind, 0);
-}
-
-static void read_object(comparison *c, size_t run, const char *text, int swept) {
-  char path[PATH_SIZE] = "";
+static void read_object(comparison *c, size_t run, const char *text, bool swept) {
+  char path[AXIS_PATH_SIZE] = "";
   if (text == NULL || c->status != GL_OK) return;
   cJSON *object = json_tree_of(text);
   if (!cJSON_IsObject(object))
@@ -236,7 +196,11 @@ static void read_object(comparison *c, size_t run, const char *text, int swept) 
                         "a stored recipe or its swept fields are not a JSON object ('%.60s'); is "
                         "the file damaged?",
                         text);
-  if (c->status == GL_OK && !swept) set_kinds(c, run, object);
+  /* The kind of world decides what a short form means, so it is read first. */
+  const cJSON *world = cJSON_GetObjectItemCaseSensitive(object, "world");
+  const cJSON *kind = cJSON_GetObjectItemCaseSensitive(world, "kind");
+  if (c->status == GL_OK && !swept && cJSON_IsString(kind))
+    set_value(c, run, "world.kind", kind, false);
   /* The swept fields' names are dotted paths already. */
   if (c->status == GL_OK) set_fields(c, run, path, object, swept);
   cJSON_Delete(object);
@@ -245,11 +209,12 @@ static void read_object(comparison *c, size_t run, const char *text, int swept) 
 static void read_runs(comparison *c) {
   for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
     char digits[24];
-    read_object(c, i, c->runs[i].recipe, 0);
-    read_object(c, i, c->runs[i].swept, 1);
-    c->study[i] = keep(c, c->runs[i].study);
+    read_object(c, i, c->runs[i].recipe, false);
+    read_object(c, i, c->runs[i].swept, true);
+    c->study[i] = number_text_once(c, c->runs[i].study);
     snprintf(digits, sizeof digits, "%lld", (long long)c->runs[i].meaning);
-    set_text(c, i, "meaning of recipes", VALUE_NUMBER, digits, 0);
+    column *meaning = column_made(c, "meaning of recipes", VALUE_NUMBER);
+    if (meaning != NULL) meaning->value[i] = number_text_once(c, digits);
   }
 }
 
@@ -262,45 +227,40 @@ static const cJSON *value_in_effect(const cJSON *in_effect, const char *path) {
   return found;
 }
 
-/* The number of the text of a field that the run's recipe leaves out; 0: it is not known. */
-static uint32_t default_of(comparison *c, const cJSON *in_effect, size_t run, const char *path) {
-  char room[FIELD_TEXT_SIZE], digits[NUMBER_TEXT_SIZE], *whole = NULL;
+/* The number of the text of a field that the run's recipe leaves out; 0: it is not known. A run
+ * that failed has no record of the values in effect, so the tables' default is taken. */
+static uint32_t number_of_default(comparison *c, const cJSON *in_effect, size_t run,
+                                  const column *k) {
+  char room[FIELD_TEXT_SIZE];
   const one_run here = {c, run};
-  const cJSON *value =
-      in_effect != NULL && fields_named(path) != NULL ? value_in_effect(in_effect, path) : NULL;
-  const char *text = value != NULL       ? text_of_value(path, value, digits, &whole)
-                     : in_effect != NULL ? NULL
-                                         : fields_default(path, value_in_run, &here, room);
-  if (value != NULL && text == NULL) out_of_memory(c);
-  const uint32_t number = text != NULL ? keep(c, text) : 0;
-  cJSON_free(whole);
-  return number;
+  if (in_effect == NULL) {
+    const char *text = fields_default(k->path, value_in_run, &here, room);
+    return text != NULL ? number_text_once(c, text) : 0;
+  }
+  const cJSON *value = k->field != NULL ? value_in_effect(in_effect, k->path) : NULL;
+  return value != NULL ? number_of_value(c, k->field, value) : 0;
 }
 
-/* A field that some recipes leave out has there what was in effect; where the study does not say
- * it, the default of the tables. Their conditions look at what recipes state, so all defaults are
- * found before any is filled in. */
+/* A field that some recipes leave out has there what was in effect. The conditions of defaults look
+ * at what recipes state, so all defaults of a run are found before any is filled in. */
 static void fill_defaults(comparison *c) {
-  uint32_t *found = calloc(c->n * c->n_runs + 1, sizeof *found);
-  if (found == NULL) out_of_memory(c);
+  uint32_t *found = ARENA_ARRAY(&c->scratch, uint32_t, c->n);
+  if (found == NULL) axes_out_of_memory(c);
   for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
     if (c->runs[i].recipe == NULL) continue;
     cJSON *in_effect = c->runs[i].in_effect != NULL ? json_tree_of(c->runs[i].in_effect) : NULL;
     for (size_t k = 0; k < c->n && c->status == GL_OK; ++k)
-      if (c->columns[k].value[i] == 0)
-        found[k * c->n_runs + i] = default_of(c, in_effect, i, c->columns[k].path);
+      found[k] = c->columns[k].value[i] == 0 ? number_of_default(c, in_effect, i, &c->columns[k])
+                                             : c->columns[k].value[i];
+    for (size_t k = 0; k < c->n && c->status == GL_OK; ++k) c->columns[k].value[i] = found[k];
     cJSON_Delete(in_effect);
   }
-  for (size_t k = 0; k < c->n && c->status == GL_OK; ++k)
-    for (size_t i = 0; i < c->n_runs; ++i)
-      if (c->columns[k].value[i] == 0) c->columns[k].value[i] = found[k * c->n_runs + i];
-  free(found);
 }
 
 /* --- roles --- */
 
-static void describe(column *k) {
-  const field *f = fields_named(k->path);
+static void find_role(column *k) {
+  const field *f = k->field;
   k->role = f != NULL                                  ? f->role
             : cfg_path_is_inside(k->path, "algorithm") ? ROLE_ALGORITHM
                                                        : ROLE_AXIS;
@@ -311,7 +271,8 @@ static void describe(column *k) {
   k->label = f->label;
 }
 
-/* What was chosen for its cell in some run is chosen, unless a sweep named it too. */
+/* A field that was chosen for some run has the role of a chosen one, unless a sweep named it too.
+ */
 static void mark_chosen(comparison *c) {
   for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
     if (c->runs[i].chosen == NULL) continue;
@@ -322,33 +283,29 @@ static void mark_chosen(comparison *c) {
                           "damaged?",
                           c->runs[i].chosen);
     for (const cJSON *m = c->status == GL_OK ? chosen->child : NULL; m != NULL; m = m->next) {
-      size_t k = column_index(c, m->string);
-      if (k < c->n && !c->columns[k].swept) c->columns[k].role = ROLE_CHOSEN;
+      column *k = axes_column(c, m->string);
+      if (k != NULL && !k->swept) k->role = ROLE_CHOSEN;
     }
     cJSON_Delete(chosen);
   }
 }
 
-/* Looks for two runs of one number (of a study, cell or draw) that differ in a column. */
-static int differs(comparison *c, const uint32_t *number, const uint32_t *value) {
-  memset(c->first, 0, (c->texts->n + 1) * sizeof *c->first);
+/* Looks for two runs of one number (of a study, cell or repeat) that differ in a column. */
+static bool differs(comparison *c, const uint32_t *number, const uint32_t *value) {
+  memset(c->first, 0, c->n_texts * sizeof *c->first);
   for (size_t i = 0; i < c->n_runs; ++i) {
     uint32_t *first = &c->first[number[i]];
     if (*first == 0)
       *first = (uint32_t)i + 1;
     else if (value[*first - 1] != value[i])
-      return 1;
+      return true;
   }
-  return 0;
+  return false;
 }
 
 /* Room in `first` for all numbers that are known now. */
 static void prepare_first(comparison *c) {
-  uint32_t *more = realloc(c->first, (c->texts->n + 1) * sizeof *more);
-  if (more == NULL)
-    out_of_memory(c);
-  else
-    c->first = more;
+  if (!ARRAY_RESERVE(c->first, c->first_room, c->n_texts)) axes_out_of_memory(c);
 }
 
 static void find_axes(comparison *c) {
@@ -366,58 +323,56 @@ static void refine(comparison *c, uint32_t *number, const uint32_t *value) {
   for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
     char pair[32];
     snprintf(pair, sizeof pair, "%u/%u", (unsigned)number[i], (unsigned)value[i]);
-    number[i] = keep(c, pair);
+    number[i] = number_text_once(c, pair);
   }
 }
 
 /* Appends " (clip none" or ", clip none" to a label. */
-static void append_field(char *label, size_t size, const column *k, const char *value, int first) {
+static void append_field(char *label, size_t size, const column *k, const char *value, bool first) {
   size_t used = strlen(label);
   const char *dot = strchr(k->path, '.');
   snprintf(label + used, size - used, "%s%s %s", first ? " (" : ", ",
            dot != NULL ? dot + 1 : k->path, value);
 }
 
-/* A shown name that stands for several algorithms of a study is followed by what tells them apart:
- * the fields that differ and that this one states. */
+/* A shown name that stands for several algorithms of a study is followed by what distinguishes
+ * them: the fields that differ and that this one states. */
 static void name_algorithms(comparison *c) {
-  uint32_t *shown = calloc(c->n_runs + 1, sizeof *shown), *name = NULL;
-  int *apart = calloc(c->n + 1, sizeof *apart);
-  if (shown == NULL || apart == NULL) out_of_memory(c);
+  uint32_t *shown = ARENA_ARRAY(&c->scratch, uint32_t, c->n_runs); /* numbers of (name, study) */
+  bool *differing = ARENA_ARRAY(&c->scratch, bool, c->n), any = false;
+  if (c->scratch.failed) axes_out_of_memory(c);
   for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i)
-    c->algorithm[i] = shown[i] = keep(c, c->runs[i].algorithm);
+    c->algorithm[i] = shown[i] = number_text_once(c, c->runs[i].algorithm);
   if (c->status == GL_OK) refine(c, shown, c->study);
   prepare_first(c);
-  int any = 0;
   for (size_t k = 0; k < c->n && c->status == GL_OK; ++k)
     if (c->columns[k].role == ROLE_ALGORITHM)
-      any |= apart[k] = differs(c, shown, c->columns[k].value);
-  /* Which names are such: those in which some field differs. */
-  if (any && c->status == GL_OK) name = calloc(c->texts->n + 1, sizeof *name);
-  if (any && name == NULL) out_of_memory(c);
-  for (size_t k = 0; k < c->n && name != NULL; ++k) {
-    if (!apart[k]) continue;
-    memset(c->first, 0, (c->texts->n + 1) * sizeof *c->first);
+      any |= differing[k] = differs(c, shown, c->columns[k].value);
+  if (!any || c->status != GL_OK) return;
+  bool *ambiguous = ARENA_ARRAY(&c->scratch, bool, c->n_texts); /* by number in `shown` */
+  if (ambiguous == NULL) axes_out_of_memory(c);
+  for (size_t k = 0; k < c->n && c->status == GL_OK; ++k) {
+    if (!differing[k]) continue;
+    memset(c->first, 0, c->n_texts * sizeof *c->first);
     for (size_t i = 0; i < c->n_runs; ++i) {
       uint32_t *first = &c->first[shown[i]];
       if (*first == 0) *first = (uint32_t)i + 1;
-      if (c->columns[k].value[*first - 1] != c->columns[k].value[i]) name[shown[i]] = 1;
+      if (c->columns[k].value[*first - 1] != c->columns[k].value[i]) ambiguous[shown[i]] = true;
     }
   }
-  for (size_t i = 0; i < c->n_runs && name != NULL && c->status == GL_OK; ++i) {
+  for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
     char label[1024];
     int stated = 0;
-    if (!name[shown[i]]) continue;
+    if (!ambiguous[shown[i]]) continue;
     snprintf(label, sizeof label - 1, "%s", c->runs[i].algorithm);
     for (size_t k = 0; k < c->n; ++k) {
-      uint32_t value = apart[k] ? c->columns[k].value[i] : 0;
+      uint32_t value = differing[k] ? c->columns[k].value[i] : 0;
       if (value != 0)
-        append_field(label, sizeof label - 1, &c->columns[k], c->texts->text[value], !stated++);
+        append_field(label, sizeof label - 1, &c->columns[k], c->text[value], !stated++);
     }
     if (stated) strcat(label, ")");
-    c->algorithm[i] = keep(c, label);
+    c->algorithm[i] = number_text_once(c, label);
   }
-  free(shown), free(apart), free(name);
 }
 
 /* --- cells --- */
@@ -433,14 +388,15 @@ static void number_cells(comparison *c) {
   for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
     char digits[24];
     snprintf(digits, sizeof digits, "%llu", (unsigned long long)c->runs[i].seed);
-    c->draw[i] = keep(c, digits);
+    c->repeat[i] = number_text_once(c, digits);
   }
-  refine(c, c->draw, c->cell);
+  refine(c, c->repeat, c->cell);
   prepare_first(c);
 }
 
-/* What would be averaged over, or taken for the same run, although it is no seed, tells cells
- * apart after all. Returns how many there were. */
+/* A field that is no seed becomes an axis where it would otherwise be averaged over (a chosen field
+ * that differs within a cell) or distinguish two runs of one seed (a field of provenance). Returns
+ * how many fields became axes. */
 static size_t split_cells(comparison *c) {
   size_t n = 0;
   for (size_t k = 0; k < c->n && c->status == GL_OK; ++k) {
@@ -449,8 +405,8 @@ static size_t split_cells(comparison *c) {
     if (of->role == ROLE_CHOSEN)
       of->is_axis = differs(c, c->cell, of->value);
     else if (of->role == ROLE_PROVENANCE)
-      of->is_axis = differs(c, c->draw, of->value);
-    n += of->is_axis != 0;
+      of->is_axis = differs(c, c->repeat, of->value);
+    n += of->is_axis;
   }
   return n;
 }
@@ -477,111 +433,100 @@ static double number_in(const char *text, field_kind kind) {
   return value;
 }
 
-static int compare_columns(const void *a, const void *b) {
+static int by_column_path(const void *a, const void *b) {
   return strcmp(((const column *)a)->path, ((const column *)b)->path);
 }
 
-/* "max delay" of the table of fields, else the path's last part in words; the path itself where two
- * axes would be called the same. */
-static char *label_of(const comparison *c, size_t k) {
-  const column *own = &c->columns[k];
+/* "max delay" of the table of fields, else the path's last part in words. */
+static char *label_of(comparison *c, const column *own) {
   const char *dot = strrchr(own->path, '.');
-  char *label = strdup(own->label != NULL ? own->label : dot != NULL ? dot + 1 : own->path);
+  char *label = arena_text(&c->result, own->label != NULL ? own->label
+                                       : dot != NULL      ? dot + 1
+                                                          : own->path);
   for (char *x = label; x != NULL && *x != '\0'; ++x)
     if (*x == '_') *x = ' ';
   return label;
 }
 
-static void unify_labels(axis_table *a, gl_error *err, gl_status *status) {
-  for (size_t i = 0; i < a->n && *status == GL_OK; ++i)
+/* Axes that would have the same label are called by their paths. */
+static void distinguish_labels(axis_table *a) {
+  for (size_t i = 0; i < a->n; ++i)
     for (size_t k = 0; k < i; ++k)
       if (strcmp(a->axis[i].label, a->axis[k].label) == 0) {
-        char *one = strdup(a->axis[i].path), *other = strdup(a->axis[k].path);
-        if (one == NULL || other == NULL) *status = gl_fail_memory(err, "the names of axes");
-        if (*status != GL_OK) {
-          free(one), free(other);
-          return;
-        }
-        free(a->axis[i].label), free(a->axis[k].label);
-        a->axis[i].label = one;
-        a->axis[k].label = other;
+        a->axis[i].label = a->axis[i].path;
+        a->axis[k].label = a->axis[k].path;
       }
 }
 
-static void give_axes(comparison *c, axis_table *out) {
+static void fill_axes(comparison *c, axis_table *out) {
   size_t n = 0;
-  for (size_t k = 0; k < c->n; ++k) n += c->columns[k].is_axis != 0;
-  out->axis = calloc(n + 1, sizeof *out->axis);
-  out->value = calloc(n * c->n_runs + 1, sizeof *out->value);
-  out->algorithm = calloc(c->n_runs + 1, sizeof *out->algorithm);
-  out->same = calloc(c->n_runs + 1, sizeof *out->same);
-  out->n_runs = c->n_runs;
-  if (out->axis == NULL || out->value == NULL || out->algorithm == NULL || out->same == NULL) {
-    out_of_memory(c);
-    return;
-  }
-  for (size_t k = 0; k < c->n && c->status == GL_OK; ++k) {
+  for (size_t k = 0; k < c->n; ++k) n += c->columns[k].is_axis;
+  out->axis = ARENA_ARRAY(&c->result, axis, n);
+  out->value = ARENA_GRID(&c->result, axis_value, c->n_runs, n);
+  out->algorithm = ARENA_ARRAY(&c->result, const char *, c->n_runs);
+  out->same = ARENA_ARRAY(&c->result, size_t, c->n_runs);
+  for (size_t k = 0; k < c->n && !c->result.failed; ++k) {
     const column *of = &c->columns[k];
     if (!of->is_axis) continue;
-    axis *to = &out->axis[out->n];
-    *to = (axis){strdup(of->path), label_of(c, k), of->unit, of->role, of->kind, of->swept};
-    if (to->path == NULL || to->label == NULL) out_of_memory(c);
     for (size_t i = 0; i < c->n_runs; ++i) {
-      const char *text = c->texts->text[of->value[i]];
+      const char *text = c->text[of->value[i]];
       out->value[i * n + out->n] =
           (axis_value){text, text != NULL ? number_in(text, of->kind) : NAN};
     }
-    ++out->n;
+    out->axis[out->n++] = (axis){
+        arena_text(&c->result, of->path), label_of(c, of), of->unit, of->role, of->kind, of->swept};
   }
-  memset(c->first, 0, (c->texts->n + 1) * sizeof *c->first);
-  for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
-    out->algorithm[i] = c->texts->text[c->algorithm[i]];
-    uint32_t *first = &c->first[c->draw[i]];
+  if (c->result.failed) {
+    axes_out_of_memory(c);
+    return;
+  }
+  distinguish_labels(out);
+  out->n_runs = c->n_runs;
+  memset(c->first, 0, c->n_texts * sizeof *c->first);
+  for (size_t i = 0; i < c->n_runs; ++i) {
+    out->algorithm[i] = c->text[c->algorithm[i]];
+    uint32_t *first = &c->first[c->repeat[i]];
     if (*first == 0) *first = (uint32_t)i + 1;
     out->same[i] = *first - 1;
   }
-  if (c->status == GL_OK) unify_labels(out, c->err, &c->status);
 }
 
-static void comparison_begin(comparison *c, const axes_run *runs, size_t n, gl_error *err) {
-  *c = (comparison){.runs = runs, .n_runs = n, .err = err};
-  c->texts = calloc(1, sizeof *c->texts);
-  c->study = calloc(n + 1, sizeof *c->study);
-  c->algorithm = calloc(n + 1, sizeof *c->algorithm);
-  c->cell = calloc(n + 1, sizeof *c->cell);
-  c->draw = calloc(n + 1, sizeof *c->draw);
-  c->first = calloc(1, sizeof *c->first);
-  if (!c->texts || !c->study || !c->algorithm || !c->cell || !c->draw || !c->first ||
-      n >= UINT32_MAX || !grow_texts(c->texts))
-    out_of_memory(c);
+static void axes_compare(comparison *c, axis_table *out) {
+  c->study = ARENA_ARRAY(&c->scratch, uint32_t, c->n_runs);
+  c->algorithm = ARENA_ARRAY(&c->scratch, uint32_t, c->n_runs);
+  c->cell = ARENA_ARRAY(&c->scratch, uint32_t, c->n_runs);
+  c->repeat = ARENA_ARRAY(&c->scratch, uint32_t, c->n_runs);
+  const bool has_none = ARRAY_ADD(c->text, c->n_texts) != NULL; /* number 0 */
+  if (c->scratch.failed || !has_none || c->n_runs >= UINT32_MAX) axes_out_of_memory(c);
+  if (c->status == GL_OK) read_runs(c);
+  if (c->status == GL_OK) fill_defaults(c);
+  for (size_t k = 0; k < c->n && c->status == GL_OK; ++k) find_role(&c->columns[k]);
+  if (c->status == GL_OK) mark_chosen(c);
+  hash_table_fini(&c->paths); /* sorting moves the columns */
+  if (c->status == GL_OK && c->n > 0) qsort(c->columns, c->n, sizeof *c->columns, by_column_path);
+  if (c->status == GL_OK) find_axes(c);
+  if (c->status == GL_OK) name_algorithms(c);
+  do {
+    if (c->status == GL_OK) number_cells(c);
+  } while (c->status == GL_OK && split_cells(c) > 0);
+  if (c->status == GL_OK) fill_axes(c, out);
 }
 
 gl_status axes_find(axis_table *out, const axes_run *runs, size_t n_runs, gl_error *err) {
-  comparison c;
+  comparison c = {.runs = runs, .n_runs = n_runs, .err = err};
   *out = (axis_table){0};
-  comparison_begin(&c, runs, n_runs, err);
-  if (c.status == GL_OK) read_runs(&c);
-  if (c.status == GL_OK) fill_defaults(&c);
-  if (c.status == GL_OK && c.n > 0) qsort(c.columns, c.n, sizeof *c.columns, compare_columns);
-  for (size_t k = 0; k < c.n && c.status == GL_OK; ++k) describe(&c.columns[k]);
-  if (c.status == GL_OK) mark_chosen(&c);
-  if (c.status == GL_OK) find_axes(&c);
-  if (c.status == GL_OK) name_algorithms(&c);
-  do {
-    if (c.status == GL_OK) number_cells(&c);
-  } while (c.status == GL_OK && split_cells(&c) > 0);
-  if (c.status == GL_OK) give_axes(&c, out);
-  out->memory = c.texts;
-  for (size_t k = 0; k < c.n; ++k) free(c.columns[k].value);
-  free(c.columns), free(c.study), free(c.algorithm), free(c.cell), free(c.draw), free(c.first);
+  axes_compare(&c, out);
+  out->memory = c.result;
+  hash_table_fini(&c.texts);
+  hash_table_fini(&c.paths);
+  arena_fini(&c.scratch);
+  free(c.text), free(c.columns), free(c.first);
+  if (c.status != GL_OK) axes_fini(out);
   return c.status;
 }
 
 void axes_fini(axis_table *a) {
-  for (size_t i = 0; a->axis != NULL && i < a->n; ++i)
-    free(a->axis[i].path), free(a->axis[i].label);
-  free(a->axis), free(a->value), free(a->algorithm), free(a->same);
-  texts_free(a->memory);
+  arena_fini(&a->memory);
   *a = (axis_table){0};
 }
 

@@ -1,14 +1,15 @@
-/* What tells the runs of a study apart, found by comparing their recipes field by field.
+/* What distinguishes the runs of a study, found by comparing their recipes field by field.
  *
  * Every field in which runs of one study differ, and every field that a sweep named, has a role
  * (core/config/fields.h). Fields of role axis, with the algorithm, make the cells; runs of one cell
  * differ in their seed and are averaged over. Nothing is averaged over by mistake: a chosen field
- * that differs within a cell, and a field of provenance that alone tells two runs of one seed
- * apart, become axes.
+ * that differs within a cell becomes an axis, and so does a field of provenance if it is the only
+ * difference between two runs of one seed.
  */
 #ifndef GEPOLAB_CORE_CONFIG_AXES_H
 #define GEPOLAB_CORE_CONFIG_AXES_H
 
+#include "core/base/arena.h"
 #include "core/base/error.h"
 #include "core/config/fields.h"
 
@@ -56,7 +57,7 @@ typedef struct axis_table {
                              of a study, followed by what differs: "gepo (clip none)" */
   size_t *same;           /* [n_runs] the first run of the same cell and seed that means the same
                              (the run itself where there is none before it) */
-  void *memory;           /* of the texts */
+  arena memory;           /* of all of it */
 } axis_table;
 
 /* Compares the runs of each study. Release with axes_fini() in any case. GL_EIO if a recipe is not

@@ -1,6 +1,7 @@
-/* The tree of a recipe: its memory, its nodes, its places, and its canonical text. */
+/* The tree of a recipe: its memory, its nodes, their places, and scalars as numbers. */
 #include "core/config/internal.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,6 +110,8 @@ char *cfg_locate(const cfg_node *node, const char *path) {
   return strdup(path);
 }
 
+/* --- scalars --- */
+
 int cfg_is_null(const cfg_node *node) {
   return node->kind == CFG_SCALAR && node->plain &&
          (node->text[0] == '\0' || strcmp(node->text, "~") == 0 ||
@@ -122,6 +125,100 @@ int cfg_boolean_of(const cfg_node *scalar) {
   if (strcmp(t, "true") == 0 || strcmp(t, "True") == 0 || strcmp(t, "TRUE") == 0) return 1;
   if (strcmp(t, "false") == 0 || strcmp(t, "False") == 0 || strcmp(t, "FALSE") == 0) return 0;
   return -1;
+}
+
+static int is_infinity(const char *text) {
+  static const char *const spellings[] = {"inf", "Inf", ".inf", ".Inf", ".INF"};
+  if (*text == '+' || *text == '-') ++text;
+  for (size_t i = 0; i < sizeof spellings / sizeof *spellings; ++i)
+    if (strcmp(text, spellings[i]) == 0) return 1;
+  return strcmp(text, "1e999") == 0; /* as cfg_canonical() writes it */
+}
+
+/* Skips digits with single underscores between them, copying the digits; NULL if there are none. */
+static const char *take_digits(const char *text, const char *digits, char **to) {
+  if (*text == '\0' || strchr(digits, *text) == NULL) return NULL;
+  while (*text != '\0') {
+    if (strchr(digits, *text) != NULL)
+      *(*to)++ = *text++;
+    else if (*text == '_' && text[1] != '\0' && strchr(digits, text[1]) != NULL)
+      ++text;
+    else
+      break;
+  }
+  return text;
+}
+
+/* Checks the grammar and copies the number without underscores. 0 if it is not one, 1 an integer in
+ * base 10, 2 in base 16, 3 with a fraction or an exponent. */
+static int number_form(const char *text, char *clean) {
+  static const char decimal[] = "0123456789";
+  if (*text == '+' || *text == '-') *clean++ = *text++;
+  int form = 1;
+  if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+    *clean++ = *text++;
+    *clean++ = *text++;
+    text = take_digits(text, "0123456789abcdefABCDEF", &clean);
+    form = 2;
+  } else {
+    const char *after = take_digits(text, decimal, &clean);
+    int digits = after != NULL;
+    if (digits) text = after;
+    if (*text == '.') {
+      *clean++ = *text++;
+      form = 3;
+      after = take_digits(text, decimal, &clean);
+      if (after != NULL) text = after, digits = 1;
+    }
+    if (!digits) return 0;
+    if (*text == 'e' || *text == 'E') {
+      *clean++ = *text++;
+      form = 3;
+      if (*text == '+' || *text == '-') *clean++ = *text++;
+      text = take_digits(text, decimal, &clean);
+    }
+  }
+  *clean = '\0';
+  return text != NULL && *text == '\0' ? form : 0;
+}
+
+/* Digits of base 10 or 16 into *magnitude; 0 if beyond 64 bits. */
+static int exact_integer(const char *digits, unsigned base, uint64_t *magnitude) {
+  *magnitude = 0;
+  for (; *digits != '\0'; ++digits) {
+    unsigned digit =
+        *digits <= '9' ? (unsigned)(*digits - '0') : ((unsigned)*digits | 32) - 'a' + 10;
+    if (*magnitude > (UINT64_MAX - digit) / base) return 0;
+    *magnitude = *magnitude * base + digit;
+  }
+  return 1;
+}
+
+cfg_value cfg_value_of(const cfg_node *scalar) {
+  enum { LONGEST = 400 }; /* enough for any double written out */
+  cfg_value v = {.kind = CFG_NOT_NUMBER};
+  if (scalar->kind != CFG_SCALAR || !scalar->plain) return v;
+  const char *text = scalar->text;
+  v.negative = *text == '-';
+  if (is_infinity(text)) {
+    v.kind = CFG_REAL;
+    v.real = v.negative ? -INFINITY : INFINITY;
+    return v;
+  }
+  char clean[LONGEST + 1];
+  int form = strlen(text) > LONGEST ? 0 : number_form(text, clean);
+  if (form == 0) return v;
+  const char *digits = clean + (*clean == '-' || *clean == '+');
+  v.real = strtod(clean, NULL);
+  v.kind = isinf(v.real) ? CFG_TOO_LARGE : CFG_REAL;
+  if (form != 3 &&
+      exact_integer(form == 2 ? digits + 2 : digits, form == 2 ? 16 : 10, &v.magnitude))
+    v.kind = CFG_INTEGER;
+  else if (v.kind == CFG_REAL && fabs(v.real) < 0x1p64 && floor(v.real) == v.real) {
+    v.kind = CFG_INTEGER;
+    v.magnitude = (uint64_t)fabs(v.real);
+  }
+  return v;
 }
 
 const char *cfg_describe(const cfg_node *node) {
@@ -169,7 +266,7 @@ gl_status cfg_fail(const cfg_node *node, gl_error *err, const char *format, ...)
   return status;
 }
 
-/* --- the arena --- */
+/* --- memory --- */
 
 struct cfg_block {
   cfg_block *next;

@@ -1,12 +1,12 @@
-/* Recipes: YAML read into a tree that remembers where everything stood, dotted overrides from the
- * command line, and a reader through which each room takes its own section.
+/* Recipes: YAML read into a tree with the file, line and column of every value, dotted overrides
+ * from the command line, and a reader with which each room reads its own section.
  *
  * A message about a recipe always has the form `file:line:column: what is wrong; what is allowed
  * (did you mean 'nearest'?)`. An override's place is `command line:1:column` with the assignment
  * quoted.
  *
- * A reader remembers the keys it was asked for, so cfg_end() can reject a key nobody asked for and
- * name the nearest one that exists: the code that reads a section is its schema.
+ * A reader records the keys it was asked for, so cfg_end() can reject every other key and name the
+ * nearest known one.
  */
 #ifndef GEPOLAB_CORE_CONFIG_CONFIG_H
 #define GEPOLAB_CORE_CONFIG_CONFIG_H
@@ -31,7 +31,7 @@ gl_status cfg_load_text(cfg_doc **out, const char *text, size_t size, const char
 gl_status cfg_copy(cfg_doc **out, const cfg_doc *doc, gl_error *err);
 void cfg_free(cfg_doc *doc);
 const cfg_node *cfg_root(const cfg_doc *doc); /* a map */
-/* As cfg_load_text, of a text that stands for the file at path (NULL: for none): files that it
+/* As cfg_load_text, for a text with the content of the file at path (NULL: of none): files that it
  * names are looked for beside that one. */
 gl_status cfg_load_text_of(cfg_doc **out, const char *text, size_t size, const char *name,
                            const char *path, gl_error *err);
@@ -42,38 +42,59 @@ gl_status cfg_load_text_of(cfg_doc **out, const char *text, size_t size, const c
 gl_status cfg_load_value(cfg_doc **out, const char *path, const char *text, size_t size,
                          const char *name, gl_error *err);
 
-/* What an include may name that is no file: the recipes inside the program. */
+/* The recipes inside the program, which an include may name. */
 typedef struct cfg_library {
-  /* 1 and the text of the recipe of that name, with what messages call it; 0 if there is none. */
+  /* 1 with the text of the recipe of that name and its name in messages; 0 if there is none. */
   int (*find)(void *self, const char *name, const char **text, size_t *size, const char **shown);
   void *self;
 } cfg_library;
 
-/* Replaces the top-level key `include` by what it names: `include: base.yaml`, or a list of such.
- * Maps are merged key by key; the including recipe wins over what it includes, and a later entry of
- * the list over an earlier one. An axis of a sweep, a distribution and a list are each one value.
- * Where one side is a section's short form (`algorithm: gepo`) and the other its fields, they are
- * joined.
+/* Replaces the top-level key `include` by the recipes it names: `include: base.yaml`, or a list of
+ * such. Maps are merged key by key; the including recipe wins over what it includes, and a later
+ * entry of the list over an earlier one. An axis of a sweep, a distribution and a list are each one
+ * value. Where one side is a section's short form (`algorithm: gepo`) and the other its fields,
+ * they are joined.
  *
  * A word without '/' and '.' that the library (NULL: none) knows is one of its recipes; everything
- * else is a file, from the folder of the recipe that names it. What is no file includes from the
- * library only. Files that an included recipe names beside itself stay those files. Limits: 8
- * levels, 64 recipes, 8 MiB of them together; cycles, what is no regular file, and all that
- * cfg_load_text() refuses are GL_EINPUT with the places of the includes that led there. */
+ * else is a file, relative to the folder of the recipe that names it. A recipe without a file
+ * includes from the library only. Files that an included recipe names remain relative to its own
+ * folder. Limits: 8 levels, 64 recipes, 8 MiB of them together. Cycles, anything but regular files,
+ * and all that cfg_load_text() refuses are GL_EINPUT with the places of the includes that led
+ * there. */
 gl_status cfg_include(cfg_doc *doc, const cfg_library *library, gl_error *err);
 
-/* Makes what is written for people what the program reads, so that equal recipes become equal text:
+/* A recipe of one section, `name`: a copy of `section`, with `over` merged into the map at the
+ * dotted path below it. Merging is that of cfg_include(). Places are those of the originals. The
+ * caller frees *out. */
+gl_status cfg_overlay(cfg_doc **out, const char *name, const cfg_node *section, const char *path,
+                      const cfg_node *over, gl_error *err);
+
+/* Replaces the names of existing files, as cfg_locate() finds them, by absolute paths, so that a
+ * copy of the recipe in another folder names the same files. Other names are left. */
+gl_status cfg_settle_files(cfg_doc *doc, gl_error *err);
+
+/* Converts what people write to what the program reads, so that equal recipes become equal text:
  *
  *   numbers with a unit, 10m, 1.5GiB, 100Mbit/s (core/config/units.h), become numbers of the unit
  *   that the field has in the table of fields: 600, 1610612736, 12500000
  *   ranges of a sweep's axis and of `tune`, {from: 1, to: 100, n: 3, scale: log}, become lists:
  *   [1, 10, 100]
  *
- * Comes behind include and overrides. GL_EINPUT for a unit of another dimension, an unknown one,
- * and a range that is none. */
+ * Comes after includes and overrides. GL_EINPUT for a unit of another dimension, an unknown unit,
+ * and an invalid range. */
 gl_status cfg_resolve(cfg_doc *doc, gl_error *err);
 
-/* `a.b.c=VALUE`, VALUE any YAML flow value. Missing maps are made on the way. Below `sweep` (and
+/* For documents whose fields are not those of a recipe: the unit of a value, or of the values of a
+ * list or of a distribution, at a dotted path. Items of a list have the path of the list. */
+typedef struct cfg_quantity {
+  const char *path, *unit; /* of core/config/units.h; both live as long as the doc */
+} cfg_quantity;
+
+/* Converts numbers with a unit, 10m, 1.5GiB, to the quantities' units, as cfg_resolve() does for
+ * the fields of recipes. GL_EINPUT for a unit of another dimension, and an unknown unit. */
+gl_status cfg_resolve_quantities(cfg_doc *doc, const cfg_quantity *table, size_t n, gl_error *err);
+
+/* `a.b.c=VALUE`, VALUE any YAML flow value. Missing maps are added. Below `sweep` (and
  * in any map that already has it) the rest of the path is one key: sweep.cluster.max_delay=[0,60]
  * sets the key "cluster.max_delay" of sweep. List elements are reached by number: a.0.b. A field
  * below a section's short form, as algorithm.clip below `algorithm: gepo`, makes it {base: gepo,
@@ -88,6 +109,20 @@ void cfg_remove(cfg_doc *doc, const char *key);
  * equal text whatever their layout. malloc'd, the caller frees; NULL if memory is short. */
 char *cfg_canonical(const cfg_node *node);
 
+/* The canonical text of a recipe with holes. */
+typedef struct cfg_template cfg_template;
+/* A template of doc with a hole for the value at each of paths[n]. The paths must exist, and none
+ * may be inside another: GL_EINTERNAL otherwise. Release with cfg_template_free(). */
+gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *const *paths,
+                           size_t n, gl_error *err);
+void cfg_template_free(cfg_template *t);
+/* Bytes of the text with values[n] in the holes, the final zero not counted. */
+size_t cfg_template_size(const cfg_template *t, const char *const *values);
+/* Writes that text, with a final zero; values[i] is the canonical text for paths[i]. */
+void cfg_template_write(const cfg_template *t, const char *const *values, char *to);
+
+/* --- looking at a tree --- */
+
 cfg_kind cfg_kind_of(const cfg_node *node);
 size_t cfg_size(const cfg_node *node);                            /* list or map */
 const cfg_node *cfg_at(const cfg_node *node, size_t i);           /* i-th value */
@@ -97,19 +132,18 @@ const cfg_node *cfg_find(const cfg_node *node, const char *path); /* dotted; NUL
 int cfg_path_is_inside(const char *path, const char *section);
 const char *cfg_text(const cfg_node *scalar); /* text as written; "" otherwise */
 int cfg_is_null(const cfg_node *node);        /* plain null, ~ or empty */
-/* The file the node was read from or stands for, as it was named; NULL where it came from a text or
- * an override. */
+/* The file of the node, as it was named; NULL for a node of a text or an override. */
 const char *cfg_source_path(const cfg_node *node);
 /* The unit of the field that node is a value of, as cfg_resolve() found it; "" for none. */
 const char *cfg_unit(const cfg_node *node);
-/* The first value of node, itself or below it, that an override gave; NULL: none. */
+/* The first value at or below node that came from an override; NULL: none. */
 const cfg_node *cfg_overridden(const cfg_node *node);
-/* Tells what the recipe whose root `recipe` is states at path, for fields_find(). */
+/* The value that a recipe with root `recipe` states at path, for fields_find(). */
 const char *cfg_stated(const void *recipe, const char *path, int *stated);
-/* Where a file that node names is: beside the node's own file if it is there, else path as it is.
+/* The path of a file that node names: beside the node's own file if it exists there, else as given.
  * malloc'd, the caller frees; NULL if memory is short. */
 char *cfg_locate(const cfg_node *node, const char *path);
-/* Scalar as a number: accepts 1e-3, inf, 0x10, 1_000 ; 1 if it is one. */
+/* A scalar as a number: accepts 1e-3, inf, 0x10, 1_000. Returns 1 if it is one. */
 int cfg_number(const cfg_node *node, double *value);
 
 /* GL_EINPUT with the node's file:line:column in front. */
@@ -117,11 +151,23 @@ gl_status cfg_fail(const cfg_node *node, gl_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The entry of names[n] nearest to word by edit distance, or NULL if none is near. */
 const char *cfg_nearest(const char *word, const char *const *names, size_t n);
-/* The end of a complaint about word: " (did you mean 'nearest'?)", or "" where none is near.
+/* The end of a message about a wrong word: " (did you mean 'nearest'?)", or "" if none is near.
  * Returns text. */
 enum { CFG_HINT_SIZE = 128 };
 const char *cfg_hint(const char *word, const char *const *names, size_t n,
                      char text[CFG_HINT_SIZE]);
+
+/* --- lists of maps --- */
+/* A doc whose root is a list, to which maps are added one by one. Messages about its values name
+ * the place of `at`. Release with cfg_free(). */
+gl_status cfg_list_new(cfg_doc **out, const cfg_node *at, gl_error *err);
+/* Adds an empty map at the end. */
+gl_status cfg_list_add_map(cfg_doc *list, gl_error *err);
+/* Adds to the last map a key with a copy of the value, or with a number at the place of `at`. The
+ * last map must not have the key. */
+gl_status cfg_list_put(cfg_doc *list, const char *key, const cfg_node *value, gl_error *err);
+gl_status cfg_list_put_number(cfg_doc *list, const char *key, double value, const cfg_node *at,
+                              gl_error *err);
 
 /* --- reading a section --- */
 /* cfg_reader r;
@@ -146,14 +192,14 @@ typedef struct cfg_reader {
 } cfg_reader;
 
 void cfg_begin(cfg_reader *r, const cfg_node *map_or_null, const char *section, gl_error *err);
-/* As cfg_begin(), of a section whose path in the tables of fields (core/config/fields.h) is not
- * what messages call it. */
+/* As cfg_begin(), of a section whose path in the tables of fields (core/config/fields.h) differs
+ * from its name in messages. */
 void cfg_begin_at(cfg_reader *r, const cfg_node *map_or_null, const char *path, const char *section,
                   gl_error *err);
-/* Of entries of one path in the tables of fields, those hold from here on whose condition about the
- * field at `path` is this kind: cfg_of(&r, "world.kind", "llm"). */
+/* Selects among the entries of one path in the tables of fields: from here on those whose condition
+ * about the field at `path` has the value `kind` apply, as in cfg_of(&r, "world.kind", "llm"). */
 void cfg_of(cfg_reader *r, const char *path, const char *kind);
-/* Fields whose default is one of a set of presets have that of this set. */
+/* Fields with presets have the defaults of this set. */
 void cfg_defaults(cfg_reader *r, const void *set);
 gl_status cfg_end(cfg_reader *r);
 
@@ -174,5 +220,20 @@ size_t cfg_doubles(cfg_reader *r, const char *key, double **out, double lo, doub
 /* The raw node, NULL if absent: for sub-sections and unions. */
 const cfg_node *cfg_child(cfg_reader *r, const char *key);
 int cfg_has(const cfg_reader *r, const char *key);
+
+/* --- recording --- */
+/* The value of every field in effect, and its origin. */
+
+/* From here on every field that this thread reads is recorded, once: the first value counts. Items
+ * of lists are recorded with their list. */
+void cfg_record_begin(void);
+/* Ends the recording and returns it as malloc'd JSON: for each origin that occurs an object of
+ * paths and values,
+ *
+ *   {"stated":{"train.groups":8},"null":{"optimizer.lr":0.05},"default":{…},"preset":{…},…}
+ *
+ * "null": the recipe states null, so the default applies; "preset": the value of a preset of
+ * defaults; "computed": it follows from other fields. NULL if memory is short. */
+char *cfg_record_end(void);
 
 #endif

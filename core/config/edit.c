@@ -1,13 +1,14 @@
-/* Changing a tree: overrides from the command line, a sweep's settings, removal. */
+/* Changes a tree: overrides from the command line, a sweep's settings, removal, lists of maps. */
 #include "core/base/utf8.h"
-#include "core/config/designs.h"
+#include "core/config/fields.h"
 #include "core/config/internal.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A dotted path being walked. Places of its segments are for messages: where the path has no text
- * of its own (cfg_set), they are those of the value. */
+/* A dotted path being followed. The places of its segments are for messages: without text of its
+ * own (cfg_set), the path has the place of the value. */
 typedef struct walk {
   cfg_doc *doc;
   cfg_place at; /* of the path's first character; its column advances with the path */
@@ -41,7 +42,7 @@ static gl_status list_slot(const walk *w, cfg_node *list, const char *segment, s
   return GL_OK;
 }
 
-/* The slot of a key of a map, made (holding a null) if it is not there. */
+/* The slot of a key of a map, added as a null if it is missing. */
 static gl_status map_slot(const walk *w, cfg_node *map, const char *segment, size_t length,
                           const cfg_place *at, cfg_node ***slot) {
   if (length == 0) return cfg_fail_at(at, w->err, "a key is missing; write a.b.c=VALUE");
@@ -64,7 +65,7 @@ static gl_status map_slot(const walk *w, cfg_node *map, const char *segment, siz
   return GL_OK;
 }
 
-/* What of a path is behind `key.`; NULL where it does not begin with that. */
+/* The part of a path after `key.`; NULL if it does not begin with that. */
 static const char *behind(const char *path, const char *key) {
   const size_t n = strlen(key);
   return strncmp(path, key, n) == 0 && path[n] == '.' ? path + n + 1 : NULL;
@@ -110,7 +111,7 @@ static gl_status lengthen(const walk *w, cfg_node **slot, const char *path, size
   return cfg_lengthen(w->doc, w->doc->root, slot, section, w->err);
 }
 
-/* Finds the slot that path names below the root, making maps on the way. */
+/* Finds the slot that path names below the root, adding maps where they are missing. */
 static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
   *slot = &w->doc->root;
   const char *segment = path;
@@ -187,6 +188,22 @@ gl_status cfg_set(cfg_doc *doc, const char *path, const cfg_node *value, gl_erro
   return gl_fail(err, local.status, "%s", local.text);
 }
 
+gl_status cfg_load_value(cfg_doc **out, const char *path, const char *text, size_t size,
+                         const char *name, gl_error *err) {
+  cfg_doc *doc = NULL;
+  cfg_node *value = NULL;
+  *out = NULL;
+  gl_status status = cfg_load_text(&doc, "{}", 2, name, err);
+  if (status == GL_OK)
+    status = cfg_parse_named(doc, text, size, name, NULL, CFG_VALUE, &value, err);
+  if (status == GL_OK) status = cfg_set(doc, path, value, err);
+  if (status == GL_OK)
+    *out = doc;
+  else
+    cfg_free(doc);
+  return status;
+}
+
 void cfg_remove(cfg_doc *doc, const char *key) {
   cfg_node *root = doc->root;
   cfg_entry *entry = cfg_entry_of(root, key, strlen(key));
@@ -194,4 +211,54 @@ void cfg_remove(cfg_doc *doc, const char *key) {
   size_t i = (size_t)(entry - root->entry);
   memmove(entry, entry + 1, (root->n - i - 1) * sizeof *entry);
   --root->n;
+}
+
+/* --- lists of maps --- */
+
+gl_status cfg_list_new(cfg_doc **out, const cfg_node *at, gl_error *err) {
+  gl_error why = {0};
+  *out = NULL;
+  cfg_doc *doc = cfg_doc_new();
+  if (doc == NULL) return gl_fail_memory(err, "a list of values");
+  cfg_node *like = cfg_node_copy(doc, at, &why); /* the place outlives at's doc */
+  if (like != NULL) doc->root = cfg_node_new(doc, CFG_LIST, like->at, &why);
+  if (doc->root == NULL) {
+    cfg_free(doc);
+    return gl_fail(err, why.status, "%s", why.text);
+  }
+  *out = doc;
+  return GL_OK;
+}
+
+gl_status cfg_list_add_map(cfg_doc *list, gl_error *err) {
+  cfg_node *map = cfg_node_new(list, CFG_MAP, list->root->at, err);
+  if (map == NULL) return GL_EINPUT;
+  return cfg_append(list, list->root, NULL, (cfg_place){0}, map, err);
+}
+
+/* Adds the value, which belongs to the list's doc, to the last map. */
+static gl_status put(cfg_doc *list, const char *key, cfg_node *value, gl_error *err) {
+  assert(list->root->kind == CFG_LIST && list->root->n > 0);
+  cfg_node *map = list->root->entry[list->root->n - 1].value;
+  assert(cfg_entry_of(map, key, strlen(key)) == NULL);
+  const char *own = cfg_strdup(list, key, strlen(key));
+  if (own == NULL) return gl_fail_memory(err, "a list of values");
+  return cfg_append(list, map, own, value->at, value, err);
+}
+
+gl_status cfg_list_put(cfg_doc *list, const char *key, const cfg_node *value, gl_error *err) {
+  cfg_node *copy = cfg_node_copy(list, value, err);
+  return copy != NULL ? put(list, key, copy, err) : GL_EINPUT;
+}
+
+gl_status cfg_list_put_number(cfg_doc *list, const char *key, double value, const cfg_node *at,
+                              gl_error *err) {
+  const cfg_source *own = list->root->at.source, *source = at->at.source;
+  const int same = own != NULL && source != NULL && strcmp(own->name, source->name) == 0;
+  cfg_place place = same ? at->at : list->root->at;
+  place.source = own; /* that of `at` may be gone before the list */
+  cfg_node *number = cfg_number_node(list, place, value, err);
+  if (number == NULL) return GL_EINPUT;
+  number->unit = at->unit;
+  return put(list, key, number, err);
 }

@@ -1,73 +1,51 @@
-/* Looking a field up in the tables that a program has registered. */
-#include "core/base/hash.h"
+/* Looks a field up in the program's tables, and the designs of a sweep. */
 #include "core/base/json.h"
 #include "core/config/internal.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-/* All entries in the order of their tables, found by path: a chain for each slot, and entries of
- * one path are neighbours in their chain. */
-enum { MOST_FIELDS = 1024, SLOTS = 2048, MOST_TABLES = 32 };
-static struct {
-  const field *entry[MOST_FIELDS];
-  uint16_t next[MOST_FIELDS], slot[SLOTS]; /* 1 + the number of an entry; 0: none */
-  size_t n;
-  const field_table *table[MOST_TABLES];
-  size_t n_tables;
-} all;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Weak: a program that reads no recipes need not define it. */
+extern const field_table *const field_tables[FIELD_MOST_TABLES] __attribute__((weak));
 
-static uint16_t *field_slot(const char *path) {
-  return &all.slot[hash_64(HASH_64_START, path, strlen(path)) % SLOTS];
-}
+/* How far a walk through the tables has come; begins as {0}. */
+typedef struct field_walk {
+  size_t table, entry;
+} field_walk;
 
-static void field_insert(const field *f) {
-  assert(all.n < MOST_FIELDS);
-  uint16_t *link = field_slot(f->path);
-  while (*link != 0) link = &all.next[*link - 1];
-  all.entry[all.n++] = f;
-  *link = (uint16_t)all.n;
-}
-
-void fields_add(const field_table *table) {
-  size_t k = 0;
-  pthread_mutex_lock(&lock);
-  while (k < all.n_tables && all.table[k] != table) ++k;
-  if (k == all.n_tables) {
-    assert(k < MOST_TABLES);
-    all.table[all.n_tables++] = table;
-    for (size_t i = 0; i < table->n; ++i) field_insert(&table->entries[i]);
+/* The next entry, of that path (NULL: of any), or NULL behind the last. */
+static const field *field_next(field_walk *w, const char *path) {
+  for (; field_tables != NULL && w->table < FIELD_MOST_TABLES; ++w->table, w->entry = 0) {
+    const field_table *t = field_tables[w->table];
+    while (t != NULL && w->entry < t->n) {
+      const field *f = &t->entries[w->entry++];
+      if (path == NULL || strcmp(f->path, path) == 0) return f;
+    }
   }
-  pthread_mutex_unlock(&lock);
+  return NULL;
 }
 
 const field *fields_at(size_t i) {
-  return i < all.n ? all.entry[i] : NULL;
-}
-
-/* The entry of that path behind link; NULL: none. */
-static const field *field_next(const char *path, uint16_t *link) {
-  while (*link != 0) {
-    const field *f = all.entry[*link - 1];
-    *link = all.next[*link - 1];
-    if (strcmp(f->path, path) == 0) return f;
+  for (size_t k = 0; field_tables != NULL && k < FIELD_MOST_TABLES; ++k) {
+    const field_table *t = field_tables[k];
+    if (t == NULL) continue;
+    if (i < t->n) return &t->entries[i];
+    i -= t->n;
   }
   return NULL;
 }
 
 const field *fields_named(const char *path) {
-  uint16_t link = *field_slot(path);
-  return field_next(path, &link);
+  field_walk w = {0};
+  return field_next(&w, path);
 }
 
 const field *fields_of_kind(const char *path, const char *kind_of, const char *kind) {
   const field *named = fields_of_item(path), *f;
   if (named == NULL || kind_of == NULL) return named;
-  uint16_t link = *field_slot(named->path);
-  while ((f = field_next(named->path, &link)) != NULL) {
+  field_walk w = {0};
+  while ((f = field_next(&w, named->path)) != NULL) {
     const field_condition *c = f->when;
     while (c < f->when + FIELD_MAX_CONDITIONS && c->path != NULL &&
            (c->is == NULL || strcmp(c->path, kind_of) != 0))
@@ -79,12 +57,12 @@ const field *fields_of_kind(const char *path, const char *kind_of, const char *k
 }
 
 const field *fields_of_item(const char *path) {
-  const field *f = fields_named(path);
-  for (size_t k = 0; f == NULL && k < all.n; ++k) {
-    const field *list = all.entry[k];
+  const field *f = fields_named(path), *list;
+  field_walk w = {0};
+  while (f == NULL && (list = field_next(&w, NULL)) != NULL) {
+    if (list->items[0] == NULL || !cfg_path_is_inside(path, list->path)) continue;
     const size_t n = strlen(list->path);
-    if (list->items[0] == NULL || !cfg_path_is_inside(path, list->path) || path[n] == '\0')
-      continue;
+    if (path[n] == '\0') continue;
     for (size_t i = 0; i < 2 && f == NULL && list->items[i] != NULL; ++i) {
       char whole[FIELD_PATH_SIZE];
       const int length = snprintf(whole, sizeof whole, "%s%s", list->items[i], path + n);
@@ -163,27 +141,33 @@ static int field_applies(const field *f, field_value value, const void *recipe) 
 
 const field *fields_find(const char *path, field_value value, const void *recipe) {
   assert(path != NULL && value != NULL);
-  uint16_t link = *field_slot(path);
-  for (const field *f; (f = field_next(path, &link)) != NULL;)
-    if (field_applies(f, value, recipe)) return f;
-  return NULL;
+  field_walk w = {0};
+  const field *f;
+  while ((f = field_next(&w, path)) != NULL && !field_applies(f, value, recipe)) continue;
+  return f;
 }
 
 const field *fields_short_form(const char *path, field_value value, const void *recipe) {
-  for (size_t i = 0; i < all.n; ++i) {
-    const field *f = all.entry[i];
+  field_walk w = {0};
+  const field *f;
+  while ((f = field_next(&w, NULL)) != NULL)
     if (f->shorthand != NULL && strcmp(f->shorthand, path) == 0 && field_applies(f, value, recipe))
-      return f;
-  }
-  return NULL;
+      break;
+  return f;
 }
 
 int fields_is_section(const char *path) {
-  size_t length = strlen(path);
-  for (size_t i = 0; i < all.n; ++i)
-    if (strncmp(all.entry[i]->path, path, length) == 0 && all.entry[i]->path[length] == '.')
-      return 1;
+  const size_t length = strlen(path);
+  field_walk w = {0};
+  const field *f;
+  while ((f = field_next(&w, NULL)) != NULL)
+    if (strncmp(f->path, path, length) == 0 && f->path[length] == '.') return 1;
   return 0;
+}
+
+bool fields_is_whole(const char *path) {
+  const field *f = fields_named(path);
+  return f != NULL && (f->kind == VALUE_DIST || f->kind == VALUE_LIST);
 }
 
 const char *field_role_name(field_role role) {
@@ -220,4 +204,27 @@ const char *field_kind_name(field_kind kind) {
     return "section";
   }
   return "";
+}
+
+/* --- designs --- */
+
+static const cfg_design designs[] = {
+    {"random", "{draws: N, seed: S, fields: {PATH: LAW, …}}", "fields", 0},
+    {"factorial", "{factors: {A: {PATH: [LOW, HIGH]}, …}, generators: {D: ABC}}", "factors", 1},
+    {"one_at_a_time", "{PATH: [BASE, OTHER, …], …}", NULL, 0},
+};
+
+const cfg_design *cfg_design_of(const char *key, size_t length) {
+  for (size_t i = 0; i < sizeof designs / sizeof *designs; ++i)
+    if (strlen(designs[i].key) == length && memcmp(designs[i].key, key, length) == 0)
+      return &designs[i];
+  return NULL;
+}
+
+const cfg_design *cfg_design_named(const char *key) {
+  return cfg_design_of(key, strlen(key));
+}
+
+int cfg_paths_meet(const char *a, const char *b) {
+  return cfg_path_is_inside(a, b) || cfg_path_is_inside(b, a);
 }

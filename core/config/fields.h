@@ -3,7 +3,7 @@
  *
  * A room that reads a section of recipes owns the table of the section's fields (its fields.c) and
  * reads them with the functions field_count(), field_real(), … below, which take default, bounds
- * and words from the table. fields_add() registers a table.
+ * and words from the table. The program lists all tables: field_tables.
  *
  * A default may depend on another field: such a field has one entry per case, or a default in each
  * entry of a table of presets. A default that is computed has none here.
@@ -15,20 +15,20 @@
 
 #include <stdbool.h>
 
-/* The meaning of recipes: raised by one whenever a default, or what a stated value does, changes,
- * so that the same text gives other results. Part of every cell's key: a sweep that is continued
- * never takes a run of another meaning for its own. */
+/* The version of recipes' meaning: increased by one whenever a default or the effect of a stated
+ * value changes, so that the same text gives other results. Part of every cell's key, so that a
+ * resumed sweep never reuses a run of another meaning. */
 enum {
   RECIPE_MEANING = 2
 }; /* 2: evaluations have a distribution of their own, not that of `sampling` */
 
-/* What it means that two runs differ in a field. */
+/* What a difference between two runs in a field means. */
 typedef enum field_role {
   ROLE_AXIS,      /* other conditions: the runs belong to different cells */
-  ROLE_CHOSEN,    /* chosen for the cell before it was run, as by `tune`: does not split figures */
+  ROLE_CHOSEN,    /* chosen for the cell beforehand, as by `tune`: does not split figures */
   ROLE_ALGORITHM, /* part of the algorithm: the runs have different algorithms */
   ROLE_SEED,      /* another draw of the same cell: the only thing that is averaged over */
-  ROLE_PROVENANCE /* says something about the run and changes no result */
+  ROLE_PROVENANCE /* describes the run and changes no result */
 } field_role;
 
 typedef enum field_kind {
@@ -42,23 +42,23 @@ typedef enum field_kind {
 } field_kind;
 
 typedef enum field_number {
-  NUMBER_FREE,     /* its reader has rules of its own */
+  NUMBER_FREE,     /* checked by its reader */
   NUMBER_REAL,     /* from lo to hi */
   NUMBER_POSITIVE, /* above 0 */
   NUMBER_WHOLE,    /* an int64_t from lo to hi; hi infinite: no limit */
-  NUMBER_COUNT     /* a size_t likewise */
+  NUMBER_COUNT     /* the same as a size_t */
 } field_number;
 
-/* Holds where the field at `path` has the value `is`, its default included; is NULL: where the
- * recipe does not state the field. */
+/* True where the field at `path` has the value `is`, also by default; is NULL: where the recipe
+ * does not state the field. */
 typedef struct field_condition {
   const char *path, *is;
 } field_condition;
 
-/* Sets of defaults, of which a recipe names one: the presets of a cluster. */
+/* Named sets of defaults, of which a recipe selects one: the presets of a cluster. */
 typedef struct field_presets {
-  const char *path; /* of the field that names one: "cluster.preset" */
-  /* The i-th set, a struct in which fields have places (field.member), and its name; NULL past the
+  const char *path; /* of the field that selects one: "cluster.preset" */
+  /* The i-th set, a struct whose members are defaults (field.member), and its name; NULL past the
    * last. */
   const void *(*at)(size_t i, const char **name);
 } field_presets;
@@ -75,19 +75,19 @@ typedef struct field {
   const char *(*choice_at)(size_t i); /* the i-th word, NULL past the last */
   const char *unit;      /* "s", "tokens", "bytes/s", …; "" for pure numbers and words */
   const char *fallback;  /* the default as text ("0.05", "none", "false"); NULL: none or computed */
-  const char *about;     /* a sentence or two for the reference of recipes; NULL: as the entry
-                            before it */
-  const char *rule;      /* the default in words, where the table cannot say it: "heads / 2"; of the
-                            path's first entry. NULL: none needed */
+  const char *about;     /* a sentence or two for the reference of recipes; NULL: that of the entry
+                            before */
+  const char *rule;      /* a computed default in words, "heads / 2", of the path's first entry;
+                            NULL: none needed */
   field_role role;       /* unless a sweep or `tune` says otherwise */
   const char *shorthand; /* the section whose short form states this field: `task: addition` for
                             `task: {kind: addition}`; NULL: none */
-  bool is_file;          /* of a text: it names a file, which may be beside the recipe's */
-  const char *items[2];  /* of a list: sections whose fields its items have too; NULL: none */
-  const field_presets *presets; /* where the default is one of these: its place in the struct is */
-  size_t member;                /* offsetof(…) of a size_t, int64_t, int (choices) or double */
-  field_condition when[FIELD_MAX_CONDITIONS]; /* where this entry holds; path NULL: no condition */
-  field_condition unless;                     /* where it does not; path NULL: nowhere */
+  bool is_file;         /* of a text: the name of a file, perhaps relative to the recipe's folder */
+  const char *items[2]; /* of a list: sections whose fields its items have too; NULL: none */
+  const field_presets *presets; /* the default is a member of the selected set; NULL: none */
+  size_t member;                /* its offsetof: of a size_t, int64_t, int (choices) or double */
+  field_condition when[FIELD_MAX_CONDITIONS]; /* all must hold; path NULL: no condition */
+  field_condition unless;                     /* must not hold; path NULL: no condition */
 } field;
 
 typedef struct field_table {
@@ -96,10 +96,10 @@ typedef struct field_table {
 } field_table;
 
 /* --- writing a table --- */
-/* FIELD(path, label, kind, unit, default, documentation, what else there is to say); the kind is
+/* FIELD(path, label, kind, unit, default, documentation, further members); the kind is
  * REAL(lo, hi), POSITIVE, WHOLE(lo, hi), COUNT(lo, hi) or NUMBER; CHOICE("word", …) or
  * CHOICE_AT(function); FLAG, TEXT, DIST, SECTION, LIST, NUMBERS(lo, hi) or COUNT_OR_LIST(lo, hi).
- * INFINITY as hi is no limit. Entries of one path and table stand together, those with conditions
+ * INFINITY as hi is no limit. Entries of one path and table are neighbours, those with conditions
  * first. */
 #define FIELD(p, l, k, u, d, a, ...)                                                               \
   { .path = p, .label = l, FIELD_IS_##k, .unit = u, .fallback = d, .about = a, __VA_ARGS__ }
@@ -131,10 +131,11 @@ typedef struct field_table {
 
 /* --- looking a field up --- */
 
-/* Registers a table, which lives as long as the program; one that is registered already changes
- * nothing. Every room's readers register theirs. A program does so for all tables before it starts
- * threads, in the order of the reference of recipes. */
-void fields_add(const field_table *table);
+/* All tables, in the order of the reference of recipes; unused places are NULL. Not core/config but
+ * the program that is linked with it defines this list: the command in experiments/recipe/fields.c,
+ * libgepolab in library/status.c. A field in none of these tables cannot be read. */
+enum { FIELD_MOST_TABLES = 24 };
+extern const field_table *const field_tables[FIELD_MOST_TABLES];
 
 /* "axis", "chosen", "algorithm", "seed" or "provenance". */
 const char *field_role_name(field_role role);
@@ -152,29 +153,30 @@ enum { FIELD_TEXT_SIZE = 64 };
 const char *field_preset_at(const field *f, size_t i, const char **name,
                             char text[FIELD_TEXT_SIZE]);
 
-/* Tells the value of another field of the same recipe, as text: *stated is 1 where the recipe
- * states it, else 0 and the answer is NULL. */
+/* The value of another field of the same recipe, as text, with *stated = 1; NULL and 0 where the
+ * recipe does not state it. */
 typedef const char *(*field_value)(const void *recipe, const char *path, int *stated);
 
-/* The entry of that path whose conditions hold in the recipe; NULL if there is none. */
+/* The entry of that path whose conditions hold for the recipe; NULL if there is none. */
 const field *fields_find(const char *path, field_value value, const void *recipe);
 /* The default that the field of that path has in the recipe, as text; NULL: none, or computed. */
 const char *fields_default(const char *path, field_value value, const void *recipe,
                            char text[FIELD_TEXT_SIZE]);
-/* The field that a scalar in the place of the section `path` states, or NULL. */
+/* The field that a scalar at the path of a section states (short form), or NULL. */
 const field *fields_short_form(const char *path, field_value value, const void *recipe);
 /* 1 if the table has fields below the path (`world`, `world.policy`). */
 int fields_is_section(const char *path);
+/* Whether the field at path is one value, whatever it holds: a distribution, a list. */
+bool fields_is_whole(const char *path);
 /* The first entry of that path whatever its conditions, or NULL. */
 const field *fields_named(const char *path);
-/* As fields_named(), and where path is that of an item of a list, also among the sections whose
- * fields items have. */
+/* As fields_named(); for an item of a list also among the sections whose fields the items have. */
 const field *fields_of_item(const char *path);
 
 /* --- reading a field --- */
-/* Each reads the key of r's section by its entry in the table: its default where the recipe leaves
- * the key out, else the value within its bounds. A key that no table has is GL_EINTERNAL. The
- * variants _or take a default that is computed. */
+/* Each reads a key of r's section by its entry in the table: the default if the recipe omits the
+ * key, else the value, checked against its bounds. A key that no table has is GL_EINTERNAL. The
+ * variants _or take a computed default. */
 double field_real(cfg_reader *r, const char *key);
 double field_real_or(cfg_reader *r, const char *key, double fallback);
 int64_t field_whole(cfg_reader *r, const char *key);
@@ -190,10 +192,28 @@ const char *field_text(cfg_reader *r, const char *key);
 size_t field_numbers(cfg_reader *r, const char *key, double **out);
 /* The table's default of a number or of a distribution that is a number; `none` is 0. */
 double field_default(cfg_reader *r, const char *key);
-/* Records (core/config/record.h) the number that a field has which its reader reads by itself;
+/* Records (cfg_record_begin) the number of a field that its room reads without these functions;
  * returns value. */
 double field_noted(cfg_reader *r, const char *key, double value);
 /* The i-th word of the field at path, for messages. */
 const char *field_word(const char *path, size_t i);
+
+/* --- designs --- */
+/* Keys of a recipe's `sweep` that set several fields at once, with a map or maps whose keys are
+ * paths of fields. experiments/recipe expands them. */
+
+typedef struct cfg_design {
+  const char *key;    /* in `sweep` */
+  const char *form;   /* how its value is written, for messages */
+  const char *within; /* the key of its value whose map holds the paths; NULL: the value itself */
+  int by_name;        /* each key of that map is a name, and its value a map of paths */
+} cfg_design;
+
+/* The design that a key of `sweep` names, or its first `length` bytes; NULL: it is an axis. */
+const cfg_design *cfg_design_named(const char *key);
+const cfg_design *cfg_design_of(const char *key, size_t length);
+
+/* Whether one dotted path is the other or inside it, so that not both can be set. */
+int cfg_paths_meet(const char *a, const char *b);
 
 #endif

@@ -1,8 +1,5 @@
-/* `include: FILE` at the top of a recipe: other recipes whose sections it takes over and changes.
- */
-#include "core/config/fields.h"
+/* `include: FILE` at the top of a recipe: merges it onto the recipes it includes. */
 #include "core/config/internal.h"
-#include "core/config/overlay.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,13 +7,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A recipe that is being read, and the one whose include asked for it. */
+/* A recipe that is being read, and the one that includes it. */
 typedef struct link {
   const struct link *from; /* NULL: the recipe itself */
-  cfg_place at;            /* of the name in the include that asked for it */
-  const char *path;        /* of its file; NULL: it is in the library, or only a text */
+  cfg_place at;            /* of its name in the include */
+  const char *path;        /* of its file; NULL: it is in the library, or a text */
   const char *name;        /* in the library; NULL: it is a file */
-  const char *prefix;      /* the way from the folder of the first recipe to its own: "base/" */
+  const char *prefix;      /* from the folder of the first recipe to its own: "base/" */
   struct stat file;
   size_t depth;
 } link;
@@ -24,7 +21,7 @@ typedef struct link {
 typedef struct including {
   cfg_doc *doc;
   const cfg_library *library;
-  const cfg_node *below; /* the recipe that another is laid onto */
+  const cfg_node *below; /* the recipe that another is merged onto */
   size_t files, bytes;
   gl_error *err;
 } including;
@@ -32,13 +29,6 @@ typedef struct including {
 /* --- merging --- */
 
 enum { PATH_SIZE = 1024 };
-
-/* What is one value, whatever it holds: an axis of a sweep, a distribution, a list's long form. */
-static int is_whole(const char *path) {
-  const field *f = fields_named(path);
-  return strncmp(path, "sweep.", 6) == 0 ||
-         (f != NULL && (f->kind == VALUE_DIST || f->kind == VALUE_LIST));
-}
 
 static int by_key(const void *a, const void *b) {
   const cfg_entry *const *x = a, *const *y = b;
@@ -56,10 +46,11 @@ static cfg_entry **sorted_entries(cfg_node *map) {
 static gl_status merge_maps(including *in, cfg_node *under, cfg_node *over, char path[PATH_SIZE],
                             size_t length);
 
-/* One entry of the recipe above onto the one of the same key below. */
+/* Merges one entry onto the entry of the same key below. */
 static gl_status merge_entry(including *in, cfg_entry *under, cfg_entry *over, char path[PATH_SIZE],
                              size_t length) {
-  if (over->value->kind == CFG_MAP && !is_whole(path)) {
+  const bool is_axis = strncmp(path, "sweep.", 6) == 0;
+  if (over->value->kind == CFG_MAP && !is_axis && !fields_is_whole(path)) {
     gl_status status = cfg_lengthen(in->doc, in->below, &under->value, path, in->err);
     if (status != GL_OK) return status;
     if (under->value->kind == CFG_MAP)
@@ -76,7 +67,7 @@ static gl_status merge_maps(including *in, cfg_node *under, cfg_node *over, char
   if (known == NULL) return gl_fail_memory(in->err, "a recipe");
   const size_t n_known = under->n;
   gl_status status = GL_OK;
-  /* Pointers into under->entry stay good: what is appended may move it, so changes come first. */
+  /* Appending may move under->entry, so changes in place come first. */
   for (int append = 0; append < 2; ++append)
     for (size_t i = 0; i < over->n && status == GL_OK; ++i) {
       cfg_entry *e = &over->entry[i], *const *same = NULL;
@@ -102,8 +93,8 @@ static gl_status merge_maps(including *in, cfg_node *under, cfg_node *over, char
 }
 
 /* --- files that an included recipe names --- */
-/* A cell is one recipe in one place, so a file beside an included recipe is named from the folder
- * of the recipe that includes it. */
+/* A cell is one recipe in one folder, so files beside an included recipe get paths relative to the
+ * folder of the including recipe. */
 
 static gl_status name_file(including *in, cfg_node *scalar, const char *prefix) {
   if (scalar->text[0] == '/' || scalar->text[0] == '\0') return GL_OK;
@@ -310,6 +301,8 @@ gl_status cfg_include(cfg_doc *doc, const cfg_library *library, gl_error *err) {
   return status == GL_OK ? GL_OK : gl_fail(err, status, "%s", why.text);
 }
 
+/* --- one section laid over another --- */
+
 /* Wraps value in the maps of the dotted path. NULL with *err filled on failure. */
 static cfg_node *wrapped(cfg_doc *doc, cfg_node *value, const char *path, gl_error *err) {
   for (size_t end = strlen(path); value != NULL && end > 0;) {
@@ -352,4 +345,26 @@ gl_status cfg_overlay(cfg_doc **out, const char *name, const cfg_node *section, 
   }
   cfg_free(doc);
   return gl_fail(err, status, "%s", why.text);
+}
+
+/* --- names of files as whole paths --- */
+
+static gl_status settle(void *self, cfg_node *node, const cfg_visited *at) {
+  cfg_doc *doc = self;
+  if (!at->is_file || node->kind != CFG_SCALAR) return GL_OK;
+  char *found = cfg_locate(node, node->text), *whole = found != NULL ? realpath(found, NULL) : NULL;
+  if (whole != NULL) {
+    const char *own = cfg_strdup(doc, whole, strlen(whole));
+    if (own != NULL) node->text = own, node->plain = 0;
+    free(found), free(whole);
+    return own != NULL ? GL_OK : GL_ENOMEM;
+  }
+  const int lost = found == NULL;
+  free(found);
+  return lost ? GL_ENOMEM : GL_OK;
+}
+
+gl_status cfg_settle_files(cfg_doc *doc, gl_error *err) {
+  gl_status status = cfg_visit(doc->root, settle, doc, err);
+  return status == GL_OK ? GL_OK : gl_fail_memory(err, "names of files");
 }

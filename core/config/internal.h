@@ -1,4 +1,4 @@
-/* What the files of core/config share: the tree, its memory, and the places things stood at. */
+/* Shared by the files of core/config: the tree, its memory, and the places of its values. */
 #ifndef GEPOLAB_CORE_CONFIG_INTERNAL_H
 #define GEPOLAB_CORE_CONFIG_INTERNAL_H
 
@@ -19,7 +19,7 @@ enum {
 typedef struct cfg_source {
   const char *name;  /* file name as the user gave it, or "command line" */
   const char *quote; /* the assignment of an override; NULL for a file */
-  const char *path;  /* of the file it was read from, or stands for; NULL: of none */
+  const char *path;  /* of its file; NULL: none */
 } cfg_source;
 
 typedef struct cfg_place {
@@ -38,14 +38,12 @@ struct cfg_node {
   int plain; /* a scalar written without quotes, so it may be a number, a boolean or null */
   cfg_place at;
   const char *text; /* scalars */
-  const char *unit; /* of the field that it is a value of, once cfg_resolve() was there; lives as
-                       long as the program; NULL: none is known */
+  const char *unit; /* of its field, set by cfg_resolve(); static; NULL: none is known */
   cfg_entry *entry; /* [n] of lists and maps */
   size_t n, capacity;
 };
 
-/* All memory of a tree belongs to its doc and is freed with it, so that no part of a tree has an
- * owner of its own. */
+/* All memory of a tree belongs to its doc and is freed with it. */
 typedef struct cfg_block cfg_block;
 struct cfg_doc {
   cfg_block *blocks;
@@ -68,10 +66,10 @@ gl_status cfg_append(cfg_doc *doc, cfg_node *to, const char *key, cfg_place key_
 cfg_node *cfg_node_copy(cfg_doc *doc, const cfg_node *node, gl_error *err);
 cfg_entry *cfg_entry_of(const cfg_node *map, const char *key, size_t length);
 
-/* What a text is to be. */
+/* The form of a text. */
 typedef enum cfg_form {
   CFG_RECIPE,   /* a whole recipe */
-  CFG_ASSIGNED, /* behind the '=' of an override: no block lists and maps, and nothing is a null */
+  CFG_ASSIGNED, /* after the '=' of an override: no block lists and maps; an empty text is a null */
   CFG_VALUE     /* one value in any style */
 } cfg_form;
 
@@ -80,25 +78,28 @@ typedef enum cfg_form {
 gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, size_t size,
                     size_t first_column, cfg_form form, cfg_node **out, gl_error *err);
 
-/* As cfg_load_text_of(), into a doc that is there: *root is a map of doc. */
+/* The same, of a text whose size is checked first; name and path are those of its source. */
+gl_status cfg_parse_named(cfg_doc *doc, const char *text, size_t size, const char *name,
+                          const char *path, cfg_form form, cfg_node **out, gl_error *err);
+
+/* As cfg_load_text_of(), into an existing doc: *root is a map of doc. */
 gl_status cfg_load_into(cfg_doc *doc, const char *text, size_t size, const char *name,
                         const char *path, cfg_node **root, gl_error *err);
 
-/* Where *slot, the value at path, is a word that stands for a section (`algorithm: gepo`), makes it
- * that section, {base: gepo}; changes nothing else. recipe: where the conditions of the table of
- * fields are looked up. */
+/* If *slot, the value at path, is the short form of a section (`algorithm: gepo`), replaces it by
+ * the section, {base: gepo}. recipe: the values that conditions of fields are about. */
 gl_status cfg_lengthen(cfg_doc *doc, const cfg_node *recipe, cfg_node **slot, const char *path,
                        gl_error *err);
 
-/* A node of a recipe and the field that it is a value of, or part of a value of. */
+/* A node of a recipe, and the field whose value it is or belongs to. */
 typedef struct cfg_visited {
   const char *path;   /* from the root of a recipe; that of an axis of a sweep is the field's */
   const field *field; /* NULL: the table has none there; its first entry, whatever its conditions */
   const char *unit;   /* of the value; "": it has none */
   int is_file;        /* a text that names a file */
 } cfg_visited;
-/* Shows every node below root with its field, in the order of the recipe; ends with the first
- * status that is not GL_OK, *err being the visitor's to fill. */
+/* Calls `see` with every node below root and its field, in the order of the recipe; returns the
+ * first status that is not GL_OK, for which `see` fills *err. */
 gl_status cfg_visit(cfg_node *root, gl_status (*see)(void *self, cfg_node *, const cfg_visited *),
                     void *self, gl_error *err);
 
@@ -106,8 +107,6 @@ gl_status cfg_visit(cfg_node *root, gl_status (*see)(void *self, cfg_node *, con
  * parameters of distributions, ends of ranges. */
 int cfg_part_has_unit(const char *part, const cfg_node *around);
 
-/* Puts lists in the place of the ranges of a recipe's sweep and of its tune. */
-gl_status cfg_expand_ranges(cfg_doc *doc, gl_error *err);
 /* Makes a plain scalar with a unit, such as 10m, the number of the field's own units, 600. Text
  * that does not begin with a number stays as it is. path is for messages. GL_EINPUT for an unknown
  * unit, one of another dimension, and numbers beyond a double. */
@@ -115,14 +114,14 @@ gl_status cfg_convert(cfg_doc *doc, cfg_node *scalar, const char *unit, const ch
                       gl_error *err);
 /* 1 if the text is a number with letters behind it, whatever they are. */
 int cfg_is_quantity(const char *text);
-/* As fields_of_item(); of several entries the first whose condition about the field kind_of, if it
- * has one, is `kind`. kind_of NULL: the first. */
+/* As fields_of_item(); of several entries the first that has no condition about the field kind_of,
+ * or the condition `kind`. kind_of NULL: the first. */
 const field *fields_of_kind(const char *path, const char *kind_of, const char *kind);
 /* A number as it is written in recipes, owned by doc; NULL if memory is short. */
 cfg_node *cfg_number_node(cfg_doc *doc, cfg_place at, double value, gl_error *err);
 
-/* As cfg_canonical(), telling for each of marks[n] where in the text its node stands; begin and end
- * are 0 where it is not below node. */
+/* As cfg_canonical(); sets begin and end of each of marks[n] to its node's bytes in the text, or to
+ * 0 if it is not below node. */
 typedef struct cfg_mark {
   const cfg_node *node;
   size_t begin, end;

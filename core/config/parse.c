@@ -1,4 +1,5 @@
-/* YAML to a tree: libyaml's events, with every place kept and every limit checked on the way. */
+/* Reads YAML into a tree, from libyaml's events, with the place of every value and all limits
+ * checked. */
 #include "core/config/internal.h"
 
 #include <dirent.h>
@@ -29,7 +30,7 @@ typedef struct composer {
 
 static gl_status compose(composer *c, size_t depth, cfg_node **out);
 
-/* --- places and libyaml's own complaints --- */
+/* --- places and libyaml's errors --- */
 
 static cfg_place place_of(const composer *c, yaml_mark_t mark) {
   size_t shift = mark.line == 0 ? c->first_column : 0;
@@ -40,7 +41,7 @@ static cfg_place here(const composer *c) {
   return place_of(c, c->event.start_mark);
 }
 
-/* The place of a byte, for bytes that are not text and so have no mark. */
+/* The place of a byte, for invalid bytes, for which libyaml has no mark. */
 static cfg_place place_of_byte(const composer *c, size_t offset) {
   cfg_place at = {c->source, 1, 1 + c->first_column};
   for (size_t i = 0; i < offset && i < c->size; ++i) {
@@ -135,7 +136,7 @@ static gl_status compose_alias(composer *c, size_t depth, cfg_node **out) {
     if (strcmp(known[i], name) != 0) continue;
     if (c->anchors[i].node == NULL)
       return cfg_fail_at(&at, c->err,
-                         "alias *%s stands inside the value it names, a cycle; "
+                         "alias *%s is inside the value it names, a cycle; "
                          "use it only after that value has ended",
                          name);
     if (depth + levels_of(c->anchors[i].node) > CFG_MAX_DEPTH + 1) return too_deep(c, &at);
@@ -195,7 +196,7 @@ static gl_status compose_key(composer *c, const char **key, cfg_place *at) {
   return *key == NULL ? gl_fail_memory(c->err, "a recipe") : GL_OK;
 }
 
-/* Equal keys stand together, in the order in which they were written. */
+/* Equal keys become neighbours, in the order of the file. */
 static int by_key_then_place(const void *a, const void *b) {
   const cfg_entry *const *x = a, *const *y = b;
   int order = strcmp((*x)->key, (*y)->key);
@@ -214,13 +215,13 @@ static gl_status refuse_duplicates(composer *c, const cfg_node *map) {
   free(order);
   if (again == NULL) return GL_OK;
   return cfg_fail_at(&again->key_at, c->err,
-                     "key '%s' stands twice in this map, first at line %zu, column %zu; keep one",
+                     "key '%s' is twice in this map, first at line %zu, column %zu; keep one",
                      again->key, first->key_at.line, first->key_at.column);
 }
 
 /* --- merge keys (YAML 1.1) --- */
 /* `<<: *a` adds the entries of *a that the map does not have; of `<<: [*a, *b]` the earlier map
- * wins. They stand in the order in which they were written, in the place of the merge key. */
+ * wins. Merged entries keep their order and follow at the place of the merge key. */
 
 typedef struct candidate {
   cfg_entry entry;
@@ -260,8 +261,7 @@ static gl_status check_merge(composer *c, const cfg_entry *merge) {
   return GL_OK;
 }
 
-/* Collects the entries of the map and of what it merges; candidates are counted where `to` is NULL.
- */
+/* Collects the entries of the map and of the maps it merges into `to` (NULL: counts them). */
 static size_t collect(const cfg_node *map, candidate *to) {
   size_t n = 0;
   for (size_t i = 0; i < map->n; ++i) {
@@ -319,7 +319,7 @@ static gl_status compose_map(composer *c, cfg_node *map, size_t depth) {
   }
 }
 
-/* What the current event says of the value it begins. */
+/* The value that the current event begins. */
 typedef struct beginning {
   cfg_kind kind;
   const yaml_char_t *anchor, *tag;
@@ -337,7 +337,7 @@ static beginning begin_value(const composer *c) {
   return (beginning){CFG_SCALAR, e->data.scalar.anchor, e->data.scalar.tag, 0};
 }
 
-/* Makes the value that the current event begins; ends on that value's last event. */
+/* Reads the value that the current event begins; the current event is then its last one. */
 static gl_status compose(composer *c, size_t depth, cfg_node **out) {
   cfg_place at = here(c);
   if (depth > CFG_MAX_DEPTH) return too_deep(c, &at);
@@ -366,7 +366,7 @@ static gl_status compose(composer *c, size_t depth, cfg_node **out) {
   return status;
 }
 
-/* One document, whole, and nothing after it. */
+/* Reads one document, and checks that nothing follows it. */
 static gl_status compose_document(composer *c, cfg_node **out) {
   gl_status status = advance(c); /* stream start */
   if (status == GL_OK) status = advance(c);
@@ -423,9 +423,8 @@ gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, si
 
 /* --- loading --- */
 
-/* A text with the size that one may have, as a value of doc. */
-static gl_status parse_named(cfg_doc *doc, const char *text, size_t size, const char *name,
-                             const char *path, cfg_form form, cfg_node **out, gl_error *err) {
+gl_status cfg_parse_named(cfg_doc *doc, const char *text, size_t size, const char *name,
+                          const char *path, cfg_form form, cfg_node **out, gl_error *err) {
   const cfg_source *source = cfg_source_new(doc, name, NULL, path);
   if (source == NULL) return gl_fail_memory(err, "a recipe");
   cfg_place top = {source, 1, 1};
@@ -437,7 +436,7 @@ static gl_status parse_named(cfg_doc *doc, const char *text, size_t size, const 
 
 gl_status cfg_load_into(cfg_doc *doc, const char *text, size_t size, const char *name,
                         const char *path, cfg_node **root, gl_error *err) {
-  gl_status status = parse_named(doc, text, size, name, path, CFG_RECIPE, root, err);
+  gl_status status = cfg_parse_named(doc, text, size, name, path, CFG_RECIPE, root, err);
   if (status != GL_OK) return status;
   if ((*root)->kind != CFG_MAP)
     return cfg_fail(*root, err,
@@ -465,22 +464,7 @@ gl_status cfg_load_text(cfg_doc **out, const char *text, size_t size, const char
   return cfg_load_text_of(out, text, size, name, NULL, err);
 }
 
-gl_status cfg_load_value(cfg_doc **out, const char *path, const char *text, size_t size,
-                         const char *name, gl_error *err) {
-  cfg_doc *doc = NULL;
-  cfg_node *value = NULL;
-  *out = NULL;
-  gl_status status = cfg_load_text(&doc, "{}", 2, name, err);
-  if (status == GL_OK) status = parse_named(doc, text, size, name, NULL, CFG_VALUE, &value, err);
-  if (status == GL_OK) status = cfg_set(doc, path, value, err);
-  if (status == GL_OK)
-    *out = doc;
-  else
-    cfg_free(doc);
-  return status;
-}
-
-/* A name in path's folder that looks like the missing one, into found; "" if there is none. */
+/* Writes a name in path's folder similar to the missing one to found; "" if there is none. */
 static void nearest_file(const char *path, char *found, size_t size) {
   enum { MOST = 512 };
   char folder[1024], *names[MOST];

@@ -1,6 +1,6 @@
-/* Taking a section out of a tree: typed, bounded, and nothing left over. */
+/* Reads a section of a tree: typed, bounded, and without unknown keys. */
+#include "core/config/config.h"
 #include "core/config/internal.h"
-#include "core/config/record.h"
 #include "core/config/units.h"
 
 #include "core/base/json.h"
@@ -75,7 +75,7 @@ static const char *listed(const char *const *names, size_t n, char *text, size_t
   return text;
 }
 
-/* --- what was found --- */
+/* --- recording --- */
 
 typedef enum origin { STATED, NULL_STATED, DEFAULT, PRESET, COMPUTED, N_ORIGINS } origin;
 static const char *const origin_names[N_ORIGINS] = {"stated", "null", "default", "preset",
@@ -112,7 +112,7 @@ char *cfg_record_end(void) {
   return text;
 }
 
-/* Records a value, which becomes the record's; json NULL: memory is short. */
+/* Records a value and owns it; json NULL: memory is short. */
 static void record_note(const cfg_reader *r, const char *key, cJSON *json) {
   char path[FIELD_PATH_SIZE];
   snprintf(path, sizeof path, "%s%s%s", r->path, *r->path != '\0' ? "." : "", key);
@@ -207,7 +207,7 @@ gl_status cfg_end(cfg_reader *r) {
   return GL_OK;
 }
 
-/* Notes the key as known and gives its value; NULL where the default is to be taken. */
+/* Adds the key to the known ones and returns its value; NULL: the default applies. */
 static const cfg_node *ask(cfg_reader *r, const char *key) {
   if (r->status != GL_OK) return NULL;
   size_t k = 0;
@@ -418,7 +418,7 @@ int cfg_choice(cfg_reader *r, const char *key, int fallback, const char *const *
 
 /* --- fields of the tables --- */
 
-/* Stands for a field that is in no table. */
+/* The entry of a field that is in no table. */
 static const field unknown = {.path = "", .lo = -INFINITY, .hi = INFINITY, .unit = ""};
 
 static const field *field_of(cfg_reader *r, const char *key) {

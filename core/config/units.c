@@ -122,14 +122,14 @@ const char *units_example(const char *dimension) {
 
 /* --- numbers with a unit --- */
 
-/* A decimal number taken apart: ± digits × 10^power, and what stands behind it. */
+/* A decimal number, ± digits × 10^power, and the text after it. */
 typedef struct quantity {
   int negative;
   uint64_t digits;
   int overflow; /* more digits than 64 bits hold */
   long power;
   size_t length;    /* of the number's own text */
-  const char *unit; /* what stands behind it and one space */
+  const char *unit; /* the text after it and one space */
 } quantity;
 
 enum { MOST_POWER = 100000 }; /* beyond it every number but 0 is 0 or too large */
@@ -138,7 +138,7 @@ static int is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/* Takes digits with single underscores between them; how many there were. */
+/* Reads digits with single underscores between them; returns how many. */
 static size_t take_digits(quantity *q, const char **text) {
   size_t n = 0;
   for (; is_digit(**text) || (n > 0 && **text == '_' && is_digit((*text)[1])); ++*text) {
@@ -183,8 +183,8 @@ int cfg_is_quantity(const char *text) {
   return (first | 32u) - 'a' < 26 || first >= 0x80;
 }
 
-/* The number nearest to digits × factor × 10^power: of one rounding where the product of digits and
- * factor is exact, so that 0.1ms is the number that 0.0001 is. */
+/* The number nearest to digits × factor × 10^power: rounded once if the product of digits and
+ * factor is exact, so that 0.1ms equals 0.0001. */
 static double value_of(const quantity *q, const unit *u, const char *text) {
   char number[64];
   if (!q->overflow && q->digits <= UINT64_MAX / u->factor) {
@@ -200,7 +200,7 @@ static double value_of(const quantity *q, const unit *u, const char *text) {
   return strtod(clean, NULL) * (double)u->factor * pow(10, u->power);
 }
 
-/* "s, ms, us, …": what may stand behind a number of that dimension. */
+/* "s, ms, us, …": the units that may follow a number of that dimension. */
 static const char *known_units(const char *dimension, char *text, size_t size) {
   const size_t rate = per_second(dimension);
   size_t used = 0;
@@ -217,7 +217,7 @@ static const char *known_units(const char *dimension, char *text, size_t size) {
   return text;
 }
 
-/* The dimension of a unit of that name, whatever it is; NULL if there is none. */
+/* The dimension of a unit of that name; NULL if there is none. */
 static const char *other_dimension(const char *name) {
   const size_t n = per_second(name);
   for (size_t i = 0; i < N_UNITS; ++i)

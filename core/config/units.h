@@ -1,10 +1,9 @@
 /* Units of numbers in recipes: 10m, 1.5GiB, 100Mbit/s.
  *
- * A field with a unit (core/config/fields.h) takes plain numbers of that unit, and numbers with any
- * unit of its dimension behind them, with or without a space. Which there are is one table, from
- * which `gepolab fields --units` and the messages are made. A rate takes the units of its dimension
- * with /s behind them. Letters that are read in two ways (a bare k or M: 1000 or 1024?) are in the
- * table too, and refused with the reason.
+ * A field with a unit (core/config/fields.h) takes plain numbers of that unit, and numbers followed
+ * by any unit of its dimension, with or without a space. One table lists them, for `gepolab fields
+ * --units` and for messages. A rate takes the units of its dimension followed by /s. Ambiguous
+ * letters (a bare k or M: 1000 or 1024?) are in the table too, and are refused with the reason.
  */
 #ifndef GEPOLAB_CORE_CONFIG_UNITS_H
 #define GEPOLAB_CORE_CONFIG_UNITS_H

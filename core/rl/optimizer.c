@@ -8,7 +8,6 @@
 gl_status optimizer_parse(optimizer_spec *spec, const cfg_node *section, const char *world,
                           gl_error *err) {
   cfg_reader r;
-  fields_add(&rl_fields);
   cfg_begin(&r, section, "optimizer", err);
   cfg_of(&r, "world.kind", world);
   spec->kind = (optimizer_kind)field_choice(&r, "kind");

@@ -56,7 +56,6 @@ static gl_status read_mixture(sampling_spec *spec, const cfg_node *node, gl_erro
 
 gl_status sampling_parse(sampling_spec *spec, const cfg_node *section, gl_error *err) {
   cfg_reader r;
-  fields_add(&rl_fields);
   cfg_begin(&r, section, "sampling", err);
   read_dist(spec, NULL, &r);
   spec->weights = (sampling_weights)field_choice(&r, "weights");
@@ -106,7 +105,6 @@ void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
   const char *names[N_EVALUATIONS];
   assert(n >= 1 && n <= N_EVALUATIONS);
   for (int i = 0; i < n; ++i) names[i] = evaluation_names[kinds[i]];
-  fields_add(&evaluation_fields);
   const cfg_node *node = cfg_child(world, "evaluation");
   const int word = node != NULL && cfg_kind_of(node) == CFG_SCALAR;
   int choice = word ? cfg_choice(world, "evaluation", 0, names, n) : 0;

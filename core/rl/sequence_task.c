@@ -16,7 +16,6 @@ typedef struct sequence {
 
 gl_status sequence_section_read(sequence_section *out, cfg_reader *r) {
   sequence_section s = {0};
-  fields_add(&sequence_fields);
   cfg_of(r, "world.kind", "sequence");
   s.vocabulary = field_count(r, "vocabulary");
   s.horizon = field_count(r, "horizon");

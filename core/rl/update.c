@@ -1,7 +1,6 @@
 /* The learner's step: its table of tokens, its optimiser updates, and what goes into them. */
 #include "core/rl/update.h"
 
-#include "core/random/normal.h"
 #include "core/random/rng.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Writing: a run whole or not at all, the plan of a study, chosen rates, measurements. */
 #include "core/base/hash.h"
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "core/config/config.h"
 #include "core/store/internal.h"
 

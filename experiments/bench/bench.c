@@ -2,7 +2,7 @@
  * programs that are measured beside ours. */
 #include "experiments/bench/bench.h"
 
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "experiments/base/process.h"
 
 #include <errno.h>

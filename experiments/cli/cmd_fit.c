@@ -5,7 +5,7 @@
 #include "experiments/clock/fit_log.h"
 #include "sim/delay.h"
 
-#include "core/base/csv.h"
+#include "core/base/records.h"
 
 #include <math.h>
 #include <stdio.h>

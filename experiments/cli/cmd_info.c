@@ -1,6 +1,5 @@
 /* gepolab study info: what a study file is, how its runs came about and what they cost. */
 #include "core/base/json.h"
-#include "core/base/json_tree.h"
 #include "core/base/shown.h"
 #include "core/store/store.h"
 #include "experiments/base/args.h"

@@ -1,7 +1,7 @@
 /* gepolab plan: how to use the GPUs of one's own cluster. */
 #include "analysis/figures/direct.h"
 #include "core/base/file.h"
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "core/base/progress.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"

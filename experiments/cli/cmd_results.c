@@ -1,9 +1,9 @@
 /* gepolab results: numbers that documents cite, kept, written into the documents and checked. */
 #include "analysis/import/names.h"
 #include "analysis/stored.h"
-#include "core/base/csv.h"
 #include "core/base/file.h"
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
+#include "core/base/records.h"
 #include "core/store/store.h"
 #include "experiments/base/args.h"
 #include "experiments/base/provenance.h"

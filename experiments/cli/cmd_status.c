@@ -1,6 +1,5 @@
 /* gepolab study status: how far a study is, also while it is being written. */
 #include "core/base/json.h"
-#include "core/base/json_tree.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"

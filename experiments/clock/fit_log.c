@@ -2,7 +2,7 @@
 #include "experiments/clock/fit_log.h"
 
 #include "analysis/import/read.h"
-#include "core/base/csv.h"
+#include "core/base/records.h"
 #include "core/config/config.h"
 #include "core/config/units.h"
 

@@ -4,7 +4,6 @@
 
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/base/json_tree.h"
 #include "core/base/shown.h"
 #include "experiments/base/build.h"
 #include "llm/backend/open/open.h"

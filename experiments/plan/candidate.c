@@ -2,7 +2,7 @@
 #include "experiments/plan/plan.h"
 
 #include "core/base/json.h"
-#include "core/config/files.h"
+#include "core/config/config.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/delay.h"
 

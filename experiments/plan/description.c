@@ -1,7 +1,7 @@
 /* Reading the section `plan`. */
 #include "experiments/plan/plan.h"
 
-#include "core/config/quantities.h"
+#include "core/config/config.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/cluster.h"
 #include "sim/delay.h"

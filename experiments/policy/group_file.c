@@ -2,7 +2,7 @@
  * pass and without a tree. */
 #include "experiments/policy/group_file.h"
 
-#include "core/base/json_read.h"
+#include "core/base/json.h"
 #include "core/config/config.h"
 #include "experiments/base/memory.h"
 

@@ -5,10 +5,9 @@
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
-#include "core/config/build.h"
-#include "core/config/designs.h"
+#include "core/config/config.h"
 #include "core/config/fields.h"
-#include "core/random/normal.h"
+#include "core/random/rng.h"
 #include "experiments/base/memory.h"
 
 #include <float.h>

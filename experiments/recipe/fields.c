@@ -33,13 +33,10 @@ static const field world[] = {
 };
 static FIELD_TABLE(world_fields, world);
 
-void recipe_fields_use(void) {
-  static const field_table *const tables[] = {
-      &study_fields, &policy_fields,     &design_fields,     &rl_fields,       &sim_fields,
-      &world_fields, &evaluation_fields, &toy_bandit_fields, &sequence_fields, &toy_fields,
-      &llm_fields,   &llm_model_fields,  &llm_task_fields,   &lab_fields};
-  for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i) fields_add(tables[i]);
-}
+const field_table *const field_tables[FIELD_MOST_TABLES] = {
+    &study_fields, &policy_fields,     &design_fields,     &rl_fields,       &sim_fields,
+    &world_fields, &evaluation_fields, &toy_bandit_fields, &sequence_fields, &toy_fields,
+    &llm_fields,   &llm_model_fields,  &llm_task_fields,   &lab_fields};
 
 /* --- the JSON Schema --- */
 

@@ -1,5 +1,5 @@
 /* The sections that read tables of the file itself: `rates`, `laboratory` and `provenance`. */
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "experiments/report/study_internal.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 /* The section `recipe`: what was swept, or, of files that do not keep it, what the runs have in
  * common and in which fields they differ. */
 #include "core/base/json.h"
-#include "core/base/json_tree.h"
 #include "experiments/report/study_internal.h"
 #include "experiments/report/yaml.h"
 

@@ -1,6 +1,6 @@
 /* A study for its report: loading it, the runs that it lacks, and queries over its file. */
 #include "core/base/array.h"
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "core/store/store.h"
 #include "experiments/report/study_internal.h"
 

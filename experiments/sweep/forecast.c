@@ -3,7 +3,7 @@
 #define _GNU_SOURCE /* tdestroy */
 #include "experiments/sweep/forecast.h"
 
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "core/store/store.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/process.h"

@@ -3,8 +3,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
-#include "core/config/build.h"
-#include "core/config/designs.h"
+#include "core/config/config.h"
 #include "core/config/fields.h"
 #include "experiments/base/memory.h"
 #include "experiments/recipe/recipe.h"

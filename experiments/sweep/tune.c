@@ -2,7 +2,6 @@
 #include "experiments/sweep/tune.h"
 
 #include "analysis/statistics.h"
-#include "core/config/designs.h"
 #include "core/config/fields.h"
 #include "experiments/base/memory.h"
 

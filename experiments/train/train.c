@@ -3,7 +3,7 @@
 #include "experiments/train/internal.h"
 
 #include "core/base/file.h"
-#include "core/config/record.h"
+#include "core/config/config.h"
 #include "experiments/base/process.h"
 #include "experiments/base/provenance.h"
 

@@ -6,8 +6,8 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/config/config.h"
 #include "core/config/fields.h"
-#include "core/config/overlay.h"
 #include "llm/learner/llm_learner.h"
 
 #include <dirent.h>
@@ -623,7 +623,6 @@ static gl_status check_mixture(const run_spec *s, const cfg_node *sampling, gl_e
 gl_status run_spec_init(run_spec *s, const cfg_node *world, const cfg_node *sampling, uint64_t seed,
                         gl_error *err) {
   *s = (run_spec){.begin = -1};
-  fields_add(&llm_fields);
   gl_status status = sampling_parse(&s->sampling, sampling, err);
   if (status == GL_OK) status = check_mixture(s, sampling, err);
   if (status == GL_OK) status = read_world(s, world, seed, err);

@@ -1,7 +1,6 @@
 /* What a model is made of: read from a recipe's section or from a folder's config.json, checked,
  * and written as config.json. */
 #include "core/base/json.h"
-#include "core/base/json_read.h"
 #include "core/config/fields.h"
 #include "llm/model/internal.h"
 
@@ -12,7 +11,6 @@ gl_status model_config_read(model_config *out, const cfg_node *section, size_t v
                             gl_error *err) {
   cfg_reader r;
   model_config c = {.vocabulary = vocabulary, .begin = -1, .end = -1, .pad = -1};
-  fields_add(&llm_model_fields);
   cfg_begin_at(&r, section, "world.model", "model", err);
   c.layers = field_count(&r, "layers");
   c.hidden = field_count(&r, "hidden");

@@ -1,5 +1,4 @@
 /* A model's folder, as Hugging Face has it: config.json and tensors in one file or in shards. */
-#include "core/base/json_read.h"
 
 #include "core/base/json.h"
 #include "llm/model/internal.h"

@@ -1,7 +1,7 @@
 /* A model's parameters: their order, their memory, their first values. */
 #include "llm/model/internal.h"
 
-#include "core/random/normal.h"
+#include "core/random/rng.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "llm/task/internal.h"
 
 #include "core/base/array.h"
-#include "core/base/json_read.h"
+#include "core/base/json.h"
 #include "core/config/config.h"
 #include "core/config/fields.h"
 #include "llm/answer/answer.h"

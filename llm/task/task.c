@@ -355,7 +355,6 @@ static gl_status probe_splits(const task *t, const cfg_node *at, gl_error *err) 
 
 static gl_status read_task_section(task *t, const cfg_node *section, gl_error *err) {
   cfg_reader r;
-  fields_add(&llm_task_fields);
   cfg_begin_at(&r, section, "world.task", "task", err);
   t->kind = kinds[field_choice(&r, "kind")];
   cfg_of(&r, "world.task.kind", t->kind->name);

@@ -1,6 +1,6 @@
 /* Reads a tokenizer.json: its components, vocabulary, merges and added tokens. */
 #include "core/base/array.h"
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "llm/text/internal.h"
 

@@ -2,9 +2,9 @@
 #include "analysis/export.h"
 
 #include "analysis/summary.h"
-#include "core/base/csv.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/records.h"
 #include "core/config/fields.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"

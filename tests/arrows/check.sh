@@ -63,9 +63,9 @@ awk -v table="$table" -v bad="$work/bad" '
     }
   }' $table pass=1 "$work/symbols" pass=2 "$work/symbols"
 
-# --- JSON is read by core/base/json_read alone; cJSON writes and holds trees ---
+# --- JSON is read by core/base/json.c alone; cJSON writes and holds trees ---
 if grep 'U cJSON_Parse' "$work/symbols" > "$work/parsers"; then
-  sed 's/\.o:* .*/ may not use cJSON_Parse: read with core\/base\/json_tree.h/; s/^/arrows: /' "$work/parsers"
+  sed 's/\.o:* .*/ may not use cJSON_Parse: read with core\/base\/json.h/; s/^/arrows: /' "$work/parsers"
   echo failed > "$work/bad"
 fi
 

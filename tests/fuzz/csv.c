@@ -1,7 +1,7 @@
 /* libFuzzer target: no bytes may make the CSV reader misbehave, alone or under the reader of W&B
  * exports. */
-#include "core/base/csv.h"
 #include "analysis/import/formats.h"
+#include "core/base/records.h"
 
 #include <stdint.h>
 

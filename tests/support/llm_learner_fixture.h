@@ -2,7 +2,6 @@
 #ifndef GEPOLAB_TESTS_SUPPORT_LLM_LEARNER_FIXTURE_H
 #define GEPOLAB_TESTS_SUPPORT_LLM_LEARNER_FIXTURE_H
 
-#include "core/random/normal.h"
 #include "core/random/rng.h"
 #include "llm/learner/learner.h"
 #include "llm/llm.h"

@@ -135,17 +135,13 @@ extern const field_table policy_fields __attribute__((weak)), study_fields __att
     toy_bandit_fields __attribute__((weak)), sim_fields __attribute__((weak)),
     toy_fields __attribute__((weak)), llm_fields __attribute__((weak)),
     llm_model_fields __attribute__((weak)), llm_task_fields __attribute__((weak));
-void recipe_fields_use(void) __attribute__((weak));
 
-static void use_fields(void) {
-  const field_table *const tables[] = {&study_fields,      &policy_fields,    &design_fields,
-                                       &rl_fields,         &sim_fields,       &evaluation_fields,
-                                       &toy_bandit_fields, &sequence_fields,  &toy_fields,
-                                       &llm_fields,        &llm_model_fields, &llm_task_fields};
-  if (recipe_fields_use != NULL) recipe_fields_use();
-  for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i)
-    if (tables[i] != NULL) fields_add(tables[i]);
-}
+/* The list of a test program of some rooms; that of the command, where it is linked, replaces it.
+ */
+__attribute__((weak)) const field_table *const field_tables[FIELD_MOST_TABLES] = {
+    &study_fields, &policy_fields,     &design_fields,     &rl_fields,
+    &sim_fields,   &evaluation_fields, &toy_bandit_fields, &sequence_fields,
+    &toy_fields,   &llm_fields,        &llm_model_fields,  &llm_task_fields};
 
 int main(int argc, char **argv) {
   const char *suite = NULL, *test = NULL;
@@ -162,7 +158,6 @@ int main(int argc, char **argv) {
       return 2;
     }
   }
-  use_fields();
   if (suite != NULL && suite[0] == '\0') suite = NULL;
   if (test != NULL && test[0] == '\0') test = NULL;
   if (listing) {

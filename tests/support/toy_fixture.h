@@ -2,7 +2,6 @@
 #ifndef GEPOLAB_TESTS_SUPPORT_TOY_FIXTURE_H
 #define GEPOLAB_TESTS_SUPPORT_TOY_FIXTURE_H
 
-#include "core/random/normal.h"
 #include "core/random/rng.h"
 #include "tests/support/suite.h"
 #include "toy/learner/learner.h"

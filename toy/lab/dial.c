@@ -1,7 +1,7 @@
 /* Samplers at a wanted KL divergence from the learner: root finding along a ray or a mixture. */
 #include "toy/lab/dial.h"
 
-#include "core/random/normal.h"
+#include "core/random/rng.h"
 
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_roots.h>

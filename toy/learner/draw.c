@@ -8,7 +8,7 @@
  * change their versions each at a position of its own (draw_request.span), each has a record of its
  * own (batch.own_dists).
  */
-#include "core/random/normal.h"
+#include "core/random/rng.h"
 
 #include "toy/learner/learner.h"
 

@@ -2,7 +2,7 @@
  * checkpoints are in state.c; sampling and training in draw.c and update.c. */
 #include "toy/learner/learner.h"
 
-#include "core/config/overlay.h"
+#include "core/config/config.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The bandit: arms, contexts, fixed or random mean rewards, optional noise. */
-#include "core/random/normal.h"
+#include "core/random/rng.h"
 
 #include "core/config/fields.h"
 #include "toy/world/world.h"

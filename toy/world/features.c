@@ -1,7 +1,7 @@
 /* How parameters become logits: tabular policies, templates of one-hot features, real features. */
 #include "toy/world/features.h"
 
-#include "core/random/normal.h"
+#include "core/random/rng.h"
 
 #include <math.h>
 #include <stdlib.h>

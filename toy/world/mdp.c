@@ -2,9 +2,8 @@
  * as responses, and the worlds that recipes name. */
 #include "toy/world/mdp.h"
 
-#include "core/base/blas_room.h"
+#include "core/base/thread_pool.h"
 #include "core/config/fields.h"
-#include "core/random/normal.h"
 #include "core/random/rng.h"
 #include "toy/world/toy_world.h"
 
@@ -535,7 +534,6 @@ const char *mdp_kind_at(size_t i, const char **about) {
 gl_status mdp_new(mdp **out, const cfg_node *world, uint64_t seed, gl_error *err) {
   cfg_reader r, p;
   *out = NULL;
-  fields_add(&toy_fields);
   mdp *m = calloc(1, sizeof *m);
   if (m == NULL) return gl_fail_memory(err, "a decision process");
   cfg_begin(&r, world, "world", err);

@@ -3,7 +3,7 @@
 
 #include "core/base/hash.h"
 #include "core/config/fields.h"
-#include "core/random/normal.h"
+#include "core/random/rng.h"
 #include "core/rl/sequence_task.h"
 #include "toy/world/automaton.h"
 #include "toy/world/mdp.h"
@@ -153,8 +153,6 @@ static gl_status world_build(toy_world *w, const cfg_node *section, uint64_t see
 gl_status toy_world_new(toy_world **out, const cfg_node *world, const cfg_node *sampling,
                         uint64_t seed, gl_error *err) {
   *out = NULL;
-  fields_add(&toy_bandit_fields);
-  fields_add(&toy_fields);
   toy_world *w = calloc(1, sizeof *w);
   if (w == NULL) return gl_fail_memory(err, "a toy world");
   gl_status status = sampling_parse(&w->sampling, sampling, err);

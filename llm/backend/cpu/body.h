@@ -8,7 +8,7 @@
  * and are compiled with the flags of their instruction set. The parts included below
  * (llm/backend/cpu/NAME.h) are pieces of this file: they use what stands above them, and nobody
  * else includes them. All functions are static, so the copies do not meet. */
-#include "core/random/normal.h"
+#include "core/random/rng.h"
 #include "core/rl/sampling.h"
 #include "llm/backend/cpu/cpu.h"
 

@@ -2,7 +2,7 @@
  * memory and scratch memory, and the operations that do not depend on the number type. */
 #include "llm/backend/cpu/cpu.h"
 
-#include "core/base/blas_room.h"
+#include "core/base/thread_pool.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "llm/backend/cuda/sample.cuh"
 
 extern "C" {
-#include "core/random/normal.h"
+#include "core/random/rng.h"
 }
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* Exports of Weights & Biases: series, names, damaged files. */
 #include "analysis/import/formats.h"
 #include "analysis/statistics.h"
-#include "core/base/csv.h"
+#include "core/base/records.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* The strict JSON reader and the tree it builds. */
-#include "core/base/json_read.h"
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* Tables as text: quoting, numbers, what is missing. */
 #include "core/base/records.h"
+#include "tests/support/core.h"
 #include "tests/support/suite.h"
 
 #include <math.h>
@@ -75,3 +76,121 @@ static void formats_have_names(void) {
 
 SUITE(core_records, "core: tables as text", TEST(records_are_csv), TEST(records_are_tsv),
       TEST(records_are_lines_of_json), TEST(formats_have_names));
+
+/* --- reading: cells, one column of numbers, and what is refused --- */
+
+static gl_status column_of(const char *text, const char *column, double **out, size_t *n,
+                           gl_error *err) {
+  scratch at;
+  char path[SCRATCH_PATH_SIZE];
+  scratch_make(&at);
+  scratch_write(scratch_path(&at, "test.csv", path), text);
+  *err = (gl_error){0};
+  gl_status status = csv_column(out, n, path, column, err);
+  scratch_remove(&at);
+  return status;
+}
+
+static void quotes_line_ends_and_empty_lines_are_read(void) {
+  const char text[] = "\xEF\xBB\xBF"
+                      "a,\"b,\"\"c\"\"\"\r\n\n,d\n";
+  const char *const want[] = {"a", "b,\"c\"", "", "d"};
+  const size_t lines[] = {1, 1, 3, 3}, places[] = {1, 3, 1, 2};
+  gl_error err = {0};
+  csv_reader r;
+  size_t n = 0;
+  CU_ASSERT_EQUAL_FATAL(csv_begin(&r, text, strlen(text), "f.csv", &err), GL_OK);
+  while (csv_line(&r))
+    for (int more = 1; more && n < 4; ++n) {
+      CU_ASSERT_EQUAL(csv_cell(&r, &more), GL_OK);
+      CU_ASSERT_STRING_EQUAL(r.cell, want[n]);
+      CU_ASSERT(r.line == lines[n] && r.column == places[n]);
+    }
+  CU_ASSERT_EQUAL(n, 4);
+  csv_end(&r);
+}
+
+/* Names of runs are whatever somebody called them. */
+static void a_line_break_between_quotes_belongs_to_its_cell(void) {
+  const char text[] = "\"a\nb\"\tc,d\n\"\n\n\"\t\"e\"\"\nf\"\r\n1\t2\n";
+  const char *const want[] = {"a\nb", "c,d", "\n\n", "e\"\nf", "1", "2"};
+  const size_t lines[] = {1, 1, 3, 3, 7, 7};
+  gl_error err = {0};
+  csv_reader r;
+  size_t n = 0;
+  CU_ASSERT_EQUAL_FATAL(csv_begin_separated(&r, text, strlen(text), '\t', "f.tsv", &err), GL_OK);
+  while (csv_line(&r))
+    for (int more = 1; more && n < 6; ++n) {
+      CU_ASSERT_EQUAL(csv_cell(&r, &more), GL_OK);
+      CU_ASSERT_STRING_EQUAL(r.cell, want[n]);
+      CU_ASSERT_EQUAL(r.line, lines[n]);
+    }
+  CU_ASSERT_EQUAL(n, 6);
+  csv_end(&r);
+  const char open[] = "a\n1,\"b\n2,3\n";
+  int more;
+  CU_ASSERT_EQUAL_FATAL(csv_begin(&r, open, strlen(open), "f.csv", &err), GL_OK);
+  CU_ASSERT(csv_line(&r) && csv_cell(&r, &more) == GL_OK && !more);
+  CU_ASSERT(csv_line(&r) && csv_cell(&r, &more) == GL_OK && more);
+  CU_ASSERT_EQUAL(csv_cell(&r, &more), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "f.csv:2:3: a quote opens here and does not close"));
+  csv_end(&r);
+}
+
+static void a_column_is_read_with_and_without_a_heading(void) {
+  double *v = NULL;
+  size_t n = 0;
+  gl_error err;
+  CU_ASSERT_EQUAL(column_of("40\n\n 60 \n", NULL, &v, &n, &err), GL_OK);
+  CU_ASSERT(n == 2 && v[0] == 40 && v[1] == 60);
+  free(v);
+  CU_ASSERT_EQUAL(column_of("seconds\n40\n", NULL, &v, &n, &err), GL_OK);
+  CU_ASSERT(n == 1 && v[0] == 40);
+  free(v);
+  CU_ASSERT_EQUAL(column_of("a,b\n1,2\n3\n5,\n7,8\n", "b", &v, &n, &err), GL_OK);
+  CU_ASSERT(n == 2 && v[0] == 2 && v[1] == 8);
+  free(v);
+}
+
+/* Of several columns the first would be as good a guess as any, and a wrong one goes unseen. */
+static void which_of_several_columns_is_meant_must_be_said(void) {
+  const struct {
+    const char *text, *column, *says;
+  } cases[] = {
+      {"step,A - d,B - d\n1,2,3\n", NULL, "name one of: step, A - d, B - d"},
+      {"step,A - d\n1,2\n", "C - d", "no column is headed 'C - d'; the columns are: step, A - d"},
+      {"a,a\n1,2\n", "a", "several columns are headed 'a'"},
+      {"1,2\n3,4\n", NULL, "no heading names them"},
+      {"1\n2\n", "a", "no heading names a column 'a'"},
+      {"a,b\n1,2,3\n", "a", ":2:5: the line has more cells"},
+      {"a\n1\ntwo\n", NULL, ":3:1: this cell is not a finite number"},
+      {"a\n1\ninf\n", NULL, ":3:1: this cell is not a finite number"},
+      {"a\n", NULL, "holds no numbers"},
+      {"", NULL, "holds no numbers"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    double *v = NULL;
+    size_t n = 0;
+    gl_error err;
+    CU_ASSERT_EQUAL(column_of(cases[i].text, cases[i].column, &v, &n, &err), GL_EINPUT);
+    CU_ASSERT(v == NULL && n == 0);
+    if (!strstr(err.text, cases[i].says)) fprintf(stderr, "%s\n", err.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].says));
+  }
+  double *v;
+  size_t n;
+  CU_ASSERT_EQUAL(csv_column(&v, &n, "no/such/file.csv", NULL, NULL), GL_EIO);
+}
+
+static void only_decimal_numbers_are_numbers(void) {
+  const char *const not [] = {"", " ", "0x10", "1 2", "nan(1)", "INF", "1e", "--1", "e", "."};
+  double x;
+  for (size_t i = 0; i < sizeof not / sizeof *not ; i++) CU_ASSERT(!csv_number(not [i], &x));
+  CU_ASSERT(csv_number(" -1.5e3\t", &x) && x == -1500);
+  CU_ASSERT(csv_number("-Infinity", &x) && x == -INFINITY);
+  CU_ASSERT(csv_number("NaN", &x) && isnan(x));
+}
+
+SUITE(csv, "core: CSV", TEST(quotes_line_ends_and_empty_lines_are_read),
+      TEST(a_line_break_between_quotes_belongs_to_its_cell),
+      TEST(a_column_is_read_with_and_without_a_heading),
+      TEST(which_of_several_columns_is_meant_must_be_said), TEST(only_decimal_numbers_are_numbers));

@@ -1,7 +1,7 @@
 /* Truncation of a distribution by top-k and top-p, the sections `sampling` and `optimizer`, and
  * schedules of the learning rate, against cases worked by hand. */
 #include "core/rl/sampling.h"
-#include "core/random/normal.h"
+#include "core/random/rng.h"
 #include "core/rl/optimizer.h"
 #include "tests/support/suite.h"
 

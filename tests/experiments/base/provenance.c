@@ -2,7 +2,7 @@
 #include "experiments/base/provenance.h"
 #include "llm/backend/open/open.h"
 
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"

@@ -1,5 +1,5 @@
 /* gepolab check: damage is told, taken out, and made again by the sweep. */
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "tests/support/cli.h"
 #include "tests/support/sql.h"
 #include "tests/support/suite.h"

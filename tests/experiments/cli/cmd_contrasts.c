@@ -1,5 +1,5 @@
 /* gepolab contrasts: declared in a recipe, checked before the sweep, told afterwards. */
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 

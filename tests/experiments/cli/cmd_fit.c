@@ -1,5 +1,5 @@
 /* gepolab fit: recipe lines from logs, which gepolab sim takes; what it refuses, with the place. */
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "sim/delay.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"

@@ -1,5 +1,5 @@
 /* gepolab info, checked against SQL over the same file and against the system. */
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "tests/support/cli.h"
 #include "tests/support/core.h"
 #include "tests/support/suite.h"

@@ -1,5 +1,5 @@
 /* gepolab outcomes, effects and announcements on small studies that were really run. */
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 

@@ -1,5 +1,5 @@
 /* gepolab plan: what it prints and writes, and descriptions that are refused with their place. */
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 

@@ -1,6 +1,6 @@
 /* Evaluation sets through the commands: they change nothing else of a run, do not depend on how a
  * sweep is executed, and are told, drawn and judged by name. */
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 

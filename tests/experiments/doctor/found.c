@@ -1,6 +1,6 @@
 /* gepolab doctor: what is found is what is there, what is missing has a remedy, and the exit code
  * is that of what is needed. */
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "experiments/doctor/doctor.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"

@@ -1,7 +1,7 @@
 /* Theorems 1 and 3 on pairs from training: the distributions are those that the path went through,
  * every number is that of sums over a bandit's arms written here, and mistakes are told. */
 #include "experiments/lab/theory.h"
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "experiments/lab/training.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"

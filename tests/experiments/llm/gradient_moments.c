@@ -2,7 +2,6 @@
  */
 #include "experiments/llm/gradient_moments.h"
 
-#include "core/random/normal.h"
 #include "core/random/rng.h"
 #include "tests/support/suite.h"
 

@@ -2,7 +2,7 @@
  */
 #include "experiments/policy/whatif.h"
 
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "experiments/policy/group_file.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"

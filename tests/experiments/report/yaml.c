@@ -1,7 +1,7 @@
 /* YAML made of JSON reads back as what it was. */
 #include "experiments/report/yaml.h"
 
-#include "core/base/json_tree.h"
+#include "core/base/json.h"
 #include "core/config/config.h"
 #include "tests/support/suite.h"
 

@@ -1,6 +1,5 @@
 /* Distributions renormalised over the tokens that a sampler kept, and logits that are distorted, on
  * the CPU: against plain loops, and gradients against central differences. */
-#include "core/random/normal.h"
 #include "core/random/rng.h"
 #include "llm/backend/cpu/cpu.h"
 #include "tests/support/suite.h"

@@ -1,9 +1,8 @@
-/* Numbers with a unit: which number they are, in which fields they may stand, and what is refused.
- */
-#include "core/config/units.h"
-
+/* Units, ranges and names of files in recipes and in other documents. */
 #include "core/config/config.h"
 #include "core/config/fields.h"
+#include "core/config/units.h"
+#include "tests/support/core.h"
 #include "tests/support/recipes.h"
 #include "tests/support/suite.h"
 
@@ -196,3 +195,167 @@ SUITE(core_config_units, "core: config units",
       TEST(the_same_number_in_any_unit_is_the_same_recipe),
       TEST(wrong_units_are_refused_with_the_fields_own),
       TEST(every_complaint_about_a_field_says_its_unit), TEST(every_fields_unit_is_in_the_table));
+
+/* --- ranges of sweeps and of tune --- */
+
+static void ranges_are_the_lists_that_one_would_write(void) {
+  static const char *const cases[][3] = {
+      {"optimizer.lr", "{from: 1e-3, to: 1e-1, n: 3, scale: log}", "[0.001,0.01,0.1]"},
+      {"optimizer.lr", "{from: 0.001, to: 0.1, n: 5, scale: log}",
+       "[0.001,0.00316227766017,0.01,0.0316227766017,0.1]"},
+      {"optimizer.lr", "{from: 0, to: 1, n: 11}", "[0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1]"},
+      {"optimizer.lr", "{from: -0.3, to: 0.1, n: 5}", "[-0.3,-0.2,-0.1,0,0.1]"},
+      {"optimizer.lr", "{from: 0.1, to: 0.2, points: 2, scale: linear}", "[0.1,0.2]"},
+      {"optimizer.lr", "{from: 0, to: 1, n: 4}", "[0,0.33333333333,0.66666666667,1]"},
+      {"optimizer.lr", "{from: 1e-300, to: 1e300, n: 3, scale: log}", "[1e-300,1,1e+300]"},
+      {"optimizer.lr", "{from: 0.1234567890123456, to: 0.2, n: 2}", "[0.1234567890123456,0.2]"},
+      {"seed", "{from: 1, to: 10, n: 10}", "[1,2,3,4,5,6,7,8,9,10]"},
+      {"seed", "{from: 3, to: 7}", "[3,4,5,6,7]"},
+      {"train.group_size", "{from: 4, to: 64, n: 5, scale: log}", "[4,8,16,32,64]"},
+      {"train.group_size", "{from: 4, to: 40, n: 4, scale: log, integer: true}", "[4,9,19,40]"},
+      {"cluster.max_delay", "{from: 1m, to: 1h, n: 3}", "[60,1830,3600]"},
+      {"cluster.max_delay", "{from: 0, to: 0.5h, n: 4}", "[0,600,1200,1800]"},
+      {"cluster.up.bandwidth", "{from: 1MB/s, to: 100MB/s, n: 3, scale: log}",
+       "[1000000,10000000,100000000]"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char text[256], wanted[256];
+    cfg_doc *doc = NULL;
+    gl_error err = {0};
+    snprintf(text, sizeof text, "sweep: {%s: %s}", cases[i][0], cases[i][1]);
+    snprintf(wanted, sizeof wanted, "{\"sweep\":{\"%s\":%s}}", cases[i][0], cases[i][2]);
+    gl_status status = recipe_resolved(&doc, text, NULL, &err);
+    if (status != GL_OK) fprintf(stderr, "%s\n", err.text);
+    CU_ASSERT_FATAL(status == GL_OK);
+    char *canonical = cfg_canonical(cfg_root(doc));
+    if (strcmp(canonical, wanted) != 0) fprintf(stderr, "%s\n%s\n", wanted, canonical);
+    CU_ASSERT_STRING_EQUAL(canonical, wanted);
+    free(canonical);
+    cfg_free(doc);
+  }
+}
+
+static void tune_takes_ranges_too(void) {
+  static const char text[] =
+      "tune: {lr: {from: 0.01, to: 1, n: 3, scale: log}, seeds: {from: 101, to: 103}}";
+  cfg_doc *doc = NULL;
+  CU_ASSERT_EQUAL_FATAL(recipe_resolved(&doc, text, NULL, NULL), GL_OK);
+  char *canonical = cfg_canonical(cfg_root(doc));
+  CU_ASSERT_STRING_EQUAL(canonical, "{\"tune\":{\"lr\":[0.01,0.1,1],\"seeds\":[101,102,103]}}");
+  free(canonical);
+  cfg_free(doc);
+}
+
+static void wrong_ranges_are_refused(void) {
+  static const char *const cases[][2] = {
+      {"{from: 1, to: 2}", "without n"},
+      {"{from: 1, n: 2}", "without to"},
+      {"{to: 1, n: 2}", "without from"},
+      {"{}", "without from"},
+      {"{law: uniform}", "unknown key 'law'"},
+      {"{from: 1, to: 2, n: 1}", "from 2 to"},
+      {"{from: 1, to: 2, n: 0}", "from 2 to"},
+      {"{from: 1, to: 2, n: -3}", "from 2 to"},
+      {"{from: 1, to: 2, n: 2.5}", "whole number"},
+      {"{from: 1, to: 2, n: 1000001}", "to 1000000"},
+      {"{from: 2, to: 1, n: 2}", "must be above"},
+      {"{from: 1, to: 1, n: 2}", "must be above"},
+      {"{from: 0, to: 1, n: 2, scale: log}", "begins above 0"},
+      {"{from: -1, to: 1, n: 2, scale: log}", "begins above 0"},
+      {"{from: nan, to: 1, n: 2}", "is text"},
+      {"{from: 0, to: .nan, n: 2}", "is text"},
+      {"{from: 0, to: inf, n: 2}", "must be a number"},
+      {"{from: -1.7e308, to: 1.7e308, n: 3}", "wider than a double"},
+      {"{from: 0, to: 1, n: 2, scale: cubic}", "one of linear, log"},
+      {"{from: 0.5, to: 4, n: 2, integer: true}", "must be whole"},
+      {"{from: 1, to: 3, n: 4, integer: true}", "fewer than 4 different whole numbers"},
+      {"{from: 1, to: 1.0000000000000002, n: 3}", "fewer than 3 different numbers"},
+      {"{from: 1, to: 5, n: 3, points: 3}", "unknown key 'n'"},
+      {"{from: 1, to: 5MB, n: 3}", "takes no unit"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char text[128];
+    cfg_doc *doc = NULL;
+    gl_error err = {0};
+    snprintf(text, sizeof text, "sweep:\n  optimizer.lr: %s\n", cases[i][0]);
+    gl_status status = recipe_resolved(&doc, text, NULL, &err);
+    const int ok = status == GL_EINPUT && strncmp(err.text, "r.yaml:2:", 9) == 0 &&
+                   strstr(err.text, cases[i][1]) != NULL;
+    if (!ok) fprintf(stderr, "%s: wanted '%s', got '%s'\n", cases[i][0], cases[i][1], err.text);
+    CU_ASSERT(ok);
+    cfg_free(doc);
+  }
+}
+
+SUITE(core_config_ranges, "core: config ranges", TEST(ranges_are_the_lists_that_one_would_write),
+      TEST(tune_takes_ranges_too), TEST(wrong_ranges_are_refused));
+
+/* --- units of other documents, and names of files --- */
+
+static const cfg_quantity table[] = {
+    {"plan.links.latency", "s"}, {"plan.links.bandwidth", "bytes/s"}, {"plan.windows", "updates"}};
+
+static gl_status resolve(cfg_doc **doc, const char *text, gl_error *err) {
+  gl_status status = cfg_load_text(doc, text, strlen(text), "c.yaml", err);
+  return status == GL_OK ? cfg_resolve_quantities(*doc, table, 3, err) : status;
+}
+
+static void check(const char *text, const char *wanted) {
+  cfg_doc *doc = NULL;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(resolve(&doc, text, &err), GL_OK);
+  char *canonical = cfg_canonical(cfg_root(doc));
+  if (strcmp(canonical, wanted) != 0) fprintf(stderr, "wanted %s\n   got %s\n", wanted, canonical);
+  CU_ASSERT_STRING_EQUAL(canonical, wanted);
+  free(canonical);
+  cfg_free(doc);
+}
+
+static void numbers_with_units_are_converted_in_lists_and_dists(void) {
+  check("plan: {links: [{latency: 75ms, bandwidth: 1Gbit/s}, {latency: 2m}]}",
+        "{\"plan\":{\"links\":[{\"bandwidth\":125000000,\"latency\":0.075},{\"latency\":120}]}}");
+  check("plan: {links: [{latency: {law: lognormal, interval: [45ms, 1s], sigma: 2}}]}",
+        "{\"plan\":{\"links\":[{\"latency\":{\"interval\":[0.045,1],\"law\":\"lognormal\","
+        "\"sigma\":2}}]}}");
+  check("plan: {windows: [1, 4updates], name: 10m, other: {latency: 3m}}",
+        "{\"plan\":{\"name\":\"10m\",\"other\":{\"latency\":\"3m\"},\"windows\":[1,4]}}");
+  check("plan: {links: {latency: '10m'}}", "{\"plan\":{\"links\":{\"latency\":\"10m\"}}}");
+}
+
+static void other_units_are_refused_with_the_place(void) {
+  cfg_doc *doc = NULL;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(resolve(&doc, "plan:\n  links:\n    - {latency: 5GB}\n", &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "c.yaml:3:17: 'plan.links.latency' is in s"));
+  cfg_free(doc);
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(resolve(&doc, "plan: {windows: [1, 3weeks]}", &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no unit that is known"));
+  cfg_free(doc);
+}
+
+static void files_are_named_by_their_whole_paths(void) {
+  scratch s;
+  char recipe[SCRATCH_PATH_SIZE], csv[SCRATCH_PATH_SIZE];
+  cfg_doc *doc = NULL;
+  gl_error err = {0};
+  scratch_make(&s);
+  scratch_write(scratch_path(&s, "delays.csv", csv), "delay\n1\n2\n");
+  scratch_write(scratch_path(&s, "r.yaml", recipe),
+                "cluster:\n  delay: {law: empirical, file: delays.csv}\n"
+                "  compare: {trace: not_there.csv}\n");
+  CU_ASSERT_EQUAL_FATAL(cfg_load_file(&doc, recipe, &err), GL_OK);
+  CU_ASSERT_EQUAL(cfg_settle_files(doc, &err), GL_OK);
+  char *whole = realpath(csv, NULL);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(whole);
+  CU_ASSERT_STRING_EQUAL(cfg_text(cfg_find(cfg_root(doc), "cluster.delay.file")), whole);
+  CU_ASSERT_STRING_EQUAL(cfg_text(cfg_find(cfg_root(doc), "cluster.compare.trace")),
+                         "not_there.csv");
+  free(whole);
+  cfg_free(doc);
+  scratch_remove(&s);
+}
+
+SUITE(quantities, "core: config of other documents",
+      TEST(numbers_with_units_are_converted_in_lists_and_dists),
+      TEST(other_units_are_refused_with_the_place), TEST(files_are_named_by_their_whole_paths));

@@ -1,5 +1,5 @@
 /* The designs of a sweep: all that reads recipes knows where their paths stand. */
-#include "core/config/designs.h"
+#include "core/config/fields.h"
 
 #include "tests/support/recipes.h"
 #include "tests/support/suite.h"

@@ -1,4 +1,4 @@
-/* Plain scalars as numbers, and the canonical text of a tree. */
+/* The canonical text of a tree, and the same text many times over with a few values changed. */
 #include "core/base/json.h"
 #include "core/config/internal.h"
 
@@ -7,109 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- numbers --- */
-
-static int is_infinity(const char *text) {
-  static const char *const spellings[] = {"inf", "Inf", ".inf", ".Inf", ".INF"};
-  if (*text == '+' || *text == '-') ++text;
-  for (size_t i = 0; i < sizeof spellings / sizeof *spellings; ++i)
-    if (strcmp(text, spellings[i]) == 0) return 1;
-  return strcmp(text, "1e999") == 0; /* as cfg_canonical() writes it */
-}
-
-/* Skips digits with single underscores between them, copying the digits; NULL if there are none. */
-static const char *take_digits(const char *text, const char *digits, char **to) {
-  if (*text == '\0' || strchr(digits, *text) == NULL) return NULL;
-  while (*text != '\0') {
-    if (strchr(digits, *text) != NULL)
-      *(*to)++ = *text++;
-    else if (*text == '_' && text[1] != '\0' && strchr(digits, text[1]) != NULL)
-      ++text;
-    else
-      break;
-  }
-  return text;
-}
-
-/* Checks the grammar and copies the number without underscores. 0 if it is not one, 1 an integer in
- * base 10, 2 in base 16, 3 with a fraction or an exponent. */
-static int number_form(const char *text, char *clean) {
-  static const char decimal[] = "0123456789";
-  if (*text == '+' || *text == '-') *clean++ = *text++;
-  int form = 1;
-  if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
-    *clean++ = *text++;
-    *clean++ = *text++;
-    text = take_digits(text, "0123456789abcdefABCDEF", &clean);
-    form = 2;
-  } else {
-    const char *after = take_digits(text, decimal, &clean);
-    int digits = after != NULL;
-    if (digits) text = after;
-    if (*text == '.') {
-      *clean++ = *text++;
-      form = 3;
-      after = take_digits(text, decimal, &clean);
-      if (after != NULL) text = after, digits = 1;
-    }
-    if (!digits) return 0;
-    if (*text == 'e' || *text == 'E') {
-      *clean++ = *text++;
-      form = 3;
-      if (*text == '+' || *text == '-') *clean++ = *text++;
-      text = take_digits(text, decimal, &clean);
-    }
-  }
-  *clean = '\0';
-  return text != NULL && *text == '\0' ? form : 0;
-}
-
-/* Digits of base 10 or 16 into *magnitude; 0 if beyond 64 bits. */
-static int exact_integer(const char *digits, unsigned base, uint64_t *magnitude) {
-  *magnitude = 0;
-  for (; *digits != '\0'; ++digits) {
-    unsigned digit =
-        *digits <= '9' ? (unsigned)(*digits - '0') : ((unsigned)*digits | 32) - 'a' + 10;
-    if (*magnitude > (UINT64_MAX - digit) / base) return 0;
-    *magnitude = *magnitude * base + digit;
-  }
-  return 1;
-}
-
-cfg_value cfg_value_of(const cfg_node *scalar) {
-  enum { LONGEST = 400 }; /* enough for any double written out */
-  cfg_value v = {.kind = CFG_NOT_NUMBER};
-  if (scalar->kind != CFG_SCALAR || !scalar->plain) return v;
-  const char *text = scalar->text;
-  v.negative = *text == '-';
-  if (is_infinity(text)) {
-    v.kind = CFG_REAL;
-    v.real = v.negative ? -INFINITY : INFINITY;
-    return v;
-  }
-  char clean[LONGEST + 1];
-  int form = strlen(text) > LONGEST ? 0 : number_form(text, clean);
-  if (form == 0) return v;
-  const char *digits = clean + (*clean == '-' || *clean == '+');
-  v.real = strtod(clean, NULL);
-  v.kind = isinf(v.real) ? CFG_TOO_LARGE : CFG_REAL;
-  if (form != 3 &&
-      exact_integer(form == 2 ? digits + 2 : digits, form == 2 ? 16 : 10, &v.magnitude))
-    v.kind = CFG_INTEGER;
-  else if (v.kind == CFG_REAL && fabs(v.real) < 0x1p64 && floor(v.real) == v.real) {
-    v.kind = CFG_INTEGER;
-    v.magnitude = (uint64_t)fabs(v.real);
-  }
-  return v;
-}
-
-/* --- canonical text --- */
-
 typedef struct text_buffer {
   char *data;
   size_t size, capacity;
   int failed;
-  cfg_mark *marks; /* [n_marks] nodes whose place in the text is asked for */
+  cfg_mark *marks; /* [n_marks] nodes whose place in the text is wanted */
   size_t n_marks;
 } text_buffer;
 
@@ -134,8 +36,8 @@ static void put_text(text_buffer *b, const char *text) {
   put(b, text, strlen(text));
 }
 
-/* The first character of UTF-8 text and how many bytes it has. One beyond 16 bits, or a byte that
- * is no UTF-8, is told only as such: neither is ever escaped. */
+/* The first character of UTF-8 text and its number of bytes; 0x10000 for one beyond 16 bits and for
+ * an invalid byte, which are never escaped. */
 static unsigned first_character(const char *text, size_t *length) {
   const unsigned char *t = (const unsigned char *)text;
   *length = 1;
@@ -151,7 +53,8 @@ static unsigned first_character(const char *text, size_t *length) {
   return 0x10000;
 }
 
-/* What YAML does not take as it is, or takes for a line break: so the text is a recipe, too. */
+/* Characters that YAML refuses unescaped or reads as line breaks: the canonical text is YAML, too.
+ */
 static int needs_escape(unsigned c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
          c == 0xfffe || c == 0xffff;
@@ -241,4 +144,79 @@ char *cfg_canonical_marked(const cfg_node *node, cfg_mark *marks, size_t n) {
 
 char *cfg_canonical(const cfg_node *node) {
   return cfg_canonical_marked(node, NULL, 0);
+}
+
+/* --- templates --- */
+
+typedef struct hole {
+  size_t begin, end; /* of the value in the text */
+  size_t index;      /* of its path */
+} hole;
+
+struct cfg_template {
+  char *text;
+  size_t size, n;
+  hole hole[]; /* [n] in the order of the text */
+};
+
+static int by_place(const void *a, const void *b) {
+  const hole *x = a, *y = b;
+  return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *const *paths,
+                           size_t n, gl_error *err) {
+  cfg_template *t = calloc(1, sizeof *t + n * sizeof *t->hole);
+  cfg_mark *marks = calloc(n + 1, sizeof *marks);
+  *out = NULL;
+  int found = t != NULL && marks != NULL;
+  for (size_t i = 0; found && i < n; ++i) {
+    marks[i].node = cfg_find(doc->root, paths[i]);
+    if (marks[i].node != NULL) continue;
+    free(t), free(marks);
+    return gl_fail(err, GL_EINTERNAL, "a template of a recipe without %s", paths[i]);
+  }
+  if (found) t->text = cfg_canonical_marked(doc->root, marks, n);
+  if (!found || t->text == NULL) {
+    free(t), free(marks);
+    return gl_fail_memory(err, "the text of a recipe");
+  }
+  t->size = strlen(t->text);
+  t->n = n;
+  for (size_t i = 0; i < n; ++i) t->hole[i] = (hole){marks[i].begin, marks[i].end, i};
+  qsort(t->hole, n, sizeof *t->hole, by_place);
+  free(marks);
+  for (size_t i = 0; i < n; ++i) {
+    const size_t before = i > 0 ? t->hole[i - 1].end : 0;
+    if (t->hole[i].begin < t->hole[i].end && before <= t->hole[i].begin) continue;
+    cfg_template_free(t);
+    return gl_fail(err, GL_EINTERNAL, "a template of a recipe has a hole inside another");
+  }
+  *out = t;
+  return GL_OK;
+}
+
+void cfg_template_free(cfg_template *t) {
+  if (t != NULL) free(t->text);
+  free(t);
+}
+
+size_t cfg_template_size(const cfg_template *t, const char *const *values) {
+  size_t size = t->size;
+  for (size_t i = 0; i < t->n; ++i)
+    size = size - (t->hole[i].end - t->hole[i].begin) + strlen(values[t->hole[i].index]);
+  return size;
+}
+
+void cfg_template_write(const cfg_template *t, const char *const *values, char *to) {
+  size_t at = 0;
+  for (size_t i = 0; i < t->n; ++i) {
+    const hole *h = &t->hole[i];
+    const size_t before = h->begin - at, length = strlen(values[h->index]);
+    memcpy(to, t->text + at, before);
+    memcpy(to + before, values[h->index], length);
+    to += before + length;
+    at = h->end;
+  }
+  memcpy(to, t->text + at, t->size - at + 1);
 }

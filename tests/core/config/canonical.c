@@ -1,5 +1,5 @@
 /* Values that the program makes, and canonical texts with holes against those of whole recipes. */
-#include "core/config/build.h"
+#include "core/config/config.h"
 
 #include "tests/support/suite.h"
 
