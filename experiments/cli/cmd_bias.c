@@ -13,11 +13,8 @@
 #include <unistd.h>
 
 static gl_status print(const lab_table *t, int json, const char *format, gl_error *err) {
-  if (json) return lab_table_json(t, err);
-  if (format != NULL)
-    lab_table_tsv(t, stdout);
-  else
-    lab_table_print(t, stdout);
+  if (format == NULL || json) return lab_table_print(t, json, err);
+  lab_table_tsv(t, stdout);
   return GL_OK;
 }
 
@@ -63,12 +60,10 @@ static gl_status learn(const lab_recipe *plan, const request *q, gl_error *err) 
   gl_status status = lab_curves_init(&curves, plan, q->threads, q->shows, err);
   if (status == GL_OK && q->folder != NULL)
     status = draw(&(lab_figure_data){.curves = &curves}, q, err);
-  else if (status == GL_OK && q->json)
-    status = lab_curves_json(&curves, err);
-  else if (status == GL_OK && q->format != NULL)
+  else if (status == GL_OK && q->format != NULL && !q->json)
     lab_curves_tsv(&curves, stdout);
   else if (status == GL_OK)
-    lab_curves_print(&curves, stdout);
+    status = lab_curves_print(&curves, q->json, err);
   lab_curves_fini(&curves);
   return status;
 }
@@ -81,10 +76,8 @@ static gl_status truncate_dists(const cfg_doc *doc, const request *q, gl_error *
   gl_status status = lab_truncation_init(&study, doc, q->threads, q->shows, err);
   if (status == GL_OK && q->folder != NULL)
     status = draw(&(lab_figure_data){.truncation = &study}, q, err);
-  else if (status == GL_OK && q->json)
-    status = lab_truncation_json(&study, err);
   else if (status == GL_OK)
-    lab_truncation_print(&study, stdout);
+    status = lab_truncation_print(&study, q->json, err);
   lab_truncation_fini(&study);
   return status;
 }

@@ -1,5 +1,4 @@
 /* gepolab lab theory: the paper's three theorems against exact values. */
-#include "core/base/json.h"
 #include "core/base/shown.h"
 #include "core/base/thread_pool.h"
 #include "experiments/base/args.h"
@@ -31,27 +30,23 @@ static gl_status draw(const char *folder, const char *only, const figure_form *f
 /* A recipe with a world takes the pairs of distributions from training in it. */
 static gl_status tell_training(const cfg_doc *doc, size_t threads, int json, gl_error *err) {
   lab_recipe r = {0};
-  cJSON *document = NULL;
+  table *document = NULL;
   gl_status status = lab_recipe_read(&r, doc, err);
   if (status == GL_OK)
     status = theory_training_run(&document, &r, threads,
                                  isatty(STDERR_FILENO) ? PROGRESS_AUTO : PROGRESS_SILENT, err);
   lab_recipe_fini(&r);
-  if (status == GL_OK && json) return report_json(document, err);
-  if (status == GL_OK) theory_training_print(document, stdout);
-  cJSON_Delete(document);
-  return status;
+  return status == GL_OK ? report_table(document, TABLE_AS_TEXT, json, err) : status;
 }
 
 static gl_status tell_theory(const cfg_doc *doc, int json, gl_error *err) {
   theory_spec spec;
-  cJSON *document = NULL;
+  table *document = NULL;
   gl_status status = theory_read(&spec, doc, err);
   if (status == GL_OK) status = theory_run(&document, &spec, err);
   theory_fini(&spec);
-  if (status == GL_OK && json) return report_json(document, err);
-  if (status == GL_OK) theory_print(document, stdout);
-  cJSON_Delete(document);
+  if (status == GL_OK) return report_table(document, TABLE_AS_TEXT, json, err);
+  table_free(document);
   return status;
 }
 

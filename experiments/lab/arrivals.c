@@ -7,16 +7,11 @@
  * sum of such conditions with the weights a(L) - a(L + 1), by Abel's summation. */
 #include "experiments/lab/arrivals.h"
 
+#include "experiments/base/memory.h"
 #include "toy/lab/tables.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-static int side_init(arrivals_side *s, size_t n_parameters) {
-  *s = (arrivals_side){0};
-  s->gradient = calloc(n_parameters, sizeof *s->gradient);
-  return s->gradient != NULL;
-}
 
 void arrivals_fini(arrivals *a) {
   free(a->longest);
@@ -132,12 +127,11 @@ gl_status arrivals_measure(arrivals *out, const enumerable *world, const double 
   *out = (arrivals){.max_length = world->max_length, .n_parameters = world->n_parameters};
   conditional c = {0};
   spread within = {0};
-  c.covariance = calloc(world->n_parameters, sizeof *c.covariance);
-  out->longest = calloc(world->max_length + 1, sizeof *out->longest);
-  const int fits = side_init(&out->drawn, world->n_parameters) &&
-                   side_init(&out->arrived, world->n_parameters) && c.covariance != NULL &&
-                   out->longest != NULL;
-  gl_status status = fits ? GL_OK : gl_fail_memory(err, "gradients of what arrives");
+  c.covariance = MUST_ARRAY(double, world->n_parameters, "a gradient");
+  out->longest = MUST_ARRAY(double, world->max_length + 1, "the lengths of groups");
+  out->drawn.gradient = MUST_ARRAY(double, world->n_parameters, "a gradient");
+  out->arrived.gradient = MUST_ARRAY(double, world->n_parameters, "a gradient");
+  gl_status status = GL_OK;
   for (size_t x = 0; x < world->n_prompts && status == GL_OK; ++x) {
     lab_tables t = {0};
     status = lab_tables_init(&t, world, x, theta, theta, LAB_WEIGHTS_RAW, err);

@@ -4,6 +4,7 @@
 #include "core/base/shown.h"
 #include "core/config/fields.h"
 #include "core/rl/sampling.h"
+#include "experiments/base/memory.h"
 #include "llm/llm.h"
 #include "toy/lab/dial.h"
 
@@ -23,8 +24,7 @@ static gl_status spaced_numbers(const cfg_node *node, double **out, size_t *n, g
   if (status != GL_OK) return status;
   if (logarithmic && !(from > 0 && to > 0))
     return cfg_fail(node, err, "a log scale needs from and to above 0");
-  *out = calloc(*n, sizeof **out);
-  if (*out == NULL) return gl_fail_memory(err, "a list of numbers");
+  *out = must_alloc(*n, sizeof **out, "a list of numbers");
   for (size_t i = 0; i < *n; ++i) {
     double u = *n > 1 ? (double)i / (double)(*n - 1) : 0;
     (*out)[i] = logarithmic ? from * pow(to / from, u) : from + (to - from) * u;
@@ -37,8 +37,7 @@ gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_e
   const int alone = cfg_kind_of(node) == CFG_SCALAR;
   *n = alone ? 1 : cfg_size(node);
   if (*n == 0) return cfg_fail(node, err, "the list is empty; give at least one number");
-  *out = calloc(*n, sizeof **out);
-  if (*out == NULL) return gl_fail_memory(err, "a list of numbers");
+  *out = must_alloc(*n, sizeof **out, "a list of numbers");
   for (size_t i = 0; i < *n; ++i) {
     const cfg_node *item = alone ? node : cfg_at(node, i);
     if (!cfg_number(item, *out + i) || !(isfinite((*out)[i]) && (*out)[i] >= 0))
@@ -66,8 +65,7 @@ gl_status lab_recipe_algorithms(const cfg_node *node, policy_algorithm **out, si
   const int list = !all && cfg_kind_of(node) == CFG_LIST;
   *n = all ? policy_algorithms_count() : list ? cfg_size(node) : 1;
   if (*n == 0) return cfg_fail(node, err, "the list of algorithms is empty; name one, or `all`");
-  *out = calloc(*n, sizeof **out);
-  if (*out == NULL) return gl_fail_memory(err, "the algorithms");
+  *out = must_alloc(*n, sizeof **out, "the algorithms");
   gl_status status = GL_OK;
   for (size_t i = 0; i < *n && status == GL_OK; ++i) {
     if (all)
@@ -82,8 +80,7 @@ static gl_status read_sizes(lab_recipe *r, const cfg_node *node, int population,
   const int list = node != NULL && cfg_kind_of(node) == CFG_LIST;
   const size_t n = list ? cfg_size(node) : node != NULL ? 1 : population ? 0 : 1;
   if (n + (size_t)population == 0) return cfg_fail(node, err, "the list of group sizes is empty");
-  r->group_size = calloc(n + 1, sizeof *r->group_size);
-  if (r->group_size == NULL) return gl_fail_memory(err, "the group sizes");
+  r->group_size = must_alloc(n + 1, sizeof *r->group_size, "the group sizes");
   if (node == NULL && !population) r->group_size[0] = 8;
   for (size_t i = 0; i < n && node != NULL; ++i) {
     const cfg_node *item = list ? cfg_at(node, i) : node;
@@ -103,27 +100,22 @@ static gl_status read_sizes(lab_recipe *r, const cfg_node *node, int population,
 
 /* --- policies --- */
 
-static gl_status add_pair(lab_recipe *r, const double *theta_p, const double *sampler,
-                          double staleness, gl_error *err) {
+static void add_policies(lab_recipe *r, const double *theta_p, const double *sampler,
+                         double staleness) {
   const size_t n = r->view.n_parameters;
-  lab_pair *grown = realloc(r->pairs, (r->n_pairs + 1) * sizeof *grown);
-  if (grown == NULL) return gl_fail_memory(err, "the policies");
-  r->pairs = grown;
-  lab_pair *p = &r->pairs[r->n_pairs++];
-  *p = (lab_pair){calloc(n, sizeof *p->learner), calloc(n, sizeof *p->sampler), staleness};
-  if (p->learner == NULL || p->sampler == NULL) return gl_fail_memory(err, "the policies");
+  lab_pair *p = MUST_ADD(r->pairs, r->n_pairs, "the policies");
+  *p = (lab_pair){MUST_ARRAY(double, n, "the policies"), MUST_ARRAY(double, n, "the policies"),
+                  staleness};
   memcpy(p->learner, theta_p, n * sizeof *theta_p);
   memcpy(p->sampler, sampler, n * sizeof *sampler);
-  return GL_OK;
 }
 
 static gl_status read_prompt_probs(lab_recipe *r, const cfg_node *list, size_t x, double *theta,
                                    const char *key, gl_error *err) {
   const size_t n = cfg_kind_of(list) == CFG_LIST ? cfg_size(list) : 0;
-  double *probs = calloc(n + 1, sizeof *probs);
+  double *probs = MUST_ARRAY(double, n, key);
   gl_error why = {.status = GL_OK};
   gl_status status = GL_OK;
-  if (probs == NULL) return gl_fail_memory(err, key);
   for (size_t y = 0; y < n && status == GL_OK; ++y)
     if (!cfg_number(cfg_at(list, y), probs + y))
       status = cfg_fail(cfg_at(list, y), err, "a probability must be a number");
@@ -155,12 +147,10 @@ static gl_status read_probs(lab_recipe *r, const cfg_node *node, double *theta, 
 static gl_status train_path(lab_recipe *r, const double *start, size_t steps, double lr,
                             double **path, gl_error *err) {
   const size_t n = r->view.n_parameters;
-  if (steps >= SIZE_MAX / sizeof(double) / (n + 1)) return gl_fail_memory(err, "a training path");
-  *path = calloc(steps + 1, n * sizeof **path);
-  double *gradient = calloc(n, sizeof *gradient), value = 0;
-  gl_status status =
-      *path == NULL || gradient == NULL ? gl_fail_memory(err, "a training path") : GL_OK;
-  if (status == GL_OK) memcpy(*path, start, n * sizeof *start);
+  *path = must_alloc(steps + 1, n * sizeof **path, "a training path");
+  double *gradient = MUST_ARRAY(double, n, "a gradient"), value = 0;
+  gl_status status = GL_OK;
+  memcpy(*path, start, n * sizeof *start);
   for (size_t s = 0; s < steps && status == GL_OK; ++s) {
     const double *here = *path + s * n;
     status = lab_value(&r->view, here, &value, gradient, err);
@@ -184,7 +174,7 @@ static gl_status dial_staleness(lab_recipe *r, const double *start, const cfg_no
       status = cfg_fail(list, err, "updates must be whole numbers up to steps (%zu)", steps);
       break;
     }
-    status = add_pair(r, path + steps * n, path + (steps - (size_t)tau[i]) * n, tau[i], err);
+    add_policies(r, path + steps * n, path + (steps - (size_t)tau[i]) * n, tau[i]);
   }
   free(tau);
   free(path);
@@ -194,9 +184,8 @@ static gl_status dial_staleness(lab_recipe *r, const double *start, const cfg_no
 static gl_status dial_kl(lab_recipe *r, const double *theta_p, lab_ray ray, const cfg_node *list,
                          const cfg_node *place, gl_error *err) {
   const size_t n = r->view.n_parameters;
-  double *kl = NULL, *direction = calloc(n, 2 * sizeof *direction), scale = 0;
+  double *kl = NULL, *direction = MUST_ARRAY(double, 2 * n, "the dial"), scale = 0;
   size_t count = 0;
-  if (direction == NULL) return gl_fail_memory(err, "the dial");
   gl_status status = list == NULL ? cfg_fail(place, err, "the dial needs `kl`, a list")
                                   : lab_recipe_numbers(list, &kl, &count, err);
   if (status == GL_OK) lab_dial_direction(&r->view, theta_p, ray, r->seed, 0, direction);
@@ -205,7 +194,7 @@ static gl_status dial_kl(lab_recipe *r, const double *theta_p, lab_ray ray, cons
     status = lab_dial_ray(&r->view, theta_p, direction, lab_dial_most(ray), kl[i], direction + n,
                           &scale, &why);
     if (status == GL_EINPUT) cfg_fail(list, err, "%s", why.text);
-    if (status == GL_OK) status = add_pair(r, theta_p, direction + n, NAN, err);
+    if (status == GL_OK) add_policies(r, theta_p, direction + n, NAN);
   }
   free(kl);
   free(direction);
@@ -220,9 +209,10 @@ static gl_status dial_mixture(lab_recipe *r, const double *theta_p, const cfg_no
     return cfg_fail(place, err,
                     "dial: mixture is for bandits and sequences of one prompt; use direction");
   double *kl = NULL, share = 0;
-  double *space = calloc(k, (m + 3) * sizeof *space), *theta = calloc(n, sizeof *theta);
+  double *space = MUST_ARRAY(double, k *(m + 3), "the dial"),
+         *theta = MUST_ARRAY(double, n, "the dial");
   size_t count = 0;
-  gl_status status = space == NULL || theta == NULL ? gl_fail_memory(err, "the dial") : GL_OK;
+  gl_status status = GL_OK;
   double *p = space, *other = space + k, *q = space + 2 * k, *logp = space + 3 * k;
   if (status == GL_OK && list == NULL) status = cfg_fail(place, err, "the dial needs `kl`, a list");
   if (status == GL_OK) status = lab_recipe_numbers(list, &kl, &count, err);
@@ -238,7 +228,7 @@ static gl_status dial_mixture(lab_recipe *r, const double *theta_p, const cfg_no
     status = lab_dial_mixture(p, other, k, kl[i], q, &share, &why);
     if (status == GL_OK) status = toy_world_set_probs(r->world, 0, q, k, theta, &why);
     if (status == GL_EINPUT) cfg_fail(list, err, "%s", why.text);
-    if (status == GL_OK) status = add_pair(r, theta_p, theta, NAN, err);
+    if (status == GL_OK) add_policies(r, theta_p, theta, NAN);
   }
   free(kl);
   free(space);
@@ -307,8 +297,7 @@ static gl_status read_dists(lab_recipe *r, const cfg_node *node, gl_error *err) 
                       "truncation needs `weights`, a list such as [raw, truncated]");
   if (status != GL_OK) return status;
   l->n_weights = cfg_size(weights);
-  l->weights = calloc(l->n_weights, sizeof *l->weights);
-  if (l->weights == NULL) return gl_fail_memory(err, "the kinds of weights");
+  l->weights = must_alloc(l->n_weights, sizeof *l->weights, "the kinds of weights");
   for (size_t i = 0; i < l->n_weights; ++i) l->weights[i] = cfg_text(cfg_at(weights, i));
   return GL_OK;
 }
@@ -316,8 +305,7 @@ static gl_status read_dists(lab_recipe *r, const cfg_node *node, gl_error *err) 
 static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node *learner_probs,
                                const cfg_node *sampler_probs, const cfg_node *dial, gl_error *err) {
   const size_t n = r->view.n_parameters;
-  double *theta_p = calloc(n, 2 * sizeof *theta_p);
-  if (theta_p == NULL) return gl_fail_memory(err, "the policies");
+  double *theta_p = must_alloc(n, 2 * sizeof *theta_p, "the policies");
   gl_status status = GL_OK;
   if (learner_probs != NULL)
     status = read_probs(r, learner_probs, theta_p, "learner_probs", err);
@@ -329,7 +317,7 @@ static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node
     if (sampler_probs != NULL || dial != NULL)
       status = cfg_fail(sampler_probs != NULL ? sampler_probs : dial, err,
                         "with `training` the sampler is the learner of some updates ago");
-    if (status == GL_OK) status = add_pair(r, theta_p, theta_p, NAN, err);
+    if (status == GL_OK) add_policies(r, theta_p, theta_p, NAN);
     free(theta_p);
     return status;
   }
@@ -338,7 +326,7 @@ static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node
                       "give the sampler either by sampler_probs or by a dial");
   if (status == GL_OK && sampler_probs != NULL) {
     status = read_probs(r, sampler_probs, theta_p + n, "sampler_probs", err);
-    if (status == GL_OK) status = add_pair(r, theta_p, theta_p + n, NAN, err);
+    if (status == GL_OK) add_policies(r, theta_p, theta_p + n, NAN);
   } else if (status == GL_OK) {
     status = read_dial(r, theta_p, dial, err);
   }

@@ -1,11 +1,13 @@
 /* Runs the measurements of a laboratory recipe and writes them as JSON, text, TSV or records. */
 #include "experiments/lab/table.h"
 
+#include "core/base/arena.h"
 #include "core/base/json.h"
 #include "core/base/shown.h"
 #include "core/base/thread_pool.h"
 #include "core/random/rng.h"
 #include "core/store/store.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/provenance.h"
 #include "experiments/lab/recipe.h"
@@ -58,41 +60,32 @@ typedef struct group {
   double *gradient;                           /* [n_parameters] */
   double *dz;                                 /* [vocabulary] */
   policy_workspace *workspace;
+  arena memory;
 } group;
 
 static void group_fini(group *g) {
-  free(g->token_start);
-  free(g->token);
-  free(g->edge);
-  free(g->reward);
-  free(g->logp);
-  free(g->flow);
-  free(g->gradient);
+  arena_fini(&g->memory);
   policy_workspace_free(g->workspace);
-  *g = (group){0};
 }
 
-static gl_status group_init(group *g, const work *w, gl_error *err) {
+static void group_init(group *g, const work *w) {
   const size_t n = w->group_size, tokens = n * w->world->tree.horizon;
-  *g = (group){.token_start = calloc(n + 1, sizeof *g->token_start),
-               .token = calloc(tokens, sizeof *g->token),
-               .edge = calloc(tokens, sizeof *g->edge),
-               .reward = calloc(n, 2 * sizeof *g->reward),
-               .logp = calloc(tokens, 4 * sizeof *g->logp),
-               .flow = calloc(w->world->tree.n_edges + w->world->tree.vocabulary, sizeof *g->flow),
-               .gradient = calloc(w->world->features.n_parameters, sizeof *g->gradient),
-               .workspace = policy_workspace_new()};
-  if (g->token_start == NULL || g->token == NULL || g->edge == NULL || g->reward == NULL ||
-      g->logp == NULL || g->flow == NULL || g->gradient == NULL || g->workspace == NULL) {
-    group_fini(g);
-    return gl_fail_memory(err, "a group of responses");
-  }
-  g->advantage = g->reward + n;
-  g->logq = g->logp + tokens;
-  g->weight = g->logq + tokens;
-  g->coefficient = g->weight + tokens;
-  g->dz = g->flow + w->world->tree.n_edges;
-  return GL_OK;
+  arena a = {0};
+  *g = (group){.token_start = ARENA_ARRAY(&a, size_t, n + 1),
+               .token = ARENA_ARRAY(&a, int32_t, tokens),
+               .edge = ARENA_ARRAY(&a, size_t, tokens),
+               .reward = ARENA_ARRAY(&a, double, n),
+               .advantage = ARENA_ARRAY(&a, double, n),
+               .logp = ARENA_ARRAY(&a, double, tokens),
+               .logq = ARENA_ARRAY(&a, double, tokens),
+               .weight = ARENA_ARRAY(&a, double, tokens),
+               .coefficient = ARENA_ARRAY(&a, double, tokens),
+               .flow = ARENA_ARRAY(&a, double, w->world->tree.n_edges),
+               .dz = ARENA_ARRAY(&a, double, w->world->tree.vocabulary),
+               .gradient = ARENA_ARRAY(&a, double, w->world->features.n_parameters),
+               .workspace = must_have(policy_workspace_new(), "a group of responses")};
+  must_succeed(!a.failed, "a group of responses");
+  g->memory = a;
 }
 
 /* The token whose part of [0, 1) holds u, or the last that can be drawn. */
@@ -199,9 +192,10 @@ static gl_status run_part(void *context, size_t task, gl_error *err) {
   work *w = context;
   const lab_recipe *r = w->recipe;
   const size_t x = task / PARTS, part = task % PARTS, n = r->n_algorithms;
-  lab_sums *sums = calloc(n, sizeof *sums);
-  group g = {0};
-  gl_status status = sums == NULL ? gl_fail_memory(err, "a measurement") : group_init(&g, w, err);
+  lab_sums *sums = MUST_ARRAY(lab_sums, n, "a measurement");
+  group g;
+  gl_status status = GL_OK;
+  group_init(&g, w);
   for (size_t a = 0; a < n && status == GL_OK; ++a)
     status = lab_sums_init(&sums[a], r->view.n_parameters, 0, err);
   const uint64_t first = r->samples * part / PARTS, end = r->samples * (part + 1) / PARTS;
@@ -221,7 +215,7 @@ static gl_status run_part(void *context, size_t task, gl_error *err) {
     status = lab_summary_init(&w->summary[at], r->view.n_parameters, 0, err);
     if (status == GL_OK) lab_summary_from_sums(&w->summary[at], &sums[a]);
   }
-  for (size_t a = 0; sums != NULL && a < n; ++a) lab_sums_fini(&sums[a]);
+  for (size_t a = 0; a < n; ++a) lab_sums_fini(&sums[a]);
   free(sums);
   group_fini(&g);
   return status;
@@ -231,23 +225,18 @@ static gl_status prepare_prompt(work *w, size_t x, const lab_pair *pair, gl_erro
   const toy_world *world = w->world;
   const size_t edges = world->tree.n_edges;
   dists *l = &w->prompt[x];
-  sampling_rank *rank = calloc(world->tree.vocabulary, sizeof *rank);
-  double *record = calloc(edges + 1, sizeof *record);
-  l->logp = calloc(edges, 3 * sizeof *l->logp);
-  gl_status status = rank == NULL || record == NULL || l->logp == NULL
-                         ? gl_fail_memory(err, "the laws of a prompt")
-                         : GL_OK;
-  if (status == GL_OK) {
-    l->logq = l->logp + edges;
-    l->drawn = l->logq + edges;
-    toy_log_probs(world, pair->learner, x, l->logp);
-    toy_log_probs(world, pair->sampler, x, l->logq);
-    toy_truncate(world, &world->sampling, l->logq, world->tree.n_nodes, l->drawn, rank);
-    memcpy(record + 1, l->logq, edges * sizeof *record);
-    status =
-        toy_record_collision(world, (toy_record){record, 1},
-                             w->recipe->weights == LAB_WEIGHTS_TRUNCATED, &l->log_collision, err);
-  }
+  sampling_rank *rank = MUST_ARRAY(sampling_rank, world->tree.vocabulary, "a prompt");
+  double *record = MUST_ARRAY(double, edges + 1, "a prompt");
+  l->logp = MUST_ARRAY(double, 3 * edges, "a prompt");
+  l->logq = l->logp + edges;
+  l->drawn = l->logq + edges;
+  toy_log_probs(world, pair->learner, x, l->logp);
+  toy_log_probs(world, pair->sampler, x, l->logq);
+  toy_truncate(world, &world->sampling, l->logq, world->tree.n_nodes, l->drawn, rank);
+  memcpy(record + 1, l->logq, edges * sizeof *record);
+  gl_status status =
+      toy_record_collision(world, (toy_record){record, 1},
+                           w->recipe->weights == LAB_WEIGHTS_TRUNCATED, &l->log_collision, err);
   free(rank);
   free(record);
   return status;
@@ -255,11 +244,9 @@ static gl_status prepare_prompt(work *w, size_t x, const lab_pair *pair, gl_erro
 
 static gl_status prepare(work *w, const lab_pair *pair, gl_error *err) {
   const size_t cells = w->recipe->n_algorithms * w->n_prompts * PARTS;
-  w->prompt = calloc(w->n_prompts, sizeof *w->prompt);
-  w->summary = calloc(cells, sizeof *w->summary);
-  w->refusal = calloc(cells, sizeof *w->refusal);
-  if (w->prompt == NULL || w->summary == NULL || w->refusal == NULL)
-    return gl_fail_memory(err, "a measurement");
+  w->prompt = MUST_ARRAY(dists, w->n_prompts, "a measurement");
+  w->summary = MUST_ARRAY(lab_summary, cells, "a measurement");
+  w->refusal = MUST_ARRAY(gl_error, cells, "a measurement");
   gl_status status = GL_OK;
   for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x)
     status = prepare_prompt(w, x, pair, err);
@@ -274,8 +261,8 @@ static gl_status prepare(work *w, const lab_pair *pair, gl_error *err) {
 
 static void release(work *w) {
   const size_t cells = w->recipe->n_algorithms * w->n_prompts * PARTS;
-  for (size_t x = 0; w->prompt != NULL && x < w->n_prompts; ++x) free(w->prompt[x].logp);
-  for (size_t k = 0; w->summary != NULL && k < cells; ++k) lab_summary_fini(&w->summary[k]);
+  for (size_t x = 0; x < w->n_prompts; ++x) free(w->prompt[x].logp);
+  for (size_t k = 0; k < cells; ++k) lab_summary_fini(&w->summary[k]);
   free(w->prompt);
   free(w->summary);
   free(w->refusal);
@@ -290,11 +277,9 @@ static gl_status describe(lab_result *out, const work *w, const lab_pair *pair, 
       .method = w->group_size == 0 ? LAB_POPULATION : LAB_MONTE_CARLO,
       .n_parameters = e->n_parameters,
       .groups = w->group_size == 0 ? 0 : (double)w->recipe->samples * (double)w->n_prompts,
-      .expected = calloc(e->n_parameters, sizeof *out->expected),
-      .truth = calloc(e->n_parameters, sizeof *out->truth),
-      .expected_error = calloc(e->n_parameters, sizeof *out->expected_error)};
-  if (out->expected == NULL || out->truth == NULL || out->expected_error == NULL)
-    return gl_fail_memory(err, "a result");
+      .expected = MUST_ARRAY(double, e->n_parameters, "a result"),
+      .truth = MUST_ARRAY(double, e->n_parameters, "a result"),
+      .expected_error = MUST_ARRAY(double, e->n_parameters, "a result")};
   gl_status status = lab_divergence(e, pair->learner, pair->sampler, &out->kl, &out->kl_qp, err);
   return status == GL_OK ? lab_value(e, pair->learner, &out->value, out->truth, err) : status;
 }
@@ -302,10 +287,10 @@ static gl_status describe(lab_result *out, const work *w, const lab_pair *pair, 
 /* Joins an algorithm's prompts in every part, then the parts. */
 static gl_status conclude(lab_result *out, const work *w, size_t algorithm, gl_error *err) {
   const size_t n = out->n_parameters;
-  const lab_summary *parts[PARTS], **at = calloc(w->n_prompts, sizeof *at);
-  double even[PARTS], *weights = calloc(w->n_prompts, sizeof *weights);
+  const lab_summary *parts[PARTS], **at = MUST_ARRAY(const lab_summary *, w->n_prompts, "a result");
+  double even[PARTS], *weights = MUST_ARRAY(double, w->n_prompts, "a result");
   lab_summary part[PARTS] = {{0}}, whole = {0};
-  gl_status status = at == NULL || weights == NULL ? gl_fail_memory(err, "a result") : GL_OK;
+  gl_status status = GL_OK;
   for (size_t k = 0; k < PARTS && status == GL_OK && out->applicable; ++k) {
     for (size_t x = 0; x < w->n_prompts; ++x) {
       const gl_error *refusal = &w->refusal[cell(w, algorithm, x, k)];
@@ -417,20 +402,16 @@ gl_status lab_table_init(lab_table *t, const lab_recipe *recipe, size_t threads,
                          progress_mode shows, gl_error *err) {
   const size_t cells = recipe->n_pairs * recipe->n_sizes;
   *t = (lab_table){.recipe = recipe, .n = cells * recipe->n_algorithms};
-  t->results = calloc(cells, recipe->n_algorithms * sizeof *t->results);
+  t->results = MUST_ARRAY(lab_result, t->n, "the measurements");
   job j = {.table = t, .inner_threads = cells >= threads ? 1 : threads};
-  j.algorithms = calloc(recipe->n_algorithms, sizeof *j.algorithms);
-  gl_status status =
-      t->results == NULL || j.algorithms == NULL ? gl_fail_memory(err, "the measurements") : GL_OK;
-  if (status == GL_OK) {
-    for (size_t r = 0; r < recipe->n_algorithms; ++r) j.algorithms[r] = &recipe->algorithms[r];
-    double cost = 0;
-    for (size_t i = 0; i < cells; ++i) cost += cost_of(recipe, i);
-    const size_t side_by_side = cells >= threads ? threads : 1;
-    lab_counter_init(&j.counter, recipe->name, "measurements", cells, cost, side_by_side, shows);
-    status = pool_try(cells, side_by_side, run_cell, &j, err);
-    lab_counter_fini(&j.counter);
-  }
+  j.algorithms = MUST_ARRAY(const policy_algorithm *, recipe->n_algorithms, "the measurements");
+  for (size_t r = 0; r < recipe->n_algorithms; ++r) j.algorithms[r] = &recipe->algorithms[r];
+  double cost = 0;
+  for (size_t i = 0; i < cells; ++i) cost += cost_of(recipe, i);
+  const size_t side_by_side = cells >= threads ? threads : 1;
+  lab_counter_init(&j.counter, recipe->name, "measurements", cells, cost, side_by_side, shows);
+  gl_status status = pool_try(cells, side_by_side, run_cell, &j, err);
+  lab_counter_fini(&j.counter);
   free(j.algorithms);
   return status;
 }
@@ -463,115 +444,111 @@ static const char *method_of(const lab_result *m) {
   return m->applicable ? lab_method_names[m->method] : "not_applicable";
 }
 
-/* JSON --- */
+/* --- the table --- */
 
-static int add_numbers(cJSON *to, const lab_numbers *numbers, int known) {
-  const double *value = (const double *)numbers;
-  int ok = to != NULL;
-  for (size_t i = 0; i < LAB_NUMBERS; ++i)
-    ok = ok && json_add_number(to, lab_number_names[i], known ? value[i] : NAN) != NULL;
-  return ok;
+enum { PEOPLE_NUMBERS = 5 }; /* how many of lab_number_names the text shows: bias to mse */
+
+static table_column lab_column(const char *name, table_type type, int width, const char *format) {
+  return (table_column){.name = name, .type = type, .width = width, .format = format};
 }
 
-static int add_errors(cJSON *to, const lab_result *m) {
-  cJSON *errors = cJSON_AddObjectToObject(to, "standard_errors");
-  return add_numbers(errors, &m->error, 1) &&
-         json_add_numbers(errors, "expected_gradient", m->expected_error, m->n_parameters) != NULL;
-}
-
-static cJSON *as_json(const lab_table *t, place p) {
-  const lab_result *m = at(t, p);
-  const lab_recipe *r = t->recipe;
-  const size_t n = m->n_parameters, size = r->group_size[p.size];
-  cJSON *o = cJSON_CreateObject();
-  int ok = o != NULL && json_add_string(o, "algorithm", r->algorithms[p.algorithm].name) != NULL &&
-           json_add_number(o, "group_size", size == 0 ? NAN : (double)size) != NULL &&
-           json_add_number(o, "kl_exact", m->kl) != NULL &&
-           json_add_number(o, "kl_exact_qp", m->kl_qp) != NULL &&
-           json_add_string(o, "method", method_of(m)) != NULL &&
-           json_add_number(o, "groups", m->groups) != NULL &&
-           json_add_number(o, "return", m->value) != NULL;
-  if (ok && !isnan(r->pairs[p.pair].staleness))
-    ok = json_add_number(o, "staleness", r->pairs[p.pair].staleness) != NULL;
-  if (ok && !m->applicable) ok = json_add_string(o, "reason", m->why) != NULL;
-  ok = ok && add_numbers(o, &m->numbers, m->applicable) &&
-       json_add_numbers(o, "expected_gradient", m->expected, m->applicable ? n : 0) != NULL &&
-       json_add_numbers(o, "true_gradient", m->truth, n) != NULL;
-  if (ok && m->kept_truth != NULL)
-    ok = json_add_number(o, "cosine_kept", m->cosine_kept) != NULL &&
-         json_add_numbers(o, "kept_gradient", m->kept_truth, n) != NULL;
-  if (ok && m->covariance != NULL)
-    ok = json_add_numbers(o, "covariance", m->covariance, n * n) != NULL;
-  if (ok && m->applicable && m->method == LAB_MONTE_CARLO) ok = add_errors(o, m);
-  if (ok) return o;
-  cJSON_Delete(o);
-  return NULL;
-}
-
-gl_status lab_table_json(const lab_table *t, gl_error *err) {
-  cJSON *array = cJSON_CreateArray();
-  place p = {0, 0, 0};
-  do {
-    cJSON *item = array != NULL ? as_json(t, p) : NULL;
-    if (item == NULL || !cJSON_AddItemToArray(array, item)) {
-      cJSON_Delete(item);
-      cJSON_Delete(array);
-      array = NULL;
-    }
-  } while (array != NULL && next_place(t, &p));
-  return report_json(array, err);
-}
-
-/* --- text --- */
-
-static void print_size(size_t size, FILE *to) {
-  if (size == 0)
-    fprintf(to, " %6s", "inf");
-  else
-    fprintf(to, " %6zu", size);
-}
-
-static void print_cell(double value, double error, FILE *to) {
-  char text[48] = "-";
-  if (isfinite(value) && error > 0)
-    snprintf(text, sizeof text, "%.4g(%.1g)", value, error);
-  else if (isfinite(value))
-    snprintf(text, sizeof text, "%.5g", value);
-  else if (isinf(value))
-    snprintf(text, sizeof text, "inf");
-  fprintf(to, " %16s", text);
-}
-
-void lab_table_print(const lab_table *t, FILE *to) {
-  place p = {0, 0, 0};
+static void add_columns(table *to, const lab_table *t) {
   const int wide = lab_recipe_name_width(t->recipe);
-  fprintf(to, "%-*s %6s %9s %-11s", wide, "algorithm", "G", "KL(p||q)", "method");
-  static const char *const heads[] = {"bias", "cosine", "scaled_bias", "variance", "mse"};
-  const int kept = t->results[0].kept_truth != NULL;
-  for (size_t i = 0; i < 5; ++i) fprintf(to, " %16s", heads[i]);
-  if (kept) fprintf(to, " %16s", "cosine_kept");
-  fputc('\n', to);
-  do {
-    const lab_result *m = at(t, p);
-    const double *value = (const double *)&m->numbers, *error = (const double *)&m->error;
-    shown_write_padded(t->recipe->algorithms[p.algorithm].name, (size_t)wide, to);
-    print_size(t->recipe->group_size[p.size], to);
-    fprintf(to, " %9.5g %-11s", m->kl, m->applicable ? lab_method_names[m->method] : "-");
-    if (m->applicable) {
-      for (size_t i = 0; i < 5; ++i) print_cell(value[i], error[i], to);
-      if (kept) print_cell(m->cosine_kept, 0, to);
-    } else {
-      fprintf(to, " not applicable: %s", shown(m->why).text);
-    }
-    fputc('\n', to);
-  } while (next_place(t, &p));
-  for (size_t k = 0; k < t->recipe->n_pairs; ++k)
+  table_add_column(to, lab_column("algorithm", TABLE_TEXT, -wide, NULL), "algorithm");
+  table_add_column(to, lab_column("group_size", TABLE_REAL, 6, "%.0f"), "G");
+  table_add_column(to, lab_column("kl_exact", TABLE_REAL, 9, "%.5g"), "KL(p||q)");
+  table_add_column(to, lab_column("kl_exact_qp", TABLE_REAL, 0, NULL), NULL);
+  table_add_column(to, lab_column("method", TABLE_TEXT, -11, NULL), "method");
+  table_add_column(to, lab_column("groups", TABLE_REAL, 0, NULL), NULL);
+  table_add_column(to, lab_column("return", TABLE_REAL, 0, NULL), NULL);
+  table_add_column(to, lab_column("staleness", TABLE_REAL, 0, NULL), NULL);
+  table_add_column(to, lab_column("reason", TABLE_TEXT, 0, NULL), NULL);
+  for (size_t i = 0; i < LAB_NUMBERS; ++i)
+    table_add_column(to, lab_column(lab_number_names[i], TABLE_REAL, 16, "%.5g"),
+                     i < PEOPLE_NUMBERS ? "%s" : NULL, lab_number_names[i]);
+  table_add_column(to, lab_column("expected_gradient", TABLE_NUMBERS, 0, NULL), NULL);
+  table_add_column(to, lab_column("true_gradient", TABLE_NUMBERS, 0, NULL), NULL);
+  table_add_column(to, lab_column("cosine_kept", TABLE_REAL, 16, "%.5g"),
+                   t->results[0].kept_truth != NULL ? "cosine_kept" : NULL);
+  table_add_column(to, lab_column("kept_gradient", TABLE_NUMBERS, 0, NULL), NULL);
+  table_add_column(to, lab_column("covariance", TABLE_NUMBERS, 0, NULL), NULL);
+  for (size_t i = 0; i < LAB_NUMBERS; ++i) {
+    char name[64];
+    snprintf(name, sizeof name, "standard_errors/%s", lab_number_names[i]);
+    table_add_column(to, lab_column(name, TABLE_REAL, 0, NULL), NULL);
+  }
+  table_add_column(to, lab_column("standard_errors/expected_gradient", TABLE_NUMBERS, 0, NULL),
+                   NULL);
+}
+
+/* The next cell: a list of numbers, missing where there is none. */
+static void add_list(table *to, const double *value, size_t n) {
+  if (value != NULL)
+    table_numbers(to, value, n);
+  else
+    table_missing(to);
+}
+
+static void add_lab_result(table *to, const lab_table *t, place p) {
+  const lab_result *m = at(t, p);
+  const size_t size = t->recipe->group_size[p.size], n = m->n_parameters;
+  const double *value = (const double *)&m->numbers, *error = (const double *)&m->error;
+  const double staleness = t->recipe->pairs[p.pair].staleness;
+  const bool has_errors = m->applicable && m->method == LAB_MONTE_CARLO;
+  table_row(to);
+  table_text(to, t->recipe->algorithms[p.algorithm].name);
+  table_real(to, size == 0 ? NAN : (double)size);
+  if (size == 0) table_shown(to, "inf");
+  table_real(to, m->kl);
+  table_real(to, m->kl_qp);
+  table_text(to, method_of(m));
+  if (!m->applicable) {
+    table_shown(to, "-");
+    table_rest(to, "not applicable: %s", m->why);
+  }
+  table_real(to, m->groups);
+  table_real(to, m->value);
+  if (isnan(staleness))
+    table_missing(to);
+  else
+    table_real(to, staleness);
+  table_text(to, m->applicable ? NULL : m->why);
+  for (size_t i = 0; i < LAB_NUMBERS; ++i) {
+    table_real(to, m->applicable ? value[i] : NAN);
+    if (m->applicable && isfinite(value[i]) && error[i] > 0)
+      table_shown(to, "%.4g(%.1g)", value[i], error[i]);
+  }
+  table_numbers(to, m->expected, m->applicable ? n : 0);
+  table_numbers(to, m->truth, n);
+  if (m->kept_truth != NULL)
+    table_real(to, m->cosine_kept);
+  else
+    table_missing(to);
+  add_list(to, m->kept_truth, n);
+  add_list(to, m->covariance, n * n);
+  for (size_t i = 0; i < LAB_NUMBERS; ++i)
+    if (has_errors)
+      table_real(to, error[i]);
+    else
+      table_missing(to);
+  add_list(to, has_errors ? m->expected_error : NULL, n);
+}
+
+gl_status lab_table_print(const lab_table *t, bool is_json, gl_error *err) {
+  table *to = table_new(NULL, 0);
+  place p = {0, 0, 0};
+  table_plain(to, 0);
+  add_columns(to, t);
+  do add_lab_result(to, t, p);
+  while (next_place(t, &p));
+  gl_status status = report_table(to, TABLE_AS_TEXT, is_json, err);
+  for (size_t k = 0; k < t->recipe->n_pairs && !is_json; ++k)
     if (isinf(t->results[k * t->recipe->n_sizes * t->recipe->n_algorithms].kl)) {
-      fputs("note: the sampler never draws a response that the learner gives; no weight on the "
-            "others can make up for it\n",
-            to);
+      puts("note: the sampler never draws a response that the learner gives; no weight on the "
+           "others can make up for it");
       break;
     }
+  return status;
 }
 
 static void tsv_number(double value, FILE *to) {
@@ -621,13 +598,12 @@ static bias_record record_of(const lab_table *t, place p) {
 }
 
 gl_status lab_table_store(const lab_table *t, const char *path, double wall_s, gl_error *err) {
-  bias_record *records = calloc(t->n, sizeof *records);
+  bias_record *records = MUST_ARRAY(bias_record, t->n, "the records of a study");
   provenance how;
   char finished[PROVENANCE_DATE_SIZE];
   store *s = NULL;
   size_t n = 0;
   place p = {0, 0, 0};
-  if (records == NULL) return gl_fail_memory(err, "the records of a study");
   do records[n++] = record_of(t, p);
   while (next_place(t, &p));
   gl_status status = provenance_init(&how, err);

@@ -6,6 +6,7 @@
 #include "core/base/progress.h"
 #include "experiments/lab/recipe.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Result of algorithm a, size s, pair k at [(k * n_sizes + s) * n_algorithms + a]. */
@@ -21,9 +22,8 @@ gl_status lab_table_init(lab_table *t, const lab_recipe *recipe, size_t threads,
                          progress_mode shows, gl_error *err);
 void lab_table_fini(lab_table *t);
 
-/* An array of objects, algorithm slowest, then group size, then KL. */
-gl_status lab_table_json(const lab_table *t, gl_error *err);
-void lab_table_print(const lab_table *t, FILE *to);
+/* On stdout; algorithm slowest, then group size, then KL. */
+gl_status lab_table_print(const lab_table *t, bool is_json, gl_error *err);
 /* One line per measurement with a header; blocks of one algorithm and size, two empty lines apart,
  * in the order of the JSON. */
 void lab_table_tsv(const lab_table *t, FILE *to);

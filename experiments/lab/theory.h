@@ -1,9 +1,9 @@
-/* What `gepolab lab theory` computes, as one JSON document that is printed as JSON or text. */
+/* What `gepolab lab theory` computes, as a document of tables. */
 #ifndef GEPOLAB_EXPERIMENTS_LAB_THEORY_H
 #define GEPOLAB_EXPERIMENTS_LAB_THEORY_H
 
-#include "core/base/json.h"
 #include "core/base/progress.h"
+#include "core/base/table.h"
 #include "core/config/config.h"
 #include "experiments/lab/recipe.h"
 #include "toy/lab/theory.h"
@@ -25,10 +25,9 @@ typedef struct theory_spec {
 
 gl_status theory_read(theory_spec *s, const cfg_doc *doc, gl_error *err);
 void theory_fini(theory_spec *s);
-/* The document: theorem1 {constants, crossings, families, products}, theorem2 (a list of
- * searches), theorem3 (variances per family). */
-gl_status theory_run(cJSON **out, const theory_spec *s, gl_error *err);
-void theory_print(const cJSON *document, FILE *to);
+/* The document, also after an error: theorem1 {constants, crossings, families, products}, theorem2
+ * (a list of searches), theorem3 (variances per family). */
+gl_status theory_run(table **out, const theory_spec *s, gl_error *err);
 
 /* --- pairs of distributions --- */
 
@@ -38,9 +37,6 @@ void theory_print(const cJSON *document, FILE *to);
 
 /* Of w = p/q and p/D, and of A w with A = r - E_p r. */
 enum { PAIRS_VARIANCES = 2 * (1 + LAB_CONSTANTS) };
-/* "w_pq", "w_expected", "w_computed", "aw_pq", "aw_expected", "aw_computed". */
-extern const char *const pairs_variance_names[PAIRS_VARIANCES];
-
 typedef struct pairs_tally {
   size_t pairs, infinite; /* infinite: not among the pairs, for p/q has no finite variance */
   double kl;              /* sum of KL(p||q) */
@@ -61,9 +57,8 @@ int pairs_varies_more(double one, double other);
 
 void pairs_tally_init(pairs_tally *t);
 void pairs_tally_fini(pairs_tally *t);
-/* Counts the pair p, q on n outcomes with rewards r[n]. GL_ENOMEM. */
-gl_status pairs_tally_add(pairs_tally *t, const double *p, const double *q, const double *r,
-                          size_t n, gl_error *err);
+/* Counts the pair p, q on n outcomes with rewards r[n]. */
+void pairs_tally_add(pairs_tally *t, const double *p, const double *q, const double *r, size_t n);
 
 /* --- theorems on pairs from training --- */
 
@@ -79,8 +74,7 @@ gl_status pairs_tally_add(pairs_tally *t, const double *p, const double *q, cons
  * whose batch has the full staleness. GL_EINPUT where the recipe has no `training` with
  * `stalenesses`, prompts with different numbers of responses, or nothing is recorded late enough.
  */
-gl_status theory_training_run(cJSON **out, const lab_recipe *r, size_t threads, progress_mode shows,
+gl_status theory_training_run(table **out, const lab_recipe *r, size_t threads, progress_mode shows,
                               gl_error *err);
-void theory_training_print(const cJSON *document, FILE *to);
 
 #endif

@@ -5,6 +5,7 @@
 #include "core/base/shown.h"
 #include "core/base/thread_pool.h"
 #include "core/random/rng.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "toy/lab/dial.h"
 #include "toy/lab/lab.h"
@@ -115,11 +116,10 @@ gl_status lab_train_path(const lab_recipe *r, const policy_algorithm *algorithm,
                          gl_error *err) {
   const size_t n = r->view.n_parameters, slots = staleness + 1;
   run u = {.r = r, .algorithm = algorithm, .staleness = staleness, .lr = lr, .seed = seed};
-  u.ring = calloc(slots, n * sizeof *u.ring);
-  u.step = calloc(n, sizeof *u.step);
-  gl_status status =
-      u.ring == NULL || u.step == NULL ? gl_fail_memory(err, "a training path") : GL_OK;
-  if (status == GL_OK) memcpy(u.ring, r->pairs[0].learner, n * sizeof *u.ring);
+  u.ring = MUST_ARRAY(double, slots *n, "a training path");
+  u.step = MUST_ARRAY(double, n, "a training path");
+  gl_status status = GL_OK;
+  memcpy(u.ring, r->pairs[0].learner, n * sizeof *u.ring);
   for (size_t t = 0; t <= r->training.updates && status == GL_OK; ++t) {
     if (t % r->training.every == 0)
       status = visit(context, t, policy_ago(&u, t, 0), policy_ago(&u, t, staleness), err);
@@ -156,8 +156,8 @@ gl_status lab_tuned_rate(const lab_recipe *r, const policy_algorithm *algorithm,
                          lab_counter *counter, double *lr, gl_error *err) {
   const lab_training *t = &r->training;
   const size_t n_points = t->updates / t->every + 1;
-  lab_point *path = calloc(n_points, sizeof *path);
-  gl_status status = path == NULL ? gl_fail_memory(err, "a training path") : GL_OK;
+  lab_point *path = MUST_ARRAY(lab_point, n_points, "a training path");
+  gl_status status = GL_OK;
   double best = -INFINITY;
   *lr = t->lr[0];
   for (size_t k = 0; k < t->n_lr && t->n_lr > 1 && status == GL_OK; ++k) {
@@ -198,8 +198,8 @@ static gl_status run_algorithm(void *context, size_t algorithm, gl_error *err) {
   lab_curves *c = j->curves;
   const lab_recipe *r = c->recipe;
   const double seeds = (double)r->training.seeds;
-  lab_point *path = calloc(c->n_points, sizeof *path), *sum = c->points + algorithm * c->n_points;
-  if (path == NULL) return gl_fail_memory(err, "a training path");
+  lab_point *path = MUST_ARRAY(lab_point, c->n_points, "a training path");
+  lab_point *sum = c->points + algorithm * c->n_points;
   gl_status status = lab_tuned_rate(r, &r->algorithms[algorithm], r->training.staleness,
                                     &j->counter, &c->lr[algorithm], err);
   for (size_t s = 0; s < r->training.seeds && status == GL_OK; ++s) {
@@ -228,9 +228,8 @@ gl_status lab_curves_init(lab_curves *c, const lab_recipe *recipe, size_t thread
                     .n_points = recipe->training.updates / recipe->training.every + 1};
   if (recipe->group_size[0] == 0)
     return gl_fail(err, GL_EINPUT, "training draws groups; give a group_size");
-  c->points = calloc(recipe->n_algorithms, c->n_points * sizeof *c->points);
-  c->lr = calloc(recipe->n_algorithms, sizeof *c->lr);
-  if (c->points == NULL || c->lr == NULL) return gl_fail_memory(err, "learning curves");
+  c->points = MUST_ARRAY(lab_point, recipe->n_algorithms * c->n_points, "learning curves");
+  c->lr = MUST_ARRAY(double, recipe->n_algorithms, "learning curves");
   job j = {.curves = c};
   const size_t paths = recipe->n_algorithms * paths_of(&recipe->training);
   lab_counter_init(&j.counter, recipe->name, "training paths", paths, (double)paths,
@@ -252,56 +251,68 @@ static const char *const columns[] = {"samples", "return",      "return_error", 
                                       "cosine",  "scaled_bias", "variance",     "ascent"};
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
-static cJSON *point_json(const lab_curves *c, size_t algorithm, const lab_point *p) {
-  const double *value = (const double *)p;
-  cJSON *o = cJSON_CreateObject();
-  int ok = o != NULL &&
-           json_add_string(o, "algorithm", c->recipe->algorithms[algorithm].name) != NULL &&
-           json_add_number(o, "lr", c->lr[algorithm]) != NULL;
-  for (size_t k = 0; k < COLUMNS && ok; ++k) ok = json_add_number(o, columns[k], value[k]) != NULL;
-  if (ok) return o;
-  cJSON_Delete(o);
-  return NULL;
-}
-
-gl_status lab_curves_json(const lab_curves *c, gl_error *err) {
-  cJSON *array = cJSON_CreateArray();
-  for (size_t i = 0; i < c->recipe->n_algorithms * c->n_points && array != NULL; ++i) {
-    cJSON *item = point_json(c, i / c->n_points, &c->points[i]);
-    if (item != NULL && cJSON_AddItemToArray(array, item)) continue;
-    cJSON_Delete(item);
-    cJSON_Delete(array);
-    array = NULL;
+static table *curves_table(const lab_curves *c) {
+  table *t = table_new(NULL, 0);
+  table_add_column(t, (table_column)TABLE_KEY("algorithm", TABLE_TEXT), NULL);
+  table_add_column(t, (table_column)TABLE_KEY("lr", TABLE_REAL), NULL);
+  for (size_t k = 0; k < COLUMNS; ++k)
+    table_add_column(t, (table_column)TABLE_KEY(columns[k], TABLE_REAL), NULL);
+  for (size_t i = 0; i < c->recipe->n_algorithms * c->n_points; ++i) {
+    const double *value = (const double *)&c->points[i];
+    table_row(t);
+    table_text(t, c->recipe->algorithms[i / c->n_points].name);
+    table_real(t, c->lr[i / c->n_points]);
+    for (size_t k = 0; k < COLUMNS; ++k) table_real(t, value[k]);
   }
-  return report_json(array, err);
+  return t;
 }
 
-/* The last recorded samples before which the expected direction always ascended, in all seeds. */
+/* The last recorded number of samples up to which the expected direction ascended in all seeds. */
 static double ascends_until(const lab_point *p, size_t n) {
   double samples = NAN;
   for (size_t i = 0; i < n && p[i].ascent == 1; ++i) samples = p[i].samples;
   return samples;
 }
 
-void lab_curves_print(const lab_curves *c, FILE *to) {
-  const int wide = lab_recipe_name_width(c->recipe);
-  fprintf(to, "%-*s %8s %16s %12s %10s %10s %18s\n", wide, "algorithm", "lr", "final return",
-          "mean return", "max KL", "min cosine", "ascends until");
+/* A row for each algorithm. */
+static table *curves_summary(const lab_curves *c) {
+  const table_column of[] = {
+      {.type = TABLE_TEXT, .head = "algorithm", .width = -lab_recipe_name_width(c->recipe)},
+      {.type = TABLE_REAL, .head = "lr", .width = 8, .format = "%.3g"},
+      {.type = TABLE_TEXT, .head = "final return", .width = 16},
+      {.type = TABLE_REAL, .head = "mean return", .width = 12, .format = "%.4f"},
+      {.type = TABLE_REAL, .head = "max KL", .width = 10, .format = "%.3g"},
+      {.type = TABLE_REAL, .head = "min cosine", .width = 10, .format = "%.3f"},
+      {.type = TABLE_TEXT, .head = "ascends until", .width = 18}};
+  table *t = table_new(of, sizeof of / sizeof *of);
+  table_plain(t, 0);
   for (size_t algorithm = 0; algorithm < c->recipe->n_algorithms; ++algorithm) {
     const lab_point *p = c->points + algorithm * c->n_points, *last = p + c->n_points - 1;
+    const double until = ascends_until(p, c->n_points);
     double kl = 0, cosine = 1;
     for (size_t i = 0; i < c->n_points; ++i) {
       kl = fmax(kl, p[i].kl);
       cosine = fmin(cosine, p[i].cosine);
     }
-    const double until = ascends_until(p, c->n_points);
-    char text[32] = "the end";
-    if (!(until == last->samples)) snprintf(text, sizeof text, "%g samples", until);
-    shown_write_padded(c->recipe->algorithms[algorithm].name, (size_t)wide, to);
-    fprintf(to, " %8.3g %8.4f ±%.4f %12.4f %10.3g %10.3f %18s\n", c->lr[algorithm], last->value,
-            last->value_error, mean_value(p, c->n_points), kl, cosine,
-            isnan(until) ? "never" : text);
+    table_row(t);
+    table_text(t, c->recipe->algorithms[algorithm].name);
+    table_real(t, c->lr[algorithm]);
+    table_textf(t, "%8.4f ±%.4f", last->value, last->value_error);
+    table_real(t, mean_value(p, c->n_points));
+    table_real(t, kl);
+    table_real(t, cosine);
+    if (until == last->samples)
+      table_text(t, "the end");
+    else if (isnan(until))
+      table_text(t, "never");
+    else
+      table_textf(t, "%g samples", until);
   }
+  return t;
+}
+
+gl_status lab_curves_print(const lab_curves *c, bool is_json, gl_error *err) {
+  return report_table(is_json ? curves_table(c) : curves_summary(c), TABLE_AS_TEXT, is_json, err);
 }
 
 void lab_curves_tsv(const lab_curves *c, FILE *to) {

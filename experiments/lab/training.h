@@ -6,6 +6,7 @@
 #include "core/base/progress.h"
 #include "experiments/lab/recipe.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Means over the reported seeds at one recorded update of one algorithm. */
@@ -42,8 +43,8 @@ typedef struct lab_curves {
 gl_status lab_curves_init(lab_curves *c, const lab_recipe *recipe, size_t threads,
                           progress_mode shows, gl_error *err);
 void lab_curves_fini(lab_curves *c);
-gl_status lab_curves_json(const lab_curves *c, gl_error *err);
-void lab_curves_print(const lab_curves *c, FILE *to);
+/* On stdout: JSON has a row for each recorded point, text one for each algorithm. */
+gl_status lab_curves_print(const lab_curves *c, bool is_json, gl_error *err);
 /* Blocks of one algorithm, two empty lines apart. */
 void lab_curves_tsv(const lab_curves *c, FILE *to);
 

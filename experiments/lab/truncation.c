@@ -2,8 +2,7 @@
  * and kind of weights, and what its expected step does to the mass of kept tokens. */
 #include "experiments/lab/truncation.h"
 
-#include "core/base/json.h"
-#include "core/base/shown.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/lab/table.h"
 #include "toy/world/world.h"
@@ -35,21 +34,16 @@ static void contexts_fini(contexts *c) {
   *c = (contexts){0};
 }
 
-static gl_status contexts_init(contexts *c, const toy_world *w, gl_error *err) {
+static void contexts_init(contexts *c, const toy_world *w) {
   const size_t e = w->tree.n_edges, n = w->tree.n_nodes, v = w->tree.vocabulary;
-  *c = (contexts){.logp = calloc(4 * e + v + 5 * n, sizeof *c->logp),
-                  .rank = calloc(v, sizeof *c->rank)};
-  if (c->logp == NULL || c->rank == NULL) {
-    contexts_fini(c);
-    return gl_fail_memory(err, "the contexts of a prompt");
-  }
+  *c = (contexts){.logp = MUST_ARRAY(double, 4 * e + v + 5 * n, "the contexts of a prompt"),
+                  .rank = MUST_ARRAY(sampling_rank, v, "the contexts of a prompt")};
   double **const part[] = {&c->drawn, &c->kept, &c->slope, &c->dz};
   double *at = c->logp;
   for (size_t i = 0; i < 4; ++i) *part[i] = at += e;
   double **const node[] = {&c->reach, &c->reach_kept, &c->worth, &c->worth_kept, &c->mass};
   at = c->dz + v;
   for (size_t i = 0; i < 5; ++i, at += n) *node[i] = at;
-  return GL_OK;
 }
 
 static double below(const toy_world *w, size_t x, size_t edge, const double *worth) {
@@ -142,32 +136,27 @@ static double dot(const double *a, const double *b, size_t n) {
   return sum;
 }
 
-/* Fills what a measurement alone does not know. */
-static gl_status fill_row(lab_truncated *row, const lab_recipe *r, const lab_result *m,
-                          gl_error *err) {
+/* Fills the columns that a measurement does not have. */
+static void fill_row(lab_truncated *row, const lab_recipe *r, const lab_result *m) {
   const toy_world *w = r->world;
   const lab_pair *pair = &r->pairs[0];
   const size_t n = m->n_parameters;
-  double *gradient = calloc(n, sizeof *gradient);
-  contexts c = {0};
+  double *gradient = MUST_ARRAY(double, n, "a gradient");
+  contexts c;
   drift d = {0};
-  gl_status status =
-      gradient == NULL ? gl_fail_memory(err, "a gradient") : contexts_init(&c, w, err);
-  for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x) {
+  contexts_init(&c, w);
+  for (size_t x = 0; x < w->n_prompts; ++x) {
     fill_contexts(&c, w, x, pair->learner, pair->sampler);
     add_kept_gradient(&c, w, x, 1 / (double)w->n_prompts, gradient);
     add_drift(&d, &c, w, x, m->expected);
   }
-  if (status == GL_OK) {
-    const double length = sqrt(dot(m->expected, m->expected, n));
-    row->kept_mass = d.met > 0 ? d.mass / d.met : 1;
-    row->drift_good = d.good_met > 0 ? d.good / d.good_met / length : NAN;
-    row->drift_bad = d.bad_met > 0 ? d.bad / d.bad_met / length : NAN;
-    row->cosine_kept = dot(m->expected, gradient, n) / length / sqrt(dot(gradient, gradient, n));
-  }
+  const double length = sqrt(dot(m->expected, m->expected, n));
+  row->kept_mass = d.met > 0 ? d.mass / d.met : 1;
+  row->drift_good = d.good_met > 0 ? d.good / d.good_met / length : NAN;
+  row->drift_bad = d.bad_met > 0 ? d.bad / d.bad_met / length : NAN;
+  row->cosine_kept = dot(m->expected, gradient, n) / length / sqrt(dot(gradient, gradient, n));
   contexts_fini(&c);
   free(gradient);
-  return status;
 }
 
 /* --- the study --- */
@@ -203,7 +192,7 @@ static gl_status measure_dist(lab_truncated *rows, const lab_recipe *plan, const
                            .cosine = m->numbers.cosine,
                            .variance = m->numbers.variance};
     memcpy(row->why, m->why, sizeof row->why);
-    if (m->applicable) status = fill_row(row, r, m, err);
+    if (m->applicable) fill_row(row, r, m);
   }
   lab_table_fini(&measured);
   return status;
@@ -236,8 +225,7 @@ gl_status lab_truncation_init(lab_truncation *t, const cfg_doc *doc, size_t thre
   const size_t n = t->recipe.n_algorithms;
   t->n_dists = dists->n_top_p + dists->n_top_k;
   t->n = dists->n_weights * t->n_dists * n;
-  t->rows = calloc(t->n, sizeof *t->rows);
-  if (t->rows == NULL) return gl_fail_memory(err, "a study of truncation");
+  t->rows = must_alloc(t->n, sizeof *t->rows, "a study of truncation");
   const size_t cells = dists->n_weights * t->n_dists;
   progress *bar = progress_new(t->recipe.name, "laws", cells, shows);
   for (size_t k = 0; k < cells && status == GL_OK; ++k) {
@@ -276,72 +264,43 @@ static void dist_text(const lab_truncated *row, char text[48]) {
     snprintf(text, 48, "all");
 }
 
-static cJSON *row_json(const lab_truncated *row) {
-  char dist[48];
-  cJSON *o = cJSON_CreateObject();
-  const struct {
-    const char *key;
-    double value;
-  } numbers[] = {{"bias", row->bias},
-                 {"cosine", row->cosine},
-                 {"cosine_kept", row->cosine_kept},
-                 {"variance", row->variance},
-                 {"kept_mass", row->kept_mass},
-                 {"drift_good", row->drift_good},
-                 {"drift_bad", row->drift_bad}};
-  dist_text(row, dist);
-  int ok =
-      o != NULL && json_add_string(o, "algorithm", row->algorithm) != NULL &&
-      json_add_string(o, "weights", row->weights) != NULL &&
-      json_add_string(o, "law", dist) != NULL &&
-      json_add_string(o, "method",
-                      row->applicable ? lab_method_names[row->method] : "not_applicable") != NULL;
-  if (ok && !row->applicable) ok = json_add_string(o, "reason", row->why) != NULL;
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers && ok; ++i)
-    ok = json_add_number(o, numbers[i].key, row->applicable ? numbers[i].value : NAN) != NULL;
-  if (ok) return o;
-  cJSON_Delete(o);
-  return NULL;
-}
-
-gl_status lab_truncation_json(const lab_truncation *t, gl_error *err) {
-  cJSON *array = cJSON_CreateArray();
-  for (size_t i = 0; i < t->n && array != NULL; ++i) {
-    cJSON *item = row_json(&t->rows[i]);
-    if (item != NULL && cJSON_AddItemToArray(array, item)) continue;
-    cJSON_Delete(item);
-    cJSON_Delete(array);
-    array = NULL;
-  }
-  return report_json(array, err);
-}
-
-static void print_number(double value, FILE *to) {
-  if (isfinite(value))
-    fprintf(to, " %11.4g", value);
-  else
-    fprintf(to, " %11s", "-");
-}
-
-void lab_truncation_print(const lab_truncation *t, FILE *to) {
-  const int wide = lab_recipe_name_width(&t->recipe);
-  fprintf(to, "%-*s %-10s %-10s", wide, "algorithm", "weights", "law");
-  static const char *const heads[] = {"bias",      "cosine",     "cosine kept",
-                                      "kept mass", "drift good", "drift bad"};
-  for (size_t i = 0; i < 6; ++i) fprintf(to, " %11s", heads[i]);
-  fputc('\n', to);
+gl_status lab_truncation_print(const lab_truncation *t, bool is_json, gl_error *err) {
+#define NUMBER(NAME, HEAD)                                                                         \
+  { .name = NAME, .type = TABLE_REAL, .head = HEAD, .width = 11, .format = "%.4g" }
+  const table_column columns[] = {
+      {.name = "algorithm",
+       .type = TABLE_TEXT,
+       .head = "algorithm",
+       .width = -lab_recipe_name_width(&t->recipe)},
+      {.name = "weights", .type = TABLE_TEXT, .head = "weights", .width = -10},
+      {.name = "law", .type = TABLE_TEXT, .head = "law", .width = -10},
+      TABLE_KEY("method", TABLE_TEXT),
+      TABLE_KEY("reason", TABLE_TEXT),
+      NUMBER("bias", "bias"),
+      NUMBER("cosine", "cosine"),
+      NUMBER("cosine_kept", "cosine kept"),
+      TABLE_KEY("variance", TABLE_REAL),
+      NUMBER("kept_mass", "kept mass"),
+      NUMBER("drift_good", "drift good"),
+      NUMBER("drift_bad", "drift bad")};
+#undef NUMBER
+  table *to = table_new(columns, sizeof columns / sizeof *columns);
+  table_plain(to, 0);
   for (size_t i = 0; i < t->n; ++i) {
     const lab_truncated *row = &t->rows[i];
+    const double numbers[] = {row->bias,      row->cosine,     row->cosine_kept, row->variance,
+                              row->kept_mass, row->drift_good, row->drift_bad};
     char dist[48];
     dist_text(row, dist);
-    shown_write_padded(row->algorithm, (size_t)wide, to);
-    fprintf(to, " %-10s %-10s", row->weights, dist);
-    const double value[] = {row->bias,      row->cosine,     row->cosine_kept,
-                            row->kept_mass, row->drift_good, row->drift_bad};
-    if (row->applicable)
-      for (size_t k = 0; k < 6; ++k) print_number(value[k], to);
-    else
-      fprintf(to, " not applicable: %s", shown(row->why).text);
-    fputc('\n', to);
+    table_row(to);
+    table_text(to, row->algorithm);
+    table_text(to, row->weights);
+    table_text(to, dist);
+    if (!row->applicable) table_rest(to, "not applicable: %s", row->why);
+    table_text(to, row->applicable ? lab_method_names[row->method] : "not_applicable");
+    table_text(to, row->applicable ? NULL : row->why);
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; ++k)
+      table_real(to, row->applicable ? numbers[k] : NAN);
   }
+  return report_table(to, TABLE_AS_TEXT, is_json, err);
 }

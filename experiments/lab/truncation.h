@@ -6,7 +6,7 @@
 #include "core/base/progress.h"
 #include "experiments/lab/recipe.h"
 
-#include <stdio.h>
+#include <stdbool.h>
 
 /* One algorithm under one distribution and one kind of weights. Drifts are means over contexts
  * (prefixes that the sampler meets and does not keep whole), weighted with how often it meets them,
@@ -40,8 +40,7 @@ typedef struct lab_truncation {
 gl_status lab_truncation_init(lab_truncation *t, const cfg_doc *doc, size_t threads,
                               progress_mode shows, gl_error *err);
 void lab_truncation_fini(lab_truncation *t);
-/* An array of objects. */
-gl_status lab_truncation_json(const lab_truncation *t, gl_error *err);
-void lab_truncation_print(const lab_truncation *t, FILE *to);
+/* On stdout. */
+gl_status lab_truncation_print(const lab_truncation *t, bool is_json, gl_error *err);
 
 #endif

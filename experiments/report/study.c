@@ -2,6 +2,7 @@
 #include "core/base/array.h"
 #include "core/base/json.h"
 #include "core/store/store.h"
+#include "experiments/base/memory.h"
 #include "experiments/report/study_internal.h"
 
 #include <math.h>
@@ -211,15 +212,13 @@ static int compare_seeds(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static gl_status find_seeds(report_study *t, gl_error *err) {
-  t->seeds = calloc(t->r->n_runs + 1, sizeof *t->seeds);
-  if (t->seeds == NULL) return gl_fail_memory(err, "the seeds of a study");
+static void find_seeds(report_study *t) {
+  t->seeds = must_alloc(t->r->n_runs + 1, sizeof *t->seeds, "the seeds of a study");
   for (size_t i = 0; i < t->r->n_runs; ++i) t->seeds[i] = t->r->runs[i].seed;
   qsort(t->seeds, t->r->n_runs, sizeof *t->seeds, compare_seeds);
   for (size_t i = 0; i < t->r->n_runs; ++i)
     if (t->n_seeds == 0 || t->seeds[t->n_seeds - 1] != t->seeds[i])
       t->seeds[t->n_seeds++] = t->seeds[i];
-  return GL_OK;
 }
 
 static void count_runs(report_study *t) {
@@ -241,7 +240,8 @@ static gl_status load_runs(report_study *t, gl_error *err) {
   }
   t->r = r;
   count_runs(t);
-  return find_seeds(t, err);
+  find_seeds(t);
+  return GL_OK;
 }
 
 gl_status study_init(report_study *t, const report_request *q, store *from, const char *name,
