@@ -44,7 +44,7 @@ int pairs_varies_more(double one, double other) {
   return one > other * (1 + 1e-12) + 1e-15;
 }
 
-static void count_pair(pairs_tally *t, const lab_weights_stats *w, double theorem, double aw_pq,
+static void tally_pair(pairs_tally *t, const lab_weights_stats *w, double theorem, double aw_pq,
                        const double aw[LAB_CONSTANTS], double aw_pq_q,
                        const double aw_q[LAB_CONSTANTS]) {
   const size_t i = t->pairs++;
@@ -80,7 +80,7 @@ void pairs_tally_add(pairs_tally *t, const double *p, const double *q, const dou
   lab_theory_advantage(LAB_ADVANTAGE_Q, p, q, r, n, a);
   lab_theory_advantage_variance(p, q, a, n, &pq_q, group_q);
   if (isfinite(w.variance_pq) && isfinite(w.kl))
-    count_pair(t, &w, (double)n * (double)n + 1, pq, group, pq_q, group_q);
+    tally_pair(t, &w, (double)n * (double)n + 1, pq, group, pq_q, group_q);
   else
     ++t->infinite;
   free(a);
