@@ -11,11 +11,20 @@
  * an interval of a mean over some updates says more than one of a single noisy update. */
 enum { MOST_POINTS = 40 };
 
-typedef struct scratch {
+/* A page of curves, and room for the values of a point. */
+typedef struct curve_page {
+  figure_page *p;
+  const results *r;
   double *values, *steps; /* [n_runs], [updates of the longest run] */
   int64_t last_step;
-  size_t place; /* of the evaluation that is drawn */
-} scratch;
+} curve_page;
+
+/* A curve on the page: of which cell, and in which panel. */
+typedef struct curve_line {
+  size_t panel;
+  const results_cell *cell;
+  const curve *of;
+} curve_line;
 
 int has_curve(const results *r, const curve *c) {
   for (size_t i = 0; i < r->n_runs; i++) {
@@ -38,7 +47,7 @@ int has_course(const results *r, const curve *c) {
   return 0;
 }
 
-/* Looks at `place` first, where runs of one recipe have the same update. */
+/* The score at that update; runs of one recipe have it at the same place. */
 static double eval_at(const results_run *run, int64_t step, size_t place) {
   if (place < run->n_evals && run->evals[place].step == step) return run->evals[place].eval_score;
   for (size_t i = 0; i < run->n_evals; i++)
@@ -60,114 +69,108 @@ static double mean_step(const results *r, const results_cell *c, metric m, int64
   return sum / n;
 }
 
-/* One point: the IQM over the cell's runs of their value at an evaluation (from == to), or over the
- * updates from < step <= to. */
-static gl_status write_point(figure_page *p, size_t panel, const results *r, const results_cell *c,
-                             const curve *q, int64_t from, int64_t to, scratch *s, gl_error *err) {
+/* One point: the IQM over the cell's runs of their value at an evaluation (from == to, at that
+ * place of the longest run), or over the updates from < step <= to. */
+static gl_status write_curve_point(const curve_page *d, const curve_line *line, int64_t from,
+                                   int64_t to, size_t place, gl_error *err) {
+  const results *r = d->r;
+  const results_cell *c = line->cell;
+  const metric m = line->of->m;
   size_t n = 0;
-  double x = q->m == METRIC_COUNT ? (double)to : mean_step(r, c, q->m, from, to);
+  double x = m == METRIC_COUNT ? (double)to : mean_step(r, c, m, from, to);
   if (!isfinite(x)) x = 0.5 * (double)(from + 1 + to);
   for (size_t k = 0; k < c->n; k++) {
     const results_run *run = &r->runs[c->first + k];
     if (run->status == RUN_FAILED) continue;
-    s->values[n++] = q->m == METRIC_COUNT ? eval_at(run, to, s->place)
-                                          : summary_run_metric(run, q->m, from, to, s->steps);
+    d->values[n++] = m == METRIC_COUNT ? eval_at(run, to, place)
+                                       : summary_run_metric(run, m, from, to, d->steps);
   }
   uint64_t entity = UINT64_C(1) << 63 | (uint64_t)(c - r->cells) << 32 | (uint64_t)to;
   interval v;
   gl_status status =
-      iqm_bootstrap(s->values, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), &v, err);
+      iqm_bootstrap(d->values, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), &v, err);
   if (status != GL_OK) return status;
-  v = drawn_interval(q->m, v);
-  page_point(p, panel, r->algorithms[c->algorithm], x, v.value, v.low, v.high);
+  v = drawn_interval(m, v);
+  page_point(d->p, line->panel, r->algorithms[c->algorithm], x, v.value, v.low, v.high);
   return GL_OK;
 }
 
 /* Of more evaluations than a figure's width shows, every so many-th and the last. */
-static gl_status write_evaluations(figure_page *p, size_t panel, const results *r,
-                                   const results_cell *c, const curve *q,
-                                   const results_run *longest, scratch *s, gl_error *err) {
+static gl_status write_evaluations(const curve_page *d, const curve_line *line, gl_error *err) {
+  const results_run *longest = longest_evaluated(d->r, line->cell);
   const size_t n = longest ? longest->n_evals : 0, every = evaluations_apart(n);
   gl_status status = GL_OK;
   for (size_t i = 0; i < n && status == GL_OK; i++) {
-    if (i % every != 0 && i + 1 < n) continue;
-    s->place = i;
-    status = write_point(p, panel, r, c, q, longest->evals[i].step, longest->evals[i].step, s, err);
+    const int64_t step = longest->evals[i].step;
+    if (i % every == 0 || i + 1 == n) status = write_curve_point(d, line, step, step, i, err);
   }
-  if (status == GL_OK && every > 1) status = remark_every(p, every, err);
-  return status;
+  return status == GL_OK && every > 1 ? remark_every(d->p, every, err) : status;
 }
 
-static gl_status write_curve(figure_page *p, size_t panel, const results *r, const results_cell *c,
-                             const curve *q, scratch *s, gl_error *err) {
+static gl_status write_curve(const curve_page *d, const curve_line *line, gl_error *err) {
   gl_status status = GL_OK;
-  const results_run *longest = NULL;
-  for (size_t k = 0; k < c->n; k++)
-    if (!longest || r->runs[c->first + k].n_evals > longest->n_evals)
-      longest = &r->runs[c->first + k];
-  if (q->m == METRIC_COUNT) {
-    status = write_evaluations(p, panel, r, c, q, longest, s, err);
-  } else if (longest) {
-    const int64_t n = s->last_step < MOST_POINTS ? s->last_step : MOST_POINTS;
-    if (isfinite(mean_step(r, c, q->m, -1, 0))) /* other programs log before their first update */
-      status = write_point(p, panel, r, c, q, -1, 0, s, err);
+  if (line->of->m == METRIC_COUNT) {
+    status = write_evaluations(d, line, err);
+  } else if (line->cell->n > 0) {
+    const int64_t last = d->last_step, n = last < MOST_POINTS ? last : MOST_POINTS;
+    /* Other programs log before their first update. */
+    if (isfinite(mean_step(d->r, line->cell, line->of->m, -1, 0)))
+      status = write_curve_point(d, line, -1, 0, 0, err);
     for (int64_t i = 0; i < n && status == GL_OK; i++)
-      status =
-          write_point(p, panel, r, c, q, i * s->last_step / n, (i + 1) * s->last_step / n, s, err);
+      status = write_curve_point(d, line, i * last / n, (i + 1) * last / n, 0, err);
   }
-  page_block_end(p);
+  page_block_end(d->p);
   return status;
 }
 
-static gl_status scratch_init(scratch *s, const results *r, gl_error *err) {
-  size_t longest = 1;
-  s->last_step = 0;
-  for (size_t i = 0; i < r->n_runs; i++) {
-    const results_run *run = &r->runs[i];
-    if (run->n_steps > longest) longest = run->n_steps;
-    if (run->n_steps && run->steps[run->n_steps - 1].step > s->last_step)
-      s->last_step = run->steps[run->n_steps - 1].step;
-  }
-  s->values = calloc(r->n_runs + 1, sizeof *s->values);
-  s->steps = calloc(longest, sizeof *s->steps);
-  return s->values && s->steps ? GL_OK : gl_fail_memory(err, "a figure");
-}
-
-/* The panel of curve i in column k; only the uppermost of a column is headed. */
-static gl_status write_panel(figure_page *p, size_t panel, const results *r, const curve *c,
-                             size_t group, int headed, scratch *s, gl_error *err) {
+/* The panel of a curve for a group; only the uppermost of a column has a heading. */
+static gl_status write_curve_panel(const curve_page *d, size_t panel, const curve *c, size_t group,
+                                   bool headed, gl_error *err) {
   gl_status status = GL_OK;
-  figure_panel *to = &p->panels[panel];
+  const results *r = d->r;
+  figure_panel *to = &d->p->panels[panel];
   if (headed) snprintf(to->title, sizeof to->title, "%s", r->groups[group].title);
   axis_of(c->m, to->axis);
   to->logarithmic = c->logarithmic || is_logarithm(c->m);
   for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++)
-    status = write_curve(p, panel, r, results_cell_at(r, group, a), c, s, err);
+    status = write_curve(d, &(curve_line){panel, results_cell_at(r, group, a), c}, err);
   return status;
 }
 
-/* Writes the page: one row of panels per curve of which the study has a course, one column per
- * group in columns; `wide` panels in a row of the page. */
-static gl_status write_curves(figure_page *p, const results *r, const curve *curves,
-                              size_t n_curves, const size_t *columns, size_t n_columns, size_t wide,
+/* What a page of curves shows: a row of panels for each curve of which the study has a course, a
+ * column for each group. */
+typedef struct curve_grid {
+  const curve *curves; /* [n_curves] */
+  size_t n_curves;
+  const size_t *groups; /* [n] */
+  size_t n, wide;       /* wide: panels in a row of the page */
+} curve_grid;
+
+static gl_status write_curves(figure_page *p, const results *r, const curve_grid *g,
                               gl_error *err) {
-  size_t n = 0, panel = 0;
-  for (size_t i = 0; i < n_curves; i++) n += (size_t)has_course(r, &curves[i]);
-  gl_status status = page_open(p, n * n_columns, "panel\talgorithm\tupdate\tiqm\tlow\thigh", err);
+  size_t n = 0, panel = 0, longest = 0;
+  for (size_t i = 0; i < g->n_curves; i++) n += (size_t)has_course(r, &g->curves[i]);
+  gl_status status = page_open(p, n * g->n, "panel\talgorithm\tupdate\tiqm\tlow\thigh", err);
   if (status != GL_OK) return status;
-  p->wide = wide;
-  p->share = n_columns;
-  scratch s = {0};
-  status = scratch_init(&s, r, err);
-  for (size_t i = 0; i < n_curves && status == GL_OK; i++) {
-    if (!has_course(r, &curves[i])) continue;
-    for (size_t k = 0; k < n_columns && status == GL_OK; k++, panel++)
-      status = write_panel(p, panel, r, &curves[i], columns[k], panel < n_columns, &s, err);
+  p->wide = g->wide;
+  p->share = g->n;
+  curve_page d = {.p = p, .r = r};
+  for (size_t i = 0; i < r->n_runs; i++) {
+    const results_run *run = &r->runs[i];
+    if (run->n_steps > longest) longest = run->n_steps;
+    if (run->n_steps && run->steps[run->n_steps - 1].step > d.last_step)
+      d.last_step = run->steps[run->n_steps - 1].step;
   }
-  free(s.values), free(s.steps);
-  if (status == GL_OK)
-    status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
-  return status == GL_OK ? leave_out_settings(p, r, columns, n_columns, err) : status;
+  d.values = ARENA_ARRAY(&p->memory, double, r->n_runs);
+  d.steps = ARENA_ARRAY(&p->memory, double, longest);
+  status = arena_check(&p->memory, "a figure", err);
+  for (size_t i = 0; i < g->n_curves && status == GL_OK; i++) {
+    if (!has_course(r, &g->curves[i])) continue;
+    for (size_t k = 0; k < g->n && status == GL_OK; k++, panel++)
+      status = write_curve_panel(&d, panel, &g->curves[i], g->groups[k], panel < g->n, err);
+  }
+  if (status == GL_OK) status = page_set_lines(p, r->algorithms, r->n_algorithms, err);
+  return status == GL_OK ? leave_out_settings(p, r, g->groups, g->n, err) : status;
 }
 
 /* The figure `eval_score`: evaluation score against updates, a panel per setting (the paper's Fig.
@@ -180,7 +183,8 @@ gl_status figure_eval_score(const void *data, figure_page *p, gl_error *err) {
   static const curve score = {METRIC_COUNT, 0};
   const results *r = ((const figure_data *)data)->s->from;
   size_t columns[MOST_PANELS], n = page_pick(r->n_groups, MOST_PANELS, columns);
-  return write_curves(p, r, &score, 1, columns, n, page_columns(p, n == 4 || n > 6 ? 4 : 3), err);
+  const size_t wide = page_columns(p, n == 4 || n > 6 ? 4 : 3);
+  return write_curves(p, r, &(curve_grid){&score, 1, columns, n, wide}, err);
 }
 
 /* The figure `training`: IW variance, gradient norm and reward against updates (the paper's Fig.
@@ -196,7 +200,8 @@ gl_status figure_training(const void *data, figure_page *p, gl_error *err) {
                                  {METRIC_REWARD_MEAN, 0}};
   const results *r = ((const figure_data *)data)->s->from;
   size_t columns[MOST_COLUMNS], n = page_pick(r->n_groups, page_columns(p, MOST_COLUMNS), columns);
-  return write_curves(p, r, curves, sizeof curves / sizeof *curves, columns, n, n, err);
+  const curve_grid grid = {curves, sizeof curves / sizeof *curves, columns, n, n};
+  return write_curves(p, r, &grid, err);
 }
 
 /* The figure `window`: staleness, KL and score against updates, a column per window (the paper's
@@ -231,16 +236,15 @@ gl_status figure_window(const void *data, figure_page *p, gl_error *err) {
   x_grid windows;
   gl_status status = grid_init(&windows, r, X_WINDOW, err);
   if (status != GL_OK) return status;
-  size_t columns[WINDOW_COLUMNS], n = 0, *groups = calloc(r->n_groups + 1, sizeof *groups);
-  if (groups) {
+  size_t columns[WINDOW_COLUMNS], *groups = ARENA_ARRAY(&windows.memory, size_t, r->n_groups + 1);
+  status = arena_check(&windows.memory, "a figure", err);
+  if (status == GL_OK) {
     const size_t all = windows.n_x > 1 ? window_groups(&windows, r, groups) : 1;
-    n = page_pick(all, page_columns(p, WINDOW_COLUMNS), columns);
+    const size_t n = page_pick(all, page_columns(p, WINDOW_COLUMNS), columns);
     for (size_t i = 0; i < n; i++) columns[i] = groups[columns[i]];
-    status = write_curves(p, r, curves, sizeof curves / sizeof *curves, columns, n, n, err);
-  } else {
-    status = gl_fail_memory(err, "a figure");
+    const curve_grid grid = {curves, sizeof curves / sizeof *curves, columns, n, n};
+    status = write_curves(p, r, &grid, err);
   }
-  free(groups);
   grid_fini(&windows);
   return status;
 }
@@ -277,8 +281,9 @@ static int spans_decades(const summary *s, cell_metric m) {
   return least > 0 && largest > 100 * least;
 }
 
-static void write_line(figure_page *p, size_t panel, const summary *s, const x_grid *grid,
-                       size_t slice, size_t algorithm, cell_metric m) {
+static void write_divergence_line(figure_page *p, size_t panel, const summary *s,
+                                  const x_grid *grid, size_t slice, size_t algorithm,
+                                  cell_metric m) {
   for (size_t i = 0; i < grid->n_x; i++) {
     size_t group = grid_group(grid, s->from, slice, i);
     const cell_summary *c = group < s->from->n_groups ? cell_of(s, group, algorithm) : NULL;
@@ -290,7 +295,8 @@ static void write_line(figure_page *p, size_t panel, const summary *s, const x_g
 }
 
 /* A column of panels per slice, a panel per quantity that the study has. */
-static gl_status write_page(figure_page *p, const summary *s, const x_grid *grid, gl_error *err) {
+static gl_status write_divergence_page(figure_page *p, const summary *s, const x_grid *grid,
+                                       gl_error *err) {
   cell_metric kept[MOST_QUANTITIES];
   size_t n = kept_quantities(s, kept), slices[MOST_SLICES];
   size_t n_slices = page_pick(grid->n_slices, MOST_SLICES, slices);
@@ -305,9 +311,10 @@ static gl_status write_page(figure_page *p, const summary *s, const x_grid *grid
     axis_of(summary_metric(s, of), to->axis);
     snprintf(to->title, sizeof to->title, "%s", grid->headings[slice]);
     to->logarithmic = is_logarithm(summary_metric(s, of)) || spans_decades(s, of);
-    for (size_t a = 0; a < s->from->n_algorithms; a++) write_line(p, panel, s, grid, slice, a, of);
+    for (size_t a = 0; a < s->from->n_algorithms; a++)
+      write_divergence_line(p, panel, s, grid, slice, a, of);
   }
-  status = page_set_lines(p, (const char *const *)s->from->algorithms, s->from->n_algorithms, err);
+  status = page_set_lines(p, s->from->algorithms, s->from->n_algorithms, err);
   return status == GL_OK ? grid_leave_out(p, grid, s->from, slices, n_slices, err) : status;
 }
 
@@ -316,7 +323,7 @@ gl_status figure_divergence(const void *data, figure_page *p, gl_error *err) {
   x_grid grid;
   gl_status status = grid_init(&grid, s->from, X_DELAY, err);
   if (status != GL_OK) return status;
-  status = write_page(p, s, &grid, err);
+  status = write_divergence_page(p, s, &grid, err);
   grid_fini(&grid);
   return status;
 }

@@ -2,7 +2,7 @@
 #ifndef GEPOLAB_ANALYSIS_FIGURES_DIRECT_H
 #define GEPOLAB_ANALYSIS_FIGURES_DIRECT_H
 
-#include "analysis/plot/figure.h"
+#include "analysis/plot/page.h"
 
 #include <stdint.h>
 

@@ -7,7 +7,7 @@
 #ifndef GEPOLAB_ANALYSIS_FIGURES_FIGURES_H
 #define GEPOLAB_ANALYSIS_FIGURES_FIGURES_H
 
-#include "analysis/plot/figure.h"
+#include "analysis/plot/page.h"
 #include "analysis/results.h"
 
 /* How many batches or updates had staleness 0, 1, ... updates. */

@@ -4,7 +4,7 @@
 #ifndef GEPOLAB_ANALYSIS_FIGURES_RECORDED_H
 #define GEPOLAB_ANALYSIS_FIGURES_RECORDED_H
 
-#include "analysis/plot/figure.h"
+#include "analysis/plot/page.h"
 
 #include <stddef.h>
 

@@ -20,8 +20,8 @@ static void share_rows(figure_page *p, size_t n) {
   for (size_t i = 0; i < 2 * n; i++) p->panels[i].low = low, p->panels[i].high = high;
 }
 
-static void write_panel(figure_page *p, size_t panel, const summary *s, size_t group,
-                        size_t which) {
+static void write_ends_panel(figure_page *p, size_t panel, const summary *s, size_t group,
+                             size_t which) {
   for (size_t a = 0; a < s->from->n_algorithms; a++) {
     const cell_summary *c = cell_of(s, group, a);
     if (c) {
@@ -49,10 +49,10 @@ gl_status figure_best_last(const void *data, figure_page *p, gl_error *err) {
     figure_panel *to = &p->panels[panel];
     snprintf(to->axis, sizeof to->axis, "%s", end_axis[which]);
     if (which == 0) snprintf(to->title, sizeof to->title, "%s", r->groups[group].title);
-    write_panel(p, panel, s, group, which);
+    write_ends_panel(p, panel, s, group, which);
   }
   share_rows(p, n);
-  status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
+  status = page_set_lines(p, r->algorithms, r->n_algorithms, err);
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }
 
@@ -60,7 +60,7 @@ gl_status figure_best_last(const void *data, figure_page *p, gl_error *err) {
 
 enum { DUMBBELL_COLUMNS = 4 };
 
-static void write_row(figure_page *p, size_t panel, const summary *s, size_t group, size_t a) {
+static void write_dumbbell(figure_page *p, size_t panel, const summary *s, size_t group, size_t a) {
   const cell_summary *c = cell_of(s, group, a);
   if (c) {
     page_line(p, panel, s->from->algorithms[a]);
@@ -87,9 +87,9 @@ gl_status figure_dumbbells(const void *data, figure_page *p, gl_error *err) {
     figure_panel *to = &p->panels[panel];
     axis_of(METRIC_COUNT, to->axis);
     snprintf(to->title, sizeof to->title, "%s", r->groups[columns[panel]].title);
-    for (size_t a = 0; a < r->n_algorithms; a++) write_row(p, panel, s, columns[panel], a);
+    for (size_t a = 0; a < r->n_algorithms; a++) write_dumbbell(p, panel, s, columns[panel], a);
   }
-  status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
+  status = page_set_lines(p, r->algorithms, r->n_algorithms, err);
   if (status == GL_OK)
     status = page_remark(p, err, "Filled: best; ring: last; thin lines are 95 %% intervals");
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
@@ -115,37 +115,46 @@ static const eval_record *evaluation_at(const results_run *run, int64_t step, si
   return NULL;
 }
 
-/* The IQM of a cell's evaluations at one update, and their mean time in hours. */
-static gl_status evaluate(const results *r, const results_cell *c, int64_t step, size_t place,
-                          double *values, interval *v, double *hours, gl_error *err) {
+/* A line of the figure: a cell in a panel. */
+typedef struct gap_line {
+  const results *r;
+  const results_cell *cell;
+  size_t panel;
+  bool in_hours;
+  double *values; /* [n_runs] scratch */
+} gap_line;
+
+/* The IQM of a cell's evaluations at one update, and their mean x. */
+static gl_status evaluate_cell(const gap_line *l, int64_t step, size_t place, interval *v,
+                               double *x, gl_error *err) {
   size_t n = 0;
-  *hours = 0;
-  for (size_t k = 0; k < c->n; k++) {
-    const results_run *run = &r->runs[c->first + k];
+  double hours = 0;
+  for (size_t k = 0; k < l->cell->n; k++) {
+    const results_run *run = &l->r->runs[l->cell->first + k];
     const eval_record *at = run->status == RUN_FAILED ? NULL : evaluation_at(run, step, place);
     if (!at) continue;
-    values[n++] = at->eval_score;
-    *hours += at->time_s / 3600;
+    l->values[n++] = at->eval_score;
+    hours += at->time_s / 3600;
   }
-  *hours = n ? *hours / (double)n : NAN;
-  const uint64_t entity = UINT64_C(3) << 62 | (uint64_t)(c - r->cells) << 32 | (uint64_t)step;
-  return iqm_bootstrap(values, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), v, err);
+  *x = !l->in_hours ? (double)step : n ? hours / (double)n : NAN;
+  const uint64_t entity =
+      UINT64_C(3) << 62 | (uint64_t)(l->cell - l->r->cells) << 32 | (uint64_t)step;
+  return iqm_bootstrap(l->values, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), v, err);
 }
 
-static gl_status write_line(figure_page *p, size_t panel, const results *r, const results_cell *c,
-                            int in_hours, ends *e, double *values, gl_error *err) {
-  const results_run *longest = longest_evaluated(r, c);
+static gl_status write_gap_line(figure_page *p, const gap_line *l, ends *e, gl_error *err) {
+  const results *r = l->r;
+  const results_run *longest = longest_evaluated(r, l->cell);
   const size_t every = evaluations_apart(longest ? longest->n_evals : 0);
   gl_status status = every > 1 ? remark_every(p, every, err) : GL_OK;
   *e = (ends){NAN, NAN, NAN, NAN};
   for (size_t i = 0; longest && i < longest->n_evals && status == GL_OK; i++) {
     interval v;
     double x;
-    status = evaluate(r, c, longest->evals[i].step, i, values, &v, &x, err);
-    if (!in_hours) x = (double)longest->evals[i].step;
+    status = evaluate_cell(l, longest->evals[i].step, i, &v, &x, err);
     if (!isfinite(x)) continue; /* the time is not known */
     if (i % every == 0 || i + 1 == longest->n_evals)
-      page_point(p, panel, r->algorithms[c->algorithm], x, v.value, v.low, v.high);
+      page_point(p, l->panel, r->algorithms[l->cell->algorithm], x, v.value, v.low, v.high);
     if (!isfinite(v.value)) continue;
     const int better = r->lower_is_better ? v.value < e->best : v.value > e->best;
     if (isnan(e->best) || better) e->x_best = x, e->best = v.value;
@@ -166,23 +175,24 @@ static void write_ends(figure_page *p, const results *r, const ends *e) {
   }
 }
 
-static gl_status write_page(figure_page *p, const results *r, const size_t *columns, size_t n,
-                            gl_error *err) {
+static gl_status write_gap_page(figure_page *p, const results *r, const size_t *columns, size_t n,
+                                gl_error *err) {
   static const char *const x_axes[ROWS] = {"updates", "simulated hours"};
-  double *values = calloc(r->n_runs + 1, sizeof *values);
-  ends *e = calloc(ROWS * n * r->n_algorithms + 1, sizeof *e);
-  gl_status status = values && e ? GL_OK : gl_fail_memory(err, "a figure");
+  double *values = ARENA_ARRAY(&p->memory, double, r->n_runs);
+  ends *e = ARENA_GRID(&p->memory, ends, ROWS * n, r->n_algorithms);
+  gl_status status = arena_check(&p->memory, "a figure", err);
   for (size_t panel = 0; panel < ROWS * n && status == GL_OK; panel++) {
     figure_panel *to = &p->panels[panel];
     snprintf(to->title, sizeof to->title, "%s", r->groups[columns[panel % n]].title);
     snprintf(to->x_axis, sizeof to->x_axis, "%s", x_axes[panel / n]);
     axis_of(METRIC_COUNT, to->axis);
-    for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++)
-      status = write_line(p, panel, r, results_cell_at(r, columns[panel % n], a), panel >= n,
-                          &e[panel * r->n_algorithms + a], values, err);
+    for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++) {
+      const results_cell *cell = results_cell_at(r, columns[panel % n], a);
+      const gap_line line = {r, cell, panel, panel >= n, values};
+      status = write_gap_line(p, &line, &e[panel * r->n_algorithms + a], err);
+    }
   }
   if (status == GL_OK) write_ends(p, r, e);
-  free(values), free(e);
   return status;
 }
 
@@ -194,9 +204,8 @@ gl_status figure_gap(const void *data, figure_page *p, gl_error *err) {
   if (status != GL_OK) return status;
   p->wide = p->share = n;
   p->tall = 3.6;
-  status = write_page(p, r, columns, n, err);
-  if (status == GL_OK)
-    status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
+  status = write_gap_page(p, r, columns, n, err);
+  if (status == GL_OK) status = page_set_lines(p, r->algorithms, r->n_algorithms, err);
   if (status == GL_OK)
     status =
         page_remark(p, err, "Filled marks: best; rings: last; the bar is the gap between them");
@@ -215,7 +224,7 @@ static double better(const results *r, double a, double b) {
   return r->lower_is_better ? fmin(a, b) : fmax(a, b);
 }
 
-static double target_of(const summary *s) {
+static double target_score(const summary *s) {
   const results *r = s->from;
   double best = NAN, first = NAN;
   for (size_t i = 0; i < s->n_cells; i++) best = better(r, best, s->cells[i].best.value);
@@ -232,36 +241,38 @@ static double reached(const results *r, const results_run *run, double target, i
   return INFINITY;
 }
 
-/* The IQM over the *n runs with evaluations; how many never reach the score. */
-static gl_status cell_time(const results *r, const results_cell *c, double target, int in_hours,
-                           double *times, interval *v, size_t *never, size_t *n, gl_error *err) {
-  *never = *n = 0;
-  for (size_t k = 0; k < c->n; k++) {
-    const results_run *run = &r->runs[c->first + k];
-    if (run->status == RUN_FAILED || run->n_evals == 0) continue;
-    times[*n] = reached(r, run, target, in_hours);
-    *never += isinf(times[(*n)++]) != 0;
-  }
-  const uint64_t entity = UINT64_C(9) << 60 | (uint64_t)(c - r->cells) << 1 | (uint64_t)in_hours;
-  return iqm_bootstrap(times, n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), v, err);
-}
+/* The times of the figure: how many runs have evaluations, and how many of them never reach the
+ * score. */
+typedef struct times_to_score {
+  const results *r;
+  double target;
+  double *times;      /* [n_runs] scratch */
+  size_t never, runs; /* of all cells */
+} times_to_score;
 
-static gl_status time_to_score_write_panel(figure_page *p, size_t panel, const results *r,
-                                           size_t group, double target, int in_hours, double *times,
-                                           size_t *short_of_it, size_t *all, gl_error *err) {
+static gl_status write_times_panel(figure_page *p, size_t panel, times_to_score *t, size_t group,
+                                   bool in_hours, gl_error *err) {
+  const results *r = t->r;
   gl_status status = GL_OK;
   for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++, page_block_end(p)) {
     const results_cell *c = results_cell_at(r, group, a);
     interval v;
-    size_t never, of;
-    status = cell_time(r, c, target, in_hours, times, &v, &never, &of, err);
-    if (of == 0) continue;
+    size_t never = 0, n = 0;
+    for (size_t k = 0; k < c->n; k++) {
+      const results_run *run = &r->runs[c->first + k];
+      if (run->status == RUN_FAILED || run->n_evals == 0) continue;
+      t->times[n] = reached(r, run, t->target, in_hours);
+      never += isinf(t->times[n++]) != 0;
+    }
+    const uint64_t entity = UINT64_C(9) << 60 | (uint64_t)(c - r->cells) << 1 | (uint64_t)in_hours;
+    status = iqm_bootstrap(t->times, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), &v, err);
+    if (n == 0) continue;
     page_line(p, panel, r->algorithms[a]);
     page_keep_line(p, r->algorithms[a]);
     fprintf(p->data.stream, "\t%zu", a + 1);
     page_interval(p, panel, v.value, v.low, v.high);
-    fprintf(p->data.stream, "\t%zu\t%zu\n", never, of);
-    if (in_hours) *all += of, *short_of_it += never;
+    fprintf(p->data.stream, "\t%zu\t%zu\n", never, n);
+    if (in_hours) t->runs += n, t->never += never;
   }
   return status;
 }
@@ -269,32 +280,28 @@ static gl_status time_to_score_write_panel(figure_page *p, size_t panel, const r
 gl_status figure_time_to_score(const void *data, figure_page *p, gl_error *err) {
   const summary *s = ((const figure_data *)data)->s;
   const results *r = s->from;
-  const double target = target_of(s);
+  times_to_score t = {.r = r, .target = target_score(s)};
   size_t columns[TIME_COLUMNS], n = page_pick(r->n_groups, page_columns(p, TIME_COLUMNS), columns);
-  size_t never = 0, runs = 0;
   gl_status status =
       page_open(p, UNITS * n, "panel\talgorithm\tplace\tiqm\tlow\thigh\tnever\truns", err);
-  double *times = calloc(r->n_runs + 1, sizeof *times);
-  if (status == GL_OK && !times) status = gl_fail_memory(err, "a figure");
+  t.times = ARENA_ARRAY(&p->memory, double, r->n_runs);
+  if (status == GL_OK) status = arena_check(&p->memory, "a figure", err);
   p->wide = p->share = n;
   p->named_rows = 1;
   for (size_t panel = 0; panel < UNITS * n && status == GL_OK; panel++) {
     figure_panel *to = &p->panels[panel];
     snprintf(to->axis, sizeof to->axis, panel < n ? "simulated hours" : "updates");
     if (panel < n) snprintf(to->title, sizeof to->title, "%s", r->groups[columns[panel]].title);
-    status = time_to_score_write_panel(p, panel, r, columns[panel % n], target, panel < n, times,
-                                       &never, &runs, err);
+    status = write_times_panel(p, panel, &t, columns[panel % n], panel < n, err);
   }
-  free(times);
-  if (status == GL_OK)
-    status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
+  if (status == GL_OK) status = page_set_lines(p, r->algorithms, r->n_algorithms, err);
   if (status == GL_OK)
     status =
         page_remark(p, err,
                     "Until the evaluation score is %.3g: %.0f %% of the way from the first to "
                     "the best of the study. %zu of %zu runs never get there; a mean that meets "
                     "one is not shown. Interquartile means, 95 %% intervals",
-                    target, 100 * SHARE, never, runs);
+                    t.target, 100 * SHARE, t.never, t.runs);
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }
 
@@ -333,7 +340,7 @@ static gl_status throughput_write_page(figure_page *p, const summary *s, const x
       page_block_end(p);
     }
   }
-  status = page_set_lines(p, (const char *const *)grid->headings, grid->n_slices, err);
+  status = page_set_lines(p, grid->headings, grid->n_slices, err);
   return status == GL_OK ? grid_leave_out(p, grid, s->from, NULL, 0, err) : status;
 }
 

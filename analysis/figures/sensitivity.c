@@ -25,26 +25,25 @@ static int same(const axis_value *a, const axis_value *b) {
   return strcmp(a->text ? a->text : "", b->text ? b->text : "") == 0;
 }
 
-static int in_order(const void *a, const void *b) {
+static int by_axis_number(const void *a, const void *b) {
   const double x = (*(const axis_value *const *)a)->number,
                y = (*(const axis_value *const *)b)->number;
   return (x > y) - (x < y);
 }
 
-/* 0 if memory is short. */
-static int values_init(values *v, const results *r, size_t which) {
-  *v = (values){calloc(r->n_groups + 1, sizeof *v->at), 0, which, 1};
-  if (!v->at) return 0;
+/* The values of an axis; at: [n_groups] room for them. */
+static values values_of_axis(const results *r, size_t which, const axis_value **at) {
+  values v = {at, 0, which, 1};
   for (size_t g = 0; g < r->n_groups; g++) {
     const axis_value *here = &r->groups[g].value[which];
     size_t i = 0;
     if (!group_evaluated(r, g)) continue;
-    while (i < v->n && !same(v->at[i], here)) i++;
-    if (i == v->n) v->at[v->n++] = here;
-    v->numbers &= isfinite(here->number) != 0;
+    while (i < v.n && !same(v.at[i], here)) i++;
+    if (i == v.n) v.at[v.n++] = here;
+    v.numbers &= isfinite(here->number) != 0;
   }
-  if (v->numbers) qsort(v->at, v->n, sizeof *v->at, in_order);
-  return 1;
+  if (v.numbers) qsort(v.at, v.n, sizeof *v.at, by_axis_number);
+  return v;
 }
 
 int sweeps_something(const results *r) {
@@ -71,7 +70,7 @@ static size_t axes_between(const results *r, size_t g, size_t h) {
 
 /* The base of a one-at-a-time design, from which every other setting differs in one axis; n_groups:
  * the study is another design. */
-static size_t base_of(const results *r) {
+static size_t base_setting(const results *r) {
   for (size_t base = 0; base < r->n_groups; base++) {
     size_t g = 0;
     while (g < r->n_groups && axes_between(r, base, g) <= 1) g++;
@@ -86,15 +85,19 @@ static double end_of(const results *r, const results_run *run, size_t which, dou
   return which == 0 ? e.best : e.last;
 }
 
-typedef struct scratch {
+/* The page, and room for the values of a point. */
+typedef struct sensitivity_page {
+  figure_page *p;
+  const results *r;
   double *values, *evals; /* [n_runs], [evaluations of the longest run] */
   size_t *strata;         /* [n_groups] */
-  size_t base;            /* base_of() */
-} scratch;
+  size_t base;            /* base_setting() */
+} sensitivity_page;
 
-/* The point of an algorithm at one value. */
-static gl_status write_point(figure_page *p, size_t panel, const results *r, size_t a,
-                             const values *v, size_t i, scratch *s, gl_error *err) {
+/* The point of an algorithm at value i. */
+static gl_status write_sensitivity_point(const sensitivity_page *s, size_t panel, size_t a,
+                                         const values *v, size_t i, gl_error *err) {
+  const results *r = s->r;
   size_t n = 0, strata = 0;
   for (size_t g = 0; g < r->n_groups; g++) {
     if (!same(&r->groups[g].value[v->which], v->at[i])) continue;
@@ -112,7 +115,7 @@ static gl_status write_point(figure_page *p, size_t panel, const results *r, siz
   gl_status status = iqm_bootstrap(s->values, s->strata, strata,
                                    rng_stream_at(1, RNG_BOOTSTRAP, entity), &at, err);
   const double x = v->numbers ? v->at[i]->number : (double)i;
-  page_point(p, panel, r->algorithms[a], x, at.value, at.low, at.high);
+  page_point(s->p, panel, r->algorithms[a], x, at.value, at.low, at.high);
   return status;
 }
 
@@ -128,8 +131,9 @@ static void mark_text(const axis_value *v, char text[64]) {
   cJSON_Delete(value);
 }
 
-static gl_status write_axis(figure_page *p, size_t row, const results *r, const values *v,
-                            scratch *s, gl_error *err) {
+static gl_status write_axis(const sensitivity_page *s, size_t row, const values *v, gl_error *err) {
+  const results *r = s->r;
+  figure_page *p = s->p;
   static const char *const names[ENDS] = {"best", "last"};
   const axis *swept = &r->axes.axis[v->which];
   gl_status status = GL_OK;
@@ -149,7 +153,7 @@ static gl_status write_axis(figure_page *p, size_t row, const results *r, const 
         v->numbers && v->at[0]->number > 0 && v->at[v->n - 1]->number > 30 * v->at[0]->number;
     for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++, page_block_end(p))
       for (size_t i = 0; i < v->n && status == GL_OK; i++)
-        status = write_point(p, panel, r, a, v, i, s, err);
+        status = write_sensitivity_point(s, panel, a, v, i, err);
     for (size_t i = 0; i < v->n && !v->numbers && status == GL_OK; i++) {
       char text[64];
       mark_text(v->at[i], text);
@@ -159,30 +163,10 @@ static gl_status write_axis(figure_page *p, size_t row, const results *r, const 
   return status;
 }
 
-static int scratch_init(scratch *s, const results *r) {
-  size_t longest = 1;
-  for (size_t i = 0; i < r->n_runs; i++)
-    if (r->runs[i].n_evals > longest) longest = r->runs[i].n_evals;
-  *s = (scratch){calloc(r->n_runs + 1, sizeof *s->values), calloc(longest, sizeof *s->evals),
-                 calloc(r->n_groups + 1, sizeof *s->strata), base_of(r)};
-  return s->values && s->evals && s->strata;
-}
-
-/* The axes that have several values; 0 if memory is short. */
-static int find_axes(const results *r, values *v, size_t *n) {
-  *n = 0;
-  for (size_t which = 0; which < r->axes.n; which++) {
-    if (!values_init(&v[*n], r, which)) return 0;
-    if (v[*n].n > 1)
-      ++*n;
-    else
-      free(v[*n].at), v[*n].at = NULL;
-  }
-  return 1;
-}
-
-static gl_status write_page(figure_page *p, const results *r, const values *v, size_t n, scratch *s,
-                            gl_error *err) {
+/* A row of panels for each of the axes v[n]. */
+static gl_status write_sensitivity_page(const sensitivity_page *s, const values *v, size_t n,
+                                        gl_error *err) {
+  figure_page *p = s->p;
   gl_status status = page_open(p, ENDS * n, "panel\talgorithm\tvalue\tiqm\tlow\thigh", err);
   if (status == GL_OK) {
     p->wide = n > FEW_AXES ? page_columns(p, MOST_BESIDE) / ENDS * ENDS : ENDS;
@@ -191,23 +175,31 @@ static gl_status write_page(figure_page *p, const results *r, const values *v, s
     p->all_marks = 1;
     p->tall = 3.4;
   }
-  for (size_t i = 0; i < n && status == GL_OK; i++) status = write_axis(p, i, r, &v[i], s, err);
-  if (status == GL_OK && n > 1 && s->base < r->n_groups)
+  for (size_t i = 0; i < n && status == GL_OK; i++) status = write_axis(s, i, &v[i], err);
+  if (status == GL_OK && n > 1 && s->base < s->r->n_groups)
     status = page_remark(p, err, "One field at a time: the others are those of the base setting");
-  return status == GL_OK
-             ? page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err)
-             : status;
+  return status == GL_OK ? page_set_lines(p, s->r->algorithms, s->r->n_algorithms, err) : status;
 }
 
 gl_status figure_sensitivity(const void *data, figure_page *p, gl_error *err) {
   const results *r = ((const figure_data *)data)->s->from;
-  values *v = calloc(r->axes.n + 1, sizeof *v);
-  size_t n = 0;
-  scratch s;
-  int ok = scratch_init(&s, r);
-  ok = ok && v != NULL && find_axes(r, v, &n);
-  gl_status status = ok ? write_page(p, r, v, n, &s, err) : gl_fail_memory(err, "a figure");
-  for (size_t i = 0; v != NULL && i < r->axes.n; i++) free(v[i].at);
-  free(v), free(s.values), free(s.evals), free(s.strata);
-  return status;
+  arena *m = &p->memory;
+  size_t n = 0, longest = 0;
+  for (size_t i = 0; i < r->n_runs; i++)
+    if (r->runs[i].n_evals > longest) longest = r->runs[i].n_evals;
+  values *v = ARENA_ARRAY(m, values, r->axes.n);
+  const sensitivity_page s = {.p = p,
+                              .r = r,
+                              .values = ARENA_ARRAY(m, double, r->n_runs),
+                              .evals = ARENA_ARRAY(m, double, longest),
+                              .strata = ARENA_ARRAY(m, size_t, r->n_groups),
+                              .base = base_setting(r)};
+  for (size_t which = 0; which < r->axes.n; which++) {
+    const axis_value **at = ARENA_ARRAY(m, const axis_value *, r->n_groups);
+    if (m->failed) break;
+    v[n] = values_of_axis(r, which, at);
+    n += v[n].n > 1;
+  }
+  gl_status status = arena_check(m, "a figure", err);
+  return status == GL_OK ? write_sensitivity_page(&s, v, n, err) : status;
 }

@@ -2,7 +2,7 @@
 #include "analysis/figures/list.h"
 #include "analysis/import/read.h"
 #include "analysis/plot/draw.h"
-#include "analysis/plot/map.h"
+#include "analysis/plot/page.h"
 #include "core/base/json.h"
 #include "core/base/ks.h"
 
@@ -227,14 +227,18 @@ static double run_value(const results_run *run, metric m, bin b, double *scratch
   return sample_quantile(scratch, sample_sort(scratch, *n), 0.5);
 }
 
-typedef struct scratch {
+/* The page, and room for the values of a point. */
+typedef struct staleness_page {
+  figure_page *p;
+  const results *r;
   double *values, *steps; /* [n_runs], [updates of the longest run] */
-  double most;
-} scratch;
+  double most;            /* the largest staleness */
+} staleness_page;
 
-/* One point: the IQM over the runs of an algorithm, or (m == METRIC_COUNT) the count. */
-static gl_status write_point(figure_page *p, size_t panel, const results *r, size_t a, metric m,
-                             size_t i, scratch *s, gl_error *err) {
+/* The point of an algorithm in bin i: the IQM over its runs, or (m == METRIC_COUNT) the count. */
+static gl_status write_bin(const staleness_page *s, size_t panel, size_t a, metric m, size_t i,
+                           gl_error *err) {
+  const results *r = s->r;
   const bin b = bin_at(s->most, i);
   size_t n = 0, updates = 0, in_run = 0;
   for (size_t k = 0; k < r->n_runs; k++) {
@@ -253,27 +257,27 @@ static gl_status write_point(figure_page *p, size_t panel, const results *r, siz
     v = drawn_interval(m, v);
   }
   const double x = 0.5 * (b.from + b.to - 1);
-  page_line(p, panel, r->algorithms[a]);
-  page_number(p, x);
-  page_interval(p, panel, v.value, v.low, v.high);
-  fprintf(p->data.stream, "\t%zu\n", updates);
-  page_x(p, x);
+  page_line(s->p, panel, r->algorithms[a]);
+  page_number(s->p, x);
+  page_interval(s->p, panel, v.value, v.low, v.high);
+  fprintf(s->p->data.stream, "\t%zu\n", updates);
+  page_x(s->p, x);
   return status;
 }
 
-static gl_status write_panels(figure_page *p, const results *r, const metric *of, size_t n,
-                              scratch *s, gl_error *err) {
+static gl_status write_bin_panels(const staleness_page *s, const metric *of, size_t n,
+                                  gl_error *err) {
   gl_status status = GL_OK;
   for (size_t panel = 0; panel < n; panel++) {
-    figure_panel *to = &p->panels[panel];
+    figure_panel *to = &s->p->panels[panel];
     if (of[panel] == METRIC_COUNT)
       snprintf(to->axis, sizeof to->axis, "updates in the bin");
     else
       axis_of(of[panel], to->axis);
     to->logarithmic = of[panel] == METRIC_COUNT || is_logarithm(of[panel]);
-    for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++, page_block_end(p))
+    for (size_t a = 0; a < s->r->n_algorithms && status == GL_OK; a++, page_block_end(s->p))
       for (size_t i = 0; i < BINS && status == GL_OK; i++)
-        status = write_point(p, panel, r, a, of[panel], i, s, err);
+        status = write_bin(s, panel, a, of[panel], i, err);
   }
   return status;
 }
@@ -293,17 +297,15 @@ gl_status figure_by_staleness(const void *data, figure_page *p, gl_error *err) {
   size_t longest = 1;
   for (size_t i = 0; i < r->n_runs; i++)
     if (r->runs[i].n_steps > longest) longest = r->runs[i].n_steps;
-  scratch s = {calloc(r->n_runs + 1, sizeof *s.values), calloc(longest, sizeof *s.steps),
-               by_staleness_largest_staleness(r)};
+  const staleness_page s = {p, r, ARENA_ARRAY(&p->memory, double, r->n_runs),
+                            ARENA_ARRAY(&p->memory, double, longest),
+                            by_staleness_largest_staleness(r)};
   p->wide = page_columns(p, 3);
   p->all_marks = 1;
   snprintf(p->x_axis, sizeof p->x_axis, "staleness [updates]");
-  status = s.values && s.steps ? GL_OK : gl_fail_memory(err, "a figure");
-  if (status == GL_OK) status = write_panels(p, r, of, n, &s, err);
-  free(s.values), free(s.steps);
-  return status == GL_OK
-             ? page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err)
-             : status;
+  status = arena_check(&p->memory, "a figure", err);
+  if (status == GL_OK) status = write_bin_panels(&s, of, n, err);
+  return status == GL_OK ? page_set_lines(p, r->algorithms, r->n_algorithms, err) : status;
 }
 
 /* The figure `heat`: best and last of every algorithm at every delay, as colours. */
@@ -315,16 +317,16 @@ typedef struct heat {
   double *x, *y, *value;
 } heat;
 
-static int heat_init(heat *h, size_t n_x, size_t n_y) {
-  *h = (heat){calloc(n_x + 1, sizeof *h->x), calloc(n_y + 1, sizeof *h->y),
-              calloc(n_x * n_y + 1, sizeof *h->value)};
-  for (size_t i = 0; h->x && i <= n_x; i++) h->x[i] = (double)i - 0.5;
-  for (size_t i = 0; h->y && i <= n_y; i++) h->y[i] = (double)i - (double)n_y - 0.5;
-  return h->x && h->y && h->value;
+static heat heat_edges(arena *m, size_t n_x, size_t n_y) {
+  const heat h = {ARENA_ARRAY(m, double, n_x + 1), ARENA_ARRAY(m, double, n_y + 1),
+                  ARENA_GRID(m, double, n_x, n_y)};
+  for (size_t i = 0; !m->failed && i <= n_x; i++) h.x[i] = (double)i - 0.5;
+  for (size_t i = 0; !m->failed && i <= n_y; i++) h.y[i] = (double)i - (double)n_y - 0.5;
+  return h;
 }
 
-static void fill(heat *h, const summary *s, const x_grid *grid, size_t slice, size_t end,
-                 double *low, double *high) {
+static void fill_heat(heat *h, const summary *s, const x_grid *grid, size_t slice, size_t end,
+                      double *low, double *high) {
   const size_t n = s->from->n_algorithms;
   for (size_t a = 0; a < n; a++)
     for (size_t i = 0; i < grid->n_x; i++) {
@@ -348,7 +350,7 @@ static gl_status write_maps(figure_page *p, const summary *s, const x_grid *grid
     snprintf(to->title, sizeof to->title, *heading ? "%s, %.200s" : "%s%.0s", names[panel % ENDS],
              heading);
     snprintf(to->axis, sizeof to->axis, "%.150s", grid->name);
-    fill(h, s, grid, panel / ENDS, panel % ENDS, &low, &high);
+    fill_heat(h, s, grid, panel / ENDS, panel % ENDS, &low, &high);
     page_map(p, panel, &m);
     to->low = h->x[0], to->high = h->x[grid->n_x]; /* rows are named: its axis is x */
   }
@@ -365,21 +367,18 @@ gl_status figure_heat(const void *data, figure_page *p, gl_error *err) {
   const summary *s = ((const figure_data *)data)->s;
   const results *r = s->from;
   x_grid grid;
-  heat h = {0};
   gl_status status = grid_init(&grid, r, X_DELAY, err);
   if (status != GL_OK) return status;
   const size_t slices = grid.n_slices < 2 ? grid.n_slices : 2;
   status = page_open(p, ENDS * slices, "panel\tcell\tx from\tto\ty from\tto\tiqm", err);
   p->wide = p->share = ENDS;
   p->named_rows = p->tight = 1;
-  if (status == GL_OK && !heat_init(&h, grid.n_x, r->n_algorithms))
-    status = gl_fail_memory(err, "a map");
+  heat h = heat_edges(&grid.memory, grid.n_x, r->n_algorithms);
+  if (status == GL_OK) status = arena_check(&grid.memory, "a map", err);
   if (status == GL_OK) status = write_maps(p, s, &grid, &h, err);
-  if (status == GL_OK)
-    status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
+  if (status == GL_OK) status = page_set_lines(p, r->algorithms, r->n_algorithms, err);
   size_t shown[2] = {0, 1};
   if (status == GL_OK) status = grid_leave_out(p, &grid, r, shown, slices, err);
-  free(h.x), free(h.y), free(h.value);
   grid_fini(&grid);
   return status;
 }

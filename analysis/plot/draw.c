@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static gl_status check_name(const figure_table *t, const char *only, gl_error *err) {
+static gl_status check_figure_name(const figure_table *t, const char *only, gl_error *err) {
   const char **names = calloc(t->n + 1, sizeof *names);
   char hint[CFG_HINT_SIZE];
   int known = !only;
@@ -52,7 +52,7 @@ gl_status figures_check_highlight(const figure_request *q, const char *const *na
 
 /* PREFIX_NAME on the heap. A prefix may be any text: what no file of the folder can be named by is
  * replaced. */
-static char *file_name(const figure_request *q, const char *name) {
+static char *figure_file_name(const figure_request *q, const char *name) {
   const char *prefix = q->prefix ? q->prefix : "";
   const size_t size = strlen(prefix) + strlen(name) + 2;
   char *file = malloc(size);
@@ -64,8 +64,8 @@ static char *file_name(const figure_request *q, const char *name) {
 }
 
 /* *is_empty: there turned out to be no value to show, and nothing is kept. */
-static gl_status write_figure(const figure *f, const void *data, const figure_request *q,
-                              const char *file, int *is_empty, gl_error *err) {
+static gl_status write_figure_files(const figure *f, const void *data, const figure_request *q,
+                                    const char *file, int *is_empty, gl_error *err) {
   figure_page p;
   page_init(&p, q, file, f->shape);
   gl_status status = f->write(data, &p, err);
@@ -78,8 +78,8 @@ static gl_status write_figure(const figure *f, const void *data, const figure_re
 static const char no_values[] = "none of the quantities that it needs together has a value";
 
 /* Writes what is asked for and has its data; files[i] is then its name on the heap. */
-static gl_status write_all(const figure_table *t, const void *data, const figure_request *q,
-                           char **files, gl_error *err) {
+static gl_status write_all_figures(const figure_table *t, const void *data, const figure_request *q,
+                                   char **files, gl_error *err) {
   size_t n = 0;
   for (size_t i = 0; i < t->n; i++) {
     const figure *f = &t->figures[i];
@@ -89,9 +89,9 @@ static gl_status write_all(const figure_table *t, const void *data, const figure
       return gl_fail(err, GL_EINPUT, "figure %s does not apply: %s", f->name, why);
     if (why && q->told) q->told(q->context, f->name, why);
     if (why) continue;
-    if (!(files[i] = file_name(q, f->name))) return gl_fail_memory(err, "a figure's name");
+    if (!(files[i] = figure_file_name(q, f->name))) return gl_fail_memory(err, "a figure's name");
     int is_empty;
-    gl_status status = write_figure(f, data, q, files[i], &is_empty, err);
+    gl_status status = write_figure_files(f, data, q, files[i], &is_empty, err);
     if (status != GL_OK) return status;
     n += !is_empty;
     if (!is_empty) continue;
@@ -102,8 +102,8 @@ static gl_status write_all(const figure_table *t, const void *data, const figure
   return n ? GL_OK : gl_fail(err, GL_EINPUT, "%s", t->nothing);
 }
 
-static gl_status draw_all(const figure_table *t, const figure_request *q, char *const *files,
-                          gl_error *err) {
+static gl_status draw_all_figures(const figure_table *t, const figure_request *q,
+                                  char *const *files, gl_error *err) {
   for (size_t i = 0; i < t->n; i++) {
     if (!files[i]) continue;
     gl_status status = gnuplot_draw(q->folder, q->gnuplot ? q->gnuplot : "gnuplot", files[i], err);
@@ -116,13 +116,13 @@ static gl_status draw_all(const figure_table *t, const figure_request *q, char *
 gl_status figures_draw_table(const figure_table *t, const void *data, const figure_request *q,
                              gl_error *err) {
   assert(q->folder && q->script);
-  gl_status status = check_name(t, q->only, err);
+  gl_status status = check_figure_name(t, q->only, err);
   if (status == GL_OK) status = file_make_folder(q->folder, err);
   if (status != GL_OK) return status;
   char **files = calloc(t->n + 1, sizeof *files);
   if (!files) return gl_fail_memory(err, "the names of figures");
-  status = write_all(t, data, q, files, err);
-  if (status == GL_OK) status = draw_all(t, q, files, err);
+  status = write_all_figures(t, data, q, files, err);
+  if (status == GL_OK) status = draw_all_figures(t, q, files, err);
   for (size_t i = 0; i < t->n; i++) free(files[i]);
   free(files);
   return status;
@@ -165,13 +165,9 @@ gl_status page_close(figure_page *p, gl_status status, gl_error *err) {
     file_abandon(&p->data);
   if (status == GL_OK && p->left_out && p->q->noted)
     p->q->noted(p->q->context, p->name, p->left_out);
-  for (size_t i = 0; i < p->n_lines; i++) free(p->lines[i].name);
-  for (size_t i = 0; i < p->n_drawn; i++) free(p->drawn[i]);
-  for (size_t i = 0; i < p->n_marks; i++) free(p->marks[i].text);
-  for (size_t i = 0; i < p->n_kinds; i++) free(p->kinds[i].name);
-  free(p->kinds), free(p->lines), free(p->drawn), free(p->marks), free(p->panels),
-      free(p->variables_text);
+  free(p->drawn), free(p->marks), free(p->variables_text);
   free(p->left_out), free(p->remark);
+  arena_fini(&p->memory);
   *p = (figure_page){0};
   return status;
 }
@@ -259,7 +255,7 @@ static int output_init(output *o, const char *folder, const char *name, const ch
 }
 
 /* Whether the file ends as it should: gnuplot does not tell of a disk that is full. */
-static int is_whole(const output *o) {
+static int is_whole_output(const output *o) {
   char tail[16] = {0};
   FILE *f = fopen(o->aside, "rb");
   if (!f) return 0;
@@ -275,7 +271,7 @@ static int is_whole(const output *o) {
 /* Puts one in place. A program that writes no file, as a stand-in for gnuplot may, has drawn. */
 static gl_status output_finish(const output *o, gl_error *err) {
   if (access(o->aside, F_OK) != 0) return GL_OK;
-  if (!is_whole(o))
+  if (!is_whole_output(o))
     return gl_fail(err, GL_EIO,
                    "%s was not written whole, and is what it was before; is the disk full?",
                    o->path);

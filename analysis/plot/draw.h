@@ -2,7 +2,6 @@
 #ifndef GEPOLAB_ANALYSIS_PLOT_DRAW_H
 #define GEPOLAB_ANALYSIS_PLOT_DRAW_H
 
-#include "analysis/plot/figure.h"
 #include "analysis/plot/page.h"
 #include "core/base/error.h"
 

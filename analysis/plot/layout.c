@@ -1,58 +1,528 @@
-/* Lays a page out. */
-#include "analysis/plot/layout_internal.h"
+/* Lays a page out: what is shown, and where. */
+#include "analysis/plot/layout.h"
 
-#include "core/config/config.h"
+#include "core/base/shown.h"
 
-#include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- widths by name --- */
+/* --- what is shown: panels, settings, lines, and which lines have a colour --- */
 
-static const struct {
-  const char *name;
-  double cm;
-} widths[] = {{"neurips", FIGURE_WIDTH_CM}, {"icml", 8.255}, {"a4", 16}};
-enum { WIDTHS = sizeof widths / sizeof *widths };
-static const double NARROWEST = 6, WIDEST = 100;
-
-gl_status figure_width(const char *text, double *cm, gl_error *err) {
-  const char *names[WIDTHS];
-  char hint[CFG_HINT_SIZE], *end;
-  for (size_t i = 0; i < WIDTHS; i++) {
-    names[i] = widths[i].name;
-    if (strcmp(text, widths[i].name) != 0) continue;
-    *cm = widths[i].cm;
-    return GL_OK;
-  }
-  *cm = strtod(text, &end);
-  if (end == text || *end)
-    return gl_fail(err, GL_EINPUT,
-                   "the width '%.40s' is neither neurips, icml, a4 nor a number of centimetres%s",
-                   text, cfg_hint(text, names, WIDTHS, hint));
-  if (!(*cm >= NARROWEST && *cm <= WIDEST))
-    return gl_fail(err, GL_EINPUT, "a figure is %g to %g cm wide, not %.40s", NARROWEST, WIDEST,
-                   text);
-  return GL_OK;
+static int panel_varies(const figure_panel *panel) {
+  if (!panel_has_values(panel)) return 0;
+  return panel->kept || panel->largest - panel->least > 1e-12 * fabs(panel->largest);
 }
 
-/* --- the page --- */
+/* Says what the panels would have shown: one number, or nothing. */
+static gl_status remark_constant(figure_page *p, size_t from, size_t to, gl_error *err) {
+  double value = NAN;
+  char text[24];
+  for (size_t i = from; i < to; i++)
+    if (p->panels[i].least <= p->panels[i].largest) value = p->panels[i].least;
+  const figure_panel *first = &p->panels[from];
+  if (isnan(value))
+    return page_leave_out(
+        p, err, *first->x_axis ? "%.90s against %.90s (no values)" : "%.90s%.0s (no values)",
+        first->axis, first->x_axis);
+  int digits = 0;
+  while (digits < 4 && fabs(value - round(value * pow(10, digits)) / pow(10, digits)) > 1e-9)
+    digits++;
+  tick_text(value, digits, text);
+  return page_leave_out(p, err, "%s (%s everywhere)", p->panels[from].axis, text);
+}
 
-gl_status layout_write(figure_page *p, FILE *to, gl_error *err) {
-  layout l = {.p = p, .to = to, .width = page_width(p)};
-  assert(p->n_panels > 0);
-  l.places = calloc(p->n_panels, sizeof *l.places);
-  gl_status status = l.places ? GL_OK : gl_fail_memory(err, "the layout of a figure");
-  if (status == GL_OK) status = layout_choose_panels(&l, err);
-  if (status == GL_OK) status = layout_choose_lines(p, err);
-  if (status == GL_OK) status = layout_choose_colours(p, err);
-  if (status == GL_OK) {
-    layout_set_ranges(p);
-    layout_set_columns(&l);
-    layout_set_rows(&l);
-    layout_set_legend(&l);
-    layout_write_all(&l);
+static int has_points(const figure_panel *panel) {
+  return panel->least <= panel->largest;
+}
+
+/* Whether the panels of one column of the rows with a common range are without points. */
+static int is_column_empty(const layout *l, size_t column) {
+  for (size_t i = 0; i < l->n; i++)
+    if (l->places[i].panel % l->p->share == column && has_points(layout_panel(l, &l->places[i])))
+      return 0;
+  return 1;
+}
+
+static gl_status drop_column(layout *l, size_t column, gl_error *err) {
+  const char *heading = "";
+  size_t kept = 0;
+  for (size_t i = 0; i < l->n; i++) {
+    const int here = l->places[i].panel % l->p->share == column;
+    if (here && !*heading) heading = layout_panel(l, &l->places[i])->title;
+    if (!here) l->places[kept++] = l->places[i];
   }
-  free(l.places);
+  l->n = kept;
+  return *heading ? page_leave_out(l->p, err, "%.150s (no values)", heading) : GL_OK;
+}
+
+/* Leaves out the settings of which no panel has a point, where others have. */
+static gl_status drop_empty_columns(layout *l, gl_error *err) {
+  figure_page *p = l->p;
+  size_t left = p->share, most = p->share;
+  gl_status status = GL_OK;
+  int any = 0;
+  for (size_t i = 0; i < l->n; i++) any |= has_points(layout_panel(l, &l->places[i]));
+  for (size_t column = 0; column < most && any && status == GL_OK; column++) {
+    if (!is_column_empty(l, column)) continue;
+    status = drop_column(l, column, err);
+    left--;
+  }
+  if (p->wide == p->share || p->wide > left) p->wide = left;
   return status;
+}
+
+/* Chooses the panels that vary: of those with a common range all or none. */
+static gl_status choose_varying_rows(layout *l, gl_error *err) {
+  figure_page *p = l->p;
+  const size_t together = p->share ? p->share : 1;
+  const int empty = page_is_empty(p);
+  size_t varying = 0;
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < p->n_panels; i++) varying += (size_t)panel_varies(&p->panels[i]);
+  for (size_t from = 0; from < p->n_panels && status == GL_OK; from += together) {
+    const size_t to = from + together < p->n_panels ? from + together : p->n_panels;
+    int any = 0;
+    for (size_t i = from; i < to; i++)
+      any |= varying > 0 ? panel_varies(&p->panels[i]) : empty || panel_has_values(&p->panels[i]);
+    if (!any) status = remark_constant(p, from, to, err);
+    for (size_t i = from; i < to && any; i++) l->places[l->n++].panel = i;
+    if (any && l->n == to - from)
+      for (size_t i = from; i < to; i++) /* headings stand above the first row that is shown */
+        if (!*p->panels[i].title && from > 0)
+          memcpy(p->panels[i].title, p->panels[i - from].title, sizeof p->panels[i].title);
+  }
+  return status;
+}
+
+static gl_status choose_shown_panels(layout *l, gl_error *err) {
+  gl_status status = choose_varying_rows(l, err);
+  return status == GL_OK && l->p->share > 1 ? drop_empty_columns(l, err) : status;
+}
+
+size_t layout_shown_lines(const figure_page *p) {
+  size_t n = 0;
+  for (size_t i = 0; i < p->n_lines; i++) n += !p->lines[i].hidden;
+  return n;
+}
+
+/* --- lines in colour and in grey --- */
+
+enum { MOST_HIDDEN = 3 }; /* lines that are named as having no value */
+
+static gl_status hide_empty_lines(figure_page *p, gl_error *err) {
+  size_t hidden = 0;
+  gl_status status = GL_OK;
+  for (size_t i = 0, at = 0; i < p->n_lines && p->n_drawn > 0 && status == GL_OK; i++) {
+    size_t tried = 0;
+    while (tried < p->n_drawn && strcmp(p->drawn[at], p->lines[i].name) != 0)
+      at = (at + 1) % p->n_drawn, tried++;
+    p->lines[i].hidden = tried == p->n_drawn;
+    if (p->lines[i].hidden && hidden++ < MOST_HIDDEN)
+      status = page_leave_out(p, err, "%.150s (no values)", p->lines[i].name);
+  }
+  if (hidden > MOST_HIDDEN && status == GL_OK)
+    status = page_leave_out(p, err, "%zu others (no values)", hidden - MOST_HIDDEN);
+  return status;
+}
+
+/* Says which lines are grey. */
+static gl_status remark_grey(figure_page *p, gl_error *err) {
+  char *list = NULL;
+  size_t size = 0, n = 0;
+  FILE *to = open_memstream(&list, &size);
+  if (!to) return gl_fail_memory(err, "the names of a figure's lines");
+  for (size_t i = 0; i < p->n_lines; i++)
+    if (p->lines[i].look.colour == LOOK_GREY && !p->lines[i].hidden)
+      fprintf(to, "%s%s", n++ ? ", " : "", shown(p->lines[i].name).text);
+  fclose(to);
+  gl_status status = n ? page_remark(p, err, "In grey: %s", list) : GL_OK;
+  free(list);
+  return status;
+}
+
+static gl_status choose_colours(figure_page *p, gl_error *err) {
+  const char *wanted = p->q->highlight;
+  size_t named = 0, coloured = 0;
+  for (size_t i = 0; i < p->n_lines; i++)
+    named += wanted && figure_is_named(wanted, p->lines[i].name);
+  if (named == 0 && (p->named_rows || layout_shown_lines(p) <= LOOK_COLOURS)) return GL_OK;
+  for (size_t i = 0; i < p->n_lines; i++) {
+    if (p->lines[i].hidden) continue;
+    const int chosen = named ? figure_is_named(wanted, p->lines[i].name) : coloured < LOOK_COLOURS;
+    coloured += (size_t)chosen;
+    if (!chosen) p->lines[i].look.colour = LOOK_GREY, p->lines[i].look.dash = 0;
+  }
+  return p->named_rows ? GL_OK : remark_grey(p, err);
+}
+
+/* --- the ranges of the axes --- */
+
+/* Scripts have ten digits of a number, so that a range narrower than this share of its ends may be
+ * written as a point. */
+static const double POINT = 1e-6;
+
+/* Room for the marks at the ends; a range that is a point, or empty, gets some. */
+static void pad_range(const figure_page *p, double *low, double *high, int logarithmic) {
+  if (!(*low <= *high)) *low = logarithmic ? 1 : 0, *high = 1;
+  if (logarithmic) {
+    *low = fmax(*low, *high * pow(10, -p->decades));
+    const double room = p->tight && *high > *low ? 1 : pow(fmax(*high / *low, 1.5), 0.06);
+    *low /= room, *high *= room;
+  } else {
+    const int is_point = *high - *low <= POINT * fmax(fabs(*low), fabs(*high));
+    double room = p->tight ? 0 : 0.06 * (*high - *low);
+    if (is_point) room = fmax(0.05 * fabs(*high), 0.015);
+    *low -= room, *high += room;
+  }
+}
+
+static void share_ranges(figure_page *p) {
+  for (size_t from = 0; p->share && from < p->n_panels; from += p->share) {
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = from; i < from + p->share && i < p->n_panels; i++)
+      low = fmin(low, p->panels[i].low), high = fmax(high, p->panels[i].high);
+    for (size_t i = from; i < from + p->share && i < p->n_panels; i++)
+      p->panels[i].low = low, p->panels[i].high = high;
+  }
+}
+
+static void set_ranges(figure_page *p) {
+  share_ranges(p);
+  for (size_t i = 0; i < p->n_panels; i++) {
+    figure_panel *panel = &p->panels[i];
+    if (!*panel->x_axis) {
+      panel->x_low = p->x_low, panel->x_high = p->x_high;
+      panel->x_logarithmic = p->x_logarithmic;
+    }
+    if (p->named_rows) {
+      pad_range(p, &panel->low, &panel->high, panel->logarithmic);
+      panel->x_low = panel->low, panel->x_high = panel->high;
+      panel->x_logarithmic = panel->logarithmic;
+      panel->low = -(double)layout_shown_lines(p) - 0.6, panel->high = -0.4;
+      panel->logarithmic = 0;
+      continue;
+    }
+    pad_range(p, &panel->low, &panel->high, panel->logarithmic);
+    pad_range(p, &panel->x_low, &panel->x_high, panel->x_logarithmic);
+  }
+}
+
+/* --- across a page: numbers and names of axes, how wide panels are and how many are side by side --- */
+
+static const double BROADEST = 9.5; /* of a panel */
+
+static void set_y_ticks(layout *l) {
+  l->y_numbers = 0;
+  for (size_t i = 0; i < l->n; i++) {
+    place *at = &l->places[i];
+    const figure_panel *panel = layout_panel(l, at);
+    at->n_y = l->p->named_rows ? 0
+                               : ticks_of_axis(panel->low, panel->high, panel->logarithmic,
+                                               (size_t)fmax(2, floor(l->tall / 0.6)), at->y);
+    l->y_numbers = fmax(l->y_numbers, ticks_widest(at->y, at->n_y));
+  }
+  for (size_t i = 0; i < l->p->n_lines && l->p->named_rows; i++)
+    if (!l->p->lines[i].hidden)
+      l->y_numbers = fmax(l->y_numbers, text_cm(shown(l->p->lines[i].name).text));
+  l->y_numbers = fmin(l->y_numbers, 0.4 * l->width);
+}
+
+int layout_is_of(const layout *l, const figure_mark *mark, const place *at) {
+  return mark->panel == at->panel || (mark->panel == PAGE_MARK && !*layout_panel(l, at)->x_axis);
+}
+
+int layout_has_marks(const layout *l, const place *at) {
+  for (size_t i = 0; i < l->p->n_marks; i++)
+    if (layout_is_of(l, &l->p->marks[i], at)) return 1;
+  return 0;
+}
+
+/* As many numbers as fit side by side. */
+static void set_x_ticks(layout *l) {
+  for (size_t i = 0; i < l->n; i++) {
+    place *at = &l->places[i];
+    const figure_panel *panel = layout_panel(l, at);
+    at->n_x = 0;
+    if (layout_has_marks(l, at)) continue;
+    for (size_t most = 8; most >= 2; most--) {
+      at->n_x = ticks_of_axis(panel->x_low, panel->x_high, panel->x_logarithmic, most, at->x);
+      const double span =
+          panel->x_logarithmic ? log(panel->x_high / panel->x_low) : panel->x_high - panel->x_low;
+      double behind = -INFINITY;
+      int fit = 1;
+      for (size_t k = 0; k < at->n_x && fit; k++) {
+        if (!at->x[k].text[0]) continue;
+        const double from =
+            panel->x_logarithmic ? log(at->x[k].at / panel->x_low) : at->x[k].at - panel->x_low;
+        const double centre = l->broad * from / span, half = 0.5 * text_cm(at->x[k].text);
+        fit = centre - half >= behind + 0.16;
+        behind = centre + half;
+      }
+      if (fit) break;
+    }
+  }
+}
+
+size_t layout_axis_lines(const layout *l, const char *axis, size_t *starts, size_t *lengths) {
+  int cut;
+  return text_break(axis, fmax(l->tall, 2.6), MOST_AXIS, starts, lengths, &cut);
+}
+
+static double y_axis_room(const layout *l) {
+  size_t most = 0, starts[MOST_AXIS], lengths[MOST_AXIS];
+  for (size_t i = 0; i < l->n && !l->p->named_rows; i++) {
+    const size_t n = layout_axis_lines(l, layout_panel(l, &l->places[i])->axis, starts, lengths);
+    if (n > most) most = n;
+  }
+  return LINE * (double)most;
+}
+
+double layout_bar_room(const layout *l) {
+  const figure_page *p = l->p;
+  tick ticks[MOST_TICKS];
+  if (!*p->bar_axis) return 0;
+  const size_t n = ticks_of_axis(p->bar_low, p->bar_high, p->bar_logarithmic, 6, ticks);
+  return 0.25 + BAR + 0.3 + ticks_widest(ticks, n) + LINE + 0.1;
+}
+
+static void fit_columns(layout *l) {
+  const figure_page *p = l->p;
+  const double room = l->width - l->left - l->right;
+  size_t fit = (size_t)fmax(
+      1, floor((room + l->gap) / (p->share ? PANEL_NARROWEST_CM - 0.35 : PANEL_NARROWEST_CM)));
+  l->columns = p->wide < l->n ? p->wide : l->n;
+  if (l->columns > fit) l->columns = fit;
+  if (l->columns < 1) l->columns = 1;
+  l->rows = (l->n + l->columns - 1) / l->columns;
+  l->broad = (room - (double)(l->columns - 1) * l->gap) / (double)l->columns;
+  if (l->broad > BROADEST && p->n_kinds == 0) l->broad = BROADEST;
+}
+
+double layout_mark_x(const layout *l, const place *at, size_t i) {
+  const figure_panel *panel = layout_panel(l, at);
+  return at->left + l->broad * (l->p->marks[i].x - panel->x_low) / (panel->x_high - panel->x_low);
+}
+
+double layout_marks_apart(const layout *l, double *longest) {
+  const figure_page *p = l->p;
+  double nearest = l->broad;
+  *longest = 0;
+  for (size_t k = 0; k < l->n; k++) {
+    double before = NAN;
+    for (size_t i = 0; i < p->n_marks; i++) {
+      if (!layout_is_of(l, &p->marks[i], &l->places[k])) continue;
+      const double x = layout_mark_x(l, &l->places[k], i);
+      *longest = fmax(*longest, text_cm(shown(p->marks[i].text).text));
+      if (isfinite(before)) nearest = fmin(nearest, x - before);
+      before = x;
+    }
+  }
+  return nearest;
+}
+
+/* Whether the texts at the x axis fit side by side; else they are turned. */
+static bool marks_fit(const layout *l) {
+  double longest;
+  const double nearest = layout_marks_apart(l, &longest);
+  return longest + 0.12 <= nearest;
+}
+
+/* How far the last of these texts stands out at the right. */
+static double marks_overhang(const layout *l) {
+  double most = 0;
+  for (size_t k = 0; k < l->n && !l->turned; k++)
+    for (size_t i = 0; i < l->p->n_marks; i++) {
+      const place *at = &l->places[k];
+      if (!layout_is_of(l, &l->p->marks[i], at)) continue;
+      const double half = 0.5 * fmin(LONGEST_MARK, text_cm(shown(l->p->marks[i].text).text));
+      most = fmax(most, half - (at->left + l->broad - layout_mark_x(l, at, i)));
+    }
+  return most;
+}
+
+/* Half of the broadest number of x may stand out at either side of a panel, and a part of the last
+ * text there. */
+static double overhang(const layout *l) {
+  double most = fmax(0.2, marks_overhang(l));
+  for (size_t i = 0; i < l->n; i++)
+    most = fmax(most, 0.5 * ticks_widest(l->places[i].x, l->places[i].n_x));
+  return most;
+}
+
+static void set_columns(layout *l) {
+  const figure_page *p = l->p;
+  l->tall = p->tall;
+  for (int round = 0; round < 3; round++) {
+    if (p->named_rows)
+      l->tall = 0.36 * (double)layout_shown_lines(p) + 0.25;
+    else if (p->tall <= 0)
+      l->tall = l->broad <= 0 ? 3 : fmin(fmax(0.8 * l->broad, 2.4), 4.6);
+    set_y_ticks(l);
+    l->left = MARGIN + y_axis_room(l) + 0.06 + l->y_numbers + Y_SPACE;
+    /* Room for texts that stand out makes panels narrower: what has been turned stays so. */
+    l->turned |= round > 0 && !marks_fit(l);
+    const double out = round ? overhang(l) : 0.3;
+    l->right = layout_bar_room(l) + (*p->bar_axis ? 0 : fmax(0.15, out));
+    l->gap = p->share || p->named_rows ? fmax(0.3, 1.3 * out) : l->left + fmax(0.05, out - 0.2);
+    fit_columns(l);
+    set_x_ticks(l);
+  }
+  /* Panels that do not fill the page stand in its middle. */
+  const double used = (double)l->columns * l->broad + (double)(l->columns - 1) * l->gap;
+  l->left += 0.5 * fmax(0, l->width - l->left - l->right - used);
+}
+
+/* Down a page: headings, panels, and what stands below them. */
+
+/* Room below a row of panels, of which only some may have texts. */
+static double room_below(const layout *l, size_t row) {
+  double longest = 0;
+  for (size_t k = row * l->columns; l->turned && k < l->n && k < (row + 1) * l->columns; k++)
+    for (size_t i = 0; i < l->p->n_marks; i++)
+      if (layout_is_of(l, &l->p->marks[i], &l->places[k]))
+        longest = fmax(longest, text_cm(shown(l->p->marks[i].text).text));
+  return longest > 0 ? fmin(longest, LONGEST_MARK) + 0.1 : LINE;
+}
+
+static void set_marks(layout *l) {
+  l->turned |= !marks_fit(l);
+  for (size_t i = 0; i < l->n; i++) l->places[i].x_numbers = room_below(l, i / l->columns);
+}
+
+/* --- rows from above --- */
+
+double layout_heading_wide(const layout *l) {
+  return l->broad + fmin(l->gap - 0.25, 2 * fmax(0, l->right - MARGIN));
+}
+
+static size_t heading_lines(const layout *l, size_t row) {
+  size_t most = 0, starts[MOST_HEADING], lengths[MOST_HEADING];
+  int cut;
+  for (size_t i = row * l->columns; i < l->n && i < (row + 1) * l->columns; i++) {
+    const size_t n = text_break(layout_panel(l, &l->places[i])->title, layout_heading_wide(l),
+                                MOST_HEADING, starts, lengths, &cut);
+    if (n > most) most = n;
+  }
+  return most;
+}
+
+/* Whether panels have axes of their own, or headings between them that part the columns. */
+static void see_axes(layout *l) {
+  l->x_everywhere = 0;
+  for (size_t i = 0; i < l->n; i++) {
+    const figure_panel *panel = layout_panel(l, &l->places[i]);
+    l->x_everywhere |= *panel->x_axis != 0 || (l->p->named_rows && i >= l->columns);
+    l->x_everywhere |= i >= l->columns && *panel->title;
+  }
+}
+
+int layout_names_x(const layout *l, const place *at) {
+  return at->lowest || l->p->named_rows || *layout_panel(l, at)->x_axis;
+}
+
+static void set_rows(layout *l) {
+  double y = MARGIN;
+  for (size_t i = 0; i < l->n; i++)
+    l->places[i].first = i % l->columns == 0, l->places[i].lowest = i + l->columns >= l->n;
+  see_axes(l);
+  for (size_t i = 0; i < l->n; i++) {
+    l->places[i].left = l->left + (double)(i % l->columns) * (l->broad + l->gap);
+    l->places[i].right = l->places[i].left + l->broad;
+  }
+  set_marks(l);
+  for (size_t row = 0; row < l->rows; row++) {
+    const size_t headed = heading_lines(l, row);
+    int any_lowest = 0, any_named = 0;
+    y += headed ? LINE * (double)headed + 0.08 : 0.1;
+    for (size_t i = row * l->columns; i < l->n && i < (row + 1) * l->columns; i++) {
+      place *at = &l->places[i];
+      at->top = y, at->bottom = y + l->tall;
+      any_lowest |= at->lowest;
+      any_named |= layout_names_x(l, at);
+    }
+    y += l->tall;
+    if (any_lowest || any_named || l->x_everywhere) y += TIC + room_below(l, row) + 0.05;
+    if (any_named) y += LINE + 0.03;
+    if (row + 1 < l->rows) y += 0.15;
+  }
+  l->height = y;
+}
+
+/* A page's legend: its entries, and their columns. */
+
+int layout_has_legend(const figure_page *p) {
+  return p->n_kinds > 0 || (!p->named_rows && !p->plain && p->n_lines > 1);
+}
+
+const figure_line *layout_scripted(const figure_page *p, size_t i) {
+  return i < p->n_lines ? &p->lines[i] : &p->kinds[i - p->n_lines];
+}
+
+static int is_grey(const figure_page *p, size_t i) {
+  return p->lines[i].look.colour == LOOK_GREY;
+}
+
+size_t layout_legend_entries(const figure_page *p) {
+  size_t n = 0, grey = 0;
+  if (p->n_kinds > 0) return p->n_kinds;
+  for (size_t i = 0; i < p->n_lines; i++) {
+    if (p->lines[i].hidden) continue;
+    n += !is_grey(p, i) || grey == 0;
+    grey += (size_t)is_grey(p, i);
+  }
+  return n;
+}
+
+size_t layout_entry_line(const figure_page *p, size_t entry) {
+  size_t n = 0;
+  if (p->n_kinds > 0) return p->n_lines + entry;
+  for (int grey = 0; grey < 2; grey++)
+    for (size_t i = 0; i < p->n_lines; i++)
+      if (!p->lines[i].hidden && is_grey(p, i) == grey && n++ == entry) return i;
+  return 0;
+}
+
+const char *layout_entry_text(const figure_page *p, size_t i) {
+  const figure_line *line = layout_scripted(p, i);
+  return i < p->n_lines && line->look.colour == LOOK_GREY ? "others" : line->name;
+}
+
+/* The width of each column where so many stand side by side, and of all together. */
+static double entry_widths(const figure_page *p, size_t columns, double wide[MOST_ENTRIES]) {
+  double sum = 0;
+  memset(wide, 0, columns * sizeof *wide);
+  for (size_t entry = 0; entry < layout_legend_entries(p); entry++) {
+    double *of = &wide[entry % columns];
+    const char *text = layout_entry_text(p, layout_entry_line(p, entry));
+    *of = fmax(*of, SAMPLE + 0.5 + text_cm(shown(text).text));
+  }
+  for (size_t i = 0; i < columns; i++) sum += wide[i];
+  return sum - 0.38;
+}
+
+static void set_legend(layout *l) {
+  const figure_page *p = l->p;
+  if (!layout_has_legend(p)) return;
+  const size_t n = layout_legend_entries(p);
+  const double room = l->width - 2 * MARGIN;
+  size_t columns = n < MOST_ENTRIES ? n : MOST_ENTRIES;
+  while (columns > 1 && entry_widths(p, columns, l->entry_wide) > room) columns--;
+  l->entry_rows = (n + columns - 1) / columns;
+  l->entries_across = (n + l->entry_rows - 1) / l->entry_rows;
+  l->legend_wide = fmin(room, entry_widths(p, l->entries_across, l->entry_wide));
+}
+
+/* --- the whole --- */
+
+gl_status layout_arrange(layout *l, gl_error *err) {
+  gl_status status = choose_shown_panels(l, err);
+  if (status == GL_OK) status = hide_empty_lines(l->p, err);
+  if (status == GL_OK) status = choose_colours(l->p, err);
+  if (status != GL_OK) return status;
+  set_ranges(l->p);
+  set_columns(l);
+  set_rows(l);
+  set_legend(l);
+  return GL_OK;
 }

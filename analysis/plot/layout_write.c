@@ -1,9 +1,10 @@
 /* Writes a layout as the variables of plots/style.gp. */
-#include "analysis/plot/layout_internal.h"
+#include "analysis/plot/layout.h"
 
-#include "analysis/plot/text.h"
+#include "core/base/arena.h"
 #include "core/base/shown.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,12 +30,15 @@ static void write_label(layout *l, const char *text, double x, double y, int whe
 }
 
 /* A part of a text, with an ellipsis where it was cut. */
-static void write_part(layout *l, const char *text, size_t length, int cut, double x, double y,
-                       int where, int turned) {
-  char part[SHOWN_SIZE + 8];
-  snprintf(part, sizeof part, "%.*s%s", (int)(length < SHOWN_SIZE ? length : SHOWN_SIZE), text,
-           cut ? "…" : "");
-  write_label(l, part, x, y, where, turned);
+typedef struct text_part {
+  char text[SHOWN_SIZE + 8];
+} text_part;
+
+static text_part part_of(const char *text, size_t length, int cut) {
+  text_part part;
+  snprintf(part.text, sizeof part.text, "%.*s%s", (int)(length < SHOWN_SIZE ? length : SHOWN_SIZE),
+           text, cut ? "…" : "");
+  return part;
 }
 
 static void write_heading(layout *l, const place *at) {
@@ -44,9 +48,9 @@ static void write_heading(layout *l, const place *at) {
   const size_t n =
       text_break(title.text, layout_heading_wide(l), MOST_HEADING, starts, lengths, &cut);
   for (size_t i = 0; i < n; i++)
-    write_part(l, title.text + starts[i], lengths[i], cut && i + 1 == n,
-               0.5 * (at->left + at->right), at->top - LINE * (double)(n - i) + 0.5 * LINE - 0.04,
-               TO_CENTRE, 0);
+    write_label(l, part_of(title.text + starts[i], lengths[i], cut && i + 1 == n).text,
+                0.5 * (at->left + at->right), at->top - LINE * (double)(n - i) + 0.5 * LINE - 0.04,
+                TO_CENTRE, 0);
 }
 
 static void write_y_axis(layout *l, const place *at) {
@@ -55,9 +59,9 @@ static void write_y_axis(layout *l, const place *at) {
   const size_t n = layout_axis_lines(l, axis.text, starts, lengths);
   const double numbers = at->left - l->y_numbers - Y_SPACE - 0.06;
   for (size_t i = 0; i < n; i++)
-    write_part(l, axis.text + starts[i], lengths[i], 0,
-               numbers - LINE * (double)(n - i) + 0.5 * LINE, 0.5 * (at->top + at->bottom),
-               TO_CENTRE, 1);
+    write_label(l, part_of(axis.text + starts[i], lengths[i], 0).text,
+                numbers - LINE * (double)(n - i) + 0.5 * LINE, 0.5 * (at->top + at->bottom),
+                TO_CENTRE, 1);
 }
 
 static void write_x_axis(layout *l, const place *at) {
@@ -67,8 +71,8 @@ static void write_x_axis(layout *l, const place *at) {
   int cut;
   const shown_text text = shown(axis);
   if (text_break(text.text, l->broad + l->gap - 0.1, 1, &start, &length, &cut) == 0) return;
-  write_part(l, text.text, length, cut, 0.5 * (at->left + at->right),
-             at->bottom + TIC + at->x_numbers + 0.05 + 0.5 * LINE, TO_CENTRE, 0);
+  write_label(l, part_of(text.text, length, cut).text, 0.5 * (at->left + at->right),
+              at->bottom + TIC + at->x_numbers + 0.05 + 0.5 * LINE, TO_CENTRE, 0);
 }
 
 static void write_cut(layout *l, const char *text, double most, double x, double y, int where,
@@ -77,7 +81,7 @@ static void write_cut(layout *l, const char *text, double most, double x, double
   int cut;
   const shown_text t = shown(text);
   if (text_break(t.text, most, 1, &start, &length, &cut) > 0)
-    write_part(l, t.text, length, cut, x, y, where, turned);
+    write_label(l, part_of(t.text, length, cut).text, x, y, where, turned);
 }
 
 /* A turned text in as many lines as there is room for. */
@@ -87,8 +91,8 @@ static void write_turned(layout *l, const char *text, size_t lines, double x, do
   const shown_text t = shown(text);
   const size_t n = text_break(t.text, LONGEST_MARK, lines, starts, lengths, &cut);
   for (size_t i = 0; i < n; i++)
-    write_part(l, t.text + starts[i], lengths[i], cut && i + 1 == n,
-               x + LINE * ((double)i - 0.5 * (double)(n - 1)), y, TO_RIGHT, 1);
+    write_label(l, part_of(t.text + starts[i], lengths[i], cut && i + 1 == n).text,
+                x + LINE * ((double)i - 0.5 * (double)(n - 1)), y, TO_RIGHT, 1);
 }
 
 static void write_x_marks(layout *l, const place *at) {
@@ -300,7 +304,7 @@ static void declare_arrays(const layout *l) {
     fprintf(l->to, "array %s[%zu]\n", of_samples[i], l->p->n_lines + l->p->n_kinds + 1);
 }
 
-void layout_write_all(layout *l) {
+static void write_layout(layout *l) {
   const double legend = l->height + (l->entry_rows ? 0.1 : 0.0);
   const double foot = legend + LINE * (double)l->entry_rows + 0.08;
   const size_t lines = write_foot(l, -1);
@@ -315,4 +319,16 @@ void layout_write_all(layout *l) {
   write_legend(l, legend);
   write_foot(l, foot);
   fprintf(l->to, "texts = %zu\nsamples = %zu\n", l->n_texts, l->n_samples);
+}
+
+gl_status layout_write(figure_page *p, FILE *to, gl_error *err) {
+  assert(p->n_panels > 0);
+  arena work = {0};
+  layout l = {.p = p, .to = to, .width = page_width(p)};
+  l.places = ARENA_ARRAY(&work, place, p->n_panels);
+  gl_status status = arena_check(&work, "the layout of a figure", err);
+  if (status == GL_OK) status = layout_arrange(&l, err);
+  if (status == GL_OK) write_layout(&l);
+  arena_fini(&work);
+  return status;
 }

@@ -2,15 +2,54 @@
 #include "analysis/plot/page.h"
 
 #include "analysis/plot/text.h"
+#include "core/base/array.h"
 #include "core/base/json.h"
 #include "core/base/shown.h"
 #include "core/base/utf8.h"
+#include "core/config/config.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- options --- */
+
+/* Widths by name. */
+static const struct {
+  const char *name;
+  double cm;
+} widths[] = {{"neurips", FIGURE_WIDTH_CM}, {"icml", 8.255}, {"a4", 16}};
+enum { WIDTHS = sizeof widths / sizeof *widths };
+static const double NARROWEST = 6, WIDEST = 100;
+
+gl_status figure_width(const char *text, double *cm, gl_error *err) {
+  const char *names[WIDTHS];
+  char hint[CFG_HINT_SIZE], *end;
+  for (size_t i = 0; i < WIDTHS; i++) {
+    names[i] = widths[i].name;
+    if (strcmp(text, widths[i].name) != 0) continue;
+    *cm = widths[i].cm;
+    return GL_OK;
+  }
+  *cm = strtod(text, &end);
+  if (end == text || *end)
+    return gl_fail(err, GL_EINPUT,
+                   "the width '%.40s' is neither neurips, icml, a4 nor a number of centimetres%s",
+                   text, cfg_hint(text, names, WIDTHS, hint));
+  if (!(*cm >= NARROWEST && *cm <= WIDEST))
+    return gl_fail(err, GL_EINPUT, "a figure is %g to %g cm wide, not %.40s", NARROWEST, WIDEST,
+                   text);
+  return GL_OK;
+}
+
+int figure_is_named(const char *list, const char *name) {
+  const size_t n = strlen(name);
+  for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+    if (strncmp(at, name, n) == 0 && (at[n] == ',' || !at[n])) return 1;
+  return 0;
+}
 
 /* --- files --- */
 
@@ -37,7 +76,7 @@ void page_number(figure_page *p, double value) {
 }
 
 /* A logarithmic axis has no place for what is not positive. */
-static int has_place(const figure_panel *panel, double value) {
+static int is_on_axis(const figure_panel *panel, double value) {
   return isfinite(value) && (!panel->logarithmic || value > 0);
 }
 
@@ -50,15 +89,15 @@ void page_keep_line(figure_page *p, const char *line) {
     p->last_drawn = at;
     return;
   }
-  char **longer = realloc(p->drawn, (p->n_drawn + 1) * sizeof *longer);
-  if (!longer) return;
-  p->drawn = longer;
-  if (!(longer[p->n_drawn] = strdup(line))) return;
-  p->last_drawn = p->n_drawn++;
+  const char *copy = arena_text(&p->memory, line);
+  const char **added = copy ? ARRAY_ADD(p->drawn, p->n_drawn) : NULL;
+  if (!added) return;
+  *added = copy;
+  p->last_drawn = p->n_drawn - 1;
 }
 
 static void widen(figure_panel *panel, double value) {
-  if (!has_place(panel, value)) return;
+  if (!is_on_axis(panel, value)) return;
   panel->low = fmin(panel->low, value);
   panel->high = fmax(panel->high, value);
 }
@@ -67,9 +106,9 @@ void page_interval(figure_page *p, size_t panel, double value, double low, doubl
   figure_panel *to = &p->panels[panel];
   p->n_points++;
   page_number(p, value), page_number(p, low), page_number(p, high);
-  if (has_place(to, value))
+  if (is_on_axis(to, value))
     to->least = fmin(to->least, value), to->largest = fmax(to->largest, value);
-  if (has_place(to, value) && p->in_record) page_keep_line(p, p->in_record);
+  if (is_on_axis(to, value) && p->in_record) page_keep_line(p, p->in_record);
   widen(to, value);
   if (!to->logarithmic) widen(to, low);
   widen(to, high);
@@ -149,7 +188,7 @@ void page_write_name(const char *text, FILE *to) {
 }
 
 /* Whether gnuplot's enhanced text obeys the character. */
-static int is_mark(char c) {
+static int is_gnuplot_mark(char c) {
   return strchr("_^@&~{}\\", c) != NULL;
 }
 
@@ -163,7 +202,7 @@ void page_write_text(const char *text, FILE *to) {
     if (!text_in_font(character)) {
       n += (size_t)snprintf(escaped + n, sizeof escaped - n, TEXT_ESCAPE, (unsigned)character);
     } else {
-      if (is_mark(*c)) escaped[n++] = '\\';
+      if (is_gnuplot_mark(*c)) escaped[n++] = '\\';
       memcpy(escaped + n, c, size), n += size;
     }
     c += size;
@@ -175,7 +214,7 @@ void page_write_text(const char *text, FILE *to) {
 /* --- what is left out --- */
 
 /* Appends to a text on the heap, with a separator where there is something before it. */
-static gl_status append(char **to, const char *separator, const char *more, gl_error *err) {
+static gl_status append_foot(char **to, const char *separator, const char *more, gl_error *err) {
   const size_t have = *to ? strlen(*to) : 0, size = have + strlen(more) + strlen(separator) + 1;
   char *longer = realloc(*to, size);
   if (!longer) return gl_fail_memory(err, "what a figure says at its foot");
@@ -188,7 +227,7 @@ static const char SEPARATOR[] = "; ";
 
 /* Whether text is one of the entries of said: the whole of one, since a setting's name may begin
  * another's. */
-static int is_said(const char *said, const char *text) {
+static int is_in_list(const char *said, const char *text) {
   const size_t n = strlen(text), gap = sizeof SEPARATOR - 1;
   for (const char *at = said; at; at = strstr(at, SEPARATOR)) {
     if (at != said) at += gap;
@@ -203,9 +242,9 @@ gl_status page_leave_out(figure_page *p, gl_error *err, const char *format, ...)
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  if (is_said(p->left_out, text)) return GL_OK;
+  if (is_in_list(p->left_out, text)) return GL_OK;
   p->n_left_out++;
-  return append(&p->left_out, SEPARATOR, text, err);
+  return append_foot(&p->left_out, SEPARATOR, text, err);
 }
 
 gl_status page_remark(figure_page *p, gl_error *err, const char *format, ...) {
@@ -214,7 +253,7 @@ gl_status page_remark(figure_page *p, gl_error *err, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  return append(&p->remark, ". ", text, err);
+  return append_foot(&p->remark, ". ", text, err);
 }
 
 /* --- opening and closing --- */
@@ -232,7 +271,7 @@ void page_init(figure_page *p, const figure_request *q, const char *name, const 
 gl_status page_open(figure_page *p, size_t n_panels, const char *columns, gl_error *err) {
   assert(!p->panels);
   p->n_panels = p->wide = n_panels;
-  p->panels = calloc(n_panels + 1, sizeof *p->panels);
+  p->panels = ARENA_ARRAY(&p->memory, figure_panel, n_panels);
   p->variables = open_memstream(&p->variables_text, &p->variables_size);
   if (!p->panels || !p->variables) return gl_fail_memory(err, "a figure");
   for (size_t i = 0; i < n_panels; i++) {
@@ -247,39 +286,30 @@ gl_status page_open(figure_page *p, size_t n_panels, const char *columns, gl_err
 
 gl_status page_set_lines(figure_page *p, const char *const *names, size_t n, gl_error *err) {
   assert(!p->lines);
-  look *looks = calloc(n + 1, sizeof *looks);
-  p->lines = calloc(n + 1, sizeof *p->lines);
-  int ok = looks && p->lines;
-  if (ok) looks_assign(names, n, looks);
-  for (; ok && p->n_lines < n; p->n_lines += (size_t)ok) {
-    figure_line *line = &p->lines[p->n_lines];
-    *line = (figure_line){strdup(names[p->n_lines]), looks[p->n_lines], SAMPLE_LINE_MARK, 0};
-    ok = line->name != NULL;
-  }
-  free(looks);
-  return ok ? GL_OK : gl_fail_memory(err, "the names of a figure's lines");
+  look *looks = ARENA_ARRAY(&p->memory, look, n);
+  p->lines = ARENA_ARRAY(&p->memory, figure_line, n);
+  if (looks && p->lines) looks_assign(names, n, looks);
+  for (size_t i = 0; i < n && !p->memory.failed; i++)
+    p->lines[i] = (figure_line){arena_text(&p->memory, names[i]), looks[i], SAMPLE_LINE_MARK, 0};
+  p->n_lines = p->memory.failed ? 0 : n;
+  return arena_check(&p->memory, "the names of a figure's lines", err);
 }
 
 gl_status page_set_kinds(figure_page *p, const figure_kind *kinds, size_t n, gl_error *err) {
   assert(!p->kinds);
-  p->kinds = calloc(n + 1, sizeof *p->kinds);
-  int ok = p->kinds != NULL;
-  for (; ok && p->n_kinds < n; p->n_kinds += (size_t)ok) {
-    const figure_kind *k = &kinds[p->n_kinds];
-    p->kinds[p->n_kinds] = (figure_line){strdup(k->name), k->look, k->sample, 0};
-    ok = p->kinds[p->n_kinds].name != NULL;
-  }
-  return ok ? GL_OK : gl_fail_memory(err, "the legend of a figure");
+  p->kinds = ARENA_ARRAY(&p->memory, figure_line, n);
+  for (size_t i = 0; i < n && !p->memory.failed; i++)
+    p->kinds[i] =
+        (figure_line){arena_text(&p->memory, kinds[i].name), kinds[i].look, kinds[i].sample, 0};
+  p->n_kinds = p->memory.failed ? 0 : n;
+  return arena_check(&p->memory, "the legend of a figure", err);
 }
 
 gl_status page_mark(figure_page *p, size_t panel, double x, const char *text, gl_error *err) {
-  figure_mark *longer = realloc(p->marks, (p->n_marks + 1) * sizeof *longer);
-  if (!longer) return gl_fail_memory(err, "the marks of a figure's axis");
-  p->marks = longer;
-  if (!(longer[p->n_marks].text = strdup(text)))
-    return gl_fail_memory(err, "the marks of a figure's axis");
-  longer[p->n_marks].panel = panel;
-  longer[p->n_marks++].x = x;
+  const char *copy = arena_text(&p->memory, text);
+  figure_mark *mark = copy ? ARRAY_ADD(p->marks, p->n_marks) : NULL;
+  if (!mark) return gl_fail_memory(err, "the marks of a figure's axis");
+  *mark = (figure_mark){panel, x, copy};
   return GL_OK;
 }
 
@@ -306,4 +336,118 @@ void page_set_numbers(figure_page *p, const char *array, const double *numbers, 
   fprintf(p->variables, "array %s[%zu]\n", array, n);
   for (size_t i = 0; i < n; i++)
     fprintf(p->variables, "%s[%zu] = %.10g\n", array, i + 1, numbers[i]);
+}
+
+/* --- cells of maps --- */
+
+void map_edges(const double *x, size_t n, int logarithmic, double *edge) {
+  for (size_t i = 1; i < n; i++)
+    edge[i] = logarithmic ? sqrt(x[i - 1] * x[i]) : 0.5 * (x[i - 1] + x[i]);
+  if (n == 1) {
+    edge[0] = logarithmic ? x[0] / 2 : x[0] - 0.5, edge[1] = logarithmic ? x[0] * 2 : x[0] + 0.5;
+    return;
+  }
+  edge[0] = logarithmic ? x[0] * x[0] / edge[1] : 2 * x[0] - edge[1];
+  edge[n] = logarithmic ? x[n - 1] * x[n - 1] / edge[n - 1] : 2 * x[n - 1] - edge[n - 1];
+}
+
+void page_map(figure_page *p, size_t panel, const figure_map *m) {
+  figure_panel *to = &p->panels[panel];
+  to->kept = 1;
+  to->low = m->y_edge[0], to->high = m->y_edge[m->n_y];
+  page_x(p, m->x_edge[0]), page_x(p, m->x_edge[m->n_x]);
+  for (size_t y = 0; y < m->n_y; y++)
+    for (size_t x = 0; x < m->n_x; x++) {
+      const double value = m->value[y * m->n_x + x];
+      if (!isfinite(value)) continue;
+      page_line(p, panel, "cell");
+      page_number(p, m->x_edge[x]), page_number(p, m->x_edge[x + 1]);
+      page_number(p, m->y_edge[y]), page_number(p, m->y_edge[y + 1]);
+      page_number(p, value);
+      fputc('\n', p->data.stream);
+    }
+  page_block_end(p);
+}
+
+/* --- contours --- */
+
+/* Where a contour is drawn: the scales of axes and values. */
+typedef struct contour {
+  figure_page *p;
+  const figure_map *m;
+  size_t panel;
+  double level;
+  int log_x, log_y, log_value;
+} contour;
+
+static double centre(const double *edge, size_t i, int logarithmic) {
+  return logarithmic ? 0.5 * (log(edge[i]) + log(edge[i + 1])) : 0.5 * (edge[i] + edge[i + 1]);
+}
+
+/* How far above the level the cell is, on the scale of the colours. */
+static double above(const contour *c, size_t x, size_t y) {
+  const double value = c->m->value[y * c->m->n_x + x];
+  return c->log_value ? log(value) - log(c->level) : value - c->level;
+}
+
+typedef struct point {
+  double x, y;
+} point;
+
+/* The crossings of the four sides of the square whose lower left corner is that cell's centre. */
+static size_t crossings(const contour *c, size_t x, size_t y, point out[4]) {
+  const size_t cx[5] = {x, x + 1, x + 1, x, x}, cy[5] = {y, y, y + 1, y + 1, y};
+  size_t n = 0;
+  for (int side = 0; side < 4; side++) {
+    const double a = above(c, cx[side], cy[side]), b = above(c, cx[side + 1], cy[side + 1]);
+    if (!isfinite(a) || !isfinite(b)) return 0;
+    if ((a < 0) == (b < 0)) continue;
+    const double t = a / (a - b);
+    const double xa = centre(c->m->x_edge, cx[side], c->log_x),
+                 xb = centre(c->m->x_edge, cx[side + 1], c->log_x),
+                 ya = centre(c->m->y_edge, cy[side], c->log_y),
+                 yb = centre(c->m->y_edge, cy[side + 1], c->log_y);
+    out[n++] = (point){xa + t * (xb - xa), ya + t * (yb - ya)};
+  }
+  return n;
+}
+
+static void write_segment(const contour *c, point from, point to) {
+  const point ends[2] = {from, to};
+  for (int i = 0; i < 2; i++) {
+    page_line(c->p, c->panel, "contour");
+    page_number(c->p, c->log_x ? exp(ends[i].x) : ends[i].x);
+    page_number(c->p, c->log_y ? exp(ends[i].y) : ends[i].y);
+    fputc('\n', c->p->data.stream);
+  }
+  fputc('\n', c->p->data.stream);
+}
+
+void page_contour(figure_page *p, size_t panel, const figure_map *m, double level) {
+  const contour c = {
+      p, m, panel, level, p->x_logarithmic, p->panels[panel].logarithmic, p->bar_logarithmic};
+  point at[4];
+  page_line(p, panel, "contour");
+  fputs("\t\t\n\n", p->data.stream); /* a block is never empty, or it would not be counted */
+  for (size_t y = 0; y + 1 < m->n_y && isfinite(level); y++)
+    for (size_t x = 0; x + 1 < m->n_x; x++) {
+      const size_t n = crossings(&c, x, y, at);
+      if (n >= 2) write_segment(&c, at[0], at[1]);
+      if (n == 4) write_segment(&c, at[2], at[3]);
+    }
+  fputc('\n', p->data.stream);
+}
+
+/* --- colour bars --- */
+
+void page_bar(figure_page *p, const char *axis, double low, double high, int logarithmic) {
+  snprintf(p->bar_axis, sizeof p->bar_axis, "%s", axis);
+  p->bar_low = low, p->bar_high = high > low ? high : low + fmax(1e-6, fabs(low) * 1e-3);
+  p->bar_logarithmic = logarithmic;
+  page_set(p, "diverging", 0);
+}
+
+void page_bar_diverging(figure_page *p, const char *axis, double most, int logarithmic) {
+  page_bar(p, axis, logarithmic ? 1 / most : -most, most, logarithmic);
+  page_set(p, "diverging", 1);
 }

@@ -4,17 +4,73 @@
  * ended by two empty lines, so that block panel * n_lines + line is one curve of one panel; a
  * figure may write further blocks behind them. Where all that a panel (of panels with a common
  * range: all that each of them) would show is one number, it is left out and the figure says so.
- * The page is laid out when it is closed (analysis/plot/draw.h).
- */
+ * The page is laid out when it is closed (analysis/plot/draw.h). */
 #ifndef GEPOLAB_ANALYSIS_PLOT_PAGE_H
 #define GEPOLAB_ANALYSIS_PLOT_PAGE_H
 
-#include "analysis/plot/figure.h"
 #include "analysis/plot/look.h"
+#include "core/base/arena.h"
+#include "core/base/error.h"
 #include "core/base/file.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/* --- figures --- */
+/* * Every figure NAME becomes NAME.tsv (its numbers, a comment naming the columns), NAME.gp (the
+ * whole script, style included), NAME.pdf, NAME.png and NAME.svg, so that `gnuplot NAME.gp` in the
+ * folder draws it again. A figure that cannot show all there is says on itself what it leaves out.
+ */
+
+typedef struct figure_page figure_page;
+
+/* The text width of NeurIPS: 5.5 inches. */
+#define FIGURE_WIDTH_CM 13.97
+
+/* Where figures go, which ones, and what draws them. Only folder and script are needed. */
+typedef struct figure_request {
+  const char *folder;    /* made if missing, with those it lies in */
+  const char *prefix;    /* files are PREFIX_NAME.tsv, ..., any / in it being _; NULL: NAME.tsv */
+  const char *only;      /* one figure's name; NULL: all there are data for */
+  const char *gnuplot;   /* the program; NULL: "gnuplot" */
+  const char *formats;   /* which of pdf, png and svg, with spaces between; NULL: all of them */
+  double width_cm;       /* of the page, at its final size; 0: FIGURE_WIDTH_CM */
+  const char *highlight; /* "gepo,gspo": lines in colour, the others grey; NULL: the first eight */
+  const char *(*script)(const char *path); /* text of "plots/style.gp", ..., ended by a zero */
+  /* Told of each figure once it is drawn (why == NULL; file: without its ending), or why it is not
+   * (file: the figure's name). May be NULL, as noted. */
+  void (*told)(void *context, const char *file, const char *why);
+  /* Told what a drawn figure leaves out, as the figure says it itself. */
+  void (*noted)(void *context, const char *file, const char *left_out);
+  void *context;
+} figure_request;
+
+/* One line of a table of figures. */
+typedef struct figure {
+  const char *name, *shows; /* shows: half a sentence */
+  const char *shape;        /* plots/SHAPE.gp draws it */
+  unsigned needs;           /* what it needs of the data: bits of the table's room */
+  /* Opens the page (page_open) and writes the figure's data; the page is closed and drawn by the
+   * caller. data is what figures_draw_table was given. */
+  gl_status (*write)(const void *data, figure_page *p, gl_error *err);
+} figure;
+
+typedef struct figure_table {
+  const figure *figures;
+  size_t n;
+  /* Why there are no data for these needs; NULL if there are. */
+  const char *(*lacks)(const void *data, unsigned needs);
+  const char *nothing; /* the error where there are data for no figure */
+} figure_table;
+
+/* The width of a figure by name: neurips (13.97 cm, the text), icml (8.25 cm, a column), a4 (16 cm,
+ * the text), or a number of centimetres from 6 to 100. GL_EINPUT says what there is. */
+gl_status figure_width(const char *text, double *cm, gl_error *err);
+/* Whether the list of names parted by commas (NULL: none) has that one. */
+int figure_is_named(const char *list, const char *name);
+
+/* --- pages --- */
 
 typedef struct figure_panel {
   char title[240], axis[160];
@@ -34,14 +90,14 @@ typedef struct figure_panel {
 typedef struct figure_mark {
   size_t panel;
   double x;
-  char *text;
+  const char *text;
 } figure_mark;
 
 /* How the legend shows a line. */
 typedef enum figure_sample { SAMPLE_LINE_MARK, SAMPLE_LINE, SAMPLE_MARK, SAMPLE_BOX } figure_sample;
 
 typedef struct figure_line {
-  char *name;
+  const char *name;
   look look;
   figure_sample sample;
   int hidden; /* has no value anywhere: stands neither in the legend nor in a row of its own */
@@ -76,7 +132,8 @@ struct figure_page {
   int thinned;           /* a remark says that not every value is shown */
   figure_line *lines;    /* [n_lines]; page_set_lines() */
   size_t n_lines;
-  char **drawn; /* [n_drawn] names of lines with a value, by page_interval() or page_keep_line() */
+  const char *
+      *drawn; /* [n_drawn] names of lines with a value, by page_interval() or page_keep_line() */
   size_t n_drawn, last_drawn;
   const char *in_record; /* the line of the record being written */
   figure_line *kinds;    /* [n_kinds] what the legend shows instead of lines; page_set_kinds() */
@@ -92,6 +149,7 @@ struct figure_page {
   char bar_axis[160]; /* a colour bar at the right: its name; "": none */
   double bar_low, bar_high;
   int bar_logarithmic;
+  arena memory; /* of the panels, lines and kinds, and of the texts of lines and marks */
 };
 
 /* The strings are borrowed until page_close() (analysis/plot/draw.h), which must follow. */
@@ -166,5 +224,32 @@ void page_write_text(const char *text, FILE *to);
 void page_write_name(const char *text, FILE *to);
 /* Begins q->folder/NAME with the suffix (".gp"). */
 gl_status page_begin_file(file_writer *w, const figure_page *p, const char *suffix, gl_error *err);
+
+/* --- maps: a value for each cell of a grid, as a panel of coloured cells with a contour --- */
+
+/* Borrowed: n_x + 1 and n_y + 1 ascending edges of cells, value[y * n_x + x] (not finite: no cell).
+ */
+typedef struct figure_map {
+  size_t n_x, n_y;
+  const double *x_edge, *y_edge, *value;
+} figure_map;
+
+/* The edges of cells around ascending numbers x[n], halfway between neighbours (on a logarithmic
+ * scale if asked), into edge[n + 1]. */
+void map_edges(const double *x, size_t n, int logarithmic, double *edge);
+
+/* A page of maps has one line and one block per panel; p->shape is "map". Writes the panel's block,
+ * with an axis of its own over the edges; the panel is kept. Call in the order of the panels. */
+void page_map(figure_page *p, size_t panel, const figure_map *m);
+/* Behind the blocks of all panels, one of these for each panel in turn: where the values cross
+ * `level`, by linear interpolation between the cells' centres (of logarithms where the colours are
+ * logarithmic). NaN: an empty contour. */
+void page_contour(figure_page *p, size_t panel, const figure_map *m, double level);
+
+/* Colours: from low to high, light to dark in grey too; or from blue over white at the middle to
+ * orange, with ends at equal distance from it: 1 on a logarithmic scale, 0 on a linear one. `most`
+ * is the upper end; what is beyond an end has its colour. */
+void page_bar(figure_page *p, const char *axis, double low, double high, int logarithmic);
+void page_bar_diverging(figure_page *p, const char *axis, double most, int logarithmic);
 
 #endif

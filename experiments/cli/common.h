@@ -4,7 +4,7 @@
 #define GEPOLAB_EXPERIMENTS_CLI_COMMON_H
 
 #include "analysis/import/gather.h"
-#include "analysis/plot/figure.h"
+#include "analysis/plot/page.h"
 #include "core/config/config.h"
 #include "core/store/store.h"
 #include "experiments/base/args.h"

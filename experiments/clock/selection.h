@@ -3,7 +3,7 @@
 #ifndef GEPOLAB_EXPERIMENTS_CLOCK_SELECTION_H
 #define GEPOLAB_EXPERIMENTS_CLOCK_SELECTION_H
 
-#include "analysis/plot/figure.h"
+#include "analysis/plot/page.h"
 #include "experiments/lab/arrivals.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/cluster.h"

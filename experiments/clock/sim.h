@@ -2,7 +2,7 @@
 #ifndef GEPOLAB_EXPERIMENTS_CLOCK_SIM_H
 #define GEPOLAB_EXPERIMENTS_CLOCK_SIM_H
 
-#include "analysis/plot/figure.h"
+#include "analysis/plot/page.h"
 #include "core/base/error.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/cluster.h"

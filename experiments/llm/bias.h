@@ -12,7 +12,7 @@
 #ifndef GEPOLAB_EXPERIMENTS_LLM_BIAS_H
 #define GEPOLAB_EXPERIMENTS_LLM_BIAS_H
 
-#include "analysis/plot/figure.h"
+#include "analysis/plot/page.h"
 #include "core/base/progress.h"
 #include "core/policy/algorithm.h"
 #include "core/rl/learner.h"

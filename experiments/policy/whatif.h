@@ -2,7 +2,7 @@
 #ifndef GEPOLAB_EXPERIMENTS_POLICY_WHATIF_H
 #define GEPOLAB_EXPERIMENTS_POLICY_WHATIF_H
 
-#include "analysis/plot/figure.h"
+#include "analysis/plot/page.h"
 #include "core/policy/policy.h"
 
 /* Most bytes of a line: an update of 64 groups of 8 responses of 1,024 tokens takes some 20 MiB. */

@@ -3,7 +3,7 @@
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "analysis/figures/figures.h"
 
-#include "analysis/plot/figure.h"
+#include "analysis/plot/page.h"
 #include "core/base/file.h"
 #include "experiments/report/study_internal.h"
 

@@ -4,7 +4,7 @@
 
 #include "analysis/plot/draw.h"
 #include "analysis/plot/layout.h"
-#include "analysis/plot/map.h"
+#include "analysis/plot/page.h"
 #include "experiments/base/memory.h"
 #include "toy/lab/theory.h"
 

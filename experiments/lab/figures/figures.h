@@ -2,7 +2,7 @@
 #ifndef GEPOLAB_EXPERIMENTS_LAB_FIGURES_FIGURES_H
 #define GEPOLAB_EXPERIMENTS_LAB_FIGURES_FIGURES_H
 
-#include "analysis/plot/figure.h"
+#include "analysis/plot/page.h"
 #include "experiments/lab/table.h"
 #include "experiments/lab/training.h"
 #include "experiments/lab/truncation.h"
