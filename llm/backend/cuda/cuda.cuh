@@ -1,23 +1,20 @@
-/* What the files of the CUDA backend share: the backend, its failures, scratch memory, products,
+/* Shared by the files of the CUDA backend: the backend, its failures, scratch memory, products,
  * the table of operations and launches.
  *
  * cuda.cu              how a backend is made and released, failures, recorded graphs, marks of time
  * memory.cu            memory of the device, pinned memory of the host, scratch memory, copies
  * rows.cu              copies of rows, norms, the gated unit; sums over rows that name the same row
  * heads.cu             norm and rotary embedding of attention heads
- * product.cu           the product operations, and products for which cuBLASLt has no algorithm
- * product_rows.cu      products that are the same row by row; their tiles: product_tiles.cuh
+ * product_rows.cu      the product operations, and products that are the same row by row
  * blas.cu              all other products, by cuBLASLt; gemm.c keeps its plans and choices
  * attention.cu         attention forward and backward; attention_mma.cu has its tensor-core form
  * output.cu            log-probabilities over the vocabulary, in chunks
  * decode.cu            key/value cache and attention of generation
- * sample.cu            draws of tokens, with top-k and top-p too
- * kept.cu              which tokens top-k and top-p kept; logits of samplers that compute otherwise
+ * sample.cu            draws of tokens; the tokens that top-k and top-p kept; distorted logits
  * optimizer.cu         steps of the optimisers, casts, sum of squares
  * nccl.cu              all-reduce over several devices
  *
- * device.cuh, vector16.cuh and mma.cuh are what kernels share; open_cuda.h is what the room offers
- * to llm/backend/open.
+ * Kernels share device.cuh, vector16.cuh and mma.cuh; llm/backend/open includes open_cuda.h.
  *
  * A backend has one stream: its kernels run in the order of their launches, and the host waits only
  * in status, download and sum_squares. Every .cu file is also compiled by g++ for tests, over

@@ -1,11 +1,198 @@
 /* Draws of tokens from logits by the distribution of core/rl/sampling.h.
  *
  * A row is divided into slices of the vocabulary, a block each, so that a few rows with a large
- * vocabulary keep the whole device busy. All sums are of whole numbers (sample.cuh), so a draw
+ * vocabulary keep the whole device busy. All sums are of whole numbers (below), so a draw
  * depends neither on the order of blocks nor on how the vocabulary is divided. */
-#include "llm/backend/cuda/sample.cuh"
+#include "llm/backend/cuda/device.cuh"
+
+#define R123_USE_SSE 0 /* as core/random/rng.h */
+#define R123_USE_X86INTRIN_H 0
+#include <Random123/philox.h>
+#include <gsl/gsl_rng.h>
+
+extern "C" {
+#include "core/random/rng.h"
+}
 
 #include <assert.h>
+#include <float.h>
+#include <math.h>
+
+/* --- weights --- */
+
+/* A token's weight is e^((z - greatest) / temperature), computed in float and then rounded to a
+ * whole multiple of 2^-44. Sums of whole numbers are exact, so they are the same in any order and
+ * may be made by any number of blocks with atomic additions. The rounding moves a weight by some
+ * 2^-22 of itself, as much as the rounding of the logits does; a weight below 2^-45 of the greatest
+ * token's is zero. */
+
+typedef unsigned long long weight_t;
+
+static const float WEIGHT_UNIT = 0x1p44f;
+
+/* The arguments of `sample` that are the same for all rows. */
+struct sample_spec {
+  double temperature, top_p;
+  size_t top_k; /* 0: off */
+  float factor; /* log2(e) / temperature */
+  rng_stream stream;
+  int greedy;
+};
+
+/* The distribution that is given, over so many tokens; stream and greedy are the caller's to set.
+ */
+static inline sample_spec sample_spec_of(const sampling_spec *given, size_t vocabulary) {
+  sample_spec spec = {};
+  spec.temperature = given->temperature;
+  spec.top_p = given->top_p;
+  spec.top_k = given->top_k < vocabulary ? given->top_k : 0;
+  spec.factor = static_cast<float>(fmin(M_LOG2E / given->temperature, FLT_MAX));
+  return spec;
+}
+
+/* The results, [rows] each. */
+struct sample_to {
+  int32_t *token;
+  float *logq, *logq_truncated;
+};
+
+/* One row: its n logits, the greatest of them, and sample_spec.factor. */
+struct sample_row {
+  const float *z;
+  size_t n;
+  float greatest, factor;
+};
+
+/* The weight of logit z in units of 2^-44; 0 for not-a-number. */
+static __device__ __forceinline__ weight_t logit_weight(const sample_row &x, float z) {
+  const float w = exp2f((z - x.greatest) * x.factor);
+  return w >= 0 ? static_cast<weight_t>(w * WEIGHT_UNIT + 0.5f) : 0;
+}
+
+/* A float's key: an integer that is ordered as floats are, and the float of a key. Both zeros have
+ * one key; not-a-number has key 0, below all others. */
+static __device__ __forceinline__ uint32_t logit_key(float z) {
+  if (!(z >= -INFINITY)) return 0;
+  const uint32_t u = __float_as_uint(z + 0.0f);
+  return u >> 31 ? ~u : u | 0x80000000u;
+}
+static __device__ __forceinline__ float float_of(uint32_t key) {
+  return __uint_as_float(key >> 31 ? key & 0x7fffffffu : ~key);
+}
+
+/* A token's rank in its row: the key of its logit in the upper half, below it 2^32 - 1 - its
+ * number, so that of equal logits the first token has the greatest rank. */
+static __device__ __forceinline__ weight_t rank_of(float z, size_t token) {
+  return static_cast<weight_t>(logit_key(z)) << 32 | (0xffffffffu - static_cast<uint32_t>(token));
+}
+static __device__ __forceinline__ size_t ranked_token(weight_t rank) {
+  return 0xffffffffu - static_cast<uint32_t>(rank);
+}
+
+/* The greatest rank in slice blockIdx.y of the row of logits z[n], slices being of BLOCK * EACH
+ * tokens. The whole block calls it, as those below. */
+template <unsigned BLOCK, unsigned EACH>
+static __device__ __forceinline__ weight_t best_of_slice(const float *z, size_t n) {
+  const size_t first = blockIdx.y * static_cast<size_t>(BLOCK * EACH) + threadIdx.x;
+  weight_t best = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    const size_t i = first + e * BLOCK;
+    if (i >= n) continue;
+    const weight_t rank = rank_of(z[i], i);
+    best = rank > best ? rank : best;
+  }
+  return block_max(best);
+}
+
+/* The greatest of the ranks best[n] of a row's slices. */
+template <unsigned BLOCK>
+static __device__ __forceinline__ weight_t best_of_row(const weight_t *best, size_t n) {
+  weight_t most = 0;
+  for (size_t s = threadIdx.x; s < n; s += BLOCK) most = best[s] > most ? best[s] : most;
+  return block_max(most);
+}
+
+/* Row r, whose greatest rank is `best`. */
+static __device__ __forceinline__ sample_row sample_row_at(const float *logits, size_t r,
+                                                           size_t vocabulary, weight_t best,
+                                                           float factor) {
+  return {logits + r * vocabulary, vocabulary, float_of(static_cast<uint32_t>(best >> 32)), factor};
+}
+
+/* The sum of x over the lanes of the warp before this one (exclusive prefix sum); *all is the whole
+ * sum. */
+template <typename T> static __device__ __forceinline__ T warp_sum_before(T x, T *all) {
+  const T own = x;
+  for (unsigned by = 1; by < 32; by *= 2) {
+    const T other = __shfl_up_sync(WARP, x, by);
+    if (threadIdx.x % 32 >= by) x += other;
+  }
+  *all = __shfl_sync(WARP, x, 31);
+  return x - own;
+}
+
+/* The sum of x over the threads before this one of a block of BLOCK; the whole block calls it, any
+ * number of times. */
+template <unsigned BLOCK> static __device__ __forceinline__ weight_t block_sum_before(weight_t x) {
+  __shared__ weight_t of_warp[BLOCK / 32];
+  weight_t all, before = warp_sum_before(x, &all);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = all;
+  __syncthreads();
+  for (unsigned w = 0; w < threadIdx.x / 32; ++w) before += of_warp[w];
+  return before;
+}
+
+/* The weight, below total, at which the draw of block `index` of the stream falls: u * total. */
+static __device__ __forceinline__ weight_t drawn_weight(const sample_spec &spec, uint64_t index,
+                                                        weight_t total) {
+  const rng_words w = rng_block(spec.stream, index);
+  const weight_t at =
+      static_cast<weight_t>(rng_u01_53(w.v[0], w.v[1]) * static_cast<double>(total));
+  return at < total ? at : total - 1;
+}
+
+/* Writes row r's token and its log-probabilities, before truncation (the sum of all weights is
+ * `total`) and after it (the sum of those kept is `kept`). */
+static __device__ __forceinline__ void put_sample(const sample_to &to, size_t r,
+                                                  const sample_row &x, const sample_spec &spec,
+                                                  size_t token, weight_t total, weight_t kept) {
+  const double unit = static_cast<double>(WEIGHT_UNIT);
+  const double d =
+      (static_cast<double>(x.z[token]) - static_cast<double>(x.greatest)) / spec.temperature;
+  to.token[r] = static_cast<int32_t>(token);
+  to.logq[r] = static_cast<float>(d - log(static_cast<double>(total) / unit));
+  to.logq_truncated[r] = static_cast<float>(d - log(static_cast<double>(kept) / unit));
+}
+
+/* Writes row r's token where its draw falls upon one of the EACH tokens from `first` on that this
+ * thread of a block of BLOCK has. weight: theirs; before: of all slices before the block's; the
+ * draw is at `wanted`. The whole block calls it. */
+template <unsigned BLOCK, unsigned EACH>
+static __device__ __forceinline__ void
+put_draw_among(const sample_to &to, size_t r, const sample_row &x, const sample_spec &spec,
+               size_t first, const weight_t (&weight)[EACH], weight_t before, weight_t wanted,
+               weight_t total, weight_t kept) {
+  weight_t mine = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) mine += weight[e];
+  before += block_sum_before<BLOCK>(mine);
+  if (wanted < before || wanted >= before + mine) return;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    if (wanted >= before && wanted < before + weight[e])
+      put_sample(to, r, x, spec, first + e, total, kept);
+    before += weight[e];
+  }
+}
+
+/* A row whose logits are no distribution (no greatest number): the last token, with
+ * log-probabilities that are not-a-number, so that the caller sees it. */
+static __device__ __forceinline__ void put_nan_draw(const sample_to &to, size_t r, size_t n) {
+  to.token[r] = static_cast<int32_t>(n - 1);
+  to.logq[r] = to.logq_truncated[r] = NAN;
+}
 
 enum { THREADS = 256, EACH = 16, SLICE = THREADS * EACH };
 
@@ -506,3 +693,145 @@ static void op_sample(backend *base, int32_t *token, void *logq, void *logq_trun
 }
 
 CUDA_OPERATION(sample)
+
+/* --- sets of kept tokens --- */
+
+/* Which tokens top-k and top-p keep of a row, written beside a draw, and the logits of samplers
+ * that compute otherwise than the learner.
+ *
+ * What is kept follows from sums of whole numbers (above), which are the same however they are
+ * made. So the sets are found here anew, by a block for each row, however `sample` finds them: the
+ * least key that is kept is built bit by bit, each bit by a sum over the row, 32 passes for top-k
+ * and 32 for top-p, read from the second-level cache. One warp then writes the set in the order of
+ * the tokens, for of equal logits at the least key top-p keeps the first ones. */
+
+enum { KEPT_THREADS = 512 };
+
+/* The weights of tokens with a key of at least `least`, or their number. The whole block calls it.
+ */
+static __device__ weight_t sum_from(const sample_row &x, uint32_t least, bool counted) {
+  weight_t sum = 0;
+  for (size_t i = threadIdx.x; i < x.n; i += blockDim.x) {
+    const uint32_t key = logit_key(x.z[i]);
+    if (key != 0 && key >= least)
+      sum += counted ? static_cast<weight_t>(1) : logit_weight(x, x.z[i]);
+  }
+  return block_sum(sum);
+}
+
+/* The greatest key from which on the sum reaches `wanted`, at least `least`. */
+static __device__ uint32_t key_reaching(const sample_row &x, uint32_t least, weight_t wanted,
+                                        bool counted) {
+  uint32_t key = 0;
+  for (int bit = 31; bit >= 0; --bit) {
+    const uint32_t higher = key | 1u << bit;
+    if (sum_from(x, higher, counted) >= wanted) key = higher;
+  }
+  return key > least ? key : least;
+}
+
+/* The tokens that are kept: those with a key above `least`, and the first `ties` of those that have
+ * it. */
+struct kept_range {
+  uint32_t least;
+  weight_t ties;
+};
+
+/* Top-k, then top-p of what it leaves, as sample.cu finds them. The whole block calls it.
+ */
+static __device__ kept_range find_kept(const sample_row &x, const sample_spec &spec) {
+  kept_range kept = {1, ~static_cast<weight_t>(0)};
+  if (spec.top_k != 0) kept.least = key_reaching(x, 1, spec.top_k, true);
+  if (spec.top_p >= 1) return kept;
+  const weight_t mass = sum_from(x, kept.least, false);
+  const double share = ceil(spec.top_p * static_cast<double>(mass));
+  const weight_t wanted = share < 1 ? 1 : static_cast<weight_t>(share);
+  const uint32_t key = key_reaching(x, kept.least, wanted, false);
+  const weight_t above = sum_from(x, key + 1, false), each = logit_weight(x, float_of(key));
+  kept.least = key;
+  kept.ties = each == 0 ? 1 : (wanted - above + each - 1) / each;
+  return kept;
+}
+
+/* Writes the set; its words are zero before. For one warp. */
+static __device__ void write_set(uint32_t *set, size_t words, bool listed, const sample_row &x,
+                                 kept_range kept) {
+  const unsigned lane = threadIdx.x % 32, below = (1u << lane) - 1;
+  weight_t ties = 0;
+  size_t count = 0;
+  for (size_t j = 0; j < x.n; j += 32) {
+    const size_t own = j + lane;
+    const uint32_t key = own < x.n && x.z[own] > -INFINITY ? logit_key(x.z[own]) : 0;
+    const unsigned tied = __ballot_sync(WARP, key == kept.least);
+    const weight_t rank = ties + static_cast<weight_t>(__popc(tied & below));
+    const bool in = key > kept.least || (key == kept.least && rank < kept.ties);
+    const unsigned all = __ballot_sync(WARP, in);
+    const size_t place = 1 + count + static_cast<size_t>(__popc(all & below));
+    if (!listed && lane == 0) set[j / 32] = all;
+    if (listed && in && place < words) set[place] = static_cast<uint32_t>(own);
+    count += static_cast<size_t>(__popc(all));
+    ties += static_cast<weight_t>(__popc(tied));
+  }
+  if (listed && lane == 0) set[0] = count < words ? static_cast<uint32_t>(count) : KEPT_OVERFLOW;
+}
+
+/* The set of row blockIdx.x; empty where its logits are no distribution. */
+__global__ void __launch_bounds__(KEPT_THREADS)
+    keep_rows(uint32_t *sets, size_t words, bool listed, const float *logits, size_t vocabulary,
+              sample_spec spec) {
+  const size_t r = blockIdx.x;
+  uint32_t *set = sets + r * words;
+  sample_row x = {logits + r * vocabulary, vocabulary, 0, spec.factor};
+  uint32_t best = 0;
+  for (size_t i = threadIdx.x; i < x.n; i += blockDim.x) {
+    const uint32_t key = logit_key(x.z[i]);
+    best = key > best ? key : best;
+  }
+  x.greatest = float_of(block_max(best));
+  for (size_t w = threadIdx.x; w < words; w += blockDim.x) set[w] = 0;
+  __syncthreads();
+  if (sum_from(x, 1, false) == 0) return;
+  const kept_range kept = find_kept(x, spec);
+  if (threadIdx.x < 32) write_set(set, words, listed, x, kept);
+}
+
+static void op_sample_kept(backend *base, int32_t *token, void *logq, void *logq_truncated,
+                           kept_sets kept, const void *logits, const uint64_t *index, size_t rows,
+                           const sampling_spec *given, rng_stream stream) {
+  const size_t vocabulary = kept.shape.vocabulary;
+  base->ops->sample(base, token, logq, logq_truncated, logits, index, rows, vocabulary, given,
+                    stream, 0);
+  cuda_operation op(base, "sample_kept", rows, vocabulary);
+  assert(vocabulary > 0 || rows == 0);
+  const sample_spec spec = sample_spec_of(given, vocabulary);
+  LAUNCH(op.b, keep_rows, static_cast<unsigned>(rows), KEPT_THREADS, 0, kept.set, kept.shape.words,
+         kept.shape.listed != 0, static_cast<const float *>(logits), vocabulary, spec);
+}
+
+/* --- distorted logits --- */
+
+/* Pair p of tokens of row blockIdx.x: their noise is one block of random numbers. */
+__global__ void distort_rows(float *logits, const uint64_t *context, size_t vocabulary,
+                             double noise, bool rounds, uint64_t seed) {
+  const size_t p = blockIdx.y * static_cast<size_t>(blockDim.x) + threadIdx.x, r = blockIdx.x;
+  double pair[2] = {0, 0};
+  if (2 * p >= vocabulary) return;
+  if (noise > 0)
+    rng_normal_pair(rng_block(rng_stream_at(seed, RNG_BEHAVIOUR, context[r]), p), noise, pair);
+  for (size_t a = 2 * p; a < 2 * p + 2 && a < vocabulary; ++a) {
+    float *z = logits + r * vocabulary + a;
+    const float moved = static_cast<float>(static_cast<double>(*z) + pair[a - 2 * p]);
+    *z = rounds && isfinite(moved) ? to_float(to_bf16(moved)) : moved;
+  }
+}
+
+static void op_distort(backend *base, void *logits, const uint64_t *context, size_t rows,
+                       size_t vocabulary, const sampling_behaviour *behaviour, uint64_t seed) {
+  cuda_operation op(base, "distort", rows, vocabulary);
+  const dim3 grid(static_cast<unsigned>(rows), blocks_of((vocabulary + 1) / 2, 128));
+  LAUNCH(op.b, distort_rows, grid, 128, 0, static_cast<float *>(logits), context, vocabulary,
+         behaviour->noise, behaviour->rounds_to_bfloat16 != 0, seed);
+}
+
+CUDA_OPERATION(sample_kept)
+CUDA_OPERATION(distort)
