@@ -1,6 +1,7 @@
 /* What metrics are worth as announcements: against NumPy and SciPy (tests/golden/announce.py), and
  * small studies by hand. */
 #include "analysis/announce.h"
+#include "tests/support/json.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"
 
@@ -234,9 +235,9 @@ static void a_study_tells_of_the_metrics_that_it_has(void) {
   cJSON *json = read_table(t);
   table_free(t);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "1.00 [1.00, 1.00]"));
-  const cJSON *one = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "metrics"), 0);
-  CU_ASSERT_STRING_EQUAL(cJSON_GetObjectItem(one, "metric")->valuestring, "ess");
-  CU_ASSERT_EQUAL(cJSON_GetObjectItem(one, "announced")->valueint, 3);
+  const cJSON *one = cJSON_GetArrayItem(member_at(json, "metrics"), 0);
+  CU_ASSERT_STRING_EQUAL(text_at(one, "metric"), "ess");
+  CU_ASSERT_EQUAL(member_at(one, "announced")->valueint, 3);
   cJSON_Delete(json);
   free(text);
   announcements_fini(&a);

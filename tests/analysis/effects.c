@@ -1,6 +1,7 @@
 /* Effects of a small factorial study by hand, and least squares against NumPy
  * (tests/golden/effects.py). */
 #include "analysis/effects.h"
+#include "tests/support/json.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"
 
@@ -122,9 +123,9 @@ static void text_and_json_have_every_effect(void) {
   table_free(to);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "gepo less grpo"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "top-p: 0.95 to 1"));
-  const cJSON *fits = cJSON_GetObjectItemCaseSensitive(json, "fits");
+  const cJSON *fits = member_at(json, "fits");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(fits), 3 * RESPONSE_COUNT);
-  const cJSON *effects = cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(fits, 0), "effects");
+  const cJSON *effects = member_at(cJSON_GetArrayItem(fits, 0), "effects");
   CU_ASSERT_EQUAL((size_t)cJSON_GetArraySize(effects), t.n_effects);
   cJSON_Delete(json);
   free(text);

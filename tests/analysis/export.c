@@ -6,6 +6,7 @@
 #include "core/base/json.h"
 #include "core/base/records.h"
 #include "core/config/fields.h"
+#include "tests/support/json.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"
 
@@ -164,7 +165,7 @@ static const char *at(const sheet *t, size_t row, const char *name) {
   return t->cell[(row + 1) * t->columns + column(t, name)];
 }
 
-static double number_at(const sheet *t, size_t row, const char *name) {
+static double cell_number(const sheet *t, size_t row, const char *name) {
   double value = NAN;
   const char *text = at(t, row, name);
   CU_ASSERT(*text == '\0' || csv_number(text, &value));
@@ -306,8 +307,8 @@ static void axes_have_a_column_of_one_type(void) {
   sheet_fini(&t);
   sheet_export(&t, s, "axis_values");
   CU_ASSERT_EQUAL(rows(&t), 3 * (MADE + 2));
-  CU_ASSERT_EQUAL(number_at(&t, row_of(&t, "value", "600"), "number"), 600);
-  CU_ASSERT_EQUAL(number_at(&t, row_of(&t, "value", "none"), "number"), 0);
+  CU_ASSERT_EQUAL(cell_number(&t, row_of(&t, "value", "600"), "number"), 600);
+  CU_ASSERT_EQUAL(cell_number(&t, row_of(&t, "value", "none"), "number"), 0);
   sheet_fini(&t);
   /* In lines of JSON the type of a column is the same in every record. */
   char *text = NULL;
@@ -338,16 +339,16 @@ static void a_run_is_summarised_in_one_record(void) {
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "eval_first"), "0.25");
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "best"), "0.54");
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "best_step"), "2");
-  ASSERT_CLOSE(number_at(&t, 4, "last"), 0.415, 1e-15);
-  ASSERT_CLOSE(number_at(&t, 4, "best_to_last"), 0.125, 1e-15);
+  ASSERT_CLOSE(cell_number(&t, 4, "last"), 0.415, 1e-15);
+  ASSERT_CLOSE(cell_number(&t, 4, "best_to_last"), 0.125, 1e-15);
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "updates"), "4");
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "evaluations"), "3");
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "staleness"), "1.5"); /* mean of 0 1 2 3 */
-  ASSERT_CLOSE(number_at(&t, 4, "kl_exact"), 4.0 / 7.0, 1e-15);
+  ASSERT_CLOSE(cell_number(&t, 4, "kl_exact"), 4.0 / 7.0, 1e-15);
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "log_iw_variance_pq"), "6"); /* median of -inf 4 8 12 */
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "kl_k3_seq"), "");
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "samples_per_s"), "8");
-  ASSERT_CLOSE(number_at(&t, 4, "staleness_mean"), 2.0 / 3.0, 1e-15);
+  ASSERT_CLOSE(cell_number(&t, 4, "staleness_mean"), 2.0 / 3.0, 1e-15);
   /* the repeat counts in no cell; cells count through the studies of the file */
   for (size_t r = 0; r < MADE + 2; ++r) {
     const int repeat = r == MADE;
@@ -371,27 +372,26 @@ static void check_number(const sheet *t, size_t row, const char *name, const cJS
 
 static void check_interval(const sheet *t, size_t row, const char *name, const cJSON *cell) {
   char end[64];
-  const cJSON *wanted = cJSON_GetObjectItem(cell, name);
-  check_number(t, row, name, cJSON_GetObjectItem(wanted, "iqm"));
+  const cJSON *wanted = member_at(cell, name);
+  check_number(t, row, name, member_at(wanted, "iqm"));
   snprintf(end, sizeof end, "%s_low", name);
-  check_number(t, row, end, cJSON_GetObjectItem(wanted, "low"));
+  check_number(t, row, end, member_at(wanted, "low"));
   snprintf(end, sizeof end, "%s_high", name);
-  check_number(t, row, end, cJSON_GetObjectItem(wanted, "high"));
+  check_number(t, row, end, member_at(wanted, "high"));
 }
 
 static void check_cell(const sheet *t, size_t row, const cJSON *cell) {
   static const char *const intervals[] = {"best",      "last",     "best_to_last",
                                           "staleness", "kl_exact", "log_iw_variance_pq"};
   static const char *const numbers[] = {"done", "diverged", "failed", "samples_per_s"};
-  const cJSON *delay = cJSON_GetObjectItem(cJSON_GetObjectItem(cell, "axes"), "cluster.max_delay");
+  const cJSON *delay = member_at(cell, "axes.cluster.max_delay");
   for (size_t i = 0; i < sizeof intervals / sizeof *intervals; ++i)
     check_interval(t, row, intervals[i], cell);
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
-    check_number(t, row, numbers[i], cJSON_GetObjectItem(cell, numbers[i]));
-  check_number(t, row, "optimizer.lr", cJSON_GetObjectItem(cell, "lr"));
+    check_number(t, row, numbers[i], member_at(cell, numbers[i]));
+  check_number(t, row, "optimizer.lr", member_at(cell, "lr"));
   check_number(t, row, "cluster.max_delay", delay);
-  CU_ASSERT_STRING_EQUAL(at(t, row, "algorithm"),
-                         cJSON_GetStringValue(cJSON_GetObjectItem(cell, "algorithm")));
+  CU_ASSERT_STRING_EQUAL(at(t, row, "algorithm"), text_at(cell, "algorithm"));
 }
 
 static void cells_are_what_analyze_says(void) {
@@ -404,18 +404,17 @@ static void cells_are_what_analyze_says(void) {
   sheet_export(&t, s, "cells");
   size_t row = 0;
   const cJSON *study, *cell;
-  cJSON_ArrayForEach(study, cJSON_GetObjectItem(json, "studies")) {
-    cJSON_ArrayForEach(cell, cJSON_GetObjectItem(study, "cells")) {
-      CU_ASSERT_STRING_EQUAL(at(&t, row, "study"),
-                             cJSON_GetStringValue(cJSON_GetObjectItem(study, "study")));
-      CU_ASSERT_EQUAL(number_at(&t, row, "cell"), (double)(row + 1));
+  cJSON_ArrayForEach(study, member_at(json, "studies")) {
+    cJSON_ArrayForEach(cell, member_at(study, "cells")) {
+      CU_ASSERT_STRING_EQUAL(at(&t, row, "study"), text_at(study, "study"));
+      CU_ASSERT_EQUAL(cell_number(&t, row, "cell"), (double)(row + 1));
       check_cell(&t, row++, cell);
     }
   }
   CU_ASSERT_EQUAL(row, 3);
   CU_ASSERT_EQUAL(rows(&t), 3);
-  ASSERT_CLOSE(number_at(&t, 0, "best"), 0.505, 1e-12); /* 0.50 and 0.51; the third run failed */
-  CU_ASSERT_EQUAL(number_at(&t, 0, "failed"), 1);
+  ASSERT_CLOSE(cell_number(&t, 0, "best"), 0.505, 1e-12); /* 0.50 and 0.51; the third run failed */
+  CU_ASSERT_EQUAL(cell_number(&t, 0, "failed"), 1);
   cJSON_Delete(json);
   sheet_fini(&t);
   store_close(s);
@@ -467,25 +466,25 @@ static size_t remove_folder(void) {
 
 static void check_resource(const cJSON *resource, store *s) {
   sheet t;
-  const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(resource, "name"));
-  char *text = read_file(cJSON_GetStringValue(cJSON_GetObjectItem(resource, "path")));
+  const char *name = text_at(resource, "name");
+  char *text = read_file(text_at(resource, "path"));
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
   sheet_export(&t, s, name);
   CU_ASSERT_STRING_EQUAL(text, t.text);
-  CU_ASSERT_EQUAL(cJSON_GetObjectItem(resource, "bytes")->valuedouble, (double)strlen(text));
-  const cJSON *schema = cJSON_GetObjectItem(resource, "schema"), *key, *reference,
-              *fields = cJSON_GetObjectItem(schema, "fields");
+  CU_ASSERT_EQUAL(number_at(resource, "bytes"), (double)strlen(text));
+  const cJSON *schema = member_at(resource, "schema"), *key, *reference,
+              *fields = member_at(schema, "fields");
   CU_ASSERT_EQUAL_FATAL((size_t)cJSON_GetArraySize(fields), t.columns);
   for (size_t c = 0; c < t.columns; ++c) {
     const cJSON *declared = cJSON_GetArrayItem(fields, (int)c);
-    CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(declared, "name")), t.cell[c]);
-    CU_ASSERT_PTR_NOT_NULL(cJSON_GetStringValue(cJSON_GetObjectItem(declared, "type")));
+    CU_ASSERT_STRING_EQUAL(text_at(declared, "name"), t.cell[c]);
+    CU_ASSERT(cJSON_IsString(member_at(declared, "type")));
   }
-  cJSON_ArrayForEach(key, cJSON_GetObjectItem(schema, "primaryKey"))
+  cJSON_ArrayForEach(key, member_at(schema, "primaryKey"))
       CU_ASSERT(is_column(&t, cJSON_GetStringValue(key)));
-  cJSON_ArrayForEach(reference, cJSON_GetObjectItem(schema, "foreignKeys"))
-      CU_ASSERT(is_column(&t, cJSON_GetStringValue(cJSON_GetObjectItem(reference, "fields"))));
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(schema, "foreignKeys")),
+  cJSON_ArrayForEach(reference, member_at(schema, "foreignKeys"))
+      CU_ASSERT(is_column(&t, text_at(reference, "fields")));
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(schema, "foreignKeys")),
                   (is_column(&t, "key") && strcmp(name, "runs") != 0) +
                       (strcmp(name, "summary") == 0));
   sheet_fini(&t);
@@ -499,7 +498,7 @@ static void a_folder_holds_every_table_and_their_description(void) {
     CU_ASSERT_EQUAL_FATAL(study_export_all(s, RECORDS_CSV, folder, &err), GL_OK);
   char *text = read_file("datapackage.json");
   cJSON *package = cJSON_Parse(text);
-  const cJSON *resource, *resources = cJSON_GetObjectItem(package, "resources");
+  const cJSON *resource, *resources = member_at(package, "resources");
   int n = 0;
   for (size_t i = 0; study_export_at(i) != NULL; ++i)
     n += !study_export_at(i)->depends_on_execution;

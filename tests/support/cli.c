@@ -106,6 +106,28 @@ void cli_result_fini(cli_result *r) {
   *r = (cli_result){0};
 }
 
+cJSON *json_of(const cli_result *r) {
+  if (r->code != 0) fprintf(stderr, "%s", r->err);
+  CU_ASSERT_EQUAL_FATAL(r->code, 0);
+  cJSON *json = cJSON_Parse(r->out);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+  return json;
+}
+
+double printed_number(const cli_result *r, const char *path) {
+  cJSON *json = cJSON_Parse(r->out);
+  const double x = number_at(json, path);
+  cJSON_Delete(json);
+  return x;
+}
+
+cJSON *cli_json(const char *const *arguments) {
+  cli_result r = cli_run(NULL, arguments);
+  cJSON *json = json_of(&r);
+  cli_result_fini(&r);
+  return json;
+}
+
 int cli_gives(int code, const char *const *arguments) {
   cli_result r = cli_run(NULL, arguments);
   int good = r.code == code;

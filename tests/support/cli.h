@@ -2,6 +2,8 @@
 #ifndef GEPOLAB_TESTS_SUPPORT_CLI_H
 #define GEPOLAB_TESTS_SUPPORT_CLI_H
 
+#include "tests/support/json.h"
+
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -18,6 +20,14 @@ typedef struct cli_result {
 cli_result cli_run(const char *input, const char *const *arguments);
 #define CLI(...) cli_run(NULL, (const char *const[]){__VA_ARGS__, NULL})
 void cli_result_fini(cli_result *r);
+
+/* Its standard output, which must be JSON, after exit code 0; cJSON_Delete() releases it. */
+cJSON *json_of(const cli_result *r);
+/* A number of the JSON it printed, by its path; NaN if there is none. */
+double printed_number(const cli_result *r, const char *path);
+/* Runs it and reads what it prints as json_of() does. */
+cJSON *cli_json(const char *const *arguments);
+#define CLI_JSON(...) cli_json((const char *const[]){__VA_ARGS__, NULL})
 
 /* Runs it, checks the exit code (printing stderr where it differs) and forgets the rest. */
 int cli_gives(int code, const char *const *arguments);

@@ -31,27 +31,6 @@ place place_with_model(void) {
   return p;
 }
 
-cJSON *json_of(const cli_result *r) {
-  if (r->code != 0) fprintf(stderr, "%s", r->err);
-  CU_ASSERT_EQUAL_FATAL(r->code, 0);
-  cJSON *json = cJSON_Parse(r->out);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(json);
-  return json;
-}
-
-double number_at(const cJSON *json, const char *path) {
-  char part[64];
-  while (json != NULL && *path != '\0') {
-    size_t n = strcspn(path, ".");
-    snprintf(part, sizeof part, "%.*s", (int)n, path);
-    json = cJSON_IsArray(json) ? cJSON_GetArrayItem(json, atoi(part))
-                               : cJSON_GetObjectItemCaseSensitive(json, part);
-    path += n + (path[n] == '.');
-  }
-  CU_ASSERT_FATAL(cJSON_IsNumber(json));
-  return json->valuedouble;
-}
-
 void check_refusal(const cli_result *r, int code, const char *says) {
   int good = r->code == code && strncmp(r->err, "gepolab: ", 9) == 0 &&
              strstr(r->err, says) != NULL && r->out_size == 0;

@@ -4,8 +4,6 @@
 
 #include "tests/support/cli.h"
 
-#include <cjson/cJSON.h>
-
 /* One layer of 16, addition of digits, 60 steps of warm-up. */
 extern const char llm_recipe[];
 
@@ -17,11 +15,6 @@ typedef struct place {
 place place_make(void);
 /* With the model there, as `llm sft` leaves it. */
 place place_with_model(void);
-
-/* What it printed, which must be JSON. */
-cJSON *json_of(const cli_result *r);
-/* The number at a dotted path, whose parts may be places in arrays. */
-double number_at(const cJSON *json, const char *path);
 
 /* Exit code, words in the message, and nothing on standard output. */
 void check_refusal(const cli_result *r, int code, const char *says);

@@ -5,7 +5,6 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -237,16 +236,13 @@ static void a_peer_is_asked_after_ours_and_programs_are_run(void) {
 /* --- the command --- */
 
 static cJSON *numbers(const char *part, const char *option, const char *value) {
-  cli_result r = CLI("bench", part, "--json", "--quick", "--no-peers", option, value);
-  CU_ASSERT_EQUAL(r.code, 0);
-  cJSON *json = cJSON_Parse(r.out);
-  cli_result_fini(&r);
+  cJSON *json = CLI_JSON("bench", part, "--json", "--quick", "--no-peers", option, value);
   return json;
 }
 
 static double number_of(const cJSON *json, const char *key) {
-  const cJSON *all = cJSON_GetObjectItem(json, "numbers");
-  const cJSON *item = cJSON_GetObjectItem(cJSON_GetObjectItem(all, key), "value");
+  const cJSON *all = member_at(json, "numbers");
+  const cJSON *item = member_at(member_at(all, key), "value");
   if (!cJSON_IsNumber(item)) fprintf(stderr, "no number %s\n", key);
   return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
@@ -271,7 +267,7 @@ static void the_event_queue_is_measured_on_a_queue_whose_sojourn_is_known(void) 
   const double error = number_of(json, "mm1_mean_sojourn_error");
   CU_ASSERT(error > 0 && error < 1);
   CU_ASSERT(fabs(number_of(json, "mm1_mean_sojourn") - 10) < 5 * error);
-  CU_ASSERT(cJSON_IsBool(cJSON_GetObjectItem(json, "quiet")));
+  CU_ASSERT(cJSON_IsBool(member_at(json, "quiet")));
   cJSON_Delete(json);
 }
 

@@ -4,8 +4,6 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,20 +32,10 @@ static cJSON *answer(int code, cli_result r) {
 }
 
 static const cJSON *of(const cJSON *document, const char *key) {
-  return cJSON_GetObjectItem(cJSON_GetObjectItem(document, "numbers"), key);
+  return member_at(member_at(document, "numbers"), key);
 }
 static const cJSON *beside(const cJSON *document, const char *key, const char *peer) {
-  return cJSON_GetObjectItem(cJSON_GetObjectItem(of(document, key), "peers"), peer);
-}
-
-static double number(const cJSON *line, const char *key) {
-  const cJSON *item = cJSON_GetObjectItem(line, key);
-  return cJSON_IsNumber(item) ? item->valuedouble : -1;
-}
-
-static const char *text(const cJSON *line, const char *key) {
-  const char *s = cJSON_GetStringValue(cJSON_GetObjectItem(line, key));
-  return s != NULL ? s : "";
+  return member_at(member_at(of(document, key), "peers"), peer);
 }
 
 static void help_names_its_options(void) {
@@ -69,7 +57,7 @@ static void without_a_device_it_says_so_and_ends_well(void) {
   cli_result_fini(&r);
   for (size_t i = 0; i < 2; ++i) {
     cJSON *json = answer(0, ALONE("bench", "gpu", "--json", "--only", only[i]));
-    CU_ASSERT_PTR_NOT_NULL(strstr(text(json, "skipped"), "no CUDA device"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text_at(json, "skipped"), "no CUDA device"));
     cJSON_Delete(json);
   }
 }
@@ -82,40 +70,41 @@ static void every_part_measures_a_tiny_model_on_the_cpu(void) {
                                      "tiny.step.seconds", "tiny.step.generate"};
   cJSON *json = ANSWER(0, "--shape", "tiny");
   for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i) {
-    if (number(of(json, keys[i]), "value") <= 0) fprintf(stderr, "%s: no number\n", keys[i]);
-    CU_ASSERT(number(of(json, keys[i]), "value") > 0);
+    if (number_at(of(json, keys[i]), "value") <= 0) fprintf(stderr, "%s: no number\n", keys[i]);
+    CU_ASSERT(number_at(of(json, keys[i]), "value") > 0);
   }
   CU_ASSERT_PTR_NOT_NULL(of(json, "tiny.parity.draws"));
   CU_ASSERT_PTR_NOT_NULL(
-      strstr(text(beside(json, "tiny.train", "pytorch"), "missing"), "not installed"));
+      strstr(text_at(beside(json, "tiny.train", "pytorch"), "missing"), "not installed"));
   /* Two layers of 64 x (64 + 2 x 32) + 64 x 64 + 3 x 64 x 192, and 600 x 64 of the output: 136,704
    * weights; 64 numbers of queries in each layer, 8.5 earlier positions of 16 on average. */
-  const double product = number(of(json, "limit.product"), "value");
-  const double copy = number(of(json, "limit.copy"), "value");
+  const double product = number_at(of(json, "limit.product"), "value");
+  const double copy = number_at(of(json, "limit.copy"), "value");
   const cJSON *limit = beside(json, "tiny.train", "limit");
-  ASSERT_CLOSE(number(limit, "value"), product / (6 * 136704. + 12 * 128 * 8.5), 1e-9);
-  ASSERT_CLOSE(number(limit, "ratio"),
-               number(of(json, "tiny.train"), "value") / number(limit, "value"), 1e-9);
-  CU_ASSERT_EQUAL(number(limit, "aim"), 0.5);
+  ASSERT_CLOSE(number_at(limit, "value"), product / (6 * 136704. + 12 * 128 * 8.5), 1e-9);
+  ASSERT_CLOSE(number_at(limit, "ratio"),
+               number_at(of(json, "tiny.train"), "value") / number_at(limit, "value"), 1e-9);
+  CU_ASSERT_EQUAL(number_at(limit, "aim"), 0.5);
   /* Scoring is a third of training; 24 tokens a sequence. */
-  ASSERT_CLOSE(number(beside(json, "tiny.step.score", "limit"), "value"),
+  ASSERT_CLOSE(number_at(beside(json, "tiny.step.score", "limit"), "value"),
                3 * product / (6 * 136704. + 12 * 128 * 12.5), 1e-9);
   /* Batch 4 at position 12 on average; a position is 2 layers x 2 x 32 numbers of 4 bytes. Where
    * the steps are too short to be told from their prompts there is a limit all the same. */
   limit = beside(json, "tiny.steps.4", "limit");
-  ASSERT_CLOSE(number(limit, "value"), 4 * copy / (136704 * 4. + 4 * 12 * 512.), 1e-9);
-  CU_ASSERT_EQUAL(number(limit, "aim"), 0.6);
+  ASSERT_CLOSE(number_at(limit, "value"), 4 * copy / (136704 * 4. + 4 * 12 * 512.), 1e-9);
+  CU_ASSERT_EQUAL(number_at(limit, "aim"), 0.6);
   cJSON_Delete(json);
 }
 
 static void parity_holds_float32_against_float64(void) {
   cJSON *json = ANSWER(0, "--only", "parity");
-  CU_ASSERT(number(of(json, "tiny.parity.logp"), "value") > 0); /* two number types were compared */
-  CU_ASSERT(number(of(json, "tiny.parity.logp"), "value") < 1e-4);
-  CU_ASSERT(number(of(json, "tiny.parity.gradient"), "value") > 0.999999);
-  CU_ASSERT(number(of(json, "tiny.parity.norm"), "value") < 1e-6);
-  CU_ASSERT_EQUAL(number(of(json, "tiny.parity.same_greedy"), "value"), 128);
-  CU_ASSERT_EQUAL(number(of(json, "tiny.parity.same_drawn"), "value"), 128);
+  CU_ASSERT(number_at(of(json, "tiny.parity.logp"), "value") >
+            0); /* two number types were compared */
+  CU_ASSERT(number_at(of(json, "tiny.parity.logp"), "value") < 1e-4);
+  CU_ASSERT(number_at(of(json, "tiny.parity.gradient"), "value") > 0.999999);
+  CU_ASSERT(number_at(of(json, "tiny.parity.norm"), "value") < 1e-6);
+  CU_ASSERT_EQUAL(number_at(of(json, "tiny.parity.same_greedy"), "value"), 128);
+  CU_ASSERT_EQUAL(number_at(of(json, "tiny.parity.same_drawn"), "value"), 128);
   CU_ASSERT_PTR_NULL(of(json, "limit.product"));
   cJSON_Delete(json);
 }
@@ -171,19 +160,19 @@ static void peers_are_compared(void) {
   cJSON *json = answer(
       0, CLI("bench", "gpu", "--device", "cpu", "--quick", "--json", "--only", "train,peer-train"));
   const cJSON *torch = beside(json, "tiny.train", "pytorch");
-  CU_ASSERT_EQUAL(number(torch, "value"), 0.5);
-  CU_ASSERT_EQUAL(number(torch, "largest"), 0.6);
-  ASSERT_CLOSE(number(torch, "ratio"), number(of(json, "tiny.train"), "value") / 0.5, 1e-9);
-  CU_ASSERT_EQUAL(number(torch, "aim"), 1.2);
-  CU_ASSERT_STRING_EQUAL(text(torch, "note"), "cpu train 64,2,4,2,16,192,600,2,16,8,8,0,5");
-  CU_ASSERT(number(beside(json, "tiny.train", "limit"), "value") > 0);
+  CU_ASSERT_EQUAL(number_at(torch, "value"), 0.5);
+  CU_ASSERT_EQUAL(number_at(torch, "largest"), 0.6);
+  ASSERT_CLOSE(number_at(torch, "ratio"), number_at(of(json, "tiny.train"), "value") / 0.5, 1e-9);
+  CU_ASSERT_EQUAL(number_at(torch, "aim"), 1.2);
+  CU_ASSERT_STRING_EQUAL(text_at(torch, "note"), "cpu train 64,2,4,2,16,192,600,2,16,8,8,0,5");
+  CU_ASSERT(number_at(beside(json, "tiny.train", "limit"), "value") > 0);
   cJSON_Delete(json);
   /* A peer has its time where there is none left for ours, and where ours was not asked for. */
   json = answer(0, CLI("bench", "gpu", "--device", "cpu", "--quick", "--json", "--only",
                        "peer-decode", "--seconds", "1"));
-  CU_ASSERT_EQUAL(number(beside(json, "tiny.decode.4", "pytorch"), "value"), 0.5);
-  CU_ASSERT_EQUAL(number(beside(json, "tiny.decode.4", "pytorch"), "aim"), 5);
-  CU_ASSERT_EQUAL(number(of(json, "tiny.decode.4"), "value"), -1);
+  CU_ASSERT_EQUAL(number_at(beside(json, "tiny.decode.4", "pytorch"), "value"), 0.5);
+  CU_ASSERT_EQUAL(number_at(beside(json, "tiny.decode.4", "pytorch"), "aim"), 5);
+  CU_ASSERT_EQUAL(number_at(of(json, "tiny.decode.4"), "value"), -1);
   cJSON_Delete(json);
   unsetenv("GEPOLAB_PYTHON");
   unsetenv("GEPOLAB_PEER_LOG");
@@ -198,8 +187,8 @@ static void a_part_that_fails_is_told_and_the_others_go_on(void) {
   CU_ASSERT_EQUAL(r.code, 1);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "tiny.parity: parity needs sequences of 4 tokens"));
   cJSON *json = cJSON_Parse(r.out);
-  CU_ASSERT_PTR_NOT_NULL(strstr(text(of(json, "tiny.parity"), "missing"), "needs sequences"));
-  CU_ASSERT(number(of(json, "tiny.train"), "value") > 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text_at(of(json, "tiny.parity"), "missing"), "needs sequences"));
+  CU_ASSERT(number_at(of(json, "tiny.train"), "value") > 0);
   cJSON_Delete(json);
   cli_result_fini(&r);
 }

@@ -96,10 +96,9 @@ static void the_damage_is_listed_as_json(void) {
   cli_result r = CLI("check", g.study, "--json");
   CU_ASSERT_EQUAL(r.code, 1);
   cJSON *d = json_tree_of(r.out);
-  const cJSON *list = cJSON_GetObjectItemCaseSensitive(d, "damage");
+  const cJSON *list = member_at(d, "damage");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(list), 2);
-  CU_ASSERT(list != NULL &&
-            strlen(cJSON_GetObjectItemCaseSensitive(list->child, "run")->valuestring) == 32);
+  CU_ASSERT(list != NULL && strlen(text_at(list->child, "run")) == 32);
   cJSON_Delete(d);
   cli_result_fini(&r);
   CU_ASSERT_EQUAL(checked(g.study, NULL, "x\\x1b[2J"), 1);

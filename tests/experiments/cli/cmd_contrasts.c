@@ -27,11 +27,11 @@ static void declared_contrasts_are_told(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "rate"));
   cJSON *d = json.code == 0 ? json_tree_of(json.out) : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
-  const cJSON *list = cJSON_GetObjectItemCaseSensitive(d, "contrasts");
+  const cJSON *list = member_at(d, "contrasts");
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(list), 1);
   const cJSON *one = cJSON_GetArrayItem(list, 0);
-  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(one, "pairs")), 6);
-  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(one, "p")), 0.03125);
+  CU_ASSERT_EQUAL(number_at(one, "pairs"), 6);
+  CU_ASSERT_EQUAL(number_at(one, "p"), 0.03125);
   cJSON_Delete(d);
   cli_result_fini(&text);
   cli_result_fini(&json);

@@ -23,36 +23,25 @@ static void write_log(const char *path, const char *head, const char *form) {
   cli_write(path, text, (size_t)n);
 }
 
-static double number(const cJSON *o, const char *name) {
-  const cJSON *i = cJSON_GetObjectItemCaseSensitive(o, name);
-  return cJSON_IsNumber(i) ? i->valuedouble : NAN;
-}
-
-static const char *word(const cJSON *o, const char *name) {
-  const cJSON *i = cJSON_GetObjectItemCaseSensitive(o, name);
-  return cJSON_IsString(i) ? i->valuestring : "";
-}
-
 static void check_json(const char *log) {
   cli_result r = CLI("fit", log, "--column", "delay=fetch_ms", "--unit", "ms", "--column",
                      "lengths=tokens", "--at-most", "lengths=1000", "--json");
   CU_ASSERT_EQUAL(r.code, 0);
   cJSON *d = r.code == 0 ? json_tree_of(r.out) : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
-  const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(d, "cluster");
-  const cJSON *delay = cJSON_GetObjectItemCaseSensitive(cluster, "delay");
-  const cJSON *length = cJSON_GetObjectItemCaseSensitive(cluster, "lengths");
-  CU_ASSERT_STRING_EQUAL(word(delay, "chosen"), "lognormal");
-  CU_ASSERT_EQUAL(number(delay, "n"), 400);
-  const cJSON *row =
-      cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(delay, "laws"), 2); /* lognormal */
-  const cJSON *at = cJSON_GetObjectItemCaseSensitive(row, "parameters");
-  const cJSON *error = cJSON_GetObjectItemCaseSensitive(row, "standard_errors");
-  CU_ASSERT(fabs(number(at, "mu") - 5) < 4 * number(error, "mu"));
-  CU_ASSERT(fabs(number(at, "sigma") - 0.5) < 4 * number(error, "sigma"));
-  CU_ASSERT(number(error, "mu") < 0.05);
-  CU_ASSERT_STRING_EQUAL(word(length, "chosen"), "gamma");
-  CU_ASSERT(number(length, "n_at_most") > 20);
+  const cJSON *cluster = member_at(d, "cluster");
+  const cJSON *delay = member_at(cluster, "delay");
+  const cJSON *length = member_at(cluster, "lengths");
+  CU_ASSERT_STRING_EQUAL(text_at(delay, "chosen"), "lognormal");
+  CU_ASSERT_EQUAL(number_at(delay, "n"), 400);
+  const cJSON *row = cJSON_GetArrayItem(member_at(delay, "laws"), 2); /* lognormal */
+  const cJSON *at = member_at(row, "parameters");
+  const cJSON *error = member_at(row, "standard_errors");
+  CU_ASSERT(fabs(number_at(at, "mu") - 5) < 4 * number_at(error, "mu"));
+  CU_ASSERT(fabs(number_at(at, "sigma") - 0.5) < 4 * number_at(error, "sigma"));
+  CU_ASSERT(number_at(error, "mu") < 0.05);
+  CU_ASSERT_STRING_EQUAL(text_at(length, "chosen"), "gamma");
+  CU_ASSERT(number_at(length, "n_at_most") > 20);
   cJSON_Delete(d);
   cli_result_fini(&r);
 }

@@ -35,20 +35,6 @@ static cJSON *info(const char *study, const char *key) {
   return d;
 }
 
-static const cJSON *at(const cJSON *o, const char *name) {
-  return cJSON_GetObjectItemCaseSensitive(o, name);
-}
-
-static double number(const cJSON *o, const char *name) {
-  const cJSON *i = at(o, name);
-  return cJSON_IsNumber(i) ? i->valuedouble : NAN;
-}
-
-static const char *words(const cJSON *o, const char *name) {
-  const cJSON *i = at(o, name);
-  return cJSON_IsString(i) ? i->valuestring : "(no string)";
-}
-
 /* The first value that a query gives, as text; the caller frees. */
 static char *asked(const char *study, const char *sql) {
   sqlite3 *db = NULL;
@@ -77,23 +63,23 @@ static void a_sweep_tells_how_its_runs_came_about(void) {
   CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "-j", "2"));
   CU_ASSERT_EQUAL_FATAL(stat(g.study, &about), 0);
   cJSON *d = info(g.study, NULL);
-  CU_ASSERT_EQUAL(number(d, "format"), 7);
-  CU_ASSERT_EQUAL(number(d, "bytes"), (double)about.st_size);
-  CU_ASSERT(cJSON_IsNull(at(d, "lacks")));
-  const cJSON *study = at(d, "studies")->child, *origin = at(d, "origins")->child;
-  CU_ASSERT_STRING_EQUAL(words(study, "study"), "looked at");
-  CU_ASSERT_EQUAL(number(study, "done"), 6);
-  CU_ASSERT_EQUAL(number(study, "planned"), 6);
-  CU_ASSERT_EQUAL(number(study, "missing"), 0);
+  CU_ASSERT_EQUAL(number_at(d, "format"), 7);
+  CU_ASSERT_EQUAL(number_at(d, "bytes"), (double)about.st_size);
+  CU_ASSERT(cJSON_IsNull(member_at(d, "lacks")));
+  const cJSON *study = member_at(d, "studies")->child, *origin = member_at(d, "origins")->child;
+  CU_ASSERT_STRING_EQUAL(text_at(study, "study"), "looked at");
+  CU_ASSERT_EQUAL(number_at(study, "done"), 6);
+  CU_ASSERT_EQUAL(number_at(study, "planned"), 6);
+  CU_ASSERT_EQUAL(number_at(study, "missing"), 0);
   CU_ASSERT_PTR_NULL(origin->next);
-  CU_ASSERT_EQUAL(number(origin, "runs"), 6);
+  CU_ASSERT_EQUAL(number_at(origin, "runs"), 6);
   char command[512];
   snprintf(command, sizeof command, "gepolab sweep '%s' -o %s -q -j 2", g.recipe, g.study);
-  CU_ASSERT_PTR_NOT_NULL(strstr(words(origin, "command"), command));
-  CU_ASSERT(strlen(words(origin, "processor")) > 0 && strlen(words(origin, "compiler")) > 0);
-  CU_ASSERT(cJSON_IsObject(at(origin, "libraries")));
-  CU_ASSERT_EQUAL(strlen(words(origin, "first")), 20);
-  CU_ASSERT(strcmp(words(origin, "first"), words(origin, "last")) <= 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text_at(origin, "command"), command));
+  CU_ASSERT(strlen(text_at(origin, "processor")) > 0 && strlen(text_at(origin, "compiler")) > 0);
+  CU_ASSERT(cJSON_IsObject(member_at(origin, "libraries")));
+  CU_ASSERT_EQUAL(strlen(text_at(origin, "first")), 20);
+  CU_ASSERT(strcmp(text_at(origin, "first"), text_at(origin, "last")) <= 0);
   cJSON_Delete(d);
   cli_scratch_remove(g.folder);
 }
@@ -103,20 +89,21 @@ static void costs_are_those_of_the_runs(void) {
   ground_make(&g);
   CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "-j", "2"));
   cJSON *d = info(g.study, NULL);
-  const cJSON *gepo = at(d, "algorithms")->child;
-  CU_ASSERT_STRING_EQUAL(words(gepo, "algorithm"), "gepo");
-  CU_ASSERT_EQUAL(number(gepo, "runs"), 3);
-  CU_ASSERT_EQUAL(number(gepo, "seeds"), 3);
-  CU_ASSERT_EQUAL(number(gepo, "seed_min"), 1);
+  const cJSON *gepo = member_at(d, "algorithms")->child;
+  CU_ASSERT_STRING_EQUAL(text_at(gepo, "algorithm"), "gepo");
+  CU_ASSERT_EQUAL(number_at(gepo, "runs"), 3);
+  CU_ASSERT_EQUAL(number_at(gepo, "seeds"), 3);
+  CU_ASSERT_EQUAL(number_at(gepo, "seed_min"), 1);
 #define OF_GEPO " FROM runs WHERE algorithm = 'gepo'"
-  ASSERT_CLOSE(number(gepo, "wall_s"), asked_number(g.study, "SELECT sum(wall_s)" OF_GEPO), 1e-12);
-  ASSERT_CLOSE(number(gepo, "wall_s_max"), asked_number(g.study, "SELECT max(wall_s)" OF_GEPO),
+  ASSERT_CLOSE(number_at(gepo, "wall_s"), asked_number(g.study, "SELECT sum(wall_s)" OF_GEPO),
                1e-12);
-  ASSERT_CLOSE(number(gepo, "wall_s_median"),
+  ASSERT_CLOSE(number_at(gepo, "wall_s_max"), asked_number(g.study, "SELECT max(wall_s)" OF_GEPO),
+               1e-12);
+  ASSERT_CLOSE(number_at(gepo, "wall_s_median"),
                asked_number(g.study, "SELECT wall_s" OF_GEPO " ORDER BY wall_s LIMIT 1 OFFSET 1"),
                1e-12);
   /* a process that holds the program takes more than a MiB, and of these less than a GiB */
-  CU_ASSERT(number(gepo, "peak_bytes") > 1 << 20 && number(gepo, "peak_bytes") < 1 << 30);
+  CU_ASSERT(number_at(gepo, "peak_bytes") > 1 << 20 && number_at(gepo, "peak_bytes") < 1 << 30);
   cJSON_Delete(d);
   cli_result text = CLI("info", g.study);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "3 gepo, 3 seeds 1 to 9223372036854775807"));
@@ -134,12 +121,12 @@ static void one_run_is_shown_whole(void) {
   char *recipe_text = asked(g.study, "SELECT recipe FROM runs WHERE ordinal = 2");
   snprintf(prefix, sizeof prefix, "%.7s", key);
   cJSON *d = info(g.study, prefix), *same = json_tree_of(recipe_text);
-  CU_ASSERT_STRING_EQUAL(words(d, "key"), key);
-  CU_ASSERT_STRING_EQUAL(words(d, "status"), "done");
-  CU_ASSERT_EQUAL(number(d, "steps"), 20);
-  CU_ASSERT(cJSON_Compare(at(d, "recipe"), same, 1));
-  CU_ASSERT(cJSON_IsObject(at(d, "provenance")));
-  CU_ASSERT(number(d, "eval_best") >= number(d, "eval_last"));
+  CU_ASSERT_STRING_EQUAL(text_at(d, "key"), key);
+  CU_ASSERT_STRING_EQUAL(text_at(d, "status"), "done");
+  CU_ASSERT_EQUAL(number_at(d, "steps"), 20);
+  CU_ASSERT(cJSON_Compare(member_at(d, "recipe"), same, 1));
+  CU_ASSERT(cJSON_IsObject(member_at(d, "provenance")));
+  CU_ASSERT(number_at(d, "eval_best") >= number_at(d, "eval_last"));
   cJSON_Delete(d), cJSON_Delete(same);
   cli_result text = CLI("info", g.study, "--run", key);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "9223372036854775807"));
@@ -179,10 +166,10 @@ static void mixed_origins_are_told_and_shown_harmless(void) {
   CU_ASSERT(CLI_GIVES(0, "run", g.recipe, "sweep=null", "seed=8", "-o", g.study, "-q",
                       "name=\"a\\e[2Jb\""));
   cJSON *d = info(g.study, NULL);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(at(d, "origins")), 2); /* two commands */
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(at(d, "studies")), 2);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(d, "origins")), 2); /* two commands */
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(d, "studies")), 2);
   const cJSON *one;
-  cJSON_ArrayForEach(one, at(d, "warnings")) {
+  cJSON_ArrayForEach(one, member_at(d, "warnings")) {
     CU_ASSERT_PTR_NULL(strstr(one->valuestring, "processors"));
     CU_ASSERT_PTR_NULL(strstr(one->valuestring, "commits"));
   }
@@ -206,11 +193,11 @@ static void joined_shards_keep_their_origins(void) {
   cli_path(joined, g.folder, "joined.db");
   CU_ASSERT(CLI_GIVES(0, "merge", joined, part[0], part[1]));
   cJSON *d = info(joined, NULL);
-  const cJSON *one = at(d, "origins")->child, *two = one->next;
+  const cJSON *one = member_at(d, "origins")->child, *two = one->next;
   CU_ASSERT_PTR_NOT_NULL_FATAL(two);
-  CU_ASSERT(number(one, "runs") == 3 && number(two, "runs") == 3);
-  CU_ASSERT_PTR_NOT_NULL(strstr(words(one, "command"), "--shard "));
-  CU_ASSERT_STRING_NOT_EQUAL(words(one, "command"), words(two, "command"));
+  CU_ASSERT(number_at(one, "runs") == 3 && number_at(two, "runs") == 3);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text_at(one, "command"), "--shard "));
+  CU_ASSERT_STRING_NOT_EQUAL(text_at(one, "command"), text_at(two, "command"));
   CU_ASSERT_EQUAL(asked_number(joined, "SELECT count(*) FROM runs WHERE finished IS NOT NULL AND"
                                        " peak_bytes > 1000000"),
                   6);
@@ -220,7 +207,7 @@ static void joined_shards_keep_their_origins(void) {
 
 static int warns(const cJSON *d, const char *of) {
   const cJSON *one;
-  cJSON_ArrayForEach(one, at(d, "warnings")) {
+  cJSON_ArrayForEach(one, member_at(d, "warnings")) {
     if (strstr(one->valuestring, of) != NULL) return 1;
   }
   return 0;
@@ -260,7 +247,7 @@ static void what_is_mixed_is_named(void) {
     }
     store_close(s);
     cJSON *d = info(g.study, NULL);
-    CU_ASSERT_EQUAL(cJSON_GetArraySize(at(d, "warnings")), cases[i].says != NULL);
+    CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(d, "warnings")), cases[i].says != NULL);
     if (cases[i].says != NULL) CU_ASSERT(warns(d, cases[i].says));
     cJSON_Delete(d);
     cli_scratch_remove(g.folder);
@@ -276,16 +263,16 @@ static void measurements_tell_how_they_came_about(void) {
   CU_ASSERT(CLI_GIVES(0, "bias", "four_arms", "-o", g.study));
   CU_ASSERT(CLI_GIVES(0, "bias", "four_arms", "-o", cli_path(alone, g.folder, "alone.db")));
   cJSON *d = info(g.study, NULL);
-  const cJSON *of_runs = cJSON_GetArrayItem(at(d, "origins"), 0),
-              *measured = cJSON_GetArrayItem(at(d, "origins"), 1);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(at(d, "origins")), 2);
-  CU_ASSERT(number(of_runs, "runs") == 6 && number(of_runs, "measured") == 0);
-  CU_ASSERT(number(measured, "runs") == 0 && number(measured, "measured") == 1);
-  CU_ASSERT_PTR_NOT_NULL(strstr(words(measured, "command"), "gepolab bias four_arms -o"));
-  CU_ASSERT_EQUAL(strlen(words(measured, "first")), 20);
+  const cJSON *of_runs = cJSON_GetArrayItem(member_at(d, "origins"), 0),
+              *measured = cJSON_GetArrayItem(member_at(d, "origins"), 1);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(d, "origins")), 2);
+  CU_ASSERT(number_at(of_runs, "runs") == 6 && number_at(of_runs, "measured") == 0);
+  CU_ASSERT(number_at(measured, "runs") == 0 && number_at(measured, "measured") == 1);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text_at(measured, "command"), "gepolab bias four_arms -o"));
+  CU_ASSERT_EQUAL(strlen(text_at(measured, "first")), 20);
   cJSON_Delete(d);
   d = info(alone, NULL);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(at(d, "origins")), 1);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(d, "origins")), 1);
   cJSON_Delete(d);
   char *took = asked(alone, "SELECT wall_s > 0 AND wall_s < 1000 FROM laboratory");
   CU_ASSERT_STRING_EQUAL(took, "1");

@@ -5,14 +5,8 @@
 #include <string.h>
 
 static int is_true(const cJSON *d, const char *key) {
-  CU_ASSERT(cJSON_IsBool(cJSON_GetObjectItem(d, key)));
-  return cJSON_IsTrue(cJSON_GetObjectItem(d, key));
-}
-
-static const char *text_at(const cJSON *d, const char *first, const char *second) {
-  const char *text =
-      cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(d, first), second));
-  return text != NULL ? text : "";
+  CU_ASSERT(cJSON_IsBool(member_at(d, key)));
+  return is_true_at(d, key);
 }
 
 static void the_verdict_is_printed_first(void) {
@@ -52,17 +46,17 @@ static void json_has_the_verdict_and_the_readings(void) {
   cli_result r = CLI("llm", "answer", "so \\boxed{x=3, 5}", "--reference", "\\{5,3.0\\}", "--json");
   cJSON *d = json_of(&r);
   CU_ASSERT(is_true(d, "equal"));
-  CU_ASSERT_STRING_EQUAL(text_at(d, "response", "answer"), "x=3, 5");
-  CU_ASSERT_STRING_EQUAL(text_at(d, "response", "found"), "boxed");
-  CU_ASSERT_STRING_EQUAL(text_at(d, "reference", "found"), "all");
-  const cJSON *reading = cJSON_GetObjectItem(cJSON_GetObjectItem(d, "response"), "reading");
-  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(reading, "kind")), "list");
-  const cJSON *parts = cJSON_GetObjectItem(reading, "parts");
+  CU_ASSERT_STRING_EQUAL(text_at(d, "response.answer"), "x=3, 5");
+  CU_ASSERT_STRING_EQUAL(text_at(d, "response.found"), "boxed");
+  CU_ASSERT_STRING_EQUAL(text_at(d, "reference.found"), "all");
+  const cJSON *reading = member_at(d, "response.reading");
+  CU_ASSERT_STRING_EQUAL(text_at(reading, "kind"), "list");
+  const cJSON *parts = member_at(reading, "parts");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(parts), 2);
   const cJSON *last = cJSON_GetArrayItem(parts, 1);
-  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(last, "kind")), "number");
-  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(last, "name")), "x");
-  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(last, "value_text")), "5");
+  CU_ASSERT_STRING_EQUAL(text_at(last, "kind"), "number");
+  CU_ASSERT_STRING_EQUAL(text_at(last, "name"), "x");
+  CU_ASSERT_STRING_EQUAL(text_at(last, "value_text"), "5");
   CU_ASSERT_EQUAL(number_at(d, "response.reading.parts.1.value"), 5);
   CU_ASSERT_EQUAL(number_at(d, "response.reading.parts.0.parts.1.value"), 3);
   cJSON_Delete(d);
@@ -93,9 +87,9 @@ static void the_pattern_decides_what_is_an_answer(void) {
     cli_result r = CLI("llm", "answer", cases[i].response, "--reference", "12", "--pattern",
                        cases[i].pattern, "--json");
     cJSON *d = json_of(&r);
-    const cJSON *response = cJSON_GetObjectItem(d, "response");
+    const cJSON *response = member_at(d, "response");
     CU_ASSERT_EQUAL(is_true(d, "equal"), cases[i].equal);
-    CU_ASSERT_EQUAL(!cJSON_IsNull(cJSON_GetObjectItem(response, "answer")), cases[i].found);
+    CU_ASSERT_EQUAL(!cJSON_IsNull(member_at(response, "answer")), cases[i].found);
     cJSON_Delete(d);
     cli_result_fini(&r);
   }

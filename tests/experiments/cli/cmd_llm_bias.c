@@ -52,12 +52,12 @@ static void measurements_are_of_every_row_at_every_age(void) {
   cJSON *json = json_of(&a);
   CU_ASSERT_EQUAL(number_at(json, "batches"), 16);
   CU_ASSERT_EQUAL(number_at(json, "reference_responses"), 1024); /* whole blocks of batches of 8 */
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(json, "measurements")), 12);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(json, "measurements")), 12);
   for (size_t i = 0; i < 12; ++i) {
     CU_ASSERT_EQUAL(of(json, i, "update"), i < 6 ? 4 : 6);
     CU_ASSERT_EQUAL(of(json, i, "staleness"), i % 6 < 3 ? 0 : 2);
-    const cJSON *m = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "measurements"), (int)i);
-    CU_ASSERT_EQUAL(cJSON_GetObjectItem(m, "reason") != NULL, i % 3 == 2);
+    const cJSON *m = cJSON_GetArrayItem(member_at(json, "measurements"), (int)i);
+    CU_ASSERT_EQUAL(member_at(m, "reason") != NULL, i % 3 == 2);
     if (i % 3 == 2) continue;
     CU_ASSERT(of(json, i, "variance.value") > 0 && of(json, i, "variance.standard_error") > 0);
     CU_ASSERT(of(json, i, "bias.low") <= of(json, i, "bias.value") &&
@@ -89,9 +89,9 @@ static void measurements_are_kept_for_each_checkpoint(void) {
   char study[128];
   cli_path(study, r.p.folder, "bias.db");
   for (int again = 0; again < 2; ++again) {
-    cli_result a = CLI("llm", "bias", r.run, "--at", "4,6", "--staleness", "0,2", "-a", "is", "-a",
-                       "{base: gepo, clip: none}", "-b", "16", "-q", "--json", "-o", study);
-    cJSON *json = json_of(&a);
+    cJSON *json =
+        CLI_JSON("llm", "bias", r.run, "--at", "4,6", "--staleness", "0,2", "-a", "is", "-a",
+                 "{base: gepo, clip: none}", "-b", "16", "-q", "--json", "-o", study);
     cli_result t = CLI("export", study, "-t", "bias", "-f", "tsv");
     CU_ASSERT_EQUAL_FATAL(t.code, 0);
     size_t lines = 0;
@@ -108,7 +108,6 @@ static void measurements_are_kept_for_each_checkpoint(void) {
       CU_ASSERT_EQUAL(kept(t.out, begins, 19), of(json, i, "ess"));
     }
     cJSON_Delete(json);
-    cli_result_fini(&a);
     cli_result_fini(&t);
   }
   run_end(&r);

@@ -11,11 +11,6 @@ static const char recipe[] =
     "train: {groups: 4, group_size: 8}\n"
     "sweep: {algorithm: [grpo], optimizer.lr: [1.0e-9, 0.5], seed: [1, 2, 3]}\n";
 
-static double number(const cJSON *o, const char *name) {
-  const cJSON *i = cJSON_GetObjectItemCaseSensitive(o, name);
-  return cJSON_IsNumber(i) ? i->valuedouble : -1;
-}
-
 static void runs_are_judged_and_doses_listed(void) {
   char folder[64], at[128], study[128];
   cli_scratch_make(folder);
@@ -32,17 +27,17 @@ static void runs_are_judged_and_doses_listed(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "never learned"));
   cJSON *d = json.code == 0 ? json_tree_of(json.out) : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
-  const cJSON *cells = cJSON_GetObjectItemCaseSensitive(d, "cells");
+  const cJSON *cells = member_at(d, "cells");
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(cells), 1);
   const cJSON *cell = cJSON_GetArrayItem(cells, 0);
-  const cJSON *outcomes = cJSON_GetObjectItemCaseSensitive(cell, "outcomes");
-  CU_ASSERT_EQUAL(number(cell, "runs"), 6);
-  CU_ASSERT_EQUAL(number(outcomes, "never learned"), 3);
-  CU_ASSERT_EQUAL(number(outcomes, "survived"), 3);
-  const cJSON *doses = cJSON_GetObjectItemCaseSensitive(cell, "doses");
+  const cJSON *outcomes = member_at(cell, "outcomes");
+  CU_ASSERT_EQUAL(number_at(cell, "runs"), 6);
+  CU_ASSERT_EQUAL(number_at(outcomes, "never learned"), 3);
+  CU_ASSERT_EQUAL(number_at(outcomes, "survived"), 3);
+  const cJSON *doses = member_at(cell, "doses");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(doses), 2);
-  CU_ASSERT_EQUAL(number(cJSON_GetArrayItem(doses, 0), "dose"), 1e-9);
-  CU_ASSERT_EQUAL(number(cJSON_GetArrayItem(doses, 1), "runs"), 3);
+  CU_ASSERT_EQUAL(number_at(cJSON_GetArrayItem(doses, 0), "dose"), 1e-9);
+  CU_ASSERT_EQUAL(number_at(cJSON_GetArrayItem(doses, 1), "runs"), 3);
   cJSON_Delete(d);
   cli_result_fini(&text);
   cli_result_fini(&json);
@@ -65,11 +60,11 @@ static void effects_of_a_design_are_told(void) {
   cli_result json = CLI("effects", study, "--json"), text = CLI("effects", study, "--most", "2");
   cJSON *d = json.code == 0 ? json_tree_of(json.out) : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
-  const cJSON *fits = cJSON_GetObjectItemCaseSensitive(d, "fits");
+  const cJSON *fits = member_at(d, "fits");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(fits), 9);
   const cJSON *first = cJSON_GetArrayItem(fits, 0);
-  CU_ASSERT_EQUAL(number(first, "runs"), 16);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(first, "effects")), 6);
+  CU_ASSERT_EQUAL(number_at(first, "runs"), 16);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(first, "effects")), 6);
   CU_ASSERT_EQUAL(text.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "gepo less grpo"));
   cJSON_Delete(d);
@@ -97,15 +92,15 @@ static void announcements_are_told_of_runs_that_fall(void) {
              latex = CLI("announcements", study, "--format", "latex");
   cJSON *d = json.code == 0 ? json_tree_of(json.out) : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
-  CU_ASSERT(number(d, "fallen") > 0 && number(d, "survived") > 0);
-  CU_ASSERT_EQUAL(number(d, "fallen") + number(d, "survived") + number(d, "left_out"), 16);
-  const cJSON *metrics = cJSON_GetObjectItemCaseSensitive(d, "metrics"), *one;
+  CU_ASSERT(number_at(d, "fallen") > 0 && number_at(d, "survived") > 0);
+  CU_ASSERT_EQUAL(number_at(d, "fallen") + number_at(d, "survived") + number_at(d, "left_out"), 16);
+  const cJSON *metrics = member_at(d, "metrics"), *one;
   int cosine = 0;
   cJSON_ArrayForEach(one, metrics) {
-    const cJSON *auc = cJSON_GetObjectItemCaseSensitive(one, "auc");
+    const cJSON *auc = member_at(one, "auc");
     /* a longer watch of those that survive can take both sides below one half */
-    CU_ASSERT(number(auc, "value") > 0 && number(auc, "value") <= 1);
-    const char *name = cJSON_GetObjectItemCaseSensitive(one, "metric")->valuestring;
+    CU_ASSERT(number_at(auc, "value") > 0 && number_at(auc, "value") <= 1);
+    const char *name = text_at(one, "metric");
     cosine += strcmp(name, "grad_cosine") == 0;
   }
   CU_ASSERT_EQUAL(cosine, 1);

@@ -5,7 +5,6 @@
 #include "tests/support/core.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,23 +36,20 @@ typedef struct told {
 } told;
 
 static told status_of(const char *db) {
-  cli_result r = CLI("status", db, "--json", "--missing");
-  CU_ASSERT_EQUAL(r.code, 0);
-  told t = {.all = cJSON_Parse(r.out)};
+  told t = {.all = CLI_JSON("status", db, "--json", "--missing")};
   CU_ASSERT_PTR_NOT_NULL_FATAL(t.all);
-  const cJSON *studies = cJSON_GetObjectItem(t.all, "studies");
+  const cJSON *studies = member_at(t.all, "studies");
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(studies), 1);
   t.study = cJSON_GetArrayItem(studies, 0);
-  cli_result_fini(&r);
   return t;
 }
 
 static double number(const told *t, const char *key) {
-  return cJSON_GetNumberValue(cJSON_GetObjectItem(t->study, key));
+  return number_at(t->study, key);
 }
 
 static int is_complete(const told *t) {
-  return cJSON_IsTrue(cJSON_GetObjectItem(t->study, "complete"));
+  return is_true_at(t->study, "complete");
 }
 
 static double status_number(const char *db, const char *key) {
@@ -89,12 +85,12 @@ static void a_sweep_keeps_its_plan_before_its_first_run(void) {
   CU_ASSERT_EQUAL(number(&t, "tuning_planned"), 4);
   CU_ASSERT_EQUAL(number(&t, "tuning_known"), 0);
   CU_ASSERT_FALSE(is_complete(&t));
-  CU_ASSERT(cJSON_IsFalse(cJSON_GetObjectItem(t.all, "being_written")));
-  const cJSON *missing = cJSON_GetObjectItem(t.study, "missing_cells"), *one;
+  CU_ASSERT(cJSON_IsFalse(member_at(t.all, "being_written")));
+  const cJSON *missing = member_at(t.study, "missing_cells"), *one;
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(missing), 8);
   one = cJSON_GetArrayItem(missing, 5); /* in grid order: gepo's second seed */
-  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(one, "algorithm")), "gepo");
-  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(one, "seed")), 2);
+  CU_ASSERT_STRING_EQUAL(text_at(one, "algorithm"), "gepo");
+  CU_ASSERT_EQUAL(number_at(one, "seed"), 2);
   cJSON_Delete(t.all);
   cli_result words = CLI("status", b.db);
   CU_ASSERT_PTR_NOT_NULL(strstr(words.out, "small: 0 of 8 cells, 8 missing"));
@@ -224,8 +220,8 @@ static void runs_at_other_rates_take_the_places_of_the_old_ones(void) {
   /* The first choice again: its runs are in the file and take their places back. */
   cli_result back = CLI("sweep", b.recipe, "-o", b.db, "-q", "--json", "tune.lr=[0.02]");
   cJSON *report = cJSON_Parse(back.out);
-  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(report, "already_finished")), 8);
-  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(report, "superseded")), 8);
+  CU_ASSERT_EQUAL(number_at(report, "already_finished"), 8);
+  CU_ASSERT_EQUAL(number_at(report, "superseded"), 8);
   cli_result again = CLI("export", b.db);
   CU_ASSERT_STRING_EQUAL(first.out, again.out);
   cJSON_Delete(report);

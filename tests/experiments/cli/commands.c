@@ -2,7 +2,6 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <string.h>
 
 static const char *const commands[] = {"run", "sweep", "study",  "analyze", "plot",   "report",
@@ -161,14 +160,13 @@ static void sim_prints_theory_beside_the_simulated_numbers(void) {
   const char *const synchronous = "cluster={preset: sync, generation: 90, delay: 5}";
   cli_result r = CLI("sim", "quickstart", synchronous, "steps=200", "--theory", "--json");
   cJSON *json = cJSON_Parse(r.out);
-  const cJSON *theory = cJSON_GetObjectItem(json, "theory");
-  const cJSON *rate =
-      cJSON_GetObjectItem(cJSON_GetObjectItem(theory, "quantities"), "samples_per_s");
-  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(theory, "form")), "synchronous");
+  const cJSON *theory = member_at(json, "theory");
+  const cJSON *rate = member_at(theory, "quantities.samples_per_s");
+  CU_ASSERT_STRING_EQUAL(text_at(theory, "form"), "synchronous");
   CU_ASSERT_PTR_NOT_NULL_FATAL(rate);
-  ASSERT_CLOSE(cJSON_GetObjectItem(rate, "theory_low")->valuedouble, 64 / 125.0, 1e-12);
-  ASSERT_CLOSE(cJSON_GetObjectItem(rate, "simulated")->valuedouble, 64 / 125.0, 1e-12);
-  CU_ASSERT(cJSON_GetObjectItem(rate, "standard_error")->valuedouble < 1e-12);
+  ASSERT_CLOSE(number_at(rate, "theory_low"), 64 / 125.0, 1e-12);
+  ASSERT_CLOSE(number_at(rate, "simulated"), 64 / 125.0, 1e-12);
+  CU_ASSERT(number_at(rate, "standard_error") < 1e-12);
   cJSON_Delete(json);
   cli_result_fini(&r);
   r = CLI("sim", "quickstart", synchronous, "steps=200", "--theory");
@@ -191,20 +189,18 @@ static void sim_tells_what_the_issue_asks(void) {
                                      "samples_per_s",       "bytes_up",
                                      "bytes_down",          "simulated_s"};
   static const char *const inner[] = {"mean", "max", "p50", "p95"};
-  cli_result r = CLI("sim", "quickstart", "--json");
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = CLI_JSON("sim", "quickstart", "--json");
   for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i)
-    CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(json, keys[i])));
-  const cJSON *staleness = cJSON_GetObjectItem(json, "staleness");
+    CU_ASSERT(cJSON_IsNumber(member_at(json, keys[i])));
+  const cJSON *staleness = member_at(json, "staleness");
   for (size_t i = 0; i < sizeof inner / sizeof inner[0]; ++i)
-    CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(staleness, inner[i])));
-  const cJSON *bars = cJSON_GetObjectItem(staleness, "histogram"), *bar = NULL;
+    CU_ASSERT(cJSON_IsNumber(member_at(staleness, inner[i])));
+  const cJSON *bars = member_at(staleness, "histogram"), *bar = NULL;
   double sum = 0;
   cJSON_ArrayForEach(bar, bars) sum += bar->valuedouble;
   CU_ASSERT(sum > 0);
-  ASSERT_CLOSE(sum, cJSON_GetObjectItem(json, "batches_trained")->valuedouble, 0);
+  ASSERT_CLOSE(sum, number_at(json, "batches_trained"), 0);
   cJSON_Delete(json);
-  cli_result_fini(&r);
 }
 
 static void a_recipe_inside_the_program_can_be_written_out_and_run(void) {
@@ -289,17 +285,13 @@ static void the_manual_names_every_command_and_option(void) {
 }
 
 static void kinds_are_listed_with_their_parameters(void) {
-  cli_result r = CLI("kinds", "--json");
-  cJSON *kinds = cJSON_Parse(r.out);
-  const cJSON *dist = cJSON_GetArrayItem(cJSON_GetObjectItem(kinds, "delay laws"), 9);
-  CU_ASSERT_EQUAL(r.code, 0);
-  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(dist, "name")),
-                         "gilbert_elliott");
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(dist, "parameters")), 4);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(kinds, "presets")), 18);
-  CU_ASSERT(cJSON_GetArraySize(cJSON_GetObjectItem(kinds, "worlds")) >= 2);
+  cJSON *kinds = CLI_JSON("kinds", "--json");
+  const cJSON *dist = cJSON_GetArrayItem(member_at(kinds, "delay laws"), 9);
+  CU_ASSERT_STRING_EQUAL(text_at(dist, "name"), "gilbert_elliott");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(dist, "parameters")), 4);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(kinds, "presets")), 18);
+  CU_ASSERT(cJSON_GetArraySize(member_at(kinds, "worlds")) >= 2);
   cJSON_Delete(kinds);
-  cli_result_fini(&r);
 }
 
 static void presets_are_listed_with_their_sources(void) {
@@ -311,7 +303,7 @@ static void presets_are_listed_with_their_sources(void) {
     static const char *const keys[] = {"name",   "about",   "fields",
                                        "source", "mapping", "not_modelled"};
     for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
-      CU_ASSERT_PTR_NOT_NULL(cJSON_GetStringValue(cJSON_GetObjectItem(item, keys[k])));
+      CU_ASSERT(cJSON_IsString(member_at(item, keys[k])));
   }
   cJSON_Delete(presets);
   cli_result_fini(&r);
@@ -343,10 +335,10 @@ static void the_fields_of_recipes_are_listed_with_default_and_unit(void) {
   cJSON *fields = cJSON_Parse(r.out), *field = NULL;
   int steps = 0;
   cJSON_ArrayForEach(field, fields) {
-    CU_ASSERT(cJSON_GetObjectItem(field, "meaning")->valuestring[0] != '\0');
-    if (strcmp(cJSON_GetObjectItem(field, "path")->valuestring, "steps") != 0) continue;
-    steps = strcmp(cJSON_GetObjectItem(field, "default")->valuestring, "200") == 0 &&
-            strcmp(cJSON_GetObjectItem(field, "unit")->valuestring, "updates") == 0;
+    CU_ASSERT(text_at(field, "meaning")[0] != '\0');
+    if (strcmp(text_at(field, "path"), "steps") != 0) continue;
+    steps = strcmp(text_at(field, "default"), "200") == 0 &&
+            strcmp(text_at(field, "unit"), "updates") == 0;
   }
   CU_ASSERT(steps);
   CU_ASSERT(cJSON_GetArraySize(fields) > 150);

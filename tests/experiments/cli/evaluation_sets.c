@@ -99,8 +99,8 @@ static void scores_do_not_depend_on_workers_or_on_merging(void) {
 }
 
 static double number_of(const cJSON *o, const char *key) {
-  const cJSON *v = cJSON_GetObjectItem(o, key);
-  return cJSON_IsObject(v) ? cJSON_GetObjectItem(v, "iqm")->valuedouble : v->valuedouble;
+  const cJSON *v = member_at(o, key);
+  return cJSON_IsObject(v) ? number_at(v, "iqm") : v->valuedouble;
 }
 
 static void analyze_tells_every_set_and_their_average(void) {
@@ -110,22 +110,21 @@ static void analyze_tells_every_set_and_their_average(void) {
              latex = CLI("analyze", b.db, "-f", "latex"),
              markdown = CLI("analyze", b.db, "-f", "markdown");
   cJSON *d = json_tree_of(json.out);
-  const cJSON *sets = cJSON_GetObjectItem(d, "sets");
+  const cJSON *sets = member_at(d, "sets");
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(sets), 4 * 5); /* four cells; three sets, two averages */
   const cJSON *own = cJSON_GetArrayItem(sets, 0),
-              *cell = cJSON_GetArrayItem(cJSON_GetObjectItem(d, "cells"), 0);
-  CU_ASSERT_STRING_EQUAL(cJSON_GetObjectItem(own, "set")->valuestring, "own");
+              *cell = cJSON_GetArrayItem(member_at(d, "cells"), 0);
+  CU_ASSERT_STRING_EQUAL(text_at(own, "set"), "own");
   CU_ASSERT(number_of(own, "best") == number_of(cell, "best"));
   CU_ASSERT(number_of(own, "last") == number_of(cell, "last"));
   CU_ASSERT(number_of(own, "best_by_halves") <= number_of(own, "best") + 1e-12);
   const cJSON *average = cJSON_GetArrayItem(sets, 3), *of_mean = cJSON_GetArrayItem(sets, 4);
-  CU_ASSERT_STRING_EQUAL(cJSON_GetObjectItem(average, "set")->valuestring, "average");
+  CU_ASSERT_STRING_EQUAL(text_at(average, "set"), "average");
   CU_ASSERT(number_of(average, "best") >= number_of(of_mean, "best") - 1e-12);
   ASSERT_CLOSE(number_of(average, "last"), number_of(of_mean, "last"), 1e-12);
-  const cJSON *rows = cJSON_GetObjectItem(cJSON_GetObjectItem(d, "benchmarks"), "rows");
+  const cJSON *rows = member_at(d, "benchmarks.rows");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(rows), 4);
-  CU_ASSERT_STRING_EQUAL(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 1), "run")->valuestring,
-                         "grpo, weight delay 0 s");
+  CU_ASSERT_STRING_EQUAL(text_at(cJSON_GetArrayItem(rows, 1), "run"), "grpo, weight delay 0 s");
   cJSON_Delete(d);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "one & two"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "By halves of the problems"));
@@ -143,8 +142,8 @@ static void commands_take_a_set_by_name(void) {
   cli_result all = CLI("analyze", b.db, "--json"),
              sorted = CLI("analyze", b.db, "--json", "--set", "sorted");
   cJSON *a = json_tree_of(all.out), *s = json_tree_of(sorted.out);
-  const cJSON *set = cJSON_GetArrayItem(cJSON_GetObjectItem(a, "sets"), 1),
-              *cell = cJSON_GetArrayItem(cJSON_GetObjectItem(s, "cells"), 0);
+  const cJSON *set = cJSON_GetArrayItem(member_at(a, "sets"), 1),
+              *cell = cJSON_GetArrayItem(member_at(s, "cells"), 0);
   CU_ASSERT(number_of(set, "best") == number_of(cell, "best"));
   cJSON_Delete(a), cJSON_Delete(s);
   cli_result_fini(&all), cli_result_fini(&sorted);
@@ -165,9 +164,9 @@ static void commands_take_a_set_by_name(void) {
   /* The table of exports from a study: rows are algorithms and settings, columns are sets. */
   cli_result each = CLI("analyze", b.db, "--each-set", "--json");
   cJSON *d = json_tree_of(each.out);
-  const cJSON *table = cJSON_GetObjectItem(d, "benchmarks");
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(table, "labels")), 3);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(table, "rows")), 4);
+  const cJSON *table = member_at(d, "benchmarks");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(table, "labels")), 3);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(table, "rows")), 4);
   cJSON_Delete(d);
   cli_result_fini(&each);
   cli_scratch_remove(b.folder);

@@ -2,7 +2,6 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,13 +17,13 @@ static cJSON *evaluate(const char *group, const char *const *arguments) {
 #define EVALUATE(group, ...) evaluate(group, (const char *const[]){"policy", __VA_ARGS__, NULL})
 
 static double at2(const cJSON *json, const char *key, int i, int t) {
-  const cJSON *row = cJSON_GetArrayItem(cJSON_GetObjectItem(json, key), i);
+  const cJSON *row = cJSON_GetArrayItem(member_at(json, key), i);
   const cJSON *value = cJSON_GetArrayItem(row, t);
   return cJSON_IsNumber(value) ? value->valuedouble : NAN;
 }
 
 static double at1(const cJSON *json, const char *key, int i) {
-  const cJSON *value = cJSON_GetArrayItem(cJSON_GetObjectItem(json, key), i);
+  const cJSON *value = cJSON_GetArrayItem(member_at(json, key), i);
   return cJSON_IsNumber(value) ? value->valuedouble : NAN;
 }
 
@@ -43,11 +42,10 @@ static void importance_sampling_is_advantage_times_ratio_over_g(void) {
   ASSERT_CLOSE(at2(j, "coefficients", 0, 0), 1, 1e-14);
   ASSERT_CLOSE(at2(j, "coefficients", 0, 1), 1, 1e-14);
   ASSERT_CLOSE(at2(j, "coefficients", 1, 0), -0.5, 1e-14);
-  CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(j, "loss")));
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetArrayItem(cJSON_GetObjectItem(j, "coefficients"), 0)),
-                  2);
-  ASSERT_CLOSE(cJSON_GetObjectItem(j, "reward_mean")->valuedouble, 0.5, 1e-15);
-  ASSERT_CLOSE(cJSON_GetObjectItem(j, "iw_max")->valuedouble, 2, 1e-14);
+  CU_ASSERT(cJSON_IsNumber(member_at(j, "loss")));
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetArrayItem(member_at(j, "coefficients"), 0)), 2);
+  ASSERT_CLOSE(number_at(j, "reward_mean"), 0.5, 1e-15);
+  ASSERT_CLOSE(number_at(j, "iw_max"), 2, 1e-14);
   cJSON_Delete(j);
 }
 
@@ -78,8 +76,7 @@ static void gepo_divides_by_the_self_normalised_group_expectation(void) {
   ASSERT_CLOSE(at2(j, "coefficients", 0, 0), 0.5 * 0.9 / 2, 1e-13);
   ASSERT_CLOSE(at2(j, "coefficients", 1, 0), -0.5 * 0.6 / 2, 1e-13);
   cJSON *same = EVALUATE(group, "-a", "{base: gepo, log_prob: sum, clip: none}", "-", "--json");
-  CU_ASSERT(cJSON_Compare(cJSON_GetObjectItem(j, "coefficients"),
-                          cJSON_GetObjectItem(same, "coefficients"), 1));
+  CU_ASSERT(cJSON_Compare(member_at(j, "coefficients"), member_at(same, "coefficients"), 1));
   cJSON_Delete(j);
   cJSON_Delete(same);
 }
@@ -90,7 +87,7 @@ static void several_groups_share_the_average(void) {
   snprintf(two, sizeof two, "{\"groups\": [%s, %s]}", pair, pair);
   cJSON *one = EVALUATE(pair, "-a", "is", "-", "--json");
   cJSON *both = EVALUATE(two, "-a", "is", "-", "--json");
-  const cJSON *groups = cJSON_GetObjectItem(both, "groups");
+  const cJSON *groups = member_at(both, "groups");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(groups), 2);
   for (int g = 0; g < 2; ++g)
     for (int i = 0; i < 2; ++i)
@@ -198,7 +195,7 @@ static void a_batch_of_half_a_million_tokens_is_read(void) {
   fputs("]}]}", to);
   CU_ASSERT_EQUAL(fclose(to), 0);
   cJSON *j = EVALUATE(NULL, "-a", "is", path, "--json");
-  const cJSON *groups = cJSON_GetObjectItem(j, "groups");
+  const cJSON *groups = member_at(j, "groups");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(groups), GROUPS);
   /* logp = logq: weights 1, so that c = A / G over all responses, and A = 1 for the first. */
   ASSERT_CLOSE(at2(cJSON_GetArrayItem(groups, 63), "coefficients", 0, 1023),
@@ -224,7 +221,7 @@ static void a_file_above_its_limit_is_refused(void) {
 
 static void a_decoupled_row_asks_for_nothing_it_can_do_without(void) {
   cJSON *j = EVALUATE(pair, "-a", "decoupled_ppo", "-", "--json");
-  CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(j, "loss")));
+  CU_ASSERT(cJSON_IsNumber(member_at(j, "loss")));
   cJSON_Delete(j);
 }
 

@@ -3,7 +3,6 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 
 /* Numbers of `want` at any depth against the same places of `got`. Returns how many agree, or -1 at
@@ -14,7 +13,7 @@ static int compare(const cJSON *want, const cJSON *got) {
   if (cJSON_IsNumber(want))
     return cJSON_IsNumber(got) && fabs(want->valuedouble - got->valuedouble) <= 1e-12 ? 1 : -1;
   cJSON_ArrayForEach(w, want) {
-    const cJSON *other = w->string != NULL ? cJSON_GetObjectItem(got, w->string) : g;
+    const cJSON *other = w->string != NULL ? member_at(got, w->string) : g;
     int k = compare(w, other);
     if (k < 0) {
       fprintf(stderr, "differs at %s\n", w->string != NULL ? w->string : "an array's entry");
@@ -38,21 +37,19 @@ static cJSON *load(const char *path) {
 static void two_groups_agree_with_sums_written_out(void) {
   cJSON *root = load("tests/golden/policy_by_hand.json");
   CU_ASSERT_PTR_NOT_NULL_FATAL(root);
-  char *input = cJSON_PrintUnformatted(cJSON_GetObjectItem(root, "input"));
+  char *input = cJSON_PrintUnformatted(member_at(root, "input"));
   const cJSON *c, *word;
   int cases = 0;
-  cJSON_ArrayForEach(c, cJSON_GetObjectItem(root, "cases")) {
+  cJSON_ArrayForEach(c, member_at(root, "cases")) {
     const char *arguments[CLI_MAX_ARGUMENTS] = {"policy", "-", "--json", "--algorithm"};
     int n = 4;
-    cJSON_ArrayForEach(word, cJSON_GetObjectItem(c, "arguments")) arguments[n++] =
-        word->valuestring;
+    cJSON_ArrayForEach(word, member_at(c, "arguments")) arguments[n++] = word->valuestring;
     cli_result r = cli_run(input, arguments);
     cJSON *got = cJSON_Parse(r.out);
     CU_ASSERT_EQUAL(r.code, 0);
     /* 11 tokens: a weight and a coefficient each, and 5 advantages */
-    CU_ASSERT_EQUAL(compare(cJSON_GetObjectItem(c, "groups"), cJSON_GetObjectItem(got, "groups")),
-                    27);
-    CU_ASSERT_EQUAL(compare(cJSON_GetObjectItem(c, "metrics"), got), 12);
+    CU_ASSERT_EQUAL(compare(member_at(c, "groups"), member_at(got, "groups")), 27);
+    CU_ASSERT_EQUAL(compare(member_at(c, "metrics"), got), 12);
     cJSON_Delete(got);
     cli_result_fini(&r);
     cases++;

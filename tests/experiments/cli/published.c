@@ -2,14 +2,8 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <string.h>
-
-static double number(const cJSON *of, const char *name, const char *key) {
-  const cJSON *value = cJSON_GetObjectItem(cJSON_GetObjectItem(of, name), key);
-  return cJSON_IsNumber(value) ? value->valuedouble : NAN;
-}
 
 /* A response takes 10 s. In turns an update follows it; a step behind, the longer of both counts,
  * and with two updates a batch the times of two are compared. */
@@ -29,17 +23,17 @@ static void seconds_and_speedups_are_those_worked_out_by_hand(void) {
   cli_write(cli_path(path, folder, "by_hand.yaml"), by_hand, strlen(by_hand));
   cli_result r = CLI("published", path, "--json");
   cJSON *json = cJSON_Parse(r.out);
-  const cJSON *cases = cJSON_GetObjectItem(json, "cases");
+  const cJSON *cases = member_at(json, "cases");
   CU_ASSERT_EQUAL(r.code, 0);
-  ASSERT_CLOSE(number(cases, "in turns", "simulated_s"), 15, 1e-12);
-  ASSERT_CLOSE(number(cases, "a step behind", "simulated_s"), 10, 1e-12);
-  ASSERT_CLOSE(number(cases, "a step behind", "simulated_speedup"), 1.5, 1e-12);
-  ASSERT_CLOSE(number(cases, "a step behind", "published_speedup"), 3, 1e-12);
-  ASSERT_CLOSE(number(cases, "a step behind", "off_by"), -0.5, 1e-12);
-  ASSERT_CLOSE(number(cases, "its learner", "simulated_s"), 40, 1e-12);
-  ASSERT_CLOSE(number(cases, "its learner", "simulated_speedup"), 15. / 40, 1e-12);
-  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(json, "asynchronous")), 2);
-  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(json, "within_20_percent")), 0);
+  ASSERT_CLOSE(number_at(cases, "in turns.simulated_s"), 15, 1e-12);
+  ASSERT_CLOSE(number_at(cases, "a step behind.simulated_s"), 10, 1e-12);
+  ASSERT_CLOSE(number_at(cases, "a step behind.simulated_speedup"), 1.5, 1e-12);
+  ASSERT_CLOSE(number_at(cases, "a step behind.published_speedup"), 3, 1e-12);
+  ASSERT_CLOSE(number_at(cases, "a step behind.off_by"), -0.5, 1e-12);
+  ASSERT_CLOSE(number_at(cases, "its learner.simulated_s"), 40, 1e-12);
+  ASSERT_CLOSE(number_at(cases, "its learner.simulated_speedup"), 15. / 40, 1e-12);
+  CU_ASSERT_EQUAL(number_at(json, "asynchronous"), 2);
+  CU_ASSERT_EQUAL(number_at(json, "within_20_percent"), 0);
   cJSON_Delete(json);
   cli_result_fini(&r);
   r = CLI("published", path, "--format", "markdown");
@@ -90,15 +84,13 @@ static void what_cannot_be_compared_is_refused_at_its_place(void) {
 
 /* The cases in turns are given by their parts, so that the clock has nothing to say about them. */
 static void cases_in_turns_take_what_was_published(void) {
-  cli_result r = CLI("published", "steps=40", "--json");
-  cJSON *json = cJSON_Parse(r.out), *item = NULL;
+  cJSON *json = CLI_JSON("published", "steps=40", "--json"), *item = NULL;
   size_t in_turns = 0, others = 0;
-  CU_ASSERT_EQUAL(r.code, 0);
-  cJSON_ArrayForEach(item, cJSON_GetObjectItem(json, "cases")) {
-    const double published = cJSON_GetNumberValue(cJSON_GetObjectItem(item, "published_s"));
-    const double simulated = cJSON_GetNumberValue(cJSON_GetObjectItem(item, "simulated_s"));
-    const char *preset = cJSON_GetStringValue(cJSON_GetObjectItem(item, "preset"));
-    CU_ASSERT(cJSON_GetStringValue(cJSON_GetObjectItem(item, "source"))[0] != '\0');
+  cJSON_ArrayForEach(item, member_at(json, "cases")) {
+    const double published = number_at(item, "published_s");
+    const double simulated = number_at(item, "simulated_s");
+    const char *preset = text_at(item, "preset");
+    CU_ASSERT(text_at(item, "source")[0] != '\0');
     CU_ASSERT(simulated > 0);
     if (strcmp(preset, "sync") != 0) {
       ++others;
@@ -109,7 +101,6 @@ static void cases_in_turns_take_what_was_published(void) {
   }
   CU_ASSERT(in_turns >= 11 && others >= 20);
   cJSON_Delete(json);
-  cli_result_fini(&r);
 }
 
 static void the_figure_has_a_pair_for_every_asynchronous_case(void) {

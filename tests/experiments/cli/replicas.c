@@ -2,46 +2,33 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static double number(const cJSON *of, const char *key, const char *inner) {
-  const cJSON *value = cJSON_GetObjectItem(of, key);
-  if (inner != NULL) value = cJSON_GetObjectItem(value, inner);
-  return cJSON_IsNumber(value) ? value->valuedouble : NAN;
-}
-
 /* Three seeds by themselves: mean, and with Student's t of two degrees of freedom (4.30265) the
  * interval of it. */
 static void numbers_are_those_of_the_single_runs(void) {
-  cli_result r = CLI("sim", "shared_egress", "seed=5", "steps=60", "--replicas", "3", "--json");
-  CU_ASSERT_EQUAL_FATAL(r.code, 0);
-  cJSON *all = cJSON_Parse(r.out);
+  cJSON *all = CLI_JSON("sim", "shared_egress", "seed=5", "steps=60", "--replicas", "3", "--json");
   double sum = 0, squares = 0, longest = 0;
   for (int seed = 5; seed < 8; ++seed) {
     char word[20];
     snprintf(word, sizeof word, "seed=%d", seed);
-    cli_result one = CLI("sim", "shared_egress", word, "steps=60", "--json");
-    CU_ASSERT_EQUAL_FATAL(one.code, 0);
-    cJSON *json = cJSON_Parse(one.out);
-    const double x = number(json, "simulated_s", NULL);
+    cJSON *json = CLI_JSON("sim", "shared_egress", word, "steps=60", "--json");
+    const double x = number_at(json, "simulated_s");
     sum += x;
     squares += x * x;
     longest = fmax(longest, x);
     cJSON_Delete(json);
-    cli_result_fini(&one);
   }
   const double mean = sum / 3, sd = sqrt((squares - 3 * mean * mean) / 2);
-  ASSERT_CLOSE(number(all, "simulated_s", "mean"), mean, 1e-12);
-  ASSERT_CLOSE(number(all, "simulated_s", "sd"), sd, 1e-6);
-  ASSERT_CLOSE(number(all, "simulated_s", "high") - mean, 4.302653 * sd / sqrt(3), 1e-5);
-  CU_ASSERT_EQUAL(number(all, "simulated_s", "max"), longest);
-  CU_ASSERT_EQUAL(number(all, "updates", "sd"), 0);
-  CU_ASSERT(number(all, "weights_p50", "mean") > 0);
+  ASSERT_CLOSE(number_at(all, "simulated_s.mean"), mean, 1e-12);
+  ASSERT_CLOSE(number_at(all, "simulated_s.sd"), sd, 1e-6);
+  ASSERT_CLOSE(number_at(all, "simulated_s.high") - mean, 4.302653 * sd / sqrt(3), 1e-5);
+  CU_ASSERT_EQUAL(number_at(all, "simulated_s.max"), longest);
+  CU_ASSERT_EQUAL(number_at(all, "updates.sd"), 0);
+  CU_ASSERT(number_at(all, "weights_p50.mean") > 0);
   cJSON_Delete(all);
-  cli_result_fini(&r);
 }
 
 static void threads_change_nothing(void) {

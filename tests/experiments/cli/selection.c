@@ -2,20 +2,14 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static double number(const cJSON *row, const char *key) {
-  const cJSON *value = cJSON_GetObjectItem(row, key);
-  return cJSON_IsNumber(value) ? value->valuedouble : NAN;
-}
-
 static double sum(const cJSON *rows, const char *key) {
   double total = 0;
   const cJSON *row;
-  cJSON_ArrayForEach(row, rows) total += number(row, key);
+  cJSON_ArrayForEach(row, rows) total += number_at(row, key);
   return total;
 }
 
@@ -25,28 +19,28 @@ static void stale_groups_that_are_discarded_are_those_of_slow_prompts(void) {
   cli_result r = CLI("sim", "slow_prompts", "--json", "--selection");
   CU_ASSERT_EQUAL(r.code, 0);
   cJSON *json = cJSON_Parse(r.out);
-  const cJSON *s = cJSON_GetObjectItem(json, "selection");
-  const cJSON *fates = cJSON_GetObjectItem(s, "fates"), *by = cJSON_GetObjectItem(s, "by_prompt");
-  const cJSON *lengths = cJSON_GetObjectItem(s, "by_length");
+  const cJSON *s = member_at(json, "selection");
+  const cJSON *fates = member_at(s, "fates"), *by = member_at(s, "by_prompt");
+  const cJSON *lengths = member_at(s, "by_length");
   const cJSON *drawn = cJSON_GetArrayItem(fates, 0), *trained = cJSON_GetArrayItem(fates, 1);
-  CU_ASSERT_EQUAL(number(trained, "units"), 3200);
-  CU_ASSERT_EQUAL(2 * number(drawn, "units"), sum(fates, "units"));
-  CU_ASSERT_EQUAL(sum(by, "drawn"), number(drawn, "units"));
+  CU_ASSERT_EQUAL(number_at(trained, "units"), 3200);
+  CU_ASSERT_EQUAL(2 * number_at(drawn, "units"), sum(fates, "units"));
+  CU_ASSERT_EQUAL(sum(by, "drawn"), number_at(drawn, "units"));
   CU_ASSERT_EQUAL(sum(lengths, "trained"), 3200);
-  CU_ASSERT(number(trained, "mean_longest") < 0.7 * number(drawn, "mean_longest"));
+  CU_ASSERT(number_at(trained, "mean_longest") < 0.7 * number_at(drawn, "mean_longest"));
   CU_ASSERT_EQUAL(cJSON_GetArraySize(by), 4);
   const cJSON *fast = cJSON_GetArrayItem(by, 0), *slow = cJSON_GetArrayItem(by, 3);
-  CU_ASSERT(number(fast, "trained") / number(fast, "drawn") > 0.9);
-  CU_ASSERT(number(slow, "trained") / number(slow, "drawn") < 0.4);
+  CU_ASSERT(number_at(fast, "trained") / number_at(fast, "drawn") > 0.9);
+  CU_ASSERT(number_at(slow, "trained") / number_at(slow, "drawn") < 0.4);
   cJSON_Delete(json);
   cli_result_fini(&r);
   r = CLI("sim", "slow_prompts", "cluster.ahead=4", "cluster.stale=wait",
           "cluster.learner.queue=oldest_version", "--json", "--selection");
   json = cJSON_Parse(r.out);
-  by = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "selection"), "by_prompt");
+  by = member_at(json, "selection.by_prompt");
   for (int k = 0; k < 4; ++k) {
     const cJSON *quarter = cJSON_GetArrayItem(by, k);
-    CU_ASSERT(number(quarter, "trained") / number(quarter, "drawn") > 0.95);
+    CU_ASSERT(number_at(quarter, "trained") / number_at(quarter, "drawn") > 0.95);
   }
   cJSON_Delete(json);
   cli_result_fini(&r);
@@ -72,40 +66,37 @@ static void what_arrives_has_another_gradient_than_what_was_drawn(void) {
   cli_result r = CLI("selection", "what_arrives", "--json");
   CU_ASSERT_EQUAL_FATAL(r.code, 0);
   cJSON *json = cJSON_Parse(r.out);
-  const cJSON *rows = cJSON_GetObjectItem(json, "by_longest"), *row;
+  const cJSON *rows = member_at(json, "by_longest"), *row;
   const double n = sum(rows, "groups");
   ASSERT_CLOSE(sum(rows, "share"), 1, 1e-9);
   CU_ASSERT(n > 3200);
   double arrives = 2;
   cJSON_ArrayForEach(row, rows) {
-    const double share = number(row, "share");
-    CU_ASSERT(fabs(number(row, "groups") / n - share) < 5 * sqrt(share * (1 - share) / n) + 5 / n);
-    CU_ASSERT(number(row, "arrives") <= arrives + 0.05);
-    arrives = number(row, "arrives");
+    const double share = number_at(row, "share");
+    CU_ASSERT(fabs(number_at(row, "groups") / n - share) <
+              5 * sqrt(share * (1 - share) / n) + 5 / n);
+    CU_ASSERT(number_at(row, "arrives") <= arrives + 0.05);
+    arrives = number_at(row, "arrives");
   }
   CU_ASSERT(arrives < 0.5);
-  CU_ASSERT(number(json, "cosine") < 0.995 && number(json, "probability") < 0.95);
-  CU_ASSERT(number(cJSON_GetObjectItem(json, "arrived"), "length") <
-            number(cJSON_GetObjectItem(json, "drawn"), "length"));
+  CU_ASSERT(number_at(json, "cosine") < 0.995 && number_at(json, "probability") < 0.95);
+  CU_ASSERT(number_at(json, "arrived.length") < number_at(json, "drawn.length"));
   cJSON_Delete(json);
   cli_result_fini(&r);
   r = CLI("selection", "what_arrives", "cluster.window=100000", "--json");
   json = cJSON_Parse(r.out);
-  ASSERT_CLOSE(number(json, "cosine"), 1, 1e-12);
-  ASSERT_CLOSE(number(json, "norm_ratio"), 1, 1e-12);
-  ASSERT_CLOSE(number(json, "probability"), 1, 1e-12);
+  ASSERT_CLOSE(number_at(json, "cosine"), 1, 1e-12);
+  ASSERT_CLOSE(number_at(json, "norm_ratio"), 1, 1e-12);
+  ASSERT_CLOSE(number_at(json, "probability"), 1, 1e-12);
   cJSON_Delete(json);
   cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(0, "selection", "what_arrives", "steps=20"));
 }
 
 static double arriving(const char *decay) {
-  cli_result r = CLI("selection", "what_arrives", "--json", "cluster.stale=downweight", decay);
-  CU_ASSERT_EQUAL_FATAL(r.code, 0);
-  cJSON *json = cJSON_Parse(r.out);
-  const double share = number(json, "probability");
+  cJSON *json = CLI_JSON("selection", "what_arrives", "--json", "cluster.stale=downweight", decay);
+  const double share = number_at(json, "probability");
   cJSON_Delete(json);
-  cli_result_fini(&r);
   return share;
 }
 
@@ -150,7 +141,7 @@ static void the_figure_shows_the_policies_that_the_cluster_can_have(void) {
   cJSON *json = cJSON_Parse(r.out);
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
   const double share =
-      100 * number(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "by_longest"), 4), "arrives");
+      100 * number_at(cJSON_GetArrayItem(member_at(json, "by_longest"), 4), "arrives");
   char *table = cli_read(cli_path(path, folder, "selection.tsv"));
   CU_ASSERT_PTR_NOT_NULL_FATAL(table);
   CU_ASSERT_EQUAL(lines_of(table, "\tdiscard\t"), 6);

@@ -3,7 +3,6 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <string.h>
 
 #define ARMS "world: {kind: bandit, rewards: [1, 0, 0.5]}\n"
@@ -30,16 +29,6 @@ static cJSON *rows_of(const char *recipe) {
   cJSON *rows = parsed(CLI("bias", path, "--json"));
   cli_scratch_remove(folder);
   return rows;
-}
-
-static double field(const cJSON *row, const char *key) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, key);
-  return cJSON_IsNumber(item) ? item->valuedouble : NAN;
-}
-
-static const char *text(const cJSON *row, const char *key) {
-  const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, key));
-  return found != NULL ? found : "";
 }
 
 /* The table of a recipe has no `nan` in it. */
@@ -69,17 +58,17 @@ static void four_arms_give_the_keys_and_the_reference_numbers(void) {
     for (size_t k = 0; k < sizeof keys / sizeof keys[0]; ++k)
       CU_ASSERT(cJSON_HasObjectItem(cJSON_GetArrayItem(rows, i), keys[k]));
   const cJSON *is = cJSON_GetArrayItem(rows, 0), *gepo = cJSON_GetArrayItem(rows, 2);
-  CU_ASSERT_STRING_EQUAL(text(is, "algorithm"), "is");
-  CU_ASSERT_STRING_EQUAL(text(gepo, "algorithm"), "gepo(clip=none)");
-  CU_ASSERT_STRING_EQUAL(text(gepo, "method"), "exact");
-  CU_ASSERT_EQUAL(field(gepo, "groups"), 35);
+  CU_ASSERT_STRING_EQUAL(text_at(is, "algorithm"), "is");
+  CU_ASSERT_STRING_EQUAL(text_at(gepo, "algorithm"), "gepo(clip=none)");
+  CU_ASSERT_STRING_EQUAL(text_at(gepo, "method"), "exact");
+  CU_ASSERT_EQUAL(number_at(gepo, "groups"), 35);
   CU_ASSERT(!cJSON_HasObjectItem(is, "standard_errors"));
-  ASSERT_CLOSE(field(is, "kl_exact"), 0.7854531843917029, 1e-12);
-  ASSERT_CLOSE(field(is, "bias"), 0, 1e-14);
-  ASSERT_CLOSE(field(is, "variance"), 0.10410, 5e-6);
-  ASSERT_CLOSE(field(gepo, "bias"), 0.17658, 5e-6);
-  ASSERT_CLOSE(field(gepo, "cosine"), 0.97793, 5e-6);
-  ASSERT_CLOSE(field(gepo, "variance"), 0.01259, 5e-6);
+  ASSERT_CLOSE(number_at(is, "kl_exact"), 0.7854531843917029, 1e-12);
+  ASSERT_CLOSE(number_at(is, "bias"), 0, 1e-14);
+  ASSERT_CLOSE(number_at(is, "variance"), 0.10410, 5e-6);
+  ASSERT_CLOSE(number_at(gepo, "bias"), 0.17658, 5e-6);
+  ASSERT_CLOSE(number_at(gepo, "cosine"), 0.97793, 5e-6);
+  ASSERT_CLOSE(number_at(gepo, "variance"), 0.01259, 5e-6);
   cJSON_Delete(rows);
 }
 
@@ -88,13 +77,13 @@ static void beyond_the_budget_numbers_are_sampled_and_say_so(void) {
   cJSON *exact = rows_of(ARMS PROBS FOUR);
   for (int i = 0; i < 4; ++i) {
     const cJSON *row = cJSON_GetArrayItem(rows, i), *known = cJSON_GetArrayItem(exact, i);
-    const cJSON *errors = cJSON_GetObjectItem(row, "standard_errors");
-    CU_ASSERT_STRING_EQUAL(text(row, "method"), "monte_carlo");
-    CU_ASSERT_EQUAL(field(row, "groups"), 4096);
-    CU_ASSERT(field(errors, "variance") > 0);
+    const cJSON *errors = member_at(row, "standard_errors");
+    CU_ASSERT_STRING_EQUAL(text_at(row, "method"), "monte_carlo");
+    CU_ASSERT_EQUAL(number_at(row, "groups"), 4096);
+    CU_ASSERT(number_at(errors, "variance") > 0);
     /* 4 rows at 5 standard errors of 32 parts: wrong once in 10,000 seeds; the seed is fixed. */
-    CU_ASSERT(fabs(field(row, "variance") - field(known, "variance")) <
-              5 * field(errors, "variance"));
+    CU_ASSERT(fabs(number_at(row, "variance") - number_at(known, "variance")) <
+              5 * number_at(errors, "variance"));
   }
   cJSON_Delete(rows);
   cJSON_Delete(exact);
@@ -116,16 +105,16 @@ static void degenerate_recipes_have_the_right_answer_and_no_nan(void) {
     cJSON *rows = rows_of(all[i]);
     for (int k = 0; k < 4; ++k) {
       const cJSON *row = cJSON_GetArrayItem(rows, k);
-      ASSERT_CLOSE(field(row, "bias"), 0, 1e-15);
-      ASSERT_CLOSE(field(row, "variance"), 0, 1e-15);
-      CU_ASSERT(cJSON_IsNull(cJSON_GetObjectItem(row, "cosine")));
+      ASSERT_CLOSE(number_at(row, "bias"), 0, 1e-15);
+      ASSERT_CLOSE(number_at(row, "variance"), 0, 1e-15);
+      CU_ASSERT(cJSON_IsNull(member_at(row, "cosine")));
     }
     cJSON_Delete(rows);
   }
   cJSON *rows = rows_of(single);
   /* Without a baseline one response is enough for an unbiased estimate. */
-  ASSERT_CLOSE(field(cJSON_GetArrayItem(rows, 0), "bias"), 0, 1e-15);
-  CU_ASSERT(field(cJSON_GetArrayItem(rows, 0), "variance") > 0);
+  ASSERT_CLOSE(number_at(cJSON_GetArrayItem(rows, 0), "bias"), 0, 1e-15);
+  CU_ASSERT(number_at(cJSON_GetArrayItem(rows, 0), "variance") > 0);
   cJSON_Delete(rows);
 }
 
@@ -194,7 +183,7 @@ static void every_dial_reaches_its_kl_through_a_recipe(void) {
     static const double wanted[] = {0, 1e-4, 0.01, 0.06};
     CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(rows), 4);
     for (int k = 0; k < 4; ++k) {
-      const double kl = field(cJSON_GetArrayItem(rows, k), "kl_exact");
+      const double kl = number_at(cJSON_GetArrayItem(rows, k), "kl_exact");
       CU_ASSERT(fabs(kl - wanted[k]) <= 1e-9 * wanted[k] + 1e-15);
     }
     cJSON_Delete(rows);
@@ -204,11 +193,11 @@ static void every_dial_reaches_its_kl_through_a_recipe(void) {
 static void staleness_zero_is_on_policy_and_divergence_grows_with_it(void) {
   cJSON *rows = rows_of(ARMS "algorithms: is\ndial: {kind: staleness, steps: 40, updates: "
                              "{from: 0, to: 40, points: 5}}\n");
-  ASSERT_CLOSE(field(cJSON_GetArrayItem(rows, 0), "kl_exact"), 0, 1e-15);
+  ASSERT_CLOSE(number_at(cJSON_GetArrayItem(rows, 0), "kl_exact"), 0, 1e-15);
   for (int k = 1; k < 5; ++k) {
     const cJSON *row = cJSON_GetArrayItem(rows, k);
-    CU_ASSERT_EQUAL(field(row, "staleness"), 10 * k);
-    CU_ASSERT(field(row, "kl_exact") > field(cJSON_GetArrayItem(rows, k - 1), "kl_exact"));
+    CU_ASSERT_EQUAL(number_at(row, "staleness"), 10 * k);
+    CU_ASSERT(number_at(row, "kl_exact") > number_at(cJSON_GetArrayItem(rows, k - 1), "kl_exact"));
   }
   cJSON_Delete(rows);
 }
@@ -233,9 +222,9 @@ static void importance_sampling_is_unbiased_in_every_world(void) {
     cJSON *rows = rows_of(recipe);
     CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(rows), 4);
     for (int k = 0; k < 2; ++k) {
-      ASSERT_CLOSE(field(cJSON_GetArrayItem(rows, k), "bias"), 0, 1e-13);
-      CU_ASSERT(field(cJSON_GetArrayItem(rows, k), "variance") > 0);
-      CU_ASSERT(field(cJSON_GetArrayItem(rows, 2 + k), "bias") > 1e-4);
+      ASSERT_CLOSE(number_at(cJSON_GetArrayItem(rows, k), "bias"), 0, 1e-13);
+      CU_ASSERT(number_at(cJSON_GetArrayItem(rows, k), "variance") > 0);
+      CU_ASSERT(number_at(cJSON_GetArrayItem(rows, 2 + k), "bias") > 1e-4);
     }
     cJSON_Delete(rows);
   }
@@ -268,26 +257,26 @@ static void a_study_keeps_the_rows_once(void) {
 
 static void theory_finds_the_crossing_the_constant_and_the_violation(void) {
   cJSON *all = parsed(CLI(SMALL_THEORY, "--json"));
-  const cJSON *one = cJSON_GetObjectItem(all, "theorem1"), *o;
-  const cJSON *constants = cJSON_GetObjectItem(one, "constants");
-  ASSERT_CLOSE(field(cJSON_GetArrayItem(constants, 0), "expected"), 2, 1e-9);
-  const cJSON *crossings = cJSON_GetObjectItem(one, "gaussian_crossings");
-  ASSERT_CLOSE(field(cJSON_GetArrayItem(crossings, 0), "kl"), 0.079118, 1e-6);
-  ASSERT_CLOSE(field(cJSON_GetArrayItem(crossings, 1), "kl"), 0.059166, 1e-6);
+  const cJSON *one = member_at(all, "theorem1"), *o;
+  const cJSON *constants = member_at(one, "constants");
+  ASSERT_CLOSE(number_at(cJSON_GetArrayItem(constants, 0), "expected"), 2, 1e-9);
+  const cJSON *crossings = member_at(one, "gaussian_crossings");
+  ASSERT_CLOSE(number_at(cJSON_GetArrayItem(crossings, 0), "kl"), 0.079118, 1e-6);
+  ASSERT_CLOSE(number_at(cJSON_GetArrayItem(crossings, 1), "kl"), 0.059166, 1e-6);
   double assumed = 0, sampler = 0;
-  cJSON_ArrayForEach(o, cJSON_GetObjectItem(all, "theorem2")) {
-    if (strcmp(text(o, "advantage"), "r - E_p r") == 0)
-      assumed = fmax(assumed, field(o, "worst_ratio"));
-    if (strcmp(text(o, "advantage"), "r - E_q r") == 0)
-      sampler = fmax(sampler, field(o, "worst_ratio"));
+  cJSON_ArrayForEach(o, member_at(all, "theorem2")) {
+    if (strcmp(text_at(o, "advantage"), "r - E_p r") == 0)
+      assumed = fmax(assumed, number_at(o, "worst_ratio"));
+    if (strcmp(text_at(o, "advantage"), "r - E_q r") == 0)
+      sampler = fmax(sampler, number_at(o, "worst_ratio"));
   }
   CU_ASSERT(assumed > 0 && assumed < 1);
   ASSERT_CLOSE(sampler, sqrt(2), 1e-3);
-  cJSON_ArrayForEach(o, cJSON_GetObjectItem(all, "theorem3")) {
-    CU_ASSERT(field(o, "w_pq") > 0 && field(o, "aw_pq") > 0);
-    CU_ASSERT(field(o, "aw_expected") > 0 && field(o, "aw_computed") > 0);
+  cJSON_ArrayForEach(o, member_at(all, "theorem3")) {
+    CU_ASSERT(number_at(o, "w_pq") > 0 && number_at(o, "aw_pq") > 0);
+    CU_ASSERT(number_at(o, "aw_expected") > 0 && number_at(o, "aw_computed") > 0);
   }
-  CU_ASSERT(cJSON_GetArraySize(cJSON_GetObjectItem(all, "theorem3")) > 5);
+  CU_ASSERT(cJSON_GetArraySize(member_at(all, "theorem3")) > 5);
   cJSON_Delete(all);
 }
 
@@ -309,16 +298,14 @@ static void the_exact_denominator_is_of_the_dist_that_weights_see(void) {
     double mean;
   } cases[] = {{"sampling.weights=truncated", 0.7}, {"sampling.weights=raw", 25.0 / 21.0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
-    cli_result r = CLI("bias", "four_arms", "--json", "learner_probs=[0.4, 0.3, 0.2, 0.1]",
-                       "sampler_probs=[0.4, 0.3, 0.2, 0.1]", "sampling.top_k=2", cases[i].weights,
-                       "algorithms=[{base: gepo, clip: none, denominator: exact}]");
-    CU_ASSERT_EQUAL(r.code, 0);
-    cJSON *rows = cJSON_Parse(r.out);
-    const cJSON *mean = cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "iw_mean");
+    cJSON *rows =
+        CLI_JSON("bias", "four_arms", "--json", "learner_probs=[0.4, 0.3, 0.2, 0.1]",
+                 "sampler_probs=[0.4, 0.3, 0.2, 0.1]", "sampling.top_k=2", cases[i].weights,
+                 "algorithms=[{base: gepo, clip: none, denominator: exact}]");
+    const cJSON *mean = member_at(cJSON_GetArrayItem(rows, 0), "iw_mean");
     CU_ASSERT_PTR_NOT_NULL_FATAL(mean);
     ASSERT_CLOSE(mean->valuedouble, cases[i].mean, 1e-12);
     cJSON_Delete(rows);
-    cli_result_fini(&r);
   }
 }
 

@@ -7,7 +7,6 @@
 #include "toy/lab/dial.h"
 #include "toy/lab/lab.h"
 
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,18 +178,8 @@ static void monte_carlo_is_within_its_errors(void) {
 
 /* --- recipes --- */
 
-static double field(const cJSON *row, const char *key) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, key);
-  return cJSON_IsNumber(item) ? item->valuedouble : NAN;
-}
-
 static cJSON *run(const char *recipe, const char *override, const char *algorithms) {
-  cli_result r = CLI("bias", recipe, override, algorithms, "--json");
-  if (r.code != 0) fprintf(stderr, "%s", r.err);
-  CU_ASSERT_EQUAL(r.code, 0);
-  cJSON *json = cJSON_Parse(r.out);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(json);
-  cli_result_fini(&r);
+  cJSON *json = CLI_JSON("bias", recipe, override, algorithms, "--json");
   return json;
 }
 
@@ -200,16 +189,16 @@ static void importance_sampling_is_unbiased_through_a_network(void) {
   double before = 0;
   for (int i = 0; i < 24; ++i) {
     const cJSON *row = cJSON_GetArrayItem(json, i);
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(row, "algorithm"));
-    CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(row, "method")), "exact");
+    const char *name = text_at(row, "algorithm");
+    CU_ASSERT_STRING_EQUAL(text_at(row, "method"), "exact");
     if (strcmp(name, "is") == 0) {
-      CU_ASSERT(field(row, "bias") < 1e-13 && field(row, "cosine") > 1 - 1e-12);
-    } else if (field(row, "staleness") > 0) {
-      CU_ASSERT(field(row, "bias") > 0.1);
+      CU_ASSERT(number_at(row, "bias") < 1e-13 && number_at(row, "cosine") > 1 - 1e-12);
+    } else if (number_at(row, "staleness") > 0) {
+      CU_ASSERT(number_at(row, "bias") > 0.1);
     }
-    if (field(row, "staleness") == 30) {
-      CU_ASSERT(field(row, "kl_exact") > 0.1);
-      before = field(row, "return");
+    if (number_at(row, "staleness") == 30) {
+      CU_ASSERT(number_at(row, "kl_exact") > 0.1);
+      before = number_at(row, "return");
     }
   }
   CU_ASSERT(before > 0.6); /* of the learner, after thirty updates */
@@ -219,9 +208,9 @@ static void importance_sampling_is_unbiased_through_a_network(void) {
 static void ten_thousand_responses_are_enumerated(void) {
   cJSON *json = run("llm_exact_gradient", "samples=256", "algorithms=[is]");
   const cJSON *row = cJSON_GetArrayItem(json, 1);
-  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(row, "method")), "monte_carlo");
-  ASSERT_CLOSE(field(row, "kl_exact"), 0.1, 1e-9);
-  CU_ASSERT(field(row, "cosine") > 0.5);
+  CU_ASSERT_STRING_EQUAL(text_at(row, "method"), "monte_carlo");
+  ASSERT_CLOSE(number_at(row, "kl_exact"), 0.1, 1e-9);
+  CU_ASSERT(number_at(row, "cosine") > 0.5);
   cJSON_Delete(json);
 }
 

@@ -3,7 +3,6 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <string.h>
 
 #define WORLD                                                                                      \
@@ -26,7 +25,7 @@ static cJSON *rows_of(const char *listed) {
 }
 
 static const cJSON *item(const cJSON *row, const char *key) {
-  const cJSON *found = cJSON_GetObjectItemCaseSensitive(row, key);
+  const cJSON *found = member_at(row, key);
   CU_ASSERT_PTR_NOT_NULL_FATAL(found);
   return found;
 }

@@ -78,33 +78,27 @@ static void hear(said *s, const double *p, const double *q) {
   s->far_green += kl >= 0.01 && green;
 }
 
-static double number(const cJSON *o, const char *key) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, key);
-  if (cJSON_IsRaw(item)) return strtod(item->valuestring, NULL);
-  return cJSON_IsNumber(item) ? item->valuedouble : NAN;
-}
-
 static gl_status read_text(lab_recipe *r, cfg_doc **doc, const char *text, gl_error *err) {
   gl_status status = cfg_load_text(doc, text, strlen(text), "test", err);
   return status == GL_OK ? lab_recipe_read(r, *doc, err) : status;
 }
 
 static void check_told(const cJSON *document, const said *s) {
-  const cJSON *one = cJSON_GetArrayItem(cJSON_GetObjectItem(document, "training"), 0);
-  const cJSON *all = cJSON_GetArrayItem(cJSON_GetObjectItem(document, "together"), 0);
-  const cJSON *d = cJSON_GetObjectItem(one, "expected");
-  CU_ASSERT_EQUAL(number(document, "theorem"), ARMS * ARMS + 1);
-  CU_ASSERT_EQUAL(number(one, "pairs"), s->pairs);
-  CU_ASSERT_EQUAL(number(one, "pairs_far"), s->far);
-  CU_ASSERT_EQUAL(number(d, "share_theorem1_holds"), 1);
-  ASSERT_CLOSE(number(d, "largest_constant"), s->constant, 1e-12);
-  ASSERT_CLOSE(number(d, "share_w_varies_more"), s->green / s->pairs, 1e-15);
-  ASSERT_CLOSE(number(d, "share_w_and_aw_disagree"), s->disagree / s->pairs, 1e-15);
-  ASSERT_CLOSE(number(d, "share_w_varies_more_far"), s->far_green / s->far, 1e-15);
+  const cJSON *one = cJSON_GetArrayItem(member_at(document, "training"), 0);
+  const cJSON *all = cJSON_GetArrayItem(member_at(document, "together"), 0);
+  const cJSON *d = member_at(one, "expected");
+  CU_ASSERT_EQUAL(number_at(document, "theorem"), ARMS * ARMS + 1);
+  CU_ASSERT_EQUAL(number_at(one, "pairs"), s->pairs);
+  CU_ASSERT_EQUAL(number_at(one, "pairs_far"), s->far);
+  CU_ASSERT_EQUAL(number_at(d, "share_theorem1_holds"), 1);
+  ASSERT_CLOSE(number_at(d, "largest_constant"), s->constant, 1e-12);
+  ASSERT_CLOSE(number_at(d, "share_w_varies_more"), s->green / s->pairs, 1e-15);
+  ASSERT_CLOSE(number_at(d, "share_w_and_aw_disagree"), s->disagree / s->pairs, 1e-15);
+  ASSERT_CLOSE(number_at(d, "share_w_varies_more_far"), s->far_green / s->far, 1e-15);
   /* of one algorithm, all together say the same */
-  CU_ASSERT_EQUAL(number(all, "pairs"), s->pairs);
-  CU_ASSERT_EQUAL(number(all, "kl_median"), number(one, "kl_median"));
-  CU_ASSERT_EQUAL(number(all, "aw_expected"), number(one, "aw_expected"));
+  CU_ASSERT_EQUAL(number_at(all, "pairs"), s->pairs);
+  CU_ASSERT_EQUAL(number_at(all, "kl_median"), number_at(one, "kl_median"));
+  CU_ASSERT_EQUAL(number_at(all, "aw_expected"), number_at(one, "aw_expected"));
 }
 
 static void pairs_are_those_of_the_path_and_their_numbers_are_sums_over_arms(void) {
@@ -147,8 +141,8 @@ static void recipes_come_with_the_program_and_threads_change_nothing(void) {
   CU_ASSERT_EQUAL(one.code, 0);
   CU_ASSERT_STRING_EQUAL(one.out, two.out);
   cJSON *document = json_tree_of(one.out);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(document, "training")), 10);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(document, "together")), 2);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(document, "training")), 10);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(document, "together")), 2);
   CU_ASSERT_EQUAL(text.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "gepo released"));
   CU_ASSERT_PTR_NULL(strstr(text.out, "nan"));

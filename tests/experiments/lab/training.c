@@ -4,7 +4,6 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,11 +14,6 @@ static cli_result train(const char *threads, const char *form, const char *value
              "training.lr=[1,10]", "algorithms=[is, gspo]", "-j", threads, form, value);
 }
 
-static double number_of(const cJSON *point, const char *key) {
-  const cJSON *item = cJSON_GetObjectItem(point, key);
-  return cJSON_IsNumber(item) ? item->valuedouble : NAN;
-}
-
 static void on_policy_importance_sampling_is_unbiased_along_its_path_and_learns(void) {
   cli_result r = train("1", "--json", NULL);
   CU_ASSERT_EQUAL(r.code, 0);
@@ -27,15 +21,15 @@ static void on_policy_importance_sampling_is_unbiased_along_its_path_and_learns(
   double first = NAN, last = NAN;
   int points = 0, gspo = 0;
   cJSON_ArrayForEach(point, curves) {
-    if (strcmp(cJSON_GetObjectItem(point, "algorithm")->valuestring, "is") != 0) {
+    if (strcmp(text_at(point, "algorithm"), "is") != 0) {
       ++gspo;
       continue;
     }
-    if (points++ == 0) first = number_of(point, "return");
-    last = number_of(point, "return");
-    ASSERT_CLOSE(number_of(point, "cosine"), 1, 1e-12);
-    CU_ASSERT(number_of(point, "scaled_bias") < 1e-10);
-    ASSERT_CLOSE(number_of(point, "kl_exact"), 0, 1e-12);
+    if (points++ == 0) first = number_at(point, "return");
+    last = number_at(point, "return");
+    ASSERT_CLOSE(number_at(point, "cosine"), 1, 1e-12);
+    CU_ASSERT(number_at(point, "scaled_bias") < 1e-10);
+    ASSERT_CLOSE(number_at(point, "kl_exact"), 0, 1e-12);
   }
   CU_ASSERT_EQUAL(points, 5);
   CU_ASSERT_EQUAL(gspo, 5);

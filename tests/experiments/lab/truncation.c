@@ -3,7 +3,6 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <string.h>
 
 #define P "[.20, .06, .10, .02, .18, .14, .12, .08, .10]"
@@ -19,11 +18,6 @@ static cJSON *rows_of(const char *recipe) {
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
   cli_result_fini(&r);
   return json;
-}
-
-static double number(const cJSON *row, const char *key) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, key);
-  return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
 static double next_number(FILE *from) {
@@ -50,16 +44,16 @@ static void expected_steps_and_drifts_are_those_of_an_independent_enumeration(vo
         cJSON *drifts = rows_of(recipe);
         for (int a = 0; a < 2; ++a) {
           const cJSON *row = cJSON_GetArrayItem(drifts, a);
-          const cJSON *step =
-              cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(steps, a), "expected_gradient");
+          const cJSON *step = member_at(cJSON_GetArrayItem(steps, a), "expected_gradient");
           CU_ASSERT_FATAL(cJSON_GetArraySize(step) == 12);
           for (int i = 0; i < 12; ++i)
             ASSERT_CLOSE(cJSON_GetArrayItem(step, i)->valuedouble, next_number(golden), 1e-12);
-          ASSERT_CLOSE(number(row, "kept_mass"), next_number(golden), 1e-12);
-          ASSERT_CLOSE(number(row, "drift_good"), next_number(golden), 1e-12);
-          ASSERT_CLOSE(number(row, "drift_bad"), next_number(golden), 1e-12);
-          ASSERT_CLOSE(number(row, "cosine_kept"), next_number(golden), 1e-12);
-          ASSERT_CLOSE(number(row, "cosine"), number(cJSON_GetArrayItem(steps, a), "cosine"), 0);
+          ASSERT_CLOSE(number_at(row, "kept_mass"), next_number(golden), 1e-12);
+          ASSERT_CLOSE(number_at(row, "drift_good"), next_number(golden), 1e-12);
+          ASSERT_CLOSE(number_at(row, "drift_bad"), next_number(golden), 1e-12);
+          ASSERT_CLOSE(number_at(row, "cosine_kept"), next_number(golden), 1e-12);
+          ASSERT_CLOSE(number_at(row, "cosine"), number_at(cJSON_GetArrayItem(steps, a), "cosine"),
+                       0);
         }
         cJSON_Delete(steps);
         cJSON_Delete(drifts);
@@ -75,11 +69,11 @@ static void without_truncation_there_is_no_drift(void) {
   CU_ASSERT(cJSON_GetArraySize(rows) == 4);
   for (int a = 0; a < 2; ++a) {
     const cJSON *row = cJSON_GetArrayItem(rows, a);
-    ASSERT_CLOSE(number(row, "kept_mass"), 1, 1e-15);
-    CU_ASSERT(isnan(number(row, "drift_good")) && isnan(number(row, "drift_bad")));
-    ASSERT_CLOSE(number(row, "cosine"), number(row, "cosine_kept"), 1e-12);
+    ASSERT_CLOSE(number_at(row, "kept_mass"), 1, 1e-15);
+    CU_ASSERT(isnan(number_at(row, "drift_good")) && isnan(number_at(row, "drift_bad")));
+    ASSERT_CLOSE(number_at(row, "cosine"), number_at(row, "cosine_kept"), 1e-12);
   }
-  CU_ASSERT(isfinite(number(cJSON_GetArrayItem(rows, 2), "drift_good")));
+  CU_ASSERT(isfinite(number_at(cJSON_GetArrayItem(rows, 2), "drift_good")));
   cJSON_Delete(rows);
 }
 

@@ -10,7 +10,7 @@ static void a_warm_up_lowers_the_loss_and_leaves_a_folder(void) {
   place p = place_make();
   cli_result r = CLI("llm", "sft", p.recipe, "-o", p.model, "--json", "-q", "--every", "10");
   cJSON *d = json_of(&r);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(d, "curve")), 6);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(d, "curve")), 6);
   CU_ASSERT(number_at(d, "curve.5.loss") < 0.8 * number_at(d, "curve.0.loss"));
   CU_ASSERT_EQUAL(number_at(d, "curve.5.step"), 60);
   CU_ASSERT_EQUAL(cli_files_in(p.model), 3);
@@ -35,16 +35,14 @@ static void info_names_sizes_and_memory(void) {
   place p = place_with_model();
   const char *const sources[] = {p.recipe, p.model};
   for (size_t i = 0; i < 2; ++i) {
-    cli_result r = CLI("llm", "info", sources[i], "--json");
-    cJSON *d = json_of(&r);
+    cJSON *d = CLI_JSON("llm", "info", sources[i], "--json");
     /* 15 tokens of 16 tied; q 16x16, k and v 8x16, o 16x16, feed-forward 3 x 48x16; norms. */
     double n = 15 * 16 + 2 * 256 + 2 * 128 + 3 * 768 + 2 * 8 + 3 * 16;
     CU_ASSERT_EQUAL(number_at(d, "model.parameters"), n);
     CU_ASSERT(number_at(d, "memory_bytes.total") <= number_at(d, "memory_bytes.free"));
     CU_ASSERT(number_at(d, "memory_bytes.gradients") == 4 * n);
-    CU_ASSERT(cJSON_IsTrue(cJSON_GetObjectItem(d, "fits")));
+    CU_ASSERT(is_true_at(d, "fits"));
     cJSON_Delete(d);
-    cli_result_fini(&r);
   }
   cli_scratch_remove(p.folder);
 }
@@ -52,17 +50,14 @@ static void info_names_sizes_and_memory(void) {
 /* On the CPU replicas share the machine's memory. */
 static void info_counts_for_each_device(void) {
   place p = place_make();
-  cli_result one = CLI("llm", "info", p.recipe, "--json", "world.backend=cpu");
-  cli_result two = CLI("llm", "info", p.recipe, "--json", "world.backend=cpu", "world.devices=2");
-  cJSON *a = json_of(&one), *b = json_of(&two);
+  cJSON *a = CLI_JSON("llm", "info", p.recipe, "--json", "world.backend=cpu"),
+        *b = CLI_JSON("llm", "info", p.recipe, "--json", "world.backend=cpu", "world.devices=2");
   CU_ASSERT(number_at(a, "devices") == 1 && number_at(b, "devices") == 2);
   ASSERT_CLOSE(number_at(b, "memory_bytes.device"), number_at(a, "memory_bytes.device") / 2, 1e-9);
   CU_ASSERT(number_at(b, "memory_bytes.parameters") == number_at(a, "memory_bytes.parameters"));
   CU_ASSERT(number_at(b, "slots") <= number_at(a, "slots"));
   cJSON_Delete(a);
   cJSON_Delete(b);
-  cli_result_fini(&one);
-  cli_result_fini(&two);
   CU_ASSERT(CLI_GIVES(0, "llm", "rl", p.recipe, "-o", p.model, "-q", "world.backend=cpu",
                       "world.devices=2", "steps=2"));
   CU_ASSERT_EQUAL(cli_files_in(p.model), 3);
@@ -89,11 +84,9 @@ static void evaluation_repeats_and_its_numbers_fit_together(void) {
   cli_result_fini(&a);
   cli_result_fini(&b);
   /* More samples keep the first ones, so more problems are solved, never fewer. */
-  cli_result more = CLI("llm", "eval", p.model, "--samples", "12", "--k", "12", "-q", "--json");
-  d = json_of(&more);
+  d = CLI_JSON("llm", "eval", p.model, "--samples", "12", "--k", "12", "-q", "--json");
   CU_ASSERT(number_at(d, "sampled.pass.0.value") >= six);
   cJSON_Delete(d);
-  cli_result_fini(&more);
   cli_scratch_remove(p.folder);
 }
 
@@ -104,18 +97,16 @@ static void every_evaluation_set_is_measured(void) {
                  "llm", "eval", p.recipe, "-q", "--json",
                  "world.evaluation={prompts: 10, sets: [{name: own}, {name: few, prompts: 4}]}");
   cJSON *alone = json_of(&one), *d = json_of(&r);
-  CU_ASSERT_PTR_NULL(cJSON_GetObjectItem(alone, "sets"));
-  const cJSON *sets = cJSON_GetObjectItem(d, "sets");
+  CU_ASSERT_PTR_NULL(member_at(alone, "sets"));
+  const cJSON *sets = member_at(d, "sets");
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(sets), 2);
-  CU_ASSERT_STRING_EQUAL(
-      cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(sets, 1), "set")), "few");
+  CU_ASSERT_STRING_EQUAL(text_at(cJSON_GetArrayItem(sets, 1), "set"), "few");
   CU_ASSERT_EQUAL(number_at(d, "sets.0.problems"), 10);
   CU_ASSERT_EQUAL(number_at(d, "sets.1.problems"), 4);
   /* The first set is what a recipe without sets measures. */
-  CU_ASSERT(cJSON_Compare(cJSON_GetObjectItem(alone, "sampled"),
-                          cJSON_GetObjectItem(cJSON_GetArrayItem(sets, 0), "sampled"), 1));
-  CU_ASSERT(
-      cJSON_Compare(cJSON_GetObjectItem(alone, "greedy"), cJSON_GetObjectItem(d, "greedy"), 1));
+  CU_ASSERT(cJSON_Compare(member_at(alone, "sampled"),
+                          member_at(cJSON_GetArrayItem(sets, 0), "sampled"), 1));
+  CU_ASSERT(cJSON_Compare(member_at(alone, "greedy"), member_at(d, "greedy"), 1));
   cJSON_Delete(alone);
   cJSON_Delete(d);
   cli_result_fini(&one);
@@ -128,8 +119,8 @@ static void a_recipe_is_evaluated_after_its_warm_up(void) {
   cli_result folder = CLI("llm", "eval", p.model, "-q", "--json"),
              recipe = CLI("llm", "eval", p.recipe, "-q", "--json");
   cJSON *a = json_of(&folder), *b = json_of(&recipe);
-  CU_ASSERT(cJSON_Compare(cJSON_GetObjectItem(a, "greedy"), cJSON_GetObjectItem(b, "greedy"), 1));
-  CU_ASSERT(cJSON_Compare(cJSON_GetObjectItem(a, "sampled"), cJSON_GetObjectItem(b, "sampled"), 1));
+  CU_ASSERT(cJSON_Compare(member_at(a, "greedy"), member_at(b, "greedy"), 1));
+  CU_ASSERT(cJSON_Compare(member_at(a, "sampled"), member_at(b, "sampled"), 1));
   cJSON_Delete(a);
   cJSON_Delete(b);
   cli_result_fini(&folder);
@@ -157,13 +148,12 @@ static void text_comes_from_words_or_standard_input(void) {
 
 static void generated_log_probabilities_are_printed(void) {
   place p = place_with_model();
-  cli_result r = CLI("llm", "generate", p.model, "3+4=", "--json", "-n", "3", "--top-k", "2",
-                     "--temperature", "1.5", "--max-tokens", "2", "--seed", "9");
-  cJSON *d = json_of(&r), *list = cJSON_GetObjectItem(d, "responses"), *item = NULL;
+  cJSON *d = CLI_JSON("llm", "generate", p.model, "3+4=", "--json", "-n", "3", "--top-k", "2",
+                      "--temperature", "1.5", "--max-tokens", "2", "--seed", "9");
+  const cJSON *list = member_at(d, "responses"), *item = NULL;
   CU_ASSERT_EQUAL(cJSON_GetArraySize(list), 3);
   cJSON_ArrayForEach(item, list) {
-    cJSON *raw = cJSON_GetObjectItem(item, "logprobs"),
-          *cut = cJSON_GetObjectItem(item, "logprobs_truncated");
+    const cJSON *raw = member_at(item, "logprobs"), *cut = member_at(item, "logprobs_truncated");
     double sum = 0;
     CU_ASSERT(cJSON_GetArraySize(raw) >= 1 && cJSON_GetArraySize(raw) <= 2);
     for (int k = 0; k < cJSON_GetArraySize(raw); ++k) {
@@ -175,7 +165,6 @@ static void generated_log_probabilities_are_printed(void) {
     ASSERT_CLOSE(sum, number_at(item, "logp"), 1e-12);
   }
   cJSON_Delete(d);
-  cli_result_fini(&r);
   cli_result once = CLI("llm", "generate", p.model, "3+4=", "--greedy"),
              again = CLI("llm", "generate", p.model, "3+4=", "--greedy", "--seed", "5");
   CU_ASSERT_STRING_EQUAL(once.out, again.out);
@@ -196,8 +185,7 @@ static void reinforcement_learning_keeps_its_model(void) {
   cJSON *a = json_of(&rl), *b = json_of(&run);
   CU_ASSERT_EQUAL(number_at(a, "last"), number_at(b, "last"));
   CU_ASSERT_EQUAL(number_at(a, "last_update.grad_norm"), number_at(b, "last_update.grad_norm"));
-  cli_result eval = CLI("llm", "eval", trained, "-q", "--json", "--samples", "1");
-  cJSON *e = json_of(&eval);
+  cJSON *e = CLI_JSON("llm", "eval", trained, "-q", "--json", "--samples", "1");
   CU_ASSERT_EQUAL(number_at(e, "greedy.reward"), number_at(a, "last"));
   CU_ASSERT(CLI_GIVES(0, "export", db, "--table", "runs"));
   cJSON_Delete(a);
@@ -205,7 +193,6 @@ static void reinforcement_learning_keeps_its_model(void) {
   cJSON_Delete(e);
   cli_result_fini(&rl);
   cli_result_fini(&run);
-  cli_result_fini(&eval);
   cli_scratch_remove(p.folder);
 }
 

@@ -3,7 +3,6 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,14 +26,6 @@ static void end(const char *folder) {
   CU_ASSERT(setenv("GEPOLAB_CACHE", "", 1) == 0);
 }
 
-static double number(const cli_result *r, const char *key) {
-  cJSON *json = cJSON_Parse(r->out);
-  const cJSON *value = cJSON_GetObjectItem(json, key);
-  double x = cJSON_IsNumber(value) ? value->valuedouble : NAN;
-  cJSON_Delete(json);
-  return x;
-}
-
 /* Made, kept, with other threads, and with no cache at all: the same numbers. */
 static void llm_quick_runs_and_says_the_same_however_it_is_run(void) {
   char folder[64], cache[128];
@@ -48,11 +39,11 @@ static void llm_quick_runs_and_says_the_same_however_it_is_run(void) {
   CU_ASSERT(setenv("GEPOLAB_CACHE", cache, 1) == 0);
   CU_ASSERT_STRING_EQUAL(made.out, kept.out);
   CU_ASSERT_STRING_EQUAL(made.out, uncached.out);
-  double first = number(&made, "eval_first"), best = number(&made, "best"),
-         last = number(&made, "last");
+  double first = printed_number(&made, "eval_first"), best = printed_number(&made, "best"),
+         last = printed_number(&made, "last");
   CU_ASSERT(first >= 0 && first <= best && last <= best && best <= 1);
-  ASSERT_CLOSE(number(&made, "best_to_last"), best - last, 1e-12);
-  CU_ASSERT_EQUAL(number(&made, "steps"), 4);
+  ASSERT_CLOSE(printed_number(&made, "best_to_last"), best - last, 1e-12);
+  CU_ASSERT_EQUAL(printed_number(&made, "steps"), 4);
   cli_result_fini(&made);
   cli_result_fini(&kept);
   cli_result_fini(&uncached);

@@ -3,7 +3,6 @@
 #include "tests/support/sql.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,14 +66,6 @@ static size_t finished_cells(const char *db) {
   return lines > 0 ? lines - 1 : 0;
 }
 
-static double report_number(const cli_result *r, const char *key) {
-  cJSON *json = cJSON_Parse(r->out);
-  const cJSON *value = cJSON_GetObjectItem(json, key);
-  double number = cJSON_IsNumber(value) ? value->valuedouble : -1;
-  cJSON_Delete(json);
-  return number;
-}
-
 static void one_and_two_workers_write_the_same(void) {
   bench b;
   bench_make(&b);
@@ -111,12 +102,12 @@ static void a_finished_cell_is_never_run_again(void) {
   bench b;
   bench_make(&b);
   cli_result first = CLI("sweep", b.recipe, "-o", b.db, "-q", "--json");
-  CU_ASSERT_EQUAL(report_number(&first, "done") + report_number(&first, "diverged"), 16);
-  CU_ASSERT_EQUAL(report_number(&first, "tuning_runs"), 8);
+  CU_ASSERT_EQUAL(printed_number(&first, "done") + printed_number(&first, "diverged"), 16);
+  CU_ASSERT_EQUAL(printed_number(&first, "tuning_runs"), 8);
   cli_result again = CLI("sweep", b.recipe, "-o", b.db, "-q", "--json");
-  CU_ASSERT_EQUAL(report_number(&again, "done") + report_number(&again, "diverged"), 0);
-  CU_ASSERT_EQUAL(report_number(&again, "tuning_runs"), 0);
-  CU_ASSERT_EQUAL(report_number(&again, "already_finished"), 16);
+  CU_ASSERT_EQUAL(printed_number(&again, "done") + printed_number(&again, "diverged"), 0);
+  CU_ASSERT_EQUAL(printed_number(&again, "tuning_runs"), 0);
+  CU_ASSERT_EQUAL(printed_number(&again, "already_finished"), 16);
   cli_result_fini(&first);
   cli_result_fini(&again);
   cli_scratch_remove(b.folder);
@@ -150,22 +141,22 @@ static void a_dry_run_counts_and_writes_nothing(void) {
   bench_make(&b);
   cli_result none = CLI("sweep", b.recipe, "-o", b.db, "-j", "2", "--dry-run", "--json");
   CU_ASSERT_EQUAL(none.code, 0);
-  CU_ASSERT_EQUAL(report_number(&none, "tuning_runs"), 8);
-  CU_ASSERT_EQUAL(report_number(&none, "tuning_already_known"), 0);
-  CU_ASSERT_EQUAL(report_number(&none, "cells"), 16);
-  CU_ASSERT_EQUAL(report_number(&none, "already_finished"), 0);
-  CU_ASSERT_EQUAL(report_number(&none, "seconds_left"), -1); /* null: nothing ran yet */
-  CU_ASSERT_EQUAL(cli_files_in(b.folder), 1);                /* the recipe */
+  CU_ASSERT_EQUAL(printed_number(&none, "tuning_runs"), 8);
+  CU_ASSERT_EQUAL(printed_number(&none, "tuning_already_known"), 0);
+  CU_ASSERT_EQUAL(printed_number(&none, "cells"), 16);
+  CU_ASSERT_EQUAL(printed_number(&none, "already_finished"), 0);
+  CU_ASSERT(isnan(printed_number(&none, "seconds_left"))); /* null: nothing ran yet */
+  CU_ASSERT_EQUAL(cli_files_in(b.folder), 1);              /* the recipe */
   CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "sweep.seed=[1]"));
   struct stat before, after;
   CU_ASSERT_EQUAL(stat(b.db, &before), 0);
   cli_result some = CLI("sweep", b.recipe, "-o", b.db, "-j", "2", "--dry-run", "--json");
-  CU_ASSERT_EQUAL(report_number(&some, "tuning_already_known"), 8);
-  CU_ASSERT_EQUAL(report_number(&some, "already_finished"), 4);
-  CU_ASSERT_EQUAL(report_number(&some, "learned_from_runs"), 4);
-  CU_ASSERT(report_number(&some, "seconds_left") > 0);
-  CU_ASSERT(report_number(&some, "peak_bytes_of_a_run") > 1e5);
-  ASSERT_CLOSE(report_number(&some, "seconds_left"), report_number(&some, "work_s") / 2, 1e-12);
+  CU_ASSERT_EQUAL(printed_number(&some, "tuning_already_known"), 8);
+  CU_ASSERT_EQUAL(printed_number(&some, "already_finished"), 4);
+  CU_ASSERT_EQUAL(printed_number(&some, "learned_from_runs"), 4);
+  CU_ASSERT(printed_number(&some, "seconds_left") > 0);
+  CU_ASSERT(printed_number(&some, "peak_bytes_of_a_run") > 1e5);
+  ASSERT_CLOSE(printed_number(&some, "seconds_left"), printed_number(&some, "work_s") / 2, 1e-12);
   CU_ASSERT_EQUAL(stat(b.db, &after), 0);
   CU_ASSERT(before.st_size == after.st_size && before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
             before.st_mtim.tv_nsec == after.st_mtim.tv_nsec);
@@ -189,16 +180,12 @@ static void a_dry_run_counts_and_writes_nothing(void) {
 static void tuning_scores_runs_of_every_length(void) {
   bench b;
   bench_make(&b);
-  cli_result r = CLI("sweep", b.recipe, "-o", b.db, "-q", "--json", "sweep.steps=[60]",
-                     "sweep.seed=[1]", "sweep.cluster.max_delay=[0]");
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = CLI_JSON("sweep", b.recipe, "-o", b.db, "-q", "--json", "sweep.steps=[60]",
+                         "sweep.seed=[1]", "sweep.cluster.max_delay=[0]");
   const cJSON *rate;
-  CU_ASSERT_EQUAL(r.code, 0);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(json, "tuned")), 2);
-  cJSON_ArrayForEach(rate, cJSON_GetObjectItem(json, "tuned"))
-      CU_ASSERT(cJSON_GetNumberValue(cJSON_GetObjectItem(rate, "score")) > 0);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(json, "tuned")), 2);
+  cJSON_ArrayForEach(rate, member_at(json, "tuned")) CU_ASSERT(number_at(rate, "score") > 0);
   cJSON_Delete(json);
-  cli_result_fini(&r);
   cli_scratch_remove(b.folder);
 }
 
@@ -282,8 +269,8 @@ static void a_crashed_worker_spoils_its_own_cell_only_and_is_tried_again(void) {
   cli_result again =
       CLI("sweep", b.recipe, "-o", b.db, "-q", "--json", "tune=null", few, "steps=6000");
   CU_ASSERT_EQUAL(again.code, 0);
-  CU_ASSERT_EQUAL(report_number(&again, "already_finished"), 3);
-  CU_ASSERT_EQUAL(report_number(&again, "done") + report_number(&again, "diverged"), 1);
+  CU_ASSERT_EQUAL(printed_number(&again, "already_finished"), 3);
+  CU_ASSERT_EQUAL(printed_number(&again, "done") + printed_number(&again, "diverged"), 1);
   cli_result_fini(&again);
   cli_scratch_remove(b.folder);
 }
@@ -312,8 +299,8 @@ static void a_crashed_tuning_run_is_tried_again_before_any_rate_is_chosen(void) 
   free(told);
   cli_result again = CLI("sweep", b.recipe, "-o", b.db, "-j", "2", "-q", "--json", few, longer);
   CU_ASSERT_EQUAL(again.code, 0);
-  CU_ASSERT_EQUAL(report_number(&again, "tuning_already_known"), 7);
-  CU_ASSERT_EQUAL(report_number(&again, "tuning_runs"), 1);
+  CU_ASSERT_EQUAL(printed_number(&again, "tuning_already_known"), 7);
+  CU_ASSERT_EQUAL(printed_number(&again, "tuning_runs"), 1);
   CU_ASSERT(same_study(b.db, b.other));
   cli_result_fini(&again);
   cli_scratch_remove(b.folder);
@@ -390,9 +377,9 @@ static void a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows(void
   CU_ASSERT_EQUAL(r.code, 0);
   cJSON *json = cJSON_Parse(r.out);
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
-  CU_ASSERT_STRING_EQUAL(cJSON_GetObjectItem(json, "status")->valuestring, "diverged");
-  CU_ASSERT_PTR_NOT_NULL(strstr(cJSON_GetObjectItem(json, "reason")->valuestring, "not finite"));
-  double steps = report_number(&r, "steps");
+  CU_ASSERT_STRING_EQUAL(text_at(json, "status"), "diverged");
+  CU_ASSERT_PTR_NOT_NULL(strstr(text_at(json, "reason"), "not finite"));
+  double steps = printed_number(&r, "steps");
   CU_ASSERT(steps > 10 && steps < 100);
   cli_result rows = export_table(b.db, "steps");
   CU_ASSERT_EQUAL((double)count_lines(rows.out), steps + 1);
@@ -406,20 +393,15 @@ static void a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows(void
 static void runs_that_differ_in_the_algorithm_are_paired(void) {
   bench b;
   bench_make(&b);
-  cli_result x = CLI("run", b.recipe, "sweep=null", "tune=null", "algorithm=grpo", "--json", "-q");
-  cli_result y = CLI("run", b.recipe, "sweep=null", "tune=null", "algorithm=gepo", "--json", "-q");
-  cJSON *p = cJSON_Parse(x.out), *q = cJSON_Parse(y.out);
+  cJSON *p = CLI_JSON("run", b.recipe, "sweep=null", "tune=null", "algorithm=grpo", "--json", "-q"),
+        *q = CLI_JSON("run", b.recipe, "sweep=null", "tune=null", "algorithm=gepo", "--json", "-q");
   CU_ASSERT_FATAL(p != NULL && q != NULL);
-  CU_ASSERT(
-      cJSON_Compare(cJSON_GetObjectItem(p, "staleness"), cJSON_GetObjectItem(q, "staleness"), 1));
-  CU_ASSERT_FALSE(cJSON_Compare(cJSON_GetObjectItem(p, "last_update"),
-                                cJSON_GetObjectItem(q, "last_update"), 1));
-  double first = cJSON_GetObjectItem(p, "eval_first")->valuedouble;
-  ASSERT_CLOSE(first, cJSON_GetObjectItem(q, "eval_first")->valuedouble, 0);
+  CU_ASSERT(cJSON_Compare(member_at(p, "staleness"), member_at(q, "staleness"), 1));
+  CU_ASSERT_FALSE(cJSON_Compare(member_at(p, "last_update"), member_at(q, "last_update"), 1));
+  double first = number_at(p, "eval_first");
+  ASSERT_CLOSE(first, number_at(q, "eval_first"), 0);
   cJSON_Delete(p);
   cJSON_Delete(q);
-  cli_result_fini(&x);
-  cli_result_fini(&y);
   cli_scratch_remove(b.folder);
 }
 

@@ -5,7 +5,6 @@
 #include "tests/support/cli_study.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,11 +22,7 @@ static void bench_make(bench *b) {
 }
 
 static cJSON *analysis(const bench *b) {
-  cli_result r = CLI("analyze", b->db, "--json");
-  CU_ASSERT_EQUAL(r.code, 0);
-  cJSON *json = cJSON_Parse(r.out);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(json);
-  cli_result_fini(&r);
+  cJSON *json = CLI_JSON("analyze", b->db, "--json");
   return json;
 }
 
@@ -36,16 +31,16 @@ static cJSON *analysis(const bench *b) {
 static double runs_at(const cJSON *study, const char *axes) {
   const cJSON *cell = NULL;
   double done = -1;
-  cJSON_ArrayForEach(cell, cJSON_GetObjectItem(study, "cells")) {
-    char *text = cJSON_PrintUnformatted(cJSON_GetObjectItem(cell, "axes"));
-    if (strcmp(text, axes) == 0) done = cJSON_GetNumberValue(cJSON_GetObjectItem(cell, "done"));
+  cJSON_ArrayForEach(cell, member_at(study, "cells")) {
+    char *text = cJSON_PrintUnformatted(member_at(cell, "axes"));
+    if (strcmp(text, axes) == 0) done = number_at(cell, "done");
     cJSON_free(text);
   }
   return done;
 }
 
 static int n_cells(const cJSON *study) {
-  return cJSON_GetArraySize(cJSON_GetObjectItem(study, "cells"));
+  return cJSON_GetArraySize(member_at(study, "cells"));
 }
 
 static void sweeps_of_changed_recipes_are_not_pooled_as_seeds(void) {
@@ -87,7 +82,7 @@ static void a_run_with_a_default_written_out_is_not_another_seed(void) {
   CU_ASSERT(CLI_GIVES(0, "run", b.recipe, "-q", "-o", b.db, "train.epochs=1"));
   cJSON *study = analysis(&b);
   CU_ASSERT_EQUAL(runs_at(study, "{}"), 1);
-  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(study, "repeats_left_out")), 1);
+  CU_ASSERT_EQUAL(number_at(study, "repeats_left_out"), 1);
   cJSON_Delete(study);
   cli_scratch_remove(b.folder);
 }
@@ -98,12 +93,11 @@ static void studies_of_one_file_are_shown_apart(void) {
   CU_ASSERT(CLI_GIVES(0, "run", b.recipe, "-q", "-o", b.db));
   CU_ASSERT(CLI_GIVES(0, "run", b.recipe, "-q", "-o", b.db, "name=other", "steps=20"));
   cJSON *json = analysis(&b);
-  const cJSON *studies = cJSON_GetObjectItem(json, "studies");
+  const cJSON *studies = member_at(json, "studies");
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(studies), 2);
   for (int i = 0; i < 2; ++i) {
     const cJSON *study = cJSON_GetArrayItem(studies, i);
-    CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(study, "study")),
-                           i == 0 ? "other" : "small");
+    CU_ASSERT_STRING_EQUAL(text_at(study, "study"), i == 0 ? "other" : "small");
     CU_ASSERT_EQUAL(n_cells(study), 1);
     CU_ASSERT_EQUAL(runs_at(study, "{}"), 1);
   }
@@ -207,8 +201,8 @@ static void no_export_has_two_columns_of_one_name(void) {
   free(delay), free(steps);
   cli_result lines = CLI("export", b.db, "-t", "evals", "-f", "jsonl");
   cJSON *first = cJSON_ParseWithOpts(lines.out, NULL, 0);
-  CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(first, "cluster.max_delay")));
-  CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(first, "optimizer.lr")));
+  CU_ASSERT(cJSON_IsNumber(member_at(first, "cluster.max_delay")));
+  CU_ASSERT(cJSON_IsNumber(member_at(first, "optimizer.lr")));
   cJSON_Delete(first);
   cli_result_fini(&lines);
   cli_scratch_remove(b.folder);
@@ -224,17 +218,17 @@ static void a_cells_key_holds_the_meaning_of_recipes(void) {
   cli_result r = CLI("export", b.db, "-t", "runs", "-f", "jsonl"),
              of = CLI("export", b.db, "-t", "recipes", "-f", "jsonl");
   cJSON *run = cJSON_ParseWithOpts(r.out, NULL, 0), *whole = cJSON_ParseWithOpts(of.out, NULL, 0);
-  const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(whole, "recipe"));
+  const char *text = text_at(whole, "recipe");
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
   char *identity = malloc(strlen(text) + 64);
   CU_ASSERT_PTR_NOT_NULL_FATAL(identity);
   sprintf(identity, "meaning %d: %s", RECIPE_MEANING, text);
   hash_hex(identity, strlen(identity), wanted);
   hash_hex(text, strlen(text), plain);
-  const char *key = cJSON_GetStringValue(cJSON_GetObjectItem(run, "key"));
+  const char *key = text_at(run, "key");
   CU_ASSERT_STRING_EQUAL(key, wanted);
   CU_ASSERT_STRING_NOT_EQUAL(key, plain);
-  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(run, "meaning")), RECIPE_MEANING);
+  CU_ASSERT_EQUAL(number_at(run, "meaning"), RECIPE_MEANING);
   free(identity);
   cJSON_Delete(run), cJSON_Delete(whole);
   cli_result_fini(&r), cli_result_fini(&of);

@@ -5,7 +5,6 @@
 #include "tests/support/cli_study.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -192,16 +191,16 @@ static void any_fields_are_tuned_and_their_choices_are_told(void) {
   cli_result_fini(&r);
   cli_result told = CLI("status", s.db, "--json");
   cJSON *json = cJSON_Parse(told.out);
-  const cJSON *of_study = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "studies"), 0);
-  const cJSON *choices = cJSON_GetObjectItem(of_study, "chosen"), *choice;
+  const cJSON *of_study = cJSON_GetArrayItem(member_at(json, "studies"), 0);
+  const cJSON *choices = member_at(of_study, "chosen"), *choice;
   CU_ASSERT_EQUAL(cJSON_GetArraySize(choices), 2);
   cJSON_ArrayForEach(choice, choices) {
-    const cJSON *fields = cJSON_GetObjectItem(choice, "fields");
-    CU_ASSERT(cJSON_GetObjectItem(fields, "optimizer.lr")->valuedouble > 0.01);
-    CU_ASSERT_EQUAL(cJSON_GetObjectItem(fields, "train.unsolvable")->valuedouble, 0);
+    const cJSON *fields = member_at(choice, "fields");
+    CU_ASSERT(number_at(fields, "optimizer.lr") > 0.01);
+    CU_ASSERT_EQUAL(number_at(fields, "train.unsolvable"), 0);
   }
-  CU_ASSERT_EQUAL(cJSON_GetObjectItem(of_study, "tuning_planned")->valuedouble, 32);
-  CU_ASSERT_EQUAL(cJSON_GetObjectItem(of_study, "tuning_known")->valuedouble, 32);
+  CU_ASSERT_EQUAL(number_at(of_study, "tuning_planned"), 32);
+  CU_ASSERT_EQUAL(number_at(of_study, "tuning_known"), 32);
   cJSON_Delete(json);
   cli_result_fini(&told);
   told = CLI("status", s.db);
@@ -212,12 +211,12 @@ static void any_fields_are_tuned_and_their_choices_are_told(void) {
   r = CLI("sweep", s.recipe, "-o", s.db, "-q", "--json", "tune.fields.optimizer.lr=[1e-9,0.02]");
   CU_ASSERT_EQUAL(r.code, 0);
   json = cJSON_Parse(r.out);
-  const cJSON *superseded = cJSON_GetObjectItem(json, "superseded");
+  const cJSON *superseded = member_at(json, "superseded");
   CU_ASSERT(cJSON_IsNumber(superseded) && superseded->valuedouble == 4);
-  const cJSON *tuned = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "tuned"), 0);
-  const cJSON *fields = cJSON_GetObjectItem(tuned, "chosen");
-  CU_ASSERT_EQUAL(cJSON_GetObjectItem(fields, "train.unsolvable")->valuedouble, 0);
-  CU_ASSERT_EQUAL(cJSON_GetObjectItem(fields, "optimizer.lr")->valuedouble, 0.02);
+  const cJSON *tuned = cJSON_GetArrayItem(member_at(json, "tuned"), 0);
+  const cJSON *fields = member_at(tuned, "chosen");
+  CU_ASSERT_EQUAL(number_at(fields, "train.unsolvable"), 0);
+  CU_ASSERT_EQUAL(number_at(fields, "optimizer.lr"), 0.02);
   cJSON_Delete(json);
   cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(0, "check", s.db));

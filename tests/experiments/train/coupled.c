@@ -2,7 +2,6 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,15 +21,6 @@ static int same_file(const char *a, const char *b) {
   char line[300];
   snprintf(line, sizeof line, "cmp -s %s %s", a, b);
   return system(line) == 0;
-}
-
-static double number(const cli_result *r, const char *section, const char *key) {
-  cJSON *json = cJSON_Parse(r->out);
-  const cJSON *at = section != NULL ? cJSON_GetObjectItem(json, section) : json;
-  const cJSON *value = cJSON_GetObjectItem(at, key);
-  double x = cJSON_IsNumber(value) ? value->valuedouble : NAN;
-  cJSON_Delete(json);
-  return x;
 }
 
 /* All responses of this world have five tokens. */
@@ -113,8 +103,7 @@ static size_t read_rows(const char *db, row *rows, size_t n) {
   for (char *line = strtok_r(r.out, "\n", &rest); line != NULL && found < n;
        line = strtok_r(NULL, "\n", &rest), ++found) {
     cJSON *json = cJSON_Parse(line);
-    const cJSON *time = cJSON_GetObjectItem(json, "time_s"),
-                *length = cJSON_GetObjectItem(json, "response_length");
+    const cJSON *time = member_at(json, "time_s"), *length = member_at(json, "response_length");
     rows[found] = (row){cJSON_IsNumber(time) ? time->valuedouble : NAN,
                         cJSON_IsNumber(length) ? length->valuedouble : NAN};
     cJSON_Delete(json);
@@ -168,9 +157,9 @@ static void coupled_runs_are_the_same_however_they_are_executed(void) {
   /* What learns otherwise writes otherwise, so the clocks of two algorithms differ. */
   cli_result x = CLI("run", b.recipe, "sweep=null", "algorithm=grpo", "--json", "-q");
   cli_result y = CLI("run", b.recipe, "sweep=null", "algorithm=gepo", "--json", "-q");
-  CU_ASSERT(number(&x, NULL, "simulated_s") > 1000);
-  CU_ASSERT(number(&x, NULL, "simulated_s") != number(&y, NULL, "simulated_s"));
-  CU_ASSERT(number(&x, "staleness", "max") > 2);
+  CU_ASSERT(printed_number(&x, "simulated_s") > 1000);
+  CU_ASSERT(printed_number(&x, "simulated_s") != printed_number(&y, "simulated_s"));
+  CU_ASSERT(printed_number(&x, "staleness.max") > 2);
   cli_result_fini(&x);
   cli_result_fini(&y);
   cli_scratch_remove(b.folder);
@@ -185,10 +174,10 @@ static void a_coupled_run_that_diverges_stops_its_clock(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\"diverged\""));
   row rows[120];
   size_t n = read_rows(b.one, rows, 120);
-  CU_ASSERT_EQUAL_FATAL((double)n, number(&r, NULL, "steps"));
+  CU_ASSERT_EQUAL_FATAL((double)n, printed_number(&r, "steps"));
   CU_ASSERT(n > 5 && n < 120);
-  CU_ASSERT_EQUAL(number(&r, NULL, "batches_trained"), (double)n);
-  ASSERT_CLOSE(number(&r, NULL, "simulated_s"), rows[n - 1].time_s, 1e-12);
+  CU_ASSERT_EQUAL(printed_number(&r, "batches_trained"), (double)n);
+  ASSERT_CLOSE(printed_number(&r, "simulated_s"), rows[n - 1].time_s, 1e-12);
   cli_result_fini(&r);
   cli_scratch_remove(b.folder);
 }
@@ -232,7 +221,7 @@ static void the_clock_alone_says_what_stands_in_for_responses(void) {
   r = CLI("sim", b.recipe, "--json", "cluster.lengths=4");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "from the law of `lengths`"));
-  ASSERT_CLOSE(number(&r, NULL, "simulated_s"), 120 * (8 + 30), 1e-12);
+  ASSERT_CLOSE(printed_number(&r, "simulated_s"), 120 * (8 + 30), 1e-12);
   cli_result_fini(&r);
   cli_scratch_remove(b.folder);
 }
@@ -245,8 +234,7 @@ static size_t read_metric(const char *db, const char *name, double *value, size_
   for (char *line = strtok_r(r.out, "\n", &rest); line != NULL && found < n;
        line = strtok_r(NULL, "\n", &rest), ++found) {
     cJSON *json = cJSON_Parse(line);
-    const cJSON *at = cJSON_GetObjectItem(json, name);
-    value[found] = cJSON_IsNumber(at) ? at->valuedouble : NAN;
+    value[found] = number_at(json, name);
     cJSON_Delete(json);
   }
   cli_result_fini(&r);

@@ -4,7 +4,6 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,26 +60,11 @@ static void responses_are_counted_by_fate_quarter_and_length(void) {
 /* The coupled runs here: their shares, and a column of a fate. */
 static double of_fate(const cJSON *run, const char *fate, const char *column) {
   const cJSON *row;
-  cJSON_ArrayForEach(row, cJSON_GetObjectItem(run, "fates")) {
-    if (strcmp(cJSON_GetObjectItem(row, "fate")->valuestring, fate) != 0) continue;
-    const cJSON *value = cJSON_GetObjectItem(row, column);
-    return cJSON_IsNumber(value) ? value->valuedouble : NAN;
+  cJSON_ArrayForEach(row, member_at(run, "fates")) {
+    if (strcmp(text_at(row, "fate"), fate) != 0) continue;
+    return number_at(row, column);
   }
   return NAN;
-}
-
-static double at(const cJSON *of, const char *section, const char *key) {
-  const cJSON *value =
-      cJSON_GetObjectItem(section != NULL ? cJSON_GetObjectItem(of, section) : of, key);
-  return cJSON_IsNumber(value) ? value->valuedouble : NAN;
-}
-
-static cJSON *json_of(cli_result r) {
-  CU_ASSERT_EQUAL_FATAL(r.code, 0);
-  cJSON *json = cJSON_Parse(r.out);
-  cli_result_fini(&r);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(json);
-  return json;
 }
 
 /* Mean of a column of the steps that a study keeps. */
@@ -90,7 +74,7 @@ static double mean_of_steps(const char *db, const char *column) {
   char *rest = NULL;
   for (char *line = strtok_r(r.out, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest), ++n) {
     cJSON *json = cJSON_Parse(line);
-    sum += at(json, NULL, column);
+    sum += number_at(json, column);
     cJSON_Delete(json);
   }
   cli_result_fini(&r);
@@ -104,10 +88,10 @@ static double mean_of_steps(const char *db, const char *column) {
 static void what_is_thrown_away_is_what_does_not_arrive(void) {
   char folder[64], db[128];
   cli_scratch_make(folder);
-  cJSON *run = json_of(CLI("run", STILL, "--json", "-q", "-o", cli_path(db, folder, "a.db")));
-  cJSON *exact = json_of(CLI("selection", STILL, "--json"));
-  const double arrives = at(exact, NULL, "probability"), length = at(exact, "drawn", "length"),
-               short_ones = at(exact, "arrived", "length");
+  cJSON *run = CLI_JSON("run", STILL, "--json", "-q", "-o", cli_path(db, folder, "a.db"));
+  cJSON *exact = CLI_JSON("selection", STILL, "--json");
+  const double arrives = number_at(exact, "probability"), length = number_at(exact, "drawn.length"),
+               short_ones = number_at(exact, "arrived.length");
   const double n = of_fate(run, "drawn", "responses"), stale = of_fate(run, "stale", "responses"),
                trained = of_fate(run, "trained", "responses");
   CU_ASSERT_EQUAL(trained, 2 * 3200);
@@ -139,24 +123,24 @@ static void every_response_of_a_coupled_run_has_one_fate(void) {
       "20, learner: {step: 8}}"};
   for (size_t i = 0; i < 3; ++i) {
     const double size = i == 2 ? 16 : 2;
-    cJSON *run = json_of(CLI("run", "what_arrives", "steps=200", clusters[i], "--json", "-q"));
+    cJSON *run = CLI_JSON("run", "what_arrives", "steps=200", clusters[i], "--json", "-q");
     const double thrown = of_fate(run, "stale", "responses") +
                           of_fate(run, "evicted", "responses") +
                           of_fate(run, "aborted", "responses");
     CU_ASSERT_EQUAL(of_fate(run, "trained", "responses"), 200 * 16);
-    CU_ASSERT_EQUAL(thrown, size * at(run, NULL, "batches_dropped"));
-    CU_ASSERT_EQUAL(of_fate(run, "lost", "responses"), size * at(run, NULL, "batches_lost"));
+    CU_ASSERT_EQUAL(thrown, size * number_at(run, "batches_dropped"));
+    CU_ASSERT_EQUAL(of_fate(run, "lost", "responses"), size * number_at(run, "batches_lost"));
     CU_ASSERT((of_fate(run, "lost", "responses") > 0) == (i == 0));
     CU_ASSERT((of_fate(run, "aborted", "responses") > 0) == (i == 1));
     CU_ASSERT(of_fate(run, "stale", "responses") > 0);
     CU_ASSERT(of_fate(run, "stale", "mean_reward") > 0);
     double drawn = 0, by_length = 0;
     const cJSON *row;
-    cJSON_ArrayForEach(row, cJSON_GetObjectItem(run, "drawn_by_prompt")) {
-      drawn += at(row, NULL, "drawn");
+    cJSON_ArrayForEach(row, member_at(run, "drawn_by_prompt")) {
+      drawn += number_at(row, "drawn");
     }
-    cJSON_ArrayForEach(row, cJSON_GetObjectItem(run, "drawn_by_length")) {
-      by_length += at(row, NULL, "drawn");
+    cJSON_ArrayForEach(row, member_at(run, "drawn_by_length")) {
+      by_length += number_at(row, "drawn");
     }
     CU_ASSERT(drawn == of_fate(run, "drawn", "responses") && by_length == drawn);
     cJSON_Delete(run);
@@ -164,8 +148,8 @@ static void every_response_of_a_coupled_run_has_one_fate(void) {
 }
 
 static void runs_that_draw_only_what_they_train_have_no_fates(void) {
-  cJSON *run = json_of(CLI("run", "quickstart", "steps=3", "--json", "-q"));
-  CU_ASSERT_PTR_NULL(cJSON_GetObjectItem(run, "fates"));
+  cJSON *run = CLI_JSON("run", "quickstart", "steps=3", "--json", "-q");
+  CU_ASSERT_PTR_NULL(member_at(run, "fates"));
   cJSON_Delete(run);
 }
 

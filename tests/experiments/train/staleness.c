@@ -2,19 +2,15 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <string.h>
 
 /* A metric of the run's last update; NaN where it has none. */
 static double last(const char *train, const char *preset, const char *metric) {
-  cli_result r = CLI("run", "quickstart", "steps=4", "eval_every=4", train, preset, "--json", "-q");
-  CU_ASSERT_EQUAL(r.code, 0);
-  cJSON *json = cJSON_Parse(r.out);
-  const cJSON *value = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "last_update"), metric);
-  double number = cJSON_IsNumber(value) ? value->valuedouble : NAN;
+  cJSON *json =
+      CLI_JSON("run", "quickstart", "steps=4", "eval_every=4", train, preset, "--json", "-q");
+  double number = number_at(member_at(json, "last_update"), metric);
   cJSON_Delete(json);
-  cli_result_fini(&r);
   return number;
 }
 
@@ -80,18 +76,12 @@ static void stale_data_is_trained_with_its_weight(void) {
   for (size_t i = 0; i < 4; ++i) {
     double norm[2][2];
     for (size_t k = 0; k < 4; ++k) {
-      cli_result r =
-          CLI("run", "quickstart", k % 2 == 0 ? "steps=1" : "steps=2", "eval_every=2",
-              worlds[i / 2], clusters[i % 2][k / 2], "algorithm={base: reinforce, baseline: none}",
-              "optimizer={kind: sgd, lr: 0.5, clip_grad_norm: 0}", "--json", "-q");
-      CU_ASSERT_EQUAL(r.code, 0);
-      if (r.code != 0) fprintf(stderr, "%s", r.err);
-      cJSON *json = cJSON_Parse(r.out);
-      const cJSON *value =
-          cJSON_GetObjectItem(cJSON_GetObjectItem(json, "last_update"), "grad_norm");
-      norm[k / 2][k % 2] = cJSON_IsNumber(value) ? value->valuedouble : NAN;
+      cJSON *json = CLI_JSON("run", "quickstart", k % 2 == 0 ? "steps=1" : "steps=2",
+                             "eval_every=2", worlds[i / 2], clusters[i % 2][k / 2],
+                             "algorithm={base: reinforce, baseline: none}",
+                             "optimizer={kind: sgd, lr: 0.5, clip_grad_norm: 0}", "--json", "-q");
+      norm[k / 2][k % 2] = number_at(json, "last_update.grad_norm");
       cJSON_Delete(json);
-      cli_result_fini(&r);
     }
     CU_ASSERT(norm[0][1] > 0);
     CU_ASSERT_EQUAL(norm[1][0], norm[0][0]);

@@ -3,6 +3,7 @@
 #include "core/base/hash.h"
 #include "core/base/utf8.h"
 #include "core/random/rng.h"
+#include "tests/support/json.h"
 #include "tests/support/llm_tokenizer.h"
 
 #include <pthread.h>
@@ -24,7 +25,7 @@ static int same_tokens(const cJSON *expected, const int32_t *token, size_t n) {
 }
 
 static void check_pieces(const tokenizer *t, const cJSON *pieces, const cJSON *variant) {
-  const cJSON *tokens = cJSON_GetObjectItem(variant, "tokens")->child, *piece;
+  const cJSON *tokens = member_at(variant, "tokens")->child, *piece;
   cJSON_ArrayForEach(piece, pieces) {
     gl_error err = {0};
     int32_t *token;
@@ -34,7 +35,7 @@ static void check_pieces(const tokenizer *t, const cJSON *pieces, const cJSON *v
     int same = same_tokens(tokens, token, n);
     if (!same)
       fprintf(stderr, "\"%s\": \"%s\" has other tokens than the library's\n",
-              cJSON_GetObjectItem(variant, "name")->valuestring, piece->valuestring);
+              text_at(variant, "name"), piece->valuestring);
     CU_ASSERT(same);
     free(token);
     tokens = tokens->next;
@@ -44,7 +45,7 @@ static void check_pieces(const tokenizer *t, const cJSON *pieces, const cJSON *v
 /* ["a", "b"] becomes "a b", as files had it before the library's version 0.20. */
 static void join_merges(cJSON *document) {
   cJSON *model = cJSON_GetObjectItem(document, "model"), *joined = cJSON_CreateArray(), *merge;
-  cJSON_ArrayForEach(merge, cJSON_GetObjectItem(model, "merges")) {
+  cJSON_ArrayForEach(merge, member_at(model, "merges")) {
     char text[256];
     snprintf(text, sizeof text, "%s %s", merge->child->valuestring,
              merge->child->next->valuestring);
@@ -58,7 +59,7 @@ static void check_variant(const cJSON *pieces, const cJSON *variant, int joined)
   const cJSON *change;
   gl_error err = {0};
   tokenizer *t;
-  cJSON_ArrayForEach(change, cJSON_GetObjectItem(variant, "changes"))
+  cJSON_ArrayForEach(change, member_at(variant, "changes"))
       json_set(document, change->string, cJSON_Duplicate(change, 1));
   if (joined) join_merges(document);
   if (parse_document(&t, document, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
@@ -70,9 +71,9 @@ static void check_variant(const cJSON *pieces, const cJSON *variant, int joined)
 
 static void pieces_have_the_library_s_tokens_under_every_variant(void) {
   cJSON *cases = json_load(cases_path);
-  const cJSON *pieces = cJSON_GetObjectItem(cases, "pieces"), *variant;
+  const cJSON *pieces = member_at(cases, "pieces"), *variant;
   int n = 0;
-  cJSON_ArrayForEach(variant, cJSON_GetObjectItem(cases, "variants")) {
+  cJSON_ArrayForEach(variant, member_at(cases, "variants")) {
     check_variant(pieces, variant, 0);
     check_variant(pieces, variant, 1);
     ++n;
@@ -106,20 +107,20 @@ static uint32_t range_size(const cJSON *range) {
 
 static golden load_golden(void) {
   golden g = {.cases = json_load(cases_path)};
-  const cJSON *pieces = cJSON_GetObjectItem(g.cases, "pieces"), *item, *range;
-  g.seed = (uint64_t)cJSON_GetObjectItem(g.cases, "seed")->valuedouble;
+  const cJSON *pieces = member_at(g.cases, "pieces"), *item, *range;
+  g.seed = (uint64_t)number_at(g.cases, "seed");
   g.piece = calloc((size_t)cJSON_GetArraySize(pieces), sizeof *g.piece);
   CU_ASSERT_PTR_NOT_NULL_FATAL(g.piece);
   cJSON_ArrayForEach(item, pieces) {
     CU_ASSERT_FATAL(strlen(item->valuestring) <= LONGEST_PART);
     g.piece[g.n_pieces++] = item->valuestring;
   }
-  cJSON_ArrayForEach(item, cJSON_GetObjectItem(g.cases, "sets")) {
+  cJSON_ArrayForEach(item, member_at(g.cases, "sets")) {
     code_set *s = &g.set[g.n_sets++];
-    s->weight = (uint32_t)cJSON_GetObjectItem(item, "weight")->valuedouble;
-    s->longest = (uint32_t)cJSON_GetObjectItem(item, "longest")->valuedouble;
+    s->weight = (uint32_t)number_at(item, "weight");
+    s->longest = (uint32_t)number_at(item, "longest");
     CU_ASSERT_FATAL(s->longest * UTF8_LONGEST <= LONGEST_PART);
-    s->ranges = cJSON_GetObjectItem(item, "ranges");
+    s->ranges = member_at(item, "ranges");
     cJSON_ArrayForEach(range, s->ranges) s->total += range_size(range);
   }
   return g;
@@ -210,7 +211,7 @@ static void ten_thousand_strings_have_the_library_s_tokens_and_texts(void) {
   tokenizer *t = golden_tokenizer();
   uint64_t i = 0, wrong = 0;
   const cJSON *expected;
-  cJSON_ArrayForEach(expected, cJSON_GetObjectItem(g.cases, "cases")) {
+  cJSON_ArrayForEach(expected, member_at(g.cases, "cases")) {
     char line[33];
     describe(&g, t, i, line);
     if (strcmp(line, expected->valuestring) != 0 && ++wrong <= 5)
@@ -235,7 +236,7 @@ typedef struct worker {
 
 static void *describe_some(void *argument) {
   worker *w = argument;
-  const cJSON *cases = cJSON_GetObjectItem(w->g->cases, "cases");
+  const cJSON *cases = member_at(w->g->cases, "cases");
   for (uint64_t i = w->first; i < w->first + 300; ++i) {
     char line[33];
     describe(w->g, w->t, i, line);
