@@ -382,10 +382,9 @@ gl_status bench_fact(bench *b, const char *key, double value, double aim, const 
   return GL_OK;
 }
 
-gl_status bench_derived(bench *b, const char *key, double value, meter_load one, meter_load other,
-                        double aim, const char *what, gl_error *err) {
-  const int quiet = meter_is_quiet(one) && meter_is_quiet(other);
-  return bench_fact(b, key, quiet || b->takes_busy ? value : NAN, aim, what, err);
+gl_status bench_derived(bench *b, const char *key, double value, meter_load load, double aim,
+                        const char *what, gl_error *err) {
+  return bench_fact(b, key, meter_is_quiet(load) || b->takes_busy ? value : NAN, aim, what, err);
 }
 
 static int time_is_up(const bench *b) {
@@ -470,9 +469,7 @@ gl_status bench_measure_in_turns(bench *b, bench_number *out[], const bench_row 
   return status;
 }
 
-gl_status bench_measure(bench *b, bench_number **out, const char *key, const char *what,
-                        double amount, double least, bench_task task, void *self, gl_error *err) {
-  const bench_row row = {key, what, amount, task, self};
+gl_status bench_measure(bench *b, bench_number **out, bench_row row, double least, gl_error *err) {
   return bench_measure_in_turns(b, out, &row, 1, least, err);
 }
 
@@ -480,13 +477,14 @@ gl_status bench_speed_up(bench *b, const char *key, const bench_number *one,
                          const bench_number *many, double aim, const char *what, gl_error *err) {
   const double times = many->rate.median / one->rate.median;
   const int same = fabs(log(many->rate.own_s / one->rate.own_s)) <= log1p(BENCH_SAME_SPEED);
-  return bench_derived(b, key, same ? times : NAN, one->rate.load, many->rate.load, aim, what, err);
+  const meter_load load = meter_heavier(one->rate.load, many->rate.load);
+  return bench_derived(b, key, same ? times : NAN, load, aim, what, err);
 }
 
 gl_status bench_cost_ratio(bench *b, const char *key, const bench_number *of,
                            const bench_number *than, double aim, const char *what, gl_error *err) {
-  return bench_derived(b, key, of->rate.least_s / than->rate.least_s, of->rate.load,
-                       than->rate.load, aim, what, err);
+  const meter_load load = meter_heavier(of->rate.load, than->rate.load);
+  return bench_derived(b, key, of->rate.least_s / than->rate.least_s, load, aim, what, err);
 }
 
 /* --- others --- */

@@ -176,22 +176,19 @@ typedef struct bench {
 
 typedef gl_status (*bench_task)(void *self, gl_error *err);
 
-/* Does the task until `least` seconds have passed, at least once, BENCH_REPETITIONS times after
- * once to warm up (b->quick: once after that), and appends the rate of amount (work of one call)
- * per second as *out, which stays valid. After b->end nothing is run, and the rate is not measured.
- * A status other than GL_OK is the task's, or GL_EINTERNAL for more than BENCH_MOST_NUMBERS
- * numbers.
- */
-gl_status bench_measure(bench *b, bench_number **out, const char *key, const char *what,
-                        double amount, double least, bench_task task, void *self, gl_error *err);
-/* One of several things that are measured in turns. */
+/* A task whose rate is measured. */
 typedef struct bench_row {
   const char *key, *what;
-  double amount;
+  double amount; /* work of one call */
   bench_task task;
   void *self;
 } bench_row;
 
+/* Repeats the task until `least` seconds have passed, at least once, BENCH_REPETITIONS times after
+ * one call that warms up (b->quick: once after it), and appends the rate, amount per second, as
+ * *out, which stays valid. After b->end nothing is run, and the rate is not measured. A status
+ * other than GL_OK is the task's, or GL_EINTERNAL for more than BENCH_MOST_NUMBERS numbers. */
+gl_status bench_measure(bench *b, bench_number **out, bench_row row, double least, gl_error *err);
 /* Measures rows[n] (n at most BENCH_MOST_ROWS) as bench_measure does, one repetition of each after
  * the other, so that all of them meet a machine whose speed changes from minute to minute (which
  * the share of others does not show) at its fast and slow times alike. */
@@ -237,10 +234,10 @@ bench_rate bench_rate_of(double *rates, size_t n, meter_load load);
  * the machine was busy during one of them: *kept_back is then 1, else 0. */
 double bench_ratio(const bench_number *number, const bench_peer *peer, int takes_busy,
                    int *kept_back);
-/* Appends value, which was computed from what was measured under the loads one and other, or NaN
- * where the machine was busy during either of them and b does not take that. */
-gl_status bench_derived(bench *b, const char *key, double value, meter_load one, meter_load other,
-                        double aim, const char *what, gl_error *err);
+/* Appends a value computed from measurements of which `load` was the heaviest, or NaN where the
+ * machine was busy then and b does not take that. */
+gl_status bench_derived(bench *b, const char *key, double value, meter_load load, double aim,
+                        const char *what, gl_error *err);
 /* How many ratios are kept back. */
 size_t bench_kept_back(const bench *b);
 

@@ -2,6 +2,7 @@
 #include "experiments/bench/des.h"
 
 #include "core/random/rng.h"
+#include "experiments/base/memory.h"
 #include "experiments/bench/bench.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/event_queue.h"
@@ -22,21 +23,17 @@ typedef struct ring {
   size_t mask, head, count;
 } ring;
 
-static int ring_grow(ring *r) {
+static void ring_grow(ring *r) {
   size_t size = r->time == NULL ? 64 : 2 * (r->mask + 1);
-  if (size > SIZE_MAX / sizeof *r->time) return 0;
-  double *time = malloc(size * sizeof *time);
-  if (time == NULL) return 0;
+  double *time = MUST_ARRAY(double, size, "the queue");
   for (size_t i = 0; i < r->count; ++i) time[i] = r->time[(r->head + i) & r->mask];
   free(r->time);
   *r = (ring){time, size - 1, 0, r->count};
-  return 1;
 }
 
-static inline int ring_push(ring *r, double t) {
-  if ((r->time == NULL || r->count > r->mask) && !ring_grow(r)) return 0;
+static inline void ring_push(ring *r, double t) {
+  if (r->time == NULL || r->count > r->mask) ring_grow(r);
   r->time[(r->head + r->count++) & r->mask] = t;
-  return 1;
 }
 
 static inline double ring_pop(ring *r) {
@@ -95,7 +92,7 @@ static inline int queueing_handle(station *s, sim_event e) {
   s->since = e.time;
   if (e.kind == ARRIVAL) {
     eq_replace(&s->events, e.time + s->mean_arrival * queue_draw(&s->draws), 0, ARRIVAL, 0, 0);
-    if (!ring_push(&s->waiting, e.time)) return 0;
+    ring_push(&s->waiting, e.time);
     return s->waiting.count > 1 ||
            eq_push(&s->events, e.time + service_time(s), 0, DEPARTURE, 0, 0);
   }
@@ -191,8 +188,8 @@ static void star_look_ahead(const star *s) {
 }
 
 static int star_start(star *s, uint32_t samplers) {
-  s->samplers = calloc(samplers, sizeof *s->samplers);
-  int ok = s->samplers != NULL;
+  s->samplers = MUST_ARRAY(star_sampler, samplers, "the star");
+  int ok = 1;
   for (uint32_t i = 0; i < samplers && ok; ++i)
     ok = fel_push(&s->events, leg_time(s, i, GENERATION), 0, GENERATION, i, 0);
   return ok;
@@ -264,8 +261,10 @@ static gl_status bench_mm1(bench *b, gl_error *err) {
   queue_work w = {.customers = b->customers};
   bench_number *number = NULL;
   gl_status status =
-      bench_measure(b, &number, "mm1_customers_per_s", "M/M/1 customers a second, lambda 0.9, mu 1",
-                    (double)w.customers, 0.3, serve, &w, err);
+      bench_measure(b, &number,
+                    (bench_row){"mm1_customers_per_s", "M/M/1 customers a second, lambda 0.9, mu 1",
+                                (double)w.customers, serve, &w},
+                    0.3, err);
   if (status != GL_OK || number->rate.n == 0) return status;
   number->aim = 15e6;
   if (b->cimba != NULL)
@@ -387,9 +386,11 @@ static gl_status clock_facts(bench *b, const clock_work *small, const clock_work
 
 static gl_status measure_clocks(bench *b, clock_work *small, clock_work *large, gl_error *err) {
   bench_number *batches = NULL, *number[2] = {NULL};
-  gl_status status = bench_measure(b, &batches, "cluster_batches_per_s",
-                                   "batches a second, the clock of ten_thousand_samplers",
-                                   small->batches, 0.3, des_run_clock, small, err);
+  gl_status status = bench_measure(
+      b, &batches,
+      (bench_row){"cluster_batches_per_s", "batches a second, the clock of ten_thousand_samplers",
+                  small->batches, des_run_clock, small},
+      0.3, err);
   const bench_row rows[] = {{"cluster_events_per_s", "events a second of the same clock",
                              small->events, des_run_clock, small},
                             {"cluster_events_per_s_million",

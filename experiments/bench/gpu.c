@@ -3,6 +3,7 @@
 #include "experiments/bench/gpu.h"
 
 #include "experiments/base/args.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/process.h"
 #include "llm/backend/open/open.h"
 
@@ -20,9 +21,10 @@
 
 /* --- parity: whether a device computes what the CPU does --- */
 
-/* Whether a device computes what the CPU does: log-probabilities, gradients, tokens drawn. On a GPU
- * bfloat16 is held against float32 on the CPU; on the CPU, to try it, float32 against float64. Both
- * have the same parameters, which bfloat16 has exactly, so that they differ by arithmetic alone. */
+/* Log-probabilities, gradients and drawn tokens of the device against those of the CPU. bfloat16 on
+ * a GPU is compared with float32 on the CPU; float32 on the CPU, for a trial, with float64. Both
+ * sides have the same parameters, which bfloat16 represents exactly, so only the arithmetic
+ * differs. */
 
 enum { SEQUENCES = 2, MOST_LENGTH = 512, ROWS = 8, MOST_PROMPT = 64, DRAWS = 16 };
 
@@ -78,8 +80,7 @@ static void compare_gradients(parity *p, const model *m, const double *reference
 /* The device's results are kept, and the reference's compared with them. */
 static gl_status parity_learn(parity *p, workload *w, int reference, gl_error *err) {
   const size_t n = model_parameters(w->m), targets = p->size.sequences * p->size.length;
-  double *gradient = malloc(n * sizeof *gradient);
-  if (gradient == NULL) return gl_fail_memory(err, "a gradient");
+  double *gradient = MUST_ARRAY(double, n, "a gradient");
   gl_status status = workload_learn(w, err);
   if (status == GL_OK) status = model_gradient_get(w->m, gradient, err);
   for (size_t i = 0; i < targets && status == GL_OK && reference; ++i) {
@@ -140,9 +141,8 @@ static gl_status parity_draw(parity *p, workload *w, int reference, gl_error *er
   for (size_t i = 0; i <= ROWS; ++i) start[i] = i * p->prompt;
   for (size_t i = 0; i < ROWS; ++i) slots[i] = (int32_t)(slot[i] = i);
   const packed_tokens prompts = {ROWS * p->prompt, ROWS, 0, start, w->token, NULL, NULL};
-  double *z = malloc(ROWS * vocabulary * sizeof *z);
-  gl_status status = z != NULL ? GL_OK : gl_fail_memory(err, "logits");
-  if (status == GL_OK) status = model_cache_new(&cache, w->m, ROWS, p->prompt + DRAWS, err);
+  double *z = MUST_ARRAY(double, ROWS *vocabulary, "logits");
+  gl_status status = model_cache_new(&cache, w->m, ROWS, p->prompt + DRAWS, err);
   if (status == GL_OK) status = model_prefill(cache, &prompts, slot, err);
   for (size_t t = 0; t < DRAWS && status == GL_OK; ++t) {
     for (size_t i = 0; i < ROWS; ++i) {
@@ -214,10 +214,9 @@ gl_status gpu_parity(gpu_run *r, gl_error *err) {
   parity p = {.r = r,
               .size = {.sequences = SEQUENCES, .length = length},
               .prompt = own < MOST_PROMPT ? own : MOST_PROMPT,
-              .logp = calloc(SEQUENCES * length, sizeof *p.logp),
-              .gradient = malloc(model_config_parameters(&s->model) * sizeof *p.gradient)};
-  gl_status status = p.logp != NULL && p.gradient != NULL ? GL_OK : gl_fail_memory(err, "parity");
-  if (status == GL_OK) status = one_side(&p, r->device, 0, err);
+              .logp = MUST_ARRAY(double, SEQUENCES *length, "log-probabilities"),
+              .gradient = MUST_ARRAY(float, model_config_parameters(&s->model), "a gradient")};
+  gl_status status = one_side(&p, r->device, 0, err);
   if (status == GL_OK) status = backend_new(&cpu, BACKEND_CPU, type, 0, err);
   if (status == GL_OK) status = one_side(&p, cpu, 1, err);
   if (status == GL_OK) status = say(&p, err);
@@ -372,8 +371,8 @@ static gl_status gpu_measure(gpu_run *r, double *rate, row x, bench_task task, w
   bench_number *number = NULL;
   w->watch = r->watch;
   w->done = 0;
-  gl_status status =
-      bench_measure(&r->g->b, &number, gpu_key(r, x.what, key), x.text, x.amount, 0, task, w, err);
+  gl_status status = bench_measure(
+      &r->g->b, &number, (bench_row){gpu_key(r, x.what, key), x.text, x.amount, task, w}, 0, err);
   if (status != GL_OK) return status;
   beside_limit(r, number, &x);
   tell_operations(r, x.what);
@@ -410,8 +409,7 @@ static gl_status move(void *self, gl_error *err) {
  * nothing with zeros. */
 static gl_status fill_matrices(const limit_job *j, gl_error *err) {
   const size_t n = j->side * j->side;
-  float *numbers = malloc(n * sizeof *numbers);
-  if (numbers == NULL) return gl_fail_memory(err, "the benchmark's matrices");
+  float *numbers = MUST_ARRAY(float, n, "the benchmark's matrices");
   for (size_t i = 0; i < n; ++i)
     numbers[i] = (float)rng_u01(rng_block(rng_stream_at(1, RNG_INIT, 0), i).v[0]) - 0.5f;
   j->b->ops->upload(j->b, j->z, numbers, n * sizeof *numbers);
@@ -436,11 +434,15 @@ static gl_status limits(gpu_run *r, gl_error *err) {
   gl_status status = b->ops->status(b, err);
   if (status == GL_OK) status = fill_matrices(&j, err);
   if (status == GL_OK)
-    status = bench_measure(x, &product, "limit.product", "operations a second of a product",
-                           CALLS * 2 * pow((double)side, 3), 0, gpu_multiply, &j, err);
+    status = bench_measure(x, &product,
+                           (bench_row){"limit.product", "operations a second of a product",
+                                       CALLS * 2 * pow((double)side, 3), gpu_multiply, &j},
+                           0, err);
   if (status == GL_OK)
-    status = bench_measure(x, &copy, "limit.copy", "bytes a second, read and written",
-                           CALLS * 2 * (double)bytes, 0, move, &j, err);
+    status = bench_measure(x, &copy,
+                           (bench_row){"limit.copy", "bytes a second, read and written",
+                                       CALLS * 2 * (double)bytes, move, &j},
+                           0, err);
   if (status == GL_OK && product->rate.n > 0) r->g->product = product->rate.median;
   if (status == GL_OK && copy->rate.n > 0) r->g->copy = copy->rate.median;
   b->ops->release(b, j.x);

@@ -1,6 +1,7 @@
 /* What `gepolab bench` times, but for events (des.c) and GPUs (gpu.c): policy, lab, llm, sweep. */
 #include "core/policy/policy.h"
 #include "core/random/rng.h"
+#include "experiments/base/memory.h"
 #include "experiments/bench/bench.h"
 #include "experiments/bench/workload.h"
 #include "experiments/recipe/recipe.h"
@@ -30,11 +31,10 @@ typedef struct synthetic {
   policy_workspace *workspace;
 } synthetic;
 
-static int synthetic_init(synthetic *s) {
+static void synthetic_init(synthetic *s) {
   size_t n = (size_t)RESPONSES * TOKENS;
-  s->logp = calloc(3 * n, sizeof *s->logp);
-  s->workspace = policy_workspace_new();
-  if (s->logp == NULL || s->workspace == NULL) return 0;
+  s->logp = MUST_ARRAY(double, 3 * n, "a batch");
+  s->workspace = must_have(policy_workspace_new(), "a workspace");
   s->logq = s->logp + n;
   s->coefficient = s->logq + n;
   for (size_t g = 0; g <= GROUPS; ++g) s->group_start[g] = g * GROUP_SIZE;
@@ -46,7 +46,6 @@ static int synthetic_init(synthetic *s) {
     s->logq[t] = log(rng_u01(w.v[0]));
     s->logp[t] = fmin(0, s->logq[t] + 0.02 * (rng_u01(w.v[1]) - 0.5));
   }
-  return 1;
 }
 
 static gl_status time_policy_evaluate(void *self, gl_error *err) {
@@ -76,8 +75,9 @@ static gl_status time_policy_measure(bench *b, bench_number **number, const char
                                      gl_error *err) {
   char key[BENCH_NAME];
   snprintf(key, sizeof key, "%s_%s_per_s", name, what);
-  return bench_measure(b, number, key, text, (double)RESPONSES * TOKENS, 0.2, time_policy_evaluate,
-                       s, err);
+  return bench_measure(b, number,
+                       (bench_row){key, text, (double)RESPONSES * TOKENS, time_policy_evaluate, s},
+                       0.2, err);
 }
 
 /* All that a training step asks for; then without the metrics, which PyTorch does not make. */
@@ -110,7 +110,7 @@ gl_status bench_policy(bench *b, gl_error *err) {
   synthetic s = {.logp = NULL};
   peer_process torch = {.pid = 0};
   gl_status status = GL_OK;
-  if (!synthetic_init(&s)) status = gl_fail_memory(err, "a batch");
+  synthetic_init(&s);
   bench_start_python(b, &torch, "experiments/bench/policy.py", THREADS);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0] && status == GL_OK; ++i)
     status = measure_row(b, &rows[i], &s, &torch, err);
@@ -192,17 +192,22 @@ static gl_status time_lab_sample(void *self, gl_error *err) {
 static gl_status time_lab_measure(bench *b, lab_work *w, peer_process *numpy, gl_error *err) {
   const double multisets = (double)lab_multiset_count(ARMS, GROUP), tuples = pow(ARMS, GROUP);
   bench_number *number = NULL;
-  gl_status status = bench_measure(b, &number, "lab_exact_groups_per_s",
-                                   "multisets a second, enumerated; K = 10, G = 8 has 24,310",
-                                   multisets, 0.3, enumerate, w, err);
+  gl_status status =
+      bench_measure(b, &number,
+                    (bench_row){"lab_exact_groups_per_s",
+                                "multisets a second, enumerated; K = 10, G = 8 has 24,310",
+                                multisets, enumerate, w},
+                    0.3, err);
   if (status != GL_OK) return status;
   number->aim = multisets / 1.5e-3;
   status = bench_fact(b, "lab_exact_over_tuples", tuples / multisets, NAN,
                       "tuples that brute force would evaluate, for each multiset", err);
   if (status == GL_OK)
-    status = bench_measure(b, &number, "lab_monte_carlo_groups_per_s",
-                           "groups a second by Monte Carlo, drawing included, one core", SAMPLES,
-                           0.3, time_lab_sample, w, err);
+    status = bench_measure(b, &number,
+                           (bench_row){"lab_monte_carlo_groups_per_s",
+                                       "groups a second by Monte Carlo, drawing included, one core",
+                                       SAMPLES, time_lab_sample, w},
+                           0.3, err);
   if (status == GL_OK) bench_ask(b, number, numpy, "numpy", "groups", 20);
   return status;
 }
@@ -230,34 +235,18 @@ typedef struct bench_shape {
   size_t sequences, length, prompt;
 } bench_shape;
 
-static bench_shape time_llm_shape_of(const char *name, size_t hidden, size_t layers, size_t heads,
-                                     size_t kv_heads, size_t dim, size_t vocabulary,
-                                     size_t sequences, size_t length) {
-  const model_config c = {.vocabulary = vocabulary,
-                          .hidden = hidden,
-                          .intermediate = 3 * hidden,
-                          .layers = layers,
-                          .heads = heads,
-                          .kv_heads = kv_heads,
-                          .head_dim = dim,
-                          .max_positions = length,
-                          .rms_eps = 1e-6,
-                          .rope_theta = 10000,
-                          .initializer_range = 0.02,
-                          .tied = 1,
-                          .begin = -1,
-                          .end = -1,
-                          .pad = -1};
-  return (bench_shape){name, c, sequences, length, 8};
-}
-
+#define LLM_MODEL(wide, deep, queries, keys, dim, words, span)                                     \
+  {                                                                                                \
+    .vocabulary = words, .hidden = wide, .intermediate = 3 * wide, .layers = deep,                 \
+    .heads = queries, .kv_heads = keys, .head_dim = dim, .max_positions = span, .rms_eps = 1e-6,   \
+    .rope_theta = 10000, .initializer_range = 0.02, .tied = 1, .begin = -1, .end = -1, .pad = -1   \
+  }
 /* The last one has half as many sequences, so that a repetition takes seconds. */
-static void all_shapes(bench_shape shapes[N_SHAPES]) {
-  shapes[0] = time_llm_shape_of("64x2", 64, 2, 4, 2, 16, 32, 64, 24);
-  shapes[1] = time_llm_shape_of("128x4", 128, 4, 4, 2, 32, 64, 64, 32);
-  shapes[2] = time_llm_shape_of("256x6", 256, 6, 8, 4, 32, 600, 64, 64);
-  shapes[3] = time_llm_shape_of("512x8", 512, 8, 8, 4, 64, 600, 32, 64);
-}
+static const bench_shape llm_shapes[N_SHAPES] = {
+    {"64x2", LLM_MODEL(64, 2, 4, 2, 16, 32, 24), 64, 24, 8},
+    {"128x4", LLM_MODEL(128, 4, 4, 2, 32, 64, 32), 64, 32, 8},
+    {"256x6", LLM_MODEL(256, 6, 8, 4, 32, 600, 64), 64, 64, 8},
+    {"512x8", LLM_MODEL(512, 8, 8, 4, 64, 600, 64), 32, 64, 8}};
 
 /* Multiplications and additions of matrix products per trained token: two in the forward and four
  * in the backward for every weight. */
@@ -292,9 +281,11 @@ static gl_status measure_product(bench *r, backend *b, bench_rate *rate, gl_erro
   if (status == GL_OK) b->ops->zero(b, j.a, bytes);
   if (status == GL_OK) b->ops->zero(b, j.x, bytes);
   if (status == GL_OK)
-    status = bench_measure(r, &number, "llm_product_gflops",
-                           "GFLOP a second, product of side 1024, float32", work, LEAST_S,
-                           multiply_once, &j, err);
+    status = bench_measure(r, &number,
+                           (bench_row){"llm_product_gflops",
+                                       "GFLOP a second, product of side 1024, float32", work,
+                                       multiply_once, &j},
+                           LEAST_S, err);
   if (status == GL_OK) *rate = number->rate;
   b->ops->release(b, j.a);
   b->ops->release(b, j.x);
@@ -315,12 +306,13 @@ static void time_llm_ask(bench *r, bench_number *number, peer_process *torch, co
   bench_ask(r, number, torch, name, request, aim);
 }
 
+/* row.key is the part of the key that follows the shape's name. */
 static gl_status time_llm_measure(bench *r, bench_number **number, const bench_shape *s,
-                                  workload *w, const char *what, const char *text, size_t tokens,
-                                  bench_task task, gl_error *err) {
+                                  bench_row row, gl_error *err) {
   char key[BENCH_NAME];
-  snprintf(key, sizeof key, "llm_%s_%s", s->name, what);
-  return bench_measure(r, number, key, text, (double)tokens, LEAST_S, task, w, err);
+  snprintf(key, sizeof key, "llm_%s_%s", s->name, row.key);
+  row.key = key;
+  return bench_measure(r, number, row, LEAST_S, err);
 }
 
 /* What training reaches of the rate of products alone. */
@@ -328,9 +320,10 @@ static gl_status share_of_products(bench *r, const bench_shape *s, const bench_r
                                    const bench_rate *product, gl_error *err) {
   char key[BENCH_NAME];
   snprintf(key, sizeof key, "llm_%s_train_of_product_rate", s->name);
-  return bench_derived(
-      r, key, trained->median * flops_per_token(&s->model) / (1e9 * product->median), trained->load,
-      product->load, NAN, "share of the rate of products that training reaches", err);
+  return bench_derived(r, key,
+                       trained->median * flops_per_token(&s->model) / (1e9 * product->median),
+                       meter_heavier(trained->load, product->load), NAN,
+                       "fraction of the rate of products that training reaches", err);
 }
 
 static gl_status measure_shape(bench *r, const bench_shape *s, backend *b, peer_process *torch,
@@ -340,17 +333,21 @@ static gl_status measure_shape(bench *r, const bench_shape *s, backend *b, peer_
   const workload_size size = {s->sequences, s->length, s->prompt, .trains = 1};
   gl_status status = workload_init(&w, &s->model, size, b, err);
   if (status == GL_OK)
-    status = time_llm_measure(r, &number, s, &w, "train_tokens_per_s", "tokens a second, training",
-                              s->sequences * s->length, workload_train, err);
+    status = time_llm_measure(r, &number, s,
+                              (bench_row){"train_tokens_per_s", "tokens a second, training",
+                                          (double)(s->sequences * s->length), workload_train, &w},
+                              err);
   if (status == GL_OK) {
     time_llm_ask(r, number, torch, s, "train eager", "pytorch_eager", 1.3);
     time_llm_ask(r, number, torch, s, "train compiled", "pytorch_compiled", 1.3);
     status = share_of_products(r, s, &number->rate, product, err);
   }
   if (status == GL_OK)
-    status =
-        time_llm_measure(r, &number, s, &w, "generate_tokens_per_s", "tokens a second, generation",
-                         s->sequences * (s->length - s->prompt), workload_generate, err);
+    status = time_llm_measure(r, &number, s,
+                              (bench_row){"generate_tokens_per_s", "tokens a second, generation",
+                                          (double)(s->sequences * (s->length - s->prompt)),
+                                          workload_generate, &w},
+                              err);
   if (status == GL_OK) {
     time_llm_ask(r, number, torch, s, "generate transformers", "transformers_generate", 2);
     time_llm_ask(r, number, torch, s, "generate loop", "pytorch_loop", 1.3);
@@ -362,29 +359,25 @@ static gl_status measure_shape(bench *r, const bench_shape *s, backend *b, peer_
 /* --- all --- */
 
 gl_status bench_llm_has(const char *shape, gl_error *err) {
-  bench_shape shapes[N_SHAPES];
-  all_shapes(shapes);
   for (size_t i = 0; i < N_SHAPES; ++i)
-    if (strcmp(shapes[i].name, shape) == 0) return GL_OK;
+    if (strcmp(llm_shapes[i].name, shape) == 0) return GL_OK;
   return gl_fail(err, GL_EINPUT, "no shape '%s'; there are %s, %s, %s and %s", shape,
-                 shapes[0].name, shapes[1].name, shapes[2].name, shapes[3].name);
+                 llm_shapes[0].name, llm_shapes[1].name, llm_shapes[2].name, llm_shapes[3].name);
 }
 
 gl_status bench_llm(bench *r, gl_error *err) {
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   const size_t threads = cores > 0 ? (size_t)cores : 1;
-  bench_shape shapes[N_SHAPES];
   bench_rate product = {.median = NAN};
   backend *b = NULL;
   peer_process torch;
   gl_status status = backend_new(&b, BACKEND_CPU, NUMBER_F32, threads, err);
   if (status != GL_OK) return status;
-  all_shapes(shapes);
   bench_start_python(r, &torch, "experiments/bench/llm.py", threads);
   status = measure_product(r, b, &product, err);
   for (size_t i = 0; i < N_SHAPES && status == GL_OK; ++i)
-    if (r->shape == NULL || strcmp(r->shape, shapes[i].name) == 0)
-      status = measure_shape(r, &shapes[i], b, &torch, &product, err);
+    if (r->shape == NULL || strcmp(r->shape, llm_shapes[i].name) == 0)
+      status = measure_shape(r, &llm_shapes[i], b, &torch, &product, err);
   peer_end(&torch);
   backend_free(b);
   return status;

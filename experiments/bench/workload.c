@@ -1,6 +1,8 @@
 /* The work that benchmarks of the transformer measure. */
 #include "experiments/bench/workload.h"
 
+#include "experiments/base/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +20,8 @@ const optimizer_spec workload_optimizer = {.kind = OPTIMIZER_ADAMW,
 static gl_status draw_parameters(model *m, gl_error *err) {
   const rng_stream stream = rng_stream_at(1, RNG_INIT, 0);
   const size_t n = model_parameters(m);
-  double *values = calloc(n, sizeof *values);
+  double *values = MUST_ARRAY(double, n, "the benchmark's parameters");
   const model_tensor *t;
-  if (values == NULL) return gl_fail_memory(err, "the benchmark's parameters");
   for (size_t i = 0; i < n; i += sizeof(rng_words)) {
     const rng_words words = rng_block(stream, i / sizeof words);
     int8_t byte[sizeof words];
@@ -36,17 +37,14 @@ static gl_status draw_parameters(model *m, gl_error *err) {
 
 static gl_status workload_allocate(workload *w, gl_error *err) {
   const size_t sequences = w->size.sequences, n = sequences * w->size.length;
-  w->start = calloc(sequences + 1, sizeof *w->start);
-  w->prompt_start = calloc(sequences + 1, sizeof *w->prompt_start);
-  w->number = calloc(sequences, sizeof *w->number);
-  w->row = calloc(n, sizeof *w->row);
-  w->token = calloc(n, sizeof *w->token);
-  w->target = calloc(n, sizeof *w->target);
-  w->slope = calloc(n, sizeof *w->slope);
-  w->logp = calloc(n, sizeof *w->logp);
-  if (w->start == NULL || w->prompt_start == NULL || w->number == NULL || w->row == NULL ||
-      w->token == NULL || w->target == NULL || w->slope == NULL || w->logp == NULL)
-    return gl_fail_memory(err, "a benchmark");
+  w->start = MUST_ARRAY(size_t, sequences + 1, "a benchmark");
+  w->prompt_start = MUST_ARRAY(size_t, sequences + 1, "a benchmark");
+  w->number = MUST_ARRAY(size_t, sequences, "a benchmark");
+  w->row = MUST_ARRAY(size_t, n, "a benchmark");
+  w->token = MUST_ARRAY(int32_t, n, "a benchmark");
+  w->target = MUST_ARRAY(int32_t, n, "a benchmark");
+  w->slope = MUST_ARRAY(double, n, "a benchmark");
+  w->logp = MUST_ARRAY(double, n, "a benchmark");
   return generate_result_init(&w->result, sequences, w->up_to > 0 ? w->up_to : 1, err);
 }
 

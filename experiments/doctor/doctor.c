@@ -1,6 +1,7 @@
 /* What is found on a machine, and a short test of the program: parts are compared with what is
  * known exactly, then timed. */
 #include "experiments/doctor/doctor.h"
+#include "experiments/base/memory.h"
 
 #include "core/policy/policy.h"
 #include "experiments/base/process.h"
@@ -244,8 +245,8 @@ static gl_status largest_error(const char *name, policy_workspace *w, double *er
 static gl_status check_coefficients(self_check *c, gl_error *err) {
   static const char *const rows[] = {"is", "grpo", "gspo"};
   double error = 0;
-  policy_workspace *w = policy_workspace_new();
-  gl_status status = w != NULL ? GL_OK : gl_fail_memory(err, "a workspace");
+  policy_workspace *w = must_have(policy_workspace_new(), "a workspace");
+  gl_status status = GL_OK;
   for (size_t i = 0; i < 3 && status == GL_OK; ++i) status = largest_error(rows[i], w, &error, err);
   policy_workspace_free(w);
   c->passed = error < 1e-8;
@@ -336,8 +337,10 @@ static gl_status run_once(void *self, gl_error *err) {
 static gl_status time_training(bench *b, gl_error *err) {
   run_result out;
   bench_number *number = NULL;
-  return bench_measure(b, &number, "updates_per_s", "updates a second of a toy learner", 150, 0.2,
-                       run_once, &out, err);
+  return bench_measure(
+      b, &number,
+      (bench_row){"updates_per_s", "updates a second of a toy learner", 150, run_once, &out}, 0.2,
+      err);
 }
 
 /* The parts of `gepolab bench` that take a second or two. */

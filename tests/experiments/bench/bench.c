@@ -73,11 +73,12 @@ static void ratios_kept_back_are_counted(void) {
 static void a_number_derived_from_a_busy_rate_is_kept_back(void) {
   static bench b;
   b = (bench){.n = 0};
-  CU_ASSERT_EQUAL(bench_derived(&b, "quiet", 2, quiet, quiet, 1, "", NULL), GL_OK);
-  CU_ASSERT_EQUAL(bench_derived(&b, "busy", 2, quiet, busy, 1, "", NULL), GL_OK);
-  CU_ASSERT_EQUAL(bench_derived(&b, "busy_first", 2, busy, quiet, 1, "", NULL), GL_OK);
+  CU_ASSERT_EQUAL(bench_derived(&b, "quiet", 2, meter_heavier(quiet, quiet), 1, "", NULL), GL_OK);
+  CU_ASSERT_EQUAL(bench_derived(&b, "busy", 2, meter_heavier(quiet, busy), 1, "", NULL), GL_OK);
+  CU_ASSERT_EQUAL(bench_derived(&b, "busy_first", 2, meter_heavier(busy, quiet), 1, "", NULL),
+                  GL_OK);
   b.takes_busy = 1;
-  CU_ASSERT_EQUAL(bench_derived(&b, "taken", 2, quiet, busy, 1, "", NULL), GL_OK);
+  CU_ASSERT_EQUAL(bench_derived(&b, "taken", 2, meter_heavier(quiet, busy), 1, "", NULL), GL_OK);
   CU_ASSERT_EQUAL(b.numbers[0].value, 2);
   CU_ASSERT(isnan(b.numbers[1].value));
   CU_ASSERT(isnan(b.numbers[2].value));
@@ -101,15 +102,17 @@ static void a_task_warms_up_once_and_is_repeated(void) {
   bench_number *number;
   int calls = 0;
   b = (bench){.end = INFINITY};
-  CU_ASSERT_EQUAL(bench_measure(&b, &number, "key", "what", 10, 0, count, &calls, NULL), GL_OK);
+  CU_ASSERT_EQUAL(
+      bench_measure(&b, &number, (bench_row){"key", "what", 10, count, &calls}, 0, NULL), GL_OK);
   CU_ASSERT_EQUAL(calls, 1 + BENCH_REPETITIONS);
   CU_ASSERT_EQUAL(number->rate.n, BENCH_REPETITIONS);
   CU_ASSERT(number->rate.low > 0 && number->rate.low <= number->rate.high);
   CU_ASSERT_PTR_EQUAL(number, &b.numbers[0]);
   calls = 0;
   gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL(bench_measure(&b, &number, "key", "what", 10, 0, fail_third, &calls, &err),
-                  GL_EIO);
+  CU_ASSERT_EQUAL(
+      bench_measure(&b, &number, (bench_row){"key", "what", 10, fail_third, &calls}, 0, &err),
+      GL_EIO);
   CU_ASSERT_STRING_EQUAL(err.text, "the third");
 }
 
@@ -175,7 +178,8 @@ static void after_its_time_nothing_is_begun(void) {
   peer_process p = {.pid = 0};
   int calls = 0;
   b = (bench){.end = 0};
-  CU_ASSERT_EQUAL(bench_measure(&b, &number, "key", "what", 10, 0, count, &calls, NULL), GL_OK);
+  CU_ASSERT_EQUAL(
+      bench_measure(&b, &number, (bench_row){"key", "what", 10, count, &calls}, 0, NULL), GL_OK);
   CU_ASSERT_EQUAL(calls, 0);
   CU_ASSERT_EQUAL(number->rate.n, 0);
   bench_ask(&b, number, &p, "peer", "request", 1);
@@ -206,7 +210,8 @@ static void computed_rates_stand_beside_and_repetitions_can_be_fewer(void) {
   bench_number *number;
   int calls = 0, kept_back;
   b = (bench){.end = INFINITY, .repetitions = 2, .takes_busy = 1};
-  CU_ASSERT_EQUAL(bench_measure(&b, &number, "key", "what", 10, 0, count, &calls, NULL), GL_OK);
+  CU_ASSERT_EQUAL(
+      bench_measure(&b, &number, (bench_row){"key", "what", 10, count, &calls}, 0, NULL), GL_OK);
   CU_ASSERT_EQUAL(calls, 1 + 2);
   CU_ASSERT_EQUAL(number->rate.n, 2);
   bench_beside(number, "limit", 2 * number->rate.median, 0.6, "why");
@@ -222,7 +227,8 @@ static void a_peer_is_asked_after_ours_and_programs_are_run(void) {
   peer_process p;
   int calls = 0;
   b = (bench){.end = INFINITY, .takes_busy = 1};
-  CU_ASSERT_EQUAL(bench_measure(&b, &number, "key", "what", 10, 0, count, &calls, NULL), GL_OK);
+  CU_ASSERT_EQUAL(
+      bench_measure(&b, &number, (bench_row){"key", "what", 10, count, &calls}, 0, NULL), GL_OK);
   peer_start(&p, words, NULL);
   bench_ask(&b, number, &p, "shell", "go", 1.5);
   peer_end(&p);

@@ -172,7 +172,7 @@ static void peers_are_compared(void) {
                        "peer-decode", "--seconds", "1"));
   CU_ASSERT_EQUAL(number_at(beside(json, "tiny.decode.4", "pytorch"), "value"), 0.5);
   CU_ASSERT_EQUAL(number_at(beside(json, "tiny.decode.4", "pytorch"), "aim"), 5);
-  CU_ASSERT_EQUAL(number_at(of(json, "tiny.decode.4"), "value"), -1);
+  CU_ASSERT(isnan(number_at(of(json, "tiny.decode.4"), "value")));
   cJSON_Delete(json);
   unsetenv("GEPOLAB_PYTHON");
   unsetenv("GEPOLAB_PEER_LOG");
