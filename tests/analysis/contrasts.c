@@ -83,7 +83,6 @@ static void add_run(results *r, const char *algorithm, double delay, uint64_t se
 /* At delay 4 grpo falls on seeds 1 to 6 of 8 and gepo on seed 1; gspo has two seeds of its own. */
 static results *made(void) {
   results *r = results_new("made");
-  gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   for (uint64_t seed = 1; seed <= 8; seed++)
     for (int delay = 0; delay <= 4; delay += 4) {
@@ -92,7 +91,7 @@ static results *made(void) {
     }
   add_run(r, "gspo", 4, 8, 0, 0.7);
   add_run(r, "gspo", 4, 9, 0, 0.7);
-  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  ASSERT_OK(results_arrange(r, &err));
   return r;
 }
 
@@ -110,8 +109,7 @@ static void arms_are_paired_by_seed(void) {
                    between("few", "grpo", "4", "gspo", "4")};
   c[1].measure = CONTRAST_LAST;
   contrast_result found[3];
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(contrasts_find(r, c, 3, found, &err), GL_OK);
+  ASSERT_OK(contrasts_find(r, c, 3, found, &err));
   CU_ASSERT_EQUAL(found[0].pairs, 8);
   CU_ASSERT_EQUAL(found[0].only_of, 5);
   CU_ASSERT_EQUAL(found[0].only_against, 0);
@@ -132,16 +130,15 @@ static void arms_are_paired_by_seed(void) {
  * the binomial distribution says at which share they come with probability 0.8. */
 static void the_power_is_that_of_the_first_step_of_holm(void) {
   results *r = results_new("power");
-  gl_error err = {0};
   for (uint64_t seed = 1; seed <= 24; seed++) {
     add_run(r, "grpo", 0, seed, 0, 0.8);
     add_run(r, "grpo", 4, seed, 0, 0.8);
   }
-  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  ASSERT_OK(results_arrange(r, &err));
   const contrast c[2] = {between("one", "grpo", "0", "grpo", "4"),
                          between("two", "grpo", "4", "grpo", "0")};
   contrast_result found[2];
-  CU_ASSERT_EQUAL_FATAL(contrasts_find(r, c, 2, found, &err), GL_OK);
+  ASSERT_OK(contrasts_find(r, c, 2, found, &err));
   double fewer = 0, term = pow(1 - found[0].detectable, 24);
   for (int k = 0; k < 7; k++) {
     fewer += term;

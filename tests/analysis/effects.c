@@ -49,7 +49,6 @@ static void add_run(results *r, const char *algorithm, const char *swept, uint64
  * that are 0.08 apart; a third field changes with a, and falls where it rises. */
 static results *made(void) {
   results *r = results_new("made");
-  gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   for (int which = 0; which < 2; which++)
     for (int i = 0; i < 4; i++)
@@ -62,7 +61,7 @@ static results *made(void) {
         add_run(r, which ? "gepo" : "grpo", swept, seed,
                 0.6 + (which ? 0.05 : 0.1) * a - 0.05 * b + 0.02 * a * b + 0.08 * (double)seed);
       }
-  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  ASSERT_OK(results_arrange(r, &err));
   return r;
 }
 
@@ -84,8 +83,7 @@ static void effects_of_a_design_come_out(void) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   effect_table t;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(effect_table_init(&t, r, &rule, &err), GL_OK);
+  ASSERT_OK(effect_table_init(&t, r, &rule, &err));
   CU_ASSERT_EQUAL_FATAL(t.n_factors, 2);
   for (size_t i = 0; i < 2; i++)
     if (strcmp(t.factor[i].name, group) != 0 && strcmp(t.factor[i].name, top) != 0)
@@ -114,10 +112,9 @@ static void text_and_json_have_every_effect(void) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   effect_table t;
-  gl_error err = {0};
   table *to = table_document();
-  CU_ASSERT_EQUAL_FATAL(effect_table_init(&t, r, &rule, &err), GL_OK);
-  CU_ASSERT_EQUAL(effect_table_report(to, &t, 0, &err), GL_OK);
+  ASSERT_OK(effect_table_init(&t, r, &rule, &err));
+  ASSERT_OK(effect_table_report(to, &t, 0, &err));
   char *text = written_table(to, TABLE_AS_TEXT);
   cJSON *json = read_table(to);
   table_free(to);
@@ -138,7 +135,6 @@ static void a_value_that_no_recipe_states_is_called_not_given(void) {
   const outcome_rule rule = outcome_rule_default();
   results *r = results_new("made");
   effect_table t;
-  gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   for (int i = 0; i < 4; i++)
     for (uint64_t seed = 1; seed <= 2; seed++) {
@@ -148,10 +144,10 @@ static void a_value_that_no_recipe_states_is_called_not_given(void) {
                      : "\"cluster.preset\":\"fifo\",\"cluster.delay\":31");
       add_run(r, "grpo", swept, seed, 0.1 * i + 0.01 * (double)seed);
     }
-  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(effect_table_init(&t, r, &rule, &err), GL_OK);
+  ASSERT_OK(results_arrange(r, &err));
+  ASSERT_OK(effect_table_init(&t, r, &rule, &err));
   table *to = table_document();
-  CU_ASSERT_EQUAL(effect_table_report(to, &t, 0, &err), GL_OK);
+  ASSERT_OK(effect_table_report(to, &t, 0, &err));
   char *text = written_table(to, TABLE_AS_TEXT);
   table_free(to);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "weight delay, preset: 31, fifo to not given, sync"));

@@ -91,13 +91,12 @@ static void put_run(store *s, const char *study, const made_run *of, int64_t ord
 static store *made_file(void) {
   static const made_run other = {"grpo", "100", "\"none\"", "false", 1, RUN_DONE, 2};
   store *s = NULL;
-  gl_error err = {0};
   unlink(path);
-  CU_ASSERT_EQUAL_FATAL(store_open(&s, path, STORE_WRITE, &err), GL_OK);
+  ASSERT_OK(store_open(&s, path, STORE_WRITE, &err));
   for (size_t i = 0; i < MADE; ++i) put_run(s, "made", &made[i], (int64_t)i, "");
   put_run(s, "made", &made[0], MADE, ",\"eval_every\":10");
   put_run(s, "other", &other, 0, "");
-  CU_ASSERT_EQUAL(store_put_tuned(s, "made", "grpo", 0.125, 0.5, &err), GL_OK);
+  ASSERT_OK(store_put_tuned(s, "made", "grpo", 0.125, 0.5, &err));
   return s;
 }
 
@@ -493,9 +492,7 @@ static void check_resource(const cJSON *resource, store *s) {
 
 static void a_folder_holds_every_table_and_their_description(void) {
   store *s = made_file();
-  gl_error err = {0};
-  for (int again = 0; again < 2; ++again)
-    CU_ASSERT_EQUAL_FATAL(study_export_all(s, RECORDS_CSV, folder, &err), GL_OK);
+  for (int again = 0; again < 2; ++again) ASSERT_OK(study_export_all(s, RECORDS_CSV, folder, &err));
   char *text = read_file("datapackage.json");
   cJSON *package = cJSON_Parse(text);
   const cJSON *resource, *resources = member_at(package, "resources");
@@ -508,7 +505,7 @@ static void a_folder_holds_every_table_and_their_description(void) {
   cJSON_Delete(package);
   free(text);
   CU_ASSERT_EQUAL(remove_folder(), (size_t)n + 1);
-  CU_ASSERT_EQUAL(study_export_all(s, RECORDS_JSONL, folder, &err), GL_OK);
+  ASSERT_OK(study_export_all(s, RECORDS_JSONL, folder, &err));
   text = read_file("cells.jsonl");
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
   CU_ASSERT_EQUAL(strncmp(text, "{\"cell\":1,\"study\":\"made\",", 25), 0);

@@ -8,14 +8,13 @@
 /* A study with one run for each of swept[n]. */
 static results *made(const char *const *swept, size_t n) {
   results *r = results_new("made");
-  gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   for (size_t i = 0; i < n; i++) {
     const run_record run = {
         .algorithm = "grpo", .swept = swept[i], .seed = 1, .status = RUN_DONE, .reason = ""};
-    CU_ASSERT_EQUAL_FATAL(results_add(r, &run, &err), GL_OK);
+    ASSERT_OK(results_add(r, &run, &err));
   }
-  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  ASSERT_OK(results_arrange(r, &err));
   CU_ASSERT_EQUAL_FATAL(r->n_groups, n);
   return r;
 }

@@ -122,17 +122,16 @@ static void unknown_sets_are_refused_with_the_nearest(void) {
  * 20 both are best there: 0.8 and 0.6. Nothing is better at 30. */
 static void the_best_until_an_evaluation_is_scored_on_the_other_half(void) {
   results *r = study(1);
-  gl_error err = {0};
-  CU_ASSERT_EQUAL(sets_use_halves(r, &err), GL_OK);
+  ASSERT_OK(sets_use_halves(r, &err));
   CU_ASSERT_PTR_NULL(r->runs[0].best_until); /* the first set has no halves */
-  CU_ASSERT_EQUAL_FATAL(sets_choose(r, "hard", &err), GL_OK);
+  ASSERT_OK(sets_choose(r, "hard", &err));
   const double *best = r->runs[0].best_until;
   CU_ASSERT_PTR_NOT_NULL_FATAL(best);
   ASSERT_CLOSE(best[0], 0.1, 1e-15);
   ASSERT_CLOSE(best[1], 0.1, 1e-15);
   ASSERT_CLOSE(best[2], 0.7, 1e-15);
   ASSERT_CLOSE(best[3], 0.7, 1e-15);
-  CU_ASSERT_EQUAL_FATAL(sets_choose(r, "easy", &err), GL_OK);
+  ASSERT_OK(sets_choose(r, "easy", &err));
   CU_ASSERT_PTR_NULL(r->runs[0].best_until);
   results_free(r);
 }

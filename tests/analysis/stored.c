@@ -21,19 +21,17 @@ static const char document[] =
 
 static void write_stored(void) {
   cJSON *json = cJSON_Parse(document);
-  gl_error err = {0};
   FILE *to = fopen(path, "w");
   CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-  CU_ASSERT_EQUAL(stored_write(to, &head, json, NULL, NULL, &err), GL_OK);
+  ASSERT_OK(stored_write(to, &head, json, NULL, NULL, &err));
   fclose(to);
   cJSON_Delete(json);
 }
 
 static void elements_are_known_by_what_tells_them_apart(void) {
   stored s;
-  gl_error err = {0};
   write_stored();
-  CU_ASSERT_EQUAL_FATAL(stored_read(&s, path, &err), GL_OK);
+  ASSERT_OK(stored_read(&s, path, &err));
   CU_ASSERT_STRING_EQUAL(s.name, "stored_test");
   const char *const want[][2] = {{"n", "3"},
                                  {"ok", "true"},

@@ -12,7 +12,6 @@
 static const char *const sizes[] = {"repetitions=1", "draws=4", "batch=2"};
 
 static gpu_bench *run(const char *only) {
-  gl_error err = {.status = GL_OK};
   gpu_bench *g = NULL;
   gpu_options o = {.only = only,
                    .python = "/nonexistent/python3",
@@ -24,8 +23,8 @@ static gpu_bench *run(const char *only) {
                    .in_process = 1,
                    .silent = 1};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i)
-    CU_ASSERT_EQUAL_FATAL(gpu_shape_set(&o.shapes[0], sizes[i], &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(gpu_bench_run(&g, &o, &err), GL_OK);
+    ASSERT_OK(gpu_shape_set(&o.shapes[0], sizes[i], &err));
+  ASSERT_OK(gpu_bench_run(&g, &o, &err));
   if (g->failed.status != GL_OK) fprintf(stderr, "%s\n", g->failed.text);
   CU_ASSERT_EQUAL(g->failed.status, GL_OK);
   CU_ASSERT_EQUAL(g->skipped.status, GL_OK);

@@ -98,7 +98,6 @@ static void heads_too_large_are_refused(void) {
 static void a_recorded_graph_runs_again_on_other_numbers(void) {
   enum { ROWS = 3, WIDTH = 40, N = ROWS * WIDTH };
   backend *b = device(NUMBER_F32);
-  gl_error err = {.status = GL_OK};
   float host[N], got[2][N], weight_gradient[2][WIDTH];
   for (int i = 0; i < N; ++i) host[i] = (float)((i * 37 + 11) % 23 - 11);
   float *in = numbers(b, host, N), *weight = numbers(b, host, WIDTH), *out = numbers(b, NULL, N);
@@ -123,7 +122,7 @@ static void a_recorded_graph_runs_again_on_other_numbers(void) {
   b->ops->download(b, weight_gradient[1], dweight, sizeof weight_gradient[1]);
   CU_ASSERT_EQUAL(memcmp(got[0], got[1], sizeof got[0]), 0);
   CU_ASSERT_EQUAL(memcmp(weight_gradient[0], weight_gradient[1], sizeof weight_gradient[0]), 0);
-  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  ASSERT_OK(b->ops->status(b, &err));
   b->ops->graph_free(b, g);
   float *all[] = {in, weight, out, rstd, dweight, wide};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) b->ops->release(b, all[i]);
@@ -174,7 +173,6 @@ static void attend(backend *b) {
 }
 
 static void static_shared_memory_counts_and_is_asked_for_once(void) {
-  gl_error err = {.status = GL_OK};
   emulate_static_shared((size_t)47 << 10);
   backend *b = device(NUMBER_F32);
   const uint64_t before = emulate_shared_asked();
@@ -183,7 +181,7 @@ static void static_shared_memory_counts_and_is_asked_for_once(void) {
   CU_ASSERT(asked > 0);
   attend(b);
   CU_ASSERT_EQUAL(emulate_shared_asked() - before, asked);
-  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  ASSERT_OK(b->ops->status(b, &err));
   backend_free(b);
   emulate_static_shared(0);
 }

@@ -13,8 +13,7 @@
 
 static backend *device(void) {
   backend *b;
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL_FATAL(backend_new(&b, BACKEND_CUDA, NUMBER_F32, 0, &err), GL_OK);
+  ASSERT_OK(backend_new(&b, BACKEND_CUDA, NUMBER_F32, 0, &err));
   return b;
 }
 
@@ -51,13 +50,12 @@ static void arrays(backend *b, float *x[5]) {
  * back. */
 static void memory_that_is_kept_but_not_used_is_given_back_before_it_runs_out(void) {
   backend *b = device();
-  gl_error err = {.status = GL_OK};
   float *x[5];
   arrays(b, x);
   emulate_memory_limit(in_use(b) + ((size_t)64 << 10));
   b->ops->release(b, b->ops->allocate(b, (size_t)48 << 10));
   take_scratch(b, x); /* 31 KiB and an eighth */
-  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  ASSERT_OK(b->ops->status(b, &err));
   for (int i = 0; i < 5; ++i) b->ops->release(b, x[i]);
   backend_free(b);
   emulate_memory_limit(SIZE_MAX);
@@ -65,7 +63,6 @@ static void memory_that_is_kept_but_not_used_is_given_back_before_it_runs_out(vo
 
 static void scratch_that_no_graph_needs_is_released(void) {
   backend *b = device();
-  gl_error err = {.status = GL_OK};
   float *x[5];
   arrays(b, x);
   b->ops->norm_backward(b, x[0], x[1], x[2], x[3], x[4], x[1], 1, 8);
@@ -77,7 +74,7 @@ static void scratch_that_no_graph_needs_is_released(void) {
   CU_ASSERT_EQUAL(emulate_allocations(), before + 1); /* the graph's stays */
   b->ops->graph_free(b, g);
   CU_ASSERT_EQUAL(emulate_allocations(), before);
-  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  ASSERT_OK(b->ops->status(b, &err));
   for (int i = 0; i < 5; ++i) b->ops->release(b, x[i]);
   backend_free(b);
 }
@@ -116,7 +113,6 @@ static void pinned_memory_that_no_host_has_is_refused(void) {
 static void what_was_put_aside_is_read_after_it_has_arrived(void) {
   enum { N = 300 };
   backend *b = device();
-  gl_error err = {.status = GL_OK};
   float host[N], got[N];
   float *x = b->ops->allocate(b, sizeof host);
   float *aside = b->ops->allocate_aside(b, sizeof host);
@@ -129,7 +125,7 @@ static void what_was_put_aside_is_read_after_it_has_arrived(void) {
     b->ops->download(b, got, version > 0 ? other : aside, sizeof got);
     CU_ASSERT_EQUAL(memcmp(host, got, sizeof host), 0);
   }
-  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  ASSERT_OK(b->ops->status(b, &err));
   b->ops->release_aside(b, other);
   b->ops->release_aside(b, aside);
   b->ops->release(b, x);
@@ -190,8 +186,7 @@ static void the_plan_covers_what_a_run_takes(void) {
     emulate_memory_peak();
     llm_fixture f = llm_open(runs[i], 5);
     memory_need need;
-    gl_error err = {0};
-    CU_ASSERT(memory_need_of(&need, &f.llm->spec, f.llm->backend, 6, 1, 1, &err) == GL_OK);
+    ASSERT_OK(memory_need_of(&need, &f.llm->spec, f.llm->backend, 6, 1, 1, &err));
     llm_train(&f, 0, 2, metrics);
     llm_score(&f);
     const size_t peak = emulate_memory_peak() - before;
@@ -216,8 +211,7 @@ static void leave_room(llm_fixture *f, size_t halves) {
 }
 
 static void hold(llm_fixture *f) {
-  gl_error err = {0};
-  CU_ASSERT(f->learner.ops->hold(f->llm, &err) == GL_OK);
+  ASSERT_OK(f->learner.ops->hold(f->llm, &err));
 }
 
 static int is_aside(const llm_fixture *f, size_t i) {
@@ -242,12 +236,11 @@ static int draw_the_same(llm_fixture *a, llm_fixture *b) {
 static void carry_over(llm_fixture *from, llm_fixture *to) {
   char *bytes = NULL;
   size_t size = 0;
-  gl_error err = {0};
   FILE *f = open_memstream(&bytes, &size);
-  CU_ASSERT(from->learner.ops->save(from->llm, f, &err) == GL_OK);
+  ASSERT_OK(from->learner.ops->save(from->llm, f, &err));
   fclose(f);
   f = fmemopen(bytes, size, "rb");
-  CU_ASSERT(to->learner.ops->load(to->llm, f, &err) == GL_OK);
+  ASSERT_OK(to->learner.ops->load(to->llm, f, &err));
   fclose(f);
   free(bytes);
 }

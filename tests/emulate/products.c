@@ -11,14 +11,12 @@
 
 static backend *device(number_type type) {
   backend *b;
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL_FATAL(backend_new(&b, BACKEND_CUDA, type, 0, &err), GL_OK);
+  ASSERT_OK(backend_new(&b, BACKEND_CUDA, type, 0, &err));
   return b;
 }
 
 static void end(backend *b) {
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  ASSERT_OK(b->ops->status(b, &err));
   backend_free(b);
 }
 

@@ -181,12 +181,11 @@ static void versions_are_held_while_they_can_be_drawn_from_and_no_longer(void) {
   for (size_t i = 0; i < CLUSTERS; ++i) {
     char text[1000];
     watcher w = {.length = falling};
-    gl_error err = {0};
     schedule s;
     snprintf(text, sizeof text, "{%s, %s, coupled: true}", clusters[i].rules,
              speed(clusters[i].rules, 1));
     if (strstr(clusters[i].rules, "bytes_per_token") != NULL) w.bytes_per_token = 4;
-    CU_ASSERT_FATAL(run_coupled(&s, &w, text, &err) == GL_OK);
+    ASSERT_OK(run_coupled(&s, &w, text, &err));
     CU_ASSERT_EQUAL(w.faults, 0);
     CU_ASSERT_EQUAL(w.n_held, 0);
     CU_ASSERT_EQUAL(w.version, UPDATES);
@@ -226,12 +225,11 @@ static void lengths_drive_the_clock(void) {
 static void rounds_follow_one_another(void) {
   uint32_t lengths[] = {6, 10, 40, 2, 8, 8};
   watcher w = {.length = five, .drawn = lengths, .rounds = 3, .bytes_per_token = 4};
-  gl_error err = {0};
   schedule s;
-  CU_ASSERT_FATAL(run_coupled(&s, &w,
-                              "{coupled: true, tokens_per_s: 2, concurrency: 2, generation: 3, "
-                              "bytes_per_token: 4, learner: {step: 30}}",
-                              &err) == GL_OK);
+  ASSERT_OK(run_coupled(&s, &w,
+                        "{coupled: true, tokens_per_s: 2, concurrency: 2, generation: 3, "
+                        "bytes_per_token: 4, learner: {step: 30}}",
+                        &err));
   CU_ASSERT_EQUAL(w.faults, 0);
   for (size_t u = 0; u < s.n_updates; ++u)
     ASSERT_CLOSE(s.batches[u].generated_s - s.batches[u].start_s, 5 + 20 + 4 + 9, 1e-12);
@@ -239,7 +237,7 @@ static void rounds_follow_one_another(void) {
   CU_ASSERT_EQUAL(s.drawn_responses, 6 * s.begun);
   schedule_fini(&s);
   w = (watcher){.length = five};
-  CU_ASSERT_FATAL(run_coupled(&s, &w, "{coupled: true, tokens_per_s: 2}", &err) == GL_OK);
+  ASSERT_OK(run_coupled(&s, &w, "{coupled: true, tokens_per_s: 2}", &err));
   CU_ASSERT(s.rounds == s.begun && s.drawn_responses == RESPONSES * s.begun);
   schedule_fini(&s);
 }

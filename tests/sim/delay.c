@@ -47,9 +47,7 @@ static void intervals_hold_their_confidence_with_equal_tails(void) {
   for (size_t k = 0; k < 6; ++k)
     for (size_t c = 0; c < 3; ++c) {
       delay_dist dist;
-      gl_error err = {0};
-      CU_ASSERT_EQUAL_FATAL(delay_from_interval(&dist, dists[k].kind, 60, 150, confidence[c], &err),
-                            GL_OK);
+      ASSERT_OK(delay_from_interval(&dist, dists[k].kind, 60, 150, confidence[c], &err));
       ASSERT_CLOSE(dists[k].cdf(&dist, 60), (1 - confidence[c]) / 2, 1e-10);
       ASSERT_CLOSE(dists[k].cdf(&dist, 150), (1 + confidence[c]) / 2, 1e-10);
     }
@@ -72,8 +70,7 @@ static void gamma_quantiles_invert_the_distribution_in_both_tails(void) {
 static void shares_are_gsls_distribution_functions_within_offset_and_clamp(void) {
   for (size_t k = 0; k < 6; ++k) {
     delay_dist dist;
-    gl_error err = {0};
-    CU_ASSERT_EQUAL_FATAL(delay_from_interval(&dist, dists[k].kind, 60, 150, 0.9, &err), GL_OK);
+    ASSERT_OK(delay_from_interval(&dist, dists[k].kind, 60, 150, 0.9, &err));
     for (double x = 5; x < 400; x += 31) {
       ASSERT_CLOSE(delay_cdf(&dist, x, false), dists[k].cdf(&dist, x), 1e-9);
       ASSERT_CLOSE(delay_cdf(&dist, x, true), dists[k].cdf(&dist, x), 1e-9);
@@ -122,9 +119,8 @@ static void draws_follow_gsls_distribution_functions(void) {
   double *x = calloc(N, sizeof *x);
   for (size_t k = 0; k < 6; ++k) {
     delay_dist dist;
-    gl_error err = {0};
     double d = 0;
-    CU_ASSERT_EQUAL_FATAL(delay_from_interval(&dist, dists[k].kind, 60, 150, 0.9, &err), GL_OK);
+    ASSERT_OK(delay_from_interval(&dist, dists[k].kind, 60, 150, 0.9, &err));
     delay_source source = {rng_stream_at(7, RNG_DELAY, k), 0, 0};
     for (size_t i = 0; i < N; ++i) x[i] = delay_draw(&dist, &source);
     gsl_sort(x, 1, N);

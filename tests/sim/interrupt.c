@@ -126,17 +126,15 @@ static void hear(void *self, const schedule_span *s) {
 static void a_trace_is_told_of_every_interruption(void) {
   cluster_spec *spec = NULL;
   schedule s, again;
-  gl_error err = {0};
   heard h = {0};
   const schedule_trace trace = {&h, hear};
-  CU_ASSERT_EQUAL_FATAL(
+  ASSERT_OK(
       sim_build(&s, &spec,
                 "{preset: areal, unit: group, lengths: {law: lognormal, mu: 5, sigma: 1}, "
                 "tokens_per_s: 5, concurrency: 12, mtbf: {law: exponential, mean: 400}, mttr: 60, "
                 "interrupt: 9, prefill_tokens_per_s: 300, learner: {step: 20}}",
-                5, 150, &err),
-      GL_OK);
-  CU_ASSERT_EQUAL_FATAL(schedule_build_traced(&again, spec, 5, 150, &trace, &err), GL_OK);
+                5, 150, &err));
+  ASSERT_OK(schedule_build_traced(&again, spec, 5, 150, &trace, &err));
   CU_ASSERT(h.n > 100 && h.lost > 0);
   CU_ASSERT_EQUAL((uint64_t)h.n, s.n_interrupts);
   ASSERT_CLOSE(h.seconds, s.interrupted_s, 1e-6);

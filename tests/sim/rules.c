@@ -113,9 +113,8 @@ static void empirical_dists_interpolate_what_was_measured(void) {
            path);
   cfg_doc *doc = NULL;
   delay_dist *dist = NULL;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(cfg_load_text(&doc, text, strlen(text), "test", &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(delay_parse(&dist, cfg_root(doc), "delay", NAN, &err), GL_OK);
+  ASSERT_OK(cfg_load_text(&doc, text, strlen(text), "test", &err));
+  ASSERT_OK(delay_parse(&dist, cfg_root(doc), "delay", NAN, &err));
   ASSERT_CLOSE(delay_quantile(dist, 0.25), 30 - 5, 1e-12);
   ASSERT_CLOSE(delay_quantile(dist, 0.5), 40 - 5, 1e-12);
   ASSERT_CLOSE(delay_quantile(dist, 0.9), 56 - 5, 1e-12);
@@ -179,10 +178,9 @@ static void bursts_lose_the_share_their_states_say(void) {
 static void summaries_have_the_documented_keys(void) {
   schedule s;
   cluster_spec *spec;
-  gl_error err = {0};
   cJSON *json = NULL;
-  CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, "{preset: fifo}", 1, 40, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(schedule_to_json(&s, spec, &json, &err), GL_OK);
+  ASSERT_OK(sim_build(&s, &spec, "{preset: fifo}", 1, 40, &err));
+  ASSERT_OK(schedule_to_json(&s, spec, &json, &err));
   char *text = cJSON_PrintUnformatted(json);
   cJSON_Delete(json);
   json = cJSON_Parse(text);

@@ -156,21 +156,17 @@ static void wrong_sections_are_refused_at_their_place(void) {
 static void the_measured_trace_is_met_and_window_4_predicts_8(void) {
   cfg_doc *doc = NULL;
   cluster_spec *spec = NULL;
-  gl_error err = {0};
   schedule s;
   double ks;
-  CU_ASSERT_EQUAL_FATAL(cfg_load_file(&doc, "experiments/recipes/heterorl_trace.yaml", &err),
-                        GL_OK);
-  CU_ASSERT_EQUAL_FATAL(cluster_parse(&spec, cfg_find(cfg_root(doc), "cluster"), 8, 8, &err),
-                        GL_OK);
-  CU_ASSERT_EQUAL_FATAL(schedule_build(&s, spec, 1, 1295, &err), GL_OK);
-  CU_ASSERT_EQUAL(schedule_ks(&s, spec, &ks, &err), GL_OK);
+  ASSERT_OK(cfg_load_file(&doc, "experiments/recipes/heterorl_trace.yaml", &err));
+  ASSERT_OK(cluster_parse(&spec, cfg_find(cfg_root(doc), "cluster"), 8, 8, &err));
+  ASSERT_OK(schedule_build(&s, spec, 1, 1295, &err));
+  ASSERT_OK(schedule_ks(&s, spec, &ks, &err));
   schedule_fini(&s);
   cluster_free(spec);
-  CU_ASSERT_EQUAL_FATAL(cfg_override(doc, "cluster.window=4", &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(cluster_parse(&spec, cfg_find(cfg_root(doc), "cluster"), 8, 8, &err),
-                        GL_OK);
-  CU_ASSERT_EQUAL_FATAL(schedule_build(&s, spec, 1, 1295, &err), GL_OK);
+  ASSERT_OK(cfg_override(doc, "cluster.window=4", &err));
+  ASSERT_OK(cluster_parse(&spec, cfg_find(cfg_root(doc), "cluster"), 8, 8, &err));
+  ASSERT_OK(schedule_build(&s, spec, 1, 1295, &err));
   CU_ASSERT_EQUAL(s.clock.staleness_max, 8);
   schedule_fini(&s);
   cluster_free(spec);
@@ -199,10 +195,9 @@ static void what_a_schedule_is_compared_with_is_a_histogram_or_a_trace(void) {
   for (size_t i = 0; i < 2; ++i) {
     schedule s;
     cluster_spec *spec = NULL;
-    gl_error err = {0};
     double ks = NAN;
-    CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, with_trace(text, same[i], path), 1, 8, &err), GL_OK);
-    CU_ASSERT_EQUAL(schedule_ks(&s, spec, &ks, &err), GL_OK);
+    ASSERT_OK(sim_build(&s, &spec, with_trace(text, same[i], path), 1, 8, &err));
+    ASSERT_OK(schedule_ks(&s, spec, &ks, &err));
     CU_ASSERT_EQUAL(ks, 0.75);
     CU_ASSERT_STRING_EQUAL(cluster_measured(spec)->name, "a");
     schedule_fini(&s);

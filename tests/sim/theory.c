@@ -202,9 +202,8 @@ static theory say(const char *text) {
   schedule s;
   cluster_spec *spec = NULL;
   theory said;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, text, 1, 1, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(sim_theory_of(&said, spec, &err), GL_OK);
+  ASSERT_OK(sim_build(&s, &spec, text, 1, 1, &err));
+  ASSERT_OK(sim_theory_of(&said, spec, &err));
   schedule_fini(&s);
   cluster_free(spec);
   return said;

@@ -9,9 +9,8 @@
 static delay_dist *dist_of(const char *text) {
   cfg_doc *doc = NULL;
   delay_dist *dist = NULL;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(cfg_load_text(&doc, text, strlen(text), "test", &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(delay_parse(&dist, cfg_root(doc), "law", NAN, &err), GL_OK);
+  ASSERT_OK(cfg_load_text(&doc, text, strlen(text), "test", &err));
+  ASSERT_OK(delay_parse(&dist, cfg_root(doc), "law", NAN, &err));
   cfg_free(doc);
   return dist;
 }
@@ -38,9 +37,8 @@ static void moments_are_scipys(FILE *golden) {
     for (int power = cases[i].first; power <= cases[i].last; ++power) {
       delay_dist *dist = dist_of(cases[i].dist);
       double value = NAN;
-      gl_error err = {0};
       CU_ASSERT(moment_is_finite(dist, power));
-      CU_ASSERT_EQUAL(moment_of(&value, dist, power, &err), GL_OK);
+      ASSERT_OK(moment_of(&value, dist, power, &err));
       ASSERT_CLOSE(value, next_number(golden), 2e-8);
       delay_free(dist);
     }
@@ -55,18 +53,17 @@ static void largest_draws_are_scipys(FILE *golden) {
                {"{law: pareto, shape: 1.3, scale: 4}", 16},
                {"{law: gamma, shape: 2.5, scale: 8}", 1000}};
   double value = NAN;
-  gl_error err = {0};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     delay_dist *dist = dist_of(cases[i].dist);
     const moment_draws alike = {dist, 1, 0, cases[i].count};
-    CU_ASSERT_EQUAL(moment_of_largest(&value, &alike, 1, &err), GL_OK);
+    ASSERT_OK(moment_of_largest(&value, &alike, 1, &err));
     ASSERT_CLOSE(value, next_number(golden), 2e-8);
     delay_free(dist);
   }
   delay_dist *u = dist_of("{law: uniform, min: 10, max: 30}");
   delay_dist *e = dist_of("{law: exponential, mean: 12}");
   const moment_draws unlike[] = {{u, 1, 0, 3}, {e, 0.5, 5, 5}};
-  CU_ASSERT_EQUAL(moment_of_largest(&value, unlike, 2, &err), GL_OK);
+  ASSERT_OK(moment_of_largest(&value, unlike, 2, &err));
   ASSERT_CLOSE(value, next_number(golden), 2e-8);
   delay_free(u);
   delay_free(e);
@@ -82,8 +79,7 @@ static void longest_lengths_are_numpys(FILE *golden) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     response_spec spec = {.lengths = dist_of(cases[i].dist), .max_tokens = cases[i].most};
     double value = NAN;
-    gl_error err = {0};
-    CU_ASSERT_EQUAL(moment_of_longest(&value, &spec, cases[i].count, &err), GL_OK);
+    ASSERT_OK(moment_of_longest(&value, &spec, cases[i].count, &err));
     ASSERT_CLOSE(value, next_number(golden), 1e-10);
     delay_free(spec.lengths);
   }

@@ -116,15 +116,13 @@ static void spans_of_weights_that_are_fetched_add_up_to_the_schedule(void) {
 static void a_chart_by_hand(void) {
   cluster_spec *spec;
   schedule s, silent;
-  gl_error err = {0};
   told *t = calloc(1, sizeof *t);
   CU_ASSERT_PTR_NOT_NULL_FATAL(t);
   const schedule_trace trace = {t, hear};
-  CU_ASSERT_EQUAL_FATAL(sim_build(&silent, &spec,
-                                  "{preset: fifo, samplers: 1, generation: 4, learner: {step: 1}}",
-                                  1, 2, &err),
-                        GL_OK);
-  CU_ASSERT_EQUAL_FATAL(schedule_build_traced(&s, spec, 1, 2, &trace, &err), GL_OK);
+  ASSERT_OK(sim_build(&silent, &spec,
+                      "{preset: fifo, samplers: 1, generation: 4, learner: {step: 1}}", 1, 2,
+                      &err));
+  ASSERT_OK(schedule_build_traced(&s, spec, 1, 2, &trace, &err));
   const schedule_span by_hand[] = {
       {SPAN_GENERATION, SPAN_DONE, 0, 0, 4, 0, -1}, {SPAN_IDLE, SPAN_DONE, 0, 0, 4, 0, -1},
       {SPAN_TRAINING, SPAN_DONE, 0, 4, 5, 0, 0},    {SPAN_GENERATION, SPAN_DONE, 0, 4, 8, 1, -1},

@@ -148,8 +148,7 @@ double store_number(store *s, const char *sql) {
 
 store *store_opened(const char *path, store_mode mode) {
   store *s = NULL;
-  gl_error err = {0};
-  if (store_open(&s, path, mode, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
+  ASSERT_OK(store_open(&s, path, mode, &err));
   CU_ASSERT_PTR_NOT_NULL_FATAL(s);
   return s;
 }

@@ -64,8 +64,7 @@ static inline gl_status llm_try(llm_fixture *f, const char *text, llm_choice cho
 
 static inline llm_fixture llm_open_with(const char *text, llm_choice choice) {
   llm_fixture f;
-  gl_error err = {0};
-  if (llm_try(&f, text, choice, 0, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
+  ASSERT_OK(llm_try(&f, text, choice, 0, &err));
   CU_ASSERT_PTR_NOT_NULL_FATAL(f.llm);
   return f;
 }
@@ -88,14 +87,12 @@ static inline double *llm_doubles(size_t n) {
 /* The parameters, malloc'd. */
 static inline double *llm_theta(const llm_fixture *f) {
   double *theta = llm_doubles(f->n);
-  gl_error err = {0};
-  CU_ASSERT_FATAL(model_get(f->llm->model, theta, &err) == GL_OK);
+  ASSERT_OK(model_get(f->llm->model, theta, &err));
   return theta;
 }
 
 static inline void llm_set(llm_fixture *f, const double *theta) {
-  gl_error err = {0};
-  CU_ASSERT_FATAL(model_set(f->llm->model, theta, &err) == GL_OK);
+  ASSERT_OK(model_set(f->llm->model, theta, &err));
 }
 
 /* Draws positions [from, to) of batch id at a version. */
@@ -125,8 +122,7 @@ static inline void llm_update(llm_fixture *f, batch *b, double metrics[METRIC_CO
 
 static inline double llm_score(llm_fixture *f) {
   double score = NAN;
-  gl_error err = {0};
-  CU_ASSERT(f->learner.ops->evaluate(f->llm, &score, &err) == GL_OK);
+  ASSERT_OK(f->learner.ops->evaluate(f->llm, &score, &err));
   return score;
 }
 

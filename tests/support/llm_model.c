@@ -15,16 +15,14 @@ void must(gl_status status, const gl_error *err) {
 
 void small_model_load(small_model *s, const char *folder, number_type type, int recompute) {
   char path[FILES_PATH];
-  gl_error err = {0};
   model_config c;
-  must(model_config_load(&c, files_path(folder, "config.json", path), &err), &err);
-  must(backend_new(&s->b, BACKEND_CPU, type, 2, &err), &err);
-  must(model_new(&s->m, &c, s->b, recompute, &err), &err);
-  must(model_load(s->m, folder, &err), &err);
+  ASSERT_OK(model_config_load(&c, files_path(folder, "config.json", path), &err));
+  ASSERT_OK(backend_new(&s->b, BACKEND_CPU, type, 2, &err));
+  ASSERT_OK(model_new(&s->m, &c, s->b, recompute, &err));
+  ASSERT_OK(model_load(s->m, folder, &err));
 }
 
 void small_model_make(small_model *s, number_type type, int recompute, uint64_t seed) {
-  gl_error err = {0};
   const model_config c = {.vocabulary = 11,
                           .hidden = 12,
                           .intermediate = 20,
@@ -40,9 +38,9 @@ void small_model_make(small_model *s, number_type type, int recompute, uint64_t 
                           .begin = -1,
                           .end = -1,
                           .pad = -1};
-  must(backend_new(&s->b, BACKEND_CPU, type, 2, &err), &err);
-  must(model_new(&s->m, &c, s->b, recompute, &err), &err);
-  must(model_initialise(s->m, seed, &err), &err);
+  ASSERT_OK(backend_new(&s->b, BACKEND_CPU, type, 2, &err));
+  ASSERT_OK(model_new(&s->m, &c, s->b, recompute, &err));
+  ASSERT_OK(model_initialise(s->m, seed, &err));
 }
 
 void small_model_free(small_model *s) {
@@ -51,12 +49,11 @@ void small_model_free(small_model *s) {
 }
 
 double *golden_tensor(const safetensors *file, const char *name, size_t *n) {
-  gl_error err = {0};
   const tensor_entry *t = safetensors_find(file, name);
   if (t == NULL) fprintf(stderr, "no %s\n", name);
   CU_ASSERT_PTR_NOT_NULL_FATAL(t);
   double *value = calloc(t->elements + 1, sizeof *value);
-  must(safetensors_read_f64(file, t, 0, t->elements, value, &err), &err);
+  ASSERT_OK(safetensors_read_f64(file, t, 0, t->elements, value, &err));
   *n = t->elements;
   return value;
 }
@@ -78,10 +75,9 @@ static int32_t *tokens_of(const safetensors *file, const char *name, size_t *n) 
 }
 
 void golden_pass_load(golden_pass *g, const char *path) {
-  gl_error err = {0};
   size_t n_starts, n;
   *g = (golden_pass){0};
-  must(safetensors_open(&g->file, path, &err), &err);
+  ASSERT_OK(safetensors_open(&g->file, path, &err));
   g->start = sizes_of(g->file, "starts", &n_starts);
   g->target_after = sizes_of(g->file, "target_row", &g->rows.n_targets);
   g->token = tokens_of(g->file, "tokens", &g->rows.n_tokens);

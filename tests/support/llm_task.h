@@ -38,8 +38,7 @@ static inline task_fixture task_open(const char *text, uint64_t seed) {
 
 static inline problem task_get(const task *t, task_split split, uint64_t i) {
   problem p;
-  gl_error err = {0};
-  if (task_problem(t, split, i, &p, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
+  ASSERT_OK(task_problem(t, split, i, &p, &err));
   CU_ASSERT_PTR_NOT_NULL_FATAL(p.prompt);
   return p;
 }

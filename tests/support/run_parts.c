@@ -98,13 +98,11 @@ void check_part_is_merged(const run_part *p) {
 void check_part_is_salvaged(const run_part *p) {
   part_study f;
   char saved[SCRATCH_PATH_SIZE];
-  gl_error err = {0};
   store_salvaged found;
   part_study_make(&f, p);
-  CU_ASSERT_EQUAL(store_salvage(f.path, scratch_path(&f.at, "saved.db", saved), &found, &err),
-                  GL_OK);
+  ASSERT_OK(store_salvage(f.path, scratch_path(&f.at, "saved.db", saved), &found, &err));
   CU_ASSERT(found.runs == 3 && found.lost_runs == 0);
-  CU_ASSERT_EQUAL(part_verified(p, saved, &err), GL_OK);
+  ASSERT_OK(part_verified(p, saved, &err));
   store *s = store_opened(saved, STORE_READ);
   CU_ASSERT_EQUAL(records_in(s, p), 2 * (double)p->records);
   store_close(s);

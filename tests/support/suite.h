@@ -4,6 +4,8 @@
 #ifndef GEPOLAB_TESTS_SUPPORT_SUITE_H
 #define GEPOLAB_TESTS_SUPPORT_SUITE_H
 
+#include "core/base/error.h"
+
 #include <CUnit/CUnit.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,6 +32,16 @@ typedef struct test_suite {
     if (!ok_)                                                                                      \
       fprintf(stderr, "%s:%d: %s = %.17g, %s = %.17g\n", __FILE__, __LINE__, #a, a_, #b, b_);      \
     CU_ASSERT(ok_);                                                                                \
+  } while (0)
+
+/* The call must return GL_OK, or its message is printed and the test ends. It may use `&err`, which
+ * is declared here. */
+#define ASSERT_OK(call)                                                                            \
+  do {                                                                                             \
+    gl_error err = {.status = GL_OK};                                                              \
+    const gl_status status_ = (call);                                                              \
+    if (status_ != GL_OK) fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, err.text);            \
+    CU_ASSERT_EQUAL_FATAL(status_, GL_OK);                                                         \
   } while (0)
 
 /* Notes why the running test cannot run here; the harness counts and names such tests at the end.

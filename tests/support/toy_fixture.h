@@ -19,9 +19,7 @@ typedef struct world_fixture {
 
 static inline cfg_doc *fixture_recipe(const char *text) {
   cfg_doc *doc = NULL;
-  gl_error err = {0};
-  if (cfg_load_text(&doc, text, strlen(text), "r.yaml", &err) != GL_OK)
-    fprintf(stderr, "%s\n", err.text);
+  ASSERT_OK(cfg_load_text(&doc, text, strlen(text), "r.yaml", &err));
   CU_ASSERT_PTR_NOT_NULL_FATAL(doc);
   return doc;
 }
@@ -29,10 +27,8 @@ static inline cfg_doc *fixture_recipe(const char *text) {
 static inline world_fixture world_open(const char *text, uint64_t seed) {
   world_fixture f = {.doc = fixture_recipe(text)};
   const cfg_node *root = cfg_root(f.doc);
-  gl_error err = {0};
-  if (toy_world_new(&f.world, cfg_find(root, "world"), cfg_find(root, "sampling"), seed, &err) !=
-      GL_OK)
-    fprintf(stderr, "%s\n", err.text);
+  ASSERT_OK(
+      toy_world_new(&f.world, cfg_find(root, "world"), cfg_find(root, "sampling"), seed, &err));
   CU_ASSERT_PTR_NOT_NULL_FATAL(f.world);
   f.e = toy_world_enumerable(f.world);
   f.k = f.e.max_responses;
@@ -126,8 +122,7 @@ static inline gl_status learner_try(learner_fixture *f, const char *text, uint64
 
 static inline learner_fixture learner_open(const char *text, uint64_t seed) {
   learner_fixture f;
-  gl_error err = {0};
-  if (learner_try(&f, text, seed, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
+  ASSERT_OK(learner_try(&f, text, seed, &err));
   CU_ASSERT_PTR_NOT_NULL_FATAL(f.toy);
   return f;
 }
@@ -165,8 +160,7 @@ static inline void learner_update(learner_fixture *f, batch *b, double metrics[M
 
 static inline double learner_score(learner_fixture *f) {
   double score = NAN;
-  gl_error err = {0};
-  CU_ASSERT(f->learner.ops->evaluate(f->toy, &score, &err) == GL_OK);
+  ASSERT_OK(f->learner.ops->evaluate(f->toy, &score, &err));
   return score;
 }
 

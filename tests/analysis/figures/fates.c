@@ -46,7 +46,6 @@ static void add_run(results *r, const char *algorithm, double delay, double lr, 
 static results *made(void) {
   static const double rates[] = {1e-4, 1e-3, 1e-2};
   results *r = results_new("falls");
-  gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   for (int delay = 0; delay <= 8; delay += 8)
     for (int rate = 0; rate < 3; rate++)
@@ -55,7 +54,7 @@ static results *made(void) {
         add_run(r, "grpo", delay, rates[rate], seed, falls ? 2 + seed % 2 : EVALS);
         add_run(r, "gepo", delay, rates[rate], seed, EVALS);
       }
-  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  ASSERT_OK(results_arrange(r, &err));
   return r;
 }
 
@@ -154,10 +153,9 @@ static void stored_outcomes_are_drawn_like_their_study(void) {
   char *of_study[] = {draw("survival", &h), draw("frontier", &h)};
   results *r = made();
   stability s;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(stability_fit(&s, &err), GL_OK);
-  CU_ASSERT_EQUAL(figures_of_fates(&s, &q, &err), GL_OK);
+  ASSERT_OK(stability_init(&s, r, &rule, &err));
+  ASSERT_OK(stability_fit(&s, &err));
+  ASSERT_OK(figures_of_fates(&s, &q, &err));
   for (size_t i = 0; i < 2; i++) {
     char *text = text_of(names[i]);
     CU_ASSERT_STRING_EQUAL(text, of_study[i]);
@@ -172,17 +170,16 @@ static void of_many_methods_each_has_a_panel_and_settings_without_falls_are_left
   static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
   results *r = results_new("many");
   heard h;
-  gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   for (size_t i = 0; i < 6; i++)
     for (int delay = 0; delay <= 8; delay += 8)
       for (int rate = 0; rate < 2; rate++)
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
           add_run(r, names[i], delay, rate ? 1e-2 : 1e-3, seed, delay && rate ? 2 : EVALS);
-  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
-  CU_ASSERT_EQUAL(draw_study(r, "survival", &h, &err), GL_OK);
+  ASSERT_OK(results_arrange(r, &err));
+  ASSERT_OK(draw_study(r, "survival", &h, &err));
   CU_ASSERT_PTR_NOT_NULL(strstr(h.noted, "weight delay 0 s (no run fell)"));
-  CU_ASSERT_EQUAL(draw_study(r, "frontier", &h, &err), GL_OK);
+  ASSERT_OK(draw_study(r, "frontier", &h, &err));
   char *text = text_of("frontier");
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n5\t10 % fall\t1\t"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n5\t50 % fall\t1\t"));
@@ -232,12 +229,11 @@ static void the_curve_of_announcements_goes_through_shares_of_runs(void) {
 static void falls_are_compared_with_survivors_of_their_cell(void) {
   results *r = results_new("one");
   heard h;
-  gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   for (uint64_t seed = 1; seed <= 4; seed++)
     add_run(r, "gepo", 0, 1e-3, seed, seed <= 2 ? EVALS / 2 : EVALS);
-  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
-  CU_ASSERT_EQUAL(draw_study(r, "announcements", &h, &err), GL_OK);
+  ASSERT_OK(results_arrange(r, &err));
+  ASSERT_OK(draw_study(r, "announcements", &h, &err));
   char *text = text_of("announcements");
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n1\tess\t1\t"));
   free(text);

@@ -84,9 +84,8 @@ static void check(const char *data, int panel, const char *line, int k, double a
 
 static void points_are_medians_of_the_updates_of_a_staleness(void) {
   double value[UPDATES * WIDTH], none[4];
-  gl_error err = {0};
   make(value);
-  CU_ASSERT_EQUAL_FATAL(draw(&(recorded){value, UPDATES, rows, ROWS}, NULL, &err), GL_OK);
+  ASSERT_OK(draw(&(recorded){value, UPDATES, rows, ROWS}, NULL, &err));
   char *data = figure_file(folder, "whatif_staleness.tsv"),
        *gp = figure_file(folder, "whatif_staleness.gp");
   check(data, 0, "recorded", 0, 0, 0.1, 0.05, 0.15);
@@ -103,10 +102,8 @@ static void points_are_medians_of_the_updates_of_a_staleness(void) {
 
 static void variances_stand_against_kl_and_equal_weights_have_one_line(void) {
   double value[UPDATES * WIDTH], none[4];
-  gl_error err = {0};
   make(value);
-  CU_ASSERT_EQUAL_FATAL(draw(&(recorded){value, UPDATES, rows, ROWS}, "whatif_variance", &err),
-                        GL_OK);
+  ASSERT_OK(draw(&(recorded){value, UPDATES, rows, ROWS}, "whatif_variance", &err));
   char *data = figure_file(folder, "whatif_variance.tsv"),
        *gp = figure_file(folder, "whatif_variance.gp");
   check(data, 0, "P/Q of the response", 0, 4, 16, pow(2, 2.5), pow(2, 5.5));
@@ -122,10 +119,8 @@ static void variances_stand_against_kl_and_equal_weights_have_one_line(void) {
 
 static void shares_stand_in_a_row_for_each_algorithm(void) {
   double value[UPDATES * WIDTH], none[4];
-  gl_error err = {0};
   make(value);
-  CU_ASSERT_EQUAL_FATAL(draw(&(recorded){value, UPDATES, rows, ROWS}, "whatif_algorithms", &err),
-                        GL_OK);
+  ASSERT_OK(draw(&(recorded){value, UPDATES, rows, ROWS}, "whatif_algorithms", &err));
   char *data = figure_file(folder, "whatif_algorithms.tsv");
   check(data, 0, "dapo", 0, 3, 0.65, 0.475, 0.825);
   check(data, 1, "dapo", 0, 3, 0.5, 0.5, 0.5);

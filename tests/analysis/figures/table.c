@@ -49,18 +49,16 @@ static void add_run(results *r, size_t algorithm, size_t setting, const char *ax
                     .n_evals = 3,
                     .staleness = staleness,
                     .n_staleness = 3};
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(results_add(r, &run, &err), GL_OK);
+  ASSERT_OK(results_add(r, &run, &err));
 }
 
 static results *made_results(const char *const *axes, size_t n) {
   results *r = results_new("made");
-  gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   for (size_t setting = 0; setting < n; setting++)
     for (size_t algorithm = 0; algorithm < 10; algorithm++)
       for (uint64_t seed = 0; seed < 3; seed++) add_run(r, algorithm, setting, axes[setting], seed);
-  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  ASSERT_OK(results_arrange(r, &err));
   return r;
 }
 
@@ -196,9 +194,8 @@ static void every_figure_a_delay_sweep_has_data_for_is_drawn_with_its_data(void)
 }
 
 static void the_data_are_the_interquartile_means_that_hand_calculation_gives(void) {
-  gl_error err = {0};
   news heard;
-  CU_ASSERT_EQUAL(draw(delays, 2, NULL, "true", &heard, &err), GL_OK);
+  ASSERT_OK(draw(delays, 2, NULL, "true", &heard, &err));
   /* Three seeds: nothing leaves at the ends, so the mean of 0.5, 0.75, 1; of two runs that are
    * alike the interval is a point. A point's x is the middle of its updates. */
   CU_ASSERT(has("eval_score", "\n0\tgrpo\t0\t0.125\t0.125\t0.125\n0\tgrpo\t1\t0.75\t0.5\t1\n"));
@@ -236,9 +233,8 @@ static void windows_are_compared_at_the_largest_delay_and_losses_have_a_figure(v
                                         "{\"cluster.max_delay\":600,\"cluster.window\":64}",
                                         "{\"cluster.max_delay\":600,\"cluster.window\":4}"};
   static const char *const losses[] = {"{\"cluster.down.loss\":0.1}", "{\"cluster.down.loss\":0}"};
-  gl_error err = {0};
   news heard;
-  CU_ASSERT_EQUAL(draw(windows, 3, "window", NULL, &heard, &err), GL_OK);
+  ASSERT_OK(draw(windows, 3, "window", NULL, &heard, &err));
   CU_ASSERT_STRING_EQUAL(heard.drawn, "window ");
   /* Rows staleness, KL, score; columns window 4 (setting 2), window 64 (setting 1). */
   CU_ASSERT(has("window", "\n2\tgrpo\t1\t2\t2\t2\n"));
@@ -249,10 +245,10 @@ static void windows_are_compared_at_the_largest_delay_and_losses_have_a_figure(v
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "it'.\"'\".'s \"\\{odd\\}\\\\t\\\\n\\_\\\\\\^\\@'"));
   free(gp);
   /* One axis at a time: at the other one's base, three runs and not all six of that delay. */
-  CU_ASSERT_EQUAL(draw(windows, 3, "sensitivity", NULL, &heard, &err), GL_OK);
+  ASSERT_OK(draw(windows, 3, "sensitivity", NULL, &heard, &err));
   CU_ASSERT(has("sensitivity", "\n0\tgrpo\t600\t0.75\t0.5\t1\n"));
   CU_ASSERT(says("sensitivity", "One field at a time"));
-  CU_ASSERT_EQUAL(draw(losses, 2, "throughput_loss", NULL, &heard, &err), GL_OK);
+  ASSERT_OK(draw(losses, 2, "throughput_loss", NULL, &heard, &err));
   CU_ASSERT(has("throughput_loss", "\n0\t\t0\t7\t\t\n0\t\t0.1\t8\t\t\n"));
 }
 
@@ -263,9 +259,8 @@ static void two_axes_that_are_delays_are_two_axes(void) {
                                      "{\"cluster.max_delay\":0,\"cluster.data_delay\":10}",
                                      "{\"cluster.max_delay\":600,\"cluster.data_delay\":5}",
                                      "{\"cluster.max_delay\":600,\"cluster.data_delay\":10}"};
-  gl_error err = {0};
   news heard;
-  CU_ASSERT_EQUAL(draw(axes, 4, NULL, "true", &heard, &err), GL_OK);
+  ASSERT_OK(draw(axes, 4, NULL, "true", &heard, &err));
   CU_ASSERT_PTR_NULL(strstr(heard.not_shown, "delay 5 s"));
   /* KL is the setting's number; panels go through the quantities, then the data delays. */
   CU_ASSERT(has("divergence", "\n0\tgrpo\t0\t0\t0\t0\n0\tgrpo\t600\t2\t2\t2\n"));
@@ -297,15 +292,14 @@ static void a_figure_names_the_settings_it_does_not_show(void) {
   static const char *const dists[] = {
       "{\"cluster.delay\":0}", "{\"cluster.delay\":60}",
       "{\"cluster.delay\":{\"law\":\"uniform\",\"min\":1,\"max\":9}}"};
-  gl_error err = {0};
   news heard;
-  CU_ASSERT_EQUAL(draw(axes, 6, "best_last", NULL, &heard, &err), GL_OK);
+  ASSERT_OK(draw(axes, 6, "best_last", NULL, &heard, &err));
   CU_ASSERT_STRING_EQUAL(heard.not_shown, "best_last: max delay 60 s; max delay 480 s\n");
   CU_ASSERT(says("best_last", "= 'not shown: max delay 60 s; max delay 480 s'"));
   CU_ASSERT(starts_with("best_last", "pdf", "%PDF"));
-  CU_ASSERT_EQUAL(draw(axes, 6, "divergence", "true", &heard, &err), GL_OK);
+  ASSERT_OK(draw(axes, 6, "divergence", "true", &heard, &err));
   CU_ASSERT_PTR_NULL(strstr(heard.not_shown, "delay 5 s"));
-  CU_ASSERT_EQUAL(draw(dists, 3, "throughput_delay", "true", &heard, &err), GL_OK);
+  ASSERT_OK(draw(dists, 3, "throughput_delay", "true", &heard, &err));
   CU_ASSERT_PTR_NOT_NULL(strstr(heard.not_shown, "\"law\":\"uniform\""));
   CU_ASSERT(says("throughput_delay", "not shown: "));
 }
@@ -317,9 +311,8 @@ static void a_swept_dist_is_marked_by_its_own_name_and_not_by_that_of_a_dist_ins
       "{\"cluster.delay\":{\"good\":{\"law\":\"constant\",\"value\":1},\"bad\":{\"law\":\"pareto\","
       "\"shape\":2,\"scale\":9},\"law\":\"gilbert_elliott\",\"to_bad\":0.1}}",
       "{\"cluster.delay\":{\"law\":\"uniform\",\"min\":1,\"max\":9}}"};
-  gl_error err = {0};
   news heard;
-  CU_ASSERT_EQUAL(draw(dists, 2, "sensitivity", "true", &heard, &err), GL_OK);
+  ASSERT_OK(draw(dists, 2, "sensitivity", "true", &heard, &err));
   CU_ASSERT(says("sensitivity", "= 'gilbert\\_elliott'"));
   CU_ASSERT(says("sensitivity", "= 'uniform'"));
   char *gp = figure_text("sensitivity", "gp");
@@ -395,9 +388,8 @@ static void schedules_meet_a_measured_run_without_a_study(void) {
   const staleness_histogram h = {heading, count, 3};
   staleness_histogram measured;
   figure_request q = {.folder = folder, .script = script};
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(staleness_measured(&measured, csv, NULL, &err), GL_OK);
-  CU_ASSERT_EQUAL(figure_of_staleness(&h, 1, &measured, &q, &err), GL_OK);
+  ASSERT_OK(staleness_measured(&measured, csv, NULL, &err));
+  ASSERT_OK(figure_of_staleness(&h, 1, &measured, &q, &err));
   staleness_histogram_fini(&measured);
   CU_ASSERT(has("staleness", "\n0\tsimulated\t1\t0.5\t2\n"));
   CU_ASSERT(has("staleness", "\n0\tmeasured: run\t1\t0.5\t2\n0\tmeasured: run\t2\t0\t0\n"));

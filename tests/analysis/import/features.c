@@ -26,7 +26,6 @@ static void numbers_are_those_of_numpy_and_scipy(void) {
     features_spread s;
     double onset, growth, trend, peak, jump;
     size_t n, looked;
-    gl_error err = {0};
     CU_ASSERT_EQUAL_FATAL(fscanf(from, "%lf %lf %lf %zu", &rule.ends, &rule.until, &onset, &n), 4);
     double *step = calloc(n, sizeof *step), *value = calloc(n, sizeof *value);
     CU_ASSERT_FATAL(step != NULL && value != NULL);
@@ -34,7 +33,7 @@ static void numbers_are_those_of_numpy_and_scipy(void) {
       CU_ASSERT_EQUAL_FATAL(fscanf(from, "%lf %lf", &step[i], &value[i]), 2);
     CU_ASSERT_EQUAL_FATAL(
         fscanf(from, "%zu %lf %lf %lf %lf", &looked, &growth, &trend, &peak, &jump), 5);
-    CU_ASSERT_EQUAL(features_of_spread(&s, step, value, n, onset, &rule, &err), GL_OK);
+    ASSERT_OK(features_of_spread(&s, step, value, n, onset, &rule, &err));
     CU_ASSERT_EQUAL(s.n, looked);
     check(s.growth, growth);
     check(s.trend, trend);
@@ -51,17 +50,16 @@ static void a_late_step_is_no_slow_spread(void) {
   static double step[N], slow[N], late[N], zero[N];
   const features_rule rule = features_rule_default();
   features_spread s;
-  gl_error err = {0};
   for (int i = 0; i < N; i++) {
     step[i] = i + 1;
     slow[i] = 1 + i;
     late[i] = i < 340 ? 10 - i / 100.0 : 80;
   }
-  CU_ASSERT_EQUAL(features_of_spread(&s, step, slow, N, NAN, &rule, &err), GL_OK);
+  ASSERT_OK(features_of_spread(&s, step, slow, N, NAN, &rule, &err));
   CU_ASSERT(features_is_slow(&s, &rule) && s.trend == 1);
-  CU_ASSERT_EQUAL(features_of_spread(&s, step, late, N, NAN, &rule, &err), GL_OK);
+  ASSERT_OK(features_of_spread(&s, step, late, N, NAN, &rule, &err));
   CU_ASSERT(s.growth > 3 && !features_is_slow(&s, &rule));
-  CU_ASSERT_EQUAL(features_of_spread(&s, step, zero, N, NAN, &rule, &err), GL_OK);
+  ASSERT_OK(features_of_spread(&s, step, zero, N, NAN, &rule, &err));
   CU_ASSERT(isnan(s.growth) && !features_is_slow(&s, &rule));
 }
 
@@ -100,15 +98,14 @@ static void files_of_scores_and_of_metrics_are_joined_by_the_run(void) {
   const gather_request q = {.files = files, .n_files = 2};
   const features_rule rule = features_rule_default();
   gathered g;
-  gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
   write_text("scores.csv", "eval_score", score, 30, 32);
   write_text("norms.csv", "grad_norm", norm, 900, 1);
   snprintf(scores, sizeof scores, "%s/scores.csv", folder);
   snprintf(norms, sizeof norms, "%s/norms.csv", folder);
-  CU_ASSERT_EQUAL_FATAL(gather(&g, &q, &err), GL_OK);
+  ASSERT_OK(gather(&g, &q, &err));
   table *t = table_document();
-  CU_ASSERT_EQUAL(features_report(t, &g, &rule, &err), GL_OK);
+  ASSERT_OK(features_report(t, &g, &rule, &err));
   char *text = written_table(t, TABLE_AS_TEXT);
   cJSON *json = read_table(t);
   table_free(t);

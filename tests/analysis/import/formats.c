@@ -10,9 +10,8 @@ static const char folder[] = "tests/golden/exports/";
 static series_table *read_sample(const char *name) {
   char path[128];
   series_table *t = NULL;
-  gl_error err = {0};
   snprintf(path, sizeof path, "%s%s", folder, name);
-  if (read_series(&t, path, NULL, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
+  ASSERT_OK(read_series(&t, path, NULL, &err));
   CU_ASSERT_PTR_NOT_NULL_FATAL(t);
   return t;
 }
@@ -74,8 +73,7 @@ static void fields_of_the_algorithm_are_settings(void) {
       "algorithm\tseed\talgorithm.scale\talgorithm.kl_coef\tstep\teval_score\n"
       "grpo\t1\tnone\t0\t0\t0.25\ngrpo\t1\tnone\t0\t5\t0.5\n";
   series_table *t = NULL;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(read_series_text(&t, text, sizeof text - 1, "x", NULL, &err), GL_OK);
+  ASSERT_OK(read_series_text(&t, text, sizeof text - 1, "x", NULL, &err));
   CU_ASSERT_EQUAL_FATAL(t->n_series, 1);
   CU_ASSERT_STRING_EQUAL(t->series[0].settings,
                          "{\"algorithm.scale\":\"none\",\"algorithm.kl_coef\":0}");

@@ -109,8 +109,7 @@ static void the_papers_exports_are_read_and_give_its_collapse_of_gspo(void) {
     if (!f) SKIP("the paper's data are not here");
     fclose(f);
     series_table *t;
-    gl_error err = {0};
-    CU_ASSERT_EQUAL_FATAL(read_series(&t, path, NULL, &err), GL_OK);
+    ASSERT_OK(read_series(&t, path, NULL, &err));
     CU_ASSERT_EQUAL(t->n_series, files[i].series);
     if (i == 0) {
       CU_ASSERT_STRING_EQUAL(t->series[0].run, "GSPO");

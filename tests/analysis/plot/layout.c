@@ -118,11 +118,10 @@ static void more_than_eight_lines_have_eight_colours_or_those_that_are_named(voi
 static char *made_with_holes(int all_lines, int named_rows) {
   static const char *const names[] = {"a", "b", "c"};
   const figure_request q = {.folder = folder, .script = script};
-  gl_error err = {0};
   figure_page p;
-  CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, &err), GL_OK);
+  ASSERT_OK(file_make_folder(folder, &err));
   page_init(&p, &q, "holes", "some");
-  CU_ASSERT_EQUAL_FATAL(page_open(&p, 6, "x", &err), GL_OK);
+  ASSERT_OK(page_open(&p, 6, "x", &err));
   p.wide = p.share = 3;
   p.named_rows = named_rows;
   for (size_t panel = 0; panel < 6; panel++) {
@@ -136,8 +135,8 @@ static char *made_with_holes(int all_lines, int named_rows) {
         fputc('\n', p.data.stream);
       }
   }
-  CU_ASSERT_EQUAL(page_set_lines(&p, names, 3, &err), GL_OK);
-  CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
+  ASSERT_OK(page_set_lines(&p, names, 3, &err));
+  ASSERT_OK(page_close(&p, GL_OK, &err));
   FILE *f = fopen("build/layout_test/holes.gp", "r");
   char *text = calloc(1, 1 << 18);
   CU_ASSERT_FATAL(f != NULL && text != NULL);
@@ -172,15 +171,14 @@ static void settings_and_lines_without_values_are_left_out_and_said_so(void) {
 static void the_last_text_of_an_axis_stays_on_the_page(void) {
   const figure_request q = {.folder = folder, .script = script, .width_cm = 8.255};
   static const char wide[] = "0000000000";
-  gl_error err = {0};
   figure_page p;
-  CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, &err), GL_OK);
+  ASSERT_OK(file_make_folder(folder, &err));
   page_init(&p, &q, "marks", "some");
-  CU_ASSERT_EQUAL_FATAL(page_open(&p, 1, "x", &err), GL_OK);
+  ASSERT_OK(page_open(&p, 1, "x", &err));
   for (int i = 0; i < 2; i++) page_x(&p, i), page_interval(&p, 0, i, NAN, NAN);
-  CU_ASSERT_EQUAL(page_mark(&p, PAGE_MARK, 0, "a", &err), GL_OK);
-  CU_ASSERT_EQUAL(page_mark(&p, PAGE_MARK, 1, wide, &err), GL_OK);
-  CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
+  ASSERT_OK(page_mark(&p, PAGE_MARK, 0, "a", &err));
+  ASSERT_OK(page_mark(&p, PAGE_MARK, 1, wide, &err));
+  ASSERT_OK(page_close(&p, GL_OK, &err));
   FILE *f = fopen("build/layout_test/marks.gp", "r");
   static char text[1 << 16];
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
@@ -196,18 +194,17 @@ static void the_last_text_of_an_axis_stays_on_the_page(void) {
 /* The script of a page of `panels` panels side by side whose places are these texts. */
 static const char *marked(size_t panels, const char *const *texts, size_t n) {
   const figure_request q = {.folder = folder, .script = script};
-  gl_error err = {0};
   figure_page p;
-  CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, &err), GL_OK);
+  ASSERT_OK(file_make_folder(folder, &err));
   page_init(&p, &q, "places", "some");
-  CU_ASSERT_EQUAL_FATAL(page_open(&p, panels, "x", &err), GL_OK);
+  ASSERT_OK(page_open(&p, panels, "x", &err));
   p.wide = p.share = panels;
   for (size_t i = 0; i < n; i++) {
     page_x(&p, (double)i);
     for (size_t k = 0; k < panels; k++) page_interval(&p, k, (double)i, NAN, NAN);
-    CU_ASSERT_EQUAL(page_mark(&p, PAGE_MARK, (double)i, texts[i], &err), GL_OK);
+    ASSERT_OK(page_mark(&p, PAGE_MARK, (double)i, texts[i], &err));
   }
-  CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
+  ASSERT_OK(page_close(&p, GL_OK, &err));
   static char text[1 << 16];
   FILE *f = fopen("build/layout_test/places.gp", "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);

@@ -51,17 +51,16 @@ static void what_begins_like_another_entry_is_told_and_the_same_once(void) {
  * would be drawn as the line before it. */
 static void a_block_without_a_record_is_still_a_block(void) {
   const figure_request q = {.folder = folder, .script = script};
-  gl_error err = {0};
   figure_page p;
-  CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, &err), GL_OK);
+  ASSERT_OK(file_make_folder(folder, &err));
   page_init(&p, &q, "blocks", "some");
-  CU_ASSERT_EQUAL(page_open(&p, 1, "x", &err), GL_OK);
+  ASSERT_OK(page_open(&p, 1, "x", &err));
   page_block_end(&p);
   page_line(&p, 0, "b");
   fputs("\t1\n", p.data.stream);
   page_block_end(&p);
   page_block_end(&p);
-  CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
+  ASSERT_OK(page_close(&p, GL_OK, &err));
   char *data = text_of("build/page_test/blocks.tsv");
   CU_ASSERT_PTR_NOT_NULL_FATAL(data);
   CU_ASSERT_STRING_EQUAL(data, "# x\n-\t\t\n\n\n0\tb\t1\n\n\n-\t\t\n\n\n");
@@ -89,14 +88,13 @@ static void variables_reach_the_script_with_their_marks_taken_literally(void) {
   const figure_request q = {.folder = folder, .script = script, .formats = "svg"};
   const char *const names[] = {"gepo(clip=none)", "a_b'c"};
   const double numbers[] = {1, 2.5};
-  gl_error err = {0};
   figure_page p;
   page_init(&p, &q, "it's", "some");
-  CU_ASSERT_EQUAL_FATAL(page_open(&p, 1, "x\ty", &err), GL_OK);
+  ASSERT_OK(page_open(&p, 1, "x\ty", &err));
   page_set(&p, "n", 2);
   page_set_texts(&p, "names", names, 2);
   page_set_numbers(&p, "numbers", numbers, 2);
-  CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
+  ASSERT_OK(page_close(&p, GL_OK, &err));
   char *gp = text_of("build/page_test/it's.gp"), *tsv = text_of("build/page_test/it's.tsv");
   CU_ASSERT_PTR_NOT_NULL_FATAL(gp);
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "name = './'.'it'.\"'\".'s'\nformats = 'svg'\n"));

@@ -28,10 +28,9 @@ static gl_status run(void *context, size_t i, gl_error *err) {
 static void every_task_runs_once_on_any_number_of_threads(void) {
   for (size_t threads = 0; threads <= 4; ++threads) {
     work w = {.first_bad = TASKS, .step = 1};
-    gl_error err = {.status = GL_OK};
-    CU_ASSERT_EQUAL(pool_try(TASKS, threads, run, &w, &err), GL_OK);
+    ASSERT_OK(pool_try(TASKS, threads, run, &w, &err));
     for (size_t i = 0; i < TASKS; ++i) CU_ASSERT_EQUAL(atomic_load(&w.runs[i]), 1);
-    CU_ASSERT_EQUAL(pool_try(0, threads, run, &w, &err), GL_OK);
+    ASSERT_OK(pool_try(0, threads, run, &w, &err));
   }
 }
 

@@ -9,9 +9,7 @@
 
 static cfg_doc *loaded(const char *text) {
   cfg_doc *doc = NULL;
-  gl_error err = {0};
-  if (cfg_load_text(&doc, text, strlen(text), "r.yaml", &err) != GL_OK)
-    fprintf(stderr, "%s\n", err.text);
+  ASSERT_OK(cfg_load_text(&doc, text, strlen(text), "r.yaml", &err));
   CU_ASSERT_PTR_NOT_NULL_FATAL(doc);
   return doc;
 }
@@ -145,9 +143,8 @@ static void overrides_land_where_their_path_says(void) {
        "{\"a\":1,\"sweep\":{\"random\":{\"fields\":{\"optimizer.lr\":{\"from\":1,\"to\":2}}}}}"},
   };
   for (size_t i = 0; i < sizeof changes / sizeof *changes; ++i) {
-    gl_error err = {0};
     cfg_doc *doc = loaded(changes[i].from);
-    CU_ASSERT_EQUAL(cfg_override(doc, changes[i].assignment, &err), GL_OK);
+    ASSERT_OK(cfg_override(doc, changes[i].assignment, &err));
     check_canonical(doc, changes[i].to);
     cfg_free(doc);
   }

@@ -216,8 +216,7 @@ static void a_value_is_replaced_whole_and_a_section_merged(void) {
                "\"steps\":[3]}}");
   put(&f, "c.yaml", "include: b.yaml\nalgorithm: grpo\n"); /* a word takes the fields away */
   cfg_doc *doc = NULL;
-  gl_error err = {0};
-  CU_ASSERT_FATAL(load(&doc, &f, "c.yaml", &err) == GL_OK);
+  ASSERT_OK(load(&doc, &f, "c.yaml", &err));
   CU_ASSERT_STRING_EQUAL(cfg_text(cfg_find(cfg_root(doc), "algorithm")), "grpo");
   cfg_free(doc);
   close_folder(&f);

@@ -65,7 +65,6 @@ static void a_ratio_couples_its_group_where_the_table_says_so(void) {
       double logp[] = {-1, -0.3, -2}, logq[] = {-1.5, -0.4, -1.2}, weight[2][3];
       policy_algorithm algorithm = *policy_algorithms_find("reinforce");
       policy_workspace *ws = policy_workspace_new();
-      gl_error err = {0};
       algorithm.ratio = (policy_ratio)r;
       algorithm.denominator = (policy_denominator)d;
       for (int moved = 0; moved < 2; moved++) {
@@ -79,7 +78,7 @@ static void a_ratio_couples_its_group_where_the_table_says_so(void) {
                                  .logq = logq,
                                  .log_denominator = exact};
         policy_output out = {.weight = weight[moved], .skip_metrics = 1};
-        CU_ASSERT_EQUAL(policy_evaluate(&algorithm, &in, &out, ws, &err), GL_OK);
+        ASSERT_OK(policy_evaluate(&algorithm, &in, &out, ws, &err));
         logp[2] -= 0.5;
         logq[2] -= 0.1;
       }

@@ -9,7 +9,6 @@ static void evaluate(const double x[UNITS], policy_output *out) {
   static const size_t groups[] = {0, UNITS}, tokens[] = {0, 1, 2, 3, 4, 5};
   static const double reward[UNITS] = {1, 0, 0, 1, 0}, logq[UNITS] = {0};
   policy_workspace *ws = policy_workspace_new();
-  gl_error err = {0};
   const policy_input in = {.n_groups = 1,
                            .n_responses = UNITS,
                            .n_tokens = UNITS,
@@ -20,7 +19,7 @@ static void evaluate(const double x[UNITS], policy_output *out) {
                            .logq = logq,
                            .max_length = 1};
   *out = (policy_output){.loss = 0};
-  CU_ASSERT_EQUAL(policy_evaluate(policy_algorithms_find("grpo"), &in, out, ws, &err), GL_OK);
+  ASSERT_OK(policy_evaluate(policy_algorithms_find("grpo"), &in, out, ws, &err));
   policy_workspace_free(ws);
 }
 

@@ -34,13 +34,12 @@ static policy_input input_of(const world *w) {
 
 static double evaluate_on(const policy_algorithm *algorithm, const policy_input *in, world *w) {
   policy_workspace *ws = policy_workspace_new();
-  gl_error err = {0};
   w->out.coefficient = w->coefficient;
   w->out.weight = w->weight;
   w->out.advantage = w->advantage;
   w->out.baseline = &w->baseline;
   w->out.scale = &w->scale;
-  CU_ASSERT_EQUAL(policy_evaluate(algorithm, in, &w->out, ws, &err), GL_OK);
+  ASSERT_OK(policy_evaluate(algorithm, in, &w->out, ws, &err));
   policy_workspace_free(ws);
   return w->out.loss;
 }

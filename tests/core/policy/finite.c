@@ -44,14 +44,13 @@ static void check_named(results *r, const policy_keeping *keeping, const char *s
 
 static void finite_results_pass_and_arrays_that_are_not_there_are_not_looked_at(void) {
   const policy_keeping keeping = {.by_group = 0};
-  gl_error err = {0};
   results r;
   make(&r);
   r.weight[0] = r.coefficient[5] = -1.7e308;
-  CU_ASSERT_EQUAL(check(&r, &keeping, &err), GL_OK);
+  ASSERT_OK(check(&r, &keeping, &err));
   r.weight[0] = NAN;
   r.out.weight = NULL;
-  CU_ASSERT_EQUAL(check(&r, &keeping, &err), GL_OK);
+  ASSERT_OK(check(&r, &keeping, &err));
 }
 
 static void the_first_result_that_is_no_number_is_named(void) {
@@ -77,11 +76,10 @@ static void the_first_result_that_is_no_number_is_named(void) {
 static void single_precision_holds_less(void) {
   const policy_keeping weights = {.weight = POLICY_SINGLE},
                        rest = {.coefficient = POLICY_SINGLE, .advantage = POLICY_SINGLE};
-  gl_error err = {0};
   results r;
   make(&r);
   r.weight[1] = 3.4e38, r.coefficient[0] = 1e39;
-  CU_ASSERT_EQUAL(check(&r, &weights, &err), GL_OK);
+  ASSERT_OK(check(&r, &weights, &err));
   r.weight[1] = 1e39;
   check_named(&r, &weights,
               "the weight of response 1, token 0 is 1e+39: single precision ends at "

@@ -35,9 +35,8 @@ static void evaluate(world *w, const policy_algorithm *algorithm) {
                            .logp = w->logp,
                            .logq = w->logq};
   policy_workspace *ws = policy_workspace_new();
-  gl_error err = {0};
   w->out = (policy_output){.coefficient = w->coefficient};
-  CU_ASSERT_EQUAL(policy_evaluate(algorithm, &in, &w->out, ws, &err), GL_OK);
+  ASSERT_OK(policy_evaluate(algorithm, &in, &w->out, ws, &err));
   policy_workspace_free(ws);
 }
 

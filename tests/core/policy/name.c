@@ -30,8 +30,7 @@ static void a_changed_algorithm_is_shown_with_what_was_changed(void) {
   };
   for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
     policy_algorithm algorithm;
-    gl_error err;
-    CU_ASSERT_EQUAL(parse(shown[i][0], &algorithm, &err), GL_OK);
+    ASSERT_OK(parse(shown[i][0], &algorithm, &err));
     CU_ASSERT_STRING_EQUAL(algorithm.name, shown[i][1]);
   }
 }
@@ -39,12 +38,11 @@ static void a_changed_algorithm_is_shown_with_what_was_changed(void) {
 static void an_axis_of_a_sweep_is_not_part_of_the_name(void) {
   static const char *const axes[] = {"eps_low", "kappa"};
   policy_algorithm algorithm;
-  gl_error err;
-  CU_ASSERT_EQUAL(parse("{base: grpo, eps_low: 0.1, eps_high: 0.3}", &algorithm, &err), GL_OK);
-  CU_ASSERT_EQUAL(policy_algorithm_set_name(&algorithm, axes, 2, &err), GL_OK);
+  ASSERT_OK(parse("{base: grpo, eps_low: 0.1, eps_high: 0.3}", &algorithm, &err));
+  ASSERT_OK(policy_algorithm_set_name(&algorithm, axes, 2, &err));
   CU_ASSERT_STRING_EQUAL(algorithm.name, "grpo(eps_high=0.3)");
-  CU_ASSERT_EQUAL(parse("{base: grpo, eps_low: 0.1, name: mine}", &algorithm, &err), GL_OK);
-  CU_ASSERT_EQUAL(policy_algorithm_set_name(&algorithm, axes, 2, &err), GL_OK);
+  ASSERT_OK(parse("{base: grpo, eps_low: 0.1, name: mine}", &algorithm, &err));
+  ASSERT_OK(policy_algorithm_set_name(&algorithm, axes, 2, &err));
   CU_ASSERT_STRING_EQUAL(algorithm.name, "mine");
 }
 

@@ -16,10 +16,8 @@ static gl_status parse(const char *yaml, policy_algorithm *algorithm, gl_error *
 
 static void a_map_changes_fields_of_its_base(void) {
   policy_algorithm algorithm;
-  gl_error err;
-  CU_ASSERT_EQUAL(
-      parse("algorithm: {base: gepo, clip: none, baseline: leave_one_out}\n", &algorithm, &err),
-      GL_OK);
+  ASSERT_OK(
+      parse("algorithm: {base: gepo, clip: none, baseline: leave_one_out}\n", &algorithm, &err));
   CU_ASSERT_EQUAL(algorithm.clip, CLIP_NONE);
   CU_ASSERT_EQUAL(algorithm.baseline, BASELINE_LEAVE_ONE_OUT);
   CU_ASSERT_STRING_EQUAL(algorithm.base, "gepo");
@@ -27,10 +25,8 @@ static void a_map_changes_fields_of_its_base(void) {
 
 static void a_gate_is_a_map_within_the_map(void) {
   policy_algorithm algorithm;
-  gl_error err;
-  CU_ASSERT_EQUAL(parse("algorithm: {base: gspo, gate: {negative_below: 0.8, scope: microbatch}}\n",
-                        &algorithm, &err),
-                  GL_OK);
+  ASSERT_OK(parse("algorithm: {base: gspo, gate: {negative_below: 0.8, scope: microbatch}}\n",
+                  &algorithm, &err));
   CU_ASSERT_EQUAL(algorithm.gate.negative_below, 0.8);
   CU_ASSERT_EQUAL(algorithm.gate.scope, SCOPE_MICROBATCH);
   CU_ASSERT_EQUAL(algorithm.gate.log_prob, LOG_PROB_MEAN);
@@ -70,9 +66,8 @@ static void wrong_rows_are_refused_with_their_place(void) {
 
 static void every_published_row_is_valid_and_prints(void) {
   for (size_t i = 0; i < policy_algorithms_count(); i++) {
-    gl_error err = {0};
     char text[POLICY_FIELD_TEXT_SIZE];
-    CU_ASSERT_EQUAL(policy_algorithm_check(policy_algorithms_at(i), &err), GL_OK);
+    ASSERT_OK(policy_algorithm_check(policy_algorithms_at(i), &err));
     for (size_t k = 0; k < policy_fields_count(); k++)
       CU_ASSERT(strlen(policy_algorithm_field(policy_algorithms_at(i), k, text)) > 0);
     CU_ASSERT(strlen(policy_algorithms_info(i)->source) > 0);

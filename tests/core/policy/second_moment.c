@@ -34,7 +34,6 @@ static void fill(batch *b, double size, int equal) {
 
 static void evaluate(const policy_algorithm *algorithm, batch *b) {
   policy_workspace *ws = policy_workspace_new();
-  gl_error err = {0};
   const policy_input in = {.n_groups = 1,
                            .n_responses = RESPONSES,
                            .n_tokens = TOKENS,
@@ -46,7 +45,7 @@ static void evaluate(const policy_algorithm *algorithm, batch *b) {
                            .max_length = LENGTH};
   b->out.coefficient = b->coefficient;
   b->out.weight = b->weight;
-  CU_ASSERT_EQUAL(policy_evaluate(algorithm, &in, &b->out, ws, &err), GL_OK);
+  ASSERT_OK(policy_evaluate(algorithm, &in, &b->out, ws, &err));
   policy_workspace_free(ws);
 }
 

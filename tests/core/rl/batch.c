@@ -149,10 +149,9 @@ static void weights_multiply_the_coefficients_of_their_responses(void) {
 }
 
 static void a_batch_is_as_old_as_its_oldest_token(void) {
-  gl_error err = {0};
   batch b;
   const size_t lengths[] = {2, 3};
-  CU_ASSERT_FATAL(batch_init(&b, 1, 1, 2, lengths, &err) == GL_OK);
+  ASSERT_OK(batch_init(&b, 1, 1, 2, lengths, &err));
   const int64_t version[] = {7, 7, 5, 6, 9};
   memcpy(b.version, version, sizeof version);
   CU_ASSERT_EQUAL(b.loss_weight, 1);

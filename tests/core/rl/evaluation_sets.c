@@ -17,9 +17,7 @@ static gl_status read_text(evaluation_sets *out, cfg_doc **doc, const char *text
 static void sets_come_in_their_order_each_whole_before_its_halves(void) {
   evaluation_sets s;
   cfg_doc *doc;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(
-      read_text(&s, &doc, "sets: [{name: own}, {name: 'AIME 24'}]\nhalves: true\n", &err), GL_OK);
+  ASSERT_OK(read_text(&s, &doc, "sets: [{name: own}, {name: 'AIME 24'}]\nhalves: true\n", &err));
   CU_ASSERT(s.n == 2 && s.n_parts == 6 && s.halves);
   for (size_t i = 0; i < s.n_parts; ++i) {
     CU_ASSERT_STRING_EQUAL(s.part[i].set, i < 3 ? "own" : "AIME 24");
@@ -32,12 +30,11 @@ static void sets_come_in_their_order_each_whole_before_its_halves(void) {
 static void nothing_is_asked_for_by_default_and_halves_alone_are_those_of_all(void) {
   evaluation_sets s;
   cfg_doc *doc;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(read_text(&s, &doc, "halves: false\n", &err), GL_OK);
+  ASSERT_OK(read_text(&s, &doc, "halves: false\n", &err));
   CU_ASSERT(s.n == 0 && s.n_parts == 0);
   evaluation_sets_fini(&s);
   cfg_free(doc);
-  CU_ASSERT_EQUAL_FATAL(read_text(&s, &doc, "halves: true\n", &err), GL_OK);
+  ASSERT_OK(read_text(&s, &doc, "halves: true\n", &err));
   CU_ASSERT(s.n == 1 && s.n_parts == 3);
   CU_ASSERT_STRING_EQUAL(s.part[2].set, "all");
   evaluation_sets_fini(&s);

@@ -14,8 +14,7 @@ static void put(gradient_trail *t, const double *g) {
 /* The cosine of b after a. */
 static double between(const double *a, const double *b) {
   gradient_trail t;
-  gl_error err = {0};
-  CU_ASSERT_FATAL(gradient_trail_init(&t, SIZE, &err) == GL_OK);
+  ASSERT_OK(gradient_trail_init(&t, SIZE, &err));
   put(&t, a);
   gradient_trail_begin(&t);
   put(&t, b);
@@ -54,8 +53,7 @@ static void what_is_zero_or_not_finite_has_no_cosine(void) {
 static void a_step_has_the_mean_over_its_updates_and_the_first_of_all_has_none(void) {
   const double x[SIZE] = {1}, y[SIZE] = {0, 1}, both[SIZE] = {1, 1};
   gradient_trail t;
-  gl_error err = {0};
-  CU_ASSERT_FATAL(gradient_trail_init(&t, SIZE, &err) == GL_OK);
+  ASSERT_OK(gradient_trail_init(&t, SIZE, &err));
   gradient_trail_begin(&t);
   put(&t, x);
   CU_ASSERT(isnan(gradient_trail_mean(&t)));

@@ -10,8 +10,7 @@
 static kept_shape shape_of(size_t top_k, double top_p, size_t vocabulary) {
   const sampling_spec dist = {.temperature = 1, .top_k = top_k, .top_p = top_p};
   kept_shape shape;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(kept_shape_of(&shape, &dist, vocabulary, NULL, &err), GL_OK);
+  ASSERT_OK(kept_shape_of(&shape, &dist, vocabulary, NULL, &err));
   CU_ASSERT_EQUAL(shape.vocabulary, vocabulary);
   return shape;
 }

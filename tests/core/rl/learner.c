@@ -15,9 +15,8 @@ static batch groups_of(const size_t *lengths, size_t n, int64_t version) {
 
 static double age(const learner_passes *p, batch *const *batches, size_t n, int64_t version) {
   double value[METRIC_COUNT];
-  gl_error err = {0};
   metrics_clear(value);
-  CU_ASSERT_EQUAL_FATAL(learner_staleness(p, batches, n, version, value, &err), GL_OK);
+  ASSERT_OK(learner_staleness(p, batches, n, version, value, &err));
   return value[METRIC_STALENESS_UPDATES];
 }
 
@@ -74,19 +73,18 @@ static void longer_groups_weigh_by_their_tokens(void) {
 static void parts_of_a_group_count_as_the_group(void) {
   const learner_passes passes = {2, 3, 5};
   const size_t length[3] = {2, 3, 1};
-  gl_error err = {0};
   batch whole[2], part[3], *together[2] = {&whole[0], &whole[1]}, *apart[3];
   double expected[METRIC_COUNT], found[METRIC_COUNT];
-  CU_ASSERT_FATAL(batch_init(&whole[0], 1, 1, 2, length, &err) == GL_OK);
-  CU_ASSERT_FATAL(batch_init(&whole[1], 2, 1, 1, length + 2, &err) == GL_OK);
+  ASSERT_OK(batch_init(&whole[0], 1, 1, 2, length, &err));
+  ASSERT_OK(batch_init(&whole[1], 2, 1, 1, length + 2, &err));
   for (size_t i = 0; i < 3; ++i) {
-    CU_ASSERT_FATAL(batch_init(&part[i], 1 + i / 2, 1, 1, length + i, &err) == GL_OK);
+    ASSERT_OK(batch_init(&part[i], 1 + i / 2, 1, 1, length + i, &err));
     apart[i] = &part[i];
   }
   part[1].continues = 1;
   for (int64_t version = 4; version < 8; ++version) {
-    CU_ASSERT(learner_staleness(&passes, together, 2, version, expected, &err) == GL_OK);
-    CU_ASSERT(learner_staleness(&passes, apart, 3, version, found, &err) == GL_OK);
+    ASSERT_OK(learner_staleness(&passes, together, 2, version, expected, &err));
+    ASSERT_OK(learner_staleness(&passes, apart, 3, version, found, &err));
     CU_ASSERT_EQUAL(found[METRIC_STALENESS], expected[METRIC_STALENESS]);
     CU_ASSERT_EQUAL(found[METRIC_STALENESS_UPDATES], expected[METRIC_STALENESS_UPDATES]);
   }

@@ -238,12 +238,11 @@ static void wrong_optimizer_sections_are_refused_at_their_place(void) {
 }
 
 static void absent_sections_take_their_defaults(void) {
-  gl_error err = {0};
   sampling_spec s;
-  CU_ASSERT(sampling_parse(&s, NULL, &err) == GL_OK);
+  ASSERT_OK(sampling_parse(&s, NULL, &err));
   CU_ASSERT(s.temperature == 1 && s.top_k == 0 && s.top_p == 1 && s.weights == SAMPLING_RAW);
   optimizer_spec o;
-  CU_ASSERT(optimizer_parse(&o, NULL, "llm", &err) == GL_OK);
+  ASSERT_OK(optimizer_parse(&o, NULL, "llm", &err));
   CU_ASSERT(o.kind == OPTIMIZER_ADAM && o.lr == 1e-5 && o.beta1 == 0.9 && o.beta2 == 0.999);
   CU_ASSERT(o.eps == 1e-8 && o.weight_decay == 0 && o.clip_grad_norm == 0 && o.warmup == 0);
   CU_ASSERT(o.decay == LR_CONSTANT && o.momentum == 0);

@@ -143,7 +143,6 @@ static void a_chosen_learning_rate_is_kept_and_replaced(void) {
 /* A run with everything that needs quoting, and every kind of number. */
 static void put_awkward(store *s) {
   static sample_run sample;
-  gl_error err = {0};
   sample_run_init(&sample, 4, 2);
   sample.run.key = "k4";
   sample.run.algorithm = "a,b";
@@ -152,7 +151,7 @@ static void put_awkward(store *s) {
   sample.run.lr = 1e-300;
   sample.evals[0].time_s = INFINITY;
   sample.evals[1].eval_score = -INFINITY;
-  CU_ASSERT_EQUAL_FATAL(store_put_run(s, &sample.run, &err), GL_OK);
+  ASSERT_OK(store_put_run(s, &sample.run, &err));
 }
 
 #define RUN_HEADER "study,ordinal,key,algorithm,seed,optimizer.lr"
@@ -325,14 +324,13 @@ static void put_other(const fixture *f, char path[SCRATCH_PATH_SIZE], int first,
 static void merging_joins_the_runs_once_however_often(void) {
   fixture whole, part;
   char other[SCRATCH_PATH_SIZE];
-  gl_error err = {0};
   fixture_make(&whole);
   fixture_make(&part);
   store_put_samples(whole.s, 1, 6, 6);
   store_put_samples(part.s, 4, 6, 6);
   put_other(&part, other, 1, 4); /* run 4 stands in both */
   for (int twice = 0; twice < 2; ++twice) {
-    CU_ASSERT_EQUAL(store_merge(part.s, other, &err), GL_OK);
+    ASSERT_OK(store_merge(part.s, other, &err));
     check_same_exports(whole.s, part.s);
   }
   CU_ASSERT_EQUAL(store_number(part.s, "SELECT count(*) FROM runs"), 6);

@@ -183,12 +183,11 @@ static void note_damage(void *self, const char *key, const char *text) {
 static void a_check_names_all_damage_and_damaged_runs_can_be_removed(void) {
   ground g;
   int n[2] = {0};
-  gl_error err = {0};
   ground_make(&g);
   run_sql(g.study, "UPDATE steps SET loss = 7 WHERE run = 1 AND step = 2; UPDATE evals SET time_s ="
                    " 7 WHERE run = 3; INSERT INTO steps(run, step) VALUES(9, 1)");
   store *s = store_opened(g.study, STORE_WRITE);
-  CU_ASSERT_EQUAL(store_check(s, note_damage, n, &err), GL_OK);
+  ASSERT_OK(store_check(s, note_damage, n, &err));
   /* two runs, whose keys are hashes of recipes by an older rule, and a record of no run */
   CU_ASSERT_EQUAL(n[1], 2);
   CU_ASSERT_EQUAL(n[0], 3);

@@ -118,9 +118,8 @@ static void the_peak_counts_what_was_touched(void) {
 
 static void everything_is_filled_in(void) {
   provenance p;
-  gl_error err = {0};
   char uname[256], version[64];
-  CU_ASSERT_EQUAL(provenance_init(&p, &err), GL_OK);
+  ASSERT_OK(provenance_init(&p, &err));
   const run_provenance *r = &p.record;
   shell(uname, sizeof uname, "echo $(uname -s) $(uname -m)");
   shell(version, sizeof version, "cat VERSION");

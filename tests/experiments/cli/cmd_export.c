@@ -22,9 +22,8 @@ static void make_study(const char *path, const char *study, size_t n_steps) {
   static const char *const delays[] = {"{\"cluster.max_delay\":0}", "{\"cluster.max_delay\":600}"};
   step_record *steps = calloc(n_steps, sizeof *steps);
   store *s = NULL;
-  gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(steps);
-  CU_ASSERT_EQUAL_FATAL(store_open(&s, path, STORE_WRITE, &err), GL_OK);
+  ASSERT_OK(store_open(&s, path, STORE_WRITE, &err));
   for (int i = 0; i < 8; ++i) {
     eval_record evals[] = {{0, 0, 0.25}, {(int64_t)n_steps, 9, 0.5 + i / 100.0}};
     const uint64_t staleness[] = {1, 2};
@@ -56,7 +55,7 @@ static void make_study(const char *path, const char *study, size_t n_steps) {
                       .n_evals = 2,
                       .staleness = staleness,
                       .n_staleness = 2};
-    CU_ASSERT_EQUAL_FATAL(store_put_run(s, &run, &err), GL_OK);
+    ASSERT_OK(store_put_run(s, &run, &err));
   }
   store_close(s);
   free(steps);

@@ -172,8 +172,7 @@ static void put(store *s, const char *study, const char *algorithm, int delay, u
 
 static store *opened(const fixture *f) {
   store *s = NULL;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(store_open(&s, f->db, STORE_WRITE, &err), GL_OK);
+  ASSERT_OK(store_open(&s, f->db, STORE_WRITE, &err));
   return s;
 }
 
@@ -244,9 +243,7 @@ static void what_a_plan_asks_for_and_no_run_has_made_is_named(void) {
   fixture f;
   fixture_make(&f);
   store *s = opened(&f);
-  gl_error err = {0};
-  CU_ASSERT_EQUAL(store_put_plan(s, &(study_plan){"planned", recipe, 0, 1, cells, 3, 0}, &err),
-                  GL_OK);
+  ASSERT_OK(store_put_plan(s, &(study_plan){"planned", recipe, 0, 1, cells, 3, 0}, &err));
   store_close(s);
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
   char *page = text_of(f.page);
@@ -274,7 +271,6 @@ static void what_made_the_runs_is_told(void) {
   fixture f;
   fixture_make(&f);
   store *s = opened(&f);
-  gl_error err = {0};
   put(s, "made", "gepo", 0, 1, RUN_DONE, "");
   const run_record run = {.key = "00000000000000000000000000abcdef",
                           .study = "made",
@@ -290,7 +286,7 @@ static void what_made_the_runs_is_told(void) {
                           .provenance = &made,
                           .finished = "2026-11-22T08:30:00Z",
                           .peak_bytes = 3 << 20};
-  CU_ASSERT_EQUAL_FATAL(store_put_run(s, &run, &err), GL_OK);
+  ASSERT_OK(store_put_run(s, &run, &err));
   store_close(s);
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "--no-figures", "-o", f.page));
   char *page = text_of(f.page);

@@ -81,10 +81,9 @@ static void the_distance_to_measured_staleness_is_named_and_sourced(void) {
 static void json_has_the_same_numbers(void) {
   schedule s;
   cluster_spec *spec;
-  gl_error err = {0};
   cJSON *json = NULL;
-  CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, with_measured, 1, 3, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(schedule_to_json(&s, spec, &json, &err), GL_OK);
+  ASSERT_OK(sim_build(&s, &spec, with_measured, 1, 3, &err));
+  ASSERT_OK(schedule_to_json(&s, spec, &json, &err));
   char *text = cJSON_PrintUnformatted(json);
   CU_ASSERT_PTR_NOT_NULL(
       strstr(text, "\"preset\":\"fifo\",\"staleness\":{\"mean\":0.6666666666666"));

@@ -14,11 +14,10 @@ enum { MOST = 256, GROUP = 3 };
 /* Of all responses to all prompts, each prompt's means taken off. */
 static double correlation(const enumerable *view, const double *theta) {
   double rr = 0, ll = 0, rl = 0;
-  gl_error err = {0};
   for (size_t x = 0; x < view->n_prompts; ++x) {
     lab_tables t;
     double r = 0, l = 0;
-    CU_ASSERT_FATAL(lab_tables_init(&t, view, x, theta, theta, LAB_WEIGHTS_RAW, &err) == GL_OK);
+    ASSERT_OK(lab_tables_init(&t, view, x, theta, theta, LAB_WEIGHTS_RAW, &err));
     for (size_t y = 0; y < t.n; ++y)
       r += t.draw[y] * t.reward[y], l += t.draw[y] * (double)t.length[y];
     for (size_t y = 0; y < t.n; ++y) {

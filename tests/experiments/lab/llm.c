@@ -29,22 +29,20 @@ static void fixture_init(fixture *f) {
   static const char text[] =
       "world: {kind: llm, vocabulary: 3, horizon: 2, prompts: 2, reward: graded, model: {layers: "
       "1, hidden: 6, intermediate: 8, heads: 1, head_dim: 4, initializer_range: 0.5}}\n";
-  gl_error err = {0};
   double scale;
   *f = (fixture){0};
-  must(cfg_load_text(&f->doc, text, strlen(text), "test", &err), &err);
-  must(exact_world_new(&f->w, cfg_find(cfg_root(f->doc), "world"), NULL, 1, &err), &err);
+  ASSERT_OK(cfg_load_text(&f->doc, text, strlen(text), "test", &err));
+  ASSERT_OK(exact_world_new(&f->w, cfg_find(cfg_root(f->doc), "world"), NULL, 1, &err));
   f->e = exact_world_enumerable(f->w);
   CU_ASSERT_FATAL(f->e.max_responses == K && f->e.max_length == T);
   const size_t n = f->e.n_parameters;
   f->learner = calloc(n, sizeof *f->learner);
   f->sampler = calloc(n, sizeof *f->sampler);
   double *direction = calloc(n, sizeof *direction);
-  must(exact_world_initial(f->w, 2, f->learner, &err), &err);
+  ASSERT_OK(exact_world_initial(f->w, 2, f->learner, &err));
   lab_dial_direction(&f->e, f->learner, LAB_RAY_RANDOM, 3, 0, direction);
-  must(lab_dial_ray(&f->e, f->learner, direction, lab_dial_most(LAB_RAY_RANDOM), 0.2, f->sampler,
-                    &scale, &err),
-       &err);
+  ASSERT_OK(lab_dial_ray(&f->e, f->learner, direction, lab_dial_most(LAB_RAY_RANDOM), 0.2,
+                         f->sampler, &scale, &err));
   free(direction);
 }
 
@@ -57,13 +55,12 @@ static void fixture_fini(fixture *f) {
 
 static policy_algorithm row_of(const char *yaml) {
   policy_algorithm algorithm;
-  gl_error err = {0};
   cfg_doc *doc = NULL;
   char text[256];
   memset(&algorithm, 0, sizeof algorithm);
   snprintf(text, sizeof text, "algorithm: %s\n", yaml);
-  must(cfg_load_text(&doc, text, strlen(text), "test", &err), &err);
-  must(policy_algorithm_parse(&algorithm, cfg_find(cfg_root(doc), "algorithm"), &err), &err);
+  ASSERT_OK(cfg_load_text(&doc, text, strlen(text), "test", &err));
+  ASSERT_OK(policy_algorithm_parse(&algorithm, cfg_find(cfg_root(doc), "algorithm"), &err));
   cfg_free(doc);
   return algorithm;
 }
@@ -128,7 +125,6 @@ static lab_spec spec_of(const fixture *f, size_t budget) {
 
 static void multisets_agree_with_all_tuples(void) {
   fixture f;
-  gl_error err = {0};
   fixture_init(&f);
   const lab_spec spec = spec_of(&f, 100000);
   double *expected = calloc(f.e.n_parameters, sizeof *expected);
@@ -136,7 +132,7 @@ static void multisets_agree_with_all_tuples(void) {
     const policy_algorithm algorithm = row_of(rows[k]), *one = &algorithm;
     lab_result r;
     double size = 0;
-    must(lab_measure(&r, &one, 1, &spec, &err), &err);
+    ASSERT_OK(lab_measure(&r, &one, 1, &spec, &err));
     CU_ASSERT(r.method == LAB_EXACT && r.groups == 2 * 165);
     memset(expected, 0, f.e.n_parameters * sizeof *expected);
     for (size_t x = 0; x < 2; ++x) add_expectation(&f, &algorithm, x, expected);
@@ -156,14 +152,13 @@ static void multisets_agree_with_all_tuples(void) {
  * degrees, beyond six with probability 1e-6. */
 static void monte_carlo_is_within_its_errors(void) {
   fixture f;
-  gl_error err = {0};
   fixture_init(&f);
   const lab_spec all = spec_of(&f, 100000), drawn = spec_of(&f, 10);
   for (size_t k = 0; k < ROWS; ++k) {
     const policy_algorithm algorithm = row_of(rows[k]), *one = &algorithm;
     lab_result exact, sampled;
-    must(lab_measure(&exact, &one, 1, &all, &err), &err);
-    must(lab_measure(&sampled, &one, 1, &drawn, &err), &err);
+    ASSERT_OK(lab_measure(&exact, &one, 1, &all, &err));
+    ASSERT_OK(lab_measure(&sampled, &one, 1, &drawn, &err));
     CU_ASSERT(sampled.method == LAB_MONTE_CARLO);
     for (size_t i = 0; i < f.e.n_parameters; ++i)
       CU_ASSERT(fabs(sampled.expected[i] - exact.expected[i]) <=

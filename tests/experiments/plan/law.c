@@ -27,11 +27,9 @@ static void check(const char *text) {
   static const double factor = 2.5;
   char line[1024], *scaled = NULL;
   cfg_doc *doc = NULL;
-  gl_error err = {0};
   snprintf(line, sizeof line, "law: %s", text);
-  CU_ASSERT_EQUAL_FATAL(cfg_load_text(&doc, line, strlen(line), "law", &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(plan_dist_times(&scaled, cfg_find(cfg_root(doc), "law"), factor, &err),
-                        GL_OK);
+  ASSERT_OK(cfg_load_text(&doc, line, strlen(line), "law", &err));
+  ASSERT_OK(plan_dist_times(&scaled, cfg_find(cfg_root(doc), "law"), factor, &err));
   delay_dist *before = parse(text), *after = parse(scaled);
   delay_source a = {.stream = rng_stream_at(7, RNG_TEST, 0)}, b = a;
   for (int i = 0; i < 200; ++i)

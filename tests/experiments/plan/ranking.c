@@ -56,9 +56,8 @@ enum { MOST_ERRORS = 20 };
  * more than the zone. */
 static int selects_well(world *w, const ranking_request *q, double zone) {
   ranking r;
-  gl_error err = {0};
   double best = -INFINITY;
-  CU_ASSERT_EQUAL_FATAL(ranking_best(&r, q, &err), GL_OK);
+  ASSERT_OK(ranking_best(&r, q, &err));
   CU_ASSERT_FATAL(r.chosen < w->n);
   CU_ASSERT(r.separated);
   CU_ASSERT(r.reached == r.zone);
@@ -137,8 +136,7 @@ static void exactly_on_the_limit_either_is_right(void) {
     ranking_request q = request_of(&w);
     q.n_limits = 1;
     ranking r;
-    gl_error err = {0};
-    CU_ASSERT_EQUAL_FATAL(ranking_best(&r, &q, &err), GL_OK);
+    ASSERT_OK(ranking_best(&r, &q, &err));
     CU_ASSERT(r.separated);
     wrong += r.chosen == SIZE_MAX || r.chosen >= 4;
     ranking_fini(&r);
@@ -155,8 +153,7 @@ static void the_reached_zone_holds_as_often(void) {
     ranking_request q = request_of(&w);
     q.most = 20;
     ranking r;
-    gl_error err = {0};
-    CU_ASSERT_EQUAL_FATAL(ranking_best(&r, &q, &err), GL_OK);
+    ASSERT_OK(ranking_best(&r, &q, &err));
     CU_ASSERT(!r.separated);
     CU_ASSERT(r.reached > r.zone && isfinite(r.reached));
     wrong += w.mean[r.chosen] < 100 - r.reached;
@@ -175,8 +172,7 @@ static void what_misses_a_limit_is_not_selected(void) {
     ranking_request q = request_of(&w);
     q.n_limits = 1;
     ranking r;
-    gl_error err = {0};
-    CU_ASSERT_EQUAL_FATAL(ranking_best(&r, &q, &err), GL_OK);
+    ASSERT_OK(ranking_best(&r, &q, &err));
     wrong += r.chosen != 0;
     ranking_fini(&r);
   }
@@ -189,8 +185,7 @@ static void among_equals_the_second_quantity_decides(void) {
   for (size_t i = 0; i < w.n; ++i) w.mean[i] = mean[i], w.second[i] = second[i];
   const ranking_request q = request_of(&w);
   ranking r;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(ranking_best(&r, &q, &err), GL_OK);
+  ASSERT_OK(ranking_best(&r, &q, &err));
   CU_ASSERT_EQUAL(r.chosen, 2);
   CU_ASSERT_EQUAL(r.system[3].fate, RANKING_FEASIBLE);
   CU_ASSERT_EQUAL(r.system[2].fate, RANKING_AS_GOOD);
@@ -203,8 +198,7 @@ static void exact_ties_end_at_once(void) {
   for (size_t i = 0; i < w.n; ++i) w.mean[i] = 7, w.second[i] = (double)i;
   const ranking_request q = request_of(&w);
   ranking r;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(ranking_best(&r, &q, &err), GL_OK);
+  ASSERT_OK(ranking_best(&r, &q, &err));
   CU_ASSERT_EQUAL(r.best, 5);
   CU_ASSERT_EQUAL(w.asked, 6 * q.first);
   CU_ASSERT_EQUAL(r.as_good, 6);
@@ -217,8 +211,7 @@ static void where_nothing_keeps_the_limits_nothing_is_selected(void) {
   ranking_request q = request_of(&w);
   q.n_limits = 1;
   ranking r;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(ranking_best(&r, &q, &err), GL_OK);
+  ASSERT_OK(ranking_best(&r, &q, &err));
   CU_ASSERT_EQUAL(r.chosen, SIZE_MAX);
   for (size_t i = 0; i < w.n; ++i) CU_ASSERT_EQUAL(r.system[i].fate, RANKING_INFEASIBLE);
   ranking_fini(&r);

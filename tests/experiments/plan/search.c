@@ -33,9 +33,8 @@ static void planned_fini(planned *p) {
 /* Means of a candidate over many replicates whose seeds the search never had. */
 static plan_measures truth(const plan_system *s) {
   plan_measures sum = {0}, m;
-  gl_error err = {0};
   for (size_t r = 0; r < TRUE_REPLICATES; ++r) {
-    CU_ASSERT_EQUAL_FATAL(plan_trial(&m, &s->setup, 100000 + r, &err), GL_OK);
+    ASSERT_OK(plan_trial(&m, &s->setup, 100000 + r, &err));
     sum.throughput += m.throughput / TRUE_REPLICATES;
     sum.staleness += m.staleness / TRUE_REPLICATES;
   }
@@ -176,12 +175,10 @@ static void closed_forms_leave_out_what_is_too_slow(void) {
 static void threads_change_nothing(void) {
   static const char *const o[] = {SMALL, "plan.learner.choices=[1, 2]"};
   planned a, b;
-  gl_error err = {0};
   plan(&a, "one_node", o, sizeof o / sizeof *o);
-  CU_ASSERT_EQUAL_FATAL(recipe_load_cluster(&b.doc, "one_node", o, sizeof o / sizeof *o, &err),
-                        GL_OK);
-  CU_ASSERT_EQUAL_FATAL(plan_describe(&b.d, b.doc, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(plan_search(&b.r, &b.d, 1, NULL, &err), GL_OK);
+  ASSERT_OK(recipe_load_cluster(&b.doc, "one_node", o, sizeof o / sizeof *o, &err));
+  ASSERT_OK(plan_describe(&b.d, b.doc, &err));
+  ASSERT_OK(plan_search(&b.r, &b.d, 1, NULL, &err));
   CU_ASSERT_EQUAL(a.r.chosen, b.r.chosen);
   CU_ASSERT_EQUAL(a.r.simulations, b.r.simulations);
   CU_ASSERT(plan_throughput(&a.r.system[a.r.chosen]).mean ==

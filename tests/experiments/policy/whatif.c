@@ -45,9 +45,8 @@ static void every_row_is_what_the_policy_core_says_of_each_batch(void) {
   char text[2048];
   const size_t size = log_of(text);
   whatif *w = calloc(1, sizeof *w);
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(whatif_init(w, NULL, 0, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(whatif_read_text(w, text, size, "log", &err), GL_OK);
+  ASSERT_OK(whatif_init(w, NULL, 0, &err));
+  ASSERT_OK(whatif_read_text(w, text, size, "log", &err));
   CU_ASSERT_EQUAL(w->n_rows, policy_algorithms_count());
   CU_ASSERT_EQUAL(w->n_batches, 2);
   CU_ASSERT_EQUAL(w->n_responses, 5);
@@ -84,9 +83,8 @@ static void distance_is_told_by_staleness(void) {
   const size_t size = log_of(text);
   const char *const names[] = {"gepo"};
   whatif *w = calloc(1, sizeof *w);
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(whatif_init(w, names, 1, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(whatif_read_text(w, text, size, "log", &err), GL_OK);
+  ASSERT_OK(whatif_init(w, names, 1, &err));
+  ASSERT_OK(whatif_read_text(w, text, size, "log", &err));
   CU_ASSERT_EQUAL(w->age[0].n, 1);
   CU_ASSERT_EQUAL(w->age[3].n, 1);
   CU_ASSERT_EQUAL(w->n_unknown_age, 0);
@@ -101,9 +99,8 @@ static void what_a_batch_lacks_is_the_row_s_to_tell(void) {
       "{\"rewards\": [3, 0], \"logp\": [[-1], [-2]], \"logq\": [[-1], [-2]]}";
   const char *const names[] = {"disco", "grpo"};
   whatif *w = calloc(1, sizeof *w);
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(whatif_init(w, names, 2, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(whatif_read_text(w, text, sizeof text - 1, "log", &err), GL_OK);
+  ASSERT_OK(whatif_init(w, names, 2, &err));
+  ASSERT_OK(whatif_read_text(w, text, sizeof text - 1, "log", &err));
   CU_ASSERT_EQUAL(w->row[0].n_refused, 1);
   CU_ASSERT_PTR_NOT_NULL(strstr(w->row[0].why, "disco"));
   CU_ASSERT_EQUAL(w->row[1].n, 1);

@@ -25,8 +25,7 @@ static void the_screening_design_has_resolution_five(void) {
   enum { ROWS = 64, FACTORS = 8, EFFECTS = FACTORS + FACTORS * (FACTORS - 1) / 2 };
   static double effect[EFFECTS + 3][ROWS];
   cfg_doc *doc = NULL;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(expand(&doc, screen, &err), GL_OK);
+  ASSERT_OK(expand(&doc, screen, &err));
   const cfg_node *list = cfg_find(cfg_find(cfg_root(doc), "sweep"), "factorial");
   CU_ASSERT_EQUAL_FATAL(cfg_size(list), ROWS);
   for (size_t i = 0; i < ROWS; ++i) {
@@ -57,9 +56,7 @@ static void the_screening_design_has_resolution_five(void) {
 /* The first factor changes fastest; a factor sets several fields at once. */
 static void all_combinations_of_two_factors_come_in_standard_order(void) {
   cfg_doc *doc = NULL;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(
-      expand(&doc, "{factors: {A: {a: [1, 2], aa: [10, 20]}, B: {b: [3, 4]}}}", &err), GL_OK);
+  ASSERT_OK(expand(&doc, "{factors: {A: {a: [1, 2], aa: [10, 20]}, B: {b: [3, 4]}}}", &err));
   const cfg_node *list = cfg_find(cfg_find(cfg_root(doc), "sweep"), "factorial");
   static const double expected[4][3] = {{1, 10, 3}, {2, 20, 3}, {1, 10, 4}, {2, 20, 4}};
   CU_ASSERT_EQUAL_FATAL(cfg_size(list), 4);

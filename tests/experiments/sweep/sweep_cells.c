@@ -117,11 +117,9 @@ static void an_axis_inside_another_changes_what_that_one_set(void) {
               "{\"algorithm.clip\":\"none\"}");
   sweep_grid grid;
   sweep_cells cells;
-  gl_error err = {0};
   cfg_doc *doc =
       grid_of(BASE "sweep: {algorithm.clip: [none, ppo], algorithm: [grpo, gepo]}", &grid);
-  CU_ASSERT_EQUAL_FATAL(sweep_expand(&cells, doc, &grid, &(sweep_expansion){.check = 1}, &err),
-                        GL_OK);
+  ASSERT_OK(sweep_expand(&cells, doc, &grid, &(sweep_expansion){.check = 1}, &err));
   CU_ASSERT_PTR_NOT_NULL(
       strstr(cells.cells[1].recipe, "\"algorithm\":{\"base\":\"gepo\",\"clip\":\"none\"}"));
   CU_ASSERT_STRING_EQUAL(cells.cells[1].algorithm, "gepo"); /* clip is an axis of its own */

@@ -52,9 +52,8 @@ static void bench_close(bench *b) {
 /* A number of a cell's recipe. */
 static double stated(const sweep_cell *cell, const char *path) {
   cfg_doc *doc = NULL;
-  gl_error err = {0};
   double x = NAN;
-  CU_ASSERT_FATAL(sweep_cell_recipe(&doc, cell, &err) == GL_OK);
+  ASSERT_OK(sweep_cell_recipe(&doc, cell, &err));
   const cfg_node *node = cfg_find(cfg_root(doc), path);
   if (node == NULL || !cfg_number(node, &x)) x = NAN;
   cfg_free(doc);
@@ -121,11 +120,10 @@ static void halving_makes_longer_runs_of_fewer_settings(void) {
   CU_ASSERT_EQUAL(tune_runs(&b.plan, b.cells.n_cells), 2 * 2 * (9 + 3 + 1));
   static const double steps[] = {10, 30, 90};
   static const size_t left[] = {9, 3, 1};
-  gl_error err = {0};
   for (size_t i = 0; i < b.cells.n_cells; ++i) b.score[i] = -INFINITY;
   for (size_t rung = 0; rung < 3; ++rung) {
     size_t n = 0;
-    CU_ASSERT_EQUAL_FATAL(tune_rung(b.in, &b.plan, &b.cells, b.score, rung, &err), GL_OK);
+    ASSERT_OK(tune_rung(b.in, &b.plan, &b.cells, b.score, rung, &err));
     for (size_t i = 0; i < b.cells.n_cells; ++i) {
       const double lr = b.cells.cells[i].lr;
       if (!b.in[i]) continue;
@@ -139,7 +137,7 @@ static void halving_makes_longer_runs_of_fewer_settings(void) {
   }
   sweep_choice *choices;
   size_t n;
-  CU_ASSERT_EQUAL_FATAL(tune_choose(&choices, &n, &b.plan, &b.cells, b.score, &err), GL_OK);
+  ASSERT_OK(tune_choose(&choices, &n, &b.plan, &b.cells, b.score, &err));
   CU_ASSERT(n == 2 && choices[0].lr == 8 && choices[1].lr == 8 && choices[0].score == 0.25);
   free(choices);
   bench_close(&b);

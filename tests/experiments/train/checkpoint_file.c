@@ -30,7 +30,6 @@ static saved make(void) {
   step_record steps[3];
   eval_record evals[2] = {{0, 0, 0.25}, {2, 7.5, 0.5}};
   checkpoint_batch batches[2] = {{.number = 4}, {.number = 9}};
-  gl_error err = {0};
   saved s = {0};
   int reason = 0;
   memset(steps, 0, sizeof steps);
@@ -39,7 +38,7 @@ static saved make(void) {
     steps[i].metric[METRIC_LOSS] = 0.5 * i;
   }
   for (int i = 0; i < 2; ++i)
-    CU_ASSERT_FATAL(batch_init(&batches[i].drawn, 70u + (unsigned)i, 1, 2, lengths, &err) == GL_OK);
+    ASSERT_OK(batch_init(&batches[i].drawn, 70u + (unsigned)i, 1, 2, lengths, &err));
   checkpoint c = {.recipe = "{\"seed\":1}",
                   .steps = steps,
                   .n_steps = 3,
@@ -55,7 +54,7 @@ static saved make(void) {
                   .n_batches = 2};
   FILE *to = open_memstream(&s.bytes, &s.size);
   CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-  CU_ASSERT(checkpoint_write(&c, &(learner){&ops, NULL}, to, &reason, &err) == GL_OK);
+  ASSERT_OK(checkpoint_write(&c, &(learner){&ops, NULL}, to, &reason, &err));
   CU_ASSERT(fclose(to) == 0 && reason == 0);
   for (int i = 0; i < 2; ++i) batch_fini(&batches[i].drawn);
   return s;
@@ -73,11 +72,10 @@ static gl_status verify(char *bytes, size_t size, gl_error *err) {
 static void what_is_written_is_read(void) {
   saved s = make();
   checkpoint c;
-  gl_error err = {0};
   char state[sizeof learner_state];
-  CU_ASSERT(verify(s.bytes, s.size, &err) == GL_OK);
+  ASSERT_OK(verify(s.bytes, s.size, &err));
   FILE *from = fmemopen(s.bytes, s.size, "rb");
-  CU_ASSERT_FATAL(checkpoint_read(&c, from, &err) == GL_OK);
+  ASSERT_OK(checkpoint_read(&c, from, &err));
   CU_ASSERT_STRING_EQUAL(c.recipe, "{\"seed\":1}");
   CU_ASSERT_STRING_EQUAL(c.code_version, GEPOLAB_VERSION);
   CU_ASSERT(c.n_steps == 3 && c.steps[2].step == 3 && c.steps[2].metric[METRIC_LOSS] == 1);

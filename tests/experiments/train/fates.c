@@ -35,13 +35,12 @@ static void responses_are_counted_by_fate_quarter_and_length(void) {
   fates_log l = {0};
   fate_record *r = NULL;
   size_t n = 0;
-  gl_error err = {0};
   add(&l, 4, (size_t[2]){8, 15}, 1, 1, FATE_TRAINED);
   add(&l, 9, (size_t[2]){1, 1}, 0.5, 0, FATE_STALE);
   add(&l, 7, (size_t[2]){4, 4}, 0, 0, FATE_STALE);
   add(&l, 3, (size_t[2]){5, 7}, 0.5, 0, FATE_STALE);
   add(&l, 5, (size_t[2]){1, 2}, 0.5, 0.5, FATE_PENDING);
-  CU_ASSERT(fates_count(&l, &r, &n, &err) == GL_OK);
+  ASSERT_OK(fates_count(&l, &r, &n, &err));
   CU_ASSERT_EQUAL_FATAL(n, 5);
   CU_ASSERT(is_record(&r[0], "trained", 4, 8, 2, 23, 2));
   CU_ASSERT(is_record(&r[1], "stale", 1, 4, 4, 20, 0.5));
@@ -50,7 +49,7 @@ static void responses_are_counted_by_fate_quarter_and_length(void) {
   CU_ASSERT(is_record(&r[4], "pending", 3, 2, 1, 2, 0.5));
   free(r);
   fates_fini(&l);
-  CU_ASSERT(fates_count(&l, &r, &n, &err) == GL_OK);
+  ASSERT_OK(fates_count(&l, &r, &n, &err));
   CU_ASSERT_EQUAL(n, 0);
   free(r);
 }

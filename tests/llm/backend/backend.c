@@ -9,8 +9,7 @@
 
 static backend *made(number_type type, size_t threads, cpu_form variant) {
   backend *b = NULL;
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL_FATAL(backend_cpu_new_form(&b, type, threads, variant, &err), GL_OK);
+  ASSERT_OK(backend_cpu_new_form(&b, type, threads, variant, &err));
   return b;
 }
 
@@ -162,8 +161,7 @@ static void a_wrong_type_is_refused(void) {
 
 static void automatic_finds_a_backend(void) {
   backend *b = NULL;
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL_FATAL(backend_new(&b, BACKEND_AUTO, NUMBER_F32, 1, &err), GL_OK);
+  ASSERT_OK(backend_new(&b, BACKEND_AUTO, NUMBER_F32, 1, &err));
   CU_ASSERT_PTR_NOT_NULL(strstr(b->device, b->kind == BACKEND_CPU ? "1 thread" : ""));
   size_t total, available;
   b->ops->memory(b, &total, &available);

@@ -269,10 +269,9 @@ static void check(backend *b, const problem *p) {
 
 static void backwards_are_the_derivatives(void) {
   backend *b = NULL;
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL_FATAL(backend_cpu_new(&b, NUMBER_F64, 1, &err), GL_OK);
+  ASSERT_OK(backend_cpu_new(&b, NUMBER_F64, 1, &err));
   for (size_t i = 0; i < sizeof problems / sizeof *problems; ++i) check(b, &problems[i]);
-  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  ASSERT_OK(b->ops->status(b, &err));
   backend_free(b);
 }
 

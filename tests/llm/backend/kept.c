@@ -9,8 +9,7 @@
 
 static backend *cpu_of(number_type type, size_t threads) {
   backend *b = NULL;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(backend_cpu_new(&b, type, threads, &err), GL_OK);
+  ASSERT_OK(backend_cpu_new(&b, type, threads, &err));
   return b;
 }
 
@@ -84,10 +83,9 @@ static double sum_of(const layer *l, size_t r, int all) {
 
 static void check_forward(backend *b, const layer *l, double *logp, double *lse) {
   double *entropy = calloc(l->rows, sizeof *entropy);
-  gl_error err = {0};
   b->ops->output_kept(b, logp, entropy, lse, l->in, l->weight, l->target, l->kept, l->rows, l->k,
                       l->temperature);
-  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  ASSERT_OK(b->ops->status(b, &err));
   for (size_t r = 0; r < l->rows; ++r) {
     const double over = sum_of(l, r, 0), all = sum_of(l, r, 1);
     double sum = 0;
@@ -289,10 +287,9 @@ static void a_draw_tells_what_its_dist_kept(void) {
     for (size_t v = 0; v < 2; ++v) {
       const size_t n = vocabularies[v];
       kept_sets kept;
-      gl_error err = {0};
       int32_t token[2][ROWS];
       uint64_t index[ROWS];
-      CU_ASSERT_EQUAL_FATAL(kept_shape_of(&kept.shape, &dists[i], n, NULL, &err), GL_OK);
+      ASSERT_OK(kept_shape_of(&kept.shape, &dists[i], n, NULL, &err));
       kept.set = calloc(ROWS * kept.shape.words, sizeof *kept.set);
       for (size_t k = 0; k < ROWS * n; ++k) z[k] = (float)(6 * uniform(31, k));
       for (size_t r = 0; r < ROWS; ++r) index[r] = rng_token_index(r, 2);

@@ -104,12 +104,9 @@ static void float_exponential_at_its_ends(void) {
  * exponential's two ulp. */
 static void gates_are_exact_over_their_range(void) {
   enum { N = 100000 };
-  gl_error err = {.status = GL_OK};
   for (int variant = 0; variant < 2; ++variant) {
     backend *b = NULL;
-    CU_ASSERT_EQUAL_FATAL(
-        backend_cpu_new_form(&b, NUMBER_F32, 1, variant ? CPU_PLAIN : cpu_form_best(), &err),
-        GL_OK);
+    ASSERT_OK(backend_cpu_new_form(&b, NUMBER_F32, 1, variant ? CPU_PLAIN : cpu_form_best(), &err));
     float *in = b->ops->allocate(b, 2 * N * sizeof *in), *out = b->ops->allocate(b, N * sizeof *in);
     for (size_t i = 0; i < N; ++i) {
       in[i] = -80.0f + 160.0f * (float)i / N;
@@ -213,8 +210,7 @@ static void mark(void *context, size_t task, size_t worker) {
 static void every_task_runs_once(void) {
   for (size_t threads = 1; threads <= 4; ++threads) {
     pool *p = NULL;
-    gl_error err = {.status = GL_OK};
-    CU_ASSERT_EQUAL_FATAL(pool_new(&p, threads, &err), GL_OK);
+    ASSERT_OK(pool_new(&p, threads, &err));
     CU_ASSERT_EQUAL(pool_threads(p), threads);
     size_t wrong = 0;
     for (size_t round = 0; round < 300; ++round) {

@@ -148,12 +148,9 @@ static void check_operation(backend *b, const row_operation *o) {
 static void on_both_variants(void (*check)(backend *b)) {
   for (int generic = 0; generic < 2; ++generic) {
     backend *b = NULL;
-    gl_error err = {.status = GL_OK};
-    CU_ASSERT_EQUAL_FATAL(
-        backend_cpu_new_form(&b, NUMBER_F32, 2, generic ? CPU_PLAIN : cpu_form_best(), &err),
-        GL_OK);
+    ASSERT_OK(backend_cpu_new_form(&b, NUMBER_F32, 2, generic ? CPU_PLAIN : cpu_form_best(), &err));
     check(b);
-    CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+    ASSERT_OK(b->ops->status(b, &err));
     backend_free(b);
   }
 }
@@ -230,9 +227,8 @@ static void a_packed_product_is_right_with_any_threads(void) {
     float *one = calloc(1, bytes), *more = calloc(1, bytes);
     for (size_t k = 0; k < 6; ++k) {
       backend *b = NULL;
-      gl_error err = {.status = GL_OK};
       const cpu_form variant = k < 3 ? cpu_form_best() : CPU_PLAIN;
-      CU_ASSERT_EQUAL_FATAL(backend_cpu_new_form(&b, NUMBER_F32, k % 3 + 1, variant, &err), GL_OK);
+      ASSERT_OK(backend_cpu_new_form(&b, NUMBER_F32, k % 3 + 1, variant, &err));
       check_packed(b, s[0], s[1], s[2], flags[i % 4], k % 3 == 0 ? one : more);
       if (k % 3 > 0) CU_ASSERT(memcmp(one, more, bytes) == 0);
       backend_free(b);

@@ -35,8 +35,7 @@ static float *drawn_logits(size_t n, uint64_t entity, double scale) {
 
 static backend *float_backend(void) {
   backend *b = NULL;
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL_FATAL(backend_cpu_new(&b, NUMBER_F32, 2, &err), GL_OK);
+  ASSERT_OK(backend_cpu_new(&b, NUMBER_F32, 2, &err));
   return b;
 }
 

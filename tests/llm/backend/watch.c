@@ -14,15 +14,13 @@ static const backend_work *work_named(const backend_work *work, size_t n, const 
 
 static backend *cpu(void) {
   backend *b;
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL_FATAL(backend_new(&b, BACKEND_CPU, NUMBER_F32, 1, &err), GL_OK);
+  ASSERT_OK(backend_new(&b, BACKEND_CPU, NUMBER_F32, 1, &err));
   return b;
 }
 
 static backend_watch *watched(backend *b, watch_kind kind) {
   backend_watch *w;
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL_FATAL(backend_watch_begin(&w, b, kind, &err), GL_OK);
+  ASSERT_OK(backend_watch_begin(&w, b, kind, &err));
   return w;
 }
 

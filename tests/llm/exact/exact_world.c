@@ -30,11 +30,10 @@ static gl_status try_world(fixture *f, const char *keys, const char *sampling, g
 }
 
 static void fixture_init(fixture *f, const char *keys, const char *sampling) {
-  gl_error err = {0};
-  must(try_world(f, keys, sampling, &err), &err);
+  ASSERT_OK(try_world(f, keys, sampling, &err));
   f->e = exact_world_enumerable(f->w);
   f->theta = calloc(f->e.n_parameters, sizeof *f->theta);
-  must(exact_world_initial(f->w, 4, f->theta, &err), &err);
+  ASSERT_OK(exact_world_initial(f->w, 4, f->theta, &err));
 }
 
 static void fixture_fini(fixture *f) {
@@ -51,12 +50,10 @@ static double sum_of(const double *row, size_t n) {
 
 /* p(y) of every response of prompt x into p[K]; truncated: under the distribution drawn from. */
 static void dist(const fixture *f, size_t x, int truncated, double *p) {
-  gl_error err = {0};
   const enumerable *e = &f->e;
   double *logp = calloc(e->max_responses, e->max_length * sizeof *logp);
-  must(truncated ? e->ops->log_probs_truncated(e->self, f->theta, x, logp, &err)
-                 : e->ops->log_probs(e->self, f->theta, x, logp, &err),
-       &err);
+  ASSERT_OK(truncated ? e->ops->log_probs_truncated(e->self, f->theta, x, logp, &err)
+                      : e->ops->log_probs(e->self, f->theta, x, logp, &err));
   for (size_t y = 0; y < e->max_responses; ++y)
     p[y] = exp(sum_of(logp + y * e->max_length, e->ops->length(e->self, x, y)));
   free(logp);
@@ -107,7 +104,6 @@ static void probabilities_sum_to_one(void) {
 
 /* Every response as a sequence of its own behind its prompt's digits, through the model alone. */
 static void log_probabilities_are_those_of_the_model(void) {
-  gl_error err = {0};
   fixture f;
   fixture_init(&f, MODEL ", vocabulary: 3, horizon: 3, prompts: 7", "{temperature: 0.6}");
   const model_config c = {.vocabulary = 3,
@@ -126,19 +122,19 @@ static void log_probabilities_are_those_of_the_model(void) {
                           .end = -1,
                           .pad = -1};
   small_model s;
-  must(backend_new(&s.b, BACKEND_CPU, NUMBER_F64, 1, &err), &err);
-  must(model_new(&s.m, &c, s.b, 0, &err), &err);
+  ASSERT_OK(backend_new(&s.b, BACKEND_CPU, NUMBER_F64, 1, &err));
+  ASSERT_OK(model_new(&s.m, &c, s.b, 0, &err));
   CU_ASSERT_EQUAL_FATAL(model_parameters(s.m), f.e.n_parameters);
-  must(model_set(s.m, f.theta, &err), &err);
+  ASSERT_OK(model_set(s.m, f.theta, &err));
   double logp[27 * 3], alone[3];
   for (size_t x = 0; x < 7; ++x) {
-    must(f.e.ops->log_probs(f.e.self, f.theta, x, logp, &err), &err);
+    ASSERT_OK(f.e.ops->log_probs(f.e.self, f.theta, x, logp, &err));
     for (size_t y = 0; y < 27; ++y) {
       const int32_t digit[] = {(int32_t)(y / 9), (int32_t)(y / 3 % 3), (int32_t)(y % 3)};
       const int32_t token[] = {(int32_t)(x / 3), (int32_t)(x % 3), digit[0], digit[1]};
       const size_t start[] = {0, 4}, row[] = {1, 2, 3};
       const packed_tokens rows = {4, 1, 3, start, token, row, digit};
-      must(model_forward(s.m, &rows, 0.6, 0, alone, NULL, &err), &err);
+      ASSERT_OK(model_forward(s.m, &rows, 0.6, 0, alone, NULL, &err));
       CU_ASSERT(largest_difference(alone, logp + 3 * y, 3) < 1e-13);
     }
   }
@@ -150,7 +146,6 @@ static void log_probabilities_are_those_of_the_model(void) {
 
 /* Random coefficients, all of them or a few. */
 static void scores_add_up(const char *keys, size_t one_in) {
-  gl_error err = {0};
   fixture f;
   fixture_init(&f, keys, "{temperature: 1.2}");
   const size_t k = f.e.max_responses, t = f.e.max_length, n = f.e.n_parameters;
@@ -158,7 +153,7 @@ static void scores_add_up(const char *keys, size_t one_in) {
   double *sum = calloc(2 * n, sizeof *sum), *grad = sum + n;
   for (size_t x = 0; x < f.e.n_prompts; ++x) {
     memset(sum, 0, 2 * n * sizeof *sum);
-    must(f.e.ops->sequence_scores(f.e.self, f.theta, x, score, &err), &err);
+    ASSERT_OK(f.e.ops->sequence_scores(f.e.self, f.theta, x, score, &err));
     for (size_t y = 0; y < k; ++y) {
       const rng_words w = rng_block(rng_stream_at(1, RNG_TEST, x), y);
       const double c = y % one_in == 0 ? 2 * rng_u01(w.v[0]) - 1 : 0;
@@ -166,8 +161,8 @@ static void scores_add_up(const char *keys, size_t one_in) {
         coefficient[y * t + i] = i < f.e.ops->length(f.e.self, x, y) ? c : NAN;
       for (size_t j = 0; j < n; ++j) sum[j] += c * score[y * n + j];
     }
-    must(f.e.ops->accumulate_score(f.e.self, f.theta, x, coefficient, grad, &err), &err);
-    must(f.e.ops->accumulate_score(f.e.self, f.theta, x, coefficient, grad, &err), &err);
+    ASSERT_OK(f.e.ops->accumulate_score(f.e.self, f.theta, x, coefficient, grad, &err));
+    ASSERT_OK(f.e.ops->accumulate_score(f.e.self, f.theta, x, coefficient, grad, &err));
     for (size_t j = 0; j < n; ++j) grad[j] /= 2; /* it adds */
     CU_ASSERT(largest(sum, n) > 0);
     CU_ASSERT(largest_difference(sum, grad, n) < 1e-11 * largest(sum, n));
@@ -181,14 +176,13 @@ static void scores_add_up(const char *keys, size_t one_in) {
 /* Rows of token scores of a response add up to its sequence's; beyond its end nothing is written.
  */
 static void token_scores_add_up_to_the_sequences(void) {
-  gl_error err = {0};
   fixture f;
   fixture_init(&f, MODEL ", vocabulary: 3, horizon: 3, prompts: 2, end_token: true", "{}");
   const size_t k = f.e.max_responses, t = f.e.max_length, n = f.e.n_parameters;
   double *sequence = calloc(k, n * sizeof *sequence), *token = calloc(k, t * n * sizeof *token);
   double *unit = calloc(k, t * sizeof *unit), *one = calloc(n, sizeof *one);
-  must(f.e.ops->sequence_scores(f.e.self, f.theta, 1, sequence, &err), &err);
-  must(f.e.ops->token_scores(f.e.self, f.theta, 1, token, &err), &err);
+  ASSERT_OK(f.e.ops->sequence_scores(f.e.self, f.theta, 1, sequence, &err));
+  ASSERT_OK(f.e.ops->token_scores(f.e.self, f.theta, 1, token, &err));
   for (size_t y = 0; y < k; ++y) {
     const size_t length = f.e.ops->length(f.e.self, 1, y);
     for (size_t i = length; i < t; ++i) CU_ASSERT_EQUAL(largest(token + (y * t + i) * n, n), 0);
@@ -198,7 +192,7 @@ static void token_scores_add_up_to_the_sequences(void) {
               1e-12 * largest(sequence, k * n));
   }
   unit[(k - 1) * t + t - 1] = 1; /* one token, the other way */
-  must(f.e.ops->accumulate_score(f.e.self, f.theta, 1, unit, one, &err), &err);
+  ASSERT_OK(f.e.ops->accumulate_score(f.e.self, f.theta, 1, unit, one, &err));
   CU_ASSERT(largest_difference(one, token + (k * t - 1) * n, n) < 1e-12 * largest(one, n));
   free(sequence);
   free(token);
@@ -216,7 +210,6 @@ static void scores_of_sequences_and_of_all_together_agree(void) {
 
 /* Sum over responses of p r score, by both ways, against central differences of J. */
 static void the_gradient_of_the_return_is_its_central_difference(void) {
-  gl_error err = {0};
   fixture f;
   fixture_init(&f, MODEL ", vocabulary: 4, horizon: 3, prompts: 3, reward: graded", "{}");
   const size_t k = f.e.max_responses, t = f.e.max_length, n = f.e.n_parameters;
@@ -226,11 +219,11 @@ static void the_gradient_of_the_return_is_its_central_difference(void) {
   for (size_t x = 0; x < 3; ++x) {
     dist(&f, x, 0, p);
     f.e.ops->rewards(f.e.self, x, reward);
-    must(f.e.ops->sequence_scores(f.e.self, f.theta, x, score, &err), &err);
+    ASSERT_OK(f.e.ops->sequence_scores(f.e.self, f.theta, x, score, &err));
     for (size_t y = 0; y < k; ++y)
       for (size_t j = 0; j < n; ++j) sum[j] += p[y] * reward[y] / 3 * score[y * n + j];
     for (size_t i = 0; i < k * t; ++i) coefficient[i] = p[i / t] * reward[i / t] / 3;
-    must(f.e.ops->accumulate_score(f.e.self, f.theta, x, coefficient, whole, &err), &err);
+    ASSERT_OK(f.e.ops->accumulate_score(f.e.self, f.theta, x, coefficient, whole, &err));
   }
   const double size = largest(sum, n), h = 1e-5;
   CU_ASSERT(size > 1e-3);
@@ -278,7 +271,6 @@ static double replayed_sum(const fixture *f, const double *sampler, double *coef
 }
 
 static void replayed_dists_have_the_gradients_of_central_differences(void) {
-  gl_error err = {0};
   fixture f;
   size_t left_out, few;
   fixture_init(&f, MODEL ", vocabulary: 4, horizon: 3, prompts: 2",
@@ -289,8 +281,8 @@ static void replayed_dists_have_the_gradients_of_central_differences(void) {
   for (size_t j = 0; j < n; ++j) sampler[j] = f.theta[j] + 0.4 * sin(3 * (double)j);
   replayed_sum(&f, sampler, coefficient, &left_out);
   CU_ASSERT(left_out > 20 && left_out < 63);
-  must(f.e.ops->accumulate_score_replayed(f.e.self, f.theta, sampler, 0, coefficient, grad, &err),
-       &err);
+  ASSERT_OK(
+      f.e.ops->accumulate_score_replayed(f.e.self, f.theta, sampler, 0, coefficient, grad, &err));
   const double size = largest(grad, n), h = 1e-5;
   CU_ASSERT(size > 1e-3);
   for (size_t j = 0; j < n; j += 3) {
@@ -304,8 +296,8 @@ static void replayed_dists_have_the_gradients_of_central_differences(void) {
   }
   double *own = coefficient + k,
          *cut = own + k; /* of one policy it is the truncated distribution */
-  must(f.e.ops->log_probs_replayed(f.e.self, f.theta, f.theta, 0, own, &err), &err);
-  must(f.e.ops->log_probs_truncated(f.e.self, f.theta, 0, cut, &err), &err);
+  ASSERT_OK(f.e.ops->log_probs_replayed(f.e.self, f.theta, f.theta, 0, own, &err));
+  ASSERT_OK(f.e.ops->log_probs_truncated(f.e.self, f.theta, 0, cut, &err));
   for (size_t i = 0; i < k; ++i) CU_ASSERT(own[i] == cut[i] || fabs(own[i] - cut[i]) < 1e-12);
   free(sampler);
   free(coefficient);

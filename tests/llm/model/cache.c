@@ -12,10 +12,9 @@ static const size_t lengths[] = {12, 7, 15, 9};
 
 /* One sequence of r alone as a prompt in slot `slot`; its first `n` tokens. */
 static void prefill_one(model_cache *cache, const random_rows *r, size_t s, size_t n, size_t slot) {
-  gl_error err = {0};
   const size_t start[2] = {0, n};
   const packed_tokens rows = {n, 1, 0, start, r->token + r->start[s], NULL, NULL};
-  must(model_prefill(cache, &rows, &slot, &err), &err);
+  ASSERT_OK(model_prefill(cache, &rows, &slot, &err));
 }
 
 /* Logits after every token of sequence s: the first `prompt` tokens as a prompt in `slot`, the rest
@@ -42,15 +41,14 @@ static void decoding_gives_the_log_probabilities_of_a_forward(void) {
   const number_type types[] = {NUMBER_F32, NUMBER_F64};
   const double temperature = 0.8;
   for (int k = 0; k < 2; ++k) {
-    gl_error err = {0};
     small_model m;
     random_rows r;
     model_cache *cache;
     double logp[128], logits[16 * V];
     small_model_make(&m, types[k], 0, 11);
     random_rows_init(&r, lengths, 4, V, 6);
-    must(model_forward(m.m, &r.rows, temperature, 0, logp, NULL, &err), &err);
-    must(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err), &err);
+    ASSERT_OK(model_forward(m.m, &r.rows, temperature, 0, logp, NULL, &err));
+    ASSERT_OK(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err));
     for (size_t s = 0, j = 0; s < 4; ++s) {
       const size_t prompt = 1 + s;
       logits_alone(cache, &r, s, prompt, SLOTS - 1 - s, logits);
@@ -66,14 +64,13 @@ static void decoding_gives_the_log_probabilities_of_a_forward(void) {
 }
 
 static void what_else_is_in_the_batch_changes_no_bit(void) {
-  gl_error err = {0};
   small_model m;
   random_rows r;
   model_cache *cache;
   double alone[4][16 * V], together[4 * V];
   small_model_make(&m, NUMBER_F32, 0, 12);
   random_rows_init(&r, lengths, 4, V, 7);
-  must(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err), &err);
+  ASSERT_OK(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err));
   for (size_t s = 0; s < 4; ++s) logits_alone(cache, &r, s, 3, 0, alone[s]);
   /* All prompts at once, in another order and other slots. */
   const size_t order[] = {2, 0, 3, 1}, slots[] = {4, 1, 0, 3}, start[] = {0, 3, 6, 9, 12};
@@ -81,8 +78,8 @@ static void what_else_is_in_the_batch_changes_no_bit(void) {
   for (size_t k = 0; k < 4; ++k)
     memcpy(token + 3 * k, r.token + r.start[order[k]], 3 * sizeof *token);
   const packed_tokens rows = {12, 4, 0, start, token, NULL, NULL};
-  must(model_prefill(cache, &rows, slots, &err), &err);
-  must(model_logits_get(cache, 4, together, &err), &err);
+  ASSERT_OK(model_prefill(cache, &rows, slots, &err));
+  ASSERT_OK(model_logits_get(cache, 4, together, &err));
   for (size_t k = 0; k < 4; ++k)
     CU_ASSERT_EQUAL(memcmp(together + k * V, alone[order[k]], V * sizeof *together), 0);
   for (size_t i = 3; i < 15; ++i) {
@@ -94,8 +91,8 @@ static void what_else_is_in_the_batch_changes_no_bit(void) {
       slot[n] = (int32_t)slots[k];
       position[n++] = (int32_t)i;
     }
-    must(model_decode(cache, token, slot, position, n, &err), &err);
-    must(model_logits_get(cache, n, together, &err), &err);
+    ASSERT_OK(model_decode(cache, token, slot, position, n, &err));
+    ASSERT_OK(model_logits_get(cache, n, together, &err));
     for (size_t k = 0; k < n; ++k)
       CU_ASSERT_EQUAL(memcmp(together + k * V, alone[which[k]] + (i - 2) * V, V * sizeof *together),
                       0);
@@ -162,12 +159,11 @@ static void draws_come_from_the_rows_asked_for(void) {
 }
 
 static void a_prefill_of_many_rows_runs_in_parts(void) {
-  gl_error err = {0};
   small_model m;
   model_cache *cache;
   enum { N = 150, LONG = 38 }; /* 5700 rows */
   small_model_make(&m, NUMBER_F32, 0, 15);
-  must(model_cache_new(&cache, m.m, N, 40, &err), &err);
+  ASSERT_OK(model_cache_new(&cache, m.m, N, 40, &err));
   size_t *start = calloc(2 * N + 1, sizeof *start), *slot = start + N + 1;
   int32_t *token = calloc(N * LONG, sizeof *token);
   double *logits = calloc(N * V, sizeof *logits);
@@ -177,8 +173,8 @@ static void a_prefill_of_many_rows_runs_in_parts(void) {
     for (size_t i = 0; i < LONG; ++i) token[s * LONG + i] = (int32_t)((s % 7 + 3 * i) % V);
   }
   const packed_tokens rows = {(size_t)N * LONG, N, 0, start, token, NULL, NULL};
-  must(model_prefill(cache, &rows, slot, &err), &err);
-  must(model_logits_get(cache, N, logits, &err), &err);
+  ASSERT_OK(model_prefill(cache, &rows, slot, &err));
+  ASSERT_OK(model_logits_get(cache, N, logits, &err));
   for (size_t s = 7; s < N; ++s)
     CU_ASSERT_EQUAL(memcmp(logits + s * V, logits + s % 7 * V, V * sizeof *logits), 0);
   CU_ASSERT_NOT_EQUAL(memcmp(logits, logits + V, V * sizeof *logits), 0);

@@ -9,20 +9,18 @@
 #define FIXTURE "tests/golden/qwen3/"
 
 static void configs_of_two_generations_of_transformers_are_read(void) {
-  gl_error err = {0};
   model_config c;
-  CU_ASSERT_EQUAL(model_config_load(&c, FIXTURE "tied/config.json", &err), GL_OK);
+  ASSERT_OK(model_config_load(&c, FIXTURE "tied/config.json", &err));
   CU_ASSERT(c.vocabulary == 37 && c.hidden == 32 && c.intermediate == 48 && c.layers == 2);
   CU_ASSERT(c.heads == 4 && c.kv_heads == 2 && c.head_dim == 16 && c.max_positions == 64);
   CU_ASSERT(c.rms_eps == 1e-6 && c.rope_theta == 1000 && c.initializer_range == 0.05 && c.tied);
   CU_ASSERT(c.begin == 1 && c.end == 2 && c.pad == 0);
-  CU_ASSERT_EQUAL(model_config_load(&c, FIXTURE "untied/config.json", &err), GL_OK);
+  ASSERT_OK(model_config_load(&c, FIXTURE "untied/config.json", &err));
   CU_ASSERT(c.vocabulary == 29 && c.layers == 3 && c.kv_heads == 1 && c.rms_eps == 1e-5);
   CU_ASSERT(c.rope_theta == 10000 && !c.tied);
 }
 
 static void a_config_written_here_reads_back_the_same(void) {
-  gl_error err = {0};
   model_config c = {.vocabulary = 151936,
                     .hidden = 1024,
                     .intermediate = 3072,
@@ -39,12 +37,12 @@ static void a_config_written_here_reads_back_the_same(void) {
                     .end = 151645,
                     .pad = -1};
   model_config d;
-  CU_ASSERT_EQUAL(model_config_check(&c, &err), GL_OK);
+  ASSERT_OK(model_config_check(&c, &err));
   /* Qwen3-0.6B: 596,049,920 parameters, as its card says (0.6 B) and transformers counts. */
   CU_ASSERT_EQUAL(model_config_parameters(&c), 596049920);
   char *text = model_config_json(&c);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
-  CU_ASSERT_EQUAL(model_config_parse(&d, text, strlen(text), "written", &err), GL_OK);
+  ASSERT_OK(model_config_parse(&d, text, strlen(text), "written", &err));
   CU_ASSERT(c.vocabulary == d.vocabulary && c.hidden == d.hidden &&
             c.intermediate == d.intermediate && c.layers == d.layers && c.heads == d.heads &&
             c.kv_heads == d.kv_heads && c.head_dim == d.head_dim &&

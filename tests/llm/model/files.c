@@ -14,14 +14,13 @@
 /* Every tensor of the loaded model against the same tensor of the files, as this reader's numbers
  * (which safetensors.c compares with torch). */
 static void numbers_lie_where_their_names_say(void) {
-  gl_error err = {0};
   small_model s;
   safetensors *file;
   small_model_load(&s, QWEN3 "tied", NUMBER_F32, 0);
-  must(safetensors_open(&file, QWEN3 "tied/model.safetensors", &err), &err);
+  ASSERT_OK(safetensors_open(&file, QWEN3 "tied/model.safetensors", &err));
   const size_t n = model_parameters(s.m);
   double *theta = calloc(n, sizeof *theta);
-  must(model_get(s.m, theta, &err), &err);
+  ASSERT_OK(model_get(s.m, theta, &err));
   const model_tensor *t;
   size_t seen = 0, count;
   for (size_t i = 0; (t = model_tensor_at(s.m, i)) != NULL; ++i) {
@@ -44,16 +43,15 @@ static void half_precision_files_are_read(void) {
     const char *folder;
     double epsilon;
   } halves[] = {{QWEN3 "tied_bf16", 0x1p-8}, {QWEN3 "tied_f16", 0x1p-11}};
-  gl_error err = {0};
   small_model s;
   small_model_load(&s, QWEN3 "tied", NUMBER_F32, 0);
   const size_t n = model_parameters(s.m);
   double *whole = calloc(2 * n, sizeof *whole), *half = whole + n;
-  must(model_get(s.m, whole, &err), &err);
+  ASSERT_OK(model_get(s.m, whole, &err));
   for (size_t i = 0; i < 2; ++i) {
     size_t off = 0, changed = 0;
-    must(model_load(s.m, halves[i].folder, &err), &err);
-    must(model_get(s.m, half, &err), &err);
+    ASSERT_OK(model_load(s.m, halves[i].folder, &err));
+    ASSERT_OK(model_get(s.m, half, &err));
     for (size_t k = 0; k < n; ++k) {
       off += fabs(half[k] - whole[k]) <= halves[i].epsilon * fabs(whole[k]) + 0x1p-25 ? 0 : 1;
       changed += half[k] != whole[k];
@@ -132,42 +130,40 @@ static void numbers_beyond_the_models_type_are_refused(void) {
 /* --- writing --- */
 
 static void a_model_written_again_is_the_file_it_was_read_from(void) {
-  gl_error err = {0};
   char folder[FILES_PATH], path[FILES_PATH];
   small_model s;
   files_make(folder);
   small_model_load(&s, QWEN3 "tied", NUMBER_F32, 0);
-  must(model_save(s.m, folder, NUMBER_F32, 0, &err), &err);
+  ASSERT_OK(model_save(s.m, folder, NUMBER_F32, 0, &err));
   CU_ASSERT(
       files_equal(files_path(folder, "model.safetensors", path), QWEN3 "tied/model.safetensors"));
-  must(model_save(s.m, folder, NUMBER_BF16, 0, &err), &err);
+  ASSERT_OK(model_save(s.m, folder, NUMBER_BF16, 0, &err));
   CU_ASSERT(files_equal(path, QWEN3 "tied_bf16/model.safetensors"));
   CU_ASSERT_EQUAL(files_count(folder), 2);
   small_model_free(&s);
   small_model_load(&s, QWEN3 "tied", NUMBER_F64, 0);
-  must(model_save(s.m, folder, NUMBER_F64, 0, &err), &err);
-  must(model_load(s.m, folder, &err), &err);
-  must(model_save(s.m, folder, NUMBER_F32, 0, &err), &err);
+  ASSERT_OK(model_save(s.m, folder, NUMBER_F64, 0, &err));
+  ASSERT_OK(model_load(s.m, folder, &err));
+  ASSERT_OK(model_save(s.m, folder, NUMBER_F32, 0, &err));
   CU_ASSERT(files_equal(path, QWEN3 "tied/model.safetensors"));
   small_model_free(&s);
   files_remove(folder);
 }
 
 static void shards_hold_the_same_model(void) {
-  gl_error err = {0};
   char folder[FILES_PATH], path[FILES_PATH];
   small_model s, again;
   files_make(folder);
   small_model_load(&s, QWEN3 "untied", NUMBER_F32, 0);
   const size_t n = model_parameters(s.m);
   double *a = calloc(2 * n, sizeof *a), *b = a + n;
-  must(model_get(s.m, a, &err), &err);
-  must(model_save(s.m, folder, NUMBER_F32, 0, &err), &err);
-  must(model_save(s.m, folder, NUMBER_F32, 9000, &err), &err);
+  ASSERT_OK(model_get(s.m, a, &err));
+  ASSERT_OK(model_save(s.m, folder, NUMBER_F32, 0, &err));
+  ASSERT_OK(model_save(s.m, folder, NUMBER_F32, 9000, &err));
   CU_ASSERT(access(files_path(folder, "model.safetensors", path), F_OK) != 0); /* the old form */
   CU_ASSERT(files_count(folder) > 8);
   small_model_load(&again, folder, NUMBER_F32, 0);
-  must(model_get(again.m, b, &err), &err);
+  ASSERT_OK(model_get(again.m, b, &err));
   CU_ASSERT_EQUAL(memcmp(a, b, n * sizeof *a), 0);
   free(a);
   small_model_free(&again);

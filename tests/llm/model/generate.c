@@ -301,16 +301,15 @@ static void what_cannot_be_drawn_is_refused_with_the_reason(void) {
 /* Norms of 1e30 and matrices a billion times as large: finite weights whose products overflow.
  * nans: not-a-number weights. */
 static void spoil(const tiny *t, int nans) {
-  gl_error err = {0};
   const size_t n = model_parameters(t->model);
   double *theta = calloc(n, sizeof *theta);
   CU_ASSERT_PTR_NOT_NULL_FATAL(theta);
-  CU_ASSERT_EQUAL(model_get(t->model, theta, &err), GL_OK);
+  ASSERT_OK(model_get(t->model, theta, &err));
   const model_tensor *about;
   for (size_t i = 0; (about = model_tensor_at(t->model, i)) != NULL; ++i)
     for (size_t k = about->offset; k < about->offset + about->rows * about->columns; ++k)
       theta[k] = nans ? NAN : about->rows == 1 ? 1e30 : 1e9 * theta[k];
-  CU_ASSERT_EQUAL(model_set(t->model, theta, &err), GL_OK);
+  ASSERT_OK(model_set(t->model, theta, &err));
   free(theta);
 }
 

@@ -45,7 +45,6 @@ static int32_t *tokens(const safetensors *file, const char *name, size_t *n) {
 
 /* Set `set` of the weights, as moved() of kept_cache.py makes it from set 0. */
 static void set_weights(model *m, const double *first, size_t set) {
-  gl_error err = {0};
   const size_t n = model_parameters(m);
   double *value = calloc(n, sizeof *value);
   const model_tensor *p;
@@ -56,15 +55,14 @@ static void set_weights(model *m, const double *first, size_t set) {
       const double by = set > 0 ? ((double)step - 50) / 512 : 0;
       value[p->offset + i] = (double)(float)(first[p->offset + i] + by);
     }
-  must(model_set(m, value, &err), &err);
+  ASSERT_OK(model_set(m, value, &err));
   free(value);
 }
 
 static void changing_open(changing *c, number_type type) {
-  gl_error err = {0};
   size_t n;
   *c = (changing){0};
-  must(safetensors_open(&c->file, QWEN3 "kept_cache.safetensors", &err), &err);
+  ASSERT_OK(safetensors_open(&c->file, QWEN3 "kept_cache.safetensors", &err));
   c->prompt_start = sizes(c->file, "prompt_starts", &n);
   c->n_prompts = n - 1;
   for (size_t p = 0; p < c->n_prompts; ++p)
@@ -86,10 +84,10 @@ static void changing_open(changing *c, number_type type) {
   CU_ASSERT_EQUAL_FATAL(model_configuration(c->s.m)->vocabulary, c->vocabulary);
   double *first = calloc(model_parameters(c->s.m), sizeof *first);
   CU_ASSERT_PTR_NOT_NULL_FATAL(first);
-  must(model_get(c->s.m, first, &err), &err);
+  ASSERT_OK(model_get(c->s.m, first, &err));
   for (size_t s = 0; s < SETS; ++s) {
     set_weights(c->s.m, first, s);
-    if (s + 1 < SETS) must(model_values_copy(&c->held[s], c->s.m, &err), &err);
+    if (s + 1 < SETS) ASSERT_OK(model_values_copy(&c->held[s], c->s.m, &err));
   }
   free(first);
 }

@@ -12,16 +12,15 @@
 /* Logits of every row: each prefix of each sequence is a prompt, whose last row a prefill gives.
  * logits[n_tokens, vocabulary]. */
 static void logits_of_all_rows(model *m, const golden_pass *g, double *logits) {
-  gl_error err = {0};
   model_cache *cache;
-  must(model_cache_new(&cache, m, 1, 16, &err), &err);
+  ASSERT_OK(model_cache_new(&cache, m, 1, 16, &err));
   const size_t v = g->vocabulary;
   for (size_t s = 0; s < g->rows.n_sequences; ++s)
     for (size_t i = g->start[s]; i < g->start[s + 1]; ++i) {
       const size_t start[2] = {0, i + 1 - g->start[s]}, slot = 0;
       const packed_tokens prompt = {start[1], 1, 0, start, g->token + g->start[s], NULL, NULL};
-      must(model_prefill(cache, &prompt, &slot, &err), &err);
-      must(model_logits_get(cache, 1, logits + i * v, &err), &err);
+      ASSERT_OK(model_prefill(cache, &prompt, &slot, &err));
+      ASSERT_OK(model_logits_get(cache, 1, logits + i * v, &err));
     }
   model_cache_free(cache);
 }
@@ -163,15 +162,13 @@ static void gradients_over_kept_tokens_are_those_of_autograd(void) {
 static const size_t lengths[] = {5, 9, 1, 7, 2};
 
 static double loss_at(model *m, const random_rows *r, double temperature) {
-  gl_error err = {0};
   double logp[128], sum = 0;
-  must(model_forward(m, &r->rows, temperature, 0, logp, NULL, &err), &err);
+  ASSERT_OK(model_forward(m, &r->rows, temperature, 0, logp, NULL, &err));
   for (size_t j = 0; j < r->rows.n_targets; ++j) sum += r->coefficient[j] * logp[j];
   return sum;
 }
 
 static void gradients_are_central_differences_of_the_whole_model(void) {
-  gl_error err = {0};
   small_model s;
   random_rows r;
   double logp[128];
@@ -179,18 +176,18 @@ static void gradients_are_central_differences_of_the_whole_model(void) {
   random_rows_init(&r, lengths, 5, 11, 1);
   const size_t n = model_parameters(s.m);
   double *theta = calloc(2 * n, sizeof *theta), *gradient = theta + n;
-  must(model_get(s.m, theta, &err), &err);
-  must(model_forward(s.m, &r.rows, 1.3, 1, logp, NULL, &err), &err);
-  must(model_backward(s.m, r.coefficient, &err), &err);
-  must(model_gradient_get(s.m, gradient, &err), &err);
+  ASSERT_OK(model_get(s.m, theta, &err));
+  ASSERT_OK(model_forward(s.m, &r.rows, 1.3, 1, logp, NULL, &err));
+  ASSERT_OK(model_backward(s.m, r.coefficient, &err));
+  ASSERT_OK(model_gradient_get(s.m, gradient, &err));
   const double h = 1e-5, size = largest(gradient, n);
   for (size_t i = 0; i < n; i += 7) {
     const double was = theta[i];
     theta[i] = was + h;
-    must(model_set(s.m, theta, &err), &err);
+    ASSERT_OK(model_set(s.m, theta, &err));
     const double above = loss_at(s.m, &r, 1.3);
     theta[i] = was - h;
-    must(model_set(s.m, theta, &err), &err);
+    ASSERT_OK(model_set(s.m, theta, &err));
     const double below = loss_at(s.m, &r, 1.3);
     theta[i] = was;
     ASSERT_CLOSE(gradient[i] / size, (above - below) / (2 * h) / size, 1e-7);
@@ -201,10 +198,9 @@ static void gradients_are_central_differences_of_the_whole_model(void) {
 
 /* The gradient of rows in parts, each part a range of sequences; gradient[n_parameters]. */
 static void gradient_in_parts(model *m, const random_rows *r, size_t part, double *gradient) {
-  gl_error err = {0};
   double logp[128];
   size_t start[9], row[128];
-  must(model_zero_gradient(m, &err), &err);
+  ASSERT_OK(model_zero_gradient(m, &err));
   for (size_t s = 0, j = 0; s < r->rows.n_sequences; s += part) {
     const size_t end = s + part < r->rows.n_sequences ? s + part : r->rows.n_sequences;
     const size_t base = r->start[s], first = j;
@@ -213,10 +209,10 @@ static void gradient_in_parts(model *m, const random_rows *r, size_t part, doubl
       row[j - first] = r->target_after[j] - base;
     const packed_tokens some = {start[end - s],  end - s, j - first,        start,
                                 r->token + base, row,     r->target + first};
-    must(model_forward(m, &some, 1, 1, logp, NULL, &err), &err);
-    must(model_backward(m, r->coefficient + first, &err), &err);
+    ASSERT_OK(model_forward(m, &some, 1, 1, logp, NULL, &err));
+    ASSERT_OK(model_backward(m, r->coefficient + first, &err));
   }
-  must(model_gradient_get(m, gradient, &err), &err);
+  ASSERT_OK(model_gradient_get(m, gradient, &err));
 }
 
 /* In float32 up to a hundred roundings: norms over small heads enlarge them. */
@@ -261,7 +257,6 @@ static void recomputing_gives_the_same_bits_as_keeping(void) {
 }
 
 static void a_row_of_several_targets_is_as_good_as_several_rows(void) {
-  gl_error err = {0};
   small_model s;
   small_model_make(&s, NUMBER_F64, 0, 6);
   const int32_t token[] = {3, 1, 4}, twice[] = {3, 1, 4, 3, 1, 4}, target[] = {5, 6, 7};
@@ -272,13 +267,13 @@ static void a_row_of_several_targets_is_as_good_as_several_rows(void) {
                       two = {6, 2, 3, starts, twice, own_row, target};
   const size_t n = model_parameters(s.m);
   double *a = calloc(2 * n, sizeof *a), *b = a + n, logp[6];
-  must(model_forward(s.m, &one, 1, 1, logp, NULL, &err), &err);
-  must(model_backward(s.m, coefficient, &err), &err);
-  must(model_gradient_get(s.m, a, &err), &err);
-  must(model_zero_gradient(s.m, &err), &err);
-  must(model_forward(s.m, &two, 1, 1, logp + 3, NULL, &err), &err);
-  must(model_backward(s.m, coefficient, &err), &err);
-  must(model_gradient_get(s.m, b, &err), &err);
+  ASSERT_OK(model_forward(s.m, &one, 1, 1, logp, NULL, &err));
+  ASSERT_OK(model_backward(s.m, coefficient, &err));
+  ASSERT_OK(model_gradient_get(s.m, a, &err));
+  ASSERT_OK(model_zero_gradient(s.m, &err));
+  ASSERT_OK(model_forward(s.m, &two, 1, 1, logp + 3, NULL, &err));
+  ASSERT_OK(model_backward(s.m, coefficient, &err));
+  ASSERT_OK(model_gradient_get(s.m, b, &err));
   CU_ASSERT(largest_difference(logp, logp + 3, 3) < 1e-14);
   CU_ASSERT(largest_difference(a, b, n) < 1e-13 * largest(a, n));
   free(a);
@@ -299,7 +294,6 @@ static const size_t one_tree[] = {0, 4}, parents[] = {0, 0, 1, 1}, befores[] = {
 enum { ALL_TARGETS = 12 };
 
 static void check_shared_beginnings(number_type type, int recompute, double tolerance) {
-  gl_error err = {0};
   small_model s;
   int32_t target[ALL_TARGETS], sorted[ALL_TARGETS];
   double c[ALL_TARGETS], d[ALL_TARGETS], logp[ALL_TARGETS], shared_logp[ALL_TARGETS];
@@ -317,13 +311,13 @@ static void check_shared_beginnings(number_type type, int recompute, double tole
   const shared_tokens shared = {1, one_tree, parents, befores};
   const size_t n = model_parameters(s.m);
   double *a = calloc(2 * n, sizeof *a), *b = a + n;
-  must(model_forward(s.m, &whole, 1, 1, logp, NULL, &err), &err);
-  must(model_backward(s.m, c, &err), &err);
-  must(model_gradient_get(s.m, a, &err), &err);
-  must(model_zero_gradient(s.m, &err), &err);
-  must(model_forward_shared(s.m, &own, &shared, 1, 1, shared_logp, NULL, &err), &err);
-  must(model_backward(s.m, d, &err), &err);
-  must(model_gradient_get(s.m, b, &err), &err);
+  ASSERT_OK(model_forward(s.m, &whole, 1, 1, logp, NULL, &err));
+  ASSERT_OK(model_backward(s.m, c, &err));
+  ASSERT_OK(model_gradient_get(s.m, a, &err));
+  ASSERT_OK(model_zero_gradient(s.m, &err));
+  ASSERT_OK(model_forward_shared(s.m, &own, &shared, 1, 1, shared_logp, NULL, &err));
+  ASSERT_OK(model_backward(s.m, d, &err));
+  ASSERT_OK(model_gradient_get(s.m, b, &err));
   for (size_t j = 0; j < ALL_TARGETS; ++j)
     CU_ASSERT(memcmp(&shared_logp[j], &logp[own_target[j]], sizeof *logp) == 0);
   CU_ASSERT(largest_difference(a, b, n) < tolerance * largest(a, n));
@@ -443,16 +437,15 @@ static void values_put_aside_stay_what_they_were(void) {
 /* Moments of the drawn weights: the mean of n normals has standard error sd / sqrt(n), their
  * variance relative error sqrt(2 / n). */
 static void first_values_are_normal_and_addressed(void) {
-  gl_error err = {0};
   small_model s, other;
   small_model_load(&s, QWEN3 "tied", NUMBER_F64, 0);
   small_model_load(&other, QWEN3 "tied", NUMBER_F32, 0);
   const size_t n = model_parameters(s.m);
   double *a = calloc(2 * n, sizeof *a), *b = a + n, sum = 0, square = 0;
-  must(model_initialise(s.m, 9, &err), &err);
-  must(model_initialise(other.m, 9, &err), &err);
-  must(model_get(s.m, a, &err), &err);
-  must(model_get(other.m, b, &err), &err);
+  ASSERT_OK(model_initialise(s.m, 9, &err));
+  ASSERT_OK(model_initialise(other.m, 9, &err));
+  ASSERT_OK(model_get(s.m, a, &err));
+  ASSERT_OK(model_get(other.m, b, &err));
   CU_ASSERT(largest_difference(a, b, n) <= 1e-7); /* the same draws, rounded */
   const model_tensor *t = model_tensor_at(s.m, 0), *last = NULL;
   for (size_t i = 0; model_tensor_at(s.m, i) != NULL; ++i) last = model_tensor_at(s.m, i);

@@ -13,21 +13,19 @@ static void logits_of(model *m, double logits[V]) {
   static const int32_t token[TOKENS] = {1, 5, 3, 0, 10, 7, 7, 2, 4};
   const size_t start[2] = {0, TOKENS}, slot = 0;
   const packed_tokens rows = {TOKENS, 1, 0, start, token, NULL, NULL};
-  gl_error err = {0};
   model_cache *cache;
-  must(model_cache_new(&cache, m, 1, TOKENS + 1, &err), &err);
-  must(model_prefill(cache, &rows, &slot, &err), &err);
-  must(model_logits_get(cache, 1, logits, &err), &err);
+  ASSERT_OK(model_cache_new(&cache, m, 1, TOKENS + 1, &err));
+  ASSERT_OK(model_prefill(cache, &rows, &slot, &err));
+  ASSERT_OK(model_logits_get(cache, 1, logits, &err));
   model_cache_free(cache);
 }
 
 /* Whether the model in use gives the bits of a model that was made with its values. */
 static int computes_with(model *m, const double *values) {
-  gl_error err = {0};
   small_model fresh;
   double want[V], got[V];
   small_model_make(&fresh, NUMBER_F32, 0, 99);
-  must(model_set(fresh.m, values, &err), &err);
+  ASSERT_OK(model_set(fresh.m, values, &err));
   logits_of(fresh.m, want);
   logits_of(m, got);
   small_model_free(&fresh);
@@ -35,16 +33,14 @@ static int computes_with(model *m, const double *values) {
 }
 
 static int is_current(model *m) {
-  gl_error err = {0};
   double *values = malloc(model_parameters(m) * sizeof *values);
-  must(model_get(m, values, &err), &err);
+  ASSERT_OK(model_get(m, values, &err));
   const int same = computes_with(m, values);
   free(values);
   return same;
 }
 
 static void new_values_are_packed_anew(void) {
-  gl_error err = {0};
   small_model s, other;
   small_model_make(&s, NUMBER_F32, 0, 1);
   small_model_make(&other, NUMBER_F32, 0, 2);
@@ -52,12 +48,12 @@ static void new_values_are_packed_anew(void) {
   double *values = malloc(n * sizeof *values), before[V], after[V];
   CU_ASSERT(is_current(s.m));
   logits_of(s.m, before);
-  must(model_get(other.m, values, &err), &err);
-  must(model_set(s.m, values, &err), &err);
+  ASSERT_OK(model_get(other.m, values, &err));
+  ASSERT_OK(model_set(s.m, values, &err));
   CU_ASSERT(is_current(s.m));
   logits_of(s.m, after);
   CU_ASSERT(memcmp(before, after, sizeof before) != 0);
-  must(model_initialise(s.m, 7, &err), &err);
+  ASSERT_OK(model_initialise(s.m, 7, &err));
   CU_ASSERT(is_current(s.m));
   free(values);
   small_model_free(&other);
@@ -69,17 +65,16 @@ static void a_step_is_packed_anew(void) {
       {.kind = OPTIMIZER_SGD},
       {.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}};
   for (size_t k = 0; k < 2; ++k) {
-    gl_error err = {0};
     small_model s;
     model_optimizer *o;
     double norm, before[V], after[V];
     small_model_make(&s, NUMBER_F32, 0, 3);
     double *gradient = malloc(model_parameters(s.m) * sizeof *gradient);
     for (size_t i = 0; i < model_parameters(s.m); ++i) gradient[i] = i % 3 == 0 ? 0.1 : -0.2;
-    must(model_optimizer_new(&o, s.m, &specs[k], &err), &err);
-    must(model_gradient_set(s.m, gradient, &err), &err);
+    ASSERT_OK(model_optimizer_new(&o, s.m, &specs[k], &err));
+    ASSERT_OK(model_gradient_set(s.m, gradient, &err));
     logits_of(s.m, before);
-    must(model_optimizer_step(o, 0.05, &norm, &err), &err);
+    ASSERT_OK(model_optimizer_step(o, 0.05, &norm, &err));
     CU_ASSERT(is_current(s.m));
     logits_of(s.m, after);
     CU_ASSERT(memcmp(before, after, sizeof before) != 0);
@@ -92,18 +87,16 @@ static void a_step_is_packed_anew(void) {
 /* Copies of earlier values, in memory of their own or put aside, are used and left again. */
 static void a_version_is_packed_when_it_is_used(void) {
   for (int aside = 0; aside < 2; ++aside) {
-    gl_error err = {0};
     small_model s, other;
     model_values *old;
     small_model_make(&s, NUMBER_F32, 0, 4);
     small_model_make(&other, NUMBER_F32, 0, 5);
     const size_t bytes = model_parameters(s.m) * sizeof(double);
     double *first = malloc(bytes), *second = malloc(bytes);
-    must(model_get(s.m, first, &err), &err);
-    must(model_get(other.m, second, &err), &err);
-    must(aside ? model_values_put_aside(&old, s.m, &err) : model_values_copy(&old, s.m, &err),
-         &err);
-    must(model_set(s.m, second, &err), &err);
+    ASSERT_OK(model_get(s.m, first, &err));
+    ASSERT_OK(model_get(other.m, second, &err));
+    ASSERT_OK(aside ? model_values_put_aside(&old, s.m, &err) : model_values_copy(&old, s.m, &err));
+    ASSERT_OK(model_set(s.m, second, &err));
     CU_ASSERT(computes_with(s.m, second));
     model_use(s.m, old);
     CU_ASSERT(computes_with(s.m, first));

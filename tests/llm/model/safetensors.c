@@ -49,16 +49,14 @@ static void bfloat16_rounds_to_nearest_even(void) {
 /* --- files that torch wrote --- */
 
 static safetensors *opened(const char *path) {
-  gl_error err = {0};
   safetensors *s = NULL;
-  if (safetensors_open(&s, path, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
+  ASSERT_OK(safetensors_open(&s, path, &err));
   CU_ASSERT_PTR_NOT_NULL(s);
   return s;
 }
 
 /* The file with all its tensors written again in another type. */
 static void write_again(const safetensors *s, const char *path, tensor_type type) {
-  gl_error err = {0};
   size_t n = safetensors_count(s);
   tensor_shape *shapes = calloc(n, sizeof *shapes);
   for (size_t i = 0; i < n; ++i) {
@@ -66,17 +64,17 @@ static void write_again(const safetensors *s, const char *path, tensor_type type
     shapes[i] = (tensor_shape){t->name, t->rank, {t->shape[0], t->rank > 1 ? t->shape[1] : 0}};
   }
   safetensors_writer w;
-  CU_ASSERT_EQUAL_FATAL(safetensors_write_begin(&w, path, type, shapes, n, &err), GL_OK);
+  ASSERT_OK(safetensors_write_begin(&w, path, type, shapes, n, &err));
   for (size_t i = 0; i < n; ++i) {
     const tensor_entry *t = safetensors_at(s, i);
     double *value = calloc(t->elements, sizeof *value);
     size_t half = t->elements / 2; /* in two pieces */
-    CU_ASSERT_EQUAL(safetensors_read_f64(s, t, 0, t->elements, value, &err), GL_OK);
-    CU_ASSERT_EQUAL(safetensors_write_f64(&w, value, half, &err), GL_OK);
-    CU_ASSERT_EQUAL(safetensors_write_f64(&w, value + half, t->elements - half, &err), GL_OK);
+    ASSERT_OK(safetensors_read_f64(s, t, 0, t->elements, value, &err));
+    ASSERT_OK(safetensors_write_f64(&w, value, half, &err));
+    ASSERT_OK(safetensors_write_f64(&w, value + half, t->elements - half, &err));
     free(value);
   }
-  CU_ASSERT_EQUAL(safetensors_write_commit(&w, &err), GL_OK);
+  ASSERT_OK(safetensors_write_commit(&w, &err));
   free(shapes);
 }
 

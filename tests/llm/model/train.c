@@ -53,10 +53,9 @@ static void steps_are_those_of_torch(void) {
       {"sgd", {OPTIMIZER_SGD, 0.05, 0.7, 0, 0, 0, 0.1, 0, 0, LR_CONSTANT, ESS_NONE}},
       {"plain", {OPTIMIZER_SGD, 0.05, 0, 0, 0, 0, 0, 0, 0, LR_CONSTANT, ESS_NONE}},
   };
-  gl_error err = {0};
   safetensors *file;
   size_t n;
-  must(safetensors_open(&file, QWEN3 "optimizer.safetensors", &err), &err);
+  ASSERT_OK(safetensors_open(&file, QWEN3 "optimizer.safetensors", &err));
   double *start = golden_tensor(file, "start", &n);
   double *gradients = golden_tensor(file, "gradients", &n);
   CU_ASSERT_EQUAL_FATAL(n, (size_t)STEPS * PLACES);
@@ -74,7 +73,6 @@ static void steps_are_those_of_torch(void) {
 
 /* Plain descent shows the factor: theta falls by lr * gradient * limit / norm. */
 static void a_long_gradient_is_shortened(void) {
-  gl_error err = {0};
   small_model s;
   double norm;
   small_model_make(&s, NUMBER_F64, 0, 1);
@@ -82,13 +80,13 @@ static void a_long_gradient_is_shortened(void) {
   double *before = calloc(3 * n, sizeof *before), *after = before + n, *gradient = after + n;
   const optimizer_spec spec = {.kind = OPTIMIZER_SGD, .lr = 1, .clip_grad_norm = 2};
   model_optimizer *o;
-  must(model_optimizer_new(&o, s.m, &spec, &err), &err);
-  must(model_get(s.m, before, &err), &err);
+  ASSERT_OK(model_optimizer_new(&o, s.m, &spec, &err));
+  ASSERT_OK(model_get(s.m, before, &err));
   gradient[0] = 3;
   gradient[n - 1] = -4; /* a norm weight: clipped together with the matrices */
-  must(model_gradient_set(s.m, gradient, &err), &err);
-  must(model_optimizer_step(o, 0.5, &norm, &err), &err);
-  must(model_get(s.m, after, &err), &err);
+  ASSERT_OK(model_gradient_set(s.m, gradient, &err));
+  ASSERT_OK(model_optimizer_step(o, 0.5, &norm, &err));
+  ASSERT_OK(model_get(s.m, after, &err));
   ASSERT_CLOSE(norm, 5, 1e-14);
   ASSERT_CLOSE(after[0], before[0] - 0.5 * 3 * 2 / 5, 1e-14);
   ASSERT_CLOSE(after[n - 1], before[n - 1] + 0.5 * 4 * 2 / 5, 1e-14);
@@ -99,7 +97,6 @@ static void a_long_gradient_is_shortened(void) {
 }
 
 static void norm_weights_do_not_decay(void) {
-  gl_error err = {0};
   small_model s;
   double norm;
   small_model_make(&s, NUMBER_F32, 0, 1);
@@ -112,11 +109,11 @@ static void norm_weights_do_not_decay(void) {
                                .eps = 1e-8,
                                .weight_decay = 0.25};
   model_optimizer *o;
-  must(model_optimizer_new(&o, s.m, &spec, &err), &err);
-  must(model_get(s.m, before, &err), &err);
-  must(model_zero_gradient(s.m, &err), &err);
-  must(model_optimizer_step(o, 1, &norm, &err), &err);
-  must(model_get(s.m, after, &err), &err);
+  ASSERT_OK(model_optimizer_new(&o, s.m, &spec, &err));
+  ASSERT_OK(model_get(s.m, before, &err));
+  ASSERT_OK(model_zero_gradient(s.m, &err));
+  ASSERT_OK(model_optimizer_step(o, 1, &norm, &err));
+  ASSERT_OK(model_get(s.m, after, &err));
   CU_ASSERT_EQUAL(norm, 0);
   size_t decayed = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -130,7 +127,6 @@ static void norm_weights_do_not_decay(void) {
 }
 
 static void a_gradient_that_is_not_finite_changes_nothing(void) {
-  gl_error err = {0};
   small_model s;
   double norm;
   small_model_make(&s, NUMBER_F32, 0, 1);
@@ -139,12 +135,12 @@ static void a_gradient_that_is_not_finite_changes_nothing(void) {
   const optimizer_spec spec = {
       .kind = OPTIMIZER_ADAM, .lr = 1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8};
   model_optimizer *o;
-  must(model_optimizer_new(&o, s.m, &spec, &err), &err);
-  must(model_get(s.m, before, &err), &err);
+  ASSERT_OK(model_optimizer_new(&o, s.m, &spec, &err));
+  ASSERT_OK(model_get(s.m, before, &err));
   gradient[n / 2] = NAN;
-  must(model_gradient_set(s.m, gradient, &err), &err);
-  must(model_optimizer_step(o, 1, &norm, &err), &err);
-  must(model_get(s.m, after, &err), &err);
+  ASSERT_OK(model_gradient_set(s.m, gradient, &err));
+  ASSERT_OK(model_optimizer_step(o, 1, &norm, &err));
+  ASSERT_OK(model_get(s.m, after, &err));
   CU_ASSERT(isnan(norm));
   CU_ASSERT_EQUAL(memcmp(before, after, n * sizeof *before), 0);
   free(before);
@@ -156,15 +152,14 @@ static void a_gradient_that_is_not_finite_changes_nothing(void) {
 
 /* Supervised steps on a few sequences; returns the mean log-probability before the last step. */
 static double train(small_model *s, model_optimizer *o, const random_rows *r, size_t steps) {
-  gl_error err = {0};
   double logp[128], weight[128], norm, mean = 0;
   const size_t n = r->rows.n_targets;
   for (size_t j = 0; j < n; ++j) weight[j] = -1 / (double)n;
   for (size_t t = 0; t < steps; ++t) {
-    must(model_zero_gradient(s->m, &err), &err);
-    must(model_forward(s->m, &r->rows, 1, 1, logp, NULL, &err), &err);
-    must(model_backward(s->m, weight, &err), &err);
-    must(model_optimizer_step(o, 0.01, &norm, &err), &err);
+    ASSERT_OK(model_zero_gradient(s->m, &err));
+    ASSERT_OK(model_forward(s->m, &r->rows, 1, 1, logp, NULL, &err));
+    ASSERT_OK(model_backward(s->m, weight, &err));
+    ASSERT_OK(model_optimizer_step(o, 0.01, &norm, &err));
     mean = 0;
     for (size_t j = 0; j < n; ++j) mean += logp[j] / (double)n;
   }
@@ -180,13 +175,12 @@ static const optimizer_spec adamw = {.kind = OPTIMIZER_ADAMW,
                                      .clip_grad_norm = 1};
 
 static void a_model_learns_a_few_sequences_by_heart(void) {
-  gl_error err = {0};
   small_model s;
   random_rows r;
   model_optimizer *o;
   small_model_make(&s, NUMBER_F32, 0, 2);
   random_rows_init(&r, lengths, 3, 11, 5);
-  must(model_optimizer_new(&o, s.m, &adamw, &err), &err);
+  ASSERT_OK(model_optimizer_new(&o, s.m, &adamw, &err));
   const double before = train(&s, o, &r, 1), after = train(&s, o, &r, 150);
   CU_ASSERT(before < -1.5);
   CU_ASSERT(after > -0.3);
@@ -203,10 +197,9 @@ typedef struct trained {
 } trained;
 
 static void trained_init(trained *t, uint64_t seed, number_type type) {
-  gl_error err = {0};
   small_model_make(&t->s, type, 0, seed);
   random_rows_init(&t->r, lengths, 3, 11, 5);
-  must(model_optimizer_new(&t->o, t->s.m, &adamw, &err), &err);
+  ASSERT_OK(model_optimizer_new(&t->o, t->s.m, &adamw, &err));
 }
 
 static void trained_free(trained *t) {
@@ -217,27 +210,26 @@ static void trained_free(trained *t) {
 static void a_run_goes_on_from_its_checkpoint_bit_for_bit(void) {
   const number_type types[] = {NUMBER_F32, NUMBER_F64};
   for (int i = 0; i < 2; ++i) {
-    gl_error err = {0};
     trained straight, resumed;
     trained_init(&straight, 3, types[i]);
     trained_init(&resumed, 4, types[i]);
     FILE *file = tmpfile();
     fputs("before", file); /* a learner writes its own things around it */
     train(&straight.s, straight.o, &straight.r, 3);
-    must(model_write(straight.s.m, straight.o, file, &err), &err);
+    ASSERT_OK(model_write(straight.s.m, straight.o, file, &err));
     fputs("after", file);
     train(&straight.s, straight.o, &straight.r, 3);
     rewind(file);
     char text[8] = {0};
     CU_ASSERT_EQUAL(fread(text, 1, 6, file), 6);
-    must(model_read(resumed.s.m, resumed.o, file, &err), &err);
+    ASSERT_OK(model_read(resumed.s.m, resumed.o, file, &err));
     CU_ASSERT_EQUAL(fread(text, 1, 5, file), 5);
     CU_ASSERT_EQUAL(memcmp(text, "after", 5), 0);
     train(&resumed.s, resumed.o, &resumed.r, 3);
     const size_t n = model_parameters(straight.s.m);
     double *a = calloc(2 * n, sizeof *a), *b = a + n;
-    must(model_get(straight.s.m, a, &err), &err);
-    must(model_get(resumed.s.m, b, &err), &err);
+    ASSERT_OK(model_get(straight.s.m, a, &err));
+    ASSERT_OK(model_get(resumed.s.m, b, &err));
     CU_ASSERT_EQUAL(memcmp(a, b, n * sizeof *a), 0);
     free(a);
     fclose(file);
@@ -248,11 +240,10 @@ static void a_run_goes_on_from_its_checkpoint_bit_for_bit(void) {
 
 /* Bytes of a checkpoint; malloc'd. */
 static unsigned char *written(const trained *t, size_t *size) {
-  gl_error err = {0};
   char folder[FILES_PATH], path[FILES_PATH];
   files_make(folder);
   FILE *file = fopen(files_path(folder, "state", path), "wb");
-  must(model_write(t->s.m, t->o, file, &err), &err);
+  ASSERT_OK(model_write(t->s.m, t->o, file, &err));
   fclose(file);
   unsigned char *bytes = files_read(path, size);
   files_remove(folder);

@@ -16,8 +16,7 @@ static void rows_are_read_in_order_with_their_lines(void) {
                              "\"a\\n\\u00e9\\ud83d\\ude00\\\"\"}\r\n"
                              "{\"answer\":-0.5e+10,\"prompt\":\"\xc3\xa9\"}";
   dataset d;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(parse(&d, text, sizeof text - 1, &err), GL_OK);
+  ASSERT_OK(parse(&d, text, sizeof text - 1, &err));
   CU_ASSERT_EQUAL_FATAL(d.n, 3);
   CU_ASSERT_STRING_EQUAL(d.row[0].prompt, "1+1");
   CU_ASSERT_STRING_EQUAL(d.row[0].answer, "2");
@@ -126,8 +125,7 @@ static void a_line_of_almost_the_greatest_length_is_read(void) {
   memcpy(text, "{\"answer\":1,\"prompt\":\"", 22);
   memcpy(text + size - 2, "\"}", 2);
   dataset d;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL(parse(&d, text, size, &err), GL_OK);
+  ASSERT_OK(parse(&d, text, size, &err));
   CU_ASSERT_EQUAL(d.n, 1);
   CU_ASSERT_EQUAL(strlen(d.row[0].prompt), size - 24);
   dataset_fini(&d);

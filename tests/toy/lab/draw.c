@@ -38,13 +38,12 @@ static void count_by_hand(const setting *s, const lab_alias *alias, rng_stream s
 static void check_form(const setting *s, lab_draw_form form) {
   const rng_stream stream = rng_stream_at(0x123456789abcdef0u, RNG_MONTECARLO, 0xfedcba9876543u);
   double *q = calloc(s->outcomes, sizeof *q), *count = calloc(s->outcomes, sizeof *count);
-  gl_error err;
   lab_alias alias;
   lab_block b;
   CU_ASSERT_FATAL(q != NULL && count != NULL);
   dist(q, s->outcomes);
-  CU_ASSERT_FATAL(lab_alias_init(&alias, q, s->outcomes, &err) == GL_OK);
-  CU_ASSERT_FATAL(lab_block_init(&b, s->outcomes, s->size, &err) == GL_OK);
+  ASSERT_OK(lab_alias_init(&alias, q, s->outcomes, &err));
+  ASSERT_OK(lab_block_init(&b, s->outcomes, s->size, &err));
   CU_ASSERT_EQUAL(lab_block_draw_as(&b, &alias, stream, s->first, s->n, 5, form), 1);
   CU_ASSERT_EQUAL(b.n, s->n);
   for (size_t g = 0; g < LAB_BLOCK; ++g) {
@@ -76,11 +75,10 @@ static void the_plain_form_draws_at_the_addresses(void) {
 
 static int has_avx2(void) {
   double q = 1;
-  gl_error err;
   lab_alias alias;
   lab_block b;
-  CU_ASSERT_FATAL(lab_alias_init(&alias, &q, 1, &err) == GL_OK);
-  CU_ASSERT_FATAL(lab_block_init(&b, 1, 1, &err) == GL_OK);
+  ASSERT_OK(lab_alias_init(&alias, &q, 1, &err));
+  ASSERT_OK(lab_block_init(&b, 1, 1, &err));
   const rng_stream stream = rng_stream_at(1, RNG_TEST, 1);
   const int has = lab_block_draw_as(&b, &alias, stream, 0, 1, 1, LAB_DRAW_AVX2);
   lab_block_fini(&b);
@@ -98,12 +96,11 @@ static void what_a_byte_cannot_count_is_left_to_the_plain_form(void) {
   const setting beyond[] = {{4, 256, 128, 0}, {65, 8, 128, 0}};
   for (size_t k = 0; k < 2; ++k) {
     double q[65];
-    gl_error err;
     lab_alias alias;
     lab_block b;
     dist(q, beyond[k].outcomes);
-    CU_ASSERT_FATAL(lab_alias_init(&alias, q, beyond[k].outcomes, &err) == GL_OK);
-    CU_ASSERT_FATAL(lab_block_init(&b, beyond[k].outcomes, beyond[k].size, &err) == GL_OK);
+    ASSERT_OK(lab_alias_init(&alias, q, beyond[k].outcomes, &err));
+    ASSERT_OK(lab_block_init(&b, beyond[k].outcomes, beyond[k].size, &err));
     const rng_stream stream = rng_stream_at(1, RNG_TEST, 1);
     CU_ASSERT_EQUAL(lab_block_draw_as(&b, &alias, stream, 0, 128, 1, LAB_DRAW_AVX2), 0);
     lab_block_draw(&b, &alias, stream, 0, 128, 1);
@@ -123,12 +120,11 @@ static void draws_follow_the_dist(void) {
   enum { OUTCOMES = 10, SIZE = 2, BLOCKS = 4096 };
   double q[OUTCOMES], seen[OUTCOMES] = {0}, pair[OUTCOMES][OUTCOMES] = {{0}};
   const double groups = (double)BLOCKS * LAB_BLOCK;
-  gl_error err;
   lab_alias alias;
   lab_block b;
   dist(q, OUTCOMES);
-  CU_ASSERT_FATAL(lab_alias_init(&alias, q, OUTCOMES, &err) == GL_OK);
-  CU_ASSERT_FATAL(lab_block_init(&b, OUTCOMES, SIZE, &err) == GL_OK);
+  ASSERT_OK(lab_alias_init(&alias, q, OUTCOMES, &err));
+  ASSERT_OK(lab_block_init(&b, OUTCOMES, SIZE, &err));
   for (uint64_t k = 0; k < BLOCKS; ++k) {
     lab_block_draw(&b, &alias, rng_stream_at(3, RNG_TEST, 2), k * LAB_BLOCK, LAB_BLOCK, 1);
     for (size_t g = 0; g < LAB_BLOCK; ++g)

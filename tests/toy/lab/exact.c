@@ -92,10 +92,9 @@ static int measure(lab_result *out, const policy_algorithm *algorithm, const lab
 
 static int four_arms(fixture *f) {
   static const double p[] = {0.55, 0.25, 0.15, 0.05}, q[] = {0.10, 0.20, 0.30, 0.40};
-  gl_error err = {.status = GL_OK};
   if (!fixture_init(f, "{kind: bandit, rewards: [1, 0, 0.5, 0.2]}", "{}")) return 0;
-  CU_ASSERT(toy_world_set_probs(f->world, 0, p, 4, f->learner, &err) == GL_OK);
-  CU_ASSERT(toy_world_set_probs(f->world, 0, q, 4, f->sampler, &err) == GL_OK);
+  ASSERT_OK(toy_world_set_probs(f->world, 0, p, 4, f->learner, &err));
+  ASSERT_OK(toy_world_set_probs(f->world, 0, q, 4, f->sampler, &err));
   return 1;
 }
 

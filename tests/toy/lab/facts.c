@@ -217,7 +217,6 @@ static void monte_carlo_agrees_with_enumeration_for_every_row(void) {
       arms a;
       arms_init(&a, n, 1, 1.2, 1000 * k + test);
       lab_result exact = measured(&a, algorithm, size, 1000, 0);
-      gl_error err = {.status = GL_OK};
       lab_result wide = {0};
       const lab_spec spec = {.world = &a.view,
                              .theta_learner = a.learner,
@@ -226,7 +225,7 @@ static void monte_carlo_agrees_with_enumeration_for_every_row(void) {
                              .budget = 1000,
                              .threads = 1,
                              .covariance = 1};
-      CU_ASSERT_FATAL(lab_measure(&wide, &algorithm, 1, &spec, &err) == GL_OK);
+      ASSERT_OK(lab_measure(&wide, &algorithm, 1, &spec, &err));
       lab_result drawn = measured(&a, algorithm, size, 1, SAMPLES);
       CU_ASSERT(exact.applicable == drawn.applicable);
       if (exact.applicable) {
@@ -257,11 +256,10 @@ static void a_draw_is_where_its_address_says(void) {
   enum { OUTCOMES = 5, SIZE = 6, FIRST = 1000, GROUPS = 77 };
   static const double q[OUTCOMES] = {0.4, 0.3, 0.2, 0.07, 0.03};
   const rng_stream stream = rng_stream_at(UINT64_C(0x123456789abcdef), RNG_MONTECARLO, 1ull << 40);
-  gl_error err = {.status = GL_OK};
   lab_block b;
   lab_alias alias;
-  CU_ASSERT_FATAL(lab_block_init(&b, OUTCOMES, SIZE, &err) == GL_OK);
-  CU_ASSERT_FATAL(lab_alias_init(&alias, q, OUTCOMES, &err) == GL_OK);
+  ASSERT_OK(lab_block_init(&b, OUTCOMES, SIZE, &err));
+  ASSERT_OK(lab_alias_init(&alias, q, OUTCOMES, &err));
   lab_block_draw(&b, &alias, stream, FIRST, GROUPS, GROUPS);
   for (size_t g = 0; g < GROUPS; ++g) {
     double count[OUTCOMES] = {0};
@@ -281,7 +279,6 @@ static void results_do_not_depend_on_threads(void) {
   const policy_algorithm *algorithm = policy_algorithms_find("gepo");
   lab_result r[2];
   for (size_t i = 0; i < 2; ++i) {
-    gl_error err = {.status = GL_OK};
     const lab_spec spec = {.world = &a.view,
                            .theta_learner = a.learner,
                            .theta_sampler = a.sampler,
@@ -289,7 +286,7 @@ static void results_do_not_depend_on_threads(void) {
                            .budget = 1,
                            .samples = 5000,
                            .threads = 1 + 3 * i};
-    CU_ASSERT(lab_measure(&r[i], &algorithm, 1, &spec, &err) == GL_OK);
+    ASSERT_OK(lab_measure(&r[i], &algorithm, 1, &spec, &err));
   }
   CU_ASSERT(memcmp(r[0].expected, r[1].expected, 6 * sizeof(double)) == 0);
   CU_ASSERT(memcmp(&r[0].numbers, &r[1].numbers, sizeof r[0].numbers) == 0);

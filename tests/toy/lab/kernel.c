@@ -16,15 +16,13 @@ typedef struct fixture {
 static void fixture_init(fixture *f) {
   static const char text[] = "world: {kind: bandit, rewards: [1, 0, 0.5, 0.2]}\n";
   static const double p[] = {0.55, 0.25, 0.15, 0.05}, q[] = {0.10, 0.20, 0.30, 0.40};
-  gl_error err = {.status = GL_OK};
   memset(f, 0, sizeof *f);
-  CU_ASSERT_EQUAL_FATAL(cfg_load_text(&f->doc, text, strlen(text), "test", &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(
-      toy_world_new(&f->world, cfg_find(cfg_root(f->doc), "world"), NULL, 1, &err), GL_OK);
+  ASSERT_OK(cfg_load_text(&f->doc, text, strlen(text), "test", &err));
+  ASSERT_OK(toy_world_new(&f->world, cfg_find(cfg_root(f->doc), "world"), NULL, 1, &err));
   f->view = toy_world_enumerable(f->world);
   CU_ASSERT_EQUAL_FATAL(f->view.n_parameters, 4);
-  CU_ASSERT_EQUAL(toy_world_set_probs(f->world, 0, p, 4, f->learner, &err), GL_OK);
-  CU_ASSERT_EQUAL(toy_world_set_probs(f->world, 0, q, 4, f->sampler, &err), GL_OK);
+  ASSERT_OK(toy_world_set_probs(f->world, 0, p, 4, f->learner, &err));
+  ASSERT_OK(toy_world_set_probs(f->world, 0, q, 4, f->sampler, &err));
 }
 
 static void fixture_fini(fixture *f) {
@@ -55,8 +53,7 @@ static lab_result measure(const fixture *f, const policy_algorithm *algorithm) {
                          .budget = 1000,
                          .threads = 1};
   lab_result out;
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL_FATAL(lab_measure(&out, &algorithm, 1, &spec, &err), GL_OK);
+  ASSERT_OK(lab_measure(&out, &algorithm, 1, &spec, &err));
   return out;
 }
 

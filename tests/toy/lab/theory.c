@@ -9,9 +9,8 @@ static void unit_normals_have_the_closed_forms_by_quadrature(void) {
   for (int i = 0; i <= 12; ++i) {
     const double d = 0.25 * i;
     lab_weights_stats closed, numeric;
-    gl_error err = {.status = GL_OK};
     lab_theory_gaussian(d, &closed);
-    CU_ASSERT_FATAL(lab_theory_gaussian_quadrature(d, &numeric, &err) == GL_OK);
+    ASSERT_OK(lab_theory_gaussian_quadrature(d, &numeric, &err));
     ASSERT_CLOSE(numeric.variance_pq, closed.variance_pq, 1e-12);
     for (int k = 0; k < LAB_CONSTANTS; ++k)
       ASSERT_CLOSE(numeric.variance[k], closed.variance[k], 1e-12);
@@ -20,16 +19,15 @@ static void unit_normals_have_the_closed_forms_by_quadrature(void) {
 
 static void unit_normals_cross_where_the_reference_says(void) {
   lab_weights_stats on_policy;
-  gl_error err = {.status = GL_OK};
   double d2, kl;
   lab_theory_gaussian(0, &on_policy);
   ASSERT_CLOSE(on_policy.variance_pq, 0, 0);
   ASSERT_CLOSE(on_policy.variance[LAB_EXPECTED], 2 / sqrt(3) - 1, 1e-14);
   ASSERT_CLOSE(on_policy.variance[LAB_COMPUTED], 0.75 * (2 / sqrt(3) - 1), 1e-14);
-  CU_ASSERT(lab_theory_gaussian_crossing(LAB_EXPECTED, &d2, &kl, &err) == GL_OK);
+  ASSERT_OK(lab_theory_gaussian_crossing(LAB_EXPECTED, &d2, &kl, &err));
   ASSERT_CLOSE(d2, 0.158236, 5e-7);
   ASSERT_CLOSE(kl, 0.079118, 5e-7);
-  CU_ASSERT(lab_theory_gaussian_crossing(LAB_COMPUTED, &d2, &kl, &err) == GL_OK);
+  ASSERT_OK(lab_theory_gaussian_crossing(LAB_COMPUTED, &d2, &kl, &err));
   ASSERT_CLOSE(d2, 0.118332, 5e-7);
   ASSERT_CLOSE(kl, 0.059166, 5e-7);
 }
@@ -74,7 +72,6 @@ static void long_products_neither_underflow_nor_vanish(void) {
 /* No pair needs more than the closed form, and its own extreme pair needs exactly that. */
 static void theorem_1_has_the_smallest_constant_claimed(void) {
   static const size_t sizes[] = {2, 3, 5, 12, 40};
-  gl_error err = {.status = GL_OK};
   double p[40], q[40];
   for (size_t i = 0; i < 5; ++i) {
     const size_t n = sizes[i];
@@ -91,7 +88,7 @@ static void theorem_1_has_the_smallest_constant_claimed(void) {
       ASSERT_CLOSE(s.constant[k], most, 1e-9);
       for (uint64_t pair = 0; pair < 4000; ++pair) {
         const double alpha = pair % 2 ? 1 : 0.1, apart = pair % 4 < 2 ? -1 : 1.5;
-        CU_ASSERT_FATAL(lab_theory_random_pair(n, alpha, apart, 5, pair, p, q, &err) == GL_OK);
+        ASSERT_OK(lab_theory_random_pair(n, alpha, apart, 5, pair, p, q, &err));
         lab_theory_discrete(p, q, n, &s);
         if (!(s.constant[k] <= most * (1 + 1e-12))) CU_FAIL("a larger constant is needed");
       }
@@ -100,20 +97,18 @@ static void theorem_1_has_the_smallest_constant_claimed(void) {
 }
 
 static void theorem_2_holds_under_its_assumption(void) {
-  gl_error err = {.status = GL_OK};
   lab_worst w;
   for (size_t n = 2; n <= 5; ++n) {
-    CU_ASSERT(lab_theory_search(LAB_ADVANTAGE_P, n, 20, 1, &w, &err) == GL_OK);
+    ASSERT_OK(lab_theory_search(LAB_ADVANTAGE_P, n, 20, 1, &w, &err));
     CU_ASSERT(w.ratio < 1 && w.violations == 0);
     CU_ASSERT(w.value.max_advantage <= 1);
   }
 }
 
 static void theorem_2_fails_with_the_samplers_mean_as_baseline(void) {
-  gl_error err = {.status = GL_OK};
   lab_worst w;
   lab_theorem2 again;
-  CU_ASSERT(lab_theory_search(LAB_ADVANTAGE_Q, 3, 20, 1, &w, &err) == GL_OK);
+  ASSERT_OK(lab_theory_search(LAB_ADVANTAGE_Q, 3, 20, 1, &w, &err));
   CU_ASSERT(w.ratio > 1.3 && w.violations > 0 && w.value.max_advantage <= 1);
   lab_theory_theorem2(w.p, w.q, w.advantage, 3, &again);
   ASSERT_CLOSE(again.left / again.right, w.ratio, 1e-12);

@@ -54,18 +54,17 @@ static void transitions_are_distributions(void) {
 
 static void gradients_agree_with_central_differences(void) {
   for (size_t w = 0; w < WORLDS; ++w) {
-    gl_error err = {.status = GL_OK};
     mdp *m = world_of(worlds[w]);
     double *theta = random_theta(m, w), *gradient = calloc(m->n_parameters, sizeof *gradient);
     double value, up, down;
     const double h = 1e-5;
-    CU_ASSERT(mdp_value(m, theta, &value, gradient, &err) == GL_OK);
+    ASSERT_OK(mdp_value(m, theta, &value, gradient, &err));
     for (size_t i = 0; i < m->n_parameters; ++i) {
       const double at = theta[i];
       theta[i] = at + h;
-      CU_ASSERT(mdp_value(m, theta, &up, NULL, &err) == GL_OK);
+      ASSERT_OK(mdp_value(m, theta, &up, NULL, &err));
       theta[i] = at - h;
-      CU_ASSERT(mdp_value(m, theta, &down, NULL, &err) == GL_OK);
+      ASSERT_OK(mdp_value(m, theta, &down, NULL, &err));
       theta[i] = at;
       ASSERT_CLOSE(gradient[i], (up - down) / (2 * h), 1e-9);
     }
@@ -77,18 +76,17 @@ static void gradients_agree_with_central_differences(void) {
 
 static void dynamic_programming_agrees_with_enumeration(void) {
   for (size_t w = 0; w < WORLDS; ++w) {
-    gl_error err = {.status = GL_OK};
     mdp *m = world_of(worlds[w]);
     mdp_trajectories *t = NULL;
-    CU_ASSERT_FATAL(mdp_trajectories_new(&t, m, &err) == GL_OK);
+    ASSERT_OK(mdp_trajectories_new(&t, m, &err));
     const enumerable e = mdp_trajectories_enumerable(t);
     double *p = random_theta(m, w), *q = random_theta(m, 50 + w);
     double *dp = calloc(m->n_parameters, sizeof *dp), *all = calloc(m->n_parameters, sizeof *all);
     double value_dp, value_all, kl_dp, kl_all;
-    CU_ASSERT(mdp_value(m, p, &value_dp, dp, &err) == GL_OK);
-    CU_ASSERT(lab_value(&e, p, &value_all, all, &err) == GL_OK);
-    CU_ASSERT(mdp_divergence(m, p, q, &kl_dp, &err) == GL_OK);
-    CU_ASSERT(lab_divergence(&e, p, q, &kl_all, NULL, &err) == GL_OK);
+    ASSERT_OK(mdp_value(m, p, &value_dp, dp, &err));
+    ASSERT_OK(lab_value(&e, p, &value_all, all, &err));
+    ASSERT_OK(mdp_divergence(m, p, q, &kl_dp, &err));
+    ASSERT_OK(lab_divergence(&e, p, q, &kl_all, NULL, &err));
     ASSERT_CLOSE(value_dp, value_all, 1e-12);
     ASSERT_CLOSE(kl_dp, kl_all, 1e-12);
     for (size_t i = 0; i < m->n_parameters; ++i) ASSERT_CLOSE(dp[i], all[i], 1e-12);
@@ -102,10 +100,9 @@ static void dynamic_programming_agrees_with_enumeration(void) {
 }
 
 static void importance_sampling_is_unbiased_on_trajectories(void) {
-  gl_error err = {.status = GL_OK};
   mdp *m = world_of("world: {kind: chain, states: 3, horizon: 3}");
   mdp_trajectories *t = NULL;
-  CU_ASSERT_FATAL(mdp_trajectories_new(&t, m, &err) == GL_OK);
+  ASSERT_OK(mdp_trajectories_new(&t, m, &err));
   const enumerable e = mdp_trajectories_enumerable(t);
   double *p = random_theta(m, 1), *q = random_theta(m, 2);
   const policy_algorithm *algorithm = policy_algorithms_find("is");
@@ -116,7 +113,7 @@ static void importance_sampling_is_unbiased_on_trajectories(void) {
                          .budget = 100000,
                          .threads = 1};
   lab_result r;
-  CU_ASSERT_FATAL(lab_measure(&r, &algorithm, 1, &spec, &err) == GL_OK);
+  ASSERT_OK(lab_measure(&r, &algorithm, 1, &spec, &err));
   CU_ASSERT(r.applicable && r.method == LAB_EXACT);
   ASSERT_CLOSE(r.numbers.bias, 0, 1e-12);
   lab_result_fini(&r);

@@ -31,8 +31,7 @@ static double log_response(const response_tree *t, const double *logp, size_t y)
 /* The walks over the tree against sums over the list of responses. */
 static void check_against_enumeration(size_t vocabulary, size_t horizon, int has_end) {
   response_tree t;
-  gl_error err = {0};
-  CU_ASSERT_FATAL(response_tree_init(&t, vocabulary, horizon, has_end, &err) == GL_OK);
+  ASSERT_OK(response_tree_init(&t, vocabulary, horizon, has_end, &err));
   double p[MAX_EDGES], logp[MAX_EDGES], q[MAX_EDGES], logq[MAX_EDGES], reach[MAX_EDGES];
   double value[MAX_EDGES];
   CU_ASSERT_FATAL(t.n_edges <= MAX_EDGES && t.n_responses <= MAX_EDGES);
@@ -67,8 +66,7 @@ static void tree_walks_agree_with_sums_over_responses(void) {
 
 static void responses_with_an_end_token_are_counted_and_ordered_by_length(void) {
   response_tree t;
-  gl_error err = {0};
-  CU_ASSERT_FATAL(response_tree_init(&t, 3, 3, 1, &err) == GL_OK);
+  ASSERT_OK(response_tree_init(&t, 3, 3, 1, &err));
   /* Two letters: 1 + 2 responses that end early, 4 prefixes of two letters x 3 last tokens. */
   CU_ASSERT(t.n_responses == 15 && t.n_nodes == 7);
   for (size_t y = 1; y < t.n_responses; ++y) CU_ASSERT(t.length[y] >= t.length[y - 1]);
@@ -91,8 +89,7 @@ static void a_tree_beyond_the_limit_is_refused(void) {
 
 static void kl_is_infinite_where_the_sampler_lacks_a_token_and_finite_the_other_way(void) {
   response_tree t;
-  gl_error err = {0};
-  CU_ASSERT_FATAL(response_tree_init(&t, 2, 1, 0, &err) == GL_OK);
+  ASSERT_OK(response_tree_init(&t, 2, 1, 0, &err));
   double p[] = {0.5, 0.5}, lp[] = {log(0.5), log(0.5)}, q[] = {1, 0}, lq[] = {0, -INFINITY}, r[1];
   CU_ASSERT(toy_exact_kl(&t, p, lp, lq, r) == INFINITY);
   ASSERT_CLOSE(toy_exact_kl(&t, q, lq, lp, r), log(2), 1e-15);
@@ -102,8 +99,7 @@ static void kl_is_infinite_where_the_sampler_lacks_a_token_and_finite_the_other_
 static void sgd_with_momentum_follows_the_hand_formula(void) {
   optimizer_spec spec = {.kind = OPTIMIZER_SGD, .momentum = 0.5, .weight_decay = 0.1};
   toy_optimizer o;
-  gl_error err = {0};
-  CU_ASSERT_FATAL(toy_optimizer_init(&o, &spec, 1, &err) == GL_OK);
+  ASSERT_OK(toy_optimizer_init(&o, &spec, 1, &err));
   double theta = 2, g = 3;
   CU_ASSERT(toy_optimizer_step(&o, 0.1, &theta, &g) == 3);
   ASSERT_CLOSE(theta, 2 + 0.1 * 2.8, 1e-15);
@@ -120,8 +116,7 @@ static void adam_and_adamw_follow_the_hand_formula(void) {
     optimizer_spec spec = {.kind = (optimizer_kind)kind, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-3};
     spec.weight_decay = kind == OPTIMIZER_ADAMW ? 0.1 : 0;
     toy_optimizer o;
-    gl_error err = {0};
-    CU_ASSERT_FATAL(toy_optimizer_init(&o, &spec, 1, &err) == GL_OK);
+    ASSERT_OK(toy_optimizer_init(&o, &spec, 1, &err));
     double theta = 2, g = -0.5, shrink = 1 - 0.2 * spec.weight_decay;
     toy_optimizer_step(&o, 0.2, &theta, &g);
     ASSERT_CLOSE(theta, 2 * shrink - 0.2 * 0.5 / (0.5 + 1e-3), 1e-14);
@@ -137,8 +132,7 @@ static void adam_and_adamw_follow_the_hand_formula(void) {
 static void a_gradient_is_clipped_to_its_norm_and_the_norm_before_is_reported(void) {
   optimizer_spec spec = {.kind = OPTIMIZER_SGD, .clip_grad_norm = 1};
   toy_optimizer o;
-  gl_error err = {0};
-  CU_ASSERT_FATAL(toy_optimizer_init(&o, &spec, 2, &err) == GL_OK);
+  ASSERT_OK(toy_optimizer_init(&o, &spec, 2, &err));
   double theta[] = {0, 0}, g[] = {3, 4};
   ASSERT_CLOSE(toy_optimizer_step(&o, 1, theta, g), 5, 1e-15);
   ASSERT_CLOSE(theta[0], 0.6, 1e-15);

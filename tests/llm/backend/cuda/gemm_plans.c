@@ -35,9 +35,8 @@ static const plan *plan_of(gemm_plans *t, counts *c, uint64_t i) {
 
 static gemm_plans *table(size_t sets, counts *c) {
   gemm_plans *t;
-  gl_error err = {.status = GL_OK};
   memset(c, 0, sizeof *c);
-  CU_ASSERT_EQUAL_FATAL(gemm_plans_new(&t, sets, sizeof(key), sizeof(plan), drop, c, &err), GL_OK);
+  ASSERT_OK(gemm_plans_new(&t, sets, sizeof(key), sizeof(plan), drop, c, &err));
   return t;
 }
 

@@ -20,8 +20,7 @@ static int begin(backend **b, backend_watch **w, float **x, watch_kind kind) {
 }
 
 static void end(backend *b, backend_watch *w, float *x) {
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  ASSERT_OK(b->ops->status(b, &err));
   b->ops->release(b, x);
   backend_watch_end(w);
   backend_free(b);

@@ -72,7 +72,6 @@ static void compare_step(number_type type, int tensor, int recompute, double tol
   const size_t n = model_parameters(s[0].m);
   const optimizer_spec spec = {OPTIMIZER_SGD, 0.01, 0, 0, 0, 0, 0, 0, 1, LR_CONSTANT, ESS_NONE};
   double *logp[2], *entropy[2], *gradient[2], *value[2], norm[2];
-  gl_error err = {0};
   random_rows r;
   random_rows_init(&r, lengths, 4, 29, 3);
   for (int i = 0; i < 2; ++i) {
@@ -81,12 +80,12 @@ static void compare_step(number_type type, int tensor, int recompute, double tol
     gradient[i] = calloc(n, sizeof(double));
     value[i] = calloc(n, sizeof(double));
     model_optimizer *o;
-    must(model_forward(s[i].m, &r.rows, 0.9, 1, logp[i], entropy[i], &err), &err);
-    must(model_backward(s[i].m, r.coefficient, &err), &err);
-    must(model_gradient_get(s[i].m, gradient[i], &err), &err);
-    must(model_optimizer_new(&o, s[i].m, &spec, &err), &err);
-    must(model_optimizer_step(o, 0.01, &norm[i], &err), &err);
-    must(model_get(s[i].m, value[i], &err), &err);
+    ASSERT_OK(model_forward(s[i].m, &r.rows, 0.9, 1, logp[i], entropy[i], &err));
+    ASSERT_OK(model_backward(s[i].m, r.coefficient, &err));
+    ASSERT_OK(model_gradient_get(s[i].m, gradient[i], &err));
+    ASSERT_OK(model_optimizer_new(&o, s[i].m, &spec, &err));
+    ASSERT_OK(model_optimizer_step(o, 0.01, &norm[i], &err));
+    ASSERT_OK(model_get(s[i].m, value[i], &err));
     model_optimizer_free(o);
   }
   CU_ASSERT(largest_difference(logp[0], logp[1], r.rows.n_targets) <=
@@ -139,9 +138,8 @@ static void draw(model *m, int greedy, size_t slots, size_t tokens, generate_res
                               .stop = stop,
                               .n_stop = 3,
                               .slots = slots};
-  gl_error err = {0};
-  must(generate_result_init(out, RESPONSES, MAX_TOKENS, &err), &err);
-  must(generate(m, &q, out, &err), &err);
+  ASSERT_OK(generate_result_init(out, RESPONSES, MAX_TOKENS, &err));
+  ASSERT_OK(generate(m, &q, out, &err));
 }
 
 /* Slots are fewer than responses, so that decodes are recorded, run again and refilled. Some
@@ -203,7 +201,6 @@ static void a_response_does_not_depend_on_the_number_of_slots(void) {
 static void responses_in_bfloat16_have_their_log_probabilities(void) {
   small_model s;
   if (!make(&s, BACKEND_CUDA, NUMBER_BF16, 1, 0)) SKIP("no CUDA device");
-  gl_error err = {0};
   generate_result r;
   draw(s.m, 1, 0, MAX_TOKENS, &r);
   for (size_t i = 0; i < 2; ++i) { /* both answer prompt 0 */
@@ -214,7 +211,7 @@ static void responses_in_bfloat16_have_their_log_probabilities(void) {
     memcpy(token + 4, r.token + i * MAX_TOKENS, n * sizeof *token);
     for (size_t t = 0; t < n; ++t) row[t] = 3 + t;
     const packed_tokens rows = {4 + n, 1, n, start, token, row, token + 4};
-    must(model_forward(s.m, &rows, 0.9, 0, logp, NULL, &err), &err);
+    ASSERT_OK(model_forward(s.m, &rows, 0.9, 0, logp, NULL, &err));
     for (size_t t = 0; t < n; ++t) ASSERT_CLOSE(r.logq[i * MAX_TOKENS + t], logp[t], 4e-2);
   }
   generate_result_fini(&r);

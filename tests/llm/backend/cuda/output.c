@@ -146,8 +146,7 @@ static void check_type(number_type type, const results *want, size_t vocabulary,
 
 static void check(size_t vocabulary, double slope) {
   backend *cpu;
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL_FATAL(backend_new(&cpu, BACKEND_CPU, NUMBER_F64, 1, &err), GL_OK);
+  ASSERT_OK(backend_new(&cpu, BACKEND_CPU, NUMBER_F64, 1, &err));
   const results want = run(cpu, vocabulary, slope);
   backend_free(cpu);
   check_type(NUMBER_F32, &want, vocabulary, slope);

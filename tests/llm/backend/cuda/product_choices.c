@@ -28,8 +28,7 @@ static void remove_all(const place *p) {
 
 static product_choices *opened(const place *p) {
   product_choices *c = NULL;
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL_FATAL(product_choices_open(&c, p->path, DEVICE, &err), GL_OK);
+  ASSERT_OK(product_choices_open(&c, p->path, DEVICE, &err));
   return c;
 }
 
@@ -39,10 +38,9 @@ static product_choice choice(uint64_t m, uint64_t rank) {
 
 /* Adds and returns the rank that holds. */
 static uint64_t add(product_choices *c, uint64_t m, uint64_t rank) {
-  gl_error err = {.status = GL_OK};
   const product_choice made = choice(m, rank);
   uint64_t holds = 99;
-  CU_ASSERT_EQUAL(product_choices_add(c, &made, &holds, &err), GL_OK);
+  ASSERT_OK(product_choices_add(c, &made, &holds, &err));
   return holds;
 }
 

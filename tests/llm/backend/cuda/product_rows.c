@@ -17,8 +17,7 @@ static int device(backend **b, number_type type) {
 }
 
 static void end(backend *b) {
-  gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  ASSERT_OK(b->ops->status(b, &err));
   backend_free(b);
 }
 

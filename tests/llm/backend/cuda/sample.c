@@ -43,7 +43,6 @@ static void fill(draws *d, double scale) {
 
 static void take(backend *b, draws *d, const sampling_spec *spec, int greedy) {
   const backend_ops *ops = b->ops;
-  gl_error err = {.status = GL_OK};
   uint64_t *index = calloc(d->rows, sizeof *index);
   CU_ASSERT_PTR_NOT_NULL_FATAL(index);
   for (size_t r = 0; r < d->rows; ++r) index[r] = rng_token_index(r, 2);
@@ -58,7 +57,7 @@ static void take(backend *b, draws *d, const sampling_spec *spec, int greedy) {
   ops->download(b, d->token, token, row);
   ops->download(b, d->logq, logq, row);
   ops->download(b, d->truncated, truncated, row);
-  CU_ASSERT_EQUAL(ops->status(b, &err), GL_OK);
+  ASSERT_OK(ops->status(b, &err));
   void *all[] = {z, at, token, logq, truncated};
   for (size_t i = 0; i < 5; ++i) ops->release(b, all[i]);
   free(index);

@@ -39,14 +39,13 @@ static int begin(small_model *s, model_cache **cache, number_type type) {
 }
 
 static void prefill(model_cache *cache) {
-  gl_error err = {0};
   size_t start[SLOTS + 1], slot[SLOTS];
   int32_t token[SLOTS * PROMPT];
   for (size_t s = 0; s <= SLOTS; ++s) start[s] = s * PROMPT;
   for (size_t s = 0; s < SLOTS; ++s) slot[s] = s;
   for (size_t i = 0; i < SLOTS * PROMPT; ++i) token[i] = (int32_t)((i * i + 2) % V);
   const packed_tokens rows = {SLOTS * PROMPT, SLOTS, 0, start, token, NULL, NULL};
-  must(model_prefill(cache, &rows, slot, &err), &err);
+  ASSERT_OK(model_prefill(cache, &rows, slot, &err));
 }
 
 /* What each slot drew in each step. */
@@ -82,7 +81,6 @@ static int32_t first_token(int32_t slot) {
 
 /* The host gives every step its tokens. */
 static void fed_by_the_host(model_cache *cache, const model_draws *draws, drawn *d) {
-  gl_error err = {0};
   prefill(cache);
   for (size_t i = 0; i < STEPS; ++i) {
     int32_t slot[SLOTS], token[SLOTS], position[SLOTS];
@@ -94,17 +92,15 @@ static void fed_by_the_host(model_cache *cache, const model_draws *draws, drawn 
       position[r] = (int32_t)(PROMPT + i);
       index[r] = rng_token_index((uint64_t)slot[r], i);
     }
-    must(model_decode(cache, token, slot, position, n, &err), &err);
-    must(model_sample(cache, NULL, index, n, &draws->sampling, draws->stream, draws->greedy, token,
-                      logq, cut, &err),
-         &err);
+    ASSERT_OK(model_decode(cache, token, slot, position, n, &err));
+    ASSERT_OK(model_sample(cache, NULL, index, n, &draws->sampling, draws->stream, draws->greedy,
+                           token, logq, cut, &err));
     keep(d, i, token, logq, cut);
   }
 }
 
 /* Each step is started before the draws of the one before it are read. */
 static void fed_by_itself(model_cache *cache, const model_draws *draws, drawn *d) {
-  gl_error err = {0};
   int32_t before[SLOTS], slot[SLOTS], token[SLOTS], position[SLOTS];
   uint64_t index[SLOTS];
   double logq[SLOTS], cut[SLOTS];
@@ -119,14 +115,14 @@ static void fed_by_itself(model_cache *cache, const model_draws *draws, drawn *d
       position[r] = (int32_t)(PROMPT + i);
       index[r] = rng_token_index((uint64_t)slot[r], i);
     }
-    must(model_step(cache, &rows, draws, &err), &err);
+    ASSERT_OK(model_step(cache, &rows, draws, &err));
     n_before = rows.n;
     memcpy(before, slot, sizeof before);
     if (i == 0) continue;
-    must(model_step_take(cache, token, logq, cut, &err), &err);
+    ASSERT_OK(model_step_take(cache, token, logq, cut, &err));
     keep(d, i - 1, token, logq, cut);
   }
-  must(model_step_take(cache, token, logq, cut, &err), &err);
+  ASSERT_OK(model_step_take(cache, token, logq, cut, &err));
   keep(d, STEPS - 1, token, logq, cut);
 }
 

@@ -204,7 +204,6 @@ static void copies_are_rounded_at_their_addresses(void) {
   enum { N = 1003, FIRST = 6 };
   shifted s = {.b = device(NUMBER_BF16)};
   if (s.b == NULL) SKIP("no CUDA device");
-  gl_error err = {.status = GL_OK};
   const copy_rounding rounding = {rng_stream_at(9, RNG_ROUNDING, 12), FIRST};
   const sgd_step step = {.lr = 0.123, .scale = 1, .rounding = &rounding};
   float *param = draw(&s, N, 4), *grad = draw(&s, N, 4);
@@ -227,7 +226,7 @@ static void copies_are_rounded_at_their_addresses(void) {
   CU_ASSERT_EQUAL(wrong, 0);
   CU_ASSERT(other > N / 8);
   CU_ASSERT_EQUAL(memcmp(got[0], got[1], sizeof got[0]), 0);
-  CU_ASSERT_EQUAL(s.b->ops->status(s.b, &err), GL_OK);
+  ASSERT_OK(s.b->ops->status(s.b, &err));
   while (s.n_memory > 0) s.b->ops->release(s.b, s.memory[--s.n_memory]);
   backend_free(s.b);
 }
