@@ -66,7 +66,6 @@ static void check_case(FILE *from) {
   size_t n, judged_fallen, announced, judged_survived, alarms;
   int falls;
   double auc, lead;
-  gl_error err = {0};
   announcement a = {.m = METRIC_ESS};
   arena memory = {0};
   CU_ASSERT_EQUAL_FATAL(fscanf(from, "%zu %lf", &rule.window, &rule.false_alarms), 2);
@@ -82,7 +81,7 @@ static void check_case(FILE *from) {
   CU_ASSERT_EQUAL_FATAL(fscanf(from, "%d %lf %zu %zu %zu %zu %lf", &falls, &auc, &judged_fallen,
                                &announced, &judged_survived, &alarms, &lead),
                         7);
-  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, &memory, runs, n, &rule, &err), GL_OK);
+  ASSERT_OK(announcement_of(&a, &memory, runs, n, &rule, &err));
   CU_ASSERT_EQUAL(a.m, METRIC_ESS);
   CU_ASSERT_EQUAL(a.falls, falls);
   ASSERT_CLOSE(a.auc.value, auc, 1e-12);
@@ -133,7 +132,6 @@ static void a_longer_watch_does_not_hide_what_announces(void) {
   const announce_rule rule = {.window = 1, .lead = {1, 2, 3, 4}, .outcome = outcome_rule_default()};
   announcement a = {0};
   arena memory = {0};
-  gl_error err = {0};
   for (size_t k = 0; k < UPDATES; k++) {
     step[k] = (int64_t)k + 1;
     early[k] = (double)k / 20;
@@ -143,7 +141,7 @@ static void a_longer_watch_does_not_hide_what_announces(void) {
     runs[2 * s] = (announce_series){s, 1, 20, step, early, UPDATES, 0};
     runs[2 * s + 1] = (announce_series){s, 0, -1, step, late, UPDATES, 0};
   }
-  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, &memory, runs, 2 * STARTS, &rule, &err), GL_OK);
+  ASSERT_OK(announcement_of(&a, &memory, runs, 2 * STARTS, &rule, &err));
   CU_ASSERT(a.auc.value == 0.5); /* both begin at 0, and the survivor ends higher */
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++) CU_ASSERT_EQUAL(a.matched[k].auc.value, 1);
   arena_fini(&memory);
@@ -158,13 +156,12 @@ static void a_step_before_the_fall_is_seen_when_it_comes(void) {
       .window = 1, .lead = {1, 10, 11, 20}, .outcome = outcome_rule_default()};
   announcement a = {0};
   arena memory = {0};
-  gl_error err = {0};
   for (size_t k = 0; k < UPDATES; k++) step[k] = (int64_t)k + 1, up[k] = k >= 20;
   for (size_t s = 0; s < STARTS; s++) {
     runs[2 * s] = (announce_series){s, 1, 31, step, up, UPDATES, 0};
     runs[2 * s + 1] = (announce_series){s, 0, -1, step, flat, UPDATES, 0};
   }
-  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, &memory, runs, 2 * STARTS, &rule, &err), GL_OK);
+  ASSERT_OK(announcement_of(&a, &memory, runs, 2 * STARTS, &rule, &err));
   CU_ASSERT(a.auc.value == 1 && !a.falls && a.announced == STARTS && a.alarms == 0);
   CU_ASSERT(a.lead.value == 10 && a.lead.low == 10 && a.lead.high == 10);
   ASSERT_CLOSE(area_under(&a), 1, 1e-15);
@@ -175,12 +172,12 @@ static void a_step_before_the_fall_is_seen_when_it_comes(void) {
   arena_fini(&memory);
   /* of another cell there is no survivor to compare with */
   for (size_t s = 0; s < STARTS; s++) runs[2 * s + 1].cell = 1;
-  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, &memory, runs, 2 * STARTS, &rule, &err), GL_OK);
+  ASSERT_OK(announcement_of(&a, &memory, runs, 2 * STARTS, &rule, &err));
   CU_ASSERT(a.auc.value == 1 && a.matched[0].pairs == 0 && isnan(a.matched[0].auc.value));
   arena_fini(&memory);
   /* what happens from the onset on is no announcement */
   for (size_t s = 0; s < STARTS; s++) runs[2 * s].onset = 21;
-  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, &memory, runs, 2 * STARTS, &rule, &err), GL_OK);
+  ASSERT_OK(announcement_of(&a, &memory, runs, 2 * STARTS, &rule, &err));
   CU_ASSERT(a.auc.value == 0.5 && a.announced == 0 && isnan(a.lead.value));
   arena_fini(&memory);
 }
@@ -189,7 +186,6 @@ static void a_step_before_the_fall_is_seen_when_it_comes(void) {
 
 /* Eight evaluations, the last five low where it falls; ess is 1, and 0.2 before the fall. */
 static void add_run(results *r, uint64_t seed, int falls) {
-  gl_error err = {0};
   eval_record eval[8];
   step_record step[70];
   for (int i = 0; i < 8; i++)
@@ -208,7 +204,7 @@ static void add_run(results *r, uint64_t seed, int falls) {
                           .n_evals = 8,
                           .steps = step,
                           .n_steps = 70};
-  CU_ASSERT_EQUAL_FATAL(results_add(r, &run, &err), GL_OK);
+  ASSERT_OK(results_add(r, &run, &err));
 }
 
 static const contrast_arm every = {.n = 0};
@@ -217,13 +213,12 @@ static void a_study_tells_of_the_metrics_that_it_has(void) {
   results *r = results_new("made");
   const announce_rule rule = announce_rule_default();
   announcements a;
-  gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   for (int falls = 1; falls >= 0; falls--)
     for (uint64_t seed = 1; seed <= 3; seed++) add_run(r, seed, falls);
-  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  ASSERT_OK(results_arrange(r, &err));
   const results *const all[] = {r};
-  CU_ASSERT_EQUAL_FATAL(announcements_init(&a, all, 1, &every, &rule, &err), GL_OK);
+  ASSERT_OK(announcements_init(&a, all, 1, &every, &rule, &err));
   CU_ASSERT(a.fallen == 3 && a.survived == 3 && a.starts == 3 && a.left_out == 0);
   CU_ASSERT_EQUAL_FATAL(a.n, 1);
   CU_ASSERT(a.of[0].m == METRIC_ESS && a.of[0].falls == 1 && a.of[0].announced == 3);

@@ -1,5 +1,6 @@
 /* Runs whose fate is clear by hand, and the edges of the rule. */
 #include "analysis/outcome.h"
+#include "tests/support/json.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"
 
@@ -180,7 +181,6 @@ static void add_run(results *r, const char *algorithm, double staleness, double 
  * has one failed run. */
 static results *made(void) {
   results *r = results_new("made");
-  gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   for (uint64_t seed = 1; seed <= 3; seed++)
     for (int delay = 0; delay <= 4; delay += 4)
@@ -191,7 +191,7 @@ static results *made(void) {
         add_run(r, "gepo", delay, lr, seed, EVALS,
                 seed == 3 && rate && delay ? RUN_FAILED : RUN_DONE);
       }
-  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  ASSERT_OK(results_arrange(r, &err));
   return r;
 }
 
@@ -205,9 +205,8 @@ static void runs_are_counted_by_method_and_setting(void) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   stability s;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(stability_fit(&s, &err), GL_OK);
+  ASSERT_OK(stability_init(&s, r, &rule, &err));
+  ASSERT_OK(stability_fit(&s, &err));
   CU_ASSERT_EQUAL_FATAL(s.n_settings, 2);
   const stability_cell *near = cell_at(&s, "grpo", 0), *far = cell_at(&s, "grpo", 1);
   CU_ASSERT_EQUAL(near->runs, 6);
@@ -254,9 +253,8 @@ static void text_and_json_say_the_same(void) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   stability s;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(stability_fit(&s, &err), GL_OK);
+  ASSERT_OK(stability_init(&s, r, &rule, &err));
+  ASSERT_OK(stability_fit(&s, &err));
   table *t = table_document();
   stability_report(t, &s);
   char *text = written_table(t, TABLE_AS_TEXT);
@@ -264,16 +262,14 @@ static void text_and_json_say_the_same(void) {
   table_free(t);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "0.50 [0.12, 0.88]"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\xe2\x80\x93 (no run falls)"));
-  const cJSON *cells = cJSON_GetObjectItemCaseSensitive(json, "cells");
+  const cJSON *cells = member_at(json, "cells");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(cells), 4);
   const cJSON *cell = cJSON_GetArrayItem(cells, 0);
-  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(cell, "algorithm")),
-                         "grpo");
-  const cJSON *dose = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(cell, "doses"), 0);
-  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(dose, "dose")), 1e-3);
-  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(cell, "best_dose")), 1e-3);
-  CU_ASSERT(
-      cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(cells, 1), "median_onset")));
+  CU_ASSERT_STRING_EQUAL(text_at(cell, "algorithm"), "grpo");
+  const cJSON *dose = cJSON_GetArrayItem(member_at(cell, "doses"), 0);
+  CU_ASSERT_EQUAL(number_at(dose, "dose"), 1e-3);
+  CU_ASSERT_EQUAL(number_at(cell, "best_dose"), 1e-3);
+  CU_ASSERT(cJSON_IsNull(member_at(cJSON_GetArrayItem(cells, 1), "median_onset")));
   cJSON_Delete(json);
   free(text);
   stability_fini(&s);
@@ -340,14 +336,13 @@ static void stored_outcomes_are_read_as_they_were(void) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   stability s, again;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(stability_fit(&s, &err), GL_OK);
+  ASSERT_OK(stability_init(&s, r, &rule, &err));
+  ASSERT_OK(stability_fit(&s, &err));
   table *t = table_document();
   stability_report(t, &s);
   cJSON *json = table_to_json(t);
   table_free(t);
-  CU_ASSERT_EQUAL_FATAL(keep_and_read(&again, json, &err), GL_OK);
+  ASSERT_OK(keep_and_read(&again, json, &err));
   CU_ASSERT_STRING_EQUAL(again.study, "made");
   CU_ASSERT(again.has_doses && again.n_algorithms == 2 && again.n_settings == 2);
   for (size_t i = 0; i < 2; i++) { /* in the study's order, which is not that of the names */

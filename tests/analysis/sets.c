@@ -1,5 +1,6 @@
 /* Best and last by evaluation set, of averages, by halves, and one set as the score. */
 #include "analysis/sets.h"
+#include "tests/support/json.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"
 
@@ -189,10 +190,9 @@ static void without_a_common_seed_values_are_averaged_and_gaps_are_told(void) {
   benchmarks_report(t, &b, "run", "Best and last");
   cJSON *json = read_table(t);
   table_free(t);
-  const cJSON *row =
-      cJSON_GetArrayItem(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "benchmarks"), "rows"), 1);
-  CU_ASSERT_STRING_EQUAL(cJSON_GetObjectItem(row, "run")->valuestring, "b_c");
-  CU_ASSERT(cJSON_IsNull(cJSON_GetObjectItem(row, "average_gap")));
+  const cJSON *row = cJSON_GetArrayItem(member_at(json, "benchmarks.rows"), 1);
+  CU_ASSERT_STRING_EQUAL(text_at(row, "run"), "b_c");
+  CU_ASSERT(cJSON_IsNull(member_at(row, "average_gap")));
   cJSON_Delete(json);
   benchmarks_fini(&b);
 }

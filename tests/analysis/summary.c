@@ -1,6 +1,7 @@
 /* Analysis of study files: what is pooled, what is told apart, tables and correlations. */
 #include "analysis/summary.h"
 #include "analysis/import/report.h"
+#include "tests/support/json.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"
 
@@ -69,9 +70,8 @@ static void put_run(store *s, metric kl, size_t algorithm, size_t delay, uint64_
 
 static store *made_study(metric kl) {
   store *s = NULL;
-  gl_error err = {0};
   unlink(path);
-  CU_ASSERT_EQUAL_FATAL(store_open(&s, path, STORE_WRITE, &err), GL_OK);
+  ASSERT_OK(store_open(&s, path, STORE_WRITE, &err));
   for (size_t delay = 0; delay < 2; delay++)
     for (size_t algorithm = 0; algorithm < 2; algorithm++)
       for (uint64_t seed = 0; seed < 5; seed++) put_run(s, kl, algorithm, delay, seed);
@@ -82,9 +82,8 @@ static void a_study_is_summarised_cell_by_cell(void) {
   store *s = made_study(METRIC_KL_EXACT);
   results *r = NULL;
   summary sum;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(results_load(&r, s, NULL, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(summary_init(&sum, r, &err), GL_OK);
+  ASSERT_OK(results_load(&r, s, NULL, &err));
+  ASSERT_OK(summary_init(&sum, r, &err));
   CU_ASSERT(r->n_algorithms == 2 && r->n_groups == 2 && r->n_runs == 20 && sum.n_cells == 4);
   CU_ASSERT_STRING_EQUAL(r->axis_label, "max delay [s]");
   CU_ASSERT(r->groups[0].delay == 0.0 && r->groups[1].delay == 600.0);
@@ -118,9 +117,8 @@ static void without_exact_kl_its_estimate_takes_the_place(void) {
   store *s = made_study(METRIC_KL_K3_SEQ);
   results *r = NULL;
   summary sum;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(results_load(&r, s, NULL, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(summary_init(&sum, r, &err), GL_OK);
+  ASSERT_OK(results_load(&r, s, NULL, &err));
+  ASSERT_OK(summary_init(&sum, r, &err));
   CU_ASSERT_EQUAL(sum.kl, METRIC_KL_K3_SEQ);
   CU_ASSERT_STRING_EQUAL(sum.relations[0].y, "kl_k3_seq");
   ASSERT_CLOSE(sum.relations[0].spearman.fisher.value, 2.0 / sqrt(5.0), 1e-12);
@@ -135,12 +133,11 @@ static void a_study_without_delays_has_no_correlation_with_them(void) {
   store *s = NULL;
   results *r = NULL;
   summary sum;
-  gl_error err = {0};
   unlink(path);
-  CU_ASSERT_EQUAL_FATAL(store_open(&s, path, STORE_WRITE, &err), GL_OK);
+  ASSERT_OK(store_open(&s, path, STORE_WRITE, &err));
   for (uint64_t seed = 0; seed < 5; seed++) put_run_of(s, METRIC_KL_EXACT, 0, 0, seed, "{}");
-  CU_ASSERT_EQUAL_FATAL(results_load(&r, s, NULL, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(summary_init(&sum, r, &err), GL_OK);
+  ASSERT_OK(results_load(&r, s, NULL, &err));
+  ASSERT_OK(summary_init(&sum, r, &err));
   CU_ASSERT(isnan(sum.relations[0].spearman.fisher.value));
   CU_ASSERT_STRING_EQUAL(sum.relations[0].spearman.why,
                          "the study sweeps neither cluster.max_delay nor cluster.delay");
@@ -154,21 +151,19 @@ static void a_study_is_told_by_its_content_and_printed_in_every_format(void) {
   store_close(made_study(METRIC_KL_EXACT));
   const char *signs[] = {"──", "|:---|", "\\toprule"};
   for (table_form f = TABLE_AS_TEXT; f < TABLE_FOR_PEOPLE; f++) {
-    gl_error err = {0};
     table *t = table_document();
-    CU_ASSERT_EQUAL(analyze_file(t, path, &err), GL_OK);
+    ASSERT_OK(analyze_file(t, path, &err));
     char *text = written_table(t, f);
     cJSON *json = read_table(t);
     table_free(t);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, signs[f]));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "0.520 ["));
-    CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(json, "cells")), 4);
-    CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(json, "correlations")), 2);
-    CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(json, "correlations_within")), 4);
-    const cJSON *within = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "correlations_within"), 0);
-    CU_ASSERT(cJSON_IsNull(cJSON_GetObjectItem(within, "spearman")));
-    CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(within, "why")),
-                           "fewer than 4 distinct pairs");
+    CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(json, "cells")), 4);
+    CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(json, "correlations")), 2);
+    CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(json, "correlations_within")), 4);
+    const cJSON *within = cJSON_GetArrayItem(member_at(json, "correlations_within"), 0);
+    CU_ASSERT(cJSON_IsNull(member_at(within, "spearman")));
+    CU_ASSERT_STRING_EQUAL(text_at(within, "why"), "fewer than 4 distinct pairs");
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "– (fewer than 4 distinct pairs)"));
     cJSON_Delete(json);
     free(text);
@@ -204,16 +199,6 @@ static char *analysed(table_form form, cJSON **json) {
   return text;
 }
 
-static double number(const cJSON *o, const char *key) {
-  const cJSON *item = cJSON_GetObjectItem(o, key);
-  return cJSON_IsNumber(item) ? item->valuedouble : NAN;
-}
-
-static const char *word(const cJSON *o, const char *key) {
-  const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(o, key));
-  return text != NULL ? text : "";
-}
-
 /* W&B exports --- */
 
 static const char export_text[] = "Step,[x]a - eval/score,b - eval/score\n"
@@ -227,17 +212,18 @@ static void every_run_of_an_export_has_its_ends_and_mean(void) {
                                "──────────────────────────────────────────────────────────\n"
                                "a    eval/score  higher  3  0.75   2   0.5   3  0.25   0.5\n"
                                "b    eval/score  higher  2     3   2     1   3     2     2\n");
-  CU_ASSERT_STRING_EQUAL(word(json, "file"), csv);
-  const cJSON *runs = cJSON_GetObjectItem(json, "runs"), *a = cJSON_GetArrayItem(runs, 0),
+  CU_ASSERT_STRING_EQUAL(text_at(json, "file"), csv);
+  const cJSON *runs = member_at(json, "runs"), *a = cJSON_GetArrayItem(runs, 0),
               *b = cJSON_GetArrayItem(runs, 1);
   CU_ASSERT_EQUAL(cJSON_GetArraySize(runs), 2);
-  CU_ASSERT_STRING_EQUAL(word(a, "run"), "a");
-  CU_ASSERT_STRING_EQUAL(word(a, "tag"), "x");
-  CU_ASSERT_STRING_EQUAL(word(a, "metric"), "eval/score");
-  CU_ASSERT(number(a, "n") == 3 && number(a, "first") == 0.25 && number(a, "best") == 0.75);
-  CU_ASSERT(number(a, "last") == 0.5 && number(a, "best_to_last") == 0.25);
-  CU_ASSERT(number(a, "mean") == 0.5);
-  CU_ASSERT(number(b, "n") == 2 && number(b, "first") == 3 && number(b, "mean") == 2);
+  CU_ASSERT_STRING_EQUAL(text_at(a, "run"), "a");
+  CU_ASSERT_STRING_EQUAL(text_at(a, "tag"), "x");
+  CU_ASSERT_STRING_EQUAL(text_at(a, "metric"), "eval/score");
+  CU_ASSERT(number_at(a, "n") == 3 && number_at(a, "first") == 0.25 &&
+            number_at(a, "best") == 0.75);
+  CU_ASSERT(number_at(a, "last") == 0.5 && number_at(a, "best_to_last") == 0.25);
+  CU_ASSERT(number_at(a, "mean") == 0.5);
+  CU_ASSERT(number_at(b, "n") == 2 && number_at(b, "first") == 3 && number_at(b, "mean") == 2);
   cJSON_Delete(json);
   free(text);
   text = analysed(TABLE_AS_MARKDOWN, NULL);
@@ -353,16 +339,16 @@ static void studies_of_one_file_are_told_apart(void) {
   const char *first = strstr(text, "first: evaluation score"),
              *second = strstr(text, "second: evaluation score");
   CU_ASSERT_FATAL(first != NULL && second != NULL && first < second);
-  const cJSON *studies = cJSON_GetObjectItem(json, "studies");
+  const cJSON *studies = member_at(json, "studies");
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(studies), 2);
   const cJSON *of = cJSON_GetArrayItem(studies, 1),
-              *cell = cJSON_GetArrayItem(cJSON_GetObjectItem(of, "cells"), 0);
-  CU_ASSERT_STRING_EQUAL(word(of, "study"), "second");
-  CU_ASSERT(number(cell, "done") == 4 && number(cell, "lr") == 0.25);
+              *cell = cJSON_GetArrayItem(member_at(of, "cells"), 0);
+  CU_ASSERT_STRING_EQUAL(text_at(of, "study"), "second");
+  CU_ASSERT(number_at(cell, "done") == 4 && number_at(cell, "lr") == 0.25);
   /* Of 11, 12, 13, 14 one leaves at each end. */
-  ASSERT_CLOSE(number(cJSON_GetObjectItem(cell, "best"), "iqm"), 12.5, 1e-12);
-  ASSERT_CLOSE(number(cJSON_GetObjectItem(cell, "last"), "iqm"), 6.25, 1e-12);
-  CU_ASSERT_EQUAL(number(of, "repeats_left_out"), 0);
+  ASSERT_CLOSE(number_at(cell, "best.iqm"), 12.5, 1e-12);
+  ASSERT_CLOSE(number_at(cell, "last.iqm"), 6.25, 1e-12);
+  CU_ASSERT_EQUAL(number_at(of, "repeats_left_out"), 0);
   cJSON_Delete(json);
   free(text);
   unlink(csv);

@@ -51,9 +51,8 @@ static void known_dists_are_recovered_and_chosen(void) {
   double *x = malloc(N * sizeof *x);
   for (size_t t = 0; t < N_TRUTHS; ++t) {
     delay_fit f;
-    gl_error err = {0};
     draw(x, N, &truths[t].dist, t);
-    CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, no_limits, 1, "delay", &err), GL_OK);
+    ASSERT_OK(fit_values(&f, x, N, no_limits, 1, "delay", &err));
     CU_ASSERT(is_or_contains(f.chosen, truths[t].family));
     const fit_row *r = &f.row[truths[t].family];
     CU_ASSERT_PTR_NULL(r->why_not);
@@ -71,14 +70,13 @@ static void known_dists_are_recovered_and_chosen(void) {
 static void likelihoods_are_greatest_where_they_are_known_to_be(void) {
   double *x = malloc(N * sizeof *x), mean = 0, mean_log = 0, square = 0;
   delay_fit f;
-  gl_error err = {0};
   draw(x, N, &truths[2].dist, 100);
   for (int i = 0; i < N; ++i) {
     mean += x[i] / N;
     mean_log += log(x[i]) / N;
   }
   for (int i = 0; i < N; ++i) square += pow(log(x[i]) - mean_log, 2) / N;
-  CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, no_limits, 1, "delay", &err), GL_OK);
+  ASSERT_OK(fit_values(&f, x, N, no_limits, 1, "delay", &err));
   ASSERT_CLOSE(f.row[FIT_EXPONENTIAL].value[0], mean, 1e-4);
   ASSERT_CLOSE(f.row[FIT_LOGNORMAL].value[0], mean_log, 1e-4);
   ASSERT_CLOSE(f.row[FIT_LOGNORMAL].value[1], sqrt(square), 1e-4);
@@ -99,9 +97,8 @@ static void limits_are_tails_and_not_densities(void) {
   dist.clamp_hi = 600;
   const fit_limits limits = {100, 600, 0}, censored = {100, 600, 1};
   delay_fit f;
-  gl_error err = {0};
   draw(x, N, &dist, 200);
-  CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, limits, 1, "delay", &err), GL_OK);
+  ASSERT_OK(fit_values(&f, x, N, limits, 1, "delay", &err));
   CU_ASSERT(f.n_below > 100 && f.n_above > 300);
   const fit_row *r = &f.row[FIT_LOGNORMAL];
   CU_ASSERT(r->p > FIT_ERROR_RATE);
@@ -110,7 +107,7 @@ static void limits_are_tails_and_not_densities(void) {
   CU_ASSERT_EQUAL(r->dist.clamp_lo, 100);
   CU_ASSERT_EQUAL(r->dist.clamp_hi, 600);
   CU_ASSERT_PTR_NOT_NULL(f.row[FIT_PARETO].why_not);
-  CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, censored, 1, "delay", &err), GL_OK);
+  ASSERT_OK(fit_values(&f, x, N, censored, 1, "delay", &err));
   CU_ASSERT_EQUAL(f.row[FIT_LOGNORMAL].dist.clamp_lo, 0);
   CU_ASSERT(isinf(f.row[FIT_LOGNORMAL].dist.clamp_hi));
   free(x);
@@ -124,9 +121,8 @@ static void the_test_refuses_a_true_dist_at_its_error_rate(void) {
   int refused = 0;
   for (uint64_t log_at = 0; log_at < LOGS; ++log_at) {
     delay_fit f;
-    gl_error err = {0};
     draw(x, SMALL, &truths[2].dist, 1000 + log_at);
-    CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, SMALL, no_limits, log_at, "delay", &err), GL_OK);
+    ASSERT_OK(fit_values(&f, x, SMALL, no_limits, log_at, "delay", &err));
     refused += f.row[FIT_LOGNORMAL].p <= FIT_ERROR_RATE;
   }
   CU_ASSERT(refused >= 1 && refused <= 13);
@@ -136,12 +132,11 @@ static void the_test_refuses_a_true_dist_at_its_error_rate(void) {
 static void values_of_no_dist_are_their_own(void) {
   double *x = malloc(N * sizeof *x);
   delay_fit f;
-  gl_error err = {0};
   delay_dist near = {.kind = DELAY_LOGNORMAL, .lognormal = {3, 0.1}, .clamp_hi = INFINITY};
   delay_dist far = {.kind = DELAY_LOGNORMAL, .lognormal = {6, 0.1}, .clamp_hi = INFINITY};
   draw(x, N / 2, &near, 300);
   draw(x + N / 2, N / 2, &far, 301);
-  CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, no_limits, 1, "delay", &err), GL_OK);
+  ASSERT_OK(fit_values(&f, x, N, no_limits, 1, "delay", &err));
   CU_ASSERT_EQUAL(f.chosen, FIT_FAMILIES);
   CU_ASSERT_EQUAL(f.is_constant, 0);
   CU_ASSERT_EQUAL(f.row[FIT_LOGNORMAL].p, 1.0 / 200);
@@ -153,11 +148,10 @@ static void values_of_no_dist_are_their_own(void) {
 static void rounded_values_are_tested_as_rounded_ones(void) {
   double *x = malloc(N * sizeof *x);
   delay_fit f;
-  gl_error err = {0};
   delay_dist dist = {.kind = DELAY_GAMMA, .gamma = {8, 1.5}, .clamp_hi = INFINITY};
   draw(x, N, &dist, 400);
   for (int i = 0; i < N; ++i) x[i] = fmax(1, round(x[i]));
-  CU_ASSERT_EQUAL_FATAL(fit_values(&f, x, N, no_limits, 1, "lengths", &err), GL_OK);
+  ASSERT_OK(fit_values(&f, x, N, no_limits, 1, "lengths", &err));
   CU_ASSERT_EQUAL(f.resolution, 1);
   CU_ASSERT(f.row[FIT_GAMMA].p > FIT_ERROR_RATE);
   CU_ASSERT(fabs(f.row[FIT_GAMMA].value[0] - 8) < 5 * f.row[FIT_GAMMA].error[0]);
@@ -177,7 +171,6 @@ static int refuses(double *x, size_t n, fit_limits limits, const char *words) {
 static void hostile_values_are_refused_or_named(void) {
   double x[40];
   delay_fit f;
-  gl_error err = {0};
   for (int i = 0; i < 40; ++i) x[i] = 1 + i;
   x[3] = -1;
   CU_ASSERT(refuses(x, 40, no_limits, "value 4 of delay is -1"));
@@ -194,21 +187,21 @@ static void hostile_values_are_refused_or_named(void) {
   for (int i = 0; i < 40; ++i) x[i] = i < 25 ? 1 + i : 60;
   CU_ASSERT(refuses(x, 40, no_limits, "15 of 40 values of delay are the largest one, 60"));
   CU_ASSERT(refuses(x, 40, (fit_limits){7, 3, 0}, "the limits of delay are 7 and 3"));
-  CU_ASSERT_EQUAL(fit_values(&f, x, 40, (fit_limits){0, 60, 0}, 1, "delay", &err), GL_OK);
+  ASSERT_OK(fit_values(&f, x, 40, (fit_limits){0, 60, 0}, 1, "delay", &err));
   CU_ASSERT_EQUAL(f.n_above, 15);
-  CU_ASSERT_EQUAL(fit_values(&f, x, 40, (fit_limits){0, NAN, 0}, 1, "delay", &err), GL_OK);
+  ASSERT_OK(fit_values(&f, x, 40, (fit_limits){0, NAN, 0}, 1, "delay", &err));
   CU_ASSERT_EQUAL(f.n_above, 0);
   for (int i = 0; i < 40; ++i) x[i] = 5;
-  CU_ASSERT_EQUAL(fit_values(&f, x, 40, no_limits, 1, "delay", &err), GL_OK);
+  ASSERT_OK(fit_values(&f, x, 40, no_limits, 1, "delay", &err));
   CU_ASSERT_EQUAL(f.is_constant, 1);
   CU_ASSERT_EQUAL(f.median, 5);
   /* Nearly equal: the shapes would be beyond what recipes take, which is said of those
    * distributions. */
   for (int i = 0; i < 40; ++i) x[i] = 5 + 1e-9 * i;
-  CU_ASSERT_EQUAL(fit_values(&f, x, 40, no_limits, 1, "delay", &err), GL_OK);
+  ASSERT_OK(fit_values(&f, x, 40, no_limits, 1, "delay", &err));
   CU_ASSERT_PTR_NOT_NULL(f.row[FIT_GAMMA].why_not);
   for (int i = 0; i < 40; ++i) x[i] = pow(10, -300 + 7.5 * i);
-  CU_ASSERT_EQUAL(fit_values(&f, x, 40, no_limits, 1, "delay", &err), GL_OK);
+  ASSERT_OK(fit_values(&f, x, 40, no_limits, 1, "delay", &err));
 }
 
 SUITE(sim_delay_fit, "sim: laws from measurements", TEST(known_dists_are_recovered_and_chosen),

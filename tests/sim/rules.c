@@ -2,6 +2,7 @@
 #include "sim/delay.h"
 #include "sim/link.h"
 #include "sim/schedule.h"
+#include "tests/support/json.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
 
@@ -190,21 +191,20 @@ static void summaries_have_the_documented_keys(void) {
       "batches_dropped",     "batches_lost",        "samples_per_s",     "bytes_up",
       "bytes_down",          "retransmissions",     "simulated_s",       "updates"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
-    CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(json, keys[i])));
-  const cJSON *staleness = cJSON_GetObjectItem(json, "staleness");
+    CU_ASSERT(cJSON_IsNumber(member_at(json, keys[i])));
+  const cJSON *staleness = member_at(json, "staleness");
   const char *parts[] = {"mean", "max", "p50", "p95"};
-  for (size_t i = 0; i < 4; ++i)
-    CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(staleness, parts[i])));
+  for (size_t i = 0; i < 4; ++i) CU_ASSERT(cJSON_IsNumber(member_at(staleness, parts[i])));
   double total = 0, sum = 0;
   int tau = 0;
   const cJSON *count;
-  cJSON_ArrayForEach(count, cJSON_GetObjectItem(staleness, "histogram")) {
+  cJSON_ArrayForEach(count, member_at(staleness, "histogram")) {
     total += count->valuedouble;
     sum += tau++ * count->valuedouble;
   }
   CU_ASSERT_EQUAL(total, 40);
-  ASSERT_CLOSE(cJSON_GetObjectItem(staleness, "mean")->valuedouble, sum / 40, 1e-12);
-  CU_ASSERT(cJSON_GetObjectItem(json, "ks_distance") == NULL);
+  ASSERT_CLOSE(number_at(staleness, "mean"), sum / 40, 1e-12);
+  CU_ASSERT(member_at(json, "ks_distance") == NULL);
   cJSON_Delete(json);
   schedule_fini(&s);
   cluster_free(spec);

@@ -1,5 +1,6 @@
 /* Features of curves: against NumPy and SciPy (tests/golden/features.py), and tables by hand. */
 #include "analysis/import/report.h"
+#include "tests/support/json.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"
 
@@ -65,7 +66,7 @@ static void a_late_step_is_no_slow_spread(void) {
 
 /* Numbers of documents are written as they are printed; -1: none. */
 static int count(const cJSON *o, const char *name) {
-  const cJSON *item = cJSON_GetObjectItem(o, name);
+  const cJSON *item = member_at(o, name);
   return cJSON_IsNumber(item) ? item->valueint : -1;
 }
 
@@ -109,13 +110,13 @@ static void files_of_scores_and_of_metrics_are_joined_by_the_run(void) {
   char *text = written_table(t, TABLE_AS_TEXT);
   cJSON *json = read_table(t);
   table_free(t);
-  const cJSON *of = cJSON_GetObjectItem(json, "scores"), *up = cJSON_GetArrayItem(of, 0),
+  const cJSON *of = member_at(json, "scores"), *up = cJSON_GetArrayItem(of, 0),
               *down = cJSON_GetArrayItem(of, 1);
   CU_ASSERT_EQUAL(count(up, "survived"), 1);
   CU_ASSERT_EQUAL(count(down, "late_falls"), 1);
   CU_ASSERT_EQUAL(count(up, "plateau"), 1);
   CU_ASSERT_EQUAL(count(down, "plateau"), 1);
-  const cJSON *spreads = cJSON_GetObjectItem(json, "spreads");
+  const cJSON *spreads = member_at(json, "spreads");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(spreads), 2);
   /* the fall of `down` begins at 640, so that its spike is a jump there; `up` has none */
   CU_ASSERT_EQUAL(count(cJSON_GetArrayItem(spreads, 0), "jumps"), 0);

@@ -3,6 +3,7 @@
 #include "analysis/import/gather.h"
 
 #include "analysis/import/report.h"
+#include "tests/support/json.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"
 
@@ -173,10 +174,10 @@ static void best_follows_the_metric_and_common_ends_are_cut(void) {
   gather_request q = request(LIST(SAMPLE("panel_kl.csv"), SAMPLE("panel_eval.csv")));
   cJSON *json = NULL;
   free(told(&q, NULL, TABLE_AS_TEXT, &json));
-  const cJSON *runs = cJSON_GetObjectItem(json, "runs"), *kl = cJSON_GetArrayItem(runs, 0);
-  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(kl, "better")), "lower");
-  CU_ASSERT_EQUAL(cJSON_GetObjectItem(kl, "best")->valuedouble, 0.001);
-  CU_ASSERT_EQUAL(cJSON_GetObjectItem(kl, "best_to_last")->valuedouble, 0.001);
+  const cJSON *runs = member_at(json, "runs"), *kl = cJSON_GetArrayItem(runs, 0);
+  CU_ASSERT_STRING_EQUAL(text_at(kl, "better"), "lower");
+  CU_ASSERT_EQUAL(number_at(kl, "best"), 0.001);
+  CU_ASSERT_EQUAL(number_at(kl, "best_to_last"), 0.001);
   cJSON_Delete(json);
   q = request(LIST(SAMPLE("panel_eval.csv")));
   q.at_common = 1;
@@ -216,11 +217,10 @@ static void benchmarks_stand_side_by_side_with_their_average(void) {
   CU_ASSERT_PTR_NOT_NULL(
       strstr(text, "run   MATH best  MATH last  AIME24 best  AIME24 last  average best"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "GEPO        0.7       0.65          0.4          0.3"));
-  const cJSON *rows = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "benchmarks"), "rows");
+  const cJSON *rows = member_at(json, "benchmarks.rows");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(rows), 3);
-  ASSERT_CLOSE(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "average_best")->valuedouble, 0.55,
-               1e-12);
-  CU_ASSERT(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 2), "average_best")));
+  ASSERT_CLOSE(number_at(cJSON_GetArrayItem(rows, 0), "average_best"), 0.55, 1e-12);
+  CU_ASSERT(cJSON_IsNull(member_at(cJSON_GetArrayItem(rows, 2), "average_best")));
   cJSON_Delete(json);
   free(text);
   unlink(other);

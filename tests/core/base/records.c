@@ -96,10 +96,9 @@ static void quotes_line_ends_and_empty_lines_are_read(void) {
                       "a,\"b,\"\"c\"\"\"\r\n\n,d\n";
   const char *const want[] = {"a", "b,\"c\"", "", "d"};
   const size_t lines[] = {1, 1, 3, 3}, places[] = {1, 3, 1, 2};
-  gl_error err = {0};
   csv_reader r;
   size_t n = 0;
-  CU_ASSERT_EQUAL_FATAL(csv_begin(&r, text, strlen(text), "f.csv", &err), GL_OK);
+  ASSERT_OK(csv_begin(&r, text, strlen(text), "f.csv", &err));
   while (csv_line(&r))
     for (int more = 1; more && n < 4; ++n) {
       CU_ASSERT_EQUAL(csv_cell(&r, &more), GL_OK);
@@ -140,14 +139,13 @@ static void a_line_break_between_quotes_belongs_to_its_cell(void) {
 static void a_column_is_read_with_and_without_a_heading(void) {
   double *v = NULL;
   size_t n = 0;
-  gl_error err;
-  CU_ASSERT_EQUAL(column_of("40\n\n 60 \n", NULL, &v, &n, &err), GL_OK);
+  ASSERT_OK(column_of("40\n\n 60 \n", NULL, &v, &n, &err));
   CU_ASSERT(n == 2 && v[0] == 40 && v[1] == 60);
   free(v);
-  CU_ASSERT_EQUAL(column_of("seconds\n40\n", NULL, &v, &n, &err), GL_OK);
+  ASSERT_OK(column_of("seconds\n40\n", NULL, &v, &n, &err));
   CU_ASSERT(n == 1 && v[0] == 40);
   free(v);
-  CU_ASSERT_EQUAL(column_of("a,b\n1,2\n3\n5,\n7,8\n", "b", &v, &n, &err), GL_OK);
+  ASSERT_OK(column_of("a,b\n1,2\n3\n5,\n7,8\n", "b", &v, &n, &err));
   CU_ASSERT(n == 2 && v[0] == 2 && v[1] == 8);
   free(v);
 }

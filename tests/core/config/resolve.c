@@ -302,8 +302,7 @@ static gl_status resolve(cfg_doc **doc, const char *text, gl_error *err) {
 
 static void check(const char *text, const char *wanted) {
   cfg_doc *doc = NULL;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(resolve(&doc, text, &err), GL_OK);
+  ASSERT_OK(resolve(&doc, text, &err));
   char *canonical = cfg_canonical(cfg_root(doc));
   if (strcmp(canonical, wanted) != 0) fprintf(stderr, "wanted %s\n   got %s\n", wanted, canonical);
   CU_ASSERT_STRING_EQUAL(canonical, wanted);
@@ -338,14 +337,13 @@ static void files_are_named_by_their_whole_paths(void) {
   scratch s;
   char recipe[SCRATCH_PATH_SIZE], csv[SCRATCH_PATH_SIZE];
   cfg_doc *doc = NULL;
-  gl_error err = {0};
   scratch_make(&s);
   scratch_write(scratch_path(&s, "delays.csv", csv), "delay\n1\n2\n");
   scratch_write(scratch_path(&s, "r.yaml", recipe),
                 "cluster:\n  delay: {law: empirical, file: delays.csv}\n"
                 "  compare: {trace: not_there.csv}\n");
-  CU_ASSERT_EQUAL_FATAL(cfg_load_file(&doc, recipe, &err), GL_OK);
-  CU_ASSERT_EQUAL(cfg_settle_files(doc, &err), GL_OK);
+  ASSERT_OK(cfg_load_file(&doc, recipe, &err));
+  ASSERT_OK(cfg_settle_files(doc, &err));
   char *whole = realpath(csv, NULL);
   CU_ASSERT_PTR_NOT_NULL_FATAL(whole);
   CU_ASSERT_STRING_EQUAL(cfg_text(cfg_find(cfg_root(doc), "cluster.delay.file")), whole);
