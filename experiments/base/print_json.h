@@ -1,19 +1,17 @@
-/* What several commands print alike: JSON documents and a run's clock. */
+/* How commands make JSON documents, and print them and tables. */
 #ifndef GEPOLAB_EXPERIMENTS_BASE_PRINT_JSON_H
 #define GEPOLAB_EXPERIMENTS_BASE_PRINT_JSON_H
 
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/table.h"
-#include "core/store/store.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* --- making documents --- */
 
-/* Memory that is missing while these run ends the program (process.h): none of them returns NULL.
- */
+/* They end the program where memory is short (memory.h): none of them returns NULL. */
 
 cJSON *json_new(void);
 /* A new object or list below `to`: at the key, or at the end of a list (key NULL). */
@@ -35,17 +33,8 @@ void json_numbers(cJSON *to, const char *key, const double *values, size_t n);
 /* Prints a JSON document and a newline on stdout and deletes it, also after a failure. A NULL
  * document means that building it ran out of memory. */
 gl_status report_json(cJSON *document, gl_error *err);
-/* The same of a document that may have been made in part only, because memory ran out: made 0. */
-gl_status report_json_if(int made, cJSON *document, gl_error *err);
-
 /* Prints a table on stdout and frees it, also after a failure: as JSON where is_json, else in the
  * form. */
 gl_status report_table(table *t, table_form form, bool is_json, gl_error *err);
-
-/* Adds the clock's numbers to an object: `staleness` {mean, max, p50, p95, histogram},
- * utilisations, batches, rates and bytes. */
-void report_clock_json(cJSON *to, const clock_record *clock, const uint64_t *histogram, size_t n);
-/* The same as lines of text. */
-void report_clock_text(const clock_record *clock, size_t updates);
 
 #endif

@@ -1,21 +1,41 @@
-/* gepolab analyze: what studies and other programs' exports say. */
+/* gepolab analyze: what studies and other programs' exports say; and its tables of outcomes,
+ * contrasts, effects, announcements and features. */
+#include "analysis/announce.h"
+#include "analysis/contrasts.h"
+#include "analysis/effects.h"
 #include "analysis/import/report.h"
+#include "analysis/outcome.h"
+#include "analysis/sets.h"
 #include "experiments/base/args.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
+#include "experiments/recipe/recipe.h"
+#include "experiments/sweep/sweep_cells.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-static gl_status analyze(const gather_request *q, const char *printed_in, table_form format,
-                         int json, gl_error *err) {
+/* Prints a report, or frees it where its maker failed. */
+static gl_status print_report(table *t, gl_status made, table_form format, bool is_json,
+                              gl_error *err) {
+  if (made == GL_OK) return report_table(t, format, is_json, err);
+  table_free(t);
+  return made;
+}
+
+/* --- analyze --- */
+
+static gl_status analyze_files(const gather_request *q, const char *printed_in, table_form format,
+                               int json, gl_error *err) {
   table *t = table_document();
   published printed = {0};
   gl_status status = printed_in ? published_read(&printed, printed_in, err) : GL_OK;
   if (status == GL_OK) status = report_analysis(t, q, printed_in ? &printed : NULL, err);
   published_fini(&printed);
-  if (status == GL_OK) return report_table(t, format, json, err);
-  table_free(t);
-  return status;
+  return print_report(t, status, format, json, err);
 }
 
 static gl_status run_analyze(const command *self, int argc, char **argv, gl_error *err) {
@@ -43,8 +63,8 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
     if (status == GL_OK)
       status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK) status = import_options_request(&import, a.words, a.n_words, &q, err);
-    for (size_t i = 0; i < a.n_words && status == GL_OK; i++) tell_unfinished_file(a.words[i]);
-    if (status == GL_OK) status = analyze(&q, printed, (table_form)format, json, err);
+    for (size_t i = 0; i < a.n_words && status == GL_OK; ++i) tell_unfinished_file(a.words[i]);
+    if (status == GL_OK) status = analyze_files(&q, printed, (table_form)format, json, err);
   }
   args_fini(&a);
   return status;
@@ -82,3 +102,460 @@ const command command_analyze = {
         "  gepolab analyze runs.csv --group-by '(.*)_seed[0-9]+' --rename '^GEPO$=gepo'\n"
         "  gepolab analyze kl.csv --metric kl --lower-is-better",
     .run = run_analyze};
+
+/* --- outcomes: what became of runs, by one rule for all --- */
+
+static gl_status add_outcomes(table *to, store *from, const char *name, const char *set,
+                              gl_error *err) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = NULL;
+  stability s = {0};
+  gl_status status = results_load(&r, from, name, err);
+  if (status == GL_OK && set != NULL) status = sets_choose(r, set, err);
+  if (status == GL_OK) status = stability_init(&s, r, &rule, err);
+  if (status == GL_OK) status = stability_fit(&s, err);
+  if (status == GL_OK) stability_report(to, &s);
+  stability_fini(&s);
+  results_free(r);
+  return status;
+}
+
+/* All studies of the file; of several the JSON is {"studies": [...]}. */
+static gl_status report_outcomes(store *from, const char *set, table_form format, int as_json,
+                                 gl_error *err) {
+  char **names = NULL;
+  size_t n = 0;
+  gl_status status = results_studies(&names, &n, from, err);
+  if (status != GL_OK) return status;
+  table *all = table_document();
+  table *list = n > 1 ? table_list(table_field(all, "studies")) : NULL;
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    if (i > 0) table_line(list, "%s", "");
+    status =
+        add_outcomes(n > 1 ? table_object(table_field(list, "")) : all, from, names[i], set, err);
+  }
+  free(names);
+  return print_report(all, status, format, as_json, err);
+}
+
+static gl_status run_outcomes(const command *self, int argc, char **argv, gl_error *err) {
+  int json = 0;
+  const char *name = "text", *set = NULL;
+  size_t format = 0;
+  args_option options[] = {{"set", 0, ARGS_TEXT, "SET",
+                            "the evaluation set that is judged, or mean (default: the first)",
+                            &set},
+                           {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+                           {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
+  args a;
+  store *from = NULL;
+  gl_status status = args_parse(&a, self, options, 3, (args_shape){1, 1, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
+    if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
+    if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);
+    if (status == GL_OK) status = report_outcomes(from, set, (table_form)format, json, err);
+    store_close(from);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_outcomes = {
+    .name = "analyze --table outcomes",
+    .arguments = "STUDY.db",
+    .summary = "which runs fell, when, and at which learning rate a share falls",
+    .about =
+        "Judges every run by one rule. It has fallen at the first of four evaluations in a row\n"
+        "below half of what it had gained until then, the gain being at least 0.1; the fall is\n"
+        "late after at least 200 updates within the last tenth of its gain, else early. Other\n"
+        "outcomes are: never learned (a gain below 0.1), not finite, and survived. A start that\n"
+        "is lost before anything is learned is told beside `never learned`.\n\n"
+        "For every algorithm and setting: how many runs have which outcome, the share that fell\n"
+        "(not finite and lost starts among them) with its exact 95 % interval, and the median\n"
+        "onset in updates (Kaplan-Meier). Where the study sweeps optimizer.lr, rates are doses:\n"
+        "the rate at which 10 and 50 % fall, by penalised logistic regression in its logarithm,\n"
+        "with 95 % profile intervals, which are open where the study does not bound them; and the\n"
+        "highest last score over the rates (an interquartile mean with its bootstrap interval,\n"
+        "chosen and told on the same runs): a method that learns nothing does not fall either.",
+    .examples = "  gepolab analyze --table outcomes study.db\n  gepolab analyze --table outcomes "
+                "study.db --format latex\n"
+                "  gepolab analyze --table outcomes study.db --set hard\n"
+                "  gepolab analyze --table outcomes study.db --json",
+    .run = run_outcomes};
+
+/* --- contrasts: comparisons that a recipe declared before its study was run --- */
+
+static gl_status read_declared(declared_contrasts *out, cfg_doc **doc, const char *declared,
+                               gl_error *err) {
+  gl_status status = recipe_load(doc, declared, NULL, 0, err);
+  if (status == GL_OK) status = declared_contrasts_read(out, *doc, err);
+  if (status == GL_OK && out->n == 0)
+    status = cfg_fail(cfg_root(*doc), err,
+                      "the recipe declares no contrasts; add contrasts: [{name: NAME, of: "
+                      "{algorithm: A}, against: {algorithm: B}}]");
+  return status;
+}
+
+static gl_status report_contrasts(const results *r, const declared_contrasts *d, table_form format,
+                                  int as_json, gl_error *err) {
+  contrast_result *found = MUST_ARRAY(contrast_result, d->n, "the contrasts");
+  gl_status status = contrasts_find(r, d->contrast, d->n, found, err);
+  if (status == GL_OK) {
+    table *t = table_document();
+    contrasts_report(t, r, d->contrast, found, d->n);
+    status = report_table(t, format, as_json, err);
+  }
+  free(found);
+  return status;
+}
+
+static gl_status compare_declared(const char *file, const char *declared, const char *study,
+                                  table_form format, int as_json, gl_error *err) {
+  declared_contrasts d = {0};
+  cfg_doc *doc = NULL;
+  store *from = NULL;
+  results *r = NULL;
+  gl_status status = read_declared(&d, &doc, declared, err);
+  if (status == GL_OK) status = store_open(&from, file, STORE_READ, err);
+  if (status == GL_OK) status = tell_unfinished(from, file, err);
+  if (status == GL_OK) status = results_load(&r, from, study, err);
+  if (status == GL_OK) status = report_contrasts(r, &d, format, as_json, err);
+  results_free(r);
+  store_close(from);
+  declared_contrasts_fini(&d);
+  cfg_free(doc);
+  return status;
+}
+
+static gl_status run_contrasts(const command *self, int argc, char **argv, gl_error *err) {
+  int json = 0;
+  const char *name = "text", *study = NULL;
+  size_t format = 0;
+  args_option options[] = {
+      {"study", 's', ARGS_TEXT, "NAME", "the study, where the file has several", &study},
+      {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
+  args a;
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
+                                (args_shape){2, 2, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
+    if (status == GL_OK)
+      status = compare_declared(a.words[0], a.words[1], study, (table_form)format, json, err);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_contrasts = {
+    .name = "analyze --table contrasts",
+    .arguments = "STUDY.db RECIPE",
+    .summary = "tests the comparisons that a recipe declared before its study was run",
+    .about =
+        "Compares the arms of each of the recipe's `contrasts` start by start: a pair is a run of\n"
+        "each arm with the same seed. Falls (as the table outcomes judges them) are compared by\n"
+        "McNemar's exact test, last scores by Wilcoxon's exact signed-rank test; p are adjusted\n"
+        "over all contrasts of the recipe (Holm). The last column tells the power: the share of\n"
+        "pairs that must differ, all in one direction, to be found with probability 0.8.",
+    .examples = "  gepolab analyze --table contrasts confirmation.db confirmation\n"
+                "  gepolab analyze --table contrasts study.db recipe.yaml --json",
+    .run = run_contrasts};
+
+/* --- effects of factors at two levels --- */
+
+typedef struct effects_request {
+  table_form format;
+  size_t most; /* effects of a fit that are printed; 0: all */
+  int json;
+} effects_request;
+
+/* The only study of the file, or the one of that name. */
+static gl_status report_effects(store *from, const char *study, const effects_request *q,
+                                gl_error *err) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = NULL;
+  effect_table t = {0};
+  gl_status status = results_load(&r, from, study, err);
+  if (status == GL_OK) status = effect_table_init(&t, r, &rule, err);
+  if (status == GL_OK) {
+    table *to = table_document();
+    status = effect_table_report(to, &t, q->most, err);
+    status = print_report(to, status, q->format, q->json, err);
+  }
+  effect_table_fini(&t);
+  results_free(r);
+  return status;
+}
+
+static gl_status run_effects(const command *self, int argc, char **argv, gl_error *err) {
+  const char *name = "text", *study = NULL;
+  size_t format = 0, most = 10;
+  int all = 0;
+  effects_request q = {0};
+  args_option options[] = {
+      {"study", 's', ARGS_TEXT, "NAME", "the study, where the file has several", &study},
+      {"most", 'n', ARGS_COUNT, "N", "effects of each response that are printed (10)", &most},
+      {"all", 0, ARGS_FLAG, NULL, "print all effects", &all},
+      {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"json", 0, ARGS_FLAG, NULL, "all effects as JSON", &q.json}};
+  args a;
+  store *from = NULL;
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
+                                (args_shape){1, 1, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
+    q.format = (table_form)format;
+    q.most = all ? 0 : most;
+    if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
+    if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);
+    if (status == GL_OK) status = report_effects(from, study, &q, err);
+    store_close(from);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_effects = {
+    .name = "analyze --table effects",
+    .arguments = "STUDY.db",
+    .summary = "what factors at two levels do to gap, last score and lifetime",
+    .about =
+        "For a study whose fields have two values each (sweep.factorial): the change of the gap,\n"
+        "of the last score and of the lifetime (updates until a fall, or until the end) when a\n"
+        "factor goes from its low to its high value, and the interactions of two factors where\n"
+        "there are runs enough for them. Least squares over the runs, seeds (starts) being "
+        "blocks,\n"
+        "with 95 % intervals of Student's t and the false discovery rate q over the effects of a\n"
+        "response (Benjamini and Hochberg). For every algorithm, and for the difference of each "
+        "to\n"
+        "the first one over pairs of runs that are alike otherwise. Fields that always change\n"
+        "together are one factor.",
+    .examples = "  gepolab analyze --table effects screen.db\n  gepolab analyze --table effects "
+                "screen.db --all --format latex\n"
+                "  gepolab analyze --table effects screen.db --json",
+    .run = run_effects};
+
+/* --- announcements: which metrics predict a collapse --- */
+
+typedef struct announcements_request {
+  contrast_arm of; /* which runs */
+  announce_rule rule;
+  table_form format;
+  int json;
+} announcements_request;
+
+/* The studies that are reported together. */
+typedef struct studies {
+  results **list; /* [n], owned */
+  size_t n;
+  char *names; /* "a, b"; owned */
+} studies;
+
+static void studies_fini(studies *s) {
+  for (size_t i = 0; i < s->n; ++i) results_free(s->list[i]);
+  free(s->list);
+  free(s->names);
+}
+
+static gl_status announcements_add_study(studies *s, store *from, const char *name, gl_error *err) {
+  results *r = NULL;
+  gl_status status = results_load(&r, from, name, err);
+  if (status != GL_OK) return status;
+  *MUST_ADD(s->list, s->n, "the studies") = r;
+  if (r->lower_is_better)
+    return gl_fail(err, GL_EINPUT, "%s: outcomes are those of scores that are better when higher",
+                   r->study);
+  char *names = s->names == NULL ? must_copy(r->study, "the studies' names")
+                                 : must_textf("the studies' names", "%s, %s", s->names, r->study);
+  free(s->names);
+  s->names = names;
+  return GL_OK;
+}
+
+static gl_status announcements_add_file(studies *s, const char *path, gl_error *err) {
+  store *from = NULL;
+  char **names = NULL;
+  size_t n = 0;
+  gl_status status = store_open(&from, path, STORE_READ, err);
+  if (status == GL_OK) status = tell_unfinished(from, path, err);
+  if (status == GL_OK) status = results_studies(&names, &n, from, err);
+  for (size_t i = 0; i < n && status == GL_OK; ++i)
+    status = announcements_add_study(s, from, names[i], err);
+  free(names);
+  store_close(from);
+  return status;
+}
+
+static gl_status report_announcements(const studies *s, const announcements_request *q,
+                                      gl_error *err) {
+  announcements a = {0};
+  gl_status status =
+      announcements_init(&a, (const results *const *)s->list, s->n, &q->of, &q->rule, err);
+  if (status == GL_OK) {
+    table *t = table_document();
+    announcements_report(t, &a, s->names);
+    status = report_table(t, q->format, q->json, err);
+  }
+  announcements_fini(&a);
+  return status;
+}
+
+static gl_status add_run_field(contrast_arm *to, const char *path, const char *value,
+                               gl_error *err) {
+  if (to->n == CONTRAST_FIELDS)
+    return gl_fail(err, GL_EINPUT, "runs are chosen by at most %d fields", CONTRAST_FIELDS);
+  to->field[to->n++] = (contrast_field){path, value};
+  return GL_OK;
+}
+
+/* FIELD=VALUE, split in place of a copy that is the caller's. */
+static gl_status add_run_choice(contrast_arm *to, char *choice, gl_error *err) {
+  char *equals = strchr(choice, '=');
+  if (equals == NULL || equals == choice)
+    return gl_fail(err, GL_EINPUT, "--of %s: FIELD=VALUE is needed", choice);
+  *equals = '\0';
+  return add_run_field(to, choice, equals + 1, err);
+}
+
+static gl_status choose_runs(contrast_arm *to, const char *algorithm, const args_list *fields,
+                             char **copy, gl_error *err) {
+  gl_status status = algorithm != NULL ? add_run_field(to, "algorithm", algorithm, err) : GL_OK;
+  for (size_t i = 0; i < fields->n && status == GL_OK; ++i) {
+    copy[i] = must_copy(fields->item[i], "a field");
+    status = add_run_choice(to, copy[i], err);
+  }
+  return status;
+}
+
+static gl_status run_announcements(const command *self, int argc, char **argv, gl_error *err) {
+  const char *name = "text", *algorithm = NULL;
+  args_list fields = {0};
+  char *copy[ARGS_LIST_MOST] = {0};
+  size_t format = 0, percent = 10;
+  announcements_request q = {.rule = announce_rule_default()};
+  size_t window = q.rule.window;
+  args_option options[] = {
+      {"algorithm", 'a', ARGS_TEXT, "NAME", "runs of this algorithm alone", &algorithm},
+      {"of", 'o', ARGS_EACH, "FIELD=VALUE",
+       "runs with this value of a field in which they differ; several times: with all", &fields},
+      {"window", 'w', ARGS_COUNT, "N", "updates whose mean is watched (8)", &window},
+      {"false-alarms", 0, ARGS_COUNT, "PERCENT",
+       "of surviving runs that may raise an alarm where thresholds are chosen (10)", &percent},
+      {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON, with the ROC curves", &q.json}};
+  args a;
+  studies s = {0};
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
+                                (args_shape){1, ARGS_LIST_MOST, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
+    if (status == GL_OK && percent >= 100)
+      status =
+          gl_fail(err, GL_EINPUT, "--false-alarms %zu: a percentage below 100 is needed", percent);
+    q.format = (table_form)format;
+    q.rule.window = window;
+    q.rule.false_alarms = (double)percent / 100;
+    if (status == GL_OK) status = choose_runs(&q.of, algorithm, &fields, copy, err);
+    for (size_t i = 0; i < a.n_words && status == GL_OK; ++i)
+      status = announcements_add_file(&s, a.words[i], err);
+    if (status == GL_OK) status = report_announcements(&s, &q, err);
+  }
+  for (size_t i = 0; i < fields.n; ++i) free(copy[i]);
+  studies_fini(&s);
+  args_fini(&a);
+  return status;
+}
+
+const command command_announcements = {
+    .name = "analyze --table announcements",
+    .arguments = "STUDY.db...",
+    .summary = "which metrics say beforehand that a run will fall",
+    .about =
+        "For every metric that could announce a fall (effective sample size, gradient norm, "
+        "cosine\n"
+        "of consecutive gradients, second moment of log-ratios, kept mass, spread within groups,\n"
+        "shares clipped and gated, entropies, and for comparison reward, response length and\n"
+        "divergences): its mean over the last updates is watched until the fall begins, as\n"
+        "the table outcomes defines it, or until the run ends.\n\n"
+        "AUC is the area under the ROC curve of runs: the probability that a run that fell went\n"
+        "further than one that survived, on the side (rises or falls) where it is larger. Then\n"
+        "every start (seed) is judged by the others: side and threshold are chosen on them, the\n"
+        "threshold so that at most 10 % of their surviving runs raise an alarm. Told are the "
+        "share\n"
+        "of falls that are announced, the share of surviving runs with a false alarm, and the\n"
+        "median of updates between alarm and fall. Intervals of 95 % are a bootstrap over starts.\n"
+        "The second table needs no threshold: so many updates before the fall, the run that "
+        "falls is\n"
+        "compared with the survivors of its own cell (algorithm and setting) at the same update, "
+        "so\n"
+        "that neither a rate nor a longer watch tells them apart. 0.5 is chance.\n"
+        "Runs that never learned, or failed, are left out. Metrics that a study does not have are\n"
+        "not told of: studies of older versions lack some.",
+    .examples = "  gepolab analyze --table announcements study.db\n"
+                "  gepolab analyze --table announcements study.db --algorithm gspo --window 16\n"
+                "  gepolab analyze --table announcements confirmation.db -a 'gspo 0.2' --of "
+                "cluster.preset=sync\n"
+                "  gepolab analyze --table announcements edges.db frontier.db --json",
+    .run = run_announcements};
+
+/* --- features of published curves --- */
+
+static gl_status report_features(const gather_request *q, const features_rule *rule,
+                                 table_form format, int as_json, gl_error *err) {
+  gathered g = {0};
+  table *t = table_document();
+  gl_status status = gather(&g, q, err);
+  if (status == GL_OK) status = features_report(t, &g, rule, err);
+  gathered_fini(&g);
+  return print_report(t, status, format, as_json, err);
+}
+
+static gl_status run_features(const command *self, int argc, char **argv, gl_error *err) {
+  enum { OWN = 4 };
+  int json = 0;
+  const char *name = "text";
+  size_t format = 0, ends = 100, until = 0;
+  features_rule rule = features_rule_default();
+  import_options import = {0};
+  gather_request q;
+  args_option options[OWN + IMPORT_OPTION_COUNT] = {
+      {"format", 'f', ARGS_TEXT, "text|markdown|latex", "how tables are written", &name},
+      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
+      {"ends", 0, ARGS_COUNT, "N", "updates at either end that are compared (100)", &ends},
+      {"until", 0, ARGS_COUNT, "N", "the last update of metrics that is looked at", &until}};
+  args a;
+  import_options_list(&import, options + OWN);
+  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT,
+                                (args_shape){1, ARGS_LIST_MOST, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
+    rule.ends = (double)ends;
+    if (until > 0) rule.until = (double)until;
+    if (status == GL_OK) status = import_options_request(&import, a.words, a.n_words, &q, err);
+    for (size_t i = 0; i < a.n_words && status == GL_OK; ++i) tell_unfinished_file(a.words[i]);
+    if (status == GL_OK) status = report_features(&q, &rule, (table_form)format, json, err);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_features = {
+    .name = "analyze --table features",
+    .arguments = "FILE …",
+    .summary = "which features of published curves runs have: plateau, slow spread, jump",
+    .about =
+        "Studies and other programs' exports alike, by rules that are the same for all (and do "
+        "not\n"
+        "depend on what is found): a plateau of the score (200 updates or more within the last "
+        "10 %\n"
+        "of a gain of 0.1 or more), its early or late fall as the table outcomes has it; a slow\n"
+        "spread of importance weights, divergence or gradient norm (the median of the last 100\n"
+        "updates is three times that of the first or more, and it rises along the way: a rank\n"
+        "correlation of 0.5 or more); their peak, and their jump at the fall, over the median.\n"
+        "Metrics are looked at until a fall begins, where the run's score is there to say so, and\n"
+        "no further than --until. Runs that differ only in their seed are told of together.",
+    .examples = "  gepolab analyze --table features study.db\n"
+                "  gepolab analyze --table features study.db iw_variance.csv --until 850\n"
+                "  gepolab analyze --table features eval.csv --json",
+    .run = run_features};

@@ -4,6 +4,7 @@
 #include "core/base/shown.h"
 #include "core/store/store.h"
 #include "experiments/base/args.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 
 #include <sqlite3.h>
@@ -20,7 +21,6 @@ typedef struct damage {
 typedef struct damages {
   damage *list; /* [n] */
   size_t n;
-  int short_of_memory;
 } damages;
 
 static void damages_fini(damages *d) {
@@ -32,29 +32,20 @@ static void damages_fini(damages *d) {
   *d = (damages){0};
 }
 
-/* Shown forms: what a damaged file says may be no text at all. */
+/* The shown form: a damaged file may hold bytes that are no text. */
 static char *shown_copy(const char *text) {
   char *copy = NULL;
   size_t size = 0;
-  FILE *to = open_memstream(&copy, &size);
-  if (to == NULL) return NULL;
+  FILE *to = must_have(open_memstream(&copy, &size), "the list of damage");
   shown_write(text, strlen(text), to);
-  if (fclose(to) == 0) return copy;
-  free(copy);
-  return NULL;
+  must_succeed(fclose(to) == 0, "the list of damage");
+  return copy;
 }
 
-static void note(void *self, const char *key, const char *text) {
+static void note_damage(void *self, const char *key, const char *text) {
   damages *d = self;
-  damage *longer = realloc(d->list, (d->n + 1) * sizeof *longer);
-  if (longer == NULL) {
-    d->short_of_memory = 1;
-    return;
-  }
-  d->list = longer;
-  damage *one = &longer[d->n++];
-  *one = (damage){.key = key != NULL ? shown_copy(key) : NULL, .text = shown_copy(text)};
-  if (one->text == NULL || (key != NULL && one->key == NULL)) d->short_of_memory = 1;
+  *MUST_ADD(d->list, d->n, "the list of damage") =
+      (damage){.key = key != NULL ? shown_copy(key) : NULL, .text = shown_copy(text)};
 }
 
 /* --- looking --- */
@@ -72,10 +63,10 @@ static void outcome_fini(outcome *o) {
   damages_fini(&o->left);
 }
 
-static gl_status look(store *s, damages *d, int64_t *runs, gl_error *err) {
+static gl_status look_for_damage(store *s, damages *d, int64_t *runs, gl_error *err) {
   sqlite3_stmt *q = NULL;
   gl_status status = store_begin_reading(s, err);
-  if (status == GL_OK) status = store_check(s, note, d, err);
+  if (status == GL_OK) status = store_check(s, note_damage, d, err);
   *runs = -1; /* where even that cannot be counted */
   if (status == GL_OK &&
       sqlite3_prepare_v2(store_handle(s), "SELECT count(*) FROM runs", -1, &q, NULL) == SQLITE_OK &&
@@ -83,7 +74,7 @@ static gl_status look(store *s, damages *d, int64_t *runs, gl_error *err) {
     *runs = sqlite3_column_int64(q, 0);
   sqlite3_finalize(q);
   store_end_reading(s);
-  return status == GL_OK && d->short_of_memory ? gl_fail_memory(err, "the list of damage") : status;
+  return status;
 }
 
 /* A file without damage is not written, also with --repair. */
@@ -91,14 +82,14 @@ static gl_status examine(outcome *o, const char *path, int repair, gl_error *err
   store *s = NULL;
   *o = (outcome){.path = path};
   gl_status status = store_open(&s, path, STORE_READ, err);
-  if (status == GL_OK) status = look(s, &o->found, &o->runs, err);
+  if (status == GL_OK) status = look_for_damage(s, &o->found, &o->runs, err);
   store_close(s);
   s = NULL;
   if (status != GL_OK || !repair || o->found.n == 0) return status;
   status = store_open(&s, path, STORE_WRITE, err);
   if (status == GL_OK) status = store_repair(s, &o->removed, err);
   o->repaired = status == GL_OK;
-  if (status == GL_OK) status = look(s, &o->left, &o->runs, err);
+  if (status == GL_OK) status = look_for_damage(s, &o->left, &o->runs, err);
   store_close(s);
   return status;
 }
@@ -141,7 +132,7 @@ static size_t removed_of(const store_removed *r, size_t i) {
   return n;
 }
 
-static void print_words(const outcome *o) {
+static void check_print_words(const outcome *o) {
   for (size_t i = 0; i < o->found.n; ++i) puts(o->found.list[i].text);
   for (size_t i = 0; i < N_REMEDIES && o->repaired; ++i)
     if (removed_of(&o->removed, i) > 0)
@@ -153,38 +144,29 @@ static void print_words(const outcome *o) {
 
 /* --- as JSON --- */
 
-static int add_damages(cJSON *to, const char *name, const damages *d) {
-  cJSON *list = cJSON_AddArrayToObject(to, name);
-  int ok = list != NULL;
-  for (size_t i = 0; i < d->n && ok; ++i) {
-    cJSON *one = cJSON_CreateObject();
-    ok = one != NULL && cJSON_AddItemToArray(list, one) &&
-         (d->list[i].key != NULL ? json_add_string(one, "run", d->list[i].key)
-                                 : cJSON_AddNullToObject(one, "run")) != NULL &&
-         json_add_string(one, "text", d->list[i].text) != NULL;
-  }
-  return ok;
+static void damages_json(cJSON *to, const char *name, const damages *d) {
+  cJSON *list = json_list(to, name);
+  for (size_t i = 0; i < d->n; ++i)
+    json_put(json_object(list, NULL), "run %s, text %s", d->list[i].key, d->list[i].text);
 }
 
-static gl_status print_document(const outcome *o, gl_error *err) {
-  cJSON *d = cJSON_CreateObject(), *removed = NULL;
-  int ok = d != NULL && json_add_string(d, "file", shown(o->path).text) != NULL &&
-           json_add_number(d, "format", STORE_FORMAT) != NULL &&
-           cJSON_AddBoolToObject(d, "has_checksums", 1) != NULL &&
-           json_add_number(d, "runs", (double)o->runs) != NULL &&
-           add_damages(d, "damage", &o->found);
-  if (ok && o->repaired) {
-    ok = (removed = cJSON_AddObjectToObject(d, "removed")) != NULL &&
-         add_damages(d, "left", &o->left);
-    for (size_t i = 0; i < N_REMEDIES && ok; ++i)
-      ok = json_add_number(removed, remedies[i].name, (double)removed_of(&o->removed, i)) != NULL;
+static gl_status check_print_json(const outcome *o, gl_error *err) {
+  cJSON *d = json_new();
+  json_put(d, "file %s, format %d, has_checksums %i, runs %g", shown(o->path).text,
+           (int)STORE_FORMAT, 1, (double)o->runs);
+  damages_json(d, "damage", &o->found);
+  if (o->repaired) {
+    cJSON *removed = json_object(d, "removed");
+    damages_json(d, "left", &o->left);
+    for (size_t i = 0; i < N_REMEDIES; ++i)
+      json_number(removed, remedies[i].name, (double)removed_of(&o->removed, i));
   }
-  return report_json_if(ok, d, err);
+  return report_json(d, err);
 }
 
 /* --- the command --- */
 
-static gl_status tell(const outcome *o, gl_error *err) {
+static gl_status fail_if_damaged(const outcome *o, gl_error *err) {
   if (o->repaired && o->left.n > 0)
     return gl_fail(err, GL_EIO, "%s: %zu damages are left; restore a copy", o->path, o->left.n);
   if (o->repaired || o->found.n == 0) return GL_OK;
@@ -195,21 +177,21 @@ static gl_status tell(const outcome *o, gl_error *err) {
       o->path, o->found.n, o->path);
 }
 
-static gl_status check(const char *path, int repair, int json, gl_error *err) {
+static gl_status check_study(const char *path, int repair, int json, gl_error *err) {
   outcome o;
   gl_error why = {0};
   gl_status status = examine(&o, path, repair, &why);
-  /* Damage that was found is told also where it cannot be repaired. */
+  /* Damage that was found is reported also where it cannot be repaired. */
   if (status == GL_OK || o.found.n > 0) {
     gl_status printed = GL_OK;
     if (json)
-      printed = print_document(&o, err);
+      printed = check_print_json(&o, err);
     else
-      print_words(&o);
+      check_print_words(&o);
     if (printed != GL_OK) status = printed;
   }
   if (status == GL_OK)
-    status = tell(&o, err);
+    status = fail_if_damaged(&o, err);
   else if (why.text[0] != '\0')
     gl_fail(err, status, "%s", why.text);
   outcome_fini(&o);
@@ -228,14 +210,9 @@ static gl_status salvage(const char *from, const char *to, int json, gl_error *e
            shown(to).text);
     return GL_OK;
   }
-  cJSON *d = cJSON_CreateObject();
-  if (d != NULL && (json_add_string(d, "file", shown(to).text) == NULL ||
-                    json_add_number(d, "runs", (double)n.runs) == NULL ||
-                    json_add_number(d, "lost_runs", (double)n.lost_runs) == NULL ||
-                    json_add_number(d, "lost_records", (double)n.lost) == NULL)) {
-    cJSON_Delete(d);
-    d = NULL;
-  }
+  cJSON *d = json_new();
+  json_put(d, "file %s, runs %zu, lost_runs %zu, lost_records %zu", shown(to).text, n.runs,
+           n.lost_runs, n.lost);
   return report_json(d, err);
 }
 
@@ -257,7 +234,7 @@ static gl_status run_check(const command *self, int argc, char **argv, gl_error 
     else if (to != NULL)
       status = salvage(a.words[0], to, json, err);
     else
-      status = check(a.words[0], repair, json, err);
+      status = check_study(a.words[0], repair, json, err);
   }
   args_fini(&a);
   return status;

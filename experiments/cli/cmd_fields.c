@@ -198,28 +198,14 @@ static void print_plain(const description *d) {
          d->unit, has_unit ? ")" : "", d->meaning);
 }
 
-static cJSON *field_json(const description *d) {
-  cJSON *item = cJSON_CreateObject();
-  if (json_add_string(item, "path", d->path) == NULL ||
-      json_add_string(item, "kind", d->kind) == NULL ||
-      json_add_string(item, "default", d->fallback) == NULL ||
-      json_add_string(item, "unit", d->unit) == NULL ||
-      json_add_string(item, "meaning", d->meaning) == NULL) {
-    cJSON_Delete(item);
-    return NULL;
-  }
-  return item;
-}
-
 typedef enum form { PLAIN, MARKDOWN, JSON } form;
 
 /* The selected fields in the table's order. */
 static gl_status print_fields(const selection *which, form as, gl_error *err) {
   cJSON *list = as == JSON ? cJSON_CreateArray() : NULL;
-  int good = as != JSON || list != NULL;
   if (as == MARKDOWN) puts("| field | kind | default | unit | meaning |\n|---|---|---|---|---|");
   const field *f;
-  for (size_t i = 0; (f = fields_at(i)) != NULL && good; ++i) {
+  for (size_t i = 0; (f = fields_at(i)) != NULL; ++i) {
     description d;
     if (fields_named(f->path) != f || !is_selected(which, f->path)) continue;
     describe(&d, f);
@@ -230,35 +216,20 @@ static gl_status print_fields(const selection *which, form as, gl_error *err) {
     case MARKDOWN:
       print_markdown(&d);
       break;
-    case JSON: {
-      cJSON *item = field_json(&d);
-      good = item != NULL && cJSON_AddItemToArray(list, item);
+    case JSON:
+      json_put(json_object(list, NULL), "path %s, kind %s, default %s, unit %s, meaning %s", d.path,
+               d.kind, d.fallback, d.unit, d.meaning);
       break;
     }
-    }
   }
-  if (as != JSON) return GL_OK;
-  return report_json_if(good, list, err);
-}
-
-static cJSON *unit_json(const unit *u) {
-  cJSON *item = cJSON_CreateObject();
-  if (json_add_string(item, "unit", u->name) == NULL ||
-      json_add_string(item, "of_fields_in", u->dimension) == NULL ||
-      cJSON_AddBoolToObject(item, "refused", u->factor == 0) == NULL ||
-      json_add_string(item, "meaning", u->about) == NULL) {
-    cJSON_Delete(item);
-    return NULL;
-  }
-  return item;
+  return as == JSON ? report_json(list, err) : GL_OK;
 }
 
 /* Every unit that a number may have, and the letters that are refused as ambiguous. */
 static gl_status print_units(form as, gl_error *err) {
   cJSON *list = as == JSON ? cJSON_CreateArray() : NULL;
-  int good = as != JSON || list != NULL;
   if (as == MARKDOWN) puts("| unit | of fields in | meaning |\n|---|---|---|");
-  for (size_t i = 0; units_at(i) != NULL && good; ++i) {
+  for (size_t i = 0; units_at(i) != NULL; ++i) {
     const unit *u = units_at(i);
     const char *refused = u->factor == 0 ? "refused: " : "";
     switch (as) {
@@ -268,15 +239,13 @@ static gl_status print_units(form as, gl_error *err) {
     case MARKDOWN:
       printf("| `%s` | %s | %s%s |\n", u->name, u->dimension, refused, u->about);
       break;
-    case JSON: {
-      cJSON *item = unit_json(u);
-      good = item != NULL && cJSON_AddItemToArray(list, item);
+    case JSON:
+      json_put(json_object(list, NULL), "unit %s, of_fields_in %s, refused %i, meaning %s", u->name,
+               u->dimension, u->factor == 0, u->about);
       break;
     }
-    }
   }
-  if (as != JSON) return GL_OK;
-  return report_json_if(good, list, err);
+  return as == JSON ? report_json(list, err) : GL_OK;
 }
 
 static gl_status refuse_unknown(const char *path, gl_error *err) {
@@ -312,7 +281,7 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
         status = refuse_unknown(which.path[i], err);
     const form as = json ? JSON : chosen == 1 ? MARKDOWN : PLAIN;
     if (status == GL_OK && schema)
-      status = report_json_if(1, recipe_schema(), err);
+      status = report_json(recipe_schema(), err);
     else if (status == GL_OK)
       status = units ? print_units(as, err) : print_fields(&which, as, err);
   }
@@ -328,10 +297,9 @@ const command command_fields = {
         "FIELD is a field or a section, such as cluster.learner; without one, all fields are\n"
         "printed. Fields that a recipe leaves out have the default; where it depends on another\n"
         "field, the cases are named. A number may have a unit of its field's dimension behind it\n"
-        "(10m, 1.5GiB, 100Mbit/s); --units lists those. --schema is for YAML editors. The fields "
-        "of an algorithm are listed by "
-        "`gepolab\n"
-        "algorithms --fields`.",
+        "(10m, 1.5GiB, 100Mbit/s); --units lists those. --schema is for YAML editors. Fields of "
+        "an\n"
+        "algorithm are listed by `gepolab list algorithms --fields`.",
     .examples =
         "  gepolab list fields cluster.up\n  gepolab list fields train optimizer --format markdown",
     .run = run_fields};

@@ -1,6 +1,7 @@
 /* gepolab fit: distributions of a cluster's delays, times and lengths from logs of measured ones.
  */
 #include "experiments/base/args.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/clock/fit_log.h"
 #include "sim/delay.h"
@@ -55,22 +56,21 @@ static gl_status fit_read_limits(fit_request *q, const args_list *least, const a
 /* --- what is told --- */
 
 /* The recipe's line of a field, on the heap: "delay: {law: lognormal, mu: 5.82, sigma:
- * 0.868}". Numbers read back to what was fitted. NULL if memory is short. */
+ * 0.868}". Numbers read back to what was fitted. */
 static char *recipe_line(fit_field f, const delay_fit *of, const fit_request *q,
                          const char *heading) {
   char *text = NULL;
   size_t size = 0;
   char number[4][NUMBER_TEXT_SIZE];
-  FILE *to = open_memstream(&text, &size);
-  if (to == NULL) return NULL;
+  FILE *to = must_have(open_memstream(&text, &size), "a recipe's line");
   fprintf(to, "%s: ", fit_field_name(f));
   if (of->is_constant) {
     fputs(number_text(of->median, number[0]), to);
   } else if (of->chosen == FIT_FAMILIES) {
     cJSON *file = cJSON_CreateString(q->files[0]), *column = cJSON_CreateString(heading);
-    char *file_text = cJSON_PrintUnformatted(file), *column_text = cJSON_PrintUnformatted(column);
-    fprintf(to, "{law: empirical, file: %s, column: %s", file_text ? file_text : "",
-            column_text ? column_text : "");
+    char *file_text = must_have(cJSON_PrintUnformatted(file), "a recipe's line"),
+         *column_text = must_have(cJSON_PrintUnformatted(column), "a recipe's line");
+    fprintf(to, "{law: empirical, file: %s, column: %s", file_text, column_text);
     if (fit_field_is_time(f) && q->factor != 1)
       fprintf(to, ", scale: %s", number_text(q->factor, number[0]));
     fputc('}', to);
@@ -88,10 +88,8 @@ static char *recipe_line(fit_field f, const delay_fit *of, const fit_request *q,
               number_text(fmin(r->dist.clamp_hi, 1e15), number[3]));
     fputc('}', to);
   }
-  const int failed = ferror(to);
-  if (fclose(to) == 0 && !failed) return text;
-  free(text);
-  return NULL;
+  must_succeed(fclose(to) == 0, "a recipe's line");
+  return text;
 }
 
 static void fit_print_row(const fit_row *r, fit_family k, int chosen) {
@@ -190,17 +188,15 @@ static gl_status fit_print_json(char *const line[FIT_FIELDS], const delay_fit *f
 /* --- the whole --- */
 
 static gl_status fit_and_tell(fit_log *log, const fit_request *q, gl_error *err) {
-  delay_fit *fits = calloc(FIT_FIELDS, sizeof *fits);
+  delay_fit *fits = MUST_ARRAY(delay_fit, FIT_FIELDS, "fits");
   char *line[FIT_FIELDS] = {NULL};
-  gl_status status = fits != NULL ? GL_OK : gl_fail_memory(err, "fits");
+  gl_status status = GL_OK;
   for (int f = 0; f < FIT_FIELDS && status == GL_OK; ++f) {
     fit_measured *m = &log->field[f];
     if (m->n == 0) continue;
     status =
         fit_values(&fits[f], m->value, m->n, q->limits[f], 1, fit_field_name((fit_field)f), err);
-    if (status != GL_OK) break;
-    line[f] = recipe_line((fit_field)f, &fits[f], q, m->heading);
-    if (line[f] == NULL) status = gl_fail_memory(err, "a recipe's line");
+    if (status == GL_OK) line[f] = recipe_line((fit_field)f, &fits[f], q, m->heading);
   }
   if (status == GL_OK && q->json) status = fit_print_json(line, fits, err);
   if (status == GL_OK && !q->json) {

@@ -7,195 +7,140 @@
 #include "experiments/base/process.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* All that is told is gathered as one JSON document while the file is held, and printed when it has
- * been left: a terminal that pauses must not hold a sweep up. The words are printed from it too. */
+/* All that is printed is gathered as one JSON document while the file is held, and printed when it
+ * has been left: a terminal that pauses must not hold a sweep up. The words are printed from it
+ * too. */
 
 /* --- gathering --- */
 
-typedef struct gathering {
-  cJSON *to; /* the list or object that is filled */
-  int ok;    /* 0: memory is short */
-} gathering;
-
-static int add_text(cJSON *to, const char *name, const char *text) {
-  return text != NULL ? json_add_string(to, name, text) != NULL
-                      : cJSON_AddNullToObject(to, name) != NULL;
-}
-
-static int add_number(cJSON *to, const char *name, double value) {
-  return json_add_number(to, name, value) != NULL;
-}
-
-static int add_bytes(cJSON *to, const char *name, int64_t bytes) {
-  return add_number(to, name, bytes >= 0 ? (double)bytes : NAN);
+static void info_add_bytes(cJSON *to, const char *name, int64_t bytes) {
+  json_number(to, name, bytes >= 0 ? (double)bytes : NAN);
 }
 
 /* 64 bits, which a JSON number of cJSON would round. */
-static int add_seed(cJSON *to, const char *name, uint64_t seed) {
+static void info_add_seed(cJSON *to, const char *name, uint64_t seed) {
   char text[24];
   snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
-  return cJSON_AddRawToObject(to, name, text) != NULL;
+  json_raw(to, name, text);
 }
 
 /* A text that should be JSON, as what it says; as a string where it is none. */
-static int add_json(cJSON *to, const char *name, const char *text) {
+static void info_add_json(cJSON *to, const char *name, const char *text) {
   cJSON *tree = NULL;
-  const int is = text != NULL && json_tree_read(&tree, text, strlen(text), 0, name, NULL) == GL_OK;
+  if (text != NULL && json_tree_read(&tree, text, strlen(text), 0, name, NULL) == GL_OK)
+    json_raw(to, name, text);
+  else
+    json_place(to, name, text != NULL ? cJSON_CreateString(text) : cJSON_CreateNull());
   cJSON_Delete(tree);
-  return is ? cJSON_AddRawToObject(to, name, text) != NULL : add_text(to, name, text);
 }
 
-static int add_provenance(cJSON *o, const run_provenance *p) {
-  int ok = add_text(o, "version", p->version) && add_text(o, "source", p->source);
-  ok = ok && (p->dirty < 0 ? cJSON_AddNullToObject(o, "dirty")
-                           : cJSON_AddBoolToObject(o, "dirty", p->dirty)) != NULL;
-  return ok && add_text(o, "command", p->command) && add_text(o, "processor", p->processor) &&
-         add_text(o, "system", p->system) && add_text(o, "compiler", p->compiler) &&
-         add_json(o, "libraries", p->libraries);
+static void info_add_provenance(cJSON *o, const run_provenance *p) {
+  json_put(o, "version %s, source %s", p->version, p->source);
+  json_place(o, "dirty", p->dirty < 0 ? cJSON_CreateNull() : cJSON_CreateBool(p->dirty));
+  json_put(o, "command %s, processor %s, system %s, compiler %s", p->command, p->processor,
+           p->system, p->compiler);
+  info_add_json(o, "libraries", p->libraries);
 }
 
-static int add_origin(void *self, const store_origin *origin) {
-  gathering *g = self;
-  cJSON *o = cJSON_CreateObject();
-  g->ok = o != NULL && add_number(o, "runs", (double)origin->runs) &&
-          add_number(o, "measured", (double)origin->measured) &&
-          cJSON_AddBoolToObject(o, "known", origin->known) != NULL &&
-          add_provenance(o, &origin->how) && add_text(o, "first", origin->first) &&
-          add_text(o, "last", origin->last) && cJSON_AddItemToArray(g->to, o);
-  if (!g->ok) cJSON_Delete(o);
-  return g->ok;
+static int info_add_origin(void *list, const store_origin *origin) {
+  cJSON *o = json_object(list, NULL);
+  json_put(o, "runs %g, measured %g, known %i", (double)origin->runs, (double)origin->measured,
+           (int)origin->known);
+  info_add_provenance(o, &origin->how);
+  json_put(o, "first %s, last %s", origin->first, origin->last);
+  return 1;
 }
 
-static int add_cost(void *self, const store_cost *c) {
-  gathering *g = self;
-  cJSON *o = cJSON_CreateObject();
-  g->ok = o != NULL && add_text(o, "study", c->study) && add_text(o, "algorithm", c->algorithm) &&
-          add_number(o, "runs", (double)c->runs) && add_number(o, "wall_s", c->wall_s) &&
-          add_number(o, "wall_s_median", c->median_s) &&
-          add_number(o, "wall_s_max", c->largest_s) && add_bytes(o, "peak_bytes", c->peak_bytes) &&
-          add_number(o, "seeds", (double)c->seeds) && add_seed(o, "seed_min", c->least_seed) &&
-          add_seed(o, "seed_max", c->largest_seed) && cJSON_AddItemToArray(g->to, o);
-  if (!g->ok) cJSON_Delete(o);
-  return g->ok;
+static int info_add_cost(void *list, const store_cost *c) {
+  cJSON *o = json_object(list, NULL);
+  json_put(o, "study %s, algorithm %s, runs %g, wall_s %g, wall_s_median %g, wall_s_max %g",
+           c->study, c->algorithm, (double)c->runs, c->wall_s, c->median_s, c->largest_s);
+  info_add_bytes(o, "peak_bytes", c->peak_bytes);
+  json_put(o, "seeds %g", (double)c->seeds);
+  info_add_seed(o, "seed_min", c->least_seed);
+  info_add_seed(o, "seed_max", c->largest_seed);
+  return 1;
 }
 
-static int add_study(cJSON *list, const char *name, const study_progress *p) {
-  const struct {
-    const char *key;
-    size_t value;
-  } numbers[] = {{"planned", p->planned},
-                 {"done", p->done},
-                 {"diverged", p->diverged},
-                 {"failed", p->failed},
-                 {"missing", p->missing},
-                 {"superseded", p->superseded},
-                 {"tuning_planned", p->tuning_planned},
-                 {"tuning_known", p->tuning_known},
-                 {"shards", p->shards},
-                 {"shards_missing", p->shards_missing}};
-  cJSON *o = cJSON_CreateObject();
-  int ok = o != NULL && add_text(o, "study", name);
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers && ok; ++i)
-    ok = add_number(o, numbers[i].key, (double)numbers[i].value);
-  if (ok && cJSON_AddItemToArray(list, o)) return 1;
-  cJSON_Delete(o);
-  return 0;
-}
-
-static gl_status add_studies(cJSON *list, store *s, gl_error *err) {
+static gl_status info_add_studies(cJSON *list, store *s, gl_error *err) {
   char **names = NULL;
   size_t n = 0;
   gl_status status = store_studies(s, &names, &n, err);
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
     study_progress p;
     status = store_progress(s, names[i], &p, err);
-    if (status == GL_OK && !add_study(list, names[i], &p)) status = gl_fail_memory(err, "a study");
+    if (status != GL_OK) break;
+    cJSON *o = json_object(list, NULL);
+    json_put(o, "study %s, planned %zu, done %zu, diverged %zu, failed %zu, missing %zu", names[i],
+             p.planned, p.done, p.diverged, p.failed, p.missing);
+    json_put(o, "superseded %zu, tuning_planned %zu, tuning_known %zu", p.superseded,
+             p.tuning_planned, p.tuning_known);
+    json_put(o, "shards %zu, shards_missing %zu", p.shards, p.shards_missing);
   }
   free(names);
   return status;
 }
 
-static gl_status add_all(cJSON *o, store *s, gl_error *err) {
-  gathering studies = {cJSON_AddArrayToObject(o, "studies"), 1},
-            origins = {cJSON_AddArrayToObject(o, "origins"), 1},
-            costs = {cJSON_AddArrayToObject(o, "algorithms"), 1};
-  if (studies.to == NULL || origins.to == NULL || costs.to == NULL)
-    return gl_fail_memory(err, "what is known of a study");
-  gl_status status = add_studies(studies.to, s, err);
-  if (status == GL_OK) status = store_origins(s, add_origin, &origins, err);
-  if (status == GL_OK) status = store_costs(s, add_cost, &costs, err);
-  return status != GL_OK || (origins.ok && costs.ok)
-             ? status
-             : gl_fail_memory(err, "what is known of a study");
+static gl_status info_add_all(cJSON *o, store *s, gl_error *err) {
+  cJSON *studies = json_list(o, "studies"), *origins = json_list(o, "origins"),
+        *costs = json_list(o, "algorithms");
+  gl_status status = info_add_studies(studies, s, err);
+  if (status == GL_OK) status = store_origins(s, info_add_origin, origins, err);
+  if (status == GL_OK) status = store_costs(s, info_add_cost, costs, err);
+  return status;
 }
 
-static gl_status add_file(cJSON *o, const char *path, gl_error *err) {
+static void info_add_file(cJSON *o, const char *path) {
   struct stat about;
-  const double bytes = stat(path, &about) == 0 ? (double)about.st_size : NAN;
-  return add_text(o, "file", path) && add_number(o, "bytes", bytes) &&
-                 add_number(o, "format", STORE_FORMAT) && add_text(o, "lacks", NULL) &&
-                 cJSON_AddBoolToObject(o, "being_written", store_is_being_written(path)) != NULL
-             ? GL_OK
-             : gl_fail_memory(err, "what is known of a study");
+  json_put(o, "file %s, bytes %g, format %d", path,
+           stat(path, &about) == 0 ? (double)about.st_size : (double)NAN, (int)STORE_FORMAT);
+  json_place(o, "lacks", cJSON_CreateNull());
+  json_put(o, "being_written %i", (int)store_is_being_written(path));
 }
 
-static int add_run_texts(cJSON *o, const store_run *r) {
-  return add_text(o, "key", r->key) && add_text(o, "place", r->place) &&
-         add_text(o, "superseded_by", r->superseded_by) && add_text(o, "study", r->study) &&
-         add_number(o, "ordinal", (double)r->ordinal) && add_text(o, "algorithm", r->algorithm) &&
-         add_seed(o, "seed", r->seed) && add_json(o, "swept", r->swept) &&
-         add_json(o, "chosen", r->chosen) && add_number(o, "meaning", (double)r->meaning) &&
-         add_number(o, "lr", r->lr) && add_text(o, "status", r->status) &&
-         add_text(o, "reason", r->reason) && add_json(o, "recipe", r->recipe) &&
-         add_json(o, "in_effect", r->in_effect);
-}
-
-static void add_run(void *self, const store_run *r) {
-  gathering *g = self;
-  cJSON *o = g->to;
-  g->ok = add_run_texts(o, r) && add_number(o, "steps", (double)r->n_steps) &&
-          add_number(o, "evals", (double)r->n_evals) &&
-          add_number(o, "eval_first", r->eval_first) && add_number(o, "eval_best", r->eval_best) &&
-          add_number(o, "eval_last", r->eval_last) && add_number(o, "wall_s", r->wall_s) &&
-          add_bytes(o, "peak_bytes", r->peak_bytes) && add_text(o, "finished", r->finished) &&
-          add_text(o, "code_version", r->code_version) && add_text(o, "machine", r->machine);
-  cJSON *how = !g->ok           ? NULL
-               : r->how.hash[0] ? cJSON_AddObjectToObject(o, "provenance")
-                                : cJSON_AddNullToObject(o, "provenance");
-  g->ok = how != NULL && (!r->how.hash[0] || add_provenance(how, &r->how));
-}
-
-static gl_status add_one_run(cJSON *o, store *s, const char *key, gl_error *err) {
-  gathering g = {o, 1};
-  gl_status status = store_find_run(s, key, add_run, &g, err);
-  return status != GL_OK || g.ok ? status : gl_fail_memory(err, "what is known of a run");
+static void info_add_run(void *document, const store_run *r) {
+  cJSON *o = document;
+  json_put(o, "key %s, place %s, superseded_by %s, study %s, ordinal %g, algorithm %s", r->key,
+           r->place, r->superseded_by, r->study, (double)r->ordinal, r->algorithm);
+  info_add_seed(o, "seed", r->seed);
+  info_add_json(o, "swept", r->swept);
+  info_add_json(o, "chosen", r->chosen);
+  json_put(o, "meaning %g, lr %g, status %s, reason %s", (double)r->meaning, r->lr, r->status,
+           r->reason);
+  info_add_json(o, "recipe", r->recipe);
+  info_add_json(o, "in_effect", r->in_effect);
+  json_put(o, "steps %g, evals %g, eval_first %g, eval_best %g, eval_last %g, wall_s %g",
+           (double)r->n_steps, (double)r->n_evals, r->eval_first, r->eval_best, r->eval_last,
+           r->wall_s);
+  info_add_bytes(o, "peak_bytes", r->peak_bytes);
+  json_put(o, "finished %s, code_version %s, machine %s", r->finished, r->code_version, r->machine);
+  if (r->how.hash[0] != '\0')
+    info_add_provenance(json_object(o, "provenance"), &r->how);
+  else
+    json_place(o, "provenance", cJSON_CreateNull());
 }
 
 /* key NULL: of the whole file. */
-static gl_status gather(cJSON **out, const char *path, const char *key, gl_error *err) {
+static gl_status gather_info(cJSON **out, const char *path, const char *key, gl_error *err) {
   static const char *const read[] = {"runs",          "evals",      "plan",       "sweeps",
                                      "tuning_scores", "provenance", "laboratory", NULL};
   store *s = NULL;
-  cJSON *o = cJSON_CreateObject();
-  *out = NULL;
-  if (o == NULL) return gl_fail_memory(err, "what is known of a study");
+  cJSON *o = *out = json_new();
   gl_status status = store_open(&s, path, STORE_READ, err);
   if (status == GL_OK) status = store_begin_reading(s, err);
   if (status == GL_OK) status = store_verify(s, read, err);
-  if (status == GL_OK) status = add_file(o, path, err);
-  if (status == GL_OK) status = key != NULL ? add_one_run(o, s, key, err) : add_all(o, s, err);
+  if (status == GL_OK) info_add_file(o, path);
+  if (status == GL_OK)
+    status = key != NULL ? store_find_run(s, key, info_add_run, o, err) : info_add_all(o, s, err);
   if (s != NULL) store_end_reading(s);
   store_close(s);
-  if (status == GL_OK)
-    *out = o;
-  else
-    cJSON_Delete(o);
   return status;
 }
 
@@ -211,13 +156,13 @@ static const char *text(const cJSON *o, const char *name) {
   return i != NULL && i->valuestring != NULL ? i->valuestring : "";
 }
 
-static double number(const cJSON *o, const char *name) {
+static double real_of(const cJSON *o, const char *name) {
   const char *at = text(o, name);
   return at[0] != '\0' ? strtod(at, NULL) : NAN;
 }
 
-static size_t count(const cJSON *o, const char *name) {
-  const double x = number(o, name);
+static size_t count_of(const cJSON *o, const char *name) {
+  const double x = real_of(o, name);
   return x > 0 ? (size_t)x : 0;
 }
 
@@ -232,9 +177,9 @@ static int is_mixed(const cJSON *origins, const char *name) {
   return 0;
 }
 
-static int add_warnings(cJSON *document) {
+static void add_warnings(cJSON *document) {
   const cJSON *origins = item(document, "origins"), *one;
-  cJSON *list = cJSON_AddArrayToObject(document, "warnings");
+  cJSON *list = json_list(document, "warnings");
   const struct {
     const char *name, *says;
   } mixed[] = {
@@ -245,17 +190,16 @@ static int add_warnings(cJSON *document) {
       {"compiler", "runs of different compilers stand together; results may differ by rounding"},
       {"libraries",
        "runs with different libraries stand together; results may differ by rounding"}};
-  int ok = list != NULL, dirty = 0;
-  for (size_t i = 0; ok && i < sizeof mixed / sizeof *mixed; ++i)
-    if (is_mixed(origins, mixed[i].name)) ok = json_add_string(list, NULL, mixed[i].says) != NULL;
+  bool dirty = false;
+  for (size_t i = 0; i < sizeof mixed / sizeof *mixed; ++i)
+    if (is_mixed(origins, mixed[i].name)) json_put(list, "%s", mixed[i].says);
   cJSON_ArrayForEach(one, origins) {
     dirty |= cJSON_IsTrue(item(one, "dirty"));
   }
-  if (ok && dirty)
-    ok = json_add_string(list, NULL,
-                         "runs come from a program whose files differed from its commit; "
-                         "nobody else can build it") != NULL;
-  return ok;
+  if (dirty)
+    json_put(list, "%s",
+             "runs come from a program whose files differed from its commit; nobody else can build "
+             "it");
 }
 
 /* --- in words --- */
@@ -273,23 +217,23 @@ static char *bytes_text(double bytes, char words[32]) {
 static void print_file(const cJSON *d) {
   char size[32];
   printf("%s: format %s, %s%s\n", shown(text(d, "file")).text, text(d, "format"),
-         bytes_text(number(d, "bytes"), size),
+         bytes_text(real_of(d, "bytes"), size),
          cJSON_IsTrue(item(d, "being_written")) ? ", a sweep is writing it" : "");
 }
 
 static void print_study(const cJSON *s) {
-  const size_t runs = count(s, "done") + count(s, "diverged") + count(s, "failed");
+  const size_t runs = count_of(s, "done") + count_of(s, "diverged") + count_of(s, "failed");
   printf("%s: ", shown(text(s, "study")).text);
-  if (count(s, "planned") > 0)
-    printf("%zu of %s planned cells, ", count(s, "planned") - count(s, "missing"),
+  if (count_of(s, "planned") > 0)
+    printf("%zu of %s planned cells, ", count_of(s, "planned") - count_of(s, "missing"),
            text(s, "planned"));
   else
     printf("%zu run%s, ", runs, runs == 1 ? "" : "s");
   printf("%s done, %s diverged, %s failed, %s missing, %s superseded\n", text(s, "done"),
          text(s, "diverged"), text(s, "failed"), text(s, "missing"), text(s, "superseded"));
-  if (count(s, "tuning_planned") > 0)
+  if (count_of(s, "tuning_planned") > 0)
     printf("  tuning      %s of %s runs\n", text(s, "tuning_known"), text(s, "tuning_planned"));
-  if (count(s, "shards") > 0)
+  if (count_of(s, "shards") > 0)
     printf("  shards      %s, %s of them missing\n", text(s, "shards"), text(s, "shards_missing"));
 }
 
@@ -308,17 +252,17 @@ static void print_costs(const cJSON *d) {
   cJSON_ArrayForEach(one, item(d, "algorithms")) {
     if (one == item(d, "algorithms")->child)
       puts("wall time      total    median   largest  peak memory  runs, algorithm, seeds");
-    printf("            %8s", wall_text(number(one, "wall_s"), seconds));
-    printf("  %8s", wall_text(number(one, "wall_s_median"), seconds));
-    printf("  %8s", wall_text(number(one, "wall_s_max"), seconds));
-    printf("  %11s  ", bytes_text(number(one, "peak_bytes"), words));
+    printf("            %8s", wall_text(real_of(one, "wall_s"), seconds));
+    printf("  %8s", wall_text(real_of(one, "wall_s_median"), seconds));
+    printf("  %8s", wall_text(real_of(one, "wall_s_max"), seconds));
+    printf("  %11s  ", bytes_text(real_of(one, "peak_bytes"), words));
     printf("%s %s, %s seed%s %s", text(one, "runs"), shown(text(one, "algorithm")).text,
-           text(one, "seeds"), count(one, "seeds") == 1 ? "" : "s", text(one, "seed_min"));
-    if (count(one, "seeds") > 1) printf(" to %s", text(one, "seed_max"));
+           text(one, "seeds"), count_of(one, "seeds") == 1 ? "" : "s", text(one, "seed_min"));
+    if (count_of(one, "seeds") > 1) printf(" to %s", text(one, "seed_max"));
     if (cJSON_GetArraySize(item(d, "studies")) > 1) printf(" (%s)", shown(text(one, "study")).text);
     putchar('\n');
-    total += isnan(number(one, "wall_s")) ? 0 : number(one, "wall_s");
-    peak = fmax(peak, number(one, "peak_bytes"));
+    total += isnan(real_of(one, "wall_s")) ? 0 : real_of(one, "wall_s");
+    peak = fmax(peak, real_of(one, "peak_bytes"));
   }
   printf("all runs: %s of wall time, peak memory %s\n", wall_text(total, seconds),
          bytes_text(peak, words));
@@ -346,9 +290,9 @@ static void print_origins(const cJSON *d) {
   size_t told = 0;
   cJSON_ArrayForEach(one, item(d, "origins")) {
     if (++told > ORIGINS_TOLD) continue;
-    if (count(one, "runs") > 0)
-      printf("%s run%s, ", text(one, "runs"), count(one, "runs") == 1 ? "" : "s");
-    if (count(one, "measured") > 0) printf("measurements of the laboratory, ");
+    if (count_of(one, "runs") > 0)
+      printf("%s run%s, ", text(one, "runs"), count_of(one, "runs") == 1 ? "" : "s");
+    if (count_of(one, "measured") > 0) printf("measurements of the laboratory, ");
     if (text(one, "first")[0] != '\0')
       printf("%s to %s\n", shown(text(one, "first")).text, shown(text(one, "last")).text);
     else
@@ -363,7 +307,7 @@ static void print_origins(const cJSON *d) {
     printf("and runs of %zu more origins; --json lists all\n", told - ORIGINS_TOLD);
 }
 
-static void print_words(const cJSON *d) {
+static void info_print_words(const cJSON *d) {
   const cJSON *one;
   print_file(d);
   cJSON_ArrayForEach(one, item(d, "studies")) {
@@ -376,7 +320,7 @@ static void print_words(const cJSON *d) {
   }
 }
 
-static void print_line(const cJSON *d, const char *name) {
+static void info_print_line(const cJSON *d, const char *name) {
   const char *words = text(d, name);
   if (words[0] == '\0') return;
   printf("  %-14s ", name);
@@ -406,7 +350,7 @@ static void print_in_effect(const char *in_effect) {
   cJSON_Delete(tree);
 }
 
-static void print_run(const cJSON *d) {
+static void info_print_run(const cJSON *d) {
   static const char *const first[] = {
       "key",    "place",    "superseded_by", "study",      "ordinal",   "algorithm",
       "seed",   "swept",    "chosen",        "meaning",    "lr",        "status",
@@ -414,9 +358,9 @@ static void print_run(const cJSON *d) {
       "wall_s", "finished", "code_version",  "machine",    "recipe"};
   char words[32];
   print_file(d);
-  for (size_t i = 0; i < sizeof first / sizeof *first; ++i) print_line(d, first[i]);
+  for (size_t i = 0; i < sizeof first / sizeof *first; ++i) info_print_line(d, first[i]);
   print_in_effect(text(d, "in_effect"));
-  printf("  %-14s %s\n", "peak memory", bytes_text(number(d, "peak_bytes"), words));
+  printf("  %-14s %s\n", "peak memory", bytes_text(real_of(d, "peak_bytes"), words));
   if (cJSON_IsObject(item(d, "provenance")))
     print_provenance(item(d, "provenance"));
   else
@@ -436,16 +380,15 @@ static gl_status run_info(const command *self, int argc, char **argv, gl_error *
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
                                 (args_shape){1, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = gather(&d, a.words[0], key, err);
-    if (status == GL_OK && key == NULL && !add_warnings(d))
-      status = gl_fail_memory(err, "what is known of a study");
+    status = gather_info(&d, a.words[0], key, err);
+    if (status == GL_OK && key == NULL) add_warnings(d);
     if (status == GL_OK && json) {
       status = report_json(d, err);
       d = NULL;
     } else if (status == GL_OK && key != NULL) {
-      print_run(d);
+      info_print_run(d);
     } else if (status == GL_OK) {
-      print_words(d);
+      info_print_words(d);
     }
   }
   cJSON_Delete(d);

@@ -2,15 +2,17 @@
 #include "core/base/progress.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
-#include "experiments/cli/cmd_run.h"
+#include "experiments/cli/common.h"
 #include "experiments/llm/session.h"
 #include "llm/learner/run_spec.h"
 #include "llm/llm.h"
 #include "llm/task/task.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,27 +269,31 @@ static int sft_after_step(void *self, size_t step, double loss, double score) {
 
 /* --- what is printed --- */
 
-static gl_status sft_print_json(const llm_session *s, const curve *c, const char *folder,
-                                gl_error *err) {
-  cJSON *d = json_new(), *list = json_list(d, "curve");
-  for (size_t i = 0; i < c->n; ++i)
-    json_put(json_object(list, NULL), "step %zu, loss %g, score %g", c->points[i].step,
-             c->points[i].loss, c->points[i].score);
-  const point *last = c->n > 0 ? &c->points[c->n - 1] : NULL;
-  json_put(d, "name %s, seed %g, folder %s", s->recipe.name, (double)s->recipe.seed, folder);
-  json_put(d, "steps %zu, loss %g, score %g", last != NULL ? last->step : 0,
-           last != NULL ? last->loss : (double)NAN, last != NULL ? last->score : (double)NAN);
-  return report_json(d, err);
-}
-
-static void sft_print_text(const llm_session *s, const curve *c, const char *folder,
-                           double seconds) {
+static gl_status report_sft(const llm_session *s, const curve *c, const char *folder,
+                            double seconds, bool is_json, gl_error *err) {
+  static const table_column columns[] = {
+      {"step", TABLE_WHOLE, .head = "step", .width = 8},
+      {"loss", TABLE_REAL, .head = "loss", .format = "%.4f", .width = 9},
+      {"score", TABLE_REAL, .head = "held-out score", .format = "%.4f", .width = 15}};
+  const point none = {0, NAN, NAN}, *last = c->n > 0 ? &c->points[c->n - 1] : &none;
   char about[LLM_ABOUT_SIZE];
-  printf("%s: %s\n      step      loss  held-out score\n", shown(s->recipe.name).text,
-         shown(llm_session_about(s, about)).text);
-  for (size_t i = 0; i < c->n; ++i)
-    printf("  %8zu  %8.4f  %14.4f\n", c->points[i].step, c->points[i].loss, c->points[i].score);
-  printf("%.1f s; the model is in %s\n", seconds, shown(folder).text);
+  table *d = table_document();
+  table_line(d, "%s: %s", s->recipe.name, llm_session_about(s, about));
+  table *t = table_rows(table_field(d, "curve"), columns, sizeof columns / sizeof *columns);
+  table_plain(t, 2);
+  for (size_t i = 0; i < c->n; ++i) {
+    table_row(t);
+    table_count(t, c->points[i].step), table_real(t, c->points[i].loss);
+    table_real(t, c->points[i].score);
+  }
+  table_text(table_field(d, "name"), s->recipe.name);
+  table_real(table_field(d, "seed"), (double)s->recipe.seed);
+  table_text(table_field(d, "folder"), folder);
+  table_count(table_field(d, "steps"), last->step);
+  table_real(table_field(d, "loss"), last->loss);
+  table_real(table_field(d, "score"), last->score);
+  table_line(d, "%.1f s; the model is in %s", seconds, folder);
+  return report_table(d, TABLE_AS_TEXT, is_json, err);
 }
 
 /* --- the command --- */
@@ -300,8 +306,7 @@ typedef struct sft_options {
 
 static gl_status sft_train(llm_session *s, curve *c, size_t every, gl_error *err) {
   c->most = s->spec.warmup.steps / every + s->spec.warmup.steps / s->spec.warmup.check_every + 3;
-  c->points = calloc(c->most, sizeof *c->points);
-  if (c->points == NULL) return gl_fail_memory(err, "the curve");
+  c->points = MUST_ARRAY(point, c->most, "the curve");
   const llm_watch watch = {sft_after_step, c, every};
   return llm_session_learner(s, &watch, err);
 }
@@ -322,8 +327,7 @@ static gl_status sft_session(llm_session *s, const sft_options *o, gl_error *err
   progress_free(c.bar);
   if (status == GL_OK) status = llm_folder_save(o->folder, s->doc, &s->spec, s->model, err);
   if (status != GL_OK) llm_folder_abandon(o->folder, made);
-  if (status == GL_OK && o->json) status = sft_print_json(s, &c, o->folder, err);
-  if (status == GL_OK && !o->json) sft_print_text(s, &c, o->folder, seconds_now() - begun);
+  if (status == GL_OK) status = report_sft(s, &c, o->folder, seconds_now() - begun, o->json, err);
   if (status == GL_OK && c.stopped)
     status = gl_fail(err, GL_EINTERRUPTED, "stopped before its end; the model so far is in %s",
                      o->folder);

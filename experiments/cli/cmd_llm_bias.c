@@ -1,6 +1,7 @@
 /* gepolab llm bias: bias, variance and MSE of algorithms' gradients at policies of a real run. */
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 #include "experiments/cli/common.h"
@@ -66,26 +67,24 @@ static gl_status read_counts(counts *to, const char *option, const char *text, u
                  option, MOST_LISTED, (unsigned long long)least, text);
 }
 
-static gl_status join_rows(char **out, const args_list *rows, gl_error *err) {
-  size_t size = sizeof "algorithms: []";
-  for (size_t i = 0; i < rows->n; ++i) size += strlen(rows->item[i]) + 2;
-  char *to = malloc(size);
-  if (to == NULL) return gl_fail_memory(err, "the algorithms");
-  size_t used = (size_t)snprintf(to, size, "algorithms: [");
-  for (size_t i = 0; i < rows->n; ++i)
-    used += (size_t)snprintf(to + used, size - used, "%s%s", i > 0 ? ", " : "", rows->item[i]);
-  snprintf(to + used, size - used, "]");
-  *out = to;
-  return GL_OK;
+/* "algorithms: [one, other]", on the heap. */
+static char *join_rows(const args_list *rows) {
+  char *text = must_copy("algorithms: [", "the algorithms");
+  for (size_t i = 0; i < rows->n; ++i) {
+    char *longer = must_textf("the algorithms", "%s%s%s", text, i > 0 ? ", " : "", rows->item[i]);
+    free(text);
+    text = longer;
+  }
+  char *all = must_textf("the algorithms", "%s]", text);
+  free(text);
+  return all;
 }
 
 static gl_status bias_read_rows(study *s, const args_list *asked, gl_error *err) {
-  char text[sizeof main_rows + 16], *joined = NULL;
-  snprintf(text, sizeof text, "algorithms: %s", main_rows);
-  gl_status status = asked->n > 0 ? join_rows(&joined, asked, err) : GL_OK;
-  const char *rows = joined != NULL ? joined : text;
-  if (status == GL_OK) status = cfg_load_text(&s->rows, rows, strlen(rows), "--algorithm", err);
-  free(joined);
+  char *rows =
+      asked->n > 0 ? join_rows(asked) : must_textf("the algorithms", "algorithms: %s", main_rows);
+  gl_status status = cfg_load_text(&s->rows, rows, strlen(rows), "--algorithm", err);
+  free(rows);
   if (status != GL_OK) return status;
   return lab_recipe_algorithms(cfg_find(cfg_root(s->rows), "algorithms"), &s->algorithms,
                                &s->spec.n_algorithms, err);
@@ -150,8 +149,8 @@ typedef struct workspace {
 
 static gl_status workspace_init(workspace *w, const study *s, gl_error *err) {
   const size_t n = llm_learner_size(&s->run.learner);
-  *w = (workspace){.now = calloc(n, sizeof *w->now), .old = calloc(n, sizeof *w->old)};
-  if (w->now == NULL || w->old == NULL) return gl_fail_memory(err, "two policies' parameters");
+  *w = (workspace){.now = MUST_ARRAY(double, n, "two policies' parameters"),
+                   .old = MUST_ARRAY(double, n, "two policies' parameters")};
   gl_status status =
       gradient_sample_init(&w->reference, n, s->spec.references / GRADIENT_BLOCKS, err);
   if (status == GL_OK)
@@ -189,8 +188,8 @@ static gl_status bias_measure(study *s, int quiet, gl_error *err) {
   workspace w;
   const uint64_t each =
       llm_bias_reference_work(&s->spec) + s->staleness.n * llm_bias_work(&s->spec);
-  s->results = calloc(s->at.n * s->staleness.n * s->spec.n_algorithms, sizeof *s->results);
-  if (s->results == NULL) return gl_fail_memory(err, "the measurements");
+  s->results = MUST_ARRAY(llm_bias_result, s->at.n * s->staleness.n * s->spec.n_algorithms,
+                          "the measurements");
   gl_status status = workspace_init(&w, s, err);
   progress *bar = progress_new(s->run.recipe.name, "gradients", s->at.n * each,
                                quiet ? PROGRESS_SILENT : PROGRESS_AUTO);

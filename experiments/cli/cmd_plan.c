@@ -4,6 +4,7 @@
 #include "core/base/json.h"
 #include "core/base/progress.h"
 #include "experiments/base/args.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 #include "experiments/cli/common.h"
@@ -105,8 +106,7 @@ static size_t list_points(const plan_result *r, pareto_point *out) {
 
 static gl_status plan_draw(const plan_result *r, const request *q, gl_error *err) {
   if (q->folder == NULL) return GL_OK;
-  pareto_point *points = calloc(r->ranking.n + r->n_front + 1, sizeof *points);
-  if (points == NULL) return gl_fail_memory(err, "a figure");
+  pareto_point *points = MUST_ARRAY(pareto_point, r->ranking.n + r->n_front + 1, "a figure");
   const pareto front = {.x_axis = "mean staleness [updates]",
                         .y_axis = "trained responses per hour",
                         .points = points,

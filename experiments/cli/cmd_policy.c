@@ -1,47 +1,44 @@
-/* gepolab policy: loss, weights and coefficients of given groups, to check a trainer against. */
+/* gepolab policy: loss, weights and coefficients of given groups, to check a trainer against; and
+ * gepolab whatif: what every algorithm would have done with the batches of a recorded run. */
 #include "core/base/json.h"
 #include "core/base/shown.h"
 #include "core/policy/policy.h"
 #include "experiments/base/args.h"
+#include "experiments/base/memory.h"
+#include "experiments/base/print_json.h"
+#include "experiments/cli/common.h"
 #include "experiments/policy/group_file.h"
+#include "experiments/policy/whatif.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the algorithm --- */
+/* --- policy --- */
+
 /* The algorithm as a recipe's `algorithm:` would be read: {base: NAME, key: value, …}. */
-static gl_status read_algorithm(policy_algorithm *algorithm, const char *name, const args *a,
-                                gl_error *err) {
+static gl_status policy_read_algorithm(policy_algorithm *algorithm, const char *name, const args *a,
+                                       gl_error *err) {
   cfg_doc *doc = NULL;
-  size_t longest = strlen(name);
-  for (size_t i = 0; i < a->n_overrides; ++i)
-    if (strlen(a->overrides[i]) > longest) longest = strlen(a->overrides[i]);
-  size_t size = longest + sizeof "algorithm.base=";
-  char *assignment = malloc(size);
-  if (assignment == NULL) return gl_fail_memory(err, "the algorithm");
   gl_status status = cfg_load_text(&doc, "{}", 2, "command line", err);
-  if (status == GL_OK) {
-    snprintf(assignment, size, name[0] == '{' ? "algorithm=%s" : "algorithm.base=%s", name);
+  for (size_t i = 0; i <= a->n_overrides && status == GL_OK; ++i) {
+    char *assignment =
+        i > 0 ? must_textf("the algorithm", "algorithm.%s", a->overrides[i - 1])
+              : must_textf("the algorithm", "algorithm%s=%s", name[0] == '{' ? "" : ".base", name);
     status = cfg_override(doc, assignment, err);
-  }
-  for (size_t i = 0; i < a->n_overrides && status == GL_OK; ++i) {
-    snprintf(assignment, size, "algorithm.%s", a->overrides[i]);
-    status = cfg_override(doc, assignment, err);
+    free(assignment);
   }
   if (status == GL_OK)
     status = policy_algorithm_parse(algorithm, cfg_find(cfg_root(doc), "algorithm"), err);
   cfg_free(doc);
-  free(assignment);
   return status;
 }
 
-/* --- what is printed --- */
-
 /* The document is written as it is made: a batch of millions of tokens would take a hundred bytes a
  * number as a tree. */
-static void print_number(double value) {
+static void policy_print_number(double value) {
   char text[NUMBER_TEXT_SIZE];
   fputs(isfinite(value) ? number_text(value, text) : "null", stdout);
 }
@@ -50,7 +47,7 @@ static void print_numbers(const double *value, size_t n) {
   putchar('[');
   for (size_t i = 0; i < n; ++i) {
     if (i > 0) fputs(", ", stdout);
-    print_number(value[i]);
+    policy_print_number(value[i]);
   }
   putchar(']');
 }
@@ -89,15 +86,14 @@ static int is_diagnostic(metric m) {
   return 1;
 }
 
-static gl_status print_json(const policy_algorithm *algorithm, const group_file *g,
-                            const policy_output *out, gl_error *err) {
-  cJSON *name = cJSON_CreateString(algorithm->name);
-  char *quoted = name != NULL ? cJSON_PrintUnformatted(name) : NULL;
+static void policy_print_json(const policy_algorithm *algorithm, const group_file *g,
+                              const policy_output *out) {
+  cJSON *name = must_have(cJSON_CreateString(algorithm->name), "the JSON answer");
+  char *quoted = must_have(cJSON_PrintUnformatted(name), "the JSON answer");
   cJSON_Delete(name);
-  if (quoted == NULL) return gl_fail_memory(err, "the JSON answer");
   printf("{\n  \"algorithm\": %s,\n  \"loss\": ", quoted);
   free(quoted);
-  print_number(out->loss);
+  policy_print_number(out->loss);
   fputs(g->listed ? ",\n  \"groups\": [" : ",\n", stdout);
   for (size_t i = 0; i < g->input.n_groups; ++i) {
     if (g->listed) fputs(i > 0 ? ", {\n" : "{\n", stdout);
@@ -108,14 +104,13 @@ static gl_status print_json(const policy_algorithm *algorithm, const group_file 
   for (int m = 0; m < METRIC_COUNT; ++m) {
     if (!is_diagnostic((metric)m)) continue;
     printf(",\n  \"%s\": ", metric_about((metric)m)->name);
-    print_number(out->metric[m]);
+    policy_print_number(out->metric[m]);
   }
   fputs("\n}\n", stdout);
-  return GL_OK;
 }
 
-static void print_text(const policy_algorithm *algorithm, const policy_input *in,
-                       const policy_output *out) {
+static void policy_print_text(const policy_algorithm *algorithm, const policy_input *in,
+                              const policy_output *out) {
   printf("%s: loss %.10g\n", shown(algorithm->name).text, out->loss);
   puts("group response token      advantage         weight    coefficient");
   for (size_t g = 0; g < in->n_groups; ++g)
@@ -128,7 +123,6 @@ static void print_text(const policy_algorithm *algorithm, const policy_input *in
       printf("  %-20s %.10g\n", metric_about((metric)m)->name, out->metric[m]);
 }
 
-/* --- what is not finite --- */
 /* JSON has no infinity, and no trainer can use one: it is refused by name. */
 
 /* A metric that another one gives the logarithm of may be too large for a double, and a logarithm
@@ -154,26 +148,19 @@ static gl_status check_finite(const group_file *g, const policy_output *out, gl_
   return GL_OK;
 }
 
-/* --- the command --- */
-
 static gl_status evaluate(const policy_algorithm *algorithm, const group_file *g, int json,
                           gl_error *err) {
   const policy_input *in = &g->input;
-  policy_workspace *workspace = policy_workspace_new();
-  double *memory = calloc(in->n_responses + 2 * in->n_tokens, sizeof *memory);
-  gl_status status = GL_OK;
-  if (workspace == NULL || memory == NULL) status = gl_fail_memory(err, "the coefficients");
-  policy_output out = {0};
-  if (status == GL_OK) {
-    metrics_clear(out.metric);
-    out.advantage = memory;
-    out.weight = memory + in->n_responses;
-    out.coefficient = out.weight + in->n_tokens;
-    status = policy_evaluate(algorithm, in, &out, workspace, err);
-  }
+  policy_workspace *workspace = must_have(policy_workspace_new(), "the coefficients");
+  double *memory = MUST_ARRAY(double, in->n_responses + 2 * in->n_tokens, "the coefficients");
+  policy_output out = {.advantage = memory,
+                       .weight = memory + in->n_responses,
+                       .coefficient = memory + in->n_responses + in->n_tokens};
+  metrics_clear(out.metric);
+  gl_status status = policy_evaluate(algorithm, in, &out, workspace, err);
   if (status == GL_OK) status = check_finite(g, &out, err);
-  if (status == GL_OK && json) status = print_json(algorithm, g, &out, err);
-  if (status == GL_OK && !json) print_text(algorithm, in, &out);
+  if (status == GL_OK && json) policy_print_json(algorithm, g, &out);
+  if (status == GL_OK && !json) policy_print_text(algorithm, in, &out);
   policy_workspace_free(workspace);
   free(memory);
   return status;
@@ -194,7 +181,7 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
     if (name == NULL)
       status = gl_fail(err, GL_EINPUT,
                        "policy needs --algorithm NAME; `gepolab list algorithms` lists the names");
-    if (status == GL_OK) status = read_algorithm(&algorithm, name, &a, err);
+    if (status == GL_OK) status = policy_read_algorithm(&algorithm, name, &a, err);
     if (status == GL_OK) status = group_file_read(&g, a.words[0], err);
     if (status == GL_OK) status = evaluate(&algorithm, &g, json, err);
   }
@@ -227,3 +214,174 @@ const command command_policy = {
                 "  echo '{\"rewards\":[1,0],\"logp\":[[-1],[-2]],\"logq\":[[-1],[-1]]}' | gepolab "
                 "policy -a is -",
     .run = run_policy};
+
+/* --- whatif --- */
+
+/* A cell for the moments of a quantity: an object in JSON, and the mean for people. */
+static void put_moments(table *t, const whatif_moments *m) {
+  table *o = table_object(t);
+  if (m->n_infinite > 0)
+    table_shown(t, "[%zu inf]", m->n_infinite);
+  else if (m->n == 0)
+    table_shown(t, "-");
+  else
+    table_shown(t, "%.4g", m->mean);
+  table_real(table_field(o, "mean"), m->mean);
+  table_real(table_field(o, "least"), m->least);
+  table_real(table_field(o, "most"), m->most);
+  table_count(table_field(o, "n"), m->n);
+  table_count(table_field(o, "n_infinite"), m->n_infinite);
+}
+
+static void put_algorithms(table *document, const whatif *w) {
+  static const table_column columns[] = {
+      {"algorithm", TABLE_TEXT, .head = "algorithm", .width = -28},
+      TABLE_KEY("updates", TABLE_WHOLE),
+      TABLE_KEY("refused", TABLE_WHOLE),
+      TABLE_KEY("why", TABLE_TEXT)};
+  table *t =
+      table_rows(table_field(document, "algorithms"), columns, sizeof columns / sizeof *columns);
+  table_plain(t, 0);
+  for (int q = 0; q < WHATIF_QUANTITIES; ++q)
+    table_add_column(t, (table_column){whatif_name((whatif_quantity)q), TABLE_TABLE, .width = 10},
+                     "%s", whatif_heading((whatif_quantity)q));
+  for (size_t i = 0; i < w->n_rows; ++i) {
+    const whatif_row *r = &w->row[i];
+    table_row(t);
+    if (r->n == 0) table_hide_row(t);
+    table_text(t, r->algorithm.name), table_count(t, r->n), table_count(t, r->n_refused);
+    table_text(t, r->n_refused > 0 ? r->why : NULL);
+    for (int q = 0; q < WHATIF_QUANTITIES; ++q) put_moments(t, &r->of[q]);
+  }
+  for (size_t i = 0; i < w->n_rows; ++i)
+    if (w->row[i].n_refused > 0)
+      table_line(document, "%s: not of %zu updates: %s", w->row[i].algorithm.name,
+                 w->row[i].n_refused, w->row[i].why);
+}
+
+static void put_ages(table *document, const whatif *w) {
+  static const table_column columns[] = {
+      {"staleness", TABLE_WHOLE, .head = "staleness", .width = 9},
+      {"updates", TABLE_WHOLE, .head = "updates", .width = 10},
+      {"kl_k3", TABLE_TABLE, .head = "KL a token", .width = 10},
+      {"kl_k3_seq", TABLE_TABLE, .head = "KL a response", .width = 14},
+      {"log_iw_variance_pq", TABLE_TABLE, .head = "ln var P/Q", .width = 10}};
+  table_line(document, "%s", "");
+  table *t =
+      table_rows(table_field(document, "by_staleness"), columns, sizeof columns / sizeof *columns);
+  table_plain(t, 0);
+  for (size_t a = 0; a <= WHATIF_MOST_STALENESS; ++a) {
+    const whatif_age *age = &w->age[a];
+    if (age->n == 0) continue;
+    table_row(t);
+    table_count(t, a);
+    table_shown(t, "%zu%s", a, a == WHATIF_MOST_STALENESS ? "+" : " ");
+    table_count(t, age->n);
+    put_moments(t, &age->kl_token), put_moments(t, &age->kl_response);
+    put_moments(t, &age->log_variance);
+  }
+  if (w->n_unknown_age > 0)
+    table_line(document, " unknown  %10zu  (no version_gap in these records)", w->n_unknown_age);
+}
+
+static gl_status print_whatif(const whatif *w, bool is_json, gl_error *err) {
+  table *d = table_document();
+  char steps[64] = "", seconds[32] = "";
+  table_count(table_field(d, "updates"), w->n_batches);
+  table_count(table_field(d, "groups"), w->n_groups);
+  table_count(table_field(d, "responses"), w->n_responses);
+  table_count(table_field(d, "tokens"), w->n_tokens);
+  table_real(table_field(d, "first_step"), w->first_step);
+  table_real(table_field(d, "last_step"), w->last_step);
+  table_real(table_field(d, "seconds"), w->last_time - w->first_time);
+  table_count(table_field(d, "unknown_staleness"), w->n_unknown_age);
+  if (!isnan(w->first_step))
+    snprintf(steps, sizeof steps, "; steps %g to %g", w->first_step, w->last_step);
+  if (!isnan(w->first_time))
+    snprintf(seconds, sizeof seconds, "; %g s", w->last_time - w->first_time);
+  table_line(d, "%zu updates, %zu groups, %zu responses, %zu tokens%s%s", w->n_batches, w->n_groups,
+             w->n_responses, w->n_tokens, steps, seconds);
+  table_line(d, "Means over updates; where some were infinite, their number is in [].");
+  table_line(d, "%s", "");
+  put_algorithms(d, w);
+  put_ages(d, w);
+  return report_table(d, TABLE_AS_TEXT, is_json, err);
+}
+
+/* What the command line asks for. */
+typedef struct whatif_request {
+  args_list names;
+  int json;
+  const char *folder, *figure;
+  figure_form form;
+} whatif_request;
+
+static gl_status check_whatif(const whatif_request *q, gl_error *err) {
+  if (q->figure != NULL && q->folder == NULL)
+    return gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
+  if (q->json && q->folder != NULL)
+    return gl_fail(err, GL_EINPUT, "--json prints and --figures draws: give one of them");
+  return GL_OK;
+}
+
+static gl_status draw_whatif(const whatif *w, const whatif_request *q, gl_error *err) {
+  figure_request figures = tell_figures(q->folder);
+  figures.only = q->figure;
+  gl_status status = tell_figures_form(&figures, &q->form, err);
+  return status == GL_OK ? whatif_draw(w, &figures, err) : status;
+}
+
+static gl_status replay_logs(const args *a, const whatif_request *q, gl_error *err) {
+  whatif *w = MUST_ARRAY(whatif, 1, "whatif");
+  gl_status status = whatif_init(w, q->names.item, q->names.n, err);
+  w->keeps = q->folder != NULL;
+  for (size_t i = 0; i < a->n_words && status == GL_OK; ++i)
+    status = whatif_read(w, a->words[i], err);
+  if (status == GL_OK)
+    status = q->folder != NULL ? draw_whatif(w, q, err) : print_whatif(w, q->json, err);
+  whatif_fini(w);
+  free(w);
+  return status;
+}
+
+static gl_status run_whatif(const command *self, int argc, char **argv, gl_error *err) {
+  whatif_request q = {.json = 0};
+  const args_option options[] = {
+      {"algorithm", 'a', ARGS_EACH, "NAME", "only this algorithm; several times for several",
+       &q.names},
+      {"json", 0, ARGS_FLAG, NULL, "means, least and largest values as JSON", &q.json},
+      {"figures", 'f', ARGS_TEXT, "FOLDER",
+       "draw instead of printing: data, script, PDF, PNG and SVG", &q.folder},
+      {"figure", 0, ARGS_TEXT, "NAME",
+       "with --figures: only whatif_staleness, whatif_variance or whatif_algorithms", &q.figure},
+      FIGURE_FORM_OPTIONS(q.form)};
+  args a;
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
+                                (args_shape){1, 256, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = check_whatif(&q, err);
+    if (status == GL_OK) status = replay_logs(&a, &q, err);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_whatif = {
+    .name = "whatif",
+    .arguments = "LOG…",
+    .summary = "what each algorithm would do with a recorded run's batches",
+    .about =
+        "LOG (or - for standard input) has a line of JSON for each update: the input of `gepolab\n"
+        "policy`, with \"step\" and \"time_s\" where they are known (experiments/DATA.md). For "
+        "every\n"
+        "algorithm: mean, largest value and variance of its own weights, their effective sample\n"
+        "size, the share that its clip acts on, the variance of advantage times weight, the norm\n"
+        "of the coefficients d(-loss)/d log p (the gradient's, if the scores of tokens were\n"
+        "orthonormal), the share of tokens without any, and the loss. Then the distance of "
+        "sampler\n"
+        "and learner by staleness. One line is in memory at a time. TRL writes such a log with\n"
+        "log_groups=\"run.jsonl\" (python/README.md).",
+    .examples = "  gepolab whatif run.jsonl\n  gepolab whatif run.jsonl -a gepo -a gspo --json\n"
+                "  gepolab whatif run.jsonl -f figures/     # KL by staleness, variance by KL, ESS "
+                "and clips by algorithm",
+    .run = run_whatif};

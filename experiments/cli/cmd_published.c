@@ -3,6 +3,7 @@
 #include "analysis/figures/direct.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 #include "experiments/clock/published.h"
@@ -19,8 +20,8 @@ enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 
 typedef enum form { PLAIN, MARKDOWN, LATEX, JSON } form;
 
-/* How far the simulated speed-up is from the published one, as a share of this. */
-static double miss(const published_case *c) {
+/* The relative error of the simulated speed-up against the published one. */
+static double relative_error(const published_case *c) {
   return c->simulated_speedup / c->published_speedup - 1;
 }
 
@@ -37,7 +38,7 @@ static void print_plain(const published_cases *cases) {
       printf(" %10s %10s\n", "1", "1");
     else
       printf(" %9.2fx %9.2fx %+6.0f %%\n", c->published_speedup, c->simulated_speedup,
-             100 * miss(c));
+             100 * relative_error(c));
   }
 }
 
@@ -51,7 +52,7 @@ static void print_markdown(const published_cases *cases) {
       printf("| | | %s |\n", c->source);
     else
       printf("%.2f | %.2f | %+.0f %% | %s |\n", c->published_speedup, c->simulated_speedup,
-             100 * miss(c), c->source);
+             100 * relative_error(c), c->source);
   }
 }
 
@@ -73,38 +74,27 @@ static void print_latex(const published_cases *cases) {
     fputs(" & \\texttt{", stdout);
     print_tex(c->preset);
     printf("} & %.2f & %.2f & $%+.0f$\\,\\%% \\\\\n", c->published_speedup, c->simulated_speedup,
-           100 * miss(c));
+           100 * relative_error(c));
   }
   puts("\\bottomrule\n\\end{tabular}");
 }
 
-static int add_case(cJSON *to, const published_case *c) {
-  cJSON *item = cJSON_AddObjectToObject(to, c->name);
-  int ok = item != NULL && json_add_string(item, "preset", c->preset) != NULL &&
-           json_add_string(item, "source", c->source) != NULL &&
-           json_add_number(item, "published_s", c->published_s) != NULL &&
-           json_add_number(item, "simulated_s", c->simulated_s) != NULL;
-  if (ok && !c->in_turns)
-    ok = json_add_number(item, "published_speedup", c->published_speedup) != NULL &&
-         json_add_number(item, "simulated_speedup", c->simulated_speedup) != NULL &&
-         json_add_number(item, "off_by", miss(c)) != NULL;
-  return ok;
-}
-
-static gl_status print_json(const published_cases *cases, gl_error *err) {
-  cJSON *root = cJSON_CreateObject();
-  cJSON *all = root != NULL ? cJSON_AddObjectToObject(root, "cases") : NULL;
-  int ok = all != NULL;
+static gl_status published_print_json(const published_cases *cases, gl_error *err) {
+  cJSON *root = json_new(), *all = json_object(root, "cases");
   size_t asynchronous = 0, near = 0;
-  for (size_t i = 0; i < cases->n && ok; ++i) {
-    ok = add_case(all, &cases->of[i]);
-    if (cases->of[i].in_turns) continue;
+  for (size_t i = 0; i < cases->n; ++i) {
+    const published_case *c = &cases->of[i];
+    cJSON *item = json_object(all, c->name);
+    json_put(item, "preset %s, source %s, published_s %g, simulated_s %g", c->preset, c->source,
+             c->published_s, c->simulated_s);
+    if (c->in_turns) continue;
+    json_put(item, "published_speedup %g, simulated_speedup %g, off_by %g", c->published_speedup,
+             c->simulated_speedup, relative_error(c));
     ++asynchronous;
-    near += fabs(miss(&cases->of[i])) <= 0.2;
+    near += fabs(relative_error(c)) <= 0.2;
   }
-  ok = ok && json_add_number(root, "asynchronous", (double)asynchronous) != NULL &&
-       json_add_number(root, "within_20_percent", (double)near) != NULL;
-  return report_json_if(ok, root, err);
+  json_put(root, "asynchronous %zu, within_20_percent %zu", asynchronous, near);
+  return report_json(root, err);
 }
 
 static gl_status print_cases(const published_cases *cases, form as, gl_error *err) {
@@ -119,20 +109,19 @@ static gl_status print_cases(const published_cases *cases, form as, gl_error *er
     print_latex(cases);
     return GL_OK;
   case JSON:
-    return print_json(cases, err);
+    return published_print_json(cases, err);
   }
   return GL_OK;
 }
 
 /* --- the figure --- */
 
-static gl_status draw(const published_cases *cases, const char *folder, const figure_form *shape,
-                      gl_error *err) {
-  const char **names = calloc(cases->n + 1, sizeof *names);
-  double *values = calloc(2 * cases->n + 1, sizeof *values);
+static gl_status published_draw(const published_cases *cases, const char *folder,
+                                const figure_form *shape, gl_error *err) {
+  const char **names = MUST_ARRAY(const char *, cases->n, "a figure");
+  double *values = MUST_ARRAY(double, 2 * cases->n, "a figure");
   speedups s = {names, values, values + cases->n, 0};
-  gl_status status = names != NULL && values != NULL ? GL_OK : gl_fail_memory(err, "a figure");
-  for (size_t i = 0; i < cases->n && status == GL_OK; ++i) {
+  for (size_t i = 0; i < cases->n; ++i) {
     const published_case *c = &cases->of[i];
     if (c->in_turns) continue;
     names[s.n] = c->name;
@@ -141,7 +130,7 @@ static gl_status draw(const published_cases *cases, const char *folder, const fi
   }
   figure_request drawing = tell_figures(folder);
   drawing.told = NULL; /* standard output holds the table */
-  if (status == GL_OK) status = tell_figures_form(&drawing, shape, err);
+  gl_status status = tell_figures_form(&drawing, shape, err);
   if (status == GL_OK) status = figure_of_speedups(&s, &drawing, err);
   free(names);
   free(values);
@@ -173,7 +162,8 @@ static gl_status run_published(const command *self, int argc, char **argv, gl_er
     for (size_t i = 0; i < n && status == GL_OK; ++i)
       status = published_cases_add(&cases, names[i], a.overrides, a.n_overrides, err);
     if (status == GL_OK) status = print_cases(&cases, json ? JSON : (form)chosen, err);
-    if (status == GL_OK && folder != NULL) status = draw(&cases, folder, &form_of_figure, err);
+    if (status == GL_OK && folder != NULL)
+      status = published_draw(&cases, folder, &form_of_figure, err);
   }
   published_cases_fini(&cases);
   args_fini(&a);

@@ -1,8 +1,8 @@
 /* gepolab run: one training run, with a summary. */
-#include "experiments/cli/cmd_run.h"
 #include "core/base/progress.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 #include "experiments/cli/common.h"
@@ -13,53 +13,41 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* --- what is printed --- */
 
-static void evals_json(cJSON *to, const run_result *o) {
-  cJSON *list = json_list(to, "evals");
-  for (size_t i = 0; i < o->n_evals; ++i)
-    json_put(json_object(list, NULL), "step %zu, time_s %g, eval_score %g",
-             (size_t)o->evals[i].step, o->evals[i].time_s, o->evals[i].eval_score);
-}
-
-/* Scores by evaluation set, where the recipe has sets or halves. */
-static void set_evals_json(cJSON *to, const run_result *o) {
-  cJSON *list = o->n_set_evals > 0 ? json_list(to, "set_evals") : NULL;
-  for (size_t i = 0; i < o->n_set_evals; ++i) {
-    const set_eval_record *r = &o->set_evals[i];
-    json_put(json_object(list, NULL), "step %zu, eval_set %s, half %d, eval_score %g",
-             (size_t)r->step, r->set, (int)r->half, r->score);
+static void report_evals(table *d, const run_result *o) {
+  static const table_column columns[] = {TABLE_KEY("step", TABLE_WHOLE),
+                                         TABLE_KEY("time_s", TABLE_REAL),
+                                         TABLE_KEY("eval_score", TABLE_REAL)};
+  table *t = table_rows(table_field(d, "evals"), columns, sizeof columns / sizeof *columns);
+  for (size_t i = 0; i < o->n_evals; ++i) {
+    table_row(t);
+    table_whole(t, o->evals[i].step), table_real(t, o->evals[i].time_s);
+    table_real(t, o->evals[i].eval_score);
   }
 }
 
-/* The last update's measurements, by name. */
-static void run_metrics_json(cJSON *to, const run_result *o) {
-  cJSON *map = json_object(to, "last_update");
-  if (o->n_steps == 0) return;
-  const double *value = o->steps[o->n_steps - 1].metric;
-  for (int m = 0; m < METRIC_COUNT; ++m) json_number(map, metric_about((metric)m)->name, value[m]);
-}
-
-/* No wall-clock time in it: two runs of one recipe print the same. */
-static gl_status run_print_json(const recipe *r, const run_result *o, gl_error *err) {
-  const run_scores s = run_result_scores(o);
-  cJSON *d = json_new();
-  json_put(d, "name %s, algorithm %s, seed %g, status %s, reason %s, steps %zu", r->name,
-           r->algorithm.name, (double)r->seed, run_status_name(o->status), o->reason, o->n_steps);
-  json_put(d, "eval_first %g, best %g, last %g, best_to_last %g", s.eval_first, s.best, s.last,
-           s.best_to_last);
-  report_clock_json(d, &o->clock, o->staleness, o->n_staleness);
-  fates_to_json(d, o->fates, o->n_fates);
-  evals_json(d, o);
-  set_evals_json(d, o);
-  run_metrics_json(d, o);
-  return report_json(d, err);
+/* Scores by evaluation set, where the recipe has sets or halves. */
+static void report_set_evals(table *d, const run_result *o) {
+  static const table_column columns[] = {
+      TABLE_KEY("step", TABLE_WHOLE), TABLE_KEY("eval_set", TABLE_TEXT),
+      TABLE_KEY("half", TABLE_WHOLE), TABLE_KEY("eval_score", TABLE_REAL)};
+  if (o->n_set_evals == 0) return;
+  table *t = table_rows(table_field(d, "set_evals"), columns, sizeof columns / sizeof *columns);
+  for (size_t i = 0; i < o->n_set_evals; ++i) {
+    const set_eval_record *r = &o->set_evals[i];
+    table_row(t);
+    table_whole(t, r->step), table_text(t, r->set), table_whole(t, r->half);
+    table_real(t, r->score);
+  }
 }
 
 /* Best and last of each whole set; those of the first are the run's own. */
-static void print_sets(const run_result *o) {
+static void report_best_of_sets(table *d, const run_result *o) {
   for (size_t i = 0; i < o->n_set_evals && o->set_evals[i].step == o->set_evals[0].step; ++i) {
     double best = NAN, last = NAN;
     if (o->set_evals[i].half != 0) continue;
@@ -69,33 +57,100 @@ static void print_sets(const run_result *o) {
       best = fmax(best, r->score);
       last = r->score;
     }
-    printf("  %-20s best %.4f, last %.4f\n", shown(o->set_evals[i].set).text, best, last);
+    table_line(d, "  %-20s best %.4f, last %.4f", o->set_evals[i].set, best, last);
   }
 }
 
 /* What dynamic sampling drew and kept for all updates. */
-static void print_groups(const recipe *r, const run_result *o) {
+static void report_sampled_groups(table *d, const recipe *r, const run_result *o) {
   double drawn = 0, kept = 0;
   if (!r->filter.is_on) return;
   for (size_t i = 0; i < o->n_steps; ++i) {
     drawn += o->steps[i].metric[METRIC_GROUPS_DRAWN];
     kept += o->steps[i].metric[METRIC_GROUPS_KEPT];
   }
-  printf("  groups               %.0f drawn for the updates, %.0f kept (%.1f %%)\n", drawn, kept,
-         drawn > 0 ? 100 * kept / drawn : 0);
+  table_line(d, "  groups               %.0f drawn for the updates, %.0f kept (%.1f %%)", drawn,
+             kept, drawn > 0 ? 100 * kept / drawn : 0);
 }
 
-static void run_print_text(const recipe *r, const run_result *o) {
-  run_scores s = run_result_scores(o);
-  printf("%s: %s, seed %llu, %zu updates in %.2f s, %s%s%s\n", shown(r->name).text,
-         shown(r->algorithm.name).text, (unsigned long long)r->seed, o->n_steps, o->wall_s,
-         run_status_name(o->status), o->reason[0] != '\0' ? ": " : "", shown(o->reason).text);
-  printf("  eval_first           %.4f\n  best                 %.4f\n", s.eval_first, s.best);
-  printf("  last                 %.4f\n  best_to_last         %.4f\n", s.last, s.best_to_last);
-  print_sets(o);
-  report_clock_text(&o->clock, o->n_steps);
-  print_groups(r, o);
-  fates_print(o->fates, o->n_fates, stdout);
+static void report_clock(table *d, const run_result *o) {
+  const clock_record *c = &o->clock;
+  table *staleness = table_object(table_field(d, "staleness"));
+  double *bars = MUST_ARRAY(double, o->n_staleness, "a histogram");
+  for (size_t i = 0; i < o->n_staleness; ++i) bars[i] = (double)o->staleness[i];
+  table_real(table_field(staleness, "mean"), c->staleness_mean);
+  table_real(table_field(staleness, "max"), c->staleness_max);
+  table_real(table_field(staleness, "p50"), c->staleness_p50);
+  table_real(table_field(staleness, "p95"), c->staleness_p95);
+  table_numbers(table_field(staleness, "histogram"), bars, o->n_staleness);
+  free(bars);
+  const struct {
+    const char *name;
+    double value;
+  } numbers[] = {{"learner_utilisation", c->learner_utilisation},
+                 {"sampler_utilisation", c->sampler_utilisation},
+                 {"batches_generated", c->batches_generated},
+                 {"batches_trained", c->batches_trained},
+                 {"batches_dropped", c->batches_dropped},
+                 {"batches_lost", c->batches_lost},
+                 {"retransmissions", c->retransmissions},
+                 {"samples_per_s", c->samples_per_s},
+                 {"bytes_up", c->bytes_up},
+                 {"bytes_down", c->bytes_down},
+                 {"simulated_s", c->simulated_s}};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
+    table_real(table_field(d, numbers[i].name), numbers[i].value);
+  table_line(d, "  staleness            mean %.4g, median %.4g, 95 %% %.4g, largest %.4g",
+             c->staleness_mean, c->staleness_p50, c->staleness_p95, c->staleness_max);
+  table_line(d, "  simulated time       %.6g s for %zu updates", c->simulated_s, o->n_steps);
+  table_line(d, "  utilisation          learner %.1f %%, samplers %.1f %%",
+             100 * c->learner_utilisation, 100 * c->sampler_utilisation);
+  table_line(d, "  batches              %.0f generated, %.0f trained, %.0f dropped, %.0f lost",
+             c->batches_generated, c->batches_trained, c->batches_dropped, c->batches_lost);
+  table_line(d, "  samples              %.4g per second", c->samples_per_s);
+  table_line(d, "  network              %.4g bytes up, %.4g bytes down, %.0f retransmissions",
+             c->bytes_up, c->bytes_down, c->retransmissions);
+}
+
+/* The last update's measurements, by name. */
+static void report_last_update(table *d, const run_result *o) {
+  table *all = table_object(table_field(d, "last_update"));
+  for (int m = 0; m < METRIC_COUNT && o->n_steps > 0; ++m)
+    table_real(table_field(all, metric_about((metric)m)->name), o->steps[o->n_steps - 1].metric[m]);
+}
+
+/* JSON has no wall-clock time: two runs of one recipe print the same. */
+static gl_status report_run(const recipe *r, const run_result *o, bool is_json, gl_error *err) {
+  const run_scores s = run_result_scores(o);
+  const struct {
+    const char *name;
+    double value;
+  } scores[] = {{"eval_first", s.eval_first},
+                {"best", s.best},
+                {"last", s.last},
+                {"best_to_last", s.best_to_last}};
+  table *d = table_document();
+  table_text(table_field(d, "name"), r->name);
+  table_text(table_field(d, "algorithm"), r->algorithm.name);
+  table_real(table_field(d, "seed"), (double)r->seed);
+  table_text(table_field(d, "status"), run_status_name(o->status));
+  table_text(table_field(d, "reason"), o->reason);
+  table_count(table_field(d, "steps"), o->n_steps);
+  table_line(d, "%s: %s, seed %llu, %zu updates in %.2f s, %s%s%s", r->name, r->algorithm.name,
+             (unsigned long long)r->seed, o->n_steps, o->wall_s, run_status_name(o->status),
+             o->reason[0] != '\0' ? ": " : "", o->reason);
+  for (size_t i = 0; i < sizeof scores / sizeof *scores; ++i) {
+    table_real(table_field(d, scores[i].name), scores[i].value);
+    table_line(d, "  %-20s %.4f", scores[i].name, scores[i].value);
+  }
+  report_best_of_sets(d, o);
+  report_clock(d, o);
+  report_sampled_groups(d, r, o);
+  fates_report(d, o->fates, o->n_fates);
+  report_evals(d, o);
+  report_set_evals(d, o);
+  report_last_update(d, o);
+  return report_table(d, TABLE_AS_TEXT, is_json, err);
 }
 
 /* --- the run --- */
@@ -203,8 +258,7 @@ static gl_status train_and_report(const sweep_cell *cell, const recipe *r, const
   progress_free(watch.bar);
   if (status == GL_OK && q->file != NULL) status = run_keep(q->file, cell, r, &o, err);
   if (status == GL_OK && beside[0] != '\0') sweep_clear_checkpoints(beside);
-  if (status == GL_OK && q->json) status = run_print_json(r, &o, err);
-  if (status == GL_OK && !q->json) run_print_text(r, &o);
+  if (status == GL_OK) status = report_run(r, &o, q->json, err);
   run_result_fini(&o);
   return status;
 }

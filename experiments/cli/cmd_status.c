@@ -2,6 +2,7 @@
 #include "core/base/json.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/process.h"
 #include "experiments/cli/common.h"
@@ -40,7 +41,6 @@ typedef struct study_status {
   size_t n_missing, most;
   choice *choices; /* [n_choices] what `tune` chose for runs that are there; owned */
   size_t n_choices;
-  int short_of_memory;
 } study_status;
 
 typedef struct file_status {
@@ -68,46 +68,31 @@ static void file_status_fini(file_status *f) {
   *f = (file_status){0};
 }
 
-/* Keeps one missing cell; 0 where there are enough of them or memory is short. */
-static int keep_missing(void *self, const planned_cell *cell) {
+/* Adds a missing cell; 0 where there are enough of them. */
+static int add_missing_cell(void *self, const planned_cell *cell) {
   study_status *s = self;
   if (s->n_missing == s->most) return 0;
-  missing_cell *longer = realloc(s->missing, (s->n_missing + 1) * sizeof *longer);
-  if (longer == NULL) return 0;
-  s->missing = longer;
-  longer[s->n_missing++] = (missing_cell){
-      .algorithm = strdup(cell->algorithm), .swept = strdup(cell->swept), .seed = cell->seed};
-  const missing_cell *kept = &longer[s->n_missing - 1];
-  return kept->algorithm != NULL && kept->swept != NULL;
+  *MUST_ADD(s->missing, s->n_missing, "the missing cells") =
+      (missing_cell){.algorithm = must_copy(cell->algorithm, "the missing cells"),
+                     .swept = must_copy(cell->swept, "the missing cells"),
+                     .seed = cell->seed};
+  return 1;
 }
 
-static int keep_choice(void *self, const char *algorithm, const char *chosen) {
+static int add_chosen_fields(void *self, const char *algorithm, const char *chosen) {
   study_status *s = self;
-  choice *longer = realloc(s->choices, (s->n_choices + 1) * sizeof *longer);
-  s->short_of_memory = longer == NULL;
-  if (longer == NULL) return 0;
-  s->choices = longer;
-  longer[s->n_choices] = (choice){strdup(algorithm), strdup(chosen)};
-  const choice *kept = &longer[s->n_choices++];
-  s->short_of_memory = kept->algorithm == NULL || kept->fields == NULL;
-  return !s->short_of_memory;
+  *MUST_ADD(s->choices, s->n_choices, "the chosen fields") =
+      (choice){must_copy(algorithm, "the chosen fields"), must_copy(chosen, "the chosen fields")};
+  return 1;
 }
 
 static gl_status read_study(study_status *out, store *s, const char *name, size_t most,
                             gl_error *err) {
-  *out = (study_status){.name = strdup(name), .most = most};
-  if (out->name == NULL) return gl_fail_memory(err, "the name of a study");
+  *out = (study_status){.name = must_copy(name, "the name of a study"), .most = most};
   gl_status status = store_progress(s, name, &out->progress, err);
   if (status == GL_OK) status = sweep_outlook_read(&out->outlook, s, name, err);
-  if (status == GL_OK) status = store_missing(s, name, keep_missing, out, err);
-  if (status == GL_OK) status = store_choices(s, name, keep_choice, out, err);
-  if (status == GL_OK && out->short_of_memory) status = gl_fail_memory(err, "what was chosen");
-  const size_t wanted = out->progress.missing < most ? out->progress.missing : most;
-  if (status == GL_OK && out->n_missing < wanted)
-    status = gl_fail_memory(err, "the list of missing cells");
-  for (size_t i = 0; i < out->n_missing && status == GL_OK; ++i)
-    if (out->missing[i].algorithm == NULL || out->missing[i].swept == NULL)
-      status = gl_fail_memory(err, "the list of missing cells");
+  if (status == GL_OK) status = store_missing(s, name, add_missing_cell, out, err);
+  if (status == GL_OK) status = store_choices(s, name, add_chosen_fields, out, err);
   return status;
 }
 
@@ -121,10 +106,7 @@ static gl_status status_read_file(file_status *out, const char *path, size_t mos
   gl_status status = store_open(&s, path, STORE_READ, err);
   if (status == GL_OK) status = store_begin_reading(s, err);
   if (status == GL_OK) status = store_studies(s, &names, &n, err);
-  if (status == GL_OK) {
-    out->studies = calloc(n + 1, sizeof *out->studies);
-    if (out->studies == NULL) status = gl_fail_memory(err, "the studies of a file");
-  }
+  out->studies = MUST_ARRAY(study_status, n, "the studies of a file");
   for (; out->n < n && status == GL_OK; ++out->n)
     status = read_study(&out->studies[out->n], s, names[out->n], most, err);
   if (s != NULL) store_end_reading(s);
@@ -263,9 +245,8 @@ static cJSON *file_json(const file_status *f) {
 static gl_status status_print_document(const file_status *f, int as_line, gl_error *err) {
   cJSON *document = file_json(f);
   if (!as_line) return report_json(document, err);
-  char *text = document != NULL ? cJSON_PrintUnformatted(document) : NULL;
+  char *text = must_have(cJSON_PrintUnformatted(document), "the JSON answer");
   cJSON_Delete(document);
-  if (text == NULL) return gl_fail_memory(err, "the JSON answer");
   puts(text);
   cJSON_free(text);
   return GL_OK;
@@ -286,7 +267,7 @@ static gl_status status_print_file(const file_status *f, const status_options *o
   return GL_OK;
 }
 
-static gl_status tell_incomplete(const file_status *f, gl_error *err) {
+static gl_status fail_if_incomplete(const file_status *f, gl_error *err) {
   for (size_t i = 0; i < f->n; ++i) {
     const study_status *s = &f->studies[i];
     if (is_complete(s)) continue;
@@ -309,7 +290,7 @@ static gl_status status_show(const char *path, const status_options *o, gl_error
     if (status == GL_OK) status = status_print_file(&f, o, err);
     ends = !o->watch || all_complete(&f) || (was_written && !f.being_written);
     was_written = f.being_written;
-    if (status == GL_OK && ends && o->tells_by_code) status = tell_incomplete(&f, err);
+    if (status == GL_OK && ends && o->tells_by_code) status = fail_if_incomplete(&f, err);
     file_status_fini(&f);
     if (status == GL_OK && fflush(stdout) != 0)
       status = gl_fail(err, GL_EIO, "cannot write to standard output");

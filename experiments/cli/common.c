@@ -3,13 +3,14 @@
 #include "experiments/cli/common.h"
 
 #include "analysis/plot/layout.h"
-#include "core/base/json.h"
 #include "core/base/shown.h"
-#include "experiments/base/print_json.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/program.h"
 #include "sim/schedule.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,8 +136,7 @@ char *unfinished_text(const char *study, const study_progress *p) {
   char *text = NULL;
   size_t size = 0;
   if (p->missing == 0 && p->shards_missing == 0) return NULL;
-  FILE *to = open_memstream(&text, &size);
-  if (to == NULL) return NULL;
+  FILE *to = must_have(open_memstream(&text, &size), "a warning");
   fprintf(to, "%s has %zu of %zu cells", shown(study).text, p->planned - p->missing, p->planned);
   if (p->failed > 0) fprintf(to, ", %zu run%s failed", p->failed, p->failed == 1 ? "" : "s");
   if (p->shards_missing == 1)
@@ -144,9 +144,8 @@ char *unfinished_text(const char *study, const study_progress *p) {
   if (p->shards_missing > 1)
     fprintf(to, "; %zu of %zu shards are missing, the first is %zu/%zu", p->shards_missing,
             p->shards, p->first_missing_shard, p->shards);
-  if (fclose(to) == 0) return text;
-  free(text);
-  return NULL;
+  must_succeed(fclose(to) == 0, "a warning");
+  return text;
 }
 
 static void unfinished_tell_study(const char *path, const char *study, const study_progress *p) {
@@ -230,91 +229,72 @@ static double fates_share(total part, total of) {
 }
 
 /* The k-th class of a table: quarters of prompts, or lengths. */
-static choice class_at(size_t k, int by_length, const char *fate) {
+static choice class_at(size_t k, bool by_length, const char *fate) {
   return by_length ? (choice){.fate = fate, .tokens_from = (int64_t)1 << k}
                    : (choice){.fate = fate, .quarter = (int32_t)k + 1};
 }
 
-static size_t classes(int by_length) {
+static size_t classes(bool by_length) {
   return by_length ? LENGTH_CLASSES : STORE_QUARTERS;
 }
 
-/* JSON --- */
-
-static void add_total(cJSON *to, const char *name, total t, total drawn) {
-  json_put(json_object(to, NULL), "fate %s, responses %g, share %g, mean_tokens %g, mean_reward %g",
-           name, t.responses, fates_share(t, drawn), fates_mean(t.tokens, t),
-           fates_mean(t.reward, t));
-}
-
-static void fates_add_classes(cJSON *to, const fate_record *fates, size_t n, int by_length) {
-  cJSON *rows = json_list(to, by_length ? "drawn_by_length" : "drawn_by_prompt");
+/* The classes that have responses: of people's quarters and lengths, or of programs' `quarter` and
+ * `tokens_from`. */
+static void fates_report_classes(table *document, const fate_record *fates, size_t n,
+                                 bool by_length) {
+  const table_column columns[] = {
+      {by_length ? "tokens_from" : "quarter", TABLE_WHOLE,
+       .head = by_length ? "tokens" : "quarter of prompts", .width = -18},
+      {"drawn", TABLE_REAL, .head = "drawn", .format = "%.0f", .width = 10},
+      {"trained", TABLE_REAL, .head = "trained", .width = 11},
+      {"mean_reward", TABLE_REAL, .head = "reward", .format = "%.4f", .width = 10},
+      {"trained_reward", TABLE_REAL, .head = "trained's", .format = "%.4f", .width = 10}};
+  table *t = table_rows(table_field(document, by_length ? "drawn_by_length" : "drawn_by_prompt"),
+                        columns, sizeof columns / sizeof *columns);
+  table_plain(t, 4);
   for (size_t k = 0; k < classes(by_length); ++k) {
     const total drawn = fates_total_of(fates, n, class_at(k, by_length, NULL)),
                 trained = fates_total_of(fates, n, class_at(k, by_length, "trained"));
+    const int64_t from = INT64_C(1) << k;
     if (drawn.responses == 0) continue;
-    cJSON *row = json_object(rows, NULL);
-    json_number(row, by_length ? "tokens_from" : "quarter",
-                by_length ? ldexp(1, (int)k) : (double)(k + 1));
-    json_put(row, "drawn %g, trained %g, mean_reward %g, trained_reward %g", drawn.responses,
-             trained.responses, fates_mean(drawn.reward, drawn),
-             fates_mean(trained.reward, trained));
-  }
-}
-
-void fates_to_json(cJSON *to, const fate_record *fates, size_t n) {
-  if (n == 0) return;
-  const total drawn = fates_total_of(fates, n, (choice){0});
-  cJSON *rows = json_list(to, "fates");
-  add_total(rows, "drawn", drawn, drawn);
-  for (int f = 0; f < FATES; ++f) {
-    const char *name = unit_fate_name((unit_fate)f);
-    add_total(rows, name, fates_total_of(fates, n, (choice){.fate = name}), drawn);
-  }
-  fates_add_classes(to, fates, n, 0);
-  fates_add_classes(to, fates, n, 1);
-}
-
-/* --- tables --- */
-
-static void print_total(const char *name, total t, total drawn, FILE *to) {
-  if (t.responses == 0) return;
-  fprintf(to, "    %-18s %10.0f %9.2f %% %10.1f %10.4f\n", name, t.responses,
-          100 * fates_share(t, drawn), fates_mean(t.tokens, t), fates_mean(t.reward, t));
-}
-
-static void fates_print_classes(const fate_record *fates, size_t n, int by_length, FILE *to) {
-  fprintf(to, "    %-18s %10s %11s %10s %10s\n", by_length ? "tokens" : "quarter of prompts",
-          "drawn", "trained", "reward", "trained's");
-  for (size_t k = 0; k < classes(by_length); ++k) {
-    const total drawn = fates_total_of(fates, n, class_at(k, by_length, NULL)),
-                trained = fates_total_of(fates, n, class_at(k, by_length, "trained"));
-    char name[40];
-    if (drawn.responses == 0) continue;
+    table_row(t);
+    table_whole(t, by_length ? from : (int64_t)k + 1);
     if (by_length)
-      snprintf(name, sizeof name, "%.0f to %.0f", ldexp(1, (int)k), ldexp(1, (int)k + 1) - 1);
-    else
-      snprintf(name, sizeof name, "%zu%s", k + 1,
-               k == 0                    ? " (hardest)"
-               : k + 1 == STORE_QUARTERS ? " (easiest)"
-                                         : "");
-    fprintf(to, "    %-18s %10.0f %9.2f %% %10.4f", name, drawn.responses,
-            100 * fates_share(trained, drawn), fates_mean(drawn.reward, drawn));
-    if (trained.responses > 0) fprintf(to, " %10.4f", fates_mean(trained.reward, trained));
-    fputc('\n', to);
+      table_shown(t, "%" PRId64 " to %" PRId64, from, 2 * from - 1);
+    else if (k == 0 || k + 1 == STORE_QUARTERS)
+      table_shown(t, "%zu (%s)", k + 1, k == 0 ? "hardest" : "easiest");
+    table_real(t, drawn.responses), table_real(t, trained.responses);
+    table_shown(t, "%.2f %%", 100 * fates_share(trained, drawn));
+    table_real(t, fates_mean(drawn.reward, drawn));
+    table_real(t, fates_mean(trained.reward, trained));
   }
 }
 
-void fates_print(const fate_record *fates, size_t n, FILE *to) {
+static void put_total(table *t, const char *name, total of, total drawn) {
+  table_row(t);
+  if (of.responses == 0) table_hide_row(t);
+  table_text(t, name), table_real(t, of.responses), table_real(t, fates_share(of, drawn));
+  table_shown(t, "%.2f %%", 100 * fates_share(of, drawn));
+  table_real(t, fates_mean(of.tokens, of)), table_real(t, fates_mean(of.reward, of));
+}
+
+void fates_report(table *document, const fate_record *fates, size_t n) {
+  static const table_column columns[] = {
+      {"fate", TABLE_TEXT, .head = "fate", .width = -18},
+      {"responses", TABLE_REAL, .head = "responses", .format = "%.0f", .width = 10},
+      {"share", TABLE_REAL, .head = "share", .width = 11},
+      {"mean_tokens", TABLE_REAL, .head = "tokens", .format = "%.1f", .width = 10},
+      {"mean_reward", TABLE_REAL, .head = "reward", .format = "%.4f", .width = 10}};
   if (n == 0) return;
   const total drawn = fates_total_of(fates, n, (choice){0});
-  fprintf(to, "  what was drawn and what became of it\n    %-18s %10s %11s %10s %10s\n", "fate",
-          "responses", "share", "tokens", "reward");
-  print_total("drawn", drawn, drawn, to);
+  table *t = table_rows(table_field(document, "fates"), columns, sizeof columns / sizeof *columns);
+  table_title(t, "  what was drawn and what became of it");
+  table_plain(t, 4);
+  put_total(t, "drawn", drawn, drawn);
   for (int f = 0; f < FATES; ++f) {
     const char *name = unit_fate_name((unit_fate)f);
-    print_total(name, fates_total_of(fates, n, (choice){.fate = name}), drawn, to);
+    put_total(t, name, fates_total_of(fates, n, (choice){.fate = name}), drawn);
   }
-  fates_print_classes(fates, n, 0, to);
-  fates_print_classes(fates, n, 1, to);
+  fates_report_classes(document, fates, n, true);
+  fates_report_classes(document, fates, n, false);
 }

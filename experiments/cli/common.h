@@ -5,12 +5,13 @@
 
 #include "analysis/import/gather.h"
 #include "analysis/plot/page.h"
+#include "core/base/table.h"
 #include "core/config/config.h"
+#include "core/rl/learner.h"
 #include "core/store/store.h"
 #include "experiments/base/args.h"
 #include "experiments/recipe/recipe.h"
 
-#include <cjson/cJSON.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -96,10 +97,25 @@ void tell_unfinished_file(const char *path);
 
 /* --- fates of responses --- */
 
-/* An array "fates" of what was drawn and of each fate, and what of each quarter of prompts and of
- * each length was drawn and trained; nothing for n 0. 0 if memory is short. */
-void fates_to_json(cJSON *to, const fate_record *fates, size_t n);
-/* The same as tables; nothing for n 0. */
-void fates_print(const fate_record *fates, size_t n, FILE *to);
+/* Adds tables to a document: `fates` [{fate, responses, share, mean_tokens, mean_reward}] with
+ * `drawn` as the first; `drawn_by_length` and `drawn_by_prompt` [{tokens_from or quarter, drawn,
+ * trained, mean_reward, trained_reward}] for the classes that have responses. Nothing where n is
+ * 0. */
+void fates_report(table *document, const fate_record *fates, size_t n);
+
+/* --- training once --- */
+
+/* What `gepolab run` does with a recipe, for the commands that do it too. */
+typedef struct run_options {
+  const char *file, *checkpoints, *save_to;
+  size_t every, threads; /* 0: as the recipe says, all */
+  int json, quiet;
+  /* Called with the learner after its last update; or NULL. */
+  gl_status (*at_end)(void *self, const learner *l, gl_error *err);
+  void *self; /* of at_end */
+} run_options;
+
+/* Checks the recipe, trains as it says, keeps the run in the study file and prints the summary. */
+gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, gl_error *err);
 
 #endif
