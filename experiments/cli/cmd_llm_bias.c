@@ -147,15 +147,12 @@ typedef struct workspace {
   uint64_t done;
 } workspace;
 
-static gl_status workspace_init(workspace *w, const study *s, gl_error *err) {
+static void workspace_init(workspace *w, const study *s) {
   const size_t n = llm_learner_size(&s->run.learner);
   *w = (workspace){.now = MUST_ARRAY(double, n, "two policies' parameters"),
                    .old = MUST_ARRAY(double, n, "two policies' parameters")};
-  gl_status status =
-      gradient_sample_init(&w->reference, n, s->spec.references / GRADIENT_BLOCKS, err);
-  if (status == GL_OK)
-    status = gradient_sample_init(&w->sample, n, s->spec.batches / GRADIENT_BLOCKS, err);
-  return status;
+  gradient_sample_init(&w->reference, n, s->spec.references / GRADIENT_BLOCKS);
+  gradient_sample_init(&w->sample, n, s->spec.batches / GRADIENT_BLOCKS);
 }
 
 static void workspace_fini(workspace *w) {
@@ -168,18 +165,18 @@ static void workspace_fini(workspace *w) {
 /* All ages of sampling at one checkpoint of the learner. */
 static gl_status measure_at(study *s, size_t u, workspace *w, progress *bar, gl_error *err) {
   const uint64_t update = s->at.item[u];
-  const llm_bias_watch watch = {bar, &w->done};
-  llm_bias_pair pair = {w->now, w->old, (int64_t)update, 0};
-  learner *l = &s->run.learner;
+  llm_bias_job job = {.learner = &s->run.learner,
+                      .spec = &s->spec,
+                      .pair = {w->now, w->old, (int64_t)update, 0},
+                      .bar = bar,
+                      .done = &w->done};
   gl_status status = llm_run_load(&s->run, update, w->now, err);
-  if (status == GL_OK)
-    status = llm_bias_reference(&w->reference, &s->reward[u], l, &pair, &s->spec, &watch, err);
+  if (status == GL_OK) status = llm_bias_reference(&w->reference, &s->reward[u], &job, err);
   for (size_t k = 0; k < s->staleness.n && status == GL_OK; ++k) {
-    pair.sampler_version = (int64_t)(update - s->staleness.item[k]);
-    status = llm_run_load(&s->run, (uint64_t)pair.sampler_version, w->old, err);
+    job.pair.sampler_version = (int64_t)(update - s->staleness.item[k]);
+    status = llm_run_load(&s->run, (uint64_t)job.pair.sampler_version, w->old, err);
     llm_bias_result *to = s->results + (u * s->staleness.n + k) * s->spec.n_algorithms;
-    if (status == GL_OK)
-      status = llm_bias_measure(to, l, &pair, &s->spec, &w->reference, &w->sample, &watch, err);
+    if (status == GL_OK) status = llm_bias_measure(to, &job, &w->reference, &w->sample, err);
   }
   return status;
 }
@@ -190,7 +187,8 @@ static gl_status bias_measure(study *s, int quiet, gl_error *err) {
       llm_bias_reference_work(&s->spec) + s->staleness.n * llm_bias_work(&s->spec);
   s->results = MUST_ARRAY(llm_bias_result, s->at.n * s->staleness.n * s->spec.n_algorithms,
                           "the measurements");
-  gl_status status = workspace_init(&w, s, err);
+  gl_status status = GL_OK;
+  workspace_init(&w, s);
   progress *bar = progress_new(s->run.recipe.name, "gradients", s->at.n * each,
                                quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
   signals_catch();
@@ -301,11 +299,10 @@ static void bias_print_text(const study *s) {
 
 static llm_bias_table bias_table_of(const study *s) {
   return (llm_bias_table){.name = s->run.recipe.name,
-                          .algorithms = s->algorithms,
+                          .spec = &s->spec,
                           .at = s->at.item,
                           .staleness = s->staleness.item,
                           .results = s->results,
-                          .n_algorithms = s->spec.n_algorithms,
                           .n_at = s->at.n,
                           .n_staleness = s->staleness.n};
 }
@@ -348,8 +345,7 @@ static gl_status bias_of(study *s, const args *a, const bias_options *o, gl_erro
     bias_print_text(s);
   if (status != GL_OK || o->study == NULL) return status;
   const llm_bias_table t = bias_table_of(s);
-  const double drawn = (double)s->spec.batches * (double)s->spec.groups;
-  return llm_bias_store(&t, o->study, s->spec.group_size, drawn, wall_s, err);
+  return llm_bias_store(&t, o->study, wall_s, err);
 }
 
 static gl_status run_llm_bias(const command *self, int argc, char **argv, gl_error *err) {

@@ -72,15 +72,13 @@ static void default_k(eval_options *o) {
 
 /* --- measuring --- */
 
-static gl_status eval_measure(measured *out, llm_session *s, const run_spec *spec, size_t set,
-                              size_t samples, const size_t *k, size_t n_k, progress *bar,
-                              size_t *done, gl_error *err) {
-  gl_status status =
-      llm_eval_init(&out->eval, s->model, spec, s->recipe.seed, set, samples, bar, done, err);
+static gl_status eval_measure(measured *out, const llm_eval_request *r, const size_t *k, size_t n_k,
+                              gl_error *err) {
+  gl_status status = llm_eval_init(&out->eval, r, err);
   for (out->n_pass = 0; out->n_pass < n_k && status == GL_OK; ++out->n_pass) {
-    rng_stream stream = rng_stream_at(s->recipe.seed, RNG_BOOTSTRAP, (set << 8) + out->n_pass);
-    status = llm_pass_at(&out->pass[out->n_pass], out->eval.correct, out->eval.problems,
-                         out->eval.samples, k[out->n_pass], stream, err);
+    rng_stream stream = rng_stream_at(r->seed, RNG_BOOTSTRAP, (r->set << 8) + out->n_pass);
+    llm_pass_at(&out->pass[out->n_pass], out->eval.correct, out->eval.problems, out->eval.samples,
+                k[out->n_pass], stream);
   }
   return status;
 }
@@ -110,10 +108,15 @@ static gl_status measure_sets(measured_set *set, size_t n, llm_session *s, const
   gl_status status = GL_OK;
   size_t done = 0;
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
-    status = eval_measure(&set[i].greedy, s, &set[i].spec, i, 0, &one, 1, bar, &done, err);
-    if (status == GL_OK)
-      status = eval_measure(&set[i].sampled, s, &set[i].spec, i, o->samples, o->k, o->n_k, bar,
-                            &done, err);
+    llm_eval_request r = {.model = s->model,
+                          .spec = &set[i].spec,
+                          .seed = s->recipe.seed,
+                          .set = i,
+                          .bar = bar,
+                          .done = &done};
+    status = eval_measure(&set[i].greedy, &r, &one, 1, err);
+    r.samples = o->samples;
+    if (status == GL_OK) status = eval_measure(&set[i].sampled, &r, o->k, o->n_k, err);
   }
   return status;
 }

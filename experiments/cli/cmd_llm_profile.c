@@ -222,8 +222,14 @@ static gl_status profile_session(llm_session *s, const profile_options *o, gl_er
   progress *bar = progress_new(s->source, "repetitions", o->repetitions,
                                o->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
   if (status == GL_OK)
-    status = llm_profile_init(&m, &s->learner, &s->recipe, s->spec.slots, o->repetitions,
-                              after_repetition, bar, err);
+    status = llm_profile_init(&m,
+                              &(llm_profile_request){.learner = &s->learner,
+                                                     .recipe = &s->recipe,
+                                                     .slots = s->spec.slots,
+                                                     .repetitions = o->repetitions,
+                                                     .after = after_repetition,
+                                                     .self = bar},
+                              err);
   progress_free(bar);
   const page p = {s, &m, o->form, csv};
   if (status == GL_OK) status = profile_report(&p, o, err);

@@ -7,6 +7,7 @@
 #include "core/rl/sampling.h"
 #include "core/store/store.h"
 #include "experiments/base/build.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/process.h"
 #include "experiments/base/provenance.h"
 #include "experiments/train/checkpoint.h"
@@ -121,7 +122,7 @@ static void name_updates(const llm_run *r, char *text, size_t size) {
   }
 }
 
-static gl_status must_have(const llm_run *r, uint64_t update, gl_error *err) {
+static gl_status check_has(const llm_run *r, uint64_t update, gl_error *err) {
   char all[256] = "";
   if (has(r, update)) return GL_OK;
   name_updates(r, all, sizeof all);
@@ -132,14 +133,14 @@ static gl_status must_have(const llm_run *r, uint64_t update, gl_error *err) {
 }
 
 gl_status llm_run_check(const llm_run *r, uint64_t update, uint64_t staleness, gl_error *err) {
-  gl_status status = must_have(r, update, err);
+  gl_status status = check_has(r, update, err);
   if (status != GL_OK) return status;
   if (staleness >= update && staleness > 0)
     return gl_fail(err, GL_EINPUT,
                    "%.300s: after %llu updates no policy of the run is %llu updates old that has a "
                    "checkpoint; give a smaller --staleness or a later --at",
                    r->path, (unsigned long long)update, (unsigned long long)staleness);
-  return must_have(r, update - staleness, err);
+  return check_has(r, update - staleness, err);
 }
 
 gl_status llm_run_load(llm_run *r, uint64_t update, double *theta, gl_error *err) {
@@ -170,17 +171,23 @@ static uint64_t batch_id(const llm_bias_spec *s, int kind, size_t i) {
   return UINT64_C(1) << 62 | s->seed << 32 | (uint64_t)kind << 31 | (uint64_t)i;
 }
 
-/* Draws with the parameters that the learner stands at. */
-static gl_status draw_bias_batch(batch *b, learner *l, llm_dist dist, const llm_bias_spec *s,
-                                 int kind, size_t i, int64_t version, gl_error *err) {
-  const draw_request r = {
-      batch_id(s, kind, i), version, s->groups, s->group_size, 0, 1, 0, NULL, NULL, 0};
+/* Samples batch i: for the algorithms by the samplers, for the truth from the learner's own
+ * distribution. The learner holds the parameters that sample. */
+static gl_status draw_bias_batch(batch *b, const llm_bias_job *job, int kind, size_t i,
+                                 gl_error *err) {
+  const llm_bias_spec *s = job->spec;
+  const bool truth = kind == OF_TRUTH;
+  const draw_request r = {.batch_id = batch_id(s, kind, i),
+                          .version = truth ? job->pair.version : job->pair.sampler_version,
+                          .n_groups = s->groups,
+                          .group_size = s->group_size,
+                          .to = 1};
   *b = (batch){0};
-  return llm_learner_draw_by(l, dist, &r, b, err);
+  return llm_learner_draw_by(job->learner, truth ? LLM_OWN_DIST : LLM_SAMPLERS_DIST, &r, b, err);
 }
 
-static gl_status step_on(const llm_bias_watch *watch, gl_error *err) {
-  progress_at(watch->bar, ++*watch->done, NULL);
+static gl_status count_gradient(const llm_bias_job *job, gl_error *err) {
+  progress_at(job->bar, ++*job->done, NULL);
   return signals_caught() ? gl_fail(err, GL_EINTERRUPTED, "stopped; nothing was measured") : GL_OK;
 }
 
@@ -194,24 +201,23 @@ uint64_t llm_bias_work(const llm_bias_spec *s) {
 
 /* --- the truth --- */
 
-gl_status llm_bias_reference(gradient_sample *out, double *reward, learner *l,
-                             const llm_bias_pair *pair, const llm_bias_spec *s,
-                             const llm_bias_watch *watch, gl_error *err) {
+gl_status llm_bias_reference(gradient_sample *out, double *reward, const llm_bias_job *job,
+                             gl_error *err) {
   const policy_algorithm *truth = policy_algorithms_find("reinforce");
+  const llm_bias_spec *s = job->spec;
   double metrics[METRIC_COUNT], sum = 0;
-  double *gradient = calloc(out->n + 1, sizeof *gradient);
-  if (gradient == NULL) return gl_fail_memory(err, "a gradient");
-  gl_status status = llm_learner_stand_at(l, pair->learner, pair->version, err);
+  double *gradient = MUST_ARRAY(double, out->n, "a gradient");
+  gl_status status = llm_learner_stand_at(job->learner, job->pair.learner, job->pair.version, err);
   gradient_sample_clear(out);
   for (size_t i = 0; i < s->references && status == GL_OK; ++i) {
     batch b;
-    status = draw_bias_batch(&b, l, LLM_OWN_DIST, s, OF_TRUTH, i, pair->version, err);
+    status = draw_bias_batch(&b, job, OF_TRUTH, i, err);
     if (status == GL_OK)
-      status = llm_learner_gradient(l, LLM_OWN_DIST, &b, truth, gradient, metrics, err);
+      status = llm_learner_gradient(job->learner, LLM_OWN_DIST, &b, truth, gradient, metrics, err);
     if (status == GL_OK) {
       gradient_sample_add(out, i % GRADIENT_BLOCKS, gradient);
       sum += metrics[METRIC_REWARD_MEAN];
-      status = step_on(watch, err);
+      status = count_gradient(job, err);
     }
     batch_fini(&b);
   }
@@ -237,55 +243,60 @@ static double *mean_at(llm_bias_result *r, size_t i) {
   return (double *)(void *)((char *)r + means[i].at);
 }
 
-/* A rule that the algorithm breaks is its result, and the others are measured. */
-static gl_status not_applicable(llm_bias_result *out, const gl_error *why) {
-  *out = (llm_bias_result){0};
-  snprintf(out->why, sizeof out->why, "%.199s", why->text);
+/* What the measurements of all algorithms share. */
+typedef struct measuring {
+  const llm_bias_job *job;
+  batch *batches;                   /* [job->spec->batches] of the samplers */
+  const gradient_sample *reference; /* of the true gradient */
+  gradient_sample *sample;          /* scratch */
+  double *gradient;                 /* scratch, [reference->n] */
+} measuring;
+
+/* An algorithm that cannot be measured here is a result too, and the others are measured. */
+static gl_status measure_one(llm_bias_result *out, const measuring *m,
+                             const policy_algorithm *algorithm, gl_error *err) {
+  const llm_bias_spec *s = m->job->spec;
+  double metrics[METRIC_COUNT];
+  *out = (llm_bias_result){.applicable = 1};
+  gradient_sample_clear(m->sample);
+  for (size_t i = 0; i < s->batches; ++i) {
+    gl_error why = {0};
+    gl_status status = llm_learner_gradient(m->job->learner, LLM_SAMPLERS_DIST, &m->batches[i],
+                                            algorithm, m->gradient, metrics, &why);
+    if (status == GL_EINPUT && i == 0) {
+      *m->job->done += s->batches;
+      *out = (llm_bias_result){0};
+      snprintf(out->why, sizeof out->why, "%.199s", why.text);
+      return GL_OK;
+    }
+    if (status != GL_OK) return gl_fail(err, status, "%s", why.text);
+    gradient_sample_add(m->sample, i % GRADIENT_BLOCKS, m->gradient);
+    for (size_t k = 0; k < sizeof means / sizeof *means; ++k)
+      *mean_at(out, k) += metrics[means[k].of] / (double)s->batches;
+    status = count_gradient(m->job, err);
+    if (status != GL_OK) return status;
+  }
+  gradient_moments(out->number, m->sample, m->reference, s->confidence);
   return GL_OK;
 }
 
-static gl_status measure_one(llm_bias_result *out, learner *l, const policy_algorithm *algorithm,
-                             batch *batches, const llm_bias_spec *s,
-                             const gradient_sample *reference, gradient_sample *sample,
-                             double *gradient, const llm_bias_watch *watch, gl_error *err) {
-  double metrics[METRIC_COUNT];
-  *out = (llm_bias_result){.applicable = 1};
-  gradient_sample_clear(sample);
-  for (size_t i = 0; i < s->batches; ++i) {
-    gl_error why = {0};
-    gl_status status =
-        llm_learner_gradient(l, LLM_SAMPLERS_DIST, &batches[i], algorithm, gradient, metrics, &why);
-    if (status == GL_EINPUT && i == 0) {
-      *watch->done += s->batches;
-      return not_applicable(out, &why);
-    }
-    if (status != GL_OK) return gl_fail(err, status, "%s", why.text);
-    gradient_sample_add(sample, i % GRADIENT_BLOCKS, gradient);
-    for (size_t k = 0; k < sizeof means / sizeof *means; ++k)
-      *mean_at(out, k) += metrics[means[k].of] / (double)s->batches;
-    status = step_on(watch, err);
-    if (status != GL_OK) return status;
-  }
-  return gradient_moments(out->number, sample, reference, s->confidence, err);
-}
-
-gl_status llm_bias_measure(llm_bias_result *out, learner *l, const llm_bias_pair *pair,
-                           const llm_bias_spec *s, const gradient_sample *reference,
-                           gradient_sample *scratch, const llm_bias_watch *watch, gl_error *err) {
-  double *gradient = calloc(reference->n + 1, sizeof *gradient);
-  batch *batches = calloc(s->batches, sizeof *batches);
-  gl_status status = gradient != NULL && batches != NULL ? GL_OK : gl_fail_memory(err, "batches");
-  if (status == GL_OK) status = llm_learner_stand_at(l, pair->sampler, pair->sampler_version, err);
+gl_status llm_bias_measure(llm_bias_result *out, const llm_bias_job *job,
+                           const gradient_sample *reference, gradient_sample *scratch,
+                           gl_error *err) {
+  const llm_bias_spec *s = job->spec;
+  const measuring m = {job, MUST_ARRAY(batch, s->batches, "batches"), reference, scratch,
+                       MUST_ARRAY(double, reference->n, "a gradient")};
+  gl_status status =
+      llm_learner_stand_at(job->learner, job->pair.sampler, job->pair.sampler_version, err);
   for (size_t i = 0; i < s->batches && status == GL_OK; ++i)
-    status = draw_bias_batch(&batches[i], l, LLM_SAMPLERS_DIST, s, OF_ALGORITHMS, i,
-                             pair->sampler_version, err);
-  if (status == GL_OK) status = llm_learner_stand_at(l, pair->learner, pair->version, err);
+    status = draw_bias_batch(&m.batches[i], job, OF_ALGORITHMS, i, err);
+  if (status == GL_OK)
+    status = llm_learner_stand_at(job->learner, job->pair.learner, job->pair.version, err);
   for (size_t a = 0; a < s->n_algorithms && status == GL_OK; ++a)
-    status = measure_one(&out[a], l, &s->algorithms[a], batches, s, reference, scratch, gradient,
-                         watch, err);
-  for (size_t i = 0; batches != NULL && i < s->batches; ++i) batch_fini(&batches[i]);
-  free(batches);
-  free(gradient);
+    status = measure_one(&out[a], &m, &s->algorithms[a], err);
+  for (size_t i = 0; i < s->batches; ++i) batch_fini(&m.batches[i]);
+  free(m.batches);
+  free(m.gradient);
   return status;
 }
 
@@ -301,7 +312,7 @@ static const struct {
 enum { ROWS = sizeof rows / sizeof *rows };
 
 static const llm_bias_result *result_of(const llm_bias_table *t, size_t u, size_t k, size_t a) {
-  return &t->results[(u * t->n_staleness + k) * t->n_algorithms + a];
+  return &t->results[(u * t->n_staleness + k) * t->spec->n_algorithms + a];
 }
 
 /* The ages in ascending order, as they are drawn. */
@@ -320,7 +331,7 @@ static void write_bias_line(figure_page *p, size_t panel, const llm_bias_table *
     const double x = (double)t->staleness[order[i]];
     if (!r->applicable || isnan(r->number[of].value)) continue;
     const gradient_estimate *e = &r->number[of];
-    page_point(p, panel, t->algorithms[a].name, x, e->value, e->low, e->high);
+    page_point(p, panel, t->spec->algorithms[a].name, x, e->value, e->low, e->high);
   }
   page_block_end(p);
 }
@@ -328,30 +339,26 @@ static void write_bias_line(figure_page *p, size_t panel, const llm_bias_table *
 /* What one checkpoint cannot show is said of the algorithms that none can. */
 static gl_status note_not_applicable(figure_page *p, const llm_bias_table *t, gl_error *err) {
   gl_status status = GL_OK;
-  for (size_t a = 0; a < t->n_algorithms && status == GL_OK; ++a) {
+  for (size_t a = 0; a < t->spec->n_algorithms && status == GL_OK; ++a) {
     const llm_bias_result *r = result_of(t, 0, 0, a);
-    if (!r->applicable) status = page_leave_out(p, err, "%s (%s)", t->algorithms[a].name, r->why);
+    if (!r->applicable)
+      status = page_leave_out(p, err, "%s (%s)", t->spec->algorithms[a].name, r->why);
   }
   return status;
 }
 
 static gl_status name_bias_lines(figure_page *p, const llm_bias_table *t, gl_error *err) {
-  const char **names = calloc(t->n_algorithms + 1, sizeof *names);
-  if (names == NULL) return gl_fail_memory(err, "the names of a figure");
-  for (size_t a = 0; a < t->n_algorithms; ++a) names[a] = t->algorithms[a].name;
-  gl_status status = page_set_lines(p, names, t->n_algorithms, err);
+  const char **names = MUST_ARRAY(const char *, t->spec->n_algorithms, "the names of a figure");
+  for (size_t a = 0; a < t->spec->n_algorithms; ++a) names[a] = t->spec->algorithms[a].name;
+  gl_status status = page_set_lines(p, names, t->spec->n_algorithms, err);
   free(names);
   return status;
 }
 
 static gl_status write_gradients_figure(const void *data, figure_page *p, gl_error *err) {
   const llm_bias_table *t = data;
-  size_t *order = calloc(t->n_staleness, sizeof *order), *picked = calloc(t->n_at, sizeof *picked);
-  if (order == NULL || picked == NULL) {
-    free(order);
-    free(picked);
-    return gl_fail_memory(err, "the places of a figure");
-  }
+  size_t *order = MUST_ARRAY(size_t, t->n_staleness, "the places of a figure");
+  size_t *picked = MUST_ARRAY(size_t, t->n_at, "the places of a figure");
   const size_t columns = page_pick(t->n_at, page_columns(p, t->n_at), picked);
   sort_ages(t, order);
   gl_status status = page_open(p, ROWS * columns, "panel\talgorithm\tx\ty\tlow\thigh", err);
@@ -363,7 +370,7 @@ static gl_status write_gradients_figure(const void *data, figure_page *p, gl_err
       snprintf(to->title, sizeof to->title, "after %llu updates", (unsigned long long)t->at[u]);
     snprintf(to->axis, sizeof to->axis, "%s", rows[row].axis);
     to->logarithmic = rows[row].logarithmic;
-    for (size_t a = 0; a < t->n_algorithms; ++a)
+    for (size_t a = 0; a < t->spec->n_algorithms; ++a)
       write_bias_line(p, panel, t, order, rows[row].of, u, a);
   }
   p->all_marks = 1;
@@ -402,15 +409,15 @@ gl_status llm_bias_draw(const llm_bias_table *t, const figure_request *q, gl_err
 
 /* Exact divergences of a real policy are not known; what does not apply is NaN. */
 static bias_record bias_record_of(const llm_bias_table *t, const llm_bias_result *r,
-                                  size_t algorithm, uint64_t staleness, size_t group_size,
-                                  double drawn) {
-  bias_record to = {.algorithm = t->algorithms[algorithm].name,
+                                  size_t algorithm, uint64_t staleness) {
+  bias_record to = {.algorithm = t->spec->algorithms[algorithm].name,
                     .method = r->applicable ? "monte_carlo" : "not_applicable",
-                    .group_size = (double)group_size,
+                    .group_size = (double)t->spec->group_size,
                     .kl_exact = NAN,
                     .kl_exact_qp = NAN,
                     .staleness = (double)staleness,
-                    .groups = r->applicable ? drawn : 0,
+                    .groups =
+                        r->applicable ? (double)t->spec->batches * (double)t->spec->groups : 0,
                     .iw_mean = r->applicable ? r->iw_mean : NAN,
                     .iw_variance = r->applicable ? r->iw_variance : NAN,
                     .aw_variance = r->applicable ? r->aw_variance : NAN,
@@ -426,35 +433,31 @@ static bias_record bias_record_of(const llm_bias_table *t, const llm_bias_result
 }
 
 /* Those of checkpoint u. */
-static gl_status put_checkpoint(store *s, const llm_bias_table *t, size_t u, bias_record *records,
-                                size_t group_size, double drawn, const bias_making *making,
-                                gl_error *err) {
-  const size_t each = t->n_staleness * t->n_algorithms, size = strlen(t->name) + 48;
-  char *study = malloc(size);
-  if (study == NULL) return gl_fail_memory(err, "the name of a study");
-  snprintf(study, size, "%s after %llu updates", t->name, (unsigned long long)t->at[u]);
+static gl_status put_checkpoint(store *s, const llm_bias_table *t, size_t u,
+                                const bias_making *making, gl_error *err) {
+  const size_t each = t->n_staleness * t->spec->n_algorithms;
+  bias_record *records = MUST_ARRAY(bias_record, each, "the records of a study");
+  char *study = must_textf("the name of a study", "%s after %llu updates", t->name,
+                           (unsigned long long)t->at[u]);
   for (size_t i = 0; i < each; ++i)
-    records[i] = bias_record_of(t, &t->results[u * each + i], i % t->n_algorithms,
-                                t->staleness[i / t->n_algorithms], group_size, drawn);
+    records[i] = bias_record_of(t, &t->results[u * each + i], i % t->spec->n_algorithms,
+                                t->staleness[i / t->spec->n_algorithms]);
   gl_status status = store_put_bias(s, study, records, each, making, err);
   free(study);
+  free(records);
   return status;
 }
 
-gl_status llm_bias_store(const llm_bias_table *t, const char *path, size_t group_size, double drawn,
-                         double wall_s, gl_error *err) {
-  bias_record *records = calloc(t->n_staleness * t->n_algorithms, sizeof *records);
+gl_status llm_bias_store(const llm_bias_table *t, const char *path, double wall_s, gl_error *err) {
   provenance how;
   char finished[PROVENANCE_DATE_SIZE];
   store *s = NULL;
-  if (records == NULL) return gl_fail_memory(err, "the records of a study");
   gl_status status = provenance_init(&how, err);
   const bias_making making = {&how.record, provenance_now(finished), wall_s / (double)t->n_at};
   if (status == GL_OK) status = store_open(&s, path, STORE_WRITE, err);
   for (size_t u = 0; u < t->n_at && status == GL_OK; ++u)
-    status = put_checkpoint(s, t, u, records, group_size, drawn, &making, err);
+    status = put_checkpoint(s, t, u, &making, err);
   store_close(s);
   provenance_fini(&how);
-  free(records);
   return status;
 }

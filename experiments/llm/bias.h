@@ -79,28 +79,30 @@ typedef struct llm_bias_result {
   double kl, iw_mean, iw_variance, aw_variance, ess, clip_fraction;
 } llm_bias_result;
 
-/* Progress and the way out: bar (NULL: none) counts gradients from *done on. */
-typedef struct llm_bias_watch {
-  progress *bar;
-  uint64_t *done;
-} llm_bias_watch;
+/* A measurement: of what, by which learner, at which policies. */
+typedef struct llm_bias_job {
+  learner *learner;
+  const llm_bias_spec *spec;
+  llm_bias_pair pair;
+  progress *bar;  /* NULL: none; counts gradients */
+  uint64_t *done; /* gradients so far */
+} llm_bias_job;
 
 /* Gradients that llm_bias_reference() and llm_bias_measure() take. */
 uint64_t llm_bias_reference_work(const llm_bias_spec *s);
 uint64_t llm_bias_work(const llm_bias_spec *s);
 
-/* Fills out, an empty sample of s->references / GRADIENT_BLOCKS vectors a block, with gradients at
- * the pair's learner; *reward is the mean reward. GL_EINPUT for a policy that is not finite,
- * GL_EINTERRUPTED after a signal, GL_ENOMEM. */
-gl_status llm_bias_reference(gradient_sample *out, double *reward, learner *l,
-                             const llm_bias_pair *pair, const llm_bias_spec *s,
-                             const llm_bias_watch *watch, gl_error *err);
+/* Fills out, an empty sample of spec->references / GRADIENT_BLOCKS vectors a block, with gradients
+ * at the pair's learner; *reward is the mean reward. GL_EINPUT for a policy that is not finite,
+ * GL_EINTERRUPTED after a signal. */
+gl_status llm_bias_reference(gradient_sample *out, double *reward, const llm_bias_job *job,
+                             gl_error *err);
 /* Measures all algorithms on batches of the pair's sampler against that reference: out
- * [n_algorithms]. scratch is a sample of s->batches / GRADIENT_BLOCKS vectors a block, whose
+ * [n_algorithms]. scratch is a sample of spec->batches / GRADIENT_BLOCKS vectors a block, whose
  * contents are lost. Errors as above. */
-gl_status llm_bias_measure(llm_bias_result *out, learner *l, const llm_bias_pair *pair,
-                           const llm_bias_spec *s, const gradient_sample *reference,
-                           gradient_sample *scratch, const llm_bias_watch *watch, gl_error *err);
+gl_status llm_bias_measure(llm_bias_result *out, const llm_bias_job *job,
+                           const gradient_sample *reference, gradient_sample *scratch,
+                           gl_error *err);
 
 /* --- results --- */
 
@@ -108,10 +110,10 @@ gl_status llm_bias_measure(llm_bias_result *out, learner *l, const llm_bias_pair
  * n_algorithms + a]; all borrowed. */
 typedef struct llm_bias_table {
   const char *name; /* the run's: files are NAME_gradients.png, … */
-  const policy_algorithm *algorithms;
+  const llm_bias_spec *spec;
   const uint64_t *at, *staleness; /* [n_at], [n_staleness] */
   const llm_bias_result *results;
-  size_t n_algorithms, n_at, n_staleness;
+  size_t n_at, n_staleness;
 } llm_bias_table;
 
 /* Draws the figure `gradients`: cosine, variance and scaled MSE against staleness with their
@@ -121,9 +123,8 @@ gl_status llm_bias_draw(const llm_bias_table *t, const figure_request *q, gl_err
 
 /* Puts the measurements into the file at `path` (made where it is not there), those of each
  * checkpoint as a study of its own, "NAME after N updates", in place of those that it has by that
- * name: one transaction a checkpoint. drawn: groups that each algorithm's estimates are made of.
+ * name: one transaction a checkpoint. wall_s: how long all measurements took.
  * Intervals have no columns there. GL_EIO, GL_ENOMEM. */
-gl_status llm_bias_store(const llm_bias_table *t, const char *path, size_t group_size, double drawn,
-                         double wall_s, gl_error *err);
+gl_status llm_bias_store(const llm_bias_table *t, const char *path, double wall_s, gl_error *err);
 
 #endif

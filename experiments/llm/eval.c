@@ -3,6 +3,7 @@
 #include "experiments/llm/eval.h"
 
 #include "analysis/statistics.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/process.h"
 #include "llm/learner/packed_tokens.h"
 #include "llm/model/generate.h"
@@ -18,6 +19,10 @@ enum {
 };
 /* Its entity: no evaluation inside a run has it. */
 static const uint64_t own_stream = UINT64_C(1) << 62;
+
+static size_t responses_to_each(const llm_eval_request *r) {
+  return r->samples > 0 ? r->samples : 1;
+}
 
 /* What is summed over responses. */
 typedef struct sums {
@@ -40,23 +45,22 @@ static void part_fini(part *p) {
 
 static gl_status part_problems(part *p, const run_spec *spec, size_t first, size_t n,
                                gl_error *err) {
-  uint64_t *which = calloc(n, sizeof *which);
-  if (which == NULL) return gl_fail_memory(err, "an evaluation");
+  uint64_t *which = MUST_ARRAY(uint64_t, n, "an evaluation");
   for (size_t i = 0; i < n; ++i) which[i] = first + i;
   gl_status status = problem_set_init(&p->problems, spec, TASK_HELD_OUT, which, n, err);
   free(which);
   return status;
 }
 
-static gl_status part_draw(part *p, model *m, const run_spec *spec, rng_stream stream, size_t first,
-                           size_t each, int greedy, gl_error *err) {
-  const size_t n = p->problems.n * each;
-  p->prompt_of = calloc(n, sizeof *p->prompt_of);
-  p->number = calloc(n, sizeof *p->number);
-  if (p->prompt_of == NULL || p->number == NULL) return gl_fail_memory(err, "an evaluation");
+/* Responses to the part's problems, which are those of the split from `first` on. */
+static gl_status part_draw(part *p, const llm_eval_request *r, size_t first, gl_error *err) {
+  const run_spec *spec = r->spec;
+  const size_t each = responses_to_each(r), n = p->problems.n * each;
+  p->prompt_of = MUST_ARRAY(size_t, n, "an evaluation");
+  p->number = MUST_ARRAY(size_t, n, "an evaluation");
   for (size_t i = 0; i < n; ++i) {
     p->prompt_of[i] = i / each;
-    p->number[i] = i % each;
+    p->number[i] = (first + i / each) * MOST_SAMPLES + i % each;
   }
   gl_status status = generate_result_init(&p->responses, n, spec->max_tokens, err);
   generate_request q = {.n_prompts = p->problems.n,
@@ -65,9 +69,9 @@ static gl_status part_draw(part *p, model *m, const run_spec *spec, rng_stream s
                         .n_responses = n,
                         .prompt_of = p->prompt_of,
                         .number = p->number,
-                        .stream = stream,
+                        .stream = rng_stream_at(r->seed, RNG_EVAL, own_stream + (uint64_t)r->set),
                         .sampling = spec->eval.how.dist,
-                        .greedy = greedy,
+                        .greedy = r->samples == 0,
                         .max_tokens = spec->max_tokens,
                         .up_to = spec->max_tokens,
                         .stop = spec->stop,
@@ -75,8 +79,7 @@ static gl_status part_draw(part *p, model *m, const run_spec *spec, rng_stream s
                         .slots = spec->slots,
                         .must_be_finite = 1,
                         .first_prompt = first};
-  for (size_t i = 0; i < n; ++i) p->number[i] += (first + i / each) * MOST_SAMPLES;
-  return status == GL_OK ? generate(m, &q, &p->responses, err) : status;
+  return status == GL_OK ? generate(r->model, &q, &p->responses, err) : status;
 }
 
 static gl_status part_score(part *p, const run_spec *spec, size_t each, size_t *correct,
@@ -101,23 +104,21 @@ static size_t part_size(size_t each, size_t max_tokens) {
   return most > each ? most / each : 1;
 }
 
-gl_status llm_eval_init(llm_eval *out, model *m, const run_spec *spec, uint64_t seed, size_t set,
-                        size_t samples, progress *bar, size_t *done, gl_error *err) {
-  const size_t each = samples > 0 ? samples : 1, step = part_size(each, spec->max_tokens);
+gl_status llm_eval_init(llm_eval *out, const llm_eval_request *r, gl_error *err) {
+  const run_spec *spec = r->spec;
+  const size_t each = responses_to_each(r), step = part_size(each, spec->max_tokens);
   *out = (llm_eval){.problems = spec->eval.prompts, .samples = each};
-  out->correct = calloc(out->problems, sizeof *out->correct);
-  if (out->correct == NULL) return gl_fail_memory(err, "an evaluation");
+  out->correct = MUST_ARRAY(size_t, out->problems, "an evaluation");
   gl_status status = GL_OK;
-  const rng_stream stream = rng_stream_at(seed, RNG_EVAL, own_stream + (uint64_t)set);
   sums total = {0};
   for (size_t first = 0, n = 0; first < out->problems && status == GL_OK; first += n) {
     part p = {0};
     n = out->problems - first < step ? out->problems - first : step;
     status = part_problems(&p, spec, first, n, err);
-    if (status == GL_OK) status = part_draw(&p, m, spec, stream, first, each, samples == 0, err);
+    if (status == GL_OK) status = part_draw(&p, r, first, err);
     if (status == GL_OK) status = part_score(&p, spec, each, out->correct + first, &total, err);
     part_fini(&p);
-    progress_at(bar, *done += n, NULL);
+    progress_at(r->bar, *r->done += n, NULL);
     if (status == GL_OK && signals_caught())
       status = gl_fail(err, GL_EINTERRUPTED, "stopped after %zu of %zu problems", first + n,
                        out->problems);
@@ -153,10 +154,8 @@ void llm_pass_wilson(double p, size_t n, double *low, double *high) {
   *high = fmin(1, (centre + half) / (1 + z * z / m));
 }
 
-static gl_status bootstrap(llm_pass *out, const double *value, size_t n, rng_stream stream,
-                           gl_error *err) {
-  double *mean = calloc(BOOTSTRAP_REPLICATES, sizeof *mean);
-  if (mean == NULL) return gl_fail_memory(err, "a bootstrap");
+static void bootstrap(llm_pass *out, const double *value, size_t n, rng_stream stream) {
+  double *mean = MUST_ARRAY(double, BOOTSTRAP_REPLICATES, "a bootstrap");
   for (size_t r = 0; r < BOOTSTRAP_REPLICATES; ++r) {
     for (size_t i = 0; i < n; ++i) {
       rng_words w = rng_block(stream, r * n + i);
@@ -168,13 +167,11 @@ static gl_status bootstrap(llm_pass *out, const double *value, size_t n, rng_str
   out->high = sample_quantile(mean, BOOTSTRAP_REPLICATES, 0.975);
   out->interval = "bootstrap";
   free(mean);
-  return GL_OK;
 }
 
-gl_status llm_pass_at(llm_pass *out, const size_t *correct, size_t n_problems, size_t n, size_t k,
-                      rng_stream stream, gl_error *err) {
-  double *value = calloc(n_problems, sizeof *value);
-  if (value == NULL) return gl_fail_memory(err, "an evaluation");
+void llm_pass_at(llm_pass *out, const size_t *correct, size_t n_problems, size_t n, size_t k,
+                 rng_stream stream) {
+  double *value = MUST_ARRAY(double, n_problems, "an evaluation");
   *out = (llm_pass){.k = k, .standard_error = NAN, .interval = "wilson"};
   double squares = 0;
   int between = 0;
@@ -187,7 +184,6 @@ gl_status llm_pass_at(llm_pass *out, const size_t *correct, size_t n_problems, s
   if (n_problems > 1)
     out->standard_error = sqrt(squares / (double)(n_problems - 1) / (double)n_problems);
   llm_pass_wilson(out->value, n_problems, &out->low, &out->high);
-  gl_status status = between ? bootstrap(out, value, n_problems, stream, err) : GL_OK;
+  if (between) bootstrap(out, value, n_problems, stream);
   free(value);
-  return status;
 }

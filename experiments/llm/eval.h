@@ -14,17 +14,25 @@ typedef struct llm_eval {
   size_t problems, samples; /* samples 1 where greedy */
   size_t *correct;          /* [problems] responses of reward 1 */
   double reward;            /* mean over responses */
-  double tokens, cut_off;   /* tokens of a response, share that met the length limit: means */
+  double tokens, cut_off;   /* tokens of a response, fraction cut off at the length limit: means */
 } llm_eval;
 
-/* Responses to the first spec->eval.prompts held-out problems: the greedy one of each (samples 0),
- * or that many drawn ones. Every response has its own address in the random streams of `seed`
- * and of `set` (which evaluation set it is, from 0), so that the first ones are the same however
- * many are drawn. bar (may be NULL) counts problems from
- * *done on; a Ctrl-C between two parts of the work is GL_EINTERRUPTED. Release with llm_eval_fini()
- * in any case. */
-gl_status llm_eval_init(llm_eval *out, model *m, const run_spec *spec, uint64_t seed, size_t set,
-                        size_t samples, progress *bar, size_t *done, gl_error *err);
+/* What is evaluated. Every response has its own address in the random streams of `seed` and of
+ * `set` (which evaluation set it is, from 0), so that the first ones are the same however many are
+ * sampled. */
+typedef struct llm_eval_request {
+  model *model;
+  const run_spec *spec; /* the first spec->eval.prompts held-out problems */
+  uint64_t seed;
+  size_t set;
+  size_t samples; /* responses to each problem; 0: the greedy one */
+  progress *bar;  /* NULL: none; counts problems */
+  size_t *done;   /* problems so far */
+} llm_eval_request;
+
+/* GL_EINTERRUPTED for a Ctrl-C between two parts of the work. Release with llm_eval_fini() in any
+ * case. */
+gl_status llm_eval_init(llm_eval *out, const llm_eval_request *r, gl_error *err);
 void llm_eval_fini(llm_eval *e);
 
 /* --- pass@k --- */
@@ -47,9 +55,9 @@ typedef struct llm_pass {
 double llm_pass_problem(size_t n, size_t c, size_t k);
 /* Of n_problems >= 1 with correct[i] right ones among n each. The interval is Wilson's where every
  * problem's estimate is 0 or 1, else a percentile bootstrap over problems drawn from stream. */
-gl_status llm_pass_at(llm_pass *out, const size_t *correct, size_t n_problems, size_t n, size_t k,
-                      rng_stream stream, gl_error *err);
-/* Wilson's 95 % score interval (1927) for a share p of n trials. */
+void llm_pass_at(llm_pass *out, const size_t *correct, size_t n_problems, size_t n, size_t k,
+                 rng_stream stream);
+/* Wilson's 95 % score interval (1927) for a fraction p of n trials. */
 void llm_pass_wilson(double p, size_t n, double *low, double *high);
 
 #endif

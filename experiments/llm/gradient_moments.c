@@ -1,6 +1,8 @@
 /* Moments of gradients from sums over blocks, and their jackknife errors. */
 #include "experiments/llm/gradient_moments.h"
 
+#include "experiments/base/memory.h"
+
 #include <assert.h>
 #include <gsl/gsl_cdf.h>
 #include <math.h>
@@ -16,13 +18,9 @@ const char *const gradient_number_names[GRADIENT_NUMBERS] = {
 
 /* --- samples --- */
 
-gl_status gradient_sample_init(gradient_sample *s, size_t n, size_t per_block, gl_error *err) {
-  size_t all;
+void gradient_sample_init(gradient_sample *s, size_t n, size_t per_block) {
   *s = (gradient_sample){.n = n, .per_block = per_block};
-  if (__builtin_mul_overflow(n, (size_t)BLOCKS, &all))
-    return gl_fail_memory(err, "the sums of gradients");
-  s->sum = calloc(all + 1, sizeof *s->sum);
-  return s->sum != NULL ? GL_OK : gl_fail_memory(err, "the sums of gradients");
+  s->sum = must_alloc(n, BLOCKS * sizeof *s->sum, "the sums of gradients");
 }
 
 void gradient_sample_fini(gradient_sample *s) {
@@ -172,11 +170,10 @@ static gradient_estimate scaled_bias(const gradient_estimate *cosine) {
                              sqrt(1 - most * most), sqrt(1 - least * least)};
 }
 
-gl_status gradient_moments(gradient_estimate out[GRADIENT_NUMBERS], const gradient_sample *g,
-                           const gradient_sample *h, double confidence, gl_error *err) {
+void gradient_moments(gradient_estimate out[GRADIENT_NUMBERS], const gradient_sample *g,
+                      const gradient_sample *h, double confidence) {
   double value[PARTS], error[PARTS] = {0};
-  products *p = calloc(1, sizeof *p);
-  if (p == NULL) return gl_fail_memory(err, "the products of gradients");
+  products *p = MUST_ARRAY(products, 1, "the products of gradients");
   assert(g->n == h->n);
   multiply(p, g, h);
   parts_without(value, p, g, h, BLOCKS, BLOCKS);
@@ -197,5 +194,4 @@ gl_status gradient_moments(gradient_estimate out[GRADIENT_NUMBERS], const gradie
       has_truth ? clamp_estimate(value[SCALED_MSE], error[SCALED_MSE], t, 0, 1) : unknown;
   out[GRADIENT_SNR] = clamp_estimate(value[SNR], error[SNR], t, 0, INFINITY);
   out[GRADIENT_LENGTH] = root(value[LENGTH_SQUARED], error[LENGTH_SQUARED], t);
-  return GL_OK;
 }

@@ -18,8 +18,6 @@
 #ifndef GEPOLAB_EXPERIMENTS_LLM_GRADIENT_MOMENTS_H
 #define GEPOLAB_EXPERIMENTS_LLM_GRADIENT_MOMENTS_H
 
-#include "core/base/error.h"
-
 #include <stddef.h>
 
 enum { GRADIENT_BLOCKS = 16 };
@@ -31,8 +29,8 @@ typedef struct gradient_sample {
   double square[GRADIENT_BLOCKS]; /* sum of <g, g> */
 } gradient_sample;
 
-/* An empty sample. GL_ENOMEM. */
-gl_status gradient_sample_init(gradient_sample *s, size_t n, size_t per_block, gl_error *err);
+/* An empty sample. */
+void gradient_sample_init(gradient_sample *s, size_t n, size_t per_block);
 void gradient_sample_fini(gradient_sample *s);
 /* Forgets what was added. */
 void gradient_sample_clear(gradient_sample *s);
@@ -61,8 +59,8 @@ extern const char *const gradient_number_names[GRADIENT_NUMBERS];
  * Student's t with GRADIENT_BLOCKS - 1 degrees of freedom. bias and length are square roots: of an
  * estimate below zero they are 0, and their intervals are those of the squares. What a number
  * divides by must be three standard errors above zero, else the sample is too small for it and it
- * is NaN; a cosine beyond 1 by chance is 1. GL_ENOMEM. */
-gl_status gradient_moments(gradient_estimate out[GRADIENT_NUMBERS], const gradient_sample *g,
-                           const gradient_sample *h, double confidence, gl_error *err);
+ * is NaN; a cosine beyond 1 by chance is 1. */
+void gradient_moments(gradient_estimate out[GRADIENT_NUMBERS], const gradient_sample *g,
+                      const gradient_sample *h, double confidence);
 
 #endif

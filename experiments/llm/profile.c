@@ -1,6 +1,7 @@
 /* Times prompts, batches and updates, and fits delay distributions to the times. */
 #include "experiments/llm/profile.h"
 
+#include "experiments/base/memory.h"
 #include "experiments/base/process.h"
 
 #include <assert.h>
@@ -47,9 +48,8 @@ double llm_profile_makespan(const double *lengths, size_t n, double *slots, size
   return last;
 }
 
-static gl_status fit_decoding(llm_profile *p, gl_error *err) {
-  double *slots = calloc(p->concurrency, sizeof *slots), steps = 0, seconds = 0;
-  if (slots == NULL) return gl_fail_memory(err, "a profile");
+static void fit_decoding(llm_profile *p) {
+  double *slots = MUST_ARRAY(double, p->concurrency, "a profile"), steps = 0, seconds = 0;
   for (size_t k = 0; k < p->repetitions; ++k) {
     steps +=
         llm_profile_makespan(p->lengths + k * p->responses, p->responses, slots, p->concurrency);
@@ -58,7 +58,6 @@ static gl_status fit_decoding(llm_profile *p, gl_error *err) {
   /* Responses of a token or two end with their prompts: what is left is noise around nothing. */
   p->decode_per_s = steps / fmax(seconds, 1e-6 * p->generation.mean * (double)p->repetitions);
   free(slots);
-  return GL_OK;
 }
 
 /* --- measuring --- */
@@ -104,18 +103,7 @@ static void record_times(llm_profile *p, size_t k, const one_batch *t, const bat
     p->lengths[k * p->responses + i] = (double)(b->token_start[i + 1] - b->token_start[i]);
 }
 
-static gl_status allocate(llm_profile *p, gl_error *err) {
-  p->prompt.seconds = calloc(p->repetitions, sizeof(double));
-  p->generation.seconds = calloc(p->repetitions, sizeof(double));
-  p->step.seconds = calloc(p->repetitions, sizeof(double));
-  p->lengths = calloc(p->repetitions, p->responses * sizeof(double));
-  if (p->prompt.seconds != NULL && p->generation.seconds != NULL && p->step.seconds != NULL &&
-      p->lengths != NULL)
-    return GL_OK;
-  return gl_fail_memory(err, "a profile");
-}
-
-static gl_status summarise(llm_profile *p, gl_error *err) {
+static void summarise(llm_profile *p) {
   const size_t n = p->repetitions * p->responses;
   double tokens = 0;
   fit(&p->prompt, p->repetitions);
@@ -125,28 +113,30 @@ static gl_status summarise(llm_profile *p, gl_error *err) {
   p->tokens = tokens / (double)n;
   p->tokens_per_s = tokens / (p->generation.mean * (double)p->repetitions);
   p->trained_per_s = tokens / (p->step.mean * (double)p->repetitions);
-  return fit_decoding(p, err);
+  fit_decoding(p);
 }
 
-gl_status llm_profile_init(llm_profile *out, learner *l, const recipe *r, size_t slots,
-                           size_t repetitions, int (*after)(void *self, size_t done), void *self,
-                           gl_error *err) {
-  const size_t responses = r->groups * r->group_size;
-  *out = (llm_profile){.repetitions = repetitions,
+gl_status llm_profile_init(llm_profile *out, const llm_profile_request *q, gl_error *err) {
+  const size_t responses = q->recipe->groups * q->recipe->group_size, n = q->repetitions;
+  *out = (llm_profile){.repetitions = n,
                        .responses = responses,
-                       .concurrency = slots == 0 || slots > responses ? responses : slots};
-  gl_status status = allocate(out, err);
-  for (size_t k = 0; k <= repetitions && status == GL_OK; ++k) {
+                       .concurrency = q->slots == 0 || q->slots > responses ? responses : q->slots,
+                       .prompt.seconds = MUST_ARRAY(double, n, "a profile"),
+                       .generation.seconds = MUST_ARRAY(double, n, "a profile"),
+                       .step.seconds = MUST_ARRAY(double, n, "a profile"),
+                       .lengths = must_alloc(n, responses * sizeof(double), "a profile")};
+  gl_status status = GL_OK;
+  for (size_t k = 0; k <= n && status == GL_OK; ++k) {
     one_batch t;
     batch b = {0};
-    status = time_batch(&t, &b, l, r, k, err);
+    status = time_batch(&t, &b, q->learner, q->recipe, k, err);
     if (status == GL_OK && k > 0) record_times(out, k - 1, &t, &b);
     batch_fini(&b);
-    if (status == GL_OK && after != NULL && after(self, k))
-      status =
-          gl_fail(err, GL_EINTERRUPTED, "stopped after %zu of %zu repetitions", k, repetitions);
+    if (status == GL_OK && q->after != NULL && q->after(q->self, k))
+      status = gl_fail(err, GL_EINTERRUPTED, "stopped after %zu of %zu repetitions", k, n);
   }
-  return status == GL_OK ? summarise(out, err) : status;
+  if (status == GL_OK) summarise(out);
+  return status;
 }
 
 void llm_profile_fini(llm_profile *p) {

@@ -29,13 +29,20 @@ typedef struct llm_profile {
   double decode_per_s;
 } llm_profile;
 
-/* Draws `repetitions` batches and updates on each, after one that does not count. l should have a
- * learning rate of 0, so that all are of one policy. slots: responses decoded side by side, 0: all.
- * after (may be NULL) is called after each repetition; a result other than 0 stops
- * (GL_EINTERRUPTED). Release with llm_profile_fini() in any case. */
-gl_status llm_profile_init(llm_profile *out, learner *l, const recipe *r, size_t slots,
-                           size_t repetitions, int (*after)(void *self, size_t done), void *self,
-                           gl_error *err);
+typedef struct llm_profile_request {
+  learner *learner; /* its learning rate should be 0, so that all batches are of one policy */
+  const recipe *recipe;
+  size_t slots; /* responses decoded side by side; 0: all */
+  size_t repetitions;
+  /* Called after each repetition; a result other than 0 stops (GL_EINTERRUPTED). NULL: not called.
+   */
+  int (*after)(void *self, size_t done);
+  void *self;
+} llm_profile_request;
+
+/* Samples `repetitions` batches and updates on each, after one that does not count. Release with
+ * llm_profile_fini() in any case. */
+gl_status llm_profile_init(llm_profile *out, const llm_profile_request *q, gl_error *err);
 void llm_profile_fini(llm_profile *p);
 
 /* Tokens of the longest run of decoding steps when `lengths` are decoded in order on so many slots,

@@ -6,6 +6,8 @@
 #include "core/base/json.h"
 #include "core/base/shown.h"
 #include "experiments/base/build.h"
+#include "experiments/base/memory.h"
+#include "experiments/base/print_json.h"
 #include "llm/backend/open/open.h"
 
 #include <errno.h>
@@ -18,10 +20,7 @@
 
 /* folder/name. */
 static char *llm_folder_file(const char *folder, const char *name) {
-  size_t size = strlen(folder) + strlen(name) + 2;
-  char *path = malloc(size);
-  if (path != NULL) snprintf(path, size, "%s/%s", folder, name);
-  return path;
+  return must_textf("a file's name", "%s/%s", folder, name);
 }
 
 static const char world_file[] = "gepolab.json";
@@ -38,12 +37,10 @@ static int is_folder(const char *path) {
 
 /* {"value": text} as a doc of its own, to set fields from. */
 static gl_status text_doc(cfg_doc **out, const char *text, gl_error *err) {
-  cJSON *json = cJSON_CreateObject();
-  char *printed = NULL;
-  if (json != NULL && json_add_string(json, "value", text) != NULL)
-    printed = cJSON_PrintUnformatted(json);
+  cJSON *json = json_new();
+  json_put(json, "value %s", text);
+  char *printed = must_have(cJSON_PrintUnformatted(json), "a recipe");
   cJSON_Delete(json);
-  if (printed == NULL) return gl_fail_memory(err, "a recipe");
   gl_status status = cfg_load_text(out, printed, strlen(printed), "command line", err);
   free(printed);
   return status;
@@ -61,7 +58,7 @@ static gl_status set_field_text(cfg_doc *doc, const char *path, const char *text
 static int file_is_in_folder(const char *folder, const char *name) {
   struct stat s;
   char *path = llm_folder_file(folder, name);
-  int has = path != NULL && stat(path, &s) == 0;
+  const int has = stat(path, &s) == 0;
   free(path);
   return has;
 }
@@ -71,7 +68,6 @@ static gl_status folder_doc(cfg_doc **out, const char *folder, gl_error *err) {
   static const char bare[] = "world: {kind: llm}\n";
   struct stat s;
   char *path = llm_folder_file(folder, world_file);
-  if (path == NULL) return gl_fail_memory(err, "a folder's recipe");
   gl_status status = stat(path, &s) == 0 ? cfg_load_file(out, path, err)
                                          : cfg_load_text(out, bare, sizeof bare - 1, folder, err);
   free(path);
@@ -92,7 +88,6 @@ static gl_status without_its_task(llm_session *s, gl_error *err) {
   gl_status status = cfg_override(s->doc, no_task, err);
   if (status != GL_OK || cfg_find(root, "world.max_tokens") != NULL) return status;
   char assignment[64], *path = llm_folder_file(s->source, "config.json");
-  if (path == NULL) return gl_fail_memory(err, "a model's folder");
   model_config c;
   status = model_config_load(&c, path, err);
   free(path);
@@ -111,8 +106,7 @@ static gl_status check_task_files(const llm_session *s, gl_error *err) {
   for (; f != NULL && f->key != NULL; ++f) {
     const cfg_node *node = f->is_file ? cfg_find(section, f->key) : NULL;
     if (node == NULL || cfg_is_null(node) || cfg_source_path(node) == NULL) continue;
-    char *path = cfg_locate(node, cfg_text(node));
-    if (path == NULL) return gl_fail_memory(err, "a file name");
+    char *path = must_have(cfg_locate(node, cfg_text(node)), "a file name");
     gl_status status = GL_OK;
     if (access(path, R_OK) != 0)
       status = cfg_fail(node, err,
@@ -263,7 +257,6 @@ gl_status llm_folder_prepare(const char *folder, int *made, gl_error *err) {
   if (stat(folder, &s) == 0 && !S_ISDIR(s.st_mode))
     return gl_fail(err, GL_EIO, "'%s' is a file; -o needs the name of a folder", folder);
   char *path = llm_folder_file(folder, "config.json");
-  if (path == NULL) return gl_fail_memory(err, "a model's folder");
   file_writer trial;
   gl_status status = file_begin(&trial, path, err);
   if (status == GL_OK) file_abandon(&trial);
@@ -309,7 +302,6 @@ static int same_file(const char *a, const char *b) {
 static gl_status save_tokenizer(const char *folder, const run_spec *spec, gl_error *err) {
   if (spec->tokenizer_path == NULL) return GL_OK;
   char *path = llm_folder_file(folder, "tokenizer.json");
-  if (path == NULL) return gl_fail_memory(err, "a model's folder");
   gl_status status =
       same_file(spec->tokenizer_path, path) ? GL_OK : copy_file(spec->tokenizer_path, path, err);
   free(path);
@@ -319,34 +311,33 @@ static gl_status save_tokenizer(const char *folder, const run_spec *spec, gl_err
 /* --- gepolab.json --- */
 
 /* path with every link resolved; where that fails (it may be gone by now), the working directory in
- * front of it. malloc'd; NULL if memory is short. */
+ * front of it. To be freed. */
 static char *absolute(const char *path) {
   char *whole = realpath(path, NULL), here[PATH_MAX];
   if (whole != NULL) return whole;
-  return *path == '/' || getcwd(here, sizeof here) == NULL ? strdup(path)
+  return *path == '/' || getcwd(here, sizeof here) == NULL ? must_copy(path, "a file's name")
                                                            : llm_folder_file(here, path);
 }
 
 /* Makes the names of the task's files absolute, wherever the recipe's were relative to, so that
- * they are found from any working directory. 0 if memory is short. */
-static int make_files_absolute(cJSON *json, const cfg_node *section, const task *t) {
-  int done = 1;
-  for (const task_field *f = task_kind_fields(task_kind(t)); done && f->key != NULL; ++f) {
+ * they are found from any working directory. */
+static void make_files_absolute(cJSON *json, const cfg_node *section, const task *t) {
+  for (const task_field *f = task_kind_fields(task_kind(t)); f->key != NULL; ++f) {
     const cfg_node *node = f->is_file ? cfg_find(section, f->key) : NULL;
     if (node == NULL || cfg_is_null(node)) continue;
-    char *found = cfg_locate(node, cfg_text(node)), *path = found != NULL ? absolute(found) : NULL;
-    cJSON *text = path != NULL ? cJSON_CreateString(path) : NULL;
-    done = text != NULL && cJSON_ReplaceItemInObjectCaseSensitive(json, f->key, text);
+    char *found = must_have(cfg_locate(node, cfg_text(node)), "a file's name");
+    char *path = absolute(found);
+    cJSON *text = must_have(cJSON_CreateString(path), "a model's recipe");
+    must_succeed(cJSON_ReplaceItemInObjectCaseSensitive(json, f->key, text), "a model's recipe");
     free(found);
     free(path);
   }
-  return done;
 }
 
-/* A recipe's section as it would be written in JSON; NULL if memory is short. */
+/* A recipe's section as it would be written in JSON. */
 static cJSON *section_json(const cfg_node *node) {
-  char *text = cfg_canonical(node);
-  cJSON *json = json_tree_of(text);
+  char *text = must_have(cfg_canonical(node), "a model's recipe");
+  cJSON *json = must_have(json_tree_of(text), "a model's recipe");
   free(text);
   return json;
 }
@@ -354,36 +345,27 @@ static cJSON *section_json(const cfg_node *node) {
 /* The world without what only its own training needed. */
 static cJSON *world_json(const cfg_node *world, const run_spec *spec) {
   cJSON *json = section_json(world);
-  if (json == NULL) return NULL;
   cJSON_DeleteItemFromObjectCaseSensitive(json, "model");
   cJSON_DeleteItemFromObjectCaseSensitive(json, "warmup");
   cJSON_DeleteItemFromObjectCaseSensitive(json, "reference");
   if (spec->tokenizer_path != NULL) cJSON_DeleteItemFromObjectCaseSensitive(json, "tokenizer");
-  cJSON *section = cJSON_GetObjectItemCaseSensitive(json, "task");
-  if (section != NULL && make_files_absolute(section, cfg_find(world, "task"), spec->task))
-    return json;
-  cJSON_Delete(json);
-  return NULL;
-}
-
-static int copy_section(cJSON *to, const cfg_node *root, const char *key) {
-  const cfg_node *node = cfg_find(root, key);
-  if (node == NULL || cfg_is_null(node)) return 1;
-  cJSON *json = section_json(node);
-  if (json != NULL && cJSON_AddItemToObject(to, key, json)) return 1;
-  cJSON_Delete(json);
-  return 0;
+  make_files_absolute(cJSON_GetObjectItemCaseSensitive(json, "task"), cfg_find(world, "task"),
+                      spec->task);
+  return json;
 }
 
 static char *recipe_text(const cfg_doc *doc, const run_spec *spec) {
+  static const char *const others[] = {"name", "seed", "sampling"};
   const cfg_node *root = cfg_root(doc);
-  cJSON *json = cJSON_CreateObject(), *world = world_json(cfg_find(root, "world"), spec);
-  char *text = NULL;
-  if (json == NULL || world == NULL || !cJSON_AddItemToObject(json, "world", world))
-    cJSON_Delete(world);
-  else if (copy_section(json, root, "name") && copy_section(json, root, "seed") &&
-           copy_section(json, root, "sampling"))
-    text = cJSON_Print(json);
+  cJSON *json = json_new();
+  must_succeed(cJSON_AddItemToObject(json, "world", world_json(cfg_find(root, "world"), spec)),
+               "a model's recipe");
+  for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
+    const cfg_node *node = cfg_find(root, others[i]);
+    if (node == NULL || cfg_is_null(node)) continue;
+    must_succeed(cJSON_AddItemToObject(json, others[i], section_json(node)), "a model's recipe");
+  }
+  char *text = must_have(cJSON_Print(json), "a model's recipe");
   cJSON_Delete(json);
   return text;
 }
@@ -392,8 +374,7 @@ static gl_status save_recipe(const char *folder, const cfg_doc *doc, const run_s
                              gl_error *err) {
   char *path = llm_folder_file(folder, "gepolab.json"), *text = recipe_text(doc, spec);
   file_writer w;
-  gl_status status = path != NULL && text != NULL ? file_begin(&w, path, err)
-                                                  : gl_fail_memory(err, "a model's recipe");
+  gl_status status = file_begin(&w, path, err);
   if (status == GL_OK) {
     fprintf(w.stream, "%s\n", text);
     status = file_commit(&w, err);

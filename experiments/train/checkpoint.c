@@ -6,6 +6,7 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "experiments/base/build.h"
+#include "experiments/base/memory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -196,52 +197,35 @@ gl_status checkpoint_verify(FILE *from, gl_error *err) {
 
 /* --- reading --- */
 
-/* Reads n items into *array, in pieces that grow, so that a false count meets the end of the file
- * long before it exhausts memory. One zeroed item to spare, and never NULL. */
-static gl_status read_items(void **array, size_t size, uint64_t n, FILE *from, gl_error *err) {
+/* Reads n items, with a zeroed one behind them, in pieces that grow, so that a false count meets
+ * the end of the file long before it exhausts memory. After a failure *status nothing is read. */
+static void *read_items(size_t size, uint64_t n, FILE *from, gl_status *status, gl_error *err) {
   enum { FIRST = 4096 };
-  char *data = NULL;
-  size_t have = 0;
-  *array = NULL;
-  do {
-    uint64_t room = 2 * (uint64_t)have + FIRST;
-    if (room > n) room = n;
-    char *bigger = room + 1 > SIZE_MAX / size ? NULL : realloc(data, (size_t)(room + 1) * size);
-    if (bigger == NULL) {
-      free(data);
-      return gl_fail_memory(err, "a checkpoint");
-    }
-    data = bigger;
-    if (fread(data + have * size, size, (size_t)room - have, from) != (size_t)room - have) {
-      free(data);
-      return ferror(from)
-                 ? gl_fail(err, GL_EIO, "cannot be read: %s", strerror(errno))
-                 : gl_fail(err, GL_EINPUT, "cut short: its counts promise more than it has");
-    }
-    have = (size_t)room;
-  } while (have < n);
-  memset(data + have * size, 0, size);
-  *array = data;
-  return GL_OK;
+  char *data = must_alloc(1, size, "a checkpoint");
+  for (size_t have = 0; have < n && *status == GL_OK;) {
+    const uint64_t twice = 2 * (uint64_t)have + FIRST;
+    const size_t room = (size_t)(twice < n ? twice : n);
+    data = must_resize(data, room + 1, size, "a checkpoint");
+    if (fread(data + have * size, size, room - have, from) != room - have)
+      *status = ferror(from)
+                    ? gl_fail(err, GL_EIO, "cannot be read: %s", strerror(errno))
+                    : gl_fail(err, GL_EINPUT, "cut short: its counts promise more than it has");
+    else
+      memset(data + room * size, 0, size);
+    have = room;
+  }
+  return data;
 }
 
 static gl_status get_batches(checkpoint *c, uint64_t n, FILE *from, gl_error *err) {
-  size_t capacity = 0;
   for (uint64_t i = 0; i < n; ++i) {
-    if (c->n_batches == capacity) {
-      capacity = 2 * capacity + 16;
-      checkpoint_batch *grown = capacity > SIZE_MAX / sizeof *grown
-                                    ? NULL
-                                    : realloc(c->batches, capacity * sizeof *grown);
-      if (grown == NULL) return gl_fail_memory(err, "a checkpoint's batches");
-      c->batches = grown;
-    }
-    checkpoint_batch *b = &c->batches[c->n_batches];
-    if (fread(&b->number, sizeof b->number, 1, from) != 1)
+    uint64_t number;
+    if (fread(&number, sizeof number, 1, from) != 1)
       return gl_fail(err, GL_EINPUT, "cut short before batch %llu", (unsigned long long)i);
+    checkpoint_batch *b = MUST_ADD(c->batches, c->n_batches, "a checkpoint's batches");
+    b->number = number;
     gl_status status = batch_read(&b->drawn, from, err);
     if (status != GL_OK) return status;
-    ++c->n_batches;
   }
   return GL_OK;
 }
@@ -261,32 +245,27 @@ static gl_status get_counts(const head *h, FILE *from, uint64_t *n_set_evals, ui
 }
 
 static gl_status read_checkpoint_body(checkpoint *c, const head *h, FILE *from, gl_error *err) {
-  void *recipe = NULL, *steps = NULL, *evals = NULL, *sets = NULL, *lengths = NULL, *fates = NULL;
   uint64_t n_set_evals, n_lengths, n_fates;
   if (get_counts(h, from, &n_set_evals, &n_lengths, &n_fates, err) != GL_OK) return GL_EINPUT;
-  gl_status status = read_items(&recipe, 1, h->recipe_size, from, err);
-  if (status == GL_OK) status = read_items(&steps, sizeof *c->steps, h->n_steps, from, err);
-  if (status == GL_OK) status = read_items(&evals, sizeof *c->evals, h->n_evals, from, err);
-  if (status == GL_OK) status = read_items(&sets, sizeof *c->set_evals, n_set_evals, from, err);
-  if (status == GL_OK) status = read_items(&lengths, sizeof *c->lengths, n_lengths, from, err);
-  if (status == GL_OK) status = read_items(&fates, sizeof *c->fates, n_fates, from, err);
-  c->recipe = recipe;
-  c->steps = steps;
-  c->evals = evals;
-  c->set_evals = sets;
-  c->n_set_evals = status == GL_OK ? (size_t)n_set_evals : 0;
+  gl_status status = GL_OK;
+  c->recipe = read_items(1, h->recipe_size, from, &status, err);
+  c->steps = read_items(sizeof *c->steps, h->n_steps, from, &status, err);
+  c->evals = read_items(sizeof *c->evals, h->n_evals, from, &status, err);
+  c->set_evals = read_items(sizeof *c->set_evals, n_set_evals, from, &status, err);
+  c->lengths = read_items(sizeof *c->lengths, n_lengths, from, &status, err);
+  c->fates = read_items(sizeof *c->fates, n_fates, from, &status, err);
+  if (status != GL_OK) return status;
+  c->n_set_evals = (size_t)n_set_evals;
+  c->n_lengths = (size_t)n_lengths;
+  c->n_fates = (size_t)n_fates;
   for (size_t i = 0; i < c->n_set_evals; ++i)
     c->set_evals[i].set[sizeof c->set_evals[i].set - 1] = '\0';
-  c->lengths = lengths;
-  c->n_lengths = status == GL_OK ? (size_t)n_lengths : 0;
-  c->fates = fates;
-  c->n_fates = status == GL_OK ? (size_t)n_fates : 0;
   for (size_t i = 0; i < c->n_fates; ++i)
     if (c->fates[i].fate >= FATES || !(c->fates[i].tokens >= 1))
       return gl_fail(err, GL_EINPUT, "no checkpoint: a response in it has no fate that there is");
-  if (status == GL_OK && strlen(c->recipe) != h->recipe_size)
-    status = gl_fail(err, GL_EINPUT, "no checkpoint: its recipe is no text");
-  return status == GL_OK ? get_batches(c, h->n_batches, from, err) : status;
+  if (strlen(c->recipe) != h->recipe_size)
+    return gl_fail(err, GL_EINPUT, "no checkpoint: its recipe is no text");
+  return get_batches(c, h->n_batches, from, err);
 }
 
 gl_status checkpoint_read(checkpoint *c, FILE *from, gl_error *err) {
@@ -375,26 +354,14 @@ static int newest_first(const void *a, const void *b) {
 
 /* Update numbers of the folder's checkpoints, newest first; malloc'd. */
 static gl_status list_checkpoints(const char *path, uint64_t **out, size_t *n, gl_error *err) {
-  size_t capacity = 0;
   *out = NULL;
   *n = 0;
   DIR *all = opendir(path);
   if (all == NULL) return file_fail(path, "read", errno, err);
   for (struct dirent *e; (e = readdir(all)) != NULL;) {
     uint64_t updates;
-    if (!is_checkpoint(e->d_name, &updates)) continue;
-    if (*n == capacity) {
-      capacity = 2 * capacity + 8;
-      uint64_t *grown = realloc(*out, capacity * sizeof *grown);
-      if (grown == NULL) {
-        closedir(all);
-        free(*out);
-        *out = NULL;
-        return gl_fail_memory(err, "the list of checkpoints");
-      }
-      *out = grown;
-    }
-    (*out)[(*n)++] = updates;
+    if (is_checkpoint(e->d_name, &updates))
+      *(uint64_t *)must_have(ARRAY_ADD(*out, *n), "the list of checkpoints") = updates;
   }
   closedir(all);
   if (*n > 0) qsort(*out, *n, sizeof **out, newest_first);
@@ -457,15 +424,13 @@ gl_status checkpoint_folder_open(checkpoint_folder **out, const char *path, cons
   gl_status status = make_folders(path, err);
   if (status != GL_OK) return status;
   if (access(path, W_OK | X_OK) != 0) return file_fail(path, "written", errno, err);
-  checkpoint_folder *f = calloc(1, sizeof *f);
-  if (f == NULL) return gl_fail_memory(err, "a folder of checkpoints");
-  *f = (checkpoint_folder){.path = strdup(path),
-                           .recipe = strdup(recipe),
+  checkpoint_folder *f = MUST_ARRAY(checkpoint_folder, 1, "a folder of checkpoints");
+  *f = (checkpoint_folder){.path = must_copy(path, "a folder of checkpoints"),
+                           .recipe = must_copy(recipe, "a folder of checkpoints"),
                            .lock = -1,
                            .keep = keep,
                            .build = build_number()};
-  if (f->path == NULL || f->recipe == NULL) status = gl_fail_memory(err, "a folder of checkpoints");
-  if (status == GL_OK) status = lock_folder(f, err);
+  status = lock_folder(f, err);
   if (status == GL_OK) {
     remove_unfinished(f);
     *out = f;

@@ -75,8 +75,8 @@ gl_status checkpoint_write(const checkpoint *c, const learner *l, FILE *to, int 
 gl_status checkpoint_verify(FILE *from, gl_error *err);
 
 /* Reads all but the learner's state, at which the stream then stands. Any bytes are safe to read,
- * verified or not: GL_EINPUT for what no gepolab of this version writes, GL_EIO, GL_ENOMEM; *c is
- * empty then. Release with checkpoint_fini(). */
+ * verified or not: GL_EINPUT for what no gepolab of this version writes, GL_EIO; *c is empty then.
+ * Release with checkpoint_fini(). */
 gl_status checkpoint_read(checkpoint *c, FILE *from, gl_error *err);
 
 /* --- the folder of a run's checkpoints --- */

@@ -16,6 +16,8 @@
  * of the checkpoint, and goes on live from there. */
 #include "experiments/train/internal.h"
 
+#include "experiments/base/memory.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,17 +29,8 @@ void fates_fini(fates_log *l) {
   *l = (fates_log){0};
 }
 
-gl_status fates_add(fates_log *l, const batch *b, unit_fate fate, gl_error *err) {
-  if (b->n_responses > l->capacity - l->n) {
-    if (l->capacity > SIZE_MAX / sizeof *l->all / 4 ||
-        b->n_responses > SIZE_MAX / sizeof *l->all / 4)
-      return gl_fail_memory(err, "what became of responses");
-    const size_t capacity = 2 * l->capacity + b->n_responses;
-    response_fate *more = realloc(l->all, capacity * sizeof *more);
-    if (more == NULL) return gl_fail_memory(err, "what became of responses");
-    l->all = more;
-    l->capacity = capacity;
-  }
+void fates_add(fates_log *l, const batch *b, unit_fate fate) {
+  MUST_RESERVE(l->all, l->capacity, l->n + b->n_responses, "fates of responses");
   for (size_t g = 0; g < b->n_groups; ++g)
     for (size_t i = b->group_start[g]; i < b->group_start[g + 1]; ++i)
       l->all[l->n++] =
@@ -45,7 +38,6 @@ gl_status fates_add(fates_log *l, const batch *b, unit_fate fate, gl_error *err)
                           .reward = b->reward[i],
                           .tokens = (uint32_t)(b->token_start[i + 1] - b->token_start[i]),
                           .fate = (uint32_t)fate};
-  return GL_OK;
 }
 
 /* --- quarters of prompts --- */
@@ -130,80 +122,50 @@ static size_t keep_filled(fate_record *cell) {
   return kept;
 }
 
-gl_status fates_count(const fates_log *l, fate_record **out, size_t *n, gl_error *err) {
-  fate_record *cell = calloc(CELLS, sizeof *cell);
-  response_fate *all = calloc(l->n + 1, sizeof *all); /* the log is as large */
-  prompt_score *prompt = l->n < SIZE_MAX / sizeof *prompt ? calloc(l->n + 1, sizeof *prompt) : NULL;
-  *out = NULL;
-  *n = 0;
-  if (cell == NULL || all == NULL || prompt == NULL) {
-    free(cell), free(all), free(prompt);
-    return gl_fail_memory(err, "what became of responses");
-  }
+fate_record *fates_count(const fates_log *l, size_t *n) {
+  fate_record *cell = MUST_ARRAY(fate_record, CELLS, "fates of responses");
+  response_fate *all = MUST_ARRAY(response_fate, l->n, "fates of responses");
+  prompt_score *prompt = MUST_ARRAY(prompt_score, l->n, "fates of responses");
   if (l->n > 0) memcpy(all, l->all, l->n * sizeof *all);
   qsort(all, l->n, sizeof *all, fates_by_prompt);
   rank_prompts(all, l->n, prompt);
   fill_fate_cells(cell, all, l->n, prompt);
   *n = keep_filled(cell);
-  *out = cell;
-  free(all), free(prompt);
-  return GL_OK;
+  free(all);
+  free(prompt);
+  return cell;
 }
 
 /* --- the run --- */
 
+/* A batch that a sampler has begun. */
+typedef struct begun_batch {
+  uint64_t unit; /* its id */
+  size_t row;    /* where its lengths begin */
+  bool waits;    /* from its begin to its update or its loss */
+  batch drawn;   /* empty where the batch does not wait, or while the clock is run again */
+} begun_batch;
+
 typedef struct coupled {
   train_loop *loop;
   checkpoint *resumed;
-  size_t again;     /* updates of the checkpoint that the clock has still to run again */
-  size_t responses; /* of a unit */
-  size_t begun, capacity;
+  size_t again;       /* updates of the checkpoint that the clock has still to run again */
+  size_t responses;   /* of a unit */
+  begun_batch *batch; /* [begun] by their number */
+  size_t begun;
   uint32_t *lengths; /* [n_lengths] as a checkpoint has them */
   size_t n_lengths, cap_lengths;
-  uint64_t *unit;       /* [begun] their ids */
-  size_t *row;          /* [begun] where the batch's lengths begin */
-  draw_span *span;      /* [responses] where weights may change in flight; else NULL */
-  size_t *length;       /* likewise */
-  unsigned char *waits; /* [begun] 1 from a batch's begin to its update or its loss */
-  batch *batches;   /* [begun] empty where a batch does not wait, or while the clock runs again */
+  draw_span *span;  /* [responses] where weights may change in flight; else NULL */
+  size_t *length;   /* likewise */
   batch **together; /* [most] the batches of an update */
   size_t most;
   fates_log fates;
   gl_status failed; /* of a call that has no other way to tell; the loop's error has the text */
 } coupled;
 
-/* --- batches by their number --- */
-
-static gl_status reserve_batches(coupled *c) {
-  if (c->begun < c->capacity) return GL_OK;
-  size_t capacity = 2 * c->capacity + 64;
-  if (capacity > SIZE_MAX / sizeof(batch))
-    return gl_fail_memory(c->loop->err, "the batches of a run");
-  size_t *row = realloc(c->row, capacity * sizeof *row);
-  if (row != NULL) c->row = row;
-  uint64_t *unit = realloc(c->unit, capacity * sizeof *unit);
-  if (unit != NULL) c->unit = unit;
-  unsigned char *waits = realloc(c->waits, capacity);
-  if (waits != NULL) c->waits = waits;
-  batch *batches = realloc(c->batches, capacity * sizeof *batches);
-  if (batches != NULL) c->batches = batches;
-  if (row == NULL || unit == NULL || waits == NULL || batches == NULL)
-    return gl_fail_memory(c->loop->err, "the batches of a run");
-  c->capacity = capacity;
-  return GL_OK;
-}
-
 /* Room for n lengths more, at the end. */
-static gl_status reserve_lengths(coupled *c, size_t n) {
-  if (n <= c->cap_lengths - c->n_lengths) return GL_OK;
-  const size_t most = SIZE_MAX / sizeof *c->lengths / 4;
-  if (n > most || c->cap_lengths > most) return gl_fail_memory(c->loop->err, "response lengths");
-  const size_t capacity = 2 * c->cap_lengths + n;
-  uint32_t *lengths = realloc(c->lengths, capacity * sizeof *lengths);
-  if (lengths == NULL) return gl_fail_memory(c->loop->err, "response lengths");
-  c->lengths = lengths;
-  c->cap_lengths = capacity;
-  return GL_OK;
+static void reserve_lengths(coupled *c, size_t n) {
+  MUST_RESERVE(c->lengths, c->cap_lengths, c->n_lengths + n, "response lengths");
 }
 
 /* --- rows of lengths --- */
@@ -219,19 +181,18 @@ static size_t round_responses(const coupled *c) {
 }
 
 static const uint32_t *own_lengths(const coupled *c, uint64_t number) {
-  return c->lengths + c->row[number] + (filter_of(c)->is_on ? 1 : 0);
+  return c->lengths + c->batch[number].row + (filter_of(c)->is_on ? 1 : 0);
 }
 
 /* How many rounds the batch was drawn in; 0 without dynamic sampling. */
 static size_t rounds_of(const coupled *c, uint64_t number) {
-  return filter_of(c)->is_on ? c->lengths[c->row[number]] : 0;
+  return filter_of(c)->is_on ? c->lengths[c->batch[number].row] : 0;
 }
 
-static gl_status put_row(coupled *c, const batch *b, const group_rounds *rounds) {
+static void put_row(coupled *c, const batch *b, const group_rounds *rounds) {
   const int filters = filter_of(c)->is_on;
   const size_t of_rounds = rounds->n * rounds->responses;
-  gl_status status = reserve_lengths(c, 1 + c->responses + of_rounds);
-  if (status != GL_OK) return status;
+  reserve_lengths(c, 1 + c->responses + of_rounds);
   if (filters) c->lengths[c->n_lengths++] = (uint32_t)rounds->n;
   for (size_t i = 0; i < c->responses; ++i)
     c->lengths[c->n_lengths++] =
@@ -239,7 +200,6 @@ static gl_status put_row(coupled *c, const batch *b, const group_rounds *rounds)
   if (of_rounds > 0)
     memcpy(c->lengths + c->n_lengths, rounds->lengths, of_rounds * sizeof *c->lengths);
   c->n_lengths += of_rounds;
-  return GL_OK;
 }
 
 /* The next row of the checkpoint, which begins where the rows so far end. */
@@ -253,16 +213,15 @@ static gl_status copy_row(coupled *c) {
     n += 1 + rounds * round_responses(c);
   }
   if (n > left) return train_misfit(c->loop);
-  gl_status status = reserve_lengths(c, n);
-  if (status != GL_OK) return status;
+  reserve_lengths(c, n);
   memcpy(c->lengths + c->n_lengths, r->lengths + c->n_lengths, n * sizeof *c->lengths);
   c->n_lengths += n;
   return GL_OK;
 }
 
 static void drop_batch(coupled *c, uint64_t number) {
-  c->waits[number] = 0;
-  batch_fini(&c->batches[number]);
+  c->batch[number].waits = false;
+  batch_fini(&c->batch[number].drawn);
 }
 
 /* --- checkpoints --- */
@@ -274,11 +233,10 @@ static gl_status save_coupled(coupled *c) {
                       .responses = c->responses,
                       .fates = c->fates.all,
                       .n_fates = c->fates.n};
-  for (size_t i = 0; i < c->begun; ++i) saved.n_batches += c->waits[i];
-  saved.batches = calloc(saved.n_batches + 1, sizeof *saved.batches);
-  if (saved.batches == NULL) return gl_fail_memory(c->loop->err, "a checkpoint");
+  for (size_t i = 0; i < c->begun; ++i) saved.n_batches += c->batch[i].waits;
+  saved.batches = MUST_ARRAY(checkpoint_batch, saved.n_batches, "a checkpoint");
   for (size_t i = 0, n = 0; i < c->begun; ++i)
-    if (c->waits[i]) saved.batches[n++] = (checkpoint_batch){i, c->batches[i]};
+    if (c->batch[i].waits) saved.batches[n++] = (checkpoint_batch){i, c->batch[i].drawn};
   gl_status status = train_save(c->loop, &saved);
   free(saved.batches);
   return status;
@@ -289,14 +247,15 @@ static gl_status go_live(coupled *c) {
   checkpoint *r = c->resumed;
   size_t waiting = 0;
   int fits = c->begun == r->begun && c->n_lengths == r->n_lengths;
-  for (size_t i = 0; i < c->begun; ++i) waiting += c->waits[i];
+  for (size_t i = 0; i < c->begun; ++i) waiting += c->batch[i].waits;
   fits = fits && waiting == r->n_batches;
   for (size_t i = 0; i < r->n_batches && fits; ++i) {
     uint64_t number = r->batches[i].number;
-    fits = number < c->begun && c->waits[number] && c->batches[number].token_start == NULL &&
+    fits = number < c->begun && c->batch[number].waits &&
+           c->batch[number].drawn.token_start == NULL &&
            r->batches[i].drawn.n_responses == c->responses;
     if (!fits) break;
-    c->batches[number] = r->batches[i].drawn;
+    c->batch[number].drawn = r->batches[i].drawn;
     r->batches[i].drawn = (batch){0};
   }
   c->fates = (fates_log){r->fates, r->n_fates, r->n_fates};
@@ -312,7 +271,7 @@ static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version,
                            gl_error *err) {
   const recipe *r = c->loop->recipe;
   const learner *l = &c->loop->learner;
-  batch *drawn = &c->batches[b->number];
+  batch *drawn = &c->batch[b->number].drawn;
   const unit_draw unit = cluster_unit_draw(c->loop->cluster, b->id, r->groups);
   draw_request request = {.batch_id = unit.id,
                           .version = version,
@@ -334,7 +293,7 @@ static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version,
   if (status == GL_OK && drawn->n_responses != c->responses)
     status = gl_fail(err, GL_EINTERNAL, "a learner drew %zu responses of %zu", drawn->n_responses,
                      c->responses);
-  if (status == GL_OK) status = put_row(c, drawn, &rounds);
+  if (status == GL_OK) put_row(c, drawn, &rounds);
   group_rounds_fini(&rounds);
   return status;
 }
@@ -343,7 +302,7 @@ static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version,
 static gl_status complete_batch(coupled *c, uint64_t number, int64_t version) {
   const learner *l = &c->loop->learner;
   const unit_draw unit =
-      cluster_unit_draw(c->loop->cluster, c->unit[number], c->loop->recipe->groups);
+      cluster_unit_draw(c->loop->cluster, c->batch[number].unit, c->loop->recipe->groups);
   const draw_request request = {.batch_id = unit.id,
                                 .version = version,
                                 .n_groups = unit.n_groups,
@@ -354,24 +313,23 @@ static gl_status complete_batch(coupled *c, uint64_t number, int64_t version) {
                                 .span = c->span};
   if (c->span == NULL) return GL_OK;
   memset(c->span, 0, c->responses * sizeof *c->span);
-  return l->ops->draw(l->self, &request, &c->batches[number], c->loop->err);
+  return l->ops->draw(l->self, &request, &c->batch[number].drawn, c->loop->err);
 }
 
 /* A batch has its fate: it is completed and counted. */
 static gl_status record_fate(coupled *c, uint64_t number, unit_fate fate) {
   gl_status status = complete_batch(c, number, (int64_t)c->loop->out->n_steps);
-  return status == GL_OK ? fates_add(&c->fates, &c->batches[number], fate, c->loop->err) : status;
+  if (status == GL_OK) fates_add(&c->fates, &c->batch[number].drawn, fate);
+  return status;
 }
 
 static gl_status coupled_draw(void *self, const schedule_batch *b, int64_t version, double *lengths,
                               gl_error *err) {
   coupled *c = self;
-  gl_status status = c->failed == GL_OK ? reserve_batches(c) : c->failed;
+  gl_status status = c->failed;
   if (status != GL_OK) return status;
-  c->unit[c->begun] = b->id;
-  c->row[c->begun] = c->n_lengths;
-  c->batches[c->begun] = (batch){0};
-  c->waits[c->begun++] = 1;
+  *MUST_ADD(c->batch, c->begun, "the batches of a run") =
+      (begun_batch){.unit = b->id, .row = c->n_lengths, .waits = true};
   if (c->again == 0)
     status = draw_live(c, b, version, NULL, err);
   else if (b->number < c->resumed->begun)
@@ -425,10 +383,10 @@ static gl_status coupled_train(coupled *c, const schedule_update *u,
                                const schedule_batch *batches) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < u->n_batches && status == GL_OK; ++i) {
-    c->together[i] = &c->batches[batches[i].number];
+    c->together[i] = &c->batch[batches[i].number].drawn;
     status = record_fate(c, batches[i].number, FATE_TRAINED);
   }
-  if (status == GL_OK) status = train_assemble(c->loop, batches, c->together, u->n_batches);
+  if (status == GL_OK) train_assemble(c->loop, batches, c->together, u->n_batches);
   if (status == GL_OK) status = train_update(c->loop, u, batches[0].sampler, c->together);
   if (status == GL_OK) count_groups(c, u, batches);
   for (size_t i = 0; i < u->n_batches; ++i) drop_batch(c, batches[i].number);
@@ -448,12 +406,7 @@ static gl_status coupled_update(void *self, const schedule_update *u, const sche
   coupled *c = self;
   if (c->failed != GL_OK) return c->failed;
   if (c->again > 0) return run_again(c, u, batches);
-  if (u->n_batches > c->most) {
-    batch **more = realloc(c->together, u->n_batches * sizeof *more);
-    if (more == NULL) return gl_fail_memory(c->loop->err, "the batches of an update");
-    c->together = more;
-    c->most = u->n_batches;
-  }
+  MUST_RESERVE(c->together, c->most, u->n_batches, "the batches of an update");
   gl_status status = coupled_train(c, u, batches);
   if (status != GL_OK) return status;
   *stop = c->loop->out->status != RUN_DONE;
@@ -493,9 +446,9 @@ static gl_status count_all_fates(coupled *c) {
   run_result *out = c->loop->out;
   gl_status status = c->failed;
   for (size_t i = 0; i < c->begun && status == GL_OK; ++i)
-    if (c->waits[i]) status = record_fate(c, i, FATE_PENDING);
-  return status == GL_OK ? fates_count(&c->fates, &out->fates, &out->n_fates, c->loop->err)
-                         : status;
+    if (c->batch[i].waits) status = record_fate(c, i, FATE_PENDING);
+  if (status == GL_OK) out->fates = fates_count(&c->fates, &out->n_fates);
+  return status;
 }
 
 gl_status train_coupled(train_loop *l, checkpoint *resumed) {
@@ -517,24 +470,20 @@ gl_status train_coupled(train_loop *l, checkpoint *resumed) {
   gl_status status = GL_OK;
   if (resumed->n_steps > 0 && resumed->responses != c.responses) status = train_misfit(l);
   if (cluster_changes_in_flight(l->cluster)) {
-    c.span = calloc(c.responses, sizeof *c.span);
-    c.length = calloc(c.responses, sizeof *c.length);
-    if (c.span == NULL || c.length == NULL) status = gl_fail_memory(l->err, "the batches of a run");
+    c.span = MUST_ARRAY(draw_span, c.responses, "the batches of a run");
+    c.length = MUST_ARRAY(size_t, c.responses, "the batches of a run");
   }
   if (status == GL_OK && l->out->n_evals == 0) status = train_evaluate(l, 0, 0);
   if (status == GL_OK && l->out->status == RUN_DONE)
     status =
         schedule_build_coupled(&s, l->cluster, l->recipe->seed, l->recipe->steps, &hooks, l->err);
-  if (status == GL_OK) status = train_take_clock(l, &s);
+  if (status == GL_OK) train_take_clock(l, &s);
   if (status == GL_OK) status = count_all_fates(&c);
-  for (size_t i = 0; i < c.begun; ++i) batch_fini(&c.batches[i]);
+  for (size_t i = 0; i < c.begun; ++i) batch_fini(&c.batch[i].drawn);
   free(c.lengths);
-  free(c.unit);
-  free(c.row);
   free(c.span);
   free(c.length);
-  free(c.waits);
-  free(c.batches);
+  free(c.batch);
   free(c.together);
   fates_fini(&c.fates);
   schedule_fini(&s);

@@ -29,12 +29,11 @@ gl_status train_replay(train_loop *l, checkpoint *c);
 gl_status train_coupled(train_loop *l, checkpoint *c);
 
 /* Clock and staleness of a finished schedule into the result. */
-gl_status train_take_clock(train_loop *l, const schedule *s);
+void train_take_clock(train_loop *l, const schedule *s);
 /* Puts the batches of an update's units, of which units[n] says which they are, in the order of a
  * learner: where units are parts of groups, those of a group stand together and are one group of
  * the update, the groups in the order of their first unit and in them responses by their number. */
-gl_status train_assemble(const train_loop *l, const schedule_batch *units, batch **batches,
-                         size_t n);
+void train_assemble(const train_loop *l, const schedule_batch *units, batch **batches, size_t n);
 /* The parts that the learner's evaluation has; *n is 0 where it has one score. */
 const evaluation_part *train_parts(const train_loop *l, size_t *n);
 /* One update of the learner on u's batches, and its record. */
@@ -65,11 +64,11 @@ typedef struct fates_log {
 } fates_log;
 
 void fates_fini(fates_log *l);
-/* Adds the responses of a batch that is complete, with their rewards. GL_ENOMEM. */
-gl_status fates_add(fates_log *l, const batch *b, unit_fate fate, gl_error *err);
-/* *out: the responses counted by fate, quarter of prompts and length, *n records in the order of
- * these, to be freed. Prompts are put in order of the mean reward of all their responses in the
- * log, equal ones by their number, and each quarter has as many of them as can be. GL_ENOMEM. */
-gl_status fates_count(const fates_log *l, fate_record **out, size_t *n, gl_error *err);
+/* Adds the responses of a batch that is complete, with their rewards. */
+void fates_add(fates_log *l, const batch *b, unit_fate fate);
+/* The responses counted by fate, quarter of prompts and length: *n records in the order of these,
+ * to be freed. Prompts are sorted by the mean reward of all their responses in the log, equal ones
+ * by their number, and split into quarters of about equal size. */
+fate_record *fates_count(const fates_log *l, size_t *n);
 
 #endif

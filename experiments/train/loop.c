@@ -3,6 +3,7 @@
  * with the clock. */
 #include "experiments/train/internal.h"
 
+#include "experiments/base/memory.h"
 #include "experiments/base/process.h"
 
 #include <math.h>
@@ -33,11 +34,9 @@ static int by_first_unit(const void *a, const void *b) {
   return (x->number > y->number) - (x->number < y->number);
 }
 
-gl_status train_assemble(const train_loop *l, const schedule_batch *units, batch **batches,
-                         size_t n) {
-  if (!cluster_divides_groups(l->cluster)) return GL_OK;
-  member *all = calloc(n + 1, sizeof *all); /* n batches are in memory */
-  if (all == NULL) return gl_fail_memory(l->err, "the groups of an update");
+void train_assemble(const train_loop *l, const schedule_batch *units, batch **batches, size_t n) {
+  if (!cluster_divides_groups(l->cluster)) return;
+  member *all = MUST_ARRAY(member, n, "the groups of an update");
   for (size_t i = 0; i < n; ++i) {
     const unit_draw draw = cluster_unit_draw(l->cluster, units[i].id, 1);
     all[i] = (member){draw.id, draw.first_response, i, batches[i]};
@@ -51,7 +50,6 @@ gl_status train_assemble(const train_loop *l, const schedule_batch *units, batch
     batches[i]->continues = i > 0 && all[i].group == all[i - 1].group;
   }
   free(all);
-  return GL_OK;
 }
 
 gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches) {
@@ -93,8 +91,7 @@ const evaluation_part *train_parts(const train_loop *l, size_t *n) {
 static gl_status evaluate_parts(train_loop *l, const evaluation_part *part, size_t n,
                                 size_t updates, double time_s, double *score) {
   run_result *o = l->out;
-  double *of_part = calloc(n, sizeof *of_part);
-  if (of_part == NULL) return gl_fail_memory(l->err, "an evaluation");
+  double *of_part = MUST_ARRAY(double, n, "an evaluation");
   gl_status status = l->learner.ops->evaluate_parts(l->learner.self, of_part, l->err);
   int32_t place = -1;
   for (size_t i = 0; i < n && status == GL_OK && isfinite(of_part[0]); ++i) {
@@ -174,14 +171,12 @@ gl_status train_stopped(train_loop *l) {
       l->folder != NULL && l->saved == made ? "; the same command goes on from there" : "");
 }
 
-gl_status train_take_clock(train_loop *l, const schedule *s) {
+void train_take_clock(train_loop *l, const schedule *s) {
   run_result *o = l->out;
   o->clock = s->clock;
-  o->staleness = calloc(s->n_staleness + 1, sizeof *o->staleness);
-  if (o->staleness == NULL) return gl_fail_memory(l->err, "the staleness of a run");
+  o->staleness = MUST_ARRAY(uint64_t, s->n_staleness, "the staleness of a run");
   o->n_staleness = s->n_staleness;
   if (s->n_staleness > 0) memcpy(o->staleness, s->staleness, s->n_staleness * sizeof *s->staleness);
-  return GL_OK;
 }
 
 /* --- a schedule is followed --- */
@@ -215,8 +210,7 @@ static gl_status order_segments(replay *p) {
     ++p->version_start[version + 1];
   }
   for (size_t v = 0; v < s->n_updates; ++v) p->version_start[v + 1] += p->version_start[v];
-  size_t *next = calloc(s->n_updates + 1, sizeof *next);
-  if (next == NULL) return gl_fail_memory(p->loop->err, "the order of drawing");
+  size_t *next = MUST_ARRAY(size_t, s->n_updates + 1, "the order of drawing");
   memcpy(next, p->version_start, (s->n_updates + 1) * sizeof *next);
   for (size_t i = 0; i < s->n_segments; ++i) p->by_version[next[s->segments[i].version]++] = i;
   free(next);
@@ -293,8 +287,7 @@ static gl_status save_replay(replay *p, size_t updates) {
   const schedule *s = &p->plan;
   checkpoint c = {0};
   for (size_t b = 0; b < s->n_batches; ++b) c.n_batches += (size_t)is_pending(p, b, updates);
-  c.batches = calloc(c.n_batches + 1, sizeof *c.batches);
-  if (c.batches == NULL) return gl_fail_memory(p->loop->err, "a checkpoint");
+  c.batches = MUST_ARRAY(checkpoint_batch, c.n_batches, "a checkpoint");
   for (size_t b = 0, n = 0; b < s->n_batches; ++b)
     if (is_pending(p, b, updates)) c.batches[n++] = (checkpoint_batch){b, p->batches[b]};
   gl_status status = train_save(p->loop, &c);
@@ -327,10 +320,8 @@ static gl_status resume_replay(replay *p, checkpoint *c) {
 
 static gl_status make_update(replay *p, const schedule_update *u) {
   for (size_t b = 0; b < u->n_batches; ++b) p->together[b] = &p->batches[u->first_batch + b];
-  gl_status status =
-      train_assemble(p->loop, p->plan.batches + u->first_batch, p->together, u->n_batches);
-  if (status == GL_OK)
-    status = train_update(p->loop, u, p->plan.batches[u->first_batch].sampler, p->together);
+  train_assemble(p->loop, p->plan.batches + u->first_batch, p->together, u->n_batches);
+  gl_status status = train_update(p->loop, u, p->plan.batches[u->first_batch].sampler, p->together);
   for (size_t b = 0; b < u->n_batches; ++b) batch_fini(p->together[b]);
   return status;
 }
@@ -351,28 +342,28 @@ static gl_status follow_schedule(replay *p, size_t from) {
   return status;
 }
 
-static gl_status replay_allocate(replay *p) {
+static void replay_allocate(replay *p) {
+  static const char what[] = "the training loop";
   const schedule *s = &p->plan;
   size_t largest = 0;
   for (size_t u = 0; u < s->n_updates; ++u)
     if (s->updates[u].n_batches > largest) largest = s->updates[u].n_batches;
-  p->batches = calloc(s->n_batches + 1, sizeof *p->batches);
-  p->version_start = calloc(s->n_updates + 1, sizeof *p->version_start);
-  p->by_version = calloc(s->n_segments + 1, sizeof *p->by_version);
-  p->batch_of = calloc(s->n_segments + 1, sizeof *p->batch_of);
-  p->together = calloc(largest + 1, sizeof(batch *));
-  p->span = calloc(s->unit_responses + 1, sizeof *p->span);
-  if (p->batches == NULL || p->version_start == NULL || p->by_version == NULL ||
-      p->batch_of == NULL || p->together == NULL || p->span == NULL)
-    return gl_fail_memory(p->loop->err, "the training loop");
-  return train_take_clock(p->loop, s);
+  p->batches = MUST_ARRAY(batch, s->n_batches, what);
+  p->version_start = MUST_ARRAY(size_t, s->n_updates + 1, what);
+  p->by_version = MUST_ARRAY(size_t, s->n_segments, what);
+  p->batch_of = MUST_ARRAY(size_t, s->n_segments, what);
+  p->together = MUST_ARRAY(batch *, largest, what);
+  p->span = MUST_ARRAY(draw_span, s->unit_responses, what);
 }
 
 gl_status train_replay(train_loop *l, checkpoint *c) {
   replay p = {.loop = l};
   gl_status status = schedule_build(&p.plan, l->cluster, l->recipe->seed, l->recipe->steps, l->err);
-  if (status == GL_OK) status = replay_allocate(&p);
-  if (status == GL_OK) status = order_segments(&p);
+  if (status == GL_OK) {
+    replay_allocate(&p);
+    train_take_clock(l, &p.plan);
+    status = order_segments(&p);
+  }
   if (status == GL_OK) status = resume_replay(&p, c);
   if (status == GL_OK && l->out->n_evals == 0) status = train_evaluate(l, 0, 0);
   if (status == GL_OK) status = follow_schedule(&p, c->n_steps);

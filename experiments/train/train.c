@@ -4,6 +4,7 @@
 
 #include "core/base/file.h"
 #include "core/config/config.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/process.h"
 #include "experiments/base/provenance.h"
 
@@ -70,11 +71,7 @@ static void *next_array(const char **at, size_t *left, size_t n, size_t item, in
     *ok = 0;
     return NULL;
   }
-  void *copy = calloc(n > 0 ? n : 1, item);
-  if (copy == NULL) {
-    *ok = 0;
-    return NULL;
-  }
+  void *copy = must_alloc(n, item, "a worker's result");
   if (n > 0) memcpy(copy, *at, n * item);
   *at += n * item;
   *left -= n * item;
@@ -129,19 +126,17 @@ static size_t most_evaluations(const train_loop *l) {
   return l->recipe->steps / l->recipe->eval_every + 2;
 }
 
-static gl_status allocate_rows(train_loop *l) {
-  run_result *o = l->out;
-  o->steps = calloc(l->recipe->steps + 1, sizeof *o->steps);
-  o->evals = calloc(most_evaluations(l), sizeof *o->evals);
-  return o->steps != NULL && o->evals != NULL ? GL_OK : gl_fail_memory(l->err, "the training loop");
+static void allocate_rows(train_loop *l) {
+  l->out->steps = MUST_ARRAY(step_record, l->recipe->steps, "the training loop");
+  l->out->evals = MUST_ARRAY(eval_record, most_evaluations(l), "the training loop");
 }
 
 /* How many parts evaluations have is known when the learner is there. */
-static gl_status allocate_set_rows(train_loop *l) {
+static void allocate_set_rows(train_loop *l) {
   size_t n = 0;
   train_parts(l, &n);
-  l->out->set_evals = calloc(most_evaluations(l) * n + 1, sizeof *l->out->set_evals);
-  return l->out->set_evals != NULL ? GL_OK : gl_fail_memory(l->err, "evaluation sets");
+  l->out->set_evals =
+      must_alloc(most_evaluations(l) * n, sizeof *l->out->set_evals, "evaluation sets");
 }
 
 /* Moves the records of a checkpoint into the result. */
@@ -210,7 +205,7 @@ static gl_status begin_or_resume(train_loop *l, checkpoint *c) {
                                    .seconds = o->pace.seconds};
   if (status == GL_OK) status = recipe_learner(&l->learner, l->recipe, &how, l->err);
   if (status == GL_OK) status = keep_cache(l);
-  if (status == GL_OK) status = allocate_set_rows(l);
+  if (status == GL_OK) allocate_set_rows(l);
   if (status == GL_OK && state != NULL) status = take_rows(l, c);
   if (status == GL_OK && state != NULL) status = load_learner(l, c, state);
   if (state != NULL) fclose(state);
@@ -260,7 +255,7 @@ gl_status train_run(run_result *out, const recipe *r, const train_options *optio
   if (status == GL_OK) status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
   if (status == GL_OK) status = recipe_check_filter(r, cluster, err);
   l.cluster = cluster;
-  if (status == GL_OK) status = allocate_rows(&l);
+  if (status == GL_OK) allocate_rows(&l);
   if (status == GL_OK) status = begin_or_resume(&l, &resumed);
   out->in_effect = cfg_record_end();
   out->n_in_effect = out->in_effect != NULL ? strlen(out->in_effect) + 1 : 0;

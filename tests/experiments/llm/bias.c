@@ -261,18 +261,17 @@ static void check_coverage(int stale) {
                         .batches = 480,
                         .references = 960,
                         .confidence = 0.95};
-  const llm_bias_pair pair = {now, old, 3, stale ? 1 : 3};
   gradient_sample reference, sample;
   uint64_t done = 0;
-  const llm_bias_watch watch = {NULL, &done};
-  must(gradient_sample_init(&reference, w.f.n, spec.references / GRADIENT_BLOCKS, &err), &err);
-  must(gradient_sample_init(&sample, w.f.n, spec.batches / GRADIENT_BLOCKS, &err), &err);
+  const llm_bias_job job = {
+      .learner = &w.f.learner, .spec = &spec, .pair = {now, old, 3, stale ? 1 : 3}, .done = &done};
+  gradient_sample_init(&reference, w.f.n, spec.references / GRADIENT_BLOCKS);
+  gradient_sample_init(&sample, w.f.n, spec.batches / GRADIENT_BLOCKS);
   for (spec.seed = 1; spec.seed <= REPETITIONS; ++spec.seed) {
     llm_bias_result found[ROWS];
     double reward;
-    must(llm_bias_reference(&reference, &reward, &w.f.learner, &pair, &spec, &watch, &err), &err);
-    must(llm_bias_measure(found, &w.f.learner, &pair, &spec, &reference, &sample, &watch, &err),
-         &err);
+    must(llm_bias_reference(&reference, &reward, &job, &err), &err);
+    must(llm_bias_measure(found, &job, &reference, &sample, &err), &err);
     for (size_t i = 0; i < ROWS; ++i)
       for (size_t k = 0; k < GRADIENT_NUMBERS; ++k)
         count(&counts[i][k], &found[i].number[k], exact_number(&exact[i], k, length));
