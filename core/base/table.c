@@ -1,6 +1,7 @@
 /* Typed tables, and their writers for people and programs. */
 #include "core/base/table.h"
 
+#include "core/base/arena.h"
 #include "core/base/json.h"
 #include "core/base/shown.h"
 
@@ -29,17 +30,16 @@ typedef struct cell {
   const char *rest;  /* behind the cell, or NULL */
 } cell;
 
-/* All memory of a table and of those within it is a list of blocks. */
-typedef struct block {
-  struct block *next;
-  cJSON *json;   /* a tree that a cell owns, or NULL */
-  double data[]; /* as aligned as any member of a cell */
-} block;
+/* A tree of cJSON items that a table owns. */
+typedef struct owned_tree {
+  struct owned_tree *next;
+  cJSON *json;
+} owned_tree;
 
 struct table {
-  table *outer; /* the outermost, which owns the blocks; itself where it is that */
-  block *blocks;
-  bool failed;
+  table *outer; /* the outermost table, or itself; it owns memory and trees of all within it */
+  arena memory;
+  owned_tree *trees;
   table_column *column; /* [n_columns] */
   size_t n_columns, column_room;
   cell *cell; /* [n_cells], row by row */
@@ -53,17 +53,13 @@ struct table {
 
 /* --- memory --- */
 
-/* Zeroed memory; NULL if it is short, which the outermost table records. */
+static bool has_failed(const table *t) {
+  return t == NULL || t->outer->memory.failed;
+}
+
+/* Zeroed memory; NULL if it is short, which the arena remembers. */
 static void *table_memory(table *t, size_t n, size_t size) {
-  if (t == NULL || t->outer->failed) return NULL;
-  block *b = size > 0 && n > (SIZE_MAX - sizeof *b) / size ? NULL : calloc(1, sizeof *b + n * size);
-  if (b == NULL) {
-    t->outer->failed = true;
-    return NULL;
-  }
-  b->next = t->outer->blocks;
-  t->outer->blocks = b;
-  return b->data;
+  return t != NULL ? arena_array(&t->outer->memory, n, size) : NULL;
 }
 
 /* An array of n that has room for one more. */
@@ -74,12 +70,6 @@ static void *table_more(table *t, void *array, size_t n, size_t *room, size_t si
   if (larger != NULL && n > 0) memcpy(larger, array, n * size);
   if (larger != NULL) *room = more;
   return larger;
-}
-
-static const char *table_copy(table *t, const char *text) {
-  const size_t size = strlen(text) + 1;
-  char *copy = table_memory(t, size, 1);
-  return copy != NULL ? memcpy(copy, text, size) : NULL;
 }
 
 static const char *table_formatted(table *t, const char *format, va_list args) {
@@ -107,7 +97,7 @@ static void table_put_column(table *t, const table_column *c) {
   t->column[t->n_columns] = *c;
   const char **text[] = {&t->column[t->n_columns].name, &t->column[t->n_columns].head};
   for (size_t i = 0; i < 2; ++i)
-    if (*text[i] != NULL) *text[i] = table_copy(t, *text[i]);
+    if (*text[i] != NULL) *text[i] = arena_text(&t->outer->memory, *text[i]);
   ++t->n_columns;
 }
 
@@ -136,11 +126,8 @@ table *table_document(void) {
 
 void table_free(table *t) {
   if (t == NULL) return;
-  for (block *b = t->blocks, *next; b != NULL; b = next) {
-    next = b->next;
-    cJSON_Delete(b->json);
-    free(b);
-  }
+  for (const owned_tree *tree = t->trees; tree != NULL; tree = tree->next) cJSON_Delete(tree->json);
+  arena_fini(&t->memory);
   free(t);
 }
 
@@ -179,7 +166,7 @@ void table_hide_head(table *t, size_t column) {
 
 /* The next cell; NULL if memory is short. In a document its column was added just before. */
 static cell *next_cell(table *t) {
-  if (t == NULL || t->outer->failed) return NULL;
+  if (has_failed(t)) return NULL;
   assert(t->n_cells < t->n_rows * t->n_columns);
   cell *grown = table_more(t, t->cell, t->n_cells, &t->cell_room, sizeof *t->cell);
   if (grown == NULL) return NULL;
@@ -199,12 +186,12 @@ static cell *table_cell_of(table *t, table_type type) {
 }
 
 static cell *last_cell(table *t) {
-  return t != NULL && !t->outer->failed && t->n_cells > 0 ? &t->cell[t->n_cells - 1] : NULL;
+  return !has_failed(t) && t->n_cells > 0 ? &t->cell[t->n_cells - 1] : NULL;
 }
 
 void table_row(table *t) {
-  if (t == NULL || t->outer->failed) return;
-  while (!t->outer->failed && t->n_cells < t->n_rows * t->n_columns) table_missing(t);
+  if (has_failed(t)) return;
+  while (!has_failed(t) && t->n_cells < t->n_rows * t->n_columns) table_missing(t);
   bool *grown = table_more(t, t->is_hidden, t->n_rows, &t->row_room, sizeof *t->is_hidden);
   if (grown == NULL) return;
   t->is_hidden = grown;
@@ -212,11 +199,11 @@ void table_row(table *t) {
 }
 
 void table_hide_row(table *t) {
-  if (t != NULL && !t->outer->failed) t->is_hidden[t->n_rows - 1] = true;
+  if (!has_failed(t)) t->is_hidden[t->n_rows - 1] = true;
 }
 
 table *table_field(table *t, const char *name) {
-  if (t != NULL && !t->outer->failed) table_put_column(t, &(table_column){.name = name});
+  if (!has_failed(t)) table_put_column(t, &(table_column){.name = name});
   return t;
 }
 
@@ -226,7 +213,7 @@ void table_text(table *t, const char *text) {
     return;
   }
   cell *c = table_cell_of(t, TABLE_TEXT);
-  if (c != NULL) c->text = table_copy(t, text);
+  if (c != NULL) c->text = arena_text(&t->outer->memory, text);
 }
 
 void table_textf(table *t, const char *format, ...) {
@@ -264,21 +251,21 @@ void table_interval(table *t, double value, double low, double high) {
 
 void table_numbers(table *t, const double *value, size_t n) {
   cell *c = table_cell_of(t, TABLE_NUMBERS);
-  double *copy = c != NULL ? table_memory(t, n, sizeof *copy) : NULL;
-  if (copy == NULL) return;
-  if (n > 0) memcpy(copy, value, n * sizeof *copy);
-  c->numbers = copy;
-  c->n = n;
+  if (c == NULL) return;
+  c->numbers = arena_copy(&t->outer->memory, value, n, sizeof *value);
+  c->n = c->numbers != NULL ? n : 0;
 }
 
 void table_json(table *t, cJSON *tree) {
   cell *c = table_cell_of(t, TABLE_JSON);
-  if (c != NULL && tree != NULL && table_memory(t, 0, 1) != NULL) {
-    t->outer->blocks->json = tree;
+  owned_tree *own = c != NULL && tree != NULL ? table_memory(t, 1, sizeof *own) : NULL;
+  if (own != NULL) {
+    *own = (owned_tree){t->outer->trees, tree};
+    t->outer->trees = own;
     c->json = tree;
     return;
   }
-  if (t != NULL) t->outer->failed = true;
+  if (t != NULL) t->outer->memory.failed = true;
   cJSON_Delete(tree);
 }
 
@@ -419,7 +406,7 @@ static cJSON *json_of_row(const table *t, size_t row) {
 }
 
 cJSON *table_to_json(const table *t) {
-  if (t == NULL || t->outer->failed) return NULL;
+  if (has_failed(t)) return NULL;
   if (t->is_document) return json_of_row(t, 0);
   cJSON *array = cJSON_CreateArray();
   for (size_t i = 0; array != NULL && i < t->n_rows; ++i) {
@@ -482,7 +469,7 @@ static gl_status record_columns(const table *t, table *scratch, size_t *n, gl_er
     }
   }
   *n = scratch->n_columns;
-  return scratch->failed ? gl_fail_memory(err, "a table") : GL_OK;
+  return has_failed(scratch) ? gl_fail_memory(err, "a table") : GL_OK;
 }
 
 static gl_status write_rows_of_records(const table *t, records_format format, FILE *to,
@@ -598,8 +585,8 @@ static const char *escaped(table *scratch, const char *text, table_form form, bo
     }
   }
   ok = to != NULL && fclose(to) == 0;
-  const char *copy = ok ? table_copy(scratch, out) : NULL;
-  if (copy == NULL) scratch->failed = true;
+  const char *copy = ok ? arena_text(&scratch->outer->memory, out) : NULL;
+  if (copy == NULL) scratch->outer->memory.failed = true;
   free(calm);
   free(out);
   return copy != NULL ? copy : "";
@@ -751,7 +738,7 @@ static gl_status lettering_init(lettering *l, const table *t, table_form form, g
   l->width = table_memory(l->scratch, l->n_columns, sizeof *l->width);
   l->least = table_memory(l->scratch, l->n_columns, sizeof *l->least);
   const size_t *order = order_for_people(t, l->scratch);
-  if (l->scratch->failed) return gl_fail_memory(err, "a table");
+  if (has_failed(l->scratch)) return gl_fail_memory(err, "a table");
   for (size_t place = 0, k = 0; place < t->n_columns; ++place) {
     const size_t i = order[place];
     if (t->column[i].head == NULL) continue;
@@ -761,7 +748,7 @@ static gl_status lettering_init(lettering *l, const table *t, table_form form, g
   l->ends[l->n_rows++] = l->n_columns;
   for (size_t row = 0; row < t->n_rows; ++row)
     if (!t->is_hidden[row]) letter_row(l, t, row, order);
-  if (l->scratch->failed) return gl_fail_memory(err, "a table");
+  if (has_failed(l->scratch)) return gl_fail_memory(err, "a table");
   for (size_t i = 0; i < l->n_rows * l->n_columns; ++i) {
     const size_t columns = l->text[i] != NULL ? shown_width(l->text[i]) : 0;
     if (columns > l->width[i % l->n_columns]) l->width[i % l->n_columns] = columns;
@@ -769,7 +756,7 @@ static gl_status lettering_init(lettering *l, const table *t, table_form form, g
   return GL_OK;
 }
 
-static void write_row(const lettering *l, size_t row, FILE *to) {
+static void write_text_row(const lettering *l, size_t row, FILE *to) {
   static const char *const open[] = {"", "| ", ""}, *const between[] = {"  ", " | ", " & "},
                            *const close[] = {"\n", " |\n", " \\\\\n"};
   fputs(open[l->form], to);
@@ -831,7 +818,7 @@ static void write_lettered(const lettering *l, const table *t, const char *title
   }
   write_opening(l, title, to);
   for (size_t row = 0; row < l->n_rows; ++row) {
-    write_row(l, row, to);
+    write_text_row(l, row, to);
     if (row == 0) write_rule(l, to);
   }
   if (l->form == TABLE_AS_LATEX) fputs("\\bottomrule\n\\end{tabular}\n", to);
@@ -843,7 +830,7 @@ static gl_status write_letters(const table *t, table_form form, FILE *to, gl_err
   gl_status status = lettering_init(&l, t, form, err);
   if (status == GL_OK && l.n_columns > 0) {
     const char *title = t->title != NULL ? escaped(l.scratch, t->title, form, true) : NULL;
-    if (l.scratch->failed)
+    if (has_failed(l.scratch))
       status = gl_fail_memory(err, "a table");
     else
       write_lettered(&l, t, title, to);
@@ -856,7 +843,7 @@ static gl_status write_text_line(const char *text, table_form form, FILE *to, gl
   table *scratch = table_new(NULL, 0);
   if (scratch == NULL) return gl_fail_memory(err, "a table");
   fprintf(to, "%s\n", escaped(scratch, text, form, true));
-  const bool failed = scratch->failed;
+  const bool failed = has_failed(scratch);
   table_free(scratch);
   return failed ? gl_fail_memory(err, "a table") : GL_OK;
 }
@@ -963,7 +950,7 @@ static gl_status write_for_people(const table *t, table_form form, FILE *to, gl_
 
 gl_status table_write(const table *t, table_form form, FILE *to, gl_error *err) {
   gl_status status = GL_OK;
-  if (t == NULL || t->outer->failed) return gl_fail_memory(err, "a table");
+  if (has_failed(t)) return gl_fail_memory(err, "a table");
   switch (form) {
   case TABLE_AS_TEXT:
   case TABLE_AS_MARKDOWN:

@@ -187,7 +187,7 @@ static void set_fields(comparison *c, size_t run, char path[AXIS_PATH_SIZE], con
   }
 }
 
-static void read_object(comparison *c, size_t run, const char *text, bool swept) {
+static void read_fields_of(comparison *c, size_t run, const char *text, bool swept) {
   char path[AXIS_PATH_SIZE] = "";
   if (text == NULL || c->status != GL_OK) return;
   cJSON *object = json_tree_of(text);
@@ -209,8 +209,8 @@ static void read_object(comparison *c, size_t run, const char *text, bool swept)
 static void read_runs(comparison *c) {
   for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
     char digits[24];
-    read_object(c, i, c->runs[i].recipe, false);
-    read_object(c, i, c->runs[i].swept, true);
+    read_fields_of(c, i, c->runs[i].recipe, false);
+    read_fields_of(c, i, c->runs[i].swept, true);
     c->study[i] = number_text_once(c, c->runs[i].study);
     snprintf(digits, sizeof digits, "%lld", (long long)c->runs[i].meaning);
     column *meaning = column_made(c, "meaning of recipes", VALUE_NUMBER);
@@ -308,7 +308,7 @@ static void prepare_first(comparison *c) {
   if (!ARRAY_RESERVE(c->first, c->first_room, c->n_texts)) axes_out_of_memory(c);
 }
 
-static void find_axes(comparison *c) {
+static void mark_axes(comparison *c) {
   prepare_first(c);
   for (size_t k = 0; k < c->n && c->status == GL_OK; ++k) {
     column *of = &c->columns[k];
@@ -337,7 +337,7 @@ static void append_field(char *label, size_t size, const column *k, const char *
 
 /* A shown name that stands for several algorithms of a study is followed by what distinguishes
  * them: the fields that differ and that this one states. */
-static void name_algorithms(comparison *c) {
+static void name_axes_algorithms(comparison *c) {
   uint32_t *shown = ARENA_ARRAY(&c->scratch, uint32_t, c->n_runs); /* numbers of (name, study) */
   bool *differing = ARENA_ARRAY(&c->scratch, bool, c->n), any = false;
   if (c->scratch.failed) axes_out_of_memory(c);
@@ -504,8 +504,8 @@ static void axes_compare(comparison *c, axis_table *out) {
   if (c->status == GL_OK) mark_chosen(c);
   hash_table_fini(&c->paths); /* sorting moves the columns */
   if (c->status == GL_OK && c->n > 0) qsort(c->columns, c->n, sizeof *c->columns, by_column_path);
-  if (c->status == GL_OK) find_axes(c);
-  if (c->status == GL_OK) name_algorithms(c);
+  if (c->status == GL_OK) mark_axes(c);
+  if (c->status == GL_OK) name_axes_algorithms(c);
   do {
     if (c->status == GL_OK) number_cells(c);
   } while (c->status == GL_OK && split_cells(c) > 0);

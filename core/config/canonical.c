@@ -15,7 +15,7 @@ typedef struct text_buffer {
   size_t n_marks;
 } text_buffer;
 
-static void put(text_buffer *b, const char *text, size_t length) {
+static void put_bytes(text_buffer *b, const char *text, size_t length) {
   if (b->failed) return;
   if (b->capacity - b->size <= length) {
     size_t capacity = 2 * (b->capacity + length) + 64;
@@ -33,7 +33,7 @@ static void put(text_buffer *b, const char *text, size_t length) {
 }
 
 static void put_text(text_buffer *b, const char *text) {
-  put(b, text, strlen(text));
+  put_bytes(b, text, strlen(text));
 }
 
 /* The first character of UTF-8 text and its number of bytes; 0x10000 for one beyond 16 bits and for
@@ -61,7 +61,7 @@ static int needs_escape(unsigned c) {
 }
 
 static void put_quoted(text_buffer *b, const char *text) {
-  put(b, "\"", 1);
+  put_bytes(b, "\"", 1);
   for (size_t length; *text != '\0'; text += length) {
     char escape[8];
     unsigned c = first_character(text, &length);
@@ -69,11 +69,11 @@ static void put_quoted(text_buffer *b, const char *text) {
       snprintf(escape, sizeof escape, "\\u%04x", c);
       put_text(b, escape);
     } else {
-      if (c == '"' || c == '\\') put(b, "\\", 1);
-      put(b, text, length);
+      if (c == '"' || c == '\\') put_bytes(b, "\\", 1);
+      put_bytes(b, text, length);
     }
   }
-  put(b, "\"", 1);
+  put_bytes(b, "\"", 1);
 }
 
 static void put_scalar(text_buffer *b, const cfg_node *node) {
@@ -95,7 +95,7 @@ static void put_scalar(text_buffer *b, const cfg_node *node) {
     put_quoted(b, node->text);
 }
 
-static int by_key(const void *a, const void *b) {
+static int by_map_key(const void *a, const void *b) {
   const cfg_entry *const *x = a, *const *y = b;
   return strcmp((*x)->key, (*y)->key);
 }
@@ -120,7 +120,7 @@ static void put_node(text_buffer *b, const cfg_node *node) {
     return;
   }
   for (size_t i = 0; i < node->n; ++i) order[i] = &node->entry[i];
-  if (node->kind == CFG_MAP) qsort(order, node->n, sizeof *order, by_key);
+  if (node->kind == CFG_MAP) qsort(order, node->n, sizeof *order, by_map_key);
   put_text(b, node->kind == CFG_MAP ? "{" : "[");
   for (size_t i = 0; i < node->n && !b->failed; ++i) {
     if (i != 0) put_text(b, ",");
@@ -159,7 +159,7 @@ struct cfg_template {
   hole hole[]; /* [n] in the order of the text */
 };
 
-static int by_place(const void *a, const void *b) {
+static int by_hole(const void *a, const void *b) {
   const hole *x = a, *y = b;
   return (x->begin > y->begin) - (x->begin < y->begin);
 }
@@ -184,7 +184,7 @@ gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *c
   t->size = strlen(t->text);
   t->n = n;
   for (size_t i = 0; i < n; ++i) t->hole[i] = (hole){marks[i].begin, marks[i].end, i};
-  qsort(t->hole, n, sizeof *t->hole, by_place);
+  qsort(t->hole, n, sizeof *t->hole, by_hole);
   free(marks);
   for (size_t i = 0; i < n; ++i) {
     const size_t before = i > 0 ? t->hole[i - 1].end : 0;

@@ -136,7 +136,7 @@ static int is_infinity(const char *text) {
 }
 
 /* Skips digits with single underscores between them, copying the digits; NULL if there are none. */
-static const char *take_digits(const char *text, const char *digits, char **to) {
+static const char *copy_digits(const char *text, const char *digits, char **to) {
   if (*text == '\0' || strchr(digits, *text) == NULL) return NULL;
   while (*text != '\0') {
     if (strchr(digits, *text) != NULL)
@@ -158,16 +158,16 @@ static int number_form(const char *text, char *clean) {
   if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
     *clean++ = *text++;
     *clean++ = *text++;
-    text = take_digits(text, "0123456789abcdefABCDEF", &clean);
+    text = copy_digits(text, "0123456789abcdefABCDEF", &clean);
     form = 2;
   } else {
-    const char *after = take_digits(text, decimal, &clean);
+    const char *after = copy_digits(text, decimal, &clean);
     int digits = after != NULL;
     if (digits) text = after;
     if (*text == '.') {
       *clean++ = *text++;
       form = 3;
-      after = take_digits(text, decimal, &clean);
+      after = copy_digits(text, decimal, &clean);
       if (after != NULL) text = after, digits = 1;
     }
     if (!digits) return 0;
@@ -175,7 +175,7 @@ static int number_form(const char *text, char *clean) {
       *clean++ = *text++;
       form = 3;
       if (*text == '+' || *text == '-') *clean++ = *text++;
-      text = take_digits(text, decimal, &clean);
+      text = copy_digits(text, decimal, &clean);
     }
   }
   *clean = '\0';
@@ -268,43 +268,17 @@ gl_status cfg_fail(const cfg_node *node, gl_error *err, const char *format, ...)
 
 /* --- memory --- */
 
-struct cfg_block {
-  cfg_block *next;
-  size_t used, size;
-  max_align_t data[];
-};
-
 cfg_doc *cfg_doc_new(void) {
   return calloc(1, sizeof(cfg_doc));
 }
 
 void cfg_free(cfg_doc *doc) {
-  if (doc == NULL) return;
-  while (doc->blocks != NULL) {
-    cfg_block *next = doc->blocks->next;
-    free(doc->blocks);
-    doc->blocks = next;
-  }
+  if (doc != NULL) arena_fini(&doc->memory);
   free(doc);
 }
 
 void *cfg_alloc(cfg_doc *doc, size_t size) {
-  enum { BLOCK = 16384 };
-  const size_t unit = sizeof(max_align_t);
-  if (size > SIZE_MAX / 2) return NULL;
-  size = (size + unit - 1) / unit * unit;
-  cfg_block *block = doc->blocks;
-  if (block == NULL || block->size - block->used < size) {
-    size_t room = size > BLOCK ? size : BLOCK;
-    block = calloc(1, sizeof *block + room);
-    if (block == NULL) return NULL;
-    block->size = room;
-    block->next = doc->blocks;
-    doc->blocks = block;
-  }
-  void *memory = (char *)block->data + block->used;
-  block->used += size;
-  return memory;
+  return arena_array(&doc->memory, size, 1);
 }
 
 const char *cfg_strdup(cfg_doc *doc, const char *text, size_t length) {

@@ -103,7 +103,7 @@ gl_status cfg_lengthen(cfg_doc *doc, const cfg_node *recipe, cfg_node **slot, co
 }
 
 /* cfg_lengthen() of what the first `length` characters of path name. */
-static gl_status lengthen(const walk *w, cfg_node **slot, const char *path, size_t length) {
+static gl_status lengthen_prefix(const walk *w, cfg_node **slot, const char *path, size_t length) {
   char section[CFG_MAX_KEY + 1];
   if (length == 0 || length >= sizeof section) return GL_OK;
   memcpy(section, path, length);
@@ -127,7 +127,7 @@ static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
       **slot = node;
     }
     if (node->kind == CFG_SCALAR && segment != path) {
-      gl_status status = lengthen(w, *slot, path, (size_t)(segment - path) - 1);
+      gl_status status = lengthen_prefix(w, *slot, path, (size_t)(segment - path) - 1);
       if (status != GL_OK) return status;
       node = **slot;
     }
@@ -237,7 +237,7 @@ gl_status cfg_list_add_map(cfg_doc *list, gl_error *err) {
 }
 
 /* Adds the value, which belongs to the list's doc, to the last map. */
-static gl_status put(cfg_doc *list, const char *key, cfg_node *value, gl_error *err) {
+static gl_status put_in_last_map(cfg_doc *list, const char *key, cfg_node *value, gl_error *err) {
   assert(list->root->kind == CFG_LIST && list->root->n > 0);
   cfg_node *map = list->root->entry[list->root->n - 1].value;
   assert(cfg_entry_of(map, key, strlen(key)) == NULL);
@@ -248,7 +248,7 @@ static gl_status put(cfg_doc *list, const char *key, cfg_node *value, gl_error *
 
 gl_status cfg_list_put(cfg_doc *list, const char *key, const cfg_node *value, gl_error *err) {
   cfg_node *copy = cfg_node_copy(list, value, err);
-  return copy != NULL ? put(list, key, copy, err) : GL_EINPUT;
+  return copy != NULL ? put_in_last_map(list, key, copy, err) : GL_EINPUT;
 }
 
 gl_status cfg_list_put_number(cfg_doc *list, const char *key, double value, const cfg_node *at,
@@ -260,5 +260,5 @@ gl_status cfg_list_put_number(cfg_doc *list, const char *key, double value, cons
   cfg_node *number = cfg_number_node(list, place, value, err);
   if (number == NULL) return GL_EINPUT;
   number->unit = at->unit;
-  return put(list, key, number, err);
+  return put_in_last_map(list, key, number, err);
 }

@@ -197,7 +197,7 @@ const char *field_kind_name(field_kind kind) {
   case VALUE_TEXT:
     return "text";
   case VALUE_DIST:
-    return "law";
+    return "distribution";
   case VALUE_LIST:
     return "list";
   case VALUE_SECTION:
@@ -209,7 +209,7 @@ const char *field_kind_name(field_kind kind) {
 /* --- designs --- */
 
 static const cfg_design designs[] = {
-    {"random", "{draws: N, seed: S, fields: {PATH: LAW, …}}", "fields", 0},
+    {"random", "{draws: N, seed: S, fields: {PATH: DISTRIBUTION, …}}", "fields", 0},
     {"factorial", "{factors: {A: {PATH: [LOW, HIGH]}, …}, generators: {D: ABC}}", "factors", 1},
     {"one_at_a_time", "{PATH: [BASE, OTHER, …], …}", NULL, 0},
 };

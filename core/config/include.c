@@ -30,7 +30,7 @@ typedef struct including {
 
 enum { PATH_SIZE = 1024 };
 
-static int by_key(const void *a, const void *b) {
+static int by_entry_key(const void *a, const void *b) {
   const cfg_entry *const *x = a, *const *y = b;
   return strcmp((*x)->key, (*y)->key);
 }
@@ -39,7 +39,7 @@ static int by_key(const void *a, const void *b) {
 static cfg_entry **sorted_entries(cfg_node *map) {
   cfg_entry **order = calloc(map->n + 1, sizeof *order);
   for (size_t i = 0; order != NULL && i < map->n; ++i) order[i] = &map->entry[i];
-  if (order != NULL) qsort(order, map->n, sizeof *order, by_key);
+  if (order != NULL) qsort(order, map->n, sizeof *order, by_entry_key);
   return order;
 }
 
@@ -73,7 +73,7 @@ static gl_status merge_maps(including *in, cfg_node *under, cfg_node *over, char
       cfg_entry *e = &over->entry[i], *const *same = NULL;
       if (append && e->value == NULL) continue; /* it was merged */
       const cfg_entry *const wanted = e;
-      if (!append) same = bsearch(&wanted, known, n_known, sizeof *known, by_key);
+      if (!append) same = bsearch(&wanted, known, n_known, sizeof *known, by_entry_key);
       if (!append && same == NULL) continue;
       int added =
           snprintf(path + length, PATH_SIZE - length, "%s%s", length > 0 ? "." : "", e->key);

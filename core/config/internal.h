@@ -2,6 +2,7 @@
 #ifndef GEPOLAB_CORE_CONFIG_INTERNAL_H
 #define GEPOLAB_CORE_CONFIG_INTERNAL_H
 
+#include "core/base/arena.h"
 #include "core/config/config.h"
 #include "core/config/fields.h"
 
@@ -44,9 +45,8 @@ struct cfg_node {
 };
 
 /* All memory of a tree belongs to its doc and is freed with it. */
-typedef struct cfg_block cfg_block;
 struct cfg_doc {
-  cfg_block *blocks;
+  arena memory;
   cfg_node *root;
   size_t n_nodes; /* ever made, against CFG_MAX_NODES */
 };

@@ -32,13 +32,13 @@ static gl_status compose(composer *c, size_t depth, cfg_node **out);
 
 /* --- places and libyaml's errors --- */
 
-static cfg_place place_of(const composer *c, yaml_mark_t mark) {
+static cfg_place place_of_mark(const composer *c, yaml_mark_t mark) {
   size_t shift = mark.line == 0 ? c->first_column : 0;
   return (cfg_place){c->source, mark.line + 1, mark.column + 1 + shift};
 }
 
 static cfg_place here(const composer *c) {
-  return place_of(c, c->event.start_mark);
+  return place_of_mark(c, c->event.start_mark);
 }
 
 /* The place of a byte, for invalid bytes, for which libyaml has no mark. */
@@ -75,14 +75,14 @@ static gl_status not_yaml(composer *c) {
                        "characters (is this another kind of file?)",
                        byte);
   }
-  cfg_place at = place_of(c, y->problem_mark), end = place_of_byte(c, c->size);
+  cfg_place at = place_of_mark(c, y->problem_mark), end = place_of_byte(c, c->size);
   if (at.line > end.line) at = end; /* libyaml ends every text with a line break of its own */
   if (byte_at(c, y->problem_mark) == '\t')
     return cfg_fail_at(&at, c->err, "a tab where YAML allows none; indent with spaces");
   if (y->context == NULL)
     return cfg_fail_at(&at, c->err, "not valid YAML: %s; check quotes, brackets and indentation",
                        y->problem);
-  cfg_place begin = place_of(c, y->context_mark);
+  cfg_place begin = place_of_mark(c, y->context_mark);
   return cfg_fail_at(&at, c->err,
                      "not valid YAML: %s %s (begun at line %zu, column %zu); check quotes, "
                      "brackets and indentation",
@@ -262,7 +262,7 @@ static gl_status check_merge(composer *c, const cfg_entry *merge) {
 }
 
 /* Collects the entries of the map and of the maps it merges into `to` (NULL: counts them). */
-static size_t collect(const cfg_node *map, candidate *to) {
+static size_t collect_entries(const cfg_node *map, candidate *to) {
   size_t n = 0;
   for (size_t i = 0; i < map->n; ++i) {
     const cfg_entry *e = &map->entry[i];
@@ -283,10 +283,10 @@ static gl_status expand_merge(composer *c, cfg_node *map) {
   if (merge == NULL || merge->key != merge_key) return GL_OK;
   gl_status status = check_merge(c, merge);
   if (status != GL_OK) return status;
-  const size_t n = collect(map, NULL);
+  const size_t n = collect_entries(map, NULL);
   candidate *all = calloc(n + 1, sizeof *all);
   if (all == NULL) return gl_fail_memory(c->err, "a recipe");
-  collect(map, all);
+  collect_entries(map, all);
   qsort(all, n, sizeof *all, by_key_and_rank);
   size_t kept = 0;
   for (size_t i = 0; i < n; ++i)

@@ -238,7 +238,7 @@ int cfg_has(const cfg_reader *r, const char *key) {
 /* --- numbers --- */
 
 /* "'cluster.window' is text ('x'); it must be …", with the field's unit where it has one. */
-static void refuse(cfg_reader *r, const char *key, const cfg_node *node, const char *wanted) {
+static void refuse_value(cfg_reader *r, const char *key, const cfg_node *node, const char *wanted) {
   char shown[64] = "", own[96] = "";
   const char *what = cfg_describe(node);
   if (node->kind == CFG_SCALAR) snprintf(shown, sizeof shown, " ('%.40s')", node->text);
@@ -272,12 +272,12 @@ static double bounded(cfg_reader *r, const char *key, const cfg_node *node, doub
   char wanted[128];
   cfg_value v = cfg_value_of(node);
   if (v.kind == CFG_TOO_LARGE) {
-    refuse(r, key, node, "a number that a double can hold, or inf");
+    refuse_value(r, key, node, "a number that a double can hold, or inf");
     return fallback;
   }
   if (v.kind != CFG_NOT_NUMBER && (open ? v.real > lo : v.real >= lo) && v.real <= hi)
     return v.real;
-  refuse(r, key, node, bounds_text(lo, hi, open, wanted));
+  refuse_value(r, key, node, bounds_text(lo, hi, open, wanted));
   return fallback;
 }
 
@@ -298,7 +298,7 @@ size_t cfg_doubles(cfg_reader *r, const char *key, double **out, double lo, doub
   const cfg_node *node = record_node(r, key, ask(r, key));
   if (node == NULL) return 0;
   if (node->kind == CFG_MAP || (node->kind == CFG_LIST && node->n == 0)) {
-    refuse(r, key, node, "a number or a list of at least one number");
+    refuse_value(r, key, node, "a number or a list of at least one number");
     return 0;
   }
   size_t n = node->kind == CFG_LIST ? node->n : 1;
@@ -328,7 +328,7 @@ static int64_t bounded_whole(cfg_reader *r, const char *key, const cfg_node *nod
   }
   char wanted[128];
   snprintf(wanted, sizeof wanted, "a whole number from %lld to %lld", (long long)lo, (long long)hi);
-  refuse(r, key, node, wanted);
+  refuse_value(r, key, node, wanted);
   return fallback;
 }
 
@@ -350,7 +350,7 @@ static size_t bounded_count(cfg_reader *r, const char *key, const cfg_node *node
     snprintf(wanted, sizeof wanted, "a whole number of at least %zu", lo);
   else
     snprintf(wanted, sizeof wanted, "a whole number from %zu to %zu", lo, hi);
-  refuse(r, key, node, wanted);
+  refuse_value(r, key, node, wanted);
   return fallback;
 }
 
@@ -377,9 +377,9 @@ static int truth_of(cfg_reader *r, const char *key, const cfg_node *node, int fa
     static const char *const both[] = {"true", "false"};
     char near[CFG_HINT_SIZE], text[160];
     snprintf(text, sizeof text, "true or false%s", cfg_hint(node->text, both, 2, near));
-    refuse(r, key, node, text);
+    refuse_value(r, key, node, text);
   } else
-    refuse(r, key, node, wanted);
+    refuse_value(r, key, node, wanted);
   return fallback;
 }
 
@@ -394,7 +394,7 @@ const char *cfg_string(cfg_reader *r, const char *key, const char *fallback) {
   const cfg_node *node = ask(r, key);
   if (node == NULL) return record_text(r, key, fallback);
   if (node->kind == CFG_SCALAR) return record_text(r, key, node->text);
-  refuse(r, key, node, "text");
+  refuse_value(r, key, node, "text");
   return fallback;
 }
 
@@ -405,7 +405,7 @@ static int word_index(cfg_reader *r, const char *key, const cfg_node *node, int 
   char near[CFG_HINT_SIZE] = "", all[500], wanted[700];
   if (node->kind == CFG_SCALAR) cfg_hint(node->text, names, (size_t)n, near);
   snprintf(wanted, sizeof wanted, "one of %s%s", listed(names, (size_t)n, all, sizeof all), near);
-  refuse(r, key, node, wanted);
+  refuse_value(r, key, node, wanted);
   return fallback;
 }
 

@@ -10,7 +10,7 @@
 
 /* --- the field of a value --- */
 
-static int is_one_of(const char *word, const char *const *words, size_t n) {
+static int is_part(const char *word, const char *const *words, size_t n) {
   for (size_t i = 0; i < n; ++i)
     if (strcmp(word, words[i]) == 0) return 1;
   return 0;
@@ -38,7 +38,7 @@ int cfg_part_has_unit(const char *part, const cfg_node *around) {
   static const char *const parts[] = {"value", "min",  "max",      "mean",   "sd",
                                       "shift", "good", "bad",      "offset", "clamp",
                                       "from",  "to",   "interval", "choice"};
-  if (strcmp(part, "scale") != 0) return is_one_of(part, parts, sizeof parts / sizeof *parts);
+  if (strcmp(part, "scale") != 0) return is_part(part, parts, sizeof parts / sizeof *parts);
   const cfg_entry *dist =
       cfg_entry_of(around, "law", 3); /* that of an empirical distribution is a factor */
   return dist != NULL && strcmp(cfg_text(dist->value), "empirical") != 0;

@@ -139,7 +139,7 @@ static int is_digit(char c) {
 }
 
 /* Reads digits with single underscores between them; returns how many. */
-static size_t take_digits(quantity *q, const char **text) {
+static size_t read_digits(quantity *q, const char **text) {
   size_t n = 0;
   for (; is_digit(**text) || (n > 0 && **text == '_' && is_digit((*text)[1])); ++*text) {
     if (**text == '_') continue;
@@ -156,10 +156,10 @@ static int take_number(quantity *q, const char *text) {
   const char *at = text;
   *q = (quantity){.negative = *at == '-'};
   if (*at == '-' || *at == '+') ++at;
-  size_t digits = take_digits(q, &at);
+  size_t digits = read_digits(q, &at);
   if (*at == '.') {
     ++at;
-    const size_t after = take_digits(q, &at);
+    const size_t after = read_digits(q, &at);
     q->power = -(long)after;
     digits += after;
   }
@@ -185,7 +185,7 @@ int cfg_is_quantity(const char *text) {
 
 /* The number nearest to digits × factor × 10^power: rounded once if the product of digits and
  * factor is exact, so that 0.1ms equals 0.0001. */
-static double value_of(const quantity *q, const unit *u, const char *text) {
+static double quantity_value(const quantity *q, const unit *u, const char *text) {
   char number[64];
   if (!q->overflow && q->digits <= UINT64_MAX / u->factor) {
     snprintf(number, sizeof number, "%s%llue%ld", q->negative ? "-" : "",
@@ -256,7 +256,7 @@ gl_status cfg_convert(cfg_doc *doc, cfg_node *scalar, const char *dimension, con
   if (u->factor == 0)
     return cfg_fail(scalar, err, "'%s' is in %s; '%.60s' can be read in two ways: %s", path,
                     dimension, scalar->text, u->about);
-  const double value = value_of(&q, u, scalar->text);
+  const double value = quantity_value(&q, u, scalar->text);
   if (!isfinite(value))
     return cfg_fail(scalar, err, "'%s' is in %s; '%.60s' is more than a double can hold", path,
                     dimension, scalar->text);

@@ -82,7 +82,7 @@ static const table_column axes[] = {
     TEXT("unit", "of its values; empty for pure numbers and words"),
     TEXT("role", "what the field is for in most recipes: `axis`, `chosen`, `algorithm`, `seed` or "
                  "`provenance`"),
-    TEXT("kind", "`number`, `choice`, `flag`, `text`, `law`, `list` or `section`"),
+    TEXT("kind", "`number`, `choice`, `flag`, `text`, `distribution`, `list` or `section`"),
     FLAG("swept", "true: a sweep named it; false: found by comparing recipes"),
     WHOLE("values", "", "how many values it has in the study, a missing one included"),
     END};
@@ -90,7 +90,7 @@ static const table_column axis_values[] = {
     KEY, TEXT("path", "the field"),
     TEXT("value", "its value as text; empty where the recipe leaves it open"),
     NUMBER("number", "",
-           "of a number and of a law that is a constant, in the unit that `axes` "
+           "of a number and of a constant distribution, in the unit that `axes` "
            "says; `none` is 0"),
     END};
 static const table_column tuning[] = {
