@@ -1,6 +1,8 @@
 /* Writes and reads JSON. */
 #include "core/base/json.h"
 
+#include "core/base/array.h"
+
 #include <assert.h>
 #include <float.h>
 #include <math.h>
@@ -177,17 +179,10 @@ int json_member(json_reader *r) {
 
 /* --- strings --- */
 
-static int json_reserve(json_reader *r, size_t more) {
-  if (r->word_size + more + 1 <= r->word_room) return 1;
-  size_t room = 2 * r->word_room + more + 64;
-  char *word = realloc(r->word, room);
-  if (word == NULL) {
-    if (r->status == GL_OK) r->status = gl_fail_memory(r->err, "a JSON string");
-    return 0;
-  }
-  r->word = word;
-  r->word_room = room;
-  return 1;
+static bool json_reserve(json_reader *r, size_t more) {
+  if (ARRAY_RESERVE(r->word, r->word_room, r->word_size + more + 1)) return true;
+  if (r->status == GL_OK) r->status = gl_fail_memory(r->err, "a JSON string");
+  return false;
 }
 
 static void put_code_point(json_reader *r, int32_t c) {

@@ -2,6 +2,7 @@
  * that kind, from W&B exports to measured delays. */
 #include "core/base/records.h"
 
+#include "core/base/array.h"
 #include "core/base/json.h"
 
 #include <assert.h>
@@ -310,17 +311,16 @@ gl_status csv_load(char **text, size_t *size, const char *path, gl_error *err) {
   *size = 0;
   FILE *from = fopen(path, "rb");
   if (from == NULL) return gl_fail(err, GL_EIO, "%s cannot be read: %s", path, strerror(errno));
-  size_t room = 1 << 16;
-  char *to = malloc(room);
-  while (to != NULL) {
+  enum { PIECE = 1 << 16 };
+  size_t room = 0;
+  char *to = NULL;
+  bool fits;
+  while ((fits = ARRAY_RESERVE(to, room, *size + PIECE))) {
     *size += fread(to + *size, 1, room - *size, from);
     if (*size < room || *size > CSV_FILE_LIMIT) break;
-    char *larger = room > (size_t)-1 / 2 ? NULL : realloc(to, room *= 2);
-    if (larger == NULL) free(to);
-    to = larger;
   }
   gl_status status = GL_OK;
-  if (to == NULL)
+  if (!fits)
     status = gl_fail_memory(err, "a CSV file");
   else if (ferror(from))
     status = gl_fail(err, GL_EIO, "reading %s failed; is it a file?", path);
@@ -336,7 +336,7 @@ gl_status csv_load(char **text, size_t *size, const char *path, gl_error *err) {
 
 /* --- one column --- */
 
-/* What the first line says: its cells, which column is wanted, and whether it is a heading. */
+/* The first line: its cells, which column is wanted, and whether it is a heading. */
 typedef struct first_line {
   char names[160]; /* of its cells, listed; cut where they are many */
   size_t n, found, n_found;
@@ -384,24 +384,13 @@ static gl_status choose_column(csv_reader *r, const char *column, const first_li
   return GL_OK;
 }
 
-static gl_status csv_append(double **values, size_t *n, double x, gl_error *err) {
-  if ((*n & (*n - 1)) == 0) { /* grows at powers of two */
-    const size_t room = *n == 0 ? 1 : 2 * *n;
-    double *grown = room > (size_t)-1 / sizeof x ? NULL : realloc(*values, room * sizeof x);
-    if (grown == NULL) return gl_fail_memory(err, "a column of numbers");
-    *values = grown;
-  }
-  (*values)[(*n)++] = x;
-  return GL_OK;
-}
-
 /* Appends the number in the current line's column, if there is one. */
 static gl_status csv_take_number(csv_reader *r, size_t column, size_t n_columns, double **out,
                                  size_t *n) {
   gl_status status = GL_OK;
   int more = 1;
   for (size_t i = 0; more && status == GL_OK; ++i) {
-    double x;
+    double x, *added;
     if ((status = csv_cell(r, &more)) != GL_OK) break;
     if (i >= n_columns)
       status = csv_fail(r, "the line has more cells than the first one", "remove the extra cells");
@@ -410,8 +399,10 @@ static gl_status csv_take_number(csv_reader *r, size_t column, size_t n_columns,
     else if (!csv_number(r->cell, &x) || !isfinite(x))
       status = csv_fail(r, "this cell is not a finite number",
                         "write a decimal number or leave it empty");
+    else if ((added = ARRAY_ADD(*out, *n)) != NULL)
+      *added = x;
     else
-      status = csv_append(out, n, x, r->err);
+      status = gl_fail_memory(r->err, "a column of numbers");
   }
   return status;
 }

@@ -41,7 +41,7 @@ struct pool {
   pthread_mutex_t lock; /* held to sleep, and to wake sleepers */
   pthread_cond_t wake;
   size_t threads, started; /* workers with the caller, and without */
-  pool_worker *worker;     /* [threads], owned; 0 is the caller and has no thread */
+  pool_worker worker[];    /* [threads]; 0 is the caller and has no thread */
 };
 
 static void pause_briefly(void) {
@@ -137,13 +137,8 @@ gl_status pool_new(pool **out, size_t threads, gl_error *err) {
   *out = NULL;
   if (threads == 0) threads = pool_usable_cores();
   if (threads > 4096) return gl_fail(err, GL_EINPUT, "%zu threads; at most 4096", threads);
-  pool *p = calloc(1, sizeof *p);
+  pool *p = calloc(1, sizeof *p + threads * sizeof *p->worker);
   if (p == NULL) return gl_fail_memory(err, "threads");
-  p->worker = calloc(threads, sizeof *p->worker);
-  if (p->worker == NULL) {
-    free(p);
-    return gl_fail_memory(err, "threads");
-  }
   p->threads = threads;
   pthread_mutex_init(&p->lock, NULL);
   pthread_cond_init(&p->wake, NULL);
@@ -169,7 +164,6 @@ void pool_free(pool *p) {
   for (size_t i = 1; i <= p->started; ++i) pthread_join(p->worker[i].thread, NULL);
   pthread_cond_destroy(&p->wake);
   pthread_mutex_destroy(&p->lock);
-  free(p->worker);
   free(p);
 }
 

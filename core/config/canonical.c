@@ -1,4 +1,5 @@
 /* The canonical text of a tree, and the same text many times over with a few values changed. */
+#include "core/base/array.h"
 #include "core/base/json.h"
 #include "core/config/internal.h"
 
@@ -10,22 +11,16 @@
 typedef struct text_buffer {
   char *data;
   size_t size, capacity;
-  int failed;
+  bool failed;
   cfg_mark *marks; /* [n_marks] nodes whose place in the text is wanted */
   size_t n_marks;
 } text_buffer;
 
 static void put_bytes(text_buffer *b, const char *text, size_t length) {
   if (b->failed) return;
-  if (b->capacity - b->size <= length) {
-    size_t capacity = 2 * (b->capacity + length) + 64;
-    char *data = realloc(b->data, capacity);
-    if (data == NULL) {
-      b->failed = 1;
-      return;
-    }
-    b->data = data;
-    b->capacity = capacity;
+  if (!ARRAY_RESERVE(b->data, b->capacity, b->size + length + 1)) {
+    b->failed = true;
+    return;
   }
   memcpy(b->data + b->size, text, length);
   b->size += length;
@@ -116,7 +111,7 @@ static void put_node(text_buffer *b, const cfg_node *node) {
   }
   const cfg_entry **order = calloc(node->n + 1, sizeof *order);
   if (order == NULL) {
-    b->failed = 1;
+    b->failed = true;
     return;
   }
   for (size_t i = 0; i < node->n; ++i) order[i] = &node->entry[i];

@@ -96,6 +96,19 @@ static gl_status merge_maps(including *in, cfg_node *under, cfg_node *over, char
 /* A cell is one recipe in one folder, so files beside an included recipe get paths relative to the
  * folder of the including recipe. */
 
+/* head[length] followed by tail, owned by the doc; NULL with *err filled if memory is short. */
+static const char *joined(including *in, const char *head, size_t length, const char *tail) {
+  const size_t size = length + strlen(tail) + 1;
+  char *text = cfg_alloc(in->doc, size);
+  if (text == NULL) {
+    gl_fail_memory(in->err, "a recipe's path");
+    return NULL;
+  }
+  if (length > 0) memcpy(text, head, length);
+  memcpy(text + length, tail, strlen(tail) + 1);
+  return text;
+}
+
 static gl_status name_file(including *in, cfg_node *scalar, const char *prefix) {
   if (scalar->text[0] == '/' || scalar->text[0] == '\0') return GL_OK;
   char *found = cfg_locate(scalar, scalar->text);
@@ -103,10 +116,8 @@ static gl_status name_file(including *in, cfg_node *scalar, const char *prefix) 
   const int beside = strcmp(found, scalar->text) != 0; /* the folder of its recipe is in front */
   free(found);
   if (!beside) return GL_OK;
-  const size_t size = strlen(prefix) + strlen(scalar->text) + 1;
-  char *text = cfg_alloc(in->doc, size);
-  if (text == NULL) return gl_fail_memory(in->err, "a file name");
-  snprintf(text, size, "%s%s", prefix, scalar->text);
+  const char *text = joined(in, prefix, strlen(prefix), scalar->text);
+  if (text == NULL) return in->err->status;
   scalar->text = text;
   return GL_OK;
 }
@@ -129,19 +140,6 @@ static gl_status expand(including *in, cfg_node *root, const link *self);
 static size_t folder_length(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash == NULL ? 0 : (size_t)(slash - path) + 1;
-}
-
-/* head[length] followed by tail, owned by the doc; NULL with *err filled if memory is short. */
-static const char *joined(including *in, const char *head, size_t length, const char *tail) {
-  const size_t size = length + strlen(tail) + 1;
-  char *text = cfg_alloc(in->doc, size);
-  if (text == NULL) {
-    gl_fail_memory(in->err, "a recipe's path");
-    return NULL;
-  }
-  if (length > 0) memcpy(text, head, length);
-  memcpy(text + length, tail, strlen(tail) + 1);
-  return text;
 }
 
 static gl_status refuse_cycle(including *in, const link *self) {
