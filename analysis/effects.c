@@ -107,8 +107,10 @@ static gl_status find_factors(effect_table *t, gl_error *err) {
 
 /* --- least squares --- */
 
-gl_status least_squares(const double *x, const double *y, size_t n, size_t k, double *b,
-                        double *variance, size_t *rank, gl_error *err) {
+gl_status least_squares(const regression *of, size_t *rank, gl_error *err) {
+  const size_t n = of->n, k = of->k;
+  const double *x = of->x, *y = of->y;
+  double *b = of->b, *variance = of->variance;
   gsl_matrix *q = gsl_matrix_calloc(n, k), *v = gsl_matrix_calloc(k, k);
   gsl_vector *s = gsl_vector_calloc(k), *work = gsl_vector_calloc(k);
   *rank = 0;
@@ -272,7 +274,8 @@ static gl_status fit_response(effect_table *t, model *m, effect_response respons
     if (!isfinite(m->y[i])) to->why = "a run without a finite score";
   }
   if (to->why != NULL) return GL_OK;
-  gl_status status = least_squares(m->x, m->y, m->n, k, m->b, m->variance, &rank, err);
+  gl_status status =
+      least_squares(&(regression){m->n, k, m->x, m->y, m->b, m->variance}, &rank, err);
   if (status != GL_OK) return status;
   if (rank < k) {
     to->why = "the runs do not tell the factors apart";
@@ -302,7 +305,8 @@ static gl_status choose_model(effect_table *t, model *m, gl_error *err) {
   const size_t k = fill_columns(m, t, 1);
   if (m->n < k + FEWEST_RESIDUAL) return GL_OK;
   for (size_t i = 0; i < m->n; i++) m->y[i] = 0;
-  gl_status status = least_squares(m->x, m->y, m->n, k, m->b, m->variance, &rank, err);
+  gl_status status =
+      least_squares(&(regression){m->n, k, m->x, m->y, m->b, m->variance}, &rank, err);
   t->pairs = rank == k;
   return status;
 }

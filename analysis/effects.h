@@ -73,10 +73,14 @@ void effect_table_fini(effect_table *t);
  * (0: all). */
 gl_status effect_table_report(table *to, const effect_table *t, size_t most, gl_error *err);
 
-/* Least squares of y[n] on the columns of x[n][k] (row-major): b[k], the diagonal of their
- * covariance in variance[k]. *rank: of x; below k nothing is written. n > k. Exposed for its test.
- */
-gl_status least_squares(const double *x, const double *y, size_t n, size_t k, double *b,
-                        double *variance, size_t *rank, gl_error *err);
+/* Least squares of y[n] on the columns of x[n][k] (row-major), n > k. */
+typedef struct regression {
+  size_t n, k;
+  const double *x, *y;
+  double *b, *variance; /* [k] results: coefficients, and the diagonal of their covariance */
+} regression;
+
+/* *rank: of x; below k no results are written. GL_ENOMEM. Exposed for its test. */
+gl_status least_squares(const regression *of, size_t *rank, gl_error *err);
 
 #endif

@@ -19,20 +19,25 @@ static double column_number(sqlite3_stmt *q, int i) {
 
 /* --- the records of one run --- */
 
-/* A query for one run's records of a table, with the number of the run as its parameter, and what
- * takes one of them. */
-typedef struct records {
-  sqlite3_stmt *query, *count;
+/* The records of a table: its columns, and a function that reads one record. */
+typedef struct record_table {
+  const char *name, *rest, *amount; /* rest: of the query; amount: SQL of the number of items */
   size_t item;
-  void (*take)(sqlite3_stmt *q, void *items, size_t i);
+  void (*read)(sqlite3_stmt *q, void *items, size_t i);
+} record_table;
+
+/* A query for the records of one run, whose number is its parameter, and one for their number. */
+typedef struct records {
+  const record_table *of;
+  sqlite3_stmt *query, *count;
 } records;
 
-static void take_eval(sqlite3_stmt *q, void *items, size_t i) {
+static void read_eval_record(sqlite3_stmt *q, void *items, size_t i) {
   ((eval_record *)items)[i] =
       (eval_record){sqlite3_column_int64(q, 0), column_number(q, 1), column_number(q, 2)};
 }
 
-static void take_set_eval(sqlite3_stmt *q, void *items, size_t i) {
+static void read_set_eval_record(sqlite3_stmt *q, void *items, size_t i) {
   set_eval_record *e = (set_eval_record *)items + i;
   const char *set = (const char *)sqlite3_column_text(q, 5);
   *e = (set_eval_record){.step = sqlite3_column_int64(q, 0),
@@ -45,7 +50,7 @@ static void take_set_eval(sqlite3_stmt *q, void *items, size_t i) {
 
 enum { STEP_FIRST = 4 }; /* columns before the metrics, which come in their order */
 
-static void take_step(sqlite3_stmt *q, void *items, size_t i) {
+static void read_step_record(sqlite3_stmt *q, void *items, size_t i) {
   step_record *s = (step_record *)items + i;
   s->step = sqlite3_column_int64(q, 0);
   s->sampler = sqlite3_column_int(q, 1);
@@ -54,7 +59,7 @@ static void take_step(sqlite3_stmt *q, void *items, size_t i) {
   for (int m = 0; m < METRIC_COUNT; m++) s->metric[m] = column_number(q, STEP_FIRST + m);
 }
 
-static void take_staleness(sqlite3_stmt *q, void *items, size_t i) {
+static void read_staleness_record(sqlite3_stmt *q, void *items, size_t i) {
   (void)i;
   ((uint64_t *)items)[sqlite3_column_int64(q, 0)] = (uint64_t)sqlite3_column_int64(q, 1);
 }
@@ -63,16 +68,26 @@ static void records_fini(records *r) {
   sqlite3_finalize(r->query), sqlite3_finalize(r->count);
 }
 
-/* Prepares "SELECT names FROM table WHERE run = ?1 rest"; amount: what says how many items there
- * are. */
-static gl_status records_init(records *r, store *s, const char *name, const char *const *names,
-                              size_t n, const char *rest, const char *amount, gl_error *err) {
+static const record_table steps_table = {"steps", "ORDER BY step", "count(*)", sizeof(step_record),
+                                         read_step_record};
+static const record_table evals_table = {"evals", "ORDER BY step", "count(*)", sizeof(eval_record),
+                                         read_eval_record};
+static const record_table set_evals_table = {"set_evals", "ORDER BY step, place, half", "count(*)",
+                                             sizeof(set_eval_record), read_set_eval_record};
+static const record_table staleness_table = {"staleness", "AND t.staleness >= 0",
+                                             "coalesce(max(staleness) + 1, 0)", sizeof(uint64_t),
+                                             read_staleness_record};
+
+/* Prepares "SELECT names FROM table WHERE run = ?1 rest". */
+static gl_status records_init(records *r, store *s, const record_table *of,
+                              const char *const *names, size_t n, gl_error *err) {
   sqlite3 *db = store_handle(s);
-  char *columns = store_columns(s, "main", name, "t", names, n);
-  char *sql = columns
-                  ? sqlite3_mprintf("SELECT %s FROM %s t WHERE run = ?1 %s", columns, name, rest)
-                  : NULL;
-  char *count = sqlite3_mprintf("SELECT %s FROM %s WHERE run = ?1", amount, name);
+  r->of = of;
+  char *columns = store_columns(s, "main", of->name, "t", names, n);
+  char *sql = columns ? sqlite3_mprintf("SELECT %s FROM %s t WHERE run = ?1 %s", columns, of->name,
+                                        of->rest)
+                      : NULL;
+  char *count = sqlite3_mprintf("SELECT %s FROM %s WHERE run = ?1", of->amount, of->name);
   gl_status status = GL_OK;
   if (!sql || !count)
     status = gl_fail_memory(err, "a query");
@@ -106,20 +121,12 @@ static gl_status loading_init(loading *l, store *s, gl_error *err) {
   const char *steps[STEP_FIRST + METRIC_COUNT] = {"step", "sampler", "time_s", "wait_s"};
   for (int m = 0; m < METRIC_COUNT; m++) steps[STEP_FIRST + m] = metric_about((metric)m)->name;
   l->db = store_handle(s);
-  l->steps = (records){.item = sizeof(step_record), .take = take_step};
-  l->evals = (records){.item = sizeof(eval_record), .take = take_eval};
-  l->set_evals = (records){.item = sizeof(set_eval_record), .take = take_set_eval};
-  l->staleness = (records){.item = sizeof(uint64_t), .take = take_staleness};
-  gl_status status = records_init(&l->steps, s, "steps", steps, STEP_FIRST + METRIC_COUNT,
-                                  "ORDER BY step", "count(*)", err);
-  if (status == GL_OK)
-    status = records_init(&l->evals, s, "evals", evals, 3, "ORDER BY step", "count(*)", err);
+  gl_status status =
+      records_init(&l->steps, s, &steps_table, steps, STEP_FIRST + METRIC_COUNT, err);
+  if (status == GL_OK) status = records_init(&l->evals, s, &evals_table, evals, 3, err);
   if (status == GL_OK && has_set_evals(l->db))
-    status = records_init(&l->set_evals, s, "set_evals", set_evals, 6, "ORDER BY step, place, half",
-                          "count(*)", err);
-  if (status == GL_OK)
-    status = records_init(&l->staleness, s, "staleness", staleness, 2, "AND t.staleness >= 0",
-                          "coalesce(max(staleness) + 1, 0)", err);
+    status = records_init(&l->set_evals, s, &set_evals_table, set_evals, 6, err);
+  if (status == GL_OK) status = records_init(&l->staleness, s, &staleness_table, staleness, 2, err);
   return status;
 }
 
@@ -133,10 +140,10 @@ static gl_status load_records(sqlite3 *db, const records *what, int64_t run, voi
   sqlite3_bind_int64(count, 1, run), sqlite3_bind_int64(q, 1, run);
   if (sqlite3_step(count) != SQLITE_ROW) return database_failed(db, err);
   *n = (size_t)sqlite3_column_int64(count, 0);
-  *items = calloc(*n + 1, what->item);
+  *items = calloc(*n + 1, what->of->item);
   if (!*items) status = gl_fail_memory(err, "a run's records");
   for (size_t i = 0; status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW && i < *n; i++)
-    what->take(q, *items, i);
+    what->of->read(q, *items, i);
   if (status == GL_OK && code != SQLITE_DONE) status = database_failed(db, err);
   sqlite3_reset(count), sqlite3_reset(q);
   return status;

@@ -199,42 +199,40 @@ static const char *why_unknown(const double *x, const double *y, size_t n) {
   return NULL;
 }
 
-/* space holds 6 n doubles: the pairs, a replicate of them, and GSL's work. */
-static void correlate_pairs(const double *x, const double *y, size_t n, rng_stream stream,
-                            double *space, double *replicate, coefficient with, correlation *out) {
-  double *cx = space, *cy = cx + n, *rx = cy + n, *ry = rx + n, *work = ry + n;
+static gl_status correlation_with(coefficient with, const double *x, const double *y, size_t n,
+                                  rng_stream stream, correlation *out, gl_error *err) {
+  const interval unknown = interval_unknown(NAN);
+  *out = (correlation){0, unknown, unknown, "no pair of values is known"};
+  if (n == 0) return GL_OK;
+  arena work = {0};
+  double *cx = ARENA_ARRAY(&work, double, n), *cy = ARENA_ARRAY(&work, double, n); /* the pairs */
+  double *rx = ARENA_ARRAY(&work, double, n), *ry = ARENA_ARRAY(&work, double, n); /* a replicate */
+  double *of_gsl = ARENA_GRID(&work, double, 2, n);
+  double *replicate = ARENA_ARRAY(&work, double, BOOTSTRAP_REPLICATES);
+  gl_status status = arena_check(&work, "correlation sample", err);
   size_t m = 0;
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < n && status == GL_OK; i++) {
     if (isnan(x[i]) || isnan(y[i])) continue;
     cx[m] = x[i];
     cy[m++] = y[i];
   }
-  out->n = m;
-  out->why = why_unknown(cx, cy, m);
-  if (out->why) return;
-  double r = with.of(cx, cy, m, work);
-  for (uint64_t b = 0; b < BOOTSTRAP_REPLICATES; b++) {
-    for (size_t i = 0; i < m; i++) {
-      size_t at = draw_position(stream, b * m + i, m);
-      rx[i] = cx[at];
-      ry[i] = cy[at];
-    }
-    replicate[b] = with.of(rx, ry, m, work);
+  if (status == GL_OK) {
+    out->n = m;
+    out->why = why_unknown(cx, cy, m);
   }
-  out->fisher = fisher_interval(r, (with.ranks ? 1.0 + r * r / 2.0 : 1.0) / ((double)m - 3.0));
-  out->bootstrap = percentile_interval(r, replicate, BOOTSTRAP_REPLICATES);
-}
-
-static gl_status correlation_with(coefficient with, const double *x, const double *y, size_t n,
-                                  rng_stream stream, correlation *out, gl_error *err) {
-  *out =
-      (correlation){0, interval_unknown(NAN), interval_unknown(NAN), "no pair of values is known"};
-  if (n == 0) return GL_OK;
-  arena work = {0};
-  double *space = ARENA_GRID(&work, double, n, 6);
-  double *replicate = ARENA_ARRAY(&work, double, BOOTSTRAP_REPLICATES);
-  gl_status status = arena_check(&work, "correlation sample", err);
-  if (status == GL_OK) correlate_pairs(x, y, n, stream, space, replicate, with, out);
+  if (status == GL_OK && out->why == NULL) {
+    const double r = with.of(cx, cy, m, of_gsl);
+    for (uint64_t b = 0; b < BOOTSTRAP_REPLICATES; b++) {
+      for (size_t i = 0; i < m; i++) {
+        const size_t at = draw_position(stream, b * m + i, m);
+        rx[i] = cx[at];
+        ry[i] = cy[at];
+      }
+      replicate[b] = with.of(rx, ry, m, of_gsl);
+    }
+    out->fisher = fisher_interval(r, (with.ranks ? 1.0 + r * r / 2.0 : 1.0) / ((double)m - 3.0));
+    out->bootstrap = percentile_interval(r, replicate, BOOTSTRAP_REPLICATES);
+  }
   arena_fini(&work);
   return status;
 }

@@ -2,6 +2,7 @@
 #include "analysis/import/report.h"
 
 #include "analysis/statistics.h"
+#include "core/base/array.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,14 +25,17 @@ features_rule features_rule_default(void) {
 typedef struct course {
   double *step, *value, *room; /* [n] */
   size_t n;
+  arena memory;
 } course;
 
 static gl_status course_init(course *c, const double *step, const double *value, size_t n,
                              gl_error *err) {
-  *c = (course){calloc(n + 1, sizeof *c->step), calloc(n + 1, sizeof *c->value),
-                calloc(n + 1, sizeof *c->room), 0};
-  if (c->step == NULL || c->value == NULL || c->room == NULL)
-    return gl_fail_memory(err, "a series");
+  *c = (course){0};
+  c->step = ARENA_ARRAY(&c->memory, double, n);
+  c->value = ARENA_ARRAY(&c->memory, double, n);
+  c->room = ARENA_ARRAY(&c->memory, double, n);
+  gl_status status = arena_check(&c->memory, "a series", err);
+  if (status != GL_OK) return status;
   for (size_t i = 0; i < n; i++) {
     if (isnan(value[i])) continue;
     c->step[c->n] = step[i];
@@ -40,12 +44,8 @@ static gl_status course_init(course *c, const double *step, const double *value,
   return GL_OK;
 }
 
-static void course_fini(course *c) {
-  free(c->step), free(c->value), free(c->room);
-}
-
 /* The values at updates from `from` to `to`, both included, into room[], sorted; how many. */
-static size_t between(course *c, double from, double to) {
+static size_t sort_between(course *c, double from, double to) {
   size_t n = 0;
   for (size_t i = 0; i < c->n; i++)
     if (c->step[i] >= from && c->step[i] <= to) c->room[n++] = c->value[i];
@@ -53,17 +53,17 @@ static size_t between(course *c, double from, double to) {
 }
 
 static double median_between(course *c, double from, double to) {
-  const size_t n = between(c, from, to);
+  const size_t n = sort_between(c, from, to);
   return n > 0 ? sample_quantile(c->room, n, 0.5) : NAN;
 }
 
 static double largest_between(course *c, double from, double to) {
-  const size_t n = between(c, from, to);
+  const size_t n = sort_between(c, from, to);
   return n > 0 ? c->room[n - 1] : NAN;
 }
 
 /* NaN where there is nothing to divide by. */
-static double times(double value, double unit) {
+static double ratio_or_nan(double value, double unit) {
   return unit > 0 ? value / unit : NAN;
 }
 
@@ -91,20 +91,20 @@ gl_status features_of_spread(features_spread *out, const double *step, const dou
     /* the fall's first low evaluation is no longer before it */
     const double end = fmin(rule->until, isnan(onset) ? INFINITY : onset - 1);
     const double first = c.step[0], stop = fmin(end, c.step[c.n - 1]);
-    const size_t head = between(&c, first, first + rule->ends - 1),
-                 tail = between(&c, stop - rule->ends + 1, stop);
-    out->n = between(&c, first, stop);
+    const size_t head = sort_between(&c, first, first + rule->ends - 1),
+                 tail = sort_between(&c, stop - rule->ends + 1, stop);
+    out->n = sort_between(&c, first, stop);
     if (head > 1 && tail > 1 && stop - first >= 2 * rule->ends - 1) {
-      out->growth = times(median_between(&c, stop - rule->ends + 1, stop),
-                          median_between(&c, first, first + rule->ends - 1));
-      out->peak = times(largest_between(&c, first, stop), median_between(&c, first, stop));
+      out->growth = ratio_or_nan(median_between(&c, stop - rule->ends + 1, stop),
+                                 median_between(&c, first, first + rule->ends - 1));
+      out->peak = ratio_or_nan(largest_between(&c, first, stop), median_between(&c, first, stop));
       status = trend_of(&c, first, stop, &out->trend, err);
     }
     if (!isnan(onset))
-      out->jump = times(largest_between(&c, onset - rule->ends, onset + rule->ends),
-                        median_between(&c, first, onset - rule->ends - 1));
+      out->jump = ratio_or_nan(largest_between(&c, onset - rule->ends, onset + rule->ends),
+                               median_between(&c, first, onset - rule->ends - 1));
   }
-  course_fini(&c);
+  arena_fini(&c.memory);
   return status;
 }
 
@@ -125,7 +125,7 @@ enum { GROWTH, TREND, PEAK, JUMP, SPREAD_NUMBERS };
 enum { MOST_NUMBERS = SPREAD_NUMBERS };
 
 typedef struct group {
-  char *label, *run, *metric; /* owned; metric: NULL of scores */
+  const char *label, *run, *metric; /* metric: NULL of scores */
   size_t runs, learned, plateau, slow, jumps, outcome[OUTCOME_COUNT];
   numbers of[MOST_NUMBERS];
 } group;
@@ -134,16 +134,15 @@ typedef struct groups {
   group *list;
   size_t n;
   const features_rule *rule;
+  arena memory; /* of the texts, and of scratch */
   gl_error *err;
 } groups;
 
 static void groups_fini(groups *all) {
-  for (size_t i = 0; i < all->n; i++) {
-    group *g = &all->list[i];
-    free(g->label), free(g->run), free(g->metric);
-    for (size_t k = 0; k < MOST_NUMBERS; k++) free(g->of[k].value);
-  }
+  for (size_t i = 0; i < all->n; i++)
+    for (size_t k = 0; k < MOST_NUMBERS; k++) free(all->list[i].of[k].value);
   free(all->list);
+  arena_fini(&all->memory);
 }
 
 static int is_metric(const group *g, const char *quantity_name) {
@@ -151,66 +150,60 @@ static int is_metric(const group *g, const char *quantity_name) {
   return strcmp(g->metric, quantity_name) == 0;
 }
 
-static gl_status find(groups *all, const char *label, const char *run, const char *quantity_name,
-                      group **out) {
+/* The group of the series' label and name and of that metric (NULL: of scores), which is added
+ * where there is none. */
+static gl_status find_group(groups *all, const gathered_series *s, const char *quantity_name,
+                            group **out) {
   for (size_t i = 0; i < all->n; i++) {
     *out = &all->list[i];
-    if (strcmp((*out)->label, label) == 0 && strcmp((*out)->run, run) == 0 &&
+    if (strcmp((*out)->label, s->label) == 0 && strcmp((*out)->run, s->name) == 0 &&
         is_metric(*out, quantity_name))
       return GL_OK;
   }
-  group *longer = realloc(all->list, (all->n + 1) * sizeof *longer);
-  if (longer == NULL) return gl_fail_memory(all->err, "runs");
-  all->list = longer;
-  *out = &longer[all->n++];
-  **out = (group){.label = strdup(label),
-                  .run = strdup(run),
-                  .metric = quantity_name != NULL ? strdup(quantity_name) : NULL};
-  const group *g = *out;
-  return g->label != NULL && g->run != NULL && (quantity_name == NULL || g->metric != NULL)
-             ? GL_OK
-             : gl_fail_memory(all->err, "runs");
+  *out = ARRAY_ADD(all->list, all->n);
+  if (*out == NULL) return gl_fail_memory(all->err, "runs");
+  **out = (group){.label = arena_text(&all->memory, s->label),
+                  .run = arena_text(&all->memory, s->name),
+                  .metric = arena_text(&all->memory, quantity_name)};
+  return arena_check(&all->memory, "runs", all->err);
 }
 
-static gl_status note(groups *all, group *g, size_t which, double value) {
-  numbers *to = &g->of[which];
-  double *longer = realloc(to->value, (to->n + 1) * sizeof *longer);
-  if (longer == NULL) return gl_fail_memory(all->err, "runs");
-  to->value = longer;
-  to->value[to->n++] = value;
+static gl_status add_number(groups *all, group *g, size_t which, double value) {
+  double *added = ARRAY_ADD(g->of[which].value, g->of[which].n);
+  if (added == NULL) return gl_fail_memory(all->err, "runs");
+  *added = value;
   return GL_OK;
 }
 
-static gl_status add_score(groups *all, const char *label, const char *run, const run_outcome *o) {
+static gl_status add_score_features(groups *all, const gathered_series *s, const run_outcome *o) {
   group *g;
-  gl_status status = find(all, label, run, NULL, &g);
+  gl_status status = find_group(all, s, NULL, &g);
   if (status != GL_OK) return status;
-  const int learned = o->best - o->first >= all->rule->outcome.least_gain;
+  const bool learned = o->best - o->first >= all->rule->outcome.least_gain;
   g->runs++;
   g->outcome[o->kind]++;
   if (learned) g->learned++;
   if (learned && o->plateau_updates >= all->rule->outcome.plateau_updates) g->plateau++;
-  status = note(all, g, GAP, o->best - o->last);
-  if (status == GL_OK) status = note(all, g, ON_PLATEAU, (double)o->plateau_updates);
-  if (status == GL_OK) status = note(all, g, ONSET, o->onset >= 0 ? (double)o->onset : NAN);
+  status = add_number(all, g, GAP, o->best - o->last);
+  if (status == GL_OK) status = add_number(all, g, ON_PLATEAU, (double)o->plateau_updates);
+  if (status == GL_OK) status = add_number(all, g, ONSET, o->onset >= 0 ? (double)o->onset : NAN);
   return status;
 }
 
-static gl_status add_spread(groups *all, const char *label, const char *run,
-                            const char *quantity_name, const double *step, const double *value,
-                            size_t n, double onset) {
-  features_spread s;
+static gl_status add_spread(groups *all, const gathered_series *s, metric m, double onset) {
+  features_spread found;
   group *g;
-  gl_status status = features_of_spread(&s, step, value, n, onset, all->rule, all->err);
-  if (status != GL_OK || s.n == 0) return status;
-  status = find(all, label, run, quantity_name, &g);
+  gl_status status =
+      features_of_spread(&found, s->step, s->value, s->n, onset, all->rule, all->err);
+  if (status != GL_OK || found.n == 0) return status;
+  status = find_group(all, s, metric_about(m)->name, &g);
   if (status != GL_OK) return status;
   g->runs++;
-  if (features_is_slow(&s, all->rule)) g->slow++;
-  if (s.jump >= all->rule->jump) g->jumps++;
-  const double value_of[SPREAD_NUMBERS] = {s.growth, s.trend, s.peak, s.jump};
+  if (features_is_slow(&found, all->rule)) g->slow++;
+  if (found.jump >= all->rule->jump) g->jumps++;
+  const double of[SPREAD_NUMBERS] = {found.growth, found.trend, found.peak, found.jump};
   for (size_t k = 0; k < SPREAD_NUMBERS && status == GL_OK; k++)
-    status = note(all, g, k, value_of[k]);
+    status = add_number(all, g, k, of[k]);
   return status;
 }
 
@@ -220,39 +213,42 @@ static gl_status add_spread(groups *all, const char *label, const char *run,
 static const metric asked[] = {METRIC_GRAD_NORM, METRIC_IW_VARIANCE_GEPO, METRIC_IW_VARIANCE_PQ,
                                METRIC_KL_K3_SEQ, METRIC_CPPO_KL};
 
-static gl_status add_run(groups *all, const gathered_study *s, const results_run *run) {
-  const char *heading = s->from->groups[run->group].title;
+static gl_status add_study_features(groups *all, const gathered_study *s, const results_run *run) {
+  const char *title = s->from->groups[run->group].title;
   const char *algorithm = s->algorithms[run->algorithm];
-  const size_t size = strlen(algorithm) + strlen(heading) + 3, n = run->n_steps;
-  char *name = malloc(size);
-  double *step = calloc(2 * n + 1, sizeof *step), *value = step + n;
-  gl_status status =
-      name != NULL && step != NULL ? GL_OK : gl_fail_memory(all->err, "a run of a study");
+  arena work = {0};
+  char *name = ARENA_ARRAY(&work, char, strlen(algorithm) + strlen(title) + 3);
+  gathered_series shown = {.label = s->label,
+                           .name = name,
+                           .step = ARENA_ARRAY(&work, double, run->n_steps),
+                           .value = ARENA_ARRAY(&work, double, run->n_steps),
+                           .n = run->n_steps};
+  gl_status status = arena_check(&work, "a run of a study", all->err);
   if (status == GL_OK) {
     const run_outcome o = outcome_of_run(run, &all->rule->outcome);
     const double onset = run_outcome_is_fall(&o) ? (double)o.onset : NAN;
-    snprintf(name, size, "%s%s%s", algorithm, *heading != '\0' ? ", " : "", heading);
-    if (run->n_evals > 0) status = add_score(all, s->label, name, &o);
-    for (size_t k = 0; k < n; k++) step[k] = (double)run->steps[k].step;
+    sprintf(name, "%s%s%s", algorithm, *title != '\0' ? ", " : "", title);
+    if (run->n_evals > 0) status = add_score_features(all, &shown, &o);
+    for (size_t k = 0; k < shown.n; k++) shown.step[k] = (double)run->steps[k].step;
     for (size_t m = 0; m < sizeof asked / sizeof *asked && status == GL_OK; m++) {
-      for (size_t k = 0; k < n; k++) value[k] = run->steps[k].metric[asked[m]];
-      status = add_spread(all, s->label, name, metric_about(asked[m])->name, step, value, n, onset);
+      for (size_t k = 0; k < shown.n; k++) shown.value[k] = run->steps[k].metric[asked[m]];
+      status = add_spread(all, &shown, asked[m], onset);
     }
   }
-  free(step);
-  free(name);
+  arena_fini(&work);
   return status;
 }
 
 static gl_status outcome_of_series(const gathered_series *s, const outcome_rule *rule,
                                    run_outcome *out, gl_error *err) {
-  eval_record *eval = calloc(s->n + 1, sizeof *eval);
-  if (eval == NULL) return gl_fail_memory(err, "evaluations");
-  for (size_t i = 0; i < s->n; i++)
+  arena work = {0};
+  eval_record *eval = ARENA_ARRAY(&work, eval_record, s->n);
+  gl_status status = arena_check(&work, "evaluations", err);
+  for (size_t i = 0; i < s->n && status == GL_OK; i++)
     eval[i] = (eval_record){.step = (int64_t)s->step[i], .eval_score = s->value[i]};
-  *out = outcome_of(eval, NULL, s->n, false, rule);
-  free(eval);
-  return GL_OK;
+  if (status == GL_OK) *out = outcome_of(eval, NULL, s->n, false, rule);
+  arena_fini(&work);
+  return status;
 }
 
 /* A score in a unit of its own cannot be judged by a gain of 0.1; one that is better when lower has
@@ -276,29 +272,26 @@ static gl_status onset_of(groups *all, const gathered *g, const gathered_series 
   return status;
 }
 
-static gl_status add_series(groups *all, const gathered *g, const gathered_series *s) {
+static gl_status add_series_features(groups *all, const gathered *g, const gathered_series *s) {
   run_outcome o;
   double onset;
-  gl_status status;
   if (is_judged(s)) {
-    status = outcome_of_series(s, &all->rule->outcome, &o, all->err);
-    return status == GL_OK ? add_score(all, s->label, s->name, &o) : status;
+    gl_status status = outcome_of_series(s, &all->rule->outcome, &o, all->err);
+    return status == GL_OK ? add_score_features(all, s, &o) : status;
   }
   if (s->what.known == METRIC_COUNT) return GL_OK;
-  status = onset_of(all, g, s, &onset);
-  if (status != GL_OK) return status;
-  return add_spread(all, s->label, s->name, metric_about(s->what.known)->name, s->step, s->value,
-                    s->n, onset);
+  gl_status status = onset_of(all, g, s, &onset);
+  return status == GL_OK ? add_spread(all, s, s->what.known, onset) : status;
 }
 
 static gl_status add_files(groups *all, const gathered *g) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < g->n_series && status == GL_OK; i++)
-    status = add_series(all, g, &g->series[i]);
+    status = add_series_features(all, g, &g->series[i]);
   for (size_t i = 0; i < g->n_studies && status == GL_OK; i++)
     for (size_t k = 0; k < g->studies[i].from->n_runs && status == GL_OK; k++) {
       const results_run *run = &g->studies[i].from->runs[k];
-      if (run->status != RUN_FAILED) status = add_run(all, &g->studies[i], run);
+      if (run->status != RUN_FAILED) status = add_study_features(all, &g->studies[i], run);
     }
   if (status == GL_OK && all->n == 0)
     status = gl_fail(all->err, GL_EINPUT,
@@ -327,7 +320,7 @@ static void range_cell(table *t, numbers *x, const char *format) {
     table_shown(t, "%s (%s … %s)", middle, low, high);
 }
 
-static int is_score(const group *g) {
+static int is_of_scores(const group *g) {
   return g->metric == NULL;
 }
 
@@ -401,7 +394,7 @@ static void report_groups(table *to, groups *all) {
   table_real(table_field(limits, "trend"), rule->trend);
   table_real(table_field(limits, "jump"), rule->jump);
   for (size_t i = 0; i < all->n; i++)
-    if (is_score(&all->list[i]))
+    if (is_of_scores(&all->list[i]))
       put_score(scores, &all->list[i]);
     else
       put_spread(spreads, &all->list[i]);

@@ -92,34 +92,46 @@ static gl_status read_label(file_label *labels, const gather_request *q, const c
 
 /* --- names --- */
 
+/* Rules REGEX=NAME in the order of the command line. */
+typedef struct rule_list {
+  const char *const *text; /* [n] */
+  size_t n;
+  pattern **rule;    /* [n] */
+  bool *has_matched; /* [n] */
+} rule_list;
+
 /* The options and what was made of them. */
 typedef struct rules {
   const gather_request *of;
-  pattern **rename, **read_as, *group_by; /* [of->n_renames + 1], [of->n_read_as + 1], NULL at the
-                                             end */
-  bool *has_read;                         /* [of->n_read_as] whether the rule has named a metric */
-  file_label *labels;                     /* [of->n_files] */
+  rule_list rename, read_as;
+  pattern *group_by;
+  file_label *labels; /* [of->n_files] */
   arena memory;
 } rules;
 
-static gl_status compile_rules(pattern **out, const char *const *texts, size_t n,
-                               const char *option, gl_error *err) {
+static rule_list rule_list_of(arena *m, const char *const *texts, size_t n) {
+  return (rule_list){texts, n, ARENA_ARRAY(m, pattern *, n), ARENA_ARRAY(m, bool, n)};
+}
+
+static void rule_list_fini(rule_list *l) {
+  for (size_t i = 0; l->rule && i < l->n; i++) pattern_free(l->rule[i]);
+}
+
+static gl_status compile_rules(rule_list *l, const char *option, gl_error *err) {
   gl_status status = GL_OK;
-  for (size_t i = 0; i < n && status == GL_OK; i++)
-    status = pattern_new_rule(&out[i], texts[i], option, err);
+  for (size_t i = 0; i < l->n && status == GL_OK; i++)
+    status = pattern_new_rule(&l->rule[i], l->text[i], option, err);
   return status;
 }
 
 static gl_status rules_init(rules *r, const gather_request *q, gl_error *err) {
   *r = (rules){.of = q};
-  r->rename = ARENA_ARRAY(&r->memory, pattern *, q->n_renames + 1);
-  r->read_as = ARENA_ARRAY(&r->memory, pattern *, q->n_read_as + 1);
-  r->has_read = ARENA_ARRAY(&r->memory, bool, q->n_read_as);
+  r->rename = rule_list_of(&r->memory, q->renames, q->n_renames);
+  r->read_as = rule_list_of(&r->memory, q->read_as, q->n_read_as);
   r->labels = ARENA_ARRAY(&r->memory, file_label, q->n_files);
   gl_status status = arena_check(&r->memory, "regular expressions", err);
-  if (status == GL_OK) status = compile_rules(r->rename, q->renames, q->n_renames, "--rename", err);
-  if (status == GL_OK)
-    status = compile_rules(r->read_as, q->read_as, q->n_read_as, "--read-as", err);
+  if (status == GL_OK) status = compile_rules(&r->rename, "--rename", err);
+  if (status == GL_OK) status = compile_rules(&r->read_as, "--read-as", err);
   if (status == GL_OK && q->group_by)
     status = pattern_new(&r->group_by, q->group_by, "--group-by", err);
   if (status == GL_OK && r->group_by && !pattern_has_group(r->group_by))
@@ -131,8 +143,7 @@ static gl_status rules_init(rules *r, const gather_request *q, gl_error *err) {
 }
 
 static void rules_fini(rules *r) {
-  for (size_t i = 0; r->rename && r->rename[i]; i++) pattern_free(r->rename[i]);
-  for (size_t i = 0; r->read_as && r->read_as[i]; i++) pattern_free(r->read_as[i]);
+  rule_list_fini(&r->rename), rule_list_fini(&r->read_as);
   pattern_free(r->group_by);
   arena_fini(&r->memory);
 }
@@ -143,18 +154,16 @@ static int sees_tags(const char *rule) {
   return rule[0] == '\\' && rule[1] == '[';
 }
 
-/* The name that the first matching rule makes of the text, or, where the rule's words in `texts`
- * ask for it, of the tagged one (which may be NULL); the text where none matches. In m. has_named,
- * unless it is NULL, notes the rule that matched. */
-static gl_status apply_rules(arena *m, pattern *const *list, const char *const *texts,
-                             const char *text, const char *tagged, bool *has_named,
+/* The name that the first matching rule makes of the text, or, where the rule asks for it, of the
+ * tagged one (which may be NULL); the text where none matches. In m. */
+static gl_status apply_rules(arena *m, const rule_list *l, const char *text, const char *tagged,
                              const char **out, gl_error *err) {
   gl_status status = GL_OK;
   char *name = NULL;
-  for (size_t i = 0; list[i] && !name && status == GL_OK; i++) {
-    const char *seen = sees_tags(texts[i]) ? tagged : text;
-    if (seen) status = pattern_apply(list[i], seen, &name, err);
-    if (has_named && name) has_named[i] = true;
+  for (size_t i = 0; i < l->n && !name && status == GL_OK; i++) {
+    const char *seen = sees_tags(l->text[i]) ? tagged : text;
+    if (seen) status = pattern_apply(l->rule[i], seen, &name, err);
+    if (name) l->has_matched[i] = true;
   }
   *out = arena_text(m, name ? name : text);
   free(name);
@@ -169,8 +178,8 @@ static gl_status name_run_of(arena *m, const rules *r, const series *s, const ch
   gl_status status = GL_OK;
   if (r->group_by) status = pattern_apply(r->group_by, s->run, &group, err);
   if (status == GL_OK)
-    status = apply_rules(m, r->rename, r->of->renames, group ? group : s->run,
-                         *s->tag && !group ? tagged : NULL, NULL, out, err);
+    status = apply_rules(m, &r->rename, group ? group : s->run, *s->tag && !group ? tagged : NULL,
+                         out, err);
   free(group);
   return status;
 }
@@ -206,8 +215,7 @@ static gl_status add_file_series(gathered *g, const rules *r, size_t file, const
                           .n = s->n,
                           .n_all = s->n};
   gl_status status = name_run_of(m, r, s, &to->name, err);
-  if (status == GL_OK)
-    status = apply_rules(m, r->read_as, q->read_as, own, NULL, r->has_read, &to->metric, err);
+  if (status == GL_OK) status = apply_rules(m, &r->read_as, own, NULL, &to->metric, err);
   if (status != GL_OK) return status;
   to->what = quantity_of(to->metric);
   if (to->what.is_guessed && q->lower_is_better) to->what.better = METRIC_LOWER_IS_BETTER;
@@ -255,8 +263,8 @@ static gl_status add_study(gathered *g, const rules *r, const shown_study *s, gl
                          .from = loaded};
   status = arena_check(&g->memory, "studies", err);
   for (size_t a = 0; a < loaded->n_algorithms && status == GL_OK; a++)
-    status = apply_rules(&g->memory, r->rename, r->of->renames, loaded->algorithms[a], NULL, NULL,
-                         &to->algorithms[a], err);
+    status =
+        apply_rules(&g->memory, &r->rename, loaded->algorithms[a], NULL, &to->algorithms[a], err);
   return status == GL_OK && s->set ? sets_choose(loaded, s->set, err) : status;
 }
 
@@ -550,7 +558,7 @@ static gl_status refuse_idle_rules(const gathered *g, const rules *r, gl_error *
     return gl_fail(err, GL_EINPUT, "--group-by '%s' matches none of the runs: %s", q->group_by,
                    runs.text);
   for (size_t i = 0; g->n_series > 0 && i < q->n_read_as; i++)
-    if (!r->has_read[i])
+    if (!r->read_as.has_matched[i])
       return gl_fail(err, GL_EINPUT, "--read-as '%s' matches none of the metrics: %s",
                      q->read_as[i], metrics.text);
   return GL_OK;

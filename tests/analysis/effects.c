@@ -21,7 +21,7 @@ static void least_squares_are_those_of_numpy(void) {
     for (size_t m = 0; m < k; m++) CU_ASSERT_EQUAL_FATAL(fscanf(from, "%lf", &x[i * k + m]), 1);
     CU_ASSERT_EQUAL_FATAL(fscanf(from, "%lf", &y[i]), 1);
   }
-  CU_ASSERT_EQUAL(least_squares(x, y, n, k, b, variance, &rank, NULL), GL_OK);
+  CU_ASSERT_EQUAL(least_squares(&(regression){n, k, x, y, b, variance}, &rank, NULL), GL_OK);
   CU_ASSERT_EQUAL(rank, k);
   for (size_t m = 0; m < k; m++) {
     double value, its;
