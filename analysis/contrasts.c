@@ -115,18 +115,19 @@ gl_status signed_rank_exact(const double *difference, size_t n, double *p, gl_er
 }
 
 gl_status holm_adjust(const double *p, size_t n, double *adjusted, gl_error *err) {
-  uint8_t *taken = calloc(n + 1, sizeof *taken);
-  if (taken == NULL) return gl_fail_memory(err, "the contrasts");
+  arena work = {0};
+  bool *taken = ARENA_ARRAY(&work, bool, n);
+  gl_status status = arena_check(&work, "the contrasts", err);
   double before = 0;
-  for (size_t step = 0; step < n; step++) {
+  for (size_t step = 0; step < n && status == GL_OK; step++) {
     size_t least = n;
     for (size_t i = 0; i < n; i++)
       if (!taken[i] && (least == n || p[i] < p[least])) least = i;
-    taken[least] = 1;
+    taken[least] = true;
     before = adjusted[least] = fmax(before, fmin(1, (double)(n - step) * p[least]));
   }
-  free(taken);
-  return GL_OK;
+  arena_fini(&work);
+  return status;
 }
 
 /* The share d of pairs that differ, all in one direction, at which enough of them are found. */
@@ -321,8 +322,9 @@ static gl_status compare_arms(const results *r, const contrast *c, size_t which,
 
 gl_status contrasts_find(const results *from, const contrast *contrasts, size_t n,
                          contrast_result *out, gl_error *err) {
-  double *p = calloc(2 * n + 1, sizeof *p);
-  gl_status status = p != NULL ? GL_OK : gl_fail_memory(err, "the contrasts");
+  arena work = {0};
+  double *p = ARENA_GRID(&work, double, 2, n);
+  gl_status status = arena_check(&work, "the contrasts", err);
   for (size_t i = 0; i < n && status == GL_OK; i++) {
     if (contrasts[i].measure == CONTRAST_FALL && from->lower_is_better)
       status = gl_fail(err, GL_EINPUT,
@@ -337,7 +339,7 @@ gl_status contrasts_find(const results *from, const contrast *contrasts, size_t 
     out[i].holm = p[n + i];
     if (contrasts[i].measure == CONTRAST_FALL) out[i].detectable = detectable(out[i].pairs, n);
   }
-  free(p);
+  arena_fini(&work);
   return status;
 }
 

@@ -374,7 +374,8 @@ static gl_status put_smallest(table *to, const effect_table *t, effect_response 
     table_textf(to, "– (%s)", f->why);
     return GL_OK;
   }
-  effect **sorted = calloc(t->n_effects + 1, sizeof *sorted);
+  arena work = {0};
+  effect **sorted = ARENA_ARRAY(&work, effect *, t->n_effects);
   if (sorted == NULL) return gl_fail_memory(err, "a table");
   for (size_t i = 0; i < t->n_effects; i++) sorted[i] = &f->effects[i];
   qsort(sorted, t->n_effects, sizeof *sorted, by_p);
@@ -390,7 +391,7 @@ static gl_status put_smallest(table *to, const effect_table *t, effect_response 
     table_real(to, e->p);
     table_real(to, e->q);
   }
-  free(sorted);
+  arena_fini(&work);
   return GL_OK;
 }
 

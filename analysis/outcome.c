@@ -265,10 +265,11 @@ static gl_status fit_doses(stability_cell *c, gl_error *err) {
 }
 
 /* The last scores of the cell's runs at each dose. */
-static gl_status find_scores(const stability *s, stability_cell *c, gl_error *err) {
+static gl_status find_scores(stability *s, stability_cell *c, gl_error *err) {
   const results *r = s->from;
-  double *last = calloc(r->n_runs + 1, sizeof *last);
-  gl_status status = last != NULL ? GL_OK : gl_fail_memory(err, "the scores");
+  arena work = {0};
+  double *last = ARENA_ARRAY(&work, double, r->n_runs);
+  gl_status status = arena_check(&work, "the scores", err);
   for (size_t d = 0; d < c->n_doses && status == GL_OK; d++) {
     size_t n = 0;
     for (size_t i = 0; i < r->n_runs; i++) {
@@ -286,7 +287,7 @@ static gl_status find_scores(const stability *s, stability_cell *c, gl_error *er
     if (c->best_dose == c->n_doses || c->last[d].value > c->last[c->best_dose].value)
       c->best_dose = d;
   }
-  free(last);
+  arena_fini(&work);
   return status;
 }
 

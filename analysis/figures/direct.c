@@ -164,13 +164,11 @@ static void write_gradients(figure_page *p, const selection_policies *d) {
 }
 
 static gl_status set_lines(figure_page *p, const selection_policies *d, gl_error *err) {
-  const char **names = calloc(d->n + 1, sizeof *names);
+  const char **names = ARENA_ARRAY(&p->memory, const char *, d->n + 1);
   if (names == NULL) return gl_fail_memory(err, "a figure");
   names[0] = all_drawn;
   for (size_t i = 0; i < d->n; i++) names[i + 1] = d->of[i].name;
-  const gl_status status = page_set_lines(p, names, d->n + 1, err);
-  free(names);
-  return status;
+  return page_set_lines(p, names, d->n + 1, err);
 }
 
 static gl_status write_selection(const void *data, figure_page *p, gl_error *err) {
@@ -303,19 +301,17 @@ static void choose_lanes(chart *c) {
   }
 }
 
-static void chart_fini(chart *c) {
-  free(c->at), free(c->free_s), free(c->lanes), free(c->row), free(c->names);
-}
-
-static gl_status chart_init(chart *c, const timeline *t, gl_error *err) {
-  *c = (chart){.t = t,
-               .at = calloc(t->n_bars + 1, sizeof *c->at),
-               .free_s = calloc(t->n_bars + 1, sizeof *c->free_s),
-               .lanes = calloc(t->n_rows + 1, sizeof *c->lanes),
-               .row = calloc(t->n_rows + 1, sizeof *c->row),
-               .names = calloc(t->n_rows + 1, sizeof *c->names)};
-  if (!c->at || !c->free_s || !c->lanes || !c->row || !c->names)
-    return gl_fail_memory(err, "a timeline");
+/* In the page's memory. */
+static gl_status chart_init(chart *c, figure_page *p, const timeline *t, gl_error *err) {
+  arena *m = &p->memory;
+  *c = (chart){.t = t};
+  c->at = ARENA_ARRAY(m, placed, t->n_bars);
+  c->free_s = ARENA_ARRAY(m, double, t->n_bars);
+  c->lanes = ARENA_ARRAY(m, size_t, t->n_rows);
+  c->row = ARENA_ARRAY(m, size_t, t->n_rows);
+  c->names = ARENA_ARRAY(m, const char *, t->n_rows);
+  gl_status status = arena_check(m, "a timeline", err);
+  if (status != GL_OK) return status;
   for (size_t i = 0; i < t->n_bars; i++)
     if (is_shown(t, &t->bars[i])) c->at[c->n++].bar = &t->bars[i];
   qsort(c->at, c->n, sizeof *c->at, by_row_and_time);
@@ -396,7 +392,7 @@ static gl_status write_chart(const void *data, figure_page *p, gl_error *err) {
   const char *unit_name;
   const double unit = unit_of(t, &unit_name);
   chart c;
-  gl_status status = chart_init(&c, t, err);
+  gl_status status = chart_init(&c, p, t, err);
   if (status == GL_OK)
     status = page_open(p, 1, "panel\trow\tkind\tfrom or at\tto\tbottom\ttop", err);
   if (status == GL_OK) {
@@ -409,7 +405,6 @@ static gl_status write_chart(const void *data, figure_page *p, gl_error *err) {
   }
   if (status == GL_OK) status = write_kinds(p, &c, unit, err);
   if (status == GL_OK && *t->left_out) status = page_leave_out(p, err, "%.190s", t->left_out);
-  chart_fini(&c);
   return status;
 }
 

@@ -89,10 +89,9 @@ static gl_status leave_out_others(figure_page *p, const stability *s, const size
 static gl_status write_survival(const void *outcomes, figure_page *p, gl_error *err) {
   const stability *s = outcomes;
   size_t shown[MOST_PANELS];
-  size_t *with_falls = calloc(s->n_settings + 1, sizeof *with_falls);
+  size_t *with_falls = ARENA_ARRAY(&p->memory, size_t, s->n_settings);
   if (with_falls == NULL) return gl_fail_memory(err, "a figure");
   const size_t n = pick_settings(s, with_falls, shown);
-  free(with_falls);
   gl_status status = write_panels(p, s, shown, n, err);
   if (status == GL_OK) status = leave_out_others(p, s, shown, n, err);
   if (status == GL_OK)
@@ -272,7 +271,7 @@ static gl_status write_page(figure_page *p, const frontier *f, gl_error *err) {
   return status;
 }
 
-static void find_rates(frontier *f) {
+static void find_frontier_rates(frontier *f) {
   f->lowest = INFINITY, f->highest = 0;
   for (size_t i = 0; i < f->s->n_settings * f->s->n_algorithms; i++)
     for (size_t k = 0; k < f->s->cells[i].n_doses; k++) {
@@ -284,13 +283,11 @@ static void find_rates(frontier *f) {
 
 static gl_status write_frontier(const void *outcomes, figure_page *p, gl_error *err) {
   const stability *s = outcomes;
-  frontier f = {.s = s, .order = calloc(s->n_settings + 1, sizeof *f.order)};
+  frontier f = {.s = s, .order = ARENA_ARRAY(&p->memory, size_t, s->n_settings)};
   if (f.order == NULL) return gl_fail_memory(err, "a figure");
   sort_settings(&f);
-  find_rates(&f);
-  const gl_status status = write_page(p, &f, err);
-  free(f.order);
-  return status;
+  find_frontier_rates(&f);
+  return write_page(p, &f, err);
 }
 
 /* --- of a study, and of stored outcomes --- */

@@ -23,7 +23,7 @@ static double value_at(const recorded *r, size_t update, recorded_value v) {
   return r->value[update * recorded_width(r->n_rows) + (size_t)v];
 }
 
-static double row_at(const recorded *r, size_t update, size_t row, recorded_of_row v) {
+static double recorded_row_at(const recorded *r, size_t update, size_t row, recorded_of_row v) {
   return r->value[update * recorded_width(r->n_rows) + RECORDED_VALUES + row * RECORDED_OF_ROW +
                   (size_t)v];
 }
@@ -113,13 +113,12 @@ static void write_staleness_panel(figure_page *p, size_t panel, const recorded *
 static gl_status write_staleness(const void *data, figure_page *p, gl_error *err) {
   static const char *const line = "recorded";
   const recorded *r = data;
-  double *values = calloc(r->n, sizeof *values);
-  gl_status status =
-      values == NULL
-          ? gl_fail_memory(err, "a figure")
-          : page_open(p, DISTANCES + 1,
-                      "panel\tline\tstaleness\tmedian\tlower quartile\tupper quartile\tupdates",
-                      err);
+  double *values = ARENA_ARRAY(&p->memory, double, r->n);
+  gl_status status = arena_check(&p->memory, "a figure", err);
+  if (status == GL_OK)
+    status =
+        page_open(p, DISTANCES + 1,
+                  "panel\tline\tstaleness\tmedian\tlower quartile\tupper quartile\tupdates", err);
   if (status == GL_OK) {
     p->wide = page_columns(p, 2);
     p->all_marks = 1;
@@ -131,7 +130,6 @@ static gl_status write_staleness(const void *data, figure_page *p, gl_error *err
   if (status == GL_OK)
     status = page_remark(p, err, "Medians over updates in bins of %g version%s; bands: quartiles",
                          bin_width(r), bin_width(r) == 1 ? "" : "s");
-  free(values);
   return status;
 }
 
@@ -161,30 +159,22 @@ static int by_kl(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void by_distance_fini(by_distance *d) {
-  free(d->update);
-  free(d->line);
-  free(d->values);
-}
-
-static gl_status by_distance_init(by_distance *d, const recorded *r, gl_error *err) {
+/* In the page's memory. */
+static gl_status by_distance_init(by_distance *d, figure_page *p, const recorded *r,
+                                  gl_error *err) {
   *d = (by_distance){.r = r,
-                     .update = calloc(r->n, sizeof *d->update),
-                     .line = calloc(r->n_rows + 1, sizeof *d->line),
-                     .values = calloc(r->n, sizeof *d->values)};
-  place *places = calloc(r->n, sizeof *places);
-  if (places == NULL || d->update == NULL || d->line == NULL || d->values == NULL) {
-    free(places);
-    by_distance_fini(d);
-    return gl_fail_memory(err, "a figure");
-  }
+                     .update = ARENA_ARRAY(&p->memory, size_t, r->n),
+                     .line = ARENA_ARRAY(&p->memory, size_t, r->n_rows + 1),
+                     .values = ARENA_ARRAY(&p->memory, double, r->n)};
+  place *places = ARENA_ARRAY(&p->memory, place, r->n);
+  gl_status status = arena_check(&p->memory, "a figure", err);
+  if (status != GL_OK) return status;
   for (size_t i = 0; i < r->n; i++) {
     const double kl = value_at(r, i, RECORDED_KL_RESPONSE);
     if (kl > 0 && isfinite(kl)) places[d->n++] = (place){kl, i};
   }
   qsort(places, d->n, sizeof *places, by_kl);
   for (size_t i = 0; i < d->n; i++) d->update[i] = places[i].update;
-  free(places);
   d->classes = d->n / FEWEST_IN_CLASS;
   d->classes = d->classes < 1 ? 1 : d->classes > MOST_CLASSES ? MOST_CLASSES : d->classes;
   return GL_OK;
@@ -193,7 +183,7 @@ static gl_status by_distance_init(by_distance *d, const recorded *r, gl_error *e
 /* A line of this figure: a row, or (n_rows) P/Q itself, which comes first. */
 static double line_at(const recorded *r, size_t update, size_t line) {
   return line == r->n_rows ? value_at(r, update, RECORDED_LOG_VARIANCE_PQ)
-                           : row_at(r, update, line, RECORDED_LOG_VARIANCE);
+                           : recorded_row_at(r, update, line, RECORDED_LOG_VARIANCE);
 }
 
 static const char *line_name(const recorded *r, size_t line) {
@@ -292,7 +282,7 @@ static void write_variances(figure_page *p, const by_distance *d, size_t line) {
 
 static gl_status tell_rank_correlation(figure_page *p, const by_distance *d, gl_error *err) {
   const recorded *r = d->r;
-  double *kl = calloc(r->n, sizeof *kl);
+  double *kl = ARENA_ARRAY(&p->memory, double, r->n);
   correlation rho;
   if (kl == NULL) return gl_fail_memory(err, "a figure");
   for (size_t i = 0; i < r->n; i++) {
@@ -301,23 +291,20 @@ static gl_status tell_rank_correlation(figure_page *p, const by_distance *d, gl_
   }
   const rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(9) << 60);
   gl_status status = spearman(kl, d->values, r->n, stream, &rho, err);
-  free(kl);
   if (status != GL_OK) return status;
   if (rho.why != NULL) return page_remark(p, err, "P/Q: %s", rho.why);
   return page_remark(p, err, "Spearman's ρ of KL and the variance of P/Q over %zu updates: %.2f",
                      rho.n, rho.fisher.value);
 }
 
-static gl_status write_lines(figure_page *p, by_distance *d, gl_error *err) {
-  const char **names = calloc(d->n_lines, sizeof *names);
+static gl_status write_variance_lines(figure_page *p, by_distance *d, gl_error *err) {
+  const char **names = ARENA_ARRAY(&p->memory, const char *, d->n_lines);
   if (names == NULL) return gl_fail_memory(err, "a figure");
   for (size_t k = 0; k < d->n_lines; k++) {
     names[k] = line_name(d->r, d->line[k]);
     write_variances(p, d, d->line[k]);
   }
-  gl_status status = page_set_lines(p, names, d->n_lines, err);
-  free(names);
-  return status;
+  return page_set_lines(p, names, d->n_lines, err);
 }
 
 static gl_status write_distance(by_distance *d, figure_page *p, gl_error *err) {
@@ -335,7 +322,7 @@ static gl_status write_distance(by_distance *d, figure_page *p, gl_error *err) {
                        d->classes);
   if (status == GL_OK) status = tell_rank_correlation(p, d, err);
   if (status == GL_OK) status = choose_lines(d, p, err);
-  if (status == GL_OK) status = write_lines(p, d, err);
+  if (status == GL_OK) status = write_variance_lines(p, d, err);
   if (status == GL_OK && d->n < d->r->n)
     status =
         page_leave_out(p, err, "%zu of %zu updates, without a KL above 0", d->r->n - d->n, d->r->n);
@@ -344,10 +331,9 @@ static gl_status write_distance(by_distance *d, figure_page *p, gl_error *err) {
 
 static gl_status write_variance(const void *data, figure_page *p, gl_error *err) {
   by_distance d;
-  gl_status status = by_distance_init(&d, data, err);
+  gl_status status = by_distance_init(&d, p, data, err);
   if (status != GL_OK) return status;
   status = write_distance(&d, p, err);
-  by_distance_fini(&d);
   return status;
 }
 
@@ -366,7 +352,7 @@ static void write_share(figure_page *p, size_t panel, const recorded *r, double 
   snprintf(to->axis, sizeof to->axis, "%s", shares[panel].axis);
   to->low = 0, to->high = 1, to->kept = 1;
   for (size_t k = 0; k < r->n_rows; k++, page_block_end(p)) {
-    for (size_t i = 0; i < r->n; i++) values[i] = row_at(r, i, k, shares[panel].of);
+    for (size_t i = 0; i < r->n; i++) values[i] = recorded_row_at(r, i, k, shares[panel].of);
     const size_t n = sample_sort(values, r->n);
     if (n == 0) continue;
     const interval v = middle_of(values, n, 0);
@@ -379,13 +365,11 @@ static void write_share(figure_page *p, size_t panel, const recorded *r, double 
 
 static gl_status write_algorithms(const void *data, figure_page *p, gl_error *err) {
   const recorded *r = data;
-  double *values = calloc(r->n, sizeof *values);
-  gl_status status =
-      values == NULL
-          ? gl_fail_memory(err, "a figure")
-          : page_open(p, SHARES,
-                      "panel\talgorithm\tplace\tmedian\tlower quartile\tupper quartile\tupdates",
-                      err);
+  double *values = ARENA_ARRAY(&p->memory, double, r->n);
+  gl_status status = arena_check(&p->memory, "a figure", err);
+  if (status == GL_OK)
+    status = page_open(
+        p, SHARES, "panel\talgorithm\tplace\tmedian\tlower quartile\tupper quartile\tupdates", err);
   if (status == GL_OK) {
     p->wide = p->share = SHARES;
     p->named_rows = 1;
@@ -394,7 +378,6 @@ static gl_status write_algorithms(const void *data, figure_page *p, gl_error *er
   }
   if (status == GL_OK)
     status = page_remark(p, err, "Medians over %zu updates, with quartiles", r->n);
-  free(values);
   return status;
 }
 

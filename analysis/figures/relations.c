@@ -12,44 +12,37 @@ enum { PAIRS = 3, QUANTITIES = 3 };
 static const size_t pairs[PAIRS][2] = {{0, 2}, {0, 1}, {2, 1}};
 
 /* One number per run and quantity, as it is drawn. */
-typedef struct table {
+typedef struct run_table {
   const results *r;
   metric of[QUANTITIES];
   double *value[QUANTITIES]; /* [n_runs] */
   double *x, *y;             /* [n_runs]: logarithms of one pair and one algorithm */
-} table;
+} run_table;
 
-static void table_fini(table *t) {
-  for (size_t i = 0; i < QUANTITIES; i++) free(t->value[i]);
-  free(t->x), free(t->y);
-}
-
-static gl_status table_init(table *t, const summary *s, gl_error *err) {
+/* In the page's memory. */
+static gl_status run_table_init(run_table *t, figure_page *p, const summary *s, gl_error *err) {
   const results *r = s->from;
-  size_t longest = 1;
-  *t = (table){.r = r, .of = {s->kl, METRIC_ESTIMATION_ERROR, METRIC_LOG_IW_VARIANCE_PQ}};
+  size_t longest = 0;
+  *t = (run_table){.r = r, .of = {s->kl, METRIC_ESTIMATION_ERROR, METRIC_LOG_IW_VARIANCE_PQ}};
   for (size_t i = 0; i < r->n_runs; i++)
     if (r->runs[i].n_steps > longest) longest = r->runs[i].n_steps;
-  double *scratch = calloc(longest, sizeof *scratch);
-  int ok = scratch && (t->x = calloc(r->n_runs + 1, sizeof *t->x)) != NULL &&
-           (t->y = calloc(r->n_runs + 1, sizeof *t->y)) != NULL;
-  for (size_t q = 0; q < QUANTITIES && ok; q++) {
-    ok = (t->value[q] = calloc(r->n_runs + 1, sizeof *t->value[q])) != NULL;
-    for (size_t i = 0; i < r->n_runs && ok; i++) {
+  double *scratch = ARENA_ARRAY(&p->memory, double, longest);
+  t->x = ARENA_ARRAY(&p->memory, double, r->n_runs);
+  t->y = ARENA_ARRAY(&p->memory, double, r->n_runs);
+  for (size_t q = 0; q < QUANTITIES; q++) t->value[q] = ARENA_ARRAY(&p->memory, double, r->n_runs);
+  gl_status status = arena_check(&p->memory, "a figure", err);
+  for (size_t q = 0; q < QUANTITIES && status == GL_OK; q++)
+    for (size_t i = 0; i < r->n_runs; i++) {
       const results_run *run = &r->runs[i];
       const double stored = summary_run_metric(run, t->of[q], INT64_MIN, INT64_MAX, scratch);
       const double v = run->status == RUN_FAILED ? NAN : drawn_value(t->of[q], stored);
       t->value[q][i] = v > 0 && isfinite(v) ? v : NAN;
     }
-  }
-  free(scratch);
-  if (ok) return GL_OK;
-  table_fini(t);
-  return gl_fail_memory(err, "a figure");
+  return status;
 }
 
 /* Logarithms of a pair over the runs of an algorithm (all: r->n_algorithms); how many. */
-static size_t logarithms(table *t, size_t pair, size_t algorithm) {
+static size_t logarithms(run_table *t, size_t pair, size_t algorithm) {
   size_t n = 0;
   for (size_t i = 0; i < t->r->n_runs; i++) {
     if (algorithm < t->r->n_algorithms && t->r->runs[i].algorithm != algorithm) continue;
@@ -59,8 +52,8 @@ static size_t logarithms(table *t, size_t pair, size_t algorithm) {
   return n;
 }
 
-static gl_status correlate(table *t, size_t pair, size_t algorithm, int ranks, correlation *out,
-                           gl_error *err) {
+static gl_status correlate_pair(run_table *t, size_t pair, size_t algorithm, int ranks,
+                                correlation *out, gl_error *err) {
   const size_t n = logarithms(t, pair, algorithm);
   const uint64_t entity = UINT64_C(6) << 60 | algorithm << 8 | pair << 1 | (uint64_t)ranks;
   const rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, entity);
@@ -70,7 +63,7 @@ static gl_status correlate(table *t, size_t pair, size_t algorithm, int ranks, c
 
 /* --- points --- */
 
-static void write_points(figure_page *p, const table *t, size_t pair, size_t a) {
+static void write_points(figure_page *p, const run_table *t, size_t pair, size_t a) {
   for (size_t i = 0; i < t->r->n_runs; i++) {
     const double x = t->value[pairs[pair][0]][i], y = t->value[pairs[pair][1]][i];
     if (t->r->runs[i].algorithm != a || !isfinite(x) || !isfinite(y)) continue;
@@ -80,7 +73,7 @@ static void write_points(figure_page *p, const table *t, size_t pair, size_t a) 
 }
 
 /* The line of least squares of the logarithms: two points. */
-static void write_fit(figure_page *p, table *t, size_t pair) {
+static void write_fit(figure_page *p, run_table *t, size_t pair) {
   const size_t n = logarithms(t, pair, t->r->n_algorithms);
   double mx = 0, my = 0, xx = 0, xy = 0, low = INFINITY, high = -INFINITY;
   for (size_t i = 0; i < n; i++) mx += t->x[i] / (double)n, my += t->y[i] / (double)n;
@@ -98,10 +91,10 @@ static void write_fit(figure_page *p, table *t, size_t pair) {
   page_block_end(p);
 }
 
-static gl_status note_correlations(figure_panel *to, table *t, size_t pair, gl_error *err) {
+static gl_status note_correlations(figure_panel *to, run_table *t, size_t pair, gl_error *err) {
   correlation r, rho;
-  gl_status status = correlate(t, pair, t->r->n_algorithms, 0, &r, err);
-  if (status == GL_OK) status = correlate(t, pair, t->r->n_algorithms, 1, &rho, err);
+  gl_status status = correlate_pair(t, pair, t->r->n_algorithms, 0, &r, err);
+  if (status == GL_OK) status = correlate_pair(t, pair, t->r->n_algorithms, 1, &rho, err);
   if (status != GL_OK) return status;
   if (r.why || rho.why)
     snprintf(to->title, sizeof to->title, "%s", r.why ? r.why : rho.why);
@@ -112,7 +105,7 @@ static gl_status note_correlations(figure_panel *to, table *t, size_t pair, gl_e
   return GL_OK;
 }
 
-static gl_status write_relations(figure_page *p, table *t, gl_error *err) {
+static gl_status write_relations(figure_page *p, run_table *t, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t pair = 0; pair < PAIRS && status == GL_OK; pair++) {
     figure_panel *to = &p->panels[pair];
@@ -123,15 +116,14 @@ static gl_status write_relations(figure_page *p, table *t, gl_error *err) {
     for (size_t a = 0; a < t->r->n_algorithms; a++) write_points(p, t, pair, a);
   }
   for (size_t pair = 0; pair < PAIRS && status == GL_OK; pair++) write_fit(p, t, pair);
-  if (status == GL_OK)
-    status = page_set_lines(p, (const char *const *)t->r->algorithms, t->r->n_algorithms, err);
+  if (status == GL_OK) status = page_set_lines(p, t->r->algorithms, t->r->n_algorithms, err);
   for (size_t a = 0; a < p->n_lines; a++) p->lines[a].sample = SAMPLE_MARK;
   return status;
 }
 
 gl_status figure_relations(const void *data, figure_page *p, gl_error *err) {
-  table t;
-  gl_status status = table_init(&t, ((const figure_data *)data)->s, err);
+  run_table t;
+  gl_status status = run_table_init(&t, p, ((const figure_data *)data)->s, err);
   if (status != GL_OK) return status;
   status =
       page_open(p, PAIRS, "panel\talgorithm\tx\ty\t\t(a line for each run; then the fits)", err);
@@ -144,7 +136,6 @@ gl_status figure_relations(const void *data, figure_page *p, gl_error *err) {
     status = page_remark(p, err,
                          "A mark is a run; r is Pearson's, ρ Spearman's, of logarithms over "
                          "all runs, with 95 %% intervals; the line is least squares");
-  table_fini(&t);
   return status;
 }
 
@@ -152,7 +143,7 @@ gl_status figure_relations(const void *data, figure_page *p, gl_error *err) {
 
 static const char *const pooled = "all together";
 
-static gl_status write_rows(figure_page *p, table *t, gl_error *err) {
+static gl_status write_correlations(figure_page *p, run_table *t, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t panel = 0; panel < 2 * PAIRS && status == GL_OK; panel++) {
     figure_panel *to = &p->panels[panel];
@@ -162,7 +153,7 @@ static gl_status write_rows(figure_page *p, table *t, gl_error *err) {
     snprintf(to->axis, sizeof to->axis, panel < PAIRS ? "Pearson's r" : "Spearman's ρ");
     for (size_t a = 0; a <= t->r->n_algorithms && status == GL_OK; a++) {
       correlation c;
-      status = correlate(t, panel % PAIRS, a, panel >= PAIRS, &c, err);
+      status = correlate_pair(t, panel % PAIRS, a, panel >= PAIRS, &c, err);
       page_line(p, panel, a < t->r->n_algorithms ? t->r->algorithms[a] : pooled);
       fprintf(p->data.stream, "\t%zu", a + 1);
       page_interval(p, panel, c.fisher.value, c.fisher.low, c.fisher.high);
@@ -175,11 +166,11 @@ static gl_status write_rows(figure_page *p, table *t, gl_error *err) {
 }
 
 gl_status figure_correlations(const void *data, figure_page *p, gl_error *err) {
-  table t;
-  gl_status status = table_init(&t, ((const figure_data *)data)->s, err);
+  run_table t;
+  gl_status status = run_table_init(&t, p, ((const figure_data *)data)->s, err);
   if (status != GL_OK) return status;
   const results *r = t.r;
-  const char **names = calloc(r->n_algorithms + 1, sizeof *names);
+  const char **names = ARENA_ARRAY(&p->memory, const char *, r->n_algorithms + 1);
   status = names ? page_open(p, 2 * PAIRS, "panel\talgorithm\tplace\tvalue\tlow\thigh\truns", err)
                  : gl_fail_memory(err, "a figure");
   if (status == GL_OK) {
@@ -187,13 +178,11 @@ gl_status figure_correlations(const void *data, figure_page *p, gl_error *err) {
     names[r->n_algorithms] = pooled;
     p->wide = p->share = PAIRS;
     p->named_rows = 1;
-    status = write_rows(p, &t, err);
+    status = write_correlations(p, &t, err);
   }
   if (status == GL_OK) status = page_set_lines(p, names, r->n_algorithms + 1, err);
   if (status == GL_OK)
     status =
         page_remark(p, err, "Of logarithms, one number per run; 95 %% intervals by Fisher's z");
-  free(names);
-  table_fini(&t);
   return status;
 }

@@ -168,7 +168,7 @@ static gl_status find_group(groups *all, const gathered_series *s, const char *q
   return arena_check(&all->memory, "runs", all->err);
 }
 
-static gl_status add_number(groups *all, group *g, size_t which, double value) {
+static gl_status add_feature_number(groups *all, group *g, size_t which, double value) {
   double *added = ARRAY_ADD(g->of[which].value, g->of[which].n);
   if (added == NULL) return gl_fail_memory(all->err, "runs");
   *added = value;
@@ -184,9 +184,10 @@ static gl_status add_score_features(groups *all, const gathered_series *s, const
   g->outcome[o->kind]++;
   if (learned) g->learned++;
   if (learned && o->plateau_updates >= all->rule->outcome.plateau_updates) g->plateau++;
-  status = add_number(all, g, GAP, o->best - o->last);
-  if (status == GL_OK) status = add_number(all, g, ON_PLATEAU, (double)o->plateau_updates);
-  if (status == GL_OK) status = add_number(all, g, ONSET, o->onset >= 0 ? (double)o->onset : NAN);
+  status = add_feature_number(all, g, GAP, o->best - o->last);
+  if (status == GL_OK) status = add_feature_number(all, g, ON_PLATEAU, (double)o->plateau_updates);
+  if (status == GL_OK)
+    status = add_feature_number(all, g, ONSET, o->onset >= 0 ? (double)o->onset : NAN);
   return status;
 }
 
@@ -203,7 +204,7 @@ static gl_status add_spread(groups *all, const gathered_series *s, metric m, dou
   if (found.jump >= all->rule->jump) g->jumps++;
   const double of[SPREAD_NUMBERS] = {found.growth, found.trend, found.peak, found.jump};
   for (size_t k = 0; k < SPREAD_NUMBERS && status == GL_OK; k++)
-    status = add_number(all, g, k, of[k]);
+    status = add_feature_number(all, g, k, of[k]);
   return status;
 }
 

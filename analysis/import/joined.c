@@ -79,21 +79,22 @@ static int compare_steps(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The distinct steps of those series that `takes` takes, ascending, on the heap. */
-static gl_status union_of_steps(const item *items, size_t n, int (*takes)(const gathered_series *s),
-                                int64_t **out, size_t *n_out, gl_error *err) {
-  size_t room = 1, used = 0;
+/* The distinct steps of those series that `takes` accepts, ascending, *n_out of them; NULL once m
+ * has failed. */
+static int64_t *union_of_steps(arena *m, const item *items, size_t n,
+                               int (*takes)(const gathered_series *s), size_t *n_out) {
+  size_t room = 0, used = 0;
   for (size_t i = 0; i < n; i++) room += takes(items[i].of) ? items[i].of->n : 0;
-  *out = calloc(room, sizeof **out);
+  int64_t *step = ARENA_ARRAY(m, int64_t, room);
   *n_out = 0;
-  if (!*out) return gl_fail_memory(err, "steps");
+  if (!step) return NULL;
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; takes(items[i].of) && k < items[i].of->n; k++)
-      (*out)[used++] = (int64_t)items[i].of->step[k];
-  qsort(*out, used, sizeof **out, compare_steps);
+      step[used++] = (int64_t)items[i].of->step[k];
+  qsort(step, used, sizeof *step, compare_steps);
   for (size_t i = 0; i < used; i++)
-    if (*n_out == 0 || (*out)[*n_out - 1] != (*out)[i]) (*out)[(*n_out)++] = (*out)[i];
-  return GL_OK;
+    if (*n_out == 0 || step[*n_out - 1] != step[i]) step[(*n_out)++] = step[i];
+  return step;
 }
 
 static int is_of_updates(const gathered_series *s) {
@@ -152,57 +153,46 @@ static gl_status refuse_same_metric(const item *items, size_t n, gl_error *err) 
   return GL_OK;
 }
 
-static gl_status make_steps(run_record *run, step_record **steps, const item *items, size_t n,
-                            gl_error *err) {
-  int64_t *step = NULL;
-  gl_status status = union_of_steps(items, n, is_of_updates, &step, &run->n_steps, err);
-  *steps = status == GL_OK ? calloc(run->n_steps + 1, sizeof **steps) : NULL;
-  if (status == GL_OK && !*steps) status = gl_fail_memory(err, "updates");
-  for (size_t i = 0; status == GL_OK && i < run->n_steps; i++) {
-    (*steps)[i] = (step_record){.step = step[i], .time_s = NAN, .wait_s = NAN};
-    metrics_clear((*steps)[i].metric);
+static step_record *make_steps(arena *m, const item *items, size_t n, size_t *n_steps) {
+  const int64_t *step = union_of_steps(m, items, n, is_of_updates, n_steps);
+  step_record *steps = ARENA_ARRAY(m, step_record, *n_steps);
+  if (!steps) return NULL;
+  for (size_t i = 0; i < *n_steps; i++) {
+    steps[i] = (step_record){.step = step[i], .time_s = NAN, .wait_s = NAN};
+    metrics_clear(steps[i].metric);
   }
-  for (size_t k = 0; status == GL_OK && k < n; k++)
-    if (is_of_updates(items[k].of)) fill_metric(*steps, run->n_steps, items[k].of);
-  free(step);
-  run->steps = *steps;
-  return status;
+  for (size_t k = 0; k < n; k++)
+    if (is_of_updates(items[k].of)) fill_metric(steps, *n_steps, items[k].of);
+  return steps;
 }
 
-static gl_status make_evals(run_record *run, eval_record **evals, const item *items, size_t n,
-                            gl_error *err) {
-  int64_t *step = NULL;
-  gl_status status = union_of_steps(items, n, is_score_series, &step, &run->n_evals, err);
-  *evals = status == GL_OK ? calloc(run->n_evals + 1, sizeof **evals) : NULL;
-  if (status == GL_OK && !*evals) status = gl_fail_memory(err, "evaluations");
-  for (size_t k = 0; status == GL_OK && k < n; k++)
-    for (size_t i = 0, at = 0; is_score_series(items[k].of) && i < run->n_evals; i++)
-      (*evals)[i] = (eval_record){step[i], NAN, value_at_step(items[k].of, step[i], &at)};
-  free(step);
-  run->evals = *evals;
-  return status;
+static eval_record *make_evals(arena *m, const item *items, size_t n, size_t *n_evals) {
+  const int64_t *step = union_of_steps(m, items, n, is_score_series, n_evals);
+  eval_record *evals = ARENA_ARRAY(m, eval_record, *n_evals);
+  for (size_t k = 0; evals && k < n; k++)
+    for (size_t i = 0, at = 0; is_score_series(items[k].of) && i < *n_evals; i++)
+      evals[i] = (eval_record){step[i], NAN, value_at_step(items[k].of, step[i], &at)};
+  return evals;
 }
 
-/* How often each staleness was logged; none where one of them is no whole number. */
-static gl_status make_histogram(run_record *run, uint64_t **count, gl_error *err) {
+/* How often each staleness was logged; NULL where one of them is no whole number. */
+static uint64_t *make_histogram(arena *m, const step_record *steps, size_t n_steps, size_t *n) {
   double largest = -1;
-  *count = NULL;
-  for (size_t i = 0; i < run->n_steps; i++) {
-    const double v = run->steps[i].metric[METRIC_STALENESS];
+  *n = 0;
+  for (size_t i = 0; i < n_steps; i++) {
+    const double v = steps[i].metric[METRIC_STALENESS];
     if (isnan(v)) continue;
-    if (!(v >= 0 && v < MOST_STALENESS) || v != floor(v)) return GL_OK;
+    if (!(v >= 0 && v < MOST_STALENESS) || v != floor(v)) return NULL;
     largest = fmax(largest, v);
   }
-  if (largest < 0) return GL_OK;
-  run->n_staleness = (size_t)largest + 1;
-  *count = calloc(run->n_staleness, sizeof **count);
-  if (!*count) return gl_fail_memory(err, "a histogram");
-  for (size_t i = 0; i < run->n_steps; i++) {
-    const double v = run->steps[i].metric[METRIC_STALENESS];
-    if (!isnan(v)) (*count)[(size_t)v]++;
+  if (largest < 0) return NULL;
+  uint64_t *count = ARENA_ARRAY(m, uint64_t, (size_t)largest + 1);
+  *n = count ? (size_t)largest + 1 : 0;
+  for (size_t i = 0; count && i < n_steps; i++) {
+    const double v = steps[i].metric[METRIC_STALENESS];
+    if (!isnan(v)) count[(size_t)v]++;
   }
-  run->staleness = *count;
-  return GL_OK;
+  return count;
 }
 
 /* --- runs --- */
@@ -239,9 +229,7 @@ static double rate_of(const char *chosen) {
 
 static gl_status add_joined_run(results *to, const item *items, size_t n, gl_error *err) {
   const gathered_series *s = items[0].of;
-  step_record *steps = NULL;
-  eval_record *evals = NULL;
-  uint64_t *staleness = NULL;
+  arena work = {0};
   char *swept = swept_of(s);
   run_record run = {.algorithm = s->name,
                     .swept = swept,
@@ -255,21 +243,31 @@ static gl_status add_joined_run(results *to, const item *items, size_t n, gl_err
   for (size_t i = 0; i < n && status == GL_OK; i++)
     if (is_kept_series(items[i].of)) status = whole_steps(items[i].of, err);
   if (status == GL_OK) status = refuse_same_metric(items, n, err);
-  if (status == GL_OK) status = make_steps(&run, &steps, items, n, err);
-  if (status == GL_OK) status = make_evals(&run, &evals, items, n, err);
-  if (status == GL_OK) fill_times(&run, steps, evals, items, n);
-  if (status == GL_OK) status = make_histogram(&run, &staleness, err);
+  if (status == GL_OK) {
+    step_record *steps = make_steps(&work, items, n, &run.n_steps);
+    eval_record *evals = make_evals(&work, items, n, &run.n_evals);
+    status = arena_check(&work, "the records of a run", err);
+    if (status == GL_OK) {
+      fill_times(&run, steps, evals, items, n);
+      run.steps = steps;
+      run.evals = evals;
+      run.staleness = make_histogram(&work, steps, run.n_steps, &run.n_staleness);
+      status = arena_check(&work, "a histogram", err);
+    }
+  }
   if (status == GL_OK && run.n_steps + run.n_evals > 0) status = results_add(to, &run, err);
-  free(swept), free(steps), free(evals), free(staleness);
+  free(swept);
+  arena_fini(&work);
   return status;
 }
 
 /* Runs come in the order of the files. */
 static gl_status add_joined_runs(results *to, const gathered *g, gl_error *err) {
-  item *items = calloc(g->n_series + 1, sizeof *items);
-  run_items *runs = calloc(g->n_series + 1, sizeof *runs);
+  arena work = {0};
+  item *items = ARENA_ARRAY(&work, item, g->n_series);
+  run_items *runs = ARENA_ARRAY(&work, run_items, g->n_series);
   size_t n = 0;
-  gl_status status = items && runs ? GL_OK : gl_fail_memory(err, "runs");
+  gl_status status = arena_check(&work, "runs", err);
   for (size_t i = 0; status == GL_OK && i < g->n_series; i++) items[i] = (item){&g->series[i], i};
   if (status == GL_OK) qsort(items, g->n_series, sizeof *items, compare_items);
   for (size_t i = 0; status == GL_OK && i < g->n_series; i++) {
@@ -280,7 +278,7 @@ static gl_status add_joined_runs(results *to, const gathered *g, gl_error *err) 
   if (n > 0) qsort(runs, n, sizeof *runs, compare_places);
   for (size_t i = 0; i < n && status == GL_OK; i++)
     status = add_joined_run(to, items + runs[i].first, runs[i].n, err);
-  free(items), free(runs);
+  arena_fini(&work);
   return status;
 }
 

@@ -145,9 +145,9 @@ static size_t seeds_at(const lines *l, size_t first) {
 enum { BEST, LAST, GAP, MEAN, COLUMNS };
 
 /* Their interquartile means over seeds, with intervals where there are several. */
-static gl_status line_over_seeds(const lines *l, size_t first, size_t n, interval out[COLUMNS],
+static gl_status line_over_seeds(lines *l, size_t first, size_t n, interval out[COLUMNS],
                                  gl_error *err) {
-  double *values = calloc(n, sizeof *values);
+  double *values = ARENA_ARRAY(&l->memory, double, n);
   if (!values) return gl_fail_memory(err, "seeds");
   gl_status status = GL_OK;
   for (size_t c = 0; c < COLUMNS && status == GL_OK; c++) {
@@ -160,7 +160,6 @@ static gl_status line_over_seeds(const lines *l, size_t first, size_t n, interva
     status = iqm_bootstrap(
         values, &n, 1, rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, (uint64_t)first), &out[c], err);
   }
-  free(values);
   return status;
 }
 
@@ -206,7 +205,7 @@ static const table_column series_columns[] = {TABLE_HEAD("label"),
                                               {.type = TABLE_INTERVAL, .head = "gap"},
                                               {.type = TABLE_INTERVAL, .head = "mean"}};
 
-static gl_status put_series_line(table *t, const lines *l, size_t first, size_t n, gl_error *err) {
+static gl_status put_series_line(table *t, lines *l, size_t first, size_t n, gl_error *err) {
   const numbers *x = &l->line[first];
   interval v[COLUMNS];
   gl_status status = line_over_seeds(l, first, n, v, err);
@@ -227,7 +226,7 @@ static gl_status put_series_line(table *t, const lines *l, size_t first, size_t 
   return GL_OK;
 }
 
-static gl_status report_series(table *to, const lines *l, gl_error *err) {
+static gl_status report_series(table *to, lines *l, gl_error *err) {
   const int seeds = has_seeds(l);
   table *t = table_rows(table_field(to, NULL), series_columns,
                         sizeof series_columns / sizeof *series_columns);
@@ -253,8 +252,8 @@ static gl_status report_series(table *to, const lines *l, gl_error *err) {
 /* --- benchmarks side by side --- */
 
 /* Best and last of every run's scores, as the table of benchmarks wants them. */
-static gl_status gather_benchmarks(benchmarks *b, const lines *l, gl_error *err) {
-  benchmark_score *score = calloc(l->n + 1, sizeof *score);
+static gl_status gather_benchmarks(benchmarks *b, lines *l, gl_error *err) {
+  benchmark_score *score = ARENA_ARRAY(&l->memory, benchmark_score, l->n);
   size_t n = 0;
   *b = (benchmarks){0};
   if (!score) return gl_fail_memory(err, "a table");
@@ -263,9 +262,7 @@ static gl_status gather_benchmarks(benchmarks *b, const lines *l, gl_error *err)
     if (x->is_score)
       score[n++] = (benchmark_score){x->name, x->label, x->seed, x->best, x->last, x->gap};
   }
-  gl_status status = benchmarks_init(b, score, n, err);
-  free(score);
-  return status;
+  return benchmarks_init(b, score, n, err);
 }
 
 /* --- what a paper prints --- */
