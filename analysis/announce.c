@@ -1,4 +1,4 @@
-/* What a metric is worth as an announcement of falls. */
+/* How well a metric predicts collapses. */
 #include "analysis/announce.h"
 
 #include "core/random/rng.h"
@@ -35,7 +35,7 @@ typedef struct watch {
   arena memory; /* of the arrays and of scratch */
 } watch;
 
-/* --- what is watched --- */
+/* --- the watched mean --- */
 
 /* The mean of the numbers among the last `window` values up to k; NaN where there are fewer updates
  * yet, or no number. */
@@ -61,7 +61,7 @@ static int is_beyond_threshold(double value, int side, double threshold) {
   return (side == RISES ? value : -value) > threshold;
 }
 
-/* What is watched at the last update until `step`; NaN where there is none. */
+/* The watched mean at the last update until `step`; NaN where there is none. */
 static double watched_at(const announce_series *r, size_t window, int64_t step) {
   size_t n = 0;
   while (n < r->n && r->step[n] <= step) n++;
@@ -199,7 +199,7 @@ static void judge_starts(watch *b) {
 
 /* --- intervals --- */
 
-/* What the runs of one start add to the quantities, and to pairs with each other start. */
+/* The counts of the runs of one start. */
 typedef struct start_sums {
   double judged_fallen, announced, judged_survived, alarms;
 } start_sums;
@@ -446,8 +446,8 @@ gl_status announcement_of(announcement *out, arena *to, const announce_series *r
 
 /* --- announcements over the runs of studies --- */
 
-/* What is asked: what is said elsewhere to announce a collapse, and, to compare it with, what one
- * would look at anyhow: reward, response length and the divergence. */
+/* The metrics that are asked: those that papers recommend as early warnings of a collapse, and, to
+ * compare them with, those that are logged anyhow: reward, response length and the divergence. */
 static const metric asked[] = {METRIC_ESS,
                                METRIC_GRAD_NORM,
                                METRIC_GRAD_COSINE,
@@ -571,8 +571,7 @@ static void fill_values(asked_runs *g, metric m) {
     for (size_t k = 0; k < g->run[i]->n_steps; k++) g->value[i][k] = g->run[i]->steps[k].metric[m];
 }
 
-/* How far from chance it tells falls from survivors just before; 0 where they cannot be compared.
- */
+/* The distance of the matched AUC just before the onset from chance; 0 where it is unknown. */
 static double distance_from_chance(const announcement *a) {
   const double area = a->matched[0].auc.value;
   return isnan(area) ? 0 : fabs(area - 0.5);

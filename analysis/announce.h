@@ -8,7 +8,7 @@
  * threshold are chosen without the runs of the start (seed) that is judged: the threshold is the
  * least at which no more than the allowed share of the other starts' surviving runs raise an
  * alarm. Beside it, without thresholds, a run that falls is compared with survivors of its own cell
- * at the same update, so that neither the setting nor a longer watch tells them apart. Formulas:
+ * at the same update, so that neither the setting nor a longer watch distinguishes them. Formulas:
  * paper/methods.md §5.4.
  */
 #ifndef GEPOLAB_ANALYSIS_ANNOUNCE_H
@@ -44,16 +44,16 @@ typedef struct announce_series {
   size_t cell; /* runs of one cell differ in their starts alone */
 } announce_series;
 
-/* How well a metric tells, so many updates before the onset, the runs that fall from those of the
- * same cell that survive, at the same update. */
+/* How well a metric distinguishes, so many updates before the onset, the runs that fall from those
+ * of the same cell that survive, at the same update. */
 typedef struct announce_matched {
   size_t fallen, pairs; /* falls with a value then and a survivor to compare with; those pairs */
   interval auc; /* share of pairs in which the run that falls is higher (ties by half): above 1/2 a
                    rise announces, below it a fall, 1/2 is chance */
 } announce_matched;
 
-/* What one metric is worth. Intervals are of 95 %, by a bootstrap over starts; thresholds stay as
- * they are chosen. Unknown (NaN) where there are too few runs. */
+/* How well one metric predicts falls. Intervals are of 95 %, by a bootstrap over starts; thresholds
+ * stay as they are chosen. Unknown (NaN) where there are too few runs. */
 typedef struct announcement {
   metric m;
   size_t fallen, survived; /* runs that have a value */
@@ -69,8 +69,8 @@ typedef struct announcement {
   size_t n_roc;
 } announcement;
 
-/* What the metric is worth over runs[n]; its `m` is the caller's, and its curve is in `to`.
- * GL_ENOMEM. */
+/* How well the metric predicts falls over runs[n]; its `m` is the caller's, and its curve is in
+ * `to`. GL_ENOMEM. */
 gl_status announcement_of(announcement *out, arena *to, const announce_series *runs, size_t n,
                           const announce_rule *rule, gl_error *err);
 
@@ -92,7 +92,7 @@ gl_status announcements_init(announcements *a, const results *const *from, size_
                              const contrast_arm *of, const announce_rule *rule, gl_error *err);
 void announcements_fini(announcements *a);
 
-/* What was found, into a document; name: of the studies, for the title. */
+/* Reports them into a document; name: of the studies, for the title. */
 void announcements_report(table *to, const announcements *a, const char *name);
 
 #endif

@@ -67,7 +67,7 @@ typedef struct contrast_result {
 gl_status contrasts_find(const results *from, const contrast *contrasts, size_t n,
                          contrast_result *out, gl_error *err);
 
-/* What was found, into a document. */
+/* Reports the comparisons into a document. */
 void contrasts_report(table *to, const results *from, const contrast *contrasts,
                       const contrast_result *found, size_t n);
 

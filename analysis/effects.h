@@ -1,4 +1,4 @@
-/* Effects of factors at two levels on what becomes of runs: main effects and interactions of two,
+/* Effects of factors at two levels on the outcomes of runs: main effects and interactions of two,
  * by least squares over the runs of a study, with starts (seeds) as blocks.
  *
  * Meant for factorial designs (sweep.factorial), and of use for any study in which some fields have
@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* What is explained. */
+/* The dependent variable of a fit. */
 typedef enum effect_response {
   RESPONSE_GAP,      /* best - last evaluation score */
   RESPONSE_LAST,     /* last evaluation score */

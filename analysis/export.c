@@ -98,7 +98,7 @@ const export_table *study_export_named(const char *name) {
 
 /* --- one study of the file --- */
 
-/* A run of the list and what the analysis knows of it. */
+/* A run of the list with its records and its cell. */
 typedef struct known_run {
   const results_run *run;
   size_t cell; /* among the study's, from 1; 0: a repeat, in no cell */
@@ -249,7 +249,7 @@ static void put_interval(records_writer *w, interval v) {
   records_number(w, v.high);
 }
 
-/* The divergence stands in the column of the metric that the study has. */
+/* The divergence is in the column of the metric that the study has. */
 static void put_intervals(records_writer *w, const summary *s, const cell_summary *c) {
   static const interval none = {NAN, NAN, NAN};
   put_interval(w, c->best);

@@ -99,7 +99,7 @@ static void ends_of(run_outcome *o, const eval_record *eval, const double *best_
   }
 }
 
-/* An evaluation on the plateau stands for the updates since the one before it. */
+/* An evaluation on the plateau counts the updates since the one before it. */
 static int64_t plateau_of(const run_outcome *o, const eval_record *eval, size_t fall,
                           const outcome_rule *rule) {
   const double least = o->first + rule->plateau * (o->best - o->first);
@@ -419,7 +419,7 @@ static void put_doses(table *t, const stability_cell *c) {
     interval_cell(list, c->last[i]);
   }
   if (c->best_dose < c->n_doses) {
-    /* the highest last score over the doses, which is chosen on the runs that it is told of */
+    /* the highest last score over the doses; it is selected on the runs that are reported */
     const interval v = c->last[c->best_dose];
     table_real(t, dose_number(c->dose[c->best_dose].x));
     interval_cell(t, v);

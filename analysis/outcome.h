@@ -1,4 +1,5 @@
-/* What became of a training run: whether it learned, whether it lost what it had learned, and when.
+/* The outcome of a training run: whether it learned, whether its score collapsed (a fall), and
+ * when.
  *
  * The rule is fixed beforehand and the same for all runs, so that no method is judged by eye. A run
  * falls when several evaluations in a row lie below a share of what had been gained until then; a
@@ -72,7 +73,7 @@ run_outcome outcome_of(const eval_record *eval, const double *best_until, size_t
 run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule);
 
 /* --- the outcomes of a study --- */
-/* What a study says about stability: the outcomes of its runs by method and setting, when they
+/* The stability of a study: the outcomes of its runs by method and setting, when they
  * fell, and at which dose (learning rate) which share falls. `gepolab analyze --table outcomes`
  * prints it; the figures `survival` and `frontier` draw it, of a study or of what `gepolab analyze
  * --table outcomes --json` said of one and `gepolab results keep` stored. */
@@ -130,12 +131,12 @@ gl_status stability_init(stability *s, const results *from, const outcome_rule *
 void stability_fini(stability *s);
 
 /* Fits the share of falls against the dose in each cell, and finds the last scores at each dose:
- * what the table of outcomes and the figure `frontier` need. */
+ * as the table of outcomes and the figure `frontier` need them. */
 gl_status stability_fit(stability *s, gl_error *err);
 
-/* The same from stored results, which it takes: what the figures need, but neither single runs nor
- * the coefficients of fits. GL_EINPUT, naming the remedy, where they are not those of `gepolab
- * analyze --table outcomes --json`. Release with stability_fini() in any case. */
+/* The same from stored results, which it takes over: all that the figures need, but neither single
+ * runs nor the coefficients of fits. GL_EINPUT, naming the remedy, where they are not those of
+ * `gepolab analyze --table outcomes --json`. Release with stability_fini() in any case. */
 gl_status stability_of_stored(stability *s, stored *kept, gl_error *err);
 
 /* The times at which the cell's runs fell, or until which they were watched: time[] and fell[] hold

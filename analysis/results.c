@@ -263,7 +263,7 @@ static const char *heading_of(results *r, size_t group) {
   return heading;
 }
 
-/* What titles are made of: axes that vary, and those among them that are named. */
+/* The axes that vary, and those among them that titles name. */
 typedef struct naming {
   const results *from;
   int *varying, *named; /* [axes.n] */
@@ -295,7 +295,7 @@ static void mark_groups(naming *m) {
   qsort(m->mark, n, sizeof *m->mark, compare_marks);
 }
 
-/* Whether the named axes tell all groups apart that the varying ones tell apart. */
+/* Whether the named axes distinguish all groups that the varying ones distinguish. */
 static int tells_groups_apart(naming *m) {
   mark_groups(m);
   for (size_t g = 1; g < m->from->n_groups; g++)

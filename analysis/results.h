@@ -53,7 +53,7 @@ typedef struct results_group {
                         there is no axis */
   const char *title;       /* as results_titles() has it */
   double delay; /* in the axis cluster.max_delay, else cluster.delay; NaN without them and
-                   for what is not a number */
+                   for a value that is not a number */
 } results_group;
 
 typedef struct results {
@@ -88,7 +88,7 @@ void results_free(results *r);
 
 /* An empty study to add runs to by hand. NULL if memory is short. */
 results *results_new(const char *study);
-/* Appends a deep copy of the run (its recipe may be NULL: then only run->swept tells it apart).
+/* Appends a deep copy of the run (its recipe may be NULL: then only run->swept distinguishes it).
  * Call in grid order. */
 gl_status results_add(results *r, const run_record *run, gl_error *err);
 /* Sorts runs into cells; call once after the last results_add(). GL_EIO if a recipe is damaged. */

@@ -99,7 +99,7 @@ static gl_status records_init(records *r, store *s, const record_table *of,
   return status;
 }
 
-/* What is read of every run, prepared once. */
+/* The queries for the records of every run, prepared once. */
 typedef struct loading {
   sqlite3 *db;
   records steps, evals, staleness;
@@ -267,8 +267,8 @@ static gl_status choose_study(const char **study, char *const *names, size_t n, 
   return GL_OK;
 }
 
-/* All of it from one state of the file, compared with its checksums first: what follows may take
- * every value for one that its column may hold. */
+/* All of it from one state of the file, which was compared with its checksums first, so that every
+ * value may be assumed to be one that its column allows. */
 static gl_status load_study(results **out, store *s, const char *study, gl_error *err) {
   char **names = NULL;
   size_t n = 0;

@@ -37,10 +37,10 @@ gl_status sets_ends_of_mean(series_ends *ends, const results_run *run, const cha
  * means of the halves; NaN where the run has no halves of the set. */
 series_ends sets_halved_ends(const results_run *run, const char *set, int lower_is_better);
 
-/* The name that stands for the mean over all sets. */
+/* The name of the mean over all sets. */
 #define SETS_MEAN "mean"
-/* Where runs have scores of halves: fills in what is their best until each evaluation, of the set
- * that is their own score, without the excess of the largest of noisy scores. GL_ENOMEM. */
+/* Where runs have scores of halves: fills in their best score until each evaluation, of the set
+ * that is their own score, without the upward bias of the largest of noisy scores. GL_ENOMEM. */
 gl_status sets_use_halves(results *r, gl_error *err);
 /* Makes the scores of that set, or of the mean over all sets, the runs' scores, and their bests
  * those of its halves, where it has any. GL_EINPUT, with the
@@ -52,7 +52,7 @@ gl_status sets_choose(results *r, const char *set, gl_error *err);
  * study's evaluation sets and for exports of other programs that have labels. Prefix: benchmarks_.
  */
 
-/* What one run (a seed of a row) reached on one benchmark. Texts are borrowed. */
+/* The scores of one run (a seed of a row) on one benchmark. Texts are borrowed. */
 typedef struct benchmark_score {
   const char *row, *benchmark;
   uint64_t seed;
@@ -79,7 +79,7 @@ void benchmarks_fini(benchmarks *b);
 /* Into a document: "benchmarks": {labels, rows: [{run, best: [], last: [], gap: [], average_best,
  * average_last, average_gap}]} for programs; and, as its last column, a table for people with a
  * line for each row, a pair of columns for each benchmark and one for the averages. row_head: of
- * the first column; what: what stands in the pairs, "Best and last by label". */
+ * the first column; what: the title of the pairs, "Best and last by label". */
 void benchmarks_report(table *to, const benchmarks *b, const char *row_head, const char *what);
 
 #endif

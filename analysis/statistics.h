@@ -57,7 +57,7 @@ double sample_mean(const double *values, size_t n);
 gl_status iqm_bootstrap(const double *values, const size_t *size, size_t n_strata,
                         rng_stream stream, interval *out, gl_error *err);
 
-/* Below so many distinct pairs no correlation is told: two pairs always give 1 or -1, and the
+/* Below so many distinct pairs no correlation is reported: two pairs always give 1 or -1, and the
  * variance of Fisher's z, which divides by n - 3, needs four. */
 enum { CORRELATION_PAIRS = 4 };
 
@@ -95,12 +95,12 @@ gl_status pearson(const double *x, const double *y, size_t n, rng_stream stream,
 /* --- the collapse rate as a function of a dose --- */
 /* Logistic regression on few runs.
  *
- * The dose x is the logarithm of what is varied (a learning rate); P(fall) = 1 / (1 + exp(-(a + b
- * x))). With a handful of runs a rate the falls often separate perfectly and the likelihood has no
- * maximum, so it is penalised by half the logarithm of the determinant of Fisher's information
- * (Firth 1993, Biometrika 80:27; Heinze and Schemper 2002, Statistics in Medicine 21:2409), which
- * always has one. Intervals are profiles of the penalised likelihood: all doses whose best slope
- * loses at most 1.92 against the best of all. They may be open.
+ * The dose x is the logarithm of the quantity that is varied (a learning rate); P(fall) = 1 / (1 +
+ * exp(-(a + b x))). With a handful of runs a rate the falls often separate perfectly and the
+ * likelihood has no maximum, so it is penalised by half the logarithm of the determinant of
+ * Fisher's information (Firth 1993, Biometrika 80:27; Heinze and Schemper 2002, Statistics in
+ * Medicine 21:2409), which always has one. Intervals are profiles of the penalised likelihood: all
+ * doses whose best slope loses at most 1.92 against the best of all. They may be open.
  */
 
 /* Runs at one dose. */

@@ -47,7 +47,7 @@ static void append_key(char key[MOST_KEY], const char *text) {
   snprintf(key + n, MOST_KEY - n, "%s", text);
 }
 
-/* The text of a scalar as it stands in keys and values; NULL for what is none. */
+/* The text of a scalar in keys and values; NULL for other items. */
 static const char *scalar(const cJSON *item, char digits[NUMBER_TEXT_SIZE]) {
   if (cJSON_IsString(item) || cJSON_IsRaw(item)) return item->valuestring;
   if (cJSON_IsNumber(item)) return number_text(item->valuedouble, digits);
@@ -64,7 +64,7 @@ static int is_identity(const char *name) {
   return 0;
 }
 
-/* Whether a number tells an element apart. `update` is that of a measurement, which has a text; in
+/* Whether a number identifies an element. `update` is that of a measurement, which has a text; in
  * a curve it is a coordinate, and points are known by their places. */
 static int tells_apart(const cJSON *element, const cJSON *number) {
   if (strcmp(number->string, "update") != 0) return is_identity(number->string);
@@ -73,7 +73,7 @@ static int tells_apart(const cJSON *element, const cJSON *number) {
   return 0;
 }
 
-/* Texts that say something of an element and are no part of what it is. */
+/* Texts that describe an element and do not identify it. */
 static int is_remark(const char *name) {
   return strcmp(name, "why") == 0;
 }
@@ -84,7 +84,7 @@ static void append_identity(char key[MOST_KEY], const char *text, int *first) {
   append_key(key, text);
 }
 
-/* "gepo,1800" of an element; its place where nothing tells it apart. */
+/* "gepo,1800" of an element; its index where nothing identifies it. */
 static void name_element(const cJSON *element, size_t place, char key[MOST_KEY]) {
   char digits[NUMBER_TEXT_SIZE], number[24];
   int first = 1;

@@ -35,12 +35,12 @@ typedef struct stored {
   arena memory; /* of the texts */
 } stored;
 
-/* Writes the numbers of a document. keeps (NULL: all) tells which keys are kept. GL_EINPUT where
+/* Writes the numbers of a document. keeps (NULL: all) returns which keys are kept. GL_EINPUT where
  * two have one key or nothing is kept; trouble with the stream stays there. */
 gl_status stored_write(FILE *to, const stored_head *head, const cJSON *document,
                        int (*keeps)(void *self, const char *key), void *self, gl_error *err);
 
-/* *is tells whether the file is one of these: it begins with "# recipe: ", and its first line
+/* *is: whether the file is one of these: it begins with "# recipe: ", and its first line
  * without # has two cells. GL_EIO if it cannot be read. */
 gl_status stored_recognise(const char *path, int *is, gl_error *err);
 /* Reads a file; release with stored_fini() in any case. GL_EIO, GL_EINPUT with file and line. */
@@ -72,9 +72,9 @@ typedef struct marker_source {
   size_t n_missing;
 } marker_source;
 
-/* The text of a template with its numbers filled in, on the heap; *n_numbers of them. name stands
- * for the file in errors: GL_EINPUT with its line for a malformed marker, results or a key that do
- * not exist, and an unknown format. */
+/* The text of a template with its numbers filled in, on the heap; *n_numbers of them. name is the
+ * name of the file in errors: GL_EINPUT with its line for a malformed marker, results or a key that
+ * do not exist, and an unknown format. */
 gl_status markers_fill(char **out, const char *text, const char *name, const marker_source *from,
                        size_t *n_numbers, gl_error *err);
 

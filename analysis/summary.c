@@ -395,7 +395,7 @@ static void put_relations_within(table *to, const summary *s) {
 
 /* --- evaluation sets --- */
 
-/* The sets of a study, and room for what a cell's runs have. */
+/* The sets of a study, and room for the values of a cell's runs. */
 typedef struct set_tables {
   const results *from;
   const char **name; /* [n] */
@@ -413,7 +413,7 @@ static gl_status set_tables_init(set_tables *t, const results *from, gl_error *e
   return sets_names(&t->name, &t->n, from, err);
 }
 
-/* What a line of the table of sets is about. */
+/* A line of the table of sets. */
 typedef enum set_line {
   LINE_OF_SET,    /* the set's own series */
   LINE_AVERAGE,   /* the mean of the sets' bests, lasts and gaps */

@@ -1,4 +1,4 @@
-/* What a study says, cell by cell, and how its quantities go together.
+/* Summaries of a study's cells, and the correlations of their quantities.
  *
  * A run becomes one number per quantity: best, last and their gap from its evaluations; of a metric
  * its mean over the updates, or, for the natural logarithms of variances (log_...), its median over
@@ -79,7 +79,7 @@ double summary_run_metric(const results_run *run, metric m, int64_t step_from, i
  * {"study", "repeats_left_out", "cells":
  * [{algorithm, axes, done, diverged, failed, lr, best, last, best_to_last, ...}], "correlations",
  * "correlations_within": the same over the runs of each algorithm};
- * an estimate with an interval is {"iqm", "low", "high"}; a correlation that is not told (null)
+ * an estimate with an interval is {"iqm", "low", "high"}; a correlation that is unknown (null)
  * says "why". Of a study with evaluation sets also "sets": [{algorithm, axes, set, runs, best,
  * last, best_to_last}], with the lines "average" and "of the mean" and, of halves, best_by_halves,
  * and "benchmarks" (analysis/sets.h). set (NULL: the run's own score): the set whose score

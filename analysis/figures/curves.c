@@ -56,7 +56,7 @@ static double eval_at(const results_run *run, int64_t step, size_t place) {
 }
 
 /* The mean of the updates from < step <= to at which runs of the cell have the metric, so that a
- * value of a sparse log stands where it was logged; NaN: at none. */
+ * value of a sparse log is drawn where it was logged; NaN: at none. */
 static double mean_step(const results *r, const results_cell *c, metric m, int64_t from,
                         int64_t to) {
   double sum = 0, n = 0;
@@ -137,7 +137,7 @@ static gl_status write_curve_panel(const curve_page *d, size_t panel, const curv
   return status;
 }
 
-/* What a page of curves shows: a row of panels for each curve of which the study has a course, a
+/* The panels of a page of curves: a row of panels for each curve of which the study has a course, a
  * column for each group. */
 typedef struct curve_grid {
   const curve *curves; /* [n_curves] */

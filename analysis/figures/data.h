@@ -1,5 +1,5 @@
-/* What the figures of a study are drawn from, and helpers that several of them use. Only for the
- * files of this room. */
+/* The data of a study's figures, and helpers that several of them use. Only for the files of this
+ * folder. */
 #ifndef GEPOLAB_ANALYSIS_FIGURES_DATA_H
 #define GEPOLAB_ANALYSIS_FIGURES_DATA_H
 
@@ -40,8 +40,8 @@ int sweeps_something(const results *r);
 typedef enum x_kind { X_DELAY, X_LOSS, X_WINDOW, X_SAMPLERS } x_kind;
 
 /* The distinct numbers of one axis, ascending, and the settings of all the other axes (slices):
- * group g stands at place[g] of slice[g], or nowhere (place n_x of slice n_slices) if its value is
- * not a number. */
+ * group g is at place[g] of slice[g], or not in the grid (place n_x of slice n_slices) if its value
+ * is not a number. */
 typedef struct x_grid {
   const char *name; /* of the axis, with its unit: "max delay [s]" */
   double *x;
@@ -73,12 +73,12 @@ void grid_write(figure_page *p, size_t panel, const char *line, const x_grid *gr
 
 /* A quantity over updates. */
 typedef struct curve {
-  metric m; /* METRIC_COUNT: the evaluation score; a logarithm, log_...: drawn as what it is of */
+  metric m; /* METRIC_COUNT: the evaluation score; a logarithm, log_...: its exponential is drawn */
   int logarithmic; /* its axis is */
 } curve;
 
 /* The metric's name on an axis, "KL(p‖q) [nats]", "evaluation score" (METRIC_COUNT); of a logarithm
- * that of what it is of. */
+ * the name of its exponential. */
 void axis_of(metric m, char text[METRIC_AXIS_SIZE]);
 /* Whether the store keeps the metric's natural logarithm; drawn_value() is then its exponential, as
  * the axes are logarithmic themselves. */

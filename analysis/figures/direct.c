@@ -260,7 +260,7 @@ static const figure_kind kinds[TIMELINE_KINDS] = {
     [TIMELINE_DROPPED] = {"batch dropped", {LOOK_BLACK, 0, LOOK_CROSS}, SAMPLE_MARK},
     [TIMELINE_LOST] = {"lost", {LOOK_BLACK, 0, LOOK_PLUS}, SAMPLE_MARK}};
 
-/* --- what is shown, and where --- */
+/* --- the bars that are shown, and their lanes --- */
 
 typedef struct placed {
   const timeline_bar *bar;
@@ -326,7 +326,7 @@ static gl_status chart_init(chart *c, figure_page *p, const timeline *t, gl_erro
 
 /* --- writing --- */
 
-/* What the axis counts in: hours, minutes or seconds. */
+/* The unit of the axis in seconds: hours, minutes or seconds. */
 static double unit_of(const timeline *t, const char **name) {
   const double wide = t->to_s - t->from_s;
   *name = wide > 7200 ? "simulated hours" : wide > 300 ? "simulated minutes" : "simulated seconds";

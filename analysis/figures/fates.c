@@ -130,7 +130,7 @@ static void sort_settings(frontier *f) {
   }
 }
 
-/* Whether every setting has a staleness of its own, which then stands for it. */
+/* Whether every setting has a staleness of its own, which then names it. */
 static int staleness_tells_apart(const frontier *f) {
   for (size_t k = 0; k < f->s->n_settings; k++) {
     if (isnan(f->s->staleness[f->order[k]])) return 0;
@@ -145,7 +145,7 @@ static interval within(const frontier *f, interval v) {
   return v;
 }
 
-/* What stands for a setting: "staleness 64", or its fields. */
+/* The name of a setting: "staleness 64", or its fields. */
 static void name_setting(const frontier *f, size_t k, const char *before, char text[200]) {
   if (staleness_tells_apart(f))
     snprintf(text, 200, "%s%.3g", before, f->s->staleness[k]);
@@ -153,13 +153,13 @@ static void name_setting(const frontier *f, size_t k, const char *before, char t
     snprintf(text, 200, "%.190s", f->s->settings[k]);
 }
 
-/* Where a point stands: which panel, and which line of it. */
+/* The panel of a point, and its line in it. */
 typedef struct point_place {
   size_t panel;
   const char *line;
 } point_place;
 
-/* What the panels are: shares, with algorithms as lines, or the other way round. */
+/* Whether panels are rates with algorithms as lines, or the other way round. */
 typedef struct arrangement {
   int by_algorithm;
   size_t n; /* panels */

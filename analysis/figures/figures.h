@@ -34,7 +34,7 @@ gl_status figure_of_staleness(const staleness_histogram *panels, size_t n,
 /* Measured staleness (metric part "step_diff" or "staleness") of one run of a W&B export or any
  * other table that analysis/import/read.h reads; values
  * are rounded to whole updates, one count per logged update. run as in series_choose()
- * (analysis/import/series.h): NULL where the file has one run. Release with
+ * (analysis/import/read.h): NULL where the file has one run. Release with
  * staleness_histogram_fini(), also after a failure. */
 gl_status staleness_measured(staleness_histogram *out, const char *path, const char *run,
                              gl_error *err);

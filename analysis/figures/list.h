@@ -1,12 +1,12 @@
 /* The figures of a study: one line each. A figure NAME is written by figure_NAME() in a file of its
- * own; the table in table.c is made of these lines. Only for the files of this room. */
+ * own; the table in table.c is made of these lines. Only for the files of this folder. */
 #ifndef GEPOLAB_ANALYSIS_FIGURES_LIST_H
 #define GEPOLAB_ANALYSIS_FIGURES_LIST_H
 
 #include "analysis/figures/data.h"
 #include "analysis/plot/page.h"
 
-/* What a figure needs of a study; table.c says why it lacks one. */
+/* The data that a figure needs; table.c says which of them a study lacks. */
 enum {
   NEEDS_EVALUATION = 1 << 0,
   NEEDS_TRAINING = 1 << 1,   /* importance weights, gradient norms or rewards */

@@ -47,7 +47,7 @@ static const char *const of_responses = "KL(q‖p) per response, k3 [nats]";
 typedef struct distance {
   recorded_value of;
   const char *axis;
-  int logarithm; /* the values are logarithms of what is drawn */
+  int logarithm; /* the values are logarithms of the drawn ones */
 } distance;
 
 static distance distance_at(size_t i) {
@@ -89,7 +89,7 @@ static void write_point(figure_page *p, size_t panel, const char *line, double x
   page_x(p, x);
 }
 
-/* The last panel has the number of updates that each point stands for. */
+/* The last panel has the number of updates of each point. */
 static void write_staleness_panel(figure_page *p, size_t panel, const recorded *r, const char *line,
                                   double *values) {
   const double wide = bin_width(r);
@@ -207,7 +207,7 @@ static int has_weights(const recorded *r, size_t line) {
   return 0;
 }
 
-/* The line that stands for row `line`: the first that weighs as it does. */
+/* The line that is drawn for row `line`: the first with the same weights. */
 static size_t drawn_as(const recorded *r, size_t line) {
   if (weigh_alike(r, r->n_rows, line)) return r->n_rows;
   for (size_t k = 0; k < line; k++)

@@ -219,7 +219,7 @@ enum { TIME_COLUMNS = 4, UNITS = 2 };
 /* Of the way from the first score to the best of all cells. */
 static const double SHARE = 0.75;
 
-/* Of two numbers the better one, or that which is known. */
+/* The better of two numbers; NaN is worse than any. */
 static double better(const results *r, double a, double b) {
   return r->lower_is_better ? fmin(a, b) : fmax(a, b);
 }

@@ -189,7 +189,7 @@ gl_status figure_of_staleness(const staleness_histogram *panels, size_t n,
 
 /* The figure `by_staleness` (the paper's Fig. 5): divergence, weight variances and estimation error
  * against the staleness of the batches themselves, in updates, over the updates of all settings;
- * and how many updates each point stands for. A run becomes one number in each bin, a point the
+ * and the number of updates of each point. A run becomes one number in each bin, a point the
  * interquartile mean over runs. */
 
 enum { BINS = 12, QUANTITIES = 4 };

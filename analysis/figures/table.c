@@ -78,7 +78,7 @@ static int has_one_age(const results *r) {
   return isfinite(first);
 }
 
-/* -1 where memory is short; that is told again, as an error, by the figure itself. */
+/* -1 where memory is short; the figure itself then returns that as an error. */
 static int is_swept(const results *r, x_kind kind) {
   x_grid grid;
   if (grid_init(&grid, r, kind, NULL) != GL_OK) return -1;

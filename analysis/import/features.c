@@ -21,7 +21,7 @@ features_rule features_rule_default(void) {
 
 /* --- one series --- */
 
-/* A series without what is no number, and room to sort parts of it. */
+/* A series without NaN, and room to sort parts of it. */
 typedef struct course {
   double *step, *value, *room; /* [n] */
   size_t n;
@@ -210,7 +210,7 @@ static gl_status add_spread(groups *all, const gathered_series *s, metric m, dou
 
 /* --- runs of files --- */
 
-/* What is published of such runs, as far as studies have it. */
+/* The metrics that are published of such runs and that studies have. */
 static const metric asked[] = {METRIC_GRAD_NORM, METRIC_IW_VARIANCE_GEPO, METRIC_IW_VARIANCE_PQ,
                                METRIC_KL_K3_SEQ, METRIC_CPPO_KL};
 

@@ -1,4 +1,4 @@
-/* Reads several files and names what is in them. */
+/* Reads several files, and names their runs and metrics. */
 #include "analysis/import/gather.h"
 
 #include "analysis/import/names.h"
@@ -100,7 +100,7 @@ typedef struct rule_list {
   bool *has_matched; /* [n] */
 } rule_list;
 
-/* The options and what was made of them. */
+/* The options, compiled. */
 typedef struct rules {
   const gather_request *of;
   rule_list rename, read_as;
@@ -220,7 +220,7 @@ static gl_status add_file_series(gathered *g, const rules *r, size_t file, const
   to->what = quantity_of(to->metric);
   if (to->what.is_guessed && q->lower_is_better) to->what.better = METRIC_LOWER_IS_BETTER;
   to->is_chosen = is_asked_for(q, to->metric, to->what);
-  /* What is asked for, and is nothing that training measures, is the score. */
+  /* A metric that is asked for and is none of training is the score. */
   if (q->metric && to->what.known == METRIC_COUNT) to->what.is_score = to->is_chosen;
   if (q->metric && q->lower_is_better && to->is_chosen) to->what.better = METRIC_LOWER_IS_BETTER;
   return GL_OK;

@@ -65,7 +65,7 @@ typedef struct gathered {
   size_t n_series;
   gathered_study *studies;
   size_t n_studies;
-  series_table **tables; /* [n_tables] what the series borrow from */
+  series_table **tables; /* [n_tables] from which the series borrow */
   size_t n_tables;
   size_t n_left_out; /* values in the files that were no numbers */
   arena memory;      /* of texts and of the series' numbers */

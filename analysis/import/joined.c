@@ -68,7 +68,8 @@ static gl_status whole_steps(const gathered_series *s, gl_error *err) {
   return GL_OK;
 }
 
-/* The value at a step, NaN if there is none; *at walks along as steps ascend. */
+/* The value at a step, NaN if there is none; *at is where the search begins, for steps that ascend.
+ */
 static double value_at_step(const gathered_series *s, int64_t step, size_t *at) {
   while (*at < s->n && (int64_t)s->step[*at] < step) ++*at;
   return *at < s->n && (int64_t)s->step[*at] == step ? s->value[*at] : NAN;
@@ -328,7 +329,7 @@ static gl_status add_joined_study(results *to, const gathered_study *s, gl_error
   return status;
 }
 
-/* What two studies have of one algorithm, setting and seed would be shown once. */
+/* Runs of two studies with one algorithm, setting and seed would be shown once. */
 static gl_status refuse_repeats(const results *r, const gathered *g, gl_error *err) {
   if (r->n_repeats == 0) return GL_OK;
   return gl_fail(err, GL_EINPUT,

@@ -1,8 +1,8 @@
-/* What a metric of somebody else's log is: which of gepolab's metrics, a score of an evaluation, or
- * neither, and which of two of its values is the better one.
+/* The meaning of a metric's name in the log of another program: one of gepolab's metrics, a score
+ * of an evaluation, or neither, and whether higher or lower is better.
  *
  * Names are compared by the components between slashes: those of gepolab's own metrics, and of a
- * table of what the trainers that published such runs call them (TRL, verl, the released code of
+ * table of the names that trainers use (TRL, verl, the released code of
  * GEPO). "eval/…", "test/…" and the like, and words such as "accuracy", are scores.
  */
 #ifndef GEPOLAB_ANALYSIS_IMPORT_NAMES_H
@@ -32,18 +32,18 @@ int quantity_is_named(const char *heading);
 
 typedef struct pattern pattern;
 
-/* Compiles a regular expression. option ("--group-by") stands for it in errors: GL_EINPUT where it
+/* Compiles a regular expression. option ("--group-by") names it in errors: GL_EINPUT where it
  * is none, with the place. Release with pattern_free(). */
 gl_status pattern_new(pattern **out, const char *regex, const char *option, gl_error *err);
-/* The same of "regex=name", where name says what becomes of a text that matches: $1 to $9 stand
- * for groups of the expression, $0 for what it matched, $$ for a dollar sign. The first '=' ends
- * the expression, in which \x3d stands for one. */
+/* The same of "regex=name", where name is the name of a text that matches: in it, $1 to $9
+ * are groups of the expression, $0 is the match, $$ a dollar sign. The first '=' ends the
+ * expression; inside the expression it is written \x3d. */
 gl_status pattern_new_rule(pattern **out, const char *rule, const char *option, gl_error *err);
 void pattern_free(pattern *p);
 
 /* Whether the expression has a group in parentheses. */
 int pattern_has_group(const pattern *p);
-/* *found tells whether it matches the text anywhere. */
+/* *found: whether it matches the text anywhere. */
 gl_status pattern_matches(const pattern *p, const char *text, int *found, gl_error *err);
 /* Where it matches the text, *out is the name that the rule makes of it; of an expression alone,
  * the text of its first group. NULL where it does not match. On the heap; GL_EINPUT where the name

@@ -96,8 +96,8 @@ typedef struct sheet {
 
 typedef enum sheet_syntax { SHEET_COMMAS, SHEET_TABS, SHEET_JSON_LINES } sheet_syntax;
 
-/* Reads size bytes of text; name stands for the file in errors. Release with sheet_fini() in any
- * case. GL_EINPUT, with file:line:column, for what is not of that syntax and for more than
+/* Reads size bytes of text; name is the name of the file in errors. Release with sheet_fini() in
+ * any case. GL_EINPUT, with file:line:column, for text that is not of that syntax and for more than
  * IMPORT_MOST_COLUMNS columns. */
 gl_status sheet_read(sheet *out, const char *text, size_t size, sheet_syntax syntax,
                      const char *name, gl_error *err);
@@ -112,7 +112,7 @@ gl_status sheet_fail(const sheet *s, size_t row, size_t column, gl_error *err, c
 
 /* --- the series of a table: shape.c --- */
 
-/* What the columns of a sheet are, and the series in it.
+/* The roles of a sheet's columns, and the series in it.
  *
  * A column is known by its heading (the part after the last slash, in any case): the step
  * ("step", "_step", "update", "global_step", …), the run ("run", "algorithm", "method", "name", …),

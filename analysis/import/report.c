@@ -265,9 +265,9 @@ static gl_status gather_benchmarks(benchmarks *b, lines *l, gl_error *err) {
   return benchmarks_init(b, score, n, err);
 }
 
-/* --- what a paper prints --- */
+/* --- printed numbers against the series --- */
 
-/* What a printed number is in the series. */
+/* The relation of a printed number to the series. */
 typedef enum printed_kind { PRINTED_NOWHERE, PRINTED_ELSEWHERE, PRINTED_AS_SAID } printed_kind;
 
 typedef struct printed_place {
@@ -460,7 +460,7 @@ static gl_status report_study(table *to, const char *path, const char *set, gl_e
   return status;
 }
 
-/* What the request asks for beside its files. */
+/* Whether the request has options besides its files. */
 static int has_options(const gather_request *q) {
   return q->n_labels || q->n_renames || q->n_read_as || q->group_by || q->metric || q->at_common ||
          q->lower_is_better;

@@ -47,8 +47,8 @@ int published_agrees(const published_number *printed, double value, double large
 
 /* A table with a line for each quantity of each run (of all seeds of a run where there are
  * several): how many values, the best, where it is, the last, the gap between them and the mean.
- * What is best follows from the metric; of one that only describes a run nothing is. Where runs
- * have scores under several labels, a second table has best and last side by side, a pair of
+ * The metric decides whether higher or lower is best; a descriptive metric has no best value. Where
+ * runs have scores under several labels, a second table has best and last side by side, a pair of
  * columns for each label, and their averages over the labels of runs that have all of them.
  * published, where it is not NULL: a third table holds printed numbers against the series.
  *

@@ -1,4 +1,4 @@
-/* From the columns of a sheet to series. */
+/* Makes series of the columns of a sheet. */
 #include "analysis/import/read.h"
 
 #include "analysis/import/names.h"
@@ -19,7 +19,7 @@ typedef enum column_role {
   IS_VALUES, /* a metric or a run, as the shape decides */
   IS_STEP,
   IS_RUN,
-  IS_REPLICATE, /* tells runs of one algorithm apart: a second name */
+  IS_REPLICATE, /* a second name, which distinguishes runs of one algorithm */
   IS_SEED,
   IS_BENCHMARK,
   IS_METRIC,
@@ -51,7 +51,7 @@ static const char *const benchmark_names[] = {"benchmark", "task",  "dataset",
                                               "eval_set",  "label", NULL};
 static const char *const metric_names[] = {"metric", "variable", "quantity", NULL};
 static const char *const value_names[] = {"value", NULL};
-/* What W&B, pandas and gepolab write beside the numbers. */
+/* Bookkeeping columns of W&B, pandas and gepolab. */
 static const char *const ignored_names[] = {"_runtime", "_timestamp", "_wandb",    "ordinal", "key",
                                             "study",    "sampler",    "wall_time", NULL};
 
@@ -128,7 +128,8 @@ static gl_status choose_step(shape *s) {
   return GL_OK;
 }
 
-/* Of several columns that name runs the algorithm's is the name; another tells its runs apart. */
+/* Of several columns that name runs, the algorithm's is the name; another distinguishes its runs.
+ */
 static void choose_run(shape *s) {
   s->run = s->replicate = s->from->n_columns;
   for (size_t i = 0; i < s->from->n_columns; i++) {
@@ -156,7 +157,7 @@ static gl_status refuse_repeated_headings(const shape *s) {
   return GL_OK;
 }
 
-/* What the columns without a role are: metrics, or runs. */
+/* Whether the columns without a role are metrics or runs. */
 static gl_status choose_value_columns(const shape *s, int *are_metrics) {
   size_t named = 0, unnamed = 0, first = 0;
   for (size_t i = 0; i < s->from->n_columns; i++) {

@@ -86,7 +86,7 @@ gl_status sheet_fail(const sheet *s, size_t row, size_t column, gl_error *err, c
 
 /* --- separated values --- */
 
-/* Lines at the beginning that say in comments what the table is. */
+/* Comment lines before the headings. */
 static void skip_comments(csv_reader *r) {
   while (r->next < r->end && *r->next == '#') {
     const char *newline = memchr(r->next, '\n', (size_t)(r->end - r->next));

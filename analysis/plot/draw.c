@@ -50,7 +50,7 @@ gl_status figures_check_highlight(const figure_request *q, const char *const *na
   return GL_OK;
 }
 
-/* PREFIX_NAME on the heap. A prefix may be any text: what no file of the folder can be named by is
+/* PREFIX_NAME on the heap. A prefix may be any text: characters that a file's name cannot have are
  * replaced. */
 static char *figure_file_name(const figure_request *q, const char *name) {
   const char *prefix = q->prefix ? q->prefix : "";
@@ -77,7 +77,8 @@ static gl_status write_figure_files(const figure *f, const void *data, const fig
 
 static const char no_values[] = "none of the quantities that it needs together has a value";
 
-/* Writes what is asked for and has its data; files[i] is then its name on the heap. */
+/* Writes the figures that are asked for and have their data; files[i] is then the name of each, on
+ * the heap. */
 static gl_status write_all_figures(const figure_table *t, const void *data, const figure_request *q,
                                    char **files, gl_error *err) {
   size_t n = 0;
@@ -174,11 +175,11 @@ gl_status page_close(figure_page *p, gl_status status, gl_error *err) {
 
 /* Starts gnuplot and says how it ended. */
 
-/* What gnuplot is asked to draw. */
+/* A run of gnuplot. */
 typedef struct drawing {
   const char *folder, *program;
   char *script; /* ./NAME.gp: a name may begin like an option */
-  char *aside;  /* "aside='.123.tmp'": what the script puts behind the names of its outputs */
+  char *aside;  /* "aside='.123.tmp'": the suffix of the outputs while they are written */
 } drawing;
 
 /* In the child: gnuplot in the folder, its complaints into the pipe. */
@@ -230,7 +231,7 @@ static int gnuplot_outcome(const drawing *d, char *complaint, size_t size) {
 
 enum { OUTPUTS = 3 };
 
-/* FOLDER/NAME.pdf and what it is called meanwhile. */
+/* FOLDER/NAME.pdf and its name while it is written. */
 typedef struct output {
   char *path, *aside;
   const char *end; /* how a whole file of the kind ends */

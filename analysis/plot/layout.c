@@ -1,4 +1,4 @@
-/* Lays a page out: what is shown, and where. */
+/* Lays a page out: the panels that are shown, and their places. */
 #include "analysis/plot/layout.h"
 
 #include "core/base/shown.h"
@@ -14,7 +14,7 @@ static int panel_varies(const figure_panel *panel) {
   return panel->kept || panel->largest - panel->least > 1e-12 * fabs(panel->largest);
 }
 
-/* Says what the panels would have shown: one number, or nothing. */
+/* Remarks the one number, or none, that the panels would have shown. */
 static gl_status remark_constant(figure_page *p, size_t from, size_t to, gl_error *err) {
   double value = NAN;
   char text[24];
@@ -328,7 +328,7 @@ static bool marks_fit(const layout *l) {
   return longest + 0.12 <= nearest;
 }
 
-/* How far the last of these texts stands out at the right. */
+/* How far the last of these texts extends over the right edge. */
 static double marks_overhang(const layout *l) {
   double most = 0;
   for (size_t k = 0; k < l->n && !l->turned; k++)
@@ -360,7 +360,7 @@ static void set_columns(layout *l) {
       l->tall = l->broad <= 0 ? 3 : fmin(fmax(0.8 * l->broad, 2.4), 4.6);
     set_y_ticks(l);
     l->left = MARGIN + y_axis_room(l) + 0.06 + l->y_numbers + Y_SPACE;
-    /* Room for texts that stand out makes panels narrower: what has been turned stays so. */
+    /* Room for texts that extend over the edge makes panels narrower: turned texts stay turned. */
     l->turned |= round > 0 && !marks_fit(l);
     const double out = round ? overhang(l) : 0.3;
     l->right = layout_bar_room(l) + (*p->bar_axis ? 0 : fmax(0.15, out));
@@ -373,7 +373,7 @@ static void set_columns(layout *l) {
   l->left += 0.5 * fmax(0, l->width - l->left - l->right - used);
 }
 
-/* Down a page: headings, panels, and what stands below them. */
+/* Down a page: headings, panels, and the texts below them. */
 
 /* Room below a row of panels, of which only some may have texts. */
 static double room_below(const layout *l, size_t row) {

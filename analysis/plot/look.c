@@ -140,7 +140,7 @@ static int split(const char *name, words *w) {
   return w->n > 0;
 }
 
-/* What follows an algorithm's name in the names of runs and says nothing of the algorithm: one of
+/* Suffixes of run names that say nothing about the algorithm: one of
  * these words, or one of the second kind with a number behind it. */
 static int is_of_the_run(const char *word) {
   static const char *const whole[] = {"online", "offline", "async", "sync"};
@@ -215,7 +215,7 @@ void looks_assign(const char *const *names, size_t n, look *out) {
   int is_used[LOOKS] = {0};
   size_t own = 0;
   for (size_t i = 0; i < n; i++) out[i].mark = 0; /* none yet */
-  /* What is spelled as here comes first. */
+  /* Names with the spelling of this table come first. */
   for (int exact = 1; exact >= 0; exact--)
     for (size_t i = 0; i < n; i++) {
       const size_t k = out[i].mark ? LOOKS : exact ? in_table(names[i]) : published(names[i]);

@@ -75,7 +75,7 @@ void page_number(figure_page *p, double value) {
   fprintf(p->data.stream, "\t%s", isfinite(value) ? number_text(value, text) : "");
 }
 
-/* A logarithmic axis has no place for what is not positive. */
+/* A logarithmic axis cannot show values that are not positive. */
 static int is_on_axis(const figure_panel *panel, double value) {
   return isfinite(value) && (!panel->logarithmic || value > 0);
 }
@@ -175,8 +175,8 @@ size_t page_pick(size_t n, size_t most, size_t *picked) {
 /* --- the script --- */
 
 /* A text without control characters in gnuplot's single quotes, in which nothing is replaced or
- * run. A quote stands outside, between two parts: gnuplot 5.4 takes some doubled ones for the end
- * of the text and goes on with what follows as commands. */
+ * run. A quote is written outside, between two parts: gnuplot 5.4 takes some doubled quotes for the
+ * end of the text and runs the rest as commands. */
 void page_write_name(const char *text, FILE *to) {
   for (fputc('\'', to); *text; text++) {
     if (*text == '\'')
@@ -211,7 +211,7 @@ void page_write_text(const char *text, FILE *to) {
   page_write_name(escaped, to);
 }
 
-/* --- what is left out --- */
+/* --- the foot: settings left out, and remarks --- */
 
 /* Appends to a text on the heap, with a separator where there is something before it. */
 static gl_status append_foot(char **to, const char *separator, const char *more, gl_error *err) {

@@ -1,4 +1,4 @@
-/* A figure in the making: its data file, its script, and what it leaves out.
+/* A figure that is being written: its data file, its script, and a list of what it leaves out.
  *
  * A page has panels in a grid. Its data are blocks, one per (panel, line) in that order and each
  * ended by two empty lines, so that block panel * n_lines + line is one curve of one panel; a
@@ -38,10 +38,10 @@ typedef struct figure_request {
   double width_cm;       /* of the page, at its final size; 0: FIGURE_WIDTH_CM */
   const char *highlight; /* "gepo,gspo": lines in colour, the others grey; NULL: the first eight */
   const char *(*script)(const char *path); /* text of "plots/style.gp", ..., ended by a zero */
-  /* Told of each figure once it is drawn (why == NULL; file: without its ending), or why it is not
-   * (file: the figure's name). May be NULL, as noted. */
+  /* Called for each figure once it is drawn (why == NULL; file: without its ending), or why it is
+   * not (file: the figure's name). May be NULL, as noted. */
   void (*told)(void *context, const char *file, const char *why);
-  /* Told what a drawn figure leaves out, as the figure says it itself. */
+  /* Called with the list of what a drawn figure leaves out, as the figure prints it. */
   void (*noted)(void *context, const char *file, const char *left_out);
   void *context;
 } figure_request;
@@ -50,7 +50,7 @@ typedef struct figure_request {
 typedef struct figure {
   const char *name, *shows; /* shows: half a sentence */
   const char *shape;        /* plots/SHAPE.gp draws it */
-  unsigned needs;           /* what it needs of the data: bits of the table's room */
+  unsigned needs;           /* the data that it needs: bits, which the table defines */
   /* Opens the page (page_open) and writes the figure's data; the page is closed and drawn by the
    * caller. data is what figures_draw_table was given. */
   gl_status (*write)(const void *data, figure_page *p, gl_error *err);
@@ -100,7 +100,7 @@ typedef struct figure_line {
   const char *name;
   look look;
   figure_sample sample;
-  int hidden; /* has no value anywhere: stands neither in the legend nor in a row of its own */
+  int hidden; /* has no value anywhere: it is neither in the legend nor in a row of its own */
 } figure_line;
 
 /* Something that a shape draws besides lines, as the legend shows it. */
@@ -174,8 +174,7 @@ gl_status page_set_kinds(figure_page *p, const figure_kind *kinds, size_t n, gl_
 /* Begins a record of data: the panel's number and the line's name, as shown_write_field() writes
  * it. */
 void page_line(figure_page *p, size_t panel, const char *line);
-/* Keeps a line without any value in the legend and in its row: what it says is that there is none.
- */
+/* Keeps a line without any value in the legend and in its row, to show that it has none. */
 void page_keep_line(figure_page *p, const char *line);
 /* Three cells: value, low, high; empty where not finite. Widens the panel's range, on a logarithmic
  * axis not by low, which can be anything near zero. */
@@ -248,7 +247,7 @@ void page_contour(figure_page *p, size_t panel, const figure_map *m, double leve
 
 /* Colours: from low to high, light to dark in grey too; or from blue over white at the middle to
  * orange, with ends at equal distance from it: 1 on a logarithmic scale, 0 on a linear one. `most`
- * is the upper end; what is beyond an end has its colour. */
+ * is the upper end; values beyond an end have its colour. */
 void page_bar(figure_page *p, const char *axis, double low, double high, int logarithmic);
 void page_bar_diverging(figure_page *p, const char *axis, double most, int logarithmic);
 

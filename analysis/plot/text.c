@@ -24,7 +24,7 @@ static const struct {
               {0x2016, 0x2016, 1024}, {0x2026, 0x2026, 2048}, {0x207b, 0x207b, 1081},
               {0x2070, 0x2089, 821},  {0x1d40, 0x1d40, 788},  {0x2207, 0x2207, 1370},
               {0x2190, 0x22ff, 1716}};
-/* What no table knows is likely to be as wide as it is high. */
+/* Other characters are assumed to be as wide as they are high. */
 enum { EM = 2048, UNKNOWN = 2048 };
 
 /* Most of what DejaVu Sans 2.37 has of scripts that are written from the left, and of signs. */
