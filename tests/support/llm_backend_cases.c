@@ -567,38 +567,48 @@ static int differs(const char *name, const size_t *s, const case_output *a, cons
   return bad;
 }
 
-static number_type narrower(number_type a, number_type b) {
-  if (a == NUMBER_BF16 || b == NUMBER_BF16) return NUMBER_BF16;
-  return a == NUMBER_F32 || b == NUMBER_F32 ? NUMBER_F32 : NUMBER_F64;
+enum { N_CASES = sizeof cases / sizeof *cases };
+
+struct case_results {
+  case_run (*run)[MAX_SHAPES]; /* [N_CASES] */
+  size_t failures;
+};
+
+case_results *case_results_new(backend *b, number_type type, number_type master) {
+  case_results *out = calloc(1, sizeof *out);
+  if (out == NULL || (out->run = calloc(N_CASES, sizeof *out->run)) == NULL) abort();
+  for (size_t i = 0; i < N_CASES; ++i)
+    for (size_t s = 0; s < cases[i].n_shapes; ++s) {
+      case_run *r = &out->run[i][s];
+      gl_error err = {.status = GL_OK};
+      case_begin(r, b, type, master);
+      cases[i].run(r, cases[i].shape[s]);
+      if (b->ops->status(b, &err) != GL_OK) {
+        fprintf(stderr, "%s: %s\n", cases[i].name, err.text);
+        ++out->failures;
+      }
+      case_release(r);
+    }
+  return out;
 }
 
-static size_t compare_case(backend *candidate, backend *reference, const backend_case *c,
-                           const size_t *shape, double tolerance) {
-  const number_type type = narrower(candidate->type, reference->type);
-  const number_type master = narrower(candidate->master, reference->master);
-  case_run a, b;
-  size_t bad = 0;
-  gl_error err = {.status = GL_OK};
-  case_begin(&a, candidate, type, master);
-  case_begin(&b, reference, type, master);
-  c->run(&a, shape);
-  c->run(&b, shape);
-  for (size_t i = 0; i < b.n_outputs; ++i)
-    bad += (size_t)differs(c->name, shape, &a.output[i], &b.output[i], tolerance * c->slack);
-  if (OP(&a, status)(candidate, &err) != GL_OK || OP(&b, status)(reference, &err) != GL_OK) {
-    fprintf(stderr, "%s: %s\n", c->name, err.text);
-    ++bad;
-  }
-  case_end(&a);
-  case_end(&b);
-  return bad;
+void case_results_free(case_results *results) {
+  for (size_t i = 0; i < N_CASES; ++i)
+    for (size_t s = 0; s < cases[i].n_shapes; ++s) case_end(&results->run[i][s]);
+  free(results->run);
+  free(results);
 }
 
-size_t compare_backends(backend *candidate, backend *reference, double tolerance) {
-  size_t bad = 0;
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
-    for (size_t s = 0; s < cases[i].n_shapes; ++s)
-      bad += compare_case(candidate, reference, &cases[i], cases[i].shape[s], tolerance);
+size_t compare_results(const case_results *candidate, const case_results *reference,
+                       double tolerance) {
+  size_t bad = candidate->failures + reference->failures;
+  for (size_t i = 0; i < N_CASES; ++i)
+    for (size_t s = 0; s < cases[i].n_shapes; ++s) {
+      const case_run *a = &candidate->run[i][s], *b = &reference->run[i][s];
+      for (size_t o = 0; o < b->n_outputs; ++o)
+        bad += (size_t)differs(cases[i].name, cases[i].shape[s], &a->output[o], &b->output[o],
+                               tolerance * cases[i].slack);
+    }
   return bad;
 }
 
@@ -617,7 +627,7 @@ size_t operations_without_case(backend *b) {
   };
   unsigned char called[CASE_OPERATIONS] = {0};
   size_t missing = 0;
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+  for (size_t i = 0; i < N_CASES; ++i) {
     case_run r;
     case_begin(&r, b, b->type, b->master);
     cases[i].run(&r, cases[i].shape[0]);

@@ -1,15 +1,20 @@
-/* Every operation of llm/backend/operations.h on chosen shapes with addressed random inputs, run on
- * two backends and compared. Inputs are rounded to what both can hold, so both see the same
- * numbers. */
+/* Every operation of llm/backend/operations.h on chosen shapes with addressed random inputs. The
+ * results of two backends can be compared if the inputs of both were rounded to the same types. */
 #ifndef GEPOLAB_TESTS_SUPPORT_LLM_BACKEND_CASES_H
 #define GEPOLAB_TESTS_SUPPORT_LLM_BACKEND_CASES_H
 
 #include "llm/backend/backend.h"
 
-/* Runs all cases on both and returns how many outputs differ by more than
- * tolerance * slack of the case * the output's largest magnitude (tolerance 0: in any bit); each is
- * told on stderr. */
-size_t compare_backends(backend *candidate, backend *reference, double tolerance);
+/* The outputs of all cases on a backend. */
+typedef struct case_results case_results;
+
+/* Runs all cases on b, with inputs rounded to these types. A failure of b is printed. */
+case_results *case_results_new(backend *b, number_type type, number_type master);
+void case_results_free(case_results *results);
+/* How many outputs differ by more than tolerance * slack of the case * the output's largest
+ * magnitude (tolerance 0: in any bit), each printed on stderr, and how many cases failed. */
+size_t compare_results(const case_results *candidate, const case_results *reference,
+                       double tolerance);
 
 /* How many operations no case calls, each told on stderr; b runs every case on its first shape. */
 size_t operations_without_case(backend *b);
@@ -49,6 +54,8 @@ typedef struct case_run {
 } case_run;
 
 void case_begin(case_run *r, backend *b, number_type type, number_type master);
+/* Releases the backend's memory; the outputs stay until case_end(). */
+void case_release(case_run *r);
 void case_end(case_run *r);
 /* Uniform numbers of (-scale, scale) in the backend's memory, as T or M. */
 void *case_draw(case_run *r, size_t n, double scale);

@@ -9,10 +9,15 @@ void case_begin(case_run *r, backend *b, number_type type, number_type master) {
   *r = (case_run){.b = b, .type = type, .master = master};
 }
 
-void case_end(case_run *r) {
+void case_release(case_run *r) {
   for (size_t i = 0; i < r->n_memory; ++i) OP(r, release)(r->b, r->memory[i]);
+  r->n_memory = 0;
+}
+
+void case_end(case_run *r) {
+  case_release(r);
   for (size_t i = 0; i < r->n_outputs; ++i) free(r->output[i].value);
-  r->n_memory = r->n_outputs = 0;
+  r->n_outputs = 0;
 }
 
 static void *room(case_run *r, size_t bytes) {

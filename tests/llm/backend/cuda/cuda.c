@@ -20,34 +20,33 @@ static int both(backend **cuda, backend **cpu, number_type type) {
   return 1;
 }
 
-static void float32_agrees_with_the_cpu_within_1e_4(void) {
-  backend *cuda, *cpu;
-  if (!both(&cuda, &cpu, NUMBER_F32)) SKIP("no CUDA device");
-  CU_ASSERT_EQUAL(compare_backends(cuda, cpu, 1e-4), 0);
+/* All cases on the device against the CPU, and once more on the device, bit by bit. 0 where there
+ * is no device. */
+static int check_cases(number_type type, double tolerance) {
+  backend *cuda, *again, *cpu;
+  gl_error err = {.status = GL_OK};
+  if (!both(&cuda, &cpu, type)) return 0;
+  CU_ASSERT_EQUAL_FATAL(backend_new(&again, BACKEND_CUDA, type, 0, &err), GL_OK);
+  case_results *first = case_results_new(cuda, type, cuda->master),
+               *second = case_results_new(again, type, cuda->master),
+               *reference = case_results_new(cpu, type, cuda->master);
+  CU_ASSERT_EQUAL(compare_results(first, reference, tolerance), 0);
+  CU_ASSERT_EQUAL(compare_results(first, second, 0), 0);
+  case_results_free(first);
+  case_results_free(second);
+  case_results_free(reference);
   backend_free(cpu);
+  backend_free(again);
   backend_free(cuda);
+  return 1;
 }
 
-static void bfloat16_agrees_with_the_cpu_within_2e_2(void) {
-  backend *cuda, *cpu;
-  if (!both(&cuda, &cpu, NUMBER_BF16)) SKIP("no CUDA device");
-  CU_ASSERT_EQUAL(compare_backends(cuda, cpu, 2e-2), 0);
-  backend_free(cpu);
-  backend_free(cuda);
+static void float32_agrees_with_the_cpu_within_1e_4_and_has_the_same_bits_again(void) {
+  if (!check_cases(NUMBER_F32, 1e-4)) SKIP("no CUDA device");
 }
 
-static void two_runs_give_the_same_bits(void) {
-  static const number_type types[] = {NUMBER_F32, NUMBER_BF16};
-  for (size_t i = 0; i < 2; ++i) {
-    backend *first, *second, *cpu;
-    if (!both(&first, &cpu, types[i])) SKIP("no CUDA device");
-    backend_free(cpu);
-    CU_ASSERT_FATAL(both(&second, &cpu, types[i]));
-    CU_ASSERT_EQUAL(compare_backends(first, second, 0), 0);
-    backend_free(cpu);
-    backend_free(second);
-    backend_free(first);
-  }
+static void bfloat16_agrees_with_the_cpu_within_2e_2_and_has_the_same_bits_again(void) {
+  if (!check_cases(NUMBER_BF16, 2e-2)) SKIP("no CUDA device");
 }
 
 static void double_precision_is_refused(void) {
@@ -58,6 +57,6 @@ static void double_precision_is_refused(void) {
   CU_ASSERT(status == GL_EINPUT || strstr(err.text, "without nvcc") != NULL);
 }
 
-SUITE(cuda, "llm: cuda", TEST(float32_agrees_with_the_cpu_within_1e_4),
-      TEST(bfloat16_agrees_with_the_cpu_within_2e_2), TEST(two_runs_give_the_same_bits),
+SUITE(cuda, "llm: cuda", TEST(float32_agrees_with_the_cpu_within_1e_4_and_has_the_same_bits_again),
+      TEST(bfloat16_agrees_with_the_cpu_within_2e_2_and_has_the_same_bits_again),
       TEST(double_precision_is_refused));
