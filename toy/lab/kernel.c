@@ -9,19 +9,13 @@
 
 gl_status lab_moments_init(lab_moments *m, size_t n, gl_error *err) {
   *m = (lab_moments){.n = n};
-  m->first = calloc(n, sizeof *m->first);
-  m->second = calloc(n, n * sizeof *m->second);
-  if (m->first == NULL || m->second == NULL) {
-    lab_moments_fini(m);
-    return gl_fail_memory(err, "the moments of an estimator");
-  }
-  return GL_OK;
+  m->first = ARENA_ARRAY(&m->memory, double, n);
+  m->second = ARENA_GRID(&m->memory, double, n, n);
+  return arena_check(&m->memory, "the moments of an estimator", err);
 }
 
 void lab_moments_fini(lab_moments *m) {
-  free(m->first);
-  free(m->second);
-  *m = (lab_moments){0};
+  arena_fini(&m->memory);
 }
 
 gl_status lab_scratch_init(lab_scratch *s, size_t n, gl_error *err) {

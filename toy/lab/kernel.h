@@ -57,6 +57,7 @@ typedef struct lab_moments {
   double *first;              /* [n] E[count_y c_y] */
   double *second;             /* [n * n] E[count_y c_y count_z c_z], lower triangle */
   double w, w2, aw, aw2, ess; /* E over groups of mean_i w_i, w_i^2, a_i w_i, (a_i w_i)^2, ESS/G */
+  arena memory;
 } lab_moments;
 
 gl_status lab_moments_init(lab_moments *m, size_t n, gl_error *err);

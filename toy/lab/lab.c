@@ -212,36 +212,26 @@ const char *const lab_number_names[LAB_NUMBERS] = {
 gl_status lab_group_init(lab_group *g, const lab_tables *t, size_t size, gl_error *err) {
   *g = (lab_group){.tables = t, .size = size};
   const size_t tokens = size * t->width;
-  g->response = calloc(size, sizeof *g->response);
-  g->token_start = calloc(size + 1, sizeof *g->token_start);
-  g->reward = calloc(size, sizeof *g->reward);
-  g->advantage = calloc(size, sizeof *g->advantage);
-  g->logp = calloc(tokens, sizeof *g->logp);
-  g->logq = calloc(tokens, sizeof *g->logq);
-  g->weight = calloc(tokens, sizeof *g->weight);
-  g->coefficient = calloc(tokens, sizeof *g->coefficient);
-  g->gradient = calloc(t->n_parameters, sizeof *g->gradient);
-  g->drawn = calloc(size, LAB_BLOCK * sizeof *g->drawn);
+  arena *a = &g->memory;
+  g->response = ARENA_ARRAY(a, size_t, size);
+  g->token_start = ARENA_ARRAY(a, size_t, size + 1);
+  g->reward = ARENA_ARRAY(a, double, size);
+  g->advantage = ARENA_ARRAY(a, double, size);
+  g->logp = ARENA_ARRAY(a, double, tokens);
+  g->logq = ARENA_ARRAY(a, double, tokens);
+  g->weight = ARENA_ARRAY(a, double, tokens);
+  g->coefficient = ARENA_ARRAY(a, double, tokens);
+  g->gradient = ARENA_ARRAY(a, double, t->n_parameters);
+  g->drawn = ARENA_GRID(a, size_t, size, LAB_BLOCK);
   g->workspace = policy_workspace_new();
-  if (g->response != NULL && g->token_start != NULL && g->reward != NULL && g->advantage != NULL &&
-      g->logp != NULL && g->logq != NULL && g->weight != NULL && g->coefficient != NULL &&
-      g->gradient != NULL && g->drawn != NULL && g->workspace != NULL)
-    return GL_OK;
-  lab_group_fini(g);
-  return gl_fail_memory(err, "a group of responses");
+  gl_status status = arena_check(a, "a group of responses", err);
+  if (status == GL_OK && g->workspace == NULL) status = gl_fail_memory(err, "a group of responses");
+  if (status != GL_OK) lab_group_fini(g);
+  return status;
 }
 
 void lab_group_fini(lab_group *g) {
-  free(g->response);
-  free(g->token_start);
-  free(g->reward);
-  free(g->advantage);
-  free(g->logp);
-  free(g->logq);
-  free(g->weight);
-  free(g->coefficient);
-  free(g->gradient);
-  free(g->drawn);
+  arena_fini(&g->memory);
   policy_workspace_free(g->workspace);
   *g = (lab_group){0};
 }
@@ -300,16 +290,15 @@ double lab_group_weight(const lab_group *g, size_t i) {
 
 gl_status lab_sums_init(lab_sums *s, size_t n_parameters, int outer, gl_error *err) {
   *s = (lab_sums){.n_parameters = n_parameters};
-  s->mean = calloc(n_parameters, sizeof *s->mean);
-  if (outer) s->outer = calloc(n_parameters, n_parameters * sizeof *s->outer);
-  if (s->mean != NULL && (!outer || s->outer != NULL)) return GL_OK;
-  lab_sums_fini(s);
-  return gl_fail_memory(err, "the moments of an estimator");
+  s->mean = ARENA_ARRAY(&s->memory, double, n_parameters);
+  if (outer) s->outer = ARENA_GRID(&s->memory, double, n_parameters, n_parameters);
+  gl_status status = arena_check(&s->memory, "the moments of an estimator", err);
+  if (status != GL_OK) lab_sums_fini(s);
+  return status;
 }
 
 void lab_sums_fini(lab_sums *s) {
-  free(s->mean);
-  free(s->outer);
+  arena_fini(&s->memory);
   *s = (lab_sums){0};
 }
 
@@ -397,6 +386,7 @@ typedef struct work {
   int *fast;            /* [n_algorithms * n_prompts] */
   lab_summary *summary; /* [(algorithm * n_prompts + x) * parts + part] */
   gl_error *refusal;    /* likewise: why an algorithm cannot be measured */
+  arena memory;
 } work;
 
 static size_t lab_cell(const work *w, size_t algorithm, size_t x, size_t part) {
@@ -404,33 +394,34 @@ static size_t lab_cell(const work *w, size_t algorithm, size_t x, size_t part) {
 }
 
 /* --- one task: every algorithm over one part of one prompt's groups --- */
-typedef struct bench {
+typedef struct task_workspace {
   lab_block block;
   lab_scratch scratch;
   lab_group group;
   lab_moments *moments; /* [n_algorithms] of algorithms that have a form */
   lab_sums *sums;       /* [n_algorithms] of the others */
-} bench;
+  arena memory;
+} task_workspace;
 
-static void bench_fini(bench *b, size_t n_algorithms) {
+static void task_workspace_fini(task_workspace *b, size_t n_algorithms) {
   for (size_t r = 0; r < n_algorithms; ++r) {
     if (b->moments != NULL) lab_moments_fini(&b->moments[r]);
     if (b->sums != NULL) lab_sums_fini(&b->sums[r]);
   }
-  free(b->moments);
-  free(b->sums);
+  arena_fini(&b->memory);
   lab_group_fini(&b->group);
   lab_scratch_fini(&b->scratch);
   lab_block_fini(&b->block);
 }
 
-static gl_status bench_init(bench *b, const work *w, size_t x, gl_error *err) {
+static gl_status task_workspace_init(task_workspace *b, const work *w, size_t x, gl_error *err) {
   const lab_tables *t = &w->prompts[x].tables;
   const size_t size = w->spec->group_size == 0 ? LAB_INFINITE_GROUP : w->spec->group_size;
-  *b = (bench){.moments = calloc(w->n_algorithms, sizeof *b->moments),
-               .sums = calloc(w->n_algorithms, sizeof *b->sums)};
-  if (b->moments == NULL || b->sums == NULL) return gl_fail_memory(err, "a measurement");
-  gl_status status = lab_block_init(&b->block, t->n, size, err);
+  *b = (task_workspace){.moments = NULL};
+  b->moments = ARENA_ARRAY(&b->memory, lab_moments, w->n_algorithms);
+  b->sums = ARENA_ARRAY(&b->memory, lab_sums, w->n_algorithms);
+  gl_status status = arena_check(&b->memory, "a measurement", err);
+  if (status == GL_OK) status = lab_block_init(&b->block, t->n, size, err);
   if (status == GL_OK) status = lab_scratch_init(&b->scratch, t->n, err);
   if (status == GL_OK && w->spec->group_size != 0) status = lab_group_init(&b->group, t, size, err);
   for (size_t r = 0; r < w->n_algorithms && status == GL_OK; ++r)
@@ -442,7 +433,8 @@ static gl_status bench_init(bench *b, const work *w, size_t x, gl_error *err) {
 
 /* An algorithm that a group refuses is left out from then on; only memory is an error of the task.
  */
-static gl_status lab_run_algorithms(work *w, bench *b, size_t x, size_t part, gl_error *err) {
+static gl_status lab_run_algorithms(work *w, task_workspace *b, size_t x, size_t part,
+                                    gl_error *err) {
   for (size_t r = 0; r < w->n_algorithms; ++r) {
     const size_t at = r * w->n_prompts + x;
     gl_error *refusal = &w->refusal[lab_cell(w, r, x, part)];
@@ -457,19 +449,18 @@ static gl_status lab_run_algorithms(work *w, bench *b, size_t x, size_t part, gl
   return GL_OK;
 }
 
-static gl_status run_exact(work *w, bench *b, size_t x, gl_error *err) {
+static gl_status run_exact(work *w, task_workspace *b, size_t x, gl_error *err) {
   const lab_tables *t = &w->prompts[x].tables;
   lab_multisets walk;
   gl_status status = lab_multisets_init(&walk, t->draw, t->n, w->spec->group_size, err);
-  if (status != GL_OK) return status;
   while (status == GL_OK && lab_multisets_next(&walk, &b->block))
     status = lab_run_algorithms(w, b, x, 0, err);
   lab_multisets_fini(&walk);
   return status;
 }
 
-/* The shares q times an endless group: one "group" that is the distribution of large numbers. */
-static gl_status run_population(work *w, bench *b, size_t x, gl_error *err) {
+/* One "group" with the fractions q of an infinitely large group: the limit of large groups. */
+static gl_status run_population(work *w, task_workspace *b, size_t x, gl_error *err) {
   const lab_tables *t = &w->prompts[x].tables;
   for (size_t y = 0; y < t->n; ++y)
     for (size_t k = 0; k < LAB_BLOCK; ++k)
@@ -480,7 +471,7 @@ static gl_status run_population(work *w, bench *b, size_t x, gl_error *err) {
   return lab_run_algorithms(w, b, x, 0, err);
 }
 
-static gl_status run_sampled(work *w, bench *b, size_t x, size_t part, gl_error *err) {
+static gl_status run_sampled(work *w, task_workspace *b, size_t x, size_t part, gl_error *err) {
   const uint64_t n = w->spec->samples, first = n * part / PARTS, end = n * (part + 1) / PARTS;
   const rng_stream stream =
       rng_stream_at(w->spec->seed, RNG_MONTECARLO, w->spec->entity << 20 | (uint64_t)x);
@@ -498,8 +489,8 @@ static gl_status run_task(void *context, size_t task, gl_error *err) {
   const size_t x = task / w->used, part = task % w->used;
   if (part > 0 && w->prompts[x].exact) return GL_OK;
   const lab_tables *t = &w->prompts[x].tables;
-  bench b = {0};
-  gl_status status = bench_init(&b, w, x, err);
+  task_workspace b = {0};
+  gl_status status = task_workspace_init(&b, w, x, err);
   if (status == GL_OK)
     status = w->spec->group_size == 0 ? run_population(w, &b, x, err)
              : w->prompts[x].exact    ? run_exact(w, &b, x, err)
@@ -514,7 +505,7 @@ static gl_status run_task(void *context, size_t task, gl_error *err) {
     else
       lab_summary_from_sums(s, &b.sums[r]);
   }
-  bench_fini(&b, w->n_algorithms);
+  task_workspace_fini(&b, w->n_algorithms);
   return status;
 }
 
@@ -567,8 +558,9 @@ static gl_status lab_prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_
                  "its coefficients do not factor, so its population limit has no closed form");
     for (size_t part = 1; part < w->parts; ++part) w->refusal[lab_cell(w, r, x, part)] = *refusal;
     if (w->fast[at] && p->gram == NULL) {
-      p->gram = calloc(p->tables.n, p->tables.n * sizeof *p->gram);
-      if (p->gram == NULL) return gl_fail_memory(err, "the products of scores");
+      p->gram = ARENA_GRID(&w->memory, double, p->tables.n, p->tables.n);
+      status = arena_check(&w->memory, "the products of scores", err);
+      if (status != GL_OK) return status;
       lab_gram(&p->tables, p->gram);
     }
   }
@@ -578,16 +570,14 @@ static gl_status lab_prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_
 static gl_status lab_prepare(work *w, gl_error *err) {
   const size_t pairs = w->n_algorithms * w->n_prompts;
   w->parts = w->spec->samples != 0 && w->spec->group_size != 0 ? PARTS : 1;
-  w->prompts = calloc(w->n_prompts, sizeof *w->prompts);
-  w->forms = calloc(pairs, sizeof *w->forms);
-  w->fast = calloc(pairs, sizeof *w->fast);
-  w->summary = calloc(pairs, w->parts * sizeof *w->summary);
-  w->refusal = calloc(pairs, w->parts * sizeof *w->refusal);
+  w->prompts = ARENA_ARRAY(&w->memory, prompt, w->n_prompts);
+  w->forms = ARENA_ARRAY(&w->memory, lab_form, pairs);
+  w->fast = ARENA_ARRAY(&w->memory, int, pairs);
+  w->summary = ARENA_GRID(&w->memory, lab_summary, pairs, w->parts);
+  w->refusal = ARENA_GRID(&w->memory, gl_error, pairs, w->parts);
   policy_workspace *ws = policy_workspace_new();
-  gl_status status = GL_OK;
-  if (w->prompts == NULL || w->forms == NULL || w->fast == NULL || w->summary == NULL ||
-      w->refusal == NULL || ws == NULL)
-    status = gl_fail_memory(err, "a measurement");
+  gl_status status = arena_check(&w->memory, "a measurement", err);
+  if (status == GL_OK && ws == NULL) status = gl_fail_memory(err, "a measurement");
   for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x)
     status = lab_prepare_prompt(w, x, ws, err);
   policy_workspace_free(ws);
@@ -598,18 +588,13 @@ static void lab_release(work *w) {
   for (size_t x = 0; w->prompts != NULL && x < w->n_prompts; ++x) {
     lab_tables_fini(&w->prompts[x].tables);
     lab_alias_fini(&w->prompts[x].alias);
-    free(w->prompts[x].gram);
   }
   for (size_t i = 0; i < w->n_algorithms * w->n_prompts; ++i) {
     if (w->forms != NULL) lab_form_fini(&w->forms[i]);
     for (size_t k = 0; w->summary != NULL && k < w->parts; ++k)
       lab_summary_fini(&w->summary[i * w->parts + k]);
   }
-  free(w->prompts);
-  free(w->forms);
-  free(w->fast);
-  free(w->summary);
-  free(w->refusal);
+  arena_fini(&w->memory);
 }
 
 static double prompt_weight(const enumerable *e, size_t x) {
@@ -650,12 +635,13 @@ static gl_status lab_describe(lab_result *out, const work *w, double *rounding, 
 /* Joins an algorithm's prompts in every part, then the parts. */
 static gl_status lab_conclude(lab_result *out, const work *w, size_t algorithm, gl_error *err) {
   const enumerable *e = w->spec->world;
-  const lab_summary **at = calloc(w->n_prompts, sizeof *at);
-  double *weights = calloc(w->n_prompts, sizeof *weights), even[PARTS], rounding = 0;
+  arena scratch = {0};
+  const lab_summary **at = ARENA_ARRAY(&scratch, const lab_summary *, w->n_prompts);
+  double *weights = ARENA_ARRAY(&scratch, double, w->n_prompts), even[PARTS], rounding = 0;
   lab_summary part[PARTS] = {{0}}, whole = {0};
   const lab_summary *parts[PARTS];
   gl_status status = lab_describe(out, w, &rounding, err);
-  if (at == NULL || weights == NULL) status = gl_fail_memory(err, "a result");
+  if (status == GL_OK) status = arena_check(&scratch, "a result", err);
   for (size_t k = 0; k < w->used && status == GL_OK; ++k) {
     for (size_t x = 0; x < w->n_prompts; ++x) {
       size_t sampled = w->prompts[x].exact ? 0 : k;
@@ -697,8 +683,7 @@ static gl_status lab_conclude(lab_result *out, const work *w, size_t algorithm, 
   }
   for (size_t k = 0; k < w->used; ++k) lab_summary_fini(&part[k]);
   lab_summary_fini(&whole);
-  free(at);
-  free(weights);
+  arena_fini(&scratch);
   return status;
 }
 

@@ -36,6 +36,7 @@ typedef struct lab_group {
   double *gradient;             /* [n_parameters] */
   size_t *drawn;                /* [LAB_BLOCK * size] responses of a block's groups */
   policy_workspace *workspace;
+  arena memory;
 } lab_group;
 
 gl_status lab_group_init(lab_group *g, const lab_tables *t, size_t size, gl_error *err);
@@ -52,6 +53,7 @@ typedef struct lab_sums {
   double *mean;               /* [n_parameters] E g */
   double *outer;              /* [n_parameters^2] E g g', or NULL */
   double w, w2, aw, aw2, ess; /* as lab_moments */
+  arena memory;
 } lab_sums;
 gl_status lab_sums_init(lab_sums *s, size_t n_parameters, int outer, gl_error *err);
 void lab_sums_fini(lab_sums *s);

@@ -21,31 +21,23 @@ size_t lab_multiset_count(size_t n_outcomes, size_t group_size) {
 
 gl_status lab_block_init(lab_block *b, size_t n_outcomes, size_t group_size, gl_error *err) {
   *b = (lab_block){.n_outcomes = n_outcomes, .group_size = group_size};
-  b->count = calloc(n_outcomes, LAB_BLOCK * sizeof *b->count);
-  b->weight = calloc(LAB_BLOCK, sizeof *b->weight);
-  if (b->count == NULL || b->weight == NULL) {
-    lab_block_fini(b);
-    return gl_fail_memory(err, "a block of groups");
-  }
-  return GL_OK;
+  b->count = ARENA_GRID(&b->memory, double, n_outcomes, LAB_BLOCK);
+  b->weight = ARENA_ARRAY(&b->memory, double, LAB_BLOCK);
+  return arena_check(&b->memory, "a block of groups", err);
 }
 
 void lab_block_fini(lab_block *b) {
-  free(b->count);
-  free(b->weight);
-  *b = (lab_block){0};
+  arena_fini(&b->memory);
 }
 
 gl_status lab_multisets_init(lab_multisets *m, const double *q, size_t n_outcomes,
                              size_t group_size, gl_error *err) {
   *m = (lab_multisets){.n_outcomes = n_outcomes, .group_size = group_size};
-  m->count = calloc(n_outcomes, sizeof *m->count);
-  m->log_q = calloc(n_outcomes, sizeof *m->log_q);
-  m->log_factorial = calloc(group_size + 1, sizeof *m->log_factorial);
-  if (m->count == NULL || m->log_q == NULL || m->log_factorial == NULL) {
-    lab_multisets_fini(m);
-    return gl_fail_memory(err, "the multisets of a group");
-  }
+  m->count = ARENA_ARRAY(&m->memory, size_t, n_outcomes);
+  m->log_q = ARENA_ARRAY(&m->memory, double, n_outcomes);
+  m->log_factorial = ARENA_ARRAY(&m->memory, double, group_size + 1);
+  gl_status status = arena_check(&m->memory, "the multisets of a group", err);
+  if (status != GL_OK) return status;
   for (size_t y = 0; y < n_outcomes; ++y) m->log_q[y] = log(q[y]);
   for (size_t g = 2; g <= group_size; ++g)
     m->log_factorial[g] = m->log_factorial[g - 1] + log((double)g);
@@ -54,10 +46,7 @@ gl_status lab_multisets_init(lab_multisets *m, const double *q, size_t n_outcome
 }
 
 void lab_multisets_fini(lab_multisets *m) {
-  free(m->count);
-  free(m->log_q);
-  free(m->log_factorial);
-  *m = (lab_multisets){0};
+  arena_fini(&m->memory);
 }
 
 static double multiset_probability(const lab_multisets *m) {
@@ -102,15 +91,16 @@ int lab_multisets_next(lab_multisets *m, lab_block *b) {
 
 gl_status lab_alias_init(lab_alias *a, const double *q, size_t n, gl_error *err) {
   *a = (lab_alias){.n = n};
-  a->accept = calloc(n, sizeof *a->accept);
-  a->other = calloc(n, sizeof *a->other);
-  double *left = calloc(n, sizeof *left);
-  size_t *stack = calloc(n, sizeof *stack);
-  if (a->accept == NULL || a->other == NULL || left == NULL || stack == NULL) {
-    free(left);
-    free(stack);
-    lab_alias_fini(a);
-    return gl_fail_memory(err, "an alias table");
+  arena scratch = {0};
+  a->accept = ARENA_ARRAY(&a->memory, uint32_t, n);
+  a->other = ARENA_ARRAY(&a->memory, uint32_t, n);
+  double *left = ARENA_ARRAY(&scratch, double, n);
+  size_t *stack = ARENA_ARRAY(&scratch, size_t, n);
+  gl_status status = arena_check(&a->memory, "an alias table", err);
+  if (status == GL_OK) status = arena_check(&scratch, "an alias table", err);
+  if (status != GL_OK) {
+    arena_fini(&scratch);
+    return status;
   }
   size_t small = 0, large = n; /* two stacks growing towards each other */
   for (size_t y = 0; y < n; ++y) {
@@ -126,15 +116,12 @@ gl_status lab_alias_init(lab_alias *a, const double *q, size_t n, gl_error *err)
     left[rich] -= 1 - left[poor];
     stack[left[rich] < 1 ? small++ : --large] = rich;
   }
-  free(left);
-  free(stack);
+  arena_fini(&scratch);
   return GL_OK;
 }
 
 void lab_alias_fini(lab_alias *a) {
-  free(a->accept);
-  free(a->other);
-  *a = (lab_alias){0};
+  arena_fini(&a->memory);
 }
 
 /* --- random draws --- */

@@ -9,6 +9,7 @@
 #ifndef GEPOLAB_TOY_LAB_MULTISET_H
 #define GEPOLAB_TOY_LAB_MULTISET_H
 
+#include "core/base/arena.h"
 #include "core/base/error.h"
 #include "core/random/rng.h"
 
@@ -22,6 +23,7 @@ typedef struct lab_block {
   size_t n;       /* columns in use */
   double *count;  /* [n_outcomes * LAB_BLOCK] row y: how often y occurs in each group */
   double *weight; /* [LAB_BLOCK] probability of each group; unused columns 0 */
+  arena memory;
 } lab_block;
 
 /* C(K+G-1, G), or SIZE_MAX where that does not fit. */
@@ -37,6 +39,7 @@ typedef struct lab_multisets {
   double *log_q;         /* [K] */
   double *log_factorial; /* [G + 1] */
   int done;
+  arena memory;
 } lab_multisets;
 
 /* q sums to one; an outcome of probability 0 is left out of the walk by its weight 0. */
@@ -52,6 +55,7 @@ typedef struct lab_alias {
   size_t n;
   uint32_t *accept; /* [n] keep the column when the fraction is below this */
   uint32_t *other;  /* [n] */
+  arena memory;
 } lab_alias;
 
 gl_status lab_alias_init(lab_alias *a, const double *q, size_t n, gl_error *err);

@@ -12,18 +12,8 @@ typedef struct whole {
   double *score;                                /* [n * n_parameters] of whole responses */
   double *
       replayed; /* [n * width] the learner's distribution over what the sampler keeps; NULL: none */
+  arena memory;
 } whole;
-
-static void whole_fini(whole *w) {
-  free(w->reward);
-  free(w->logp);
-  free(w->logq);
-  free(w->drawn);
-  free(w->p);
-  free(w->q);
-  free(w->score);
-  free(w->replayed);
-}
 
 static double row_sum(const double *row, size_t n) {
   double sum = 0;
@@ -40,27 +30,26 @@ static gl_status whole_init(whole *w, const enumerable *e, size_t x, const doubl
                    "%zu responses of %zu tokens under %zu parameters are too many to keep all "
                    "scores; make the world smaller",
                    n, m, e->n_parameters);
-  w->reward = calloc(n, sizeof *w->reward);
-  w->p = calloc(n, sizeof *w->p);
-  w->q = calloc(n, sizeof *w->q);
-  w->logp = calloc(n, m * sizeof *w->logp);
-  w->logq = calloc(n, m * sizeof *w->logq);
-  w->drawn = calloc(n, m * sizeof *w->drawn);
-  w->score = calloc(n, e->n_parameters * sizeof *w->score);
-  if (w->reward == NULL || w->p == NULL || w->q == NULL || w->logp == NULL || w->logq == NULL ||
-      w->drawn == NULL || w->score == NULL)
-    return gl_fail_memory(err, "the tables of a prompt");
+  arena *a = &w->memory;
+  w->reward = ARENA_ARRAY(a, double, n);
+  w->p = ARENA_ARRAY(a, double, n);
+  w->q = ARENA_ARRAY(a, double, n);
+  w->logp = ARENA_GRID(a, double, n, m);
+  w->logq = ARENA_GRID(a, double, n, m);
+  w->drawn = ARENA_GRID(a, double, n, m);
+  w->score = ARENA_GRID(a, double, n, e->n_parameters);
+  if (e->ops->log_probs_replayed != NULL) w->replayed = ARENA_GRID(a, double, n, m);
+  gl_status status = arena_check(a, "the tables of a prompt", err);
+  if (status != GL_OK) return status;
   e->ops->rewards(e->self, x, w->reward);
-  gl_status status = e->ops->log_probs(e->self, theta_p, x, w->logp, err);
+  status = e->ops->log_probs(e->self, theta_p, x, w->logp, err);
   if (status == GL_OK) status = e->ops->log_probs(e->self, theta_q, x, w->logq, err);
   if (status == GL_OK && e->ops->log_probs_truncated != NULL)
     status = e->ops->log_probs_truncated(e->self, theta_q, x, w->drawn, err);
   else
     memcpy(w->drawn, w->logq, n * m * sizeof *w->drawn);
   if (status == GL_OK) status = e->ops->sequence_scores(e->self, theta_p, x, w->score, err);
-  if (status != GL_OK || e->ops->log_probs_replayed == NULL) return status;
-  w->replayed = calloc(n, m * sizeof *w->replayed);
-  if (w->replayed == NULL) return gl_fail_memory(err, "the tables of a prompt");
+  if (status != GL_OK || w->replayed == NULL) return status;
   return e->ops->log_probs_replayed(e->self, theta_p, theta_q, x, w->replayed, err);
 }
 
@@ -112,27 +101,24 @@ static gl_status exact_quantities(lab_tables *t, whole *w, const enumerable *e, 
 
 /* The gradient of the expected reward under the learner's distribution over what the sampler keeps.
  */
-static gl_status kept_gradient(lab_tables *t, const whole *w, const enumerable *e, size_t x,
+static gl_status kept_gradient(lab_tables *t, whole *w, const enumerable *e, size_t x,
                                const double *theta, const double *theta_q, gl_error *err) {
   if (w->replayed == NULL) return GL_OK;
-  double *coefficient = calloc(w->n, t->width * sizeof *coefficient), value = 0;
-  t->kept_gradient = calloc(t->n_parameters, sizeof *t->kept_gradient);
-  gl_status status = GL_OK;
-  if (coefficient == NULL || t->kept_gradient == NULL)
-    status = gl_fail_memory(err, "the tables of a prompt");
-  for (size_t y = 0; y < w->n && status == GL_OK; ++y)
+  double *coefficient = ARENA_GRID(&w->memory, double, w->n, t->width), value = 0;
+  t->kept_gradient = ARENA_ARRAY(&t->memory, double, t->n_parameters);
+  gl_status status = arena_check(&w->memory, "the tables of a prompt", err);
+  if (status == GL_OK) status = arena_check(&t->memory, "the tables of a prompt", err);
+  if (status != GL_OK) return status;
+  for (size_t y = 0; y < w->n; ++y)
     value += exp(row_sum(w->replayed + y * t->width, e->ops->length(e->self, x, y))) * w->reward[y];
-  for (size_t y = 0; y < w->n && status == GL_OK; ++y) {
+  for (size_t y = 0; y < w->n; ++y) {
     const size_t length = e->ops->length(e->self, x, y);
     const double p = exp(row_sum(w->replayed + y * t->width, length));
     for (size_t s = 0; s < length && p > 0; ++s)
       coefficient[y * t->width + s] = p * (w->reward[y] - value);
   }
-  if (status == GL_OK)
-    status = e->ops->accumulate_score_replayed(e->self, theta, theta_q, x, coefficient,
-                                               t->kept_gradient, err);
-  free(coefficient);
-  return status;
+  return e->ops->accumulate_score_replayed(e->self, theta, theta_q, x, coefficient,
+                                           t->kept_gradient, err);
 }
 
 /* Adds the scores of tokens with a coefficient, as the weights see the learner's distribution. */
@@ -146,9 +132,8 @@ static gl_status add_scores(const enumerable *e, size_t x, const double *theta,
 
 /* Scores of single tokens; those of one-token responses are already known, unless the learner's
  * distribution is renormalised over what the sampler of theta_q (else NULL) keeps. */
-static gl_status token_scores(lab_tables *t, const whole *w, const size_t *kept,
-                              const enumerable *e, size_t x, const double *theta,
-                              const double *theta_q, gl_error *err) {
+static gl_status token_scores(lab_tables *t, whole *w, const size_t *kept, const enumerable *e,
+                              size_t x, const double *theta, const double *theta_q, gl_error *err) {
   const size_t width = t->width, p = t->n_parameters;
   if (width == 1 && theta_q == NULL) {
     for (size_t k = 0; k < t->n; ++k)
@@ -157,39 +142,35 @@ static gl_status token_scores(lab_tables *t, const whole *w, const size_t *kept,
   }
   if (theta_q == NULL && t->n == w->n && e->ops->token_scores != NULL)
     return e->ops->token_scores(e->self, theta, x, t->score, err);
-  double *unit = calloc(w->n, width * sizeof *unit);
-  if (unit == NULL) return gl_fail_memory(err, "the scores of a prompt");
-  gl_status status = GL_OK;
+  double *unit = ARENA_GRID(&w->memory, double, w->n, width);
+  gl_status status = arena_check(&w->memory, "the scores of a prompt", err);
   for (size_t k = 0; k < t->n && status == GL_OK; ++k)
     for (size_t s = 0; s < t->length[k] && status == GL_OK; ++s) {
       unit[kept[k] * width + s] = 1;
       status = add_scores(e, x, theta, theta_q, unit, t->score + (k * width + s) * p, err);
       unit[kept[k] * width + s] = 0;
     }
-  free(unit);
   return status;
 }
 
-static gl_status keep_drawable(lab_tables *t, const whole *w, const enumerable *e, size_t x,
+static gl_status keep_drawable(lab_tables *t, whole *w, const enumerable *e, size_t x,
                                const double *theta, const double *theta_q, lab_weights weights,
                                gl_error *err) {
   const size_t width = t->width;
   const int replays = weights == LAB_WEIGHTS_REPLAY && w->replayed != NULL;
   const double *learner = replays ? w->replayed : w->logp;
-  size_t *kept = calloc(w->n, sizeof *kept);
-  if (kept == NULL) return gl_fail_memory(err, "the tables of a prompt");
-  for (size_t y = 0; y < w->n; ++y)
+  size_t *kept = ARENA_ARRAY(&w->memory, size_t, w->n);
+  gl_status status = arena_check(&w->memory, "the tables of a prompt", err);
+  for (size_t y = 0; y < w->n && status == GL_OK; ++y)
     if (w->q[y] > 0) kept[t->n++] = y;
-  t->length = calloc(t->n, sizeof *t->length);
-  t->reward = calloc(t->n, sizeof *t->reward);
-  t->draw = calloc(t->n, sizeof *t->draw);
-  t->logp = calloc(t->n, width * sizeof *t->logp);
-  t->logq = calloc(t->n, width * sizeof *t->logq);
-  t->score = calloc(t->n, width * t->n_parameters * sizeof *t->score);
-  gl_status status = GL_OK;
-  if (t->length == NULL || t->reward == NULL || t->draw == NULL || t->logp == NULL ||
-      t->logq == NULL || t->score == NULL)
-    status = gl_fail_memory(err, "the tables of a prompt");
+  arena *a = &t->memory;
+  t->length = ARENA_ARRAY(a, size_t, t->n);
+  t->reward = ARENA_ARRAY(a, double, t->n);
+  t->draw = ARENA_ARRAY(a, double, t->n);
+  t->logp = ARENA_GRID(a, double, t->n, width);
+  t->logq = ARENA_GRID(a, double, t->n, width);
+  t->score = ARENA_GRID(a, double, t->n, width * t->n_parameters);
+  if (status == GL_OK) status = arena_check(a, "the tables of a prompt", err);
   const double *seen = seen_dist(w, weights);
   for (size_t k = 0; k < t->n && status == GL_OK; ++k) {
     t->length[k] = e->ops->length(e->self, x, kept[k]);
@@ -200,7 +181,6 @@ static gl_status keep_drawable(lab_tables *t, const whole *w, const enumerable *
   }
   if (status == GL_OK)
     status = token_scores(t, w, kept, e, x, theta, replays ? theta_q : NULL, err);
-  free(kept);
   return status;
 }
 
@@ -216,27 +196,18 @@ gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
         "world does not give; take raw or truncated");
   whole w = {0};
   gl_status status = whole_init(&w, world, x, theta_learner, theta_sampler, err);
-  if (status == GL_OK) {
-    t->gradient = calloc(t->n_parameters, sizeof *t->gradient);
-    if (t->gradient == NULL) status = gl_fail_memory(err, "the tables of a prompt");
-  }
+  t->gradient = ARENA_ARRAY(&t->memory, double, t->n_parameters);
+  if (status == GL_OK) status = arena_check(&t->memory, "the tables of a prompt", err);
   if (status == GL_OK) status = exact_quantities(t, &w, world, x, weights, err);
   if (status == GL_OK) status = kept_gradient(t, &w, world, x, theta_learner, theta_sampler, err);
   if (status == GL_OK)
     status = keep_drawable(t, &w, world, x, theta_learner, theta_sampler, weights, err);
-  whole_fini(&w);
+  arena_fini(&w.memory);
   if (status != GL_OK) lab_tables_fini(t);
   return status;
 }
 
 void lab_tables_fini(lab_tables *t) {
-  free(t->length);
-  free(t->reward);
-  free(t->draw);
-  free(t->logp);
-  free(t->logq);
-  free(t->score);
-  free(t->gradient);
-  free(t->kept_gradient);
+  arena_fini(&t->memory);
   *t = (lab_tables){0};
 }

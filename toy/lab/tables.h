@@ -5,6 +5,7 @@
 #ifndef GEPOLAB_TOY_LAB_TABLES_H
 #define GEPOLAB_TOY_LAB_TABLES_H
 
+#include "core/base/arena.h"
 #include "core/rl/enumerable.h"
 
 #include <stddef.h>
@@ -37,6 +38,7 @@ typedef struct lab_tables {
   double kl, kl_qp;     /* KL(p||q), KL(q||p) of responses, nats; +inf where a support is missing */
   double log_collision; /* log sum_y q(y)^2, of the distribution that the weights see */
   double reward_range;  /* max |r|, for telling zero from rounding */
+  arena memory;
 } lab_tables;
 
 /* Fills the tables of prompt x. GL_EINPUT for LAB_WEIGHTS_REPLAY in a world that truncates and has

@@ -64,10 +64,9 @@ static double log_add(double x, double y) {
   return isinf(top) ? top : top + log(exp(x - top) + exp(y - top));
 }
 
-/* distribution [n_edges] = conditional log-probabilities of (1 - share) distribution + share other,
- * as distributions of whole responses; reach[n_nodes] and other_reach[n_nodes] are scratch. Nodes
- * come before their children.
- */
+/* dist[n_edges] becomes the conditional log-probabilities of the mixture (1 - share) dist + share
+ * other of whole responses. reach[n_nodes] and other_reach[n_nodes] are scratch. Nodes come before
+ * their children. */
 static void mix(const response_tree *t, double share, double *dist, const double *other,
                 double *reach, double *other_reach) {
   reach[0] = log1p(-share);
@@ -160,7 +159,8 @@ static gl_status record_in_tree(toy_learner *l, batch *b, size_t first, size_t l
   return status;
 }
 
-/* Where they are counted: one table more for every prompt of the batch, from position first on. */
+/* Where responses are counted: adds a table, valid from position `first` on, for every prompt of
+ * the batch. */
 static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *err) {
   const size_t edges = l->world->tree.n_edges, slots = toy_learner_slots(l, b);
   const size_t parts = b->n_dist == 0 ? 0 : toy_record_parts(l->world, slots, b->n_dist);
@@ -168,7 +168,7 @@ static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *e
   if (b->n_dist != 0 && parts == 0)
     return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
   double *tables = calloc(slots, new * sizeof *tables);
-  if (tables == NULL) return gl_fail_memory(err, "the law that a batch was drawn from");
+  if (tables == NULL) return gl_fail_memory(err, "the distribution that a batch was drawn from");
   gl_status status = GL_OK;
   for (size_t x = 0; x < l->world->n_prompts && status == GL_OK; ++x) {
     if (l->slot[x] == SIZE_MAX) continue;
@@ -189,14 +189,14 @@ static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *e
 
 /* --- responses with versions of their own --- */
 
-/* One table more for each response. Of parts that begin where the new one does or behind it nothing
- * is left: of responses that it leaves alone it begins behind the last position. */
+/* Adds a table to each response's record. It replaces parts that begin at its first position or
+ * later; for a response that draws nothing now it begins behind the last position. */
 static gl_status add_parts(const toy_learner *l, const draw_request *r, batch *b, size_t parts,
                            gl_error *err) {
   const size_t edges = l->world->tree.n_edges, horizon = l->world->tree.horizon;
   const size_t old = toy_record_size(l->world, parts), new = toy_record_size(l->world, parts + 1);
   double *tables = calloc(b->n_responses * new + 1, sizeof *tables);
-  if (tables == NULL) return gl_fail_memory(err, "the laws that a batch was drawn from");
+  if (tables == NULL) return gl_fail_memory(err, "the distributions that a batch was drawn from");
   for (size_t i = 0; i < b->n_responses; ++i) {
     double *to = tables + i * new;
     const double *had = b->dist + i * old;
@@ -212,7 +212,7 @@ static gl_status add_parts(const toy_learner *l, const draw_request *r, batch *b
   return GL_OK;
 }
 
-/* Makes room for what is drawn now, and gives the number of parts that records then have. */
+/* Makes room for the tables of this draw; *parts is then the number of parts of a record. */
 static gl_status reserve_records(const toy_learner *l, const draw_request *r, batch *b,
                                  size_t *parts, gl_error *err) {
   *parts = 0;
@@ -233,19 +233,28 @@ static gl_status reserve_records(const toy_learner *l, const draw_request *r, ba
   return status;
 }
 
-/* The distribution of this version at the positions that response i is drawn at now, into its
- * record; what it is drawn from is returned. */
-static gl_status record_own_dist(toy_learner *l, batch *b, size_t i, size_t x, draw_span span,
-                                 size_t parts, double **dist, gl_error *err) {
+/* What one response of a batch is drawn from, and how far. */
+typedef struct response_draw {
+  size_t i, x;        /* the response, its prompt */
+  draw_span span;     /* positions drawn now */
+  const double *dist; /* [n_edges] the sampler's distribution */
+} response_draw;
+
+/* Writes this version's distribution at the positions drawn now into response i's record, which has
+ * `parts` parts, and points d->dist to it. */
+static gl_status record_own_dist(toy_learner *l, batch *b, response_draw *d, size_t parts,
+                                 gl_error *err) {
   const response_tree *t = &l->world->tree;
-  double *record = b->dist + i * toy_record_size(l->world, parts);
+  double *record = b->dist + d->i * toy_record_size(l->world, parts);
+  size_t from = 0, to = t->n_edges;
   if (l->world->counted) {
-    *dist = record + parts + (parts - 1) * t->n_edges;
-    return record_dist(l, b->id, x, 0, t->n_edges, *dist, err);
+    record += parts + (parts - 1) * t->n_edges;
+  } else {
+    from = t->level[d->span.from] * t->vocabulary;
+    to = t->level[d->span.to] * t->vocabulary;
   }
-  *dist = record;
-  return record_dist(l, b->id, x, t->level[span.from] * t->vocabulary,
-                     t->level[span.to] * t->vocabulary, record, err);
+  d->dist = record;
+  return record_dist(l, b->id, d->x, from, to, record, err);
 }
 
 /* The table of prompt x that was recorded last. */
@@ -254,8 +263,8 @@ static const double *recorded_dist(const toy_learner *l, const batch *b, size_t 
   return b->dist + l->slot[x] * size + (size - edges);
 }
 
-/* What is recorded of token a of a node before and after truncation: `sampler` is its distribution,
- * `drawn` that distribution truncated, `policy` the one of its version. */
+/* Records log q of token a of a node, before and after truncation: `sampler` is the distribution
+ * sampled from, `drawn` the same truncated, `policy` the policy of its version. */
 static void record_token(const toy_learner *l, batch *b, size_t k, size_t a, const double *sampler,
                          const double *drawn, const double *policy) {
   const size_t v = l->world->tree.vocabulary;
@@ -273,8 +282,9 @@ static void record_token(const toy_learner *l, batch *b, size_t k, size_t a, con
   b->logq_trunc[k] = policy[a] - log(mass);
 }
 
-/* The token whose part of [0, 1) holds u. If rounding leaves u beyond all parts it is the last
- * token of positive probability; where probabilities are not numbers, the last token. */
+/* Inverts the distribution function: the token whose part of [0, 1) holds u. If rounding leaves u
+ * beyond all parts it is the last token of positive probability; where probabilities are not
+ * numbers, the last token. */
 static size_t invert(const double *logp, size_t n, double u) {
   size_t last = n - 1;
   double below = 0;
@@ -287,21 +297,20 @@ static size_t invert(const double *logp, size_t n, double u) {
   return last;
 }
 
-/* Draws positions [first, last) of response i of prompt x from the sampler's distribution over
- * edges, walking first through what it has. */
-static void draw_response(toy_learner *l, const draw_request *r, batch *b, size_t i, size_t x,
-                          size_t first, size_t last, const double *sampler) {
+/* Samples the positions of d->span from the sampler's distribution, after walking through the
+ * tokens that the response has. */
+static void draw_response(toy_learner *l, const draw_request *r, batch *b, const response_draw *d) {
   const response_tree *t = &l->world->tree;
-  const size_t v = t->vocabulary, start = b->token_start[i];
+  const size_t v = t->vocabulary, start = b->token_start[d->i];
   const int truncates = sampling_truncates(&l->world->sampling, v);
   const rng_stream stream = rng_stream_at(l->update.seed, RNG_ROLLOUT, b->id);
-  const double *policy = toy_learner_at(l, x)->logp;
-  const size_t number = draw_number(r, i);
+  const double *policy = toy_learner_at(l, d->x)->logp;
+  const size_t number = draw_number(r, d->i);
   int32_t node = 0;
-  for (size_t pos = 0; pos < last && node >= 0; ++pos) {
+  for (size_t pos = 0; pos < d->span.to && node >= 0; ++pos) {
     size_t k = start + pos, edge = (size_t)node * v;
-    if (pos >= first) {
-      const double *dist = sampler + edge;
+    if (pos >= d->span.from) {
+      const double *dist = d->dist + edge;
       if (truncates) {
         sampling_truncate(&l->world->sampling, dist, v, l->token, l->rank);
         dist = l->token;
@@ -310,7 +319,7 @@ static void draw_response(toy_learner *l, const draw_request *r, batch *b, size_
       size_t a = invert(dist, v, rng_u01_53(w.v[0], w.v[1]));
       b->token[k] = (int32_t)a;
       b->version[k] = r->version;
-      record_token(l, b, k, a, sampler + edge, dist, policy + edge);
+      record_token(l, b, k, a, d->dist + edge, dist, policy + edge);
     }
     node = toy_next(l->world, edge + (size_t)b->token[k], pos);
   }
@@ -348,18 +357,16 @@ static gl_status draw_spans(toy_learner *l, const draw_request *r, batch *b, gl_
   for (size_t i = 0; i < b->n_responses; ++i) drawn += r->span[i].from < r->span[i].to;
   gl_status status = drawn > 0 || r->from == 0 ? reserve_records(l, r, b, &parts, err) : GL_OK;
   for (size_t i = 0; i < b->n_responses && status == GL_OK; ++i) {
-    const draw_span s = r->span[i];
-    const size_t x = (size_t)b->prompt[i / r->group_size];
-    double *dist = NULL;
-    if (s.from == s.to) continue;
-    status = record_own_dist(l, b, i, x, s, parts, &dist, err);
-    if (status == GL_OK) draw_response(l, r, b, i, x, s.from, s.to, dist);
+    response_draw d = {i, (size_t)b->prompt[i / r->group_size], r->span[i], NULL};
+    if (d.span.from == d.span.to) continue;
+    status = record_own_dist(l, b, &d, parts, err);
+    if (status == GL_OK) draw_response(l, r, b, &d);
   }
   return status;
 }
 
-/* How many tokens each response has by now, whose positions up to span.to are drawn. */
-static void tell_lengths(const toy_learner *l, const draw_request *r, const batch *b) {
+/* Reports how many tokens each response has by now in r->length. */
+static void report_lengths(const toy_learner *l, const draw_request *r, const batch *b) {
   for (size_t i = 0; r->length != NULL && i < b->n_responses; ++i) {
     const size_t v = l->world->tree.vocabulary;
     const size_t to =
@@ -379,7 +386,7 @@ static gl_status draw_now(toy_learner *l, const draw_request *r, batch *b, gl_er
   if (status != GL_OK) return status;
   if (r->span != NULL) {
     status = draw_spans(l, r, b, err);
-    tell_lengths(l, r, b);
+    report_lengths(l, r, b);
     return status == GL_OK && r->to == 1 ? finish_batch(l, r, b, err) : status;
   }
   size_t first = draw_boundary(r->from, horizon), last = draw_boundary(r->to, horizon);
@@ -389,9 +396,9 @@ static gl_status draw_now(toy_learner *l, const draw_request *r, batch *b, gl_er
   const size_t slots = toy_learner_slots(l, b);
   for (size_t i = 0; i < b->n_responses; ++i) {
     const size_t x = (size_t)b->prompt[i / r->group_size];
-    draw_response(l, r, b, i, x, first, last, recorded_dist(l, b, x, slots));
+    draw_response(l, r, b, &(response_draw){i, x, {first, last}, recorded_dist(l, b, x, slots)});
   }
-  tell_lengths(l, r, b);
+  report_lengths(l, r, b);
   return r->to == 1 ? finish_batch(l, r, b, err) : GL_OK;
 }
 

@@ -54,11 +54,8 @@ static gl_status score_at(toy_learner *l, const toy_world *rewards, size_t x,
 gl_status toy_learner_evaluate(void *self, double *eval_score, gl_error *err) {
   toy_learner *l = self;
   if (l->world->sets.n > 0) {
-    double *all = calloc(l->world->sets.n_parts, sizeof *all);
-    if (all == NULL) return gl_fail_memory(err, "an evaluation");
-    gl_status status = toy_learner_evaluate_parts(self, all, err);
-    *eval_score = all[0];
-    free(all);
+    gl_status status = toy_learner_evaluate_parts(self, l->part_score, err);
+    *eval_score = l->part_score[0];
     return status;
   }
   double sum = 0, score = 0;
@@ -80,8 +77,8 @@ const evaluation_part *toy_learner_parts(const void *self, size_t *n) {
 gl_status toy_learner_evaluate_parts(void *self, double *score, gl_error *err) {
   toy_learner *l = self;
   const evaluation_sets *all = &l->world->sets;
-  double *of_prompt = calloc(l->world->n_prompts, sizeof *of_prompt);
-  gl_status status = of_prompt != NULL ? GL_OK : gl_fail_memory(err, "an evaluation");
+  double *of_prompt = l->prompt_score;
+  gl_status status = GL_OK;
   for (size_t i = 0; i < all->n && status == GL_OK; ++i) {
     const toy_set *s = &l->sets[i];
     const toy_world *rewards = s->other != NULL ? s->other : l->world;
@@ -92,14 +89,14 @@ gl_status toy_learner_evaluate_parts(void *self, double *score, gl_error *err) {
       evaluation_sets_means(all, of_prompt, s->n_prompts, 1,
                             score + i * evaluation_sets_parts(all));
   }
-  free(of_prompt);
   return status;
 }
 
 /* --- reading sets --- */
 
 /* `prompts: [0, 2]`: numbers of prompts, each once. */
-static gl_status read_prompts(toy_set *s, const toy_world *w, cfg_reader *r) {
+static gl_status read_prompts(toy_set *s, toy_learner *l, cfg_reader *r) {
+  const toy_world *w = l->world;
   double *number = NULL;
   s->n_prompts = cfg_doubles(r, "prompts", &number, 0, (double)(w->n_prompts - 1));
   if (r->status != GL_OK || number == NULL) {
@@ -107,9 +104,9 @@ static gl_status read_prompts(toy_set *s, const toy_world *w, cfg_reader *r) {
     free(number);
     return r->status;
   }
-  s->prompt = calloc(s->n_prompts + 1, sizeof *s->prompt);
-  char *seen = calloc(w->n_prompts, 1);
-  if (s->prompt == NULL || seen == NULL) r->status = gl_fail_memory(r->err, "evaluation sets");
+  s->prompt = ARENA_ARRAY(&l->memory, size_t, s->n_prompts);
+  bool *seen = ARENA_ARRAY(&l->memory, bool, w->n_prompts);
+  r->status = arena_check(&l->memory, "evaluation sets", r->err);
   if (r->status == GL_OK && s->n_prompts > w->n_prompts)
     r->status =
         cfg_fail(cfg_child(r, "prompts"), r->err, "the world has only %zu prompts", w->n_prompts);
@@ -121,10 +118,9 @@ static gl_status read_prompts(toy_set *s, const toy_world *w, cfg_reader *r) {
                            "is there twice",
                            w->n_prompts - 1, number[k]);
     else
-      seen[x] = 1;
+      seen[x] = true;
     s->prompt[k] = x;
   }
-  free(seen);
   free(number);
   return r->status;
 }
@@ -170,14 +166,14 @@ static gl_status make_other(toy_set *s, const toy_learner *l, const learner_setu
   return status;
 }
 
-static gl_status read_set(toy_set *s, const toy_learner *l, const learner_setup *setup,
+static gl_status read_set(toy_set *s, toy_learner *l, const learner_setup *setup,
                           const cfg_node *node, gl_error *err) {
   static const evaluation_kind kinds[] = {EVALUATION_EXACT, EVALUATION_GREEDY};
   cfg_reader r;
   cfg_begin(&r, node, "world.evaluation.sets", err);
   cfg_string(&r, "name", NULL);
   evaluation_read_set(&s->how, &l->world->evaluation, &r, kinds, 2);
-  read_prompts(s, l->world, &r);
+  read_prompts(s, l, &r);
   const cfg_node *changes = cfg_child(&r, "world");
   if (cfg_end(&r) != GL_OK) return r.status;
   return changes != NULL ? make_other(s, l, setup, changes, err) : GL_OK;
@@ -189,19 +185,18 @@ static gl_status widen_scratch(toy_learner *l, gl_error *err) {
   for (size_t i = 0; i < l->world->sets.n; ++i)
     if (l->sets[i].other != NULL && toy_scratch(l->sets[i].other) > most)
       most = toy_scratch(l->sets[i].other);
-  double *larger = realloc(l->scratch, most * sizeof *larger);
-  if (larger == NULL) return gl_fail_memory(err, "evaluation sets");
-  l->scratch = larger;
-  return GL_OK;
+  l->scratch = ARENA_ARRAY(&l->memory, double, most);
+  return arena_check(&l->memory, "evaluation sets", err);
 }
 
 gl_status toy_learner_take_sets(toy_learner *l, const learner_setup *setup, gl_error *err) {
   const evaluation_sets *all = &l->world->sets;
   const cfg_node *list = cfg_find(setup->world, "evaluation.sets");
   if (all->n == 0) return GL_OK;
-  l->sets = calloc(all->n, sizeof *l->sets);
-  if (l->sets == NULL) return gl_fail_memory(err, "evaluation sets");
-  gl_status status = GL_OK;
+  l->sets = ARENA_ARRAY(&l->memory, toy_set, all->n);
+  l->part_score = ARENA_ARRAY(&l->memory, double, all->n_parts);
+  l->prompt_score = ARENA_ARRAY(&l->memory, double, l->world->n_prompts);
+  gl_status status = arena_check(&l->memory, "evaluation sets", err);
   for (size_t i = 0; i < all->n && status == GL_OK; ++i) {
     const cfg_node *node = list != NULL ? cfg_at(list, i) : NULL;
     status = read_set(&l->sets[i], l, setup, node, err);
@@ -213,67 +208,42 @@ gl_status toy_learner_take_sets(toy_learner *l, const learner_setup *setup, gl_e
   return status == GL_OK ? widen_scratch(l, err) : status;
 }
 
-void toy_learner_free_sets(toy_learner *l) {
-  for (size_t i = 0; l->sets != NULL && i < l->world->sets.n; ++i) {
-    toy_world_free(l->sets[i].other);
-    free(l->sets[i].prompt);
-  }
-  free(l->sets);
-  l->sets = NULL;
-}
-
 /* --- construction --- */
 
-/* Toy policies have logits of order one and few updates: they want large steps. */
-
-static void learner_free(void *self) {
+static void toy_learner_free(void *self) {
   toy_learner *l = self;
   if (l == NULL) return;
-  toy_learner_free_sets(l);
+  for (size_t i = 0; l->sets != NULL && i < l->world->sets.n; ++i) toy_world_free(l->sets[i].other);
   toy_world_free(l->world);
-  free(l->theta);
-  free(l->direction);
-  free(l->logref);
-  free(l->initial);
-  free(l->cache);
-  free(l->cache_values);
-  free(l->scratch);
-  free(l->edges);
-  free(l->evaluated);
-  free(l->token);
-  free(l->rank);
-  free(l->slot);
   free(l->dist);
   free(l->edge);
   toy_held_free(l->held, l->n_held);
   toy_optimizer_fini(&l->optimizer);
   update_loop_fini(&l->update);
+  arena_fini(&l->memory);
   free(l);
 }
 
-static gl_status allocate(toy_learner *l, gl_error *err) {
+static gl_status allocate_learner(toy_learner *l, gl_error *err) {
   const response_tree *t = &l->world->tree;
   const size_t prompts = l->world->n_prompts, n = l->world->features.n_parameters;
-  l->theta = calloc(n, sizeof *l->theta);
-  l->direction = calloc(n, sizeof *l->direction);
-  l->logref = calloc(prompts * t->n_edges, sizeof *l->logref);
-  l->cache = calloc(prompts, sizeof *l->cache);
-  l->cache_values = calloc(prompts * t->n_edges, 2 * sizeof *l->cache_values);
-  l->scratch = calloc(toy_scratch(l->world), sizeof *l->scratch);
-  l->edges = calloc(t->n_edges, sizeof *l->edges);
-  l->evaluated = calloc(t->n_edges, 2 * sizeof *l->evaluated);
-  l->token = calloc(t->vocabulary, 3 * sizeof *l->token);
-  l->rank = calloc(t->vocabulary, sizeof *l->rank);
-  l->slot = calloc(prompts, sizeof *l->slot);
-  if (l->theta == NULL || l->direction == NULL || l->logref == NULL || l->cache == NULL ||
-      l->cache_values == NULL || l->scratch == NULL || l->edges == NULL || l->evaluated == NULL ||
-      l->token == NULL || l->rank == NULL || l->slot == NULL)
-    return gl_fail_memory(err, "a toy learner");
-  for (size_t x = 0; x < prompts; ++x) {
-    l->cache[x].logp = l->cache_values + 2 * x * t->n_edges;
-    l->cache[x].p = l->cache[x].logp + t->n_edges;
+  arena *a = &l->memory;
+  l->theta = ARENA_ARRAY(a, double, n);
+  l->direction = ARENA_ARRAY(a, double, n);
+  l->logref = ARENA_GRID(a, double, prompts, t->n_edges);
+  l->cache = ARENA_ARRAY(a, prompt_cache, prompts);
+  l->scratch = ARENA_ARRAY(a, double, toy_scratch(l->world));
+  l->edges = ARENA_ARRAY(a, double, t->n_edges);
+  l->evaluated = ARENA_ARRAY(a, double, 2 * t->n_edges);
+  l->token = ARENA_ARRAY(a, double, 3 * t->vocabulary);
+  l->rank = ARENA_ARRAY(a, sampling_rank, t->vocabulary);
+  l->slot = ARENA_ARRAY(a, size_t, prompts);
+  gl_status status = arena_check(a, "a toy learner", err);
+  for (size_t x = 0; x < prompts && status == GL_OK; ++x) {
+    l->cache[x].logp = ARENA_ARRAY(a, double, t->n_edges);
+    l->cache[x].p = ARENA_ARRAY(a, double, t->n_edges);
   }
-  return GL_OK;
+  return arena_check(a, "a toy learner", err);
 }
 
 static void set_reference(toy_learner *l) {
@@ -295,8 +265,8 @@ static gl_status set_initial(toy_learner *l, const cfg_node *sampling, gl_error 
     return cfg_fail(cfg_find(sampling, "behaviour_mixture"), err,
                     "behaviour_mixture needs a world that lists its responses; set world.listed: "
                     "true, or leave it away");
-  l->initial = calloc(n, sizeof *l->initial);
-  if (l->initial == NULL) return gl_fail_memory(err, "a toy learner");
+  l->initial = ARENA_ARRAY(&l->memory, double, n);
+  if (l->initial == NULL) return arena_check(&l->memory, "a toy learner", err);
   for (size_t x = 0; x < w->n_prompts && w->sampling.behaviour.with == OTHER_INITIAL; ++x)
     toy_log_probs(w, l->theta, x, l->initial + x * edges);
   for (size_t e = 0; e < n && w->sampling.behaviour.with == OTHER_UNIFORM; ++e)
@@ -334,7 +304,7 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
       .load = toy_learner_load,
       .hold = toy_learner_hold,
       .release = toy_learner_release,
-      .free = learner_free,
+      .free = toy_learner_free,
   };
   *out = (learner){0};
   gl_status status = learner_setup_check(setup, err);
@@ -350,14 +320,14 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
   if (status == GL_OK)
     status = optimizer_parse(&l->update.optimizer, setup->optimizer, "bandit", err);
   if (status == GL_OK) status = check_rewards(l, setup->train, err);
-  if (status == GL_OK) status = allocate(l, err);
+  if (status == GL_OK) status = allocate_learner(l, err);
   if (status == GL_OK)
     status = toy_optimizer_init(&l->optimizer, &l->update.optimizer,
                                 l->world->features.n_parameters, err);
   if (status == GL_OK)
     status = gradient_trail_init(&l->update.trail, l->world->features.n_parameters, err);
   if (status != GL_OK) {
-    learner_free(l);
+    toy_learner_free(l);
     return status;
   }
   l->update.longest = l->world->tree.horizon;
@@ -366,7 +336,7 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
   status = set_initial(l, setup->sampling, err);
   if (status == GL_OK) status = toy_learner_take_sets(l, setup, err);
   if (status != GL_OK) {
-    learner_free(l);
+    toy_learner_free(l);
     return status;
   }
   *out = (learner){&ops, l};

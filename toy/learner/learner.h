@@ -3,6 +3,7 @@
 #ifndef GEPOLAB_TOY_LEARNER_LEARNER_H
 #define GEPOLAB_TOY_LEARNER_LEARNER_H
 
+#include "core/base/arena.h"
 #include "core/rl/optimizer.h"
 #include "core/rl/update.h"
 #include "toy/learner/toy_learner.h"
@@ -45,7 +46,7 @@ typedef struct toy_held {
 /* Where and how the policy is scored: rewards and prompts of a world of the same sizes. */
 typedef struct toy_set {
   toy_world *other; /* whose rewards count; owned; NULL: the world's own */
-  size_t *prompt;   /* [n_prompts] owned; NULL: all */
+  size_t *prompt;   /* [n_prompts] in the learner's memory; NULL: all */
   size_t n_prompts;
   evaluation_spec how;
 } toy_set;
@@ -59,21 +60,22 @@ typedef struct toy_learner {
   double *logref;    /* [n_prompts * n_edges] the reference policy */
   double *initial;   /* likewise, what samplers' policy is mixed with; NULL: nothing */
   training_reward rewards;
-  uint64_t stamp;       /* grows whenever theta changes; starts at 1 */
-  prompt_cache *cache;  /* [n_prompts] */
-  double *cache_values; /* [n_prompts * n_edges * 2] */
-  double *scratch;      /* of exact quantities: toy_scratch() */
-  double *edges;        /* [n_edges] scratch */
-  double *evaluated;    /* [2 * n_edges] scratch of an evaluation under a distribution of its own */
-  double *token;        /* [3 * vocabulary] scratch */
-  sampling_rank *rank;  /* [vocabulary] scratch */
-  size_t *slot;         /* [n_prompts] scratch: a prompt's place among a batch's distributions */
-  toy_record *dist;     /* [cap_dist] what each response of the update's table was drawn from */
-  size_t *edge;         /* [cap_edge] of each token of the table */
+  uint64_t stamp;      /* grows whenever theta changes; starts at 1 */
+  prompt_cache *cache; /* [n_prompts] */
+  double *scratch;     /* of exact quantities: toy_scratch() */
+  double *edges;       /* [n_edges] scratch */
+  double *evaluated;   /* [2 * n_edges] scratch of an evaluation under a distribution of its own */
+  double *token;       /* [3 * vocabulary] scratch */
+  sampling_rank *rank; /* [vocabulary] scratch */
+  double *part_score, *prompt_score; /* [sets.n_parts], [n_prompts] scratch where there are sets */
+  size_t *slot;     /* [n_prompts] scratch: a prompt's place among a batch's distributions */
+  toy_record *dist; /* [cap_dist] what each response of the update's table was drawn from */
+  size_t *edge;     /* [cap_edge] of each token of the table */
   size_t cap_dist, cap_edge;
   toy_held *held; /* [n_held] in no order */
   size_t n_held, cap_held;
   toy_optimizer optimizer;
+  arena memory; /* of the arrays above, but for dist, edge and held, which grow */
 } toy_learner;
 
 /* The current policy's log-probabilities and probabilities at x, computed once per theta. */
@@ -98,7 +100,6 @@ toy_dists toy_learner_dists(const toy_learner *l, const batch *b, size_t slots);
 
 /* Reads the evaluation's sets; GL_EINPUT at its place for one that does not fit the world. */
 gl_status toy_learner_take_sets(toy_learner *l, const learner_setup *setup, gl_error *err);
-void toy_learner_free_sets(toy_learner *l);
 
 /* Adds an empty entry to the list of held versions, theta allocated; NULL if memory is short. */
 toy_held *toy_learner_add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters);

@@ -2,6 +2,7 @@
  * their file. A checkpoint is a header, parameters, last gradient, optimiser state, held versions
  * (each its number and its parameters), a checksum of all before it, in native byte order.
  * Everything else follows from the recipe and the seed. */
+#include "core/base/array.h"
 #include "core/base/hash.h"
 #include "toy/learner/learner.h"
 
@@ -55,13 +56,7 @@ toy_dists toy_learner_dists(const toy_learner *l, const batch *b, size_t slots) 
  * parameters had, so what is cached of them stays true. */
 
 toy_held *toy_learner_add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters) {
-  if (*n == *capacity) {
-    size_t more = *capacity == 0 ? 4 : 2 * *capacity;
-    toy_held *grown = more > SIZE_MAX / sizeof *grown ? NULL : realloc(*held, more * sizeof *grown);
-    if (grown == NULL) return NULL;
-    *held = grown;
-    *capacity = more;
-  }
+  if (!ARRAY_RESERVE(*held, *capacity, *n + 1)) return NULL;
   toy_held *h = &(*held)[*n];
   *h = (toy_held){.theta = calloc(n_parameters, sizeof *h->theta)};
   if (h->theta == NULL) return NULL;

@@ -1,6 +1,7 @@
 /* What a step of the toy learner is made of (core/rl/update.h): its batches laid out over the edges
  * of the world's tree, exact scores and gradients, the optimiser, and the metrics that a world
  * small enough to be enumerated has. */
+#include "core/base/array.h"
 #include "toy/learner/learner.h"
 #include "toy/world/measure.h"
 
@@ -84,17 +85,7 @@ static gl_status collisions(toy_learner *l, gl_error *err) {
 
 static gl_status reserve_toy_columns(toy_learner *l, size_t responses, size_t tokens,
                                      gl_error *err) {
-  if (responses > l->cap_dist) {
-    free(l->dist);
-    l->dist = calloc(responses, sizeof *l->dist);
-    l->cap_dist = l->dist != NULL ? responses : 0;
-  }
-  if (tokens > l->cap_edge) {
-    free(l->edge);
-    l->edge = calloc(tokens, sizeof *l->edge);
-    l->cap_edge = l->edge != NULL ? tokens : 0;
-  }
-  return responses <= l->cap_dist && tokens <= l->cap_edge
+  return ARRAY_FIT(l->dist, l->cap_dist, responses) && ARRAY_FIT(l->edge, l->cap_edge, tokens)
              ? GL_OK
              : gl_fail_memory(err, "the batches of an update");
 }

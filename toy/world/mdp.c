@@ -14,11 +14,7 @@
 
 void mdp_free(mdp *m) {
   if (m == NULL) return;
-  free(m->transition);
-  free(m->reward);
-  free(m->start);
-  free(m->terminal);
-  free(m->feature);
+  arena_fini(&m->memory);
   free(m);
 }
 
@@ -47,26 +43,23 @@ typedef struct passes {
   double *log_policy;   /* likewise */
   double *q;            /* [horizon * states * actions] */
   double *v, *d, *flow; /* [states], [states], [states * actions] */
+  arena memory;
 } passes;
-
-static void passes_fini(passes *p) {
-  free(p->policy);
-  free(p->q);
-  *p = (passes){0};
-}
 
 static gl_status passes_init(passes *p, const mdp *m, const double *theta, gl_error *err) {
   const size_t pairs = m->states * m->actions;
-  p->policy = calloc(3 * pairs + 2 * m->states, sizeof *p->policy);
-  p->q = calloc(m->horizon, pairs * sizeof *p->q);
-  if (p->policy == NULL || p->q == NULL) {
-    passes_fini(p);
-    return gl_fail_memory(err, "a dynamic programme");
+  arena *a = &p->memory;
+  p->policy = ARENA_ARRAY(a, double, pairs);
+  p->log_policy = ARENA_ARRAY(a, double, pairs);
+  p->flow = ARENA_ARRAY(a, double, pairs);
+  p->q = ARENA_GRID(a, double, m->horizon, pairs);
+  p->v = ARENA_ARRAY(a, double, m->states);
+  p->d = ARENA_ARRAY(a, double, m->states);
+  gl_status status = arena_check(a, "a dynamic programme", err);
+  if (status != GL_OK) {
+    arena_fini(a);
+    return status;
   }
-  p->log_policy = p->policy + pairs;
-  p->flow = p->log_policy + pairs;
-  p->v = p->flow + pairs;
-  p->d = p->v + m->states;
   mdp_log_policy(m, theta, p->log_policy);
   for (size_t i = 0; i < pairs; ++i) p->policy[i] = exp(p->log_policy[i]);
   return GL_OK;
@@ -131,7 +124,7 @@ gl_status mdp_value(const mdp *m, const double *theta, double *value, double *gr
       step_forward(m, &p);
     }
   }
-  passes_fini(&p);
+  arena_fini(&p.memory);
   return GL_OK;
 }
 
@@ -150,8 +143,8 @@ gl_status mdp_divergence(const mdp *m, const double *theta_p, const double *thet
       }
     step_forward(m, &p);
   }
-  passes_fini(&p);
-  passes_fini(&q);
+  arena_fini(&p.memory);
+  arena_fini(&q.memory);
   return status;
 }
 
@@ -295,13 +288,22 @@ static void rewards(const void *self, size_t x, double *reward) {
   memcpy(reward, t->reward + t->first[x], n_responses(self, x) * sizeof *reward);
 }
 
+/* log pi(a|s) of all pairs, to be freed; NULL with the error if memory is short. */
+static double *mdp_new_policy(const mdp *m, const double *theta, gl_error *err) {
+  double *policy = calloc(m->states, m->actions * sizeof *policy);
+  if (policy == NULL)
+    gl_fail_memory(err, "a policy");
+  else
+    mdp_log_policy(m, theta, policy);
+  return policy;
+}
+
 static gl_status mdp_log_probs(const void *self, const double *theta, size_t x, double *logp,
                                gl_error *err) {
   const mdp_trajectories *t = self;
   const size_t h = t->m->horizon;
-  double *policy = calloc(t->m->states, t->m->actions * sizeof *policy);
-  if (policy == NULL) return gl_fail_memory(err, "a policy");
-  mdp_log_policy(t->m, theta, policy);
+  double *policy = mdp_new_policy(t->m, theta, err);
+  if (policy == NULL) return GL_ENOMEM;
   for (size_t y = t->first[x]; y < t->first[x + 1]; ++y)
     for (size_t i = 0; i < h; ++i)
       logp[(y - t->first[x]) * h + i] =
@@ -326,9 +328,8 @@ static gl_status accumulate_score(const void *self, const double *theta, size_t 
                                   const double *coefficient, double *grad, gl_error *err) {
   const mdp_trajectories *t = self;
   const size_t h = t->m->horizon;
-  double *policy = calloc(t->m->states, t->m->actions * sizeof *policy);
-  if (policy == NULL) return gl_fail_memory(err, "a policy");
-  mdp_log_policy(t->m, theta, policy);
+  double *policy = mdp_new_policy(t->m, theta, err);
+  if (policy == NULL) return GL_ENOMEM;
   for (size_t y = t->first[x]; y < t->first[x + 1]; ++y)
     for (size_t i = 0; i < t->length[y]; ++i) {
       const double c = coefficient[(y - t->first[x]) * h + i];
@@ -342,9 +343,8 @@ static gl_status sequence_scores(const void *self, const double *theta, size_t x
                                  gl_error *err) {
   const mdp_trajectories *t = self;
   const size_t h = t->m->horizon, p = t->m->n_parameters;
-  double *policy = calloc(t->m->states, t->m->actions * sizeof *policy);
-  if (policy == NULL) return gl_fail_memory(err, "a policy");
-  mdp_log_policy(t->m, theta, policy);
+  double *policy = mdp_new_policy(t->m, theta, err);
+  if (policy == NULL) return GL_ENOMEM;
   memset(score, 0, n_responses(self, x) * p * sizeof *score);
   for (size_t y = t->first[x]; y < t->first[x + 1]; ++y)
     for (size_t i = 0; i < t->length[y]; ++i)
@@ -378,13 +378,11 @@ static gl_status mdp_worlds_allocate(mdp *m, size_t states, size_t actions, gl_e
   m->states = states;
   m->actions = actions;
   m->n_parameters = states * actions;
-  m->transition = calloc(states * actions, states * sizeof *m->transition);
-  m->reward = calloc(states, actions * sizeof *m->reward);
-  m->start = calloc(states, sizeof *m->start);
-  m->terminal = calloc(states, sizeof *m->terminal);
-  if (m->transition != NULL && m->reward != NULL && m->start != NULL && m->terminal != NULL)
-    return GL_OK;
-  return gl_fail_memory(err, "a decision process");
+  m->transition = ARENA_GRID(&m->memory, double, states *actions, states);
+  m->reward = ARENA_GRID(&m->memory, double, states, actions);
+  m->start = ARENA_ARRAY(&m->memory, double, states);
+  m->terminal = ARENA_ARRAY(&m->memory, int, states);
+  return arena_check(&m->memory, "a decision process", err);
 }
 
 static double *mdp_worlds_next(const mdp *m, size_t s, size_t a) {
@@ -498,8 +496,8 @@ static gl_status token(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
 static gl_status share_features(mdp *m, size_t dimension, uint64_t seed, gl_error *err) {
   const rng_stream stream = rng_stream_at(seed, RNG_WORLD, FEATURES_ENTITY);
   const size_t pairs = m->states * m->actions;
-  m->feature = calloc(pairs, dimension * sizeof *m->feature);
-  if (m->feature == NULL) return gl_fail_memory(err, "the features of a decision process");
+  m->feature = ARENA_GRID(&m->memory, double, pairs, dimension);
+  if (m->feature == NULL) return arena_check(&m->memory, "features", err);
   m->n_features = m->n_parameters = dimension;
   for (size_t i = 0; i < pairs * dimension; ++i)
     m->feature[i] = rng_normal(rng_block(stream, i)) / sqrt((double)dimension);

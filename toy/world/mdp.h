@@ -15,6 +15,7 @@
 #ifndef GEPOLAB_TOY_WORLD_MDP_H
 #define GEPOLAB_TOY_WORLD_MDP_H
 
+#include "core/base/arena.h"
 #include "core/config/config.h"
 #include "core/rl/enumerable.h"
 
@@ -36,6 +37,7 @@ typedef struct mdp {
   size_t n_features;  /* 0: tabular */
   double *feature;    /* [states * actions * n_features] */
   size_t n_parameters;
+  arena memory;
 } mdp;
 
 /* world.kind in {chain, gridworld, garnet, token}: see experiments/RECIPES.md. Random parts are
