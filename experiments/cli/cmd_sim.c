@@ -4,11 +4,12 @@
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
-#include "experiments/cli/sim_print.h"
 #include "experiments/clock/sim.h"
+#include "experiments/clock/sim_print.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/schedule.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,23 +19,38 @@ typedef struct comparison {
   theory_measured measured;
 } comparison;
 
-static gl_status sim_print_json(const schedule *s, const cluster_spec *cluster,
-                                const comparison *beside, int selection, gl_error *err) {
+/* A report beside the schedule's own numbers: in its JSON under the key, or as text behind it. */
+static gl_status add_report(cJSON *document, const char *key, table *report, gl_error *err) {
+  gl_status status = GL_OK;
+  if (document != NULL)
+    json_place(document, key, table_to_json(report));
+  else
+    status = table_write(report, TABLE_AS_TEXT, stdout, err);
+  table_free(report);
+  return status;
+}
+
+/* beside: NULL, or what theory says. */
+static gl_status report_schedule(const schedule *s, const cluster_spec *cluster,
+                                 const comparison *beside, bool selection, bool is_json,
+                                 gl_error *err) {
   cJSON *document = NULL;
-  gl_status status = schedule_to_json(s, cluster, &document, err);
-  if (status != GL_OK) return status;
-  cJSON *to = beside != NULL ? cJSON_AddObjectToObject(document, "theory") : NULL;
-  if (beside != NULL &&
-      (to == NULL || !sim_theory_to_json(to, &beside->said, &beside->measured, s))) {
-    cJSON_Delete(document);
-    return gl_fail_memory(err, "JSON");
+  gl_status status = GL_OK;
+  if (is_json)
+    status = schedule_to_json(s, cluster, &document, err);
+  else
+    schedule_print_table(s, cluster, stdout);
+  if (status == GL_OK && beside != NULL) {
+    table *t = table_document();
+    sim_theory_report(t, &beside->said, &beside->measured, s);
+    status = add_report(document, "theory", t, err);
   }
-  to = selection ? cJSON_AddObjectToObject(document, "selection") : NULL;
-  if (selection && (to == NULL || !selection_to_json(to, s, cluster))) {
-    cJSON_Delete(document);
-    return gl_fail_memory(err, "JSON");
+  if (status == GL_OK && selection) {
+    table *t = table_document();
+    selection_report(t, s, cluster);
+    status = add_report(document, "selection", t, err);
   }
-  return report_json(document, err);
+  return is_json && status == GL_OK ? report_json(document, err) : status;
 }
 
 /* --- replicas --- */
@@ -152,13 +168,8 @@ static gl_status sim_one_run(const recipe *r, const cfg_doc *doc, const request 
   if (status == GL_OK && beside != NULL) status = sim_theory_measure(&c.measured, &s, cluster, err);
   if (status == GL_OK && q->schedule_csv)
     schedule_print_csv(&s, stdout);
-  else if (status == GL_OK && q->json)
-    status = sim_print_json(&s, cluster, beside, q->selection, err);
   else if (status == GL_OK)
-    schedule_print_table(&s, cluster, stdout);
-  if (status == GL_OK && beside != NULL && !q->json)
-    sim_theory_print_table(&c.said, &c.measured, &s, stdout);
-  if (status == GL_OK && q->selection && !q->json) selection_print_table(&s, cluster, stdout);
+    status = report_schedule(&s, cluster, beside, q->selection, q->json, err);
   if (status == GL_OK) status = sim_draw(&s, r, doc, cluster, q, err);
   sim_theory_fini(&c.said);
   schedule_fini(&s);

@@ -6,9 +6,9 @@
 #include "analysis/plot/page.h"
 #include "core/rl/sampling.h"
 #include "core/store/store.h"
-#include "experiments/base/build.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/process.h"
+#include "experiments/base/program.h"
 #include "experiments/base/provenance.h"
 #include "experiments/train/checkpoint.h"
 #include "llm/llm.h"
@@ -46,10 +46,11 @@ static gl_status read_doc(llm_run *r, const char *const *overrides, size_t n, gl
 
 static gl_status check_run_is_llm(const llm_run *r, gl_error *err) {
   if (recipe_is_llm(&r->recipe)) return GL_OK;
-  return gl_fail(err, GL_EINPUT,
-                 "%.300s: the run is not of a transformer (world: {kind: llm, …}); `gepolab bias` "
-                 "measures in worlds that can be enumerated",
-                 r->path);
+  return gl_fail(
+      err, GL_EINPUT,
+      "%.300s: the run is not of a transformer (world: {kind: llm, …}); `gepolab lab bias` "
+      "measures in worlds that can be enumerated",
+      r->path);
 }
 
 /* Gradients are read from one device. The warm-up makes parameters that a checkpoint replaces; only

@@ -5,9 +5,9 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/shown.h"
-#include "experiments/base/build.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
+#include "experiments/base/program.h"
 #include "llm/backend/open/open.h"
 
 #include <errno.h>

@@ -5,8 +5,8 @@
 
 #include "core/base/file.h"
 #include "core/base/hash.h"
-#include "experiments/base/build.h"
 #include "experiments/base/memory.h"
+#include "experiments/base/program.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 
 #include "core/base/json.h"
 #include "core/config/config.h"
-#include "experiments/cli/sim_print.h"
+#include "experiments/clock/sim_print.h"
 #include "experiments/lab/recipe.h"
 #include "experiments/lab/theory.h"
 #include "experiments/recipe/recipe.h"

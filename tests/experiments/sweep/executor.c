@@ -1,11 +1,13 @@
-/* What the executor says of a worker, also of one that cannot say anything itself. */
+/* The processes of a sweep: workers and ranks. */
 #include "experiments/sweep/executor.h"
-
+#include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What the executor says of a worker, also of one that cannot say anything itself. */
 
 enum { JOBS = 3, MUCH = 64 << 20 };
 enum { LIVES, ENDS, IS_KILLED };
@@ -51,3 +53,126 @@ static void the_peak_of_every_worker_is_known(void) {
 }
 
 SUITE(cli_executor, "cli: worker processes", TEST(the_peak_of_every_worker_is_known));
+
+/* Which part of a sweep a process does, by what a cluster's environment says of it. */
+
+/* What mpirun and Slurm set, of which a test sets some. */
+static const char *const variables[] = {
+    "OMPI_COMM_WORLD_SIZE",   "SLURM_PROCID",         "SLURM_NTASKS",
+    "SLURM_STEP_NUM_TASKS",   "SLURM_STEP_ID",        "SLURM_ARRAY_TASK_ID",
+    "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP"};
+enum { N_VARIABLES = sizeof variables / sizeof *variables };
+
+static void set_environment(const char *const *names_and_values) {
+  for (size_t i = 0; i < N_VARIABLES; ++i) unsetenv(variables[i]);
+  for (; *names_and_values != NULL; names_and_values += 2)
+    setenv(names_and_values[0], names_and_values[1], 1);
+}
+#define ENVIRONMENT(...) set_environment((const char *const[]){__VA_ARGS__, NULL})
+
+static void without_a_cluster_a_process_does_all_and_says_nothing(void) {
+  ranks r;
+  ENVIRONMENT(NULL);
+  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
+  CU_ASSERT(r.index == 0 && r.count == 1 && !r.mpi);
+  CU_ASSERT_STRING_EQUAL(r.note, "");
+}
+
+static void a_shard_says_which_it_is(void) {
+  ranks r;
+  ENVIRONMENT("SLURM_PROCID", "1", "SLURM_STEP_NUM_TASKS", "2", "SLURM_ARRAY_TASK_ID", "7");
+  CU_ASSERT_EQUAL(ranks_begin(&r, "2/3", NULL), GL_OK);
+  CU_ASSERT(r.index == 2 && r.count == 3);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "shard 2 of 3"));
+  CU_ASSERT_PTR_NULL(strstr(r.note, "array"));
+  ENVIRONMENT(NULL);
+}
+
+static void a_task_of_a_step_of_srun_does_its_part(void) {
+  ranks r;
+  ENVIRONMENT("SLURM_PROCID", "1", "SLURM_NTASKS", "8", "SLURM_STEP_ID", "0",
+              "SLURM_STEP_NUM_TASKS", "4");
+  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
+  CU_ASSERT(r.index == 1 && r.count == 4);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "shard 1 of 4"));
+  CU_ASSERT_PTR_NULL(strstr(r.note, "srun"));
+  ENVIRONMENT(NULL);
+}
+
+/* slurmd starts a batch script with the job's SLURM_NTASKS and SLURM_PROCID 0. */
+static void a_batch_script_without_srun_does_all_and_says_so(void) {
+  ranks r;
+  ENVIRONMENT("SLURM_PROCID", "0", "SLURM_NTASKS", "4");
+  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
+  CU_ASSERT(r.index == 0 && r.count == 1);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "4 tasks"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "srun gepolab sweep"));
+  ENVIRONMENT("SLURM_PROCID", "0", "SLURM_NTASKS", "4", "SLURM_STEP_NUM_TASKS", "1");
+  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
+  CU_ASSERT(r.count == 1 && strstr(r.note, "whole sweep alone") != NULL);
+  ENVIRONMENT(NULL);
+}
+
+static void a_step_whose_numbers_do_not_fit_is_refused(void) {
+  static const char *const wrong[] = {"4", "-1", "", "x"};
+  ranks r;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    gl_error err = {0};
+    ENVIRONMENT("SLURM_PROCID", wrong[i], "SLURM_STEP_NUM_TASKS", "4");
+    CU_ASSERT_EQUAL(ranks_begin(&r, NULL, &err), GL_EINPUT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "SLURM_PROCID"));
+  }
+  ENVIRONMENT(NULL);
+}
+
+static void a_task_of_an_array_is_told_of_shards(void) {
+  ranks r;
+  ENVIRONMENT("SLURM_ARRAY_TASK_ID", "3", "SLURM_ARRAY_TASK_COUNT", "16");
+  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
+  CU_ASSERT(r.index == 0 && r.count == 1);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "task 3 of a Slurm job array of 16"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "/$SLURM_ARRAY_TASK_COUNT"));
+  ENVIRONMENT(NULL);
+}
+
+/* The longest notes must not be cut. */
+static void notes_end_in_whole_words(void) {
+  ranks r;
+  ENVIRONMENT("SLURM_PROCID", "0", "SLURM_NTASKS", "999999", "SLURM_ARRAY_TASK_ID",
+              "12345678901234567890", "SLURM_ARRAY_TASK_COUNT", "12345678901234567890");
+  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "whole sweep alone"));
+  const char *end = strstr(r.note, "/$SLURM_ARRAY_TASK_COUNT");
+  CU_ASSERT(end != NULL && strcmp(end, "/$SLURM_ARRAY_TASK_COUNT") == 0);
+  ENVIRONMENT(NULL);
+}
+
+static void the_sweep_of_a_batch_script_is_whole(void) {
+  static const char recipe[] = "steps: 5\nworld: {kind: bandit}\nsweep: {seed: [1, 2, 3, 4]}\n";
+  char folder[64], path[128], db[128];
+  cli_scratch_make(folder);
+  cli_path(path, folder, "r.yaml");
+  cli_write(path, recipe, sizeof recipe - 1);
+  cli_path(db, folder, "study.db");
+  ENVIRONMENT("SLURM_PROCID", "0", "SLURM_NTASKS", "4");
+  cli_result r = CLI("sweep", path, "-o", db, "-q");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "4 cells"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "srun gepolab sweep"));
+  cli_result_fini(&r);
+  ENVIRONMENT("SLURM_PROCID", "1", "SLURM_NTASKS", "4", "SLURM_STEP_NUM_TASKS", "4");
+  r = CLI("sweep", path, "-o", db, "-q");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "1 cells"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "shard 1 of 4"));
+  cli_result_fini(&r);
+  ENVIRONMENT(NULL);
+  cli_scratch_remove(folder);
+}
+
+SUITE(cli_ranks, "cli: parts of a sweep",
+      TEST(without_a_cluster_a_process_does_all_and_says_nothing), TEST(a_shard_says_which_it_is),
+      TEST(a_task_of_a_step_of_srun_does_its_part),
+      TEST(a_batch_script_without_srun_does_all_and_says_so),
+      TEST(a_step_whose_numbers_do_not_fit_is_refused), TEST(a_task_of_an_array_is_told_of_shards),
+      TEST(notes_end_in_whole_words), TEST(the_sweep_of_a_batch_script_is_whole));

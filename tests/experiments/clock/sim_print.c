@@ -1,5 +1,5 @@
 /* A schedule worked out by hand, in every form it is printed in. */
-#include "experiments/cli/sim_print.h"
+#include "experiments/clock/sim_print.h"
 
 #include "sim/schedule.h"
 #include "tests/support/sim.h"
