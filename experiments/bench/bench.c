@@ -212,7 +212,7 @@ static int read_answer(int line, char *text, size_t size, double seconds, int wh
 
 /* --- a script that answers --- */
 
-/* Stops the process and what it has started, and waits until it stands still (or has ended, which
+/* Stops the process and what it has started, and waits until it has stopped (or has ended, which
  * whoever asks next will find). Without that its start, which takes a library like PyTorch seconds,
  * and threads that wait for work by spinning would take the machine from what is measured
  * meanwhile. */
@@ -418,7 +418,7 @@ static gl_status repeat(double *rate, double *calls, double least, bench_task ta
   return status;
 }
 
-/* What the repetitions of one row have come to. */
+/* The sums of one row's repetitions. */
 typedef struct turns {
   double rates[BENCH_REPETITIONS], calls;
   double least_s; /* processor seconds for one call */

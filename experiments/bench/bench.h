@@ -10,13 +10,13 @@
 
 /* --- processor time of the machine, of others and of ourselves --- */
 
-/* What else the machine did while something was measured.
+/* The load from other work while something was measured.
  *
  * Two programs can be compared when each had the machine for itself. Between two readings this says
  * which share of all cores' time went to other processes, and which the hypervisor gave to other
  * machines ("steal"): the system's processor time (/proc/stat) less that of this process and its
  * children. The system counts in ticks of some 10 ms, so that measurements of less than a second
- * are told apart from others' work only roughly. Linux alone; elsewhere the shares are not known,
+ * are separated from others' work only roughly. Linux alone; elsewhere the shares are not known,
  * which is not quiet. Prefix: meter_. */
 
 /* The share of all cores' time above which nothing is compared. */
@@ -68,9 +68,9 @@ enum { PEER_TEXT = 160, PEER_MOST_RATES = 16 };
 /* A process in a group of its own that reads requests, a line each, from its standard input and
  * answers each with a line of JSON on its standard output: {"rates": [...], "note": "..."}, work
  * per second of one repetition each, or {"missing": "why there is none"}. It dies with this
- * process. It runs only while it is asked and stands still (SIGSTOP) before, between and after, so
+ * process. It runs only while it is asked and is stopped (SIGSTOP) before, between and after, so
  * that it takes no time from what is measured meanwhile; its start is part of the first request.
- * What it says on its standard error is added to the file $GEPOLAB_PEER_LOG, or lost. */
+ * Its standard error is appended to the file $GEPOLAB_PEER_LOG, or lost. */
 typedef struct peer_process {
   pid_t pid;           /* 0: there is none */
   int line;            /* a socket, both ways */
@@ -153,7 +153,7 @@ typedef struct bench_number {
 } bench_number;
 
 typedef struct bench {
-  /* What is asked for. */
+  /* Options. */
   const char *python;  /* NULL: no program is measured beside ours */
   const char *cimba;   /* Cimba's own benchmark of an M/M/1 queue, an executable; NULL: none */
   const char *shape;   /* the only one that bench_llm measures; NULL: all */
@@ -166,7 +166,7 @@ typedef struct bench {
   size_t repetitions;  /* at most BENCH_REPETITIONS; 0: as many */
   void (*tell)(const bench_number *number, const bench_peer *peer); /* called after every rate, peer
                                                                        NULL: ours; NULL: silent */
-  /* What was measured. */
+  /* Results. */
   bench_number numbers[BENCH_MOST_NUMBERS];
   size_t n;
   meter_load load; /* the heaviest of all measurements */

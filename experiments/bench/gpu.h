@@ -55,13 +55,13 @@ typedef struct gpu_bench {
 gl_status gpu_bench_run(gpu_bench **out, const gpu_options *o, gl_error *err);
 void gpu_bench_free(gpu_bench *g);
 
-/* What a part works with; its numbers go into g. */
+/* The state of a running part; its numbers are stored in g. */
 typedef struct gpu_run {
   gpu_bench *g;
   const gpu_shape *shape; /* NULL: of the part that is for all */
   backend *device;        /* bfloat16 on a GPU, float32 on the CPU; watched */
   backend_watch *watch;
-  int times; /* operations are to be told */
+  int times; /* the times of operations are printed */
 } gpu_run;
 
 /* "SHAPE.what" into key, which it returns. */

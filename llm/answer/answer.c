@@ -91,7 +91,7 @@ static size_t number_length(answer_span s) {
   return n;
 }
 
-/* A minus is a sign where nothing stands before it that it could be taken from. */
+/* A minus is a sign where no operand precedes it. */
 static bool is_sign(answer_span text, size_t at) {
   if (text.at[at] != '-' && text.at[at] != '+') return false;
   return at == 0 || !(answer_is_digit(text.at[at - 1]) || answer_is_letter(text.at[at - 1]) ||
@@ -129,7 +129,7 @@ bool answer_find(const char *text, size_t size, answer_pattern pattern, const ch
 /* --- choices --- */
 
 /* (A), A, A) 12, A. 12, A: 12: the letter, '\0' if it is none from A to J. *rest is what follows,
- * and *mark what stands between, '\0' if nothing does. */
+ * and *mark the character between them, '\0' if nothing does. */
 static char choice_letter(answer_span s, answer_span *rest, char *mark) {
   bool opened = s.n > 0 && *s.at == '(';
   if (opened) s = answer_trim((answer_span){s.at + 1, s.n - 1});
@@ -318,7 +318,7 @@ static void note_matrix(reader *r, answer_span s, answer_span in, size_t depth) 
   }
 }
 
-/* What has a sign between sides, or is a matrix: 1 if s is such a thing. */
+/* Equations, relations, labels, unions and matrices: true if s is one. */
 static bool note_single(reader *r, answer_span s, answer_span name, size_t depth) {
   answer_span side[ANSWER_PARTS], in;
   size_t n = answer_sides(s, side, NULL);
@@ -348,7 +348,7 @@ static bool note_single(reader *r, answer_span s, answer_span name, size_t depth
   return true;
 }
 
-/* Takes brackets away that stand around one thing: whether there were any. */
+/* Removes brackets around a single part: whether there were any. */
 static bool unwrap_brackets(answer_span *s) {
   answer_span in;
   answer_enclosure kind = answer_enclosed(*s, &in);

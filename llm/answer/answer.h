@@ -1,6 +1,6 @@
 /* Whether a response's final answer is a reference answer, as mathematics answers are compared.
  *
- * The final answer stands in the last \boxed{} (or \fbox{}) with balanced braces. Two answers are
+ * The final answer is in the last \boxed{} (or \fbox{}) with balanced braces. Two answers are
  * equal if one of these holds after cleaning (below):
  *
  *   text       same characters but for white space, case, and braces around one character
@@ -10,9 +10,9 @@
  *              bits with a bound of their error, and must agree up to that bound whatever their
  *              size: no number is so small that it counts as 0. A percentage is both its number
  *              and a hundredth of it.
- *   rounding   a decimal of six or more places with five or more significant digits stands for
+ *   rounding   a decimal of six or more places with five or more significant digits equals
  *              every fraction or expression that rounds to it: 0.333333 is 1/3, 0.333 is not. Two
- *              decimals are compared as they stand.
+ *              decimals are compared as written.
  *   formula    both hold variables and have the same value at eight fixed points of both signs
  *              and different sizes, wherever both have one; a point where
  *              both are 0 does not count as agreement
@@ -44,13 +44,13 @@
  * parentheses, are functions of which nothing else is known. A degree sign counts in the argument
  * of a trigonometric function and nowhere else.
  *
- * Cleaning takes away: dollar signs, \left \right and sizes, LaTeX's spaces and styles, \text{} and
+ * Cleaning removes: dollar signs, \left \right and sizes, LaTeX's spaces and styles, \text{} and
  * the like around words, units behind a number, thousands written 1{,}234 or 1,\!234; it turns
  * \dfrac and \tfrac into \frac, Unicode's minus, times, pi, ... into LaTeX's, the words "and" and
  * "or" into commas, and a \pm b into two answers. Of units only their exponents are compared, where
  * both answers have some: cm^2 and cm^3.
  *
- * What it does not know. Not equal although mathematics would say so, unless the texts agree:
+ * Limits. These are not equal, although mathematics would say so, unless the texts agree:
  *
  *   relations  2x > 6 and x > 3; a relation and its interval; chains (1 < x < 3) read from the
  *              other end or with parts written differently; x < 3 and x \le 3 are two answers

@@ -107,7 +107,7 @@ static const struct {
                {"”", ""},
                {"\xc2\xa0", " "}};
 
-/* Words that stand behind a number as its unit. */
+/* Words that follow a number as its unit. */
 static const char *const units[] = {
     "mm",         "cm",         "dm",          "km",          "m",        "meter",    "meters",
     "metre",      "metres",     "mile",        "miles",       "mi",       "inch",     "inches",
@@ -269,7 +269,7 @@ static bool looks_like_unit(answer_span s) {
 }
 
 /* Behind a unit: a numeric exponent, white space, the end or a comma. Its length, or SIZE_MAX if
- * something else stands there. */
+ * something else follows. */
 static size_t after_unit(answer_span s) {
   size_t i = 0;
   while (i < s.n && answer_is_any(s.at[i], " .$~")) ++i;
@@ -308,7 +308,7 @@ static bool is_conjunction(answer_span word) {
          answer_is(word, ", or");
 }
 
-/* A comma, unless one stands there already: "1, 2, and 3". */
+/* A comma, unless there is one already: "1, 2, and 3". */
 static void put_comma(cleaner *c) {
   size_t n = c->out->n;
   while (n > 0 && c->out->data[n - 1] == ' ') --n;
@@ -358,7 +358,7 @@ static void put_environment(cleaner *c, bool begins) {
   put_space(c);
 }
 
-/* A command of letters; c->in stands behind it. */
+/* A command of letters; c->in begins after it. */
 static void put_command(cleaner *c, answer_span name) {
   answer_name what = answer_name_of(name);
   const char *other = answer_renamed(name);

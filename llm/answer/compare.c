@@ -103,7 +103,7 @@ bool answer_label(answer_span s, answer_span side[ANSWER_PARTS]) {
 
 /* --- thousands --- */
 
-/* Whether the comma right behind a may stand between thousands: one to three digits before it, and
+/* Whether the comma right after a may separate thousands: one to three digits before it, and
  * three behind it, without white space. */
 static bool joins_thousands(answer_span a, answer_span b) {
   size_t before = 0;
@@ -290,7 +290,7 @@ bool answer_same_text(answer_span a, answer_span b) {
 /* --- values --- */
 
 /* A bare decimal number's digits without zeros that say nothing. Commas are passed over: that they
- * stand between thousands has been seen when the number was evaluated. */
+ * separate thousands has been seen when the number was evaluated. */
 typedef struct literal {
   answer_span s;
   bool negative, in_places, failed;
@@ -306,7 +306,7 @@ static literal literal_of(answer_span s) {
   return l;
 }
 
-/* The next digit or point; '\0' at the end. What is neither makes it fail. */
+/* The next digit or point; '\0' at the end. Any other character makes it fail. */
 static char next_digit(literal *l) {
   while (l->s.n > 0 && *l->s.at == ',') ++l->s.at, --l->s.n;
   if (l->s.n == 0) return '\0';
@@ -462,8 +462,8 @@ static bool proportional(const answer_span a[2], const answer_span b[2], answer_
   return agreed >= 2;
 }
 
-/* Whether a side of a chain is the number that stands last, or the last is that number rounded.
- * What is no number can be anything. */
+/* Whether a side of a chain is the last number, or the last is that number rounded.
+ * A side that is no number matches anything. */
 static bool leads_to(answer_span side, answer_span last, answer_budget *budget) {
   answer_value x, y;
   answer_known known = answer_evaluate(&x, side, 0, budget);
@@ -477,7 +477,7 @@ static bool leads_to(answer_span side, answer_span last, answer_budget *budget) 
 }
 
 /* A chain whose numbers do not agree, x = 2 + 4 = 5, is no right answer. The number behind \approx
- * is rounded, so what stands before that sign is not compared with it. */
+ * is rounded, so the side before that sign is not compared with it. */
 static bool chain_agrees(answer_span s, answer_budget *budget) {
   answer_span side[ANSWER_PARTS];
   size_t rounded, n = answer_sides(s, side, &rounded);
@@ -493,7 +493,7 @@ static bool has_number_value(answer_span s, answer_budget *budget) {
   return answer_evaluate(&x, s, 0, budget) == ANSWER_KNOWN && !x.has_variables;
 }
 
-/* What stands in the middle of two chains of one length is the same, but for a number in the place
+/* The middle sides of two chains of one length are the same, but for a number in the place
  * of a formula: A = \pi r^2 = 9\pi is A = \pi\cdot 3^2 = 9\pi, and not A = \pi r^3 = 9\pi. */
 static bool same_middles(const answer_span *a, const answer_span *b, size_t n,
                          answer_budget *budget) {
@@ -516,7 +516,7 @@ bool answer_same_sides(const answer_span *a, size_t n, const answer_span *b, siz
          proportional(a, b, budget);
 }
 
-/* Of a chain a = b = c the name is what stands first, the value what stands last. */
+/* Of a chain a = b = c the first side is the name, the last the value. */
 bool answer_same_equation(answer_span a, answer_span b, answer_budget *budget) {
   answer_span l[ANSWER_PARTS], r[ANSWER_PARTS];
   size_t n = answer_sides(a, l, NULL), m = answer_sides(b, r, NULL);
@@ -624,7 +624,7 @@ static bool same_list(const answer_list *a, const answer_list *b, answer_budget 
   if (a->named && b->named) return same_in_any_order(a, b, NAMED, budget);
   bool one_named = (a->named && b->nameless) || (a->nameless && b->named);
   comparison how = one_named ? VALUES : WHOLE;
-  /* a = 1, b = 2 is not the set {1, 2}; without names only the order tells which is which */
+  /* a = 1, b = 2 is not the set {1, 2}; without names the order decides */
   bool names_count = one_named && a->named && !has_one_name(a);
   if (names_count && b->kind == ANSWER_BRACES) return false;
   return names_count || is_ordered(a) || is_ordered(b) ? same_in_order(a, b, how, budget)

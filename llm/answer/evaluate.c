@@ -24,7 +24,7 @@
 #include <string.h>
 
 enum { MAX_DEPTH = 40 };
-/* What reading costs of the budget. */
+/* Cost of reading, from the budget. */
 enum { COST_ATOM = 1, COST_ROOT = 8, COST_FUNCTION = 30, FACTORS_PER_COST = 5 };
 static const char degree_sign[] = "\xc2\xb0";
 
@@ -259,7 +259,7 @@ static answer_value evaluate_root(parser *p) {
 typedef enum function_kind {
   PLAIN,
   OF_ANGLE, /* degrees count in its argument */
-  WITH_BASE /* which may stand behind _ */
+  WITH_BASE /* which may follow _ */
 } function_kind;
 
 /* Each takes a ball; what it does not define comes out of the ball's functions. */
@@ -357,7 +357,7 @@ static answer_value evaluate_base(parser *p) {
   return base;
 }
 
-/* Power and base stand between the name and the argument: \sin^2 x, \log_2 8; \sin^{-1} is the
+/* Power and base are between the name and the argument: \sin^2 x, \log_2 8; \sin^{-1} is the
  * inverse function. A logarithm without a base is the natural one. */
 static answer_value evaluate_function(parser *p, const function *f) {
   answer_value exponent = answer_of_int(1), base = answer_of_ball(ball_exp(ball_of_int(1)));
@@ -436,7 +436,7 @@ static answer_value evaluate_unknown_function(parser *p, uint64_t hash) {
   return answer_of_ball(ball_of_double(0.5 + hash_uniform(hash)));
 }
 
-/* Whether s begins with a number in parentheses: what stands before it is a function. */
+/* Whether s begins with a number in parentheses: the letter before it is then a function. */
 static bool begins_number_in_parentheses(answer_span s) {
   size_t i = 1, digits = 0;
   if (s.n < 3 || *s.at != '(') return false;
@@ -521,7 +521,7 @@ static answer_value evaluate_name(parser *p) {
   }
   if (is_command && answer_is_variable(name)) return evaluate_variable(p, length);
   if (is_command && answer_is_accent(name)) return evaluate_accent(p, length);
-  /* A command that is not known, a word, or a unit that no number stands before. */
+  /* A command that is not known, a word, or a unit without a number before it. */
   if (is_command || length >= 3 || (length == 2 && answer_is_unit(name))) return fail_expression(p);
   if (*name.at == 'e') {
     skip_characters(p, 1);
@@ -557,7 +557,7 @@ static answer_value evaluate_factorial(parser *p, answer_value of) {
   return answer_factorial(of);
 }
 
-/* What the degree sign makes of a number. */
+/* The number in radians after a degree sign. */
 static answer_value evaluate_degrees(parser *p, answer_value of) {
   skip_characters(p, strlen(degree_sign));
   if (!p->in_angle) return of;

@@ -1,4 +1,4 @@
-/* What the files of the answer checker share. Private to them. */
+/* Shared by the files of the answer checker, and by no others. */
 #ifndef GEPOLAB_LLM_ANSWER_INTERNAL_H
 #define GEPOLAB_LLM_ANSWER_INTERNAL_H
 
@@ -16,16 +16,16 @@ typedef struct answer_span {
 enum { ANSWER_TEXT_SIZE = 4 * ANSWER_MAX };
 
 /* A cleaned answer. Commands keep their backslash; \{ and \} are braces that are shown, { and }
- * group; matrices stand between \begin and \end, their entries separated by , and their rows by ;
- * A degree sign stands behind a number only where the text has a trigonometric function. */
+ * group; matrices are between \begin and \end, their entries separated by , and their rows by ;
+ * A degree sign follows a number only where the text has a trigonometric function. */
 typedef struct answer_text {
   char data[ANSWER_TEXT_SIZE];
   size_t n;
   uint64_t unit_powers; /* a hash of the exponents of units that were taken away; 0: none */
 } answer_text;
 
-/* What is compared of an answer: the text cleaned, each \pm made two parts. 0 if there is nothing,
- * or more than ANSWER_MAX bytes, or the result does not fit. */
+/* The form of an answer that is compared: the text cleaned, each \pm made two parts. 0 if there is
+ * nothing, or more than ANSWER_MAX bytes, or the result does not fit. */
 bool answer_prepare(answer_text *out, answer_span text);
 /* Cleans text[size], size at most ANSWER_MAX. 0 if the result does not fit. */
 bool answer_clean(answer_text *out, const char *text, size_t size);
@@ -105,7 +105,7 @@ typedef enum answer_name {
   ANSWER_OTHER
 } answer_name;
 
-/* What the command of that name (without its backslash) is. */
+/* The class of the command of that name (without its backslash). */
 answer_name answer_name_of(answer_span name);
 /* The LaTeX command that is read in place of the one of that name (\frac for dfrac); NULL if it
  * keeps its own. */
@@ -113,14 +113,14 @@ const char *answer_renamed(answer_span name);
 /* The LaTeX command that is read in place of the Unicode character at the beginning of s (\pi for
  * the Greek letter), and the character's length in bytes; NULL if it is read as it is. */
 const char *answer_symbol(answer_span s, size_t *length);
-/* A plain word that stands behind a number as its unit. */
+/* A plain word that follows a number as its unit. */
 bool answer_is_unit(answer_span word);
 /* The contents of a \text that are no unit although they look like one. */
 bool answer_is_no_unit(answer_span words_inside);
 bool answer_is_matrix(answer_span environment);
 /* sin, cos, tan, cot, sec, csc: what takes an angle. */
 bool answer_is_trigonometric(answer_span name);
-/* The name of a command (without its backslash) that stands for a variable, as Greek letters do. */
+/* The name of a command (without its backslash) that denotes a variable, as Greek letters do. */
 bool answer_is_variable(answer_span name);
 /* The name of a command that makes a variable of the letter behind it, such as vec. */
 bool answer_is_accent(answer_span name);
@@ -129,7 +129,7 @@ bool answer_is_accent(answer_span name);
 
 /* Where the variables of a formula are set: between 0.2 and 3 at the first three, below 0 at
  * ANSWER_NEGATIVE and ANSWER_FAR_NEGATIVE, about 100 at ANSWER_FAR, next to 1 at the last two,
- * which still tell apart polynomials of a degree whose values are out of reach elsewhere. */
+ * which still distinguish polynomials of a degree whose values are out of reach elsewhere. */
 enum {
   ANSWER_NEGATIVE = 3,
   ANSWER_FAR,
@@ -179,7 +179,7 @@ bool answer_same(answer_span a, answer_span b, answer_budget *budget);
 
 enum { ANSWER_PARTS = 32 };
 
-/* What encloses all of an answer. */
+/* The brackets around all of an answer. */
 typedef enum answer_enclosure {
   ANSWER_NO_BRACKETS,
   ANSWER_ROUND,      /* ( ) */
@@ -195,8 +195,8 @@ typedef enum answer_enclosure {
  * ANSWER_PARTS or brackets do not match. A separator is a character of `at`, or the command `at`.
  */
 size_t answer_split(answer_span s, const char *at, answer_span part[ANSWER_PARTS]);
-/* What encloses all of s, and what is inside. Braces with commas are a set whose backslashes were
- * forgotten. */
+/* The brackets around all of s, and the text inside. Braces with commas are a set whose backslashes
+ * were forgotten. */
 answer_enclosure answer_enclosed(answer_span s, answer_span *inside);
 
 /* One thing or several: x; 1, 2; {1, 2}; a=1, b=2; x=1, 2; x, y = 1, 2; (x, y) = (1, 2). */
@@ -218,7 +218,8 @@ bool answer_list_read(answer_list *out, answer_span s, bool thousands);
 
 /* --- equations --- */
 
-/* What stands left of an = that only gives the right side a name: x, x_1, f(2), (x, y), \theta. */
+/* Whether s can be the left side of an = that only names the right side: x, x_1, f(2), (x, y),
+ * \theta. */
 bool answer_is_name(answer_span s);
 /* The sides of an equation, or of a chain of them, into side: how many; s alone if it is no
  * equation or a list of several; 0 if brackets do not match or there are too many. *rounded, which

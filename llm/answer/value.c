@@ -242,7 +242,7 @@ ball ball_log(ball x) {
 }
 
 /* The sine or the cosine. One that is next to 1 without reaching it, such as cos(10^-50), cannot be
- * told from 1: the other is then small and not zero. */
+ * distinguished from 1: the other is then small and not zero. */
 static ball sine_or_cosine(ball x, bool is_sine) {
   if (x.state != BALL_KNOWN) return x;
   if (exponent_of(&x) > 60 || is_wide(&x, -2)) return ball_unsure();

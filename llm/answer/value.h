@@ -5,7 +5,7 @@
  * \sqrt{2}\sqrt{2} - 2 is known to be zero up to an error rather than a small number. Arb computes
  * them, FLINT the fractions; what is added here are the bounds of time and size, and two states. A
  * number without a value (a division by zero, a logarithm of -1) is BALL_UNDEFINED. One that exists
- * but cannot be told apart from its neighbours in 384 bits (the sine of 10^{100}, e^x for x =
+ * but cannot be distinguished from its neighbours in 384 bits (the sine of 10^{100}, e^x for x =
  * 10^{-80}), or is larger than 2^(2^44) or smaller than its inverse, is BALL_UNSURE. Both pass
  * through every operation, BALL_UNDEFINED before BALL_UNSURE.
  *

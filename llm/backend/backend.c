@@ -1,4 +1,4 @@
-/* What every backend shares: how one is released, and the memory of this machine. */
+/* Common to all backends: releasing one, and the memory of this machine. */
 #include "llm/backend/backend.h"
 
 #include <stdio.h>

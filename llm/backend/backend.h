@@ -88,7 +88,7 @@ typedef struct kept_sets {
   uint32_t *set;
 } kept_sets;
 
-/* The sizes a model runs with, from which a backend tells the memory it needs for itself. */
+/* The sizes a model runs with, from which a backend computes the memory it needs for itself. */
 typedef struct run_shape {
   size_t rows;            /* most packed rows of a forward and backward */
   size_t slots, capacity; /* sequences decoded side by side, and positions of each */
@@ -125,7 +125,7 @@ typedef struct sgd_step {
   const copy_rounding *rounding;
 } sgd_step;
 
-/* What in_ranges runs: rows [first, first + n), with operations of `own` only. */
+/* The function that in_ranges runs: rows [first, first + n), with operations of `own` only. */
 typedef void (*backend_range)(void *context, size_t first, size_t n, backend *own);
 
 /* A function pointer for every entry of operations.h, where they are described. */

@@ -1,4 +1,4 @@
-/* What all collectives share (the barrier of ranks and its abort), and the all-reduce that goes
+/* Common to all collectives (the barrier of ranks and its abort), and the all-reduce that goes
  * through the host's memory. */
 #include "llm/backend/collective.h"
 

@@ -47,7 +47,8 @@ struct collective {
   int aborted;
 };
 
-/* Fills in what all implementations share. Released with collective_fini, after a failure too. */
+/* Initialises the members common to all implementations. Released with collective_fini, after a
+ * failure too. */
 gl_status collective_init(collective *c, const collective_ops *ops, backend *const *member,
                           size_t n, gl_error *err);
 void collective_fini(collective *c);

@@ -1,6 +1,6 @@
-/* Arithmetic that the CPU and CUDA backends share, part one: what does not depend on the number
- * type (the exponential, stochastic rounding, the statistics of a softmax) and how a kernel is
- * divided among threads.
+/* Arithmetic that the CPU and CUDA backends share, part one: functions that do not depend on the
+ * number type (the exponential, stochastic rounding, the statistics of a softmax) and how a kernel
+ * is divided among threads.
  *
  * A kernel here works on one row of a matrix (or one attention head of a row) and is run by a group
  * of lanes: one lane on the CPU, the threads of a warp or of a block in CUDA. Lane l of n takes
@@ -149,7 +149,7 @@ KERNEL_BOTH double softmax_stats_entropy(softmax_stats s) {
   return log(s.sum) - s.weighted / s.sum;
 }
 
-/* What the statistics of two parts of a row's logits say of the first: its probability and the
+/* From the statistics of two parts of a row's logits, about the first: its probability and the
  * entropies of the distribution renormalised over either; 1 and NaN for a second part that is
  * empty. */
 typedef struct softmax_parts {

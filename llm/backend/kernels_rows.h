@@ -6,7 +6,7 @@
  *   ROW(x)    the name of kernel x for this type                               (row_x on the CPU)
  *   ROW_EXP   e^x of a MASTER                            (kernel_exp_f32 or kernel_exp_f64)
  *   GET(p)    the REAL at p as a MASTER;   PUT(p, x) stores MASTER x as the REAL at p
- * and undefines them before it goes on to the next type.
+ * and undefines them before it includes it for the next type.
  *
  * g is the group of lanes that runs a kernel (kernels.h); functions without it work on one number.
  * Arrays belong to the caller and do not overlap unless it is said. Where a gradient of a weight is

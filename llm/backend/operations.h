@@ -185,10 +185,11 @@ OPERATION(void, output_kept_backward,
            const void *in, const void *weight, const int32_t *target, kept_sets kept,
            size_t rows, size_t k, double temperature))
 
-/* What softmax(z) gives the tokens of a row's set and the others: M mass [rows] is the probability
- * of the set, M entropy_kept and entropy_tail [rows] are the entropies of the distribution renormalised over
- * the set and over the others, in nats. A set that leaves nothing out, as one without tokens does,
- * has mass 1 and an entropy_tail of NaN. z as in `output`. */
+/* The mass and entropy of softmax(z) over the tokens of a row's set and over the others: M mass
+ * [rows] is the probability of the set, M entropy_kept and entropy_tail [rows] are the entropies of
+ * the distribution renormalised over the set and over the others, in nats. A set that leaves
+ * nothing out, as one without tokens does, has mass 1 and an entropy_tail of NaN. z as in `output`.
+ */
 OPERATION(void, kept_parts,
           (backend *b, void *mass, void *entropy_kept, void *entropy_tail, const void *in,
            const void *weight, kept_sets kept, size_t rows, size_t k, double temperature))
@@ -267,7 +268,7 @@ OPTIONAL_OPERATION(void, graph_begin, (backend *b))
 OPTIONAL_OPERATION(backend_graph *, graph_end, (backend *b))
 OPTIONAL_OPERATION(void, graph_run, (backend *b, backend_graph *g))
 OPTIONAL_OPERATION(void, graph_free, (backend *b, backend_graph *g)) /* NULL is fine */
-/* Operations that a backend can do in one: the results are those of the operations they stand for,
+/* Operations that a backend can do in one: the results are those of the operations they replace,
  * bit for bit, with products row by row. heads and cache_store of its results: */
 OPTIONAL_OPERATION(void, heads_store,
                    (backend *b, void *qk, void *rstd, void *cache_k, void *cache_v,
@@ -309,7 +310,7 @@ OPTIONAL_OPERATION(void, fetch_free, (backend *b, backend_fetch *f)) /* NULL is 
 OPTIONAL_OPERATION(size_t, scratch, (const backend *b, const run_shape *shape))
 
 /* Marks in the order of operations, to time what a device does (llm/backend/watch.h). mark_set puts
- * a mark behind all operations so far; mark_seconds waits for both marks and tells the seconds
+ * a mark behind all operations so far; mark_seconds waits for both marks and returns the seconds
  * between them, 0 after a failure. mark_new returns NULL after a failure. */
 OPTIONAL_OPERATION(backend_mark *, mark_new, (backend *b))
 OPTIONAL_OPERATION(void, mark_set, (backend *b, backend_mark *m))

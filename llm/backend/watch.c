@@ -1,4 +1,4 @@
-/* The table of operations that stands in a backend's place: each entry calls the backend's own
+/* The table of operations that replaces a backend's own: each entry calls the backend's own
  * between two marks. */
 #include "llm/backend/watch.h"
 

@@ -24,7 +24,7 @@ typedef struct backend_work {
   double seconds, flops, bytes;
 } backend_work;
 
-/* What is watched: memory alone; the time of each operation, where a recorded graph is one and so
+/* What is measured: memory alone; the time of each operation, where a recorded graph is one and so
  * are the operations within in_ranges; the time of each, and nothing is recorded or run in ranges,
  * so that those show, too. */
 typedef enum watch_kind { WATCH_MEMORY, WATCH_TIMES, WATCH_TIMES_UNRECORDED } watch_kind;
@@ -39,8 +39,8 @@ gl_status backend_watch_begin(backend_watch **out, backend *b, watch_kind kind, 
 void backend_watch_end(backend_watch *w);
 /* Forgets times and calls so far, as after a run that warms up. Waits for all operations. */
 void backend_watch_clear(backend_watch *w);
-/* What has been done, the longest first, into work [BACKEND_OPERATIONS]; how many there are. Waits
- * for all operations. */
+/* The operations done so far, the longest first, into work [BACKEND_OPERATIONS]; how many there
+ * are. Waits for all operations. */
 size_t backend_watch_read(backend_watch *w, backend_work *work);
 /* Most bytes in use after any allocation or at a call of this: on a device all that it holds, on
  * the CPU all that this machine's programs do. */

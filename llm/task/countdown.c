@@ -108,7 +108,7 @@ enum {
       4 * TASK_MAX_NUMBERS + 2 * TASK_MAX_NUMBERS + 1 /* numbers and operations, parentheses, NUL */
 };
 
-/* What is graded as a step towards a solution: a legal expression of another value. */
+/* The graded reward of a legal expression with another value. */
 static const double legal_share = 0.1;
 
 typedef struct countdown {

@@ -76,7 +76,7 @@ typedef struct task_rules {
 struct task {
   const task_rules *kind;
   uint64_t seed;
-  double held_out; /* share of all problems that is held out */
+  double held_out; /* fraction of all problems that is held out */
   bool graded, score_cut_off;
   char alphabet[128];
   size_t max_prompt, max_answer;
@@ -114,8 +114,8 @@ void task_read_length(cfg_reader *r, size_t *length, size_t *min_length);
 
 /* --- for the kinds' score() --- */
 
-/* 1 if response is p's answer; where the section says graded, the share of positions that agree, of
- * as many as the longer one has. */
+/* 1 if response is p's answer; where the section says graded, the fraction of positions that agree,
+ * of as many as the longer one has. */
 double task_score_positions(const task *t, const problem *p, const char *response, size_t n);
 
 /* 1 if a problem with this text as its key is held out: a hash of the text against the share, so
@@ -143,7 +143,7 @@ typedef enum expression_status {
 
 typedef struct expression {
   rational value;
-  int64_t number[EXPRESSION_MAX_NUMBERS]; /* as they stand, left to right */
+  int64_t number[EXPRESSION_MAX_NUMBERS]; /* from left to right */
   size_t n_numbers;
 } expression;
 
@@ -156,7 +156,7 @@ expression_status expression_read(expression *out, const char *text, size_t size
  * taken. The prompt must be text; the answer may be a number, too, and is then kept as it is
  * written. Other keys may hold anything. Blank lines and a byte order mark are passed over.
  *
- * What is refused names file, line and column (in characters): bytes that are no UTF-8, what is not
+ * Errors name file, line and column (in characters): bytes that are no UTF-8, what is not
  * strict JSON, a line that is no object, a key that is missing, there twice, of another type or
  * empty, a NUL in a text, a line longer than DATASET_MAX_LINE, a file without an object.
  * Prefix: dataset_. */
@@ -177,7 +177,7 @@ typedef struct dataset {
  * fails. On failure *out is empty. */
 gl_status dataset_read(dataset *out, const char *path, const char *prompt_key,
                        const char *answer_key, gl_error *err);
-/* Same from memory; name stands for the file in messages. */
+/* Same from memory; messages name the file `name`. */
 gl_status dataset_parse(dataset *out, const char *text, size_t size, const char *name,
                         const char *prompt_key, const char *answer_key, gl_error *err);
 void dataset_fini(dataset *d);

@@ -140,7 +140,7 @@ typedef struct line_buffer {
   size_t n, room;
 } line_buffer;
 
-/* The next line without its end; *any tells whether there was any. Stops as soon as the line is
+/* The next line without its end; *any: whether there was one. Stops as soon as the line is
  * too long, so no file makes it hold more than that. */
 static gl_status read_dataset_line(line_buffer *b, FILE *from, bool *any, const char *name,
                                    size_t line, gl_error *err) {
@@ -238,7 +238,7 @@ static math_problems *math_of(const task *t) {
 
 /* --- answers --- */
 
-/* Where the final answer of a file's answer stands; the text before it ends at *head. */
+/* Finds the final answer in a file's answer; the text before it ends at *head. */
 static void final_answer(const char *text, const char **found, size_t *n, size_t *head) {
   size_t size = strlen(text);
   *head = 0;

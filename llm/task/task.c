@@ -279,7 +279,7 @@ size_t task_digits(uint64_t x) {
 
 /* --- fields of the kinds --- */
 
-/* What a list of words is read into. */
+/* The state of reading a list of words. */
 typedef struct word_choices {
   cfg_reader *r;
   const char *key, *const *names, *letters; /* the words that may be named, and their letters */
@@ -288,8 +288,8 @@ typedef struct word_choices {
   size_t n_out;
 } word_choices;
 
-/* Adds the letter of the word at node; the reader's status tells of a word that is unknown or there
- * twice. */
+/* Adds the letter of the word at node; the reader's status is an error if the word is unknown or
+ * repeated. */
 static void choose_word(word_choices *c, const cfg_node *node) {
   char hint[CFG_HINT_SIZE];
   const char *word = cfg_text(node);

@@ -1,4 +1,4 @@
-/* What the files of the tokenizer share. Immutable after it is made, except where a function says
+/* Shared by the files of the tokenizer. Immutable after it is made, except where a function says
  * that it builds. */
 #ifndef GEPOLAB_LLM_TEXT_INTERNAL_H
 #define GEPOLAB_LLM_TEXT_INTERNAL_H
@@ -20,7 +20,7 @@ enum {
   ENTRY_BYTES = 8    /* of the vocabulary, and made of byte letters: merges can reach it */
 };
 
-/* What a token number stands for. */
+/* The meaning of a token number. */
 typedef struct token_entry {
   const char *bytes; /* borrowed from the tokenizer's content */
   uint32_t size;

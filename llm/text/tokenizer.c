@@ -184,7 +184,7 @@ static gl_status encode_piece(encoder *e, const char *piece, size_t size) {
 }
 
 /* Matches are pieces, and so is what lies between them. An empty match cuts, unless it touches the
- * match before it: then the search goes on one character later. */
+ * match before it: then the search continues one character later. */
 static gl_status encode_split(encoder *e, const char *text, size_t size) {
   size_t done = 0, from = 0, last = SIZE_MAX;
   gl_status status = GL_OK;

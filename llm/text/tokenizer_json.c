@@ -241,7 +241,8 @@ static int byte_of_letter(uint32_t code) {
   return rest <= 32 ? rest : rest <= 66 ? rest - 33 + 127 : 173;
 }
 
-/* Writes the bytes a token's letters stand for and returns their number; 0 if one is no letter. */
+/* Writes the bytes that a token's letters encode and returns their number; 0 if one is no letter.
+ */
 static size_t bytes_of_letters(const char *letters, size_t size, char *to) {
   size_t n = 0;
   for (size_t at = 0; at < size;) {
@@ -411,7 +412,7 @@ static gl_status put_merges(vocabulary *v) {
   return status;
 }
 
-/* Finds the tokens that stand for themselves. */
+/* Finds the tokens whose own bytes are encoded as that one token. */
 static gl_status put_whole_tokens(vocabulary *v) {
   tokenizer *t = v->t;
   merge_work work = {0};
@@ -483,7 +484,7 @@ static gl_status count_added(vocabulary *v) {
   return GL_OK;
 }
 
-/* What is looked for in the text: the content, in normal form if the text is. */
+/* The text to search for: the content, normalised if the text is. */
 static gl_status put_pattern(vocabulary *v, const added_token *a) {
   added_set *set = a->normalized ? &v->t->normal : &v->t->raw;
   char *text = NULL;

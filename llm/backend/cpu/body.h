@@ -6,8 +6,8 @@
  *   CPU_OPS     the name of the table of operations, which this file defines
  *   FORM_NEON   for NEON's intrinsics; those of AVX2 and AVX-512 follow from the compiler's flags
  * and are compiled with the flags of their instruction set. The parts included below
- * (llm/backend/cpu/NAME.h) are pieces of this file: they use what stands above them, and nobody
- * else includes them. All functions are static, so the copies do not meet. */
+ * (llm/backend/cpu/NAME.h) are pieces of this file: they use the definitions above them, and no
+ * other file includes them. All functions are static, so the copies do not conflict. */
 #include "core/random/rng.h"
 #include "core/rl/sampling.h"
 #include "llm/backend/cpu/cpu.h"

@@ -273,7 +273,7 @@ void cpu_in_ranges(backend *b, size_t n, size_t least, backend_range run, void *
 
 /* --- making one --- */
 
-/* The processor's name as Linux tells it, or "CPU". */
+/* The processor's name according to Linux, or "CPU". */
 static void processor_name(char *out, size_t size) {
   FILE *f = fopen("/proc/cpuinfo", "r");
   char line[256], name[64];

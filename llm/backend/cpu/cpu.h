@@ -1,4 +1,4 @@
-/* What the files of the CPU backend share.
+/* Shared by the files of the CPU backend.
  *
  * The operations that compute are written once, as a template: body.h and the parts it includes.
  * One source file for every number type and form includes it (f32.c, f64_avx512.c, ...), and each

@@ -1,7 +1,7 @@
 /* Vectors of numbers in registers. `vector` has 32 bytes with AVX2 and AVX-512, else 16; the order
  * in which a sum's terms are added up depends on it. `wide_vector` is what a tile of a product is
  * held in (product.h), 64 bytes with AVX-512, else the same: there every number is a sum of its
- * own, and its bits do not depend on how many stand side by side. Part of the template body.h,
+ * own, and its bits do not depend on how many are side by side. Part of the template body.h,
  * compiled once for every number type and instruction set. */
 
 #ifdef __AVX2__

@@ -7,18 +7,18 @@
  * room for (gemm.h). The answer follows from the shape, so a plan that was thrown out comes
  * back the same.
  *
- * What the library takes for the fastest is often not. Where GEPOLAB_CUDA_PRODUCTS in the
- * environment names a file, the first eight algorithms that it offers for a shape are timed once,
- * and the fastest is kept in that file (gemm.h), from which every later process takes
- * it. Without a file nothing is timed, because a choice by the clock may be another one in the next
+ * The algorithm that the library ranks first is often not the fastest. Where GEPOLAB_CUDA_PRODUCTS
+ * in the environment names a file, the first eight algorithms that it offers for a shape are timed
+ * once, and the fastest is kept in that file (gemm.h), from which every later process takes it.
+ * Without a file nothing is timed, because a choice by the clock may be another one in the next
  * process, and the last bits of results with it: a run that is resumed has those of one that was
  * never interrupted only if it has its file again.
  *
  * Only algorithms that sum in a fixed order are asked for: the parts of a product that is split
- * over k meet in workspace memory and are never added into the result in the order of arrival.
- * Where the library has no algorithm, other ways of adding the parts are asked for, and then the
- * product is computed by a kernel of our own, below. float32 is computed as float32,
- * or, where backend.tf32 is set, from factors rounded to TF32 (10 bits of mantissa). */
+ * over k are stored in workspace memory and are never added into the result in the order of
+ * arrival. Where the library has no algorithm, other ways of adding the parts are asked for, and
+ * then the product is computed by a kernel of our own, below. float32 is computed as float32, or,
+ * where backend.tf32 is set, from factors rounded to TF32 (10 bits of mantissa). */
 #include "llm/backend/cuda/device.cuh"
 
 extern "C" {
@@ -213,7 +213,7 @@ static int describe_product(cuda_backend *b, blas_plan *p, const blas_key *k) {
                    static_cast<int64_t>(k->n));
 }
 
-/* What an algorithm must keep to: workspace, order of sums, alignments. Returns 1 after a failure.
+/* Constraints on an algorithm: workspace, order of sums, alignments. Returns 1 after a failure.
  */
 static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const blas_key *k,
                   uint32_t reductions) {

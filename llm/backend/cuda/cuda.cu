@@ -250,7 +250,7 @@ static void start_cuda(cuda_backend *b) {
   if (!cuda_stopped(b)) cuda_output_start(b);
 }
 
-/* *n is 0 where CUDA cannot tell, as without a driver. */
+/* *n is 0 where CUDA does not know, as without a driver. */
 static cudaError_t count_devices(size_t *n) {
   int found = 0;
   const cudaError_t e = cudaGetDeviceCount(&found);

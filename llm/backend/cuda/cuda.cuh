@@ -68,7 +68,7 @@ struct cuda_backend {
   /* The operation that runs now, or ran last, for messages. */
   const char *operation;
   size_t shape[3];
-  /* Scratch memory, one block for all operations, which grows. A recorded graph goes on using the
+  /* Scratch memory, one block for all operations, which grows. A recorded graph keeps using the
    * block that it was recorded with: such blocks are kept in `retired` until the last graph ends.
    */
   void *scratch;
@@ -126,7 +126,7 @@ static inline size_t carved(size_t n, size_t size) {
 /* The memory that a backend keeps for itself, made and released with it. */
 void cuda_memory_start(cuda_backend *b);
 void cuda_memory_end(cuda_backend *b);
-/* Sets b->output_numbers; GL_EINPUT, kept in b, if the environment asks for what is no number. */
+/* Sets b->output_numbers; GL_EINPUT, kept in b, if the environment variable is no number. */
 void cuda_output_start(cuda_backend *b);
 /* Releases retired scratch memory if there is no graph any more. */
 void cuda_free_retired(cuda_backend *b);

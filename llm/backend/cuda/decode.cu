@@ -1,5 +1,5 @@
 /* Generation: the cache of keys and values, the attention of each row's query over its slot, and
- * the copies by which the host learns what was drawn while the next step runs.
+ * the copies by which the host reads the sampled tokens while the next step runs.
  *
  * Layout: a slot has `capacity` positions of kv * dim numbers, in both caches.
  *

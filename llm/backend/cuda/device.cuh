@@ -1,5 +1,5 @@
-/* What kernels share: bfloat16, sums and maxima over warps and blocks, and the groups of lanes that
- * run the kernels shared with the CPU. */
+/* Shared by the kernels: bfloat16, sums and maxima over warps and blocks, and the groups of lanes
+ * that run the kernels shared with the CPU. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_DEVICE_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_DEVICE_CUH
 

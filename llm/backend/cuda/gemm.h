@@ -46,7 +46,7 @@ size_t gemm_plans_size(const gemm_plans *t);
  * The algorithm decides about the last bits of a product. So a choice that was made once holds for
  * everybody who uses the file: it is written before its first use, never changed, and where two
  * processes measure the same shape, the choice of whoever wrote first holds for both. A run that is
- * resumed with its file goes on with the same algorithms. Runs with different files, or none, may
+ * resumed with its file uses the same algorithms. Runs with different files, or none, may
  * differ in last bits.
  *
  * The file is text: a line that says what it was measured on, then a line for each choice: the

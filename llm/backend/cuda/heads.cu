@@ -25,7 +25,7 @@ static void op_rotary_table(backend *base, void *cosine, void *sine, size_t posi
          static_cast<float *>(sine), n, dim / 2, theta);
 }
 
-/* What a group of lanes, which works on one head of one row at a time, needs to find it. */
+/* Where one head of one row is, for the group of lanes that works on it. */
 struct head_rows {
   const float *cosine, *sine;
   const int32_t *position;

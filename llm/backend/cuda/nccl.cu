@@ -1,12 +1,12 @@
 /* All-reduce over CUDA devices by NCCL. It is compiled where the compiler finds nccl.h; the library
  * is opened when a learner has several devices, and nothing is linked.
  *
- * Before each sum the ranks meet on the host, each after its own device has done all its work
- * without a failure. So a rank that fails earlier is known before any device waits for another one
- * inside NCCL. While a sum runs, its rank watches for errors of the communicator and for an abort,
- * and then takes its own communicator down, on its own thread, because NCCL allows no other thread
- * to do that safely. NCCL sums in the order of its rings or trees, which is the same from run to
- * run on one machine. */
+ * Before each sum the ranks wait for each other on the host, each after its own device has done all
+ * its work without a failure. So a rank that fails earlier is known before any device waits for
+ * another one inside NCCL. While a sum runs, its rank watches for errors of the communicator and
+ * for an abort, and then takes its own communicator down, on its own thread, because NCCL allows no
+ * other thread to do that safely. NCCL sums in the order of its rings or trees, which is the same
+ * from run to run on one machine. */
 #include "llm/backend/cuda/cuda.cuh"
 #include "llm/backend/cuda/open_cuda.h"
 

@@ -1,4 +1,4 @@
-/* What the CUDA backend offers to llm/backend/open, which stands in for it where there is no nvcc.
+/* The interface of the CUDA backend for llm/backend/open, which replaces it where there is no nvcc.
  */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_OPEN_CUDA_H
 #define GEPOLAB_LLM_BACKEND_CUDA_OPEN_CUDA_H

@@ -48,7 +48,7 @@
  * (tensor_tile); then split after split. In `sum`, number i of thread t is the result whose row and
  * weight are at(t, i) of the tile. */
 
-/* What a block multiplies: rows [row0, row0 + ROWS) of in [rows, k] by rows [weight0, weight0 +
+/* The work of a block: rows [row0, row0 + ROWS) of in [rows, k] by rows [weight0, weight0 +
  * WEIGHTS) of weight [m, k], or, PAIRED, by rows [weight0, weight0 + WEIGHTS / 2) of each of the
  * two halves of weight [2 m, k], one after the other; over terms [first, end) of k. `split` is the
  * length of a split of k, a multiple of 64, and `first` a multiple of `split`. */
@@ -65,8 +65,8 @@ struct tile_place {
   unsigned row, weight;
 };
 
-/* What the sum over splits begins with: adding to it leaves every number as it is, zeros of either
- * sign included. */
+/* The initial value of the sum over splits: adding to it leaves every number as it is, zeros of
+ * either sign included. */
 static const float NEGATIVE_ZERO = -0.0f;
 
 /* Adds the sums c of a split to those of the splits before it; c begins again at zero. */

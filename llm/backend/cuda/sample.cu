@@ -203,7 +203,7 @@ enum { THREADS = 256, EACH = 16, SLICE = THREADS * EACH };
  * Logits are read twice, the second time mostly from the second-level cache: the limit is 4 bytes
  * for each token of the vocabulary and row. */
 
-/* What the kernels know of the n slices of every row, [rows, n] each; in scratch memory. */
+/* Results of the kernels for the n slices of every row, [rows, n] each; in scratch memory. */
 struct sample_slices {
   weight_t *best; /* the greatest rank */
   weight_t *sum;
@@ -293,7 +293,7 @@ static void sample_untruncated(cuda_backend *b, sample_to to, const float *logit
 /* Truncation looks for the least logit that is kept. Every block counts the logits of its slice
  * into bins by their distance from the greatest one, and adds its counts and weights to the row's.
  * In the bin where the count (top-k) or the weight (top-p) from the top reaches what is wanted,
- * logits are told apart by their keys, eight bits at a time (radix select): a kernel counts a
+ * logits are distinguished by their keys, eight bits at a time (radix select): a kernel counts a
  * digit, and the blocks of the next kernel each look in the row's counts for the digit at which the
  * sum reaches what is wanted. The last kernels sum what is kept of each slice, and find the token
  * as those for whole distributions do. */
@@ -306,7 +306,7 @@ struct place_sums {
   weight_t *weight;
 };
 
-/* Where a search stands: the tokens of its bin whose keys begin with `key` are left, as far as they
+/* The state of a search: the tokens of its bin whose keys begin with `key` are left, as far as they
  * have at least the key `least`, and those from the greatest down are to reach `wanted`. */
 struct search_state {
   weight_t wanted, count, weight; /* of all tokens above those left */
@@ -325,7 +325,7 @@ struct kept_tokens {
  * STEPS + 1 steps, the first of which chooses a bin, the others a digit of the key. */
 enum { TOP_K, TOP_P, SEARCHES };
 
-/* What the kernels know of the rows; in scratch memory. */
+/* Results of the kernels for the rows; in scratch memory. */
 struct truncation {
   weight_t *best;      /* [rows, n]: of each slice, as sample.cu has it */
   place_sums bins;     /* [rows, BINS] */
@@ -545,7 +545,7 @@ __global__ void __launch_bounds__(THREADS)
 
 /* --- drawing --- */
 
-/* What the searches have found. The whole block calls it. */
+/* The result of the searches. The whole block calls it. */
 static __device__ kept_tokens kept_of(const truncation &t, size_t r, const sample_row &x,
                                       const sample_spec &spec) {
   const search_state s = after_digit(t, r, spec.top_p < 1 ? TOP_P : TOP_K, STEPS);
