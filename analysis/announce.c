@@ -57,7 +57,7 @@ static size_t length_of(const announce_series *r) {
   return n;
 }
 
-static int is_beyond_threshold(double value, int side, double threshold) {
+static bool is_beyond_threshold(double value, int side, double threshold) {
   return (side == RISES ? value : -value) > threshold;
 }
 
@@ -69,7 +69,7 @@ static double watched_at(const announce_series *r, size_t window, int64_t step) 
 }
 
 /* 1 if the run has a value. */
-static int score_run(scored *s, const announce_series *r, size_t window) {
+static bool score_run(scored *s, const announce_series *r, size_t window) {
   int has = 0;
   const size_t n = length_of(r);
   *s = (scored){.of = r, .top = {-INFINITY, -INFINITY}};

@@ -145,7 +145,7 @@ static double detectable(size_t pairs, size_t contrasts) {
 
 /* --- arms --- */
 
-int contrast_knows(const results *r, const char *path) {
+bool contrast_knows(const results *r, const char *path) {
   return strcmp(path, "algorithm") == 0 || results_axis(r, path) < r->axes.n;
 }
 
@@ -157,7 +157,7 @@ static gl_status check_path(const results *r, const contrast *c, const char *pat
                  c->name, path, r->study, *r->axis_label != '\0' ? r->axis_label : "the algorithm");
 }
 
-static int has_value(const results *r, const results_run *run, const contrast_field *f) {
+static bool has_value(const results *r, const results_run *run, const contrast_field *f) {
   if (strcmp(f->path, "algorithm") == 0)
     return strcmp(r->algorithms[run->algorithm], f->value) == 0;
   const axis_value v = r->groups[run->group].value[results_axis(r, f->path)];
@@ -167,17 +167,17 @@ static int has_value(const results *r, const results_run *run, const contrast_fi
   return v.text != NULL && strcmp(v.text, f->value) == 0;
 }
 
-int contrast_arm_has(const results *r, const results_run *run, const contrast_arm *a) {
+bool contrast_arm_has(const results *r, const results_run *run, const contrast_arm *a) {
   for (size_t i = 0; i < a->n; i++)
-    if (!has_value(r, run, &a->field[i])) return 0;
-  return 1;
+    if (!has_value(r, run, &a->field[i])) return false;
+  return true;
 }
 
-static int is_in_arm(const results *r, const results_run *run, const contrast_arm *a) {
+static bool is_in_arm(const results *r, const results_run *run, const contrast_arm *a) {
   return run->status != RUN_FAILED && contrast_arm_has(r, run, a);
 }
 
-int contrast_has_run(const results *r, const contrast_field *f) {
+bool contrast_has_run(const results *r, const contrast_field *f) {
   size_t k = 0;
   while (k < r->n_runs && !has_value(r, &r->runs[k], f)) k++;
   return k < r->n_runs;

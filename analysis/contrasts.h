@@ -16,6 +16,7 @@
 #include "analysis/statistics.h"
 #include "core/base/table.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -36,11 +37,11 @@ typedef struct contrast_arm {
 } contrast_arm;
 
 /* 1 if the run has all fields of the arm. Every path must be one that contrast_knows(). */
-int contrast_arm_has(const results *r, const results_run *run, const contrast_arm *a);
+bool contrast_arm_has(const results *r, const results_run *run, const contrast_arm *a);
 /* 1 if the path is "algorithm" or a field in which the study's runs differ. */
-int contrast_knows(const results *r, const char *path);
+bool contrast_knows(const results *r, const char *path);
 /* 1 if a run of the study has that field; the path as above. */
-int contrast_has_run(const results *r, const contrast_field *f);
+bool contrast_has_run(const results *r, const contrast_field *f);
 
 /* Strings are borrowed. */
 typedef struct contrast {

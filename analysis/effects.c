@@ -192,7 +192,7 @@ static const results_run *run_like(const results *r, const results_run *run, siz
   return NULL;
 }
 
-static int is_usable(const results_run *run) {
+static bool is_usable(const results_run *run) {
   return run != NULL && run->status != RUN_FAILED && run->n_evals > 0;
 }
 

@@ -367,10 +367,10 @@ static int add_frictionless_field(cJSON *fields, const table_column *c) {
          json_add_string(o, "description", c->about) != NULL;
 }
 
-static int has_own(const export_table *t, const char *name) {
+static bool has_own(const export_table *t, const char *name) {
   for (size_t i = 0; i < export_columns(t); ++i)
-    if (strcmp(export_column(t, i).name, name) == 0) return 1;
-  return 0;
+    if (strcmp(export_column(t, i).name, name) == 0) return true;
+  return false;
 }
 
 /* The column joins the one of the same name in another table. */

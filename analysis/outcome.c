@@ -23,19 +23,19 @@ const char *outcome_name(outcome o) {
   return names[o];
 }
 
-int run_outcome_is_fall(const run_outcome *o) {
+bool run_outcome_is_fall(const run_outcome *o) {
   switch (o->kind) {
   case OUTCOME_NOT_FINITE:
   case OUTCOME_EARLY_FALL:
   case OUTCOME_LATE_FALL:
-    return 1;
+    return true;
   case OUTCOME_NEVER_LEARNED:
     return o->lost_start;
   case OUTCOME_SURVIVED:
   case OUTCOME_COUNT:
     break;
   }
-  return 0;
+  return false;
 }
 
 /* The best after evaluation i: the largest, or what best_until says. */
@@ -467,10 +467,10 @@ static void put_stability_cell(table *t, const stability *s, const stability_cel
   if (s->has_doses) put_doses(t, c);
 }
 
-static int by_halves(const stability *s) {
+static bool by_halves(const stability *s) {
   for (size_t i = 0; s->from != NULL && i < s->from->n_runs; i++)
-    if (s->from->runs[i].best_until != NULL) return 1;
-  return 0;
+    if (s->from->runs[i].best_until != NULL) return true;
+  return false;
 }
 
 void stability_report(table *to, const stability *s) {
@@ -673,10 +673,10 @@ static gl_status fill_grid(stability *s, const stored_cell *cell, size_t n, gl_e
   return arena_check(m, "stored outcomes", err);
 }
 
-static int any_doses(const stability *s) {
+static bool any_doses(const stability *s) {
   for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++)
-    if (s->cells[i].n_doses > 0) return 1;
-  return 0;
+    if (s->cells[i].n_doses > 0) return true;
+  return false;
 }
 
 gl_status stability_of_stored(stability *s, stored *kept, gl_error *err) {

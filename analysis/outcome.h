@@ -52,14 +52,14 @@ typedef struct run_outcome {
   int64_t onset;            /* update of the first evaluation of the fall, or of the loss of the
                                start; of a run that is not finite its last; -1: none of them */
   int64_t end;              /* the last evaluation */
-  int lost_start;           /* it never learned, and lost what it began with: as many evaluations in
-                               a row as a fall needs lie below kept * first, first being at least
-                               the least gain, without a better one after them */
+  bool lost_start;          /* it never learned, and lost what it began with: as many evaluations in
+                              a row as a fall needs lie below kept * first, first being at least
+                              the least gain, without a better one after them */
 } run_outcome;
 
 /* 1 for early and late falls, for runs that are not finite, and for those that lost their start:
  * what counts as a fall when falls are set against a dose or a time. */
-int run_outcome_is_fall(const run_outcome *o);
+bool run_outcome_is_fall(const run_outcome *o);
 
 /* The outcome of a run with evaluations eval[n] in the order of their updates; not_finite: it ended
  * for that reason. best_until: [n] the best score until each evaluation, as it was chosen and
@@ -113,7 +113,7 @@ typedef struct stability {
   const char **algorithms; /* [n_algorithms] */
   size_t n_algorithms;
   outcome_rule rule;
-  int has_doses;         /* STABILITY_DOSE is swept */
+  bool has_doses;        /* STABILITY_DOSE is swept */
   size_t dose_axis;      /* its index among the axes of a study; axes.n where it is none */
   const char **settings; /* [n_settings] titles without the dose; "" where there is but one */
   size_t *setting;       /* [n_groups] of each group */

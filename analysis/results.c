@@ -74,7 +74,7 @@ gl_status results_add(results *r, const run_record *run, gl_error *err) {
   return arena_check(m, "a run's records", err);
 }
 
-static int is_same_value(axis_value a, axis_value b) {
+static bool is_same_value(axis_value a, axis_value b) {
   return a.text == b.text || (a.text && b.text && strcmp(a.text, b.text) == 0);
 }
 
@@ -243,14 +243,14 @@ static const char *listed_value(arena *m, const char *list, const axis *a, axis_
 }
 
 /* Whether two groups have different values in an axis. */
-static int differ(const results *r, size_t g, size_t h, size_t a) {
+static bool differ(const results *r, size_t g, size_t h, size_t a) {
   return !is_same_value(r->groups[g].value[a], r->groups[h].value[a]);
 }
 
-static int axis_varies(const results *r, size_t a) {
+static bool axis_varies(const results *r, size_t a) {
   for (size_t g = 1; g < r->n_groups; g++)
-    if (differ(r, 0, g, a)) return 1;
-  return 0;
+    if (differ(r, 0, g, a)) return true;
+  return false;
 }
 
 /* The group's values, "max delay 600 s, loss down 0.1", without the axes in which the study has one
@@ -296,12 +296,12 @@ static void mark_groups(naming *m) {
 }
 
 /* Whether the named axes distinguish all groups that the varying ones distinguish. */
-static int tells_groups_apart(naming *m) {
+static bool tells_groups_apart(naming *m) {
   mark_groups(m);
   for (size_t g = 1; g < m->from->n_groups; g++)
     if (m->mark[g].named == m->mark[g - 1].named && m->mark[g].varying != m->mark[g - 1].varying)
-      return 0;
-  return 1;
+      return false;
+  return true;
 }
 
 /* How many values an axis has; leaves it the only one that is named. */

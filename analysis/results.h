@@ -10,6 +10,7 @@
 #include "core/config/axes.h"
 #include "core/store/store.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,7 +61,7 @@ typedef struct results {
   char *study;
   axis_table axes; /* what tells the groups apart; axes.value is by run as they were added, not as
                 they are arranged */
-  int lower_is_better; /* of two scores; 0 unless it is set before the results are summarised */
+  bool lower_is_better; /* of two scores; 0 unless it is set before the results are summarised */
   const char
       *axis_label; /* "max delay [s]" or "max delay [s], loss down"; "" where there is no axis */
   const char **algorithms;

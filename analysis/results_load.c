@@ -108,7 +108,7 @@ typedef struct loading {
 } loading;
 
 /* Files of before format 5 that are only read have none. */
-static int has_set_evals(sqlite3 *db) {
+static bool has_set_evals(sqlite3 *db) {
   return sqlite3_table_column_metadata(db, "main", "set_evals", NULL, NULL, NULL, NULL, NULL,
                                        NULL) == SQLITE_OK;
 }

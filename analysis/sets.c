@@ -30,11 +30,11 @@ gl_status sets_names(const char ***names, size_t *n, const results *r, gl_error 
   return GL_OK;
 }
 
-int sets_have_halves(const results *r) {
+bool sets_have_halves(const results *r) {
   for (size_t i = 0; i < r->n_runs; i++)
     for (size_t k = 0; k < r->runs[i].n_set_evals; k++)
-      if (r->runs[i].set_evals[k].half != 0) return 1;
-  return 0;
+      if (r->runs[i].set_evals[k].half != 0) return true;
+  return false;
 }
 
 /* --- series --- */
@@ -51,7 +51,7 @@ static const set_eval_record *next_of(const results_run *run, const char *set, i
 
 /* Ends of the series on half the problems, or on all of them (half 0). */
 static series_ends ends_of_half(const results_run *run, const char *set, int half,
-                                int lower_is_better) {
+                                bool lower_is_better) {
   series_ends e = series_ends_unknown;
   size_t at = 0;
   for (const set_eval_record *r; (r = next_of(run, set, half, &at)) != NULL;)
@@ -59,12 +59,12 @@ static series_ends ends_of_half(const results_run *run, const char *set, int hal
   return e;
 }
 
-series_ends sets_ends(const results_run *run, const char *set, int lower_is_better) {
+series_ends sets_ends(const results_run *run, const char *set, bool lower_is_better) {
   return ends_of_half(run, set, 0, lower_is_better);
 }
 
 series_ends sets_mean_ends(const results_run *run, const char *const *sets, size_t n,
-                           int lower_is_better) {
+                           bool lower_is_better) {
   series_ends sum = {0, 0, 0, 0};
   const double count = (double)n;
   for (size_t i = 0; i < n; i++) {
@@ -94,7 +94,7 @@ static eval_record *mean_evals(arena *to, const results_run *run, const char *co
 }
 
 gl_status sets_ends_of_mean(series_ends *ends, const results_run *run, const char *const *sets,
-                            size_t n, int lower_is_better, gl_error *err) {
+                            size_t n, bool lower_is_better, gl_error *err) {
   *ends = series_ends_unknown;
   arena work = {0};
   const eval_record *mean = mean_evals(&work, run, sets, n, 0);
@@ -107,7 +107,7 @@ gl_status sets_ends_of_mean(series_ends *ends, const results_run *run, const cha
 
 /* The score on the other half where this one is best, of equals the first. */
 static double scored_elsewhere(const results_run *run, const char *set, int half,
-                               int lower_is_better) {
+                               bool lower_is_better) {
   const int other = 3 - half;
   double best = NAN, score = NAN;
   size_t at = 0, at_other = 0;
@@ -125,7 +125,7 @@ static double scored_elsewhere(const results_run *run, const char *set, int half
   return score;
 }
 
-series_ends sets_halved_ends(const results_run *run, const char *set, int lower_is_better) {
+series_ends sets_halved_ends(const results_run *run, const char *set, bool lower_is_better) {
   const series_ends a = ends_of_half(run, set, 1, lower_is_better),
                     b = ends_of_half(run, set, 2, lower_is_better);
   series_ends e = {.first = (a.first + b.first) / 2, .last = (a.last + b.last) / 2};
@@ -168,10 +168,10 @@ static void follow_bests(double *best_until, const eval_record *const half[2], s
   }
 }
 
-static int has_halves_of(const results_run *run, const char *set) {
+static bool has_halves_of(const results_run *run, const char *set) {
   for (size_t k = 0; k < run->n_set_evals; k++)
-    if (run->set_evals[k].half != 0 && strcmp(run->set_evals[k].set, set) == 0) return 1;
-  return 0;
+    if (run->set_evals[k].half != 0 && strcmp(run->set_evals[k].set, set) == 0) return true;
+  return false;
 }
 
 /* The best score until each evaluation, chosen on one half of the problems and scored on the other;

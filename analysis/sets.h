@@ -15,27 +15,28 @@
 #include "analysis/statistics.h"
 #include "core/base/table.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The names of the sets of all runs, in the order of the recipes; *n of them, 0 where no run has
  * any. The list is on the heap, the names are the results' own. */
 gl_status sets_names(const char ***names, size_t *n, const results *r, gl_error *err);
 /* Whether any run has scores of halves. */
-int sets_have_halves(const results *r);
+bool sets_have_halves(const results *r);
 
 /* Ends of a run's series on a set; all NaN where it has none. */
-series_ends sets_ends(const results_run *run, const char *set, int lower_is_better);
+series_ends sets_ends(const results_run *run, const char *set, bool lower_is_better);
 /* The means of these over so many sets: of bests, of lasts, of gaps. NaN where the run lacks one.
  */
 series_ends sets_mean_ends(const results_run *run, const char *const *sets, size_t n,
-                           int lower_is_better);
+                           bool lower_is_better);
 /* Ends of the mean over these sets, evaluation by evaluation. *ends is NaN where the run lacks a
  * set. GL_ENOMEM. */
 gl_status sets_ends_of_mean(series_ends *ends, const results_run *run, const char *const *sets,
-                            size_t n, int lower_is_better, gl_error *err);
+                            size_t n, bool lower_is_better, gl_error *err);
 /* Best as chosen on one half and scored on the other, the mean of both ways; last and first as the
  * means of the halves; NaN where the run has no halves of the set. */
-series_ends sets_halved_ends(const results_run *run, const char *set, int lower_is_better);
+series_ends sets_halved_ends(const results_run *run, const char *set, bool lower_is_better);
 
 /* The name of the mean over all sets. */
 #define SETS_MEAN "mean"

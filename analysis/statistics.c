@@ -148,10 +148,10 @@ gl_status iqm_bootstrap(const double *values, const size_t *size, size_t n_strat
 
 /* --- correlations --- */
 
-static int is_constant(const double *x, size_t n) {
+static bool is_constant(const double *x, size_t n) {
   for (size_t i = 1; i < n; i++)
-    if (x[i] != x[0]) return 0;
-  return 1;
+    if (x[i] != x[0]) return false;
+  return true;
 }
 
 /* How many different pairs there are, counted up to `most` of them (at most CORRELATION_PAIRS). */
@@ -408,14 +408,14 @@ static gl_status check_groups(const dose_group *group, size_t n, gl_error *err) 
 }
 
 /* Doses with runs that differ from the first with runs. */
-static int has_two_doses(const dose_group *group, size_t n) {
+static bool has_two_doses(const dose_group *group, size_t n) {
   double seen = NAN;
   for (size_t i = 0; i < n; i++) {
     if (group[i].runs == 0) continue;
-    if (!isnan(seen) && group[i].x != seen) return 1;
+    if (!isnan(seen) && group[i].x != seen) return true;
     seen = group[i].x;
   }
-  return 0;
+  return false;
 }
 
 gl_status dose_fit_of(const dose_group *group, size_t n, dose_fit *out, gl_error *err) {

@@ -56,25 +56,25 @@ static const char *scalar(const cJSON *item, char digits[NUMBER_TEXT_SIZE]) {
 }
 
 /* Numbers that tell the elements of an array apart, beside their texts and axes. */
-static int is_identity(const char *name) {
+static bool is_identity(const char *name) {
   static const char *const names[] = {"outcomes",  "group_size", "length", "vocabulary",
                                       "staleness", "seed",       "k",      "tokens"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strcmp(name, names[i]) == 0) return 1;
-  return 0;
+    if (strcmp(name, names[i]) == 0) return true;
+  return false;
 }
 
 /* Whether a number identifies an element. `update` is that of a measurement, which has a text; in
  * a curve it is a coordinate, and points are known by their places. */
-static int tells_apart(const cJSON *element, const cJSON *number) {
+static bool tells_apart(const cJSON *element, const cJSON *number) {
   if (strcmp(number->string, "update") != 0) return is_identity(number->string);
   for (const cJSON *m = element->child; m; m = m->next)
-    if (cJSON_IsString(m)) return 1;
-  return 0;
+    if (cJSON_IsString(m)) return true;
+  return false;
 }
 
 /* Texts that describe an element and do not identify it. */
-static int is_remark(const char *name) {
+static bool is_remark(const char *name) {
   return strcmp(name, "why") == 0;
 }
 
@@ -253,7 +253,7 @@ gl_status stored_read(stored *out, const char *path, gl_error *err) {
 }
 
 /* Whether a line has two cells. */
-static int has_two_cells(const char *line) {
+static bool has_two_cells(const char *line) {
   const char *tab = strchr(line, '\t');
   return tab != NULL && tab > line && strchr(tab + 1, '\t') == NULL;
 }
@@ -335,10 +335,10 @@ static void document_fini(document *d) {
   for (size_t i = 0; i < d->n_results; i++) stored_fini(&d->results[i]);
 }
 
-static int may_be_missing(const document *d, const char *name) {
+static bool may_be_missing(const document *d, const char *name) {
   for (size_t i = 0; i < d->from->n_missing; i++)
-    if (strcmp(d->from->missing[i], name) == 0) return 1;
-  return 0;
+    if (strcmp(d->from->missing[i], name) == 0) return true;
+  return false;
 }
 
 /* *out is NULL where the results are not there and need not be. */
@@ -385,20 +385,20 @@ static gl_status cited(document *d, const char *at, const char *name, const char
 static const char opening[] = "{{", closing[] = "}}";
 
 /* The three words of a marker; a key may have blanks, the name and the format none. */
-static int split_marker(const char *from, const char *to, char words[3][MOST_WORD]) {
+static bool split_marker(const char *from, const char *to, char words[3][MOST_WORD]) {
   while (from < to && *from == ' ') from++;
   while (to > from && to[-1] == ' ') to--;
   const char *first = memchr(from, ' ', (size_t)(to - from)), *last = to;
   while (last > from && last[-1] != ' ') last--;
-  if (!first || last <= first + 1) return 0;
+  if (!first || last <= first + 1) return false;
   const char *const begin[] = {from, first + 1, last}, *const end[] = {first, last - 1, to};
   for (size_t i = 0; i < 3; i++) {
     const size_t n = (size_t)(end[i] - begin[i]);
-    if (n == 0 || n >= MOST_WORD) return 0;
+    if (n == 0 || n >= MOST_WORD) return false;
     memcpy(words[i], begin[i], n);
     words[i][n] = '\0';
   }
-  return 1;
+  return true;
 }
 
 static gl_status fill_one(document *d, const char *marker, FILE *to, const char **next) {

@@ -17,7 +17,7 @@ metric summary_metric(const summary *s, cell_metric m) {
   return of[m];
 }
 
-static int is_log_variance(metric m) {
+static bool is_log_variance(metric m) {
   return m == METRIC_LOG_IW_MEAN || m == METRIC_LOG_IW_MAX || m == METRIC_LOG_IW_VARIANCE ||
          m == METRIC_LOG_IW_VARIANCE_PQ || m == METRIC_LOG_IW_VARIANCE_GEPO;
 }
@@ -91,7 +91,7 @@ typedef struct related {
   size_t n;
 } related;
 
-static int sweeps_delay(const results *from) {
+static bool sweeps_delay(const results *from) {
   return results_axis(from, "cluster.max_delay") < from->axes.n ||
          results_axis(from, "cluster.delay") < from->axes.n;
 }

@@ -26,25 +26,25 @@ typedef struct curve_line {
   const curve *of;
 } curve_line;
 
-int has_curve(const results *r, const curve *c) {
+bool has_curve(const results *r, const curve *c) {
   for (size_t i = 0; i < r->n_runs; i++) {
     const results_run *run = &r->runs[i];
-    if (c->m == METRIC_COUNT && run->n_evals > 0) return 1;
+    if (c->m == METRIC_COUNT && run->n_evals > 0) return true;
     for (size_t k = 0; c->m < METRIC_COUNT && k < run->n_steps; k++)
-      if (isfinite(run->steps[k].metric[c->m])) return 1;
+      if (isfinite(run->steps[k].metric[c->m])) return true;
   }
-  return 0;
+  return false;
 }
 
-int has_course(const results *r, const curve *c) {
+bool has_course(const results *r, const curve *c) {
   if (c->m == METRIC_COUNT) return has_curve(r, c);
   for (size_t i = 0; i < r->n_runs; i++) {
     size_t updates = 0;
     for (size_t k = 0; k < r->runs[i].n_steps; k++)
       updates += (size_t)!isnan(r->runs[i].steps[k].metric[c->m]); /* a logarithm of 0 is a value */
-    if (updates > 1) return 1;
+    if (updates > 1) return true;
   }
-  return 0;
+  return false;
 }
 
 /* The score at that update; runs of one recipe have it at the same place. */
@@ -270,7 +270,7 @@ static size_t kept_quantities(const summary *s, cell_metric *kept) {
 }
 
 /* A logarithmic axis for values that are all positive and span more than two decades. */
-static int spans_decades(const summary *s, cell_metric m) {
+static bool spans_decades(const summary *s, cell_metric m) {
   double least = INFINITY, largest = 0;
   for (size_t c = 0; c < s->n_cells; c++) {
     double v = s->cells[c].metric[m].value;

@@ -7,6 +7,8 @@
 #include "analysis/plot/page.h"
 #include "analysis/summary.h"
 
+#include <stdbool.h>
+
 typedef struct figure_data {
   const summary *s;
   const staleness_histogram *measured; /* NULL: none */
@@ -25,7 +27,7 @@ size_t evaluations_apart(size_t n);
 /* Says so on the page, once. */
 gl_status remark_every(figure_page *p, size_t every, gl_error *err);
 /* Whether a run of the group has an evaluation. */
-int group_evaluated(const results *r, size_t group);
+bool group_evaluated(const results *r, size_t group);
 /* The groups of the smallest and the largest delay, all other settings being those of the first
  * group; without a delay the first and the last group that have evaluations. *n is 1 or 2. */
 gl_status extreme_groups(const results *r, size_t groups[2], size_t *n, gl_error *err);
@@ -33,7 +35,7 @@ gl_status extreme_groups(const results *r, size_t groups[2], size_t *n, gl_error
  * where it has neither. by_staleness.c. */
 double staleness_of(const step_record *s);
 /* Whether runs differ in some setting: sensitivity.c. */
-int sweeps_something(const results *r);
+bool sweeps_something(const results *r);
 
 /* --- a swept quantity as x: grid.c --- */
 
@@ -74,7 +76,7 @@ void grid_write(figure_page *p, size_t panel, const char *line, const x_grid *gr
 /* A quantity over updates. */
 typedef struct curve {
   metric m; /* METRIC_COUNT: the evaluation score; a logarithm, log_...: its exponential is drawn */
-  int logarithmic; /* its axis is */
+  bool logarithmic; /* its axis is */
 } curve;
 
 /* The metric's name on an axis, "KL(p‖q) [nats]", "evaluation score" (METRIC_COUNT); of a logarithm
@@ -82,13 +84,13 @@ typedef struct curve {
 void axis_of(metric m, char text[METRIC_AXIS_SIZE]);
 /* Whether the store keeps the metric's natural logarithm; drawn_value() is then its exponential, as
  * the axes are logarithmic themselves. */
-int is_logarithm(metric m);
+bool is_logarithm(metric m);
 double drawn_value(metric m, double stored);
 interval drawn_interval(metric m, interval stored);
 
 /* Whether any run has the quantity; and whether one has it at several updates, so that it has a
  * course (a table of means has none), or evaluations. */
-int has_curve(const results *r, const curve *c);
-int has_course(const results *r, const curve *c);
+bool has_curve(const results *r, const curve *c);
+bool has_course(const results *r, const curve *c);
 
 #endif

@@ -277,7 +277,7 @@ typedef struct chart {
   const char **names; /* [n_rows] */
 } chart;
 
-static int is_shown(const timeline *t, const timeline_bar *b) {
+static bool is_shown(const timeline *t, const timeline_bar *b) {
   if (b->from_s < b->to_s) return b->from_s < t->to_s && b->to_s > t->from_s;
   return b->ends != b->kind && b->to_s >= t->from_s && b->to_s <= t->to_s;
 }
@@ -361,7 +361,7 @@ static void write_mark(figure_page *p, const chart *c, const placed *at, double 
 }
 
 /* Whether the bar is drawn as that kind: as a bar, or as the mark at its end. */
-static int is_of(const chart *c, const timeline_bar *b, timeline_kind k) {
+static bool is_of(const chart *c, const timeline_bar *b, timeline_kind k) {
   if (k < TIMELINE_BARS) return b->kind == k && b->from_s < b->to_s;
   return b->ends == k && b->to_s >= c->t->from_s && b->to_s <= c->t->to_s;
 }

@@ -131,12 +131,12 @@ static void sort_settings(frontier *f) {
 }
 
 /* Whether every setting has a staleness of its own, which then names it. */
-static int staleness_tells_apart(const frontier *f) {
+static bool staleness_tells_apart(const frontier *f) {
   for (size_t k = 0; k < f->s->n_settings; k++) {
-    if (isnan(f->s->staleness[f->order[k]])) return 0;
-    if (k > 0 && f->s->staleness[f->order[k]] == f->s->staleness[f->order[k - 1]]) return 0;
+    if (isnan(f->s->staleness[f->order[k]])) return false;
+    if (k > 0 && f->s->staleness[f->order[k]] == f->s->staleness[f->order[k - 1]]) return false;
   }
-  return 1;
+  return true;
 }
 
 static interval within(const frontier *f, interval v) {

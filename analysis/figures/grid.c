@@ -47,12 +47,12 @@ gl_status remark_every(figure_page *p, size_t every, gl_error *err) {
   return page_remark(p, err, "Of the evaluations every %zuth is shown", every);
 }
 
-int group_evaluated(const results *r, size_t group) {
+bool group_evaluated(const results *r, size_t group) {
   for (size_t a = 0; a < r->n_algorithms; a++) {
     const results_run *longest = longest_evaluated(r, results_cell_at(r, group, a));
-    if (longest && longest->n_evals > 0) return 1;
+    if (longest && longest->n_evals > 0) return true;
   }
-  return 0;
+  return false;
 }
 
 gl_status extreme_groups(const results *r, size_t groups[2], size_t *n, gl_error *err) {
@@ -81,7 +81,7 @@ static metric of_logarithm(metric m) {
   return strncmp(name, "log_", 4) == 0 ? metric_find(name + 4) : METRIC_COUNT;
 }
 
-int is_logarithm(metric m) {
+bool is_logarithm(metric m) {
   return of_logarithm(m) != METRIC_COUNT;
 }
 

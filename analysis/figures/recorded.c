@@ -191,20 +191,20 @@ static const char *line_name(const recorded *r, size_t line) {
 }
 
 /* Sums of the same weights in another order differ in their last digits. */
-static int is_same(double a, double b) {
+static bool is_same(double a, double b) {
   return a == b || (isnan(a) && isnan(b)) || fabs(a - b) < 1e-9;
 }
 
-static int weigh_alike(const recorded *r, size_t a, size_t b) {
+static bool weigh_alike(const recorded *r, size_t a, size_t b) {
   for (size_t i = 0; i < r->n; i++)
-    if (!is_same(line_at(r, i, a), line_at(r, i, b))) return 0;
-  return 1;
+    if (!is_same(line_at(r, i, a), line_at(r, i, b))) return false;
+  return true;
 }
 
-static int has_weights(const recorded *r, size_t line) {
+static bool has_weights(const recorded *r, size_t line) {
   for (size_t i = 0; i < r->n; i++)
-    if (isfinite(line_at(r, i, line))) return 1;
-  return 0;
+    if (isfinite(line_at(r, i, line))) return true;
+  return false;
 }
 
 /* The line that is drawn for row `line`: the first with the same weights. */
@@ -315,7 +315,8 @@ static gl_status write_distance(by_distance *d, figure_page *p, gl_error *err) {
   p->x_logarithmic = 1;
   snprintf(p->x_axis, sizeof p->x_axis, "%s", of_responses);
   snprintf(p->panels[0].axis, sizeof p->panels[0].axis, "variance of weights in a group");
-  p->panels[0].logarithmic = p->panels[0].kept = 1;
+  p->panels[0].logarithmic = true;
+  p->panels[0].kept = 1;
   status = page_remark(p, err,
                        "Updates in %zu classes by KL, as many in each: medians; band: quartiles of "
                        "P/Q",
@@ -402,12 +403,12 @@ static const char *lacks_staleness(const recorded *r) {
   return most > least ? NULL : "all updates of the log have one staleness";
 }
 
-static int has_distance(const recorded *r) {
+static bool has_distance(const recorded *r) {
   for (size_t i = 0; i < r->n; i++)
     if (value_at(r, i, RECORDED_KL_RESPONSE) > 0 &&
         isfinite(value_at(r, i, RECORDED_LOG_VARIANCE_PQ)))
-      return 1;
-  return 0;
+      return true;
+  return false;
 }
 
 static const char *lacks(const void *data, unsigned needs) {

@@ -20,7 +20,7 @@ typedef struct values {
   int numbers;
 } values;
 
-static int same(const axis_value *a, const axis_value *b) {
+static bool same(const axis_value *a, const axis_value *b) {
   if (isfinite(a->number) && isfinite(b->number)) return a->number == b->number;
   return strcmp(a->text ? a->text : "", b->text ? b->text : "") == 0;
 }
@@ -46,19 +46,19 @@ static values values_of_axis(const results *r, size_t which, const axis_value **
   return v;
 }
 
-int sweeps_something(const results *r) {
+bool sweeps_something(const results *r) {
   for (size_t which = 0; which < r->axes.n; which++)
     for (size_t g = 1; g < r->n_groups; g++)
-      if (!same(&r->groups[g].value[which], &r->groups[0].value[which])) return 1;
-  return 0;
+      if (!same(&r->groups[g].value[which], &r->groups[0].value[which])) return true;
+  return false;
 }
 
 /* Whether two settings are equal in all axes but `free_axis`. */
-static int same_but(const results *r, size_t g, size_t h, size_t free_axis) {
+static bool same_but(const results *r, size_t g, size_t h, size_t free_axis) {
   for (size_t which = 0; which < r->axes.n; which++)
     if (which != free_axis && !same(&r->groups[g].value[which], &r->groups[h].value[which]))
-      return 0;
-  return 1;
+      return false;
+  return true;
 }
 
 static size_t axes_between(const results *r, size_t g, size_t h) {

@@ -17,62 +17,62 @@ const figure *figures_at(size_t i) {
 }
 
 /* Whether a run has one of the metrics, finite, at several updates. */
-static int has_metric(const results *r, const metric *metrics, size_t n) {
+static bool has_metric(const results *r, const metric *metrics, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (has_course(r, &(curve){.m = metrics[i]})) return 1;
-  return 0;
+    if (has_course(r, &(curve){.m = metrics[i]})) return true;
+  return false;
 }
 
-static int has_training(const results *r) {
+static bool has_training(const results *r) {
   static const metric any[] = {METRIC_LOG_IW_VARIANCE, METRIC_LOG_IW_VARIANCE_GEPO,
                                METRIC_GRAD_NORM, METRIC_REWARD_MEAN};
   return has_metric(r, any, 4);
 }
 
-static int has_window(const summary *s) {
+static bool has_window(const summary *s) {
   const metric any[] = {METRIC_STALENESS, s->kl};
   return has_metric(s->from, any, 2);
 }
 
-static int has_evaluation(const results *r) {
+static bool has_evaluation(const results *r) {
   static const metric score = METRIC_COUNT;
   return has_metric(r, &score, 1);
 }
 
-static int has_divergence(const summary *s) {
+static bool has_divergence(const summary *s) {
   static const cell_metric any[] = {CELL_KL, CELL_ESTIMATION_ERROR, CELL_LOG_IW_VARIANCE_PQ,
                                     CELL_LOG_IW_VARIANCE_GEPO};
   for (size_t c = 0; c < s->n_cells; c++)
     for (size_t i = 0; i < sizeof any / sizeof *any; i++)
-      if (isfinite(s->cells[c].metric[any[i]].value)) return 1;
-  return 0;
+      if (isfinite(s->cells[c].metric[any[i]].value)) return true;
+  return false;
 }
 
-static int has_clock(const summary *s) {
+static bool has_clock(const summary *s) {
   for (size_t g = 0; g < s->from->n_groups; g++) {
     group_clock c;
     summary_group_clock(s, g, &c);
-    if (isfinite(c.samples_per_s)) return 1;
+    if (isfinite(c.samples_per_s)) return true;
   }
-  return 0;
+  return false;
 }
 
-static int has_staleness(const results *r) {
+static bool has_staleness(const results *r) {
   for (size_t i = 0; i < r->n_runs; i++)
     for (size_t k = 0; k < r->runs[i].n_staleness; k++)
-      if (r->runs[i].staleness[k] > 0) return 1;
-  return 0;
+      if (r->runs[i].staleness[k] > 0) return true;
+  return false;
 }
 
 /* Whether all updates that tell a staleness have the same one, so that nothing can be seen against
  * it. */
-static int has_one_age(const results *r) {
+static bool has_one_age(const results *r) {
   double first = NAN;
   for (size_t i = 0; i < r->n_runs; i++)
     for (size_t k = 0; k < r->runs[i].n_steps; k++) {
       const double age = staleness_of(&r->runs[i].steps[k]);
       if (!isfinite(age)) continue;
-      if (isfinite(first) && age != first) return 0;
+      if (isfinite(first) && age != first) return false;
       first = age;
     }
   return isfinite(first);
@@ -88,13 +88,13 @@ static int is_swept(const results *r, x_kind kind) {
 }
 
 /* Whether two groups differ in the learning rate. */
-static int has_rates(const results *r) {
+static bool has_rates(const results *r) {
   const size_t rate = results_axis(r, STABILITY_DOSE);
   for (size_t g = 1; g < r->n_groups && rate < r->axes.n; g++)
     if (r->groups[g].value[rate].number > 0 && r->groups[0].value[rate].number > 0 &&
         r->groups[g].value[rate].number != r->groups[0].value[rate].number)
-      return 1;
-  return 0;
+      return true;
+  return false;
 }
 
 /* Of fewer runs of one algorithm and setting no share of falls can be told. */
@@ -127,14 +127,14 @@ static const char *lacks_falls(const results *r, unsigned needs) {
   return (needs & NEEDS_FALLS) && survived == 0 ? "no run survived beside those that fell" : NULL;
 }
 
-static int has_other_settings(const results *r) {
+static bool has_other_settings(const results *r) {
   const size_t rate = results_axis(r, STABILITY_DOSE);
   for (size_t g = 1; g < r->n_groups; g++)
     for (size_t a = 0; a < r->axes.n; a++) {
       const char *one = r->groups[0].value[a].text, *other = r->groups[g].value[a].text;
-      if (a != rate && one != other && (!one || !other || strcmp(one, other) != 0)) return 1;
+      if (a != rate && one != other && (!one || !other || strcmp(one, other) != 0)) return true;
     }
-  return 0;
+  return false;
 }
 
 static const char *lacks(const void *data, unsigned needs) {

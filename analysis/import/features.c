@@ -108,7 +108,7 @@ gl_status features_of_spread(features_spread *out, const double *step, const dou
   return status;
 }
 
-int features_is_slow(const features_spread *s, const features_rule *rule) {
+bool features_is_slow(const features_spread *s, const features_rule *rule) {
   return s->growth >= rule->growth && s->trend >= rule->trend;
 }
 
@@ -145,7 +145,7 @@ static void groups_fini(groups *all) {
   arena_fini(&all->memory);
 }
 
-static int is_metric(const group *g, const char *quantity_name) {
+static bool is_metric(const group *g, const char *quantity_name) {
   if (g->metric == NULL || quantity_name == NULL) return g->metric == quantity_name;
   return strcmp(g->metric, quantity_name) == 0;
 }
@@ -254,7 +254,7 @@ static gl_status outcome_of_series(const gathered_series *s, const outcome_rule 
 
 /* A score in a unit of its own cannot be judged by a gain of 0.1; one that is better when lower has
  * no such outcomes. */
-static int is_judged(const gathered_series *s) {
+static bool is_judged(const gathered_series *s) {
   return s->what.is_score && s->what.better == METRIC_HIGHER_IS_BETTER;
 }
 
@@ -321,7 +321,7 @@ static void range_cell(table *t, numbers *x, const char *format) {
     table_shown(t, "%s (%s … %s)", middle, low, high);
 }
 
-static int is_of_scores(const group *g) {
+static bool is_of_scores(const group *g) {
   return g->metric == NULL;
 }
 

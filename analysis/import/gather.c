@@ -149,7 +149,7 @@ static void rules_fini(rules *r) {
 }
 
 /* A rule whose expression begins with a bracket sees the tag: "\[paper\]GEPO=gepo". */
-static int sees_tags(const char *rule) {
+static bool sees_tags(const char *rule) {
   if (*rule == '^') rule++;
   return rule[0] == '\\' && rule[1] == '[';
 }
@@ -186,7 +186,7 @@ static gl_status name_run_of(arena *m, const rules *r, const series *s, const ch
 
 /* --- series --- */
 
-static int is_asked_for(const gather_request *q, const char *name, quantity what) {
+static bool is_asked_for(const gather_request *q, const char *name, quantity what) {
   return !q->metric || strcmp(name, q->metric) == 0 || series_has_component(name, q->metric) ||
          (what.known < METRIC_COUNT && metric_find(q->metric) == what.known);
 }
@@ -413,7 +413,7 @@ static gl_status refuse_collisions(gathered *g, gl_error *err) {
 
 /* --- several scores under one label --- */
 
-static int same_label(const gathered_series *a, const gathered_series *b) {
+static bool same_label(const gathered_series *a, const gathered_series *b) {
   return strcmp(a->label_path, b->label_path) == 0 && strcmp(a->label, b->label) == 0;
 }
 

@@ -12,6 +12,8 @@
 #include "analysis/import/read.h"
 #include "analysis/results.h"
 
+#include <stdbool.h>
+
 typedef struct gather_request {
   const char *const *files;
   size_t n_files;
@@ -29,11 +31,11 @@ typedef struct gather_request {
                            algorithm share; NULL: each run is one */
   const char *metric;   /* the quantity that is asked for, by its name or a part of it between
                            slashes; what series are of whose file does not say it; NULL: all */
-  int lower_is_better;  /* of metrics that are not known to gepolab */
+  bool lower_is_better; /* of metrics that are not known to gepolab */
   const char *set; /* the evaluation set of studies whose score is shown (analysis/sets.h); NULL:
                       the runs' own */
-  int each_set;    /* 1: every set of a study is shown, under its name as a label */
-  int at_common;   /* 1: series end at the last step that all runs of a label and metric have */
+  bool each_set;   /* 1: every set of a study is shown, under its name as a label */
+  bool at_common;  /* 1: series end at the last step that all runs of a label and metric have */
   shape_request shape;
 } gather_request;
 
@@ -46,7 +48,7 @@ typedef struct gathered_series {
   const char *tag, *settings, *chosen; /* borrowed from its table */
   const char *metric;
   quantity what;
-  int is_chosen; /* it is the metric that was asked for, or none was */
+  bool is_chosen; /* it is the metric that was asked for, or none was */
   uint64_t seed;
   double *step, *value; /* [n] by step */
   size_t n, n_all;      /* n_all: before series were cut at the common step */

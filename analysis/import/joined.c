@@ -46,15 +46,15 @@ static int compare_places(const void *a, const void *b) {
 
 /* --- a run's records --- */
 
-static int is_time(const gathered_series *s) {
+static bool is_time(const gathered_series *s) {
   return strcmp(s->metric, "time_s") == 0;
 }
 
-static int is_wait(const gathered_series *s) {
+static bool is_wait(const gathered_series *s) {
   return strcmp(s->metric, "wait_s") == 0;
 }
 
-static int is_kept_series(const gathered_series *s) {
+static bool is_kept_series(const gathered_series *s) {
   return s->what.known < METRIC_COUNT || s->what.is_score;
 }
 
@@ -83,7 +83,7 @@ static int compare_steps(const void *a, const void *b) {
 /* The distinct steps of those series that `takes` accepts, ascending, *n_out of them; NULL once m
  * has failed. */
 static int64_t *union_of_steps(arena *m, const item *items, size_t n,
-                               int (*takes)(const gathered_series *s), size_t *n_out) {
+                               bool (*takes)(const gathered_series *s), size_t *n_out) {
   size_t room = 0, used = 0;
   for (size_t i = 0; i < n; i++) room += takes(items[i].of) ? items[i].of->n : 0;
   int64_t *step = ARENA_ARRAY(m, int64_t, room);
@@ -98,11 +98,11 @@ static int64_t *union_of_steps(arena *m, const item *items, size_t n,
   return step;
 }
 
-static int is_of_updates(const gathered_series *s) {
+static bool is_of_updates(const gathered_series *s) {
   return s->what.known < METRIC_COUNT && !s->what.is_score;
 }
 
-static int is_score_series(const gathered_series *s) {
+static bool is_score_series(const gathered_series *s) {
   return s->what.is_score;
 }
 

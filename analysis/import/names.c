@@ -39,7 +39,7 @@ static const char *const scores[] = {"eval_score",   "score",       "accuracy",
                                      "acc",          "pass@1",      "pass_rate",
                                      "success_rate", "exact_match", "mean_score"};
 
-static int is_component(const char *at, size_t n, const char *word) {
+static bool is_component(const char *at, size_t n, const char *word) {
   return strlen(word) == n && strncasecmp(at, word, n) == 0;
 }
 
@@ -63,19 +63,19 @@ static metric known_metric(const char *name) {
   }
 }
 
-static int is_evaluation(const char *name) {
+static bool is_evaluation(const char *name) {
   const size_t n = strcspn(name, "/");
   for (size_t i = 0; i < sizeof evaluations / sizeof *evaluations; i++)
-    if (name[n] == '/' && is_component(name, n, evaluations[i])) return 1;
-  return 0;
+    if (name[n] == '/' && is_component(name, n, evaluations[i])) return true;
+  return false;
 }
 
-static int is_score_word(const char *name) {
+static bool is_score_word(const char *name) {
   const char *slash = strrchr(name, '/');
   const char *last = slash ? slash + 1 : name;
   for (size_t i = 0; i < sizeof scores / sizeof *scores; i++)
-    if (is_component(last, strlen(last), scores[i])) return 1;
-  return 0;
+    if (is_component(last, strlen(last), scores[i])) return true;
+  return false;
 }
 
 quantity quantity_of(const char *name) {
@@ -90,12 +90,12 @@ quantity quantity_of(const char *name) {
   return q;
 }
 
-int quantity_is_named(const char *heading) {
+bool quantity_is_named(const char *heading) {
   static const char *const phases[] = {"train",  "training", "rollout", "actor",
                                        "critic", "timing",   "perf"};
   const size_t n = strcspn(heading, "/");
   for (size_t i = 0; heading[n] == '/' && i < sizeof phases / sizeof *phases; i++)
-    if (is_component(heading, n, phases[i])) return 1;
+    if (is_component(heading, n, phases[i])) return true;
   return !quantity_of(heading).is_guessed;
 }
 
@@ -196,7 +196,7 @@ gl_status pattern_new_rule(pattern **out, const char *rule, const char *option, 
   return make(out, rule, (size_t)(equals - rule), equals + 1, option, err);
 }
 
-int pattern_has_group(const pattern *p) {
+bool pattern_has_group(const pattern *p) {
   return p->groups > 0;
 }
 

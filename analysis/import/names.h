@@ -11,20 +11,22 @@
 #include "core/base/error.h"
 #include "core/base/metrics.h"
 
+#include <stdbool.h>
+
 /* The metric of a series whose file does not name it. */
 #define QUANTITY_UNNAMED "score"
 
 typedef struct quantity {
-  metric known;   /* METRIC_COUNT: none of gepolab's */
-  int is_score;   /* of an evaluation */
-  int is_guessed; /* nothing is known of it: higher is taken to be better */
+  metric known;    /* METRIC_COUNT: none of gepolab's */
+  bool is_score;   /* of an evaluation */
+  bool is_guessed; /* nothing is known of it: higher is taken to be better */
   metric_direction better;
 } quantity;
 
 quantity quantity_of(const char *name);
 /* Whether a heading is a metric's name and no run's: it is known, or begins as trainers' do
  * ("train/…", "actor/…"). */
-int quantity_is_named(const char *heading);
+bool quantity_is_named(const char *heading);
 
 /* --- regular expressions --- */
 /* Regular expressions of the command line, by PCRE2. Texts may be any bytes; a match that would
@@ -42,7 +44,7 @@ gl_status pattern_new_rule(pattern **out, const char *rule, const char *option, 
 void pattern_free(pattern *p);
 
 /* Whether the expression has a group in parentheses. */
-int pattern_has_group(const pattern *p);
+bool pattern_has_group(const pattern *p);
 /* *found: whether it matches the text anywhere. */
 gl_status pattern_matches(const pattern *p, const char *text, int *found, gl_error *err);
 /* Where it matches the text, *out is the name that the rule makes of it; of an expression alone,

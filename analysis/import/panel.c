@@ -38,7 +38,7 @@ static const char *last_separator(const char *head) {
   return found;
 }
 
-static int is_bookkeeping(const char *metric) {
+static bool is_bookkeeping(const char *metric) {
   return ends_with(metric, "__MIN") || ends_with(metric, "__MAX") || strcmp(metric, "_step") == 0 ||
          strcmp(metric, "_runtime") == 0 || strcmp(metric, "_timestamp") == 0;
 }
@@ -57,7 +57,7 @@ static gl_status add_panel_series(panel_reader *r, char *separator) {
   return series_add(r->table, &s, r->csv.err);
 }
 
-static int panel_heading(const char *heading) {
+static bool panel_heading(const char *heading) {
   const char *separator = last_separator(heading);
   return separator && separator > heading && separator[3] != 0;
 }

@@ -31,7 +31,7 @@ typedef struct series {
   const char *label;    /* of the benchmark, where the file has a column for it; "" if none */
   const char *settings; /* JSON object of the recipe's fields that have columns; "" if none */
   const char *chosen;   /* likewise of fields that were chosen for the cell: the learning rate */
-  int has_seed;
+  bool has_seed;
   uint64_t seed;
   double *step, *value; /* [n]; value may be infinite, never NaN */
   size_t n;
@@ -55,7 +55,7 @@ gl_status series_append(series *s, double step, double value, gl_error *err);
 
 /* Whether the metric has that component between slashes or at its ends: "step_diff" is one of
  * "train/step_diff". */
-int series_has_component(const char *metric, const char *component);
+bool series_has_component(const char *metric, const char *component);
 
 /* The one series whose metric has one of the n components; a later component is looked for only
  * where no metric has the earlier ones. run: "RUN", "[tag]RUN" or the column's whole heading; NULL
@@ -87,8 +87,8 @@ typedef struct sheet {
   size_t *row;  /* [n_rows + 1] the first cell of each row */
   size_t *line; /* [n_rows] of the file, from 1 */
   size_t n_rows;
-  int is_json; /* JSON Lines, whose members are named after what they hold */
-  char *texts; /* the cells' texts, each ended by a zero */
+  bool is_json; /* JSON Lines, whose members are named after what they hold */
+  char *texts;  /* the cells' texts, each ended by a zero */
   size_t n_texts, n_left_out;
   size_t cell_room, row_room, text_room;
   arena memory; /* of name and headings */

@@ -17,7 +17,7 @@
 typedef struct numbers {
   const char *file, *label, *name, *metric, *tag;
   metric_direction better;
-  int is_score, is_guessed;
+  bool is_score, is_guessed;
   uint64_t seed;
   const double *step, *value; /* [n], borrowed or owned below */
   size_t n, n_all;
@@ -45,7 +45,7 @@ static void compute_numbers(numbers *x) {
     if (x->value[i] == e.best) x->best_step = x->step[i];
 }
 
-static int is_same_quantity(const numbers *a, const numbers *b) {
+static bool is_same_quantity(const numbers *a, const numbers *b) {
   return strcmp(a->label, b->label) == 0 && strcmp(a->name, b->name) == 0 &&
          strcmp(a->metric, b->metric) == 0;
 }
@@ -165,16 +165,16 @@ static gl_status line_over_seeds(lines *l, size_t first, size_t n, interval out[
 
 /* --- the table of series --- */
 
-static int any_labels(const lines *l) {
+static bool any_labels(const lines *l) {
   for (size_t i = 0; i < l->n; i++)
-    if (*l->line[i].label) return 1;
-  return 0;
+    if (*l->line[i].label) return true;
+  return false;
 }
 
-static int has_seeds(const lines *l) {
+static bool has_seeds(const lines *l) {
   for (size_t i = 0; i < l->n; i += seeds_at(l, i))
-    if (seeds_at(l, i) > 1) return 1;
-  return 0;
+    if (seeds_at(l, i) > 1) return true;
+  return false;
 }
 
 static const char *direction_word(const numbers *x) {
@@ -461,7 +461,7 @@ static gl_status report_study(table *to, const char *path, const char *set, gl_e
 }
 
 /* Whether the request has options besides its files. */
-static int has_options(const gather_request *q) {
+static bool has_options(const gather_request *q) {
   return q->n_labels || q->n_renames || q->n_read_as || q->group_by || q->metric || q->at_common ||
          q->lower_is_better;
 }
@@ -561,7 +561,7 @@ gl_status published_read(published *out, const char *path, gl_error *err) {
   return status;
 }
 
-int published_agrees(const published_number *printed, double value, double largest) {
+bool published_agrees(const published_number *printed, double value, double largest) {
   const int scales = printed->is_percent ? largest <= 1 : largest <= 1 && printed->value > 1;
   const double scale = scales ? 100 : 1;
   return fabs(value * scale - printed->value) <= printed->half * (1 + 1e-9);

@@ -8,6 +8,7 @@
 #include "core/base/table.h"
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /* --- numbers that a paper prints --- */
@@ -21,7 +22,7 @@ typedef struct published_number {
   const char *text; /* as it is printed; NULL: none */
   double value;     /* in the scale of the series; NaN: none */
   double half;      /* half a unit of its last digit, in that scale */
-  int is_percent;   /* 1: printed in per cent, whatever the series' scale */
+  bool is_percent;  /* 1: printed in per cent, whatever the series' scale */
 } published_number;
 
 typedef struct published_row {
@@ -41,7 +42,7 @@ void published_fini(published *p);
 
 /* Whether the value rounds to the printed number; in per cent where the series' values are
  * fractions (largest at most 1) and the number is not. */
-int published_agrees(const published_number *printed, double value, double largest);
+bool published_agrees(const published_number *printed, double value, double largest);
 
 /* --- `gepolab analyze FILES` --- */
 
@@ -99,7 +100,7 @@ typedef struct features_spread {
 gl_status features_of_spread(features_spread *out, const double *step, const double *value,
                              size_t n, double onset, const features_rule *rule, gl_error *err);
 /* Whether it grew slowly: growth and trend at least the rule's. */
-int features_is_slow(const features_spread *s, const features_rule *rule);
+bool features_is_slow(const features_spread *s, const features_rule *rule);
 
 /* Two tables into a document:
  * {"rule", "scores": [{label, run, runs, learned, plateau, late_falls, early_falls, survived, gap,

@@ -47,11 +47,11 @@ gl_status series_append(series *s, double step, double value, gl_error *err) {
   return GL_OK;
 }
 
-int series_has_component(const char *metric, const char *component) {
+bool series_has_component(const char *metric, const char *component) {
   const size_t n = strlen(component);
   for (const char *p = metric; p; p = strchr(p, '/') ? strchr(p, '/') + 1 : NULL)
-    if (strncmp(p, component, n) == 0 && (p[n] == 0 || p[n] == '/')) return 1;
-  return 0;
+    if (strncmp(p, component, n) == 0 && (p[n] == 0 || p[n] == '/')) return true;
+  return false;
 }
 
 /* "[tag]RUN", without brackets where there is no tag; with the metric where `whole`. */
@@ -61,9 +61,9 @@ static void series_name(const series *s, int whole, char text[FULL_NAME]) {
            whole ? " - " : "", whole ? s->metric : "");
 }
 
-static int has_series_name(const series *s, const char *name) {
+static bool has_series_name(const series *s, const char *name) {
   char tagged[FULL_NAME], whole[FULL_NAME];
-  if (!name) return 1;
+  if (!name) return true;
   series_name(s, 0, tagged);
   series_name(s, 1, whole);
   return strcmp(name, s->run) == 0 || strcmp(name, tagged) == 0 || strcmp(name, whole) == 0;

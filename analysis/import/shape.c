@@ -55,10 +55,10 @@ static const char *const value_names[] = {"value", NULL};
 static const char *const ignored_names[] = {"_runtime", "_timestamp", "_wandb",    "ordinal", "key",
                                             "study",    "sampler",    "wall_time", NULL};
 
-static int is_heading_of(const char *heading, const char *const *names) {
+static bool is_heading_of(const char *heading, const char *const *names) {
   for (; *names; names++)
-    if (strcasecmp(heading, *names) == 0) return 1;
-  return 0;
+    if (strcasecmp(heading, *names) == 0) return true;
+  return false;
 }
 
 static column_role role_of(const char *heading) {

@@ -256,17 +256,17 @@ static int output_init(output *o, const char *folder, const char *name, const ch
 }
 
 /* Whether the file ends as it should: gnuplot does not tell of a disk that is full. */
-static int is_whole_output(const output *o) {
+static bool is_whole_output(const output *o) {
   char tail[16] = {0};
   FILE *f = fopen(o->aside, "rb");
-  if (!f) return 0;
+  if (!f) return false;
   if (fseek(f, -(long)sizeof tail, SEEK_END) != 0) rewind(f); /* it is shorter */
   size_t n = fread(tail, 1, sizeof tail, f);
   fclose(f);
   const size_t length = strlen(o->end);
   for (size_t i = 0; i + length <= n; i++)
-    if (memcmp(tail + i, o->end, length) == 0) return 1;
-  return 0;
+    if (memcmp(tail + i, o->end, length) == 0) return true;
+  return false;
 }
 
 /* Puts one in place. A program that writes no file, as a stand-in for gnuplot may, has drawn. */

@@ -9,8 +9,8 @@
 
 /* --- what is shown: panels, settings, lines, and which lines have a colour --- */
 
-static int panel_varies(const figure_panel *panel) {
-  if (!panel_has_values(panel)) return 0;
+static bool panel_varies(const figure_panel *panel) {
+  if (!panel_has_values(panel)) return false;
   return panel->kept || panel->largest - panel->least > 1e-12 * fabs(panel->largest);
 }
 
@@ -32,16 +32,16 @@ static gl_status remark_constant(figure_page *p, size_t from, size_t to, gl_erro
   return page_leave_out(p, err, "%s (%s everywhere)", p->panels[from].axis, text);
 }
 
-static int has_points(const figure_panel *panel) {
+static bool has_points(const figure_panel *panel) {
   return panel->least <= panel->largest;
 }
 
 /* Whether the panels of one column of the rows with a common range are without points. */
-static int is_column_empty(const layout *l, size_t column) {
+static bool is_column_empty(const layout *l, size_t column) {
   for (size_t i = 0; i < l->n; i++)
     if (l->places[i].panel % l->p->share == column && has_points(layout_panel(l, &l->places[i])))
-      return 0;
-  return 1;
+      return false;
+  return true;
 }
 
 static gl_status drop_column(layout *l, size_t column, gl_error *err) {
@@ -163,7 +163,7 @@ static gl_status choose_colours(figure_page *p, gl_error *err) {
 static const double POINT = 1e-6;
 
 /* Room for the marks at the ends; a range that is a point, or empty, gets some. */
-static void pad_range(const figure_page *p, double *low, double *high, int logarithmic) {
+static void pad_range(const figure_page *p, double *low, double *high, bool logarithmic) {
   if (!(*low <= *high)) *low = logarithmic ? 1 : 0, *high = 1;
   if (logarithmic) {
     *low = fmax(*low, *high * pow(10, -p->decades));
@@ -228,14 +228,14 @@ static void set_y_ticks(layout *l) {
   l->y_numbers = fmin(l->y_numbers, 0.4 * l->width);
 }
 
-int layout_is_of(const layout *l, const figure_mark *mark, const place *at) {
+bool layout_is_of(const layout *l, const figure_mark *mark, const place *at) {
   return mark->panel == at->panel || (mark->panel == PAGE_MARK && !*layout_panel(l, at)->x_axis);
 }
 
-int layout_has_marks(const layout *l, const place *at) {
+bool layout_has_marks(const layout *l, const place *at) {
   for (size_t i = 0; i < l->p->n_marks; i++)
-    if (layout_is_of(l, &l->p->marks[i], at)) return 1;
-  return 0;
+    if (layout_is_of(l, &l->p->marks[i], at)) return true;
+  return false;
 }
 
 /* As many numbers as fit side by side. */
@@ -417,7 +417,7 @@ static void see_axes(layout *l) {
   }
 }
 
-int layout_names_x(const layout *l, const place *at) {
+bool layout_names_x(const layout *l, const place *at) {
   return at->lowest || l->p->named_rows || *layout_panel(l, at)->x_axis;
 }
 
@@ -451,7 +451,7 @@ static void set_rows(layout *l) {
 
 /* A page's legend: its entries, and their columns. */
 
-int layout_has_legend(const figure_page *p) {
+bool layout_has_legend(const figure_page *p) {
   return p->n_kinds > 0 || (!p->named_rows && !p->plain && p->n_lines > 1);
 }
 
@@ -459,7 +459,7 @@ const figure_line *layout_scripted(const figure_page *p, size_t i) {
   return i < p->n_lines ? &p->lines[i] : &p->kinds[i - p->n_lines];
 }
 
-static int is_grey(const figure_page *p, size_t i) {
+static bool is_grey(const figure_page *p, size_t i) {
   return p->lines[i].look.colour == LOOK_GREY;
 }
 

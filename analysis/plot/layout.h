@@ -7,6 +7,7 @@
 #include "analysis/plot/page.h"
 #include "analysis/plot/text.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 static const double LINE = 0.31;      /* from one line of text to the next */
@@ -62,8 +63,8 @@ gl_status layout_arrange(layout *l, gl_error *err);
 size_t layout_shown_lines(const figure_page *p);
 
 /* Whether the mark belongs to the panel's x axis; whether that has marks. */
-int layout_is_of(const layout *l, const figure_mark *mark, const place *at);
-int layout_has_marks(const layout *l, const place *at);
+bool layout_is_of(const layout *l, const figure_mark *mark, const place *at);
+bool layout_has_marks(const layout *l, const place *at);
 /* The x of mark i on the page. */
 double layout_mark_x(const layout *l, const place *at, size_t i);
 /* The least distance between texts at the x axis, and the width of the longest. */
@@ -75,9 +76,9 @@ double layout_bar_room(const layout *l);
 /* A heading may extend a little over both sides, but not over the page's edge. */
 double layout_heading_wide(const layout *l);
 /* Whether the x axis' name is below the panel. */
-int layout_names_x(const layout *l, const place *at);
+bool layout_names_x(const layout *l, const place *at);
 
-int layout_has_legend(const figure_page *p);
+bool layout_has_legend(const figure_page *p);
 /* Grey lines are one entry together. */
 size_t layout_legend_entries(const figure_page *p);
 /* The line of an entry, as the script counts them: those in colour, then the first grey one. */

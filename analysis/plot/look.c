@@ -2,6 +2,7 @@
 #include "analysis/plot/look.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -118,7 +119,7 @@ typedef struct words {
   size_t n;
 } words;
 
-static int is_word_end(char c) {
+static bool is_word_end(char c) {
   return c == 0 || c == ' ' || c == '_' || c == '-' || c == '.' || c == '/';
 }
 
@@ -142,19 +143,19 @@ static int split(const char *name, words *w) {
 
 /* Suffixes of run names that say nothing about the algorithm: one of
  * these words, or one of the second kind with a number behind it. */
-static int is_of_the_run(const char *word) {
+static bool is_of_the_run(const char *word) {
   static const char *const whole[] = {"online", "offline", "async", "sync"};
   static const char *const counted[] = {"diff",      "maxdiff", "delay", "maxdelay",
                                         "staleness", "window",  "seed",  "run"};
   for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
-    if (strcmp(word, whole[i]) == 0) return 1;
+    if (strcmp(word, whole[i]) == 0) return true;
   for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
     const size_t n = strlen(counted[i]);
     if (strncmp(word, counted[i], n) == 0 && word[n] &&
         strspn(word + n, "0123456789") == strlen(word + n))
-      return 1;
+      return true;
   }
-  return 0;
+  return false;
 }
 
 /* Names that papers and programs write as one word, or otherwise than here. */

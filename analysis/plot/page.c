@@ -44,11 +44,11 @@ gl_status figure_width(const char *text, double *cm, gl_error *err) {
   return GL_OK;
 }
 
-int figure_is_named(const char *list, const char *name) {
+bool figure_is_named(const char *list, const char *name) {
   const size_t n = strlen(name);
   for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-    if (strncmp(at, name, n) == 0 && (at[n] == ',' || !at[n])) return 1;
-  return 0;
+    if (strncmp(at, name, n) == 0 && (at[n] == ',' || !at[n])) return true;
+  return false;
 }
 
 /* --- files --- */
@@ -76,7 +76,7 @@ void page_number(figure_page *p, double value) {
 }
 
 /* A logarithmic axis cannot show values that are not positive. */
-static int is_on_axis(const figure_panel *panel, double value) {
+static bool is_on_axis(const figure_panel *panel, double value) {
   return isfinite(value) && (!panel->logarithmic || value > 0);
 }
 
@@ -146,14 +146,14 @@ void page_block_end(figure_page *p) {
   fputs("\n\n", p->data.stream);
 }
 
-int panel_has_values(const figure_panel *panel) {
+bool panel_has_values(const figure_panel *panel) {
   return panel->low <= panel->high;
 }
 
-int page_is_empty(const figure_page *p) {
+bool page_is_empty(const figure_page *p) {
   for (size_t i = 0; i < p->n_panels; i++)
-    if (panel_has_values(&p->panels[i])) return 0;
-  return 1;
+    if (panel_has_values(&p->panels[i])) return false;
+  return true;
 }
 
 double page_width(const figure_page *p) {
@@ -188,7 +188,7 @@ void page_write_name(const char *text, FILE *to) {
 }
 
 /* Whether gnuplot's enhanced text obeys the character. */
-static int is_gnuplot_mark(char c) {
+static bool is_gnuplot_mark(char c) {
   return strchr("_^@&~{}\\", c) != NULL;
 }
 
@@ -227,13 +227,14 @@ static const char SEPARATOR[] = "; ";
 
 /* Whether text is one of the entries of said: the whole of one, since a setting's name may begin
  * another's. */
-static int is_in_list(const char *said, const char *text) {
+static bool is_in_list(const char *said, const char *text) {
   const size_t n = strlen(text), gap = sizeof SEPARATOR - 1;
   for (const char *at = said; at; at = strstr(at, SEPARATOR)) {
     if (at != said) at += gap;
-    if (strncmp(at, text, n) == 0 && (at[n] == 0 || strncmp(at + n, SEPARATOR, gap) == 0)) return 1;
+    if (strncmp(at, text, n) == 0 && (at[n] == 0 || strncmp(at + n, SEPARATOR, gap) == 0))
+      return true;
   }
-  return 0;
+  return false;
 }
 
 gl_status page_leave_out(figure_page *p, gl_error *err, const char *format, ...) {
@@ -340,7 +341,7 @@ void page_set_numbers(figure_page *p, const char *array, const double *numbers, 
 
 /* --- cells of maps --- */
 
-void map_edges(const double *x, size_t n, int logarithmic, double *edge) {
+void map_edges(const double *x, size_t n, bool logarithmic, double *edge) {
   for (size_t i = 1; i < n; i++)
     edge[i] = logarithmic ? sqrt(x[i - 1] * x[i]) : 0.5 * (x[i - 1] + x[i]);
   if (n == 1) {
@@ -380,7 +381,7 @@ typedef struct contour {
   int log_x, log_y, log_value;
 } contour;
 
-static double centre(const double *edge, size_t i, int logarithmic) {
+static double centre(const double *edge, size_t i, bool logarithmic) {
   return logarithmic ? 0.5 * (log(edge[i]) + log(edge[i + 1])) : 0.5 * (edge[i] + edge[i + 1]);
 }
 
@@ -440,14 +441,14 @@ void page_contour(figure_page *p, size_t panel, const figure_map *m, double leve
 
 /* --- colour bars --- */
 
-void page_bar(figure_page *p, const char *axis, double low, double high, int logarithmic) {
+void page_bar(figure_page *p, const char *axis, double low, double high, bool logarithmic) {
   snprintf(p->bar_axis, sizeof p->bar_axis, "%s", axis);
   p->bar_low = low, p->bar_high = high > low ? high : low + fmax(1e-6, fabs(low) * 1e-3);
   p->bar_logarithmic = logarithmic;
   page_set(p, "diverging", 0);
 }
 
-void page_bar_diverging(figure_page *p, const char *axis, double most, int logarithmic) {
+void page_bar_diverging(figure_page *p, const char *axis, double most, bool logarithmic) {
   page_bar(p, axis, logarithmic ? 1 / most : -most, most, logarithmic);
   page_set(p, "diverging", 1);
 }

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -68,7 +69,7 @@ typedef struct figure_table {
  * the text), or a number of centimetres from 6 to 100. GL_EINPUT says what there is. */
 gl_status figure_width(const char *text, double *cm, gl_error *err);
 /* Whether the list of names parted by commas (NULL: none) has that one. */
-int figure_is_named(const char *list, const char *name);
+bool figure_is_named(const char *list, const char *name);
 
 /* --- pages --- */
 
@@ -77,11 +78,11 @@ typedef struct figure_panel {
   char note[200]; /* in the panel's upper right corner; "\n" ends a line */
   double low, high;
   double least, largest; /* of the values, without intervals */
-  int logarithmic;       /* scale of its axis */
+  bool logarithmic;      /* scale of its axis */
   int kept;              /* 1: shown even where nothing varies */
   char x_axis[160];      /* of its own; "": the page's, with the page's range */
   double x_low, x_high;
-  int x_logarithmic;
+  bool x_logarithmic;
 } figure_panel;
 
 /* A text at a place of the x axis: of one panel with an axis of its own, or of all that have none
@@ -144,11 +145,11 @@ struct figure_page {
   figure_mark *marks; /* [n_marks] where x is a place in a list; page_mark() */
   size_t n_marks;
   double x_low, x_high; /* widened by page_x() */
-  int x_logarithmic;
+  bool x_logarithmic;
   double decades;     /* a logarithmic axis shows so many at most, from its upper end */
   char bar_axis[160]; /* a colour bar at the right: its name; "": none */
   double bar_low, bar_high;
-  int bar_logarithmic;
+  bool bar_logarithmic;
   arena memory; /* of the panels, lines and kinds, and of the texts of lines and marks */
 };
 
@@ -201,8 +202,8 @@ void page_set_texts(figure_page *p, const char *array, const char *const *texts,
 void page_set_numbers(figure_page *p, const char *array, const double *numbers, size_t n);
 
 /* Whether the panel has a value to show; and whether no panel of the page has. */
-int panel_has_values(const figure_panel *panel);
-int page_is_empty(const figure_page *p);
+bool panel_has_values(const figure_panel *panel);
+bool page_is_empty(const figure_page *p);
 
 /* Adds to what the figure says below its panels that it does not show, printf-style; once. */
 gl_status page_leave_out(figure_page *p, gl_error *err, const char *format, ...)
@@ -235,7 +236,7 @@ typedef struct figure_map {
 
 /* The edges of cells around ascending numbers x[n], halfway between neighbours (on a logarithmic
  * scale if asked), into edge[n + 1]. */
-void map_edges(const double *x, size_t n, int logarithmic, double *edge);
+void map_edges(const double *x, size_t n, bool logarithmic, double *edge);
 
 /* A page of maps has one line and one block per panel; p->shape is "map". Writes the panel's block,
  * with an axis of its own over the edges; the panel is kept. Call in the order of the panels. */
@@ -248,7 +249,7 @@ void page_contour(figure_page *p, size_t panel, const figure_map *m, double leve
 /* Colours: from low to high, light to dark in grey too; or from blue over white at the middle to
  * orange, with ends at equal distance from it: 1 on a logarithmic scale, 0 on a linear one. `most`
  * is the upper end; values beyond an end have its colour. */
-void page_bar(figure_page *p, const char *axis, double low, double high, int logarithmic);
-void page_bar_diverging(figure_page *p, const char *axis, double most, int logarithmic);
+void page_bar(figure_page *p, const char *axis, double low, double high, bool logarithmic);
+void page_bar_diverging(figure_page *p, const char *axis, double most, bool logarithmic);
 
 #endif

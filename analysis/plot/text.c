@@ -46,10 +46,10 @@ static const struct {
     {0x27b1, 0x27be}, {0x27e6, 0x27eb}, {0x27f0, 0x28ff}, {0x29ce, 0x29d5}, {0x2a0c, 0x2a1c},
     {0x2a7d, 0x2aa0}, {0x2aae, 0x2aba}, {0x2b00, 0x2b1a}, {0x2b1f, 0x2b24}};
 
-int text_in_font(uint32_t character) {
+bool text_in_font(uint32_t character) {
   for (size_t i = 0; i < sizeof in_font / sizeof *in_font; i++)
-    if (character >= in_font[i].first && character <= in_font[i].last) return 1;
-  return 0;
+    if (character >= in_font[i].first && character <= in_font[i].last) return true;
+  return false;
 }
 
 static double character_width(uint32_t c) {
@@ -245,7 +245,7 @@ size_t ticks_logarithmic(double low, double high, size_t most, tick out[MOST_TIC
   return l.n;
 }
 
-size_t ticks_of_axis(double low, double high, int logarithmic, size_t most, tick out[MOST_TICKS]) {
+size_t ticks_of_axis(double low, double high, bool logarithmic, size_t most, tick out[MOST_TICKS]) {
   return logarithmic ? ticks_logarithmic(low, high, most, out) : ticks_linear(low, high, most, out);
 }
 

@@ -3,6 +3,7 @@
 #ifndef GEPOLAB_ANALYSIS_PLOT_TEXT_H
 #define GEPOLAB_ANALYSIS_PLOT_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,7 +13,7 @@
 
 /* Whether the font is known to have the character. What it lacks a figure shows as TEXT_ESCAPE, for
  * the program that draws would put in its place what covers the page. */
-int text_in_font(uint32_t character);
+bool text_in_font(uint32_t character);
 #define TEXT_ESCAPE "U+%04X"
 
 /* Width in centimetres of one line of UTF-8 text at FIGURE_POINTS. */
@@ -51,7 +52,7 @@ size_t ticks_linear(double low, double high, size_t most, tick out[MOST_TICKS]);
  * the numbers are those of a linear axis. Returns how many. */
 size_t ticks_logarithmic(double low, double high, size_t most, tick out[MOST_TICKS]);
 /* The one or the other. */
-size_t ticks_of_axis(double low, double high, int logarithmic, size_t most, tick out[MOST_TICKS]);
+size_t ticks_of_axis(double low, double high, bool logarithmic, size_t most, tick out[MOST_TICKS]);
 /* Centimetres of the widest of their texts; 0 of none. */
 double ticks_widest(const tick *ticks, size_t n);
 
