@@ -1,5 +1,5 @@
-# Of every figure: the file formats, the axes, the lines, and the texts around the panels.
-# All positions were computed beforehand (screen coordinates); they are the same in all formats.
+# Of every figure: the file formats, the axes, the lines, and what is written around the panels.
+# Where everything stands has been computed (screen coordinates), and is the same in all formats.
 set datafile separator "\t"
 set encoding utf8
 set style line 100 lc rgb "#dddddd" lw 0.5
