@@ -98,6 +98,9 @@ gl_status read_rows(sheet *out, const char *path, gl_error *err) {
     const import_file file = {path, text, size, content_start(text, size), true};
     const import_format *format = NULL;
     status = find_format(&format, &file, err);
+    if (status == GL_OK && !format->rows)
+      status = import_refuse(&file, "this is a log and no table",
+                             "give a table: CSV, TSV or JSON Lines", err);
     if (status == GL_OK) status = format->rows(out, &file, err);
   }
   free(text);

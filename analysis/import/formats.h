@@ -21,7 +21,7 @@ typedef struct import_format {
   /* *is: whether the file has this format; no earlier one of the list has it. A file that is almost
    * of this format is refused with the remedy. */
   gl_status (*recognise)(bool *is, const import_file *f, gl_error *err);
-  /* The records as they are. */
+  /* The records as they are; NULL: the format has no rows. */
   gl_status (*rows)(sheet *out, const import_file *f, gl_error *err);
   /* The series; NULL: those that shape_series() finds in the rows. */
   gl_status (*series)(series_table **out, const import_file *f, gl_error *err);
