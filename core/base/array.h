@@ -33,7 +33,7 @@
 #define ARRAY_FIT(items, room, wanted)                                                             \
   ((wanted) <= (room) || array_fit(&(items), &(room), (wanted), sizeof *(items)))
 
-/* What the macros call; `items` is the address of the pointer to the first item. */
+/* Called by the macros; `items` is the address of the pointer to the first item. */
 void *array_add(void *items, size_t *n, size_t size);
 bool array_reserve(void *items, size_t *room, size_t wanted, size_t size);
 bool array_fit(void *items, size_t *room, size_t wanted, size_t size);

@@ -1,5 +1,5 @@
-/* What a schedule measures of a run's clock: one table of its columns, from which the record, the
- * store, its exports and the loading of results follow. sim/ fills the record.
+/* The measurements of a run's clock: one table of columns, from which the record, the store, its
+ * exports and the loading of results follow. sim/ fills the record.
  *
  * A column added here is a field of clock_record; core/store/schema.c says since which format. */
 #ifndef GEPOLAB_CORE_BASE_CLOCK_RECORD_H
@@ -10,7 +10,7 @@
 /* X(name, unit, meaning), in the order of the store's columns. */
 #define CLOCK_RECORD(X)                                                                            \
   X(simulated_s, "s", "from the start to the end of the last update")                              \
-  X(learner_utilisation, "", "share of that time at work, 0 to 1")                                 \
+  X(learner_utilisation, "", "fraction of that time at work, 0 to 1")                              \
   X(sampler_utilisation, "", "the same, mean over samplers")                                       \
   X(samples_per_s, "1/s", "responses trained per simulated second")                                \
   X(bytes_up, "bytes", "sent by the samplers")                                                     \

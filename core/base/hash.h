@@ -1,7 +1,7 @@
 /* Hashes, and the hash table.
  *
  * FNV-1a, not cryptographic. In 128 bits, as 32 hex digits, it makes the keys of cells from
- * canonical text; whoever looks a key up compares the text too. In 64 bits it is the checksum of
+ * canonical text; lookups compare the text too. In 64 bits it is the checksum of
  * small binary files: every change of a single byte changes it. */
 #ifndef GEPOLAB_CORE_BASE_HASH_H
 #define GEPOLAB_CORE_BASE_HASH_H

@@ -18,7 +18,7 @@ char *number_text(double value, char text[NUMBER_TEXT_SIZE]) {
     return text;
   }
   /* %g drops trailing zeros, so 15 digits already give every shorter form of a normal number, and
-   * 17 always read back; a subnormal one has fewer digits to tell. */
+   * 17 always read back; a subnormal one has fewer significant digits. */
   for (int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG; digits <= DBL_DECIMAL_DIG; ++digits) {
     snprintf(text, NUMBER_TEXT_SIZE, "%.*g", digits, value);
     if (isinf(value) || strtod(text, NULL) == value) break;

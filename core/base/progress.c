@@ -62,7 +62,7 @@ static int can_redraw(const progress_world *w) {
          isatty(fileno(w->to));
 }
 
-/* --- what is known --- */
+/* --- counts and costs --- */
 
 /* Columns to which names, notes and units are cut. */
 enum { NAME_COLUMNS = 60, UNIT_COLUMNS = 20 };
@@ -153,11 +153,11 @@ double progress_left_s(const progress *p) {
     behind = fmin(each, (t - p->begun[(p->oldest + i) % p->workers]) * speed);
     left -= behind;
   }
-  /* Workers share what is left, but at the end each has but one item. */
+  /* Workers divide the rest among them, but each item is one worker's. */
   return fmax(fmax(left, 0) / (speed * (double)p->workers), (each - behind) / speed);
 }
 
-/* --- what is shown --- */
+/* --- drawing --- */
 
 /* "3m05s"; "?" if unknown */
 static void span_text(double s, char *text, size_t size) {

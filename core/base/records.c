@@ -289,7 +289,7 @@ gl_status csv_cell(csv_reader *r, int *more) {
   return status;
 }
 
-/* What strtod takes besides decimal numbers (hexadecimal, "nan(…)", other cases) is refused. */
+/* Refuses what strtod reads besides decimal numbers: hexadecimal, "nan(…)", other cases. */
 int csv_number(const char *cell, double *value) {
   static const char *const words[] = {"NaN", "nan", "Infinity", "-Infinity", "inf", "-inf"};
   const char *from = cell + strspn(cell, " \t");

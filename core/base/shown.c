@@ -26,8 +26,8 @@ static void write_escape(uint32_t code, char piece[PIECE_SIZE]) {
              (unsigned)code);
 }
 
-/* The next character of text[size], size > 0, as it is shown, with its columns; returns the bytes
- * that were read. */
+/* The escaped form of the next character of text[size], size > 0, and its columns; returns the
+ * bytes read. */
 static size_t next_piece(const char *text, size_t size, char piece[PIECE_SIZE], size_t *columns) {
   uint32_t code;
   size_t bytes = utf8_read(text, size, &code);

@@ -17,8 +17,8 @@ typedef struct shown_text {
   char text[SHOWN_SIZE];
 } shown_text;
 
-/* For one argument of printf: printf("%s\n", shown(name).text). What is longer than 511 bytes ends
- * in "…". NULL is shown as nothing. */
+/* For one argument of printf: printf("%s\n", shown(name).text). A text of more than 511 bytes is
+ * cut and ends in "…". NULL is shown as nothing. */
 shown_text shown(const char *text);
 /* All of text[size] (which may hold NULs), however long it is. Errors remain in the stream. */
 void shown_write(const char *text, size_t size, FILE *to);
@@ -26,7 +26,7 @@ void shown_write(const char *text, size_t size, FILE *to);
  * of several lines. */
 void shown_write_lines(const char *text, FILE *to);
 /* As text of an element or a quoted attribute of HTML: the same with the five characters of markup
- * as entities. What is written is also text of XML. */
+ * as entities. The output is also valid in XML. */
 void shown_write_html(const char *text, FILE *to);
 /* As a field of a tab-separated file that gnuplot reads too: shown, and in double quotes, its own
  * doubled, where it has any or begins with '#'. */

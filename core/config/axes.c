@@ -218,7 +218,7 @@ static void read_runs(comparison *c) {
   }
 }
 
-/* What the study says that the field was in that run, whatever its origin; NULL: nothing. */
+/* The stored value in effect of a field in a run, of any origin; NULL: none is stored. */
 static const cJSON *value_in_effect(const cJSON *in_effect, const char *path) {
   const cJSON *found = NULL;
   for (const cJSON *origin = in_effect->child; origin != NULL && found == NULL;

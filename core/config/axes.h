@@ -27,7 +27,7 @@ typedef struct axis {
   int swept; /* 1: a sweep named it; 0: found by comparing recipes */
 } axis;
 
-/* What a run has in a field. */
+/* The value of a field in a run. */
 typedef struct axis_value {
   const char *text; /* "600", "none", "{\"distribution\":…}"; NULL: the recipe does not state the
                        field and it has no fixed default */
@@ -35,7 +35,7 @@ typedef struct axis_value {
       number; /* of a number and of the distribution of a constant; `none` is 0; NaN for all else */
 } axis_value;
 
-/* What is known of one run; strings are borrowed for the time of the call. */
+/* One run; strings are borrowed for the time of the call. */
 typedef struct axes_run {
   const char *study;
   const char *algorithm; /* the shown name */

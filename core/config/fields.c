@@ -100,7 +100,7 @@ const char *field_preset_at(const field *f, size_t i, const char **name,
   return text;
 }
 
-/* What the field is in that recipe: stated, or its default; NULL where it has neither. */
+/* The field's value in that recipe, stated or default; NULL if it has neither. */
 static const char *field_effective(const char *path, field_value value, const void *recipe,
                                    char room[FIELD_TEXT_SIZE]) {
   int stated = 0;
@@ -171,39 +171,20 @@ bool fields_is_whole(const char *path) {
 }
 
 const char *field_role_name(field_role role) {
-  switch (role) {
-  case ROLE_AXIS:
-    return "axis";
-  case ROLE_CHOSEN:
-    return "chosen";
-  case ROLE_ALGORITHM:
-    return "algorithm";
-  case ROLE_SEED:
-    return "seed";
-  case ROLE_PROVENANCE:
-    return "provenance";
-  }
-  return "";
+  static const char *const names[] = {[ROLE_AXIS] = "axis",
+                                      [ROLE_CHOSEN] = "chosen",
+                                      [ROLE_ALGORITHM] = "algorithm",
+                                      [ROLE_SEED] = "seed",
+                                      [ROLE_PROVENANCE] = "provenance"};
+  return names[role];
 }
 
 const char *field_kind_name(field_kind kind) {
-  switch (kind) {
-  case VALUE_NUMBER:
-    return "number";
-  case VALUE_CHOICE:
-    return "choice";
-  case VALUE_FLAG:
-    return "flag";
-  case VALUE_TEXT:
-    return "text";
-  case VALUE_DIST:
-    return "distribution";
-  case VALUE_LIST:
-    return "list";
-  case VALUE_SECTION:
-    return "section";
-  }
-  return "";
+  static const char *const names[] = {
+      [VALUE_NUMBER] = "number",  [VALUE_CHOICE] = "choice",     [VALUE_FLAG] = "flag",
+      [VALUE_TEXT] = "text",      [VALUE_DIST] = "distribution", [VALUE_LIST] = "list",
+      [VALUE_SECTION] = "section"};
+  return names[kind];
 }
 
 /* --- designs --- */

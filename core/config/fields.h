@@ -123,7 +123,7 @@ typedef struct field_table {
 #define FIELD_IS_NUMBERS(a, b)                                                                     \
   .kind = VALUE_LIST, .number = NUMBER_REAL, .lo = (double)(a), .hi = (double)(b)
 #define FIELD_TABLE(name, list) const field_table name = {list, sizeof list / sizeof *list}
-/* A count, or a list of what is counted. */
+/* A count, or a list of the counted things. */
 #define FIELD_IS_COUNT_OR_LIST(a, b)                                                               \
   .kind = VALUE_LIST, .number = NUMBER_COUNT, .lo = (double)(a), .hi = (double)(b)
 /* The number below 1, for bounds that are not included. */

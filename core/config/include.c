@@ -223,8 +223,8 @@ static gl_status include_file(including *in, link *self, cfg_node **out) {
   return status;
 }
 
-/* The recipe that `name` stands for: a word without '/' and '.' is one of the library if that has
- * it, everything else a file beside the recipe that names it. */
+/* Reads the recipe called `name`: a word without '/' and '.' that the library knows is one of its
+ * recipes; everything else is a file, relative to the recipe that names it. */
 static gl_status include_one(including *in, const cfg_node *name, const link *from,
                              cfg_node **out) {
   const char *text = name->text, *data = NULL, *shown = NULL;

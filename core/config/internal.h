@@ -108,7 +108,7 @@ gl_status cfg_visit(cfg_node *root, gl_status (*see)(void *self, cfg_node *, con
 int cfg_part_has_unit(const char *part, const cfg_node *around);
 
 /* Makes a plain scalar with a unit, such as 10m, the number of the field's own units, 600. Text
- * that does not begin with a number stays as it is. path is for messages. GL_EINPUT for an unknown
+ * that does not begin with a number is left. path is for messages. GL_EINPUT for an unknown
  * unit, one of another dimension, and numbers beyond a double. */
 gl_status cfg_convert(cfg_doc *doc, cfg_node *scalar, const char *unit, const char *path,
                       gl_error *err);
@@ -117,7 +117,7 @@ int cfg_is_quantity(const char *text);
 /* As fields_of_item(); of several entries the first that has no condition about the field kind_of,
  * or the condition `kind`. kind_of NULL: the first. */
 const field *fields_of_kind(const char *path, const char *kind_of, const char *kind);
-/* A number as it is written in recipes, owned by doc; NULL if memory is short. */
+/* A number in the form of recipes, owned by doc; NULL if memory is short. */
 cfg_node *cfg_number_node(cfg_doc *doc, cfg_place at, double value, gl_error *err);
 
 /* As cfg_canonical(); sets begin and end of each of marks[n] to its node's bytes in the text, or to

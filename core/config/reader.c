@@ -152,7 +152,7 @@ static const char *record_text(const cfg_reader *r, const char *key, const char 
   return text;
 }
 
-/* A distribution or list is recorded as it is written; sections are what they hold. */
+/* Records a distribution or a list as written; a section is recorded by its fields. */
 static const cfg_node *record_node(const cfg_reader *r, const char *key, const cfg_node *node) {
   char path[FIELD_PATH_SIZE];
   if (recording == NULL || node == NULL) return node;

@@ -1,15 +1,15 @@
-/* Addresses of random draws (core/random/rng.h has the draws): for headers that only pass them on.
+/* Addresses of random numbers (core/random/rng.h draws them), for headers that only pass them on.
  */
 #ifndef GEPOLAB_CORE_RANDOM_RNG_STREAM_H
 #define GEPOLAB_CORE_RANDOM_RNG_STREAM_H
 
 #include <stdint.h>
 
-/* What a stream is for. Values are part of the reproducibility contract: never renumber. */
+/* The purpose of a stream. Values are part of the reproducibility contract: never renumber. */
 typedef enum rng_purpose {
   RNG_TEST = 0,
   RNG_INIT = 1,        /* parameter initialisation; entity = tensor */
-  RNG_WORLD = 2,       /* random worlds: rewards, features, transitions; entity = what */
+  RNG_WORLD = 2,       /* random worlds: rewards, features, transitions; entity = which of them */
   RNG_PROMPT = 3,      /* which prompts a batch holds; entity = batch */
   RNG_ROLLOUT = 4,     /* tokens of responses; entity = batch; index = rng_token_index() */
   RNG_SHUFFLE = 5,     /* order of minibatches and micro-batches; entity = update */
