@@ -46,8 +46,10 @@ $(BUILD)/emulate/open.o: llm/backend/open/open.c $(FLAGS) | $(BUILD)/gen/version
 	$(Q)$(CC) $(CPPFLAGS) -DGEPOLAB_WITH_CUDA $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/emulate/libllm.a: $(filter-out $(BUILD)/llm/backend/open/open.o,$(call obj,llm))
 	@rm -f $@ && $(AR) qcs $@ $^
+# tests/support/main.c refers to tables of fields weakly, which alone takes no object from an archive.
+FIELDS_OF := llm llm_model llm_task rl policy
 $(BUILD)/tests-emulated: $(EMULATED_TESTS) $(EMULATED) $(BUILD)/emulate/libllm.a $(BUILD)/libcore.a
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS) -lstdc++
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(FIELDS_OF:%=-Wl,-u,%_fields) $^ -lcunit $(LDLIBS) -lstdc++
 
 # The suites of $(BUILD)/tests-emulated run first, unless SUITE asks for others: the last summary
 # printed is that of all others.
@@ -67,18 +69,20 @@ check: deps
 	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(ASKED)
 endif
 
-# One room at a time: make check-core, check-sim ... links only what that room may depend on.
+# One room at a time: make check-core, check-sim ... links only what that room may depend on, as a whole (for the
+# tables of fields).
 $(BUILD)/libtests.a: $(filter-out %/main.o,$(call obj,tests/support))
 	@rm -f $@ && $(AR) qcs $@ $^
 define room_check
 $(BUILD)/tests-$(1): $(BUILD)/tests/support/main.o $$(call obj,tests/$(1)) $(BUILD)/libtests.a $(patsubst %,$(BUILD)/lib%.a,$(1) $(2))
-	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ -Wl,--start-group $$^ -Wl,--end-group -lcunit $$(LDLIBS)
+	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$(filter %.o %/libtests.a,$$^) -Wl,--whole-archive $$(filter-out %.o %/libtests.a,$$^) -Wl,--no-whole-archive -lcunit $$(LDLIBS)
 .PHONY: check-$(1)
 check-$(1): $(BUILD)/tests-$(1)
 	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/tests-$(1) $$(SUITE)
 endef
-# Three suites of core/rl train a small world.
-$(eval $(call room_check,core,toy core))
-$(foreach r,sim toy llm analysis,$(eval $(call room_check,$(r),core)))
+# Three suites of core/rl train a small world; those of core/config and of exports read recipes of other rooms.
+$(eval $(call room_check,core,toy sim llm core))
+$(eval $(call room_check,analysis,sim core))
+$(foreach r,sim toy llm,$(eval $(call room_check,$(r),core)))
 
 -include $(TEST_OBJ:.o=.d) $(EMULATED:.o=.d)
