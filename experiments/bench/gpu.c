@@ -150,8 +150,9 @@ static gl_status parity_draw(parity *p, workload *w, int reference, gl_error *er
       position[i] = (int32_t)(p->prompt + t);
     }
     for (int g = 1; g >= 0 && status == GL_OK; --g)
-      status = model_sample(cache, NULL, index, ROWS, &spec, stream, g, g ? greedy : drawn, logq,
-                            truncated, err);
+      status = model_sample(cache, &(model_draw_rows){ROWS, NULL, index, NULL},
+                            &(model_draws){spec, stream, g},
+                            &(model_drawn){g ? greedy : drawn, logq, truncated, .kept = NULL}, err);
     if (status == GL_OK && reference) {
       status = model_logits_get(cache, ROWS, z, err);
       if (status == GL_OK) compare_draws(p, z, vocabulary, t, greedy, drawn, stream);
@@ -555,8 +556,8 @@ static gl_status plan_step(workload_size *size, double *planned, const gpu_run *
          --size->micro) {
       memory_plan need;
       const size_t n = size->micro * size->length;
-      gl_status status =
-          model_memory(&need, c, b, size->recompute, n, n, size->sequences, size->length, 0, err);
+      gl_status status = model_memory(
+          &need, c, b, &(memory_use){size->recompute, n, n, size->sequences, size->length, 0}, err);
       *planned = (double)need.total;
       if (status != GL_OK || need.total <= available - available / 32) return status;
     }

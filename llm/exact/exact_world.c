@@ -9,6 +9,7 @@
  * run in batches of bounded size. */
 #include "llm/exact/exact_world.h"
 
+#include "core/base/arena.h"
 #include "core/rl/response_tree.h"
 #include "core/rl/sequence_task.h"
 #include "llm/backend/open/open.h"
@@ -50,6 +51,7 @@ struct exact_world {
   sampling_spec sampling;
   size_t prompt_length, n_parameters;
   exact_workspace *workspace;
+  arena memory; /* of the world itself and of all its arrays */
 };
 
 /* Writes prompt x as the model is given it, token[prompt_length]: its digits in base `vocabulary`,
@@ -102,8 +104,9 @@ static gl_status make_rewards(exact_world *w, const cfg_node *section, const cfg
     return cfg_fail(section, err,
                     "%zu prompts with %zu responses each are too many to enumerate; use fewer",
                     w->section.n_prompts, k);
-  w->reward = calloc(w->section.n_prompts * k, sizeof *w->reward);
-  if (w->reward == NULL) return gl_fail_memory(err, "the rewards of a world");
+  w->reward = ARENA_GRID(&w->memory, double, w->section.n_prompts, k);
+  gl_status status = arena_check(&w->memory, "the rewards of a world", err);
+  if (status != GL_OK) return status;
   if (table != NULL) return read_rewards(w, table, err);
   return sequence_task_rewards(&w->section.task, &w->tree, w->section.n_prompts, seed, w->reward,
                                err);
@@ -139,66 +142,44 @@ static gl_status read_exact_section(exact_world *w, model_config *c, const cfg_n
 
 /* --- memory --- */
 
-static gl_status make_batch(exact_batch *p, const exact_world *w, gl_error *err) {
-  const size_t tokens = EXACT_BATCH_TOKENS + w->prompt_length + w->tree.horizon;
-  const size_t targets = tokens * w->tree.vocabulary;
-  p->start = calloc(tokens + 1, sizeof *p->start);
-  p->token = calloc(tokens, sizeof *p->token);
-  p->after = calloc(targets, sizeof *p->after);
-  p->edge = calloc(targets, sizeof *p->edge);
-  p->target = calloc(targets, sizeof *p->target);
-  p->logp = calloc(targets, sizeof *p->logp);
-  p->dlogp = calloc(targets, sizeof *p->dlogp);
-  if (p->start != NULL && p->token != NULL && p->after != NULL && p->edge != NULL &&
-      p->target != NULL && p->logp != NULL && p->dlogp != NULL)
-    return GL_OK;
-  return gl_fail_memory(err, "a world's sequences");
-}
-
 static gl_status make_workspace(exact_world *w, const model_config *c, gl_error *err) {
   exact_workspace *b = w->workspace;
+  arena *a = &w->memory;
   /* One thread: a world's rows are few and small, and the laboratory has threads of its own. */
   gl_status status = backend_new(&b->b, BACKEND_CPU, NUMBER_F64, 1, err);
   if (status == GL_OK) status = model_new(&b->m, c, b->b, 0, err);
-  if (status == GL_OK) status = make_batch(&b->batch, w, err);
   if (status != GL_OK) return status;
   w->n_parameters = model_parameters(b->m);
-  b->has_token = calloc(w->tree.n_nodes, sizeof *b->has_token);
-  b->edge = calloc(w->tree.n_edges, sizeof *b->edge);
-  b->gradient = calloc(w->n_parameters, sizeof *b->gradient);
-  if (b->has_token == NULL || b->edge == NULL || b->gradient == NULL)
-    return gl_fail_memory(err, "a world");
+  const size_t tokens = EXACT_BATCH_TOKENS + w->prompt_length + w->tree.horizon;
+  const size_t targets = tokens * w->tree.vocabulary;
+  b->batch = (exact_batch){.start = ARENA_ARRAY(a, size_t, tokens + 1),
+                           .token = ARENA_ARRAY(a, int32_t, tokens),
+                           .after = ARENA_ARRAY(a, size_t, targets),
+                           .edge = ARENA_ARRAY(a, size_t, targets),
+                           .target = ARENA_ARRAY(a, int32_t, targets),
+                           .logp = ARENA_ARRAY(a, double, targets),
+                           .dlogp = ARENA_ARRAY(a, double, targets)};
+  b->has_token = ARENA_ARRAY(a, unsigned char, w->tree.n_nodes);
+  b->edge = ARENA_ARRAY(a, double, w->tree.n_edges);
+  b->gradient = ARENA_ARRAY(a, double, w->n_parameters);
+  status = arena_check(a, "a world", err);
+  if (status != GL_OK) return status;
   b->has_lock = pthread_mutex_init(&b->lock, NULL) == 0;
   return b->has_lock ? GL_OK : gl_fail_memory(err, "a world's lock");
-}
-
-static void free_workspace(exact_workspace *b) {
-  if (b == NULL) return;
-  free(b->batch.start);
-  free(b->batch.token);
-  free(b->batch.after);
-  free(b->batch.edge);
-  free(b->batch.target);
-  free(b->batch.logp);
-  free(b->batch.dlogp);
-  free(b->has_token);
-  free(b->edge);
-  free(b->gradient);
-  model_free(b->m);
-  backend_free(b->b);
-  if (b->has_lock) pthread_mutex_destroy(&b->lock);
-  free(b);
 }
 
 gl_status exact_world_new(exact_world **out, const cfg_node *world, const cfg_node *sampling,
                           uint64_t seed, gl_error *err) {
   model_config c = {0};
+  arena memory = {0};
   *out = NULL;
-  exact_world *w = calloc(1, sizeof *w);
-  if (w == NULL) return gl_fail_memory(err, "a world");
-  w->workspace = calloc(1, sizeof *w->workspace);
-  gl_status status = w->workspace == NULL ? gl_fail_memory(err, "a world")
-                                          : sampling_parse(&w->sampling, sampling, err);
+  exact_world *w = ARENA_ARRAY(&memory, exact_world, 1);
+  exact_workspace *workspace = ARENA_ARRAY(&memory, exact_workspace, 1);
+  gl_status status = arena_check(&memory, "a world", err);
+  if (status != GL_OK) return status;
+  w->memory = memory;
+  w->workspace = workspace;
+  status = sampling_parse(&w->sampling, sampling, err);
   if (status == GL_OK) status = read_exact_section(w, &c, world, seed, err);
   if (status == GL_OK) status = make_workspace(w, &c, err);
   if (status == GL_OK)
@@ -210,10 +191,11 @@ gl_status exact_world_new(exact_world **out, const cfg_node *world, const cfg_no
 
 void exact_world_free(exact_world *w) {
   if (w == NULL) return;
-  free_workspace(w->workspace);
+  model_free(w->workspace->m);
+  backend_free(w->workspace->b);
+  if (w->workspace->has_lock) pthread_mutex_destroy(&w->workspace->lock);
   response_tree_fini(&w->tree);
-  free(w->reward);
-  free(w);
+  arena_free_owner(&w->memory);
 }
 
 gl_status exact_world_initial(const exact_world *w, uint64_t seed, double *theta, gl_error *err) {

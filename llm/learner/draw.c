@@ -116,14 +116,6 @@ static gl_status llm_learner_generate(llm_learner *l, const drawing_request *r,
   return generate_on_replicas(l, r, dist, l->spec.max_tokens, result, err);
 }
 
-gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t each,
-                             rng_stream stream, const sampling_spec *dist, size_t max_tokens,
-                             generate_result *result, gl_error *err) {
-  const drawing_request r = {
-      .problems = problems, .each = each, .up_to = max_tokens, .stream = stream};
-  return generate_on_replicas(l, &r, dist, max_tokens, result, err);
-}
-
 /* --- what samplers do --- */
 /* Otherwise than the learner (paper/methods.md §1.3): a share of their responses comes from another
  * policy, and what is recorded of a token is computed by whom `logq` says. What distorts a
@@ -317,20 +309,16 @@ static gl_status sample_mixture(llm_learner *l, const drawing_request *r, genera
                      "sampling.behaviour_mixture mixes whole responses, and this batch is drawn "
                      "from several versions; take the cluster's in-flight updates away (in_flight, "
                      "or partial: continue)");
-  unsigned char *chosen = calloc(n + 1, 1);
-  double *mine = calloc(n * width + 1, sizeof *mine); /* generate_result_init() checked this size */
-  double *theirs = calloc(n * width + 1, sizeof *theirs);
-  gl_status status = chosen != NULL && mine != NULL && theirs != NULL
-                         ? GL_OK
-                         : gl_fail_memory(err, "a batch's log-probabilities");
+  arena a = {0};
+  unsigned char *chosen = ARENA_ARRAY(&a, unsigned char, n);
+  double *mine = ARENA_GRID(&a, double, n, width), *theirs = ARENA_GRID(&a, double, n, width);
+  gl_status status = arena_check(&a, "a batch's log-probabilities", err);
   if (status == GL_OK) {
     choose_mixture(l, r, n, chosen);
     status = draw_both(l, r, chosen, mine, theirs, result, err);
   }
   if (status == GL_OK) record_mixture(l, r, mine, theirs, result);
-  free(chosen);
-  free(mine);
-  free(theirs);
+  arena_fini(&a);
   return status;
 }
 
@@ -421,25 +409,25 @@ static gl_status problems_of(const llm_learner *l, const batch *b, problem_set *
   return status;
 }
 
-/* The batch under way as a result that generate() continues in place. Its lengths and ends are the
- * caller's to release. */
+/* The batch under way as a result that generate() continues in place. Its lengths and ends are in
+ * the result's own memory. */
 static gl_status view_result(const llm_learner *l, batch *b, generate_result *r, gl_error *err) {
   const size_t width = l->spec.max_tokens;
-  *r = (generate_result){.length = calloc(b->n_responses + 1, sizeof *r->length),
-                         .finished = calloc(b->n_responses + 1, sizeof *r->finished),
-                         .token = b->token,
-                         .logq = b->logq,
-                         .logq_truncated = b->logq_trunc,
-                         .kept = b->kept};
+  r->length = ARENA_ARRAY(&r->memory, size_t, b->n_responses);
+  r->finished = ARENA_ARRAY(&r->memory, int, b->n_responses);
+  r->token = b->token;
+  r->logq = b->logq;
+  r->logq_truncated = b->logq_trunc;
+  r->kept = b->kept;
   if (b->kept != NULL) r->shape = l->spec.kept;
-  if (r->length == NULL || r->finished == NULL) return gl_fail_memory(err, "the responses");
-  for (size_t i = 0; i < b->n_responses; ++i) {
+  const gl_status status = arena_check(&r->memory, "the responses", err);
+  for (size_t i = 0; i < b->n_responses && status == GL_OK; ++i) {
     size_t n = 0;
     while (n < width && b->token[i * width + n] != not_drawn) ++n;
     r->length[i] = n;
     r->finished[i] = n > 0 && run_spec_is_stop(&l->spec, b->token[i * width + n - 1]);
   }
-  return GL_OK;
+  return status;
 }
 
 /* Sets rewards and cuts every response to its length. */
@@ -526,13 +514,11 @@ gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error
   if (status == GL_OK) status = problems_of(l, b, &problems, err);
   if (status == GL_OK) status = take_cache(l, r, b, &problems, &cache, err);
   if (status == GL_OK) {
-    before = calloc(2 * b->n_responses + 1, sizeof *before);
-    if (before == NULL) status = gl_fail_memory(err, "a batch");
+    before = ARENA_ARRAY(&result.memory, size_t, b->n_responses);
+    if (r->span != NULL) limit = ARENA_ARRAY(&result.memory, size_t, b->n_responses);
+    status = arena_check(&result.memory, "a batch", err);
   }
-  if (status == GL_OK && r->span != NULL) {
-    limit = before + b->n_responses;
-    clear_spans(l, r, b, limit);
-  }
+  if (status == GL_OK && limit != NULL) clear_spans(l, r, b, limit);
   if (status == GL_OK) status = view_result(l, b, &result, err);
   if (cache.kept != NULL) result.cache = &cache;
   if (status == GL_OK) {
@@ -545,9 +531,7 @@ gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error
     if (r->length != NULL) memcpy(r->length, result.length, b->n_responses * sizeof *r->length);
     if (r->to == 1) status = reward_and_cut(l, b, &result, &problems, r, err);
   }
-  free(before);
-  free(result.length);
-  free(result.finished);
+  generate_result_fini(&result);
   problem_set_fini(&problems);
   return status;
 }
@@ -656,6 +640,8 @@ static gl_status score_problems(llm_learner *l, const run_spec *spec, const prob
                                 gl_error *err) {
   const size_t each = spec->eval.samples, n = problems->n * each;
   const int greedy = spec->eval.how.kind == EVALUATION_GREEDY;
+  const drawing_request asked = {
+      .problems = problems, .each = each, .up_to = spec->max_tokens, .stream = stream};
   generate_result r;
   int broken = 0;
   gl_status status = generate_result_init(&r, n, spec->max_tokens, err);
@@ -663,8 +649,8 @@ static gl_status score_problems(llm_learner *l, const run_spec *spec, const prob
   double *score = calloc(n + 1, sizeof *score);
   if (score == NULL) status = gl_fail_memory(err, "an evaluation");
   if (status == GL_OK)
-    status = llm_learner_answer(l, problems, each, stream, greedy ? NULL : &spec->eval.how.dist,
-                                spec->max_tokens, &r, err);
+    status = generate_on_replicas(l, &asked, greedy ? NULL : &spec->eval.how.dist, spec->max_tokens,
+                                  &r, err);
   if (status == GL_OK) status = score_all(spec, problems, &r, score, &broken, err);
   if (status == GL_OK && !broken) evaluation_sets_means(sets, score, problems->n, each, out);
   for (size_t i = 0; broken && i < evaluation_sets_parts(sets); ++i) out[i] = NAN;

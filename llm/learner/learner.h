@@ -134,12 +134,6 @@ void llm_learner_divide(llm_learner *l, item_work work, const void *context, siz
 
 /* --- generation (draw.c) --- */
 
-/* Responses of at most max_tokens, `each` to a problem, at addresses of a stream, numbered as the
- * problems are listed; sampled as `distribution` says, or greedy (distribution NULL). Every replica
- * samples a part of them. */
-gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t each,
-                             rng_stream stream, const sampling_spec *dist, size_t max_tokens,
-                             generate_result *result, gl_error *err);
 /* Mean score on the first held-out problems, as the section's `evaluation` says: of greedy
  * responses, or of those drawn at (seed, RNG_EVAL, entity). NaN where the parameters have stopped
  * being numbers. */

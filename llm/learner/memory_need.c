@@ -47,7 +47,8 @@ static size_t most_responses(const run_spec *s, size_t batch) {
 static gl_status need_slots(memory_need *n, const run_spec *s, const backend *b, size_t responses,
                             const memory_plan *rest, gl_error *err) {
   const size_t left = n->device_free > rest->total ? n->device_free - rest->total : 0;
-  gl_status status = generate_slots(&n->slots, &s->model, b, s->slots,
+  n->slots = s->slots;
+  gl_status status = generate_slots(&n->slots, &s->model, b,
                                     part_of_device(most_responses(s, responses), s->devices),
                                     n->capacity, left, err);
   n->slots = larger_size(n->slots, 1);
@@ -70,14 +71,19 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
   const size_t tokens = trains ? out->micro_batch : 0;
   const size_t mixes = trains && s->sampling.behaviour.with == OTHER_INITIAL;
   const size_t copies = (compares ? 1 : 0) + mixes;
-  gl_status status = model_memory(&alone, c, b, 0, 0, 0, 0, 0, 0, err);
-  if (status == GL_OK) status = model_memory(&copied, c, b, 0, 0, 0, 0, 0, 1, err);
-  if (status == GL_OK)
-    status = model_memory(&rest, c, b, s->recompute, tokens, tokens, 0, 0, copies, err);
+  memory_use use = {0};
+  gl_status status = model_memory(&alone, c, b, &use, err);
+  use.value_copies = 1;
+  if (status == GL_OK) status = model_memory(&copied, c, b, &use, err);
+  use = (memory_use){.recompute = s->recompute,
+                     .training_tokens = tokens,
+                     .training_targets = tokens,
+                     .value_copies = copies};
+  if (status == GL_OK) status = model_memory(&rest, c, b, &use, err);
   if (status == GL_OK) status = need_slots(out, s, b, responses, &rest, err);
-  if (status == GL_OK)
-    status = model_memory(&all, c, b, s->recompute, tokens, tokens, out->slots, out->capacity,
-                          copies, err);
+  use.slots = out->slots;
+  use.capacity = out->capacity;
+  if (status == GL_OK) status = model_memory(&all, c, b, &use, err);
   if (status != GL_OK) return status;
   out->parameters = alone.parameters + alone.packed;
   out->one_version = copied.parameters - alone.parameters;

@@ -1,55 +1,43 @@
 /* Builds packed sequences, and reads problems as tokens. */
 #include "llm/learner/packed_tokens.h"
 
+#include "core/base/arena.h"
+#include "core/base/array.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* --- packed tokens --- */
 
-/* Grows *array, which holds elements of `size`, to at least n of them; contents are kept. */
-static int grow(void *array, size_t *capacity, size_t n, size_t size) {
-  void **slot = array;
-  if (n <= *capacity) return 1;
-  size_t wanted = n < SIZE_MAX / 2 ? n + n / 2 + 16 : n;
-  if (wanted > SIZE_MAX / size) return 0;
-  void *larger = realloc(*slot, wanted * size);
-  if (larger == NULL) return 0;
-  *slot = larger;
-  *capacity = wanted;
-  return 1;
-}
-
-static int reserve_sequence(token_pack *p, size_t tokens) {
+static bool reserve_sequence(token_pack *p, size_t tokens) {
   size_t first = p->cap_sequences, second = first;
-  return grow(&p->parent, &first, p->n_sequences + 2, sizeof *p->parent) &&
-         grow(&p->before, &second, p->n_sequences + 2, sizeof *p->before) &&
-         grow(&p->start, &p->cap_sequences, p->n_sequences + 2, sizeof *p->start) &&
-         grow(&p->tree, &p->cap_trees, p->n_trees + 2, sizeof *p->tree) &&
-         grow(&p->token, &p->cap_tokens, p->n_tokens + tokens, sizeof *p->token);
+  return ARRAY_RESERVE(p->parent, first, p->n_sequences + 2) &&
+         ARRAY_RESERVE(p->before, second, p->n_sequences + 2) &&
+         ARRAY_RESERVE(p->start, p->cap_sequences, p->n_sequences + 2) &&
+         ARRAY_RESERVE(p->tree, p->cap_trees, p->n_trees + 2) &&
+         ARRAY_RESERVE(p->token, p->cap_tokens, p->n_tokens + tokens);
 }
 
-static int reserve_watched(token_pack *p, size_t n) {
+static bool reserve_watched(token_pack *p, size_t n) {
   const size_t words = p->watched.words;
-  if (words == 0) return 1;
-  return p->n_watched + n <= SIZE_MAX / words &&
-         grow(&p->watched_set, &p->cap_watched_sets, (p->n_watched + n) * words,
-              sizeof *p->watched_set) &&
-         grow(&p->watched_target, &p->cap_watched, p->n_watched + n, sizeof *p->watched_target) &&
-         grow(&p->watched_of, &p->cap_watched_of, p->n_asked + n, sizeof *p->watched_of);
+  return words == 0 ||
+         (p->n_watched + n <= SIZE_MAX / words &&
+          ARRAY_RESERVE(p->watched_set, p->cap_watched_sets, (p->n_watched + n) * words) &&
+          ARRAY_RESERVE(p->watched_target, p->cap_watched, p->n_watched + n) &&
+          ARRAY_RESERVE(p->watched_of, p->cap_watched_of, p->n_asked + n));
 }
 
-static int reserve_targets(token_pack *p, size_t n) {
+static bool reserve_targets(token_pack *p, size_t n) {
   size_t first = p->cap_targets, second = first;
   const size_t words = p->shape.words;
-  if (words > 0 && (p->n_targets + n > SIZE_MAX / words ||
-                    !grow(&p->kept, &p->cap_kept, (p->n_targets + n) * words, sizeof *p->kept)))
-    return 0;
-  return grow(&p->target_after, &first, p->n_targets + n, sizeof *p->target_after) &&
-         grow(&p->target, &second, p->n_targets + n, sizeof *p->target) &&
-         grow(&p->place, &p->cap_targets, p->n_targets + n, sizeof *p->place) &&
-         grow(&p->target_of, &p->cap_asked, p->n_asked + n, sizeof *p->target_of) &&
-         grow(&p->member, &p->cap_members, p->n_members + 1, sizeof *p->member);
+  return (words == 0 || (p->n_targets + n <= SIZE_MAX / words &&
+                         ARRAY_RESERVE(p->kept, p->cap_kept, (p->n_targets + n) * words))) &&
+         ARRAY_RESERVE(p->target_after, first, p->n_targets + n) &&
+         ARRAY_RESERVE(p->target, second, p->n_targets + n) &&
+         ARRAY_RESERVE(p->place, p->cap_targets, p->n_targets + n) &&
+         ARRAY_RESERVE(p->target_of, p->cap_asked, p->n_asked + n) &&
+         ARRAY_RESERVE(p->member, p->cap_members, p->n_members + 1);
 }
 
 void token_pack_clear(token_pack *p, int shares) {
@@ -186,46 +174,31 @@ gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint
   return GL_OK;
 }
 
-/* Puts the targets' sets into the order that `place` says; 0 if memory is short. */
-static int order_sets(token_pack *p) {
-  const size_t n = p->n_targets, words = p->shape.words;
-  if (words == 0) return 1;
-  uint32_t *kept = malloc((n * words + 1) * sizeof *kept); /* reserve_targets() has checked sizes */
-  if (kept == NULL) return 0;
-  for (size_t j = 0; j < n; ++j)
-    memcpy(kept + p->place[j] * words, p->kept + j * words, words * sizeof *kept);
-  memcpy(p->kept, kept, n * words * sizeof *kept);
-  free(kept);
-  return 1;
-}
-
 /* Orders the targets by the rows that they follow: those of shared rows come late. */
 gl_status token_pack_finish(token_pack *p, gl_error *err) {
   if (!p->unordered) return GL_OK;
-  const size_t n = p->n_targets;
-  size_t *count = calloc(p->n_tokens + 1, sizeof *count);
-  size_t *after = malloc((n + 1) * sizeof *after);
-  int32_t *target = malloc((n + 1) * sizeof *target);
-  int enough = count != NULL && after != NULL && target != NULL;
-  if (enough) {
-    for (size_t j = 0; j < n; ++j) ++count[p->target_after[j] + 1];
+  const size_t n = p->n_targets, words = p->shape.words;
+  arena a = {0};
+  size_t *count = ARENA_ARRAY(&a, size_t, p->n_tokens + 1);
+  size_t *after = arena_copy(&a, p->target_after, n, sizeof *after);
+  const int32_t *target = arena_copy(&a, p->target, n, sizeof *target);
+  const uint32_t *kept = words > 0 ? arena_copy(&a, p->kept, n * words, sizeof *kept) : NULL;
+  const gl_status status = arena_check(&a, "packed sequences", err);
+  if (status == GL_OK) {
+    for (size_t j = 0; j < n; ++j) ++count[after[j] + 1];
     for (size_t r = 1; r <= p->n_tokens; ++r) count[r] += count[r - 1];
     for (size_t j = 0; j < n; ++j) {
-      p->place[j] = count[p->target_after[j]]++;
-      after[p->place[j]] = p->target_after[j];
-      target[p->place[j]] = p->target[j];
+      const size_t to = p->place[j] = count[after[j]]++;
+      p->target_after[to] = after[j];
+      p->target[to] = target[j];
+      if (words > 0) memcpy(p->kept + to * words, kept + j * words, words * sizeof *kept);
     }
-    memcpy(p->target_after, after, n * sizeof *after);
-    memcpy(p->target, target, n * sizeof *target);
     for (size_t k = 0; k < p->n_asked; ++k) p->target_of[k] = p->place[p->target_of[k]];
     for (size_t j = 0; j < p->n_watched; ++j) p->watched_target[j] = p->place[p->watched_target[j]];
-    enough = order_sets(p);
-    p->unordered = !enough;
+    p->unordered = 0;
   }
-  free(count);
-  free(after);
-  free(target);
-  return enough ? GL_OK : gl_fail_memory(err, "packed sequences");
+  arena_fini(&a);
+  return status;
 }
 
 gl_status token_pack_forward(const token_pack *p, model *m, double temperature, int keep,
@@ -235,16 +208,16 @@ gl_status token_pack_forward(const token_pack *p, model *m, double temperature, 
                               p->token,    p->target_after, p->target};
   const shared_tokens shared = {p->n_trees, p->tree, p->parent, p->before};
   const kept_tokens kept = {&p->shape, p->kept};
-  return model_forward_kept(m, &rows, p->any_shared ? &shared : NULL,
-                            p->shape.words > 0 ? &kept : NULL, temperature, keep, logp, entropy,
-                            err);
+  const forward_options o = {.shared = p->any_shared ? &shared : NULL,
+                             .kept = p->shape.words > 0 ? &kept : NULL,
+                             .temperature = temperature,
+                             .keep = keep};
+  return model_forward_with(m, &rows, &o, logp, entropy, err);
 }
 
-gl_status token_pack_parts(const token_pack *p, model *m, double *mass, double *entropy_kept,
-                           double *entropy_tail, gl_error *err) {
+gl_status token_pack_parts(const token_pack *p, model *m, double *const part[3], gl_error *err) {
   const kept_tokens kept = {&p->watched, p->watched_set};
-  return model_kept_parts(m, p->watched_target, &kept, p->n_watched, mass, entropy_kept,
-                          entropy_tail, err);
+  return model_kept_parts(m, p->watched_target, &kept, p->n_watched, part, err);
 }
 
 void token_pack_fini(token_pack *p) {
@@ -275,7 +248,7 @@ static gl_status add_problem(problem_set *set, const run_spec *spec, task_split 
   if (status != GL_OK) return status;
   ++set->n;
   status = run_spec_prompt(spec, set->problem[i].prompt, &token, &n, err);
-  if (status == GL_OK && !grow(&set->token, capacity, first + n, sizeof *set->token))
+  if (status == GL_OK && !ARRAY_RESERVE(set->token, *capacity, first + n))
     status = gl_fail_memory(err, "prompts");
   if (status == GL_OK) {
     memcpy(set->token + first, token, n * sizeof *token);

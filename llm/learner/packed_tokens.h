@@ -67,12 +67,11 @@ gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint
                               size_t n, size_t most, int *added, gl_error *err);
 /* After the last response: puts the targets into the order that a forward wants. */
 gl_status token_pack_finish(token_pack *p, gl_error *err);
-/* model_forward_kept() of a finished pack: logp and entropy [n_targets]. */
+/* model_forward_with() of a finished pack: logp and entropy [n_targets]. */
 gl_status token_pack_forward(const token_pack *p, model *m, double temperature, int keep,
                              double *logp, double *entropy, gl_error *err);
 /* After that: model_kept_parts() of every watched distribution, [n_watched] each. */
-gl_status token_pack_parts(const token_pack *p, model *m, double *mass, double *entropy_kept,
-                           double *entropy_tail, gl_error *err);
+gl_status token_pack_parts(const token_pack *p, model *m, double *const part[3], gl_error *err);
 
 /* Some problems of a split with their prompts' tokens. */
 typedef struct problem_set {

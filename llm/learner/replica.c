@@ -1,6 +1,7 @@
 /* The learner's replicas: their backends, models and optimisers, how work is divided among them,
  * the step that they take together, the versions they hold, and their checkpoints. With one replica
  * there are no further threads and no sums: everything runs on the caller's thread. */
+#include "core/base/array.h"
 #include "core/base/hash.h"
 #include "llm/backend/open/open.h"
 #include "llm/learner/learner.h"
@@ -197,11 +198,7 @@ gl_status llm_learner_norm(const llm_learner *l, double *norm, gl_error *err) {
 }
 
 gl_status replica_scratch(replica *r, size_t n, gl_error *err) {
-  if (n <= r->cap_scratch) return GL_OK;
-  free(r->scratch);
-  r->scratch = calloc(n, sizeof *r->scratch);
-  r->cap_scratch = r->scratch != NULL ? n : 0;
-  return r->scratch != NULL ? GL_OK : gl_fail_memory(err, "an update");
+  return ARRAY_FIT(r->scratch, r->cap_scratch, n) ? GL_OK : gl_fail_memory(err, "an update");
 }
 
 /* --- held versions --- */
@@ -220,13 +217,8 @@ gl_status replica_add_held(replica *r, int64_t version, gl_error *err) {
   const backend_ops *ops = r->backend->ops;
   const int apart = ops->allocate_aside !=
                     ops->allocate; /* the backend has memory elsewhere to put values aside */
-  if (r->n_held == r->cap_held) {
-    size_t wanted = 2 * r->cap_held + 4;
-    held_version *larger = realloc(r->held, wanted * sizeof *larger);
-    if (larger == NULL) return gl_fail_memory(err, "a held version");
-    r->held = larger;
-    r->cap_held = wanted;
-  }
+  if (!ARRAY_RESERVE(r->held, r->cap_held, r->n_held + 1))
+    return gl_fail_memory(err, "a held version");
   model_values *values = NULL;
   gl_status status = !apart || fits_on_device(r) ? model_values_copy(&values, r->model, err)
                                                  : model_values_put_aside(&values, r->model, err);
@@ -529,13 +521,9 @@ static gl_status read_from_checkpoint(FILE *from, void *bytes, size_t n, checksu
 /* Reads one held version. A count that is too large ends at the end of the file. */
 static gl_status get_held(FILE *from, held_values **held, size_t *n_held, size_t n, checksum *sum,
                           gl_error *err) {
-  held_values *larger = realloc(*held, (*n_held + 1) * sizeof *larger);
-  if (larger == NULL) return gl_fail_memory(err, "a checkpoint's held versions");
-  *held = larger;
-  held_values *one = &larger[*n_held];
-  one->host = calloc(n, sizeof *one->host);
-  if (one->host == NULL) return gl_fail_memory(err, "a checkpoint's held versions");
-  ++*n_held;
+  held_values *one = ARRAY_ADD(*held, *n_held);
+  if (one == NULL || (one->host = calloc(n, sizeof *one->host)) == NULL)
+    return gl_fail_memory(err, "a checkpoint's held versions");
   gl_status status = read_from_checkpoint(from, &one->version, sizeof one->version, sum, err);
   return status == GL_OK ? read_from_checkpoint(from, one->host, n * sizeof *one->host, sum, err)
                          : status;

@@ -9,6 +9,7 @@
  * continue alike, too. What they have in common is run once (packed_tokens.h): a token that several
  * of them have at the same place has one log-probability, whose gradient is weighted by the sum of
  * their coefficients. */
+#include "core/base/array.h"
 #include "llm/learner/learner.h"
 
 #include <math.h>
@@ -53,23 +54,12 @@ static gl_status check_batch(const llm_learner *l, const batch *b, gl_error *err
 
 /* Memory for the columns that the table of core/rl does not have. */
 static gl_status reserve_llm_columns(llm_learner *l, size_t tokens, gl_error *err) {
-  size_t n;
-  if (__builtin_mul_overflow(tokens, l->kept_shape.words, &n))
-    return gl_fail_memory(err, "an update");
-  if (n > l->cap_kept) {
-    free(l->kept);
-    l->kept = calloc(n, sizeof *l->kept);
-    l->cap_kept = l->kept != NULL ? n : 0;
-  }
-  if (n > 0 && tokens > l->cap_part) {
-    free(l->part[0]);
-    l->part[0] = calloc(tokens, 3 * sizeof *l->part[0]);
-    l->cap_part = l->part[0] != NULL ? tokens : 0;
-  }
-  if (n > l->cap_kept || (n > 0 && tokens > l->cap_part))
+  const size_t words = l->kept_shape.words;
+  if (words == 0) return GL_OK;
+  if (tokens > SIZE_MAX / words / 3 || !ARRAY_FIT(l->kept, l->cap_kept, tokens * words) ||
+      !ARRAY_FIT(l->part[0], l->cap_part, 3 * tokens))
     return gl_fail_memory(err, "the batches of an update");
-  for (size_t of = 1; of < 3 && l->part[0] != NULL; ++of)
-    l->part[of] = l->part[0] + of * l->cap_part;
+  for (size_t of = 1; of < 3; ++of) l->part[of] = l->part[0] + of * tokens;
   return GL_OK;
 }
 
@@ -199,12 +189,7 @@ static gl_status divide(const set_pass *p, size_t *all, gl_error *err) {
   llm_learner *l = p->l;
   const size_t n = p->list->n;
   walk at = {.end = n};
-  if (n > l->cap_rows) {
-    free(l->rows);
-    l->rows = calloc(n, sizeof *l->rows);
-    l->cap_rows = l->rows != NULL ? n : 0;
-    if (l->rows == NULL) return gl_fail_memory(err, "an update");
-  }
+  if (!ARRAY_FIT(l->rows, l->cap_rows, n)) return gl_fail_memory(err, "an update");
   gl_status status = pack_next(p, &l->replica[0], SIZE_MAX, &at, l->rows, err);
   *all = l->replica[0].pack.n_tokens;
   if (status == GL_OK) llm_learner_divide(l, rows_of_response, p, n);
@@ -249,10 +234,10 @@ static gl_status score_parts(const set_pass *p, replica *r, size_t first, size_t
   const size_t n = pack->n_watched;
   if (n == 0) return GL_OK;
   gl_status status = replica_scratch(r, 3 * n, err);
-  if (status == GL_OK)
-    status = token_pack_parts(pack, r->model, r->scratch, r->scratch + n, r->scratch + 2 * n, err);
+  double *const found[] = {r->scratch, r->scratch + n, r->scratch + 2 * n};
+  if (status == GL_OK) status = token_pack_parts(pack, r->model, found, err);
   for (size_t of = 0; of < 3 && status == GL_OK; ++of)
-    scatter_scores(p->list, first, end, r->scratch + of * n, pack->watched_of, p->part[of]);
+    scatter_scores(p->list, first, end, found[of], pack->watched_of, p->part[of]);
   return status;
 }
 

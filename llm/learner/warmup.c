@@ -464,6 +464,7 @@ typedef struct lesson {
   size_t *answer_length; /* [batch] */
   uint64_t *number;      /* [batch] */
   size_t n_targets;
+  arena memory; /* of the three arrays above */
 } lesson;
 
 static void lesson_clear(lesson *s, size_t n) {
@@ -477,9 +478,7 @@ static void lesson_clear(lesson *s, size_t n) {
 
 static void lesson_fini(lesson *s, size_t n) {
   lesson_clear(s, n);
-  free(s->answer);
-  free(s->answer_length);
-  free(s->number);
+  arena_fini(&s->memory);
 }
 
 static gl_status draw_lesson(const llm_learner *l, lesson *s, uint64_t step, gl_error *err) {
@@ -645,12 +644,10 @@ static gl_status run_warmup(warming *w, gl_error *err) {
   const size_t n = l->spec.warmup.batch;
   int enough = 0;
   lesson *s = &w->lesson;
-  s->answer = calloc(n, sizeof *s->answer);
-  s->answer_length = calloc(n, sizeof *s->answer_length);
-  s->number = calloc(n, sizeof *s->number);
-  gl_status status = GL_OK;
-  if (s->answer == NULL || s->answer_length == NULL || s->number == NULL)
-    status = gl_fail_memory(err, "a warm-up");
+  s->answer = ARENA_ARRAY(&s->memory, int32_t *, n);
+  s->answer_length = ARENA_ARRAY(&s->memory, size_t, n);
+  s->number = ARENA_ARRAY(&s->memory, uint64_t, n);
+  gl_status status = arena_check(&s->memory, "a warm-up", err);
   if (status == GL_OK) status = llm_learner_optimizer(l, &l->spec.warmup.optimizer, err);
   if (status == GL_OK) (void)warmup_own_resume(&w->own, l, &w->done);
   w->kept_s = now_s();

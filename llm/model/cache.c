@@ -348,8 +348,8 @@ static void decode_range(void *context, size_t first, size_t rows, backend *b) {
   for (size_t i = 0; i < m.c.layers; ++i) {
     const model_norm next =
         i + 1 == m.c.layers
-            ? (model_norm){last, last_rstd, l.mid, l.mid, m.norm}
-            : (model_norm){l.normed, l.rstd, l.in, l.mid, m.place[i + 1].input_norm};
+            ? (model_norm){last, last_rstd, l.mid, l.mid, run.branch, m.norm}
+            : (model_norm){l.normed, l.rstd, l.in, l.mid, run.branch, m.place[i + 1].input_norm};
     cache = k->layer[i];
     cache.slot = job->slot + first;
     cache.decode = 1;
@@ -473,34 +473,19 @@ static void end_draws(model_cache *k, size_t rows, int32_t *token, double *logq,
   model_drawn_get(k, k->host_drawn, rows, rows, token, logq, logq_truncated);
 }
 
-gl_status model_sample(model_cache *k, const size_t *row_of, const uint64_t *index, size_t rows,
-                       const sampling_spec *spec, rng_stream stream, int greedy, int32_t *token,
-                       double *logq, double *logq_truncated, gl_error *err) {
+/* Backend memory for contexts and sets. */
+static gl_status make_more(model_cache *k, const model_draw_rows *rows, const model_drawn *out,
+                           gl_error *err) {
   backend *b = k->m->b;
-  gl_status status = check_draws(k, row_of, rows, err);
-  if (status != GL_OK || rows == 0) return status;
-  void *logits = select_logits(k, row_of, rows, 0);
-  if (logits != NULL) {
-    void *second = begin_draws(k, index, rows);
-    b->ops->sample(b, k->drawn, k->logq, second, logits, k->index, rows, k->m->c.vocabulary, spec,
-                   stream, greedy);
-    end_draws(k, rows, token, logq, logq_truncated);
-  }
-  return b->ops->status(b, err);
-}
-
-/* Memory of the backend for what a draw has more. */
-static gl_status make_more(model_cache *k, const model_draw_more *more, gl_error *err) {
-  backend *b = k->m->b;
-  if (more->kept != NULL && k->kept != NULL && k->kept_words != more->shape.words) {
+  if (out->kept != NULL && k->kept != NULL && k->kept_words != out->shape.words) {
     b->ops->release(b, k->kept);
     k->kept = NULL;
   }
-  if (more->kept != NULL && k->kept == NULL) {
-    k->kept_words = more->shape.words;
+  if (out->kept != NULL && k->kept == NULL) {
+    k->kept_words = out->shape.words;
     k->kept = b->ops->allocate(b, k->most * k->kept_words * sizeof *k->kept);
   }
-  if (more->context != NULL && k->context == NULL)
+  if (rows->context != NULL && k->context == NULL)
     k->context = b->ops->allocate(b, k->most * sizeof *k->context);
   return b->ops->status(b, err);
 }
@@ -512,30 +497,29 @@ static void distort_logits(model_cache *k, const uint64_t *context, void *logits
   b->ops->distort(b, logits, k->context, rows, k->m->c.vocabulary, behaviour, seed);
 }
 
-gl_status model_sample_more(model_cache *k, const size_t *row_of, const uint64_t *index,
-                            size_t rows, const sampling_spec *spec, rng_stream stream,
-                            const model_draw_more *more, int32_t *token, double *logq,
-                            double *logq_truncated, gl_error *err) {
+gl_status model_sample(model_cache *k, const model_draw_rows *rows, const model_draws *draws,
+                       const model_drawn *out, gl_error *err) {
   backend *b = k->m->b;
-  if (more == NULL)
-    return model_sample(k, row_of, index, rows, spec, stream, 0, token, logq, logq_truncated, err);
-  gl_status status = check_draws(k, row_of, rows, err);
-  if (status == GL_OK && rows > 0) status = make_more(k, more, err);
-  if (status != GL_OK || rows == 0) return status;
-  void *logits = select_logits(k, row_of, rows, more->context != NULL);
+  const sampling_spec *spec = &draws->sampling;
+  const int plain = rows->context == NULL && out->kept == NULL;
+  gl_status status = check_draws(k, rows->row_of, rows->n, err);
+  if (status == GL_OK && rows->n > 0 && !plain) status = make_more(k, rows, out, err);
+  if (status != GL_OK || rows->n == 0) return status;
+  void *logits = select_logits(k, rows->row_of, rows->n, rows->context != NULL);
   if (logits == NULL) return b->ops->status(b, err);
-  if (more->context != NULL)
-    distort_logits(k, more->context, logits, rows, &spec->behaviour, stream.seed);
-  void *second = begin_draws(k, index, rows);
-  const kept_sets kept = {more->shape, k->kept};
-  if (more->kept != NULL)
-    b->ops->sample_kept(b, k->drawn, k->logq, second, kept, logits, k->index, rows, spec, stream);
+  if (rows->context != NULL)
+    distort_logits(k, rows->context, logits, rows->n, &spec->behaviour, draws->stream.seed);
+  void *second = begin_draws(k, rows->index, rows->n);
+  const kept_sets kept = {out->shape, k->kept};
+  if (out->kept != NULL)
+    b->ops->sample_kept(b, k->drawn, k->logq, second, kept, logits, k->index, rows->n, spec,
+                        draws->stream);
   else
-    b->ops->sample(b, k->drawn, k->logq, second, logits, k->index, rows, k->m->c.vocabulary, spec,
-                   stream, 0);
-  end_draws(k, rows, token, logq, logq_truncated);
-  if (more->kept != NULL)
-    b->ops->download(b, more->kept, k->kept, rows * more->shape.words * sizeof *more->kept);
+    b->ops->sample(b, k->drawn, k->logq, second, logits, k->index, rows->n, k->m->c.vocabulary,
+                   spec, draws->stream, plain && draws->greedy);
+  end_draws(k, rows->n, out->token, out->logq, out->logq_truncated);
+  if (out->kept != NULL)
+    b->ops->download(b, out->kept, k->kept, rows->n * out->shape.words * sizeof *out->kept);
   return b->ops->status(b, err);
 }
 
@@ -691,8 +675,8 @@ static gl_status run_at_once(model_cache *k, const model_step_rows *rows, const 
     token[r] = rows->token[r] >= 0 ? rows->token[r] : s->token[-1 - rows->token[r]];
   gl_status status = model_decode(k, token, rows->slot, rows->position, rows->n, err);
   if (status == GL_OK)
-    status = model_sample(k, NULL, rows->index, rows->n, &draws->sampling, draws->stream,
-                          draws->greedy, s->token, s->logq, s->logq_truncated, err);
+    status = model_sample(k, &(model_draw_rows){.n = rows->n, .index = rows->index}, draws,
+                          &(model_drawn){s->token, s->logq, s->logq_truncated, .kept = NULL}, err);
   free(token);
   return status;
 }

@@ -240,8 +240,8 @@ void model_product(const model *m, size_t layer, model_kind kind, void *out, con
   product(m, layer * MODEL_KINDS + kind, out, in, rows, flags);
 }
 
-void model_product_norm(const model *m, size_t layer, model_kind kind, void *branch, const void *in,
-                        size_t rows, int flags, const model_norm *norm) {
+void model_product_norm(const model *m, size_t layer, model_kind kind, const void *in, size_t rows,
+                        int flags, const model_norm *norm) {
   const backend_ops *ops = m->b->ops;
   const model_config *c = &m->c;
   const void *norm_weight = model_weight(m, norm->weight);
@@ -249,12 +249,12 @@ void model_product_norm(const model *m, size_t layer, model_kind kind, void *bra
   assert(w.outputs == c->hidden);
   if (ops->product_norm != NULL && (flags & PRODUCT_ROW_BY_ROW)) {
     ops->product_norm(m->b, norm->out, norm->rstd, norm->sum, norm->in, norm_weight, c->rms_eps,
-                      branch, in, model_weight(m, w.place), rows, w.outputs, w.inputs);
+                      norm->branch, in, model_weight(m, w.place), rows, w.outputs, w.inputs);
     return;
   }
-  model_product(m, layer, kind, branch, in, rows, flags);
-  ops->norm(m->b, norm->out, norm->rstd, norm->sum, norm->in, branch, norm_weight, rows, c->hidden,
-            c->rms_eps);
+  model_product(m, layer, kind, norm->branch, in, rows, flags);
+  ops->norm(m->b, norm->out, norm->rstd, norm->sum, norm->in, norm->branch, norm_weight, rows,
+            c->hidden, c->rms_eps);
 }
 
 void model_product_swiglu(const model *m, size_t layer, void *active, void *gate_up, const void *in,
@@ -282,13 +282,8 @@ void model_logits(const model *m, void *out, const void *in, size_t rows) {
 
 gl_status model_forward(model *m, const packed_tokens *packed, double temperature, int keep,
                         double *logp, double *entropy, gl_error *err) {
-  return model_forward_shared(m, packed, NULL, temperature, keep, logp, entropy, err);
-}
-
-gl_status model_forward_shared(model *m, const packed_tokens *packed, const shared_tokens *shared,
-                               double temperature, int keep, double *logp, double *entropy,
-                               gl_error *err) {
-  return model_forward_kept(m, packed, shared, NULL, temperature, keep, logp, entropy, err);
+  const forward_options o = {.temperature = temperature, .keep = keep};
+  return model_forward_with(m, packed, &o, logp, entropy, err);
 }
 
 static void run_output(const model *m, size_t n) {
@@ -303,19 +298,18 @@ static void run_output(const model *m, size_t n) {
                 m->c.vocabulary, m->c.hidden, m->temperature);
 }
 
-gl_status model_forward_kept(model *m, const packed_tokens *packed, const shared_tokens *shared,
-                             const kept_tokens *kept, double temperature, int keep, double *logp,
-                             double *entropy, gl_error *err) {
+gl_status model_forward_with(model *m, const packed_tokens *packed, const forward_options *o,
+                             double *logp, double *entropy, gl_error *err) {
   const backend_ops *ops = m->b->ops;
   pass *p = &m->pass;
-  if (!(temperature > 0))
-    return gl_fail(err, GL_EINTERNAL, "a temperature of %g is not positive", temperature);
-  if (keep && m->use != &m->own)
+  if (!(o->temperature > 0))
+    return gl_fail(err, GL_EINTERNAL, "a temperature of %g is not positive", o->temperature);
+  if (o->keep && m->use != &m->own)
     return gl_fail(err, GL_EINTERNAL, "only the model's own values have a gradient");
-  gl_status status = model_pass_begin(m, packed, shared, kept, keep, err);
+  gl_status status = model_pass_begin(m, packed, o->shared, o->kept, o->keep, err);
   const size_t n = packed->n_targets;
   if (status != GL_OK) return status;
-  m->temperature = temperature;
+  m->temperature = o->temperature;
   if (n > 0) {
     model_layers(m, NULL, 0);
     model_last_norm(m);
@@ -327,7 +321,7 @@ gl_status model_forward_kept(model *m, const packed_tokens *packed, const shared
     free(staging);
   }
   status = ops->status(m->b, err);
-  m->kept = status == GL_OK && keep;
+  m->kept = status == GL_OK && o->keep;
   return status;
 }
 
@@ -359,16 +353,16 @@ static gl_status put_parts(model *m, const size_t *target, const uint32_t *set, 
 /* As many at a time as the forward had targets. What the final norm added, and the results of the
  * forward that have been read, are not needed any more and lend their memory. */
 gl_status model_kept_parts(model *m, const size_t *target, const kept_tokens *kept, size_t n,
-                           double *mass, double *entropy_kept, double *entropy_tail,
-                           gl_error *err) {
+                           double *const part[3], gl_error *err) {
   const pass *p = &m->pass;
   const backend_ops *ops = m->b->ops;
   const size_t words = kept->shape->words, most = p->shape.targets;
   void *staging = malloc(MODEL_STAGING);
-  gl_status status = staging != NULL ? GL_OK : gl_fail_memory(err, "the parts of laws");
+  gl_status status = staging != NULL ? GL_OK : gl_fail_memory(err, "the parts of distributions");
   for (size_t j = 0; j < n && status == GL_OK; ++j)
     if (target[j] >= most)
-      status = gl_fail(err, GL_EINTERNAL, "the law before target %zu of %zu", target[j], most);
+      status =
+          gl_fail(err, GL_EINTERNAL, "the distribution before target %zu of %zu", target[j], most);
   for (size_t j = 0; j < n && status == GL_OK; j += most) {
     const size_t some = n - j < most ? n - j : most;
     status = put_parts(m, target + j, kept->set + j * words, some, words, err);
@@ -377,9 +371,8 @@ gl_status model_kept_parts(model *m, const size_t *target, const kept_tokens *ke
     ops->gather(m->b, p->last_branch, p->last_normed, m->parts, some, m->c.hidden);
     ops->kept_parts(m->b, p->logp, p->entropy, p->dlogp, p->last_branch, model_weight(m, m->head),
                     sets, some, m->c.hidden, m->temperature);
-    model_download(m, p->logp, 0, some, mass + j, staging);
-    model_download(m, p->entropy, 0, some, entropy_kept + j, staging);
-    model_download(m, p->dlogp, 0, some, entropy_tail + j, staging);
+    const void *const from[] = {p->logp, p->entropy, p->dlogp};
+    for (size_t k = 0; k < 3; ++k) model_download(m, from[k], 0, some, part[k] + j, staging);
     status = ops->status(m->b, err);
   }
   free(staging);
@@ -434,11 +427,11 @@ void model_layer(const model *m, size_t layer, const layer_run *run, const void 
     ops->attention_shared(b, l->attended, l->lse, l->qk, l->qkv, run->packed, run->shared, heads);
   else
     ops->attention(b, l->attended, l->lse, l->qk, l->qkv, run->packed, heads);
-  const model_norm middle = {l->mid_normed, l->mid_rstd, l->mid, l->in, w->post_norm};
-  model_product_norm(m, layer, MODEL_O, run->branch, l->attended, rows, run->flags, &middle);
+  const model_norm middle = {l->mid_normed, l->mid_rstd, l->mid, l->in, run->branch, w->post_norm};
+  model_product_norm(m, layer, MODEL_O, l->attended, rows, run->flags, &middle);
   model_product_swiglu(m, layer, l->active, l->gate_up, l->mid_normed, rows, run->flags);
   if (run->next != NULL)
-    model_product_norm(m, layer, MODEL_DOWN, run->branch, l->active, rows, run->flags, run->next);
+    model_product_norm(m, layer, MODEL_DOWN, l->active, rows, run->flags, run->next);
   else if (run->want_branch)
     model_product(m, layer, MODEL_DOWN, run->branch, l->active, rows, run->flags);
 }

@@ -195,15 +195,18 @@ static void group_into_jobs(generate_plan *p, const generate_request *q, const g
 /* --- slots --- */
 
 /* The most slots that fit, by halving. */
-gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t asked,
-                         size_t n_responses, size_t capacity, size_t bytes, gl_error *err) {
-  *slots = asked == 0 || asked > n_responses ? n_responses : asked;
-  if (asked != 0) return GL_OK;
+gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t n_responses,
+                         size_t capacity, size_t bytes, gl_error *err) {
+  if (*slots != 0) {
+    if (*slots > n_responses) *slots = n_responses;
+    return GL_OK;
+  }
   size_t low = 0, high = n_responses;
   while (low < high) {
     size_t middle = high - (high - low) / 2;
     memory_plan need;
-    gl_status status = model_memory(&need, c, b, 0, 0, 0, middle, capacity, 0, err);
+    gl_status status =
+        model_memory(&need, c, b, &(memory_use){.slots = middle, .capacity = capacity}, err);
     if (status != GL_OK) return status;
     if (need.cache + need.logits <= bytes / MEMORY_PART)
       low = middle;
@@ -220,8 +223,9 @@ static gl_status plan_slots(generate_plan *p, const model *m, const generate_req
   size_t total = 0, available = 0;
   if (q->slots == 0) b->ops->memory(b, &total, &available);
   if (q->sharing > 1) available /= q->sharing;
-  gl_status status = generate_slots(&p->slots, model_configuration(m), b, q->slots, p->n,
-                                    p->capacity, available, err);
+  p->slots = q->slots;
+  gl_status status =
+      generate_slots(&p->slots, model_configuration(m), b, p->n, p->capacity, available, err);
   if (status == GL_OK && p->slots == 0)
     status = gl_fail(err, GL_ENOMEM,
                      "no memory for keys and values of a single sequence of %zu positions (%zu MiB "
@@ -280,30 +284,35 @@ static size_t plan_scratch(const model_config *c, const backend *b, size_t rows,
   return b->ops->scratch != NULL ? b->ops->scratch(b, &shape) : 0;
 }
 
-gl_status model_memory(memory_plan *out, const model_config *c, const backend *b, int recompute,
-                       size_t training_tokens, size_t training_targets, size_t slots,
-                       size_t capacity, size_t value_copies, gl_error *err) {
+gl_status model_memory(memory_plan *out, const model_config *c, const backend *b,
+                       const memory_use *use, gl_error *err) {
   *out = (memory_plan){0};
   gl_status status = model_config_check(c, err);
   if (status != GL_OK) return status;
   const size_t n = model_config_parameters(c), two = b->type != b->master;
   int fits = model_add_product(&out->parameters, n, b->master_element, 1) &&
              model_add_product(&out->parameters, n, b->element, two) &&
-             model_add_product(&out->parameters, n, b->element, value_copies) &&
+             model_add_product(&out->parameters, n, b->element, use->value_copies) &&
              model_add_product(&out->parameters, c->max_positions, c->head_dim, b->master_element);
   out->packed = model_packed_bytes(c, b);
   fits = fits && out->packed != SIZE_MAX;
-  if (training_tokens > 0) {
+  if (use->training_tokens > 0) {
     fits = fits && model_add_product(&out->gradients, n, b->master_element, 1) &&
            model_add_product(&out->moments, n, b->master_element, 2);
-    const size_t trees = b->ops->attention_shared != NULL ? training_tokens : 0;
-    const pass_shape shape = {
-        training_tokens, training_tokens, training_targets, 1, recompute, trees, 0};
+    const size_t trees = b->ops->attention_shared != NULL ? use->training_tokens : 0;
+    const pass_shape shape = {use->training_tokens,
+                              use->training_tokens,
+                              use->training_targets,
+                              1,
+                              use->recompute,
+                              trees,
+                              0};
     out->activations = model_pass_bytes(c, b, shape);
     fits = fits && out->activations != SIZE_MAX;
   }
-  if (slots > 0 && capacity > 0) fits = fits && plan_generation(out, c, b, slots, capacity);
-  if (fits) out->scratch = plan_scratch(c, b, training_tokens, slots, capacity);
+  if (use->slots > 0 && use->capacity > 0)
+    fits = fits && plan_generation(out, c, b, use->slots, use->capacity);
+  if (fits) out->scratch = plan_scratch(c, b, use->training_tokens, use->slots, use->capacity);
   fits = fits && model_add_product(&out->total, out->parameters, 1, 1) &&
          model_add_product(&out->total, out->gradients, 1, 1) &&
          model_add_product(&out->total, out->moments, 1, 1) &&
@@ -460,12 +469,10 @@ static gl_status draw_rows(run *g) {
   size_t n = w->n;
   w->n = 0;
   if (n == 0) return GL_OK;
-  const model_draw_more more = {w->context, g->r->shape, w->kept};
-  gl_status status = w->context != NULL || w->kept != NULL
-                         ? model_sample_more(g->cache, w->row_of, w->index, n, &g->dist, q->stream,
-                                             &more, w->token, w->logq, w->logq_truncated, g->err)
-                         : model_sample(g->cache, w->row_of, w->index, n, &g->dist, q->stream,
-                                        q->greedy, w->token, w->logq, w->logq_truncated, g->err);
+  const model_draw_rows asked = {n, w->row_of, w->index, w->context};
+  const model_drawn drawn = {w->token, w->logq, w->logq_truncated, g->r->shape, w->kept};
+  const model_draws draws = {g->dist, q->stream, q->greedy};
+  gl_status status = model_sample(g->cache, &asked, &draws, &drawn, g->err);
   for (size_t k = 0; k < n && status == GL_OK; ++k) status = append_draw(g, w->response[k], k);
   return status;
 }

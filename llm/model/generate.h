@@ -89,11 +89,11 @@ gl_status generate(model *m, const generate_request *request, generate_result *r
  */
 size_t generate_cache_bytes(const model *m, size_t capacity);
 
-/* Slots that generate() would use for n_responses sequences of up to `capacity` positions: `asked`,
- * or where that is 0 as many as fit into half of `bytes` of backend memory; never more than
- * n_responses, and 0 if not even one fits. */
-gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t asked,
-                         size_t n_responses, size_t capacity, size_t bytes, gl_error *err);
+/* Slots that generate() would use for n_responses sequences of up to `capacity` positions. *slots:
+ * in, how many are asked for, or 0 for as many as fit into half of `bytes` of backend memory; out,
+ * that number, never more than n_responses, and 0 if not even one fits. */
+gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t n_responses,
+                         size_t capacity, size_t bytes, gl_error *err);
 
 /* Tokens of response i's prompt. */
 static inline size_t generate_prompt_length(const generate_request *q, size_t i) {

@@ -182,6 +182,7 @@ gl_status model_pass_begin(model *m, const packed_tokens *packed, const shared_t
 typedef struct model_norm {
   void *out, *rstd, *sum;
   const void *in;
+  void *branch;  /* [rows, hidden] the product */
   size_t weight; /* where its parameters start */
 } model_norm;
 /* What a layer works on and with. */
@@ -210,10 +211,10 @@ void model_changed(model *m);
  * product(). */
 void model_product(const model *m, size_t layer, model_kind kind, void *out, const void *in,
                    size_t rows, int flags);
-/* model_product() of a matrix with `hidden` outputs into `branch`, then the norm; in one, where the
- * backend can and flags ask for products row by row. */
-void model_product_norm(const model *m, size_t layer, model_kind kind, void *branch, const void *in,
-                        size_t rows, int flags, const model_norm *norm);
+/* model_product() of a matrix with `hidden` outputs into norm->branch, then the norm; in one, where
+ * the backend can and flags ask for products row by row. */
+void model_product_norm(const model *m, size_t layer, model_kind kind, const void *in, size_t rows,
+                        int flags, const model_norm *norm);
 /* The product with the gates and units, into gate_up, then the gated unit, into `active`. In one as
  * above; gate_up is not written then. */
 void model_product_swiglu(const model *m, size_t layer, void *active, void *gate_up, const void *in,

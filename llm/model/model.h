@@ -138,23 +138,26 @@ int model_shares(const model *m);
  * sequence longer than max_positions. */
 gl_status model_forward(model *m, const packed_tokens *packed, double temperature, int keep,
                         double *logp, double *entropy, gl_error *err);
-/* The same of sequences that share beginnings (NULL: none does), whose targets have the bits that
- * they have in whole sequences. GL_EINTERNAL where the backend cannot. */
-gl_status model_forward_shared(model *m, const packed_tokens *packed, const shared_tokens *shared,
-                               double temperature, int keep, double *logp, double *entropy,
-                               gl_error *err);
-/* The same with every target's distribution renormalised over the tokens that were kept (NULL: over
- * all): logp is of that distribution, and so is what model_backward() differentiates; entropy is of
- * the whole distribution. GL_EINTERNAL for a set that does not hold its target. */
-gl_status model_forward_kept(model *m, const packed_tokens *packed, const shared_tokens *shared,
-                             const kept_tokens *kept, double temperature, int keep, double *logp,
-                             double *entropy, gl_error *err);
+/* What a forward may have besides. */
+typedef struct forward_options {
+  /* Sequences share beginnings, and their targets have the bits that they have in whole sequences;
+   * GL_EINTERNAL where the backend cannot. NULL: none does. */
+  const shared_tokens *shared;
+  /* Every target's distribution is renormalised over the tokens that were kept: logp is of that
+   * distribution, and so is what model_backward() differentiates; entropy is of the whole
+   * distribution. GL_EINTERNAL for a set that does not hold its target. NULL: over all tokens. */
+  const kept_tokens *kept;
+  double temperature;
+  int keep; /* a model_backward() follows */
+} forward_options;
+gl_status model_forward_with(model *m, const packed_tokens *packed, const forward_options *o,
+                             double *logp, double *entropy, gl_error *err);
 /* After a forward, whose backward may still follow: what the whole distribution before each of n of
  * its targets, target[n], gives to the tokens of a set and to the others, kept->set [n, words].
- * mass, entropy_kept, entropy_tail [n] are as the backend's kept_parts() has them. It is one more
- * product with the output embedding and changes nothing that a backward reads. */
+ * part: mass [n], entropy_kept [n] and entropy_tail [n], as the backend's kept_parts() has them. It
+ * is one more product with the output embedding and changes nothing that a backward reads. */
 gl_status model_kept_parts(model *m, const size_t *target, const kept_tokens *kept, size_t n,
-                           double *mass, double *entropy_kept, double *entropy_tail, gl_error *err);
+                           double *const part[3], gl_error *err);
 /* Adds sum_j dlogp[j] * d logp_j / d theta to the gradient, for the last kept forward. */
 gl_status model_backward(model *m, const double *dlogp, gl_error *err);
 gl_status model_zero_gradient(model *m, gl_error *err);
@@ -198,12 +201,16 @@ typedef struct memory_plan {
   size_t scratch; /* the backend's own */
   size_t total;
 } memory_plan;
-/* training_tokens and training_targets: those of one micro-batch (0: no training); slots x
- * capacity: positions of the cache (0: no generation); value_copies: copies of the parameters
- * beside the model's own. GL_ENOMEM where the sum overflows. */
-gl_status model_memory(memory_plan *out, const model_config *c, const backend *b, int recompute,
-                       size_t training_tokens, size_t training_targets, size_t slots,
-                       size_t capacity, size_t value_copies, gl_error *err);
+/* What it will be used for. */
+typedef struct memory_use {
+  int recompute;
+  size_t training_tokens, training_targets; /* of one micro-batch; 0: no training */
+  size_t slots, capacity;                   /* of the cache; 0: no generation */
+  size_t value_copies;                      /* copies of the parameters beside the model's own */
+} memory_use;
+/* GL_ENOMEM where the sum overflows. */
+gl_status model_memory(memory_plan *out, const model_config *c, const backend *b,
+                       const memory_use *use, gl_error *err);
 
 /* --- for generation (llm/model/generate.c) --- */
 
@@ -233,40 +240,42 @@ gl_status model_decode(model_cache *c, const int32_t *token, const int32_t *slot
                        const int32_t *position, size_t rows, gl_error *err);
 /* The first `rows` rows of the last logits, [rows, vocabulary]. */
 gl_status model_logits_get(const model_cache *c, size_t rows, double *logits, gl_error *err);
-/* Draws token[r] from row row_of[r] of the last logits (row_of NULL: from row r), at block index[r]
- * of the stream, as the backend's sample() says; greedy: the most probable token. logq[r] is its
- * log-probability at the temperature, logq_truncated[r] after top-k and top-p (paper/methods.md,
- * section 1.2). Host arrays [rows]. */
-gl_status model_sample(model_cache *c, const size_t *row_of, const uint64_t *index, size_t rows,
-                       const sampling_spec *spec, rng_stream stream, int greedy, int32_t *token,
-                       double *logq, double *logq_truncated, gl_error *err);
+/* The distribution and the stream that tokens are sampled from. */
+typedef struct model_draws {
+  sampling_spec sampling; /* its temperature is what logits are divided by, whatever error its
+                             behaviour names */
+  rng_stream stream;
+  int greedy; /* the most probable token */
+} model_draws;
 
-/* What a draw can ask for beside the token. */
-typedef struct model_draw_more {
-  /* Where spec->behaviour adds noise to logits or rounds them: [rows] the address of each row's
+/* Rows to sample, host arrays [n]. */
+typedef struct model_draw_rows {
+  size_t n;
+  const size_t *row_of;  /* of the last logits; NULL: row r for token r */
+  const uint64_t *index; /* blocks of the stream */
+  /* Where the sampling's behaviour adds noise to logits or rounds them: the address of each row's
    * noise among those of the stream's seed (operations.h: distort). NULL: logits are as they are.
    */
   const uint64_t *context;
-  /* Where distributions are truncated: sets [rows, shape.words] of the tokens that were kept go to
-   * this host memory; NULL: they are not wanted. */
+} model_draw_rows;
+
+/* What was sampled, host arrays [n]. */
+typedef struct model_drawn {
+  int32_t *token;
+  double *logq;           /* log-probability at the temperature */
+  double *logq_truncated; /* after top-k and top-p (paper/methods.md, section 1.2) */
+  /* Where distributions are truncated: sets [n, shape.words] of the tokens that were kept; NULL:
+   * they are not wanted. */
   kept_shape shape;
   uint32_t *kept;
-} model_draw_more;
-/* model_sample(), never greedy, with all that `more` asks for (NULL: nothing). spec->temperature is
- * what logits are divided by, whatever error spec->behaviour names. */
-gl_status model_sample_more(model_cache *c, const size_t *row_of, const uint64_t *index,
-                            size_t rows, const sampling_spec *spec, rng_stream stream,
-                            const model_draw_more *more, int32_t *token, double *logq,
-                            double *logq_truncated, gl_error *err);
+} model_drawn;
+
+/* Samples a token from each row, as the backend's sample() says; with contexts or sets never
+ * greedily. */
+gl_status model_sample(model_cache *c, const model_draw_rows *rows, const model_draws *draws,
+                       const model_drawn *out, gl_error *err);
 
 /* --- steps: a decode of every row and a draw of the token that follows, in one --- */
-
-/* The distribution and the stream that steps draw from, as for model_sample(). */
-typedef struct model_draws {
-  sampling_spec sampling;
-  rng_stream stream;
-  int greedy;
-} model_draws;
 
 /* The rows of a step, host arrays [n]: token[r], decoded at position[r] of slot[r], after which the
  * next token is drawn at block index[r] of the stream. A token of -1 - i stands for what row i of

@@ -131,29 +131,33 @@ static void draws_come_from_the_rows_asked_for(void) {
   model_cache *cache;
   const size_t slots[] = {0, 1, 2, 3}, row_of[] = {2, 2, 0, 3, 1};
   const uint64_t index[] = {7, 8, 9, 10, 7};
-  const sampling_spec spec = {.temperature = 0.9, .top_k = 4, .top_p = 1};
-  const rng_stream stream = rng_stream_at(5, RNG_ROLLOUT, 1);
+  model_draws draws = {
+      {.temperature = 0.9, .top_k = 4, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 1), 0};
   int32_t token[5], again;
   double logits[4 * V], logq[5], cut[5], q, c;
+  const model_drawn drawn = {token, logq, cut, .kept = NULL}, one = {&again, &q, &c, .kept = NULL};
   small_model_make(&m, NUMBER_F32, 0, 14);
   random_rows_init(&r, lengths, 4, V, 9);
   must(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err), &err);
   must(model_prefill(cache, &r.rows, slots, &err), &err);
   must(model_logits_get(cache, 4, logits, &err), &err);
-  must(model_sample(cache, row_of, index, 5, &spec, stream, 0, token, logq, cut, &err), &err);
+  must(model_sample(cache, &(model_draw_rows){5, row_of, index, NULL}, &draws, &drawn, &err), &err);
   for (size_t k = 0; k < 5; ++k) {
     ASSERT_CLOSE(logq[k], logp_of(logits + row_of[k] * V, token[k], 0.9), 1e-5);
     CU_ASSERT(cut[k] >= logq[k] && cut[k] <= 0);
-    must(model_sample(cache, row_of + k, index + k, 1, &spec, stream, 0, &again, &q, &c, &err),
-         &err);
+    must(
+        model_sample(cache, &(model_draw_rows){1, row_of + k, index + k, NULL}, &draws, &one, &err),
+        &err);
     CU_ASSERT(again == token[k] && q == logq[k] && c == cut[k]);
   }
-  must(model_sample(cache, NULL, index, 4, &spec, stream, 1, token, logq, cut, &err), &err);
+  draws.greedy = 1;
+  must(model_sample(cache, &(model_draw_rows){4, NULL, index, NULL}, &draws, &drawn, &err), &err);
   for (size_t k = 0; k < 4; ++k)
     for (size_t a = 0; a < V; ++a) CU_ASSERT(logits[k * V + a] <= logits[k * V + (size_t)token[k]]);
   const size_t beyond = 4;
-  CU_ASSERT_EQUAL(model_sample(cache, &beyond, index, 1, &spec, stream, 0, token, logq, cut, &err),
-                  GL_EINTERNAL);
+  CU_ASSERT_EQUAL(
+      model_sample(cache, &(model_draw_rows){1, &beyond, index, NULL}, &draws, &drawn, &err),
+      GL_EINTERNAL);
   model_cache_free(cache);
   small_model_free(&m);
 }
@@ -194,7 +198,7 @@ static void a_plan_knows_what_is_needed(void) {
   small_model_make(&m, NUMBER_F32, 0, 1);
   const model_config *c = model_configuration(m.m);
   const size_t n = model_parameters(m.m);
-  must(model_memory(&plan, c, m.b, 0, 1000, 500, 64, 40, 1, &err), &err);
+  must(model_memory(&plan, c, m.b, &(memory_use){0, 1000, 500, 64, 40, 1}, &err), &err);
   CU_ASSERT_EQUAL(plan.gradients, 4 * n);
   CU_ASSERT_EQUAL(plan.moments, 8 * n);
   CU_ASSERT(plan.parameters >= 8 * n && plan.parameters < 8 * n + 4 * 40 * 6 + 64);
@@ -205,11 +209,13 @@ static void a_plan_knows_what_is_needed(void) {
                                   plan.cache + plan.logits + plan.packed);
   /* Embedding, two layers, rows filled up to a multiple of at most 16. */
   CU_ASSERT(plan.packed >= 4 * (n - 200) && plan.packed % 4 == 0);
-  must(model_memory(&less, c, m.b, 1, 1000, 500, 0, 0, 0, &err), &err);
+  must(model_memory(&less, c, m.b, &(memory_use){1, 1000, 500, 0, 0, 0}, &err), &err);
   CU_ASSERT(less.activations < plan.activations && less.cache == 0);
-  CU_ASSERT_EQUAL(model_memory(&less, c, m.b, 0, SIZE_MAX / 16, 1, 0, 0, 0, &err), GL_ENOMEM);
+  CU_ASSERT_EQUAL(model_memory(&less, c, m.b, &(memory_use){0, SIZE_MAX / 16, 1, 0, 0, 0}, &err),
+                  GL_ENOMEM);
   gl_error_clear(&err);
-  CU_ASSERT_EQUAL(model_memory(&less, c, m.b, 0, 1, 1, SIZE_MAX / 16, 1000, 0, &err), GL_ENOMEM);
+  CU_ASSERT_EQUAL(model_memory(&less, c, m.b, &(memory_use){0, 1, 1, SIZE_MAX / 16, 1000, 0}, &err),
+                  GL_ENOMEM);
   gl_error_clear(&err);
   model_cache *cache;
   CU_ASSERT_EQUAL(model_cache_new(&cache, m.m, 4, 41, &err), GL_EINPUT);

@@ -196,16 +196,20 @@ static void slots_follow_memory_unless_they_are_given(void) {
   const model_config *c = model_configuration(t.model);
   size_t before = 0, slots = 0;
   for (size_t bytes = 1024; bytes < (size_t)1 << 24; bytes *= 2) {
-    CU_ASSERT_EQUAL(generate_slots(&slots, c, t.backend, 0, 100, POSITIONS, bytes, NULL), GL_OK);
+    slots = 0;
+    CU_ASSERT_EQUAL(generate_slots(&slots, c, t.backend, 100, POSITIONS, bytes, NULL), GL_OK);
     CU_ASSERT(slots >= before && slots <= 100);
     before = slots;
   }
   CU_ASSERT_EQUAL(before, 100);
-  CU_ASSERT_EQUAL(generate_slots(&slots, c, t.backend, 0, 100, POSITIONS, 1, NULL), GL_OK);
+  slots = 0;
+  CU_ASSERT_EQUAL(generate_slots(&slots, c, t.backend, 100, POSITIONS, 1, NULL), GL_OK);
   CU_ASSERT_EQUAL(slots, 0);
-  CU_ASSERT_EQUAL(generate_slots(&slots, c, t.backend, 30, 100, POSITIONS, 1, NULL), GL_OK);
+  slots = 30;
+  CU_ASSERT_EQUAL(generate_slots(&slots, c, t.backend, 100, POSITIONS, 1, NULL), GL_OK);
   CU_ASSERT_EQUAL(slots, 30);
-  CU_ASSERT_EQUAL(generate_slots(&slots, c, t.backend, 30, 8, POSITIONS, 1, NULL), GL_OK);
+  slots = 30;
+  CU_ASSERT_EQUAL(generate_slots(&slots, c, t.backend, 8, POSITIONS, 1, NULL), GL_OK);
   CU_ASSERT_EQUAL(slots, 8);
   tiny_free(&t);
 }

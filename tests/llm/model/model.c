@@ -116,7 +116,8 @@ static void compare_kept_pass(number_type type, int listed, int recompute, doubl
   for (size_t j = 0; j < t; ++j) kept_put(&shape, kept + j * v, set + j * shape.words);
   double *logp = calloc(2 * t + n, sizeof *logp), *entropy = logp + t, *gradient = entropy + t;
   const kept_tokens over = {&shape, set};
-  must(model_forward_kept(s.m, &g.rows, NULL, &over, g.temperature, 1, logp, entropy, &err), &err);
+  const forward_options replayed = {.kept = &over, .temperature = g.temperature, .keep = 1};
+  must(model_forward_with(s.m, &g.rows, &replayed, logp, entropy, &err), &err);
   CU_ASSERT(largest_difference(logp, right, t) <= tol * largest(right, t));
   CU_ASSERT(largest_difference(logp, g.logp, t) > 0.1); /* it is another distribution */
   CU_ASSERT(largest_difference(entropy, whole, t) <= tol * largest(whole, t));
@@ -136,9 +137,7 @@ static void compare_kept_pass(number_type type, int listed, int recompute, doubl
   }
   for (size_t a = 0; a < v; ++a) kept[a] = a == (size_t)g.target[0] ? -INFINITY : -1;
   kept_put(&shape, kept, set); /* a set without its target */
-  CU_ASSERT_EQUAL(
-      model_forward_kept(s.m, &g.rows, NULL, &over, g.temperature, 1, logp, entropy, &err),
-      GL_EINTERNAL);
+  CU_ASSERT_EQUAL(model_forward_with(s.m, &g.rows, &replayed, logp, entropy, &err), GL_EINTERNAL);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not among the tokens kept"));
   free(kept);
   free(right);
@@ -293,6 +292,12 @@ static const size_t own_target[] = {0, 9, 10, 1, 3, 2, 4, 6, 5, 7, 8, 11};
 static const size_t one_tree[] = {0, 4}, parents[] = {0, 0, 1, 1}, befores[] = {0, 3, 5, 2};
 enum { ALL_TARGETS = 12 };
 
+static gl_status forward_shared(model *m, const packed_tokens *rows, const shared_tokens *shared,
+                                int keep, double *logp, gl_error *err) {
+  const forward_options o = {.shared = shared, .temperature = 1, .keep = keep};
+  return model_forward_with(m, rows, &o, logp, NULL, err);
+}
+
 static void check_shared_beginnings(number_type type, int recompute, double tolerance) {
   small_model s;
   int32_t target[ALL_TARGETS], sorted[ALL_TARGETS];
@@ -315,7 +320,7 @@ static void check_shared_beginnings(number_type type, int recompute, double tole
   ASSERT_OK(model_backward(s.m, c, &err));
   ASSERT_OK(model_gradient_get(s.m, a, &err));
   ASSERT_OK(model_zero_gradient(s.m, &err));
-  ASSERT_OK(model_forward_shared(s.m, &own, &shared, 1, 1, shared_logp, NULL, &err));
+  ASSERT_OK(forward_shared(s.m, &own, &shared, 1, shared_logp, &err));
   ASSERT_OK(model_backward(s.m, d, &err));
   ASSERT_OK(model_gradient_get(s.m, b, &err));
   for (size_t j = 0; j < ALL_TARGETS; ++j)
@@ -355,7 +360,7 @@ static void wrong_trees_are_refused(void) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     const shared_tokens shared = {wrong[i].n_trees, wrong[i].tree, wrong[i].parent,
                                   wrong[i].before};
-    CU_ASSERT_EQUAL(model_forward_shared(s.m, &own, &shared, 1, 0, logp, NULL, &err), GL_EINTERNAL);
+    CU_ASSERT_EQUAL(forward_shared(s.m, &own, &shared, 0, logp, &err), GL_EINTERNAL);
     gl_error_clear(&err);
   }
   /* Positions count what is shared: 40 are the model's context. */
@@ -363,7 +368,7 @@ static void wrong_trees_are_refused(void) {
   const size_t start[] = {0, 39, 45}, tree[] = {0, 2}, parent[] = {0, 0}, before[] = {0, 35};
   const packed_tokens rows = {45, 2, 0, start, token, NULL, NULL};
   const shared_tokens shared = {1, tree, parent, before};
-  CU_ASSERT_EQUAL(model_forward_shared(s.m, &rows, &shared, 1, 0, logp, NULL, &err), GL_EINPUT);
+  CU_ASSERT_EQUAL(forward_shared(s.m, &rows, &shared, 0, logp, &err), GL_EINPUT);
   gl_error_clear(&err);
   small_model_free(&s);
 }
@@ -384,7 +389,7 @@ static void a_backend_that_cannot_share_says_so(void) {
   CU_ASSERT(!model_shares(s.m));
   const packed_tokens own = {8, 4, ALL_TARGETS, own_start, own_tokens, own_after, target};
   const shared_tokens shared = {1, one_tree, parents, befores};
-  CU_ASSERT_EQUAL(model_forward_shared(s.m, &own, &shared, 1, 0, logp, NULL, &err), GL_EINTERNAL);
+  CU_ASSERT_EQUAL(forward_shared(s.m, &own, &shared, 0, logp, &err), GL_EINTERNAL);
   gl_error_clear(&err);
   s.b->ops = all;
   small_model_free(&s);

@@ -30,8 +30,9 @@ static void a_step_is_a_decode_and_a_draw(void) {
       }
       if (form == 0) {
         must(model_decode(cache, token[0][i], slot, position, SLOTS, &err), &err);
-        must(model_sample(cache, NULL, index, SLOTS, &draws.sampling, draws.stream, 0,
-                          token[0][i + 1], logq[0][i], cut[0][i], &err),
+        must(model_sample(cache, &(model_draw_rows){SLOTS, NULL, index, NULL}, &draws,
+                          &(model_drawn){token[0][i + 1], logq[0][i], cut[0][i], .kept = NULL},
+                          &err),
              &err);
         continue;
       }

@@ -93,8 +93,8 @@ static void fed_by_the_host(model_cache *cache, const model_draws *draws, drawn 
       index[r] = rng_token_index((uint64_t)slot[r], i);
     }
     ASSERT_OK(model_decode(cache, token, slot, position, n, &err));
-    ASSERT_OK(model_sample(cache, NULL, index, n, &draws->sampling, draws->stream, draws->greedy,
-                           token, logq, cut, &err));
+    ASSERT_OK(model_sample(cache, &(model_draw_rows){n, NULL, index, NULL}, draws,
+                           &(model_drawn){token, logq, cut, .kept = NULL}, &err));
     keep(d, i, token, logq, cut);
   }
 }
@@ -201,8 +201,8 @@ static void only_tokens_of_the_last_step_are_taken(void) {
   must(model_step(cache, &rows, &draws, &err), &err);
   CU_ASSERT_EQUAL(model_step(cache, &rows, &draws, &err), GL_EINTERNAL); /* two are under way */
   must(model_step_take(cache, &token, &logq, &cut, &err), &err);
-  must(model_sample(cache, NULL, &index, 1, &draws.sampling, draws.stream, 0, &token, &logq, &cut,
-                    &err),
+  must(model_sample(cache, &(model_draw_rows){1, NULL, &index, NULL}, &draws,
+                    &(model_drawn){&token, &logq, &cut, .kept = NULL}, &err),
        &err);
   CU_ASSERT_EQUAL(model_step(cache, &rows, &draws, &err), GL_EINTERNAL);
   must(model_step_take(cache, &token, &logq, &cut, &err), &err);
