@@ -521,56 +521,23 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
   return GL_OK;
 }
 
-/* The field that compares the responses of a group, and its value's name; NULL: none does. */
-static const char *comparing_field(const policy_algorithm *algorithm, const char **value) {
-  switch (algorithm->objective) {
-  case OBJECTIVE_POLICY_GRADIENT:
-    break;
-  case OBJECTIVE_DISCO:
-    *value = "disco";
-    return "objective";
-  }
-  switch (algorithm->baseline) {
-  case BASELINE_NONE:
-  case BASELINE_CONSTANT:
-    break;
-  case BASELINE_GROUP_MEAN:
-    *value = "group_mean";
-    return "baseline";
-  case BASELINE_LEAVE_ONE_OUT:
-    *value = "leave_one_out";
-    return "baseline";
-  case BASELINE_LENGTH_WEIGHTED:
-    *value = "length_weighted";
-    return "baseline";
-  case BASELINE_RUNNER_UP:
-    *value = "runner_up";
-    return "baseline";
-  }
-  switch (algorithm->scale) {
-  case SCALE_NONE:
-  case SCALE_BATCH_STD:
-  case SCALE_REWARD_STD:
-  case SCALE_TOKEN_STD:
-  case SCALE_NONZERO_SHARE:
-    break;
-  case SCALE_GROUP_STD:
-    *value = "group_std";
-    return "scale";
-  case SCALE_BETA:
-    *value = "beta";
-    return "scale";
-  }
-  return NULL;
+/* The field that compares the responses of a group; NULL: none does. */
+static const char *comparing_field(const policy_algorithm *a) {
+  if (a->objective == OBJECTIVE_DISCO) return "objective";
+  if (a->baseline != BASELINE_NONE && a->baseline != BASELINE_CONSTANT) return "baseline";
+  return a->scale == SCALE_GROUP_STD || a->scale == SCALE_BETA ? "scale" : NULL;
 }
 
 gl_status policy_algorithm_check_group_size(const policy_algorithm *algorithm, size_t group_size,
                                             gl_error *err) {
-  const char *value = "", *field = comparing_field(algorithm, &value);
+  const char *field = comparing_field(algorithm);
+  char value[POLICY_FIELD_TEXT_SIZE];
+  size_t i = 0;
   if (group_size != 1 || field == NULL) return GL_OK;
+  while (strcmp(policy_fields_at(i)->name, field) != 0) ++i;
   return gl_fail(err, GL_EINPUT,
                  "algorithm %s: %s: %s compares the responses of a group, and a group_size of 1 "
                  "leaves nothing to compare; set group_size to 2 or more, or baseline: none (or "
                  "constant) and scale: none in an algorithm that has them",
-                 algorithm->name, field, value);
+                 algorithm->name, field, policy_algorithm_field(algorithm, i, value));
 }

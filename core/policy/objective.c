@@ -1,9 +1,11 @@
-/* From ratios to loss and coefficients: the policy term of every algorithm but DisCO's. */
+/* From ratios to loss and coefficients: the policy term of every algorithm but DisCO's, DisCO's,
+ * and the divergence terms. */
 #include "core/base/vector.h"
 #include "core/policy/internal.h"
 
 #include <float.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* log_size orders terms that overflow. */
@@ -46,13 +48,16 @@ static int gradient_reaches(const policy_state *s, size_t i, size_t t) {
 /* Tokens at a time of which terms are kept. */
 enum { PIECE = 64 };
 
-/* Tokens of a response, or a piece of them. */
+/* Tokens of a response, or a piece of them, and what their terms are made of. */
 typedef struct piece {
   const double *x, *u; /* log-ratios and ratios */
   const double *seen;  /* which of the two the window bounds */
   const double *mask;  /* 0 where M2PO leaves a token out; NULL: all 1 */
   const double *logp;  /* where the ratio is a constant; NULL: the gradient passes through it */
   double *coefficient;
+  const policy_window *window;
+  double gain;        /* z A of the response */
+  double term[PIECE]; /* of each token of the piece */
 } piece;
 
 INLINE void choose4(const mask4 *where, const lane4 *there, const lane4 *elsewhere, lane4 *out) {
@@ -83,10 +88,12 @@ typedef struct counts {
   mask4 clipped, infinite;
 } counts;
 
-/* Terms and coefficients of up to four tokens, from number t on, of which n are left. A product
- * with 0 is 0, whatever the other factor. */
-INLINE void four_terms(const piece *p, size_t t, size_t n, int masks, int constant,
-                       const policy_window *w, double gain, double *term, counts *sum) {
+/* Terms and coefficients of up to four tokens, from number t on, of which n are left. masks: tokens
+ * may be left out; constant: ratios are constants. A product with 0 is 0, whatever the other
+ * factor.
+ */
+INLINE void four_terms(piece *p, size_t t, size_t n, bool masks, bool constant, counts *sum) {
+  const policy_window *w = p->window;
   const lane4 zero = {0}, at_low = zero + w->at_low, at_high = zero + w->at_high;
   const mask4 sign = (mask4)(-zero), lane = {0, 1, 2, 3};
   const mask4 here = (mask4)(lane < (int64_t)n);
@@ -97,7 +104,7 @@ INLINE void four_terms(const piece *p, size_t t, size_t n, int masks, int consta
   mask4 out = over | under, none, left_out = {0};
   choose4(&under, &at_low, &u, &f);
   choose4(&over, &at_high, &f, &f);
-  value = gain * f;
+  value = p->gain * f;
   none = (mask4)(f == 0);
   if (masks) {
     load4(p->mask + t, n, &mask);
@@ -115,17 +122,16 @@ INLINE void four_terms(const piece *p, size_t t, size_t n, int masks, int consta
     clear4(&out, &value);
   }
   const lane4 size = (lane4)(~sign & (mask4)with_logp);
-  store4(&with_logp, n, term + t);
+  store4(&with_logp, n, p->term + t);
   store4(&value, n, p->coefficient + t);
   sum->clipped -= (out | left_out) & here; /* a lane that holds is -1 */
   sum->infinite -= ~(mask4)(size <= DBL_MAX) & here;
 }
 
 /* Terms and coefficients of n tokens; returns how many terms are not finite. */
-INLINE size_t piece_terms(const piece *p, int masks, int constant, size_t n, const policy_window *w,
-                          double gain, double *term, size_t *clipped) {
+INLINE size_t piece_terms(piece *p, bool masks, bool constant, size_t n, size_t *clipped) {
   counts sum = {{0}, {0}};
-  for (size_t t = 0; t < n; t += 4) four_terms(p, t, n - t, masks, constant, w, gain, term, &sum);
+  for (size_t t = 0; t < n; t += 4) four_terms(p, t, n - t, masks, constant, &sum);
   size_t infinite = 0;
   for (size_t l = 0; l < 4; ++l) {
     *clipped += (size_t)sum.clipped[l];
@@ -134,16 +140,15 @@ INLINE size_t piece_terms(const piece *p, int masks, int constant, size_t n, con
   return infinite;
 }
 
-/* The sum of a piece's terms, of which `infinite` are not finite. */
-CLONES static double terms_of(const piece *p, size_t n, const policy_window *w, double gain,
-                              double *term, size_t *clipped, size_t *infinite) {
+/* The sum of the terms of a piece's n tokens, of which `infinite` are not finite. */
+CLONES static double terms_of(piece *p, size_t n, size_t *clipped, size_t *infinite) {
   if (p->logp != NULL)
-    *infinite = p->mask != NULL ? piece_terms(p, 1, 1, n, w, gain, term, clipped)
-                                : piece_terms(p, 0, 1, n, w, gain, term, clipped);
+    *infinite = p->mask != NULL ? piece_terms(p, true, true, n, clipped)
+                                : piece_terms(p, false, true, n, clipped);
   else
-    *infinite = p->mask != NULL ? piece_terms(p, 1, 0, n, w, gain, term, clipped)
-                                : piece_terms(p, 0, 0, n, w, gain, term, clipped);
-  return lane4_sum(term, n);
+    *infinite = p->mask != NULL ? piece_terms(p, true, false, n, clipped)
+                                : piece_terms(p, false, false, n, clipped);
+  return lane4_sum(p->term, n);
 }
 
 /* How many tokens are clipped of a response that has no terms. */
@@ -176,8 +181,9 @@ void policy_windowed_terms(policy_state *s, size_t i, const policy_window *windo
              .seen = window->of_ratio ? tokens->u : tokens->x,
              .mask = tokens->mask,
              .logp = s->algorithm->ratio_gradient ? NULL : tokens->logp,
-             .coefficient = tokens->coefficient};
-  double term[PIECE];
+             .coefficient = tokens->coefficient,
+             .window = window,
+             .gain = gain};
   size_t clipped = 0, infinite = 0;
   if (gain == 0) {
     memset(p.coefficient, 0, length * sizeof *p.coefficient);
@@ -186,9 +192,9 @@ void policy_windowed_terms(policy_state *s, size_t i, const policy_window *windo
   }
   for (size_t left = length, n; left > 0; left -= n) {
     n = left < PIECE ? left : PIECE;
-    const double sum = terms_of(&p, n, window, gain, term, &clipped, &infinite);
+    const double sum = terms_of(&p, n, &clipped, &infinite);
     if (infinite == 0) tally->objective += sum;
-    for (size_t t = 0; t < n && infinite > 0; ++t) objective_add(tally, term[t], p.x[t]);
+    for (size_t t = 0; t < n && infinite > 0; ++t) objective_add(tally, p.term[t], p.x[t]);
     move_on(&p, n);
   }
   tally->clipped = (double)clipped;
@@ -481,4 +487,173 @@ gl_status policy_disco(policy_state *s, gl_error *err) {
     }
   }
   return GL_OK;
+}
+
+/* --- divergence from the sampler (kl_coef) and from a reference policy (ref_kl_coef) --- */
+/* Both use the algorithm's aggregation weights without truncation factors. */
+
+typedef struct kl_value {
+  double value, slope; /* slope = d value / d logp */
+} kl_value;
+
+static double sign_of(double x) {
+  return x > 0 ? 1 : (x < 0 ? -1 : 0);
+}
+
+static kl_value sampler_term(policy_kl_form form, double l) {
+  switch (form) {
+  case KL_K1:
+    return (kl_value){-l, -1};
+  case KL_K2:
+    return (kl_value){l * l / 2, l};
+  case KL_K3:
+    return (kl_value){expm1(l) - l, expm1(l)};
+  case KL_CPPO:
+    return (kl_value){expm1(-l) + l, -expm1(-l)};
+  case KL_ABS:
+    return (kl_value){fabs(l), sign_of(l)};
+  }
+  return (kl_value){NAN, NAN};
+}
+
+static kl_value reference_term(policy_ref_kl_form form, double d) {
+  switch (form) {
+  case REF_KL_K1:
+    return (kl_value){d, 1};
+  case REF_KL_K2:
+    return (kl_value){d * d / 2, d};
+  case REF_KL_K3:
+    return (kl_value){expm1(-d) + d, -expm1(-d)};
+  case REF_KL_ABS:
+    return (kl_value){fabs(d), sign_of(d)};
+  case REF_KL_K1_PLUS:
+    return (kl_value){d, d};
+  case REF_KL_K3_PLUS:
+    return (kl_value){expm1(-d) + d, d};
+  }
+  return (kl_value){NAN, NAN};
+}
+
+/* --- which tokens the term from the sampler is for (KL-Cov, 2505.22617) --- */
+
+/* Largest first; of equal ones the earlier first. */
+static int kl_descending(const void *left, const void *right) {
+  const policy_rank *a = left, *b = right;
+  if (a->value != b->value) return a->value > b->value ? -1 : 1;
+  return a->token < b->token ? -1 : a->token > b->token;
+}
+
+/* Which tokens kl_share chooses: those whose product of advantage and log-probability, about their
+ * means over the batch's tokens, is above `product`; and of those that have just this product the
+ * more probable ones, as far as `last`. That order does not depend on how responses are numbered.
+ */
+typedef struct kl_choice {
+  int all;
+  double mean_advantage, mean_logp, product;
+  policy_rank last; /* log-probability and token */
+} kl_choice;
+
+static double product_of(const policy_state *s, const kl_choice *c, size_t i, size_t t) {
+  return (s->advantage[i] - c->mean_advantage) * (s->in->logp[t] - c->mean_logp);
+}
+
+static void kl_find_means(const policy_state *s, kl_choice *c) {
+  const policy_input *in = s->in;
+  double advantage = 0, logp = 0;
+  for (size_t i = 0; i < in->n_responses; ++i)
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
+      advantage += s->advantage[i];
+      logp += in->logp[t];
+    }
+  c->mean_advantage = advantage / (double)in->n_tokens;
+  c->mean_logp = logp / (double)in->n_tokens;
+}
+
+static kl_choice choose_tokens(policy_state *s) {
+  const policy_input *in = s->in;
+  kl_choice c = {.all = s->algorithm->kl_coef == 0 || s->algorithm->kl_share >= 1};
+  if (c.all || in->n_tokens == 0) return c;
+  const double share = floor((double)in->n_tokens * s->algorithm->kl_share);
+  const size_t count = share >= 1 ? (size_t)share : 1;
+  kl_find_means(s, &c);
+  for (size_t i = 0; i < in->n_responses; ++i)
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
+      s->rank[t] = (policy_rank){.value = product_of(s, &c, i, t), .token = t};
+  qsort(s->rank, in->n_tokens, sizeof *s->rank, kl_descending);
+  c.product = s->rank[count - 1].value;
+  size_t above = 0, equal = 0;
+  while (s->rank[above].value > c.product) above++;
+  for (size_t k = above; k < in->n_tokens && s->rank[k].value == c.product; ++k) {
+    const size_t t = s->rank[k].token;
+    s->rank[equal++] = (policy_rank){.value = in->logp[t], .token = t};
+  }
+  qsort(s->rank, equal, sizeof *s->rank, kl_descending);
+  c.last = s->rank[count - above - 1];
+  return c;
+}
+
+static int kl_is_chosen(const policy_state *s, const kl_choice *c, size_t i, size_t t) {
+  if (c->all) return 1;
+  const double product = product_of(s, c, i, t);
+  if (product != c->product) return product > c->product;
+  const policy_rank mine = {.value = s->in->logp[t], .token = t};
+  return kl_descending(&mine, &c->last) <= 0;
+}
+
+/* --- the terms --- */
+
+/* ref_kl_ratio: the ratio that multiplies a token's term, and through which its gradient goes too:
+ * by that token's log-probability, or by those of the whole response. */
+static double kl_ratio(const policy_state *s, size_t i, size_t t) {
+  if (!s->algorithm->ref_kl_ratio) return 1;
+  return s->sequence_level ? exp(s->seq_x[i]) : s->weight[t];
+}
+
+static double reference_response(policy_state *s, size_t i, int drops) {
+  const policy_algorithm *algorithm = s->algorithm;
+  const policy_input *in = s->in;
+  double sum = 0;
+  for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
+    const double z = algorithm->ref_kl_coef * (drops ? s->z[i] * s->mask_token[t] : s->z[i]);
+    if (z == 0) continue;
+    const kl_value k = reference_term(algorithm->ref_kl_form, in->logp[t] - in->logref[t]);
+    const double value = policy_times(kl_ratio(s, i, t), z * k.value);
+    sum += value;
+    s->coefficient[t] -= policy_times(kl_ratio(s, i, t), z * k.slope);
+    if (algorithm->ref_kl_ratio && !s->sequence_level && policy_token_open(s, t))
+      s->coefficient[t] -= value;
+  }
+  if (!algorithm->ref_kl_ratio || !s->sequence_level || s->seq_in_limits[i] == 0) return sum;
+  for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
+    if (policy_token_open(s, t) && !policy_token_masked(s, i, t))
+      s->coefficient[t] -= sum * s->seq_jacobian[i];
+  return sum;
+}
+
+static double sampler_response(policy_state *s, const kl_choice *c, size_t i, int drops) {
+  const policy_algorithm *algorithm = s->algorithm;
+  const policy_input *in = s->in;
+  double sum = 0;
+  for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
+    const double z = drops ? s->z[i] * s->mask_token[t] : s->z[i];
+    if (z == 0 || !kl_is_chosen(s, c, i, t)) continue;
+    const kl_value k = sampler_term(algorithm->kl_form, in->logp[t] - in->logq[t]);
+    sum += algorithm->kl_coef * z * k.value;
+    s->coefficient[t] -= algorithm->kl_coef * z * k.slope;
+  }
+  return sum;
+}
+
+/* Adds to the coefficients and returns the addition to the loss. */
+double policy_kl_terms(policy_state *s) {
+  const policy_algorithm *algorithm = s->algorithm;
+  const int drops = s->mask_token != NULL && algorithm->mask_denominator == MASK_KEPT;
+  double sum = 0;
+  if (algorithm->kl_coef == 0 && algorithm->ref_kl_coef == 0) return 0;
+  const kl_choice c = choose_tokens(s);
+  for (size_t i = 0; i < s->in->n_responses; ++i) {
+    if (algorithm->kl_coef > 0) sum += sampler_response(s, &c, i, drops);
+    if (algorithm->ref_kl_coef > 0) sum += reference_response(s, i, drops);
+  }
+  return sum;
 }

@@ -1,6 +1,8 @@
-/* What all learners share: checks of a setup and of a draw, and the shuffle of minibatches. */
+/* What all learners share: checks of a setup and of a draw, minibatches and the age of data,
+ * rewards as training sees them, and dynamic sampling. */
 #include "core/rl/learner.h"
 
+#include "core/config/fields.h"
 #include "core/random/rng.h"
 
 #include <assert.h>
@@ -8,7 +10,7 @@
 #include <stdlib.h>
 
 /* The key of a section, or the section, whichever is there. */
-static const cfg_node *place(const cfg_node *section, const char *key) {
+static const cfg_node *key_or_section(const cfg_node *section, const char *key) {
   const cfg_node *node = section != NULL ? cfg_find(section, key) : NULL;
   return node != NULL ? node : section;
 }
@@ -19,9 +21,9 @@ gl_status learner_setup_check(const learner_setup *s, gl_error *err) {
                     "train.groups, group_size, minibatches and epochs must each be 1 or more");
   gl_error why = {.status = GL_OK};
   if (policy_algorithm_check_group_size(s->algorithm, s->group_size, &why) != GL_OK)
-    return cfg_fail(place(s->train, "group_size"), err, "%s", why.text);
+    return cfg_fail(key_or_section(s->train, "group_size"), err, "%s", why.text);
   if (s->minibatches <= s->n_groups) return GL_OK;
-  return cfg_fail(place(s->train, "minibatches"), err,
+  return cfg_fail(key_or_section(s->train, "minibatches"), err,
                   "train.minibatches is %zu, but a batch has only %zu groups to split; use fewer "
                   "minibatches or more groups",
                   s->minibatches, s->n_groups);
@@ -73,12 +75,12 @@ size_t learner_minibatch(size_t m, size_t minibatches, size_t groups) {
 
 /* tokens[g]: of group g of all batches. */
 static void tokens_of_groups(batch *const *batches, size_t n, double *tokens) {
-  size_t place = 0;
+  size_t key_or_section = 0;
   for (size_t b = 0; b < n; ++b) {
     const size_t *start = batches[b]->group_start;
-    place -= (size_t)batches[b]->continues;
+    key_or_section -= (size_t)batches[b]->continues;
     for (size_t g = 0; g < batches[b]->n_groups; ++g)
-      tokens[place++] +=
+      tokens[key_or_section++] +=
           (double)(batches[b]->token_start[start[g + 1]] - batches[b]->token_start[start[g]]);
   }
 }
@@ -127,5 +129,164 @@ gl_status learner_staleness(const learner_passes *p, batch *const *batches, size
   value[METRIC_STALENESS] = gaps / tokens;
   value[METRIC_STALENESS_MAX] = largest;
   value[METRIC_STALENESS_UPDATES] = (updates * epochs * gaps + before) / (epochs * tokens);
+  return status;
+}
+
+/* --- rewards of training --- */
+
+gl_status training_reward_read(training_reward *out, cfg_reader *r) {
+  cfg_reader noise;
+  out->unsolvable = field_real(r, "unsolvable");
+  cfg_begin(&noise, cfg_child(r, "reward_noise"), "train.reward_noise", r->err);
+  if (r->status != GL_OK) return r->status;
+  out->flip = field_real(&noise, "flip");
+  if (cfg_end(&noise) != GL_OK) r->status = noise.status;
+  return r->status;
+}
+
+static double reward_uniform(uint64_t seed, rng_purpose purpose, uint64_t entity, uint64_t index) {
+  const rng_words w = rng_block(rng_stream_at(seed, purpose, entity), index);
+  return rng_u01_53(w.v[0], w.v[1]);
+}
+
+double training_reward_of(const training_reward *t, uint64_t seed, uint64_t id, size_t i,
+                          uint64_t prompt, double reward) {
+  if (t->unsolvable > 0 && reward_uniform(seed, RNG_UNSOLVABLE, prompt, 0) < t->unsolvable)
+    return 0;
+  if (t->flip > 0 && reward_uniform(seed, RNG_FLIP, id, i) < t->flip) return 1 - reward;
+  return reward;
+}
+
+/* --- dynamic sampling --- */
+
+enum { MOST_RESPONSES = 1 << 28 }; /* that rng_token_index() can address */
+
+/* --- reading --- */
+
+static gl_status group_filter_check(const group_filter *f, const cfg_node *section,
+                                    size_t batch_groups, size_t group_size, gl_error *err) {
+  if (section != NULL && cfg_find(section, "enable") == NULL)
+    return cfg_fail(section, err,
+                    "train.filter_groups must say whether it filters: enable: true or enable: "
+                    "false");
+  if (!f->is_on) return GL_OK;
+  if (group_size == 1)
+    return cfg_fail(section, err,
+                    "train.filter_groups leaves out groups whose rewards are equal, and a group of "
+                    "one response has nothing to differ from; give train.group_size 2 or more, or "
+                    "leave filter_groups away");
+  if (f->groups > MOST_RESPONSES / group_size / f->most)
+    return cfg_fail(section, err,
+                    "train.filter_groups: %zu generation batches of %zu groups of %zu are more "
+                    "than the %d responses that a batch can address; take_groups fewer",
+                    f->most, f->groups, group_size, MOST_RESPONSES);
+  if (f->groups * f->most < batch_groups)
+    return cfg_fail(section, err,
+                    "train.filter_groups draws at most %zu x %zu groups, and a batch takes %zu; "
+                    "raise max_num_gen_batches or gen_batch_size",
+                    f->most, f->groups, batch_groups);
+  return GL_OK;
+}
+
+gl_status group_filter_read(group_filter *out, cfg_reader *outer, size_t batch_groups,
+                            size_t group_size) {
+  cfg_reader r;
+  const cfg_node *section = cfg_child(outer, "filter_groups");
+  cfg_begin(&r, section, "train.filter_groups", outer->err);
+  if (outer->status != GL_OK) return outer->status;
+  out->is_on = field_flag(&r, "enable");
+  out->most = field_count(&r, "max_num_gen_batches");
+  out->groups = field_count_or(&r, "gen_batch_size", batch_groups);
+  out->exhausted = (filter_end)field_choice(&r, "exhausted");
+  gl_status status = cfg_end(&r);
+  if (status == GL_OK)
+    status = group_filter_check(out, section, batch_groups, group_size, outer->err);
+  if (status != GL_OK) outer->status = status;
+  return status;
+}
+
+size_t group_filter_largest(const group_filter *f, size_t batch_groups) {
+  return f->is_on && f->groups > batch_groups ? f->groups : batch_groups;
+}
+
+/* --- drawing --- */
+
+void group_rounds_fini(group_rounds *r) {
+  free(r->lengths);
+  *r = (group_rounds){0};
+}
+
+typedef struct drawing {
+  const group_filter *filter;
+  const draw_request *request;
+  batch *drawn; /* [filter->most] a round each */
+  batch_group
+      *taken; /* [request->n_groups] n_taken of them: those whose rewards differ, then others */
+  size_t n_taken;
+  group_rounds *rounds;
+} drawing;
+
+static gl_status note_lengths(drawing *d, const batch *b, gl_error *err) {
+  group_rounds *r = d->rounds;
+  uint32_t *more = realloc(r->lengths, (r->n + 1) * r->responses * sizeof *more);
+  if (more == NULL) return gl_fail_memory(err, "the rounds of a batch");
+  r->lengths = more;
+  more += r->n++ * r->responses;
+  for (size_t i = 0; i < r->responses; ++i)
+    more[i] = (uint32_t)(b->token_start[i + 1] - b->token_start[i]);
+  return GL_OK;
+}
+
+/* Takes the groups of a round whose rewards differ, or those whose are equal, as far as there is
+ * room. */
+static void take_groups(drawing *d, const batch *round, int differ) {
+  for (size_t g = 0; g < round->n_groups && d->n_taken < d->request->n_groups; ++g)
+    if (batch_rewards_differ(round, g) == differ) d->taken[d->n_taken++] = (batch_group){round, g};
+}
+
+static gl_status draw_round(drawing *d, const learner *l, gl_error *err) {
+  const size_t round = d->rounds->n;
+  draw_request r = *d->request;
+  r.first_group = round * d->filter->groups;
+  r.n_groups = d->filter->groups;
+  gl_status status = l->ops->draw(l->self, &r, &d->drawn[round], err);
+  if (status == GL_OK) status = note_lengths(d, &d->drawn[round], err);
+  if (status == GL_OK) take_groups(d, &d->drawn[round], 1);
+  return status;
+}
+
+static gl_status end_early(drawing *d, gl_error *err) {
+  switch (d->filter->exhausted) {
+  case FILTER_FILL:
+    for (size_t k = 0; k < d->rounds->n; ++k) take_groups(d, &d->drawn[k], 0);
+    break;
+  case FILTER_FAIL:
+    return gl_fail(err, GL_ENUMERIC,
+                   "only %zu of %zu groups drawn from version %lld have rewards that differ, and a "
+                   "batch takes %zu: the problems may be too easy or too hard by now. Raise "
+                   "train.filter_groups.max_num_gen_batches (%zu), or give it exhausted: fill",
+                   d->n_taken, d->rounds->n * d->filter->groups, (long long)d->request->version,
+                   d->request->n_groups, d->filter->most);
+  }
+  assert(d->n_taken == d->request->n_groups); /* group_filter_read() saw to it */
+  return GL_OK;
+}
+
+gl_status group_filter_draw(const group_filter *f, const learner *l, const draw_request *request,
+                            batch *b, group_rounds *rounds, gl_error *err) {
+  drawing d = {.filter = f, .request = request, .rounds = rounds};
+  *rounds = (group_rounds){.responses = f->groups * request->group_size};
+  d.drawn = calloc(f->most, sizeof *d.drawn);
+  d.taken = calloc(request->n_groups, sizeof *d.taken);
+  gl_status status =
+      d.drawn != NULL && d.taken != NULL ? GL_OK : gl_fail_memory(err, "the rounds of a batch");
+  while (status == GL_OK && rounds->n < f->most && d.n_taken < request->n_groups)
+    status = draw_round(&d, l, err);
+  if (status == GL_OK && d.n_taken < request->n_groups) status = end_early(&d, err);
+  if (status == GL_OK) status = l->ops->join(l->self, b, d.taken, request->n_groups, err);
+  for (size_t k = 0; d.drawn != NULL && k < f->most; ++k) batch_fini(&d.drawn[k]);
+  free(d.drawn);
+  free(d.taken);
+  if (status != GL_OK) group_rounds_fini(rounds);
   return status;
 }

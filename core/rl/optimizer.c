@@ -1,7 +1,7 @@
 /* Learning rates over a run: warm-up and decay. */
 #include "core/rl/optimizer.h"
 
-#include "core/rl/fields.h"
+#include "core/config/fields.h"
 
 #include <math.h>
 

@@ -1,7 +1,8 @@
-/* The distribution that tokens are drawn from: temperature, top-k and top-p. */
+/* The distribution that tokens are drawn from: temperature, top-k and top-p, and the sets of tokens
+ * that these keep. */
 #include "core/rl/sampling.h"
 
-#include "core/rl/fields.h"
+#include "core/config/fields.h"
 
 #include <assert.h>
 #include <float.h>
@@ -10,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The keys temperature, top_k and top_p of the section that r is at; usual: what they are where it
- * leaves them out; NULL: as the table of fields has them. */
-static void read_dist(sampling_spec *dist, const sampling_spec *usual, cfg_reader *r) {
+void sampling_read_dist(sampling_spec *dist, const sampling_spec *usual, cfg_reader *r) {
   if (usual != NULL) *dist = *usual;
   dist->temperature = usual != NULL ? field_real_or(r, "temperature", usual->temperature)
                                     : field_real(r, "temperature");
@@ -57,7 +56,7 @@ static gl_status read_mixture(sampling_spec *spec, const cfg_node *node, gl_erro
 gl_status sampling_parse(sampling_spec *spec, const cfg_node *section, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, section, "sampling", err);
-  read_dist(spec, NULL, &r);
+  sampling_read_dist(spec, NULL, &r);
   spec->weights = (sampling_weights)field_choice(&r, "weights");
   spec->logq = (sampling_logq)field_choice(&r, "logq");
   const cfg_node *behaviour = cfg_child(&r, "behaviour"),
@@ -83,52 +82,6 @@ double sampling_to_bfloat16(double x) {
   float rounded;
   memcpy(&rounded, &bits, sizeof rounded);
   return (double)rounded;
-}
-
-static const char *const evaluation_names[] = {
-    [EVALUATION_EXACT] = "exact", [EVALUATION_GREEDY] = "greedy", [EVALUATION_SAMPLED] = "sampled"};
-enum { N_EVALUATIONS = sizeof evaluation_names / sizeof *evaluation_names };
-
-/* A key that a greedy evaluation would ignore is a mistake. */
-static void refuse_dist_of_greedy(cfg_reader *r) {
-  static const char *const keys[] = {"temperature", "top_k", "top_p"};
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
-    if (r->status == GL_OK && cfg_has(r, keys[i]))
-      r->status = cfg_fail(cfg_child(r, keys[i]), r->err,
-                           "%s changes nothing in a greedy evaluation, which takes the most "
-                           "probable token; leave it out, or choose another kind",
-                           keys[i]);
-}
-
-void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
-                     const evaluation_kind *kinds, int n) {
-  const char *names[N_EVALUATIONS];
-  assert(n >= 1 && n <= N_EVALUATIONS);
-  for (int i = 0; i < n; ++i) names[i] = evaluation_names[kinds[i]];
-  const cfg_node *node = cfg_child(world, "evaluation");
-  const int word = node != NULL && cfg_kind_of(node) == CFG_SCALAR;
-  int choice = word ? cfg_choice(world, "evaluation", 0, names, n) : 0;
-  cfg_begin(own, word ? NULL : node, "world.evaluation", world->err);
-  if (world->status != GL_OK) own->status = world->status;
-  if (!word) choice = cfg_choice(own, "kind", 0, names, n);
-  out->kind = kinds[choice];
-  out->dist = (sampling_spec){.weights = SAMPLING_RAW};
-  read_dist(&out->dist, NULL, own);
-  if (out->kind == EVALUATION_GREEDY) refuse_dist_of_greedy(own);
-}
-
-void evaluation_read_set(evaluation_spec *out, const evaluation_spec *usual, cfg_reader *own,
-                         const evaluation_kind *kinds, int n) {
-  const char *names[N_EVALUATIONS];
-  int fallback = 0;
-  assert(n >= 1 && n <= N_EVALUATIONS);
-  for (int i = 0; i < n; ++i) {
-    names[i] = evaluation_names[kinds[i]];
-    if (kinds[i] == usual->kind) fallback = i;
-  }
-  out->kind = kinds[cfg_choice(own, "kind", fallback, names, n)];
-  read_dist(&out->dist, &usual->dist, own);
-  if (out->kind == EVALUATION_GREEDY) refuse_dist_of_greedy(own);
 }
 
 int sampling_truncates(const sampling_spec *spec, size_t n) {
@@ -275,4 +228,79 @@ void sampling_truncate(const sampling_spec *spec, const double *logp, size_t n, 
   for (size_t i = 0; i < n; ++i) out[i] = -INFINITY;
   const double log_kept = log(kept);
   for (size_t i = 0; i < keep; ++i) out[rank[i].token] = rank[i].logp - log_kept;
+}
+
+/* --- sets of kept tokens --- */
+
+static size_t room_of(size_t top_k, size_t vocabulary) {
+  return top_k < vocabulary / 2 && 2 * top_k + 32 < vocabulary ? 2 * top_k + 32 : vocabulary;
+}
+
+gl_status kept_shape_of(kept_shape *out, const sampling_spec *spec, size_t vocabulary,
+                        const cfg_node *sampling, gl_error *err) {
+  const cfg_node *place = sampling;
+  *out = (kept_shape){.vocabulary = vocabulary};
+  if (vocabulary <= KEPT_MOST_BITS) {
+    out->words = (vocabulary + 31) / 32;
+    return GL_OK;
+  }
+  out->listed = 1;
+  if (spec->top_k == 0 || spec->top_k >= vocabulary) {
+    if (sampling != NULL && cfg_find(sampling, "top_p") != NULL)
+      place = cfg_find(sampling, "top_p");
+    return cfg_fail(place, err,
+                    "the tokens that top_p alone keeps of %zu have no bound, and they are recorded "
+                    "with every drawn token; bound them with top_k as well (say, top_k: 64)",
+                    vocabulary);
+  }
+  out->words = 1 + room_of(spec->top_k, vocabulary);
+  if (out->words <= KEPT_MOST_WORDS) return GL_OK;
+  if (sampling != NULL && cfg_find(sampling, "top_k") != NULL) place = cfg_find(sampling, "top_k");
+  return cfg_fail(place, err,
+                  "top_k: %zu keeps more tokens than are recorded with each drawn one (%d at most "
+                  "over %zu tokens); lower it",
+                  spec->top_k, (KEPT_MOST_WORDS - 33) / 2, vocabulary);
+}
+
+static void put_bits(const double *dist, size_t n, uint32_t *set) {
+  for (size_t a = 0; a < n; ++a)
+    if (!isinf(dist[a])) set[a / 32] |= (uint32_t)1 << a % 32;
+}
+
+static void put_list(const double *dist, size_t n, size_t room, uint32_t *set) {
+  size_t count = 0;
+  for (size_t a = 0; a < n; ++a) {
+    if (isinf(dist[a])) continue;
+    if (count == room) {
+      set[0] = KEPT_OVERFLOW;
+      return;
+    }
+    set[++count] = (uint32_t)a;
+  }
+  set[0] = (uint32_t)count;
+}
+
+void kept_put(const kept_shape *shape, const double *dist, uint32_t *set) {
+  const size_t n = shape->vocabulary;
+  memset(set, 0, shape->words * sizeof *set);
+  for (size_t a = 0; a < n; ++a)
+    if (isnan(dist[a])) return;
+  if (shape->listed)
+    put_list(dist, n, shape->words - 1, set);
+  else
+    put_bits(dist, n, set);
+}
+
+int kept_has(const kept_shape *shape, const uint32_t *set, size_t token) {
+  if (!shape->listed) return (int)(set[token / 32] >> token % 32 & 1);
+  if (set[0] >= shape->words) return 0; /* it overflowed, or is damaged */
+  const size_t at = kept_from(set, token);
+  return at <= set[0] && set[at] == token;
+}
+
+size_t kept_count(const kept_shape *shape, const uint32_t *set) {
+  if (shape->listed) return set[0] < shape->words ? set[0] : 0;
+  size_t n = 0;
+  for (size_t w = 0; w < shape->words; ++w) n += (size_t)__builtin_popcount(set[w]);
+  return n;
 }

@@ -8,6 +8,7 @@
 #include "core/config/config.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Which sampler log-probabilities the algorithm's importance weights see. */
 typedef enum sampling_weights {
@@ -50,31 +51,9 @@ typedef struct sampling_spec {
  * for a mixture together with what it has no formula for: truncation, or logq: learner. */
 gl_status sampling_parse(sampling_spec *spec, const cfg_node *section, gl_error *err);
 
-/* How a policy is scored. Which kinds there are depends on the world. */
-typedef enum evaluation_kind {
-  EVALUATION_EXACT,  /* the expected reward, by enumeration of all responses */
-  EVALUATION_GREEDY, /* the reward of the response made of most probable tokens */
-  EVALUATION_SAMPLED /* the mean reward of drawn responses */
-} evaluation_kind;
-
-/* The distribution an evaluation uses is its own: it does not follow the recipe's `sampling`. */
-typedef struct evaluation_spec {
-  evaluation_kind kind;
-  sampling_spec dist; /* of exact and sampled evaluation; its `weights` mean nothing here */
-} evaluation_spec;
-
-/* Reads the key `evaluation` of the world section that `world` is at: one of kinds[n], whose first
- * is the default, or a map {kind, temperature: 1, top_k: 0, top_p: 1}. `own` is left at that map
- * (or at no map), so that a world can read further keys of its own from it; it keeps the first
- * error, also of `world`, and the caller ends it with cfg_end(). Refused: temperature, top_k and
- * top_p for a greedy evaluation, which they cannot change. */
-void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
-                     const evaluation_kind *kinds, int n);
-
-/* Reads the keys kind, temperature, top_k and top_p of one evaluation set (evaluation_sets.h),
- * which `own` is at; what it leaves out is as `usual` has it. */
-void evaluation_read_set(evaluation_spec *out, const evaluation_spec *usual, cfg_reader *own,
-                         const evaluation_kind *kinds, int n);
+/* Reads the keys temperature, top_k and top_p of the section that r is at; usual: their values
+ * where it leaves them out; NULL: as the table of fields has them. */
+void sampling_read_dist(sampling_spec *dist, const sampling_spec *usual, cfg_reader *r);
 
 /* 1 if logits are distorted by noise, rounding or another temperature. */
 int sampling_distorts(const sampling_spec *spec);
@@ -97,5 +76,55 @@ typedef struct sampling_rank {
  * log-probabilities are copied as they are. out may not overlap logp. */
 void sampling_truncate(const sampling_spec *spec, const double *logp, size_t n, double *out,
                        sampling_rank *rank);
+
+/* --- the tokens that top-k and top-p kept --- */
+/* Which tokens a sampler kept when it drew one under top-k or top-p: what `weights: replay` brings
+ * from the sampler to the learner (paper/methods.md §1.2). A set is an array of words of 32 bits,
+ * the same number of them for every token of a run. Of a small vocabulary each token has a bit: bit
+ * a % 32 of word a / 32. Of a larger one word 0 is the number of tokens and the words behind it are
+ * the tokens, ascending; top-k bounds how many there are. A set without any token stands for a
+ * distribution that was not a number, of which nothing was left out. Prefix: kept_. */
+
+enum {
+  KEPT_MOST_BITS = 1024, /* the largest vocabulary whose sets are bits */
+  KEPT_MOST_WORDS = 4096 /* of a set */
+};
+/* Word 0 of a list that had no room for all tokens. */
+#define KEPT_OVERFLOW UINT32_MAX
+
+typedef struct kept_shape {
+  size_t vocabulary;
+  size_t words; /* of one set; 0: there are no sets */
+  int listed;   /* 1: a list of tokens; 0: a bit for each */
+} kept_shape;
+
+/* The shape of the sets of a distribution, which truncates (sampling_truncates()). Of equally
+ * probable tokens top-k keeps more than k, so lists have room for 2 k + 32. GL_EINPUT at the place
+ * of `sampling` (NULL: nowhere) where a large vocabulary is cut by top-p alone, or top_k is so
+ * large that sets would have more than KEPT_MOST_WORDS. */
+gl_status kept_shape_of(kept_shape *out, const sampling_spec *spec, size_t vocabulary,
+                        const cfg_node *sampling, gl_error *err);
+
+/* Writes the tokens of finite log-probability of distribution[shape->vocabulary] into
+ * set[shape->words]; none if one of them is not a number. A list without room for all gets
+ * KEPT_OVERFLOW. */
+void kept_put(const kept_shape *shape, const double *dist, uint32_t *set);
+/* 1 if the set holds the token, which is in the vocabulary. */
+int kept_has(const kept_shape *shape, const uint32_t *set, size_t token);
+/* How many tokens it holds; 0 for one that overflowed. */
+size_t kept_count(const kept_shape *shape, const uint32_t *set);
+
+/* Where the tokens >= `least` of a list begin: its first word with one, or the word behind all. */
+static inline size_t kept_from(const uint32_t *list, size_t least) {
+  size_t low = 1, high = 1 + (size_t)list[0];
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (list[middle] < least)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
 
 #endif

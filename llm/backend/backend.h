@@ -31,7 +31,6 @@
 
 #include "core/base/error.h"
 #include "core/random/rng_stream.h"
-#include "core/rl/kept_set.h"
 #include "core/rl/sampling.h"
 
 #ifndef __cplusplus /* kernels that draw include it themselves; it takes long to read as C++ */

@@ -10,7 +10,6 @@
 #include "llm/exact/exact_world.h"
 
 #include "core/base/arena.h"
-#include "core/rl/response_tree.h"
 #include "core/rl/sequence_task.h"
 #include "llm/backend/open/open.h"
 #include "llm/model/model.h"

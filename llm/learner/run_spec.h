@@ -4,7 +4,7 @@
 #define GEPOLAB_LLM_LEARNER_RUN_SPEC_H
 
 #include "core/policy/algorithm.h"
-#include "core/rl/evaluation_sets.h"
+#include "core/rl/evaluation.h"
 #include "core/rl/optimizer.h"
 #include "core/rl/sampling.h"
 #include "llm/model/model.h"

@@ -7,7 +7,6 @@
 
 #include "core/base/arena.h"
 #include "core/random/rng.h"
-#include "core/rl/kept_set.h"
 #include "core/rl/sampling.h"
 #include "llm/model/model.h"
 

@@ -6,7 +6,7 @@
 #define GEPOLAB_TOY_WORLD_AUTOMATON_H
 
 #include "core/config/config.h"
-#include "core/rl/response_tree.h"
+#include "core/rl/sequence_task.h"
 
 #include <stddef.h>
 #include <stdint.h>

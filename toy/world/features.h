@@ -10,7 +10,7 @@
 #define GEPOLAB_TOY_WORLD_FEATURES_H
 
 #include "core/config/config.h"
-#include "core/rl/response_tree.h"
+#include "core/rl/sequence_task.h"
 
 typedef enum toy_features_kind { TOY_TABULAR, TOY_TEMPLATES, TOY_DENSE } toy_features_kind;
 

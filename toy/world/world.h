@@ -2,9 +2,9 @@
 #ifndef GEPOLAB_TOY_WORLD_WORLD_H
 #define GEPOLAB_TOY_WORLD_WORLD_H
 
-#include "core/rl/evaluation_sets.h"
-#include "core/rl/response_tree.h"
+#include "core/rl/evaluation.h"
 #include "core/rl/sampling.h"
+#include "core/rl/sequence_task.h"
 #include "toy/world/automaton.h"
 #include "toy/world/features.h"
 #include "toy/world/toy_world.h"

@@ -1,10 +1,12 @@
 /* Truncation of a distribution by top-k and top-p, the sections `sampling` and `optimizer`, and
  * schedules of the learning rate, against cases worked by hand. */
 #include "core/rl/sampling.h"
+
 #include "core/random/rng.h"
 #include "core/rl/optimizer.h"
 #include "tests/support/suite.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,11 +188,11 @@ static gl_status parse_optimizer(const cfg_node *section, gl_error *err) {
   return optimizer_parse(&spec, section, "bandit", err);
 }
 
-typedef struct wrong {
+typedef struct wrong_section {
   const char *text, *place, *says;
-} wrong;
+} wrong_section;
 
-static void refuse_all(parse_section *parse, const wrong *table, size_t n) {
+static void refuse_all(parse_section *parse, const wrong_section *table, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     cfg_doc *doc = NULL;
     gl_error err = {0};
@@ -206,7 +208,7 @@ static void refuse_all(parse_section *parse, const wrong *table, size_t n) {
 }
 
 static void wrong_sampling_sections_are_refused_at_their_place(void) {
-  static const wrong table[] = {
+  static const wrong_section table[] = {
       {"s: {temperature: 0}", "r.yaml:1:18: ", "above 0"},
       {"s: {temperature: inf}", "r.yaml:1:18: ", "above 0"},
       {"s: {temprature: 1}", "r.yaml:1:5: ", "did you mean 'temperature'"},
@@ -222,7 +224,7 @@ static void wrong_sampling_sections_are_refused_at_their_place(void) {
 }
 
 static void wrong_optimizer_sections_are_refused_at_their_place(void) {
-  static const wrong table[] = {
+  static const wrong_section table[] = {
       {"s: {kind: adm}", "r.yaml:1:11: ", "did you mean 'adam'"},
       {"s: {lr: -1}", "r.yaml:1:9: ", "from 0"},
       {"s: {lr: fast}", "r.yaml:1:9: ", "is text"},
@@ -284,3 +286,106 @@ SUITE(core_sampling, "core: sampling and learning rates",
       TEST(absent_sections_take_their_defaults),
       TEST(the_rate_rises_over_the_warm_up_and_then_decays),
       TEST(a_run_of_unknown_or_no_more_length_than_its_warm_up_never_decays_early));
+
+/* --- sets of kept tokens --- */
+
+static kept_shape shape_of(size_t top_k, double top_p, size_t vocabulary) {
+  const sampling_spec dist = {.temperature = 1, .top_k = top_k, .top_p = top_p};
+  kept_shape shape;
+  ASSERT_OK(kept_shape_of(&shape, &dist, vocabulary, NULL, &err));
+  CU_ASSERT_EQUAL(shape.vocabulary, vocabulary);
+  return shape;
+}
+
+/* A distribution of `n` of the tokens, every `step`-th from `first` on. */
+static double *dist_of(size_t vocabulary, size_t first, size_t step, size_t n) {
+  double *dist = calloc(vocabulary, sizeof *dist);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(dist);
+  for (size_t a = 0; a < vocabulary; ++a) dist[a] = -INFINITY;
+  for (size_t k = 0; k < n; ++k) dist[first + k * step] = -log((double)n);
+  return dist;
+}
+
+static void a_set_holds_the_tokens_of_its_dist_and_no_others(void) {
+  static const struct {
+    size_t vocabulary, top_k, first, step, n;
+    int listed;
+  } cases[] = {{7, 0, 2, 1, 3, 0},
+               {32, 0, 31, 1, 1, 0},
+               {33, 0, 0, 32, 2, 0},
+               {1024, 0, 3, 17, 60, 0},
+               {1025, 8, 1024, 1, 1, 1},
+               {1025, 8, 0, 1, 48, 1},
+               {150000, 50, 11, 999, 132, 1},
+               {5000, 2000, 0, 1, 4032, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    const size_t v = cases[i].vocabulary;
+    const kept_shape shape = shape_of(cases[i].top_k, 0.5, v);
+
+    double *dist = dist_of(v, cases[i].first, cases[i].step, cases[i].n);
+    uint32_t *set = malloc(shape.words * sizeof *set);
+    memset(set, 0xa5, shape.words * sizeof *set); /* what was there before is nothing */
+    kept_put(&shape, dist, set);
+    CU_ASSERT_EQUAL(shape.listed, cases[i].listed);
+    CU_ASSERT_EQUAL(kept_count(&shape, set), cases[i].n);
+    size_t wrong = 0;
+    for (size_t a = 0; a < v; ++a) wrong += kept_has(&shape, set, a) != !isinf(dist[a]);
+    CU_ASSERT_EQUAL(wrong, 0);
+    free(set);
+    free(dist);
+  }
+}
+
+static void a_list_without_room_says_so(void) {
+  const kept_shape shape = shape_of(4, 1, 3000);
+  CU_ASSERT_EQUAL(shape.words, 1 + 2 * 4 + 32);
+  uint32_t set[41];
+  double *dist = dist_of(3000, 5, 3, 41);
+  kept_put(&shape, dist, set);
+  CU_ASSERT(set[0] == KEPT_OVERFLOW && kept_count(&shape, set) == 0);
+  CU_ASSERT_EQUAL(kept_has(&shape, set, 5), 0);
+  free(dist);
+}
+
+static void a_dist_that_is_not_a_number_keeps_none(void) {
+  const kept_shape shapes[] = {shape_of(3, 1, 40), shape_of(3, 1, 4000)};
+  for (size_t i = 0; i < 2; ++i) {
+    uint32_t set[64];
+    double *dist = dist_of(shapes[i].vocabulary, 0, 1, 3);
+    dist[39] = NAN;
+    kept_put(&shapes[i], dist, set);
+    CU_ASSERT_EQUAL(kept_count(&shapes[i], set), 0);
+    free(dist);
+  }
+}
+
+static void sets_without_a_bound_are_refused_with_their_place(void) {
+  static const struct {
+    const char *sampling, *says, *place;
+  } wrong[] = {
+      {"{top_p: 0.9, weights: replay}", "bound them with top_k", "r.yaml:1:19"},
+      {"{top_k: 2000, top_p: 0.9, weights: replay}", "bound them with top_k", "r.yaml:1:32"},
+      {"{top_k: 60000, weights: replay}", "(2031 at most over 150000 tokens)", "r.yaml:1:19"}};
+  for (size_t i = 0; i < 3; ++i) {
+    char text[200];
+    cfg_doc *doc;
+    sampling_spec dist;
+    kept_shape shape;
+    gl_error err = {0};
+    snprintf(text, sizeof text, "sampling: %s\n", wrong[i].sampling);
+    CU_ASSERT_FATAL(cfg_load_text(&doc, text, strlen(text), "r.yaml", &err) == GL_OK);
+    const cfg_node *section = cfg_find(cfg_root(doc), "sampling");
+    CU_ASSERT_FATAL(sampling_parse(&dist, section, &err) == GL_OK);
+    const size_t vocabulary = i == 1 ? 2000 : 150000;
+    CU_ASSERT_EQUAL(kept_shape_of(&shape, &dist, vocabulary, section, &err), GL_EINPUT);
+    const int right = strstr(err.text, wrong[i].says) != NULL &&
+                      strncmp(err.text, wrong[i].place, strlen(wrong[i].place)) == 0;
+    if (!right) fprintf(stderr, "%s\n", err.text);
+    CU_ASSERT(right);
+    cfg_free(doc);
+  }
+}
+
+SUITE(core_kept_set, "core: kept tokens", TEST(a_set_holds_the_tokens_of_its_dist_and_no_others),
+      TEST(a_list_without_room_says_so), TEST(a_dist_that_is_not_a_number_keeps_none),
+      TEST(sets_without_a_bound_are_refused_with_their_place));

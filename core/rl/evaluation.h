@@ -1,4 +1,41 @@
-/* Evaluation sets: what a policy is scored on besides, or instead of, what it is trained on.
+/* How a policy is evaluated: the section `evaluation` of a world, and its evaluation sets. */
+#ifndef GEPOLAB_CORE_RL_EVALUATION_H
+#define GEPOLAB_CORE_RL_EVALUATION_H
+
+#include "core/base/error.h"
+#include "core/config/config.h"
+#include "core/rl/sampling.h"
+
+#include <stddef.h>
+
+/* How a policy is scored. Which kinds there are depends on the world. */
+typedef enum evaluation_kind {
+  EVALUATION_EXACT,  /* the expected reward, by enumeration of all responses */
+  EVALUATION_GREEDY, /* the reward of the response made of most probable tokens */
+  EVALUATION_SAMPLED /* the mean reward of drawn responses */
+} evaluation_kind;
+
+/* The distribution an evaluation uses is its own: it does not follow the recipe's `sampling`. */
+typedef struct evaluation_spec {
+  evaluation_kind kind;
+  sampling_spec dist; /* of exact and sampled evaluation; its `weights` mean nothing here */
+} evaluation_spec;
+
+/* Reads the key `evaluation` of the world section that `world` is at: one of kinds[n], whose first
+ * is the default, or a map {kind, temperature: 1, top_k: 0, top_p: 1}. `own` is left at that map
+ * (or at no map), so that a world can read further keys of its own from it; it keeps the first
+ * error, also of `world`, and the caller ends it with cfg_end(). Refused: temperature, top_k and
+ * top_p for a greedy evaluation, which they cannot change. */
+void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
+                     const evaluation_kind *kinds, int n);
+
+/* Reads the keys kind, temperature, top_k and top_p of one evaluation set (evaluation_sets.h),
+ * which `own` is at; what it leaves out is as `usual` has it. */
+void evaluation_read_set(evaluation_spec *out, const evaluation_spec *usual, cfg_reader *own,
+                         const evaluation_kind *kinds, int n);
+
+/* --- evaluation sets --- */
+/* What a policy is scored on besides, or instead of, what it is trained on.
  *
  *   evaluation: {prompts: 64, halves: true, sets: [{name: own}, {name: long, task: {digits: 3}}]}
  *
@@ -7,13 +44,6 @@
  * one, whose score is the run's score. With `halves` every set is also scored on its odd and on its
  * even problems apart: who chooses the best evaluation by one half may score it on the other, which
  * had no part in the choice. Prefix: evaluation_sets_. */
-#ifndef GEPOLAB_CORE_RL_EVALUATION_SETS_H
-#define GEPOLAB_CORE_RL_EVALUATION_SETS_H
-
-#include "core/base/error.h"
-#include "core/config/config.h"
-
-#include <stddef.h>
 
 enum { EVALUATION_NAME_SIZE = 64, EVALUATION_MOST_SETS = 32 };
 

@@ -1,5 +1,5 @@
-/* Reads which sets an evaluation has, and divides their scores into halves. */
-#include "core/rl/evaluation_sets.h"
+/* Reads how a policy is evaluated and on which sets, and divides the scores of sets into halves. */
+#include "core/rl/evaluation.h"
 
 #include "core/base/utf8.h"
 #include "core/config/fields.h"
@@ -9,9 +9,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char the_only[] = "all";
+/* --- one evaluation --- */
 
-/* --- names --- */
+static const char *const evaluation_names[] = {
+    [EVALUATION_EXACT] = "exact", [EVALUATION_GREEDY] = "greedy", [EVALUATION_SAMPLED] = "sampled"};
+enum { N_EVALUATIONS = sizeof evaluation_names / sizeof *evaluation_names };
+
+/* A key that a greedy evaluation would ignore is a mistake. */
+static void refuse_dist_of_greedy(cfg_reader *r) {
+  static const char *const keys[] = {"temperature", "top_k", "top_p"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
+    if (r->status == GL_OK && cfg_has(r, keys[i]))
+      r->status = cfg_fail(cfg_child(r, keys[i]), r->err,
+                           "%s changes nothing in a greedy evaluation, which takes the most "
+                           "probable token; leave it out, or choose another kind",
+                           keys[i]);
+}
+
+void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
+                     const evaluation_kind *kinds, int n) {
+  const char *names[N_EVALUATIONS];
+  assert(n >= 1 && n <= N_EVALUATIONS);
+  for (int i = 0; i < n; ++i) names[i] = evaluation_names[kinds[i]];
+  const cfg_node *node = cfg_child(world, "evaluation");
+  const int word = node != NULL && cfg_kind_of(node) == CFG_SCALAR;
+  int choice = word ? cfg_choice(world, "evaluation", 0, names, n) : 0;
+  cfg_begin(own, word ? NULL : node, "world.evaluation", world->err);
+  if (world->status != GL_OK) own->status = world->status;
+  if (!word) choice = cfg_choice(own, "kind", 0, names, n);
+  out->kind = kinds[choice];
+  out->dist = (sampling_spec){.weights = SAMPLING_RAW};
+  sampling_read_dist(&out->dist, NULL, own);
+  if (out->kind == EVALUATION_GREEDY) refuse_dist_of_greedy(own);
+}
+
+void evaluation_read_set(evaluation_spec *out, const evaluation_spec *usual, cfg_reader *own,
+                         const evaluation_kind *kinds, int n) {
+  const char *names[N_EVALUATIONS];
+  int fallback = 0;
+  assert(n >= 1 && n <= N_EVALUATIONS);
+  for (int i = 0; i < n; ++i) {
+    names[i] = evaluation_names[kinds[i]];
+    if (kinds[i] == usual->kind) fallback = i;
+  }
+  out->kind = kinds[cfg_choice(own, "kind", fallback, names, n)];
+  sampling_read_dist(&out->dist, &usual->dist, own);
+  if (out->kind == EVALUATION_GREEDY) refuse_dist_of_greedy(own);
+}
+
+/* --- sets: names --- */
+
+static const char the_only[] = "all";
 
 /* Why a set cannot be called so; NULL: it can. */
 static const char *refusal(const char *name) {
@@ -50,7 +98,7 @@ static const char *name_of(const cfg_node *list, size_t i, cfg_reader *own) {
   return NULL;
 }
 
-/* --- parts --- */
+/* --- sets: parts --- */
 
 size_t evaluation_sets_parts(const evaluation_sets *s) {
   return s->halves ? 3 : 1;
@@ -95,7 +143,7 @@ void evaluation_sets_fini(evaluation_sets *s) {
   *s = (evaluation_sets){0};
 }
 
-/* --- scores --- */
+/* --- sets: scores --- */
 
 gl_status evaluation_sets_check(const evaluation_sets *s, const char *set, size_t problems,
                                 const cfg_node *at, gl_error *err) {

@@ -1,5 +1,5 @@
 /* Which sets an evaluation has, what is refused, and the means of halves. */
-#include "core/rl/evaluation_sets.h"
+#include "core/rl/evaluation.h"
 
 #include "tests/support/suite.h"
 
