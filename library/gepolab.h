@@ -254,7 +254,7 @@ typedef struct gepolab_result {
                                      are no token of a padded response get 0 */
   gepolab_tokens_out weight; /* importance ratio before clipping; a response's ratio is repeated */
   gepolab_numbers_out advantage; /* [n_responses] */
-  double *metric; /* [gepolab_metrics_count()] or NULL; NaN where the batch cannot tell it */
+  double *metric; /* [gepolab_metrics_count()] or NULL; NaN where the batch does not determine it */
 } gepolab_result;
 
 typedef struct gepolab_workspace gepolab_workspace;

@@ -1,4 +1,4 @@
-/* What the parts of libgepolab share: the public structures in terms of gepolab's own. */
+/* Shared by the parts of libgepolab: the public structures in terms of gepolab's own. */
 #ifndef GEPOLAB_LIBRARY_INTERNAL_H
 #define GEPOLAB_LIBRARY_INTERNAL_H
 

@@ -332,7 +332,7 @@ static void *batch_take(double **at, size_t n) {
 
 _Static_assert(sizeof(size_t) <= sizeof(double), "starts share the workspace's doubles");
 
-/* Starts first, since they tell how many tokens there are; then the rest, where growing may move
+/* Starts first, since they give the number of tokens; then the rest, where growing may move
  * what was laid out before. */
 static gl_status batch_prepare(evaluation *e) {
   const gepolab_batch *b = e->batch;

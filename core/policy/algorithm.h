@@ -262,7 +262,7 @@ int policy_needs_version_gap(const policy_algorithm *algorithm);
  * enumerates its responses has. */
 int policy_needs_exact_denominator(const policy_algorithm *algorithm);
 
-/* What is known of a published algorithm besides its fields. No member is NULL; "none" where the
+/* Facts about a published algorithm besides its fields. No member is NULL; "none" where the
  * trainer has no such setting. notes names every field that is gepolab's own choice. */
 typedef struct policy_algorithm_info {
   const char *source, *trl, *verl, *areal, *notes;

@@ -309,7 +309,7 @@ static int undecided(progress p, double rounding) {
   return rounding > 0 && !(fabs(p.reached - p.limit) > rounding * p.limit);
 }
 
-/* Sorts tokens first .. end - 1 and goes on taking them, those before having the given sum; returns
+/* Sorts tokens first .. end - 1 and takes further ones; those before have the given sum. Returns
  * how many are taken in all, UNDECIDED where rounding could say otherwise. */
 static size_t take_sorted(policy_state *s, size_t n, size_t first, size_t end, double sum,
                           double rounding) {

@@ -1,4 +1,4 @@
-/* What the parts of policy_evaluate() share.
+/* Shared by the parts of policy_evaluate().
  *
  * Objective: sum over tokens of omega_t A f(x), loss its negative plus KL terms; omega_t is the
  * aggregation weight z of the response times the truncation and masking factors. */
@@ -22,7 +22,7 @@ typedef struct policy_bounds {
   double mask_low, mask_high; /* token_mask; infinite where it is off */
 } policy_bounds;
 
-/* What the terms of one response say. Those that overflow are kept apart: the loss is then the
+/* Sums over the terms of one response. Those that overflow are kept apart: the loss is then the
  * infinity of the largest of them, so that opposite infinities never give a NaN. */
 typedef struct policy_tally {
   double objective;               /* sum of the finite terms */
@@ -32,7 +32,7 @@ typedef struct policy_tally {
       m2; /* diagnostics: sums of the two divergences' terms and of squared log-ratios */
 } policy_tally;
 
-/* What the weights w = exp(x) of one group say. */
+/* Statistics of the weights w = exp(x) of one group. */
 typedef struct policy_group_tally {
   size_t n;
   double log_mean, log_variance, top; /* of w, the largest of x */

@@ -136,7 +136,7 @@ static int clips_by_window(const policy_algorithm *a) {
   return policy_window_of(&unread, 1, &window) && !policy_clip_masks_tokens(a->clip);
 }
 
-/* Whether a response's tokens all have one coefficient, which its sums tell. */
+/* Whether all tokens of a response have one coefficient, which follows from the response's sums. */
 static int has_one_coefficient(const policy_algorithm *a) {
   const policy_ratio_info *ratio = policy_ratio_about(a->ratio);
   return ratio->unit == RATIO_OF_RESPONSE && ratio->gradient == RATIO_GRADIENT_RESPONSE &&

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What one loss evaluation sees. Ragged like a batch (core/rl/batch.h): group g owns responses
+/* The input of one loss evaluation. Ragged like a batch (core/rl/batch.h): group g owns responses
  * [group_start[g], group_start[g+1]), response i tokens [token_start[i], token_start[i+1]).
  * Borrowed, not owned. */
 typedef struct policy_input {
@@ -28,8 +28,8 @@ typedef struct policy_input {
   const size_t *group_start; /* [n_groups + 1] */
   const size_t *token_start; /* [n_responses + 1] */
   const double *reward;      /* [n_responses] */
-  const double *advantage;   /* [n_responses] what stands for A in place of what baseline and scale
-                                make of the rewards; NULL: they do. Not for objective: disco */
+  const double *advantage;   /* [n_responses] advantages A; NULL: from rewards, baseline and scale.
+                                Not for objective: disco */
   const double *logp;        /* [n_tokens] learner now */
   const double
       *logq; /* [n_tokens] sampler (or its truncated distribution, where the recipe says) */
@@ -44,7 +44,7 @@ typedef struct policy_input {
   size_t max_length; /* longest response the world allows, for dr_grpo; 0: the longest here */
 } policy_input;
 
-/* What it gives. Arrays are the caller's, sized as noted; any may be NULL when not wanted. */
+/* Its result. Arrays are the caller's, sized as noted; any may be NULL when not wanted. */
 typedef struct policy_output {
   double loss;
   double *advantage; /* [n_responses] A_i after baseline and scale */
@@ -82,7 +82,7 @@ void policy_workspace_share(policy_workspace *ws, pool *threads);
 gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,
                           policy_output *out, policy_workspace *ws, gl_error *err);
 
-/* What the results of an evaluation are kept in. */
+/* The precision in which the results of an evaluation are stored. */
 typedef enum policy_kept { POLICY_DOUBLE, POLICY_SINGLE } policy_kept;
 typedef struct policy_keeping {
   policy_kept advantage, weight, coefficient;

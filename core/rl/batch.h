@@ -86,10 +86,10 @@ int64_t batch_oldest_version(const batch *b);
  * anything truncated or inconsistent (GL_EINPUT) and leaves *b empty then. */
 gl_status batch_write(const batch *b, FILE *to, gl_error *err);
 gl_status batch_read(batch *b, FILE *from, gl_error *err);
-/* The binary form does not say what stands behind the columns: a batch that was read has it all as
- * cache, until its learner names it: sets of kept_words words and a cache, or where dist_doubles is
- * not 0 records of distributions, one of which has so many doubles at least. Sets that an older
- * program has not recorded stay away. GL_ENOMEM. */
+/* The binary form does not say which optional records follow the columns: a batch that was read has
+ * them all as cache, until its learner names it: sets of kept_words words and a cache, or where
+ * dist_doubles is not 0 records of distributions, one of which has so many doubles at least. Sets
+ * that an older program has not recorded stay away. GL_ENOMEM. */
 gl_status batch_name_records(batch *b, size_t kept_words, size_t dist_doubles, gl_error *err);
 
 /* Whether the starts are monotone and the counts agree; a cheap contract check at boundaries. */

@@ -59,7 +59,7 @@ typedef struct draw_request {
   size_t first_response;
 } draw_request;
 
-/* What is wrong with a request, or with the batch that it goes on with: GL_EINTERNAL, or GL_EINPUT
+/* Checks a request, and the batch that it continues: GL_EINTERNAL for one that cannot be, GL_EINPUT
  * for one too large. A batch under way has room for `longest` tokens in every response. */
 gl_status draw_request_check(const draw_request *r, const batch *b, size_t longest, gl_error *err);
 /* How many of `longest` token positions lie before that fraction of them: where the weights change
@@ -98,7 +98,7 @@ typedef struct learner_ops {
   /* Makes one batch of groups of batches that were drawn whole, under the same id and version; *b
    * is empty before. */
   gl_status (*join)(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
-  /* Names what stands behind the columns of a batch that was read from a file
+  /* Names the optional records that follow the columns of a batch that was read from a file
    * (batch_name_records()). GL_ENOMEM. */
   gl_status (*adopt)(const void *self, batch *b, gl_error *err);
   /* The most tokens of a response. */
@@ -118,14 +118,14 @@ typedef struct learner_ops {
   const evaluation_part *(*parts)(const void *self, size_t *n);
   gl_status (*evaluate_parts)(void *self, double *score, gl_error *err);
   /* Parameters, optimiser, version and the versions held: a learner made from the same setup that
-   * loads them goes on as the saved one would, bit for bit. save leaves the learner as it is; both
-   * start where the stream stands and end where the state does, for other things stand around it,
-   * and never seek. load refuses what does not fit or is damaged (GL_EINPUT) and leaves the learner
-   * as it was then. */
+   * loads them continues as the saved one would, bit for bit. save leaves the learner as it is.
+   * Both use the stream from its present position and never seek: a checkpoint has other parts
+   * around it. load refuses what does not fit or is damaged (GL_EINPUT) and leaves the learner as
+   * it was then. */
   gl_status (*save)(void *self, FILE *to, gl_error *err);
   gl_status (*load)(void *self, FILE *from, gl_error *err);
   /* Optional, both or neither; a learner that has neither cannot be coupled to the clock
-   * (cluster.coupled), where a sampler goes on drawing from an older version while the learner
+   * (cluster.coupled), where a sampler keeps sampling from an older version while the learner
    * trains. hold keeps the parameters as they are now, under the learner's version, for draw() and
    * save() until they are released; it is called before the update that leaves the version, at most
    * once for each. Drawing from a held version gives the tokens it would have given while it was
@@ -133,7 +133,7 @@ typedef struct learner_ops {
    * order; one that is not held is left alone. */
   gl_status (*hold)(void *self, gl_error *err);
   void (*release)(void *self, int64_t version);
-  /* Optional: from now on, where a draw goes on with a response, its later tokens attend to the
+  /* Optional: from now on, where a draw continues a response, its later tokens attend to the
    * keys and values that its earlier ones were drawn with, of whatever version these were; they are
    * part of the batch until it is complete. To be called before any draw. GL_EINPUT, saying why,
    * where this learner cannot. A learner that has it not has no keys and values. */
@@ -154,7 +154,7 @@ typedef struct learner_preparation {
   int (*after_step)(void *self, uint64_t step, uint64_t steps, double loss);
   void *self;
   /* Where the run keeps its own things: what is done so far, and in the end what came out, so that
-   * the same run started again goes on from there, bit for bit. Files there begin with
+   * the same run started again continues from there, bit for bit. Files there begin with
    * LEARNER_KEEPS. NULL: nowhere. */
   const char *folder;
   uint64_t every; /* steps between two such files; 0: by time */

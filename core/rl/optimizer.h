@@ -40,8 +40,8 @@ double optimizer_lr(const optimizer_spec *spec, uint64_t step, uint64_t steps);
  * all are equal, 1 / n where one outweighs all others. Response i has tokens token_start[i] ..
  * token_start[i + 1] - 1 of logp and logq. NaN for no responses. */
 double optimizer_ess(const double *logp, const double *logq, const size_t *token_start, size_t n);
-/* What the learning rate of one update is multiplied by for that share: itself (linear) or its
- * square root (VCPO, 2602.17616); 1 where spec asks for none. */
+/* The factor of an update's learning rate at this relative effective sample size: the size itself
+ * (linear) or its square root (VCPO, 2602.17616); 1 where spec asks for no scaling. */
 double optimizer_ess_factor(const optimizer_spec *spec, double ess);
 
 #endif

@@ -10,17 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Which sampler log-probabilities the algorithm's importance weights see. */
+/* Which log-probabilities importance weights are made of. */
 typedef enum sampling_weights {
   SAMPLING_RAW,       /* the learner's distribution against the sampler's, both before truncation */
   SAMPLING_TRUNCATED, /* the learner's distribution against the truncated one that was drawn from */
   SAMPLING_REPLAY     /* both renormalised over the tokens that the sampler kept */
 } sampling_weights;
 
-/* Who computes the log-probabilities that are recorded of drawn tokens. */
+/* Who computes the behaviour log-probabilities that are recorded of sampled tokens. */
 typedef enum sampling_logq {
-  LOGQ_SAMPLER, /* the sampler, as it drew them: of its own distribution, with all that distorts it
-                 */
+  LOGQ_SAMPLER, /* the sampler: of the distribution it sampled from, distorted by
+                    `sampling.behaviour` */
   LOGQ_LEARNER  /* the learner, from the parameters of the version that drew: undistorted */
 } sampling_logq;
 
@@ -78,12 +78,12 @@ void sampling_truncate(const sampling_spec *spec, const double *logp, size_t n, 
                        sampling_rank *rank);
 
 /* --- the tokens that top-k and top-p kept --- */
-/* Which tokens a sampler kept when it drew one under top-k or top-p: what `weights: replay` brings
+/* The tokens that top-k or top-p kept when a token was sampled, which `weights: replay` carries
  * from the sampler to the learner (paper/methods.md §1.2). A set is an array of words of 32 bits,
  * the same number of them for every token of a run. Of a small vocabulary each token has a bit: bit
  * a % 32 of word a / 32. Of a larger one word 0 is the number of tokens and the words behind it are
- * the tokens, ascending; top-k bounds how many there are. A set without any token stands for a
- * distribution that was not a number, of which nothing was left out. Prefix: kept_. */
+ * the tokens, ascending; top-k bounds how many there are. An empty set means that the
+ * distribution was not a number, and that no token was left out. Prefix: kept_. */
 
 enum {
   KEPT_MOST_BITS = 1024, /* the largest vocabulary whose sets are bits */

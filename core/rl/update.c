@@ -9,7 +9,7 @@
 
 /* --- the table of a step's tokens --- */
 
-/* A column of a table: where it stands and how large one element is. */
+/* A column of a table: the address of its pointer, and the size of an element. */
 typedef struct table_column {
   void *at; /* address of the pointer */
   size_t size;

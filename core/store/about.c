@@ -15,7 +15,7 @@ static int64_t bytes_at(const query *q, int column) {
 
 /* --- progress --- */
 
-/* Runs of the study ?1 that stand in their places. */
+/* Runs of the study ?1 that are not superseded. */
 #define STANDING " FROM runs r WHERE r.study = ?1 AND r.key NOT IN (SELECT key FROM superseded)"
 #define FINISHED " r.status IN ('done', 'diverged')"
 /* Cells of the study's plan without a finished run. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where damage is told, or kept as the error of the first. */
+/* Where damage is reported: to found(), or the first one as an error. */
 typedef struct damage {
   store *s;
   void (*found)(void *self, const char *key, const char *text); /* NULL: the first is an error */
@@ -50,8 +50,8 @@ static gl_status report_records(const damage *d, query *q) {
 
 #define RUN_TEXT "'run ' || r.key || ' (' || r.algorithm || ', seed ' || r.seed || '): '"
 
-/* Of the strict kind, which names a value that its column may not hold, where the first damage is
- * an error; else of the kind that goes on. */
+/* The strict sum, which ends the query at a value that its column may not hold, where the first
+ * damage is an error; else the lenient one. */
 static char *sum_for(const damage *d, const store_table *t, const char *alias) {
   return d->found == NULL ? store_sum_of(d->s, "main", t, alias) : store_try_sum_of(d->s, t, alias);
 }
@@ -298,7 +298,7 @@ static gl_status remove_runs(store *s, store_removed *out, gl_error *err) {
   return status == GL_OK ? store_exec(s, "DROP TABLE damaged", removing, err) : status;
 }
 
-/* --- repair: tables that stand alone --- */
+/* --- repair: tables that belong to no run --- */
 
 /* Records of the table whose checksum is not theirs; adds their number to *n. */
 static gl_status remove_alone(store *s, const char *table, size_t *n, gl_error *err) {
@@ -330,7 +330,7 @@ static gl_status set_places(store *s, int all, gl_error *err) {
   }
 }
 
-/* Runs and measurements forget what the file no longer says of how they came about. */
+/* Runs and measurements lose references to provenance that the file no longer has. */
 static gl_status forget_provenance(store *s, gl_error *err) {
   gl_status status =
       store_exec(s,
@@ -551,7 +551,7 @@ static gl_status salvage_runs(salvage *v) {
   return status;
 }
 
-/* --- salvage: tables that stand alone --- */
+/* --- salvage: tables that belong to no run --- */
 
 /* The measurements of the laboratory that are not all there are none. */
 static gl_status salvage_alone(salvage *v, const store_table *t) {

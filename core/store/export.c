@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- tables of what tells runs apart --- */
+/* --- tables of the fields in which runs differ --- */
 
 static const char *export_value_of(const run_list *l, size_t run, size_t a) {
   return l->axes.value[run * l->axes.n + a].text;

@@ -7,7 +7,7 @@
 #include "core/config/axes.h"
 #include "core/store/store.h"
 
-/* --- the runs of a file, in the order of its exports, with what tells them apart --- */
+/* --- the runs of a file, in the order of its exports, and the fields in which they differ --- */
 /* Runs whose place another run has taken are not among them. */
 
 typedef struct listed_run {
@@ -59,7 +59,7 @@ void run_list_put_axes(const run_list *l, size_t run, records_writer *w);
 typedef enum export_lead {
   EXPORT_ALONE,    /* none */
   EXPORT_OF_RUNS,  /* those of a run, as run_list_put() has them */
-  EXPORT_OF_CELLS, /* cell, study, algorithm, optimizer.lr and the fields that tell runs apart */
+  EXPORT_OF_CELLS, /* cell, study, algorithm, optimizer.lr and the fields in which runs differ */
 } export_lead;
 
 typedef struct export_table {

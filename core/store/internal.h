@@ -1,4 +1,4 @@
-/* What the files of core/store share. Private to this room. */
+/* Shared by the files of core/store, and private to this room. */
 #ifndef GEPOLAB_CORE_STORE_INTERNAL_H
 #define GEPOLAB_CORE_STORE_INTERNAL_H
 
@@ -93,8 +93,8 @@ typedef struct store_column {
 /* Whose rows a table keeps. */
 typedef enum table_kind {
   TABLE_OF_RUNS,  /* the runs themselves, by number */
-  TABLE_OF_A_RUN, /* belongs to a run: its first column is the run's number; its checksum stands
-                     with the run, in the column sum_NAME of runs */
+  TABLE_OF_A_RUN, /* belongs to a run: its first column is the run's number; its checksum is a
+                     column of runs, sum_NAME */
   TABLE_ALONE     /* each row has a checksum of its own */
 } table_kind;
 
@@ -144,7 +144,7 @@ typedef struct row_writer {
   size_t n;
   store_column column[SCHEMA_MOST_COLUMNS]; /* [n] those that a record has */
 } row_writer;
-/* how: "" or what stands behind INSERT, as "OR IGNORE". */
+/* how: "", "OR IGNORE" or "OR REPLACE", as SQL has it after INSERT. */
 void row_writer_begin(row_writer *w, store *s, const char *table, const char *how, gl_error *err);
 /* run and index: what MEMBER_RUN and MEMBER_INDEX take, if the table has them. */
 gl_status row_writer_put(row_writer *w, int64_t run, size_t index, const void *record);
@@ -208,20 +208,21 @@ gl_status store_part_of(store *s, seal_row *out, const char *table, const char *
  */
 gl_status store_seal_part(store *s, const char *table, const char *which, seal_row before,
                           gl_error *err);
-/* store_seal() of all tables that stand alone. */
+/* store_seal() of all tables that belong to no run. */
 gl_status store_seal_all(store *s, gl_error *err);
 /* Keeps how runs or measurements came about, once for all that came about so; its key into hash.
  * Inside a transaction of the caller. */
 gl_status store_put_provenance(store *s, const run_provenance *p, char hash[HASH_HEX_SIZE],
                                gl_error *err);
 
-/* After records were taken out, inside a transaction of the caller: of several runs that stand in
- * one place the last takes it (places_lost: records of the table superseded are gone), runs forget
- * a provenance that is gone, measurements of the laboratory of which some are gone go too, and
- * chosen rates that are gone come back from the runs made with them, without their scores. */
+/* Restores consistency after records were removed, inside a transaction of the caller: of several
+ * runs in one place the last supersedes the others (places_lost: records of the table superseded
+ * are gone), references to provenance that is gone become NULL, measurements of the laboratory of
+ * which some are gone go too, and chosen rates that are gone come back from the runs made with
+ * them, without their scores. */
 gl_status store_complete(store *s, int places_lost, gl_error *err);
 
-/* The run of that key takes its place: every other run of the place is superseded by it. Inside a
+/* The run of that key supersedes every other run of its place. Inside a
  * transaction of the caller. */
 gl_status store_take_place(store *s, const char *key, gl_error *err);
 

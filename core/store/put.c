@@ -175,7 +175,7 @@ static gl_status put_records_of_run(store *s, const store_table *t, const run_re
   return row_writer_end(&w);
 }
 
-/* What the study already has under a key. */
+/* The run that the study already has under a key. */
 typedef struct earlier_run {
   bool exists, same_recipe, failed;
 } earlier_run;

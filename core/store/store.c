@@ -103,9 +103,9 @@ int store_is_being_written(const char *path) {
   struct flock byte = writer_byte();
   const int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return 0;
-  const int told = fcntl(file, F_OFD_GETLK, &byte) == 0;
+  const int known = fcntl(file, F_OFD_GETLK, &byte) == 0;
   close(file);
-  return told && byte.l_type != F_UNLCK;
+  return known && byte.l_type != F_UNLCK;
 }
 
 /* --- waiting for others --- */

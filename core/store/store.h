@@ -23,8 +23,8 @@
  *
  * Exported tables (core/store/export.h) are ordered by study, place in the grid, key and step, and
  * are byte-identical however the study was executed; only execution, provenance and libraries,
- * which are asked for by name, say when and where runs were made. What tells runs apart
- * (core/config/axes.h) stands in exports in columns of its own, named by the fields' paths; no two
+ * which are asked for by name, say when and where runs were made. Fields in which runs differ
+ * (core/config/axes.h) have columns of their own in exports, named by the fields' paths; no two
  * columns have the same name.
  */
 #ifndef GEPOLAB_CORE_STORE_STORE_H
@@ -91,8 +91,7 @@ const char *run_status_name(run_status status);
 /* 1 and *status if it is the name of one. */
 int run_status_named(const char *name, run_status *status);
 
-/* How a run came about. It stands in no export that must be the same however a study was executed.
- */
+/* How a run came about. Exports that must not depend on the execution leave it out. */
 typedef struct run_provenance {
   const char *version;   /* of gepolab */
   const char *source;    /* the commit the program was built from, in hex; "": not known */
@@ -153,8 +152,8 @@ gl_status store_open(store **out, const char *path, store_mode mode, gl_error *e
 gl_status store_open_vfs(store **out, const char *path, store_mode mode, const char *vfs,
                          gl_error *err);
 void store_close(store *s);
-/* 1 if a process, this one included, has the file at path open for writing; 0 also where that
- * cannot be told. */
+/* 1 if a process, this one included, has the file at path open for writing; 0 also where the
+ * system does not say. */
 int store_is_being_written(const char *path);
 
 /* What a writer does while readers of other processes hold the file. */
@@ -167,9 +166,9 @@ typedef struct store_waiting {
 } store_waiting;
 void store_set_waiting(store *s, store_waiting waiting);
 
-/* From here to store_end_reading() all queries see one state of the file. Nothing can be written
- * meanwhile, so no output that somebody might pause stands between the two. Pairs may stand inside
- * each other: the outermost counts. */
+/* From here to store_end_reading() all queries see one state of the file. Nobody can write to it
+ * meanwhile, so a caller must not write to a pipe or terminal in between: its reader may pause.
+ * Pairs may be nested: the outermost counts. */
 gl_status store_begin_reading(store *s, gl_error *err);
 void store_end_reading(store *s);
 /* Compares these tables (ended by NULL) with their checksums, and the runs if any table belongs to
@@ -177,15 +176,15 @@ void store_end_reading(store *s);
  * store_begin_reading() and what is read. */
 gl_status store_verify(store *s, const char *const *tables, gl_error *err);
 /* Looks for every damage there is: of the file's structure, of each record, of keys that are not
- * their recipes' hashes, of records that belong to nothing. Each is told to found(), with the run's
- * key where it is a run's, else NULL. GL_OK however many are found. */
+ * their recipes' hashes, of records that belong to nothing. Each is reported to found(), with the
+ * run's key where it is a run's, else NULL. GL_OK however many are found. */
 gl_status store_check(store *s, void (*found)(void *self, const char *key, const char *text),
                       void *self, gl_error *err);
 /* Removes the run of that key with all its records, so that a sweep makes it again. */
 gl_status store_remove_run(store *s, const char *key, gl_error *err);
 
-/* Inserts or replaces the run with that key, atomically. It takes its place (store_place()):
- * another run that stood there is superseded. */
+/* Inserts or replaces the run with that key, atomically. Another run of its place
+ * (store_place()) is superseded. */
 gl_status store_put_run(store *s, const run_record *run, gl_error *err);
 /* 1 if a run with that key and the same canonical recipe is finished (done or diverged). 0 also
  * where the study cannot be read: the run is then made again, and putting it says what is wrong. */
@@ -197,7 +196,7 @@ gl_status store_put_tuned(store *s, const char *study, const char *algorithm, do
 /* Kept apart from the study's own runs: a restarted sweep does not repeat them, and no table or
  * figure mistakes them for results. */
 
-/* What a tuning run scored, and what it took, which changes no result. */
+/* The score of a tuning run, and its wall time, which changes no result. */
 typedef struct score_record {
   const char *key, *recipe; /* of the run, as of run_record */
   double score;
@@ -269,7 +268,8 @@ enum { STORE_PLACE_SIZE = 33 };
  * GL_EIO if either is not JSON. */
 gl_status store_place(char place[STORE_PLACE_SIZE], const char *recipe, const char *chosen,
                       int64_t meaning, gl_error *err);
-/* What the key of a cell is the hash of: "meaning 2: {…}". On the heap, NULL if memory is short. */
+/* The text whose hash is the key of a cell: "meaning 2: {…}". On the heap, NULL if memory is short.
+ */
 char *store_identity(const char *recipe, int64_t meaning);
 
 /* A cell of the grid, or a tuning run. */
@@ -298,7 +298,7 @@ gl_status store_put_plan(store *s, const study_plan *plan, gl_error *err);
 /* How far a study is. Cells count by place. */
 typedef struct study_progress {
   size_t planned;                /* cells of the grid; 0: the file does not say */
-  size_t done, diverged, failed; /* of the runs that stand in their places, planned or not */
+  size_t done, diverged, failed; /* of the runs that are not superseded, planned or not */
   size_t missing;                /* planned, and neither done nor diverged */
   size_t superseded;             /* runs whose place another run has taken */
   size_t tuning_planned, tuning_known;
@@ -349,7 +349,7 @@ typedef struct store_origin {
 gl_status store_origins(store *s, int (*each)(void *self, const store_origin *origin), void *self,
                         gl_error *err);
 
-/* What the runs of an algorithm took, all those of the study that are in the file. */
+/* Wall time and memory of an algorithm's runs: all those of the study that are in the file. */
 typedef struct store_cost {
   const char *study, *algorithm;
   size_t runs;
@@ -389,7 +389,7 @@ gl_status store_find_run(store *s, const char *prefix, void (*found)(void *self,
 /* So that the rest of the study can be used again. store_check() says what the damage is. */
 
 /* What was taken out, a number of records for each table: of runs, with all that belongs to them,
- * and of the tables that stand alone. */
+ * and of the tables that belong to no run. */
 typedef struct store_removed {
   size_t runs;
   size_t orphans; /* records that belonged to no run */
@@ -407,7 +407,7 @@ gl_status store_repair(store *s, store_removed *out, gl_error *err);
 typedef struct store_salvaged {
   size_t runs;      /* copied */
   size_t lost_runs; /* seen, but not as they were written; more may not have been seen */
-  size_t lost;      /* likewise of the records of tables that stand alone */
+  size_t lost;      /* likewise of the records of tables that belong to no run */
 } store_salvaged;
 
 /* Copies what can be read of the study at `from`, and is as it was written, into a new study at

@@ -16,7 +16,7 @@
 
 /* --- one value --- */
 
-/* What the values of a call belong to, found once from its two first arguments. */
+/* The columns of a call's values, found once from its two first arguments. */
 enum { FIRST_VALUE = 2 };
 typedef struct row_columns {
   int n;
