@@ -27,7 +27,7 @@ char *seconds_text(double s, char text[SECONDS_TEXT_SIZE]);
 /* From here on the first SIGINT, SIGTERM or SIGHUP is noted instead of ending the process; a second
  * of the same kind ends it. */
 void signals_catch(void);
-/* SIGTERM alone, noted every time: for a worker, which its parent tells to stop. */
+/* SIGTERM alone, noted every time: for a worker, which its parent stops with it. */
 void signals_catch_term(void);
 /* The noted signal, or 0. */
 int signals_caught(void);

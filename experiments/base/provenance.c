@@ -44,7 +44,7 @@ static int provenance_is_plain(const char *word) {
   return word[0] != '\0' && word[strspn(word, plain)] == '\0';
 }
 
-/* In single quotes nothing is special; a quote ends them, and stands behind a backslash. */
+/* Shell quoting: in single quotes nothing is special. A quote ends them and is escaped outside. */
 static void quote(const char *word, FILE *to) {
   if (provenance_is_plain(word)) {
     fputs(word, to);
@@ -138,7 +138,7 @@ static char *own_command(void) {
 
 /* --- machine --- */
 
-/* What systems call the model, the best first. */
+/* Names of the line with the processor's model in /proc/cpuinfo, the most precise first. */
 static const char *const models[] = {"model name", "Model Name", "cpu model", "uarch", "cpu"};
 
 /* The value of a line "name : value", or NULL. It has no line break. */

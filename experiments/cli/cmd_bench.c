@@ -293,7 +293,7 @@ static cJSON *document_of(const gpu_bench *g) {
   return document;
 }
 
-/* What was measured is printed even where it cannot be written, and a failure is told last. */
+/* Measurements are printed even where the file cannot be written; a failure is reported last. */
 static gl_status gpu_bench_show(const gpu_bench *g, const char *output, int json, gl_error *err) {
   cJSON *document = document_of(g);
   char *text = document != NULL ? cJSON_Print(document) : NULL;

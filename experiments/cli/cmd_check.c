@@ -101,7 +101,7 @@ static void print_clean(const outcome *o) {
          o->runs == 1 ? "" : "s");
 }
 
-/* What becomes of the records that are gone, by table. */
+/* How records that a repair removed are made again, by table. */
 static const struct {
   const char *name, *says;
   size_t offset;

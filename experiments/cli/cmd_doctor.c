@@ -11,7 +11,7 @@
 
 enum { MOST_THINGS = 32 };
 
-/* All that is told. */
+/* The findings of one examination. */
 typedef struct examination {
   provenance program;
   found_thing things[MOST_THINGS];

@@ -96,10 +96,10 @@ static gl_status export_to(store *s, const export_table *of, records_format form
     if (err != NULL) *err = why;
     return status;
   }
-  return file_commit(&w, err); /* trouble with the stream is told with the file's name */
+  return file_commit(&w, err); /* it reports a write error with the file's name */
 }
 
-/* What is asked for. */
+/* The options of the command line. */
 typedef struct request {
   const char *table, *format, *path, *file;
   int all, list;

@@ -121,7 +121,7 @@ static void describe_default(const entries *e, char text[DEFAULT_SIZE]) {
   append_cases(text, &all, usual);
 }
 
-/* What is printed of a path. */
+/* The printed description of a field. */
 typedef struct description {
   const char *path, *unit;
   char kind[32]; /* "number"; "choice or section" where that depends on another field */

@@ -53,7 +53,7 @@ static gl_status fit_read_limits(fit_request *q, const args_list *least, const a
   return status;
 }
 
-/* --- what is told --- */
+/* --- the report --- */
 
 /* The recipe's line of a field, on the heap: "delay: {law: lognormal, mu: 5.82, sigma:
  * 0.868}". Numbers read back to what was fitted. */

@@ -25,7 +25,7 @@ static gl_status print_bias(const lab_table *t, int json, const char *format, gl
   return GL_OK;
 }
 
-/* What the command line asks for. */
+/* The options of the command line. */
 typedef struct bias_request {
   int json;
   size_t threads;
@@ -144,7 +144,7 @@ const command command_bias = {
 
 /* --- theory: the paper's three theorems against exact values --- */
 
-/* Only what is drawn: that figures of other commands lack their data here tells nobody anything. */
+/* Reports figures that are drawn, and not those of other commands, which always lack data here. */
 static void told_drawn(void *context, const char *file, const char *why) {
   if (why == NULL) tell_figures(context).told(context, file, NULL);
 }
@@ -159,7 +159,7 @@ static gl_status draw_theorems(const char *folder, const char *only, const figur
   return lab_figures_draw(&(lab_figure_data){.table = NULL}, &q, err);
 }
 
-/* A recipe with a world takes the pairs of distributions from training in it. */
+/* In a recipe with a world, the pairs of distributions come from training in it. */
 static gl_status report_training(const cfg_doc *doc, size_t threads, int json, gl_error *err) {
   lab_recipe r = {0};
   table *document = NULL;
@@ -288,7 +288,7 @@ static gl_status report_selection(const selection_case *m, bool is_json, gl_erro
   return report_table(d, TABLE_AS_TEXT, is_json, err);
 }
 
-/* Where the figure goes. */
+/* The folder and form of the figure. */
 typedef struct selection_drawing {
   const char *folder; /* NULL: no figure */
   figure_form form;

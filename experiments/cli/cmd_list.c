@@ -440,7 +440,7 @@ static void add_preset_limit(char text[FIELDS_SIZE], const char *name, int64_t l
   if (limit < INT64_MAX) add_preset_field(text, name, number);
 }
 
-/* What is as in every other preset is left out. */
+/* Fields with the value that every other preset has are left out. */
 static const char *preset_fields(const cluster_preset *p, char text[FIELDS_SIZE]) {
   const int64_t gated = p->window < p->ahead ? p->window : p->ahead;
   text[0] = '\0';

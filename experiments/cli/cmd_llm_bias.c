@@ -140,7 +140,7 @@ static void bias_study_fini(study *s) {
 
 /* --- measuring --- */
 
-/* What measuring needs besides. */
+/* The memory of a measurement. */
 typedef struct workspace {
   gradient_sample reference, sample;
   double *now, *old; /* parameters */
@@ -316,7 +316,7 @@ static gl_status draw_figure(const study *s, const bias_options *o, gl_error *er
 
 /* --- the command --- */
 
-/* What would be known too late otherwise. */
+/* Before the measurement, which takes long. */
 static gl_status check_figure(const study *s, const bias_options *o, gl_error *err) {
   if (o->folder == NULL) return GL_OK;
   if (o->json) return gl_fail(err, GL_EINPUT, "--json prints and --figures draws; ask for one");

@@ -154,7 +154,7 @@ static void set_json(cJSON *to, const measured_set *set) {
   measured_json(to, "sampled", &set->sampled);
 }
 
-/* The first set stands for the whole, as it does in a run; all of them follow as a list. */
+/* The first set is also reported at the top, as in a run; all sets follow as a list. */
 static gl_status eval_print_json(const llm_session *s, const measured_set *set, size_t n,
                                  gl_error *err) {
   cJSON *d = json_new();
@@ -476,7 +476,7 @@ const command command_llm_generate = {
 
 enum { MOST_BYTES = 1 << 20 };
 
-/* Where an answer is looked for in a text. */
+/* The place in a text where its answer is searched. */
 typedef enum place { BOX_OR_ALL, BOXED, LAST_NUMBER } place;
 static const char *const place_names[] = {"auto", "boxed", "last_number"};
 enum { N_PLACES = sizeof place_names / sizeof *place_names };

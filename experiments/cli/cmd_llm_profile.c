@@ -19,7 +19,7 @@ typedef enum dist_form { FORM_LOGNORMAL, FORM_EMPIRICAL, FORM_LENGTHS } dist_for
 static const char *const form_names[] = {"lognormal", "empirical", "lengths"};
 enum { DEFAULT_REPETITIONS = 10 };
 
-/* What is printed and how. */
+/* The printed profile. */
 typedef struct page {
   const llm_session *session;
   const llm_profile *profile;
@@ -29,7 +29,7 @@ typedef struct page {
 
 /* --- distributions --- */
 
-/* A distribution as YAML flow text without blanks, so that a shell takes it as one word. */
+/* A distribution as YAML flow text without blanks, which is one word for a shell. */
 static const char *profile_dist_text(const page *p, const llm_timing *t, const char *column,
                                      char text[512]) {
   char a[NUMBER_TEXT_SIZE], b[NUMBER_TEXT_SIZE];

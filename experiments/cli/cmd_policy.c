@@ -308,7 +308,7 @@ static gl_status print_whatif(const whatif *w, bool is_json, gl_error *err) {
   return report_table(d, TABLE_AS_TEXT, is_json, err);
 }
 
-/* What the command line asks for. */
+/* The options of the command line. */
 typedef struct whatif_request {
   args_list names;
   int json;
@@ -375,9 +375,10 @@ const command command_whatif = {
         "policy`, with \"step\" and \"time_s\" where they are known (experiments/DATA.md). For "
         "every\n"
         "algorithm: mean, largest value and variance of its own weights, their effective sample\n"
-        "size, the share that its clip acts on, the variance of advantage times weight, the norm\n"
+        "size, the fraction that its clip acts on, the variance of advantage times weight, the "
+        "norm\n"
         "of the coefficients d(-loss)/d log p (the gradient's, if the scores of tokens were\n"
-        "orthonormal), the share of tokens without any, and the loss. Then the distance of "
+        "orthonormal), the fraction of tokens without any, and the loss. Then the distance of "
         "sampler\n"
         "and learner by staleness. One line is in memory at a time. TRL writes such a log with\n"
         "log_groups=\"run.jsonl\" (python/README.md).",

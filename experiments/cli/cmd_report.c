@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* The page takes the place of an older one only when it is whole. */
+/* The page replaces an older one only when it is complete. */
 static gl_status write_to(const char *path, store *from, const report_request *q, gl_error *err) {
   file_writer w;
   gl_status status = file_begin(&w, path, err);

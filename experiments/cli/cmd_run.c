@@ -61,7 +61,7 @@ static void report_best_of_sets(table *d, const run_result *o) {
   }
 }
 
-/* What dynamic sampling drew and kept for all updates. */
+/* Groups that dynamic sampling drew, and groups it kept, over all updates. */
 static void report_sampled_groups(table *d, const recipe *r, const run_result *o) {
   double drawn = 0, kept = 0;
   if (!r->filter.is_on) return;
@@ -155,7 +155,7 @@ static gl_status report_run(const recipe *r, const run_result *o, bool is_json, 
 
 /* --- the run --- */
 
-/* What the training loop calls back to. */
+/* The state of the training loop's callbacks. */
 typedef struct run_watch {
   progress *bar; /* of the warm-up, while there is one; then of the updates */
   int warms_up;

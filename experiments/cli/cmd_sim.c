@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What theory says of the cluster, and what the schedule measured of it. */
+/* Theoretical values of the cluster, and those measured from the schedule. */
 typedef struct comparison {
   theory said;
   theory_measured measured;
@@ -90,7 +90,7 @@ static gl_status simulate_replicas(const recipe *r, const cluster_spec *cluster,
 
 /* --- one run --- */
 
-/* What the command line asks for. */
+/* The options of the command line. */
 typedef struct request {
   int json, schedule_csv, timeline, densities, theory, selection;
   size_t replicas, threads;            /* 0 replicas: one run, in full */

@@ -257,8 +257,8 @@ static size_t processors(void) {
   return n > 0 ? (size_t)n : 1;
 }
 
-/* What all ranks of an MPI job did; without MPI a process reports its own part. The times stay
- * those of this rank, which waits for the others after each phase. */
+/* Sums the counts over all ranks of an MPI job; without MPI a process reports its own part. The
+ * times stay those of this rank, which waits for the others after each phase. */
 static void total_report(sweep_report *r, const ranks *s) {
   size_t *count[] = {&r->tuning_runs, &r->tuning_known, &r->tuning_failed, &r->cells,     &r->known,
                      &r->done,        &r->diverged,     &r->failed,        &r->superseded};
@@ -269,7 +269,7 @@ static void total_report(sweep_report *r, const ranks *s) {
   for (size_t i = 0; i < N; ++i) *count[i] = (size_t)value[i];
 }
 
-/* What came of the sweep, on stdout where the grid was run or JSON is wanted. */
+/* Reports the sweep on stdout, if its grid was run or JSON is asked for. */
 static gl_status tell_report(const sweep_report *r, gl_status status, const sweep_options *options,
                              int json, gl_error *err) {
   char path[PATH_MAX];

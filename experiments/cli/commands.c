@@ -96,7 +96,7 @@ static void print_names(void) {
     print_name("KIND", task_kind_at(i, &about), about);
 }
 
-/* What a shell's file begins with, and the embedded script that reads the rows. */
+/* The first line of a shell's completion file, and the embedded script that reads the rows. */
 typedef struct shell {
   const char *name, *opening, *script;
 } shell;
@@ -373,7 +373,7 @@ static gl_status print_completion(const char *asked, gl_error *err) {
 
 /* --- running --- */
 
-/* Where a word of argv[1..] chooses among a command's second words: its place, or 0. */
+/* The index in argv of the word that chooses one of a command's second words, or 0. */
 static size_t chooser_of(const entry *e, int argc, char **argv, const command **chosen) {
   const char *option = e->words->option;
   const size_t length = option != NULL ? strlen(option) : 0;
@@ -466,8 +466,8 @@ static bool reader_has_gone(void) {
   return poll(&to, 1, 0) == 1 && (to.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/* What the shell tells of a process that SIGPIPE ended; where that signal is ignored, this process
- * ends the same way, without a word. */
+/* The exit code that a shell reports for a process that SIGPIPE ended. Where that signal is
+ * ignored, this process exits with the same code and without a message. */
 enum { READER_HAS_GONE = 128 + SIGPIPE };
 
 int commands_main(int argc, char **argv) {

@@ -38,7 +38,7 @@ void one_recipe_fini(one_recipe *o);
 
 enum { IMPORT_OPTION_COUNT = 11 };
 
-/* What the command line says; starts as {0}. */
+/* The values of the options; starts as {0}. */
 typedef struct import_options {
   args_list labels, renames, read_as;
   const char *group_by, *metric, *columns, *step, *at, *set;
@@ -105,7 +105,7 @@ void fates_report(table *document, const fate_record *fates, size_t n);
 
 /* --- training once --- */
 
-/* What `gepolab run` does with a recipe, for the commands that do it too. */
+/* One training run of a recipe, for `gepolab run` and `gepolab llm rl`. */
 typedef struct run_options {
   const char *file, *checkpoints, *save_to;
   size_t every, threads; /* 0: as the recipe says, all */

@@ -25,7 +25,7 @@ static gl_status refuse_size(const char *name, gl_error *err) {
                  name, POLICY_INPUT_MOST_BYTES);
 }
 
-/* To the end, or to more than a policy input may have: a pipe does not tell its size before. */
+/* Reads to the end, or to the first byte beyond the limit: the size of a pipe is not known. */
 static gl_status read_stream(char **text, size_t *size, FILE *from, const char *name,
                              gl_error *err) {
   enum { PIECE = 65536 };
@@ -84,7 +84,7 @@ typedef struct ragged {
   size_t n, n_rows;
 } ragged;
 
-/* What a policy_input points into. */
+/* The memory that a policy_input points into. */
 typedef struct arrays {
   ragged field[INPUT_COUNT];
   size_t *group_start, *token_start;
@@ -109,7 +109,7 @@ typedef struct filler {
   json_reader r;
   gl_error why; /* the reader's first complaint */
   int refused;  /* 1: it was about what JSON can say */
-  /* What is being read: a field of this group, or a member of it. */
+  /* The field that is being read, or a member of it. */
   const char *name;
   size_t index[2];
   int n_indices;
@@ -414,7 +414,7 @@ static void read_max_length(filler *f) {
     f->max_length = (size_t)value;
 }
 
-/* Where a record keeps the member of that name; NULL: it has none. */
+/* The member of a record with that name, or NULL. */
 static double *record_member(filler *f) {
   if (f->record == NULL) return NULL;
   if (strcmp(f->r.word, "step") == 0) return &f->record->step;

@@ -35,7 +35,7 @@ typedef struct group_file {
  * number that is not finite, a log-probability above 0 or below POLICY_INPUT_LEAST_LOG, naming the
  * field (groups[0].logp[1][2]), and for a text above POLICY_INPUT_MOST_BYTES. GL_EIO. */
 gl_status group_file_read(group_file *out, const char *path, gl_error *err);
-/* The same from text[size], which stands under name in messages and may be released afterwards. */
+/* The same from text[size], called `name` in messages; the text may be released afterwards. */
 gl_status group_file_read_text(group_file *out, const char *text, size_t size, const char *name,
                                gl_error *err);
 void group_file_fini(group_file *g);
@@ -44,7 +44,7 @@ void group_file_fini(group_file *g);
  * at its top, "step" and "time_s". */
 typedef struct group_record {
   group_file groups;
-  double step, time_s; /* NaN: not told */
+  double step, time_s; /* NaN: not in the record */
 } group_record;
 
 /* Reads one record, whose text begins at that line of the file `name`. Release its groups with

@@ -45,7 +45,7 @@ static void moments_begin(whatif_moments *m) {
 }
 
 static void moments_add(whatif_moments *m, double x) {
-  if (isnan(x)) return; /* the batch does not tell it */
+  if (isnan(x)) return; /* the batch lacks what it needs */
   if (isinf(x)) {
     ++m->n_infinite;
     return;
@@ -171,8 +171,8 @@ static double whatif_value_of(whatif_quantity q, const policy_output *out, size_
   return NAN;
 }
 
-/* What a batch lacks for an algorithm (a reference policy, rewards of 0 and 1) is its row's to
- * tell, and no error of the log. */
+/* A batch that lacks what an algorithm needs (a reference policy, rewards of 0 and 1) is counted in
+ * the algorithm's row; it is no error of the log. */
 static gl_status add_to_row(whatif_row *row, const policy_input *in, double *coefficient,
                             double *kept, policy_workspace *workspace, gl_error *err) {
   policy_output out = {.coefficient = coefficient};

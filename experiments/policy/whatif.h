@@ -1,4 +1,4 @@
-/* What algorithms would have done with the batches of a recorded run. */
+/* Evaluates every algorithm on the batches of a recorded run. */
 #ifndef GEPOLAB_EXPERIMENTS_POLICY_WHATIF_H
 #define GEPOLAB_EXPERIMENTS_POLICY_WHATIF_H
 
@@ -8,7 +8,7 @@
 /* Most bytes of a line: an update of 64 groups of 8 responses of 1,024 tokens takes some 20 MiB. */
 #define WHATIF_MOST_LINE ((size_t)1 << 28)
 
-/* What is told of an algorithm's evaluation of a batch. */
+/* The reported quantities of an algorithm's evaluation of a batch. */
 typedef enum whatif_quantity {
   WHATIF_WEIGHT_MEAN,
   WHATIF_WEIGHT_MAX,
@@ -18,7 +18,7 @@ typedef enum whatif_quantity {
   WHATIF_AW_VARIANCE,
   WHATIF_COEFFICIENT_NORM, /* sqrt(sum c^2) over tokens, c = d(-loss)/d logp: the norm of the
                               gradient if tokens' scores were orthonormal */
-  WHATIF_IDLE_TOKENS,      /* share of tokens whose coefficient is 0 */
+  WHATIF_IDLE_TOKENS,      /* fraction of tokens whose coefficient is 0 */
   WHATIF_LOSS,
   WHATIF_QUANTITIES
 } whatif_quantity;
@@ -49,7 +49,7 @@ typedef struct whatif {
   whatif_row *row; /* [n_rows] */
   size_t n_rows;
   size_t n_batches, n_groups, n_responses, n_tokens;
-  double first_step, last_step, first_time, last_time; /* NaN: not told */
+  double first_step, last_step, first_time, last_time; /* NaN: not in the log */
   whatif_age age[WHATIF_MOST_STALENESS + 1];           /* the last one: that and more */
   size_t n_unknown_age;
   int keeps;    /* set to 1 after whatif_init(): numbers of every update are kept, for figures */
@@ -65,7 +65,7 @@ void whatif_fini(whatif *w);
  * Empty lines are skipped. GL_EIO; GL_EINPUT with file:line:column for what is no record, lines
  * above WHATIF_MOST_LINE and files without any. */
 gl_status whatif_read(whatif *w, const char *path, gl_error *err);
-/* Adds the records of text[size], which stands under name in messages. */
+/* Adds the records of text[size], called `name` in messages. */
 gl_status whatif_read_text(whatif *w, const char *text, size_t size, const char *name,
                            gl_error *err);
 

@@ -486,9 +486,7 @@ static double draw_rounded(double x, double width) {
   return strtod(text, NULL);
 }
 
-/* The number of the field that a block of random words stands for; of a choice, which of its
- * values.
- */
+/* The value that a block of random words gives the field; of a choice, the index of its value. */
 static double drawn_value(const drawn_field *f, rng_words w) {
   const double width = f->to - f->from, u = rng_u01_53(w.v[0], w.v[1]);
   double x = 0, ratio;

@@ -73,7 +73,7 @@ static cJSON *schema_add_words(cJSON *any) {
   return words;
 }
 
-/* What a field may be beside null and the fields below it. */
+/* The schema of a field's own values, null and fields below it excepted. */
 static void schema_add_values(cJSON *any, const field *f) {
   const char *word;
   switch (f->kind) {
@@ -165,7 +165,7 @@ static void schema_fill_section(cJSON *to, const char *path) {
     cJSON_AddFalseToObject(to, "additionalProperties");
 }
 
-/* A scalar that stands for the section. */
+/* Scalars that are a short form of the section. */
 static void schema_add_short_forms(cJSON *any, const char *section) {
   for (size_t i = 0; fields_at(i) != NULL; ++i)
     if (fields_at(i)->shorthand != NULL && strcmp(fields_at(i)->shorthand, section) == 0)

@@ -89,7 +89,7 @@ static int find_embedded(void *self, const char *name, const char **text, size_t
   return 1;
 }
 
-/* What was included is there already, so that an override of it would come too late. */
+/* Included files were read before overrides, so an override of `include` would have no effect. */
 static gl_status refuse_include(const cfg_doc *doc, gl_error *err) {
   const cfg_node *late = cfg_find(cfg_root(doc), "include");
   if (late == NULL || cfg_is_null(late)) return GL_OK;
@@ -98,7 +98,7 @@ static gl_status refuse_include(const cfg_doc *doc, gl_error *err) {
                   "lines, include: [one, other], and run that");
 }
 
-/* What is done with a document once it is there; status: that of loading it. */
+/* Completes a document that was loaded with that status. */
 static gl_status complete(cfg_doc **out, gl_status status, const char *source,
                           const char *const *overrides, size_t n_overrides, gl_error *err) {
   const cfg_library embedded = {.find = find_embedded};
@@ -186,7 +186,7 @@ static gl_status read_algorithm(recipe *out, const cfg_node *algorithm, gl_error
   return GL_OK;
 }
 
-/* A section that is there; `sweep=null` on the command line takes one away. */
+/* A section, or NULL if it is missing or null, as after `sweep=null` on the command line. */
 static const cfg_node *section(cfg_reader *r, const char *key) {
   const cfg_node *node = cfg_child(r, key);
   return node != NULL && cfg_is_null(node) ? NULL : node;
@@ -410,7 +410,7 @@ static void cluster_key(const recipe *r, char key[HASH_HEX_SIZE]) {
 
 /* --- checks --- */
 
-/* What a toy world has besides its world: read as its learner reads it. */
+/* Reads the other sections of a toy world's recipe as its learner does. */
 static gl_status check_toy_sections(const learner_setup *setup, gl_error *err) {
   optimizer_spec optimizer;
   gl_status status = learner_setup_check(setup, err);

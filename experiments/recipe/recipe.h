@@ -102,7 +102,7 @@ gl_status recipe_pin_start(cfg_doc *doc, const recipe *r, recipe_starts *known, 
 /* Whether the recipe's world is a transformer (kind: llm). */
 bool recipe_is_llm(const recipe *r);
 
-/* What its learner is made from. */
+/* The arguments that its learner is made from. */
 learner_setup recipe_setup(const recipe *r, const cache_place *place);
 /* The learner a recipe describes; release with learner_fini(). how (NULL: unwatched) is what its
  * setup says of preparation. */

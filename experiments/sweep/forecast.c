@@ -1,5 +1,5 @@
-/* What the runs of a sweep take and what is left: means by kind of run, the pace of a study that is
- * being written, and the bar of a sweep. */
+/* Time that the runs of a sweep take, and time that is left: means by kind of run, the throughput
+ * of a study that is being written, and the progress bar of a sweep. */
 #define _GNU_SOURCE /* tdestroy */
 #include "experiments/sweep/forecast.h"
 

@@ -1,5 +1,5 @@
-/* What the runs of a sweep take and what is left: means by kind of run, the pace of a study that is
- * being written, and the bar of a sweep. */
+/* Time that the runs of a sweep take, and time that is left: means by kind of run, the throughput
+ * of a study that is being written, and the progress bar of a sweep. */
 #ifndef GEPOLAB_EXPERIMENTS_SWEEP_FORECAST_H
 #define GEPOLAB_EXPERIMENTS_SWEEP_FORECAST_H
 
@@ -14,14 +14,12 @@
 
 /* --- mean times by kind of run --- */
 
-/* What runs take: wall-clock seconds an update, learned from runs that ended and expected of those
- * to come.
+/* Wall-clock seconds per update, measured on finished runs and predicted for the remaining ones.
  *
- * Runs of one algorithm at one setting (whatever their seed and learning rate) are of one kind and
- * are expected to take as long an update as those of their kind did in the mean; a kind of which
- * none ended yet, as the runs of its algorithm; an algorithm of which none ended, as all runs. A
- * run that ended early by diverging counts with all the updates it was to make: others may end
- * early likewise. Prefix: costs_. */
+ * Runs of one algorithm at one setting are of one kind, whatever their seed and learning rate. The
+ * prediction is the mean over finished runs of the same kind; else over those of the same
+ * algorithm; else over all. A run that diverged early counts with all its planned updates, since
+ * others may end early likewise. Prefix: costs_. */
 
 typedef struct costs costs;
 typedef struct costs_kind costs_kind; /* owned by its costs */

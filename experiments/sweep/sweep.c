@@ -23,7 +23,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* What running a sweep and looking ahead at one share. */
+/* The state of a sweep that is run, or surveyed. */
 typedef struct sweep {
   const sweep_options *options;
   const cfg_doc *doc;
@@ -79,7 +79,7 @@ static int keeps_checkpoints(const sweep *s) {
   return s->options->checkpoints != NULL || s->base.wants_checkpoints;
 }
 
-/* What is in the study needs its checkpoints no more; those of a known cell too, for a process
+/* Removes the checkpoints of a cell that is in the study; those of a known cell too, for a process
  * killed between storing a cell and clearing up may have left them. */
 static void clear_checkpoints(const sweep *s, const sweep_cell *cell) {
   char path[PATH_MAX];
@@ -108,9 +108,7 @@ static int gives_up(void *self) {
   return signals_caught();
 }
 
-/* Where other processes read the file, as while it is copied or shown: what was to be written
- * waits.
- */
+/* While other processes read the file, as when it is copied, writes wait. */
 static const store_waiting waiting = {.tell = sweep_tell, .stops = gives_up};
 
 static gl_status sweep_run_cell(void *self, size_t job, run_result *out, gl_error *err) {
@@ -138,7 +136,7 @@ static gl_status sweep_run_cell(void *self, size_t job, run_result *out, gl_erro
   return status;
 }
 
-/* What kind of machine it was; no names of hosts or people. */
+/* System, architecture and number of processors; no names of hosts or people. */
 static void sweep_describe_machine(char *text, size_t size) {
   struct utsname u;
   if (uname(&u) != 0) {
@@ -296,7 +294,7 @@ static gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *
 
 /* --- the two phases --- */
 
-/* What is chosen without a run that failed would change when it is made after all. */
+/* A choice without a failed run could change once that run is repeated and succeeds. */
 static gl_status refuse_failed_tuning(const sweep *s) {
   if (s->report->tuning_failed == 0) return GL_OK;
   return gl_fail(
@@ -307,7 +305,7 @@ static gl_status refuse_failed_tuning(const sweep *s) {
       s->report->tuning_failed, tune_runs(&s->plan, s->tuning.n_cells));
 }
 
-/* Asked in between where every cell is looked up: a large file takes its time. */
+/* Called between look-ups of cells, which take long in a large file. */
 static gl_status stop_if_told(const sweep *s) {
   const int caught = signals_caught();
   if (caught == 0) return GL_OK;
@@ -484,9 +482,9 @@ static size_t plan_cells(planned_cell *to, const sweep_cells *from, const unsign
   return n;
 }
 
-/* From here on the file says what it is to hold, so that a study that is never finished can be told
- * from one that is: the tuning runs for which in[i] is not 0, and the grid. Which tuning runs later
- * rungs make is known and added when the rung before has ended. */
+/* Stores the planned runs, so that an unfinished study can be distinguished from a complete one:
+ * the tuning runs for which in[i] is not 0, and the grid. Tuning runs of later rungs are added when
+ * the rung before has ended. */
 static gl_status put_plan(const sweep *s, const unsigned char *in, int with_grid) {
   planned_cell *cells =
       MUST_ARRAY(planned_cell, s->tuning.n_cells + s->cells.n_cells, "the plan of the study");
@@ -603,8 +601,9 @@ static gl_status open_if_there(sweep *s) {
   return status == GL_OK ? sweep_verify(s) : status;
 }
 
-/* What is known of the rungs, up to one that is not all there. Which settings later rungs try is
- * not known then, but how many: time is told as if it were the first. */
+/* Lists the tuning runs that are not in the file: of each rung up to the first incomplete one those
+ * that it tries. Later rungs depend on its scores; only their number of settings is known, and
+ * their time is estimated with the first settings. */
 static gl_status left_to_tune(sweep *s, sweep_survey *out, selection *left) {
   const tune_plan *p = &s->plan;
   unsigned char *in = MUST_ARRAY(unsigned char, s->tuning.n_cells, "the tuning runs");

@@ -58,7 +58,7 @@ gl_status sweep_checkpoints(char *path, const char *root, const char *file, cons
 /* Removes the checkpoints in that folder, then it and a file.checkpoints that is empty. */
 void sweep_clear_checkpoints(const char *path);
 
-/* What the store keeps of one cell's run. Strings are borrowed from the cell and the result. */
+/* Stores the run of one cell. */
 gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *cell,
                            const run_result *o, gl_error *err);
 

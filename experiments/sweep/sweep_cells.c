@@ -140,7 +140,7 @@ static int has_own_column(const char *path) {
  * fields' values, rooms are asked once about each different section (recipe_check()), and the
  * canonical text is not made from a tree but written into a template. */
 
-/* What is known of the cells that differ in their seeds alone. */
+/* The properties that cells share if they differ only in their seeds. */
 typedef struct combination {
   char algorithm[POLICY_NAME_SIZE];
   double lr;
@@ -165,7 +165,7 @@ typedef struct expansion {
   cfg_doc *base;
   swept_field field[MAX_FIELDS];
   size_t n_fields;
-  size_t sorted[MAX_FIELDS]; /* the fields that `swept` tells, by path */
+  size_t sorted[MAX_FIELDS]; /* the fields listed in `swept`, by path */
   size_t n_sorted;
   size_t order[MAX_FIELDS]; /* sections before what is inside them */
   size_t seeds;             /* the axis of seeds, or SIZE_MAX */
@@ -339,7 +339,7 @@ static gl_status cells_read_cell(expansion *x, cfg_doc *doc, const size_t at[SWE
 
 /* --- the texts of a cell --- */
 
-/* What makes two cells the same: the meaning of recipes, and the recipe behind it. */
+/* The beginning of a cell's identity, before its recipe: the version of what recipes mean. */
 static size_t meaning_text(char *to, size_t size) {
   return (size_t)snprintf(to, size, "meaning %d: ", RECIPE_MEANING);
 }
@@ -522,7 +522,8 @@ static gl_status make_templates(expansion *x) {
   return status;
 }
 
-/* What `tune` chooses of the grid's cells; in those of the tuning runs it is an axis. */
+/* The fields that `tune` chooses in the grid's cells; none in the grid of tuning runs, where they
+ * are axes. */
 static tuned_fields cells_open_fields(const cfg_doc *doc, const sweep_grid *grid) {
   tuned_fields t = tuned_fields_of(doc);
   for (size_t i = 0; i < grid->n_axes && t.n > 0; ++i)

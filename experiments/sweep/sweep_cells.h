@@ -29,7 +29,7 @@ typedef struct sweep_grid {
 
 typedef struct sweep_cell {
   char key[33];
-  char place[33]; /* where it stands in its study, whatever is chosen for it: likewise the hash of
+  char place[33]; /* its place in the study, whatever is chosen for it: likewise the hash of
                      the recipe, with the fields left open that `tune` chooses */
   char *identity; /* what the key is the hash of: the meaning of recipes, and the recipe; owned */
   const char *recipe; /* canonical JSON of the whole cell; part of identity */
@@ -45,7 +45,7 @@ typedef struct sweep_cell {
   size_t ordinal; /* position in the grid */
 } sweep_cell;
 
-/* What `tune` chose for the algorithm of that shown name. */
+/* The values that `tune` chose for the algorithm of that shown name. */
 typedef struct sweep_choice {
   char algorithm[POLICY_NAME_SIZE];
   const cfg_node

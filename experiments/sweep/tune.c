@@ -319,7 +319,7 @@ static double score_of(const tune_plan *p, const sweep_cells *cells, const doubl
   return sample_iqm(buffer, sample_sort(buffer, n));
 }
 
-/* What the choice works with: a standing for each setting, those still in at the front. */
+/* The state of a choice: a standing for each setting, the remaining settings first. */
 typedef struct contest {
   const tune_plan *plan;
   const sweep_cells *cells;

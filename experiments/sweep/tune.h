@@ -9,7 +9,7 @@
  * all other axes of the sweep. A run's score is the mean of its evaluations in the last quarter of
  * its updates (0 if it diverged before its end); a setting's score is the interquartile mean of its
  * runs' scores; the best setting wins, of two equals the one whose first different value is the
- * smaller number, or stands first in its list.
+ * smaller number, or comes first in its list.
  *
  * Successive halving (Jamieson and Talwalkar, AISTATS 2016): in rung k = 1, …, R all settings that
  * are left make runs of steps / eta^(R - k) updates, rounded up, and the best ceil(n / eta) of n go
