@@ -557,7 +557,7 @@ static answer_value evaluate_factorial(parser *p, answer_value of) {
   return answer_factorial(of);
 }
 
-/* The number in radians after a degree sign. */
+/* The number after a degree sign: in radians within a trigonometric argument. */
 static answer_value evaluate_degrees(parser *p, answer_value of) {
   skip_characters(p, strlen(degree_sign));
   if (!p->in_angle) return of;

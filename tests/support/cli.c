@@ -136,6 +136,13 @@ int cli_gives(int code, const char *const *arguments) {
   return good;
 }
 
+void check_refusal(const cli_result *r, int code, const char *says) {
+  int good = r->code == code && strncmp(r->err, "gepolab: ", 9) == 0 &&
+             strstr(r->err, says) != NULL && r->out_size == 0;
+  if (!good) fprintf(stderr, "exit %d, expected %d and '%s': %s", r->code, code, says, r->err);
+  CU_ASSERT(good);
+}
+
 /* --- on a terminal --- */
 
 /* The master's end of a new terminal, whose path is in name. */

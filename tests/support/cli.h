@@ -33,6 +33,16 @@ cJSON *cli_json(const char *const *arguments);
 int cli_gives(int code, const char *const *arguments);
 #define CLI_GIVES(code, ...) cli_gives(code, (const char *const[]){__VA_ARGS__, NULL})
 
+/* Exit code, words in the message, and nothing on standard output. */
+void check_refusal(const cli_result *r, int code, const char *says);
+
+#define REFUSED(code, says, ...)                                                                   \
+  do {                                                                                             \
+    cli_result refused_ = CLI(__VA_ARGS__);                                                        \
+    check_refusal(&refused_, code, says);                                                          \
+    cli_result_fini(&refused_);                                                                    \
+  } while (0)
+
 /* Runs it with a terminal of 80 columns as its standard error; all that it wrote there is in err,
  * with the bytes that move the cursor; nothing of its standard output. */
 cli_result cli_run_on_terminal(const char *const *arguments);

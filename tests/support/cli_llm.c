@@ -1,4 +1,4 @@
-/* What tests of gepolab llm share: a folder with a small model, and the numbers of JSON answers. */
+/* A tiny recipe of a transformer, in a scratch folder, and a model of it. */
 #include "tests/support/cli_llm.h"
 
 #include "tests/support/suite.h"
@@ -29,11 +29,4 @@ place place_with_model(void) {
   place p = place_make();
   CU_ASSERT_FATAL(CLI_GIVES(0, "llm", "sft", p.recipe, "-o", p.model, "-q"));
   return p;
-}
-
-void check_refusal(const cli_result *r, int code, const char *says) {
-  int good = r->code == code && strncmp(r->err, "gepolab: ", 9) == 0 &&
-             strstr(r->err, says) != NULL && r->out_size == 0;
-  if (!good) fprintf(stderr, "exit %d, expected %d and '%s': %s", r->code, code, says, r->err);
-  CU_ASSERT(good);
 }

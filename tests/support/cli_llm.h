@@ -1,4 +1,4 @@
-/* What the suites of `gepolab llm` share: a tiny recipe, a model of it, JSON and refusals. */
+/* Shared by the suites of `gepolab llm`: a tiny recipe and a model of it. */
 #ifndef GEPOLAB_TESTS_SUPPORT_CLI_LLM_H
 #define GEPOLAB_TESTS_SUPPORT_CLI_LLM_H
 
@@ -15,15 +15,5 @@ typedef struct place {
 place place_make(void);
 /* With the model there, as `llm sft` leaves it. */
 place place_with_model(void);
-
-/* Exit code, words in the message, and nothing on standard output. */
-void check_refusal(const cli_result *r, int code, const char *says);
-
-#define REFUSED(code, says, ...)                                                                   \
-  do {                                                                                             \
-    cli_result refused_ = CLI(__VA_ARGS__);                                                        \
-    check_refusal(&refused_, code, says);                                                          \
-    cli_result_fini(&refused_);                                                                    \
-  } while (0)
 
 #endif

@@ -233,10 +233,7 @@ static void a_recipe_without_contrasts_is_refused(void) {
   cli_write(cli_path(at, folder, "rates.yaml"), STUDY, sizeof STUDY - 1);
   cli_path(study, folder, "study.db");
   CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
-  cli_result r = CLI("contrasts", study, at);
-  CU_ASSERT_EQUAL(r.code, 2);
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "declares no contrasts"));
-  cli_result_fini(&r);
+  REFUSED(2, "declares no contrasts", "contrasts", study, at);
   cli_scratch_remove(folder);
 }
 

@@ -312,10 +312,7 @@ static void presets_are_listed_with_their_sources(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "ahead: 4, window: 4, learner.queue: oldest_version"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "| `sync` |"));
   cli_result_fini(&r);
-  r = CLI("presets", "areall");
-  CU_ASSERT_EQUAL(r.code, 2);
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "'areal'"));
-  cli_result_fini(&r);
+  REFUSED(2, "'areal'", "presets", "areall");
 }
 
 static void renamed_options_are_refused_with_the_new_name(void) {
@@ -323,10 +320,7 @@ static void renamed_options_are_refused_with_the_new_name(void) {
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "--figures"));
   cli_result_fini(&r);
-  r = CLI("bias", "four_arms", "--jobs", "2");
-  CU_ASSERT_EQUAL(r.code, 2);
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "--threads"));
-  cli_result_fini(&r);
+  REFUSED(2, "--threads", "bias", "four_arms", "--jobs", "2");
 }
 
 static void the_fields_of_recipes_are_listed_with_default_and_unit(void) {
@@ -354,10 +348,7 @@ static void the_fields_of_recipes_are_listed_with_default_and_unit(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `world.task` | choice or section |"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "`cluster.up`"));
   cli_result_fini(&r);
-  r = CLI("fields", "cluster", "clusterr");
-  CU_ASSERT_EQUAL(r.code, 2);
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "'cluster'"));
-  cli_result_fini(&r);
+  REFUSED(2, "'cluster'", "fields", "cluster", "clusterr");
 }
 
 SUITE(cli_commands, "cli: commands", TEST(every_command_has_help_with_an_example),
