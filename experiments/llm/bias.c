@@ -33,7 +33,7 @@ static gl_status read_newest(llm_run *r, gl_error *err) {
   return GL_OK;
 }
 
-/* The recipe stands behind the words that say which meaning of recipes it has. */
+/* The recipe follows a prefix that names the version of the recipe format. */
 static gl_status read_doc(llm_run *r, const char *const *overrides, size_t n, gl_error *err) {
   const char *said = strchr(r->text, '{');
   if (said == NULL)

@@ -60,7 +60,8 @@ typedef struct llm_bias_spec {
   size_t groups, group_size;
   size_t batches;    /* for each algorithm: a multiple of GRADIENT_BLOCKS */
   size_t references; /* batches for the true gradient: the same */
-  uint64_t seed;     /* below 2^29; tells independent measurements of the same policies apart */
+  uint64_t
+      seed; /* below 2^29; independent measurements of the same policies have different seeds */
   double confidence; /* of intervals */
 } llm_bias_spec;
 
@@ -74,7 +75,7 @@ typedef struct llm_bias_result {
   int applicable; /* 0: the algorithm cannot be measured here; `why` says */
   char why[200];
   gradient_estimate number[GRADIENT_NUMBERS];
-  /* Means over the batches of what core/policy tells (paper/methods.md §5): divergence of a
+  /* Means over the batches of core/policy's diagnostics (paper/methods.md §5): divergence of a
    * response from the samplers' distribution, the algorithm's own ratios. */
   double kl, iw_mean, iw_variance, aw_variance, ess, clip_fraction;
 } llm_bias_result;

@@ -1,4 +1,4 @@
-/* What two samples of random vectors tell of their distributions: estimates g of a gradient, and
+/* Moments estimated from two samples of random vectors: estimates g of a gradient, and
  * references h whose expectation is the true gradient. Both are kept as sums over a fixed number of
  * blocks, so that memory does not grow with the samples.
  *
@@ -37,7 +37,7 @@ void gradient_sample_clear(gradient_sample *s);
 /* Adds a vector g[n] to a block; per_block of them are to be added to each. */
 void gradient_sample_add(gradient_sample *s, size_t block, const double *g);
 
-/* An estimate, its standard error and its interval. What cannot be told is NaN. */
+/* An estimate, its standard error and its interval. An unknown one is NaN. */
 typedef struct gradient_estimate {
   double value, error, low, high;
 } gradient_estimate;

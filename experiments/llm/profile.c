@@ -71,7 +71,7 @@ static draw_request request_of(const recipe *r, uint64_t id, double to) {
       .batch_id = id, .n_groups = r->groups, .group_size = r->group_size, .from = 0, .to = to};
 }
 
-/* Every repetition stands at another version, for an update increments it. */
+/* Every repetition has another version, because an update increments it. */
 static gl_status time_batch(one_batch *t, batch *b, learner *l, const recipe *r, uint64_t k,
                             gl_error *err) {
   double metrics[METRIC_COUNT];

@@ -6,7 +6,7 @@
  * for their update, the learner's own state; then the number of bytes before and a checksum of all
  * before that. The head has the number of this form and a fingerprint of what the records hold,
  * which changes by itself with the list of metrics: a file of another is refused, and so is one of
- * another version of gepolab. Another build of the same version goes on, with a note.
+ * another version of gepolab. Another build of the same version resumes it, with a note.
  * Prefix: checkpoint_. */
 #ifndef GEPOLAB_EXPERIMENTS_TRAIN_CHECKPOINT_H
 #define GEPOLAB_EXPERIMENTS_TRAIN_CHECKPOINT_H
@@ -71,7 +71,7 @@ gl_status checkpoint_write(const checkpoint *c, const learner *l, FILE *to, int 
 
 /* Whether the stream, which must be one that can be sought, is from its beginning a file that
  * checkpoint_write() ended, this one or one of earlier versions. GL_EINPUT saying what is wrong
- * where it is cut short or changed; the stream stands at its beginning afterwards. */
+ * where it is cut short or changed; the stream is at its beginning afterwards. */
 gl_status checkpoint_verify(FILE *from, gl_error *err);
 
 /* Reads all but the learner's state, at which the stream then stands. Any bytes are safe to read,

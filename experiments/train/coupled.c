@@ -3,7 +3,7 @@
  * the clock comes to their end.
  *
  * Where samplers draw until a batch is full of groups whose rewards differ (train.filter_groups),
- * all rounds that a batch took are told to the clock.
+ * the clock receives the lengths of all rounds of a batch.
  *
  * Where weights change while responses are decoded (partial: continue), a batch is drawn as if they
  * did not, and what is drawn too far is drawn anew when they do.
@@ -11,9 +11,9 @@
  * What becomes of every response is kept with its length, its prompt and its reward. A batch that
  * is thrown away before it is complete is completed as it was drawn, for its rewards.
  *
- * The clock's state is no part of a checkpoint. A checkpoint has the lengths that the clock was
- * told so far; from these the clock is run again, without any work of the learner, up to the update
- * of the checkpoint, and goes on live from there. */
+ * The clock's state is no part of a checkpoint. A checkpoint has the lengths that the clock
+ * received so far. With these the clock is run again, without any work of the learner, up to the
+ * update of the checkpoint; from there on batches are sampled again. */
 #include "experiments/train/internal.h"
 
 #include "experiments/base/memory.h"
@@ -160,7 +160,7 @@ typedef struct coupled {
   batch **together; /* [most] the batches of an update */
   size_t most;
   fates_log fates;
-  gl_status failed; /* of a call that has no other way to tell; the loop's error has the text */
+  gl_status failed; /* of a hook that returns no status; the loop's error has the text */
 } coupled;
 
 /* Room for n lengths more, at the end. */
@@ -341,7 +341,7 @@ static gl_status coupled_draw(void *self, const schedule_batch *b, int64_t versi
   return status;
 }
 
-/* The lengths are told again, behind all that were. */
+/* The new lengths are appended as a row of their own. */
 static gl_status coupled_redraw(void *self, const schedule_batch *b, int64_t version,
                                 const size_t *from, double *lengths, gl_error *err) {
   coupled *c = self;
@@ -437,7 +437,7 @@ static gl_status check_holds_versions(const train_loop *l) {
   if (ops->hold != NULL && ops->release != NULL) return GL_OK;
   return cfg_fail(cfg_find(l->recipe->cluster, "coupled"), l->err,
                   "a %s learner cannot be coupled to the clock, for it keeps no older versions to "
-                  "draw from; leave coupled out and give the cluster a law of `lengths`",
+                  "draw from; leave coupled out and give the cluster a distribution of `lengths`",
                   ops->kind);
 }
 

@@ -55,7 +55,7 @@ gl_status train_stopped(train_loop *l);
 
 /* --- fates (coupled.c) --- */
 /* What became of every response that the samplers of a coupled run drew, and which they were. This
- * tells whether those that are thrown away have other lengths, prompts or rewards than those that
+ * shows whether dropped ones have other lengths, prompts or rewards than those that
  * are trained. */
 
 typedef struct fates_log {

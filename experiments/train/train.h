@@ -11,7 +11,7 @@
  * is the result. A run whose last evaluation is below a tenth of its best one has collapsed: it is
  * marked as diverged too, with all its records.
  *
- * With a folder for checkpoints a run goes on from the newest one there. Its results are those of a
+ * With a folder for checkpoints a run resumes from the newest one there. Its results are those of a
  * run that was never interrupted, bit for bit.
  */
 #ifndef GEPOLAB_EXPERIMENTS_TRAIN_TRAIN_H
@@ -30,7 +30,7 @@ typedef struct train_options {
   /* Called after every step of what comes before the first update (a transformer's warm-up); other
    * than 0 stops the run there, likewise. */
   int (*preparing)(void *self, uint64_t step, uint64_t steps, double loss);
-  /* A sentence for the user: where the run goes on, which checkpoint is damaged. */
+  /* A sentence for the user: where the run resumes, which checkpoint is damaged. */
   void (*note)(void *self, const char *text);
   void *self;
   const char *checkpoints; /* their folder */

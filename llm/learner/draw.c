@@ -122,8 +122,9 @@ static gl_status llm_learner_generate(llm_learner *l, const drawing_request *r,
  * sampler's logits is done where they are made (llm/model/generate.c).
  *
  * A response comes whole from the sampler's distribution or from the other policy, and is recorded
- * with the mixture's probability. So its tokens need log-probabilities of both. Each policy tells
- * those of its own responses as it samples them, and a forward tells the others. */
+ * with the mixture's probability. So its tokens need log-probabilities of both. Sampling gives
+ * each policy's log-probabilities of its own responses, and a forward gives those of the other's.
+ */
 
 /* --- forwards over what was sampled --- */
 
@@ -184,7 +185,7 @@ static gl_status record_by_learner(llm_learner *l, const drawing_request *r, con
     for (size_t t = first[i], at = i * l->spec.max_tokens; t < result->length[i]; ++t)
       result->logq_truncated[at + t] = result->logq[at + t];
   if (status != GL_OK || !truncates || result->kept == NULL)
-    return status; /* without sets nobody can tell the truncated one: weights: raw */
+    return status; /* without sets the truncated one is unknown: weights: raw */
   what.replays = true;
   return score_result(l, r, result, &what, result->logq_truncated, err);
 }

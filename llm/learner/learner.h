@@ -170,7 +170,7 @@ gl_status llm_learner_log_probs(llm_learner *l, const response_list *s, score_po
 
 /* The gradient of the algorithm's loss, on the first replica, of what the table holds
  * (l->spec.devices is 1): that of a batch's first update. metrics get what core/policy and the
- * batch tell. GL_EINPUT where log-probabilities are not finite, and as policy_evaluate(). */
+ * batch report. GL_EINPUT where log-probabilities are not finite, and as policy_evaluate(). */
 gl_status llm_learner_differentiate(llm_learner *l, const policy_algorithm *algorithm,
                                     double *metrics, gl_error *err);
 

@@ -45,7 +45,7 @@ model *llm_learner_model(const learner *l);
  * from the recipe, with the seed in the place of {seed}; malloc'd. NULL where a world begins from
  * none. GL_ENOMEM. */
 gl_status llm_start_folder(char **out, const cfg_node *world, uint64_t seed, gl_error *err);
-/* What tells checkpoints apart: "xxh3-" and 16 digits of config.json, tokenizer.json and all
+/* The checksum of a model's folder: "xxh3-" and 16 digits of config.json, tokenizer.json and all
  * .safetensors of the folder, names and bytes. GL_EIO where one cannot be read. */
 enum { LLM_CHECKSUM_SIZE = 24 };
 gl_status llm_start_checksum(const char *folder, char text[LLM_CHECKSUM_SIZE], gl_error *err);
@@ -68,7 +68,7 @@ gl_status llm_learner_draw_by(learner *l, llm_dist dist, const draw_request *r, 
                               gl_error *err);
 /* gradient[llm_learner_size()] = minus the gradient of the algorithm's loss on a whole batch drawn
  * by that distribution, at the present parameters: the direction of the batch's first update,
- * before the optimiser. metrics get what core/policy tells of it and reward_mean. Nothing changes
+ * before the optimiser. metrics receive core/policy's diagnostics and reward_mean. Nothing changes
  * but the model's gradient. GL_EINPUT for log-probabilities that are not finite, for what the
  * algorithm needs and a transformer does not have (core/policy/policy.h), and for several devices.
  */

@@ -43,7 +43,7 @@ static size_t most_responses(const run_spec *s, size_t batch) {
 }
 
 /* How many sequences are decoded side by side once all else has its place; at least one, for where
- * that does not fit its need is what is told. */
+ * that does not fit, its need is reported. */
 static gl_status need_slots(memory_need *n, const run_spec *s, const backend *b, size_t responses,
                             const memory_plan *rest, gl_error *err) {
   const size_t left = n->device_free > rest->total ? n->device_free - rest->total : 0;

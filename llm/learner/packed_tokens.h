@@ -17,7 +17,7 @@ typedef struct pack_member {
  * responses to one prompt have in common, which is the prompt and often more, is packed and run
  * once where the model can share it (model_shares()); where it cannot, a response is packed whole,
  * unless an earlier one has all of it. Tokens that follow the same tokens and are the same are one
- * target, unless their samplers kept different tokens: target_of tells which one each token is.
+ * target, unless their samplers kept different tokens: target_of maps each token to its target.
  * Zeroed before first use; capacities only grow. */
 typedef struct token_pack {
   size_t n_sequences, n_tokens, n_targets;
@@ -51,7 +51,7 @@ void token_pack_fini(token_pack *p);
 void token_pack_clear(token_pack *p, int shares);
 /* After clearing: distributions are renormalised over what samplers kept, in sets of that shape. */
 void token_pack_keep(token_pack *p, const kept_shape *shape);
-/* After clearing: token_pack_parts() will tell what the learner's distribution gives to what
+/* After clearing: token_pack_parts() will compute the learner's probability of what
  * samplers kept, in sets of that shape. Packed rows and targets stay the same. */
 void token_pack_watch(token_pack *p, const kept_shape *shape);
 /* Responses added from now on, until the pack is cleared, are to prompt[n], n > 0. */

@@ -463,7 +463,7 @@ gl_status llm_learner_save(void *self, FILE *to, gl_error *err) {
   return status == GL_OK ? model_write(l->model, l->replica[0].optimizer, to, err) : status;
 }
 
-/* A run that goes on in another form would have other last bits than one that was never
+/* A run that is resumed in another form would have other last bits than one that was never
  * interrupted, so it is refused; all x86 processors of the last ten years run avx2. */
 static gl_status other_form(const checkpoint_header *h, const checkpoint_header *mine,
                             gl_error *err) {

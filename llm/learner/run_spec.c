@@ -319,7 +319,7 @@ static gl_status read_reference(run_spec *s, const cfg_node *node, uint64_t seed
 
 /* Adds to text what is to be said of the folder that a node names, if anything. */
 static void note_folder(const cfg_node *at, char text[LLM_NOTE_SIZE]) {
-  gl_error ignored = {0}; /* llm_check() has told */
+  gl_error ignored = {0}; /* llm_check() has reported it */
   model_config c;
   if (at == NULL || cfg_kind_of(at) != CFG_SCALAR || *cfg_text(at) == '\0') return;
   char *folder = cfg_locate(at, cfg_text(at));
@@ -613,11 +613,12 @@ static gl_status read_kept(run_spec *s, const cfg_node *sampling, gl_error *err)
 static gl_status check_mixture(const run_spec *s, const cfg_node *sampling, gl_error *err) {
   const sampling_behaviour *b = &s->sampling.behaviour;
   if (b->with == OTHER_NONE || (b->noise == 0 && !b->rounds_to_bfloat16)) return GL_OK;
-  return cfg_fail(cfg_find(sampling, "behaviour"), err,
-                  "a transformer's behaviour_mixture needs the sampler's law of responses that "
-                  "another policy drew, and behaviour.%s is only known where tokens are drawn; "
-                  "leave one of them away",
-                  b->noise > 0 ? "noise" : "precision");
+  return cfg_fail(
+      cfg_find(sampling, "behaviour"), err,
+      "a transformer's behaviour_mixture needs the sampler's probabilities of responses that "
+      "another policy drew, and behaviour.%s is only known where tokens are drawn; "
+      "leave one of them away",
+      b->noise > 0 ? "noise" : "precision");
 }
 
 gl_status run_spec_init(run_spec *s, const cfg_node *world, const cfg_node *sampling, uint64_t seed,

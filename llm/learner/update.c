@@ -106,7 +106,8 @@ gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl
 /* --- micro-batches --- */
 
 /* Which responses a pass takes: all, or those with a coefficient other than 0. A watched pass takes
- * all, and the same rows, and tells what distributions give to the tokens that samplers kept. */
+ * all, and the same rows, and computes the probability that distributions give to the tokens that
+ * samplers kept. */
 typedef enum pass { PASS_ALL, PASS_WATCHED, PASS_WITH_GRADIENT } pass;
 
 /* A pass over responses, every replica over its share of them. */

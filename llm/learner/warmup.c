@@ -66,7 +66,7 @@ static void put_folder(FILE *to, const char *folder) {
   free(entry);
 }
 
-/* Hash of the first problems of both splits, which tells data sets apart. */
+/* Hash of the first problems of both splits, to distinguish data sets. */
 static void put_problems(FILE *to, const llm_learner *l) {
   enum { MOST_PROBLEMS = 4096, FEW = 64 };
   for (int split = TASK_TRAIN; split <= TASK_HELD_OUT; ++split) {
@@ -375,7 +375,7 @@ static gl_status put_part(FILE *to, const warmup_entry *e, const llm_learner *l,
   part_header h = {.format = PART_FORMAT, .key_size = strlen(e->key), .steps = steps};
   memcpy(h.magic, part_magic, sizeof h.magic);
   const uint64_t sum = part_sum(&h, e->key);
-  (void)fwrite(&h, sizeof h, 1, to); /* ferror() tells a failure later */
+  (void)fwrite(&h, sizeof h, 1, to); /* ferror() shows a failure later */
   (void)fwrite(e->key, 1, h.key_size, to);
   (void)fwrite(&sum, sizeof sum, 1, to);
   return model_write(l->model, l->replica[0].optimizer, to, err);

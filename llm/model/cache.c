@@ -399,7 +399,7 @@ gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot
   b->ops->embed(b, k->rows.in, model_weight(m, m->embed), k->token, rows, m->c.hidden);
   model_cache_run(k, k->slot, k->position, rows);
   k->filled = rows;
-  return GL_OK; /* without waiting: whoever reads the logits is told of a failure */
+  return GL_OK; /* without waiting: reading the logits returns a failure */
 }
 
 /* --- draws --- */

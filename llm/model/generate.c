@@ -144,7 +144,7 @@ static gl_status check_generate_request(const generate_request *q, const generat
 /* --- jobs --- */
 
 /* One sequence to run through the model: a prompt for all its responses that have no token yet, or
- * a prompt and the tokens so far of one response that goes on. */
+ * a prompt and the tokens so far of one response that is continued. */
 typedef struct generate_job {
   size_t first, n; /* its responses: order[first .. first + n) */
   size_t tokens;   /* length of the sequence */
@@ -422,7 +422,7 @@ static void add_draw(run *g, size_t response, size_t row_of) {
 }
 
 /* One logit that is not-a-number or infinite makes all log-probabilities of its row not-a-number,
- * so that the token which was drawn tells. */
+ * so the log-probability of the sampled token shows it. */
 static gl_status check_draw(const run *g, size_t i, double logq, double logq_truncated) {
   if (!g->q->must_be_finite || (isfinite(logq) && isfinite(logq_truncated))) return GL_OK;
   return gl_fail(g->err, GL_ENUMERIC,
@@ -561,7 +561,7 @@ static void pack_job(run *g, size_t job, size_t slot) {
   f->start[++f->n_jobs] = f->n_tokens;
 }
 
-/* Whether a job is a response that goes on with keys and values that were kept. */
+/* Whether a job continues a response with its stored keys and values. */
 static int next_is_kept(const run *g, size_t job) {
   return g->r->cache != NULL && g->r->length[g->plan.order[g->plan.jobs[job].first]] > 0;
 }

@@ -33,8 +33,8 @@ typedef struct generate_request {
   size_t n_stop;
   size_t slots; /* sequences decoded side by side; 0: all, as memory allows */
   /* 1: a log-probability that is not finite is GL_ENUMERIC, naming prompt (its place here plus
-   * first_prompt), response and token. Training asks for 0: there it is a divergence, which is told
-   * by the update. */
+   * first_prompt), response and token. Training asks for 0: there it is a divergence, which is
+   * reported by the update. */
   int must_be_finite;
   size_t first_prompt;
   size_t sharing; /* requests that run at the same time in the same memory (devices on one CPU), of
