@@ -5,6 +5,7 @@
 #include "core/base/records.h"
 #include "core/config/config.h"
 #include "core/config/units.h"
+#include "experiments/base/memory.h"
 
 #include <assert.h>
 #include <math.h>
@@ -16,12 +17,12 @@ static const double longest = 1e15; /* as in sim/delay.c */
 
 static const struct {
   const char *name, *about;
-  int is_time;
+  bool is_time;
 } fields[FIT_FIELDS] = {
-    [FIT_FIELD_DELAY] = {"delay", "delay of the weights, s", 1},
-    [FIT_FIELD_DATA_DELAY] = {"data_delay", "delay of the data, s", 1},
-    [FIT_FIELD_GENERATION] = {"generation", "time of a batch, s", 1},
-    [FIT_FIELD_LENGTHS] = {"lengths", "lengths of responses, tokens", 0},
+    [FIT_FIELD_DELAY] = {"delay", "delay of the weights, s", true},
+    [FIT_FIELD_DATA_DELAY] = {"data_delay", "delay of the data, s", true},
+    [FIT_FIELD_GENERATION] = {"generation", "time of a batch, s", true},
+    [FIT_FIELD_LENGTHS] = {"lengths", "lengths of responses, tokens", false},
 };
 
 const char *fit_field_name(fit_field f) {
@@ -34,7 +35,7 @@ const char *fit_field_about(fit_field f) {
   return fields[f].about;
 }
 
-int fit_field_is_time(fit_field f) {
+bool fit_field_is_time(fit_field f) {
   assert(f < FIT_FIELDS);
   return fields[f].is_time;
 }
@@ -83,22 +84,9 @@ static gl_status read_columns(fit_log *out, const args_list *columns, gl_error *
   return GL_OK;
 }
 
-static gl_status fit_log_add_value(fit_measured *to, double value, gl_error *err) {
-  if (to->n == to->room) {
-    const size_t room = to->room == 0 ? 256 : 2 * to->room;
-    double *more = room > SIZE_MAX / sizeof *more ? NULL : realloc(to->value, room * sizeof *more);
-    if (more == NULL) return gl_fail_memory(err, "measured values");
-    to->value = more;
-    to->room = room;
-  }
-  to->value[to->n++] = value;
-  return GL_OK;
-}
-
 static gl_status fit_log_add_column(fit_measured *to, const sheet *s, size_t column, double factor,
                                     gl_error *err) {
-  gl_status status = GL_OK;
-  for (size_t row = 0; row < s->n_rows && status == GL_OK; ++row) {
+  for (size_t row = 0; row < s->n_rows; ++row) {
     const char *cell = sheet_text(s, row, column);
     double value = 0;
     if (cell == NULL) continue;
@@ -107,13 +95,13 @@ static gl_status fit_log_add_column(fit_measured *to, const sheet *s, size_t col
                         "'%.40s' in column %.80s is no measured value; it must be a number from 0 "
                         "to 1e15, or an empty cell where nothing was measured",
                         cell, s->heading[column]);
-    status = fit_log_add_value(to, value * factor, err);
+    *MUST_ADD(to->value, to->n, "measured values") = value * factor;
   }
-  return status;
+  return GL_OK;
 }
 
 /* Adds the columns of one file that are asked for; by_name: those headed as fields are. */
-static gl_status fit_log_add_file(fit_log *out, const char *path, int by_name, gl_error *err) {
+static gl_status fit_log_add_file(fit_log *out, const char *path, bool by_name, gl_error *err) {
   sheet s;
   gl_status status = read_rows(&s, path, err);
   for (int f = 0; f < FIT_FIELDS && status == GL_OK; ++f) {
@@ -131,7 +119,7 @@ static gl_status fit_log_add_file(fit_log *out, const char *path, int by_name, g
 }
 
 /* Some file must have each column that was asked for, and one of them where none was. */
-static gl_status check_found(const fit_log *log, int by_name, gl_error *err) {
+static gl_status check_found(const fit_log *log, bool by_name, gl_error *err) {
   size_t n = 0;
   for (int f = 0; f < FIT_FIELDS; ++f) {
     n += log->field[f].n > 0;
@@ -147,7 +135,7 @@ static gl_status check_found(const fit_log *log, int by_name, gl_error *err) {
 
 gl_status fit_log_read(fit_log *out, const char *const *files, size_t n_files,
                        const args_list *columns, const char *time_unit, gl_error *err) {
-  const int by_name = columns->n == 0;
+  const bool by_name = columns->n == 0;
   *out = (fit_log){.factor = 1};
   gl_status status = read_unit(out, time_unit, err);
   if (status == GL_OK) status = read_columns(out, columns, err);

@@ -4,6 +4,8 @@
 
 #include "experiments/base/args.h"
 
+#include <stdbool.h>
+
 /* One for each line of the table in fit_log.c. */
 typedef enum fit_field {
   FIT_FIELD_DELAY,
@@ -16,7 +18,7 @@ typedef enum fit_field {
 /* The name of a field below `cluster`, and what its values are. */
 const char *fit_field_name(fit_field f);
 const char *fit_field_about(fit_field f);
-int fit_field_is_time(fit_field f);
+bool fit_field_is_time(fit_field f);
 /* The field that text "FIELD=VALUE" begins with, and where VALUE begins. GL_EINPUT, with the
  * nearest name, where it is none; option ("--column") stands for it in messages. */
 gl_status fit_field_of(fit_field *out, const char **value, const char *option, const char *text,
@@ -25,7 +27,7 @@ gl_status fit_field_of(fit_field *out, const char **value, const char *option, c
 typedef struct fit_measured {
   const char *heading; /* of its column, borrowed; NULL: none was asked for */
   double *value;       /* [n] seconds or tokens */
-  size_t n, room;
+  size_t n;
 } fit_measured;
 
 typedef struct fit_log {

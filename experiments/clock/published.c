@@ -2,6 +2,7 @@
 #include "experiments/clock/published.h"
 
 #include "core/config/config.h"
+#include "experiments/base/memory.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/cluster.h"
 #include "sim/schedule.h"
@@ -9,20 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A new case at the end; NULL if memory is short. */
-static published_case *published_append(published_cases *cases) {
-  if (cases->n == cases->room) {
-    const size_t room = cases->room > 0 ? 2 * cases->room : 16;
-    published_case *more = realloc(cases->of, room * sizeof *more);
-    if (more == NULL) return NULL;
-    cases->of = more;
-    cases->room = room;
-  }
-  cases->of[cases->n] = (published_case){.name = NULL};
-  return &cases->of[cases->n++];
-}
-
-/* The cluster's own cells: `cluster` is an axis that replaces it whole. */
+/* A cluster of the sweep's list, in place of the recipe's. */
 static gl_status published_simulate(published_case *out, const recipe *r, const cfg_node *node,
                                     gl_error *err) {
   cluster_spec *cluster = NULL;
@@ -36,13 +24,11 @@ static gl_status published_simulate(published_case *out, const recipe *r, const 
   if (status == GL_OK) status = schedule_build(&s, cluster, r->seed, r->steps, err);
   if (status == GL_OK) {
     const cfg_node *preset = cfg_find(node, "preset");
-    out->name = strdup(m->name);
-    out->source = strdup(m->source);
-    out->preset = strdup(preset != NULL ? cfg_text(preset) : "sync");
+    out->name = must_copy(m->name, "a published case");
+    out->source = must_copy(m->source, "a published case");
+    out->preset = must_copy(preset != NULL ? cfg_text(preset) : "sync", "a published case");
     out->published_s = m->seconds;
     out->simulated_s = schedule_seconds(&s, m->seconds_of);
-    if (out->name == NULL || out->source == NULL || out->preset == NULL)
-      status = gl_fail_memory(err, "a published case");
   }
   schedule_fini(&s);
   cluster_free(cluster);
@@ -64,8 +50,7 @@ static gl_status add_clusters(published_cases *cases, const recipe *r, const cfg
   double published = 0, simulated = 0; /* in turns */
   for (size_t i = 0; i < cfg_size(list); ++i) {
     const cfg_node *node = cfg_at(list, i);
-    published_case *c = published_append(cases);
-    if (c == NULL) return gl_fail_memory(err, "published cases");
+    published_case *c = MUST_ADD(cases->of, cases->n, "published cases");
     gl_status status = published_simulate(c, r, node, err);
     if (status == GL_OK) status = published_check_name(cases, node, err);
     if (status != GL_OK) return status;

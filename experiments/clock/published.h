@@ -6,18 +6,19 @@
 
 #include "core/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct published_case {
   char *name, *preset, *source;                /* owned */
-  int in_turns;                                /* preset sync */
+  bool in_turns;                               /* preset sync: generation and training take turns */
   double published_s, simulated_s;             /* of the same updates */
   double published_speedup, simulated_speedup; /* over the case in turns before it; that one: 1 */
 } published_case;
 
 typedef struct published_cases {
   published_case *of; /* [n] */
-  size_t n, room;
+  size_t n;
 } published_cases;
 
 /* Simulates the cases of a recipe, by path or name, behind those there are. GL_EINPUT, at the place

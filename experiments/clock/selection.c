@@ -1,8 +1,9 @@
-/* Which groups arrive, counted by a coupled clock under a policy that stays, and what that does to
- * the expected gradient. */
+/* Which groups reach the learner, counted by a coupled clock under a fixed policy, and how that
+ * changes the expected gradient. */
 #include "experiments/clock/selection.h"
 
 #include "analysis/figures/direct.h"
+#include "experiments/base/memory.h"
 #include "sim/schedule.h"
 #include "toy/world/toy_world.h"
 
@@ -12,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A learner that a coupled clock asks for groups and that never learns: what its clock throws away
- * is then a matter of lengths under one policy. */
+/* A learner that samples groups for a coupled clock and never changes its policy, so that the
+ * groups that the clock drops depend on their lengths alone. */
 typedef struct selection_run {
   selection_case *of;
   learner learner;
@@ -24,27 +25,15 @@ typedef struct selection_run {
   size_t room;
 } selection_run;
 
-static gl_status note_version(selection_run *p, const schedule_batch *b, int64_t version,
-                              gl_error *err) {
-  if (b->number >= p->room) {
-    const size_t room = 2 * (size_t)b->number + 64;
-    int64_t *more = realloc(p->begun, room * sizeof *more);
-    if (more == NULL) return gl_fail_memory(err, "versions of groups");
-    p->begun = more;
-    p->room = room;
-  }
-  p->begun[b->number] = version;
-  return GL_OK;
-}
-
 static gl_status on_draw(void *self, const schedule_batch *b, int64_t version, double *lengths,
                          gl_error *err) {
   selection_run *p = self;
   batch drawn = {0};
-  gl_status status = note_version(p, b, version, err); /* the clock's; the policy stays */
+  MUST_RESERVE(p->begun, p->room, (size_t)b->number + 1, "versions of groups");
+  p->begun[b->number] = version; /* the clock's; the policy does not change */
   const draw_request request = {
       .batch_id = b->id, .n_groups = 1, .group_size = p->group_size, .from = 0, .to = 1};
-  if (status == GL_OK) status = p->learner.ops->draw(p->learner.self, &request, &drawn, err);
+  const gl_status status = p->learner.ops->draw(p->learner.self, &request, &drawn, err);
   for (size_t i = 0; i < p->group_size && status == GL_OK; ++i)
     lengths[i] = (double)(drawn.token_start[i + 1] - drawn.token_start[i]);
   batch_fini(&drawn);
@@ -84,7 +73,7 @@ static void on_release(void *self, int64_t version) {
   (void)self, (void)version;
 }
 
-/* Lengths stay, for the policy does. */
+/* New weights are those of the same policy: lengths do not change. */
 static gl_status on_resume(void *self, const schedule_batch *b, int64_t version, const size_t *from,
                            double *lengths, gl_error *err) {
   (void)self, (void)b, (void)version, (void)from, (void)lengths, (void)err;
@@ -93,7 +82,7 @@ static gl_status on_resume(void *self, const schedule_batch *b, int64_t version,
 
 /* --- what is measured --- */
 
-/* What the recipe must be for the question to have an answer. */
+/* GL_EINPUT unless the recipe has an exact world, groups, and a coupled clock of groups. */
 static gl_status check_selection(const recipe *r, const cluster_spec *cluster, gl_error *err) {
   const cfg_node *kind = r->world != NULL ? cfg_find(r->world, "kind") : NULL;
   if (kind == NULL || !toy_is_kind(cfg_text(kind)))
@@ -112,8 +101,9 @@ static gl_status check_selection(const recipe *r, const cluster_spec *cluster, g
   return GL_OK;
 }
 
-/* The chance to arrive by longest response, from the clock; the mean weight, where stale groups are
- * trained with less. Where no group was drawn it is that of the next shorter one that was. */
+/* The probability that a group reaches the learner, by its longest response; with downweighted
+ * stale groups, the mean weight. Lengths that were never sampled take the value of the next shorter
+ * one that was. */
 static void arrival_chances(selection_case *m, const double *weight) {
   double last = 1;
   for (size_t k = 0; k <= m->max_length; ++k) {
@@ -134,33 +124,25 @@ static gl_status selection_run_clock(selection_run *p, const recipe *r, const cl
   return status;
 }
 
-static gl_status selection_make_room(selection_case *m, double **weight, size_t max_length,
-                                     gl_error *err) {
-  const size_t n = max_length + 1;
-  m->max_length = max_length;
-  m->trained = calloc(n, sizeof *m->trained);
-  m->missed = calloc(n, sizeof *m->missed);
-  m->arrives = calloc(n, sizeof *m->arrives);
-  *weight = calloc(n, sizeof **weight);
-  const bool ok = m->trained != NULL && m->missed != NULL && m->arrives != NULL && *weight != NULL;
-  return ok ? GL_OK : gl_fail_memory(err, "what arrives");
-}
-
 static gl_status measure_in(selection_run *p, toy_world *world, const recipe *r, gl_error *err) {
   const enumerable view = toy_world_enumerable(world);
-  double *theta = calloc(view.n_parameters + 1, sizeof *theta);
-  gl_status status = theta != NULL ? GL_OK : gl_fail_memory(err, "what arrives");
-  if (status == GL_OK) status = selection_make_room(p->of, &p->weight, view.max_length, err);
-  if (status == GL_OK && toy_world_is_counted(world))
-    status = cfg_fail(r->world, err,
-                      "this world has too many responses to list them; give it a shorter horizon");
-  if (status == GL_OK) status = selection_run_clock(p, r, p->cluster, err);
+  const size_t n = view.max_length + 1;
+  if (toy_world_is_counted(world))
+    return cfg_fail(r->world, err,
+                    "this world has too many responses to list them; give it a shorter horizon");
+  p->of->max_length = view.max_length;
+  p->of->trained = MUST_ARRAY(uint64_t, n, "trained groups");
+  p->of->missed = MUST_ARRAY(uint64_t, n, "lost groups");
+  p->of->arrives = MUST_ARRAY(double, n, "probabilities to reach the learner");
+  p->weight = MUST_ARRAY(double, n, "weights of groups");
+  gl_status status = selection_run_clock(p, r, p->cluster, err);
   if (status == GL_OK) {
+    double *theta = MUST_ARRAY(double, view.n_parameters + 1, "parameters");
     arrival_chances(p->of, p->weight);
     toy_world_initial(world, r->seed, theta);
     status = arrivals_measure(&p->of->found, &view, theta, r->group_size, p->of->arrives, err);
+    free(theta);
   }
-  free(theta);
   return status;
 }
 
@@ -199,11 +181,10 @@ static const struct {
     {"downweight", "cluster.stale=downweight", NULL},
 };
 
-/* The recipe as it was given, but for what becomes of stale groups. */
+/* The recipe as it was given, with another policy for stale groups. */
 static gl_status load_policy(cfg_doc **out, const selection_recipe *of, size_t policy,
                              gl_error *err) {
-  const char **overrides = calloc(of->n_overrides + 2, sizeof *overrides);
-  if (overrides == NULL) return gl_fail_memory(err, "overrides");
+  const char **overrides = MUST_ARRAY(const char *, of->n_overrides + 2, "overrides");
   size_t n = 0;
   for (; n < of->n_overrides; ++n) overrides[n] = of->overrides[n];
   overrides[n++] = policies[policy].stale;
@@ -213,8 +194,8 @@ static gl_status load_policy(cfg_doc **out, const selection_recipe *of, size_t p
   return status;
 }
 
-/* Measures another policy than the recipe's. *why: half a sentence where this cluster has no such
- * policy, or nothing arrives under it, or NULL. */
+/* Measures another policy than the recipe's. *why: NULL, or the reason, as half a sentence, why the
+ * figure leaves this policy out. */
 static gl_status measure_policy(selection_case *m, const char **why, const selection_recipe *of,
                                 size_t policy, gl_error *err) {
   cfg_doc *doc = NULL;
@@ -238,7 +219,7 @@ static gl_status measure_policy(selection_case *m, const char **why, const selec
   return status;
 }
 
-static void no_share_where_none_was_drawn(selection_case *m) {
+static void blank_lengths_never_sampled(selection_case *m) {
   for (size_t k = 0; k <= m->max_length; ++k)
     if (m->trained[k] + m->missed[k] == 0) m->arrives[k] = NAN;
 }
@@ -259,7 +240,7 @@ gl_status selection_case_draw(selection_case *own, const char *policy, const sel
       snprintf(texts[i], sizeof texts[i], "%s, %s", policies[i].name, why);
       left_out[d.n_left_out++] = texts[i];
     } else if (status == GL_OK) {
-      no_share_where_none_was_drawn(m);
+      blank_lengths_never_sampled(m);
       shown[d.n++] =
           (selection_policy){policies[i].name, m->arrives, m->found.cosine, m->found.norm_ratio};
     }

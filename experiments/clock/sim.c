@@ -6,6 +6,7 @@
 #include "core/base/shown.h"
 #include "core/base/thread_pool.h"
 #include "core/config/fields.h"
+#include "experiments/base/memory.h"
 #include "experiments/sweep/sweep_cells.h"
 
 #include <gsl/gsl_cdf.h>
@@ -14,10 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ===== replicas ===== */
-/* Replicas of a clock: what differs from seed to seed. */
+/* --- replicas --- */
 
-/* All seeds have the numbers of the first, which is the one to say how many. */
+/* All seeds have the same numbers; the first one counts them. */
 static gl_status run_replica(void *context, size_t i, gl_error *err) {
   replicas *q = context;
   schedule s = {0};
@@ -35,8 +35,7 @@ gl_status replicas_run(replicas *q, const recipe *r, const cluster_spec *cluster
   if (n < 2)
     return gl_fail(err, GL_EINPUT,
                    "--replicas needs at least 2 seeds, to say how much they differ");
-  q->number = calloc(n, SCHEDULE_MOST_NUMBERS * sizeof *q->number);
-  if (q->number == NULL) return gl_fail_memory(err, "replicas");
+  q->number = must_alloc(n, SCHEDULE_MOST_NUMBERS * sizeof *q->number, "replicas");
   return pool_try(n, threads, run_replica, q, err);
 }
 
@@ -66,8 +65,7 @@ void replicas_fini(replicas *q) {
   q->number = NULL;
 }
 
-/* ===== timeline ===== */
-/* From the spans of a clock to the rows and bars of a chart. */
+/* --- timeline: spans of a clock as rows and bars of a chart --- */
 
 enum { MOST_SAMPLERS = 8, MOST_SITES = 8, MOST_UPDATES = 64, MOST_BARS = 200000 };
 /* Rows: the learner, the batches that wait there, its side of a network, and for each sampler
@@ -103,15 +101,13 @@ gl_status timeline_between(const char *text, double between[2], gl_error *err) {
                  shown(text).text);
 }
 
-/* --- collecting --- */
-
 typedef struct collector {
   uint32_t sampler[MOST_SAMPLERS]; /* [n_samplers] those that are shown, ascending */
   size_t n_samplers;
   double from_s, to_s;
   timeline_bar *bars; /* [n], at most MOST_BARS */
-  size_t n, capacity;
-  int is_full, is_out_of_memory;
+  size_t n;
+  bool is_full;
 } collector;
 
 /* The place of a shown sampler; n_samplers: it is not shown. */
@@ -169,16 +165,6 @@ static timeline_bar timeline_bar_of(const collector *c, const schedule_span *s) 
   return (timeline_bar){.row = MOST_ROWS};
 }
 
-static int timeline_make_room(collector *c) {
-  if (c->n < c->capacity) return 1;
-  const size_t capacity = 2 * c->capacity + 256;
-  timeline_bar *longer = realloc(c->bars, capacity * sizeof *longer);
-  if (longer == NULL) return 0;
-  c->bars = longer;
-  c->capacity = capacity;
-  return 1;
-}
-
 static void timeline_collect(void *self, const schedule_span *s) {
   collector *c = self;
   timeline_bar bar = timeline_bar_of(c, s);
@@ -189,11 +175,8 @@ static void timeline_collect(void *self, const schedule_span *s) {
   bar.from_s = s->from_s;
   bar.to_s = s->to_s;
   c->is_full |= c->n == MOST_BARS;
-  if (!c->is_full && !c->is_out_of_memory) c->is_out_of_memory = !timeline_make_room(c);
-  if (!c->is_full && !c->is_out_of_memory) c->bars[c->n++] = bar;
+  if (!c->is_full) *MUST_ADD(c->bars, c->n, "a timeline") = bar;
 }
-
-/* --- drawing --- */
 
 static void choose_samplers(collector *c, size_t n) {
   c->n_samplers = n < MOST_SAMPLERS ? n : MOST_SAMPLERS;
@@ -210,7 +193,6 @@ static void choose_times(collector *c, const schedule *s, const double *between)
 }
 
 static gl_status timeline_check(const collector *c, gl_error *err) {
-  if (c->is_out_of_memory) return gl_fail_memory(err, "a timeline");
   if (!c->is_full) return GL_OK;
   return gl_fail(err, GL_EINPUT,
                  "more than %d things happen between %g and %g simulated seconds; show less of "
@@ -262,15 +244,12 @@ gl_status timeline_draw(const schedule *s, const cluster_spec *cluster, uint64_t
   return status;
 }
 
-/* ===== densities ===== */
-/* From the distributions of a recipe's clusters to curves. */
+/* --- densities: the distributions of a recipe's clusters as curves --- */
 
 enum { MOST_BINS = 120, LEAST_BINS = 8, ROOM = MOST_BINS + 4, NAME = 120, MOST_FIELDS = 16 };
 enum { SENTENCE = 400 };
 /* A distribution that has so much of its mass at one value does not vary. */
-static const double all = 1 - 1e-9;
-
-/* --- the clusters of a recipe --- */
+static const double all_mass = 1 - 1e-9;
 
 typedef struct clusters {
   cluster_spec **spec; /* [n] */
@@ -283,12 +262,8 @@ static void clusters_fini(clusters *c) {
 }
 
 static gl_status add_cluster(clusters *c, const recipe *r, gl_error *err) {
-  cluster_spec **longer = realloc(c->spec, (c->n + 1) * sizeof *longer);
-  if (longer == NULL) return gl_fail_memory(err, "clusters");
-  c->spec = longer;
-  gl_status status = cluster_parse(&c->spec[c->n], r->cluster, r->groups, r->group_size, err);
-  c->n += status == GL_OK;
-  return status;
+  cluster_spec **added = MUST_ADD(c->spec, c->n, "clusters");
+  return cluster_parse(added, r->cluster, r->groups, r->group_size, err);
 }
 
 static gl_status densities_add_cell(clusters *c, const sweep_cell *cell, gl_error *err) {
@@ -301,11 +276,11 @@ static gl_status densities_add_cell(clusters *c, const sweep_cell *cell, gl_erro
   return status;
 }
 
-/* Cells that differ in algorithm and seed alone have one cluster. */
-static int is_first(const sweep_cells *s, size_t i) {
+/* Cells that differ in algorithm and seed alone have the same cluster, which is read once. */
+static bool is_first(const sweep_cells *s, size_t i) {
   for (size_t k = 0; k < i; k++)
-    if (strcmp(s->cells[k].swept, s->cells[i].swept) == 0) return 0;
-  return 1;
+    if (strcmp(s->cells[k].swept, s->cells[i].swept) == 0) return false;
+  return true;
 }
 
 static gl_status read_clusters(clusters *c, const recipe *r, const cfg_doc *doc, gl_error *err) {
@@ -320,17 +295,15 @@ static gl_status read_clusters(clusters *c, const recipe *r, const cfg_doc *doc,
   return status;
 }
 
-/* --- their distributions --- */
-
-/* A distribution of a field; each is there once. */
+/* A distribution of a field and its curve. Equal distributions of a field have one entry. */
 typedef struct entry {
   const char *field, *unit;
   const delay_dist *dist;
   char text[DELAY_TEXT_SIZE];
-  double value[DELAY_MOST_POINT_MASSES], share[DELAY_MOST_POINT_MASSES]; /* [n_atoms] */
-  size_t n_atoms;
-  int varies;
-  size_t panel, line;
+  double value[DELAY_MOST_POINT_MASSES], mass[DELAY_MOST_POINT_MASSES]; /* [n_masses] */
+  size_t n_masses;
+  bool varies;
+  size_t panel;
   double x[ROOM], y[ROOM]; /* [n] */
   size_t n;
 } entry;
@@ -344,29 +317,22 @@ typedef struct dists {
   size_t n_panels;
 } dists;
 
-static gl_status densities_add_dist(dists *l, const cluster_dist *dist, gl_error *err) {
+static void densities_add_dist(dists *l, const cluster_dist *dist) {
   char text[DELAY_TEXT_SIZE];
   delay_text(dist->dist, text);
   for (size_t i = 0; i < l->n; i++)
-    if (strcmp(l->of[i].field, dist->field) == 0 && strcmp(l->of[i].text, text) == 0) return GL_OK;
-  entry *longer = realloc(l->of, (l->n + 1) * sizeof *longer);
-  if (longer == NULL) return gl_fail_memory(err, "laws");
-  l->of = longer;
-  entry *e = &longer[l->n++];
+    if (strcmp(l->of[i].field, dist->field) == 0 && strcmp(l->of[i].text, text) == 0) return;
+  entry *e = MUST_ADD(l->of, l->n, "distributions");
   *e = (entry){.field = dist->field, .unit = dist->unit, .dist = dist->dist};
   memcpy(e->text, text, sizeof text);
-  e->n_atoms = delay_point_masses(dist->dist, e->value, e->share);
-  e->varies = !(e->n_atoms > 0 && e->share[0] >= all);
-  return GL_OK;
+  e->n_masses = delay_point_masses(dist->dist, e->value, e->mass);
+  e->varies = !(e->n_masses > 0 && e->mass[0] >= all_mass);
 }
 
-static gl_status densities_read_dists(dists *l, const clusters *c, gl_error *err) {
+static void densities_read_dists(dists *l, const clusters *c) {
   cluster_dist dist;
-  gl_status status = GL_OK;
   for (size_t i = 0; i < c->n; i++)
-    for (size_t k = 0; cluster_dist_at(c->spec[i], k, &dist) && status == GL_OK; k++)
-      status = densities_add_dist(l, &dist, err);
-  return status;
+    for (size_t k = 0; cluster_dist_at(c->spec[i], k, &dist); k++) densities_add_dist(l, &dist);
 }
 
 /* Fields in which a distribution varies become panels. Their range leaves out the last half per
@@ -384,7 +350,7 @@ static void choose_panels(dists *l) {
       l->field[l->n_panels++] = e->field;
       l->low[panel] = INFINITY, l->high[panel] = 0;
     }
-    const double last = delay_quantile(e->dist, all);
+    const double last = delay_quantile(e->dist, all_mass);
     if (begin > 0) l->low[panel] = fmin(l->low[panel], begin);
     l->high[panel] = fmax(l->high[panel], last < 1.1 * end ? last : end);
   }
@@ -396,11 +362,11 @@ static void choose_panels(dists *l) {
   }
 }
 
-/* The mass in (a, b] without the values that have a share of their own. */
-static double mass(const entry *e, double a, double b) {
+/* The mass in (a, b] without point masses. */
+static double continuous_mass(const entry *e, double a, double b) {
   double sum = delay_cdf(e->dist, b, false) - delay_cdf(e->dist, a, false);
-  for (size_t i = 0; i < e->n_atoms; i++)
-    if (e->value[i] > a && e->value[i] <= b) sum -= e->share[i];
+  for (size_t i = 0; i < e->n_masses; i++)
+    if (e->value[i] > a && e->value[i] <= b) sum -= e->mass[i];
   return fmax(0, sum);
 }
 
@@ -419,7 +385,7 @@ static void densities_add_point(entry *e, double x, double y) {
  * to 0. */
 static void make_curve(const dists *l, entry *e) {
   const int logarithmic = l->logarithmic[e->panel];
-  const double least = delay_quantile(e->dist, 1e-9), most = delay_quantile(e->dist, all);
+  const double least = delay_quantile(e->dist, 1e-9), most = delay_quantile(e->dist, all_mass);
   const double from = logarithmic ? fmax(least, l->low[e->panel]) : least;
   const double to = fmin(most, l->high[e->panel]);
   const size_t bins = bins_of(e->dist);
@@ -431,13 +397,12 @@ static void make_curve(const dists *l, entry *e) {
     const double at = wide * (double)i, middle = at + 0.5 * wide;
     const double a = logarithmic ? from * exp(at) : from + at;
     const double b = logarithmic ? from * exp(at + wide) : from + at + wide;
-    densities_add_point(e, logarithmic ? from * exp(middle) : from + middle, mass(e, a, b) / wide);
+    densities_add_point(e, logarithmic ? from * exp(middle) : from + middle,
+                        continuous_mass(e, a, b) / wide);
   }
   if (from == least) e->y[1] = e->y[2];
   if (to == most) densities_add_point(e, to, e->y[e->n - 1]), densities_add_point(e, to, 0);
 }
-
-/* --- drawing --- */
 
 static void densities_name_panel(const dists *l, size_t panel, char name[NAME]) {
   const field *f = fields_named(l->field[panel]);
@@ -447,9 +412,9 @@ static void densities_name_panel(const dists *l, size_t panel, char name[NAME]) 
   snprintf(name, NAME, *unit ? "%s [%s]" : "%s%s", f != NULL ? f->label : l->field[panel], unit);
 }
 
-/* "step time (always 27 s)"; "" for what is always 0, which is how a recipe says that there is no
- * such thing. Where other distributions of the field vary: "weight delay none". */
-static void say_constant(const dists *l, const entry *e, char text[SENTENCE]) {
+/* "step time (always 27 s)"; where other distributions of the field vary, "weight delay none"; ""
+ * for a time that is always 0, for such a field is not used. */
+static void describe_constant(const dists *l, const entry *e, char text[SENTENCE]) {
   const field *f = fields_named(e->field);
   text[0] = 0;
   if (e->varies) return;
@@ -461,15 +426,15 @@ static void say_constant(const dists *l, const entry *e, char text[SENTENCE]) {
            *e->unit ? " " : "", e->unit);
 }
 
-/* "lognormal(...): 0.25 % are 60 s, 0.25 % are 1800 s"; "" where it has no such values. */
-static void say_atoms(const entry *e, char text[SENTENCE]) {
+/* "lognormal(...): 0.25 % are 60 s, 0.25 % are 1800 s"; "" where it has no point masses. */
+static void describe_point_masses(const entry *e, char text[SENTENCE]) {
   size_t n = 0, said = 0;
   text[0] = 0;
-  for (size_t i = 0; e->varies && i < e->n_atoms && n < SENTENCE; i++) {
-    if (e->share[i] < 5e-5) continue;
+  for (size_t i = 0; e->varies && i < e->n_masses && n < SENTENCE; i++) {
+    if (e->mass[i] < 5e-5) continue;
     n += (size_t)snprintf(text + n, SENTENCE - n,
                           said++ ? ", %.3g %% are %.4g%s%s" : "%.3g %% are %.4g%s%s",
-                          100 * e->share[i], e->value[i], *e->unit ? " " : "", e->unit);
+                          100 * e->mass[i], e->value[i], *e->unit ? " " : "", e->unit);
   }
   if (said == 0) return;
   char head[SENTENCE];
@@ -477,65 +442,47 @@ static void say_atoms(const entry *e, char text[SENTENCE]) {
   memcpy(text, head, SENTENCE);
 }
 
-/* What the figure is told; all of one size. */
-typedef struct told {
-  char panel[MOST_FIELDS][NAME];
-  const char *panels[MOST_FIELDS];
-  const char **lines;         /* [n_lines] */
-  density *of;                /* [n] */
-  char (*sentence)[SENTENCE]; /* [2 * distributions] */
-  const char **left_out, **remarks;
-  size_t n, n_lines, n_left_out, n_remarks;
-} told;
-
-static void told_fini(told *t) {
-  free(t->lines), free(t->of), free(t->sentence), free(t->left_out), free(t->remarks);
-}
-
-/* The place of a distribution among the lines; the same distribution may stand in several panels.
- */
-static size_t densities_line_of(told *t, const char *text) {
+/* The line of a distribution, which may be in several panels. */
+static size_t densities_line_of(const char **lines, size_t *n, const char *text) {
   size_t i = 0;
-  while (i < t->n_lines && strcmp(t->lines[i], text) != 0) i++;
-  if (i == t->n_lines) t->lines[t->n_lines++] = text;
+  while (i < *n && strcmp(lines[i], text) != 0) i++;
+  if (i == *n) lines[(*n)++] = text;
   return i;
 }
 
-static gl_status told_init(told *t, const dists *l, gl_error *err) {
-  const size_t n = l->n + 1;
-  *t = (told){.lines = calloc(n, sizeof *t->lines),
-              .of = calloc(n, sizeof *t->of),
-              .sentence = calloc(2 * n, sizeof *t->sentence),
-              .left_out = calloc(n, sizeof *t->left_out),
-              .remarks = calloc(n, sizeof *t->remarks)};
-  if (t->lines == NULL || t->of == NULL || t->sentence == NULL || t->left_out == NULL ||
-      t->remarks == NULL)
-    return gl_fail_memory(err, "densities");
+static gl_status densities_draw_panels(const dists *l, const figure_request *q, gl_error *err) {
+  static const char what[] = "densities";
+  char names[MOST_FIELDS][NAME];
+  const char *panels[MOST_FIELDS];
+  char(*sentence)[SENTENCE] = must_alloc(2 * l->n, sizeof *sentence, what);
+  density *curves = MUST_ARRAY(density, l->n, what);
+  const char **lines = MUST_ARRAY(const char *, l->n, what);
+  const char **left_out = MUST_ARRAY(const char *, l->n, what);
+  const char **remarks = MUST_ARRAY(const char *, l->n, what);
+  densities d = {.panels = panels,
+                 .logarithmic = l->logarithmic,
+                 .n_panels = l->n_panels,
+                 .lines = lines,
+                 .of = curves,
+                 .left_out = left_out,
+                 .remarks = remarks};
   for (size_t panel = 0; panel < l->n_panels; panel++) {
-    densities_name_panel(l, panel, t->panel[panel]);
-    t->panels[panel] = t->panel[panel];
+    densities_name_panel(l, panel, names[panel]);
+    panels[panel] = names[panel];
   }
   for (size_t i = 0; i < l->n; i++) {
     const entry *e = &l->of[i];
-    say_constant(l, e, t->sentence[2 * i]);
-    say_atoms(e, t->sentence[2 * i + 1]);
-    if (*t->sentence[2 * i]) t->left_out[t->n_left_out++] = t->sentence[2 * i];
-    if (*t->sentence[2 * i + 1]) t->remarks[t->n_remarks++] = t->sentence[2 * i + 1];
+    char *constant = sentence[2 * i], *masses = sentence[2 * i + 1];
+    describe_constant(l, e, constant);
+    describe_point_masses(e, masses);
+    if (*constant) left_out[d.n_left_out++] = constant;
+    if (*masses) remarks[d.n_remarks++] = masses;
     if (!e->varies) continue;
-    t->of[t->n++] = (density){e->panel, densities_line_of(t, e->text), e->x, e->y, e->n};
+    const size_t line = densities_line_of(lines, &d.n_lines, e->text);
+    curves[d.n++] = (density){e->panel, line, e->x, e->y, e->n};
   }
-  return GL_OK;
-}
-
-static gl_status densities_draw_panels(const dists *l, const figure_request *q, gl_error *err) {
-  told t;
-  gl_status status = told_init(&t, l, err);
-  if (status == GL_OK)
-    status = figure_of_densities(&(densities){t.panels, l->logarithmic, l->n_panels, t.lines,
-                                              t.n_lines, t.of, t.n, t.left_out, t.n_left_out,
-                                              t.remarks, t.n_remarks},
-                                 q, err);
-  told_fini(&t);
+  const gl_status status = figure_of_densities(&d, q, err);
+  free(lines), free(curves), free(sentence), free(left_out), free(remarks);
   return status;
 }
 
@@ -544,11 +491,13 @@ gl_status densities_draw(const recipe *r, const cfg_doc *doc, const figure_reque
   clusters c = {NULL, 0};
   dists l = {.n = 0};
   gl_status status = read_clusters(&c, r, doc, err);
-  if (status == GL_OK) status = densities_read_dists(&l, &c, err);
-  if (status == GL_OK) choose_panels(&l);
-  for (size_t i = 0; i < l.n && status == GL_OK; i++)
-    if (l.of[i].varies) make_curve(&l, &l.of[i]);
-  if (status == GL_OK) status = densities_draw_panels(&l, q, err);
+  if (status == GL_OK) {
+    densities_read_dists(&l, &c);
+    choose_panels(&l);
+    for (size_t i = 0; i < l.n; i++)
+      if (l.of[i].varies) make_curve(&l, &l.of[i]);
+    status = densities_draw_panels(&l, q, err);
+  }
   free(l.of);
   clusters_fini(&c);
   return status;
