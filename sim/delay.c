@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double longest = 1e15; /* seconds; a longer duration is a mistake */
-
 /* The mass of either tail of an interval, and its logarithmic odds. */
 static double tail_of(double c) {
   return (1 - c) / 2;
@@ -39,7 +37,7 @@ static double quantile_none(const delay_dist *dist, double p) {
 
 static void read_constant(cfg_reader *r, delay_dist *dist, const cfg_node *node) {
   (void)node;
-  dist->constant.value = cfg_double(r, "value", 0, 0, longest);
+  dist->constant.value = cfg_double(r, "value", 0, 0, DELAY_LONGEST);
 }
 
 static double quantile_constant(const delay_dist *dist, double p) {
@@ -50,8 +48,8 @@ static double quantile_constant(const delay_dist *dist, double p) {
 /* --- uniform --- */
 
 static void read_uniform(cfg_reader *r, delay_dist *dist, const cfg_node *node) {
-  const double min = cfg_double(r, "min", 0, 0, longest);
-  const double max = cfg_double(r, "max", fmax(1, min), 0, longest);
+  const double min = cfg_double(r, "min", 0, 0, DELAY_LONGEST);
+  const double max = cfg_double(r, "max", fmax(1, min), 0, DELAY_LONGEST);
   dist->uniform.min = min;
   dist->uniform.max = max;
   if (r->status == GL_OK && max < min)
@@ -86,7 +84,7 @@ static gl_status uniform_from_interval(delay_dist *dist, double l, double u, dou
 static void read_exponential(cfg_reader *r, delay_dist *dist, const cfg_node *node) {
   (void)node;
   dist->exponential.mean = cfg_positive(r, "mean", 1);
-  dist->exponential.shift = cfg_double(r, "shift", 0, 0, longest);
+  dist->exponential.shift = cfg_double(r, "shift", 0, 0, DELAY_LONGEST);
 }
 
 static double quantile_exponential(const delay_dist *dist, double p) {
@@ -525,7 +523,7 @@ double delay_survival(const delay_dist *dist, double x) {
 double delay_quantile(const delay_dist *dist, double p) {
   if (table[dist->kind].quantile != NULL) return limited(dist, table[dist->kind].quantile(dist, p));
   if (delay_cdf(dist, 0, false) >= p) return 0;
-  double low = -60, high = log(longest); /* of the logarithm */
+  double low = -60, high = log(DELAY_LONGEST); /* of the logarithm */
   for (int i = 0; i < HALVINGS; ++i) {
     const double at = (low + high) / 2;
     *(delay_cdf(dist, exp(at), false) >= p ? &high : &low) = at;
@@ -730,7 +728,7 @@ static gl_status delay_parse_map(delay_dist *dist, const cfg_node *node, const c
     r.status = cfg_fail(node, err,
                         "max_delay sets the upper end of an interval; give this law as interval: "
                         "[lower, upper]");
-  dist->offset = cfg_double(&r, "offset", 0, 0, longest);
+  dist->offset = cfg_double(&r, "offset", 0, 0, DELAY_LONGEST);
   delay_read_clamp(&r, dist, has_interval);
   return cfg_end(&r);
 }
@@ -742,7 +740,7 @@ static gl_status delay_parse_scalar(delay_dist *dist, const cfg_node *node, doub
     if (isnan(max_delay)) return GL_OK;
     return cfg_fail(node, err, "max_delay needs a law with an interval here, not none");
   }
-  if (!cfg_number(node, &value) || !(value >= 0) || value > longest) {
+  if (!cfg_number(node, &value) || !(value >= 0) || value > DELAY_LONGEST) {
     const char *unit = cfg_unit(node);
     return cfg_fail(node, err,
                     "'%s' is not a law: a number%s%s from 0 to 1e15, none, or "

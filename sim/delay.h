@@ -23,6 +23,9 @@
 
 #include <stdbool.h>
 
+/* Longer durations are refused. Seconds. */
+#define DELAY_LONGEST 1e15
+
 /* One for each line of the table in sim/delay.c, in the order in which messages list them. */
 typedef enum delay_kind {
   DELAY_NONE,

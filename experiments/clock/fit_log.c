@@ -6,14 +6,13 @@
 #include "core/config/config.h"
 #include "core/config/units.h"
 #include "experiments/base/memory.h"
+#include "sim/delay.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const double longest = 1e15; /* as in sim/delay.c */
 
 static const struct {
   const char *name, *about;
@@ -90,7 +89,7 @@ static gl_status fit_log_add_column(fit_measured *to, const sheet *s, size_t col
     const char *cell = sheet_text(s, row, column);
     double value = 0;
     if (cell == NULL) continue;
-    if (!csv_number(cell, &value) || !(value >= 0 && value <= longest))
+    if (!csv_number(cell, &value) || !(value >= 0 && value <= DELAY_LONGEST))
       return sheet_fail(s, row, column, err,
                         "'%.40s' in column %.80s is no measured value; it must be a number from 0 "
                         "to 1e15, or an empty cell where nothing was measured",

@@ -1,105 +1,83 @@
 /* From a description to candidates, and from a candidate to its recipe. */
 #include "experiments/plan/plan.h"
 
-#include "core/base/json.h"
 #include "core/config/config.h"
+#include "experiments/base/memory.h"
+#include "experiments/base/print_json.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/delay.h"
 
 #include <math.h>
-#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* --- a distribution times a factor --- */
 
-/* The file that the distribution at node reads, as a path that holds from everywhere. NULL if
- * memory is short. */
-static char *whole_path(const cfg_node *node) {
-  const cfg_node *file = cfg_find(node, "file");
-  char *found = cfg_locate(file, cfg_text(file));
-  char *whole = found != NULL ? realpath(found, NULL) : NULL;
-  if (whole == NULL) return found;
-  free(found);
-  return whole;
-}
-
-static int add_empirical(cJSON *to, const cfg_node *node, double factor) {
+static void put_empirical(cJSON *to, const cfg_node *node, double factor) {
   const cfg_node *column = cfg_find(node, "column"), *scale = cfg_find(node, "scale");
+  const cfg_node *file = cfg_find(node, "file");
   double own = 1;
-  char *path = whole_path(node);
-  int ok = path != NULL && json_add_string(to, "file", path) != NULL;
-  if (ok && column != NULL) ok = json_add_string(to, "column", cfg_text(column)) != NULL;
-  if (ok && scale != NULL) ok = cfg_number(scale, &own);
-  free(path);
-  return ok && json_add_number(to, "scale", own * factor) != NULL;
+  char *found = must_have(cfg_locate(file, cfg_text(file)), "a file name");
+  char *absolute = realpath(found, NULL);
+  json_put(to, "file %s", absolute != NULL ? absolute : found);
+  if (column != NULL) json_put(to, "column %s", cfg_text(column));
+  if (scale != NULL) (void)cfg_number(scale, &own); /* a number: delay_parse() has read it */
+  json_number(to, "scale", own * factor);
+  free(absolute);
+  free(found);
 }
 
-static int scaled_add_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor);
+static void put_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor);
 
-static int add_state(cJSON *to, const char *key, const delay_dist *dist, const cfg_node *node,
-                     double factor) {
-  cJSON *state = cJSON_AddObjectToObject(to, key);
-  return state != NULL && scaled_add_dist(state, dist, cfg_find(node, key), factor);
-}
-
-static int add_two(cJSON *to, const char *a, double x, const char *b, double y) {
-  return json_add_number(to, a, x) != NULL && json_add_number(to, b, y) != NULL;
-}
-
-static int scaled_add_parameters(cJSON *to, const delay_dist *dist, const cfg_node *node,
-                                 double factor) {
+static void put_parameters(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor) {
   switch (dist->kind) {
   case DELAY_NONE:
-    return 1;
+    return;
   case DELAY_CONSTANT:
-    return json_add_number(to, "value", dist->constant.value * factor) != NULL;
+    json_number(to, "value", dist->constant.value * factor);
+    return;
   case DELAY_UNIFORM:
-    return add_two(to, "min", dist->uniform.min * factor, "max", dist->uniform.max * factor);
+    json_put(to, "min %g, max %g", dist->uniform.min * factor, dist->uniform.max * factor);
+    return;
   case DELAY_EXPONENTIAL:
-    return add_two(to, "mean", dist->exponential.mean * factor, "shift",
-                   dist->exponential.shift * factor);
+    json_put(to, "mean %g, shift %g", dist->exponential.mean * factor,
+             dist->exponential.shift * factor);
+    return;
   case DELAY_LOGNORMAL:
-    return add_two(to, "mu", dist->lognormal.mu + log(factor), "sigma", dist->lognormal.sigma);
+    json_put(to, "mu %g, sigma %g", dist->lognormal.mu + log(factor), dist->lognormal.sigma);
+    return;
   case DELAY_WEIBULL:
-    return add_two(to, "shape", dist->weibull.shape, "scale", dist->weibull.scale * factor);
   case DELAY_GAMMA:
-    return add_two(to, "shape", dist->gamma.shape, "scale", dist->gamma.scale * factor);
-  case DELAY_PARETO:
-    return add_two(to, "shape", dist->pareto.shape, "scale", dist->pareto.scale * factor);
+  case DELAY_PARETO: /* shape and scale */
+    json_put(to, "shape %g, scale %g", dist->parameter[0], dist->parameter[1] * factor);
+    return;
   case DELAY_EMPIRICAL:
-    return add_empirical(to, node, factor);
+    put_empirical(to, node, factor);
+    return;
   case DELAY_GILBERT_ELLIOTT:
-    return add_two(to, "to_bad", dist->gilbert_elliott.to_bad, "to_good",
-                   dist->gilbert_elliott.to_good) &&
-           add_state(to, "good", dist->gilbert_elliott.good, node, factor) &&
-           add_state(to, "bad", dist->gilbert_elliott.bad, node, factor);
+    json_put(to, "to_bad %g, to_good %g", dist->gilbert_elliott.to_bad,
+             dist->gilbert_elliott.to_good);
+    put_dist(json_object(to, "good"), dist->gilbert_elliott.good, cfg_find(node, "good"), factor);
+    put_dist(json_object(to, "bad"), dist->gilbert_elliott.bad, cfg_find(node, "bad"), factor);
+    return;
   case DELAY_KINDS:
-    return 0;
+    return;
   }
-  return 0;
 }
 
-/* A clamp without an upper end has none in JSON, which knows no infinity. */
-static int add_limits(cJSON *to, const delay_dist *dist, double factor) {
-  static const double longest = 1e15;
-  if (dist->offset != 0 && json_add_number(to, "offset", dist->offset * factor) == NULL) return 0;
-  if (dist->clamp_lo <= 0 && isinf(dist->clamp_hi)) return 1;
-  const double ends[] = {dist->clamp_lo * factor, fmin(dist->clamp_hi * factor, longest)};
-  return json_add_numbers(to, "clamp", ends, 2) != NULL;
+static bool has_limits(const delay_dist *dist) {
+  return dist->clamp_lo > 0 || isfinite(dist->clamp_hi);
 }
 
-static int scaled_add_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor) {
-  return json_add_string(to, "law", delay_dist_about(dist->kind)->name) != NULL &&
-         scaled_add_parameters(to, dist, node, factor) && add_limits(to, dist, factor);
-}
-
-/* A constant is written as the number that it is. */
-static cJSON *scaled_number_of(const delay_dist *dist, double factor) {
-  char text[NUMBER_TEXT_SIZE];
-  const double value = dist->kind == DELAY_NONE ? 0 : dist->constant.value;
-  return cJSON_CreateRaw(number_text(value * factor, text));
+/* A clamp without an upper end gets the longest duration: JSON has no infinity. */
+static void put_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor) {
+  json_put(to, "law %s", delay_dist_about(dist->kind)->name);
+  put_parameters(to, dist, node, factor);
+  if (dist->offset != 0) json_number(to, "offset", dist->offset * factor);
+  const double ends[] = {dist->clamp_lo * factor, fmin(dist->clamp_hi * factor, DELAY_LONGEST)};
+  if (has_limits(dist)) json_numbers(to, "clamp", ends, 2);
 }
 
 gl_status plan_dist_times(char **out, const cfg_node *node, double factor, gl_error *err) {
@@ -107,26 +85,30 @@ gl_status plan_dist_times(char **out, const cfg_node *node, double factor, gl_er
   *out = NULL;
   gl_status status = delay_parse(&dist, node, "law", NAN, err);
   if (status != GL_OK) return status;
-  const int plain = (dist->kind == DELAY_NONE || dist->kind == DELAY_CONSTANT) &&
-                    dist->offset == 0 && dist->clamp_lo <= 0 && isinf(dist->clamp_hi);
-  cJSON *item = plain ? scaled_number_of(dist, factor) : cJSON_CreateObject();
-  if (item != NULL && (plain || scaled_add_dist(item, dist, node, factor)))
-    *out = cJSON_PrintUnformatted(item);
-  cJSON_Delete(item);
+  const bool is_number = (dist->kind == DELAY_NONE || dist->kind == DELAY_CONSTANT) &&
+                         dist->offset == 0 && !has_limits(dist);
+  if (is_number) {
+    char text[NUMBER_TEXT_SIZE];
+    const double value = dist->kind == DELAY_NONE ? 0 : dist->constant.value;
+    *out = must_copy(number_text(value * factor, text), "a distribution");
+  } else {
+    cJSON *item = json_new();
+    put_dist(item, dist, node, factor);
+    *out = must_have(cJSON_PrintUnformatted(item), "a distribution");
+    cJSON_Delete(item);
+  }
   delay_free(dist);
-  return *out != NULL ? GL_OK : gl_fail_memory(err, "a law");
+  return GL_OK;
 }
 
-/* --- candidates --- */
+/* --- candidates: a grid --- */
 
 enum { MOST_CANDIDATES = 50000 };
-
-/* --- the grid --- */
 
 typedef struct grid {
   const plan_description *d;
   plan_candidate *of; /* [n] */
-  size_t n, room;
+  size_t n;
 } grid;
 
 static gl_status candidate_add(grid *g, const plan_candidate *c, gl_error *err) {
@@ -135,14 +117,7 @@ static gl_status candidate_add(grid *g, const plan_candidate *c, gl_error *err) 
                     "the plan has more than %d candidates; give plan.learner.choices and "
                     "plan.search fewer values",
                     MOST_CANDIDATES);
-  if (g->n == g->room) {
-    const size_t room = 2 * g->room + 64;
-    plan_candidate *more = realloc(g->of, room * sizeof *more);
-    if (more == NULL) return gl_fail_memory(err, "candidates");
-    g->of = more;
-    g->room = room;
-  }
-  g->of[g->n++] = *c;
+  *MUST_ADD(g->of, g->n, "candidates") = *c;
   return GL_OK;
 }
 
@@ -164,8 +139,8 @@ static gl_status check_links(const plan_candidate *c, const plan_description *d,
   for (size_t i = 0; i < d->n_sites; ++i)
     if (i != c->learner_site && c->samplers[i] > 0 && d->links[i][c->learner_site].at == NULL)
       return cfg_fail(cfg_find(cfg_root(d->doc), "plan.sites"), err,
-                      "plan.links has no link between %s and %s, where the learner may stand; "
-                      "describe it, or say elsewhere it may stand with plan.learner.sites",
+                      "plan.links has no link between %s and %s, where the learner may be; "
+                      "describe it, or name other places with plan.learner.sites",
                       d->sites[i].name, d->sites[c->learner_site].name);
   return GL_OK;
 }
@@ -219,29 +194,19 @@ size_t plan_candidate_group(const plan_candidate *c, const plan_description *d, 
 
 /* --- the recipe --- */
 
-static gl_status candidate_set(cfg_doc *doc, gl_error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static gl_status candidate_set(cfg_doc *doc, gl_error *err, const char *format, ...) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
-  if (to == NULL) return gl_fail_memory(err, "a recipe");
-  va_list rest;
-  va_start(rest, format);
-  vfprintf(to, format, rest);
-  va_end(rest);
-  const int whole = fclose(to) == 0;
-  gl_status status = whole ? cfg_override(doc, text, err) : gl_fail_memory(err, "a recipe");
+/* Sets one field of the recipe, KEY=VALUE. */
+static gl_status candidate_set(cfg_doc *doc, gl_error *err, char *text) {
+  const gl_status status = cfg_override(doc, text, err);
   free(text);
   return status;
 }
 
-/* The bandwidth of one sampler's link, of a site's n: pushed weights go to all of them at once, so
- * that each has its share, unless they are copied at the site; what samplers send is shared. */
-static void print_link(FILE *to, const char *way, const plan_link *l, double share) {
+/* The link of one of a site's samplers, which has a fraction of the site's bandwidth: batches of
+ * all samplers share it; pushed weights do too, unless they are copied at the site. */
+static void print_link(FILE *to, const char *way, const plan_link *l, double fraction) {
   char a[NUMBER_TEXT_SIZE], b[NUMBER_TEXT_SIZE];
   fprintf(to, ", %s: {", way);
-  if (isfinite(l->bandwidth)) fprintf(to, "bandwidth: %s", number_text(l->bandwidth * share, a));
+  if (isfinite(l->bandwidth)) fprintf(to, "bandwidth: %s", number_text(l->bandwidth * fraction, a));
   if (l->loss > 0)
     fprintf(to, "%sloss: %s", isfinite(l->bandwidth) ? ", " : "", number_text(l->loss, b));
   fputc('}', to);
@@ -275,7 +240,7 @@ static gl_status set_samplers(cfg_doc *doc, const plan_candidate *c, const plan_
   char *text = NULL;
   size_t size = 0, n = 0;
   FILE *to = open_memstream(&text, &size);
-  if (to == NULL) return gl_fail_memory(err, "samplers");
+  must_succeed(to != NULL, "samplers");
   gl_status status = GL_OK;
   fputs("cluster.samplers=[", to);
   for (size_t site = 0; site < d->n_sites && status == GL_OK; ++site) {
@@ -284,15 +249,14 @@ static gl_status set_samplers(cfg_doc *doc, const plan_candidate *c, const plan_
     status = candidate_print_group(to, c, d, site, err);
   }
   fputc(']', to);
-  const int whole = fclose(to) == 0;
-  if (status == GL_OK && !whole) status = gl_fail_memory(err, "samplers");
+  must_succeed(fclose(to) == 0, "samplers");
   if (status == GL_OK) status = cfg_override(doc, text, err);
   free(text);
   return status;
 }
 
-/* Amdahl's law: of the step, the share `serial` stays, the rest is divided among the GPUs. It was
- * measured on one batch, and takes as often as long as there are batches. */
+/* Amdahl's law: the fraction `serial` of a step is not parallel, the rest is divided among the
+ * GPUs. The step was measured on one batch; its time is proportional to the number of batches. */
 static gl_status set_step(cfg_doc *doc, const plan_candidate *c, const plan_description *d,
                           gl_error *err) {
   const double gpus = (double)d->learner_gpus / (double)c->learner_gpus;
@@ -301,7 +265,8 @@ static gl_status set_step(cfg_doc *doc, const plan_candidate *c, const plan_desc
   char *dist = NULL;
   gl_status status =
       plan_dist_times(&dist, cfg_find(cfg_root(d->doc), "cluster.learner.step"), factor, err);
-  if (status == GL_OK) status = candidate_set(doc, err, "cluster.learner.step=%s", dist);
+  if (status == GL_OK)
+    status = candidate_set(doc, err, must_textf("a recipe", "cluster.learner.step=%s", dist));
   free(dist);
   return status;
 }
@@ -309,18 +274,26 @@ static gl_status set_step(cfg_doc *doc, const plan_candidate *c, const plan_desc
 static gl_status set_rules(cfg_doc *doc, const plan_candidate *c, const plan_description *d,
                            gl_error *err) {
   char number[NUMBER_TEXT_SIZE];
-  gl_status status = candidate_set(doc, err, "cluster.learner.batches=%lld", (long long)c->batches);
+  gl_status status = candidate_set(
+      doc, err, must_textf("a recipe", "cluster.learner.batches=%lld", (long long)c->batches));
   if (status == GL_OK)
-    status = candidate_set(doc, err, "cluster.learner.publish_every=%lld", (long long)c->publish);
+    status = candidate_set(
+        doc, err,
+        must_textf("a recipe", "cluster.learner.publish_every=%lld", (long long)c->publish));
   if (status == GL_OK)
-    status = candidate_set(doc, err, "cluster.window=%lld", (long long)c->window);
-  if (status == GL_OK) status = candidate_set(doc, err, "cluster.ahead=%lld", (long long)c->window);
+    status = candidate_set(doc, err,
+                           must_textf("a recipe", "cluster.window=%lld", (long long)c->window));
+  if (status == GL_OK)
+    status =
+        candidate_set(doc, err, must_textf("a recipe", "cluster.ahead=%lld", (long long)c->window));
   if (d->n_decoding == 0 || status != GL_OK) return status;
   const plan_decoding *speed = &d->decoding[c->decoding];
-  status = candidate_set(doc, err, "cluster.concurrency=%zu", speed->concurrency);
+  status = candidate_set(doc, err,
+                         must_textf("a recipe", "cluster.concurrency=%zu", speed->concurrency));
   if (status == GL_OK)
-    status = candidate_set(doc, err, "cluster.tokens_per_s=%s",
-                           number_text(speed->tokens_per_s, number));
+    status = candidate_set(doc, err,
+                           must_textf("a recipe", "cluster.tokens_per_s=%s",
+                                      number_text(speed->tokens_per_s, number)));
   return status;
 }
 
@@ -356,7 +329,7 @@ char *plan_candidate_split(const plan_candidate *c, const plan_description *d,
 
 /* --- the recommended recipe --- */
 
-static int recommend_has(const cfg_doc *doc, const char *section) {
+static bool recommend_has(const cfg_doc *doc, const char *section) {
   const cfg_node *node = cfg_find(cfg_root(doc), section);
   return node != NULL && !cfg_is_null(node);
 }
@@ -364,7 +337,7 @@ static int recommend_has(const cfg_doc *doc, const char *section) {
 static gl_status recommend_describe(cfg_doc *doc, const plan_candidate *c,
                                     const plan_description *d, gl_error *err) {
   char split[PLAN_SPLIT_SIZE], text[PLAN_SPLIT_SIZE + 64];
-  /* Names of sites are the user's: what would end the text is left out. */
+  /* Quotes and control characters in the names of sites would end the text. */
   plan_candidate_split(c, d, split);
   for (char *at = split; *at != '\0'; ++at)
     if (*at == '"' || *at == '\\' || (unsigned char)*at < ' ') *at = ' ';
@@ -372,7 +345,7 @@ static gl_status recommend_describe(cfg_doc *doc, const plan_candidate *c,
   return cfg_override(doc, text, err);
 }
 
-/* Whether a learner can follow its clock; a reason is no failure. */
+/* Whether `gepolab sweep` can run the recipe; if not, why_not says the reason. */
 static gl_status recommend_check(const cfg_doc *doc, char why_not[PLAN_WHY_SIZE], gl_error *err) {
   gl_error why = {0};
   recipe r;

@@ -107,7 +107,7 @@ static gl_status plan_read_site(plan_description *d, const cfg_node *node, gl_er
   return GL_OK;
 }
 
-/* Its sites apart, which only links between sites have. */
+/* The fields of a link but `between`. */
 static void read_link(plan_link *l, cfg_reader *r, const cfg_node *node) {
   delay_dist *dist = NULL;
   l->at = node;
@@ -174,9 +174,9 @@ static gl_status read_decoding(plan_description *d, const cfg_node *node, gl_err
   cfg_begin(&r, node, "plan.sampler.decoding", err);
   to->concurrency = cfg_count(&r, "concurrency", 0, 1, 1000000000);
   to->tokens_per_s = cfg_positive(&r, "tokens_per_s", 0);
-  const int whole = cfg_has(&r, "concurrency") && cfg_has(&r, "tokens_per_s");
+  const bool complete = cfg_has(&r, "concurrency") && cfg_has(&r, "tokens_per_s");
   if (cfg_end(&r) != GL_OK) return r.status;
-  if (!whole)
+  if (!complete)
     return cfg_fail(node, err,
                     "an entry of plan.sampler.decoding is a measurement, {concurrency: 64, "
                     "tokens_per_s: 40}; `gepolab llm profile --law lengths` makes it");
@@ -202,20 +202,20 @@ static gl_status read_sampler(plan_description *d, const cfg_node *node, gl_erro
 }
 
 static gl_status plan_read_places(plan_description *d, cfg_reader *r) {
-  const int stated = cfg_has(r, "sites");
+  const bool stated = cfg_has(r, "sites");
   const cfg_node *list =
-      stated ? list_of(r, "sites", PLAN_MOST_SITES, "sites where the learner may stand") : NULL;
+      stated ? list_of(r, "sites", PLAN_MOST_SITES, "sites where the learner may be") : NULL;
   for (size_t i = 0; i < d->n_sites; ++i) d->sites[i].may_learn = !stated;
   for (size_t i = 0; list != NULL && i < cfg_size(list) && r->status == GL_OK; ++i) {
     size_t which = 0;
     r->status = find_site(d, &which, cfg_at(list, i), r->err);
-    if (r->status == GL_OK) d->sites[which].may_learn = 1;
+    if (r->status == GL_OK) d->sites[which].may_learn = true;
   }
   if (!stated) cfg_child(r, "sites");
   return r->status;
 }
 
-/* Where nothing is said: every multiple of what was measured that some site has. */
+/* The default: every multiple of the measured number of GPUs that some site has. */
 static size_t default_choices(const plan_description *d, int64_t out[PLAN_MOST_VALUES]) {
   size_t n = 0, largest = 0;
   for (size_t i = 0; i < d->n_sites; ++i)
@@ -238,12 +238,12 @@ static gl_status plan_read_learner(plan_description *d, const cfg_node *node, gl
   if (r.status == GL_OK && d->n_choices == 0)
     return cfg_fail(node, err,
                     "plan.learner: the step was measured on %zu GPUs, and no site where the "
-                    "learner may stand has as many; say which numbers to try, choices: [1, 2]",
+                    "learner may be has as many; say which numbers to try, choices: [1, 2]",
                     d->learner_gpus);
   return cfg_end(&r);
 }
 
-/* --- what is tried, limits, rigour --- */
+/* --- values to try, limits, error rate --- */
 
 static gl_status plan_read_search(plan_description *d, const cfg_node *node, gl_error *err) {
   static const int64_t batches[] = {1, 2}, windows[] = {1, 2, 4, 8}, publish[] = {1, 2};
@@ -285,8 +285,6 @@ static gl_status read_rigour(plan_rigour *g, const cfg_node *node, gl_error *err
   return cfg_end(&r);
 }
 
-/* --- the whole --- */
-
 static gl_status plan_read_plan(plan_description *d, const cfg_node *plan, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, plan, "plan", err);
@@ -307,7 +305,7 @@ static gl_status plan_read_plan(plan_description *d, const cfg_node *plan, gl_er
   return cfg_end(&r);
 }
 
-/* What has to be measured has no default that could be anybody's. */
+/* Measured speeds have no sensible default. */
 static gl_status require_measured(const plan_description *d, gl_error *err) {
   const cfg_node *root = cfg_root(d->doc);
   if (cfg_find(root, "cluster.learner.step") == NULL)
@@ -324,14 +322,14 @@ static gl_status require_measured(const plan_description *d, gl_error *err) {
   return GL_OK;
 }
 
-/* Fields of the cluster that the plan chooses would be overwritten. */
+/* Refuses fields of the cluster that the plan would overwrite. */
 static gl_status refuse_chosen(const plan_description *d, const cfg_node *cluster, gl_error *err) {
   static const struct {
     const char *field, *instead;
   } chosen[] = {{"samplers", "plan.sites, from which the samplers are made"},
                 {"window", "plan.search.window"},
                 {"ahead", "plan.search.window"},
-                {"coupled", "a law of `lengths`; no learner runs beside a plan"},
+                {"coupled", "a distribution of `lengths`; no learner runs beside a plan"},
                 {"learner.batches", "plan.search.batches"},
                 {"learner.tokens", "plan.search.batches"},
                 {"learner.publish_every", "plan.search.publish_every"}};
@@ -353,7 +351,8 @@ static gl_status refuse_chosen(const plan_description *d, const cfg_node *cluste
   return GL_OK;
 }
 
-/* The recipe's own sections, as a run reads them, so that a mistake in them is told at its place.
+/* Reads the recipe's own sections as a run does, so that a mistake in them is reported at its
+ * place.
  */
 static gl_status plan_read_recipe(plan_description *d, gl_error *err) {
   cfg_doc *copy = NULL;

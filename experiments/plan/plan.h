@@ -1,4 +1,4 @@
-/* `gepolab plan`. */
+/* `gepolab plan`: from the description of a cluster to a recommended recipe. Prefix: plan_. */
 #ifndef GEPOLAB_EXPERIMENTS_PLAN_PLAN_H
 #define GEPOLAB_EXPERIMENTS_PLAN_PLAN_H
 
@@ -8,15 +8,16 @@
 #include "sim/cluster.h"
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-/* ===== description.c ===== */
-/* What `gepolab plan` reads: a recipe whose `cluster` says all that is not to be chosen, and beside
- * it a section `plan` with the GPUs that there are, the network between them, measured speeds, what
- * is tried, limits, and how sure the answer shall be. experiments/RECIPES.md describes its fields.
- * Prefix: plan_. */
+/* --- description.c --- */
+
+/* The description is a recipe: its section `cluster` has everything that is not chosen, its section
+ * `plan` the GPUs, the network between them, measured speeds, the values to try, limits and the
+ * error rate. experiments/RECIPES.md describes the fields. */
 
 enum { PLAN_MOST_SITES = 32, PLAN_MOST_VALUES = 64, PLAN_MOST_REPLICATES = 1000 };
 
@@ -31,11 +32,11 @@ typedef struct plan_link {
 typedef struct plan_site {
   const char *name;
   size_t gpus;
-  double speed;  /* of a GPU, where those that were measured have 1 */
-  int may_learn; /* the learner may stand here */
+  double speed;   /* of a GPU, where those that were measured have 1 */
+  bool may_learn; /* the learner may be here */
 } plan_site;
 
-/* What was measured of a sampler: the decoding speed of one response among so many. */
+/* A measurement of a sampler: the decoding speed of each of `concurrency` responses. */
 typedef struct plan_decoding {
   size_t concurrency;
   double tokens_per_s;
@@ -48,7 +49,7 @@ typedef struct plan_limits {
 
 typedef struct plan_rigour {
   double error_rate; /* that the recommendation is not within the indifference zone of the best */
-  double throughput; /* indifference zone: a share, and */
+  double throughput; /* indifference zone: a fraction of the throughput, and */
   double staleness;  /* updates */
   size_t replicates, most; /* of a candidate: in the first stage, and at most */
   size_t updates, warm_up; /* of a replicate; the first ones are not measured */
@@ -64,11 +65,11 @@ typedef struct plan_description {
   plan_link links[PLAN_MOST_SITES][PLAN_MOST_SITES]; /* symmetric; [i][i]: inside a site */
   size_t sampler_gpus;                               /* of one sampler */
   plan_decoding decoding[PLAN_MOST_VALUES];
-  size_t n_decoding;                           /* 0: a sampler's speed is what `cluster` says */
-  size_t learner_gpus;                         /* that cluster.learner.step was measured on */
-  double serial;                               /* share of a step that more GPUs do not shorten */
+  size_t n_decoding;   /* 0: a sampler's speed is what `cluster` says */
+  size_t learner_gpus; /* that cluster.learner.step was measured on */
+  double serial;       /* fraction of a step that more GPUs do not shorten */
   size_t choices[PLAN_MOST_VALUES], n_choices; /* GPUs of the learner; ascending */
-  int relay;                                   /* weights go to a site once and are copied there */
+  bool relay;                                  /* weights go to a site once and are copied there */
   int64_t batches[PLAN_MOST_VALUES], windows[PLAN_MOST_VALUES], publish[PLAN_MOST_VALUES];
   size_t n_batches, n_windows, n_publish; /* ascending, without repetitions */
   plan_limits limits;
@@ -80,8 +81,7 @@ typedef struct plan_description {
  * unknown or impossible, also in the recipe's own sections. */
 gl_status plan_describe(plan_description *out, cfg_doc *doc, gl_error *err);
 
-/* ===== candidate.c ===== */
-/* From a description to candidates, and from a candidate to its recipe. */
+/* --- candidate.c --- */
 
 /* --- a distribution times a factor --- */
 
@@ -132,7 +132,8 @@ enum { PLAN_WHY_SIZE = 600 };
 gl_status plan_recommend(cfg_doc **out, const plan_candidate *c, const plan_description *d,
                          char why_not[PLAN_WHY_SIZE], gl_error *err);
 
-/* ===== search.c ===== */
+/* --- search.c --- */
+
 /* From candidates to a plan: schedules of candidates, their measures, and what is simulated next.
  */
 
@@ -143,15 +144,15 @@ typedef struct plan_measures {
   double throughput;               /* trained responses per hour of simulated time */
   double tokens;                   /* trained tokens per hour; 0 where responses have no lengths */
   double staleness, staleness_p95; /* of trained units, in updates */
-  double learner, samplers;        /* shares of the time, of all decoding slots where units
-                                      stream, in use */
-  double weights[PLAN_MOST_SITES]; /* [n_sites] share of the time that a site's link needs for
-                                      every published version; 1: it needs more than there is */
-  double responses[PLAN_MOST_SITES]; /* and that it needs for what is trained of the site */
-  double wasted;                     /* share of finished or aborted units that were thrown away */
+  double learner, samplers;        /* fractions of the time in use; where units stream,
+                                      of all decoding slots */
+  double weights[PLAN_MOST_SITES]; /* [n_sites] fraction of the time that a site's link sends
+                                      published weights; 1: the link is too slow for them */
+  double responses[PLAN_MOST_SITES]; /* and that it sends the site's trained batches */
+  double wasted;                     /* fraction of finished or aborted units that were dropped */
 } plan_measures;
 
-/* What a candidate's simulations have in common. */
+/* The inputs that all simulations of a candidate share. */
 typedef struct plan_setup {
   const plan_description *d;
   const plan_candidate *c;
@@ -173,10 +174,11 @@ gl_status plan_trial(plan_measures *out, const plan_setup *s, size_t replicate, 
 /* --- the search --- */
 
 /* The search of `gepolab plan`: candidates are simulated with common random numbers until the best
- * is told from the rest; then the Pareto front, what binds, and what one more of each would bring.
+ * is distinguished from the rest; then the Pareto front, the bottleneck, and the gain of one more
+ * of each.
  */
 
-/* What the search tells while it runs, and how it is stopped. Any may be NULL. */
+/* Callbacks for progress and interruption. Any may be NULL. */
 typedef struct plan_watch {
   void *self;
   /* A phase begins, of so many simulations; 0: not known. */
@@ -190,14 +192,14 @@ typedef struct plan_estimate {
   double mean, half;
 } plan_estimate;
 
-/* A candidate with what its replicates gave. */
+/* A candidate with the measures of its replicates. */
 typedef struct plan_system {
   plan_candidate candidate;
   plan_setup setup;
   plan_measures *run; /* [n] owned */
   size_t n, room;
-  int stalls;   /* it stood still in the first replicate, and is left out */
-  int too_slow; /* a closed form says that it misses the throughput wanted; never simulated */
+  bool stalls;   /* it stood still in the first replicate, and is left out */
+  bool too_slow; /* a closed form says that it misses the throughput wanted; never simulated */
 } plan_system;
 
 typedef enum plan_more {
@@ -207,13 +209,13 @@ typedef enum plan_more {
   PLAN_MORE_WINDOW     /* one more update of staleness */
 } plan_more;
 
-/* What a change of the recommendation brings, paired replicate by replicate. */
+/* The effect of a change of the recommended candidate, paired replicate by replicate. */
 typedef struct plan_gain {
   plan_more more;
   size_t site;                      /* of a sampler or a bandwidth */
   plan_estimate throughput, tokens; /* difference, per hour */
   plan_estimate staleness;          /* difference, in updates */
-  int stalls;
+  bool stalls;
 } plan_gain;
 
 typedef enum plan_resource {
@@ -239,7 +241,7 @@ typedef struct plan_result {
   double zone;         /* of throughput, per hour: the front's steps */
   plan_resource binds; /* PLAN_RESOURCES: none does */
   size_t binding_site; /* of weights and responses */
-  double in_use;       /* share of the time that the most used resource is */
+  double in_use;       /* fraction of the time that the most used resource is in use */
   plan_gain *gains;    /* [n_gains] */
   size_t n_gains;
   size_t simulations;
@@ -256,12 +258,13 @@ plan_estimate plan_throughput(const plan_system *s);
 plan_estimate plan_tokens(const plan_system *s);
 plan_estimate plan_staleness(const plan_system *s);
 plan_estimate plan_staleness_p95(const plan_system *s);
-/* Mean share of the time that a resource is in use. */
+/* Mean fraction of the time that a resource is in use. */
 double plan_use(const plan_system *s, plan_resource which, size_t site);
 /* Whether the means keep the limits. */
-int plan_keeps_limits(const plan_system *s, const plan_limits *l);
+bool plan_keeps_limits(const plan_system *s, const plan_limits *l);
 
-/* ===== print.c ===== */
+/* --- print.c --- */
+
 /* Plans as text and as JSON. */
 
 /* The recommendation with what binds and what more would bring, and the Pareto front, as lines of

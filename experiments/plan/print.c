@@ -1,12 +1,11 @@
 /* Plans as text and as JSON. */
 #include "experiments/plan/plan.h"
 
-#include "core/base/json.h"
+#include "experiments/base/memory.h"
+#include "experiments/base/print_json.h"
 
 #include <math.h>
 #include <string.h>
-
-/* --- words --- */
 
 static const char *resource_name(plan_resource r) {
   switch (r) {
@@ -39,7 +38,7 @@ static const char *more_name(plan_more m) {
 }
 
 /* 12345.6 as "12,346"; below ten with two places, below a thousand with one. */
-static const char *amount(double x, int sign, char text[40]) {
+static const char *amount(double x, bool sign, char text[40]) {
   char digits[32];
   const double size = fabs(x);
   snprintf(digits, sizeof digits, size < 10 ? "%.2f" : size < 1000 ? "%.1f" : "%.0f", size);
@@ -68,7 +67,7 @@ static void print_limits(const plan_limits *l, FILE *to) {
   char a[40];
   if (isfinite(l->staleness)) fprintf(to, ", mean staleness at most %g", l->staleness);
   if (isfinite(l->staleness_p95)) fprintf(to, ", 95 %% staleness at most %g", l->staleness_p95);
-  if (l->throughput > 0) fprintf(to, ", at least %s responses/h", amount(l->throughput, 0, a));
+  if (l->throughput > 0) fprintf(to, ", at least %s responses/h", amount(l->throughput, false, a));
 }
 
 static void plan_print_head(const plan_result *r, FILE *to) {
@@ -90,7 +89,7 @@ static void plan_print_choices(const plan_candidate *c, const plan_description *
 /* "5 %, that a candidate within the limits is more than 2 % faster" */
 static void print_promise(const plan_result *r, double zone, FILE *to) {
   const plan_limits *l = &r->d->limits;
-  const int fresh = l->throughput > 0 && isinf(l->staleness) && isinf(l->staleness_p95);
+  const bool fresh = l->throughput > 0 && isinf(l->staleness) && isinf(l->staleness_p95);
   fprintf(to, "%g %%, that a candidate within the limits is ", 100 * r->d->rigour.error_rate);
   if (fresh)
     fprintf(to, "more than %.3g updates fresher\n", zone);
@@ -101,7 +100,7 @@ static void print_promise(const plan_result *r, double zone, FILE *to) {
 static void print_sureness(const plan_result *r, FILE *to) {
   const plan_rigour *g = &r->d->rigour;
   const plan_limits *l = &r->d->limits;
-  const int fresh = l->throughput > 0 && isinf(l->staleness) && isinf(l->staleness_p95);
+  const bool fresh = l->throughput > 0 && isinf(l->staleness) && isinf(l->staleness_p95);
   const double wanted = fresh ? g->staleness : g->throughput;
   const double factor = fresh ? 1 : g->throughput / r->ranking.zone;
   fputs("  error rate     ", to);
@@ -126,8 +125,9 @@ static void plan_print_chosen(const plan_result *r, FILE *to) {
   fprintf(to, "recommended: %s\n", plan_candidate_split(&s->candidate, r->d, split));
   fputs("  choices        ", to);
   plan_print_choices(&s->candidate, r->d, to);
-  fprintf(to, "  throughput     %s ± %s responses/h", amount(t.mean, 0, x), amount(t.half, 0, y));
-  if (k.mean > 0) fprintf(to, ", %s tokens/h", amount(k.mean, 0, x));
+  fprintf(to, "  throughput     %s ± %s responses/h", amount(t.mean, false, x),
+          amount(t.half, false, y));
+  if (k.mean > 0) fprintf(to, ", %s tokens/h", amount(k.mean, false, x));
   fprintf(to, "\n  staleness      mean %.2f ± %.2f, 95 %% %.2f updates\n", a.mean, a.half,
           plan_staleness_p95(s).mean);
   print_sureness(r, to);
@@ -188,7 +188,7 @@ static void print_more(const plan_result *r, const plan_gain *g, FILE *to) {
   }
   const double base = plan_throughput(&r->system[r->chosen]).mean;
   fprintf(to, "  %-32s %10s ± %-8s %+7.2f %%  %+6.2f ± %.2f\n", what,
-          amount(g->throughput.mean, 1, x), amount(g->throughput.half, 0, y),
+          amount(g->throughput.mean, true, x), amount(g->throughput.half, false, y),
           100 * g->throughput.mean / base, g->staleness.mean, g->staleness.half);
 }
 
@@ -197,7 +197,8 @@ static void print_point(const plan_result *r, size_t at, FILE *to) {
   const plan_estimate t = plan_throughput(s), a = plan_staleness(s);
   char x[40], y[40];
   fprintf(to, "%c %10s ± %-8s %6.2f ± %.2f %6.2f  ", at == r->chosen ? '*' : ' ',
-          amount(t.mean, 0, x), amount(t.half, 0, y), a.mean, a.half, plan_staleness_p95(s).mean);
+          amount(t.mean, false, x), amount(t.half, false, y), a.mean, a.half,
+          plan_staleness_p95(s).mean);
   fprintf(to, "%4.0f %% %4.0f %%  ", 100 * plan_use(s, PLAN_LEARNER, 0),
           100 * plan_use(s, PLAN_SAMPLERS, 0));
   fprintf(to, "%7zu %8zu ", s->candidate.learner_gpus,
@@ -233,130 +234,88 @@ void plan_print(const plan_result *r, FILE *to) {
   print_front(r, to);
 }
 
-/* JSON --- */
+/* --- JSON --- */
 
-static int plan_add_estimate(cJSON *to, const char *key, plan_estimate e) {
-  cJSON *o = cJSON_AddObjectToObject(to, key);
-  return o != NULL && json_add_number(o, "mean", e.mean) != NULL &&
-         json_add_number(o, "low", e.mean - e.half) != NULL &&
-         json_add_number(o, "high", e.mean + e.half) != NULL;
+static void put_estimate(cJSON *to, const char *key, plan_estimate e) {
+  json_put(json_object(to, key), "mean %g, low %g, high %g", e.mean, e.mean - e.half,
+           e.mean + e.half);
 }
 
-static int add_candidate(cJSON *to, const plan_candidate *c, const plan_description *d) {
-  cJSON *learner = cJSON_AddObjectToObject(to, "learner");
-  int ok = learner != NULL &&
-           json_add_string(learner, "site", d->sites[c->learner_site].name) != NULL &&
-           json_add_number(learner, "gpus", (double)c->learner_gpus) != NULL;
-  cJSON *samplers = ok ? cJSON_AddObjectToObject(to, "samplers") : NULL;
-  ok = samplers != NULL;
-  for (size_t i = 0; i < d->n_sites && ok; ++i)
-    ok = json_add_number(samplers, d->sites[i].name, (double)c->samplers[i]) != NULL;
-  if (ok && d->n_decoding > 0)
-    ok = json_add_number(to, "concurrency", (double)d->decoding[c->decoding].concurrency) != NULL;
-  return ok && json_add_number(to, "batches", (double)c->batches) != NULL &&
-         json_add_number(to, "window", (double)c->window) != NULL &&
-         json_add_number(to, "publish_every", (double)c->publish) != NULL;
+static void put_use_of_sites(cJSON *to, const char *key, const plan_system *s, plan_resource which,
+                             const plan_description *d) {
+  cJSON *o = json_object(to, key);
+  for (size_t i = 0; i < d->n_sites; ++i) json_number(o, d->sites[i].name, plan_use(s, which, i));
 }
 
-static int add_sites(cJSON *to, const char *key, const plan_system *s, plan_resource which,
-                     const plan_description *d) {
-  cJSON *o = cJSON_AddObjectToObject(to, key);
-  for (size_t i = 0; i < d->n_sites && o != NULL; ++i)
-    if (json_add_number(o, d->sites[i].name, plan_use(s, which, i)) == NULL) return 0;
-  return o != NULL;
+/* A candidate, its measures and the resources it uses. */
+static void put_system(cJSON *to, const plan_system *s, const plan_description *d) {
+  const plan_candidate *c = &s->candidate;
+  json_put(json_object(to, "learner"), "site %s, gpus %zu", d->sites[c->learner_site].name,
+           c->learner_gpus);
+  cJSON *samplers = json_object(to, "samplers");
+  for (size_t i = 0; i < d->n_sites; ++i)
+    json_number(samplers, d->sites[i].name, (double)c->samplers[i]);
+  if (d->n_decoding > 0) json_put(to, "concurrency %zu", d->decoding[c->decoding].concurrency);
+  json_number(to, "batches", (double)c->batches);
+  json_number(to, "window", (double)c->window);
+  json_number(to, "publish_every", (double)c->publish);
+  put_estimate(to, "responses_per_hour", plan_throughput(s));
+  put_estimate(to, "tokens_per_hour", plan_tokens(s));
+  put_estimate(to, "staleness", plan_staleness(s));
+  put_estimate(to, "staleness_p95", plan_staleness_p95(s));
+  cJSON *use = json_object(to, "use");
+  json_put(use, "learner %g, samplers %g", plan_use(s, PLAN_LEARNER, 0),
+           plan_use(s, PLAN_SAMPLERS, 0));
+  put_use_of_sites(use, "weights", s, PLAN_WEIGHTS, d);
+  put_use_of_sites(use, "responses", s, PLAN_RESPONSES, d);
+  json_put(to, "keeps_limits %i, replicates %zu", plan_keeps_limits(s, &d->limits), s->n);
 }
 
-static int add_use(cJSON *to, const plan_system *s, const plan_description *d) {
-  cJSON *o = cJSON_AddObjectToObject(to, "use");
-  return o != NULL && json_add_number(o, "learner", plan_use(s, PLAN_LEARNER, 0)) != NULL &&
-         json_add_number(o, "samplers", plan_use(s, PLAN_SAMPLERS, 0)) != NULL &&
-         add_sites(o, "weights", s, PLAN_WEIGHTS, d) &&
-         add_sites(o, "responses", s, PLAN_RESPONSES, d);
-}
-
-static int add_system(cJSON *to, const plan_system *s, const plan_description *d) {
-  return add_candidate(to, &s->candidate, d) &&
-         plan_add_estimate(to, "responses_per_hour", plan_throughput(s)) &&
-         plan_add_estimate(to, "tokens_per_hour", plan_tokens(s)) &&
-         plan_add_estimate(to, "staleness", plan_staleness(s)) &&
-         plan_add_estimate(to, "staleness_p95", plan_staleness_p95(s)) && add_use(to, s, d) &&
-         cJSON_AddBoolToObject(to, "keeps_limits", plan_keeps_limits(s, &d->limits)) != NULL &&
-         json_add_number(to, "replicates", (double)s->n) != NULL;
-}
-
-static int add_front(cJSON *to, const plan_result *r) {
-  cJSON *list = cJSON_AddArrayToObject(to, "front");
-  int ok = list != NULL;
-  for (size_t i = 0; i < r->n_front && ok; ++i) {
-    cJSON *o = json_append_object(list);
-    ok = o != NULL && add_system(o, &r->system[r->front[i]], r->d) &&
-         cJSON_AddBoolToObject(o, "recommended", r->front[i] == r->chosen) != NULL;
+static void put_gain(cJSON *to, const plan_result *r, const plan_gain *g) {
+  json_put(to, "of %s", more_name(g->more));
+  if (g->more == PLAN_MORE_SAMPLER || g->more == PLAN_MORE_BANDWIDTH)
+    json_put(to, "site %s", r->d->sites[g->site].name);
+  if (g->stalls) {
+    json_put(to, "stands_still %i", true);
+    return;
   }
-  return ok;
+  put_estimate(to, "responses_per_hour", g->throughput);
+  put_estimate(to, "tokens_per_hour", g->tokens);
+  put_estimate(to, "staleness", g->staleness);
 }
 
-static int add_gains(cJSON *to, const plan_result *r) {
-  cJSON *list = cJSON_AddArrayToObject(to, "more");
-  int ok = list != NULL;
-  for (size_t i = 0; i < r->n_gains && ok; ++i) {
-    const plan_gain *g = &r->gains[i];
-    cJSON *o = json_append_object(list);
-    ok = o != NULL && json_add_string(o, "of", more_name(g->more)) != NULL;
-    if (ok && (g->more == PLAN_MORE_SAMPLER || g->more == PLAN_MORE_BANDWIDTH))
-      ok = json_add_string(o, "site", r->d->sites[g->site].name) != NULL;
-    if (ok && g->stalls) ok = cJSON_AddTrueToObject(o, "stands_still") != NULL;
-    if (ok && !g->stalls)
-      ok = plan_add_estimate(o, "responses_per_hour", g->throughput) &&
-           plan_add_estimate(o, "tokens_per_hour", g->tokens) &&
-           plan_add_estimate(o, "staleness", g->staleness);
-  }
-  return ok;
-}
-
-static int add_selection(cJSON *to, const plan_result *r) {
-  const plan_rigour *g = &r->d->rigour;
-  cJSON *o = cJSON_AddObjectToObject(to, "selection");
-  return o != NULL && json_add_number(o, "error_rate", g->error_rate) != NULL &&
-         json_add_number(o, "indifference_zone", r->ranking.zone) != NULL &&
-         json_add_number(o, "reached_zone", r->ranking.reached) != NULL &&
-         cJSON_AddBoolToObject(o, "separated", r->ranking.separated) != NULL &&
-         json_add_number(o, "as_good", (double)r->ranking.as_good) != NULL &&
-         json_add_number(o, "first_stage", (double)g->replicates) != NULL &&
-         json_add_number(o, "updates", (double)g->updates) != NULL &&
-         json_add_number(o, "warm_up", (double)g->warm_up) != NULL;
-}
-
-static int plan_add_chosen(cJSON *to, const plan_result *r, cJSON *recipe) {
-  const int none = r->chosen == SIZE_MAX;
-  cJSON *o =
-      none ? cJSON_AddNullToObject(to, "recommended") : cJSON_AddObjectToObject(to, "recommended");
-  if (none || o == NULL || !add_system(o, &r->system[r->chosen], r->d)) {
+static void put_chosen(cJSON *to, const plan_result *r, cJSON *recipe) {
+  if (r->chosen == SIZE_MAX) {
+    must_have(cJSON_AddNullToObject(to, "recommended"), "JSON");
     cJSON_Delete(recipe);
-    return none && o != NULL;
+    return;
   }
-  if (recipe != NULL && !cJSON_AddItemToObject(o, "recipe", recipe)) {
-    cJSON_Delete(recipe);
-    return 0;
-  }
-  int ok = json_add_string(to, "binds", resource_name(r->binds)) != NULL;
-  if (ok && (r->binds == PLAN_WEIGHTS || r->binds == PLAN_RESPONSES))
-    ok = json_add_string(to, "binding_site", r->d->sites[r->binding_site].name) != NULL;
-  return ok;
+  cJSON *o = json_object(to, "recommended");
+  put_system(o, &r->system[r->chosen], r->d);
+  if (recipe != NULL) json_place(o, "recipe", recipe);
+  json_put(to, "binds %s", resource_name(r->binds));
+  if (r->binds == PLAN_WEIGHTS || r->binds == PLAN_RESPONSES)
+    json_put(to, "binding_site %s", r->d->sites[r->binding_site].name);
 }
 
 cJSON *plan_to_json(const plan_result *r, cJSON *recipe) {
-  cJSON *d = cJSON_CreateObject();
-  if (d == NULL) {
-    cJSON_Delete(recipe);
-    return NULL;
+  const plan_rigour *g = &r->d->rigour;
+  cJSON *d = json_new();
+  put_chosen(d, r, recipe);
+  json_put(d, "name %s", r->d->name);
+  cJSON *front = json_list(d, "front"), *more = json_list(d, "more");
+  for (size_t i = 0; i < r->n_front; ++i) {
+    cJSON *o = json_object(front, NULL);
+    put_system(o, &r->system[r->front[i]], r->d);
+    json_put(o, "recommended %i", r->front[i] == r->chosen);
   }
-  int ok = plan_add_chosen(d, r, recipe);
-  ok = ok && json_add_string(d, "name", r->d->name) != NULL && add_front(d, r) && add_gains(d, r) &&
-       add_selection(d, r) && json_add_number(d, "candidates", (double)r->n) != NULL &&
-       json_add_number(d, "stand_still", (double)r->n_stalled) != NULL &&
-       json_add_number(d, "too_slow", (double)r->n_too_slow) != NULL &&
-       json_add_number(d, "simulations", (double)r->simulations) != NULL;
-  if (ok) return d;
-  cJSON_Delete(d);
-  return NULL;
+  for (size_t i = 0; i < r->n_gains; ++i) put_gain(json_object(more, NULL), r, &r->gains[i]);
+  json_put(json_object(d, "selection"),
+           "error_rate %g, indifference_zone %g, reached_zone %g, separated %i, as_good %zu, "
+           "first_stage %zu, updates %zu, warm_up %zu",
+           g->error_rate, r->ranking.zone, r->ranking.reached, r->ranking.separated,
+           r->ranking.as_good, g->replicates, g->updates, g->warm_up);
+  json_put(d, "candidates %zu, stand_still %zu, too_slow %zu, simulations %zu", r->n, r->n_stalled,
+           r->n_too_slow, r->simulations);
+  return d;
 }

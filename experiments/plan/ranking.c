@@ -1,12 +1,15 @@
 /* Limits by the procedure of Batur and Kim, comparison by confidence sequences for differences. */
 #include "experiments/plan/ranking.h"
 
+#include "experiments/base/memory.h"
+
 #include <gsl/gsl_cdf.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Limits and comparison have equal shares of the error rate. */
+/* Limits and comparison have half of the error rate each. */
 enum { PARTS = 2 };
 
 typedef struct work {
@@ -14,35 +17,27 @@ typedef struct work {
   ranking *out;
   size_t *which;               /* [systems] scratch: those of a round */
   ranking_observation *answer; /* [systems] scratch */
-  unsigned char *wanted;       /* [systems] scratch: those that need more replicates */
+  bool *wanted;                /* [systems] scratch: those that need more replicates */
   double c;                    /* of bounds: see bound_factor() */
   gl_error *err;
 } work;
 
 /* --- observations --- */
 
-static gl_status ranking_keep(ranking_system *s, const ranking_observation *o, gl_error *err) {
-  if (s->n == s->room) {
-    const size_t room = 2 * s->room + 8;
-    ranking_observation *more = realloc(s->seen, room * sizeof *more);
-    if (more == NULL) return gl_fail_memory(err, "replicates");
-    s->seen = more;
-    s->room = room;
-  }
-  s->seen[s->n++] = *o;
+static void ranking_record(ranking_system *s, const ranking_observation *o) {
+  *MUST_ADD(s->seen, s->n, "replicates") = *o;
   s->mean += (o->value - s->mean) / (double)s->n;
   s->mean_second += (o->second - s->mean_second) / (double)s->n;
-  return GL_OK;
 }
 
-/* One more replicate of the n systems in w->which that all have as many. */
+/* Makes replicate `replicate` of the n systems in w->which. */
 static gl_status ranking_observe(work *w, size_t n, size_t replicate) {
   if (n == 0) return GL_OK;
-  gl_status status = w->q->observe(w->q->self, w->which, n, replicate, w->answer, w->err);
-  for (size_t i = 0; i < n && status == GL_OK; ++i)
-    status = ranking_keep(&w->out->system[w->which[i]], &w->answer[i], w->err);
-  if (status == GL_OK) w->out->replicates += n;
-  return status;
+  const gl_status status = w->q->observe(w->q->self, w->which, n, replicate, w->answer, w->err);
+  if (status != GL_OK) return status;
+  for (size_t i = 0; i < n; ++i) ranking_record(&w->out->system[w->which[i]], &w->answer[i]);
+  w->out->replicates += n;
+  return GL_OK;
 }
 
 static gl_status observe_first(work *w) {
@@ -55,8 +50,8 @@ static gl_status observe_first(work *w) {
 
 /* --- the triangle --- */
 
-/* h^2 of the triangular region that a sum of differences leaves at the wrong side with a chance of
- * at most `error`, by the variance of `first` observations. */
+/* h^2 of the triangular region that a sum of differences leaves on the wrong side with probability
+ * at most `error`; the variance is estimated from `first` observations. */
 static double h_squared(double error, size_t first) {
   const double n = (double)(first - 1);
   return n * (pow(2 * error, -2 / n) - 1);
@@ -99,28 +94,28 @@ static int keeps_limits(const work *w, const ranking_system *s) {
   return known ? 1 : -1;
 }
 
-static int keeps_on_average(const work *w, const ranking_system *s) {
+static bool keeps_on_average(const work *w, const ranking_system *s) {
   for (size_t k = 0; k < w->q->n_limits; ++k)
-    if (slack_sum(s, k) < 0) return 0;
-  return 1;
+    if (slack_sum(s, k) < 0) return false;
+  return true;
 }
 
-/* Looks at the limits of systems of which it is not known yet. */
+/* Decides the feasibility of systems where the observations suffice. */
 static void decide_limits(const work *w) {
   for (size_t i = 0; i < w->out->n; ++i) {
     ranking_system *s = &w->out->system[i];
     const int known = s->fate == RANKING_UNDECIDED ? keeps_limits(w, s) : -1;
     if (known < 0) continue;
-    s->feasible = known;
+    s->feasible = known == 1;
     s->fate = known ? RANKING_FEASIBLE : RANKING_INFEASIBLE;
   }
 }
 
 /* --- comparison --- */
 
-/* What system s may lack to another, in replicate r, and still be as good. */
+/* The indifference zone in replicate r: s is as good as systems better by no more than it. */
 static double zone_in(const ranking_request *q, const ranking_system *s, size_t r) {
-  return q->zone_share > 0 ? q->zone_share * fabs(s->seen[r].value) : q->zone;
+  return q->zone_fraction > 0 ? q->zone_fraction * fabs(s->seen[r].value) : q->zone;
 }
 
 /* By how much i is better than s, beyond the zone, in replicate r. */
@@ -155,8 +150,8 @@ static double bound_after(const work *w, const ranking_system *i, const ranking_
   return now + w->c * s2 / (2 * lambda * (double)n) + lambda;
 }
 
-/* Whether it is not shown yet that i is better than s by the zone at most. */
-static int is_open(const work *w, const ranking_system *i, const ranking_system *s) {
+/* Whether i may still be better than s by more than the zone. */
+static bool is_open(const work *w, const ranking_system *i, const ranking_system *s) {
   return i != s && i->fate != RANKING_INFEASIBLE && bound_after(w, i, s, common(i, s)) > 0;
 }
 
@@ -173,24 +168,24 @@ static size_t leader(const ranking *o) {
   return best;
 }
 
-/* Marks in w->wanted whom `at` has to be compared with further, and itself: all systems whose
- * limits are open where `at` is SIZE_MAX. Returns how many. */
+/* Marks in w->wanted the systems that are open against `at`, and `at` itself; with SIZE_MAX all
+ * systems whose feasibility is undecided. Returns how many. */
 static size_t want(work *w, size_t at) {
   size_t n = 0;
   for (size_t i = 0; i < w->out->n; ++i) {
     const ranking_system *s = &w->out->system[i];
-    const int wanted =
+    const bool wanted =
         at == SIZE_MAX ? s->fate == RANKING_UNDECIDED : is_open(w, s, &w->out->system[at]);
-    w->wanted[i] = wanted != 0;
+    w->wanted[i] = wanted;
     n += w->wanted[i];
   }
-  if (n > 0 && at != SIZE_MAX) w->wanted[at] = 1;
+  if (n > 0 && at != SIZE_MAX) w->wanted[at] = true;
   return n;
 }
 
 /* One more replicate for those of the wanted that have the fewest, if that is below `most`; sets
  * *any to whether there was one to make. */
-static gl_status ranking_advance(work *w, size_t most, int *any) {
+static gl_status ranking_advance(work *w, size_t most, bool *any) {
   size_t fewest = most, n = 0;
   for (size_t i = 0; i < w->out->n; ++i)
     if (w->wanted[i] && w->out->system[i].n < fewest) fewest = w->out->system[i].n;
@@ -201,9 +196,9 @@ static gl_status ranking_advance(work *w, size_t most, int *any) {
   return ranking_observe(w, n, fewest);
 }
 
-/* The replicates ran out: where no system is known to be feasible, the means decide. */
+/* No replicates are left: where no system was shown to be feasible, the means decide. */
 static void give_up(work *w) {
-  w->out->separated = 0;
+  w->out->separated = false;
   if (leader(w->out) != SIZE_MAX) return;
   for (size_t i = 0; i < w->out->n; ++i) {
     ranking_system *s = &w->out->system[i];
@@ -213,7 +208,7 @@ static void give_up(work *w) {
 
 static gl_status ranking_compare(work *w) {
   gl_status status = GL_OK;
-  int any = 1;
+  bool any = true;
   while (status == GL_OK) {
     decide_limits(w);
     if (want(w, leader(w->out)) == 0) break;
@@ -228,14 +223,15 @@ static gl_status ranking_compare(work *w) {
 
 /* --- which of those that are as good --- */
 
-/* Whether no other system is, or would with so many replicates and the present means be, open
- * against s. The best is asked first, for it is the one that most fail against. */
-static int stands_against_all(const work *w, const ranking_system *s, size_t enough) {
+/* Whether s may be selected: no other system is open against it (is_open()), or would still be
+ * after `enough` replicates with the present means. The best system is compared first, because most
+ * fail against it. */
+static bool may_be_selected(const work *w, const ranking_system *s, size_t enough) {
   for (size_t k = 0; k <= w->out->n; ++k) {
     const ranking_system *i = &w->out->system[k == 0 ? w->out->best : k - 1];
-    if (is_open(w, i, s) && (enough == 0 || bound_after(w, i, s, enough) > 0)) return 0;
+    if (is_open(w, i, s) && (enough == 0 || bound_after(w, i, s, enough) > 0)) return false;
   }
-  return 1;
+  return true;
 }
 
 /* The feasible system that has the best second quantity of those which may be as good. */
@@ -244,7 +240,7 @@ static size_t rival(const work *w, size_t enough) {
   size_t best = o->best;
   for (size_t i = 0; i < o->n; ++i)
     if (o->system[i].feasible && o->system[i].mean_second > o->system[best].mean_second &&
-        stands_against_all(w, &o->system[i], enough))
+        may_be_selected(w, &o->system[i], enough))
       best = i;
   return best;
 }
@@ -258,7 +254,7 @@ static gl_status ranking_choose(work *w) {
   if (o->best == SIZE_MAX || !o->separated) return GL_OK;
   if (enough > w->q->most) enough = w->q->most;
   if (o->system[o->best].n > enough) enough = o->system[o->best].n;
-  for (int any = 1; any && status == GL_OK;) {
+  for (bool any = true; any && status == GL_OK;) {
     decide_limits(w);
     o->chosen = rival(w, enough);
     if (want(w, o->chosen) == 0) break;
@@ -267,7 +263,7 @@ static gl_status ranking_choose(work *w) {
   return status;
 }
 
-/* Where replicates ran out: by how much more than the zone another may be better. */
+/* Without replicates left: by how much more than the zone another system may be better. */
 static double beyond_zone(const work *w, const ranking_system *chosen) {
   double beyond = chosen->fate == RANKING_FEASIBLE ? 0 : INFINITY;
   for (size_t i = 0; i < w->out->n; ++i) {
@@ -285,8 +281,8 @@ static void ranking_judge(work *w) {
   o->reached = o->zone + (o->separated ? 0 : beyond_zone(w, chosen));
   for (size_t i = 0; i < o->n; ++i) {
     ranking_system *s = &o->system[i];
-    const int shown = o->separated && i == o->chosen;
-    if (s->fate != RANKING_FEASIBLE || !(shown || stands_against_all(w, s, 0))) continue;
+    const bool shown = o->separated && i == o->chosen;
+    if (s->fate != RANKING_FEASIBLE || !(shown || may_be_selected(w, s, 0))) continue;
     s->fate = RANKING_AS_GOOD;
     ++o->as_good;
   }
@@ -294,45 +290,37 @@ static void ranking_judge(work *w) {
 
 /* --- the whole --- */
 
-/* A sum of independent normal differences of mean 0 and variance v ever exceeds a + lambda r with a
- * chance of at most exp(-2 a lambda / v). With a = c S^2 / (2 lambda), S^2 of `first` of them, the
- * mean of that over the distribution of S^2 is (1 + 2c / (first - 1))^(-(first - 1) / 2), which is
- * `error`.
+/* A sum of independent normal differences of mean 0 and variance v ever exceeds a + lambda r with
+ * probability at most exp(-2 a lambda / v). With a = c S^2 / (2 lambda), S^2 of `first` of them,
+ * the mean of that over the distribution of S^2 is (1 + 2c / (first - 1))^(-(first - 1) / 2), which
+ * is `error`.
  */
 static double bound_factor(double error, size_t first) {
   const double n = (double)(first - 1);
   return n / 2 * (pow(error, -2 / n) - 1);
 }
 
-static void free_scratch(work *w) {
-  free(w->which);
-  free(w->answer);
-  free(w->wanted);
-}
-
 gl_status ranking_best(ranking *out, const ranking_request *q, gl_error *err) {
-  *out = (ranking){.best = SIZE_MAX, .chosen = SIZE_MAX, .separated = 1};
+  *out = (ranking){.best = SIZE_MAX, .chosen = SIZE_MAX, .separated = true};
   if (q->systems == 0 || q->first < 3 || q->most < q->first)
     return gl_fail(err, GL_EINPUT,
                    "a selection needs a system, and 3 replicates in its first stage at least");
   work w = {.q = q, .out = out, .err = err};
-  w.which = malloc(q->systems * sizeof *w.which);
-  w.answer = malloc(q->systems * sizeof *w.answer);
-  w.wanted = malloc(q->systems);
-  out->system = calloc(q->systems, sizeof *out->system);
-  gl_status status =
-      w.which && w.answer && w.wanted && out->system ? GL_OK : gl_fail_memory(err, "systems");
-  if (status == GL_OK) {
-    out->n = q->systems;
-    for (size_t i = 0; i < out->n; ++i) out->system[i].fate = RANKING_UNDECIDED;
-    status = observe_first(&w);
-  }
+  w.which = MUST_ARRAY(size_t, q->systems, "systems");
+  w.answer = MUST_ARRAY(ranking_observation, q->systems, "systems");
+  w.wanted = MUST_ARRAY(bool, q->systems, "systems");
+  out->system = MUST_ARRAY(ranking_system, q->systems, "systems");
+  out->n = q->systems;
+  for (size_t i = 0; i < out->n; ++i) out->system[i].fate = RANKING_UNDECIDED;
+  gl_status status = observe_first(&w);
   if (q->systems > 1)
     w.c = bound_factor(q->error_rate / PARTS / (double)(q->systems - 1), q->first);
   if (status == GL_OK) status = ranking_compare(&w);
   if (status == GL_OK) status = ranking_choose(&w);
   if (status == GL_OK) ranking_judge(&w);
-  free_scratch(&w);
+  free(w.which);
+  free(w.answer);
+  free(w.wanted);
   return status;
 }
 

@@ -1,7 +1,7 @@
 /* Ranking and selection: the best of many systems that are known by simulation alone, subject to
- * limits that are, too. Only statistics: what a system is, the caller knows.
+ * limits that are, too. Only statistics: the caller runs the simulations.
  *
- * Two parts, each with half of the error rate (paper/methods.md 10.14), go side by side:
+ * Two parts, each with half of the error rate (paper/methods.md §10.14), run together:
  *
  *   1. Feasibility, system by system and limit by limit: the procedure of Batur and Kim (2010). A
  *      system whose mean keeps a limit with `slack` to spare is found feasible and one that misses
@@ -13,16 +13,16 @@
  *      be, and should be, simulated with common random numbers, for the variances are those of
  *      differences. Of the systems that may be selected the one with the best second quantity is.
  *
- * What is promised: with a chance of 1 - error_rate, no system that keeps all limits with `slack`
+ * Guarantee: with probability 1 - error_rate, no system that keeps all limits with `slack`
  * to spare is better than the selected one by more than the zone, ties or not, and the selected one
  * misses no limit by `slack`. It holds for normal observations that are independent from replicate
- * to replicate.
- * Prefix: ranking_. */
+ * to replicate. Prefix: ranking_. */
 #ifndef GEPOLAB_EXPERIMENTS_PLAN_RANKING_H
 #define GEPOLAB_EXPERIMENTS_PLAN_RANKING_H
 
 #include "core/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { RANKING_MOST_LIMITS = 4 };
@@ -38,8 +38,8 @@ typedef struct ranking_request {
   size_t systems, n_limits;
   size_t first, most; /* replicates of every system in the first stage, at least 3; and at most */
   double error_rate;
-  double zone_share, zone; /* indifference zone: zone_share of the selected system's |mean|, or
-                              `zone` where that is 0 */
+  double zone_fraction, zone; /* indifference zone: this fraction of the selected system's |mean|,
+                              or `zone` where it is 0 */
   double slack[RANKING_MOST_LIMITS];
   /* Makes replicate `replicate` of each of the systems which[n], out[n]. The replicates of a system
    * are asked for in order, from 0. An error ends the selection. */
@@ -58,9 +58,9 @@ typedef enum ranking_fate {
 
 typedef struct ranking_system {
   ranking_observation *seen; /* [n] owned */
-  size_t n, room;
+  size_t n;
   ranking_fate fate;
-  int feasible;
+  bool feasible;
   double mean, mean_second; /* over its n replicates */
 } ranking_system;
 
@@ -73,7 +73,7 @@ typedef struct ranking {
   size_t best;       /* feasible, of the largest mean; SIZE_MAX: no system is feasible */
   size_t chosen;     /* of those as good, that with the best second quantity */
   size_t as_good;    /* systems shown to be as good, the selected one included */
-  int separated;     /* 0: `most` replicates did not suffice for the zone */
+  bool separated;    /* false: `most` replicates did not suffice for the zone */
   size_t replicates; /* of all systems together */
 } ranking;
 

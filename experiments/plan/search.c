@@ -3,6 +3,7 @@
 #include "experiments/plan/plan.h"
 
 #include "core/base/thread_pool.h"
+#include "experiments/base/memory.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/schedule.h"
 #include "sim/theory.h"
@@ -15,17 +16,12 @@
 
 /* --- one simulation --- */
 
-/* --- the cluster --- */
-
 /* Samplers are numbered group by group, as the recipe lists them. */
-static gl_status place_samplers(plan_setup *s, gl_error *err) {
-  const size_t n = plan_candidate_samplers(s->c, s->d);
+static void place_samplers(plan_setup *s) {
   size_t at = 0;
-  s->site_of = calloc(n, sizeof *s->site_of);
-  if (s->site_of == NULL) return gl_fail_memory(err, "samplers");
+  s->site_of = MUST_ARRAY(size_t, plan_candidate_samplers(s->c, s->d), "samplers");
   for (size_t i = 0, site; (site = plan_candidate_group(s->c, s->d, i)) != SIZE_MAX; ++i)
     for (size_t k = 0; k < s->c->samplers[site]; ++k) s->site_of[at++] = site;
-  return GL_OK;
 }
 
 gl_status plan_setup_init(plan_setup *s, const plan_candidate *c, const plan_description *d,
@@ -39,7 +35,7 @@ gl_status plan_setup_init(plan_setup *s, const plan_candidate *c, const plan_des
   if (status == GL_OK) {
     const cfg_node *bytes = cfg_find(r.cluster, "weights_bytes");
     if (bytes != NULL) cfg_number(bytes, &s->weights_bytes);
-    status = place_samplers(s, err);
+    place_samplers(s);
   }
   cfg_free(doc);
   return status;
@@ -71,13 +67,12 @@ static int trial_by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Mean and 95th percentile: the smallest staleness that so many units do not exceed. */
-static gl_status measure_staleness(plan_measures *m, const span *at, gl_error *err) {
+/* Mean and 95th percentile: the smallest staleness that 95 % of the units do not exceed. */
+static void measure_staleness(plan_measures *m, const span *at) {
   const schedule *s = at->s;
   const size_t n = s->n_batches - at->batch;
-  double *value = malloc(n * sizeof *value), sum = 0;
+  double *value = MUST_ARRAY(double, n, "staleness"), sum = 0;
   size_t k = 0;
-  if (value == NULL) return gl_fail_memory(err, "staleness");
   for (size_t i = at->first; i < s->n_updates; ++i)
     for (size_t b = 0; b < s->updates[i].n_batches; ++b, ++k) {
       const schedule_update *u = &s->updates[i];
@@ -88,7 +83,6 @@ static gl_status measure_staleness(plan_measures *m, const span *at, gl_error *e
   m->staleness = sum / (double)n;
   m->staleness_p95 = value[(size_t)ceil(0.95 * (double)n) - 1];
   free(value);
-  return GL_OK;
 }
 
 static void measure_links(plan_measures *m, const plan_setup *p, const span *at) {
@@ -124,7 +118,8 @@ static gl_status trial_measure(plan_measures *m, const plan_setup *p, const sche
                        .samplers = s->streams ? s->slot_utilisation : s->clock.sampler_utilisation,
                        .wasted = made > 0 ? s->clock.batches_dropped / made : 0};
   measure_links(m, p, &at);
-  return measure_staleness(m, &at, err);
+  measure_staleness(m, &at);
+  return GL_OK;
 }
 
 gl_status plan_trial(plan_measures *out, const plan_setup *s, size_t replicate, gl_error *err) {
@@ -136,9 +131,7 @@ gl_status plan_trial(plan_measures *out, const plan_setup *s, size_t replicate, 
   return status;
 }
 
-/* --- the search --- */
-
-/* --- replicates --- */
+/* --- the search: replicates --- */
 
 /* One replicate each of several systems, side by side. */
 typedef struct trial_round {
@@ -147,19 +140,20 @@ typedef struct trial_round {
   const plan_watch *watch;
 } trial_round;
 
-static int search_is_stopped(const plan_watch *w) {
+static bool search_is_stopped(const plan_watch *w) {
   return w != NULL && w->stop != NULL && w->stop(w->self);
 }
 
-static void tell_phase(const plan_watch *w, const char *what, size_t n) {
+static void report_phase(const plan_watch *w, const char *what, size_t n) {
   if (w != NULL && w->phase != NULL) w->phase(w->self, what, n);
 }
 
-static void tell_done(const plan_watch *w, size_t n) {
+static void report_done(const plan_watch *w, size_t n) {
   if (w != NULL && w->done != NULL) w->done(w->self, n);
 }
 
-/* A cluster that stands still in one replicate trains nothing in it, as stale as may be. */
+/* A replicate in which the cluster stands still counts as no throughput and the largest staleness.
+ */
 static gl_status search_run_one(void *context, size_t i, gl_error *err) {
   const trial_round *r = context;
   plan_system *s = r->of[i];
@@ -168,41 +162,31 @@ static gl_status search_run_one(void *context, size_t i, gl_error *err) {
   gl_status status = plan_trial(&s->run[r->replicate], &s->setup, r->replicate, &why);
   if (status == GL_OK) return GL_OK;
   if (status != GL_ENUMERIC) return gl_fail(err, status, "%s", why.text);
-  if (r->replicate == 0) s->stalls = 1;
+  if (r->replicate == 0) s->stalls = true;
   s->run[r->replicate] = (plan_measures){.staleness = (double)s->candidate.window,
                                          .staleness_p95 = (double)s->candidate.window};
-  return GL_OK;
-}
-
-static gl_status search_reserve(plan_system *s, size_t n, gl_error *err) {
-  if (n <= s->room) return GL_OK;
-  const size_t room = 2 * s->room + n;
-  plan_measures *more = realloc(s->run, room * sizeof *more);
-  if (more == NULL) return gl_fail_memory(err, "replicates");
-  s->run = more;
-  s->room = room;
   return GL_OK;
 }
 
 /* Systems that have the replicate already are left as they are. */
 static gl_status run_round(plan_system **of, size_t n, size_t replicate, size_t threads,
                            const plan_watch *watch, size_t *made, gl_error *err) {
-  trial_round r = {.of = calloc(n + 1, sizeof *r.of), .replicate = replicate, .watch = watch};
-  if (r.of == NULL) return gl_fail_memory(err, "a round of simulations");
-  gl_status status = GL_OK;
-  for (size_t i = 0; i < n && status == GL_OK; ++i)
+  trial_round r = {.of = MUST_ARRAY(plan_system *, n, "a round of simulations"),
+                   .replicate = replicate,
+                   .watch = watch};
+  for (size_t i = 0; i < n; ++i)
     if (of[i]->n <= replicate) {
-      status = search_reserve(of[i], replicate + 1, err);
+      MUST_RESERVE(of[i]->run, of[i]->room, replicate + 1, "replicates");
       r.of[r.n++] = of[i];
     }
-  if (status == GL_OK) status = pool_try(r.n, threads, search_run_one, &r, err);
+  const gl_status status = pool_try(r.n, threads, search_run_one, &r, err);
   for (size_t i = 0; i < r.n && status == GL_OK; ++i) r.of[i]->n = replicate + 1;
   *made += r.n;
   free(r.of);
   return status;
 }
 
-/* --- what is known without simulation --- */
+/* --- bounds without simulation --- */
 
 /* The greatest number of responses per hour that closed forms allow: the learner is never faster
  * than its step, where that is constant; and what sim/theory.h says of clusters within its range.
@@ -228,11 +212,11 @@ static double most_throughput(const plan_system *s) {
 }
 
 /* samples_per_batch may differ from groups x group_size; then nothing is known. */
-static int is_too_slow(const plan_system *s) {
+static bool is_too_slow(const plan_system *s) {
   const plan_rigour *g = &s->setup.d->rigour;
   const double least = s->setup.d->limits.throughput * (1 - g->throughput);
   const cfg_node *root = cfg_root(s->setup.d->doc);
-  if (least <= 0 || cfg_find(root, "cluster.samples_per_batch") != NULL) return 0;
+  if (least <= 0 || cfg_find(root, "cluster.samples_per_batch") != NULL) return false;
   return most_throughput(s) < least;
 }
 
@@ -242,12 +226,12 @@ typedef struct search {
   plan_result *out;
   const plan_description *d;
   const plan_watch *watch;
-  size_t threads, told; /* simulations of this phase */
-  plan_system **round;  /* [n] scratch */
+  size_t threads, reported; /* simulations of this phase */
+  plan_system **round;      /* [n] scratch */
 } search;
 
 /* With nothing but a throughput to reach, the least stale system is wanted; else the fastest. */
-static int wants_fresh(const plan_limits *l) {
+static bool wants_fresh(const plan_limits *l) {
   return l->throughput > 0 && isinf(l->staleness) && isinf(l->staleness_p95);
 }
 
@@ -268,10 +252,10 @@ static gl_status search_observe(void *self, const size_t *which, size_t n, size_
   for (size_t i = 0; i < n; ++i) s->round[i] = &s->out->system[s->out->of[which[i]]];
   gl_status status = run_round(s->round, n, replicate, s->threads, s->watch, &made, err);
   s->out->simulations += made;
-  tell_done(s->watch, s->told += made);
+  report_done(s->watch, s->reported += made);
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
     const plan_measures *m = &s->round[i]->run[replicate];
-    const int fresh = wants_fresh(l);
+    const bool fresh = wants_fresh(l);
     out[i].value = fresh ? -m->staleness : m->throughput;
     out[i].second = fresh ? m->throughput : -m->staleness;
     slacks(l, m, out[i].slack);
@@ -286,7 +270,7 @@ static gl_status choose_system(search *s, gl_error *err) {
                        .first = g->replicates,
                        .most = g->most,
                        .error_rate = g->error_rate,
-                       .zone_share = wants_fresh(l) ? 0 : g->throughput,
+                       .zone_fraction = wants_fresh(l) ? 0 : g->throughput,
                        .zone = g->staleness,
                        .observe = search_observe,
                        .self = s};
@@ -306,26 +290,24 @@ static gl_status set_up(search *s, gl_error *err) {
   size_t n = 0;
   gl_status status = plan_candidates(&c, &n, s->d, err);
   if (status != GL_OK) return status;
-  s->out->system = calloc(n, sizeof *s->out->system);
-  s->out->of = calloc(n, sizeof *s->out->of);
-  s->out->front = calloc(n + 1, sizeof *s->out->front);
-  s->round = calloc(n, sizeof *s->round);
-  if (!s->out->system || !s->out->of || !s->out->front || !s->round)
-    status = gl_fail_memory(err, "candidates");
+  s->out->system = MUST_ARRAY(plan_system, n, "candidates");
+  s->out->of = MUST_ARRAY(size_t, n, "candidates");
+  s->out->front = MUST_ARRAY(size_t, n + 1, "candidates");
+  s->round = MUST_ARRAY(plan_system *, n, "candidates");
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
     plan_system *p = &s->out->system[s->out->n++];
     p->candidate = c[i];
     status = plan_setup_init(&p->setup, &p->candidate, s->d, err);
     if (status != GL_OK) break;
     p->too_slow = is_too_slow(p);
-    s->out->n_too_slow += p->too_slow != 0;
+    s->out->n_too_slow += p->too_slow;
     if (search_is_stopped(s->watch)) status = gl_fail(err, GL_EINTERRUPTED, "the plan was stopped");
   }
   free(c);
   return status;
 }
 
-/* The first replicate of all shows which stand still. */
+/* The first replicate of all candidates; those that stand still in it are left out. */
 static gl_status run_first(search *s, gl_error *err) {
   plan_result *r = s->out;
   size_t n = 0, made = 0;
@@ -336,13 +318,13 @@ static gl_status run_first(search *s, gl_error *err) {
                    "no candidate can train %g responses per hour: closed forms say so of all %zu; "
                    "lower plan.limits.throughput, or describe more GPUs",
                    s->d->limits.throughput, r->n);
-  tell_phase(s->watch, "first stage", n * s->d->rigour.replicates);
+  report_phase(s->watch, "first stage", n * s->d->rigour.replicates);
   gl_status status = run_round(s->round, n, 0, s->threads, s->watch, &made, err);
   r->simulations += made;
-  tell_done(s->watch, s->told = made);
+  report_done(s->watch, s->reported = made);
   n = 0;
   for (size_t i = 0; i < r->n && status == GL_OK; ++i) {
-    r->n_stalled += r->system[i].stalls != 0;
+    r->n_stalled += r->system[i].stalls;
     if (!r->system[i].stalls && !r->system[i].too_slow) r->of[n++] = i;
   }
   if (status != GL_OK || n > 0) return status;
@@ -405,15 +387,15 @@ double plan_use(const plan_system *s, plan_resource which, size_t site) {
   return s->n > 0 ? sum / (double)s->n : 0;
 }
 
-int plan_keeps_limits(const plan_system *s, const plan_limits *l) {
+bool plan_keeps_limits(const plan_system *s, const plan_limits *l) {
   const plan_measures mean = {.throughput = plan_throughput(s).mean,
                               .staleness = plan_staleness(s).mean,
                               .staleness_p95 = plan_staleness_p95(s).mean};
   double slack[RANKING_MOST_LIMITS];
   const size_t n = slacks(l, &mean, slack);
   for (size_t i = 0; i < n; ++i)
-    if (slack[i] < 0) return 0;
-  return 1;
+    if (slack[i] < 0) return false;
+  return true;
 }
 
 /* --- the front --- */
@@ -430,13 +412,12 @@ static int by_staleness(const void *a, const void *b) {
   return (x->throughput < y->throughput) - (x->throughput > y->throughput);
 }
 
-/* The points that no other is both fresher and faster than, each faster than the one before by half
- * the indifference zone at least; and the recommended one. */
-static gl_status find_front(plan_result *r, gl_error *err) {
+/* Candidates that no other beats in both staleness and throughput, each faster than the one before
+ * by at least half the indifference zone; and the recommended one. */
+static void find_front(plan_result *r) {
   const size_t n = r->ranking.n;
-  place *p = calloc(n + 1, sizeof *p);
+  place *p = MUST_ARRAY(place, n, "a Pareto front");
   double largest = 0, best = -INFINITY;
-  if (p == NULL) return gl_fail_memory(err, "a Pareto front");
   for (size_t i = 0; i < n; ++i) {
     const plan_system *s = &r->system[r->of[i]];
     p[i] = (place){r->of[i], plan_throughput(s).mean, plan_staleness(s).mean};
@@ -445,16 +426,15 @@ static gl_status find_front(plan_result *r, gl_error *err) {
   r->zone = r->d->rigour.throughput * largest;
   qsort(p, n, sizeof *p, by_staleness);
   for (size_t i = 0; i < n; ++i) {
-    const int steps_up = p[i].throughput > best + (isinf(best) ? 0 : r->zone / 2);
+    const bool steps_up = p[i].throughput > best + (isinf(best) ? 0 : r->zone / 2);
     if (!steps_up && p[i].at != r->chosen) continue;
     best = fmax(best, p[i].throughput);
     r->front[r->n_front++] = p[i].at;
   }
   free(p);
-  return GL_OK;
 }
 
-/* --- what binds, and what more would bring --- */
+/* --- the bottleneck, and the gain of one more of each --- */
 
 static void find_binding(plan_result *r) {
   const plan_system *s = &r->system[r->chosen];
@@ -498,7 +478,7 @@ static gl_status measure_gain(search *s, plan_gain *g, size_t replicates, gl_err
     status = run_round(both, 2, r, s->threads, s->watch, &made, err);
   }
   s->out->simulations += made;
-  tell_done(s->watch, s->told += made);
+  report_done(s->watch, s->reported += made);
   g->stalls = changed.stalls;
   if (status == GL_OK && !changed.stalls) {
     g->throughput =
@@ -525,29 +505,26 @@ static size_t list_gains(const plan_result *r, plan_gain *out) {
   return n;
 }
 
-/* A plan that needed many replicates to tell the best does not need as many for each change: their
- * intervals are printed. */
+/* A change gets at most this many times the replicates of the first stage, also where the selection
+ * needed more: its interval is printed. */
 enum { GAIN_STAGES = 8 };
 
 static gl_status find_gains(search *s, gl_error *err) {
   plan_result *r = s->out;
-  r->gains = calloc(2 * r->d->n_sites + 2, sizeof *r->gains);
-  if (r->gains == NULL) return gl_fail_memory(err, "what more would bring");
+  r->gains = MUST_ARRAY(plan_gain, 2 * r->d->n_sites + 2, "gains");
   r->n_gains = list_gains(r, r->gains);
   size_t replicates = r->system[r->chosen].n;
   const size_t first = r->d->rigour.replicates;
   if (replicates < 2 * first) replicates = 2 * first;
   if (replicates > GAIN_STAGES * first) replicates = GAIN_STAGES * first;
   if (replicates > PLAN_MOST_REPLICATES) replicates = PLAN_MOST_REPLICATES;
-  tell_phase(s->watch, "one more of each", r->n_gains * replicates);
-  s->told = 0;
+  report_phase(s->watch, "one more of each", r->n_gains * replicates);
+  s->reported = 0;
   gl_status status = GL_OK;
   for (size_t i = 0; i < r->n_gains && status == GL_OK; ++i)
     status = measure_gain(s, &r->gains[i], replicates, err);
   return status;
 }
-
-/* --- the whole --- */
 
 gl_status plan_search(plan_result *out, const plan_description *d, size_t threads,
                       const plan_watch *watch, gl_error *err) {
@@ -557,7 +534,7 @@ gl_status plan_search(plan_result *out, const plan_description *d, size_t thread
   gl_status status = set_up(&s, err);
   if (status == GL_OK) status = run_first(&s, err);
   if (status == GL_OK) status = choose_system(&s, err);
-  if (status == GL_OK) status = find_front(out, err);
+  if (status == GL_OK) find_front(out);
   if (status == GL_OK && out->chosen != SIZE_MAX) {
     find_binding(out);
     status = find_gains(&s, err);

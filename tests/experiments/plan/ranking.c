@@ -119,7 +119,7 @@ static void a_share_is_of_the_selected_system(void) {
     static const double mean[] = {50, 48.9, 48.9, 48.9}; /* 50 is 2.2 % more */
     for (size_t i = 0; i < 4; ++i) w.mean[i] = mean[i], w.second[i] = -mean[i];
     ranking_request q = request_of(&w);
-    q.zone_share = 0.02;
+    q.zone_fraction = 0.02;
     wrong += !selects_well(&w, &q, 1);
   }
   CU_ASSERT(wrong <= MOST_ERRORS);
