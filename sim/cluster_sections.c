@@ -66,11 +66,11 @@ static void read_delta(network_spec *out, cfg_reader *outer) {
   const cfg_node *node = cfg_child(outer, "delta");
   if (outer->status != GL_OK) return;
   cfg_begin(&r, node, "cluster.network.delta", outer->err);
-  out->delta_share = field_real(&r, "share");
+  out->delta_fraction = field_real(&r, "share");
   out->full_every = field_whole(&r, "full_every");
   if (r.status == GL_OK && cfg_has(&r, "full_every") && !cfg_has(&r, "share"))
     r.status = cfg_fail(cfg_child(&r, "full_every"), outer->err,
-                        "full_every is about deltas, and without their share of the weights' "
+                        "full_every is about deltas, and without their fraction of the weights' "
                         "bytes all transfers are full; give delta: {share: 0.05, full_every: 10}, "
                         "or leave full_every out");
   outer->status = cfg_end(&r);
@@ -84,7 +84,8 @@ typedef struct row_rule {
   double fallback, least, most; /* fallback: where nothing is said, and for `none` */
 } row_rule;
 
-static gl_status read_cell(double *out, const cfg_node *node, const row_rule *rule, gl_error *err) {
+static gl_status read_site_value(double *out, const cfg_node *node, const row_rule *rule,
+                                 gl_error *err) {
   if (cfg_is_null(node) || strcmp(cfg_text(node), "none") == 0) return GL_OK;
   if (cfg_number(node, out) && *out >= rule->least && *out <= rule->most) return GL_OK;
   return cfg_fail(node, err, "%s between two sites is a number from %g to %g or none, not '%s'",
@@ -92,7 +93,7 @@ static gl_status read_cell(double *out, const cfg_node *node, const row_rule *ru
 }
 
 /* row[n]: a number for all other sites, or one for each of the n sites in their order. */
-static void read_row(double *row, cfg_reader *r, const row_rule *rule, size_t own, size_t n) {
+static void read_site_row(double *row, cfg_reader *r, const row_rule *rule, size_t own, size_t n) {
   const cfg_node *node = cfg_child(r, rule->key);
   for (size_t i = 0; i < n; ++i) row[i] = rule->fallback;
   if (node == NULL || r->status != GL_OK) return;
@@ -105,7 +106,7 @@ static void read_row(double *row, cfg_reader *r, const row_rule *rule, size_t ow
                  rule->key, cfg_size(node), n);
   for (size_t i = 0; i < n && r->status == GL_OK; ++i)
     if (is_list || i != own)
-      r->status = read_cell(&row[i], is_list ? cfg_at(node, i) : node, rule, r->err);
+      r->status = read_site_value(&row[i], is_list ? cfg_at(node, i) : node, rule, r->err);
 }
 
 static void read_outages(network_site *out, cfg_reader *r, const cfg_node *node) {
@@ -149,9 +150,9 @@ static gl_status read_site(network_spec *s, const cfg_node *node, size_t own, si
   if (outages != NULL) out->outages = ARENA_ARRAY(&s->memory, site_outage, cfg_size(outages));
   r.status = arena_check(&s->memory, "sites", err);
   if (r.status != GL_OK) return cfg_end(&r);
-  read_row(out->latency, &r, &latency, own, n);
-  read_row(out->bandwidth, &r, &bandwidth, own, n);
-  read_row(out->loss, &r, &loss, own, n);
+  read_site_row(out->latency, &r, &latency, own, n);
+  read_site_row(out->bandwidth, &r, &bandwidth, own, n);
+  read_site_row(out->loss, &r, &loss, own, n);
   if (outages != NULL) read_outages(out, &r, outages);
   delay_read(&r, "mtbf", NULL, &out->mtbf);
   delay_read(&r, "mttr", NULL, &out->mttr);
@@ -202,7 +203,8 @@ gl_status network_site_of(const network_spec *spec, const cfg_node *node, size_t
 static bool changes_nothing(const network_spec *s) {
   const bool shared = isfinite(s->egress.bandwidth) || s->egress.share == SHARE_QUEUE ||
                       isfinite(s->ingress.bandwidth) || s->ingress.share == SHARE_QUEUE;
-  return !shared && s->n_sites == 0 && s->fanout == 0 && s->round_trips <= 0 && s->delta_share >= 1;
+  return !shared && s->n_sites == 0 && s->fanout == 0 && s->round_trips <= 0 &&
+         s->delta_fraction >= 1;
 }
 
 static gl_status read_section(network_spec *s, const cfg_node *node, gl_error *err) {
@@ -232,7 +234,7 @@ gl_status network_parse(network_spec **out, const cfg_node *node, gl_error *err)
   *out = NULL;
   network_spec *s = calloc(1, sizeof *s);
   if (s == NULL) return gl_fail_memory(err, "a network");
-  s->delta_share = 1;
+  s->delta_fraction = 1;
   const gl_status status = read_section(s, node, err);
   if (status == GL_OK && !changes_nothing(s))
     *out = s;
@@ -303,7 +305,7 @@ static gl_status read_trace(measured_staleness *m, cfg_reader *r, const char *co
   return r->status;
 }
 
-static void copy_text(cfg_reader *r, const char *text, char **out) {
+static void copy_measured_text(cfg_reader *r, const char *text, char **out) {
   if (r->status != GL_OK) return;
   *out = strdup(text);
   if (*out == NULL) r->status = gl_fail_memory(r->err, "a measured staleness");
@@ -325,8 +327,8 @@ gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error
   cfg_begin(&r, compare, "cluster.compare", err);
   const char *trace = field_text(&r, "trace"), *column = field_text(&r, "column");
   const char *fallback = column != NULL ? column : trace != NULL ? trace : "measured";
-  copy_text(&r, cfg_string(&r, "name", fallback), &m->name);
-  copy_text(&r, cfg_string(&r, "source", ""), &m->source);
+  copy_measured_text(&r, cfg_string(&r, "name", fallback), &m->name);
+  copy_measured_text(&r, cfg_string(&r, "source", ""), &m->source);
   const bool counted = cfg_child(&r, "histogram") != NULL;
   read_seconds(m, &r);
   const bool given = counted || trace != NULL;

@@ -85,7 +85,7 @@ typedef struct network_spec {
   network_port egress, ingress; /* of the learner */
   double round_trips;           /* before a transfer begins, */
   double rtt;                   /* each of so many seconds; 0: as the latencies of sites say */
-  double delta_share;           /* of the bytes of the weights that a delta has; 1: none is sent */
+  double delta_fraction;        /* of the bytes of the weights that a delta has; 1: none is sent */
   int64_t full_every;           /* every n-th transfer of weights to a sampler is full; 0: none */
   size_t fanout; /* samplers that a node of the relay tree sends weights on to; 0: no relay */
   size_t shards; /* that weights are cut into */

@@ -75,7 +75,8 @@ static gl_status uniform_from_interval(delay_dist *dist, double l, double u, dou
   dist->uniform.min = l - tail_of(c) * (u - l) / c;
   dist->uniform.max = u + tail_of(c) * (u - l) / c;
   if (dist->uniform.min >= 0) return GL_OK;
-  return gl_fail(err, GL_EINPUT, "a uniform law holding this interval would begin at %g, below 0",
+  return gl_fail(err, GL_EINPUT,
+                 "a uniform distribution holding this interval would begin at %g, below 0",
                  dist->uniform.min);
 }
 
@@ -107,7 +108,7 @@ static gl_status exponential_from_interval(delay_dist *dist, double l, double u,
   dist->exponential.shift = l == 0 ? 0 : l + mean * log1p(-tail_of(c));
   if (dist->exponential.shift >= 0) return GL_OK;
   return gl_fail(err, GL_EINPUT,
-                 "an exponential law holding this interval would begin at %g, below 0",
+                 "an exponential distribution holding this interval would begin at %g, below 0",
                  dist->exponential.shift);
 }
 
@@ -193,8 +194,8 @@ static double gamma_guess(double p, double shape) {
 
 /* ln of the value of the gamma distribution of scale 1 with mass p below (or above) it: Newton's
  * steps on the logarithm of that tail, which is nearly linear in ln x, kept inside a bracket. GSL's
- * own inverse gives up for some shapes and tells through its error handler, which ends the process
- * unless the program has turned it off; its distribution functions never fail. */
+ * inverse gives up for some shapes and calls its error handler, which ends the process unless the
+ * program has turned it off; its distribution functions never fail. */
 static double gamma_log_quantile(double p, double shape, int upper_tail) {
   double lo = -700, hi = log(shape + 40 * sqrt(shape) + 600);
   double y = fmin(fmax(gamma_guess(upper_tail ? 1 - p : p, shape), lo), hi);
@@ -245,7 +246,7 @@ static gl_status gamma_shape(double *shape, double alpha, double log_ratio, gl_e
   gsl_function f = {gamma_gap, &problem};
   double lo = log(0.1), hi = log(1e4);
   if (!(gamma_gap(lo, &problem) > 0) || !(gamma_gap(hi, &problem) < 0))
-    return gl_fail(err, GL_EINPUT, "no gamma law of shape 0.1 to 1e4 holds this interval");
+    return gl_fail(err, GL_EINPUT, "no gamma distribution of shape 0.1 to 1e4 holds this interval");
   gsl_root_fsolver *solver = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
   if (solver == NULL) return gl_fail_memory(err, "a root solver");
   int status = gsl_root_fsolver_set(solver, &f, lo, hi);
@@ -259,7 +260,7 @@ static gl_status gamma_shape(double *shape, double alpha, double log_ratio, gl_e
   *shape = exp(gsl_root_fsolver_root(solver));
   gsl_root_fsolver_free(solver);
   if (status != GSL_SUCCESS)
-    return gl_fail(err, GL_ENUMERIC, "root finding for the gamma law's shape failed: %s",
+    return gl_fail(err, GL_ENUMERIC, "root finding for the gamma distribution's shape failed: %s",
                    gsl_strerror(status));
   return GL_OK;
 }
@@ -307,7 +308,7 @@ static void read_empirical(cfg_reader *r, delay_dist *dist, const cfg_node *node
   double scale = cfg_positive(r, "scale", 1), *value = NULL;
   size_t n = 0;
   if (r->status == GL_OK && file == NULL)
-    r->status = cfg_fail(node, r->err, "an empirical law needs file: a CSV of durations");
+    r->status = cfg_fail(node, r->err, "an empirical distribution needs file: a CSV of durations");
   if (r->status != GL_OK) return;
   gl_error why = {0};
   const cfg_node *at = cfg_child(r, "file");
@@ -350,14 +351,15 @@ static void read_gilbert_elliott(cfg_reader *r, delay_dist *dist, const cfg_node
   dist->gilbert_elliott.to_good = cfg_double(r, "to_good", 0.1, 0, 1);
   const cfg_node *good_at = cfg_child(r, "good"), *bad_at = cfg_child(r, "bad");
   if (r->status == GL_OK && (good_at == NULL || bad_at == NULL))
-    r->status = cfg_fail(node, r->err, "a gilbert_elliott law needs a law good and a law bad");
+    r->status = cfg_fail(node, r->err,
+                         "a gilbert_elliott distribution needs the distributions good and bad");
   if (r->status == GL_OK) r->status = delay_parse(&good, good_at, "good", NAN, r->err);
   if (r->status == GL_OK) r->status = delay_parse(&bad, bad_at, "bad", NAN, r->err);
   dist->gilbert_elliott.good = good;
   dist->gilbert_elliott.bad = bad;
   if (r->status == GL_OK &&
       (good->kind == DELAY_GILBERT_ELLIOTT || bad->kind == DELAY_GILBERT_ELLIOTT))
-    r->status = cfg_fail(node, r->err, "good and bad must be laws of a single state");
+    r->status = cfg_fail(node, r->err, "good and bad must be distributions of a single state");
 }
 
 /* Changes the state by the block's second number and draws from its distribution by the first. */
@@ -448,17 +450,17 @@ static const delay_dist_entry table[] = {
                          .read = read_empirical,
                          .quantile = quantile_empirical,
                          .fini = fini_empirical},
-    [DELAY_GILBERT_ELLIOTT] = {.name = "gilbert_elliott",
-                               .about = "two laws, and the chance to change between them per draw",
-                               .parameter = {{"good", "", ""},
-                                             {"bad", "", ""},
-                                             {"to_bad", "", "0.01"},
-                                             {"to_good", "", "0.1"}},
-                               .read = read_gilbert_elliott,
-                               .draw = draw_gilbert_elliott,
-                               .fini = fini_gilbert_elliott},
+    [DELAY_GILBERT_ELLIOTT] =
+        {.name = "gilbert_elliott",
+         .about = "two distributions, and the probability to change between them per draw",
+         .parameter =
+             {{"good", "", ""}, {"bad", "", ""}, {"to_bad", "", "0.01"}, {"to_good", "", "0.1"}},
+         .read = read_gilbert_elliott,
+         .draw = draw_gilbert_elliott,
+         .fini = fini_gilbert_elliott},
 };
-_Static_assert(sizeof table / sizeof *table == DELAY_KINDS, "a line for every kind of law");
+_Static_assert(sizeof table / sizeof *table == DELAY_KINDS,
+               "a line for every kind of distribution");
 
 const delay_dist_entry *delay_dist_about(delay_kind kind) {
   assert(kind < DELAY_KINDS && table[kind].name != NULL);
@@ -552,9 +554,10 @@ gl_status delay_from_interval(delay_dist *dist, delay_kind kind, double l, doubl
   if (!(l >= 0 && u > l && isfinite(u) && c > 0 && c < 1))
     return gl_fail(err, GL_EINPUT, "an interval needs 0 <= lower < upper and 0 < confidence < 1");
   if (l == 0 && !e->from_zero)
-    return gl_fail(err, GL_EINPUT, "the interval's lower end must be positive for this law");
+    return gl_fail(err, GL_EINPUT,
+                   "the interval's lower end must be positive for this distribution");
   if (e->from_interval == NULL)
-    return gl_fail(err, GL_EINPUT, "a law of kind %s has no interval", e->name);
+    return gl_fail(err, GL_EINPUT, "a distribution of kind %s has no interval", e->name);
   return e->from_interval(dist, l, u, c, err);
 }
 
@@ -725,9 +728,10 @@ static gl_status delay_parse_map(delay_dist *dist, const cfg_node *node, const c
   else
     delay_read_own(&r, dist, node, max_delay);
   if (r.status == GL_OK && !has_interval && !isnan(max_delay) && kind != DELAY_CONSTANT)
-    r.status = cfg_fail(node, err,
-                        "max_delay sets the upper end of an interval; give this law as interval: "
-                        "[lower, upper]");
+    r.status =
+        cfg_fail(node, err,
+                 "max_delay sets the upper end of an interval; give this distribution as interval: "
+                 "[lower, upper]");
   dist->offset = cfg_double(&r, "offset", 0, 0, DELAY_LONGEST);
   delay_read_clamp(&r, dist, has_interval);
   return cfg_end(&r);
@@ -738,7 +742,7 @@ static gl_status delay_parse_scalar(delay_dist *dist, const cfg_node *node, doub
   double value = 0;
   if (cfg_is_null(node) || strcmp(cfg_text(node), "none") == 0) {
     if (isnan(max_delay)) return GL_OK;
-    return cfg_fail(node, err, "max_delay needs a law with an interval here, not none");
+    return cfg_fail(node, err, "max_delay needs a distribution with an interval here, not none");
   }
   if (!cfg_number(node, &value) || !(value >= 0) || value > DELAY_LONGEST) {
     const char *unit = cfg_unit(node);
@@ -757,7 +761,7 @@ gl_status delay_parse(delay_dist **out, const cfg_node *node, const char *sectio
   *out = NULL;
   if (node == NULL) return gl_fail(err, GL_EINTERNAL, "delay_parse: no node for %s", section);
   delay_dist *dist = calloc(1, sizeof *dist);
-  if (dist == NULL) return gl_fail_memory(err, "a delay law");
+  if (dist == NULL) return gl_fail_memory(err, "a delay distribution");
   dist->clamp_hi = INFINITY;
   gl_status status = GL_OK;
   double end =
@@ -767,12 +771,12 @@ gl_status delay_parse(delay_dist **out, const cfg_node *node, const char *sectio
   else if (cfg_kind_of(node) == CFG_SCALAR)
     status = delay_parse_scalar(dist, node, end, err);
   else
-    status = cfg_fail(node, err, "a law is a number, none or a map, not a list");
+    status = cfg_fail(node, err, "a distribution is a number, none or a map, not a list");
   if (status != GL_OK || max_delay == 0) {
     delay_free(dist);
     if (status != GL_OK) return status;
     dist = delay_constant(0);
-    if (dist == NULL) return gl_fail_memory(err, "a delay law");
+    if (dist == NULL) return gl_fail_memory(err, "a delay distribution");
   }
   *out = dist;
   return GL_OK;

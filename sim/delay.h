@@ -45,7 +45,7 @@ typedef struct delay_dist delay_dist;
 struct delay_dist {
   delay_kind kind;
   union {                /* the parameters of its kind */
-    double parameter[2]; /* of uniform … pareto, in the order of their names */
+    double parameter[2]; /* of constant … pareto, in the order of the table's names */
     struct {
       double value;
     } constant;

@@ -368,9 +368,9 @@ static double fit_distance(const delay_dist *dist, const sample *s, double resol
     const bool last = i + 1 == s->n || x[i + 1] > x[i];
     if (resolution > 0 && !last) continue;
     const double edge = fmin(x[i] + resolution / 2, s->high);
-    const double share = cdf_of(dist, edge);
-    most = fmax(most, fabs((double)(i + 1) / n - share));
-    if (!(resolution > 0)) most = fmax(most, fabs(share - (double)i / n));
+    const double below = cdf_of(dist, edge);
+    most = fmax(most, fabs((double)(i + 1) / n - below));
+    if (!(resolution > 0)) most = fmax(most, fabs(below - (double)i / n));
   }
   if (s->n_above > 0) most = fmax(most, fabs((double)s->n_above / n - survival_of(dist, s->high)));
   return most;
@@ -432,8 +432,8 @@ static gl_status test_row(fit_row *row, const family *f, const sample *tested,
   /* Samples that have no such distribution count as farther away: p is then no test, but never too
    * small. */
   row->p = (double)(1 + to.farther + (FIT_REPLICATES - to.n)) / (FIT_REPLICATES + 1);
-  const double share = sqrt((double)tested->n / (double)about->n), n = (double)to.n;
-  for (int k = 0; k < 2; ++k) row->error[k] = to.n < 2 ? NAN : share * sqrt(to.squares[k] / n);
+  const double ratio = sqrt((double)tested->n / (double)about->n), n = (double)to.n;
+  for (int k = 0; k < 2; ++k) row->error[k] = to.n < 2 ? NAN : ratio * sqrt(to.squares[k] / n);
   return status;
 }
 
@@ -487,19 +487,20 @@ static gl_status check_sample(const sample *s, const char *what, gl_error *err) 
   while (zeros < s->n && s->all[zeros] == 0) ++zeros;
   if (zeros > 0 && !(s->low > 0))
     return gl_fail(err, GL_EINPUT,
-                   "%zu of %zu values of %s are 0, which continuous laws do not draw; say "
+                   "%zu of %zu values of %s are 0, which continuous distributions do not have; say "
                    "--at-least %s=X, X being the shortest that the log tells from 0",
                    zeros, s->n, what, what);
   if (n_inner(s) < FIT_LEAST_VALUES)
     return gl_fail(
         err, GL_EINPUT,
-        "%s has %zu values%s, and a law needs %d; give more of the log, or the law {law: "
+        "%s has %zu values%s, and a fit needs %d; give more of the log, or the distribution {law: "
         "empirical, file: …}",
         what, n_inner(s), has_censored(s) ? " inside of its limits" : "", FIT_LEAST_VALUES);
   if (!(inner_of(s)[n_inner(s) - 1] > inner_of(s)[0]))
-    return gl_fail(err, GL_EINPUT,
-                   "all values of %s inside of its limits are %g; no law has one value and limits",
-                   what, inner_of(s)[0]);
+    return gl_fail(
+        err, GL_EINPUT,
+        "all values of %s inside of its limits are %g; no distribution has one value and limits",
+        what, inner_of(s)[0]);
   return GL_OK;
 }
 

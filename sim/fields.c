@@ -267,7 +267,7 @@ static const field entries[] = {
                    {"cluster.samplers", NULL},
                    {"cluster.unit", "batch"}}),
     FIELD("cluster.lengths", "response lengths", DIST, "tokens", NULL,
-          "law of response lengths, rounded to whole tokens from 1 to `max_tokens`",
+          "distribution of response lengths, rounded to whole tokens from 1 to `max_tokens`",
           .rule =
               "none: `generation` says how long a batch takes; presets of groups: " GROUP_LENGTHS),
     FIELD("cluster.max_tokens", "longest response", REAL(1, 1e9), "tokens", "32768",
@@ -288,7 +288,8 @@ static const field entries[] = {
           .rule = "0; preset heterorl: log-normal, see `max_delay`"),
     FIELD("cluster.max_delay", "max delay", REAL(0, 1e12), "s", "1800",
           "replaces the upper end of the interval of `delay` and must be above its lower end; 0 or "
-          "none: no delay. Where no `delay` is given, the law is log-normal from 60 s to this, at "
+          "none: no delay. Where no `delay` is given, the distribution is log-normal from 60 s to "
+          "this, at "
           "99.5 %, clamped",
           .rule = "1800 with the preset heterorl where no `delay` is given; else none",
           .when = {{"cluster.preset", "heterorl"},
@@ -461,7 +462,7 @@ static const field entries[] = {
     FIELD("cluster.network.delta", "weight deltas", SECTION, "", NULL,
           "weights as what changed since those before, sparse or quantised"),
     FIELD("cluster.network.delta.share", "size of a delta", REAL(0, 1), "", "1",
-          "bytes of a delta, as a share of `weights_bytes`; 1: none are sent"),
+          "bytes of a delta, as a fraction of `weights_bytes`; 1: none are sent"),
     FIELD(
         "cluster.network.delta.full_every", "full transfers", WHOLE(0, INFINITY), "", "0",
         "every n-th transfer to a sampler has all weights, and so has one that follows a crash or "

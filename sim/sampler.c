@@ -60,7 +60,7 @@ static decoder begin(const response_spec *spec, event_queue *slots, size_t respo
   return (decoder){.spec = spec, .slots = slots, .responses = responses};
 }
 
-static response_cost cost_of(const decoder *d) {
+static response_cost decoding_cost(const decoder *d) {
   return (response_cost){
       .seconds = d->decoded / d->spec->tokens_per_s, .tokens = d->tokens, .longest = d->longest};
 }
@@ -76,7 +76,7 @@ int response_draw(response_cost *out, const response_spec *spec, event_queue *sl
       factor = delay_draw(spec->prompts, &prompts);
     if (!decode(&d, draw_length(spec, &source, factor))) return 0;
   }
-  *out = cost_of(&d);
+  *out = decoding_cost(&d);
   return 1;
 }
 
@@ -85,7 +85,7 @@ int response_known(response_cost *out, const response_spec *spec, event_queue *s
   decoder d = begin(spec, slots, responses);
   for (size_t k = 0; k < responses; ++k)
     if (!decode(&d, lengths[k])) return 0;
-  *out = cost_of(&d);
+  *out = decoding_cost(&d);
   return 1;
 }
 
@@ -405,8 +405,8 @@ static void add_up_lengths(const cluster_spec *spec, schedule_batch *facts, cons
     facts->tokens += lengths[k];
     facts->longest = fmax(facts->longest, lengths[k]);
   }
-  const double share = (double)spec->unit_responses / (double)spec->samples_per_batch;
-  facts->bytes = spec->rollout_bytes * share + spec->bytes_per_token * facts->tokens;
+  const double fraction = (double)spec->unit_responses / (double)spec->samples_per_batch;
+  facts->bytes = spec->rollout_bytes * fraction + spec->bytes_per_token * facts->tokens;
 }
 
 static gl_status draw_unit(sim_clock *c, const sampler *s, uint32_t slot, gl_error *err) {
@@ -587,7 +587,7 @@ gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_erro
 /* --- weights that are pushed --- */
 
 /* How far a response has been decoded. */
-static double share_done(const sim_clock *c, const running_response *r) {
+static double fraction_done(const sim_clock *c, const running_response *r) {
   return (c->now - r->begun_s) / (r->ends_s - r->begun_s);
 }
 
@@ -602,7 +602,7 @@ static double tokens_held(const sim_clock *c, uint32_t i) {
   double tokens = 0;
   for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
     const running_response *r = &t->running[k];
-    const double done = share_done(c, r);
+    const double done = fraction_done(c, r);
     if (done >= 1) continue;
     tokens += c->samplers[i].group->responses.prompt_tokens;
     tokens += done * t->units[r->slot].lengths[response_of(c, r)];
@@ -623,7 +623,7 @@ static gl_status stream_interrupt(sim_clock *c, uint32_t i, gl_error *err) {
   while (t->running[first].next != NO_PLACE) first = t->running[first].next;
   for (uint32_t k = first; k != NO_PLACE && status == GL_OK; k = t->running[k].previous) {
     running_response *r = &t->running[k];
-    if (share_done(c, r) >= 1) continue; /* it ends at this moment */
+    if (fraction_done(c, r) >= 1) continue; /* it ends at this moment */
     r->begun_s += seconds;
     r->ends_s += seconds;
     ++r->serial;
@@ -641,9 +641,9 @@ static void stream_place_responses(const sim_clock *c, uint32_t i, uint32_t slot
     u->from[k] = k < u->begun ? SCHEDULE_LEAVES : 0;
   for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
     const running_response *r = &t->running[k];
-    if (r->slot != slot || share_done(c, r) >= 1) continue;
+    if (r->slot != slot || fraction_done(c, r) >= 1) continue;
     const size_t which = (size_t)response_of(c, r);
-    const double at = ceil(share_done(c, r) * u->lengths[which]);
+    const double at = ceil(fraction_done(c, r) * u->lengths[which]);
     if (at < u->lengths[which]) u->from[which] = (size_t)at;
   }
 }
@@ -708,7 +708,7 @@ static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_er
   }
   for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
     running_response *r = &t->running[k];
-    const double done = share_done(c, r);
+    const double done = fraction_done(c, r);
     if (done >= 1) continue;
     interrupts = true;
     r->segment = buffer_switch_response(&c->buffer, r->slot, r->segment, done, version);

@@ -112,7 +112,7 @@ typedef struct schedule {
   uint64_t drawn_responses; /* draws more than it sends; and the responses of these */
   bool streams;             /* units are groups or responses, and have these: */
   uint64_t aborted;         /* dropped at their sampler, because new weights came (partial: drop) */
-  double slot_utilisation;  /* share of the decoding slots in use, over time */
+  double slot_utilisation;  /* fraction of the decoding slots in use, over time */
   /* Where weights interrupt decoding: how often, how long samplers stood still for it, all in all,
    * and tokens of which keys and values were computed again. */
   bool interrupts;

@@ -1,5 +1,5 @@
-/* Closed forms beside a schedule: what the cluster is, each form's range and values, the table of
- * forms at the end, and what a schedule measured to hold beside them. */
+/* Closed forms: facts of the cluster, each form's range and values, the table of forms, and the
+ * same quantities measured in a schedule. */
 #include "sim/theory.h"
 
 #include "sim/cluster_spec.h"
@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Times are compared up to rounding: what ends within this share of a moment ends at it. */
+/* Times that differ by no more than this fraction are equal. */
 static const double rounding = 1e-9;
 
-/* --- what the cluster is --- */
+/* --- facts of the cluster --- */
 
 /* Times are means in seconds; those of samplers hold where all are alike. */
 typedef struct theory_facts {
@@ -36,8 +36,8 @@ typedef struct theory_facts {
   double step;
 } theory_facts;
 
-/* A form: the condition that the cluster breaks, static, NULL where the form holds; and what it
- * says where it holds. */
+/* A form: the condition that the cluster breaks, static, NULL where the form holds; and its values.
+ */
 typedef const char *theory_breaks(const theory_facts *f);
 typedef gl_status theory_say(theory *out, const theory_facts *f, gl_error *err);
 
@@ -119,7 +119,7 @@ static gl_status read_facts(theory_facts *f, const cluster_spec *c, gl_error *er
   return status;
 }
 
-/* --- what every form needs --- */
+/* --- conditions of every form --- */
 
 static bool link_loses(const link_spec *link) {
   return link->loss > 0 || link->to_bad > 0;
@@ -147,10 +147,10 @@ static const char *dist_breaks(const cluster_spec *c) {
   cluster_dist dist;
   for (size_t i = 0; cluster_dist_at(c, i, &dist); ++i) {
     if (dist.dist->kind == DELAY_GILBERT_ELLIOTT)
-      return "no law is gilbert_elliott (draws are independent)";
+      return "no distribution is gilbert_elliott (draws are independent)";
     const int limited = strcmp(dist.field, "cluster.lengths") == 0;
     if (!limited && !moment_is_finite(dist.dist, 1))
-      return "every law has a finite mean (pareto: shape at least 1.05, or clamped)";
+      return "every distribution has a finite mean (pareto: shape at least 1.05, or clamped)";
   }
   return NULL;
 }
@@ -186,15 +186,15 @@ static void set_rates(theory *out, const theory_facts *f, double cycle, double s
   out->value[THEORY_SAMPLER_UTILISATION] = exactly(sampler_busy / (f->samplers * cycle));
 }
 
-static gl_status shares_new(theory *out, size_t n, gl_error *err) {
+static gl_status theory_new_fractions(theory *out, size_t n, gl_error *err) {
   out->staleness = calloc(n, sizeof *out->staleness);
   if (out->staleness == NULL) return gl_fail_memory(err, "a distribution of staleness");
   out->n_staleness = n;
   return GL_OK;
 }
 
-/* The mean of a distribution that has no more staleness than it lists. */
-static theory_value mean_of_shares(const theory *t) {
+/* The mean of a distribution whose values are all listed. */
+static theory_value mean_of_fractions(const theory *t) {
   double mean = 0;
   for (size_t i = 0; i < t->n_staleness; ++i) mean += (double)i * t->staleness[i];
   return exactly(mean);
@@ -312,7 +312,7 @@ static gl_status theory_synchronous(theory *out, const theory_facts *f, gl_error
   double round = 0, busy = 0;
   gl_status status = mean_round(f, &round, err);
   if (status == GL_OK) status = generated_an_update(f, &busy, err);
-  if (status == GL_OK) status = shares_new(out, 1, err);
+  if (status == GL_OK) status = theory_new_fractions(out, 1, err);
   if (status != GL_OK) return status;
   out->staleness[0] = 1;
   out->value[THEORY_STALENESS] = exactly(0);
@@ -380,13 +380,13 @@ static const char *constant_breaks(const theory_facts *f) {
 
 static gl_status theory_constant(theory *out, const theory_facts *f, gl_error *err) {
   const double r = updates_a_round(f), w = rounds_an_update(f), lag = constant_lag(f);
-  gl_status status = shares_new(out, (size_t)constant_largest(f) + 1, err);
+  gl_status status = theory_new_fractions(out, (size_t)constant_largest(f) + 1, err);
   if (status != GL_OK) return status;
   for (double i = 0; i < r; ++i)
     if (w == 1) out->staleness[(size_t)(lag + i)] += 1 / r;
   for (double m = 0; m < w; ++m)
     if (w > 1) out->staleness[(size_t)fmax(0, ceil((lag - m) / w))] += 1 / w;
-  out->value[THEORY_STALENESS] = mean_of_shares(out);
+  out->value[THEORY_STALENESS] = mean_of_fractions(out);
   set_rates(out, f, w * f->generation / r, f->batches * f->generation);
   return GL_OK;
 }
@@ -410,11 +410,12 @@ static const char *gated_constant_breaks(const theory_facts *f) {
   return order_breaks(f);
 }
 
-/* Where constant() holds too, the gate never closes; here it does. */
+/* The case in which the gate closes; where it never does, theory_constant() holds, which comes
+ * first in the table. */
 static gl_status gated_constant(theory *out, const theory_facts *f, gl_error *err) {
   const double way = f->generation + f->data + f->step + f->weights;
   const double cycle = fmax(fmax(f->generation, f->step), way / (f->ahead + 1));
-  gl_status status = shares_new(out, (size_t)f->ahead + 1, err);
+  gl_status status = theory_new_fractions(out, (size_t)f->ahead + 1, err);
   if (status != GL_OK) return status;
   out->staleness[(size_t)f->ahead] = 1;
   out->value[THEORY_STALENESS] = exactly(f->ahead);
@@ -424,11 +425,12 @@ static gl_status gated_constant(theory *out, const theory_facts *f, gl_error *er
 
 /* --- queues: batches arrive at the learner at random --- */
 
-/* A distribution that would need more values is left out; those kept hold all but some 1e-9. */
-enum { MOST_SHARES = 4096 };
-static const double shares_a_mean = 25;
-/* A learner that is busier has no long run that could be told from an endless queue: means come
- * from integrals, and 1 may read as a little less. */
+/* A distribution of staleness that would need more values is left out; the values that are listed
+ * hold all but about 1e-9 of the mass. */
+enum { MOST_FRACTIONS = 4096 };
+static const double fractions_a_mean = 25;
+/* The largest utilisation at which the learner counts as keeping up. Means come from integrals, so
+ * that a true 1 may come out slightly below 1. */
 static const double busiest = 1 - 1e-6;
 
 static const char *links_break(const theory_facts *f) {
@@ -456,8 +458,8 @@ static const char *gate_breaks(const theory_facts *f) {
   return broken != NULL ? broken : order_breaks(f);
 }
 
-/* Whether no weights are back at the moment at which their batch is generated: a sampler that
- * begins its next one then is not yet given them. */
+/* Whether new weights always reach the sampler later than the end of the batch they come from, so
+ * that the batch begun at that end does not use them. */
 static bool takes_time(const theory_facts *f) {
   return f->data + f->weights > 0 || delay_survival(f->c->step, 0) == 1;
 }
@@ -503,25 +505,25 @@ static const char *poisson_breaks(const theory_facts *f) {
 }
 
 /* Adds a geometric number, P(k) = (1 - q) q^k, to a distribution. */
-static void add_geometric(double *share, size_t n, double q) {
+static void add_geometric(double *fraction, size_t n, double q) {
   double before = 0;
   for (size_t i = 0; i < n; ++i) {
-    before = before * q + share[i];
-    share[i] = (1 - q) * before;
+    before = before * q + fraction[i];
+    fraction[i] = (1 - q) * before;
   }
 }
 
 /* 1 + Poisson(passed) + those of the others while the batch is generated + those that the learner
  * has, a geometric number in M/M/1. */
-static gl_status poisson_shares(theory *out, const theory_facts *f, double rate, double passed,
-                                gl_error *err) {
+static gl_status poisson_fractions(theory *out, const theory_facts *f, double rate, double passed,
+                                   gl_error *err) {
   const double mean = out->value[THEORY_STALENESS].low;
   if (!is_exponential(f->c->step) && f->step > 0) return GL_OK;
-  if (shares_a_mean * mean + 50 > MOST_SHARES) return GL_OK;
-  const size_t n = (size_t)(shares_a_mean * mean) + 50;
+  if (fractions_a_mean * mean + 50 > MOST_FRACTIONS) return GL_OK;
+  const size_t n = (size_t)(fractions_a_mean * mean) + 50;
   double *one = calloc(n, sizeof *one);
   if (one == NULL) return gl_fail_memory(err, "a distribution of staleness");
-  gl_status status = shares_new(out, n, err);
+  gl_status status = theory_new_fractions(out, n, err);
   for (size_t g = 0; g < f->c->n_groups && status == GL_OK; ++g) {
     const double own = theory_rate_of(&f->c->groups[g]) / rate;
     one[0] = 0;
@@ -545,7 +547,7 @@ static gl_status theory_poisson(theory *out, const theory_facts *f, gl_error *er
   const double stale = f->samplers + passed + at_learner;
   out->value[THEORY_STALENESS] = (theory_value){stale, stale};
   set_rates(out, f, 1 / rate, f->samplers / rate);
-  return poisson_shares(out, f, rate, passed, err);
+  return poisson_fractions(out, f, rate, passed, err);
 }
 
 /* --- one exponential sampler behind a gate: a closed tandem --- */
@@ -570,7 +572,7 @@ static gl_status theory_closed(theory *out, const theory_facts *f, gl_error *err
   const double ratio = f->step / f->generation;
   const double base = ratio > 1 ? -log(ratio) * (f->ahead + 1) : 0; /* the largest weight is 1 */
   double sum = 0, mean = 0;
-  gl_status status = shares_new(out, most + 1, err);
+  gl_status status = theory_new_fractions(out, most + 1, err);
   if (status != GL_OK) return status;
   for (size_t i = 0; i <= most + 1; ++i) {
     const double weight = exp(base + (double)i * log(ratio));
@@ -637,8 +639,8 @@ static gl_status theory_renewal(theory *out, const theory_facts *f, gl_error *er
 }
 
 /* --- one sampler of any distribution behind a gate: bounds --- */
-/* An update takes no less than its batches, its step, and its share of the way round, on which
- * ahead + 1 updates are; and no more than without any overlap. */
+/* An update takes no less than its batches, its step, and the time of a round divided by the
+ * ahead + 1 updates that share it; and no more than without any overlap. */
 static gl_status theory_gated(theory *out, const theory_facts *f, gl_error *err) {
   (void)err;
   const double generation = f->batches * f->generation;
@@ -735,7 +737,7 @@ void sim_theory_fini(theory *t) {
   *t = (theory){0};
 }
 
-/* --- what a schedule measured --- */
+/* --- measurements of a schedule --- */
 
 /* One block's value of every quantity. */
 static bool measure_block(double value[THEORY_QUANTITIES], const schedule *s,

@@ -1,9 +1,9 @@
-/* Closed forms beside the simulator: what queueing theory and order statistics say of a cluster's
- * staleness, throughput and utilisation in the long run. Formulas, ranges and sources are those of
+/* Closed forms from queueing theory and order statistics of a cluster's staleness, throughput and
+ * utilisation in the long run. Formulas, ranges and sources are those of
  * paper/methods.md §10.11; sim/theory.c has a line of a table for each form.
  *
- * A form speaks only of clusters within its range. Each condition of a range is a sentence that
- * names the field it is about, and a cluster that no form holds for is told which one it breaks.
+ * A form holds for the clusters within its range. Each condition of a range is a sentence that
+ * names its field; for a cluster that no form holds for, the error names the broken conditions.
  * Prefix: sim_theory_. */
 #ifndef GEPOLAB_SIM_THEORY_H
 #define GEPOLAB_SIM_THEORY_H
@@ -16,12 +16,12 @@
 typedef enum theory_quantity {
   THEORY_STALENESS,           /* mean over trained batches, in versions */
   THEORY_SAMPLES_PER_S,       /* trained responses per simulated second */
-  THEORY_LEARNER_UTILISATION, /* share of the time that it trains */
-  THEORY_SAMPLER_UTILISATION, /* share of the time that samplers generate, their mean */
+  THEORY_LEARNER_UTILISATION, /* fraction of the time that it trains */
+  THEORY_SAMPLER_UTILISATION, /* mean fraction of the time that samplers generate */
   THEORY_QUANTITIES
 } theory_quantity;
 
-/* What is known of a quantity: low == high where the form gives its value, else bounds. */
+/* Bounds of a quantity; low == high where the form gives its value. */
 typedef struct theory_value {
   double low, high;
 } theory_value;
@@ -29,12 +29,12 @@ typedef struct theory_value {
 typedef struct theory {
   const char *form, *range, *source; /* static: name, where it holds, whose it is */
   theory_value value[THEORY_QUANTITIES];
-  double *staleness; /* [n_staleness] owned: share of trained batches by staleness; NULL: the form
-                        gives no distribution */
+  double *staleness; /* [n_staleness] owned: fraction of trained batches by staleness; NULL: the
+                        form gives no distribution */
   size_t n_staleness;
 } theory;
 
-/* What the first form within whose range the cluster is says of it. GL_EINPUT where it is outside
+/* The values of the first form whose range has the cluster. GL_EINPUT where it is outside
  * of all, with the condition it breaks (of every form, where forms differ); GL_ENUMERIC where an
  * integral misses its error of 1e-9. *out is empty after an error; release with sim_theory_fini().
  */

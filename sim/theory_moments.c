@@ -7,8 +7,8 @@
 #include <math.h>
 
 static const double wanted = 1e-9;      /* relative error of an integral */
-static const double negligible = 1e-13; /* share of an integral that a further piece may add */
-static const double no_mass = 1e-15;    /* chance beyond which light tails are left out */
+static const double negligible = 1e-13; /* fraction of an integral that a further piece may add */
+static const double no_mass = 1e-15;    /* probability beyond which light tails are left out */
 enum { MOST_PIECES = 1100, MOST_TERMS = 2000000 };
 
 /* --- one distribution --- */
@@ -91,8 +91,8 @@ static gl_status moment_integrate(double *out, integrand *f, gsl_integration_cqu
       return GL_OK;
     }
   }
-  return gl_fail(err, GL_ENUMERIC, "the mean of a law does not come within %g of its value",
-                 wanted);
+  return gl_fail(err, GL_ENUMERIC,
+                 "the mean of a distribution does not come within %g of its value", wanted);
 }
 
 static gl_status moment_integral(double *out, integrand f, gl_error *err) {

@@ -150,11 +150,11 @@ static double weights_for(sim_clock *c, transfer *t) {
   transfer_peer *peer = &c->net.peers[t->sampler];
   ++peer->sent;
   const bool turn = spec->full_every > 0 && peer->sent % spec->full_every == 0;
-  t->is_delta = spec->delta_share < 1 && !turn && !peer->needs_full;
+  t->is_delta = spec->delta_fraction < 1 && !turn && !peer->needs_full;
   t->crashes = c->samplers[t->sampler].crashes;
   peer->needs_full = false;
   *(t->is_delta ? &c->net.deltas : &c->net.fulls) += 1;
-  return c->spec->weights_bytes * (t->is_delta ? spec->delta_share : 1);
+  return c->spec->weights_bytes * (t->is_delta ? spec->delta_fraction : 1);
 }
 
 /* What the link loses is drawn now, and all repetitions are sent with the rest. */
@@ -439,10 +439,10 @@ static void begin_version(sim_clock *c, uint32_t node, int64_t version, double s
   relay_node *x = &c->net.nodes[node];
   ++x->sent;
   const bool turn = spec->full_every > 0 && x->sent % spec->full_every == 0;
-  const bool is_delta = spec->delta_share < 1 && !turn;
+  const bool is_delta = spec->delta_fraction < 1 && !turn;
   x->passed = version;
   x->passed_s = since;
-  x->bytes = c->spec->weights_bytes * (is_delta ? spec->delta_share : 1) / (double)spec->shards;
+  x->bytes = c->spec->weights_bytes * (is_delta ? spec->delta_fraction : 1) / (double)spec->shards;
   x->is_held = true;
   version_add_ref(c, version);
   uint64_t first;

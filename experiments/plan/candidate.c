@@ -29,41 +29,14 @@ static void put_empirical(cJSON *to, const cfg_node *node, double factor) {
   free(found);
 }
 
-static void put_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor);
-
-static void put_parameters(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor) {
-  switch (dist->kind) {
-  case DELAY_NONE:
-    return;
-  case DELAY_CONSTANT:
-    json_number(to, "value", dist->constant.value * factor);
-    return;
-  case DELAY_UNIFORM:
-    json_put(to, "min %g, max %g", dist->uniform.min * factor, dist->uniform.max * factor);
-    return;
-  case DELAY_EXPONENTIAL:
-    json_put(to, "mean %g, shift %g", dist->exponential.mean * factor,
-             dist->exponential.shift * factor);
-    return;
-  case DELAY_LOGNORMAL:
-    json_put(to, "mu %g, sigma %g", dist->lognormal.mu + log(factor), dist->lognormal.sigma);
-    return;
-  case DELAY_WEIBULL:
-  case DELAY_GAMMA:
-  case DELAY_PARETO: /* shape and scale */
-    json_put(to, "shape %g, scale %g", dist->parameter[0], dist->parameter[1] * factor);
-    return;
-  case DELAY_EMPIRICAL:
-    put_empirical(to, node, factor);
-    return;
-  case DELAY_GILBERT_ELLIOTT:
-    json_put(to, "to_bad %g, to_good %g", dist->gilbert_elliott.to_bad,
-             dist->gilbert_elliott.to_good);
-    put_dist(json_object(to, "good"), dist->gilbert_elliott.good, cfg_find(node, "good"), factor);
-    put_dist(json_object(to, "bad"), dist->gilbert_elliott.bad, cfg_find(node, "bad"), factor);
-    return;
-  case DELAY_KINDS:
-    return;
+/* Times are multiplied; of a logarithm's mean the logarithm of the factor is added. */
+static void put_parameters(cJSON *to, const delay_dist *dist, double factor) {
+  const delay_parameter *p = delay_dist_about(dist->kind)->parameter;
+  for (size_t i = 0; p[i].name != NULL; ++i) {
+    double value = dist->parameter[i];
+    if (strcmp(p[i].unit, "s") == 0) value *= factor;
+    if (strcmp(p[i].name, "mu") == 0) value += log(factor);
+    json_number(to, p[i].name, value);
   }
 }
 
@@ -74,7 +47,16 @@ static bool has_limits(const delay_dist *dist) {
 /* A clamp without an upper end gets the longest duration: JSON has no infinity. */
 static void put_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor) {
   json_put(to, "law %s", delay_dist_about(dist->kind)->name);
-  put_parameters(to, dist, node, factor);
+  if (dist->kind == DELAY_EMPIRICAL) {
+    put_empirical(to, node, factor);
+  } else if (dist->kind == DELAY_GILBERT_ELLIOTT) {
+    json_put(to, "to_bad %g, to_good %g", dist->gilbert_elliott.to_bad,
+             dist->gilbert_elliott.to_good);
+    put_dist(json_object(to, "good"), dist->gilbert_elliott.good, cfg_find(node, "good"), factor);
+    put_dist(json_object(to, "bad"), dist->gilbert_elliott.bad, cfg_find(node, "bad"), factor);
+  } else {
+    put_parameters(to, dist, factor);
+  }
   if (dist->offset != 0) json_number(to, "offset", dist->offset * factor);
   const double ends[] = {dist->clamp_lo * factor, fmin(dist->clamp_hi * factor, DELAY_LONGEST)};
   if (has_limits(dist)) json_numbers(to, "clamp", ends, 2);

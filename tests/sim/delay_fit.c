@@ -182,7 +182,7 @@ static void hostile_values_are_refused_or_named(void) {
   CU_ASSERT(refuses(x, 40, no_limits, "1 of 40 values of delay are 0"));
   CU_ASSERT(refuses(x, 1, no_limits, "are 0"));
   x[0] = 3;
-  CU_ASSERT(refuses(x, 1, no_limits, "delay has 1 values, and a law needs 20"));
+  CU_ASSERT(refuses(x, 1, no_limits, "delay has 1 values, and a fit needs 20"));
   CU_ASSERT(refuses(x, 0, no_limits, "delay has 0 values"));
   for (int i = 0; i < 40; ++i) x[i] = i < 25 ? 1 + i : 60;
   CU_ASSERT(refuses(x, 40, no_limits, "15 of 40 values of delay are the largest one, 60"));
@@ -204,7 +204,7 @@ static void hostile_values_are_refused_or_named(void) {
   ASSERT_OK(fit_values(&f, x, 40, no_limits, 1, "delay", &err));
 }
 
-SUITE(sim_delay_fit, "sim: laws from measurements", TEST(known_dists_are_recovered_and_chosen),
+SUITE(sim_delay_fit, "sim: fitted distributions", TEST(known_dists_are_recovered_and_chosen),
       TEST(likelihoods_are_greatest_where_they_are_known_to_be),
       TEST(limits_are_tails_and_not_densities),
       TEST(the_test_refuses_a_true_dist_at_its_error_rate), TEST(values_of_no_dist_are_their_own),

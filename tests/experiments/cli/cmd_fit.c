@@ -94,7 +94,7 @@ static void hostile_logs_are_refused_with_the_place(void) {
   CU_ASSERT(refuses(log, "delay,x\n1,2\nnan,4\n", "--json", "log.csv:3:1: 'nan'"));
   CU_ASSERT(refuses(log, "delay,x\n1,2\nfast,4\n", "--json", "log.csv:3:1: 'fast'"));
   CU_ASSERT(refuses(log, "{\"delay\": 1}\n{\"delay\": -1}\n", "--json", "log.csv:2:"));
-  CU_ASSERT(refuses(log, "delay\n3\n", "--json", "delay has 1 values, and a law needs 20"));
+  CU_ASSERT(refuses(log, "delay\n3\n", "--json", "delay has 1 values, and a fit needs 20"));
   CU_ASSERT(refuses(log, "time,x\n1,2\n", "--json", "no column is headed delay"));
   CU_ASSERT(refuses(log, "time,x\n1,2\n", "--column=delay=y", "column headed 'y'"));
   CU_ASSERT(refuses(log, "delay,x\n1,2\n", "--column=dely=x", "'dely' is no field"));

@@ -65,5 +65,5 @@ static void an_empirical_dist_reads_its_file_from_everywhere(void) {
   scratch_remove(&s);
 }
 
-SUITE(plan_dist, "experiments: laws of a plan", TEST(every_kind_of_dist_is_multiplied),
+SUITE(plan_candidate, "experiments: scaled distributions", TEST(every_kind_of_dist_is_multiplied),
       TEST(an_empirical_dist_reads_its_file_from_everywhere));
