@@ -234,7 +234,8 @@ static void names_that_no_table_has_are_refused_with_the_nearest(void) {
       {"{delay: {law: lognorml, interval: [60, 90]}}", "did you mean 'lognormal'"},
       {"{delay: {law: gilbert_eliott}}", "did you mean 'gilbert_elliott'"},
       {"{delay: {law: weibull, mean: 3}}", "it knows: law, shape, scale"},
-      {"{delay: {law: empirical, interval: [60, 90]}}", "a law of kind empirical has no interval"},
+      {"{delay: {law: empirical, interval: [60, 90]}}",
+       "a distribution of kind empirical has no interval"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     schedule s;

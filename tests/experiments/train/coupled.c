@@ -215,7 +215,7 @@ static void the_clock_alone_says_what_stands_in_for_responses(void) {
   cli_result r = CLI("sim", b.recipe, "--json");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, ":7:20: "));
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "a distribution of `lengths`"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "a law of `lengths`"));
   CU_ASSERT_EQUAL(r.out_size, 0);
   cli_result_fini(&r);
   r = CLI("sim", b.recipe, "--json", "cluster.lengths=4");
