@@ -296,10 +296,14 @@ static gl_status clock_allocate(sim_clock *c, const schedule_hooks *hooks, gl_er
   if (spec->n_samplers <= SIZE_MAX / sizeof *c->samplers)
     c->samplers = aligned_alloc(CACHE_LINE, spec->n_samplers * sizeof *c->samplers);
   c->generator = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
-  bool fits = coupling_init(c, hooks) && c->samplers && c->generator && stream_init(c) &&
-              ledger_init(c) && interrupt_init(c);
-  fits = transfer_init(c) && fits;
-  return status == GL_OK && !fits ? gl_fail_memory(err, "the schedule") : status;
+  coupling_init(c, hooks);
+  stream_init(c);
+  ledger_init(c);
+  interrupt_init(c);
+  if (status == GL_OK) status = transfer_init(c, err);
+  if (status == GL_OK && (c->samplers == NULL || c->generator == NULL))
+    status = gl_fail_memory(err, "the schedule");
+  return status;
 }
 
 static void clock_release(sim_clock *c) {
@@ -307,11 +311,10 @@ static void clock_release(sim_clock *c) {
   eq_fini(&c->slots);
   buffer_fini(&c->buffer);
   stream_fini(c);
-  interrupt_fini(c);
   transfer_fini(c);
-  ledger_fini(c);
   coupling_fini(c);
   learner_fini(c);
+  arena_fini(&c->memory);
   if (c->generator != NULL) gsl_rng_free(c->generator);
   free(c->samplers);
 }

@@ -15,6 +15,7 @@
 #ifndef GEPOLAB_SIM_CLOCK_H
 #define GEPOLAB_SIM_CLOCK_H
 
+#include "core/base/arena.h"
 #include "sim/cluster_spec.h"
 #include "sim/event_queue.h"
 #include "sim/network.h"
@@ -91,14 +92,14 @@ typedef enum sampler_state {
   SAMPLER_DOWN     /* crashed */
 } sampler_state;
 
-/* Where one of a sampler's sequences of draws stands, in few bytes, for there may be millions of
+/* The state of one of a sampler's random sequences. Small, because there may be millions of
  * samplers; the stream follows from the sampler's number. */
 typedef struct draw_state {
   uint32_t index, bad; /* as in delay_source */
 } draw_state;
 
-/* Two cache lines: what every event looks at, and what is drawn from. An event of one among a
- * million samplers waits for memory once for each of them that it needs. */
+/* Two cache lines: the members that every event reads, and the random sequences. With a million
+ * samplers an event waits for main memory once per line that it reads. */
 typedef struct sampler {
   _Alignas(CACHE_LINE) const sampler_group *group;
   int64_t version; /* of its weights; -1: it has none */
@@ -115,32 +116,32 @@ typedef struct sampler {
   link_state up, down;
 } sampler;
 
-/* Where units stream (cluster.unit: group or response). Many of a sampler's units are under way at
- * once: its responses hold decoding slots, each of which takes the next response when its own ends.
- */
+/* With cluster.unit group or response, units stream: a sampler has many units under way. Each
+ * decoding slot takes the next response when its own ends. */
 
 /* A response that is being decoded. */
 typedef struct running_response {
   uint32_t slot;           /* of its unit */
-  uint32_t serial;         /* of uses of this place: an event of an earlier use is void */
-  uint32_t previous, next; /* among those of its sampler; `next` also links free places */
+  uint32_t serial;         /* counts uses of this place; events of earlier uses are ignored */
+  uint32_t previous, next; /* neighbours in its sampler's list; `next` also links free places */
   uint32_t segment;        /* partial: continue: its last segment */
   double begun_s, ends_s;
 } running_response;
 
 typedef struct engine {
   uint32_t first; /* of the sampler's running responses */
-  uint32_t open;  /* slot of the unit of which responses are still to be begun; BUFFER_NONE */
+  uint32_t open;  /* slot of the unit whose responses have not all begun; BUFFER_NONE */
   size_t running; /* responses */
-  int64_t coming; /* partial: wait: weights that wait for the units under way; -1: none */
+  int64_t coming; /* partial: wait: the version that is used once the units under way are done; -1:
+                     none */
   bool gated;     /* slots are free, and the gate is closed */
   double slot_s;  /* decoding seconds of responses that have ended, of all slots */
 } engine;
 
-/* Of a unit, by its slot. */
+/* The progress of the unit in a slot. */
 typedef struct unit_progress {
   double *lengths; /* [unit_responses] owned, kept when the slot is used again */
-  size_t *from;    /* likewise, where a learner resamples under new weights: see schedule_hooks */
+  size_t *from;    /* likewise, for schedule_hooks.go_on */
   size_t begun, running;
   double prompt; /* its factor; 1 without a distribution */
 } unit_progress;
@@ -155,19 +156,19 @@ typedef struct streaming {
   uint32_t free; /* place in running[] */
 } streaming;
 
-/* A sampler's pause, where weights that come while it decodes interrupt it. */
+/* A sampler's pause for new weights that arrive while it decodes. */
 typedef struct interruption {
-  double ends_s;   /* it stands still until then; 0: it does not */
-  double begun_s;  /* since then */
+  double ends_s;   /* end of the pause; 0: no pause */
+  double begun_s;  /* start of the pause */
   double paused_s; /* of the batch being generated; not where units stream */
-  int64_t coming;  /* weights that have come meanwhile; -1: none */
+  int64_t coming;  /* version that arrived during the pause; -1: none */
 } interruption;
 
 /* Written by clock_shared.c. */
 typedef struct interruptions {
-  interruption *of; /* [samplers]; NULL: weights are taken over in no time */
+  interruption *of; /* [samplers]; NULL: new weights interrupt nothing */
   uint64_t n;
-  double seconds, tokens; /* that samplers stood still; computed again */
+  double seconds, tokens; /* of all pauses; whose keys and values were computed again */
 } interruptions;
 
 /* --- the learner's side: written by learner.c, but newest published and window are read by all --- */
@@ -180,7 +181,7 @@ typedef struct learner_side {
   event_queue by_version; /* waiting batches by (version, arrival): see choice_add() */
   uint32_t *chosen;       /* [chosen_capacity] the units of the next update, n_chosen */
   size_t n_chosen, chosen_capacity;
-  double waiting_tokens; /* of the units that wait; kept where an update is counted in tokens */
+  double waiting_tokens; /* of the waiting units; only where an update is counted in tokens */
   size_t segment_capacity, batch_capacity; /* of the schedule */
 } learner_side;
 
@@ -188,10 +189,10 @@ typedef struct learner_side {
 
 typedef struct unit_ledger {
   uint64_t begun, generated;
-  uint64_t gate_count; /* begun, without those that are known never to be trained */
-  int freed;           /* so many units more may be begun: samplers at the gate look again */
-  bool wake_learner;   /* a unit that the learner may wait for will not come */
-  bool selects;        /* units are counted by more than their fates: */
+  uint64_t gate_count; /* units begun, without those that will never be trained */
+  int freed;           /* number of units that the gate newly allows; gated samplers are woken */
+  bool wake_learner;   /* a unit that the learner may wait for was dropped */
+  bool selects;        /* lengths and prompts of units are counted too: */
   unit_counts drawn;   /* of units begun; their number is `begun` */
   double
       prompt_quarter[PROMPT_CLASSES - 1]; /* factors between the quarters of their distribution */
@@ -200,17 +201,18 @@ typedef struct unit_ledger {
   int64_t least_live;     /* none is of a version below it */
 } unit_ledger;
 
-/* What a clock that is coupled to a learner keeps besides; hooks NULL: it is not coupled. */
+/* State of a clock that is coupled to a learner; hooks NULL: it is not coupled. */
 typedef struct coupling {
   const schedule_hooks *hooks;
   double *lengths; /* [responses of a batch] */
-  uint32_t *users; /* [updates + 1] of each version: how many samplers have it, messages carry it,
-                      and 1 if it is the newest published; at 0 nobody will sample from it again */
-  bool *held;      /* [updates + 1] the learner holds this version */
-  bool stopped;    /* the learner wants no more updates */
+  uint32_t
+      *users;   /* [updates + 1] references to each version: samplers that have it, messages that
+                   carry it, and 1 for the newest published; at 0 it is never sampled from again */
+  bool *held;   /* [updates + 1] the learner holds this version */
+  bool stopped; /* the learner wants no more updates */
 } coupling;
 
-/* Sums that only the end of the clock reads. */
+/* Sums for the statistics at the end. */
 typedef struct clock_statistics {
   double waited_s;           /* sum over batches that have left the list */
   double waiting_integral_s; /* integral over time of the number of batches that wait */
@@ -221,12 +223,13 @@ typedef struct sim_clock {
   const cluster_spec *spec;
   uint64_t seed;
   size_t updates;
-  const schedule_trace *trace; /* NULL: nobody listens */
+  const schedule_trace *trace; /* NULL: no trace */
   double now;                  /* written by the loop alone */
   future_events events;
   buffer buffer;
+  arena memory; /* of arrays whose sizes do not change; see clock_build() */
   sampler *samplers;
-  size_t n_gated; /* so many of them are SAMPLER_GATED */
+  size_t n_gated; /* samplers in the state SAMPLER_GATED */
   streaming stream;
   interruptions interrupts;
   network net;
@@ -241,9 +244,8 @@ typedef struct sim_clock {
 
 /* --- events --- */
 
-/* Each is handled in clock.c. Events of one moment are handled in this order: what ends or arrives,
- * then the learner's start, then samplers' starts. So a batch or weights that arrive at a moment
- * are seen at that moment. */
+/* Events are handled in clock.c. At equal times ends and arrivals come first, then the learner's
+ * start, then samplers' starts, so that a start sees everything that arrives at its time. */
 enum { RANK_ARRIVAL, RANK_LEARNER, RANK_SAMPLER };
 typedef enum event_kind {
   GENERATION_ENDS,
@@ -274,7 +276,8 @@ typedef enum event_kind {
 gl_status clock_post(sim_clock *c, double time, event_kind kind, uint32_t node, uint64_t data,
                      gl_error *err);
 
-/* Reports a span to the trace; one that takes no time only where its end says something. */
+/* Reports a span to the trace. Spans of no time are reported only if they end in a drop or a loss.
+ */
 static inline void clock_trace(const sim_clock *c, schedule_span span) {
   const bool is_plain = span.end == SPAN_DONE || span.end == SPAN_OPEN;
   if (c->trace == NULL || (is_plain && span.from_s >= span.to_s)) return;
@@ -283,13 +286,12 @@ static inline void clock_trace(const sim_clock *c, schedule_span span) {
 
 /* --- clock_shared.c: the ledger of units --- */
 
-/* False: memory is short. */
-bool ledger_init(sim_clock *c);
-void ledger_fini(sim_clock *c);
-/* Counts a unit by its lengths: use ledger_begin() and ledger_end(). */
+/* The functions _init allocate from c->memory, whose owner checks it afterwards. */
+void ledger_init(sim_clock *c);
+/* Count a unit by its lengths, for ledger_begin() and ledger_end(). */
 void ledger_begin_unit(sim_clock *c, uint32_t slot);
 void ledger_end_unit(sim_clock *c, uint32_t slot, unit_fate fate);
-/* A unit is begun, its lengths are known; it waits at the learner; and what became of it. */
+/* A unit is begun and its lengths are known; it waits at the learner; it ends with this fate. */
 static inline void ledger_begin(sim_clock *c, uint32_t slot) {
   ++c->ledger.begun;
   ++c->ledger.gate_count;
@@ -300,24 +302,23 @@ static inline void ledger_end(sim_clock *c, uint32_t slot, unit_fate fate) {
   ++c->out->fate[fate].units;
   if (c->ledger.selects) ledger_end_unit(c, slot, fate);
 }
-/* A unit will not be trained: it no longer counts at the gate, and its slot is free. */
+/* Drops a unit: it no longer counts at the gate, and its slot is free. */
 void ledger_discard(sim_clock *c, uint32_t slot, unit_fate fate);
-/* Lengths of a unit that is begun change: before and after. */
+/* Before and after the lengths of a unit under way change. */
 void ledger_remove_lengths(sim_clock *c, uint32_t slot);
 void ledger_add_lengths(sim_clock *c, uint32_t slot);
-/* stale: wait. Whether an update now would leave a unit to become staler than the window, which one
- * that waits for units on their way would not. */
+/* stale: wait. Whether an update now would let some unit become staler than the window, while
+ * waiting for units on their way would not. */
 bool ledger_must_wait(sim_clock *c);
-/* Units that are still under way or wait: what is begun and has no other fate. */
+/* Gives units without another fate FATE_PENDING: those under way, on their way or waiting. */
 void ledger_count_pending(sim_clock *c);
 
 /* --- clock_shared.c: versions that a coupled learner keeps --- */
 
-/* False: memory is short. */
-bool coupling_init(sim_clock *c, const schedule_hooks *hooks);
-/* Releases what is held, then the memory. */
+void coupling_init(sim_clock *c, const schedule_hooks *hooks);
+/* Has the learner release all versions that it holds. */
 void coupling_fini(sim_clock *c);
-/* One more user of a version, or one less (-1: no version, nothing happens). */
+/* One more and one fewer reference to a version; nothing happens for -1. */
 void version_add_ref(sim_clock *c, int64_t version);
 void version_release(sim_clock *c, int64_t version);
 /* The end of the update that made learner.version; learner.published is up to date. */
@@ -325,16 +326,15 @@ gl_status coupling_update(sim_clock *c, gl_error *err);
 
 /* --- clock_shared.c: samplers by their number --- */
 
-/* Leaves one state, in the way that `end` says, for another. */
+/* Changes the sampler's state; `end` says how the old one ended. */
 void sampler_enter(sim_clock *c, uint32_t i, sampler_state state, span_end end);
 /* Reports the state that a sampler has been in since s->begun_s. */
 void sampler_trace(const sim_clock *c, uint32_t i, span_end end);
-/* SYNC_PULL: the weights it fetched have come; version UINT64_MAX: they were lost. */
+/* SYNC_PULL: the end of a fetch; version UINT64_MAX: the weights were lost. */
 gl_status sampler_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *err);
 bool sampler_gate_is_open(const sim_clock *c, const sampler *s);
-/* Draws: the delay of weights and of a batch, seconds of one round of generation without
- * responses, the factor on its next generation time; and the stream of what its link loses, upwards
- * or downwards. */
+/* Samples: the delay of weights and of a batch, the seconds of a round of generation beside its
+ * responses, the jitter factor; and the random stream of packet losses up or down. */
 double sampler_weights_delay(sim_clock *c, uint32_t i);
 double sampler_data_delay(sim_clock *c, uint32_t i);
 double sampler_generation(sim_clock *c, uint32_t i);
@@ -343,74 +343,72 @@ rng_stream sampler_losses(const sim_clock *c, uint32_t i, bool up);
 
 /* --- clock_shared.c: weights that interrupt decoding --- */
 
-/* False: memory is short. */
-bool interrupt_init(sim_clock *c);
-void interrupt_fini(sim_clock *c);
-/* Whether the sampler stands still. */
+void interrupt_init(sim_clock *c);
+/* Whether the sampler is paused. */
 static inline bool interrupt_is_on(const sim_clock *c, uint32_t i) {
   return c->interrupts.of != NULL && c->interrupts.of[i].ends_s > 0;
 }
-/* Decode progress of its responses under way: now, or the end of the pause while it is paused, for
- * their times have been moved by all of the pause. */
+/* The time up to which its responses under way are decoded: now, or the end of the pause while
+ * paused, because their times are moved by the whole pause at its start. */
 static inline double interrupt_decoded_to(const sim_clock *c, uint32_t i) {
   return interrupt_is_on(c, i) ? c->interrupts.of[i].ends_s : c->now;
 }
-/* Seconds of the pause that are still to come. */
+/* Seconds left of the pause. */
 static inline double interrupt_rest(const sim_clock *c, uint32_t i) {
   return interrupt_decoded_to(c, i) - c->now;
 }
-/* The sampler begins to stand still for `seconds`, of which `tokens` are computed again. */
+/* Pauses the sampler for `seconds`; keys and values of `tokens` are computed again. */
 gl_status interrupt_begin(sim_clock *c, uint32_t i, double seconds, double tokens, gl_error *err);
-/* Weights come while it stands still: they are used afterwards, unless newer ones come. */
+/* Weights arrive during the pause: they are used at its end, unless newer ones arrive. */
 void interrupt_hold(sim_clock *c, uint32_t i, int64_t version);
-/* A batch is begun: it has not stood still yet. */
+/* A batch begins: its pauses are counted from 0. */
 void interrupt_reset(sim_clock *c, uint32_t i);
-/* The pause is over; *next: the weights that came meanwhile, or -1. False where the event is void
- * because the sampler crashed. */
+/* Ends the pause; *next: the version that arrived during it, or -1. False if a crash ended the
+ * pause before. */
 bool interrupt_end(sim_clock *c, uint32_t i, int64_t *next);
 void interrupt_crash(sim_clock *c, uint32_t i);
-/* Reports a pause until now. */
+/* Reports the pause up to now to the trace. */
 void interrupt_trace(const sim_clock *c, uint32_t i, span_end end);
 
 /* --- transfer.c: messages over a network that they share, where spec->network is not NULL --- */
 
-/* False: memory is short. */
-bool transfer_init(sim_clock *c);
+/* GL_ENOMEM. */
+gl_status transfer_init(sim_clock *c, gl_error *err);
 void transfer_fini(sim_clock *c);
-/* Sends a sampler the newest weights, or, where older ones already flow to it, once its link is
- * free. They come as TRANSFER_ARRIVES, or by sampler_loaded() where a fetch was lost. */
+/* Sends a sampler the newest weights, once its link is free. They arrive as TRANSFER_ARRIVES; a
+ * lost fetch ends in sampler_loaded(). */
 gl_status transfer_weights(sim_clock *c, uint32_t i, gl_error *err);
 /* Sends the unit of that slot to the learner. */
 gl_status transfer_batch(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err);
-/* A crash: the sampler no longer has what a delta is one from. */
+/* After a crash the sampler needs full weights: it lost the ones that a delta refers to. */
 void transfer_crash(sim_clock *c, uint32_t i);
 /* The events TRANSFER_MOVES, NETWORK_SHARES and FLOW_ENDS. */
 gl_status transfer_moves(sim_clock *c, uint64_t which, gl_error *err);
 gl_status transfer_shares(sim_clock *c, gl_error *err);
 gl_status transfer_flow_ends(sim_clock *c, uint64_t which, gl_error *err);
-/* TRANSFER_ARRIVES: takes the transfer out of the network. False: the event is void. */
+/* TRANSFER_ARRIVES: takes the transfer out of the network. False: it was cancelled. */
 bool transfer_take_arrived(sim_clock *c, uint64_t which, transfer *out);
-/* A site has been cut off, or is no longer: transfers from and to it stop, and continue. */
+/* The beginning and the end of an outage of a site: its transfers stop and continue. */
 gl_status transfer_cut(sim_clock *c, gl_error *err);
 gl_status transfer_resume(sim_clock *c, gl_error *err);
-/* Reports what the clock's end interrupts. */
+/* Reports transfers under way at the clock's end to the trace. */
 void transfer_trace_open(const sim_clock *c);
 /* Fills clock->out->network. */
 void transfer_report(sim_clock *c);
-/* The tree of relays: there are new weights, which the learner sends on, or will once it has sent
- * those before; and a shard is at a sampler. */
+/* The tree of relays: the learner publishes weights, which it sends after those before; a shard
+ * reaches a sampler. */
 gl_status relay_publish(sim_clock *c, gl_error *err);
 gl_status relay_shard_arrives(sim_clock *c, const transfer *shard, gl_error *err);
 
 /* --- sampler.c: samplers by their number --- */
 
-/* A sampler that can begin a batch does, after fetching weights that are due. */
+/* Begins a batch if the sampler can, after fetching weights that are due. */
 gl_status sampler_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err);
 gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err);
-/* SYNC_PUSH: sends it the newest weights, at once or when the link is free; and: they arrive. */
+/* SYNC_PUSH: sends the newest weights, once the link is free; their arrival. */
 gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err);
 gl_status sampler_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
-/* SYNC_PULL: fetches the newest weights; the sampler stands still until they are there. */
+/* SYNC_PULL: fetches the newest weights; the sampler waits for them. */
 gl_status sampler_fetch(sim_clock *c, uint32_t i, gl_error *err);
 /* Sends a unit whose generation has ended to the learner. */
 gl_status sampler_send(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err);
@@ -432,8 +430,7 @@ double response_draw_lengths(double *lengths, const response_spec *spec, uint64_
 
 /* Samplers that stream units. */
 
-/* False: memory is short. */
-bool stream_init(sim_clock *c);
+void stream_init(sim_clock *c);
 void stream_fini(sim_clock *c);
 /* Fills the sampler's free decoding slots, as far as the gate and weights that are due let it. */
 gl_status stream_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err);
@@ -442,7 +439,7 @@ gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_erro
 gl_status stream_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
 /* A crash: the units under way are lost. */
 void stream_crash(sim_clock *c, uint32_t i);
-/* Reports units that the clock's end interrupts. */
+/* Reports units under way at the clock's end to the trace. */
 void stream_trace_open(const sim_clock *c, uint32_t i);
 /* Memory of the units and responses under way. */
 size_t stream_bytes(const sim_clock *c);
@@ -457,9 +454,9 @@ gl_status clock_summarise(sim_clock *c, gl_error *err);
 /* Room for the units of an update and their schedule. GL_ENOMEM. */
 gl_status learner_init(sim_clock *c, gl_error *err);
 void learner_fini(sim_clock *c);
-/* A unit has come to the learner. */
+/* A unit reaches the learner. */
 gl_status learner_receive(sim_clock *c, uint32_t slot, gl_error *err);
-/* Has the learner look for an update at this moment, unless it is busy. */
+/* Posts LEARNER_STARTS for now, unless the learner is busy. */
 gl_status learner_wake(sim_clock *c, gl_error *err);
 gl_status learner_start(sim_clock *c, gl_error *err);
 gl_status learner_update_ends(sim_clock *c, gl_error *err);

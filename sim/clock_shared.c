@@ -77,8 +77,7 @@ static bool buffer_add_segment(pooled_batch *p, int64_t version, double from, in
   return true;
 }
 
-/* A slot that was given back long ago is in main memory: the next is asked for while its taker is
- * still some events away. */
+/* A free slot is in main memory, not in the cache: prefetches the next one for a later event. */
 static void ask_for_free(const buffer *b) {
   if (b->free_slot == BUFFER_NONE) return;
   const char *next = (const char *)&b->pool[b->free_slot];
@@ -192,23 +191,16 @@ int64_t buffer_version(const buffer *b, uint32_t slot) {
 
 /* --- the ledger of units --- */
 
-bool ledger_init(sim_clock *c) {
+void ledger_init(sim_clock *c) {
   const cluster_spec *spec = c->spec;
   c->ledger.selects = c->coupled.hooks != NULL || spec->stale != STALE_DISCARD;
   for (size_t i = 0; i < spec->n_groups; ++i)
     c->ledger.selects |= spec->groups[i].responses.lengths != NULL;
   for (size_t k = 0; spec->prompts != NULL && k + 1 < PROMPT_CLASSES; ++k)
     c->ledger.prompt_quarter[k] = delay_quantile(spec->prompts, (double)(k + 1) / PROMPT_CLASSES);
-  if (spec->stale != STALE_WAIT) return true;
-  c->ledger.live = calloc(c->updates + 1, sizeof *c->ledger.live);
-  c->ledger.waits = calloc(c->updates + 1, sizeof *c->ledger.waits);
-  return c->ledger.live != NULL && c->ledger.waits != NULL;
-}
-
-void ledger_fini(sim_clock *c) {
-  free(c->ledger.live);
-  free(c->ledger.waits);
-  c->ledger.live = c->ledger.waits = NULL;
+  if (spec->stale != STALE_WAIT) return;
+  c->ledger.live = ARENA_ARRAY(&c->memory, uint32_t, c->updates + 1);
+  c->ledger.waits = ARENA_ARRAY(&c->memory, uint32_t, c->updates + 1);
 }
 
 static size_t length_class(double longest) {
@@ -321,14 +313,13 @@ void ledger_count_pending(sim_clock *c) {
 
 /* --- versions that a coupled learner keeps --- */
 
-bool coupling_init(sim_clock *c, const schedule_hooks *hooks) {
+void coupling_init(sim_clock *c, const schedule_hooks *hooks) {
   coupling *k = &c->coupled;
   *k = (coupling){.hooks = hooks};
-  if (hooks == NULL) return true;
-  k->lengths = calloc(c->spec->unit_responses, sizeof *k->lengths);
-  k->users = calloc(c->updates + 1, sizeof *k->users);
-  k->held = calloc(c->updates + 1, sizeof *k->held);
-  return k->lengths != NULL && k->users != NULL && k->held != NULL;
+  if (hooks == NULL) return;
+  k->lengths = ARENA_ARRAY(&c->memory, double, c->spec->unit_responses);
+  k->users = ARENA_ARRAY(&c->memory, uint32_t, c->updates + 1);
+  k->held = ARENA_ARRAY(&c->memory, bool, c->updates + 1);
 }
 
 static void release_held(coupling *k, int64_t version) {
@@ -340,10 +331,6 @@ static void release_held(coupling *k, int64_t version) {
 void coupling_fini(sim_clock *c) {
   coupling *k = &c->coupled;
   for (size_t v = 0; k->held != NULL && v <= c->updates; ++v) release_held(k, (int64_t)v);
-  free(k->lengths);
-  free(k->users);
-  free(k->held);
-  *k = (coupling){0};
 }
 
 void version_add_ref(sim_clock *c, int64_t version) {
@@ -383,7 +370,7 @@ gl_status coupling_update(sim_clock *c, gl_error *err) {
 /* RNG_DELAY entities: 2i and 2i + 1 are the up and down links of sampler i. */
 static const uint64_t shared_link = UINT64_MAX;
 
-/* The next draw of a sampler's distribution; few bytes of state, for there may be millions of
+/* The next sample of a sampler's distribution. The state is small: there may be millions of
  * samplers. */
 static double sampler_draw(const delay_dist *dist, uint64_t seed, rng_purpose purpose,
                            uint64_t entity, draw_state *state) {
@@ -491,17 +478,11 @@ static bool interrupting_takes_time(const cluster_spec *spec) {
   return spec->interrupt > 0 || (spec->kv_cache == KV_CACHE_RECOMPUTE && prefills);
 }
 
-bool interrupt_init(sim_clock *c) {
-  if (!interrupting_takes_time(c->spec)) return true;
-  c->interrupts.of = calloc(c->spec->n_samplers, sizeof *c->interrupts.of);
+void interrupt_init(sim_clock *c) {
+  if (!interrupting_takes_time(c->spec)) return;
+  c->interrupts.of = ARENA_ARRAY(&c->memory, interruption, c->spec->n_samplers);
   for (size_t i = 0; c->interrupts.of != NULL && i < c->spec->n_samplers; ++i)
     c->interrupts.of[i].coming = -1;
-  return c->interrupts.of != NULL;
-}
-
-void interrupt_fini(sim_clock *c) {
-  free(c->interrupts.of);
-  c->interrupts = (interruptions){0};
 }
 
 gl_status interrupt_begin(sim_clock *c, uint32_t i, double seconds, double tokens, gl_error *err) {

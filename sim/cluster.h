@@ -22,20 +22,19 @@ typedef enum sync_rule { SYNC_PULL, SYNC_PUSH } sync_rule;
  * once, whichever unit it is of, and a unit is sent when its last response has ended
  * (sim/sampler.c). */
 typedef enum unit_kind { UNIT_BATCH, UNIT_GROUP, UNIT_RESPONSE } unit_kind;
-/* What becomes of streamed units that are under way when new weights are pushed to their sampler:
- * they are finished with the weights they began with, and the new ones wait; they go on under the
- * new weights; they are thrown away. */
+/* Streamed units under way when new weights are pushed to their sampler: finish under the old
+ * weights, which delays the new ones; continue under the new weights; or are dropped. */
 typedef enum partial_rule { PARTIAL_WAIT, PARTIAL_CONTINUE, PARTIAL_DROP } partial_rule;
-/* What becomes of the keys and values of the tokens there are, when a response goes on under new
- * weights: they stay, so that later tokens attend to what older weights computed; or they are
- * computed again by the new ones, which takes the time of a prefill. */
+/* Keys and values of earlier tokens when a response continues under new weights: recomputed by the
+ * new weights, which takes the time of a prefill; or kept, so that later tokens attend to values of
+ * older weights. */
 typedef enum kv_cache_rule { KV_CACHE_RECOMPUTE, KV_CACHE_KEEP } kv_cache_rule;
-/* What becomes of units that are staler than the window: thrown away; or there are none, because
- * the learner waits for those that would become so and trains them first; or trained all the same,
- * with less weight (stale_decay to the power of the versions beyond the window). */
+/* Units staler than the window are dropped; or avoided, because the learner waits for units that
+ * would become so and trains them first; or trained with less weight (stale_decay to the power of
+ * the versions beyond the window). */
 typedef enum stale_rule { STALE_DISCARD, STALE_WAIT, STALE_DOWNWEIGHT } stale_rule;
-/* What a full queue throws away: the first that arrived, one of the oldest version, or what comes.
- */
+/* The unit that a full queue drops: the first that arrived, one of the oldest version, or the one
+ * that arrives. */
 typedef enum evict_rule { EVICT_OLDEST, EVICT_STALEST, EVICT_NEWEST } evict_rule;
 /* Which waiting unit is trained next; QUEUE_HETERORL is the released rule of HeteroRL
  * (paper/methods.md §10.4). */
@@ -47,8 +46,8 @@ typedef struct cluster_preset {
   const char *name;
   const char *about;        /* one line */
   const char *source;       /* the paper (arXiv) or the file and commit that were read */
-  const char *mapping;      /* the system's parameters, and the fields that stand for them */
-  const char *not_modelled; /* what of the system has no counterpart in the clock */
+  const char *mapping;      /* the system's parameters and the fields that correspond to them */
+  const char *not_modelled; /* parts of the system that the clock does not model */
   size_t samplers;
   bool one_batch; /* an update trains one batch; else as many as there are samplers */
   sync_rule sync;
@@ -94,19 +93,16 @@ gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t grou
 void cluster_free(cluster_spec *spec);
 /* The name of its preset, static. */
 const char *cluster_preset_name(const cluster_spec *spec);
-/* Whether real response lengths shall drive the clock: schedule_build_coupled, not schedule_build.
- */
+/* Whether the lengths of real responses drive the clock: use schedule_build_coupled(). */
 bool cluster_is_coupled(const cluster_spec *spec);
-/* Whether responses that stream go on with new weights while they are decoded. */
+/* Whether streaming responses continue under new weights while they are decoded. */
 bool cluster_changes_in_flight(const cluster_spec *spec);
-/* Whether what samplers have computed of a response's keys and values stays when its weights
- * change.
- */
+/* Whether samplers keep a response's keys and values when the weights change. */
 bool cluster_keeps_cache(const cluster_spec *spec);
 /* Whether every group of samplers has a distribution of response lengths, so that schedule_build
  * can stand in for a coupled clock. */
 bool cluster_has_lengths(const cluster_spec *spec);
-/* What an update takes and samplers send, in plural: "batches", "groups" or "responses"; static. */
+/* The unit of samplers and updates in plural: "batches", "groups" or "responses"; static. */
 const char *cluster_unit_names(const cluster_spec *spec);
 /* Groups of responses that a unit holds, of the `groups` of a batch: all of them, or one. */
 size_t cluster_unit_groups(const cluster_spec *spec, size_t groups);
@@ -120,10 +116,10 @@ typedef struct unit_draw {
 unit_draw cluster_unit_draw(const cluster_spec *spec, uint64_t unit, size_t groups);
 /* Whether units are parts of groups. */
 bool cluster_divides_groups(const cluster_spec *spec);
-/* What a unit's loss is multiplied by that is so many versions stale at its update: 1, but less
- * beyond the window where the section says `stale: downweight` (paper/methods.md §10.12). */
+/* The weight of the loss of a unit of this staleness: 1, and less beyond the window with `stale:
+ * downweight` (paper/methods.md §10.12). */
 double cluster_stale_weight(const cluster_spec *spec, int64_t staleness);
-/* What becomes of units staler than the window: "discard", "wait" or "downweight"; static. */
+/* The rule for units staler than the window: "discard", "wait" or "downweight"; static. */
 const char *cluster_stale(const cluster_spec *spec);
 /* The name of the i-th site, borrowed; NULL past the last. */
 const char *cluster_site_at(const cluster_spec *spec, size_t i);

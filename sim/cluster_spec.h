@@ -1,4 +1,4 @@
-/* What a cluster section says, once it has been read. Inside sim/ only; others see cluster.h. */
+/* The section `cluster` of a recipe, parsed. Inside sim/ only; others use cluster.h. */
 #ifndef GEPOLAB_SIM_CLUSTER_SPEC_H
 #define GEPOLAB_SIM_CLUSTER_SPEC_H
 

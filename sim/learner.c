@@ -69,8 +69,8 @@ static uint32_t heterorl_next(const sim_clock *c, int64_t newest_trained) {
   return buffer_version(b, newest) > newest_trained ? newest : oldest;
 }
 
-/* Drops the oldest batches of which the window will never again allow the version. They would not
- * be chosen, but would still count among the `lookback` newest. */
+/* Drops the oldest batches whose versions are below the window for good. They would never be
+ * chosen, but would count among the `lookback` newest. */
 static void heterorl_trim(sim_clock *c) {
   buffer *b = &c->buffer;
   while (b->oldest != BUFFER_NONE &&
@@ -78,7 +78,7 @@ static void heterorl_trim(sim_clock *c) {
     choice_drop(c, b->oldest, FATE_STALE);
 }
 
-/* Whether what waits can fill an update. */
+/* Whether the waiting units fill an update. */
 static bool is_enough(const sim_clock *c) {
   return c->spec->tokens > 0 ? c->learner.waiting_tokens >= c->spec->tokens
                              : c->buffer.waiting >= c->spec->take;
@@ -216,7 +216,7 @@ static gl_status learner_publish(sim_clock *c, gl_error *err) {
   const bool pull = c->spec->sync == SYNC_PULL;
   gl_status status = GL_OK;
   if (c->net.nodes != NULL) return relay_publish(c, err);
-  if (pull && c->n_gated == 0) return status; /* a look at each of a million would be waited for */
+  if (pull && c->n_gated == 0) return status; /* do not read a million samplers for nothing */
   for (size_t i = 0; i < c->spec->n_samplers && status == GL_OK; ++i) {
     sampler *s = &c->samplers[i];
     if (pull && s->state == SAMPLER_GATED)

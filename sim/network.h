@@ -32,8 +32,7 @@ typedef struct tally {
 
 /* Adds a time that is not negative. */
 void tally_add(tally *t, double seconds);
-/* The smallest time that a fraction p in (0, 1] of them does not exceed, within 0.6 %, and exact
- * where all are equal; NaN without any. */
+/* The p-quantile, p in (0, 1], within 0.6 %; exact where all times are equal; NaN for none. */
 double tally_quantile(const tally *t, double p);
 
 /* --- transfers --- */
@@ -60,13 +59,13 @@ typedef struct transfer {
   transfer_state state;
   transfer_cargo cargo;
   uint32_t from;  /* of a shard: the node that sends it on */
-  bool is_begun;  /* its bytes have flowed before, and it continues */
-  bool delivered; /* no packet is given up */
-  bool is_delta;  /* weights: of use with the ones before alone */
+  bool is_begun;  /* it was interrupted by an outage and continues */
+  bool delivered; /* no packet was given up */
+  bool is_delta;  /* weights that need the ones before */
   uint32_t sampler;
   uint32_t slot;    /* of the batch */
   uint32_t next;    /* in a line, or among free places */
-  uint32_t serial;  /* of uses of this place: an event of an earlier use is void */
+  uint32_t serial;  /* counts uses of this place; events of earlier uses are ignored */
   uint32_t crashes; /* of the sampler when its bytes began to flow */
   int64_t version;  /* of the weights */
   double asked_s, begun_s;
@@ -101,51 +100,52 @@ typedef struct transfer_route {
 
 /* A sampler's end. */
 typedef struct transfer_peer {
-  uint32_t up, down;  /* the transfer that holds its link; TRANSFER_NONE */
+  uint32_t up, down;  /* the transfer that uses its link; TRANSFER_NONE */
   transfer_line line; /* batches that wait for `up` */
   uint32_t sent;      /* transfers of weights */
-  bool needs_full;    /* it lacks what a delta is one from */
+  bool needs_full;    /* it lacks the weights that a delta refers to */
 } transfer_peer;
 
 /* The learner (0) or a sampler (its number + 1) in a tree of relays: node x sends on to the nodes
  * fanout * x + 1 … fanout * x + fanout, one shard at a time. */
 typedef struct relay_node {
   transfer_port port;
-  uint32_t got;            /* shards of the version that comes to it */
-  uint32_t open;           /* shards that it sends on and that have not arrived */
+  uint32_t got;            /* shards received of the version under way to it */
+  uint32_t open;           /* shards that it sent and that have not arrived */
   uint32_t sent;           /* versions sent on */
-  bool is_held;            /* `passed` is kept for those that have not got it */
-  int64_t have, passed;    /* version that it has as a whole; and that it sends on, or sent last */
-  double have_s, passed_s; /* when the learner began to send them; */
-  double first_s;          /* when the first shard of the version that comes began to flow */
+  bool is_held;            /* it holds a reference to `passed`, which others still receive */
+  int64_t have, passed;    /* newest complete version; version that it sends or sent last */
+  double have_s, passed_s; /* when the learner began to send these */
+  double first_s;          /* when the first shard of the version under way began to flow */
   double bytes;            /* of a shard of `passed` */
 } relay_node;
 
 /* A site that may be cut off from the others. */
 typedef struct transfer_site {
   uint32_t outages; /* that last now */
-  uint32_t drawn;   /* of its distributions, so far */
-  double since_s;   /* of the first of them */
+  uint32_t drawn;   /* outages sampled so far */
+  double since_s;   /* start of the first of them */
 } transfer_site;
 
+/* Arrays but pool are in the clock's arena. */
 typedef struct network {
-  transfer_peer *peers;      /* [samplers] owned; NULL: the cluster has no network */
-  transfer_route *up, *down; /* [groups] owned */
+  transfer_peer *peers;      /* [samplers]; NULL: the cluster has no network */
+  transfer_route *up, *down; /* [groups] */
   transfer *pool;            /* [n] owned */
   size_t capacity;
   uint32_t n, free;
   transfer_port egress, ingress;
   flow_net flows;
-  uint32_t shares; /* of times that rates were given: the end posted before is void */
+  uint32_t shares; /* counts assignments of rates; an end posted under earlier rates is ignored */
   bool share_pending;
   double deltas, fulls;
-  relay_node *nodes;    /* [samplers + 1] owned; NULL: there is no relay */
-  transfer_route *hops; /* [groups + 1][groups] owned: from a group or, last, the learner */
-  transfer_site *sites; /* [sites] owned; NULL: there are none */
-  uint32_t *pipes;      /* [sites][sites] owned: of flows, from and to; FLOW_NONE: unlimited */
+  relay_node *nodes;    /* [samplers + 1]; NULL: there is no relay */
+  transfer_route *hops; /* [groups + 1][groups]: from a group or, last, the learner */
+  transfer_site *sites; /* [sites]; NULL: there are none */
+  uint32_t *pipes;      /* [sites][sites]: of flows, from and to; FLOW_NONE: unlimited */
   transfer_line parked; /* transfers that wait for the end of an outage */
   double interrupted, outage_s;
-  tally *weights, *batches; /* owned: from asking to arrival */
+  tally *weights, *batches; /* seconds from the request to the arrival */
 } network;
 
 #endif

@@ -308,14 +308,13 @@ enum { NO_PLACE = UINT32_MAX };
 /* No response takes less, so that simulated time always moves on. */
 static const double shortest_response_s = 1e-9;
 
-bool stream_init(sim_clock *c) {
+void stream_init(sim_clock *c) {
   streaming *t = &c->stream;
   t->free = NO_PLACE;
-  if (c->spec->unit == UNIT_BATCH) return true;
-  t->engines = calloc(c->spec->n_samplers, sizeof *t->engines);
+  if (c->spec->unit == UNIT_BATCH) return;
+  t->engines = ARENA_ARRAY(&c->memory, engine, c->spec->n_samplers);
   for (size_t i = 0; t->engines != NULL && i < c->spec->n_samplers; ++i)
     t->engines[i] = (engine){.first = NO_PLACE, .open = BUFFER_NONE, .coming = -1};
-  return t->engines != NULL;
 }
 
 void stream_fini(sim_clock *c) {
@@ -326,8 +325,6 @@ void stream_fini(sim_clock *c) {
   }
   free(t->units);
   free(t->running);
-  free(t->engines);
-  *t = (streaming){.free = NO_PLACE};
 }
 
 size_t stream_bytes(const sim_clock *c) {

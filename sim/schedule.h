@@ -48,14 +48,14 @@ typedef struct schedule_update {
   double pause_s; /* evaluation pause before start */
 } schedule_update;
 
-/* What became of a unit that was begun. */
+/* The fate of a unit that was begun. */
 typedef enum unit_fate {
   FATE_TRAINED,
-  FATE_STALE,   /* thrown away: staler than the window */
-  FATE_EVICTED, /* thrown away by a full queue */
-  FATE_ABORTED, /* thrown away at its sampler, for new weights (partial: drop) */
+  FATE_STALE,   /* dropped: staler than the window */
+  FATE_EVICTED, /* dropped by a full queue */
+  FATE_ABORTED, /* dropped at its sampler, for new weights (partial: drop) */
   FATE_LOST,    /* with a crash or by the link */
-  FATE_PENDING, /* in work, on the way or waiting at the end */
+  FATE_PENDING, /* under way, on its way or waiting at the end */
   FATES
 } unit_fate;
 
@@ -78,7 +78,7 @@ typedef struct transfer_times {
   double n, mean, p50, p95, max;
 } transfer_times;
 
-/* What the clock measured of cluster.network. */
+/* Measurements of cluster.network. */
 typedef struct network_report {
   bool is_on;                                     /* 0: the cluster has none */
   double egress_utilisation, ingress_utilisation; /* of the learner's bandwidths; NaN: unlimited */
@@ -132,19 +132,17 @@ gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed,
                          gl_error *err);
 void schedule_fini(schedule *s);
 
-/* What a batch took where its sampler draws groups until enough of them are worth training: rounds,
- * one after the other, of which some responses are sent. n 0: one round of the batch's responses.
- */
+/* The rounds of a batch whose sampler resamples groups until enough are informative; only some of
+ * their responses are sent. n 0: one round of the batch's responses. */
 typedef struct schedule_rounds {
   size_t n;
   size_t responses;        /* of each round */
   const uint32_t *lengths; /* [n * responses] in tokens; borrowed until the next call */
 } schedule_rounds;
 
-/* What a coupled clock asks and tells the learner that runs beside it: how long the real responses
- * are, when to update, which versions to keep.
- * All calls are made in the order of simulated time. Batches are named by their number; what is
- * pending at the end of the clock is not discarded. */
+/* Callbacks of a coupled clock to its learner: sample responses and return their lengths, update,
+ * hold and release versions. Calls come in the order of simulated time. Batches are identified by
+ * their number; batches pending at the clock's end are not discarded. */
 typedef struct schedule_hooks {
   void *self;
   /* A sampler begins batch b (id, number, sampler are set) with these weights: lengths[responses of
@@ -157,8 +155,8 @@ typedef struct schedule_hooks {
    * *stop = true makes it the schedule's last. */
   gl_status (*update)(void *self, const schedule_update *u, const schedule_batch *batches,
                       bool *stop, gl_error *err);
-  /* Before the update that leaves a version with which batches may still be begun; and once none
-   * can be. All that is held is released before the clock returns. */
+  /* hold: before the update that replaces a version with which batches may still begin; release:
+   * once none can. All held versions are released before the clock returns. */
   gl_status (*hold)(void *self, int64_t version, gl_error *err);
   void (*release)(void *self, int64_t version);
   /* How batch b was drawn, after draw(); NULL: every batch in one round. The time of a batch is
@@ -182,13 +180,13 @@ typedef struct schedule_hooks {
 gl_status schedule_build_coupled(schedule *out, const cluster_spec *spec, uint64_t seed,
                                  size_t updates, const schedule_hooks *hooks, gl_error *err);
 
-/* What took time in a clock. */
+/* Kinds of spans in a trace. */
 typedef enum span_kind {
   SPAN_GENERATION, /* a sampler generates a batch */
-  SPAN_GATED,      /* a sampler stands still until it has newer weights */
-  SPAN_FETCH,      /* a sampler stands still while it fetches weights */
+  SPAN_GATED,      /* a sampler waits for newer weights at the gate */
+  SPAN_FETCH,      /* a sampler waits for the weights it fetches */
   SPAN_DOWN,       /* a sampler has crashed */
-  SPAN_INTERRUPT,  /* a sampler that generates stands still, for it takes weights over */
+  SPAN_INTERRUPT,  /* a generating sampler is paused for new weights */
   SPAN_UPLOAD,     /* a batch is on its way to the learner */
   SPAN_DOWNLOAD,   /* weights are on their way to a sampler */
   SPAN_QUEUED,     /* a batch waits at the learner */
@@ -203,8 +201,8 @@ typedef enum span_kind {
   SPAN_OUTAGE          /* a site is cut off; its number is in `sampler` */
 } span_kind;
 
-/* How it ended. SPAN_DROPPED: the batch is thrown away; SPAN_LOST: the message, or with its sampler
- * the batch; SPAN_OPEN: not before the clock's end. */
+/* How a span ended. SPAN_DROPPED: the batch was dropped; SPAN_LOST: the message or, with its
+ * sampler, the batch was lost; SPAN_OPEN: the clock ended before. */
 typedef enum span_end { SPAN_DONE, SPAN_DROPPED, SPAN_LOST, SPAN_OPEN } span_end;
 
 typedef struct schedule_span {
@@ -216,13 +214,14 @@ typedef struct schedule_span {
   int64_t version;     /* of weights on their way or trained from; else -1 */
 } schedule_span;
 
-/* Told of each span that is not empty or ends badly, once how it ends is known: in no order. */
+/* Receives every span that takes time or ends in a drop or a loss, once its end is known; in no
+ * particular order. */
 typedef struct schedule_trace {
   void *self;
   void (*span)(void *self, const schedule_span *s);
 } schedule_trace;
 
-/* schedule_build, told to a trace: the same schedule. */
+/* schedule_build() that reports spans to a trace; the schedule is the same. */
 gl_status schedule_build_traced(schedule *out, const cluster_spec *spec, uint64_t seed,
                                 size_t updates, const schedule_trace *trace, gl_error *err);
 

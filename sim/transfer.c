@@ -1,5 +1,5 @@
-/* Messages over a network that they share: from asking to arrival, step by step; and weights that
- * samplers send on to each other. What arrives is handled in clock.c. */
+/* Transfers over a shared network, from the request to the arrival, and trees of relays. Arrivals
+ * are handled in clock.c. */
 #include "core/base/array.h"
 #include "sim/clock.h"
 
@@ -97,7 +97,7 @@ static transfer_route *route_of(sim_clock *c, const transfer *t) {
   return t->cargo == CARGO_BATCH ? &c->net.up[group] : &c->net.down[group];
 }
 
-/* The transfer's next step, after so many seconds. */
+/* Posts the transfer's next step. */
 static gl_status transfer_later(sim_clock *c, uint32_t id, transfer_state state, double seconds,
                                 gl_error *err) {
   transfer *t = &c->net.pool[id];
@@ -109,7 +109,7 @@ static gl_status transfer_later(sim_clock *c, uint32_t id, transfer_state state,
 
 /* --- bytes that flow --- */
 
-/* Flows join and leave at once at a moment; rates are given when all of that moment is known. */
+/* Posts one assignment of rates for all flows that join and leave at this time. */
 static gl_status want_shares(sim_clock *c, gl_error *err) {
   if (c->net.share_pending) return GL_OK;
   c->net.share_pending = true;
@@ -143,8 +143,8 @@ static void park(network *n, uint32_t id) {
   line_add(n, &n->parked, id);
 }
 
-/* How many bytes the weights are for this sampler: a delta, or all of them where it lacks what the
- * delta is one from. */
+/* Bytes of the weights for this sampler: of a delta, or of all weights where it lacks those that
+ * the delta refers to. */
 static double weights_for(sim_clock *c, transfer *t) {
   const network_spec *spec = c->spec->network;
   transfer_peer *peer = &c->net.peers[t->sampler];
@@ -157,7 +157,7 @@ static double weights_for(sim_clock *c, transfer *t) {
   return c->spec->weights_bytes * (t->is_delta ? spec->delta_fraction : 1);
 }
 
-/* What the link loses is drawn now, and all repetitions are sent with the rest. */
+/* Samples the packet losses now; all repetitions are sent with the message. */
 static void transfer_plan(sim_clock *c, transfer *t, const transfer_route *route, double bytes) {
   sampler *s = &c->samplers[t->sampler];
   link_state *state = t->cargo == CARGO_BATCH ? &s->up : &s->down;
@@ -172,7 +172,7 @@ static void transfer_plan(sim_clock *c, transfer *t, const transfer_route *route
   *(t->cargo == CARGO_BATCH ? &c->stats.bytes_up : &c->stats.bytes_down) += trip.bytes;
 }
 
-/* What the transfer carries is decided now. */
+/* Chooses the transfer's contents: the newest weights at this time. */
 static void transfer_load(sim_clock *c, transfer *t) {
   double bytes = 0;
   t->is_begun = true;
@@ -205,8 +205,8 @@ static gl_status transfer_begin(sim_clock *c, uint32_t id, gl_error *err) {
   return want_shares(c, err);
 }
 
-/* The first in line that no outage keeps from flowing, where it is its turn; TRANSFER_NONE: there
- * is none. */
+/* The next transfer of the line that no outage stops; TRANSFER_NONE while one flows, or for none.
+ */
 static uint32_t next_in_line(sim_clock *c, transfer_port *port) {
   while (port->active == 0) {
     const uint32_t id = line_take(&c->net, &port->line);
@@ -230,7 +230,7 @@ static gl_status reaches_port(sim_clock *c, uint32_t id, gl_error *err) {
   return GL_OK;
 }
 
-/* It has its sampler's link. */
+/* The transfer has its sampler's link and begins its handshake. */
 static gl_status transfer_greet(sim_clock *c, uint32_t id, gl_error *err) {
   const double seconds = route_of(c, &c->net.pool[id])->greeting_s;
   return seconds > 0 ? transfer_later(c, id, TRANSFER_GREETS, seconds, err)
@@ -243,7 +243,7 @@ gl_status transfer_weights(sim_clock *c, uint32_t i, gl_error *err) {
   transfer_peer *peer = &c->net.peers[i];
   sampler *s = &c->samplers[i];
   if (peer->down != TRANSFER_NONE) {
-    /* What has not begun to flow will carry the newest weights anyway. */
+    /* A transfer whose bytes do not flow yet will carry the newest weights. */
     const transfer_state state = c->net.pool[peer->down].state;
     s->resend = state == TRANSFER_FLOWS || state == TRANSFER_REPEATS;
     return GL_OK;
@@ -310,7 +310,7 @@ static gl_status free_link(sim_clock *c, const transfer *t, gl_error *err) {
   return transfer_weights(c, t->sampler, err);
 }
 
-/* Weights that the link has given up: pushed ones are sent again, a fetch ends without. */
+/* The link gave the weights up: pushed ones are sent again, a fetch ends without weights. */
 static gl_status loses_weights(sim_clock *c, const transfer *t, bool is_void, gl_error *err) {
   sampler *s = &c->samplers[t->sampler];
   const bool push = c->spec->sync == SYNC_PUSH;
@@ -329,7 +329,7 @@ static gl_status sends_again(sim_clock *c, uint32_t id, gl_error *err) {
   return transfer_shard(c, t.from, t.sampler, t.version, err);
 }
 
-/* All is sent; what is left is the way. */
+/* All bytes are sent; latency and delay remain. */
 static gl_status transfer_is_sent(sim_clock *c, uint32_t id, gl_error *err) {
   const transfer t = c->net.pool[id];
   if (t.cargo == CARGO_SHARD && t.delivered)
@@ -459,7 +459,7 @@ static gl_status pass_shard(sim_clock *c, uint32_t node, gl_error *err) {
   return status;
 }
 
-/* Where all that it sent on has arrived: sends on the newest version that it has as a whole. */
+/* Once all shards that it sent have arrived: sends the newest version that it has completely. */
 static gl_status pass_on(sim_clock *c, uint32_t node, gl_error *err) {
   relay_node *x = &c->net.nodes[node];
   uint64_t first;
@@ -482,7 +482,7 @@ gl_status relay_publish(sim_clock *c, gl_error *err) {
   return pass_on(c, 0, err);
 }
 
-/* The last shard is here: the sampler has the version after its delay. */
+/* The last shard has arrived: the sampler has the version after its delay. */
 static gl_status completes(sim_clock *c, uint32_t i, int64_t version, double since, gl_error *err) {
   relay_node *x = &c->net.nodes[i + 1];
   version_add_ref(c, version);
@@ -525,7 +525,7 @@ static gl_status next_begins(sim_clock *c, transfer_port *port, gl_error *err) {
   return next != TRANSFER_NONE ? transfer_begin(c, next, err) : GL_OK;
 }
 
-/* A transfer that flowed stops, with so many bytes left. */
+/* Stops a transfer whose bytes flow, with `left` bytes to send. */
 static gl_status transfer_stop(sim_clock *c, uint32_t id, double left, gl_error *err) {
   network *n = &c->net;
   transfer *t = &n->pool[id];
@@ -551,7 +551,7 @@ static gl_status transfer_stop(sim_clock *c, uint32_t id, double left, gl_error 
   return free_link(c, &gone, err);
 }
 
-/* Of those that share something: the classes between sites that are cut off. */
+/* Stops flows of shared resources, whose classes are between sites that are cut off. */
 static gl_status stop_flows(sim_clock *c, gl_error *err) {
   network *n = &c->net;
   const uint32_t sites = (uint32_t)c->spec->network->n_sites;
@@ -567,7 +567,7 @@ static gl_status stop_flows(sim_clock *c, gl_error *err) {
   return GL_OK;
 }
 
-/* And those that share nothing. */
+/* Stops transfers that share no resource. */
 static gl_status stop_others(sim_clock *c, gl_error *err) {
   network *n = &c->net;
   for (uint32_t id = 0; id < n->n; ++id) {
@@ -575,7 +575,7 @@ static gl_status stop_others(sim_clock *c, gl_error *err) {
     if (t->state != TRANSFER_FLOWS || !is_cut_off(c, t)) continue;
     const transfer_route *route = route_of(c, t);
     const double left = fmax(0, t->bytes - route->cap * (c->now - t->since_s));
-    ++t->serial; /* the end that was posted is void */
+    ++t->serial; /* cancels the posted end */
     const gl_status status = transfer_stop(c, id, route->cap < INFINITY ? left : t->bytes, err);
     if (status != GL_OK) return status;
   }
@@ -585,7 +585,7 @@ static gl_status stop_others(sim_clock *c, gl_error *err) {
 gl_status transfer_cut(sim_clock *c, gl_error *err) {
   network *n = &c->net;
   flow_advance(&n->flows, c->now);
-  ++n->shares; /* the end that was posted may be of a flow that stops */
+  ++n->shares; /* cancels the posted end, which may be of a flow that stops */
   gl_status status = stop_flows(c, err);
   if (status == GL_OK) status = stop_others(c, err);
   if (status == GL_OK) status = next_begins(c, &n->egress, err);
@@ -606,13 +606,13 @@ gl_status transfer_resume(sim_clock *c, gl_error *err) {
   return status;
 }
 
-/* --- the whole --- */
+/* --- routes of a network --- */
 
 static double joint_loss(double a, double b) {
   return 1 - (1 - a) * (1 - b);
 }
 
-/* What lies between two sites, in one direction. */
+/* Latency and loss between two sites, in one direction. */
 static void cross(const network_spec *spec, transfer_route *out) {
   if (spec->n_sites == 0) return;
   const network_site *from = &spec->sites[out->from];
@@ -650,23 +650,18 @@ static bool open_route(network *n, const network_spec *spec, const transfer_port
 static bool open_sites(network *n, const network_spec *spec) {
   const size_t sites = spec->n_sites;
   n->parked = (transfer_line){TRANSFER_NONE, TRANSFER_NONE};
-  if (sites == 0) return true;
-  n->sites = calloc(sites, sizeof *n->sites);
-  n->pipes = calloc(sites * sites, sizeof *n->pipes);
-  for (size_t i = 0; n->pipes != NULL && i < sites * sites; ++i) {
+  for (size_t i = 0; i < sites * sites; ++i) {
     const double bandwidth = spec->sites[i / sites].bandwidth[i % sites];
     n->pipes[i] = isfinite(bandwidth) ? flow_resource_add(&n->flows, bandwidth) : FLOW_NONE;
     if (isfinite(bandwidth) && n->pipes[i] == FLOW_NONE) return false;
   }
-  return n->sites != NULL && n->pipes != NULL;
+  return true;
 }
 
 /* Between all groups, and from the learner. A sampler that sends on is as fast as its relay. */
 static bool open_hops(network *n, const cluster_spec *c) {
   const size_t groups = c->n_groups;
-  bool fits = groups < SIZE_MAX / (groups + 1);
-  n->hops = fits ? calloc((groups + 1) * groups, sizeof *n->hops) : NULL;
-  fits = n->hops != NULL;
+  bool fits = true;
   for (size_t i = 0; i < (groups + 1) * groups && fits; ++i) {
     const sampler_group *from = i / groups < groups ? &c->groups[i / groups] : NULL;
     const sampler_group *to = &c->groups[i % groups];
@@ -691,56 +686,53 @@ static bool open_port(network *n, const network_port *spec, transfer_port *out) 
   return out->resource != FLOW_NONE;
 }
 
-static bool open_relays(sim_clock *c) {
-  const size_t n = c->spec->n_samplers + 1;
-  c->net.nodes = calloc(n, sizeof *c->net.nodes);
-  for (size_t i = 0; c->net.nodes != NULL && i < n; ++i)
-    c->net.nodes[i].port = (transfer_port){
-        .share = SHARE_QUEUE, .resource = FLOW_NONE, .line = {TRANSFER_NONE, TRANSFER_NONE}};
-  return c->net.nodes != NULL;
-}
-
-bool transfer_init(sim_clock *c) {
+static bool open_routes(sim_clock *c) {
   network *n = &c->net;
   const network_spec *spec = c->spec->network;
-  n->free = TRANSFER_NONE;
-  flow_init(&n->flows);
-  if (spec == NULL) return true;
-  n->peers = calloc(c->spec->n_samplers, sizeof *n->peers);
-  n->up = calloc(c->spec->n_groups, sizeof *n->up);
-  n->down = calloc(c->spec->n_groups, sizeof *n->down);
-  n->weights = calloc(1, sizeof *n->weights);
-  n->batches = calloc(1, sizeof *n->batches);
-  bool fits = n->peers && n->up && n->down && n->weights && n->batches;
-  fits = fits && open_port(n, &spec->egress, &n->egress) &&
-         open_port(n, &spec->ingress, &n->ingress) && open_sites(n, spec);
+  bool fits = open_port(n, &spec->egress, &n->egress) &&
+              open_port(n, &spec->ingress, &n->ingress) && open_sites(n, spec);
   for (size_t g = 0; g < c->spec->n_groups && fits; ++g) {
     const sampler_group *group = &c->spec->groups[g];
     n->up[g].from = n->down[g].to = (uint32_t)group->site;
     fits = open_route(n, spec, &n->ingress, &group->up, &n->up[g]) &&
            open_route(n, spec, &n->egress, &group->down, &n->down[g]);
   }
-  if (fits && spec->fanout > 0) fits = open_hops(n, c->spec) && open_relays(c);
-  for (size_t i = 0; i < c->spec->n_samplers && fits; ++i)
-    n->peers[i] = (transfer_peer){
-        .up = TRANSFER_NONE, .down = TRANSFER_NONE, .line = {TRANSFER_NONE, TRANSFER_NONE}};
-  return fits;
+  return fits && (n->hops == NULL || open_hops(n, c->spec));
+}
+
+gl_status transfer_init(sim_clock *c, gl_error *err) {
+  const transfer_line none = {TRANSFER_NONE, TRANSFER_NONE};
+  network *n = &c->net;
+  const network_spec *spec = c->spec->network;
+  const size_t samplers = c->spec->n_samplers, groups = c->spec->n_groups;
+  n->free = TRANSFER_NONE;
+  flow_init(&n->flows);
+  if (spec == NULL) return arena_check(&c->memory, "the schedule", err);
+  n->peers = ARENA_ARRAY(&c->memory, transfer_peer, samplers);
+  n->up = ARENA_ARRAY(&c->memory, transfer_route, groups);
+  n->down = ARENA_ARRAY(&c->memory, transfer_route, groups);
+  n->weights = ARENA_ARRAY(&c->memory, tally, 1);
+  n->batches = ARENA_ARRAY(&c->memory, tally, 1);
+  if (spec->n_sites > 0) {
+    n->sites = ARENA_ARRAY(&c->memory, transfer_site, spec->n_sites);
+    n->pipes = ARENA_GRID(&c->memory, uint32_t, spec->n_sites, spec->n_sites);
+  }
+  if (spec->fanout > 0) {
+    n->hops = ARENA_GRID(&c->memory, transfer_route, groups + 1, groups);
+    n->nodes = ARENA_ARRAY(&c->memory, relay_node, samplers + 1);
+  }
+  const gl_status status = arena_check(&c->memory, "the schedule", err);
+  if (status != GL_OK) return status;
+  for (size_t i = 0; i < samplers; ++i)
+    n->peers[i] = (transfer_peer){.up = TRANSFER_NONE, .down = TRANSFER_NONE, .line = none};
+  for (size_t i = 0; n->nodes != NULL && i <= samplers; ++i)
+    n->nodes[i].port = (transfer_port){.share = SHARE_QUEUE, .resource = FLOW_NONE, .line = none};
+  return open_routes(c) ? GL_OK : gl_fail_memory(err, "the schedule");
 }
 
 void transfer_fini(sim_clock *c) {
-  network *n = &c->net;
-  free(n->peers);
-  free(n->up);
-  free(n->down);
-  free(n->pool);
-  free(n->sites);
-  free(n->pipes);
-  free(n->nodes);
-  free(n->hops);
-  free(n->weights);
-  free(n->batches);
-  flow_fini(&n->flows);
-  *n = (network){.free = TRANSFER_NONE};
+  free(c->net.pool);
+  flow_fini(&c->net.flows);
 }
 
 void transfer_trace_open(const sim_clock *c) {
