@@ -30,7 +30,7 @@ static void put_empirical(cJSON *to, const cfg_node *node, double factor) {
 }
 
 /* Times are multiplied; of a logarithm's mean the logarithm of the factor is added. */
-static void put_parameters(cJSON *to, const delay_dist *dist, double factor) {
+static void put_dist_parameters(cJSON *to, const delay_dist *dist, double factor) {
   const delay_parameter *p = delay_dist_about(dist->kind)->parameter;
   for (size_t i = 0; p[i].name != NULL; ++i) {
     double value = dist->parameter[i];
@@ -55,7 +55,7 @@ static void put_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, do
     put_dist(json_object(to, "good"), dist->gilbert_elliott.good, cfg_find(node, "good"), factor);
     put_dist(json_object(to, "bad"), dist->gilbert_elliott.bad, cfg_find(node, "bad"), factor);
   } else {
-    put_parameters(to, dist, factor);
+    put_dist_parameters(to, dist, factor);
   }
   if (dist->offset != 0) json_number(to, "offset", dist->offset * factor);
   const double ends[] = {dist->clamp_lo * factor, fmin(dist->clamp_hi * factor, DELAY_LONGEST)};
