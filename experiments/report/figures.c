@@ -2,6 +2,7 @@
  * embedded as an image. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "analysis/figures/figures.h"
+#include "experiments/base/memory.h"
 
 #include "analysis/plot/page.h"
 #include "core/base/file.h"
@@ -28,7 +29,6 @@ typedef struct drawing_folder {
   char path[256]; /* "" before drawing_init() */
   drawing_figure figures[DRAWING_MOST];
   size_t n;
-  bool failed; /* memory was short */
 } drawing_folder;
 
 /* --- what drawing reports --- */
@@ -38,11 +38,7 @@ static drawing_figure *figure_named(drawing_folder *f, const char *name) {
     if (strcmp(f->figures[i].name, name) == 0) return &f->figures[i];
   if (f->n == DRAWING_MOST) return NULL;
   drawing_figure *new = &f->figures[f->n];
-  *new = (drawing_figure){.name = strdup(name)};
-  if (new->name == NULL) {
-    f->failed = true;
-    return NULL;
-  }
+  *new = (drawing_figure){.name = must_copy(name, "a figure")};
   ++f->n;
   return new;
 }
@@ -56,8 +52,7 @@ static void record_left_out(void *context, const char *file, const char *left_ou
   drawing_figure *of = figure_named(f, file);
   if (of == NULL) return;
   free(of->left_out);
-  of->left_out = strdup(left_out);
-  f->failed |= of->left_out == NULL;
+  of->left_out = must_copy(left_out, "a figure");
 }
 
 /* --- the folder --- */
@@ -159,7 +154,7 @@ static gl_status write_figure(html *h, const drawing_folder *f, const drawing_fi
 }
 
 static gl_status write_figures(html *h, const drawing_folder *f, gl_error *err) {
-  gl_status status = f->failed ? gl_fail_memory(err, "the figures of a page") : GL_OK;
+  gl_status status = GL_OK;
   for (size_t i = 0; i < f->n && status == GL_OK; ++i)
     status = write_figure(h, f, &f->figures[i], err);
   return status;

@@ -3,6 +3,7 @@
 
 #include "core/base/shown.h"
 #include "core/base/utf8.h"
+#include "experiments/base/memory.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -39,24 +40,20 @@ void html_text(html *h, const char *text) {
   char *seen = NULL;
   size_t size = 0;
   if (text == NULL) return;
-  FILE *to = open_memstream(&seen, &size);
-  if (to != NULL) shown_write_lines(text, to);
-  if (to != NULL && fclose(to) == 0)
-    write_escaped(h, seen, size);
-  else
-    h->failed = 1;
+  FILE *to = must_have(open_memstream(&seen, &size), "a page");
+  shown_write_lines(text, to);
+  must_succeed(fclose(to) == 0, "a page");
+  write_escaped(h, seen, size);
   free(seen);
 }
 
 static void text_of(html *h, const char *format, va_list args) {
   char *text = NULL;
   size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
-  if (to != NULL) vfprintf(to, format, args);
-  if (to != NULL && fclose(to) == 0)
-    html_text(h, text);
-  else
-    h->failed = 1;
+  FILE *to = must_have(open_memstream(&text, &size), "a page");
+  vfprintf(to, format, args);
+  must_succeed(fclose(to) == 0, "a page");
+  html_text(h, text);
   free(text);
 }
 
@@ -83,6 +80,12 @@ void html_heading(html *h, const char *id, const char *format, ...) {
 }
 
 /* --- tables --- */
+
+void html_table(html *h, table *t) {
+  gl_error why; /* writing errors stay in the stream, so only memory can be short */
+  must_succeed(table_write(t, TABLE_AS_HTML, h->to, &why) != GL_ENOMEM, "a page");
+  table_free(t);
+}
 
 void html_table_begin(html *h, const char *caption, const char *const *heads, size_t n) {
   html_markup(h, "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"");

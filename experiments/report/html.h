@@ -6,13 +6,14 @@
 #ifndef GEPOLAB_EXPERIMENTS_REPORT_HTML_H
 #define GEPOLAB_EXPERIMENTS_REPORT_HTML_H
 
+#include "core/base/table.h"
+
 #include <stddef.h>
 #include <stdio.h>
 
 typedef struct html {
   FILE *to;
-  int level;  /* of the next headings: 1 is the page's, 2 its sections' */
-  int failed; /* memory was short for a text: the page is not whole */
+  int level; /* of the next headings: 1 is the page's, 2 its sections' */
 } html;
 
 /* Markup of our own, taken as it is: only ever a text written in this program. */
@@ -30,6 +31,11 @@ void html_heading(html *h, const char *id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* --- tables --- */
+
+/* Writes a table as HTML and frees it. */
+void html_table(html *h, table *t);
+
+/* Cell by cell, where cells have markup of their own or rows have group headings. */
 /* A table stands in a box of its own, in which it scrolls where the page is narrow. The first
  * column heads its rows. */
 

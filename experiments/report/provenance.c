@@ -135,24 +135,26 @@ int has_rates(const report_study *t) {
   return has_answer(t, rate_tables, rates_question);
 }
 
-static gl_status write_rate(void *context, sqlite3_stmt *record, gl_error *err) {
-  html *h = context;
+static gl_status add_chosen_rate(void *context, sqlite3_stmt *record, gl_error *err) {
   (void)err;
-  html_row_begin(h);
-  html_row_head(h, query_text(record, 0));
-  html_cell_number(h, query_number(record, 1));
-  html_cell_number(h, query_number(record, 2));
-  html_row_end(h);
+  table_row(context);
+  table_text(context, query_text(record, 0));
+  table_real(context, query_number(record, 1));
+  table_real(context, query_number(record, 2));
   return GL_OK;
 }
 
 gl_status section_rates(html *h, const report_study *t, gl_error *err) {
-  static const char *const heads[] = {"algorithm", "#learning rate", "#score"};
+  static const table_column columns[] = {TABLE_HEAD("algorithm"),
+                                         {.type = TABLE_REAL, .head = "learning rate"},
+                                         {.type = TABLE_REAL, .head = "score"}};
+  table *to = table_new(columns, 3);
+  table_title(to, "Learning rates chosen");
   html_markup(h, "<p>Each algorithm has the rate with the highest score on seeds that are not "
                  "reported, over all settings.</p>\n");
-  html_table_begin(h, "Learning rates chosen", heads, 3);
-  gl_status status = query_each(t->from, rate_tables, rates_question, t->name, write_rate, h, err);
-  html_table_end(h);
+  gl_status status =
+      query_each(t->from, rate_tables, rates_question, t->name, add_chosen_rate, to, err);
+  html_table(h, to);
   return status;
 }
 
@@ -164,38 +166,39 @@ int has_laboratory(const report_study *t) {
   return has_answer(t, bias_tables, "SELECT 1 FROM bias WHERE study = ?1 LIMIT 1");
 }
 
-static gl_status write_measurement(void *context, sqlite3_stmt *record, gl_error *err) {
-  html *h = context;
+static gl_status add_measurement(void *context, sqlite3_stmt *record, gl_error *err) {
   (void)err;
-  html_row_begin(h);
-  html_row_head(h, query_text(record, 0));
-  html_cell(h, query_text(record, 1));
-  if (isnan(query_number(record, 2)))
-    html_markup(h, "<td class=\"n\">∞</td>");
-  else
-    html_cell_number(h, query_number(record, 2));
-  for (int i = 3; i < 11; ++i) html_cell_number(h, query_number(record, i));
-  html_row_end(h);
+  table_row(context);
+  table_text(context, query_text(record, 0));
+  table_text(context, query_text(record, 1));
+  table_real(context, query_number(record, 2));
+  if (isnan(query_number(record, 2))) table_shown(context, "∞");
+  for (int i = 3; i < 11; ++i) table_real(context, query_number(record, i));
   return GL_OK;
 }
 
 gl_status section_laboratory(html *h, const report_study *t, gl_error *err) {
-  static const char *const heads[] = {"algorithm",  "method", "#group size", "#KL(p‖q) / nats",
-                                      "#staleness", "#bias",  "#cosine",     "#scaled bias",
-                                      "#variance",  "#MSE",   "#scaled MSE"};
+#define NUMBER(HEAD)                                                                               \
+  { .type = TABLE_REAL, .head = HEAD }
+  static const table_column columns[] = {
+      TABLE_HEAD("algorithm"), TABLE_HEAD("method"), NUMBER("group size"), NUMBER("KL(p‖q) / nats"),
+      NUMBER("staleness"),     NUMBER("bias"),       NUMBER("cosine"),     NUMBER("scaled bias"),
+      NUMBER("variance"),      NUMBER("MSE"),        NUMBER("scaled MSE")};
+#undef NUMBER
+  table *to = table_new(columns, sizeof columns / sizeof *columns);
+  table_title(to, "Bias, variance and mean squared error");
   html_markup(h, "<p>Moments of the gradient estimate, measured by <code>gepolab lab bias</code>: "
                  "exactly, or by Monte Carlo where the method says so. Its figures are not on this "
                  "page, for the file does not keep the recipe that they need: "
                  "<code>gepolab lab bias RECIPE --figures FOLDER</code> measures again and draws "
                  "them.</p>\n");
-  html_table_begin(h, "Bias, variance and mean squared error", heads, 11);
   gl_status status = query_each(
       t->from, bias_tables,
       "SELECT algorithm, method, group_size, kl_exact, staleness, bias, cosine, scaled_bias,"
       " variance, mse, scaled_mse FROM bias WHERE study = ?1 ORDER BY algorithm, group_size IS "
       "NULL,"
       " group_size, ordinal",
-      t->name, write_measurement, h, err);
-  html_table_end(h);
+      t->name, add_measurement, to, err);
+  html_table(h, to);
   return status;
 }

@@ -1,6 +1,7 @@
 /* The section `recipe`: what was swept, or, of files that do not keep it, what the runs have in
  * common and in which fields they differ. */
 #include "core/base/json.h"
+#include "experiments/base/memory.h"
 #include "experiments/report/study_internal.h"
 #include "experiments/report/yaml.h"
 
@@ -122,12 +123,10 @@ int has_recipe(const report_study *t) {
 static gl_status write_yaml(html *h, const cJSON *tree, gl_error *err) {
   char *text = NULL;
   size_t size = 0;
-  FILE *to = tree != NULL ? open_memstream(&text, &size) : NULL;
-  if (to != NULL) yaml_write(tree, order, sizeof order / sizeof *order, to);
-  if (to == NULL || fclose(to) != 0) {
-    free(text);
-    return gl_fail_memory(err, "the recipe of a study");
-  }
+  if (tree == NULL) return gl_fail_memory(err, "the recipe of a study");
+  FILE *to = must_have(open_memstream(&text, &size), "the recipe of a study");
+  yaml_write(tree, order, sizeof order / sizeof *order, to);
+  must_succeed(fclose(to) == 0, "the recipe of a study");
   html_markup(h, "<pre class=\"wide\" tabindex=\"0\"><code>");
   html_text(h, text);
   html_markup(h, "</code></pre>\n");

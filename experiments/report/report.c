@@ -2,6 +2,7 @@
 #include "experiments/report/report.h"
 
 #include "core/base/array.h"
+#include "experiments/base/memory.h"
 #include "experiments/report/study_internal.h"
 
 #include <gen/version.h>
@@ -128,9 +129,9 @@ static gl_status write_page(html *h, const report_request *q, store *from, char 
 
 static gl_status take_name(void *context, sqlite3_stmt *record, gl_error *err) {
   study_names *to = context;
-  char **added = ARRAY_ADD(to->name, to->n);
-  if (added == NULL || (*added = strdup(query_text(record, 0))) == NULL)
-    return gl_fail_memory(err, "the names of studies");
+  (void)err;
+  *MUST_ADD(to->name, to->n, "the names of studies") =
+      must_copy(query_text(record, 0), "the names of studies");
   return GL_OK;
 }
 
@@ -170,7 +171,6 @@ gl_status report_write(FILE *to, store *from, const report_request *q, gl_error 
   gl_status status = find_studies(&all, from, err);
   if (status == GL_OK) status = choose(&all, q->only, &first, &n, err);
   if (status == GL_OK) status = write_page(&h, q, from, all.name + first, n, err);
-  if (status == GL_OK && h.failed) status = gl_fail_memory(err, "a page");
   for (size_t i = 0; i < all.n; ++i) free(all.name[i]);
   free(all.name);
   return status;

@@ -145,48 +145,52 @@ int has_relations(const report_study *t) {
   return 0;
 }
 
-static void write_correlation(html *h, const correlation *c, interval v) {
+static const table_column correlation_column = {.type = TABLE_INTERVAL, .format = TABLE_SCORE};
+
+static void add_correlation(table *to, const correlation *c, interval v) {
   if (c->why == NULL) {
-    html_cell_interval(h, v.value, v.low, v.high, 0);
+    table_interval(to, v.value, v.low, v.high);
     return;
   }
-  html_markup(h, "<td class=\"n\">");
-  html_textf(h, "– (%s)", c->why);
-  html_markup(h, "</td>");
+  table_missing(to);
+  table_shown(to, "– (%s)", c->why);
 }
 
 static void write_within(html *h, const report_study *t) {
-  char delay[64], variance[64];
-  snprintf(delay, sizeof delay, "#%s, %s", t->s.within[0].x, t->s.within[0].y);
-  snprintf(variance, sizeof variance, "#%s, %s", t->s.within[1].x, t->s.within[1].y);
-  const char *const heads[] = {"algorithm", "#runs", delay, variance};
-  html_table_begin(h, "Within one algorithm, over its runs", heads, 4);
+  static const table_column columns[] = {TABLE_HEAD("algorithm"),
+                                         {.type = TABLE_WHOLE, .head = "runs"}};
+  table *to = table_new(columns, 2);
+  table_title(to, "Within one algorithm, over its runs");
+  for (size_t i = 0; i < RELATION_COUNT; ++i)
+    table_add_column(to, correlation_column, "%s, %s", t->s.within[i].x, t->s.within[i].y);
   for (size_t a = 0; a < t->r->n_algorithms; ++a) {
     const relation *of = t->s.within + a * RELATION_COUNT;
-    html_row_begin(h), html_row_head(h, t->r->algorithms[a]);
-    html_cell_count(h, of[1].spearman.n);
+    table_row(to);
+    table_text(to, t->r->algorithms[a]);
+    table_count(to, of[1].spearman.n);
     for (size_t i = 0; i < RELATION_COUNT; ++i)
-      write_correlation(h, &of[i].spearman, of[i].spearman.bootstrap);
-    html_row_end(h);
+      add_correlation(to, &of[i].spearman, of[i].spearman.bootstrap);
   }
-  html_table_end(h);
+  html_table(h, to);
 }
 
 gl_status section_relations(html *h, const report_study *t, gl_error *err) {
-  static const char *const heads[] = {"quantities", "#cells", "#rho [Bonett–Wright]",
-                                      "#rho [bootstrap]"};
+  static const table_column columns[] = {TABLE_HEAD("quantities"),
+                                         {.type = TABLE_WHOLE, .head = "cells"}};
   (void)err;
-  html_table_begin(h, "Spearman's rank correlation over all cells", heads, 4);
+  table *to = table_new(columns, 2);
+  table_title(to, "Spearman's rank correlation over all cells");
+  table_add_column(to, correlation_column, "rho [Bonett–Wright]");
+  table_add_column(to, correlation_column, "rho [bootstrap]");
   for (size_t i = 0; i < RELATION_COUNT; ++i) {
     const relation *of = &t->s.relations[i];
-    char words[128];
-    snprintf(words, sizeof words, "%s, %s", of->x, of->y);
-    html_row_begin(h), html_row_head(h, words), html_cell_count(h, of->spearman.n);
-    write_correlation(h, &of->spearman, of->spearman.fisher);
-    write_correlation(h, &of->spearman, of->spearman.bootstrap);
-    html_row_end(h);
+    table_row(to);
+    table_textf(to, "%s, %s", of->x, of->y);
+    table_count(to, of->spearman.n);
+    add_correlation(to, &of->spearman, of->spearman.fisher);
+    add_correlation(to, &of->spearman, of->spearman.bootstrap);
   }
-  html_table_end(h);
+  html_table(h, to);
   if (t->r->n_algorithms > 1) write_within(h, t);
   return GL_OK;
 }
@@ -214,23 +218,28 @@ static void add_clock_means(clock_means *m, const clock_record *c) {
 }
 
 gl_status section_clock(html *h, const report_study *t, gl_error *err) {
-  static const char *const heads[] = {"setting",    "#mean staleness", "#median",
-                                      "#95 %",      "#largest",        "#samples/s",
-                                      "#learner %", "#samplers %",     "#simulated s"};
+#define MEAN(HEAD)                                                                                 \
+  { .type = TABLE_REAL, .head = HEAD }
+  static const table_column columns[] = {
+      TABLE_HEAD("setting"), MEAN("mean staleness"), MEAN("median"),
+      MEAN("95 %"),          MEAN("largest"),        MEAN("samples/s"),
+      MEAN("learner %"),     MEAN("samplers %"),     MEAN("simulated s")};
+#undef MEAN
   (void)err;
   html_markup(h, "<p>Staleness counts updates between the drawing of a batch and its training; "
                  "utilisation is the share of simulated time at work. Means over the runs of a "
                  "setting.</p>\n");
-  html_table_begin(h, "The simulated clock", heads, 9);
+  table *to = table_new(columns, sizeof columns / sizeof *columns);
+  table_title(to, "The simulated clock");
   for (size_t g = 0; g < t->r->n_groups; ++g) {
     clock_means m = {.n = 0};
     for (size_t i = 0; i < t->r->n_runs; ++i)
       if (t->r->runs[i].group == g && t->r->runs[i].status != RUN_FAILED)
         add_clock_means(&m, &t->r->runs[i].clock);
-    html_row_begin(h), html_row_head(h, study_setting(t, g));
-    for (size_t i = 0; i < 8; ++i) html_cell_number(h, m.n > 0 ? m.sum[i] / (double)m.n : NAN);
-    html_row_end(h);
+    table_row(to);
+    table_text(to, study_setting(t, g));
+    for (size_t i = 0; i < 8; ++i) table_real(to, m.n > 0 ? m.sum[i] / (double)m.n : NAN);
   }
-  html_table_end(h);
+  html_table(h, to);
   return GL_OK;
 }

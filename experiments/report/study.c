@@ -1,5 +1,4 @@
 /* A study for its report: loading it, the runs that it lacks, and queries over its file. */
-#include "core/base/array.h"
 #include "core/base/json.h"
 #include "core/store/store.h"
 #include "experiments/base/memory.h"
@@ -53,17 +52,15 @@ double query_number(sqlite3_stmt *record, int column) {
 char *study_seeds_text(const uint64_t *seeds, size_t n) {
   char *text = NULL;
   size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
-  if (to == NULL) return NULL;
+  FILE *to = must_have(open_memstream(&text, &size), "the seeds of a study");
   for (size_t i = 0, k; i < n; i = k + 1) {
     for (k = i; k + 1 < n && seeds[k + 1] == seeds[k] + 1;) ++k;
     if (k < i + 2) k = i; /* two consecutive seeds are listed singly */
     fprintf(to, "%s%llu", i > 0 ? ", " : "", (unsigned long long)seeds[i]);
     if (k > i) fprintf(to, " to %llu", (unsigned long long)seeds[k]);
   }
-  if (fclose(to) == 0) return text;
-  free(text);
-  return NULL;
+  must_succeed(fclose(to) == 0, "the seeds of a study");
+  return text;
 }
 
 const char *study_setting(const report_study *t, size_t group) {
@@ -82,22 +79,17 @@ int has_grid(const report_study *t) {
 /* Which runs a study is to hold and does not: by its plan, or, where its file has none, by the grid
  * that its runs span. */
 
-/* One more gap at the end, without seeds; NULL if memory is short. Takes the texts over. */
-static report_gap *add_gap(report_study *t, char *algorithm, char *setting) {
-  report_gap *gap = algorithm != NULL && setting != NULL ? ARRAY_ADD(t->gaps, t->n_gaps) : NULL;
-  if (gap == NULL)
-    free(algorithm), free(setting);
-  else
-    gap->algorithm = algorithm, gap->setting = setting;
+/* Adds a gap without seeds; it takes over the setting. */
+static report_gap *add_gap(report_study *t, const char *algorithm, char *setting) {
+  report_gap *gap = MUST_ADD(t->gaps, t->n_gaps, "the missing runs");
+  gap->algorithm = must_copy(algorithm, "the missing runs");
+  gap->setting = setting;
   return gap;
 }
 
-static int add_seed(report_study *t, report_gap *gap, uint64_t seed) {
-  uint64_t *added = ARRAY_ADD(gap->seeds, gap->n);
-  if (added == NULL) return 0;
-  *added = seed;
+static void add_missing_seed(report_study *t, report_gap *gap, uint64_t seed) {
+  *MUST_ADD(gap->seeds, gap->n, "the missing runs") = seed;
   ++t->missing;
-  return 1;
 }
 
 /* --- by the plan --- */
@@ -107,23 +99,20 @@ static char *setting_words(const report_study *t, const char *swept) {
   char *text = NULL;
   size_t size = 0;
   cJSON *tree = json_tree_of(swept);
-  FILE *to = open_memstream(&text, &size);
-  for (const cJSON *i = tree ? tree->child : NULL; i != NULL && to != NULL; i = i->next) {
+  FILE *to = must_have(open_memstream(&text, &size), "the missing runs");
+  for (const cJSON *i = tree ? tree->child : NULL; i != NULL; i = i->next) {
     const size_t a = t->r != NULL ? results_axis(t->r, i->string) : 0;
     const axis *known = t->r != NULL && a < t->r->axes.n ? &t->r->axes.axis[a] : NULL;
-    char *value = cJSON_PrintUnformatted(i);
+    char *value = must_have(cJSON_PrintUnformatted(i), "the missing runs");
     fprintf(to, "%s%s %s", i == tree->child ? "" : ", ", known ? known->label : i->string,
-            cJSON_IsString(i) ? i->valuestring
-            : value != NULL   ? value
-                              : "");
+            cJSON_IsString(i) ? i->valuestring : value);
     if (known != NULL && *known->unit && cJSON_IsNumber(i)) fprintf(to, " %s", known->unit);
     free(value);
   }
-  if (to != NULL && (tree == NULL || tree->child == NULL)) fputs("the only setting", to);
+  if (tree == NULL || tree->child == NULL) fputs("the only setting", to);
   cJSON_Delete(tree);
-  if (to != NULL && fclose(to) == 0) return text;
-  free(text);
-  return NULL;
+  must_succeed(fclose(to) == 0, "the missing runs");
+  return text;
 }
 
 static gl_status take_missing(void *context, sqlite3_stmt *record, gl_error *err) {
@@ -131,15 +120,15 @@ static gl_status take_missing(void *context, sqlite3_stmt *record, gl_error *err
   const char *algorithm = query_text(record, 0);
   char *setting = setting_words(t, query_text(record, 1));
   report_gap *gap = NULL;
-  for (size_t i = 0; setting != NULL && i < t->n_gaps; ++i)
+  (void)err;
+  for (size_t i = 0; i < t->n_gaps; ++i)
     if (strcmp(t->gaps[i].algorithm, algorithm) == 0 && strcmp(t->gaps[i].setting, setting) == 0)
       gap = &t->gaps[i];
   if (gap != NULL)
     free(setting);
   else
-    gap = add_gap(t, strdup(algorithm), setting);
-  if (gap == NULL || !add_seed(t, gap, (uint64_t)sqlite3_column_int64(record, 2)))
-    return gl_fail_memory(err, "the cells that are missing");
+    gap = add_gap(t, algorithm, setting);
+  add_missing_seed(t, gap, (uint64_t)sqlite3_column_int64(record, 2));
   return GL_OK;
 }
 
@@ -162,20 +151,18 @@ static int has_seed(const report_study *t, const results_cell *c, uint64_t seed)
 }
 
 /* A run for every algorithm, setting and seed that the file has. */
-static gl_status find_by_grid(report_study *t, gl_error *err) {
+static void find_by_grid(report_study *t) {
   for (size_t i = 0; i < t->r->n_groups * t->r->n_algorithms; ++i) {
     const results_cell *c = &t->r->cells[i];
     report_gap *gap = NULL;
     for (size_t k = 0; k < t->n_seeds; ++k) {
       if (has_seed(t, c, t->seeds[k])) continue;
       if (gap == NULL)
-        gap =
-            add_gap(t, strdup(t->r->algorithms[c->algorithm]), strdup(study_setting(t, c->group)));
-      if (gap == NULL || !add_seed(t, gap, t->seeds[k]))
-        return gl_fail_memory(err, "the holes of a grid");
+        gap = add_gap(t, t->r->algorithms[c->algorithm],
+                      must_copy(study_setting(t, c->group), "the missing runs"));
+      add_missing_seed(t, gap, t->seeds[k]);
     }
   }
-  return GL_OK;
 }
 
 static gl_status find_gaps(report_study *t, gl_error *err) {
@@ -185,16 +172,17 @@ static gl_status find_gaps(report_study *t, gl_error *err) {
   t->is_planned = progress.planned > 0;
   t->superseded = progress.superseded;
   if (t->is_planned) return find_by_plan(t, err);
-  return t->r != NULL ? find_by_grid(t, err) : GL_OK;
+  if (t->r != NULL) find_by_grid(t);
+  return GL_OK;
 }
 
 /* --- recipes that the file keeps --- */
 
 static gl_status take_recipe(void *context, sqlite3_stmt *record, gl_error *err) {
   report_study *t = context;
-  char **added = ARRAY_ADD(t->recipes, t->n_recipes);
-  if (added == NULL || (*added = strdup(query_text(record, 0))) == NULL)
-    return gl_fail_memory(err, "the recipe of a study");
+  (void)err;
+  *MUST_ADD(t->recipes, t->n_recipes, "the recipe of a study") =
+      must_copy(query_text(record, 0), "the recipe of a study");
   return GL_OK;
 }
 

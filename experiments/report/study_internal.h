@@ -45,7 +45,7 @@ void study_fini(report_study *t);
  * there is none. */
 char *study_recipe_text(const report_study *t, const char *key);
 
-/* "1, 2, 5" or "1 to 6" of ascending seeds; on the heap, NULL if memory is short. */
+/* "1, 2, 5" or "1 to 6" of ascending seeds; on the heap. */
 char *study_seeds_text(const uint64_t *seeds, size_t n);
 /* A group's setting in words; "the only setting" where nothing is swept. */
 const char *study_setting(const report_study *t, size_t group);

@@ -1,4 +1,5 @@
 /* The section `summary`: what was run, what became of it, and what to mind when reading on. */
+#include "experiments/base/memory.h"
 #include "experiments/report/study_internal.h"
 
 #include <stdlib.h>
@@ -105,10 +106,9 @@ static void axis_row(html *h, const results *r, size_t a) {
 }
 
 /* Every axis with its values, in the order of the grid. */
-static gl_status write_axes(html *h, const report_study *t, gl_error *err) {
+static void write_axes(html *h, const report_study *t) {
   static const char *const heads[] = {"swept", "field", "#values", "which"};
   char *seeds = study_seeds_text(t->seeds, t->n_seeds);
-  if (seeds == NULL) return gl_fail_memory(err, "the seeds of a study");
   html_table_begin(h, "What was swept", heads, 4);
   html_row_begin(h), html_row_head(h, "algorithm"), html_cell(h, "algorithm");
   html_cell_count(h, t->r->n_algorithms), html_markup(h, "<td class=\"words\">");
@@ -120,7 +120,6 @@ static gl_status write_axes(html *h, const report_study *t, gl_error *err) {
   html_cell_count(h, t->n_seeds), html_cell(h, seeds), html_row_end(h);
   html_table_end(h);
   free(seeds);
-  return GL_OK;
 }
 
 /* Who is ahead in each setting, and who cannot be told apart from it. */
@@ -149,6 +148,7 @@ static void write_highest(html *h, const report_study *t) {
 }
 
 gl_status section_summary(html *h, const report_study *t, gl_error *err) {
+  (void)err;
   char *description = study_recipe_text(t, "description");
   if (description != NULL) {
     html_markup(h, "<p class=\"lead\">"), html_text(h, description), html_markup(h, "</p>\n");
@@ -160,9 +160,9 @@ gl_status section_summary(html *h, const report_study *t, gl_error *err) {
   html_markup(h, "<li>Scores are evaluation scores. A number with brackets is the interquartile "
                  "mean over seeds with its 95&#160;% bootstrap interval.</li>\n</ul>\n");
   if (t->r == NULL) return GL_OK;
-  gl_status status = write_axes(h, t, err);
-  if (status == GL_OK) write_highest(h, t);
-  return status;
+  write_axes(h, t);
+  write_highest(h, t);
+  return GL_OK;
 }
 
 /* The section `problems`: runs that diverged or failed, with their reasons, and runs that are
@@ -189,12 +189,11 @@ static void write_run_row(html *h, const report_study *t, const results_run *run
 }
 
 /* Runs of one cell that ended in the same way share a line. */
-static gl_status write_ended(html *h, const report_study *t, gl_error *err) {
+static void write_ended(html *h, const report_study *t) {
   static const char *const heads[] = {"algorithm", "setting", "seeds", "ended", "because"};
-  uint64_t *seeds = calloc(t->r->n_runs + 1, sizeof *seeds);
-  gl_status status = seeds != NULL ? GL_OK : gl_fail_memory(err, "the seeds of a study");
+  uint64_t *seeds = MUST_ARRAY(uint64_t, t->r->n_runs, "the seeds of a study");
   html_table_begin(h, "Runs that diverged or failed", heads, 5);
-  for (size_t i = 0; i < t->r->n_runs && status == GL_OK; ++i) {
+  for (size_t i = 0; i < t->r->n_runs; ++i) {
     const results_run *run = &t->r->runs[i];
     size_t n = 0, earlier = 0;
     if (run->status == RUN_DONE) continue;
@@ -202,42 +201,39 @@ static gl_status write_ended(html *h, const report_study *t, gl_error *err) {
       if (is_like(run, &t->r->runs[k])) earlier += k < i, seeds[n++] = t->r->runs[k].seed;
     if (earlier > 0) continue;
     char *text = study_seeds_text(seeds, n);
-    if (text == NULL)
-      status = gl_fail_memory(err, "the seeds of a study");
-    else
-      write_run_row(h, t, run, text);
+    write_run_row(h, t, run, text);
     free(text);
   }
   html_table_end(h);
   free(seeds);
-  return status;
 }
 
-static gl_status write_gaps(html *h, const report_study *t, gl_error *err) {
-  static const char *const heads[] = {"algorithm", "setting", "#missing", "seeds"};
+static void write_gaps(html *h, const report_study *t) {
+  static const table_column columns[] = {TABLE_HEAD("algorithm"),
+                                         TABLE_HEAD("setting"),
+                                         {.type = TABLE_WHOLE, .head = "missing"},
+                                         TABLE_HEAD("seeds")};
+  table *to = table_new(columns, 4);
   if (!t->is_planned)
     html_markup(h, "<p>The file does not say which runs it is to hold: missing is what the grid of "
                    "its algorithms, settings and seeds has and the file has not.</p>\n");
-  html_table_begin(h, "Runs that are missing", heads, 4);
+  table_title(to, "Runs that are missing");
   for (size_t i = 0; i < t->n_gaps; ++i) {
     const report_gap *gap = &t->gaps[i];
     char *text = study_seeds_text(gap->seeds, gap->n);
-    if (text == NULL) return gl_fail_memory(err, "the seeds of a study");
-    html_row_begin(h);
-    html_row_head(h, gap->algorithm);
-    html_cell(h, gap->setting);
-    html_cell_count(h, gap->n);
-    html_cell(h, text);
-    html_row_end(h);
+    table_row(to);
+    table_text(to, gap->algorithm);
+    table_text(to, gap->setting);
+    table_count(to, gap->n);
+    table_text(to, text);
     free(text);
   }
-  html_table_end(h);
-  return GL_OK;
+  html_table(h, to);
 }
 
 gl_status section_problems(html *h, const report_study *t, gl_error *err) {
-  gl_status status = GL_OK;
-  if (t->diverged + t->failed > 0) status = write_ended(h, t, err);
-  if (status == GL_OK && t->missing > 0) status = write_gaps(h, t, err);
-  return status;
+  (void)err;
+  if (t->diverged + t->failed > 0) write_ended(h, t);
+  if (t->missing > 0) write_gaps(h, t);
+  return GL_OK;
 }

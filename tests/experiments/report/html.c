@@ -18,7 +18,6 @@ static html opened(void) {
 }
 
 static int gives(html *h, const char *words) {
-  CU_ASSERT_FALSE(h->failed);
   fclose(h->to);
   const int same = strcmp(text, words) == 0;
   if (!same) fprintf(stderr, "%s\n", text);
