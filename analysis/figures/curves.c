@@ -107,7 +107,7 @@ static gl_status write_evaluations(const curve_page *d, const curve_line *line, 
   return status == GL_OK && every > 1 ? remark_every(d->p, every, err) : status;
 }
 
-static gl_status write_curve(const curve_page *d, const curve_line *line, gl_error *err) {
+static gl_status write_score_curve(const curve_page *d, const curve_line *line, gl_error *err) {
   gl_status status = GL_OK;
   if (line->of->m == METRIC_COUNT) {
     status = write_evaluations(d, line, err);
@@ -133,7 +133,7 @@ static gl_status write_curve_panel(const curve_page *d, size_t panel, const curv
   axis_of(c->m, to->axis);
   to->logarithmic = c->logarithmic || is_logarithm(c->m);
   for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++)
-    status = write_curve(d, &(curve_line){panel, results_cell_at(r, group, a), c}, err);
+    status = write_score_curve(d, &(curve_line){panel, results_cell_at(r, group, a), c}, err);
   return status;
 }
 

@@ -15,7 +15,7 @@ static void write_density(figure_page *p, const densities *d, const density *of)
   }
 }
 
-static void write_panel(figure_page *p, const densities *d, size_t panel) {
+static void write_direct_panel(figure_page *p, const densities *d, size_t panel) {
   figure_panel *to = &p->panels[panel];
   snprintf(to->x_axis, sizeof to->x_axis, "%s", d->panels[panel]);
   snprintf(to->axis, sizeof to->axis, "%s", d->logarithmic[panel] ? "density of ln x" : "density");
@@ -34,7 +34,7 @@ static gl_status write_densities(const void *data, figure_page *p, gl_error *err
   gl_status status = page_open(p, d->n_panels, "panel\tlaw\tx\tdensity", err);
   if (status != GL_OK) return status;
   p->wide = page_columns(p, d->n_panels < 3 ? d->n_panels : 2);
-  for (size_t panel = 0; panel < d->n_panels; panel++) write_panel(p, d, panel);
+  for (size_t panel = 0; panel < d->n_panels; panel++) write_direct_panel(p, d, panel);
   status = page_set_lines(p, d->lines, d->n_lines, err);
   for (size_t i = 0; i < d->n_left_out && status == GL_OK; i++)
     status = page_leave_out(p, err, "%.190s", d->left_out[i]);
@@ -73,7 +73,7 @@ static const struct {
     [PARETO_CHOSEN] = {{LOOK_RED, 0, 5}, SAMPLE_MARK},
 };
 
-static void write_point(figure_page *p, const pareto_point *at) {
+static void write_direct_point(figure_page *p, const pareto_point *at) {
   page_line(p, 0, pareto_names[at->kind]);
   page_number(p, at->x), page_number(p, at->x_low), page_number(p, at->x_high);
   page_interval(p, 0, at->y, at->y_low, at->y_high);
@@ -94,7 +94,7 @@ static gl_status write_pareto(const void *data, figure_page *p, gl_error *err) {
   page_x(p, 0);
   for (int kind = 0; kind < PARETO_KINDS; kind++) {
     for (size_t i = 0; i < d->n; i++)
-      if ((int)d->points[i].kind == kind) write_point(p, &d->points[i]);
+      if ((int)d->points[i].kind == kind) write_direct_point(p, &d->points[i]);
     page_block_end(p);
   }
   if (isfinite(d->limit)) page_set(p, "limit", d->limit);
@@ -143,7 +143,7 @@ static void write_finite_point(figure_page *p, size_t panel, const char *line, d
   page_point(p, panel, line, x, y, NAN, NAN);
 }
 
-static void write_shares(figure_page *p, const selection_policies *d) {
+static void write_direct_fractions(figure_page *p, const selection_policies *d) {
   for (size_t m = 1; m <= d->max_length; m++)
     write_finite_point(p, SHARES, all_drawn, (double)m, 100);
   page_block_end(p);
@@ -178,7 +178,7 @@ static gl_status write_selection(const void *data, figure_page *p, gl_error *err
   p->wide = page_columns(p, PANELS);
   p->all_marks = 1;
   name_axes(p);
-  write_shares(p, d);
+  write_direct_fractions(p, d);
   write_gradients(p, d);
   status = set_lines(p, d, err);
   for (size_t i = 0; i < d->n_left_out && status == GL_OK; i++)
@@ -339,7 +339,7 @@ static double top_of(const chart *c, const placed *at) {
   return 0.5 * BAND - (double)c->row[at->bar->row] - tall * (double)at->lane;
 }
 
-static void write_bar(figure_page *p, const chart *c, const placed *at, double unit) {
+static void write_direct_bar(figure_page *p, const chart *c, const placed *at, double unit) {
   const timeline_bar *b = at->bar;
   const double top = top_of(c, at), tall = BAND / (double)c->lanes[b->row];
   page_line(p, 0, c->t->rows[b->row]);
@@ -376,7 +376,7 @@ static gl_status write_kinds(figure_page *p, const chart *c, double unit, gl_err
       if (!is_of(c, c->at[i].bar, k)) continue;
       drawn++;
       if (k < TIMELINE_BARS)
-        write_bar(p, c, &c->at[i], unit);
+        write_direct_bar(p, c, &c->at[i], unit);
       else
         write_mark(p, c, &c->at[i], unit);
     }

@@ -227,8 +227,8 @@ static gl_status mark_settings(figure_page *p, const frontier *f, gl_error *err)
   return status;
 }
 
-static gl_status write_panel(figure_page *p, size_t panel, const frontier *f, const arrangement *a,
-                             gl_error *err) {
+static gl_status write_fates_panel(figure_page *p, size_t panel, const frontier *f,
+                                   const arrangement *a, gl_error *err) {
   figure_panel *to = &p->panels[panel];
   const size_t lines = a->by_algorithm ? STABILITY_SHARES : f->s->n_algorithms;
   gl_status status = GL_OK;
@@ -252,7 +252,7 @@ static gl_status name_lines(figure_page *p, const frontier *f, const arrangement
                          : page_set_lines(p, f->s->algorithms, f->s->n_algorithms, err);
 }
 
-static gl_status write_page(figure_page *p, const frontier *f, gl_error *err) {
+static gl_status write_fates_page(figure_page *p, const frontier *f, gl_error *err) {
   const arrangement a = arrange(p, f->s);
   gl_status status = page_open(p, a.n, "panel\tline\tplace\trate\tlow\thigh", err);
   if (status != GL_OK) return status;
@@ -260,7 +260,7 @@ static gl_status write_page(figure_page *p, const frontier *f, gl_error *err) {
   p->share = a.n;
   status = mark_settings(p, f, err);
   for (size_t panel = 0; panel < a.n && status == GL_OK; panel++)
-    status = write_panel(p, panel, f, &a, err);
+    status = write_fates_panel(p, panel, f, &a, err);
   if (status == GL_OK) status = name_lines(p, f, &a, err);
   if (status == GL_OK)
     status =
@@ -287,7 +287,7 @@ static gl_status write_frontier(const void *outcomes, figure_page *p, gl_error *
   if (f.order == NULL) return gl_fail_memory(err, "a figure");
   sort_settings(&f);
   find_frontier_rates(&f);
-  return write_page(p, &f, err);
+  return write_fates_page(p, &f, err);
 }
 
 /* --- of a study, and of stored outcomes --- */
@@ -323,7 +323,7 @@ static const figure figures[] = {
      STORED_NEEDS_A_FALL | STORED_NEEDS_RATES | STORED_NEEDS_SETTINGS, write_frontier},
 };
 
-static const char *lacks(const void *data, unsigned needs) {
+static const char *fates_lack(const void *data, unsigned needs) {
   const stability *s = data;
   if ((needs & STORED_NEEDS_RATES) && !s->has_doses)
     return "the study does not sweep optimizer.lr over several numbers";
@@ -335,7 +335,7 @@ static const char *lacks(const void *data, unsigned needs) {
 }
 
 gl_status figures_of_fates(const stability *s, const figure_request *q, gl_error *err) {
-  static const figure_table drawn = {figures, sizeof figures / sizeof *figures, lacks,
+  static const figure_table drawn = {figures, sizeof figures / sizeof *figures, fates_lack,
                                      "the stored outcomes have no data for any figure"};
   gl_status status = figures_check_highlight(q, s->algorithms, s->n_algorithms, err);
   return status == GL_OK ? figures_draw_table(&drawn, s, q, err) : status;
@@ -346,7 +346,7 @@ gl_status figures_of_fates(const stability *s, const figure_request *q, gl_error
 
 enum { MOST_LINES = 6, CURVES = 0, BEFORE = 1, PANELS = 2 };
 
-static void write_curve(figure_page *p, const announcement *a) {
+static void write_fate_curve(figure_page *p, const announcement *a) {
   for (size_t i = 0; i < a->n_roc; i++)
     page_point(p, CURVES, metric_about(a->m)->name, a->roc_alarms[i], a->roc_announced[i], NAN,
                NAN);
@@ -363,7 +363,7 @@ static void write_before(figure_page *p, const announcement *a, const announce_r
   page_block_end(p);
 }
 
-static void name_panel(figure_panel *to, const char *x, const char *y) {
+static void name_fates_panel(figure_panel *to, const char *x, const char *y) {
   snprintf(to->x_axis, sizeof to->x_axis, "%s", x);
   snprintf(to->axis, sizeof to->axis, "%s", y);
 }
@@ -373,15 +373,15 @@ static gl_status announcements_write_page(figure_page *p, const announcements *a
   const size_t n = a->n < MOST_LINES ? a->n : MOST_LINES; /* 0: all fell before they had values */
   gl_status status = page_open(p, PANELS, "panel\tmetric\tx\tshare\tlow\thigh", err);
   if (status != GL_OK) return status;
-  name_panel(&p->panels[CURVES], "surviving runs with a false alarm (share)",
-             "falls announced (share)");
-  name_panel(&p->panels[BEFORE], "updates before the fall",
-             "higher than survivors of the same setting (probability)");
+  name_fates_panel(&p->panels[CURVES], "surviving runs with a false alarm (share)",
+                   "falls announced (share)");
+  name_fates_panel(&p->panels[BEFORE], "updates before the fall",
+                   "higher than survivors of the same setting (probability)");
   for (size_t k = 0; n > 0 && k < PANELS; k++)
     p->panels[k].low = 0, p->panels[k].high = 1, p->panels[k].kept = 1;
   p->tight = 1;
   for (size_t i = 0; i < n; i++) names[i] = metric_about(a->of[i].m)->name;
-  for (size_t i = 0; i < n; i++) write_curve(p, &a->of[i]);
+  for (size_t i = 0; i < n; i++) write_fate_curve(p, &a->of[i]);
   for (size_t i = 0; i < n; i++) write_before(p, &a->of[i], &a->rule);
   status = page_set_lines(p, names, n, err);
   for (size_t i = n; i < a->n && status == GL_OK; i++)

@@ -59,7 +59,7 @@ static distance distance_at(size_t i) {
   return all[i];
 }
 
-static double largest_staleness(const recorded *r) {
+static double largest_recorded_staleness(const recorded *r) {
   double most = 0;
   for (size_t i = 0; i < r->n; i++) most = fmax(most, value_at(r, i, RECORDED_STALENESS));
   return most;
@@ -67,7 +67,7 @@ static double largest_staleness(const recorded *r) {
 
 /* Versions in a bin. */
 static double bin_width(const recorded *r) {
-  return fmax(1, ceil((largest_staleness(r) + 1) / BINS));
+  return fmax(1, ceil((largest_recorded_staleness(r) + 1) / BINS));
 }
 
 /* Values of the updates with from <= staleness < to into values; how many. */
@@ -80,8 +80,8 @@ static size_t of_bin(const recorded *r, recorded_value v, double from, double to
   return n;
 }
 
-static void write_point(figure_page *p, size_t panel, const char *line, double x, interval v,
-                        size_t n) {
+static void write_recorded_point(figure_page *p, size_t panel, const char *line, double x,
+                                 interval v, size_t n) {
   page_line(p, panel, line);
   page_number(p, x);
   page_interval(p, panel, v.value, v.low, v.high);
@@ -105,7 +105,7 @@ static void write_staleness_panel(figure_page *p, size_t panel, const recorded *
     const size_t n = of_bin(r, d.of, from, from + wide, values);
     if (n == 0) continue;
     const interval v = counts ? (interval){(double)n, NAN, NAN} : middle_of(values, n, d.logarithm);
-    write_point(p, panel, line, from + 0.5 * (wide - 1), v, n);
+    write_recorded_point(p, panel, line, from + 0.5 * (wide - 1), v, n);
   }
   page_block_end(p);
 }
@@ -215,7 +215,7 @@ static size_t drawn_as(const recorded *r, size_t line) {
   return line;
 }
 
-static void list_name(FILE *to, size_t *n, const char *name) {
+static void recorded_list_name(FILE *to, size_t *n, const char *name) {
   fprintf(to, "%s%s", (*n)++ > 0 ? ", " : "", shown(name).text);
 }
 
@@ -226,7 +226,8 @@ static gl_status tell_twins(figure_page *p, const recorded *r, size_t line, gl_e
   FILE *to = open_memstream(&list, &size);
   if (to == NULL) return gl_fail_memory(err, "the names of a figure's lines");
   for (size_t k = 0; k < r->n_rows; k++)
-    if (k != line && has_weights(r, k) && drawn_as(r, k) == line) list_name(to, &n, r->rows[k]);
+    if (k != line && has_weights(r, k) && drawn_as(r, k) == line)
+      recorded_list_name(to, &n, r->rows[k]);
   fclose(to);
   gl_status status =
       n > 0 ? page_remark(p, err, "%s also stands for %s", shown(line_name(r, line)).text, list)
@@ -241,7 +242,7 @@ static gl_status tell_weightless(figure_page *p, const recorded *r, gl_error *er
   FILE *to = open_memstream(&list, &size);
   if (to == NULL) return gl_fail_memory(err, "the names of a figure's lines");
   for (size_t k = 0; k < r->n_rows; k++)
-    if (!has_weights(r, k)) list_name(to, &n, r->rows[k]);
+    if (!has_weights(r, k)) recorded_list_name(to, &n, r->rows[k]);
   fclose(to);
   gl_status status = n > 0 ? page_remark(p, err, "Without weights that vary: %s", list) : GL_OK;
   free(list);
@@ -275,7 +276,8 @@ static void write_variances(figure_page *p, const by_distance *d, size_t line) {
     const double x = value_at(d->r, d->update[first + n / 2], RECORDED_KL_RESPONSE);
     interval v = middle_of(d->values, n, 1);
     if (line < d->r->n_rows) v.low = v.high = NAN; /* one band can be read, ten cannot */
-    write_point(p, 0, line_name(d->r, line), x, v.value > 0 ? v : (interval){NAN, NAN, NAN}, n);
+    write_recorded_point(p, 0, line_name(d->r, line), x,
+                         v.value > 0 ? v : (interval){NAN, NAN, NAN}, n);
   }
   page_block_end(p);
 }
@@ -411,7 +413,7 @@ static bool has_distance(const recorded *r) {
   return false;
 }
 
-static const char *lacks(const void *data, unsigned needs) {
+static const char *recorded_lacks(const void *data, unsigned needs) {
   const recorded *r = data;
   if ((needs & NEEDS_STALENESS) && lacks_staleness(r) != NULL) return lacks_staleness(r);
   if ((needs & NEEDS_DISTANCE) && !has_distance(r))
@@ -421,7 +423,7 @@ static const char *lacks(const void *data, unsigned needs) {
 }
 
 gl_status figures_of_recorded(const recorded *r, const figure_request *q, gl_error *err) {
-  static const figure_table list = {figures, sizeof figures / sizeof *figures, lacks,
+  static const figure_table list = {figures, sizeof figures / sizeof *figures, recorded_lacks,
                                     "the log has no data for any figure"};
   gl_status status = figures_check_highlight(q, r->rows, r->n_rows, err);
   return status == GL_OK ? figures_draw_table(&list, r, q, err) : status;

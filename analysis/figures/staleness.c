@@ -20,7 +20,7 @@ static double total(const uint64_t *count, size_t n) {
 }
 
 /* Largest usable value of the series, or -1 with the first that is not one in *wrong. */
-static int64_t largest_staleness(const series *s, double *wrong) {
+static int64_t largest_drawn_staleness(const series *s, double *wrong) {
   int64_t largest = 0;
   for (size_t i = 0; i < s->n; i++) {
     if (!(s->value[i] >= 0 && s->value[i] < MOST_STALENESS)) {
@@ -43,7 +43,7 @@ gl_status staleness_measured(staleness_histogram *out, const char *path, const c
   gl_status status = read_series(&w, path, NULL, err);
   if (status != GL_OK) return status;
   status = series_choose(&s, w, metrics, 2, run, path, err);
-  int64_t largest = s ? largest_staleness(s, &wrong) : 0;
+  int64_t largest = s ? largest_drawn_staleness(s, &wrong) : 0;
   if (status == GL_OK && s->n == 0)
     status = gl_fail(err, GL_EINPUT, "%s: run %s has no staleness", path, s->run);
   if (status == GL_OK && largest < 0)
@@ -65,8 +65,8 @@ void staleness_histogram_fini(staleness_histogram *h) {
 }
 
 /* A block of shares, which widens the panel. */
-static void write_shares(figure_page *p, size_t panel, const char *line, const uint64_t *count,
-                         size_t n) {
+static void write_staleness_fractions(figure_page *p, size_t panel, const char *line,
+                                      const uint64_t *count, size_t n) {
   double all = total(count, n);
   for (size_t i = 0; i < n && all > 0; i++) {
     double share = (double)count[i] / all;
@@ -105,8 +105,8 @@ static gl_status write_histograms(figure_page *p, const staleness_histogram *h, 
     if (isfinite(distance)) snprintf(to->note, sizeof to->note, "KS %.3f", distance);
     snprintf(to->axis, sizeof to->axis, "share of batches");
     to->kept = 1;
-    write_shares(p, i, lines[0], h[i].count, h[i].n);
-    if (measured) write_shares(p, i, lines[1], measured->count, measured->n);
+    write_staleness_fractions(p, i, lines[0], h[i].count, h[i].n);
+    if (measured) write_staleness_fractions(p, i, lines[1], measured->count, measured->n);
     to->high *= 1.15; /* room for the note */
   }
   return GL_OK;
@@ -338,8 +338,8 @@ static void fill_heat(heat *h, const summary *s, const x_grid *grid, size_t slic
     }
 }
 
-static gl_status write_maps(figure_page *p, const summary *s, const x_grid *grid, heat *h,
-                            gl_error *err) {
+static gl_status write_staleness_maps(figure_page *p, const summary *s, const x_grid *grid, heat *h,
+                                      gl_error *err) {
   static const char *const names[ENDS] = {"best", "last"};
   const figure_map m = {grid->n_x, s->from->n_algorithms, h->x, h->y, h->value};
   double low = INFINITY, high = -INFINITY;
@@ -375,7 +375,7 @@ gl_status figure_heat(const void *data, figure_page *p, gl_error *err) {
   p->named_rows = p->tight = 1;
   heat h = heat_edges(&grid.memory, grid.n_x, r->n_algorithms);
   if (status == GL_OK) status = arena_check(&grid.memory, "a map", err);
-  if (status == GL_OK) status = write_maps(p, s, &grid, &h, err);
+  if (status == GL_OK) status = write_staleness_maps(p, s, &grid, &h, err);
   if (status == GL_OK) status = page_set_lines(p, r->algorithms, r->n_algorithms, err);
   size_t shown[2] = {0, 1};
   if (status == GL_OK) status = grid_leave_out(p, &grid, r, shown, slices, err);

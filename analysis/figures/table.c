@@ -137,7 +137,7 @@ static bool has_other_settings(const results *r) {
   return false;
 }
 
-static const char *lacks(const void *data, unsigned needs) {
+static const char *figure_lacks(const void *data, unsigned needs) {
   const summary *s = ((const figure_data *)data)->s;
   const results *r = s->from;
   if ((needs & NEEDS_DELAYS) && !is_swept(r, X_DELAY))
@@ -172,7 +172,7 @@ static const char *lacks(const void *data, unsigned needs) {
 
 gl_status figures_draw(const results *r, const staleness_histogram *measured,
                        const figure_request *q, gl_error *err) {
-  static const figure_table drawn = {figures, FIGURE_COUNT, lacks,
+  static const figure_table drawn = {figures, FIGURE_COUNT, figure_lacks,
                                      "the study has no data for any figure"};
   summary s;
   gl_status status =

@@ -191,7 +191,7 @@ static gl_status add_score_features(groups *all, const gathered_series *s, const
   return status;
 }
 
-static gl_status add_spread(groups *all, const gathered_series *s, metric m, double onset) {
+static gl_status add_feature_spread(groups *all, const gathered_series *s, metric m, double onset) {
   features_spread found;
   group *g;
   gl_status status =
@@ -233,7 +233,7 @@ static gl_status add_study_features(groups *all, const gathered_study *s, const 
     for (size_t k = 0; k < shown.n; k++) shown.step[k] = (double)run->steps[k].step;
     for (size_t m = 0; m < sizeof asked / sizeof *asked && status == GL_OK; m++) {
       for (size_t k = 0; k < shown.n; k++) shown.value[k] = run->steps[k].metric[asked[m]];
-      status = add_spread(all, &shown, asked[m], onset);
+      status = add_feature_spread(all, &shown, asked[m], onset);
     }
   }
   arena_fini(&work);
@@ -282,7 +282,7 @@ static gl_status add_series_features(groups *all, const gathered *g, const gathe
   }
   if (s->what.known == METRIC_COUNT) return GL_OK;
   gl_status status = onset_of(all, g, s, &onset);
-  return status == GL_OK ? add_spread(all, s, s->what.known, onset) : status;
+  return status == GL_OK ? add_feature_spread(all, s, s->what.known, onset) : status;
 }
 
 static gl_status add_files(groups *all, const gathered *g) {

@@ -533,7 +533,7 @@ typedef struct name_list {
   const char *last;
 } name_list;
 
-static void list_name(name_list *list, const char *name) {
+static void gathered_list_name(name_list *list, const char *name) {
   enum { MOST = 4 };
   if (list->last && strcmp(list->last, name) == 0) return;
   list->last = name;
@@ -551,8 +551,8 @@ static gl_status refuse_idle_rules(const gathered *g, const rules *r, gl_error *
     gl_status status = GL_OK;
     if (!found) status = pattern_matches(r->group_by, g->series[i].run, &found, err);
     if (status != GL_OK) return status;
-    list_name(&runs, g->series[i].run);
-    list_name(&metrics, g->series[i].metric);
+    gathered_list_name(&runs, g->series[i].run);
+    gathered_list_name(&metrics, g->series[i].metric);
   }
   if (!found)
     return gl_fail(err, GL_EINPUT, "--group-by '%s' matches none of the runs: %s", q->group_by,

@@ -154,7 +154,7 @@ static void write_ticks(FILE *to, const char *array, size_t number, const tick *
   fputs("\"\n", to);
 }
 
-static void write_panel(layout *l, size_t number) {
+static void write_layout_panel(layout *l, size_t number) {
   const place *at = &l->places[number - 1];
   const figure_panel *panel = layout_panel(l, at);
   FILE *to = l->to;
@@ -268,7 +268,7 @@ static size_t write_foot(layout *l, double top) {
 
 /* --- all of it --- */
 
-static void write_bar(layout *l) {
+static void write_color_bar(layout *l) {
   const figure_page *p = l->p;
   tick ticks[MOST_TICKS];
   fprintf(l->to, "bar = %d\n", *p->bar_axis != 0);
@@ -313,9 +313,9 @@ static void write_layout(layout *l) {
           l->p->n_panels, l->width, l->height);
   declare_arrays(l);
   write_lines(l->p, l->to);
-  for (size_t i = 0; i < l->n; i++) write_panel(l, i + 1);
+  for (size_t i = 0; i < l->n; i++) write_layout_panel(l, i + 1);
   for (size_t i = 0; i < l->n; i++) write_panel_texts(l, &l->places[i]);
-  write_bar(l);
+  write_color_bar(l);
   write_legend(l, legend);
   write_foot(l, foot);
   fprintf(l->to, "texts = %zu\nsamples = %zu\n", l->n_texts, l->n_samples);

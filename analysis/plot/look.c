@@ -124,7 +124,7 @@ static bool is_word_end(char c) {
 }
 
 /* The words of a name in small letters, behind its tag; 0 where it cannot be an algorithm's. */
-static int split(const char *name, words *w) {
+static int split_look(const char *name, words *w) {
   const char *at = *name == '[' && strchr(name, ']') ? strchr(name, ']') + 1 : name;
   size_t length = 0;
   w->n = 0;
@@ -178,7 +178,7 @@ static size_t published(const char *name) {
   char joined[MOST_WORDS * WORD] = "";
   size_t i = in_table(name);
   words w;
-  if (i < LOOKS || !split(name, &w)) return i;
+  if (i < LOOKS || !split_look(name, &w)) return i;
   while (w.n > 1 && is_of_the_run(w.of[w.n - 1])) w.n--;
   for (size_t k = 0, n = 0; k < w.n; k++)
     n += (size_t)snprintf(joined + n, sizeof joined - n, "%s%s", k ? "_" : "", w.of[k]);

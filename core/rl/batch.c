@@ -229,7 +229,7 @@ typedef struct channel {
   int ok;
 } channel;
 
-static void put(channel *c, const void *data, size_t size, size_t n) {
+static void write_channel(channel *c, const void *data, size_t size, size_t n) {
   c->ok = c->ok && fwrite(data, size, n, c->file) == n;
   c->hash = hash_64(c->hash, data, size * n);
 }
@@ -267,26 +267,26 @@ gl_status batch_write(const batch *b, FILE *to, gl_error *err) {
   const uint64_t head[5] = {b->id, b->n_groups, b->n_responses, b->n_tokens,
                             b->n_tokens * set_doubles + b->cache_bytes / sizeof(double) +
                                 b->n_dist + b->own_dists};
-  put(&c, magic, 1, sizeof magic);
-  put(&c, head, sizeof *head, 5);
-  put(&c, b->group_start, sizeof *b->group_start, b->n_groups + 1);
-  put(&c, b->token_start, sizeof *b->token_start, b->n_responses + 1);
-  put(&c, b->prompt, sizeof *b->prompt, b->n_groups);
-  put(&c, b->reward, sizeof *b->reward, b->n_responses);
-  put(&c, b->token, sizeof *b->token, b->n_tokens);
-  put(&c, b->version, sizeof *b->version, b->n_tokens);
-  put(&c, b->logq, sizeof *b->logq, b->n_tokens);
-  put(&c, b->logq_trunc, sizeof *b->logq_trunc, b->n_tokens);
+  write_channel(&c, magic, 1, sizeof magic);
+  write_channel(&c, head, sizeof *head, 5);
+  write_channel(&c, b->group_start, sizeof *b->group_start, b->n_groups + 1);
+  write_channel(&c, b->token_start, sizeof *b->token_start, b->n_responses + 1);
+  write_channel(&c, b->prompt, sizeof *b->prompt, b->n_groups);
+  write_channel(&c, b->reward, sizeof *b->reward, b->n_responses);
+  write_channel(&c, b->token, sizeof *b->token, b->n_tokens);
+  write_channel(&c, b->version, sizeof *b->version, b->n_tokens);
+  write_channel(&c, b->logq, sizeof *b->logq, b->n_tokens);
+  write_channel(&c, b->logq_trunc, sizeof *b->logq_trunc, b->n_tokens);
   for (size_t k = 0; k < b->n_tokens && words > 0; ++k) {
     const uint32_t fill = 0;
-    put(&c, b->kept + k * words, sizeof *b->kept, words);
-    if (words % 2 != 0) put(&c, &fill, sizeof fill, 1);
+    write_channel(&c, b->kept + k * words, sizeof *b->kept, words);
+    if (words % 2 != 0) write_channel(&c, &fill, sizeof fill, 1);
   }
-  if (b->cache_bytes > 0) put(&c, b->cache, 1, b->cache_bytes);
-  if (b->n_dist > 0) put(&c, b->dist, sizeof *b->dist, b->n_dist);
-  if (b->own_dists) put(&c, &own, sizeof own, 1);
+  if (b->cache_bytes > 0) write_channel(&c, b->cache, 1, b->cache_bytes);
+  if (b->n_dist > 0) write_channel(&c, b->dist, sizeof *b->dist, b->n_dist);
+  if (b->own_dists) write_channel(&c, &own, sizeof own, 1);
   uint64_t hash = c.hash;
-  put(&c, &hash, sizeof hash, 1);
+  write_channel(&c, &hash, sizeof hash, 1);
   return c.ok ? GL_OK : gl_fail(err, GL_EIO, "writing a batch failed: %s", strerror(errno));
 }
 

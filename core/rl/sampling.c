@@ -121,7 +121,7 @@ static sampling_rank middle(sampling_rank a, sampling_rank b, sampling_rank c) {
 
 /* Splits rank[n], more than two, at the returned place (Hoare). As all places differ, the middle
  * one of three is neither first nor last, so neither is the split. */
-static size_t split(sampling_rank *rank, size_t n) {
+static size_t split_kept(sampling_rank *rank, size_t n) {
   const sampling_rank pivot = middle(rank[0], rank[n / 2], rank[n - 1]);
   size_t left = 0, right = n - 1;
   for (;;) {
@@ -153,7 +153,7 @@ static void order_first(ordering *o, size_t wanted) {
     sampling_rank *const part = o->rank + o->sorted;
     const size_t n = o->end[o->n_ends - 1] - o->sorted;
     if (n > SMALL_PART && o->n_ends < MOST_ENDS) {
-      o->end[o->n_ends++] = o->sorted + split(part, n);
+      o->end[o->n_ends++] = o->sorted + split_kept(part, n);
       continue;
     }
     sort_part(part, n);

@@ -138,7 +138,7 @@ static gl_status choose_table(const export_table **out, const char *name, gl_err
   return status;
 }
 
-static gl_status choose(const request *q, gl_error *err) {
+static gl_status choose_tables(const request *q, gl_error *err) {
   static const char *const formats[] = {"csv", "tsv", "jsonl", "markdown"};
   const export_table *chosen = NULL;
   size_t format = 0;
@@ -167,7 +167,7 @@ static gl_status run_export(const command *self, int argc, char **argv, gl_error
                                 (args_shape){0, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     q.file = a.n_words > 0 ? a.words[0] : NULL;
-    status = choose(&q, err);
+    status = choose_tables(&q, err);
   }
   args_fini(&a);
   return status;

@@ -146,7 +146,7 @@ static void join_companion(char *text, size_t size, const field_condition *unles
   join(text, size, "; ", said);
 }
 
-static void describe(description *d, const field *first) {
+static void describe_field(description *d, const field *first) {
   const entries e = entries_of(first->path);
   *d = (description){.path = first->path, .unit = first->unit};
   describe_default(&e, d->fallback);
@@ -184,7 +184,7 @@ static void print_cell(const char *text) {
   }
 }
 
-static void print_markdown(const description *d) {
+static void fields_print_markdown(const description *d) {
   printf("| `%s` | %s | ", d->path, d->kind);
   print_cell(d->fallback);
   printf(" | %s | ", d->unit);
@@ -192,7 +192,7 @@ static void print_markdown(const description *d) {
   printf(" |\n");
 }
 
-static void print_plain(const description *d) {
+static void fields_print_plain(const description *d) {
   const int has_unit = d->unit[0] != '\0';
   printf("%-34s %-8s %s%s%s%s\n    %s\n", d->path, d->kind, d->fallback, has_unit ? " (" : "",
          d->unit, has_unit ? ")" : "", d->meaning);
@@ -208,13 +208,13 @@ static gl_status print_fields(const selection *which, form as, gl_error *err) {
   for (size_t i = 0; (f = fields_at(i)) != NULL; ++i) {
     description d;
     if (fields_named(f->path) != f || !is_selected(which, f->path)) continue;
-    describe(&d, f);
+    describe_field(&d, f);
     switch (as) {
     case PLAIN:
-      print_plain(&d);
+      fields_print_plain(&d);
       break;
     case MARKDOWN:
-      print_markdown(&d);
+      fields_print_markdown(&d);
       break;
     case JSON:
       json_put(json_object(list, NULL), "path %s, kind %s, default %s, unit %s, meaning %s", d.path,

@@ -148,8 +148,8 @@ static gl_status check_finite(const group_file *g, const policy_output *out, gl_
   return GL_OK;
 }
 
-static gl_status evaluate(const policy_algorithm *algorithm, const group_file *g, int json,
-                          gl_error *err) {
+static gl_status evaluate_groups(const policy_algorithm *algorithm, const group_file *g, int json,
+                                 gl_error *err) {
   const policy_input *in = &g->input;
   policy_workspace *workspace = must_have(policy_workspace_new(), "the coefficients");
   double *memory = MUST_ARRAY(double, in->n_responses + 2 * in->n_tokens, "the coefficients");
@@ -183,7 +183,7 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
                        "policy needs --algorithm NAME; `gepolab list algorithms` lists the names");
     if (status == GL_OK) status = policy_read_algorithm(&algorithm, name, &a, err);
     if (status == GL_OK) status = group_file_read(&g, a.words[0], err);
-    if (status == GL_OK) status = evaluate(&algorithm, &g, json, err);
+    if (status == GL_OK) status = evaluate_groups(&algorithm, &g, json, err);
   }
   group_file_fini(&g);
   args_fini(&a);

@@ -27,7 +27,7 @@ static double relative_error(const published_case *c) {
 
 /* --- tables --- */
 
-static void print_plain(const published_cases *cases) {
+static void published_print_plain(const published_cases *cases) {
   printf("%-44s %-13s %12s %12s %10s %10s %7s\n", "case", "preset", "published", "simulated",
          "published", "simulated", "off by");
   for (size_t i = 0; i < cases->n; ++i) {
@@ -42,7 +42,7 @@ static void print_plain(const published_cases *cases) {
   }
 }
 
-static void print_markdown(const published_cases *cases) {
+static void published_print_markdown(const published_cases *cases) {
   puts("| case | preset | published | simulated | speed-up published | simulated | off by | place "
        "|\n|---|---|---|---|---|---|---|---|");
   for (size_t i = 0; i < cases->n; ++i) {
@@ -100,10 +100,10 @@ static gl_status published_print_json(const published_cases *cases, gl_error *er
 static gl_status print_cases(const published_cases *cases, form as, gl_error *err) {
   switch (as) {
   case PLAIN:
-    print_plain(cases);
+    published_print_plain(cases);
     return GL_OK;
   case MARKDOWN:
-    print_markdown(cases);
+    published_print_markdown(cases);
     return GL_OK;
   case LATEX:
     print_latex(cases);

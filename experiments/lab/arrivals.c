@@ -80,7 +80,7 @@ typedef struct spread {
   double reward, length, both;
 } spread;
 
-static void add_spread(spread *to, const lab_tables *t, double prompt) {
+static void add_arrival_spread(spread *to, const lab_tables *t, double prompt) {
   double reward = 0, length = 0, mass = 0;
   for (size_t y = 0; y < t->n; ++y) {
     mass += t->draw[y];
@@ -99,7 +99,7 @@ static double correlation_of(const spread *s) {
   return s->reward > 0 && s->length > 0 ? s->both / sqrt(s->reward * s->length) : NAN;
 }
 
-static double dot(const double *a, const double *b, size_t n) {
+static double arrival_dot(const double *a, const double *b, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
   return sum;
@@ -113,10 +113,10 @@ static gl_status finish(arrivals *out, gl_error *err) {
   out->arrived.length /= out->probability;
   for (size_t i = 0; i < out->n_parameters; ++i) out->arrived.gradient[i] /= out->probability;
   const double *drawn = out->drawn.gradient, *arrived = out->arrived.gradient;
-  const double of_drawn = sqrt(dot(drawn, drawn, out->n_parameters)),
-               of_arrived = sqrt(dot(arrived, arrived, out->n_parameters));
+  const double of_drawn = sqrt(arrival_dot(drawn, drawn, out->n_parameters)),
+               of_arrived = sqrt(arrival_dot(arrived, arrived, out->n_parameters));
   out->cosine = of_drawn > 0 && of_arrived > 0
-                    ? dot(drawn, arrived, out->n_parameters) / of_drawn / of_arrived
+                    ? arrival_dot(drawn, arrived, out->n_parameters) / of_drawn / of_arrived
                     : NAN;
   out->norm_ratio = of_drawn > 0 ? of_arrived / of_drawn : NAN;
   return GL_OK;
@@ -139,7 +139,7 @@ gl_status arrivals_measure(arrivals *out, const enumerable *world, const double 
     const double prompt =
         world->prompt_weight != NULL ? world->prompt_weight[x] : 1 / (double)world->n_prompts;
     add_prompt(out, &t, &c, prompt, (double)group_size, arrives);
-    add_spread(&within, &t, prompt);
+    add_arrival_spread(&within, &t, prompt);
     lab_tables_fini(&t);
   }
   out->correlation = correlation_of(&within);

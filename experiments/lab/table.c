@@ -89,7 +89,7 @@ static void group_init(group *g, const work *w) {
 }
 
 /* The token whose part of [0, 1) holds u, or the last that can be drawn. */
-static size_t invert(const double *dist, size_t n, double u) {
+static size_t invert_matrix(const double *dist, size_t n, double u) {
   size_t last = 0;
   double below = 0;
   for (size_t a = 0; a < n; ++a) {
@@ -117,7 +117,7 @@ static void draw(group *g, const work *w, size_t x, uint64_t number) {
       const uint64_t index = (number * w->group_size + i) * AUTOMATON_MAX_HORIZON + t;
       const rng_words words = rng_block(stream, index);
       const size_t first = (size_t)at * v;
-      g->edge[k] = first + invert(l->drawn + first, v, rng_u01_53(words.v[0], words.v[1]));
+      g->edge[k] = first + invert_matrix(l->drawn + first, v, rng_u01_53(words.v[0], words.v[1]));
       g->token[k] = (int32_t)(g->edge[k] % v);
       g->logp[k] = l->logp[g->edge[k]];
       g->logq[k] = seen[g->edge[k]];
@@ -128,8 +128,8 @@ static void draw(group *g, const work *w, size_t x, uint64_t number) {
   g->token_start[w->group_size] = k;
 }
 
-static gl_status evaluate(group *g, const work *w, size_t x, const policy_algorithm *algorithm,
-                          gl_error *err) {
+static gl_status evaluate_algorithm(group *g, const work *w, size_t x,
+                                    const policy_algorithm *algorithm, gl_error *err) {
   const size_t group_start[2] = {0, w->group_size}, n_tokens = g->token_start[w->group_size];
   const response_tree *graph = &w->world->tree;
   const policy_input in = {.n_groups = 1,
@@ -161,7 +161,7 @@ static double mean_weight(const group *g, size_t i) {
   return sum / (double)(g->token_start[i + 1] - g->token_start[i]);
 }
 
-static gl_status add_group(lab_sums *s, const group *g, size_t size, gl_error *err) {
+static gl_status add_lab_group(lab_sums *s, const group *g, size_t size, gl_error *err) {
   double w = 0, w2 = 0, square = 0;
   for (size_t j = 0; j < s->n_parameters; ++j) {
     s->mean[j] += g->gradient[j];
@@ -204,8 +204,8 @@ static gl_status run_part(void *context, size_t task, gl_error *err) {
     for (size_t a = 0; a < n && status == GL_OK; ++a) {
       gl_error *refusal = &w->refusal[cell(w, a, x, part)];
       if (refusal->status != GL_OK) continue;
-      if (evaluate(&g, w, x, &r->algorithms[a], refusal) == GL_OK)
-        add_group(&sums[a], &g, w->group_size, refusal);
+      if (evaluate_algorithm(&g, w, x, &r->algorithms[a], refusal) == GL_OK)
+        add_lab_group(&sums[a], &g, w->group_size, refusal);
       if (refusal->status == GL_ENOMEM) status = gl_fail(err, GL_ENOMEM, "%s", refusal->text);
     }
   }
@@ -270,7 +270,8 @@ static void release(work *w) {
 
 /* --- results --- */
 
-static gl_status describe(lab_result *out, const work *w, const lab_pair *pair, gl_error *err) {
+static gl_status describe_measurement(lab_result *out, const work *w, const lab_pair *pair,
+                                      gl_error *err) {
   const enumerable *e = &w->recipe->view;
   *out = (lab_result){
       .applicable = 1,
@@ -340,7 +341,7 @@ static gl_status lab_counted_measure(lab_result *out, const lab_recipe *recipe, 
   if (status == GL_OK && group_size != 0)
     status = pool_try(w.n_prompts * PARTS, threads, run_part, &w, err);
   for (size_t a = 0; a < recipe->n_algorithms && status == GL_OK; ++a) {
-    status = describe(&out[a], &w, &recipe->pairs[pair], err);
+    status = describe_measurement(&out[a], &w, &recipe->pairs[pair], err);
     if (status == GL_OK) status = conclude(&out[a], &w, a, err);
   }
   for (size_t a = 0; status != GL_OK && a < recipe->n_algorithms; ++a) lab_result_fini(&out[a]);

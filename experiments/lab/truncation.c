@@ -130,7 +130,7 @@ static void add_drift(drift *d, const contexts *c, const toy_world *w, size_t x,
   }
 }
 
-static double dot(const double *a, const double *b, size_t n) {
+static double drift_dot(const double *a, const double *b, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
   return sum;
@@ -150,11 +150,12 @@ static void fill_row(lab_truncated *row, const lab_recipe *r, const lab_result *
     add_kept_gradient(&c, w, x, 1 / (double)w->n_prompts, gradient);
     add_drift(&d, &c, w, x, m->expected);
   }
-  const double length = sqrt(dot(m->expected, m->expected, n));
+  const double length = sqrt(drift_dot(m->expected, m->expected, n));
   row->kept_mass = d.met > 0 ? d.mass / d.met : 1;
   row->drift_good = d.good_met > 0 ? d.good / d.good_met / length : NAN;
   row->drift_bad = d.bad_met > 0 ? d.bad / d.bad_met / length : NAN;
-  row->cosine_kept = dot(m->expected, gradient, n) / length / sqrt(dot(gradient, gradient, n));
+  row->cosine_kept =
+      drift_dot(m->expected, gradient, n) / length / sqrt(drift_dot(gradient, gradient, n));
   contexts_fini(&c);
   free(gradient);
 }

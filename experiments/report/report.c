@@ -111,8 +111,8 @@ static void write_study_list(html *h, char *const *names, size_t n) {
   html_markup(h, "</ul></nav>\n");
 }
 
-static gl_status write_page(html *h, const report_request *q, store *from, char *const *names,
-                            size_t n, gl_error *err) {
+static gl_status write_report_page(html *h, const report_request *q, store *from,
+                                   char *const *names, size_t n, gl_error *err) {
   char title[64];
   snprintf(title, sizeof title, "%zu studies", n);
   gl_status status = write_head(h, q, n == 1 ? names[0] : title, err);
@@ -148,8 +148,8 @@ static gl_status find_studies(study_names *to, store *from, gl_error *err) {
 }
 
 /* The first of the studies that are asked for, and how many. */
-static gl_status choose(const study_names *all, const char *only, size_t *first, size_t *n,
-                        gl_error *err) {
+static gl_status choose_sections(const study_names *all, const char *only, size_t *first, size_t *n,
+                                 gl_error *err) {
   char list[512] = "";
   *first = 0, *n = all->n;
   if (only == NULL) return GL_OK;
@@ -169,8 +169,8 @@ gl_status report_write(FILE *to, store *from, const report_request *q, gl_error 
   size_t first = 0, n = 0;
   html h = {.to = to, .level = 1};
   gl_status status = find_studies(&all, from, err);
-  if (status == GL_OK) status = choose(&all, q->only, &first, &n, err);
-  if (status == GL_OK) status = write_page(&h, q, from, all.name + first, n, err);
+  if (status == GL_OK) status = choose_sections(&all, q->only, &first, &n, err);
+  if (status == GL_OK) status = write_report_page(&h, q, from, all.name + first, n, err);
   for (size_t i = 0; i < all.n; ++i) free(all.name[i]);
   free(all.name);
   return status;

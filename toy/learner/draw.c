@@ -285,7 +285,7 @@ static void record_token(const toy_learner *l, batch *b, size_t k, size_t a, con
 /* Inverts the distribution function: the token whose part of [0, 1) holds u. If rounding leaves u
  * beyond all parts it is the last token of positive probability; where probabilities are not
  * numbers, the last token. */
-static size_t invert(const double *logp, size_t n, double u) {
+static size_t invert_cdf(const double *logp, size_t n, double u) {
   size_t last = n - 1;
   double below = 0;
   for (size_t a = 0; a < n; ++a) {
@@ -316,7 +316,7 @@ static void draw_response(toy_learner *l, const draw_request *r, batch *b, const
         dist = l->token;
       }
       rng_words w = rng_block(stream, rng_token_index(number, pos));
-      size_t a = invert(dist, v, rng_u01_53(w.v[0], w.v[1]));
+      size_t a = invert_cdf(dist, v, rng_u01_53(w.v[0], w.v[1]));
       b->token[k] = (int32_t)a;
       b->version[k] = r->version;
       record_token(l, b, k, a, d->dist + edge, dist, policy + edge);

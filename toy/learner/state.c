@@ -105,7 +105,7 @@ typedef struct checkpoint_header {
 enum { CHECKPOINT_FORMAT = 3, MAX_VECTORS = 4 };
 static const char checkpoint_magic[8] = "GLtoy\r\n\x1a";
 
-static checkpoint_header describe(const toy_learner *l) {
+static checkpoint_header describe_state(const toy_learner *l) {
   checkpoint_header h = {.format = CHECKPOINT_FORMAT,
                          .fingerprint = toy_world_fingerprint(l->world),
                          .seed = l->update.seed,
@@ -121,7 +121,7 @@ static checkpoint_header describe(const toy_learner *l) {
   return h;
 }
 
-static gl_status put(FILE *to, const void *bytes, size_t n, uint64_t *hash, gl_error *err) {
+static gl_status put_state(FILE *to, const void *bytes, size_t n, uint64_t *hash, gl_error *err) {
   *hash = hash_64(*hash, bytes, n);
   if (fwrite(bytes, 1, n, to) == n) return GL_OK;
   return gl_fail(err, GL_EIO, "cannot write the checkpoint: %s", strerror(errno));
@@ -131,21 +131,21 @@ gl_status toy_learner_save(void *self, FILE *to, gl_error *err) {
   const toy_learner *l = self;
   const double *vectors[MAX_VECTORS] = {l->theta, l->update.trail.last, l->optimizer.first,
                                         l->optimizer.second};
-  checkpoint_header h = describe(l);
+  checkpoint_header h = describe_state(l);
   uint64_t hash = HASH_64_START, ignored = 0;
-  gl_status status = put(to, &h, sizeof h, &hash, err);
+  gl_status status = put_state(to, &h, sizeof h, &hash, err);
   for (size_t i = 0; i < h.n_vectors && status == GL_OK; ++i)
-    status = put(to, vectors[i], h.n_parameters * sizeof(double), &hash, err);
+    status = put_state(to, vectors[i], h.n_parameters * sizeof(double), &hash, err);
   for (size_t i = 0; i < h.n_held && status == GL_OK; ++i) {
-    status = put(to, &l->held[i].version, sizeof l->held[i].version, &hash, err);
+    status = put_state(to, &l->held[i].version, sizeof l->held[i].version, &hash, err);
     if (status == GL_OK)
-      status = put(to, l->held[i].theta, h.n_parameters * sizeof(double), &hash, err);
+      status = put_state(to, l->held[i].theta, h.n_parameters * sizeof(double), &hash, err);
   }
-  return status == GL_OK ? put(to, &hash, sizeof hash, &ignored, err) : status;
+  return status == GL_OK ? put_state(to, &hash, sizeof hash, &ignored, err) : status;
 }
 
 static gl_status check_header(const toy_learner *l, const checkpoint_header *h, gl_error *err) {
-  const checkpoint_header mine = describe(l);
+  const checkpoint_header mine = describe_state(l);
   if (memcmp(h->magic, mine.magic, sizeof mine.magic) != 0 || h->format != mine.format)
     return gl_fail(err, GL_EINPUT,
                    "this is not the state of a toy learner, or one of another version of gepolab");

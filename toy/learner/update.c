@@ -302,7 +302,7 @@ static void add_node(kept_sums *sum, const double *p, const double *logp, const 
   }
 }
 
-static void add_group(toy_learner *l, size_t g, kept_sums *sum) {
+static void lay_out_group(toy_learner *l, size_t g, kept_sums *sum) {
   const update_table *t = &l->update.table;
   const size_t v = l->world->tree.vocabulary;
   const prompt_cache *c = toy_learner_at(l, t->prompt[g]);
@@ -318,7 +318,7 @@ static void add_group(toy_learner *l, size_t g, kept_sums *sum) {
 static void measure_kept_nodes(toy_learner *l, double metrics[METRIC_COUNT]) {
   kept_sums sum = {0};
   if (!sampling_truncates(&l->world->sampling, l->world->tree.vocabulary)) return;
-  for (size_t g = 0; g < l->update.table.n_groups; ++g) add_group(l, g, &sum);
+  for (size_t g = 0; g < l->update.table.n_groups; ++g) lay_out_group(l, g, &sum);
   metrics[METRIC_KEPT_MASS] = sum.mass / sum.tokens;
   metrics[METRIC_KEPT_MASS_Q] = sum.mass_q / sum.tokens;
   metrics[METRIC_ENTROPY_KEPT] = sum.entropy / sum.tokens;

@@ -310,7 +310,7 @@ typedef struct choice {
   size_t at[MOST_MAPS], n;
 } choice;
 
-static choice choose(const lab_recipe *r, const char *highlight) {
+static choice choose_lab_figures(const lab_recipe *r, const char *highlight) {
   choice c = {.n = 0};
   for (size_t a = 1; a < r->n_algorithms && c.n < MOST_MAPS; ++a)
     if (figure_is_named(highlight, r->algorithms[a].name)) c.at[c.n++] = a;
@@ -371,8 +371,8 @@ static gl_status write_marks(figure_page *p, const lab_recipe *r, gl_error *err)
   return status;
 }
 
-static gl_status write_maps(figure_page *p, const lab_table *t, ratios *of, const choice *c,
-                            gl_error *err) {
+static gl_status write_lab_maps(figure_page *p, const lab_table *t, ratios *of, const choice *c,
+                                gl_error *err) {
   const size_t n = c->n;
   static const char *const names[] = {"MSE", "scaled MSE"}, *const line = "cell";
   const lab_recipe *r = t->recipe;
@@ -395,8 +395,8 @@ static gl_status write_maps(figure_page *p, const lab_table *t, ratios *of, cons
 
 static gl_status lab_figure_map(const void *data, figure_page *p, gl_error *err) {
   const lab_table *t = ((const lab_figure_data *)data)->table;
-  choice chosen = choose(t->recipe, p->q->highlight);
-  if (chosen.n == 0) chosen = choose(t->recipe, NULL);
+  choice chosen = choose_lab_figures(t->recipe, p->q->highlight);
+  if (chosen.n == 0) chosen = choose_lab_figures(t->recipe, NULL);
   const size_t n = chosen.n;
   ratios of = {0};
   gl_status status = page_open(p, QUANTITIES * n,
@@ -407,7 +407,7 @@ static gl_status lab_figure_map(const void *data, figure_page *p, gl_error *err)
     p->share = p->wide, p->tight = 1, p->decades = 20;
     snprintf(p->x_axis, sizeof p->x_axis, "group size G");
     page_bar_diverging(p, "ratio; the line is 1", 30, 1);
-    status = write_maps(p, t, &of, &chosen, err);
+    status = write_lab_maps(p, t, &of, &chosen, err);
   }
   ratios_fini(&of);
   for (size_t a = 1; a < t->recipe->n_algorithms && status == GL_OK; ++a)
@@ -452,7 +452,7 @@ static figure_map surface_of(surface *s, size_t panel) {
   return (figure_map){GRID, GRID, s->edge, s->edge, s->value};
 }
 
-static void name_panel(figure_panel *to, size_t panel) {
+static void name_lab_panel(figure_panel *to, size_t panel) {
   static const char *const dists[] = {"Bernoulli", "unit normals"};
   static const char *const under[] = {"D = E_q q", "D as computed"};
   snprintf(to->title, sizeof to->title, "%s, %s", dists[panel % 2], under[panel / 2]);
@@ -464,7 +464,7 @@ static gl_status write_surfaces(figure_page *p, surface *s, gl_error *err) {
   static const char *const line = "cell";
   for (size_t i = 0; i < PANELS; ++i) {
     const figure_map m = surface_of(s, i);
-    name_panel(&p->panels[i], i);
+    name_lab_panel(&p->panels[i], i);
     page_map(p, i, &m);
     page_panel_x(p, i, m.x_edge[0]), page_panel_x(p, i, m.x_edge[GRID]);
   }
@@ -498,7 +498,7 @@ static gl_status lab_figure_weight_variance(const void *data, figure_page *p, gl
 
 /* --- the table --- */
 
-/* What a figure needs; lacks() says what is missing. */
+/* What a figure needs; lab_figure_lacks() says what is missing. */
 enum {
   NEEDS_DIAL = 1 << 0,  /* measurements at several values of KL */
   NEEDS_PATH = 1 << 1,  /* measurements along a training path */
@@ -528,7 +528,7 @@ enum {
 static const figure figures[] = {LAB_FIGURES(LAB_FIGURE_LINE)};
 enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
 
-static const char *lacks(const void *data, unsigned needs) {
+static const char *lab_figure_lacks(const void *data, unsigned needs) {
   const lab_figure_data *d = data;
   const lab_recipe *r = d->table != NULL ? d->table->recipe : NULL;
   const int path = r != NULL && !isnan(r->pairs[0].staleness);
@@ -548,7 +548,7 @@ static const char *lacks(const void *data, unsigned needs) {
 
 gl_status lab_figures_draw(const lab_figure_data *data, const figure_request *q, gl_error *err) {
   static const figure_table table = {
-      figures, FIGURE_COUNT, lacks,
+      figures, FIGURE_COUNT, lab_figure_lacks,
       "there are no data for any figure: figures need a dial with at least two values of KL, a "
       "training path, or training"};
   figure_request named = *q;
