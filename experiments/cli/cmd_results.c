@@ -153,7 +153,7 @@ static size_t first_difference(const char *a, const char *b) {
   return line;
 }
 
-static gl_status write_document(const char *path, const char *text, gl_error *err) {
+static gl_status write_markdown_file(const char *path, const char *text, gl_error *err) {
   file_writer w;
   gl_status status = file_begin(&w, path, err);
   if (status != GL_OK) return status;
@@ -171,7 +171,7 @@ static gl_status fill(const results_options *q, const char *path, bool writes, g
   gl_status status = load_text(&source, template, err);
   if (status == GL_OK) status = markers_fill(&filled, source, template, &q->from, &n, err);
   if (status == GL_OK && writes) {
-    status = write_document(path, filled, err);
+    status = write_markdown_file(path, filled, err);
   } else if (status == GL_OK) {
     status = load_text(&text, path, err);
     if (status == GL_OK && strcmp(text, filled) != 0)
