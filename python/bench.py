@@ -73,7 +73,7 @@ def m2po(logp, logq, rewards, mask):
 
 
 PEERS = {
-    "gepo": (gepo, "{base: gepo, log_prob: mean}"),
+    "gepo": (gepo, "gepo_released"),
     "grpo": (grpo, "{base: grpo, old_policy: sampler}"),
     "gspo": (gspo, "{base: gspo, old_policy: sampler}"),
     "cispo": (cispo, "{base: cispo, old_policy: sampler}"),

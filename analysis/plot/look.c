@@ -16,7 +16,7 @@ enum {
   SKY = LOOK_SKY,
   GOLD = LOOK_GOLD
 };
-enum { SOLID, DASHED, DOTTED, MIXED, TWO_DOTS };
+enum { SOLID, DASHED, DOTTED, MIXED, TWO_DOTS, LONG };
 
 static const char *const colours[LOOK_COLOURS] = {
     [BLACK] = "#000000", [WINE] = "#821759", [BLUE] = "#37549f", [RED] = "#cc490b",
@@ -25,7 +25,8 @@ static const char *const dashes[LOOK_DASHES] = {[SOLID] = "solid",
                                                 [DASHED] = "(9,4)",
                                                 [DOTTED] = "(3,3)",
                                                 [MIXED] = "(9,3,2,3)",
-                                                [TWO_DOTS] = "(12,3,2,3,2,3)"};
+                                                [TWO_DOTS] = "(12,3,2,3,2,3)",
+                                                [LONG] = "(18,4)"};
 
 /* gnuplot's points. */
 enum {
@@ -62,6 +63,7 @@ static const struct {
 
              {"dapo", {SKY, DASHED, OPEN_SQUARE}},
              {"cispo", {PINK, SOLID, OPEN_UP}},
+             {"gepo_released", {BLUE, LONG, OPEN_SQUARE}},
              {"gepo_plus", {BLUE, MIXED, OPEN_CIRCLE}},
              {"eqp", {WINE, SOLID, OPEN_DIAMOND}},
              {"gspo_token", {GREEN, DASHED, OPEN_DOWN}},

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-enum { LOOK_COLOURS = 8, LOOK_DASHES = 5 };
+enum { LOOK_COLOURS = 8, LOOK_DASHES = 6 };
 enum { LOOK_BLACK, LOOK_WINE, LOOK_BLUE, LOOK_RED, LOOK_GREEN, LOOK_PINK, LOOK_SKY, LOOK_GOLD };
 /* Some of gnuplot's points. */
 enum { LOOK_PLUS = 1, LOOK_CROSS = 2 };

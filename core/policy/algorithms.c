@@ -82,7 +82,13 @@ static const entry table[] = {
       "gradient, but not with token weights (rollout_is token), which are gspo_token's"}},
     {{NAMED("gepo"), GEPO},
      {"2508.17850", "none", "none", "none",
-      "log_prob sum is the paper's Eq. 2-3, the released code computes mean"}},
+      "log_prob sum is the paper's Eq. 2-3; at hundreds of tokens a response one of a group has "
+      "all "
+      "the weight, on-policy too: train with gepo_released"}},
+    {{NAMED("gepo_released"), GEPO, .log_prob = LOG_PROB_MEAN},
+     {"Hetero-RL ebda3d6", "none", "none", "none",
+      "gepo with log_prob mean, as the released code, whose micro-batches mix prompts: "
+      "group_scope microbatch"}},
     {{NAMED("gepo_plus"), GEPO, .log_prob = LOG_PROB_MEAN, .kappa = 0.01},
      {"Hetero-RL ebda3d6", "none", "none", "none",
       "gepolab's choice: kappa 0.01; the response's term is the token mean of exp(-l)+l-1; "

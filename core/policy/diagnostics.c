@@ -5,6 +5,8 @@
 #include "core/policy/internal.h"
 
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 void policy_log_moments(const double *x, size_t n, double *log_mean, double *log_variance) {
   double top = -INFINITY, sum = 0, squares = 0;
@@ -329,6 +331,28 @@ static void divergences(policy_state *s) {
     value[METRIC_STALENESS] = gap / n;
     value[METRIC_STALENESS_MAX] = gap_max;
   }
+}
+
+int policy_is_on_policy(const double value[METRIC_COUNT]) {
+  return value[METRIC_STALENESS] == 0 || value[METRIC_KL_K3] <= 1e-4;
+}
+
+const char *policy_ess_advice(const policy_algorithm *algorithm, double ess,
+                              char text[POLICY_ADVICE_SIZE]) {
+  const int sums = policy_ratio_about(algorithm->ratio)->unit == RATIO_OF_RESPONSE &&
+                   algorithm->log_prob == LOG_PROB_SUM;
+  text[0] = '\0';
+  if (!(ess < POLICY_LEAST_ESS)) return text;
+  snprintf(text, POLICY_ADVICE_SIZE,
+           "on-policy, the effective sample size is %.2g of a group, below %g: %s", ess,
+           POLICY_LEAST_ESS,
+           !sums ? "compare the sampler's log-probabilities (logq) with the learner's"
+           : strcmp(algorithm->base, "gepo") == 0
+               ? "log_prob: sum compares probabilities of whole responses, and one has all of the "
+                 "weight; use gepo_released, which is gepo with log_prob: mean"
+               : "log_prob: sum compares probabilities of whole responses, and one has all of the "
+                 "weight; set log_prob: mean");
+  return text;
 }
 
 void policy_diagnostics(policy_state *s) {

@@ -82,6 +82,18 @@ void policy_workspace_share(policy_workspace *ws, pool *threads);
 gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,
                           policy_output *out, policy_workspace *ws, gl_error *err);
 
+/* An effective sample size of a group below this fraction of its responses, on-policy, is the
+ * algorithm's doing. */
+#define POLICY_LEAST_ESS 0.3
+/* Whether an evaluation's batch is on-policy: its staleness is 0, or sampler and learner differ by
+ * at most 1e-4 nat a token (kl_k3). */
+int policy_is_on_policy(const double value[METRIC_COUNT]);
+enum { POLICY_ADVICE_SIZE = 320 };
+/* What to say of an on-policy effective sample size below POLICY_LEAST_ESS, with the remedy; "" for
+ * others and NaN. Returns text. */
+const char *policy_ess_advice(const policy_algorithm *algorithm, double ess,
+                              char text[POLICY_ADVICE_SIZE]);
+
 /* The precision in which the results of an evaluation are stored. */
 typedef enum policy_kept { POLICY_DOUBLE, POLICY_SINGLE } policy_kept;
 typedef struct policy_keeping {

@@ -161,6 +161,11 @@ static gl_status evaluate_groups(const policy_algorithm *algorithm, const group_
   if (status == GL_OK) status = check_finite(g, &out, err);
   if (status == GL_OK && json) policy_print_json(algorithm, g, &out);
   if (status == GL_OK && !json) policy_print_text(algorithm, in, &out);
+  char advice[POLICY_ADVICE_SIZE] = "";
+  if (status == GL_OK && policy_is_on_policy(out.metric))
+    policy_ess_advice(algorithm, out.metric[METRIC_ESS], advice);
+  if (advice[0] != '\0')
+    fprintf(stderr, "gepolab: warning: %s: %s\n", shown(algorithm->name).text, advice);
   policy_workspace_free(workspace);
   free(memory);
   return status;
@@ -209,7 +214,7 @@ const command command_policy = {
         "coefficient or diagnostic that is not finite is an error, which names the token; null "
         "stands\n"
         "for a diagnostic that needs what FILE does not give, or that only its log_… can hold.",
-    .examples = "  gepolab policy --algorithm gepo group.json --json\n"
+    .examples = "  gepolab policy --algorithm gepo_released group.json --json\n"
                 "  gepolab policy -a grpo eps_high=0.28 scale=none group.json\n"
                 "  echo '{\"rewards\":[1,0],\"logp\":[[-1],[-2]],\"logq\":[[-1],[-1]]}' | gepolab "
                 "policy -a is -",
@@ -238,9 +243,11 @@ static void put_algorithms(table *document, const whatif *w) {
       {"algorithm", TABLE_TEXT, .head = "algorithm", .width = -28},
       TABLE_KEY("updates", TABLE_WHOLE),
       TABLE_KEY("refused", TABLE_WHOLE),
-      TABLE_KEY("why", TABLE_TEXT)};
+      TABLE_KEY("why", TABLE_TEXT),
+      TABLE_KEY("warning", TABLE_TEXT)};
   table *t =
       table_rows(table_field(document, "algorithms"), columns, sizeof columns / sizeof *columns);
+  char advice[POLICY_ADVICE_SIZE];
   table_plain(t, 0);
   for (int q = 0; q < WHATIF_QUANTITIES; ++q)
     table_add_column(t, (table_column){whatif_name((whatif_quantity)q), TABLE_TABLE, .width = 10},
@@ -251,12 +258,19 @@ static void put_algorithms(table *document, const whatif *w) {
     if (r->n == 0) table_hide_row(t);
     table_text(t, r->algorithm.name), table_count(t, r->n), table_count(t, r->n_refused);
     table_text(t, r->n_refused > 0 ? r->why : NULL);
+    policy_ess_advice(&r->algorithm, r->ess_on_policy.mean, advice);
+    table_text(t, advice[0] != '\0' ? advice : NULL);
     for (int q = 0; q < WHATIF_QUANTITIES; ++q) put_moments(t, &r->of[q]);
   }
   for (size_t i = 0; i < w->n_rows; ++i)
     if (w->row[i].n_refused > 0)
       table_line(document, "%s: not of %zu updates: %s", w->row[i].algorithm.name,
                  w->row[i].n_refused, w->row[i].why);
+  for (size_t i = 0; i < w->n_rows; ++i) {
+    policy_ess_advice(&w->row[i].algorithm, w->row[i].ess_on_policy.mean, advice);
+    if (advice[0] != '\0')
+      table_line(document, "warning: %s: %s", w->row[i].algorithm.name, advice);
+  }
 }
 
 static void put_ages(table *document, const whatif *w) {
@@ -382,7 +396,8 @@ const command command_whatif = {
         "sampler\n"
         "and learner by staleness. One line is in memory at a time. TRL writes such a log with\n"
         "log_groups=\"run.jsonl\" (python/README.md).",
-    .examples = "  gepolab whatif run.jsonl\n  gepolab whatif run.jsonl -a gepo -a gspo --json\n"
-                "  gepolab whatif run.jsonl -f figures/     # KL by staleness, variance by KL, ESS "
-                "and clips by algorithm",
+    .examples =
+        "  gepolab whatif run.jsonl\n  gepolab whatif run.jsonl -a gepo_released -a gspo --json\n"
+        "  gepolab whatif run.jsonl -f figures/     # KL by staleness, variance by KL, ESS "
+        "and clips by algorithm",
     .run = run_whatif};

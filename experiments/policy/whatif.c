@@ -81,6 +81,7 @@ gl_status whatif_init(whatif *w, const char *const *names, size_t n_names, gl_er
   w->row = MUST_ARRAY(whatif_row, n, "the algorithms");
   w->n_rows = n;
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    moments_begin(&w->row[i].ess_on_policy);
     for (int q = 0; q < WHATIF_QUANTITIES; ++q) moments_begin(&w->row[i].of[q]);
     if (n_names > 0)
       status = find_algorithm(&w->row[i].algorithm, names[i], err);
@@ -187,6 +188,7 @@ static gl_status add_to_row(whatif_row *row, const policy_input *in, double *coe
   ++row->n;
   for (int q = 0; q < WHATIF_QUANTITIES; ++q)
     moments_add(&row->of[q], whatif_value_of((whatif_quantity)q, &out, in->n_tokens));
+  if (policy_is_on_policy(out.metric)) moments_add(&row->ess_on_policy, out.metric[METRIC_ESS]);
   keep_row(&out, in->n_tokens, kept);
   return GL_OK;
 }

@@ -36,6 +36,7 @@ typedef struct whatif_row {
   size_t n, n_refused;
   char why[256]; /* why the first batch that it refuses is refused; "": none is */
   whatif_moments of[WHATIF_QUANTITIES];
+  whatif_moments ess_on_policy; /* of the updates that policy_is_on_policy() */
 } whatif_row;
 
 /* Of batches of one staleness, rounded: their distance from the learner, whatever the algorithm. */

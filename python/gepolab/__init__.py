@@ -1,8 +1,8 @@
 """gepolab: losses of asynchronous group-based policy optimisation, their exact bias, and the clock of a cluster.
 
     import gepolab
-    result = gepolab.policy(rewards, logp, logq, "gepo", group_size=8, mask=mask)
-    gepolab.loss(rewards, logp, logq, "gepo", group_size=8, mask=mask).backward()   # PyTorch
+    result = gepolab.policy(rewards, logp, logq, "gepo_released", group_size=8, mask=mask)
+    gepolab.loss(rewards, logp, logq, "gepo_released", group_size=8, mask=mask).backward()   # PyTorch
     gepolab.bias("gepo", learner=[0.5, 0.3, 0.2], sampler=[0.2, 0.3, 0.5], reward=[1, 0, 0], group_size=8)
     gepolab.sim("steps: 500\\ncluster: {preset: heterorl, max_delay: 30m}").summary
 

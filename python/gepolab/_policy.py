@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as c
 import os
 import threading
+import warnings
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Sequence, Union
 
@@ -60,6 +61,27 @@ METRICS = [library.gepolab_metric_name(i).decode() for i in range(library.gepola
 
 _cache: "dict[str, Algorithm]" = {}
 _local = threading.local()  # a workspace for each thread: one evaluation at a time uses it
+
+
+LEAST_ESS = 0.3  # POLICY_LEAST_ESS of core/policy/policy.h
+_warned: "set[str]" = set()  # algorithms whose effective sample size this process has been warned of
+
+
+def _warn_of_ess(row: Algorithm, metrics: "dict[str, float]") -> None:
+    """Warns once of an algorithm that leaves most of an on-policy group without weight, and names the fix."""
+    on_policy = metrics.get("staleness") == 0 or metrics.get("kl_k3", 1) <= 1e-4
+    ess = metrics.get("ess", 1)
+    if not on_policy or ess >= LEAST_ESS or row.name in _warned:
+        return
+    _warned.add(row.name)
+    if row.field("ratio") == "group_expectation" and row.field("log_prob") == "sum":
+        why = "log_prob: sum compares probabilities of whole responses, and one has all of the weight; use gepo_released (log_prob: mean)"
+    elif row.field("log_prob") == "sum" and row.field("ratio") in ("sequence", "sequence_token", "self_normalised", "mixture", "group_mean"):
+        why = "log_prob: sum compares probabilities of whole responses, and one has all of the weight; set log_prob: mean"
+    else:
+        why = "compare the sampler's log-probabilities (logq) with the learner's"
+    told = f"{row.name}: on-policy, the effective sample size is {ess:.2g} of a group, below {LEAST_ESS}: {why}"
+    warnings.warn(told, RuntimeWarning, stacklevel=3)
 
 
 def _algorithm(algorithm: "Union[str, Algorithm]") -> Algorithm:
@@ -143,7 +165,7 @@ def policy(
     rewards: Array,
     logp: Array,
     logq: Array,
-    algorithm: "Union[str, Algorithm]" = "gepo",
+    algorithm: "Union[str, Algorithm]" = "gepo_released",
     *,
     group_size: Optional[int] = None,
     group_start: Optional[Sequence[int]] = None,
@@ -173,7 +195,7 @@ def policy(
     with the same bits for any number.
 
     Raises InputError (a ValueError) that names array, response and token of what is wrong, and NumericError where a weight
-    or coefficient is not finite. The interpreter's lock is released meanwhile.
+    or coefficient is not finite. Warns (once for an algorithm) where the effective sample size of an on-policy batch is below 0.3. The interpreter's lock is released meanwhile.
     """
     _arrays.check_kind(logp, "logp")
     shape = tuple(logp.shape)
@@ -212,4 +234,5 @@ def policy(
     )
     check(status, error)
     known = {name: float(value) for name, value in zip(METRICS, metric) if value == value}
+    _warn_of_ess(row, known)
     return PolicyResult(result.loss, coefficient, weight, advantage, known)

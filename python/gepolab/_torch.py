@@ -31,7 +31,7 @@ def loss(
     rewards: torch.Tensor,
     logp: torch.Tensor,
     logq: torch.Tensor,
-    algorithm: "Union[str, Algorithm]" = "gepo",
+    algorithm: "Union[str, Algorithm]" = "gepo_released",
     *,
     return_result: bool = False,
     **keywords: Any,

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+import warnings
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence
 
 from ._library import GepolabError, InputError
@@ -156,6 +157,9 @@ def whatif(log: Any, algorithms: "Sequence[str]" = (), *, figures: "Optional[str
     """
     chosen = [word for name in algorithms for word in ("-a", name)]
     told: "dict[str, Any]" = json.loads(_run([*chosen, "--json"], log))
+    for row in told["algorithms"]:
+        if row.get("warning"):
+            warnings.warn(f"{row['algorithm']}: {row['warning']}", RuntimeWarning, stacklevel=2)
     if figures is not None:
         _run([*chosen, "--figures", os.fspath(figures)], log)
     return told

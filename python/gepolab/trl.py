@@ -1,7 +1,7 @@
 """TRL's GRPOTrainer with any of gepolab's losses, and gepolab's diagnostics for any GRPOTrainer.
 
     from gepolab.trl import GepolabGRPOTrainer
-    trainer = GepolabGRPOTrainer(model=model, args=config, reward_funcs=reward, train_dataset=data, algorithm="gepo")
+    trainer = GepolabGRPOTrainer(model=model, args=config, reward_funcs=reward, train_dataset=data, algorithm="gepo_released")
     trainer.train()
 
 Tested with TRL 1.16 on the CPU. The trainer keeps everything of GRPOTrainer but the loss: generation, rewards, logging,
@@ -142,7 +142,7 @@ class GepolabGRPOTrainer(_Groups, GRPOTrainer):
     """
 
     def __init__(
-        self, model: Any, *arguments: Any, args: Any = None, algorithm: "Union[str, Algorithm]" = "gepo",
+        self, model: Any, *arguments: Any, args: Any = None, algorithm: "Union[str, Algorithm]" = "gepo_released",
         log_groups: Optional[str] = None, **keywords: Any,
     ) -> None:  # fmt: skip
         self.gepolab_algorithm = algorithm if isinstance(algorithm, Algorithm) else Algorithm(algorithm)
@@ -207,7 +207,7 @@ class GepolabDiagnostics(_Groups, GRPOTrainer):
     """GRPOTrainer with its own loss and gepolab's diagnostics beside it, of `diagnose` (an algorithm) on the same batches."""
 
     def __init__(
-        self, *arguments: Any, diagnose: "Union[str, Algorithm]" = "gepo", log_groups: Optional[str] = None, **keywords: Any
+        self, *arguments: Any, diagnose: "Union[str, Algorithm]" = "gepo_released", log_groups: Optional[str] = None, **keywords: Any
     ) -> None:
         super().__init__(*arguments, **keywords)
         self._gepolab_log = _group_log(self, log_groups)

@@ -2,7 +2,7 @@
 
     # my_losses.py, named in the environment: VERL_USE_EXTERNAL_MODULES=my_losses
     from gepolab.verl import register
-    register("gepo")                       # or "{base: gepo, clip: none}", or an Algorithm
+    register("gepo_released")              # or "{base: gepo, clip: none}", or an Algorithm
 
     python -m verl.trainer.main_ppo actor_rollout_ref.actor.policy_loss.loss_mode=gepolab algorithm.adv_estimator=gepolab ...
 
@@ -107,7 +107,7 @@ def _share(row: Algorithm, info: "dict[str, Any]", responses: int, tokens: int) 
     return float((tokens if aggregate == "token_mean" else responses) / whole * ranks)
 
 
-def policy_loss(algorithm: "Union[str, Algorithm]" = "gepo") -> Any:
+def policy_loss(algorithm: "Union[str, Algorithm]" = "gepo_released") -> Any:
     """A policy loss with the arguments and results of verl's own, for register_policy_loss()."""
     row = algorithm if isinstance(algorithm, Algorithm) else Algorithm(algorithm)
 
@@ -148,7 +148,7 @@ def policy_loss(algorithm: "Union[str, Algorithm]" = "gepo") -> Any:
     return compute
 
 
-def advantage_estimator(algorithm: "Union[str, Algorithm]" = "gepo") -> Any:
+def advantage_estimator(algorithm: "Union[str, Algorithm]" = "gepo_released") -> Any:
     """The row's advantages (its baseline and scale) as an estimator, for register_adv_est()."""
     row = algorithm if isinstance(algorithm, Algorithm) else Algorithm(algorithm)
 
@@ -296,7 +296,7 @@ def watch_batches() -> None:
             module.ppo_loss = ppo_loss
 
 
-def register(algorithm: "Union[str, Algorithm]" = "gepo", name: str = "gepolab") -> None:
+def register(algorithm: "Union[str, Algorithm]" = "gepo_released", name: str = "gepolab") -> None:
     """Makes the row known to verl as policy loss and as advantage estimator `name`."""
     core_algos.register_policy_loss(name)(policy_loss(algorithm))
     core_algos.register_adv_est(name)(advantage_estimator(algorithm))

@@ -34,6 +34,7 @@ ROWS = {
     "dapo": dict(GN, **TOK, clip="ppo", eps_high=0.28, aggregate="token_mean"),
     "gspo": dict(GN, **SEQ, clip="ppo", eps_low=3e-4, eps_high=4e-4, aggregate="sequence_mean"),
     "gepo": dict(GEPO),
+    "gepo_released": dict(GEPO, log_prob="mean"),
     "gepo_plus": dict(GEPO, log_prob="mean", kappa=0.01),
     "eqp": dict(GEPO, log_prob="mean", denominator="expected_p", denominator_gradient=True),
     "vtrace": dict(LOO, ratio="vtrace", stop=1),

@@ -72,19 +72,19 @@ static int same(look a, look b) {
 static void a_recipes_own_algorithms_take_free_looks_and_keep_others(void) {
   static const char *const alone[] = {"gepo"}, *const with[] = {"mine", "gepo", "gepo (clip none)",
                                                                 "grpo"};
-  look one, four[4], many[40];
+  look one, four[4], many[48];
   looks_assign(alone, 1, &one);
   looks_assign(with, 4, four);
   CU_ASSERT(same(one, four[1]));
   for (int i = 0; i < 4; i++)
     for (int k = 0; k < i; k++) CU_ASSERT(four[i].colour != four[k].colour);
-  const char *names[40];
-  char room[40][8];
-  for (int i = 0; i < 40; i++) {
+  const char *names[48];
+  char room[48][8];
+  for (int i = 0; i < 48; i++) {
     snprintf(room[i], sizeof room[i], "own%d", i);
     names[i] = room[i];
   }
-  looks_assign(names, 40, many);
+  looks_assign(names, 48, many);
   for (int i = 0; i < LOOK_COLOURS * LOOK_DASHES; i++)
     for (int k = 0; k < i; k++)
       CU_ASSERT(many[i].colour != many[k].colour || many[i].dash != many[k].dash);

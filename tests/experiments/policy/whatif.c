@@ -175,6 +175,53 @@ static void text_and_json_tell_the_same(void) {
   cli_scratch_remove(folder);
 }
 
+/* Eight responses of 500 tokens whose mean log-probabilities differ as a model's do, on-policy: the
+ * probabilities of whole responses differ by e^5 and more. The weights are those of the formula
+ * P / (sum Q^2 / sum Q). */
+static void gepo_on_policy_warns_and_names_gepo_released(void) {
+  enum { G = 8, T = 500 };
+  static const double mean[G] = {-0.31, -0.27, -0.33, -0.281, -0.36, -0.3, -0.32, -0.29};
+  char *text = malloc(2 * G * T * 32), folder[64], file[128];
+  size_t n = (size_t)sprintf(text, "{\"rewards\": [1, 0, 1, 0, 1, 0, 1, 0]");
+  for (int k = 0; k < 2; ++k)
+    for (int i = 0; i < G * T; ++i)
+      n += (size_t)sprintf(text + n, "%s%.17g%s",
+                           i == 0       ? (k ? ", \"logq\": [[" : ", \"logp\": [[")
+                           : i % T == 0 ? ", ["
+                                        : ", ",
+                           mean[i / T], i % T == T - 1 ? (i == G * T - 1 ? "]]" : "]") : "");
+  n += (size_t)sprintf(text + n, "}\n");
+  cli_scratch_make(folder);
+  cli_write(cli_path(file, folder, "group.json"), text, n);
+  cli_result r = CLI("policy", "-a", "gepo", file, "--json");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "effective sample size is 0.13 of a group"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "use gepo_released"));
+  cJSON *d = json_of(&r);
+  const cJSON *weights = member_at(d, "weights");
+  double square = 0, sum = 0;
+  for (int i = 0; i < G; ++i) {
+    square += exp(2 * T * (mean[i] - mean[1]));
+    sum += exp(T * (mean[i] - mean[1]));
+  }
+  for (int i = 0; i < G; ++i) {
+    const cJSON *of = cJSON_GetArrayItem(cJSON_GetArrayItem(weights, i), 0);
+    ASSERT_CLOSE(cJSON_IsNumber(of) ? of->valuedouble : NAN,
+                 exp(T * (mean[i] - mean[1])) / (square / sum), 1e-9);
+  }
+  cJSON_Delete(d);
+  cli_result_fini(&r);
+  r = CLI("policy", "-a", "gepo_released", file);
+  CU_ASSERT_STRING_EQUAL(r.err, "");
+  cli_result_fini(&r);
+  r = CLI("whatif", file, "-a", "gepo", "-a", "gepo_released", "-a", "is");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "warning: gepo: on-policy"));
+  CU_ASSERT_PTR_NULL(strstr(r.out, "warning: gepo_released"));
+  CU_ASSERT_PTR_NULL(strstr(r.out, "warning: is"));
+  cli_result_fini(&r);
+  free(text);
+  cli_scratch_remove(folder);
+}
+
 /* Two updates at two stalenesses are enough for every figure; without versions one is missing. */
 static void a_log_becomes_figures(void) {
   char folder[64], log[128], bare[128], figures[128], path[128], text[2048];
@@ -207,4 +254,5 @@ static void a_log_becomes_figures(void) {
 SUITE(cli_whatif, "cli: whatif", TEST(every_row_is_what_the_policy_core_says_of_each_batch),
       TEST(distance_is_told_by_staleness), TEST(what_a_batch_lacks_is_the_row_s_to_tell),
       TEST(hostile_logs_are_refused_with_the_line), TEST(a_policy_input_takes_no_members_of_logs),
-      TEST(text_and_json_tell_the_same), TEST(a_log_becomes_figures));
+      TEST(text_and_json_tell_the_same), TEST(a_log_becomes_figures),
+      TEST(gepo_on_policy_warns_and_names_gepo_released));
