@@ -1,12 +1,12 @@
 /* A transformer over a world of token sequences that can be enumerated (core/rl/sequence_task.h),
- * as core/rl/enumerable.h sees it. The prompts are numbers written in the world's own letters, so
- * that the model's vocabulary is the world's and its softmax, whole, is the policy.
+ * seen through core/rl/enumerable.h. Prompts are numbers written in the letters of the world. So
+ * the model's vocabulary is the world's, and its softmax without truncation is the policy.
  *
  * The log-probabilities of the edges that leave a node of the tree of responses come from a forward
- * over the prompt and the tokens on the way to that node. One forward gives them for every prefix
- * too, that is for all nodes above. So nodes are taken from the deepest level up, and a node that
- * lies on the way of an earlier sequence needs no sequence of its own. Sequences are gathered and
- * run in batches of bounded size. */
+ * over the prompt and the tokens on the path to that node. The same forward gives them for every
+ * prefix, that is, for all ancestors. So nodes are handled from the deepest level up, and a node on
+ * the path of an earlier sequence needs no sequence of its own. Sequences are collected and run in
+ * batches of bounded size. */
 #include "llm/exact/exact_world.h"
 
 #include "core/base/arena.h"
@@ -20,27 +20,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Packed tokens that are gathered before the model runs them. */
+/* Number of packed tokens to collect before the model runs them. */
 enum { EXACT_BATCH_TOKENS = 4096 };
 
-/* Packed sequences that are gathered for one forward, and its results. */
+/* Packed sequences of one forward, and its results. */
 typedef struct exact_batch {
-  size_t *start;           /* [sequences + 1] */
-  size_t *after, *edge;    /* [targets] the token it follows, and its edge in the tree */
+  size_t *start; /* [sequences + 1] */
+  size_t *after,
+      *edge; /* [targets] the packed token that the target follows; the target's edge in the tree */
   int32_t *token, *target; /* [tokens], [targets] */
   double *logp, *dlogp;    /* [targets] */
   size_t n_sequences, n_tokens, n_targets;
 } exact_batch;
 
-/* The model and working memory; a thread that asks for anything holds the lock meanwhile. */
+/* The model and its workspace. A thread holds the lock while it uses them. */
 typedef struct exact_workspace {
   pthread_mutex_t lock;
   int has_lock;
   backend *b;
   model *m;
   exact_batch batch;
-  unsigned char *has_token; /* [n_nodes] a gathered sequence has the token its edges follow */
-  double *edge, *gradient;  /* [n_edges] log-probabilities or their coefficients; [n_parameters] */
+  unsigned char *has_token; /* [n_nodes] 1: a packed sequence includes the last token of the path to
+                               this node */
+  double *edge, *gradient;  /* edge: [n_edges] log-probabilities or their coefficients; gradient:
+                               [n_parameters] */
 } exact_workspace;
 
 struct exact_world {
@@ -50,11 +53,11 @@ struct exact_world {
   sampling_spec sampling;
   size_t prompt_length, n_parameters;
   exact_workspace *workspace;
-  arena memory; /* of the world itself and of all its arrays */
+  arena memory; /* owns the world and all its arrays */
 };
 
-/* Writes prompt x as the model is given it, token[prompt_length]: its digits in base `vocabulary`,
- * the highest first. */
+/* Writes prompt x as the model receives it, token[prompt_length]: its digits in base `vocabulary`,
+ * most significant first. */
 static void exact_world_prompt(const exact_world *w, size_t x, int32_t *token) {
   assert(x < w->section.n_prompts);
   for (size_t i = w->prompt_length; i-- > 0; x /= w->section.vocabulary)
@@ -63,7 +66,7 @@ static void exact_world_prompt(const exact_world *w, size_t x, int32_t *token) {
 
 /* --- reading the section --- */
 
-/* Digits that write every prompt; 0 where one letter has to write several. */
+/* Number of digits that write every prompt; 0 if there is one letter but several prompts. */
 static size_t digits(size_t n_prompts, size_t letters) {
   size_t n = 1;
   if (letters == 1) return n_prompts == 1;
@@ -83,7 +86,8 @@ static gl_status read_reward_row(const cfg_node *list, size_t n, double *reward,
   return GL_OK;
 }
 
-/* A table instead of a task: responses in the tree's order, by length, then lexicographically. */
+/* Reads a table of rewards, given instead of a task. Responses are in the tree's order: by length,
+ * then lexicographically. */
 static gl_status read_rewards(exact_world *w, const cfg_node *list, gl_error *err) {
   const size_t k = w->tree.n_responses, n = w->section.n_prompts;
   const int nested = cfg_kind_of(list) == CFG_LIST && cfg_size(list) > 0 &&
@@ -144,7 +148,7 @@ static gl_status read_exact_section(exact_world *w, model_config *c, const cfg_n
 static gl_status make_workspace(exact_world *w, const model_config *c, gl_error *err) {
   exact_workspace *b = w->workspace;
   arena *a = &w->memory;
-  /* One thread: a world's rows are few and small, and the laboratory has threads of its own. */
+  /* One thread: the matrices are small, and the laboratory has its own threads. */
   gl_status status = backend_new(&b->b, BACKEND_CPU, NUMBER_F64, 1, err);
   if (status == GL_OK) status = model_new(&b->m, c, b->b, 0, err);
   if (status != GL_OK) return status;
@@ -207,13 +211,13 @@ gl_status exact_world_initial(const exact_world *w, uint64_t seed, double *theta
 
 /* --- forwards and gradients over the tree --- */
 
-/* A question about a prompt: the log-probabilities of its edges, or a gradient through them. */
+/* A computation for one prompt: the log-probabilities of its edges, or a gradient through them. */
 typedef struct sweep {
   const exact_world *w;
   exact_workspace *workspace;
   size_t x;
-  /* [n_edges] coefficients of the log-probabilities in the sum whose gradient is wanted; edges with
-   * coefficient 0 are left out. NULL: every edge's log-probability is wanted, in `logp`. */
+  /* [n_edges] coefficients c of the sum c_e logp_e to differentiate; edges with coefficient 0 are
+   * skipped. NULL: compute every edge's log-probability, in `logp`. */
   const double *through;
   double *logp; /* [n_edges] */
 } sweep;
@@ -224,7 +228,7 @@ static int is_wanted(const sweep *s, size_t edge) {
   return s->through == NULL || s->through[edge] != 0;
 }
 
-/* Makes the wanted edges of a node targets: their tokens follow the packed token `after`. */
+/* Makes the wanted edges of a node targets that follow the packed token `after`. */
 static void add_targets(const sweep *s, size_t node, size_t after) {
   exact_batch *p = &s->workspace->batch;
   const size_t v = s->w->tree.vocabulary;
@@ -237,8 +241,8 @@ static void add_targets(const sweep *s, size_t node, size_t after) {
   }
 }
 
-/* Adds the sequence that ends at a node, and the edges of all nodes on its way that no earlier
- * sequence has had. */
+/* Adds the sequence that ends at a node, and the edges of all nodes on its path that no earlier
+ * sequence covered. */
 static void add_path(const sweep *s, size_t node, size_t depth) {
   const response_tree *t = &s->w->tree;
   exact_batch *p = &s->workspace->batch;
@@ -285,7 +289,7 @@ static int needs_token(const sweep *s, size_t node) {
   return 0;
 }
 
-/* Answers the question. The caller holds the lock and has set the parameters. */
+/* Runs the computation. The caller holds the lock and has set the parameters. */
 static gl_status run_sweep(const sweep *s, gl_error *err) {
   const response_tree *t = &s->w->tree;
   gl_status status = GL_OK;
@@ -299,7 +303,7 @@ static gl_status run_sweep(const sweep *s, gl_error *err) {
   return status == GL_OK ? run_batch(s, err) : status;
 }
 
-/* gradient = d sum_e through[e] logp_e / d theta, under the same conditions as run_sweep(). */
+/* gradient = d sum_e through[e] logp_e / d theta, under the conditions of run_sweep(). */
 static gl_status run_backward(const sweep *s, double *gradient, gl_error *err) {
   gl_status status = model_zero_gradient(s->workspace->m, err);
   if (status == GL_OK) status = run_sweep(s, err);
@@ -324,14 +328,14 @@ static void view_rewards(const void *self, size_t x, double *reward) {
   memcpy(reward, w->reward + x * k, k * sizeof *reward);
 }
 
-/* What each response meets on its way through a table over edges. */
+/* For each response, collects the values of its edges from a table over edges. */
 static void along_paths(const response_tree *t, const double *edge, double *logp) {
   for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
     logp[i] = t->path[i] < 0 ? 0 : edge[t->path[i]];
 }
 
-/* Log-probabilities of every edge into the workspace; cut: of the truncated distribution that is
- * drawn from (paper/methods.md, section 1.2). */
+/* Writes the log-probabilities of all edges into the workspace. cut 1: of the truncated sampling
+ * distribution (paper/methods.md §1.2). */
 static gl_status edge_log_probs(const exact_world *w, const double *theta, size_t x, int cut,
                                 gl_error *err) {
   const size_t v = w->tree.vocabulary;
@@ -372,8 +376,9 @@ static gl_status view_log_probs_truncated(const void *self, const double *theta,
 
 /* --- the distribution of one vector of parameters over what a sampler of another keeps --- */
 
-/* over [n_edges] = log-probabilities of theta at x renormalised, node by node, over the tokens that
- * the sampler keeps; -inf for the others. Leaves theta set. The caller holds the lock. */
+/* over [n_edges] = log-probabilities under theta at x, renormalised at each node over the tokens
+ * that the sampler keeps; -inf for the other tokens. theta remains set. The caller holds the lock.
+ */
 static gl_status replayed_edges(const exact_world *w, const double *theta,
                                 const double *theta_sampler, size_t x, double *over,
                                 gl_error *err) {
@@ -409,9 +414,9 @@ static gl_status view_log_probs_replayed(const void *self, const double *theta,
   return status;
 }
 
-/* The gradient of a kept token's log-probability is that of the whole distribution less the mean of
- * those of all kept tokens: the coefficients of the whole distribution's log-probabilities follow.
- */
+/* Converts coefficients of the renormalised log-probabilities to coefficients of the whole
+ * distribution's. The gradient of a kept token's renormalised log-probability is the gradient of
+ * its log-probability minus the mean of this gradient over all kept tokens. */
 static void pass_to_whole_dist(const response_tree *t, const double *over, double *through) {
   const size_t v = t->vocabulary;
   for (size_t first = 0; first < t->n_edges; first += v) {
@@ -465,7 +470,7 @@ static gl_status view_accumulate_score(const void *self, const double *theta, si
   return status;
 }
 
-/* The score (gradient of the log-probability) of one edge that leaves a node of that depth. All
+/* The score (gradient of the log-probability) of one edge from a node of that depth. All
  * coefficients are zero before and after. */
 static gl_status edge_score(const sweep *s, size_t edge, size_t depth, double *score,
                             gl_error *err) {
@@ -479,7 +484,7 @@ static gl_status edge_score(const sweep *s, size_t edge, size_t depth, double *s
   return status == GL_OK ? model_gradient_get(s->workspace->m, score, err) : status;
 }
 
-/* One response's score needs one sequence, to its last token's node. */
+/* The score of one response. It needs one sequence, to the node of its last token. */
 static gl_status sequence_score(const sweep *s, size_t y, double *score, gl_error *err) {
   const response_tree *t = &s->w->tree;
   const int32_t *path = t->path + y * t->horizon;
@@ -509,8 +514,8 @@ static gl_status view_sequence_scores(const void *self, const double *theta, siz
   return status;
 }
 
-/* Responses that share a prefix share its tokens' scores, so the backward pass is run once for each
- * edge of the response tree, not for each response. */
+/* Responses that share a prefix share the scores of its tokens. So there is one backward per edge
+ * of the tree, not per response. */
 static gl_status view_token_scores(const void *self, const double *theta, size_t x, double *score,
                                    gl_error *err) {
   const exact_world *w = self;
@@ -518,7 +523,7 @@ static gl_status view_token_scores(const void *self, const double *theta, size_t
   exact_workspace *b = w->workspace;
   const sweep s = {.w = w, .workspace = b, .x = x, .through = b->edge};
   const size_t n = w->n_parameters, rows = t->n_responses * t->horizon;
-  int32_t *first = calloc(t->n_edges, sizeof *first); /* 1 + the first row that an edge is in */
+  int32_t *first = calloc(t->n_edges, sizeof *first); /* 1 + the first row that contains the edge */
   if (first == NULL) return gl_fail_memory(err, "scores");
   pthread_mutex_lock(&b->lock);
   memset(b->edge, 0, t->n_edges * sizeof *b->edge);

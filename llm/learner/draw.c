@@ -1,10 +1,10 @@
-/* Drawing a batch, or a part of one.
+/* Sampling a batch, or a part of one.
  *
- * While a batch is incomplete each response has room for max_tokens tokens, and those not drawn yet
- * hold the value not_drawn; the request that completes it sets rewards and cuts responses to their
- * length. Responses are generated into the batch's own columns. Token t of response i of batch id
- * is drawn at block rng_token_index(i, t) of the stream (seed, RNG_ROLLOUT, id), so that it depends
- * neither on slots, nor on threads, nor on the other responses. */
+ * While a batch is incomplete each response has room for max_tokens tokens; positions not sampled
+ * yet hold not_drawn. The request that completes the batch computes rewards and cuts responses to
+ * their length. Responses are generated directly into the batch's columns. Token t of response i of
+ * batch id is sampled with block rng_token_index(i, t) of the stream (seed, RNG_ROLLOUT, id). So it
+ * does not depend on slots, threads or other responses. */
 #include "core/base/hash.h"
 #include "llm/learner/learner.h"
 
@@ -14,26 +14,27 @@
 
 /* --- responses of all replicas --- */
 
-/* What is to be drawn: responses to problems, `each` to a problem, at addresses of a stream up to
- * so many tokens. */
+/* A request for `each` responses to every problem, up to `up_to` tokens, with their random-stream
+ * addresses. */
 typedef struct drawing_request {
   const problem_set *problems;
   size_t each, up_to;
-  const size_t *limit; /* [responses] up to how many tokens of each by itself; NULL: up_to */
+  const size_t *limit; /* [responses] limit of tokens per response; NULL: up_to for all */
   size_t first;        /* the number of the first response in its stream */
   rng_stream stream;
-  rank_task use_version; /* makes every replica use the parameters of the version that draws */
+  rank_task use_version; /* makes every replica use the parameters of the version to sample from */
   void *use_context;
 } drawing_request;
 
-/* What every replica needs of a request for responses. */
+/* The arguments of a request that every replica needs. */
 typedef struct drawing {
   llm_learner *l;
   const generate_request *all;
   generate_result *result;
 } drawing;
 
-/* The work of item i of a division of generation: the tokens that a response may still draw. */
+/* Work of item i when generation is divided among replicas: the tokens that a response may still
+ * sample. */
 static size_t tokens_to_draw(const void *context, size_t i) {
   const drawing *d = context;
   const size_t n = d->result->length[i], up_to = d->all->limit ? d->all->limit[i] : d->all->up_to;
@@ -69,8 +70,8 @@ static gl_status draw_share(void *context, size_t rank, gl_error *err) {
   return generate(d->l->replica[rank].model, &q, &r, err);
 }
 
-/* The distribution of greedy responses: that of training, but scores know nothing of samplers'
- * behaviour. */
+/* The distribution of greedy responses: that of training, without the samplers' behaviour, which
+ * evaluations ignore. */
 static sampling_spec undistorted(const run_spec *spec) {
   sampling_spec dist = spec->sampling;
   dist.behaviour = (sampling_behaviour){.with = OTHER_NONE};
@@ -117,14 +118,14 @@ static gl_status llm_learner_generate(llm_learner *l, const drawing_request *r,
 }
 
 /* --- what samplers do --- */
-/* Otherwise than the learner (paper/methods.md §1.3): a share of their responses comes from another
- * policy, and what is recorded of a token is computed by whom `logq` says. What distorts a
- * sampler's logits is done where they are made (llm/model/generate.c).
+/* How samplers differ from the learner (paper/methods.md §1.3): a fraction of their responses comes
+ * from another policy, and `logq` determines which forward computes the recorded log-probabilities.
+ * Logits are distorted in llm/model/generate.c.
  *
- * A response comes whole from the sampler's distribution or from the other policy, and is recorded
- * with the mixture's probability. So its tokens need log-probabilities of both. Sampling gives
- * each policy's log-probabilities of its own responses, and a forward gives those of the other's.
- */
+ * A response comes entirely from the sampler's distribution or entirely from the other policy. It
+ * is recorded with the mixture's probability, so its tokens need log-probabilities under both.
+ * Sampling gives each policy's log-probabilities of its own responses; a forward gives those of the
+ * other's responses. */
 
 /* --- forwards over what was sampled --- */
 
@@ -137,14 +138,15 @@ typedef struct sampled_score {
   bool replays;
 } sampled_score;
 
-/* Log-probabilities of the tokens of the responses for which chosen[i] is `which` (chosen NULL:
- * all) under such parameters, from token first[i] on (first NULL: of all), to `to`, laid out as the
- * result is; renormalised over the kept tokens if `replays`. */
+/* Writes the log-probabilities of the responses with chosen[i] == `which` (chosen NULL: all) to
+ * `to`, in the result's layout. They are computed under the requested policy's parameters, from
+ * token first[i] on (first NULL: from the first), and renormalised over the kept tokens if
+ * `replays`. */
 static gl_status score_result(llm_learner *l, const drawing_request *r,
                               const generate_result *result, const sampled_score *what, double *to,
                               gl_error *err) {
   const size_t n = r->problems->n * r->each;
-  size_t *response = calloc(3 * n + 1, sizeof *response); /* three lists */
+  size_t *response = calloc(3 * n + 1, sizeof *response); /* space for three lists */
   if (response == NULL) return gl_fail_memory(err, "a batch's log-probabilities");
   response_list list = {.response = response,
                         .start = response + n,
@@ -173,9 +175,9 @@ static gl_status score_result(llm_learner *l, const drawing_request *r,
 
 /* --- logq: learner --- */
 
-/* The tokens from place first[i] of response i on get the log-probabilities that the learner's
- * forward computes from the parameters in use, the sampler's: of the whole distribution, and where
- * sets are recorded of the distribution over them. */
+/* Records the log-probabilities of the tokens of response i from first[i] on as the learner's
+ * forward computes them with the sampler's parameters, which are in use: of the whole distribution
+ * and, if sets are recorded, of the distribution renormalised over them. */
 static gl_status record_by_learner(llm_learner *l, const drawing_request *r, const size_t *first,
                                    generate_result *result, gl_error *err) {
   const int truncates = sampling_truncates(&l->spec.sampling, l->spec.model.vocabulary);
@@ -185,7 +187,7 @@ static gl_status record_by_learner(llm_learner *l, const drawing_request *r, con
     for (size_t t = first[i], at = i * l->spec.max_tokens; t < result->length[i]; ++t)
       result->logq_truncated[at + t] = result->logq[at + t];
   if (status != GL_OK || !truncates || result->kept == NULL)
-    return status; /* without sets the truncated one is unknown: weights: raw */
+    return status; /* without sets the truncated log-probability is unknown; weights are raw then */
   what.replays = true;
   return score_result(l, r, result, &what, result->logq_truncated, err);
 }
@@ -198,7 +200,7 @@ static double log_sum_of_two(double x, double y) {
   return isinf(top) ? top : top + log(exp(x - top) + exp(y - top));
 }
 
-/* chosen[i] = 1: response i comes from the other policy. */
+/* Sets chosen[i] to 1 if response i comes from the other policy. */
 static void choose_mixture(const llm_learner *l, const drawing_request *r, size_t n,
                            unsigned char *chosen) {
   const rng_stream stream = rng_stream_at(l->update.seed, RNG_BEHAVIOUR, r->stream.entity);
@@ -208,8 +210,8 @@ static void choose_mixture(const llm_learner *l, const drawing_request *r, size_
   }
 }
 
-/* Draws the responses for which chosen[i] is `which` by the parameters in use. A response that is
- * said to be finished is left alone, so the others are said to be that meanwhile. */
+/* Samples the responses with chosen[i] == `which` from the parameters in use. Generation skips
+ * finished responses, so the others are marked finished meanwhile. */
 static gl_status draw_chosen(llm_learner *l, const drawing_request *r, const sampling_spec *dist,
                              const unsigned char *chosen, int which, generate_result *result,
                              gl_error *err) {
@@ -227,7 +229,7 @@ static gl_status draw_chosen(llm_learner *l, const drawing_request *r, const sam
   return status;
 }
 
-/* Uniform tokens, each at the address that it has under every distribution. */
+/* Samples uniform tokens. A token has the same random-stream address under every distribution. */
 static void draw_uniform(const llm_learner *l, const drawing_request *r,
                          const unsigned char *chosen, generate_result *result) {
   const double vocabulary = (double)l->spec.model.vocabulary;
@@ -240,9 +242,9 @@ static void draw_uniform(const llm_learner *l, const drawing_request *r,
     }
 }
 
-/* Every token's conditional log-probability under the mixture: log M_t - log M_(t-1), where M_t is
- * the mixture's probability of a response's first t tokens. mine and theirs are laid out as the
- * result is. */
+/* Records every token's conditional log-probability under the mixture: log M_t - log M_(t-1), where
+ * M_t is the mixture's probability of a response's first t tokens. mine and theirs have the
+ * result's layout. */
 static void record_mixture(const llm_learner *l, const drawing_request *r, const double *mine,
                            const double *theirs, generate_result *result) {
   const double share = l->spec.sampling.behaviour.share;
@@ -266,8 +268,8 @@ static gl_status use_initial(void *context, size_t rank, gl_error *err) {
   return GL_OK;
 }
 
-/* The other policy's responses, by the version's parameters scored, and the reverse; mine and
- * theirs get the log-probabilities of all. */
+/* Samples the other policy's responses and scores them under the version's parameters, and the
+ * reverse. mine and theirs receive the log-probabilities of all responses. */
 static gl_status draw_both(llm_learner *l, const drawing_request *r, const unsigned char *chosen,
                            double *mine, double *theirs, generate_result *result, gl_error *err) {
   const sampling_spec *spec = &l->spec.sampling;
@@ -346,8 +348,8 @@ static gl_status llm_learner_sample(llm_learner *l, const drawing_request *r,
 
 enum { not_drawn = -1 };
 
-/* The batch's memory of keys and values, and how much of it each response has; nothing where they
- * are not kept. All replicas have the same model. */
+/* Sets up the batch's memory of keys and values and each response's size in it; nothing if they are
+ * not kept. All replicas have the same model. */
 static gl_status take_cache(const llm_learner *l, const draw_request *r, batch *b,
                             const problem_set *problems, generate_cache *c, gl_error *err) {
   size_t longest = 0, all = 0;
@@ -410,8 +412,8 @@ static gl_status problems_of(const llm_learner *l, const batch *b, problem_set *
   return status;
 }
 
-/* The batch under way as a result that generate() continues in place. Its lengths and ends are in
- * the result's own memory. */
+/* The incomplete batch as a result that generate() resumes in place. The result owns the arrays of
+ * lengths and ends. */
 static gl_status view_result(const llm_learner *l, batch *b, generate_result *r, gl_error *err) {
   const size_t width = l->spec.max_tokens;
   r->length = ARENA_ARRAY(&r->memory, size_t, b->n_responses);
@@ -431,7 +433,7 @@ static gl_status view_result(const llm_learner *l, batch *b, generate_result *r,
   return status;
 }
 
-/* Sets rewards and cuts every response to its length. */
+/* Computes rewards and cuts every response to its length. */
 static gl_status reward_and_cut(const llm_learner *l, batch *b, const generate_result *r,
                                 const problem_set *problems, const draw_request *asked,
                                 gl_error *err) {
@@ -442,7 +444,7 @@ static gl_status reward_and_cut(const llm_learner *l, batch *b, const generate_r
     gl_status status = run_spec_score(&l->spec, p, b->token + b->token_start[i], r->length[i],
                                       r->finished[i], &reward, err);
     if (status != GL_OK) return status;
-    /* a prompt may have several numbers, but it has one text */
+    /* the hash of the text, because one prompt may have several numbers */
     const uint64_t prompt = hash_64(HASH_64_START, p->prompt, strlen(p->prompt));
     b->reward[i] =
         training_reward_of(&l->rewards, l->update.seed, b->id, first + i, prompt, reward);
@@ -456,7 +458,7 @@ typedef struct version_choice {
   int64_t version;
 } version_choice;
 
-/* The parameters of a version: the learner's own or those held for it. */
+/* Makes a replica use a version's parameters: the learner's own, or those held for the version. */
 static gl_status use_version(void *context, size_t rank, gl_error *err) {
   const version_choice *c = context;
   const llm_learner *l = c->l;
@@ -472,7 +474,8 @@ static gl_status use_version(void *context, size_t rank, gl_error *err) {
   return GL_OK;
 }
 
-/* Forgets what is to be drawn anew, and says up to where each response is drawn: limit[i]. */
+/* Erases the tokens that are to be sampled again, and sets the limit up to which each response is
+ * sampled: limit[i]. */
 static void clear_spans(const llm_learner *l, const draw_request *r, batch *b, size_t *limit) {
   const size_t width = l->spec.max_tokens;
   for (size_t i = 0; i < b->n_responses; ++i) {
@@ -482,7 +485,7 @@ static void clear_spans(const llm_learner *l, const draw_request *r, batch *b, s
   }
 }
 
-/* Draws what is asked for into `result`, which is the batch. */
+/* Samples the requested tokens into `result`, a view of the batch. */
 static gl_status draw_at_version(llm_learner *l, const draw_request *r, const batch *b,
                                  const problem_set *problems, const size_t *limit,
                                  generate_result *result, gl_error *err) {
@@ -509,7 +512,8 @@ gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error
   problem_set problems = {0};
   generate_result result = {0};
   generate_cache cache = {0};
-  size_t *limit = NULL, *before = NULL; /* tokens of each response: at most, and before the draw */
+  size_t *limit = NULL,
+         *before = NULL; /* tokens of each response: maximum, and number before sampling */
   gl_status status = check_llm_draw(l, r, b, err);
   if (status == GL_OK && r->from == 0) status = begin_llm_batch(l, r, b, err);
   if (status == GL_OK) status = problems_of(l, b, &problems, err);
@@ -571,7 +575,7 @@ gl_status llm_learner_keep_cache(void *self, gl_error *err) {
 
 /* --- evaluation: problems --- */
 
-/* The first held-out problems of the task in spec. */
+/* Reads the first held-out problems of the task in spec. */
 static gl_status take_held_out(problem_set *set, const run_spec *spec, gl_error *err) {
   const size_t n = spec->eval.prompts;
   uint64_t *number = calloc(n + 1, sizeof *number);
@@ -616,8 +620,8 @@ void llm_learner_free_problems(llm_learner *l) {
 
 /* --- evaluation: scores of the evaluation, of its sets, and of their halves --- */
 
-/* Rewards of complete responses, score[n * each]; *broken is 1 where a log-probability is not a
- * number, and then there are none. */
+/* Computes rewards of complete responses, score[n * each]. Sets *broken to 1 if a log-probability
+ * is NaN; then there are no rewards. */
 static gl_status score_all(const run_spec *spec, const problem_set *problems,
                            const generate_result *r, double *score, int *broken, gl_error *err) {
   const size_t each = spec->eval.samples, width = spec->max_tokens;
@@ -635,7 +639,7 @@ static gl_status score_all(const run_spec *spec, const problem_set *problems,
   return GL_OK;
 }
 
-/* The mean scores of one evaluation, out[1], or with its halves out[3], as `sets` says. */
+/* Computes the mean scores of one evaluation: out[1], or out[3] if `sets` requests its halves. */
 static gl_status score_problems(llm_learner *l, const run_spec *spec, const problem_set *problems,
                                 rng_stream stream, const evaluation_sets *sets, double *out,
                                 gl_error *err) {
@@ -666,8 +670,8 @@ gl_status llm_learner_score(llm_learner *l, uint64_t entity, double *score, gl_e
                         &whole, score, err);
 }
 
-/* The first set draws as an evaluation without sets would, at the learner's version; the others at
- * their place above it, where no run has so many versions. */
+/* The first set uses the random stream of an evaluation without sets, at the learner's version. Set
+ * i adds i to the upper bits of the entity, which no version reaches. */
 static rng_stream stream_of_set(const llm_learner *l, size_t i) {
   return rng_stream_at(l->update.seed, RNG_EVAL, (uint64_t)l->update.version + ((uint64_t)i << 48));
 }

@@ -1,4 +1,4 @@
-/* The fields of worlds in which a transformer learns. */
+/* The fields of a transformer's world. */
 #include "core/config/fields.h"
 
 #include "llm/learner/run_spec.h"

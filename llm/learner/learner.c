@@ -1,13 +1,13 @@
-/* The transformer as a learner: construction, and gradients without steps. What it does is in
- * draw.c, update.c, evaluate.c and warmup.c, its replicas, held versions and checkpoints in
- * replica.c. */
+/* The transformer as a learner: construction, and gradients without steps. Sampling is in draw.c,
+ * updates in update.c, evaluation in draw.c, warm-up in warmup.c; replicas, held versions and
+ * checkpoints are in replica.c. */
 #include "llm/learner/learner.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What reinforcement learning of a model that can already do something usually takes. */
+/* Defaults for reinforcement learning of a pretrained or warmed-up model. */
 
 /* --- construction --- */
 
@@ -25,7 +25,7 @@ static void llm_learner_free(void *self) {
   free(l);
 }
 
-/* The checks of a setup that do not need its world. */
+/* Checks the parts of a setup that do not need its world. */
 static gl_status check_setup(const learner_setup *s, gl_error *err) {
   optimizer_spec optimizer;
   const policy_algorithm *algorithm = s->algorithm;
@@ -44,7 +44,7 @@ static int wants_reference(const llm_learner *l) {
   return l->update.algorithm.ref_kl_coef != 0 || l->spec.has_reference;
 }
 
-/* Fills in everything of a learner but its model. */
+/* Fills in everything of a learner except its model. */
 static gl_status read_setup(llm_learner *l, const learner_setup *setup, gl_error *err) {
   gl_status status = check_setup(setup, err);
   if (status == GL_OK)
@@ -57,13 +57,13 @@ static gl_status read_setup(llm_learner *l, const learner_setup *setup, gl_error
   return status;
 }
 
-/* What a replica is made from. */
+/* The arguments for making a replica. */
 typedef struct making {
   llm_learner *l;
   const learner_setup *setup;
 } making;
 
-/* A model that does not fit is refused before any of it is allocated. */
+/* Refuses a model that does not fit before any memory is allocated. */
 static gl_status check_memory(void *context, size_t rank, gl_error *err) {
   const making *m = context;
   const llm_learner *l = m->l;
@@ -81,14 +81,15 @@ static gl_status check_memory(void *context, size_t rank, gl_error *err) {
 static gl_status take_backends(llm_learner *l, const learner_setup *setup, gl_error *err) {
   making m = {l, setup};
   gl_status status = llm_learner_open(l, setup->threads, err);
-  /* A device that writes sets cannot run ahead of the host: not for metrics alone. */
+  /* A device that writes sets cannot run ahead of the host, so they are not recorded for metrics
+   * alone. */
   if (status == GL_OK && l->spec.kept_for_metrics && l->backend->kind != BACKEND_CPU)
     l->spec.kept = (kept_shape){0};
   return status == GL_OK ? rank_threads_run(l->threads, check_memory, &m, err) : status;
 }
 
 /* Sets the parameters before the warm-up. A reference from a folder is loaded into the model first
- * and copied from there, because model_load() reads into a model only. */
+ * and copied from there, because model_load() can only read into a model. */
 static gl_status start_model(void *context, size_t rank, gl_error *err) {
   const llm_learner *l = ((const making *)context)->l;
   replica *r = &l->replica[rank];
@@ -103,7 +104,7 @@ static gl_status start_model(void *context, size_t rank, gl_error *err) {
                                 : model_initialise(r->model, l->update.seed, err);
 }
 
-/* Copies the policy before the first update, where that is the reference. */
+/* Copies the parameters before the first update, if they are the reference policy. */
 static gl_status keep_reference(void *context, size_t rank, gl_error *err) {
   const llm_learner *l = ((const making *)context)->l;
   replica *r = &l->replica[rank];
@@ -111,7 +112,8 @@ static gl_status keep_reference(void *context, size_t rank, gl_error *err) {
   return model_values_copy(&r->reference, r->model, err);
 }
 
-/* Copies it where a share of the responses is drawn from it. */
+/* Copies the parameters before the first update, if a fraction of the responses is sampled from
+ * them. */
 static gl_status keep_initial(void *context, size_t rank, gl_error *err) {
   const llm_learner *l = ((const making *)context)->l;
   replica *r = &l->replica[rank];
@@ -208,8 +210,8 @@ gl_status llm_check_machine(const learner_setup *setup, gl_error *err) {
 }
 
 /* --- gradients without steps --- */
-/* Of algorithms at given parameters, on batches that other parameters may have sampled: what
- * `gepolab llm bias` is made of. */
+/* Gradients of algorithms at given parameters, on batches that may have been sampled with other
+ * parameters. Used by `gepolab llm bias`. */
 
 size_t llm_learner_size(const learner *of) {
   return model_parameters(((const llm_learner *)of->self)->model);
@@ -219,7 +221,7 @@ gl_status llm_learner_parameters(const learner *of, double *theta, gl_error *err
   return model_get(((const llm_learner *)of->self)->model, theta, err);
 }
 
-/* Parameters for every replica. */
+/* The arguments for setting the parameters of every replica. */
 typedef struct placing {
   llm_learner *l;
   const double *theta;
@@ -239,7 +241,7 @@ gl_status llm_learner_stand_at(learner *of, const double *theta, int64_t version
 
 /* --- the learner's own distribution --- */
 
-/* What a recipe says of sampling, put aside. */
+/* The recipe's sampling settings, saved while others are in use. */
 typedef struct said {
   sampling_spec sampling;
   kept_shape kept;

@@ -1,5 +1,5 @@
-/* Adds up the memory that a run needs on each device, and says what to lower where it is too much.
- */
+/* Computes the memory that a run needs on each device. If it is too much, the message names the
+ * field to lower. */
 #include "llm/learner/run_spec.h"
 
 #include "llm/model/generate.h"
@@ -10,13 +10,13 @@ static size_t larger_size(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
-/* The most of n that one of so many devices has. */
+/* The maximum number of n items that one of `devices` devices gets. */
 static size_t part_of_device(size_t n, size_t devices) {
   return (n + devices - 1) / devices;
 }
 
-/* The longest prompt in tokens; a task without bound may fill the context. A template's characters
- * are counted as tokens, which they are at most. */
+/* The longest prompt in tokens; if the task has no limit, a prompt may fill the context. A template
+ * is counted as one token per character, an upper bound. */
 static size_t longest_prompt(const run_spec *s) {
   size_t most = s->model.max_positions - s->max_tokens, prompt = task_max_prompt(s->task);
   if (prompt == 0) return most;
@@ -24,7 +24,7 @@ static size_t longest_prompt(const run_spec *s) {
   return prompt < most ? prompt : most;
 }
 
-/* The most positions that a sequence takes: a prompt and its longest response, of training or of an
+/* The maximum length of a sequence: a prompt and its longest response, in training or in an
  * evaluation set. */
 static size_t longest_sequence(const run_spec *s) {
   size_t most = longest_prompt(s) + s->max_tokens;
@@ -35,15 +35,15 @@ static size_t longest_sequence(const run_spec *s) {
   return most;
 }
 
-/* How many responses are drawn side by side at most. */
+/* The maximum number of responses sampled side by side. */
 static size_t most_responses(const run_spec *s, size_t batch) {
   size_t most = larger_size(batch, s->eval.prompts);
   for (size_t i = 0; i < s->sets.n; ++i) most = larger_size(most, s->set[i].eval.prompts);
   return most;
 }
 
-/* How many sequences are decoded side by side once all else has its place; at least one, for where
- * that does not fit, its need is reported. */
+/* The number of sequences decoded side by side in the memory that the rest leaves. At least one, so
+ * that a need that does not fit is reported. */
 static gl_status need_slots(memory_need *n, const run_spec *s, const backend *b, size_t responses,
                             const memory_plan *rest, gl_error *err) {
   const size_t left = n->device_free > rest->total ? n->device_free - rest->total : 0;
@@ -58,7 +58,7 @@ static gl_status need_slots(memory_need *n, const run_spec *s, const backend *b,
 gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t responses,
                          int trains, int compares, gl_error *err) {
   memory_plan alone, copied, rest, all;
-  size_t sets; /* of the kept tokens of a micro-batch's targets */
+  size_t sets; /* bytes of the sets of kept tokens of a micro-batch's targets */
   const model_config *c = &s->model;
   *out = (memory_need){.capacity = longest_sequence(s)};
   out->micro_batch = larger_size(s->micro_batch, out->capacity);
@@ -90,8 +90,8 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
   out->reference = all.parameters - alone.parameters;
   out->gradients = all.gradients;
   out->moments = all.moments;
-  /* by which distributions are cut in two parts, with their places; and those of renormalised
-   * distributions */
+  /* words per token: the sets that split distributions into two parts, each with its target's
+   * index; and, unless they serve metrics only, those of renormalised distributions */
   const size_t words = s->kept.words, all_words = s->kept_for_metrics ? words + 1 : 2 * words + 1;
   if (__builtin_mul_overflow(tokens, (words > 0 ? all_words : 0) * sizeof(uint32_t), &sets))
     return gl_fail(err, GL_ENOMEM, "sets of kept tokens that fit no memory; lower micro_batch");
@@ -107,7 +107,7 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
   return GL_OK;
 }
 
-/* What to change in the recipe. */
+/* The advice for the message: what to change in the recipe. */
 static const char *remedy(const memory_need *n, const run_spec *s) {
   const size_t stays = n->parameters + n->gradients + n->moments + n->reference;
   if (stays >= larger_size(n->activations, n->generation)) return "take a smaller model";

@@ -1,4 +1,4 @@
-/* Builds packed sequences, and reads problems as tokens. */
+/* Builds packed sequences, and tokenizes problems. */
 #include "llm/learner/packed_tokens.h"
 
 #include "core/base/arena.h"
@@ -67,14 +67,14 @@ static size_t least(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* What a new response has in common with one to the same prompt that is packed already. */
+/* The prefix that a new response shares with a packed response to the same prompt. */
 typedef struct common_part {
-  const pack_member *with; /* NULL: nothing */
-  size_t tokens;           /* of the responses */
+  const pack_member *with; /* NULL: no packed response to compare with */
+  size_t tokens;           /* common tokens of the responses */
   size_t rows;             /* rows that need not be packed again */
 } common_part;
 
-/* With the one that has most in common; of equals the first. */
+/* Finds the response with the longest common prefix; the first one on ties. */
 static common_part find_common(const token_pack *p, const int32_t *response, size_t n) {
   common_part best = {0};
   for (size_t i = 0; i < p->n_members; ++i) {
@@ -94,7 +94,7 @@ static size_t row_of_position(const token_pack *p, size_t sequence, size_t posit
   return p->start[sequence] + position - p->before[sequence];
 }
 
-/* A sequence with the tokens that are not there yet; returns its number. */
+/* Packs a sequence without the rows it shares; returns its number. */
 static size_t pack_sequence(token_pack *p, common_part common, const int32_t *response,
                             size_t rows) {
   const size_t s = p->n_sequences++;
@@ -110,13 +110,13 @@ static size_t pack_sequence(token_pack *p, common_part common, const int32_t *re
   return s;
 }
 
-/* Whether a target has that set. */
+/* 1 if the target's set equals that set. */
 static int has_set(const token_pack *p, size_t target, const uint32_t *set) {
   const size_t words = p->shape.words;
   return words == 0 || memcmp(p->kept + target * words, set, words * sizeof *set) == 0;
 }
 
-/* Makes the token behind a row a target; returns its number. */
+/* Adds a target that follows a row; returns its number. */
 static size_t add_target(token_pack *p, size_t row, int32_t token, const uint32_t *set) {
   const size_t words = p->shape.words;
   p->unordered |= p->n_targets > 0 && row < p->target_after[p->n_targets - 1];
@@ -126,8 +126,9 @@ static size_t add_target(token_pack *p, size_t row, int32_t token, const uint32_
   return p->n_targets++;
 }
 
-/* Makes the distribution before a target one to be cut by a set, if it is not `old` (SIZE_MAX:
- * there is none), which stands before the same tokens; returns its number. */
+/* Requests that the distribution before a target be split by a set. Returns the number of this
+ * request, which is `old` if that one has the same set. old: an existing request for the
+ * distribution after the same tokens; SIZE_MAX: none. */
 static size_t watch_dist(token_pack *p, size_t target, size_t old, const uint32_t *set) {
   const size_t words = p->watched.words;
   if (old != SIZE_MAX && memcmp(p->watched_set + old * words, set, words * sizeof *set) == 0)
@@ -155,7 +156,7 @@ gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint
   size_t sequence = common.with != NULL ? common.with->sequence : 0;
   if (!reserve_sequence(p, rows)) return gl_fail_memory(err, "packed sequences");
   if (common.rows < rows) sequence = pack_sequence(p, common, response, rows);
-  if (!reserve_targets(p, n) || !reserve_watched(p, n)) /* moves members */
+  if (!reserve_targets(p, n) || !reserve_watched(p, n)) /* may move the members */
     return gl_fail_memory(err, "packed sequences");
   p->member[p->n_members++] = (pack_member){response, n, sequence, p->n_asked};
   for (size_t t = 0; t < n; ++t) {
@@ -174,7 +175,7 @@ gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint
   return GL_OK;
 }
 
-/* Orders the targets by the rows that they follow: those of shared rows come late. */
+/* Sorts the targets by the rows that they follow; targets after shared rows were added late. */
 gl_status token_pack_finish(token_pack *p, gl_error *err) {
   if (!p->unordered) return GL_OK;
   const size_t n = p->n_targets, words = p->shape.words;

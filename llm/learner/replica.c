@@ -1,6 +1,6 @@
-/* The learner's replicas: their backends, models and optimisers, how work is divided among them,
- * the step that they take together, the versions they hold, and their checkpoints. With one replica
- * there are no further threads and no sums: everything runs on the caller's thread. */
+/* The learner's replicas: their backends, models and optimisers, division of work, the common step,
+ * held versions, and checkpoints. With one replica there are no further threads and no sums:
+ * everything runs on the caller's thread. */
 #include "core/base/array.h"
 #include "core/base/hash.h"
 #include "llm/backend/open/open.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* --- a thread for each rank --- */
-/* It waits for tasks and runs them. */
+/* The value of `meant` for all ranks. */
 
 static const size_t everyone = SIZE_MAX;
 
@@ -25,16 +25,17 @@ typedef struct rank_thread {
 } rank_thread;
 
 struct rank_threads {
-  size_t n, started; /* ranks, and threads beside the caller's */
+  size_t n, started; /* number of ranks; number of threads beside the caller's */
   collective *sums;
-  rank_thread *thread; /* [n], the first is not used */
+  rank_thread *thread; /* [n], the first is unused */
   pthread_mutex_t lock;
   pthread_cond_t begun, ended;
-  /* The task that is running, if busy; protected by the lock. */
+  /* The running task, if busy > 0; protected by the lock. */
   uint64_t number;
   rank_task work;
   void *context;
-  size_t meant, busy; /* the only rank to run it, or SIZE_MAX for all; threads still running it */
+  size_t meant, busy; /* meant: the only rank to run it, or SIZE_MAX for all; busy: threads still
+                         running it */
   gl_error failed;    /* the first failure */
   int stop;
 };
@@ -49,8 +50,8 @@ static void keep_failure(rank_threads *r, size_t rank, gl_status status, const g
   if (r->sums != NULL) collective_abort(r->sums);
 }
 
-/* The failure is kept before collective_abort() wakes the other ranks, so that it stays the first.
- */
+/* Stores the error before collective_abort() wakes the other ranks, so that it remains the first
+ * one. */
 static void run_rank(rank_threads *r, size_t rank, rank_task work, void *context) {
   gl_error err = {.status = GL_OK};
   const gl_status status = work(context, rank, &err);
@@ -159,8 +160,8 @@ void rank_threads_free(rank_threads *r) {
 
 /* --- division of work --- */
 
-/* Cuts the total work into `ranks` equal intervals; an item goes to the rank whose interval holds
- * the middle of the item's own work. */
+/* Cuts the total work into `ranks` equal intervals. An item belongs to the rank whose interval
+ * contains the middle of the item's work. */
 void llm_learner_divide(llm_learner *l, item_work work, const void *context, size_t n) {
   const size_t ranks = l->spec.devices;
   size_t total = 0, before = 0, rank = 0;
@@ -203,8 +204,8 @@ gl_status replica_scratch(replica *r, size_t n, gl_error *err) {
 
 /* --- held versions --- */
 
-/* Whether enough memory for a step stays free if one more version is held in the device's memory.
- * What the model has already allocated for its passes is part of what the step takes. */
+/* 1 if enough memory for a step stays free after storing one more version in device memory. The
+ * memory that the model has already allocated for its passes counts as part of the step's. */
 static int fits_on_device(const replica *r) {
   size_t total = 0, available = 0;
   const size_t kept = model_kept_bytes(r->model);
@@ -215,8 +216,8 @@ static int fits_on_device(const replica *r) {
 
 gl_status replica_add_held(replica *r, int64_t version, gl_error *err) {
   const backend_ops *ops = r->backend->ops;
-  const int apart = ops->allocate_aside !=
-                    ops->allocate; /* the backend has memory elsewhere to put values aside */
+  const int apart =
+      ops->allocate_aside != ops->allocate; /* the backend can store values in host memory */
   if (!ARRAY_RESERVE(r->held, r->cap_held, r->n_held + 1))
     return gl_fail_memory(err, "a held version");
   model_values *values = NULL;
@@ -302,7 +303,7 @@ gl_status llm_learner_open(llm_learner *l, size_t threads, gl_error *err) {
   if (l->replica == NULL || l->share == NULL || l->norm == NULL)
     return gl_fail_memory(err, "a learner's replicas");
   gl_status status = rank_threads_new(&l->threads, n, err);
-  /* One after the other, so that an error that all would have names the first device. */
+  /* Sequentially, so that an error common to all names the first device. */
   for (size_t rank = 0; rank < n && status == GL_OK; ++rank)
     status = rank_threads_run_at(l->threads, rank, open_one, &o, err);
   l->backend = l->replica[0].backend;
@@ -380,7 +381,7 @@ static gl_status close_one(void *context, size_t rank, gl_error *err) {
 }
 
 void llm_learner_close(llm_learner *l) {
-  collective_free(l->sums); /* before the backends that it sums over */
+  collective_free(l->sums); /* before the backends, which it uses */
   if (l->threads != NULL) {
     rank_threads_set_sums(l->threads, NULL);
     (void)rank_threads_run(l->threads, close_one, l, NULL);
@@ -392,21 +393,21 @@ void llm_learner_close(llm_learner *l) {
 }
 
 /* --- checkpoints --- */
-/* A learner's checkpoint: a header; held versions, each its number and its parameters as doubles;
- * what is kept of the last gradient, where there was an update; a checksum of all before it; then
- * the model's parameters and moments (model_write), which carry their own. Native byte order.
- * Everything else follows from the recipe and the seed: the reference policy is what construction
- * made it. */
+/* A learner's checkpoint: a header; held versions, each with its number and its parameters as
+ * doubles; the sample of the last gradient, if there was an update; a checksum of everything before
+ * it; then the model's parameters and moments (model_write) with their own checksum. Native byte
+ * order. Everything else follows from the recipe and the seed; construction restores the reference
+ * policy. */
 
 typedef struct checkpoint_header {
   char magic[8];
   uint64_t format, fingerprint, seed, optimizer_kind;
   uint64_t n_parameters, n_held, has_gradient;
   int64_t version;
-  char form[16]; /* of the CPU's arithmetic; zeros elsewhere */
+  char form[16]; /* instruction set of the CPU's kernels; zeros for a device */
 } checkpoint_header;
 
-/* Format 3 had no last gradient. */
+/* Format 3 did not store the last gradient. */
 enum { CHECKPOINT_FORMAT = 4 };
 static const char checkpoint_magic[8] = "GLllm\r\n\x1a";
 
@@ -425,7 +426,7 @@ static checkpoint_header checkpoint_header_of(const llm_learner *l) {
   return h;
 }
 
-/* sum: NULL for the checksum itself. */
+/* sum is NULL when the checksum itself is written. */
 static gl_status write_to_checkpoint(FILE *to, const void *bytes, size_t n, checksum *sum,
                                      gl_error *err) {
   if (sum != NULL) checksum_add(sum, bytes, n);
@@ -463,8 +464,8 @@ gl_status llm_learner_save(void *self, FILE *to, gl_error *err) {
   return status == GL_OK ? model_write(l->model, l->replica[0].optimizer, to, err) : status;
 }
 
-/* A run that is resumed in another form would have other last bits than one that was never
- * interrupted, so it is refused; all x86 processors of the last ten years run avx2. */
+/* Refuses to resume with kernels of another instruction set: the last bits would differ from those
+ * of an uninterrupted run. All x86 processors of the last ten years support avx2. */
 static gl_status other_form(const checkpoint_header *h, const checkpoint_header *mine,
                             gl_error *err) {
   static const char device[] = "a GPU";
@@ -498,7 +499,7 @@ static gl_status check_checkpoint_header(const llm_learner *l, const checkpoint_
   return GL_OK;
 }
 
-/* Held versions as they are read, before the checksum shows that the file is undamaged. */
+/* Held versions read from the file, before the checksum shows that it is undamaged. */
 typedef struct held_values {
   int64_t version;
   double *host; /* [n_parameters] */
@@ -518,7 +519,7 @@ static gl_status read_from_checkpoint(FILE *from, void *bytes, size_t n, checksu
   return GL_OK;
 }
 
-/* Reads one held version. A count that is too large ends at the end of the file. */
+/* Reads one held version. If the count is too large, reading stops at the end of the file. */
 static gl_status get_held(FILE *from, held_values **held, size_t *n_held, size_t n, checksum *sum,
                           gl_error *err) {
   held_values *one = ARRAY_ADD(*held, *n_held);
@@ -529,7 +530,7 @@ static gl_status get_held(FILE *from, held_values **held, size_t *n_held, size_t
                          : status;
 }
 
-/* gradient[n]: what is kept of the last one. */
+/* Reads held versions, and the sample of the last gradient into gradient[n]. */
 static gl_status read_held(FILE *from, const checkpoint_header *h, held_values **held,
                            size_t *n_held, double *gradient, size_t n, gl_error *err) {
   uint64_t written = 0;
@@ -547,15 +548,15 @@ static gl_status read_held(FILE *from, const checkpoint_header *h, held_values *
   return status;
 }
 
-/* Held versions that were read, to be copied to the replicas. */
+/* Held versions that were read, for copying to the replicas. */
 typedef struct loading {
   llm_learner *l;
   const held_values *held;
   size_t n_held;
 } loading;
 
-/* A copy can only be made from a model's own parameters. So each held version is set as those, then
- * copied; the model's own parameters are put back at the end. */
+/* Copies each held version by setting the model's parameters to it first, because copies can only
+ * be made from a model's own parameters. The model's own parameters are restored at the end. */
 static gl_status take_held(void *context, size_t rank, gl_error *err) {
   const loading *f = context;
   replica *r = &f->l->replica[rank];
@@ -580,7 +581,7 @@ gl_status llm_learner_load(void *self, FILE *from, gl_error *err) {
   size_t n_held = 0;
   gl_status status = read_from_checkpoint(from, &h, sizeof h, NULL, err);
   if (status == GL_OK) status = check_checkpoint_header(l, &h, err);
-  /* Into the memory of the next gradient, which means nothing between updates. */
+  /* The next gradient's memory serves as buffer; it holds nothing between updates. */
   if (status == GL_OK)
     status = read_held(from, &h, &held, &n_held, l->update.trail.now, l->update.trail.n, err);
   if (status == GL_OK) status = llm_learner_read(l, from, err);

@@ -1,6 +1,5 @@
-/* Reads the `world` section of kind llm: model, task, warm-up, evaluation and its sets, place of
- * computation; and the folder of a checkpoint that a run begins from, which may be another one for
- * every seed. */
+/* Reads the section `world` of kind llm: model, task, warm-up, evaluation and its sets, backend;
+ * and the folder of the initial checkpoint, which may depend on the seed. */
 #include "llm/learner/run_spec.h"
 
 #include "core/base/file.h"
@@ -18,13 +17,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A complaint about a file that the section names, with the place where it names it. */
+/* Reports an error about a file that the section names, with the position of its name in the
+ * recipe. */
 static gl_status blame(const cfg_node *at, const gl_error *why, gl_error *err) {
   if (why->status == GL_ENOMEM) return gl_fail(err, GL_ENOMEM, "%s", why->text);
   return cfg_fail(at, err, "%s", why->text);
 }
 
-/* folder/name, malloc'd; NULL if memory is short. */
+/* folder/name, malloc'd; NULL if out of memory. */
 static char *path_in_folder(const char *folder, const char *name) {
   size_t size = strlen(folder) + strlen(name) + 2;
   char *path = malloc(size);
@@ -62,7 +62,7 @@ static gl_status read_warmup(warmup_spec *w, const cfg_node *node, gl_error *err
   return cfg_end(&r);
 }
 
-/* The kinds of evaluation that a transformer has; the first is the default. */
+/* The kinds of evaluation of a transformer; the first is the default. */
 enum { LLM_EVALUATIONS = 2 };
 static const evaluation_kind llm_evaluations[LLM_EVALUATIONS] = {EVALUATION_GREEDY,
                                                                  EVALUATION_SAMPLED};
@@ -86,7 +86,8 @@ static void read_evaluation(run_spec *s, cfg_reader *world) {
   if (world->status == GL_OK) world->status = cfg_end(&r);
 }
 
-/* Bounds the problems of an evaluation of that task by how many there are; GL_EINPUT for none. */
+/* Limits the problems of an evaluation to the task's number of held-out problems. Errors: GL_EINPUT
+ * (there are none). */
 static gl_status bound_evaluation(eval_spec *e, const task *of, const cfg_node *at, gl_error *err) {
   size_t size = task_size(of, TASK_HELD_OUT);
   if (size < e->prompts) e->prompts = size;
@@ -99,7 +100,7 @@ static gl_status bound_evaluation(eval_spec *e, const task *of, const cfg_node *
 
 /* --- the folder of a seed --- */
 
-/* The text with {seed} replaced, malloc'd; NULL if memory is short. */
+/* The text with {seed} replaced, malloc'd; NULL if out of memory. */
 static char *with_seed(const char *text, uint64_t seed) {
   static const char hole[] = "{seed}";
   const size_t width = sizeof hole - 1;
@@ -120,7 +121,7 @@ static char *with_seed(const char *text, uint64_t seed) {
   return NULL;
 }
 
-/* The folder that a node names, in a run of that seed; malloc'd, NULL if memory is short. */
+/* The folder that a node names, for a run with that seed; malloc'd, NULL if out of memory. */
 static char *start_folder(const cfg_node *at, uint64_t seed) {
   char *text = with_seed(cfg_text(at), seed), *path = text != NULL ? cfg_locate(at, text) : NULL;
   free(text);
@@ -139,8 +140,8 @@ gl_status llm_start_folder(char **out, const cfg_node *world, uint64_t seed, gl_
 
 /* --- its checksum --- */
 
-/* What a model is made of: its shape, its tokenizer and its parameters, in one file or in shards.
- */
+/* 1 for files that define a model: its configuration, its tokenizer, its parameters in one file or
+ * in shards. */
 static int is_of_start(const struct dirent *entry) {
   static const char suffix[] = ".safetensors";
   const size_t n = strlen(entry->d_name), width = sizeof suffix - 1;
@@ -201,7 +202,7 @@ gl_status run_spec_check_start(const run_spec *s, gl_error *err) {
 
 /* --- its tokens --- */
 
-/* The kind of a built-in tokenizer, as a section says it. */
+/* The kind of a built-in tokenizer in a section. */
 static const char *kind_said(const cfg_node *section) {
   const cfg_node *kind = section;
   if (kind != NULL && cfg_kind_of(kind) == CFG_MAP) kind = cfg_find(kind, "kind");
@@ -209,7 +210,8 @@ static const char *kind_said(const cfg_node *section) {
                                                                                : "char";
 }
 
-/* The letters of char for the task that the model was trained on. */
+/* Checks the letters of the char tokenizer against those of the task on which the model was
+ * trained. */
 static gl_status check_trained_letters(const run_spec *s, const cfg_node *trained, const char *file,
                                        const cfg_node *at, gl_error *err) {
   task *other = NULL;
@@ -244,8 +246,8 @@ static gl_status check_trained_tokenizer(const run_spec *s, const cfg_doc *of, c
                                  : check_trained_letters(s, cfg_find(world, "task"), file, at, err);
 }
 
-/* Whether the folder's model, where gepolab wrote it and its tokens come from no file, was trained
- * with the tokens that the recipe has; GL_EINPUT at the place of `at`, which names the folder. */
+/* Checks that the folder's model was trained with the recipe's tokens, if gepolab wrote it and its
+ * tokenizer is not a file. Errors: GL_EINPUT at the position of `at`, which names the folder. */
 static gl_status check_tokens_of_start(const run_spec *s, const cfg_node *at, gl_error *err) {
   gl_error why = {0};
   cfg_doc *of = NULL;
@@ -268,7 +270,7 @@ static gl_status check_tokens_of_start(const run_spec *s, const cfg_node *at, gl
 
 /* --- the model --- */
 
-/* The configuration of a checkpoint's folder, whose parameters must be there too. */
+/* Reads the configuration of a checkpoint's folder, and checks that its parameters exist. */
 static gl_status read_folder(model_config *out, char **folder, const cfg_node *at, uint64_t seed,
                              gl_error *err) {
   gl_error why = {0};
@@ -317,7 +319,7 @@ static gl_status read_reference(run_spec *s, const cfg_node *node, uint64_t seed
 
 /* --- notes --- */
 
-/* Adds to text what is to be said of the folder that a node names, if anything. */
+/* Appends a warning about the folder that a node names, if there is one. */
 static void note_folder(const cfg_node *at, char text[LLM_NOTE_SIZE]) {
   gl_error ignored = {0}; /* llm_check() has reported it */
   model_config c;
@@ -346,11 +348,11 @@ const char *llm_note(const cfg_node *world, char text[LLM_NOTE_SIZE]) {
 }
 
 /* --- evaluation sets --- */
-/* Each has a task, a distribution of answering and a longest response of its own, with the model,
- * tokenizer and template of the world. */
+/* An evaluation set has its own task, sampling distribution and maximum response length. It shares
+ * the world's model, tokenizer and template. */
 
-/* Refuses a longest response that the model's context has no room for behind the longest prompt of
- * the task in s, where the task says how long that is. */
+/* Refuses a maximum response length that does not fit the model's context behind the longest prompt
+ * of the task in s, if the task has a longest prompt. */
 static gl_status check_room(const run_spec *s, const cfg_node *at, gl_error *err) {
   const size_t prompt = (s->begin >= 0) + s->around + task_max_prompt(s->task);
   const size_t most = s->model.max_positions;
@@ -362,14 +364,14 @@ static gl_status check_room(const run_spec *s, const cfg_node *at, gl_error *err
       prompt, s->max_tokens, most);
 }
 
-/* The kind that a task section says; NULL: none. */
+/* The kind in a task section; NULL: none. */
 static const char *task_section_kind(const cfg_node *section) {
   const cfg_node *kind = cfg_find(section, "kind");
   return kind != NULL && cfg_kind_of(kind) == CFG_SCALAR ? cfg_text(kind) : NULL;
 }
 
-/* A set's task is the world's with some fields changed, unless it is of another kind, whose fields
- * are others. */
+/* Makes a set's task: the world's with some fields replaced, or, if its kind differs, one with only
+ * the set's fields. */
 static gl_status make_task(set_spec *set, const run_spec *s, const cfg_node *world,
                            const cfg_node *node, uint64_t seed, gl_error *err) {
   const char *kind = task_section_kind(node);
@@ -387,8 +389,8 @@ static gl_status make_task(set_spec *set, const run_spec *s, const cfg_node *wor
   return status;
 }
 
-/* Every letter of a generated task's prompts and answers has a token. What free text holds is known
- * when its problems are read. */
+/* Checks that every letter of a generated task's prompts and answers has a token. Free text is
+ * checked when its problems are read. */
 static gl_status check_set_letters(const run_spec *s, const char *name, const cfg_node *at,
                                    gl_error *err) {
   const char *alphabet = task_alphabet(s->task);
@@ -414,8 +416,8 @@ run_spec run_spec_of_set(const run_spec *s, size_t i) {
   return own;
 }
 
-/* The longest response: what the set says, else what the longest answer of its own task needs, else
- * what the world has. */
+/* The maximum response length: the set's; else what the longest answer of its own task needs; else
+ * the world's. */
 static size_t longest_response(const set_spec *set, const run_spec *s, size_t said) {
   if (said > 0) return said;
   if (set->task != NULL && task_max_answer(set->task) > 0) return task_max_answer(set->task) + 1;
@@ -452,8 +454,8 @@ static gl_status read_evaluation_set(run_spec *s, size_t i, const cfg_node *worl
                          : status;
 }
 
-/* Reads the sets whose names s has, once all else of s is read. A set whose task the tokenizer
- * cannot write, or whose problems do not fit into the model's context, is GL_EINPUT at its place.
+/* Reads the sets whose names s has, after everything else in s. Errors: GL_EINPUT, at the set's
+ * position (a task that the tokenizer cannot encode, problems that do not fit the model's context).
  */
 static gl_status read_sets(run_spec *s, const cfg_node *world, uint64_t seed, gl_error *err) {
   const cfg_node *list = cfg_find(world, "evaluation.sets");
@@ -479,7 +481,7 @@ static const cfg_node *present(cfg_reader *r, const char *key) {
   return node != NULL && cfg_is_null(node) ? NULL : node;
 }
 
-/* The sub-sections as they stand in the recipe; NULL where one is missing. */
+/* The sub-sections of the recipe; NULL if one is missing. */
 typedef struct world_nodes {
   const cfg_node *world, *model, *tokenizer, *stop, *task, *warmup, *reference;
 } world_nodes;
@@ -506,7 +508,8 @@ static gl_status read_model_and_language(run_spec *s, const world_nodes *n, cons
                   size, s->model.vocabulary);
 }
 
-/* What the parameters mean, and nothing of how fast or where they are computed. */
+/* Computes the fingerprint from the settings that define the policy, not from those of speed or
+ * backend. */
 static gl_status take_fingerprint(run_spec *s, const cfg_node *world, const cfg_node *sampling,
                                   gl_error *err) {
   static const char *const keys[] = {"dtype",    "model", "tokenizer", "task",
@@ -545,8 +548,8 @@ static gl_status check_place(const run_spec *s, const cfg_node *world, gl_error 
   return GL_OK;
 }
 
-/* The longest response, and room for it behind the longest prompt where the task says how long
- * prompts are. */
+/* Sets the maximum response length, and checks that it fits behind the longest prompt, if the task
+ * has one. */
 static gl_status bound_response(run_spec *s, const world_nodes *n, gl_error *err) {
   if (s->max_tokens == 0 && task_max_answer(s->task) == 0)
     return cfg_fail(n->world, err,
@@ -591,15 +594,16 @@ static gl_status read_world(run_spec *s, const cfg_node *world, uint64_t seed, g
   return status == GL_OK ? read_reference(s, n.reference, seed, err) : status;
 }
 
-/* Whether weights need the sets of kept tokens: those that replay them, or see truncated
- * distributions that the learner computes itself. */
+/* 1 if importance weights need the sets of kept tokens: weights that replay them, or weights of
+ * truncated distributions that the learner computes itself. */
 static int weights_need_sets(const sampling_spec *dist) {
   return dist->weights == SAMPLING_REPLAY ||
          (dist->weights == SAMPLING_TRUNCATED && dist->logq == LOGQ_LEARNER);
 }
 
-/* The shape of the sets of kept tokens, where distributions are truncated and weights need the
- * sets. For the metrics alone they are recorded where a set is a few bits of a small vocabulary. */
+/* Determines the shape of the sets of kept tokens, if distributions are truncated and weights need
+ * the sets. For metrics only, they are recorded if the vocabulary is small, so that a set is a few
+ * bits. */
 static gl_status read_kept(run_spec *s, const cfg_node *sampling, gl_error *err) {
   const sampling_spec *dist = &s->sampling;
   if (!sampling_truncates(dist, s->model.vocabulary)) return GL_OK;
@@ -608,8 +612,8 @@ static gl_status read_kept(run_spec *s, const cfg_node *sampling, gl_error *err)
   return kept_shape_of(&s->kept, dist, s->model.vocabulary, sampling, err);
 }
 
-/* A response of the other policy is scored by a forward of the sampler's, which computes as the
- * learner does. */
+/* Checks a mixture. A response of the other policy is scored by a forward with the sampler's
+ * parameters, in the learner's arithmetic. */
 static gl_status check_mixture(const run_spec *s, const cfg_node *sampling, gl_error *err) {
   const sampling_behaviour *b = &s->sampling.behaviour;
   if (b->with == OTHER_NONE || (b->noise == 0 && !b->rounds_to_bfloat16)) return GL_OK;

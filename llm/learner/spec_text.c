@@ -1,5 +1,5 @@
-/* From texts to tokens and back: which tokenizer a section names, how prompts and answers become
- * tokens, and how responses are scored. */
+/* Between text and tokens: the tokenizer that a section names, prompts and answers as tokens,
+ * scores of responses. */
 #include "llm/learner/run_spec.h"
 
 #include "core/config/fields.h"
@@ -32,7 +32,7 @@ static gl_status load_file(run_spec *s, const cfg_node *at, gl_error *err) {
   return cfg_fail(at, err, "%s", why.text);
 }
 
-/* The folder's own tokenizer, or char where it has none. */
+/* Loads the folder's own tokenizer, or char if it has none. */
 static gl_status default_tokenizer(run_spec *s, const cfg_node *section, gl_error *err) {
   if (s->folder != NULL) {
     size_t size = strlen(s->folder) + sizeof "/tokenizer.json";
@@ -49,7 +49,7 @@ static gl_status default_tokenizer(run_spec *s, const cfg_node *section, gl_erro
 static gl_status read_tokenizer(run_spec *s, const cfg_node *section, const cfg_node *node,
                                 gl_error *err);
 
-/* {kind: …, unused: …}. */
+/* Reads {kind: …, unused: …}. */
 static gl_status read_tokenizer_map(run_spec *s, const cfg_node *section, const cfg_node *node,
                                     gl_error *err) {
   gl_error why = {0};
@@ -103,7 +103,7 @@ static gl_status read_template(run_spec *s, const cfg_node *section, const char 
   return s->before != NULL && s->after != NULL ? GL_OK : gl_fail_memory(err, "a template");
 }
 
-/* Counts the tokens of the template's own text; GL_EINPUT where the tokenizer has none for it. */
+/* Counts the tokens of the template's text. Errors: GL_EINPUT (the tokenizer cannot encode it). */
 static gl_status count_template(run_spec *s, const cfg_node *section, gl_error *err) {
   const char *const parts[] = {s->before, s->after};
   for (size_t i = 0; i < 2; ++i) {
@@ -242,9 +242,9 @@ gl_status run_spec_answer(const run_spec *s, const char *answer, int32_t **out, 
   return status;
 }
 
-/* Special tokens inside a response are decoded as their text, so that a response that holds one
- * does not pass for the answer without it. Where the model's vocabulary is larger than its
- * tokenizer's, a token beyond the tokenizer's has no text, and the response is wrong. */
+/* Special tokens inside a response are decoded as their text, so that such a response does not
+ * equal the answer without them. If the model's vocabulary is larger than its tokenizer's, the
+ * extra tokens have no text, and a response with one is wrong. */
 gl_status run_spec_score(const run_spec *s, const problem *p, const int32_t *token, size_t n,
                          int finished, double *score, gl_error *err) {
   char *text = NULL;

@@ -1,14 +1,14 @@
-/* What a step of the transformer is made of (core/rl/update.h): forwards that score tokens, and
+/* The parts of the transformer's update (core/rl/update.h): forwards that score tokens, and
  * backwards from their coefficients, in micro-batches of bounded packed tokens.
  *
- * dlogp = -c goes to the model's backward. A response whose coefficients are all 0 has no gradient
- * and is left out of the backward. Where one micro-batch holds a whole view, its forward is kept
- * and serves the backward too.
+ * The model's backward receives dlogp = -c. A response with all coefficients 0 has no gradient and
+ * is skipped. If one micro-batch holds a whole view, the activations of its forward are stored for
+ * the backward.
  *
- * Responses of a group begin with the same prompt, and those of a policy that knows the answer
- * continue alike, too. What they have in common is run once (packed_tokens.h): a token that several
- * of them have at the same place has one log-probability, whose gradient is weighted by the sum of
- * their coefficients. */
+ * Responses of a group begin with the same prompt, and those of a policy that knows the answer have
+ * longer common prefixes. A common prefix is run once (packed_tokens.h): a token at the same place
+ * in several of them has one log-probability, whose gradient is weighted by the sum of their
+ * coefficients. */
 #include "core/base/array.h"
 #include "llm/learner/learner.h"
 
@@ -23,8 +23,8 @@ static gl_status foreign(const batch *b, gl_error *err) {
                  (unsigned long long)b->id);
 }
 
-/* Whether every token has a set that holds it, where this learner's samplers record sets. A batch
- * that an older program left in a checkpoint may lack sets that no weights need. */
+/* Checks that every token has a set that contains it, if this learner's samplers record sets. A
+ * batch from a checkpoint of an older program may lack sets that no weights need. */
 static int holds_sets(const llm_learner *l, const batch *b) {
   const kept_shape *shape = &l->spec.kept;
   if (l->spec.kept_for_metrics && b->kept_words == 0) return 1;
@@ -52,7 +52,7 @@ static gl_status check_batch(const llm_learner *l, const batch *b, gl_error *err
   return holds_sets(l, b) ? GL_OK : foreign(b, err);
 }
 
-/* Memory for the columns that the table of core/rl does not have. */
+/* Allocates the columns that the table of core/rl does not have. */
 static gl_status reserve_llm_columns(llm_learner *l, size_t tokens, gl_error *err) {
   const size_t words = l->kept_shape.words;
   if (words == 0) return GL_OK;
@@ -63,7 +63,7 @@ static gl_status reserve_llm_columns(llm_learner *l, size_t tokens, gl_error *er
   return GL_OK;
 }
 
-/* The prompts of the table's groups. */
+/* Tokenizes the prompts of the table's groups. */
 static gl_status gather_prompts(llm_learner *l, gl_error *err) {
   const update_table *t = &l->update.table;
   uint64_t *number = calloc(t->n_groups + 1, sizeof *number);
@@ -105,31 +105,30 @@ gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl
 
 /* --- micro-batches --- */
 
-/* Which responses a pass takes: all, or those with a coefficient other than 0. A watched pass takes
- * all, and the same rows, and computes the probability that distributions give to the tokens that
- * samplers kept. */
+/* The responses that a pass includes: all, or those with a coefficient other than 0. A watched pass
+ * includes all and also computes the probability of the samplers' kept tokens. */
 typedef enum pass { PASS_ALL, PASS_WATCHED, PASS_WITH_GRADIENT } pass;
 
-/* A pass over responses, every replica over its share of them. */
+/* A pass over responses, divided among the replicas. */
 typedef struct set_pass {
   llm_learner *l;
   const response_list *list;
   pass which;
-  score_policy policy;       /* that scores */
-  double temperature;        /* of a score */
-  double *logp, *entropy;    /* of a score, by tokens; entropy NULL: not wanted */
-  double *const *part;       /* [3] of a watched pass, by tokens */
-  const double *coefficient; /* of a backward, by tokens */
-  int keep;                  /* a score's forward serves the backward; a backward has it */
-  double lr;                 /* of the step behind a backward */
+  score_policy policy;       /* parameters of a score */
+  double temperature;        /* for a score */
+  double *logp, *entropy;    /* results of a score, one per token; entropy NULL: not wanted */
+  double *const *part;       /* [3] results of a watched pass, one per token */
+  const double *coefficient; /* input of a backward, one per token */
+  int keep;                  /* score: store the activations; backward: use them */
+  double lr;                 /* learning rate of the step after a backward */
 } set_pass;
 
-/* A place in a walk over a part of a list's responses in order. */
+/* A position in a part of a list's responses. */
 typedef struct walk {
   size_t at, end;
 } walk;
 
-/* The tokens of place j of a list. */
+/* The index of the first token of the response at place j. */
 static size_t first_token(const response_list *s, size_t j) {
   return s->start[s->response[j]];
 }
@@ -139,7 +138,7 @@ static size_t response_tokens(const response_list *s, size_t j) {
   return s->length != NULL ? s->length[i] : s->start[i + 1] - s->start[i];
 }
 
-/* Whether the pass takes the response at place j. */
+/* True if the pass includes the response at place j. */
 static bool takes(const set_pass *p, size_t j) {
   const size_t first = first_token(p->list, j), n = response_tokens(p->list, j);
   if (p->which != PASS_WITH_GRADIENT) return true;
@@ -148,14 +147,14 @@ static bool takes(const set_pass *p, size_t j) {
   return false;
 }
 
-/* Packs the next micro-batch: responses until `most` tokens are full, at least one. The pack stays
- * empty at the end of the walk. rows[j] (NULL: not wanted) is how many rows the response at place j
+/* Packs the next micro-batch: responses up to `most` tokens, at least one response. The pack is
+ * empty at the end of the walk. rows[j] (NULL: not wanted): the rows that the response at place j
  * added. */
 static gl_status pack_next(const set_pass *p, replica *r, size_t most, walk *at, size_t *rows,
                            gl_error *err) {
   const response_list *s = p->list;
   const int watches = p->which == PASS_WATCHED && s->shape.words > 0;
-  size_t group = SIZE_MAX; /* whose prompt is being packed */
+  size_t group = SIZE_MAX; /* the group whose prompt is being packed */
   token_pack_clear(&r->pack, model_shares(r->model));
   if (s->replays) token_pack_keep(&r->pack, &s->shape);
   if (watches) token_pack_watch(&r->pack, &s->shape);
@@ -184,7 +183,7 @@ static size_t rows_of_response(const void *context, size_t i) {
   return ((const set_pass *)context)->l->rows[i];
 }
 
-/* Divides the rows that the pass runs among the replicas; *all of them, were they one micro-batch.
+/* Divides the rows of the pass among the replicas. *all: their number if packed as one micro-batch.
  */
 static gl_status divide(const set_pass *p, size_t *all, gl_error *err) {
   llm_learner *l = p->l;
@@ -201,7 +200,7 @@ static walk walk_of_rank(const set_pass *p, size_t rank) {
   return (walk){p->l->share[rank], p->l->share[rank + 1]};
 }
 
-/* *fit = 1 if every share is one micro-batch. */
+/* Sets *fit to 1 if every replica's part is one micro-batch. */
 static gl_status shares_fit(const set_pass *p, int *fit, gl_error *err) {
   const llm_learner *l = p->l;
   gl_status status = GL_OK;
@@ -216,8 +215,8 @@ static gl_status shares_fit(const set_pass *p, int *fit, gl_error *err) {
 
 /* --- scoring --- */
 
-/* Copies what a forward of the pack found, at[k] for the k-th token of the responses at places
- * [first, end), to these tokens' places. */
+/* Copies results of a forward to the tokens of the responses at places [first, end): the k-th token
+ * gets found[at[k]]. */
 static void scatter_scores(const response_list *s, size_t first, size_t end, const double *found,
                            const size_t *at, double *to) {
   for (size_t j = first; j < end; ++j) {
@@ -227,8 +226,8 @@ static void scatter_scores(const response_list *s, size_t first, size_t end, con
   }
 }
 
-/* What the distributions of the pack that has just run give to the sets, to the tokens' places in
- * the pass's parts. */
+/* Writes mass and entropies of the sets, for the pack just run, to the tokens' indices in the
+ * pass's parts. */
 static gl_status score_parts(const set_pass *p, replica *r, size_t first, size_t end,
                              gl_error *err) {
   const token_pack *pack = &r->pack;
@@ -305,8 +304,8 @@ static response_list view_list(const llm_learner *l, const token_view *view) {
                          .replays = l->spec.sampling.weights == SAMPLING_REPLAY};
 }
 
-/* Scores the tokens of a view. Where a backward may follow that has them all, whether their whole
- * forward was kept for it is noted. */
+/* Scores the tokens of a view. If a backward over all of them may follow, records whether the
+ * activations of the whole forward were stored. */
 static gl_status llm_score(void *self, const token_view *view, update_score which, bool *defined,
                            gl_error *err) {
   llm_learner *l = self;
@@ -323,7 +322,7 @@ static gl_status llm_score(void *self, const token_view *view, update_score whic
                 .part = l->part};
   size_t all;
   gl_status status = GL_OK;
-  if (whole && l->update.has_reference) /* before the score whose forward is kept */
+  if (whole && l->update.has_reference) /* before the score whose activations are stored */
     status = llm_learner_log_probs(l, &list, SCORE_REFERENCE, temperature, t->logref, err);
   if (status == GL_OK) status = divide(&p, &all, err);
   if (status == GL_OK && !(whole && l->update.minibatches > 1))
@@ -340,8 +339,8 @@ static gl_status llm_score(void *self, const token_view *view, update_score whic
 
 /* --- the gradient and the step --- */
 
-/* The gradient by the log-probabilities of the pack's targets: minus the sum of the coefficients of
- * all tokens that have it, of the responses at places [first, end) in order. */
+/* The gradient with respect to the log-probabilities of the pack's targets: for each target, minus
+ * the sum of the coefficients of its tokens, over the responses at places [first, end). */
 static void take_coefficients(const set_pass *p, const token_pack *pack, size_t first, size_t end,
                               double *dlogp) {
   size_t k = 0;
@@ -351,7 +350,8 @@ static void take_coefficients(const set_pass *p, const token_pack *pack, size_t 
       dlogp[pack->target_of[k++]] -= p->coefficient[first_token(p->list, j) + t];
 }
 
-/* Micro-batch by micro-batch, with the forward that each needs where it was not kept. */
+/* Runs the backward, one micro-batch after the other, each with its forward unless the activations
+ * are stored. */
 static gl_status backward_walk(const set_pass *p, replica *r, walk at, gl_error *err) {
   const run_spec *spec = &p->l->spec;
   for (;;) {
@@ -371,7 +371,8 @@ static gl_status backward_walk(const set_pass *p, replica *r, walk at, gl_error 
   }
 }
 
-/* d loss / d theta from the share's coefficients into the replica's gradient. */
+/* Computes d loss / d theta from the coefficients of the replica's part into the replica's
+ * gradient. */
 static gl_status gradient_share(void *context, size_t rank, gl_error *err) {
   const set_pass *p = context;
   replica *r = &p->l->replica[rank];
@@ -379,7 +380,8 @@ static gl_status gradient_share(void *context, size_t rank, gl_error *err) {
   return status == GL_OK ? backward_walk(p, r, walk_of_rank(p, rank), err) : status;
 }
 
-/* That, and the step that all take together; the first replica's numbers are followed. */
+/* Computes the same gradient, then makes the common step. Results are taken from the first replica.
+ */
 static gl_status step_share(void *context, size_t rank, gl_error *err) {
   const set_pass *p = context;
   replica *r = &p->l->replica[rank];
@@ -389,10 +391,10 @@ static gl_status step_share(void *context, size_t rank, gl_error *err) {
   return model_gradient_sample(r->model, p->l->update.trail.now, err);
 }
 
-/* One optimiser step. If the activations of the forward that scored the responses were kept, a
- * backward over all tokens follows, which costs about twice a forward. Else responses whose
- * coefficients are all zero are left out, and the others cost three forwards. The cheaper way is
- * taken. A kept forward was divided over the replicas as all responses, so its backward is, too. */
+/* One optimiser step, in the cheaper of two ways. If the scoring forward's activations were stored,
+ * a backward over all tokens follows, which costs about two forwards. Otherwise responses with only
+ * zero coefficients are skipped, and the others cost three forwards. A stored forward was divided
+ * over the replicas as all responses, so its backward is, too. */
 static gl_status llm_step(void *self, const token_view *view, double lr, double *norm,
                           gl_error *err) {
   llm_learner *l = self;
@@ -444,9 +446,9 @@ gl_status llm_learner_differentiate(llm_learner *l, const policy_algorithm *algo
 
 /* --- metrics --- */
 
-/* What samplers kept, seen by themselves and, where sets are recorded, by the learner. Samplers
- * whose `logq` is the learner's record no truncated distribution with raw weights, unless sets say
- * it. */
+/* Measures the samplers' kept sets: their probability under the sampler and, if sets are recorded,
+ * under the learner. Samplers whose `logq` is the learner's record no truncated distribution with
+ * raw weights, unless there are sets. */
 static void measure_kept_sets(const llm_learner *l, double *metrics) {
   const sampling_spec *dist = &l->spec.sampling;
   const size_t n = l->update.table.n_tokens;

@@ -1,18 +1,19 @@
-/* Supervised warm-up: cross-entropy of answers and their end token on drawn training problems; and
- * the files that keep its result.
+/* Supervised warm-up: cross-entropy of answers and their stop token on randomly sampled training
+ * problems; and the files that store its result.
  *
- * Step s draws its problems from the random stream (seed, RNG_SHUFFLE, entity 2^63 + s), one block
- * of numbers for each problem. The shuffles of reinforcement learning use the learner's version as
- * the entity, which is below 2^63, so that the two never share numbers. The result depends on the
- * recipe's `warmup` section and seed alone.
+ * Step s samples its problems from the random stream (seed, RNG_SHUFFLE, entity 2^63 + s), one
+ * block per problem. The shuffles of reinforcement learning use the learner's version as entity,
+ * which is below 2^63, so the two never share random numbers. The result depends only on the
+ * recipe's section `warmup` and the seed.
  *
- * The parameters after a warm-up are kept in two places. A cache between runs has one file for each
- * different warm-up; a failure there is no error, because the run then warms up again. A run with
- * checkpoints keeps its own warm-up beside them, unfinished ones too; a failure there is returned.
+ * The parameters after a warm-up are stored in two places. A cache shared by runs has one file per
+ * distinct warm-up; an error there is ignored, because the run then warms up again. A run with
+ * checkpoints also stores its own warm-up beside them, finished or not; an error there is returned.
  *
- * A file has a header, the key's text, the parameters in the backend's master type and a checksum
- * of all before it, in native byte order. Its name is the hash of the key. Another process that
- * warms up at the same time writes the same bytes, and each file is renamed into place whole. */
+ * A file has a header, the key's text, the parameters in the backend's master type, and a checksum
+ * of everything before it, in native byte order. Its name is the hash of the key. Another process
+ * that runs the same warm-up writes the same bytes, and each file is renamed into place when
+ * complete. */
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "llm/learner/learner.h"
@@ -30,7 +31,7 @@
 /* --- files of warm-ups --- */
 
 typedef struct warmup_entry {
-  char *folder, *path; /* NULL: nothing is kept */
+  char *folder, *path; /* NULL: nothing is stored */
   char *key;           /* text of everything that determines the parameters */
 } warmup_entry;
 
@@ -46,7 +47,7 @@ static const off_t most_bytes = (off_t)1 << 30;
 
 /* --- the key --- */
 
-/* Size and time of a file, or that there is none. */
+/* Writes size and time of a file, or that it does not exist. */
 static void put_file(FILE *to, const char *folder, const char *name) {
   char path[4096];
   struct stat s;
@@ -66,7 +67,7 @@ static void put_folder(FILE *to, const char *folder) {
   free(entry);
 }
 
-/* Hash of the first problems of both splits, to distinguish data sets. */
+/* Writes a hash of the first problems of both splits, to distinguish data sets. */
 static void put_problems(FILE *to, const llm_learner *l) {
   enum { MOST_PROBLEMS = 4096, FEW = 64 };
   for (int split = TASK_TRAIN; split <= TASK_HELD_OUT; ++split) {
@@ -93,7 +94,7 @@ static void put_optimizer(FILE *to, const warmup_spec *w) {
           (int)o->decay);
 }
 
-/* The device's name without its number of threads, on which no result depends. */
+/* Writes the device's name without its number of threads, which affects no result. */
 static void put_device(FILE *to, const char *device) {
   const char *rest = strstr(device, " thread"), *first = rest;
   while (first != NULL && first > device && first[-1] != ',') --first;
@@ -133,7 +134,7 @@ static char *key_of(const llm_learner *l, const char *code) {
   return NULL;
 }
 
-/* The place of this learner's warm-up in the folder; `code` names the program's build. */
+/* Sets the path of this learner's warm-up in the folder. code: the program's build. */
 static void warmup_entry_init(warmup_entry *e, const llm_learner *l, const char *folder,
                               const char *code) {
   *e = (warmup_entry){0};
@@ -173,7 +174,8 @@ static uint64_t sum_of(const char *bytes, size_t size) {
   return checksum_of(&sum);
 }
 
-/* All of the file as it should be but for its parameters and checksum; NULL if it is not so. */
+/* Reads the whole file. Returns its bytes, malloc'd; NULL if header, key, size or checksum are not
+ * as expected. */
 static char *read_whole(FILE *from, const warmup_entry *e, const llm_learner *l, size_t head,
                         size_t size) {
   const warmup_header mine = warmup_header_of(e, l);
@@ -218,7 +220,8 @@ static int set_parameters(llm_learner *l, const char *bytes) {
   return set;
 }
 
-/* Reads the parameters: 1 if they are there and undamaged, else 0 and nothing is changed. */
+/* Reads the parameters. Returns 1 if they exist and are undamaged, else 0; nothing has changed
+ * then. */
 static int warmup_entry_read(const warmup_entry *e, llm_learner *l) {
   FILE *from = e->path != NULL ? fopen(e->path, "rb") : NULL;
   if (from == NULL) return 0;
@@ -227,7 +230,7 @@ static int warmup_entry_read(const warmup_entry *e, llm_learner *l) {
   char *bytes = read_whole(from, e, l, head, size);
   int found = bytes != NULL && set_parameters(l, bytes + head);
   if (found)
-    (void)futimens(fileno(from), NULL); /* marks it as used just now, so that it is removed last */
+    (void)futimens(fileno(from), NULL); /* updates its time of use, so that it is pruned last */
   free(bytes);
   fclose(from);
   return found;
@@ -235,7 +238,7 @@ static int warmup_entry_read(const warmup_entry *e, llm_learner *l) {
 
 static void write_warmup(FILE *to, const void *bytes, size_t n, checksum *sum) {
   checksum_add(sum, bytes, n);
-  (void)fwrite(bytes, 1, n, to); /* file_commit() finds a failure */
+  (void)fwrite(bytes, 1, n, to); /* file_commit() reports an error */
 }
 
 static int write_parameters(const llm_learner *l, FILE *to, checksum *sum) {
@@ -253,7 +256,7 @@ static int write_parameters(const llm_learner *l, FILE *to, checksum *sum) {
   return got;
 }
 
-/* Makes a folder and those above it, as mkdir -p does. */
+/* Makes a folder and its parents, like mkdir -p. */
 static void make_folder(const char *folder) {
   char *path = strdup(folder);
   for (char *at = path; at != NULL && *at != '\0'; ++at)
@@ -280,8 +283,8 @@ static int oldest_first(const void *a, const void *b) {
   return x.tv_nsec < y.tv_nsec ? -1 : x.tv_nsec > y.tv_nsec;
 }
 
-/* Removes kept files until the most recently used ones are no more than MOST_FILES / 2 and
- * most_bytes. */
+/* Removes the least recently used files until at most MOST_FILES / 2 files and most_bytes bytes are
+ * left. */
 static void prune_warmups(const char *folder) {
   DIR *dir = opendir(folder);
   kept_file *file = calloc(MOST_FILES, sizeof *file);
@@ -308,7 +311,7 @@ static void prune_warmups(const char *folder) {
   if (dir != NULL) closedir(dir);
 }
 
-/* Writes the parameters as they are now into e's file, which appears whole or not at all. */
+/* Writes the present parameters into e's file, atomically. */
 static gl_status warmup_entry_save(const warmup_entry *e, const llm_learner *l, gl_error *err) {
   file_writer w;
   gl_status status = file_begin(&w, e->path, err);
@@ -327,8 +330,8 @@ static gl_status warmup_entry_save(const warmup_entry *e, const llm_learner *l, 
   return gl_fail_memory(err, "a warm-up's parameters");
 }
 
-/* The same in a cache, from which the files that were not used for longest are removed where it has
- * become large. A file that alone is too large is not kept. */
+/* Writes to the cache, and prunes it if it has become too large. A single file that is too large is
+ * not stored. */
 static void warmup_entry_write(const warmup_entry *e, const llm_learner *l) {
   const size_t most = (size_t)most_bytes / l->backend->master_element;
   if (e->path == NULL || model_parameters(l->model) > most) return;
@@ -337,9 +340,10 @@ static void warmup_entry_write(const warmup_entry *e, const llm_learner *l) {
 }
 
 /* --- a run's own warm-up --- */
-/* Beside its checkpoints: the same file when it is done, and before that one of the same name and
- * ".part": a header, the key's text, the steps made, a checksum of all these, then the model's
- * parameters and moments (model_write), which carry their own. */
+/* The unfinished warm-up of a run with checkpoints. The finished one is a file as in the cache;
+ * before that there is one of the same name and ".part": a header, the key's text, the steps made,
+ * a checksum of all these, then the model's parameters and moments (model_write) with their own
+ * checksum. */
 
 enum { PART_FORMAT = 1 };
 
@@ -351,7 +355,7 @@ typedef struct part_header {
 static const char part_magic[8] = "GLpart\r\n";
 static const char suffix[] = ".part";
 
-/* Name of the file, malloc'd; NULL where nothing is kept. */
+/* The name of the file, malloc'd; NULL if nothing is stored. */
 static char *part_path(const warmup_entry *e) {
   if (e->path == NULL) return NULL;
   const size_t size = strlen(e->path) + sizeof suffix;
@@ -375,13 +379,13 @@ static gl_status put_part(FILE *to, const warmup_entry *e, const llm_learner *l,
   part_header h = {.format = PART_FORMAT, .key_size = strlen(e->key), .steps = steps};
   memcpy(h.magic, part_magic, sizeof h.magic);
   const uint64_t sum = part_sum(&h, e->key);
-  (void)fwrite(&h, sizeof h, 1, to); /* ferror() shows a failure later */
+  (void)fwrite(&h, sizeof h, 1, to); /* ferror() reports an error later */
   (void)fwrite(e->key, 1, h.key_size, to);
   (void)fwrite(&sum, sizeof sum, 1, to);
   return model_write(l->model, l->replica[0].optimizer, to, err);
 }
 
-/* Keeps an unfinished warm-up after that many steps. */
+/* Stores an unfinished warm-up after that many steps. */
 static gl_status warmup_own_keep(const warmup_entry *e, const llm_learner *l, size_t steps,
                                  gl_error *err) {
   file_writer w;
@@ -404,7 +408,7 @@ static gl_status warmup_own_keep(const warmup_entry *e, const llm_learner *l, si
   return status;
 }
 
-/* The key as it is in the file, if head, key and checksum are what they should be. */
+/* Reads header and key. Returns 1 if header, key and checksum are as expected. */
 static int take_head(FILE *from, const warmup_entry *e, part_header *h) {
   const size_t n = strlen(e->key);
   char *key = malloc(n);
@@ -417,8 +421,8 @@ static int take_head(FILE *from, const warmup_entry *e, part_header *h) {
   return good;
 }
 
-/* Reads an unfinished warm-up: 1, with models, optimisers and *steps as they were, if it is there
- * and undamaged; else 0. */
+/* Reads an unfinished warm-up. Returns 1 if it exists and is undamaged: models, optimisers and
+ * *steps are restored then; else 0. */
 static int warmup_own_resume(const warmup_entry *e, llm_learner *l, size_t *steps) {
   part_header h;
   char *path = part_path(e);
@@ -434,7 +438,8 @@ static int warmup_own_resume(const warmup_entry *e, llm_learner *l, size_t *step
 
 /* --- done --- */
 
-/* Removes every other warm-up: unfinished work, and what another build of the program left. */
+/* Removes every other warm-up in the folder: unfinished ones, and those of other builds of the
+ * program. */
 static void remove_others(const warmup_entry *e) {
   const char *mine = strrchr(e->path, '/') + 1;
   DIR *all = opendir(e->folder);
@@ -446,8 +451,8 @@ static void remove_others(const warmup_entry *e) {
   if (all != NULL) closedir(all);
 }
 
-/* The same in a run's own folder, whatever its size. Other warm-ups there are removed, and
- * unfinished ones. */
+/* Writes to the run's own folder, whatever the size, and removes other and unfinished warm-ups
+ * there. */
 static gl_status warmup_own_write(const warmup_entry *e, const llm_learner *l, gl_error *err) {
   if (e->path == NULL) return GL_OK;
   gl_status status = warmup_entry_save(e, l, err);
@@ -457,14 +462,14 @@ static gl_status warmup_own_write(const warmup_entry *e, const llm_learner *l, g
 
 /* --- lessons --- */
 
-/* The problems of one step with their answers' tokens. */
+/* The problems of one step, with the tokens of their answers. */
 typedef struct lesson {
   problem_set problems;
   int32_t **answer;      /* [batch] */
   size_t *answer_length; /* [batch] */
   uint64_t *number;      /* [batch] */
   size_t n_targets;
-  arena memory; /* of the three arrays above */
+  arena memory; /* owns the three arrays above */
 } lesson;
 
 static void lesson_clear(lesson *s, size_t n) {
@@ -498,12 +503,12 @@ static gl_status draw_lesson(const llm_learner *l, lesson *s, uint64_t step, gl_
   return status;
 }
 
-/* The problems of one step, of which every replica takes a share. */
+/* The problems of one step, divided among the replicas. */
 typedef struct teaching {
   llm_learner *l;
   const lesson *s;
   double lr;
-  double loss[LLM_MOST_DEVICES]; /* of each share */
+  double loss[LLM_MOST_DEVICES]; /* of each replica's part */
 } teaching;
 
 static size_t problem_tokens(const void *context, size_t i) {
@@ -511,7 +516,8 @@ static size_t problem_tokens(const void *context, size_t i) {
   return s->problems.start[i + 1] - s->problems.start[i] + s->answer_length[i] - 1;
 }
 
-/* Packs problems from *next on, before `end`, until the micro-batch is full; at least one. */
+/* Packs problems from *next on, before `end`, until the micro-batch is full; at least one problem.
+ */
 static gl_status pack_lesson(const teaching *t, token_pack *pack, size_t *next, size_t end,
                              gl_error *err) {
   const problem_set *p = &t->s->problems;
@@ -528,7 +534,8 @@ static gl_status pack_lesson(const teaching *t, token_pack *pack, size_t *next, 
   return token_pack_finish(pack, err);
 }
 
-/* Adds a share's part of the gradient of the step's mean cross-entropy, and of its value. */
+/* Adds the contribution of a replica's part to the gradient of the step's mean cross-entropy, and
+ * to its value. */
 static gl_status teach_share(teaching *t, size_t rank, gl_error *err) {
   replica *r = &t->l->replica[rank];
   const size_t targets = t->s->n_targets, end = t->l->share[rank + 1];
@@ -555,7 +562,8 @@ static gl_status learn_share(void *context, size_t rank, gl_error *err) {
   return llm_learner_step(t->l, rank, t->lr, &t->l->norm[rank], err);
 }
 
-/* One step down the gradient of the mean cross-entropy; gives that and the gradient's norm. */
+/* Makes one step down the gradient of the mean cross-entropy; returns the cross-entropy and the
+ * gradient's norm. */
 static gl_status teach(llm_learner *l, const lesson *s, double lr, double *loss, double *norm,
                        gl_error *err) {
   teaching t = {.l = l, .s = s, .lr = lr};
@@ -567,8 +575,8 @@ static gl_status teach(llm_learner *l, const lesson *s, double lr, double *loss,
   return status;
 }
 
-/* Sets *enough to 1 if the held-out score is measured after this step and has reached warmup.until,
- * or if the watch wants to stop. */
+/* Sets *enough to 1 if the held-out score was measured after this step and has reached
+ * warmup.until, or if the watch asks to stop. */
 static gl_status check_score(llm_learner *l, size_t steps_done, double loss, int *enough,
                              gl_error *err) {
   const warmup_spec *w = &l->spec.warmup;
@@ -589,10 +597,11 @@ static gl_status check_score(llm_learner *l, size_t steps_done, double loss, int
 
 typedef struct warming {
   llm_learner *learner;
-  const learner_preparation *watch; /* NULL: no progress is shown and nothing is kept for the run */
-  warmup_entry own;                 /* where it is kept for the run */
+  const learner_preparation
+      *watch;       /* NULL: no progress is shown and nothing is stored for the run */
+  warmup_entry own; /* the run's own stored warm-up */
   lesson lesson;
-  size_t done; /* steps */
+  size_t done; /* number of steps made */
   double kept_s;
 } warming;
 
@@ -607,7 +616,7 @@ static gl_status save_unfinished(warming *w, gl_error *err) {
   return warmup_own_keep(&w->own, w->learner, w->done, err);
 }
 
-/* After a step: reports it, keeps the state if it is time to, and stops if asked to. */
+/* To be called after a step: reports it, stores the state if it is due, and stops if asked to. */
 static gl_status pause_after(warming *w, double loss, gl_error *err) {
   const learner_preparation *p = w->watch;
   const size_t steps = w->learner->spec.warmup.steps;

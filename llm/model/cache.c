@@ -1,72 +1,78 @@
-/* The cache of keys and values of running sequences, the forward passes that fill and read it, and
- * the steps of generation.
- * Every product is asked for with the flag that makes each row's result independent of the other
- * rows, so that a response does not depend on what else is in the batch. */
+/* The cache of keys and values, the forward passes that fill and read it, and the steps of
+ * generation.
+ *
+ * Every matrix product is requested with the flag that makes each row's result independent of the
+ * other rows. So a response does not depend on the other responses in the batch. */
 #include "llm/model/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Graphs by size, of 2^i rows; and steps that may be under way at a time. */
+/* MODEL_GRAPHS: recorded graphs; graph i has 2^i rows. MODEL_STEPS: maximum number of steps in
+ * progress. */
 enum { MODEL_GRAPHS = 32, MODEL_STEPS = 2 };
 
-/* A step of 2^i rows: its kernels are recorded once (a CUDA graph) and replayed. */
+/* The kernels of a step of 2^i rows, recorded once as a CUDA graph and replayed. */
 typedef struct recorded_step {
   backend_graph *graph;
-  const struct model_values *values; /* whose weights it reads */
-  int warm; /* as many rows have run before: the backend has the scratch memory they need */
+  const struct model_values *values; /* the values that the recorded kernels read */
+  int warm; /* 1: a step of this size has run, so the backend has allocated the scratch memory it
+               needs */
 } recorded_step;
 
-/* What the device reads at a step's beginning and renews at once for the next (operations.h:
- * embed_next), and the host's copy of it. Arrays [most]. */
+/* The arrays [most] that a step reads on the device and updates for the next step (operations.h:
+ * embed_next). The host has a copy. */
 typedef struct step_rows {
   uint64_t *index;
   int32_t *source, *slot, *position;
 } step_rows;
 
 typedef struct model_steps {
-  size_t ahead; /* steps that run beside the host; 0: a step is over when model_step() returns */
+  size_t ahead; /* steps that may run while the host continues; 0: model_step() returns when the
+                   step is done */
   size_t started, taken;
-  size_t rows[MODEL_STEPS], all[MODEL_STEPS]; /* of step i, at i % MODEL_STEPS; all: with fillers */
-  /* With ahead > 0: */
-  step_rows device, host; /* one block each, index first; host: what the device has when all steps
-                             started so far are over */
-  int same;               /* the device has what `host` says */
-  int fed;                /* the cache's `drawn` is, or will be, that of the step started last */
-  model_draws draws;      /* that the graphs were recorded with */
+  size_t rows[MODEL_STEPS],
+      all[MODEL_STEPS]; /* of step i, at index i % MODEL_STEPS; all: including padding rows */
+  /* Used if ahead > 0: */
+  step_rows device, host; /* one block each, index first; host: the device's contents after all
+                             steps started so far */
+  int same;               /* the device's contents equal `host` */
+  int fed;           /* the cache's `drawn` belongs, or will belong, to the last step started */
+  model_draws draws; /* the settings with which the graphs were recorded */
   backend_fetch *fetch[MODEL_STEPS];
   recorded_step recorded[MODEL_GRAPHS];
-  /* With ahead = 0, what the last step drew and decoded, host [most]: */
+  /* Used if ahead = 0: the last step's samples, host [most] */
   int32_t *token;
   double *logq, *logq_truncated;
 } model_steps;
 
 struct model_cache {
   model *m;
-  size_t slots, capacity, most; /* most: rows of a step, at least slots */
-  size_t filled;                /* rows of logits that hold something */
+  size_t slots, capacity, most; /* most: maximum rows of a step, at least slots */
+  size_t filled;                /* rows of logits that are valid */
   layer_cache *layer;           /* [layers] */
-  layer_activations rows;       /* decode's, shared by all layers */
+  layer_activations rows;       /* activations of a decode, shared by all layers */
   void *branch, *last, *last_rstd;
   int32_t *token, *slot, *position; /* backend, [most] each, one block, token first */
   uint64_t *index;                  /* backend [most] */
   int32_t *row_of;                  /* backend [most] */
-  int32_t *drawn;                   /* backend [most]; what a draw gives is downloaded in one: */
-  void *logq;                       /* M [2 rows]: raw, then truncated, not far behind drawn */
-  void *logits, *gathered;          /* M [most, vocabulary] */
-  uint32_t *kept; /* backend [most, kept_words], made for the first draw with sets */
+  int32_t *drawn;                   /* backend [most]; one download copies it together with logq */
+  void *logq;              /* M [2 rows]: untruncated, then truncated; stored shortly after drawn */
+  void *logits, *gathered; /* M [most, vocabulary] */
+  uint32_t *kept; /* backend [most, kept_words], allocated for the first sampling that records kept
+                     tokens */
   size_t kept_words;
-  uint64_t *context; /* backend [most], made for the first draw of distorted logits */
+  uint64_t *context; /* backend [most], allocated for the first sampling from distorted logits */
   void *block;
-  int32_t *prompt_slot; /* backend memory: slot of each of a prefill's tokens; only grows */
+  int32_t *prompt_slot; /* backend memory: slot of each token of a prefill; grows, never shrinks */
   size_t prompt_room;
-  int32_t *host; /* [3 most], also row_of */
+  int32_t *host; /* [3 most], also used for row_of */
   uint64_t *host_index;
-  void *host_drawn; /* what lies between drawn and logq's end */
+  void *host_drawn; /* host copy of the memory from drawn to the end of logq */
   model_steps steps;
 };
 
-/* Bytes of a block of step_rows; and its arrays, cut from such a block. */
+/* Size in bytes of a block of step_rows; below, the arrays are taken from such a block. */
 static size_t step_rows_bytes(size_t most) {
   return most * (sizeof(uint64_t) + 3 * sizeof(int32_t));
 }
@@ -91,7 +97,7 @@ size_t model_cache_rows(const backend *b, size_t n) {
   return p;
 }
 
-/* Cuts all buffers of a cache but the logits from the arena. */
+/* Takes all buffers of a cache except the logits from the arena. */
 static void cut_cache(model_cache *k, device_arena *a, const model_config *c, const backend *b) {
   const size_t width = c->kv_heads * c->head_dim, t = b->element, m = b->master_element;
   for (size_t l = 0; l < c->layers; ++l) {
@@ -211,7 +217,7 @@ static gl_status place_prompts(model_cache *k, const int32_t *slot, size_t rows,
   return GL_OK;
 }
 
-/* Runs sequences [first, first + n); their logits become rows [first, first + n) of the logits. */
+/* Runs sequences [first, first + n) and writes their logits to rows [first, first + n). */
 static gl_status prefill_part(model_cache *k, const packed_tokens *packed, const size_t *slot,
                               size_t first, size_t n, gl_error *err) {
   model *m = k->m;
@@ -291,7 +297,7 @@ size_t model_cache_slot_bytes(const model *m, size_t capacity) {
   return one == SIZE_MAX || __builtin_mul_overflow(one, 2 * m->c.layers, &all) ? SIZE_MAX : all;
 }
 
-/* Copies of a slot lie in it layer after layer, keys before values. */
+/* A slot's copy stores the layers one after the other, keys before values. */
 gl_status model_cache_get(model_cache *k, size_t slot, void *to, gl_error *err) {
   backend *b = k->m->b;
   const size_t one = layer_slot_bytes(k->m, k->capacity);
@@ -318,8 +324,8 @@ gl_status model_cache_put(model_cache *k, size_t slot, const void *from, gl_erro
 
 /* --- one more token --- */
 
-/* Least rows of a decode that a thread of the CPU takes through all layers by itself. It reads all
- * weights for them, so where there are fewer the threads better divide the weights. */
+/* Minimum rows of a decode for which a CPU thread runs all layers by itself. Each such thread reads
+ * all weights. With fewer rows it is faster to divide the weights among the threads. */
 enum { RANGE_LEAST = 12 };
 
 typedef struct decode_job {
@@ -327,11 +333,11 @@ typedef struct decode_job {
   const int32_t *slot, *position;
 } decode_job;
 
-/* Rows [first, first + rows) of a decode, on the backend b. */
+/* Decodes rows [first, first + rows) on backend b. */
 static void decode_range(void *context, size_t first, size_t rows, backend *b) {
   const decode_job *job = context;
   const model_cache *k = job->k;
-  model m = *k->m; /* the same model on the range's backend */
+  model m = *k->m; /* the same model, on the backend of this range */
   m.b = b;
   const size_t stream = first * m.c.hidden * b->element;
   const layer_activations l = layer_activations_from(&k->rows, &m.c, b, first);
@@ -399,13 +405,14 @@ gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot
   b->ops->embed(b, k->rows.in, model_weight(m, m->embed), k->token, rows, m->c.hidden);
   model_cache_run(k, k->slot, k->position, rows);
   k->filled = rows;
-  return GL_OK; /* without waiting: reading the logits returns a failure */
+  return GL_OK; /* does not wait; an error is returned when the logits are read */
 }
 
 /* --- draws --- */
 
-/* Rows row_of[0 .. rows) of the logits, gathered into memory of their own, or the logits themselves
- * where these are just the first rows and nobody changes them; NULL after a failure. */
+/* Copies rows row_of[0 .. rows) of the logits into a separate buffer and returns it. Returns the
+ * logits themselves if they are exactly the first rows and the caller will not change them. NULL
+ * after an error. */
 static void *select_logits(model_cache *k, const size_t *row_of, size_t rows, int changes) {
   backend *b = k->m->b;
   int same = !changes;
@@ -415,7 +422,7 @@ static void *select_logits(model_cache *k, const size_t *row_of, size_t rows, in
     k->host[r] = (int32_t)from;
   }
   if (same) return k->logits;
-  /* gather moves numbers of type T; a logit of type M is one or two of them. */
+  /* gather() moves numbers of type T; a logit of type M is as large as one or two of them. */
   const size_t width = k->m->c.vocabulary * (b->master_element / b->element);
   if (k->gathered == NULL) k->gathered = b->ops->allocate(b, k->most * width * b->element);
   if (k->gathered == NULL) return NULL;
@@ -456,8 +463,8 @@ static gl_status check_draws(const model_cache *k, const size_t *row_of, size_t 
   return GL_OK;
 }
 
-/* Tells the backend the addresses of the draws, and returns where their second log-probabilities
- * go. */
+/* Uploads the random-stream addresses of the samples. Returns where their truncated
+ * log-probabilities are written. */
 static void *begin_draws(model_cache *k, const uint64_t *index, size_t rows) {
   backend *b = k->m->b;
   k->steps.fed = 0;
@@ -473,7 +480,7 @@ static void end_draws(model_cache *k, size_t rows, int32_t *token, double *logq,
   model_drawn_get(k, k->host_drawn, rows, rows, token, logq, logq_truncated);
 }
 
-/* Backend memory for contexts and sets. */
+/* Allocates backend memory for noise contexts and sets of kept tokens. */
 static gl_status make_more(model_cache *k, const model_draw_rows *rows, const model_drawn *out,
                            gl_error *err) {
   backend *b = k->m->b;
@@ -524,13 +531,13 @@ gl_status model_sample(model_cache *k, const model_draw_rows *rows, const model_
 }
 
 /* --- steps --- */
-/* A step decodes a token of every row and draws the one that follows.
+/* A step decodes one token of every row and samples the next one.
  *
- * A device is not kept waiting for the host. All of a step is one record (a CUDA graph): it takes
- * its tokens from where the step before drew them, counts positions and draws on by itself, and the
- * host starts the next step before it has read what this one drew. Only where rows come, go or move
- * does the host send anything. Where operations are over when they return (the CPU), a step is a
- * decode and a draw. */
+ * The device does not wait for the host. A whole step is one CUDA graph: it reads its tokens from
+ * where the previous step sampled them, increments positions, and samples. The host starts the next
+ * step before it has read this step's samples. It uploads data only when rows are added, removed or
+ * moved. On a backend whose operations are synchronous (the CPU), a step is a decode followed by
+ * sampling. */
 
 static gl_status model_steps_init(model_cache *k, gl_error *err) {
   model_steps *s = &k->steps;
@@ -589,7 +596,7 @@ static int same_draws(const model_draws *a, const model_draws *b) {
          a->greedy == b->greedy;
 }
 
-/* Forgets the records where the draws' distribution or stream is another one. */
+/* Discards the recorded graphs if the sampling distribution or the random stream changed. */
 static void use_draws(model_cache *k, const model_draws *draws) {
   model_steps *s = &k->steps;
   if (same_draws(&s->draws, draws)) return;
@@ -600,8 +607,8 @@ static void use_draws(model_cache *k, const model_draws *draws) {
   s->draws = *draws;
 }
 
-/* The first step of a size runs plainly, the second is recorded and run, later ones run the record.
- */
+/* The first step of a size runs without a graph, the second is recorded and run, later ones replay
+ * the graph. */
 static void replay_step(model_cache *k, size_t rows) {
   const backend_ops *ops = k->m->b->ops;
   backend *b = k->m->b;
@@ -625,8 +632,9 @@ static void replay_step(model_cache *k, size_t rows) {
   r->warm = 1;
 }
 
-/* Tells the device the rows of the next step, fillers up to `all`, unless it has come to the same
- * by itself. Positions and numbers of draws are those before: a step begins by counting on. */
+/* Uploads the rows of the next step, padded to `all`, unless the device has computed the same rows
+ * itself. Positions and sample numbers are those before the step: a step begins by incrementing
+ * them. */
 static void place_rows(model_cache *k, const model_step_rows *rows, size_t all) {
   model_steps *s = &k->steps;
   step_rows *w = &s->host;

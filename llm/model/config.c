@@ -1,5 +1,5 @@
-/* What a model is made of: read from a recipe's section or from a folder's config.json, checked,
- * and written as config.json. */
+/* A model's configuration: read from a recipe's section or from config.json, checked, and written
+ * as config.json. */
 #include "core/base/json.h"
 #include "core/config/fields.h"
 #include "llm/model/internal.h"
@@ -40,7 +40,7 @@ int model_add_product(size_t *sum, size_t a, size_t b, size_t c) {
          !__builtin_add_overflow(*sum, product, sum);
 }
 
-/* 0 for more parameters than an array of doubles could hold. */
+/* Returns 0 if an array of doubles could not hold that many parameters. */
 static int count_parameters(const model_config *c, size_t *n) {
   const size_t q = c->heads, kv = c->kv_heads, d = c->head_dim, h = c->hidden, l = c->layers;
   size_t width = 0, heads = 0, norms = 0;
@@ -121,24 +121,25 @@ gl_status model_read_text(char **out, size_t *size, const char *path, size_t mos
 /* --- config.json --- */
 
 typedef enum key_kind {
-  KEY_SIZE,   /* a whole number from 1 to MODEL_MAX_SIZE */
+  KEY_SIZE,   /* an integer from 1 to MODEL_MAX_SIZE */
   KEY_REAL,   /* a positive number */
   KEY_FLAG,   /* true or false */
-  KEY_TOKEN,  /* a token's number, a list of them (the first counts) or null */
-  KEY_WORD,   /* one word is allowed */
+  KEY_TOKEN,  /* a token's number, a list of them (the first is used) or null */
+  KEY_WORD,   /* only one string is allowed */
   KEY_ONE,    /* only the number 1 is allowed, or null */
-  KEY_OFF,    /* false, 0, null or empty: a feature this model has not */
-  KEY_SPECIAL /* read by a function of its own */
+  KEY_OFF,    /* false, 0, null or empty: a feature that this model does not support */
+  KEY_SPECIAL /* read by the key's own function */
 } key_kind;
 
 typedef struct config_key {
   const char *key;
   key_kind kind;
   size_t offset; /* of the value in model_config */
-  int required;  /* other keys keep the default of transformers' Qwen3Config */
-  /* KEY_WORD: what is allowed; KEY_OFF and KEY_ONE: what any other value would ask for */
+  int required;  /* 1: the key must be present; 0: the default of transformers' Qwen3Config applies
+                  */
+  /* KEY_WORD: the allowed string; KEY_OFF, KEY_ONE: the feature that another value would enable */
   const char *word;
-  /* theta: where rope_parameters has it, which counts more than rope_theta beside it. */
+  /* theta: receives the value in rope_parameters, which has precedence over rope_theta. */
   void (*read)(json_reader *r, double *theta);
 } config_key;
 
@@ -169,8 +170,7 @@ static const config_key config_keys[] = {
     {"attention_dropout", KEY_OFF, 0, 0, "dropout", NULL},
     {"use_sliding_window", KEY_OFF, 0, 0, "sliding-window attention", NULL},
     {"quantization_config", KEY_OFF, 0, 0, "quantised weights", NULL},
-    /* Keys of other models, and of variants of this one, that change what a forward pass computes.
-     * Logits: */
+    /* Keys of other models and of variants of this one that change the forward pass. Logits: */
     {"logit_softcap", KEY_OFF, 0, 0, "soft-capped logits", NULL},
     {"logits_soft_cap", KEY_OFF, 0, 0, "soft-capped logits", NULL},
     {"final_logit_softcapping", KEY_OFF, 0, 0, "soft-capped logits", NULL},
@@ -245,9 +245,9 @@ static const config_key config_keys[] = {
 };
 enum { N_KEYS = sizeof config_keys / sizeof *config_keys };
 
-/* Keys that say nothing about what the model computes: where the file came from, how transformers
- * stores and runs it, what it is called for, and defaults of its generate(), which here come from
- * the recipe. The window's size and first layer mean something only with use_sliding_window. */
+/* Keys that do not affect what the model computes: the file's origin, how transformers stores and
+ * runs it, and defaults of its generate(), which here come from the recipe. The window's size and
+ * first layer have an effect only with use_sliding_window. */
 static const char *const harmless[] = {
     "_attn_implementation",
     "_attn_implementation_autoset",
@@ -318,8 +318,8 @@ static int is_harmless(const char *key) {
   return 0;
 }
 
-/* Adds a key to a list that stands in messages: cut where it is long, control characters shown as
- * '?'. */
+/* Adds a key to the list for messages. A long list is cut; control characters are replaced by '?'.
+ */
 static void name_unknown(char list[MODEL_UNKNOWN_SIZE], const char *key) {
   static const char more[] = ", …";
   size_t used = strlen(list), size = strlen(key), comma = used > 0 ? 2 : 0;
@@ -415,8 +415,8 @@ static void must_be_one(json_reader *r, const char *key, const char *what) {
               what);
 }
 
-/* null or {"rope_type": "default", "rope_theta": …}: rope_parameters, and rope_scaling of older
- * files. */
+/* Reads null or {"rope_type": "default", "rope_theta": …}: the value of rope_parameters, or of
+ * rope_scaling in older files. */
 static void read_rope(json_reader *r, double *theta) {
   if (json_peek(r) == 'n') {
     json_null(r);
@@ -468,7 +468,7 @@ static void read_key(json_reader *r, const config_key *f, model_config *c, doubl
   void *at = (char *)c + f->offset;
   switch (f->kind) {
   case KEY_SIZE:
-    /* transformers: as many as there are query heads */
+    /* null means the number of query heads, as in transformers */
     if (f->offset == AT(kv_heads) && json_peek(r) == 'n') {
       json_null(r);
       return;
@@ -583,8 +583,8 @@ static int add_config_keys(cJSON *to, const model_config *c) {
     else if (f->kind == KEY_TOKEN)
       good = add_token(to, f->key, *(const int32_t *)at);
   }
-  /* Newer versions of Hugging Face's transformers read rope_theta from rope_parameters, older ones
-   * from the top level, where it is written too. */
+  /* Newer versions of transformers read rope_theta from rope_parameters, older ones from the top
+   * level. It is written to both places. */
   cJSON *rope = good ? cJSON_AddObjectToObject(to, "rope_parameters") : NULL;
   return rope != NULL && json_add_number(rope, "rope_theta", c->rope_theta) != NULL &&
          json_add_string(rope, "rope_type", "default") != NULL;

@@ -1,4 +1,4 @@
-/* The fields of a decoder. */
+/* The fields of the section `world.model`, which describes a decoder. */
 #include "core/config/fields.h"
 
 #include "llm/model/internal.h"

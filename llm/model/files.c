@@ -1,4 +1,5 @@
-/* A model's folder, as Hugging Face has it: config.json and tensors in one file or in shards. */
+/* Reads and writes a model's folder in Hugging Face's layout: config.json, and tensors in one file
+ * or in shards. */
 
 #include "core/base/json.h"
 #include "llm/model/internal.h"
@@ -26,7 +27,7 @@ typedef struct shards {
   size_t n;
   char **name;
   safetensors **file;
-  size_t *of; /* [tensors] which shard has each of the model's tensors; SIZE_MAX: none is named */
+  size_t *of; /* [tensors] index of the shard that has the tensor; SIZE_MAX: not found yet */
 } shards;
 
 static void shards_fini(shards *s) {
@@ -49,7 +50,7 @@ static gl_status shards_init(shards *s, const model *m, gl_error *err) {
   return GL_OK;
 }
 
-/* A plain file name of this folder. */
+/* 1 if the name is a plain file name, without a folder. */
 static int is_shard_name(const char *name) {
   const size_t n = strlen(name), suffix = strlen(".safetensors");
   return n > suffix && n < 256 && strcmp(name + n - suffix, ".safetensors") == 0 &&
@@ -150,7 +151,8 @@ static gl_status find_files(shards *s, const model *m, const char *folder, gl_er
 
 static int is_of_model(const model *m, const char *name) {
   const size_t n = strlen(name);
-  static const char angles[] = "rotary_emb.inv_freq"; /* old files have them; config has theta */
+  static const char angles[] =
+      "rotary_emb.inv_freq"; /* present in old files; the config has theta */
   if (m->c.tied && strcmp(name, "lm_head.weight") == 0) return 1; /* a copy of the embedding */
   if (n > sizeof angles && strcmp(name + n - (sizeof angles - 1), angles) == 0) return 1;
   return find_tensor(m, name) != SIZE_MAX;
@@ -178,7 +180,7 @@ static gl_status check_tensor(const safetensors *file, const model_tensor *want,
       t->elements, want->rows, want->columns);
 }
 
-/* Opens every shard and checks all tensors before one number is read. */
+/* Opens every shard and checks all tensors before any value is read. */
 static gl_status check_files(shards *s, const model *m, const char *folder, gl_error *err) {
   char path[MODEL_PATH];
   gl_status status = GL_OK;
@@ -201,7 +203,7 @@ static gl_status check_files(shards *s, const model *m, const char *folder, gl_e
   return status;
 }
 
-/* The largest magnitude that stays finite in the type a forward reads parameters in. */
+/* The largest finite magnitude of the type in which a forward reads parameters. */
 static double greatest_of(number_type type) {
   switch (type) {
   case NUMBER_F64:
@@ -214,7 +216,8 @@ static double greatest_of(number_type type) {
   return FLT_MAX;
 }
 
-/* A weight that is not finite makes every logit not-a-number, and every answer a wrong one. */
+/* Refuses a weight that is not finite. One such weight would make every logit NaN, and every answer
+ * wrong. */
 static gl_status refuse_number(const safetensors *file, const model_tensor *t, size_t at,
                                double value, number_type type, gl_error *err) {
   static const char *const types[] = {
@@ -257,7 +260,8 @@ static gl_status load_tensors(const shards *s, const model *m, gl_error *err) {
   return status;
 }
 
-/* What decides parameters and arithmetic; a longer context or other special tokens do not. */
+/* Compares the settings that determine parameters and arithmetic. Context length and special tokens
+ * may differ. */
 static gl_status must_match(const model_config *mine, const model_config *file, const char *path,
                             gl_error *err) {
   const struct {
@@ -300,7 +304,7 @@ gl_status model_load(model *m, const char *folder, gl_error *err) {
 }
 
 /* --- writing --- */
-/* Every file appears whole or not at all; what an older save left that would be read instead is
+/* Every file is replaced atomically. Files of an older save that a reader would use instead are
  * removed last. */
 
 typedef struct saved_tensor {
@@ -320,7 +324,7 @@ static int saved_by_name(const void *a, const void *b) {
   return strcmp(((const saved_tensor *)a)->tensor->name, ((const saved_tensor *)b)->tensor->name);
 }
 
-/* A shard takes tensors in order of name as long as it does not grow beyond the limit. */
+/* Adds tensors to a shard in order of name until the next one would exceed the limit. */
 static gl_status plan_shards(saving *s, size_t limit, gl_error *err) {
   const model *m = s->m;
   size_t filled = 0;
@@ -417,7 +421,8 @@ static char *index_text(const saving *s) {
   return text;
 }
 
-/* The file of the other kind, left from an earlier save, would be a second model in the folder. */
+/* Removes the file of the other layout (single file or index) left by an earlier save: it would be
+ * a second model in the folder. */
 static gl_status remove_other(const saving *s, gl_error *err) {
   char path[MODEL_PATH];
   gl_status status = model_join(path, s->folder, s->n_shards == 1 ? MODEL_INDEX : MODEL_FILE, err);

@@ -1,10 +1,10 @@
-/* Tokens to log-probabilities, and back to gradients of parameters. The buffers of a pass are cut
- * from one block of memory.
+/* Forward: tokens to log-probabilities. Backward: to gradients of parameters. The buffers of a pass
+ * are taken from one block of memory.
  *
- * Products read packed weights where the backend has a packed form (operations.h): products of many
- * rows and of one row then read the same memory in the same order. One packed copy is kept, of the
- * values in use. A pass that finds none makes it (model_pack); it is invalid as soon as the values
- * or the choice of them change (model_changed). */
+ * If the backend has a packed form of weights (operations.h), products read packed weights. So
+ * products of many rows and of one row read the same memory in the same order. There is one packed
+ * copy, of the values in use. model_pack() makes it when a pass needs it; model_changed()
+ * invalidates it when the values, or the choice of values, change. */
 #include "llm/model/internal.h"
 
 #include <assert.h>
@@ -47,7 +47,8 @@ void layer_activations_take(layer_activations *l, device_arena *a, const model_c
   l->active = device_arena_take(a, rows, c->intermediate, t);
 }
 
-/* Row `first` of a matrix whose rows have `width` numbers of `bytes` bytes. */
+/* Address of row `first` of a matrix with rows of `width` numbers of `bytes` bytes; NULL for a NULL
+ * matrix. */
 static void *row_of(void *matrix, size_t first, size_t width, size_t bytes) {
   return matrix != NULL ? (char *)matrix + first * width * bytes : NULL;
 }
@@ -148,12 +149,12 @@ size_t model_pass_bytes(const model_config *c, const backend *b, pass_shape shap
 
 /* --- packed weights --- */
 
-/* The sizes and the place of a matrix among the parameters. */
+/* The sizes of a matrix, and its place among the parameters. */
 typedef struct matrix {
   size_t outputs, inputs, place;
 } matrix;
 
-/* Matrix number i; without a model its place is not known. The output embedding is the last. */
+/* Matrix number i; the output embedding is the last. If m is NULL, the place is not set. */
 static matrix matrix_at(const model_config *c, const model *m, size_t i) {
   const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim, layer = i / MODEL_KINDS;
   if (layer == c->layers) return (matrix){c->vocabulary, c->hidden, m != NULL ? m->head : 0};
@@ -174,12 +175,12 @@ static matrix matrix_at(const model_config *c, const model *m, size_t i) {
   return (matrix){0};
 }
 
-/* Number of the output embedding. */
+/* The number of the output embedding. */
 static size_t head_number(const model_config *c) {
   return c->layers * MODEL_KINDS;
 }
 
-/* Bytes of the first n matrices of one layer, packed; SIZE_MAX where that overflows. */
+/* Size in bytes of the first n packed matrices of one layer; SIZE_MAX on overflow. */
 static size_t layer_bytes(const model_config *c, const backend *b, size_t n) {
   device_arena a = {0};
   for (size_t i = 0; i < n; ++i) {
@@ -189,7 +190,7 @@ static size_t layer_bytes(const model_config *c, const backend *b, size_t n) {
   return a.overflow ? SIZE_MAX : a.used;
 }
 
-/* Where matrix i begins in the packed weights, whose size model_packed_bytes has checked. */
+/* Offset of matrix i in the packed weights. model_packed_bytes() has checked their size. */
 static size_t packed_at(const model_config *c, const backend *b, size_t i) {
   return i / MODEL_KINDS * layer_bytes(c, b, MODEL_KINDS) + layer_bytes(c, b, i % MODEL_KINDS);
 }
@@ -327,7 +328,7 @@ gl_status model_forward_with(model *m, const packed_tokens *packed, const forwar
 
 /* --- the parts of a distribution --- */
 
-/* The numbers of some targets, then their sets, into m->parts: n numbers of each, n * words. */
+/* Uploads into m->parts: the indices of n targets, then their sets, n * words. */
 static gl_status put_parts(model *m, const size_t *target, const uint32_t *set, size_t n,
                            size_t words, gl_error *err) {
   const size_t numbers = n * (1 + words);
@@ -350,8 +351,8 @@ static gl_status put_parts(model *m, const size_t *target, const uint32_t *set, 
   return GL_OK;
 }
 
-/* As many at a time as the forward had targets. What the final norm added, and the results of the
- * forward that have been read, are not needed any more and lend their memory. */
+/* Handles at most as many targets at a time as the forward had. It reuses the buffers of the final
+ * norm's input and of forward results that have been read already. */
 gl_status model_kept_parts(model *m, const size_t *target, const kept_tokens *kept, size_t n,
                            double *const part[3], gl_error *err) {
   const pass *p = &m->pass;
@@ -381,9 +382,8 @@ gl_status model_kept_parts(model *m, const size_t *target, const kept_tokens *ke
 
 /* --- layers --- */
 
-/* Norm and rotary embedding of queries and keys; keys and values into the cache, where there is
- * one.
- */
+/* Applies norm and rotary embedding to queries and keys; stores keys and values in the cache, if
+ * there is one. */
 static void store_heads(const model *m, size_t layer, const layer_run *run) {
   const layer_places *w = &m->place[layer];
   const layer_activations *l = run->l;
@@ -470,7 +470,7 @@ int model_shares(const model *m) {
   return m->b->ops->attention_shared != NULL;
 }
 
-/* Positions of sequence s that it has from its parent. */
+/* Number of positions that sequence s shares with its parent. */
 static size_t before_of(const shared_tokens *shared, size_t s) {
   return shared != NULL ? shared->before[s] : 0;
 }
@@ -479,7 +479,7 @@ static size_t sequence_length(const packed_tokens *packed, const shared_tokens *
   return before_of(shared, s) + packed->start[s + 1] - packed->start[s];
 }
 
-/* Whether every sequence of a tree begins with what an earlier one of it has. */
+/* 1 if every sequence of the tree begins with a prefix of an earlier one. */
 static int is_tree(const packed_tokens *packed, const shared_tokens *shared, size_t t) {
   const size_t first = shared->tree[t], end = shared->tree[t + 1];
   if (first >= end || end > packed->n_sequences || shared->before[first] > 0) return 0;
@@ -555,9 +555,9 @@ static gl_status check_packed_tokens(const model *m, const packed_tokens *packed
   return GL_OK;
 }
 
-/* Writes the arrays token, position, start, target_after and target, where beginnings are shared
- * tree, parent and before, and where tokens were left out the sets of those kept, into the host
- * staging memory, one after the other, as the pass has them in backend memory. */
+/* Writes the index arrays into host staging memory, in the order in which the pass has them in
+ * backend memory: token, position, start, target_after, target; then tree, parent, before if
+ * prefixes are shared; then the sets of kept tokens if there are any. */
 static gl_status fill_index(model *m, const packed_tokens *packed, const shared_tokens *shared,
                             const kept_tokens *kept, const pass_shape *shape, gl_error *err) {
   const size_t n = packed->n_tokens, s = packed->n_sequences, t = packed->n_targets;
@@ -592,7 +592,7 @@ static gl_status fill_index(model *m, const packed_tokens *packed, const shared_
   return GL_OK;
 }
 
-/* A block of at least so many bytes; what it held is lost. */
+/* Ensures the block has at least that many bytes. A reallocation loses the contents. */
 static gl_status reserve_block(model *m, size_t bytes, gl_error *err) {
   if (bytes == SIZE_MAX)
     return gl_fail(err, GL_ENOMEM, "a batch with more activations than any memory holds");
@@ -632,11 +632,11 @@ gl_status model_pass_begin(model *m, const packed_tokens *packed, const shared_t
 }
 
 /* --- backward --- */
-/* From gradients of log-probabilities to gradients of parameters. Stages run backward over the
- * layers; d_stream is the gradient of the residual stream throughout. */
+/* From gradients of log-probabilities to gradients of parameters. The stages run backward over the
+ * layers. d_stream is always the gradient of the residual stream. */
 
-/* From gradients of log-probabilities through the output embedding and the final norm to d_stream.
- */
+/* Propagates gradients of log-probabilities through the output embedding and the final norm to
+ * d_stream. */
 static void last_backward(model *m) {
   const pass *p = &m->pass;
   const backend_ops *ops = m->b->ops;
@@ -701,7 +701,7 @@ static void attention_backward(model *m, size_t layer) {
                      l->rstd, model_weight(m, w->input_norm), rows, h);
 }
 
-/* Computes a layer's activations again from its input, which was kept. */
+/* Recomputes a layer's activations from its stored input. */
 static void recompute(model *m, size_t layer) {
   const pass *p = &m->pass;
   const layer_run run = {.l = &p->layer[layer],
@@ -725,7 +725,8 @@ gl_status model_backward(model *m, const double *dlogp, gl_error *err) {
   free(staging);
   last_backward(m);
   for (size_t l = m->c.layers; l-- > 0;) {
-    /* The buffers that layers share still hold the last layer's activations. */
+    /* The last layer needs no recomputation: the buffers that layers share still hold its
+     * activations. */
     if (m->recompute && l + 1 < m->c.layers) recompute(m, l);
     gated_backward(m, l);
     attention_backward(m, l);

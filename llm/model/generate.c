@@ -1,29 +1,29 @@
-/* Generation over slots: checks a request, plans its jobs and slots, runs them, and adds up what
+/* Generation over slots: checks a request, plans its jobs and slots, runs them, and computes the
  * memory a model needs.
  *
- * A round fills free slots and then draws one token of every running response.
+ * A round fills free slots, then samples one token of every running response.
  *
- * Filling: a job's sequence runs through the model once, into one slot. The first tokens of all its
- * responses are drawn from the logits of that run, so no prompt is run twice. Responses that are
- * not over after that token get a slot each, into which the prompt's keys and values are copied.
- * Responses of a job that find no slot wait. No other job starts before they have one, so that some
- * slot still holds their prompt's keys and values.
+ * Filling: a job runs its sequence through the model once, into one slot. The first tokens of all
+ * its responses are sampled from the logits of that run, so no prompt is run twice. Each response
+ * that continues gets a slot, into which the prompt's keys and values are copied. Responses of a
+ * job that find no slot wait. No other job starts before they have slots, so that some slot still
+ * holds their prompt's keys and values.
  *
- * A step: one decode of the running responses, and one draw each. On a device the next step is
- * started before the draws of this one are read (llm/model/cache.c), so the end of a response is
- * seen one step late: what was drawn for it meanwhile is dropped. Slots are filled when no step is
- * under way.
+ * A step decodes the running responses once and samples one token of each. On a device the next
+ * step starts before this step's samples are read (llm/model/cache.c). So the end of a response is
+ * noticed one step late, and the token sampled for it meanwhile is dropped. Slots are filled when
+ * no step is in progress.
  *
- * Prefixes are shared where a step is over when it returns (the CPU, and wherever logits are
- * distorted or kept tokens are recorded): responses to a prompt that are the same so far are
- * decoded once. The first of them leads, and the others draw from its logits. One that draws
- * another token than its leader gets a copy of the leader's keys and values, and continues alone or
- * with those that drew the same token.
+ * Prefixes are shared if steps are synchronous: on the CPU, and whenever logits are distorted or
+ * kept tokens are recorded. Responses to one prompt with the same tokens so far are decoded once.
+ * The first of them is the leader; the others sample from its logits. A response that samples
+ * another token than its leader gets a copy of the leader's keys and values. It continues alone or
+ * with those that sampled the same token.
  *
- * Where keys and values are kept between draws (generate_result.cache), a response that continues
- * gets its former ones instead of a run of its sequence, and its last ones are stored again.
+ * If keys and values are kept between calls (generate_result.cache), a resumed response gets its
+ * stored ones instead of another prefill, and its final ones are stored again.
  *
- * The backend computes each row of a matrix from that row's inputs alone, and every draw has its
+ * The backend computes each row of a matrix from that row's inputs only, and every sample has its
  * own address in a random stream. So a response does not depend on the number of slots or on order.
  */
 #include "llm/model/generate.h"
@@ -37,10 +37,11 @@
 #include <string.h>
 
 enum {
-  MOST_POSITIONS = 1 << 20, /* of rng_token_index */
-  MOST_NUMBERS = 1 << 28,   /* the same */
-  PREFILL_TOKENS = 8192,    /* of one prefill, unless a single sequence is longer */
-  MEMORY_PART = 2           /* a cache of chosen size takes at most 1 / this of what is free */
+  MOST_POSITIONS = 1 << 20, /* limit of rng_token_index */
+  MOST_NUMBERS = 1 << 28,   /* limit of rng_token_index */
+  PREFILL_TOKENS = 8192,    /* maximum of one prefill, unless a single sequence is longer */
+  MEMORY_PART = 2 /* if the cache's size is chosen automatically, it takes at most 1 / MEMORY_PART
+                     of the free memory */
 };
 
 /* --- results --- */
@@ -74,7 +75,7 @@ void generate_result_fini(generate_result *r) {
 
 /* --- what may be asked --- */
 
-/* How many tokens response i is drawn to. */
+/* Maximum number of tokens of response i. */
 static size_t generate_limit(const generate_request *q, size_t i) {
   return q->limit != NULL ? q->limit[i] : q->up_to;
 }
@@ -143,29 +144,29 @@ static gl_status check_generate_request(const generate_request *q, const generat
 
 /* --- jobs --- */
 
-/* One sequence to run through the model: a prompt for all its responses that have no token yet, or
- * a prompt and the tokens so far of one response that is continued. */
+/* One sequence to run through the model: a prompt, for all its responses without tokens; or a
+ * prompt with the tokens so far of one response that is resumed. */
 typedef struct generate_job {
   size_t first, n; /* its responses: order[first .. first + n) */
   size_t tokens;   /* length of the sequence */
 } generate_job;
 
 typedef struct generate_plan {
-  size_t *order; /* [n] responses that draw, those of a job side by side */
+  size_t *order; /* [n] responses to sample, those of a job side by side */
   size_t n;
   generate_job *jobs;
   size_t n_jobs;
   size_t capacity;       /* positions of a slot */
-  size_t slots;          /* sequences side by side, at most n */
-  size_t prefill_tokens; /* most tokens of one prefill */
+  size_t slots;          /* sequences decoded side by side, at most n */
+  size_t prefill_tokens; /* maximum number of tokens of one prefill */
 } generate_plan;
 
 static int still_draws(const generate_request *q, const generate_result *r, size_t i) {
   return !r->finished[i] && r->length[i] < generate_limit(q, i);
 }
 
-/* Responses without tokens ordered by prompt, a counting sort into p->order; then those with.
- * next[n_prompts + 1] is zero. */
+/* Writes p->order: responses without tokens, ordered by prompt with a counting sort; then those
+ * with tokens. next[n_prompts + 1] is zero on entry. */
 static void order_responses(generate_plan *p, const generate_request *q, const generate_result *r,
                             size_t *next) {
   for (size_t i = 0; i < q->n_responses; ++i)
@@ -194,7 +195,7 @@ static void group_into_jobs(generate_plan *p, const generate_request *q, const g
 
 /* --- slots --- */
 
-/* The most slots that fit, by halving. */
+/* Finds the number of slots that fits by halving. */
 gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t n_responses,
                          size_t capacity, size_t bytes, gl_error *err) {
   if (*slots != 0) {
@@ -234,8 +235,8 @@ static gl_status plan_slots(generate_plan *p, const model *m, const generate_req
   return status;
 }
 
-/* Checks the request and result against the model and each other (GL_EINPUT, GL_EINTERNAL) and
- * plans, in memory of the arena. A plan of n = 0 has nothing to do. */
+/* Checks request and result against the model and each other, and makes the plan in memory of the
+ * arena. A plan with n = 0 has nothing to do. Errors: GL_EINPUT, GL_EINTERNAL. */
 static gl_status make_plan(generate_plan *p, arena *memory, const model *m,
                            const generate_request *q, const generate_result *r, gl_error *err) {
   *p = (generate_plan){.prefill_tokens = PREFILL_TOKENS};
@@ -271,7 +272,7 @@ static int plan_generation(memory_plan *out, const model_config *c, const backen
                            c->vocabulary);
 }
 
-/* Training and generation use the same scratch memory. */
+/* Scratch memory in bytes; training and generation use the same memory. */
 static size_t plan_scratch(const model_config *c, const backend *b, size_t rows, size_t slots,
                            size_t capacity) {
   const run_shape shape = {.rows = rows,
@@ -330,63 +331,65 @@ gl_status model_memory(memory_plan *out, const model_config *c, const backend *b
 
 /* --- a run --- */
 
-enum { REFILL_PART = 8 }; /* free slots are filled when 1 / this of all are free */
+enum {
+  REFILL_PART = 8
+}; /* free slots are refilled when at least 1 / REFILL_PART of all slots are free */
 
 static const size_t none = SIZE_MAX;
 
 typedef struct slot_state {
-  size_t response; /* running here, or none */
-  size_t job;      /* whose sequence the first positions hold, or none */
-  size_t ahead;    /* its tokens that steps under way are drawing */
-  size_t row;      /* in the step that was started last */
-  size_t leader;   /* the slot that is decoded for this one: itself, or an earlier one */
+  size_t response; /* the response running here, or none */
+  size_t job;      /* the job whose sequence the first positions hold, or none */
+  size_t ahead;    /* number of its tokens that unfinished steps are sampling */
+  size_t row;      /* its row in the last step started */
+  size_t leader;   /* the slot decoded on behalf of this one: itself, or an earlier one */
   size_t left;     /* the leader that it left in the last step, or none */
 } slot_state;
 
-/* A prefill of several jobs: its packed sequences and where each goes. */
+/* A prefill of several jobs: its packed sequences and the slot of each. */
 typedef struct prefill {
   size_t *start, *slot; /* [slots + 1] */
   int32_t *token;       /* [plan.prefill_tokens] */
   size_t n_jobs, n_tokens;
 } prefill;
 
-/* What one call of model_sample() draws, or one step decodes and draws. */
+/* The rows that one model_sample() samples, or one step decodes and samples. */
 typedef struct rows {
   size_t *response, *row_of; /* [slots] */
   uint64_t *index;
   int32_t *token, *slot, *position;
   double *logq, *logq_truncated;
-  uint64_t *context; /* [slots] address of noise; NULL: logits are not distorted */
-  uint32_t *kept;    /* [slots] sets; NULL: they are not wanted */
+  uint64_t *context; /* [slots] addresses of noise; NULL: logits are not distorted */
+  uint32_t *kept;    /* [slots] sets of kept tokens; NULL: not recorded */
   size_t n;
 } rows;
 
-/* A step under way: the slots of its rows. */
+/* A step in progress: the slots of its rows. */
 typedef struct flight {
   size_t *slot; /* [plan.slots] */
   size_t n;
 } flight;
 
-enum { FLIGHTS = 2 }; /* steps under way at most */
+enum { FLIGHTS = 2 }; /* maximum number of steps in progress */
 
 typedef struct run {
   model_cache *cache;
   const generate_request *q;
   generate_result *r;
-  sampling_spec dist; /* what tokens are drawn from */
+  sampling_spec dist; /* the distribution that tokens are sampled from */
   generate_plan plan;
   slot_state *slots; /* [plan.slots] */
-  size_t *free;      /* [plan.slots] numbers of free slots during a fill */
+  size_t *free;      /* [plan.slots] numbers of the free slots, during a fill */
   size_t n_running;
-  size_t next_job;     /* not yet prefilled */
-  size_t waiting_job;  /* prefilled, with responses that have no slot yet; or none */
-  size_t next_waiting; /* its next one in plan.order */
+  size_t next_job;     /* the first job without prefill */
+  size_t waiting_job;  /* a job with prefill whose responses wait for slots; or none */
+  size_t next_waiting; /* its next waiting response, in plan.order */
   prefill prefill;
   rows rows;
-  flight flight[FLIGHTS]; /* step i, counted from 0, has place i % FLIGHTS */
-  size_t started, taken;  /* steps */
-  int shares;             /* responses that are the same so far are decoded once */
-  arena memory;           /* of all arrays, the plan's too */
+  flight flight[FLIGHTS]; /* step i (from 0) is at index i % FLIGHTS */
+  size_t started, taken;  /* numbers of steps */
+  int shares;             /* 1: responses with the same tokens so far are decoded once */
+  arena memory;           /* owns all arrays, the plan's too */
   gl_error *err;
 } run;
 
@@ -402,8 +405,8 @@ static int is_over(const run *g, size_t i) {
   return g->r->finished[i] || g->r->length[i] >= generate_limit(g->q, i);
 }
 
-/* The address of the noise that the next token of response i meets: every response to the prompt
- * that is the same so far meets the same. */
+/* The address of the noise for the next token of response i. Responses to one prompt with the same
+ * tokens so far get the same noise. */
 static uint64_t context_of(const run *g, size_t i) {
   const generate_request *q = g->q;
   const size_t prompt = q->prompt_of[i], from = q->prompt_start[prompt];
@@ -421,8 +424,8 @@ static void add_draw(run *g, size_t response, size_t row_of) {
   ++w->n;
 }
 
-/* One logit that is not-a-number or infinite makes all log-probabilities of its row not-a-number,
- * so the log-probability of the sampled token shows it. */
+/* Checks the log-probability of a sampled token. One NaN or infinite logit makes all
+ * log-probabilities of its row NaN, so checking this one is enough. */
 static gl_status check_draw(const run *g, size_t i, double logq, double logq_truncated) {
   if (!g->q->must_be_finite || (isfinite(logq) && isfinite(logq_truncated))) return GL_OK;
   return gl_fail(g->err, GL_ENUMERIC,
@@ -433,7 +436,7 @@ static gl_status check_draw(const run *g, size_t i, double logq, double logq_tru
                  isfinite(logq) ? logq_truncated : logq);
 }
 
-/* Copies the set of row k of the last draw, where sets are wanted, to that of token `at`. */
+/* Copies the set of row k of the last sampling to token `at`, if sets are recorded. */
 static gl_status copy_kept_set(const run *g, size_t k, size_t at) {
   const kept_shape *shape = &g->r->shape;
   if (g->rows.kept == NULL) return GL_OK;
@@ -447,7 +450,7 @@ static gl_status copy_kept_set(const run *g, size_t k, size_t at) {
                  g->dist.top_k, shape->words - 1, g->dist.top_k);
 }
 
-/* Appends what row k of the last draw gave to response i. */
+/* Appends the token sampled in row k to response i. */
 static gl_status append_draw(run *g, size_t i, size_t k) {
   const rows *w = &g->rows;
   const generate_request *q = g->q;
@@ -462,7 +465,7 @@ static gl_status append_draw(run *g, size_t i, size_t k) {
   return copy_kept_set(g, k, at);
 }
 
-/* Draws the next token of every response listed in g->rows, and empties that list. */
+/* Samples the next token of every response in g->rows, and empties that list. */
 static gl_status draw_rows(run *g) {
   rows *w = &g->rows;
   const generate_request *q = g->q;
@@ -485,8 +488,8 @@ static int same_so_far(const run *g, size_t i, size_t j) {
   return r->length[i] == r->length[j] && memcmp(a, b, r->length[i] * sizeof *a) == 0;
 }
 
-/* The slot to be decoded for response i in slot s: one of those beside[n], which run responses to
- * the same prompt that are drawn to the same length, or s itself. */
+/* The slot to decode for response i in slot s: one of beside[n], which run responses to the same
+ * prompt with the same token limit, or s itself. */
 static size_t find_leader(const run *g, size_t i, size_t s, const size_t *beside, size_t n) {
   for (size_t k = 0; k < n && g->shares; ++k) {
     const size_t t = beside[k];
@@ -498,7 +501,7 @@ static size_t find_leader(const run *g, size_t i, size_t s, const size_t *beside
   return s;
 }
 
-/* Response i starts running in slot s. If the slot leads, it gets the keys and values of the job's
+/* Starts response i in slot s. If the slot leads, it receives the keys and values of the job's
  * sequence from slot `home`. */
 static gl_status start_response(run *g, size_t i, size_t job, size_t home, size_t s,
                                 size_t leader) {
@@ -513,13 +516,13 @@ static gl_status start_response(run *g, size_t i, size_t job, size_t home, size_
   return status;
 }
 
-/* Puts back the keys and values of response i, which are in that slot, if they are kept. */
+/* Stores the keys and values of response i from its slot, if the caller keeps them. */
 static gl_status save_cache(const run *g, size_t i, size_t slot) {
   const generate_cache *c = g->r->cache;
   return c != NULL ? model_cache_get(g->cache, slot, c->kept + i * c->bytes, g->err) : GL_OK;
 }
 
-/* Gives free slots [*used, n_free) to responses of a job from *next on that are not over. */
+/* Assigns free slots [*used, n_free) to unfinished responses of a job, from *next on. */
 static gl_status place_responses(run *g, size_t job, size_t home, size_t *next, size_t *used,
                                  size_t n_free) {
   const generate_job *j = &g->plan.jobs[job];
@@ -561,13 +564,13 @@ static void pack_job(run *g, size_t job, size_t slot) {
   f->start[++f->n_jobs] = f->n_tokens;
 }
 
-/* Whether a job continues a response with its stored keys and values. */
+/* 1 if the job resumes a response from its stored keys and values. */
 static int next_is_kept(const run *g, size_t job) {
   return g->r->cache != NULL && g->r->length[g->plan.order[g->plan.jobs[job].first]] > 0;
 }
 
-/* The next jobs, as far as free slots and the size of a prefill allow, each with as many slots as
- * it has responses; runs their sequences. */
+/* Runs the sequences of the next jobs, as many as free slots and the size of a prefill allow. Each
+ * job needs as many slots as it has responses. */
 static gl_status prefill_jobs(run *g, size_t used, size_t n_free) {
   prefill *f = &g->prefill;
   f->n_jobs = f->n_tokens = 0;
@@ -583,7 +586,7 @@ static gl_status prefill_jobs(run *g, size_t used, size_t n_free) {
   return model_prefill(g->cache, &packed, f->slot, g->err);
 }
 
-/* The first tokens of every response of the jobs just run. */
+/* Samples the first token of every response of the jobs just run. */
 static gl_status draw_first(run *g) {
   gl_status status = GL_OK;
   for (size_t k = 0; k < g->prefill.n_jobs; ++k) {
@@ -596,7 +599,7 @@ static gl_status draw_first(run *g) {
   return status == GL_OK ? draw_rows(g) : status;
 }
 
-/* Gives free slots to responses that go on with what was kept of them. */
+/* Assigns free slots to responses that resume from stored keys and values. */
 static gl_status start_kept(run *g, size_t *used, size_t n_free) {
   const generate_cache *c = g->r->cache;
   gl_status status = GL_OK;
@@ -616,7 +619,7 @@ static gl_status start_jobs(run *g, size_t *used, size_t n_free) {
   for (size_t k = 0; k < g->prefill.n_jobs && status == GL_OK; ++k) {
     size_t job = g->next_job + k, next = g->plan.jobs[job].first;
     const size_t end = next + g->plan.jobs[job].n;
-    /* What the job was given begins at its home; slots left over stay free. */
+    /* A job's slots begin at its home slot; slots that it does not need stay free. */
     while (g->free[*used] != g->prefill.slot[k]) ++*used;
     status = place_responses(g, job, g->prefill.slot[k], &next, used, n_free);
     if (next == end) continue;
@@ -627,7 +630,7 @@ static gl_status start_jobs(run *g, size_t *used, size_t n_free) {
   return status;
 }
 
-/* Fills free slots until there are none or nothing is left to start. */
+/* Fills free slots until none is free or no response is left to start. */
 static gl_status fill_slots(run *g) {
   gl_status status = GL_OK;
   size_t started = 1;
@@ -650,8 +653,8 @@ static int wants_filling(const run *g) {
 
 /* --- running --- */
 
-/* Starts a step of all running responses but those whose last token is being drawn already; none
- * if there are no others. */
+/* Starts a step of all running responses whose last token is not being sampled already. Does
+ * nothing if there are none. */
 static gl_status start_step(run *g) {
   rows *w = &g->rows;
   const generate_request *q = g->q;
@@ -678,7 +681,7 @@ static gl_status start_step(run *g) {
   return model_step(g->cache, &step, &draws, g->err);
 }
 
-/* Takes the draws of the oldest step under way, and frees the slots of responses that are over. */
+/* Reads the samples of the oldest step in progress and frees the slots of finished responses. */
 static gl_status finish_step(run *g) {
   rows *w = &g->rows;
   const flight *f = &g->flight[g->taken++ % FLIGHTS];
@@ -702,9 +705,9 @@ static int32_t last_token(const run *g, size_t s) {
   return g->r->token[i * g->q->max_tokens + g->r->length[i] - 1];
 }
 
-/* Lists a decode of every leader, and a draw for every response from its leader's row; the slots of
- * the draws in order go into `slots`. *decoded is how many rows are. Leaders come before those that
- * they lead. */
+/* Lists a decode of every leader, and a sample of every response from its leader's row. slots: the
+ * slots of the samples, in order. *decoded: number of rows to decode. Leaders precede their
+ * followers. */
 static void list_step(run *g, size_t *slots, size_t *decoded) {
   rows *w = &g->rows;
   const generate_request *q = g->q;
@@ -726,8 +729,8 @@ static void list_step(run *g, size_t *slots, size_t *decoded) {
   }
 }
 
-/* The slot that response in slot s goes on with, after it drew another token than its leader: one
- * that left the same leader with the same token, or itself. */
+/* Finds a slot for the response in slot s, which sampled another token than its leader: a slot that
+ * left the same leader with the same token, or s itself. */
 static gl_status fork_from_leader(run *g, size_t s) {
   slot_state *slot = &g->slots[s];
   const size_t from = slot->leader, i = slot->response;
@@ -744,8 +747,8 @@ static gl_status fork_from_leader(run *g, size_t s) {
                           g->err);
 }
 
-/* Decodes every leader, draws for all, parts those that drew other tokens than their leaders, and
- * frees the slots of responses that are over. */
+/* Decodes every leader, samples for all, separates responses that sampled another token than their
+ * leaders, and frees the slots of finished responses. */
 static gl_status step_with_leaders(run *g) {
   rows *w = &g->rows;
   size_t *slots = g->flight[0].slot, decoded = 0;
@@ -771,7 +774,7 @@ static gl_status step_with_leaders(run *g) {
 
 /* --- all steps --- */
 
-/* Starts a step, and takes one that is over; then fills slots, if enough are free. */
+/* Starts a step and reads the oldest one in progress; then fills slots if enough are free. */
 static gl_status step_beside(run *g) {
   const size_t before = g->started;
   gl_status status = start_step(g);

@@ -1,4 +1,4 @@
-/* A model's parameters: their order, their memory, their first values. */
+/* A model's parameters: order, memory and initial values. */
 #include "llm/model/internal.h"
 
 #include "core/random/rng.h"
@@ -10,8 +10,7 @@
 
 /* --- order --- */
 
-/* Appends tensor `name` (of layer `layer` where name has a place for it); returns where it starts.
- */
+/* Appends tensor `name` (a placeholder in the name is replaced by `layer`); returns its offset. */
 static size_t add_parameter(model *m, const char *name, size_t layer, size_t rows, size_t columns) {
   model_tensor *t = &m->tensor[m->n_tensors++];
   const char *rest = strchr(name, '#');
@@ -189,7 +188,8 @@ gl_status model_values_copy(model_values **out, model *m, gl_error *err) {
 
 gl_status model_values_put_aside(model_values **out, model *m, gl_error *err) {
   *out = NULL;
-  gl_status status = model_want_gradient(m, err); /* where they will be used */
+  gl_status status =
+      model_want_gradient(m, err); /* the values are copied into the gradient's memory when used */
   return status == GL_OK ? copy_values(out, m, 1, err) : status;
 }
 
@@ -273,7 +273,7 @@ gl_status model_get(const model *m, double *host, gl_error *err) {
   return download_all(m, m->own.master, host, err);
 }
 
-/* A copy holds values of type T only, which for bfloat16 are the upper halves of floats. */
+/* A copy has values of type T only. A bfloat16 is the upper half of a float. */
 gl_status model_values_get(const model_values *v, const model *m, double *host, gl_error *err) {
   const void *from = v->aside != NULL ? v->aside : v->copy;
   if (m->b->element == m->b->master_element) return download_all(m, from, host, err);
@@ -330,8 +330,7 @@ gl_status model_set(model *m, const double *host, gl_error *err) {
   return status == GL_OK ? m->b->ops->status(m->b, err) : status;
 }
 
-/* Numbers 2 i and 2 i + 1 of a tensor come from block i of its stream; first
- * is even. */
+/* Numbers 2 i and 2 i + 1 of a tensor come from block i of its stream. first is even. */
 static void draw_normals(rng_stream stream, size_t first, size_t n, double scale, double *out) {
   for (size_t i = 0; i < n; i += 2) {
     double two[2];

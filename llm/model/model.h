@@ -6,9 +6,9 @@
  *   logits = norm(h) embed^T (tied) or lm_head^T
  *
  * (Qwen3 technical report, arXiv 2505.09388; names and layout are Hugging Face's.) All parameters
- * live in one array of n numbers; q_proj, k_proj, v_proj lie one after the other, as do gate_proj
- * and up_proj, so that each group is one product; norm weights come last, so that what decays is
- * one range. Prefix: model_. */
+ * are in one array of n numbers. q_proj, k_proj and v_proj are adjacent, as are gate_proj and
+ * up_proj, so that each group is one product. Norm weights come last, so that weight decay applies
+ * to one range. Prefix: model_. */
 #ifndef GEPOLAB_LLM_MODEL_MODEL_H
 #define GEPOLAB_LLM_MODEL_MODEL_H
 
@@ -21,280 +21,278 @@ enum { MODEL_UNKNOWN_SIZE = 192 };
 typedef struct model_config {
   size_t vocabulary, hidden, intermediate, layers, heads, kv_heads, head_dim, max_positions;
   double rms_eps, rope_theta, initializer_range;
-  int tied;                /* output embedding is the input's */
+  int tied;                /* 1: the output embedding is the input embedding */
   int32_t begin, end, pad; /* token numbers, -1: none */
-  /* Keys of the config.json it was read from whose meaning is not known here, separated by commas;
-   * "" where there was none. Shown to the user, never compared or written. */
+  /* Unknown keys of the config.json, separated by commas; "" if there are none. Shown to the user,
+   * never compared or written. */
   char unknown[MODEL_UNKNOWN_SIZE];
 } model_config;
 
-/* config.json of Hugging Face. A key that asks for what this model does not compute (another
- * architecture, soft-capped logits, scaled rotary embeddings, biases, sliding windows, …) is
- * GL_EINPUT naming file and key; keys that change nothing are passed over; any other key is passed
- * over too, and named in out->unknown. */
+/* Read Hugging Face's config.json. A key that requests a feature this model does not compute
+ * (another architecture, soft-capped logits, scaled rotary embeddings, biases, sliding windows, …)
+ * is GL_EINPUT; the message names file and key. Keys without effect are ignored. Unknown keys are
+ * ignored, too, and listed in out->unknown. */
 gl_status model_config_load(model_config *out, const char *path, gl_error *err);
 gl_status model_config_parse(model_config *out, const char *json, size_t size, const char *name,
                              gl_error *err);
-/* config.json text, malloc'd; NULL if memory is short. */
+/* The text of config.json, malloc'd; NULL if out of memory. */
 char *model_config_json(const model_config *c);
-/* The `model` section of a recipe where it describes a model rather than naming a folder:
- * {layers, hidden, intermediate, heads, kv_heads, head_dim, context, tied, rope_theta, rms_eps,
- * initializer_range}; the vocabulary comes from the tokenizer. */
+/* Reads the `model` section of a recipe that describes a model instead of naming a folder: {layers,
+ * hidden, intermediate, heads, kv_heads, head_dim, context, tied, rope_theta, rms_eps,
+ * initializer_range}. The tokenizer determines the vocabulary. */
 gl_status model_config_read(model_config *out, const cfg_node *section, size_t vocabulary,
                             gl_error *err);
-/* Sizes that fit together (heads divisible by kv_heads, even head_dim, nothing overflowing). */
+/* Checks that the sizes fit together: heads divisible by kv_heads, even head_dim, no overflow. */
 gl_status model_config_check(const model_config *c, gl_error *err);
 size_t model_config_parameters(const model_config *c);
 
 typedef struct model_tensor {
-  char name[96];                /* Hugging Face's */
-  size_t offset, rows, columns; /* rows 1 for a vector */
+  char name[96];                /* Hugging Face's name */
+  size_t offset, rows, columns; /* rows is 1 for a vector */
 } model_tensor;
 
 typedef struct model model;
-/* A set of parameter values of a model, in backend memory: the model's own, a reference, a held
- * version. */
+/* Parameter values in backend memory: the model's own, a reference policy's, or a held version's.
+ */
 typedef struct model_values model_values;
 
-/* A model whose parameters are all zero. b is borrowed and must outlive it. recompute: a forward
- * that a backward follows keeps only each layer's input, and the backward computes the other
- * activations again (less memory, more time; the results are the same). GL_ENOMEM. */
+/* Makes a model with all parameters zero. b is borrowed and must outlive it. recompute 1: a forward
+ * before a backward stores only each layer's input, and the backward recomputes the other
+ * activations (less memory, more time, the same results). Errors: GL_ENOMEM. */
 gl_status model_new(model **out, const model_config *config, backend *b, int recompute,
                     gl_error *err);
 void model_free(model *m);
 const model_config *model_configuration(const model *m);
 backend *model_backend(const model *m);
 size_t model_parameters(const model *m);
-/* Tensor i, or NULL beyond the last. */
+/* Tensor i, or NULL if there are fewer. */
 const model_tensor *model_tensor_at(const model *m, size_t i);
 
-/* Normal(0, initializer_range) matrices, unit norm weights; tensor i draws from
- * (seed, RNG_INIT, i). */
+/* Samples matrices from Normal(0, initializer_range) and sets norm weights to one. Tensor i uses
+ * the random stream (seed, RNG_INIT, i). */
 gl_status model_initialise(model *m, uint64_t seed, gl_error *err);
-/* Parameter values from and to the host, in the model's order, as doubles. */
+/* Copy parameter values from or to the host, in the model's order, as doubles. */
 gl_status model_get(const model *m, double *host, gl_error *err);
 gl_status model_set(model *m, const double *host, gl_error *err);
 gl_status model_gradient_get(const model *m, double *host, gl_error *err);
 gl_status model_gradient_set(model *m, const double *host, gl_error *err);
-/* A folder with config.json and model.safetensors, or model.safetensors.index.json and its shards;
- * F32, F16, BF16 (and F64) tensors. The folder's config must equal the model's. */
+/* Loads a folder with config.json and model.safetensors, or model.safetensors.index.json and its
+ * shards. Tensor types: F32, F16, BF16, F64. The folder's configuration must equal the model's. */
 gl_status model_load(model *m, const char *folder, gl_error *err);
-/* Writes config.json and model.safetensors (type F32, BF16 or F64), in shards where one would be
- * larger than shard_bytes (0: never); a folder that exists is replaced file by file, atomically. */
+/* Writes config.json and model.safetensors (type F32, BF16 or F64). Tensors are split into shards
+ * of at most shard_bytes (0: one file). In an existing folder each file is replaced atomically. */
 gl_status model_save(const model *m, const char *folder, number_type type, size_t shard_bytes,
                      gl_error *err);
 
-/* Copies of the values in the type that forward and generation read, without a master: for a
- * reference policy or a version that is still being sampled from. */
+/* Copies the values in the type that forward and generation read, without a master: for a reference
+ * policy or a version that is still sampled from. */
 gl_status model_values_copy(model_values **out, model *m, gl_error *err);
-/* The same, put aside: where the backend is a device, in pinned memory of the host. model_use()
- * then copies them into the gradient's memory, whose contents are lost, and takes no other memory.
- */
+/* The same, but put aside: in pinned host memory if the backend is a device. model_use() then
+ * copies them into the gradient's memory, whose contents are lost, and allocates nothing. */
 gl_status model_values_put_aside(model_values **out, model *m, gl_error *err);
 int model_values_are_aside(const model_values *v);
-/* Bytes of one copy. */
+/* Size of one copy in bytes. */
 size_t model_values_bytes(const model *m);
 void model_values_free(model_values *v, model *m);
-/* A copy's values to the host, as model_get gives the model's own. */
+/* Copies a copy's values to the host, as model_get() does for the model's own. */
 gl_status model_values_get(const model_values *v, const model *m, double *host, gl_error *err);
-/* From now on forward and generation read v; NULL: the model's own values. A backward is always of
- * the model's own values, and no gradient can be had while values that were put aside are in use
- * (GL_EINTERNAL). */
+/* Makes forward and generation read v; NULL: the model's own values. A backward always
+ * differentiates at the model's own values. While put-aside values are in use no gradient can be
+ * computed (GL_EINTERNAL). */
 void model_use(model *m, model_values *v);
 
-/* Token sequences packed one after the other, and the tokens whose log-probability is wanted:
- * target[j], as the token that follows packed token target_after[j]. Borrowed host memory. */
+/* Token sequences packed one after the other, and targets: tokens whose log-probability is wanted.
+ * target[j] is the token that follows packed token target_after[j]. Borrowed host memory. */
 typedef struct packed_tokens {
   size_t n_tokens, n_sequences, n_targets;
   const size_t *start;        /* [n_sequences + 1] */
   const int32_t *token;       /* [n_tokens] */
-  const size_t *target_after; /* [n_targets], ascending; a token may have several */
+  const size_t *target_after; /* [n_targets], ascending; may repeat */
   const int32_t *target;      /* [n_targets] */
 } packed_tokens;
 
-/* What packed sequences have in common, so that it is packed and run once: the tokens of sequence s
- * are the first before[s] of sequence parent[s], an earlier one of its tree, and then those packed
- * for it, one at least. The sequences of a tree stand side by side, and its first one is whole.
+/* Prefixes that packed sequences share, so that each is packed and run once. Sequence s has the
+ * first before[s] tokens of sequence parent[s], an earlier one of its tree, followed by its own
+ * packed tokens, at least one. The sequences of a tree are adjacent, and its first one is complete.
  * Borrowed host memory. */
 typedef struct shared_tokens {
   size_t n_trees;
-  const size_t *tree;   /* [n_trees + 1] first sequence of each, then n_sequences */
-  const size_t *parent; /* [n_sequences] any number where before is 0 */
-  const size_t *before; /* [n_sequences] */
+  const size_t *tree;   /* [n_trees + 1] first sequence of each tree, then n_sequences */
+  const size_t *parent; /* [n_sequences] ignored if before is 0 */
+  const size_t *before; /* [n_sequences] number of shared tokens */
 } shared_tokens;
 
-/* What a sampler kept when it drew each target of packed sequences: set [n_targets,
- * shape->words], borrowed host memory. Each holds its target or nothing. */
+/* The tokens that the sampler kept (after top-k, top-p) when it sampled each target: set
+ * [n_targets, shape->words], borrowed host memory. A set contains its target or is empty. */
 typedef struct kept_tokens {
   const kept_shape *shape;
   const uint32_t *set;
 } kept_tokens;
 
-/* Whether sequences may share beginnings: 1 where the backend can run them. */
+/* 1 if the backend can run sequences with shared prefixes. */
 int model_shares(const model *m);
 
-/* logp[n_targets], entropy[n_targets] (NULL: not wanted) of the policy softmax(logits /
- * temperature). keep: a model_backward follows. GL_EINPUT for tokens outside the vocabulary or a
- * sequence longer than max_positions. */
+/* Computes logp[n_targets] and entropy[n_targets] (NULL: not wanted) of the policy softmax(logits /
+ * temperature). keep 1: a model_backward() follows. Errors: GL_EINPUT (token outside the
+ * vocabulary, sequence longer than max_positions). */
 gl_status model_forward(model *m, const packed_tokens *packed, double temperature, int keep,
                         double *logp, double *entropy, gl_error *err);
-/* What a forward may have besides. */
+/* Further options of a forward. */
 typedef struct forward_options {
-  /* Sequences share beginnings, and their targets have the bits that they have in whole sequences;
-   * GL_EINTERNAL where the backend cannot. NULL: none does. */
+  /* Prefixes that sequences share. Results equal those of complete sequences bit for bit.
+   * GL_EINTERNAL if the backend cannot share. NULL: nothing is shared. */
   const shared_tokens *shared;
-  /* Every target's distribution is renormalised over the tokens that were kept: logp is of that
-   * distribution, and so is what model_backward() differentiates; entropy is of the whole
-   * distribution. GL_EINTERNAL for a set that does not hold its target. NULL: over all tokens. */
+  /* Renormalises every target's distribution over its kept tokens: logp and model_backward() refer
+   * to this distribution, entropy to the whole one. GL_EINTERNAL if a set does not contain its
+   * target. NULL: all tokens. */
   const kept_tokens *kept;
   double temperature;
-  int keep; /* a model_backward() follows */
+  int keep; /* 1: a model_backward() follows */
 } forward_options;
 gl_status model_forward_with(model *m, const packed_tokens *packed, const forward_options *o,
                              double *logp, double *entropy, gl_error *err);
-/* After a forward, whose backward may still follow: what the whole distribution before each of n of
- * its targets, target[n], gives to the tokens of a set and to the others, kept->set [n, words].
- * part: mass [n], entropy_kept [n] and entropy_tail [n], as the backend's kept_parts() has them. It
- * is one more product with the output embedding and changes nothing that a backward reads. */
+/* To be called after a forward, also before its backward. For n of its targets, target[n], splits
+ * the whole distribution by a set of tokens, kept->set [n, words], as the backend's kept_parts()
+ * does. part: mass [n] of the set, entropy_kept [n], entropy_tail [n]. It costs one more product
+ * with the output embedding and changes nothing that a backward reads. */
 gl_status model_kept_parts(model *m, const size_t *target, const kept_tokens *kept, size_t n,
                            double *const part[3], gl_error *err);
-/* Adds sum_j dlogp[j] * d logp_j / d theta to the gradient, for the last kept forward. */
+/* Adds sum_j dlogp[j] * d logp_j / d theta to the gradient, for the last forward with keep. */
 gl_status model_backward(model *m, const double *dlogp, gl_error *err);
 gl_status model_zero_gradient(model *m, gl_error *err);
-/* What is read of the gradient where comparing it with another is enough: all of it, or, of more
- * than MODEL_SAMPLE numbers, MODEL_SAMPLE in MODEL_SAMPLE_RUNS runs that begin at equal distances.
- */
+/* A sample of the gradient that suffices to compare two gradients: all of it, or, of more than
+ * MODEL_SAMPLE numbers, MODEL_SAMPLE numbers in MODEL_SAMPLE_RUNS equally spaced runs. */
 enum { MODEL_SAMPLE = 1 << 20, MODEL_SAMPLE_RUNS = 64 };
 size_t model_gradient_sample_size(const model *m);
 gl_status model_gradient_sample(const model *m, double *host, gl_error *err);
-/* The gradient, [model_parameters] of the backend's master type in its memory, for sums over
- * devices; NULL before the first model_zero_gradient() or optimiser. */
+/* The gradient, [model_parameters] of the master type in backend memory, for sums over devices.
+ * NULL before the first model_zero_gradient() or optimiser. */
 void *model_gradient(model *m);
 
-/* Moments of an optimiser over all parameters; matrices decay, norm weights do not. */
+/* An optimiser's moments over all parameters. Weight decay applies to matrices, not to norm
+ * weights. */
 typedef struct model_optimizer model_optimizer;
 gl_status model_optimizer_new(model_optimizer **out, model *m, const optimizer_spec *spec,
                               gl_error *err);
 void model_optimizer_free(model_optimizer *o);
 /* From the next step on the bfloat16 copy of the parameters, which forward and generation read, is
  * rounded stochastically. Parameter i after step t uses number i of the stream (seed, RNG_ROUNDING,
- * t), so that the copy is a function of the master parameters and the number of steps, and
- * model_read() restores it. No effect on other types, which are not rounded. */
+ * t). So the copy is a function of the master parameters and the number of steps, and model_read()
+ * restores it. Other types are not rounded. */
 void model_optimizer_round(model_optimizer *o, uint64_t seed);
-/* One step down the gradient, clipped to spec.clip_grad_norm; *norm is the gradient's norm before
- * clipping. Where that is not finite nothing changes. */
+/* Makes one step down the gradient, clipped to spec.clip_grad_norm. *norm: the gradient's norm
+ * before clipping. If it is not finite, nothing changes. */
 gl_status model_optimizer_step(model_optimizer *o, double lr, double *norm, gl_error *err);
 
-/* Writes and reads parameters and moments (o may be NULL: none) exactly, for checkpoints of a run:
- * a header, the arrays in native byte order, a checksum. model_read() gives GL_EINPUT for damage or
- * another configuration, and then has changed nothing; GL_EIO. */
+/* Write and read parameters and moments (o NULL: no moments) exactly, for checkpoints of a run: a
+ * header, the arrays in native byte order, a checksum. Errors of model_read(): GL_EINPUT (damaged
+ * file or another configuration; nothing has changed then), GL_EIO. */
 gl_status model_write(const model *m, const model_optimizer *o, FILE *to, gl_error *err);
 gl_status model_read(model *m, model_optimizer *o, FILE *from, gl_error *err);
 
-/* Bytes of activations that the model keeps for its next pass. */
+/* Size in bytes of the activation memory that the model keeps for its next pass. */
 size_t model_kept_bytes(const model *m);
 
-/* What a configuration will need, in bytes of backend memory. */
+/* The backend memory that a configuration will need, in bytes. */
 typedef struct memory_plan {
   size_t parameters, gradients, moments, activations, cache, logits;
-  size_t packed;  /* the weights in the order in which products read them */
-  size_t scratch; /* the backend's own */
+  size_t packed;  /* the packed copy of the weights */
+  size_t scratch; /* the backend's scratch memory */
   size_t total;
 } memory_plan;
-/* What it will be used for. */
+/* The intended use, on which memory depends. */
 typedef struct memory_use {
   int recompute;
   size_t training_tokens, training_targets; /* of one micro-batch; 0: no training */
   size_t slots, capacity;                   /* of the cache; 0: no generation */
   size_t value_copies;                      /* copies of the parameters beside the model's own */
 } memory_use;
-/* GL_ENOMEM where the sum overflows. */
+/* Errors: GL_ENOMEM (the sum overflows). */
 gl_status model_memory(memory_plan *out, const model_config *c, const backend *b,
                        const memory_use *use, gl_error *err);
 
 /* --- for generation (llm/model/generate.c) --- */
 
-/* Keys and values of `slots` sequences of up to `capacity` positions in every layer. */
+/* The keys and values of `slots` sequences of up to `capacity` positions, in every layer. */
 typedef struct model_cache model_cache;
 gl_status model_cache_new(model_cache **out, model *m, size_t slots, size_t capacity,
                           gl_error *err);
 void model_cache_free(model_cache *c);
-/* Runs packed prompts (without targets) and keeps the keys and values of sequence s in slot[s] from
- * position 0 on. The cache's logits become [n_sequences, vocabulary]: those that follow each
- * sequence's last token. GL_EINPUT as model_forward(); GL_EINTERNAL for more sequences than slots
- * or one longer than the capacity. */
+/* Runs packed prompts (without targets) and stores the keys and values of sequence s in slot[s],
+ * from position 0 on. The cache's logits become [n_sequences, vocabulary]: those after each
+ * sequence's last token. Errors: GL_EINPUT as in model_forward(); GL_EINTERNAL (more sequences than
+ * slots, or one longer than the capacity). */
 gl_status model_prefill(model_cache *c, const packed_tokens *packed, const size_t *slot,
                         gl_error *err);
-/* Copies keys and values of the first `length` positions of a slot in all layers. */
+/* Copies the keys and values of the first `length` positions of a slot, in all layers. */
 gl_status model_cache_copy(model_cache *c, size_t from, size_t to, size_t length, gl_error *err);
-/* Bytes of all keys and values of a slot of that capacity, SIZE_MAX where they overflow; and copies
- * of a slot's to the host and from it, in a form that only a cache of the same capacity, model and
- * backend reads. */
+/* Size in bytes of all keys and values of a slot with that capacity (SIZE_MAX on overflow); below,
+ * copies of a slot to and from the host, in a format that only a cache of the same capacity, model
+ * and backend can read. */
 size_t model_cache_slot_bytes(const model *m, size_t capacity);
 gl_status model_cache_get(model_cache *c, size_t slot, void *to, gl_error *err);
 gl_status model_cache_put(model_cache *c, size_t slot, const void *from, gl_error *err);
 /* Runs one more token of each of `rows` sequences: token[r] at position[r] of slot[r] (host
- * arrays). Row r of the cache's logits becomes that of the token that follows. Does not wait for a
- * device: a failure there is returned by the next model_sample() or model_logits_get(). */
+ * arrays). Row r of the cache's logits becomes that of the next token. Does not wait for a device:
+ * an error there is returned by the next model_sample() or model_logits_get(). */
 gl_status model_decode(model_cache *c, const int32_t *token, const int32_t *slot,
                        const int32_t *position, size_t rows, gl_error *err);
-/* The first `rows` rows of the last logits, [rows, vocabulary]. */
+/* Copies the first `rows` rows of the last logits, [rows, vocabulary]. */
 gl_status model_logits_get(const model_cache *c, size_t rows, double *logits, gl_error *err);
-/* The distribution and the stream that tokens are sampled from. */
+/* The distribution and the random stream that tokens are sampled from. */
 typedef struct model_draws {
-  sampling_spec sampling; /* its temperature is what logits are divided by, whatever error its
-                             behaviour names */
+  sampling_spec sampling; /* logits are divided by its temperature, regardless of the temperature
+                             error of its behaviour */
   rng_stream stream;
-  int greedy; /* the most probable token */
+  int greedy; /* 1: take the most probable token */
 } model_draws;
 
-/* Rows to sample, host arrays [n]. */
+/* The rows to sample, host arrays [n]. */
 typedef struct model_draw_rows {
   size_t n;
-  const size_t *row_of;  /* of the last logits; NULL: row r for token r */
-  const uint64_t *index; /* blocks of the stream */
-  /* Where the sampling's behaviour adds noise to logits or rounds them: the address of each row's
-   * noise among those of the stream's seed (operations.h: distort). NULL: logits are as they are.
-   */
+  const size_t *row_of;  /* index of each row in the last logits; NULL: 0, 1, 2, … */
+  const uint64_t *index; /* block of the stream for each row */
+  /* If the sampling behaviour adds noise to logits or rounds them: the address of each row's noise
+   * under the stream's seed (operations.h: distort). NULL: logits are not distorted. */
   const uint64_t *context;
 } model_draw_rows;
 
-/* What was sampled, host arrays [n]. */
+/* The sampled tokens, host arrays [n]. */
 typedef struct model_drawn {
   int32_t *token;
-  double *logq;           /* log-probability at the temperature */
-  double *logq_truncated; /* after top-k and top-p (paper/methods.md, section 1.2) */
-  /* Where distributions are truncated: sets [n, shape.words] of the tokens that were kept; NULL:
-   * they are not wanted. */
+  double *logq;           /* log-probability at the temperature, without truncation */
+  double *logq_truncated; /* log-probability after top-k and top-p (paper/methods.md §1.2) */
+  /* If distributions are truncated: sets [n, shape.words] of the kept tokens; NULL: not recorded.
+   */
   kept_shape shape;
   uint32_t *kept;
 } model_drawn;
 
-/* Samples a token from each row, as the backend's sample() says; with contexts or sets never
- * greedily. */
+/* Samples a token from each row, as the backend's sample() does. With contexts or sets, greedy is
+ * not allowed. */
 gl_status model_sample(model_cache *c, const model_draw_rows *rows, const model_draws *draws,
                        const model_drawn *out, gl_error *err);
 
 /* --- steps: a decode of every row and a draw of the token that follows, in one --- */
 
-/* The rows of a step, host arrays [n]: token[r], decoded at position[r] of slot[r], after which the
- * next token is drawn at block index[r] of the stream. A token of -1 - i stands for what row i of
- * the step before draws, which the host need not know yet. */
+/* The rows of a step, host arrays [n]: token[r] is decoded at position[r] of slot[r], then the next
+ * token is sampled with block index[r] of the stream. A token of -1 - i means the token that row i
+ * of the previous step samples, which the host need not know yet. */
 typedef struct model_step_rows {
   size_t n;
   const int32_t *token, *slot, *position;
   const uint64_t *index;
 } model_step_rows;
 
-/* How many steps may have been started and not yet been taken when the next one is started: 1 where
- * a device runs them beside the host, else 0. */
+/* How many steps may be in progress (started, not yet taken) when the next one starts: 1 if a
+ * device runs them while the host continues, else 0. */
 size_t model_steps_ahead(const model_cache *c);
-/* Starts a step. GL_EINTERNAL for rows that do not fit the cache, tokens of a step that there was
- * not, or too many steps under way. What fails on a device is returned by model_step_take(). */
+/* Starts a step. Errors: GL_EINTERNAL (rows that do not fit the cache, tokens of a step that does
+ * not exist, too many steps in progress). Errors on a device are returned by model_step_take(). */
 gl_status model_step(model_cache *c, const model_step_rows *rows, const model_draws *draws,
                      gl_error *err);
-/* Waits for the oldest step that was started and not taken, and gives what its rows drew, as
- * model_sample() does. GL_EINTERNAL where there is none. */
+/* Waits for the oldest step in progress and returns its samples, as model_sample() does. Errors:
+ * GL_EINTERNAL (no step in progress). */
 gl_status model_step_take(model_cache *c, int32_t *token, double *logq, double *logq_truncated,
                           gl_error *err);
 

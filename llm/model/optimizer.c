@@ -1,4 +1,4 @@
-/* The optimiser's step over all parameters, and its state and the parameters in a checkpoint. */
+/* The optimiser's step over all parameters; parameters and moments in a checkpoint. */
 #include "core/base/hash.h"
 #include "llm/model/internal.h"
 
@@ -10,9 +10,9 @@
 struct model_optimizer {
   model *m;
   optimizer_spec spec;
-  void *first, *second; /* M [n]; NULL where the kind has none */
+  void *first, *second; /* M [n]; NULL if the optimiser has none */
   uint64_t steps;
-  int rounds; /* stochastically */
+  int rounds; /* 1: stochastic rounding */
   uint64_t seed;
 };
 
@@ -46,14 +46,14 @@ void model_optimizer_round(model_optimizer *o, uint64_t seed) {
   o->seed = seed;
 }
 
-/* Sets how the model's bfloat16 copy is rounded after so many steps: to the nearest before the
- * first, stochastically afterwards where that is on. */
+/* Sets how the model's bfloat16 copy is rounded: to nearest before the first step, stochastically
+ * afterwards if that is on. */
 static void address_rounding(const model_optimizer *o) {
   o->m->rounds = o->rounds && o->steps > 0;
   o->m->rounding = rng_stream_at(o->seed, RNG_ROUNDING, o->steps);
 }
 
-/* Steps parameters [first, first + n), with weight decay or without. */
+/* Updates parameters [first, first + n), with that weight decay. */
 static void step_range(model_optimizer *o, size_t first, size_t n, double decay, double lr,
                        double scale) {
   model *m = o->m;
@@ -99,11 +99,12 @@ gl_status model_optimizer_step(model_optimizer *o, double lr, double *norm, gl_e
 }
 
 /* --- checkpoints --- */
-/* A header, the arrays as they are in memory, the checksum of all before it. Native byte order. */
+/* The header of a state; the arrays follow as they are in memory, then the checksum of everything
+ * before it. Native byte order. */
 
 typedef struct state_header {
   char magic[8];
-  uint64_t format, config; /* config: a checksum of the sizes */
+  uint64_t format, config; /* config: a checksum of the model's sizes */
   uint64_t n, element, n_arrays;
   uint64_t optimizer_kind, steps;
 } state_header;
@@ -118,7 +119,7 @@ static uint64_t config_checksum(const model_config *c) {
   return hash_64(hash_64(HASH_64_START, sizes, sizeof sizes), reals, sizeof reals);
 }
 
-/* Lists the arrays that a state consists of; returns how many. */
+/* Lists the arrays of a state; returns their number. */
 static size_t arrays_of(const model *m, const model_optimizer *o, void *array[MAX_ARRAYS]) {
   size_t n = 0;
   array[n++] = m->own.master;
@@ -140,7 +141,7 @@ static state_header state_header_of(const model *m, const model_optimizer *o) {
   return h;
 }
 
-/* sum: NULL for the checksum itself. */
+/* sum is NULL when the checksum itself is written. */
 static gl_status write_state_bytes(FILE *to, const void *bytes, size_t n, checksum *sum,
                                    gl_error *err) {
   if (sum != NULL) checksum_add(sum, bytes, n);
@@ -222,7 +223,7 @@ gl_status model_read(model *m, model_optimizer *o, FILE *from, gl_error *err) {
   gl_status status = read_state_bytes(from, &h, sizeof h, &sum, err);
   if (status == GL_OK) status = check_state_header(m, o, &h, err);
   if (status != GL_OK) return status;
-  /* Once to see that it is whole, once to take it: a damaged file changes nothing. */
+  /* The first pass checks the file, the second loads it, so that a damaged file changes nothing. */
   const off_t start = ftello(from);
   if (start < 0) return gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno));
   status = read_arrays(m, o, from, &sum, 0, err);

@@ -1,4 +1,4 @@
-/* Safetensors files: the header and its checks, numbers in chunks, and writing. */
+/* Safetensors files: parsing and checking the header, reading numbers in chunks, writing. */
 #include "llm/model/safetensors.h"
 
 #include "core/base/json.h"
@@ -17,14 +17,14 @@
 
 struct safetensors {
   char *path;
-  int file;          /* -1: a header alone */
-  size_t data_start; /* byte of the file where tensors start */
+  int file;          /* -1: only a header was given */
+  size_t data_start; /* byte offset of the tensor data in the file */
   size_t data_bytes;
-  tensor_entry *entry; /* by name */
+  tensor_entry *entry; /* sorted by name */
   size_t n, room;
 };
 
-/* Types of the format, with the bits of an element. */
+/* Types of the format, with the size of an element in bits. */
 static const struct {
   const char *name;
   size_t bits;
@@ -155,7 +155,7 @@ static int entry_by_place(const void *a, const void *b) {
   return s->end < t->end ? -1 : s->end > t->end;
 }
 
-/* Tensors must follow each other without holes or overlaps up to the end of the data. */
+/* Checks that the tensors cover the data exactly, without holes or overlaps. */
 static gl_status check_tiles(const safetensors *s, gl_error *err) {
   const tensor_entry **order = calloc(s->n + 1, sizeof *order);
   size_t at = 0;
@@ -237,7 +237,7 @@ gl_status safetensors_parse(safetensors **out, const char *header, size_t size, 
 
 /* --- files --- */
 
-/* Exactly n bytes at that place of the file. */
+/* Reads exactly n bytes at that offset. */
 static gl_status read_bytes(const safetensors *s, size_t at, void *to, size_t n, gl_error *err) {
   char *next = to;
   while (n > 0) {
@@ -337,7 +337,7 @@ const tensor_entry *safetensors_find(const safetensors *s, const char *name) {
 
 enum { PIECE = 4096 };
 
-/* Up to PIECE elements as doubles. */
+/* Reads up to PIECE elements as doubles. */
 static gl_status read_piece(const safetensors *s, const tensor_entry *t, size_t first, size_t n,
                             double *out, gl_error *err) {
   uint64_t raw[PIECE];
@@ -384,8 +384,8 @@ gl_status safetensors_read_f32(const safetensors *s, const tensor_entry *t, size
 }
 
 /* --- writing --- */
-/* Writing tensors, in the layout transformers writes: {"__metadata__":{"format":"pt"}, tensors by
- * name}, padded with spaces so that the data starts at a multiple of eight. */
+/* Writing, in the layout of transformers: {"__metadata__":{"format":"pt"}, tensors by name}, padded
+ * with spaces so that the data starts at a multiple of eight. */
 
 static const char *const type_names[] = {"F64", "F32", "F16", "BF16"};
 
@@ -400,7 +400,7 @@ static int header_entry(cJSON *to, tensor_type type, const tensor_shape *t, size
   return shape != NULL && json_add_numbers(entry, "data_offsets", offsets, 2) != NULL;
 }
 
-/* The header's text, malloc'd; NULL if memory is short. */
+/* The header's text, malloc'd; NULL if out of memory. */
 static char *header_of(tensor_type type, const tensor_shape *tensors, size_t n, size_t *elements) {
   cJSON *json = cJSON_CreateObject();
   cJSON *metadata = json != NULL ? cJSON_AddObjectToObject(json, "__metadata__") : NULL;
@@ -444,7 +444,7 @@ gl_status safetensors_write_begin(safetensors_writer *w, const char *path, tenso
   return status;
 }
 
-/* One piece, given as doubles or as floats. */
+/* Writes one piece, given as doubles or as floats. */
 static gl_status put_piece(safetensors_writer *w, const double *wide, const float *narrow, size_t n,
                            gl_error *err) {
   uint64_t raw[PIECE];

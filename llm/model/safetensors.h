@@ -1,7 +1,7 @@
-/* Files of named tensors: 8 bytes with the header's size (little endian), a JSON header, the
- * numbers (format: huggingface.co/docs/safetensors). Reading trusts nothing: every size is checked
- * against the file before it is used, and tensors must fill the data exactly, without holes or
- * overlaps, as the reference implementation demands. Prefix: safetensors_. */
+/* Files of named tensors (safetensors): 8 bytes with the header's size (little endian), a JSON
+ * header, the numbers (format: huggingface.co/docs/safetensors). The reader checks every size
+ * against the file before using it. Tensors must cover the data exactly, without holes or overlaps,
+ * as in the reference implementation. Prefix: safetensors_. */
 #ifndef GEPOLAB_LLM_MODEL_SAFETENSORS_H
 #define GEPOLAB_LLM_MODEL_SAFETENSORS_H
 
@@ -23,7 +23,7 @@ typedef enum tensor_type {
 
 typedef struct tensor_entry {
   char *name;
-  char type_name[8]; /* as the file has it: "F32" */
+  char type_name[8]; /* the name in the file, such as "F32" */
   tensor_type type;
   size_t rank, shape[SAFETENSORS_MAX_RANK], elements;
   size_t begin, end; /* bytes from the start of the data */
@@ -31,29 +31,30 @@ typedef struct tensor_entry {
 
 typedef struct safetensors safetensors;
 
-/* Opens the file and checks its header. GL_EINPUT names file, tensor and what is wrong. */
+/* Opens the file and checks its header. Errors: GL_EINPUT (the message names the file, the tensor
+ * and the reason). */
 gl_status safetensors_open(safetensors **out, const char *path, gl_error *err);
-/* Same from a header's text and the number of data bytes said to follow; nothing can be read from
- * it. name is used in messages. */
+/* The same from a header's text and the number of data bytes that follow it; nothing can be read.
+ * name is used in messages. */
 gl_status safetensors_parse(safetensors **out, const char *header, size_t size, size_t data_bytes,
                             const char *name, gl_error *err);
 void safetensors_free(safetensors *s);
 const char *safetensors_path(const safetensors *s);
 size_t safetensors_count(const safetensors *s);
-/* In ascending order of name; NULL beyond the last. Borrowed. */
+/* Tensor i in ascending order of name; NULL if there are fewer. Borrowed. */
 const tensor_entry *safetensors_at(const safetensors *s, size_t i);
-/* NULL if there is none. */
+/* The tensor of that name; NULL if there is none. */
 const tensor_entry *safetensors_find(const safetensors *s, const char *name);
-/* Elements [first, first + n) of a tensor of known floating type as doubles or floats; a double
- * beyond float's range becomes infinite. */
+/* Read elements [first, first + n) of a tensor of known floating type, as doubles or floats. A
+ * double beyond float's range becomes infinite. */
 gl_status safetensors_read_f64(const safetensors *s, const tensor_entry *t, size_t first, size_t n,
                                double *out, gl_error *err);
 gl_status safetensors_read_f32(const safetensors *s, const tensor_entry *t, size_t first, size_t n,
                                float *out, gl_error *err);
 
-/* Writing: declare all tensors (names in ascending order, as transformers writes them), then give
- * their numbers in that order in pieces of any size. TENSOR_F64, TENSOR_F32 or TENSOR_BF16 (rounded
- * to the nearest, of two to the even). The file appears at path when all is there. */
+/* Writing: declare all tensors (names in ascending order, as transformers writes them), then pass
+ * their numbers in that order in pieces of any size. Types: TENSOR_F64, TENSOR_F32, TENSOR_BF16
+ * (rounded to nearest, ties to even). The file appears at path when it is complete. */
 typedef struct tensor_shape {
   const char *name; /* borrowed during safetensors_write_begin */
   size_t rank, shape[2];
@@ -62,7 +63,7 @@ typedef struct tensor_shape {
 typedef struct safetensors_writer {
   file_writer file;
   tensor_type type;
-  size_t left; /* elements still to come */
+  size_t left; /* elements not written yet */
 } safetensors_writer;
 
 gl_status safetensors_write_begin(safetensors_writer *w, const char *path, tensor_type type,
@@ -70,11 +71,12 @@ gl_status safetensors_write_begin(safetensors_writer *w, const char *path, tenso
 gl_status safetensors_write_f64(safetensors_writer *w, const double *value, size_t n,
                                 gl_error *err);
 gl_status safetensors_write_f32(safetensors_writer *w, const float *value, size_t n, gl_error *err);
-/* GL_EINTERNAL, nothing written, if elements are missing. Releases *w either way. */
+/* Finishes the file and releases *w. Errors: GL_EINTERNAL (elements are missing; nothing is
+ * written). */
 gl_status safetensors_write_commit(safetensors_writer *w, gl_error *err);
 void safetensors_write_abandon(safetensors_writer *w);
 
-/* Bytes of an element; 0 for TENSOR_OTHER. */
+/* Size of an element in bytes; 0 for TENSOR_OTHER. */
 size_t tensor_type_bytes(tensor_type type);
 
 #endif
