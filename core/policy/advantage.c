@@ -1,11 +1,11 @@
-/* Rewards to advantages: A = (r - b) / s per group. */
+/* Turns rewards into advantages, A = (r - b) / s per group. */
 #include "core/policy/internal.h"
 
 #include <gsl/gsl_sf_gamma.h>
 
 typedef struct moments {
   double mean, deviation;
-  int equal; /* all values the same */
+  int equal; /* whether all values are the same */
 } moments;
 
 static moments moments_of(const double *v, size_t n, size_t ddof) {
@@ -22,8 +22,8 @@ static moments moments_of(const double *v, size_t n, size_t ddof) {
   return m;
 }
 
-/* The baseline that has the least variance where a response's score grows with its length
- * (OPO, 2505.23585). */
+/* The length-weighted mean reward: the baseline with the least variance when the squared norm of a
+ * response's score grows with its length (OPO, 2505.23585). */
 static double length_weighted_mean(const policy_input *in, size_t g) {
   double sum = 0, tokens = 0;
   for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; ++i) {
@@ -34,7 +34,8 @@ static double length_weighted_mean(const policy_input *in, size_t g) {
   return tokens > 0 ? sum / tokens : 0;
 }
 
-/* Leave-one-out is G/(G-1) times the group-mean form; a group of one has no others: baseline 0. */
+/* Subtracts the baseline. Leave-one-out is G/(G-1) times the group-mean form; in a group of one
+ * response its baseline is 0. */
 static void advantage_centre(policy_state *s, size_t g, moments m, size_t n) {
   const policy_algorithm *algorithm = s->algorithm;
   s->baseline[g] = NAN;
@@ -56,12 +57,12 @@ static void advantage_centre(policy_state *s, size_t g, moments m, size_t n) {
   case BASELINE_LENGTH_WEIGHTED:
     s->baseline[g] = m.equal ? m.mean : length_weighted_mean(s->in, g);
     break;
-  case BASELINE_RUNNER_UP: /* not one number: give_lead() has the advantages */
+  case BASELINE_RUNNER_UP: /* no single baseline: give_lead() computes the advantages */
     break;
   }
 }
 
-/* The best response's lead over the second best; 0 for all others (2503.19595). */
+/* The best response's advantage is its lead over the second best; all others get 0 (2503.19595). */
 static void give_lead(policy_state *s, size_t g) {
   const size_t lo = s->in->group_start[g], hi = s->in->group_start[g + 1];
   const double *r = s->in->reward;
@@ -79,8 +80,8 @@ static void give_lead(policy_state *s, size_t g) {
   if (hi - lo > 1) s->advantage[best] = (r[best] - second) / s->scale[g];
 }
 
-/* BNPO: divides by the Beta density whose parameters come from the batch's group means, with the
- * released code's guards (2506.02864; paper/methods.md §4.14). */
+/* BNPO: divides by a Beta density whose parameters are estimated from the batch's group means, with
+ * the guards of the released code (2506.02864; paper/methods.md §4.14). */
 static void beta_scale(policy_state *s) {
   const policy_input *in = s->in;
   size_t n = in->n_groups;
@@ -96,7 +97,7 @@ static void beta_scale(policy_state *s) {
   }
   double k = variance > 0 ? mean * (1 - mean) / variance - 1 : 0;
   double alpha = fmax(1, 1 + k * mean / 3), beta = fmax(1, 1 + k * (1 - mean) / 3);
-  double log_b = gsl_sf_lnbeta(alpha, beta); /* lgamma would write the global signgam */
+  double log_b = gsl_sf_lnbeta(alpha, beta); /* lgamma() would write the global signgam */
   for (size_t g = 0; g < n; ++g) {
     double log_density = -log_b;
     if (alpha > 1) log_density += (alpha - 1) * log(p[g]);
@@ -121,7 +122,8 @@ static void batch_scale(policy_state *s) {
   }
 }
 
-/* One deviation for the whole batch: of the rewards themselves (TRL's scale_rewards: batch). */
+/* One standard deviation for the whole batch, of the uncentred rewards (TRL's scale_rewards:
+ * batch). */
 static void reward_scale(policy_state *s) {
   const policy_input *in = s->in;
   const size_t n = in->n_responses, ddof = n > 1 ? s->algorithm->std_ddof : 0;
@@ -129,8 +131,8 @@ static void reward_scale(policy_state *s) {
   for (size_t g = 0; g < in->n_groups; ++g) s->scale[g] *= deviation > 0 ? deviation : 1;
 }
 
-/* Centres and scales by mean and deviation over tokens, each with its response's advantage
- * (REINFORCE++, 2501.03262). */
+/* Centres and scales by the mean and standard deviation over tokens, where each token has the
+ * advantage of its response (REINFORCE++, 2501.03262). */
 static void token_scale(policy_state *s) {
   const policy_input *in = s->in;
   double tokens = 0, mean = 0, squares = 0;
@@ -155,7 +157,8 @@ static void token_scale(policy_state *s) {
   }
 }
 
-/* GPG's alpha (2504.02546): advantages grow as rewards other than 0 become rare. */
+/* GPG's alpha (2504.02546): multiplies the scale by the fraction of non-zero rewards in the batch,
+ * so that advantages grow when they are rare. */
 static void share_scale(policy_state *s) {
   const policy_input *in = s->in;
   double n = 0;
@@ -177,7 +180,8 @@ static gl_status rewards_fit(const policy_state *s, gl_error *err) {
   return GL_OK;
 }
 
-/* The caller's advantages; a group that drop_equal leaves out by its rewards stays out. */
+/* Uses the advantages the caller passed. Groups that drop_equal drops because of their rewards stay
+ * dropped. */
 static void take_advantages(policy_state *s) {
   const policy_input *in = s->in;
   for (size_t g = 0; g < in->n_groups; ++g) {
@@ -209,7 +213,7 @@ gl_status policy_advantages(policy_state *s, gl_error *err) {
   }
   switch (algorithm->scale) {
   case SCALE_NONE:
-  case SCALE_GROUP_STD: /* done */
+  case SCALE_GROUP_STD: /* already applied */
     break;
   case SCALE_BATCH_STD:
     batch_scale(s);

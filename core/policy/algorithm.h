@@ -1,12 +1,11 @@
-/* An algorithm as data: its fields (paper/methods.md §3), the table of published algorithms
- * (§4), and how a recipe names one.
+/* An algorithm as data: its fields (paper/methods.md §3), the table of published algorithms (§4),
+ * and how a recipe names one.
  *
- * An algorithm's loss is built from token terms. With l = logp - logold per token (old_policy) and
- * x the logarithm of the algorithm's ratio, the clip turns x into a value f(x); response i's
- * objective is A_i f(x) averaged with `aggregate`, or sg(f(x)) A_i logp where ratio_gradient is
- * off. KL terms are added to the loss, truncation (tis_) and masking (mis_) multiply the policy
- * term.
- */
+ * An algorithm's loss is a sum of token terms. Let l = logp - logold per token (old_policy selects
+ * logold) and let x be the logarithm of the algorithm's ratio. The clip maps x to a value f(x).
+ * Response i's objective is A_i f(x) averaged with `aggregate`, or sg(f(x)) A_i logp if
+ * ratio_gradient is false. KL terms are added to the loss; truncation (tis_) and masking (mis_)
+ * factors multiply the policy term. */
 #ifndef GEPOLAB_CORE_POLICY_ALGORITHM_H
 #define GEPOLAB_CORE_POLICY_ALGORITHM_H
 
@@ -15,8 +14,8 @@
 
 #include <stddef.h>
 
-/* A choice is a list of its values with their names in recipes: X(VALUE, "name"), in the order of
- * the enumeration. Enumerations and tables of names are made from it, so that none has a hole. */
+/* Each enumeration of choices is written once as a list X(VALUE, "name in recipes"). The enum and
+ * its table of names are both generated from the list, so neither can lack an entry. */
 #define POLICY_VALUE(value, ...) value
 #define POLICY_ONE(...) 1
 
@@ -36,7 +35,7 @@ typedef enum policy_baseline { POLICY_BASELINES(POLICY_VALUE) } policy_baseline;
       X(SCALE_NONZERO_SHARE, "nonzero_share")
 typedef enum policy_scale { POLICY_SCALES(POLICY_VALUE) } policy_scale;
 
-/* Each has its line in the table of core/policy/ratio.c, with its name. */
+/* Each value has an entry, with its name, in the table of core/policy/ratio.c. */
 #define POLICY_RATIOS(X)                                                                           \
   X(RATIO_NONE), X(RATIO_TOKEN), X(RATIO_PREFIX), X(RATIO_SEQUENCE), X(RATIO_SEQUENCE_TOKEN),      \
       X(RATIO_GROUP_EXPECTATION), X(RATIO_SELF_NORMALISED), X(RATIO_MIXTURE),                      \
@@ -44,36 +43,36 @@ typedef enum policy_scale { POLICY_SCALES(POLICY_VALUE) } policy_scale;
 typedef enum policy_ratio { POLICY_RATIOS(POLICY_VALUE) } policy_ratio;
 enum { RATIO_COUNT = sizeof((char[]){POLICY_RATIOS(POLICY_ONE)}) };
 
-/* Whose ratio it is: one number for each token, or one for each response. */
+/* Whether there is one ratio per token or one per response. */
 typedef enum policy_ratio_unit { RATIO_OF_TOKEN, RATIO_OF_RESPONSE } policy_ratio_unit;
 
-/* What ratio_gradient: true differentiates. */
+/* The quantity that ratio_gradient: true differentiates. */
 typedef enum policy_ratio_gradient {
   RATIO_GRADIENT_NONE,      /* nothing: the ratio is a constant, ratio_gradient must be false */
-  RATIO_GRADIENT_OWN_TOKEN, /* a token's term through the log-probability of that token alone */
+  RATIO_GRADIENT_OWN_TOKEN, /* each token's term, through its own log-probability only */
   RATIO_GRADIENT_RESPONSE   /* through the log-probabilities of all tokens of the response */
 } policy_ratio_gradient;
 
 /* Whether the ratio of one response depends on the other responses of its group. */
 typedef enum policy_ratio_coupling {
   RATIO_ALONE,                 /* it does not */
-  RATIO_COUPLED_BY_P,          /* it does, through a denominator that contains P */
-  RATIO_COUPLED_BY_RATIOS,     /* it does, through their ratios, of which no derivative is taken */
-  RATIO_COUPLED_BY_DENOMINATOR /* as the field `denominator` says */
+  RATIO_COUPLED_BY_P,          /* yes, through a denominator that contains P */
+  RATIO_COUPLED_BY_RATIOS,     /* yes, through their ratios, which are treated as constants */
+  RATIO_COUPLED_BY_DENOMINATOR /* depends on the field `denominator` */
 } policy_ratio_coupling;
 
-/* What a ratio is: the one place where the formulas, the checks, the exact laboratory and `gepolab
- * algorithms --fields` look it up (the table is in core/policy/ratio.c). */
+/* Properties of a ratio. Formulas, checks, the exact laboratory and `gepolab algorithms --fields`
+ * all use this table (core/policy/ratio.c). */
 typedef struct policy_ratio_info {
   const char *name, *meaning;
   policy_ratio_unit unit;
   policy_ratio_gradient gradient;
   policy_ratio_coupling coupling;
-  int clamped; /* made of the tokens' log-ratios, which token_log_clamp limits; 0: of P and Q */
-  int limited; /* log_floor and log_cap limit its logarithm */
+  int clamped; /* computed from token log-ratios, which token_log_clamp limits; 0: from P and Q */
+  int limited; /* log_floor and log_cap limit the logarithm of the ratio */
 } policy_ratio_info;
 
-/* NULL where `ratio` is not one of the enum. */
+/* Returns NULL if `ratio` is not a value of the enum. */
 const policy_ratio_info *policy_ratio_about(policy_ratio ratio);
 
 #define POLICY_LOG_PROBS(X) X(LOG_PROB_SUM, "sum"), X(LOG_PROB_MEAN, "mean")
@@ -126,7 +125,7 @@ typedef enum policy_ref_kl_form { POLICY_REF_KL_FORMS(POLICY_VALUE) } policy_ref
       X(LEVEL_SEQUENCE_MEAN, "sequence_mean"), X(LEVEL_TOKEN_GEOMETRIC, "token_geometric")
 typedef enum policy_level { POLICY_LEVELS(POLICY_VALUE) } policy_level;
 
-/* Of what a mask's test is asked. */
+/* The unit that a mask's test applies to. */
 #define POLICY_MASK_LEVELS(X)                                                                      \
   X(MASK_LEVEL_NONE, "none"), X(MASK_LEVEL_TOKEN, "token"), X(MASK_LEVEL_SEQUENCE, "sequence"),    \
       X(MASK_LEVEL_SEQUENCE_MEAN, "sequence_mean"), X(MASK_LEVEL_SEQUENCE_MAX, "sequence_max")
@@ -143,24 +142,24 @@ typedef enum policy_mask_denominator {
 #define POLICY_NEGATIVES(X) X(NEGATIVES_SOFTMAX, "softmax"), X(NEGATIVES_MEAN, "mean")
 typedef enum policy_negatives { POLICY_NEGATIVES(POLICY_VALUE) } policy_negatives;
 
-/* Bytes of a shown name, its end included. */
+/* Size of a shown name in bytes, including the terminating 0. */
 enum { POLICY_NAME_SIZE = 128 };
 
-/* Which responses take no part in the policy term, by the sign of their advantage and by how
- * probable the learner finds them (paper/methods.md §3.15). */
+/* The negative clip and its counterpart: drops responses from the policy term by the sign of their
+ * advantage and the learner's likelihood ratio U (paper/methods.md §3.15). */
 typedef struct policy_gate_fields {
-  double negative_below; /* A < 0: those whose likelihood is below; 0: none */
-  double positive_above; /* A > 0: those whose likelihood is above; infinite: none */
+  double negative_below; /* drops responses with A < 0 and U below this; 0: off */
+  double positive_above; /* drops responses with A > 0 and U above this; infinite: off */
   policy_gate_of of;
   policy_scope scope;
   policy_log_prob log_prob;
 } policy_gate_fields;
 
-/* One table (core/policy/fields.c) reads, checks and prints all fields; policy_fields_at() tells
- * each one's meaning and bounds. */
+/* All fields are read, checked and printed by one table (core/policy/fields.c). policy_fields_at()
+ * returns the meaning and bounds of each. */
 typedef struct policy_algorithm {
   char name[POLICY_NAME_SIZE]; /* shown name, see policy_algorithm_set_name() */
-  char base[32];               /* the published algorithm it started from */
+  char base[32];               /* the published algorithm that the recipe started from */
   int has_own_name;            /* the recipe gave `name:` */
 
   policy_objective objective;
@@ -225,50 +224,51 @@ size_t policy_algorithms_count(void);
 const policy_algorithm *policy_algorithms_at(size_t i);
 const policy_algorithm *policy_algorithms_find(const char *name); /* NULL if unknown */
 
-/* Reads `algorithm:` of a recipe: an algorithm's name, or a map {base: gepo, clip: none, ...};
- * NULL: grpo. A wrong name or field gets file:line:column and the nearest valid one (GL_EINPUT). */
+/* Reads `algorithm:` of a recipe: the name of an algorithm, or a map {base: gepo, clip: none, ...}.
+ * NULL means grpo. Errors: GL_EINPUT for a wrong name or field, with file:line:column and the
+ * nearest valid name. */
 gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *node, gl_error *err);
 
-/* Sets the shown name, the same in every table, figure and file: the recipe's `name:` if it gave
- * one; else the base and every field that differs from it, `gepo(clip=none, denominator=mean)`.
- * Fields of left_out[n_left_out] are not mentioned: a sweep over `algorithm.eps_low` shows that
- * axis beside the name. GL_EINPUT if the name would be longer than POLICY_NAME_SIZE - 1 bytes.
- * policy_algorithm_parse() has called it with nothing left out. */
+/* Sets the shown name, which is the same in all tables, figures and files: the recipe's `name:` if
+ * there is one, otherwise the base and every field that differs from it, as in `gepo(clip=none,
+ * denominator=mean)`. Fields in left_out[n_left_out] are omitted: a sweep over `algorithm.eps_low`
+ * shows that axis separately. policy_algorithm_parse() has already called this with an empty list.
+ * Errors: GL_EINPUT if the name is longer than POLICY_NAME_SIZE - 1 bytes. */
 gl_status policy_algorithm_set_name(policy_algorithm *algorithm, const char *const *left_out,
                                     size_t n_left_out, gl_error *err);
-/* GL_EINPUT if the shown name is a published algorithm's whose fields are not this one's. */
+/* Errors: GL_EINPUT if the shown name is that of a published algorithm with different fields. */
 gl_status policy_algorithm_check_name(const policy_algorithm *algorithm, gl_error *err);
 
-/* GL_EINPUT, with the algorithm's name, the fields and what to set, if a choice holds none of its
- * values, or the fields do not go together: a combination for which paper/methods.md has no formula
- * (§3.14). Bounds of single fields are policy_algorithm_parse()'s to check. err may be NULL as
- * everywhere.
- */
+/* Checks that the fields are compatible. Errors: GL_EINPUT if a choice has an invalid value or
+ * paper/methods.md has no formula for the combination (§3.14). The message names the algorithm, the
+ * fields and the fix. Bounds of single fields are checked by policy_algorithm_parse(). err may be
+ * NULL, as everywhere. */
 gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *err);
 
-/* GL_EINPUT, with the field and the remedy, if groups of `group_size` responses leave the algorithm
- * nothing to learn from: one response has no group mean, no others and no deviation. */
+/* Errors: GL_EINPUT, with the field and the fix, if groups of `group_size` responses give the
+ * algorithm no signal. A single response has no group mean, no other responses and no deviation. */
 gl_status policy_algorithm_check_group_size(const policy_algorithm *algorithm, size_t group_size,
                                             gl_error *err);
 
-/* Whether the coefficients of one response depend on the other responses of its group through the
- * ratio; and whether that denominator contains P, so that denominator_gradient has a meaning. The
- * algorithm must have passed policy_algorithm_check(). */
+/* policy_couples_group: whether the ratio makes one response's coefficients depend on the other
+ * responses of its group. policy_denominator_contains_p: whether that denominator contains P, so
+ * that denominator_gradient has an effect. The algorithm must have passed policy_algorithm_check().
+ */
 int policy_couples_group(const policy_algorithm *algorithm);
 int policy_denominator_contains_p(const policy_algorithm *algorithm);
-/* Whether the ratio needs to know how old each token is (policy_input.version_gap). */
+/* Whether the ratio needs each token's staleness (policy_input.version_gap). */
 int policy_needs_version_gap(const policy_algorithm *algorithm);
-/* Whether the ratio needs more than P and Q: the world's own sum_y q(y)^2, which only a world that
- * enumerates its responses has. */
+/* Whether the ratio needs the exact sum_y q(y)^2, which only a world that enumerates its responses
+ * can supply. */
 int policy_needs_exact_denominator(const policy_algorithm *algorithm);
 
-/* Facts about a published algorithm besides its fields. No member is NULL; "none" where the
- * trainer has no such setting. notes names every field that is gepolab's own choice. */
+/* Documentation of a published algorithm. No member is NULL; "none" means that the trainer has no
+ * such setting. notes lists every field whose value is gepolab's own choice. */
 typedef struct policy_algorithm_info {
   const char *source, *trl, *verl, *areal, *notes;
 } policy_algorithm_info;
 
-/* Of published algorithm i, i < policy_algorithms_count(). */
+/* Information on published algorithm i, i < policy_algorithms_count(). */
 const policy_algorithm_info *policy_algorithms_info(size_t i);
 
 typedef enum policy_field_kind {
@@ -281,24 +281,25 @@ typedef enum policy_field_kind {
 typedef struct policy_field {
   const char *name;
   policy_field_kind kind;
-  size_t offset;                    /* in policy_algorithm */
-  const char *(*choice)(int value); /* FIELD_CHOICE: name of a value in [0, n_choices); else NULL */
+  size_t offset; /* of the member in policy_algorithm */
+  const char *(*choice)(
+      int value); /* FIELD_CHOICE: name of a value in [0, n_choices); otherwise NULL */
   int n_choices;
   double lo, hi; /* FIELD_NUMBER and FIELD_COUNT: inclusive bounds */
   const char *meaning;
 } policy_field;
 
-enum { POLICY_MOST_CHOICES = 32 }; /* n_choices is at most this */
+enum { POLICY_MOST_CHOICES = 32 }; /* upper bound of n_choices */
 
 size_t policy_fields_count(void);
 const policy_field *policy_fields_at(size_t i);
 
 enum { POLICY_FIELD_TEXT_SIZE = 40 };
-/* The value of field i in an algorithm as a recipe would write it; returns text. */
+/* Writes the value of field i as a recipe would; returns text. */
 const char *policy_algorithm_field(const policy_algorithm *algorithm, size_t i,
                                    char text[POLICY_FIELD_TEXT_SIZE]);
 
-/* The fields of the section `algorithm` beside those. */
+/* The remaining fields of the recipe section `algorithm`. */
 extern const struct field_table policy_fields;
 
 #endif

@@ -1,7 +1,7 @@
-/* The published algorithms. Each starts from the plainest algorithm and sets what its source sets;
- * `notes` names the fields that no source settles and that are therefore gepolab's own choice. The
- * settings of TRL, verl and AReaL are those of TRL f2cd577 and 1.16, verl b178a3c and 0.9.1, and
- * AReaL 4aef98d; notes say where one of two versions differs. */
+/* The published algorithms. Each is a plain baseline algorithm plus the settings of its source.
+ * `notes` lists the fields that no source specifies and that are therefore gepolab's own choice.
+ * Settings of trainers are those of TRL f2cd577 and 1.16, verl b178a3c and 0.9.1, and AReaL
+ * 4aef98d; notes mention where two versions of a trainer differ. */
 #include "core/policy/algorithm.h"
 
 #include "core/config/fields.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* An algorithm restates what PLAIN gives: later designators win, which is what is meant here. */
+/* Algorithms override designators of PLAIN on purpose: the later designator wins. */
 #pragma GCC diagnostic ignored "-Woverride-init"
 
 #define PLAIN                                                                                      \

@@ -1,6 +1,6 @@
-/* Clips and soft clips: the value f(x) an objective sees of a log-ratio x and its slope df/dx.
- * Formulas: paper/methods.md §3.8, and §4 by algorithm. Comparisons are made on ratios, as the
- * sources make them, except where an algorithm clips logarithms. */
+/* Clips and soft clips: the value f(x) that the objective uses for a log-ratio x, and its slope
+ * df/dx. Formulas: paper/methods.md §3.8, and §4 by algorithm. Bounds are compared with ratios, as
+ * in the sources, except where an algorithm clips logarithms. */
 #include "core/base/vector.h"
 #include "core/policy/internal.h"
 
@@ -65,16 +65,18 @@ bool policy_masked(const policy_state *s, double x, double a) {
 
 /* --- what each clip is --- */
 
-/* Either two bounds, or a smooth function of log-ratio x, ratio u = exp(x) and the advantage. */
+/* The shape of a clip: two bounds, or a smooth function of the log-ratio x, the ratio u = exp(x)
+ * and the advantage a. */
 typedef struct clip_shape {
   policy_window window;
-  bool by_token; /* the bounds depend on a token's position, or tokens were clipped or masked before
-                  */
+  bool
+      by_token; /* bounds depend on the token's position, or tokens were clipped or masked before */
   void (*smooth)(const policy_algorithm *algorithm, double x, double u, double a, double *f,
                  double *d);
 } clip_shape;
 
-/* The bounds of a pessimistic minimum on the side that the advantage's sign chooses; none for 0. */
+/* Bounds of the pessimistic minimum, on the side selected by the advantage's sign; unbounded if a
+ * is 0. */
 static policy_window log_window(double a, double low, double high, double dual) {
   if (a < 0) return (policy_window){.low = low, .high = dual};
   return (policy_window){.low = -INFINITY, .high = a > 0 ? high : INFINITY};
@@ -84,14 +86,14 @@ static policy_window ratio_window(double low, double high) {
   return (policy_window){.of_ratio = true, .low = low, .high = high};
 }
 
-/* For an advantage, and a token's position in its response from 1. */
+/* The clip for an advantage and a token position (from 1). */
 static clip_shape clip_shape_of(const policy_state *s, double a, double position) {
   const policy_algorithm *algorithm = s->algorithm;
   clip_shape shape = {.window = log_window(a, -INFINITY, INFINITY, INFINITY)};
   switch (algorithm->clip) {
   case CLIP_NONE:
     break;
-  case CLIP_TOKEN_LOG: /* was applied before, to the log-ratio of each token */
+  case CLIP_TOKEN_LOG: /* already applied to the log-ratio of each token */
     shape.by_token = true;
     break;
   case CLIP_PPO:
@@ -107,7 +109,7 @@ static clip_shape clip_shape_of(const policy_state *s, double a, double position
   case CLIP_SECOND_MOMENT:
     shape.window = log_window(a, -s->m2_bound, s->m2_bound, INFINITY);
     break;
-  case CLIP_BINARY_TV: /* which tokens take part is policy_binary_divergence()'s to say */
+  case CLIP_BINARY_TV: /* policy_binary_divergence() selects the tokens */
   case CLIP_BINARY_KL:
     shape.by_token = true;
     shape.window = ratio_window(0, algorithm->cap);
@@ -165,10 +167,10 @@ bool policy_clip_apply(const policy_state *s, double x, double u, double a, doub
 
 /* --- DPPO: tokens by a divergence of two outcomes --- */
 
-/* Whether a token whose log-probability has gone from lq to lp stays (DPPO, 2602.04879): its
- * probability, seen as that of one of two outcomes, may move freely against the direction of A, and
- * in it as far as a divergence allows. The 1e-8 are verl's, which keep tokens near probability 1.
- */
+/* DPPO (2602.04879): returns whether the trust region keeps a token whose log-probability moved
+ * from lq to lp. The divergence is between Bernoulli distributions (this token or another one).
+ * Moves against the direction of A are always allowed; moves in its direction up to the divergence
+ * limit. verl adds the 1e-8, which keeps tokens with probability near 1. */
 static bool within_divergence(const policy_algorithm *algorithm, double lp, double lq, double a) {
   const double p = exp(lp), q = exp(lq), limit = a > 0 ? algorithm->eps_high : algorithm->eps_low;
   if (algorithm->clip == CLIP_BINARY_TV) return a > 0 ? p - q <= limit : p - q >= -limit;
@@ -189,7 +191,7 @@ bool policy_clip_masks_tokens(policy_clip clip) {
 
 /* --- M2PO: tokens with the smallest squared log-ratios (2510.01161) --- */
 
-/* FEW tokens are sorted as fast as anything. */
+/* Up to FEW tokens are sorted directly. */
 enum { FEW = 24, MOST_SPLITS = 64, LANES = 4 };
 #define UNDECIDED SIZE_MAX
 
@@ -199,7 +201,7 @@ static int clip_by_value(const void *left, const void *right) {
   return a->token < b->token ? -1 : a->token > b->token;
 }
 
-/* The tokens of one response that may be left out: those whose v is above or below a bound. */
+/* The candidate tokens for masking: those whose v is above or below a bound. */
 typedef struct members {
   const double *v; /* [n_tokens] */
   double above, below;
@@ -207,7 +209,7 @@ typedef struct members {
 
 static members members_of(const policy_state *s, double a) {
   const policy_algorithm *algorithm = s->algorithm;
-  members m = {.v = s->x, .above = INFINITY, .below = -INFINITY}; /* none */
+  members m = {.v = s->x, .above = INFINITY, .below = -INFINITY}; /* no candidates */
   switch (algorithm->m2_set) {
   case M2_ALL:
     m.above = -INFINITY;
@@ -226,12 +228,13 @@ static members members_of(const policy_state *s, double a) {
   return m;
 }
 
-/* Without a branch: which way it goes is as good as random. */
+/* Branch-free because the outcome is unpredictable. */
 INLINE int is_member(const members *m, size_t t) {
   return (m->v[t] > m->above) | (m->v[t] < m->below);
 }
 
-/* Adds the number of members among tokens first .. end - 1 and their squares, in LANES sums. */
+/* Adds the number of candidates among tokens [first, end) and the sum of their squared log-ratios,
+ * in LANES partial sums. */
 CLONES static void add_members(const double *x, const members *m, size_t first, size_t end,
                                double count[LANES], double sum[LANES]) {
   const lane4 above = (lane4){0} + m->above, below = (lane4){0} + m->below, one = (lane4){0} + 1;
@@ -250,7 +253,7 @@ CLONES static void add_members(const double *x, const members *m, size_t first, 
   for (size_t l = 0; l < LANES; ++l) count[l] += n[l], sum[l] += total[l];
 }
 
-/* How many tokens may be left out, and the sum of their squared log-ratios. */
+/* Returns the number of candidate tokens and sets *sum to the sum of their squared log-ratios. */
 static size_t total_of(const policy_state *s, double *sum) {
   const size_t *start = s->in->token_start;
   double n[LANES] = {0}, total[LANES] = {0};
@@ -280,19 +283,20 @@ static double clip_sum_of(const policy_rank *rank, size_t n) {
   return sum;
 }
 
-/* Sums of n terms of one sign, formed in two orders, differ by less than this share of them. */
+/* Relative bound on the difference between sums of n terms of one sign added in two different
+ * orders. */
 static double rounding_of(size_t n) {
   return 4 * (double)n * 0x1p-52;
 }
 
-/* Tokens are taken in ascending order while `reached`, which grows with every one, is within
- * `limit`. */
+/* Tokens are accepted in ascending order of their squared log-ratio while `reached`, which never
+ * decreases, is within `limit`. */
 typedef struct progress {
   double reached, limit;
   int within;
 } progress;
 
-/* After `count` of n tokens, which sum to `sum`, the last of them `value`. */
+/* The progress after `count` of n tokens, whose sum is `sum` and whose last value is `value`. */
 static progress progress_of(const policy_state *s, size_t n, size_t count, double sum,
                             double value) {
   const double tau = s->algorithm->m2_tau;
@@ -304,13 +308,13 @@ static progress progress_of(const policy_state *s, size_t n, size_t count, doubl
   return (progress){kept, limit, kept < limit};
 }
 
-/* Whether sums in another order could say the opposite; never where `rounding` is 0. */
+/* Whether summing in another order could change the decision; never if `rounding` is 0. */
 static int undecided(progress p, double rounding) {
   return rounding > 0 && !(fabs(p.reached - p.limit) > rounding * p.limit);
 }
 
-/* Sorts tokens first .. end - 1 and takes further ones; those before have the given sum. Returns
- * how many are taken in all, UNDECIDED where rounding could say otherwise. */
+/* Sorts tokens [first, end) and accepts further ones; the tokens before them have the given sum.
+ * Returns the total number accepted, or UNDECIDED if rounding could change the result. */
 static size_t take_sorted(policy_state *s, size_t n, size_t first, size_t end, double sum,
                           double rounding) {
   qsort(s->rank + first, end - first, sizeof *s->rank, clip_by_value);
@@ -329,8 +333,8 @@ static void swap(policy_rank *a, policy_rank *b) {
   *b = kept;
 }
 
-/* Puts what is not above the median of three tokens in front, that median last; returns how many
- * they are. */
+/* Partitions around the median of three tokens: moves values not above it to the front, the median
+ * last among them. Returns the size of the front part. */
 static size_t clip_split(policy_rank *rank, size_t n) {
   policy_rank *last = rank + n - 1, *middle = rank + n / 2;
   if (clip_by_value(middle, rank) < 0) swap(middle, rank);
@@ -338,7 +342,7 @@ static size_t clip_split(policy_rank *rank, size_t n) {
   if (clip_by_value(middle, last) < 0) swap(middle, last);
   const policy_rank pivot = *last;
   size_t below = 0;
-  for (size_t j = 0; j + 1 < n; ++j) { /* without a branch, which would be as good as random */
+  for (size_t j = 0; j + 1 < n; ++j) { /* branch-free because the outcome is unpredictable */
     const policy_rank one = rank[j];
     const int less =
         (one.value < pivot.value) | ((one.value == pivot.value) & (one.token < pivot.token));
@@ -350,9 +354,9 @@ static size_t clip_split(policy_rank *rank, size_t n) {
   return below + 1;
 }
 
-/* The same without sorting them all: what is left is split in two, and the limit says in which part
- * taking ends. The tokens taken stand in front then, the largest last. UNDECIDED where the order in
- * which sums are formed could matter, and where splitting makes no progress. */
+/* Quickselect version of take_sorted(): splits the remaining tokens in two, and the limit decides
+ * which part contains the last accepted token. Accepted tokens end up in front, the largest last.
+ * Returns UNDECIDED if the order of summation could matter or if splitting makes no progress. */
 static size_t take_by_parts(policy_state *s, size_t n) {
   const double rounding = rounding_of(n);
   double sum = 0;
@@ -372,9 +376,9 @@ static size_t take_by_parts(policy_state *s, size_t n) {
   return take_sorted(s, n, first, end, sum, rounding);
 }
 
-/* Which tokens stay, or the bound sqrt(d_k) (2510.01161; official code for the threshold form). The
- * definition adds in ascending order; what is faster is used where it is certain to say the same.
- */
+/* Sets the token mask of M2PO, or its bound sqrt(d_k) (2510.01161; the threshold form follows the
+ * official code). The definition adds in ascending order; the faster quickselect is used only if
+ * its result is certain to be the same. */
 void policy_second_moment(policy_state *s) {
   double sum;
   const size_t n = total_of(s, &sum);

@@ -1,6 +1,6 @@
 /* Diagnostics of one loss evaluation. Importance-weight statistics are sample statistics within a
- * group (over responses, or over tokens for an algorithm with token ratios), averaged over groups;
- * all are formed in log space. */
+ * group (over responses, or over tokens if the algorithm has token ratios), averaged over groups.
+ * All are computed in log space. */
 #include "core/base/vector.h"
 #include "core/policy/internal.h"
 
@@ -24,7 +24,7 @@ void policy_log_moments(const double *x, size_t n, double *log_mean, double *log
   if (n > 1) *log_variance = 2 * top + log(squares / (double)(n - 1));
 }
 
-/* Running log of a mean over groups; NaN entries (groups of one) are left out. */
+/* Running logarithm of a mean over groups; NaN entries (groups of one) are skipped. */
 typedef struct log_average {
   double top, sum, n;
 } log_average;
@@ -52,7 +52,7 @@ static void set_both(double *value, int plain, int logarithm, double log_value) 
   value[logarithm] = log_value;
 }
 
-/* The sum of w[n], and the largest of x[n] and what *top was; n > 0. */
+/* Computes the sum of w[n] and raises *top to the largest x[n]; n > 0. */
 CLONES static void sum_and_top(const double *w, const double *x, size_t n, double *sum,
                                double *top) {
   lane4 largest = (lane4){0} + x[0];
@@ -66,7 +66,7 @@ CLONES static void sum_and_top(const double *w, const double *x, size_t n, doubl
   *sum = lane4_sum(w, n);
 }
 
-/* The sums of (w - w_mean)^2 and of (a w - mean)^2. */
+/* Computes the sums of (w - w_mean)^2 and of (a w - mean)^2. */
 CLONES static void sums_of_squares(const double *w, size_t n, double w_mean, double a, double mean,
                                    double sum[2]) {
   lane4 plain = {0}, weighted = {0};
@@ -85,14 +85,14 @@ CLONES static void sums_of_squares(const double *w, size_t n, double w_mean, dou
   sum[1] = lane4_total(&weighted);
 }
 
-/* The units of response i are from .. from + n - 1. */
+/* The units of response i are *from .. *from + n - 1; returns n. */
 static size_t units_of(const policy_state *s, size_t i, size_t *from) {
   *from = s->sequence_level ? i : s->in->token_start[i];
   return s->sequence_level ? 1 : s->in->token_start[i + 1] - *from;
 }
 
-/* Fills s->group_tally[g]. Moments of w are formed from w itself where neither it nor its square
- * leaves the range of a double, else in log space. An advantage of 0 wins over infinite weights. */
+/* Fills s->group_tally[g]. Moments are computed from w directly if w and w^2 fit the range of a
+ * double, otherwise in log space. If the advantage is 0, A w is 0 even for infinite w. */
 static void weights_of_group(policy_state *s, size_t g) {
   const double *w = s->sequence_level ? s->seq_g : s->weight;
   const double *x = s->sequence_level ? s->seq_x : s->x;
@@ -141,7 +141,7 @@ static double effective_size(double log_mean, double log_variance, size_t n) {
 static void own_weights(policy_state *s) {
   double *value = s->out->metric, top = -INFINITY, ess = 0, aw = 0, groups = 0, spread = 0;
   log_average mean = {0}, variance = {0};
-  /* weights of responses, in an array that is free by now */
+  /* weights of responses, in an array that is no longer used */
   if (s->sequence_level) vector_exp(s->seq_x, s->in->n_responses, s->seq_g);
   policy_each(s, s->in->n_groups, weights_of_group);
   for (size_t g = 0; g < s->in->n_groups; ++g) {
@@ -161,8 +161,8 @@ static void own_weights(policy_state *s) {
   value[METRIC_AW_VARIANCE] = spread > 0 ? aw / spread : NAN;
 }
 
-/* P/Q and P/E with true sequence probabilities, whatever the algorithm, from the sums that
- * sums_of_response() has made. */
+/* Metrics of P/Q and P/E with true sequence probabilities, whatever the algorithm's own ratio, from
+ * the sums made by sums_of_response(). */
 static void common_weights(policy_state *s) {
   const policy_input *in = s->in;
   double *value = s->out->metric;
@@ -181,13 +181,13 @@ static void common_weights(policy_state *s) {
            diagnostics_average_of(&gepo));
 }
 
-/* Log-ratios up to this size have e^l - 1 - l and e^-l - 1 + l from power series. */
+/* For log-ratios up to this size, e^l - 1 - l and e^-l - 1 + l use power series. */
 #define SERIES_LIMIT 2.0
 
-/* plus = e^l - 1 - l and minus = e^-l - 1 + l for |l| up to SERIES_LIMIT: sum and difference of
- * cosh(l) - 1 and sinh(l) - l, by their series at h = l/4 and two doublings of h, all of whose
- * terms have one sign. So nothing cancels near 0, and a loop over it has neither calls nor
- * branches. */
+/* Computes plus = e^l - 1 - l and minus = e^-l - 1 + l for |l| <= SERIES_LIMIT, as sum and
+ * difference of cosh(l) - 1 and sinh(l) - l. These come from their series at h = l/4 and two
+ * doublings of h. All terms have one sign, so nothing cancels near 0, and the loop needs no calls
+ * or branches. */
 INLINE void excess(double l, double *plus, double *minus) {
   const double h = l / 4, y = h * h;
   double even = 1.0 / 87178291200, odd = 1.0 / 1307674368000;
@@ -204,9 +204,9 @@ INLINE void excess(double l, double *plus, double *minus) {
   *minus = even - odd;
 }
 
-enum { PIECE = 64 }; /* tokens at a time */
+enum { PIECE = 64 }; /* tokens processed at a time */
 
-/* The sums over n tokens of p, of q, of e^l - 1 - l and e^-l - 1 + l of l = p - q, and of l^2. */
+/* Adds up, over n tokens with l = p - q: p, q, e^l - 1 - l, e^-l - 1 + l, and l^2. */
 CLONES static void add_excess(const double *p, const double *q, size_t n, double sum[5]) {
   double plus[PIECE], minus[PIECE], square[PIECE];
   for (size_t first = 0; first < n; first += PIECE, p += PIECE, q += PIECE) {
@@ -232,7 +232,7 @@ CLONES static void add_excess(const double *p, const double *q, size_t n, double
   }
 }
 
-/* Overwrites what the ratios left in seq_p, seq_q, seq_x and seq_g. */
+/* Overwrites seq_p, seq_q, seq_x and seq_g, which the ratios no longer need. */
 static void sums_of_response(policy_state *s, size_t i) {
   const size_t lo = s->in->token_start[i], n = s->in->token_start[i + 1] - lo;
   double sum[5] = {0};
@@ -246,8 +246,8 @@ static void sums_of_response(policy_state *s, size_t i) {
   s->tally[i].m2 = sum[4];
 }
 
-/* The standard deviation within a group of x[i] / T_i, the mean of a response's tokens; NaN for a
- * group of one. */
+/* The standard deviation within group g of the per-response token means x[i] / T_i; NaN for a group
+ * of one. */
 static double spread_of_means(const policy_state *s, size_t g, const double *x) {
   const size_t lo = s->in->group_start[g], hi = s->in->group_start[g + 1];
   const size_t *start = s->in->token_start;
@@ -267,7 +267,7 @@ static double spread_of_means(const policy_state *s, size_t g, const double *x) 
   return n > 1 ? sqrt(squares / (n - 1)) : NAN;
 }
 
-/* How far the responses of a group are apart in their geometric means. */
+/* Metrics of how much geometric means differ between the responses of a group. */
 static void spreads(policy_state *s) {
   double ratio = 0, p = 0, groups = 0;
   for (size_t g = 0; g < s->in->n_groups; ++g) {
@@ -281,8 +281,8 @@ static void spreads(policy_state *s) {
   s->out->metric[METRIC_GM_P_SPREAD] = groups > 0 ? p / groups : NAN;
 }
 
-/* Shares of the units that the clip acts on and that the gate leaves out, by the sign of A. The
- * tally of a gated response says that all of it is clipped. */
+/* Metrics: fractions of units that are clipped and that the gate drops, by the sign of A. The tally
+ * of a gated response counts all its units as clipped. */
 static void shares_by_sign(policy_state *s) {
   static const metric clipped_of[] = {METRIC_CLIPPED_NEGATIVE, METRIC_CLIPPED_POSITIVE},
                       gated_of[] = {METRIC_GATED_NEGATIVE, METRIC_GATED_POSITIVE};
@@ -366,7 +366,7 @@ void policy_diagnostics(policy_state *s) {
   value[METRIC_RESPONSE_LENGTH] = (double)in->n_tokens / (double)in->n_responses;
   value[METRIC_CLIP_FRACTION] = s->units > 0 ? s->clipped / s->units : 0;
   if (s->algorithm->objective == OBJECTIVE_DISCO)
-    s->sequence_level = 0; /* nor has it advantages whose sign would matter */
+    s->sequence_level = 0; /* DisCO has no advantages, so nothing is split by their sign */
   else
     shares_by_sign(s);
   own_weights(s);

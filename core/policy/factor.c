@@ -1,5 +1,5 @@
 /* Truncation (TIS) and masking (MIS, off-policy) factors, constant in theta, and the aggregation
- * weights that depend on which tokens a mask keeps. paper/methods.md §3.12 and §3.10. */
+ * weights, which depend on the tokens that masks keep. paper/methods.md §3.12 and §3.10. */
 #include "core/policy/internal.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static double truncated(const policy_algorithm *algorithm, double log_ratio) {
   return policy_limit(exp(l), algorithm->tis_min, algorithm->tis_max);
 }
 
-/* Writes log factors of response tokens [lo, hi) into s->x, which is free at this stage. */
+/* Writes the truncation factors of tokens [lo, hi), the tokens of one response, into s->factor. */
 static void truncate_response(policy_state *s, size_t lo, size_t hi) {
   const policy_algorithm *algorithm = s->algorithm;
   double sum = 0;
@@ -33,7 +33,7 @@ static void truncate_response(policy_state *s, size_t lo, size_t hi) {
   for (size_t t = lo; t < hi; ++t) s->factor[t] = b;
 }
 
-/* One test for tokens or responses: the mis_ or the mis2_ fields. */
+/* One masking test on tokens or responses: the mis_ or the mis2_ fields. */
 typedef struct mask_test {
   policy_mask_level level;
   policy_mis_test test;
@@ -66,7 +66,7 @@ static double statistic_of(const mask_test *m, double l) {
   return NAN;
 }
 
-/* Sets mask_token to 0 for those of response tokens [lo, hi) that fail. */
+/* Sets mask_token to 0 for tokens of response tokens [lo, hi) that fail the test. */
 static void mask_response(policy_state *s, const mask_test *m, size_t lo, size_t hi) {
   const double clamp = s->algorithm->mis_log_clamp;
   double sum = 0, largest = -INFINITY;
@@ -102,7 +102,7 @@ static void mask(policy_state *s, size_t lo, size_t hi) {
   mask_response(s, &second, lo, hi);
 }
 
-/* Divides the factors by their mean: each token's counts once, or each response's. */
+/* Divides the factors by their mean over tokens or over responses. */
 static void factor_normalise(policy_state *s) {
   const policy_input *in = s->in;
   const int by_token = s->algorithm->tis_level == LEVEL_TOKEN;
@@ -117,8 +117,8 @@ static void factor_normalise(policy_state *s) {
   for (size_t t = 0; sum > 0 && t < in->n_tokens; ++t) s->factor[t] /= sum / n;
 }
 
-/* Off-policy sequence masking (DeepSeek-V3.2, 2512.02556 §3.1): a response with a negative
- * advantage that the learner has become unlikely to give leaves the policy term. */
+/* Off-policy sequence masking (DeepSeek-V3.2, 2512.02556 §3.1): masks responses with a negative
+ * advantage that have become improbable under the learner. */
 static void leave_out_far(policy_state *s) {
   const policy_input *in = s->in;
   for (size_t i = 0; i < in->n_responses; ++i) {
@@ -135,8 +135,8 @@ static int ascending(const void *left, const void *right) {
   return (a->value > b->value) - (a->value < b->value);
 }
 
-/* Tokens of low entropy leave the policy term (2506.01939); the bound is a quantile, interpolated
- * between neighbours as NumPy and PyTorch do. */
+/* Masks tokens of low entropy (2506.01939). The bound is a quantile, interpolated between
+ * neighbours like in NumPy and PyTorch. */
 static void leave_out_certain(policy_state *s) {
   const size_t n = s->in->n_tokens;
   for (size_t t = 0; t < n; ++t) s->rank[t] = (policy_rank){s->in->entropy[t], t};
@@ -193,8 +193,8 @@ static totals totals_of(policy_state *s) {
   return sum;
 }
 
-/* What one token counts in a response of `kept` tokens, whose group has `tokens` kept tokens and
- * shares the batch among `responses`. */
+/* The weight of one token of a response with `kept` unmasked tokens, whose group has `tokens`
+ * unmasked tokens; `responses` is the number of groups times the group's size. */
 static double factor_weight_of(const policy_state *s, const totals *sum, double kept, double tokens,
                                double responses) {
   switch (s->algorithm->aggregate) {
@@ -231,15 +231,15 @@ void policy_aggregation(policy_state *s) {
 }
 
 /* --- the gate (paper/methods.md §3.15) --- */
-/* The gate: which responses leave the policy term by their own likelihood and the sign of their
- * advantage, which is what GEPO's clip does (paper/methods.md §3.15). It is constant in theta, and
- * averages count gated responses. */
+/* The gate (negative clip): drops responses from the policy term by their likelihood ratio and the
+ * sign of their advantage, which is the effect of GEPO's clip (paper/methods.md §3.15). It is
+ * constant in theta. Averages still count gated responses. */
 
 int policy_has_gate(const policy_algorithm *algorithm) {
   return algorithm->gate.negative_below > 0 || !isinf(algorithm->gate.positive_above);
 }
 
-/* log P and log Q of every response as the gate takes them. */
+/* Sums log P and log Q of every response, or averages them over tokens (gate.log_prob: mean). */
 static void sum_responses(policy_state *s) {
   const policy_input *in = s->in;
   const int mean = s->algorithm->gate.log_prob == LOG_PROB_MEAN;
@@ -256,7 +256,7 @@ static void sum_responses(policy_state *s) {
   }
 }
 
-/* Gates response i, whose likelihood has this logarithm. */
+/* Applies the gate to response i, given the logarithm of its likelihood ratio. */
 static void gate_response(policy_state *s, size_t i, double log_likelihood) {
   const policy_gate_fields *gate = &s->algorithm->gate;
   const double a = s->advantage[i];

@@ -1,5 +1,5 @@
-/* Every field of an algorithm once: its name, what it may be and what it means. Recipes are read,
- * algorithms are printed and errors are worded from this table. */
+/* The table of all fields of an algorithm: name, valid values and meaning. It is used to read
+ * recipes, print algorithms and word errors. */
 #include "core/base/json.h"
 #include "core/policy/algorithm.h"
 
@@ -11,7 +11,7 @@
 /* Choices are read and written as int. */
 _Static_assert(sizeof(policy_ratio) == sizeof(int), "enums are as wide as int");
 
-/* The function kind_name(value) and the number kind_count of a list of values. */
+/* Defines the function kind_name(value) and the constant kind_count for a list of values. */
 #define NAME_OF(value, name) name
 #define NAMES(kind, LIST)                                                                          \
   static const char *const kind##_names[] = {LIST(NAME_OF)};                                       \
@@ -288,7 +288,7 @@ static void algorithm_read_field(policy_algorithm *algorithm, const policy_field
   }
 }
 
-/* Fields `gate.NAME` are keys of a map `gate`. */
+/* Fields named `gate.NAME` are keys of the map `gate`. */
 static const char gate_section[] = "gate.";
 
 static const char *key_in_gate(const policy_field *f) {
@@ -311,7 +311,7 @@ static void read_fields(policy_algorithm *algorithm, cfg_reader *r) {
   if (cfg_end(&gate) != GL_OK && r->status == GL_OK) r->status = gate.status;
 }
 
-/* The recipe's `name:`, if it gives one, else a name made of what was changed. */
+/* Uses the recipe's `name:` if there is one, otherwise a name made of the changed fields. */
 static gl_status algorithm_read_name(policy_algorithm *algorithm, const cfg_node *map,
                                      gl_error *err) {
   const cfg_node *node = cfg_find(map, "name");
@@ -363,8 +363,8 @@ gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *no
 }
 
 /* --- the shown name --- */
-/* The name under which an algorithm is shown: its base and what was changed, as in
- * `gepo(clip=none)`, unless the recipe gives a name. */
+/* The shown name: the base and the changed fields, as in `gepo(clip=none)`, unless the recipe sets
+ * a name. */
 
 static int fields_equal(const policy_algorithm *a, const policy_algorithm *b, size_t i) {
   char one[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
@@ -415,10 +415,9 @@ gl_status policy_algorithm_check_name(const policy_algorithm *algorithm, gl_erro
 }
 
 /* --- which fields go together --- */
-/* Which fields of an algorithm go together. */
 
-/* A choice that holds none of its values can only come from our own code: a recipe's are read by
- * name. NULL: all are right. */
+/* Returns a field whose choice has a value outside its enum, or NULL if all are valid. Only our own
+ * code can cause this, because recipes name choices. */
 static const policy_field *impossible_choice(const policy_algorithm *algorithm, int *value) {
   for (size_t i = 0; i < policy_fields_count(); ++i) {
     const policy_field *f = policy_fields_at(i);
@@ -521,7 +520,7 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
   return GL_OK;
 }
 
-/* The field that compares the responses of a group; NULL: none does. */
+/* The field that makes the algorithm compare the responses of a group; NULL if none does. */
 static const char *comparing_field(const policy_algorithm *a) {
   if (a->objective == OBJECTIVE_DISCO) return "objective";
   if (a->baseline != BASELINE_NONE && a->baseline != BASELINE_CONSTANT) return "baseline";

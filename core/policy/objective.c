@@ -1,5 +1,5 @@
-/* From ratios to loss and coefficients: the policy term of every algorithm but DisCO's, DisCO's,
- * and the divergence terms. */
+/* Computes loss and coefficients from ratios: the policy term of every algorithm, DisCO's
+ * objective, and the divergence terms. */
 #include "core/base/vector.h"
 #include "core/policy/internal.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* log_size orders terms that overflow. */
+/* Adds a term; log_size orders terms that overflow. */
 static void objective_add(policy_tally *tally, double term, double log_size) {
   if (isfinite(term)) {
     tally->objective += term;
@@ -27,8 +27,8 @@ static double omega(const policy_state *s, size_t i, size_t t) {
   return s->factor == NULL ? w : policy_times(w, s->factor[t]);
 }
 
-/* Whether the gradient passes the masks, clamps and clips of all tokens, as policy_token_open() and
- * gradient_reaches() say of one. */
+/* Whether the gradient passes the masks, clamps and clips of all tokens; see policy_token_open()
+ * and gradient_reaches() for one token. */
 static int all_pass(const policy_state *s) {
   const policy_algorithm *algorithm = s->algorithm;
   return algorithm->clip != CLIP_TOKEN_LOG && s->mask_token == NULL &&
@@ -45,19 +45,19 @@ static int gradient_reaches(const policy_state *s, size_t i, size_t t) {
   return a >= 0 ? s->log_ratio[t] <= algorithm->eps_high : s->log_ratio[t] >= -algorithm->eps_low;
 }
 
-/* Tokens at a time of which terms are kept. */
+/* Terms are stored for this many tokens at a time. */
 enum { PIECE = 64 };
 
-/* Tokens of a response, or a piece of them, and what their terms are made of. */
+/* Up to PIECE tokens of a response, and the inputs of their terms. */
 typedef struct piece {
   const double *x, *u; /* log-ratios and ratios */
-  const double *seen;  /* which of the two the window bounds */
-  const double *mask;  /* 0 where M2PO leaves a token out; NULL: all 1 */
-  const double *logp;  /* where the ratio is a constant; NULL: the gradient passes through it */
+  const double *seen;  /* x or u: the one that the window bounds */
+  const double *mask;  /* 0 for tokens that M2PO drops; NULL: all 1 */
+  const double *logp;  /* set if the ratio is a constant; NULL: the gradient passes through it */
   double *coefficient;
   const policy_window *window;
   double gain;        /* z A of the response */
-  double term[PIECE]; /* of each token of the piece */
+  double term[PIECE]; /* [PIECE] one term per token */
 } piece;
 
 INLINE void choose4(const mask4 *where, const lane4 *there, const lane4 *elsewhere, lane4 *out) {
@@ -68,7 +68,7 @@ INLINE void clear4(const mask4 *where, lane4 *out) {
   *out = (lane4)(~*where & (mask4)*out);
 }
 
-/* Lanes of an array, of which those from n on hold 0. */
+/* Loads four lanes of an array; lanes from n on are 0. */
 INLINE void load4(const double *from, size_t n, lane4 *out) {
   if (n < 4)
     lane4_some(from, n, out);
@@ -83,15 +83,14 @@ INLINE void store4(const lane4 *from, size_t n, double *to) {
     *(lane4 *)to = *from;
 }
 
-/* What four tokens add to the numbers of those that are clipped, and whose terms are not finite. */
+/* Per-lane counts of clipped tokens and of non-finite terms. */
 typedef struct counts {
   mask4 clipped, infinite;
 } counts;
 
-/* Terms and coefficients of up to four tokens, from number t on, of which n are left. masks: tokens
- * may be left out; constant: ratios are constants. A product with 0 is 0, whatever the other
- * factor.
- */
+/* Terms and coefficients of up to four tokens starting at token t, of which n remain. masks: tokens
+ * may be dropped; constant: ratios are constants. A product with 0 is 0 even if the other factor is
+ * infinite. */
 INLINE void four_terms(piece *p, size_t t, size_t n, bool masks, bool constant, counts *sum) {
   const policy_window *w = p->window;
   const lane4 zero = {0}, at_low = zero + w->at_low, at_high = zero + w->at_high;
@@ -124,11 +123,11 @@ INLINE void four_terms(piece *p, size_t t, size_t n, bool masks, bool constant, 
   const lane4 size = (lane4)(~sign & (mask4)with_logp);
   store4(&with_logp, n, p->term + t);
   store4(&value, n, p->coefficient + t);
-  sum->clipped -= (out | left_out) & here; /* a lane that holds is -1 */
+  sum->clipped -= (out | left_out) & here; /* a true lane is -1 */
   sum->infinite -= ~(mask4)(size <= DBL_MAX) & here;
 }
 
-/* Terms and coefficients of n tokens; returns how many terms are not finite. */
+/* Terms and coefficients of n tokens; returns the number of non-finite terms. */
 INLINE size_t piece_terms(piece *p, bool masks, bool constant, size_t n, size_t *clipped) {
   counts sum = {{0}, {0}};
   for (size_t t = 0; t < n; t += 4) four_terms(p, t, n - t, masks, constant, &sum);
@@ -140,7 +139,7 @@ INLINE size_t piece_terms(piece *p, bool masks, bool constant, size_t n, size_t 
   return infinite;
 }
 
-/* The sum of the terms of a piece's n tokens, of which `infinite` are not finite. */
+/* Returns the sum of the terms of n tokens; *infinite counts non-finite terms. */
 CLONES static double terms_of(piece *p, size_t n, size_t *clipped, size_t *infinite) {
   if (p->logp != NULL)
     *infinite = p->mask != NULL ? piece_terms(p, true, true, n, clipped)
@@ -151,7 +150,7 @@ CLONES static double terms_of(piece *p, size_t n, size_t *clipped, size_t *infin
   return lane4_sum(p->term, n);
 }
 
-/* How many tokens are clipped of a response that has no terms. */
+/* The number of clipped tokens of a response that has no policy term. */
 CLONES static size_t clipped_of(const double *seen, const double *mask, size_t n, double low,
                                 double high) {
   uint64_t count = 0;
@@ -169,8 +168,8 @@ static void move_on(piece *p, size_t n) {
   if (p->logp != NULL) p->logp += n;
 }
 
-/* What most algorithms need of a response: a clip that is a window, and weights that are z or,
- * where M2PO leaves a token out, 0. The same numbers as token_terms(), several times as fast. */
+/* Fast path of token_terms() for most algorithms: the clip is a window and weights are z, or 0 if
+ * M2PO drops the token. Gives the same numbers several times as fast. */
 void policy_windowed_terms(policy_state *s, size_t i, const policy_window *window,
                            const policy_tokens *tokens) {
   const size_t length = s->in->token_start[i + 1] - s->in->token_start[i];
@@ -210,7 +209,7 @@ static void windowed_terms(policy_state *s, size_t i, const policy_window *windo
   policy_windowed_terms(s, i, window, &tokens);
 }
 
-/* Whether omega() is the aggregation weight z, but for tokens that M2PO leaves out. */
+/* Whether omega() is the aggregation weight z, except for tokens that M2PO drops. */
 static int has_no_factors(const policy_state *s) {
   return s->mask_token == NULL && s->factor == NULL && s->mask_off_policy == NULL &&
          s->mask_entropy == NULL;
@@ -222,7 +221,7 @@ int policy_has_plain_weights(const policy_state *s) {
          (isinf(s->algorithm->token_log_clamp) && !s->ratio->limited);
 }
 
-/* A gated response has no policy term. */
+/* Used for gated responses, which have no policy term. */
 static void clear_coefficients(policy_state *s, size_t i) {
   for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; ++t) s->coefficient[t] = 0;
 }
@@ -262,7 +261,7 @@ static void token_terms(policy_state *s, size_t i) {
   }
 }
 
-/* GMPO: the clip acts on each token's logarithm inside the geometric mean. */
+/* GMPO: the clip acts on each token's log-ratio inside the geometric mean. */
 static int token_log_clip(const policy_state *s, size_t i, double *f, double *d) {
   const policy_algorithm *algorithm = s->algorithm;
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
@@ -283,7 +282,7 @@ static int token_log_clip(const policy_state *s, size_t i, double *f, double *d)
   return acts || masked;
 }
 
-/* Aggregation weight of the whole response; with sequence_sum a response counts once. */
+/* Aggregation weight of the whole response; with sequence_sum each response has the same weight. */
 static double response_weight(const policy_state *s, size_t i) {
   const size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double sum = 0;
@@ -295,8 +294,8 @@ static double response_weight(const policy_state *s, size_t i) {
                                                                                : sum;
 }
 
-/* Sets seq_g[i] = d objective / d x_i, or writes the coefficients at once where x's gradient is not
- * shared with other tokens (constant ratios, GSPO-token). */
+/* Sets seq_g[i] = d objective / d x_i. If the gradient of x is not shared with other tokens
+ * (constant ratios, GSPO-token), writes the coefficients directly instead. */
 static void sequence_terms(policy_state *s, size_t i) {
   const policy_algorithm *algorithm = s->algorithm;
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
@@ -350,7 +349,7 @@ static double scope_sum(const policy_state *s, size_t first, size_t step, size_t
   return top != 0 ? top : sum;
 }
 
-/* Sets seq_c for the responses of a scope. */
+/* Sets seq_c for the responses first, first + step, ... below end. */
 static void share_scope(policy_state *s, size_t first, size_t step, size_t end) {
   const int shared = s->algorithm->denominator_gradient;
   const double sum = shared ? scope_sum(s, first, step, end) : 0;
@@ -372,7 +371,7 @@ static void objective_share(policy_state *s) {
     share_scope(s, in->group_start[g], 1, in->group_start[g + 1]);
 }
 
-/* Gives response i's coefficient to those of its tokens that the gradient reaches. */
+/* Assigns response i's coefficient to those of its tokens that the gradient reaches. */
 static void spread(policy_state *s, size_t i) {
   const double c = s->seq_c[i];
   for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; ++t) s->coefficient[t] = c;
@@ -389,7 +388,7 @@ static void response_terms(policy_state *s, size_t i) {
     token_terms(s, i);
 }
 
-/* Adds the responses' tallies, in order. */
+/* Adds the tallies of all responses, in order. */
 void policy_join(policy_state *s) {
   double largest = 0, inf_size = 0;
   for (size_t i = 0; i < s->in->n_responses; ++i) {
@@ -421,9 +420,9 @@ void policy_objective_terms(policy_state *s) {
 }
 
 /* --- DisCO --- */
-/* DisCO (2505.12366): scores of right answers against those of wrong ones, and the penalty that
- * keeps the learner near the sampler. The score is the mean token log-probability (ratio: none) or
- * the mean token ratio (ratio: token). advantage is the score's weight h_i. */
+/* DisCO (2505.12366): scores correct responses against wrong ones, with a penalty that keeps the
+ * learner close to the sampler. The score is the mean token log-probability (ratio: none) or the
+ * mean token ratio (ratio: token). `advantage` stores the weight h_i of the score. */
 
 static double objective_score(const policy_state *s, size_t i) {
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
@@ -490,7 +489,7 @@ gl_status policy_disco(policy_state *s, gl_error *err) {
 }
 
 /* --- divergence from the sampler (kl_coef) and from a reference policy (ref_kl_coef) --- */
-/* Both use the algorithm's aggregation weights without truncation factors. */
+/* Divergence terms. They use the algorithm's aggregation weights without truncation factors. */
 
 typedef struct kl_value {
   double value, slope; /* slope = d value / d logp */
@@ -536,17 +535,17 @@ static kl_value reference_term(policy_ref_kl_form form, double d) {
 
 /* --- which tokens the term from the sampler is for (KL-Cov, 2505.22617) --- */
 
-/* Largest first; of equal ones the earlier first. */
+/* Sorts by value, largest first; ties in order of token. */
 static int kl_descending(const void *left, const void *right) {
   const policy_rank *a = left, *b = right;
   if (a->value != b->value) return a->value > b->value ? -1 : 1;
   return a->token < b->token ? -1 : a->token > b->token;
 }
 
-/* Which tokens kl_share chooses: those whose product of advantage and log-probability, about their
- * means over the batch's tokens, is above `product`; and of those that have just this product the
- * more probable ones, as far as `last`. That order does not depend on how responses are numbered.
- */
+/* The tokens selected by kl_share: those whose product of centred advantage and centred
+ * log-probability (centred over the batch's tokens) is above `product`. Tokens with exactly this
+ * product are selected in order of decreasing log-probability, up to `last`. This order does not
+ * depend on the numbering of responses. */
 typedef struct kl_choice {
   int all;
   double mean_advantage, mean_logp, product;
@@ -602,8 +601,8 @@ static int kl_is_chosen(const policy_state *s, const kl_choice *c, size_t i, siz
 
 /* --- the terms --- */
 
-/* ref_kl_ratio: the ratio that multiplies a token's term, and through which its gradient goes too:
- * by that token's log-probability, or by those of the whole response. */
+/* ref_kl_ratio: the ratio that multiplies a token's KL term. The gradient passes through it too, to
+ * that token's log-probability or to those of the whole response. */
 static double kl_ratio(const policy_state *s, size_t i, size_t t) {
   if (!s->algorithm->ref_kl_ratio) return 1;
   return s->sequence_level ? exp(s->seq_x[i]) : s->weight[t];
@@ -644,7 +643,7 @@ static double sampler_response(policy_state *s, const kl_choice *c, size_t i, in
   return sum;
 }
 
-/* Adds to the coefficients and returns the addition to the loss. */
+/* Adds the KL terms to the coefficients and returns their sum, which is added to the loss. */
 double policy_kl_terms(policy_state *s) {
   const policy_algorithm *algorithm = s->algorithm;
   const int drops = s->mask_token != NULL && algorithm->mask_denominator == MASK_KEPT;

@@ -1,5 +1,5 @@
-/* policy_evaluate() and its form that reads tokens response by response: the order of their parts,
- * what is written for the caller, and results that are no numbers. */
+/* policy_evaluate() and its streaming form, which reads tokens response by response: order of the
+ * parts, output arrays, and checks for non-finite results. */
 #include "core/policy/policy.h"
 
 #include "core/base/array.h"
@@ -40,13 +40,13 @@ static gl_status input_fits(const policy_algorithm *algorithm, const policy_inpu
   return GL_OK;
 }
 
-/* Whether tokens are put in line. */
+/* Whether the algorithm sorts tokens. */
 static bool ranks_tokens(const policy_algorithm *algorithm) {
   return algorithm->clip == CLIP_SECOND_MOMENT || algorithm->top_entropy < 1 ||
          (algorithm->kl_coef > 0 && algorithm->kl_share < 1);
 }
 
-/* Arrays that the algorithm has no use for are NULL. */
+/* Sets arrays that the algorithm does not use to NULL. */
 static void choose_arrays(policy_state *s) {
   const policy_input *in = s->in;
   if (s->algorithm->tis_level == LEVEL_NONE) s->factor = NULL;
@@ -78,7 +78,7 @@ void policy_copy_out(policy_state *s) {
   if (out->baseline != NULL) memcpy(out->baseline, s->baseline, in->n_groups * doubles);
   if (out->scale != NULL) {
     memcpy(out->scale, s->scale, in->n_groups * doubles);
-    /* equal rewards: what is left is the guard against a division by zero, not a scale */
+    /* for equal rewards the scale is only the guard against division by zero */
     for (size_t g = 0; g < in->n_groups && s->algorithm->scale == SCALE_GROUP_STD; ++g)
       if (s->scale[g] <= s->algorithm->scale_eps) out->scale[g] = NAN;
   }
@@ -119,7 +119,7 @@ gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input 
 
 /* --- evaluation of tokens that are read response by response --- */
 
-/* Arrays of a response's tokens that a thread works on, which a cache holds. */
+/* Arrays of one response's tokens, per thread, small enough to stay in cache. */
 enum { NOW, BEFORE, LOG_RATIO, RATIO, COEFFICIENT, ARRAYS };
 
 typedef struct streaming {
@@ -136,7 +136,7 @@ static int clips_by_window(const policy_algorithm *a) {
   return policy_window_of(&unread, 1, &window) && !policy_clip_masks_tokens(a->clip);
 }
 
-/* Whether all tokens of a response have one coefficient, which follows from the response's sums. */
+/* Whether all tokens of a response share one coefficient, computed from the response's sums. */
 static int has_one_coefficient(const policy_algorithm *a) {
   const policy_ratio_info *ratio = policy_ratio_about(a->ratio);
   return ratio->unit == RATIO_OF_RESPONSE && ratio->gradient == RATIO_GRADIENT_RESPONSE &&
@@ -144,7 +144,7 @@ static int has_one_coefficient(const policy_algorithm *a) {
          a->kappa == 0;
 }
 
-/* Whether a token's coefficient follows from its own two log-probabilities. */
+/* Whether a token's coefficient depends only on its own two log-probabilities. */
 static int has_own_coefficients(const policy_algorithm *a) {
   return policy_has_own_ratios(a) && clips_by_window(a);
 }
@@ -161,7 +161,7 @@ static double *space_of(const streaming *x, size_t worker, int array) {
   return x->scratch + (worker * ARRAYS + (size_t)array) * x->stream->longest;
 }
 
-/* Both log-probabilities of response i's tokens, or 0 where one is refused. */
+/* Reads current and old log-probabilities of response i's tokens; returns 0 if one is refused. */
 static int evaluate_read_response(streaming *x, size_t i, size_t worker, const double **p,
                                   const double **q) {
   const policy_stream *from = x->stream;
@@ -218,7 +218,7 @@ static void stream_each(streaming *x, pool_task run) {
   pool_spread(policy_threads_for(x->state), run, x, in->n_responses);
 }
 
-/* Sums of every response, what they make of its ratio, and the coefficient that follows. */
+/* Sums the tokens of every response, then computes its ratio and the shared coefficient. */
 static gl_status by_response(streaming *x, gl_error *err) {
   stream_each(x, sum_response);
   if (atomic_load(&x->refused)) return GL_OK;
@@ -270,7 +270,7 @@ static int fits(double value, policy_kept kept) {
 
 enum { PLACE_SIZE = 80 };
 
-/* "group 2, response 1", or "response 9" of the batch. */
+/* Writes "group 2, response 1", or "response 9" counted in the batch. */
 static const char *evaluate_place_of(const policy_input *in, size_t group, size_t i, int by_group,
                                      char text[PLACE_SIZE]) {
   if (by_group)

@@ -1,13 +1,13 @@
-/* Policy optimisation: from log-probabilities and rewards of a batch to what a backward pass needs.
+/* Policy optimisation: computes the loss of a batch and its gradient with respect to token
+ * log-probabilities.
  *
- * An algorithm is a set of fields (paper/methods.md §3), not code: baseline x scale x ratio x
- * clip x aggregation, plus KL terms and truncation factors. policy_evaluate() reads the fields and
- * never a name. Its main product is c_{i,t} = d(-loss)/d logp_{i,t}, which is all that any learner,
- * tabular or transformer, CPU or CUDA, needs for its update.
+ * An algorithm is a set of fields (paper/methods.md §3), not code: baseline x scale x ratio x clip
+ * x aggregation, plus KL terms and truncation factors. policy_evaluate() reads only the fields,
+ * never the algorithm's name. Its main result is c_{i,t} = d(-loss)/d logp_{i,t}, the only quantity
+ * that a learner's backward pass needs (tabular or transformer, CPU or CUDA).
  *
- * All work is in log space: log-ratios of +-700 per sequence give finite, correct results or an
- * honest infinity, never a NaN.
- */
+ * All computations are in log space: sequence log-ratios of +-700 give correct finite results or an
+ * infinity, never a NaN. */
 #ifndef GEPOLAB_CORE_POLICY_POLICY_H
 #define GEPOLAB_CORE_POLICY_POLICY_H
 
@@ -20,65 +20,71 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The input of one loss evaluation. Ragged like a batch (core/rl/batch.h): group g owns responses
- * [group_start[g], group_start[g+1]), response i tokens [token_start[i], token_start[i+1]).
- * Borrowed, not owned. */
+/* The input of one loss evaluation, in ragged arrays like a batch (core/rl/batch.h): group g has
+ * responses [group_start[g], group_start[g+1]), response i has tokens [token_start[i],
+ * token_start[i+1]). All pointers are borrowed. */
 typedef struct policy_input {
   size_t n_groups, n_responses, n_tokens;
   const size_t *group_start; /* [n_groups + 1] */
   const size_t *token_start; /* [n_responses + 1] */
   const double *reward;      /* [n_responses] */
-  const double *advantage;   /* [n_responses] advantages A; NULL: from rewards, baseline and scale.
-                                Not for objective: disco */
-  const double *logp;        /* [n_tokens] learner now */
+  const double *advantage; /* [n_responses] advantages A; NULL: computed from rewards, baseline and
+                              scale. Not for objective: disco */
+  const double *logp;      /* [n_tokens] log-probabilities under the learner */
+  const double *logq; /* [n_tokens] under the sampler (or its truncated distribution, if the recipe
+                         says so) */
+  const double *logprox; /* [n_tokens] under the learner at the batch's first update. NULL: this is
+                            the first update, so they equal logp and are treated as constants.
+                            Decoupled algorithms need them after the first update */
+  const double *logref;  /* [n_tokens] under the reference policy; NULL unless ref_kl_coef != 0 */
+  const double *entropy; /* [n_tokens] entropy of the learner's distribution at each token; NULL
+                            unless top_entropy < 1 */
   const double
-      *logq; /* [n_tokens] sampler (or its truncated distribution, where the recipe says) */
-  const double *logprox;     /* [n_tokens] learner at the batch's first update; NULL: same as logp
-                                at a first update, i.e. treated as constant copies of logp; a
-                                decoupled algorithm after the first update must be given them */
-  const double *logref;      /* [n_tokens] reference policy; NULL unless ref_kl_coef != 0 */
-  const double *entropy;     /* [n_tokens] of the learner's policy where the token was drawn; NULL
-                                unless top_entropy < 1 */
-  const double *version_gap; /* [n_tokens] learner version - token version; NULL: unknown */
-  const double *log_denominator; /* [n_groups] log sum_y q(y)^2 for denominator: exact; else NULL */
-  size_t max_length; /* longest response the world allows, for dr_grpo; 0: the longest here */
+      *version_gap; /* [n_tokens] staleness: learner version - token version; NULL: unknown */
+  const double
+      *log_denominator; /* [n_groups] log sum_y q(y)^2 for denominator: exact; otherwise NULL */
+  size_t
+      max_length; /* longest response the world allows, for dr_grpo; 0: the longest in the batch */
 } policy_input;
 
-/* Its result. Arrays are the caller's, sized as noted; any may be NULL when not wanted. */
+/* Results of policy_evaluate(). The caller provides the arrays, with the sizes given; any may be
+ * NULL if not needed. */
 typedef struct policy_output {
   double loss;
   double *advantage; /* [n_responses] A_i after baseline and scale */
-  double *weight;    /* [n_tokens] the algorithm's own importance ratio, before clipping; a sequence
-                        ratio is repeated over the tokens of its response */
+  double *weight;    /* [n_tokens] the algorithm's own importance ratio before clipping; a sequence
+                        ratio is repeated for all tokens of the response */
   double *coefficient; /* [n_tokens] d(-loss)/d logp_{i,t} */
-  double *baseline;    /* [n_groups] b with A = (r - b) / s, group mean form; NaN for disco, for
-                          baseline: runner_up and where advantages are given */
-  double *scale;    /* [n_groups] s; NaN where scale: group_std meets equal rewards, so that A has
-                       no meaning for other responses */
-  double *mean_aw;  /* [n_groups] mean_i w_i A_i with sequence weights, for estimation_error */
-  int skip_metrics; /* in: 1 leaves metric and mean_aw alone (exact laboratory, inner loops) */
-  double metric[METRIC_COUNT]; /* the ones policy can know: loss .. aw_variance; the rest NaN */
+  double *baseline;    /* [n_groups] b in A = (r - b) / s, group mean form; NaN for disco, for
+                          baseline: runner_up and if advantages are given */
+  double *scale;       /* [n_groups] s; NaN if scale: group_std has equal rewards, because A is then
+                          undefined for other responses */
+  double *mean_aw;  /* [n_groups] mean_i w_i A_i with sequence weights, used for estimation_error */
+  int skip_metrics; /* input: 1 skips metric and mean_aw (used by the exact laboratory and inner
+                       loops) */
+  double metric[METRIC_COUNT]; /* metrics computed here, loss .. aw_variance; the others are NaN */
 } policy_output;
 
-/* A reusable workspace so that a training loop allocates once. */
+/* A reusable workspace, so that a training loop allocates memory once. */
 typedef struct policy_workspace policy_workspace;
-policy_workspace *policy_workspace_new(void); /* NULL if memory is short */
+policy_workspace *policy_workspace_new(void); /* NULL if out of memory */
 void policy_workspace_free(policy_workspace *ws);
-/* Evaluations with ws run on these threads from now on, with the same bits for any number of them.
- * Borrowed until another pool is given, or NULL: the caller's thread alone, as at first. */
+/* Sets the thread pool for later evaluations with ws; results are bit-identical for any number of
+ * threads. The pool is borrowed until it is replaced. NULL (the default): only the caller's thread.
+ */
 void policy_workspace_share(policy_workspace *ws, pool *threads);
 
-/* Evaluates algorithm on the batch `in` (arrays shaped as policy_input says; nothing in it is
- * changed, and no array of out may overlap one of in), writes what out asks for (shaped as
- * policy_output says; out->loss always, out->metric unless skip_metrics) and keeps nothing but ws's
- * memory, which grows to the largest batch seen.
- * Formulas: paper/methods.md §3, by field, and §4, by algorithm; metrics: §5.
+/* Evaluates the algorithm on the batch `in` and writes the results that out requests: out->loss
+ * always, out->metric unless skip_metrics, and all arrays of out that are not NULL. Input is not
+ * modified; no array of out may overlap an array of in. ws grows to the largest batch seen.
+ * Deterministic: the same input gives the same bits. Formulas: paper/methods.md §3 by field and §4
+ * by algorithm; metrics: §5.
  *
- * GL_EINPUT, with a text that names what is wrong and the remedy: fields that do not go together
- * (policy_algorithm_check), ref_kl_coef without logref, denominator: exact without log_denominator,
- * rewards other than 0 and 1 for objective: disco or outside [0, 1] for scale: beta. GL_ENOMEM if
- * ws cannot grow. out is then unspecified, ws stays usable. A missing logprox is no error: it means
- * a first update. Deterministic: the same input gives the same bits. */
+ * Errors: GL_ENOMEM, or GL_EINPUT with a message that names the problem and the fix: incompatible
+ * fields (policy_algorithm_check), ref_kl_coef without logref, denominator: exact without
+ * log_denominator, rewards other than 0 and 1 for objective: disco or outside [0, 1] for scale:
+ * beta. After an error out is unspecified and ws remains usable. A missing logprox is not an error;
+ * it means a first update. */
 gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,
                           policy_output *out, policy_workspace *ws, gl_error *err);
 
@@ -98,47 +104,49 @@ const char *policy_ess_advice(const policy_algorithm *algorithm, double ess,
 typedef enum policy_kept { POLICY_DOUBLE, POLICY_SINGLE } policy_kept;
 typedef struct policy_keeping {
   policy_kept advantage, weight, coefficient;
-  int by_group; /* messages count responses within their group and name that, too */
+  int by_group; /* messages number responses within their group and also name the group */
 } policy_keeping;
 
-/* GL_ENUMERIC where the loss, or an advantage, weight or coefficient of out, is infinite, NaN, or
- * beyond what it is kept in; the text names the first such result of the batch with its place and
- * the log-ratios there. Arrays of out that are NULL are not looked at. */
+/* Checks that the loss and the advantages, weights and coefficients of out are finite and
+ * representable in the precision they are stored in. Arrays of out that are NULL are not checked.
+ * Errors: GL_ENUMERIC, with the first bad result of the batch, its position and the log-ratios
+ * there. */
 gl_status policy_check_finite(const policy_input *in, const policy_output *out,
                               const policy_keeping *keeping, gl_error *err);
 
 /* --- tokens that lie somewhere else --- */
 
-/* Log-probabilities that are not in memory as policy_input has them, in single precision for
- * example, and coefficients that are wanted elsewhere: a response is read, evaluated and written
- * while it is in a cache, instead of a batch that is widened, evaluated and narrowed as a whole.
- * The functions are called for different responses from several threads at once. */
+/* Callbacks for log-probabilities and coefficients that are not stored like policy_input, for
+ * example in single precision. A response is read, evaluated and written while it is in the cache,
+ * which avoids converting the whole batch. The functions are called concurrently from several
+ * threads, for different responses. */
 typedef enum policy_which {
   POLICY_NOW,   /* logp */
-  POLICY_BEFORE /* what the ratio divides by: logq; for old_policy: proximal logprox, or logp where
-                   that is NULL */
+  POLICY_BEFORE /* denominator of the ratio: logq; for old_policy: proximal logprox, or logp if that
+                   is NULL */
 } policy_which;
 
 typedef struct policy_stream {
   void *self;
   size_t longest; /* tokens of the longest response */
-  /* Log-probabilities of response i's tokens, in space[longest] or where the caller has them; NULL
-   * where one of them is to be refused. */
+  /* Returns the log-probabilities of response i's tokens, either written to space[longest] or in
+   * the caller's own memory; NULL refuses the response. */
   const double *(*read)(void *self, size_t i, policy_which which, double *space);
-  /* Takes the coefficients of response i's tokens, or one that all of them have; returns 0 where
-   * one is to be refused. */
+  /* Stores the coefficients of response i's tokens (write), or one coefficient that they all share
+   * (fill). Returns 0 to refuse the response. */
   int (*write)(void *self, size_t i, const double *coefficient);
   int (*fill)(void *self, size_t i, double coefficient);
 } policy_stream;
 
-/* Whether the algorithm looks at each token once: its ratio is the token's or the response's own,
- * its clip a window on it, and no other term or weight needs the tokens. */
+/* Whether policy_evaluate_stream() supports the algorithm. Its ratio must be the token's or the
+ * response's own, its clip a window on that ratio, and no other term or weight may need the tokens.
+ */
 int policy_can_stream(const policy_algorithm *algorithm);
 
-/* policy_evaluate() for such an algorithm, with the same bits, of loss, coefficients and what out
- * asks for of responses and groups. in->logp and the like are not looked at, out->weight and
- * out->coefficient must be NULL, out->skip_metrics 1. *refused is 1 where read, write or fill
- * refused a response; out is then unspecified. Errors as policy_evaluate(). */
+/* Streaming form of policy_evaluate() with bit-identical loss, coefficients and per-response and
+ * per-group outputs. The token arrays of `in` are ignored; out->weight and out->coefficient must be
+ * NULL and out->skip_metrics 1. *refused is set to 1 if read, write or fill refused a response; out
+ * is then unspecified. Errors: as policy_evaluate(). */
 gl_status policy_evaluate_stream(const policy_algorithm *algorithm, const policy_input *in,
                                  const policy_stream *stream, policy_output *out,
                                  policy_workspace *ws, int *refused, gl_error *err);

@@ -1,4 +1,4 @@
-/* Log importance ratios: per token, per prefix, per response, against a group expectation, and
+/* Log importance ratios: per token, per prefix, per response, relative to a group expectation, and
  * V-trace's products. paper/methods.md §3.5 to §3.7. */
 #include "core/base/vector.h"
 #include "core/policy/internal.h"
@@ -40,8 +40,9 @@ static void token_ratios_and_weights(policy_state *s, size_t i) {
   token_weights(s, i);
 }
 
-/* Each formula below is one line of the table at the end. That of a token's ratio writes s->x[];
- * that of a response's finds log P - log Q in s->seq_x[] and changes it. */
+/* Each formula below has one entry in the table at the end of this file. Formulas of token ratios
+ * write s->x[]. Formulas of response ratios modify s->seq_x[], which initially holds log P - log Q.
+ */
 
 static void constant_ratios(policy_state *s) {
   for (size_t t = 0; t < s->in->n_tokens; ++t) s->x[t] = 0;
@@ -76,8 +77,8 @@ static void vtrace_ratios(policy_state *s) {
   }
 }
 
-/* Sums of three arrays at once: as lane4_sum() has each of them, in a third of the time, because no
- * addition waits for another array's. c NULL: of a - b in its place. */
+/* Sums of three arrays at once, bit-identical to three calls of lane4_sum() in a third of the time,
+ * because the three chains of additions are independent. If c is NULL, a - b is summed instead. */
 CLONES static void three_sums(const double *a, const double *b, const double *c, size_t n,
                               double sum[3]) {
   lane4 sa = {0}, sb = {0}, sc = {0}, x, y, z;
@@ -97,7 +98,7 @@ CLONES static void three_sums(const double *a, const double *b, const double *c,
   sum[2] = lane4_total(&sc);
 }
 
-/* The same sums without the tokens that a mask leaves out. */
+/* The same sums over unmasked tokens only. */
 static void three_kept_sums(const policy_state *s, size_t i, double sum[3]) {
   sum[0] = sum[1] = sum[2] = 0;
   for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; ++t) {
@@ -141,8 +142,8 @@ double policy_log_expectation(policy_state *s, policy_response_scope c) {
   return policy_log_sum(v, c.first, c.step, c.end) - policy_log_sum(q, c.first, c.step, c.end);
 }
 
-/* Log of the denominator of a scope's group expectation; seq_share is the derivative of its log
- * with respect to log P_i where the denominator contains P. seq_g is free here: scratch. */
+/* Returns the log of the denominator of a scope's group expectation. If the denominator contains P,
+ * sets seq_share to the derivative of that log with respect to log P_i. Overwrites seq_g. */
 static double log_expectation(policy_state *s, scope c, size_t group) {
   const double *q = s->seq_q;
   double *v = s->seq_g;
@@ -175,7 +176,8 @@ static double cppo_mean(const policy_state *s, size_t i) {
   return hi > lo ? sum / (double)(hi - lo) : 0;
 }
 
-/* P over the group expectation of Q; over Q itself for responses that have hardly moved (kappa). */
+/* Divides P by the group expectation of Q, or by Q for responses that have hardly changed (kappa).
+ */
 static void over_expectation(policy_state *s, scope c, size_t group) {
   double denominator = log_expectation(s, c, group);
   for (size_t i = c.first; i < c.end; i += c.step) {
@@ -228,7 +230,8 @@ static void group_mean_ratios(policy_state *s) {
   policy_each_scope(s, s->algorithm->group_scope, mean_ratio);
 }
 
-/* The log of P / (a P + (1 - a) Q) from x = log P - log Q, and its slope in log P. */
+/* Returns log(P / (a P + (1 - a) Q)) for x = log P - log Q, and sets *slope to its derivative in
+ * log P. */
 static double over_mixture(double x, double a, double *slope) {
   if (x > 0) {
     const double e = exp(-x);
@@ -248,7 +251,7 @@ static void mixture_ratios(policy_state *s) {
   }
 }
 
-/* The share of p in a token's mixture: constant, or falling with the token's staleness. */
+/* The weight of p in a token's mixture: constant, or decreasing with the token's staleness. */
 static double token_share(const policy_state *s, size_t t) {
   const policy_algorithm *algorithm = s->algorithm;
   if (!algorithm->mixture_anneal) return algorithm->mixture;
@@ -281,10 +284,10 @@ static void add_truncation(policy_state *s) {
 
 typedef struct ratio {
   policy_ratio_info info;
-  void (*formula)(policy_state *s); /* NULL: P / Q of the response as it is */
+  void (*formula)(policy_state *s); /* NULL: P / Q of the response, unchanged */
 } ratio;
 
-/* A value of the enumeration without its line does not compile. */
+/* A value of the enum without an entry does not compile. */
 #define LINE(value, formula, ...) static const ratio line_##value = {{__VA_ARGS__}, formula};
 #define ADDRESS(value) &line_##value
 LINE(RATIO_NONE, constant_ratios, "none", "1", RATIO_OF_TOKEN, RATIO_GRADIENT_NONE, RATIO_ALONE, 1,
@@ -393,7 +396,8 @@ static void all_token_ratios(policy_state *s) {
   const policy_algorithm *algorithm = s->algorithm;
   const ratio *r = table[algorithm->ratio];
   assert(r->formula != NULL);
-  if (policy_has_own_ratios(algorithm)) { /* needs no other tokens: in one go, while at hand */
+  if (policy_has_own_ratios(algorithm)) { /* independent of other tokens: ratio and weight in one
+                                             pass over the cache */
     own_ratios(s);
     policy_each(s, s->in->n_responses, token_ratios_and_weights);
   } else {

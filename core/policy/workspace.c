@@ -1,4 +1,4 @@
-/* The workspace of an evaluation: its arrays, which only grow, and the threads that share it. */
+/* The workspace of an evaluation: arrays that only grow, and the thread pool. */
 #include "core/base/array.h"
 #include "core/policy/internal.h"
 
@@ -25,7 +25,7 @@ void policy_workspace_share(policy_workspace *ws, pool *threads) {
 
 /* --- many responses at once --- */
 
-/* Tokens from which on waking threads pays. */
+/* From this many tokens on, using threads is worth their wake-up. */
 enum { FEW_TOKENS = 8192 };
 
 typedef struct each {
@@ -82,7 +82,7 @@ gl_status policy_reserve(policy_state *s, policy_workspace *ws, size_t tokens, b
   s->tally = ws->tally;
   s->group_tally = ws->group_tally;
   s->pool = ws->pool;
-  /* where the caller wants them they are made in place */
+  /* if the caller wants these arrays, compute them in place */
   if (s->out->coefficient != NULL) s->coefficient = s->out->coefficient;
   if (s->out->weight != NULL) s->weight = s->out->weight;
   return GL_OK;

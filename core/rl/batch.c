@@ -1,4 +1,4 @@
-/* Batches: their memory, their shape, and their binary form. */
+/* Batches of responses: memory, shape and binary form. */
 #include "core/rl/batch.h"
 
 #include "core/base/hash.h"
@@ -81,7 +81,7 @@ gl_status batch_reserve_dists(batch *b, size_t n, bool own, gl_error *err) {
   return b->dist != NULL ? GL_OK : gl_fail_memory(err, "the laws that a batch was drawn from");
 }
 
-/* Gives back what a column has no more use for; a failure leaves it as it is. */
+/* Frees the unused end of a column. If realloc() fails the column stays as it is. */
 static void batch_shrink(void *column, size_t n, size_t size) {
   void **slot = column;
   void *smaller = realloc(*slot, (n + 1) * size);
@@ -136,7 +136,8 @@ static size_t responses_of(const batch_group *g) {
 static gl_status take_shape(batch *b, uint64_t id, const batch_group *group, size_t n,
                             gl_error *err) {
   const size_t each = n > 0 ? responses_of(group) : 0;
-  size_t *lengths = calloc(n * each + 1, sizeof *lengths); /* they are in memory already */
+  size_t *lengths = calloc(
+      n * each + 1, sizeof *lengths); /* no overflow: these responses are already in memory */
   if (lengths == NULL) return gl_fail_memory(err, "a batch");
   for (size_t g = 0, i = 0; g < n; ++g) {
     const batch *from = group[g].from;
@@ -217,10 +218,10 @@ int batch_is_consistent(const batch *b) {
 
 /* --- binary form --- */
 
-/* magic, id, four counts, the columns in the order of the struct, doubles that only the batch's
- * learner can read, FNV-1a of all bytes before it. These doubles are the sets of kept tokens, each
- * filled up to whole doubles, and keys and values; or records of distributions, with a zero behind
- * them where each response has its own. */
+/* The binary form: magic, id, four counts, the columns in the order of the struct, doubles that
+ * only the batch's learner can interpret, and the FNV-1a hash of all bytes before it. These doubles
+ * are the sets of kept tokens, each padded to whole doubles, and keys and values; or records of
+ * distributions, followed by a zero if each response has its own record. */
 static const char magic[8] = {'G', 'L', 'B', 'A', 'T', 'C', 'H', '1'};
 
 typedef struct channel {
@@ -234,8 +235,9 @@ static void write_channel(channel *c, const void *data, size_t size, size_t n) {
   c->hash = hash_64(c->hash, data, size * n);
 }
 
-/* Reads n items into fresh memory, in pieces, so that a false count in a damaged file meets the end
- * of the file long before it exhausts memory. The array has one item to spare, as allocate()'s. */
+/* Reads n items into new memory. It reads in pieces, so that a wrong count in a damaged file
+ * reaches the end of the file before memory is exhausted. The array has one spare item, like those
+ * of allocate(). */
 static void *get_array(channel *c, size_t size, size_t n) {
   enum { PIECE = 1 << 16 };
   char *data = NULL;
@@ -329,7 +331,7 @@ gl_status batch_read(batch *b, FILE *from, gl_error *err) {
 gl_status batch_name_records(batch *b, size_t kept_words, size_t dist_doubles, gl_error *err) {
   const size_t doubles = b->cache_bytes / sizeof(double), set = (kept_words + 1) / 2;
   if (dist_doubles > 0) {
-    b->own_dists = doubles % dist_doubles == 1; /* a record has two doubles at least */
+    b->own_dists = doubles % dist_doubles == 1; /* unambiguous: a record has at least two doubles */
     b->n_dist = doubles - b->own_dists;
     b->dist = (double *)(void *)b->cache;
     b->cache = NULL;

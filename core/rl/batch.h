@@ -17,82 +17,86 @@
 #include <stdio.h>
 
 typedef struct batch {
-  uint64_t id; /* address of its draws: entity of RNG_PROMPT and RNG_ROLLOUT */
+  uint64_t id; /* entity of RNG_PROMPT and RNG_ROLLOUT: selects the batch's random numbers */
   size_t n_groups, n_responses, n_tokens;
   size_t *group_start; /* [n_groups + 1] */
   size_t *token_start; /* [n_responses + 1] */
-  int64_t *prompt;     /* [n_groups] the world's number of the prompt */
+  int64_t *prompt;     /* [n_groups] the world's index of the prompt */
   double *reward;      /* [n_responses] */
   int32_t *token;      /* [n_tokens] */
-  int64_t *version;    /* [n_tokens] learner version that drew the token */
+  int64_t *version;    /* [n_tokens] learner version that sampled the token */
   double *logq;        /* [n_tokens] sampler's log-probability, temperature-scaled, untruncated */
-  double *logq_trunc;  /* [n_tokens] under the truncated (top-k/top-p) distribution drawn from */
-  /* Of a transformer: the sets of tokens that samplers kept, [n_tokens] of kept_words words each,
-   * as core/rl/sampling.h has them; no words: none are recorded. */
+  double *logq_trunc;  /* [n_tokens] under the truncated (top-k/top-p) distribution that was sampled
+                          from */
+  /* Transformer only: the sets of tokens kept by top-k or top-p, [n_tokens] sets of kept_words
+   * words each, in the format of core/rl/sampling.h; kept_words 0: not recorded. */
   uint32_t *kept;
   size_t kept_words;
-  /* Of a transformer's batch under way: keys and values that are kept between draws. */
+  /* Transformer only, in an incomplete batch: keys and values stored between requests. */
   unsigned char *cache; /* [cache_bytes] */
   size_t cache_bytes;
-  /* Of a toy world: records of the exact distributions that responses were drawn from
+  /* Toy worlds only: records of the exact distributions that responses were sampled from
    * (toy/world/measure.h). */
   double *dist; /* [n_dist] */
   size_t n_dist;
-  bool own_dists; /* each response has a record of its own; else each different prompt, in order of
-                     appearance */
-  /* What its learner multiplies the loss of every response by: 1, unless whoever trains the batch
+  bool own_dists; /* one record per response; false: one per distinct prompt, in order of appearance
+                   */
+  /* The learner multiplies the loss of every response by this weight. It is 1 unless the trainer
    * sets another weight. Not part of the binary form. */
   double loss_weight;
-  /* In an update that takes several batches its first group is one with the last group of the batch
-   * before, and has its prompt. False, unless whoever trains the batch says so; not part of the
-   * binary form. */
+  /* In an update on several batches: the first group of this batch and the last group of the
+   * previous batch form one group, with the same prompt. Set by the trainer, otherwise false; not
+   * part of the binary form. */
   bool continues;
 } batch;
 
-/* Makes an empty batch able to hold the given shape: lengths[i] tokens for response i, equal groups
- * of group_size. All values zero, starts filled in. Sizes are checked for overflow. */
+/* Allocates the arrays of an empty batch: lengths[i] tokens for response i, groups of group_size
+ * responses. Fills in the starts; all other values are zero. Sizes are checked for overflow. */
 gl_status batch_init(batch *b, uint64_t id, size_t n_groups, size_t group_size,
                      const size_t *lengths, gl_error *err);
-/* Room, zeroed, for what one kind of learner records: in place of what there was. GL_ENOMEM. */
+/* Allocates zeroed memory for learner-specific records and frees the previous ones. Errors:
+ * GL_ENOMEM. */
 gl_status batch_reserve_kept(batch *b, size_t words, gl_error *err);
 gl_status batch_reserve_cache(batch *b, size_t bytes, gl_error *err);
 gl_status batch_reserve_dists(batch *b, size_t n, bool own, gl_error *err);
-/* Cuts every response i to its first lengths[i] tokens. Keys and values go. */
+/* Truncates every response i to its first lengths[i] tokens and frees keys and values. */
 void batch_cut(batch *b, const size_t *lengths);
 void batch_fini(batch *b);
 
 /* A group of a batch. */
 typedef struct batch_group {
   const batch *from;
-  size_t group; /* below from->n_groups */
+  size_t group; /* index, below from->n_groups */
 } batch_group;
-/* Makes an empty batch of these groups, in this order, without distributions, keys and values: n of
- * them, all of as many responses. */
+/* Makes a batch of n groups, in this order; they must all have the same number of responses. *b
+ * must be empty. Distributions, keys and values are not copied. */
 gl_status batch_take_groups(batch *b, uint64_t id, const batch_group *group, size_t n,
                             gl_error *err);
-/* Whether the rewards of a group are not all the same number. */
+/* Whether the rewards of a group differ. */
 int batch_rewards_differ(const batch *b, size_t group);
 
-/* Multiplies the coefficients of n responses by the weight of each; response i has the coefficients
+/* Multiplies the coefficients of each of n responses by its weight; response i has coefficients
  * token_start[i] .. token_start[i + 1] - 1. A weight of 1 changes no bit. */
 void batch_weigh(const double *loss_weight, const size_t *token_start, size_t n,
                  double *coefficient);
-/* Groups of n batches that are trained together. The first batch continues none. */
+/* The number of groups of n batches that are trained together. The first batch must not have
+ * `continues` set. */
 size_t batches_groups(const batch *const *batches, size_t n);
-/* The oldest version that drew a token of the batch; INT64_MAX where it has none. */
+/* The oldest version that sampled a token of the batch; INT64_MAX if it has no tokens. */
 int64_t batch_oldest_version(const batch *b);
 
-/* Binary form for checkpoints and pipes, native byte order, with a checksum; read refuses
- * anything truncated or inconsistent (GL_EINPUT) and leaves *b empty then. */
+/* Writes or reads the binary form for checkpoints and pipes: native byte order, with a checksum.
+ * batch_read() rejects truncated or inconsistent data (GL_EINPUT) and then leaves *b empty. */
 gl_status batch_write(const batch *b, FILE *to, gl_error *err);
 gl_status batch_read(batch *b, FILE *from, gl_error *err);
-/* The binary form does not say which optional records follow the columns: a batch that was read has
- * them all as cache, until its learner names it: sets of kept_words words and a cache, or where
- * dist_doubles is not 0 records of distributions, one of which has so many doubles at least. Sets
- * that an older program has not recorded stay away. GL_ENOMEM. */
+/* Assigns the optional records of a batch that was read from a file. The binary form does not mark
+ * their type, so batch_read() stores all of them as cache until the learner calls this. If
+ * dist_doubles is 0 they are sets of kept_words words followed by a cache. Otherwise they are
+ * records of distributions, each of at least dist_doubles doubles. Sets that an older program did
+ * not record remain absent. Errors: GL_ENOMEM. */
 gl_status batch_name_records(batch *b, size_t kept_words, size_t dist_doubles, gl_error *err);
 
-/* Whether the starts are monotone and the counts agree; a cheap contract check at boundaries. */
+/* Checks cheaply that the starts are monotone and the counts agree; used at module boundaries. */
 int batch_is_consistent(const batch *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reads how a policy is evaluated and on which sets, and divides the scores of sets into halves. */
+/* Reads how a policy is evaluated and on which sets, and splits the scores of sets into halves. */
 #include "core/rl/evaluation.h"
 
 #include "core/base/utf8.h"
@@ -15,7 +15,7 @@ static const char *const evaluation_names[] = {
     [EVALUATION_EXACT] = "exact", [EVALUATION_GREEDY] = "greedy", [EVALUATION_SAMPLED] = "sampled"};
 enum { N_EVALUATIONS = sizeof evaluation_names / sizeof *evaluation_names };
 
-/* A key that a greedy evaluation would ignore is a mistake. */
+/* Refuses keys that greedy evaluation would ignore. */
 static void refuse_dist_of_greedy(cfg_reader *r) {
   static const char *const keys[] = {"temperature", "top_k", "top_p"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
@@ -61,7 +61,7 @@ void evaluation_read_set(evaluation_spec *out, const evaluation_spec *usual, cfg
 
 static const char the_only[] = "all";
 
-/* Why a set cannot be called so; NULL: it can. */
+/* Returns why a set cannot have this name, or NULL if it can. */
 static const char *refusal(const char *name) {
   const size_t n = strlen(name);
   if (n == 0) return "is empty";
@@ -72,8 +72,8 @@ static const char *refusal(const char *name) {
   return NULL;
 }
 
-/* The name of the i-th set, which differs from those before it; NULL and an error if it has none.
- */
+/* The name of the i-th set, which must differ from those before it; NULL with an error in `own` if
+ * it is missing or invalid. */
 static const char *name_of(const cfg_node *list, size_t i, cfg_reader *own) {
   const cfg_node *set = cfg_at(list, i);
   if (cfg_kind_of(set) != CFG_MAP) {

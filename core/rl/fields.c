@@ -1,5 +1,5 @@
-/* The fields that every study has: its name, length, sweep and checkpoints, its batches, its
- * optimiser, and how responses are sampled. */
+/* Recipe fields that every study has: name, length, sweep, checkpoints, batches, optimiser and
+ * sampling. */
 #include "core/rl/fields.h"
 
 #include "core/rl/sequence_task.h"

@@ -1,5 +1,5 @@
-/* What all learners share: checks of a setup and of a draw, minibatches and the age of data,
- * rewards as training sees them, and dynamic sampling. */
+/* Code shared by all learners: checks of setups and sampling requests, minibatches, staleness,
+ * training rewards and dynamic sampling. */
 #include "core/rl/learner.h"
 
 #include "core/config/fields.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The key of a section, or the section, whichever is there. */
+/* Returns the node of the section's key if it exists, otherwise the section. */
 static const cfg_node *key_or_section(const cfg_node *section, const char *key) {
   const cfg_node *node = section != NULL ? cfg_find(section, key) : NULL;
   return node != NULL ? node : section;
@@ -73,7 +73,7 @@ size_t learner_minibatch(size_t m, size_t minibatches, size_t groups) {
   return m * groups / minibatches;
 }
 
-/* tokens[g]: of group g of all batches. */
+/* Writes the number of tokens of each group, over all batches, to tokens[]. */
 static void tokens_of_groups(batch *const *batches, size_t n, double *tokens) {
   size_t key_or_section = 0;
   for (size_t b = 0; b < n; ++b) {
@@ -85,7 +85,8 @@ static void tokens_of_groups(batch *const *batches, size_t n, double *tokens) {
   }
 }
 
-/* *sum: over all epochs and tokens, how many updates of the step come before the token's own. */
+/* Sets *sum to the sum over all epochs and tokens of the number of optimiser updates in this step
+ * before the one that trains the token. */
 static gl_status updates_before(double *sum, const learner_passes *p, batch *const *batches,
                                 size_t n, int64_t version, gl_error *err) {
   const size_t groups = batches_groups((const batch *const *)batches, n);
@@ -123,7 +124,7 @@ gl_status learner_staleness(const learner_passes *p, batch *const *batches, size
     }
     tokens += (double)batches[b]->n_tokens;
   }
-  double before = tokens * (epochs * (epochs - 1) / 2); /* where one update takes all groups */
+  double before = tokens * (epochs * (epochs - 1) / 2); /* if one update trains all groups */
   gl_status status = GL_OK;
   if (p->minibatches > 1) status = updates_before(&before, p, batches, n, version, err);
   value[METRIC_STALENESS] = gaps / tokens;
@@ -159,7 +160,7 @@ double training_reward_of(const training_reward *t, uint64_t seed, uint64_t id, 
 
 /* --- dynamic sampling --- */
 
-enum { MOST_RESPONSES = 1 << 28 }; /* that rng_token_index() can address */
+enum { MOST_RESPONSES = 1 << 28 }; /* as many as rng_token_index() can address */
 
 /* --- reading --- */
 
@@ -219,9 +220,9 @@ void group_rounds_fini(group_rounds *r) {
 typedef struct drawing {
   const group_filter *filter;
   const draw_request *request;
-  batch *drawn; /* [filter->most] a round each */
+  batch *drawn; /* [filter->most] one batch per round */
   batch_group
-      *taken; /* [request->n_groups] n_taken of them: those whose rewards differ, then others */
+      *taken; /* [request->n_groups], n_taken used: groups whose rewards differ, then others */
   size_t n_taken;
   group_rounds *rounds;
 } drawing;
@@ -237,8 +238,8 @@ static gl_status note_lengths(drawing *d, const batch *b, gl_error *err) {
   return GL_OK;
 }
 
-/* Takes the groups of a round whose rewards differ, or those whose are equal, as far as there is
- * room. */
+/* Takes the groups of a round whose rewards differ (differ = 1), or are equal (differ = 0), until
+ * the batch is full. */
 static void take_groups(drawing *d, const batch *round, int differ) {
   for (size_t g = 0; g < round->n_groups && d->n_taken < d->request->n_groups; ++g)
     if (batch_rewards_differ(round, g) == differ) d->taken[d->n_taken++] = (batch_group){round, g};
@@ -268,7 +269,7 @@ static gl_status end_early(drawing *d, gl_error *err) {
                    d->n_taken, d->rounds->n * d->filter->groups, (long long)d->request->version,
                    d->request->n_groups, d->filter->most);
   }
-  assert(d->n_taken == d->request->n_groups); /* group_filter_read() saw to it */
+  assert(d->n_taken == d->request->n_groups); /* ensured by group_filter_read() */
   return GL_OK;
 }
 

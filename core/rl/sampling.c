@@ -1,5 +1,5 @@
-/* The distribution that tokens are drawn from: temperature, top-k and top-p, and the sets of tokens
- * that these keep. */
+/* The sampling distribution of tokens: temperature, top-k and top-p, and the sets of tokens that
+ * these keep. */
 #include "core/rl/sampling.h"
 
 #include "core/config/fields.h"
@@ -89,16 +89,17 @@ int sampling_truncates(const sampling_spec *spec, size_t n) {
 }
 
 /* --- most probable first, as far as is asked --- */
-/* A vocabulary has 150,000 tokens and a distribution keeps a few: the array is partitioned, and
- * only the front parts are, again and again, so that the first k places cost O(n + k log k). Every
- * token has a place of its own, so the order is that of a full sort. */
+/* Partial sort by decreasing probability. A vocabulary has 150,000 tokens and a distribution keeps
+ * a few, so the array is repeatedly partitioned, but only its front parts. The first k positions
+ * cost O(n + k log k). The order is total, so the result is that of a full sort. */
 
 enum { MOST_ENDS = 64, SMALL_PART = 24 };
 
 typedef struct ordering {
   sampling_rank *rank;
-  size_t sorted;         /* rank[0 .. sorted) is as it will stay */
-  size_t end[MOST_ENDS]; /* [n_ends] falling; nothing before an end comes after what is behind it */
+  size_t sorted;         /* rank[0 .. sorted) is final */
+  size_t end[MOST_ENDS]; /* [n_ends] decreasing; all tokens before an end precede all tokens after
+                            it */
   size_t n_ends;
 } ordering;
 
@@ -119,8 +120,8 @@ static sampling_rank middle(sampling_rank a, sampling_rank b, sampling_rank c) {
   return precedes(&c, &a) ? a : precedes(&b, &c) ? b : c;
 }
 
-/* Splits rank[n], more than two, at the returned place (Hoare). As all places differ, the middle
- * one of three is neither first nor last, so neither is the split. */
+/* Partitions rank[n], n > 2, and returns the boundary (Hoare). The order is total, so the median of
+ * three is neither first nor last, and neither part is empty. */
 static size_t split_kept(sampling_rank *rank, size_t n) {
   const sampling_rank pivot = middle(rank[0], rank[n / 2], rank[n - 1]);
   size_t left = 0, right = n - 1;
@@ -147,7 +148,7 @@ static void sort_part(sampling_rank *rank, size_t n) {
   }
 }
 
-/* Brings the first `wanted` to their places. */
+/* Sorts at least the first `wanted` positions. */
 static void order_first(ordering *o, size_t wanted) {
   while (o->sorted < wanted) {
     sampling_rank *const part = o->rank + o->sorted;
@@ -163,7 +164,7 @@ static void order_first(ordering *o, size_t wanted) {
 
 /* --- the truncated distribution --- */
 
-/* Tokens that top-k keeps: the k-th and all as probable as it are. */
+/* The number of tokens that top-k keeps: the first k and all that are as probable as the k-th. */
 static size_t keep_top_k(ordering *o, size_t k, size_t n) {
   order_first(o, k);
   for (; k < n; ++k) {
@@ -180,7 +181,8 @@ static double sum_first(ordering *o, size_t n) {
   return sum;
 }
 
-/* Length of the shortest run of the first `most` whose sum, into *mass, reaches `least`. */
+/* The length of the shortest prefix, at most `most`, whose sum reaches `least`; writes the sum to
+ * *mass. */
 static size_t run_to(ordering *o, size_t most, double least, double *mass) {
   size_t run = 0;
   *mass = 0;
@@ -191,9 +193,9 @@ static size_t run_to(ordering *o, size_t most, double least, double *mass) {
   return run;
 }
 
-/* Top-p of all n tokens. The sum over all is meant in order of probability, and taken as the tokens
- * come: that differs by rounding, of which n additions make less than 2 n epsilon. Only where this
- * could decide are all tokens ordered. */
+/* Top-p over all n tokens. The definition of the total adds in order of probability. The total is
+ * computed in order of index first, which differs by a relative rounding error below 2 n epsilon;
+ * all tokens are sorted only if that error could change the result. */
 static size_t run_of_all(ordering *o, const double *logp, size_t n, double top_p, double *mass) {
   double about = 0;
   for (size_t i = 0; i < n; ++i) about += exp(logp[i]);
@@ -293,7 +295,7 @@ void kept_put(const kept_shape *shape, const double *dist, uint32_t *set) {
 
 int kept_has(const kept_shape *shape, const uint32_t *set, size_t token) {
   if (!shape->listed) return (int)(set[token / 32] >> token % 32 & 1);
-  if (set[0] >= shape->words) return 0; /* it overflowed, or is damaged */
+  if (set[0] >= shape->words) return 0; /* overflowed or damaged */
   const size_t at = kept_from(set, token);
   return at <= set[0] && set[at] == token;
 }

@@ -1,6 +1,6 @@
-/* The `sampling` section of a recipe, and the truncation it describes. Temperature belongs to the
- * policy itself (sampler and learner divide their logits by it alike); top-k and top-p do not:
- * they turn the policy q into the distribution q~ that tokens are really drawn from. */
+/* The `sampling` section of a recipe, and the truncation it describes. Temperature is part of the
+ * policy: sampler and learner divide their logits by it. top-k and top-p are not: they turn the
+ * policy q into the truncated distribution q~ that tokens are sampled from. */
 #ifndef GEPOLAB_CORE_RL_SAMPLING_H
 #define GEPOLAB_CORE_RL_SAMPLING_H
 
@@ -10,32 +10,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Which log-probabilities importance weights are made of. */
+/* The log-probabilities used for importance weights. */
 typedef enum sampling_weights {
-  SAMPLING_RAW,       /* the learner's distribution against the sampler's, both before truncation */
-  SAMPLING_TRUNCATED, /* the learner's distribution against the truncated one that was drawn from */
+  SAMPLING_RAW,       /* learner's and sampler's distributions, both before truncation */
+  SAMPLING_TRUNCATED, /* learner's distribution before truncation, sampler's after it */
   SAMPLING_REPLAY     /* both renormalised over the tokens that the sampler kept */
 } sampling_weights;
 
-/* Who computes the behaviour log-probabilities that are recorded of sampled tokens. */
+/* Who computes the recorded behaviour log-probabilities of sampled tokens. */
 typedef enum sampling_logq {
-  LOGQ_SAMPLER, /* the sampler: of the distribution it sampled from, distorted by
-                    `sampling.behaviour` */
-  LOGQ_LEARNER  /* the learner, from the parameters of the version that drew: undistorted */
+  LOGQ_SAMPLER, /* the sampler: under its sampling distribution, which `sampling.behaviour` distorts
+                 */
+  LOGQ_LEARNER  /* the learner: from the parameters of the version that sampled, undistorted */
 } sampling_logq;
 
 typedef enum sampling_other { OTHER_NONE, OTHER_INITIAL, OTHER_UNIFORM } sampling_other;
 
-/* How the distribution of a sampler differs from the policy whose parameters it has
- * (paper/methods.md §1.3). Logits z become round(z + noise e) / (temperature (1 +
- * temperature_error)), e standard normal at an address of its own; then a share of the responses
- * comes from another policy. */
+/* How a sampler's distribution differs from the policy with the same parameters (paper/methods.md
+ * §1.3). Logits z become round(z + noise e) / (temperature (1 + temperature_error)), with standard
+ * normal e. In addition, a fraction of the responses is sampled from another policy. */
 typedef struct sampling_behaviour {
   double noise;             /* standard deviation, >= 0 */
   int rounds_to_bfloat16;   /* precision: bfloat16 */
   double temperature_error; /* > -1 */
-  sampling_other with;      /* behaviour_mixture; OTHER_NONE: none */
-  double share;             /* of responses from the other policy, in [0, 1) */
+  sampling_other with;      /* the other policy: behaviour_mixture; OTHER_NONE: none */
+  double share;             /* fraction of responses from the other policy, in [0, 1) */
 } sampling_behaviour;
 
 typedef struct sampling_spec {
@@ -47,20 +46,21 @@ typedef struct sampling_spec {
   sampling_behaviour behaviour;
 } sampling_spec;
 
-/* Reads the section (NULL: temperature 1, no truncation, raw weights, no distortion). GL_EINPUT too
- * for a mixture together with what it has no formula for: truncation, or logq: learner. */
+/* Reads the section (NULL: temperature 1, no truncation, raw weights, no distortion). Errors:
+ * GL_EINPUT, also for a mixture combined with truncation or logq: learner, for which there is no
+ * formula. */
 gl_status sampling_parse(sampling_spec *spec, const cfg_node *section, gl_error *err);
 
-/* Reads the keys temperature, top_k and top_p of the section that r is at; usual: their values
- * where it leaves them out; NULL: as the table of fields has them. */
+/* Reads the keys temperature, top_k and top_p of the section at r. `usual` supplies the values of
+ * missing keys; NULL: the defaults in the table of fields. */
 void sampling_read_dist(sampling_spec *dist, const sampling_spec *usual, cfg_reader *r);
 
-/* 1 if logits are distorted by noise, rounding or another temperature. */
+/* Returns 1 if logits are distorted by noise, rounding or another temperature. */
 int sampling_distorts(const sampling_spec *spec);
-/* x rounded to the nearest bfloat16, of two as near the even one. */
+/* x rounded to the nearest bfloat16; ties to even. */
 double sampling_to_bfloat16(double x);
 
-/* 1 if the distribution drawn from differs from the policy for a vocabulary of n. */
+/* Returns 1 if the sampling distribution differs from the policy for a vocabulary of n tokens. */
 int sampling_truncates(const sampling_spec *spec, size_t n);
 
 typedef struct sampling_rank {
@@ -68,53 +68,54 @@ typedef struct sampling_rank {
   size_t token;
 } sampling_rank;
 
-/* The truncated distribution: out[n] from the temperature-scaled logp[n], -inf outside. top-k keeps
- * every token at least as probable as the k-th, so that ties stay and no token number is preferred
- * (the rule of Hugging Face's TopKLogitsWarper; uniform logits are not truncated at all). Then
- * top-p keeps the shortest run of the most probable, of equals the lower number, whose share of
- * what top-k kept reaches top_p, never fewer than one. rank[n] is scratch. Not-a-number
- * log-probabilities are copied as they are. out may not overlap logp. */
+/* Writes log-probabilities of the truncated distribution to out[n], from the temperature-scaled
+ * logp[n]; -inf for dropped tokens. top-k keeps every token at least as probable as the k-th, so
+ * that ties do not depend on token numbers (as in Hugging Face's TopKLogitsWarper; uniform logits
+ * are not truncated at all). top-p then keeps the shortest prefix, in order of probability and then
+ * token number, whose fraction of the probability that top-k kept reaches top_p; at least one
+ * token. rank[n] is scratch. If a log-probability is NaN, all are copied unchanged. out must not
+ * overlap logp. */
 void sampling_truncate(const sampling_spec *spec, const double *logp, size_t n, double *out,
                        sampling_rank *rank);
 
 /* --- the tokens that top-k and top-p kept --- */
-/* The tokens that top-k or top-p kept when a token was sampled, which `weights: replay` carries
- * from the sampler to the learner (paper/methods.md §1.2). A set is an array of words of 32 bits,
- * the same number of them for every token of a run. Of a small vocabulary each token has a bit: bit
- * a % 32 of word a / 32. Of a larger one word 0 is the number of tokens and the words behind it are
- * the tokens, ascending; top-k bounds how many there are. An empty set means that the
- * distribution was not a number, and that no token was left out. Prefix: kept_. */
+/* The sets of tokens that top-k and top-p kept when a token was sampled. `weights: replay`
+ * transfers them from the sampler to the learner (paper/methods.md §1.2). A set is an array of
+ * 32-bit words, of the same size for every token of a run. For a small vocabulary it is a bit set:
+ * token a is bit a % 32 of word a / 32. For a larger one it is a list: word 0 is the number of
+ * tokens, followed by the tokens in ascending order; top-k bounds their number. An empty set means
+ * that the distribution contained NaN and no token was dropped. Prefix: kept_. */
 
 enum {
-  KEPT_MOST_BITS = 1024, /* the largest vocabulary whose sets are bits */
-  KEPT_MOST_WORDS = 4096 /* of a set */
+  KEPT_MOST_BITS = 1024, /* the largest vocabulary that uses bit sets */
+  KEPT_MOST_WORDS = 4096 /* the maximum size of a set */
 };
-/* Word 0 of a list that had no room for all tokens. */
+/* Word 0 of a list that was too small for all tokens. */
 #define KEPT_OVERFLOW UINT32_MAX
 
 typedef struct kept_shape {
   size_t vocabulary;
-  size_t words; /* of one set; 0: there are no sets */
-  int listed;   /* 1: a list of tokens; 0: a bit for each */
+  size_t words; /* words per set; 0: there are no sets */
+  int listed;   /* 1: a list of tokens; 0: a bit set */
 } kept_shape;
 
-/* The shape of the sets of a distribution, which truncates (sampling_truncates()). Of equally
- * probable tokens top-k keeps more than k, so lists have room for 2 k + 32. GL_EINPUT at the place
- * of `sampling` (NULL: nowhere) where a large vocabulary is cut by top-p alone, or top_k is so
- * large that sets would have more than KEPT_MOST_WORDS. */
+/* The shape of the sets of a distribution, which must truncate (sampling_truncates()). With ties
+ * top-k keeps more than k tokens, so lists have room for 2 k + 32. Errors: GL_EINPUT at the
+ * position of `sampling` (NULL: none) if a large vocabulary is truncated by top-p only, or if top_k
+ * needs sets of more than KEPT_MOST_WORDS words. */
 gl_status kept_shape_of(kept_shape *out, const sampling_spec *spec, size_t vocabulary,
                         const cfg_node *sampling, gl_error *err);
 
-/* Writes the tokens of finite log-probability of distribution[shape->vocabulary] into
- * set[shape->words]; none if one of them is not a number. A list without room for all gets
- * KEPT_OVERFLOW. */
+/* Writes the tokens with finite log-probability in dist[shape->vocabulary] to set[shape->words]; an
+ * empty set if a log-probability is NaN. A list that is too small gets KEPT_OVERFLOW. */
 void kept_put(const kept_shape *shape, const double *dist, uint32_t *set);
-/* 1 if the set holds the token, which is in the vocabulary. */
+/* Returns 1 if the set contains the token, which must be in the vocabulary. */
 int kept_has(const kept_shape *shape, const uint32_t *set, size_t token);
-/* How many tokens it holds; 0 for one that overflowed. */
+/* The number of tokens in the set; 0 if it overflowed. */
 size_t kept_count(const kept_shape *shape, const uint32_t *set);
 
-/* Where the tokens >= `least` of a list begin: its first word with one, or the word behind all. */
+/* The index of the first word of a list with a token >= least, or of the word after the last token.
+ */
 static inline size_t kept_from(const uint32_t *list, size_t least) {
   size_t low = 1, high = 1 + (size_t)list[0];
   while (low < high) {

@@ -1,4 +1,4 @@
-/* Sequence worlds: the tree of responses, and the rewards of tasks. */
+/* Sequence worlds: the tree of responses and the rewards of tasks. */
 #include "core/rl/sequence_task.h"
 
 #include "core/config/fields.h"
@@ -9,7 +9,7 @@
 
 /* --- the tree of responses: prefixes and their children --- */
 
-/* Counts nodes per level and responses; 0 when the limits are exceeded. */
+/* Counts the nodes per level and the responses; returns 0 if the limits are exceeded. */
 static int count_nodes(response_tree *t) {
   size_t branching = t->vocabulary - (t->has_end ? 1 : 0), width = 1, endings = 0;
   t->n_nodes = 0;
@@ -28,8 +28,8 @@ static int count_nodes(response_tree *t) {
   return t->n_responses <= TREE_MAX_RESPONSES && t->horizon <= TREE_MAX_PATH / t->n_responses;
 }
 
-/* Numbers children and responses level by level and writes each response's path, backwards, along
- * the edges by which the nodes were entered. */
+/* Numbers child nodes and responses level by level. Writes each response's path from its end,
+ * following entered_by to the root. */
 static void connect_nodes(response_tree *t) {
   int32_t *entered_by = t->entered_by;
   size_t response = 0;
@@ -174,7 +174,8 @@ static double score_needle(sequence y, sequence needle) {
   return (double)best / (double)needle.n;
 }
 
-/* The hidden sequence of prompt x: its length (variable where responses are) and its tokens. */
+/* Samples the hidden sequence of prompt x: its length (variable if responses have variable length)
+ * and its tokens. */
 static sequence hide(const sequence_task_spec *spec, const response_tree *tree, size_t letters,
                      uint64_t seed, size_t x, size_t *token) {
   rng_stream stream = rng_stream_at(seed, RNG_WORLD, HIDDEN_ENTITY);

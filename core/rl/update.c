@@ -1,4 +1,4 @@
-/* The learner's step: its table of tokens, its optimiser updates, and what goes into them. */
+/* The learner step: its table of tokens, optimiser updates, gradient cosine and weight noise. */
 #include "core/rl/update.h"
 
 #include "core/random/rng.h"
@@ -15,8 +15,8 @@ typedef struct table_column {
   size_t size;
 } table_column;
 
-/* Grows n columns to `rows` elements each and one to spare, contents lost; false if memory is
- * short, and *capacity is 0 then. */
+/* Grows n columns to `rows` elements each plus one spare; contents are lost. Returns false and sets
+ * *capacity to 0 if out of memory. */
 static bool table_grow(const table_column *column, size_t n, size_t rows, size_t *capacity) {
   bool enough = true;
   if (rows <= *capacity) return true;
@@ -73,7 +73,7 @@ gl_status update_table_gather(update_table *t, batch *const *batches, size_t n,
   }
   gl_status status = update_table_resize(t, groups, responses, tokens, err);
   if (status != GL_OK) return status;
-  size_t g0 = 0, i0 = 0, k0 = 0; /* of the batch */
+  size_t g0 = 0, i0 = 0, k0 = 0; /* first group, response and token of the batch */
   for (size_t j = 0; j < n; ++j) {
     const batch *b = batches[j];
     const double *logq = weights != SAMPLING_RAW ? b->logq_trunc : b->logq;
@@ -105,7 +105,7 @@ gl_status update_table_gather(update_table *t, batch *const *batches, size_t n,
   return GL_OK;
 }
 
-/* part = the columns of the view's groups that core/policy reads, one behind the other. */
+/* Copies the columns of the view's groups that core/policy reads into `part`. */
 static gl_status table_select(update_table *part, const update_table *all, const token_view *view,
                               gl_error *err) {
   gl_status status =
@@ -135,7 +135,7 @@ static gl_status table_select(update_table *part, const update_table *all, const
   return GL_OK;
 }
 
-/* Puts the coefficients of a part to their places in the table. */
+/* Copies the coefficients of a part back to the table. */
 static void table_put_coefficients(update_table *all, const update_table *part,
                                    const token_view *view) {
   for (size_t j = 0; j < view->n_responses; ++j)
@@ -166,8 +166,7 @@ void gradient_trail_begin(gradient_trail *t) {
   t->cosines = 0;
 }
 
-/* The sums of a^2, of b^2 and of a b, each of scaled numbers, in four parts that do not wait for
- * one another. */
+/* The sums of a^2, b^2 and a b of scaled numbers, each in four independent partial sums. */
 static void products(const double *a, const double *b, size_t n, double scale_a, double scale_b,
                      double sum[3]) {
   double part[3][4] = {{0}};
@@ -181,7 +180,7 @@ static void products(const double *a, const double *b, size_t n, double scale_a,
   for (int k = 0; k < 3; ++k) sum[k] = part[k][0] + part[k][1] + (part[k][2] + part[k][3]);
 }
 
-/* What brings the largest of x[n] near 1, a power of two; 0 where all are zero or one is not
+/* A power of two that scales the largest |x[i]| of n to about 1; 0 if all are zero or one is not
  * finite. */
 static double scale_of(const double *x, size_t n) {
   double top = 0;
@@ -230,7 +229,7 @@ double gradient_trail_mean(const gradient_trail *t) {
 
 double weight_noise_factor(double variance, uint64_t seed, uint64_t step, size_t update, size_t i) {
   if (variance == 0) return 1;
-  const double width = sqrt(log1p(variance)); /* of the logarithm */
+  const double width = sqrt(log1p(variance)); /* standard deviation of the logarithm */
   const rng_stream stream = rng_stream_at(seed, RNG_WEIGHT_NOISE, step);
   const rng_words w = rng_block(stream, (uint64_t)update << 32 | (uint64_t)i);
   return exp(width * rng_normal(w) - width * width / 2);
@@ -271,7 +270,7 @@ bool update_wants_entropies(const update_loop *u) {
   return u->algorithm.top_entropy < 1;
 }
 
-/* Room for the lists of a view of the table. */
+/* Allocates the lists of a view of the table. */
 static gl_status view_reserve(update_loop *u, gl_error *err) {
   const table_column order = COLUMN(u, order), responses = COLUMN(u, responses);
   if (table_grow(&order, 1, u->table.n_groups, &u->cap_order) &&
@@ -280,7 +279,7 @@ static gl_status view_reserve(update_loop *u, gl_error *err) {
   return gl_fail_memory(err, "an update's minibatches");
 }
 
-/* The view of the groups order[first .. last). */
+/* Makes a view of the groups order[first .. last). */
 static void view_groups(update_loop *u, size_t first, size_t last, token_view *view) {
   const update_table *t = &u->table;
   *view =
@@ -300,7 +299,7 @@ gl_status update_view_all(update_loop *u, token_view *view, gl_error *err) {
   return GL_OK;
 }
 
-/* Coefficients of the table's or a part's tokens. */
+/* Computes coefficients of the tokens of the table or of a part. */
 static gl_status update_coefficients(update_loop *u, const policy_algorithm *algorithm,
                                      update_table *t, policy_output *out, gl_error *err) {
   const policy_input in = {
@@ -337,10 +336,11 @@ gl_status update_run(update_loop *u, const update_ops *ops, void *self,
                      double metrics[METRIC_COUNT], gl_error *err) {
   update_table *all = &u->table;
   const size_t groups = all->n_groups, parts = u->minibatches;
-  const bool scales = u->optimizer.ess_scaling != ESS_NONE; /* rates, with the sample size */
+  const bool scales =
+      u->optimizer.ess_scaling != ESS_NONE; /* learning rates by effective sample size */
   const double lr = optimizer_lr(&u->optimizer, (uint64_t)u->version, u->updates);
   double norms = 0, factors = 0, reward = 0;
-  size_t count = 0; /* optimiser updates */
+  size_t count = 0; /* optimiser updates so far */
   bool defined = false;
   token_view view;
   gl_status status = update_view_all(u, &view, err);
@@ -360,7 +360,7 @@ gl_status update_run(update_loop *u, const update_ops *ops, void *self,
       if (parts > 1)
         view_groups(u, learner_minibatch(m, parts, groups), learner_minibatch(m + 1, parts, groups),
                     &view);
-      if (parts > 1 || epoch > 0) { /* else the coefficients of the whole serve */
+      if (parts > 1 || epoch > 0) { /* otherwise the coefficients of the whole table are used */
         status = ops->score(self, &view, UPDATE_PART, &defined, err);
         if (status != GL_OK || !defined) break;
         if (parts > 1) status = table_select(t, all, &view, err);

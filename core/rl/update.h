@@ -1,14 +1,14 @@
-/* One learner step, the same for every learner: its batches as one table of tokens, minibatches x
- * epochs optimiser updates, weights of the loss, metrics. What differs between learners is a small
- * table of callbacks: how tokens are scored, and how coefficients become a gradient and a step.
+/* One learner step, shared by all learners: batches in one table of tokens, minibatches x epochs
+ * optimiser updates, loss weights, metrics. A learner supplies callbacks that score tokens and that
+ * turn coefficients into a gradient and an optimiser step.
  *
- * A minibatch is a view of the table: a list of groups and their responses. A step scores every
- * token of its batches, asks core/policy for the coefficients c = d(-loss)/d logp, and has the
- * learner take an optimiser update along them.
+ * A step scores every token of its batches, lets core/policy compute the coefficients c =
+ * d(-loss)/d logp, and lets the learner make an optimiser update with them. A minibatch is a view
+ * of the table: a list of groups and their responses.
  *
- * Metrics describe the whole of the batches under the parameters the step starts from; grad_norm
- * is the mean over the step's optimiser updates, before clipping. The proximal policy is the
- * learner's at the start of the step. */
+ * Metrics describe all batches under the parameters at the start of the step; grad_norm is the mean
+ * over the step's optimiser updates, before clipping. The proximal policy is the learner's policy
+ * at the start of the step. */
 #ifndef GEPOLAB_CORE_RL_UPDATE_H
 #define GEPOLAB_CORE_RL_UPDATE_H
 
@@ -22,80 +22,80 @@
 
 /* --- the table of a step's tokens --- */
 
-/* Columns over groups, responses and tokens: group g has the responses group_start[g] ..
- * group_start[g + 1] - 1, response i the tokens token_start[i] .. token_start[i + 1] - 1. Zeroed
- * before first use; capacities only grow. */
+/* Columns over groups, responses and tokens: group g has responses group_start[g] .. group_start[g
+ * + 1] - 1, response i has tokens token_start[i] .. token_start[i + 1] - 1. Must be zeroed before
+ * first use; capacities only grow. */
 typedef struct update_table {
   size_t n_groups, n_responses, n_tokens;
   size_t cap_groups, cap_responses, cap_tokens;
   size_t *group_start, *token_start;
-  size_t *prompt;          /* [n_groups] the world's number of the prompt */
-  double *log_denominator; /* [n_groups] log sum_y q(y)^2, where the algorithm needs it */
-  double *baseline, *scale, *mean_aw; /* [n_groups] as policy_output has them */
+  size_t *prompt;                     /* [n_groups] the world's index of the prompt */
+  double *log_denominator;            /* [n_groups] log sum_y q(y)^2, if the algorithm needs it */
+  double *baseline, *scale, *mean_aw; /* [n_groups] as in policy_output */
   size_t *group_of;                   /* [n_responses] */
   double *reward;                     /* [n_responses] */
-  double *loss_weight;                /* [n_responses] that of its batch */
+  double *loss_weight;                /* [n_responses] the weight of the response's batch */
   int32_t *token;                     /* [n_tokens] */
-  double *logq;                       /* [n_tokens] behaviour log-probabilities, raw or truncated as
-                                         `sampling.weights` says */
-  double *gap;                        /* [n_tokens] learner version minus token version */
-  double *logp;                       /* [n_tokens] under the current policy */
-  double *logprox;                    /* [n_tokens] under the policy of the step's start */
-  double *logref;  /* [n_tokens] under the reference policy, where there is one */
-  double *entropy; /* [n_tokens] of the current policy where the token stands, where it is wanted */
+  double *logq;        /* [n_tokens] behaviour log-probabilities, raw or truncated according to
+                          `sampling.weights` */
+  double *gap;         /* [n_tokens] staleness: learner version - token version */
+  double *logp;        /* [n_tokens] under the current policy */
+  double *logprox;     /* [n_tokens] under the policy at the start of the step */
+  double *logref;      /* [n_tokens] under the reference policy, if there is one */
+  double *entropy;     /* [n_tokens] entropy of the current policy at the token, if needed */
   double *coefficient; /* [n_tokens] d(-loss)/d logp */
 } update_table;
 
 void update_table_fini(update_table *t);
-/* Makes room; old contents are lost. */
+/* Allocates columns of these sizes; old contents are lost. */
 gl_status update_table_resize(update_table *t, size_t groups, size_t responses, size_t tokens,
                               gl_error *err);
-/* Lays n consistent batches out one behind the other for a learner of that version. GL_EINTERNAL
- * where a batch continues a group of another prompt. */
+/* Concatenates n consistent batches for a learner at `version`. Errors: GL_ENOMEM, GL_EINTERNAL if
+ * a batch continues a group with another prompt. */
 gl_status update_table_gather(update_table *t, batch *const *batches, size_t n,
                               sampling_weights weights, int64_t version, gl_error *err);
 
-/* Some groups of a table, in the order of an update. */
+/* Some groups of a table, in the order in which an update uses them. */
 typedef struct token_view {
   size_t n_groups, n_responses, n_tokens;
   const size_t *group;    /* [n_groups] */
-  const size_t *response; /* [n_responses] theirs, in that order */
+  const size_t *response; /* [n_responses] responses of these groups, in that order */
 } token_view;
 
 /* --- the cosine of consecutive gradients --- */
-/* Between the gradients of consecutive optimiser updates, which announces that steps begin to undo
- * each other (GAC, 2603.01501): the gradient of the last update is kept, whole or as many of its
- * numbers as its owner chooses, the same ones at every update. Part of a checkpoint, for the first
- * update after one is compared, too. */
+/* The cosine between gradients of consecutive optimiser updates. It becomes negative when steps
+ * undo each other (GAC, 2603.01501). The last gradient is stored, complete or as a fixed subset of
+ * its entries chosen by the owner. It is part of a checkpoint, so that the first update after
+ * loading is compared too. */
 
 typedef struct gradient_trail {
   size_t n;
-  double *last;     /* [n] of the last update; without meaning while `has` is 0 */
-  double *now;      /* [n] where the owner puts the present one */
-  uint64_t has;     /* 1: there was an update before */
-  double sum;       /* of the cosines since gradient_trail_begin() */
-  uint64_t cosines; /* how many they are */
+  double *last;     /* [n] gradient of the last update; undefined while `has` is 0 */
+  double *now;      /* [n] the owner writes the current gradient here */
+  uint64_t has;     /* 1: there was a previous update */
+  double sum;       /* sum of the cosines since gradient_trail_begin() */
+  uint64_t cosines; /* number of these cosines */
 } gradient_trail;
 
-/* All zero is an empty one, which gradient_trail_fini() takes. GL_ENOMEM. */
+/* An all-zero struct is empty and may be passed to gradient_trail_fini(). Errors: GL_ENOMEM. */
 gl_status gradient_trail_init(gradient_trail *t, size_t n, gl_error *err);
 void gradient_trail_fini(gradient_trail *t);
-/* A step of several updates begins. */
+/* Starts a step of one or several updates. */
 void gradient_trail_begin(gradient_trail *t);
-/* `now` holds the gradient of an update: compares it with the one before and keeps it. Where one of
- * the two is zero or not finite there is no cosine. */
+/* Compares the gradient in `now` with the previous one and stores it. There is no cosine if either
+ * is zero or not finite. */
 void gradient_trail_next(gradient_trail *t);
-/* The mean cosine of the step's updates with the ones before them; NaN where there is none. */
+/* The mean cosine between the step's updates and their predecessors; NaN if there is none. */
 double gradient_trail_mean(const gradient_trail *t);
 
 /* --- noise of weights --- */
-/* Importance weights that vary more than they would: each response's part of the gradient is
- * multiplied by a random factor with mean 1, which adds variance and no bias (paper/methods.md
- * §12.7). It is how a study asks what the variance of weights does by itself. */
+/* Weight noise: multiplies each response's part of the gradient by a random factor with mean 1,
+ * which adds variance but no bias (paper/methods.md §12.7). It isolates the effect of the variance
+ * of importance weights. */
 
-/* The factor of response i in optimiser update `update` of learner step `step`: log-normal, mean 1,
- * the given variance (0: always 1). The same numbers give the same factor. At most 2^32 responses
- * and updates of a step. */
+/* The factor of response i in optimiser update `update` of learner step `step`: log-normal with
+ * mean 1 and the given variance (0: always 1). The same arguments give the same factor. At most
+ * 2^32 responses and updates per step. */
 double weight_noise_factor(double variance, uint64_t seed, uint64_t step, size_t update, size_t i);
 /* Multiplies the coefficients of n responses by their factors; response i has the coefficients
  * token_start[i] .. token_start[i + 1] - 1. */
@@ -104,59 +104,60 @@ void weight_noise_apply(double variance, uint64_t seed, uint64_t step, size_t up
 
 /* --- the step --- */
 
-/* Which score of a step's tokens is wanted. */
+/* Which tokens a call of `score` covers. */
 typedef enum update_score {
-  UPDATE_WHOLE, /* all tokens, before the first update: with entropies and logref, and with what
-                   the learner's own metrics need */
-  UPDATE_PART   /* a minibatch, before its own update: with entropies where the algorithm needs
-                   them */
+  UPDATE_WHOLE, /* all tokens, before the first update, with entropies, logref and the inputs of the
+                   learner's own metrics */
+  UPDATE_PART   /* a minibatch, before its own update, with entropies if the algorithm needs them */
 } update_score;
 
 typedef struct update_ops {
-  /* logp of the view's tokens into the table, under the parameters as they are; *defined is false
-   * where the policy is not defined any more, which ends the step as a result without a loss. */
+  /* Writes logp of the view's tokens, under the current parameters, to the table. Sets *defined to
+   * false if the policy is no longer defined (non-finite); this ends the step with a result without
+   * a loss. */
   gl_status (*score)(void *self, const token_view *view, update_score which, bool *defined,
                      gl_error *err);
-  /* The metrics that only this learner knows, once the whole table is scored and its coefficients
-   * are there. */
+  /* Writes the metrics that only this learner can compute; called when the whole table has been
+   * scored and has coefficients. */
   void (*measure)(void *self, double metrics[METRIC_COUNT]);
-  /* One optimiser update along the coefficients of the view, whose tokens were scored under the
-   * parameters as they are. *norm: of the gradient, before clipping; the gradient, or the numbers
-   * that are followed of it, goes into the trail's `now`. */
+  /* Makes one optimiser update with the coefficients of the view, whose tokens were scored under
+   * the current parameters. Sets *norm to the gradient norm before clipping and writes the
+   * gradient, or the tracked subset of it, to the trail's `now`. */
   gl_status (*step)(void *self, const token_view *view, double lr, double *norm, gl_error *err);
 } update_ops;
 
-/* What every learner has for its steps. */
+/* State of the step that every learner has. */
 typedef struct update_loop {
   policy_algorithm algorithm;
   optimizer_spec optimizer;
-  uint64_t seed, updates; /* updates: learner steps of the run */
+  uint64_t seed, updates; /* updates: number of learner steps of the run */
   size_t minibatches, epochs;
-  double weight_noise; /* variance */
-  size_t longest;      /* tokens of the longest response that the world allows */
-  bool has_reference;  /* logref is scored */
-  int64_t version;     /* of the parameters: steps made so far */
+  double weight_noise; /* variance of the weight noise */
+  size_t longest;      /* maximum number of tokens of a response in this world */
+  bool has_reference;  /* whether logref is scored */
+  int64_t version;     /* version of the parameters: steps made so far */
   policy_workspace *workspace;
   gradient_trail trail;
-  update_table table; /* of the step */
-  update_table part;  /* a minibatch's columns as core/policy reads them */
+  update_table table; /* all tokens of the step */
+  update_table part;  /* the columns of a minibatch that core/policy reads */
   size_t *order;      /* [cap_order] groups in minibatch order */
   size_t *responses;  /* [cap_responses] of a view */
   size_t cap_order, cap_responses;
 } update_loop;
 
-/* Fills in what the setup says. GL_ENOMEM. */
+/* Initialises the loop from the setup. Errors: GL_ENOMEM. */
 gl_status update_loop_init(update_loop *u, const learner_setup *setup, gl_error *err);
 void update_loop_fini(update_loop *u);
 
 bool update_wants_entropies(const update_loop *u);
-/* All groups of the table, in order. Valid until the next view or table. GL_ENOMEM. */
+/* Makes a view of all groups of the table, in order. Valid until the next view or table. Errors:
+ * GL_ENOMEM. */
 gl_status update_view_all(update_loop *u, token_view *view, gl_error *err);
-/* The coefficients and metrics of the algorithm's loss on the whole table, whose logp is set and
- * becomes its logprox. */
+/* Computes coefficients and metrics of the algorithm's loss on the whole table. logp must be set;
+ * it is copied to logprox. */
 gl_status update_evaluate(update_loop *u, const policy_algorithm *algorithm, double *metrics,
                           gl_error *err);
-/* One learner step on what the table holds. Increments the version. */
+/* Makes one learner step on the contents of the table. Increments the version. */
 gl_status update_run(update_loop *u, const update_ops *ops, void *self,
                      double metrics[METRIC_COUNT], gl_error *err);
 
