@@ -34,6 +34,38 @@ gl_status file_fail(const char *path, const char *operation, int reason, gl_erro
                  file_remedy(reason));
 }
 
+/* What stat() says of the folder that path lies in; *name: path without the folder. 0, or -1. */
+static int look_at_folder(const char *path, struct stat *there, const char **name) {
+  const char *slash = strrchr(path, '/');
+  *name = slash == NULL ? path : slash + 1;
+  if (slash == NULL) return stat(".", there);
+  char *folder = strndup(path, (size_t)(*name - path));
+  const int code = folder == NULL ? -1 : stat(folder, there);
+  free(folder);
+  return code;
+}
+
+bool file_same(const char *a, const char *b) {
+  struct stat x, y;
+  const bool is_a = stat(a, &x) == 0, is_b = stat(b, &y) == 0;
+  if (is_a && is_b) return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+  const char *name_a, *name_b;
+  return !is_a && !is_b && look_at_folder(a, &x, &name_a) == 0 &&
+         look_at_folder(b, &y, &name_b) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+         strcmp(name_a, name_b) == 0;
+}
+
+bool file_is_database(const char *path) {
+  static const char head[16] = "SQLite format 3";
+  char found[sizeof head] = {0};
+  struct stat there;
+  if (stat(path, &there) != 0 || !S_ISREG(there.st_mode)) return false;
+  FILE *from = fopen(path, "rb");
+  const size_t n = from != NULL ? fread(found, 1, sizeof found, from) : 0;
+  if (from != NULL) fclose(from);
+  return n == sizeof head && memcmp(found, head, sizeof head) == 0;
+}
+
 static void file_release(file_writer *w) {
   free(w->path);
   free(w->temporary);
@@ -50,6 +82,9 @@ static gl_status look_at(const char *path, int *replaced, mode_t *mode, gl_error
   if (S_ISDIR(there.st_mode)) return file_fail(path, "written", EISDIR, err);
   /* a rename ignores the file's permissions */
   if (access(path, W_OK) != 0) return file_fail(path, "written", errno, err);
+  if (file_is_database(path))
+    return gl_fail(err, GL_EINPUT, "%.400s is a study, which would be lost; name another file",
+                   path);
   *replaced = S_ISREG(there.st_mode);
   *mode = there.st_mode & 0777;
   return GL_OK;

@@ -1,10 +1,10 @@
 /* Joining studies: the runs of another file, where both files agree on what they share. */
+#include "core/base/file.h"
 #include "core/store/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* The other study is attached as `other`. */
 
@@ -182,11 +182,6 @@ static gl_status copy_attached(store *s, const char *path, gl_error *err) {
 
 /* --- the other file --- */
 
-static int is_same_file(const char *a, const char *b) {
-  struct stat x, y;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 /* A copy of the other study in one state, checked, in a temporary file of SQLite's: what is
  * compared and copied below cannot change meanwhile. */
 static gl_status attach_copy(store *into, store *other, gl_error *err) {
@@ -199,7 +194,7 @@ static gl_status attach_copy(store *into, store *other, gl_error *err) {
 }
 
 gl_status store_merge(store *into, const char *path, gl_error *err) {
-  if (is_same_file(into->path, path))
+  if (file_same(into->path, path))
     return gl_fail(err, GL_EINPUT, "%s cannot be merged into itself; give another study", path);
   store *other = NULL;
   gl_status status = store_open(&other, path, STORE_READ, err);

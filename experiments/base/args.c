@@ -1,10 +1,12 @@
 /* The words after a command: options, paths and overrides; and help printed from their table. */
 #include "experiments/base/args.h"
 
+#include "core/base/file.h"
 #include "core/config/config.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +165,14 @@ static gl_status take_one_more(parser *p, const args_option *o, const char *text
   return GL_OK;
 }
 
+static bool args_is_file(args_kind kind) {
+  return kind == ARGS_READ || kind == ARGS_WRITE || kind == ARGS_STUDY;
+}
+
+static bool args_is_written(args_kind kind) {
+  return kind == ARGS_WRITE || kind == ARGS_STUDY;
+}
+
 /* Stores the value of an option; text NULL means none was attached to the word. */
 static gl_status args_take(parser *p, const args_option *o, const char *text) {
   if (o->kind == ARGS_RENAMED)
@@ -178,11 +188,12 @@ static gl_status args_take(parser *p, const args_option *o, const char *text) {
       return gl_fail(p->err, GL_EINPUT, "--%s needs a value: --%s %s", o->name, o->name, o->value);
     text = p->argv[p->next++];
   }
-  if ((o->kind == ARGS_TEXT || o->kind == ARGS_EACH || o->kind == ARGS_SET) && text[0] == '\0')
+  const bool is_text = o->kind == ARGS_TEXT || args_is_file(o->kind);
+  if ((is_text || o->kind == ARGS_EACH || o->kind == ARGS_SET) && text[0] == '\0')
     return gl_fail(p->err, GL_EINPUT, "--%s needs a value that is not empty", o->name);
   if (o->kind == ARGS_SET) return take_setting(p, o, text);
   if (o->kind == ARGS_EACH) return take_one_more(p, o, text);
-  if (o->kind == ARGS_TEXT) {
+  if (is_text) {
     *(const char **)o->target = text;
     return GL_OK;
   }
@@ -237,6 +248,45 @@ static gl_status args_take_word(parser *p, const char *word) {
   return GL_OK;
 }
 
+/* --- files that are written --- */
+
+static const char *file_of(const args_option *o) {
+  return args_is_file(o->kind) ? *(const char *const *)o->target : NULL;
+}
+
+/* What else of the command line names the file that the option writes, or NULL. */
+static const char *named_again(const parser *p, const args_option *o) {
+  const char *path = file_of(o);
+  for (size_t i = 0; i < p->out->n_words; ++i)
+    if (file_same(path, p->out->words[i])) return p->out->words[i];
+  for (size_t i = 0; i < p->out->n_overrides; ++i) {
+    const char *equals = strchr(p->out->overrides[i], '=');
+    if (equals != NULL && file_same(path, equals + 1)) return p->out->overrides[i];
+  }
+  for (const args_option *other = p->options; other < p->options + p->n_options; ++other)
+    if (other != o && file_of(other) != NULL && file_same(path, file_of(other)))
+      return file_of(other);
+  return NULL;
+}
+
+/* What a file holds would be lost if a command wrote its result over it. */
+static gl_status check_written(const parser *p) {
+  for (const args_option *o = p->options; o < p->options + p->n_options; ++o) {
+    if (!args_is_written(o->kind) || file_of(o) == NULL) continue;
+    const char *again = named_again(p, o);
+    if (again != NULL)
+      return gl_fail(p->err, GL_EINPUT,
+                     "--%s: '%s' and '%s' are one file, which would be overwritten; name another "
+                     "file",
+                     o->name, file_of(o), again);
+    if (o->kind == ARGS_WRITE && file_is_database(file_of(o)))
+      return gl_fail(p->err, GL_EINPUT,
+                     "--%s would write over '%s', which is a study; name another file", o->name,
+                     file_of(o));
+  }
+  return GL_OK;
+}
+
 args_help args_help_form(int argc, char **argv) {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; ++i) {
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return ARGS_HELP_TERMINAL;
@@ -277,7 +327,7 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
   }
   if (a->n_words < shape.min_words)
     return gl_fail(err, GL_EINPUT, "usage: gepolab %s %s", c->name, c->arguments);
-  return GL_OK;
+  return check_written(&p);
 }
 
 void args_fini(args *a) {

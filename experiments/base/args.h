@@ -32,6 +32,11 @@ int commands_main(int argc, char **argv);
 typedef enum args_kind {
   ARGS_FLAG,   /* target: int *, set to 1 */
   ARGS_TEXT,   /* target: const char ** */
+  ARGS_READ,   /* the same, a file that the command reads */
+  ARGS_WRITE,  /* the same, a file that it replaces: refused where it reads the same file or the
+                  file is a study */
+  ARGS_STUDY,  /* the same, a study that it adds to: refused where it reads the same file otherwise
+                */
   ARGS_COUNT,  /* target: size_t *, a whole number from 1 to 65536 */
   ARGS_EACH,   /* target: args_list *; may be given several times, each adds its value */
   ARGS_SET,    /* KEY=VALUE, added to the overrides; target: the key, or NULL where VALUE has it */
@@ -87,7 +92,8 @@ void args_print_command_row(const command *c);
 
 /* Sorts argv[1..] into options, words and overrides. `--name value`, `--name=value`, `-nvalue` and
  * `-n value` are all taken; `--` ends the options; a lone `-` is a word. Unknown options name the
- * nearest one. GL_EINPUT on anything wrong; release with args_fini() in any case. */
+ * nearest one. A file that is written must be no other file of the command line, also not through
+ * links. GL_EINPUT on anything wrong; release with args_fini() in any case. */
 gl_status args_parse(args *a, const command *c, const args_option *options, size_t n_options,
                      args_shape shape, int argc, char **argv, gl_error *err);
 void args_fini(args *a);

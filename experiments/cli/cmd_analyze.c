@@ -52,7 +52,7 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
        "which one (default: summary); --table NAME --help has its options", &asked},
       {"format", 'f', ARGS_TEXT, "text|markdown|latex", "how tables are written", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
-      {"published", 0, ARGS_TEXT, "PRINTED.csv",
+      {"published", 0, ARGS_READ, "PRINTED.csv",
        "printed numbers (run, benchmark, best, last) to compare", &printed}};
   args a;
   import_options_list(&import, options + OWN);

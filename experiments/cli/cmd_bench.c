@@ -334,7 +334,7 @@ static gl_status run_bench_gpu(const command *self, int argc, char **argv, gl_er
       {"in-process", 0, ARGS_FLAG, NULL, "parts run in this process, as profilers want it",
        &o.in_process},
       {"json", 0, ARGS_FLAG, NULL, "every number as JSON", &json},
-      {"output", 'o', ARGS_TEXT, "FILE", "the same JSON in a file, beside the table", &output}};
+      {"output", 'o', ARGS_WRITE, "FILE", "the same JSON in a file, beside the table", &output}};
   args a;
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
                                 (args_shape){0, 0, 1}, argc, argv, err);

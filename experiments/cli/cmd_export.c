@@ -157,7 +157,7 @@ static gl_status run_export(const command *self, int argc, char **argv, gl_error
   const args_option options[] = {
       {"table", 't', ARGS_TEXT, "TABLE", "the table (default: runs); --list names all", &q.table},
       {"format", 'f', ARGS_TEXT, "csv|tsv|jsonl", "csv is the default", &q.format},
-      {"output", 'o', ARGS_TEXT, "FILE",
+      {"output", 'o', ARGS_WRITE, "FILE",
        "write there instead of standard output; an old file stays until the new one is whole",
        &q.path},
       {"all", 0, ARGS_FLAG, NULL, "every table into the folder -o, with datapackage.json", &q.all},

@@ -407,7 +407,7 @@ static gl_status run_rl(const command *self, int argc, char **argv, gl_error *er
   const char *folder = NULL;
   const args_option options[] = {
       {"output", 'o', ARGS_TEXT, "FOLDER", "where the model goes after the last update", &folder},
-      {"study", 0, ARGS_TEXT, "FILE.db", "keep the run in this study file", &q.file},
+      {"study", 0, ARGS_STUDY, "FILE.db", "keep the run in this study file", &q.file},
       {"checkpoint", 0, ARGS_TEXT, "DIR", "keep checkpoints there, and go on from them",
        &q.checkpoints},
       {"checkpoint-every", 0, ARGS_COUNT, "N", "one every N updates (default: 300 s)", &q.every},

@@ -256,7 +256,7 @@ static gl_status run_profile(const command *self, int argc, char **argv, gl_erro
   const args_option options[] = {
       {"repetitions", 'n', ARGS_COUNT, "N", "batches and updates measured (10)", &o.repetitions},
       {"law", 0, ARGS_TEXT, "lognormal|empirical|lengths", "lognormal is the default", &dist},
-      {"output", 'o', ARGS_TEXT, "FILE.yaml", "the section in a file, FILE.csv beside it",
+      {"output", 'o', ARGS_WRITE, "FILE.yaml", "the section in a file, FILE.csv beside it",
        &o.output},
       {"overrides", 0, ARGS_FLAG, NULL, "as key=value words for a command line", &o.overrides},
       {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &o.threads},

@@ -178,7 +178,7 @@ static gl_status try_output(const char *path, gl_error *err) {
 static gl_status run_plan(const command *self, int argc, char **argv, gl_error *err) {
   request q = {.json = 0};
   const args_option options[] = {
-      {"output", 'o', ARGS_TEXT, "FILE.yaml", "write the recommended recipe there", &q.output},
+      {"output", 'o', ARGS_WRITE, "FILE.yaml", "write the recommended recipe there", &q.output},
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the Pareto front there", &q.folder},
       FIGURE_WIDTH_OPTION(q.form),
       {"threads", 'j', ARGS_COUNT, "N", "simulations side by side (default: all cores)",

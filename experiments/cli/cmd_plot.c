@@ -127,7 +127,7 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
       {"output", 'o', ARGS_TEXT, "FOLDER", "where they go (default: figures)", &folder},
       {"figure", 'f', ARGS_TEXT, "FIGURE", "only this one", &only},
       {"list", 0, ARGS_FLAG, NULL, "the names of all figures and what each shows", &list},
-      {"measured", 'm', ARGS_TEXT, "EXPORT.csv",
+      {"measured", 'm', ARGS_READ, "EXPORT.csv",
        "measured staleness: a W&B export, CSV, TSV, JSON Lines", &path},
       {"measured-run", 0, ARGS_TEXT, "RUN", "which of its runs, where there are several", &run},
       {"gnuplot", 0, ARGS_TEXT, "PROGRAM", "the gnuplot to draw with", &gnuplot},

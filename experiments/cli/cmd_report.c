@@ -23,7 +23,7 @@ static gl_status run_report(const command *self, int argc, char **argv, gl_error
   report_request q = {.text_of = resources_text};
   const char *path = "report.html";
   const args_option options[] = {
-      {"output", 'o', ARGS_TEXT, "FILE.html", "where it goes (default: report.html)", &path},
+      {"output", 'o', ARGS_WRITE, "FILE.html", "where it goes (default: report.html)", &path},
       {"study", 0, ARGS_TEXT, "NAME", "only this study of the file", &q.only},
       {"no-figures", 0, ARGS_FLAG, NULL, "tables only; gnuplot is not needed", &q.no_figures},
       {"gnuplot", 0, ARGS_TEXT, "PROGRAM", "the gnuplot to draw with", &q.gnuplot}};

@@ -206,13 +206,13 @@ static gl_status run_results(const command *self, int argc, char **argv, gl_erro
   static const char *const verbs[] = {"keep", "fill", "check", "define"};
   results_options q = {.from = {.folder = "paper/results"}};
   const args_option options[] = {
-      {"output", 'o', ARGS_TEXT, "FILE", "keep: NAME.tsv; define: a file of definitions",
+      {"output", 'o', ARGS_WRITE, "FILE", "keep: NAME.tsv; define: a file of definitions",
        &q.output},
       {"results", 'd', ARGS_TEXT, "RESULTS", "folder of stored results (default: paper/results)",
        &q.from.folder},
       {"without", 0, ARGS_EACH, "NAME", "results that need not be there", &q.missing},
       {"recipe", 0, ARGS_TEXT, "RECIPE", "keep: the recipe behind the numbers", &q.recipe},
-      {"study", 0, ARGS_TEXT, "STUDY", "keep: commit, processor, command, date from here",
+      {"study", 0, ARGS_READ, "STUDY", "keep: commit, processor, command, date from here",
        &q.study},
       {"command", 0, ARGS_TEXT, "WORDS", "keep: the command that gave the numbers",
        &q.command_line},

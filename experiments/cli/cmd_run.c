@@ -280,11 +280,11 @@ gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, 
 static gl_status run_run(const command *self, int argc, char **argv, gl_error *err) {
   run_options q = {0};
   const args_option options[] = {
-      {"output", 'o', ARGS_TEXT, "FILE.db", "keep the run in this study file", &q.file},
+      {"output", 'o', ARGS_STUDY, "FILE.db", "keep the run in this study file", &q.file},
       {"checkpoint", 0, ARGS_TEXT, "DIR", "keep checkpoints there, and go on from them",
        &q.checkpoints},
       {"checkpoint-every", 0, ARGS_COUNT, "N", "one every N updates (default: 300 s)", &q.every},
-      {"save", 0, ARGS_TEXT, "FILE", "write the learner's final state", &q.save_to},
+      {"save", 0, ARGS_WRITE, "FILE", "write the learner's final state", &q.save_to},
       {"threads", 't', ARGS_COUNT, "N", "threads of the learner (default: all cores)", &q.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json}};

@@ -226,7 +226,7 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
        "of replicas (default: all cores); numbers do not depend on it", &q.threads},
       FIGURE_FORM_OPTIONS(q.form),
       {"plot", 'p', ARGS_RENAMED, "--figures", NULL, NULL},
-      {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "beside it that of a W&B export", &q.measured},
+      {"measured", 'm', ARGS_READ, "EXPORT.csv", "beside it that of a W&B export", &q.measured},
       {"measured-run", 0, ARGS_TEXT, "RUN", "which of its runs, where there are several",
        &q.measured_run}};
   one_recipe of;

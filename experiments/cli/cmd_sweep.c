@@ -333,7 +333,8 @@ static gl_status sweep_run_sweep(const command *self, int argc, char **argv, gl_
   const char *shard = NULL;
   sweep_options o = {.workers = 0};
   const args_option options[] = {
-      {"output", 'o', ARGS_TEXT, "FILE.db", "the study file (needed); made, or continued", &o.file},
+      {"output", 'o', ARGS_STUDY, "FILE.db", "the study file (needed); made, or continued",
+       &o.file},
       {"jobs", 'j', ARGS_COUNT, "N", "worker processes (default: one a processor)", &o.workers},
       {"shard", 0, ARGS_TEXT, "I/N", "do part I of N, into FILE.db.shardI", &shard},
       {"checkpoint", 0, ARGS_TEXT, "DIR", "keep checkpoints of unfinished cells there",

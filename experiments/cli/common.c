@@ -3,6 +3,7 @@
 #include "experiments/cli/common.h"
 
 #include "analysis/plot/layout.h"
+#include "core/base/file.h"
 #include "core/base/shown.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"
@@ -176,18 +177,9 @@ gl_status tell_unfinished(store *s, const char *path, gl_error *err) {
   return status;
 }
 
-static int is_database(const char *path) {
-  static const char head[16] = "SQLite format 3";
-  char found[sizeof head] = {0};
-  FILE *from = fopen(path, "rb");
-  const size_t n = from != NULL ? fread(found, 1, sizeof found, from) : 0;
-  if (from != NULL) fclose(from);
-  return n == sizeof head && memcmp(found, head, sizeof head) == 0;
-}
-
 void tell_unfinished_file(const char *path) {
   store *s = NULL;
-  if (is_database(path) && store_open(&s, path, STORE_READ, NULL) == GL_OK)
+  if (file_is_database(path) && store_open(&s, path, STORE_READ, NULL) == GL_OK)
     tell_unfinished(s, path, NULL);
   store_close(s);
 }

@@ -294,16 +294,11 @@ static gl_status copy_file(const char *source, const char *path, gl_error *err) 
   return status;
 }
 
-static int same_file(const char *a, const char *b) {
-  struct stat x, y;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static gl_status save_tokenizer(const char *folder, const run_spec *spec, gl_error *err) {
   if (spec->tokenizer_path == NULL) return GL_OK;
   char *path = llm_folder_file(folder, "tokenizer.json");
   gl_status status =
-      same_file(spec->tokenizer_path, path) ? GL_OK : copy_file(spec->tokenizer_path, path, err);
+      file_same(spec->tokenizer_path, path) ? GL_OK : copy_file(spec->tokenizer_path, path, err);
   free(path);
   return status;
 }

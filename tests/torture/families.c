@@ -7,6 +7,7 @@ const family families[] = {
     {"disk", "full disks, failing calls", 2, NULL, family_disk},
     {"limits", "memory, descriptors, processes", 1.5, NULL, family_limits},
     {"permissions", "what may not be written", 0.5, root_missing, family_permissions},
+    {"onto", "outputs onto inputs and studies", 0.5, NULL, family_onto},
     {"together", "two at once on one file", 1.5, NULL, family_together},
     {"readers", "paused readers beside a sweep", 1, NULL, family_readers},
     {"clock", "clocks that jump", 0.5, clock_missing, family_clock},

@@ -9,6 +9,7 @@ void family_workers(trial *t);
 void family_disk(trial *t);
 void family_limits(trial *t);
 void family_permissions(trial *t);
+void family_onto(trial *t);
 void family_together(trial *t);
 void family_readers(trial *t);
 void family_clock(trial *t);

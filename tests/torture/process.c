@@ -97,7 +97,6 @@ static _Noreturn void become(trial *t, const job *j, const char *name, int pipe_
   for (size_t i = 0; i < j->n_limits; ++i) {
     const struct rlimit limit = {j->limits[i].value, j->limits[i].value};
     if (setrlimit((__rlimit_resource_t)j->limits[i].what, &limit) != 0) _exit(126);
-    if (j->limits[i].what == RLIMIT_FSIZE) signal(SIGXFSZ, SIG_IGN);
   }
   if (j->uid != 0 && (setgroups(0, NULL) != 0 || setgid((gid_t)j->uid) != 0 || setuid(j->uid) != 0))
     _exit(126);

@@ -1,0 +1,117 @@
+/* An output is never written over what a command reads, nor over a study. */
+#include "core/base/file.h"
+#include "tests/support/cli_study.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char one_run[] = "name: one\n"
+                              "steps: 2\n"
+                              "world: {kind: bandit, contexts: 4, arms: 3}\n"
+                              "algorithm: grpo\n";
+
+/* A study with one run, and its recipe. */
+static void outputs_make(cli_study *s) {
+  cli_study_make(s, "one.yaml", one_run);
+  CU_ASSERT_TRUE_FATAL(CLI_GIVES(0, "run", s->recipe, "-o", s->db, "-q"));
+}
+
+/* A file that must stay as it is. */
+typedef struct kept {
+  const char *path;
+  char *text;
+} kept;
+
+static kept keep(const char *path) {
+  return (kept){path, cli_read(path)};
+}
+
+static void check_kept(kept *k) {
+  char *now = cli_read(k->path);
+  CU_ASSERT_STRING_EQUAL(now, k->text);
+  free(now), free(k->text);
+}
+
+static void an_output_onto_the_input_is_refused(void) {
+  cli_study s;
+  outputs_make(&s);
+  kept study = keep(s.db), recipe = keep(s.recipe);
+  static const char says[] = "are one file, which would be overwritten; name another file";
+  REFUSED(2, says, "export", s.db, "-o", s.db);
+  REFUSED(2, says, "report", s.db, "-o", s.db);
+  REFUSED(2, says, "plan", s.recipe, "-o", s.recipe);
+  REFUSED(2, says, "run", s.recipe, "-o", s.recipe);
+  REFUSED(2, says, "run", s.recipe, "--save", s.recipe);
+  REFUSED(2, says, "sweep", s.recipe, "-o", s.recipe);
+  REFUSED(2, says, "bias", s.recipe, "-o", s.recipe);
+  REFUSED(2, says, "llm", "profile", s.recipe, "-o", s.recipe);
+  REFUSED(2, says, "llm", "rl", s.recipe, "--study", s.recipe);
+  REFUSED(2, says, "results", "define", s.recipe, "-o", s.recipe);
+  check_kept(&study), check_kept(&recipe);
+  cli_scratch_remove(s.folder);
+}
+
+static void an_output_onto_a_study_is_refused(void) {
+  cli_study s;
+  outputs_make(&s);
+  kept study = keep(s.db);
+  static const char says[] = "which is a study; name another file";
+  REFUSED(2, says, "run", s.recipe, "--save", s.db);
+  REFUSED(2, says, "plan", "one_node", "-o", s.db);
+  REFUSED(2, says, "results", "define", "/dev/null", "-o", s.db);
+  REFUSED(2, says, "bench", "gpu", "--device", "cpu", "-o", s.db);
+  check_kept(&study);
+  cli_scratch_remove(s.folder);
+}
+
+static void links_are_followed(void) {
+  cli_study s;
+  char soft[128], hard[128];
+  outputs_make(&s);
+  cli_path(soft, s.folder, "soft.csv");
+  cli_path(hard, s.folder, "hard.csv");
+  CU_ASSERT_EQUAL_FATAL(symlink(s.db, soft), 0);
+  CU_ASSERT_EQUAL_FATAL(link(s.db, hard), 0);
+  kept study = keep(s.db);
+  REFUSED(2, "are one file", "export", s.db, "-o", soft);
+  REFUSED(2, "are one file", "export", s.db, "-o", hard);
+  REFUSED(2, "are one file", "export", soft, "-o", hard);
+  check_kept(&study);
+  cli_scratch_remove(s.folder);
+}
+
+static void two_outputs_into_one_new_file_are_refused(void) {
+  cli_study s;
+  char again[192];
+  cli_study_make(&s, "one.yaml", one_run);
+  snprintf(again, sizeof again, "%s/./study.db", s.folder);
+  cli_path(s.db, s.folder, "study.db");
+  REFUSED(2, "are one file", "run", s.recipe, "-o", s.db, "--save", again);
+  CU_ASSERT_NOT_EQUAL(access(s.db, F_OK), 0);
+  cli_scratch_remove(s.folder);
+}
+
+static void a_file_writer_does_not_replace_a_study(void) {
+  cli_study s;
+  file_writer w;
+  gl_error err = {.status = GL_OK};
+  outputs_make(&s);
+  CU_ASSERT_EQUAL(file_begin(&w, s.db, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is a study, which would be lost; name another file"));
+  cli_scratch_remove(s.folder);
+}
+
+static void a_device_is_no_file_that_could_be_lost(void) {
+  cli_study s;
+  outputs_make(&s);
+  CU_ASSERT(CLI_GIVES(0, "export", s.db, "-o", "/dev/stdout"));
+  CU_ASSERT(!file_same("/dev/null", "/dev/null"));
+  cli_scratch_remove(s.folder);
+}
+
+SUITE(cli_outputs, "cli: outputs", TEST(an_output_onto_the_input_is_refused),
+      TEST(an_output_onto_a_study_is_refused), TEST(links_are_followed),
+      TEST(two_outputs_into_one_new_file_are_refused), TEST(a_file_writer_does_not_replace_a_study),
+      TEST(a_device_is_no_file_that_could_be_lost));
