@@ -1,6 +1,7 @@
 /* The tables that are computed from a study's runs: a record for each run, and for each cell. */
 #include "analysis/export.h"
 
+#include "analysis/sets.h"
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "core/base/file.h"
@@ -190,11 +191,10 @@ static void put_step_if(records_writer *w, int known, int64_t step) {
     records_missing(w);
 }
 
-static void put_run_scores(records_writer *w, const results_run *run, double *scratch) {
+static void put_run_scores(records_writer *w, const results_run *run) {
   size_t best = 0;
-  for (size_t i = 0; i < run->n_evals; ++i) scratch[i] = run->evals[i].eval_score;
-  const series_ends ends = series_ends_of(scratch, run->n_evals, false);
-  while (best < run->n_evals && !(scratch[best] == ends.best)) ++best;
+  const series_ends ends = sets_score_ends(run, false);
+  while (best < run->n_evals && !(run->evals[best].eval_score == ends.best)) ++best;
   records_number(w, ends.first);
   records_number(w, ends.best);
   put_step_if(w, best < run->n_evals, best < run->n_evals ? run->evals[best].step : 0);
@@ -232,7 +232,7 @@ static gl_status put_summary(records_writer *w, const one_study *o, gl_error *er
     records_text(w, run_status_name(run->status));
     records_whole(w, (int64_t)run->n_steps);
     records_whole(w, (int64_t)run->n_evals);
-    put_run_scores(w, run, o->scratch);
+    put_run_scores(w, run);
     put_step_if(w, diverged, diverged ? run->steps[run->n_steps - 1].step : 0);
     put_metrics(w, run, o->scratch);
     put_clock_columns(w, &run->clock);

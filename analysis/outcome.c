@@ -135,18 +135,9 @@ run_outcome outcome_of(const eval_record *eval, const double *best_until, size_t
   return o;
 }
 
-/* A diverged run that was evaluated after its last update, whose loss and gradient are numbers, has
- * lost its score and is not one that is not finite. */
-static bool is_not_finite(const results_run *run) {
-  if (run->status != RUN_DIVERGED) return 0;
-  if (run->n_steps == 0 || run->n_evals == 0) return 1;
-  const step_record *last = &run->steps[run->n_steps - 1];
-  return run->evals[run->n_evals - 1].step != last->step || !isfinite(last->metric[METRIC_LOSS]) ||
-         !isfinite(last->metric[METRIC_GRAD_NORM]);
-}
-
 run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule) {
-  return outcome_of(run->evals, run->best_until, run->n_evals, is_not_finite(run), rule);
+  return outcome_of(run->evals, run->best_until, run->n_evals, results_run_is_not_finite(run),
+                    rule);
 }
 
 /* --- the outcomes of a study by algorithm and setting --- */

@@ -68,8 +68,8 @@ bool run_outcome_is_fall(const run_outcome *o);
  * evaluations it never learned, or is not finite. */
 run_outcome outcome_of(const eval_record *eval, const double *best_until, size_t n, bool not_finite,
                        const outcome_rule *rule);
-/* The same of a run of a study, by its halves where it has any. Not finite is a diverged run that
- * ended for it: one whose score has collapsed went on to its last update. */
+/* The same of a run of a study, by its halves where it has any. Not finite is what
+ * results_run_is_not_finite() says. */
 run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule);
 
 /* --- the outcomes of a study --- */

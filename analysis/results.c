@@ -539,6 +539,14 @@ gl_status results_arrange(results *r, gl_error *err) {
   return status == GL_OK ? sort_runs(r, err) : status;
 }
 
+bool results_run_is_not_finite(const results_run *run) {
+  if (run->status != RUN_DIVERGED) return false;
+  if (run->n_steps == 0 || run->n_evals == 0) return true;
+  const step_record *last = &run->steps[run->n_steps - 1];
+  return run->evals[run->n_evals - 1].step != last->step || !isfinite(last->metric[METRIC_LOSS]) ||
+         !isfinite(last->metric[METRIC_GRAD_NORM]);
+}
+
 const results_cell *results_cell_at(const results *r, size_t group, size_t algorithm) {
   assert(group < r->n_groups && algorithm < r->n_algorithms);
   return &r->cells[group * r->n_algorithms + algorithm];

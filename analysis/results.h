@@ -95,6 +95,11 @@ gl_status results_add(results *r, const run_record *run, gl_error *err);
 /* Sorts runs into cells; call once after the last results_add(). GL_EIO if a recipe is damaged. */
 gl_status results_arrange(results *r, gl_error *err);
 
+/* Whether the run ended because its loss, its gradient or its score was no finite number. A run
+ * that is called diverged because its score collapsed went on to its last update, and is not one.
+ */
+bool results_run_is_not_finite(const results_run *run);
+
 /* The cell of that group and algorithm. */
 const results_cell *results_cell_at(const results *r, size_t group, size_t algorithm);
 

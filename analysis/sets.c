@@ -49,6 +49,14 @@ static const set_eval_record *next_of(const results_run *run, const char *set, i
   return NULL;
 }
 
+series_ends sets_score_ends(const results_run *run, bool lower_is_better) {
+  series_ends e = series_ends_unknown;
+  for (size_t i = 0; i < run->n_evals; i++)
+    series_ends_add(&e, run->evals[i].eval_score, lower_is_better);
+  if (results_run_is_not_finite(run)) series_ends_break(&e);
+  return e;
+}
+
 /* Ends of the series on half the problems, or on all of them (half 0). */
 static series_ends ends_of_half(const results_run *run, const char *set, int half,
                                 bool lower_is_better) {
@@ -56,6 +64,7 @@ static series_ends ends_of_half(const results_run *run, const char *set, int hal
   size_t at = 0;
   for (const set_eval_record *r; (r = next_of(run, set, half, &at)) != NULL;)
     series_ends_add(&e, r->score, lower_is_better);
+  if (results_run_is_not_finite(run)) series_ends_break(&e);
   return e;
 }
 
@@ -65,15 +74,17 @@ series_ends sets_ends(const results_run *run, const char *set, bool lower_is_bet
 
 series_ends sets_mean_ends(const results_run *run, const char *const *sets, size_t n,
                            bool lower_is_better) {
-  series_ends sum = {0, 0, 0, 0};
+  series_ends sum = {0};
   const double count = (double)n;
   for (size_t i = 0; i < n; i++) {
     const series_ends e = sets_ends(run, sets[i], lower_is_better);
     sum.first += e.first, sum.best += e.best, sum.last += e.last;
     sum.best_to_last += e.best_to_last;
   }
-  return (series_ends){sum.first / count, sum.best / count, sum.last / count,
-                       sum.best_to_last / count};
+  return (series_ends){.first = sum.first / count,
+                       .best = sum.best / count,
+                       .last = sum.last / count,
+                       .best_to_last = sum.best_to_last / count};
 }
 
 /* The run's evaluations with the mean over these sets as their score, on all problems (half 0) or
@@ -101,6 +112,7 @@ gl_status sets_ends_of_mean(series_ends *ends, const results_run *run, const cha
   gl_status status = arena_check(&work, "evaluation sets", err);
   for (size_t i = 0; status == GL_OK && i < run->n_evals; i++)
     series_ends_add(ends, mean[i].eval_score, lower_is_better);
+  if (results_run_is_not_finite(run)) series_ends_break(ends);
   arena_fini(&work);
   return status;
 }

@@ -24,6 +24,9 @@ gl_status sets_names(const char ***names, size_t *n, const results *r, gl_error 
 /* Whether any run has scores of halves. */
 bool sets_have_halves(const results *r);
 
+/* Ends of a run's own scores. A run that is not finite at its end (results_run_is_not_finite()) has
+ * no last score and no gap, here and below. */
+series_ends sets_score_ends(const results_run *run, bool lower_is_better);
 /* Ends of a run's series on a set; all NaN where it has none. */
 series_ends sets_ends(const results_run *run, const char *set, bool lower_is_better);
 /* The means of these over so many sets: of bests, of lasts, of gaps. NaN where the run lacks one.

@@ -21,16 +21,26 @@ static interval interval_unknown(double value) {
   return (interval){value, NAN, NAN};
 }
 
-const series_ends series_ends_unknown = {NAN, NAN, NAN, NAN};
+const series_ends series_ends_unknown = {NAN, NAN, NAN, NAN, 0, false};
+
+void series_ends_break(series_ends *e) {
+  e->last = e->best_to_last = NAN;
+  e->ends_not_finite = true;
+}
 
 void series_ends_add(series_ends *e, double value, bool lower_is_better) {
   const double sign = lower_is_better ? -1 : 1;
   if (isnan(value)) return;
+  if (isinf(value)) {
+    e->not_finite++;
+    series_ends_break(e);
+    return;
+  }
   if (isnan(e->first)) e->first = value;
   if (isnan(e->best) || sign * value > sign * e->best) e->best = value;
   e->last = value;
-  /* Equal infinities would subtract to NaN although nothing was lost. */
-  e->best_to_last = e->best == e->last ? 0.0 : sign * (e->best - e->last);
+  e->best_to_last = sign * (e->best - e->last);
+  e->ends_not_finite = false;
 }
 
 series_ends series_ends_of(const double *values, size_t n, bool lower_is_better) {

@@ -32,13 +32,19 @@ enum {
 };
 
 /* First, best and last value of a series of evaluations, and best - last (last - best where lower
- * is better), paper/methods.md §5.3. NaN values are skipped; all NaN if nothing is left. */
+ * is better), paper/methods.md §5.3. NaN values are skipped; all NaN if nothing is left. Infinite
+ * values are counted, and are never the first or the best; a series that ends with one has no last
+ * value (NaN), and so no gap. */
 typedef struct series_ends {
   double first, best, last, best_to_last;
+  size_t not_finite;    /* infinite values */
+  bool ends_not_finite; /* last and best_to_last are NaN for that reason */
 } series_ends;
 extern const series_ends series_ends_unknown; /* of an empty series */
 /* Appends a value to the series. */
 void series_ends_add(series_ends *e, double value, bool lower_is_better);
+/* The series ended with something that is no finite number: there is no last value and no gap. */
+void series_ends_break(series_ends *e);
 series_ends series_ends_of(const double *values, size_t n, bool lower_is_better);
 
 /* Drops NaN, sorts ascending in place and returns how many values are left. */

@@ -35,15 +35,15 @@ double summary_run_metric(const results_run *run, metric m, int64_t step_from, i
 /* One number per run of a cell, in turn for each quantity of the summary. */
 enum { VALUE_BEST = CELL_METRIC_COUNT, VALUE_LAST, VALUE_GAP, VALUE_COUNT };
 
-static void run_values(const summary *s, const results_run *run, double *scratch,
-                       double value[VALUE_COUNT]) {
-  for (size_t i = 0; i < run->n_evals; i++) scratch[i] = run->evals[i].eval_score;
-  series_ends ends = series_ends_of(scratch, run->n_evals, s->from->lower_is_better);
+static series_ends run_values(const summary *s, const results_run *run, double *scratch,
+                              double value[VALUE_COUNT]) {
+  const series_ends ends = sets_score_ends(run, s->from->lower_is_better);
   value[VALUE_BEST] = ends.best;
   value[VALUE_LAST] = ends.last;
   value[VALUE_GAP] = ends.best_to_last;
   for (cell_metric m = 0; m < CELL_METRIC_COUNT; m++)
     value[m] = summary_run_metric(run, summary_metric(s, m), INT64_MIN, INT64_MAX, scratch);
+  return ends;
 }
 
 static void count_status(cell_summary *c, const results_run *run) {
@@ -64,7 +64,7 @@ static gl_status summarise_cell(const summary *s, cell_summary *c, size_t index,
     double value[VALUE_COUNT];
     count_status(c, run);
     if (run->status == RUN_FAILED) continue;
-    run_values(s, run, scratch, value);
+    c->not_finite += run_values(s, run, scratch, value).ends_not_finite;
     for (size_t v = 0; v < VALUE_COUNT; v++) values[v * cell->n + used] = value[v];
     c->samples_per_s += run->clock.samples_per_s;
     c->learner_utilisation += run->clock.learner_utilisation;
@@ -240,20 +240,28 @@ static void axes_cell(table *t, const results *r, size_t group) {
 
 /* --- cells --- */
 
+/* A mean over the runs that are finite at their end. */
+static void put_cell_end(table *t, const cell_summary *c, interval v) {
+  interval_cell(t, v);
+  if (isnan(v.value) && c->not_finite > 0) table_shown(t, "not finite");
+}
+
 static void put_analyzed_cells(table *to, const summary *s) {
   const results *r = s->from;
-  table_column columns[15 + CELL_METRIC_COUNT] = {
+  enum { OF_NOT_FINITE = 5 };
+  table_column columns[16 + CELL_METRIC_COUNT] = {
       {"algorithm", TABLE_TEXT, .head = "algorithm"},
       TABLE_HEAD(setting_head(r)),
       TABLE_KEY("axes", TABLE_JSON),
       {"done", TABLE_WHOLE, .head = "runs", .place = 1},
       {"diverged", TABLE_WHOLE, .head = "diverged", .place = 1},
+      {"not_finite", TABLE_WHOLE, .head = "not finite", .place = 1},
       TABLE_KEY("failed", TABLE_WHOLE),
       {"lr", TABLE_REAL, .head = "lr"},
       {"best", TABLE_INTERVAL, .head = "best", .place = 2},
       {"last", TABLE_INTERVAL, .head = "last", .place = 2},
       {"best_to_last", TABLE_INTERVAL, .head = "gap", .place = 2}};
-  size_t n = 10;
+  size_t n = 11;
   for (cell_metric m = 0; m < CELL_METRIC_COUNT; m++)
     columns[n++] =
         (table_column)TABLE_KEY(metric_about(summary_metric(s, m))->name, TABLE_INTERVAL);
@@ -265,10 +273,10 @@ static void put_analyzed_cells(table *to, const summary *s) {
     columns[i].format = columns[i].type == TABLE_INTERVAL ? TABLE_SCORE : NULL;
   }
   table *t = analyze_section(to, "cells", PLACE_OF_SETS, columns, n);
-  size_t done = 0, diverged = 0, failed = 0;
+  size_t done = 0, diverged = 0, failed = 0, not_finite = 0;
   for (size_t i = 0; i < s->n_cells; i++) {
     const cell_summary *c = &s->cells[i];
-    done += c->done, diverged += c->diverged, failed += c->failed;
+    done += c->done, diverged += c->diverged, failed += c->failed, not_finite += c->not_finite;
     table_row(t);
     table_text(t, r->algorithms[c->cell->algorithm]);
     table_text(t, r->groups[c->cell->group].label);
@@ -276,24 +284,31 @@ static void put_analyzed_cells(table *to, const summary *s) {
     table_count(t, c->done);
     table_shown(t, "%zu", c->done + c->diverged);
     table_count(t, c->diverged);
+    table_count(t, c->not_finite);
     table_count(t, c->failed);
     table_real(t, c->lr_low == c->lr_high ? c->lr_low : NAN);
     if (c->lr_low < c->lr_high) table_shown(t, "%.3g–%.3g", c->lr_low, c->lr_high);
     interval_cell(t, c->best);
-    interval_cell(t, c->last);
-    interval_cell(t, c->best_to_last);
+    put_cell_end(t, c, c->last);
+    put_cell_end(t, c, c->best_to_last);
     for (cell_metric m = 0; m < CELL_METRIC_COUNT; m++) interval_cell(t, c->metric[m]);
     table_real(t, c->samples_per_s);
     table_real(t, c->learner_utilisation);
     table_real(t, c->sampler_utilisation);
   }
-  char repeats[80] = "";
+  char repeats[80] = "", broken[160] = "";
+  if (not_finite == 0) table_hide_head(t, OF_NOT_FINITE);
+  if (not_finite > 0)
+    snprintf(broken, sizeof broken,
+             "; not finite at their end: %zu, which have no last score and no gap and are in "
+             "neither mean",
+             not_finite);
   if (r->n_repeats > 0)
     snprintf(repeats, sizeof repeats, "; left out, being others' repeats: %zu", r->n_repeats);
   table_title(t,
               "%s: evaluation score, interquartile mean over seeds [95 %% bootstrap interval]. "
-              "Runs: %zu done, %zu diverged, %zu failed%s.",
-              r->study, done, diverged, failed, repeats);
+              "Runs: %zu done, %zu diverged, %zu failed%s%s.",
+              r->study, done, diverged, failed, broken, repeats);
 }
 
 static void put_group_clock(table *to, const summary *s) {

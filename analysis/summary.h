@@ -4,7 +4,8 @@
  * its mean over the updates, or, for the natural logarithms of variances (log_...), its median over
  * the updates, which keeps its rank where single updates are infinite (or minus infinity, on
  * policy). A cell is the interquartile mean of its runs with a bootstrap interval. Failed runs are
- * counted and otherwise left out; diverged runs count with what they had reached.
+ * counted and otherwise left out; diverged runs count with what they had reached, but a run that is
+ * not finite at its end has no last score and no gap.
  */
 #ifndef GEPOLAB_ANALYSIS_SUMMARY_H
 #define GEPOLAB_ANALYSIS_SUMMARY_H
@@ -27,6 +28,8 @@ typedef enum cell_metric {
 typedef struct cell_summary {
   const results_cell *cell;
   size_t done, diverged, failed;
+  size_t not_finite; /* of those that did not fail: not finite at their end, so in neither the mean
+                        of last nor that of best_to_last */
   double lr_low, lr_high; /* of its runs: equal when one rate was chosen */
   interval best, last, best_to_last;
   interval metric[CELL_METRIC_COUNT];

@@ -247,7 +247,9 @@ static gl_status outcome_of_series(const gathered_series *s, const outcome_rule 
   gl_status status = arena_check(&work, "evaluations", err);
   for (size_t i = 0; i < s->n && status == GL_OK; i++)
     eval[i] = (eval_record){.step = (int64_t)s->step[i], .eval_score = s->value[i]};
-  if (status == GL_OK) *out = outcome_of(eval, NULL, s->n, false, rule);
+  bool at_end;
+  gathered_nan(s, &at_end);
+  if (status == GL_OK) *out = outcome_of(eval, NULL, s->n, at_end, rule);
   arena_fini(&work);
   return status;
 }

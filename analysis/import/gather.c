@@ -213,7 +213,10 @@ static gl_status add_file_series(gathered *g, const rules *r, size_t file, const
                           .step = arena_copy(m, s->step, s->n, sizeof *s->step),
                           .value = arena_copy(m, s->value, s->n, sizeof *s->value),
                           .n = s->n,
-                          .n_all = s->n};
+                          .n_all = s->n,
+                          .nan_step = arena_copy(m, s->nan_step, s->n_nan, sizeof *s->nan_step),
+                          .n_nan = s->n_nan,
+                          .end = INFINITY};
   gl_status status = name_run_of(m, r, s, &to->name, err);
   if (status == GL_OK) status = apply_rules(m, &r->read_as, own, NULL, &to->metric, err);
   if (status != GL_OK) return status;
@@ -233,7 +236,8 @@ static gl_status add_table(gathered *g, const rules *r, size_t file, gl_error *e
   if (status != GL_OK) return status;
   g->n_left_out += (*t)->n_left_out;
   for (size_t i = 0; i < (*t)->n_series && status == GL_OK; i++)
-    if ((*t)->series[i].n > 0) status = add_file_series(g, r, file, &(*t)->series[i], err);
+    if ((*t)->series[i].n + (*t)->series[i].n_nan > 0)
+      status = add_file_series(g, r, file, &(*t)->series[i], err);
   return status;
 }
 
@@ -475,6 +479,12 @@ static gl_status sort_points(arena *m, gathered_series *s, gl_error *err) {
   return status;
 }
 
+static double last_step(const gathered_series *s) {
+  double last = s->n_all > 0 ? s->step[s->n_all - 1] : -INFINITY;
+  for (size_t i = 0; i < s->n_nan; i++) last = fmax(last, s->nan_step[i]);
+  return last;
+}
+
 /* Each ends at the last step that all series of its label and metric have. */
 static void cut_at_common(gathered *g) {
   for (size_t i = 0; i < g->n_series; i++) {
@@ -483,10 +493,22 @@ static void cut_at_common(gathered *g) {
     for (size_t k = 0; k < g->n_series; k++) {
       const gathered_series *o = &g->series[k];
       if (strcmp(o->metric, s->metric) == 0 && same_label(o, s))
-        common = fmin(common, o->step[o->n_all - 1]);
+        common = fmin(common, last_step(o));
     }
     while (s->n > 0 && s->step[s->n - 1] > common) s->n--;
+    s->end = common;
   }
+}
+
+size_t gathered_nan(const gathered_series *s, bool *at_end) {
+  size_t n = 0;
+  *at_end = false;
+  for (size_t i = 0; i < s->n_nan; i++) {
+    if (s->nan_step[i] > s->end) continue;
+    n++;
+    *at_end |= s->n == 0 || s->nan_step[i] > s->step[s->n - 1];
+  }
+  return n;
 }
 
 /* --- the whole --- */

@@ -52,6 +52,9 @@ typedef struct gathered_series {
   uint64_t seed;
   double *step, *value; /* [n] by step */
   size_t n, n_all;      /* n_all: before series were cut at the common step */
+  double *nan_step;     /* [n_nan] where its file says NaN; those beyond `end` do not count */
+  size_t n_nan;
+  double end; /* the common step; infinite where none was asked for */
 } gathered_series;
 
 typedef struct gathered_study {
@@ -72,6 +75,9 @@ typedef struct gathered {
   size_t n_left_out; /* values in the files that were no numbers */
   arena memory;      /* of texts and of the series' numbers */
 } gathered;
+
+/* How many cells of the series say NaN, and whether one stands behind its last value. */
+size_t gathered_nan(const gathered_series *s, bool *at_end);
 
 /* Reads all files. Release with gathered_fini() in any case. GL_EIO for files that cannot be read,
  * GL_EINPUT, with file and remedy, for wrong options, wrong files, names that two runs share, and a

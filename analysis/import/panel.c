@@ -109,7 +109,8 @@ static gl_status number_cell(panel_reader *r, size_t column, double *step) {
   double value = NAN;
   if (r->csv.cell_length > 0 && !csv_number(r->csv.cell, &value)) {
     char what[SHOWN_SIZE + 64];
-    snprintf(what, sizeof what, "'%.40s' is not a number", shown(r->csv.cell).text);
+    snprintf(what, sizeof what, "'%.40s' is not a number%s", shown(r->csv.cell).text,
+             csv_overflows(r->csv.cell) ? " that a double holds" : "");
     return csv_fail(&r->csv, what,
                     column == 0 ? "choose Step as the panel's x axis and export it again"
                                 : "write a decimal number or leave it empty");
@@ -118,7 +119,7 @@ static gl_status number_cell(panel_reader *r, size_t column, double *step) {
     if (!isfinite(value))
       return csv_fail(&r->csv, "the line has no position on the x axis", "fill in its first cell");
     *step = value;
-  } else if (r->series_of[column] != NOT_A_METRIC && !isnan(value)) {
+  } else if (r->series_of[column] != NOT_A_METRIC && r->csv.cell_length > 0) {
     return series_append(&r->table->series[r->series_of[column]], *step, value, r->csv.err);
   }
   return GL_OK;

@@ -22,8 +22,8 @@ enum {
 
 /* --- series: series.c --- */
 
-/* Values of one metric of one run in file order; cells without a number are not in it. Texts belong
- * to the table. */
+/* Values of one metric of one run in file order; empty cells are not in it, and of cells that say
+ * NaN the step alone. Texts belong to the table. */
 typedef struct series {
   const char *tag;      /* "" if none */
   const char *run;      /* its name */
@@ -35,6 +35,8 @@ typedef struct series {
   uint64_t seed;
   double *step, *value; /* [n]; value may be infinite, never NaN */
   size_t n;
+  double *nan_step; /* [n_nan] the steps at which the file says NaN */
+  size_t n_nan;
 } series;
 
 typedef struct series_table {
@@ -50,7 +52,7 @@ series_table *series_table_new(void);
 void series_table_free(series_table *table);
 /* Adds a series without values that has the texts (NULL: "") and the seed of `like`. GL_ENOMEM. */
 gl_status series_add(series_table *table, const series *like, gl_error *err);
-/* Appends a value. GL_ENOMEM. */
+/* Appends a value; NaN: that the file says NaN there. GL_ENOMEM. */
 gl_status series_append(series *s, double step, double value, gl_error *err);
 
 /* Whether the metric has that component between slashes or at its ends: "step_diff" is one of

@@ -21,6 +21,8 @@ typedef struct numbers {
   uint64_t seed;
   const double *step, *value; /* [n], borrowed or owned below */
   size_t n, n_all;
+  size_t not_finite;    /* cells that say NaN or an infinity */
+  bool ends_not_finite; /* one of them is the last: there is no last value and no gap */
   double first, best, best_step, last, last_step, gap, mean;
 } numbers;
 
@@ -30,17 +32,29 @@ typedef struct lines {
   arena memory; /* of the lines, and of the names and series of studies' runs */
 } lines;
 
+static double finite_mean(const double *value, size_t n) {
+  double sum = 0;
+  size_t kept = 0;
+  for (size_t i = 0; i < n; i++)
+    if (isfinite(value[i])) sum += value[i], kept++;
+  return kept > 0 ? sum / (double)kept : NAN;
+}
+
+/* not_finite and ends_not_finite are those of cells that say NaN, and become those of all. */
 static void compute_numbers(numbers *x) {
   const int lower = x->better == METRIC_LOWER_IS_BETTER;
-  const series_ends e = series_ends_of(x->value, x->n, lower);
+  series_ends e = series_ends_of(x->value, x->n, lower);
+  if (x->ends_not_finite) series_ends_break(&e);
+  x->not_finite += e.not_finite;
+  x->ends_not_finite = e.ends_not_finite;
   const int has_best = x->better != METRIC_NEITHER_IS_BETTER;
   x->first = e.first;
   x->last = e.last;
   x->best = has_best ? e.best : NAN;
   x->gap = has_best ? e.best_to_last : NAN;
-  x->mean = sample_mean(x->value, x->n);
+  x->mean = finite_mean(x->value, x->n);
   x->best_step = NAN;
-  x->last_step = x->n > 0 ? x->step[x->n - 1] : NAN;
+  x->last_step = x->n > 0 && !x->ends_not_finite ? x->step[x->n - 1] : NAN;
   for (size_t i = x->n; has_best && i-- > 0;)
     if (x->value[i] == e.best) x->best_step = x->step[i];
 }
@@ -80,6 +94,7 @@ static gl_status add_study_run(lines *to, const gathered_study *s, const results
   const char *name = name_in_study(&to->memory, s, run);
   if (to->memory.failed) return gl_fail_memory(err, "evaluations");
   size_t n = 0;
+  const bool is_broken = results_run_is_not_finite(run);
   for (size_t i = 0; i < run->n_evals; i++) {
     if (isnan(run->evals[i].eval_score)) continue;
     step[n] = (double)run->evals[i].step;
@@ -93,6 +108,8 @@ static gl_status add_study_run(lines *to, const gathered_study *s, const results
                              .metric = "eval_score",
                              .tag = "",
                              .is_score = 1,
+                             .not_finite = is_broken,
+                             .ends_not_finite = is_broken,
                              .seed = run->seed,
                              .step = step,
                              .value = value,
@@ -114,7 +131,9 @@ static gl_status lines_init(lines *to, const gathered *g, gl_error *err) {
         status = add_study_run(to, &g->studies[i], &g->studies[i].from->runs[k], err);
   for (size_t i = 0; i < g->n_series && status == GL_OK; i++) {
     const gathered_series *s = &g->series[i];
-    if (s->is_chosen && s->n > 0)
+    bool at_end;
+    const size_t nan = gathered_nan(s, &at_end);
+    if (s->is_chosen && s->n + nan > 0)
       insert_numbers(to, (numbers){.file = s->file,
                                    .label = s->label,
                                    .name = s->name,
@@ -123,6 +142,8 @@ static gl_status lines_init(lines *to, const gathered *g, gl_error *err) {
                                    .better = s->what.better,
                                    .is_score = s->what.is_score,
                                    .is_guessed = s->what.is_guessed,
+                                   .not_finite = nan,
+                                   .ends_not_finite = at_end,
                                    .seed = s->seed,
                                    .step = s->step,
                                    .value = s->value,
@@ -191,19 +212,36 @@ static const char *direction_word(const numbers *x) {
 
 /* The table of series; of runs with several seeds a line for all of them. Columns are hidden that
  * say nothing. */
-enum { OF_LABELS = 0, OF_SEEDS = 4 };
+enum { OF_LABELS = 0, OF_SEEDS = 4, OF_NOT_FINITE = 6 };
 static const table_column series_columns[] = {TABLE_HEAD("label"),
                                               TABLE_HEAD("run"),
                                               TABLE_HEAD("metric"),
                                               TABLE_HEAD("better"),
                                               {.type = TABLE_WHOLE, .head = "seeds"},
                                               {.type = TABLE_WHOLE, .head = "n"},
+                                              {.type = TABLE_WHOLE, .head = "not finite"},
                                               {.type = TABLE_INTERVAL, .head = "best"},
                                               {.type = TABLE_REAL, .head = "at", .format = "%.10g"},
                                               {.type = TABLE_INTERVAL, .head = "last"},
                                               {.type = TABLE_REAL, .head = "at", .format = "%.10g"},
                                               {.type = TABLE_INTERVAL, .head = "gap"},
                                               {.type = TABLE_INTERVAL, .head = "mean"}};
+
+/* How many values of the line are not finite, and how many of its seeds end so. */
+static void put_not_finite(table *t, const numbers *x, size_t n) {
+  size_t values = 0, ends = 0;
+  for (size_t i = 0; i < n; i++) values += x[i].not_finite, ends += x[i].ends_not_finite;
+  table_count(t, values);
+  if (n > 1 && ends > 0) table_shown(t, "%zu (%zu seeds end so)", values, ends);
+}
+
+/* A value of the line, which is unknown where all its seeds end with what is not finite. */
+static void put_end(table *t, const numbers *x, size_t n, interval v) {
+  bool all = true;
+  for (size_t i = 0; i < n; i++) all &= x[i].ends_not_finite;
+  interval_cell(t, v);
+  if (all) table_shown(t, "not finite");
+}
 
 static gl_status put_series_line(table *t, lines *l, size_t first, size_t n, gl_error *err) {
   const numbers *x = &l->line[first];
@@ -217,11 +255,12 @@ static gl_status put_series_line(table *t, lines *l, size_t first, size_t n, gl_
   table_text(t, direction_word(x));
   table_count(t, n);
   table_count(t, x->n);
+  put_not_finite(t, x, n);
   interval_cell(t, v[BEST]);
   table_real(t, n == 1 ? x->best_step : NAN);
-  interval_cell(t, v[LAST]);
+  put_end(t, x, n, v[LAST]);
   table_real(t, n == 1 ? x->last_step : NAN);
-  interval_cell(t, v[GAP]);
+  put_end(t, x, n, v[GAP]);
   interval_cell(t, v[MEAN]);
   return GL_OK;
 }
@@ -231,21 +270,29 @@ static gl_status report_series(table *to, lines *l, gl_error *err) {
   table *t = table_rows(table_field(to, NULL), series_columns,
                         sizeof series_columns / sizeof *series_columns);
   gl_status status = GL_OK;
-  int guessed = 0, shortened = 0;
+  int guessed = 0, shortened = 0, broken = 0;
   if (!any_labels(l)) table_hide_head(t, OF_LABELS);
   if (!seeds) table_hide_head(t, OF_SEEDS);
   for (size_t i = 0; i < l->n && status == GL_OK; i += seeds_at(l, i)) {
     status = put_series_line(t, l, i, seeds_at(l, i), err);
     guessed |= l->line[i].is_guessed && l->line[i].better == METRIC_HIGHER_IS_BETTER;
   }
-  for (size_t i = 0; i < l->n; i++) shortened |= l->line[i].n < l->line[i].n_all;
-  if (guessed || seeds || shortened)
-    table_title(t, "Best, last and their gap%s%s%s.",
+  for (size_t i = 0; i < l->n; i++) {
+    shortened |= l->line[i].n < l->line[i].n_all;
+    broken |= l->line[i].not_finite > 0;
+  }
+  if (!broken) table_hide_head(t, OF_NOT_FINITE);
+  if (guessed || seeds || shortened || broken)
+    table_title(t, "Best, last and their gap%s%s%s%s.",
                 seeds ? "; interquartile means over seeds with 95 % bootstrap intervals" : "",
                 guessed ? "; higher?: nothing is known of the metric, --lower-is-better says the "
                           "opposite"
                         : "",
-                shortened ? "; series end at the last step that all of their metric have" : "");
+                shortened ? "; series end at the last step that all of their metric have" : "",
+                broken ? "; not finite: values that are NaN or infinite. They are never the best "
+                         "and in no mean, and a run that ends with one has no last value and no "
+                         "gap"
+                       : "");
   return status;
 }
 
@@ -278,7 +325,8 @@ typedef struct printed_place {
 static printed_place find_printed(const numbers *x, const published_number *printed,
                                   double expected, double expected_step) {
   double largest = -INFINITY;
-  for (size_t i = 0; i < x->n; i++) largest = fmax(largest, x->value[i]);
+  for (size_t i = 0; i < x->n; i++)
+    if (isfinite(x->value[i])) largest = fmax(largest, x->value[i]);
   if (published_agrees(printed, expected, largest))
     return (printed_place){PRINTED_AS_SAID, expected_step};
   for (size_t i = x->n; i-- > 0;)
@@ -378,15 +426,23 @@ static void report_published(table *to, const published *p, const lines *l) {
 
 /* --- for programs --- */
 
-static const table_column run_columns[] = {
-    TABLE_KEY("file", TABLE_TEXT),      TABLE_KEY("label", TABLE_TEXT),
-    TABLE_KEY("run", TABLE_TEXT),       TABLE_KEY("tag", TABLE_TEXT),
-    TABLE_KEY("metric", TABLE_TEXT),    TABLE_KEY("better", TABLE_JSON),
-    TABLE_KEY("seed", TABLE_WHOLE),     TABLE_KEY("n", TABLE_WHOLE),
-    TABLE_KEY("first", TABLE_REAL),     TABLE_KEY("best", TABLE_REAL),
-    TABLE_KEY("best_step", TABLE_REAL), TABLE_KEY("last", TABLE_REAL),
-    TABLE_KEY("last_step", TABLE_REAL), TABLE_KEY("best_to_last", TABLE_REAL),
-    TABLE_KEY("mean", TABLE_REAL)};
+static const table_column run_columns[] = {TABLE_KEY("file", TABLE_TEXT),
+                                           TABLE_KEY("label", TABLE_TEXT),
+                                           TABLE_KEY("run", TABLE_TEXT),
+                                           TABLE_KEY("tag", TABLE_TEXT),
+                                           TABLE_KEY("metric", TABLE_TEXT),
+                                           TABLE_KEY("better", TABLE_JSON),
+                                           TABLE_KEY("seed", TABLE_WHOLE),
+                                           TABLE_KEY("n", TABLE_WHOLE),
+                                           TABLE_KEY("first", TABLE_REAL),
+                                           TABLE_KEY("best", TABLE_REAL),
+                                           TABLE_KEY("best_step", TABLE_REAL),
+                                           TABLE_KEY("last", TABLE_REAL),
+                                           TABLE_KEY("last_step", TABLE_REAL),
+                                           TABLE_KEY("best_to_last", TABLE_REAL),
+                                           TABLE_KEY("mean", TABLE_REAL),
+                                           TABLE_KEY("not_finite", TABLE_WHOLE),
+                                           TABLE_KEY("ends_not_finite", TABLE_JSON)};
 
 static void put_run(table *t, const numbers *x) {
   table_row(t);
@@ -407,6 +463,8 @@ static void put_run(table *t, const numbers *x) {
   table_real(t, x->last_step);
   table_real(t, x->gap);
   table_real(t, x->mean);
+  table_count(t, x->not_finite);
+  table_json(t, cJSON_CreateBool(x->ends_not_finite));
 }
 
 /* Names the files, and returns the only one, or NULL where there are several. */

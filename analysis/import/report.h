@@ -54,7 +54,8 @@ bool published_agrees(const published_number *printed, double value, double larg
  * published, where it is not NULL: a third table holds printed numbers against the series.
  *
  * Into a document: {"files" (and "file", where it is one), "runs": [{file, label, run, tag, metric,
- * better, seed, n, first, best, best_step, last, last_step, best_to_last, mean}], "benchmarks":
+ * better, seed, n, first, best, best_step, last, last_step, best_to_last, mean, not_finite,
+ * ends_not_finite}], "benchmarks":
  * {labels, "rows": [{run, best: [], last: [], average_best, average_last}]}, "published": [...]}.
  */
 gl_status report_gathered(table *to, const gathered *g, const published *printed, gl_error *err);

@@ -3,6 +3,7 @@
 
 #include "core/base/array.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ series_table *series_table_new(void) {
 void series_table_free(series_table *table) {
   if (!table) return;
   for (size_t i = 0; i < table->n_series; i++)
-    free(table->series[i].step), free(table->series[i].value);
+    free(table->series[i].step), free(table->series[i].value), free(table->series[i].nan_step);
   free(table->series);
   arena_free_owner(&table->memory);
 }
@@ -38,6 +39,12 @@ gl_status series_add(series_table *table, const series *like, gl_error *err) {
 }
 
 gl_status series_append(series *s, double step, double value, gl_error *err) {
+  if (isnan(value)) {
+    double *to = ARRAY_ADD(s->nan_step, s->n_nan);
+    if (!to) return gl_fail_memory(err, "series");
+    *to = step;
+    return GL_OK;
+  }
   size_t n = s->n;
   double *to_step = ARRAY_ADD(s->step, n);
   double *to_value = to_step ? ARRAY_ADD(s->value, s->n) : NULL;

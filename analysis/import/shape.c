@@ -241,6 +241,12 @@ static gl_status number_in_cell(const shape *s, size_t row, size_t column, doubl
   const char *text = sheet_text(s->from, row, column);
   *value = NAN;
   if (!text || csv_number(text, value)) return GL_OK;
+  if (csv_overflows(text))
+    return sheet_fail(
+        s->from, row, column, s->err,
+        "'%.60s' in column '%.60s' is more than a double holds; write inf for a value "
+        "that is not finite, or leave the cell empty",
+        text, s->from->heading[column]);
   if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) {
     *value = text[0] == 't';
     return GL_OK;
@@ -286,7 +292,7 @@ static gl_status add_series_value(shape *s, const series *w, size_t row, size_t 
   double value;
   series *to = NULL;
   gl_status status = number_in_cell(s, row, column, &value);
-  if (status != GL_OK || isnan(value)) return status;
+  if (status != GL_OK || !sheet_text(s->from, row, column)) return status;
   status = find_series(s, w, row, &to);
   return status == GL_OK ? series_append(to, step, value, s->err) : status;
 }

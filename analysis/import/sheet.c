@@ -199,7 +199,8 @@ static void read_json_value(json_line *l) {
   const char first = json_peek(r);
   const size_t from = r->at;
   if (first == '\0') {
-    json_fail(r, "expected a value; JSON has no NaN and no infinities: write null for them");
+    json_fail(r, "expected a value; JSON has no NaN and no infinities: write them as "
+                 "\"NaN\" or \"Infinity\", which are counted, or null where nothing was measured");
   } else if (first == '{') {
     read_json_object(l);
   } else if (first == 'n') {

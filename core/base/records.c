@@ -290,6 +290,14 @@ gl_status csv_cell(csv_reader *r, int *more) {
 }
 
 /* Refuses what strtod reads besides decimal numbers: hexadecimal, "nan(…)", other cases. */
+int csv_overflows(const char *cell) {
+  const char *from = cell + strspn(cell, " \t");
+  char *end;
+  return strchr("+-.0123456789", *from) != NULL && *from != '\0' &&
+         strspn(from, "+-0123456789.eE \t") == strlen(from) && isinf(strtod(from, &end)) &&
+         end[strspn(end, " \t")] == '\0';
+}
+
 int csv_number(const char *cell, double *value) {
   static const char *const words[] = {"NaN", "nan", "Infinity", "-Infinity", "inf", "-inf"};
   const char *from = cell + strspn(cell, " \t");
@@ -301,7 +309,7 @@ int csv_number(const char *cell, double *value) {
   if (!known) return 0;
   char *end;
   *value = strtod(from, &end);
-  return end == from + n;
+  return end == from + n && !csv_overflows(cell);
 }
 
 /* --- files --- */

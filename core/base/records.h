@@ -142,6 +142,8 @@ gl_status csv_fail(const csv_reader *r, const char *why, const char *remedy);
 /* 1 and the value if the cell is a decimal number, NaN or an infinity, with blanks around it or
  * not. */
 int csv_number(const char *cell, double *value);
+/* Whether the cell is refused for being a decimal number beyond the largest double, as 1e400 is. */
+int csv_overflows(const char *cell);
 
 /* The whole file on the heap, not ended by a zero. GL_EIO, naming it, if it cannot be read,
  * GL_EINPUT if it is larger than CSV_FILE_LIMIT. */

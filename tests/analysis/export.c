@@ -331,15 +331,16 @@ static void a_run_is_summarised_in_one_record(void) {
   sheet t;
   sheet_export(&t, s, "summary");
   CU_ASSERT_EQUAL(rows(&t), MADE + 2);
-  /* run 4 diverged: peak 0.54 at update 2, 0.125 lower at the end */
+  /* run 4 diverged: peak 0.54 at update 2, a gradient that is not finite at the end */
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "status"), "diverged");
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "diverged_step"), "4");
   CU_ASSERT_STRING_EQUAL(at(&t, 0, "diverged_step"), "");
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "eval_first"), "0.25");
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "best"), "0.54");
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "best_step"), "2");
-  ASSERT_CLOSE(cell_number(&t, 4, "last"), 0.415, 1e-15);
-  ASSERT_CLOSE(cell_number(&t, 4, "best_to_last"), 0.125, 1e-15);
+  CU_ASSERT_STRING_EQUAL(at(&t, 4, "last"), "");
+  CU_ASSERT_STRING_EQUAL(at(&t, 4, "best_to_last"), "");
+  ASSERT_CLOSE(cell_number(&t, 3, "best_to_last"), 0.125, 1e-15);
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "updates"), "4");
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "evaluations"), "3");
   CU_ASSERT_STRING_EQUAL(at(&t, 4, "staleness"), "1.5"); /* mean of 0 1 2 3 */

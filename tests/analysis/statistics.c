@@ -67,7 +67,12 @@ static void an_evaluation_series_has_first_best_last_and_gap(void) {
   ASSERT_CLOSE(e.best_to_last, 0.9 - 0.6, 0);
   CU_ASSERT(isnan(series_ends_of(v, 1, false).best_to_last));
   const double infinite[] = {INFINITY, INFINITY};
-  CU_ASSERT_EQUAL(series_ends_of(infinite, 2, false).best_to_last, 0.0);
+  const series_ends none = series_ends_of(infinite, 2, false);
+  CU_ASSERT(isnan(none.best) && isnan(none.best_to_last) && none.not_finite == 2);
+  const double broken[] = {0.2, INFINITY, 0.8, -INFINITY}, back[] = {0.2, INFINITY, 0.8, 0.5};
+  const series_ends end = series_ends_of(broken, 4, false), on = series_ends_of(back, 4, false);
+  CU_ASSERT(end.best == 0.8 && isnan(end.last) && isnan(end.best_to_last) && end.ends_not_finite);
+  CU_ASSERT(on.best == 0.8 && on.last == 0.5 && on.not_finite == 1 && !on.ends_not_finite);
 }
 
 static void small_samples_have_the_statistics_they_can_have(void) {

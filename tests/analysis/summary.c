@@ -29,6 +29,7 @@ static void put_run_of(store *s, metric kl, size_t algorithm, size_t delay, uint
   for (int i = 0; i < 3; i++) {
     steps[i] = (step_record){.step = i + 1, .time_s = i};
     metrics_clear(steps[i].metric);
+    steps[i].metric[METRIC_LOSS] = steps[i].metric[METRIC_GRAD_NORM] = 1;
     steps[i].metric[kl] = (double)delay + 0.1 * (double)algorithm;
     steps[i].metric[METRIC_LOG_IW_VARIANCE_PQ] =
         i == 0 ? -INFINITY : (double)delay - 0.1 * (double)algorithm;
@@ -233,6 +234,26 @@ static void every_run_of_an_export_has_its_ends_and_mean(void) {
   unlink(csv);
 }
 
+static void what_is_not_finite_is_counted_and_never_best(void) {
+  write_file("step,gepo,grpo,gspo\n0,0.1,0.1,0.1\n1,0.5,0.6,0.3\n2,nan,inf,inf\n3,NaN,0.4,\n");
+  cJSON *json = NULL;
+  char *text = analysed(TABLE_AS_TEXT, &json);
+  const cJSON *runs = member_at(json, "runs"), *gepo = cJSON_GetArrayItem(runs, 0),
+              *grpo = cJSON_GetArrayItem(runs, 1), *gspo = cJSON_GetArrayItem(runs, 2);
+  CU_ASSERT(number_at(gepo, "best") == 0.5 && number_at(gepo, "not_finite") == 2);
+  CU_ASSERT(cJSON_IsNull(member_at(gepo, "last")) && cJSON_IsNull(member_at(gepo, "best_to_last")));
+  CU_ASSERT(cJSON_IsTrue(member_at(gepo, "ends_not_finite")));
+  CU_ASSERT(number_at(grpo, "best") == 0.6 && number_at(grpo, "last") == 0.4);
+  CU_ASSERT(number_at(grpo, "not_finite") == 1 &&
+            cJSON_IsFalse(member_at(grpo, "ends_not_finite")));
+  CU_ASSERT(number_at(gspo, "best") == 0.3 && cJSON_IsTrue(member_at(gspo, "ends_not_finite")));
+  ASSERT_CLOSE(number_at(grpo, "mean"), 1.1 / 3, 1e-12);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "not finite: values that are NaN or infinite"));
+  cJSON_Delete(json);
+  free(text);
+  unlink(csv);
+}
+
 static void files_that_are_neither_a_study_nor_an_export_are_refused(void) {
   gl_error err = {0};
   table *t = table_document();
@@ -354,7 +375,50 @@ static void studies_of_one_file_are_told_apart(void) {
   unlink(csv);
 }
 
+/* Its first evaluation is its best and its last, which would be a gap of nothing. */
+static void a_run_that_ended_as_nan_has_no_gap_and_is_counted(void) {
+  store *s = new_study();
+  eval_record evals[] = {{0, 0, 0.9}};
+  step_record steps[2];
+  for (int i = 0; i < 2; i++) {
+    steps[i] = (step_record){.step = i + 1};
+    metrics_clear(steps[i].metric);
+    steps[i].metric[METRIC_LOSS] = NAN;
+  }
+  run_record run = {.key = "n0000000000000000000000000000009",
+                    .ordinal = 9,
+                    .study = "made",
+                    .algorithm = "gepo",
+                    .swept = "{}",
+                    .recipe = "{\"optimizer\":{\"lr\":0.5},\"seed\":9}",
+                    .code_version = "0",
+                    .machine = "",
+                    .seed = 9,
+                    .lr = 0.5,
+                    .status = RUN_DIVERGED,
+                    .reason = "loss not finite",
+                    .steps = steps,
+                    .n_steps = 2,
+                    .evals = evals,
+                    .n_evals = 1};
+  put_runs(s, "made", 1, 2, 0, "0.5");
+  ASSERT_OK(store_put_run(s, &run, NULL));
+  store_close(s);
+  cJSON *json = NULL;
+  char *text = analysed(TABLE_AS_TEXT, &json);
+  const cJSON *cell = cJSON_GetArrayItem(member_at(json, "cells"), 0);
+  CU_ASSERT(number_at(cell, "not_finite") == 1 && number_at(cell, "diverged") == 1);
+  /* Of 1 and 2: gaps of a half and of one. */
+  ASSERT_CLOSE(number_at(cell, "best_to_last.iqm"), 0.75, 1e-12);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "not finite at their end: 1, which have no last score"));
+  cJSON_Delete(json);
+  free(text);
+  unlink(csv);
+}
+
 SUITE(analyze, "analysis: analyze", TEST(every_run_of_an_export_has_its_ends_and_mean),
+      TEST(what_is_not_finite_is_counted_and_never_best),
+      TEST(a_run_that_ended_as_nan_has_no_gap_and_is_counted),
       TEST(files_that_are_neither_a_study_nor_an_export_are_refused),
       TEST(a_stream_that_fails_is_told), TEST(numbers_have_the_digits_that_they_need),
       TEST(studies_of_one_file_are_told_apart));

@@ -294,8 +294,9 @@ static void a_figure_names_the_settings_it_does_not_show(void) {
       "{\"cluster.delay\":{\"law\":\"uniform\",\"min\":1,\"max\":9}}"};
   news heard;
   ASSERT_OK(draw(axes, 6, "best_last", NULL, &heard, &err));
-  CU_ASSERT_STRING_EQUAL(heard.not_shown, "best_last: max delay 60 s; max delay 480 s\n");
-  CU_ASSERT(says("best_last", "= 'not shown: max delay 60 s; max delay 480 s'"));
+  CU_ASSERT_STRING_EQUAL(heard.not_shown, "best_last: max delay 60 s; max delay 480 s; "
+                                          "best − last (0.125 everywhere)\n");
+  CU_ASSERT(says("best_last", "= 'not shown: max delay 60 s; max delay 480 s"));
   CU_ASSERT(starts_with("best_last", "pdf", "%PDF"));
   ASSERT_OK(draw(axes, 6, "divergence", "true", &heard, &err));
   CU_ASSERT_PTR_NULL(strstr(heard.not_shown, "delay 5 s"));

@@ -186,6 +186,8 @@ static void only_decimal_numbers_are_numbers(void) {
   CU_ASSERT(csv_number(" -1.5e3\t", &x) && x == -1500);
   CU_ASSERT(csv_number("-Infinity", &x) && x == -INFINITY);
   CU_ASSERT(csv_number("NaN", &x) && isnan(x));
+  CU_ASSERT(!csv_number("1e400", &x) && csv_overflows("1e400") && csv_overflows(" -1e999 "));
+  CU_ASSERT(!csv_overflows("inf") && !csv_overflows("1e300") && !csv_overflows("1e400x"));
 }
 
 SUITE(csv, "core: CSV", TEST(quotes_line_ends_and_empty_lines_are_read),
