@@ -1,4 +1,5 @@
-/* Samplers at a wanted KL divergence from the learner: root finding along a ray or a mixture. */
+/* Finds sampler parameters at a given KL divergence from the learner, by root finding along a ray
+ * or a mixture. */
 #include "toy/lab/dial.h"
 
 #include "core/random/rng.h"
@@ -37,7 +38,7 @@ static double dial_sum_of(const double *row, size_t n) {
   return sum;
 }
 
-/* Of a world that knows its divergences without a list of responses. */
+/* For worlds that compute divergences without listing responses. */
 static gl_status told_divergence(const enumerable *e, const double *theta_p, const double *theta_q,
                                  double *kl_pq, double *kl_qp, gl_error *err) {
   double forward = 0, backward = 0;
@@ -120,7 +121,7 @@ gl_status lab_value(const enumerable *e, const double *theta, double *value, dou
   return status;
 }
 
-/* A monotone function of one number and the value wanted of it. */
+/* A monotone function kl(s) and its target value. */
 typedef struct search {
   double (*kl)(double s, void *self);
   void *self;
@@ -132,7 +133,7 @@ static double excess(double s, void *parameters) {
   return f->kl(s, f->self) - f->wanted;
 }
 
-/* s in [0, most] with kl(s) = wanted; GL_EINPUT if it is out of reach. */
+/* Finds s in [0, most] with kl(s) = wanted. Errors: GL_EINPUT (target out of reach). */
 static gl_status solve(search *f, double most, double *s, gl_error *err) {
   double low = 0, high = fmin(1e-3, most);
   *s = 0;

@@ -1,4 +1,5 @@
-/* Coefficients and moments of a block of groups at once, in loops that a compiler vectorises. */
+/* Computes the coefficients and moments of a block of groups in loops that the compiler can
+ * vectorise. */
 #include "toy/lab/kernel.h"
 
 #include "core/base/vector.h"
@@ -28,33 +29,34 @@ void lab_scratch_fini(lab_scratch *s) {
   *s = (lab_scratch){0};
 }
 
-/* Loops run over four groups at once, a lane each, and then over responses, so that a group's sums
- * stay in registers; for every group they add in the order of the responses. */
+/* Loops process four groups at once, one per vector lane, and iterate over responses inside, so
+ * that a group's sums stay in registers. Each group's sums are added in the order of the responses.
+ */
 #define AT(p) (*(lane4 *)(p))
 #define AT_CONST(p) (*(const lane4 *)(p))
 
-/* What all responses of four groups share. */
+/* Quantities shared by all responses of a group, for four groups. */
 typedef struct shared {
-  lane4 shift;       /* baseline b, before the leave-one-out gain */
-  lane4 gain;        /* 1/s, and G/(G-1) where the own reward is left out */
+  lane4 shift;       /* baseline b, before the leave-one-out factor */
+  lane4 gain;        /* 1/s, times G/(G-1) for the leave-one-out baseline */
   lane4 denominator; /* D */
   lane4 inverse;     /* 1 / D */
-  lane4 pull;        /* LAB_WEIGHTED: 1 over sum_j z_j w_j */
+  lane4 pull;        /* LAB_WEIGHTED: 1 / sum_j z_j w_j */
 } shared;
 
-/* Sums over the responses of each group: of ratios, of their squares, of both with advantages. */
+/* Per group, sums over responses of w, w^2, a w and (a w)^2. */
 typedef struct tallies {
   double w[LAB_BLOCK], w2[LAB_BLOCK], aw[LAB_BLOCK], aw2[LAB_BLOCK];
 } tallies;
 
-/* What holds for every group of a block. */
+/* Constants of all groups in a block. */
 typedef struct common {
   double size, share, constant, gain, rounding, degrees;
-  int own; /* the baseline is the constant, the group's rewards are not asked */
+  int own; /* 1: the baseline is constant and does not depend on the group's rewards */
 } common;
 
 INLINE void common_of(const lab_form *f, const lab_block *k, common *c) {
-  const int alone = k->group_size == 1; /* has no others: baseline 0, deviation 0 */
+  const int alone = k->group_size == 1; /* a group of one: baseline 0, standard deviation 0 */
   double scale = 0;
   c->size = (double)k->group_size;
   c->share = 1 / c->size;
@@ -62,14 +64,14 @@ INLINE void common_of(const lab_form *f, const lab_block *k, common *c) {
       f->baseline == LAB_BASELINE_CONSTANT || (alone && f->baseline == LAB_BASELINE_LEAVE_ONE_OUT);
   c->constant = f->baseline == LAB_BASELINE_CONSTANT ? f->constant : 0;
   c->gain = !c->own && f->baseline == LAB_BASELINE_LEAVE_ONE_OUT ? c->size / (c->size - 1) : 1;
-  /* Equal rewards leave squares of rounding only: the deviation is 0 then, as core/policy has it.
-   */
+  /* If all rewards are equal, the sum of squares has only rounding error. The standard deviation is
+   * then 0, as in core/policy. */
   for (size_t y = 0; y < f->n; ++y) scale = fmax(scale, fabs(f->reward[y]));
   c->rounding = c->size * scale * scale * 0x1p-96;
   c->degrees = alone ? 1 : c->size - f->ddof;
 }
 
-/* Divides the gain of four groups by their rewards' deviation. */
+/* Divides the gain of four groups by the standard deviation of their rewards. */
 INLINE void group_scale(const lab_form *f, const common *c, const double *count, const lane4 *mean,
                         shared *s) {
   lane4 square = {0};
@@ -84,8 +86,8 @@ INLINE void group_scale(const lab_form *f, const common *c, const double *count,
   }
 }
 
-/* Sums over the responses of four groups: of rewards, and of D's numerator and denominator. In one
- * loop, because each of them waits for its own last addition. */
+/* Sums over the responses of four groups: rewards, D's numerator, D's denominator. One loop
+ * computes all three so that their additions overlap. */
 typedef struct group_sums {
   lane4 reward, upper, lower;
 } group_sums;
@@ -129,7 +131,7 @@ INLINE void group_denominator(const lab_form *f, const common *c, const group_su
   if (f->through_denominator) s->pull = 1 / sums->upper;
 }
 
-/* Adds `count` copies of a response; returns through *weighted the sum of their a w. */
+/* Adds `count` copies of a response to the sums and stores count a w in *weighted. */
 INLINE void tally(lane4 sums[4], const lane4 *count, const lane4 *ratio, const lane4 *a,
                   lane4 *weighted) {
   const lane4 times = *a * *ratio, all = *count * *ratio;
@@ -161,9 +163,9 @@ INLINE void local_coefficients(const lab_form *f, const common *k, const double 
   }
 }
 
-/* Which of two shapes of rho = w / (u D + v), of which the first is that of most algorithms. */
+/* Two code paths for rho = w / (u D + v); most algorithms use the first. */
 typedef enum coupled_shape {
-  SHAPE_PLAIN, /* u = 1, v = 0, and nothing is clipped */
+  SHAPE_PLAIN, /* u = 1, v = 0, no clipping */
   SHAPE_GENERAL
 } coupled_shape;
 
@@ -199,7 +201,7 @@ INLINE void coupled_coefficients(const lab_form *f, const common *k, coupled_sha
     AT(c + y * LAB_BLOCK) -= AT_CONST(counts + y * LAB_BLOCK) * (f->z[y] * f->w[y]) * s->pull * all;
 }
 
-/* Coefficients c [n * LAB_BLOCK] and tallies of a block's groups. */
+/* Computes the coefficients c[n * LAB_BLOCK] and the tallies of a block's groups. */
 INLINE void coefficients(const lab_form *f, const lab_block *k, double *c, tallies *t) {
   common shared_by_all;
   common_of(f, k, &shared_by_all);
@@ -227,8 +229,8 @@ INLINE void coefficients(const lab_form *f, const lab_block *k, double *c, talli
   }
 }
 
-/* m2[i][j] += sum_b w_b c_i c_j, two rows by four at a time: eight sums, which keep both adders
- * busy while each waits for its own last addition. Rows beyond the last repeat it and are not
+/* m2[i][j] += sum_b w_b c_i c_j, in tiles of two rows by four columns. The eight independent sums
+ * hide the latency of additions. Indices past the last row repeat it, and their sums are not
  * stored. */
 INLINE void second_moments(const double *weight, const double *c, size_t n, double *m2) {
   double left[2 * LAB_BLOCK];
@@ -272,13 +274,13 @@ INLINE void first_moments(const double *weight, const double *c, size_t n, doubl
   }
 }
 
-/* Adds the block's tallies. */
+/* Adds a block's tallies to the moments. */
 INLINE void add_tallies(const double *weight, double share, const tallies *t, lab_moments *m) {
   lane4 total = {0}, w = {0}, w2 = {0}, aw = {0}, aw2 = {0}, ess = {0};
   for (size_t b = 0; b < LAB_BLOCK; b += 4) {
     const lane4 part = AT_CONST(weight + b) * share, of_w = AT_CONST(t->w + b);
     const lane4 squares = AT_CONST(t->w2 + b), size = part * of_w * (of_w / squares);
-    /* All weights zero is a group that says nothing: effective size 0. */
+    /* If all weights of a group are zero, its effective sample size is 0. */
     ess += (lane4)((mask4)size & (squares > 0));
     total += AT_CONST(weight + b);
     w += part * of_w;
@@ -312,12 +314,12 @@ void lab_moments_mirror(lab_moments *m) {
 }
 
 /* --- forms of algorithms --- */
-/* An algorithm as tables over the responses of a prompt, where it factors. */
+/* Reduces an algorithm to tables over the responses of a prompt, if possible. */
 
-/* Below this log-ratio between probabilities, products in plain numbers could underflow. */
+/* If log-probabilities differ by more than this, products of probabilities could underflow. */
 #define LOG_SMALL (-300.0)
 
-/* What policy_evaluate() says of a group of one, its advantage being the reward. */
+/* Runs policy_evaluate() on a group of one response with the given advantage. */
 static gl_status evaluate_one(const policy_algorithm *algorithm, const lab_tables *t, size_t y,
                               double advantage, double *coefficient, double *weight,
                               policy_workspace *ws, gl_error *err) {
@@ -341,12 +343,13 @@ static gl_status evaluate_one(const policy_algorithm *algorithm, const lab_table
 }
 
 /* --- what may be factored --- */
-/* For every field of an algorithm what the kernels are known to compute. A field that is not
- * listed, or a value that its line does not allow, is not factored: the algorithm is then asked
- * group by group. `alone` is for algorithms whose coefficients depend on the group through the
- * advantage only, `coupled` for those with a denominator over the group. */
+/* White list of the algorithms that the kernels can compute: for each field, its allowed values. An
+ * algorithm with an unlisted field or another value is evaluated group by group instead. `alone`
+ * applies to algorithms whose coefficients depend on the group only through the advantage,
+ * `coupled` to those with a denominator over the group. */
 
-/* A choice or a switch may have the values whose bits are set; a number what these say. */
+/* Allowed values: for choices and switches a bit set of values, for numbers a combination of these
+ * bits. */
 enum { ANY_NUMBER = 1, ZERO = 2, INFINITE = 4, ONE = 8 };
 #define BIT(value) (1u << (value))
 #define ON_OR_OFF 3u
@@ -354,7 +357,7 @@ enum { ANY_NUMBER = 1, ZERO = 2, INFINITE = 4, ONE = 8 };
 #define ANY_VALUE_TO(last) (BIT(last) | (BIT(last) - 1))
 
 typedef struct may {
-  size_t offset; /* of the field in policy_algorithm */
+  size_t offset; /* offset of the field in policy_algorithm */
   unsigned alone, coupled;
 } may;
 #define MAY(field, alone, coupled)                                                                 \
@@ -375,7 +378,7 @@ static const may may_be_factored[] = {
             BIT(RATIO_SEQUENCE_TOKEN) | BIT(RATIO_GROUP_EXPECTATION) | BIT(RATIO_MIXTURE) |
             BIT(RATIO_VTRACE),
         BIT(RATIO_GROUP_EXPECTATION) | BIT(RATIO_SELF_NORMALISED)),
-    MAY_BOTH(log_prob, ANY_VALUE_TO(LOG_PROB_MEAN)), /* the same for one token */
+    MAY_BOTH(log_prob, ANY_VALUE_TO(LOG_PROB_MEAN)), /* all equal for one token */
     MAY(old_policy, ANY_VALUE_TO(OLD_PROXIMAL), BIT(OLD_SAMPLER)),
     MAY_BOTH(ratio_gradient, ON_OR_OFF),
     MAY_BOTH(denominator, ANY_VALUE_TO(DENOMINATOR_EXPECTED_P)),
@@ -417,7 +420,9 @@ static const may may_be_factored[] = {
     ANY(gamma_rate_positive),
     ANY(gamma_k_negative),
     ANY(gamma_rate_negative),
-    MAY_BOTH(m2_form, ANY_VALUE_TO(M2_THRESHOLD)), /* clip: second_moment's, which is not listed */
+    MAY_BOTH(
+        m2_form,
+        ANY_VALUE_TO(M2_THRESHOLD)), /* used only by clip: second_moment, which is not allowed */
     MAY_BOTH(m2_set, ANY_VALUE_TO(M2_ALL)),
     ANY(m2_tau),
     MAY(token_mask, ON_OR_OFF, OFF),
@@ -428,14 +433,14 @@ static const may may_be_factored[] = {
     MAY_BOTH(gate.of, ANY_VALUE_TO(GATE_SAMPLER)),
     MAY_BOTH(gate.scope, ANY_VALUE_TO(SCOPE_MICROBATCH)),
     MAY_BOTH(gate.log_prob, ANY_VALUE_TO(LOG_PROB_MEAN)),
-    MAY_BOTH(aggregate, ANY_VALUE_TO(AGGREGATE_LENGTH_POWER)), /* 1 / G each for one token */
+    MAY_BOTH(aggregate, ANY_VALUE_TO(AGGREGATE_LENGTH_POWER)), /* all are 1 / G for one token */
     ANY(length_power),
     ANY(kl_coef),
     MAY_BOTH(kl_share, ONE),
     MAY_BOTH(kl_form, ANY_VALUE_TO(KL_ABS)),
     MAY_BOTH(ref_kl_coef, ZERO),
     MAY_BOTH(ref_kl_form, ANY_VALUE_TO(REF_KL_K3_PLUS)),
-    MAY_BOTH(ref_kl_ratio, ON_OR_OFF), /* of a term that is not there */
+    MAY_BOTH(ref_kl_ratio, ON_OR_OFF), /* unused: ref_kl_coef is 0 */
     MAY_BOTH(correction_of, ANY_VALUE_TO(CORRECTION_LEARNER)),
     MAY(tis_level, ANY_VALUE_TO(LEVEL_TOKEN_GEOMETRIC), BIT(LEVEL_NONE)),
     ANY(tis_min),
@@ -452,9 +457,11 @@ static const may may_be_factored[] = {
     ANY(mis2_max),
     ANY(mis_log_clamp),
     MAY(off_policy_mask, ANY_NUMBER, INFINITE),
-    MAY_BOTH(top_entropy, ONE), /* and the laboratory has no entropies to give */
+    MAY_BOTH(top_entropy, ONE), /* the laboratory has no entropies */
     MAY_BOTH(mask_denominator, ANY_VALUE_TO(MASK_KEPT)),
-    MAY_BOTH(negatives, ANY_VALUE_TO(NEGATIVES_MEAN)), /* objective: disco's, which is not listed */
+    MAY_BOTH(
+        negatives,
+        ANY_VALUE_TO(NEGATIVES_MEAN)), /* used only by objective: disco, which is not allowed */
     ANY(disco_tau),
     ANY(penalty),
     ANY(penalty_margin),
@@ -493,8 +500,8 @@ static int all_fields_allowed(const policy_algorithm *algorithm, int coupled) {
   return 1;
 }
 
-/* Whether the algorithm's coefficients have one of the two shapes a kernel knows: every field is
- * allowed, and so is what depends on two of them. */
+/* Returns 1 if a kernel can compute the algorithm's coefficients: every field is allowed, and so
+ * are the combinations checked below. */
 static int factors(const policy_algorithm *algorithm, const lab_tables *t) {
   if (t->width != 1 || policy_ratio_about(algorithm->ratio) == NULL) return 0;
   const int coupled = policy_couples_group(algorithm);
@@ -502,7 +509,8 @@ static int factors(const policy_algorithm *algorithm, const lab_tables *t) {
   if (algorithm->mask_denominator != MASK_ALL &&
       (algorithm->mis_level != MASK_LEVEL_NONE || algorithm->mis2_level != MASK_LEVEL_NONE))
     return 0;
-  /* A group left out has advantages of 0, but its KL terms would be left out too. */
+  /* drop_equal is equivalent to zero advantages only if there is no KL term, which would be dropped
+   * too. */
   const int zero_if_equal =
       algorithm->baseline == BASELINE_GROUP_MEAN || algorithm->baseline == BASELINE_LEAVE_ONE_OUT;
   if (algorithm->drop_equal && (algorithm->kl_coef != 0 || !zero_if_equal)) return 0;
@@ -527,7 +535,7 @@ static void advantages(lab_form *f, const policy_algorithm *algorithm) {
   case BASELINE_LEAVE_ONE_OUT:
     f->baseline = LAB_BASELINE_LEAVE_ONE_OUT;
     break;
-  case BASELINE_LENGTH_WEIGHTED: /* not listed above */
+  case BASELINE_LENGTH_WEIGHTED: /* not on the white list */
   case BASELINE_RUNNER_UP:
     break;
   }
@@ -548,13 +556,14 @@ static lab_denominator denominator_of(policy_denominator which) {
     return LAB_MEAN;
   case DENOMINATOR_EXPECTED_P:
     return LAB_WEIGHTED;
-  case DENOMINATOR_EXACT: /* couples no group */
+  case DENOMINATOR_EXACT: /* does not depend on the group */
     break;
   }
   return LAB_LOCAL;
 }
 
-/* w, z, u, v of an algorithm with a group denominator; 0 where plain numbers would underflow. */
+/* Fills w, z, u, v for an algorithm with a group denominator. Returns 0 if products could
+ * underflow. */
 static int group_tables(lab_form *f, const policy_algorithm *algorithm, const lab_tables *t) {
   const int expectation = algorithm->ratio == RATIO_GROUP_EXPECTATION;
   double top = -INFINITY, low = INFINITY;

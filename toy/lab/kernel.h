@@ -1,16 +1,16 @@
-/* The estimator of one group, for groups in blocks: the fast path of the exact laboratory.
+/* The fast path of the exact laboratory: evaluates the gradient estimator of many groups in blocks.
  *
- * Where every response is one token, the coefficient of one copy of response y depends on its group
- * only through a handful of sums, so an algorithm reduces to tables over responses
- * (paper/methods.md §7.3). Local algorithms have no group denominator, grouped ones have:
+ * If every response is one token, the coefficient of one copy of response y depends on its group
+ * only through a few sums. An algorithm then reduces to tables over responses (paper/methods.md
+ * §7.3). "Local" algorithms have no group denominator, "grouped" ones have:
  *
  *   advantage    a = (r_y - b) / s,  b and s from the group's reward sums
  *   local        c_y = [ a * (a > 0 ? up_y : down_y) + extra_y ] / G
  *   grouped      c_y = [ a * rho_y * open(a, rho_y) + extra_y ] / G,  rho_y = w_y / (u_y D + v_y),
- *                D a ratio of sums over the group (§3.6)
+ *                D a ratio of sums over the group (§3.6), open() = 0 where clipped, else 1
  *
- * and the gradient estimate is g = sum_y count_y c_y score_y. A kernel turns blocks of groups into
- * the moments of c; everything reported follows from those and the scores.
+ * The gradient estimate is g = sum_y count_y c_y score_y. A kernel accumulates the moments of
+ * count_y c_y over blocks of groups. All reported numbers follow from these moments and the scores.
  */
 #ifndef GEPOLAB_TOY_LAB_KERNEL_H
 #define GEPOLAB_TOY_LAB_KERNEL_H
@@ -26,7 +26,7 @@ typedef enum lab_baseline {
 } lab_baseline;
 
 typedef enum lab_denominator {
-  LAB_LOCAL,           /* no group denominator: up, down */
+  LAB_LOCAL,           /* no group denominator; uses `up` and `down` */
   LAB_MEAN_RATIO,      /* D = mean_j w_j */
   LAB_SELF_NORMALISED, /* D = sum_j z_j^2 / sum_j z_j */
   LAB_MEAN,            /* D = mean_j z_j */
@@ -34,29 +34,29 @@ typedef enum lab_denominator {
 } lab_denominator;
 
 typedef struct lab_form {
-  size_t n; /* responses */
+  size_t n; /* number of responses */
   lab_baseline baseline;
-  double constant; /* the baseline where it is constant */
-  int group_std;   /* s = sample standard deviation + std_eps */
+  double constant; /* value of a constant baseline */
+  int group_std;   /* 1: s = sample standard deviation + std_eps; 0: s = 1 */
   double ddof, std_eps;
   lab_denominator denominator;
   int through_denominator;    /* LAB_WEIGHTED: the gradient passes through D */
-  double clip_low, clip_high; /* grouped: PPO min on rho; -inf and +inf when off */
+  double clip_low, clip_high; /* grouped: clip range of rho (PPO); -inf and +inf without clip */
   const double *reward;       /* [n] borrowed */
-  double *up, *down;          /* [n] local */
-  double *extra;              /* [n] what does not depend on the advantage (KL terms) */
-  double *ratio;              /* [n] local: the algorithm's own ratio before clipping */
-  double *w, *z, *u, *v;      /* [n] grouped, all scaled by one common power of e */
+  double *up, *down;          /* [n] local: slope for positive and for other advantages */
+  double *extra;              /* [n] part that does not depend on the advantage (KL terms) */
+  double *ratio;              /* [n] local: importance ratio before clipping */
+  double *w, *z, *u, *v;      /* [n] grouped; all scaled by one common factor */
 } lab_form;
 
-/* Sums over groups, each with its weight. Additive, so blocks and threads can be joined in order.
- */
+/* Weighted sums over groups. They are additive: blocks and threads are joined in a fixed order. */
 typedef struct lab_moments {
   size_t n;
-  double total;               /* sum of weights */
-  double *first;              /* [n] E[count_y c_y] */
-  double *second;             /* [n * n] E[count_y c_y count_z c_z], lower triangle */
-  double w, w2, aw, aw2, ess; /* E over groups of mean_i w_i, w_i^2, a_i w_i, (a_i w_i)^2, ESS/G */
+  double total;   /* sum of weights */
+  double *first;  /* [n] E[count_y c_y] */
+  double *second; /* [n * n] E[count_y c_y count_z c_z], lower triangle */
+  /* means over groups of mean_i w_i, w_i^2, a_i w_i, (a_i w_i)^2, and of ESS/G */
+  double w, w2, aw, aw2, ess;
   arena memory;
 } lab_moments;
 
@@ -70,19 +70,19 @@ typedef struct lab_scratch {
 gl_status lab_scratch_init(lab_scratch *s, size_t n, gl_error *err);
 void lab_scratch_fini(lab_scratch *s);
 
-/* Copies the lower triangle of `second`, all that a kernel adds to, to the upper one. */
+/* Copies the lower triangle of `second` to the upper one; kernels fill the lower triangle only. */
 void lab_moments_mirror(lab_moments *m);
-/* Adds a block's groups to the moments. The same input gives the same bits on every machine of one
- * instruction set. */
+/* Adds a block's groups to the moments. The same input gives bit-identical results on all machines
+ * with the same instruction set. */
 void lab_kernel(const lab_form *f, const lab_block *b, lab_scratch *s, lab_moments *m);
 
 /* --- forms of algorithms --- */
 
-/* Writes the algorithm as a form over the tables' responses. *fast is 0, and the form empty, where
- * an algorithm does not factor or responses have several tokens: then policy_evaluate() is asked
- * group by group. The tables `up` and `down` are not written a second time: they are what
- * policy_evaluate() says of a group of one with advantage +1, -1 and 0. The reward of `t` is
- * borrowed. */
+/* Reduces the algorithm to tables over the responses of t; borrows t's rewards. Sets *fast to 0 and
+ * leaves the form empty if the algorithm cannot be factored or responses have several tokens; the
+ * caller then uses policy_evaluate() on each group. `up`, `down` and `extra` are computed by
+ * policy_evaluate() on groups of one response with advantages +1, -1 and 0, so no formula is
+ * implemented twice. */
 gl_status lab_form_init(lab_form *f, int *fast, const policy_algorithm *algorithm,
                         const lab_tables *t, policy_workspace *ws, gl_error *err);
 void lab_form_fini(lab_form *f);

@@ -1,5 +1,5 @@
-/* The exact laboratory: which groups are enumerated or drawn, who evaluates them, what is reported.
- */
+/* The exact laboratory: enumerates or samples groups, evaluates the algorithms on them, and
+ * computes the reported numbers. */
 #include "toy/lab/lab.h"
 
 #include "core/base/thread_pool.h"
@@ -58,7 +58,7 @@ void lab_gram(const lab_tables *t, double *gram) {
     }
 }
 
-/* Cov g = S' C S for the covariance C of the coefficients. */
+/* Cov g = S' C S, with C the covariance of the coefficients and S the scores. */
 static void spread_covariance(lab_summary *s, const double *c, const lab_tables *t) {
   const size_t p = t->n_parameters, n = t->n;
   for (size_t i = 0; i < n; ++i)
@@ -140,7 +140,7 @@ void lab_summary_numbers(const lab_summary *s, const double *truth, double round
   const int directed = sqrt(length2) > rounding && sqrt(truth2) > rounding;
   const double cosine = directed ? fmax(-1, fmin(1, dot / sqrt(length2 * truth2))) : NAN;
   const double second = length2 + s->trace, scale = directed ? dot / length2 : 0;
-  double rest = 0; /* of the truth, beyond its best multiple of the mean */
+  double rest = 0; /* residual of the truth after projection on the mean */
   for (size_t i = 0; i < n; ++i)
     rest += (scale * s->mean[i] - truth[i]) * (scale * s->mean[i] - truth[i]);
   *out = (lab_numbers){
@@ -207,7 +207,7 @@ const char *const lab_number_names[LAB_NUMBERS] = {
     "snr",  "iw_mean", "iw_variance", "aw_variance", "ess"};
 
 /* --- one group --- */
-/* One group evaluated by core/policy, and sums over groups: for what no kernel computes. */
+/* Evaluates one group with core/policy and sums over groups; used where no kernel applies. */
 
 gl_status lab_group_init(lab_group *g, const lab_tables *t, size_t size, gl_error *err) {
   *g = (lab_group){.tables = t, .size = size};
@@ -333,7 +333,8 @@ static gl_status summary_add_group(lab_sums *s, const lab_group *g, double weigh
   return GL_OK;
 }
 
-/* The responses of every group of a block, ascending: one walk over the counts, as they lie. */
+/* Lists the responses of every group in a block, in ascending order, in one pass over the counts.
+ */
 static void summary_list_responses(lab_group *g, const lab_block *b) {
   size_t n[LAB_BLOCK] = {0};
   for (size_t y = 0; y < b->n_outcomes; ++y)
@@ -359,33 +360,34 @@ gl_status lab_sums_add_block(lab_sums *s, lab_group *g, const policy_algorithm *
 
 const char *const lab_method_names[3] = {"exact", "monte_carlo", "population"};
 
-/* Monte Carlo is done in this many parts, whose spread gives the standard errors. */
+/* Monte Carlo runs in this many parts; their spread gives the standard errors. */
 enum { PARTS = 32 };
-/* Kernels keep moments of pairs of responses; beyond this many, gradients are summed instead. */
+/* Kernels store second moments of pairs of responses; with more responses than this, gradients are
+ * summed instead. */
 enum { KERNEL_MOST = 64 };
-/* Stands for infinity as a group size: a power of two, so that q * G is q exactly scaled. */
+/* Group size that represents infinity: a power of two, so that q * G is exact. */
 #define LAB_INFINITE_GROUP ((size_t)1 << 50)
 
-/* One prompt with what is shared by all algorithms. */
+/* One prompt: data shared by all algorithms. */
 typedef struct prompt {
   lab_tables tables;
   lab_alias alias;
-  double *gram; /* [n * n], NULL where no algorithm has a form */
+  double *gram; /* [n * n], NULL if no algorithm has a form */
   int exact;
   size_t multisets;
 } prompt;
 
-/* All algorithms over all prompts and parts; part k of prompt x is task x * used + k. */
+/* All algorithms, prompts and parts. Part k of prompt x is task x * used + k. */
 typedef struct work {
   const lab_spec *spec;
   const policy_algorithm *const *algorithms;
-  size_t n_algorithms, n_prompts, parts; /* parts: room for */
-  size_t used;                           /* parts that exist: 1 where all prompts are exact */
+  size_t n_algorithms, n_prompts, parts; /* parts: allocated number of parts */
+  size_t used;                           /* parts in use; 1 if all prompts are exact */
   prompt *prompts;
   lab_form *forms;      /* [n_algorithms * n_prompts] */
   int *fast;            /* [n_algorithms * n_prompts] */
   lab_summary *summary; /* [(algorithm * n_prompts + x) * parts + part] */
-  gl_error *refusal;    /* likewise: why an algorithm cannot be measured */
+  gl_error *refusal;    /* same shape: the reason why an algorithm cannot be measured */
   arena memory;
 } work;
 
@@ -398,8 +400,8 @@ typedef struct task_workspace {
   lab_block block;
   lab_scratch scratch;
   lab_group group;
-  lab_moments *moments; /* [n_algorithms] of algorithms that have a form */
-  lab_sums *sums;       /* [n_algorithms] of the others */
+  lab_moments *moments; /* [n_algorithms] for algorithms with a form */
+  lab_sums *sums;       /* [n_algorithms] for the others */
   arena memory;
 } task_workspace;
 
@@ -431,8 +433,8 @@ static gl_status task_workspace_init(task_workspace *b, const work *w, size_t x,
   return status;
 }
 
-/* An algorithm that a group refuses is left out from then on; only memory is an error of the task.
- */
+/* An algorithm that fails on a group is skipped from then on, and the reason is stored. Only
+ * GL_ENOMEM is an error of the task. */
 static gl_status lab_run_algorithms(work *w, task_workspace *b, size_t x, size_t part,
                                     gl_error *err) {
   for (size_t r = 0; r < w->n_algorithms; ++r) {
@@ -459,7 +461,7 @@ static gl_status run_exact(work *w, task_workspace *b, size_t x, gl_error *err) 
   return status;
 }
 
-/* One "group" with the fractions q of an infinitely large group: the limit of large groups. */
+/* Population limit: evaluates one "group" whose fractions are the sampling distribution q. */
 static gl_status run_population(work *w, task_workspace *b, size_t x, gl_error *err) {
   const lab_tables *t = &w->prompts[x].tables;
   for (size_t y = 0; y < t->n; ++y)
@@ -601,7 +603,8 @@ static double prompt_weight(const enumerable *e, size_t x) {
   return e->prompt_weight != NULL ? e->prompt_weight[x] : 1 / (double)e->n_prompts;
 }
 
-/* What does not depend on the algorithm: true gradient, value, divergences, how many groups. */
+/* Fills the fields that do not depend on the algorithm: true gradient, value, divergences, number
+ * of groups. */
 static gl_status lab_describe(lab_result *out, const work *w, double *rounding, gl_error *err) {
   const enumerable *e = w->spec->world;
   *out = (lab_result){.applicable = 1, .n_parameters = e->n_parameters, .cosine_kept = NAN};
@@ -632,7 +635,7 @@ static gl_status lab_describe(lab_result *out, const work *w, double *rounding, 
   return GL_OK;
 }
 
-/* Joins an algorithm's prompts in every part, then the parts. */
+/* Joins an algorithm's prompts within each part, then joins the parts. */
 static gl_status lab_conclude(lab_result *out, const work *w, size_t algorithm, gl_error *err) {
   const enumerable *e = w->spec->world;
   arena scratch = {0};
@@ -721,7 +724,7 @@ void lab_result_fini(lab_result *r) {
 
 static const field entries[] = {
 
-    /* recipes of gepolab lab bias and gepolab lab theory */
+    /* recipes of `gepolab lab bias` and `gepolab lab theory` */
     FIELD("learner_probs", "learner probabilities", LIST, "", NULL,
           "of bias: probabilities of the responses under the learner, or a list of them per prompt "
           "(tabular bandits and sequences)",

@@ -1,12 +1,11 @@
 /* The exact laboratory: expectation and covariance of an algorithm's gradient estimate, without
  * sampling noise (paper/methods.md §7).
  *
- * One group of G responses to a prompt drawn by the world's prompt weights gives the estimate
- * g = sum_{i,t} c_{i,t} d logp_{i,t} / d theta, with c from core/policy. Its moments come from all
- * multisets of responses; beyond a work budget from Monte Carlo with exact scores and standard
- * errors; for a group of infinite size from the distribution of large numbers, where the algorithm
- * factors.
- */
+ * A prompt is sampled with the world's prompt weights, and a group of G responses to it gives the
+ * estimate g = sum_{i,t} c_{i,t} d logp_{i,t} / d theta, with c from core/policy. The moments of g
+ * are computed by enumerating all multisets of responses. Beyond a budget they come from Monte
+ * Carlo with exact scores and have standard errors. For infinite groups they follow from the law of
+ * large numbers, if the algorithm can be factored (toy/lab/kernel.h). */
 #ifndef GEPOLAB_TOY_LAB_LAB_H
 #define GEPOLAB_TOY_LAB_LAB_H
 
@@ -20,21 +19,21 @@
 #include <stdint.h>
 
 /* --- one group --- */
-/* The estimator of one group through core/policy itself: the reference of the exact laboratory, and
- * its way for algorithms and worlds that no kernel covers. */
+/* Evaluates single groups with core/policy: the reference implementation, also used for algorithms
+ * and worlds that no kernel covers. */
 
-/* Room for one group. */
+/* Workspace of one group. */
 typedef struct lab_group {
   const lab_tables *tables; /* borrowed */
   size_t size;
-  size_t *response;             /* [size] which responses, set by the caller */
+  size_t *response;             /* [size] indices of the responses; set by the caller */
   size_t *token_start;          /* [size + 1] */
   double *reward;               /* [size] */
   double *logp, *logq;          /* [size * width] */
   double *advantage;            /* [size] */
   double *weight, *coefficient; /* [size * width] */
   double *gradient;             /* [n_parameters] */
-  size_t *drawn;                /* [LAB_BLOCK * size] responses of a block's groups */
+  size_t *drawn;                /* [LAB_BLOCK * size] responses of all groups in a block */
   policy_workspace *workspace;
   arena memory;
 } lab_group;
@@ -43,22 +42,23 @@ gl_status lab_group_init(lab_group *g, const lab_tables *t, size_t size, gl_erro
 void lab_group_fini(lab_group *g);
 /* Evaluates the algorithm on g->response[]; fills advantage, weight, coefficient and gradient. */
 gl_status lab_group_evaluate(lab_group *g, const policy_algorithm *algorithm, gl_error *err);
-/* Weight of response i: its tokens' mean, which is the sequence's own ratio where there is one. */
+/* Importance weight of response i: mean over its tokens; equal to the sequence ratio where the
+ * algorithm has one. */
 double lab_group_weight(const lab_group *g, size_t i);
 
-/* Sums over groups, each with its weight. */
+/* Weighted sums over groups. */
 typedef struct lab_sums {
   size_t n_parameters;
-  double total, square;       /* sum of weights; E |g|^2 */
-  double *mean;               /* [n_parameters] E g */
-  double *outer;              /* [n_parameters^2] E g g', or NULL */
-  double w, w2, aw, aw2, ess; /* as lab_moments */
+  double total, square;       /* sum of weights; sum of |g|^2 */
+  double *mean;               /* [n_parameters] sum of g */
+  double *outer;              /* [n_parameters^2] sum of g g', or NULL */
+  double w, w2, aw, aw2, ess; /* as in lab_moments */
   arena memory;
 } lab_sums;
 gl_status lab_sums_init(lab_sums *s, size_t n_parameters, int outer, gl_error *err);
 void lab_sums_fini(lab_sums *s);
 
-/* Adds every group of a block. GL_ENUMERIC where a coefficient is not finite. */
+/* Adds every group of a block. Errors: GL_ENOMEM, GL_ENUMERIC (a coefficient is not finite). */
 gl_status lab_sums_add_block(lab_sums *s, lab_group *g, const policy_algorithm *algorithm,
                              const lab_block *b, gl_error *err);
 
@@ -66,8 +66,8 @@ gl_status lab_sums_add_block(lab_sums *s, lab_group *g, const policy_algorithm *
 
 typedef struct lab_summary {
   size_t n_parameters;
-  double *mean;       /* [n_parameters] */
-  double trace;       /* of the covariance */
+  double *mean;       /* [n_parameters] E g */
+  double trace;       /* trace of the covariance */
   double *covariance; /* [n_parameters^2] or NULL */
   double w, w2, aw, aw2, ess;
 } lab_summary;
@@ -76,35 +76,37 @@ gl_status lab_summary_init(lab_summary *s, size_t n_parameters, int covariance, 
 void lab_summary_fini(lab_summary *s);
 
 void lab_summary_from_sums(lab_summary *s, const lab_sums *sums);
-/* gram[n * n] = scores' products, for the trace. */
+/* Summarises kernel moments. gram[n * n] has the inner products of the scores, needed for the
+ * trace. */
 void lab_summary_from_moments(lab_summary *s, lab_moments *m, const lab_tables *t,
                               const double *gram);
-/* gram[n * n] of one-token responses' scores. */
+/* Writes gram[n * n], the inner products of the scores of one-token responses. */
 void lab_gram(const lab_tables *t, double *gram);
 
-/* The mixture of n parts with weights that sum to 1, by the distributions of total expectation and
- * variance; skip < n leaves a part out and rescales the rest. */
+/* Mixture of n parts with weights that sum to 1, by the laws of total expectation and total
+ * variance. skip < n omits a part and rescales the other weights. */
 void lab_summary_join(lab_summary *into, const lab_summary *const *parts, const double *weights,
                       size_t n, size_t skip);
 
-/* What is reported; a field that has no value (the cosine of a zero vector) is NaN. */
+/* The reported numbers. A number without a value (such as the cosine of a zero vector) is NaN. */
 typedef struct lab_numbers {
   double bias, cosine, scaled_bias; /* scaled_bias = sqrt(1 - cosine^2) */
   double variance, mse, scaled_mse; /* tr Cov; bias^2 + variance; min_c E|c g - J'|^2 / |J'|^2 */
   double snr;                       /* |E g|^2 / tr Cov */
-  double iw_mean, iw_variance;      /* of the algorithm's own ratio of one response of a group */
-  double aw_variance;               /* of advantage times ratio */
-  double ess;                       /* E (sum w)^2 / (G sum w^2) */
+  double iw_mean, iw_variance;      /* of the importance ratio of one response */
+  double aw_variance;               /* variance of advantage times ratio */
+  double ess;                       /* effective sample size: E (sum w)^2 / (G sum w^2) */
 } lab_numbers;
 enum { LAB_NUMBERS = sizeof(lab_numbers) / sizeof(double) };
 extern const char *const lab_number_names[LAB_NUMBERS];
 
-/* The reported numbers, for the true gradient truth[]; a gradient below `rounding` counts as 0. */
+/* Computes the reported numbers against the true gradient truth[]. A gradient below `rounding`
+ * counts as 0. */
 void lab_summary_numbers(const lab_summary *s, const double *truth, double rounding,
                          lab_numbers *out);
-/* Standard errors of the numbers by the jackknife over n >= 2 parts of equal weight,
- * (n-1)/n sum (value without part k - their mean)^2, and of expected[] = the parts' mean from their
- * spread, into expected_error[n_parameters]. GL_ENOMEM. */
+/* Standard errors by the jackknife over n >= 2 parts of equal weight: (n-1)/n sum_k (value without
+ * part k - their mean)^2. expected_error[n_parameters] receives the standard error of the mean
+ * gradient, from the spread of the parts. Errors: GL_ENOMEM. */
 gl_status lab_summary_errors(lab_numbers *error, double *expected_error,
                              const lab_summary *const *parts, size_t n, const double *expected,
                              const double *truth, double rounding, gl_error *err);
@@ -118,39 +120,40 @@ typedef struct lab_spec {
   const enumerable *world;
   const double *theta_learner, *theta_sampler; /* [n_parameters] */
   lab_weights weights;
-  size_t group_size;     /* 0: the population limit */
-  size_t budget;         /* most multisets of one prompt that are enumerated */
-  size_t samples;        /* Monte Carlo groups per prompt beyond the budget; 0: fail instead */
-  uint64_t seed, entity; /* address of its draws (RNG_MONTECARLO) */
-  size_t threads;        /* for Monte Carlo; results do not depend on it */
-  int covariance;        /* also the full covariance */
+  size_t group_size;     /* 0: population limit */
+  size_t budget;         /* maximum number of multisets enumerated per prompt */
+  size_t samples;        /* Monte Carlo groups per prompt beyond the budget; 0: error instead */
+  uint64_t seed, entity; /* address of the Monte Carlo random numbers (RNG_MONTECARLO) */
+  size_t threads;        /* Monte Carlo threads; results do not depend on it */
+  int covariance;        /* 1: also compute the full covariance */
 } lab_spec;
 
 typedef struct lab_result {
   lab_method method;
-  int applicable; /* 0: the algorithm has no such estimate; `why` says */
+  int applicable; /* 0: the algorithm has no such estimate, for the reason in `why` */
   char why[200];
-  double groups; /* multisets enumerated, or groups drawn, over all prompts; population: 0 */
+  double groups; /* groups enumerated or sampled, summed over prompts; population limit: 0 */
   size_t n_parameters;
   double *expected;   /* [n_parameters] E g */
-  double *truth;      /* [n_parameters] J' */
-  double *kept_truth; /* [n_parameters] that of the learner's distribution over what the sampler
-                         keeps; NULL where nothing is truncated */
-  double cosine_kept; /* of E g and kept_truth; NaN where there is none */
+  double *truth;      /* [n_parameters] J', the true gradient */
+  double *kept_truth; /* [n_parameters] J' of the learner's distribution renormalised over the
+                         tokens that truncation keeps; NULL without truncation */
+  double cosine_kept; /* cosine of E g and kept_truth; NaN if there is none */
   double *covariance; /* [n_parameters^2] or NULL */
   double value;       /* J of the learner */
-  double kl, kl_qp;   /* over prompts */
+  double kl, kl_qp;   /* divergences in nats, averaged over prompts */
   lab_numbers numbers;
-  lab_numbers error;      /* standard errors by jackknife; 0 where exact */
-  double *expected_error; /* [n_parameters] standard errors of E g; NULL where exact */
+  lab_numbers error;      /* standard errors by the jackknife; 0 if exact */
+  double *expected_error; /* [n_parameters] standard errors of E g; NULL if exact */
 } lab_result;
 
-/* The reason why an algorithm has no estimate from groups of one prompt, as a clause; NULL: it has
- * one. */
+/* Returns the reason why an algorithm has no estimate from groups of one prompt, as a clause; NULL
+ * if it has one. */
 const char *lab_needs_more(const policy_algorithm *algorithm);
 
-/* Measures n algorithms at once on the same groups into out[n]. One that cannot be measured (it
- * needs other prompts, or a factor the world lacks) is a result with applicable 0, not an error. */
+/* Measures n algorithms on the same groups and writes out[n]. An algorithm that cannot be measured
+ * (it needs other prompts, or a quantity the world lacks) gets applicable = 0; this is not an
+ * error. */
 gl_status lab_measure(lab_result *out, const policy_algorithm *const *algorithms, size_t n,
                       const lab_spec *spec, gl_error *err);
 void lab_result_fini(lab_result *r);

@@ -1,4 +1,4 @@
-/* Multisets of responses: counted, and walked through with their probabilities; alias tables. */
+/* Multisets of responses: counting, and enumeration with their probabilities. Alias tables. */
 #include "toy/lab/multiset.h"
 
 #include "core/base/vector.h"
@@ -14,7 +14,7 @@ size_t lab_multiset_count(size_t n_outcomes, size_t group_size) {
   size_t count = 1;
   for (size_t i = 1; i <= k; ++i) {
     if (__builtin_mul_overflow(count, top + i, &count)) return SIZE_MAX;
-    count /= i; /* exact: a product of i consecutive numbers */
+    count /= i; /* exact: the product of i consecutive integers is divisible by i! */
   }
   return count;
 }
@@ -57,8 +57,9 @@ static double multiset_probability(const lab_multisets *m) {
   return exp(log_probability);
 }
 
-/* The next composition of G into K parts, (G,0,..,0) first and (0,..,0,G) last: the rightmost
- * nonzero part but the last gives one to its neighbour, which also gets back what stood last. */
+/* Next composition of G into K parts, from (G,0,..,0) to (0,..,0,G): the rightmost nonzero part
+ * except the last gives one to its right neighbour, which also receives the old value of the last
+ * part. */
 static void multiset_advance(lab_multisets *m) {
   size_t last = m->n_outcomes - 1, y = last;
   while (y > 0 && m->count[y - 1] == 0) --y;
@@ -81,7 +82,7 @@ int lab_multisets_next(lab_multisets *m, lab_block *b) {
   }
   b->n = n;
   for (; n < LAB_BLOCK; ++n) {
-    /* Unused columns repeat a real group, so that nothing computed on them is undefined. */
+    /* Unused columns repeat a real group so that computations on them stay defined. */
     for (size_t y = 0; y < m->n_outcomes; ++y)
       b->count[y * LAB_BLOCK + n] = y == 0 ? (double)m->group_size : 0;
     b->weight[n] = 0;
@@ -102,7 +103,7 @@ gl_status lab_alias_init(lab_alias *a, const double *q, size_t n, gl_error *err)
     arena_fini(&scratch);
     return status;
   }
-  size_t small = 0, large = n; /* two stacks growing towards each other */
+  size_t small = 0, large = n; /* two stacks in one array, growing towards each other */
   for (size_t y = 0; y < n; ++y) {
     left[y] = q[y] * (double)n;
     a->accept[y] = UINT32_MAX;
@@ -125,13 +126,13 @@ void lab_alias_fini(lab_alias *a) {
 }
 
 /* --- random draws --- */
-/* Random groups in blocks: Philox, alias table and counts for many groups at once. The plain form
- * and that for AVX2 compute with integers and give the same counts. */
+/* Samples random groups in blocks, vectorised over groups: Philox, alias table and counts. The
+ * portable and the AVX2 version use integer arithmetic and give the same counts. */
 
 /* --- on any machine --- */
 
-/* rng_block() for LANES addresses at once, index first + lane * step: one round of Philox4x32 for
- * all lanes, ten times over. The same words as one by one. */
+/* rng_block() at LANES addresses, index first + lane * step, each Philox4x32 round for all lanes.
+ * The words are those of separate calls. */
 enum { LANES = 16 };
 
 INLINE void philox_lanes(rng_stream stream, uint64_t first, uint64_t step,
@@ -159,7 +160,7 @@ INLINE void philox_lanes(rng_stream stream, uint64_t first, uint64_t step,
   memcpy(out[3] + at, c3, sizeof c3);
 }
 
-/* Words of one block of each of LAB_BLOCK groups. */
+/* Philox words of one block for each of LAB_BLOCK groups. */
 CLONES static void draw_words(rng_stream stream, uint64_t first, uint64_t step,
                               uint32_t out[4][LAB_BLOCK]) {
   for (size_t g = 0; g < LAB_BLOCK; g += LANES)
@@ -178,11 +179,11 @@ static void draw_plain(lab_block *b, const lab_alias *alias, rng_stream stream, 
 }
 
 /* --- on AVX2 --- */
-/* PIECE groups are drawn together. A Philox word, then its product with the number of responses,
- * has a lane of 64 bits, of which products use the lower half, so that no round needs a mask or a
- * shuffle; responses have 32 bits while they are looked up and a byte when they are counted. The
- * lanes of 64 bits hold the groups in the order from which the packing instructions, which work
- * within halves of a register, make the groups' own. */
+/* The AVX2 version samples PIECE groups together. Philox words and their products with the number
+ * of responses are in 64-bit lanes, whose lower halves are the factors, so no round needs a mask or
+ * a shuffle. Responses have 32 bits during the table lookup and one byte during counting. The
+ * groups are ordered in the 64-bit lanes such that the packing instructions, which work on 128-bit
+ * halves, restore the natural order. */
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -192,11 +193,11 @@ static void draw_plain(lab_block *b, const lab_alias *alias, rng_stream stream, 
 
 enum { PIECE = 32, PAIRS = PIECE / 8, MOST_COUNTED = 255, MOST_RESPONSES = 64, IN_REGISTERS = 16 };
 
-/* Two halves of four groups go through the rounds side by side: a round waits for its products, and
- * the processor looks ahead less far than the next one. */
+/* Two vectors of four groups are interleaved: a round waits for its products, and out-of-order
+ * execution does not reach the next round. */
 enum { HALVES = 2, ROUNDS = 10 };
 
-/* What is added in the rounds, in all lanes. */
+/* Philox round keys, broadcast to all lanes. */
 typedef struct keys {
   __m256i low[ROUNDS], high[ROUNDS];
 } keys;
@@ -209,8 +210,8 @@ AVX2_INLINE void keys_of(rng_stream stream, keys *k) {
   }
 }
 
-/* rng_block() of the four addresses in each index[]: c[w] has word w of the groups, in the lower
- * halves of the lanes. */
+/* rng_block() at the four addresses of each index[]. c[w] receives word w of the groups in the
+ * lower halves of the lanes. */
 AVX2_INLINE void philox8(rng_stream stream, const keys *k, const __m256i index[HALVES],
                          __m256i c[4][HALVES]) {
   const __m256i m0 = _mm256_set1_epi64x(PHILOX_M4x32_0), m1 = _mm256_set1_epi64x(PHILOX_M4x32_1);
@@ -234,7 +235,7 @@ AVX2_INLINE void philox8(rng_stream stream, const keys *k, const __m256i index[H
     }
 }
 
-/* An alias table as lookups want it: in registers where it fits. */
+/* An alias table prepared for lookups; kept in registers if it is small enough. */
 typedef struct table8 {
   const lab_alias *alias;
   int in_registers;
@@ -257,15 +258,15 @@ AVX2_INLINE table8 table_of(const lab_alias *alias) {
   return t;
 }
 
-/* table[column] of eight columns below 16; `upper` has the sign bit where the column is 8 or more.
- */
+/* table[column] for eight columns below 16. The sign bit of `upper` is set if the column is 8 or
+ * more. */
 AVX2_INLINE __m256i look_up(const __m256i table[2], __m256i column, __m256i upper) {
   const __m256 low = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(table[0], column));
   const __m256 high = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(table[1], column));
   return _mm256_castps_si256(_mm256_blendv_ps(low, high, _mm256_castsi256_ps(upper)));
 }
 
-/* lab_alias_draw() of eight words, four in each argument. */
+/* lab_alias_draw() for eight words, four in each argument. */
 AVX2_INLINE __m256i draw8(const table8 *t, __m256i words, __m256i more) {
   const __m256 a = _mm256_castsi256_ps(_mm256_mul_epu32(words, t->n));
   const __m256 b = _mm256_castsi256_ps(_mm256_mul_epu32(more, t->n));
@@ -280,7 +281,7 @@ AVX2_INLINE __m256i draw8(const table8 *t, __m256i words, __m256i more) {
     accept = _mm256_i32gather_epi32((const int *)(const void *)t->alias->accept, column, 4);
     other = _mm256_i32gather_epi32((const int *)(const void *)t->alias->other, column, 4);
   }
-  /* unsigned: not below is where the larger of the two is the fraction */
+  /* unsigned fraction >= accept, because AVX2 has no unsigned comparison */
   const __m256i leave = _mm256_cmpeq_epi32(_mm256_max_epu32(fraction, accept), fraction);
   return _mm256_blendv_epi8(column, other, leave);
 }
@@ -291,7 +292,8 @@ AVX2_INLINE __m256i addresses(uint64_t first, uint64_t step, size_t k) {
                            (int64_t)(at + step), (int64_t)at);
 }
 
-/* Responses number 4 k .. 4 k + 3 of PIECE groups whose blocks k begin at `first`: a byte each. */
+/* Samples responses 4 k .. 4 k + 3 of PIECE groups, one byte each; `first` is the address of block
+ * k of the first group. */
 AVX2_INLINE void draw_four(const table8 *t, rng_stream stream, const keys *k, uint64_t first,
                            uint64_t step, __m256i drawn[4]) {
   __m256i response[4][PAIRS];
@@ -307,7 +309,7 @@ AVX2_INLINE void draw_four(const table8 *t, rng_stream stream, const keys *k, ui
                                    _mm256_packus_epi32(response[w][2], response[w][3]));
 }
 
-/* How often y is among the responses of each of PIECE groups. */
+/* Counts how often y occurs in each of PIECE groups. */
 AVX2_INLINE void count_one(const __m256i *drawn, size_t group_size, size_t y, double *count) {
   const __m256i wanted = _mm256_set1_epi8((char)y);
   uint8_t bytes[PIECE];
@@ -370,7 +372,7 @@ int lab_block_draw_as(lab_block *b, const lab_alias *alias, rng_stream stream, u
   const double weight = 1 / total;
   for (size_t g = 0; g < n; ++g) b->weight[g] = weight;
   for (size_t g = n; g < LAB_BLOCK; ++g) b->weight[g] = 0;
-  /* Unused columns repeat a real group, so that nothing computed on them is undefined. */
+  /* Unused columns repeat a real group so that computations on them stay defined. */
   for (size_t y = 0; y < b->n_outcomes && n < LAB_BLOCK; ++y)
     for (size_t g = n; g < LAB_BLOCK; ++g)
       b->count[y * LAB_BLOCK + g] = y == 0 ? (double)b->group_size : 0;

@@ -1,17 +1,18 @@
-/* Fills the tables of one prompt's responses from a world that can be enumerated. */
+/* Fills the tables of one prompt's responses from an enumerable world. */
 #include "toy/lab/tables.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Everything over all responses, before those that are never drawn are left out. */
+/* Tables over all responses, before those with sampling probability 0 are removed. */
 typedef struct whole {
   size_t n;
-  double *reward, *logp, *logq, *drawn, *p, *q; /* drawn: the distribution drawn from, per token */
-  double *score;                                /* [n * n_parameters] of whole responses */
-  double *
-      replayed; /* [n * width] the learner's distribution over what the sampler keeps; NULL: none */
+  double *reward, *logp, *logq, *drawn, *p,
+      *q;           /* drawn: log-probabilities of the truncated sampling distribution, per token */
+  double *score;    /* [n * n_parameters] scores of whole responses */
+  double *replayed; /* [n * width] learner's log-probabilities renormalised over the tokens that
+                       truncation keeps; NULL: none */
   arena memory;
 } whole;
 
@@ -58,7 +59,7 @@ static double relative(double p, double log_ratio) {
   return p > 0 ? p * log_ratio : 0;
 }
 
-/* The distribution whose log-probabilities the weights see, [n * width]. */
+/* The behaviour log-probabilities that the importance weights use, [n * width]. */
 static const double *seen_dist(const whole *w, lab_weights weights) {
   return weights == LAB_WEIGHTS_RAW ? w->logq : w->drawn;
 }
@@ -89,7 +90,8 @@ static gl_status exact_quantities(lab_tables *t, whole *w, const enumerable *e, 
   t->log_collision = log(collision);
   t->kl = fmax(t->kl, 0);
   t->kl_qp = fmax(t->kl_qp, 0);
-  /* The expected reward is subtracted for accuracy: expected scores are zero. */
+  /* Subtracting the expected reward improves accuracy and changes nothing else: expected scores are
+   * zero. */
   for (size_t y = 0; y < w->n; ++y) {
     double gain = w->p[y] * (w->reward[y] - t->value);
     const double *score = w->score + y * t->n_parameters;
@@ -99,8 +101,8 @@ static gl_status exact_quantities(lab_tables *t, whole *w, const enumerable *e, 
   return GL_OK;
 }
 
-/* The gradient of the expected reward under the learner's distribution over what the sampler keeps.
- */
+/* Gradient of the expected reward under the learner's distribution renormalised over the kept
+ * tokens. */
 static gl_status kept_gradient(lab_tables *t, whole *w, const enumerable *e, size_t x,
                                const double *theta, const double *theta_q, gl_error *err) {
   if (w->replayed == NULL) return GL_OK;
@@ -121,7 +123,8 @@ static gl_status kept_gradient(lab_tables *t, whole *w, const enumerable *e, siz
                                            t->kept_gradient, err);
 }
 
-/* Adds the scores of tokens with a coefficient, as the weights see the learner's distribution. */
+/* Adds the scores of tokens times a coefficient, under the learner's distribution that the weights
+ * use. */
 static gl_status add_scores(const enumerable *e, size_t x, const double *theta,
                             const double *theta_q, const double *coefficient, double *to,
                             gl_error *err) {
@@ -130,8 +133,8 @@ static gl_status add_scores(const enumerable *e, size_t x, const double *theta,
              : e->ops->accumulate_score(e->self, theta, x, coefficient, to, err);
 }
 
-/* Scores of single tokens; those of one-token responses are already known, unless the learner's
- * distribution is renormalised over what the sampler of theta_q (else NULL) keeps. */
+/* Scores of single tokens. For one-token responses they are already known, unless the learner's
+ * distribution is renormalised over the tokens that the sampler keeps (theta_q not NULL). */
 static gl_status token_scores(lab_tables *t, whole *w, const size_t *kept, const enumerable *e,
                               size_t x, const double *theta, const double *theta_q, gl_error *err) {
   const size_t width = t->width, p = t->n_parameters;

@@ -1,7 +1,6 @@
-/* One prompt under a learner and a sampler, as tables over its responses: all that the exact
- * laboratory needs of a world (core/rl/enumerable.h), computed once for many algorithms and group
- * sizes.
- */
+/* One prompt under a learner and a sampler, as tables over its responses. This is all the exact
+ * laboratory needs of a world (core/rl/enumerable.h); it is computed once for many algorithms and
+ * group sizes. */
 #ifndef GEPOLAB_TOY_LAB_TABLES_H
 #define GEPOLAB_TOY_LAB_TABLES_H
 
@@ -13,37 +12,40 @@
 /* Largest table of token scores, in doubles (1 GiB). */
 #define LAB_MAX_SCORES ((size_t)1 << 27)
 
-/* Which sampler distribution the weights of an algorithm see; draws always come from the truncated
- * distribution. */
+/* Behaviour distribution in an algorithm's importance weights. Samples always come from the
+ * truncated distribution. */
 typedef enum lab_weights {
   LAB_WEIGHTS_RAW,
   LAB_WEIGHTS_TRUNCATED,
-  LAB_WEIGHTS_REPLAY /* that distribution, against the learner's renormalised over what it keeps */
+  LAB_WEIGHTS_REPLAY /* truncated, against the learner's distribution renormalised over the kept
+                        tokens */
 } lab_weights;
 
 typedef struct lab_tables {
-  size_t n;     /* responses that the sampler can draw */
-  size_t width; /* tokens of the longest response of the world */
+  size_t n;     /* responses with positive sampling probability */
+  size_t width; /* number of tokens of the world's longest response */
   size_t n_parameters;
-  size_t *length;        /* [n] */
-  double *reward;        /* [n] */
-  double *draw;          /* [n] probability of a draw, sums to 1 */
-  double *logp, *logq;   /* [n * width] token log-probabilities an algorithm sees */
-  double *score;         /* [n * width * n_parameters] d logp_{y,t} / d theta */
-  double *gradient;      /* [n_parameters] d J / d theta over all responses, drawn or not */
-  double *kept_gradient; /* [n_parameters] that of the learner's distribution renormalised, token by
-                            token, over what the sampler keeps; NULL where nothing is truncated, or
-                            the world has no such form */
+  size_t *length;      /* [n] */
+  double *reward;      /* [n] */
+  double *draw;        /* [n] sampling probability; sums to 1 */
+  double *logp, *logq; /* [n * width] token log-probabilities passed to the algorithm */
+  double *score;       /* [n * width * n_parameters] d logp_{y,t} / d theta */
+  double
+      *gradient; /* [n_parameters] dJ / d theta over all responses, including those never sampled */
+  double *kept_gradient; /* [n_parameters] dJ / d theta of the learner's distribution renormalised
+                            token by token over the kept tokens; NULL without truncation, or if the
+                            world does not support it */
   double value;          /* J = sum_y p(y) r(y) */
-  double kl, kl_qp;     /* KL(p||q), KL(q||p) of responses, nats; +inf where a support is missing */
-  double log_collision; /* log sum_y q(y)^2, of the distribution that the weights see */
-  double reward_range;  /* max |r|, for telling zero from rounding */
+  double kl,
+      kl_qp; /* KL(p||q), KL(q||p) of responses, nats; +inf where the supports do not match */
+  double log_collision; /* log sum_y q(y)^2 of the distribution used in the weights */
+  double reward_range;  /* max |r|, the scale for rounding-error tests */
   arena memory;
 } lab_tables;
 
-/* Fills the tables of prompt x. GL_EINPUT for LAB_WEIGHTS_REPLAY in a world that truncates and has
- * no renormalised distribution, and when the token scores would exceed LAB_MAX_SCORES, GL_ENUMERIC
- * when a policy is not a distribution. Release with lab_tables_fini(). */
+/* Fills the tables of prompt x. Release with lab_tables_fini(). Errors: GL_ENOMEM, GL_EINPUT
+ * (LAB_WEIGHTS_REPLAY in a world that truncates but cannot renormalise, or token scores beyond
+ * LAB_MAX_SCORES), GL_ENUMERIC (a policy is not a distribution). */
 gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
                           const double *theta_learner, const double *theta_sampler,
                           lab_weights weights, gl_error *err);

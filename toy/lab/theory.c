@@ -1,4 +1,4 @@
-/* Closed forms and exact sums for the paper's theorems on weights. */
+/* Closed forms and exact sums for the paper's theorems on importance weights. */
 #include "toy/lab/theory.h"
 
 #include "core/random/rng.h"
@@ -14,7 +14,8 @@
 
 const char *const lab_constant_names[LAB_CONSTANTS] = {"expected", "computed"};
 
-/* Sums that all quantities are made of: E_q[p], E_q[p^2], sum q^2, sum q^3, sum p^2/q. */
+/* Sums that the reported quantities are computed from: E_q[p], E_q[p^2], sum q^2, sum q^3, sum
+ * p^2/q. */
 typedef struct sums {
   double qp, qpp, qq, qqq, ratio, kl;
 } sums;
@@ -52,7 +53,7 @@ void lab_theory_product(const double *p, const double *q, size_t vocabulary, siz
                         lab_weights_stats *out) {
   const sums one = sums_of(p, q, vocabulary);
   const double t = (double)length;
-  /* Ratios of sums first: the sums themselves underflow for long responses. */
+  /* Form ratios of sums first, because the sums underflow for long responses. */
   const double d[LAB_CONSTANTS] = {one.qq, one.qqq / one.qq};
   out->kl = fmax(0, t * one.kl);
   out->variance_pq = fmax(0, expm1(t * log(one.ratio)));
@@ -89,7 +90,7 @@ void lab_theory_gaussian(double d, lab_weights_stats *out) {
 
 typedef struct moment {
   double d;
-  int p_power, q_power; /* integrand p^a q^b */
+  int p_power, q_power; /* integrand p^a q^b with a = p_power, b = q_power */
 } moment;
 
 static double integrand(double x, void *parameters) {
@@ -104,7 +105,8 @@ static gl_status integrate(double d, int p_power, int q_power, double *value, gl
   if (space == NULL) return gl_fail_memory(err, "an integration");
   moment m = {d, p_power, q_power};
   gsl_function f = {.function = integrand, .params = &m};
-  /* The integrand is a Gaussian around this point; 12 of its widths on both sides hold all. */
+  /* The integrand is a Gaussian around this point; 12 standard deviations on both sides contain it
+   * to double precision. */
   double total = p_power + q_power, centre = d * p_power / total, width = 12 / sqrt(total), error;
   int code = gsl_integration_qag(&f, centre - width, centre + width, 0, 1e-13, 1000,
                                  GSL_INTEG_GAUSS61, space, value, &error);
@@ -152,9 +154,10 @@ gl_status lab_theory_gaussian_crossing(lab_constant constant, double *d2, double
   return GL_OK;
 }
 
-/* Theorem 1's constant --- */
+/* --- Theorem 1's constant --- */
 
-/* 1 + Var[p/D] with p on one outcome of probability x, the n - 1 others equally likely. */
+/* 1 + Var[p/D] where p puts all mass on an outcome with q = x, and the n - 1 others are equally
+ * likely under q. */
 static double constant_at(double n, lab_constant constant, double x) {
   double rest = 1 - x, m = n - 1;
   double square = x * x + rest * rest / m, cube = x * x * x + rest * rest * rest / (m * m);
@@ -163,7 +166,7 @@ static double constant_at(double n, lab_constant constant, double x) {
 }
 
 double lab_theory_smallest_constant(double n, lab_constant constant, double *x) {
-  /* One maximum in log x: golden section after a scan that brackets it. */
+  /* The function has one maximum in log x: scan to bracket it, then golden-section search. */
   const double golden = 0.6180339887498949;
   double top = log(1e-9 / n), step = -top / 4000, best = top;
   for (double u = top; u < 0; u += step)
@@ -181,7 +184,7 @@ double lab_theory_smallest_constant(double n, lab_constant constant, double *x) 
   return constant_at(n, constant, at);
 }
 
-/* Theorem 3, and random distributions --- */
+/* --- Theorem 3, and random distributions --- */
 
 void lab_theory_advantage_variance(const double *p, const double *q, const double *a, size_t n,
                                    double *pq, double group[LAB_CONSTANTS]) {
@@ -223,7 +226,7 @@ gl_status lab_theory_random_pair(size_t n, double alpha, double apart, uint64_t 
 }
 
 /* --- search --- */
-/* The search for violations of Theorem 2. */
+/* Search for violations of Theorem 2. */
 
 const char *const lab_advantage_names[LAB_ADVANTAGES] = {"r - E_p r", "r - E_q r",
                                                          "(r - E_q r)/sd_q r", "r"};
@@ -259,7 +262,7 @@ void lab_theory_advantage(lab_advantage kind, const double *p, const double *q, 
 typedef struct problem {
   lab_advantage kind;
   size_t n;
-  lab_worst *at; /* where the last evaluation is written */
+  lab_worst *at; /* result of the last evaluation */
 } problem;
 
 static void softmax(const gsl_vector *v, size_t first, size_t n, double *out) {
@@ -269,8 +272,8 @@ static void softmax(const gsl_vector *v, size_t first, size_t n, double *out) {
   for (size_t y = 0; y < n; ++y) out[y] /= sum;
 }
 
-/* Minus the log of left / right; logits are held within +-30 by a wall, so that probabilities stay
- * above e^-60. Rewards are (1 + sin u) / 2, which reaches 0 and 1. */
+/* Minus the log of left / right. A penalty keeps logits within +-30, so probabilities stay above
+ * e^-60. Rewards are (1 + sin u) / 2, which attains 0 and 1. */
 static double cost(const gsl_vector *v, void *parameters) {
   problem *f = parameters;
   lab_worst *w = f->at;
@@ -298,7 +301,7 @@ static void start_at(gsl_vector *v, size_t n, uint64_t seed, uint64_t entity) {
 
 static void descend(gsl_multimin_fminimizer *m, gsl_multimin_function *f, gsl_vector *v,
                     gsl_vector *step) {
-  for (int round = 0; round < 3; ++round) { /* restarts undo a collapsed simplex */
+  for (int round = 0; round < 3; ++round) { /* restarts recover from a degenerate simplex */
     gsl_vector_set_all(step, round == 0 ? 2 : 0.5);
     gsl_multimin_fminimizer_set(m, f, v, step);
     for (int i = 0; i < 2000; ++i) {

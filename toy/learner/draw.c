@@ -1,13 +1,12 @@
-/* Drawing a batch, or a part of one.
+/* Samples a batch, or a part of one.
  *
- * While a batch is incomplete each response has room for `horizon` tokens; the request that
- * completes it sets rewards and cuts responses to their length. The batch has a record of the
- * sampler's exact distribution (toy/world/measure.h) for each of its different prompts. A position
- * drawn under a later version has that version's conditional distribution there, so the product
- * along a path is the probability of the response under what was really drawn from. Where responses
- * change their versions each at a position of its own (draw_request.span), each has a record of its
- * own (batch.own_dists).
- */
+ * While a batch is incomplete, each response has room for `horizon` tokens. The request that
+ * completes the batch sets rewards and cuts responses to their length. The batch stores the exact
+ * behaviour distribution (toy/world/measure.h) of each of its different prompts. Positions sampled
+ * by a later version have the conditional distribution of that version, so the product along a path
+ * is the probability of the response under the actual behaviour policy. If each response changes
+ * its version at its own position (draw_request.span), each response has its own record
+ * (batch.own_dists). */
 #include "core/random/rng.h"
 
 #include "toy/learner/learner.h"
@@ -17,17 +16,17 @@
 #include <string.h>
 
 /* --- the distribution of samplers --- */
-/* The policy of their version, distorted as `sampling.behaviour` says and mixed with another policy
- * as `behaviour_mixture` says (paper/methods.md §1.3). A mixture of responses is sampled token by
- * token from its conditional probabilities, which a tree of responses makes a table over edges like
- * any other policy. */
+/* The behaviour policy: the policy of the sampler's version, perturbed as configured by
+ * `sampling.behaviour` and mixed with another policy by `behaviour_mixture` (paper/methods.md
+ * §1.3). A mixture of whole responses is sampled token by token from its conditional probabilities.
+ * In a tree of responses these are a table over edges, like any policy. */
 
 static int toy_behaves(const toy_learner *l) {
   const sampling_spec *spec = &l->world->sampling;
   return sampling_distorts(spec) || spec->behaviour.with != OTHER_NONE;
 }
 
-/* The noise of edge e of prompt x in batch `id`. */
+/* The perturbation noise of the logit of edge e at prompt x in batch `id`. */
 static double noise_of(const toy_learner *l, uint64_t id, size_t x, size_t e) {
   const uint64_t at = (uint64_t)x * l->world->tree.n_edges + e;
   double pair[2];
@@ -58,15 +57,15 @@ static void distort(const toy_learner *l, uint64_t id, size_t x, size_t from, si
   for (size_t first = from; first < to; first += v) normalise(dist + first, v);
 }
 
-/* log(a) of the sum of e^x and e^y. */
+/* log(e^x + e^y). */
 static double log_add(double x, double y) {
   const double top = x > y ? x : y;
   return isinf(top) ? top : top + log(exp(x - top) + exp(y - top));
 }
 
-/* dist[n_edges] becomes the conditional log-probabilities of the mixture (1 - share) dist + share
- * other of whole responses. reach[n_nodes] and other_reach[n_nodes] are scratch. Nodes come before
- * their children. */
+/* Replaces dist[n_edges] by the conditional log-probabilities of the mixture (1 - share) dist +
+ * share other over whole responses. reach[n_nodes] and other_reach[n_nodes] are scratch. Parents
+ * precede children. */
 static void mix(const response_tree *t, double share, double *dist, const double *other,
                 double *reach, double *other_reach) {
   reach[0] = log1p(-share);
@@ -133,8 +132,7 @@ static gl_status begin_batch(toy_learner *l, const draw_request *r, batch *b, gl
   return GL_OK;
 }
 
-/* The distribution that the version's samplers draw from, into edges [from, to) of
- * distribution[n_edges]. */
+/* Writes the behaviour distribution of the current version to edges [from, to) of dist[n_edges]. */
 static gl_status record_dist(toy_learner *l, uint64_t id, size_t x, size_t from, size_t to,
                              double *dist, gl_error *err) {
   if (toy_behaves(l)) return toy_behaviour_dist(l, id, x, from, to, dist, err);
@@ -142,8 +140,7 @@ static gl_status record_dist(toy_learner *l, uint64_t id, size_t x, size_t from,
   return GL_OK;
 }
 
-/* Where responses are listed: the distribution of positions [first, last) into the tables of the
- * batch. */
+/* Listed worlds: writes the distribution of positions [first, last) to the batch's tables. */
 static gl_status record_in_tree(toy_learner *l, batch *b, size_t first, size_t last,
                                 gl_error *err) {
   const response_tree *t = &l->world->tree;
@@ -159,7 +156,7 @@ static gl_status record_in_tree(toy_learner *l, batch *b, size_t first, size_t l
   return status;
 }
 
-/* Where responses are counted: adds a table, valid from position `first` on, for every prompt of
+/* Counted worlds: appends a table, valid from position `first` on, to the record of every prompt in
  * the batch. */
 static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *err) {
   const size_t edges = l->world->tree.n_edges, slots = toy_learner_slots(l, b);
@@ -189,8 +186,9 @@ static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *e
 
 /* --- responses with versions of their own --- */
 
-/* Adds a table to each response's record. It replaces parts that begin at its first position or
- * later; for a response that draws nothing now it begins behind the last position. */
+/* Appends a table to each response's record, starting at the response's first new position. Earlier
+ * tables that start at or after that position become empty. For a response without new tokens the
+ * added table starts past the last position. */
 static gl_status add_parts(const toy_learner *l, const draw_request *r, batch *b, size_t parts,
                            gl_error *err) {
   const size_t edges = l->world->tree.n_edges, horizon = l->world->tree.horizon;
@@ -212,7 +210,7 @@ static gl_status add_parts(const toy_learner *l, const draw_request *r, batch *b
   return GL_OK;
 }
 
-/* Makes room for the tables of this draw; *parts is then the number of parts of a record. */
+/* Allocates the tables of this request and sets *parts to the number of tables per record. */
 static gl_status reserve_records(const toy_learner *l, const draw_request *r, batch *b,
                                  size_t *parts, gl_error *err) {
   *parts = 0;
@@ -233,15 +231,15 @@ static gl_status reserve_records(const toy_learner *l, const draw_request *r, ba
   return status;
 }
 
-/* What one response of a batch is drawn from, and how far. */
+/* Sampling state of one response. */
 typedef struct response_draw {
-  size_t i, x;        /* the response, its prompt */
-  draw_span span;     /* positions drawn now */
-  const double *dist; /* [n_edges] the sampler's distribution */
+  size_t i, x;        /* index of the response, its prompt */
+  draw_span span;     /* positions to sample in this request */
+  const double *dist; /* [n_edges] log-probabilities of the behaviour policy */
 } response_draw;
 
-/* Writes this version's distribution at the positions drawn now into response i's record, which has
- * `parts` parts, and points d->dist to it. */
+/* Writes this version's distribution at the positions of d->span to the record of response d->i,
+ * which has `parts` tables, and points d->dist to it. */
 static gl_status record_own_dist(toy_learner *l, batch *b, response_draw *d, size_t parts,
                                  gl_error *err) {
   const response_tree *t = &l->world->tree;
@@ -257,14 +255,14 @@ static gl_status record_own_dist(toy_learner *l, batch *b, response_draw *d, siz
   return record_dist(l, b->id, d->x, from, to, record, err);
 }
 
-/* The table of prompt x that was recorded last. */
+/* The most recent table of prompt x. */
 static const double *recorded_dist(const toy_learner *l, const batch *b, size_t x, size_t slots) {
   const size_t size = b->n_dist / slots, edges = l->world->tree.n_edges;
   return b->dist + l->slot[x] * size + (size - edges);
 }
 
-/* Records log q of token a of a node, before and after truncation: `sampler` is the distribution
- * sampled from, `drawn` the same truncated, `policy` the policy of its version. */
+/* Stores log q of token a, before and after truncation. `sampler` is the behaviour distribution of
+ * the node, `drawn` the same after truncation, `policy` the unperturbed policy of its version. */
 static void record_token(const toy_learner *l, batch *b, size_t k, size_t a, const double *sampler,
                          const double *drawn, const double *policy) {
   const size_t v = l->world->tree.vocabulary;
@@ -282,9 +280,9 @@ static void record_token(const toy_learner *l, batch *b, size_t k, size_t a, con
   b->logq_trunc[k] = policy[a] - log(mass);
 }
 
-/* Inverts the distribution function: the token whose part of [0, 1) holds u. If rounding leaves u
- * beyond all parts it is the last token of positive probability; where probabilities are not
- * numbers, the last token. */
+/* Inverse-CDF sampling: returns the token whose interval of [0, 1) contains u. If rounding leaves u
+ * beyond all intervals, returns the last token of positive probability; if probabilities are NaN,
+ * the last token. */
 static size_t invert_cdf(const double *logp, size_t n, double u) {
   size_t last = n - 1;
   double below = 0;
@@ -297,8 +295,7 @@ static size_t invert_cdf(const double *logp, size_t n, double u) {
   return last;
 }
 
-/* Samples the positions of d->span from the sampler's distribution, after walking through the
- * tokens that the response has. */
+/* Walks through the response's existing tokens, then samples the positions of d->span. */
 static void draw_response(toy_learner *l, const draw_request *r, batch *b, const response_draw *d) {
   const response_tree *t = &l->world->tree;
   const size_t v = t->vocabulary, start = b->token_start[d->i];
@@ -325,7 +322,7 @@ static void draw_response(toy_learner *l, const draw_request *r, batch *b, const
   }
 }
 
-/* The noisy reward of response i of the id. Its address is the position after the last. */
+/* Noisy reward of response i. The random number's address is the position after the last token. */
 static double reward_of(const toy_learner *l, uint64_t id, size_t i, double mean) {
   const toy_world *w = l->world;
   if (w->noise == NOISE_NONE) return mean;
@@ -365,7 +362,7 @@ static gl_status draw_spans(toy_learner *l, const draw_request *r, batch *b, gl_
   return status;
 }
 
-/* Reports how many tokens each response has by now in r->length. */
+/* Stores the current number of tokens of each response in r->length. */
 static void report_lengths(const toy_learner *l, const draw_request *r, const batch *b) {
   for (size_t i = 0; r->length != NULL && i < b->n_responses; ++i) {
     const size_t v = l->world->tree.vocabulary;
@@ -406,7 +403,7 @@ size_t toy_learner_longest(const void *self) {
   return ((const toy_learner *)self)->world->tree.horizon;
 }
 
-/* A held version takes the place of the current one for the length of the draw. */
+/* If the request names a held version, its parameters replace the current ones during the call. */
 gl_status toy_learner_draw(void *self, const draw_request *r, batch *b, gl_error *err) {
   toy_learner *l = self;
   if (r->version == l->update.version) return draw_now(l, r, b, err);
@@ -427,11 +424,13 @@ gl_status toy_learner_draw(void *self, const draw_request *r, batch *b, gl_error
 
 /* --- joining --- */
 
-/* What batches of one id and version recorded of a prompt is the same in all of them. */
+/* Batches with the same id and version store identical distributions of a prompt, so one copy is
+ * kept. */
 static gl_status join_dists(toy_learner *l, batch *b, const batch_group *group, size_t n,
                             gl_error *err) {
   size_t size = 0;
-  size_t *place = calloc(n + 1, sizeof *place); /* of each group's distribution in its batch */
+  size_t *place =
+      calloc(n + 1, sizeof *place); /* position of each group's distribution in its batch */
   if (place == NULL) return gl_fail_memory(err, "a batch");
   for (size_t g = 0; g < n; ++g) {
     const batch *from = group[g].from;

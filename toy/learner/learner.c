@@ -1,5 +1,5 @@
-/* The toy learner: its evaluation and its construction. Its parameters, held versions and
- * checkpoints are in state.c; sampling and training in draw.c and update.c. */
+/* The toy learner: evaluation and construction. Parameters, held versions and checkpoints are in
+ * state.c; sampling is in draw.c, training in update.c. */
 #include "toy/learner/learner.h"
 
 #include "core/config/config.h"
@@ -10,12 +10,12 @@
 #include <string.h>
 
 /* --- evaluation --- */
-/* Exact or greedy scores of the policy, over all prompts or some, with the world's rewards or those
- * of another world of the same sizes. */
+/* Exact or greedy evaluation scores, over all prompts or some, with the world's rewards or those of
+ * another world of the same shape. */
 
-/* The expected reward, in the world `rewards`, of responses to prompt x that are drawn from the
- * current parameters as `distribution` says. Where that is the policy that is trained, its tables
- * are at hand. */
+/* Expected reward, in the world `rewards`, of responses to prompt x sampled with the current
+ * parameters under the sampling settings `dist`. The cached tables are used if these settings are
+ * those of training. */
 static double return_at(toy_learner *l, const toy_world *rewards, size_t x,
                         const sampling_spec *dist) {
   const toy_world *w = l->world;
@@ -35,7 +35,7 @@ static double return_at(toy_learner *l, const toy_world *rewards, size_t x,
   return toy_mean_reward(rewards, x, p, drawn, l->scratch);
 }
 
-/* *score: of one prompt. */
+/* *score receives the score of one prompt. */
 static gl_status score_at(toy_learner *l, const toy_world *rewards, size_t x,
                           const evaluation_spec *how, double *score, gl_error *err) {
   switch (how->kind) {
@@ -94,7 +94,7 @@ gl_status toy_learner_evaluate_parts(void *self, double *score, gl_error *err) {
 
 /* --- reading sets --- */
 
-/* `prompts: [0, 2]`: numbers of prompts, each once. */
+/* `prompts: [0, 2]`: prompt numbers without repetition. */
 static gl_status read_prompts(toy_set *s, toy_learner *l, cfg_reader *r) {
   const toy_world *w = l->world;
   double *number = NULL;
@@ -125,7 +125,7 @@ static gl_status read_prompts(toy_set *s, toy_learner *l, cfg_reader *r) {
   return r->status;
 }
 
-/* What belongs to the policy, to the kind of its world, or to sets is no part of a set's world. */
+/* A set may change rewards only: keys of the policy, the kind of world or the sets are rejected. */
 static gl_status check_keys(const cfg_node *changes, gl_error *err) {
   static const char *const kept[] = {"kind", "policy", "evaluation"};
   if (cfg_kind_of(changes) != CFG_MAP)
@@ -148,7 +148,7 @@ static int same_sizes(const toy_world *a, const toy_world *b) {
          s->n_edges == t->n_edges && s->n_responses == t->n_responses;
 }
 
-/* The world with what the set changes in it. */
+/* Builds the set's world: the learner's world section with the set's changes. */
 static gl_status make_other(toy_set *s, const toy_learner *l, const learner_setup *setup,
                             const cfg_node *changes, gl_error *err) {
   cfg_doc *doc = NULL;
@@ -179,7 +179,7 @@ static gl_status read_set(toy_set *s, toy_learner *l, const learner_setup *setup
   return changes != NULL ? make_other(s, l, setup, changes, err) : GL_OK;
 }
 
-/* A counted world's sums need scratch by its states. */
+/* Enlarges the scratch if another world's automata have more states. */
 static gl_status widen_scratch(toy_learner *l, gl_error *err) {
   size_t most = toy_scratch(l->world);
   for (size_t i = 0; i < l->world->sets.n; ++i)
@@ -256,7 +256,7 @@ static void set_reference(toy_learner *l) {
       l->logref[e] = -log((double)w->tree.vocabulary);
 }
 
-/* What responses of samplers are mixed with. */
+/* Computes the policy that the behaviour policy is mixed with. */
 static gl_status set_initial(toy_learner *l, const cfg_node *sampling, gl_error *err) {
   const toy_world *w = l->world;
   const size_t edges = w->tree.n_edges, n = w->n_prompts * edges;
@@ -274,7 +274,7 @@ static gl_status set_initial(toy_learner *l, const cfg_node *sampling, gl_error 
   return GL_OK;
 }
 
-/* A reward r can be flipped to 1 - r where it is a share. */
+/* Flipping a reward r to 1 - r requires rewards in [0, 1]. */
 static gl_status check_rewards(const toy_learner *l, const cfg_node *train, gl_error *err) {
   const toy_world *w = l->world;
   int shares = w->noise != NOISE_GAUSSIAN;

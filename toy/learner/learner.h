@@ -1,5 +1,5 @@
-/* The toy learner's state, shared by the files that draw, hold versions, update and write
- * checkpoints. Inside toy/learner only. */
+/* State of the toy learner, shared by the files that sample, hold versions, update and write
+ * checkpoints. Private to toy/learner. */
 #ifndef GEPOLAB_TOY_LEARNER_LEARNER_H
 #define GEPOLAB_TOY_LEARNER_LEARNER_H
 
@@ -10,43 +10,43 @@
 #include "toy/world/measure.h"
 
 /* --- the optimizer --- */
-/* Gradient ascent on a vector of doubles: SGD with momentum, Adam (1412.6980), AdamW (1711.05101),
- * in PyTorch's conventions. */
+/* Gradient ascent on a vector of doubles with PyTorch's conventions: SGD with momentum, Adam (arXiv
+ * 1412.6980), AdamW (arXiv 1711.05101). */
 
 typedef struct toy_optimizer {
   optimizer_spec spec;
   size_t n;
-  uint64_t steps; /* taken so far */
-  double *first;  /* [n] momentum, or Adam's mean of gradients; NULL for plain SGD */
-  double *second; /* [n] Adam's mean of squares; NULL for SGD */
+  uint64_t steps; /* optimiser steps so far */
+  double *first;  /* [n] momentum, or Adam's first moment; NULL for plain SGD */
+  double *second; /* [n] Adam's second moment; NULL for SGD */
 } toy_optimizer;
 
 gl_status toy_optimizer_init(toy_optimizer *o, const optimizer_spec *spec, size_t n, gl_error *err);
 void toy_optimizer_fini(toy_optimizer *o);
 
-/* theta[n] moves along `direction`[n] = d(-loss)/dtheta, whose norm is first brought down to
- * clip_grad_norm (direction is changed then). Returns the norm before that. */
+/* Takes one optimiser step on theta[n] with direction[n] = d(-loss)/dtheta, after clipping the norm
+ * of direction to clip_grad_norm in place. Returns the norm before clipping. */
 double toy_optimizer_step(toy_optimizer *o, double lr, double *theta, double *direction);
 
 /* --- the learner --- */
 
-/* The current policy at one prompt; valid while stamp equals the learner's. */
+/* The current policy at one prompt; valid if stamp equals the learner's. */
 typedef struct prompt_cache {
   uint64_t stamp;
   double *logp, *p; /* [n_edges] */
 } prompt_cache;
 
-/* Parameters of an older version that are kept for drawing. */
+/* Parameters of an older version that samplers still use. */
 typedef struct toy_held {
   int64_t version;
-  uint64_t stamp; /* the learner's when they were current */
+  uint64_t stamp; /* the learner's stamp when these parameters were current */
   double *theta;  /* [n_parameters], owned */
 } toy_held;
 
-/* Where and how the policy is scored: rewards and prompts of a world of the same sizes. */
+/* An evaluation set: the prompts, and the rewards of a world of the same shape. */
 typedef struct toy_set {
-  toy_world *other; /* whose rewards count; owned; NULL: the world's own */
-  size_t *prompt;   /* [n_prompts] in the learner's memory; NULL: all */
+  toy_world *other; /* owned; the world whose rewards count; NULL: the learner's own */
+  size_t *prompt;   /* [n_prompts] in the learner's arena; NULL: all prompts */
   size_t n_prompts;
   evaluation_spec how;
 } toy_set;
@@ -55,57 +55,62 @@ typedef struct toy_learner {
   toy_world *world;
   toy_set *sets; /* [world->sets.n] */
   update_loop update;
-  double *theta;     /* [n_parameters] */
-  double *direction; /* [n_parameters] */
-  double *logref;    /* [n_prompts * n_edges] the reference policy */
-  double *initial;   /* likewise, what samplers' policy is mixed with; NULL: nothing */
+  double *theta;     /* [n_parameters] the parameters */
+  double *direction; /* [n_parameters] d(-loss)/dtheta */
+  double *logref;    /* [n_prompts * n_edges] log-probabilities of the reference policy */
+  double *initial;   /* [n_prompts * n_edges] the policy mixed into the behaviour policy; NULL: no
+                        mixture */
   training_reward rewards;
-  uint64_t stamp;      /* grows whenever theta changes; starts at 1 */
+  uint64_t stamp;      /* incremented whenever theta changes; starts at 1 */
   prompt_cache *cache; /* [n_prompts] */
-  double *scratch;     /* of exact quantities: toy_scratch() */
+  double *scratch;     /* scratch of exact quantities, of size toy_scratch() */
   double *edges;       /* [n_edges] scratch */
-  double *evaluated;   /* [2 * n_edges] scratch of an evaluation under a distribution of its own */
+  double *evaluated;   /* [2 * n_edges] scratch of evaluations under other sampling settings */
   double *token;       /* [3 * vocabulary] scratch */
   sampling_rank *rank; /* [vocabulary] scratch */
-  double *part_score, *prompt_score; /* [sets.n_parts], [n_prompts] scratch where there are sets */
-  size_t *slot;     /* [n_prompts] scratch: a prompt's place among a batch's distributions */
-  toy_record *dist; /* [cap_dist] what each response of the update's table was drawn from */
-  size_t *edge;     /* [cap_edge] of each token of the table */
+  double *part_score,
+      *prompt_score; /* [sets.n_parts], [n_prompts] scratch; allocated if there are sets */
+  size_t *slot;      /* [n_prompts] scratch: index of a prompt's distribution in the batch */
+  toy_record *dist;  /* [cap_dist] behaviour distribution of each response in the update's table */
+  size_t *edge;      /* [cap_edge] edge of each token in the update's table */
   size_t cap_dist, cap_edge;
-  toy_held *held; /* [n_held] in no order */
+  toy_held *held; /* [n_held], unordered */
   size_t n_held, cap_held;
   toy_optimizer optimizer;
-  arena memory; /* of the arrays above, but for dist, edge and held, which grow */
+  arena memory; /* memory of the arrays above, except dist, edge and held, which grow */
 } toy_learner;
 
-/* The current policy's log-probabilities and probabilities at x, computed once per theta. */
+/* Returns the current policy's log-probabilities and probabilities at prompt x, computed once per
+ * theta. */
 const prompt_cache *toy_learner_at(toy_learner *l, size_t x);
-/* Numbers the different prompts of a batch in order of appearance, into slot[x]; SIZE_MAX for
- * others. Returns how many there are, or 0 if a prompt is out of range. */
+/* Numbers the different prompts of a batch in order of appearance, in slot[x]; SIZE_MAX for all
+ * others. Returns their number, or 0 if a prompt is out of range. */
 size_t toy_learner_slots(toy_learner *l, const batch *b);
 /* Mean over prompts of the expected reward of the current policy. */
 double toy_learner_return(toy_learner *l);
-/* Whether every parameter is finite. */
+/* Returns 1 if every parameter is finite. */
 int toy_learner_is_finite(const toy_learner *l);
 
-/* The distributions that the responses of a batch were drawn from: `parts` of each record (0: they
- * are of another world), and whether every response has a record of its own or those of a prompt
- * share one. */
+/* The behaviour distributions stored in a batch. parts: tables per record; 0 if the sizes do not
+ * fit this world. own: 1 if every response has its own record, 0 if the responses of a prompt share
+ * one. */
 typedef struct toy_dists {
   size_t parts;
   int own;
 } toy_dists;
-/* `slots`: different prompts of the batch. */
+/* `slots`: number of different prompts in the batch. */
 toy_dists toy_learner_dists(const toy_learner *l, const batch *b, size_t slots);
 
-/* Reads the evaluation's sets; GL_EINPUT at its place for one that does not fit the world. */
+/* Parses the evaluation sets. Errors: GL_ENOMEM, GL_EINPUT (a set that does not fit the world, with
+ * its position in the recipe). */
 gl_status toy_learner_take_sets(toy_learner *l, const learner_setup *setup, gl_error *err);
 
-/* Adds an empty entry to the list of held versions, theta allocated; NULL if memory is short. */
+/* Appends an entry with theta allocated to the list of held versions. Returns NULL if memory runs
+ * out. */
 toy_held *toy_learner_add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters);
 void toy_held_free(toy_held *held, size_t n);
 
-/* The functions of the table in core/rl/learner.h, each in a file of its own. */
+/* Implementations of the operations in core/rl/learner.h. */
 gl_status toy_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);
 gl_status toy_learner_join(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
 gl_status toy_learner_adopt(const void *self, batch *b, gl_error *err);

@@ -1,7 +1,7 @@
-/* The toy learner's parameters: what their policy is at a prompt, copies of older versions, and
- * their file. A checkpoint is a header, parameters, last gradient, optimiser state, held versions
- * (each its number and its parameters), a checksum of all before it, in native byte order.
- * Everything else follows from the recipe and the seed. */
+/* Parameters of the toy learner: the policy at a prompt, copies of older versions, and checkpoints.
+ * A checkpoint is a header, the parameters, the last gradient, the optimiser state, the held
+ * versions (number and parameters each), and a checksum of everything before it, in native byte
+ * order. Everything else follows from the recipe and the seed. */
 #include "core/base/array.h"
 #include "core/base/hash.h"
 #include "toy/learner/learner.h"
@@ -52,8 +52,8 @@ toy_dists toy_learner_dists(const toy_learner *l, const batch *b, size_t slots) 
 }
 
 /* --- versions that are held --- */
-/* Samplers still sample from them: copies of the parameters. A copy keeps the stamp that its
- * parameters had, so what is cached of them stays true. */
+/* Held versions: copies of the parameters that samplers still use. A copy keeps the stamp of its
+ * parameters, so cached tables of that stamp stay valid. */
 
 toy_held *toy_learner_add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters) {
   if (!ARRAY_RESERVE(*held, *capacity, *n + 1)) return NULL;
@@ -95,13 +95,13 @@ void toy_learner_release(void *self, int64_t version) {
 typedef struct checkpoint_header {
   char magic[8];
   uint64_t format, fingerprint, seed;
-  uint64_t n_parameters, n_vectors; /* theta, the last gradient, then the optimiser's */
+  uint64_t n_parameters, n_vectors; /* vectors: theta, the last gradient, then the optimiser's */
   uint64_t optimizer_kind, optimizer_steps;
   int64_t version;
   uint64_t n_held, has_gradient;
 } checkpoint_header;
 
-/* Format 2 had no last gradient. */
+/* Format 2 did not store the last gradient. */
 enum { CHECKPOINT_FORMAT = 3, MAX_VECTORS = 4 };
 static const char checkpoint_magic[8] = "GLtoy\r\n\x1a";
 
@@ -162,7 +162,7 @@ static gl_status check_header(const toy_learner *l, const checkpoint_header *h, 
   return GL_OK;
 }
 
-/* What a file says, before it is known to be whole. */
+/* Contents of a file, before its checksum is verified. */
 typedef struct checkpoint_body {
   double *vectors; /* [n_vectors * n_parameters] */
   toy_held *held;  /* [n_held] */
@@ -184,7 +184,7 @@ static gl_status read_body(FILE *from, const checkpoint_header *h, checkpoint_bo
   body->vectors = calloc(n, h->n_vectors * sizeof *body->vectors);
   if (body->vectors == NULL) return gl_fail_memory(err, "a checkpoint");
   gl_status status = get(from, body->vectors, n * h->n_vectors * sizeof(double), &hash, err);
-  /* A false count meets the end of the file. */
+  /* If n_held is corrupt, the loop ends with an error at the end of the file. */
   for (uint64_t i = 0; i < h->n_held && status == GL_OK; ++i) {
     toy_held *one = toy_learner_add_held(&body->held, &body->n_held, &body->cap_held, n);
     if (one == NULL) return gl_fail_memory(err, "a checkpoint's held versions");
@@ -197,7 +197,8 @@ static gl_status read_body(FILE *from, const checkpoint_header *h, checkpoint_bo
   return status;
 }
 
-/* Makes the learner what the file says; its old held versions go into the body. */
+/* Moves the file's state into the learner. The learner's old held versions go into the body, which
+ * frees them. */
 static void take_over(toy_learner *l, const checkpoint_header *h, checkpoint_body *body) {
   double *vectors[MAX_VECTORS] = {l->theta, l->update.trail.last, l->optimizer.first,
                                   l->optimizer.second};

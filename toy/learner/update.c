@@ -1,6 +1,6 @@
-/* What a step of the toy learner is made of (core/rl/update.h): its batches laid out over the edges
- * of the world's tree, exact scores and gradients, the optimiser, and the metrics that a world
- * small enough to be enumerated has. */
+/* One step of the toy learner (core/rl/update.h): maps batches to edges of the world's tree,
+ * computes exact log-probabilities and gradients, runs the optimiser, and computes the exact
+ * metrics of a toy world. */
 #include "core/base/array.h"
 #include "toy/learner/learner.h"
 #include "toy/world/measure.h"
@@ -11,7 +11,7 @@
 
 /* --- laying batches out --- */
 
-/* The columns that the table of core/rl does not have, of one batch. */
+/* Fills the toy learner's additional columns (see core/rl's update table) for one batch. */
 static gl_status lay_batch_out(toy_learner *l, const batch *b, size_t i0, size_t k0,
                                gl_error *err) {
   const toy_dists dists = toy_learner_dists(l, b, toy_learner_slots(l, b));
@@ -38,8 +38,8 @@ static gl_status lay_batch_out(toy_learner *l, const batch *b, size_t i0, size_t
   return GL_OK;
 }
 
-/* The distribution of a group whose responses were all drawn from one; no values where they were
- * not. */
+/* The shared behaviour distribution of a group; values is NULL if its responses have different
+ * ones. */
 static toy_record dist_of_group(const toy_learner *l, size_t g) {
   const size_t first = l->update.table.group_start[g], end = l->update.table.group_start[g + 1];
   for (size_t i = first + 1; i < end; ++i)
@@ -47,7 +47,7 @@ static toy_record dist_of_group(const toy_learner *l, size_t g) {
   return l->dist[first];
 }
 
-/* The mean over responses of sum_y q(y)^2, each under its own distribution. */
+/* Mean over responses of sum_y q(y)^2, each under its own distribution. */
 static gl_status mixed_collision(toy_learner *l, size_t g, int truncated, gl_error *err) {
   const update_table *t = &l->update.table;
   double sum = 0;
@@ -61,7 +61,7 @@ static gl_status mixed_collision(toy_learner *l, size_t g, int truncated, gl_err
   return status;
 }
 
-/* log sum_y q(y)^2 of each group, under the distribution that the weights see. */
+/* log sum_y q(y)^2 of each group, under the distribution that the importance weights use. */
 static gl_status collisions(toy_learner *l, gl_error *err) {
   const update_table *t = &l->update.table;
   const int truncated = l->world->sampling.weights != SAMPLING_RAW;
@@ -116,15 +116,16 @@ static gl_status lay_out(toy_learner *l, batch *const *batches, size_t n, gl_err
 
 /* --- scores --- */
 
-/* Whether the learner's distribution is renormalised over what the sampler kept. */
+/* Returns 1 if the learner's distribution is renormalised over the tokens that the sampler kept
+ * (sampling replay). */
 static int replays(const toy_learner *l) {
   return l->world->sampling.weights == SAMPLING_REPLAY &&
          sampling_truncates(&l->world->sampling, l->world->tree.vocabulary);
 }
 
-/* A policy at a node, logp[v], renormalised over the tokens that the sampler of distribution q kept
- * at that position: log-probabilities into l->token[v], and its probabilities behind them, which
- * are returned. */
+/* Renormalises a policy at a node, logp[v], over the tokens kept by the truncated distribution q at
+ * that position. Writes log-probabilities to l->token[v] and returns the probabilities, which are
+ * stored behind them. */
 static const double *replay(toy_learner *l, toy_record q, size_t edge, size_t position,
                             const double *logp) {
   const size_t v = l->world->tree.vocabulary;
@@ -135,8 +136,8 @@ static const double *replay(toy_learner *l, toy_record q, size_t edge, size_t po
   return l->token + v;
 }
 
-/* The log-probabilities of response i's tokens under a policy over edges, as the weights see them.
- */
+/* Log-probabilities of response i's tokens under a policy over edges, as the importance weights use
+ * them. */
 static void score_response(toy_learner *l, size_t i, const double *logp, double *out) {
   const update_table *t = &l->update.table;
   const size_t v = l->world->tree.vocabulary;
@@ -149,7 +150,7 @@ static void score_response(toy_learner *l, size_t i, const double *logp, double 
   }
 }
 
-/* The entropies of the current policy c where response i's tokens stand. */
+/* Entropies of the current policy c at the nodes of response i's tokens. */
 static void score_entropies(toy_learner *l, size_t i, const prompt_cache *c) {
   const update_table *t = &l->update.table;
   const size_t v = l->world->tree.vocabulary;
@@ -215,7 +216,8 @@ static toy_facts facts_of(toy_learner *l, size_t x, toy_record dist) {
                      l->edges, l->scratch);
 }
 
-/* Of a group whose responses were drawn from different distributions: means over these. */
+/* For a group whose responses have different behaviour distributions: the KL divergences are means
+ * over these distributions. */
 static toy_facts mixed_facts(toy_learner *l, size_t g) {
   const update_table *t = &l->update.table;
   const double n = (double)(t->group_start[g + 1] - t->group_start[g]);
@@ -231,8 +233,7 @@ static toy_facts mixed_facts(toy_learner *l, size_t g) {
   return mean;
 }
 
-/* Means over the groups; each different pair of prompt and sampler distribution is worked out once.
- */
+/* Means over groups. Each distinct pair of prompt and behaviour distribution is evaluated once. */
 static void exact_metrics(toy_learner *l, double *metrics) {
   const update_table *t = &l->update.table;
   toy_facts sum = {0}, f = {0};
@@ -250,7 +251,7 @@ static void exact_metrics(toy_learner *l, double *metrics) {
         ++repeats;
         double expected = (f.mean_reward - t->baseline[h]) / t->scale[h];
         if (!isfinite(expected))
-          continue; /* the algorithm has no advantage affine in the reward here */
+          continue; /* the advantage is not affine in the reward under this algorithm */
         error += fabs(t->mean_aw[h] - expected);
         ++with_error;
       }
@@ -270,17 +271,17 @@ static void exact_metrics(toy_learner *l, double *metrics) {
 }
 
 /* --- what top-k and top-p keep --- */
-/* At every drawn token: the learner's probability of the tokens that its sampler's distribution
- * kept there, and the entropies of the learner's distribution over them and over the others. */
+/* At every sampled token: the learner's probability mass of the tokens that truncation kept, and
+ * the entropies of the learner's distribution restricted to the kept tokens and to the others. */
 
 typedef struct kept_sums {
   double mass, mass_q, entropy, tail; /* sums over tokens */
   double tokens, with_tail;
 } kept_sums;
 
-/* Adds the node of one token: the policy's p and logp, the sampler's distribution q there, and that
- * distribution truncated, drawn; [v] each. With m the kept mass, H(p | kept) = ln m - (sum over
- * kept of p ln p) / m. */
+/* Adds the node of one token. p and logp are the learner's policy, q the behaviour distribution,
+ * drawn the truncated one; all [v]. With m the kept mass, H(p | kept) = ln m - (sum over kept of p
+ * ln p) / m. */
 static void add_node(kept_sums *sum, const double *p, const double *logp, const double *q,
                      const double *drawn, size_t v) {
   double mass[2] = {0}, plogp[2] = {0}, mass_q = 0;
@@ -294,7 +295,7 @@ static void add_node(kept_sums *sum, const double *p, const double *logp, const 
   sum->tokens += 1;
   sum->mass += mass[1];
   sum->mass_q += mass_q;
-  /* a kept set that the learner has left has no distribution of its own */
+  /* if the kept tokens have probability 0, the conditional distribution is undefined */
   if (mass[1] > 0) sum->entropy += fmax(0, log(mass[1]) - plogp[1] / mass[1]);
   if (mass[0] > 0) {
     sum->tail += fmax(0, log(mass[0]) - plogp[0] / mass[0]);
@@ -340,7 +341,7 @@ gl_status toy_learner_update(void *self, batch *const *batches, size_t n,
 }
 
 /* --- the optimizer --- */
-/* Steps of SGD, Adam and AdamW, and the limit of the gradient norm. */
+/* SGD, Adam and AdamW steps, and gradient-norm clipping. */
 
 gl_status toy_optimizer_init(toy_optimizer *o, const optimizer_spec *spec, size_t n,
                              gl_error *err) {

@@ -1,5 +1,5 @@
-/* Finite automata: the dynamic programmes over last letter and state, and the automata that a
- * recipe can name or give as a table. */
+/* Automaton worlds: exact sums by dynamic programming over (last letter, automaton state), and the
+ * parser of the automata a recipe names or gives as a table. */
 #include "toy/world/automaton.h"
 
 #include "core/config/fields.h"
@@ -27,14 +27,15 @@ gl_status toy_chain_graph(response_tree *graph, size_t letters, size_t horizon, 
   return GL_OK;
 }
 
-/* The parts of the scratch of one sum. */
+/* Scratch arrays of one toy_chain_sum(). */
 typedef struct tables {
-  double *m;     /* [n_edges] the measure of the position at hand */
-  double *edge;  /* [n_edges] */
-  double *ahead; /* [horizon * vocabulary * states] what follows a token read in a state */
-  double *from;  /* [n_nodes * states] what follows a node in a state */
-  double *mass;  /* [n_nodes * states] what leads to a node in a state */
-  double *step;  /* [vocabulary * states] */
+  double *m;    /* [n_edges] measure at the current position */
+  double *edge; /* [n_edges] */
+  double
+      *ahead; /* [horizon * vocabulary * states] backward value after reading a token in a state */
+  double *from; /* [n_nodes * states] backward value of a node in a state */
+  double *mass; /* [n_nodes * states] forward mass of a node in a state */
+  double *step; /* [vocabulary * states] */
 } tables;
 
 size_t toy_chain_scratch(const response_tree *g, size_t states) {
@@ -59,8 +60,8 @@ static size_t state_after(const toy_chain *c, size_t letters, size_t state, size
   return c->automaton != NULL ? c->automaton->next[state * letters + a] : 0;
 }
 
-/* What is worth reading token a in each state at position t: the value of the end, or what follows
- * the node that a leads to. */
+/* Backward value of reading token a in each state at position t: the terminal value if the response
+ * ends there, otherwise from[node of a][next state]. */
 static void look_ahead(const toy_chain *c, size_t t, const double *from, const double *value,
                        const double *by_length, double *ahead) {
   const response_tree *g = c->graph;
@@ -75,7 +76,7 @@ static void look_ahead(const toy_chain *c, size_t t, const double *from, const d
     }
 }
 
-/* Sums over edges, for every state: from[n][s] = sum_a m[n][a] ahead[a][s]. */
+/* Backward step as a matrix product: from[n][s] = sum_a m[n][a] ahead[a][s]. */
 static void chain_gather(const response_tree *g, size_t states, const double *m,
                          const double *ahead, double *from) {
   cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)g->n_nodes, (int)states,
@@ -83,7 +84,7 @@ static void chain_gather(const response_tree *g, size_t states, const double *m,
               (int)states);
 }
 
-/* mass becomes that one token later. */
+/* Forward step: moves t->mass from position t to position t + 1. */
 static void chain_advance(const toy_chain *c, const tables *t, size_t states) {
   const response_tree *g = c->graph;
   const size_t letters = g->n_nodes - 1;
@@ -96,7 +97,7 @@ static void chain_advance(const toy_chain *c, const tables *t, size_t states) {
       t->mass[(1 + a) * states + state_after(c, letters, s, a)] += t->step[a * states + s];
 }
 
-/* flow += m * (mass ahead'), edge by edge. */
+/* Matrix form: flow += m * (mass ahead'), elementwise over edges. */
 static void add_flow(const response_tree *g, const tables *t, size_t states, const double *ahead,
                      double *flow) {
   cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)g->n_nodes, (int)g->vocabulary,
@@ -119,7 +120,7 @@ double toy_chain_sum(const toy_chain *c, const double *const *log_m, double powe
     held = log_m[k];
     chain_gather(g, states, t.m, t.ahead + k * width, t.from);
   }
-  const double total = t.from[start]; /* of node 0 */
+  const double total = t.from[start]; /* node 0: before the first letter */
   if (flow == NULL) return total;
   memset(t.mass, 0, g->n_nodes * states * sizeof *t.mass);
   t.mass[start] = 1;
@@ -161,10 +162,10 @@ typedef enum automaton_kind {
 } automaton_kind;
 static const char *const names[N_AUTOMATA] = {"parity", "count", "contains", "balanced", "table"};
 
-/* Most transitions of all prompts' automata together. */
+/* Upper bound on the transitions of all prompts' automata together. */
 static const size_t max_transitions = (size_t)1 << 26;
 
-/* What a section says, before it is known what it needs. */
+/* The parsed keys of a world section; which of them are required depends on the kind. */
 typedef struct automaton_section {
   automaton_kind kind;
   size_t letter, modulus, depth;
@@ -187,7 +188,8 @@ void toy_automata_free(toy_automaton *automata, size_t n_prompts) {
   free(automata);
 }
 
-/* Counts `letter` modulo the number of states; solved at the prompt's number modulo that. */
+/* Counts `letter` modulo the number of states. Prompt x accepts when the count equals x modulo that
+ * number (parity: modulus 2). */
 static gl_status make_count(toy_automaton *m, const automaton_section *s, size_t x, gl_error *err) {
   const size_t modulus = s->kind == AUTOMATON_PARITY ? 2 : s->modulus;
   gl_status status = automata_reserve(m, modulus, s->letters, err);
@@ -199,10 +201,10 @@ static gl_status make_count(toy_automaton *m, const automaton_section *s, size_t
   return GL_OK;
 }
 
-/* Letter 0 opens, letter 1 closes, others pass. Solved: all is closed at the end, nothing was
- * closed that was not open, and the nesting was exactly `wanted` deep. A state is how much is open,
- * before the depth was met (0 .. wanted - 1) and since (wanted .. 2 wanted), and the last one is
- * failure. */
+/* Balanced brackets: letter 0 opens, letter 1 closes, others have no effect. Accepts if all
+ * brackets are closed at the end, none was closed before it was opened, and the greatest nesting
+ * depth was exactly `wanted`. States 0 .. wanted - 1 are the open brackets before depth `wanted`
+ * was reached, states wanted .. 2 wanted those after. The last state is failure. */
 static gl_status make_balanced(toy_automaton *m, const automaton_section *s, size_t x,
                                gl_error *err) {
   const size_t wanted = 1 + x % s->depth, failed = 2 * wanted + 1;
@@ -241,8 +243,8 @@ static gl_status automata_read_word(const cfg_node *list, const automaton_sectio
   return GL_OK;
 }
 
-/* The automaton of Knuth, Morris and Pratt: a state is how long a beginning of the word has just
- * been read; the whole word is never left. */
+/* Knuth-Morris-Pratt automaton: the state is the length of the longest prefix of the word that was
+ * just read. The state of the complete word is absorbing. */
 static gl_status make_contains(toy_automaton *m, const automaton_section *s, size_t x,
                                gl_error *err) {
   size_t word[AUTOMATON_MAX_HORIZON], n = 0, restart = 0;
@@ -277,8 +279,8 @@ static gl_status read_state(const cfg_node *node, size_t states, size_t *out, co
   return GL_OK;
 }
 
-/* Letters beyond the end of a state's list leave the state as it is, so that a long tail of letters
- * without meaning need not be written. */
+/* A state's list may be shorter than the alphabet: letters beyond its end leave the state
+ * unchanged. */
 static gl_status read_next(toy_automaton *m, const cfg_node *list, const automaton_section *s,
                            gl_error *err) {
   for (size_t k = 0; k < m->states; ++k) {
@@ -299,7 +301,7 @@ static gl_status read_next(toy_automaton *m, const cfg_node *list, const automat
   return GL_OK;
 }
 
-/* The list for prompt x: the list itself, or one of a list of lists. */
+/* The list for prompt x: the list itself or, if it is a list of lists, its x-th. */
 static gl_status of_prompt(const cfg_node **out, const cfg_node *list, const automaton_section *s,
                            size_t x, const char *key, gl_error *err) {
   if (cfg_kind_of(list) != CFG_LIST || cfg_size(list) == 0)
@@ -371,11 +373,11 @@ static gl_status make_table(toy_automaton *m, const automaton_section *s, size_t
 
 /* --- all kinds --- */
 
-/* A key that the chosen automaton would ignore is a mistake. */
+/* Rejects a key that the chosen automaton does not use. */
 static gl_status refuse_unused(const automaton_section *s, gl_error *err) {
   static const struct {
     const char *key;
-    unsigned kinds; /* bits of the kinds that read it */
+    unsigned kinds; /* bit set of the kinds that use the key */
   } keys[] = {{"letter", 1u << AUTOMATON_PARITY | 1u << AUTOMATON_COUNT},
               {"modulus", 1u << AUTOMATON_COUNT},
               {"word", 1u << AUTOMATON_CONTAINS},

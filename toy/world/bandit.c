@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Entity of RNG_WORLD for random mean rewards. */
+/* entity of the random mean rewards at RNG_WORLD */
 enum { REWARDS_ENTITY = 0 };
 
 /* --- fields --- */
@@ -82,7 +82,7 @@ static gl_status bandit_read_row(const cfg_node *list, size_t arms, double *to, 
   return GL_OK;
 }
 
-/* `noise`: none, bernoulli, or a number, the standard deviation of Gaussian noise. */
+/* `noise`: none, bernoulli, or a number: the standard deviation of Gaussian noise. */
 static gl_status parse_noise(toy_world *w, const cfg_node *node, gl_error *err) {
   static const char *const kinds[] = {"none", "bernoulli"};
   if (node == NULL) return GL_OK;
@@ -109,7 +109,7 @@ static gl_status parse_noise(toy_world *w, const cfg_node *node, gl_error *err) 
 
 static gl_status bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
                               size_t *modulus, gl_error *err) {
-  (void)modulus; /* responses of one token have no sum */
+  (void)modulus; /* the feature `sum` does not exist for responses of one token */
   const cfg_node *rewards = cfg_child(r, "rewards");
   int listed = rewards != NULL && cfg_kind_of(rewards) == CFG_LIST && cfg_size(rewards) > 0;
   int nested = listed && cfg_kind_of(cfg_at(rewards, 0)) == CFG_LIST;

@@ -1,4 +1,5 @@
-/* How parameters become logits: tabular policies, templates of one-hot features, real features. */
+/* Computes logits from parameters: tabular policies, templates of one-hot features, real-valued
+ * features. */
 #include "toy/world/features.h"
 
 #include "core/random/rng.h"
@@ -7,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Entities of RNG_WORLD that belong to features. */
+/* Entities of the features at RNG_WORLD. */
 enum { FEATURES_ENTITY = 1 };
-/* No toy policy needs more numbers than this; beyond it a recipe is mistyped. */
+/* Upper bound on the size of a feature table; a recipe beyond it is most likely mistyped. */
 static const size_t max_numbers = (size_t)1 << 26;
 
 static gl_status features_begin(toy_features *f, toy_features_kind kind,
@@ -59,12 +60,12 @@ enum { TEMPLATE_MAX_ATTRIBUTES = 8 };
 typedef struct template_spec {
   size_t n;
   attribute attribute[TEMPLATE_MAX_ATTRIBUTES];
-  size_t offset; /* number of its first feature */
+  size_t offset; /* index of the template's first feature */
 } template_spec;
 
-/* What the attributes of a node read. */
+/* The values from which attributes of a node are computed. */
 typedef struct node_state {
-  size_t position, last, second_last, sum; /* tokens counted from 1, 0: before the start */
+  size_t position, last, second_last, sum; /* tokens are counted from 1; 0: before the start */
 } node_state;
 
 static size_t attribute_size(const toy_features_context *in, attribute a) {
@@ -108,7 +109,7 @@ static size_t attribute_value(const toy_features_context *in, attribute a, size_
   return 0;
 }
 
-/* 1 if a policy that sees prompt and last letter alone can have the attribute. */
+/* Returns 1 if a bigram policy (prompt and last letter only) may use the attribute. */
 static int bigram_has(attribute a) {
   return a == ATTRIBUTE_BIAS || a == ATTRIBUTE_PROMPT || a == ATTRIBUTE_LAST;
 }
@@ -141,7 +142,7 @@ static gl_status parse_template(template_spec *t, int bigram, const cfg_node *no
   return GL_OK;
 }
 
-/* State of every node, from its parent's. */
+/* Computes every node's state from its parent's. */
 static node_state *node_states(const toy_features_context *in, gl_error *err) {
   const response_tree *t = in->tree;
   node_state *s = calloc(t->n_nodes, sizeof *s);
@@ -159,7 +160,7 @@ static node_state *node_states(const toy_features_context *in, gl_error *err) {
   return s;
 }
 
-/* Spreads feature numbers over buckets (the finaliser of MurmurHash3). */
+/* Hashes feature numbers into buckets (the finaliser of MurmurHash3). */
 static uint64_t features_mix(uint64_t h) {
   h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
   h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
@@ -181,7 +182,7 @@ static void features_fill_index(toy_features *f, const toy_features_context *in,
       }
 }
 
-/* Numbers the features of all templates; GL_EINPUT if there are too many. */
+/* Assigns feature numbers to all templates. Errors: GL_EINPUT (too many features). */
 static gl_status place_templates(template_spec *spec, size_t n, const toy_features_context *in,
                                  size_t hash, size_t *total, gl_error *err) {
   *total = 0;

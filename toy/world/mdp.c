@@ -1,5 +1,5 @@
-/* Decision processes: values, gradients and divergences by dynamic programming, their trajectories
- * as responses, and the worlds that recipes name. */
+/* Markov decision processes: values, gradients and divergences by dynamic programming; their
+ * trajectories as enumerable responses; and the environments that recipes name. */
 #include "toy/world/mdp.h"
 
 #include "core/base/thread_pool.h"
@@ -37,10 +37,10 @@ void mdp_log_policy(const mdp *m, const double *theta, double *log_policy) {
   }
 }
 
-/* One policy's tables, and room for both passes. */
+/* One policy's tables and the arrays of the backward and forward passes. */
 typedef struct passes {
   double *policy;       /* [states * actions] */
-  double *log_policy;   /* likewise */
+  double *log_policy;   /* [states * actions] */
   double *q;            /* [horizon * states * actions] */
   double *v, *d, *flow; /* [states], [states], [states * actions] */
   arena memory;
@@ -84,7 +84,7 @@ static void backward(const mdp *m, passes *p) {
   }
 }
 
-/* d becomes the distribution one step later; mass in terminal states stays out. */
+/* Advances d by one time step. Probability mass in terminal states is dropped. */
 static void step_forward(const mdp *m, passes *p) {
   const size_t pairs = m->states * m->actions;
   for (size_t s = 0; s < m->states; ++s)
@@ -155,7 +155,7 @@ gl_status mdp_divergence(const mdp *m, const double *theta_p, const double *thet
 struct mdp_trajectories {
   const mdp *m;
   size_t n_prompts, most;
-  size_t *first;  /* [n_prompts + 1] */
+  size_t *first;  /* [n_prompts + 1] index of a prompt's first trajectory */
   double *weight; /* [n_prompts] */
   size_t n, room;
   size_t *length;     /* [n] */
@@ -196,8 +196,8 @@ static gl_status mdp_make_room(mdp_trajectories *t, gl_error *err) {
   return GL_OK;
 }
 
-/* A path being walked. Rewards are expected ones, r(s,a): what a step earns on average over where
- * it leads, which gives the same J and gradient. */
+/* State of the recursive enumeration of trajectories. Rewards are the expected r(s,a), averaged
+ * over next states, which gives the same J and gradient. */
 typedef struct walk {
   size_t *pair;
   double *transition;
@@ -224,7 +224,7 @@ static gl_status extend(mdp_trajectories *t, walk *w, size_t s, size_t depth, gl
     const size_t pair = s * m->actions + a;
     const double *next = m->transition + pair * m->states;
     w->pair[depth] = pair;
-    /* Where the last step leads changes nothing any more. */
+    /* The last transition does not affect the return: do not branch on it. */
     if (depth + 1 == m->horizon) {
       w->transition[depth] = 0;
       status = mdp_keep(t, w, depth + 1, err);
@@ -288,7 +288,8 @@ static void rewards(const void *self, size_t x, double *reward) {
   memcpy(reward, t->reward + t->first[x], n_responses(self, x) * sizeof *reward);
 }
 
-/* log pi(a|s) of all pairs, to be freed; NULL with the error if memory is short. */
+/* Allocates log pi(a|s) of all pairs; the caller frees it. Returns NULL and sets err if memory runs
+ * out. */
 static double *mdp_new_policy(const mdp *m, const double *theta, gl_error *err) {
   double *policy = calloc(m->states, m->actions * sizeof *policy);
   if (policy == NULL)
@@ -312,7 +313,7 @@ static gl_status mdp_log_probs(const void *self, const double *theta, size_t x, 
   return GL_OK;
 }
 
-/* grad += c * d log pi(pair) / d theta, from the pair's row of probabilities. */
+/* grad += c * d log pi(pair) / d theta; `policy` is that state's row of probabilities. */
 static void mdp_add_score(const mdp *m, const double *policy, size_t pair, double c, double *grad) {
   const size_t s = pair / m->actions;
   for (size_t a = 0; a < m->actions; ++a) {
@@ -371,7 +372,7 @@ enumerable mdp_trajectories_enumerable(const mdp_trajectories *t) {
 
 /* --- the worlds of recipes: chain, gridworld, Garnet, token --- */
 
-/* Entities of RNG_WORLD, away from those of bandits and sequences. */
+/* Entities at RNG_WORLD, distinct from those of bandits and sequences. */
 enum { GARNET_ENTITY = 100, FEATURES_ENTITY = 101, TOKEN_ENTITY = 102 };
 
 static gl_status mdp_worlds_allocate(mdp *m, size_t states, size_t actions, gl_error *err) {
@@ -389,10 +390,10 @@ static double *mdp_worlds_next(const mdp *m, size_t s, size_t a) {
   return m->transition + (s * m->actions + a) * m->states;
 }
 
-/* Left or right along a line; a slip goes the other way; the right end pays 1 and ends. The left
- * end pays `distraction` whenever left is chosen there. */
+/* Actions: left or right along a line; a slip moves the other way. The right end pays 1 and
+ * terminates. In the left end state, choosing left pays `distraction`. */
 static gl_status chain(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
-  (void)seed; /* nothing is random */
+  (void)seed; /* deterministic */
   const size_t n = field_count(r, "states");
   const double slip = field_real(r, "slip");
   const double distraction = field_real(r, "distraction");
@@ -411,10 +412,11 @@ static gl_status chain(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
   return GL_OK;
 }
 
-/* Up, down, left, right from the lower left corner; the upper right pays 1 and ends, the square
- * below it costs 1 and ends; a slip goes to either side. Walls keep one in place. */
+/* Actions: up, down, left, right, from the lower left corner. The upper right cell pays 1 and
+ * terminates; the cell below it costs 1 and terminates. A slip moves to either side. A move into a
+ * wall has no effect. */
 static gl_status gridworld(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
-  (void)seed; /* nothing is random */
+  (void)seed; /* deterministic */
   static const int dx[] = {0, 0, -1, 1}, dy[] = {1, -1, 0, 0};
   static const size_t side[4][2] = {{2, 3}, {2, 3}, {0, 1}, {0, 1}};
   const size_t w = field_count(r, "width"), h = field_count(r, "height");
@@ -439,8 +441,9 @@ static gl_status gridworld(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) 
   return GL_OK;
 }
 
-/* Garnet (Archibald, McKinnon, Thomas 1995): every pair leads to `branching` distinct random states
- * with probabilities cut at random points of [0, 1]; rewards are standard normal per pair. */
+/* Garnet (Archibald, McKinnon, Thomas 1995): every (state, action) leads to `branching` distinct
+ * random states, with probabilities given by random cuts of [0, 1]. Rewards are standard normal for
+ * each pair. */
 static gl_status garnet(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
   const size_t n = field_count(r, "states");
   const size_t k = field_count(r, "actions");
@@ -456,7 +459,7 @@ static gl_status garnet(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
       rng_words words = rng_block(stream, index++);
       size_t to = (size_t)(rng_u01(words.v[0]) * (double)n);
       if (row[to] > 0) continue;
-      /* Spacings of uniform cuts are normalised exponentials. */
+      /* Spacings between uniform cuts have the distribution of normalised exponentials. */
       total += row[to] = -log(rng_u01_53(words.v[1], words.v[2]));
       ++b;
     }
@@ -467,8 +470,8 @@ static gl_status garnet(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
   return GL_OK;
 }
 
-/* Tokens as actions, the last token and the position as state; one hidden sequence pays 1 / horizon
- * for each token that matches it. */
+/* Token generation as an MDP: actions are tokens, the state is (position, last token). One hidden
+ * sequence pays 1 / horizon for each matching token. */
 static gl_status token(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
   const size_t v = field_count(r, "vocabulary"), h = m->horizon;
   if (r->status != GL_OK) return r->status;
@@ -504,8 +507,8 @@ static gl_status share_features(mdp *m, size_t dimension, uint64_t seed, gl_erro
   return GL_OK;
 }
 
-/* A kind of decision process: one block above and one line here. Each reads its own keys; horizon
- * is set. */
+/* Table of decision processes: to add one, write a parser above and a line here. Each parser reads
+ * its own keys; the horizon is already set. */
 static const struct {
   const char *name, *about;
   gl_status (*parse)(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err);
@@ -549,7 +552,7 @@ gl_status mdp_new(mdp **out, const cfg_node *world, uint64_t seed, gl_error *err
   if (status == GL_OK) status = kinds[k].parse(m, &r, seed, err);
   if (status == GL_OK) status = cfg_end(&r);
   if (status == GL_OK && shared) status = share_features(m, dimension, seed, err);
-  if (status == GL_OK) status = blas_reserve(1, err); /* mdp_value() multiplies matrices */
+  if (status == GL_OK) status = blas_reserve(1, err); /* mdp_value() calls BLAS matrix products */
   if (status == GL_OK)
     *out = m;
   else

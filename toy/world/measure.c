@@ -1,4 +1,4 @@
-/* Exact quantities of one prompt, from the tree of responses or by dynamic programming. */
+/* Exact quantities of one prompt, by the tree of responses or by dynamic programming. */
 #include "toy/world/measure.h"
 
 #include "toy/world/automaton.h"
@@ -8,7 +8,8 @@
 
 /* --- one walk over the tree of responses --- */
 
-/* The probability of reaching each node. Parents come before children, so one pass suffices. */
+/* Computes the probability of reaching each node. Parents precede children, so one pass suffices.
+ */
 static void reach_nodes(const response_tree *t, const double *p, double *reach) {
   reach[0] = 1;
   size_t inner = t->horizon > 1 ? t->level[t->horizon - 1] : 0;
@@ -53,7 +54,7 @@ double toy_exact_kl(const response_tree *t, const double *p, const double *logp,
       if (p[e] != 0) here += p[e] * (logp[e] - logq[e]);
     kl += reach[n] * here;
   }
-  return kl < 0 ? 0 : kl; /* rounding only: KL is never negative */
+  return kl < 0 ? 0 : kl; /* rounding can make it slightly negative */
 }
 
 double toy_exact_log_collision(const response_tree *t, const double *logq, double *below) {
@@ -79,7 +80,7 @@ size_t toy_record_parts(const toy_world *w, size_t n, size_t values) {
   return !w->counted && parts != 1 ? 0 : parts;
 }
 
-/* distribution[t] = the table of position t. */
+/* distribution[t] = the table in effect at position t. */
 static void dist_of_record(const toy_world *w, toy_record q, const double *tables,
                            const double *dist[AUTOMATON_MAX_HORIZON]) {
   size_t part = 0;
@@ -147,7 +148,7 @@ int toy_walk(const toy_world *w, const int32_t *token, size_t n, size_t *edge) {
   return at < 0;
 }
 
-/* The mean reward of the response whose last step is `end` (toy_next), by its n tokens. */
+/* Mean reward of the response of n tokens whose last step is `end` (see toy_next). */
 static double reward_at(const toy_world *w, size_t x, const int32_t *token, size_t n, int32_t end) {
   if (!w->counted) return w->reward[x * w->tree.n_responses + (size_t)~end];
   const toy_automaton *m = w->automata + x;
@@ -221,10 +222,10 @@ double toy_chain_kl(const toy_world *w, const double *visit, const double *const
     }
     t = end;
   }
-  return kl < 0 ? 0 : kl; /* rounding only */
+  return kl < 0 ? 0 : kl; /* rounding can make it slightly negative */
 }
 
-/* Mean entropy of a token: E[sum_t H(p(.|last))] / E[T]. */
+/* Mean entropy per token: E[sum_t H(p(.|last))] / E[T]. */
 static double chain_entropy(const toy_world *w, const double *visit, const double *p,
                             const double *logp) {
   const response_tree *g = &w->tree;

@@ -1,5 +1,5 @@
-/* The worlds of sequences: `sequence`, in which a whole response solves a task or not, and
- * `automaton`, in which a finite automaton reads it. Also the rewards of every listed world. */
+/* Sequence worlds: in `sequence` a whole response solves a task or not; in `automaton` a finite
+ * automaton reads it. Also the rewards of all listed worlds. */
 #include "core/config/fields.h"
 #include "core/rl/sequence_task.h"
 #include "toy/world/automaton.h"
@@ -40,10 +40,10 @@ const toy_world_kind toy_world_sequence = {
 };
 
 /* --- the automaton world --- */
-/* A vocabulary of up to 256 letters, responses of up to 64, a reward by the state in which an
- * automaton ends, and a policy that sees the last letter. */
+/* Automaton world: up to 256 letters, responses of up to 64 letters, a reward by the automaton's
+ * final state, and a policy that sees the last letter only. */
 
-/* Most doubles of scratch that a dynamic programme may take (64 MiB). */
+/* Upper bound on the scratch of a dynamic programme, in doubles (64 MiB). */
 static const size_t max_scratch = (size_t)1 << 23;
 
 static const cfg_node *automaton_place(const cfg_node *section, const char *key) {
@@ -51,7 +51,8 @@ static const cfg_node *automaton_place(const cfg_node *section, const char *key)
   return node != NULL ? node : section;
 }
 
-/* Responses in a list, for worlds that are small enough: the same policy and rewards. */
+/* Lists all responses, for worlds that are small enough; policy and rewards are the same as in the
+ * counted world. */
 static gl_status automaton_list_responses(toy_world *w, const cfg_node *section, size_t letters,
                                           size_t horizon, int has_end, gl_error *err) {
   gl_error why = {0};
@@ -92,8 +93,8 @@ static gl_status count_responses(toy_world *w, const cfg_node *section, size_t l
 
 static gl_status automaton_parse(toy_world *w, cfg_reader *r, const cfg_node *section,
                                  uint64_t seed, size_t *modulus, gl_error *err) {
-  (void)seed;    /* nothing here is drawn */
-  (void)modulus; /* a bigram policy sees no sum */
+  (void)seed;    /* deterministic */
+  (void)modulus; /* a bigram policy has no feature `sum` */
   const size_t letters = field_count(r, "vocabulary");
   const size_t horizon = field_count(r, "horizon");
   const int has_end = field_flag(r, "end_token"), listed = field_flag(r, "listed");

@@ -1,4 +1,4 @@
-/* A toy world as core/rl/enumerable.h sees it. */
+/* Implements the interface of core/rl/enumerable.h for toy worlds. */
 #include "toy/world/automaton.h"
 #include "toy/world/measure.h"
 
@@ -22,7 +22,7 @@ static void toy_view_rewards(const void *self, size_t x, double *reward) {
   memcpy(reward, w->reward + x * k, k * sizeof *reward);
 }
 
-/* Copies what each response meets on its way through a table over edges. */
+/* Copies the values of each response's edges from a table over edges. */
 static void view_along_paths(const response_tree *t, const double *edge, double *logp) {
   for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
     logp[i] = t->path[i] < 0 ? 0 : edge[t->path[i]];
@@ -58,8 +58,8 @@ static gl_status toy_view_log_probs_truncated(const void *self, const double *th
   return GL_OK;
 }
 
-/* Room for a replayed distribution: its log-probabilities and probabilities over edges, the
- * sampler's distribution before and after truncation, and scratch of a node. */
+/* Workspace of a replayed distribution: its log-probabilities and probabilities over edges, the
+ * sampler's distribution before and after truncation, and scratch of one node. */
 typedef struct replayed {
   double *logp, *p, *sampler, *drawn, *scratch;
   sampling_rank *rank;
@@ -112,7 +112,7 @@ static gl_status toy_view_accumulate_score_replayed(const void *self, const doub
   replayed r;
   gl_status status = replayed_init(&r, w, theta, theta_sampler, x, err);
   if (status != GL_OK) return status;
-  double *through = r.sampler; /* not needed any more */
+  double *through = r.sampler; /* reuse: r.sampler is no longer needed */
   memset(through, 0, t->n_edges * sizeof *through);
   for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
     if (t->path[i] >= 0) through[t->path[i]] += coefficient[i];
@@ -123,8 +123,8 @@ static gl_status toy_view_accumulate_score_replayed(const void *self, const doub
   return GL_OK;
 }
 
-/* Probabilities of every edge, with room for the vocabulary behind them; NULL if memory is short.
- */
+/* Allocates the probabilities of every edge, with room for `vocabulary` doubles behind them.
+ * Returns NULL if memory runs out. */
 static double *edge_probabilities(const toy_world *w, const double *theta, size_t x) {
   double *p = calloc(w->tree.n_edges + w->tree.vocabulary, sizeof *p);
   if (p == NULL) return NULL;
@@ -144,7 +144,7 @@ static gl_status toy_view_accumulate_score(const void *self, const double *theta
     free(through);
     return gl_fail_memory(err, "scores");
   }
-  /* Responses that share a prefix share its gradient: sum their coefficients first. */
+  /* Responses that share a prefix share its gradient, so sum their coefficients first. */
   for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
     if (t->path[i] >= 0) through[t->path[i]] += coefficient[i];
   for (size_t e = 0; e < t->n_edges; ++e)
@@ -180,7 +180,8 @@ int toy_world_is_counted(const toy_world *w) {
   return w->counted;
 }
 
-/* Room for two distributions, as logarithms, the flow of a sum and the passes. */
+/* Workspace: two distributions as log-probabilities, the flow of a sum, and scratch of the passes.
+ */
 typedef struct counted_room {
   double *logp, *logq, *flow, *scratch;
   const double *at_p[AUTOMATON_MAX_HORIZON], *at_q[AUTOMATON_MAX_HORIZON];
@@ -200,8 +201,9 @@ static gl_status counted_room_init(counted_room *r, const toy_world *w, gl_error
   return GL_OK;
 }
 
-/* The value's flow through the edges is what each log-probability's gradient is weighted with. With
- * the mean taken off the rewards it is small where nothing is to be learned. */
+/* The gradient weights each log-probability by the value's flow through its edge. Subtracting the
+ * mean from the rewards keeps the flow small, and so its rounding error, where there is little to
+ * learn. */
 static gl_status counted_value(const void *self, const double *theta, size_t x, double weight,
                                double *value, double *gradient, gl_error *err) {
   const toy_world *w = self;

@@ -1,4 +1,4 @@
-/* Toy worlds: made from a recipe, and the probabilities that parameters give their tokens. */
+/* Builds toy worlds from a recipe and computes token probabilities from parameters. */
 #include "toy/world/world.h"
 
 #include "core/base/hash.h"
@@ -31,7 +31,7 @@ const char *toy_kind_at(size_t i, const char **about) {
 /* --- construction --- */
 
 /* `init: {kind: probs, probs: [..] or [[..], ..]}`: response probabilities, for all prompts or for
- * each. A learner starts from them, so none may be 0: a logit of -inf cannot be learned. */
+ * each. None may be 0, because a logit of -inf cannot be learned. */
 static gl_status read_init_probs(toy_world *w, const cfg_node *list, const cfg_node *init,
                                  gl_error *err) {
   size_t k = w->tree.n_responses;
@@ -105,7 +105,7 @@ static gl_status parse_loglinear(toy_world *w, const toy_features_context *in,
                   near);
 }
 
-/* section is the whole `world`, where a complaint points when nothing nearer is written. */
+/* `section` is the whole `world` section; errors refer to it if the recipe has no nearer node. */
 static gl_status parse_policy(toy_world *w, const cfg_node *node, const cfg_node *section,
                               size_t modulus, uint64_t seed, gl_error *err) {
   toy_features_context in = {&w->tree, w->n_prompts, modulus, seed, section, w->bigram};
@@ -184,7 +184,7 @@ void toy_world_initial(const toy_world *w, uint64_t seed, double *theta) {
                                         : 0;
 }
 
-/* Probability mass under every node, from response probabilities; children first. */
+/* Sums the probability mass below every node from response probabilities, children first. */
 static void masses(const response_tree *t, const double *probs, double *edge_mass,
                    double *node_mass) {
   for (size_t n = t->n_nodes; n-- > 0;) {
@@ -220,7 +220,7 @@ gl_status toy_world_set_probs(const toy_world *w, size_t x, const double *probs,
   masses(t, probs, edge_mass, node_mass);
   for (size_t e = 0; e < t->n_edges; ++e) {
     double mass = node_mass[e / t->vocabulary];
-    /* A prefix that is never reached keeps the uniform policy. */
+    /* A prefix with no mass keeps the uniform policy. */
     z[e] = mass > 0 ? w->sampling.temperature * (log(edge_mass[e]) - log(mass)) : 0;
   }
   free(edge_mass);
@@ -333,10 +333,10 @@ uint64_t toy_world_fingerprint(const toy_world *w) {
 }
 
 /* --- fields --- */
-/* Those of sequence tasks are in core/rl, those of bandits in bandit.c. */
+/* Fields of sequence tasks are in core/rl, those of bandits in bandit.c. */
 
 static const field world_fields[] = {
-    /* world: automaton, and decision processes */
+    /* world: automaton and decision processes */
     FIELD("world.vocabulary", "vocabulary", COUNT(1, AUTOMATON_MAX_LETTERS), "letters", "4", NULL,
           .when = {{"world.kind", "automaton"}}),
     FIELD("world.vocabulary", "vocabulary", COUNT(1, MDP_MAX_ACTIONS), "letters", "3", NULL),

@@ -1,4 +1,4 @@
-/* What a toy world is made of. Inside toy/ only; toy/world/toy_world.h is what other rooms see. */
+/* The members of a toy world; private to toy/. Other folders include toy/world/toy_world.h. */
 #ifndef GEPOLAB_TOY_WORLD_WORLD_H
 #define GEPOLAB_TOY_WORLD_WORLD_H
 
@@ -16,18 +16,18 @@ typedef enum toy_init { INIT_ZEROS, INIT_NORMAL, INIT_PROBS } toy_init;
 typedef enum toy_reference { REFERENCE_INITIAL, REFERENCE_UNIFORM } toy_reference;
 
 struct toy_world {
-  response_tree tree; /* the same for all prompts; of a counted world the graph of last letters
+  response_tree tree; /* shared by all prompts; in a counted world the graph of last letters
                          (toy/world/automaton.h) */
   size_t n_prompts;
-  int counted; /* responses are too many to be listed; sums over them are dynamic programmes */
-  int bigram;  /* the policy sees prompt and last letter only */
-  toy_automaton *automata; /* [n_prompts] of worlds of kind automaton, else NULL */
-  double *reward;          /* [n_prompts * n_responses] mean rewards; NULL where counted */
-  toy_noise noise;         /* of the rewards a learner sees; exact quantities use the means */
-  double noise_sd;         /* of NOISE_GAUSSIAN */
+  int counted;             /* 1: responses are too many to list; sums use dynamic programming */
+  int bigram;              /* 1: the policy sees prompt and last letter only */
+  toy_automaton *automata; /* [n_prompts] for kind automaton, else NULL */
+  double *reward;          /* [n_prompts * n_responses] mean rewards; NULL in counted worlds */
+  toy_noise noise;         /* noise on the learner's rewards; exact quantities use the means */
+  double noise_sd;         /* standard deviation for NOISE_GAUSSIAN */
   toy_features features;
   toy_init init;
-  double init_scale;  /* standard deviation of the logits of INIT_NORMAL */
+  double init_scale;  /* standard deviation of the initial logits for INIT_NORMAL */
   double *init_theta; /* [n_parameters] for INIT_PROBS, else NULL */
   toy_reference reference;
   sampling_spec sampling;
@@ -35,53 +35,52 @@ struct toy_world {
   evaluation_sets sets;
 };
 
-/* Makes reward[n_prompts * n_responses], all 0; GL_EINPUT at section if that is more than a toy
- * world enumerates. */
+/* Allocates reward[n_prompts * n_responses], zeroed. Errors: GL_ENOMEM, GL_EINPUT at `section`
+ * (more than a toy world may enumerate). */
 gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *err);
 
-/* A kind of world: one file that defines it, and one word in TOY_WORLDS. Its fields are in the
- * table of toy/world/world.c. */
+/* A kind of world. To add one, write a file that defines it and add its name to TOY_WORLDS; its
+ * fields go into the table in toy/world/world.c. */
 typedef struct toy_world_kind {
   const char *name;
-  const char *about; /* one line */
-  /* Reads the kind's own keys of the section that r is at, and sets tree, n_prompts, reward (with
-   * toy_reserve_rewards) and noise. What is random is drawn at RNG_WORLD of the seed. *modulus, 1
-   * before, is that of the features sum and remainder. The caller ends the reader. */
+  const char *about; /* one-line description */
+  /* Reads the kind's own keys of the section that r is at and sets tree, n_prompts, reward (with
+   * toy_reserve_rewards) and noise. Random parts are sampled at RNG_WORLD of the seed. *modulus (1
+   * on entry) is the modulus of the features `sum` and `remainder`. The caller ends the reader. */
   gl_status (*parse)(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
                      size_t *modulus, gl_error *err);
 } toy_world_kind;
 
-/* All kinds, in the order in which they are listed; the first is the default. A file of its own
- * defines toy_world_NAME. */
+/* All kinds in the order of listings; the first is the default. Each toy_world_NAME is defined in a
+ * .c file of this folder. */
 #define TOY_WORLDS(WORLD) WORLD(bandit) WORLD(sequence) WORLD(automaton)
 #define TOY_WORLD_DECLARED(name) extern const toy_world_kind toy_world_##name;
 TOY_WORLDS(TOY_WORLD_DECLARED)
 
-/* Log-probabilities of every edge under prompt x at the temperature of `sampling`, logp[n_edges],
- * and the probabilities themselves, p[n_edges], unless p is NULL. */
+/* Writes the log-probabilities of every edge of prompt x at the temperature of `sampling` to
+ * logp[n_edges] and, if p is not NULL, the probabilities to p[n_edges]. */
 void toy_probs(const toy_world *w, const double *theta, size_t x, double *logp, double *p);
-/* The same at any temperature > 0. */
+/* The same at a given temperature > 0. */
 void toy_probs_at(const toy_world *w, const double *theta, size_t x, double temperature,
                   double *logp, double *p);
 void toy_log_probs(const toy_world *w, const double *theta, size_t x, double *logp);
-/* The distribution that tokens are drawn from under top-k and top-p: out[n_nodes * vocabulary] from
- * log-probabilities of the same edges; rank[vocabulary] is scratch. */
+/* Applies top-k and top-p: writes the log-probabilities of the truncated sampling distribution to
+ * out[n_nodes * vocabulary], given those of the same edges. rank[vocabulary] is scratch. */
 void toy_truncate(const toy_world *w, const sampling_spec *dist, const double *logp, size_t n_nodes,
                   double *out, sampling_rank *rank);
-/* out[v] = one node's log-probabilities logp[v], renormalised over the tokens that `drawn`[v], a
- * truncated distribution, keeps; -inf for the others. p (NULL: not wanted) gets the probabilities.
- */
+/* out[v] = one node's log-probabilities logp[v], renormalised over the tokens kept by the truncated
+ * distribution `drawn`[v]; -inf for the others. If p is not NULL, it receives the probabilities. */
 void toy_replay_node(const double *logp, const double *drawn, size_t v, double *out, double *p);
-/* grad += coefficient * d logp(edge) / d theta, where p is the node's probabilities [vocabulary]
- * and dz[vocabulary] scratch. */
+/* grad += coefficient * d logp(edge) / d theta. node_p[vocabulary] has the node's probabilities;
+ * dz[vocabulary] is scratch. */
 void toy_add_score(const toy_world *w, size_t x, size_t edge, double coefficient,
                    const double *node_p, double *dz, double *grad);
-/* grad += sum_e flow[e] * d logp(e) / d theta over all edges of prompt x; p has the edges'
- * log-probabilities, and dz[vocabulary] is scratch. */
+/* grad += sum_e flow[e] * d logp(e) / d theta over all edges of prompt x. logp has the edges'
+ * log-probabilities; dz[vocabulary] is scratch. */
 void toy_add_flow(const toy_world *w, size_t x, const double *flow, const double *logp, double *dz,
                   double *grad);
-/* A hash of all that gives parameters their meaning: equal worlds have equal ones, whatever
- * evaluates or trains them. */
+/* Hash of everything that defines the meaning of the parameters. Equal worlds have equal hashes,
+ * whatever code evaluates or trains them. */
 uint64_t toy_world_fingerprint(const toy_world *w);
 
 #endif
