@@ -1,5 +1,5 @@
-/* Gradients of algorithms and of the truth at a run's checkpoints, batch by batch, into sums over
- * blocks; their figure, and records beside those of the exact laboratory. */
+/* Computes gradients of algorithms and the true gradient at a run's checkpoints, batch by batch,
+ * summed in blocks. Draws their figure, and stores the results in the exact laboratory's tables. */
 #include "experiments/llm/bias.h"
 
 #include "analysis/plot/draw.h"
@@ -27,13 +27,13 @@ static gl_status read_newest(llm_run *r, gl_error *err) {
   gl_status status = checkpoint_folder_look(r->path, r->updates[r->n - 1], &c, &state, err);
   if (status != GL_OK) return status;
   fclose(state);
-  r->text = c.recipe; /* taken over */
+  r->text = c.recipe; /* takes ownership */
   c.recipe = NULL;
   checkpoint_fini(&c);
   return GL_OK;
 }
 
-/* The recipe follows a prefix that names the version of the recipe format. */
+/* Parses the recipe, which follows a prefix with the version of the recipe format. */
 static gl_status read_doc(llm_run *r, const char *const *overrides, size_t n, gl_error *err) {
   const char *said = strchr(r->text, '{');
   if (said == NULL)
@@ -53,8 +53,8 @@ static gl_status check_run_is_llm(const llm_run *r, gl_error *err) {
       r->path);
 }
 
-/* Gradients are read from one device. The warm-up makes parameters that a checkpoint replaces; only
- * samplers that mix the initial policy in need them. */
+/* Sets one device, because gradients are read from one. Drops the warm-up, whose parameters a
+ * checkpoint replaces, unless samplers mix in the initial policy. */
 static gl_status drop_unneeded_fields(llm_run *r, gl_error *err) {
   sampling_spec sampling;
   const cfg_node *root = cfg_root(r->doc);
@@ -67,7 +67,8 @@ static gl_status drop_unneeded_fields(llm_run *r, gl_error *err) {
   return status;
 }
 
-/* The algorithm that trained plays no part, and so needs no reference policy. */
+/* Makes the learner. The algorithm of the run's training is not used, so its reference policy is
+ * not needed. */
 static gl_status make_learner(llm_run *r, gl_error *err) {
   cache_place place;
   learner_setup setup = recipe_setup(&r->recipe, cache_find(&place));
@@ -111,7 +112,7 @@ static int has(const llm_run *r, uint64_t update) {
   return 0;
 }
 
-/* "10, 20, 30, …, 80": the first ones and the last. */
+/* Lists updates as text: "10, 20, 30, …, 80", the first ones and the last. */
 static void name_updates(const llm_run *r, char *text, size_t size) {
   enum { SHOWN = 8 };
   size_t used = 0;
@@ -166,14 +167,14 @@ gl_status llm_run_load(llm_run *r, uint64_t update, double *theta, gl_error *err
 
 enum { OF_ALGORITHMS, OF_TRUTH };
 
-/* Addresses beyond those of any training: its batches are numbered from 0 on. */
+/* The number of a batch, beyond those of training, which counts from 0. */
 static uint64_t batch_id(const llm_bias_spec *s, int kind, size_t i) {
   assert(s->seed < (UINT64_C(1) << 29) && i < (UINT64_C(1) << 31));
   return UINT64_C(1) << 62 | s->seed << 32 | (uint64_t)kind << 31 | (uint64_t)i;
 }
 
-/* Samples batch i: for the algorithms by the samplers, for the truth from the learner's own
- * distribution. The learner holds the parameters that sample. */
+/* Samples batch i: for the algorithms from the samplers' distribution, for the true gradient from
+ * the learner's own. The caller has set the learner to the sampling parameters. */
 static gl_status draw_bias_batch(batch *b, const llm_bias_job *job, int kind, size_t i,
                                  gl_error *err) {
   const llm_bias_spec *s = job->spec;
@@ -229,7 +230,7 @@ gl_status llm_bias_reference(gradient_sample *out, double *reward, const llm_bia
 
 /* --- the algorithms --- */
 
-/* Where the means of a result's metrics stand, and what they are means of. */
+/* The metrics to average, and the offset of each mean in llm_bias_result. */
 static const struct {
   metric of;
   size_t at;
@@ -244,16 +245,17 @@ static double *mean_at(llm_bias_result *r, size_t i) {
   return (double *)(void *)((char *)r + means[i].at);
 }
 
-/* What the measurements of all algorithms share. */
+/* The inputs and workspace shared by the measurements of all algorithms. */
 typedef struct measuring {
   const llm_bias_job *job;
-  batch *batches;                   /* [job->spec->batches] of the samplers */
+  batch *batches;                   /* [job->spec->batches] sampled by the samplers */
   const gradient_sample *reference; /* of the true gradient */
-  gradient_sample *sample;          /* scratch */
-  double *gradient;                 /* scratch, [reference->n] */
+  gradient_sample *sample;          /* workspace */
+  double *gradient;                 /* workspace, [reference->n] */
 } measuring;
 
-/* An algorithm that cannot be measured here is a result too, and the others are measured. */
+/* Measures one algorithm. If it cannot be measured here, this is recorded in its result, and the
+ * others are measured. */
 static gl_status measure_one(llm_bias_result *out, const measuring *m,
                              const policy_algorithm *algorithm, gl_error *err) {
   const llm_bias_spec *s = m->job->spec;
@@ -316,7 +318,7 @@ static const llm_bias_result *result_of(const llm_bias_table *t, size_t u, size_
   return &t->results[(u * t->n_staleness + k) * t->spec->n_algorithms + a];
 }
 
-/* The ages in ascending order, as they are drawn. */
+/* Sorts the stalenesses in ascending order for the figure. */
 static void sort_ages(const llm_bias_table *t, size_t *order) {
   for (size_t k = 0; k < t->n_staleness; ++k) {
     size_t at = k;
@@ -337,7 +339,8 @@ static void write_bias_line(figure_page *p, size_t panel, const llm_bias_table *
   page_block_end(p);
 }
 
-/* What one checkpoint cannot show is said of the algorithms that none can. */
+/* Lists the algorithms that cannot be measured. Whether one can does not depend on the checkpoint,
+ * so the first one's results are used. */
 static gl_status note_not_applicable(figure_page *p, const llm_bias_table *t, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t a = 0; a < t->spec->n_algorithms && status == GL_OK; ++a) {
@@ -408,7 +411,8 @@ gl_status llm_bias_draw(const llm_bias_table *t, const figure_request *q, gl_err
 
 /* --- records of a study --- */
 
-/* Exact divergences of a real policy are not known; what does not apply is NaN. */
+/* One record of results. The exact divergences of a transformer are unknown; values that do not
+ * apply are NaN. */
 static bias_record bias_record_of(const llm_bias_table *t, const llm_bias_result *r,
                                   size_t algorithm, uint64_t staleness) {
   bias_record to = {.algorithm = t->spec->algorithms[algorithm].name,
@@ -433,7 +437,7 @@ static bias_record bias_record_of(const llm_bias_table *t, const llm_bias_result
   return to;
 }
 
-/* Those of checkpoint u. */
+/* Stores the results of checkpoint u. */
 static gl_status put_checkpoint(store *s, const llm_bias_table *t, size_t u,
                                 const bias_making *making, gl_error *err) {
   const size_t each = t->n_staleness * t->spec->n_algorithms;

@@ -1,4 +1,4 @@
-/* Draws responses to held-out problems part by part, counts right ones, and computes pass@k with
+/* Samples responses to held-out problems in parts, counts correct ones, and computes pass@k with
  * its standard error and interval. */
 #include "experiments/llm/eval.h"
 
@@ -13,18 +13,19 @@
 #include <stdlib.h>
 
 enum {
-  PART_RESPONSES = 1024, /* of one call of generate(), so that progress and Ctrl-C are seen */
-  PART_TOKENS = 1 << 22, /* most memory for its results */
+  PART_RESPONSES = 1024, /* responses per call of generate(); small, so that progress is shown and
+                            Ctrl-C is noticed */
+  PART_TOKENS = 1 << 22, /* maximum tokens of one call's results */
   MOST_SAMPLES = 1 << 12
 };
-/* Its entity: no evaluation inside a run has it. */
+/* The entity of the random stream; evaluations during a run never use it. */
 static const uint64_t own_stream = UINT64_C(1) << 62;
 
 static size_t responses_to_each(const llm_eval_request *r) {
   return r->samples > 0 ? r->samples : 1;
 }
 
-/* What is summed over responses. */
+/* Sums over responses. */
 typedef struct sums {
   double reward, tokens, cut_off;
 } sums;
@@ -52,7 +53,7 @@ static gl_status part_problems(part *p, const run_spec *spec, size_t first, size
   return status;
 }
 
-/* Responses to the part's problems, which are those of the split from `first` on. */
+/* Samples responses to the part's problems, which are those of the split from `first` on. */
 static gl_status part_draw(part *p, const llm_eval_request *r, size_t first, gl_error *err) {
   const run_spec *spec = r->spec;
   const size_t each = responses_to_each(r), n = p->problems.n * each;
@@ -142,7 +143,7 @@ static const double z = 1.959963984540054; /* normal quantile at 97.5 % */
 double llm_pass_problem(size_t n, size_t c, size_t k) {
   assert(c <= n && k >= 1 && k <= n);
   if (n - c < k) return 1;
-  double none = 1; /* the product over i of 1 - k / i is C(n - c, k) / C(n, k) */
+  double none = 1; /* the product over i of 1 - k / i, which equals C(n - c, k) / C(n, k) */
   for (size_t i = n - c + 1; i <= n; ++i) none *= 1 - (double)k / (double)i;
   return 1 - none;
 }

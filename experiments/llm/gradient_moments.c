@@ -1,4 +1,4 @@
-/* Moments of gradients from sums over blocks, and their jackknife errors. */
+/* Estimates moments of gradients from sums over blocks, with jackknife errors. */
 #include "experiments/llm/gradient_moments.h"
 
 #include "experiments/base/memory.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { BLOCKS = GRADIENT_BLOCKS };
-/* Standard errors above zero at which a squared length is known well enough to divide by it. */
+/* A squared length serves as divisor only if it exceeds zero by this many standard errors. */
 static const double clear = 3;
 
 const char *const gradient_number_names[GRADIENT_NUMBERS] = {
@@ -46,7 +46,7 @@ void gradient_sample_add(gradient_sample *s, size_t block, const double *g) {
 
 /* --- products --- */
 
-/* Products of the blocks' sums: of g with g, of g with h, of h with h. */
+/* Inner products of the blocks' sums: g with g, g with h, h with h. */
 typedef struct products {
   double gg[BLOCKS][BLOCKS], gh[BLOCKS][BLOCKS], hh[BLOCKS][BLOCKS];
 } products;
@@ -68,7 +68,7 @@ static void multiply(products *p, const gradient_sample *g, const gradient_sampl
     }
 }
 
-/* The sum over pairs of blocks, rows without `row` and columns without `column`. */
+/* The sum over pairs of blocks, without row `row` and column `column`. */
 static double sum_without(double (*of)[BLOCKS], size_t row, size_t column) {
   double sum = 0;
   for (size_t k = 0; k < BLOCKS; ++k)
@@ -90,8 +90,8 @@ static double blocks_without(size_t block) {
 
 /* --- numbers --- */
 
-/* What is estimated with a jackknife error each. Squares, not roots: they are unbiased, and their
- * distributions are nearer to normal where they are small. */
+/* Quantities estimated with a jackknife error. They are squares, not roots: squares are unbiased,
+ * and small ones are closer to a normal distribution. */
 typedef enum part {
   BIAS_SQUARED,
   COSINE,
@@ -99,13 +99,13 @@ typedef enum part {
   MSE,
   SCALED_MSE,
   SNR,
-  LENGTH_SQUARED, /* <t, t> */
+  LENGTH_SQUARED, /* <t, t>, with the notation of gradient_moments.h */
   MEAN_SQUARED,   /* <m, m> */
   PARTS
 } part;
 
-/* The parts from all blocks but block without_g of g and without_h of h; BLOCKS: none is left out.
- */
+/* The quantities from all blocks except block without_g of g and block without_h of h; BLOCKS: none
+ * is left out. */
 static void parts_without(double out[PARTS], products *p, const gradient_sample *g,
                           const gradient_sample *h, size_t without_g, size_t without_h) {
   const double n = (double)g->per_block * blocks_without(without_g);
@@ -124,7 +124,8 @@ static void parts_without(double out[PARTS], products *p, const gradient_sample 
   out[MEAN_SQUARED] = mean2;
 }
 
-/* Adds the jackknife variances from leaving out each block of g (or of h) to variance[PARTS]. */
+/* Adds the jackknife variances from leaving out each block of g (of h if of_h) to variance[PARTS].
+ */
 static void add_jackknife(double variance[PARTS], products *p, const gradient_sample *g,
                           const gradient_sample *h, int of_h) {
   double left[BLOCKS][PARTS];
@@ -148,7 +149,7 @@ static gradient_estimate clamp_estimate(double value, double error, double reach
                              fmin(fmax(value + reach * error, low), high)};
 }
 
-/* Of a square's estimate that of its root; the error is that of the linearised root. */
+/* Converts the estimate of a square to that of its root, with the error of the linearised root. */
 static gradient_estimate root(double square, double error, double reach) {
   gradient_estimate e = clamp_estimate(square, error, reach, 0, INFINITY);
   if (isnan(e.value)) return e;
@@ -159,7 +160,8 @@ static gradient_estimate root(double square, double error, double reach) {
   return e;
 }
 
-/* sqrt(1 - cosine^2) falls with |cosine|, so that its interval is the cosine's, turned around. */
+/* sqrt(1 - cosine^2) decreases with |cosine|, so its interval is the cosine's with the ends
+ * exchanged. */
 static gradient_estimate scaled_bias(const gradient_estimate *cosine) {
   if (isnan(cosine->value)) return unknown;
   const double c = cosine->value, value = sqrt(1 - c * c);

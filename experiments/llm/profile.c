@@ -1,4 +1,4 @@
-/* Times prompts, batches and updates, and fits delay distributions to the times. */
+/* Measures the time of prompts, batches and updates, and fits delay distributions. */
 #include "experiments/llm/profile.h"
 
 #include "experiments/base/memory.h"
@@ -11,7 +11,7 @@
 
 /* --- distributions --- */
 
-/* Mean and deviation (n - 1; 0 for a single value) of f(seconds). */
+/* Mean and standard deviation (divisor n - 1; 0 for a single value) of f(seconds). */
 static void moments(const double *x, size_t n, double (*f)(double), double *mean, double *sd) {
   double sum = 0, squares = 0;
   for (size_t i = 0; i < n; ++i) sum += f(x[i]) / (double)n;
@@ -55,7 +55,8 @@ static void fit_decoding(llm_profile *p) {
         llm_profile_makespan(p->lengths + k * p->responses, p->responses, slots, p->concurrency);
     seconds += fmax(0, p->generation.seconds[k] - p->prompt.mean);
   }
-  /* Responses of a token or two end with their prompts: what is left is noise around nothing. */
+  /* A lower bound for the divisor: if responses have one or two tokens, the decode time is only
+   * noise around zero. */
   p->decode_per_s = steps / fmax(seconds, 1e-6 * p->generation.mean * (double)p->repetitions);
   free(slots);
 }
@@ -71,12 +72,12 @@ static draw_request request_of(const recipe *r, uint64_t id, double to) {
       .batch_id = id, .n_groups = r->groups, .group_size = r->group_size, .from = 0, .to = to};
 }
 
-/* Every repetition has another version, because an update increments it. */
+/* Each repetition uses another version, because an update increments it. */
 static gl_status time_batch(one_batch *t, batch *b, learner *l, const recipe *r, uint64_t k,
                             gl_error *err) {
   double metrics[METRIC_COUNT];
   batch started = {0};
-  draw_request q = request_of(r, k, DBL_MIN); /* the first token of each */
+  draw_request q = request_of(r, k, DBL_MIN); /* only the first token of each response */
   q.version = (int64_t)k;
   double begun = seconds_now();
   gl_status status = l->ops->draw(l->self, &q, &started, err);

@@ -1,5 +1,5 @@
-/* From a recipe or a model's folder to a world, a backend and a model; and a model's folder
- * written: parameters, tokenizer and the world it was trained in. */
+/* Makes world, backend and model from a recipe or a model's folder. Writes a model's folder:
+ * parameters, tokenizer, and the world in which it was trained. */
 #include "experiments/llm/session.h"
 
 #include "core/base/file.h"
@@ -24,9 +24,11 @@ static char *llm_folder_file(const char *folder, const char *name) {
 }
 
 static const char world_file[] = "gepolab.json";
-/* What stands for the task of a folder that has none: any that every tokenizer can write. */
+/* A placeholder for the task of a folder without one; every tokenizer can encode it. */
 static const char no_task[] = "world.task={kind: parity}";
-enum { MOST_TOKENS = 128 }; /* of a response, where neither folder nor user says */
+enum {
+  MOST_TOKENS = 128
+}; /* maximum response length, if neither the folder nor the user sets it */
 
 /* --- recipes out of folders --- */
 
@@ -35,7 +37,7 @@ static int is_folder(const char *path) {
   return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-/* {"value": text} as a doc of its own, to set fields from. */
+/* Makes {"value": text} a separate document, from which fields can be set. */
 static gl_status text_doc(cfg_doc **out, const char *text, gl_error *err) {
   cJSON *json = json_new();
   json_put(json, "value %s", text);
@@ -54,7 +56,7 @@ static gl_status set_field_text(cfg_doc *doc, const char *path, const char *text
   return status;
 }
 
-/* Whether folder/name is there. */
+/* 1 if folder/name exists. */
 static int file_is_in_folder(const char *folder, const char *name) {
   struct stat s;
   char *path = llm_folder_file(folder, name);
@@ -63,7 +65,7 @@ static int file_is_in_folder(const char *folder, const char *name) {
   return has;
 }
 
-/* The recipe of a folder: what gepolab.json says, or the bare model. */
+/* The recipe of a folder: from gepolab.json, or that of the model without a task. */
 static gl_status folder_doc(cfg_doc **out, const char *folder, gl_error *err) {
   static const char bare[] = "world: {kind: llm}\n";
   struct stat s;
@@ -77,7 +79,7 @@ static gl_status folder_doc(cfg_doc **out, const char *folder, gl_error *err) {
   return status;
 }
 
-/* A model alone: its own tokenizer must say what its tokens are. */
+/* A model without its task: it must have its own tokenizer. */
 static gl_status without_its_task(llm_session *s, gl_error *err) {
   const cfg_node *root = cfg_root(s->doc);
   if (cfg_find(root, "world.tokenizer") == NULL && !file_is_in_folder(s->source, "tokenizer.json"))
@@ -97,8 +99,8 @@ static gl_status without_its_task(llm_session *s, gl_error *err) {
   return cfg_override(s->doc, assignment, err);
 }
 
-/* Whether the files that gepolab.json names for its task are still there. What the command line
- * names is looked for later, as in any recipe. */
+/* Checks that the files that gepolab.json names for its task exist. Files named on the command line
+ * are checked later, as in any recipe. */
 static gl_status check_task_files(const llm_session *s, gl_error *err) {
   const cfg_node *root = cfg_root(s->doc), *section = cfg_find(root, "world.task"),
                  *kind = cfg_find(section, "kind");
@@ -224,7 +226,7 @@ static gl_status make_session_model(llm_session *s, gl_error *err) {
 
 gl_status llm_session_model(llm_session *s, gl_error *err) {
   if (s->spec.warmup.steps > 0) return llm_session_learner(s, NULL, err);
-  s->spec.devices = 1; /* a model that only answers is on the first */
+  s->spec.devices = 1; /* a model that only generates uses the first device */
   return make_session_model(s, err);
 }
 
@@ -305,8 +307,8 @@ static gl_status save_tokenizer(const char *folder, const run_spec *spec, gl_err
 
 /* --- gepolab.json --- */
 
-/* path with every link resolved; where that fails (it may be gone by now), the working directory in
- * front of it. To be freed. */
+/* path with all links resolved. If that fails (the file may no longer exist), the working directory
+ * followed by path. The caller frees it. */
 static char *absolute(const char *path) {
   char *whole = realpath(path, NULL), here[PATH_MAX];
   if (whole != NULL) return whole;
@@ -314,8 +316,8 @@ static char *absolute(const char *path) {
                                                            : llm_folder_file(here, path);
 }
 
-/* Makes the names of the task's files absolute, wherever the recipe's were relative to, so that
- * they are found from any working directory. */
+/* Makes the names of the task's files absolute, so that they are found from every working
+ * directory. In the recipe they may be relative. */
 static void make_files_absolute(cJSON *json, const cfg_node *section, const task *t) {
   for (const task_field *f = task_kind_fields(task_kind(t)); f->key != NULL; ++f) {
     const cfg_node *node = f->is_file ? cfg_find(section, f->key) : NULL;
@@ -329,7 +331,7 @@ static void make_files_absolute(cJSON *json, const cfg_node *section, const task
   }
 }
 
-/* A recipe's section as it would be written in JSON. */
+/* A recipe's section as JSON. */
 static cJSON *section_json(const cfg_node *node) {
   char *text = must_have(cfg_canonical(node), "a model's recipe");
   cJSON *json = must_have(json_tree_of(text), "a model's recipe");
@@ -337,7 +339,7 @@ static cJSON *section_json(const cfg_node *node) {
   return json;
 }
 
-/* The world without what only its own training needed. */
+/* The world without the fields that only its training needed. */
 static cJSON *world_json(const cfg_node *world, const run_spec *spec) {
   cJSON *json = section_json(world);
   cJSON_DeleteItemFromObjectCaseSensitive(json, "model");

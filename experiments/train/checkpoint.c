@@ -1,5 +1,5 @@
-/* Checkpoints of a run: the file of one, and the folder of all: numbered, the newest found, old
- * ones removed. */
+/* Checkpoints of a run: the file format, and the folder of numbered files, where the newest is
+ * found and old ones are removed. */
 #define _GNU_SOURCE /* fopencookie */
 #include "experiments/train/checkpoint.h"
 
@@ -20,10 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* 1 had sizes of records in place of layout and build, and the checksum of core/base/hash.h. 3 is 2
- * with records of evaluation sets, their number behind the head, and 4 is 3 with the number of
- * lengths behind that, and 5 is 4 with the number of fates behind that; runs that need none of them
- * are still written as 2. */
+/* The file formats. 1 had sizes of records instead of layout and build, and the checksum of
+ * core/base/hash.h. 3 adds to 2 records of evaluation sets, with their number after the head. 4
+ * adds to 3 the number of lengths, and 5 adds to 4 the number of fates, both after that. Runs that
+ * need none of these are written as 2. */
 enum {
   CHECKPOINT_FORMAT = 2,
   FORMAT_OF_HASH = 1,
@@ -33,7 +33,7 @@ enum {
 };
 static const char magic[8] = "GLrun\r\n\x1a";
 
-/* All of 8 bytes, so that it has no holes. */
+/* All members have 8 bytes, so there is no padding. */
 typedef struct head {
   char magic[8];
   uint64_t format, layout, build;
@@ -43,10 +43,10 @@ typedef struct head {
 } head;
 
 typedef struct tail {
-  uint64_t size, sum; /* of all bytes before the tail */
+  uint64_t size, sum; /* size and checksum of all bytes before the tail */
 } tail;
 
-/* What a record is: its metrics by name, in order, and sizes. */
+/* A hash of the layout of records: the metrics' names in order, and sizes. */
 static uint64_t layout(void) {
   const uint64_t sizes[] = {sizeof(step_record), sizeof(eval_record)};
   uint64_t hash = hash_64(HASH_64_START, sizes, sizeof sizes);
@@ -70,8 +70,8 @@ void checkpoint_fini(checkpoint *c) {
 }
 
 /* --- writing --- */
-/* Everything goes through a stream that sums what passes, so that the learner may write its state
- * however long it is. */
+/* Everything is written through a stream that computes a checksum, so that the learner may write
+ * any amount of state. */
 
 typedef struct summing {
   FILE *to;
@@ -93,7 +93,7 @@ static ssize_t sum_and_write(void *cookie, const char *bytes, size_t size) {
 }
 
 static void write_items(FILE *to, const void *data, size_t size, size_t n) {
-  if (n > 0) fwrite(data, size, n, to); /* trouble stays in the stream */
+  if (n > 0) fwrite(data, size, n, to); /* the stream records an error */
 }
 
 static gl_status write_body(const checkpoint *c, const learner *l, FILE *to, gl_error *err) {
@@ -153,7 +153,8 @@ gl_status checkpoint_write(const checkpoint *c, const learner *l, FILE *to, int 
 
 /* --- whole or not --- */
 
-/* Sums `left` bytes from the stream, as files of that format do. Fewer where it ends early. */
+/* Computes the checksum of `left` bytes from the stream, with the algorithm of that format; of
+ * fewer if the stream ends. */
 static tail sum_up(FILE *from, uint64_t left, uint64_t format) {
   char piece[65536];
   checksum sum;
@@ -197,8 +198,9 @@ gl_status checkpoint_verify(FILE *from, gl_error *err) {
 
 /* --- reading --- */
 
-/* Reads n items, with a zeroed one behind them, in pieces that grow, so that a false count meets
- * the end of the file long before it exhausts memory. After a failure *status nothing is read. */
+/* Reads n items and adds a zeroed one. It reads in pieces of growing size, so that a false count
+ * reaches the end of the file before memory is exhausted. Does nothing if *status is an error
+ * already. */
 static void *read_items(size_t size, uint64_t n, FILE *from, gl_status *status, gl_error *err) {
   enum { FIRST = 4096 };
   char *data = must_alloc(1, size, "a checkpoint");
@@ -230,7 +232,7 @@ static gl_status get_batches(checkpoint *c, uint64_t n, FILE *from, gl_error *er
   return GL_OK;
 }
 
-/* The counts that some formats have behind the head. */
+/* Reads the counts that some formats have after the head. */
 static gl_status get_counts(const head *h, FILE *from, uint64_t *n_set_evals, uint64_t *n_lengths,
                             uint64_t *n_fates, gl_error *err) {
   *n_set_evals = *n_fates = 0;
@@ -302,8 +304,8 @@ struct checkpoint_folder {
   char *path, *recipe;
   int lock;
   size_t keep;
-  uint64_t build;    /* this program's */
-  uint64_t *damaged; /* [n_damaged] updates of files that were found damaged */
+  uint64_t build;    /* build number of this program */
+  uint64_t *damaged; /* [n_damaged] numbers of updates of damaged files */
   size_t n_damaged;
 };
 
@@ -320,7 +322,7 @@ static gl_status checkpoint_path(char path[PATH_MAX], const char *folder, uint64
   return gl_fail(err, GL_EINPUT, "the path '%.100s…' is too long", folder);
 }
 
-/* What follows the digits of one of our names, NULL for other names. */
+/* The part of a checkpoint's file name after the digits; NULL for other names. */
 static const char *after_digits(const char *name, uint64_t *updates) {
   if (strncmp(name, prefix, sizeof prefix - 1) != 0) return NULL;
   name += sizeof prefix - 1;
@@ -337,7 +339,7 @@ static int is_checkpoint(const char *name, uint64_t *updates) {
   return rest != NULL && strcmp(rest, suffix) == 0;
 }
 
-/* What a killed process left of a file it was writing (core/base/file.h). */
+/* 1 for an incomplete file that a killed process left (core/base/file.h). */
 static int is_unfinished(const char *name) {
   uint64_t updates;
   const char *rest = after_digits(name, &updates);
@@ -352,7 +354,7 @@ static int newest_first(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Update numbers of the folder's checkpoints, newest first; malloc'd. */
+/* The numbers of updates of the folder's checkpoints, newest first; malloc'd. */
 static gl_status list_checkpoints(const char *path, uint64_t **out, size_t *n, gl_error *err) {
   *out = NULL;
   *n = 0;
@@ -370,8 +372,8 @@ static gl_status list_checkpoints(const char *path, uint64_t **out, size_t *n, g
 
 /* --- opening --- */
 
-/* Folders down to path. One that a finished run just removed because it was empty (a study's, which
- * holds those of all cells) is made again. */
+/* Makes path and its parents. Tries again if a finished run has just removed an empty parent, such
+ * as a study's folder with those of all cells. */
 static gl_status make_folders(const char *path, gl_error *err) {
   enum { TRIES = 5 };
   char part[PATH_MAX];
@@ -385,7 +387,8 @@ static gl_status make_folders(const char *path, gl_error *err) {
     memcpy(part, path, i);
     part[i] = '\0';
     if ((stat(part, &s) == 0 && S_ISDIR(s.st_mode)) || mkdir(part, 0777) == 0) continue;
-    if (errno == EEXIST && stat(part, &s) == 0 && S_ISDIR(s.st_mode)) continue; /* made meanwhile */
+    if (errno == EEXIST && stat(part, &s) == 0 && S_ISDIR(s.st_mode))
+      continue; /* another process made it meanwhile */
     if (errno != ENOENT || tries++ == TRIES)
       return file_fail(part, "made", errno == EEXIST ? ENOTDIR : errno, err);
     i = 0;
@@ -393,13 +396,15 @@ static gl_status make_folders(const char *path, gl_error *err) {
   return GL_OK;
 }
 
-/* A process that was just killed may hold its lock for a moment. */
+/* Locks the folder. Retries, because a process that was just killed may hold its lock for a moment.
+ */
 static gl_status lock_folder(checkpoint_folder *f, gl_error *err) {
   enum { TRIES = 100 };
   f->lock = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (f->lock < 0) return file_fail(f->path, "opened", errno, err);
   for (int i = 0; flock(f->lock, LOCK_EX | LOCK_NB) != 0; ++i) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return GL_OK; /* no locks on this file system */
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      return GL_OK; /* the file system does not support locks */
     if (i == TRIES)
       return gl_fail(err, GL_EIO,
                      "%.400s: another gepolab keeps its checkpoints there; wait for it to end, or "
@@ -467,8 +472,8 @@ static gl_status refuse_other(const checkpoint_folder *f, const checkpoint *c, c
   return GL_OK;
 }
 
-/* *damaged: the file is not whole, *err says how, and an older one may do. f NULL: any recipe's and
- * version's will do. */
+/* Reads one checkpoint. *damaged is 1 if the file is incomplete or corrupt (*err has the reason),
+ * so that the caller may try an older one. f NULL: accept any recipe and version. */
 static gl_status find_one(const checkpoint_folder *f, const char *path, checkpoint *c, FILE **state,
                           int *damaged, gl_error *err) {
   *damaged = 0;
@@ -491,14 +496,15 @@ static gl_status find_one(const checkpoint_folder *f, const char *path, checkpoi
   return status;
 }
 
-/* Not refused: most changes of a program change no result, and a run may be days old. */
+/* A note, not an error: most changes of a program change no result, and a run may have taken days.
+ */
 static const char other_build[] = "the checkpoint was written by another build of this version of "
                                   "gepolab; the result is that of a "
                                   "run in one piece only if both compute alike";
 
 static void add_note(char note[CHECKPOINT_NOTE_SIZE], const char *why) {
   size_t used = strlen(note);
-  int room = (int)(CHECKPOINT_NOTE_SIZE - used) - 3; /* "; " and the end */
+  int room = (int)(CHECKPOINT_NOTE_SIZE - used) - 3; /* room for "; " and the terminating NUL */
   if (room > 0) sprintf(note + used, "%s%.*s", used > 0 ? "; " : "", room, why);
 }
 
@@ -520,7 +526,7 @@ gl_status checkpoint_folder_find(checkpoint_folder *f, checkpoint *c, FILE **sta
     status = find_one(f, path, c, state, &damaged, &why);
     if (status == GL_OK) break;
     if (!damaged) return gl_fail(err, status, "%s", why.text);
-    f->n_damaged = i + 1; /* newest first: all before it are damaged too */
+    f->n_damaged = i + 1; /* newest first: all before it are damaged, too */
     add_note(note, why.text);
     status = GL_OK;
   }
@@ -568,8 +574,8 @@ static void repaired(checkpoint_folder *f, uint64_t updates) {
     if (f->damaged[i] == updates) f->damaged[i--] = f->damaged[--f->n_damaged];
 }
 
-/* Removes whole checkpoints up to this one beyond the number to keep, and damaged ones: by now
- * there is a better one. */
+/* Removes intact checkpoints up to this one beyond the number to keep, and all damaged ones, which
+ * are no longer needed. */
 static void prune_checkpoints(checkpoint_folder *f, uint64_t updates) {
   uint64_t *all = NULL;
   size_t n = 0, kept = 0;

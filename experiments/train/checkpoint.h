@@ -1,12 +1,12 @@
-/* One checkpoint: a run between two updates, as a file.
+/* One checkpoint: a file with the state of a run between two updates.
  *
- * What the recipe determines is not in it: the schedule and every draw are computed again. In
- * native byte order, for the machine that wrote it: a head with all counts, the recipe's canonical
- * text, the records of updates and evaluations, response lengths (coupled runs), batches waiting
- * for their update, the learner's own state; then the number of bytes before and a checksum of all
- * before that. The head has the number of this form and a fingerprint of what the records hold,
- * which changes by itself with the list of metrics: a file of another is refused, and so is one of
- * another version of gepolab. Another build of the same version resumes it, with a note.
+ * State that the recipe determines is not stored: schedule and random numbers are recomputed. The
+ * file is in native byte order, for the machine that wrote it: a head with all counts; the recipe's
+ * canonical text; the records of updates and evaluations; response lengths (coupled runs); batches
+ * waiting for their update; the learner's state; then the number of bytes before this point and a
+ * checksum of everything before. The head has the format's number and a hash of the records'
+ * layout, which changes when the list of metrics changes. A file with another layout, or of another
+ * version of gepolab, is refused. Another build of the same version resumes it, with a note.
  * Prefix: checkpoint_. */
 #ifndef GEPOLAB_EXPERIMENTS_TRAIN_CHECKPOINT_H
 #define GEPOLAB_EXPERIMENTS_TRAIN_CHECKPOINT_H
@@ -21,17 +21,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* One response of a coupled run and what became of it. Of 24 bytes without holes, as checkpoints
- * have it. */
+/* One response of a coupled run and its fate. 24 bytes without padding, as stored in checkpoints.
+ */
 typedef struct response_fate {
   int64_t prompt;
   double reward;
   uint32_t tokens, fate; /* a unit_fate */
 } response_fate;
 
-/* A batch that is drawn, or partly drawn, and not trained yet. */
+/* A batch that is sampled, or partly sampled, and not yet trained. */
 typedef struct checkpoint_batch {
-  uint64_t number; /* its place in the schedule, or in a coupled run the order of its begin */
+  uint64_t number; /* index in the schedule; in a coupled run, order in which batches began */
   batch drawn;
 } checkpoint_batch;
 
@@ -40,82 +40,84 @@ enum { CHECKPOINT_VERSION_SIZE = 32 };
 typedef struct checkpoint {
   char *recipe; /* canonical text of the run's recipe */
   char code_version[CHECKPOINT_VERSION_SIZE];
-  uint64_t build;     /* build_number() of the program that wrote it; 0: not known */
-  step_record *steps; /* [n_steps]: as many as updates are made */
+  uint64_t build;     /* build_number() of the program that wrote it; 0: unknown */
+  step_record *steps; /* [n_steps], one per update made */
   size_t n_steps;
   eval_record *evals; /* [n_evals] */
   size_t n_evals;
-  set_eval_record *set_evals; /* [n_set_evals] of recipes with evaluation sets */
+  set_eval_record *set_evals; /* [n_set_evals], for recipes with evaluation sets */
   size_t n_set_evals;
-  uint64_t broken; /* updates in a row without a number, up to the last */
-  double wall_s;   /* spent so far */
-  /* Coupled runs, else 0: of all batches begun, in order, the lengths of their responses, those of
-   * batches that go on with other weights where they do; with dynamic sampling before those the
-   * number of rounds and behind them the lengths of each. */
+  uint64_t broken; /* number of consecutive updates up to the last with a loss or gradient norm that
+                      is not finite */
+  double wall_s;   /* wall-clock time so far */
+  /* Coupled runs only, else 0: the response lengths of all batches begun, in order. A batch that
+   * continues under new weights has new lengths at that point. With dynamic sampling a batch's
+   * entry starts with the number of rounds and ends with the lengths of each round. */
   uint32_t *lengths; /* [n_lengths] */
-  size_t n_lengths;  /* without dynamic sampling begun * responses */
+  size_t n_lengths;  /* without dynamic sampling: begun * responses */
   size_t begun, responses;
-  response_fate *fates; /* [n_fates] coupled runs: of all responses that have one so far */
+  response_fate *fates; /* [n_fates] coupled runs: all responses with a known fate */
   size_t n_fates;
   checkpoint_batch *batches; /* [n_batches] */
   size_t n_batches;
 } checkpoint;
 
-/* Frees what checkpoint_read() made. */
+/* Frees the memory of checkpoint_read(). */
 void checkpoint_fini(checkpoint *c);
 
-/* Writes the whole file; arrays are borrowed, code_version is this program's. Errors name no
- * path; errno of the first failed write is in *reason (0 where it was not the disk). */
+/* Writes the whole file. Arrays are borrowed; code_version is this program's. Error messages
+ * contain no path. *reason: errno of the first failed write (0: not a write error). */
 gl_status checkpoint_write(const checkpoint *c, const learner *l, FILE *to, int *reason,
                            gl_error *err);
 
-/* Whether the stream, which must be one that can be sought, is from its beginning a file that
- * checkpoint_write() ended, this one or one of earlier versions. GL_EINPUT saying what is wrong
- * where it is cut short or changed; the stream is at its beginning afterwards. */
+/* Checks that the seekable stream is a complete file by checkpoint_write(), of this version or an
+ * earlier one. Errors: GL_EINPUT (the message says whether it is cut short or changed). The stream
+ * is rewound. */
 gl_status checkpoint_verify(FILE *from, gl_error *err);
 
-/* Reads all but the learner's state, at which the stream then stands. Any bytes are safe to read,
- * verified or not: GL_EINPUT for what no gepolab of this version writes, GL_EIO; *c is empty then.
- * Release with checkpoint_fini(). */
+/* Reads everything up to the learner's state, where the stream is then positioned. Safe for any
+ * bytes, verified or not. Release with checkpoint_fini(). Errors: GL_EINPUT (not a file of this
+ * version of gepolab), GL_EIO; *c is empty then. */
 gl_status checkpoint_read(checkpoint *c, FILE *from, gl_error *err);
 
 /* --- the folder of a run's checkpoints --- */
-/* The folder of one run's checkpoints: update-000000000120.checkpoint is the run after 120 updates.
- * Each file appears whole or not at all; the last few are kept, so that a damaged one costs the
- * updates since the one before. What the learner keeps of its preparation (core/rl/learner.h) is
- * there too. Nothing else in the folder is touched. While it is open no other process can open it
- * (a lock that the kernel drops with the process).  */
+/* The folder of one run's checkpoints: update-000000000120.checkpoint is the state after 120
+ * updates. Each file is written atomically. The newest few are kept, so that a damaged one costs
+ * only the updates since the one before. The learner's stored preparation (core/rl/learner.h) is in
+ * the same folder. No other files are touched. An open folder is locked against other processes;
+ * the kernel releases the lock when the process ends. */
 
 typedef struct checkpoint_folder checkpoint_folder;
 
-/* Makes the folder, and those above it, where it is missing; refuses one that cannot be written.
- * recipe: the run's canonical text, copied. keep: files to keep, at least 1. */
+/* Opens the folder, and makes it and its parents if needed. Errors: one that is not writable.
+ * recipe: the run's canonical text, copied. keep: number of files to keep, at least 1. */
 gl_status checkpoint_folder_open(checkpoint_folder **out, const char *path, const char *recipe,
                                  size_t keep, gl_error *err);
 void checkpoint_folder_close(checkpoint_folder *f);
 
-/* The newest checkpoint that is whole: all but the learner's state in *c, and *state open and
- * standing at that, for learner_ops.load (the caller closes it). Damaged newer ones are named in
- * note, and that another build wrote it ("" if nothing is to be said). Without any checkpoint:
- * GL_OK and *state NULL. GL_EINPUT: the newest whole one belongs to another recipe or version of
- * gepolab; GL_EIO: all are damaged. Release *c with checkpoint_fini() in any case. */
+/* Finds the newest intact checkpoint. *c receives everything except the learner's state. *state is
+ * a stream positioned at that, for learner_ops.load (the caller closes it). note lists damaged
+ * newer files, and reports if another build wrote the checkpoint ("": nothing to report). If there
+ * is no checkpoint: GL_OK and *state NULL. Release *c with checkpoint_fini() in any case. Errors:
+ * GL_EINPUT (the newest intact one is of another recipe or version of gepolab), GL_EIO (all are
+ * damaged). */
 enum { CHECKPOINT_NOTE_SIZE = 512 };
 gl_status checkpoint_folder_find(checkpoint_folder *f, checkpoint *c, FILE **state,
                                  char note[CHECKPOINT_NOTE_SIZE], gl_error *err);
-/* For who only looks, in a folder that need not be open: the update numbers of its checkpoints,
- * oldest first, on the heap; GL_EIO where it cannot be read. */
+/* For read-only access, without opening the folder: the numbers of updates of its checkpoints,
+ * ascending, malloc'd. Errors: GL_EIO. */
 gl_status checkpoint_folder_list(const char *path, uint64_t **updates, size_t *n, gl_error *err);
-/* One of them, whatever its recipe, as checkpoint_folder_find() gives it. The errors name the file.
- */
+/* Reads one of them, whatever its recipe, as checkpoint_folder_find() does. Error messages name the
+ * file. */
 gl_status checkpoint_folder_look(const char *path, uint64_t updates, checkpoint *c, FILE **state,
                                  gl_error *err);
-/* Writes a checkpoint after c->n_steps updates and then removes those beyond the number to keep. On
- * failure the ones before are untouched. c's recipe is set by this function. */
+/* Writes a checkpoint after c->n_steps updates, then removes those beyond the number to keep. After
+ * an error the earlier ones are unchanged. This function sets c's recipe. */
 gl_status checkpoint_folder_save(checkpoint_folder *f, checkpoint *c, const learner *l,
                                  gl_error *err);
 
-/* Removes the checkpoints in path, and what the learner kept, and path if nothing else is in it.
- * What cannot be removed stays: it does no harm. */
+/* Removes the checkpoints in path and the learner's stored preparation, and path if it is empty
+ * then. Files that cannot be removed are left; they do no harm. */
 void checkpoint_folder_clear(const char *path);
 
 #endif

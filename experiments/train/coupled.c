@@ -1,19 +1,20 @@
-/* Training with a clock that is coupled to the learner: batches are drawn when a sampler begins
- * them, because the lengths of their responses take the simulated time, and updates are made when
- * the clock comes to their end.
+/* Training with a clock coupled to the learner. A batch is sampled when a sampler begins it,
+ * because the lengths of its responses take simulated time. An update is made when the clock
+ * reaches its end.
  *
- * Where samplers draw until a batch is full of groups whose rewards differ (train.filter_groups),
- * the clock receives the lengths of all rounds of a batch.
+ * With dynamic sampling (train.filter_groups) samplers continue until a batch is full of groups
+ * whose rewards differ. The clock receives the lengths of all rounds of a batch.
  *
- * Where weights change while responses are decoded (partial: continue), a batch is drawn as if they
- * did not, and what is drawn too far is drawn anew when they do.
+ * If weights change while responses are decoded (partial: continue), a batch is first sampled as if
+ * they did not. When they do, tokens beyond the point of change are sampled again.
  *
- * What becomes of every response is kept with its length, its prompt and its reward. A batch that
- * is thrown away before it is complete is completed as it was drawn, for its rewards.
+ * The fate of every response is recorded with its length, prompt and reward. A batch that is
+ * dropped before it is complete is completed under the weights with which it was sampled, to obtain
+ * its rewards.
  *
- * The clock's state is no part of a checkpoint. A checkpoint has the lengths that the clock
- * received so far. With these the clock is run again, without any work of the learner, up to the
- * update of the checkpoint; from there on batches are sampled again. */
+ * The clock's state is not part of a checkpoint. A checkpoint has the lengths that the clock
+ * received so far. On resuming, the clock runs again with these lengths, without work of the
+ * learner, up to the update of the checkpoint. From there on batches are sampled again. */
 #include "experiments/train/internal.h"
 
 #include "experiments/base/memory.h"
@@ -59,7 +60,8 @@ static int by_reward(const void *a, const void *b) {
   return x->mean != y->mean ? (x->mean > y->mean) - (x->mean < y->mean) : by_prompt(a, b);
 }
 
-/* By all there is, so that sums have the same bits whatever order responses came in. */
+/* A total order over all members, so that sums have the same bits in whatever order responses came
+ * in. */
 static int fates_by_prompt(const void *a, const void *b) {
   const response_fate *x = a, *y = b;
   if (x->prompt != y->prompt) return (x->prompt > y->prompt) - (x->prompt < y->prompt);
@@ -68,8 +70,8 @@ static int fates_by_prompt(const void *a, const void *b) {
   return (x->reward > y->reward) - (x->reward < y->reward);
 }
 
-/* The prompts of the log, which stands in their order, each with its quarter and in the order of
- * their numbers; returns how many. */
+/* Lists the prompts of the log, which is sorted by prompt; assigns each its quarter, sorts them by
+ * number, and returns their number. */
 static size_t rank_prompts(const response_fate *all, size_t n, prompt_score *prompt) {
   size_t prompts = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -91,7 +93,7 @@ static size_t rank_prompts(const response_fate *all, size_t n, prompt_score *pro
 enum { CELLS = FATES * STORE_QUARTERS * LENGTH_CLASSES };
 
 static size_t cell_of(const response_fate *r, int32_t quarter) {
-  const int length = ilogb((double)r->tokens); /* at most 31, which is below LENGTH_CLASSES */
+  const int length = ilogb((double)r->tokens); /* at most 31, which is less than LENGTH_CLASSES */
   return ((size_t)r->fate * STORE_QUARTERS + (size_t)quarter - 1) * LENGTH_CLASSES +
          (size_t)(length > 0 ? length : 0);
 }
@@ -107,7 +109,7 @@ static void fill_fate_cells(fate_record *cell, const response_fate *all, size_t 
   }
 }
 
-/* Leaves the cells that hold something, with their names. */
+/* Removes empty cells and sets the keys of the others; returns their number. */
 static size_t keep_filled(fate_record *cell) {
   size_t kept = 0;
   for (size_t c = 0; c < CELLS; ++c) {
@@ -141,36 +143,36 @@ fate_record *fates_count(const fates_log *l, size_t *n) {
 /* A batch that a sampler has begun. */
 typedef struct begun_batch {
   uint64_t unit; /* its id */
-  size_t row;    /* where its lengths begin */
-  bool waits;    /* from its begin to its update or its loss */
-  batch drawn;   /* empty where the batch does not wait, or while the clock is run again */
+  size_t row;    /* offset of its row in `lengths` */
+  bool waits;    /* true from its begin until its update or its loss */
+  batch drawn;   /* empty if the batch does not wait, or while the clock is being run again */
 } begun_batch;
 
 typedef struct coupled {
   train_loop *loop;
   checkpoint *resumed;
-  size_t again;       /* updates of the checkpoint that the clock has still to run again */
-  size_t responses;   /* of a unit */
-  begun_batch *batch; /* [begun] by their number */
+  size_t again;       /* updates of the checkpoint that the clock still has to run again */
+  size_t responses;   /* per unit */
+  begun_batch *batch; /* [begun], indexed by batch number */
   size_t begun;
-  uint32_t *lengths; /* [n_lengths] as a checkpoint has them */
+  uint32_t *lengths; /* [n_lengths], in a checkpoint's layout */
   size_t n_lengths, cap_lengths;
-  draw_span *span;  /* [responses] where weights may change in flight; else NULL */
-  size_t *length;   /* likewise */
-  batch **together; /* [most] the batches of an update */
+  draw_span *span;  /* [responses] if weights may change in flight; else NULL */
+  size_t *length;   /* also [responses] or NULL */
+  batch **together; /* [most] workspace: the batches of an update */
   size_t most;
   fates_log fates;
-  gl_status failed; /* of a hook that returns no status; the loop's error has the text */
+  gl_status failed; /* error in a hook that returns no status; the loop's error has the message */
 } coupled;
 
-/* Room for n lengths more, at the end. */
+/* Reserves space for n more lengths at the end. */
 static void reserve_lengths(coupled *c, size_t n) {
   MUST_RESERVE(c->lengths, c->cap_lengths, c->n_lengths + n, "response lengths");
 }
 
 /* --- rows of lengths --- */
-/* Without dynamic sampling a batch's row has its responses' lengths. With it the number of rounds
- * comes first, and the lengths of each round last. */
+/* Without dynamic sampling a batch's row is its responses' lengths. With it, the row begins with
+ * the number of rounds and ends with the lengths of each round. */
 
 static const group_filter *filter_of(const coupled *c) {
   return &c->loop->recipe->filter;
@@ -184,7 +186,7 @@ static const uint32_t *own_lengths(const coupled *c, uint64_t number) {
   return c->lengths + c->batch[number].row + (filter_of(c)->is_on ? 1 : 0);
 }
 
-/* How many rounds the batch was drawn in; 0 without dynamic sampling. */
+/* Number of rounds in which the batch was sampled; 0 without dynamic sampling. */
 static size_t rounds_of(const coupled *c, uint64_t number) {
   return filter_of(c)->is_on ? c->lengths[c->batch[number].row] : 0;
 }
@@ -202,7 +204,7 @@ static void put_row(coupled *c, const batch *b, const group_rounds *rounds) {
   c->n_lengths += of_rounds;
 }
 
-/* The next row of the checkpoint, which begins where the rows so far end. */
+/* Copies the checkpoint's next row, which begins where the present rows end. */
 static gl_status copy_row(coupled *c) {
   const checkpoint *r = c->resumed;
   const size_t left = r->n_lengths - c->n_lengths;
@@ -242,7 +244,8 @@ static gl_status save_coupled(coupled *c) {
   return status;
 }
 
-/* The clock has come to the update of the checkpoint: the batches that wait now must be its own. */
+/* Called when the clock reaches the update of the checkpoint. The batches waiting now must be those
+ * in the checkpoint. */
 static gl_status go_live(coupled *c) {
   checkpoint *r = c->resumed;
   size_t waiting = 0;
@@ -266,7 +269,8 @@ static gl_status go_live(coupled *c) {
 
 /* --- what the clock asks --- */
 
-/* from: where responses go on with that version, as in schedule_hooks; NULL: the batch begins. */
+/* Samples a batch. from: the token of each response from which this version is used, as in
+ * schedule_hooks; NULL: the batch begins. */
 static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version, const size_t *from,
                            gl_error *err) {
   const recipe *r = c->loop->recipe;
@@ -298,7 +302,8 @@ static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version,
   return status;
 }
 
-/* Nothing of a batch that may have changed changes any more: its responses are cut and rewarded. */
+/* Completes a batch whose weights could change in flight and that will not change any more: cuts
+ * its responses and computes their rewards. */
 static gl_status complete_batch(coupled *c, uint64_t number, int64_t version) {
   const learner *l = &c->loop->learner;
   const unit_draw unit =
@@ -316,7 +321,7 @@ static gl_status complete_batch(coupled *c, uint64_t number, int64_t version) {
   return l->ops->draw(l->self, &request, &c->batch[number].drawn, c->loop->err);
 }
 
-/* A batch has its fate: it is completed and counted. */
+/* Completes a batch whose fate is known, and records the fate of its responses. */
 static gl_status record_fate(coupled *c, uint64_t number, unit_fate fate) {
   gl_status status = complete_batch(c, number, (int64_t)c->loop->out->n_steps);
   if (status == GL_OK) fates_add(&c->fates, &c->batch[number].drawn, fate);
@@ -341,7 +346,8 @@ static gl_status coupled_draw(void *self, const schedule_batch *b, int64_t versi
   return status;
 }
 
-/* The new lengths are appended as a row of their own. */
+/* Samples again from the point where weights changed; the new lengths are appended as another row.
+ */
 static gl_status coupled_redraw(void *self, const schedule_batch *b, int64_t version,
                                 const size_t *from, double *lengths, gl_error *err) {
   coupled *c = self;
@@ -364,7 +370,7 @@ static void coupled_discard(void *self, const schedule_batch *b, unit_fate fate)
   drop_batch(c, b->number);
 }
 
-/* What dynamic sampling drew for the update and what it kept, into the record of the update. */
+/* Writes to the update's record how many groups dynamic sampling sampled and how many it kept. */
 static void count_groups(const coupled *c, const schedule_update *u,
                          const schedule_batch *batches) {
   double drawn = 0, kept = 0;
@@ -402,7 +408,7 @@ static gl_status run_again(coupled *c, const schedule_update *u, const schedule_
 
 static gl_status coupled_update(void *self, const schedule_update *u, const schedule_batch *batches,
                                 bool *stop, gl_error *err) {
-  (void)err; /* the loop's */
+  (void)err; /* l->err is used */
   coupled *c = self;
   if (c->failed != GL_OK) return c->failed;
   if (c->again > 0) return run_again(c, u, batches);
@@ -416,11 +422,11 @@ static gl_status coupled_update(void *self, const schedule_update *u, const sche
   return status;
 }
 
-/* Versions held at the time of the checkpoint are in the learner's state. */
+/* Versions held at the time of the checkpoint are in the learner's state already. */
 static gl_status coupled_hold(void *self, int64_t version, gl_error *err) {
   coupled *c = self;
   const learner *l = &c->loop->learner;
-  (void)version; /* the learner's own */
+  (void)version; /* the learner copies its present version */
   return c->again > 0 ? GL_OK : l->ops->hold(l->self, err);
 }
 
@@ -441,7 +447,7 @@ static gl_status check_holds_versions(const train_loop *l) {
                   ops->kind);
 }
 
-/* What is left at the end is pending. */
+/* Responses without a fate at the end are recorded as pending. */
 static gl_status count_all_fates(coupled *c) {
   run_result *out = c->loop->out;
   gl_status status = c->failed;

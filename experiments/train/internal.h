@@ -1,5 +1,5 @@
-/* What the two forms of the training loop share: train.c runs either, loop.c has an
- * update and follows a schedule, coupled.c runs with the clock. Inside experiments/ only. */
+/* Shared by the two training loops: train.c runs either one, loop.c makes updates and follows a
+ * schedule, coupled.c runs together with the clock. Only for code in experiments/. */
 #ifndef GEPOLAB_EXPERIMENTS_TRAIN_INTERNAL_H
 #define GEPOLAB_EXPERIMENTS_TRAIN_INTERNAL_H
 
@@ -13,50 +13,49 @@ typedef struct train_loop {
   const cluster_spec *cluster;
   learner learner;
   run_result *out;
-  size_t broken;             /* updates in a row without a number */
+  size_t broken;             /* number of consecutive updates that were not finite */
   checkpoint_folder *folder; /* NULL: no checkpoints */
   size_t saved;              /* updates in the newest checkpoint */
   double saved_s, begun_s;   /* wall-clock times */
-  double earlier_s;          /* spent before this start */
+  double earlier_s;          /* wall-clock time before this start of the program */
   gl_error *err;
 } train_loop;
 
-/* Runs from c->n_steps updates, whose records are in the result already, and takes the batches of
- * *c, which is what was loaded. */
+/* Runs from update c->n_steps on, whose records are in the result already. Takes ownership of the
+ * batches of *c, the loaded checkpoint. */
 gl_status train_replay(train_loop *l, checkpoint *c);
 
-/* The same with a clock that is coupled to the learner. */
+/* The same with a clock coupled to the learner. */
 gl_status train_coupled(train_loop *l, checkpoint *c);
 
-/* Clock and staleness of a finished schedule into the result. */
+/* Copies clock and staleness of a finished schedule into the result. */
 void train_take_clock(train_loop *l, const schedule *s);
-/* Puts the batches of an update's units, of which units[n] says which they are, in the order of a
- * learner: where units are parts of groups, those of a group stand together and are one group of
- * the update, the groups in the order of their first unit and in them responses by their number. */
+/* Arranges the batches of an update's units, units[n], in the learner's order. If units are parts
+ * of groups, the parts of one group are adjacent and form one group of the update. Groups are
+ * ordered by their first unit, and responses in them by number. */
 void train_assemble(const train_loop *l, const schedule_batch *units, batch **batches, size_t n);
-/* The parts that the learner's evaluation has; *n is 0 where it has one score. */
+/* The parts of the learner's evaluation; *n is 0 if it has a single score. */
 const evaluation_part *train_parts(const train_loop *l, size_t *n);
-/* One update of the learner on u's batches, and its record. */
+/* Makes one update of the learner on u's batches, and its record. */
 gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches);
-/* An evaluation, if one is due after so many updates (0 and the last are always), and its record.
- */
+/* Evaluates and makes a record if an evaluation is due after that many updates (always at 0 and at
+ * the end). */
 gl_status train_evaluate(train_loop *l, size_t updates, double time_s);
 
-/* After an update and its evaluation: asks the caller whether to go on and says whether a
- * checkpoint is to be written now. */
+/* To be called after an update and its evaluation: asks the caller whether to continue, and returns
+ * whether a checkpoint is due. */
 typedef enum train_pause { TRAIN_ON = 0, TRAIN_SAVE = 1, TRAIN_STOP = 2 } train_pause;
 int train_pauses(train_loop *l);
-/* Writes a checkpoint of the records so far and of what *c says of batches and lengths. */
+/* Writes a checkpoint of the records so far, with the batches and lengths in *c. */
 gl_status train_save(train_loop *l, checkpoint *c);
-/* GL_EINPUT: the checkpoint is not of the clock that the recipe gives now. */
+/* Returns GL_EINPUT: the checkpoint does not match the clock of the present recipe. */
 gl_status train_misfit(train_loop *l);
-/* GL_EINTERRUPTED, saying how far the run came. */
+/* Returns GL_EINTERRUPTED with a message about the progress of the run. */
 gl_status train_stopped(train_loop *l);
 
 /* --- fates (coupled.c) --- */
-/* What became of every response that the samplers of a coupled run drew, and which they were. This
- * shows whether dropped ones have other lengths, prompts or rewards than those that
- * are trained. */
+/* The fate of every response that the samplers of a coupled run sampled. It shows whether dropped
+ * responses differ from trained ones in length, prompt or reward. */
 
 typedef struct fates_log {
   response_fate *all; /* [n] owned */
@@ -64,11 +63,11 @@ typedef struct fates_log {
 } fates_log;
 
 void fates_fini(fates_log *l);
-/* Adds the responses of a batch that is complete, with their rewards. */
+/* Adds the responses of a complete batch, with their rewards. */
 void fates_add(fates_log *l, const batch *b, unit_fate fate);
-/* The responses counted by fate, quarter of prompts and length: *n records in the order of these,
- * to be freed. Prompts are sorted by the mean reward of all their responses in the log, equal ones
- * by their number, and split into quarters of about equal size. */
+/* Counts the responses by fate, quarter of prompts and length: *n records sorted by these keys; the
+ * caller frees them. Prompts are sorted by the mean reward of all their responses in the log, ties
+ * by number, and split into quarters of about equal size. */
 fate_record *fates_count(const fates_log *l, size_t *n);
 
 #endif

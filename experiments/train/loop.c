@@ -1,6 +1,6 @@
-/* The training loop: an update and its record, an evaluation and its record, when checkpoints are
- * due; and the run that follows a schedule which is known before. coupled.c has the run together
- * with the clock. */
+/* The training loop: an update and its record, an evaluation and its record, and the times of
+ * checkpoints; and the loop that follows a schedule computed in advance. coupled.c has the loop
+ * that runs together with the clock. */
 #include "experiments/train/internal.h"
 
 #include "experiments/base/memory.h"
@@ -11,11 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BROKEN_UPDATES = 3 }; /* updates in a row without a number, then a run has diverged */
+enum {
+  BROKEN_UPDATES = 3
+}; /* a run has diverged after this many consecutive updates that are not finite */
 
 /* --- one update --- */
 
-/* A unit of an update: which draw it is, and where the first unit of its group stands. */
+/* A unit of an update: its number, and the position of its group's first unit. */
 typedef struct member {
   uint64_t group;
   size_t number, first;
@@ -87,7 +89,7 @@ const evaluation_part *train_parts(const train_loop *l, size_t *n) {
   return ops->parts != NULL ? ops->parts(l->learner.self, n) : NULL;
 }
 
-/* Scores all parts and keeps their records; the first is the run's own score. */
+/* Scores all parts and stores their records; the first is the run's own score. */
 static gl_status evaluate_parts(train_loop *l, const evaluation_part *part, size_t n,
                                 size_t updates, double time_s, double *score) {
   run_result *o = l->out;
@@ -184,17 +186,17 @@ void train_take_clock(train_loop *l, const schedule *s) {
 typedef struct replay {
   train_loop *loop;
   schedule plan;
-  batch *batches;        /* [plan.n_batches] those not yet drawn or already trained are empty */
-  size_t *version_start; /* [n_updates + 1] into by_version */
-  size_t *by_version;    /* [n_segments] segments in order of version, then of their batch */
+  batch *batches;        /* [plan.n_batches]; empty if not yet sampled or already trained */
+  size_t *version_start; /* [n_updates + 1] offsets into by_version */
+  size_t *by_version;    /* [n_segments] segments sorted by version, then by batch */
   size_t *batch_of;      /* [n_segments] */
-  batch **together;      /* [largest update] */
-  draw_span *span;       /* [responses of a unit] what a draw takes of each */
+  batch **together;      /* [largest update] workspace */
+  draw_span *span; /* [responses of a unit] the tokens of each response that one request samples */
 } replay;
 
 /* --- which segments are drawn at which version --- */
 
-/* A counting sort of the segments by version. */
+/* Counting sort of the segments by version. */
 static gl_status order_segments(replay *p) {
   const schedule *s = &p->plan;
   for (size_t b = 0; b < s->n_batches; ++b)
@@ -221,7 +223,7 @@ static const schedule_segment *segment_at(const replay *p, size_t i) {
   return &p->plan.segments[p->by_version[i]];
 }
 
-/* Whether a batch has a segment of a later version. */
+/* 1 if the batch has a segment of a later version. */
 static int goes_on(const replay *p, size_t b, int64_t version) {
   const schedule_batch *of = &p->plan.batches[b];
   int later = 0;
@@ -230,8 +232,8 @@ static int goes_on(const replay *p, size_t b, int64_t version) {
   return later;
 }
 
-/* Segments i, i + 1, … are those of one batch and version, each of one response: the draw that
- * takes them all. Returns how many they are. */
+/* Combines segments i, i + 1, … of one batch and version, each of one response, into one request.
+ * Returns their number. */
 static size_t request_spans(replay *p, size_t i, size_t end, draw_request *request) {
   const size_t b = p->batch_of[p->by_version[i]], n = request->n_groups * request->group_size;
   const size_t longest = p->loop->learner.ops->longest(p->loop->learner.self);
@@ -275,7 +277,7 @@ static gl_status draw_version(replay *p, size_t version) {
 
 /* --- checkpoints --- */
 
-/* Whether the batch has been begun after so many updates and not been trained by them. */
+/* 1 if the batch was begun but not trained after that many updates. */
 static int is_pending(const replay *p, size_t b, size_t updates) {
   const schedule *s = &p->plan;
   size_t trained =
@@ -295,8 +297,8 @@ static gl_status save_replay(replay *p, size_t updates) {
   return status;
 }
 
-/* The clock is computed anew; that it is still the one of the checkpoint shows in its times and in
- * which batches wait. */
+/* Resumes from a checkpoint. The clock has been computed again; its times and the waiting batches
+ * are compared with the checkpoint's. */
 static gl_status resume_replay(replay *p, checkpoint *c) {
   const schedule *s = &p->plan;
   const size_t updates = c->n_steps;

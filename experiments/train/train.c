@@ -1,5 +1,5 @@
-/* A run from its first update, or from its checkpoint, to its last; its scores, and its way from a
- * worker process to the writer. */
+/* Runs a recipe from its first update, or from its checkpoint, to its last; computes scores; and
+ * serialises the result. */
 #include "experiments/train/internal.h"
 
 #include "core/base/file.h"
@@ -46,9 +46,9 @@ run_scores run_result_scores(const run_result *o) {
 }
 
 /* --- between processes --- */
-/* The struct itself, then its arrays. */
+/* Writes the struct, then its arrays. */
 
-/* An array that is empty may have no address, which fwrite() may not be given. */
+/* An empty array may be NULL, which fwrite() does not accept. */
 static int write_array(const void *items, size_t item, size_t n, FILE *to) {
   return n == 0 || fwrite(items, item, n, to) == n;
 }
@@ -65,7 +65,7 @@ gl_status run_result_write(const run_result *o, FILE *to, gl_error *err) {
   return gl_fail(err, GL_EIO, "cannot hand over a finished run: %s", strerror(errno));
 }
 
-/* Copies the next n items out of the bytes; NULL and *ok = 0 if they are not all there. */
+/* Copies the next n items from the bytes; NULL and *ok = 0 if there are fewer. */
 static void *next_array(const char **at, size_t *left, size_t n, size_t item, int *ok) {
   if (!*ok || n > *left / item) {
     *ok = 0;
@@ -121,7 +121,7 @@ static void report_note(const train_loop *l, const char *text) {
 
 /* --- beginning and end --- */
 
-/* The most evaluations that the run may make: before it, now and then, after it. */
+/* The maximum number of evaluations of the run: before it, during it, and after it. */
 static size_t most_evaluations(const train_loop *l) {
   return l->recipe->steps / l->recipe->eval_every + 2;
 }
@@ -131,7 +131,7 @@ static void allocate_rows(train_loop *l) {
   l->out->evals = MUST_ARRAY(eval_record, most_evaluations(l), "the training loop");
 }
 
-/* How many parts evaluations have is known when the learner is there. */
+/* The number of parts of an evaluation is known only after the learner is made. */
 static void allocate_set_rows(train_loop *l) {
   size_t n = 0;
   train_parts(l, &n);
@@ -169,14 +169,15 @@ static gl_status load_learner(train_loop *l, const checkpoint *c, FILE *state) {
   return status;
 }
 
-/* Tells the learner to keep keys and values, if the cluster does; GL_EINPUT at its place where it
- * has or keeps none. */
+/* Makes the learner keep keys and values if the cluster does. Errors: GL_EINPUT at the field's
+ * position (the learner has no such cache). */
 static gl_status keep_cache(train_loop *l) {
   const learner_ops *ops = l->learner.ops;
   gl_error why = {0};
   if (!cluster_keeps_cache(l->cluster)) return GL_OK;
   const cfg_node *at = cfg_find(l->recipe->cluster, "kv_cache");
-  if (ops->keep_cache == NULL && at == NULL) return GL_OK; /* a preset's, and there is none */
+  if (ops->keep_cache == NULL && at == NULL)
+    return GL_OK; /* a preset requested it, and this learner has no cache */
   if (at == NULL) at = cfg_find(l->recipe->cluster, "preset");
   if (ops->keep_cache == NULL)
     return cfg_fail(at, l->err,
@@ -188,7 +189,7 @@ static gl_status keep_cache(train_loop *l) {
   return status == GL_OK ? status : gl_fail(l->err, status, "%s", why.text);
 }
 
-/* Makes the learner, new or as the newest checkpoint has it. */
+/* Makes the learner: new, or restored from the newest checkpoint. */
 static gl_status begin_or_resume(train_loop *l, checkpoint *c) {
   const train_options *o = l->options;
   char text[CHECKPOINT_NOTE_SIZE] = "";
@@ -217,7 +218,7 @@ static gl_status begin_or_resume(train_loop *l, checkpoint *c) {
   return GL_OK;
 }
 
-/* A place where nothing can be written is better known now than after the run. */
+/* Checks before the run that the path can be written. */
 static gl_status probe(const char *path, gl_error *err) {
   file_writer w;
   if (path == NULL) return GL_OK;
