@@ -3,13 +3,14 @@
 #
 #   tests/documents.sh BUILD
 #
-# Six checks: every section of paper/methods.md that a comment or the glossary cites (§3.6) is a
+# Seven checks: every section of paper/methods.md that a comment or the glossary cites (§3.6) is a
 # heading there; every relative link of a Markdown file leads to a file; and every file that
 # ARCHITECTURE.md names exists; the tables of fields in experiments/RECIPES.md are what `gepolab
 # fields` of BUILD prints (make docs writes them), and every field is in one of them; those of
 # columns in experiments/DATA.md are what `gepolab export --list` prints, of every table; and every
-# key that a parser of recipes asks for is a field or named in its text. Prints each violation and
-# exits 1 if there was any.
+# key that a parser of recipes asks for is a field or named in its text; and no line of a document is
+# longer than 160 characters, but for tables, links and figures. Prints each violation and exits 1 if
+# there was any.
 set -eu
 build=$1
 work=$(mktemp -d)
@@ -36,6 +37,12 @@ for file in $(grep '\.md$' "$work/files"); do
     [ -e "$(dirname "$file")/$link" ] || echo "documents: $file links to $link, which does not exist"
   done
 done >> "$work/bad" || true
+
+# --- lines ---
+for file in $(grep '\.md$' "$work/files"); do
+  { LC_ALL=C.UTF-8 grep -nE '^.{161,}' "$file" || true; } | { grep -vE '^[0-9]+: *(\||!?\[|- \[|<!--)' || true; } |
+    sed "s|^\([0-9]*\):.*|documents: $file:\1 is longer than 160 characters: break the line|"
+done >> "$work/bad"
 
 # --- files and folders of ARCHITECTURE.md ---
 { grep -oE '`[a-z]+/[A-Za-z0-9_./]+`' ARCHITECTURE.md || true; } | tr -d '`' | sort -u | while read -r path; do
