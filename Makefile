@@ -140,7 +140,12 @@ $(BUILD)/gen/source.c: force
 $(BUILD)/gen/source.o: $(BUILD)/gen/source.c
 	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
 
-$(BUILD)/gepolab: $(call obj,experiments) $(EMBED) $(LIBS)
+# A table that an enumeration indexes and that has no line for one of its values does not build.
+TABLES := $(foreach kind,h cuh c cu,$(shell find $(ROOMS) -name '*.$(kind)'))
+$(BUILD)/tables: tests/arrows/tables.awk $(TABLES)
+	@mkdir -p $(@D) && awk -f $^ && touch $@
+
+$(BUILD)/gepolab: $(call obj,experiments) $(EMBED) $(LIBS) | $(BUILD)/tables
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # --- packages ------------------------------------------------------------------------------------

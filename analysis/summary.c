@@ -535,8 +535,9 @@ static gl_status report_benchmarks(table *to, const set_tables *t, gl_error *err
 /* The line of a cell in the table of sets, and where `halves` is one the set's line in it. */
 static gl_status put_set_line(table *to, table *halves, const set_tables *t,
                               const results_cell *cell, set_line line, size_t set, gl_error *err) {
-  static const char *const names[] = {[LINE_AVERAGE] = "average", [LINE_OF_MEAN] = "of the mean"};
-  const char *name = line == LINE_OF_SET ? t->name[set] : names[line];
+  const char *name = line == LINE_OF_SET    ? t->name[set]
+                     : line == LINE_AVERAGE ? "average"
+                                            : "of the mean";
   interval ends[3], halved[3] = {{NAN, NAN, NAN}, {NAN, NAN, NAN}, {NAN, NAN, NAN}};
   size_t runs = 0, with_halves = 0;
   gl_status status = cell_ends(ends, &runs, t, cell, line, set, err);

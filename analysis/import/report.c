@@ -386,7 +386,9 @@ static const table_column published_columns[] = {
 
 /* A printed number against the best or the last of the series. */
 static void put_printed(table *t, const numbers *x, const published_number *printed, int is_best) {
-  static const char *const kinds[] = {"nowhere", "elsewhere", "as said"};
+  static const char *const kinds[] = {[PRINTED_NOWHERE] = "nowhere",
+                                      [PRINTED_ELSEWHERE] = "elsewhere",
+                                      [PRINTED_AS_SAID] = "as said"};
   char words[160];
   const double value = is_best ? x->best : x->last;
   const printed_place at = find_printed(x, printed, value, is_best ? x->best_step : x->last_step);

@@ -478,7 +478,8 @@ enum { MOST_BYTES = 1 << 20 };
 
 /* The place in a text where its answer is searched. */
 typedef enum place { BOX_OR_ALL, BOXED, LAST_NUMBER } place;
-static const char *const place_names[] = {"auto", "boxed", "last_number"};
+static const char *const place_names[] = {
+    [BOX_OR_ALL] = "auto", [BOXED] = "boxed", [LAST_NUMBER] = "last_number"};
 enum { N_PLACES = sizeof place_names / sizeof *place_names };
 
 /* A text, the answer found in it, and how that is read. */

@@ -16,7 +16,8 @@
 #include <string.h>
 
 typedef enum dist_form { FORM_LOGNORMAL, FORM_EMPIRICAL, FORM_LENGTHS } dist_form;
-static const char *const form_names[] = {"lognormal", "empirical", "lengths"};
+static const char *const form_names[] = {
+    [FORM_LOGNORMAL] = "lognormal", [FORM_EMPIRICAL] = "empirical", [FORM_LENGTHS] = "lengths"};
 enum { DEFAULT_REPETITIONS = 10 };
 
 /* The printed profile. */

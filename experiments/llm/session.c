@@ -241,7 +241,8 @@ gl_status llm_session_learner(llm_session *s, const llm_watch *watch, gl_error *
 }
 
 const char *llm_session_about(const llm_session *s, char text[LLM_ABOUT_SIZE]) {
-  static const char *const types[] = {"float32", "float64", "bfloat16"};
+  static const char *const types[] = {
+      [NUMBER_F32] = "float32", [NUMBER_F64] = "float64", [NUMBER_BF16] = "bfloat16"};
   char times[48] = "";
   if (s->spec.devices > 1) snprintf(times, sizeof times, "%zu devices, each ", s->spec.devices);
   snprintf(text, LLM_ABOUT_SIZE, "%zu parameters, %s on %s%s",

@@ -39,7 +39,8 @@ static const struct {
 enum { N_TYPES = sizeof types / sizeof *types };
 
 size_t tensor_type_bytes(tensor_type type) {
-  static const size_t bytes[] = {8, 4, 2, 2, 0};
+  static const size_t bytes[] = {
+      [TENSOR_F64] = 8, [TENSOR_F32] = 4, [TENSOR_F16] = 2, [TENSOR_BF16] = 2, [TENSOR_OTHER] = 0};
   return bytes[type];
 }
 
@@ -387,7 +388,11 @@ gl_status safetensors_read_f32(const safetensors *s, const tensor_entry *t, size
 /* Writing, in the layout of transformers: {"__metadata__":{"format":"pt"}, tensors by name}, padded
  * with spaces so that the data starts at a multiple of eight. */
 
-static const char *const type_names[] = {"F64", "F32", "F16", "BF16"};
+static const char *const type_names[] = {[TENSOR_F64] = "F64",
+                                         [TENSOR_F32] = "F32",
+                                         [TENSOR_F16] = "F16",
+                                         [TENSOR_BF16] = "BF16",
+                                         [TENSOR_OTHER] = NULL};
 
 static int header_entry(cJSON *to, tensor_type type, const tensor_shape *t, size_t begin,
                         size_t end) {

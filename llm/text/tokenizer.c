@@ -550,7 +550,8 @@ void tokenizer_free(tokenizer *t) {
 }
 
 const char *tokenizer_kind(const tokenizer *t) {
-  static const char *const name[] = {"char", "byte", "bpe"};
+  static const char *const name[] = {
+      [TOKENIZER_CHAR] = "char", [TOKENIZER_BYTE] = "byte", [TOKENIZER_BPE] = "bpe"};
   return name[t->type];
 }
 
