@@ -1,4 +1,5 @@
-/* Shared by the parts of libgepolab: the public structures in terms of gepolab's own. */
+/* Private interfaces of libgepolab: errors, construction of objects from recipe text, and strided
+ * arrays. */
 #ifndef GEPOLAB_LIBRARY_INTERNAL_H
 #define GEPOLAB_LIBRARY_INTERNAL_H
 
@@ -14,36 +15,37 @@ struct gepolab_algorithm {
   policy_algorithm own;
 };
 
-/* Turns an error of gepolab's own into the caller's (NULL: nobody asks) and returns its status. */
+/* Copies an internal error to the caller's (may be NULL) and returns its status. */
 gepolab_status library_failed(gepolab_error *to, const gl_error *from);
-/* The same for an error that begins here. GEPOLAB_OK is no failure and is refused by the compiler's
- * eye alone: never pass it. */
+/* The same for an error that originates here. status must not be GEPOLAB_OK; nothing checks this.
+ */
 gepolab_status library_fail(gepolab_error *to, gl_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* What a ..._new() function makes of a recipe, or of one value of one. */
+/* A kind of object that a ..._new() function makes from a recipe or from one value of a recipe. */
 typedef struct library_kind {
   const char *what; /* for messages: "the algorithm" */
-  size_t size;      /* of the object, whose bytes are 0 at first */
-  const char *path; /* the field of a recipe that its text is the value of; NULL: a whole recipe */
+  size_t size;      /* size of the object, which is zeroed first */
+  const char *path; /* the recipe field that the text is a value of; NULL: a whole recipe */
   gl_status (*fill)(void *self, const cfg_node *from, const void *more, gl_error *err);
-  void (*release)(void *self); /* takes an object that fill() left half made, too */
+  void (*release)(void *self); /* also accepts an object that fill() left incomplete */
 } library_kind;
 
-/* Where the recipe, or the value, is read from. */
+/* The source of the recipe or value. */
 typedef struct library_source {
-  const char *name; /* the caller's argument: "algorithm"; messages begin with it */
-  const char *text; /* NULL is refused, unless there is a file */
+  const char *name; /* name of the caller's argument, "algorithm"; messages begin with it */
+  const char *text; /* may be NULL only if there is a file */
   const char *file; /* NULL: none */
 } library_source;
 
-/* A new object in *out, which the caller owns; NULL after a failure. `more` is for fill(). */
+/* Makes a new object in *out, owned by the caller; NULL after a failure. `more` is passed to
+ * fill(). */
 gepolab_status library_new(void **out, const library_kind *kind, const library_source *source,
                            const void *more, gepolab_error *err);
 
-/* --- tokens of one response in a caller's array --- */
+/* --- strided arrays of the caller --- */
 
-/* n elements of an array, `stride` elements apart, from number `first` on. */
+/* A strided array: n elements, `stride` elements apart, starting at index `first`. */
 typedef struct row {
   void *data;
   gepolab_type type; /* GEPOLAB_FLOAT32 or GEPOLAB_FLOAT64 */
@@ -51,21 +53,21 @@ typedef struct row {
   size_t n;
 } row;
 
-/* Copies the row into to[n], in double precision; returns whether row_is_within(to, n, most). */
+/* Copies the row to to[n] in double precision; returns row_is_within(to, n, most). */
 int row_read(const row *from, double most, double *to);
-/* Copies value[n] into the row, rounded to its type. */
+/* Copies value[n] to the row, rounded to its type. */
 void row_write(const row *to, const double *value);
-/* Sets the row's elements to a value, rounded to their type. */
+/* Sets all elements of the row to a value, rounded to their type. */
 void row_fill(const row *to, double value);
-/* Whether all numbers of value[n] are finite and not above `most`. */
+/* Whether all numbers in value[n] are finite and at most `most`. */
 int row_is_within(const double *value, size_t n, double most);
 
-/* Whether all of value[n] are finite, and stay so in an array of the type (GEPOLAB_NONE: in double
- * precision). */
+/* Whether all numbers in value[n] are finite, also after conversion to the type (GEPOLAB_NONE:
+ * double precision). */
 int row_fits(const double *value, size_t n, gepolab_type type);
 
-/* How many of n bytes, `stride` apart, are not 0, and where the first one and the end of the last
- * one are; 0 and 0 where there is none. */
+/* Returns how many of n bytes, `stride` apart, are not 0. Sets *first to the index of the first
+ * such byte and *end to one past the last; both 0 if there is none. */
 size_t row_marked(const uint8_t *mask, int64_t stride, size_t n, size_t *first, size_t *end);
 
 #endif

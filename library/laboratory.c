@@ -1,4 +1,4 @@
-/* The exact laboratory on tables of probabilities: a softmax over K responses of one token. */
+/* The exact laboratory for tables of probabilities: a softmax over K responses of one token. */
 #include "core/rl/enumerable.h"
 #include "library/internal.h"
 #include "toy/lab/lab.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* --- the table as an enumerable policy --- */
-/* A parameter vector holds the logarithms of the probabilities, the logits up to a constant: the
- * softmax gives the probabilities back, and d log p_y / d logit_k = [y = k] - p_k. */
+/* A parameter vector holds log-probabilities, which are logits up to a constant: their softmax
+ * returns the probabilities, and d log p_y / d logit_k = [y = k] - p_k. */
 
 static size_t table_n_responses(const void *self, size_t x) {
   (void)x;
@@ -69,7 +69,7 @@ static const enumerable_ops table_ops = {.n_responses = table_n_responses,
 
 /* --- checks --- */
 
-/* Rows of the laboratory's tables: one prompt needs K x (n_prompts K) scores. */
+/* Limits on the laboratory's tables: each prompt needs K x (n_prompts K) scores. */
 enum { MOST_RESPONSES = 1 << 16, MOST_PROMPTS = 1 << 16 };
 
 static gl_status check_row(const char *name, const double *p, size_t x, size_t k, gl_error *err) {
@@ -125,7 +125,7 @@ static gl_status check_table(const gepolab_table *t, gl_error *err) {
   return status;
 }
 
-/* --- the call --- */
+/* --- public function --- */
 
 static void laboratory_report(const lab_result *r, gepolab_moments *out) {
   const lab_numbers *n = &r->numbers, *e = &r->error;

@@ -1,11 +1,10 @@
-/* Policy evaluation on buffers that belong to somebody else.
+/* Policy evaluation on the caller's buffers.
  *
- * Most algorithms look at a token once. For them a response is read, evaluated and written while
- * its tokens are in a cache, so that only the caller's arrays pass through main memory. For the
- * others arrays in double precision whose tokens lie one behind the other are handed on as they
- * are, those for results, too; others are read once into the workspace, response by response, and
- * results are written back the same way. No array of the caller is copied before or changed.
- * Responses are shared among the workspace's threads. */
+ * Most algorithms need each token once. For them a response is read, evaluated and written while
+ * its tokens are in the cache, so only the caller's arrays pass through main memory. For other
+ * algorithms, contiguous double arrays are used in place, for input and output. All other arrays
+ * are copied once into or out of the workspace, response by response. Input arrays are never
+ * modified. Responses are distributed over the workspace's threads. */
 #include "core/policy/policy.h"
 #include "core/base/thread_pool.h"
 #include "core/base/vector.h"
@@ -17,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The arrays of tokens that an evaluation reads, in the order of their places in the workspace. */
+/* The per-token input arrays, in the order of their positions in the workspace. */
 enum { IN_LOGP, IN_LOGQ, IN_LOGPROX, IN_LOGREF, IN_GAP, IN_ENTROPY, IN_ARRAYS };
-/* And those that it writes. */
+/* The per-token output arrays. */
 enum { OUT_COEFFICIENT, OUT_WEIGHT, OUT_ARRAYS };
 
 static const char *const in_names[IN_ARRAYS] = {"logp",   "logq",        "logprox",
@@ -27,19 +26,19 @@ static const char *const in_names[IN_ARRAYS] = {"logp",   "logq",        "logpro
 
 struct gepolab_workspace {
   policy_workspace *policy;
-  pool *threads; /* owned; NULL: the caller's alone */
+  pool *threads; /* owned; NULL: only the caller's thread */
   void *space;
   size_t size;
 };
 
-/* One evaluation under way. */
+/* State of one evaluation. */
 typedef struct evaluation {
   const gepolab_batch *batch;
   gepolab_workspace *workspace;
   size_t n_tokens;
   size_t *group_start, *token_start; /* [n_groups + 1], [n_responses + 1] */
-  size_t
-      *first_column; /* [n_responses] where a response's tokens begin; SCATTERED: there are gaps */
+  size_t *first_column; /* [n_responses] first column of a response's tokens; SCATTERED: not
+                           contiguous */
   double *reward, *log_denominator, *advantage;
   double *given;                           /* [n_responses] the caller's advantages */
   double *in[IN_ARRAYS], *out[OUT_ARRAYS]; /* [n_tokens] */
@@ -48,7 +47,7 @@ typedef struct evaluation {
 
 /* --- shapes --- */
 
-/* Largest count that is taken: sums of a few of them stay below 2^63. */
+/* The largest accepted count: sums of several stay below 2^63. */
 static const int64_t MOST = (int64_t)1 << 40;
 
 static gl_status check_counts(evaluation *e) {
@@ -78,13 +77,13 @@ static gl_status check_counts(evaluation *e) {
   return GL_OK;
 }
 
-/* A response whose tokens are no run of neighbouring columns. */
+/* Marks a response whose tokens are not in contiguous columns. */
 #define SCATTERED SIZE_MAX
 
-/* Tokens from which on waking threads pays. */
+/* From this many tokens on, using threads is worth their wake-up. */
 enum { FEW_TOKENS = 8192 };
 
-/* Does something for every response; `tokens` is about how many there are in all. */
+/* Runs a task for every response; `tokens` is the approximate total number. */
 static void each_response(evaluation *e, pool_task run, void *context, size_t tokens) {
   pool *threads = tokens < FEW_TOKENS ? NULL : e->workspace->threads;
   pool_spread(threads, run, context, (size_t)e->batch->n_responses);
@@ -94,12 +93,12 @@ static int mask_at(const gepolab_batch *b, int64_t i, int64_t t) {
   return b->mask[i * b->mask_response_stride + t * b->mask_token_stride] != 0;
 }
 
-/* Tokens of response i, of which the first lies in *column; -1 where what the batch says is no
- * length. */
+/* The number of tokens of response i, and its first column in *column; -1 if the batch gives an
+ * invalid length. */
 static int64_t tokens_of(const gepolab_batch *b, int64_t i, size_t *column) {
   *column = 0;
   if (b->token_start != NULL) {
-    /* Compared before they are subtracted: the difference of any two numbers may overflow. */
+    /* compare before subtracting, because the difference may overflow */
     const int64_t from = b->token_start[i], to = b->token_start[i + 1];
     return from < 0 || to < from || to > MOST ? -1 : to - from;
   }
@@ -112,7 +111,7 @@ static int64_t tokens_of(const gepolab_batch *b, int64_t i, size_t *column) {
   return (int64_t)n;
 }
 
-/* Writes the length of response i, and 0 for one that is none, where its end will stand. */
+/* Stores the length of response i (0 if invalid) where its end will be stored. */
 static void batch_measure(void *context, size_t i, size_t worker) {
   evaluation *e = context;
   const int64_t n = tokens_of(e->batch, (int64_t)i, &e->first_column[i]);
@@ -135,7 +134,7 @@ static gl_status refuse_length(evaluation *e, int64_t i) {
 
 static gl_status lay_out_tokens(evaluation *e) {
   const gepolab_batch *b = e->batch;
-  const int64_t cells = b->mask == NULL ? 0 : b->columns; /* what is looked at of a response */
+  const int64_t cells = b->mask == NULL ? 0 : b->columns; /* bytes read per response */
   e->token_start[0] = 0;
   each_response(e, batch_measure, e,
                 cells < FEW_TOKENS ? (size_t)(cells * b->n_responses) : FEW_TOKENS);
@@ -193,13 +192,13 @@ static gl_status batch_read_numbers(evaluation *e, const char *name, const gepol
   return GL_OK;
 }
 
-/* Element of the first token, or column, of response i. */
+/* Index of the element of response i's first token (packed) or column (padded). */
 static int64_t first_of(const gepolab_batch *b, int64_t i, int64_t response_stride,
                         int64_t token_stride) {
   return b->token_start != NULL ? b->token_start[i] * token_stride : i * response_stride;
 }
 
-/* A log-probability that rounding in float32 has left above 0 is taken; 1e-3 is far beyond it. */
+/* Rounding in float32 can leave a log-probability slightly above 0; 1e-3 is far beyond that. */
 static const double MOST_LOG = 1e-3;
 
 static int is_log(int array) {
@@ -214,8 +213,8 @@ static gl_status batch_refuse_token(evaluation *e, int array, size_t i, size_t t
                  in_names[array], i, t, value, meaning[array]);
 }
 
-/* The elements of an array that are response i's tokens, or its first ones, where these lie in
- * neighbouring columns. */
+/* The elements of an array that hold response i's tokens, or only the first ones unless these are
+ * in contiguous columns. */
 static row batch_row_of(const evaluation *e, const void *data, gepolab_type type,
                         int64_t response_stride, int64_t token_stride, size_t i) {
   const int64_t start = first_of(e->batch, (int64_t)i, response_stride, token_stride);
@@ -235,12 +234,12 @@ static void gather_masked(const gepolab_batch *b, const gepolab_tokens *from, in
       to[n++] = batch_number_at(from->data, from->type, first + t * from->token_stride);
 }
 
-/* One array being read. */
+/* State of reading one array. */
 typedef struct reading {
   evaluation *e;
   const gepolab_tokens *from;
-  double *to;          /* [n_tokens]; NULL: the array is handed on as it is */
-  const double *value; /* [n_tokens] what is handed on */
+  double *to;          /* [n_tokens]; NULL: the array is used in place */
+  const double *value; /* [n_tokens] the values that the evaluation will read */
   double most;
   _Atomic int refused; /* some number is not finite, or above `most` */
 } reading;
@@ -276,8 +275,7 @@ static gl_status find_refused(evaluation *e, int array, const double *value, dou
   return gl_fail(&e->err, GL_EINTERNAL, "%s has a number that is not found again", in_names[array]);
 }
 
-/* Whether an array is what policy_evaluate() reads and writes: doubles, one behind the other from
- * token 0 on. */
+/* Whether policy_evaluate() can use the array in place: contiguous doubles starting at token 0. */
 static int is_direct(const gepolab_batch *b, gepolab_type type, int64_t response_stride,
                      int64_t token_stride) {
   if (type != GEPOLAB_FLOAT64 || token_stride != 1) return 0;
@@ -332,8 +330,8 @@ static void *batch_take(double **at, size_t n) {
 
 _Static_assert(sizeof(size_t) <= sizeof(double), "starts share the workspace's doubles");
 
-/* Starts first, since they give the number of tokens; then the rest, where growing may move
- * what was laid out before. */
+/* Computes the starts first, because they give the number of tokens; then lays out the other
+ * arrays, since growing the workspace may move it. */
 static gl_status batch_prepare(evaluation *e) {
   const gepolab_batch *b = e->batch;
   const size_t n_responses = (size_t)b->n_responses, n_groups = (size_t)b->n_groups;
@@ -396,8 +394,8 @@ static gl_status check_arrays(evaluation *e, const gepolab_result *r) {
   return GL_OK;
 }
 
-/* Those of the arrays that policy_evaluate() needs, or (streamed not NULL) all but the two that
- * are read while they are evaluated. */
+/* Reads the arrays that policy_evaluate() needs, or (streamed not NULL) all except the two that are
+ * read during the evaluation. */
 static gl_status read_batch(evaluation *e, policy_input *in, const int *streamed) {
   const gepolab_batch *b = e->batch;
   const gepolab_tokens *const from[IN_ARRAYS] = {&b->logp,   &b->logq,        &b->logprox,
@@ -448,8 +446,8 @@ static void scatter_masked(const gepolab_batch *b, const gepolab_tokens_out *to,
   }
 }
 
-/* Tokens in their places, or one number in all of these (value NULL), and 0 in columns that are
- * none. */
+/* Writes token values to their columns, or the number `all` if value is NULL, and 0 to padding
+ * columns. */
 static void batch_scatter(const evaluation *e, const gepolab_tokens_out *to, size_t i,
                           const double *value, double all) {
   const gepolab_batch *b = e->batch;
@@ -472,12 +470,12 @@ static void batch_scatter(const evaluation *e, const gepolab_tokens_out *to, siz
   row_fill(&at, 0);
 }
 
-/* Results being written. */
+/* State of writing results. */
 typedef struct writing {
   const evaluation *e;
-  const gepolab_tokens_out *to[OUT_ARRAYS]; /* NULL: they are not asked for, or made in place */
-  gepolab_type type[OUT_ARRAYS];            /* what they are kept in */
-  _Atomic int infinite;                     /* some result is not finite there */
+  const gepolab_tokens_out *to[OUT_ARRAYS]; /* NULL: not requested, or computed in place */
+  gepolab_type type[OUT_ARRAYS];            /* element type of the caller's array */
+  _Atomic int infinite;                     /* some result is not finite in that type */
 } writing;
 
 static void write_response(void *context, size_t i, size_t worker) {
@@ -525,14 +523,14 @@ static void write_result(const evaluation *e, const policy_output *out, gepolab_
   if (result->metric != NULL) memcpy(result->metric, out->metric, sizeof out->metric);
 }
 
-/* --- response by response --- */
+/* --- streaming --- */
 
-/* An evaluation whose tokens are read and written while they are evaluated. */
+/* An evaluation that reads and writes tokens while they are evaluated. */
 typedef struct streaming {
   const evaluation *e;
-  const gepolab_tokens *from[2]; /* by policy_which */
-  const gepolab_tokens_out *to;  /* NULL: coefficients are not asked for */
-  gepolab_type type;             /* of the coefficients' array */
+  const gepolab_tokens *from[2]; /* indexed by policy_which */
+  const gepolab_tokens_out *to;  /* NULL: coefficients are not requested */
+  gepolab_type type;             /* type of the array of coefficients */
 } streaming;
 
 static const double *stream_read(void *self, size_t i, policy_which which, double *space) {
@@ -563,8 +561,8 @@ static int can_stream(const policy_algorithm *algorithm, const gepolab_result *r
   return policy_can_stream(algorithm) && r->metric == NULL && r->weight.type == GEPOLAB_NONE;
 }
 
-/* Sets *done where all went well; else everything is done again by the way that names what is
- * wrong, and where. */
+/* Sets *done if there was no error. Otherwise the caller evaluates again with evaluate_whole(),
+ * which reports the error and its position. */
 static gl_status stream(evaluation *e, const policy_algorithm *algorithm, gepolab_result *result,
                         policy_output *out, int *done) {
   const gepolab_batch *b = e->batch;
@@ -592,7 +590,7 @@ static gl_status stream(evaluation *e, const policy_algorithm *algorithm, gepola
   return status;
 }
 
-/* The whole batch, array by array. */
+/* Evaluates the whole batch, array by array. */
 static gl_status evaluate_whole(evaluation *e, const policy_algorithm *algorithm,
                                 gepolab_result *result, policy_output *out) {
   policy_input in;
@@ -601,14 +599,14 @@ static gl_status evaluate_whole(evaluation *e, const policy_algorithm *algorithm
   if (is_direct_out(e->batch, &result->coefficient))
     e->out[OUT_COEFFICIENT] = result->coefficient.data;
   if (is_direct_out(e->batch, &result->weight)) e->out[OUT_WEIGHT] = result->weight.data;
-  if (result->weight.type == GEPOLAB_NONE) e->out[OUT_WEIGHT] = NULL; /* not asked for */
+  if (result->weight.type == GEPOLAB_NONE) e->out[OUT_WEIGHT] = NULL; /* not requested */
   out->coefficient = e->out[OUT_COEFFICIENT];
   out->weight = e->out[OUT_WEIGHT];
   status = policy_evaluate(algorithm, &in, out, e->workspace->policy, &e->err);
   return status == GL_OK ? write_tokens(e, &in, out, result) : status;
 }
 
-/* --- the calls --- */
+/* --- public functions --- */
 
 gepolab_status gepolab_workspace_new(gepolab_workspace **out, gepolab_error *err) {
   gepolab_workspace *w = calloc(1, sizeof *w);
@@ -661,7 +659,7 @@ static gl_status batch_evaluate(evaluation *e, const policy_algorithm *algorithm
   return status;
 }
 
-/* The end of a batch as interface 0.1 had it. */
+/* The size of a batch in interface 0.1. */
 static const size_t FIRST_SIZE = offsetof(gepolab_batch, advantage);
 
 gepolab_status gepolab_policy(const gepolab_algorithm *algorithm, const gepolab_batch *batch,
@@ -690,11 +688,11 @@ const char *gepolab_metric_meaning(size_t i) {
   return i < METRIC_COUNT ? metric_about((metric)i)->meaning : NULL;
 }
 
-/* --- rows --- */
-/* Reading, checking and writing rows of tokens. Elements that lie side by side, which nearly all
- * do, have loops of their own. */
+/* --- strided rows --- */
+/* Reads, checks and writes rows of tokens. Contiguous elements, by far the most common case, have
+ * their own loops. */
 
-/* Returns whether a number is not between -FLT_MAX and `most`. */
+/* Returns whether some number is not in [-FLT_MAX, most]. */
 CLONES static uint32_t widen(const float *from, size_t n, float most, double *to) {
   uint32_t refused = 0;
   for (size_t t = 0; t < n; ++t) {
@@ -704,7 +702,7 @@ CLONES static uint32_t widen(const float *from, size_t n, float most, double *to
   return refused;
 }
 
-/* The largest float that is not above `most`, and finite. */
+/* The largest finite float that is at most `most`. */
 static float float_below(double most) {
   if (most >= (double)FLT_MAX) return FLT_MAX;
   const float nearest = (float)most;
@@ -783,7 +781,7 @@ int row_fits(const double *value, size_t n, gepolab_type type) {
   return outside(value, n, type == GEPOLAB_FLOAT32 ? (double)FLT_MAX : DBL_MAX) == 0;
 }
 
-/* Bytes are counted in bytes, of which 255 rounds fill none. */
+/* Counters are bytes, which 255 rounds cannot overflow. */
 enum { LANES = 32, ROUNDS = 255 };
 
 CLONES static size_t marked(const uint8_t *mask, size_t n) {

@@ -1,5 +1,5 @@
-/* The clock of a recipe, its schedule and summary; delay distributions, their quantiles and
- * samples. */
+/* Library interface to the clock (schedule and summary of a recipe) and to delay distributions
+ * (quantiles and samples). */
 #include "core/config/config.h"
 #include "core/config/fields.h"
 #include "library/internal.h"
@@ -15,7 +15,7 @@ struct gepolab_simulation {
   char *json;
 };
 
-/* What of a recipe's `train` and top level the clock needs; the rest of them is left aside. */
+/* The fields of `train` and of the top level that the clock needs; others are ignored. */
 typedef struct clock_recipe {
   const cfg_node *cluster;
   size_t groups, group_size, updates;
@@ -35,8 +35,8 @@ static gl_status read_count(const cfg_node *root, const char *path, size_t fallb
   return GL_OK;
 }
 
-/* A misspelt key at the top of a recipe is refused here as `gepolab sim` refuses it: those of the
- * table of fields are known. */
+/* Refuses a misspelt top-level key of a recipe, as `gepolab sim` does; keys in the tables of fields
+ * are valid. */
 static gl_status simulation_check_keys(const cfg_node *root, gl_error *err) {
   char names[CFG_READER_MAX_KEYS][32];
   size_t n = 0;
@@ -141,7 +141,7 @@ int64_t gepolab_simulation_batches(const gepolab_simulation *s) {
   return (int64_t)s->schedule.n_batches;
 }
 
-/* The update that trains batch b: the last whose first batch is not behind it. */
+/* The update that trains batch b: the last one whose first batch is at or before b. */
 static size_t update_of(const schedule *s, size_t b) {
   size_t low = 0, high = s->n_updates;
   while (high - low > 1) {

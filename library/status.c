@@ -1,5 +1,5 @@
-/* What the parts of the library share: errors as its caller sees them, objects made of text as
- * recipes have it, algorithms and statistics. */
+/* Shared parts of the library: error conversion, objects made from recipe text, algorithms and
+ * statistics. */
 #include "analysis/statistics.h"
 #include "core/policy/algorithm.h"
 #include "core/rl/fields.h"
@@ -124,7 +124,7 @@ gepolab_status gepolab_algorithms_at(size_t i, gepolab_algorithm_info *out, gepo
 
 /* --- statistics --- */
 
-/* Samples of statistics are small; this only keeps sizes from overflowing. */
+/* Limits sample sizes only to avoid overflow. */
 static const int64_t MOST_VALUES = (int64_t)1 << 40;
 
 static gepolab_status check_size(int64_t n, gepolab_error *err) {
@@ -177,10 +177,10 @@ gepolab_status gepolab_survival(const double *time, const uint8_t *observed, int
   return status == GL_OK ? GEPOLAB_OK : library_failed(err, &own);
 }
 
-/* --- objects that are made of text, as recipes have it: an algorithm, a distribution, a simulation --- */
+/* --- objects made from recipe text --- */
 
-/* The tables of the fields that a recipe's clock needs, and of what stands beside it at the top.
- * Weak: a program that also contains the command has the command's list. */
+/* The tables of recipe fields that the clock needs, and of other top-level fields. Weak: in a
+ * program that also contains the command, the command's list is used. */
 __attribute__((weak)) const field_table *const field_tables[FIELD_MOST_TABLES] = {
     &study_fields, &policy_fields, &design_fields, &rl_fields, &sim_fields, &lab_fields};
 

@@ -234,7 +234,7 @@ const policy_algorithm *policy_algorithms_find(const char *name) {
   return NULL;
 }
 
-/* --- the fields of a recipe that name and change an algorithm --- */
+/* --- recipe fields of the section algorithm --- */
 
 static const char *algorithm_base_at(size_t i) {
   return i < policy_algorithms_count() ? policy_algorithms_at(i)->name : NULL;

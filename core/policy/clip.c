@@ -63,7 +63,7 @@ bool policy_masked(const policy_state *s, double x, double a) {
   return (a > 0 && x > s->bounds.mask_high) || (a < 0 && x < s->bounds.mask_low);
 }
 
-/* --- what each clip is --- */
+/* --- shapes of clips --- */
 
 /* The shape of a clip: two bounds, or a smooth function of the log-ratio x, the ratio u = exp(x)
  * and the advantage a. */
@@ -165,7 +165,7 @@ bool policy_clip_apply(const policy_state *s, double x, double u, double a, doub
   return acts || masked;
 }
 
-/* --- DPPO: tokens by a divergence of two outcomes --- */
+/* --- DPPO: masking by a Bernoulli divergence --- */
 
 /* DPPO (2602.04879): returns whether the trust region keeps a token whose log-probability moved
  * from lq to lp. The divergence is between Bernoulli distributions (this token or another one).

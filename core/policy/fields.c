@@ -256,7 +256,7 @@ const char *policy_algorithm_field(const policy_algorithm *algorithm, size_t i,
   return text;
 }
 
-/* --- reading algorithm: of a recipe --- */
+/* --- reading a recipe --- */
 
 static gl_status algorithm_unknown(const cfg_node *node, gl_error *err) {
   const char *names[64];
@@ -414,7 +414,7 @@ gl_status policy_algorithm_check_name(const policy_algorithm *algorithm, gl_erro
                  algorithm->name);
 }
 
-/* --- which fields go together --- */
+/* --- compatible fields --- */
 
 /* Returns a field whose choice has a value outside its enum, or NULL if all are valid. Only our own
  * code can cause this, because recipes name choices. */

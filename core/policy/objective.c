@@ -533,7 +533,7 @@ static kl_value reference_term(policy_ref_kl_form form, double d) {
   return (kl_value){NAN, NAN};
 }
 
-/* --- which tokens the term from the sampler is for (KL-Cov, 2505.22617) --- */
+/* --- KL-Cov: selection of tokens (2505.22617) --- */
 
 /* Sorts by value, largest first; ties in order of token. */
 static int kl_descending(const void *left, const void *right) {

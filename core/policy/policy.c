@@ -117,7 +117,7 @@ gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input 
   return GL_OK;
 }
 
-/* --- evaluation of tokens that are read response by response --- */
+/* --- streaming evaluation, response by response --- */
 
 /* Arrays of one response's tokens, per thread, small enough to stay in cache. */
 enum { NOW, BEFORE, LOG_RATIO, RATIO, COEFFICIENT, ARRAYS };
@@ -256,7 +256,7 @@ gl_status policy_evaluate_stream(const policy_algorithm *algorithm, const policy
   return status;
 }
 
-/* --- results that are no numbers, or none that their arrays can hold --- */
+/* --- checks for non-finite results --- */
 
 static int fits(double value, policy_kept kept) {
   switch (kept) {

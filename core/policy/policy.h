@@ -88,15 +88,14 @@ void policy_workspace_share(policy_workspace *ws, pool *threads);
 gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,
                           policy_output *out, policy_workspace *ws, gl_error *err);
 
-/* An effective sample size of a group below this fraction of its responses, on-policy, is the
- * algorithm's doing. */
+/* If on-policy data has a relative effective sample size below this, the algorithm causes it. */
 #define POLICY_LEAST_ESS 0.3
-/* Whether an evaluation's batch is on-policy: its staleness is 0, or sampler and learner differ by
- * at most 1e-4 nat a token (kl_k3). */
+/* Whether the batch of an evaluation with these metrics is on-policy: its staleness is 0, or the
+ * mean divergence between learner and sampler (kl_k3) is at most 1e-4 nat per token. */
 int policy_is_on_policy(const double value[METRIC_COUNT]);
 enum { POLICY_ADVICE_SIZE = 320 };
-/* What to say of an on-policy effective sample size below POLICY_LEAST_ESS, with the remedy; "" for
- * others and NaN. Returns text. */
+/* Writes a warning with the fix if the on-policy effective sample size is below POLICY_LEAST_ESS;
+ * "" otherwise and for NaN. Returns text. */
 const char *policy_ess_advice(const policy_algorithm *algorithm, double ess,
                               char text[POLICY_ADVICE_SIZE]);
 
@@ -114,7 +113,7 @@ typedef struct policy_keeping {
 gl_status policy_check_finite(const policy_input *in, const policy_output *out,
                               const policy_keeping *keeping, gl_error *err);
 
-/* --- tokens that lie somewhere else --- */
+/* --- tokens in the caller's format --- */
 
 /* Callbacks for log-probabilities and coefficients that are not stored like policy_input, for
  * example in single precision. A response is read, evaluated and written while it is in the cache,

@@ -23,7 +23,7 @@ void policy_workspace_share(policy_workspace *ws, pool *threads) {
   ws->pool = threads;
 }
 
-/* --- many responses at once --- */
+/* --- threads --- */
 
 /* From this many tokens on, using threads is worth their wake-up. */
 enum { FEW_TOKENS = 8192 };

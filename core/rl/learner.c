@@ -133,7 +133,7 @@ gl_status learner_staleness(const learner_passes *p, batch *const *batches, size
   return status;
 }
 
-/* --- rewards of training --- */
+/* --- training rewards --- */
 
 gl_status training_reward_read(training_reward *out, cfg_reader *r) {
   cfg_reader noise;
@@ -210,7 +210,7 @@ size_t group_filter_largest(const group_filter *f, size_t batch_groups) {
   return f->is_on && f->groups > batch_groups ? f->groups : batch_groups;
 }
 
-/* --- drawing --- */
+/* --- sampling --- */
 
 void group_rounds_fini(group_rounds *r) {
   free(r->lengths);

@@ -88,7 +88,7 @@ int sampling_truncates(const sampling_spec *spec, size_t n) {
   return (spec->top_k != 0 && spec->top_k < n) || spec->top_p < 1;
 }
 
-/* --- most probable first, as far as is asked --- */
+/* --- partial sort by probability --- */
 /* Partial sort by decreasing probability. A vocabulary has 150,000 tokens and a distribution keeps
  * a few, so the array is repeatedly partitioned, but only its front parts. The first k positions
  * cost O(n + k log k). The order is total, so the result is that of a full sort. */

@@ -78,7 +78,7 @@ typedef struct sampling_rank {
 void sampling_truncate(const sampling_spec *spec, const double *logp, size_t n, double *out,
                        sampling_rank *rank);
 
-/* --- the tokens that top-k and top-p kept --- */
+/* --- sets of tokens kept by top-k and top-p --- */
 /* The sets of tokens that top-k and top-p kept when a token was sampled. `weights: replay`
  * transfers them from the sampler to the learner (paper/methods.md §1.2). A set is an array of
  * 32-bit words, of the same size for every token of a run. For a small vocabulary it is a bit set:

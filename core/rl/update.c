@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the table of a step's tokens --- */
+/* --- table of a step's tokens --- */
 
 /* A column of a table: the address of its pointer, and the size of an element. */
 typedef struct table_column {
@@ -144,7 +144,7 @@ static void table_put_coefficients(update_table *all, const update_table *part,
            (part->token_start[j + 1] - part->token_start[j]) * sizeof *all->coefficient);
 }
 
-/* --- the cosine of consecutive gradients --- */
+/* --- cosine between consecutive gradients --- */
 
 gl_status gradient_trail_init(gradient_trail *t, size_t n, gl_error *err) {
   *t = (gradient_trail){.n = n};
@@ -225,7 +225,7 @@ double gradient_trail_mean(const gradient_trail *t) {
   return t->cosines > 0 ? t->sum / (double)t->cosines : NAN;
 }
 
-/* --- noise of weights --- */
+/* --- weight noise --- */
 
 double weight_noise_factor(double variance, uint64_t seed, uint64_t step, size_t update, size_t i) {
   if (variance == 0) return 1;

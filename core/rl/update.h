@@ -20,7 +20,7 @@
 
 #include <stdbool.h>
 
-/* --- the table of a step's tokens --- */
+/* --- table of a step's tokens --- */
 
 /* Columns over groups, responses and tokens: group g has responses group_start[g] .. group_start[g
  * + 1] - 1, response i has tokens token_start[i] .. token_start[i + 1] - 1. Must be zeroed before
@@ -62,7 +62,7 @@ typedef struct token_view {
   const size_t *response; /* [n_responses] responses of these groups, in that order */
 } token_view;
 
-/* --- the cosine of consecutive gradients --- */
+/* --- cosine between consecutive gradients --- */
 /* The cosine between gradients of consecutive optimiser updates. It becomes negative when steps
  * undo each other (GAC, 2603.01501). The last gradient is stored, complete or as a fixed subset of
  * its entries chosen by the owner. It is part of a checkpoint, so that the first update after
@@ -88,7 +88,7 @@ void gradient_trail_next(gradient_trail *t);
 /* The mean cosine between the step's updates and their predecessors; NaN if there is none. */
 double gradient_trail_mean(const gradient_trail *t);
 
-/* --- noise of weights --- */
+/* --- weight noise --- */
 /* Weight noise: multiplies each response's part of the gradient by a random factor with mean 1,
  * which adds variance but no bias (paper/methods.md §12.7). It isolates the effect of the variance
  * of importance weights. */

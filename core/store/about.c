@@ -1,4 +1,4 @@
-/* Reading what a study says of itself: how far it is, how its runs came about, what they cost. */
+/* Reads what a study file says about itself: its progress, provenance and cost. */
 #include "core/store/internal.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int64_t bytes_at(const query *q, int column) {
 #define MISSING                                                                                    \
   " FROM plan p WHERE p.study = ?1 AND p.tuning = 0 AND p.place NOT IN (SELECT r.place" STANDING   \
   " AND" FINISHED ")"
-/* Parts of the grid that have been in this file, of those that it was divided into last. */
+/* Shards of the grid that this file has contained, for the most recent number of shards. */
 #define KNOWN_SHARDS                                                                               \
   " FROM sweeps WHERE study = ?1 AND shards = (SELECT max(shards) FROM sweeps WHERE study = ?1)"
 
@@ -58,7 +58,7 @@ gl_status store_progress(store *s, const char *study, study_progress *out, gl_er
     status = store_whole(s, &n, counts[i].sql, study, err);
     *counts[i].n = (size_t)n;
   }
-  /* A file that did the whole grid once misses no part of it. */
+  /* A file that once covered the whole grid lacks no shard. */
   if (out->shards == 1) out->shards = 0;
   if (out->shards > 0 && whole == 0 && known < out->shards)
     out->shards_missing = out->shards - known;
@@ -132,7 +132,7 @@ gl_status store_studies(store *s, char ***names, size_t *n, gl_error *err) {
   return q.status;
 }
 
-/* --- origins --- */
+/* --- provenance --- */
 
 gl_status store_origins(store *s, int (*each)(void *self, const store_origin *origin), void *self,
                         gl_error *err) {
@@ -165,8 +165,9 @@ gl_status store_origins(store *s, int (*each)(void *self, const store_origin *or
 
 /* --- costs --- */
 
-/* The median of n is the mean of those at (n + 1) / 2 and (n + 2) / 2, of an odd n one and the
- * same. Seeds are 64 bits without a sign: those that SQLite holds as negative are the largest. */
+/* The median of n values is the mean of those at ranks (n + 1) / 2 and (n + 2) / 2, which are equal
+ * for odd n. Seeds are unsigned 64-bit numbers, so those that SQLite stores as negative are the
+ * largest. */
 static const char costs[] =
     "WITH o AS (SELECT study, algorithm, ordinal, seed, wall_s, peak_bytes, row_number() OVER w AS"
     " i, count(wall_s) OVER (PARTITION BY study, algorithm) AS n FROM runs WINDOW w AS (PARTITION "
@@ -199,9 +200,9 @@ gl_status store_costs(store *s, int (*each)(void *self, const store_cost *cost),
 
 /* --- one run --- */
 
-enum { NAMED = 4 }; /* keys that a message lists */
+enum { NAMED = 4 }; /* the most keys that a message lists */
 
-/* *id: of the only run whose key begins so. */
+/* Sets *id to the only run whose key begins with `prefix`. */
 static gl_status find_by_prefix(store *s, const char *prefix, int64_t *id, gl_error *err) {
   query q;
   char keys[256] = "";

@@ -1,5 +1,5 @@
-/* Damage of a study: what is read compared with the checksums that were written with it, damaged
- * records taken out, and what is whole of a damaged file copied into a new study. */
+/* Damage of a study: verifies checksums, removes damaged records, and copies the undamaged part of
+ * a damaged file to a new study. */
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/store/internal.h"
@@ -9,10 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where damage is reported: to found(), or the first one as an error. */
+/* Where damage is reported: every damage to found(), or only the first one as an error. */
 typedef struct damage {
   store *s;
-  void (*found)(void *self, const char *key, const char *text); /* NULL: the first is an error */
+  void (*found)(void *self, const char *key,
+                const char *text); /* NULL: return the first damage as an error */
   void *self;
   gl_error *err;
 } damage;
@@ -29,11 +30,11 @@ static gl_status verify_report(const damage *d, const char *key, const char *tex
       d->s->path, text);
 }
 
-/* Reports the records of the query, which are a run's key or NULL and the text of a damage, and
- * ends it. */
+/* Reports all records of the query, which are a run's key or NULL and a description of damage, and
+ * ends the query. */
 static gl_status report_records(const damage *d, query *q) {
   if (q->status != GL_OK) return query_end(q);
-  q->err = NULL; /* pages that cannot be read are damage, too */
+  q->err = NULL; /* pages that cannot be read are damage too, not errors */
   while (query_next(q)) {
     const char *text = row_text(q, 1);
     q->status = verify_report(d, row_text(q, 0), text != NULL ? text : "a record");
@@ -46,12 +47,12 @@ static gl_status report_records(const damage *d, query *q) {
   return GL_OK;
 }
 
-/* --- sums --- */
+/* --- checksums --- */
 
 #define RUN_TEXT "'run ' || r.key || ' (' || r.algorithm || ', seed ' || r.seed || '): '"
 
-/* The strict sum, which ends the query at a value that its column may not hold, where the first
- * damage is an error; else the lenient one. */
+/* SQL for the checksum. If the first damage is an error, the strict sum, which ends the query at an
+ * invalid value; otherwise the lenient one. */
 static char *sum_for(const damage *d, const store_table *t, const char *alias) {
   return d->found == NULL ? store_sum_of(d->s, "main", t, alias) : store_try_sum_of(d->s, t, alias);
 }
@@ -86,7 +87,7 @@ static gl_status verify_sums(const damage *d, const store_table *t) {
   return report_records(d, &q);
 }
 
-/* Each of these tables has as many records as when it was last written, and the same ones. */
+/* Checks the number of records and their checksums in each sealed table against the seal. */
 static gl_status verify_seal(const damage *d, const store_table *t) {
   query q;
   if (!t->sealed) return GL_OK;
@@ -100,11 +101,11 @@ static gl_status verify_seal(const damage *d, const store_table *t) {
   return report_records(d, &q);
 }
 
-/* Queries for what no checksum of a record shows: records of these tables that are gone. */
+/* Queries for missing records in these tables, which checksums of records cannot detect. */
 static const struct {
   const char *table, *sql;
 } gone[] = {
-    /* Every algorithm whose runs have a chosen rate has that choice in the table. */
+    /* Every algorithm whose runs have a tuned rate must have that rate in the table. */
     {"tuned",
      "SELECT NULL, 'the learning rate that was chosen for ' || r.algorithm || ' of ' || r.study ||"
      " ' is gone from the table tuned' FROM runs r WHERE r.chosen IS NOT NULL AND NOT EXISTS(SELECT"
@@ -114,8 +115,8 @@ static const struct {
     {"bias",
      "SELECT NULL, 'measurements of the laboratory''s study ' || study || ' are gone' FROM bias"
      " GROUP BY study HAVING count(*) != max(ordinal) + 1"},
-    /* A run that takes a place supersedes all others there. Only runs that came from studies of
-     * older formats may share one, and they do not say how they came about. */
+    /* A run that takes a place supersedes all others there. Only runs from studies of older formats
+       can share a place, and those have no provenance. */
     {"superseded",
      "SELECT NULL, 'several runs of ' || study || ' stand in the place of ' || max(algorithm) ||"
      " ', seed ' || max(seed) || ': what says which of them counts is gone from the table"
@@ -142,9 +143,9 @@ static gl_status verify_table(const damage *d, const store_table *t) {
   return status == GL_OK ? verify_seal(d, t) : status;
 }
 
-/* The whole check of SQLite: the quick one accepts an index that lists other rows than its table
- * has, and rows that are not in the order of their key. SQLite chooses for each query whether it
- * walks a table or an index of it, so what the checksums saw would not be what is read. */
+/* Runs SQLite's complete integrity check. The quick check accepts an index that disagrees with its
+ * table and rows out of key order. SQLite may read the table or its index, query by query, so
+ * checksums could verify other data than is read later. */
 static gl_status verify_structure(const damage *d) {
   query q;
   query_beginf(&q, d->s, d->err,
@@ -180,9 +181,9 @@ gl_status store_verify(store *s, const char *const *names, gl_error *err) {
   return status;
 }
 
-/* --- everything --- */
+/* --- all checks --- */
 
-/* Keys of runs whose recipes have meaning 1 are hashes of the recipe alone. */
+/* For meaning 1 the key of a run is the hash of the recipe alone. */
 int store_is_key_of(const char *key, const char *recipe, int64_t meaning) {
   char hash[HASH_HEX_SIZE];
   char *identity = store_identity(recipe, meaning);
@@ -237,7 +238,7 @@ gl_status store_check(store *s, void (*found)(void *self, const char *key, const
 
 static const char looking[] = "looking for damage in", removing[] = "removing damage from";
 
-/* Notes the numbers of runs whose records in the table are not those that were written. */
+/* Records the numbers of runs whose records in the table do not match their checksum. */
 static gl_status note_damaged(store *s, const store_table *t, gl_error *err) {
   const bool own = t->kind == TABLE_OF_RUNS;
   char *sum = store_try_sum_of(s, t, own ? "r" : "t"), written[STORE_SUM_SIZE];
@@ -256,7 +257,7 @@ static gl_status note_damaged(store *s, const store_table *t, gl_error *err) {
   return status;
 }
 
-/* Runs whose keys are not the hashes of their recipes. */
+/* Records the runs whose key is not the hash of their recipe. */
 static gl_status note_false_keys(store *s, gl_error *err) {
   query q, note;
   query_begin(&q, s, "SELECT id, key, recipe, meaning FROM runs ORDER BY id", err);
@@ -272,13 +273,13 @@ static gl_status note_false_keys(store *s, gl_error *err) {
   return query_end(&note) != GL_OK ? note.status : status;
 }
 
-/* Adds how many records the last statement removed to *n, if it succeeded. */
+/* Adds the number of records that the last statement removed to *n, if it succeeded. */
 static gl_status count_removed(store *s, gl_status status, size_t *n) {
   if (status == GL_OK) *n += (size_t)sqlite3_changes(s->db);
   return status;
 }
 
-/* Records of a run that is removed go with it (ON DELETE CASCADE). */
+/* Removes damaged runs; their records in other tables are removed with them (ON DELETE CASCADE). */
 static gl_status remove_runs(store *s, store_removed *out, gl_error *err) {
   gl_status status = store_exec(s, "CREATE TEMP TABLE damaged(id)", looking, err);
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
@@ -300,7 +301,7 @@ static gl_status remove_runs(store *s, store_removed *out, gl_error *err) {
 
 /* --- repair: tables that belong to no run --- */
 
-/* Records of the table whose checksum is not theirs; adds their number to *n. */
+/* Removes records of the table with a wrong checksum; adds their number to *n. */
 static gl_status remove_alone(store *s, const char *table, size_t *n, gl_error *err) {
   char *sum = store_try_sum_of(s, schema_named(table), table);
   if (sum == NULL) return gl_fail_memory(err, "a removal");
@@ -310,8 +311,9 @@ static gl_status remove_alone(store *s, const char *table, size_t *n, gl_error *
   return count_removed(s, status, n);
 }
 
-/* Runs of places in which several stand: the last of each place takes it. all: also of places that
- * may have been so since the file was of an older format. */
+/* Resolves places with several runs: the last run of each place supersedes the others. If all is 0,
+ * places whose runs have no provenance are skipped, because files of older formats may contain such
+ * places. */
 static gl_status set_places(store *s, int all, gl_error *err) {
   static const char sql[] =
       "SELECT r.key FROM runs r JOIN (SELECT max(id) AS id FROM runs WHERE status != 'failed' AND"
@@ -330,7 +332,7 @@ static gl_status set_places(store *s, int all, gl_error *err) {
   }
 }
 
-/* Runs and measurements lose references to provenance that the file no longer has. */
+/* Clears references of runs and measurements to provenance records that no longer exist. */
 static gl_status forget_provenance(store *s, gl_error *err) {
   gl_status status =
       store_exec(s,
@@ -402,20 +404,20 @@ gl_status store_repair(store *s, store_removed *out, gl_error *err) {
 }
 
 /* --- salvage --- */
-/* Copies what is whole of a study whose structure is damaged into a new one. Every record goes with
- * the checksum that was written with it, and stays only if it still has it there. */
+/* Copies the undamaged records of a study with a damaged structure into a new study. Each record is
+ * copied with its stored checksum and kept only if the checksum still matches. */
 
 typedef struct salvage {
   store *from, *to;
   store_salvaged *out;
-  int places_lost; /* 1: not all of the table superseded came through */
+  int places_lost; /* 1: some records of the table superseded were lost */
   gl_error *err;
 } salvage;
 
 /* --- salvage: one table --- */
 
-/* A query for the records of the damaged study's table, whose metrics may be fewer than those of
- * the new study, and an insertion there. */
+/* Prepares a query for the records of the damaged study's table and an insertion into the new
+ * study. The damaged study may have fewer metrics. */
 static void begin_copy(salvage *v, query *read, query *write, const store_table *t,
                        const char *rest) {
   char *columns = NULL, *places = NULL;
@@ -440,8 +442,8 @@ static void begin_copy(salvage *v, query *read, query *write, const store_table 
   free(columns), free(places);
 }
 
-/* Copies the rows and ends both; *whole is 0 where they cannot be read to their end, or not be
- * written. Adds to *n how many were written. */
+/* Copies the rows and ends both queries. Sets *whole to 0 if not all could be read or written. Adds
+ * the number of rows written to *n. */
 static gl_status copy_rows(salvage *v, query *read, query *write, size_t *n, int *whole) {
   gl_status status = read->status != GL_OK ? read->status : write->status;
   int code = SQLITE_DONE;
@@ -467,7 +469,7 @@ static gl_status copy_rows(salvage *v, query *read, query *write, size_t *n, int
 
 /* --- salvage: runs --- */
 
-/* All records of the run of that number, into the new study. */
+/* Copies all records of run `id` into the new study. */
 static gl_status copy_run(salvage *v, int64_t id, int *whole) {
   gl_status status = GL_OK;
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i) {
@@ -483,7 +485,7 @@ static gl_status copy_run(salvage *v, int64_t id, int *whole) {
   return status;
 }
 
-/* 1 if the run of that number in the new study has the sums that were written with it. */
+/* Returns 1 if the records of run `id` in the new study match their checksums. */
 static int has_its_sums(store *s, int64_t id) {
   int good = 1;
   for (size_t i = 0; schema_at(i) != NULL && good; ++i) {
@@ -524,7 +526,7 @@ static gl_status salvage_run(salvage *v, int64_t id) {
                     v->err);
 }
 
-/* The next run's number after (or, going down, before) that one; 0 where there is none, or where it
+/* The number of the run after `than` (or before it, in descending order); 0 if there is none or it
  * cannot be read. */
 static int64_t next_run(salvage *v, const char *sql, int64_t than) {
   query q;
@@ -535,7 +537,7 @@ static int64_t next_run(salvage *v, const char *sql, int64_t than) {
   return id;
 }
 
-/* From both ends: what lies between pages that cannot be read is not seen. */
+/* Copies runs from both ends of the table. Runs between two unreadable pages are not found. */
 static gl_status salvage_runs(salvage *v) {
   static const char up[] = "SELECT id FROM runs WHERE id > ?1 ORDER BY id LIMIT 1";
   static const char down[] = "SELECT id FROM runs WHERE id < ?1 ORDER BY id DESC LIMIT 1";
@@ -553,7 +555,8 @@ static gl_status salvage_runs(salvage *v) {
 
 /* --- salvage: tables that belong to no run --- */
 
-/* The measurements of the laboratory that are not all there are none. */
+/* Copies a table that does not belong to runs. Laboratory measurements are dropped unless all of
+ * them are intact. */
 static gl_status salvage_alone(salvage *v, const store_table *t) {
   const char *columns = t->key;
   gl_status status = GL_OK;
@@ -576,7 +579,7 @@ static gl_status salvage_alone(salvage *v, const store_table *t) {
   return status;
 }
 
-/* --- salvage: all of it --- */
+/* --- salvage: whole file --- */
 
 static gl_status salvage_all(salvage *v) {
   gl_status status = store_begin(v->to, v->err);
@@ -589,7 +592,7 @@ static gl_status salvage_all(salvage *v) {
   return store_end(v->to, status, v->err);
 }
 
-/* NAME.PID.tmp, as files in the making are called; NULL if memory is short. */
+/* Returns NAME.PID.tmp, the name of a temporary file; NULL if out of memory. */
 static char *name_aside(const char *to) {
   const size_t size = strlen(to) + 32;
   char *name = malloc(size);
@@ -598,9 +601,10 @@ static char *name_aside(const char *to) {
 }
 
 static gl_status salvage_into(salvage *v, const char *path) {
-  unlink(path); /* a killed process of the same number may have left one */
+  unlink(path); /* a killed process with the same PID may have left one */
   gl_status status = store_open(&v->to, path, STORE_WRITE, v->err);
-  /* Nobody else knows the file, and it is removed where it fails: it needs no journal beside it. */
+  /* Nobody else uses the file, and it is removed after a failure, so it needs no journal on disk.
+   */
   if (status == GL_OK)
     status = store_exec(v->to, "PRAGMA journal_mode = MEMORY", "writing", v->err);
   if (status == GL_OK) status = salvage_all(v);

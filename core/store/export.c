@@ -1,5 +1,5 @@
-/* Tables as text: what the exported tables are, what their columns hold, and writing one, the same
- * bytes however the study was executed. */
+/* Exports tables as text: the list of tables, their columns, and writing them. The output does not
+ * depend on how the study was executed. */
 #include "core/store/export.h"
 
 #include "core/store/internal.h"
@@ -18,7 +18,7 @@ static int same_text(const char *a, const char *b) {
   return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/* How many values the runs first .. end - 1 have in axis a. */
+/* The number of distinct values that runs first .. end - 1 have on axis a. */
 static size_t export_count_values(const run_list *l, size_t first, size_t end, size_t a) {
   size_t n = 0;
   for (size_t i = first; i < end; ++i) {
@@ -72,7 +72,7 @@ static gl_status put_axis_values(records_writer *w, const run_list *l, gl_error 
 #define END TABLE_FIELD(NULL, TABLE_TEXT, "", "")
 #define KEY TEXT("key", "of the run")
 
-/* Columns of the tables that are not tables of the file. */
+/* Columns of exported tables that are not tables of the file. */
 static const table_column recipes[] = {
     KEY, TEXT("recipe", "the complete recipe, as one line of JSON"), END};
 static const table_column axes[] = {
@@ -164,7 +164,7 @@ const export_table *store_export_at(size_t i) {
   return i < sizeof tables / sizeof *tables ? &tables[i] : NULL;
 }
 
-/* The i-th of its own columns; a column without a name behind the last. */
+/* The i-th column of the table itself; past the last, a column without a name. */
 static table_column own_column(const export_table *t, size_t i) {
   static const table_type types[] = {
       [COLUMN_INTEGER] = TABLE_WHOLE, [COLUMN_REAL] = TABLE_REAL, [COLUMN_TEXT] = TABLE_TEXT};
@@ -192,7 +192,7 @@ table_column export_column(const export_table *t, size_t i) {
   return own_column(t, i);
 }
 
-/* --- whole headers --- */
+/* --- headers --- */
 
 static size_t put_lead(const export_table *t, table_column *to) {
   static const table_column cell =
@@ -224,7 +224,8 @@ table_column *export_header(const export_table *t, const run_list *of, size_t *n
 
 /* --- one table --- */
 
-/* Begins the query for the table's records: the run's number, or 0, then its own columns. */
+/* Starts the query for the table's records: the run's number, or 0, then the table's own columns.
+ */
 static void begin_records(query *q, const export_table *t, store *s, gl_error *err) {
   *q = (query){.status = GL_ENOMEM};
   if (t->query != NULL) {
@@ -317,7 +318,7 @@ static gl_status hand_on(FILE *text, FILE *to, const char *name, gl_error *err) 
   return gl_fail(err, GL_EIO, "writing table %s failed: %s", name, strerror(errno));
 }
 
-/* One snapshot of the file for its checksums, the comparison and the table. */
+/* Uses one snapshot of the file for verification, comparison of recipes and output. */
 static gl_status export_write_held(store *s, const char *const *read, export_writer write,
                                    void *self, FILE *to, gl_error *err) {
   run_list runs = {0};

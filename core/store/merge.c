@@ -1,4 +1,4 @@
-/* Joining studies: the runs of another file, where both files agree on what they share. */
+/* Merges another study file into this one if both files agree on everything they share. */
 #include "core/base/file.h"
 #include "core/store/internal.h"
 
@@ -8,9 +8,10 @@
 
 /* The other study is attached as `other`. */
 
-/* --- agreement --- */
+/* --- consistency of the two files --- */
 
-/* The first record of the query, a text, with `what` before it, is a disagreement of the files. */
+/* Returns the first record of the query, a text, as an error: the files disagree. `what` precedes
+ * it. */
 static gl_status refuse_records(query *q, const char *path, const char *what) {
   q->doing = "comparing";
   if (query_next(q))
@@ -21,11 +22,11 @@ static gl_status refuse_records(query *q, const char *path, const char *what) {
   return query_end(q);
 }
 
-/* What must be the same of a run in both files, and what of one that both have finished. Ordinals
- * may differ: a grid that has grown counts its cells anew. */
+/* Columns of a run that must be equal in both files, always or if both have finished it. Ordinals
+ * may differ, because a grid that has grown numbers its cells anew. */
 static const struct {
   const char *column, *words;
-  bool finished; /* compared of finished runs alone */
+  bool finished; /* compare finished runs only */
 } of_runs[] = {
     {"recipe", "recipe", false},
     {"study", "study", false},
@@ -58,7 +59,7 @@ static gl_status check_runs(store *s, const char *path, gl_error *err) {
     const store_table *t = schema_at(i);
     char words[64];
     if (t->kind != TABLE_OF_A_RUN) continue;
-    /* The same run may be kept without fates. */
+    /* One file may lack the fates of a run. */
     snprintf(words, sizeof words, "records in the table %s differ", t->name);
     query_beginf(&q, s, err, DIFFERING_RUNS, words, t->sum,
                  strcmp(t->name, "fates") == 0 ? "!=" : "IS NOT", t->sum, BOTH_FINISHED);
@@ -67,7 +68,7 @@ static gl_status check_runs(store *s, const char *path, gl_error *err) {
   return status;
 }
 
-/* Two finished runs of one place, of which neither file says that the other superseded it. */
+/* Two finished runs of one place if neither file says which supersedes the other. */
 static const char places[] =
     "WITH gone(key) AS (SELECT key FROM main.superseded UNION SELECT key FROM other.superseded)"
     " SELECT a.algorithm || ', seed ' || a.seed || ' of ' || a.study || ': one has it with the"
@@ -87,7 +88,7 @@ static const char measurements[] =
     " (SELECT study FROM other.bias) AND a.sum IS NOT b.sum UNION ALL SELECT b.study FROM"
     " other.bias b LEFT JOIN main.bias a USING(study, ordinal) WHERE b.study IN (SELECT study FROM"
     " main.bias) AND a.sum IS NOT b.sum";
-/* Parts of one sweep were made by the same recipe. */
+/* Shards of one sweep must come from the same recipe. */
 static const char parts[] =
     "WITH a AS (SELECT study, recipe_hash FROM main.sweeps WHERE shards > 1), b AS (SELECT study,"
     " recipe_hash FROM other.sweeps WHERE shards > 1) SELECT study FROM (SELECT * FROM (SELECT *"
@@ -114,8 +115,9 @@ static gl_status check_agreement(store *s, const char *path, gl_error *err) {
 
 /* --- copying --- */
 
-/* The columns of a table that are copied, as names and as SQL that selects them in the other file,
- * where the metrics may be fewer. A run's number is each file's own matter. */
+/* The columns of a table to copy, as names and as SQL that selects them in the other file, which
+ * may have fewer metrics. The number of a run is not copied, because every file numbers its runs
+ * itself. */
 static gl_status column_texts(char **names, char **there, store *s, const store_table *t,
                               gl_error *err) {
   store_column column[SCHEMA_MOST_COLUMNS];
@@ -164,7 +166,7 @@ static gl_status copy_table(store *s, const store_table *t, gl_error *err) {
   return status;
 }
 
-/* Inside a transaction, so that the temporary table too is gone if it fails. */
+/* Runs inside a transaction, so that the temporary table is also removed after a failure. */
 static gl_status copy_attached(store *s, const char *path, gl_error *err) {
   static const char wanted[] =
       "CREATE TEMP TABLE wanted AS SELECT b.id AS old, b.key AS key FROM other.runs b LEFT JOIN "
@@ -180,10 +182,10 @@ static gl_status copy_attached(store *s, const char *path, gl_error *err) {
   return status;
 }
 
-/* --- the other file --- */
+/* --- attaching the other file --- */
 
-/* A copy of the other study in one state, checked, in a temporary file of SQLite's: what is
- * compared and copied below cannot change meanwhile. */
+/* Copies the other study in one snapshot to a temporary SQLite file and verifies it, so that it
+ * cannot change while it is compared and merged. */
 static gl_status attach_copy(store *into, store *other, gl_error *err) {
   gl_status status = store_exec(into, "ATTACH '' AS other", "merging into", err);
   if (status != GL_OK) return status;

@@ -1,4 +1,4 @@
-/* Writing: a run whole or not at all, the plan of a study, chosen rates, measurements. */
+/* Writes to a study: runs (atomically), the plan, tuned rates and measurements. */
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/config/config.h"
@@ -55,7 +55,7 @@ gl_status store_put_provenance(store *s, const run_provenance *from, char hash[H
   return status == GL_OK ? store_seal(s, "provenance", err) : status;
 }
 
-/* --- the place of a cell in its study, and what its key is the hash of --- */
+/* --- places and keys of cells --- */
 
 char *store_identity(const char *recipe, int64_t meaning) {
   const size_t size = strlen(recipe) + 48;
@@ -73,7 +73,7 @@ static gl_status hash_identity(char place[STORE_PLACE_SIZE], const char *recipe,
   return GL_OK;
 }
 
-/* The recipe with the fields that were chosen left open. */
+/* Sets *text to the recipe with all tuned fields set to null. */
 static gl_status open_fields(char **text, const char *recipe, const cJSON *fields, gl_error *err) {
   cfg_doc *doc = NULL;
   const cJSON *one;
@@ -159,7 +159,7 @@ static gl_status put_head(store *s, const run_record *r, int64_t *id, gl_error *
   return status;
 }
 
-/* The run's records of one table. */
+/* Inserts the run's records of one table. */
 static gl_status put_records_of_run(store *s, const store_table *t, const run_record *r, int64_t id,
                                     gl_error *err) {
   const char *record = (const char *)r + t->records;
@@ -175,7 +175,7 @@ static gl_status put_records_of_run(store *s, const store_table *t, const run_re
   return row_writer_end(&w);
 }
 
-/* The run that the study already has under a key. */
+/* The run that the study already has under a key, if any. */
 typedef struct earlier_run {
   bool exists, same_recipe, failed;
 } earlier_run;
@@ -197,7 +197,7 @@ gl_status store_remove_run(store *s, const char *key, gl_error *err) {
   return run_with_text(s, "DELETE FROM runs WHERE key = ?1", key, "removing a run from", err);
 }
 
-/* Checksums of what was just written, and the run's place, which only a finished run takes. */
+/* Writes checksums of the inserted records and, unless the run failed, makes it take its place. */
 static gl_status seal_run(store *s, const run_record *r, int64_t id, gl_error *err) {
   char which[48];
   snprintf(which, sizeof which, "id = %lld", (long long)id);
@@ -266,7 +266,7 @@ gl_status store_put_plan(store *s, const study_plan *p, gl_error *err) {
   return store_end(s, status, err);
 }
 
-/* --- chosen rates, and scores of tuning runs --- */
+/* --- tuned rates and tuning scores --- */
 
 gl_status store_put_tuned(store *s, const char *study, const char *algorithm, double lr,
                           double score, gl_error *err) {
@@ -278,7 +278,7 @@ gl_status store_put_tuned(store *s, const char *study, const char *algorithm, do
   return store_end(s, status, err);
 }
 
-/* There may be thousands of scores, each with a recipe, so that only the new one is read again. */
+/* Seals only the new score: there may be thousands, each with a recipe. */
 gl_status store_put_score(store *s, const score_record *r, gl_error *err) {
   static const char table[] = "tuning_scores";
   seal_row before;

@@ -1,4 +1,4 @@
-/* The runs of a file, compared with each other. */
+/* The list of a file's runs and the fields in which they differ. */
 #include "core/base/array.h"
 #include "core/store/export.h"
 #include "core/store/internal.h"
@@ -8,7 +8,7 @@
 
 /* --- reading --- */
 
-/* Texts that the list owns for each run, in this order; the first two are listed. */
+/* Texts owned by the list for each run, in this order; the first two are public. */
 enum {
   TEXT_STUDY,
   TEXT_KEY,
@@ -23,7 +23,7 @@ static const char sql[] =
     "SELECT study, key, algorithm, recipe, swept, chosen, in_effect, id, ordinal, seed, lr, meaning"
     " FROM runs r WHERE r.key NOT IN (SELECT key FROM superseded) ORDER BY study, ordinal, key";
 
-/* Room for one more run. */
+/* Reserves space for one more run. */
 static bool run_list_make_room(run_list *l, axes_run **compared, size_t room[3]) {
   return ARRAY_RESERVE(l->run, room[0], l->n + 1) && ARRAY_RESERVE(*compared, room[1], l->n + 1) &&
          ARRAY_RESERVE(l->texts, room[2], (l->n + 1) * TEXTS);
@@ -142,8 +142,7 @@ static int is_flag(const char *text) {
   return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
 }
 
-/* The type that all values of axis a have: numbers where all of them are numbers, truth values
- * where all are, else text. */
+/* The common type of all values of axis a: number, truth value, otherwise text. */
 static table_type run_list_axis_type(const run_list *l, size_t a) {
   const field_kind kind = l->axes.axis[a].kind;
   int numbers = kind == VALUE_NUMBER || kind == VALUE_DIST || kind == VALUE_LIST;
@@ -157,7 +156,7 @@ static table_type run_list_axis_type(const run_list *l, size_t a) {
   return numbers ? TABLE_REAL : flags ? TABLE_FLAG : TABLE_TEXT;
 }
 
-/* The learning rate has its column whether it tells runs apart or not. */
+/* Whether axis a needs a column; the learning rate always has its own. */
 static int has_column(const run_list *l, size_t a) {
   return strcmp(l->axes.axis[a].path, "optimizer.lr") != 0;
 }

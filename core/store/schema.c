@@ -1,5 +1,5 @@
-/* The tables of a study: their columns, what these may hold and mean, records in memory as rows of
- * them, and whether the tables of a file are such. */
+/* The tables of a study: columns with their valid values and meaning, conversion between C records
+ * and rows, and checking the schema of a file. */
 #include "core/base/metrics.h"
 #include "core/store/internal.h"
 
@@ -10,11 +10,11 @@
 
 /* --- columns --- */
 
-/* Longest texts: of names and keys, of sentences and command lines, of recipes. */
+/* Maximum lengths of names and keys, of sentences and command lines, and of recipes. */
 #define NAME_BYTES 4096
 #define WORDS_BYTES (1 << 20)
 #define RECIPE_BYTES (16 << 20)
-#define MANY ((int64_t)1 << 53) /* a double counts that far */
+#define MANY ((int64_t)1 << 53) /* a double represents integers exactly up to here */
 
 #define MEMBER_OF(record, field)                                                                   \
   _Generic(((record *)0)->field, int32_t                                                           \
@@ -24,7 +24,8 @@
            : MEMBER_REAL, const char *                                                             \
            : MEMBER_TEXT, char *                                                                   \
            : MEMBER_CHARS)
-/* A column and the member of a record that has its value. Those with a meaning are exported. */
+/* A column and the member of a record that holds its value. Columns with a description are
+ * exported. */
 #define COLUMN(name, record, field, type, needed, least, most, unit, about)                        \
   {                                                                                                \
     name, COLUMN_##type, needed, least, most, MEMBER_OF(record, field), offsetof(record, field),   \
@@ -42,9 +43,8 @@
   COLUMN(#field, record, field, TEXT, false, 0, most, "", about)
 #define NAME(record, field, about)                                                                 \
   COLUMN(#field, record, field, TEXT, true, 1, NAME_BYTES, "", about)
-#define SEED(record, field) /* 64 bits, as they are */                                             \
-  WHOLE(record, field, INT64_MIN, INT64_MAX, "", NULL)
-/* Columns that no record has. */
+#define SEED(record, field) /* any 64 bits */ WHOLE(record, field, INT64_MIN, INT64_MAX, "", NULL)
+/* Columns without a member in a record. */
 #define SUM(name)                                                                                  \
   { name, COLUMN_INTEGER, true, INT64_MIN, INT64_MAX, MEMBER_NONE, 0, "", NULL }
 #define KEY_NAME(name)                                                                             \
@@ -259,7 +259,7 @@ static size_t listed_columns(const store_table *t) {
   return n;
 }
 
-/* The sum that runs have of the i-th of the tables that belong to them. */
+/* The checksum column in runs for the i-th table that belongs to runs. */
 static bool column_of_sum(size_t i, store_column *c) {
   for (size_t k = 0; schema_at(k) != NULL; ++k)
     if (tables[k].kind == TABLE_OF_A_RUN && i-- == 0) {
@@ -327,7 +327,7 @@ static void bind_member(sqlite3_stmt *q, int at, const store_column *c, const vo
   case MEMBER_REAL: {
     double x;
     memcpy(&x, member, sizeof x);
-    sqlite3_bind_double(q, at, x); /* NaN binds as NULL */
+    sqlite3_bind_double(q, at, x); /* SQLite binds NaN as NULL */
     return;
   }
   case MEMBER_TEXT: {
@@ -459,7 +459,7 @@ int store_read_row(const char *table, const query *q, int at, void *record) {
 static const char *const type_names[] = {
     [COLUMN_INTEGER] = "INTEGER", [COLUMN_REAL] = "REAL", [COLUMN_TEXT] = "TEXT"};
 
-/* Which values a column may hold is checked when they are read, not by SQLite. */
+/* Column types are not constrained in SQL; values are validated when they are read. */
 static void put_table_definition(FILE *to, const store_table *t) {
   fprintf(to, "CREATE TABLE %s(", t->name);
   for (size_t i = 0; i < schema_columns(t); ++i) {
@@ -487,7 +487,7 @@ char *schema_sql(void) {
   return NULL;
 }
 
-/* --- whether the tables of a file are those of a study, before anything is read from them --- */
+/* --- schema check --- */
 
 static gl_status schema_refuse(store *s, const char *what, const char *name, gl_error *err) {
   return gl_fail(err, GL_EIO,
@@ -496,8 +496,8 @@ static gl_status schema_refuse(store *s, const char *what, const char *name, gl_
                  s->path, what, name != NULL ? name : "");
 }
 
-/* Columns of the table in the file: none computed, none of another type, none unknown, and none
- * that is lacking but for metrics. */
+/* Checks the columns of the table in the file: none computed, unknown or of another type, and none
+ * missing except metrics. */
 static gl_status check_columns(store *s, const store_table *t, gl_error *err) {
   query q;
   query_begin(&q, s, "SELECT name, type, hidden FROM pragma_table_xinfo(?1, 'main')", err);
@@ -518,7 +518,7 @@ static gl_status check_columns(store *s, const store_table *t, gl_error *err) {
   return status;
 }
 
-/* Refuses a file that has no such table, or a view or a virtual one in its place. */
+/* Refuses a file without this table, or with a view or virtual table instead. */
 static gl_status check_kind(store *s, const char *table, gl_error *err) {
   query q;
   query_begin(&q, s,
@@ -537,8 +537,8 @@ static gl_status check_kind(store *s, const char *table, gl_error *err) {
   return query_end(&q);
 }
 
-/* Triggers and views of others, and indices that SQLite did not make itself: a study has none, and
- * what they compute would run when it is read or written. */
+/* Refuses triggers, views, other tables' views and indices that SQLite did not create. A study has
+ * none, and their expressions would run on reads or writes. */
 static gl_status check_others(store *s, gl_error *err) {
   query q;
   query_begin(&q, s,

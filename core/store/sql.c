@@ -1,4 +1,4 @@
-/* SQLite's calls with errors as sentences, transactions, and the columns that a file has. */
+/* SQLite calls with readable errors, transactions, and queries for columns of a file. */
 #include "core/store/internal.h"
 
 #include <math.h>

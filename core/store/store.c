@@ -1,4 +1,4 @@
-/* Opening a study: the file, its format, its one writer. */
+/* Opens a study: the file, its format and its single writer. */
 #define _GNU_SOURCE /* F_OFD_SETLK */
 #include "core/store/internal.h"
 
@@ -26,7 +26,7 @@ static gl_status create_schema(store *s, gl_error *err) {
   return status;
 }
 
-/* Metrics that are younger than the file get their columns. */
+/* Adds columns for metrics that are newer than the file. */
 static gl_status add_metrics(store *s, gl_error *err) {
   gl_status status = GL_OK;
   for (int m = 0; m < METRIC_COUNT && status == GL_OK; ++m) {
@@ -38,7 +38,7 @@ static gl_status add_metrics(store *s, gl_error *err) {
   return status;
 }
 
-/* *empty: a file without a single page of content. */
+/* Checks the format of the file; sets *empty if it has no tables yet. */
 static gl_status check_format(store *s, int *empty, gl_error *err) {
   int64_t id = 0, format = 0, tables = 0;
   gl_status status = store_whole(s, &tables, "SELECT count(*) FROM sqlite_schema", NULL, err);
@@ -73,10 +73,10 @@ static struct flock writer_byte(void) {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 61, .l_len = 1};
 }
 
-/* An open-file-description lock on a byte SQLite never touches, taken before anything is made or
- * changed. Closing the descriptor releases it, also when the process is killed; readers are not in
- * its way. A writer that was killed a moment ago may have children that still hold it, so a busy
- * lock is tried again for two seconds. *made: the file did not exist before. */
+/* Locks a byte that SQLite never uses, before anything is created or changed. It is an
+ * open-file-description lock, so closing the descriptor releases it, also if the process is killed;
+ * it does not block readers. Children of a writer that was just killed may still hold the lock, so
+ * a busy lock is retried for two seconds. *made: this call created the file. */
 static gl_status lock_writer(store *s, int *made, gl_error *err) {
   s->lock = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   *made = s->lock >= 0;
@@ -86,9 +86,10 @@ static gl_status lock_writer(store *s, int *made, gl_error *err) {
                    strerror(errno));
   struct flock byte = writer_byte();
   for (int tries = 0; fcntl(s->lock, F_OFD_SETLK, &byte) != 0; ++tries) {
-    if (errno != EAGAIN && errno != EACCES) break; /* no such locks here: SQLite's own must do */
+    if (errno != EAGAIN && errno != EACCES)
+      break; /* the file system has no such locks: rely on SQLite's own */
     if (tries == 40) {
-      *made = 0; /* another writer was faster: the file is its */
+      *made = 0; /* another writer got the lock first and owns the file */
       return gl_fail(err, GL_EIO,
                      "%s is being written by another gepolab process; wait for it, or write to "
                      "another file and join them with `gepolab study merge`",
@@ -108,13 +109,13 @@ int store_is_being_written(const char *path) {
   return known && byte.l_type != F_UNLCK;
 }
 
-/* --- waiting for others --- */
+/* --- waiting for other processes --- */
 
 void store_set_waiting(store *s, store_waiting waiting) {
   s->waiting = waiting;
 }
 
-/* SQLite asks this each time it finds the file locked by another process: 1 tries again. */
+/* SQLite calls this each time another process has locked the file; returning 1 tries again. */
 static int wait_for_others(void *self, int tries) {
   enum { PAUSE_MS = 20, SAYS_AFTER_MS = 2000 };
   const store *s = self;
@@ -132,8 +133,8 @@ static int wait_for_others(void *self, int tries) {
 
 /* --- opening and closing --- */
 
-/* A file is a stranger's until it is known: nothing that its schema says is run, no text is longer
- * than any of ours, and cells of pages are checked as they are read. */
+/* Treats the file as untrusted: code in its schema is not run, text length is limited to that of
+ * our own texts, and cells of pages are checked when read. */
 static gl_status distrust(store *s, gl_error *err) {
   int code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
   if (code == SQLITE_OK) code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
@@ -151,15 +152,15 @@ static gl_status open_for_writing(store *s, int empty, gl_error *err) {
 }
 
 static gl_status open_checked(store *s, store_mode mode, const char *vfs, gl_error *err) {
-  /* A reader opens for writing too where it may: a writer that was killed leaves a journal that has
-   * to be rolled back before anything can be read. */
+  /* Readers also open for writing if possible, because a killed writer may leave a journal that
+   * must be rolled back before anything can be read. */
   int code = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE, vfs);
   if (code != SQLITE_OK) return store_fail(s, code, "opening", err);
   sqlite3_extended_result_codes(s->db, 1);
   sqlite3_busy_handler(s->db, wait_for_others, s);
   int empty = 0;
-  /* A rollback journal keeps a finished study in a single file; FULL (the default) survives a power
-   * cut, and a commit per run costs little beside the run. */
+  /* With a rollback journal a finished study is a single file. FULL (the default) survives a power
+   * failure; one commit per run costs little compared with the run. */
   gl_status status = distrust(s, err);
   if (status == GL_OK) status = store_exec(s, "PRAGMA foreign_keys = ON", "opening", err);
   if (status == GL_OK) status = check_format(s, &empty, err);
@@ -169,8 +170,8 @@ static gl_status open_checked(store *s, store_mode mode, const char *vfs, gl_err
   return store_exec(s, "PRAGMA query_only = ON", "opening", err);
 }
 
-/* Leaves nothing of a new study that failed: not the file, and not the journal that SQLite keeps
- * where it could not undo its changes. Still under the writer's lock. */
+/* Removes a new study that failed: the file, and the journal that SQLite leaves if it could not
+ * undo its changes. The writer's lock must still be held. */
 static void remove_half_made(store *s) {
   sqlite3_close(s->db);
   s->db = NULL;
@@ -180,8 +181,8 @@ static void remove_half_made(store *s) {
   sqlite3_free(journal);
 }
 
-/* Results in a database that is gone when the program ends, or in what is no file, would be lost
- * without a word. */
+/* Refuses in-memory databases and anything that is not a regular file, where results would be lost
+ * silently. */
 static gl_status store_check_path(const char *path, store_mode mode, gl_error *err) {
   static const char uri[] = "file:";
   struct stat about;
@@ -229,7 +230,7 @@ gl_status store_open(store **out, const char *path, store_mode mode, gl_error *e
 void store_close(store *s) {
   if (s == NULL) return;
   sqlite3_close(s->db);
-  /* after SQLite: closing any descriptor of the file would drop the locks SQLite holds on it */
+  /* must follow sqlite3_close(): closing any descriptor of the file drops the locks SQLite holds */
   if (s->lock >= 0) close(s->lock);
   free(s->path);
   free(s);

@@ -1,11 +1,11 @@
-/* Checksums of what a study holds, and whether each value is one that its column may hold.
+/* Checksums of a study's records, and validation of values against their columns.
  *
- * The sum of a row is the sum of the XXH3 hashes of its values, each seeded with the hash of its
- * column's name, NULLs left out: a column that a later version adds changes no sum. The sum of a
- * run's rows of a table is the sum of their mixed sums, so that it needs no order. Both are
- * computed inside SQLite by functions of this file, which refuse a value that its column may not
- * hold: the strict ones end the query, naming table and column, and those called gepolab_try give
- * NULL, for queries that look for all damage. */
+ * The checksum of a row is the sum of the XXH3 hashes of its values, each seeded with the hash of
+ * its column's name. NULLs are skipped, so a column added by a later version changes no checksum.
+ * The checksum of a run's rows in a table is the sum of their mixed row checksums, so it does not
+ * depend on their order. Both are computed inside SQLite by functions of this file, which reject
+ * invalid values. The strict functions end the query with an error that names table and column.
+ * Those called gepolab_try return NULL, for queries that look for all damage. */
 #include "core/base/hash.h"
 #include "core/base/utf8.h"
 #include "core/store/internal.h"
@@ -16,7 +16,7 @@
 
 /* --- one value --- */
 
-/* The columns of a call's values, found once from its two first arguments. */
+/* The columns of a call's values, looked up once from its first two arguments. */
 enum { FIRST_VALUE = 2 };
 typedef struct row_columns {
   int n;
@@ -25,7 +25,7 @@ typedef struct row_columns {
   uint64_t seed[SCHEMA_MOST_COLUMNS];
 } row_columns;
 
-/* Why the column may not hold the value; NULL: it may. */
+/* Returns why the value is invalid in the column; NULL: it is valid. */
 static const char *sums_refusal(const store_column *c, sqlite3_value *v) {
   const int type = sqlite3_value_type(v);
   if (type == SQLITE_NULL) return c->needed ? "nothing" : NULL;
@@ -59,7 +59,7 @@ static uint64_t hash_value(uint64_t seed, const store_column *c, sqlite3_value *
   }
   case COLUMN_REAL: {
     double x = sqlite3_value_double(v);
-    if (x == 0) x = 0; /* SQLite does not keep the sign of a zero */
+    if (x == 0) x = 0; /* SQLite does not preserve the sign of zero */
     return checksum_seeded(seed, &x, sizeof x);
   }
   case COLUMN_TEXT:
@@ -94,7 +94,7 @@ static int is_strict(sqlite3_context *call) {
   return sqlite3_user_data(call) == NULL;
 }
 
-/* 1 and the row's sum in *sum; else 0, and a strict call has failed. */
+/* Returns 1 and sets *sum to the row's checksum; otherwise 0, and a strict call has failed. */
 static int sum_row(sqlite3_context *call, const row_columns *r, sqlite3_value **value,
                    uint64_t *sum) {
   *sum = 0;
@@ -117,7 +117,7 @@ static int sum_row(sqlite3_context *call, const row_columns *r, sqlite3_value **
   return 1;
 }
 
-/* gepolab_sum(table, names, values…): the sum of a row. */
+/* SQL function gepolab_sum(table, names, values…): the checksum of a row. */
 static void sum_function(sqlite3_context *call, int n, sqlite3_value **arg) {
   row_columns *r = sqlite3_get_auxdata(call, 0);
   uint64_t sum = 0;
@@ -135,7 +135,8 @@ static void sum_function(sqlite3_context *call, int n, sqlite3_value **arg) {
   if (!known) sqlite3_set_auxdata(call, 0, r, free);
 }
 
-/* gepolab_rows(table, names, values…): the sum of all rows, 0 of none. */
+/* SQL function gepolab_rows(table, names, values…): the checksum of all rows; 0 if there are none.
+ */
 typedef struct rows_sum {
   int known, refused;
   uint64_t sum;
@@ -162,7 +163,7 @@ static void rows_step(sqlite3_context *call, int n, sqlite3_value **arg) {
 
 static void rows_final(sqlite3_context *call) {
   const rows_sum *all = sqlite3_aggregate_context(call, 0);
-  if (all != NULL && all->refused) return; /* NULL */
+  if (all != NULL && all->refused) return; /* returns NULL */
   sqlite3_result_int64(call, all != NULL ? (sqlite3_int64)all->sum : 0);
 }
 
@@ -170,7 +171,7 @@ int store_sum_functions(sqlite3 *db) {
   const int how = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
   const struct {
     const char *row, *rows;
-    void *which; /* anything but NULL: lenient */
+    void *which; /* not NULL: lenient */
   } pairs[] = {{"gepolab_sum", "gepolab_rows", NULL}, {"gepolab_try_sum", "gepolab_try_rows", db}};
   int code = SQLITE_OK;
   for (int i = 0; i < 2 && code == SQLITE_OK; ++i) {
@@ -183,9 +184,9 @@ int store_sum_functions(sqlite3 *db) {
   return code;
 }
 
-/* --- sums of a file --- */
+/* --- checksums of tables --- */
 
-/* A run's number is each file's own matter, and a sum is not summed. */
+/* Excludes run numbers, which differ between files, and checksums themselves. */
 static int is_summed(const char *name) {
   return strcmp(name, "id") != 0 && strcmp(name, "run") != 0 && strcmp(name, "sum") != 0;
 }
@@ -227,8 +228,8 @@ void store_written_sum(char sql[STORE_SUM_SIZE], const store_table *t) {
   snprintf(sql, STORE_SUM_SIZE, t->optional ? "coalesce(r.sum_%.30s, 0)" : "r.sum_%.30s", t->name);
 }
 
-/* UPDATE table SET column = its sum, for the rows where `which` holds. The sum of no records is 0,
- * of an optional table NULL. */
+/* Runs UPDATE table SET column = checksum for the rows that match `which`. Without records the
+ * checksum is 0, or NULL in an optional table. */
 static gl_status set_sum(store *s, const store_table *t, const char *which, gl_error *err) {
   static const char doing[] = "writing checksums to";
   char *sum = store_sum_of(s, "main", t, t->kind == TABLE_OF_A_RUN ? "t" : t->name);
@@ -251,8 +252,8 @@ gl_status store_seal_runs(store *s, const char *which, gl_error *err) {
   return status == GL_OK ? set_sum(s, schema_at(0), which, err) : status;
 }
 
-/* Says how many records the table has and the sum of their checksums, where that is not said; of an
- * empty table nothing need be said. */
+/* Updates the table's record in `seals`, the number of records and the sum of their checksums,
+ * unless it is up to date. An empty table needs no seal. */
 static gl_status seal_table(store *s, const store_table *t, gl_error *err) {
   gl_status status = store_execf(
       s, "writing checksums to", err,

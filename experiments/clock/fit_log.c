@@ -1,4 +1,4 @@
-/* Reads measured delays, times and lengths from tables, by the headings of their columns. */
+/* Reads measured delays, times and lengths from tables; columns are selected by their headings. */
 #include "experiments/clock/fit_log.h"
 
 #include "analysis/import/read.h"
@@ -99,7 +99,7 @@ static gl_status fit_log_add_column(fit_measured *to, const sheet *s, size_t col
   return GL_OK;
 }
 
-/* Adds the columns of one file that are asked for; by_name: those headed as fields are. */
+/* Adds the requested columns of one file; by_name: those whose headings are field names. */
 static gl_status fit_log_add_file(fit_log *out, const char *path, bool by_name, gl_error *err) {
   sheet s;
   gl_status status = read_rows(&s, path, err);
@@ -117,7 +117,8 @@ static gl_status fit_log_add_file(fit_log *out, const char *path, bool by_name, 
   return status;
 }
 
-/* Some file must have each column that was asked for, and one of them where none was. */
+/* Checks that some file has each requested column, or, if none was requested, at least one field's
+ * column. */
 static gl_status check_found(const fit_log *log, bool by_name, gl_error *err) {
   size_t n = 0;
   for (int f = 0; f < FIT_FIELDS; ++f) {

@@ -1,4 +1,4 @@
-/* Simulating what was published. */
+/* Simulates published systems and compares update times with the published ones. */
 #include "experiments/clock/published.h"
 
 #include "core/config/config.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A cluster of the sweep's list, in place of the recipe's. */
+/* Simulates one cluster of the sweep's list, which replaces the recipe's cluster. */
 static gl_status published_simulate(published_case *out, const recipe *r, const cfg_node *node,
                                     gl_error *err) {
   cluster_spec *cluster = NULL;
@@ -47,7 +47,7 @@ static gl_status published_check_name(const published_cases *cases, const cfg_no
 
 static gl_status add_clusters(published_cases *cases, const recipe *r, const cfg_node *list,
                               gl_error *err) {
-  double published = 0, simulated = 0; /* in turns */
+  double published = 0, simulated = 0; /* update times of the most recent case with preset sync */
   for (size_t i = 0; i < cfg_size(list); ++i) {
     const cfg_node *node = cfg_at(list, i);
     published_case *c = MUST_ADD(cases->of, cases->n, "published cases");

@@ -1,5 +1,5 @@
-/* Which groups reach the learner, counted by a coupled clock under a fixed policy, and how that
- * changes the expected gradient. */
+/* Selection bias: which groups reach the learner, counted by a coupled clock under a fixed policy,
+ * and how this changes the expected gradient. */
 #include "experiments/clock/selection.h"
 
 #include "analysis/figures/direct.h"
@@ -13,15 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A learner that samples groups for a coupled clock and never changes its policy, so that the
- * groups that the clock drops depend on their lengths alone. */
+/* A learner for a coupled clock that samples groups but never changes its policy. The groups that
+ * the clock drops then depend only on their lengths. */
 typedef struct selection_run {
   selection_case *of;
   learner learner;
   size_t group_size;
   const cluster_spec *cluster; /* borrowed */
-  double *weight; /* [of->max_length + 1] of trained groups together: 1 each, or less */
-  int64_t *begun; /* [room] version at which groups were begun, by their number */
+  double *weight; /* [of->max_length + 1] summed weights of trained groups: 1 each, or less */
+  int64_t *begun; /* [room] the version at which each group was started, indexed by group number */
   size_t room;
 } selection_run;
 
@@ -30,7 +30,7 @@ static gl_status on_draw(void *self, const schedule_batch *b, int64_t version, d
   selection_run *p = self;
   batch drawn = {0};
   MUST_RESERVE(p->begun, p->room, (size_t)b->number + 1, "versions of groups");
-  p->begun[b->number] = version; /* the clock's; the policy does not change */
+  p->begun[b->number] = version; /* the clock's version; the policy does not change */
   const draw_request request = {
       .batch_id = b->id, .n_groups = 1, .group_size = p->group_size, .from = 0, .to = 1};
   const gl_status status = p->learner.ops->draw(p->learner.self, &request, &drawn, err);
@@ -73,16 +73,17 @@ static void on_release(void *self, int64_t version) {
   (void)self, (void)version;
 }
 
-/* New weights are those of the same policy: lengths do not change. */
+/* New weights belong to the same policy, so lengths do not change. */
 static gl_status on_resume(void *self, const schedule_batch *b, int64_t version, const size_t *from,
                            double *lengths, gl_error *err) {
   (void)self, (void)b, (void)version, (void)from, (void)lengths, (void)err;
   return GL_OK;
 }
 
-/* --- what is measured --- */
+/* --- measurement --- */
 
-/* GL_EINPUT unless the recipe has an exact world, groups, and a coupled clock of groups. */
+/* Errors: GL_EINPUT unless the recipe has an exact world, groups of several responses, and a
+ * coupled clock whose unit is a group. */
 static gl_status check_selection(const recipe *r, const cluster_spec *cluster, gl_error *err) {
   const cfg_node *kind = r->world != NULL ? cfg_find(r->world, "kind") : NULL;
   if (kind == NULL || !toy_is_kind(cfg_text(kind)))
@@ -101,9 +102,9 @@ static gl_status check_selection(const recipe *r, const cluster_spec *cluster, g
   return GL_OK;
 }
 
-/* The probability that a group reaches the learner, by its longest response; with downweighted
- * stale groups, the mean weight. Lengths that were never sampled take the value of the next shorter
- * one that was. */
+/* Computes the probability that a group reaches the learner, by the length of its longest response,
+ * or the mean weight if stale groups are downweighted. Lengths that were never sampled use the
+ * value of the next shorter length that was. */
 static void arrival_chances(selection_case *m, const double *weight) {
   double last = 1;
   for (size_t k = 0; k <= m->max_length; ++k) {
@@ -173,15 +174,15 @@ void selection_case_fini(selection_case *m) {
 #define POLICIES 3
 
 static const struct {
-  const char *name, *stale; /* stale: an override */
-  const char *decay;        /* a second one; NULL: none. A weight is stated for downweight alone */
+  const char *name, *stale; /* stale: a recipe override */
+  const char *decay;        /* second override; NULL: none. Weights are only given for downweight */
 } policies[POLICIES] = {
     {"discard", "cluster.stale=discard", "cluster.stale_decay=null"},
     {"wait", "cluster.stale=wait", "cluster.stale_decay=null"},
     {"downweight", "cluster.stale=downweight", NULL},
 };
 
-/* The recipe as it was given, with another policy for stale groups. */
+/* Loads the recipe as given, with another policy for stale groups. */
 static gl_status load_policy(cfg_doc **out, const selection_recipe *of, size_t policy,
                              gl_error *err) {
   const char **overrides = MUST_ARRAY(const char *, of->n_overrides + 2, "overrides");
@@ -194,8 +195,8 @@ static gl_status load_policy(cfg_doc **out, const selection_recipe *of, size_t p
   return status;
 }
 
-/* Measures another policy than the recipe's. *why: NULL, or the reason, as half a sentence, why the
- * figure leaves this policy out. */
+/* Measures a policy other than the recipe's. *why: NULL, or the reason, as a clause, why the figure
+ * omits this policy. */
 static gl_status measure_policy(selection_case *m, const char **why, const selection_recipe *of,
                                 size_t policy, gl_error *err) {
   cfg_doc *doc = NULL;
@@ -211,7 +212,7 @@ static gl_status measure_policy(selection_case *m, const char **why, const selec
   }
   cluster_free(cluster);
   cfg_free(doc);
-  if (status == GL_EINPUT) { /* left out with the reason */
+  if (status == GL_EINPUT) { /* omitted, with the reason */
     gl_error_clear(err);
     return GL_OK;
   }

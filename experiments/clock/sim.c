@@ -1,5 +1,5 @@
-/* What `gepolab sim` adds to a schedule: replicas over seeds, a timeline, the distributions of its
- * cluster. */
+/* Options of `gepolab sim` beyond a single schedule: replicas over seeds, a timeline, and the
+ * densities of the cluster's distributions. */
 #include "experiments/clock/sim.h"
 
 #include "analysis/figures/direct.h"
@@ -17,7 +17,7 @@
 
 /* --- replicas --- */
 
-/* All seeds have the same numbers; the first one counts them. */
+/* All seeds give the same list of numbers; the first one counts them. */
 static gl_status run_replica(void *context, size_t i, gl_error *err) {
   replicas *q = context;
   schedule s = {0};
@@ -68,8 +68,8 @@ void replicas_fini(replicas *q) {
 /* --- timeline: spans of a clock as rows and bars of a chart --- */
 
 enum { MOST_SAMPLERS = 8, MOST_SITES = 8, MOST_UPDATES = 64, MOST_BARS = 200000 };
-/* Rows: the learner, the batches that wait there, its side of a network, and for each sampler
- * these. */
+/* Rows of the chart: the learner, the batches waiting for it, its side of the network, and these
+ * rows for each sampler. */
 enum {
   ROW_LEARNER,
   ROW_QUEUE,
@@ -102,7 +102,7 @@ gl_status timeline_between(const char *text, double between[2], gl_error *err) {
 }
 
 typedef struct collector {
-  uint32_t sampler[MOST_SAMPLERS]; /* [n_samplers] those that are shown, ascending */
+  uint32_t sampler[MOST_SAMPLERS]; /* [n_samplers] the samplers shown, in ascending order */
   size_t n_samplers;
   double from_s, to_s;
   timeline_bar *bars; /* [n], at most MOST_BARS */
@@ -110,7 +110,7 @@ typedef struct collector {
   bool is_full;
 } collector;
 
-/* The place of a shown sampler; n_samplers: it is not shown. */
+/* The position of a shown sampler; n_samplers if it is not shown. */
 static size_t timeline_place_of(const collector *c, uint32_t sampler) {
   size_t i = 0;
   while (i < c->n_samplers && c->sampler[i] != sampler) i++;
@@ -122,7 +122,7 @@ static size_t sampler_row(const collector *c, uint32_t sampler, size_t which) {
   return place < c->n_samplers ? FIRST_SAMPLER + EACH * place + which : MOST_ROWS;
 }
 
-/* The row and the kind of a span's bar; row MOST_ROWS: it is not shown. */
+/* The row and kind of a span's bar; row MOST_ROWS: not shown. */
 static timeline_bar timeline_bar_of(const collector *c, const schedule_span *s) {
   const size_t sampler = sampler_row(c, s->sampler, OF_SAMPLER);
   switch (s->kind) {
@@ -184,7 +184,8 @@ static void choose_samplers(collector *c, size_t n) {
     c->sampler[i] = (uint32_t)(c->n_samplers < 2 ? 0 : i * (n - 1) / (c->n_samplers - 1));
 }
 
-/* The first updates, with the evaluation that may follow them. */
+/* Selects the time range: `between`, or by default the first updates, with the evaluation that may
+ * follow them. */
 static void choose_times(collector *c, const schedule *s, const double *between) {
   c->from_s = between != NULL ? between[0] : 0;
   c->to_s = between != NULL               ? between[1]
@@ -248,7 +249,7 @@ gl_status timeline_draw(const schedule *s, const cluster_spec *cluster, uint64_t
 
 enum { MOST_BINS = 120, LEAST_BINS = 8, ROOM = MOST_BINS + 4, NAME = 120, MOST_FIELDS = 16 };
 enum { SENTENCE = 400 };
-/* A distribution that has so much of its mass at one value does not vary. */
+/* A distribution with this much probability at one value counts as constant. */
 static const double all_mass = 1 - 1e-9;
 
 typedef struct clusters {
@@ -276,7 +277,8 @@ static gl_status densities_add_cell(clusters *c, const sweep_cell *cell, gl_erro
   return status;
 }
 
-/* Cells that differ in algorithm and seed alone have the same cluster, which is read once. */
+/* Whether no earlier cell has the same cluster. Cells that differ only in algorithm and seed share
+ * a cluster, which is read once. */
 static bool is_first(const sweep_cells *s, size_t i) {
   for (size_t k = 0; k < i; k++)
     if (strcmp(s->cells[k].swept, s->cells[i].swept) == 0) return false;
@@ -295,7 +297,8 @@ static gl_status read_clusters(clusters *c, const recipe *r, const cfg_doc *doc,
   return status;
 }
 
-/* A distribution of a field and its curve. Equal distributions of a field have one entry. */
+/* A distribution of a field and its density curve. Equal distributions of a field share an entry.
+ */
 typedef struct entry {
   const char *field, *unit;
   const delay_dist *dist;
@@ -311,7 +314,7 @@ typedef struct entry {
 typedef struct dists {
   entry *of; /* [n] */
   size_t n;
-  const char *field[MOST_FIELDS]; /* [n_panels] those in which a distribution varies */
+  const char *field[MOST_FIELDS]; /* [n_panels] fields with a distribution that varies */
   int logarithmic[MOST_FIELDS];
   double low[MOST_FIELDS], high[MOST_FIELDS];
   size_t n_panels;
@@ -335,9 +338,9 @@ static void densities_read_dists(dists *l, const clusters *c) {
     for (size_t k = 0; cluster_dist_at(c->spec[i], k, &dist); k++) densities_add_dist(l, &dist);
 }
 
-/* Fields in which a distribution varies become panels. Their range leaves out the last half per
- * cent; it is logarithmic where the distributions' scales, or the middle and the end of one, are
- * far apart. */
+/* Each field with a distribution that varies gets a panel. Its range omits the last half per cent.
+ * It is logarithmic if the scales of its distributions, or the middle and the end of one, are far
+ * apart. */
 static void choose_panels(dists *l) {
   for (size_t i = 0; i < l->n; i++) {
     entry *e = &l->of[i];
@@ -362,7 +365,7 @@ static void choose_panels(dists *l) {
   }
 }
 
-/* The mass in (a, b] without point masses. */
+/* The probability in (a, b] without point masses. */
 static double continuous_mass(const entry *e, double a, double b) {
   double sum = delay_cdf(e->dist, b, false) - delay_cdf(e->dist, a, false);
   for (size_t i = 0; i < e->n_masses; i++)
@@ -370,7 +373,7 @@ static double continuous_mass(const entry *e, double a, double b) {
   return fmax(0, sum);
 }
 
-/* Few measured values say little of a narrow bin (Rice's rule). */
+/* The number of bins; fewer for small empirical samples (Rice's rule). */
 static size_t bins_of(const delay_dist *dist) {
   if (dist->kind != DELAY_EMPIRICAL) return MOST_BINS;
   const double n = ceil(2 * cbrt((double)dist->empirical.n));
@@ -381,8 +384,8 @@ static void densities_add_point(entry *e, double x, double y) {
   e->x[e->n] = x, e->y[e->n++] = y;
 }
 
-/* The mean density of each bin, at its middle; and at the ends of the distribution's support a step
- * to 0. */
+/* Computes the mean density of each bin, at the bin's centre, and a step to 0 at both ends of the
+ * support. */
 static void make_curve(const dists *l, entry *e) {
   const int logarithmic = l->logarithmic[e->panel];
   const double least = delay_quantile(e->dist, 1e-9), most = delay_quantile(e->dist, all_mass);
@@ -391,7 +394,7 @@ static void make_curve(const dists *l, entry *e) {
   const size_t bins = bins_of(e->dist);
   if (!(to > from)) return;
   const double wide =
-      (logarithmic ? log(to / from) : to - from) / (double)bins; /* of x or of ln x */
+      (logarithmic ? log(to / from) : to - from) / (double)bins; /* width in x or ln x */
   if (from == least) densities_add_point(e, from, 0), densities_add_point(e, from, NAN);
   for (size_t i = 0; i < bins; i++) {
     const double at = wide * (double)i, middle = at + 0.5 * wide;
@@ -412,8 +415,8 @@ static void densities_name_panel(const dists *l, size_t panel, char name[NAME]) 
   snprintf(name, NAME, *unit ? "%s [%s]" : "%s%s", f != NULL ? f->label : l->field[panel], unit);
 }
 
-/* "step time (always 27 s)"; where other distributions of the field vary, "weight delay none"; ""
- * for a time that is always 0, for such a field is not used. */
+/* Describes a constant: "step time (always 27 s)"; or "weight delay none" if other distributions of
+ * the field vary; or "" for a field that is always 0, because it is unused. */
 static void describe_constant(const dists *l, const entry *e, char text[SENTENCE]) {
   const field *f = fields_named(e->field);
   text[0] = 0;
@@ -426,7 +429,8 @@ static void describe_constant(const dists *l, const entry *e, char text[SENTENCE
            *e->unit ? " " : "", e->unit);
 }
 
-/* "lognormal(...): 0.25 % are 60 s, 0.25 % are 1800 s"; "" where it has no point masses. */
+/* Describes point masses: "lognormal(...): 0.25 % are 60 s, 0.25 % are 1800 s"; "" without point
+ * masses. */
 static void describe_point_masses(const entry *e, char text[SENTENCE]) {
   size_t n = 0, said = 0;
   text[0] = 0;
@@ -442,7 +446,7 @@ static void describe_point_masses(const entry *e, char text[SENTENCE]) {
   memcpy(text, head, SENTENCE);
 }
 
-/* The line of a distribution, which may be in several panels. */
+/* The index of a distribution's line in the legend; it may occur in several panels. */
 static size_t densities_line_of(const char **lines, size_t *n, const char *text) {
   size_t i = 0;
   while (i < *n && strcmp(lines[i], text) != 0) i++;

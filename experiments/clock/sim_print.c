@@ -1,4 +1,4 @@
-/* A schedule as text and CSV; tables of the fates of its units and of theory beside it. */
+/* Prints a schedule as text and CSV, the fates of its units, and a comparison with theory. */
 #include "experiments/clock/sim_print.h"
 
 #include "core/base/json.h"
@@ -91,9 +91,9 @@ void schedule_print_csv(const schedule *s, FILE *to) {
     }
 }
 
-/* --- what became of units --- */
+/* --- fates of units --- */
 
-/* All units that were begun. */
+/* Counts all units that were started. */
 static unit_counts drawn_of(const schedule *s) {
   unit_counts all = {0};
   for (int f = 0; f < FATES; ++f) {
@@ -133,7 +133,7 @@ static const uint64_t *classes_of(const unit_counts *of, bool by_prompt) {
   return by_prompt ? of->by_prompt : of->by_length;
 }
 
-/* The classes that have units: a column for each fate. */
+/* Tabulates the classes that have units, with a column per fate. */
 static void report_classes(table *d, const schedule *s, const unit_counts *drawn, bool by_prompt,
                            bool for_people) {
   table *t = table_rows(table_field(d, by_prompt ? "by_prompt" : "by_length"), NULL, 0);
@@ -200,14 +200,15 @@ void selection_report(table *d, const schedule *s, const cluster_spec *spec) {
 
 /* --- theory --- */
 
-/* The simulated value less theory's; beyond bounds, less the nearer one. */
+/* The simulated value minus theory's; if theory gives bounds, minus the nearer bound, and 0 between
+ * them. */
 static double theory_difference(const theory *t, const theory_measured *m, size_t q) {
   const theory_value v = t->value[q];
   if (m->mean[q] < v.low) return m->mean[q] - v.low;
   return m->mean[q] > v.high ? m->mean[q] - v.high : 0;
 }
 
-/* The share of the counted batches that have this staleness. */
+/* The fraction of counted batches with this staleness. */
 static double simulated_share(const schedule *s, const theory_measured *m, size_t staleness) {
   double with = 0, all = 0;
   for (size_t i = m->first_update; i < s->n_updates; ++i) {
@@ -218,7 +219,7 @@ static double simulated_share(const schedule *s, const theory_measured *m, size_
   return with / all;
 }
 
-/* Shares below this are in neither form. */
+/* Staleness values with a theoretical fraction below this are omitted, in text and JSON. */
 static const double shown_share = 5e-4;
 
 static void report_shares(table *d, const theory *t, const theory_measured *m, const schedule *s) {

@@ -1,4 +1,4 @@
-/* From a description to candidates, and from a candidate to its recipe. */
+/* Enumerates the candidates of a description, and builds the recipe of a candidate. */
 #include "experiments/plan/plan.h"
 
 #include "core/config/config.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- a distribution times a factor --- */
+/* --- scaling a distribution --- */
 
 static void put_empirical(cJSON *to, const cfg_node *node, double factor) {
   const cfg_node *column = cfg_find(node, "column"), *scale = cfg_find(node, "scale");
@@ -23,13 +23,14 @@ static void put_empirical(cJSON *to, const cfg_node *node, double factor) {
   char *absolute = realpath(found, NULL);
   json_put(to, "file %s", absolute != NULL ? absolute : found);
   if (column != NULL) json_put(to, "column %s", cfg_text(column));
-  if (scale != NULL) (void)cfg_number(scale, &own); /* a number: delay_parse() has read it */
+  if (scale != NULL) (void)cfg_number(scale, &own); /* a number, already checked by delay_parse() */
   json_number(to, "scale", own * factor);
   free(absolute);
   free(found);
 }
 
-/* Times are multiplied; of a logarithm's mean the logarithm of the factor is added. */
+/* Writes the parameters with times multiplied by the factor; the logarithm of the factor is added
+ * to the mean of a logarithm. */
 static void put_dist_parameters(cJSON *to, const delay_dist *dist, double factor) {
   const delay_parameter *p = delay_dist_about(dist->kind)->parameter;
   for (size_t i = 0; p[i].name != NULL; ++i) {
@@ -44,7 +45,7 @@ static bool has_limits(const delay_dist *dist) {
   return dist->clamp_lo > 0 || isfinite(dist->clamp_hi);
 }
 
-/* A clamp without an upper end gets the longest duration: JSON has no infinity. */
+/* A clamp without an upper bound gets the longest duration, because JSON has no infinity. */
 static void put_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor) {
   json_put(to, "law %s", delay_dist_about(dist->kind)->name);
   if (dist->kind == DELAY_EMPIRICAL) {
@@ -183,8 +184,8 @@ static gl_status candidate_set(cfg_doc *doc, gl_error *err, char *text) {
   return status;
 }
 
-/* The link of one of a site's samplers, which has a fraction of the site's bandwidth: batches of
- * all samplers share it; pushed weights do too, unless they are copied at the site. */
+/* Writes the link of one of a site's samplers, which gets a fraction of the site's bandwidth: the
+ * samplers share it for batches, and for pushed weights unless these are copied at the site. */
 static void print_link(FILE *to, const char *way, const plan_link *l, double fraction) {
   char a[NUMBER_TEXT_SIZE], b[NUMBER_TEXT_SIZE];
   fprintf(to, ", %s: {", way);
@@ -237,8 +238,9 @@ static gl_status set_samplers(cfg_doc *doc, const plan_candidate *c, const plan_
   return status;
 }
 
-/* Amdahl's law: the fraction `serial` of a step is not parallel, the rest is divided among the
- * GPUs. The step was measured on one batch; its time is proportional to the number of batches. */
+/* Sets the learner's step time by Amdahl's law: the fraction `serial` of a step is not parallel,
+ * the rest is divided among the GPUs. The step was measured on one batch; its time is proportional
+ * to the number of batches. */
 static gl_status set_step(cfg_doc *doc, const plan_candidate *c, const plan_description *d,
                           gl_error *err) {
   const double gpus = (double)d->learner_gpus / (double)c->learner_gpus;
@@ -295,7 +297,7 @@ gl_status plan_candidate_recipe(cfg_doc **out, const plan_candidate *c, const pl
   return status;
 }
 
-/* --- in words --- */
+/* --- text --- */
 
 char *plan_candidate_split(const plan_candidate *c, const plan_description *d,
                            char text[PLAN_SPLIT_SIZE]) {
@@ -319,7 +321,7 @@ static bool recommend_has(const cfg_doc *doc, const char *section) {
 static gl_status recommend_describe(cfg_doc *doc, const plan_candidate *c,
                                     const plan_description *d, gl_error *err) {
   char split[PLAN_SPLIT_SIZE], text[PLAN_SPLIT_SIZE + 64];
-  /* Quotes and control characters in the names of sites would end the text. */
+  /* quotes and control characters in the names of sites would end the text */
   plan_candidate_split(c, d, split);
   for (char *at = split; *at != '\0'; ++at)
     if (*at == '"' || *at == '\\' || (unsigned char)*at < ' ') *at = ' ';
@@ -327,7 +329,7 @@ static gl_status recommend_describe(cfg_doc *doc, const plan_candidate *c,
   return cfg_override(doc, text, err);
 }
 
-/* Whether `gepolab sweep` can run the recipe; if not, why_not says the reason. */
+/* Checks whether `gepolab sweep` can run the recipe; if not, why_not gets the reason. */
 static gl_status recommend_check(const cfg_doc *doc, char why_not[PLAN_WHY_SIZE], gl_error *err) {
   gl_error why = {0};
   recipe r;

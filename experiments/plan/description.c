@@ -1,4 +1,4 @@
-/* Reading the section `plan`. */
+/* Reads the section `plan` of a recipe. */
 #include "experiments/plan/plan.h"
 
 #include "core/config/config.h"
@@ -25,7 +25,7 @@ static const cfg_quantity quantities[] = {{"plan.links.latency", "s"},
 
 /* --- lists --- */
 
-/* The items of a list that must be there and not be empty, at most `most`; NULL after an error. */
+/* Returns a required list with 1 to `most` items; NULL after an error. */
 static const cfg_node *list_of(cfg_reader *r, const char *key, size_t most, const char *what) {
   const cfg_node *list = cfg_child(r, key);
   if (r->status != GL_OK) return NULL;
@@ -46,7 +46,9 @@ static int plan_by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* A list of whole numbers in ascending order, each once; the fallback's where it is left out. */
+/* Reads a list of whole numbers in ascending order without repetitions; `fallback` if it is
+ * missing.
+ */
 static size_t plan_read_values(cfg_reader *r, const char *key, const int64_t *fallback, size_t n,
                                int64_t lo, int64_t hi, int64_t out[PLAN_MOST_VALUES]) {
   double *given = NULL;
@@ -107,7 +109,7 @@ static gl_status plan_read_site(plan_description *d, const cfg_node *node, gl_er
   return GL_OK;
 }
 
-/* The fields of a link but `between`. */
+/* Reads the fields of a link except `between`. */
 static void read_link(plan_link *l, cfg_reader *r, const cfg_node *node) {
   delay_dist *dist = NULL;
   l->at = node;
@@ -215,7 +217,7 @@ static gl_status plan_read_places(plan_description *d, cfg_reader *r) {
   return r->status;
 }
 
-/* The default: every multiple of the measured number of GPUs that some site has. */
+/* The default: all multiples of the measured number of GPUs that fit some site. */
 static size_t default_choices(const plan_description *d, int64_t out[PLAN_MOST_VALUES]) {
   size_t n = 0, largest = 0;
   for (size_t i = 0; i < d->n_sites; ++i)
@@ -305,7 +307,7 @@ static gl_status plan_read_plan(plan_description *d, const cfg_node *plan, gl_er
   return cfg_end(&r);
 }
 
-/* Measured speeds have no sensible default. */
+/* Requires the measured speeds, which have no sensible default. */
 static gl_status require_measured(const plan_description *d, gl_error *err) {
   const cfg_node *root = cfg_root(d->doc);
   if (cfg_find(root, "cluster.learner.step") == NULL)
@@ -351,8 +353,7 @@ static gl_status refuse_chosen(const plan_description *d, const cfg_node *cluste
   return GL_OK;
 }
 
-/* Reads the recipe's own sections as a run does, so that a mistake in them is reported at its
- * place.
+/* Reads the recipe's own sections as a run would, so that their errors are reported with position.
  */
 static gl_status plan_read_recipe(plan_description *d, gl_error *err) {
   cfg_doc *copy = NULL;

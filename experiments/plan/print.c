@@ -1,4 +1,4 @@
-/* Plans as text and as JSON. */
+/* Prints plans as text and as JSON. */
 #include "experiments/plan/plan.h"
 
 #include "experiments/base/memory.h"
@@ -37,7 +37,7 @@ static const char *more_name(plan_more m) {
   return "";
 }
 
-/* 12345.6 as "12,346"; below ten with two places, below a thousand with one. */
+/* Formats 12345.6 as "12,346"; two decimals below ten, one below a thousand. */
 static const char *amount(double x, bool sign, char text[40]) {
   char digits[32];
   const double size = fabs(x);
@@ -86,7 +86,7 @@ static void plan_print_choices(const plan_candidate *c, const plan_description *
           (long long)c->publish, plural(c->publish));
 }
 
-/* "5 %, that a candidate within the limits is more than 2 % faster" */
+/* Prints the guarantee, as in "5 %, that a candidate within the limits is more than 2 % faster". */
 static void print_promise(const plan_result *r, double zone, FILE *to) {
   const plan_limits *l = &r->d->limits;
   const bool fresh = l->throughput > 0 && isinf(l->staleness) && isinf(l->staleness_p95);
@@ -247,7 +247,7 @@ static void put_use_of_sites(cJSON *to, const char *key, const plan_system *s, p
   for (size_t i = 0; i < d->n_sites; ++i) json_number(o, d->sites[i].name, plan_use(s, which, i));
 }
 
-/* A candidate, its measures and the resources it uses. */
+/* Writes a candidate, its measurements and the resources it uses. */
 static void put_system(cJSON *to, const plan_system *s, const plan_description *d) {
   const plan_candidate *c = &s->candidate;
   json_put(json_object(to, "learner"), "site %s, gpus %zu", d->sites[c->learner_site].name,

@@ -1,4 +1,5 @@
-/* Limits by the procedure of Batur and Kim, comparison by confidence sequences for differences. */
+/* Ranking and selection: limits by the procedure of Batur and Kim, comparison by confidence
+ * sequences for differences. */
 #include "experiments/plan/ranking.h"
 
 #include "experiments/base/memory.h"
@@ -9,16 +10,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Limits and comparison have half of the error rate each. */
+/* Limits and comparison each get half of the error rate. */
 enum { PARTS = 2 };
 
 typedef struct work {
   const ranking_request *q;
   ranking *out;
-  size_t *which;               /* [systems] scratch: those of a round */
+  size_t *which;               /* [systems] scratch: the systems of a round */
   ranking_observation *answer; /* [systems] scratch */
   bool *wanted;                /* [systems] scratch: those that need more replicates */
-  double c;                    /* of bounds: see bound_factor() */
+  double c;                    /* factor of bounds: see bound_factor() */
   gl_error *err;
 } work;
 
@@ -30,7 +31,7 @@ static void ranking_record(ranking_system *s, const ranking_observation *o) {
   s->mean_second += (o->second - s->mean_second) / (double)s->n;
 }
 
-/* Makes replicate `replicate` of the n systems in w->which. */
+/* Simulates replicate `replicate` of the n systems in w->which. */
 static gl_status ranking_observe(work *w, size_t n, size_t replicate) {
   if (n == 0) return GL_OK;
   const gl_status status = w->q->observe(w->q->self, w->which, n, replicate, w->answer, w->err);
@@ -57,7 +58,8 @@ static double h_squared(double error, size_t first) {
   return n * (pow(2 * error, -2 / n) - 1);
 }
 
-/* Half the region's height after r observations of variance s2, for a difference of delta. */
+/* Half the height of the region after r observations with variance s2, for a difference of delta.
+ */
 static double height(double h2, double s2, double delta, size_t r) {
   if (!(s2 > 0)) return 0;
   return fmax(0, 0.5 * (h2 * s2 / delta - delta * (double)r));
@@ -78,7 +80,7 @@ static double slack_sum(const ranking_system *s, size_t limit) {
   return sum;
 }
 
-/* 1 it keeps all limits, 0 it misses one, -1 not known yet. */
+/* Returns 1 if it keeps all limits, 0 if it misses one, -1 if undecided. */
 static int keeps_limits(const work *w, const ranking_system *s) {
   const ranking_request *q = w->q;
   const double error =
@@ -100,7 +102,7 @@ static bool keeps_on_average(const work *w, const ranking_system *s) {
   return true;
 }
 
-/* Decides the feasibility of systems where the observations suffice. */
+/* Decides the feasibility of all systems with enough observations. */
 static void decide_limits(const work *w) {
   for (size_t i = 0; i < w->out->n; ++i) {
     ranking_system *s = &w->out->system[i];
@@ -113,7 +115,8 @@ static void decide_limits(const work *w) {
 
 /* --- comparison --- */
 
-/* The indifference zone in replicate r: s is as good as systems better by no more than it. */
+/* The indifference zone in replicate r: s is as good as systems that are better by no more than
+ * this. */
 static double zone_in(const ranking_request *q, const ranking_system *s, size_t r) {
   return q->zone_fraction > 0 ? q->zone_fraction * fabs(s->seen[r].value) : q->zone;
 }
@@ -133,8 +136,9 @@ static size_t common(const ranking_system *i, const ranking_system *s) {
   return i->n < s->n ? i->n : s->n;
 }
 
-/* Upper bound of the mean of i's lead over s beyond the zone, if both had n replicates and their
- * present mean; it holds for all n at once. Equal systems, and those without noise, need none. */
+/* Upper bound on the mean of i's lead over s beyond the zone, if both had n replicates and the same
+ * means as now; it holds simultaneously for all n. Equal systems and those without noise need no
+ * bound. */
 static double bound_after(const work *w, const ranking_system *i, const ranking_system *s,
                           size_t n) {
   const size_t first = w->q->first;
@@ -168,8 +172,8 @@ static size_t leader(const ranking *o) {
   return best;
 }
 
-/* Marks in w->wanted the systems that are open against `at`, and `at` itself; with SIZE_MAX all
- * systems whose feasibility is undecided. Returns how many. */
+/* Marks in w->wanted the systems that are open against system `at`, and `at` itself; for SIZE_MAX
+ * all systems whose feasibility is undecided. Returns their number. */
 static size_t want(work *w, size_t at) {
   size_t n = 0;
   for (size_t i = 0; i < w->out->n; ++i) {
@@ -183,8 +187,8 @@ static size_t want(work *w, size_t at) {
   return n;
 }
 
-/* One more replicate for those of the wanted that have the fewest, if that is below `most`; sets
- * *any to whether there was one to make. */
+/* Simulates one more replicate of those wanted systems that have the fewest, if that is below
+ * `most`; sets *any to whether there was one. */
 static gl_status ranking_advance(work *w, size_t most, bool *any) {
   size_t fewest = most, n = 0;
   for (size_t i = 0; i < w->out->n; ++i)
@@ -196,7 +200,7 @@ static gl_status ranking_advance(work *w, size_t most, bool *any) {
   return ranking_observe(w, n, fewest);
 }
 
-/* No replicates are left: where no system was shown to be feasible, the means decide. */
+/* Called when replicates are exhausted: if no system was shown to be feasible, the means decide. */
 static void give_up(work *w) {
   w->out->separated = false;
   if (leader(w->out) != SIZE_MAX) return;
@@ -221,10 +225,10 @@ static gl_status ranking_compare(work *w) {
   return status;
 }
 
-/* --- which of those that are as good --- */
+/* --- selection among systems as good as the best --- */
 
-/* Whether s may be selected: no other system is open against it (is_open()), or would still be
- * after `enough` replicates with the present means. The best system is compared first, because most
+/* Whether s may be selected: no other system is open against it (is_open()), or would be after
+ * `enough` replicates with the same means. The best system is compared first, because most systems
  * fail against it. */
 static bool may_be_selected(const work *w, const ranking_system *s, size_t enough) {
   for (size_t k = 0; k <= w->out->n; ++k) {
@@ -234,7 +238,7 @@ static bool may_be_selected(const work *w, const ranking_system *s, size_t enoug
   return true;
 }
 
-/* The feasible system that has the best second quantity of those which may be as good. */
+/* The feasible system with the best second quantity among those that may be as good as the best. */
 static size_t rival(const work *w, size_t enough) {
   const ranking *o = w->out;
   size_t best = o->best;
@@ -245,8 +249,8 @@ static size_t rival(const work *w, size_t enough) {
   return best;
 }
 
-/* Rivals of the best system get as many replicates as it has, and twice those of the first stage at
- * least. */
+/* Gives rivals of the best system as many replicates as it has, and at least twice those of the
+ * first stage. */
 static gl_status ranking_choose(work *w) {
   ranking *o = w->out;
   gl_status status = GL_OK;
@@ -263,7 +267,7 @@ static gl_status ranking_choose(work *w) {
   return status;
 }
 
-/* Without replicates left: by how much more than the zone another system may be better. */
+/* When replicates are exhausted: by how much more than the zone another system may be better. */
 static double beyond_zone(const work *w, const ranking_system *chosen) {
   double beyond = chosen->fate == RANKING_FEASIBLE ? 0 : INFINITY;
   for (size_t i = 0; i < w->out->n; ++i) {
@@ -288,13 +292,12 @@ static void ranking_judge(work *w) {
   }
 }
 
-/* --- the whole --- */
+/* --- main procedure --- */
 
-/* A sum of independent normal differences of mean 0 and variance v ever exceeds a + lambda r with
- * probability at most exp(-2 a lambda / v). With a = c S^2 / (2 lambda), S^2 of `first` of them,
- * the mean of that over the distribution of S^2 is (1 + 2c / (first - 1))^(-(first - 1) / 2), which
- * is `error`.
- */
+/* A sum of independent normal differences with mean 0 and variance v ever exceeds a + lambda r with
+ * probability at most exp(-2 a lambda / v). Set a = c S^2 / (2 lambda) with S^2 estimated from
+ * `first` of them. The mean of the bound over the distribution of S^2 is (1 + 2c / (first -
+ * 1))^(-(first - 1) / 2), which must equal `error`. */
 static double bound_factor(double error, size_t first) {
   const double n = (double)(first - 1);
   return n / 2 * (pow(error, -2 / n) - 1);

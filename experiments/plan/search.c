@@ -1,5 +1,5 @@
-/* From candidates to a plan: schedules of candidates, their measures, and what is simulated next.
- */
+/* Searches for a plan: simulates candidates, measures their schedules, and decides what to simulate
+ * next. */
 #include "experiments/plan/plan.h"
 
 #include "core/base/thread_pool.h"
@@ -16,7 +16,7 @@
 
 /* --- one simulation --- */
 
-/* Samplers are numbered group by group, as the recipe lists them. */
+/* Samplers are numbered group by group, in the order of the recipe. */
 static void place_samplers(plan_setup *s) {
   size_t at = 0;
   s->site_of = MUST_ARRAY(size_t, plan_candidate_samplers(s->c, s->d), "samplers");
@@ -49,10 +49,10 @@ void plan_setup_fini(plan_setup *s) {
 
 /* --- measures --- */
 
-/* The updates that are measured, and the batches in them. */
+/* The measured updates and their batches. */
 typedef struct span {
   const schedule *s;
-  size_t first, batch; /* update, and its first batch */
+  size_t first, batch; /* first measured update, and its first batch */
   double seconds;
 } span;
 
@@ -67,7 +67,8 @@ static int trial_by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Mean and 95th percentile: the smallest staleness that 95 % of the units do not exceed. */
+/* Computes the mean and the 95th percentile, the smallest staleness that 95 % of the units do not
+ * exceed. */
 static void measure_staleness(plan_measures *m, const span *at) {
   const schedule *s = at->s;
   const size_t n = s->n_batches - at->batch;
@@ -133,7 +134,7 @@ gl_status plan_trial(plan_measures *out, const plan_setup *s, size_t replicate, 
 
 /* --- the search: replicates --- */
 
-/* One replicate each of several systems, side by side. */
+/* One replicate each of several systems, simulated in parallel. */
 typedef struct trial_round {
   plan_system **of; /* [n] */
   size_t replicate, n;
@@ -152,8 +153,7 @@ static void report_done(const plan_watch *w, size_t n) {
   if (w != NULL && w->done != NULL) w->done(w->self, n);
 }
 
-/* A replicate in which the cluster stands still counts as no throughput and the largest staleness.
- */
+/* A replicate in which the cluster stalls counts as zero throughput and maximum staleness. */
 static gl_status search_run_one(void *context, size_t i, gl_error *err) {
   const trial_round *r = context;
   plan_system *s = r->of[i];
@@ -168,7 +168,7 @@ static gl_status search_run_one(void *context, size_t i, gl_error *err) {
   return GL_OK;
 }
 
-/* Systems that have the replicate already are left as they are. */
+/* Skips systems that already have the replicate. */
 static gl_status run_round(plan_system **of, size_t n, size_t replicate, size_t threads,
                            const plan_watch *watch, size_t *made, gl_error *err) {
   trial_round r = {.of = MUST_ARRAY(plan_system *, n, "a round of simulations"),
@@ -188,9 +188,8 @@ static gl_status run_round(plan_system **of, size_t n, size_t replicate, size_t 
 
 /* --- bounds without simulation --- */
 
-/* The greatest number of responses per hour that closed forms allow: the learner is never faster
- * than its step, where that is constant; and what sim/theory.h says of clusters within its range.
- */
+/* Upper bound on responses per hour from closed forms: the learner is never faster than its step
+ * time, if that is constant, and the bounds of sim/theory.h for clusters they cover. */
 static double most_throughput(const plan_system *s) {
   const plan_description *d = s->setup.d;
   const double update = (double)(s->candidate.batches * (int64_t)(d->groups * d->group_size));
@@ -211,7 +210,8 @@ static double most_throughput(const plan_system *s) {
   return most;
 }
 
-/* samples_per_batch may differ from groups x group_size; then nothing is known. */
+/* Whether the bound is below the required throughput. Nothing is known if samples_per_batch differs
+ * from groups x group_size. */
 static bool is_too_slow(const plan_system *s) {
   const plan_rigour *g = &s->setup.d->rigour;
   const double least = s->setup.d->limits.throughput * (1 - g->throughput);
@@ -226,11 +226,11 @@ typedef struct search {
   plan_result *out;
   const plan_description *d;
   const plan_watch *watch;
-  size_t threads, reported; /* simulations of this phase */
+  size_t threads, reported; /* reported: simulations of this phase so far */
   plan_system **round;      /* [n] scratch */
 } search;
 
-/* With nothing but a throughput to reach, the least stale system is wanted; else the fastest. */
+/* If throughput is the only limit, the least stale system is preferred; otherwise the fastest. */
 static bool wants_fresh(const plan_limits *l) {
   return l->throughput > 0 && isinf(l->staleness) && isinf(l->staleness_p95);
 }
@@ -283,7 +283,7 @@ static gl_status choose_system(search *s, gl_error *err) {
   return status;
 }
 
-/* --- beginning --- */
+/* --- first replicates --- */
 
 static gl_status set_up(search *s, gl_error *err) {
   plan_candidate *c = NULL;
@@ -307,7 +307,7 @@ static gl_status set_up(search *s, gl_error *err) {
   return status;
 }
 
-/* The first replicate of all candidates; those that stand still in it are left out. */
+/* Simulates the first replicate of all candidates; those that stall in it are excluded. */
 static gl_status run_first(search *s, gl_error *err) {
   plan_result *r = s->out;
   size_t n = 0, made = 0;
@@ -337,7 +337,8 @@ static gl_status run_first(search *s, gl_error *err) {
 
 /* --- estimates --- */
 
-/* Of the member at `offset` of each replicate's measures; less that of `base`, if given. */
+/* Estimates the member at `offset` of the measures over n replicates; minus that of `base`, if
+ * given. */
 static plan_estimate search_estimate(const plan_system *s, const plan_system *base, size_t n,
                                      size_t offset) {
   double value[PLAN_MOST_REPLICATES];
@@ -412,8 +413,9 @@ static int by_staleness(const void *a, const void *b) {
   return (x->throughput < y->throughput) - (x->throughput > y->throughput);
 }
 
-/* Candidates that no other beats in both staleness and throughput, each faster than the one before
- * by at least half the indifference zone; and the recommended one. */
+/* Finds the Pareto front: candidates that no other beats in both staleness and throughput, each
+ * faster than the previous one by at least half the indifference zone. The recommended candidate is
+ * included. */
 static void find_front(plan_result *r) {
   const size_t n = r->ranking.n;
   place *p = MUST_ARRAY(place, n, "a Pareto front");
@@ -434,7 +436,7 @@ static void find_front(plan_result *r) {
   free(p);
 }
 
-/* --- the bottleneck, and the gain of one more of each --- */
+/* --- bottleneck and gains --- */
 
 static void find_binding(plan_result *r) {
   const plan_system *s = &r->system[r->chosen];
@@ -472,7 +474,7 @@ static gl_status measure_gain(search *s, plan_gain *g, size_t replicates, gl_err
   change(&changed.candidate, s->d, g);
   gl_status status = plan_setup_init(&changed.setup, &changed.candidate, s->d, err);
   size_t made = 0;
-  /* The replicates of one system are side by side too, as systems of one replicate. */
+  /* runs the replicates of one system in parallel too, as systems with one replicate */
   for (size_t r = 0; r < replicates && status == GL_OK && !changed.stalls; ++r) {
     plan_system *both[] = {base, &changed};
     status = run_round(both, 2, r, s->threads, s->watch, &made, err);
@@ -505,8 +507,8 @@ static size_t list_gains(const plan_result *r, plan_gain *out) {
   return n;
 }
 
-/* A change gets at most this many times the replicates of the first stage, also where the selection
- * needed more: its interval is printed. */
+/* A change gets at most this many times the replicates of the first stage, even if the selection
+ * needed more; its interval is printed. */
 enum { GAIN_STAGES = 8 };
 
 static gl_status find_gains(search *s, gl_error *err) {
