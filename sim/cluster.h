@@ -119,6 +119,11 @@ bool cluster_divides_groups(const cluster_spec *spec);
 /* The weight of the loss of a unit of this staleness: 1, and less beyond the window with `stale:
  * downweight` (paper/methods.md §10.12). */
 double cluster_stale_weight(const cluster_spec *spec, int64_t staleness);
+/* The window, INT64_MAX: no limit. */
+int64_t cluster_window(const cluster_spec *spec);
+/* The largest staleness that can be trained: the window D, or 2 D where D is counted from the
+ * newest version trained (queue: heterorl). INT64_MAX: there is no bound. */
+int64_t cluster_staleness_bound(const cluster_spec *spec);
 /* The rule for units staler than the window: "discard", "wait" or "downweight"; static. */
 const char *cluster_stale(const cluster_spec *spec);
 /* The name of the i-th site, borrowed; NULL past the last. */

@@ -525,6 +525,16 @@ double cluster_stale_weight(const cluster_spec *spec, int64_t staleness) {
   return pow(spec->stale_decay, (double)(staleness - spec->window));
 }
 
+int64_t cluster_window(const cluster_spec *spec) {
+  return spec->window;
+}
+
+int64_t cluster_staleness_bound(const cluster_spec *spec) {
+  if (spec->stale == STALE_DOWNWEIGHT || spec->window == INT64_MAX) return INT64_MAX;
+  if (spec->queue != QUEUE_HETERORL) return spec->window;
+  return spec->window < INT64_MAX / 2 ? 2 * spec->window : INT64_MAX;
+}
+
 const char *cluster_stale(const cluster_spec *spec) {
   return field_word("cluster.stale", spec->stale);
 }

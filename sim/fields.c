@@ -345,12 +345,14 @@ static const field entries[] = {
           "a sampler begins the b-th batch only when floor(b / batches) is at most the version it "
           "has + ahead; a batch lost or dropped gives its place back",
           PRESET(ahead)),
-    FIELD("cluster.window", "window", WHOLE(0, INFINITY), "updates", NULL,
-          "largest staleness that is trained; staler batches are dropped. With the queue rule "
-          "heterorl this is D, and the largest staleness is 2D. The gate of `ahead` counts batches "
-          "begun, so those of slow samplers may come too late all the same",
-          .rule = "`ahead`; preset heterorl: 32, or `ahead` if that is less; preset prime_rl: 8; "
-                  "preset verl_async, streamrl, asyncflow, roll_flash and skyrl: no limit"),
+    FIELD(
+        "cluster.window", "window", WHOLE(0, INFINITY), "updates", NULL,
+        "largest staleness that is trained; staler batches are dropped. With the queue rule "
+        "heterorl this is D, which is counted from the newest version trained, so that staleness "
+        "up to 2D is trained (`gepolab sim` prints the bound). The gate of `ahead` counts batches "
+        "begun, so those of slow samplers may come too late all the same",
+        .rule = "`ahead`; preset heterorl: 32, or `ahead` if that is less; preset prime_rl: 8; "
+                "preset verl_async, streamrl, asyncflow, roll_flash and skyrl: no limit"),
     FIELD(
         "cluster.stale", "stale data", CHOICE("discard", "wait", "downweight"), "", "discard",
         "what becomes of data staler than `window`: thrown away (discard); there is none, for the "

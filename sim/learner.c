@@ -247,21 +247,34 @@ static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
   return GL_OK;
 }
 
+/* Whether the update that has been chosen works off the backlog of a pause. */
+static bool catches_up(learner_side *l, size_t waiting) {
+  l->catches_up = l->catches_up && waiting + l->n_chosen > l->backlog;
+  return l->catches_up;
+}
+
 gl_status learner_start(sim_clock *c, gl_error *err) {
   c->learner.wake_pending = false;
-  if (c->learner.busy || !choice_next(c)) return GL_OK;
+  if (c->learner.busy) return GL_OK;
+  if (!choice_next(c)) {
+    c->learner.catches_up = false;
+    return GL_OK;
+  }
   schedule *out = c->out;
   if (!ARRAY_RESERVE(out->batches, c->learner.batch_capacity, out->n_batches + c->learner.n_chosen))
     return gl_fail_memory(err, "the schedule");
   double step = delay_draw(c->spec->step, &c->learner.step);
-  out->updates[out->n_updates++] = (schedule_update){.step = c->learner.version + 1,
-                                                     .version = c->learner.version,
-                                                     .first_batch = out->n_batches,
-                                                     .n_batches = c->learner.n_chosen,
-                                                     .start_s = c->now,
-                                                     .end_s = c->now + step,
-                                                     .wait_s = c->now - c->learner.idle_since,
-                                                     .pause_s = c->learner.paused_s};
+  const uint64_t catch_ups = out->n_updates > 0 ? out->updates[out->n_updates - 1].catch_ups : 0;
+  out->updates[out->n_updates++] =
+      (schedule_update){.step = c->learner.version + 1,
+                        .version = c->learner.version,
+                        .first_batch = out->n_batches,
+                        .n_batches = c->learner.n_chosen,
+                        .start_s = c->now,
+                        .end_s = c->now + step,
+                        .wait_s = c->now - c->learner.idle_since,
+                        .pause_s = c->learner.paused_s,
+                        .catch_ups = catch_ups + catches_up(&c->learner, c->buffer.waiting)};
   clock_trace(c, (schedule_span){SPAN_IDLE, SPAN_DONE, 0, c->learner.idle_since, c->now, 0, -1});
   clock_trace(c, (schedule_span){SPAN_TRAINING, SPAN_DONE, 0, c->now, c->now + step, 0,
                                  c->learner.version});
@@ -281,6 +294,13 @@ gl_status learner_pause_ends(sim_clock *c, gl_error *err) {
   return learner_wake(c, err);
 }
 
+/* A pause begins before the backlog of the one before has been worked off: theirs is one backlog.
+ */
+static void begin_backlog(learner_side *l, size_t waiting) {
+  if (!l->catches_up || waiting < l->backlog) l->backlog = waiting;
+  l->catches_up = true;
+}
+
 /* Weights are published before an evaluation, so samplers catch up during it. */
 gl_status learner_update_ends(sim_clock *c, gl_error *err) {
   ++c->learner.version;
@@ -293,6 +313,7 @@ gl_status learner_update_ends(sim_clock *c, gl_error *err) {
     c->learner.paused_s = delay_draw(c->spec->pause, &c->learner.pause);
   clock_trace(c, (schedule_span){SPAN_EVALUATION, SPAN_DONE, 0, c->now,
                                  c->now + c->learner.paused_s, 0, c->learner.version});
+  if (c->learner.paused_s > 0) begin_backlog(&c->learner, c->buffer.waiting);
   if (c->learner.paused_s > 0)
     return clock_post(c, c->now + c->learner.paused_s, PAUSE_ENDS, 0, 0, err);
   return learner_pause_ends(c, err);

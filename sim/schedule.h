@@ -46,6 +46,10 @@ typedef struct schedule_update {
   double start_s, end_s;
   double wait_s;  /* idle before start, evaluation pauses excluded */
   double pause_s; /* evaluation pause before start */
+  /* Updates so far, this one included, that worked off the backlog of an evaluation pause: since a
+   * pause more units have waited at the start of each than when the pause began, and the learner
+   * has not waited for units. */
+  uint64_t catch_ups;
 } schedule_update;
 
 /* The fate of a unit that was begun. */
@@ -99,6 +103,7 @@ typedef struct schedule {
   uint64_t *staleness; /* [n_staleness] histogram over trained batches: version at update - batch's
                           oldest version */
   size_t n_staleness;
+  staleness_parts parts; /* summed over trained batches */
   clock_record clock;
   /* Two checks: batches begun = trained + dropped + lost + pending; and by Little's law the time
    * that batches waited, summed (those that still wait with their time so far), is the integral
@@ -228,9 +233,15 @@ gl_status schedule_build_traced(schedule *out, const cluster_spec *spec, uint64_
 /* Staleness of one trained batch: its update's version minus its oldest segment's version. */
 int64_t schedule_staleness(const schedule *s, const schedule_update *u, const schedule_batch *b);
 
+/* Splits it into its parts, which add up to it. */
+staleness_parts schedule_split_staleness(const schedule *s, const schedule_update *u,
+                                         const schedule_batch *b);
+
 /* --- the schedule in numbers, as a list and as JSON --- */
 
-/* The summary: `staleness` {mean, max, p50, p95, histogram}, `learner_utilisation`,
+/* The summary (`bound` is cluster_staleness_bound() where there is one; `from` has an object for
+ * each part of staleness, {versions: sum over trained batches, mean}; the parts add up):
+ * `staleness` {mean, max, p50, p95, histogram, bound, from}, `learner_utilisation`,
  * `sampler_utilisation`, `batches_generated/_trained/_dropped/_lost`, `samples_per_s`, `bytes_up`,
  * `bytes_down`, `retransmissions`, `simulated_s`, `updates`; where units stream also `unit` (what
  * all counts of batches count), `slot_utilisation` and `batches_aborted`; with `compare` in the
@@ -238,8 +249,8 @@ int64_t schedule_staleness(const schedule *s, const schedule_update *u, const sc
  * many updates), `compared_with` and `compared_source`. *out is the caller's (cJSON_Delete). */
 gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **out, gl_error *err);
 /* The same numbers as a list: those that every schedule has (SCHEDULE_COMMON_NUMBERS), the mean,
- * median, 95 % quantile and maximum of staleness, and those of a network where there is one.
- * Returns how many. */
+ * median, 95 % quantile, maximum and mean parts of staleness, and those of a network where there is
+ * one. Returns how many. */
 enum { SCHEDULE_COMMON_NUMBERS = 12, SCHEDULE_MOST_NUMBERS = 64 };
 typedef struct schedule_number {
   const char *name, *unit; /* static */

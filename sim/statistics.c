@@ -46,6 +46,45 @@ int64_t schedule_staleness(const schedule *s, const schedule_update *u, const sc
   return u->version - s->segments[b->first_segment].version;
 }
 
+/* Versions that were made up to this time. */
+static int64_t versions_until(const schedule *s, double time) {
+  size_t low = 0, high = s->n_updates;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (s->updates[middle].end_s <= time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return (int64_t)low;
+}
+
+static uint64_t catch_ups_until(const schedule *s, int64_t version) {
+  return version > 0 ? s->updates[version - 1].catch_ups : 0;
+}
+
+staleness_parts schedule_split_staleness(const schedule *s, const schedule_update *u,
+                                         const schedule_batch *b) {
+  const int64_t oldest = s->segments[b->first_segment].version;
+  const int64_t begun = versions_until(s, b->start_s),
+                generated = versions_until(s, b->generated_s),
+                arrived = versions_until(s, b->arrived_s);
+  const uint64_t waited = (uint64_t)(u->version - arrived),
+                 caught = catch_ups_until(s, u->version) - catch_ups_until(s, arrived);
+  return (staleness_parts){.weights = (uint64_t)(begun - oldest),
+                           .generation = (uint64_t)(generated - begun),
+                           .transit = (uint64_t)(arrived - generated),
+                           .queue = waited - caught,
+                           .pause = caught};
+}
+
+static void count_parts(schedule *s, const schedule_update *u, const schedule_batch *b) {
+  const staleness_parts one = schedule_split_staleness(s, u, b);
+#define ADD_PART(name, meaning) s->parts.name += one.name;
+  STALENESS_PARTS(ADD_PART)
+#undef ADD_PART
+}
+
 static gl_status count_staleness(schedule *s, gl_error *err) {
   int64_t largest = 0;
   for (size_t i = 0; i < s->n_updates; ++i)
@@ -60,7 +99,9 @@ static gl_status count_staleness(schedule *s, gl_error *err) {
   for (size_t i = 0; i < s->n_updates; ++i)
     for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
       const schedule_update *u = &s->updates[i];
-      ++s->staleness[schedule_staleness(s, u, &s->batches[u->first_batch + k])];
+      const schedule_batch *b = &s->batches[u->first_batch + k];
+      ++s->staleness[schedule_staleness(s, u, b)];
+      count_parts(s, u, b);
     }
   return GL_OK;
 }
@@ -180,11 +221,14 @@ gl_status schedule_ks(const schedule *s, const cluster_spec *spec, double *dista
   return GL_OK;
 }
 
-enum { STALENESS_NUMBERS = 4, NETWORK_NUMBERS = 17 };
+enum { STALENESS_NUMBERS = 9, NETWORK_NUMBERS = 17 };
 
 size_t schedule_numbers(const schedule *s, schedule_number out[SCHEDULE_MOST_NUMBERS]) {
   const clock_record *c = &s->clock;
   const network_report *n = &s->network;
+  const double trained = (double)s->n_batches;
+#define PART_NUMBER(part, meaning)                                                                 \
+  {"staleness_" #part, "", trained > 0 ? (double)s->parts.part / trained : 0},
   const schedule_number all[] = {{"updates", "", (double)s->n_updates},
                                  {"simulated_s", "s", c->simulated_s},
                                  {"learner_utilisation", "", c->learner_utilisation},
@@ -201,6 +245,7 @@ size_t schedule_numbers(const schedule *s, schedule_number out[SCHEDULE_MOST_NUM
                                  {"staleness_p50", "", c->staleness_p50},
                                  {"staleness_p95", "", c->staleness_p95},
                                  {"staleness_max", "", c->staleness_max},
+                                 STALENESS_PARTS(PART_NUMBER) /* their means */
                                  {"egress_utilisation", "", n->egress_utilisation},
                                  {"ingress_utilisation", "", n->ingress_utilisation},
                                  {"weights_full", "", n->fulls},
@@ -218,6 +263,7 @@ size_t schedule_numbers(const schedule *s, schedule_number out[SCHEDULE_MOST_NUM
                                  {"sites", "", n->sites},
                                  {"outage_s", "s", n->outage_s},
                                  {"interrupted", "", n->interrupted}};
+#undef PART_NUMBER
   static_assert(sizeof all / sizeof *all ==
                     SCHEDULE_COMMON_NUMBERS + STALENESS_NUMBERS + NETWORK_NUMBERS,
                 "as many numbers as are counted");
@@ -233,7 +279,24 @@ static int summary_add_numbers(cJSON *to, const schedule_number *all, size_t n) 
   return ok;
 }
 
-static int add_staleness(cJSON *root, const schedule *s) {
+static int add_part(cJSON *to, const char *name, uint64_t versions, double trained) {
+  cJSON *part = cJSON_AddObjectToObject(to, name);
+  return part != NULL && json_add_number(part, "versions", (double)versions) != NULL &&
+         json_add_number(part, "mean", trained > 0 ? (double)versions / trained : 0) != NULL;
+}
+
+static int add_staleness_parts(cJSON *staleness, const schedule *s) {
+  cJSON *to = cJSON_AddObjectToObject(staleness, "from");
+  int ok = to != NULL;
+#define JSON_PART(name, meaning)                                                                   \
+  ok = ok && add_part(to, #name, s->parts.name, (double)s->n_batches);
+  STALENESS_PARTS(JSON_PART)
+#undef JSON_PART
+  return ok;
+}
+
+static int add_staleness(cJSON *root, const schedule *s, const cluster_spec *spec) {
+  const int64_t bound = cluster_staleness_bound(spec);
   const clock_record *c = &s->clock;
   cJSON *to = cJSON_AddObjectToObject(root, "staleness");
   int ok = to != NULL && json_add_number(to, "mean", c->staleness_mean) != NULL &&
@@ -244,7 +307,8 @@ static int add_staleness(cJSON *root, const schedule *s) {
   ok = histogram != NULL;
   for (size_t i = 0; i < s->n_staleness && ok; ++i)
     ok = json_add_number(histogram, NULL, (double)s->staleness[i]) != NULL;
-  return ok;
+  if (ok && bound < INT64_MAX) ok = json_add_number(to, "bound", (double)bound) != NULL;
+  return ok && add_staleness_parts(to, s);
 }
 
 gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **out,
@@ -257,7 +321,7 @@ gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **
   schedule_numbers(s, all);
   cJSON *root = cJSON_CreateObject();
   int ok = root != NULL && json_add_string(root, "preset", spec->preset) != NULL &&
-           add_staleness(root, s);
+           add_staleness(root, s, spec);
   ok = ok && summary_add_numbers(root, all, SCHEDULE_COMMON_NUMBERS);
   if (ok && s->streams)
     ok = json_add_string(root, "unit", cluster_unit_names(spec)) != NULL &&

@@ -6,6 +6,7 @@
 #define GEPOLAB_CORE_BASE_CLOCK_RECORD_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* X(name, unit, meaning), in the order of the store's columns. */
 #define CLOCK_RECORD(X)                                                                            \
@@ -34,6 +35,21 @@ typedef struct clock_record {
 static const char *const clock_record_names[] = {CLOCK_RECORD(CLOCK_RECORD_NAME)};
 enum { CLOCK_RECORD_COLUMNS = sizeof clock_record_names / sizeof *clock_record_names };
 _Static_assert(sizeof(clock_record) == CLOCK_RECORD_COLUMNS * sizeof(double), "no padding");
+
+/* Where the staleness of trained batches comes from: of the versions between a batch's oldest one
+ * and the one that its update begins from, those that were made in each part of its way. A version
+ * made at the moment at which a part ends belongs to that part. X(name, meaning). */
+#define STALENESS_PARTS(X)                                                                         \
+  X(weights, "before its generation began: late weights")                                          \
+  X(generation, "while it was generated")                                                          \
+  X(transit, "on its way to the learner")                                                          \
+  X(queue, "while it waited at the learner")                                                       \
+  X(pause, "likewise, in the backlog of an evaluation pause")
+
+#define STALENESS_PART_FIELD(name, meaning) uint64_t name;
+typedef struct staleness_parts { /* in versions */
+  STALENESS_PARTS(STALENESS_PART_FIELD)
+} staleness_parts;
 
 /* The value of a column by its place in the table. */
 static inline double *clock_record_at(clock_record *c, size_t column) {

@@ -73,6 +73,23 @@ static void report_sampled_groups(table *d, const recipe *r, const run_result *o
              kept, drawn > 0 ? 100 * kept / drawn : 0);
 }
 
+static void report_part(table *d, table *from, const char *name, const char *meaning,
+                        uint64_t versions, const run_result *o) {
+  const double trained = o->clock.batches_trained > 0 ? o->clock.batches_trained : 1;
+  table *part = table_object(table_field(from, name));
+  table_count(table_field(part, "versions"), versions);
+  table_real(table_field(part, "mean"), (double)versions / trained);
+  table_line(d, "    from %-14s  %.4g %s", name, (double)versions / trained, meaning);
+}
+
+/* Where staleness comes from. */
+static void report_parts(table *d, table *staleness, const run_result *o) {
+  table *from = table_object(table_field(staleness, "from"));
+#define REPORT_PART(name, meaning) report_part(d, from, #name, meaning, o->parts.name, o);
+  STALENESS_PARTS(REPORT_PART)
+#undef REPORT_PART
+}
+
 static void report_clock(table *d, const run_result *o) {
   const clock_record *c = &o->clock;
   table *staleness = table_object(table_field(d, "staleness"));
@@ -102,6 +119,7 @@ static void report_clock(table *d, const run_result *o) {
     table_real(table_field(d, numbers[i].name), numbers[i].value);
   table_line(d, "  staleness            mean %.4g, median %.4g, 95 %% %.4g, largest %.4g",
              c->staleness_mean, c->staleness_p50, c->staleness_p95, c->staleness_max);
+  report_parts(d, staleness, o);
   table_line(d, "  simulated time       %.6g s for %zu updates", c->simulated_s, o->n_steps);
   table_line(d, "  utilisation          learner %.1f %%, samplers %.1f %%",
              100 * c->learner_utilisation, 100 * c->sampler_utilisation);

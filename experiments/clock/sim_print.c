@@ -39,6 +39,21 @@ static void print_seconds(const schedule *s, const measured_staleness *m, FILE *
           between, shown(m->source).text, end);
 }
 
+static void print_staleness(const schedule *s, const cluster_spec *spec, FILE *to) {
+  const clock_record *c = &s->clock;
+  const int64_t bound = cluster_staleness_bound(spec);
+  const double trained = s->n_batches > 0 ? (double)s->n_batches : 1;
+  fprintf(to, "%-20s  mean %.4g, median %g, p95 %g, max %g\n", "staleness", c->staleness_mean,
+          c->staleness_p50, c->staleness_p95, c->staleness_max);
+  if (bound < INT64_MAX)
+    fprintf(to, "%-20s  %" PRId64 "%s\n", "staleness_bound", bound,
+            bound > cluster_window(spec) ? ", twice the window: queue heterorl" : "");
+#define PRINT_PART(name, meaning)                                                                  \
+  fprintf(to, "%-20s  %.4g %s\n", "  from " #name, (double)s->parts.name / trained, meaning);
+  STALENESS_PARTS(PRINT_PART)
+#undef PRINT_PART
+}
+
 void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to) {
   schedule_number all[SCHEDULE_MOST_NUMBERS];
   const measured_staleness *measured = cluster_measured(spec);
@@ -59,8 +74,7 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
     fprintf(to, "%-20s  %.6g\n", "recomputed_tokens", s->recomputed_tokens);
   }
   if (s->network.is_on) print_network(&s->network, to);
-  fprintf(to, "%-20s  mean %.4g, median %g, p95 %g, max %g\n", "staleness", s->clock.staleness_mean,
-          s->clock.staleness_p50, s->clock.staleness_p95, s->clock.staleness_max);
+  print_staleness(s, spec, to);
   print_seconds(s, cluster_measured_time(spec), to);
   if (measured == NULL) return;
   if (schedule_ks(s, spec, &ks, &err) != GL_OK)
@@ -75,8 +89,12 @@ void schedule_print_csv(const schedule *s, FILE *to) {
   char t[7][NUMBER_TEXT_SIZE];
   fputs("step,sampler,version,staleness,segments,tokens,bytes,start_s,generated_s,arrived_s,"
         "trained_s,"
-        "end_s\n",
+        "end_s",
         to);
+#define PRINT_NAME(name, meaning) fputs(",from_" #name, to);
+  STALENESS_PARTS(PRINT_NAME)
+#undef PRINT_NAME
+  fputs("\n", to);
   for (size_t i = 0; i < s->n_updates; ++i)
     for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
       const schedule_update *u = &s->updates[i];
@@ -87,7 +105,12 @@ void schedule_print_csv(const schedule *s, FILE *to) {
               number_text(b->bytes, t[0]), number_text(b->start_s, t[1]),
               number_text(b->generated_s, t[2]), number_text(b->arrived_s, t[3]),
               number_text(b->trained_s, t[4]));
-      fprintf(to, "%s\n", number_text(u->end_s, t[5]));
+      fprintf(to, "%s", number_text(u->end_s, t[5]));
+      const staleness_parts from = schedule_split_staleness(s, u, b);
+#define PRINT_VERSIONS(name, meaning) fprintf(to, ",%" PRIu64, from.name);
+      STALENESS_PARTS(PRINT_VERSIONS)
+#undef PRINT_VERSIONS
+      fputs("\n", to);
     }
 }
 

@@ -176,6 +176,7 @@ gl_status train_stopped(train_loop *l) {
 void train_take_clock(train_loop *l, const schedule *s) {
   run_result *o = l->out;
   o->clock = s->clock;
+  o->parts = s->parts;
   o->staleness = MUST_ARRAY(uint64_t, s->n_staleness, "the staleness of a run");
   o->n_staleness = s->n_staleness;
   if (s->n_staleness > 0) memcpy(o->staleness, s->staleness, s->n_staleness * sizeof *s->staleness);

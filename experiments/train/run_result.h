@@ -25,6 +25,7 @@ typedef struct run_result {
   char *in_effect; /* [n_in_effect] the recipe's fields in effect, as JSON (core/config/record.h) */
   size_t n_in_effect; /* including its NUL; 0: unknown */
   clock_record clock;
+  staleness_parts parts; /* summed over the trained batches */
   double wall_s;
   int64_t peak_bytes; /* maximum resident memory of its process; 0: unknown */
 } run_result;

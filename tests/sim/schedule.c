@@ -87,6 +87,99 @@ static void a_pause_precedes_every_64th_update_and_idling_excludes_it(void) {
   schedule_fini(&s);
 }
 
+/* The parts of staleness of all batches add up, for every batch and in the sums. */
+static void check_parts(const schedule *s) {
+  staleness_parts sum = {0};
+  for (size_t i = 0; i < s->n_updates; ++i)
+    for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
+      const schedule_update *u = &s->updates[i];
+      const schedule_batch *b = &s->batches[u->first_batch + k];
+      const staleness_parts p = schedule_split_staleness(s, u, b);
+      const uint64_t staleness = (uint64_t)schedule_staleness(s, u, b);
+      CU_ASSERT_EQUAL(p.weights + p.generation + p.transit + p.queue + p.pause, staleness);
+      CU_ASSERT(p.weights <= staleness && p.generation <= staleness && p.transit <= staleness);
+      CU_ASSERT(p.queue <= staleness && p.pause <= staleness);
+      sum.weights += p.weights, sum.generation += p.generation, sum.transit += p.transit;
+      sum.queue += p.queue, sum.pause += p.pause;
+    }
+  CU_ASSERT(memcmp(&sum, &s->parts, sizeof sum) == 0);
+  const uint64_t all = sum.weights + sum.generation + sum.transit + sum.queue + sum.pause;
+  ASSERT_CLOSE((double)all / (double)s->n_batches, s->clock.staleness_mean, 1e-12);
+}
+
+static void parts_of_staleness_add_up(void) {
+  static const char *const clusters[] = {
+      "{preset: sync}",
+      "{preset: heterorl}",
+      "{preset: heterorl, learner: {step: 40}}",
+      "{preset: lifo, window: 9, learner: {eval_every: 7, eval_pause: 200}}",
+      "{preset: areal}",
+      "{preset: prime_rl}",
+      "{preset: laminar}",
+      "{preset: intellect2}",
+      "{preset: fifo, mtbf: 2000, learner: {capacity: 5, step: 35}}"};
+  for (size_t i = 0; i < sizeof clusters / sizeof *clusters; ++i) {
+    schedule s = sim_must_build(clusters[i], 3, 300);
+    check_parts(&s);
+    schedule_fini(&s);
+  }
+}
+
+/* Constant times in steady state: a batch every 10 s, so an update and a version every 10 s,
+ * 5.25 s and u after its batch was generated; weights are d + 0.5 s late. No two times coincide. */
+static void on_constant_times_each_part_is_its_time_over_the_time_of_an_update(void) {
+  for (int d = 0; d <= 40; d += 10)
+    for (int u = 0; u <= 30; u += 10) {
+      char text[200];
+      snprintf(text, sizeof text,
+               "{preset: fifo, samplers: 1, generation: 10, delay: %d.5, data_delay: %d.25, "
+               "learner: {step: 5}}",
+               d, u);
+      schedule s = sim_must_build(text, 1, 200);
+      for (size_t i = 100; i < s.n_updates; ++i) {
+        const schedule_update *at = &s.updates[i];
+        const staleness_parts p = schedule_split_staleness(&s, at, &s.batches[at->first_batch]);
+        CU_ASSERT_EQUAL(p.weights, (unsigned)(d / 10));
+        CU_ASSERT_EQUAL(p.generation, 1);
+        CU_ASSERT_EQUAL(p.transit, (unsigned)(u / 10));
+        CU_ASSERT_EQUAL(p.queue + p.pause, 0);
+      }
+      schedule_fini(&s);
+    }
+}
+
+/* A batch every 2 s, an update of 1 s, and after every 100th a pause of 20.5 s, in which 10 batches
+ * arrive. The next 10 arrive while these are trained, so 20 batches are trained one after the
+ * other. While the n-th of them waits n - 1 of them are trained, less the 2 n - 22 before it came:
+ * 0 + 1 + ... + 10 + 9 + ... + 1 = 100 versions. Without the pause no batch waits. */
+static void a_pause_makes_as_much_staleness_as_its_backlog_squared(void) {
+  for (int pauses = 0; pauses < 2; ++pauses) {
+    char text[200];
+    snprintf(text, sizeof text,
+             "{preset: fifo, samplers: 1, generation: 2, data_delay: 0.25, learner: {step: 1, "
+             "eval_every: 100, eval_pause: %g}}",
+             pauses ? 20.5 : 0);
+    schedule s = sim_must_build(text, 1, 300);
+    CU_ASSERT_EQUAL(s.parts.pause, pauses ? 200 : 0);
+    CU_ASSERT_EQUAL(s.parts.queue, 0);
+    CU_ASSERT_EQUAL(s.updates[299].catch_ups, pauses ? 40 : 0);
+    schedule_fini(&s);
+  }
+}
+
+/* Two samplers of which the learner trains the first's batch while the second's waits: a version of
+ * staleness from the queue, and none from a pause. */
+static void waiting_without_a_pause_is_the_queue(void) {
+  schedule s =
+      sim_must_build("{preset: fifo, samplers: 2, generation: 100, learner: {step: 30}}", 1, 200);
+  for (size_t i = 20; i < s.n_updates; ++i) {
+    const schedule_update *u = &s.updates[i];
+    CU_ASSERT_EQUAL(schedule_split_staleness(&s, u, &s.batches[u->first_batch]).queue, i % 2);
+  }
+  CU_ASSERT_EQUAL(s.parts.pause, 0);
+  schedule_fini(&s);
+}
+
 static int same(const schedule *a, const schedule *b) {
   return a->n_batches == b->n_batches &&
          memcmp(a->batches, b->batches, a->n_batches * sizeof *a->batches) == 0;
@@ -226,7 +319,10 @@ SUITE(sim_schedule, "sim: schedules",
       TEST(areal_bounds_staleness_by_ahead_and_splits_batches_at_new_weights),
       TEST(heterorl_never_trains_beyond_twice_its_window),
       TEST(a_pause_precedes_every_64th_update_and_idling_excludes_it),
-      TEST(the_seed_alone_decides_the_schedule),
+      TEST(parts_of_staleness_add_up),
+      TEST(on_constant_times_each_part_is_its_time_over_the_time_of_an_update),
+      TEST(a_pause_makes_as_much_staleness_as_its_backlog_squared),
+      TEST(waiting_without_a_pause_is_the_queue), TEST(the_seed_alone_decides_the_schedule),
       TEST(shared_delays_keep_equal_samplers_in_step_and_own_delays_do_not),
       TEST(a_cluster_that_cannot_deliver_says_what_it_waits_for),
       TEST(wrong_sections_are_refused_at_their_place),

@@ -40,10 +40,11 @@ static void print_csv(const schedule *s, const cluster_spec *spec, FILE *to) {
 static void every_batch_is_a_line_of_csv(void) {
   char *text = printed(CLUSTER "}", print_csv);
   CU_ASSERT_STRING_EQUAL(text, "step,sampler,version,staleness,segments,tokens,bytes,start_s,"
-                               "generated_s,arrived_s,trained_s,end_s\n"
-                               "1,0,0,0,1,0,0,0,4,4,4,6\n"
-                               "2,0,0,1,1,0,0,4,8,8,8,10\n"
-                               "3,0,1,1,1,0,0,8,12,12,12,14\n");
+                               "generated_s,arrived_s,trained_s,end_s,from_weights,"
+                               "from_generation,from_transit,from_queue,from_pause\n"
+                               "1,0,0,0,1,0,0,0,4,4,4,6,0,0,0,0,0\n"
+                               "2,0,0,1,1,0,0,4,8,8,8,10,0,1,0,0,0\n"
+                               "3,0,1,1,1,0,0,8,12,12,12,14,0,1,0,0,0\n");
   free(text);
 }
 
@@ -60,7 +61,9 @@ static void the_table_has_the_sums_of_the_schedule(void) {
       "batches_trained       3 \n",
       "batches_dropped       0 \n",
       "retransmissions       0 \n",
-      "staleness             mean 0.6667, median 1, p95 1, max 1\n"};
+      "staleness             mean 0.6667, median 1, p95 1, max 1\n",
+      "\n  from weights        0 before its generation began: late weights\n",
+      "\n  from generation     0.6667 while it was generated\n"};
   char *text = printed(CLUSTER "}", schedule_print_table);
   for (size_t i = 0; i < sizeof lines / sizeof *lines; ++i)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, lines[i]));
@@ -87,7 +90,9 @@ static void json_has_the_same_numbers(void) {
   char *text = cJSON_PrintUnformatted(json);
   CU_ASSERT_PTR_NOT_NULL(
       strstr(text, "\"preset\":\"fifo\",\"staleness\":{\"mean\":0.6666666666666"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"max\":1,\"p50\":1,\"p95\":1,\"histogram\":[1,2]}"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"max\":1,\"p50\":1,\"p95\":1,\"histogram\":[1,2],\"from\":{"
+                                      "\"weights\":{\"versions\":0,\"mean\":0},"
+                                      "\"generation\":{\"versions\":2,\"mean\":0.6666666666"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"updates\":3,\"simulated_s\":14,"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"ks_distance\":0.333333333333333"));
   /* data are data */
