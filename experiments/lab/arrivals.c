@@ -1,10 +1,11 @@
-/* Gradients of what is drawn and of what arrives.
+/* Gradients of the groups sampled and of the groups that reach the learner, in closed form.
  *
- * No group is listed. Of groups of G independent responses, those whose longest has at most L
- * tokens have the share P_L^G, P_L = P(length <= L), and within them responses are independent
- * draws from the policy given length <= L. For these the expected gradient of a group is (G - 1)/G
- * times the covariance of reward and score. A group that arrives with probability a(longest) is a
- * sum of such conditions with the weights a(L) - a(L + 1), by Abel's summation. */
+ * Groups are not enumerated. Among groups of G independent responses, a fraction P_L^G has no
+ * response longer than L tokens, where P_L = P(length <= L). Given that, the responses are
+ * independent samples from the policy conditioned on length <= L. The expected gradient of such a
+ * group is (G - 1)/G times the covariance of reward and score. If a group reaches the learner with
+ * probability a(longest), the expectation is the sum over L of these terms with weights a(L) - a(L
+ * + 1) (summation by parts). */
 #include "experiments/lab/arrivals.h"
 
 #include "experiments/base/memory.h"
@@ -20,13 +21,14 @@ void arrivals_fini(arrivals *a) {
   *a = (arrivals){0};
 }
 
-/* Means of the policy's responses of at most L tokens, and the covariance of reward and score. */
+/* The policy conditioned on responses of at most L tokens: mass P_L, means, and the covariance of
+ * reward and score. */
 typedef struct conditional {
   double mass, reward, length;
   double *covariance; /* [n_parameters] */
 } conditional;
 
-/* The score of a whole response is the sum of its tokens'. */
+/* The score of a whole response is the sum of its tokens' scores. */
 static void add_score(double *to, const lab_tables *t, size_t y, double factor) {
   for (size_t k = 0; k < t->length[y]; ++k) {
     const double *score = t->score + (y * t->width + k) * t->n_parameters;
@@ -72,10 +74,11 @@ static void add_prompt(arrivals *out, const lab_tables *t, conditional *c, doubl
     add_side(&out->arrived, c, weight, group, out->n_parameters);
     before = share;
   }
-  add_side(&out->drawn, c, prompt, group, out->n_parameters); /* given no limit of length */
+  add_side(&out->drawn, c, prompt, group,
+           out->n_parameters); /* the last term of the loop has no limit of length */
 }
 
-/* Of reward and length: variances and covariance within prompts. */
+/* Variances of reward and length within prompts, and their covariance. */
 typedef struct spread {
   double reward, length, both;
 } spread;

@@ -1,4 +1,4 @@
-/* Reads a recipe of the exact laboratory and makes its world, policies and algorithms. */
+/* Parses a recipe of the exact laboratory and makes its world, policies and algorithms. */
 #include "experiments/lab/recipe.h"
 
 #include "core/base/shown.h"
@@ -46,7 +46,7 @@ gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_e
   return GL_OK;
 }
 
-/* Tables and figures tell algorithms apart by their names. */
+/* Tables and figures identify algorithms by name, so names must differ. */
 static gl_status refuse_equal_names(const cfg_node *list, const policy_algorithm *algorithms,
                                     size_t n, gl_error *err) {
   for (size_t i = 0; i < n; ++i)
@@ -143,7 +143,7 @@ static gl_status read_probs(lab_recipe *r, const cfg_node *node, double *theta, 
   return status;
 }
 
-/* Exact gradient ascent; keeps all parameters along the way, path[(steps + 1) * n]. */
+/* Exact gradient ascent; stores the parameters of all steps in path[(steps + 1) * n]. */
 static gl_status train_path(lab_recipe *r, const double *start, size_t steps, double lr,
                             double **path, gl_error *err) {
   const size_t n = r->view.n_parameters;
@@ -201,7 +201,8 @@ static gl_status dial_kl(lab_recipe *r, const double *theta_p, lab_ray ray, cons
   return status;
 }
 
-/* The mixture q = (1 - m) p + m u with the uniform distribution, in a one-prompt tabular world. */
+/* Sampler = mixture q = (1 - m) p + m u with the uniform distribution u, in a tabular world with
+ * one prompt. */
 static gl_status dial_mixture(lab_recipe *r, const double *theta_p, const cfg_node *list,
                               const cfg_node *place, gl_error *err) {
   const size_t k = r->view.max_responses, m = r->view.max_length, n = r->view.n_parameters;
@@ -310,7 +311,8 @@ static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node
   if (learner_probs != NULL)
     status = read_probs(r, learner_probs, theta_p, "learner_probs", err);
   else if (r->world != NULL)
-    toy_world_initial(r->world, r->seed, theta_p); /* a process starts from the uniform policy */
+    toy_world_initial(r->world, r->seed,
+                      theta_p); /* decision processes start from the uniform policy */
   else if (r->transformer != NULL)
     status = exact_world_initial(r->transformer, r->seed, theta_p, err);
   if (status == GL_OK && r->training.n_lr > 0) {
@@ -334,8 +336,8 @@ static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node
   return status;
 }
 
-/* A transformer has many weights: what the tables would refuse is told at the world, before the
- * dial is solved. */
+/* A transformer has many parameters. Token scores that would exceed the tables' limit are rejected
+ * here, with the recipe's position, before the dial is solved. */
 static gl_status check_scores(const lab_recipe *r, const cfg_node *world, gl_error *err) {
   const enumerable *e = &r->view;
   if (e->n_parameters <= LAB_MAX_SCORES / e->max_length / e->max_responses) return GL_OK;
@@ -383,7 +385,7 @@ static gl_status make_world(lab_recipe *r, const cfg_node *world, const cfg_node
   return status;
 }
 
-/* What needs responses in a list, where there is none. */
+/* Rejects settings that need a list of responses in worlds that have none. */
 static gl_status refuse_lists(const cfg_node *training, const cfg_node *covariance, gl_error *err) {
   const cfg_node *place = training != NULL ? training : covariance;
   if (place == NULL) return GL_OK;
@@ -392,7 +394,8 @@ static gl_status refuse_lists(const cfg_node *training, const cfg_node *covarian
                   training != NULL ? "training" : "covariance");
 }
 
-/* Which distribution the weights see. The laboratory's samplers are given by their parameters. */
+/* Sets the distribution used in the importance weights. Settings of the sampler for training are
+ * rejected: the laboratory gets its sampler from sampler_probs or dial. */
 static gl_status weights_of(lab_recipe *r, const sampling_spec *dist, const cfg_node *sampling,
                             gl_error *err) {
   static const char *const keys[] = {"behaviour", "behaviour_mixture", "logq"};

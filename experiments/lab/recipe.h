@@ -1,5 +1,5 @@
-/* A recipe of the exact laboratory: which world, which learners and samplers, which algorithms and
- * group sizes. */
+/* A recipe of the exact laboratory: world, pairs of learner and sampler, algorithms, group sizes.
+ */
 #ifndef GEPOLAB_EXPERIMENTS_LAB_RECIPE_H
 #define GEPOLAB_EXPERIMENTS_LAB_RECIPE_H
 
@@ -13,37 +13,37 @@
 #include <pthread.h>
 #include <stddef.h>
 
-/* One pair of policies. */
+/* One pair of policies, learner and sampler. */
 typedef struct lab_pair {
   double *learner, *sampler; /* [n_parameters], owned */
-  double staleness;          /* updates apart on a training path; NaN otherwise */
+  double staleness; /* versions between sampler and learner on a training path; NaN otherwise */
 } lab_pair;
 
-/* Training of every algorithm from the learner, by sampled groups from the policy `staleness`
- * updates ago. Of the learning rates, each algorithm gets the one with the best mean return over
- * the path on seeds that are not reported. */
+/* Training of every algorithm, starting from the learner's parameters. Groups are sampled from the
+ * policy of `staleness` updates ago. Each algorithm uses the learning rate with the best mean
+ * return over the path on seeds that are not reported. */
 typedef struct lab_training {
   size_t updates, staleness, groups, every, seeds, tuning_seeds;
   double *lr;
-  size_t n_lr;  /* 0: no training is asked for */
-  double *ages; /* stalenesses at which `gepolab lab theory` trains and takes its pairs of
+  size_t n_lr;  /* 0: the recipe has no training */
+  double *ages; /* values of staleness at which `gepolab lab theory` trains and collects pairs of
                    distributions */
   size_t n_ages;
 } lab_training;
 
-/* Distributions of truncated sampling to compare (`truncation`), each with every kind of weights.
- */
+/* The settings of `truncation`: truncated sampling distributions to compare, each with every kind
+ * of weights. */
 typedef struct lab_dists {
-  double *top_p, *top_k;              /* top_k: whole numbers */
-  const char **weights;               /* borrowed from the doc */
-  size_t n_top_p, n_top_k, n_weights; /* all 0: none are asked for */
+  double *top_p, *top_k;              /* top_k holds integers */
+  const char **weights;               /* borrowed from the document */
+  size_t n_top_p, n_top_k, n_weights; /* all 0: the recipe has no `truncation` */
 } lab_dists;
 
 typedef struct lab_recipe {
-  const char *name, *description; /* borrowed from the doc */
+  const char *name, *description; /* borrowed from the document */
   uint64_t seed;
-  toy_world *world;         /* bandits and sequences */
-  exact_world *transformer; /* or sequences under a transformer */
+  toy_world *world;         /* one of these three is set: bandits and sequences, */
+  exact_world *transformer; /* sequences under a transformer, */
   mdp *process;             /* or a decision process with its trajectories */
   mdp_trajectories *trajectories;
   enumerable view;
@@ -51,44 +51,46 @@ typedef struct lab_recipe {
   size_t n_pairs;
   policy_algorithm *algorithms;
   size_t n_algorithms;
-  size_t *group_size; /* [n_sizes], 0 for the population limit, last */
+  size_t *group_size; /* [n_sizes]; 0 is the population limit and comes last */
   size_t n_sizes;
   size_t budget, samples;
-  const cfg_node *budget_place; /* of `budget`, or the whole recipe: where a refusal points */
+  const cfg_node *budget_place; /* node of `budget`, or the whole recipe; errors refer to it */
   lab_weights weights;
   int covariance;
   lab_training training;
   lab_dists dists;
 } lab_recipe;
 
-/* Reads the recipe and solves its dial. Every unknown key is an error. Release in any case. */
+/* Parses the recipe and solves its dial. Every unknown key is an error. Release with
+ * lab_recipe_fini(), also after an error. */
 gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err);
 void lab_recipe_fini(lab_recipe *r);
-/* Columns that the longest of the algorithms' names takes in a printed table, 24 or more. */
+/* Width of the column for algorithm names in printed tables: the longest name, at least 24. */
 int lab_recipe_name_width(const lab_recipe *r);
 
-/* A list of numbers, or {from, to, points, scale: linear | log}: malloc'd into *out. */
+/* Parses a list of numbers or {from, to, points, scale: linear | log} into *out, allocated with
+ * malloc. */
 gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_error *err);
-/* A list of algorithms or `all`: malloc'd into *out. */
+/* Parses a list of algorithms or `all` into *out, allocated with malloc. */
 gl_status lab_recipe_algorithms(const cfg_node *node, policy_algorithm **out, size_t *n,
                                 gl_error *err);
 
 /* --- progress --- */
 
-/* Progress of the laboratory's work, which several threads do. */
+/* Progress of work that runs on several threads. */
 
 typedef struct lab_counter {
   pthread_mutex_t lock;
   progress *bar; /* NULL: silent */
   size_t done;
-  double spent, left; /* costs, in any unit: of what is done, and of the rest */
+  double spent, left; /* cost of finished and of remaining items, in any unit */
 } lab_counter;
 
-/* `total` items of what is called `name` ("measurements", "training paths"), worked at by so many
- * threads; cost: of all of them together. */
+/* Starts the count of `total` items called `name` ("measurements", "training paths") on `threads`
+ * threads. cost: total of all items. */
 void lab_counter_init(lab_counter *c, const char *name, const char *unit, size_t total, double cost,
                       size_t threads, progress_mode mode);
-/* One item of that cost is done; from any thread. */
+/* Reports one finished item and its cost; callable from any thread. */
 void lab_counter_add(lab_counter *c, double cost);
 void lab_counter_fini(lab_counter *c);
 

@@ -1,4 +1,5 @@
-/* Runs the measurements of a laboratory recipe and writes them as JSON, text, TSV or records. */
+/* Runs the measurements of a laboratory recipe and writes them as JSON, text, TSV or records of a
+ * study. */
 #include "experiments/lab/table.h"
 
 #include "core/base/arena.h"
@@ -22,16 +23,17 @@
 #include <string.h>
 
 /* --- worlds whose responses are too many to be listed --- */
-/* Groups are sampled. J, its gradient, both KL divergences and the exact denominator come from
- * dynamic programmes; the moments of every algorithm's step from `samples` groups per prompt, with
- * jackknife errors. There is no population limit (applicable 0). */
+/* Counted worlds: groups are sampled. J, its gradient, both KL divergences and the exact
+ * denominator come from dynamic programming. The moments of every algorithm's estimate come from
+ * `samples` groups per prompt, with jackknife errors. There is no population limit (applicable 0).
+ */
 
-enum { PARTS = 32 }; /* of the drawn groups, whose spread gives the standard errors */
+enum { PARTS = 32 }; /* parts of the sampled groups; their spread gives the standard errors */
 
 /* The distributions of one prompt, tables over edges. */
 typedef struct dists {
-  double *logp, *logq, *drawn; /* drawn: what tokens are drawn from */
-  double log_collision;        /* of the distribution that the weights see */
+  double *logp, *logq, *drawn; /* drawn: the truncated sampling distribution */
+  double log_collision;        /* of the distribution used in the weights */
 } dists;
 
 typedef struct work {
@@ -41,7 +43,7 @@ typedef struct work {
   uint64_t entity;
   dists *prompt;        /* [n_prompts] */
   lab_summary *summary; /* [(algorithm * n_prompts + x) * PARTS + part] */
-  gl_error *refusal;    /* likewise */
+  gl_error *refusal;    /* same shape */
 } work;
 
 static size_t cell(const work *w, size_t algorithm, size_t x, size_t part) {
@@ -53,7 +55,7 @@ static size_t cell(const work *w, size_t algorithm, size_t x, size_t part) {
 typedef struct group {
   size_t *token_start;                        /* [size + 1] */
   int32_t *token;                             /* [size * horizon] */
-  size_t *edge;                               /* likewise */
+  size_t *edge;                               /* [size * horizon] */
   double *reward, *advantage;                 /* [size] */
   double *logp, *logq, *weight, *coefficient; /* [size * horizon] */
   double *flow;                               /* [n_edges] */
@@ -88,7 +90,8 @@ static void group_init(group *g, const work *w) {
   g->memory = a;
 }
 
-/* The token whose part of [0, 1) holds u, or the last that can be drawn. */
+/* Inverse-CDF sampling: the token whose interval of [0, 1) contains u, or the last with positive
+ * probability. */
 static size_t invert_matrix(const double *dist, size_t n, double u) {
   size_t last = 0;
   double below = 0;
@@ -101,7 +104,7 @@ static size_t invert_matrix(const double *dist, size_t n, double u) {
   return last;
 }
 
-/* Draws group number `number`; its responses lie one behind the other. */
+/* Samples group number `number`; its responses are stored one after the other. */
 static void draw(group *g, const work *w, size_t x, uint64_t number) {
   const toy_world *world = w->world;
   const dists *l = &w->prompt[x];
@@ -285,7 +288,7 @@ static gl_status describe_measurement(lab_result *out, const work *w, const lab_
   return status == GL_OK ? lab_value(e, pair->learner, &out->value, out->truth, err) : status;
 }
 
-/* Joins an algorithm's prompts in every part, then the parts. */
+/* Joins an algorithm's prompts within each part, then joins the parts. */
 static gl_status conclude(lab_result *out, const work *w, size_t algorithm, gl_error *err) {
   const size_t n = out->n_parameters;
   const lab_summary *parts[PARTS], **at = MUST_ARRAY(const lab_summary *, w->n_prompts, "a result");
@@ -362,8 +365,8 @@ static int is_counted(const lab_recipe *r) {
   return r->world != NULL && toy_world_is_counted(r->world);
 }
 
-/* Responses in the groups that a cell goes through, as far as they are known beforehand: what takes
- * its time. */
+/* Number of responses in all groups that a cell evaluates, as far as known in advance. Estimates
+ * its duration. */
 static double cost_of(const lab_recipe *r, size_t cell) {
   const size_t size = r->group_size[cell % r->n_sizes];
   if (is_counted(r) || size == 0) return 1;
@@ -423,7 +426,7 @@ void lab_table_fini(lab_table *t) {
   *t = (lab_table){0};
 }
 
-/* Outputs go through algorithms, then sizes, then pairs. */
+/* Position in the output: algorithm slowest, then group size, then pair. */
 typedef struct place {
   size_t algorithm, size, pair;
 } place;
@@ -447,7 +450,7 @@ static const char *method_of(const lab_result *m) {
 
 /* --- the table --- */
 
-enum { PEOPLE_NUMBERS = 5 }; /* how many of lab_number_names the text shows: bias to mse */
+enum { PEOPLE_NUMBERS = 5 }; /* the text table shows this many of lab_number_names: bias to mse */
 
 static table_column lab_column(const char *name, table_type type, int width, const char *format) {
   return (table_column){.name = name, .type = type, .width = width, .format = format};
@@ -482,7 +485,7 @@ static void add_columns(table *to, const lab_table *t) {
                    NULL);
 }
 
-/* The next cell: a list of numbers, missing where there is none. */
+/* Adds the next cell: a list of numbers, or a missing value if NULL. */
 static void add_list(table *to, const double *value, size_t n) {
   if (value != NULL)
     table_numbers(to, value, n);

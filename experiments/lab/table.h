@@ -1,5 +1,5 @@
-/* The measurements of a laboratory recipe and the forms in which they are given: JSON, a table,
- * lines for figures, records of the store. */
+/* The measurements of a laboratory recipe and their output formats: JSON, a printed table, TSV for
+ * figures, records of the store. */
 #ifndef GEPOLAB_EXPERIMENTS_LAB_TABLE_H
 #define GEPOLAB_EXPERIMENTS_LAB_TABLE_H
 
@@ -9,26 +9,26 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Result of algorithm a, size s, pair k at [(k * n_sizes + s) * n_algorithms + a]. */
+/* The result of algorithm a, size s, pair k is at [(k * n_sizes + s) * n_algorithms + a]. */
 typedef struct lab_table {
   const lab_recipe *recipe; /* borrowed */
   lab_result *results;
   size_t n;
 } lab_table;
 
-/* Measures everything on up to `threads` threads; the numbers do not depend on how many. `shows`:
- * how progress is shown. */
+/* Runs all measurements on up to `threads` threads; results do not depend on their number. `shows`:
+ * progress display. */
 gl_status lab_table_init(lab_table *t, const lab_recipe *recipe, size_t threads,
                          progress_mode shows, gl_error *err);
 void lab_table_fini(lab_table *t);
 
-/* On stdout; algorithm slowest, then group size, then KL. */
+/* Prints to stdout; order: algorithm slowest, then group size, then KL. */
 gl_status lab_table_print(const lab_table *t, bool is_json, gl_error *err);
-/* One line per measurement with a header; blocks of one algorithm and size, two empty lines apart,
- * in the order of the JSON. */
+/* Writes a header and one line per measurement, in the order of the JSON. Blocks of one algorithm
+ * and size are separated by two empty lines. */
 void lab_table_tsv(const lab_table *t, FILE *to);
-/* Replaces the recipe's records in the table `bias` of a study file, with how they came about.
- * wall_s: seconds that measuring took. */
+/* Replaces the recipe's records in the table `bias` of a study file, with their provenance. wall_s:
+ * duration of the measurements in seconds. */
 gl_status lab_table_store(const lab_table *t, const char *path, double wall_s, gl_error *err);
 
 #endif

@@ -27,7 +27,7 @@ void pairs_tally_fini(pairs_tally *t) {
   *t = (pairs_tally){0};
 }
 
-/* Room for n pairs. */
+/* Grows the arrays to hold n more pairs. */
 static void reserve_pairs(pairs_tally *t, size_t n) {
   size_t room = t->room;
   MUST_RESERVE(t->kl_of, room, n, "pairs of distributions");
@@ -38,8 +38,8 @@ static void reserve_pairs(pairs_tally *t, size_t n) {
   t->room = room;
 }
 
-/* By more than rounding: where q is uniform both weights are the same, and where it is nearly
- * certain both variances are 0. */
+/* Returns 1 if the difference exceeds rounding. If q is uniform both weights are equal; if q is
+ * nearly deterministic both variances are about 0. */
 int pairs_varies_more(double one, double other) {
   return one > other * (1 + 1e-12) + 1e-15;
 }
@@ -158,13 +158,13 @@ typedef struct family {
   size_t n;
 } family;
 
-/* Where the numbers of families go: for programs, for people, and Theorem 3's. */
+/* Output tables of the families: JSON, printed text, Theorem 3. */
 typedef struct family_tables {
   table *families, *rows, *variances;
 } family_tables;
 
-/* Theorem 3: medians of the exact variances of A w next to those of w. A mean would be that of the
- * few pairs with the smallest q. */
+/* Theorem 3: medians of the exact variances of A w next to those of w. A mean would be dominated by
+ * the few pairs with the smallest q. */
 static void add_variances(table *to, const family *f, const pairs_tally *t) {
   table_row(to);
   table_text(to, f->name);
@@ -175,7 +175,7 @@ static void add_variances(table *to, const family *f, const pairs_tally *t) {
   }
 }
 
-/* Random pairs with rewards 1 and 0 in turn. */
+/* Samples random pairs with rewards 1 and 0 in turn. */
 static gl_status draw_pairs(pairs_tally *t, const family *f, const theory_spec *s, size_t number,
                             gl_error *err) {
   double p[64], q[64], r[64];
@@ -189,7 +189,7 @@ static gl_status draw_pairs(pairs_tally *t, const family *f, const theory_spec *
   return status;
 }
 
-/* Of one denominator, in the order of FAMILY_COLUMNS. */
+/* Numbers of one denominator, in the order of FAMILY_COLUMNS. */
 enum { FAMILY_NUMBERS = 5 };
 static void family_numbers(double number[FAMILY_NUMBERS], const pairs_tally *t, int k) {
   const double pairs = (double)t->pairs;
@@ -256,7 +256,7 @@ static gl_status add_families(const family_tables *to, const theory_spec *s, gl_
   return status;
 }
 
-/* Peaked token distributions, T of them independent: V^T responses. */
+/* Peaked token distributions with T independent tokens: V^T responses. */
 static gl_status add_products(table *list, const theory_spec *s, gl_error *err) {
   double *p = MUST_ARRAY(double, 2 * 4096, "a token's distributions"), *q = p + 4096;
   gl_status status = GL_OK;
@@ -407,7 +407,7 @@ static gl_status theory_fill(table *document, const theory_spec *s, gl_error *er
       table_rows(table_field(document, "theorem2"), search_columns, COLUMN_COUNT(search_columns));
   family_tables families = {.variances = plain_rows(document, "theorem3", variance_columns,
                                                     COLUMN_COUNT(variance_columns))};
-  table_place(document, 1); /* after what people read of Theorem 2 */
+  table_place(document, 1); /* the printed tables of Theorem 2 come first */
   table *constants = plain_rows(one, "constants", constant_columns, COLUMN_COUNT(constant_columns));
   table *crossings = table_rows(table_field(one, "gaussian_crossings"), crossing_columns,
                                 COLUMN_COUNT(crossing_columns));
@@ -449,7 +449,7 @@ gl_status theory_run(table **out, const theory_spec *s, gl_error *err) {
 
 /* --- pairs from training paths --- */
 
-/* One algorithm at one staleness. */
+/* The pairs of one algorithm at one staleness. */
 typedef struct path_pairs {
   double lr;
   pairs_tally tally;
@@ -467,7 +467,8 @@ typedef struct collecting {
   pairs_tally *to;
 } collecting;
 
-/* The distribution of prompt x's responses; logp[max_responses * max_length] is room. */
+/* Computes the distribution of prompt x's responses. logp[max_responses * max_length] is scratch.
+ */
 static gl_status dist_of(const enumerable *e, const double *theta, size_t x, double *logp,
                          double *p, gl_error *err) {
   const size_t n = e->ops->n_responses(e->self, x);
@@ -484,7 +485,7 @@ static gl_status dist_of(const enumerable *e, const double *theta, size_t x, dou
   return status;
 }
 
-/* Where fewer updates were made than the staleness, the sampler is younger than it should be. */
+/* Skips updates before `staleness`: their sampler is less stale than intended. */
 static gl_status collect_pairs(void *context, size_t update, const double *theta_p,
                                const double *theta_q, gl_error *err) {
   const collecting *c = context;
@@ -519,14 +520,14 @@ static gl_status run_paths(void *context, size_t i, gl_error *err) {
   return status;
 }
 
-/* Least KL of the pairs counted as far apart: a converged learner adds pairs with a KL near 0. */
+/* Minimum KL of pairs counted as "far": a converged learner adds many pairs with a KL near 0. */
 #define FAR_APART 0.01
 
 typedef struct far_pairs {
   double n, green[LAB_CONSTANTS], disagree[LAB_CONSTANTS];
 } far_pairs;
 
-/* Call it before sorted_median(), which breaks the correspondence of the lists. */
+/* Call before sorted_median(), which sorts the lists and so breaks their correspondence. */
 static far_pairs far_pairs_of(const pairs_tally *t) {
   far_pairs f = {0};
   for (size_t i = 0; i < t->pairs; ++i) {
@@ -563,7 +564,7 @@ static const table_column path_columns[] = {
     TABLE_KEY("aw_expected", TABLE_REAL), TABLE_KEY("aw_computed", TABLE_REAL),
     DENOMINATOR_COLUMNS("expected"),      DENOMINATOR_COLUMNS("computed")};
 enum { PATH_NUMBERS = 10 };
-/* For people, a row for each denominator; the heads take two lines and stand above. */
+/* Printed text: one row per denominator, below a heading of two lines. */
 static const table_column path_row_columns[] = {
     PLAIN(NULL, TABLE_TEXT, "", -24, NULL), PLAIN(NULL, TABLE_REAL, "", 9, "%g"),
     PLAIN(NULL, TABLE_WHOLE, "", 6, NULL),  PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
@@ -573,7 +574,7 @@ static const table_column path_row_columns[] = {
     PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"), PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
     PLAIN(NULL, TABLE_REAL, "", 9, "%.4g")};
 
-/* Of one denominator, in the order of DENOMINATOR_COLUMNS. */
+/* Numbers of one denominator, in the order of DENOMINATOR_COLUMNS. */
 static void path_numbers(double number[PATH_NUMBERS], const pairs_tally *t, const far_pairs *far,
                          int k) {
   const double n = (double)t->pairs;
@@ -586,10 +587,10 @@ static void path_numbers(double number[PATH_NUMBERS], const pairs_tally *t, cons
   memcpy(number, all, sizeof all);
 }
 
-/* Adds a tally to the tables for programs and for people, and sorts its lists. */
+/* Adds a tally to the JSON and the printed table, and sorts the tally's lists. */
 static void add_pairs(table *list, table *rows, const char *algorithm, double staleness, double lr,
                       pairs_tally *t) {
-  static const size_t shown[] = {0, 1, 2, 4, 5, 7, 9}; /* of path_numbers() */
+  static const size_t shown[] = {0, 1, 2, 4, 5, 7, 9}; /* indices of path_numbers() */
   const far_pairs far = far_pairs_of(t);
   const double median = sorted_median(t->kl_of, t->pairs),
                most = t->pairs > 0 ? t->kl_of[t->pairs - 1] : NAN;
@@ -620,7 +621,7 @@ static void add_pairs(table *list, table *rows, const char *algorithm, double st
   }
 }
 
-/* Adds another's pairs. */
+/* Appends the pairs of another tally. */
 static void merge_pairs(pairs_tally *to, const pairs_tally *from) {
   const size_t n = to->pairs + from->pairs;
   reserve_pairs(to, n);
@@ -679,7 +680,7 @@ static table *paths_document(const paths_job *j) {
   table *together_rows =
       plain_rows(document, NULL, path_row_columns, COLUMN_COUNT(path_row_columns));
   for (size_t age = 0; age < t->n_ages; ++age) {
-    pairs_tally all; /* first, because add_pairs() sorts the lists of each */
+    pairs_tally all; /* merged first, because add_pairs() sorts the lists of each tally */
     pairs_tally_init(&all);
     for (size_t a = 0; a < n_algorithms; ++a)
       merge_pairs(&all, &j->cells[a * t->n_ages + age].tally);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One run: the last staleness + 1 policies in a ring, newest at `now`. */
+/* One training run. The ring buffer holds the last staleness + 1 policies, the newest at `now`. */
 typedef struct run {
   const lab_recipe *r;
   const policy_algorithm *algorithm;
@@ -32,7 +32,7 @@ static double *policy_ago(const run *u, size_t updates_done, size_t ago) {
   return u->ring + (u->now + slots - back) % slots * u->r->view.n_parameters;
 }
 
-/* The prompt that a number in (0, 1) falls on. */
+/* Maps a number in (0, 1) to a prompt (inverse CDF of the prompt weights). */
 static size_t prompt_of(const enumerable *e, double u) {
   size_t x = 0;
   if (e->prompt_weight == NULL) return (size_t)(u * (double)e->n_prompts);
@@ -40,8 +40,9 @@ static size_t prompt_of(const enumerable *e, double u) {
   return x;
 }
 
-/* Adds the mean over the update's groups of the algorithm's estimate to step[]. Draws are addressed
- * by seed, update and group, the same for every algorithm: comparisons are paired. */
+/* Adds the algorithm's mean estimate over the update's groups to step[]. Random numbers are
+ * addressed by seed, update and group and are the same for every algorithm, so comparisons are
+ * paired. */
 static gl_status estimate(run *u, size_t update, gl_error *err) {
   const lab_recipe *r = u->r;
   const size_t size = r->group_size[0], n = r->view.n_parameters;
@@ -72,12 +73,12 @@ static gl_status estimate(run *u, size_t update, gl_error *err) {
   return status;
 }
 
-/* What is measured along a path, and where to. */
+/* What to record along a path, and the destination. */
 typedef struct recording {
   const lab_recipe *r;
   const policy_algorithm *algorithm;
   uint64_t seed;
-  int whole; /* 0: the exact return alone */
+  int whole; /* 0: record the exact return only */
   lab_point *points;
 } recording;
 
@@ -129,7 +130,8 @@ gl_status lab_train_path(const lab_recipe *r, const policy_algorithm *algorithm,
     u.now = (u.now + 1) % slots;
     for (size_t i = 0; i < n && status == GL_OK; ++i) {
       double moved = old[i] + lr * u.step[i];
-      u.ring[u.now * n + i] = fmax(-500, fmin(500, moved)); /* a diverged logit stays finite */
+      u.ring[u.now * n + i] =
+          fmax(-500, fmin(500, moved)); /* limits diverged logits to finite values */
     }
   }
   free(u.ring);
@@ -138,7 +140,7 @@ gl_status lab_train_path(const lab_recipe *r, const policy_algorithm *algorithm,
 }
 
 /* --- over seeds, rates and algorithms --- */
-/* Writes the path's records. */
+/* Trains along the path and writes its records. */
 static gl_status train(const lab_recipe *r, const policy_algorithm *algorithm, size_t staleness,
                        double lr, uint64_t seed, int whole, lab_point *points, gl_error *err) {
   recording to = {r, algorithm, seed, whole, points};
@@ -151,7 +153,7 @@ static double mean_value(const lab_point *p, size_t n) {
   return sum / (double)n;
 }
 
-/* Reported seeds are 1, 2, …; those for choosing rates lie beyond 2^20. */
+/* Reported seeds are 1, 2, …; tuning seeds are above 2^20. */
 gl_status lab_tuned_rate(const lab_recipe *r, const policy_algorithm *algorithm, size_t staleness,
                          lab_counter *counter, double *lr, gl_error *err) {
   const lab_training *t = &r->training;
@@ -179,7 +181,7 @@ gl_status lab_tuned_rate(const lab_recipe *r, const policy_algorithm *algorithm,
 static void add_point(lab_point *sum, const lab_point *p, double share) {
   sum->samples = p->samples;
   sum->value += share * p->value;
-  sum->value_error += share * p->value * p->value; /* of squares until the end */
+  sum->value_error += share * p->value * p->value; /* holds the sum of squares until the end */
   sum->kl += share * p->kl;
   sum->cosine += share * p->cosine;
   sum->scaled_bias += share * p->scaled_bias;
@@ -187,10 +189,10 @@ static void add_point(lab_point *sum, const lab_point *p, double share) {
   sum->ascent += share * p->ascent;
 }
 
-/* What threads share. */
+/* Data shared by the threads. */
 typedef struct job {
   lab_curves *curves;
-  lab_counter counter; /* of training paths */
+  lab_counter counter; /* counts training paths */
 } job;
 
 static gl_status run_algorithm(void *context, size_t algorithm, gl_error *err) {
@@ -217,7 +219,7 @@ static gl_status run_algorithm(void *context, size_t algorithm, gl_error *err) {
   return status;
 }
 
-/* Training paths of one algorithm. */
+/* Number of training paths for one algorithm. */
 static size_t paths_of(const lab_training *t) {
   return t->seeds + (t->n_lr > 1 ? t->n_lr * t->tuning_seeds : 0);
 }
@@ -267,14 +269,15 @@ static table *curves_table(const lab_curves *c) {
   return t;
 }
 
-/* The last recorded number of samples up to which the expected direction ascended in all seeds. */
+/* Returns the last recorded number of samples up to which the expected direction was an ascent
+ * direction in all seeds. */
 static double ascends_until(const lab_point *p, size_t n) {
   double samples = NAN;
   for (size_t i = 0; i < n && p[i].ascent == 1; ++i) samples = p[i].samples;
   return samples;
 }
 
-/* A row for each algorithm. */
+/* Builds the printed table, one row per algorithm. */
 static table *curves_summary(const lab_curves *c) {
   const table_column of[] = {
       {.type = TABLE_TEXT, .head = "algorithm", .width = -lab_recipe_name_width(c->recipe)},

@@ -1,5 +1,5 @@
-/* The exact study of truncated sampling: one measurement of the laboratory for each distribution
- * and kind of weights, and what its expected step does to the mass of kept tokens. */
+/* Exact study of truncated sampling: measures each combination of distribution and kind of weights,
+ * and how the expected step changes the mass of kept tokens. */
 #include "experiments/lab/truncation.h"
 
 #include "experiments/base/memory.h"
@@ -12,18 +12,19 @@
 #include <string.h>
 
 /* --- one prompt under learner and sampler --- */
-/* Tables over edges, and over nodes. */
+/* Tables over edges and over nodes. */
 
 typedef struct contexts {
   double *logp,
-      *drawn;    /* the learner's distribution, and the truncated distribution that is drawn from */
-  double *kept;  /* the learner's distribution on the kept tokens, sums to 1 at every node */
+      *drawn;    /* logp: the learner's distribution; drawn: the truncated sampling distribution */
+  double *kept;  /* the learner's distribution renormalised over the kept tokens; sums to 1 at every
+                    node */
   double *slope; /* derivatives of logits along the expected step */
   double *dz;    /* [vocabulary] */
-  double *reach; /* how often the sampler meets a node */
-  double *reach_kept; /* how often the learner's distribution on the kept tokens does */
-  double *worth;      /* expected reward from there on, of the sampler */
-  double *worth_kept; /* and of the learner's distribution on the kept tokens */
+  double *reach; /* probability that the sampler visits a node */
+  double *reach_kept; /* the same for the learner's distribution on the kept tokens */
+  double *worth;      /* expected reward from a node on, under the sampler */
+  double *worth_kept; /* the same under the learner's distribution on the kept tokens */
   double *mass;       /* the learner's mass on the kept tokens */
   sampling_rank *rank;
 } contexts;
@@ -51,8 +52,8 @@ static double below(const toy_world *w, size_t x, size_t edge, const double *wor
   return next < 0 ? w->reward[x * w->tree.n_responses + (size_t)~next] : worth[next];
 }
 
-/* Distributions, masses, and what follows each node; children have larger numbers than their
- * parents. */
+/* Fills distributions, masses, and the expected reward below each node. Children have larger
+ * indices than their parents. */
 static void fill_contexts(contexts *c, const toy_world *w, size_t x, const double *theta_p,
                           const double *theta_q) {
   const response_tree *t = &w->tree;
@@ -78,7 +79,8 @@ static void fill_contexts(contexts *c, const toy_world *w, size_t x, const doubl
   }
 }
 
-/* gradient += share of that of the return of the learner's distribution on the kept tokens. */
+/* gradient += share * gradient of the expected reward under the learner's distribution on the kept
+ * tokens. */
 static void add_kept_gradient(const contexts *c, const toy_world *w, size_t x, double share,
                               double *gradient) {
   const size_t v = w->tree.vocabulary;
@@ -94,11 +96,11 @@ static void add_kept_gradient(const contexts *c, const toy_world *w, size_t x, d
 /* --- drift --- */
 
 typedef struct drift {
-  double mass, met; /* sums over contexts, and of their weights */
+  double mass, met; /* weighted sum over contexts, and sum of weights */
   double good, good_met, bad, bad_met;
 } drift;
 
-/* The derivative of the learner's mass on the kept tokens of node n along the step. */
+/* Derivative of the learner's mass on the kept tokens of node n along the step. */
 static double mass_slope(const contexts *c, const toy_world *w, size_t n) {
   const size_t v = w->tree.vocabulary;
   double mean = 0, inside = 0;
@@ -136,7 +138,7 @@ static double drift_dot(const double *a, const double *b, size_t n) {
   return sum;
 }
 
-/* Fills the columns that a measurement does not have. */
+/* Fills the columns that lab_result does not provide. */
 static void fill_row(lab_truncated *row, const lab_recipe *r, const lab_result *m) {
   const toy_world *w = r->world;
   const lab_pair *pair = &r->pairs[0];
@@ -162,7 +164,7 @@ static void fill_row(lab_truncated *row, const lab_recipe *r, const lab_result *
 
 /* --- the study --- */
 
-/* The recipe with one distribution and one kind of weights in place of `truncation`. */
+/* Copies the recipe with one distribution and one kind of weights instead of `truncation`. */
 static gl_status recipe_of(cfg_doc **out, const cfg_doc *doc, const lab_truncated *row,
                            gl_error *err) {
   char text[3][96];

@@ -1,5 +1,6 @@
-/* The figures of the laboratory: a function lab_figure_NAME() and a line of LAB_FIGURES each. Most
- * are rows of panels over measurements, which lab_write_panels() writes from a table of axes. */
+/* The figures of the laboratory. Each is a function lab_figure_NAME() and a line of LAB_FIGURES.
+ * Most are rows of panels over measurements; lab_write_panels() writes them from a table of axes.
+ */
 #include "experiments/lab/figures/figures.h"
 
 #include "analysis/plot/draw.h"
@@ -14,16 +15,16 @@
 
 /* --- panels over measurements --- */
 
-/* A row of panels over measurements, one for each group size. */
+/* One row of the figure: a panel for each group size. */
 typedef struct lab_panel {
   const char *axis;
   double (*x)(const lab_recipe *r, size_t pair, const lab_result *m);
   double (*y)(const lab_numbers *n);
   int logarithmic;
-  double most; /* the axis ends there; 0: at the data */
+  double most; /* upper end of the axis; 0: chosen from the data */
 } lab_panel;
 
-/* The recipe's algorithms as the page's lines. */
+/* Sets the recipe's algorithms as the lines of the page. */
 static gl_status lab_page_algorithms(figure_page *p, const lab_recipe *r, gl_error *err) {
   const char **names = MUST_ARRAY(const char *, r->n_algorithms, "the names of a figure");
   for (size_t i = 0; i < r->n_algorithms; ++i) names[i] = r->algorithms[i].name;
@@ -40,7 +41,7 @@ static void lab_size_text(size_t size, char text[24]) {
     snprintf(text, 24, "%zu", size);
 }
 
-/* Names the algorithms without any measurement, and the reason. */
+/* Adds a remark for each algorithm without any measurement, with the reason. */
 static gl_status lab_leave_out_algorithms(figure_page *p, const lab_table *t, gl_error *err) {
   const lab_recipe *r = t->recipe;
   gl_status status = GL_OK;
@@ -56,7 +57,7 @@ static gl_status lab_leave_out_algorithms(figure_page *p, const lab_table *t, gl
   return status;
 }
 
-/* Names the group sizes that are not among the picked[n] places, which the page shows. */
+/* Adds a remark with the group sizes not shown, which are those not in picked[n]. */
 static gl_status lab_leave_out_sizes(figure_page *p, const lab_recipe *r, const size_t *picked,
                                      size_t n, gl_error *err) {
   gl_status status = GL_OK;
@@ -82,8 +83,9 @@ static void write_measured(figure_page *p, size_t panel, const lab_table *t, con
   page_block_end(p);
 }
 
-/* Opens the page and writes n rows of panels, one for each of at most most_sizes group sizes,
- * spread evenly. The remarks name the sizes left out, and the algorithms without a measurement. */
+/* Opens the page and writes n rows of panels, one column for each of at most most_sizes group
+ * sizes, spread evenly. Remarks name the sizes left out and the algorithms without a measurement.
+ */
 static gl_status lab_write_panels(figure_page *p, const lab_table *t, const lab_panel *of, size_t n,
                                   size_t most_sizes, gl_error *err) {
   const lab_recipe *r = t->recipe;
@@ -102,7 +104,7 @@ static gl_status lab_write_panels(figure_page *p, const lab_table *t, const lab_
     to->logarithmic = what->logarithmic;
     for (size_t a = 0; a < r->n_algorithms; ++a)
       write_measured(p, panel, t, what, picked[panel % sizes], a);
-    /* A line that explodes would flatten all others; it leaves the panel at the top. */
+    /* A diverging line would flatten all others, so it is cut off at the top of the panel. */
     if (what->most > 0 && to->high > what->most) to->high = what->most;
   }
   if (status == GL_OK) status = lab_page_algorithms(p, r, err);
@@ -120,7 +122,7 @@ static double lab_x_staleness(const lab_recipe *r, size_t pair, const lab_result
   (void)m;
   return r->pairs[pair].staleness;
 }
-/* At least 1e-5: estimators that are unbiased up to rounding are drawn at the left edge. */
+/* At least 1e-5, so that estimators that are unbiased up to rounding appear at the left edge. */
 static double lab_x_squared_bias(const lab_recipe *r, size_t pair, const lab_result *m) {
   (void)r, (void)pair;
   return m->applicable ? fmax(m->numbers.bias * m->numbers.bias, 1e-5) : NAN;
@@ -144,9 +146,6 @@ static double lab_scaled_mse(const lab_numbers *n) {
   return n->scaled_mse;
 }
 
-/* The figure `curves`: bias, scaled bias, variance and MSE against KL, at four group sizes at most.
- */
-
 /* --- curves: bias, scaled bias, variance and MSE against KL, at four group sizes at most --- */
 
 static gl_status lab_figure_curves(const void *data, figure_page *p, gl_error *err) {
@@ -161,11 +160,8 @@ static gl_status lab_figure_curves(const void *data, figure_page *p, gl_error *e
   return status;
 }
 
-/* The figure `plane`: variance against squared bias, at four group sizes at most. Unbiased
- * estimates stand at the left edge; on the dotted diagonal squared bias equals variance. */
-
 /* --- plane: variance against squared bias, at four group sizes at most --- */
-/* On the dotted diagonal squared bias equals variance. */
+/* On the dotted diagonal squared bias equals variance. Unbiased estimators are at the left edge. */
 
 static gl_status lab_figure_plane(const void *data, figure_page *p, gl_error *err) {
   static const lab_panel row = {"variance tr Cov", lab_x_squared_bias, lab_variance, 1, 0};
@@ -177,8 +173,6 @@ static gl_status lab_figure_plane(const void *data, figure_page *p, gl_error *er
   snprintf(p->x_axis, sizeof p->x_axis, "squared bias");
   return GL_OK;
 }
-
-/* The figure `staleness`: cosine, variance and MSE against staleness at the first group size. */
 
 /* --- staleness: cosine, variance and MSE against staleness at the first group size --- */
 
@@ -192,8 +186,6 @@ static gl_status lab_figure_staleness(const void *data, figure_page *p, gl_error
   snprintf(p->x_axis, sizeof p->x_axis, "staleness [updates]");
   return status;
 }
-
-/* The figure `learning`: return, cosine and variance against the responses drawn. */
 
 /* --- learning: return, cosine and variance against the responses sampled --- */
 
@@ -226,9 +218,6 @@ static gl_status lab_figure_learning(const void *data, figure_page *p, gl_error 
   }
   return lab_page_algorithms(p, c->recipe, err);
 }
-
-/* The figure `truncation`: the direction of the expected step and what it does to the mass of kept
- * tokens, against top-p. */
 
 /* --- truncation: direction of the expected step, and its change of the kept mass, against top-p --- */
 
@@ -270,8 +259,6 @@ static gl_status lab_figure_truncation(const void *data, figure_page *p, gl_erro
   return lab_page_algorithms(p, &t->recipe, err);
 }
 
-/* The figure `theorem1_constant`: the smallest constant with which Theorem 1 holds. */
-
 /* --- theorem1_constant: the smallest constant with which Theorem 1 holds --- */
 
 static double constant_of(size_t line, double n) {
@@ -297,15 +284,12 @@ static gl_status lab_figure_theorem1_constant(const void *data, figure_page *p, 
   return page_set_lines(p, lines, 4, err);
 }
 
-/* The figure `map`: MSE over that of the first algorithm, over KL and group size: blue where it is
- * lower, orange where the first one's is, with a line at equality. */
-
 /* --- map: MSE over that of the first algorithm, over KL and group size --- */
 /* Blue where it is lower, orange where the first algorithm's is lower, with a line at equality. */
 
 enum { MOST_MAPS = 8, QUANTITIES = 2 };
 
-/* The algorithms whose maps are drawn: those that --highlight names, or else the first ones. */
+/* The algorithms that get maps: those named by --highlight, or otherwise the first ones. */
 typedef struct choice {
   size_t at[MOST_MAPS], n;
 } choice;
@@ -324,7 +308,7 @@ static int is_chosen(const choice *c, size_t algorithm) {
   return 0;
 }
 
-/* Edges of the cells, and room for the ratios of one map. */
+/* Edges of the cells and the ratios of one map. */
 typedef struct ratios {
   double *x_edge, *y_edge; /* [n_sizes + 1], [n_pairs + 1] */
   double *value;           /* [n_pairs * n_sizes] */
@@ -348,7 +332,7 @@ static void ratios_init(ratios *out, const lab_table *t) {
   free(kl);
 }
 
-/* The map of algorithm a; quantity 0: MSE, 1: scaled MSE. */
+/* The map of algorithm a. quantity 0: MSE, 1: scaled MSE. */
 static figure_map map_of(ratios *of, const lab_table *t, size_t a, size_t quantity) {
   const lab_recipe *r = t->recipe;
   for (size_t k = 0; k < r->n_pairs; ++k)
@@ -416,19 +400,14 @@ static gl_status lab_figure_map(const void *data, figure_page *p, gl_error *err)
   return status;
 }
 
-/* The figure `weight_variance` (the paper's Fig. 2): how much more p/q varies than GEPO's weight,
- * for Bernoulli distributions and for unit normals, with the denominator of the theorem and the one
- * that is computed. Inside the line, in blue, GEPO's weight varies more: the paper's green region.
- */
-
 /* --- weight_variance (the paper's Fig. 2): how much more p/q varies than GEPO's weight --- */
-/* For Bernoulli distributions and for unit normals, with the denominator of the theorem and the one
- * that the algorithm computes. Inside the line, in blue, GEPO's weight varies more: the paper's
- * green region. */
+/* Distributions: Bernoulli and unit normals. Denominators: the theorem's, and the one that the
+ * algorithm computes. Inside the line, in blue, GEPO's weight varies more: the paper's green
+ * region. */
 
 enum { GRID = 60, PANELS = 4 };
 
-/* Panels: Bernoulli and normals in columns, the denominators in rows. */
+/* Columns are Bernoulli and normal distributions, rows are the denominators. */
 static double difference(size_t panel, double a, double b) {
   lab_weights_stats s;
   if (panel % 2 == 0)
@@ -498,7 +477,7 @@ static gl_status lab_figure_weight_variance(const void *data, figure_page *p, gl
 
 /* --- the table --- */
 
-/* What a figure needs; lab_figure_lacks() says what is missing. */
+/* Data that a figure requires; lab_figure_lacks() returns what is missing. */
 enum {
   NEEDS_DIAL = 1 << 0,  /* measurements at several values of KL */
   NEEDS_PATH = 1 << 1,  /* measurements along a training path */
@@ -509,7 +488,7 @@ enum {
   NEEDS_DISTS = 1 << 6 /* a study of truncation with several values of top_p */
 };
 
-/* F(name, what it shows, what it needs, script in plots/) */
+/* F(name, description, required data, script in plots/) */
 #define LAB_FIGURES(F)                                                                             \
   F(curves, "bias, variance and MSE against KL, a column per group size", NEEDS_DIAL, "curves")    \
   F(plane, "variance against squared bias, a panel per group size", NEEDS_DIAL, "curves")          \
