@@ -1,5 +1,4 @@
-/* Quantities against updates, for the figures `eval_score`, `training`, `window` and the
- * divergence. */
+/* Curves against updates: the figures `eval_score`, `training`, `window` and `divergence`. */
 #include "analysis/figures/data.h"
 #include "analysis/figures/list.h"
 
@@ -7,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A run's updates are gathered into this many points at most: a figure's width shows no more, and
- * an interval of a mean over some updates says more than one of a single noisy update. */
+/* A run's updates are grouped into at most this many points. A figure cannot show more, and a mean
+ * over several updates is less noisy than a single update. */
 enum { MOST_POINTS = 40 };
 
-/* A page of curves, and room for the values of a point. */
+/* A page of curves and scratch for the values of a point. */
 typedef struct curve_page {
   figure_page *p;
   const results *r;
@@ -19,7 +18,7 @@ typedef struct curve_page {
   int64_t last_step;
 } curve_page;
 
-/* A curve on the page: of which cell, and in which panel. */
+/* One curve: its panel, cell and quantity. */
 typedef struct curve_line {
   size_t panel;
   const results_cell *cell;
@@ -41,13 +40,14 @@ bool has_course(const results *r, const curve *c) {
   for (size_t i = 0; i < r->n_runs; i++) {
     size_t updates = 0;
     for (size_t k = 0; k < r->runs[i].n_steps; k++)
-      updates += (size_t)!isnan(r->runs[i].steps[k].metric[c->m]); /* a logarithm of 0 is a value */
+      updates += (size_t)!isnan(r->runs[i].steps[k].metric[c->m]); /* the logarithm of 0 (-inf) is a
+                                                                      value; only NaN is missing */
     if (updates > 1) return true;
   }
   return false;
 }
 
-/* The score at that update; runs of one recipe have it at the same place. */
+/* The score at that update. Runs of one recipe have it at the same index. */
 static double eval_at(const results_run *run, int64_t step, size_t place) {
   if (place < run->n_evals && run->evals[place].step == step) return run->evals[place].eval_score;
   for (size_t i = 0; i < run->n_evals; i++)
@@ -55,8 +55,8 @@ static double eval_at(const results_run *run, int64_t step, size_t place) {
   return NAN;
 }
 
-/* The mean of the updates from < step <= to at which runs of the cell have the metric, so that a
- * value of a sparse log is drawn where it was logged; NaN: at none. */
+/* Mean step of the updates with from < step <= to at which runs of the cell have the metric, so
+ * that a value of a sparse log appears at the step where it was logged. NaN if there is none. */
 static double mean_step(const results *r, const results_cell *c, metric m, int64_t from,
                         int64_t to) {
   double sum = 0, n = 0;
@@ -69,8 +69,8 @@ static double mean_step(const results *r, const results_cell *c, metric m, int64
   return sum / n;
 }
 
-/* One point: the IQM over the cell's runs of their value at an evaluation (from == to, at that
- * place of the longest run), or over the updates from < step <= to. */
+/* Writes one point: the IQM over the cell's runs of their score at an evaluation (from == to, index
+ * `place` of the longest run) or of their mean over the updates with from < step <= to. */
 static gl_status write_curve_point(const curve_page *d, const curve_line *line, int64_t from,
                                    int64_t to, size_t place, gl_error *err) {
   const results *r = d->r;
@@ -95,7 +95,7 @@ static gl_status write_curve_point(const curve_page *d, const curve_line *line, 
   return GL_OK;
 }
 
-/* Of more evaluations than a figure's width shows, every so many-th and the last. */
+/* Writes the evaluations; if there are many, every k-th and the last. */
 static gl_status write_evaluations(const curve_page *d, const curve_line *line, gl_error *err) {
   const results_run *longest = longest_evaluated(d->r, line->cell);
   const size_t n = longest ? longest->n_evals : 0, every = evaluations_apart(n);
@@ -113,7 +113,7 @@ static gl_status write_score_curve(const curve_page *d, const curve_line *line, 
     status = write_evaluations(d, line, err);
   } else if (line->cell->n > 0) {
     const int64_t last = d->last_step, n = last < MOST_POINTS ? last : MOST_POINTS;
-    /* Other programs log before their first update. */
+    /* Logs of other programs may have a value before the first update. */
     if (isfinite(mean_step(d->r, line->cell, line->of->m, -1, 0)))
       status = write_curve_point(d, line, -1, 0, 0, err);
     for (int64_t i = 0; i < n && status == GL_OK; i++)
@@ -123,7 +123,8 @@ static gl_status write_score_curve(const curve_page *d, const curve_line *line, 
   return status;
 }
 
-/* The panel of a curve for a group; only the uppermost of a column has a heading. */
+/* Writes the curves of a group in one panel; headed: the panel is in the top row and has a title.
+ */
 static gl_status write_curve_panel(const curve_page *d, size_t panel, const curve *c, size_t group,
                                    bool headed, gl_error *err) {
   gl_status status = GL_OK;
@@ -137,13 +138,13 @@ static gl_status write_curve_panel(const curve_page *d, size_t panel, const curv
   return status;
 }
 
-/* The panels of a page of curves: a row of panels for each curve of which the study has a course, a
- * column for each group. */
+/* The panels of a page: one row for each quantity that varies over updates, one column for each
+ * group. */
 typedef struct curve_grid {
   const curve *curves; /* [n_curves] */
   size_t n_curves;
   const size_t *groups; /* [n] */
-  size_t n, wide;       /* wide: panels in a row of the page */
+  size_t n, wide;       /* n: columns; wide: panels per row of the page */
 } curve_grid;
 
 static gl_status write_curves(figure_page *p, const results *r, const curve_grid *g,
@@ -173,8 +174,7 @@ static gl_status write_curves(figure_page *p, const results *r, const curve_grid
   return status == GL_OK ? leave_out_settings(p, r, g->groups, g->n, err) : status;
 }
 
-/* The figure `eval_score`: evaluation score against updates, a panel per setting (the paper's Fig.
- * 1).
+/* Figure `eval_score`: evaluation score against updates, a panel per setting (the paper's Fig. 1).
  */
 
 enum { MOST_PANELS = 12 };
@@ -187,9 +187,8 @@ gl_status figure_eval_score(const void *data, figure_page *p, gl_error *err) {
   return write_curves(p, r, &(curve_grid){&score, 1, columns, n, wide}, err);
 }
 
-/* The figure `training`: IW variance, gradient norm and reward against updates (the paper's Fig.
- * 4).
- */
+/* Figure `training`: variance of importance weights, gradient norm and reward against updates (the
+ * paper's Fig. 4). */
 
 enum { MOST_COLUMNS = 4 };
 
@@ -204,15 +203,14 @@ gl_status figure_training(const void *data, figure_page *p, gl_error *err) {
   return write_curves(p, r, &grid, err);
 }
 
-/* The figure `window`: staleness, KL and score against updates, a column per window (the paper's
- * Fig. 6). A study, or another program's logs, of one setting has one column.
- */
+/* Figure `window`: staleness, KL and score against updates, a column per window (the paper's Fig.
+ * 6). A study or another program's log with one setting has one column. */
 
 enum { WINDOW_COLUMNS = 4 };
 
-/* The groups of one setting of all other axes, smallest window first: of the setting with the most
- * windows, the last of them in the grid's order (the largest delay, where delays ascend). Returns
- * how many. */
+/* Finds groups that differ in the window only, smallest window first. Among the settings of the
+ * other axes, takes the one with the most windows; ties: the last in the grid's order (the largest
+ * delay if delays ascend). Returns their number. */
 static size_t window_groups(const x_grid *windows, const results *r, size_t *groups) {
   size_t most = 0;
   for (size_t slice = 0; slice < windows->n_slices; slice++) {
@@ -249,11 +247,11 @@ gl_status figure_window(const void *data, figure_page *p, gl_error *err) {
   return status;
 }
 
-/* The figure `divergence`: KL, estimation error and weight variance against delay. */
+/* Figure `divergence`: KL, estimation error and weight variance against delay. */
 
 enum { MOST_SLICES = 4 };
 
-/* The first is the divergence that the study knows. */
+/* The first entry is replaced by the divergence that the study has. */
 static const cell_metric quantities[] = {CELL_KL, CELL_ESTIMATION_ERROR, CELL_LOG_IW_VARIANCE_PQ,
                                          CELL_LOG_IW_VARIANCE_GEPO};
 enum { MOST_QUANTITIES = sizeof quantities / sizeof *quantities };
@@ -269,7 +267,8 @@ static size_t kept_quantities(const summary *s, cell_metric *kept) {
   return n;
 }
 
-/* A logarithmic axis for values that are all positive and span more than two decades. */
+/* Returns true if all values are positive and span more than two decades, so that a logarithmic
+ * axis is useful. */
 static bool spans_decades(const summary *s, cell_metric m) {
   double least = INFINITY, largest = 0;
   for (size_t c = 0; c < s->n_cells; c++) {
@@ -294,7 +293,7 @@ static void write_divergence_line(figure_page *p, size_t panel, const summary *s
   page_block_end(p);
 }
 
-/* A column of panels per slice, a panel per quantity that the study has. */
+/* Writes a column of panels per slice, a panel per quantity that the study has. */
 static gl_status write_divergence_page(figure_page *p, const summary *s, const x_grid *grid,
                                        gl_error *err) {
   cell_metric kept[MOST_QUANTITIES];

@@ -1,4 +1,4 @@
-/* Figures of data that the caller gives: densities, Pareto fronts, selection, speedups, timelines.
+/* Figures of data supplied by the caller: densities, Pareto fronts, selection, speedups, timelines.
  */
 #include "analysis/figures/direct.h"
 
@@ -56,7 +56,7 @@ gl_status figure_of_densities(const densities *d, const figure_request *q, gl_er
   return figures_draw_table(&table, d, q, err);
 }
 
-/* Points of a trade-off, kind by kind. */
+/* Legend names of the points of a trade-off. */
 
 static const char *const pareto_names[PARETO_KINDS] = {
     [PARETO_CANDIDATE] = "candidate",
@@ -121,11 +121,11 @@ gl_status figure_of_pareto(const pareto *d, const figure_request *q, gl_error *e
   return figures_draw_table(&table, d, q, err);
 }
 
-/* Shares trained as curves, and gradients as points. */
+/* Panels: trained fractions as curves, gradients as points. */
 
 enum { SHARES, GRADIENTS, PANELS };
 
-static const char all_drawn[] = "all drawn"; /* the line that selection departs from */
+static const char all_drawn[] = "all drawn"; /* the reference line: all groups that were sampled */
 
 static void name_axes(figure_page *p) {
   figure_panel *shares = &p->panels[SHARES], *gradients = &p->panels[GRADIENTS];
@@ -205,7 +205,7 @@ gl_status figure_of_selection(const selection_policies *d, const figure_request 
   return figures_draw_table(&table, d, q, err);
 }
 
-/* Published and simulated speed-ups as pairs of points. */
+/* Pairs of points: published and simulated speedup. */
 
 static gl_status write_speedups(const void *data, figure_page *p, gl_error *err) {
   const speedups *s = data;
@@ -242,9 +242,9 @@ gl_status figure_of_speedups(const speedups *s, const figure_request *q, gl_erro
   return figures_draw_table(&table, s, q, err);
 }
 
-/* Bars of a timeline: cut to what is shown, put into lanes, written by kind. */
+/* Timeline: bars are clipped to the shown interval, assigned to lanes, and written by kind. */
 
-/* Of a row, which is 1 high. */
+/* Height of the bars relative to a row of height 1. */
 static const double BAND = 0.72;
 
 static const figure_kind kinds[TIMELINE_KINDS] = {
@@ -269,10 +269,10 @@ typedef struct placed {
 
 typedef struct chart {
   const timeline *t;
-  placed *at;     /* [n] by row, then by time */
-  double *free_s; /* [n] scratch: when each lane of a row is free */
-  size_t *lanes;  /* [n_rows] */
-  size_t *row;    /* [n_rows] its place from above, from 1; 0: it is empty */
+  placed *at;     /* [n] sorted by row, then time */
+  double *free_s; /* [n] scratch: time at which each lane of a row becomes free */
+  size_t *lanes;  /* [n_rows] number of lanes */
+  size_t *row;    /* [n_rows] position from the top, from 1; 0: the row is empty */
   size_t n, n_rows;
   const char **names; /* [n_rows] */
 } chart;
@@ -289,7 +289,7 @@ static int by_row_and_time(const void *a, const void *b) {
   return (x->to_s > y->to_s) - (x->to_s < y->to_s);
 }
 
-/* Every bar takes the first lane of its row that is free when it begins. */
+/* Assigns each bar to the first lane of its row that is free at its start. */
 static void choose_lanes(chart *c) {
   for (size_t i = 0; i < c->n; i++) {
     const size_t row = c->at[i].bar->row;
@@ -301,7 +301,7 @@ static void choose_lanes(chart *c) {
   }
 }
 
-/* In the page's memory. */
+/* Memory comes from the page's arena. */
 static gl_status chart_init(chart *c, figure_page *p, const timeline *t, gl_error *err) {
   arena *m = &p->memory;
   *c = (chart){.t = t};
@@ -326,14 +326,14 @@ static gl_status chart_init(chart *c, figure_page *p, const timeline *t, gl_erro
 
 /* --- writing --- */
 
-/* The unit of the axis in seconds: hours, minutes or seconds. */
+/* Chooses the unit of the axis: hours, minutes or seconds. Returns it in seconds. */
 static double unit_of(const timeline *t, const char **name) {
   const double wide = t->to_s - t->from_s;
   *name = wide > 7200 ? "simulated hours" : wide > 300 ? "simulated minutes" : "simulated seconds";
   return wide > 7200 ? 3600 : wide > 300 ? 60 : 1;
 }
 
-/* The first lane is the uppermost. */
+/* Upper edge of a bar; the first lane is at the top. */
 static double top_of(const chart *c, const placed *at) {
   const double tall = BAND / (double)c->lanes[at->bar->row];
   return 0.5 * BAND - (double)c->row[at->bar->row] - tall * (double)at->lane;
@@ -346,7 +346,7 @@ static void write_direct_bar(figure_page *p, const chart *c, const placed *at, d
   fprintf(p->data.stream, "\t%s", kinds[b->kind].name);
   page_number(p, fmax(b->from_s, c->t->from_s) / unit);
   page_number(p, fmin(b->to_s, c->t->to_s) / unit);
-  /* A narrow gap separates lanes. */
+  /* Lanes are separated by a narrow gap. */
   page_number(p, top - (c->lanes[b->row] > 1 ? 0.88 : 1) * tall), page_number(p, top);
   fputc('\n', p->data.stream);
 }
@@ -360,13 +360,13 @@ static void write_mark(figure_page *p, const chart *c, const placed *at, double 
   fputc('\n', p->data.stream);
 }
 
-/* Whether the bar is drawn as that kind: as a bar, or as the mark at its end. */
+/* Returns true if the bar has an element of that kind: the bar itself or the mark at its end. */
 static bool is_of(const chart *c, const timeline_bar *b, timeline_kind k) {
   if (k < TIMELINE_BARS) return b->kind == k && b->from_s < b->to_s;
   return b->ends == k && b->to_s >= c->t->from_s && b->to_s <= c->t->to_s;
 }
 
-/* A block for each kind that there is, which is also what the legend shows. */
+/* Writes a data block for each kind present; the legend shows the same kinds. */
 static gl_status write_kinds(figure_page *p, const chart *c, double unit, gl_error *err) {
   figure_kind shown[TIMELINE_KINDS];
   size_t n = 0;
@@ -398,7 +398,7 @@ static gl_status write_chart(const void *data, figure_page *p, gl_error *err) {
   if (status == GL_OK) {
     figure_panel *to = &p->panels[0];
     snprintf(to->axis, sizeof to->axis, "%s", unit_name);
-    to->low = t->from_s / unit, to->high = t->to_s / unit; /* rows are named: its axis is x */
+    to->low = t->from_s / unit, to->high = t->to_s / unit; /* x axis, because rows have names */
     to->kept = p->named_rows = p->tight = 1;
     page_set(p, "box_fill", 1);
     status = page_set_lines(p, c.names, c.n_rows, err);

@@ -1,4 +1,4 @@
-/* Figures of data that the caller gives, without a study. */
+/* Figures of data supplied by the caller, without a study. */
 #ifndef GEPOLAB_ANALYSIS_FIGURES_DIRECT_H
 #define GEPOLAB_ANALYSIS_FIGURES_DIRECT_H
 
@@ -6,37 +6,36 @@
 
 #include <stdint.h>
 
-/* The figure `densities`: of distributions of durations and lengths, a panel for each quantity. */
+/* Figure `densities`: distributions of durations and lengths, a panel for each quantity. */
 
-/* A distribution in a panel. */
+/* One density curve. */
 typedef struct density {
   size_t panel, line;
-  const double *x, *y; /* [n] ascending x; NULL where n is 0 */
+  const double *x, *y; /* [n] x ascending; NULL if n is 0 */
   size_t n;
 } density;
 
-/* Borrowed. */
+/* Data of the figure; borrowed. */
 typedef struct densities {
-  const char *const *panels; /* [n_panels] the quantities with their units */
-  const int *logarithmic;    /* [n_panels] 1: x is, and y is then per unit of ln x */
+  const char *const *panels; /* [n_panels] quantities with units */
+  const int *logarithmic;    /* [n_panels] 1: logarithmic x axis; y is then the density of ln x */
   size_t n_panels;
-  const char *const *lines; /* [n_lines] distributions in words */
+  const char *const *lines; /* [n_lines] labels of the distributions */
   size_t n_lines;
   const density *of; /* [n] */
   size_t n;
-  const char *const *left_out; /* [n_left_out] quantities that never vary, with their values */
+  const char *const *left_out; /* [n_left_out] quantities that are constant, with their values */
   size_t n_left_out;
-  const char *const *remarks; /* [n_remarks] what a density cannot show: values that have a share */
+  const char *const *remarks; /* [n_remarks] point masses, which a density cannot show */
   size_t n_remarks;
 } densities;
 
-/* Draws it (errors: figures_draw_table, analysis/plot/draw.h). GL_EINPUT where there is no panel.
- */
+/* Draws the figure. Errors: GL_EINPUT (no panel), and those of figures_draw_table()
+ * (analysis/plot/draw.h). */
 gl_status figure_of_densities(const densities *d, const figure_request *q, gl_error *err);
 
-/* The figure `pareto`: what can be had of one quantity at how much of another, as points with
- * intervals both ways: the candidates, the Pareto front among them, and the one that is
- * recommended. */
+/* Figure `pareto`: trade-off of two quantities as points with intervals in both directions:
+ * candidates, the Pareto front, and the recommended point. */
 
 typedef enum pareto_kind {
   PARETO_CANDIDATE,
@@ -47,74 +46,75 @@ typedef enum pareto_kind {
 
 typedef struct pareto_point {
   pareto_kind kind;
-  double x, x_low, x_high, y, y_low, y_high; /* ends of intervals; NaN: none are shown */
+  double x, x_low, x_high, y, y_low, y_high; /* ends of intervals; NaN: no interval */
 } pareto_point;
 
-/* Borrowed. Points of the front in the order of the line through them. */
+/* Data of the figure; borrowed. Points of the front are connected in this order. */
 typedef struct pareto {
-  const char *x_axis, *y_axis; /* with their units */
+  const char *x_axis, *y_axis; /* labels with units */
   const pareto_point *points;  /* [n] */
   size_t n;
-  double limit; /* of x, a vertical line; INFINITY: none */
+  double limit; /* vertical line at this x; INFINITY: none */
 } pareto;
 
-/* Draws it (errors: figures_draw_table, analysis/plot/draw.h). GL_EINPUT where there is no point.
- */
+/* Draws the figure. Errors: GL_EINPUT (no point), and those of figures_draw_table()
+ * (analysis/plot/draw.h). */
 gl_status figure_of_pareto(const pareto *d, const figure_request *q, gl_error *err);
 
-/* The figure `selection`: which of the groups that were drawn are trained, by their longest
- * response, and how far the gradient of what arrives is from that of what was drawn, a line for
- * each policy for stale data. */
+/* Figure `selection`: the fraction of sampled groups that are trained, by the length of their
+ * longest response, and how the gradient of the trained groups differs from that of all sampled
+ * groups. One line for each policy for stale data. */
 
-/* Borrowed. */
+/* One policy for stale data; borrowed. */
 typedef struct selection_policy {
   const char *name;
-  const double *trained; /* [max_length + 1] share of groups by their longest response, from 0 to 1;
-                            NaN: none was drawn */
-  double cosine, norm_ratio; /* of the gradient of what arrives to that of what was drawn; NaN where
-                                one is 0 */
+  const double *trained;     /* [max_length + 1] fraction of groups trained, by the length of their
+                                longest response; NaN: no such group */
+  double cosine, norm_ratio; /* gradient of the trained groups relative to that of the sampled
+                                groups; NaN if one is 0 */
 } selection_policy;
 
-/* Borrowed. */
+/* Data of the figure; borrowed. */
 typedef struct selection_policies {
-  const selection_policy *of;  /* [n] no two names alike, none of them "all drawn" */
-  size_t n, max_length;        /* in tokens */
-  const char *const *left_out; /* [n_left_out] what is not shown, and why */
+  const selection_policy *of;  /* [n] names are distinct and none is "all drawn" */
+  size_t n, max_length;        /* max_length: in tokens */
+  const char *const *left_out; /* [n_left_out] what is not shown, with reasons */
   size_t n_left_out;
 } selection_policies;
 
-/* Draws it (errors: figures_draw_table, analysis/plot/draw.h). GL_EINPUT where there is no policy.
- */
+/* Draws the figure. Errors: GL_EINPUT (no policy), and those of figures_draw_table()
+ * (analysis/plot/draw.h). */
 gl_status figure_of_selection(const selection_policies *d, const figure_request *q, gl_error *err);
 
-/* The figure `speedups`: what systems were published to gain over training in turns, and what the
- * clock says, a line for each case. */
+/* Figure `speedups`: published speedups of asynchronous systems over synchronous training and the
+ * speedups that the clock simulates, a line for each case. */
 
-/* Borrowed. */
+/* Data of the figure; borrowed. */
 typedef struct speedups {
-  const char *const *names;            /* [n] no two alike */
-  const double *published, *simulated; /* [n] times as fast as in turns */
+  const char *const *names;            /* [n] distinct */
+  const double *published, *simulated; /* [n] speedup over synchronous training */
   size_t n;
 } speedups;
 
-/* Draws it (errors: figures_draw_table, analysis/plot/draw.h). GL_EINPUT where there is no case. */
+/* Draws the figure. Errors: GL_EINPUT (no case), and those of figures_draw_table()
+ * (analysis/plot/draw.h). */
 gl_status figure_of_speedups(const speedups *s, const figure_request *q, gl_error *err);
 
-/* The figure `timeline`: what takes time in a cluster, as bars in rows over simulated time (a Gantt
- * chart), with marks where a batch is dropped or a message lost.
- */
+/* Figure `timeline`: a Gantt chart of a cluster over simulated time, with marks where a batch is
+ * dropped or a message is lost. */
 
 typedef enum timeline_kind {
   TIMELINE_GENERATION,
-  TIMELINE_INTERRUPTION, /* a sampler takes weights over in the middle of responses */
-  TIMELINE_WAITING, /* a sampler for weights, the learner for batches, a message for its turn */
-  TIMELINE_BATCHES, /* on their way */
-  TIMELINE_WEIGHTS, /* on their way */
-  TIMELINE_QUEUED,  /* batches that wait at the learner */
+  TIMELINE_INTERRUPTION, /* a sampler switches to new weights during responses */
+  TIMELINE_WAITING, /* a sampler waits for weights, the learner for batches, or a message for its
+                       turn */
+  TIMELINE_BATCHES, /* batches in transit */
+  TIMELINE_WEIGHTS, /* weights in transit */
+  TIMELINE_QUEUED,  /* batches queued at the learner */
   TIMELINE_TRAINING,
   TIMELINE_EVALUATION,
   TIMELINE_DOWN,
-  TIMELINE_BARS, /* the kinds of bars; the others are marks at the ends of bars */
+  TIMELINE_BARS, /* number of bar kinds; the kinds from here on are marks at the ends of bars */
   TIMELINE_DROPPED = TIMELINE_BARS,
   TIMELINE_LOST,
   TIMELINE_KINDS
@@ -122,23 +122,23 @@ typedef enum timeline_kind {
 
 typedef struct timeline_bar {
   size_t row;
-  timeline_kind kind;  /* of a bar */
-  timeline_kind ends;  /* TIMELINE_DROPPED or TIMELINE_LOST: a mark at its end; else the kind */
-  double from_s, to_s; /* simulated seconds; what lies outside the timeline is cut */
+  timeline_kind kind;  /* kind of the bar */
+  timeline_kind ends;  /* mark at the end (TIMELINE_DROPPED, TIMELINE_LOST); none: equal to kind */
+  double from_s, to_s; /* simulated seconds; clipped to the timeline */
 } timeline_bar;
 
-/* Borrowed. Bars of a row may overlap: they lie in lanes beside each other. */
+/* Data of the figure; borrowed. Overlapping bars of a row are drawn in separate lanes. */
 typedef struct timeline {
-  const char *const *rows; /* [n_rows] names from above */
+  const char *const *rows; /* [n_rows] names from top to bottom */
   size_t n_rows;
   const timeline_bar *bars; /* [n_bars], in any order */
   size_t n_bars;
   double from_s, to_s;
-  const char *left_out; /* said at the figure's foot; "": nothing */
+  const char *left_out; /* remark below the figure; "": none */
 } timeline;
 
-/* Draws it (errors: figures_draw_table, analysis/plot/draw.h). Rows without a bar are not shown.
- * GL_EINPUT where no bar lies between from_s and to_s. */
+/* Draws the figure. Rows without bars are omitted. Errors: GL_EINPUT (no bar between from_s and
+ * to_s), and those of figures_draw_table() (analysis/plot/draw.h). */
 gl_status figure_of_timeline(const timeline *t, const figure_request *q, gl_error *err);
 
 #endif

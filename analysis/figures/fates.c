@@ -1,4 +1,4 @@
-/* The figures of stored outcomes. */
+/* Figures of run outcomes (collapse, survival). */
 #include "analysis/figures/fates.h"
 
 #include "analysis/announce.h"
@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The figure `survival`: the share of runs that have not fallen against updates (Kaplan-Meier), a
+/* Figure `survival`: fraction of runs that have not collapsed against updates (Kaplan-Meier), a
  * panel per setting. */
 
 enum { MOST_PANELS = 6 };
 
-/* 95 % by the transformation log(-log), whose ends stay between 0 and 1 (Kalbfleisch and Prentice);
- * none where nothing or everything has fallen. */
+/* 95 % interval by the log(-log) transformation, which stays within [0, 1] (Kalbfleisch and
+ * Prentice); none if no run or every run has collapsed. */
 static interval band_of(const survival_step *at) {
   interval v = {at->survival, NAN, NAN};
   if (at->survival <= 0 || at->survival >= 1 || at->error <= 0) return v;
@@ -26,7 +26,7 @@ static interval band_of(const survival_step *at) {
   return v;
 }
 
-/* Steps: a point before and one after every time at which runs fall. */
+/* Step function: a point before and after every collapse time. */
 static void write_line(figure_page *p, size_t panel, const stability *s, const stability_cell *c) {
   const char *line = s->algorithms[c->algorithm];
   interval v = {1, NAN, NAN};
@@ -63,7 +63,7 @@ static bool any_fell(const stability *s, size_t setting) {
   return false;
 }
 
-/* Of the settings in which a run fell, those that are shown; how many. */
+/* Selects settings in which a run collapsed, up to MOST_PANELS. Returns their number. */
 static size_t pick_settings(const stability *s, size_t *with_falls, size_t shown[MOST_PANELS]) {
   size_t n = 0;
   for (size_t k = 0; k < s->n_settings; k++)
@@ -103,20 +103,20 @@ static gl_status write_survival(const void *outcomes, figure_page *p, gl_error *
   return status;
 }
 
-/* The figure `frontier`: the learning rate at which 10 and 50 % of the runs fall, against
- * staleness: how far each method carries. Few methods are lines of two panels, one for each share;
- * of many the intervals would hide one another, so each has a panel with two lines. */
+/* Figure `frontier`: the learning rate at which 10 and 50 % of the runs collapse, against
+ * staleness. With few algorithms, there are two panels, one for each fraction, with a line per
+ * algorithm. With many, intervals would overlap, so each algorithm has a panel with two lines. */
 
-/* Open ends of intervals are drawn to this factor beyond the rates of the study. */
+/* Open-ended intervals are drawn to this factor beyond the rates of the study. */
 static const double BEYOND = 3;
 
 typedef struct frontier {
   const stability *s;
-  size_t *order;          /* [n_settings] the settings by staleness */
-  double lowest, highest; /* learning rates of the study */
+  size_t *order;          /* [n_settings] settings in the order of staleness */
+  double lowest, highest; /* learning rates in the study */
 } frontier;
 
-/* Settings in the order of their staleness; those of which none is known keep theirs, at the end.
+/* Sorts the settings by staleness. Those without a known staleness keep their order and come last.
  */
 static void sort_settings(frontier *f) {
   for (size_t k = 0; k < f->s->n_settings; k++) {
@@ -130,7 +130,7 @@ static void sort_settings(frontier *f) {
   }
 }
 
-/* Whether every setting has a staleness of its own, which then names it. */
+/* Returns true if the settings have distinct staleness values, which can then serve as names. */
 static bool staleness_tells_apart(const frontier *f) {
   for (size_t k = 0; k < f->s->n_settings; k++) {
     if (isnan(f->s->staleness[f->order[k]])) return false;
@@ -153,20 +153,21 @@ static void name_setting(const frontier *f, size_t k, const char *before, char t
     snprintf(text, 200, "%.190s", f->s->settings[k]);
 }
 
-/* The panel of a point, and its line in it. */
+/* The panel and the line of a point. */
 typedef struct point_place {
   size_t panel;
   const char *line;
 } point_place;
 
-/* Whether panels are rates with algorithms as lines, or the other way round. */
+/* Arrangement of the panels. by_algorithm: a panel per algorithm with the fractions as lines; 0: a
+ * panel per fraction with the algorithms as lines. */
 typedef struct arrangement {
   int by_algorithm;
-  size_t n; /* panels */
+  size_t n; /* number of panels */
   char shares[STABILITY_SHARES][16];
 } arrangement;
 
-/* More algorithms than these have a panel each. */
+/* With more algorithms than this, each has its own panel. */
 enum { TOGETHER = 4 };
 
 static arrangement arrange(const figure_page *p, const stability *s) {
@@ -177,7 +178,7 @@ static arrangement arrange(const figure_page *p, const stability *s) {
   return a;
 }
 
-/* One point, or why there is none. */
+/* Writes one point, or a remark with the reason if there is none. */
 static gl_status frontier_write_point(figure_page *p, point_place at, const frontier *f,
                                       const stability_cell *c, size_t share, size_t place,
                                       gl_error *err) {
@@ -294,7 +295,7 @@ static gl_status write_frontier(const void *outcomes, figure_page *p, gl_error *
 
 typedef gl_status outcomes_writer(const void *outcomes, figure_page *p, gl_error *err);
 
-/* Finds the outcomes of a study's runs, with their fits where asked, and writes a page of them. */
+/* Computes the outcomes of a study's runs, with fits if requested, and writes a page of them. */
 static gl_status write_of_study(const figure_data *data, bool fits, outcomes_writer *write,
                                 figure_page *p, gl_error *err) {
   const outcome_rule rule = outcome_rule_default();
@@ -341,8 +342,9 @@ gl_status figures_of_fates(const stability *s, const figure_request *q, gl_error
   return status == GL_OK ? figures_draw_table(&drawn, s, q, err) : status;
 }
 
-/* The figure `announcements`: of the metrics that tell falls best, ROC curves over whole runs, and
- * how well they tell runs of the same setting apart so many updates before. */
+/* Figure `announcements`: how well metrics predict collapse, for the best metrics. ROC curves over
+ * whole runs, and the ability to distinguish runs of the same setting a given number of updates
+ * before the collapse. */
 
 enum { MOST_LINES = 6, CURVES = 0, BEFORE = 1, PANELS = 2 };
 
@@ -370,7 +372,7 @@ static void name_fates_panel(figure_panel *to, const char *x, const char *y) {
 
 static gl_status announcements_write_page(figure_page *p, const announcements *a, gl_error *err) {
   const char *names[MOST_LINES];
-  const size_t n = a->n < MOST_LINES ? a->n : MOST_LINES; /* 0: all fell before they had values */
+  const size_t n = a->n < MOST_LINES ? a->n : MOST_LINES; /* 0: runs collapsed before any value */
   gl_status status = page_open(p, PANELS, "panel\tmetric\tx\tshare\tlow\thigh", err);
   if (status != GL_OK) return status;
   name_fates_panel(&p->panels[CURVES], "surviving runs with a false alarm (share)",

@@ -1,4 +1,4 @@
-/* A swept quantity as the x axis of figures with one value per cell. */
+/* A swept quantity as the x axis, for figures with one value per cell. */
 #include "analysis/figures/data.h"
 
 #include "core/base/json.h"
@@ -65,7 +65,7 @@ gl_status extreme_groups(const results *r, size_t groups[2], size_t *n, gl_error
   if (grid.n_x > 1) {
     groups[0] = grid_group(&grid, r, 0, 0);
     groups[1] = grid_group(&grid, r, 0, grid.n_x - 1);
-    for (size_t i = 0; i < 2; i++) /* where the grid has a hole */
+    for (size_t i = 0; i < 2; i++) /* the grid may lack some of these groups */
       if (groups[i] == r->n_groups) groups[i] = i ? r->n_groups - 1 : 0;
   }
   *n = groups[0] == groups[1] ? 1 : 2;
@@ -75,7 +75,7 @@ gl_status extreme_groups(const results *r, size_t groups[2], size_t *n, gl_error
 
 /* --- quantities --- */
 
-/* Of a logarithm, log_NAME in the store: NAME. */
+/* For a logarithm (log_NAME in the store): the metric NAME. */
 static metric of_logarithm(metric m) {
   const char *name = m < METRIC_COUNT ? metric_about(m)->name : "";
   return strncmp(name, "log_", 4) == 0 ? metric_find(name + 4) : METRIC_COUNT;
@@ -103,8 +103,9 @@ interval drawn_interval(metric m, interval stored) {
 
 /* --- a swept quantity as x --- */
 
-/* Where a study may sweep a quantity, the usual place first. Paths are compared whole: two axes of
- * one quantity are two axes, of which one is x and the other a setting like any other. */
+/* Dotted paths under which a study may sweep a quantity, the usual one first. Paths are compared as
+ * a whole. If a study sweeps two paths of one quantity, one is x and the other an ordinary setting.
+ */
 enum { MOST_PATHS = 3 };
 static const char *const paths[][MOST_PATHS] = {
     [X_DELAY] = {"cluster.max_delay", "cluster.delay", "cluster.data_delay"},
@@ -117,7 +118,7 @@ static int by_number_ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The distinct numbers that the groups have on an axis, ascending, into x; how many. */
+/* Writes the distinct numbers of the groups on an axis to x, ascending. Returns how many. */
 static size_t distinct_numbers(const results *r, size_t which, double *x) {
   size_t n = 0, distinct = 0;
   for (size_t g = 0; g < r->n_groups; g++)
@@ -128,8 +129,8 @@ static size_t distinct_numbers(const results *r, size_t which, double *x) {
   return distinct;
 }
 
-/* The first axis of that kind with several numbers, whose numbers are then in x; r->axes.n if there
- * is none. */
+/* Finds the first axis of that kind with several numbers and writes them to x. Returns r->axes.n if
+ * there is none. */
 static size_t choose_axis(const results *r, x_kind kind, double *x, size_t *n_x) {
   for (size_t i = 0; i < MOST_PATHS && paths[kind][i]; i++) {
     size_t which = results_axis(r, paths[kind][i]);
@@ -145,7 +146,7 @@ void grid_fini(x_grid *grid) {
   arena_fini(&grid->memory);
 }
 
-/* "max delay [s]" */
+/* such as "max delay [s]" */
 static const char *axis_name(arena *m, const results *r, size_t which) {
   const char *label = which < r->axes.n ? r->axes.axis[which].label : "";
   const char *unit = which < r->axes.n ? r->axes.axis[which].unit : "";
@@ -154,7 +155,7 @@ static const char *axis_name(arena *m, const results *r, size_t which) {
   return name;
 }
 
-/* Finds the groups' places on the axis. */
+/* Sets the index of each group on the axis. */
 static void place_on_axis(x_grid *grid, const results *r, size_t which) {
   for (size_t g = 0; g < r->n_groups; g++)
     while (grid->place[g] < grid->n_x &&
@@ -162,8 +163,8 @@ static void place_on_axis(x_grid *grid, const results *r, size_t which) {
       grid->place[g]++;
 }
 
-/* Groups that differ in the axis alone are of one slice. A slice without a group on the axis is not
- * counted: its groups have slice n_slices. */
+/* Groups that differ in this axis only form a slice. A slice without a group on the axis is not
+ * counted; its groups get slice n_slices. */
 static void slice_groups(x_grid *grid, const results *r, size_t which) {
   const char **titles = results_titles(&grid->memory, r, which);
   for (size_t g = 0; titles && g < r->n_groups; g++)
@@ -213,7 +214,7 @@ gl_status grid_leave_out(figure_page *p, const x_grid *grid, const results *r, c
 void grid_set_x(figure_page *p, const x_grid *grid) {
   assert(grid->n_x > 0);
   snprintf(p->x_axis, sizeof p->x_axis, "%s", grid->name);
-  /* Where numbers are decades apart, and none is zero. */
+  /* Logarithmic if the numbers span decades and none is zero. */
   p->x_logarithmic = grid->x[0] > 0 && grid->x[grid->n_x - 1] > 30 * grid->x[0];
   p->all_marks = 1;
   for (size_t i = 0; i < grid->n_x; i++) page_x(p, grid->x[i]);

@@ -1,12 +1,12 @@
-/* The figures of a study: one line each. A figure NAME is written by figure_NAME() in a file of its
- * own; the table in table.c is made of these lines. Only for the files of this folder. */
+/* The figures of a study, one line each. Figure NAME is written by figure_NAME() in its own file;
+ * table.c builds the table from these lines. Private to this folder. */
 #ifndef GEPOLAB_ANALYSIS_FIGURES_LIST_H
 #define GEPOLAB_ANALYSIS_FIGURES_LIST_H
 
 #include "analysis/figures/data.h"
 #include "analysis/plot/page.h"
 
-/* The data that a figure needs; table.c says which of them a study lacks. */
+/* Data that a figure requires; table.c reports which of them a study lacks. */
 enum {
   NEEDS_EVALUATION = 1 << 0,
   NEEDS_TRAINING = 1 << 1,   /* importance weights, gradient norms or rewards */
@@ -14,20 +14,20 @@ enum {
   NEEDS_WINDOW = 1 << 3,     /* staleness or KL */
   NEEDS_STALENESS = 1 << 4,  /* a staleness histogram */
   NEEDS_CLOCK = 1 << 5,
-  NEEDS_DELAYS = 1 << 6, /* two settings of a delay, of a packet loss, of the window */
+  NEEDS_DELAYS = 1 << 6, /* two settings of a delay, a packet loss, a window */
   NEEDS_LOSSES = 1 << 7,
   NEEDS_WINDOWS = 1 << 8,
   NEEDS_SAMPLERS = 1 << 9,
-  NEEDS_SETTINGS = 1 << 10, /* a field that varies, besides algorithm and seed */
+  NEEDS_SETTINGS = 1 << 10, /* a field that varies, other than algorithm and seed */
   NEEDS_RATES = 1 << 11,    /* two settings of optimizer.lr */
-  NEEDS_FATES = 1 << 12,    /* scores better when higher, and repeated runs */
-  NEEDS_FALLS = 1 << 13,    /* runs that fell, and runs that survived */
+  NEEDS_FATES = 1 << 12,    /* scores for which higher is better, and repeated runs */
+  NEEDS_FALLS = 1 << 13,    /* runs that collapsed, and runs that did not */
   NEEDS_A_FALL = 1 << 14,
-  NEEDS_OTHER_SETTINGS = 1 << 15, /* groups that differ in something besides optimizer.lr */
-  NEEDS_AGES = 1 << 16            /* no single staleness that all batches have */
+  NEEDS_OTHER_SETTINGS = 1 << 15, /* groups that differ in a field other than optimizer.lr */
+  NEEDS_AGES = 1 << 16            /* batches of different staleness */
 };
 
-/* F(name, what it shows, what it needs, script in plots/) */
+/* F(name, description, required data, script in plots/) */
 #define FIGURES(F)                                                                                 \
   F(eval_score, "evaluation score against updates, a panel per setting (paper Fig. 1)",            \
     NEEDS_EVALUATION, "curves")                                                                    \
@@ -67,7 +67,7 @@ enum {
   F(best_last, "best, last and their gap per algorithm, a column per setting", NEEDS_EVALUATION,   \
     "rows")
 
-/* Writes the figure of a figure_data. */
+/* Writes the figure from a figure_data. */
 #define FIGURE_DECLARED(name, shows, needs, shape)                                                 \
   gl_status figure_##name(const void *data, figure_page *p, gl_error *err);
 FIGURES(FIGURE_DECLARED)

@@ -1,5 +1,5 @@
-/* The figures of a recorded run. Points are medians over updates with their quartiles: updates of
- * one run follow from each other, so that an interval of a mean would promise too much. */
+/* Figures of a recorded run. Points are medians over updates with quartiles. Updates of one run are
+ * not independent, so an interval of a mean would be too narrow. */
 #include "analysis/figures/recorded.h"
 
 #include "analysis/plot/draw.h"
@@ -28,8 +28,8 @@ static double recorded_row_at(const recorded *r, size_t update, size_t row, reco
                   (size_t)v];
 }
 
-/* Median and quartiles of values[n], which are sorted; exponentials of them for logarithms, whose
- * order they keep. Infinite ones are values, but are not drawn. */
+/* Sorts values[n] and returns their median and quartiles, exponentiated if they are logarithms
+ * (which keeps the order). Infinite values count but are not drawn. */
 static interval middle_of(double *values, size_t n, int logarithms) {
   const size_t kept = sample_sort(values, n);
   interval v = {sample_quantile(values, kept, 0.5), sample_quantile(values, kept, 0.25),
@@ -47,7 +47,7 @@ static const char *const of_responses = "KL(q‖p) per response, k3 [nats]";
 typedef struct distance {
   recorded_value of;
   const char *axis;
-  int logarithm; /* the values are logarithms of the drawn ones */
+  int logarithm; /* 1: values are logarithms of the plotted quantity */
 } distance;
 
 static distance distance_at(size_t i) {
@@ -65,12 +65,12 @@ static double largest_recorded_staleness(const recorded *r) {
   return most;
 }
 
-/* Versions in a bin. */
+/* Width of a staleness bin, in versions. */
 static double bin_width(const recorded *r) {
   return fmax(1, ceil((largest_recorded_staleness(r) + 1) / BINS));
 }
 
-/* Values of the updates with from <= staleness < to into values; how many. */
+/* Writes the values of the updates with from <= staleness < to. Returns how many. */
 static size_t of_bin(const recorded *r, recorded_value v, double from, double to, double *values) {
   size_t n = 0;
   for (size_t i = 0; i < r->n; i++) {
@@ -89,7 +89,7 @@ static void write_recorded_point(figure_page *p, size_t panel, const char *line,
   page_x(p, x);
 }
 
-/* The last panel has the number of updates of each point. */
+/* The last panel has the number of updates per point. */
 static void write_staleness_panel(figure_page *p, size_t panel, const recorded *r, const char *line,
                                   double *values) {
   const double wide = bin_width(r);
@@ -139,7 +139,7 @@ enum { MOST_CLASSES = 10, FEWEST_IN_CLASS = 4 };
 
 static const char *const plain_ratio = "P/Q of the response";
 
-/* Updates in ascending order of the KL of a response, without those that have none above 0. */
+/* Updates in ascending order of the KL per response; updates without a KL above 0 are omitted. */
 typedef struct by_distance {
   const recorded *r;
   size_t *update; /* [n] */
@@ -159,7 +159,7 @@ static int by_kl(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* In the page's memory. */
+/* Memory comes from the page's arena. */
 static gl_status by_distance_init(by_distance *d, figure_page *p, const recorded *r,
                                   gl_error *err) {
   *d = (by_distance){.r = r,
@@ -180,7 +180,8 @@ static gl_status by_distance_init(by_distance *d, figure_page *p, const recorded
   return GL_OK;
 }
 
-/* A line of this figure: a row, or (n_rows) P/Q itself, which comes first. */
+/* Value of a line of this figure: an algorithm's, or for line == n_rows that of P/Q, which comes
+ * first. */
 static double line_at(const recorded *r, size_t update, size_t line) {
   return line == r->n_rows ? value_at(r, update, RECORDED_LOG_VARIANCE_PQ)
                            : recorded_row_at(r, update, line, RECORDED_LOG_VARIANCE);
@@ -190,7 +191,7 @@ static const char *line_name(const recorded *r, size_t line) {
   return line == r->n_rows ? plain_ratio : r->rows[line];
 }
 
-/* Sums of the same weights in another order differ in their last digits. */
+/* Compares with a tolerance: sums of equal weights in another order differ in the last digits. */
 static bool is_same(double a, double b) {
   return a == b || (isnan(a) && isnan(b)) || fabs(a - b) < 1e-9;
 }
@@ -207,7 +208,7 @@ static bool has_weights(const recorded *r, size_t line) {
   return false;
 }
 
-/* The line that is drawn for row `line`: the first with the same weights. */
+/* The line that represents algorithm `line`: the first with the same weights. */
 static size_t drawn_as(const recorded *r, size_t line) {
   if (weigh_alike(r, r->n_rows, line)) return r->n_rows;
   for (size_t k = 0; k < line; k++)
@@ -219,7 +220,7 @@ static void recorded_list_name(FILE *to, size_t *n, const char *name) {
   fprintf(to, "%s%s", (*n)++ > 0 ? ", " : "", shown(name).text);
 }
 
-/* "gspo also stands for gspo_token, gmpo" */
+/* Adds a remark such as "gspo also stands for gspo_token, gmpo". */
 static gl_status tell_twins(figure_page *p, const recorded *r, size_t line, gl_error *err) {
   char *list = NULL;
   size_t size = 0, n = 0;
@@ -249,7 +250,7 @@ static gl_status tell_weightless(figure_page *p, const recorded *r, gl_error *er
   return status;
 }
 
-/* Of lines that weigh alike one is drawn; the others are named below the figure. */
+/* Of lines with equal weights only one is drawn; a remark names the others. */
 static gl_status choose_lines(by_distance *d, figure_page *p, gl_error *err) {
   const recorded *r = d->r;
   d->line[d->n_lines++] = r->n_rows;
@@ -261,7 +262,8 @@ static gl_status choose_lines(by_distance *d, figure_page *p, gl_error *err) {
   return status == GL_OK ? tell_weightless(p, r, err) : status;
 }
 
-/* The values of a line at the updates of a class; how many, and the first's place. */
+/* Writes the values of a line at the updates of a class. Returns how many and the index of the
+ * first. */
 static size_t of_class(const by_distance *d, size_t line, size_t class, size_t *first) {
   const size_t from = class * d->n / d->classes, to = (class + 1) * d->n / d->classes;
   for (size_t i = from; i < to; i++) d->values[i - from] = line_at(d->r, d->update[i], line);
@@ -275,7 +277,7 @@ static void write_variances(figure_page *p, const by_distance *d, size_t line) {
     const size_t n = of_class(d, line, class, &first);
     const double x = value_at(d->r, d->update[first + n / 2], RECORDED_KL_RESPONSE);
     interval v = middle_of(d->values, n, 1);
-    if (line < d->r->n_rows) v.low = v.high = NAN; /* one band can be read, ten cannot */
+    if (line < d->r->n_rows) v.low = v.high = NAN; /* only P/Q has a readable band */
     write_recorded_point(p, 0, line_name(d->r, line), x,
                          v.value > 0 ? v : (interval){NAN, NAN, NAN}, n);
   }

@@ -1,6 +1,5 @@
-/* The figures of a recorded run: what algorithms would have done with its batches (`gepolab whatif
- * --figures`).
- */
+/* Figures of a recorded run: what algorithms would have done with its batches (`gepolab whatif
+ * --figures`). */
 #ifndef GEPOLAB_ANALYSIS_FIGURES_RECORDED_H
 #define GEPOLAB_ANALYSIS_FIGURES_RECORDED_H
 
@@ -8,37 +7,41 @@
 
 #include <stddef.h>
 
-/* Of an update, whatever the algorithm. NaN: the batch does not tell it. */
+/* Quantities of an update that do not depend on the algorithm. NaN: not available in the batch. */
 typedef enum recorded_value {
   RECORDED_STALENESS,
-  RECORDED_KL_TOKEN,        /* KL(q||p) by k3: a token's mean, nats */
-  RECORDED_KL_RESPONSE,     /* summed over a response */
+  RECORDED_KL_TOKEN,        /* KL(q||p) by k3, mean per token, nats */
+  RECORDED_KL_RESPONSE,     /* KL(q||p), sum over a response, nats */
   RECORDED_LOG_VARIANCE_PQ, /* ln of the variance of P/Q within groups */
   RECORDED_VALUES
 } recorded_value;
 
-/* Of an algorithm's evaluation of an update. NaN: it is refused, or undefined. */
+/* Quantities of an algorithm evaluated on an update. NaN: the algorithm cannot be evaluated, or the
+ * quantity is undefined. */
 typedef enum recorded_of_row {
-  RECORDED_LOG_VARIANCE, /* ln of the variance of its own weights within groups */
+  RECORDED_LOG_VARIANCE, /* ln of the variance of the algorithm's own importance weights within
+                            groups */
   RECORDED_ESS,
   RECORDED_CLIPPED,
-  RECORDED_IDLE, /* share of tokens whose coefficient is 0 */
+  RECORDED_IDLE, /* fraction of tokens with coefficient 0 */
   RECORDED_OF_ROW
 } recorded_of_row;
 
-/* Borrowed. Update i is the i-th run of RECORDED_VALUES + n_rows * RECORDED_OF_ROW numbers. */
+/* A recorded run; borrowed. Update i is the i-th block of RECORDED_VALUES + n_rows *
+ * RECORDED_OF_ROW numbers. */
 typedef struct recorded {
-  const double *value; /* [n] such runs */
+  const double *value; /* [n] blocks */
   size_t n;
   const char *const *rows; /* [n_rows] names of algorithms */
   size_t n_rows;
 } recorded;
 
-/* Numbers of one update. */
+/* Number of values per update. */
 size_t recorded_width(size_t n_rows);
 
-/* Draws whatif_staleness, whatif_variance and whatif_algorithms (errors: figures_draw_table,
- * analysis/plot/draw.h, and figures_check_highlight for a name that is no row's). */
+/* Draws whatif_staleness, whatif_variance and whatif_algorithms. Errors: those of
+ * figures_draw_table() (analysis/plot/draw.h), and of figures_check_highlight() for a name that is
+ * not an algorithm. */
 gl_status figures_of_recorded(const recorded *r, const figure_request *q, gl_error *err);
 
 #endif

@@ -1,7 +1,7 @@
-/* The figures `relations` and `correlations` (the paper's Fig. 7): how divergence, weight variance
- * and estimation error go together over runs, as points with a line of least squares, and as
- * Pearson's and Spearman's correlations of each algorithm and of all together. Variances, and
- * divergences and errors that are all positive, enter as logarithms. */
+/* Figures `relations` and `correlations` (the paper's Fig. 7): relations between divergence, weight
+ * variance and estimation error over runs. They show points with a least-squares line, and
+ * Pearson's and Spearman's correlations for each algorithm and over all. Variances, and divergences
+ * and errors that are all positive, enter as logarithms. */
 #include "analysis/figures/list.h"
 
 #include <math.h>
@@ -11,15 +11,15 @@
 enum { PAIRS = 3, QUANTITIES = 3 };
 static const size_t pairs[PAIRS][2] = {{0, 2}, {0, 1}, {2, 1}};
 
-/* One number per run and quantity, as it is drawn. */
+/* One number per run and quantity, as plotted. */
 typedef struct run_table {
   const results *r;
   metric of[QUANTITIES];
   double *value[QUANTITIES]; /* [n_runs] */
-  double *x, *y;             /* [n_runs]: logarithms of one pair and one algorithm */
+  double *x, *y; /* [n_runs] scratch: logarithms of a pair of quantities for one algorithm */
 } run_table;
 
-/* In the page's memory. */
+/* Memory comes from the page's arena. */
 static gl_status run_table_init(run_table *t, figure_page *p, const summary *s, gl_error *err) {
   const results *r = s->from;
   size_t longest = 0;
@@ -41,7 +41,8 @@ static gl_status run_table_init(run_table *t, figure_page *p, const summary *s, 
   return status;
 }
 
-/* Logarithms of a pair over the runs of an algorithm (all: r->n_algorithms); how many. */
+/* Writes the logarithms of a pair for the runs of an algorithm (r->n_algorithms: all). Returns how
+ * many. */
 static size_t logarithms(run_table *t, size_t pair, size_t algorithm) {
   size_t n = 0;
   for (size_t i = 0; i < t->r->n_runs; i++) {
@@ -72,7 +73,7 @@ static void write_points(figure_page *p, const run_table *t, size_t pair, size_t
   page_block_end(p);
 }
 
-/* The line of least squares of the logarithms: two points. */
+/* Writes the least-squares line of the logarithms as two points. */
 static void write_fit(figure_page *p, run_table *t, size_t pair) {
   const size_t n = logarithms(t, pair, t->r->n_algorithms);
   double mx = 0, my = 0, xx = 0, xy = 0, low = INFINITY, high = -INFINITY;

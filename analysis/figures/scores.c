@@ -1,18 +1,18 @@
-/* Figures of scores: `best_last`, `dumbbells`, the gap, time to a score and throughput. */
+/* Figures of scores: `best_last`, `dumbbells`, `gap`, `time_to_score` and throughput. */
 #include "analysis/figures/list.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The figure `best_last`: best and last evaluation and their gap, one line for each algorithm. */
+/* Figure `best_last`: best and last evaluation and the gap between them, one line per algorithm. */
 
 enum { END_COLUMNS = 4 };
 
 enum { END_COUNT = 3 };
 static const char *const end_axis[END_COUNT] = {"best", "last", "best − last"};
 
-/* Best and last are read against each other: their 2 n panels get one range. */
+/* The 2 n panels of best and last get a common range, because readers compare them. */
 static void share_rows(figure_page *p, size_t n) {
   double low = INFINITY, high = -INFINITY;
   for (size_t i = 0; i < 2 * n; i++)
@@ -56,7 +56,7 @@ gl_status figure_best_last(const void *data, figure_page *p, gl_error *err) {
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }
 
-/* The figure `dumbbells`: from best to last, one line for each algorithm. */
+/* Figure `dumbbells`: segments from best to last score, one line per algorithm. */
 
 enum { DUMBBELL_COLUMNS = 4 };
 
@@ -95,19 +95,19 @@ gl_status figure_dumbbells(const void *data, figure_page *p, gl_error *err) {
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }
 
-/* The figure `gap` (the paper's Fig. 1): the evaluation score at the smallest and at the largest
- * delay, against updates and against simulated hours, with best and last marked and the gap between
- * them drawn. */
+/* Figure `gap` (the paper's Fig. 1): evaluation score at the smallest and the largest delay,
+ * against updates and against simulated hours. Marks show best and last, and a line the gap between
+ * them. */
 
 enum { ROWS = 2, GAP_COLUMNS = 2 };
 
-/* Where a curve is best and where it ends. */
+/* The points of a curve at its best and its last score. */
 typedef struct ends {
   double x_best, best, x_last, last;
 } ends;
 
-/* The run's evaluation at that update, which in runs of one recipe has the same place; NULL: none.
- */
+/* The run's evaluation at that update, which has the same index in all runs of a recipe; NULL if
+ * there is none. */
 static const eval_record *evaluation_at(const results_run *run, int64_t step, size_t place) {
   if (place < run->n_evals && run->evals[place].step == step) return &run->evals[place];
   for (size_t i = 0; i < run->n_evals; i++)
@@ -115,7 +115,7 @@ static const eval_record *evaluation_at(const results_run *run, int64_t step, si
   return NULL;
 }
 
-/* A line of the figure: a cell in a panel. */
+/* One line of the figure: a cell in a panel. */
 typedef struct gap_line {
   const results *r;
   const results_cell *cell;
@@ -124,7 +124,7 @@ typedef struct gap_line {
   double *values; /* [n_runs] scratch */
 } gap_line;
 
-/* The IQM of a cell's evaluations at one update, and their mean x. */
+/* Computes the IQM of a cell's evaluations at one update, and their mean x. */
 static gl_status evaluate_cell(const gap_line *l, int64_t step, size_t place, interval *v,
                                double *x, gl_error *err) {
   size_t n = 0;
@@ -152,7 +152,7 @@ static gl_status write_gap_line(figure_page *p, const gap_line *l, ends *e, gl_e
     interval v;
     double x;
     status = evaluate_cell(l, longest->evals[i].step, i, &v, &x, err);
-    if (!isfinite(x)) continue; /* the time is not known */
+    if (!isfinite(x)) continue; /* the simulated time is unknown */
     if (i % every == 0 || i + 1 == longest->n_evals)
       page_point(p, l->panel, r->algorithms[l->cell->algorithm], x, v.value, v.low, v.high);
     if (!isfinite(v.value)) continue;
@@ -164,7 +164,7 @@ static gl_status write_gap_line(figure_page *p, const gap_line *l, ends *e, gl_e
   return status;
 }
 
-/* Behind the curves: a block for each, in the same order, of one line. */
+/* Writes the marks: one data block per curve, in the same order, each with one line. */
 static void write_ends(figure_page *p, const results *r, const ends *e) {
   for (size_t i = 0; i < p->n_panels * r->n_algorithms; i++) {
     page_line(p, i / r->n_algorithms, r->algorithms[i % r->n_algorithms]);
@@ -212,14 +212,14 @@ gl_status figure_gap(const void *data, figure_page *p, gl_error *err) {
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }
 
-/* The figure `time_to_score`: simulated hours and updates until an evaluation reaches a score that
- * all settings are measured by. */
+/* Figure `time_to_score`: simulated hours and updates until an evaluation reaches a target score,
+ * the same for all settings. */
 
 enum { TIME_COLUMNS = 4, UNITS = 2 };
-/* Of the way from the first score to the best of all cells. */
+/* The target is at this fraction of the way from the first score to the best of all cells. */
 static const double SHARE = 0.75;
 
-/* The better of two numbers; NaN is worse than any. */
+/* The better of two scores. NaN is worse than any number. */
 static double better(const results *r, double a, double b) {
   return r->lower_is_better ? fmin(a, b) : fmax(a, b);
 }
@@ -233,7 +233,7 @@ static double target_score(const summary *s) {
   return first + SHARE * (best - first);
 }
 
-/* When the run first reaches the score; infinite if it never does. */
+/* Time at which the run first reaches the score; infinite if it never does. */
 static double reached(const results *r, const results_run *run, double target, int in_hours) {
   for (size_t i = 0; i < run->n_evals; i++)
     if (better(r, run->evals[i].eval_score, target) == run->evals[i].eval_score)
@@ -241,13 +241,12 @@ static double reached(const results *r, const results_run *run, double target, i
   return INFINITY;
 }
 
-/* The times of the figure: how many runs have evaluations, and how many of them never reach the
- * score. */
+/* Inputs and counts of the figure: runs with evaluations, and runs that never reach the score. */
 typedef struct times_to_score {
   const results *r;
   double target;
   double *times;      /* [n_runs] scratch */
-  size_t never, runs; /* of all cells */
+  size_t never, runs; /* over all cells */
 } times_to_score;
 
 static gl_status write_times_panel(figure_page *p, size_t panel, times_to_score *t, size_t group,
@@ -305,8 +304,8 @@ gl_status figure_time_to_score(const void *data, figure_page *p, gl_error *err) 
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }
 
-/* The figures `throughput_delay`, `throughput_loss` and `throughput_samplers`: what the clock
- * measures. */
+/* Figures `throughput_delay`, `throughput_loss` and `throughput_samplers`: measurements of the
+ * clock. */
 
 enum { CLOCK_COUNT = 4 };
 static const char *const clock_axis[CLOCK_COUNT] = {"samples per simulated second",

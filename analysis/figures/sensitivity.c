@@ -1,8 +1,7 @@
-/* The figure `sensitivity` (the paper's Fig. 8): best and last against each field that the study
- * sweeps, one row of panels for each: numbers on an axis of numbers, distributions and names at
- * places of their own. A point pools the runs of all other settings, each of which is a stratum of
- * its interval; in a one-at-a-time design it has only the runs at the base's other fields, for the
- * rest of them differ in another field. */
+/* Figure `sensitivity` (the paper's Fig. 8): best and last score against each swept field, one row
+ * of panels per field. Numbers have a numeric axis; distributions and names are categories. A point
+ * pools the runs of all other settings, each a stratum of its interval. In a one-at-a-time design
+ * it only has the runs with the base's other fields. */
 #include "analysis/figures/list.h"
 #include "core/base/json.h"
 
@@ -13,7 +12,7 @@
 
 enum { ENDS = 2, FEW_AXES = 3, MOST_BESIDE = 2 * ENDS };
 
-/* The values of one axis: distinct, numbers in ascending order, else as they come. */
+/* The distinct values of one axis: numbers in ascending order, others in order of appearance. */
 typedef struct values {
   const axis_value **at; /* [n], borrowed */
   size_t n, which;
@@ -31,7 +30,7 @@ static int by_axis_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The values of an axis; at: [n_groups] room for them. */
+/* The values of an axis, stored in at[n_groups]. */
 static values values_of_axis(const results *r, size_t which, const axis_value **at) {
   values v = {at, 0, which, 1};
   for (size_t g = 0; g < r->n_groups; g++) {
@@ -53,7 +52,7 @@ bool sweeps_something(const results *r) {
   return false;
 }
 
-/* Whether two settings are equal in all axes but `free_axis`. */
+/* Returns true if two settings are equal in all axes except `free_axis`. */
 static bool same_but(const results *r, size_t g, size_t h, size_t free_axis) {
   for (size_t which = 0; which < r->axes.n; which++)
     if (which != free_axis && !same(&r->groups[g].value[which], &r->groups[h].value[which]))
@@ -68,8 +67,8 @@ static size_t axes_between(const results *r, size_t g, size_t h) {
   return n;
 }
 
-/* The base of a one-at-a-time design, from which every other setting differs in one axis; n_groups:
- * the study is another design. */
+/* The base of a one-at-a-time design: every other setting differs from it in one axis. n_groups if
+ * the study has another design. */
 static size_t base_setting(const results *r) {
   for (size_t base = 0; base < r->n_groups; base++) {
     size_t g = 0;
@@ -85,16 +84,16 @@ static double end_of(const results *r, const results_run *run, size_t which, dou
   return which == 0 ? e.best : e.last;
 }
 
-/* The page, and room for the values of a point. */
+/* The page, and scratch for the values of a point. */
 typedef struct sensitivity_page {
   figure_page *p;
   const results *r;
   double *values, *evals; /* [n_runs], [evaluations of the longest run] */
   size_t *strata;         /* [n_groups] */
-  size_t base;            /* base_setting() */
+  size_t base;            /* the result of base_setting() */
 } sensitivity_page;
 
-/* The point of an algorithm at value i. */
+/* Writes the point of an algorithm at value i. */
 static gl_status write_sensitivity_point(const sensitivity_page *s, size_t panel, size_t a,
                                          const values *v, size_t i, gl_error *err) {
   const results *r = s->r;
@@ -119,8 +118,8 @@ static gl_status write_sensitivity_point(const sensitivity_page *s, size_t panel
   return status;
 }
 
-/* "cluster.delay: uniform(1, 9)" is long: of a distribution its name, with its parameters as the
- * recipe has them behind it. */
+/* Label of a value. "cluster.delay: uniform(1, 9)" would be too long, so distributions get their
+ * name, followed by their parameters from the recipe. */
 static void mark_text(const axis_value *v, char text[64]) {
   cJSON *value = json_tree_of(v->text);
   const char *dist = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "law"));
@@ -141,8 +140,8 @@ static gl_status write_axis(const sensitivity_page *s, size_t row, const values 
     const size_t panel = row * ENDS + end;
     figure_panel *to = &p->panels[panel];
     axis_of(METRIC_COUNT, to->axis);
-    /* The field's name is the title: below rows of different depth it would stand nearer to the
-     * next row. */
+    /* The field's name is in the title: below the panel it would be too close to the next row,
+     * because rows have different depths. */
     snprintf(to->x_axis, sizeof to->x_axis, " ");
     if (*swept->unit && v->numbers)
       snprintf(to->title, sizeof to->title, "%s: %.100s [%.40s]", names[end], swept->label,
@@ -163,7 +162,7 @@ static gl_status write_axis(const sensitivity_page *s, size_t row, const values 
   return status;
 }
 
-/* A row of panels for each of the axes v[n]. */
+/* Writes a row of panels for each of the axes v[n]. */
 static gl_status write_sensitivity_page(const sensitivity_page *s, const values *v, size_t n,
                                         gl_error *err) {
   figure_page *p = s->p;

@@ -1,4 +1,5 @@
-/* The figure `staleness`: its distribution in schedules, beside a measured one. */
+/* Figures of staleness: its distribution in schedules and in measurements, `by_staleness` and
+ * `heat`. */
 #include "analysis/figures/list.h"
 #include "analysis/import/read.h"
 #include "analysis/plot/draw.h"
@@ -19,7 +20,8 @@ static double total(const uint64_t *count, size_t n) {
   return sum;
 }
 
-/* Largest usable value of the series, or -1 with the first that is not one in *wrong. */
+/* Largest value of the series, or -1 if a value is invalid; *wrong receives the first invalid one.
+ */
 static int64_t largest_drawn_staleness(const series *s, double *wrong) {
   int64_t largest = 0;
   for (size_t i = 0; i < s->n; i++) {
@@ -64,7 +66,7 @@ void staleness_histogram_fini(staleness_histogram *h) {
   *h = (staleness_histogram){0};
 }
 
-/* A block of shares, which widens the panel. */
+/* Writes a block of fractions and extends the panel's range to include them. */
 static void write_staleness_fractions(figure_page *p, size_t panel, const char *line,
                                       const uint64_t *count, size_t n) {
   double all = total(count, n);
@@ -107,14 +109,14 @@ static gl_status write_histograms(figure_page *p, const staleness_histogram *h, 
     to->kept = 1;
     write_staleness_fractions(p, i, lines[0], h[i].count, h[i].n);
     if (measured) write_staleness_fractions(p, i, lines[1], measured->count, measured->n);
-    to->high *= 1.15; /* room for the note */
+    to->high *= 1.15; /* space for the note */
   }
   return GL_OK;
 }
 
 /* --- of a study --- */
 
-/* The histogram of a group over all its runs; 0 if memory is short. */
+/* Sums the staleness histograms of a group's runs. Returns 0 if memory runs out. */
 static int group_staleness(const results *r, size_t group, staleness_histogram *h) {
   *h = (staleness_histogram){.name = strdup(r->groups[group].title)};
   for (size_t i = 0; i < r->n_runs; i++)
@@ -126,7 +128,7 @@ static int group_staleness(const results *r, size_t group, staleness_histogram *
   return h->name && h->count;
 }
 
-/* The groups that have a batch; how many. */
+/* Lists the groups that have a batch. Returns how many. */
 static size_t counted_groups(const results *r, size_t *groups) {
   size_t n = 0;
   for (size_t g = 0; g < r->n_groups; g++)
@@ -187,10 +189,10 @@ gl_status figure_of_staleness(const staleness_histogram *panels, size_t n,
   return figures_draw_table(&list, &(schedules){panels, measured, n}, q, err);
 }
 
-/* The figure `by_staleness` (the paper's Fig. 5): divergence, weight variances and estimation error
- * against the staleness of the batches themselves, in updates, over the updates of all settings;
- * and the number of updates of each point. A run becomes one number in each bin, a point the
- * interquartile mean over runs. */
+/* Figure `by_staleness` (the paper's Fig. 5): divergence, weight variances and estimation error
+ * against the staleness of the trained batches, in updates, over the updates of all settings, with
+ * the number of updates per point. Each run gives one value per bin; a point is the interquartile
+ * mean over runs. */
 
 enum { BINS = 12, QUANTITIES = 4 };
 
@@ -216,7 +218,7 @@ static bin bin_at(double most, size_t i) {
   return (bin){wide * (double)i, wide * (double)(i + 1)};
 }
 
-/* The value of a run in a bin: median for logarithms, mean otherwise; and how many updates. */
+/* The value of a run in a bin (median for logarithms, otherwise mean) and the number of updates. */
 static double run_value(const results_run *run, metric m, bin b, double *scratch, size_t *n) {
   *n = 0;
   for (size_t i = 0; i < run->n_steps; i++) {
@@ -227,15 +229,16 @@ static double run_value(const results_run *run, metric m, bin b, double *scratch
   return sample_quantile(scratch, sample_sort(scratch, *n), 0.5);
 }
 
-/* The page, and room for the values of a point. */
+/* The page, and scratch for the values of a point. */
 typedef struct staleness_page {
   figure_page *p;
   const results *r;
   double *values, *steps; /* [n_runs], [updates of the longest run] */
-  double most;            /* the largest staleness */
+  double most;            /* largest staleness */
 } staleness_page;
 
-/* The point of an algorithm in bin i: the IQM over its runs, or (m == METRIC_COUNT) the count. */
+/* Writes the point of an algorithm in bin i: the IQM over its runs, or for m == METRIC_COUNT the
+ * number of updates. */
 static gl_status write_bin(const staleness_page *s, size_t panel, size_t a, metric m, size_t i,
                            gl_error *err) {
   const results *r = s->r;
@@ -308,11 +311,11 @@ gl_status figure_by_staleness(const void *data, figure_page *p, gl_error *err) {
   return status == GL_OK ? page_set_lines(p, r->algorithms, r->n_algorithms, err) : status;
 }
 
-/* The figure `heat`: best and last of every algorithm at every delay, as colours. */
+/* Figure `heat`: best and last score of every algorithm at every delay, as colours. */
 
 enum { ENDS = 2 };
 
-/* Edges of the cells: delays at places 0, 1, ... and algorithms from above at -1, -2, ... */
+/* Edges of the cells: delays at x = 0, 1, ...; algorithms from top to bottom at y = -1, -2, ... */
 typedef struct heat {
   double *x, *y, *value;
 } heat;
@@ -352,7 +355,7 @@ static gl_status write_staleness_maps(figure_page *p, const summary *s, const x_
     snprintf(to->axis, sizeof to->axis, "%.150s", grid->name);
     fill_heat(h, s, grid, panel / ENDS, panel % ENDS, &low, &high);
     page_map(p, panel, &m);
-    to->low = h->x[0], to->high = h->x[grid->n_x]; /* rows are named: its axis is x */
+    to->low = h->x[0], to->high = h->x[grid->n_x]; /* rows have names, so this is the x axis */
   }
   for (size_t panel = 0; panel < p->n_panels; panel++) page_contour(p, panel, &m, NAN);
   for (size_t i = 0; i < grid->n_x && status == GL_OK; i++) {

@@ -1,4 +1,4 @@
-/* The table of a study's figures, and whether a study has what each of them needs. */
+/* The table of a study's figures, and tests whether a study has the required data. */
 #include "analysis/figures/figures.h"
 
 #include "analysis/figures/list.h"
@@ -16,7 +16,7 @@ const figure *figures_at(size_t i) {
   return i < FIGURE_COUNT ? &figures[i] : NULL;
 }
 
-/* Whether a run has one of the metrics, finite, at several updates. */
+/* Returns true if a run has finite values of one of the metrics at several updates. */
 static bool has_metric(const results *r, const metric *metrics, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (has_course(r, &(curve){.m = metrics[i]})) return true;
@@ -64,8 +64,8 @@ static bool has_staleness(const results *r) {
   return false;
 }
 
-/* Whether all updates that tell a staleness have the same one, so that nothing can be seen against
- * it. */
+/* Returns true if all updates with a known staleness have the same staleness, so that nothing can
+ * be plotted against it. */
 static bool has_one_age(const results *r) {
   double first = NAN;
   for (size_t i = 0; i < r->n_runs; i++)
@@ -78,7 +78,7 @@ static bool has_one_age(const results *r) {
   return isfinite(first);
 }
 
-/* -1 where memory is short; the figure itself then returns that as an error. */
+/* Returns -1 if memory runs out; the figure itself then reports that error. */
 static int is_swept(const results *r, x_kind kind) {
   x_grid grid;
   if (grid_init(&grid, r, kind, NULL) != GL_OK) return -1;
@@ -87,7 +87,7 @@ static int is_swept(const results *r, x_kind kind) {
   return several;
 }
 
-/* Whether two groups differ in the learning rate. */
+/* Returns true if two groups differ in the learning rate. */
 static bool has_rates(const results *r) {
   const size_t rate = results_axis(r, STABILITY_DOSE);
   for (size_t g = 1; g < r->n_groups && rate < r->axes.n; g++)
@@ -97,7 +97,7 @@ static bool has_rates(const results *r) {
   return false;
 }
 
-/* Of fewer runs of one algorithm and setting no share of falls can be told. */
+/* With fewer runs per algorithm and setting, the fraction that collapses cannot be estimated. */
 enum { FEWEST_RUNS = 3 };
 
 static const char *lacks_fates(const results *r) {

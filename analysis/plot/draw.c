@@ -1,4 +1,4 @@
-/* Goes through a table of figures: which apply, which are written, which are drawn. */
+/* Processes a table of figures: selects those with data, writes their files, draws them. */
 #include "analysis/plot/draw.h"
 
 #include "analysis/plot/layout.h"
@@ -50,8 +50,8 @@ gl_status figures_check_highlight(const figure_request *q, const char *const *na
   return GL_OK;
 }
 
-/* PREFIX_NAME on the heap. A prefix may be any text: characters that a file's name cannot have are
- * replaced. */
+/* Returns PREFIX_NAME, allocated. The prefix may be any text; characters not allowed in file names
+ * are replaced. */
 static char *figure_file_name(const figure_request *q, const char *name) {
   const char *prefix = q->prefix ? q->prefix : "";
   const size_t size = strlen(prefix) + strlen(name) + 2;
@@ -63,7 +63,7 @@ static char *figure_file_name(const figure_request *q, const char *name) {
   return file;
 }
 
-/* *is_empty: there turned out to be no value to show, and nothing is kept. */
+/* *is_empty is set if there is no value to show; no file is left then. */
 static gl_status write_figure_files(const figure *f, const void *data, const figure_request *q,
                                     const char *file, int *is_empty, gl_error *err) {
   figure_page p;
@@ -77,8 +77,7 @@ static gl_status write_figure_files(const figure *f, const void *data, const fig
 
 static const char no_values[] = "none of the quantities that it needs together has a value";
 
-/* Writes the figures that are asked for and have their data; files[i] is then the name of each, on
- * the heap. */
+/* Writes the requested figures that have data. files[i] receives each file name, allocated. */
 static gl_status write_all_figures(const figure_table *t, const void *data, const figure_request *q,
                                    char **files, gl_error *err) {
   size_t n = 0;
@@ -129,7 +128,7 @@ gl_status figures_draw_table(const figure_table *t, const void *data, const figu
   return status;
 }
 
-/* The script of a page, and both of its files put in place. */
+/* Writes the script of a page and renames both of its files to their final names. */
 
 static gl_status write_script(figure_page *p, gl_error *err) {
   char shape[64];
@@ -142,7 +141,8 @@ static gl_status write_script(figure_page *p, gl_error *err) {
   fprintf(w.stream, "# gnuplot %s.gp draws %s.pdf, %s.png and %s.svg from %s.tsv\n", p->name,
           p->name, p->name, p->name, p->name);
   fputs("if (!exists('aside')) aside = ''\n", w.stream);
-  /* Behind ./ no name begins with what gnuplot takes for a command instead of a file: | or <. */
+  /* The prefix ./ prevents a file name from starting with | or <, which gnuplot would execute as a
+   * command. */
   fputs("name = './'.", w.stream), page_write_name(p->name, w.stream), fputc('\n', w.stream);
   fprintf(w.stream, "formats = '%s'\nfont = '%s'\npoints = %g\n",
           p->q->formats ? p->q->formats : "pdf png svg", FIGURE_FONT, FIGURE_POINTS);
@@ -173,16 +173,16 @@ gl_status page_close(figure_page *p, gl_status status, gl_error *err) {
   return status;
 }
 
-/* Starts gnuplot and says how it ended. */
+/* Runs gnuplot and reports how it ended. */
 
 /* A run of gnuplot. */
 typedef struct drawing {
   const char *folder, *program;
-  char *script; /* ./NAME.gp: a name may begin like an option */
-  char *aside;  /* "aside='.123.tmp'": the suffix of the outputs while they are written */
+  char *script; /* ./NAME.gp: the prefix prevents a name from being read as an option */
+  char *aside;  /* "aside='.123.tmp'": suffix of the output files until they are complete */
 } drawing;
 
-/* In the child: gnuplot in the folder, its complaints into the pipe. */
+/* In the child process: runs gnuplot in the folder, with stderr into a pipe. */
 static void run_gnuplot(const drawing *d, int complaints, int failure) {
   int nothing = open("/dev/null", O_RDWR);
   if (nothing >= 0) dup2(nothing, 0), dup2(nothing, 1);
@@ -194,7 +194,7 @@ static void run_gnuplot(const drawing *d, int complaints, int failure) {
   _exit(127);
 }
 
-/* The first bytes of what comes through a pipe, as text without line breaks; reads to its end. */
+/* Reads a pipe to its end and stores the first bytes as text without line breaks. */
 static void read_complaint(int from, char *text, size_t size) {
   size_t n = 0;
   char room[512];
@@ -204,7 +204,8 @@ static void read_complaint(int from, char *text, size_t size) {
   text[n] = 0;
 }
 
-/* How gnuplot ended: 0, or errno if it could not be started, or -1 with its complaint. */
+/* Runs gnuplot. Returns 0, errno if it could not be started, or -1 with the beginning of its error
+ * output. */
 static int gnuplot_outcome(const drawing *d, char *complaint, size_t size) {
   int complaints[2], failure[2], reason = 0, code = 0;
   if (pipe(complaints) != 0) return errno;
@@ -231,10 +232,10 @@ static int gnuplot_outcome(const drawing *d, char *complaint, size_t size) {
 
 enum { OUTPUTS = 3 };
 
-/* FOLDER/NAME.pdf and its name while it is written. */
+/* FOLDER/NAME.pdf and its temporary name. */
 typedef struct output {
   char *path, *aside;
-  const char *end; /* how a whole file of the kind ends */
+  const char *end; /* last bytes of a complete file of this format */
 } output;
 
 static void output_fini(output *o) {
@@ -255,12 +256,12 @@ static int output_init(output *o, const char *folder, const char *name, const ch
   return 1;
 }
 
-/* Whether the file ends as it should: gnuplot does not tell of a disk that is full. */
+/* Returns true if the file ends correctly. gnuplot does not report a full disk. */
 static bool is_whole_output(const output *o) {
   char tail[16] = {0};
   FILE *f = fopen(o->aside, "rb");
   if (!f) return false;
-  if (fseek(f, -(long)sizeof tail, SEEK_END) != 0) rewind(f); /* it is shorter */
+  if (fseek(f, -(long)sizeof tail, SEEK_END) != 0) rewind(f); /* the file is shorter than tail */
   size_t n = fread(tail, 1, sizeof tail, f);
   fclose(f);
   const size_t length = strlen(o->end);
@@ -269,7 +270,8 @@ static bool is_whole_output(const output *o) {
   return false;
 }
 
-/* Puts one in place. A program that writes no file, as a stand-in for gnuplot may, has drawn. */
+/* Renames an output to its final name. If the program wrote no file (as a test's stand-in for
+ * gnuplot), nothing is done. */
 static gl_status output_finish(const output *o, gl_error *err) {
   if (access(o->aside, F_OK) != 0) return GL_OK;
   if (!is_whole_output(o))

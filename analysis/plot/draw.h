@@ -1,33 +1,33 @@
-/* Drawing the figures of a table that there are data for. */
+/* Draws the figures of a table that have data. */
 #ifndef GEPOLAB_ANALYSIS_PLOT_DRAW_H
 #define GEPOLAB_ANALYSIS_PLOT_DRAW_H
 
 #include "analysis/plot/page.h"
 #include "core/base/error.h"
 
-/* Writes the data file and the script of every figure for which `data` is enough, then draws them.
- * GL_EINPUT if q->only is the name of no figure (the message names the nearest), if that figure
- * lacks data (the message says which), or if no figure has its data. GL_EIO if the folder or a file
- * cannot be written, or if gnuplot is missing or fails; in that case all data and scripts are
- * there. */
+/* Writes the data file and script of every figure for which `data` suffices, then draws them.
+ * Errors: GL_EINPUT (q->only is not a figure, with the nearest name; that figure lacks data; or no
+ * figure has data), GL_EIO (the folder or a file cannot be written, or gnuplot is missing or fails;
+ * all data and scripts are then written). */
 gl_status figures_draw_table(const figure_table *t, const void *data, const figure_request *q,
                              gl_error *err);
 
-/* GL_EINPUT, with the nearest, if q->highlight names something that is not among names[n]. */
+/* Errors: GL_EINPUT if q->highlight has a name that is not in names[n], with the nearest name. */
 gl_status figures_check_highlight(const figure_request *q, const char *const *names, size_t n,
                                   gl_error *err);
 
 /* Finishing a page. */
 
-/* Writes the script and puts both files in place; releases the page. After a failure (status, which
- * is then handed through, also one before page_open) nothing is left behind. */
+/* Writes the script, renames both files to their final names, and releases the page. `status` is
+ * the result of writing the page: if it is an error (also one before page_open), no file is left
+ * and the error is returned. */
 gl_status page_close(figure_page *p, gl_status status, gl_error *err);
 
 /* Running gnuplot. */
 
-/* Has the program (a name or a path) run FOLDER/NAME.gp from within the folder, which writes
- * NAME.pdf, NAME.png and NAME.svg under other names; they are put in place when they are whole.
- * GL_EIO if it cannot be started, or fails, with the beginning of its complaint. */
+/* Runs the program (a name or a path) on FOLDER/NAME.gp inside the folder. It writes NAME.pdf,
+ * NAME.png and NAME.svg under temporary names, which are renamed when complete. Errors: GL_EIO (not
+ * started or failed, with the beginning of its error output). */
 gl_status gnuplot_draw(const char *folder, const char *program, const char *name, gl_error *err);
 
 #endif

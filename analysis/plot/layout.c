@@ -1,4 +1,4 @@
-/* Lays a page out: the panels that are shown, and their places. */
+/* Lays out a page: selects the visible panels and computes their positions. */
 #include "analysis/plot/layout.h"
 
 #include "core/base/shown.h"
@@ -14,7 +14,7 @@ static bool panel_varies(const figure_panel *panel) {
   return panel->kept || panel->largest - panel->least > 1e-12 * fabs(panel->largest);
 }
 
-/* Remarks the one number, or none, that the panels would have shown. */
+/* Adds a remark with the single number, if any, that the omitted panels would have shown. */
 static gl_status remark_constant(figure_page *p, size_t from, size_t to, gl_error *err) {
   double value = NAN;
   char text[24];
@@ -36,7 +36,7 @@ static bool has_points(const figure_panel *panel) {
   return panel->least <= panel->largest;
 }
 
-/* Whether the panels of one column of the rows with a common range are without points. */
+/* Returns true if no panel of the column has points, among the rows with a common range. */
 static bool is_column_empty(const layout *l, size_t column) {
   for (size_t i = 0; i < l->n; i++)
     if (l->places[i].panel % l->p->share == column && has_points(layout_panel(l, &l->places[i])))
@@ -56,7 +56,7 @@ static gl_status drop_column(layout *l, size_t column, gl_error *err) {
   return *heading ? page_leave_out(l->p, err, "%.150s (no values)", heading) : GL_OK;
 }
 
-/* Leaves out the settings of which no panel has a point, where others have. */
+/* Omits settings without points in any panel, if others have points. */
 static gl_status drop_empty_columns(layout *l, gl_error *err) {
   figure_page *p = l->p;
   size_t left = p->share, most = p->share;
@@ -72,7 +72,7 @@ static gl_status drop_empty_columns(layout *l, gl_error *err) {
   return status;
 }
 
-/* Chooses the panels that vary: of those with a common range all or none. */
+/* Selects the panels whose values vary. Panels with a common range are kept or omitted together. */
 static gl_status choose_varying_rows(layout *l, gl_error *err) {
   figure_page *p = l->p;
   const size_t together = p->share ? p->share : 1;
@@ -88,7 +88,7 @@ static gl_status choose_varying_rows(layout *l, gl_error *err) {
     if (!any) status = remark_constant(p, from, to, err);
     for (size_t i = from; i < to && any; i++) l->places[l->n++].panel = i;
     if (any && l->n == to - from)
-      for (size_t i = from; i < to; i++) /* headings stand above the first row that is shown */
+      for (size_t i = from; i < to; i++) /* titles move to the first visible row */
         if (!*p->panels[i].title && from > 0)
           memcpy(p->panels[i].title, p->panels[i - from].title, sizeof p->panels[i].title);
   }
@@ -108,7 +108,7 @@ size_t layout_shown_lines(const figure_page *p) {
 
 /* --- lines in colour and in grey --- */
 
-enum { MOST_HIDDEN = 3 }; /* lines that are named as having no value */
+enum { MOST_HIDDEN = 3 }; /* more lines without a value than this are counted, not named */
 
 static gl_status hide_empty_lines(figure_page *p, gl_error *err) {
   size_t hidden = 0;
@@ -126,7 +126,7 @@ static gl_status hide_empty_lines(figure_page *p, gl_error *err) {
   return status;
 }
 
-/* Says which lines are grey. */
+/* Adds a remark that names the grey lines. */
 static gl_status remark_grey(figure_page *p, gl_error *err) {
   char *list = NULL;
   size_t size = 0, n = 0;
@@ -158,11 +158,12 @@ static gl_status choose_colours(figure_page *p, gl_error *err) {
 
 /* --- the ranges of the axes --- */
 
-/* Scripts have ten digits of a number, so that a range narrower than this share of its ends may be
- * written as a point. */
+/* Scripts have ten digits per number, so a range narrower than this, relative to its ends, may have
+ * equal ends in the script. */
 static const double POINT = 1e-6;
 
-/* Room for the marks at the ends; a range that is a point, or empty, gets some. */
+/* Adds space for symbols at the ends of a range; a range that is empty or a single point is
+ * widened. */
 static void pad_range(const figure_page *p, double *low, double *high, bool logarithmic) {
   if (!(*low <= *high)) *low = logarithmic ? 1 : 0, *high = 1;
   if (logarithmic) {
@@ -210,7 +211,7 @@ static void set_ranges(figure_page *p) {
 
 /* --- across a page: numbers and names of axes, how wide panels are and how many are side by side --- */
 
-static const double BROADEST = 9.5; /* of a panel */
+static const double BROADEST = 9.5; /* maximum width of a panel */
 
 static void set_y_ticks(layout *l) {
   l->y_numbers = 0;
@@ -238,7 +239,7 @@ bool layout_has_marks(const layout *l, const place *at) {
   return false;
 }
 
-/* As many numbers as fit side by side. */
+/* Sets as many tick labels as fit side by side. */
 static void set_x_ticks(layout *l) {
   for (size_t i = 0; i < l->n; i++) {
     place *at = &l->places[i];
@@ -321,14 +322,14 @@ double layout_marks_apart(const layout *l, double *longest) {
   return nearest;
 }
 
-/* Whether the texts at the x axis fit side by side; else they are turned. */
+/* Returns true if the labels of the x axis fit side by side; otherwise they are rotated. */
 static bool marks_fit(const layout *l) {
   double longest;
   const double nearest = layout_marks_apart(l, &longest);
   return longest + 0.12 <= nearest;
 }
 
-/* How far the last of these texts extends over the right edge. */
+/* How far the last labels extend beyond the right edge of their panels. */
 static double marks_overhang(const layout *l) {
   double most = 0;
   for (size_t k = 0; k < l->n && !l->turned; k++)
@@ -341,8 +342,7 @@ static double marks_overhang(const layout *l) {
   return most;
 }
 
-/* Half of the broadest number of x may stand out at either side of a panel, and a part of the last
- * text there. */
+/* Space needed on both sides of a panel: half of the widest x label, or part of the last label. */
 static double overhang(const layout *l) {
   double most = fmax(0.2, marks_overhang(l));
   for (size_t i = 0; i < l->n; i++)
@@ -360,7 +360,7 @@ static void set_columns(layout *l) {
       l->tall = l->broad <= 0 ? 3 : fmin(fmax(0.8 * l->broad, 2.4), 4.6);
     set_y_ticks(l);
     l->left = MARGIN + y_axis_room(l) + 0.06 + l->y_numbers + Y_SPACE;
-    /* Room for texts that extend over the edge makes panels narrower: turned texts stay turned. */
+    /* Reserving space for labels narrows the panels; labels that became rotated stay rotated. */
     l->turned |= round > 0 && !marks_fit(l);
     const double out = round ? overhang(l) : 0.3;
     l->right = layout_bar_room(l) + (*p->bar_axis ? 0 : fmax(0.15, out));
@@ -368,14 +368,14 @@ static void set_columns(layout *l) {
     fit_columns(l);
     set_x_ticks(l);
   }
-  /* Panels that do not fill the page stand in its middle. */
+  /* Panels that do not fill the page are centred. */
   const double used = (double)l->columns * l->broad + (double)(l->columns - 1) * l->gap;
   l->left += 0.5 * fmax(0, l->width - l->left - l->right - used);
 }
 
-/* Down a page: headings, panels, and the texts below them. */
+/* Vertical layout: titles, panels, and labels below them. */
 
-/* Room below a row of panels, of which only some may have texts. */
+/* Space below a row of panels; some panels may have no labels. */
 static double room_below(const layout *l, size_t row) {
   double longest = 0;
   for (size_t k = row * l->columns; l->turned && k < l->n && k < (row + 1) * l->columns; k++)
@@ -407,7 +407,8 @@ static size_t heading_lines(const layout *l, size_t row) {
   return most;
 }
 
-/* Whether panels have axes of their own, or headings between them that part the columns. */
+/* Determines whether panels have their own axes, and whether titles between panels separate the
+ * columns. */
 static void see_axes(layout *l) {
   l->x_everywhere = 0;
   for (size_t i = 0; i < l->n; i++) {
@@ -449,7 +450,7 @@ static void set_rows(layout *l) {
   l->height = y;
 }
 
-/* A page's legend: its entries, and their columns. */
+/* The page's legend: its entries and columns. */
 
 bool layout_has_legend(const figure_page *p) {
   return p->n_kinds > 0 || (!p->named_rows && !p->plain && p->n_lines > 1);
@@ -488,7 +489,7 @@ const char *layout_entry_text(const figure_page *p, size_t i) {
   return i < p->n_lines && line->look.colour == LOOK_GREY ? "others" : line->name;
 }
 
-/* The width of each column where so many stand side by side, and of all together. */
+/* Computes the width of each legend column for the given number of columns. Returns the total. */
 static double entry_widths(const figure_page *p, size_t columns, double wide[MOST_ENTRIES]) {
   double sum = 0;
   memset(wide, 0, columns * sizeof *wide);

@@ -1,5 +1,5 @@
-/* The places of everything on a page: panels, texts, marks of axes and the legend, at the figure's
- * final size. All lengths are centimetres; y counts from the upper edge. Only for draw.c and the
+/* Positions of all elements of a page: panels, text, ticks and the legend, at the figure's final
+ * size. Lengths are in centimetres; y is measured from the upper edge. Private to draw.c and the
  * files layout*.c. */
 #ifndef GEPOLAB_ANALYSIS_PLOT_LAYOUT_H
 #define GEPOLAB_ANALYSIS_PLOT_LAYOUT_H
@@ -10,25 +10,25 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-static const double LINE = 0.31;      /* from one line of text to the next */
-static const double TIC = 0.1;        /* a mark's length and the space behind it */
-static const double Y_SPACE = 0.23;   /* from a panel to its numbers of y */
-static const double MARGIN = 0.08;    /* at the page's edges */
-static const double SAMPLE = 0.75;    /* of the legend's samples */
-static const double BAR = 0.28;       /* of a colour bar */
-static const double LONGEST_MARK = 3; /* of a text turned along the x axis */
+static const double LINE = 0.31;      /* line height of text */
+static const double TIC = 0.1;        /* length of a tick and the space behind it */
+static const double Y_SPACE = 0.23;   /* distance from a panel to its y labels */
+static const double MARGIN = 0.08;    /* margin at the page's edges */
+static const double SAMPLE = 0.75;    /* width of a sample line in the legend */
+static const double BAR = 0.28;       /* width of a colour bar */
+static const double LONGEST_MARK = 3; /* maximum length of a rotated label at the x axis */
 
-enum { MOST_ENTRIES = 12 };               /* of the legend side by side */
-enum { MOST_HEADING = 3, MOST_AXIS = 3 }; /* lines of text */
+enum { MOST_ENTRIES = 12 };               /* maximum number of legend columns */
+enum { MOST_HEADING = 3, MOST_AXIS = 3 }; /* maximum number of text lines */
 
-/* A panel as it is shown. */
+/* A visible panel. */
 typedef struct place {
-  size_t panel; /* of the page */
+  size_t panel; /* index among the page's panels */
   double left, right, top, bottom;
   tick x[MOST_TICKS], y[MOST_TICKS];
   size_t n_x, n_y;
-  double x_numbers;  /* room that numbers and texts below the row of panels take */
-  int first, lowest; /* of its row of panels; of its column */
+  double x_numbers;  /* space for labels below its row of panels */
+  int first, lowest; /* first: of its row of panels; lowest: of its column */
 } place;
 
 typedef struct layout {
@@ -36,9 +36,9 @@ typedef struct layout {
   place *places; /* [n] */
   size_t n, columns, rows;
   double width, height, broad, tall, left, gap, right;
-  double y_numbers; /* room that numbers of y take */
-  int turned;       /* marks of x along the page's height */
-  int x_everywhere; /* numbers of x below every panel */
+  double y_numbers; /* space for the y labels */
+  int turned;       /* 1: x labels are rotated */
+  int x_everywhere; /* 1: x labels below every panel */
   size_t entries_across, entry_rows;
   double entry_wide[MOST_ENTRIES], legend_wide;
   FILE *to;
@@ -49,43 +49,44 @@ static inline const figure_panel *layout_panel(const layout *l, const place *at)
   return &l->p->panels[at->panel];
 }
 
-/* Lays the page out and writes the variables of plots/style.gp: sizes, panels, texts, lines, legend
- * and the foot. Pads and shares the panels' ranges, leaves out panels in which nothing varies,
- * settings and lines without a value, and shows in grey the lines that are too many for a colour
- * each (or, with q->highlight, all lines that it does not name). */
+/* Lays out the page and writes the variables of plots/style.gp: sizes, panels, text, lines, legend
+ * and remarks. Pads the panels' ranges and makes common ranges equal. Omits panels in which nothing
+ * varies, and settings and lines without a value. Lines beyond the number of colours are grey (with
+ * q->highlight: all lines that it does not name). */
 gl_status layout_write(figure_page *p, FILE *to, gl_error *err);
 
 /* --- layout.c --- */
 
-/* Fills in everything but `to`. What is left out is stated at the page's foot. places: [n_panels],
- * zeros. GL_ENOMEM. */
+/* Fills in all fields except `to`. Adds remarks on what is omitted. places: [n_panels], zeroed.
+ * Errors: GL_ENOMEM. */
 gl_status layout_arrange(layout *l, gl_error *err);
 size_t layout_shown_lines(const figure_page *p);
 
-/* Whether the mark belongs to the panel's x axis; whether that has marks. */
+/* layout_is_of: the mark belongs to the panel's x axis. layout_has_marks: that axis has marks. */
 bool layout_is_of(const layout *l, const figure_mark *mark, const place *at);
 bool layout_has_marks(const layout *l, const place *at);
-/* The x of mark i on the page. */
+/* The x position of mark i on the page. */
 double layout_mark_x(const layout *l, const place *at, size_t i);
-/* The least distance between texts at the x axis, and the width of the longest. */
+/* The smallest distance between labels on the x axis. *longest receives the width of the widest
+ * label. */
 double layout_marks_apart(const layout *l, double *longest);
-/* The lines of a y axis' name, at most MOST_AXIS. */
+/* Breaks a y axis label into at most MOST_AXIS lines. Returns their number. */
 size_t layout_axis_lines(const layout *l, const char *axis, size_t *starts, size_t *lengths);
-/* Room for a colour bar with its numbers; 0 where there is none. */
+/* Width of a colour bar with its numbers; 0 if there is none. */
 double layout_bar_room(const layout *l);
-/* A heading may extend a little over both sides, but not over the page's edge. */
+/* Available width of a title. It may extend slightly beyond its panel, but not beyond the page. */
 double layout_heading_wide(const layout *l);
-/* Whether the x axis' name is below the panel. */
+/* Returns true if the panel has the x axis label below it. */
 bool layout_names_x(const layout *l, const place *at);
 
 bool layout_has_legend(const figure_page *p);
-/* Grey lines are one entry together. */
+/* All grey lines share one entry. */
 size_t layout_legend_entries(const figure_page *p);
-/* The line of an entry, as the script counts them: those in colour, then the first grey one. */
+/* Index of an entry's line in the script's order: coloured lines, then the first grey line. */
 size_t layout_entry_line(const figure_page *p, size_t entry);
 const char *layout_entry_text(const figure_page *p, size_t line);
-/* The item at that place of the script's arrays of lines: the lines, then the kinds that only the
- * legend has. */
+/* The item at index i of the script's arrays of lines: the lines, then the kinds that appear only
+ * in the legend. */
 const figure_line *layout_scripted(const figure_page *p, size_t i);
 
 #endif

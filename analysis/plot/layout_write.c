@@ -29,7 +29,7 @@ static void write_label(layout *l, const char *text, double x, double y, int whe
           i, across(l, x), i, up(l, y), i, where, i, turned);
 }
 
-/* A part of a text, with an ellipsis where it was cut. */
+/* A part of a text, with an ellipsis if it was cut. */
 typedef struct text_part {
   char text[SHOWN_SIZE + 8];
 } text_part;
@@ -84,7 +84,7 @@ static void write_cut(layout *l, const char *text, double most, double x, double
     write_label(l, part_of(t.text, length, cut).text, x, y, where, turned);
 }
 
-/* A turned text in as many lines as there is room for. */
+/* Writes rotated text, broken into as many lines as fit. */
 static void write_turned(layout *l, const char *text, size_t lines, double x, double y) {
   size_t starts[MOST_MARK_LINES], lengths[MOST_MARK_LINES];
   int cut;
@@ -143,7 +143,7 @@ static void write_panel_texts(layout *l, const place *at) {
   write_note(l, at);
 }
 
-/* Gnuplot's list of marks; without names where another panel shows them. */
+/* Writes gnuplot's list of ticks, without labels if another panel shows them. */
 static void write_ticks(FILE *to, const char *array, size_t number, const tick *ticks, size_t n,
                         int named) {
   fprintf(to, "%s[%zu] = \"", array, number);
@@ -181,7 +181,7 @@ static void write_layout_panel(layout *l, size_t number) {
   write_ticks(to, "y_tics", number, at->y, at->n_y, at->first || !l->p->share);
 }
 
-/* Some seven marks a line, at different points of neighbours. */
+/* Points between symbols: about seven symbols per line, staggered between lines. */
 static size_t points_to_a_mark(const figure_page *p) {
   const size_t curves = p->n_panels * (p->n_lines ? p->n_lines : 1);
   return p->all_marks || p->n_points < 12 * curves ? 1 : p->n_points / (7 * curves);
@@ -197,7 +197,7 @@ static void write_lines(const figure_page *p, FILE *to) {
     fprintf(to, "array %s[%zu]\n", arrays[i], p->n_lines + p->n_kinds + 1);
   for (size_t i = 0; i < p->n_lines; i++)
     fprintf(to, "row_of[%zu] = %zu\n", i + 1, p->lines[i].hidden ? 0 : ++row);
-  for (int grey = 1; grey >= 0; grey--) /* colours are drawn over grey */
+  for (int grey = 1; grey >= 0; grey--) /* grey first, so that coloured lines are on top */
     for (size_t i = 0; i < p->n_lines; i++)
       if ((p->lines[i].look.colour == LOOK_GREY) == grey)
         fprintf(to, "in_order[%zu] = %zu\n", ++n, i + 1);
@@ -232,9 +232,9 @@ static void write_legend(layout *l, double top) {
 
 /* --- the foot --- */
 
-/* One text below the panels, cut into lines; where it does not fit the last one ends in dots, and
- * says of how many parts it is (0: of none). Writes them where `top` is not negative. Returns how
- * many lines. */
+/* Breaks a text below the panels into lines. If it does not fit, the last line ends in an ellipsis
+ * and the number of items (`parts`; 0: no number). Writes the lines unless `top` is negative.
+ * Returns their number. */
 static size_t foot_lines(layout *l, const char *before, const char *text, size_t parts,
                          double top) {
   char *all = NULL;

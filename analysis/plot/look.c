@@ -1,4 +1,4 @@
-/* The table of looks, and looks for names that it does not hold. */
+/* The table of line styles, and styles for names that are not in it. */
 #include "analysis/plot/look.h"
 
 #include <ctype.h>
@@ -28,7 +28,7 @@ static const char *const dashes[LOOK_DASHES] = {[SOLID] = "solid",
                                                 [TWO_DOTS] = "(12,3,2,3,2,3)",
                                                 [LONG] = "(18,4)"};
 
-/* gnuplot's points. */
+/* gnuplot's point types. */
 enum {
   PLUS = LOOK_PLUS,
   CROSS = LOOK_CROSS,
@@ -47,8 +47,8 @@ enum {
   PENTAGON
 };
 
-/* One line for each published algorithm (core/policy/algorithms.c; a test compares them). The
- * eight that studies compare most come first and have a colour each. */
+/* One line for each published algorithm (core/policy/algorithms.c; a test compares the lists). The
+ * first eight, those most often compared, have distinct colours. */
 static const struct {
   const char *name;
   look look;
@@ -125,7 +125,8 @@ static bool is_word_end(char c) {
   return c == 0 || c == ' ' || c == '_' || c == '-' || c == '.' || c == '/';
 }
 
-/* The words of a name in small letters, behind its tag; 0 where it cannot be an algorithm's. */
+/* Splits a name into lower-case words, without the tag before it. Returns 0 if it cannot be an
+ * algorithm's name. */
 static int split_look(const char *name, words *w) {
   const char *at = *name == '[' && strchr(name, ']') ? strchr(name, ']') + 1 : name;
   size_t length = 0;
@@ -143,8 +144,8 @@ static int split_look(const char *name, words *w) {
   return w->n > 0;
 }
 
-/* Suffixes of run names that say nothing about the algorithm: one of
- * these words, or one of the second kind with a number behind it. */
+/* Suffixes of run names that do not identify the algorithm: one of these words, or a word of the
+ * second list followed by a number. */
 static bool is_of_the_run(const char *word) {
   static const char *const whole[] = {"online", "offline", "async", "sync"};
   static const char *const counted[] = {"diff",      "maxdiff", "delay", "maxdelay",
@@ -160,7 +161,7 @@ static bool is_of_the_run(const char *word) {
   return false;
 }
 
-/* Names that papers and programs write as one word, or otherwise than here. */
+/* Alternative spellings in papers and other programs. */
 static const struct {
   const char *spelling, *name;
 } spellings[] = {{"drgrpo", "dr_grpo"},       {"gepo+", "gepo_plus"},
@@ -175,7 +176,7 @@ static size_t in_table(const char *name) {
   return i;
 }
 
-/* The algorithm's place in the table; LOOKS: none. */
+/* Index of the algorithm in the table; LOOKS if it is not there. */
 static size_t published(const char *name) {
   char joined[MOST_WORDS * WORD] = "";
   size_t i = in_table(name);
@@ -189,7 +190,7 @@ static size_t published(const char *name) {
 
 /* --- looks --- */
 
-/* How often each colour, and each combination, is taken. */
+/* Number of uses of each colour and each combination. */
 typedef struct taken {
   size_t colour[LOOK_COLOURS];
   size_t pair[LOOK_COLOURS][LOOK_DASHES];
@@ -200,7 +201,8 @@ static void take(taken *t, look l) {
   t->pair[l.colour][l.dash]++;
 }
 
-/* The rarest colour, in the table's order, with its rarest dash, and the next mark. */
+/* Chooses the least used colour (ties: in this order), its least used dash pattern, and the next
+ * symbol. */
 static look next_look(const taken *t, size_t number) {
   static const int order[LOOK_COLOURS] = {BLUE, RED, GREEN, GOLD, BLACK, WINE, PINK, SKY};
   static const int marks[] = {CIRCLE,   SQUARE,      UP,    DIAMOND, PLUS,        DOWN,
@@ -217,8 +219,8 @@ void looks_assign(const char *const *names, size_t n, look *out) {
   taken t = {{0}, {{0}}};
   int is_used[LOOKS] = {0};
   size_t own = 0;
-  for (size_t i = 0; i < n; i++) out[i].mark = 0; /* none yet */
-  /* Names with the spelling of this table come first. */
+  for (size_t i = 0; i < n; i++) out[i].mark = 0; /* 0: not assigned yet */
+  /* Names with exactly the table's spelling come first. */
   for (int exact = 1; exact >= 0; exact--)
     for (size_t i = 0; i < n; i++) {
       const size_t k = out[i].mark ? LOOKS : exact ? in_table(names[i]) : published(names[i]);

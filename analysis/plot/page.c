@@ -1,4 +1,4 @@
-/* The data file and the script of one figure. */
+/* Writes the data file and the script of one figure. */
 #include "analysis/plot/page.h"
 
 #include "analysis/plot/text.h"
@@ -16,7 +16,7 @@
 
 /* --- options --- */
 
-/* Widths by name. */
+/* Named page widths. */
 static const struct {
   const char *name;
   double cm;
@@ -75,13 +75,13 @@ void page_number(figure_page *p, double value) {
   fprintf(p->data.stream, "\t%s", isfinite(value) ? number_text(value, text) : "");
 }
 
-/* A logarithmic axis cannot show values that are not positive. */
+/* A logarithmic axis shows positive values only. */
 static bool is_on_axis(const figure_panel *panel, double value) {
   return isfinite(value) && (!panel->logarithmic || value > 0);
 }
 
-/* Lines come in turn, so the one found last or the next is mostly the one asked for. Where memory
- * is short no name is kept, and no line is hidden. */
+/* Lines are written in order, so the search starts at the line found last. If memory runs out, no
+ * name is recorded and no line is hidden. */
 void page_keep_line(figure_page *p, const char *line) {
   for (size_t i = 0; i < p->n_drawn; i++) {
     const size_t at = (p->last_drawn + i) % p->n_drawn;
@@ -174,9 +174,9 @@ size_t page_pick(size_t n, size_t most, size_t *picked) {
 
 /* --- the script --- */
 
-/* A text without control characters in gnuplot's single quotes, in which nothing is replaced or
- * run. A quote is written outside, between two parts: gnuplot 5.4 takes some doubled quotes for the
- * end of the text and runs the rest as commands. */
+/* Writes a text without control characters in gnuplot's single quotes, where nothing is
+ * interpreted. A quote character is written outside, between two quoted parts: gnuplot 5.4 mistakes
+ * some doubled quotes for the end of the string and executes the rest as commands. */
 void page_write_name(const char *text, FILE *to) {
   for (fputc('\'', to); *text; text++) {
     if (*text == '\'')
@@ -187,7 +187,7 @@ void page_write_name(const char *text, FILE *to) {
   fputc('\'', to);
 }
 
-/* Whether gnuplot's enhanced text obeys the character. */
+/* Returns true if gnuplot's enhanced text mode interprets the character. */
 static bool is_gnuplot_mark(char c) {
   return strchr("_^@&~{}\\", c) != NULL;
 }
@@ -213,7 +213,7 @@ void page_write_text(const char *text, FILE *to) {
 
 /* --- the foot: settings left out, and remarks --- */
 
-/* Appends to a text on the heap, with a separator where there is something before it. */
+/* Appends to an allocated text, with a separator if it is not empty. */
 static gl_status append_foot(char **to, const char *separator, const char *more, gl_error *err) {
   const size_t have = *to ? strlen(*to) : 0, size = have + strlen(more) + strlen(separator) + 1;
   char *longer = realloc(*to, size);
@@ -225,8 +225,8 @@ static gl_status append_foot(char **to, const char *separator, const char *more,
 
 static const char SEPARATOR[] = "; ";
 
-/* Whether text is one of the entries of said: the whole of one, since a setting's name may begin
- * another's. */
+/* Returns true if text is a complete entry of the list `said`. One setting's name may be a prefix
+ * of another's. */
 static bool is_in_list(const char *said, const char *text) {
   const size_t n = strlen(text), gap = sizeof SEPARATOR - 1;
   for (const char *at = said; at; at = strstr(at, SEPARATOR)) {
@@ -372,7 +372,7 @@ void page_map(figure_page *p, size_t panel, const figure_map *m) {
 
 /* --- contours --- */
 
-/* Where a contour is drawn: the scales of axes and values. */
+/* Inputs of a contour: scales of axes and values. */
 typedef struct contour {
   figure_page *p;
   const figure_map *m;
@@ -385,7 +385,7 @@ static double centre(const double *edge, size_t i, bool logarithmic) {
   return logarithmic ? 0.5 * (log(edge[i]) + log(edge[i + 1])) : 0.5 * (edge[i] + edge[i + 1]);
 }
 
-/* How far above the level the cell is, on the scale of the colours. */
+/* Difference between the cell's value and the level, on the scale of the colours. */
 static double above(const contour *c, size_t x, size_t y) {
   const double value = c->m->value[y * c->m->n_x + x];
   return c->log_value ? log(value) - log(c->level) : value - c->level;
@@ -395,7 +395,8 @@ typedef struct point {
   double x, y;
 } point;
 
-/* The crossings of the four sides of the square whose lower left corner is that cell's centre. */
+/* Finds where the contour crosses the four sides of a square. Its lower left corner is the centre
+ * of cell (x, y). */
 static size_t crossings(const contour *c, size_t x, size_t y, point out[4]) {
   const size_t cx[5] = {x, x + 1, x + 1, x, x}, cy[5] = {y, y, y + 1, y + 1, y};
   size_t n = 0;
@@ -429,7 +430,7 @@ void page_contour(figure_page *p, size_t panel, const figure_map *m, double leve
       p, m, panel, level, p->x_logarithmic, p->panels[panel].logarithmic, p->bar_logarithmic};
   point at[4];
   page_line(p, panel, "contour");
-  fputs("\t\t\n\n", p->data.stream); /* a block is never empty, or it would not be counted */
+  fputs("\t\t\n\n", p->data.stream); /* gnuplot does not count empty blocks */
   for (size_t y = 0; y + 1 < m->n_y && isfinite(level); y++)
     for (size_t x = 0; x + 1 < m->n_x; x++) {
       const size_t n = crossings(&c, x, y, at);

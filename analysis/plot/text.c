@@ -1,4 +1,4 @@
-/* Widths of text in the figures' font, from the advance widths of DejaVu Sans 2.37. */
+/* Widths of text in the figures' font, computed from the advance widths of DejaVu Sans 2.37. */
 #include "analysis/plot/text.h"
 
 #include "core/base/utf8.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In units of 1/2048 em: of the characters from space to tilde, and of others that figures use. */
+/* Widths in units of 1/2048 em: characters from space to tilde, and others that figures use. */
 static const uint16_t ascii[] = {
     651,  821,  942,  1716, 1303, 1946, 1597, 563,  799,  799,  1024, 1716, 651,  739,  651,  690,
     1303, 1303, 1303, 1303, 1303, 1303, 1303, 1303, 1303, 1303, 690,  690,  1716, 1716, 1716, 1087,
@@ -24,10 +24,10 @@ static const struct {
               {0x2016, 0x2016, 1024}, {0x2026, 0x2026, 2048}, {0x207b, 0x207b, 1081},
               {0x2070, 0x2089, 821},  {0x1d40, 0x1d40, 788},  {0x2207, 0x2207, 1370},
               {0x2190, 0x22ff, 1716}};
-/* Other characters are assumed to be as wide as they are high. */
+/* Other characters are assumed to be 1 em wide. */
 enum { EM = 2048, UNKNOWN = 2048 };
 
-/* Most of what DejaVu Sans 2.37 has of scripts that are written from the left, and of signs. */
+/* Ranges of characters in DejaVu Sans 2.37: most left-to-right scripts, and symbols. */
 static const struct {
   uint32_t first, last;
 } in_font[] = {
@@ -66,7 +66,7 @@ static double character_width(uint32_t c) {
 
 static const double EM_CM = FIGURE_POINTS * 2.54 / 72;
 
-/* The width of the character at *text, which moves behind it. */
+/* Returns the width of the character at *text and advances *text. */
 static double next_cm(const char **text) {
   uint32_t c;
   *text += utf8_read(*text, strlen(*text), &c);
@@ -115,8 +115,8 @@ size_t text_break(const char *text, double most, size_t lines, size_t *starts, s
 
 /* --- marks of axes: numbers --- */
 
-/* Appends an exponent in superscript digits, which are as large as other text where gnuplot's own
- * superscripts are smaller than a journal allows. */
+/* Appends an exponent in Unicode superscript digits. gnuplot's own superscripts are smaller than
+ * journals allow. */
 static void append_exponent(int exponent, char *text, size_t size) {
   static const char *const digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
   char plain[16];
@@ -153,7 +153,7 @@ void tick_text(double value, int digits, char text[24]) {
 
 /* --- marks of linear axes --- */
 
-/* The smallest of 1, 2, 5 times a power of ten that is not below x. */
+/* Rounds x up to 1, 2 or 5 times a power of ten. */
 static double round_up_125(double x, int *exponent) {
   *exponent = (int)floor(log10(x) + 1e-12);
   const double power = pow(10, *exponent), m = x / power;
@@ -197,7 +197,7 @@ static void add_tick(tick_list *l, double at, const char *text) {
   snprintf(l->out[l->n++].text, sizeof l->out->text, "%s", text);
 }
 
-/* Numbers at multiples of powers too, for a range within a decade or two. */
+/* Labels multiples of powers too, for a range of one or two decades. */
 static void add_multiples(tick_list *l, int first, int last, size_t most) {
   char text[24];
   const int dense = l->high / l->low < 4 && most > 3;
@@ -216,7 +216,8 @@ static size_t count_named(const tick_list *l) {
   return n;
 }
 
-/* Of powers in the range every so many are named: 0 among them, unless that leaves one alone. */
+/* Finds the first labelled power if every k-th is labelled. Powers are chosen so that 10^0 is
+ * labelled, unless that leaves a single label. */
 static int first_named(double low, double high, int every) {
   const int least = (int)ceil(log10(low) - 1e-9), largest = (int)floor(log10(high) + 1e-9);
   int n = 0;

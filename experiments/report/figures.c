@@ -1,5 +1,5 @@
-/* The section `figures`: every figure that the study has data for, drawn in a temporary folder and
- * embedded as an image. */
+/* Section `figures`: draws every figure the study has data for in a temporary folder and embeds it
+ * as an image. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "analysis/figures/figures.h"
 #include "experiments/base/memory.h"
@@ -19,14 +19,14 @@
 enum { DRAWING_MOST = 32 };
 
 typedef struct drawing_figure {
-  char *name;     /* of its files, without ending */
-  char *left_out; /* what it does not show; NULL: nothing */
+  char *name;     /* base name of the figure's files */
+  char *left_out; /* what the figure does not show; NULL: it shows everything */
 } drawing_figure;
 
-/* Hands figures_draw() what it needs and records what it reports. */
+/* Passes a request to figures_draw() and records its reports. */
 typedef struct drawing_folder {
   figure_request request;
-  char path[256]; /* "" before drawing_init() */
+  char path[256]; /* "" until drawing_init() */
   drawing_figure figures[DRAWING_MOST];
   size_t n;
 } drawing_folder;
@@ -57,8 +57,8 @@ static void record_left_out(void *context, const char *file, const char *left_ou
 
 /* --- the folder --- */
 
-/* Makes an empty folder where temporary files belong ($TMPDIR, else /tmp); f must stay where it is
- * until drawing_fini(), which removes the folder with all that was drawn. GL_EIO. */
+/* Makes an empty temporary folder in $TMPDIR or /tmp. f must not move until drawing_fini(), which
+ * removes the folder and its contents. Errors: GL_EIO. */
 static gl_status drawing_init(drawing_folder *f, const report_request *q, gl_error *err) {
   const char *where = getenv("TMPDIR");
   *f = (drawing_folder){.request = {.gnuplot = q->gnuplot,
@@ -100,7 +100,7 @@ static void drawing_fini(drawing_folder *f) {
 
 /* --- into the page --- */
 
-/* The file in base64, as it stands in a data address. */
+/* Writes the file in base64, as in a data: URL. */
 static gl_status write_base64(html *h, const char *path, gl_error *err) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   unsigned char b[3] = {0};
@@ -115,8 +115,8 @@ static gl_status write_base64(html *h, const char *path, gl_error *err) {
   return failed ? file_fail(path, "read", EIO, err) : GL_OK;
 }
 
-/* "evaluation score against step (paper Fig. 1)" as a title: its first letter large, without what
- * is in brackets at its end. */
+/* Makes a title of a description such as "evaluation score against step (paper Fig. 1)":
+ * capitalises it and removes the parenthesis at its end. */
 static void make_title(char *title, size_t size, const char *shows) {
   snprintf(title, size, "%s", shows);
   char *bracket = strstr(title, " (");
@@ -124,7 +124,7 @@ static void make_title(char *title, size_t size, const char *shows) {
   title[0] = (char)toupper((unsigned char)title[0]);
 }
 
-/* What a figure shows, as the page's caption. NULL: the figure has no part in the page. */
+/* The figure's description, used as its caption. NULL: the page does not include the figure. */
 static const char *shows_of(const char *name) {
   for (size_t i = 0; figures_at(i) != NULL; ++i)
     if (strcmp(figures_at(i)->name, name) == 0) return figures_at(i)->shows;
@@ -176,7 +176,7 @@ gl_status section_figures(html *h, const report_study *t, gl_error *err) {
     html_markup(h, "<p>Points are interquartile means over seeds, bars and bands their 95&#160;% "
                    "bootstrap intervals. An algorithm keeps its colour, dash and point.</p>\n");
     status = write_figures(h, &f, err);
-  } else if (status == GL_EINPUT) { /* there are data for none of them */
+  } else if (status == GL_EINPUT) { /* the study has no data for any figure */
     html_markup(h, "<p>");
     html_textf(h, "None: %s.", why.text);
     html_markup(h, "</p>\n");

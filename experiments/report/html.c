@@ -20,8 +20,8 @@ static const char *entity_of(uint32_t c) {
   return c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : "&#39;";
 }
 
-/* What is fit to be seen, with the characters of markup as entities. XML has no place for the two
- * last characters of a plane. */
+/* Writes printable text with markup characters as entities. XML does not allow the last two code
+ * points of a plane. */
 static void write_escaped(html *h, const char *text, size_t size) {
   for (size_t i = 0; i < size;) {
     uint32_t c;
@@ -82,7 +82,7 @@ void html_heading(html *h, const char *id, const char *format, ...) {
 /* --- tables --- */
 
 void html_table(html *h, table *t) {
-  gl_error why; /* writing errors stay in the stream, so only memory can be short */
+  gl_error why; /* write errors are kept by the stream, so only memory can fail here */
   must_succeed(table_write(t, TABLE_AS_HTML, h->to, &why) != GL_ENOMEM, "a page");
   table_free(t);
 }

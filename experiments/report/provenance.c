@@ -1,4 +1,4 @@
-/* The sections that read tables of the file itself: `rates`, `laboratory` and `provenance`. */
+/* Sections read from tables of the study file: `rates`, `laboratory` and `provenance`. */
 #include "core/base/json.h"
 #include "experiments/report/study_internal.h"
 
@@ -11,14 +11,13 @@ static gl_status count_one(void *context, sqlite3_stmt *record, gl_error *err) {
   return GL_OK;
 }
 
-/* Whether the question has an answer. */
+/* Returns 1 if the query has at least one record. */
 static int has_answer(const report_study *t, const char *const *tables, const char *sql) {
   size_t n = 0;
   return query_each(t->from, tables, sql, t->name, count_one, &n, NULL) == GL_OK && n > 0;
 }
 
-/* The section `provenance`: which programs made the runs, from which commit, on which machines,
- * when and by which commands. */
+/* Section `provenance`: the versions, commits, machines, dates and commands of the runs. */
 
 static const char *const run_tables[] = {"runs", "provenance", "superseded", NULL};
 #define RUNS                                                                                       \
@@ -28,7 +27,7 @@ static const char *const run_tables[] = {"runs", "provenance", "superseded", NUL
 
 /* --- programs and machines --- */
 
-/* A commit, and whether the files were those of it. dirty: 1, 0, or NaN where it is not known. */
+/* Writes a commit and whether the files were modified. dirty: 1, 0, or NaN if unknown. */
 static void write_commit(html *h, const char *source, double dirty) {
   if (*source == '\0') {
     html_cell(h, "–");
@@ -39,7 +38,7 @@ static void write_commit(html *h, const char *source, double dirty) {
   html_markup(h, "</td>");
 }
 
-/* {"GSL":"2.7.1"} as words; what is no such object as it is. */
+/* Writes {"GSL":"2.7.1"} as words; anything else verbatim. */
 static void write_libraries(html *h, const char *json) {
   cJSON *tree = json_tree_of(json);
   html_markup(h, "<td class=\"words\">");
@@ -125,7 +124,7 @@ gl_status section_provenance(html *h, const report_study *t, gl_error *err) {
   return status;
 }
 
-/* The section `rates`: the learning rate that was chosen for each algorithm. */
+/* Section `rates`: the learning rate chosen for each algorithm. */
 
 static const char *const rate_tables[] = {"tuned", NULL};
 static const char rates_question[] =
@@ -158,7 +157,7 @@ gl_status section_rates(html *h, const report_study *t, gl_error *err) {
   return status;
 }
 
-/* The section `laboratory`: what `gepolab lab bias` measured and kept in the study's file. */
+/* Section `laboratory`: measurements of `gepolab lab bias` stored in the study file. */
 
 static const char *const bias_tables[] = {"bias", NULL};
 

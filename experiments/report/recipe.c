@@ -1,5 +1,5 @@
-/* The section `recipe`: what was swept, or, of files that do not keep it, what the runs have in
- * common and in which fields they differ. */
+/* Section `recipe`: the recipe that was swept. For files without it: the fields common to all runs,
+ * and the fields in which they differ. */
 #include "core/base/json.h"
 #include "experiments/base/memory.h"
 #include "experiments/report/study_internal.h"
@@ -12,7 +12,7 @@ static const char *const order[] = {"name",    "description", "steps",    "eval_
                                     "world",   "algorithm",   "sampling", "optimizer",  "train",
                                     "cluster", "sweep",       "tune"};
 
-/* Takes a dotted path out of a tree, and the maps that are empty then. 1 if it was there. */
+/* Removes a dotted path from a tree, and maps that become empty. Returns 1 if it was present. */
 static int take_out(cJSON *tree, const char *path) {
   const char *dot = strchr(path, '.');
   char key[128];
@@ -27,7 +27,7 @@ static int take_out(cJSON *tree, const char *path) {
   return found;
 }
 
-/* A copy of what a run's recipe says of its algorithm, if no earlier one says the same. */
+/* Returns a copy of the algorithm in a run's recipe, or NULL if an earlier run has the same one. */
 static cJSON *new_algorithm(const results_run *run, const cJSON *among) {
   cJSON *tree = json_tree_of(run->recipe);
   cJSON *own = tree ? cJSON_DetachItemFromObjectCaseSensitive(tree, "algorithm") : NULL;
@@ -52,7 +52,7 @@ static int add_algorithms(cJSON *sweep, const results *r) {
   return list != NULL;
 }
 
-/* The values of one axis in the order of the groups, each once. */
+/* Adds the distinct values of one axis in the order of the groups. */
 static int add_axis(cJSON *sweep, const results *r, size_t a) {
   cJSON *list = cJSON_AddArrayToObject(sweep, r->axes.axis[a].path);
   for (size_t g = 0; g < r->n_groups && list != NULL; ++g) {
@@ -73,7 +73,7 @@ static int add_axis(cJSON *sweep, const results *r, size_t a) {
   return list != NULL;
 }
 
-/* Of several algorithms, settings and seeds the fields that differ move from the first run's recipe
+/* The first run's recipe, with the fields that differ between algorithms, settings and seeds moved
  * to `sweep`. */
 static cJSON *common_recipe(const report_study *t) {
   const results *r = t->r;
@@ -94,7 +94,7 @@ static cJSON *common_recipe(const report_study *t) {
   return NULL;
 }
 
-/* Fields that were chosen for cells, as by `tune`, and differ between them. */
+/* Removes fields that were chosen per cell, as by `tune`, and differ between cells. */
 static size_t take_out_chosen(const report_study *t, cJSON *tree) {
   size_t n = 0;
   for (size_t i = 0; i < t->r->n_runs; ++i) {
@@ -162,9 +162,10 @@ gl_status section_recipe(html *h, const report_study *t, gl_error *err) {
   return status;
 }
 
-/* The section `rerun`: the commands that make the study and this page again. */
+/* Section `rerun`: the commands that reproduce the study and this page. */
 
-/* The study's name as far as a file may bear it and a shell takes it literally. */
+/* Reduces the study's name to characters that are safe in file names and need no quotes in a shell.
+ */
 static void safe_name(char *name, size_t size, const char *study) {
   size_t n = 0;
   for (const char *c = study; *c != '\0' && n + 1 < size; ++c)

@@ -1,4 +1,4 @@
-/* The page as a whole: its head, its contents, a part for each study with the table of sections. */
+/* Writes the whole page: head, contents, and the sections of each study. */
 #include "experiments/report/report.h"
 
 #include "core/base/array.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct study_names {
-  char **name; /* [n], owned as each of them is */
+  char **name; /* [n] owned, and so is each name */
   size_t n;
 } study_names;
 
@@ -64,7 +64,7 @@ static gl_status write_sections(html *h, const report_study *t, gl_error *err) {
   return status;
 }
 
-/* alone: the page's heading is the study's. */
+/* alone: the study's heading is the page's. */
 static gl_status write_study(html *h, const report_request *q, store *from, const char *name,
                              size_t number, int alone, gl_error *err) {
   report_study t;
@@ -135,7 +135,7 @@ static gl_status take_name(void *context, sqlite3_stmt *record, gl_error *err) {
   return GL_OK;
 }
 
-/* Studies that have runs, a plan, or measurements of the laboratory. */
+/* Lists the studies that have runs, a plan, or measurements of the laboratory. */
 static gl_status find_studies(study_names *to, store *from, gl_error *err) {
   static const char *const tables[] = {"runs", "plan", "bias", NULL};
   gl_status status = query_each(from, tables,
@@ -147,7 +147,7 @@ static gl_status find_studies(study_names *to, store *from, gl_error *err) {
   return status;
 }
 
-/* The first of the studies that are asked for, and how many. */
+/* Selects the requested studies: index of the first, and number. */
 static gl_status choose_sections(const study_names *all, const char *only, size_t *first, size_t *n,
                                  gl_error *err) {
   char list[512] = "";

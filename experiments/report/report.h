@@ -1,7 +1,7 @@
-/* A report: one HTML page about the studies of a file, with nothing outside it.
+/* A report: one self-contained HTML page about the studies of a file.
  *
- * What it says is the study's alone: no time of writing, no path, so that the same study gives the
- * same bytes (with the same gepolab and gnuplot). The page needs no script and fetches nothing.
+ * The page depends on the study only: it contains no date of writing and no path, so the same study
+ * gives the same bytes (with the same gepolab and gnuplot). It needs no script and loads nothing.
  */
 #ifndef GEPOLAB_EXPERIMENTS_REPORT_REPORT_H
 #define GEPOLAB_EXPERIMENTS_REPORT_REPORT_H
@@ -12,15 +12,14 @@
 #include <stdio.h>
 
 typedef struct report_request {
-  const char *(*text_of)(const char *path); /* of an embedded file: plots/…, the style sheet */
-  const char *gnuplot;                      /* the program; NULL: "gnuplot" */
-  const char *only;                         /* one study's name; NULL: all of the file */
-  int no_figures;                           /* tables only; gnuplot is not needed */
+  const char *(*text_of)(const char *path); /* text of an embedded file: plots/…, the style sheet */
+  const char *gnuplot;                      /* the gnuplot program; NULL: "gnuplot" */
+  const char *only;                         /* name of one study; NULL: all studies of the file */
+  int no_figures;                           /* 1: tables only; gnuplot is not needed */
 } report_request;
 
-/* Writes the page. GL_EINPUT if the file holds no study, or none of that name; GL_EIO if it cannot
- * be read, if the figures cannot be drawn, or if writing fails. After a failure what was written is
- * not a page. */
+/* Writes the page. Errors: GL_EINPUT (no study in the file, or none of that name), GL_EIO (reading,
+ * drawing figures or writing failed). After an error the output is incomplete. */
 gl_status report_write(FILE *to, store *from, const report_request *q, gl_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The sections of what was measured: `scores`, `sets`, `relations` and `clock`. */
+/* Sections of results: `scores`, `sets`, `relations` and `clock`. */
 #include "analysis/sets.h"
 #include "analysis/summary.h"
 #include "experiments/report/study_internal.h"
@@ -58,7 +58,7 @@ static const cell_summary *cell_at(const summary *s, size_t group, size_t algori
   return NULL;
 }
 
-/* The setting heads the lines of its algorithms. */
+/* Writes the heading row of a setting; its algorithms follow. */
 static void write_setting_head(html *h, const report_study *t, size_t group) {
   html_markup(h, "</tbody>\n<tbody>\n<tr><th scope=\"rowgroup\" colspan=\"6\" class=\"group\">");
   html_text(h, study_setting(t, group));
@@ -87,7 +87,7 @@ gl_status section_scores(html *h, const report_study *t, gl_error *err) {
   return GL_OK;
 }
 
-/* The section `sets`: best and last by evaluation set. */
+/* Section `sets`: best and last score for each evaluation set. */
 
 int has_sets(const report_study *t) {
   return t->r != NULL && t->r->n_runs > 0 && t->r->runs[0].n_set_evals > 0;
@@ -136,7 +136,8 @@ gl_status section_sets(html *h, const report_study *t, gl_error *err) {
   return status;
 }
 
-/* The section `relations`: rank correlations of delay, divergence and variance of the weights. */
+/* Section `relations`: rank correlations of delay, divergence and variance of the importance
+ * weights. */
 
 int has_relations(const report_study *t) {
   if (!has_runs(t)) return 0;
@@ -195,7 +196,7 @@ gl_status section_relations(html *h, const report_study *t, gl_error *err) {
   return GL_OK;
 }
 
-/* The section `clock`: what the schedule did in each setting. */
+/* Section `clock`: the schedule in each setting. */
 
 /* Means over the runs of a setting that have a clock. */
 typedef struct clock_means {

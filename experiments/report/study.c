@@ -1,4 +1,4 @@
-/* A study for its report: loading it, the runs that it lacks, and queries over its file. */
+/* Loads a study for its report: results, missing runs, and queries on its file. */
 #include "core/base/json.h"
 #include "core/store/store.h"
 #include "experiments/base/memory.h"
@@ -55,7 +55,7 @@ char *study_seeds_text(const uint64_t *seeds, size_t n) {
   FILE *to = must_have(open_memstream(&text, &size), "the seeds of a study");
   for (size_t i = 0, k; i < n; i = k + 1) {
     for (k = i; k + 1 < n && seeds[k + 1] == seeds[k] + 1;) ++k;
-    if (k < i + 2) k = i; /* two consecutive seeds are listed singly */
+    if (k < i + 2) k = i; /* two consecutive seeds are listed one by one */
     fprintf(to, "%s%llu", i > 0 ? ", " : "", (unsigned long long)seeds[i]);
     if (k > i) fprintf(to, " to %llu", (unsigned long long)seeds[k]);
   }
@@ -76,10 +76,10 @@ int has_grid(const report_study *t) {
   return has_runs(t) || t->is_planned;
 }
 
-/* Which runs a study is to hold and does not: by its plan, or, where its file has none, by the grid
- * that its runs span. */
+/* Finds the runs that the study should contain but does not: according to its plan, or without a
+ * plan, according to the grid that its runs span. */
 
-/* Adds a gap without seeds; it takes over the setting. */
+/* Adds a gap without seeds; takes ownership of setting. */
 static report_gap *add_gap(report_study *t, const char *algorithm, char *setting) {
   report_gap *gap = MUST_ADD(t->gaps, t->n_gaps, "the missing runs");
   gap->algorithm = must_copy(algorithm, "the missing runs");
@@ -94,7 +94,8 @@ static void add_missing_seed(report_study *t, report_gap *gap, uint64_t seed) {
 
 /* --- by the plan --- */
 
-/* "max delay 600 s" of {"cluster.max_delay":600}, in the words of the runs that are there. */
+/* Formats {"cluster.max_delay":600} as "max delay 600 s", with the labels used for existing runs.
+ */
 static char *setting_words(const report_study *t, const char *swept) {
   char *text = NULL;
   size_t size = 0;
@@ -132,7 +133,7 @@ static gl_status take_missing(void *context, sqlite3_stmt *record, gl_error *err
   return GL_OK;
 }
 
-/* Failed runs are listed as failed, not as missing. */
+/* Failed runs are reported as failed, not as missing. */
 static gl_status find_by_plan(report_study *t, gl_error *err) {
   static const char *const tables[] = {"plan", NULL};
   return query_each(t->from, tables,
@@ -150,7 +151,8 @@ static int has_seed(const report_study *t, const results_cell *c, uint64_t seed)
   return 0;
 }
 
-/* A run for every algorithm, setting and seed that the file has. */
+/* Without a plan: expects a run for every combination of algorithm, setting and seed in the file.
+ */
 static void find_by_grid(report_study *t) {
   for (size_t i = 0; i < t->r->n_groups * t->r->n_algorithms; ++i) {
     const results_cell *c = &t->r->cells[i];

@@ -1,4 +1,4 @@
-/* The section `summary`: what was run, what became of it, and what to mind when reading on. */
+/* Section `summary`: what was run, the outcomes, and warnings for the reader. */
 #include "experiments/base/memory.h"
 #include "experiments/report/study_internal.h"
 
@@ -83,7 +83,7 @@ static int same_value(axis_value a, axis_value b) {
   return a.text == b.text || (a.text != NULL && b.text != NULL && strcmp(a.text, b.text) == 0);
 }
 
-/* Whether a group before this one has the same value in the axis. */
+/* Returns 1 if an earlier group has the same value on the axis. */
 static int is_repeated(const results *r, size_t a, size_t group) {
   for (size_t g = 0; g < group; ++g)
     if (same_value(r->groups[g].value[a], r->groups[group].value[a])) return 1;
@@ -105,7 +105,7 @@ static void axis_row(html *h, const results *r, size_t a) {
   html_markup(h, "</td>"), html_row_end(h);
 }
 
-/* Every axis with its values, in the order of the grid. */
+/* Writes every axis with its values in the order of the grid. */
 static void write_axes(html *h, const report_study *t) {
   static const char *const heads[] = {"swept", "field", "#values", "which"};
   char *seeds = study_seeds_text(t->seeds, t->n_seeds);
@@ -122,7 +122,7 @@ static void write_axes(html *h, const report_study *t) {
   free(seeds);
 }
 
-/* Who is ahead in each setting, and who cannot be told apart from it. */
+/* Writes the best algorithm of each setting and those not distinguishable from it. */
 static void write_highest(html *h, const report_study *t) {
   static const char *const heads[] = {"setting", "highest last score", "#score",
                                       "not told apart from it"};
@@ -165,8 +165,7 @@ gl_status section_summary(html *h, const report_study *t, gl_error *err) {
   return GL_OK;
 }
 
-/* The section `problems`: runs that diverged or failed, with their reasons, and runs that are
- * missing. */
+/* Section `problems`: runs that diverged or failed, with their reasons, and missing runs. */
 
 int has_problems(const report_study *t) {
   return t->diverged + t->failed + t->missing > 0;
@@ -188,7 +187,7 @@ static void write_run_row(html *h, const report_study *t, const results_run *run
   html_row_end(h);
 }
 
-/* Runs of one cell that ended in the same way share a line. */
+/* Runs of one cell with the same outcome share a line. */
 static void write_ended(html *h, const report_study *t) {
   static const char *const heads[] = {"algorithm", "setting", "seeds", "ended", "because"};
   uint64_t *seeds = MUST_ARRAY(uint64_t, t->r->n_runs, "the seeds of a study");

@@ -12,7 +12,7 @@ static int is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* A word that no reader of YAML takes for a number, a truth value or nothing. */
+/* Returns 1 if YAML reads the word as a string without quotes: not as a number, boolean or null. */
 static int is_plain(const char *word) {
   static const char *const taken[] = {"true", "false", "yes", "no",  "on",  "off",
                                       "null", "y",     "n",   "inf", "nan", "none"};
@@ -24,7 +24,7 @@ static int is_plain(const char *word) {
   return 1;
 }
 
-/* In double quotes, whose escapes YAML shares with JSON. */
+/* Writes a word, in double quotes if needed; YAML accepts JSON's escapes in them. */
 static void write_word(const char *word, FILE *to) {
   if (is_plain(word)) {
     fputs(word, to);
@@ -45,7 +45,7 @@ static void write_scalar(const cJSON *item, FILE *to) {
   char number[NUMBER_TEXT_SIZE];
   if (cJSON_IsString(item))
     write_word(item->valuestring, to);
-  else if (cJSON_IsRaw(item)) /* a number in its shortest form */
+  else if (cJSON_IsRaw(item)) /* number in its shortest form */
     fputs(item->valuestring, to);
   else if (cJSON_IsNumber(item))
     fputs(number_text(item->valuedouble, number), to);
@@ -70,7 +70,7 @@ static void write_flow(const cJSON *item, FILE *to) {
   fputc(map ? '}' : ']', to);
 }
 
-/* Whether the item has room on a line. */
+/* Returns 1 if the item fits on one line. */
 static int is_short(const cJSON *item) {
   enum { ROOM = 70 };
   char *text = NULL;
@@ -104,7 +104,7 @@ static void write_member(const cJSON *i, int depth, FILE *to) {
   write_block(i, depth + 1, to);
 }
 
-/* Items of a list that are no line long begin on a line of their own, which YAML allows. */
+/* List items that do not fit on a line begin on their own line, which YAML allows. */
 static void write_item(const cJSON *i, int depth, FILE *to) {
   indent(depth, to);
   fputc('-', to);

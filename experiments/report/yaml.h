@@ -1,13 +1,13 @@
-/* JSON as YAML that a person reads and `gepolab` reads back. */
+/* Writes JSON as YAML that is readable and that `gepolab` can parse. */
 #ifndef GEPOLAB_EXPERIMENTS_REPORT_YAML_H
 #define GEPOLAB_EXPERIMENTS_REPORT_YAML_H
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
-/* Writes the members of an object as block YAML, in the order of `first` (n keys) and then their
- * own. Short maps and lists stay on their line; words are quoted where YAML would take them for
- * something else. Trouble stays in the stream. */
+/* Writes an object's members as block YAML: first the n keys of `first`, then the others in their
+ * order. Short maps and lists stay on one line; words are quoted where YAML requires it. Write
+ * errors are kept by the stream. */
 void yaml_write(const cJSON *map, const char *const *first, size_t n, FILE *to);
 
 #endif
