@@ -1,4 +1,4 @@
-/* Common to all backends: releasing one, and the memory of this machine. */
+/* Functions common to all backends: freeing one, and this machine's memory. */
 #include "llm/backend/backend.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@ void backend_free(backend *b) {
   if (b != NULL) b->ops->free(b);
 }
 
-/* Linux's estimate of what programs can still have (MemAvailable), or where it gives none the pages
- * that are entirely free. `page` is the size of a page in bytes. */
+/* Linux's estimate of the memory available to programs (MemAvailable). If it gives none: the free
+ * pages. page: the size of a page in bytes. */
 static size_t available_bytes(size_t page) {
   FILE *f = fopen("/proc/meminfo", "r");
   char line[128];

@@ -1,5 +1,5 @@
-/* Common to all collectives (the barrier of ranks and its abort), and the all-reduce that goes
- * through the host's memory. */
+/* Functions common to all collectives (the barrier of ranks and its abort), and the all-reduce
+ * through host memory. */
 #include "llm/backend/collective.h"
 
 #include <assert.h>
@@ -78,18 +78,18 @@ gl_status collective_sum(collective *c, size_t rank, void *memory, size_t n, gl_
 
 /* --- through the host --- */
 /* An array is summed chunk by chunk. Each rank downloads its numbers of the chunk into its own row
- * of a table on the host and waits for the others; then each rank adds up its share of the chunk's
- * columns over all rows, in the order of ranks, and waits again; then each uploads the whole sum.
- */
+ * of a table on the host, and waits for the others. Then each rank adds its part of the chunk's
+ * columns over all rows, in the order of ranks, and waits again. Finally each uploads the whole
+ * sum. */
 
-enum { CHUNK = 1 << 18 }; /* numbers: 1 or 2 MiB, which the processor's caches hold for few ranks */
+enum { CHUNK = 1 << 18 }; /* numbers: 1 or 2 MiB, which fit the processor's caches for few ranks */
 
 typedef struct host_collective {
   collective base;
-  char *chunk; /* M [n + 1, CHUNK]: one row for each rank, then the sum; owned */
+  char *chunk; /* M [n + 1, CHUNK]: one row per rank, then the sum; owned */
 } host_collective;
 
-/* Columns [from, to) of the sum; float32 is added in double and rounded once. */
+/* Sums columns [from, to); float32 is summed in double and rounded once. */
 static void add_up(const host_collective *c, size_t from, size_t to) {
   const size_t n = c->base.n;
   if (c->base.member[0]->master == NUMBER_F64) {
@@ -111,8 +111,8 @@ static void add_up(const host_collective *c, size_t from, size_t to) {
   }
 }
 
-/* A rank's row, and the sum, are never written while others read them: between reading and the next
- * writing all ranks meet. */
+/* A rank's row and the sum are never written while others read them: all ranks meet at a barrier
+ * between a read and the next write. */
 static gl_status host_sum(collective *base, size_t rank, void *memory, size_t n, gl_error *err) {
   const host_collective *c = (const host_collective *)base;
   backend *b = base->member[rank];

@@ -1,6 +1,6 @@
-/* 16-bit floating-point numbers to and from float: IEEE 754 binary16 (f16), and bfloat16 (bf16),
- * which is the upper half of a float. A 16-bit number is passed as the uint16_t of its bits. Names
- * say result_of_argument; there is no prefix. */
+/* Conversion of 16-bit floating-point numbers to and from float: IEEE 754 binary16 (f16), and
+ * bfloat16 (bf16), which is the upper half of a float. A 16-bit number is passed as the uint16_t of
+ * its bits. Functions are named result_of_argument, without prefix. */
 #ifndef GEPOLAB_LLM_BACKEND_FLOAT16_H
 #define GEPOLAB_LLM_BACKEND_FLOAT16_H
 
@@ -18,7 +18,7 @@ static inline float float_of_bf16(uint16_t half) {
   return float_of_bits((uint32_t)half << 16);
 }
 
-/* The nearest bfloat16, of two equally near the even one; not-a-number stays not-a-number. */
+/* The nearest bfloat16, ties to even; NaN stays NaN. */
 static inline uint16_t bf16_of_float(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -26,9 +26,9 @@ static inline uint16_t bf16_of_float(float value) {
   return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* The nearest bfloat16, as if rounded once. Going through float would round twice: where the float
- * falls exactly between two bfloat16 numbers although the double does not, its last bit is moved
- * towards the double first. */
+/* The nearest bfloat16, rounded once. Going through float would round twice: if the float is
+ * exactly between two bfloat16 numbers but the double is not, the float's last bit is moved towards
+ * the double first. */
 static inline uint16_t bf16_of_double(double value) {
   float near = (float)value;
   uint32_t bits;

@@ -1,20 +1,22 @@
-/* Arithmetic that the CPU and CUDA backends share, part one: functions that do not depend on the
- * number type (the exponential, stochastic rounding, the statistics of a softmax) and how a kernel
- * is divided among threads.
+/* Arithmetic shared by the CPU and CUDA backends, part one: functions that do not depend on the
+ * number type (the exponential, stochastic rounding, softmax statistics), and how a kernel is
+ * divided among threads.
  *
- * A kernel here works on one row of a matrix (or one attention head of a row) and is run by a group
- * of lanes: one lane on the CPU, the threads of a warp or of a block in CUDA. Lane l of n takes
- * elements l, l + n, l + 2 n, ...; sums and maxima over the row are taken over all lanes, and every
- * lane gets the result. With one lane the loops are plain and the compiler vectorises them (SIMD).
+ * A kernel here processes one row of a matrix (or one attention head of a row) and is run by a
+ * group of lanes: one lane on the CPU, the threads of a warp or a block in CUDA. Lane l of n
+ * processes elements l, l + n, l + 2 n, .... Sums and maxima over the row include all lanes, and
+ * every lane gets the result. With one lane the loops are plain, and the compiler vectorises them
+ * (SIMD).
  *
- * CUDA defines these before it includes this file: kernel_group (a type, passed by value), LANE(g),
- * LANES(g), LANE_SUM(g, x) and LANE_MAX(g, x). The last two take float and double, may synchronise
- * the lanes, and give all lanes the same bits; so all lanes of a group call a kernel together.
+ * Before including this file CUDA defines kernel_group (a type, passed by value), LANE(g),
+ * LANES(g), LANE_SUM(g, x) and LANE_MAX(g, x). The last two accept float and double, may
+ * synchronise the lanes, and give all lanes the same bits. So all lanes of a group must call a
+ * kernel together.
  *
- * Part two is kernels_rows.h: the kernels themselves, included once for every number type. In CUDA,
- * norms, attention heads and the gated unit have loops of their own, over vectors of 16 bytes
- * (llm/backend/cuda/vector16.cuh), and share the functions of one number (norm_number, ...) with
- * the CPU. */
+ * Part two is kernels_rows.h: the kernels, included once per number type. In CUDA norms, attention
+ * heads and the gated unit have separate loops over vectors of 16 bytes
+ * (llm/backend/cuda/vector16.cuh), and share the per-number functions (norm_number, ...) with the
+ * CPU. */
 #ifndef GEPOLAB_LLM_BACKEND_KERNELS_H
 #define GEPOLAB_LLM_BACKEND_KERNELS_H
 
@@ -66,13 +68,12 @@ KERNEL float kernel_exp_f32(float x) {
 #else
 
 /* e^x within 2 ulp; 0 for x < -86.98 (there e^x is below twice the least normal float) and infinity
- * for x > 88.72284 (the logarithm of the largest float). Computed as 2^n e^r with
- * n = round(x / log 2) and |r| <= log(2) / 2: e^r by its Taylor polynomial of degree 7, whose
- * remainder is below 6e-9, and 2^n as 2 * 2^(n - 1), because 2^(n - 1) is a normal float for every
- * x between these ends. Adding 1.5 * 2^23 rounds to an integer and leaves it in the float's low
- * bits. Beyond the ends what was computed means nothing and is replaced by masks, not by
- * conditions: gcc would compute everything that follows a condition, a division for instance, for
- * both of its outcomes. */
+ * for x > 88.72284 (the logarithm of the largest float). Computed as 2^n e^r with n = round(x / log
+ * 2) and |r| <= log(2) / 2. e^r is its Taylor polynomial of degree 7, with a remainder below 6e-9.
+ * 2^n is computed as 2 * 2^(n - 1), because 2^(n - 1) is a normal float for every x in this range.
+ * Adding 1.5 * 2^23 rounds to an integer and leaves it in the float's low bits. Outside the range
+ * the result is replaced by masks instead of conditions: for a condition gcc would compute
+ * everything that follows, a division for instance, for both outcomes. */
 KERNEL float kernel_exp_f32(float x) {
   const float shift = 12582912.0f;
   const float shifted = x * 1.44269504f + shift, n = shifted - shift;
@@ -104,9 +105,9 @@ KERNEL double kernel_exp_f64(double x) {
 }
 
 /* The bits of x in bfloat16, rounded stochastically: the upper 16 bits of `random`, a uniform
- * number, are added to the 16 bits of x that are cut off. Between neighbours a < b, x then becomes
- * b with probability (x - a) / (b - a) exactly, so its expected value is x. Numbers that bfloat16
- * has, infinities and not-a-number stay what they are; beyond the greatest finite bfloat16 x is cut
+ * number, are added to the 16 bits of x that are dropped. Between neighbours a < b, x becomes b
+ * with probability (x - a) / (b - a) exactly, so its expected value is x. Values that bfloat16
+ * represents, infinities and NaN do not change. Beyond the greatest finite bfloat16, x is rounded
  * to it. */
 KERNEL_BOTH uint16_t kernel_round_bf16(float x, uint32_t random) {
   uint32_t bits;
@@ -117,15 +118,15 @@ KERNEL_BOTH uint16_t kernel_round_bf16(float x, uint32_t random) {
   return (uint16_t)(up >> 16);
 }
 
-/* The running statistics of softmax(factor * z) over some elements of z (an online softmax): their
- * greatest and, with d = factor * (z - greatest), the sum of e^d and the sum of d e^d. Log-sum-exp,
- * entropy and log-probabilities follow from them. */
+/* Running statistics of softmax(factor * z) over some elements of z (an online softmax): their
+ * maximum and, with d = factor * (z - maximum), the sum of e^d and the sum of d e^d. They determine
+ * log-sum-exp, entropy and log-probabilities. */
 typedef struct softmax_stats {
   double greatest, sum, weighted;
 } softmax_stats;
 
-/* The statistics of a's and b's elements together. Those of no elements have greatest -infinity and
- * sums 0. */
+/* The statistics of a's and b's elements together. For no elements: greatest is -infinity and the
+ * sums are 0. */
 KERNEL_BOTH softmax_stats softmax_stats_join(softmax_stats a, softmax_stats b, double factor) {
   if (a.greatest < b.greatest) {
     softmax_stats swap = a;
@@ -144,14 +145,14 @@ KERNEL_BOTH double softmax_stats_lse(softmax_stats s, double factor) {
   return factor * s.greatest + log(s.sum);
 }
 
-/* Entropy of the softmax in nats: log of the sum of e^d, less the softmax's mean of d. */
+/* Entropy of the softmax in nats: the log of the sum of e^d, minus the softmax's mean of d. */
 KERNEL_BOTH double softmax_stats_entropy(softmax_stats s) {
   return log(s.sum) - s.weighted / s.sum;
 }
 
-/* From the statistics of two parts of a row's logits, about the first: its probability and the
- * entropies of the distribution renormalised over either; 1 and NaN for a second part that is
- * empty. */
+/* From the statistics of two parts of a row's logits: the probability of the first part, and the
+ * entropy of the distribution renormalised over either part. If the second part is empty: mass 1
+ * and entropy_rest NaN. */
 typedef struct softmax_parts {
   double mass, entropy, entropy_rest;
 } softmax_parts;
@@ -164,7 +165,7 @@ KERNEL_BOTH softmax_parts softmax_parts_of(softmax_stats part, softmax_stats res
   return p;
 }
 
-/* Log-probability of an element z in nats. */
+/* Log-probability of an element z, in nats. */
 KERNEL_BOTH double softmax_stats_logp(softmax_stats s, double z, double factor) {
   return factor * (z - s.greatest) - log(s.sum);
 }

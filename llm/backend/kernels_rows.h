@@ -1,16 +1,15 @@
-/* Arithmetic that the CPU and CUDA backends share, part two: the kernels of one row. This is a
- * template: it has no include guard and is included once for every number type, by cpu/body.h and
- * by cuda/vector16.cuh. Whoever includes it defines
- *   REAL      the type that rows are stored in                      (float, double, bf16)
- *   MASTER    the type of arithmetic, gradients of parameters and statistics      (float, double)
- *   ROW(x)    the name of kernel x for this type                               (row_x on the CPU)
- *   ROW_EXP   e^x of a MASTER                            (kernel_exp_f32 or kernel_exp_f64)
+/* Arithmetic shared by the CPU and CUDA backends, part two: the kernels of one row. This is a
+ * template without include guard, included once per number type by cpu/body.h and by
+ * cuda/vector16.cuh. The including file defines REAL      the type that rows are stored in (float,
+ * double, bf16) MASTER    the type of arithmetic, gradients of parameters and statistics (float,
+ * double) ROW(x)    the name of kernel x for this type                               (row_x on the
+ * CPU) ROW_EXP   e^x of a MASTER                            (kernel_exp_f32 or kernel_exp_f64)
  *   GET(p)    the REAL at p as a MASTER;   PUT(p, x) stores MASTER x as the REAL at p
- * and undefines them before it includes it for the next type.
+ * and undefines them before the next type.
  *
  * g is the group of lanes that runs a kernel (kernels.h); functions without it work on one number.
- * Arrays belong to the caller and do not overlap unless it is said. Where a gradient of a weight is
- * added to, the array is the group's own: callers add the groups' arrays up in a fixed order. */
+ * Arrays belong to the caller and do not overlap unless noted. An array to which a weight's
+ * gradient is added belongs to one group; callers add the groups' arrays in a fixed order. */
 #include "llm/backend/kernels.h"
 
 /* --- root mean square norm: y = x * rstd * weight, rstd = 1 / sqrt(mean x^2 + eps) --- */
@@ -20,7 +19,7 @@ KERNEL MASTER ROW(norm_number)(MASTER x, MASTER rstd, MASTER weight) {
 }
 
 /* The gradient of one input number x, with back = rstd^2 / width * (sum over the row of w dy x);
- * and what x adds to the gradient of its weight. */
+ * below, the contribution of x to the gradient of its weight. */
 KERNEL MASTER ROW(norm_grad)(MASTER dy, MASTER x, MASTER weight, MASTER rstd, MASTER back) {
   return rstd * (weight * dy - x * back);
 }
@@ -29,8 +28,8 @@ KERNEL MASTER ROW(norm_weight_grad)(MASTER dy, MASTER x, MASTER rstd) {
 }
 
 /* sum [width] = in [width] + add [width], rounded to REAL; out [width] = sum * rstd * weight
- * [width]. Returns rstd. With add NULL the norm is that of `in`, and sum is not used. sum may be
- * in. */
+ * [width]. Returns rstd. If add is NULL, the norm is that of `in`, and sum is not used. sum may
+ * equal in. */
 KERNEL MASTER ROW(norm)(GROUP g, REAL *KERNEL_RESTRICT out, REAL *sum, const REAL *in,
                         const REAL *KERNEL_RESTRICT add, const REAL *KERNEL_RESTRICT weight,
                         size_t width, MASTER eps) {
@@ -84,8 +83,8 @@ KERNEL void ROW(rotate_pair)(MASTER *a, MASTER *b, MASTER cosine, MASTER sine) {
   *b = y * cosine + x * sine;
 }
 
-/* out [dim] = rotary(in [dim] * rstd * weight [dim]); cosine, sine [dim / 2] are those of the row's
- * position. Returns rstd of the norm. */
+/* out [dim] = rotary(in [dim] * rstd * weight [dim]); cosine, sine [dim / 2] belong to the row's
+ * position. Returns the norm's rstd. */
 KERNEL MASTER ROW(head)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_RESTRICT in,
                         const REAL *KERNEL_RESTRICT weight, const MASTER *KERNEL_RESTRICT cosine,
                         const MASTER *KERNEL_RESTRICT sine, size_t dim, MASTER eps) {
@@ -108,9 +107,9 @@ KERNEL MASTER ROW(head)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_R
   return rstd;
 }
 
-/* din [dim] = the gradient through head() of dout [dim] (overwritten, not added to); dweight [dim]
- * += the weight's. The rotation is undone first (its transpose is its inverse), then follows the
- * backward of the norm. */
+/* din [dim] = the gradient of dout [dim] through head() (overwritten, not added); dweight [dim] +=
+ * the weight's gradient. The rotation is undone first (its transpose is its inverse), then the
+ * backward of the norm follows. */
 KERNEL void ROW(head_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNEL_RESTRICT dweight,
                                const REAL *KERNEL_RESTRICT dout, const REAL *KERNEL_RESTRICT in,
                                MASTER rstd, const REAL *KERNEL_RESTRICT weight,
@@ -209,14 +208,14 @@ KERNEL softmax_stats ROW(stats)(GROUP g, const MASTER *KERNEL_RESTRICT z, size_t
   return s;
 }
 
-/* The gradient of a logit z: scale * ([it is the target's] - e^(factor z - lse)), where scale is
- * factor times the gradient of the target's log-probability and lse is the whole row's. */
+/* The gradient of a logit z: scale * ([z is the target's] - e^(factor z - lse)), where scale is
+ * factor times the gradient of the target's log-probability, and lse is that of the whole row. */
 KERNEL MASTER ROW(logit_grad)(MASTER z, int is_target, MASTER factor, MASTER lse, MASTER scale) {
   return scale * ((MASTER)is_target - ROW_EXP(factor * z - lse));
 }
 
-/* Logits z [n], a part of one row's, become their gradients in place. target >= n: the target is
- * not in this part. */
+/* Replaces the logits z [n], a part of a row's, by their gradients. target >= n: the target is not
+ * in this part. */
 KERNEL void ROW(logp_backward)(GROUP g, MASTER *z, size_t n, size_t target, MASTER factor,
                                MASTER lse, MASTER scale) {
   SIMD
@@ -226,7 +225,7 @@ KERNEL void ROW(logp_backward)(GROUP g, MASTER *z, size_t n, size_t target, MAST
 
 /* --- optimisers, one number --- */
 
-/* A step of gradient descent, with momentum where m is not NULL and with coupled weight decay (see
+/* A step of gradient descent, with momentum if m is not NULL, and with coupled weight decay (see
  * sgd_step). Returns the new parameter; *m is updated. */
 KERNEL MASTER ROW(sgd_number)(MASTER param, MASTER grad, MASTER *m, MASTER lr, MASTER momentum,
                               MASTER coupled, MASTER scale) {

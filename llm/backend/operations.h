@@ -1,49 +1,49 @@
-/* The table of a backend's operations, one entry each. This is no ordinary header: it is included
- * several times, and whoever includes it defines before
+/* The table of a backend's operations, one entry each. This header is included several times.
+ * Before each, the including file defines
  *   OPERATION(result, name, arguments)            an operation that every backend has
  *   OPTIONAL_OPERATION(result, name, arguments)   one whose pointer may be NULL in a backend
  *   HOST_OPERATION(result, name, arguments)       one that only the CPU has; NULL elsewhere
- * which are undefined again at its end. backend.h makes the pointers of backend_ops of it, backends
- * fill their tables from it, and tests count by it which operations no case has called.
+ * which are undefined at its end. backend.h declares the pointers of backend_ops from it, backends
+ * fill their tables from it, and tests use it to find operations that no case has called.
  *
- * A new operation takes an entry here, a line WATCH_NAME in watch.c, a function cpu_NAME in one of
+ * A new operation needs an entry here, a line WATCH_NAME in watch.c, a function cpu_NAME in one of
  * the parts of cpu/body.h, a function op_NAME with its line CUDA_OPERATION or CUDA_TYPED_OPERATION
  * in one .cu file, and a case in tests/support/llm_backend_cases.c. The compiler (CPU), the linker
- * (CUDA) and the suite "llm: backend" name what was forgotten.
+ * (CUDA) and the suite "llm: backend" report what is missing.
  *
- * Notation. "T out [rows, width]" is a row-major matrix of numbers of the backend's `type`, "M" one
- * of its `master` type (backend.h). `rows` is the number of rows: packed tokens in training, one
- * row per decoded response in generation. "+=" means that the result is added to what the array
- * holds; arrays without it are overwritten. Arrays may not overlap unless it is said. Every pointer
- * but those called `host` is to the backend's memory; all are borrowed for the call.
+ * Notation. "T out [rows, width]" is a row-major matrix of numbers of the backend's `type`, "M"
+ * one of its `master` type (backend.h). `rows` is the number of rows: packed tokens in training,
+ * one row per decoded response in generation. "+=" means that the result is added to the array;
+ * other arrays are overwritten. Arrays must not overlap unless noted. Every pointer except those
+ * named `host` is to the backend's memory; all are borrowed for the call.
  *
- * clang-format is off, because it takes the first argument for a multiplication. */
+ * clang-format is off, because it mistakes the first argument for a multiplication. */
 /* clang-format off */
 
 /* --- memory --- */
 
-/* `bytes` zeroed bytes of the backend's memory, which the caller gives back with release; NULL
- * after a failure, which status() explains. */
+/* Allocates `bytes` zeroed bytes of the backend's memory, to be freed with release; NULL after
+ * an error, which status() returns. */
 OPERATION(void *, allocate, (backend *b, size_t bytes))
-/* NULL is fine. Operations that were given the memory before still see it. */
+/* NULL is allowed. Operations that already use the memory are not affected. */
 OPERATION(void, release, (backend *b, void *memory))
-/* `bytes` bytes, contents undefined, for parameters that no operation reads for a while: pinned
- * host memory where the backend's own memory is a device's, else the same memory as allocate's.
- * Only copy and download accept it. Given back with release_aside; NULL after a failure. */
+/* Allocates `bytes` bytes, contents undefined, for parameters that no operation reads for a
+ * while: in pinned host memory if the backend is a device, else as allocate does. Only copy and
+ * download accept it. Free with release_aside; NULL after an error. */
 OPERATION(void *, allocate_aside, (backend *b, size_t bytes))
-OPERATION(void, release_aside, (backend *b, void *memory)) /* NULL is fine */
+OPERATION(void, release_aside, (backend *b, void *memory)) /* NULL is allowed */
 /* Copies of `bytes` bytes. `host` may be changed or freed as soon as upload returns; download
  * returns when `host` is filled. */
 OPERATION(void, upload, (backend *b, void *to, const void *host, size_t bytes))
 OPERATION(void, download, (backend *b, void *host, const void *from, size_t bytes))
 OPERATION(void, copy, (backend *b, void *to, const void *from, size_t bytes))
 OPERATION(void, zero, (backend *b, void *memory, size_t bytes))
-/* T out [n] from M in [n], rounded to the nearest; nothing happens if both are the same memory. */
+/* T out [n] from M in [n], rounded to nearest; does nothing if both are the same memory. */
 OPERATION(void, cast, (backend *b, void *out, const void *in, size_t n))
-/* The same, rounded as r says. */
+/* The same, rounded according to r. */
 OPERATION(void, cast_stochastic,
           (backend *b, void *out, const void *in, size_t n, const copy_rounding *r))
-/* Waits for all operations so far; the first failure of any of them since the backend was made. */
+/* Waits for all operations so far, and returns the first error since the backend was made. */
 OPERATION(gl_status, status, (backend *b, gl_error *err))
 
 /* --- rows (each row's result depends on that row alone) --- */
@@ -59,35 +59,35 @@ OPERATION(void, embed_backward,
 /* T out [n, width] = rows index[0 .. n) of T in. */
 OPERATION(void, gather,
           (backend *b, void *out, const void *in, const int32_t *index, size_t n, size_t width))
-/* The reverse: row index[r] of T in += row r of T out [n, width], r ascending. index ascends, with
- * equal numbers side by side: callers know it, and nothing needs sorting. */
+/* The reverse: row index[r] of T in += row r of T out [n, width], r ascending. index must
+ * ascend, with equal numbers adjacent, so nothing needs sorting. */
 OPERATION(void, scatter_add,
           (backend *b, void *in, const void *out, const int32_t *index, size_t n, size_t width))
-/* RMSNorm with the residual addition before it: sum = in + add, out = sum * rstd * weight, where
- * rstd = 1 / sqrt(mean of sum^2 + eps). T in, add, sum, out [rows, width]; T weight [width]; M rstd
- * [rows]. With add NULL, sum is `in` and is not written (it may be NULL). sum may be `in`. */
+/* RMSNorm after a residual addition: sum = in + add, out = sum * rstd * weight, where rstd = 1 /
+ * sqrt(mean of sum^2 + eps). T in, add, sum, out [rows, width]; T weight [width]; M rstd [rows].
+ * If add is NULL, sum is `in` and is not written (it may be NULL). sum may be `in`. */
 OPERATION(void, norm,
           (backend *b, void *out, void *rstd, void *sum, const void *in, const void *add,
            const void *weight, size_t rows, size_t width, double eps))
-/* T din [rows, width] += gradient through norm; M dweight [width] += its gradient, summed over rows
- * in a fixed order. T dout, in [rows, width], where in is the forward's sum; M rstd [rows]. */
+/* T din [rows, width] += the gradient through norm; M dweight [width] += its gradient, summed
+ * over rows in a fixed order. T dout, in [rows, width], where in is the forward's sum; M rstd
+ * [rows]. */
 OPERATION(void, norm_backward,
           (backend *b, void *din, void *dweight, const void *dout, const void *in,
            const void *rstd, const void *weight, size_t rows, size_t width))
 /* M cosine, sine [positions, dim / 2] of the angles position * theta^(-2 i / dim), in radians. */
 OPERATION(void, rotary_table,
           (backend *b, void *cosine, void *sine, size_t positions, size_t dim, double theta))
-/* Queries and keys as attention wants them: RMSNorm of each head, then the rotary embedding of the
- * row's position. T qk [rows, (q + kv) * dim] from the first q + kv heads of T qkv
- * [rows, (q + 2 kv) * dim]; T q_weight, k_weight [dim]; cosine, sine of rotary_table; position
- * [rows]; M rstd [rows, q + kv] of the norms. Pairs (i, i + dim / 2) rotate, as in Hugging Face's
- * models. */
+/* Prepares queries and keys for attention: RMSNorm of each head, then the rotary embedding of
+ * the row's position. T qk [rows, (q + kv) * dim] from the first q + kv heads of T qkv [rows, (q
+ * + 2 kv) * dim]; T q_weight, k_weight [dim]; cosine, sine of rotary_table; position [rows]; M
+ * rstd [rows, q + kv] of the norms. Pairs (i, i + dim / 2) rotate, as in Hugging Face's models. */
 OPERATION(void, heads,
           (backend *b, void *qk, void *rstd, const void *qkv, const void *q_weight,
            const void *k_weight, const void *cosine, const void *sine, const int32_t *position,
            size_t rows, head_shape shape, double eps))
-/* Writes the queries' and keys' part of T dqkv [rows, (q + 2 kv) * dim] and leaves the values'
- * part; M dq_weight, dk_weight [dim] +=. T dqk [rows, (q + kv) * dim]. */
+/* Writes the queries' and keys' columns of T dqkv [rows, (q + 2 kv) * dim]; the values' columns
+ * do not change. M dq_weight, dk_weight [dim] +=. T dqk [rows, (q + kv) * dim]. */
 OPERATION(void, heads_backward,
           (backend *b, void *dqkv, void *dq_weight, void *dk_weight, const void *dqk,
            const void *qkv, const void *rstd, const void *q_weight, const void *k_weight,
@@ -108,21 +108,21 @@ OPERATION(void, swiglu_backward,
 OPERATION(void, product,
           (backend *b, void *out, const void *in, const void *weight, size_t rows, size_t m,
            size_t k, int flags))
-/* Products with a weight that was packed before: the backend's own order of its numbers, which is
- * made once for all products with these values. packed_numbers is how many numbers of type T the
- * packed weight [m, k] has, SIZE_MAX where that overflows. `pack` writes T packed from T weight
- * [m, k]. `product_packed` does what `product` does, with sums in an order of its own; both
- * `weight` and what `pack` made of it are given, and the backend reads the one that suits it. With
- * PRODUCT_ROW_BY_ROW it is always `packed`. */
+/* Products with a packed weight: a copy of its numbers in the backend's own order, made once for
+ * all products with these values. packed_numbers: how many numbers of type T the packed weight
+ * [m, k] has, SIZE_MAX on overflow. `pack` writes T packed from T weight [m, k].
+ * `product_packed` does the same as `product`, with another order of sums. It receives both
+ * `weight` and the result of `pack`, and reads the one that suits it; with PRODUCT_ROW_BY_ROW it
+ * always reads `packed`. */
 HOST_OPERATION(size_t, packed_numbers, (const backend *b, size_t m, size_t k))
 HOST_OPERATION(void, pack, (backend *b, void *packed, const void *weight, size_t m, size_t k))
 HOST_OPERATION(void, product_packed,
                (backend *b, void *out, const void *in, const void *weight, const void *packed,
                 size_t rows, size_t m, size_t k, int flags))
-/* Runs a sequence of row by row operations on rows [0, n): one range of rows for each thread, all
- * at the same time, so that no thread waits for another between two operations. `own` is a backend
- * of one thread over the same memory, which the range has for itself until it returns. Where a
- * thread would have fewer than `least` rows (at least 1), all rows are one range and `own` is b. */
+/* Runs a sequence of row-wise operations on rows [0, n), divided into one range of rows per
+ * thread, so that no thread waits for another between two operations. `own` is a single-thread
+ * backend over the same memory, reserved for the range until it returns. If a thread would have
+ * fewer than `least` rows (at least 1), all rows are one range and `own` is b. */
 HOST_OPERATION(void, in_ranges,
                (backend *b, size_t n, size_t least, backend_range run, void *context))
 /* T din [rows, k] (+)= dout weight; T dout [rows, m], weight [m, k]. */
@@ -136,21 +136,22 @@ OPERATION(void, product_backward_weight,
 
 /* --- attention: causal within each sequence, scores divided by sqrt(dim) --- */
 
-/* T out [rows, q * dim]; M lse [rows, q], the log of the sum of exponentials of a query's scores.
- * Queries and keys from T qk [rows, (q + kv) * dim], values from T qkv [rows, (q + 2 kv) * dim].
- * A row's result depends on its own sequence alone. Memory grows linearly with rows. */
+/* T out [rows, q * dim]; M lse [rows, q], the log-sum-exp of a query's scores. Queries and keys
+ * from T qk [rows, (q + kv) * dim], values from T qkv [rows, (q + 2 kv) * dim]. A row's result
+ * depends only on its own sequence. Memory grows linearly with rows. */
 OPERATION(void, attention,
           (backend *b, void *out, void *lse, const void *qk, const void *qkv, packed_rows rows,
            head_shape shape))
-/* Writes T dqk [rows, (q + kv) * dim] and the values' part of T dqkv [rows, (q + 2 kv) * dim], and
- * leaves the rest of dqkv. T dout [rows, q * dim]; out and lse are the forward's. */
+/* Writes T dqk [rows, (q + kv) * dim] and the values' columns of T dqkv [rows, (q + 2 kv) *
+ * dim]; the other columns of dqkv do not change. T dout [rows, q * dim]; out and lse are the
+ * forward's. */
 OPERATION(void, attention_backward,
           (backend *b, void *dqk, void *dqkv, const void *dout, const void *out, const void *lse,
            const void *qk, const void *qkv, packed_rows rows, head_shape shape))
-/* The same of sequences that share beginnings (backend.h): a row attends to all positions of its
- * sequence up to its own, and has the bits that `attention` gives it in a sequence of its own. The
- * gradients of shared keys and values are sums over the sequences of a tree, in their order. A
- * backend without them is given every sequence whole. */
+/* The same for sequences with shared prefixes (backend.h): a row attends to all positions of its
+ * sequence up to its own. Its result has the same bits as from `attention` on the sequence
+ * without sharing. The gradients of shared keys and values are sums over the sequences of a
+ * tree, in order. For a backend without these operations, sequences are packed without sharing. */
 HOST_OPERATION(void, attention_shared,
                (backend *b, void *out, void *lse, const void *qk, const void *qkv,
                 packed_rows rows, shared_rows shared, head_shape shape))
@@ -172,10 +173,10 @@ OPERATION(void, output_backward,
            const void *in, const void *weight, const int32_t *target, size_t rows,
            size_t vocabulary, size_t k, double temperature))
 
-/* The same of the distribution over a row's kept tokens alone, whose set holds target[r]: M logp and lse
- * [rows] are of softmax(z) renormalised over the set, M entropy [rows] of the whole softmax(z). A
- * set without tokens keeps all. The backward's lse is this forward's; it gives logits outside the
- * set no gradient. */
+/* The same for the distribution over a row's kept tokens, whose set contains target[r]: M logp
+ * and lse [rows] are of softmax(z) renormalised over the set, M entropy [rows] of the whole
+ * softmax(z). An empty set keeps all tokens. The backward's lse is this forward's; logits
+ * outside the set get no gradient. */
 OPERATION(void, output_kept,
           (backend *b, void *logp, void *entropy, void *lse, const void *in,
            const void *weight, const int32_t *target, kept_sets kept, size_t rows, size_t k,
@@ -185,21 +186,20 @@ OPERATION(void, output_kept_backward,
            const void *in, const void *weight, const int32_t *target, kept_sets kept,
            size_t rows, size_t k, double temperature))
 
-/* The mass and entropy of softmax(z) over the tokens of a row's set and over the others: M mass
- * [rows] is the probability of the set, M entropy_kept and entropy_tail [rows] are the entropies of
- * the distribution renormalised over the set and over the others, in nats. A set that leaves
- * nothing out, as one without tokens does, has mass 1 and an entropy_tail of NaN. z as in `output`.
- */
+/* Splits softmax(z) into the tokens of a row's set and the others: M mass [rows] is the
+ * probability of the set, M entropy_kept and entropy_tail [rows] are the entropies of the
+ * distribution renormalised over the set and over the others, in nats. A set of all tokens, or
+ * an empty one (which keeps all), has mass 1 and entropy_tail NaN. z as in `output`. */
 OPERATION(void, kept_parts,
           (backend *b, void *mass, void *entropy_kept, void *entropy_tail, const void *in,
            const void *weight, kept_sets kept, size_t rows, size_t k, double temperature))
 
 /* --- generation (each row's result depends on that row and its slot alone) --- */
 
-/* Keys of T qk and values of T qkv (shapes as for attention) into T cache_k and cache_v at
- * (slot[r], position[r]). Either cache has slots * capacity * kv * dim numbers, one slot after the
- * other; the layout within a slot is the backend's own. A row with slot -1, which fills up a
- * recorded decoding step, stores nothing. */
+/* Stores keys of T qk and values of T qkv (shapes as in attention) in T cache_k and cache_v at
+ * (slot[r], position[r]). Each cache has slots * capacity * kv * dim numbers, one slot after the
+ * other; the layout within a slot is the backend's own. Rows with slot -1, which pad a recorded
+ * decoding step, store nothing. */
 OPERATION(void, cache_store,
           (backend *b, void *cache_k, void *cache_v, const void *qk, const void *qkv,
            const int32_t *slot, const int32_t *position, size_t rows, size_t capacity,
@@ -208,8 +208,8 @@ OPERATION(void, cache_store,
 OPERATION(void, cache_copy,
           (backend *b, void *cache_k, void *cache_v, size_t from, size_t to, size_t length,
            size_t capacity, head_shape shape))
-/* T out [rows, q * dim]: row r's query attends to positions 0 .. position[r] of slot[r]; zeros for
- * slot -1. Queries from T qk [rows, (q + kv) * dim]. */
+/* T out [rows, q * dim]: row r's query attends to positions 0 .. position[r] of slot[r]; zeros
+ * for slot -1. Queries from T qk [rows, (q + kv) * dim]. */
 OPERATION(void, attention_cached,
           (backend *b, void *out, const void *qk, const void *cache_k, const void *cache_v,
            const int32_t *slot, const int32_t *position, size_t rows, size_t capacity,
@@ -218,25 +218,27 @@ OPERATION(void, attention_cached,
 OPERATION(void, logits,
           (backend *b, void *logits, const void *in, const void *weight, size_t rows,
            size_t vocabulary, size_t k))
-/* Draws token [rows] from softmax(logits / temperature) truncated as spec says
- * (core/rl/sampling.h), by inversion of the cumulative sum in token order at u = rng_u01_53 of
- * block index[r] of the stream; with greedy != 0 the most probable token, of equals the lowest.
- * M logq [rows] is its log-probability before truncation, M logq_truncated [rows] after it. */
+/* Samples token [rows] from softmax(logits / temperature), truncated according to spec
+ * (core/rl/sampling.h), by inverting the cumulative sum in token order at u = rng_u01_53 of
+ * block index[r] of the stream. With greedy != 0: the most probable token, the lowest number on
+ * ties. M logq [rows] is its log-probability before truncation, M logq_truncated [rows] after
+ * it. */
 OPERATION(void, sample,
           (backend *b, int32_t *token, void *logq, void *logq_truncated, const void *logits,
            const uint64_t *index, size_t rows, size_t vocabulary, const sampling_spec *spec,
            rng_stream stream, int greedy))
 
-/* `sample`, never greedy, that also writes which tokens each row's distribution kept (core/rl/kept_set.h);
- * spec truncates distributions over the vocabulary, which is kept.shape.vocabulary. */
+/* `sample`, never greedy, that also writes the tokens that each row's distribution kept
+ * (core/rl/kept_set.h). spec truncates distributions over the vocabulary, which is
+ * kept.shape.vocabulary. */
 OPERATION(void, sample_kept,
           (backend *b, int32_t *token, void *logq, void *logq_truncated, kept_sets kept,
            const void *logits, const uint64_t *index, size_t rows, const sampling_spec *spec,
            rng_stream stream))
-/* M logits [rows, vocabulary] as a sampler that computes otherwise has them: behaviour->noise times
- * a standard normal number is added, and the sum rounded to bfloat16 where the behaviour asks for
- * it. The normal number of token a of row r is number a % 2 of block a / 2 of the stream (seed,
- * RNG_BEHAVIOUR, context[r]). */
+/* Distorts M logits [rows, vocabulary] as a sampler that computes differently from the learner:
+ * adds behaviour->noise times a standard normal number, and rounds the sum to bfloat16 if the
+ * behaviour requests it. The normal number of token a of row r is number a % 2 of block a / 2 of
+ * the stream (seed, RNG_BEHAVIOUR, context[r]). */
 OPERATION(void, distort,
           (backend *b, void *logits, const uint64_t *context, size_t rows, size_t vocabulary,
            const sampling_behaviour *behaviour, uint64_t seed))
@@ -255,21 +257,21 @@ OPERATION(double, sum_squares, (backend *b, const void *x, size_t n))
 
 /* --- the backend itself --- */
 
-/* Bytes of the backend's memory: all, and what can still be allocated, which includes what was
- * released. For plans and messages. */
+/* The backend's memory in bytes: total, and available to allocate, including freed memory. For
+ * plans and messages. */
 OPERATION(void, memory, (backend *b, size_t *total, size_t *available))
-/* Ends the backend; its allocations must have been released before. */
+/* Frees the backend; its allocations must have been released before. */
 OPERATION(void, free, (backend *b))
 
-/* Records the operations from graph_begin to graph_end, instead of running them, so that graph_run
- * can run them as often as wanted with whatever the same memory holds then (CUDA graphs). A graph
- * is freed before its backend. graph_end returns NULL after a failure. */
+/* Records the operations from graph_begin to graph_end instead of running them. graph_run then
+ * runs them any number of times on the present contents of the same memory (CUDA graphs). A
+ * graph must be freed before its backend. graph_end returns NULL after an error. */
 OPTIONAL_OPERATION(void, graph_begin, (backend *b))
 OPTIONAL_OPERATION(backend_graph *, graph_end, (backend *b))
 OPTIONAL_OPERATION(void, graph_run, (backend *b, backend_graph *g))
-OPTIONAL_OPERATION(void, graph_free, (backend *b, backend_graph *g)) /* NULL is fine */
-/* Operations that a backend can do in one: the results are those of the operations they replace,
- * bit for bit, with products row by row. heads and cache_store of its results: */
+OPTIONAL_OPERATION(void, graph_free, (backend *b, backend_graph *g)) /* NULL is allowed */
+/* Fused operations: the results equal those of the operations they replace, bit for bit, with
+ * row-wise products. heads_store: heads, then cache_store of its results. */
 OPTIONAL_OPERATION(void, heads_store,
                    (backend *b, void *qk, void *rstd, void *cache_k, void *cache_v,
                     const void *qkv, const void *q_weight, const void *k_weight,
@@ -280,42 +282,42 @@ OPTIONAL_OPERATION(void, heads_store,
 OPTIONAL_OPERATION(void, product_swiglu,
                    (backend *b, void *out, const void *in, const void *weight, size_t rows,
                     size_t width, size_t k))
-/* T branch [rows, m] = in weight^T, T in [rows, k], weight [m, k]; then norm of T residual [rows, m]
- * with that added, which writes T normed, T sum [rows, m] and M rstd [rows]; T norm_weight [m]. sum
- * may be residual. */
+/* T branch [rows, m] = in weight^T, T in [rows, k], weight [m, k]; then norm of T residual
+ * [rows, m] + branch, which writes T normed, T sum [rows, m] and M rstd [rows]; T norm_weight
+ * [m]. sum may be residual. */
 OPTIONAL_OPERATION(void, product_norm,
                    (backend *b, void *normed, void *rstd, void *sum, const void *residual,
                     const void *norm_weight, double eps, void *branch, const void *in,
                     const void *weight, size_t rows, size_t m, size_t k))
-/* For recorded decodes, which feed themselves: a step finds its tokens where the step before it drew
- * them. T out [rows, width] = row t of T table, where t is source[r], or drawn[-1 - source[r]] where
- * that is negative. For rows of a slot (slot[r] >= 0) position[r] and index[r] grow by one, and
- * source[r] becomes -1 - r; other rows stay as they are. */
+/* For recorded decodes: a step reads the tokens that the previous step sampled on the device. T
+ * out [rows, width] = row t of T table, where t is source[r], or drawn[-1 - source[r]] if
+ * source[r] is negative. In rows with a slot (slot[r] >= 0) position[r] and index[r] are
+ * incremented, and source[r] becomes -1 - r; other rows do not change. */
 OPTIONAL_OPERATION(void, embed_next,
                    (backend *b, void *out, const void *table, int32_t *source, int32_t *position,
                     uint64_t *index, const int32_t *slot, const int32_t *drawn, size_t rows,
                     size_t width))
-/* A fetch copies up to `bytes` bytes to the host while later operations run already. fetch_start
- * starts the copy of what `from` holds after all operations so far; fetch_wait waits for it alone
- * and gives the host memory it went to, which the fetch owns, or NULL after a failure. One copy of a
- * fetch is under way at a time. A fetch is freed before its backend; fetch_new returns NULL after a
- * failure. */
+/* A fetch copies up to `bytes` bytes to the host while later operations run. fetch_start starts
+ * copying the contents that `from` has after all operations so far. fetch_wait waits for this
+ * copy only and returns the host memory, which the fetch owns, or NULL after an error. A fetch
+ * makes one copy at a time and must be freed before its backend. fetch_new returns NULL after an
+ * error. */
 OPTIONAL_OPERATION(backend_fetch *, fetch_new, (backend *b, size_t bytes))
 OPTIONAL_OPERATION(void, fetch_start,
                    (backend *b, backend_fetch *f, const void *from, size_t bytes))
 OPTIONAL_OPERATION(const void *, fetch_wait, (backend *b, backend_fetch *f))
-OPTIONAL_OPERATION(void, fetch_free, (backend *b, backend_fetch *f)) /* NULL is fine */
-/* Bytes that the backend takes at most for itself, beside what is allocated, while a model of these
- * sizes runs; where it is NULL they are too few to plan for. */
+OPTIONAL_OPERATION(void, fetch_free, (backend *b, backend_fetch *f)) /* NULL is allowed */
+/* Maximum bytes of the backend's scratch memory for a model of these sizes; if the pointer is
+ * NULL, too few to include in plans. */
 OPTIONAL_OPERATION(size_t, scratch, (const backend *b, const run_shape *shape))
 
-/* Marks in the order of operations, to time what a device does (llm/backend/watch.h). mark_set puts
- * a mark behind all operations so far; mark_seconds waits for both marks and returns the seconds
- * between them, 0 after a failure. mark_new returns NULL after a failure. */
+/* Time marks between operations of a device (llm/backend/watch.h). mark_set sets a mark after
+ * all operations so far. mark_seconds waits for both marks and returns the seconds between them,
+ * 0 after an error. mark_new returns NULL after an error. */
 OPTIONAL_OPERATION(backend_mark *, mark_new, (backend *b))
 OPTIONAL_OPERATION(void, mark_set, (backend *b, backend_mark *m))
 OPTIONAL_OPERATION(double, mark_seconds, (backend *b, backend_mark *from, backend_mark *to))
-OPTIONAL_OPERATION(void, mark_free, (backend *b, backend_mark *m)) /* NULL is fine */
+OPTIONAL_OPERATION(void, mark_free, (backend *b, backend_mark *m)) /* NULL is allowed */
 
 /* clang-format on */
 #undef OPERATION

@@ -1,12 +1,12 @@
-/* The table of operations that replaces a backend's own: each entry calls the backend's own
- * between two marks. */
+/* The table of operations that replaces a backend's own: each entry calls the backend's operation
+ * between two time marks. */
 #include "llm/backend/watch.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* Operations on the way: their marks are read when there are so many, or when somebody asks. */
+/* Maximum number of operations whose marks have not been read yet. */
 enum { ON_THE_WAY = 512 };
 
 typedef struct pending {
@@ -15,14 +15,14 @@ typedef struct pending {
 } pending;
 
 struct backend_watch {
-  backend_ops ops; /* first: the backend's ops points here */
+  backend_ops ops; /* first member; the backend's ops points here */
   const backend_ops *real;
   backend *b;
   watch_kind kind;
-  int inside;    /* an operation that another one calls is part of it */
-  int recording; /* between graph_begin and graph_end nothing runs */
+  int inside;    /* > 0 inside an operation: nested calls count as part of it */
+  int recording; /* between graph_begin and graph_end, where nothing runs */
   size_t least_free;
-  double begun; /* on the CPU */
+  double begun; /* used on the CPU */
   pending pending[ON_THE_WAY];
   size_t n_pending;
   backend_work work[BACKEND_OPERATIONS];
@@ -40,7 +40,7 @@ static double watch_now(void) {
 
 /* --- time --- */
 
-/* Marks that were not set because of a failure before say NaN or nothing: they count as no time. */
+/* Marks that were not set because of an earlier error give NaN or nothing, and count as no time. */
 static void read_marks(backend_watch *w) {
   for (size_t i = 0; i < w->n_pending; ++i) {
     const double s = w->real->mark_seconds(w->b, w->pending[i].from, w->pending[i].to);
@@ -112,17 +112,18 @@ static backend_graph *watch_graph_end(backend *b) {
 
 /* --- all operations --- */
 
-/* What each is: TIMED, with the names of its arguments, floating-point operations and bytes, said
- * in terms of its arguments, of E and M, the bytes of a number of the backend's types, and of the
- * widths below; OWN, with a function above; PASSED on as it is. The compiler stops at an operation
- * that is missing here. */
+/* The kind of each operation. TIMED: with the names of its arguments and its floating-point
+ * operations and bytes, written in terms of its arguments, the bytes E and M of the backend's
+ * number types, and the widths below. OWN: there is a function above. PASSED: called unchanged. The
+ * compiler reports an operation that is missing here. */
 #define E (double)b->element
 #define M (double)b->master_element
 #define N(x) (double)(x)
 #define QKV(s) N(((s).q + 2 * (s).kv) * (s).dim)
 #define QK(s) N(((s).q + (s).kv) * (s).dim)
 #define Q(s) N((s).q *(s).dim)
-/* Pairs of a query and an earlier position or its own, as of sequences of equal length. */
+/* Number of pairs of a query and a key position up to its own, estimated for sequences of equal
+ * length. */
 #define PAIRS(p) (N((p).rows) * (N((p).rows) / N((p).sequences + ((p).sequences == 0)) + 1) / 2)
 /* clang-format off */
 #define WATCH_allocate OWN
@@ -195,7 +196,7 @@ static backend_graph *watch_graph_end(backend *b) {
 #define WATCH_mark_free PASSED
 /* clang-format on */
 
-/* A function for each that is timed. */
+/* Defines the function of each timed operation. */
 #define DEFINE(name, arguments, ...) DEFINE_KIND(name, arguments, __VA_ARGS__)
 #define DEFINE_KIND(name, arguments, kind, ...) DEFINE_##kind(name, arguments, __VA_ARGS__)
 #define DEFINE_OWN(name, arguments, ...)
@@ -212,7 +213,7 @@ static backend_graph *watch_graph_end(backend *b) {
 #define HOST_OPERATION OPERATION
 #include "llm/backend/operations.h"
 
-/* The functions above, where the backend has the operation. */
+/* Enters the functions above for the operations that the backend has. */
 static void fill_watch_table(backend_watch *w) {
 #define FILL(name, ...) FILL_KIND(name, __VA_ARGS__)
 #define FILL_KIND(name, kind, ...) FILL_##kind(name)

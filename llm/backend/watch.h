@@ -1,7 +1,6 @@
-/* Watches what a backend does while it does it: how often each operation is called, how long it
- * takes, what arithmetic and how many bytes it needs, and the most memory in use. It stands between
- * the backend and whoever uses it, in the place of the backend's table of operations, so that no
- * kernel knows of it. Prefix: backend_watch_. */
+/* Profiles a backend: how often each operation is called, how long it takes, its arithmetic and
+ * bytes, and peak memory. It replaces the backend's table of operations, so kernels need no
+ * changes. Prefix: backend_watch_. */
 #ifndef GEPOLAB_LLM_BACKEND_WATCH_H
 #define GEPOLAB_LLM_BACKEND_WATCH_H
 
@@ -15,35 +14,35 @@ enum {
   BACKEND_OPERATIONS
 };
 
-/* All calls of one operation. flops and bytes are what the result takes, not what the backend did:
- * every number is read and written once, and what is computed again is not counted; 0 where they do
- * not follow from the arguments. */
+/* All calls of one operation. flops and bytes are the minimum that the result requires, not what
+ * the backend did: every number is read and written once, and recomputation is not counted. 0 if
+ * they do not follow from the arguments. */
 typedef struct backend_work {
   const char *operation;
   size_t calls;
   double seconds, flops, bytes;
 } backend_work;
 
-/* What is measured: memory alone; the time of each operation, where a recorded graph is one and so
- * are the operations within in_ranges; the time of each, and nothing is recorded or run in ranges,
- * so that those show, too. */
+/* What to measure. WATCH_MEMORY: only memory. WATCH_TIMES: the time of each operation, where a
+ * recorded graph counts as one, as do the operations within in_ranges. WATCH_TIMES_UNRECORDED: the
+ * time of each, without recording or ranges, so that their operations are listed, too. */
 typedef enum watch_kind { WATCH_MEMORY, WATCH_TIMES, WATCH_TIMES_UNRECORDED } watch_kind;
 
 typedef struct backend_watch backend_watch;
 
-/* From now on b's operations are watched. On a device the times lie between events before and after
- * each, so an operation that waits for the host to launch it is charged for the wait; on the CPU
- * they are the clock's. GL_ENOMEM, or what the backend fails with; *out is then NULL. */
+/* Begins to watch b's operations. On a device times are measured between events before and after
+ * each operation, so they include waiting for the host's launch; on the CPU they are clock times.
+ * *out is NULL after an error. Errors: GL_ENOMEM, those of the backend. */
 gl_status backend_watch_begin(backend_watch **out, backend *b, watch_kind kind, gl_error *err);
-/* Gives the backend its own operations back; comes before backend_free(). NULL is fine. */
+/* Restores the backend's own operations; to be called before backend_free(). NULL is allowed. */
 void backend_watch_end(backend_watch *w);
-/* Forgets times and calls so far, as after a run that warms up. Waits for all operations. */
+/* Discards times and calls so far, for example after a warm-up. Waits for all operations. */
 void backend_watch_clear(backend_watch *w);
-/* The operations done so far, the longest first, into work [BACKEND_OPERATIONS]; how many there
- * are. Waits for all operations. */
+/* Writes the operations so far, longest first, into work [BACKEND_OPERATIONS]; returns their
+ * number. Waits for all operations. */
 size_t backend_watch_read(backend_watch *w, backend_work *work);
-/* Most bytes in use after any allocation or at a call of this: on a device all that it holds, on
- * the CPU all that this machine's programs do. */
+/* Peak of the bytes in use after any allocation or at this call: on a device, everything it holds;
+ * on the CPU, everything used by this machine's programs. */
 size_t backend_watch_peak(backend_watch *w);
 
 #endif

@@ -1,22 +1,21 @@
-/* Attention of packed sequences, forward and backward. Part of the template body.h, compiled once
- * for every number type and instruction set.
+/* Attention over packed sequences, forward and backward. Part of the template body.h, compiled once
+ * per number type and instruction set.
  *
  * A task is one key/value head of one sequence, with the query heads that read it. It packs the
- * sequence's keys and values once (product.h); then QUERIES query rows at a time are multiplied
- * with all keys up to the block's last row, so only the scores of one block are ever held. The
- * scores, softmax and weighted sum of values of a row are summed in an order that depends on the
- * row's position alone: packing does not change a row's bits, and attention over a cache (below)
- * gives the same bits.
+ * sequence's keys and values once (product.h). Then it multiplies QUERIES query rows at a time with
+ * all keys up to the block's last row, so only the scores of one block are stored. A row's sums
+ * (scores, softmax, weighted values) have an order that depends only on the row's position. So
+ * packing does not change a row's bits, and attention over a cache (below) gives the same bits.
  *
- * Where sequences share beginnings (backend.h) a task first collects the keys and values of all
- * positions of its sequence, and then has queries for the last of them only. Backward, one task
- * takes the sequences of a tree one after the other, so that what they add to the gradients of
- * shared keys and values is added in their order. */
+ * If sequences share prefixes (backend.h) a task first collects the keys and values of all
+ * positions of its sequence, and computes queries only for the sequence's own rows. In the backward
+ * one task processes the sequences of a tree in order, so that their contributions to the gradients
+ * of shared keys and values are added in that order. */
 
-enum { QUERIES = 4 * PANEL_ROWS }; /* query rows whose scores are held at a time */
+enum { QUERIES = 4 * PANEL_ROWS }; /* query rows whose scores are stored at a time */
 
-/* The arrays of attention (to and lse_to are its results) or of attention_backward (dqk and dqkv).
- * shared.trees is 0 where every sequence is whole. */
+/* The arrays of attention (results: to, lse_to) or of attention_backward (results: dqk, dqkv).
+ * shared.trees is 0 if no prefixes are shared. */
 
 typedef struct attention_job {
   const REAL *qk, *qkv, *out, *dout, *lse;
@@ -28,21 +27,21 @@ typedef struct attention_job {
   cpu *owner;
 } attention_job;
 
-/* A head's rows of one of the matrices: the number at column c of row r is at[r * step + c]. */
+/* A head's columns of a matrix: the number at column c of row r is at[r * step + c]. */
 typedef struct head_rows {
   REAL *at;
   size_t step;
 } head_rows;
 
-/* One key/value head of one sequence. Positions [before, n) have rows of their own, from `first`.
- */
+/* One key/value head of one sequence. Positions [before, n) are the sequence's own rows, from
+ * `first` on. */
 typedef struct attention_part {
   size_t first, before, n;
   size_t kv, head, end;        /* the key/value head, and its query heads [head, end) */
-  size_t q, qk, qkv, dim;      /* numbers in a row of out, of qk, of qkv, in a head */
-  const REAL *key, *value;     /* of position 0 */
-  size_t key_step, value_step; /* from a position to the next */
-  REAL *scratch;               /* the worker's, what is left of it */
+  size_t q, qk, qkv, dim;      /* numbers in a row of out, of qk, of qkv; in a head */
+  const REAL *key, *value;     /* at position 0 */
+  size_t key_step, value_step; /* distance between positions */
+  REAL *scratch;               /* unused rest of the worker's scratch memory */
 } attention_part;
 
 /* Takes n numbers from the front of *scratch. */
@@ -52,16 +51,16 @@ static REAL *take_scratch(REAL **scratch, size_t n) {
   return at;
 }
 
-/* Numbers of a head of n positions side by side; what follows it stays aligned. */
+/* Size of n positions of one head, stored contiguously and rounded up for alignment. */
 static size_t collected_numbers(size_t n, size_t dim) {
   return round_up_to(n * dim, PANEL);
 }
 
-/* A run of a sequence's positions that are neighbouring rows. */
+/* A run of a sequence's positions in adjacent rows. */
 typedef struct position_run {
-  size_t sequence; /* whose own rows they are */
+  size_t sequence; /* the sequence that owns the rows */
   size_t first, n; /* positions [first, first + n) */
-  size_t row;      /* of position `first` */
+  size_t row;      /* row of position `first` */
 } position_run;
 
 static size_t rows_before(const attention_job *job, size_t s) {
@@ -72,7 +71,7 @@ static size_t own_rows(const attention_job *job, size_t s) {
   return (size_t)(job->rows.start[s + 1] - job->rows.start[s]);
 }
 
-/* The last run among positions [0, end) of sequence s, where end > 0. */
+/* The last run of rows among positions [0, end) of sequence s, where end > 0. */
 static position_run last_run(const attention_job *job, size_t s, size_t end) {
   size_t before = rows_before(job, s);
   while (before >= end) {
@@ -82,7 +81,7 @@ static position_run last_run(const attention_job *job, size_t s, size_t end) {
   return (position_run){s, before, end - before, (size_t)job->rows.start[s]};
 }
 
-/* Copies a head's numbers of positions [0, n) of sequence s, side by side. */
+/* Copies a head's numbers at positions [0, n) of sequence s to contiguous memory. */
 static void collect_rows(const attention_job *job, size_t s, size_t n, REAL *to, const REAL *matrix,
                          size_t step, size_t dim) {
   while (n > 0) {
@@ -94,7 +93,7 @@ static void collect_rows(const attention_job *job, size_t s, size_t n, REAL *to,
   }
 }
 
-/* Adds them back to their rows. */
+/* Adds the contiguous numbers back to their rows. */
 static void add_back(const attention_job *job, size_t s, size_t n, REAL *matrix, size_t step,
                      const REAL *from, size_t dim) {
   while (n > 0) {
@@ -107,7 +106,7 @@ static void add_back(const attention_job *job, size_t s, size_t n, REAL *matrix,
   }
 }
 
-/* Where the head's keys begin in qk, and its values in qkv. */
+/* First column of the head's keys in qk; below, of its values in qkv. */
 static size_t key_column(head_shape s, size_t kv) {
   return (s.q + kv) * s.dim;
 }
@@ -161,7 +160,7 @@ static REAL attention_scale(head_shape s) {
 }
 
 /* Softmax of one query's scores in place: the first n of score [width], width a multiple of VECTOR,
- * become weights and the rest zeros. Returns log-sum-exp of the scaled scores. Never inlined, so
+ * become weights, the others zeros. Returns the log-sum-exp of the scaled scores. Never inlined, so
  * that packed and cached attention run the same machine code and round alike. */
 __attribute__((noinline)) static REAL softmax_row(REAL *score, size_t n, size_t width, REAL scale) {
   const kernel_group g = {0};
@@ -196,9 +195,9 @@ static void attention_task(void *context, size_t task, size_t worker) {
     }
 }
 
-/* Numbers of scratch memory of a task for sequences of up to `longest` positions: LEFT, `packings`
- * packed heads of all positions, and `blocks` arrays of QUERIES rows of scores with QUERIES rows of
- * a head; where beginnings are shared, `collected` heads of all positions beside. */
+/* Scratch memory of a task for sequences of up to `longest` positions, in numbers: LEFT; `packings`
+ * packed heads of all positions; `blocks` arrays of QUERIES rows of scores and of a head; and, if
+ * prefixes are shared, `collected` heads of all positions. */
 static size_t attention_scratch(size_t longest, size_t dim, size_t packings, size_t blocks,
                                 size_t collected) {
   const size_t all = larger(panels_numbers(dim, longest), panels_numbers(longest, dim));
@@ -231,8 +230,8 @@ static void cpu_attention(backend *b, void *out, void *lse, const void *qk, cons
 
 /* --- backward: with p the softmax and dp = dO V^T, ds = p (dp - row sum of dO*O) scale --- */
 
-/* Of one query, in place: score [width] becomes p and dp [width] becomes ds, for the first n keys;
- * the rest become zeros. row_dot is the row sum of dO*O. */
+/* For one query, in place: score [width] becomes p and dp [width] becomes ds for the first n keys;
+ * the others become zeros. row_dot is the row sum of dO*O. */
 static void softmax_row_backward(REAL *restrict score, REAL *restrict dp, size_t n, size_t width,
                                  REAL scale, REAL lse, REAL row_dot) {
   const size_t whole = round_up_to(n, VECTOR);
@@ -246,7 +245,7 @@ static void softmax_row_backward(REAL *restrict score, REAL *restrict dp, size_t
   memset(dp + n, 0, (width - n) * sizeof *dp);
 }
 
-/* The sum of a [n] times b [n]: the row sum of dO*O. */
+/* The inner product of a [n] and b [n], for the row sum of dO*O. */
 static REAL inner(const REAL *restrict a, const REAL *restrict b, size_t n) {
   REAL sum = 0;
   SIMD_SUM(sum)
@@ -254,14 +253,15 @@ static REAL inner(const REAL *restrict a, const REAL *restrict b, size_t n) {
   return sum;
 }
 
-/* A task's packed factors, LEFT numbers of scratch memory, and the scratch memory that is left. */
+/* A task's packed factors, LEFT numbers of scratch memory, and the unused scratch memory. */
 typedef struct attention_packings {
   panels key, key_transposed, value_transposed;
   REAL *left, *rest;
 } attention_packings;
 
-/* The share of the queries of positions [i, i + rows) of head h: their gradients, and what they add
- * to the gradients of the keys and values up to theirs, given from position 0 on. */
+/* Processes the queries at positions [i, i + rows) of head h: computes their gradients, and adds
+ * their contributions to the gradients of the keys and values up to their positions. dkey and
+ * dvalue begin at position 0. */
 static void attention_backward_block(const attention_job *job, const attention_part *p,
                                      const attention_packings *w, head_rows dkey, head_rows dvalue,
                                      size_t h, size_t i, size_t rows) {
@@ -285,8 +285,8 @@ static void attention_backward_block(const attention_job *job, const attention_p
               w->left);
 }
 
-/* One sequence's share: the gradients of its queries, and what these add to those of keys and
- * values. The gradients of its own keys and values begin here. */
+/* Processes one sequence: the gradients of its queries, and their contributions to those of keys
+ * and values. Initialises the gradients of the sequence's own keys and values. */
 static void attention_backward_part(const attention_job *job, size_t sequence, size_t kv,
                                     size_t worker) {
   const head_shape s = job->shape;
@@ -359,13 +359,13 @@ static void cpu_attention_backward(backend *b, void *dqk, void *dqkv, const void
 
 /* --- keys and values of running sequences --- */
 
-/* And attention of one query row over its slot of the cache.
+/* Attention of one query row over its slot of the cache.
  *
  * Layout of a slot's keys: head after head, each [capacity / PANEL, dim, PANEL], so that the scores
- * of PANEL neighbouring positions are computed side by side; the last panel has only the positions
- * that are left of the capacity. Of its values: head after head, each [capacity, dim]. */
+ * of PANEL adjacent positions are computed side by side. The last panel has only the remaining
+ * positions. Layout of its values: head after head, each [capacity, dim]. */
 
-/* The arrays of attention_cached (operations.h); `to` is its result, k and v the cache. */
+/* The arrays of attention_cached (operations.h); `to` is the result, k and v the cache. */
 typedef struct cache_job {
   const REAL *qk, *k, *v;
   REAL *to;
@@ -376,17 +376,17 @@ typedef struct cache_job {
   cpu *owner;
 } cache_job;
 
-/* How many positions the panel that begins at position `first` has. */
+/* Number of positions of the panel that begins at position `first`. */
 static inline size_t cache_panel(size_t capacity, size_t first) {
   return smaller(PANEL, capacity - first);
 }
 
-/* The arrays of cache_store (operations.h); no two rows have the same slot and position. */
+/* The arrays of cache_store (operations.h). No two rows have the same slot and position. */
 typedef struct store_job {
   const REAL *qk, *qkv;
   REAL *k, *v;
   const int32_t *slot, *position;
-  size_t rows, capacity, chunk; /* chunk: rows of a task */
+  size_t rows, capacity, chunk; /* chunk: rows per task */
   head_shape shape;
 } store_job;
 
@@ -430,8 +430,7 @@ static void cpu_cache_store(backend *b, void *cache_k, void *cache_v, const void
   if (!cpu_failed(c) && rows > 0) pool_run(c->pool, store_task, &job, divide_up(rows, job.chunk));
 }
 
-/* Copies whole panels of keys: what this leaves beyond `length` is stored again before it is read.
- */
+/* Copies whole panels of keys. Positions beyond `length` are overwritten before they are read. */
 static void cpu_cache_copy(backend *b, void *cache_k, void *cache_v, size_t from, size_t to,
                            size_t length, size_t capacity, head_shape shape) {
   const size_t width = shape.kv * shape.dim, slot = capacity * width;
@@ -447,7 +446,7 @@ static void cpu_cache_copy(backend *b, void *cache_k, void *cache_v, size_t from
 
 /* --- products of the few query heads that share a key/value head --- */
 
-/* narrow_tile (product.h) for any number of rows, and 1 or 2 groups. */
+/* narrow_tile (product.h) for any number of rows and 1 or 2 groups. */
 LOOP_INLINE void narrow_rows(const REAL *a, size_t a_row, const REAL *b, size_t b_row, size_t next,
                              REAL *c, size_t c_row, size_t rows, size_t n, int add,
                              const size_t groups) {
@@ -460,8 +459,8 @@ LOOP_INLINE void narrow_rows(const REAL *a, size_t a_row, const REAL *b, size_t 
     narrow_tile(a + i * a_row, a_row, b, b_row, next, c + i * c_row, c_row, n, add, 1, groups);
 }
 
-/* The same for fewer than PANEL columns of b, which are copied and filled up with zeros. scratch:
- * n * PANEL numbers. */
+/* The same for fewer than PANEL columns of b, which are copied and padded with zeros. scratch: n *
+ * PANEL numbers. */
 static void narrow_rest(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
                         size_t c_row, size_t rows, size_t columns, size_t n, int add,
                         REAL *scratch) {

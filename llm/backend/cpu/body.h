@@ -1,13 +1,11 @@
 /* The operations of the CPU backend for one number type and one instruction set. This is a template
- * without an include guard: f32.c, f64.c and those of the same names with _avx2, _avx512 and _neon
- * each include it once, after they have defined
- *   REAL        float or double: `type` and `master` are the same on the CPU
- *   IS_DOUBLE   0 or 1
- *   CPU_OPS     the name of the table of operations, which this file defines
- *   FORM_NEON   for NEON's intrinsics; those of AVX2 and AVX-512 follow from the compiler's flags
- * and are compiled with the flags of their instruction set. The parts included below
- * (llm/backend/cpu/NAME.h) are pieces of this file: they use the definitions above them, and no
- * other file includes them. All functions are static, so the copies do not conflict. */
+ * without include guard: f32.c, f64.c and the files with suffix _avx2, _avx512 and _neon each
+ * include it once, after defining REAL        float or double: `type` and `master` are the same on
+ * the CPU IS_DOUBLE   0 or 1 CPU_OPS     the name of the table of operations, which this file
+ * defines FORM_NEON   for NEON's intrinsics; those of AVX2 and AVX-512 follow from the compiler's
+ * flags and are compiled with the flags of their instruction set. The files included below
+ * (llm/backend/cpu/NAME.h) are parts of this one: they use the definitions above them, and no other
+ * file includes them. All functions are static, so the copies do not conflict. */
 #include "core/random/rng.h"
 #include "core/rl/sampling.h"
 #include "llm/backend/cpu/cpu.h"
@@ -47,13 +45,13 @@ static inline size_t round_up_to(size_t n, size_t unit) {
   return divide_up(n, unit) * unit;
 }
 
-/* How many rows a task takes where one row costs about `cost` operations on numbers: a task should
- * be long against the microsecond that handing it out takes. */
+/* Number of rows of a task, if one row costs about `cost` operations on numbers. A task should take
+ * much longer than the microsecond needed to schedule it. */
 static inline size_t rows_per_task(size_t cost) {
   return larger(1, 16384 / larger(1, cost));
 }
 
-/* Numbers in a row of an attention's output (or of its queries), of qk and of qkv (backend.h). */
+/* Numbers in a row of attention's output (or of its queries), of qk and of qkv (backend.h). */
 static inline size_t q_width(head_shape s) {
   return s.q * s.dim;
 }
@@ -76,8 +74,8 @@ static inline size_t qkv_width(head_shape s) {
 
 #include "llm/backend/cpu/output.h"
 
-/* Every operation is the function cpu_NAME: in one of the parts above, or in cpu.c where the number
- * type does not matter. The CPU has none of the optional operations. */
+/* Every operation is the function cpu_NAME: in one of the parts above, or in cpu.c if it does not
+ * depend on the number type. The CPU has none of the optional operations. */
 const backend_ops CPU_OPS = {
 #define OPERATION(result, name, arguments) .name = cpu_##name,
 #define OPTIONAL_OPERATION(result, name, arguments)

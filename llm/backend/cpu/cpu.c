@@ -1,5 +1,5 @@
-/* The CPU backend itself: how it is made and released, which table of operations it gets, its
- * memory and scratch memory, and the operations that do not depend on the number type. */
+/* The CPU backend: making and freeing it, the choice of its table of operations, memory and scratch
+ * memory, and operations that do not depend on the number type. */
 #include "llm/backend/cpu/cpu.h"
 
 #include "core/base/thread_pool.h"
@@ -68,7 +68,7 @@ static int has_avx2(void) {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
-/* The extensions that the Makefile lets the compiler use. */
+/* Checks for the extensions that the Makefile enables in the compiler. */
 static int has_avx512(void) {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
@@ -127,17 +127,17 @@ gl_status cpu_form_chosen(cpu_form *out, gl_error *err) {
 
 /* --- memory --- */
 
-/* Memory of at least HUGE_LEAST bytes is aligned to HUGE_PAGE, so that the system can back it with
- * pages of that size. */
+/* Memory of at least HUGE_LEAST bytes is aligned to HUGE_PAGE, so that the system can use pages of
+ * that size. */
 enum { ALIGNMENT = 64, HUGE_PAGE = 1 << 21, HUGE_LEAST = 2 * HUGE_PAGE };
 
-/* OpenBLAS has it, other BLAS libraries do not: a weak symbol is NULL there. */
+/* Only OpenBLAS has this function; with another BLAS library the weak symbol is NULL. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 
-/* `bytes` bytes, at least one, at a multiple of ALIGNMENT; NULL if memory is short. Large memory
- * asks for large pages: matrices are read across their rows, thousands of bytes apart, and with
- * small pages nearly every row costs the translation of another address. A system that has none to
- * give ignores the wish. */
+/* Allocates `bytes` bytes, at least one, aligned to ALIGNMENT; NULL if out of memory. Large memory
+ * requests huge pages: matrices are also read across their rows, thousands of bytes apart, and with
+ * small pages nearly every row would miss the TLB. A system without huge pages ignores the request.
+ */
 static void *aligned(size_t bytes) {
   void *memory = NULL;
   if (bytes > SIZE_MAX / 2) return NULL;
@@ -149,7 +149,7 @@ static void *aligned(size_t bytes) {
   return memory;
 }
 
-/* Keeps the failure of an allocation. */
+/* Stores the error of an allocation. */
 static void short_of(cpu *c, size_t bytes) {
   gl_fail(&c->error, GL_ENOMEM,
           "out of memory: %zu MiB more were needed; lower micro_batch, slots or the model's sizes",
@@ -210,8 +210,8 @@ void cpu_memory(backend *b, size_t *total, size_t *available) {
   backend_host_memory(total, available);
 }
 
-/* Makes *memory, now *size bytes long, at least `bytes` long; its contents are lost. Returns 0
- * after a failure, which is kept. */
+/* Ensures *memory, now *size bytes long, has at least `bytes` bytes; its contents are lost. Returns
+ * 0 after an error, which is stored. */
 static int grow_scratch(cpu *c, void **memory, size_t *size, size_t bytes) {
   if (bytes <= *size) return 1;
   free(*memory);
@@ -251,7 +251,7 @@ typedef struct ranges {
   void *context;
 } ranges;
 
-/* A task is a range; there are as many as threads. */
+/* Runs one range. There are as many ranges as threads. */
 static void range_task(void *context, size_t task, size_t worker) {
   const ranges *r = context;
   const size_t parts = r->owner->threads, first = r->n * task / parts;
@@ -273,7 +273,7 @@ void cpu_in_ranges(backend *b, size_t n, size_t least, backend_range run, void *
 
 /* --- making one --- */
 
-/* The processor's name according to Linux, or "CPU". */
+/* The processor's name as reported by Linux, or "CPU". */
 static void processor_name(char *out, size_t size) {
   FILE *f = fopen("/proc/cpuinfo", "r");
   char line[256], name[64];
@@ -286,8 +286,8 @@ static void processor_name(char *out, size_t size) {
   if (f != NULL) fclose(f);
 }
 
-/* The pool and the workers' places of a backend; of one with several threads also the backends of
- * one thread. What was made before a failure is released by cpu_free. */
+/* Makes the pool and the workers' scratch pointers of a backend; with several threads also the
+ * single-thread backends. After an error cpu_free releases what was made. */
 static gl_status start_cpu(cpu *c, size_t threads, gl_error *err) {
   gl_status status = pool_new(&c->pool, threads, err);
   if (status != GL_OK) return status;
@@ -317,13 +317,13 @@ gl_status backend_cpu_new_form(backend **out, number_type type, size_t threads, 
     cpu_free(&c->base);
     return status;
   }
-  /* OpenBLAS would start threads of its own inside each task. The setting is the whole process's.
+  /* OpenBLAS would start its own threads inside each task. The setting affects the whole process.
    */
   if (openblas_set_num_threads != NULL) openblas_set_num_threads(1);
   char processor[64];
   c->base.ops = cpu_form_ops(form, type);
   assert(c->base.ops != NULL);
-  /* OpenBLAS chooses its instructions when it runs, the plain form has none of the wide ones. */
+  /* OpenBLAS chooses its instruction set at run time; the plain kernels use only the basic one. */
   c->blas = form == CPU_PLAIN;
   c->base.form = cpu_form_name(form);
   c->base.kind = BACKEND_CPU;

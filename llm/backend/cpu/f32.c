@@ -1,4 +1,4 @@
-/* The CPU backend in float32 with the instructions that every machine of this kind has. */
+/* The CPU backend in float32, with the basic instruction set of the architecture. */
 #define REAL float
 #define IS_DOUBLE 0
 #define CPU_OPS cpu_ops_f32

@@ -5,5 +5,5 @@
 #define CPU_OPS cpu_ops_f32_avx512
 #include "llm/backend/cpu/body.h"
 #else
-typedef int no_avx512_here; /* C wants a declaration in every file */
+typedef int no_avx512_here; /* C requires a declaration in every file */
 #endif

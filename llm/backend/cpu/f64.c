@@ -1,4 +1,4 @@
-/* The CPU backend in float64 with the instructions that every machine of this kind has. */
+/* The CPU backend in float64, with the basic instruction set of the architecture. */
 #define REAL double
 #define IS_DOUBLE 1
 #define CPU_OPS cpu_ops_f64

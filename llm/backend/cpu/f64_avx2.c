@@ -5,5 +5,5 @@
 #define CPU_OPS cpu_ops_f64_avx2
 #include "llm/backend/cpu/body.h"
 #else
-typedef int no_avx2_here; /* C wants a declaration in every file */
+typedef int no_avx2_here; /* C requires a declaration in every file */
 #endif

@@ -6,5 +6,5 @@
 #define CPU_OPS cpu_ops_f64_neon
 #include "llm/backend/cpu/body.h"
 #else
-typedef int no_neon_here; /* C wants a declaration in every file */
+typedef int no_neon_here; /* C requires a declaration in every file */
 #endif

@@ -1,40 +1,39 @@
 /* The output layer: product with the output embedding, log-probabilities and entropies, and their
- * backward; and what generation asks of it: logits, and tokens sampled from them. Part of the
- * template body.h, compiled once for every number type and instruction set.
+ * backward. For generation: logits, and tokens sampled from them. Part of the template body.h,
+ * compiled once per number type and instruction set.
  *
- * Forward: a task takes OUTPUT_ROWS rows and OUTPUT_SPAN tokens of the vocabulary and keeps the
- * softmax's running statistics of each row; the spans' statistics are joined in their order at the
- * end. Backward: the logits of some rows are computed again and become their gradients, which two
+ * Forward: a task computes OUTPUT_ROWS rows for OUTPUT_SPAN tokens of the vocabulary, and keeps
+ * each row's running softmax statistics. The statistics of the spans are joined in order at the
+ * end. Backward: the logits of some rows are recomputed and turned into their gradients, which two
  * products then use. Columns are tokens of the vocabulary. The output embedding is packed first
- * (product.h): a logit then has the bits that generation gives it from the packed weights. One that
- * is too large for that is multiplied row by row (vector.h).
+ * (product.h), so that a logit has the same bits as in generation, which reads packed weights. An
+ * embedding too large for that is multiplied row-wise (vector.h).
  *
- * Where a row's distribution is renormalised over the tokens that its sampler kept, the logits of
- * all others are replaced by NOT_KEPT, whose exponential is zero. */
+ * If a row's distribution is renormalised over the tokens that its sampler kept, the logits of all
+ * others are replaced by NOT_KEPT, whose exponential is zero. */
 
 enum {
-  OUTPUT_ROWS = 48,     /* rows of a task */
-  OUTPUT_COLUMNS = 512, /* logits of a row held at a time */
-  OUTPUT_SPAN = 8192,   /* tokens of the vocabulary of a task of the forward */
-  OUTPUT_HELD = 1 << 24 /* most gradients of logits held by the backward */
+  OUTPUT_ROWS = 48,     /* rows per task */
+  OUTPUT_COLUMNS = 512, /* logits of a row stored at a time */
+  OUTPUT_SPAN = 8192,   /* vocabulary tokens of a forward task */
+  OUTPUT_HELD = 1 << 24 /* maximum number of logit gradients that the backward stores */
 };
 
 typedef struct output_job {
-  panels packed; /* the output embedding; its data NULL where it was not packed */
+  panels packed; /* the output embedding; data is NULL if it was not packed */
   const REAL *in, *weight, *lse, *dlogp;
   const int32_t *target;
   REAL *logp, *entropy, *lse_to, *dlogits;
   softmax_stats *stats;      /* [rows, spans] */
-  softmax_stats *kept_stats; /* [rows, spans] of the kept tokens alone; NULL: nothing is left out */
+  softmax_stats *kept_stats; /* [rows, spans], over the kept tokens; NULL: no sets */
   double *target_logit;      /* [rows] the target's logit */
-  kept_sets kept;            /* of these rows, where that matters */
+  kept_sets kept;            /* sets of these rows, if needed */
   size_t rows, vocabulary, k, spans;
   REAL factor;
   cpu *owner;
 } output_job;
 
-/* Packs the output embedding into c->packed where it is not too large. Returns 0 after a failure.
- */
+/* Packs the output embedding into c->packed if it is not too large. Returns 0 after an error. */
 static int pack_output(cpu *c, output_job *job) {
   const size_t numbers = panels_numbers(job->k, job->vocabulary);
   job->packed = (panels){.n = job->k, .columns = job->vocabulary};
@@ -45,7 +44,7 @@ static int pack_output(cpu *c, output_job *job) {
   return 1;
 }
 
-/* z [rows, columns] = the logits of rows from `first` on for tokens from v on; z's rows begin z_row
+/* z [rows, columns] = the logits of rows from `first` on for tokens from v on. Rows of z are z_row
  * numbers apart. v is a multiple of OUTPUT_COLUMNS. scratch: LEFT numbers. */
 static void output_logits(const output_job *job, REAL *z, size_t z_row, size_t first, size_t rows,
                           size_t v, size_t columns, REAL *scratch) {
@@ -56,11 +55,11 @@ static void output_logits(const output_job *job, REAL *z, size_t z_row, size_t f
     gemm_dot(job->in + first * k, k, job->weight + v * k, k, z, z_row, rows, columns, k, 0);
 }
 
-/* Far below every logit, and finite, so that its distance from another has a value. */
+/* Far below every logit, but finite, so that differences are defined. */
 static const REAL NOT_KEPT = (REAL)-1e30;
 
-/* Of the logits z [columns] of tokens from v on, those that are not in the row's set become
- * NOT_KEPT. */
+/* Replaces logits of tokens outside the row's set by NOT_KEPT; z [columns] are the logits of tokens
+ * from v on. */
 static void leave_kept(const output_job *job, size_t row, REAL *z, size_t v, size_t columns) {
   const kept_shape *shape = &job->kept.shape;
   const uint32_t *set = job->kept.set + row * shape->words;
@@ -78,7 +77,7 @@ static void leave_kept(const output_job *job, size_t row, REAL *z, size_t v, siz
   for (; i < columns; ++i) z[i] = NOT_KEPT;
 }
 
-/* The statistics of a block of rows over a span of the vocabulary. */
+/* Computes the statistics of a block of rows over a span of the vocabulary. */
 static void output_task(void *context, size_t task, size_t worker) {
   const output_job *job = context;
   const kernel_group g = {0};
@@ -110,14 +109,14 @@ static void output_task(void *context, size_t task, size_t worker) {
   }
 }
 
-/* The statistics of row r over all spans. */
+/* Joins the statistics of row r over all spans. */
 static softmax_stats all_spans(const softmax_stats *stats, size_t r, size_t spans, double factor) {
   softmax_stats all = stats[r * spans];
   for (size_t s = 1; s < spans; ++s) all = softmax_stats_join(all, stats[r * spans + s], factor);
   return all;
 }
 
-/* The forward of a job whose logp, entropy and lse_to it fills; `keeps`: over job->kept. */
+/* Runs the forward of a job: fills in logp, entropy and lse_to. keeps: over job->kept. */
 static void output_run(cpu *c, output_job *job, int keeps) {
   const size_t stats = job->rows * job->spans * sizeof *job->stats;
   const size_t own = (LEFT + OUTPUT_ROWS * OUTPUT_COLUMNS) * sizeof(REAL);
@@ -139,7 +138,7 @@ static void output_run(cpu *c, output_job *job, int keeps) {
   }
 }
 
-/* Distributions of whole rows where kept.set is NULL, else of what the sets keep. */
+/* Computes the distributions of rows: over all tokens if kept.set is NULL, else over the sets. */
 static void output_dists(backend *b, void *logp, void *entropy, void *lse, const void *in,
                          const void *weight, const int32_t *target, kept_sets kept, size_t rows,
                          size_t vocabulary, size_t k, double temperature) {
@@ -177,8 +176,8 @@ static void cpu_output_kept(backend *b, void *logp, void *entropy, void *lse, co
 
 /* --- the two parts of a distribution --- */
 
-/* The kept tokens' logits of a row stay in z [columns], the others' go to tail [columns]; the
- * places that this leaves in either are NOT_KEPT. */
+/* Splits a row: z [columns] keeps the logits of the kept tokens, tail [columns] receives the
+ * others. The remaining places of both become NOT_KEPT. */
 static void part_row(const output_job *job, size_t row, REAL *z, REAL *tail, size_t v,
                      size_t columns) {
   memcpy(tail, z, columns * sizeof *tail);
@@ -187,8 +186,8 @@ static void part_row(const output_job *job, size_t row, REAL *z, REAL *tail, siz
     if (z[i] != NOT_KEPT) tail[i] = NOT_KEPT;
 }
 
-/* The statistics of the kept tokens (job->kept_stats) and of the others (job->stats) of a block of
- * rows over a span of the vocabulary. */
+/* Computes the statistics of the kept tokens (job->kept_stats) and of the others (job->stats), for
+ * a block of rows over a span of the vocabulary. */
 static void parts_task(void *context, size_t task, size_t worker) {
   const output_job *job = context;
   const kernel_group g = {0};
@@ -246,7 +245,7 @@ static void cpu_kept_parts(backend *b, void *mass, void *entropy_kept, void *ent
 
 /* --- backward --- */
 
-/* The gradients of a block of rows' logits over OUTPUT_COLUMNS tokens, into dlogits [rows,
+/* Computes the gradients of a block of rows' logits for OUTPUT_COLUMNS tokens, into dlogits [rows,
  * vocabulary]. */
 static void dlogits_task(void *context, size_t task, size_t worker) {
   const output_job *job = context;
@@ -264,7 +263,7 @@ static void dlogits_task(void *context, size_t task, size_t worker) {
   }
 }
 
-/* kept.set NULL: nothing is left out. */
+/* kept.set NULL: all tokens are kept. */
 static void output_run_backward(backend *b, void *din, void *dweight, const void *dlogp,
                                 const void *lse, const void *in, const void *weight,
                                 const int32_t *target, kept_sets kept, size_t rows,
@@ -273,8 +272,8 @@ static void output_run_backward(backend *b, void *din, void *dweight, const void
   assert(temperature > 0);
   const size_t at_once = smaller(
       rows, larger(OUTPUT_ROWS, OUTPUT_HELD / larger(1, vocabulary) / OUTPUT_ROWS * OUTPUT_ROWS));
-  /* The products below ask for scratch memory of workers and pack their own factors where the
-   * output embedding was, so that the shared memory keeps its contents. */
+  /* The products below use scratch memory of workers, and pack their factors where the output
+   * embedding was. So the shared memory keeps its contents. */
   if (!cpu_reserve(c, LEFT * sizeof(REAL), at_once * vocabulary * sizeof(REAL))) return;
   for (size_t r = 0; r < rows; r += at_once) {
     output_job job = {.in = (const REAL *)in + r * k,
@@ -331,11 +330,11 @@ typedef struct sample_job {
   const sampling_spec *spec;
   rng_stream stream;
   int greedy;
-  kept_sets kept; /* written where distributions are truncated; set NULL: not wanted */
+  kept_sets kept; /* written if distributions are truncated; set NULL: not wanted */
   cpu *owner;
 } sample_job;
 
-/* logp [n] = log-probabilities of softmax(factor * z [n]), in double precision but for the
+/* logp [n] = log-probabilities of softmax(factor * z [n]), in double precision except for the
  * exponentials, as in the output layer. */
 static void sample_dist(double *restrict logp, const REAL *restrict z, size_t n, REAL factor) {
   const kernel_group g = {0};
@@ -344,11 +343,10 @@ static void sample_dist(double *restrict logp, const REAL *restrict z, size_t n,
   for (size_t i = 0; i < n; ++i) logp[i] = (double)factor * (double)z[i] - lse;
 }
 
-enum { SAMPLE_BLOCK = 32 }; /* probabilities that are added to one another first */
+enum { SAMPLE_BLOCK = 32 }; /* probabilities that are summed first */
 
-/* The token at which the cumulative sum of probabilities passes u. Where rounding keeps the sum
- * below u, the last token of positive probability; where probabilities are not-a-number, the last
- * token. */
+/* The token at which the cumulative sum of probabilities exceeds u. If rounding keeps the sum below
+ * u: the last token of positive probability. If probabilities are NaN: the last token. */
 static size_t sample_invert(const double *logp, size_t n, double u) {
   REAL p[SAMPLE_BLOCK];
   size_t last = n - 1;
@@ -374,7 +372,7 @@ static size_t sample_invert(const double *logp, size_t n, double u) {
   return last;
 }
 
-/* The token of greatest probability, of equals the first. */
+/* The token of greatest probability; the first one on ties. */
 static size_t sample_greatest(const double *logp, size_t n) {
   size_t best = 0;
   for (size_t a = 1; a < n; ++a)

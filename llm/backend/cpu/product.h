@@ -1,39 +1,39 @@
-/* Matrix products and how they are divided into tasks. Part of the template body.h, compiled once
- * for every number type and instruction set.
+/* Matrix products and their division into tasks. Part of the template body.h, compiled once per
+ * number type and instruction set.
  *
- * There are four ways. Products with weights that were packed before read the panels, whether they
- * have one row or thousands. Of other products those asked for row by row are dot products
- * (vector.h). Training's products pack one factor once (for gradients of weights the layer's
- * input), and all tasks read it. OpenBLAS computes what is too small or too large for
- * packing, and all of training's products where its instructions are wider (cpu.blas); each task
- * then calls it, with one thread, for a part of the result that depends on the shape alone. */
+ * There are four methods. Products with packed weights read the panels, for one row or thousands.
+ * Other row-wise products are dot products (vector.h). Training's products pack one factor once
+ * (for gradients of weights, the layer's input), and all tasks read it. OpenBLAS computes products
+ * too small or too large for packing, and all of training's products if its instruction set is
+ * better (cpu.blas). Then each task calls it, with one thread, for a part of the result that
+ * depends only on the shape. */
 
 /* --- panels --- */
 
 /* Products with many rows: the right factor is packed into panels, and tiles of the result are
  * summed in registers. Each number of the result is a sum over its terms in ascending order,
- * PANEL_BLOCK terms at a time, so it does not depend on the rows and columns computed with it, and
- * terms that are zero change nothing.
+ * PANEL_BLOCK terms at a time. So it does not depend on the rows and columns computed with it, and
+ * zero terms change nothing.
  *
- * The scheme is K. Goto and R. van de Geijn's, Anatomy of high-performance matrix multiplication,
- * ACM Trans. Math. Software 34 (2008). */
+ * The method is that of K. Goto and R. van de Geijn, Anatomy of high-performance matrix
+ * multiplication, ACM Trans. Math. Software 34 (2008). */
 
 enum {
-  PANEL_ROWS = 6,              /* rows of a tile of the result held in registers */
+  PANEL_ROWS = 6,              /* rows of a tile of the result, in registers */
   PANEL = 2 * WIDE,            /* columns of a tile and of a panel */
-  PANEL_BLOCK = 256,           /* terms that are summed before the result is written */
-  LEFT_HIGH = 21 * PANEL_ROWS, /* rows of the left factor that stay in the second-level cache */
+  PANEL_BLOCK = 256,           /* terms summed before the result is written */
+  LEFT_HIGH = 21 * PANEL_ROWS, /* rows of the left factor kept in the second-level cache */
   ACROSS_AHEAD = 8,            /* terms prefetched by copy_across */
-  /* Numbers from one tile that is copied across to the next: 64 bytes more than a tile has, so that
-   * the tiles, which are written side by side, do not evict each other from the cache. */
+  /* Distance between tiles of the copied left factor: a tile plus 64 bytes, so that tiles that are
+     written side by side do not evict each other from the cache. */
   LEFT_TILE = PANEL_ROWS * PANEL_BLOCK + 64 / sizeof(REAL),
   LEFT = LEFT_HIGH / PANEL_ROWS * LEFT_TILE /* numbers of scratch memory for the left factor */
 };
 
 /* A packed right factor [n, columns]: for every PANEL_BLOCK of its rows one panel after the other,
- * each [rows of the block, PANEL] in row-major order; the last panel is filled up with zeros. */
+ * each [rows of the block, PANEL] in row-major order. The last panel is padded with zeros. */
 typedef struct panels {
-  REAL *data; /* panels_numbers(n, columns) of them; borrowed scratch memory */
+  REAL *data; /* panels_numbers(n, columns) numbers; borrowed scratch memory */
   size_t n, columns;
 } panels;
 
@@ -41,13 +41,13 @@ static inline size_t panels_numbers(size_t n, size_t columns) {
   return n * round_up_to(columns, PANEL);
 }
 
-/* Where column j (a multiple of PANEL) of the block that begins at row p lies. */
+/* Address of column j (a multiple of PANEL) of the block that begins at row p. */
 static inline REAL *panel_at(const panels *b, size_t p, size_t j) {
   return b->data + p * round_up_to(b->columns, PANEL) + j * smaller(PANEL_BLOCK, b->n - p);
 }
 
-/* One panel [m, PANEL] from the first `columns` columns of b(p, j) = b[p * b_row + j * b_column];
- * one of b_row and b_column may be 1, which is copied faster. */
+/* Writes one panel [m, PANEL] from the first `columns` columns of b(p, j) = b[p * b_row + j *
+ * b_column]. If b_row or b_column is 1, copying is faster. */
 static void pack_panel(REAL *restrict to, const REAL *restrict b, size_t b_row, size_t b_column,
                        size_t m, size_t columns) {
   size_t p = 0;
@@ -63,8 +63,8 @@ static void pack_panel(REAL *restrict to, const REAL *restrict b, size_t b_row, 
       to[p * PANEL + j] = j < columns ? b[p * b_row + j * b_column] : 0;
 }
 
-/* Columns [from, until) of the block of b that begins at row p into their panels; `from` is a
- * multiple of PANEL, p one of PANEL_BLOCK. */
+/* Packs columns [from, until) of the block of b that begins at row p. `from` is a multiple of
+ * PANEL, p one of PANEL_BLOCK. */
 static void pack_block(const panels *to, const REAL *b, size_t b_row, size_t b_column, size_t p,
                        size_t from, size_t until) {
   for (size_t j = from; j < until; j += PANEL)
@@ -72,7 +72,7 @@ static void pack_block(const panels *to, const REAL *b, size_t b_row, size_t b_c
                smaller(PANEL_BLOCK, to->n - p), smaller(PANEL, until - j));
 }
 
-/* The same of all blocks. */
+/* The same for all blocks. */
 static void pack_columns(const panels *to, const REAL *b, size_t b_row, size_t b_column,
                          size_t from, size_t until) {
   for (size_t p = 0; p < to->n; p += PANEL_BLOCK)
@@ -97,16 +97,16 @@ LOOP_INLINE void panel_tile(const REAL *restrict a, const size_t a_row, const si
   }
 }
 
-/* Where a tile's left factor lies. */
+/* Storage of a tile's left factor. */
 typedef enum left_form {
   LEFT_PACKED,     /* copied: [PANEL_ROWS, PANEL_BLOCK] */
   LEFT_TRANSPOSED, /* copied: [terms, PANEL_ROWS] */
-  LEFT_ROWS,       /* in place: the terms of a row side by side, rows `step` numbers apart */
-  LEFT_ACROSS      /* in place: the rows of a term side by side, terms `step` numbers apart */
+  LEFT_ROWS,       /* in place: the terms of a row are adjacent, rows `step` numbers apart */
+  LEFT_ACROSS      /* in place: the rows of a term are adjacent, terms `step` numbers apart */
 } left_form;
 
-/* c [rows, columns], at most a tile, (+)= a times panel b over n terms; rows of c begin c_row
- * apart. */
+/* c [rows, columns], at most a tile, (+)= a times panel b over n terms. Rows of c are c_row apart.
+ */
 static void panel_tile_to(const REAL *restrict a, left_form form, size_t step,
                           const REAL *restrict b, REAL *restrict c, size_t c_row, size_t rows,
                           size_t columns, size_t n, int add) {
@@ -140,10 +140,10 @@ static void panel_tile_to(const REAL *restrict a, left_form form, size_t step,
       c[i * c_row + j] = add ? c[i * c_row + j] + tile[i][j] : tile[i][j];
 }
 
-/* c [rows, groups * PANEL] (+)= a [rows, n] b [n, groups * PANEL], with sums in the order of
- * panel_tile, so that they have the same bits. 1 to 5 rows and 1 to 4 groups of PANEL columns,
- * which are constants where this is inlined. Rows of a, b and c begin a_row, b_row and c_row
- * numbers apart, the groups of b `next` apart. */
+/* c [rows, groups * PANEL] (+)= a [rows, n] b [n, groups * PANEL], summed in the order of
+ * panel_tile, hence with the same bits. 1 to 5 rows and 1 to 4 groups of PANEL columns, which are
+ * constants when inlined. Rows of a, b and c are a_row, b_row and c_row numbers apart, the groups
+ * of b `next` apart. */
 LOOP_INLINE void narrow_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_row, size_t next,
                              REAL *c, size_t c_row, size_t n, int add, const size_t rows,
                              const size_t groups) {
@@ -174,7 +174,7 @@ LOOP_INLINE void narrow_tile(const REAL *a, size_t a_row, const REAL *b, size_t 
 }
 
 /* c [rows, columns], fewer rows than a tile and at most PANEL columns, (+)= a times panel b over n
- * terms; the terms of a row of a lie side by side. */
+ * terms. The terms of a row of a are adjacent. */
 static void short_tile_to(const REAL *a, size_t a_row, const REAL *b, REAL *c, size_t c_row,
                           size_t rows, size_t columns, size_t n, int add) {
   REAL part[PANEL_ROWS][PANEL];
@@ -196,19 +196,18 @@ static void short_tile_to(const REAL *a, size_t a_row, const REAL *b, REAL *c, s
 typedef struct left_block {
   const REAL *a;
   size_t row, column, rows, m;
-  REAL *copy; /* tile after tile; unless `copied`, only a last tile of fewer rows where column is
-               * not 1
-               */
+  REAL *copy; /* copies of tiles; unless `copied`, only of an incomplete last tile if column is not
+                 1 */
   int copied; /* 1: all tiles are copied */
 } left_block;
 
-/* Where the copy of the tile lies that begins at row i. */
+/* Address of the copy of the tile that begins at row i. */
 static inline REAL *copy_of(const left_block *l, size_t i) {
   return l->copy + (l->column == 1 ? i * PANEL_BLOCK : i / PANEL_ROWS * LEFT_TILE);
 }
 
-/* Copies the tile that begins at row i; where it is copied across, rows beyond the last become zero
- * (where its terms lie side by side, a tile of fewer rows reads no others). */
+/* Copies the tile that begins at row i. If rows are adjacent, missing rows become zero; if terms
+ * are adjacent, an incomplete tile reads no others. */
 static void copy_tile(const left_block *l, size_t i) {
   const size_t high = smaller(PANEL_ROWS, l->rows - i);
   REAL *restrict to = copy_of(l, i);
@@ -222,8 +221,8 @@ static void copy_tile(const left_block *l, size_t i) {
     for (size_t r = 0; r < high; ++r) to[p * PANEL_ROWS + r] = l->a[i + r + p * l->column];
 }
 
-/* Copies all whole tiles of a factor whose rows lie side by side (row is 1), term by term, which is
- * the order in which memory holds them. */
+/* Copies all complete tiles of a factor with adjacent rows (row is 1), term by term, in memory
+ * order. */
 static void copy_across(const left_block *l) {
   const size_t whole = l->rows / PANEL_ROWS;
   for (size_t p = 0; p < l->m; ++p) {
@@ -236,9 +235,9 @@ static void copy_across(const left_block *l) {
   }
 }
 
-/* The block of the left factor with what must be copied of it: long rows whose distance is a
- * multiple of 4096 bytes (they would evict each other from the cache) or that lie side by side, and
- * of the latter a last tile of fewer than PANEL_ROWS rows. */
+/* Describes a block of the left factor and copies the parts that need it: long rows whose distance
+ * is a multiple of 4096 bytes (they would evict each other from the cache), and adjacent rows; of
+ * the latter also a last tile of fewer than PANEL_ROWS rows. */
 static left_block left_of(const REAL *a, size_t row, size_t column, size_t rows, size_t m,
                           REAL *copy) {
   const int conflicts = column != 1 || row * sizeof(REAL) % 4096 == 0;
@@ -250,26 +249,26 @@ static left_block left_of(const REAL *a, size_t row, size_t column, size_t rows,
   return l;
 }
 
-/* The next panel, to be prefetched: n numbers side by side, `share` of them with every tile. */
+/* The next panel, to be prefetched: n adjacent numbers, `share` of them with every tile. */
 typedef struct upcoming {
   const REAL *at;
   size_t n, share;
 } upcoming;
 
-/* Numbers of a panel of m terms that are prefetched with each tile of so many rows: whole lines of
- * the cache, all of them by the last tile. */
+/* Numbers to prefetch with each tile, for a panel of m terms and that many rows: whole cache lines,
+ * and the whole panel by the last tile. */
 static size_t share_ahead(size_t m, size_t rows) {
   return round_up_to(divide_up(m * PANEL, divide_up(rows, PANEL_ROWS)), 64 / sizeof(REAL));
 }
 
-/* The panel of terms [p, p + m) at column j; nothing beyond the last column. */
+/* The panel of terms [p, p + m) at column j; empty beyond the last column. */
 static upcoming upcoming_of(const panels *b, size_t p, size_t j, size_t m, size_t columns,
                             size_t share) {
   if (j >= columns) return (upcoming){0};
   return (upcoming){panel_at(b, p, j), m * PANEL, share};
 }
 
-/* Prefetches the next share of the next panel. */
+/* Prefetches the next part of the next panel. */
 static inline void fetch_ahead(upcoming *u) {
   const size_t n = smaller(u->n, u->share);
   for (size_t p = 0; p < n; p += 64 / sizeof(REAL)) __builtin_prefetch(u->at + p);
@@ -277,8 +276,8 @@ static inline void fetch_ahead(upcoming *u) {
   u->n -= n;
 }
 
-/* Rows of the next tile where so many are left. A tile of one or two rows is too few sums to keep
- * the multipliers busy, so the last seven or eight are divided in halves. */
+/* Rows of the next tile, if `rows` are left. A tile of one or two rows has too few sums to keep the
+ * multipliers busy, so the last seven or eight rows are halved. */
 static inline size_t tile_high(const left_block *l, size_t rows) {
   if (l->column == 1 && (rows == PANEL_ROWS + 1 || rows == PANEL_ROWS + 2)) return 4;
   return smaller(PANEL_ROWS, rows);
@@ -305,8 +304,8 @@ static void panel_rows(const left_block *l, const REAL *panel, upcoming next, RE
   }
 }
 
-/* gemm_panels for 1 to 3 rows with their terms side by side: several panels are read at once,
- * because a panel's two vectors are too few sums to keep the multipliers busy. */
+/* gemm_panels for 1 to 3 rows with adjacent terms. It reads several panels at once, because one
+ * panel's two vectors are too few sums to keep the multipliers busy. */
 static void gemm_narrow(const REAL *a, size_t a_row, const panels *b, size_t from, REAL *c,
                         size_t c_row, size_t rows, size_t columns, size_t n, int add) {
   const size_t groups = rows == 1 ? 4 : rows == 2 ? 3 : 2;
@@ -327,10 +326,9 @@ static void gemm_narrow(const REAL *a, size_t a_row, const panels *b, size_t fro
 }
 
 /* c [rows, columns] (+)= a [rows, n] times columns [from, from + columns) of b [n, ...]. `from` is
- * a multiple of PANEL; a(i, p) = a[i * a_row + p * a_column], a_row or a_column being 1; rows of c
- * begin c_row numbers apart; `left` is LEFT numbers of scratch memory. A panel of b stays in the
- * first-level cache while it is multiplied with a block of rows of a from the second-level cache.
- */
+ * a multiple of PANEL; a(i, p) = a[i * a_row + p * a_column] with a_row or a_column 1; rows of c
+ * are c_row numbers apart; `left`: LEFT numbers of scratch memory. A panel of b stays in the
+ * first-level cache while it is multiplied with a block of rows of a in the second-level cache. */
 static void gemm_panels(const REAL *a, size_t a_row, size_t a_column, const panels *b, size_t from,
                         REAL *c, size_t c_row, size_t rows, size_t columns, size_t n, int add,
                         REAL *left) {
@@ -354,9 +352,9 @@ static void gemm_panels(const REAL *a, size_t a_row, size_t a_column, const pane
 
 /* --- products --- */
 
-/* DOT and FORWARD: c = a [rows, n] b [columns, n]^T, row by row or not. INPUT (gradient of the
- * input): c = a [rows, n] b [n, columns]. WEIGHT (gradient of the weight):
- * c = a [n, rows]^T b [n, columns]. */
+/* DOT and FORWARD: c = a [rows, n] b [columns, n]^T, row-wise or not. INPUT (gradient of the
+ * input): c = a [rows, n] b [n, columns]. WEIGHT (gradient of the weight): c = a [n, rows]^T b [n,
+ * columns]. */
 typedef enum product_form { DOT, FORWARD, INPUT, WEIGHT } product_form;
 
 typedef struct product_job {
@@ -364,9 +362,9 @@ typedef struct product_job {
   const REAL *a, *b;
   REAL *c;                 /* [rows, columns] */
   size_t rows, columns, n; /* n: terms of each sum */
-  size_t high, wide;       /* rows and columns of a task's part of c */
+  size_t high, wide;       /* rows and columns of c per task */
   int add;
-  panels right; /* b packed; its data NULL: OpenBLAS reads b itself */
+  panels right; /* b packed; data NULL: OpenBLAS reads b itself */
   cpu *owner;
 } product_job;
 
@@ -376,7 +374,7 @@ typedef struct product_job {
 #define BLAS_PRODUCT cblas_sgemm
 #endif
 
-/* c [i .. i + rows, j .. j + columns] by OpenBLAS. */
+/* c [i .. i + rows, j .. j + columns], by OpenBLAS. */
 static void blas_part(const product_job *job, size_t i, size_t j, size_t rows, size_t columns) {
   const int transposed_a = job->form == WEIGHT, transposed_b = job->form == FORWARD;
   const size_t n = job->n;
@@ -387,7 +385,7 @@ static void blas_part(const product_job *job, size_t i, size_t j, size_t rows, s
                job->add ? 1 : 0, job->c + i * job->columns + j, (int)job->columns);
 }
 
-/* The same from the packed factor; j is a multiple of PANEL. scratch: LEFT numbers. */
+/* The same from the packed factor. j is a multiple of PANEL. scratch: LEFT numbers. */
 static void panels_part(const product_job *job, size_t i, size_t j, size_t rows, size_t columns,
                         REAL *scratch) {
   const int transposed_a = job->form == WEIGHT;
@@ -411,19 +409,19 @@ static void product_task(void *context, size_t task, size_t worker) {
     panels_part(job, i, j, rows, columns, job->owner->worker[worker]);
 }
 
-/* HIGH is rows of a task, WIDE columns. These sizes were chosen by measurement. */
+/* HIGH: rows per task; WIDE: columns. The values were chosen by measurement. */
 enum {
   DOT_HIGH = 48,
-  BLAS_HIGH = 192, /* least of a part at which OpenBLAS is still at its speed, and */
+  BLAS_HIGH = 192, /* minimum size of a part at which OpenBLAS is fast, and */
   BLAS_WIDE = 128,
   PACKED_HIGH = 2 * LEFT_HIGH,
-  PACKED_LEAST = 96,              /* least rows of c for which packing b pays */
-  PACKED_MOST = 1 << 24,          /* most numbers of a packed factor */
-  PACK_WIDE = 4 * PANEL,          /* columns of a task that packs */
-  PREPACKED_WIDE = 4 * PANEL,     /* least columns of a task where the weights were packed before */
-  WEIGHT_LEAST = 32,              /* PACKED_LEAST of the gradient of a weight */
-  WEIGHT_TERMS = 2 * PANEL_BLOCK, /* terms of a weight's gradient that are packed at a time */
-  WEIGHT_WIDE = 16 * PANEL        /* least columns for which copying the left factor pays */
+  PACKED_LEAST = 96,              /* minimum rows of c for which packing b pays */
+  PACKED_MOST = 1 << 24,          /* maximum size of a packed factor, in numbers */
+  PACK_WIDE = 4 * PANEL,          /* columns of a packing task */
+  PREPACKED_WIDE = 4 * PANEL,     /* minimum columns of a task with packed weights */
+  WEIGHT_LEAST = 32,              /* like PACKED_LEAST, for the gradient of a weight */
+  WEIGHT_TERMS = 2 * PANEL_BLOCK, /* terms of a weight's gradient packed at a time */
+  WEIGHT_WIDE = 16 * PANEL        /* minimum columns for which copying the left factor pays */
 };
 
 /* A task packs PACK_WIDE columns of a block of b. */
@@ -443,8 +441,8 @@ static void pack_all(cpu *c, product_job *job) {
            divide_up(job->columns, PACK_WIDE) * divide_up(job->n, PANEL_BLOCK));
 }
 
-/* Into how many tasks to divide so many multiplications: enough for some threads, but each task
- * long against the microsecond that handing it out takes. */
+/* Number of tasks for that many multiplications: enough for some threads, but each much longer than
+ * the microsecond needed to schedule it. */
 static size_t tasks_worth(double multiplications) {
   const double small = multiplications / (1 << 19), large = multiplications / (1 << 25);
   return (size_t)fmax(1, fmax(fmin(small, 16), large));
@@ -454,8 +452,8 @@ static double multiplications(const product_job *job) {
   return (double)job->rows * (double)job->columns * (double)job->n;
 }
 
-/* Halves the parts, rows first, until there are enough tasks or smaller parts would be too small
- * for OpenBLAS. */
+/* Halves the parts, rows first, until there are enough tasks, or parts become too small for
+ * OpenBLAS. */
 static void cut_blas(product_job *job) {
   const size_t wanted = tasks_worth(multiplications(job));
   job->high = job->rows;
@@ -470,15 +468,15 @@ static void cut_blas(product_job *job) {
   }
 }
 
-/* With few rows the time goes into reading b: so mostly the columns are divided, into more tasks
- * than the multiplications alone would be worth. */
+/* With few rows most time is spent reading b. So mainly the columns are divided, into more tasks
+ * than the multiplications alone would justify. */
 static void cut_dot(product_job *job) {
   job->high = smaller(DOT_HIGH, job->rows);
   const size_t down = divide_up(job->rows, job->high), tasks = tasks_worth(multiplications(job));
   job->wide = round_up_to(divide_up(job->columns, larger(1, divide_up(4 * tasks, down))), 8);
 }
 
-/* Whether the product packs b. */
+/* 1 if the product packs b. */
 static int packs(const cpu *c, const product_job *job) {
   const size_t least = job->form == WEIGHT ? WEIGHT_LEAST : PACKED_LEAST;
   const size_t n = job->form == WEIGHT ? smaller(job->n, WEIGHT_TERMS) : job->n;
@@ -486,9 +484,10 @@ static int packs(const cpu *c, const product_job *job) {
          panels_numbers(n, job->columns) <= PACKED_MOST;
 }
 
-/* Divides the rows of c, into parts of a whole block of the left factor where they are about as
- * high (a few rows beyond a block would read all panels again); for the gradient of a weight, which
- * has few rows, into a multiple of four parts where they are not too low, and the columns too. */
+/* Divides the rows of c into parts of one block of the left factor, if the rows are about that many
+ * (a few rows more would read all panels again). The gradient of a weight has few rows: they are
+ * divided into a multiple of four parts if these are not too small, and the columns are divided,
+ * too. */
 static void cut_packed(product_job *job) {
   job->wide = job->columns;
   if (job->form == WEIGHT) {
@@ -504,8 +503,9 @@ static void cut_packed(product_job *job) {
 }
 
 /* Packs b, then computes c; both in tasks. The terms of a weight's gradient are the rows of a whole
- * batch: they are taken WEIGHT_TERMS at a time, so that what was packed is still in a cache when it
- * is read. That is a multiple of PANEL_BLOCK, so the sums are those of all terms at once. */
+ * batch. They are processed WEIGHT_TERMS at a time, so that the packed data is still in a cache
+ * when it is read. WEIGHT_TERMS is a multiple of PANEL_BLOCK, so the sums equal those over all
+ * terms at once. */
 static void run_packed(cpu *c, product_job *job) {
   const size_t n = job->n, at_once = job->form == WEIGHT ? smaller(n, WEIGHT_TERMS) : n;
   const size_t numbers = panels_numbers(at_once, job->columns);
@@ -601,7 +601,7 @@ static void cpu_pack(backend *b, void *packed, const void *weight, size_t m, siz
   if (!cpu_failed(c)) pack_all(c, &job);
 }
 
-/* Divides the columns where all rows fit one block of the left factor, else the rows. */
+/* Divides the columns if all rows fit one block of the left factor, else the rows. */
 static void cut_prepacked(product_job *job) {
   if (job->rows > LEFT_HIGH) {
     cut_packed(job);

@@ -1,16 +1,16 @@
-/* The operations that work on rows: copies of rows, norms, attention heads, the gated unit; and the
- * steps of the optimisers, which work on chunks of numbers. A task is some rows, or a chunk; the
- * arithmetic of a row is kernels_rows.h, shared with CUDA. Part of the template body.h, compiled
- * once for every number type and instruction set. */
+/* Row-wise operations: copies of rows, norms, attention heads, the gated unit; and the steps of the
+ * optimisers, on chunks of numbers. A task is some rows, or a chunk. kernels_rows.h has the
+ * arithmetic of a row, shared with CUDA. Part of the template body.h, compiled once per number type
+ * and instruction set. */
 
-/* What the tasks of any operation on rows need. Which array out, a, ... is, the operation says
- * where it fills the job; what it does not need is zero. */
+/* The arguments of the tasks of any row-wise operation. Each operation defines what out, a, ... are
+ * where it fills in the job; unused members are zero. */
 typedef struct row_job {
   void *out, *out2, *out3;
   const void *a, *b, *c, *d;
   const void *cosine, *sine;
   const int32_t *index;
-  size_t rows, width, chunk; /* chunk: rows (or columns) of a task */
+  size_t rows, width, chunk; /* chunk: rows (or columns) per task */
   head_shape shape;
   double eps;
   cpu *owner;
@@ -21,7 +21,7 @@ static void run_rows(row_job *job, pool_task task) {
   if (job->rows > 0) pool_run(job->owner->pool, task, job, divide_up(job->rows, job->chunk));
 }
 
-/* The row after the task's last. */
+/* One past the task's last row. */
 static inline size_t last_row(const row_job *job, size_t task) {
   return smaller(job->rows, (task + 1) * job->chunk);
 }
@@ -30,7 +30,7 @@ static void cpu_cast(backend *b, void *out, const void *in, size_t n) {
   cpu_copy(b, out, in, n * sizeof(REAL));
 }
 
-/* `type` and `master` are the same here, so nothing is rounded. */
+/* type and master are the same on the CPU, so nothing is rounded. */
 static void cpu_cast_stochastic(backend *b, void *out, const void *in, size_t n,
                                 const copy_rounding *r) {
   (void)r;
@@ -60,8 +60,7 @@ static void cpu_embed(backend *b, void *out, const void *table, const int32_t *t
   cpu_gather(b, out, table, token, rows, width);
 }
 
-/* A task adds a range of columns of all rows, in the order of rows: no two tasks write one number.
- */
+/* Adds a range of columns of all rows, in the order of rows. No two tasks write the same number. */
 static void scatter_task(void *context, size_t task, size_t worker) {
   const row_job *job = context;
   (void)worker;
@@ -118,13 +117,13 @@ static void cpu_norm(backend *b, void *out, void *rstd, void *sum, const void *i
   if (!cpu_failed(c)) run_rows(&job, norm_task);
 }
 
-/* Rows of a task that sums a weight's gradient into memory of its own: at most 32 tasks, whose sums
- * add_parts adds up. */
+/* Rows per task when tasks sum a weight's gradient into separate memory: at most 32 tasks, whose
+ * sums add_task_parts adds. */
 static size_t gathering_rows(size_t rows, size_t cost) {
   return larger(rows_per_task(cost), divide_up(rows, 32));
 }
 
-/* to [width] += the rows of part [tasks, width], in their order. */
+/* to [width] += the rows of part [tasks, width], in order. */
 static void add_task_parts(REAL *restrict to, const REAL *part, size_t tasks, size_t width) {
   for (size_t t = 0; t < tasks; ++t) {
     const REAL *restrict from = part + t * width;

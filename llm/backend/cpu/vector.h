@@ -1,8 +1,8 @@
 /* Vectors of numbers in registers. `vector` has 32 bytes with AVX2 and AVX-512, else 16; the order
- * in which a sum's terms are added up depends on it. `wide_vector` is what a tile of a product is
- * held in (product.h), 64 bytes with AVX-512, else the same: there every number is a sum of its
- * own, and its bits do not depend on how many are side by side. Part of the template body.h,
- * compiled once for every number type and instruction set. */
+ * in which a sum's terms are added depends on its size. `wide_vector` holds tiles of products
+ * (product.h) and has 64 bytes with AVX-512, else the same. There each element is a separate sum,
+ * whose bits do not depend on the vector's size. Part of the template body.h, compiled once per
+ * number type and instruction set. */
 
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -20,7 +20,7 @@ typedef REAL vector __attribute__((vector_size(VECTOR_BYTES)));
 
 enum { VECTOR = VECTOR_BYTES / sizeof(REAL) }; /* numbers of a vector */
 
-/* The VECTOR numbers at p, and back; p need not be aligned. */
+/* Loads the VECTOR numbers at p, and stores them; p need not be aligned. */
 LOOP_INLINE vector vector_at(const REAL *p) {
   vector v;
   memcpy(&v, p, sizeof v);
@@ -38,10 +38,10 @@ LOOP_INLINE vector vector_some(const REAL *p, size_t n) {
   return vector_at(some);
 }
 
-/* vector_add_product is sum + a b, number by number, rounded once wherever the machine has fused
- * multiply-addition; vector_of is a vector with x in every place. The fused form is written out
- * instead of left to the compiler, which may fuse in one loop and not in another; then the bits of
- * a row would depend on which loop computes it, and so on how many rows there are. */
+/* vector_add_product is sum + a b per element, rounded once if the machine has fused
+ * multiply-addition. vector_of has x in every element. The fused form is written explicitly,
+ * because the compiler may fuse in one loop and not in another. Then a row's bits would depend on
+ * the loop that computes it, and so on the number of rows. */
 #if defined(__AVX2__) && defined(__FMA__)
 #if IS_DOUBLE
 LOOP_INLINE vector vector_add_product(vector sum, vector a, vector b) {
@@ -92,8 +92,7 @@ LOOP_INLINE vector vector_of(REAL x) {
 }
 #endif
 
-/* The same of wide_vector: the number of its places, loading, storing, sum + a b and x in every
- * place. */
+/* The same for wide_vector: number of elements, load, store, sum + a b, and x in every element. */
 #ifdef __AVX512F__
 typedef REAL wide_vector __attribute__((vector_size(64)));
 enum { WIDE = 64 / sizeof(REAL) };
@@ -129,8 +128,8 @@ enum { WIDE = VECTOR };
 #define wide_of vector_of
 #endif
 
-/* four[i] = the sum of v[i]'s numbers, added in pairs. Every dot product ends here, so that all are
- * added in the same order. */
+/* four[i] = the sum of v[i]'s elements, added in pairs. Every dot product ends here, so that all
+ * have the same order of additions. */
 #ifdef __AVX2__
 #if IS_DOUBLE
 LOOP_INLINE void vector_sums(const vector v[4], REAL four[4]) {
@@ -191,15 +190,14 @@ LOOP_INLINE void vector_transpose(REAL *to, size_t to_row, const REAL *from, siz
 
 /* --- dot products --- */
 
-/* Products of few rows, row by row (PRODUCT_ROW_BY_ROW): c = a b^T by dot products in registers.
+/* Row-wise products of few rows (PRODUCT_ROW_BY_ROW): c = a b^T by dot products in registers.
  *
- * Nothing is packed, because each weight is read only once for few rows. The order in which a
- * number of the result is summed depends on the length of the sum alone, so a row has the same bits
- * whatever rows are computed with it. */
+ * Nothing is packed, because with few rows each weight is read only once. The order of a sum
+ * depends only on its length, so a row's bits do not depend on the rows computed with it. */
 
-enum { DOT_BLOCK = 2048 / sizeof(REAL) }; /* terms that are summed before c is written */
+enum { DOT_BLOCK = 2048 / sizeof(REAL) }; /* terms summed before c is written */
 
-/* The first `used` of four dot products into (add: added to) c. */
+/* Writes the first `used` of four dot products to c (add: adds them). */
 LOOP_INLINE void dot_put(const vector sum[4], REAL *c, size_t used, int add) {
   REAL four[4];
   vector_sums(sum, four);
@@ -208,8 +206,8 @@ LOOP_INLINE void dot_put(const vector sum[4], REAL *c, size_t used, int add) {
 }
 
 /* c [rows, columns] (+)= a [rows, n] b [columns, n]^T for 1 to 3 rows and 1 to 4 columns, which are
- * constants where this is inlined. `ahead`: prefetches the next four rows of b, because with few
- * rows of a the time is spent on reading b. */
+ * constants when inlined. `ahead`: prefetches the next four rows of b, because with few rows of a
+ * most time is spent reading b. */
 LOOP_INLINE void dot_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
                           size_t c_row, size_t n, int add, const size_t rows, const size_t columns,
                           const int ahead) {
@@ -257,8 +255,8 @@ LOOP_INLINE void dot_columns(const REAL *a, size_t a_row, const REAL *b, size_t 
     dot_tile(a + i * a_row, a_row, b, b_row, c + i * c_row, c_row, n, add, 1, columns, 0);
 }
 
-/* c [rows, columns] (+)= a [rows, n] b [columns, n]^T; the rows of a, b and c begin a_row, b_row
- * and c_row numbers apart. */
+/* c [rows, columns] (+)= a [rows, n] b [columns, n]^T; the rows of a, b and c are a_row, b_row and
+ * c_row numbers apart. */
 static void gemm_dot(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
                      size_t c_row, size_t rows, size_t columns, size_t n, int add) {
   for (size_t p = 0; p < n || p == 0; p += DOT_BLOCK) {

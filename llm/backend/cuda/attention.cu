@@ -1,13 +1,13 @@
-/* Attention forward and backward in plain floats, for every head size up to 256. Scores stay on the
- * chip: keys and values pass through shared memory in tiles of TILE, and for each query a warp
- * keeps the greatest score and the sum of exponentials so far (online softmax: Milakov &
+/* Attention forward and backward in float arithmetic, for every head size up to 256. Scores stay on
+ * the chip: keys and values are read through shared memory in tiles of TILE, and for each query a
+ * warp keeps the running maximum of the scores and sum of exponentials (online softmax: Milakov &
  * Gimelshein, arXiv 1805.02867; Dao et al., FlashAttention, arXiv 2205.14135). The backward
- * computes the scores again from the log-sum-exp that the forward kept.
+ * recomputes the scores from the forward's log-sum-exp.
  *
- * A warp works on ROWS query rows at once (in the pass for keys and values: ROWS key rows). Lane j
+ * A warp processes ROWS query rows at once (in the pass for keys and values: ROWS key rows). Lane j
  * holds the scores with column j of the tile; in weighted sums, lane l holds dimensions l, l + 32,
- * .... The backward makes two passes, one that writes dq and one that writes dk and dv, so that
- * nothing is added in the order of arrival.
+ * .... The backward makes two passes, one that writes dq and one that writes dk and dv, so the
+ * order of additions does not depend on scheduling.
  *
  * bfloat16 heads of 64 and 128 numbers use the tensor cores instead (attention_mma.cu). */
 #include "llm/backend/cuda/device.cuh"
@@ -16,12 +16,12 @@
 #include <math.h>
 
 static const unsigned WARPS = 4, ROWS = 4, TILE = 32, BLOCK_ROWS = WARPS * ROWS;
-/* Floats of shared memory through which the lanes of each warp exchange weights. */
+/* Floats of shared memory for exchanging weights between the lanes of each warp. */
 static const unsigned WEIGHTS = WARPS * TILE * ROWS;
 
-/* to [n, dim + 1] = rows [first, first + n) of a matrix whose rows begin ld numbers apart, as
- * floats; zeros from row `end` on. The extra column keeps rows in different banks. The whole block
- * calls it; who reads `to` must synchronise first. */
+/* to [n, dim + 1] = rows [first, first + n) of a matrix with row distance ld, as floats; zeros from
+ * row `end` on. The extra column avoids bank conflicts between rows. The whole block calls it and
+ * must synchronise before reading `to`. */
 template <typename T>
 static __device__ void load_tile(float *to, const T *from, size_t ld, size_t first, size_t end,
                                  size_t n, size_t dim) {
@@ -44,8 +44,8 @@ static __device__ __forceinline__ void dots(float *score, const float *a, const 
 }
 
 /* sum[r][c] += over columns j of the tile: weight[r] of lane j times row j of b [TILE, dim + 1], in
- * dimension lane + 32 c. The weights pass through `shared` [TILE, ROWS], which is the warp's own.
- */
+ * dimension lane + 32 c. The weights are exchanged through `shared` [TILE, ROWS], which belongs to
+ * the warp. */
 template <int C>
 static __device__ __forceinline__ void weighted(float (&sum)[ROWS][C], const float *weight,
                                                 const float *b, size_t dim, float *shared) {
@@ -68,7 +68,7 @@ static __device__ __forceinline__ void weighted(float (&sum)[ROWS][C], const flo
   }
 }
 
-/* Rows [first, first + ROWS) of `to`, as far as they lie before `end`, = x * factor[row]. */
+/* Rows [first, first + ROWS) of `to`, up to `end`, = x * factor[row]. */
 template <typename T, int C>
 static __device__ __forceinline__ void store_rows(T *to, size_t ld, const float (&x)[ROWS][C],
                                                   const float *factor, size_t first, size_t end,
@@ -85,7 +85,7 @@ static __device__ __forceinline__ void store_rows(T *to, size_t ld, const float 
 /* --- forward --- */
 
 /* out [rows, q * dim] and lse [rows, q] of BLOCK_ROWS queries of head blockIdx.y and sequence
- * blockIdx.z; blocks with more keys start first. C: dimensions that a lane holds. */
+ * blockIdx.z. Blocks with more keys start first. C: dimensions per lane. */
 template <typename T, int C>
 __global__ void attention_rows(T *out, float *lse, const T *qk, const T *qkv, const int32_t *start,
                                head_shape s, float scale) {
@@ -136,7 +136,8 @@ __global__ void attention_rows(T *out, float *lse, const T *qk, const T *qkv, co
 
 /* --- backward: with p the softmax and dp = dO V^T, ds = p (dp - row sum of dO*O) scale --- */
 
-/* row_dot [n] = the row sum of dO*O over each head's dim numbers, n = rows * q; a warp does one. */
+/* row_dot [n] = the row sum of dO*O over each head's dim numbers, n = rows * q; one warp per row
+ * and head. */
 template <typename T>
 __global__ void row_dots(float *row_dot, const T *dout, const T *out, size_t n, size_t dim) {
   const size_t i = blockIdx.x * static_cast<size_t>(WARPS) + threadIdx.x / 32;
@@ -159,7 +160,8 @@ template void attention_row_dot<float>(cuda_backend *, float *, const void *, co
 template void attention_row_dot<bf16>(cuda_backend *, float *, const void *, const void *, size_t,
                                       size_t);
 
-/* The queries' part of dqk for BLOCK_ROWS queries of head blockIdx.y and sequence blockIdx.z. */
+/* The queries' columns of dqk, for BLOCK_ROWS queries of head blockIdx.y and sequence blockIdx.z.
+ */
 template <typename T, int C>
 __global__ void attention_rows_dq(T *dqk, const T *dout, const float *lse, const float *row_dot,
                                   const T *qk, const T *qkv, const int32_t *start, head_shape s,
@@ -197,9 +199,9 @@ __global__ void attention_rows_dq(T *dqk, const T *dout, const float *lse, const
   store_rows<T, C>(dqk + h * dim, cuda_qk_width(s), sum, one, first, end, dim);
 }
 
-/* The keys' part of dqk and the values' part of dqkv for BLOCK_ROWS keys of key/value head
- * blockIdx.y and sequence blockIdx.z: the queries of its query heads that see these keys pass
- * through, one head after the other. */
+/* The keys' columns of dqk and the values' columns of dqkv, for BLOCK_ROWS keys of key/value head
+ * blockIdx.y and sequence blockIdx.z. Loops over the queries that attend to these keys, one query
+ * head after the other. */
 template <typename T, int C>
 __global__ void attention_rows_dkv(T *dqk, T *dqkv, const T *dout, const float *lse,
                                    const float *row_dot, const T *qk, const T *qkv,
@@ -265,7 +267,7 @@ template <typename T, int C> static void backward(cuda_backend *b, const attenti
          a->row_dot, qk, qkv, a->rows.start, a->shape, a->scale);
 }
 
-/* Chooses the kernels for the head's size. */
+/* Chooses the kernels by head size. */
 template <typename T> static void run(cuda_backend *b, const attention_call *a) {
   const size_t dim = a->shape.dim;
   if (sizeof(T) == 2 && attention_tensor(b, a)) return;
@@ -277,7 +279,7 @@ template <typename T> static void run(cuda_backend *b, const attention_call *a) 
     a->backward ? backward<T, 4>(b, a) : forward<T, 4>(b, a);
 }
 
-/* A grid is at most 65,535 sequences deep, so more are done in several rounds of launches. */
+/* A grid has at most 65,535 sequences, so more are processed in several launches. */
 template <typename T> static void run_all(cuda_backend *b, const attention_call *a) {
   static const size_t MOST = 65535;
   attention_call part = *a;

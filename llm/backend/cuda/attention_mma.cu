@@ -1,27 +1,27 @@
 /* Attention on tensor cores, for bfloat16 heads of 64 and 128 numbers: the method of attention.cu
  * with tiles (Dao, FlashAttention-2, arXiv 2307.08691). Keys and values of the next tile are copied
- * while this tile is computed. Products are summed in float; softmax weights and their gradients
- * are rounded to bfloat16 before the second product, as every operand of a tensor core is.
+ * while this tile is computed. Products are summed in float. Softmax weights and their gradients
+ * are rounded to bfloat16 before the second product, like every operand of a tensor core.
  *
- * A warp does R times 16 rows, so that what it reads of keys and values from shared memory serves R
- * multiplications: with one block of 16 rows it reads 320 bytes for each of them in the forward
- * with heads of 128 numbers, with two 192, while a multiprocessor reads 128 bytes a clock and
- * starts little more than one multiplication in two clocks (experiments/BENCHMARKS.md has the
- * arithmetic). Accumulators of three blocks do not fit into registers, nor do those of two where a
- * kernel has two results (keys and values in the backward). R is 2 where there are rows enough to
- * occupy the device and else 1: rows have the same bits either way. */
+ * A warp processes R blocks of 16 rows, so that the keys and values it reads from shared memory
+ * serve R multiplications. In the forward with heads of 128 numbers it reads 320 bytes per
+ * multiplication with one block of rows, and 192 with two. A multiprocessor reads 128 bytes a clock
+ * and starts little more than one multiplication in two clocks (experiments/BENCHMARKS.md has the
+ * arithmetic). Accumulators of three blocks do not fit into registers; nor do those of two if a
+ * kernel has two results (keys and values in the backward). R is 2 if there are enough rows to
+ * occupy the device, else 1. Rows have the same bits either way. */
 #include "llm/backend/cuda/device.cuh"
 #include "llm/backend/cuda/mma.cuh"
 
 static const unsigned WARPS = 4, THREADS = WARPS * 32;
 static const unsigned TILE = 64, TILE_DQ = 32; /* keys of a tile, in the forward and for dq */
-static const unsigned KEYS = 32;               /* keys whose scores the forward holds at a time */
-static const unsigned BLOCK = WARPS * 16;      /* rows of a block, times R */
+static const unsigned KEYS = 32;               /* keys whose scores the forward stores at a time */
+static const unsigned BLOCK = WARPS * 16;      /* rows per block, times R */
 static const float LOG2E = 1.44269504f, LN2 = 0.69314718f;
 
-/* c [R * 16, N * 8] = R * 16 rows, from `row` on, of a_tile times the transpose of N * 8 rows of
- * b_tile, both DIM numbers wide. c[r][n] is a lane's part of columns [8 n, 8 n + 8) of the r-th 16
- * rows, as mma.cuh says of C. */
+/* c [R * 16, N * 8] = R * 16 rows of a_tile, from `row` on, times the transpose of N * 8 rows of
+ * b_tile; both are DIM numbers wide. c[r][n] is a lane's part of columns [8 n, 8 n + 8) of the r-th
+ * 16 rows, in the layout of C in mma.cuh. */
 template <int DIM, int N, int R>
 static __device__ __forceinline__ void score_tile(float (&c)[R][N][4], bf16 *a_tile, unsigned row,
                                                   bf16 *b_tile) {
@@ -79,7 +79,7 @@ static __device__ __forceinline__ void weighted_tile(float (&sum)[R][DIM / 8][4]
   }
 }
 
-/* Sum and maximum over the four lanes that hold parts of the same row of C. */
+/* Sum over the four lanes that hold parts of the same row of C; below, maximum. */
 static __device__ __forceinline__ float quad_sum(float x) {
   x += __shfl_xor_sync(WARP, x, 1);
   return x + __shfl_xor_sync(WARP, x, 2);
@@ -89,8 +89,8 @@ static __device__ __forceinline__ float quad_max(float x) {
   return fmaxf(x, __shfl_xor_sync(WARP, x, 2));
 }
 
-/* Rows [first, first + 16), as far as they lie before `end`, of `to` = x * factor; of the 16 rows a
- * lane holds parts of rows g and g + 8, with factor[0] and factor[1]. */
+/* Rows [first, first + 16) of `to`, up to `end`, = x * factor. A lane holds parts of rows g and g +
+ * 8, with factor[0] and factor[1]. */
 template <int DIM>
 static __device__ __forceinline__ void
 store_block(bf16 *to, size_t ld, const float (&x)[DIM / 8][4], const float (&factor)[2],
@@ -109,11 +109,10 @@ store_block(bf16 *to, size_t ld, const float (&x)[DIM / 8][4], const float (&fac
 
 /* --- forward --- */
 
-/* The step of online softmax for N * 8 keys, of which the first is key k: scores c become weights
- * 2^(score * scale - greatest), where greatest and total (the sum of weights so far) are updated
- * and keep[] is the factor by which everything summed before must shrink. The lane's rows are `row`
- * and row + 8; `masked`: keys after the row's own get weight 0. total holds this lane's part of the
- * sum. */
+/* One step of online softmax for N * 8 keys, from key k on. Scores c become weights 2^(score *
+ * scale - greatest). greatest and total (the sum of weights so far) are updated, and keep[] is the
+ * factor for everything summed before. The lane's rows are `row` and row + 8. masked: keys after
+ * the row's own get weight 0. total holds this lane's part of the sum. */
 template <int N>
 static __device__ __forceinline__ void
 online_softmax(float (&c)[N][4], float (&greatest)[2], float (&total)[2], float (&keep)[2],
@@ -148,8 +147,8 @@ online_softmax(float (&c)[N][4], float (&greatest)[2], float (&total)[2], float 
 }
 
 /* out [rows, q * DIM] and lse [rows, q] of R * BLOCK queries of head blockIdx.y and sequence
- * blockIdx.z. The first tile of keys holds key 0, which every query sees, so no row's greatest
- * score stays -infinity. A warp passes over tiles whose keys come after all of its rows. scale
+ * blockIdx.z. The first tile of keys holds key 0, to which every query attends, so no row's
+ * greatest score remains -infinity. A warp skips tiles whose keys come after all of its rows. scale
  * includes log2(e): exponentials are powers of 2. */
 template <int DIM, int R>
 __global__ void __launch_bounds__(128)
@@ -221,8 +220,8 @@ __global__ void __launch_bounds__(128)
 
 /* --- backward, queries --- */
 
-/* The queries' part of dqk for R * BLOCK queries of head blockIdx.y and sequence blockIdx.z.
- * row_dot [rows, q] is the row sum of dO*O. Log-sum-exp is multiplied by log2(e), so that
+/* The queries' columns of dqk, for R * BLOCK queries of head blockIdx.y and sequence blockIdx.z.
+ * row_dot [rows, q] is the row sum of dO*O. The log-sum-exp is multiplied by log2(e), so that
  * exponentials are powers of 2. */
 template <int DIM, int R>
 __global__ void __launch_bounds__(128)
@@ -297,7 +296,7 @@ __global__ void __launch_bounds__(128)
 
 /* --- backward, keys and values --- */
 
-static const unsigned QUERIES = 32; /* of a tile: accumulators leave registers for no more */
+static const unsigned QUERIES = 32; /* per tile: accumulators leave no registers for more */
 
 /* Starts copies of queries [first, first + QUERIES) of head h and of their dO, and stores their
  * log-sum-exp times log2(e) and their row sums of dO*O in shared memory. */
@@ -310,14 +309,15 @@ load_queries(bf16 *query, bf16 *dquery, float *log_total, float *mean, const bf1
   tile<DIM>::template load<QUERIES, THREADS>(dquery, dout + h * DIM, s.q * DIM, first, end);
   if (threadIdx.x < QUERIES) {
     const size_t row = first + threadIdx.x, at = (row < end ? row : end - 1) * s.q + h;
-    log_total[threadIdx.x] = row < end ? lse[at] * LOG2E : INFINITY; /* its weights are zero */
+    log_total[threadIdx.x] =
+        row < end ? lse[at] * LOG2E : INFINITY; /* INFINITY makes its weights zero */
     mean[threadIdx.x] = row_dot[at];
   }
 }
 
-/* The keys' part of dqk and the values' part of dqkv for BLOCK keys of key/value head blockIdx.y
- * and sequence blockIdx.z. The score matrix is transposed here: a block's rows are keys. The
- * queries of its heads pass through, head after head, each from the block's first key on. */
+/* The keys' columns of dqk and the values' columns of dqkv, for BLOCK keys of key/value head
+ * blockIdx.y and sequence blockIdx.z. The score matrix is transposed here: a block's rows are keys.
+ * Loops over the queries of its heads, head after head, each from the block's first key on. */
 template <int DIM>
 __global__ void __launch_bounds__(128)
     attention_mma_dkv(bf16 *dqk, bf16 *dqkv, const bf16 *dout, const float *lse,
@@ -381,7 +381,7 @@ __global__ void __launch_bounds__(128)
 
 /* --- launches --- */
 
-/* Blocks of R * BLOCK query rows, for every head and sequence. */
+/* A grid of blocks of R * BLOCK query rows, for every head and sequence. */
 template <int R> static dim3 query_blocks(const attention_call *a) {
   return dim3(blocks_of(a->rows.longest, R * BLOCK), static_cast<unsigned>(a->shape.q),
               static_cast<unsigned>(a->rows.sequences));
@@ -410,7 +410,7 @@ template <int DIM> static void backward_keys(cuda_backend *b, const attention_ca
          static_cast<const bf16 *>(a->qkv), a->rows.start, a->shape, a->scale);
 }
 
-/* Twice the rows a warp where that fills no block in vain and leaves a block for every
+/* Uses two row blocks per warp if then no block is without work and there is a block for every
  * multiprocessor. */
 template <int DIM> static void launch(cuda_backend *b, const attention_call *a) {
   const dim3 few = query_blocks<2>(a);

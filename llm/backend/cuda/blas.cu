@@ -1,24 +1,22 @@
-/* Matrix products by cuBLASLt, behind one function. The library is opened when a CUDA backend is
- * made, not when gepolab starts: it is half a gigabyte, and commands without a GPU need none of it.
- * Once open it stays loaded until the process ends, for the next backend.
+/* Matrix products by cuBLASLt. The library is opened when a CUDA backend is made, not when gepolab
+ * starts: it has half a gigabyte, and commands without a GPU do not need it. It stays loaded until
+ * the process ends, for the next backend.
  *
- * The library is asked which of its algorithms is fastest for a shape and for these alignments of
- * the addresses, and the answer is kept as a plan, for as many shapes as the table of plans has
- * room for (gemm.h). The answer follows from the shape, so a plan that was thrown out comes
- * back the same.
+ * The library's heuristic is asked which of its algorithms is fastest for a shape and the
+ * alignments of its addresses. The answer is stored as a plan in a table of limited size (gemm.h).
+ * It follows from the shape, so a plan that was evicted is recreated identically.
  *
- * The algorithm that the library ranks first is often not the fastest. Where GEPOLAB_CUDA_PRODUCTS
- * in the environment names a file, the first eight algorithms that it offers for a shape are timed
- * once, and the fastest is kept in that file (gemm.h), from which every later process takes it.
- * Without a file nothing is timed, because a choice by the clock may be another one in the next
- * process, and the last bits of results with it: a run that is resumed has those of one that was
- * never interrupted only if it has its file again.
+ * The algorithm that the library ranks first is often not the fastest. If the environment variable
+ * GEPOLAB_CUDA_PRODUCTS names a file, the first eight algorithms for a shape are timed once, and
+ * the fastest is stored in that file (gemm.h), which every later process reads. Without a file
+ * nothing is timed: a choice by timing may differ in the next process, and the last bits of results
+ * with it. A resumed run has the results of an uninterrupted one only if it uses the same file.
  *
- * Only algorithms that sum in a fixed order are asked for: the parts of a product that is split
- * over k are stored in workspace memory and are never added into the result in the order of
- * arrival. Where the library has no algorithm, other ways of adding the parts are asked for, and
- * then the product is computed by a kernel of our own, below. float32 is computed as float32, or,
- * where backend.tf32 is set, from factors rounded to TF32 (10 bits of mantissa). */
+ * Only algorithms with a fixed order of sums are requested: the parts of a product split over k are
+ * stored in workspace memory, and never added to the result in order of completion. If the library
+ * has none, other reductions are requested; if these fail, too, a kernel below computes the
+ * product. float32 is computed as float32, or from factors rounded to TF32 (10 bits of mantissa) if
+ * backend.tf32 is set. */
 #include "llm/backend/cuda/device.cuh"
 
 extern "C" {
@@ -34,7 +32,7 @@ extern "C" {
 #include <stdlib.h>
 #include <string.h>
 
-/* The functions of the library that are used, looked up by name. */
+/* The library functions used, looked up by name. */
 #define BLAS_FUNCTIONS(F)                                                                          \
   F(cublasLtCreate)                                                                                \
   F(cublasLtDestroy)                                                                               \
@@ -51,7 +49,7 @@ extern "C" {
   F(cublasLtMatrixLayoutCreate)                                                                    \
   F(cublasLtMatrixLayoutDestroy)
 
-/* The key of a plan: everything that may decide which algorithm is best. Zeroed before it is filled
+/* The key of a plan: everything that may determine the best algorithm. Zeroed before it is filled
  * in. */
 struct blas_key {
   uint64_t m, n, k;
@@ -59,8 +57,8 @@ struct blas_key {
   uint32_t align_a, align_b, align_c;
 };
 
-/* A plan: the descriptions of one product, owned, and the algorithm, unless the library has none
- * and the product is `plain`. */
+/* A plan: the description of one product, owned, and the algorithm; plain is true if the library
+ * has none. */
 struct blas_plan {
   cublasLtMatmulDesc_t what;
   cublasLtMatrixLayout_t a, b, c;
@@ -74,8 +72,8 @@ struct cuda_blas {
   cublasLtHandle_t handle;
   void *workspace;
   size_t workspace_bytes;
-  gemm_plans *plans;        /* from blas_key to blas_plan; owned */
-  product_choices *choices; /* measured algorithms; NULL: the library's first one is taken */
+  gemm_plans *plans;        /* maps blas_key to blas_plan; owned */
+  product_choices *choices; /* measured algorithms; NULL: use the library's first one */
 };
 
 #ifdef GEPOLAB_EMULATE
@@ -89,19 +87,19 @@ static const size_t MOST_PLANS = 4096;
 /* --- start and end --- */
 
 #ifdef GEPOLAB_EMULATE
-/* The library is part of the program. */
+/* The library is linked. */
 static gl_status find_blas_functions(cuda_blas *blas, gl_error *) {
 #define BLAS_FIND(f) blas->f = &::f;
   BLAS_FUNCTIONS(BLAS_FIND)
   return GL_OK;
 }
 #else
-/* Opens a library that stays loaded however often it is closed; NULL if it is not there. */
+/* Opens a library that stays loaded even if it is closed; NULL if it does not exist. */
 static void *open_for_good(const char *name) {
   return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* From the loader's path, else from the toolkit's folder as it was at build time. */
+/* Finds it in the loader's path, else in the toolkit's folder of build time. */
 static gl_status find_blas_functions(cuda_blas *blas, gl_error *err) {
   void *library = open_for_good("libcublasLt.so." GEPOLAB_CUDA_MAJOR);
   if (library == NULL)
@@ -130,7 +128,7 @@ static void drop_plan(void *owner, void *plan) {
   if (p->c != NULL) blas->cublasLtMatrixLayoutDestroy(p->c);
 }
 
-/* The file of measured products, if the environment names one. */
+/* Opens the file of measured algorithms, if the environment names one. */
 static gl_status open_choices(cuda_backend *b, gl_error *err) {
   const char *path = getenv("GEPOLAB_CUDA_PRODUCTS");
   if (path == NULL || path[0] == 0) return GL_OK;
@@ -173,7 +171,7 @@ void cuda_blas_free(cuda_backend *b) {
 
 /* --- plans --- */
 
-/* Returns 1 and keeps the failure if s is one, else 0. */
+/* If s is an error, stores it and returns 1, else returns 0. */
 static int blas_failed(cuda_backend *b, cublasStatus_t s, const char *call) {
   if (s == CUBLAS_STATUS_SUCCESS) return 0;
   cuda_fail(b, s == CUBLAS_STATUS_ALLOC_FAILED ? GL_ENOMEM : GL_EIO, call,
@@ -193,7 +191,7 @@ static cudaDataType_t data_type(uint32_t type) {
 }
 
 /* Describes the product to the library, which is column-major: a row-major c = a b is its c^T = b^T
- * a^T, so its first matrix is our b. Returns 1 after a failure. */
+ * a^T, so its first matrix is our b. Returns 1 after an error. */
 static int describe_product(cuda_backend *b, blas_plan *p, const blas_key *k) {
   const cublasComputeType_t sums = k->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   const cublasOperation_t first = k->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -213,7 +211,7 @@ static int describe_product(cuda_backend *b, blas_plan *p, const blas_key *k) {
                    static_cast<int64_t>(k->n));
 }
 
-/* Constraints on an algorithm: workspace, order of sums, alignments. Returns 1 after a failure.
+/* Sets constraints on an algorithm: workspace, order of sums, alignments. Returns 1 after an error.
  */
 static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const blas_key *k,
                   uint32_t reductions) {
@@ -237,8 +235,8 @@ static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const 
   return 0;
 }
 
-/* The algorithms that the library has with these reductions, the fastest in its view first: how
- * many of [most] in `results`; -1 after a failure. */
+/* Asks for algorithms with these reductions, in the library's order, into results [most]. Returns
+ * their number; -1 after an error. */
 static int ask_heuristic(cuda_backend *b, const blas_plan *p, const blas_key *k,
                          uint32_t reductions, cublasLtMatmulHeuristicResult_t *results, int most) {
   cublasLtMatmulPreference_t preference = NULL;
@@ -258,9 +256,9 @@ static int ask_heuristic(cuda_backend *b, const blas_plan *p, const blas_key *k,
   return usable;
 }
 
-/* How the parts of a product that is split over k may meet: in float, then not at all (no split),
- * then in the result's type, too. In the result's own memory, CUBLASLT_REDUCTION_SCHEME_INPLACE, is
- * never asked for. */
+/* How the parts of a product split over k may be added, in order of preference: in float; no split;
+ * in the result's type. CUBLASLT_REDUCTION_SCHEME_INPLACE, adding in the result's memory, is never
+ * allowed. */
 static const uint32_t REDUCTIONS[] = {
     CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, CUBLASLT_REDUCTION_SCHEME_NONE,
     CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE};
@@ -269,7 +267,7 @@ static const uint32_t REDUCTIONS[] = {
 
 enum { OFFERS = 8, REPEATS = 5 };
 
-/* The product q by the plan's algorithm. */
+/* Runs the product q with the plan's algorithm. */
 static cublasStatus_t blas_multiply(cuda_backend *b, const blas_plan *p, const cuda_product *q) {
   const float one = 1, adds = q->adds ? 1.0f : 0.0f;
   return b->blas->cublasLtMatmul(b->blas->handle, p->what, &one, q->b, p->b, q->a, p->a, &adds,
@@ -277,8 +275,8 @@ static cublasStatus_t blas_multiply(cuda_backend *b, const blas_plan *p, const c
                                  b->blas->workspace_bytes, b->stream);
 }
 
-/* Milliseconds of the product, the least of some repetitions; negative if the algorithm refuses or
- * after a failure. */
+/* The minimum time of the product over some repetitions, in milliseconds; negative if the algorithm
+ * is refused or after an error. */
 static float time_product(cuda_backend *b, const blas_plan *p, const cuda_product *q,
                           cudaEvent_t from, cudaEvent_t to) {
   float least = -1;
@@ -295,8 +293,8 @@ static float time_product(cuda_backend *b, const blas_plan *p, const cuda_produc
   return least;
 }
 
-/* Times the offers on q's factors, with zeroed memory in the place of the result. An algorithm must
- * be two hundredths faster than those before it to be chosen. */
+/* Times the offered algorithms on q's factors, with zeroed memory for the result. To be chosen an
+ * algorithm must be 2 % faster than those before it. */
 static void time_offers(cuda_backend *b, const blas_plan *p, const cuda_product *q,
                         const cublasLtMatmulHeuristicResult_t *offer, int offers, void *result,
                         product_choice *choice) {
@@ -319,9 +317,9 @@ static void time_offers(cuda_backend *b, const blas_plan *p, const cuda_product 
   if (to != NULL) cudaEventDestroy(to);
 }
 
-/* Sets *rank to the offer that is kept for this shape, which is measured if there is none. What
- * cannot be measured, while a graph is recorded or without memory for another result, is kept as
- * the first offer, so that the shape never changes its algorithm. Returns 1 after a failure. */
+/* Sets *rank to the stored choice for this shape; measures if there is none. If it cannot be
+ * measured (while a graph is recorded, or without memory for another result) the first offer is
+ * stored, so that the shape's algorithm never changes. Returns 1 after an error. */
 static int choose_offer(cuda_backend *b, const blas_plan *p, const blas_key *k,
                         const cuda_product *q, const cublasLtMatmulHeuristicResult_t *offer,
                         int offers, uint64_t *rank) {
@@ -353,7 +351,7 @@ static int choose_offer(cuda_backend *b, const blas_plan *p, const blas_key *k,
   return cuda_stopped(b);
 }
 
-/* Fills in the plan's algorithm, or `plain` if the library has none. Returns 1 after a failure. */
+/* Sets the plan's algorithm, or `plain` if the library has none. Returns 1 after an error. */
 static int choose_algorithm(cuda_backend *b, blas_plan *p, const blas_key *k,
                             const cuda_product *q) {
   cublasLtMatmulHeuristicResult_t offer[OFFERS];
@@ -369,8 +367,8 @@ static int choose_algorithm(cuda_backend *b, blas_plan *p, const blas_key *k,
   return found < 0;
 }
 
-/* The plan of a shape, made if there is none; NULL after a failure. The library copies what it
- * needs of a plan when it is called, so a plan may be dropped while its products still run. */
+/* The plan of a shape, made if there is none; NULL after an error. The library copies what it needs
+ * when it is called, so a plan may be dropped while its products still run. */
 static blas_plan *plan_of(cuda_backend *b, const blas_key *key, const cuda_product *q) {
   void *found = gemm_plans_find(b->blas->plans, key);
   if (found != NULL) return static_cast<blas_plan *>(found);
@@ -403,21 +401,20 @@ static void blas_key_of(blas_key *key, const cuda_backend *b, const cuda_product
 
 /* --- the plain product --- */
 
-/* Any shape, any alignment, either factor transposed. A block makes a square of SIDE * SIDE
- * results, a thread one of them, from squares of both factors that it keeps in shared memory as
- * floats. It is the way out and not the fast way: each number of a factor is read from memory once
- * for SIDE results. */
+/* The fallback kernel, for any shape, any alignment, and either factor transposed. A block computes
+ * SIDE * SIDE results, one per thread, from squares of both factors in shared memory as floats. It
+ * is slow: each number of a factor is read from memory once per SIDE results. */
 
 enum { SIDE = 16 };
 
-/* How a factor is stored: the number at (i, k) is at i * by_i + k * by_k. */
+/* Storage of a factor: the number at (i, k) is at index i * by_i + k * by_k. */
 struct plain_factor {
   const void *at;
   size_t by_i, by_k;
 };
 
 /* square[i][k] = the SIDE * SIDE numbers of f from (first, k) on; 0 beyond n rows and `terms`.
- * Neighbouring threads read neighbouring addresses. */
+ * Adjacent threads read adjacent addresses. */
 template <typename T>
 static __device__ __forceinline__ void load_square(float (&square)[SIDE][SIDE + 1], plain_factor f,
                                                    size_t first, size_t n, size_t from,
@@ -487,7 +484,7 @@ void cuda_blas_product(cuda_backend *b, const cuda_product *q) {
   blas_plan *p = plan_of(b, &key, q);
   if (p == NULL) return;
   if (!p->plain) {
-    /* An algorithm that was offered and is then refused is not tried again with this shape. */
+    /* If an offered algorithm is refused when it runs, it is not tried again for this shape. */
     const cublasStatus_t s = blas_multiply(b, p, q);
     p->plain = s == CUBLAS_STATUS_NOT_SUPPORTED;
     if (!p->plain) blas_failed(b, s, "cublasLtMatmul");

@@ -1,5 +1,4 @@
-/* The CUDA backend itself: failures, shared memory of kernels, recorded graphs, and how it is made
- * and released. */
+/* The CUDA backend: errors, shared memory of kernels, recorded graphs, making and freeing it. */
 #include "llm/backend/cuda/cuda.cuh"
 #include "llm/backend/cuda/open_cuda.h"
 
@@ -51,7 +50,7 @@ int cuda_failed(cuda_backend *b, cudaError_t e, const char *call) {
 
 static const size_t WITHOUT_ASKING = 48 << 10;
 
-/* The kernel's place in the table, which may be free; NULL where the table is full. */
+/* The kernel's entry in the table, which may be unused; NULL if the table is full. */
 static cuda_kernel *kernel_of(cuda_backend *b, const void *function) {
   const size_t n = sizeof b->kernels / sizeof *b->kernels;
   const size_t first = reinterpret_cast<uintptr_t>(function) / 16;
@@ -90,8 +89,8 @@ bool cuda_allow_shared(cuda_backend *b, const void *function, const char *name, 
 
 /* --- state --- */
 
-/* Kernels run after they were launched, so a kernel's failure may show only here, where the stream
- * is waited for; the operation named then is the last one, not the one that failed. */
+/* Kernels run after they were launched, so a kernel's error may appear only here, where the stream
+ * is waited for. Then the message names the last operation, not the failed one. */
 static gl_status op_status(backend *base, gl_error *err) {
   cuda_backend *b = cuda_of(base);
   if (!cuda_stopped(b)) {
@@ -109,7 +108,7 @@ static gl_status op_status(backend *base, gl_error *err) {
 /* --- scratch memory --- */
 
 /* Bytes for code that the driver loads when a kernel first runs, and for recorded graphs: an
- * allowance, not a measurement. The emulated device needs none. */
+ * estimate, not a measurement. The emulated device needs none. */
 #ifdef GEPOLAB_EMULATE
 static const size_t ALLOWANCE = 0;
 #else
@@ -120,8 +119,8 @@ static size_t larger_scratch(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
-/* All operations share one block of scratch memory, made an eighth larger than asked for. 512 is
- * the most rows of partial sums that cuda_parts() returns. */
+/* All operations share one block of scratch memory, allocated an eighth larger than needed. 512 is
+ * the maximum number of partial sums of cuda_parts(). */
 static size_t op_scratch(const backend *base, const run_shape *s) {
   const cuda_backend *b = reinterpret_cast<const cuda_backend *>(base);
   size_t most = cuda_embed_scratch(s->rows);
@@ -150,7 +149,7 @@ static void op_graph_begin(backend *base) {
   op.b->recording = true;
 }
 
-/* Ends the recording in any case; NULL after a failure. */
+/* Ends the recording in any case; returns NULL after an error. */
 static backend_graph *op_graph_end(backend *base) {
   cuda_operation op(base, "graph_end");
   cuda_backend *b = op.b;
@@ -219,7 +218,7 @@ static void fill_operations(cuda_backend *b, number_type type) {
   b->base.master_element = 4;
 }
 
-/* The zeroed counters b->arrived. */
+/* Allocates the zeroed counters b->arrived. */
 static void start_counters(cuda_backend *b) {
   const size_t bytes = (PRODUCT_ARRIVALS + ATTENTION_ARRIVALS) * sizeof *b->arrived;
   void *memory = NULL;
@@ -228,7 +227,7 @@ static void start_counters(cuda_backend *b) {
   CUDA_CALL(b, cudaMemsetAsync(memory, 0, bytes, b->stream));
 }
 
-/* Stream, memory and counters on the device. After a failure, which is kept, some are missing. */
+/* Makes stream, memory and counters. After an error, which is stored, some are missing. */
 static void start_cuda(cuda_backend *b) {
   cudaDeviceProp device;
   if (CUDA_CALL(b, cudaSetDevice(b->device)) ||
@@ -250,7 +249,7 @@ static void start_cuda(cuda_backend *b) {
   if (!cuda_stopped(b)) cuda_output_start(b);
 }
 
-/* *n is 0 where CUDA does not know, as without a driver. */
+/* Sets *n to the number of devices; 0 if CUDA cannot report it, as without a driver. */
 static cudaError_t count_devices(size_t *n) {
   int found = 0;
   const cudaError_t e = cudaGetDeviceCount(&found);
@@ -302,7 +301,7 @@ extern "C" gl_status backend_cuda_new(backend **out, number_type type, backend_p
 }
 
 /* --- marks --- */
-/* A mark in the order of operations is an event of CUDA that keeps the time. */
+/* A time mark is a CUDA event with timing. */
 
 static cudaEvent_t event_of(backend_mark *m) {
   return reinterpret_cast<cudaEvent_t>(m);
@@ -316,7 +315,7 @@ static backend_mark *op_mark_new(backend *base) {
   return reinterpret_cast<backend_mark *>(e);
 }
 
-/* No cuda_operation here: messages go on naming the operation before. */
+/* Without cuda_operation, so that messages still name the operation before. */
 static void op_mark_set(backend *base, backend_mark *m) {
   cuda_backend *b = cuda_of(base);
   if (!cuda_stopped(b)) CUDA_CALL(b, cudaEventRecord(event_of(m), b->stream));

@@ -1,25 +1,25 @@
-/* Shared by the files of the CUDA backend: the backend, its failures, scratch memory, products,
- * the table of operations and launches.
+/* Shared by the files of the CUDA backend: the backend, errors, scratch memory, products, the table
+ * of operations, launches.
  *
- * cuda.cu              how a backend is made and released, failures, recorded graphs, marks of time
- * memory.cu            memory of the device, pinned memory of the host, scratch memory, copies
- * rows.cu              copies of rows, norms, the gated unit; sums over rows that name the same row
- * heads.cu             norm and rotary embedding of attention heads
- * product_rows.cu      the product operations, and products that are the same row by row
- * blas.cu              all other products, by cuBLASLt; gemm.c keeps its plans and choices
- * attention.cu         attention forward and backward; attention_mma.cu has its tensor-core form
- * output.cu            log-probabilities over the vocabulary, in chunks
- * decode.cu            key/value cache and attention of generation
- * sample.cu            draws of tokens; the tokens that top-k and top-p kept; distorted logits
- * optimizer.cu         steps of the optimisers, casts, sum of squares
- * nccl.cu              all-reduce over several devices
+ *   cuda.cu              making and freeing a backend, errors, recorded graphs, time marks
+ *   memory.cu            device memory, pinned host memory, scratch memory, copies
+ *   rows.cu              copies of rows, norms, the gated unit; sums over rows with equal index
+ *   heads.cu             norm and rotary embedding of attention heads
+ *   product_rows.cu      the product operations, and row-wise products
+ *   blas.cu              all other products, by cuBLASLt; gemm.c stores its plans and choices
+ *   attention.cu         attention forward and backward; attention_mma.cu for tensor cores
+ *   output.cu            log-probabilities over the vocabulary, in chunks
+ *   decode.cu            key/value cache and attention of generation
+ *   sample.cu            sampling of tokens; the tokens that top-k and top-p keep; distorted logits
+ *   optimizer.cu         steps of the optimisers, casts, sum of squares
+ *   nccl.cu              all-reduce over several devices
  *
  * Kernels share device.cuh, vector16.cuh and mma.cuh; llm/backend/open includes open_cuda.h.
  *
  * A backend has one stream: its kernels run in the order of their launches, and the host waits only
- * in status, download and sum_squares. Every .cu file is also compiled by g++ for tests, over
- * tests/emulate/cuda_runtime.h, which is why kernels are launched through LAUNCH alone.
- * Floats are never added atomically: sums have a fixed order, and two runs give the same bits. */
+ * in status, download and sum_squares. For tests g++ also compiles every .cu file, with
+ * tests/emulate/cuda_runtime.h; therefore kernels are launched only with LAUNCH. Floats are never
+ * added atomically: sums have a fixed order, and two runs give the same bits. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_CUDA_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_CUDA_CUH
 
@@ -32,53 +32,52 @@ extern "C" {
 
 struct cuda_blas;
 
-/* One of the buffers of pinned host memory that uploads and downloads pass through. */
+/* A buffer of pinned host memory for uploads and downloads. */
 struct cuda_staging {
   char *memory;     /* STAGING_BYTES, owned */
-  cudaEvent_t used; /* recorded after the copy from or to it */
-  bool pending;     /* that copy may not have been made yet */
+  cudaEvent_t used; /* recorded after the last copy from or to the buffer */
+  bool pending;     /* true: that copy may be unfinished */
 };
 static const size_t STAGING_BYTES = static_cast<size_t>(4) << 20;
 enum { STAGINGS = 2 };
 
-/* How many counters there are for blocks that finish a result together: each block counts itself
- * when its part is written, and the last one combines all parts (is_last_of in device.cuh). */
+/* Numbers of counters for blocks that compute a result together: each block increments one when its
+ * part is written, and the last block combines all parts (is_last_of in device.cuh). */
 enum { PRODUCT_ARRIVALS = 256, ATTENTION_ARRIVALS = 1 << 16 };
 
 struct cuda_aside; /* a block of pinned memory for allocate_aside (memory.cu) */
 
-/* A kernel that was launched with dynamic shared memory, and how many bytes of it the driver lets
- * it have. */
+/* A kernel that was launched with dynamic shared memory, and the bytes of it that the driver
+ * allows. */
 struct cuda_kernel {
   const void *function;
   size_t allowed;
 };
 
 struct cuda_backend {
-  backend base; /* first: a backend * of this kind is a cuda_backend * */
+  backend base; /* first member, so a backend * can be cast to cuda_backend * */
   backend_ops ops;
-  int device; /* its number, as CUDA counts */
+  int device; /* CUDA's device number */
   cudaStream_t stream;
   cudaMemPool_t pool; /* the device's default pool, borrowed; NULL: it has none */
   int multiprocessors;
-  size_t shared_bytes;      /* most shared memory that a block can ask for */
-  cuda_kernel kernels[256]; /* found by a hash of the function; function NULL: a free place */
+  size_t shared_bytes;      /* maximum shared memory of a block */
+  cuda_kernel kernels[256]; /* hash table by function; function NULL: unused entry */
   cuda_blas *blas;          /* owned */
-  gl_error failed;          /* the first failure; status GL_OK: none so far */
-  /* The operation that runs now, or ran last, for messages. */
+  gl_error failed;          /* the first error; status GL_OK: none so far */
+  /* The operation that runs now or ran last, for messages. */
   const char *operation;
   size_t shape[3];
-  /* Scratch memory, one block for all operations, which grows. A recorded graph keeps using the
-   * block that it was recorded with: such blocks are kept in `retired` until the last graph ends.
-   */
+  /* Scratch memory: one block for all operations, which grows. A recorded graph uses the block with
+   * which it was recorded; old blocks are kept in `retired` until the last graph is freed. */
   void *scratch;
   size_t scratch_bytes;
   void **retired; /* [n_retired] */
   size_t n_retired;
-  size_t graphs;         /* recorded and not yet freed */
+  size_t graphs;         /* recorded graphs not yet freed */
   bool recording;        /* between graph_begin and graph_end */
-  size_t output_numbers; /* logits that the output layer holds at a time */
-  bool early; /* recorded kernels may start before the one before them is over (LAUNCH_EARLY) */
+  size_t output_numbers; /* number of logits that the output layer stores at a time */
+  bool early; /* recorded kernels may start before the previous one has finished (LAUNCH_EARLY) */
   unsigned *arrived; /* counters [PRODUCT_ARRIVALS + ATTENTION_ARRIVALS], zero between kernels */
   cuda_staging staging[STAGINGS];
   unsigned next_staging;
@@ -90,8 +89,8 @@ static inline cuda_backend *cuda_of(backend *b) {
   return reinterpret_cast<cuda_backend *>(b);
 }
 
-/* Names the operation that runs and up to three sizes, for messages and for NVTX, from construction
- * to destruction. */
+/* Sets the running operation and up to three of its sizes, for messages and NVTX, during its
+ * lifetime. */
 struct cuda_operation {
   cuda_backend *b;
   cuda_operation(backend *base, const char *name, size_t n0 = 0, size_t n1 = 0, size_t n2 = 0);
@@ -100,20 +99,20 @@ struct cuda_operation {
   cuda_operation &operator=(const cuda_operation &) = delete;
 };
 
-/* Keeps the failure of `call` for `reason`, unless there was one before. */
+/* Stores the error of `call` with its reason, unless an earlier one is stored. */
 void cuda_fail(cuda_backend *b, gl_status status, const char *call, const char *reason);
-/* Returns 1 and keeps the failure if e is an error, else 0. */
+/* If e is an error, stores it and returns 1, else returns 0. */
 int cuda_failed(cuda_backend *b, cudaError_t e, const char *call);
 #define CUDA_CALL(b, call) cuda_failed(b, call, #call)
 static inline bool cuda_stopped(const cuda_backend *b) {
   return b->failed.status != GL_OK;
 }
 
-/* `bytes` of scratch memory for the operation that runs, contents undefined, aligned to 256 bytes;
- * NULL after a failure. An operation calls it once: a second call may move the memory. */
+/* `bytes` of scratch memory for the running operation, contents undefined, aligned to 256 bytes;
+ * NULL after an error. An operation calls it once: a second call may move the memory. */
 void *cuda_scratch(cuda_backend *b, size_t bytes);
-/* Takes n numbers of T from the front of scratch memory at *at, which stays aligned to 256 bytes;
- * `carved` is how many bytes that takes. */
+/* Takes n numbers of T from the front of scratch memory at *at, keeping alignment to 256 bytes.
+ * `carved` is the number of bytes this takes. */
 template <typename T> static inline T *carve(char **at, size_t n) {
   T *out = reinterpret_cast<T *>(*at);
   *at += (n * sizeof(T) + 255) / 256 * 256;
@@ -123,16 +122,16 @@ static inline size_t carved(size_t n, size_t size) {
   return (n * size + 255) / 256 * 256;
 }
 
-/* The memory that a backend keeps for itself, made and released with it. */
+/* Allocates and frees the backend's own memory. */
 void cuda_memory_start(cuda_backend *b);
 void cuda_memory_end(cuda_backend *b);
-/* Sets b->output_numbers; GL_EINPUT, kept in b, if the environment variable is no number. */
+/* Sets b->output_numbers. If the environment variable is not a number, GL_EINPUT is stored in b. */
 void cuda_output_start(cuda_backend *b);
-/* Releases retired scratch memory if there is no graph any more. */
+/* Frees retired scratch memory if there are no graphs. */
 void cuda_free_retired(cuda_backend *b);
 
-/* Gradients of norm weights are sums over rows, made in two steps: `cuda_parts` blocks each sum
- * some rows into a part, and cuda_add_parts adds to [width] += all rows of part [parts, ld], in
+/* Gradients of norm weights are sums over rows, computed in two steps. cuda_parts() blocks each sum
+ * some rows into a part. cuda_add_parts adds all rows of part [parts, ld] to `to` [width], in
  * order. */
 static inline unsigned cuda_parts(size_t rows) {
   return rows < 512 ? static_cast<unsigned>(rows) : 512u;
@@ -140,7 +139,7 @@ static inline unsigned cuda_parts(size_t rows) {
 void cuda_add_parts(cuda_backend *b, void *to, const float *part, unsigned parts, size_t ld,
                     size_t width);
 
-/* Most scratch bytes of the operations that need much, from which backend_ops.scratch is made. */
+/* Maximum scratch bytes of the operations that need much, for backend_ops.scratch. */
 size_t cuda_output_scratch(const cuda_backend *b, size_t rows, size_t vocabulary, size_t k);
 size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape);
 size_t cuda_embed_scratch(size_t rows);
@@ -150,8 +149,8 @@ size_t cuda_sample_truncated_scratch(size_t rows, size_t vocabulary);
 
 /* --- products --- */
 
-/* c [m, n] = a [m, k] b [k, n], or += where `adds`; a_transposed: a is stored as [k, m],
- * b_transposed: b is stored as [n, k]. All are row-major without gaps; sums are in float. */
+/* c [m, n] = a [m, k] b [k, n], or += if `adds`. a_transposed: a is stored as [k, m]; b_transposed:
+ * b is stored as [n, k]. All are row-major without gaps; sums are in float. */
 struct cuda_product {
   number_type in, out; /* of a and b, of c */
   const void *a, *b;
@@ -159,32 +158,32 @@ struct cuda_product {
   size_t m, n, k;
   bool a_transposed, b_transposed, adds;
 };
-/* By cuBLASLt, or where it has no algorithm by a plain kernel: every sum in float, in ascending
- * order of k; float32 is then never rounded to TF32. */
+/* Computes it by cuBLASLt, or by a plain kernel if cuBLASLt has no algorithm. The plain kernel sums
+ * in float, in ascending order of k, and never rounds float32 to TF32. */
 void cuda_blas_product(cuda_backend *b, const cuda_product *p);
-/* Fills in b->blas; it is released with cuda_blas_free after a failure, too. */
+/* Makes b->blas; free it with cuda_blas_free, also after an error. */
 gl_status cuda_blas_new(cuda_backend *b, gl_error *err);
 void cuda_blas_free(cuda_backend *b);
 
-/* The product with b transposed and a not, each row of c with the same bits whatever m is and
- * wherever the row stands (product_rows.cu). float32 is never rounded to TF32. */
+/* The product with b transposed and a not. A row's bits of c do not depend on m or on the row's
+ * position (product_rows.cu). float32 is never rounded to TF32. */
 void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
 
 /* --- the table of operations --- */
 
-/* cuda_op_NAME(type) is the backend_ops.NAME of a backend whose type that is. Every operation is
- * declared here and defined, by one of the two lines below, in the file that has its op_NAME. */
+/* cuda_op_NAME(type) returns backend_ops.NAME for a backend of that type. Every operation is
+ * declared here, and defined by one of the two macros below in the file that has its op_NAME. */
 #define OPERATION(result, name, arguments) decltype(backend_ops::name) cuda_op_##name(number_type);
 #define OPTIONAL_OPERATION OPERATION
 #define HOST_OPERATION(result, name, arguments)
 #include "llm/backend/operations.h"
 
-/* op_NAME, which is the same for every number type. */
+/* For an op_NAME that is the same for every number type. */
 #define CUDA_OPERATION(name)                                                                       \
   decltype(backend_ops::name) cuda_op_##name(number_type) {                                        \
     return op_##name;                                                                              \
   }
-/* op_NAME<float> or op_NAME<bf16>; backend_cuda_new refuses other types. */
+/* For op_NAME<float> and op_NAME<bf16>; backend_cuda_new refuses other types. */
 #define CUDA_TYPED_OPERATION(name)                                                                 \
   decltype(backend_ops::name) cuda_op_##name(number_type type) {                                   \
     return type == NUMBER_BF16 ? op_##name<bf16> : op_##name<float>;                               \
@@ -193,22 +192,22 @@ void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
 /* --- launches --- */
 
 /* Launches a kernel on b's stream with `shared` bytes of dynamic shared memory and these arguments,
- * unless something has failed before or the grid is empty. */
+ * unless an error is stored or the grid is empty. */
 #define LAUNCH(b, kernel, grid, block, shared, ...)                                                \
   cuda_launch(b, #kernel, kernel, false, grid, block, shared, __VA_ARGS__)
-/* The same for a kernel that begins with wait_for_kernels_before() (device.cuh): where b->early
- * says so and a graph is recorded, its blocks may start while the kernel before it still runs
- * (programmatic dependent launch). What such a kernel does before it waits may read nothing that
- * the kernel before it writes. */
+/* The same for a kernel that begins with wait_for_kernels_before() (device.cuh). If b->early is set
+ * and a graph is recorded, its blocks may start while the previous kernel still runs (programmatic
+ * dependent launch). Before it waits, such a kernel must not read anything that the previous kernel
+ * writes. */
 #define LAUNCH_EARLY(b, kernel, grid, block, shared, ...)                                          \
   cuda_launch(b, #kernel, kernel, true, grid, block, shared, __VA_ARGS__)
 
-/* Keeps the compiler from deducing a kernel's parameter types from the arguments given. */
+/* Prevents the compiler from deducing a kernel's parameter types from the arguments. */
 template <typename T> struct same_type { typedef T type; };
 
-/* Lets a kernel have `shared` bytes of dynamic shared memory. Up to 48 KiB together with its static
- * shared memory every kernel may have; for more the driver is asked, once per kernel, for as much
- * as the device can give. Returns false after a failure, which it keeps: the device has less. */
+/* Allows a kernel `shared` bytes of dynamic shared memory. Every kernel may have up to 48 KiB
+ * together with its static shared memory. For more, the driver is asked once per kernel for the
+ * device's maximum. Returns false after an error, which is stored: the device has less. */
 bool cuda_allow_shared(cuda_backend *b, const void *function, const char *name, size_t shared);
 
 template <typename... P>

@@ -1,15 +1,15 @@
-/* Generation: the cache of keys and values, the attention of each row's query over its slot, and
- * the copies by which the host reads the sampled tokens while the next step runs.
+/* Generation: the cache of keys and values, attention of each row's query over its slot, and the
+ * copies by which the host reads sampled tokens while the next step runs.
  *
- * Layout: a slot has `capacity` positions of kv * dim numbers, in both caches.
+ * Layout: in both caches a slot has `capacity` positions of kv * dim numbers.
  *
  * The positions of a slot are divided into units of UNIT keys, and GROUP units make a group. A unit
  * has a partial result: its values weighted by e^(score - greatest), its greatest score and its sum
- * of weights. Those of a group are combined in the order of units, then the groups' in theirs, so
- * that a row's result depends on its slot and position alone. Blocks divide the work between them
- * (Dao et al., Flash-Decoding, 2023): where rows are many a block does a group, where they are few
- * a unit, so that a short context is read by much of the device even when one sequence is decoded.
- * The last block of a row and its heads combines what the others left. */
+ * of weights. The units of a group are combined in order, then the groups in order, so a row's
+ * result depends only on its slot and position. The work is divided among blocks as in
+ * Flash-Decoding (Dao et al., 2023): with many rows a block computes a group, with few rows a unit.
+ * So a short context occupies much of the device even if one sequence is decoded. The last block of
+ * a row and its heads combines the partial results. */
 #include "llm/backend/cuda/device.cuh"
 
 #include <assert.h>
@@ -18,10 +18,10 @@
 
 static const unsigned UNIT = 64, GROUP = 4, WARPS = 4, THREADS = WARPS * 32;
 
-/* Rows are few where rows times heads times groups of a full slot are no more than this. */
+/* Rows are few if rows times heads times groups of a full slot are at most this. */
 static const size_t MOST_OF_FEW = 2048;
 
-/* Row blockIdx.x into its slot of both caches. */
+/* Stores row blockIdx.x in its slot of both caches. */
 template <typename T>
 __global__ void store_rows(T *cache_k, T *cache_v, const T *qk, const T *qkv, const int32_t *slot,
                            const int32_t *position, size_t capacity, head_shape s) {
@@ -57,19 +57,19 @@ static void op_cache_copy(backend *base, void *cache_k, void *cache_v, size_t fr
 
 /* --- attention --- */
 
-/* How the dim numbers of a head are divided among lanes: LANES lanes share a key, each with NUMBERS
- * numbers, in vectors of VECTOR. */
+/* Division of a head's dim numbers among lanes: LANES lanes share a key, each with NUMBERS numbers,
+ * in vectors of VECTOR. */
 template <typename T, int LANES_, int NUMBERS_, int VECTOR_> struct head_layout {
   typedef T type;
   static const int LANES = LANES_, NUMBERS = NUMBERS_, VECTOR = VECTOR_;
-  /* The dimension of number e of the lane. */
+  /* The dimension of the lane's number e. */
   static __device__ __forceinline__ size_t at(unsigned lane, int e) {
     return (static_cast<size_t>(e / VECTOR) * LANES + lane) * VECTOR +
            static_cast<size_t>(e % VECTOR);
   }
   /* to [NUMBERS] = this lane's numbers of the head at `from`; zeros beyond dim. */
   static __device__ __forceinline__ void load(float *to, const T *from, unsigned lane, size_t dim) {
-    if (VECTOR > 1) { /* dim is LANES * NUMBERS, and rows begin at multiples of sixteen bytes */
+    if (VECTOR > 1) { /* dim is LANES * NUMBERS, and rows begin at multiples of 16 bytes */
 #pragma unroll
       for (int e = 0; e < NUMBERS; e += VECTOR) {
         const uint4 raw = *reinterpret_cast<const uint4 *>(from + at(lane, e));
@@ -86,25 +86,25 @@ template <typename T, int LANES_, int NUMBERS_, int VECTOR_> struct head_layout 
   }
 };
 
-/* The result and what is read, in the model's number type (operations.h has the shapes). */
+/* The result and the inputs, in the model's number type (shapes in operations.h). */
 struct cached_arrays {
   void *out;
   const void *qk, *cache_k, *cache_v;
 };
 
-/* The rest of the arguments, and where parts leave their results, in scratch memory. */
+/* The other arguments, and scratch memory for the results of parts. */
 struct cached_call {
   const int32_t *slot, *position;
-  size_t capacity, parts; /* parts of a slot that is full: groups, or units where rows are few */
+  size_t capacity, parts; /* parts of a full slot: groups, or units if rows are few */
   head_shape shape;
   float scale;
   float *sum;        /* [rows, q, parts, dim]: values weighted by e^(score - greatest) */
   float2 *stats;     /* [rows, q, parts]: greatest score, sum of weights */
-  unsigned *arrived; /* [rows, q / HEADS] counters of the blocks that are done */
+  unsigned *arrived; /* [rows, q / HEADS] counters of finished blocks */
 };
 
-/* A partial result, of which a thread has one number of the sum; and how the next one is added. The
- * operations are spelled out, so that the compiler cannot choose others in another kernel. */
+/* A partial result, of which a thread has one number of the sum; below, how another one is added.
+ * The operations are explicit, so that the compiler uses the same ones in every kernel. */
 struct partial {
   float top, total, sum;
 };
@@ -119,9 +119,9 @@ static __device__ __forceinline__ void add_partial(partial &x, float top, float 
   x.top = greatest;
 }
 
-/* score [HEADS, UNIT] (shared memory) = scaled scores of the unit's n keys, -infinity beyond
- * them; query has HEADS heads, keys begin ld numbers apart. Each group of L::LANES lanes takes one
- * key at a time. The caller synchronises. */
+/* score [HEADS, UNIT] (shared memory) = scaled scores of the unit's n keys, -infinity beyond them.
+ * query has HEADS heads; keys are ld numbers apart. Each group of L::LANES lanes processes one key
+ * at a time. The caller synchronises. */
 template <typename L, int HEADS>
 static __device__ __forceinline__ void cached_scores(float *score, const typename L::type *query,
                                                      const typename L::type *key, size_t n,
@@ -147,7 +147,7 @@ static __device__ __forceinline__ void cached_scores(float *score, const typenam
 }
 
 /* weight [HEADS, UNIT] from score, in the same memory, and stats [HEADS] = greatest score and sum
- * of weights; a warp does a head. Between barriers of the caller. */
+ * of weights; one warp per head. The caller synchronises before and after. */
 template <int HEADS>
 static __device__ __forceinline__ void cached_weights(float2 *stats, float *score) {
   const unsigned lane = threadIdx.x % 32;
@@ -217,8 +217,8 @@ static __device__ __forceinline__ void combine_parts(T *out, const cached_call &
   }
 }
 
-/* Block (x, y, z): row x, the HEADS query heads from y * HEADS on, which share a key/value head,
- * and units [z * UNITS, (z + 1) * UNITS) of the row's slot. */
+/* Block (x, y, z): row x; the HEADS query heads from y * HEADS on, which share a key/value head;
+ * units [z * UNITS, (z + 1) * UNITS) of the row's slot. */
 template <typename L, int HEADS, unsigned UNITS>
 __global__ void cached_part(typename L::type *out, const typename L::type *qk,
                             const typename L::type *cache_k, const typename L::type *cache_v,
@@ -276,7 +276,7 @@ __global__ void cached_part(typename L::type *out, const typename L::type *qk,
     combine_parts<typename L::type, HEADS, UNITS>(out, a, r, h, parts);
 }
 
-/* Launches as many rows at a time as there are counters. */
+/* Launches at most as many rows at a time as there are counters. */
 template <typename L, int HEADS, unsigned UNITS>
 static void launch_parts(cuda_backend *b, const cached_arrays &given, cached_call a, size_t rows) {
   typedef typename L::type T;
@@ -298,7 +298,7 @@ static void launch_parts(cuda_backend *b, const cached_arrays &given, cached_cal
   }
 }
 
-/* Groups of a slot that is full, and whether so many rows are few. */
+/* Number of groups of a full slot; below, whether that many rows are few. */
 static size_t groups_of(size_t capacity) {
   return capacity == 0 ? 1 : (capacity + UNIT * GROUP - 1) / (UNIT * GROUP);
 }
@@ -315,7 +315,7 @@ static void launch_cached_rows(cuda_backend *b, const cached_arrays &given, cons
     launch_parts<L, HEADS, GROUP>(b, given, a, rows);
 }
 
-/* Any head size up to 256, one query head a block. */
+/* For any head size up to 256: one query head per block. */
 template <typename T> struct cached {
   static void launch(cuda_backend *b, const cached_arrays &given, const cached_call &a,
                      size_t rows) {
@@ -323,7 +323,7 @@ template <typename T> struct cached {
   }
 };
 
-/* bfloat16 heads of 64 and 128: query heads that share a key/value head read it together. */
+/* For bfloat16 heads of 64 and 128: query heads that share a key/value head read it together. */
 template <typename L>
 static void launch_group(cuda_backend *b, const cached_arrays &given, const cached_call &a,
                          size_t rows) {
@@ -359,7 +359,8 @@ static size_t parts_scratch(size_t rows, size_t capacity, head_shape shape) {
   return carved(n * shape.dim, sizeof(float)) + carved(n, sizeof(float2));
 }
 
-/* Of any number of rows up to these: the most that are few take more than a few more. */
+/* Scratch bytes for any number of rows up to this one. The maximum number of few rows needs more
+ * than slightly larger numbers. */
 size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape) {
   const size_t few = MOST_OF_FEW / (shape.q * groups_of(capacity));
   const size_t all = parts_scratch(rows, capacity, shape);

@@ -19,7 +19,7 @@ static __device__ __forceinline__ float to_float(bf16 x) {
   return __uint_as_float(static_cast<uint32_t>(x.bits) << 16);
 }
 
-/* The nearest bfloat16, ties to even; not-a-number stays not-a-number. */
+/* The nearest bfloat16, ties to even; NaN stays NaN. */
 static __device__ __forceinline__ bf16 to_bf16(float x) {
   bf16 out;
 #ifdef GEPOLAB_EMULATE
@@ -57,7 +57,7 @@ template <> struct type_of<bf16> { static const number_type value = NUMBER_BF16;
 
 static const unsigned WARP = 0xffffffffu; /* the mask of all lanes */
 
-/* Sums and maxima over the 32 lanes of a warp, which call together; all lanes get the same bits. */
+/* Sums and maxima over the 32 lanes of a warp, which must all call; all lanes get the same bits. */
 template <typename T> static __device__ __forceinline__ T warp_sum(T x) {
   for (int with = 16; with > 0; with /= 2) x += __shfl_xor_sync(WARP, x, with);
   return x;
@@ -70,8 +70,8 @@ template <typename T> static __device__ __forceinline__ T warp_max(T x) {
   return x;
 }
 
-/* The same over all threads of a one-dimensional block of whole warps, which call together: the
- * warps' values are combined in their order. Both contain barriers. */
+/* The same over all threads of a one-dimensional block of whole warps, which must all call. The
+ * warps' values are combined in order. Both contain barriers. */
 template <typename T> static __device__ __forceinline__ T block_sum(T x) {
   __shared__ T partial[32];
   x = warp_sum(x);
@@ -93,9 +93,9 @@ template <typename T> static __device__ __forceinline__ T block_max(T x) {
   return top;
 }
 
-/* Whether this block is the last of n to call this with the same counter; the last sees all that
- * the others wrote before they called. All threads of a block call together and get the same
- * answer. *arrived is zero before the first block calls and again after the last has. */
+/* True in the last of n blocks that call this with the same counter. That block sees everything
+ * that the others wrote before their calls. All threads of a block must call it and get the same
+ * result. *arrived is zero before the first call and after the last. */
 static __device__ __forceinline__ bool is_last_of(unsigned n, unsigned *arrived) {
   __shared__ bool last;
   __threadfence();
@@ -109,9 +109,9 @@ static __device__ __forceinline__ bool is_last_of(unsigned n, unsigned *arrived)
   return last;
 }
 
-/* Waits until the kernels before this one are over and what they wrote can be read; then lets the
- * blocks of the next kernel start, as far as there is room. For kernels of LAUNCH_EARLY: it does
- * nothing where they are launched plainly, and on devices before compute capability 9.0. */
+/* Waits until earlier kernels have finished and their results can be read; then lets the blocks of
+ * the next kernel start if there is room. For kernels launched with LAUNCH_EARLY. Does nothing
+ * after a plain launch, and on devices below compute capability 9.0. */
 static __device__ __forceinline__ void wait_for_kernels_before() {
 #if !defined(GEPOLAB_EMULATE) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -143,8 +143,8 @@ template <typename T> static __device__ __forceinline__ T group_max(kernel_group
 #define LANE_MAX(g, x) group_max(g, x)
 
 /* --- attention --- */
-/* What its implementations share: attention.cu, in floats, for any head, attention_mma.cu, on
- * tensor cores, and decode.cu, over a cache. */
+/* Shared by the implementations of attention: attention.cu, in float arithmetic for any head size;
+ * attention_mma.cu, on tensor cores; decode.cu, over a cache. */
 
 /* The arguments of attention (which writes out and lse_to) or attention_backward (which writes dqk
  * and dqkv); operations.h has the shapes. */
@@ -162,8 +162,8 @@ struct attention_call {
   float scale;
 };
 
-/* Launches attention on tensor cores and returns true; returns false, having done nothing, where
- * there is no such kernel for the head's size or the addresses (attention_mma.cu). */
+/* Launches attention on tensor cores and returns true. Returns false without doing anything if
+ * there is no such kernel for the head size or the alignment (attention_mma.cu). */
 bool attention_tensor(cuda_backend *b, const attention_call *a);
 
 static __host__ __device__ inline size_t cuda_qk_width(head_shape s) {

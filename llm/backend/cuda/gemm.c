@@ -1,6 +1,6 @@
 /* The table of GEMM plans, a set-associative cache with first-in-first-out replacement; and the
- * file of measured products: whole lines are read from where reading ended last, and appended under
- * a lock. */
+ * file of measured algorithms, which is read line by line from the last position and appended to
+ * under a lock. */
 #include "llm/backend/cuda/gemm.h"
 
 #include "core/base/array.h"
@@ -19,7 +19,7 @@
 
 /* --- plans --- */
 
-/* A set has plans in its ways [0, filled); in a full set, `next` is the oldest. */
+/* A set has plans in ways [0, filled); in a full set, `next` is the oldest. */
 typedef struct plan_set {
   unsigned filled, next;
 } plan_set;
@@ -29,7 +29,7 @@ struct gemm_plans {
   void (*drop)(void *owner, void *plan);
   void *owner;
   plan_set *sets;
-  char *keys, *plans; /* [n_sets * GEMM_PLANS_WAYS], of key_bytes and plan_bytes each; owned */
+  char *keys, *plans; /* [n_sets * GEMM_PLANS_WAYS] of key_bytes and plan_bytes each; owned */
 };
 
 gl_status gemm_plans_new(gemm_plans **out, size_t sets, size_t key_bytes, size_t plan_bytes,
@@ -113,10 +113,10 @@ struct product_choices {
   char *path, *header; /* header: the file's first line */
   product_choice *choice;
   size_t n;
-  size_t lines, read; /* whole lines read, and their bytes */
+  size_t lines, read; /* complete lines read, and their bytes */
 };
 
-/* a followed by b, malloc'd. */
+/* The concatenation of a and b, malloc'd. */
 static char *joined_texts(const char *a, const char *b) {
   char *out = malloc(strlen(a) + strlen(b) + 1);
   if (out != NULL) strcat(strcpy(out, a), b);
@@ -132,7 +132,7 @@ const product_choice *product_choices_find(const product_choices *c,
 
 /* --- the file --- */
 
-/* A line of numbers, one space between two. False if it is none. */
+/* Parses a line of numbers separated by single spaces. Returns false if it is not one. */
 static bool parse_choice(product_choice *out, const char *line) {
   uint64_t number[NUMBERS];
   for (size_t i = 0; i < NUMBERS; ++i) {
@@ -149,7 +149,7 @@ static bool parse_choice(product_choice *out, const char *line) {
   return true;
 }
 
-/* Takes in a line, the file's first if none was read before. */
+/* Processes a line; the first line of the file is its header. */
 static gl_status take_line(product_choices *c, const char *line, gl_error *err) {
   product_choice choice;
   if (c->lines++ == 0)
@@ -170,7 +170,7 @@ static gl_status take_line(product_choices *c, const char *line, gl_error *err) 
   return GL_OK;
 }
 
-/* Takes in all whole lines that the open file has and that were not read before. */
+/* Reads all complete lines of the open file that were not read before. */
 static gl_status read_on(product_choices *c, int file, gl_error *err) {
   struct stat now;
   if (fstat(file, &now) != 0) return file_fail(c->path, "read", errno, err);
@@ -230,7 +230,7 @@ void product_choices_free(product_choices *c) {
   free(c);
 }
 
-/* Writes `text` behind the whole lines that were read, in the place of whatever is there. */
+/* Writes `text` after the complete lines that were read, replacing anything there. */
 static bool write_behind(int file, size_t at, const char *text) {
   const size_t bytes = strlen(text);
   size_t done = 0;
@@ -243,7 +243,7 @@ static bool write_behind(int file, size_t at, const char *text) {
   return fsync(file) == 0;
 }
 
-/* A file that others appended to is read first; an empty one gets its first line. */
+/* Reads lines that other processes appended first. An empty file gets its header line. */
 static gl_status add_locked(product_choices *c, int file, const product_choice *choice,
                             uint64_t *rank, gl_error *err) {
   char line[LINE];
@@ -278,6 +278,6 @@ gl_status product_choices_add(product_choices *c, const product_choice *choice, 
   if (file < 0) return file_fail(c->path, "written", errno, err);
   gl_status status = flock(file, LOCK_EX) == 0 ? add_locked(c, file, choice, rank, err)
                                                : file_fail(c->path, "locked", errno, err);
-  close(file); /* with it the lock goes */
+  close(file); /* also releases the lock */
   return status;
 }

@@ -1,5 +1,5 @@
-/* Host side of matrix products by a library: plans that are ready to run, and choices of algorithms
- * that were measured. Nothing here is specific to CUDA. Prefixes: gemm_plans_, product_choices_. */
+/* Host side of matrix products by a library: prepared plans, and measured choices of algorithms.
+ * Nothing here is specific to CUDA. Prefixes: gemm_plans_, product_choices_. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_GEMM_H
 #define GEPOLAB_LLM_BACKEND_CUDA_GEMM_H
 
@@ -10,72 +10,69 @@
 
 /* --- plans --- */
 
-/* A bounded table of prepared matrix products (GEMM plans), found by a key that says the shape.
+/* A bounded table of prepared matrix products (GEMM plans), found by a key that describes the
+ * shape.
  *
- *
- * The table is divided into sets; a key's hash says which set is its own. A set has room for
- * GEMM_PLANS_WAYS plans, and one more replaces the set's oldest. A plan that is found is the one
- * that was added with this key; so where a plan follows from its key alone, it does not matter
- * which were thrown out and made again. Nothing synchronises: a table belongs to one backend. */
+ * The table is divided into sets; a key's hash selects its set. A set has room for GEMM_PLANS_WAYS
+ * plans; a further one replaces the oldest. If a plan follows from its key, evicting and recreating
+ * it makes no difference. There is no synchronisation: a table belongs to one backend. */
 
 enum { GEMM_PLANS_WAYS = 8 };
 
 typedef struct gemm_plans gemm_plans;
 
-/* A table for sets * GEMM_PLANS_WAYS plans (sets >= 1) of plan_bytes each, with keys of key_bytes,
- * which are compared byte by byte: callers zero the padding. drop(owner, plan) releases what a plan
- * holds when the plan is thrown out. GL_ENOMEM. */
+/* Makes a table for sets * GEMM_PLANS_WAYS plans (sets >= 1) of plan_bytes each, with keys of
+ * key_bytes. Keys are compared byte by byte, so callers zero the padding. drop(owner, plan) frees
+ * the contents of an evicted plan. Errors: GL_ENOMEM. */
 gl_status gemm_plans_new(gemm_plans **out, size_t sets, size_t key_bytes, size_t plan_bytes,
                          void (*drop)(void *owner, void *plan), void *owner, gl_error *err);
-/* Drops every plan, then the table. NULL is fine. */
+/* Drops every plan, then frees the table. NULL is allowed. */
 void gemm_plans_free(gemm_plans *t);
 
 /* The plan of a key, or NULL. The pointer is valid until the next gemm_plans_add. */
 void *gemm_plans_find(const gemm_plans *t, const void *key);
-/* Copies plan and key into the table, which owns the copy and returns it. The key must not be in
- * the table yet. */
+/* Copies plan and key into the table and returns the copy, which the table owns. The key must not
+ * be in the table yet. */
 void *gemm_plans_add(gemm_plans *t, const void *key, const void *plan);
-/* Plans in the table. */
+/* Number of plans in the table. */
 size_t gemm_plans_size(const gemm_plans *t);
 
 /* --- choices --- */
 
-/* Which of a library's algorithms multiplies matrices of a shape fastest, measured once and kept in
- * a file.
+/* The fastest of a library's algorithms for a shape, measured once and stored in a file.
  *
- * The algorithm decides about the last bits of a product. So a choice that was made once holds for
- * everybody who uses the file: it is written before its first use, never changed, and where two
- * processes measure the same shape, the choice of whoever wrote first holds for both. A run that is
- * resumed with its file uses the same algorithms. Runs with different files, or none, may
- * differ in last bits.
+ * The algorithm affects the last bits of a product. So a choice applies to every user of the file:
+ * it is written before its first use and never changed. If two processes measure the same shape,
+ * both use the choice written first. A run that is resumed with its file uses the same algorithms.
+ * Runs with different files, or none, may differ in last bits.
  *
- * The file is text: a line that says what it was measured on, then a line for each choice: the
- * numbers of its key, the rank of the algorithm in the library's own order, and the nanoseconds
- * that a product took. Whoever appends a line holds a lock on the file meanwhile. A last line
- * without its end, which a process left that was killed, is ignored and replaced. */
+ * The file is text: a line that describes device and library, then a line for each choice: the
+ * numbers of its key, the rank of the algorithm in the library's order, and the time of a product
+ * in nanoseconds. A process holds a lock on the file while it appends. An incomplete last line,
+ * left by a killed process, is ignored and replaced. */
 
 enum { PRODUCT_KEY = 12 };
 
 typedef struct product_choice {
-  uint64_t key[PRODUCT_KEY]; /* everything that may decide which algorithm is best */
-  uint64_t rank;             /* of the algorithm, in the order in which the library offers them */
-  uint64_t nanoseconds;      /* of a product; 0: not measured */
+  uint64_t key[PRODUCT_KEY]; /* everything that may determine the best algorithm */
+  uint64_t rank;        /* the algorithm's index in the order in which the library offers them */
+  uint64_t nanoseconds; /* of a product; 0: not measured */
 } product_choice;
 
 typedef struct product_choices product_choices;
 
-/* The choices of the file, none if it is not there yet. made_for is one line that says what they
- * were measured on, device and library. GL_EINPUT, naming file, line and remedy, if the file was
- * made for something else or is no such file; GL_EIO if it cannot be read; GL_ENOMEM. */
+/* Opens the file's choices; none if it does not exist yet. made_for: one line that describes device
+ * and library. Errors: GL_EINPUT with file, line and remedy (made for something else, or not such a
+ * file), GL_EIO, GL_ENOMEM. */
 gl_status product_choices_open(product_choices **out, const char *path, const char *made_for,
                                gl_error *err);
-void product_choices_free(product_choices *c); /* NULL is fine */
+void product_choices_free(product_choices *c); /* NULL is allowed */
 
-/* The choice of a key, NULL if there is none. Valid until the next product_choices_add. */
+/* The choice for a key, NULL if there is none. Valid until the next product_choices_add. */
 const product_choice *product_choices_find(const product_choices *c,
                                            const uint64_t key[PRODUCT_KEY]);
-/* Keeps a choice, in the file too. *rank is the one that holds: that of another process, where it
- * was faster to write. Errors as product_choices_open; then nothing was added. */
+/* Stores a choice, also in the file. *rank is the valid one: that of another process if it wrote
+ * first. Errors as in product_choices_open; nothing is added then. */
 gl_status product_choices_add(product_choices *c, const product_choice *choice, uint64_t *rank,
                               gl_error *err);
 

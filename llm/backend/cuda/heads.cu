@@ -1,5 +1,5 @@
 /* Attention heads: the norm of each head and the rotary embedding, forward and backward, in vectors
- * of 16 bytes (vector16.cuh). rows.cu says what limits them. */
+ * of 16 bytes (vector16.cuh). rows.cu describes their performance limit. */
 #include "llm/backend/cuda/vector16.cuh"
 
 #include <assert.h>
@@ -25,18 +25,18 @@ static void op_rotary_table(backend *base, void *cosine, void *sine, size_t posi
          static_cast<float *>(sine), n, dim / 2, theta);
 }
 
-/* Where one head of one row is, for the group of lanes that works on it. */
+/* The position of one head of one row, for the group of lanes that processes it. */
 struct head_rows {
   const float *cosine, *sine;
   const int32_t *position;
-  size_t n; /* heads of all rows: rows * (q + kv) */
+  size_t n; /* total number of heads: rows * (q + kv) */
   head_shape shape;
-  unsigned lanes; /* of a group: a power of two, at most 32 */
+  unsigned lanes; /* per group: a power of two, at most 32 */
 };
 
-/* Lanes of a group: each takes one vector of the head's first half and the one at the same place of
- * its second half, because these are the pairs that rotate together. A warp has 32 / lanes groups.
- */
+/* Number of lanes of a group. Each lane processes one vector of the head's first half and the
+ * corresponding one of its second half, because these are the pairs that rotate together. A warp
+ * has 32 / lanes groups. */
 template <typename T> static unsigned head_lanes(size_t dim) {
   unsigned lanes = 1;
   while (lanes < 32 && lanes * vector16<T>::N < dim / 2) lanes *= 2;
@@ -64,8 +64,8 @@ static __device__ __forceinline__ void load_halves(float (&a)[vector16<T>::N],
   for (unsigned e = 0; e < vector16<T>::N; ++e) a[e] = b[e] = 0;
 }
 
-/* a, b [N], a lane's parts of a head, become those of its norm and rotary embedding: `scale` is one
- * over its root mean square; weight, cosine and sine begin at the head's first number. */
+/* Applies norm and rotary embedding to a, b [N], a lane's parts of a head. scale is one over the
+ * head's root mean square; weight, cosine and sine begin at the head's first number. */
 template <typename T, bool WIDE>
 static __device__ __forceinline__ void
 norm_and_rotate(float (&a)[vector16<T>::N], float (&b)[vector16<T>::N], float scale,
@@ -82,8 +82,8 @@ norm_and_rotate(float (&a)[vector16<T>::N], float (&b)[vector16<T>::N], float sc
   }
 }
 
-/* qk [rows, (q + kv) * dim], rstd [n] from qkv: group `mine` does head `mine`. All lanes of a warp
- * take part in the sum, so groups beyond the last head compute the last head again, and write
+/* qk [rows, (q + kv) * dim], rstd [n] from qkv: group `mine` computes head `mine`. All lanes of a
+ * warp take part in the sum, so groups beyond the last head compute the last head again and write
  * nothing. */
 template <typename T, bool WIDE>
 __global__ void head_rows_forward(T *qk, float *rstd, const T *qkv, const T *q_weight,
@@ -107,7 +107,7 @@ __global__ void head_rows_forward(T *qk, float *rstd, const T *qkv, const T *q_w
   if (i == 0) rstd[n] = scale;
 }
 
-/* A head must fit into one group: 32 lanes of two vectors of 4 floats. */
+/* A head must fit into one group: 32 lanes with two vectors of 4 floats. */
 static bool head_fits(cuda_backend *b, head_shape shape) {
   if (shape.dim <= 256) return true;
   cuda_fail(b, GL_EINPUT, "heads", "heads of more than 256 numbers are not supported");
@@ -134,15 +134,15 @@ static void op_heads(backend *base, void *qk, void *rstd, const void *qkv, const
                   static_cast<const T *>(k_weight), at, static_cast<float>(eps));
 }
 
-/* Where a decode's keys and values go (operations.h: cache_store). */
+/* Where a decode's keys and values are stored (operations.h: cache_store). */
 template <typename T> struct head_cache {
   T *k, *v;
   const int32_t *slot;
   size_t capacity;
 };
 
-/* The same, with the keys stored in the cache too, and the values. at.n counts the heads of values
- * as well: rows * (q + 2 kv). */
+/* The same, and stores keys and values in the cache. at.n includes the heads of values: rows * (q +
+ * 2 kv). */
 template <typename T, bool WIDE>
 __global__ void head_rows_store(T *qk, float *rstd, head_cache<T> cache, const T *qkv,
                                 const T *q_weight, const T *k_weight, head_rows at, float eps) {
@@ -199,9 +199,9 @@ static void op_heads_store(backend *base, void *qk, void *rstd, void *cache_k, v
                         static_cast<const T *>(k_weight), at, static_cast<float>(eps));
 }
 
-/* The gradient of one head: writes dqkv [dim] and adds to da_weight, db_weight, this lane's part of
- * the gradient of the weight. All lanes of the group call; `there` is false for a group without a
- * head, which takes part in the sum and writes nothing. */
+/* The gradient of one head: writes dqkv [dim], and adds this lane's part of the weight's gradient
+ * to da_weight, db_weight. All lanes of the group must call it. `there` is false for a group
+ * without a head, which takes part in the sum and writes nothing. */
 template <typename T, bool WIDE>
 static __device__ __forceinline__ void
 head_grads(T *dqkv, float (&da_weight)[vector16<T>::N], float (&db_weight)[vector16<T>::N],
@@ -237,8 +237,8 @@ head_grads(T *dqkv, float (&da_weight)[vector16<T>::N], float (&db_weight)[vecto
   store_vector16<WIDE>(dqkv + half + i, b, half - i);
 }
 
-/* Writes this lane's four vectors of weight gradients (queries' halves, keys' halves) to dweight
- * [2 * dim] of its group. */
+/* Writes this lane's four vectors of weight gradients (halves for queries, halves for keys) to
+ * dweight [2 * dim] of its group. */
 template <unsigned N>
 static __device__ __forceinline__ void
 write_weight_grads(float *dweight, const float (&weight_grad)[4][N], size_t i, size_t half) {
@@ -250,8 +250,8 @@ write_weight_grads(float *dweight, const float (&weight_grad)[4][N], size_t i, s
 }
 
 /* Writes queries and keys of dqkv, and part [gridDim.x, 2 * dim]: each block's sum for the
- * gradients of q_weight and k_weight. All groups of a block go round the loop equally often,
- * because they add up together. */
+ * gradients of q_weight and k_weight. All groups of a block run the same number of iterations,
+ * because they sum together. */
 template <typename T, bool WIDE>
 __global__ void head_rows_backward(T *dqkv, float *part, const T *dqk, const T *qkv,
                                    const float *rstd, const T *q_weight, const T *k_weight,
@@ -261,7 +261,7 @@ __global__ void head_rows_backward(T *dqkv, float *part, const T *dqk, const T *
                  group = threadIdx.x / at.lanes;
   const head_shape s = at.shape;
   const size_t heads = s.q + s.kv, half = s.dim / 2, width = 2 * s.dim;
-  float weight_grad[4][N]; /* queries' halves, keys' halves */
+  float weight_grad[4][N]; /* halves for queries, halves for keys */
 #pragma unroll
   for (unsigned e = 0; e < N; ++e)
     weight_grad[0][e] = weight_grad[1][e] = weight_grad[2][e] = weight_grad[3][e] = 0;

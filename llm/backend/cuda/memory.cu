@@ -1,11 +1,10 @@
-/* Memory of the CUDA backend: allocations from the device's pool, scratch memory, pinned memory of
- * the host (for what is put aside, and for copies to pass through), and copies between all of
- * these.
+/* Memory of the CUDA backend: allocations from the device's pool, scratch memory, pinned host
+ * memory (for put-aside values and as a buffer for copies), and copies.
  *
- * The pool keeps what is released, so that the next allocation needs no system call; what it keeps
- * counts as free. An allocation that fails is tried once more after the device has been waited for
- * and the pool has given back what is not used; only then it is a failure. A device without pools
- * (some virtual ones have none) is asked for every allocation. */
+ * The pool keeps freed memory, so that the next allocation needs no system call; this memory counts
+ * as free. An allocation that fails is retried after waiting for the device and trimming the pool;
+ * only a second failure is an error. On a device without pools (some virtual ones) every allocation
+ * is made directly. */
 #include "llm/backend/cuda/cuda.cuh"
 
 #include <stdio.h>
@@ -15,8 +14,7 @@
 static const char ADVICE[] =
     "lower world.micro_batch or world.slots, set world.recompute, or take a smaller model";
 
-/* Bytes of the device: all, and free, including what the pool keeps unused. Zeros after a failure.
- */
+/* Total and free bytes of the device, including unused memory in the pool. Zeros after an error. */
 static void measure_memory(cuda_backend *b, size_t *total, size_t *available) {
   uint64_t reserved = 0, used = 0;
   *total = *available = 0;
@@ -27,7 +25,7 @@ static void measure_memory(cuda_backend *b, size_t *total, size_t *available) {
   if (reserved > used) *available += reserved - used;
 }
 
-/* Keeps the failure of an allocation of `bytes`, with what is free and what to do about it. */
+/* Stores the error of an allocation of `bytes`, with the free memory and a remedy. */
 static void fail_device_memory(cuda_backend *b, size_t bytes) {
   size_t available = 0, total = 0;
   if (cuda_stopped(b)) return;
@@ -52,8 +50,8 @@ void cuda_free_retired(cuda_backend *b) {
   while (b->n_retired > 0) CUDA_CALL(b, cudaFree(b->retired[--b->n_retired]));
 }
 
-/* Gives back to the device what nobody uses. While the stream is being recorded it cannot be waited
- * for, and only the pool is trimmed. */
+/* Returns unused memory to the device. While the stream is recorded it cannot be waited for, so
+ * only the pool is trimmed. */
 static void reclaim(cuda_backend *b) {
   cudaGetLastError();
   if (!b->recording) CUDA_CALL(b, cudaStreamSynchronize(b->stream));
@@ -61,7 +59,7 @@ static void reclaim(cuda_backend *b) {
   if (!cuda_stopped(b) && b->pool != NULL) CUDA_CALL(b, cudaMemPoolTrimTo(b->pool, 0));
 }
 
-/* From the pool, or from the device itself where it has none. */
+/* Allocates from the pool, or directly if there is none. */
 static cudaError_t take_memory(cuda_backend *b, void **memory, size_t size) {
   return b->pool != NULL ? cudaMallocAsync(memory, size, b->stream) : cudaMalloc(memory, size);
 }
@@ -85,7 +83,7 @@ static void *op_allocate(backend *base, size_t bytes) {
   return memory;
 }
 
-/* Keeps memory of cudaMalloc until the last graph has ended. Returns false after a failure. */
+/* Keeps a cudaMalloc'd block until the last graph is freed. Returns false after an error. */
 static bool retire(cuda_backend *b, void *memory) {
   void **more = static_cast<void **>(realloc(b->retired, (b->n_retired + 1) * sizeof *b->retired));
   if (more == NULL) {
@@ -97,7 +95,7 @@ static bool retire(cuda_backend *b, void *memory) {
   return true;
 }
 
-/* Without a pool: the stream is waited for, which cannot be done while it is recorded. */
+/* Without a pool, freeing waits for the stream, which is impossible while it is recorded. */
 static void give(cuda_backend *b, void *memory) {
   if (b->recording) {
     retire(b, memory);
@@ -116,8 +114,7 @@ static void op_release(backend *base, void *memory) {
     give(op.b, memory);
 }
 
-/* Lets go of the scratch block: releases it, or retires it if graphs may have been recorded with
- * it. Returns false after a failure. */
+/* Frees the scratch block, or retires it if graphs may use it. Returns false after an error. */
 static bool leave_scratch(cuda_backend *b) {
   void *old = b->scratch;
   if (old == NULL) return true;
@@ -136,7 +133,7 @@ void *cuda_scratch(cuda_backend *b, size_t bytes) {
   if (cuda_stopped(b)) return NULL;
   if (bytes <= b->scratch_bytes) return b->scratch;
   if (!leave_scratch(b)) return NULL;
-  /* cudaMalloc, not cudaMallocAsync: a recording in relaxed mode allows it. */
+  /* cudaMalloc instead of cudaMallocAsync: a recording in relaxed mode allows it. */
   const size_t size = bytes + bytes / 8;
   if (cudaMalloc(&b->scratch, size) != cudaSuccess) {
     b->scratch = NULL;
@@ -154,18 +151,18 @@ void *cuda_scratch(cuda_backend *b, size_t bytes) {
 }
 
 /* --- pinned memory of the host, for what is put aside --- */
-/* Pinning memory takes the driver long, and versions of a model all have one size: a block that is
- * released is kept and handed out again. Copies to and from it run in the stream's order, so its
- * next owner's copies come after the last owner's. */
+/* Pinning memory is slow, and all versions of a model have the same size. So a freed block is kept
+ * and reused. Copies to and from it run in stream order, so the copies of its next user come after
+ * those of the previous one. */
 
-/* A place in the list of blocks; memory NULL: free. */
+/* An entry in the list of blocks; memory NULL: unused. */
 struct cuda_aside {
   void *memory;
   size_t bytes;
   bool used;
 };
 
-/* A kept block of exactly that size, or NULL. Kept blocks of other sizes are released. */
+/* A kept block of exactly that size, or NULL. Kept blocks of other sizes are freed. */
 static cuda_aside *find_aside(cuda_backend *b, size_t bytes) {
   cuda_aside *found = NULL;
   for (size_t i = 0; i < b->n_aside; ++i) {
@@ -180,7 +177,7 @@ static cuda_aside *find_aside(cuda_backend *b, size_t bytes) {
   return found;
 }
 
-/* A free place in the list, which grows if there is none; NULL after a failure. */
+/* An unused entry of the list, which grows if there is none; NULL after an error. */
 static cuda_aside *place_aside(cuda_backend *b) {
   for (size_t i = 0; i < b->n_aside; ++i)
     if (b->aside[i].memory == NULL) return &b->aside[i];
@@ -213,8 +210,8 @@ static void *op_allocate_aside(backend *base, size_t bytes) {
     size_t total, available;
     a = place_aside(b);
     if (a == NULL) return NULL;
-    /* Linux may kill a process that pins more memory than there is, so free memory is asked for
-     * first. */
+    /* Linux may kill a process that pins more memory than is free, so free memory is checked first.
+     */
     backend_host_memory(&total, &available);
     if (size > available || cudaMallocHost(&a->memory, size) != cudaSuccess) {
       cudaGetLastError();
@@ -236,7 +233,7 @@ static void op_release_aside(backend *base, void *memory) {
 
 /* --- copies --- */
 
-/* Whether p lies in a block that was put aside, which is the host's memory. */
+/* True if p is in a put-aside block, which is host memory. */
 static bool is_aside(const cuda_backend *b, const void *p) {
   const char *at = static_cast<const char *>(p);
   for (size_t i = 0; i < b->n_aside; ++i) {
@@ -246,14 +243,14 @@ static bool is_aside(const cuda_backend *b, const void *p) {
   return false;
 }
 
-/* A copy from what was put aside to other memory of the host. CUDA makes such a copy at once,
- * before copies of the stream that still write there, so the stream is waited for. */
+/* Copies put-aside values to other host memory. CUDA makes such a copy immediately, before pending
+ * copies of the stream into it, so the stream is waited for. */
 static void copy_aside(cuda_backend *b, void *to, const void *from, size_t bytes) {
   if (cuda_stopped(b) || CUDA_CALL(b, cudaStreamSynchronize(b->stream))) return;
   memcpy(to, from, bytes);
 }
 
-/* The next pinned buffer, after waiting for the copy that last used it; NULL after a failure. */
+/* The next pinned buffer, after waiting for the copy that last used it; NULL after an error. */
 static cuda_staging *staging_next(cuda_backend *b) {
   cuda_staging *s = &b->staging[b->next_staging++ % STAGINGS];
   if (s->pending && CUDA_CALL(b, cudaEventSynchronize(s->used))) return NULL;
@@ -328,7 +325,7 @@ static void op_zero(backend *base, void *memory, size_t bytes) {
 
 /* --- start and end --- */
 
-/* The device's pool, told to keep all that is released to it; NULL where the device has none. */
+/* The device's pool, configured to keep all freed memory; NULL if the device has none. */
 static void start_pool(cuda_backend *b) {
   uint64_t all = UINT64_MAX;
   int there = 0;

@@ -1,12 +1,15 @@
-/* Tensor cores for bfloat16, and copies into shared memory that run beside the arithmetic: one PTX
- * instruction each (PTX ISA 9.0: mma.m16n8k16, ldmatrix, cp.async). Under GEPOLAB_EMULATE functions
- * of tests/emulate take their place.
+/* Tensor cores for bfloat16, and asynchronous copies into shared memory: one PTX instruction each
+ * (PTX ISA 9.0: mma.m16n8k16, ldmatrix, cp.async). Under GEPOLAB_EMULATE functions of tests/emulate
+ * replace them.
  *
  * A warp multiplies A [16, 16] by B [16, 8] and adds to C [16, 8]. With g = lane / 4 and t = lane %
- * 4 a lane holds these numbers, two bfloat16 to a register with the first in the lower half: a[0],
- * a[1]: columns 2t, 2t + 1 of rows g and g + 8;   a[2], a[3]: the same of columns + 8 b[0], b[1]:
- * rows 2t, 2t + 1 (and + 8) of column g c[0..1], c[2..3]: columns 2t, 2t + 1 of rows g and g + 8,
- * as floats All lanes of a warp call these functions together. */
+ * 4 a lane holds these numbers, two bfloat16 per register with the first in the lower half:
+ *
+ *   - a[0], a[1]: columns 2t, 2t + 1 of rows g and g + 8; a[2], a[3]: the same of columns + 8
+ *   - b[0], b[1]: rows 2t, 2t + 1 (and + 8) of column g
+ *   - c[0..1], c[2..3]: columns 2t, 2t + 1 of rows g and g + 8, as floats
+ *
+ * All lanes of a warp must call these functions together. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_MMA_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_MMA_CUH
 
@@ -54,9 +57,9 @@ static __device__ __forceinline__ uint32_t shared_address(const void *p) {
 }
 #endif
 
-/* Loads four 8 x 8 matrices from shared memory. Lane l gives the address of row l % 8 of matrix l /
- * 8 (16 bytes); it gets in r[i] columns 2t, 2t + 1 of row g of matrix i, or, transposed, rows 2t,
- * 2t + 1 of column g. */
+/* Loads four 8 x 8 matrices from shared memory. Lane l passes the address of row l % 8 of matrix l
+ * / 8 (16 bytes). It receives in r[i] columns 2t, 2t + 1 of row g of matrix i; if transposed, rows
+ * 2t, 2t + 1 of column g. */
 static __device__ __forceinline__ void load_matrices(uint32_t (&r)[4], const bf16 *row) {
 #ifdef GEPOLAB_EMULATE
   emulate_load_matrices(r, row, false);
@@ -76,9 +79,9 @@ static __device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4]
 #endif
 }
 
-/* Starts a copy of 16 bytes from device memory to shared memory; where `there` is false zeros are
- * written and `from` is not read. The bytes have arrived for this thread after copy_wait, and for
- * the block's other threads after a barrier that follows it. */
+/* Starts a copy of 16 bytes from device memory to shared memory. If `there` is false, zeros are
+ * written and `from` is not read. This thread may read the bytes after copy_wait, the block's other
+ * threads after a subsequent barrier. */
 static __device__ __forceinline__ void copy_async(void *to, const void *from, bool there) {
 #ifdef GEPOLAB_EMULATE
   emulate_copy_async(to, from, there);
@@ -88,7 +91,7 @@ static __device__ __forceinline__ void copy_async(void *to, const void *from, bo
                : "memory");
 #endif
 }
-/* Makes one group of the copies that this thread has started since the last group. */
+/* Combines the copies that this thread has started since the last group into a group. */
 static __device__ __forceinline__ void copy_commit() {
 #ifdef GEPOLAB_EMULATE
   emulate_copy_commit();
@@ -96,7 +99,7 @@ static __device__ __forceinline__ void copy_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-/* Waits until all but the latest N groups of this thread have arrived. */
+/* Waits until all but the latest N groups of this thread are complete. */
 template <int N> static __device__ __forceinline__ void copy_wait() {
 #ifdef GEPOLAB_EMULATE
   emulate_copy_wait(N);
@@ -110,13 +113,12 @@ template <int N> static __device__ __forceinline__ void copy_wait() {
 
 template <int WIDTH> struct tile {
   static const int VECTORS = WIDTH / 8;
-  /* The vector that has number `column`, a multiple of 8, of a row. */
+  /* The vector with number `column`, a multiple of 8, of a row. */
   static __device__ __forceinline__ bf16 *vector16(bf16 *t, unsigned row, unsigned column) {
     return t + row * WIDTH + (((column / 8) ^ (row & 7)) * 8);
   }
-  /* Starts copies of rows [first, first + N) of a matrix whose rows begin ld numbers apart, zeros
-   * from row `end` on. All THREADS of the block call it; the caller commits, waits and
-   * synchronises. */
+  /* Starts copies of rows [first, first + N) of a matrix with row distance ld; zeros from row `end`
+   * on. All THREADS of the block call it; the caller commits, waits and synchronises. */
   template <int N, int THREADS>
   static __device__ __forceinline__ void load(bf16 *t, const bf16 *from, size_t ld, size_t first,
                                               size_t end) {

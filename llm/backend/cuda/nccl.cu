@@ -1,12 +1,12 @@
-/* All-reduce over CUDA devices by NCCL. It is compiled where the compiler finds nccl.h; the library
- * is opened when a learner has several devices, and nothing is linked.
+/* All-reduce over CUDA devices by NCCL. Compiled if the compiler finds nccl.h. The library is
+ * opened when a learner has several devices; nothing is linked.
  *
- * Before each sum the ranks wait for each other on the host, each after its own device has done all
- * its work without a failure. So a rank that fails earlier is known before any device waits for
- * another one inside NCCL. While a sum runs, its rank watches for errors of the communicator and
- * for an abort, and then takes its own communicator down, on its own thread, because NCCL allows no
- * other thread to do that safely. NCCL sums in the order of its rings or trees, which is the same
- * from run to run on one machine. */
+ * Before each sum the ranks wait for each other on the host, each after its own device has finished
+ * all work without an error. So an error of a rank is known before any device waits for another one
+ * inside NCCL. During a sum each rank checks for errors of its communicator and for an abort, and
+ * then aborts its communicator on its own thread, because NCCL does not allow another thread to do
+ * it safely. NCCL sums in the order of its rings or trees, which is the same in every run on one
+ * machine. */
 #include "llm/backend/cuda/cuda.cuh"
 #include "llm/backend/cuda/open_cuda.h"
 
@@ -35,7 +35,7 @@ extern "C" gl_status collective_nccl_new(collective **out, backend *const *, siz
 #include <stdlib.h>
 #include <time.h>
 
-/* The functions of the library that are used, looked up by name. */
+/* The library functions used, looked up by name. */
 #define NCCL_FUNCTIONS(F)                                                                          \
   F(ncclAllReduce)                                                                                 \
   F(ncclCommAbort)                                                                                 \
@@ -46,13 +46,13 @@ extern "C" gl_status collective_nccl_new(collective **out, backend *const *, siz
   F(ncclGetLastError)
 
 struct nccl_collective {
-  collective base; /* first: a collective * of ours is a nccl_collective * */
+  collective base; /* first member, so a collective * can be cast to nccl_collective * */
 #define NCCL_MEMBER(f) decltype(&::f) f;
   NCCL_FUNCTIONS(NCCL_MEMBER)
-  ncclComm_t *comm; /* [n]; NULL once it is down */
+  ncclComm_t *comm; /* [n]; NULL after it was aborted */
 };
 
-/* Numbers of one call of ncclAllReduce; a large array takes several calls. */
+/* Numbers per call of ncclAllReduce; a large array needs several calls. */
 static const size_t BUCKET = static_cast<size_t>(64) << 20;
 
 static nccl_collective *nccl_of(collective *c) {
@@ -61,7 +61,7 @@ static nccl_collective *nccl_of(collective *c) {
 
 /* --- one sum --- */
 
-/* An error that says which call failed on which rank; takes the rank's communicator down. */
+/* Returns an error that names the failed call and the rank, and aborts the rank's communicator. */
 static gl_status nccl_fail(nccl_collective *c, size_t rank, const char *call, const char *why,
                            gl_error *err) {
   const gl_status status =
@@ -86,7 +86,7 @@ static gl_status nccl_launch(nccl_collective *c, size_t rank, void *memory, size
   return GL_OK;
 }
 
-/* Waits for the rank's stream, looking for errors and an abort every 20 microseconds. */
+/* Waits for the rank's stream, checking for errors and an abort every 20 microseconds. */
 static gl_status wait(nccl_collective *c, size_t rank, gl_error *err) {
   const cuda_backend *b = cuda_of(c->base.member[rank]);
   const struct timespec pause = {0, 20000};
@@ -132,7 +132,7 @@ static void nccl_free(collective *base) {
 
 static const collective_ops nccl_ops = {"NCCL", nccl_sum, nccl_free};
 
-/* Returns 0 where the library lacks one. */
+/* Returns 0 if the library lacks one. */
 static int find_nccl_functions(nccl_collective *c, void *library) {
 #define NCCL_FIND(f)                                                                               \
   c->f = reinterpret_cast<decltype(&::f)>(dlsym(library, #f));                                     \
@@ -141,7 +141,8 @@ static int find_nccl_functions(nccl_collective *c, void *library) {
   return 1;
 }
 
-/* Makes the communicators of all ranks from this thread, whose current device stays what it was. */
+/* Makes the communicators of all ranks from this thread, and restores the thread's current device.
+ */
 static gl_status nccl_connect(nccl_collective *c, gl_error *err) {
   const size_t n = c->base.n;
   c->comm = static_cast<ncclComm_t *>(calloc(n, sizeof *c->comm));

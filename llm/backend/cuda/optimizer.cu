@@ -1,10 +1,10 @@
-/* Steps of the optimisers, which write the copy of the parameters in the model's type in the same
- * pass; casts, which write that copy alone; and the sum of squares.
+/* Steps of the optimisers, which also write the copy of the parameters in the model's type; casts,
+ * which write only that copy; and the sum of squares.
  *
- * A thread takes EACH numbers: 16 bytes of each float array. The limit is the memory's bandwidth:
- * the bytes moved for one number are 28 for adamw (parameter, gradient and two moments are read,
- * three of them written), 20 for sgd with momentum and 12 without, 2 more where there is a copy in
- * bfloat16; 6 for a cast; 4 for the sum of squares. */
+ * A thread processes EACH numbers: 16 bytes of each float array. The limit is memory bandwidth.
+ * Bytes per number: 28 for adamw (parameter, gradient and two moments are read, three of them
+ * written), 20 for sgd with momentum and 12 without, 2 more for a copy in bfloat16; 6 for a cast; 4
+ * for the sum of squares. */
 #include "llm/backend/cuda/vector16.cuh"
 
 #include "core/random/rng.h"
@@ -13,7 +13,7 @@
 
 enum { EACH = 4, THREADS = 256 };
 
-/* A copy_rounding as kernels get it; not stochastic: to the nearest. */
+/* A copy_rounding in the form of a kernel argument; not stochastic: round to nearest. */
 struct rounding {
   copy_rounding at;
   bool stochastic;
@@ -25,7 +25,7 @@ static rounding copy_rounding_of(const copy_rounding *given) {
   return r;
 }
 
-/* word [EACH] = the random words of numbers first .. first + EACH - 1, which lie in one or two
+/* word [EACH] = the random words of numbers first .. first + EACH - 1, which come from one or two
  * blocks of the stream. */
 static __device__ __forceinline__ void random_words(uint32_t (&word)[EACH], rng_stream stream,
                                                     uint64_t first) {
@@ -38,8 +38,8 @@ static __device__ __forceinline__ void random_words(uint32_t (&word)[EACH], rng_
     word[e] = skip == 0 ? all[e] : skip == 1 ? all[e + 1] : skip == 2 ? all[e + 2] : all[e + 3];
 }
 
-/* copy[i ..] = x, as T. WIDE: all EACH numbers are there, and copy + i begins at a multiple of the
- * bytes they take; else only the first `left` are stored. */
+/* copy[i ..] = x, as T. WIDE: all EACH numbers exist, and copy + i is aligned to their size; else
+ * only the first `left` are stored. */
 template <bool WIDE>
 static __device__ __forceinline__ void store_copy(float *copy, const float (&x)[EACH], size_t i,
                                                   size_t left, const rounding &) {
@@ -72,7 +72,7 @@ static __device__ __forceinline__ void store_copy(bf16 *copy, const float (&x)[E
 
 /* --- the copy alone --- */
 
-/* EACH numbers from i on, of which `left` are there. */
+/* Casts EACH numbers from i on, of which `left` exist. */
 template <typename T, bool WIDE>
 static __device__ __forceinline__ void cast_four(T *out, const float *in, size_t i, size_t left,
                                                  const rounding &r) {
@@ -113,7 +113,7 @@ static void op_cast_stochastic(backend *base, void *out, const void *in, size_t 
 
 /* --- steps --- */
 
-/* The arrays [n] of a step (operations.h); v is NULL in sgd, m without momentum. */
+/* The arrays [n] of a step (operations.h); v is NULL for sgd, m without momentum. */
 template <typename T> struct step_arrays {
   float *param;
   T *copy;
@@ -123,7 +123,7 @@ template <typename T> struct step_arrays {
   rounding round;
 };
 
-/* adamw_step in the terms of adamw_number (kernels_rows.h). */
+/* adamw_step as the parameters of adamw_number (kernels_rows.h). */
 struct adamw_numbers {
   float beta1, beta2, keep, coupled, scale, rate, root, eps;
 };

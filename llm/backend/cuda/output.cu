@@ -1,16 +1,16 @@
-/* Log-probabilities and entropies of the output layer, and their backward, some rows and some
- * columns of the logits at a time (columns are tokens of the vocabulary): one product writes a
+/* Log-probabilities and entropies of the output layer, and their backward, for some rows and
+ * columns of the logits at a time (columns are tokens of the vocabulary). One product writes a
  * chunk of logits into scratch memory, one kernel reads it once, and the next chunk overwrites it.
- * In the forward that kernel combines the chunk with each row's running softmax statistics; in the
- * backward it writes the logits' gradients, from which two more products follow.
+ * In the forward that kernel adds the chunk to each row's running softmax statistics. In the
+ * backward it writes the logits' gradients, which two more products use.
  *
- * How large a chunk is. The backward's products have columns x k results (the weight's gradient)
- * and rows x k (the input's): a chunk must have thousands of rows and of columns so that these
- * results are enough tiles for all multiprocessors. A chunk of 2^23 logits would stay in the
- * second-level cache but has 64 such tiles of 128 x 256 at k = 1024, for 132 multiprocessors. So a
- * chunk has 2^27 logits, 8192 rows of 16,384, and goes through memory: 8 bytes a logit in the
- * forward, 14 in the backward in bfloat16. GEPOLAB_CUDA_OUTPUT_CHUNK in the environment sets
- * another number of logits, for devices with little memory, measurements and tests; last bits of
+ * Size of a chunk. The backward's products have columns x k results (the weight's gradient) and
+ * rows x k (the input's). A chunk must have thousands of rows and columns so that these results are
+ * enough tiles for all multiprocessors. A chunk of 2^23 logits would stay in the second-level
+ * cache, but has only 64 such tiles of 128 x 256 at k = 1024, for 132 multiprocessors. So a chunk
+ * has 2^27 logits, 8192 rows of 16,384, and is stored in device memory: 8 bytes per logit in the
+ * forward, 14 in the backward in bfloat16. The environment variable GEPOLAB_CUDA_OUTPUT_CHUNK sets
+ * another number of logits, for devices with little memory, measurements and tests. Last bits of
  * results depend on it. */
 #include "llm/backend/cuda/vector16.cuh"
 
@@ -40,8 +40,8 @@ struct output_chunk {
   size_t rows, columns;
 };
 
-/* Twice as many columns as rows, where there are so many rows: the input's gradient is read and
- * written once for each chunk of columns, the weight's once for each chunk of rows. */
+/* Twice as many columns as rows, if there are that many rows: the input's gradient is read and
+ * written once per chunk of columns, the weight's once per chunk of rows. */
 static output_chunk chunk_of(const cuda_backend *b, size_t rows, size_t vocabulary) {
   output_chunk c;
   c.rows = 1;
@@ -53,7 +53,7 @@ static output_chunk chunk_of(const cuda_backend *b, size_t rows, size_t vocabula
   return c;
 }
 
-/* Scratch bytes of the forward or the backward, whichever needs more. */
+/* Scratch bytes of forward or backward, whichever is larger. */
 size_t cuda_output_scratch(const cuda_backend *b, size_t rows, size_t vocabulary, size_t k) {
   const output_chunk most = chunk_of(b, rows, vocabulary);
   const size_t numbers = most.rows * most.columns, half = b->base.type == NUMBER_BF16;
@@ -65,7 +65,7 @@ size_t cuda_output_scratch(const cuda_backend *b, size_t rows, size_t vocabulary
   return backward > forward ? backward : forward;
 }
 
-/* z [rows, columns] = in [rows, k] weight [columns, k]^T, in float; weight begins at the chunk. */
+/* z [rows, columns] = in [rows, k] weight [columns, k]^T, in float; weight points to the chunk. */
 template <typename T>
 static void chunk_logits(cuda_backend *b, float *z, const T *in, const T *weight, size_t rows,
                          size_t columns, size_t k) {
@@ -76,13 +76,13 @@ static void chunk_logits(cuda_backend *b, float *z, const T *in, const T *weight
 
 /* --- forward --- */
 
-/* A thread's statistics of the logits it has seen, as softmax_stats; top: their greatest. */
+/* A thread's statistics of the logits so far, as in softmax_stats; top: the greatest. */
 struct running {
   float top;
   double sum, weighted;
 };
 
-/* Refers the sums to a greater logit `top`. */
+/* Rescales the sums to a greater maximum `top`. */
 static __device__ __forceinline__ void refer_to(running *r, float top, float factor) {
   if (r->top != -INFINITY) {
     const float d = factor * (r->top - top);
@@ -93,8 +93,8 @@ static __device__ __forceinline__ void refer_to(running *r, float top, float fac
   r->top = top;
 }
 
-/* Adds x [N], of which only the first `left` are there. Sums of these few are in float, the rest is
- * in double, because a vocabulary has up to some 150,000 tokens. */
+/* Adds x [N], of which only the first `left` exist. These few are summed in float, the rest in
+ * double, because a vocabulary has up to about 150,000 tokens. */
 template <unsigned N>
 static __device__ __forceinline__ void add_logits(running *r, const float (&x)[N], size_t left,
                                                   float factor) {
@@ -114,9 +114,9 @@ static __device__ __forceinline__ void add_logits(running *r, const float (&x)[N
   r->weighted += static_cast<double>(weighted);
 }
 
-/* Combines row blockIdx.x of the chunk z [rows, columns], which begins at column `first` of the
- * vocabulary, with stats [rows]; keeps the target's logit when the chunk has it. WIDE: every row
- * begins at a multiple of 16 bytes and is whole vectors. Bytes: a row of z, read once. */
+/* Adds row blockIdx.x of the chunk z [rows, columns], which begins at column `first` of the
+ * vocabulary, to stats [rows]; stores the target's logit if it is in the chunk. WIDE: every row
+ * begins at a multiple of 16 bytes and consists of whole vectors. Bytes: a row of z, read once. */
 template <typename T, bool WIDE>
 __global__ void fold_chunk(softmax_stats *stats, T *target_logit, const T *z, const int32_t *target,
                            size_t first, size_t columns, float factor) {
@@ -144,9 +144,8 @@ __global__ void fold_chunk(softmax_stats *stats, T *target_logit, const T *z, co
   if (at >= first && at < first + columns) target_logit[r] = row[at - first];
 }
 
-/* The three results of each row from its statistics; a thread does a row. `distribution` are the
- * statistics of the distribution that log-probabilities are of, which may be fewer logits than
- * `all`. */
+/* The three results of each row from its statistics; one thread per row. dist: the statistics of
+ * the distribution for log-probabilities, which may cover fewer logits than `all`. */
 __global__ void finish_rows(float *logp, float *entropy, float *lse, const softmax_stats *all,
                             const softmax_stats *dist, const float *target_logit, size_t rows,
                             float factor) {
@@ -159,10 +158,10 @@ __global__ void finish_rows(float *logp, float *entropy, float *lse, const softm
   lse[r] = static_cast<float>(softmax_stats_lse(dist[r], f));
 }
 
-/* Far below every logit, and finite, so that its distance from another has a value. */
+/* Far below every logit, but finite, so that differences are defined. */
 static const float NOT_KEPT = -1e30f;
 
-/* Whether a set of `words` words holds token a; one without tokens holds all. */
+/* True if a set of `words` words contains token a; an empty set contains all. */
 static __device__ __forceinline__ bool holds_logits(const uint32_t *set, bool listed, bool none,
                                                     uint32_t a) {
   if (none) return true;
@@ -178,8 +177,8 @@ static __device__ __forceinline__ bool holds_logits(const uint32_t *set, bool li
   return low <= set[0] && set[low] == a;
 }
 
-/* Of a chunk's logits z [rows, columns], those of tokens outside of their row's set become
- * NOT_KEPT; a block does a row. Bytes: a row of z read and written. */
+/* Replaces logits of tokens outside their row's set by NOT_KEPT, in a chunk z [rows, columns]; one
+ * block per row. Bytes: a row of z read and written. */
 __global__ void leave_kept(float *z, const uint32_t *sets, size_t words, bool listed, size_t first,
                            size_t columns) {
   const size_t r = blockIdx.x;
@@ -205,7 +204,7 @@ static void keep_chunk(cuda_backend *b, float *z, const kept_sets &kept, size_t 
          kept.shape.listed != 0, first, columns);
 }
 
-/* kept.set NULL: nothing is left out. */
+/* kept.set NULL: all tokens are kept. */
 template <typename T>
 static void run_output_chunks(backend *base, const char *name, void *logp, void *entropy, void *lse,
                               const void *in, const void *weight, const int32_t *target,
@@ -220,7 +219,7 @@ static void run_output_chunks(backend *base, const char *name, void *logp, void 
   float *z = carve<float>(&at, most.rows * most.columns);
   softmax_stats *stats = carve<softmax_stats>(&at, most.rows);
   float *target_logit = carve<float>(&at, most.rows);
-  softmax_stats *few = carve<softmax_stats>(&at, most.rows); /* of the kept tokens alone */
+  softmax_stats *few = carve<softmax_stats>(&at, most.rows); /* over the kept tokens only */
   float *not_needed = carve<float>(&at, most.rows);
   const bool keeps = kept.set != NULL;
   const float factor = static_cast<float>(1 / temperature);
@@ -263,7 +262,8 @@ static void op_output_kept(backend *base, void *logp, void *entropy, void *lse, 
 
 /* --- the two parts of a distribution --- */
 
-/* A block's running statistics, joined into stats[r] where the chunk is not the first. */
+/* Combines a block's running statistics, and joins them to stats[r] unless the chunk is the first.
+ */
 static __device__ void join_block(softmax_stats *stats, running mine, bool begins, float factor) {
   const float top = block_max(mine.top);
   refer_to(&mine, top, factor);
@@ -273,8 +273,8 @@ static __device__ void join_block(softmax_stats *stats, running mine, bool begin
   *stats = begins ? some : softmax_stats_join(*stats, some, static_cast<double>(factor));
 }
 
-/* Combines row blockIdx.x of the chunk z [rows, columns] with the statistics of the tokens in its
- * set and of the others, [rows] each. Bytes: a row of z, read once. */
+/* Adds row blockIdx.x of the chunk z [rows, columns] to the statistics [rows] of the tokens in its
+ * set and of the others. Bytes: a row of z, read once. */
 __global__ void fold_parts(softmax_stats *kept, softmax_stats *rest, const float *z,
                            const uint32_t *sets, size_t words, bool listed, size_t first,
                            size_t columns, float factor) {
@@ -295,7 +295,7 @@ __global__ void fold_parts(softmax_stats *kept, softmax_stats *rest, const float
   join_block(&rest[r], out, first == 0, factor);
 }
 
-/* The three results of each row from its statistics; a thread does a row. */
+/* The three results of each row from its statistics; one thread per row. */
 __global__ void finish_parts(float *mass, float *entropy_kept, float *entropy_tail,
                              const softmax_stats *kept, const softmax_stats *rest, size_t rows,
                              float factor) {
@@ -341,9 +341,9 @@ static void op_kept_parts(backend *base, void *mass, void *entropy_kept, void *e
 
 /* --- backward: the logits are computed again, become their gradients, and enter two products --- */
 
-/* dlogits [rows, columns] = the gradients of the logits z [rows, columns], as T; a block does a
- * row. `first` is the chunk's first column. dlogits may be z. Bytes: a row of z read, one of
- * dlogits written. */
+/* dlogits [rows, columns] = the gradients of the logits z [rows, columns], as T; one block per row.
+ * `first` is the chunk's first column. dlogits may be z. Bytes: a row of z read, one of dlogits
+ * written. */
 template <typename T, bool WIDE>
 __global__ void logit_grad_chunk(T *dlogits, const float *z, const float *dlogp, const float *lse,
                                  const int32_t *target, size_t first, size_t columns,
@@ -375,7 +375,7 @@ static void chunk_products(cuda_backend *b, float *sum, float *dweight, const T 
   cuda_blas_product(b, &into_weight);
 }
 
-/* kept.set NULL: nothing is left out. */
+/* kept.set NULL: all tokens are kept. */
 template <typename T>
 static void run_output_backward(backend *base, const char *name, void *din, void *dweight,
                                 const void *dlogp, const void *lse, const void *in,

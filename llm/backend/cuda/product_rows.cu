@@ -1,38 +1,37 @@
-/* Products whose rows have the same bits however many rows are multiplied together and wherever a
- * row stands among them: the products of generation, and its logits.
+/* Row-wise products, in which a row's bits do not depend on the number of rows or on its position
+ * among them: the products of generation, and its logits.
  *
- * out [rows, m] = in [rows, k] weight [m, k]^T. A library chooses its way of summing by the number
- * of rows. Here it follows from m, k and the number type alone: k is divided into splits (split-K),
- * each split is summed in ascending order from zero, and the splits' sums are added in their order.
- * The number of rows decides only how results are divided among blocks: tiles of 8 rows up to 128,
- * and whether the splits of a tile are summed by one block one after the other, or by a block each,
- * of which the last to finish adds the splits' sums. Which block that is depends on the order of
- * arrival; the order of additions does not. Rows are columns of mma, which computes all its results
- * alike.
+ * out [rows, m] = in [rows, k] weight [m, k]^T. A library would choose its order of summation by
+ * the number of rows. Here it follows only from m, k and the number type: k is divided into splits
+ * (split-K), each split is summed in ascending order from zero, and the splits' sums are added in
+ * order. The number of rows determines only how results are divided among blocks: into tiles of 8
+ * to 128 rows, and whether one block sums the splits of a tile one after the other, or one block
+ * per split does, of which the last to finish adds the splits' sums. Which block that is depends on
+ * scheduling; the order of additions does not. Rows are columns of mma, which computes all its
+ * results alike.
  *
- * What limits it. Up to some 64 rows the time of a product is the reading of its weights, 2 m k
+ * Performance. Up to about 64 rows the time of a product is that of reading its weights, 2 m k
  * bytes in bfloat16: a decoding step of a model of b bytes cannot take less than b divided by the
- * memory's bandwidth. Each weight is read from memory once for up to 64 rows, and once per 128 rows
- * beyond. To keep a memory of 3.35 TB/s (H100) busy, whose answers take most of a microsecond,
- * some 2.5 MB must be under way at any time, 20 kB for each multiprocessor. A block of up to 32
- * rows has 5 steps of 64 x 64 weights under way (40 kB; three or four such blocks fit on a
- * multiprocessor), one of 64 rows 3 steps of 128 x 64 (48 kB; two fit). k is split until there are
- * 256 (tiles of 64 weights) x splits, or 8 splits, or until a split would be shorter than 256
- * terms. In a recorded step that is asked to overlap (GEPOLAB_CUDA_PDL=1) a block starts the copies
- * of its first weights while the kernel before it still runs. What is read besides comes from the
- * second-level cache: the rows, once for each tile of weights (64 rows are half as many bytes as
- * the tile's weights), and the splits' sums, 8 rows m splits bytes written and read. From some
- * hundred rows on the limit is mma's rate: 128 x 128 results a block, eight warps of 64 x 32.
+ * memory bandwidth. Each weight is read from memory once for up to 64 rows, and once per 128 rows
+ * beyond. With a latency of most of a microsecond, a memory of 3.35 TB/s (H100) is busy only if
+ * about 2.5 MB are in flight at any time, 20 kB per multiprocessor. A block of up to 32 rows has 5
+ * steps of 64 x 64 weights in flight (40 kB; three or four such blocks fit on a multiprocessor),
+ * one of 64 rows 3 steps of 128 x 64 (48 kB; two fit). k is split until there are 256 (tiles of 64
+ * weights) x splits, or 8 splits, or until a split would be shorter than 256 terms. In a recorded
+ * step with overlap (GEPOLAB_CUDA_PDL=1) a block starts to copy its first weights while the
+ * previous kernel still runs. Other reads are served by the second-level cache: the rows, once per
+ * tile of weights (64 rows have half as many bytes as the tile's weights), and the splits' sums, 8
+ * rows m splits bytes written and read. From about a hundred rows on the limit is mma's rate: 128 x
+ * 128 results per block, eight warps of 64 x 32.
  *
- * What follows a product in a decode can be done by its kernel (product_form): the gated unit, for
- * which a tile has as many weights of gates as of units, the ones that belong together; and for up
- * to eight rows the norm, by the last block to store its tile. More rows are too much for one
- * block, so the norm is a kernel of its own then. Either way the bits are those of separate
- * kernels.
+ * A decode's operation after a product can be fused into its kernel (product_form). For the gated
+ * unit a tile has equal numbers of weights of gates and of units, those that belong together. For
+ * up to eight rows the last block to store its tile computes the norm; more rows are too much for
+ * one block, so the norm is then a separate kernel. The bits equal those of separate kernels.
  *
  * float32, and matrices that are not aligned, use plain multiplications with numbers loaded one
- * step ahead: near the bandwidth's limit for few rows, at the arithmetic's rate from some 30 rows
- * on. */
+ * step ahead: close to the bandwidth limit for few rows, and limited by arithmetic from about 30
+ * rows on. */
 #include "llm/backend/cuda/mma.cuh"
 #include "llm/backend/cuda/vector16.cuh"
 
@@ -40,36 +39,36 @@
 
 /* --- tiles --- */
 
-/* The tiles of the products that are the same row by row: the WEIGHTS x ROWS
- * results of out = in weight^T that one block computes, and how its threads sum them.
+/* The tiles of the row-wise products: the WEIGHTS x ROWS results of out = in weight^T that one
+ * block computes, and how its threads sum them.
  *
- * All tiles of one number type sum a result alike, whatever their size: the terms of a split of k
- * in ascending order from zero, by fused multiply-additions (plain_tile) or by mma of 16 terms
- * (tensor_tile); then split after split. In `sum`, number i of thread t is the result whose row and
- * weight are at(t, i) of the tile. */
+ * All tiles of one number type sum a result in the same order, whatever their size: the terms of a
+ * split of k in ascending order from zero, by fused multiply-additions (plain_tile) or by mma of 16
+ * terms (tensor_tile); then split after split. Number i of thread t in `sum` is the result whose
+ * row and weight are at(t, i) of the tile. */
 
-/* The work of a block: rows [row0, row0 + ROWS) of in [rows, k] by rows [weight0, weight0 +
- * WEIGHTS) of weight [m, k], or, PAIRED, by rows [weight0, weight0 + WEIGHTS / 2) of each of the
- * two halves of weight [2 m, k], one after the other; over terms [first, end) of k. `split` is the
- * length of a split of k, a multiple of 64, and `first` a multiple of `split`. */
+/* The work of a block: rows [row0, row0 + ROWS) of in [rows, k] times rows [weight0, weight0 +
+ * WEIGHTS) of weight [m, k]; or, if PAIRED, times rows [weight0, weight0 + WEIGHTS / 2) of each of
+ * the two halves of weight [2 m, k]; over terms [first, end) of k. `split` is the length of a split
+ * of k, a multiple of 64, and `first` a multiple of `split`. */
 template <typename T> struct tile_work {
   const T *in, *weight;
   size_t rows, m, row0, weight0;
   unsigned k, first, end, split;
   bool
-      early; /* what computes `in` may still run: weights are copied first, then it is waited for */
+      early; /* the kernel that computes `in` may still run: copy weights first, then wait for it */
 };
 
-/* Where in its tile a result is. */
+/* The position of a result in its tile. */
 struct tile_place {
   unsigned row, weight;
 };
 
-/* The initial value of the sum over splits: adding to it leaves every number as it is, zeros of
- * either sign included. */
+/* The initial value of the sum over splits: adding to it changes no number, not even the sign of
+ * zero. */
 static const float NEGATIVE_ZERO = -0.0f;
 
-/* Adds the sums c of a split to those of the splits before it; c begins again at zero. */
+/* Adds the sums c of a split to those of the splits before it, and sets c to zero. */
 template <int N> static __device__ __forceinline__ void add_split(float (&sum)[N], float (&c)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) {
@@ -79,9 +78,9 @@ template <int N> static __device__ __forceinline__ void add_split(float (&sum)[N
 }
 
 /* --- tensor cores: bfloat16, k a multiple of 8, matrices and rows at multiples of 16 bytes --- */
-/* The weights are mma's A, 16 at a time, and the rows its B, 8 at a time, so that few rows mean few
- * multiplications by padding. ACROSS warps divide the tile's weights and DOWN warps its rows.
- * STAGES steps of DEPTH terms have room in shared memory; all but one of them are being copied. */
+/* The weights are mma's A, 16 at a time, and the rows its B, 8 at a time, so that few rows cause
+ * few multiplications by padding. ACROSS warps divide the tile's weights and DOWN warps its rows.
+ * Shared memory has room for STAGES steps of DEPTH terms; all but one of them are being copied. */
 template <unsigned WEIGHTS_, unsigned ROWS_, unsigned ACROSS, unsigned DOWN, unsigned STAGES>
 struct tensor_tile {
   typedef bf16 type;
@@ -127,7 +126,7 @@ struct tensor_tile {
                     rows < ROWS ? static_cast<unsigned>(rows) : ROWS, w.k, k);
   }
 
-  /* c += the products of one stage. Every number of c gets its terms 16 at a time in ascending
+  /* c += the products of one stage. Every number of c receives its terms 16 at a time in ascending
    * order. */
   static __device__ __forceinline__ void multiply(float (&c)[N], bf16 *stage) {
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -140,7 +139,7 @@ struct tensor_tile {
 #pragma unroll
         for (int j = 0; j < B; j += 2)
           tile<DEPTH>::as_columns(b[j / 2], in, row + static_cast<unsigned>(j) * 8, k);
-      } else if (k % 32 == 0) { /* eight rows: thirty-two of k at once */
+      } else if (k % 32 == 0) { /* eight rows: 32 of k at once */
         load_matrices(b[0], tile<DEPTH>::vector16(in, row + lane % 8, k + lane / 8 * 8));
       }
 #pragma unroll
@@ -164,8 +163,7 @@ struct tensor_tile {
     for (int i = 0; i < 4; ++i) c[block * 4 + i] = d[i];
   }
 
-  /* sum += all terms of w; the whole block calls it, and may use `shared` for something else after
-   * it. */
+  /* sum += all terms of w. The whole block calls it, and may reuse `shared` afterwards. */
   template <bool PAIRED>
   static __device__ __forceinline__ void sum_up(float (&sum)[N], float *shared,
                                                 const tile_work<bf16> &w) {
@@ -173,7 +171,8 @@ struct tensor_tile {
     const unsigned steps = (w.end - w.first + DEPTH - 1) / DEPTH;
     const unsigned split_steps = w.split / DEPTH;
     float c[N] = {};
-    const unsigned before = w.early ? STAGES - 1 : 0; /* steps whose weights are copied already */
+    const unsigned before =
+        w.early ? STAGES - 1 : 0; /* number of steps whose weights are copied already */
     for (unsigned s = 0; s < before && s < steps; ++s)
       load_weights<PAIRED>(stages + s * STAGE, w, w.first + s * DEPTH);
     wait_for_kernels_before();
@@ -187,7 +186,8 @@ struct tensor_tile {
     for (unsigned step = 0, split_step = 0; step < steps; ++step) {
       const unsigned ahead = step + STAGES - 1;
       copy_wait<STAGES - 2>();
-      __syncthreads(); /* this step is there, and all warps are done with the one before */
+      __syncthreads(); /* this step's data is complete, and all warps have finished the previous
+                          step */
       if (ahead < steps) {
         load_weights<PAIRED>(stages + ahead % STAGES * STAGE, w, w.first + ahead * DEPTH);
         load_inputs(stages + ahead % STAGES * STAGE, w, w.first + ahead * DEPTH);
@@ -216,8 +216,8 @@ template <typename T, unsigned R> struct plain_tile {
     return {thread / 16 + i / 4 * 8, thread % 16 + i % 4 * 16};
   }
 
-  /* Loads terms [k, k + DEPTH) of COUNT rows into registers: a thread gets term threadIdx.x % 32 of
-   * every fourth row, zero beyond `rows` and `width`; put_rows stores them to shared memory. */
+  /* Loads terms [k, k + DEPTH) of COUNT rows into registers: a thread loads term threadIdx.x % 32
+   * of every fourth row, zero beyond `rows` and `width`; put_rows stores them to shared memory. */
   template <unsigned COUNT>
   static __device__ __forceinline__ void fetch_rows(T (&to)[COUNT / 4], const T *from, size_t first,
                                                     size_t rows, size_t width, size_t k) {
@@ -272,7 +272,7 @@ template <typename T, unsigned R> struct plain_tile {
     }
   }
 
-  /* As tensor_tile's. The next step's numbers are loaded into registers while this step's are
+  /* As in tensor_tile. The next step's numbers are loaded into registers while this step's are
    * multiplied. */
   template <bool PAIRED>
   static __device__ __forceinline__ void sum_up(float (&sum)[N], float *shared,
@@ -305,28 +305,28 @@ template <typename T, unsigned R> struct plain_tile {
 
 /* --- products from tiles --- */
 
-/* Splitting k: blocks of 64 weights wanted, most splits, fewest terms of a split, and the unit of a
- * split's length. */
+/* Splitting k: wanted number of blocks of 64 weights, maximum number of splits, minimum number of
+ * terms of a split, and the unit of a split's length. */
 static const size_t BLOCKS = 256, MOST_SPLITS = 8, LEAST_SPLIT = 256, UNIT = 64;
 
 /* Offsets within a tile of up to 128 rows must fit into 32 bits. */
 static const size_t MOST_K = static_cast<size_t>(1) << 24;
 
-/* Most tiles whose splits are summed by blocks of their own, and most blocks of all these tiles:
- * they bound the counters and the scratch memory. */
+/* Maximum number of tiles whose splits have separate blocks, and maximum number of blocks of all
+ * these tiles. They bound the counters and the scratch memory. */
 static const size_t MOST_TILES = PRODUCT_ARRIVALS - 1, MOST_BLOCKS = 512,
                     MOST_TILES_OF_MANY_ROWS = 64;
 
-/* What a product's kernel does with the results: it stores them; it stores the gated unit of those
- * that belong together; it stores them, and the last block computes the norm of what they are added
- * to. */
+/* What a product's kernel does with the results. PLAIN: stores them. GATED: stores the gated unit
+ * of those that belong together. NORMED: stores them, and the last block adds them to the residual
+ * stream and computes its norm. */
 enum product_form { PLAIN, GATED, NORMED };
 
-/* Rows up to which the norm is computed by the last block: those of the smallest tile. */
+/* Maximum number of rows whose norm the last block computes: those of the smallest tile. */
 static const size_t MOST_NORMED = 8;
 
-/* The norm of a NORMED product (operations.h: product_norm), with `threads` as a kernel of its own
- * would have, because they decide on the order of sums. */
+/* The norm of a NORMED product (operations.h: product_norm). `threads` is that of the separate
+ * kernel, because it determines the order of sums. */
 template <typename T> struct norm_after {
   T *out, *sum;
   float *rstd;
@@ -334,27 +334,28 @@ template <typename T> struct norm_after {
   float eps;
   unsigned threads;
   bool wide;
-  unsigned *arrived; /* tiles that are stored; zero between products */
+  unsigned *arrived; /* number of stored tiles; zero between products */
 };
 
-/* One product; OUT is float or T. GATED: m is the number of results, half of that of weights. */
+/* One product; OUT is float or T. GATED: m is the number of results, half the number of weights. */
 template <typename T, typename OUT> struct rows_call {
   const T *in, *weight;
   OUT *out;
   size_t rows, m;
   unsigned k, split, splits; /* terms of a split, number of splits */
-  bool early;         /* may start before the kernel before it is over, which writes no weights */
+  bool early; /* may start before the previous kernel has finished, which does not write weights */
   bool adds, aligned; /* aligned: every eight results of a row begin at a multiple of 16 bytes */
-  float *partial;     /* [tiles, splits, results of a tile]; NULL: a block sums all splits */
-  unsigned *arrived;  /* [tiles]: blocks whose sums are in partial; zero between products */
+  float *partial;     /* [tiles, splits, results of a tile]; NULL: one block sums all splits */
+  unsigned
+      *arrived; /* [tiles]: number of blocks whose sums are in partial; zero between products */
   norm_after<T> norm; /* of a NORMED product */
 };
 
 /* --- kernel --- */
 
-/* Stores this block's sums of its split in `partial`. In the last block of a tile, adds the sums of
- * all splits, in their order, into `sum` and returns true; false in the others. The whole block
- * calls it. */
+/* Stores this block's sums of its split in `partial`. In the last block of a tile: adds the sums of
+ * all splits in order into `sum` and returns true; false in the others. The whole block calls it.
+ */
 template <typename TILE>
 static __device__ __forceinline__ bool combine_splits(float (&sum)[TILE::N], float *partial,
                                                       unsigned *arrived, unsigned splits) {
@@ -386,9 +387,9 @@ template <typename OUT> struct __align__(16) eight {
   OUT x[8];
 };
 
-/* Stores (or adds) the tile whose first row and weight these are. The results pass through shared
- * memory, so that neighbouring threads write neighbouring numbers. GATED: numbers of the tile's
- * second half are the units that the first half gates. */
+/* Stores (or adds) the tile at this row and weight. The results are exchanged through shared
+ * memory, so that adjacent threads write adjacent numbers. GATED: the second half of the tile has
+ * the units that the first half gates. */
 template <typename TILE, typename OUT, product_form FORM>
 static __device__ __forceinline__ void store_tile(const rows_call<typename TILE::type, OUT> &a,
                                                   const float (&sum)[TILE::N], float *shared,
@@ -406,7 +407,7 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
     const size_t row = row0 + i / VECTORS, weight = weight0 + i % VECTORS * 8;
     if (row >= a.rows || weight >= a.m) continue;
     float *const from = shared + i / VECTORS * LD + i % VECTORS * 8;
-    if (FORM == GATED) { /* of both as they would have been stored */
+    if (FORM == GATED) { /* both rounded as if they had been stored */
 #pragma unroll
       for (unsigned j = 0; j < 8; ++j)
         from[j] = rows_of<T>::swiglu_number(to_float(number<T>(from[j])),
@@ -428,8 +429,8 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
 }
 
 /* The norm of all rows after a product whose results, in `branch` [rows, width], are all stored:
- * what norm_rows of rows.cu does, with this block's warps taking turns as that kernel's. The whole
- * block calls it. */
+ * the same as norm_rows of rows.cu, with this block's warps doing in turn the work of that
+ * kernel's. The whole block calls it. */
 template <typename TILE, bool WIDE>
 static __device__ __forceinline__ void norm_of_rows(const norm_after<typename TILE::type> &a,
                                                     const typename TILE::type *branch, size_t rows,
@@ -468,8 +469,7 @@ static __device__ __forceinline__ void norm_of_rows(const norm_after<typename TI
   }
 }
 
-/* Block (x, y, z): tile x of rows, tile y of weights, split z (or all splits, where partial is
- * NULL). */
+/* Block (x, y, z): tile x of rows, tile y of weights, split z (all splits if partial is NULL). */
 template <typename TILE, typename OUT, product_form FORM>
 __global__ void __launch_bounds__(TILE::THREADS)
     product_rows(rows_call<typename TILE::type, OUT> a) {
@@ -503,7 +503,7 @@ __global__ void __launch_bounds__(TILE::THREADS)
 
 /* --- launches --- */
 
-/* Launches one kind of tile; splits get blocks of their own where the tiles are few. */
+/* Launches one kind of tile. If there are few tiles, splits get separate blocks. */
 template <typename TILE, product_form FORM, typename OUT>
 static void launch_tiles(cuda_backend *b, rows_call<typename TILE::type, OUT> a) {
   static_assert(TILE::SHARED >= TILE::ROWS * (TILE::WEIGHTS + 4) * sizeof(float), "room to store");
@@ -537,9 +537,9 @@ static void launch_product_rows(cuda_backend *b, const rows_call<float, OUT> &a)
   launch_plain_tiles<FORM>(b, a);
 }
 
-/* Tensor cores or plain multiplications: that depends on k and on where the matrices begin, never
- * on the number of rows. With k a multiple of 8, every row begins at a multiple of 16 bytes if the
- * first does. */
+/* Uses tensor cores or plain multiplications, depending on k and the alignment of the matrices,
+ * never on the number of rows. With k a multiple of 8, every row begins at a multiple of 16 bytes
+ * if the first does. */
 template <product_form FORM, typename OUT>
 static void launch_product_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) {
   const product_form MANY = FORM == NORMED ? PLAIN : FORM;
@@ -558,8 +558,7 @@ static void launch_product_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) 
     launch_tiles<tensor_tile<128, 128, 2, 4, 3>, MANY>(b, a);
 }
 
-/* The length of a split of k, which follows from m and k alone; at least k where there is one
- * split. */
+/* The length of a split of k, which follows from m and k; at least k if there is one split. */
 static size_t split_length(size_t m, size_t k) {
   size_t parts = 1;
   while (parts < MOST_SPLITS && (m + 63) / 64 * parts < BLOCKS && k / (2 * parts) >= LEAST_SPLIT)
@@ -567,7 +566,7 @@ static size_t split_length(size_t m, size_t k) {
   return ((k + parts - 1) / parts + UNIT - 1) / UNIT * UNIT;
 }
 
-/* The product of in [rows, k] and p->n weights, of which `results` numbers a row are stored. */
+/* Describes the product of in [rows, k] and p->n weights; `results` numbers per row are stored. */
 template <typename T, typename OUT>
 static rows_call<T, OUT> call_of(cuda_backend *b, const cuda_product *p, size_t results) {
   rows_call<T, OUT> a = {};
@@ -591,7 +590,7 @@ template <typename T, typename OUT> static void run(cuda_backend *b, const cuda_
   launch_product_rows<PLAIN>(b, call_of<T, OUT>(b, p, p->n));
 }
 
-/* Whether there is something to do, and it can be done. */
+/* True if there is work and it can be done. */
 static bool can_run(cuda_backend *b, const cuda_product *p) {
   if (cuda_stopped(b) || p->m == 0 || p->n == 0 || p->k == 0) return false;
   assert(!p->a_transposed && p->b_transposed);
@@ -649,7 +648,7 @@ static void op_product_norm(backend *base, void *normed, void *rstd, void *sum,
 CUDA_TYPED_OPERATION(product_swiglu)
 CUDA_TYPED_OPERATION(product_norm)
 
-/* Scratch bytes of generation with any number of rows: MOST_BLOCKS of the largest tile where some
+/* Scratch bytes of generation for any number of rows: MOST_BLOCKS of the largest tile if some
  * product of the model is split. */
 size_t cuda_product_rows_scratch(const run_shape *s, number_type type) {
   const size_t heads = s->heads.q * s->heads.dim, side = type == NUMBER_BF16 ? 128 : 64;
@@ -663,7 +662,7 @@ size_t cuda_product_rows_scratch(const run_shape *s, number_type type) {
 
 /* --- the operations --- */
 
-/* Products that must be the same row by row are computed here, all others in blas.cu. */
+/* Row-wise products are computed here, all others in blas.cu. */
 
 template <typename T>
 static void op_product(backend *base, void *out, const void *in, const void *weight, size_t rows,

@@ -1,22 +1,21 @@
-/* Operations on rows: gather and embed, norm, the gated unit. The arithmetic of a number is
- * kernels_rows.h, shared with the CPU; here is how rows are divided among lanes and vectors of 16
- * bytes (vector16.cuh). A block works on one row.
+/* Row-wise operations: gather and embed, norm, the gated unit. kernels_rows.h, shared with the CPU,
+ * has the arithmetic of a number. This file divides rows among lanes and vectors of 16 bytes
+ * (vector16.cuh). A block processes one row.
  *
- * The limit of all of them is the memory's bandwidth. Bytes read and written for a row of `width`
- * numbers of t bytes each, without weights, which stay in the cache:
+ * The limit of all of them is memory bandwidth. Bytes read and written for a row of `width` numbers
+ * of t bytes each, without weights, which stay in the cache:
  *
  *   gather, embed      2 t width         norm_backward      4 t width (din is read and written)
  *   norm               2 t width, with add 4 t width (sum is written, and not read again)
  *   heads              2 t width of queries and keys; heads_backward 3 t
  *   swiglu             3 t width         swiglu_backward    5 t width
  *
- * Gradients of norm weights are sums over rows, in a fixed order: each block adds up rows in their
- * order and writes its sum, and a second kernel adds the blocks' sums in the order of blocks. How
- * many blocks there are depends on the number of rows alone. */
+ * Gradients of norm weights are sums over rows, in a fixed order: each block adds some rows in
+ * order and writes its sum, and a second kernel adds the blocks' sums in order. The number of
+ * blocks depends only on the number of rows. */
 #include "llm/backend/cuda/vector16.cuh"
 
-/* to [width] += the sum of the rows of part [parts, ld], in their order; a thread does one column.
- */
+/* to [width] += the sum of the rows of part [parts, ld], in order; one thread per column. */
 __global__ void add_parts(float *to, const float *part, unsigned parts, size_t ld, size_t width) {
   const size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (i >= width) return;
@@ -41,7 +40,7 @@ __global__ void gather_rows(T *out, const T *in, const int32_t *index, size_t wi
   for (size_t i = threadIdx.x; i < width; i += blockDim.x) out[r * width + i] = from[i];
 }
 
-/* Copies 16 bytes at a time where every row begins at a multiple of 16 bytes. */
+/* Copies 16 bytes at a time if every row begins at a multiple of 16 bytes. */
 template <typename T>
 static void op_gather(backend *base, void *out, const void *in, const int32_t *index, size_t n,
                       size_t width) {
@@ -61,8 +60,8 @@ static void op_embed(backend *base, void *out, const void *table, const int32_t 
   op_gather<T>(base, out, table, token, rows, width);
 }
 
-/* Row blockIdx.x of a step that feeds itself (operations.h: embed_next). All threads read where the
- * row's token is before one of them writes where the next step's will be. */
+/* Row blockIdx.x of a step that reads its token on the device (operations.h: embed_next). All
+ * threads read the row's source before one of them writes that of the next step. */
 template <typename T>
 __global__ void embed_next_rows(T *out, const T *table, int32_t *source, int32_t *position,
                                 uint64_t *index, const int32_t *slot, const int32_t *drawn,
@@ -99,8 +98,8 @@ static void op_embed_next(backend *base, void *out, const void *table, int32_t *
 /* --- norm --- */
 
 /* The norm of row blockIdx.x (arrays as in operations.h). A thread keeps its first vector in
- * registers between the two loops; in rows of up to blockDim vectors that is all it has, so nothing
- * is read twice. */
+ * registers between the two loops. In rows of up to blockDim vectors it has no other, so nothing is
+ * read twice. */
 template <typename T, bool WIDE>
 __global__ void norm_rows(T *out, float *rstd, T *sum, const T *in, const T *add, const T *weight,
                           size_t width, float eps) {
@@ -143,9 +142,9 @@ static void op_norm(backend *base, void *out, void *rstd, void *sum, const void 
 }
 
 /* din [rows, width] += its gradient; part [gridDim.x, width] = each block's sum for the gradient of
- * the weight, over rows blockIdx.x, blockIdx.x + gridDim.x, .... The sum lies in shared memory,
- * where each thread reads and writes its own columns only: four numbers of vector p at dweight[f *
- * vectors + p], so that neighbouring threads use neighbouring banks. */
+ * the weight, over rows blockIdx.x, blockIdx.x + gridDim.x, .... The sum is in shared memory, where
+ * each thread accesses only its own columns: the four numbers of vector p are at dweight[f *
+ * vectors + p], so that adjacent threads use adjacent banks. */
 template <typename T, bool WIDE>
 __global__ void norm_backward_rows(T *din, float *part, const T *dout, const T *in,
                                    const float *rstd, const T *weight, size_t rows, size_t width) {
@@ -277,20 +276,20 @@ CUDA_TYPED_OPERATION(swiglu_backward)
 
 /* --- sums over rows that name the same row --- */
 
-/* Rows that are added to the rows of a table whose numbers they name, in a fixed order: the
- * gradient of the embedding, and the reverse of gather.
+/* Adds rows to the rows of a table given by their indices, in a fixed order: the gradient of the
+ * embedding, and the reverse of gather.
  *
- * Several rows may name the same row of the table, and additions in the order of arrival would
- * change the last bits from run to run. So each run of rows that name the same row (their key) is
- * added from front to back by one block. scatter_add's keys ascend; those of the embedding, tokens
- * of a text, are first sorted, stably, by a radix sort of eight bits at a time. A pass of the sort
- * counts the digits of each tile of keys (count_digits), sums the counts (sum_before) and moves
- * every key to its place (place_digits). */
+ * Several rows may have the same index, and additions in order of completion would change the last
+ * bits from run to run. So one block adds each run of rows with the same index (their key) from
+ * front to back. scatter_add's keys ascend. Those of the embedding are the tokens of a text, and
+ * are first sorted by a stable radix sort with eight bits per pass. A pass counts the digits of
+ * each tile of keys (count_digits), sums the counts (sum_before) and moves every key to its place
+ * (place_digits). */
 
 static const unsigned TILE = 256, DIGITS = 256;
 
 /* count [DIGITS, tiles]: how often each digit (eight bits of key [n] from bit `shift`) occurs in
- * each tile of TILE keys; a block does a tile. */
+ * each tile of TILE keys; one block per tile. */
 __global__ void count_digits(uint32_t *count, const uint32_t *key, size_t n, unsigned shift) {
   __shared__ uint32_t mine[DIGITS];
   mine[threadIdx.x] = 0;
@@ -319,8 +318,8 @@ __global__ void sum_before(uint32_t *count, size_t n) {
   }
 }
 
-/* Moves keys and rows to their places in key_to, row_to [n]: `before` is count after sum_before. A
- * block does a tile; keys of the same digit stay in their order. */
+/* Moves keys and rows to their places in key_to, row_to [n]; `before` is count after sum_before.
+ * One block per tile; keys with the same digit keep their order. */
 __global__ void place_digits(uint32_t *key_to, uint32_t *row_to, const uint32_t *key,
                              const uint32_t *row, const uint32_t *before, size_t n,
                              unsigned shift) {
@@ -345,8 +344,8 @@ __global__ void number_rows(uint32_t *key, uint32_t *row, const int32_t *index, 
   row[i] = static_cast<uint32_t>(i);
 }
 
-/* As many numbers of the table as a vector of T has, as floats, and back. Where the table is wider
- * than T (float against bfloat16) they take two accesses. */
+/* Loads N numbers of the table, as many as a vector of T has, as floats; below, stores them. If the
+ * table's type is wider than T (float against bfloat16) this takes two accesses. */
 template <bool WIDE, unsigned N>
 static __device__ __forceinline__ void load_table(float (&x)[N], const float *p, size_t left) {
   load_floats<WIDE>(x, p, left);
@@ -364,10 +363,10 @@ static __device__ __forceinline__ void store_table(bf16 *p, const float (&x)[8],
   store_vector16<WIDE>(p, x, left);
 }
 
-/* Block (x, y): if place x of the keys, which ascend, begins a run of equal keys, it adds the run's
- * rows to row key[x] of table, for as many columns as its threads have vectors, from column vector
- * y * blockDim on. Key i is that of row row[i], or with row NULL that of row i. Bytes: a row of T
- * for each row, and a row of the table read and written for each run. */
+/* Block (x, y): if a run of equal keys begins at x (keys ascend), adds the run's rows to row key[x]
+ * of table, for the columns of its threads' vectors, from vector y * blockDim on. Key i belongs to
+ * row row[i], or to row i if row is NULL. Bytes: a row of T for each row, and a row of the table
+ * read and written for each run. */
 template <typename M, typename T, bool WIDE>
 __global__ void add_runs(M *table, const T *rows, const uint32_t *key, const uint32_t *row,
                          size_t n, size_t width) {

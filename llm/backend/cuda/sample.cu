@@ -1,11 +1,11 @@
-/* Draws of tokens from logits by the distribution of core/rl/sampling.h.
+/* Samples tokens from logits with the distribution of core/rl/sampling.h.
  *
- * A row is divided into slices of the vocabulary, a block each, so that a few rows with a large
- * vocabulary keep the whole device busy. All sums are of whole numbers (below), so a draw
- * depends neither on the order of blocks nor on how the vocabulary is divided. */
+ * A row is divided into slices of the vocabulary, one block each, so that few rows with a large
+ * vocabulary occupy the whole device. All sums are of integers (below), so a sample depends neither
+ * on the order of blocks nor on the division of the vocabulary. */
 #include "llm/backend/cuda/device.cuh"
 
-#define R123_USE_SSE 0 /* as core/random/rng.h */
+#define R123_USE_SSE 0 /* as in core/random/rng.h */
 #define R123_USE_X86INTRIN_H 0
 #include <Random123/philox.h>
 #include <gsl/gsl_rng.h>
@@ -20,10 +20,10 @@ extern "C" {
 
 /* --- weights --- */
 
-/* A token's weight is e^((z - greatest) / temperature), computed in float and then rounded to a
- * whole multiple of 2^-44. Sums of whole numbers are exact, so they are the same in any order and
- * may be made by any number of blocks with atomic additions. The rounding moves a weight by some
- * 2^-22 of itself, as much as the rounding of the logits does; a weight below 2^-45 of the greatest
+/* A token's weight is e^((z - greatest) / temperature), computed in float and rounded to an integer
+ * multiple of 2^-44. Sums of integers are exact. So they do not depend on the order, and any number
+ * of blocks may compute them with atomic additions. The rounding changes a weight by about 2^-22 of
+ * its value, as much as the rounding of the logits does. A weight below 2^-45 of the greatest
  * token's is zero. */
 
 typedef unsigned long long weight_t;
@@ -39,7 +39,7 @@ struct sample_spec {
   int greedy;
 };
 
-/* The distribution that is given, over so many tokens; stream and greedy are the caller's to set.
+/* The arguments of that distribution over `vocabulary` tokens; the caller sets stream and greedy.
  */
 static inline sample_spec sample_spec_of(const sampling_spec *given, size_t vocabulary) {
   sample_spec spec = {};
@@ -63,14 +63,14 @@ struct sample_row {
   float greatest, factor;
 };
 
-/* The weight of logit z in units of 2^-44; 0 for not-a-number. */
+/* The weight of logit z in units of 2^-44; 0 for NaN. */
 static __device__ __forceinline__ weight_t logit_weight(const sample_row &x, float z) {
   const float w = exp2f((z - x.greatest) * x.factor);
   return w >= 0 ? static_cast<weight_t>(w * WEIGHT_UNIT + 0.5f) : 0;
 }
 
-/* A float's key: an integer that is ordered as floats are, and the float of a key. Both zeros have
- * one key; not-a-number has key 0, below all others. */
+/* A float's key: an integer with the same order as floats; below, the float of a key. Both zeros
+ * have the same key; NaN has key 0, below all others. */
 static __device__ __forceinline__ uint32_t logit_key(float z) {
   if (!(z >= -INFINITY)) return 0;
   const uint32_t u = __float_as_uint(z + 0.0f);
@@ -80,8 +80,8 @@ static __device__ __forceinline__ float float_of(uint32_t key) {
   return __uint_as_float(key >> 31 ? key & 0x7fffffffu : ~key);
 }
 
-/* A token's rank in its row: the key of its logit in the upper half, below it 2^32 - 1 - its
- * number, so that of equal logits the first token has the greatest rank. */
+/* A token's rank in its row: the key of its logit in the upper half, 2^32 - 1 - its number in the
+ * lower half, so that among equal logits the first token has the greatest rank. */
 static __device__ __forceinline__ weight_t rank_of(float z, size_t token) {
   return static_cast<weight_t>(logit_key(z)) << 32 | (0xffffffffu - static_cast<uint32_t>(token));
 }
@@ -89,8 +89,8 @@ static __device__ __forceinline__ size_t ranked_token(weight_t rank) {
   return 0xffffffffu - static_cast<uint32_t>(rank);
 }
 
-/* The greatest rank in slice blockIdx.y of the row of logits z[n], slices being of BLOCK * EACH
- * tokens. The whole block calls it, as those below. */
+/* The greatest rank in slice blockIdx.y of the row of logits z[n]; slices have BLOCK * EACH tokens.
+ * The whole block calls it, and the functions below. */
 template <unsigned BLOCK, unsigned EACH>
 static __device__ __forceinline__ weight_t best_of_slice(const float *z, size_t n) {
   const size_t first = blockIdx.y * static_cast<size_t>(BLOCK * EACH) + threadIdx.x;
@@ -120,8 +120,7 @@ static __device__ __forceinline__ sample_row sample_row_at(const float *logits, 
   return {logits + r * vocabulary, vocabulary, float_of(static_cast<uint32_t>(best >> 32)), factor};
 }
 
-/* The sum of x over the lanes of the warp before this one (exclusive prefix sum); *all is the whole
- * sum. */
+/* The sum of x over the lower lanes of the warp (exclusive prefix sum); *all is the total. */
 template <typename T> static __device__ __forceinline__ T warp_sum_before(T x, T *all) {
   const T own = x;
   for (unsigned by = 1; by < 32; by *= 2) {
@@ -132,8 +131,8 @@ template <typename T> static __device__ __forceinline__ T warp_sum_before(T x, T
   return x - own;
 }
 
-/* The sum of x over the threads before this one of a block of BLOCK; the whole block calls it, any
- * number of times. */
+/* The sum of x over the lower threads of a block of BLOCK. The whole block calls it, any number of
+ * times. */
 template <unsigned BLOCK> static __device__ __forceinline__ weight_t block_sum_before(weight_t x) {
   __shared__ weight_t of_warp[BLOCK / 32];
   weight_t all, before = warp_sum_before(x, &all);
@@ -144,7 +143,7 @@ template <unsigned BLOCK> static __device__ __forceinline__ weight_t block_sum_b
   return before;
 }
 
-/* The weight, below total, at which the draw of block `index` of the stream falls: u * total. */
+/* The position u * total, less than total, of the sample with block `index` of the stream. */
 static __device__ __forceinline__ weight_t drawn_weight(const sample_spec &spec, uint64_t index,
                                                         weight_t total) {
   const rng_words w = rng_block(spec.stream, index);
@@ -166,9 +165,9 @@ static __device__ __forceinline__ void put_sample(const sample_to &to, size_t r,
   to.logq_truncated[r] = static_cast<float>(d - log(static_cast<double>(kept) / unit));
 }
 
-/* Writes row r's token where its draw falls upon one of the EACH tokens from `first` on that this
- * thread of a block of BLOCK has. weight: theirs; before: of all slices before the block's; the
- * draw is at `wanted`. The whole block calls it. */
+/* Writes row r's token if the sample's position `wanted` is in one of the EACH tokens from `first`
+ * on, which belong to this thread of a block of BLOCK. weight: theirs; before: the weight of all
+ * slices before the block's. The whole block calls it. */
 template <unsigned BLOCK, unsigned EACH>
 static __device__ __forceinline__ void
 put_draw_among(const sample_to &to, size_t r, const sample_row &x, const sample_spec &spec,
@@ -187,8 +186,8 @@ put_draw_among(const sample_to &to, size_t r, const sample_row &x, const sample_
   }
 }
 
-/* A row whose logits are no distribution (no greatest number): the last token, with
- * log-probabilities that are not-a-number, so that the caller sees it. */
+/* For a row whose logits are not a distribution (no greatest number): the last token, with
+ * log-probabilities NaN, so that the caller notices. */
 static __device__ __forceinline__ void put_nan_draw(const sample_to &to, size_t r, size_t n) {
   to.token[r] = static_cast<int32_t>(n - 1);
   to.logq[r] = to.logq_truncated[r] = NAN;
@@ -198,10 +197,10 @@ enum { THREADS = 256, EACH = 16, SLICE = THREADS * EACH };
 
 /* --- whole distributions --- */
 
-/* One kernel finds each slice's greatest logit, one sums each slice's weights, and in the third a
- * block for each row finds the slice and the token at which the cumulative sum passes the draw.
- * Logits are read twice, the second time mostly from the second-level cache: the limit is 4 bytes
- * for each token of the vocabulary and row. */
+/* The first kernel finds each slice's greatest logit, the second sums each slice's weights. In the
+ * third a block per row finds the slice and the token at which the cumulative sum exceeds the
+ * sample's position. Logits are read twice, the second time mostly from the second-level cache. The
+ * limit is 4 bytes per token of the vocabulary and row. */
 
 /* Results of the kernels for the n slices of every row, [rows, n] each; in scratch memory. */
 struct sample_slices {
@@ -236,7 +235,8 @@ __global__ void __launch_bounds__(THREADS)
   if (threadIdx.x == 0) slices.sum[r * slices.n + blockIdx.y] = sum;
 }
 
-/* The draw of row blockIdx.x: a thread has EACH neighbouring tokens of the slice it falls into. */
+/* Samples in row blockIdx.x: a thread has EACH adjacent tokens of the slice that contains the
+ * position. */
 __global__ void __launch_bounds__(THREADS)
     draw_tokens(sample_to to, sample_slices slices, const float *logits, const uint64_t *index,
                 size_t vocabulary, sample_spec spec) {
@@ -290,51 +290,51 @@ static void sample_untruncated(cuda_backend *b, sample_to to, const float *logit
 
 /* --- top-k and top-p --- */
 
-/* Truncation looks for the least logit that is kept. Every block counts the logits of its slice
- * into bins by their distance from the greatest one, and adds its counts and weights to the row's.
- * In the bin where the count (top-k) or the weight (top-p) from the top reaches what is wanted,
- * logits are distinguished by their keys, eight bits at a time (radix select): a kernel counts a
- * digit, and the blocks of the next kernel each look in the row's counts for the digit at which the
- * sum reaches what is wanted. The last kernels sum what is kept of each slice, and find the token
- * as those for whole distributions do. */
+/* Truncation finds the least logit that is kept. Every block counts the logits of its slice into
+ * bins by their distance from the greatest one, and adds its counts and weights to the row's. In
+ * the bin where the count (top-k) or the weight (top-p) from the top reaches the wanted value,
+ * logits are separated by their keys, eight bits at a time (radix select): a kernel counts a digit,
+ * and the blocks of the next kernel each find in the row's counts the digit at which the sum
+ * reaches the wanted value. The last kernels sum the kept weights of each slice, and find the token
+ * as for whole distributions. */
 
 enum { BINS = 1024, DIGITS = 256, STEPS = 4 };
 
-/* How many tokens a place has, and the sum of their weights. */
+/* The number of tokens in each bin or digit, and the sum of their weights. */
 struct place_sums {
   unsigned *count;
   weight_t *weight;
 };
 
-/* The state of a search: the tokens of its bin whose keys begin with `key` are left, as far as they
- * have at least the key `least`, and those from the greatest down are to reach `wanted`. */
+/* The state of a search. Candidates are the tokens of its bin whose keys begin with `key` and are
+ * at least `least`. Tokens from the greatest down are added until they reach `wanted`. */
 struct search_state {
-  weight_t wanted, count, weight; /* of all tokens above those left */
+  weight_t wanted, count, weight; /* of all tokens above the candidates */
   uint32_t key, least;
   unsigned bin;
 };
 
-/* The tokens that are kept: those with a key above `least`, and the first `ties` of those that have
- * it. */
+/* The kept tokens: those with a key above `least`, and the first `ties` of those with key `least`.
+ */
 struct kept_tokens {
   weight_t ties;
   uint32_t least;
 };
 
-/* There are two searches, for the top k tokens and for top-p among what those leave; each has
- * STEPS + 1 steps, the first of which chooses a bin, the others a digit of the key. */
+/* There are two searches, for the top k tokens and for top-p among those. Each has STEPS + 1 steps:
+ * the first chooses a bin, the others a digit of the key. */
 enum { TOP_K, TOP_P, SEARCHES };
 
 /* Results of the kernels for the rows; in scratch memory. */
 struct truncation {
-  weight_t *best;      /* [rows, n]: of each slice, as sample.cu has it */
+  weight_t *best;      /* [rows, n]: of each slice, as above */
   place_sums bins;     /* [rows, BINS] */
   place_sums digits;   /* [rows, SEARCHES, STEPS, DIGITS] */
   search_state *state; /* [rows, SEARCHES, STEPS]: after each step but the last */
   kept_tokens *kept;   /* [rows] */
-  weight_t *above;     /* [rows, n]: of a slice, the weights of tokens above the least key */
-  weight_t *ties;      /* [rows, n]: how many tokens have it */
-  size_t n;            /* slices */
+  weight_t *above;     /* [rows, n]: of a slice, the weights of tokens above the least kept key */
+  weight_t *ties;      /* [rows, n]: number of tokens with that key */
+  size_t n;            /* number of slices */
 };
 
 static __device__ __forceinline__ weight_t lesser(weight_t a, weight_t b) {
@@ -357,7 +357,7 @@ static __device__ __forceinline__ search_state *search_state_of(const truncation
   return t.state + (r * SEARCHES + static_cast<size_t>(search)) * STEPS + step;
 }
 
-/* Row r; the whole block calls it. *token: the first of those with its greatest logit. */
+/* Row r; the whole block calls it. *token: the first token with the greatest logit. */
 static __device__ sample_row sample_row_of(const truncation &t, const float *logits, size_t r,
                                            size_t vocabulary, float factor, size_t *token) {
   const weight_t best = best_of_row<THREADS>(t.best + r * t.n, t.n);
@@ -365,14 +365,14 @@ static __device__ sample_row sample_row_of(const truncation &t, const float *log
   return sample_row_at(logits, r, vocabulary, best, factor);
 }
 
-/* The token that a thread of this block has as its e-th; at or beyond the vocabulary: none. */
+/* This thread's e-th token; none if at or beyond the vocabulary. */
 static __device__ __forceinline__ size_t token_of(unsigned e) {
   return blockIdx.y * static_cast<size_t>(SLICE) + e * THREADS + threadIdx.x;
 }
 
 /* --- counting --- */
 
-/* Block (x, y): the best of slice y of row x; and the row's sums become zero. */
+/* Block (x, y): finds the best of slice y of row x, and sets the row's sums to zero. */
 __global__ void __launch_bounds__(THREADS)
     begin_rows(truncation t, const float *logits, size_t vocabulary) {
   wait_for_kernels_before();
@@ -386,7 +386,7 @@ __global__ void __launch_bounds__(THREADS)
   if (threadIdx.x == 0) t.best[r * t.n + blockIdx.y] = best;
 }
 
-/* The bin of logit z: 16 bins for each unit of distance from the greatest. */
+/* The bin of logit z: 16 bins per unit of distance from the greatest. */
 static __device__ __forceinline__ unsigned bin_of(const sample_row &x, float z) {
   const float far = (x.greatest - z) * 16;
   return far < BINS - 1 ? static_cast<unsigned>(far) : BINS - 1;
@@ -418,8 +418,7 @@ static __device__ __forceinline__ void add_sums_to_row(place_sums to, const bloc
   }
 }
 
-/* Block (x, y) counts slice y of row x into the row's bins. Logits that are no numbers count
- * nowhere. */
+/* Block (x, y) counts slice y of row x into the row's bins. NaN logits are not counted. */
 __global__ void __launch_bounds__(THREADS)
     count_bins(truncation t, const float *logits, size_t vocabulary, sample_spec spec) {
   __shared__ block_sums<BINS> own;
@@ -440,7 +439,7 @@ __global__ void __launch_bounds__(THREADS)
 /* --- searching --- */
 
 /* The first of n places (a multiple of 32) at which the cumulative sum reaches `wanted`, or the
- * last one if none does. For one whole warp; all lanes get the result. */
+ * last one if none does. Called by one whole warp; all lanes get the result. */
 template <typename T>
 static __device__ unsigned first_reaching(const T *sum, unsigned n, weight_t wanted) {
   const unsigned lane = threadIdx.x % 32, each = n / 32;
@@ -454,8 +453,8 @@ static __device__ unsigned first_reaching(const T *sum, unsigned n, weight_t wan
   return __shfl_sync(WARP, at, owner);
 }
 
-/* The place, of n, at which search s reaches what is wanted; what is above it is added to s. The
- * whole block calls it. */
+/* The place, of n, at which search s reaches the wanted value; the sums above it are added to s.
+ * The whole block calls it. */
 static __device__ unsigned choose_place(search_state *s, place_sums sums, unsigned n, int search) {
   __shared__ unsigned found;
   if (threadIdx.x < 32) {
@@ -475,8 +474,8 @@ static __device__ unsigned choose_place(search_state *s, place_sums sums, unsign
   return at;
 }
 
-/* The state of a search of row r after a step, from what was kept after the one before and from the
- * row's sums. The whole block calls it. */
+/* The state of a search of row r after a step, from the state before and the row's sums. The whole
+ * block calls it. */
 static __device__ search_state after_digit(const truncation &t, size_t r, int search, int step) {
   search_state s = *search_state_of(t, r, search, step - 1);
   const unsigned digit = choose_place(&s, digits_of(t, r, search, step), DIGITS, search);
@@ -484,8 +483,8 @@ static __device__ search_state after_digit(const truncation &t, size_t r, int se
   return s;
 }
 
-/* The first step, which chooses a bin. Top-k takes no more than there are numbers; top-p takes its
- * share of what top-k has left, all tokens where that is off. */
+/* The first step, which chooses a bin. Top-k keeps at most the number of tokens; top-p keeps its
+ * fraction of the weight that top-k has kept, or of all weight if top-k is off. */
 static __device__ search_state after_bin(const truncation &t, size_t r, int search,
                                          const sample_spec &spec) {
   const place_sums bins = at_place(t.bins, r * BINS);
@@ -517,8 +516,8 @@ static __device__ search_state search_after_step(const truncation &t, size_t r, 
   return step == 0 ? after_bin(t, r, search, spec) : after_digit(t, r, search, step);
 }
 
-/* Block (x, y) counts, in slice y of row x, the digit that step `step` of a search looks at: of the
- * tokens that the steps before, the last of which it finishes, have left. */
+/* Block (x, y) counts, in slice y of row x, the digit of step `step` of a search, over the
+ * candidates left by the earlier steps. It completes the previous step first. */
 __global__ void __launch_bounds__(THREADS)
     count_digits(truncation t, const float *logits, size_t vocabulary, sample_spec spec, int search,
                  int step) {
@@ -554,7 +553,7 @@ static __device__ kept_tokens kept_of(const truncation &t, size_t r, const sampl
   return {each == 0 ? 1 : (s.wanted - s.weight + each - 1) / each, s.key};
 }
 
-/* Block (x, y): what is kept of slice y of row x. */
+/* Block (x, y): sums the kept weights of slice y of row x. */
 __global__ void __launch_bounds__(THREADS)
     sum_kept(truncation t, const float *logits, size_t vocabulary, sample_spec spec) {
   wait_for_kernels_before();
@@ -578,7 +577,8 @@ __global__ void __launch_bounds__(THREADS)
   if (blockIdx.y == 0) t.kept[r] = kept;
 }
 
-/* The draw of row blockIdx.x: a thread has EACH neighbouring tokens of the slice it falls into. */
+/* Samples in row blockIdx.x: a thread has EACH adjacent tokens of the slice that contains the
+ * position. */
 __global__ void __launch_bounds__(THREADS)
     draw_kept(sample_to to, truncation t, const float *logits, const uint64_t *index,
               size_t vocabulary, sample_spec spec) {
@@ -696,19 +696,19 @@ CUDA_OPERATION(sample)
 
 /* --- sets of kept tokens --- */
 
-/* Which tokens top-k and top-p keep of a row, written beside a draw, and the logits of samplers
- * that compute otherwise than the learner.
+/* The tokens that top-k and top-p keep of a row, written together with a sample; and the distorted
+ * logits of samplers that compute differently from the learner.
  *
- * What is kept follows from sums of whole numbers (above), which are the same however they are
- * made. So the sets are found here anew, by a block for each row, however `sample` finds them: the
- * least key that is kept is built bit by bit, each bit by a sum over the row, 32 passes for top-k
- * and 32 for top-p, read from the second-level cache. One warp then writes the set in the order of
- * the tokens, for of equal logits at the least key top-p keeps the first ones. */
+ * The kept set follows from sums of integers (above), which do not depend on how they are computed.
+ * So it is computed again here, by one block per row, however `sample` finds it. The least kept key
+ * is built bit by bit, each bit by a sum over the row: 32 passes for top-k and 32 for top-p, read
+ * from the second-level cache. One warp then writes the set in the order of tokens, because among
+ * equal logits at the least key top-p keeps the first ones. */
 
 enum { KEPT_THREADS = 512 };
 
-/* The weights of tokens with a key of at least `least`, or their number. The whole block calls it.
- */
+/* The sum of the weights of tokens with a key of at least `least`, or their number if counted. The
+ * whole block calls it. */
 static __device__ weight_t sum_from(const sample_row &x, uint32_t least, bool counted) {
   weight_t sum = 0;
   for (size_t i = threadIdx.x; i < x.n; i += blockDim.x) {
@@ -719,7 +719,7 @@ static __device__ weight_t sum_from(const sample_row &x, uint32_t least, bool co
   return block_sum(sum);
 }
 
-/* The greatest key from which on the sum reaches `wanted`, at least `least`. */
+/* The greatest key, at least `least`, from which on the sum reaches `wanted`. */
 static __device__ uint32_t key_reaching(const sample_row &x, uint32_t least, weight_t wanted,
                                         bool counted) {
   uint32_t key = 0;
@@ -730,15 +730,14 @@ static __device__ uint32_t key_reaching(const sample_row &x, uint32_t least, wei
   return key > least ? key : least;
 }
 
-/* The tokens that are kept: those with a key above `least`, and the first `ties` of those that have
- * it. */
+/* The kept tokens: those with a key above `least`, and the first `ties` of those with key `least`.
+ */
 struct kept_range {
   uint32_t least;
   weight_t ties;
 };
 
-/* Top-k, then top-p of what it leaves, as sample.cu finds them. The whole block calls it.
- */
+/* Applies top-k, then top-p to the remaining tokens, as above. The whole block calls it. */
 static __device__ kept_range find_kept(const sample_row &x, const sample_spec &spec) {
   kept_range kept = {1, ~static_cast<weight_t>(0)};
   if (spec.top_k != 0) kept.least = key_reaching(x, 1, spec.top_k, true);
@@ -753,7 +752,7 @@ static __device__ kept_range find_kept(const sample_row &x, const sample_spec &s
   return kept;
 }
 
-/* Writes the set; its words are zero before. For one warp. */
+/* Writes the set, whose words must be zero before. Called by one warp. */
 static __device__ void write_set(uint32_t *set, size_t words, bool listed, const sample_row &x,
                                  kept_range kept) {
   const unsigned lane = threadIdx.x % 32, below = (1u << lane) - 1;
@@ -775,7 +774,7 @@ static __device__ void write_set(uint32_t *set, size_t words, bool listed, const
   if (listed && lane == 0) set[0] = count < words ? static_cast<uint32_t>(count) : KEPT_OVERFLOW;
 }
 
-/* The set of row blockIdx.x; empty where its logits are no distribution. */
+/* The set of row blockIdx.x; empty if its logits are not a distribution. */
 __global__ void __launch_bounds__(KEPT_THREADS)
     keep_rows(uint32_t *sets, size_t words, bool listed, const float *logits, size_t vocabulary,
               sample_spec spec) {
@@ -810,7 +809,7 @@ static void op_sample_kept(backend *base, int32_t *token, void *logq, void *logq
 
 /* --- distorted logits --- */
 
-/* Pair p of tokens of row blockIdx.x: their noise is one block of random numbers. */
+/* Pair p of tokens of row blockIdx.x, whose noise comes from one block of random numbers. */
 __global__ void distort_rows(float *logits, const uint64_t *context, size_t vocabulary,
                              double noise, bool rounds, uint64_t seed) {
   const size_t p = blockIdx.y * static_cast<size_t>(blockDim.x) + threadIdx.x, r = blockIdx.x;

@@ -1,16 +1,16 @@
-/* Rows in vectors of 16 bytes, the widest access of a thread, and so the fewest instructions for
- * kernels whose limit is the bytes they move.
+/* Rows in vectors of 16 bytes, the widest access of a thread, which needs the fewest instructions
+ * in kernels limited by memory bandwidth.
  *
- * A vector is the same numbers whether it is moved at once (WIDE) or number by number. The latter
- * happens where the bytes of a row, or an address, are no multiple of 16. Which lane adds which
- * numbers, and in which order, follows from the width alone, so both ways give the same bits. */
+ * A vector has the same numbers whether it is moved at once (WIDE) or number by number. The latter
+ * is used if the size of a row, or an address, is not a multiple of 16 bytes. Which lane adds which
+ * numbers, and in which order, follows only from the width, so both ways give the same bits. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_VECTOR16_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_VECTOR16_CUH
 
 #include "llm/backend/cuda/device.cuh"
 #include "llm/backend/kernels.h"
 
-/* The kernels that CPU and CUDA share (kernels_rows.h) for float and bfloat16, as static functions
+/* The kernels shared by CPU and CUDA (kernels_rows.h) for float and bfloat16, as static functions
  * of rows_of<T>: rows_of<bf16>::norm and so on. */
 template <typename T> struct rows_of;
 
@@ -41,7 +41,7 @@ template <> struct rows_of<bf16> {
 /* N: numbers of T in a vector, 4 floats or 8 bfloat16. */
 template <typename T> struct vector16 { static const unsigned N = 16 / sizeof(T); };
 
-/* The numbers of a vector as floats, and back; the last argument says their type. */
+/* The numbers of a vector as floats, and back; the last argument selects their type. */
 static __device__ __forceinline__ void unpack(float *x, uint4 raw, float) {
   x[0] = __uint_as_float(raw.x);
   x[1] = __uint_as_float(raw.y);
@@ -69,8 +69,7 @@ static __device__ __forceinline__ uint4 pack(const float *x, bf16) {
                     pack_pair(x[6], x[7]));
 }
 
-/* x [N] = the vector at p, of which the row still has `left` numbers; 0 for those beyond the row.
- */
+/* x [N] = the vector at p, of which the row still has `left` numbers; 0 beyond the row. */
 template <bool WIDE, typename T>
 static __device__ __forceinline__ void load_vector16(float (&x)[vector16<T>::N], const T *p,
                                                      size_t left) {
@@ -120,8 +119,8 @@ static __device__ __forceinline__ void store_floats(float *p, const float (&x)[N
   }
 }
 
-/* x = the vector of the residual sum in + add at i, rounded to T as it is stored; of `in` alone
- * where add is null. */
+/* x = the vector of the residual sum in + add at i, rounded to T as it is stored; of `in` if add is
+ * null. */
 template <typename T, bool WIDE>
 static __device__ __forceinline__ void load_residual(float (&x)[vector16<T>::N], const T *in,
                                                      const T *add, size_t i, size_t left) {
@@ -135,8 +134,8 @@ static __device__ __forceinline__ void load_residual(float (&x)[vector16<T>::N],
 
 /* --- on the host --- */
 
-/* Whether all rows of so many bytes from these addresses begin at multiples of 16 bytes; NULL is
- * fine. It decides about WIDE. */
+/* True if all rows of that many bytes from these addresses begin at multiples of 16 bytes; NULL is
+ * allowed. Determines WIDE. */
 template <typename... P> static inline bool aligned16(size_t row_bytes, const P *...address) {
   uintptr_t bits = row_bytes;
   const uintptr_t all[] = {reinterpret_cast<uintptr_t>(address)...};
@@ -144,17 +143,17 @@ template <typename... P> static inline bool aligned16(size_t row_bytes, const P 
   return bits % 16 == 0;
 }
 
-/* Vectors of a row, the last of which may be incomplete. */
+/* Number of vectors of a row; the last one may be incomplete. */
 template <typename T> static inline size_t vectors16_of(size_t width) {
   return (width + vector16<T>::N - 1) / vector16<T>::N;
 }
 
-/* Threads of a block that works on a row of so many vectors: whole warps, at most 256. */
+/* Threads of a block that processes a row of that many vectors: whole warps, at most 256. */
 static inline unsigned vector16_threads(size_t vectors) {
   return vectors >= 256 ? 256 : vectors == 0 ? 32 : static_cast<unsigned>((vectors + 31) / 32 * 32);
 }
 
-/* LAUNCH of kernel<T, WIDE>, where `wide` says which; and LAUNCH_EARLY of it. */
+/* LAUNCH of kernel<T, WIDE>, where `wide` selects WIDE; and LAUNCH_EARLY of it. */
 #define LAUNCH_VECTOR16_BY(launch, b, wide, kernel, T, ...)                                        \
   do {                                                                                             \
     if (wide)                                                                                      \

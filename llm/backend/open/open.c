@@ -1,5 +1,5 @@
-/* Makes backends and all-reduces by kind. Where gepolab was built without nvcc, this file also
- * stands in for llm/backend/cuda/open_cuda.h and says that there is no CUDA device. */
+/* Makes backends and all-reduces by kind. If gepolab was built without nvcc, this file also defines
+ * the functions of llm/backend/cuda/open_cuda.h, which report that there is no CUDA device. */
 #include "llm/backend/open/open.h"
 
 #include "core/base/thread_pool.h"
@@ -46,7 +46,7 @@ gl_status backend_new(backend **out, backend_kind kind, number_type type, size_t
   return backend_new_at(out, kind, type, (backend_place){0, 1}, threads, err);
 }
 
-/* How many of the CPU's threads the device gets. Results do not depend on it. */
+/* Number of CPU threads for the device. Results do not depend on it. */
 static size_t threads_at(backend_place place, size_t threads) {
   if (place.devices <= 1) return threads;
   if (threads == 0) threads = pool_usable_cores();
@@ -60,9 +60,9 @@ gl_status backend_new_at(backend **out, backend_kind kind, number_type type, bac
   *out = NULL;
   if (kind != BACKEND_CPU) {
     gl_error none = {.status = GL_OK};
-    /* BACKEND_AUTO on one device falls back to the CPU, whatever keeps the GPU from being used. On
-     * several devices it does not fall back where this machine has GPUs: the CPU would be a
-     * surprise there, and the error says why the GPUs cannot be used. */
+    /* On one device BACKEND_AUTO falls back to the CPU for any reason. With several devices it does
+     * not fall back if this machine has GPUs: running on the CPU would be unexpected, and the error
+     * explains why the GPUs cannot be used. */
     const int must = kind == BACKEND_CUDA ||
                      (place.devices > 1 && type != NUMBER_F64 && backend_cuda_devices() > 0);
     gl_status status = backend_cuda_new(out, type, place, must ? err : &none);
