@@ -1,4 +1,4 @@
-/* How well a metric predicts collapses. */
+/* Measures how well a metric predicts collapses. */
 #include "analysis/announce.h"
 
 #include "core/random/rng.h"
@@ -16,29 +16,29 @@ announce_rule announce_rule_default(void) {
 
 enum { RISES, FALLS, SIDES };
 
-/* A run that has a value: its largest watched mean, and the largest of the negated ones. */
+/* A run with a value: the largest moving average, and the largest of its negative. */
 typedef struct scored {
   const announce_series *of;
   double top[SIDES];
-  size_t start; /* index */
-  int alarm;    /* 1: it was judged and raised one */
+  size_t start; /* index of its seed in starts */
+  int alarm;    /* 1: the run was judged and raised an alarm */
   int judged;
-  double lead; /* updates before the onset; of an announced fall */
+  double lead; /* updates from the alarm to the onset; set for predicted collapses */
 } scored;
 
 typedef struct watch {
   const announce_rule *rule;
   scored *run;
   size_t n;
-  uint64_t *starts; /* [n_starts] ascending */
+  uint64_t *starts; /* [n_starts] distinct seeds, ascending */
   size_t n_starts;
-  arena memory; /* of the arrays and of scratch */
+  arena memory; /* memory of the arrays and scratch */
 } watch;
 
 /* --- the watched mean --- */
 
-/* The mean of the numbers among the last `window` values up to k; NaN where there are fewer updates
- * yet, or no number. */
+/* Moving average: the mean of the numbers among the last `window` values up to k. NaN if there are
+ * fewer updates so far, or no number. */
 static double watched(const announce_series *r, size_t window, size_t k) {
   double sum = 0, n = 0;
   if (k + 1 < window) return NAN;
@@ -50,7 +50,7 @@ static double watched(const announce_series *r, size_t window, size_t k) {
   return n > 0 ? sum / n : NAN;
 }
 
-/* How many of its updates may be looked at. */
+/* Number of updates that may be used: those before the onset. */
 static size_t length_of(const announce_series *r) {
   size_t n = 0;
   while (n < r->n && (!r->fell || r->step[n] < r->onset)) n++;
@@ -61,14 +61,14 @@ static bool is_beyond_threshold(double value, int side, double threshold) {
   return (side == RISES ? value : -value) > threshold;
 }
 
-/* The watched mean at the last update until `step`; NaN where there is none. */
+/* Moving average at the last update up to `step`; NaN if there is none. */
 static double watched_at(const announce_series *r, size_t window, int64_t step) {
   size_t n = 0;
   while (n < r->n && r->step[n] <= step) n++;
   return n > 0 ? watched(r, window, n - 1) : NAN;
 }
 
-/* 1 if the run has a value. */
+/* Fills the scores of a run. Returns true if the run has a value. */
 static bool score_run(scored *s, const announce_series *r, size_t window) {
   int has = 0;
   const size_t n = length_of(r);
@@ -83,7 +83,8 @@ static bool score_run(scored *s, const announce_series *r, size_t window) {
   return has;
 }
 
-/* The first update at which the run is beyond the threshold; -1: none. */
+/* Returns the first update at which the moving average exceeds the threshold; -1 if there is none.
+ */
 static int64_t alarm_of(const announce_series *r, size_t window, int side, double threshold) {
   const size_t n = length_of(r);
   for (size_t k = 0; k < n; k++)
@@ -110,13 +111,14 @@ static void number_starts(watch *b) {
 
 /* --- the ROC curve --- */
 
-/* A pair of a fallen and a surviving run, as it counts for the area under the curve. */
+/* Contribution of a pair (collapsed run, surviving run) to the area under the ROC curve. */
 static double order_of(const scored *fallen, const scored *survived, int side) {
   const double f = fallen->top[side], s = survived->top[side];
   return f > s ? 1 : (f == s ? 0.5 : 0);
 }
 
-/* The area without the runs of one start (n_starts: of all); NaN where a kind of run is missing. */
+/* Area under the ROC curve without the runs of one seed (n_starts: with all). NaN if there are no
+ * collapsed or no surviving runs. */
 static double area_without(const watch *b, int side, size_t left_out) {
   double sum = 0, pairs = 0;
   for (size_t i = 0; i < b->n; i++) {
@@ -141,7 +143,7 @@ static int descending(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Fills top[] with the scores of those runs, descending; how many. */
+/* Writes the scores of those runs to top[], descending. Returns how many. */
 static size_t scores_of(const watch *b, int fell, int side, size_t left_out, double *top) {
   size_t n = 0;
   for (size_t i = 0; i < b->n; i++)
@@ -169,8 +171,7 @@ static void find_roc(announcement *out, watch *b) {
 
 /* --- leaving one start out --- */
 
-/* The least threshold beyond which no more than the allowed share of survived[n], descending, lie.
- */
+/* The smallest threshold that at most the allowed fraction of survived[n] (descending) exceed. */
 static double threshold_of(const double *survived, size_t n, double allowed) {
   size_t alarms = (size_t)floor(allowed * (double)n + 1e-9);
   return survived[alarms < n ? alarms : n - 1];
@@ -183,7 +184,7 @@ static void judge(scored *s, const announce_rule *rule, int side, double thresho
   s->lead = s->of->fell && at >= 0 ? (double)(s->of->onset - at) : NAN;
 }
 
-/* The runs of a start are judged where the others have fallen and surviving runs. */
+/* Judges the runs of each seed, provided the other seeds have both collapsed and surviving runs. */
 static void judge_starts(watch *b) {
   double *top = ARENA_ARRAY(&b->memory, double, b->n);
   for (size_t k = 0; k < b->n_starts && top != NULL; k++) {
@@ -199,7 +200,7 @@ static void judge_starts(watch *b) {
 
 /* --- intervals --- */
 
-/* The counts of the runs of one start. */
+/* Counts over the runs of one seed. */
 typedef struct start_sums {
   double judged_fallen, announced, judged_survived, alarms;
 } start_sums;
@@ -207,16 +208,16 @@ typedef struct start_sums {
 typedef struct resampling {
   const watch *b;
   int side;
-  double *concordant, *pairs; /* [COMPARISONS][n_starts][n_starts] fallen of one, surviving of the
-                                 other */
+  double *concordant, *pairs; /* [COMPARISONS][n_starts][n_starts] collapsed run of one seed,
+                                 surviving run of the other */
   start_sums *sums;           /* [n_starts] */
   double *lead;               /* [n_leads] ascending */
   size_t *lead_start, n_leads;
-  double *times; /* [n_starts] how often a start was drawn */
+  double *times; /* [n_starts] how often a seed was resampled */
 } resampling;
 
 enum { OF_SHARE, OF_ALARMS, OF_LEAD, OF_AREAS };
-/* The areas: over whole runs, and at each lead. */
+/* Areas: over whole runs, and at each lead. */
 enum { OF_RUNS, OF_LEADS, COMPARISONS = OF_LEADS + ANNOUNCE_LEADS };
 enum { QUANTITIES = OF_AREAS + COMPARISONS };
 
@@ -224,7 +225,7 @@ static double ratio(double a, double b) {
   return b > 0 ? a / b : NAN;
 }
 
-/* The median of the leads, each as often as its start was drawn. */
+/* Weighted median of the leads; the weight is how often the seed was resampled. */
 static double median_lead(const resampling *r) {
   double n = 0, below = 0, lower = NAN;
   for (size_t i = 0; i < r->n_leads; i++) n += r->times[r->lead_start[i]];
@@ -236,7 +237,7 @@ static double median_lead(const resampling *r) {
   return NAN;
 }
 
-/* The area of a comparison, each start's runs as often as it was drawn. */
+/* Weighted area of a comparison; the weights are how often each run's seed was resampled. */
 static double area_resampled(const resampling *r, size_t comparison) {
   const size_t n = r->b->n_starts, first = comparison * n * n;
   double concordant = 0, pairs = 0;
@@ -317,8 +318,8 @@ static void sum_by_start(resampling *r) {
   }
 }
 
-/* The surviving runs of its cell, at the update that lies the lead before its onset. How many there
- * are with a value. */
+/* Compares a collapsed run with the surviving runs of its cell, at the update `lead` before its
+ * onset. Returns the number of survivors with a value. */
 static size_t compare_then(resampling *r, const scored *f, size_t lead) {
   const announce_rule *rule = r->b->rule;
   const int64_t step = f->of->onset - rule->lead[lead];
@@ -446,8 +447,8 @@ gl_status announcement_of(announcement *out, arena *to, const announce_series *r
 
 /* --- announcements over the runs of studies --- */
 
-/* The metrics that are asked: those that papers recommend as early warnings of a collapse, and, to
- * compare them with, those that are logged anyhow: reward, response length and the divergence. */
+/* The metrics examined: those that papers recommend as early warnings of collapse, and for
+ * comparison those that are logged anyway (reward, response length, divergence). */
 static const metric asked[] = {METRIC_ESS,
                                METRIC_GRAD_NORM,
                                METRIC_GRAD_COSINE,
@@ -473,11 +474,11 @@ enum { ASKED = sizeof asked / sizeof asked[0] };
 
 /* --- runs --- */
 
-/* The runs that are asked, each with its series of updates. */
+/* The runs examined, each with its series of updates. */
 typedef struct asked_runs {
-  const results_run **run; /* [n] as in series */
+  const results_run **run; /* [n] in the order of series */
   announce_series *series;
-  double **value; /* of series, of the metric at hand */
+  double **value; /* values of series for the current metric */
   size_t n;
   arena memory;
 } asked_runs;
@@ -507,8 +508,8 @@ static void add_asked_run(announcements *a, asked_runs *g, const results_run *ru
                                    .cell = cell};
 }
 
-/* The runs of every study must differ in the field: else a study would be reported as a selection
- * although nothing was selected. One study with the value is enough. */
+/* Every study must have runs that differ in the field; otherwise a study would be reported as a
+ * selection although nothing was selected. The value itself may occur in one study only. */
 static gl_status check_field(const results *const *from, size_t n_from, const contrast_field *f,
                              gl_error *err) {
   int found = 0;
@@ -571,7 +572,7 @@ static void fill_values(asked_runs *g, metric m) {
     for (size_t k = 0; k < g->run[i]->n_steps; k++) g->value[i][k] = g->run[i]->steps[k].metric[m];
 }
 
-/* The distance of the matched AUC just before the onset from chance; 0 where it is unknown. */
+/* Distance of the matched AUC at the first lead from 1/2; 0 if it is unknown. */
 static double distance_from_chance(const announcement *a) {
   const double area = a->matched[0].auc.value;
   return isnan(area) ? 0 : fabs(area - 0.5);
@@ -664,7 +665,8 @@ static void put_announcement(table *t, const announcement *a, const announce_rul
     table_numbers(table_field(roc, ""), (double[]){a->roc_alarms[i], a->roc_announced[i]}, 2);
 }
 
-/* Each fall against the survivors of its cell at the same update. */
+/* Writes the table that compares each collapsed run with the survivors of its cell at the same
+ * update. */
 static void put_matched_table(table *to, const announcements *a) {
   char head[ANNOUNCE_LEADS][40];
   table_column columns[1 + ANNOUNCE_LEADS] = {TABLE_HEAD("metric")};

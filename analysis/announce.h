@@ -1,16 +1,16 @@
-/* Which metrics of training announce that a run will fall: how often, how many updates before, and
- * how often they cry wolf. `gepolab analyze --table announcements` prints it; the figure
- * `announcements` draws it.
+/* Which training metrics predict collapse: how often, how many updates in advance, and with how
+ * many false alarms. `gepolab analyze --table announcements` prints the results; the figure
+ * `announcements` plots them.
  *
- * A metric's mean over the last few updates is watched. A run of a method raises an alarm at the
- * first update at which this mean lies beyond a threshold, on the side (rises, falls) on which runs
- * that fall differ. Only updates before the onset of a fall count (analysis/outcome.h). Side and
- * threshold are chosen without the runs of the start (seed) that is judged: the threshold is the
- * least at which no more than the allowed share of the other starts' surviving runs raise an
- * alarm. Beside it, without thresholds, a run that falls is compared with survivors of its own cell
- * at the same update, so that neither the setting nor a longer watch distinguishes them. Formulas:
- * paper/methods.md §5.4.
- */
+ * The predictor is a metric's moving average over the last few updates. A run raises an alarm at
+ * the first update at which it exceeds a threshold, on the side (high or low) on which collapsing
+ * runs differ. Only updates before the onset of a collapse count (analysis/outcome.h). Side and
+ * threshold are chosen without the runs of the seed that is judged. The threshold is the smallest
+ * at which at most the allowed fraction of the other seeds' surviving runs raise an alarm.
+ *
+ * A second comparison needs no threshold: a collapsing run is compared with survivors of its own
+ * cell at the same update, so that neither the setting nor a longer observation distinguishes them.
+ * Formulas: paper/methods.md §5.4. */
 #ifndef GEPOLAB_ANALYSIS_ANNOUNCE_H
 #define GEPOLAB_ANALYSIS_ANNOUNCE_H
 
@@ -25,74 +25,74 @@
 
 enum { ANNOUNCE_LEADS = 4 };
 typedef struct announce_rule {
-  size_t window;                /* updates whose mean is watched, at least 1 */
-  double false_alarms;          /* share of surviving runs that may raise an alarm, in [0, 1) */
+  size_t window;                /* length of the moving average in updates, at least 1 */
+  double false_alarms;          /* allowed fraction of surviving runs with an alarm, in [0, 1) */
   int64_t lead[ANNOUNCE_LEADS]; /* updates before the onset at which runs are compared, ascending */
   outcome_rule outcome;
 } announce_rule;
-/* 8 updates, 0.1, leads of 1, 25, 50 and 100 updates, the rule of outcomes. */
+/* Returns 8 updates, 0.1, leads of 1, 25, 50 and 100 updates, and the default rule of outcomes. */
 announce_rule announce_rule_default(void);
 
-/* One run as it is watched. */
+/* The series of one run. */
 typedef struct announce_series {
-  uint64_t start;      /* what leave-one-out leaves out together */
-  int fell;            /* 1: it fell at `onset`; 0: it survived */
-  int64_t onset;       /* update; values at it and after it are not looked at */
+  uint64_t start;      /* seed; leave-one-out omits all runs of a seed together */
+  int fell;            /* 1: collapsed at `onset`; 0: survived */
+  int64_t onset;       /* update of the onset; values from it on are ignored */
   const int64_t *step; /* [n] ascending */
-  const double *value; /* [n]; NaN where the metric does not apply */
+  const double *value; /* [n]; NaN where the metric is undefined */
   size_t n;
-  size_t cell; /* runs of one cell differ in their starts alone */
+  size_t cell; /* runs of one cell differ in their seed only */
 } announce_series;
 
-/* How well a metric distinguishes, so many updates before the onset, the runs that fall from those
- * of the same cell that survive, at the same update. */
+/* How well a metric distinguishes collapsing runs from surviving runs of the same cell at the same
+ * update, a given number of updates before the onset. */
 typedef struct announce_matched {
-  size_t fallen, pairs; /* falls with a value then and a survivor to compare with; those pairs */
-  interval auc; /* share of pairs in which the run that falls is higher (ties by half): above 1/2 a
-                   rise announces, below it a fall, 1/2 is chance */
+  size_t fallen, pairs; /* fallen: runs with a value and a survivor to compare with */
+  interval auc; /* fraction of pairs in which the collapsing run is higher (ties count 1/2). Above
+                   1/2: an increase predicts collapse; below: a decrease; 1/2 is chance */
 } announce_matched;
 
-/* How well one metric predicts falls. Intervals are of 95 %, by a bootstrap over starts; thresholds
- * stay as they are chosen. Unknown (NaN) where there are too few runs. */
+/* How well one metric predicts collapse. Intervals are 95 % bootstrap intervals over seeds, with
+ * the chosen thresholds held fixed. NaN if there are too few runs. */
 typedef struct announcement {
   metric m;
   size_t fallen, survived; /* runs that have a value */
-  int falls;               /* the side: 1 if a low value announces, by the runs of all starts */
-  interval auc;            /* area under the ROC curve of runs, on that side */
-  size_t judged_fallen, announced, judged_survived, alarms; /* leaving one start out */
-  interval share, false_alarms;                             /* of the judged */
-  interval lead; /* median of onset - update of the alarm, over the announced falls */
-  announce_matched matched[ANNOUNCE_LEADS]; /* at each of the rule's leads */
-  /* The ROC curve on that side, from (0, 0) to (1, 1): shares of surviving and of fallen runs with
-   * an alarm, as the threshold is lowered. */
+  int falls;               /* 1 if low values predict collapse, judged on the runs of all seeds */
+  interval auc;            /* area under the ROC curve of runs, for that side */
+  size_t judged_fallen, announced, judged_survived, alarms; /* leaving one seed out */
+  interval share, false_alarms;                             /* fractions of the judged runs */
+  interval lead; /* median over predicted collapses of onset - update of the alarm */
+  announce_matched matched[ANNOUNCE_LEADS]; /* one for each lead of the rule */
+  /* ROC curve for that side, from (0, 0) to (1, 1): fractions of surviving and of collapsed runs
+   * with an alarm, for a decreasing threshold. */
   double *roc_alarms, *roc_announced; /* [n_roc] */
   size_t n_roc;
 } announcement;
 
-/* How well the metric predicts falls over runs[n]; its `m` is the caller's, and its curve is in
- * `to`. GL_ENOMEM. */
+/* Computes how well the metric predicts collapse over runs[n]. The caller sets out->m. The ROC
+ * curve is allocated in `to`. Errors: GL_ENOMEM. */
 gl_status announcement_of(announcement *out, arena *to, const announce_series *runs, size_t n,
                           const announce_rule *rule, gl_error *err);
 
 typedef struct announcements {
   announce_rule rule;
-  size_t fallen, survived, left_out; /* runs; left out: never learned, failed */
+  size_t fallen, survived, left_out; /* runs; left_out: never learned, or failed */
   size_t starts;
-  announcement *of; /* [n], those without a value left out: farthest from chance at the first lead
-                       first, those that cannot be compared there last, in the order of AUC */
+  announcement *of; /* [n] metrics with a value. Order: distance from chance at the first lead,
+                       largest first; then those that cannot be compared there, by AUC */
   size_t n;
   arena memory;
 } announcements;
 
-/* Over the runs of all studies together that have the fields of `of` (none: all runs). Runs of the
- * same seed are of one start. GL_EINPUT where no run fell or none survived, for a field in which
- * the runs of a study do not differ, and for a value that no run has. Release with
- * announcements_fini() in any case. */
+/* Evaluates the metrics over all runs of the studies that have the fields of `of` (none: all runs).
+ * Runs of the same seed belong together. Release with announcements_fini(), also after an error.
+ * Errors: GL_ENOMEM, GL_EINPUT (no run collapsed or none survived, a field in which the runs of a
+ * study do not differ, a value that no run has). */
 gl_status announcements_init(announcements *a, const results *const *from, size_t n_from,
                              const contrast_arm *of, const announce_rule *rule, gl_error *err);
 void announcements_fini(announcements *a);
 
-/* Reports them into a document; name: of the studies, for the title. */
+/* Writes the report to a document. name: the studies' names, for the title. */
 void announcements_report(table *to, const announcements *a, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* Compares declared arms of a study start by start. */
+/* Compares declared arms of a study, paired by seed. */
 #include "analysis/contrasts.h"
 
 #include "core/base/arena.h"
@@ -22,7 +22,7 @@ double mcnemar_exact(size_t only_of, size_t only_against) {
   return fmin(1, 2 * gsl_cdf_binomial_P((unsigned)few, 0.5, (unsigned)n));
 }
 
-/* Wilson's interval of a share k of n. */
+/* Wilson's interval of a fraction k of n. */
 static interval wilson(size_t k, size_t n) {
   const double z = 1.959963984540054, runs = (double)n, share = (double)k / runs;
   const double middle = share + z * z / (2 * runs);
@@ -63,8 +63,8 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Twice the ranks of the sorted sizes, whole numbers even where ties share their mean rank; returns
- * twice the sum of the ranks of positive differences. */
+/* Computes twice the ranks of the sorted sizes, which are integers even for ties with their mean
+ * rank. Returns twice the sum of the ranks of positive differences. */
 static size_t double_ranks(const ranked *r, size_t n, size_t *rank) {
   size_t sum = 0;
   for (size_t i = 0, end; i < n; i = end) {
@@ -77,8 +77,8 @@ static size_t double_ranks(const ranked *r, size_t n, size_t *rank) {
   return sum;
 }
 
-/* The fraction of all 2^n signs whose sum of positive ranks is at most `sum`. weight: [sum + 1],
- * zeros. */
+/* Fraction of the 2^n sign combinations whose sum of positive ranks is at most `sum`. weight: [sum
+ * + 1], zeroed. */
 static double fraction_at_most(const size_t *rank, size_t n, size_t sum, double *weight) {
   double fraction = 0;
   weight[0] = 1;
@@ -130,7 +130,8 @@ gl_status holm_adjust(const double *p, size_t n, double *adjusted, gl_error *err
   return status;
 }
 
-/* The share d of pairs that differ, all in one direction, at which enough of them are found. */
+/* Power analysis: the fraction d of pairs that must differ, all in one direction, for the test to
+ * reject with the required probability. */
 static double detectable(size_t pairs, size_t contrasts) {
   size_t enough = 1;
   while (enough <= pairs && mcnemar_exact(enough, 0) * (double)contrasts > LEVEL) enough++;
@@ -183,7 +184,7 @@ bool contrast_has_run(const results *r, const contrast_field *f) {
   return k < r->n_runs;
 }
 
-/* A value that no run has is most likely misspelt. */
+/* Rejects a value that no run has; it is most likely misspelt. */
 static gl_status check_values(const results *r, const contrast *c, const contrast_arm *a,
                               gl_error *err) {
   gl_status status = GL_OK;
@@ -196,7 +197,7 @@ static gl_status check_values(const results *r, const contrast *c, const contras
   return status;
 }
 
-/* An arm is one cell, so that a seed has one run in it. */
+/* An arm must be a single cell, so that it has at most one run per seed. */
 static gl_status check_arm(const results *r, const contrast *c, const contrast_arm *a,
                            gl_error *err) {
   gl_status status = check_values(r, c, a, err);
@@ -229,7 +230,7 @@ static const results_run *arm_run_of_seed(const results *r, const contrast_arm *
 /* --- comparing --- */
 
 typedef struct pairing {
-  run_outcome *of, *against; /* [n] by pair */
+  run_outcome *of, *against; /* [n] outcomes of the two arms, by pair */
   size_t n, unpaired;
   arena memory;
 } pairing;

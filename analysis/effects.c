@@ -1,4 +1,4 @@
-/* Least squares over two-level factors. */
+/* Least-squares fits with two-level factors. */
 #include "analysis/effects.h"
 
 #include <gsl/gsl_cdf.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Below so many degrees of freedom interactions are not in the model. */
+/* With fewer residual degrees of freedom, interactions are not in the model. */
 enum { FEWEST_RESIDUAL = 4 };
 
 const char *effect_response_name(effect_response r) {
@@ -24,8 +24,8 @@ static const char *level_text(const results *r, size_t group, size_t which) {
   return text != NULL ? text : "";
 }
 
-/* The two values of an axis, the lower number first, else in the order of the grid; returns how
- * many there are: 1 (which a sweep of whole sections has), 2, or 3 where there are more. */
+/* Finds the two values of an axis, the lower number first, otherwise in the order of the grid.
+ * Returns their number: 1 (possible if whole sections are swept), 2, or 3 for more than two. */
 static size_t axis_levels(const results *r, size_t which, size_t group[2]) {
   size_t n = 0;
   for (size_t g = 0; g < r->n_groups; g++) {
@@ -43,14 +43,15 @@ static size_t axis_levels(const results *r, size_t which, size_t group[2]) {
   return n;
 }
 
-/* "a, b" in m; NULL once m has failed. */
+/* "a, b", allocated in m; NULL if m has failed. */
 static const char *comma_joined(arena *m, const char *a, const char *b) {
   char *both = a != NULL ? ARENA_ARRAY(m, char, strlen(a) + strlen(b) + 3) : NULL;
   if (both != NULL) sprintf(both, "%s, %s", a, b);
   return both;
 }
 
-/* Whether two fields change together: 1, or -1 where one's low goes with the other's high. */
+/* Returns 1 if two fields always change together, -1 if the low value of one goes with the high
+ * value of the other, else 0. */
 static int same_factor(const effect_factor *f, const int *level, size_t n) {
   int same = 1, opposite = 1;
   for (size_t g = 0; g < n; g++) {
@@ -60,7 +61,7 @@ static int same_factor(const effect_factor *f, const int *level, size_t n) {
   return same ? 1 : opposite ? -1 : 0;
 }
 
-/* The axis becomes a factor, or a part of the factor with which it always changes. */
+/* Makes the axis a factor, or part of an existing factor with which it always changes. */
 static void add_factor_axis(effect_table *t, size_t which, const size_t group[2]) {
   const results *r = t->from;
   arena *m = &t->memory;
@@ -147,7 +148,7 @@ gl_status least_squares(const regression *of, size_t *rank, gl_error *err) {
 
 /* --- the model --- */
 
-/* The data of one fit: a response with its run's group and seed. */
+/* The data of one fit: responses with the run's group and seed. */
 typedef struct sample {
   double y[RESPONSE_COUNT];
   size_t group;
@@ -157,7 +158,7 @@ typedef struct sample {
 typedef struct model {
   sample *sample; /* [n] */
   size_t n;
-  uint64_t *seed; /* [n_seeds] distinct ones */
+  uint64_t *seed; /* [n_seeds] distinct seeds */
   size_t n_seeds;
   double *x, *y, *b, *variance; /* [n][columns], [n], [columns], [columns] */
   arena memory;
@@ -165,7 +166,7 @@ typedef struct model {
 
 static gl_status model_init(model *m, const effect_table *t, gl_error *err) {
   const size_t n = t->from->n_runs;
-  const size_t k = n + t->n_factors * (t->n_factors + 1) / 2 + 1; /* the most columns */
+  const size_t k = n + t->n_factors * (t->n_factors + 1) / 2 + 1; /* maximum of columns */
   *m = (model){0};
   m->sample = ARENA_ARRAY(&m->memory, sample, n);
   m->seed = ARENA_ARRAY(&m->memory, uint64_t, n);
@@ -220,8 +221,8 @@ static void fill_model(model *m, const effect_table *t, const effect_fit *fit,
   }
 }
 
-/* Columns: one, seeds but the first as deviations from their mean, factors, pairs. Returns their
- * number. */
+/* Fills the columns: intercept, seeds except the first as deviations from their mean, factors,
+ * pairs of factors. Returns their number. */
 static size_t fill_columns(model *m, const effect_table *t, int pairs) {
   const size_t k = m->n_seeds + t->n_factors + (pairs ? t->n_factors * (t->n_factors - 1) / 2 : 0);
   for (size_t i = 0; i < m->n; i++) {
@@ -244,7 +245,7 @@ static int by_p(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Benjamini and Hochberg's step up. sorted: [n] scratch. */
+/* Benjamini-Hochberg step-up procedure. sorted: [n] scratch. */
 static void find_false_discovery_rates(effect *e, size_t n, effect **sorted) {
   double q = 1;
   for (size_t i = 0; i < n; i++) sorted[i] = &e[i];
@@ -255,8 +256,8 @@ static void find_false_discovery_rates(effect *e, size_t n, effect **sorted) {
   }
 }
 
-/* A coefficient as an effect (twice it), with Student's interval. Without any residual the interval
- * is the point. */
+/* Converts a coefficient to an effect (twice it) with Student's interval. Without residual degrees
+ * of freedom the interval is the point. */
 static interval effect_size(double b, double variance, double freedom, double *p) {
   const double error = sqrt(variance), t = gsl_cdf_tdist_Pinv(0.975, freedom);
   *p = error > 0 ? 2 * gsl_cdf_tdist_Q(fabs(b) / error, freedom) : b == 0 ? 1 : 0;
@@ -299,7 +300,8 @@ static gl_status fit_response(effect_table *t, model *m, effect_response respons
   return GL_OK;
 }
 
-/* Whether the first algorithm's runs tell all pairs apart, with degrees of freedom to spare. */
+/* Includes interactions if the first algorithm's runs identify all pairs and leave enough degrees
+ * of freedom. */
 static gl_status choose_model(effect_table *t, model *m, gl_error *err) {
   size_t rank = 0;
   const size_t k = fill_columns(m, t, 1);
@@ -366,7 +368,7 @@ static void put_fit_name(table *to, const effect_table *t, const effect_fit *f, 
   table_text(to, effect_response_name(r));
 }
 
-/* The effects of a fit with the smallest p, at most `most` of them (0: all). */
+/* Writes the effects of a fit with the smallest p, at most `most` (0: all). */
 static gl_status put_smallest(table *to, const effect_table *t, effect_response r,
                               const effect_fit *f, size_t most, gl_error *err) {
   if (f->why != NULL) {

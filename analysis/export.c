@@ -1,4 +1,4 @@
-/* The tables that are computed from a study's runs: a record for each run, and for each cell. */
+/* Tables computed from a study's runs: a record for each run, and one for each cell. */
 #include "analysis/export.h"
 
 #include "analysis/sets.h"
@@ -84,7 +84,7 @@ static const export_table cells_table = {
     .key = "cell",
     .columns = cells_columns};
 
-/* The computed tables stand behind `runs`. */
+/* The computed tables come after `runs`. */
 const export_table *study_export_at(size_t i) {
   if (i == 0) return store_export_at(0);
   if (i == 1) return &summary_table;
@@ -99,20 +99,20 @@ const export_table *study_export_named(const char *name) {
 
 /* --- one study of the file --- */
 
-/* A run of the list with its records and its cell. */
+/* A run of the export list with its results and its cell. */
 typedef struct known_run {
   const results_run *run;
-  size_t cell; /* among the study's, from 1; 0: a repeat, in no cell */
+  size_t cell; /* number of the cell in the study, from 1; 0: a repeat, which is in no cell */
 } known_run;
 
 typedef struct one_study {
   const run_list *list;
-  size_t first, end;   /* of its runs in the list */
-  size_t cells_before; /* of other studies */
+  size_t first, end;   /* range of its runs in the list */
+  size_t cells_before; /* number of cells in earlier studies */
   results *from;
   summary sum;
-  known_run *known; /* [end - first], in the order of the list */
-  double *scratch;  /* as many as the longest run has steps or evaluations */
+  known_run *known; /* [end - first] in the order of the list */
+  double *scratch;  /* length: steps or evaluations of the longest run */
   arena memory;
 } one_study;
 
@@ -126,7 +126,7 @@ static int compare_keys(const void *a, const void *b) {
   return strcmp(((const known_run *)a)->run->key, ((const known_run *)b)->run->key);
 }
 
-/* The runs of the results and their repeats, by key. */
+/* Collects the runs of the results and their repeats, by key. */
 static size_t known_runs(const one_study *o, known_run *of) {
   size_t n = 0;
   for (size_t c = 0; c < o->sum.n_cells; ++c) {
@@ -139,7 +139,7 @@ static size_t known_runs(const one_study *o, known_run *of) {
   return n;
 }
 
-/* Brings them into the order of the list. Both come from one state of the file. */
+/* Sorts them into the order of the list. Both come from the same state of the file. */
 static gl_status match_runs(one_study *o, gl_error *err) {
   const size_t n = o->from->n_runs + o->from->n_repeats;
   known_run *of = ARENA_ARRAY(&o->memory, known_run, n);
@@ -249,7 +249,7 @@ static void put_interval(records_writer *w, interval v) {
   records_number(w, v.high);
 }
 
-/* The divergence is in the column of the metric that the study has. */
+/* The divergence goes into the column of the metric that the study has. */
 static void put_intervals(records_writer *w, const summary *s, const cell_summary *c) {
   static const interval none = {NAN, NAN, NAN};
   put_interval(w, c->best);
@@ -373,7 +373,7 @@ static bool has_own(const export_table *t, const char *name) {
   return false;
 }
 
-/* The column joins the one of the same name in another table. */
+/* Declares a foreign key: the column refers to the column of the same name in another table. */
 static int add_reference(cJSON *references, const char *column, const char *other) {
   cJSON *o = json_append_object(references);
   if (o == NULL || json_add_string(o, "fields", column) == NULL) return 0;
@@ -391,7 +391,7 @@ static int add_references(cJSON *schema, const export_table *t) {
          (!of_cells || add_reference(references, "cell", "cells"));
 }
 
-/* "key, step" as a list of names. */
+/* Splits "key, step" into a list of names. */
 static int add_key(cJSON *schema, const char *names) {
   cJSON *list = cJSON_AddArrayToObject(schema, "primaryKey");
   for (const char *at = names; list != NULL && *at != '\0';) {
@@ -462,7 +462,7 @@ enum { MOST_FILES = 32 };
 typedef struct exporting {
   const char *folder;
   records_format format;
-  file_writer file[MOST_FILES]; /* [n], of the tables so far */
+  file_writer file[MOST_FILES]; /* [n] tables so far */
   size_t n;
   cJSON *package, *resources;
 } exporting;
@@ -503,7 +503,8 @@ static gl_status write_package(exporting *e, gl_error *err) {
   return whole ? GL_OK : file_commit(&e->file[--e->n], err);
 }
 
-/* All tables of one state of the file; regular files, so nobody makes this wait. */
+/* Writes all tables from one state of the file. The outputs are regular files, so the read
+ * transaction is not blocked by a reader. */
 static gl_status write_held(exporting *e, store *s, gl_error *err) {
   run_list runs = {0};
   gl_status status = store_begin_reading(s, err);

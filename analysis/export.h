@@ -1,9 +1,8 @@
-/* Every table of a study as text: those that the store writes (core/store/export.h), and two that
- * are computed from them:
+/* Exports every table of a study as text: those that the store writes (core/store/export.h), and
+ * two that are computed from them:
  *
- *   summary  a record for each run, with the numbers from which `gepolab analyze` makes its cells
- *   cells    a record for each cell, with the means and intervals that `gepolab analyze` shows
- */
+ *   summary  a record for each run, with the numbers from which `gepolab analyze` computes cells
+ *   cells    a record for each cell, with the means and intervals that `gepolab analyze` prints */
 #ifndef GEPOLAB_ANALYSIS_EXPORT_H
 #define GEPOLAB_ANALYSIS_EXPORT_H
 
@@ -12,19 +11,19 @@
 
 #include <stdio.h>
 
-/* The i-th table, or NULL past the last; and the one of that name, or NULL. */
+/* Return the i-th table, or NULL past the last; the table of that name, or NULL. */
 const export_table *study_export_at(size_t i);
 const export_table *study_export_named(const char *name);
 
-/* Writes one table of the file, whole or, on failure, what the stream had taken. GL_EIO where the
- * study is damaged or writing fails. */
+/* Writes one table of the file. After an error the output may be incomplete. Errors: GL_ENOMEM,
+ * GL_EIO (the study is damaged, or writing fails). */
 gl_status study_export(store *s, const export_table *table, records_format format, FILE *to,
                        gl_error *err);
 
-/* Writes every reproducible table as folder/NAME.csv (or .tsv, .jsonl), all of one state of the
- * file, and folder/datapackage.json, which describes them as a tabular data package of Frictionless
- * Data: names, types, units and meanings of the columns, keys, and which of them join. The folder
- * is made where there is none. The files are put in their places when all of them are whole. */
+/* Writes every reproducible table as folder/NAME.csv (or .tsv, .jsonl), all from one state of the
+ * file. Also writes folder/datapackage.json, which describes them as a Frictionless tabular data
+ * package: names, types, units and descriptions of the columns, keys, and foreign keys. The folder
+ * is created if missing. Files are renamed to their final names when all are complete. */
 gl_status study_export_all(store *s, records_format format, const char *folder, gl_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Judges runs by a rule that is fixed beforehand. */
+/* Classifies runs by a rule that is fixed in advance. */
 #include "analysis/outcome.h"
 
 #include "core/base/json.h"
@@ -38,13 +38,13 @@ bool run_outcome_is_fall(const run_outcome *o) {
   return false;
 }
 
-/* The best after evaluation i: the largest, or what best_until says. */
+/* The best score up to evaluation i: the running maximum, or best_until[i] if given. */
 static double best_with(double best, const eval_record *eval, const double *best_until, size_t i) {
   if (best_until == NULL) return fmax(best, eval[i].eval_score);
   return isnan(best_until[i]) ? best : best_until[i];
 }
 
-/* The index at which the fall begins, or n. Only what was gained until then counts. */
+/* Returns the index at which the collapse begins, or n. Only the gain up to that point counts. */
 static size_t fall_of(const eval_record *eval, const double *best_until, size_t n,
                       const outcome_rule *rule) {
   double first = NAN, best = NAN, best_before = NAN;
@@ -66,8 +66,8 @@ static size_t fall_of(const eval_record *eval, const double *best_until, size_t 
   return n;
 }
 
-/* The index from which on all evaluations lie below a share of the first one, if that began as
- * something and there are enough of them; else n. */
+/* Returns the index from which on all evaluations are below a fraction of the first one, if the
+ * first is large enough and there are enough evaluations; else n. */
 static size_t loss_of_start(const eval_record *eval, size_t n, const outcome_rule *rule) {
   double first = NAN;
   size_t low = 0, begin = n;
@@ -99,7 +99,7 @@ static void ends_of(run_outcome *o, const eval_record *eval, const double *best_
   }
 }
 
-/* An evaluation on the plateau counts the updates since the one before it. */
+/* Counts updates on the plateau: an evaluation on it counts the updates since the previous one. */
 static int64_t plateau_of(const run_outcome *o, const eval_record *eval, size_t fall,
                           const outcome_rule *rule) {
   const double least = o->first + rule->plateau * (o->best - o->first);
@@ -144,7 +144,7 @@ run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule) {
 
 const double stability_share[STABILITY_SHARES] = {0.1, 0.5};
 
-/* Intervals of doses are looked for within this factor beyond the doses of the study. */
+/* Intervals of learning rates are searched within this factor beyond those of the study. */
 static const double REACH = 1000;
 
 static int by_dose(const void *a, const void *b) {
@@ -165,7 +165,7 @@ static gl_status find_settings(stability *s, gl_error *err) {
   return status;
 }
 
-/* The median staleness of the clock of each setting's runs, on average. */
+/* For each setting: the clock's median staleness, averaged over runs. */
 static gl_status find_staleness(stability *s, gl_error *err) {
   const results *r = s->from;
   size_t *runs = ARENA_ARRAY(&s->memory, size_t, s->n_settings);
@@ -184,7 +184,7 @@ static gl_status find_staleness(stability *s, gl_error *err) {
 
 /* --- cells --- */
 
-/* The dose of the cell with that logarithm, which is added where it is new. */
+/* Returns the cell's group with that logarithm of the learning rate, adding it if it is new. */
 static dose_group *dose_of(stability_cell *c, double x) {
   for (size_t i = 0; i < c->n_doses; i++)
     if (c->dose[i].x == x) return &c->dose[i];
@@ -255,7 +255,7 @@ static gl_status fit_doses(stability_cell *c, gl_error *err) {
   return status;
 }
 
-/* The last scores of the cell's runs at each dose. */
+/* The last scores of the cell's runs at each learning rate. */
 static gl_status find_scores(stability *s, stability_cell *c, gl_error *err) {
   const results *r = s->from;
   arena work = {0};
@@ -363,7 +363,7 @@ static const table_column stability_columns[] = {
     {"median_onset", TABLE_REAL, .head = "median onset", .format = "%.0f", .place = 1},
     TABLE_KEY("curve", TABLE_TABLE),
     TABLE_KEY("watched", TABLE_REAL),
-    /* from here on where doses are swept */
+    /* the columns from here on are used if learning rates are swept */
     TABLE_KEY("doses", TABLE_TABLE),
     TABLE_KEY("best_dose", TABLE_REAL),
     {"best_last", TABLE_INTERVAL, .head = "best last, at lr", .place = 3},
@@ -379,7 +379,7 @@ static const table_column dose_columns[] = {
     TABLE_KEY("dose", TABLE_REAL), TABLE_KEY("runs", TABLE_WHOLE), TABLE_KEY("falls", TABLE_WHOLE),
     TABLE_KEY("last", TABLE_INTERVAL)};
 
-/* A dose: people see open ends as inequalities that a reader knows. */
+/* Writes a learning rate; printed text shows open ends as inequalities. */
 static void put_dose(table *t, const dose_fit *fit, interval v) {
   char low[32] = "0", high[32] = "∞";
   interval_cell(t, v);
@@ -393,7 +393,7 @@ static void put_dose(table *t, const dose_fit *fit, interval v) {
     table_shown(t, "%.3g [%s, %s]", v.value, low, high);
 }
 
-/* The dose of a logarithm, without the last digits that it has lost. */
+/* The learning rate of a logarithm, rounded to the digits that are exact. */
 static double dose_number(double x) {
   char text[32];
   snprintf(text, sizeof text, "%.12g", exp(x));
@@ -410,7 +410,7 @@ static void put_doses(table *t, const stability_cell *c) {
     interval_cell(list, c->last[i]);
   }
   if (c->best_dose < c->n_doses) {
-    /* the highest last score over the doses; it is selected on the runs that are reported */
+    /* highest last score over the learning rates, selected on the reported runs */
     const interval v = c->last[c->best_dose];
     table_real(t, dose_number(c->dose[c->best_dose].x));
     interval_cell(t, v);
@@ -423,7 +423,7 @@ static void put_doses(table *t, const stability_cell *c) {
   for (size_t k = 0; k < STABILITY_SHARES; k++) put_dose(t, &c->fit, c->falls_at[k]);
 }
 
-/* The course of the share that has not fallen, for its figure. */
+/* Writes the survival curve for its figure. */
 static void put_curve(table *t, const stability_cell *c) {
   table *curve = table_rows(t, curve_columns, sizeof curve_columns / sizeof *curve_columns);
   for (size_t i = 0; i < c->n_steps; i++) {
@@ -488,13 +488,13 @@ void stability_report(table *to, const stability *s) {
 
 /* --- the same from stored results --- */
 
-/* Keys are at most as long as stored results have them. */
+/* Maximum length of keys; stored results have the same limit. */
 enum { KEY_SIZE = 512 };
 
-/* A cell of the file: its keys begin with `prefix`, "cells[gepo,weight delay 3 s,4]". */
+/* A cell in the file: its keys begin with `prefix`, such as "cells[gepo,weight delay 3 s,4]". */
 typedef struct stored_cell {
   char prefix[KEY_SIZE];
-  double place; /* in the study's order */
+  double place; /* order in the study */
 } stored_cell;
 
 static const char *stored_text(const stability *s, const stored_cell *c, const char *member) {
@@ -515,7 +515,7 @@ static size_t stored_count(const stability *s, const stored_cell *c, const char 
   return number >= 0 && number < 1e15 ? (size_t)number : 0;
 }
 
-/* An interval whose missing ends are open. */
+/* An interval; a missing end is open. */
 static interval stored_interval(const stability *s, const stored_cell *c, const char *member,
                                 double open) {
   char key[KEY_SIZE];
@@ -536,7 +536,7 @@ static int by_place(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The length of the prefix of a key "cells[…].algorithm"; 0 of all other keys. */
+/* Length of the prefix of a key "cells[…].algorithm"; 0 for all other keys. */
 static size_t prefix_of(const char *key) {
   static const char start[] = "cells[", end[] = "].algorithm";
   const size_t n = strlen(key), tail = sizeof end - 1;
@@ -570,13 +570,13 @@ static gl_status find_cells(stability *s, stored_cell **out, size_t *n, gl_error
 
 /* --- cells --- */
 
-/* The member of a list's item, as keys have it. Returns key. */
+/* Writes the key of a member of a list's item. Returns key. */
 static const char *item_key(char key[KEY_SIZE], const char *list, size_t i, const char *member) {
   snprintf(key, KEY_SIZE, "%.32s[%zu].%.32s", list, i, member);
   return key;
 }
 
-/* How many items a list of the cell has, each with that member: curve[0].update and so on. */
+/* Number of items in a list of the cell that have that member: curve[0].update and so on. */
 static size_t items_of(const stability *s, const stored_cell *c, const char *list,
                        const char *member) {
   char key[KEY_SIZE];
@@ -636,7 +636,7 @@ static void read_stored_cell(stability *s, const stored_cell *from, stability_ce
   read_doses(s, from, to);
 }
 
-/* The cells in the grid of algorithms and settings; where the grid has a hole there are no runs. */
+/* Fills the grid of algorithms and settings; missing cells have no runs. */
 static gl_status fill_grid(stability *s, const stored_cell *cell, size_t n, gl_error *err) {
   arena *m = &s->memory;
   s->algorithms = ARENA_ARRAY(m, const char *, n);

@@ -1,11 +1,10 @@
-/* The outcome of a training run: whether it learned, whether its score collapsed (a fall), and
- * when.
+/* The outcome of a training run: whether it learned, whether its score collapsed (a "fall" in
+ * identifiers), and when.
  *
- * The rule is fixed beforehand and the same for all runs, so that no method is judged by eye. A run
- * falls when several evaluations in a row lie below a share of what had been gained until then; a
- * single bad evaluation is none. Only evaluations before it decide about a fall, so that a fall
- * does not depend on how long the run was watched afterwards. Scores are better when higher.
- */
+ * The rule is fixed in advance and is the same for all runs, so that no algorithm is judged by eye.
+ * A run collapses when several evaluations in a row are below a fraction of the gain so far; a
+ * single bad evaluation does not count. Only earlier evaluations decide about a collapse, so it
+ * does not depend on how long the run continued. Higher scores are better. */
 #ifndef GEPOLAB_ANALYSIS_OUTCOME_H
 #define GEPOLAB_ANALYSIS_OUTCOME_H
 
@@ -19,12 +18,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* In the order in which they are tested, but for survival, which is the rest. */
+/* In the order in which they are tested; survival is the rest. */
 typedef enum outcome {
-  OUTCOME_NOT_FINITE,    /* a loss or parameter that is no number ended it before it fell */
-  OUTCOME_NEVER_LEARNED, /* it gained less than the rule's least gain */
-  OUTCOME_EARLY_FALL,    /* it fell before it had been on its plateau long enough */
-  OUTCOME_LATE_FALL,     /* it fell afterwards: the published kind of collapse */
+  OUTCOME_NOT_FINITE,    /* a non-finite loss or parameter ended the run before a collapse */
+  OUTCOME_NEVER_LEARNED, /* the gain was below the rule's minimum */
+  OUTCOME_EARLY_FALL,    /* collapsed before it had been on its plateau long enough */
+  OUTCOME_LATE_FALL,     /* collapsed afterwards: the kind of collapse that papers report */
   OUTCOME_SURVIVED,
   OUTCOME_COUNT
 } outcome;
@@ -33,118 +32,121 @@ typedef enum outcome {
 const char *outcome_name(outcome o);
 
 typedef struct outcome_rule {
-  double least_gain;       /* in units of the score; below it a run has learned nothing */
-  double kept;             /* below first + kept * gain is a fall */
-  size_t in_a_row;         /* so many evaluations in a row */
-  double plateau;          /* at least first + plateau * gain is the plateau, gain being the whole
-                              run's before the fall */
-  int64_t plateau_updates; /* a late fall has been on it so long, in updates */
+  double least_gain; /* in units of the score; a run with less gain has learned nothing */
+  double kept;       /* below first + kept * gain counts as collapsed */
+  size_t in_a_row;   /* number of consecutive evaluations */
+  double plateau; /* plateau: at least first + plateau * gain, with the gain of the whole run before
+                     the collapse */
+  int64_t plateau_updates; /* minimum time on the plateau for a late collapse, in updates */
 } outcome_rule;
 
-/* 0.1, half, four, 0.9, 200 updates. */
+/* Returns 0.1, 0.5, 4, 0.9 and 200 updates. */
 outcome_rule outcome_rule_default(void);
 
 typedef struct run_outcome {
   outcome kind;
-  double first, best, last; /* scores; NaN without an evaluation */
-  int64_t best_step;        /* update of the best evaluation (the first of equal ones) */
-  int64_t plateau_updates;  /* updates on the plateau before the fall, or in all */
-  int64_t onset;            /* update of the first evaluation of the fall, or of the loss of the
-                               start; of a run that is not finite its last; -1: none of them */
-  int64_t end;              /* the last evaluation */
-  bool lost_start;          /* it never learned, and lost what it began with: as many evaluations in
-                              a row as a fall needs lie below kept * first, first being at least
-                              the least gain, without a better one after them */
+  double first, best, last; /* scores; NaN without evaluations */
+  int64_t best_step;        /* update of the best evaluation (the first, if several are equal) */
+  int64_t plateau_updates;  /* updates on the plateau before the collapse, or in total */
+  int64_t onset;   /* update of the first evaluation of the collapse or of the loss of the warm-up;
+                      for a non-finite run its last update; -1: none of these */
+  int64_t end;     /* update of the last evaluation */
+  bool lost_start; /* the run never learned and lost its initial score: as many consecutive
+                      evaluations as a collapse requires are below kept * first, first is at least
+                      the minimum gain, and no later one is better */
 } run_outcome;
 
-/* 1 for early and late falls, for runs that are not finite, and for those that lost their start:
- * what counts as a fall when falls are set against a dose or a time. */
+/* Returns true for early and late collapses, non-finite runs, and runs that lost their warm-up:
+ * what counts as a collapse in analyses against learning rate or time. */
 bool run_outcome_is_fall(const run_outcome *o);
 
-/* The outcome of a run with evaluations eval[n] in the order of their updates; not_finite: it ended
- * for that reason. best_until: [n] the best score until each evaluation, as it was chosen and
- * scored on different problems (analysis/sets.h); NULL: the largest one, which is biased upwards.
- * Evaluations that are NaN are skipped. A run that fell before it was not finite is a fall. Without
- * evaluations it never learned, or is not finite. */
+/* The outcome of a run with evaluations eval[n], in the order of their updates. not_finite: the run
+ * ended for that reason. best_until[n]: the best score up to each evaluation, selected and scored
+ * on different problems (analysis/sets.h); NULL: the running maximum, which is biased upwards. NaN
+ * evaluations are skipped. A run that collapsed before it became non-finite counts as collapsed. A
+ * run without evaluations never learned, or is non-finite. */
 run_outcome outcome_of(const eval_record *eval, const double *best_until, size_t n, bool not_finite,
                        const outcome_rule *rule);
-/* The same of a run of a study, by its halves where it has any. Not finite is what
- * results_run_is_not_finite() says. */
+/* The same for a run of a study; uses its halves if it has any, and results_run_is_not_finite(). */
 run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule);
 
 /* --- the outcomes of a study --- */
-/* The stability of a study: the outcomes of its runs by method and setting, when they
- * fell, and at which dose (learning rate) which share falls. `gepolab analyze --table outcomes`
- * prints it; the figures `survival` and `frontier` draw it, of a study or of what `gepolab analyze
- * --table outcomes --json` said of one and `gepolab results keep` stored. */
+/* The stability of a study: outcomes of its runs by algorithm and setting, times of collapse, and
+ * the learning rate ("dose" in identifiers) at which a given fraction collapses. `gepolab analyze
+ * --table outcomes` prints it. The figures `survival` and `frontier` plot it, for a study or for
+ * the output of `gepolab analyze --table outcomes --json` stored by `gepolab results keep`. */
 
-/* The axis whose numbers are doses. */
+/* The axis with the learning rates. */
 #define STABILITY_DOSE "optimizer.lr"
 
-/* The shares that are told. */
+/* The reported fractions. */
 enum { STABILITY_SHARES = 2 };
 extern const double stability_share[STABILITY_SHARES]; /* 0.1, 0.5 */
 
-/* The runs of one algorithm at one setting, all doses together. */
+/* The runs of one algorithm in one setting, at all learning rates. */
 typedef struct stability_cell {
   size_t algorithm, setting; /* indices */
-  size_t runs, failed;       /* failed runs (which say nothing) are counted apart */
+  size_t runs, failed;       /* failed runs are counted separately, because they have no outcome */
   size_t count[OUTCOME_COUNT];
-  size_t lost_start; /* of those that never learned */
+  size_t lost_start; /* number of never-learned runs that lost their warm-up */
   size_t falls;
-  interval fallen;      /* share of falls among runs, Clopper-Pearson */
-  survival_step *curve; /* [n_steps] Kaplan-Meier, in updates; at_risk and falls are not stored */
+  interval fallen;      /* fraction that collapsed, with its Clopper-Pearson interval */
+  survival_step *curve; /* [n_steps] Kaplan-Meier, in updates; without at_risk and falls */
   size_t n_steps;
-  double watched;      /* the last update at which a run fell or was still up; 0 without runs */
-  double median_onset; /* infinite while fewer than half have fallen */
-  dose_group *dose;    /* [n_doses] ascending, x the natural logarithm */
+  double watched; /* last update at which a run collapsed or was still observed; 0 without runs */
+  double median_onset; /* infinite while fewer than half have collapsed */
+  dose_group *dose;    /* [n_doses] ascending; x is the natural logarithm of the learning rate */
   size_t n_doses;
-  /* From here on by stability_fit(). */
-  interval *last; /* [n_doses] last score at that dose, interquartile mean; unknown without runs */
-  size_t best_dose; /* index of the dose with the highest last score; n_doses: none */
+  /* The fields from here on are set by stability_fit(). */
+  interval *last; /* [n_doses] last score at that learning rate, interquartile mean; unknown without
+                     runs */
+  size_t best_dose; /* index of the learning rate with the highest last score; n_doses: none */
   dose_fit fit;
-  interval falls_at[STABILITY_SHARES]; /* doses, not logarithms; ends 0 or infinite where open */
+  interval falls_at[STABILITY_SHARES]; /* learning rates (not logarithms) at which each fraction
+                                          collapses; open ends are 0 or infinite */
 } stability_cell;
 
 typedef struct stability {
-  const results *from; /* borrowed; NULL: made of stored results */
-  stored kept;         /* these, else empty; texts below are of it */
+  const results *from; /* borrowed; NULL if made from stored results */
+  stored kept;         /* the stored results, else empty; owns the texts below */
   const char *study;
   const char **algorithms; /* [n_algorithms] */
   size_t n_algorithms;
   outcome_rule rule;
-  bool has_doses;        /* STABILITY_DOSE is swept */
-  size_t dose_axis;      /* its index among the axes of a study; axes.n where it is none */
-  const char **settings; /* [n_settings] titles without the dose; "" where there is but one */
-  size_t *setting;       /* [n_groups] of each group */
+  bool has_doses;        /* 1: learning rates are swept */
+  size_t dose_axis;      /* index among the study's axes; axes.n if it is not one */
+  const char **settings; /* [n_settings] titles without learning rate; "" if only one */
+  size_t *setting;       /* [n_groups] setting of each group */
   size_t n_settings;
-  double *staleness; /* [n_settings] the clock's median in updates, mean over runs; NaN: no clock */
-  run_outcome *run;  /* [n_runs], as in from; of failed runs without meaning */
-  stability_cell
-      *cells;   /* [n_settings][n_algorithms]; runs and failed 0 where the grid has a hole */
-  arena memory; /* of the arrays */
+  double *staleness; /* [n_settings] median of the clock in updates, mean over runs; NaN without a
+                        clock */
+  run_outcome *run;  /* [n_runs] as in from; undefined for failed runs */
+  stability_cell *cells; /* [n_settings][n_algorithms]; runs and failed are 0 for missing cells */
+  arena memory;          /* memory of the arrays */
 } stability;
 
-/* GL_EINPUT where no run has an evaluation. Release with stability_fini() in any case. */
+/* Computes the outcomes. Release with stability_fini(), also after an error. Errors: GL_ENOMEM,
+ * GL_EINPUT (no run has an evaluation). */
 gl_status stability_init(stability *s, const results *from, const outcome_rule *rule,
                          gl_error *err);
 void stability_fini(stability *s);
 
-/* Fits the share of falls against the dose in each cell, and finds the last scores at each dose:
- * as the table of outcomes and the figure `frontier` need them. */
+/* Fits the fraction that collapses against the learning rate in each cell, and computes the last
+ * scores at each learning rate. Needed for the table of outcomes and the figure `frontier`. */
 gl_status stability_fit(stability *s, gl_error *err);
 
-/* The same from stored results, which it takes over: all that the figures need, but neither single
- * runs nor the coefficients of fits. GL_EINPUT, naming the remedy, where they are not those of
- * `gepolab analyze --table outcomes --json`. Release with stability_fini() in any case. */
+/* The same from stored results, whose ownership it takes: everything the figures need, without
+ * single runs and the coefficients of fits. Release with stability_fini(), also after an error.
+ * Errors: GL_ENOMEM, GL_EINPUT with a hint (not the output of `gepolab analyze --table outcomes
+ * --json`). */
 gl_status stability_of_stored(stability *s, stored *kept, gl_error *err);
 
-/* The times at which the cell's runs fell, or until which they were watched: time[] and fell[] hold
- * n_runs of the study; how many were written. Failed runs are none of them. Not of stored results.
- */
+/* Writes for each run of the cell the time of collapse, or of its last observation, to time[] and
+ * whether it collapsed to fell[]; both have the length n_runs of the study. Returns how many.
+ * Failed runs are omitted. Not available for stored results. */
 size_t stability_times(const stability *s, const stability_cell *c, double *time, uint8_t *fell);
 
-/* Into a document: {study, cells}. */
+/* Writes a document {study, cells}. */
 void stability_report(table *to, const stability *s);
 
 #endif

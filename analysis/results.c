@@ -1,4 +1,4 @@
-/* Runs in memory, sorted into cells and groups, with the order and the names of the settings. */
+/* Runs in memory, sorted into cells and groups; order and titles of the settings. */
 #include "analysis/results.h"
 
 #include "core/base/array.h"
@@ -83,9 +83,10 @@ size_t results_axis(const results *r, const char *path) {
 }
 
 /* --- the order of the settings --- */
-/* Several sweeps in one study each have a grid; the fields that no sweep named order the grids. */
+/* If a study has several sweeps, each is a grid. Grids are ordered by the fields that no sweep
+ * names. */
 
-/* -1, 0 or 1: no value before numbers, these ascending, before words. */
+/* Returns -1, 0 or 1. Order: missing values, then numbers ascending, then words. */
 static int compare_values(axis_value a, axis_value b) {
   int rank_a = !a.text           ? 0
                : isnan(a.number) ? 2
@@ -115,16 +116,16 @@ static void sort_grids(results *r) {
   }
 }
 
-/* Within a grid, runs come in the order of the sweep that made them. A sweep that was extended by
- * values has lost that order, so the levels of each swept axis are sorted. */
+/* Within a grid, runs are in the order of their sweep. If a sweep was extended by values, that
+ * order is lost, so the levels of each swept axis are sorted. */
 
 /* A swept axis of a grid. */
 typedef struct swept_axis {
   size_t axis;
-  size_t *of; /* [n] its values, each by the first group that has it */
+  size_t *of; /* [n] distinct values, each as the first group that has it */
   size_t n;
-  size_t changes; /* the first group that differs from group 0: the later, the slower it varies */
-  size_t stride;  /* from one value to the next, in groups */
+  size_t changes; /* first group that differs from group 0; the later, the slower the axis varies */
+  size_t stride;  /* distance between consecutive values, in groups */
 } swept_axis;
 
 static axis_value level_value(const results_group *grid, const swept_axis *l, size_t i) {
@@ -137,7 +138,7 @@ static size_t level_of(const results_group *grid, const swept_axis *l, axis_valu
   return i;
 }
 
-/* Numbers ascend; an axis with other values keeps the order in which they came. */
+/* Sorts numbers ascending. An axis with other values keeps its order of appearance. */
 static void sort_levels(const results_group *grid, swept_axis *l) {
   for (size_t i = 0; i < l->n; i++)
     if (!level_value(grid, l, i).text || isnan(level_value(grid, l, i).number)) return;
@@ -150,7 +151,7 @@ static void sort_levels(const results_group *grid, swept_axis *l) {
   }
 }
 
-/* which: the index of the axis; of: [n] for its levels. */
+/* which: index of the axis; of: [n] receives its levels. */
 static swept_axis find_levels(const results_group *grid, size_t n, size_t which, size_t *of) {
   swept_axis l = {.axis = which, .of = of};
   for (size_t g = 0; g < n; g++)
@@ -160,7 +161,7 @@ static swept_axis find_levels(const results_group *grid, size_t n, size_t which,
   return l;
 }
 
-/* The slowest axis first, as the sweep has it. */
+/* Sorts the axes, slowest first, as in the sweep. */
 static void nest(swept_axis *l, size_t n_axes) {
   for (size_t i = 1; i < n_axes; i++) {
     const swept_axis moved = l[i];
@@ -183,8 +184,8 @@ static void place_groups(results_group *grid, size_t n, const swept_axis *l, siz
   memcpy(grid, sorted, n * sizeof *sorted);
 }
 
-/* Sorts the groups of a complete grid by the swept axes, the slowest axis first. Groups of a
- * design, or of a sweep that is not finished, keep the order in which they were added. */
+/* Sorts the groups of a complete grid by the swept axes, slowest first. Groups of a design, or of
+ * an unfinished sweep, keep the order in which they were added. */
 static gl_status order_grid(const results *r, results_group *grid, size_t n, gl_error *err) {
   arena work = {0};
   swept_axis *l = ARENA_ARRAY(&work, swept_axis, r->axes.n);
@@ -195,7 +196,7 @@ static gl_status order_grid(const results *r, results_group *grid, size_t n, gl_
     size_t *of = ARENA_ARRAY(&work, size_t, n);
     if (work.failed) break;
     l[n_axes] = find_levels(grid, n, a, of);
-    all *= l[n_axes++].n; /* at most n times n */
+    all *= l[n_axes++].n; /* at most n * n */
   }
   gl_status status = arena_check(&work, "the order of settings", err);
   if (status == GL_OK && all == n) {
@@ -206,8 +207,8 @@ static gl_status order_grid(const results *r, results_group *grid, size_t n, gl_
   return status;
 }
 
-/* Groups of different grids by the fields that no sweep named; within a grid as the sweep's axes
- * vary, numbers ascending and words in the order in which they were added. */
+/* Orders groups of different grids by the fields that no sweep names. Within a grid, the order is
+ * that of the sweep's axes: numbers ascending, words in the order in which they were added. */
 static gl_status order_groups(results *r, gl_error *err) {
   gl_status status = GL_OK;
   sort_grids(r);
@@ -221,7 +222,7 @@ static gl_status order_groups(results *r, gl_error *err) {
 
 /* --- the names of the settings --- */
 
-/* "list, text", or the text alone where the list is empty. In m; NULL once m has failed. */
+/* "list, text", or text if the list is empty. Allocated in m; NULL if m has failed. */
 static const char *listed_text(arena *m, const char *list, const char *text) {
   char *longer = list && text ? ARENA_ARRAY(m, char, strlen(list) + strlen(text) + 3) : NULL;
   if (longer) sprintf(longer, "%s%s%s", list, *list ? ", " : "", text);
@@ -232,7 +233,7 @@ const char *results_value_text(axis_value v) {
   return v.text ? v.text : "not given";
 }
 
-/* The list with "max delay 600 s" at its end; of the label its text alone. */
+/* Appends "max delay 600 s" to the list; for the axis `label` the value alone. */
 static const char *listed_value(arena *m, const char *list, const axis *a, axis_value v) {
   const char *text = results_value_text(v);
   if (strcmp(a->path, RESULTS_LABEL) == 0) return listed_text(m, list, v.text ? v.text : "others");
@@ -242,7 +243,7 @@ static const char *listed_value(arena *m, const char *list, const axis *a, axis_
   return listed_text(m, list, words);
 }
 
-/* Whether two groups have different values in an axis. */
+/* Returns true if two groups have different values on an axis. */
 static bool differ(const results *r, size_t g, size_t h, size_t a) {
   return !is_same_value(r->groups[g].value[a], r->groups[h].value[a]);
 }
@@ -253,8 +254,8 @@ static bool axis_varies(const results *r, size_t a) {
   return false;
 }
 
-/* The group's values, "max delay 600 s, loss down 0.1", without the axes in which the study has one
- * value. */
+/* Lists the group's values, "max delay 600 s, loss down 0.1", for the axes that vary in the study.
+ */
 static const char *heading_of(results *r, size_t group) {
   const char *heading = "";
   for (size_t a = 0; a < r->axes.n; a++)
@@ -263,11 +264,11 @@ static const char *heading_of(results *r, size_t group) {
   return heading;
 }
 
-/* The axes that vary, and those among them that titles name. */
+/* The axes that vary, and those among them that appear in titles. */
 typedef struct naming {
   const results *from;
   int *varying, *named; /* [axes.n] */
-  size_t *values;       /* [axes.n] how many different ones each axis has */
+  size_t *values;       /* [axes.n] number of distinct values */
   struct group_mark {
     uint64_t named, varying; /* hashes of a group's values */
   } * mark;                  /* [n_groups] scratch */
@@ -295,7 +296,7 @@ static void mark_groups(naming *m) {
   qsort(m->mark, n, sizeof *m->mark, compare_marks);
 }
 
-/* Whether the named axes distinguish all groups that the varying ones distinguish. */
+/* Returns true if the named axes distinguish all groups that the varying axes distinguish. */
 static bool tells_groups_apart(naming *m) {
   mark_groups(m);
   for (size_t g = 1; g < m->from->n_groups; g++)
@@ -304,7 +305,7 @@ static bool tells_groups_apart(naming *m) {
   return true;
 }
 
-/* How many values an axis has; leaves it the only one that is named. */
+/* Counts the distinct values of an axis. Afterwards it is the only named one. */
 static size_t count_distinct_values(naming *m, size_t a) {
   memset(m->named, 0, m->from->axes.n * sizeof *m->named);
   m->named[a] = 1;
@@ -314,7 +315,7 @@ static size_t count_distinct_values(naming *m, size_t a) {
   return n;
 }
 
-/* Takes away the names that are not needed, those of axes with few values first. */
+/* Removes axes from the titles that are not needed, axes with few values first. */
 static void shorten(naming *m) {
   const size_t n = m->from->axes.n;
   size_t most = 0;
@@ -334,8 +335,8 @@ static size_t differences(const naming *m, size_t g, size_t h) {
   return n;
 }
 
-/* The group from which all others differ in one axis, where more than two axes vary; n_groups:
- * none. */
+/* Returns the group from which every other differs in one axis, if more than two axes vary; else
+ * n_groups. */
 static size_t base_group(const naming *m) {
   const size_t n = m->from->n_groups;
   size_t axes = 0;
@@ -348,7 +349,7 @@ static size_t base_group(const naming *m) {
   return n;
 }
 
-/* The named values; where the group lacks one of them, the other values that vary take its place.
+/* Title from the named values. If the group lacks one of them, the other varying values replace it.
  */
 static const char *title_of_values(arena *to, const naming *m, size_t g) {
   const axis_table *t = &m->from->axes;
@@ -364,7 +365,7 @@ static const char *title_of_values(arena *to, const naming *m, size_t g) {
   return title;
 }
 
-/* The values in which the group differs from the base. */
+/* Title from the values in which the group differs from the base. */
 static const char *title_of_change(arena *to, const naming *m, size_t base, size_t g) {
   const char *title = "";
   if (g == base) return "base setting";
@@ -393,7 +394,7 @@ const char **results_titles(arena *to, const results *r, size_t without) {
   return titles;
 }
 
-/* "max delay [s], loss down" */
+/* Such as "max delay [s], loss down". */
 static const char *axis_label_of(results *r) {
   const char *label = "";
   for (size_t i = 0; i < r->axes.n; i++) {
@@ -405,7 +406,7 @@ static const char *axis_label_of(results *r) {
   return label;
 }
 
-/* The number of the group in the first of these axes that the study has. */
+/* The group's number on the first of these axes that the study has. */
 static double number_of_axis(const results *r, const results_group *g, const char *path,
                              const char *otherwise) {
   size_t a = results_axis(r, path);
@@ -413,7 +414,7 @@ static double number_of_axis(const results *r, const results_group *g, const cha
   return a < r->axes.n ? g->value[a].number : NAN;
 }
 
-/* Fills in the names of the axes and of all groups. */
+/* Fills in the labels of the axes and the titles of all groups. */
 static gl_status name_groups(results *r, gl_error *err) {
   arena *m = &r->memory;
   r->axis_label = axis_label_of(r);
@@ -451,7 +452,7 @@ static gl_status compare_recipes(results *r, gl_error *err) {
   return status;
 }
 
-/* The group with these values, which is added where there is none yet. */
+/* Returns the group with these values, adding it if it is new. */
 static size_t group_index(results *r, const axis_value *value) {
   size_t g = 0;
   for (; g < r->n_groups; g++) {
@@ -463,10 +464,10 @@ static size_t group_index(results *r, const axis_value *value) {
   return g;
 }
 
-/* Of runs that mean the same, the first finished one is kept; the rest would count one draw twice.
- * original: [n_runs] becomes the index with which each remaining run was added. */
+/* Keeps the first finished one of runs with the same meaning; the others would count one sample
+ * twice. original: [n_runs] receives for each remaining run the index at which it was added. */
 static void drop_repeats(results *r, size_t *original) {
-  size_t *kept = original; /* kept[i] of the first run of a draw: which run of the draw is kept */
+  size_t *kept = original; /* kept[i], for the first run of a duplicate set: the run that is kept */
   for (size_t i = 0; i < r->n_runs; i++) {
     size_t first = r->axes.same[i];
     if (first == i)
@@ -482,7 +483,7 @@ static void drop_repeats(results *r, size_t *original) {
       r->repeats[r->n_repeats++] = r->runs[i];
       continue;
     }
-    original[n] = i; /* n <= i: the entry that is overwritten has been read */
+    original[n] = i; /* n <= i: the overwritten entry has been read */
     r->runs[n++] = r->runs[i];
   }
   r->n_runs = n;
@@ -500,7 +501,7 @@ static gl_status find_groups(results *r, const size_t *original, gl_error *err) 
   return status == GL_OK ? name_groups(r, err) : status;
 }
 
-/* Counting sort of the runs by cell, stable, so that seeds keep their order. */
+/* Stable counting sort of the runs by cell; seeds keep their order. */
 static gl_status sort_runs(results *r, gl_error *err) {
   size_t n = r->n_groups * r->n_algorithms, at = 0;
   results_run *sorted = calloc(r->n_runs + 1, sizeof *sorted);

@@ -1,4 +1,4 @@
-/* Reads the runs of a study from a store, by column name. */
+/* Reads the runs of a study from a store; columns are found by name. */
 #include "analysis/results.h"
 
 #include "analysis/sets.h"
@@ -19,14 +19,14 @@ static double column_number(sqlite3_stmt *q, int i) {
 
 /* --- the records of one run --- */
 
-/* The records of a table: its columns, and a function that reads one record. */
+/* A table of records: its columns, and a function that reads one record. */
 typedef struct record_table {
-  const char *name, *rest, *amount; /* rest: of the query; amount: SQL of the number of items */
+  const char *name, *rest, *amount; /* rest: of the query; amount: SQL for the count */
   size_t item;
   void (*read)(sqlite3_stmt *q, void *items, size_t i);
 } record_table;
 
-/* A query for the records of one run, whose number is its parameter, and one for their number. */
+/* Two queries with the run's number as parameter: for its records, and for their number. */
 typedef struct records {
   const record_table *of;
   sqlite3_stmt *query, *count;
@@ -48,7 +48,7 @@ static void read_set_eval_record(sqlite3_stmt *q, void *items, size_t i) {
   snprintf(e->set, sizeof e->set, "%s", set ? set : "");
 }
 
-enum { STEP_FIRST = 4 }; /* columns before the metrics, which come in their order */
+enum { STEP_FIRST = 4 }; /* number of columns before the metrics, which follow in their order */
 
 static void read_step_record(sqlite3_stmt *q, void *items, size_t i) {
   step_record *s = (step_record *)items + i;
@@ -99,15 +99,15 @@ static gl_status records_init(records *r, store *s, const record_table *of,
   return status;
 }
 
-/* The queries for the records of every run, prepared once. */
+/* The queries for the records of a run, prepared once. */
 typedef struct loading {
   sqlite3 *db;
   records steps, evals, staleness;
-  records set_evals; /* no queries where the file has no such table */
+  records set_evals; /* not prepared if the file has no such table */
   results *into;
 } loading;
 
-/* Files of before format 5 that are only read have none. */
+/* Files older than format 5 that are opened read-only do not have the table. */
 static bool has_set_evals(sqlite3 *db) {
   return sqlite3_table_column_metadata(db, "main", "set_evals", NULL, NULL, NULL, NULL, NULL,
                                        NULL) == SQLITE_OK;
@@ -130,7 +130,7 @@ static gl_status loading_init(loading *l, store *s, gl_error *err) {
   return status;
 }
 
-/* The records of one run on the heap, *n items. */
+/* Loads the records of one run, allocated, *n items. */
 static gl_status load_records(sqlite3 *db, const records *what, int64_t run, void **items,
                               size_t *n, gl_error *err) {
   sqlite3_stmt *count = what->count, *q = what->query;
@@ -156,7 +156,7 @@ static const char *const run_columns[] = {"id",      "algorithm", "swept",  "see
                                           "meaning", "reason",    "key",    "in_effect"};
 enum { N_RUN_COLUMNS = sizeof run_columns / sizeof *run_columns };
 
-/* The runs of a study (?1) with their clocks, in the order of the grid. */
+/* Query for the runs of a study (?1) with their clocks, in the order of the grid. */
 static sqlite3_stmt *query_runs(store *s) {
   sqlite3_stmt *q = NULL;
   char *run = store_columns(s, "main", "runs", "r", run_columns, N_RUN_COLUMNS);
@@ -253,7 +253,7 @@ gl_status results_studies(char ***names, size_t *n, store *s, gl_error *err) {
   return status;
 }
 
-/* The study that is meant: the one named, or the only one. */
+/* Selects the study: the named one, or the only one. */
 static gl_status choose_study(const char **study, char *const *names, size_t n, gl_error *err) {
   char list[512] = "";
   for (size_t i = 0; i < n; i++) {
@@ -267,8 +267,8 @@ static gl_status choose_study(const char **study, char *const *names, size_t n, 
   return GL_OK;
 }
 
-/* All of it from one state of the file, which was compared with its checksums first, so that every
- * value may be assumed to be one that its column allows. */
+/* Loads everything from one state of the file. Its checksums were verified first, so every value
+ * may be assumed to be valid for its column. */
 static gl_status load_study(results **out, store *s, const char *study, gl_error *err) {
   char **names = NULL;
   size_t n = 0;

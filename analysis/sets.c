@@ -1,4 +1,4 @@
-/* Best and last by evaluation set. */
+/* Best and last scores by evaluation set. */
 #include "analysis/sets.h"
 
 #include "core/base/array.h"
@@ -39,7 +39,8 @@ bool sets_have_halves(const results *r) {
 
 /* --- series --- */
 
-/* The next record of that set and half, from *at on, which ends behind it; NULL: none is left. */
+/* Returns the next record of that set and half from *at on, and advances *at; NULL if none is left.
+ */
 static const set_eval_record *next_of(const results_run *run, const char *set, int half,
                                       size_t *at) {
   while (*at < run->n_set_evals) {
@@ -87,8 +88,8 @@ series_ends sets_mean_ends(const results_run *run, const char *const *sets, size
                        .best_to_last = sum.best_to_last / count};
 }
 
-/* The run's evaluations with the mean over these sets as their score, on all problems (half 0) or
- * on a half of them; NaN where one is missing. NULL if memory is short. */
+/* Returns the run's evaluations with the mean over these sets as their score, on all problems (half
+ * 0) or one half; NaN if a set is missing. NULL if memory runs out. */
 static eval_record *mean_evals(arena *to, const results_run *run, const char *const *sets, size_t n,
                                int half) {
   eval_record *out = ARENA_ARRAY(to, eval_record, run->n_evals);
@@ -117,7 +118,8 @@ gl_status sets_ends_of_mean(series_ends *ends, const results_run *run, const cha
   return status;
 }
 
-/* The score on the other half where this one is best, of equals the first. */
+/* The score on the other half at the evaluation where this half is best (the first, if several are
+ * equal). */
 static double scored_elsewhere(const results_run *run, const char *set, int half,
                                bool lower_is_better) {
   const int other = 3 - half;
@@ -165,8 +167,8 @@ static gl_status refuse_name(const results *r, const char *set, const char *cons
                  set, cfg_hint(set, names, n, hint), list, SETS_MEAN);
 }
 
-/* Until each evaluation: where one half was best (of equals the first), the other's score there,
- * and the mean of both ways. */
+/* For each evaluation: selects the best one so far on one half (the first, if several are equal),
+ * takes its score on the other half, and averages both directions. */
 static void follow_bests(double *best_until, const eval_record *const half[2], size_t n) {
   double best[2] = {NAN, NAN}, elsewhere[2] = {NAN, NAN};
   for (size_t i = 0; i < n; i++) {
@@ -186,8 +188,8 @@ static bool has_halves_of(const results_run *run, const char *set) {
   return false;
 }
 
-/* The best score until each evaluation, chosen on one half of the problems and scored on the other;
- * NULL where one of the sets has no halves. All in m, which the caller checks. */
+/* Best score up to each evaluation, selected on one half of the problems and scored on the other;
+ * NULL if one of the sets has no halves. Allocated in m, which the caller checks. */
 static double *bests_by_halves(arena *m, const results_run *run, const char *const *sets,
                                size_t n) {
   for (size_t i = 0; i < n; i++)
@@ -201,7 +203,7 @@ static double *bests_by_halves(arena *m, const results_run *run, const char *con
 gl_status sets_use_halves(results *r, gl_error *err) {
   for (size_t i = 0; i < r->n_runs; i++) {
     results_run *run = &r->runs[i];
-    if (run->n_set_evals > 0) /* the first set's score is the run's */
+    if (run->n_set_evals > 0) /* the first set's score is the run's score */
       run->best_until =
           bests_by_halves(&r->memory, run, (const char *[]){run->set_evals[0].set}, 1);
   }
@@ -252,7 +254,7 @@ static gl_status iqm_over_seeds(const filling *f, size_t n, uint64_t entity, int
                        f->err);
 }
 
-/* One benchmark of one row. entity names the draws of its interval. */
+/* Computes one benchmark of one row. entity is the random stream of its bootstrap interval. */
 static gl_status fill_cell(const filling *f, const char *row, const char *benchmark, number_of what,
                            uint64_t entity, interval *out) {
   size_t n = 0;
@@ -263,7 +265,7 @@ static gl_status fill_cell(const filling *f, const char *row, const char *benchm
   return n > 0 ? iqm_over_seeds(f, n, entity, out) : GL_OK;
 }
 
-/* The average over all benchmarks of the row's run with that seed; NaN where it lacks one. */
+/* Average over all benchmarks of the row's run with that seed; NaN if one is missing. */
 static double average_of(const filling *f, const benchmarks *b, const char *row, uint64_t seed,
                          number_of what) {
   double sum = 0;
@@ -347,7 +349,8 @@ static bool has_intervals(const benchmarks *b) {
   return false;
 }
 
-/* "AIME24 best", "AIME24 last", …, "average best", "average last" behind the row's head. */
+/* Writes the table with columns "AIME24 best", "AIME24 last", …, "average best", "average last"
+ * after the row heading. */
 static void put_pairs(table *to, const benchmarks *b, const char *row_head, const char *what) {
   static const char *const ends[] = {"best", "last"};
   const size_t n = 2 * b->n_benchmarks;

@@ -66,7 +66,7 @@ double sample_quantile(const double *sorted, size_t n, double p) {
   if (n == 0) return NAN;
   double at = p * (double)(n - 1);
   size_t i = (size_t)at;
-  /* At an order statistic GSL would multiply its neighbour, perhaps infinite, by zero. */
+  /* At an order statistic, GSL would multiply the next value, which may be infinite, by zero. */
   if (at == (double)i) return sorted[i];
   if (sorted[i] == sorted[i + 1]) return sorted[i];
   return gsl_stats_quantile_from_sorted_data(sorted, 1, n, p);
@@ -90,20 +90,21 @@ double sample_mean(const double *values, size_t n) {
 
 /* --- the bootstrap --- */
 
-/* Position below n (below 2^32) of draw `index` of a stream. */
+/* Sampled index below n (n < 2^32) at address `index` of a stream. */
 static size_t draw_position(rng_stream stream, uint64_t index, size_t n) {
   uint64_t word = rng_block(stream, index / 4).v[index % 4];
   return (size_t)(word * (uint64_t)n >> 32);
 }
 
-/* The percentile interval of the replicates, which it sorts. */
+/* Percentile interval of the replicates, which it sorts. */
 static interval percentile_interval(double value, double *replicates, size_t n) {
   size_t kept = sample_sort(replicates, n);
   return (interval){value, sample_quantile(replicates, kept, (1.0 - LEVEL) / 2.0),
                     sample_quantile(replicates, kept, (1.0 + LEVEL) / 2.0)};
 }
 
-/* Copies the values without NaN into clean and the sizes left into left; returns the largest. */
+/* Copies the values without NaN to clean and the remaining sizes to left. Returns the largest size.
+ */
 static size_t clean_strata(const double *values, const size_t *size, size_t n_strata, double *clean,
                            size_t *left, size_t *total) {
   size_t largest = 0, from = 0;
@@ -164,7 +165,7 @@ static bool is_constant(const double *x, size_t n) {
   return true;
 }
 
-/* How many different pairs there are, counted up to `most` of them (at most CORRELATION_PAIRS). */
+/* Counts distinct pairs, stopping at `most` (at most CORRELATION_PAIRS). */
 static size_t distinct_pairs(const double *x, const double *y, size_t n, size_t most) {
   size_t found = 0, at[CORRELATION_PAIRS];
   for (size_t i = 0; i < n && found < most; i++) {
@@ -175,8 +176,8 @@ static size_t distinct_pairs(const double *x, const double *y, size_t n, size_t 
   return found;
 }
 
-/* NaN where a sample is constant. Rounding may leave |r| a bit above 1, where atanh is undefined.
- */
+/* NaN if a sample is constant. Rounding can give |r| slightly above 1, where atanh is undefined; it
+ * is clipped. */
 static double spearman_of(const double *x, const double *y, size_t n, double *work) {
   if (n < 2 || is_constant(x, n) || is_constant(y, n)) return NAN;
   return fmax(-1.0, fmin(1.0, gsl_stats_spearman(x, 1, y, 1, n, work)));
@@ -188,7 +189,7 @@ static double pearson_of(const double *x, const double *y, size_t n, double *wor
   return fmax(-1.0, fmin(1.0, gsl_stats_correlation(x, 1, y, 1, n)));
 }
 
-/* A correlation, and the variance of its Fisher's z. */
+/* A correlation coefficient, and the variance of its Fisher z. */
 typedef struct coefficient {
   double (*of)(const double *x, const double *y, size_t n, double *work);
   int ranks;
@@ -215,7 +216,7 @@ static gl_status correlation_with(coefficient with, const double *x, const doubl
   *out = (correlation){0, unknown, unknown, "no pair of values is known"};
   if (n == 0) return GL_OK;
   arena work = {0};
-  double *cx = ARENA_ARRAY(&work, double, n), *cy = ARENA_ARRAY(&work, double, n); /* the pairs */
+  double *cx = ARENA_ARRAY(&work, double, n), *cy = ARENA_ARRAY(&work, double, n); /* without NaN */
   double *rx = ARENA_ARRAY(&work, double, n), *ry = ARENA_ARRAY(&work, double, n); /* a replicate */
   double *of_gsl = ARENA_GRID(&work, double, 2, n);
   double *replicate = ARENA_ARRAY(&work, double, BOOTSTRAP_REPLICATES);
@@ -269,7 +270,7 @@ static int by_time(const void *a, const void *b) {
   return (x->time > y->time) - (x->time < y->time);
 }
 
-/* Product over the times of falls of (1 - falls / at risk). */
+/* Kaplan-Meier: product over the collapse times of (1 - falls / at risk). */
 static size_t survival_steps(const watched *run, size_t n, survival_step *curve) {
   double survival = 1, greenwood = 0;
   size_t steps = 0;
@@ -312,7 +313,7 @@ gl_status survival_curve(const double *time, const uint8_t *observed, size_t n,
 
 /* --- Firth's penalised logistic regression in one variable, with profile intervals of a dose --- */
 
-/* Half the 95 % point of chi-square with one degree of freedom. */
+/* Half the 95 % quantile of the chi-square distribution with one degree of freedom. */
 static const double PROFILE_LOSS = 1.920729410347062;
 
 enum { MOST_NEWTON = 200, MOST_HALVINGS = 40, SLOPES = 100, REFINEMENTS = 50, REACH_STEPS = 100 };
@@ -334,8 +335,8 @@ static double probability(double eta) {
   return eta > 0 ? 1 / (1 + exp(-eta)) : exp(eta) / (1 + exp(eta));
 }
 
-/* Fisher's information of (a, b), and its determinant as a sum of positive terms, which keeps its
- * digits where the weights are tiny. */
+/* Fisher's information of (a, b). The determinant is computed as a sum of positive terms, which is
+ * accurate even for tiny weights. */
 typedef struct information {
   double aa, ab, bb, determinant;
 } information;
@@ -369,7 +370,7 @@ static double likelihood(const dose_group *group, size_t n, double a, double b) 
   return sum + 0.5 * log(information_at(group, n, a, b).determinant);
 }
 
-/* Newton's step for the modified score, sum of (falls - runs p + h (1/2 - p)) (1, x), h being the
+/* Newton step for Firth's modified score, sum of (falls - runs p + h (1/2 - p)) (1, x), with h the
  * leverages of the group's runs. */
 static void newton_step(const dose_group *group, size_t n, double a, double b, double step[2]) {
   const information f = information_at(group, n, a, b);
@@ -385,7 +386,7 @@ static void newton_step(const dose_group *group, size_t n, double a, double b, d
   step[1] = (f.aa * score_b - f.ab * score_a) / f.determinant;
 }
 
-/* Ascends from no slope; a step that loses is halved. */
+/* Maximises from slope 0; a step that decreases the likelihood is halved. */
 static void ascend(const dose_group *group, size_t n, dose_fit *fit) {
   fit->a = fit->b = 0;
   fit->log_likelihood = likelihood(group, n, 0, 0);
@@ -417,7 +418,7 @@ static gl_status check_groups(const dose_group *group, size_t n, gl_error *err) 
   return GL_OK;
 }
 
-/* Doses with runs that differ from the first with runs. */
+/* Returns true if there are runs at two different learning rates. */
 static bool has_two_doses(const dose_group *group, size_t n) {
   double seen = NAN;
   for (size_t i = 0; i < n; i++) {
@@ -448,7 +449,7 @@ gl_status dose_fit_of(const dose_group *group, size_t n, dose_fit *out, gl_error
 
 /* --- a dose and its profile --- */
 
-/* The lines on which a share falls at the dose x, by their slope. */
+/* The lines for which the given fraction collapses at x, parametrised by slope. */
 typedef struct lines {
   const dose_group *group;
   size_t n;
@@ -459,13 +460,13 @@ static double at_slope(const lines *l, double b) {
   return likelihood(l->group, l->n, l->logit - b * l->x, b);
 }
 
-/* Slopes from -most to most, dense near 0. */
+/* Grid of slopes from -most to most, dense near 0. */
 static double slope_at(int i, double most) {
   const double u = 2.0 * i / SLOPES - 1;
   return most * u * u * u;
 }
 
-/* The largest penalised likelihood of these lines: a scan, then golden sections. */
+/* Maximum penalised likelihood over these lines: a scan, then golden-section search. */
 static double best_of_lines(const lines *l, double most) {
   static const double golden = 0.6180339887498949;
   int best = 0;
@@ -489,8 +490,8 @@ static double best_of_lines(const lines *l, double most) {
   return fmax(value, at_slope(l, (low + high) / 2));
 }
 
-/* Where the profile has lost PROFILE_LOSS, going from x by so much a step; infinite if it has not
- * within the steps. */
+/* Returns where the profile has dropped by PROFILE_LOSS, moving from x in steps; infinite if it has
+ * not within the range. */
 static double end_of_profile(lines l, double x, double step, double best, double most) {
   for (int i = 1; i <= REACH_STEPS; i++) {
     l.x = x + i * step;
@@ -519,7 +520,7 @@ interval dose_at(const dose_group *group, size_t n, const dose_fit *fit, double 
   if (fit->why != NULL || !(fit->b > 0)) return (interval){NAN, -INFINITY, INFINITY};
   const lines l = {.group = group, .n = n, .logit = log(share / (1 - share))};
   const double x = (l.logit - fit->a) / fit->b;
-  /* The likelihood of steeper lines differs from a step function's in nothing that matters. */
+  /* Beyond this slope the likelihood is practically that of a step function. */
   const double most = fmax(200 / (high - low), 4 * fabs(fit->b));
   interval v = {.value = x, .low = -INFINITY, .high = INFINITY};
   if (x > low - reach)

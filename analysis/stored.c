@@ -1,4 +1,4 @@
-/* Numbers of JSON documents as tables of keys. */
+/* Flattens JSON documents to tables of keys and numbers. */
 #include "analysis/stored.h"
 
 #include "core/base/array.h"
@@ -30,7 +30,7 @@ static char *text_part(arena *m, const char *text, size_t n) {
   return copy;
 }
 
-/* A key and a value of so many bytes each. */
+/* Adds a key and a value of the given sizes in bytes. */
 static void add_entry(flattening *f, const char *key, size_t key_size, const char *value,
                       size_t value_size) {
   if (f->status != GL_OK) return;
@@ -55,7 +55,7 @@ static const char *scalar(const cJSON *item, char digits[NUMBER_TEXT_SIZE]) {
   return NULL;
 }
 
-/* Numbers that tell the elements of an array apart, beside their texts and axes. */
+/* Names of numbers that identify elements of an array, in addition to texts and axes. */
 static bool is_identity(const char *name) {
   static const char *const names[] = {"outcomes",  "group_size", "length", "vocabulary",
                                       "staleness", "seed",       "k",      "tokens"};
@@ -64,8 +64,8 @@ static bool is_identity(const char *name) {
   return false;
 }
 
-/* Whether a number identifies an element. `update` is that of a measurement, which has a text; in
- * a curve it is a coordinate, and points are known by their places. */
+/* Returns true if a number identifies an element. `update` identifies a measurement, which has a
+ * text; in a curve it is a coordinate, and points are identified by index. */
 static bool tells_apart(const cJSON *element, const cJSON *number) {
   if (strcmp(number->string, "update") != 0) return is_identity(number->string);
   for (const cJSON *m = element->child; m; m = m->next)
@@ -73,7 +73,7 @@ static bool tells_apart(const cJSON *element, const cJSON *number) {
   return false;
 }
 
-/* Texts that describe an element and do not identify it. */
+/* Texts that describe an element but do not identify it. */
 static bool is_remark(const char *name) {
   return strcmp(name, "why") == 0;
 }
@@ -84,7 +84,7 @@ static void append_identity(char key[MOST_KEY], const char *text, int *first) {
   append_key(key, text);
 }
 
-/* "gepo,1800" of an element; its index where nothing identifies it. */
+/* Name of an element, such as "gepo,1800"; its index if nothing identifies it. */
 static void name_element(const cJSON *element, size_t place, char key[MOST_KEY]) {
   char digits[NUMBER_TEXT_SIZE], number[24];
   int first = 1;
@@ -102,8 +102,8 @@ static void name_element(const cJSON *element, size_t place, char key[MOST_KEY])
 
 static void flatten(flattening *f, const cJSON *item, char key[MOST_KEY]);
 
-/* Elements as "[gepo,1800]"; a second one of that name as "[gepo,1800#1]". names[n] are those of
- * the elements, filled here. */
+/* Writes elements as "[gepo,1800]", and a second one with that name as "[gepo,1800#1]". Fills
+ * names[n], the names of the elements. */
 static void flatten_elements(flattening *f, const cJSON *array, char key[MOST_KEY]) {
   const size_t n = strlen(key);
   arena work = {0};
@@ -157,7 +157,7 @@ static void sort_entries(stored *s) {
   if (s->n > 0) qsort(s->entry, s->n, sizeof *s->entry, compare_entries);
 }
 
-/* One line, whatever the text holds. */
+/* Writes the text on one line; control characters are replaced. */
 static void write_one_line(FILE *to, const char *text) {
   for (; *text; text++) fputc(iscntrl((unsigned char)*text) ? ' ' : *text, to);
 }
@@ -211,7 +211,7 @@ void stored_fini(stored *s) {
   *s = (stored){0};
 }
 
-/* The name of the file without its folder and ending. */
+/* The file's name without folder and extension. */
 static char *stem_of_path(arena *m, const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   const char *dot = strrchr(name, '.');
@@ -252,7 +252,7 @@ gl_status stored_read(stored *out, const char *path, gl_error *err) {
   return status;
 }
 
-/* Whether a line has two cells. */
+/* Returns true if the line has two cells. */
 static bool has_two_cells(const char *line) {
   const char *tab = strchr(line, '\t');
   return tab != NULL && tab > line && strchr(tab + 1, '\t') == NULL;
@@ -316,7 +316,7 @@ gl_status stored_format(const char *value, const char *format, char **out, gl_er
 
 enum { MOST_WORD = 256, MOST_RESULTS = 256 };
 
-/* A document being read, and the results that it has cited so far. */
+/* A document being processed, and the results that it has cited so far. */
 typedef struct document {
   const char *text, *name;
   const marker_source *from;
@@ -341,7 +341,7 @@ static bool may_be_missing(const document *d, const char *name) {
   return false;
 }
 
-/* *out is NULL where the results are not there and need not be. */
+/* *out is NULL if the results are missing and may be. */
 static gl_status find_results(document *d, const char *at, const char *name, const stored **out) {
   char path[2 * MOST_WORD];
   for (size_t i = 0; i < d->n_results; i++)
@@ -361,7 +361,8 @@ static gl_status find_results(document *d, const char *at, const char *name, con
   return status;
 }
 
-/* A number as the document asks for it, on the heap; NULL where its results need not be there. */
+/* Formats a number as the document requests, allocated; NULL if its results are missing and may be.
+ */
 static gl_status cited(document *d, const char *at, const char *name, const char *key,
                        const char *format, char **out) {
   const stored *from = NULL;
@@ -384,7 +385,7 @@ static gl_status cited(document *d, const char *at, const char *name, const char
 
 static const char opening[] = "{{", closing[] = "}}";
 
-/* The three words of a marker; a key may have blanks, the name and the format none. */
+/* Splits a marker into its three words. A key may contain blanks; name and format may not. */
 static bool split_marker(const char *from, const char *to, char words[3][MOST_WORD]) {
   while (from < to && *from == ' ') from++;
   while (to > from && to[-1] == ' ') to--;
@@ -438,7 +439,7 @@ gl_status markers_fill(char **out, const char *text, const char *name, const mar
 
 /* --- LaTeX --- */
 
-/* The three arguments behind \result; NULL in *next where it is no use of the command. */
+/* Parses the three arguments of \result. Returns NULL if it is not a use of the command. */
 static const char *split_use(const char *at, char words[3][MOST_WORD]) {
   for (size_t i = 0; i < 3; i++) {
     const char *end = *at == '{' ? strpbrk(at + 1, "}\n") : NULL;

@@ -1,4 +1,4 @@
-/* Cells as numbers with intervals, and how their quantities go together. */
+/* Summarises cells as numbers with intervals, and computes relations between their quantities. */
 #include "analysis/summary.h"
 
 #include "analysis/sets.h"
@@ -32,7 +32,7 @@ double summary_run_metric(const results_run *run, metric m, int64_t step_from, i
   return sample_quantile(scratch, sample_sort(scratch, n), 0.5);
 }
 
-/* One number per run of a cell, in turn for each quantity of the summary. */
+/* Layout of scratch: one number per run of a cell, for each quantity in turn. */
 enum { VALUE_BEST = CELL_METRIC_COUNT, VALUE_LAST, VALUE_GAP, VALUE_COUNT };
 
 static series_ends run_values(const summary *s, const results_run *run, double *scratch,
@@ -54,7 +54,7 @@ static void count_status(cell_summary *c, const results_run *run) {
   c->lr_high = fmax(c->lr_high, run->lr);
 }
 
-/* values is [VALUE_COUNT][n_runs], filled by this. */
+/* Fills values [VALUE_COUNT][n_runs]. */
 static gl_status summarise_cell(const summary *s, cell_summary *c, size_t index, double *values,
                                 double *scratch, gl_error *err) {
   const results_cell *cell = c->cell;
@@ -85,7 +85,7 @@ static gl_status summarise_cell(const summary *s, cell_summary *c, size_t index,
   return GL_OK;
 }
 
-/* Values that are related, one per cell or run. */
+/* Related values, one per cell or run. */
 typedef struct related {
   double *delay, *kl, *variance;
   size_t n;
@@ -96,7 +96,8 @@ static bool sweeps_delay(const results *from) {
          results_axis(from, "cluster.delay") < from->axes.n;
 }
 
-/* Both relations of these values; index counts the calls, for streams of their own. */
+/* Computes both relations of these values. index counts the calls; each has its own random stream.
+ */
 static gl_status relate(const summary *s, relation to[RELATION_COUNT], const related *v,
                         uint64_t index, gl_error *err) {
   const char *kl = metric_about(s->kl)->name;
@@ -137,7 +138,7 @@ static gl_status relate_runs(summary *s, size_t algorithm, related *v, double *s
   return relate(s, s->within + algorithm * RELATION_COUNT, v, algorithm + 1, err);
 }
 
-/* values holds three times `room`. */
+/* values has length 3 * room. */
 static gl_status relate_all(summary *s, double *values, size_t room, double *scratch,
                             gl_error *err) {
   related v = {values, values + room, values + 2 * room, 0};
@@ -156,7 +157,7 @@ static size_t longest_run(const results *from) {
   return n;
 }
 
-/* The divergence that the study knows. */
+/* Selects the divergence metric that the study has. */
 static metric choose_kl(const results *from) {
   static const metric known[] = {METRIC_KL_EXACT, METRIC_KL_K3_SEQ, METRIC_KL_K3, METRIC_CPPO_KL};
   for (size_t m = 0; m < sizeof known / sizeof *known; m++)
@@ -190,7 +191,7 @@ void summary_fini(summary *s) {
   *s = (summary){0};
 }
 
-/* Adds a value to a running mean of n, unless it is NaN. */
+/* Updates a running mean of n values; NaN is ignored. */
 static void add_to_mean(double *mean, size_t *n, double value) {
   if (isnan(value)) return;
   ++*n;
@@ -212,7 +213,7 @@ void summary_group_clock(const summary *s, size_t group, group_clock *out) {
 
 /* --- the tables of `gepolab analyze` --- */
 
-/* Places of the tables as people see them. */
+/* Positions of the tables in printed output. */
 enum { PLACE_OF_SETS, PLACE_OF_BENCHMARKS, PLACE_OF_CLOCK, PLACE_OF_RELATIONS };
 
 static table *analyze_section(table *to, const char *name, int place, const table_column *columns,
@@ -223,12 +224,12 @@ static table *analyze_section(table *to, const char *name, int place, const tabl
   return t;
 }
 
-/* The head of the column that says the setting; "setting" where nothing is swept. */
+/* Heading of the column with the setting; "setting" if nothing is swept. */
 static const char *setting_head(const results *r) {
   return *r->axis_label ? r->axis_label : "setting";
 }
 
-/* The settings as an object, for programs. */
+/* Writes the settings as a JSON object. */
 static void axes_cell(table *t, const results *r, size_t group) {
   cJSON *axes = cJSON_CreateObject();
   int ok = axes != NULL;
@@ -240,7 +241,7 @@ static void axes_cell(table *t, const results *r, size_t group) {
 
 /* --- cells --- */
 
-/* A mean over the runs that are finite at their end. */
+/* Writes a mean over the runs that are finite at their end. */
 static void put_cell_end(table *t, const cell_summary *c, interval v) {
   interval_cell(t, v);
   if (isnan(v.value) && c->not_finite > 0) table_shown(t, "not finite");
@@ -333,7 +334,8 @@ static void put_group_clock(table *to, const summary *s) {
 
 /* --- correlations --- */
 
-/* The correlation with one of its intervals, or why there is none, for people. */
+/* Writes the correlation with one of its intervals; printed text has the reason if there is none.
+ */
 static void correlation_cell(table *t, const correlation *c, interval v) {
   interval_cell(t, v);
   if (c->why) table_shown(t, "– (%s)", c->why);
@@ -380,8 +382,8 @@ static void put_relations(table *to, const summary *s) {
 static const table_column within_columns[] = {TABLE_KEY("algorithm", TABLE_TEXT),
                                               RELATION_COLUMNS(TABLE_KEY("runs", TABLE_WHOLE))};
 
-/* The same over the runs of each algorithm: a row for each relation for programs, and for people
- * one for each algorithm. */
+/* The same relations over the runs of each algorithm: JSON has a row for each relation, printed
+ * text one for each algorithm. */
 static void put_relations_within(table *to, const summary *s) {
   const char *kl = metric_about(s->kl)->name;
   table *list = analyze_section(to, "correlations_within", PLACE_OF_RELATIONS, within_columns,
@@ -410,7 +412,7 @@ static void put_relations_within(table *to, const summary *s) {
 
 /* --- evaluation sets --- */
 
-/* The sets of a study, and room for the values of a cell's runs. */
+/* The sets of a study, and scratch for the values of a cell's runs. */
 typedef struct set_tables {
   const results *from;
   const char **name; /* [n] */
@@ -428,12 +430,12 @@ static gl_status set_tables_init(set_tables *t, const results *from, gl_error *e
   return sets_names(&t->name, &t->n, from, err);
 }
 
-/* A line of the table of sets. */
+/* Kinds of lines in the table of sets. */
 typedef enum set_line {
   LINE_OF_SET,    /* the set's own series */
   LINE_AVERAGE,   /* the mean of the sets' bests, lasts and gaps */
   LINE_OF_MEAN,   /* the series of the sets' mean */
-  LINE_OF_HALVES, /* of a set: best on one half, scored on the other */
+  LINE_OF_HALVES, /* a set's halves: best on one half, scored on the other */
   LINE_KINDS
 } set_line;
 
@@ -458,7 +460,7 @@ static gl_status ends_of_line(series_ends *e, const set_tables *t, const results
   return GL_OK;
 }
 
-/* Best, last and gap of a cell over its seeds; *runs: how many have the line. */
+/* Best, last and gap of a cell over its seeds. *runs: number of runs that have this line. */
 static gl_status cell_ends(interval ends[3], size_t *runs, const set_tables *t,
                            const results_cell *cell, set_line line, size_t set, gl_error *err) {
   const size_t room = t->from->n_runs;
@@ -494,8 +496,8 @@ gl_status analyze_set_cell(interval ends[3], size_t *runs, const results *r,
   return status;
 }
 
-/* The scores of all runs by set; the names of the cells, "gepo" or "gepo, max delay 600 s", are in
- * m. */
+/* Collects the scores of all runs by set. The names of the cells, "gepo" or "gepo, max delay 600
+ * s", are allocated in m. */
 static gl_status set_benchmarks(benchmarks *b, arena *m, const set_tables *t, gl_error *err) {
   const results *r = t->from;
   benchmark_score *score = ARENA_GRID(m, benchmark_score, r->n_runs, t->n);
@@ -532,7 +534,8 @@ static gl_status report_benchmarks(table *to, const set_tables *t, gl_error *err
   return status;
 }
 
-/* The line of a cell in the table of sets, and where `halves` is one the set's line in it. */
+/* Writes the line of a cell to the table of sets, and if `halves` is not NULL the line of the set's
+ * halves to that table. */
 static gl_status put_set_line(table *to, table *halves, const set_tables *t,
                               const results_cell *cell, set_line line, size_t set, gl_error *err) {
   const char *name = line == LINE_OF_SET    ? t->name[set]
@@ -576,7 +579,8 @@ static gl_status put_set_cell(table *to, table *halves, const set_tables *t,
 #define SCORE_COLUMN(NAME, HEAD)                                                                   \
   { NAME, TABLE_INTERVAL, .head = HEAD, .format = TABLE_SCORE, .value = "iqm" }
 
-/* The scores by set; of sets with halves also where what chooses the best does not score it. */
+/* Writes the scores by set, and for sets with halves also the best selected on one half and scored
+ * on the other. */
 static gl_status put_sets(table *to, const set_tables *t, gl_error *err) {
   const char *head = setting_head(t->from);
   const table_column columns[] = {{"algorithm", TABLE_TEXT, .head = "algorithm"},
@@ -613,7 +617,7 @@ static gl_status put_sets(table *to, const set_tables *t, gl_error *err) {
   return status;
 }
 
-/* Nothing where the study has no sets. */
+/* Writes nothing if the study has no sets. */
 static gl_status report_sets(table *to, const results *from, gl_error *err) {
   set_tables t;
   gl_status status = set_tables_init(&t, from, err);

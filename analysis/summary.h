@@ -1,12 +1,11 @@
-/* Summaries of a study's cells, and the correlations of their quantities.
+/* Summaries of a study's cells, and correlations between their quantities.
  *
- * A run becomes one number per quantity: best, last and their gap from its evaluations; of a metric
- * its mean over the updates, or, for the natural logarithms of variances (log_...), its median over
- * the updates, which keeps its rank where single updates are infinite (or minus infinity, on
- * policy). A cell is the interquartile mean of its runs with a bootstrap interval. Failed runs are
- * counted and otherwise left out; diverged runs count with what they had reached, but a run that is
- * not finite at its end has no last score and no gap.
- */
+ * A run gives one number per quantity: best, last and their gap from its evaluations; for a metric
+ * its mean over updates; for logarithms of variances (log_...) the median over updates, which is
+ * robust to infinite values (or minus infinity, on-policy). A cell is the interquartile mean of its
+ * runs with a bootstrap interval. Failed runs are counted and otherwise omitted. Diverged runs
+ * count with the scores they reached, but a run that is not finite at its end has no last score and
+ * no gap. */
 #ifndef GEPOLAB_ANALYSIS_SUMMARY_H
 #define GEPOLAB_ANALYSIS_SUMMARY_H
 
@@ -18,7 +17,7 @@
 
 typedef enum cell_metric {
   CELL_STALENESS,
-  CELL_KL, /* summary.kl */
+  CELL_KL, /* the metric summary.kl */
   CELL_LOG_IW_VARIANCE_PQ,
   CELL_LOG_IW_VARIANCE_GEPO,
   CELL_ESTIMATION_ERROR,
@@ -28,9 +27,9 @@ typedef enum cell_metric {
 typedef struct cell_summary {
   const results_cell *cell;
   size_t done, diverged, failed;
-  size_t not_finite; /* of those that did not fail: not finite at their end, so in neither the mean
-                        of last nor that of best_to_last */
-  double lr_low, lr_high; /* of its runs: equal when one rate was chosen */
+  size_t not_finite;      /* runs that did not fail but are not finite at their end: they count in
+                             neither the mean of last nor of best_to_last */
+  double lr_low, lr_high; /* range of its runs' learning rates; equal if one rate was chosen */
   interval best, last, best_to_last;
   interval metric[CELL_METRIC_COUNT];
   double samples_per_s, learner_utilisation, sampler_utilisation; /* means over runs */
@@ -43,23 +42,22 @@ typedef struct relation {
 
 enum { RELATION_COUNT = 2 };
 
-/* relations: simulated delay with the divergence, and the divergence with log_iw_variance_pq, over
- * cells. Cells of different algorithms differ by more than their delay, so within holds the same
- * two over the runs of one algorithm at a time. The divergence is kl_exact where the study has it;
- * otherwise (a transformer) kl_k3_seq, which estimates KL(q||p) per response from the samples, and
- * of other programs' logs whatever they have: kl_k3 or cppo_kl. */
+/* relations: over cells, simulated delay with the divergence, and the divergence with
+ * log_iw_variance_pq. Cells of different algorithms differ in more than their delay, so `within`
+ * has the same two over the runs of one algorithm at a time. The divergence is kl_exact if the
+ * study has it. Otherwise (a transformer) it is kl_k3_seq, which estimates KL(q||p) per response
+ * from the samples, and for other programs' logs kl_k3 or cppo_kl, whichever they have. */
 typedef struct summary {
   const results *from; /* borrowed */
   metric kl;           /* METRIC_KL_EXACT, METRIC_KL_K3_SEQ, METRIC_KL_K3 or METRIC_CPPO_KL */
-  cell_summary *cells; /* [n_cells], as results.cells without the holes */
+  cell_summary *cells; /* [n_cells] as results.cells, without cells that have no run */
   size_t n_cells;
   relation relations[RELATION_COUNT];
   relation *within; /* [n_algorithms][RELATION_COUNT] */
   arena memory;
 } summary;
 
-/* Means over the cells of a group, which are all equal on one schedule; NaN where nothing is known.
- */
+/* Means over the cells of a group, which are all equal under the same schedule; NaN if unknown. */
 typedef struct group_clock {
   double samples_per_s, learner_utilisation, sampler_utilisation, staleness;
 } group_clock;
@@ -68,28 +66,28 @@ gl_status summary_init(summary *s, const results *from, gl_error *err);
 void summary_fini(summary *s);
 
 void summary_group_clock(const summary *s, size_t group, group_clock *out);
-/* The store's metric behind a cell metric. */
+/* The metric in the store that corresponds to a cell metric. */
 metric summary_metric(const summary *s, cell_metric m);
-/* A metric of one run over its updates step_from < step <= step_to: median for logarithms, mean
- * otherwise; scratch holds run->n_steps doubles. */
+/* A metric of one run over the updates step_from < step <= step_to: median for logarithms,
+ * otherwise mean. scratch has run->n_steps doubles. */
 double summary_run_metric(const results_run *run, metric m, int64_t step_from, int64_t step_to,
                           double *scratch);
 
 /* --- the tables of `gepolab analyze` --- */
 
-/* Every study of a store into a document. A store with one study: that study; with several:
- * {"studies": […]}. A study:
- * {"study", "repeats_left_out", "cells":
- * [{algorithm, axes, done, diverged, failed, lr, best, last, best_to_last, ...}], "correlations",
- * "correlations_within": the same over the runs of each algorithm};
- * an estimate with an interval is {"iqm", "low", "high"}; a correlation that is unknown (null)
- * says "why". Of a study with evaluation sets also "sets": [{algorithm, axes, set, runs, best,
- * last, best_to_last}], with the lines "average" and "of the mean" and, of halves, best_by_halves,
- * and "benchmarks" (analysis/sets.h). set (NULL: the run's own score): the set whose score
- * all tables show, as sets_choose() takes it. */
+/* Reports every study of a store to a document. If the store has one study: that study; else
+ * {"studies": […]}. A study is {"study", "repeats_left_out", "cells": [{algorithm, axes, done,
+ * diverged, failed, lr, best, last, best_to_last, ...}], "correlations", "correlations_within"};
+ * the last is the same over the runs of each algorithm. An estimate with an interval is {"iqm",
+ * "low", "high"}; an unknown correlation (null) has the reason in "why".
+ *
+ * A study with evaluation sets also has "sets": [{algorithm, axes, set, runs, best, last,
+ * best_to_last}] with the lines "average" and "of the mean" and, for halves, best_by_halves, and
+ * "benchmarks" (analysis/sets.h). set: the set whose score all tables use, as for sets_choose();
+ * NULL: the run's own score. */
 gl_status analyze_study(table *to, store *s, const char *set, gl_error *err);
-/* Best, last and their gap of a cell on an evaluation set (its index in sets_names()), and of how
- * many runs, as the tables of sets have them. GL_ENOMEM. */
+/* Best, last and gap of a cell on an evaluation set (an index in sets_names()), and the number of
+ * runs, as in the tables of sets. Errors: GL_ENOMEM. */
 gl_status analyze_set_cell(interval ends[3], size_t *runs, const results *r,
                            const results_cell *cell, size_t set, gl_error *err);
 

@@ -1,4 +1,4 @@
-/* Features of curves: first each run by itself, then those of one name together. */
+/* Computes features of curves: first for each run, then for all runs of one name together. */
 #include "analysis/import/report.h"
 
 #include "analysis/statistics.h"
@@ -21,7 +21,7 @@ features_rule features_rule_default(void) {
 
 /* --- one series --- */
 
-/* A series without NaN, and room to sort parts of it. */
+/* A series without NaN, and scratch for sorting parts of it. */
 typedef struct course {
   double *step, *value, *room; /* [n] */
   size_t n;
@@ -44,7 +44,8 @@ static gl_status course_init(course *c, const double *step, const double *value,
   return GL_OK;
 }
 
-/* The values at updates from `from` to `to`, both included, into room[], sorted; how many. */
+/* Copies the values at updates from `from` to `to`, both included, to room[] and sorts them.
+ * Returns how many. */
 static size_t sort_between(course *c, double from, double to) {
   size_t n = 0;
   for (size_t i = 0; i < c->n; i++)
@@ -62,7 +63,7 @@ static double largest_between(course *c, double from, double to) {
   return n > 0 ? c->room[n - 1] : NAN;
 }
 
-/* NaN where there is nothing to divide by. */
+/* NaN if the divisor is not positive. */
 static double ratio_or_nan(double value, double unit) {
   return unit > 0 ? value / unit : NAN;
 }
@@ -72,7 +73,7 @@ static gl_status trend_of(course *c, double first, double last, double *trend, g
   const double part = (last - first) / PARTS;
   correlation found;
   for (int k = 0; k < PARTS; k++) {
-    /* an update on a border is of both parts */
+    /* an update on a boundary belongs to both parts */
     order[k] = k;
     median[k] = median_between(c, first + k * part, first + (k + 1) * part);
   }
@@ -88,7 +89,7 @@ gl_status features_of_spread(features_spread *out, const double *step, const dou
   *out = (features_spread){0, NAN, NAN, NAN, NAN};
   gl_status status = course_init(&c, step, value, n, err);
   if (status == GL_OK && c.n > 0) {
-    /* the fall's first low evaluation is no longer before it */
+    /* exclude the first low evaluation of the collapse */
     const double end = fmin(rule->until, isnan(onset) ? INFINITY : onset - 1);
     const double first = c.step[0], stop = fmin(end, c.step[c.n - 1]);
     const size_t head = sort_between(&c, first, first + rule->ends - 1),
@@ -114,7 +115,7 @@ bool features_is_slow(const features_spread *s, const features_rule *rule) {
 
 /* --- runs of one name --- */
 
-/* A number of each run. */
+/* One number per run. */
 typedef struct numbers {
   double *value; /* [n] */
   size_t n;
@@ -125,7 +126,7 @@ enum { GROWTH, TREND, PEAK, JUMP, SPREAD_NUMBERS };
 enum { MOST_NUMBERS = SPREAD_NUMBERS };
 
 typedef struct group {
-  const char *label, *run, *metric; /* metric: NULL of scores */
+  const char *label, *run, *metric; /* metric: NULL for scores */
   size_t runs, learned, plateau, slow, jumps, outcome[OUTCOME_COUNT];
   numbers of[MOST_NUMBERS];
 } group;
@@ -134,7 +135,7 @@ typedef struct groups {
   group *list;
   size_t n;
   const features_rule *rule;
-  arena memory; /* of the texts, and of scratch */
+  arena memory; /* memory of texts and scratch */
   gl_error *err;
 } groups;
 
@@ -150,8 +151,7 @@ static bool is_metric(const group *g, const char *quantity_name) {
   return strcmp(g->metric, quantity_name) == 0;
 }
 
-/* The group of the series' label and name and of that metric (NULL: of scores), which is added
- * where there is none. */
+/* Finds the group of the series' label and name for that metric (NULL: scores), or adds it. */
 static gl_status find_group(groups *all, const gathered_series *s, const char *quantity_name,
                             group **out) {
   for (size_t i = 0; i < all->n; i++) {
@@ -210,7 +210,7 @@ static gl_status add_feature_spread(groups *all, const gathered_series *s, metri
 
 /* --- runs of files --- */
 
-/* The metrics that are published of such runs and that studies have. */
+/* Metrics that papers publish for such runs and that studies have. */
 static const metric asked[] = {METRIC_GRAD_NORM, METRIC_IW_VARIANCE_GEPO, METRIC_IW_VARIANCE_PQ,
                                METRIC_KL_K3_SEQ, METRIC_CPPO_KL};
 
@@ -254,13 +254,13 @@ static gl_status outcome_of_series(const gathered_series *s, const outcome_rule 
   return status;
 }
 
-/* A score in a unit of its own cannot be judged by a gain of 0.1; one that is better when lower has
- * no such outcomes. */
+/* Outcomes need a score in [0, 1] for which higher is better, because the rule is a gain of 0.1. */
 static bool is_judged(const gathered_series *s) {
   return s->what.is_score && s->what.better == METRIC_HIGHER_IS_BETTER;
 }
 
-/* The onset by the same run's score in any of the files; NaN: none. */
+/* Onset of the collapse according to the score of the same run, in any of the files; NaN: no
+ * collapse. */
 static gl_status onset_of(groups *all, const gathered *g, const gathered_series *of,
                           double *onset) {
   gl_status status = GL_OK;
@@ -305,8 +305,8 @@ static gl_status add_files(groups *all, const gathered *g) {
 
 /* --- tables --- */
 
-/* Median and extremes over the runs, which sorts them, as the next cell; people see the extremes
- * where they differ. */
+/* Writes median and extremes over the runs as the next cell, and sorts the values. Printed text has
+ * the extremes only if they differ. */
 static void range_cell(table *t, numbers *x, const char *format) {
   interval v = {NAN, NAN, NAN};
   char middle[32], low[32], high[32];

@@ -1,4 +1,4 @@
-/* Which format a file has, and its reader. */
+/* Detects a file's format and selects its reader. */
 #include "analysis/import/read.h"
 
 #include "analysis/import/formats.h"
@@ -12,7 +12,7 @@
 #define FORMAT_ADDRESS(name) &format_##name,
 static const import_format *const formats[] = {IMPORT_FORMATS(FORMAT_ADDRESS)};
 
-/* Kinds of files that people have beside these, by their first bytes. */
+/* Other common kinds of files, recognised by their first bytes to give a helpful error. */
 static const struct {
   const char *bytes;
   size_t n;
@@ -50,7 +50,7 @@ static size_t content_start(const char *text, size_t size) {
   return at;
 }
 
-/* The last format accepts or refuses whatever the others do not recognise. */
+/* The last format reports the error for files that no other format recognises. */
 static gl_status find_format(const import_format **out, const import_file *f, gl_error *err) {
   if (f->start == f->size) return import_refuse(f, "the file is empty", "export it again", err);
   gl_status status = refuse_others(f, err);

@@ -1,4 +1,4 @@
-/* Reads several files, and names their runs and metrics. */
+/* Reads several files and assigns names to their runs and metrics. */
 #include "analysis/import/gather.h"
 
 #include "analysis/import/names.h"
@@ -23,7 +23,7 @@ void gathered_fini(gathered *g) {
   *g = (gathered){0};
 }
 
-/* Two texts with something between them; NULL once m has failed. */
+/* Concatenates two texts with a separator; NULL if m has failed. */
 static const char *join_names(arena *m, const char *a, const char *between, const char *b) {
   char *text = ARENA_ARRAY(m, char, strlen(a) + strlen(between) + strlen(b) + 1);
   if (text) sprintf(text, "%s%s%s", a, between, b);
@@ -33,8 +33,8 @@ static const char *join_names(arena *m, const char *a, const char *between, cons
 /* --- labels --- */
 
 typedef struct file_label {
-  const char *path, *text; /* text: "" if none */
-  const char *given;       /* the option's words */
+  const char *path, *text; /* path: field of the label or NULL; text: may be "" */
+  const char *given;       /* the option's text */
 } file_label;
 
 static const char *name_of_file(const char *path) {
@@ -42,7 +42,8 @@ static const char *name_of_file(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* How many bytes of the option name the file, by its path or its name alone; 0: it does not. */
+/* Length of the file name at the start of the option, given as a path or a base name; 0: the option
+ * names another file. */
 static size_t names_file(const char *option, const char *path) {
   const char *const forms[] = {path, name_of_file(path)};
   for (size_t i = 0; i < 2; i++) {
@@ -52,7 +53,7 @@ static size_t names_file(const char *option, const char *path) {
   return 0;
 }
 
-/* The label, or, of "cluster.window=32", the field and its value. */
+/* Sets the label, or for "cluster.window=32" the field and its value. */
 static gl_status set_label(file_label *to, const char *option, const char *text, gl_error *err) {
   char path[128];
   const char *equals = strchr(text, '=');
@@ -100,7 +101,7 @@ typedef struct rule_list {
   bool *has_matched; /* [n] */
 } rule_list;
 
-/* The options, compiled. */
+/* The compiled options. */
 typedef struct rules {
   const gather_request *of;
   rule_list rename, read_as;
@@ -148,14 +149,15 @@ static void rules_fini(rules *r) {
   arena_fini(&r->memory);
 }
 
-/* A rule whose expression begins with a bracket sees the tag: "\[paper\]GEPO=gepo". */
+/* A rule whose expression begins with a bracket is matched against the tagged name:
+ * "\[paper\]GEPO=gepo". */
 static bool sees_tags(const char *rule) {
   if (*rule == '^') rule++;
   return rule[0] == '\\' && rule[1] == '[';
 }
 
-/* The name that the first matching rule makes of the text, or, where the rule asks for it, of the
- * tagged one (which may be NULL); the text where none matches. In m. */
+/* Applies the first matching rule to the text, or to the tagged text (may be NULL) if the rule
+ * requires it. Returns the text itself if no rule matches. Memory comes from m. */
 static gl_status apply_rules(arena *m, const rule_list *l, const char *text, const char *tagged,
                              const char **out, gl_error *err) {
   gl_status status = GL_OK;
@@ -170,7 +172,7 @@ static gl_status apply_rules(arena *m, const rule_list *l, const char *text, con
   return status == GL_OK ? arena_check(m, "names", err) : status;
 }
 
-/* The name of the run: the group's, then the rule's. */
+/* Computes the run's name: first --group-by, then the rename rules. */
 static gl_status name_run_of(arena *m, const rules *r, const series *s, const char **out,
                              gl_error *err) {
   char *group = NULL, tagged[2 * IMPORT_MOST_NAME + 3];
@@ -223,7 +225,7 @@ static gl_status add_file_series(gathered *g, const rules *r, size_t file, const
   to->what = quantity_of(to->metric);
   if (to->what.is_guessed && q->lower_is_better) to->what.better = METRIC_LOWER_IS_BETTER;
   to->is_chosen = is_asked_for(q, to->metric, to->what);
-  /* A metric that is asked for and is none of training is the score. */
+  /* A metric that was requested and is not a known training metric is the score. */
   if (q->metric && to->what.known == METRIC_COUNT) to->what.is_score = to->is_chosen;
   if (q->metric && q->lower_is_better && to->is_chosen) to->what.better = METRIC_LOWER_IS_BETTER;
   return GL_OK;
@@ -243,11 +245,11 @@ static gl_status add_table(gathered *g, const rules *r, size_t file, gl_error *e
 
 /* --- studies --- */
 
-/* A study of a file as it is shown. */
+/* A study in a file as it is analysed. */
 typedef struct shown_study {
   store *from;
   size_t file;
-  const char *name, *set; /* set: whose score is the runs' own; NULL: as it is */
+  const char *name, *set; /* set: evaluation set to use; NULL: the run's own */
   const char *label;
 } shown_study;
 
@@ -272,7 +274,7 @@ static gl_status add_study(gathered *g, const rules *r, const shown_study *s, gl
   return status == GL_OK && s->set ? sets_choose(loaded, s->set, err) : status;
 }
 
-/* Once for each of its sets, of which it must have some. */
+/* Adds the study once for each of its evaluation sets; it must have some. */
 static gl_status add_each_set(gathered *g, const rules *r, const shown_study *s, gl_error *err) {
   results *loaded = NULL;
   const char **sets = NULL;
@@ -332,15 +334,15 @@ static int compare_names(const void *a, const void *b) {
   return order;
 }
 
-/* Equal but for their place, so that the order does not depend on qsort(). */
+/* If all keys are equal, compares positions, so that the order does not depend on qsort(). */
 static int compare_all(const void *a, const void *b) {
   const gathered_series *x = *(gathered_series *const *)a, *y = *(gathered_series *const *)b;
   const int order = compare_names(a, b);
   return order ? order : (x > y) - (x < y);
 }
 
-/* The series by name, so that those that share all of it are neighbours; in m, NULL if memory is
- * short. */
+/* Returns the series sorted by all names, so that equal ones are neighbours. Memory comes from m;
+ * NULL if memory runs out. */
 static gathered_series **sorted_series(arena *m, gathered *g) {
   gathered_series **sorted = ARENA_ARRAY(m, gathered_series *, g->n_series);
   if (!sorted) return NULL;
@@ -349,8 +351,8 @@ static gathered_series **sorted_series(arena *m, gathered *g) {
   return sorted;
 }
 
-/* Runs that --group-by puts together get seeds 1, 2, ... in the order of the files, by their own
- * names. */
+/* Runs grouped by --group-by get seeds 1, 2, ... in the order of the files, and within a file by
+ * their own names. */
 static void number_replicates(gathered *g) {
   for (size_t i = 0; i < g->n_series; i++) {
     gathered_series *s = &g->series[i];
@@ -366,7 +368,7 @@ static void number_replicates(gathered *g) {
   }
 }
 
-/* A name that runs with different tags share keeps its tag, everywhere. */
+/* If runs with different tags have the same name, the tag is kept in all their names. */
 static gl_status keep_tags(gathered *g, gl_error *err) {
   arena work = {0};
   gathered_series **sorted = sorted_series(&work, g);
@@ -421,14 +423,14 @@ static bool same_label(const gathered_series *a, const gathered_series *b) {
   return strcmp(a->label_path, b->label_path) == 0 && strcmp(a->label, b->label) == 0;
 }
 
-/* The first score with the label of series i. */
+/* Index of the first score with the label of series i. */
 static size_t first_score(const gathered *g, size_t i) {
   size_t k = 0;
   while (!g->series[k].what.is_score || !same_label(&g->series[k], &g->series[i])) k++;
   return k;
 }
 
-/* Scores of several names are several benchmarks: each is labelled by its metric too, "AIME24,
+/* Scores with several names are different benchmarks; the metric is added to their label: "AIME24,
  * eval/accuracy". */
 static gl_status label_scores(gathered *g, gl_error *err) {
   size_t *first = ARENA_ARRAY(&g->memory, size_t, g->n_series);
@@ -458,7 +460,7 @@ static int compare_points(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Sorts the values by their steps. m: for scratch. */
+/* Sorts the values by step. m: scratch. */
 static gl_status sort_points(arena *m, gathered_series *s, gl_error *err) {
   size_t i = 1;
   while (i < s->n && s->step[i - 1] < s->step[i]) i++;
@@ -485,7 +487,7 @@ static double last_step(const gathered_series *s) {
   return last;
 }
 
-/* Each ends at the last step that all series of its label and metric have. */
+/* Truncates each series at the last step that all series of its label and metric have. */
 static void cut_at_common(gathered *g) {
   for (size_t i = 0; i < g->n_series; i++) {
     gathered_series *s = &g->series[i];
@@ -519,7 +521,7 @@ static gl_status refuse_missing_metric(const gathered *g, const gather_request *
   if (!q->metric) return GL_OK;
   for (size_t i = 0; i < g->n_series; i++)
     if (g->series[i].is_chosen) return GL_OK;
-  if (g->n_studies > 0) return GL_OK; /* what they have is in core/base/metrics.h */
+  if (g->n_studies > 0) return GL_OK; /* the metrics of studies are those of core/base/metrics.h */
   for (size_t i = 0; i < g->n_series && n < sizeof list; i++) {
     size_t k = 0;
     while (k < i && strcmp(g->series[k].metric, g->series[i].metric) != 0) k++;
@@ -548,7 +550,7 @@ static gl_status read_files(gathered *g, const rules *r, gl_error *err) {
   return status;
 }
 
-/* "a, b, c, ...": names of series, each once. */
+/* "a, b, c, ...": distinct names of series. */
 typedef struct name_list {
   char text[300];
   size_t n, used;
@@ -564,7 +566,7 @@ static void gathered_list_name(name_list *list, const char *name) {
                                  list->n > 1 ? ", " : "", list->n > MOST ? "..." : name);
 }
 
-/* A regular expression that is meant to sort runs and matches none of them is a slip. */
+/* A rule that matches no run is most likely a mistake and is rejected. */
 static gl_status refuse_idle_rules(const gathered *g, const rules *r, gl_error *err) {
   const gather_request *q = r->of;
   name_list runs = {.n = 0}, metrics = {.n = 0};

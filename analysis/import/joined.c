@@ -1,4 +1,4 @@
-/* Makes results of gathered series and studies. */
+/* Builds results from gathered series and studies. */
 #include "analysis/import/gather.h"
 
 #include "core/base/json.h"
@@ -14,7 +14,7 @@ enum { MOST_STALENESS = 1 << 20 };
 
 typedef struct item {
   const gathered_series *of;
-  size_t place; /* in the files' order */
+  size_t place; /* position in the order of the files */
 } item;
 
 static int compare_runs(const gathered_series *x, const gathered_series *y) {
@@ -33,10 +33,10 @@ static int compare_items(const void *a, const void *b) {
   return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
-/* Items [first, first + n) of one run. */
+/* The items [first, first + n) belong to one run. */
 typedef struct run_items {
   size_t first, n;
-  size_t place; /* of its first series */
+  size_t place; /* position of its first series */
 } run_items;
 
 static int compare_places(const void *a, const void *b) {
@@ -68,8 +68,8 @@ static gl_status whole_steps(const gathered_series *s, gl_error *err) {
   return GL_OK;
 }
 
-/* The value at a step, NaN if there is none; *at is where the search begins, for steps that ascend.
- */
+/* Returns the value at a step, NaN if there is none. *at is the start of the search and is
+ * advanced, for ascending steps. */
 static double value_at_step(const gathered_series *s, int64_t step, size_t *at) {
   while (*at < s->n && (int64_t)s->step[*at] < step) ++*at;
   return *at < s->n && (int64_t)s->step[*at] == step ? s->value[*at] : NAN;
@@ -80,8 +80,8 @@ static int compare_steps(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The distinct steps of those series that `takes` accepts, ascending, *n_out of them; NULL once m
- * has failed. */
+/* Returns the distinct steps of all series accepted by `takes`, ascending, *n_out of them; NULL if
+ * m has failed. */
 static int64_t *union_of_steps(arena *m, const item *items, size_t n,
                                bool (*takes)(const gathered_series *s), size_t *n_out) {
   size_t room = 0, used = 0;
@@ -176,7 +176,7 @@ static eval_record *make_evals(arena *m, const item *items, size_t n, size_t *n_
   return evals;
 }
 
-/* How often each staleness was logged; NULL where one of them is no whole number. */
+/* Counts each staleness value; NULL if one is not an integer. */
 static uint64_t *make_histogram(arena *m, const step_record *steps, size_t n_steps, size_t *n) {
   double largest = -1;
   *n = 0;
@@ -201,7 +201,7 @@ static uint64_t *make_histogram(arena *m, const step_record *steps, size_t n_ste
 #define NOT_MEASURED(name, unit, meaning) NAN,
 static const clock_record no_clock = {CLOCK_RECORD(NOT_MEASURED)};
 
-/* Adds a label to the fields of a run: a number where its field takes one. */
+/* Adds a label to the fields of a run; a number if the field is numeric. */
 static int add_label(cJSON *to, const char *path, const char *label) {
   char *end = NULL;
   const double number = strtod(label, &end);
@@ -211,8 +211,7 @@ static int add_label(cJSON *to, const char *path, const char *label) {
   return json_add_string(to, path, label) != NULL;
 }
 
-/* The settings of a run with its label, as the JSON of a sweep's fields; NULL if memory is short.
- */
+/* Returns a run's settings with its label, as JSON of a sweep's fields; NULL if memory runs out. */
 static char *swept_of(const gathered_series *s) {
   cJSON *o = *s->settings ? json_tree_of(s->settings) : cJSON_CreateObject();
   char *text = o && add_label(o, s->label_path, s->label) ? cJSON_PrintUnformatted(o) : NULL;
@@ -262,7 +261,7 @@ static gl_status add_joined_run(results *to, const item *items, size_t n, gl_err
   return status;
 }
 
-/* Runs come in the order of the files. */
+/* Runs are in the order of the files. */
 static gl_status add_joined_runs(results *to, const gathered *g, gl_error *err) {
   arena work = {0};
   item *items = ARENA_ARRAY(&work, item, g->n_series);
@@ -329,7 +328,8 @@ static gl_status add_joined_study(results *to, const gathered_study *s, gl_error
   return status;
 }
 
-/* Runs of two studies with one algorithm, setting and seed would be shown once. */
+/* If runs of two studies have the same algorithm, setting and seed, only one could be shown; this
+ * is an error. */
 static gl_status refuse_repeats(const results *r, const gathered *g, gl_error *err) {
   if (r->n_repeats == 0) return GL_OK;
   return gl_fail(err, GL_EINPUT,
@@ -368,7 +368,7 @@ static gl_status refuse_nothing(const results *r, const gathered *g, gl_error *e
                  name, name);
 }
 
-/* Scores of which lower ones are better are so for all runs. */
+/* Whether lower or higher scores are better must be the same for all runs. */
 static gl_status set_direction(results *r, const gathered *g, gl_error *err) {
   int lower = 0, higher = g->n_studies > 0;
   for (size_t i = 0; i < g->n_series; i++) {

@@ -1,4 +1,4 @@
-/* The names of metrics in other programs' logs. */
+/* Names of metrics in other programs' logs. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "analysis/import/names.h"
 
@@ -10,12 +10,12 @@
 #include <string.h>
 #include <strings.h>
 
-/* Components of names that stand for one of gepolab's metrics. */
+/* Name components that correspond to one of gepolab's metrics. */
 static const struct {
   const char *component;
   metric known;
 } foreign[] = {
-    /* the released code of GEPO */
+    /* released GEPO code */
     {"step_diff", METRIC_STALENESS},
     {"ratio_pEqQ", METRIC_IW_VARIANCE_GEPO},
     /* TRL */
@@ -32,7 +32,7 @@ static const struct {
 };
 enum { N_FOREIGN = sizeof foreign / sizeof *foreign };
 
-/* First components, and whole names, of scores. */
+/* First components, or whole names, of scores. */
 static const char *const evaluations[] = {"eval", "evaluation", "test",
                                           "val",  "validation", "benchmark"};
 static const char *const scores[] = {"eval_score",   "score",       "accuracy",
@@ -51,7 +51,7 @@ static metric known_component(const char *at, size_t n) {
   return METRIC_COUNT;
 }
 
-/* The metric of the last component that is known. */
+/* The metric of the last known component. */
 static metric known_metric(const char *name) {
   metric found = METRIC_COUNT;
   for (const char *at = name;;) {
@@ -83,7 +83,7 @@ quantity quantity_of(const char *name) {
   const int evaluation = is_evaluation(name), word = is_score_word(name);
   quantity q = {.known = evaluation ? METRIC_COUNT : known, .better = METRIC_HIGHER_IS_BETTER};
   if (known < METRIC_COUNT) q.better = metric_better(known);
-  /* A loss of an evaluation is no score. */
+  /* A loss on an evaluation set is not a score. */
   q.is_score =
       (evaluation || (word && known == METRIC_COUNT)) && q.better == METRIC_HIGHER_IS_BETTER;
   q.is_guessed = known == METRIC_COUNT && !q.is_score;
@@ -105,8 +105,8 @@ struct pattern {
   pcre2_code *code;
   pcre2_match_data *found;
   pcre2_match_context *limits;
-  char *option; /* in errors */
-  char *name;   /* the right side of a rule; NULL: an expression alone */
+  char *option; /* name of the option, for error messages */
+  char *name;   /* replacement of a rule; NULL: an expression alone */
   uint32_t groups;
 };
 
@@ -145,7 +145,7 @@ static gl_status compile(pattern *p, const char *regex, size_t size, gl_error *e
   return GL_OK;
 }
 
-/* The name of a rule may refer to the groups that there are. */
+/* Checks that the replacement refers to existing groups only. */
 static gl_status check_name(const pattern *p, gl_error *err) {
   for (const char *c = p->name; *c; c++) {
     if (*c != '$') continue;

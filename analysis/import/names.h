@@ -1,10 +1,9 @@
-/* The meaning of a metric's name in the log of another program: one of gepolab's metrics, a score
- * of an evaluation, or neither, and whether higher or lower is better.
+/* The meaning of a metric name in another program's log: one of gepolab's metrics, an evaluation
+ * score, or neither; and whether higher or lower is better.
  *
- * Names are compared by the components between slashes: those of gepolab's own metrics, and of a
- * table of the names that trainers use (TRL, verl, the released code of
- * GEPO). "eval/…", "test/…" and the like, and words such as "accuracy", are scores.
- */
+ * Names are split at slashes, and their components are compared with gepolab's metrics and with a
+ * table of the names used by TRL, verl and the released GEPO code. "eval/…", "test/…" and the like,
+ * and words such as "accuracy", are scores. */
 #ifndef GEPOLAB_ANALYSIS_IMPORT_NAMES_H
 #define GEPOLAB_ANALYSIS_IMPORT_NAMES_H
 
@@ -13,43 +12,43 @@
 
 #include <stdbool.h>
 
-/* The metric of a series whose file does not name it. */
+/* Metric name of a series whose file does not name it. */
 #define QUANTITY_UNNAMED "score"
 
 typedef struct quantity {
-  metric known;    /* METRIC_COUNT: none of gepolab's */
-  bool is_score;   /* of an evaluation */
-  bool is_guessed; /* nothing is known of it: higher is taken to be better */
+  metric known;    /* METRIC_COUNT: not a metric of gepolab */
+  bool is_score;   /* an evaluation score */
+  bool is_guessed; /* 1: unknown name; higher is assumed to be better */
   metric_direction better;
 } quantity;
 
 quantity quantity_of(const char *name);
-/* Whether a heading is a metric's name and no run's: it is known, or begins as trainers' do
- * ("train/…", "actor/…"). */
+/* Returns true if a heading is the name of a metric and not of a run: it is known, or begins like
+ * trainers' metrics ("train/…", "actor/…"). */
 bool quantity_is_named(const char *heading);
 
 /* --- regular expressions --- */
-/* Regular expressions of the command line, by PCRE2. Texts may be any bytes; a match that would
- * take too long is refused. */
+/* Regular expressions of the command line (PCRE2). Texts may contain any bytes. A match that takes
+ * too long is an error. */
 
 typedef struct pattern pattern;
 
-/* Compiles a regular expression. option ("--group-by") names it in errors: GL_EINPUT where it
- * is none, with the place. Release with pattern_free(). */
+/* Compiles a regular expression. Release with pattern_free(). option ("--group-by") is used in
+ * messages. Errors: GL_ENOMEM, GL_EINPUT (invalid expression, with the position). */
 gl_status pattern_new(pattern **out, const char *regex, const char *option, gl_error *err);
-/* The same of "regex=name", where name is the name of a text that matches: in it, $1 to $9
+/* Compiles "regex=name", where name is the replacement for a text that matches. In name, $1 to $9
  * are groups of the expression, $0 is the match, $$ a dollar sign. The first '=' ends the
- * expression; inside the expression it is written \x3d. */
+ * expression; write \x3d for '=' inside it. */
 gl_status pattern_new_rule(pattern **out, const char *rule, const char *option, gl_error *err);
 void pattern_free(pattern *p);
 
-/* Whether the expression has a group in parentheses. */
+/* Returns true if the expression has a group in parentheses. */
 bool pattern_has_group(const pattern *p);
-/* *found: whether it matches the text anywhere. */
+/* *found: 1 if the expression matches anywhere in the text. */
 gl_status pattern_matches(const pattern *p, const char *text, int *found, gl_error *err);
-/* Where it matches the text, *out is the name that the rule makes of it; of an expression alone,
- * the text of its first group. NULL where it does not match. On the heap; GL_EINPUT where the name
- * would be empty. */
+/* If the expression matches the text, *out receives the rule's replacement (for an expression
+ * alone, the text of its first group), allocated; otherwise NULL. Errors: GL_ENOMEM, GL_EINPUT
+ * (empty name). */
 gl_status pattern_apply(const pattern *p, const char *text, char **out, gl_error *err);
 
 #endif

@@ -1,10 +1,10 @@
 /* CSV files exported from Weights & Biases panels.
  *
- * The first column is the panel's x axis; every other column is one quantity of one run, headed
- * "[tag]RUN - metric" (the tag is optional). Columns that end in __MIN or __MAX and W&B's own
- * bookkeeping (_step, _runtime, _timestamp) are not metrics and are left out. Cells may be quoted
- * or not, and empty where a run has no value. A byte-order mark, CRLF ends and empty lines are
- * accepted; everything else that is not such a table is refused with file:line:column. */
+ * The first column is the panel's x axis. Every other column is one quantity of one run, with the
+ * heading "[tag]RUN - metric" (the tag is optional). Columns that end in __MIN or __MAX and W&B's
+ * own bookkeeping (_step, _runtime, _timestamp) are skipped. Cells may be quoted, and are empty
+ * where a run has no value. A byte-order mark, CRLF line ends and empty lines are accepted. Any
+ * other deviation is an error with file:line:column. */
 #include "analysis/import/formats.h"
 
 #include "core/base/records.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The state of reading a panel. */
+/* State of the panel reader. */
 typedef struct panel_reader {
   csv_reader csv;
   series_table *table;
@@ -43,8 +43,8 @@ static bool is_bookkeeping(const char *metric) {
          strcmp(metric, "_runtime") == 0 || strcmp(metric, "_timestamp") == 0;
 }
 
-/* Adds the series of the column headed r->csv.cell, split at `separator`, which the heading loses.
- */
+/* Adds the series of the column heading in r->csv.cell, split at `separator` (which is
+ * overwritten). */
 static gl_status add_panel_series(panel_reader *r, char *separator) {
   char *heading = r->csv.cell, *close = heading[0] == '[' ? strchr(heading, ']') : NULL;
   series s = {.run = heading, .metric = separator + 3};
@@ -146,7 +146,7 @@ static gl_status read_numbers(panel_reader *r) {
 
 /* --- the format --- */
 
-/* Whether some column but the first is headed as those of panels are. */
+/* Returns *is = true if a column other than the first has a heading in the form of panels. */
 static gl_status recognise_panel(bool *is, const import_file *f, gl_error *err) {
   csv_reader r;
   *is = false;

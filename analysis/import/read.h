@@ -1,8 +1,8 @@
-/* Reads a file of numbers of another program: one series for each quantity of each run. The format
- * follows from the content (formats.h); a format has a reader of its own, a file of this folder.
+/* Reads a file of numbers from another program: one series for each quantity of each run. The
+ * format is detected from the content (formats.h); each format has its own reader in this folder.
  *
- * A gepolab study is recognised (read_is_study) and read by results_load(). Everything else, such
- * as a JSON array, a compressed or a binary file, is refused with what to do instead. */
+ * gepolab studies are recognised (read_is_study) and read by results_load(). Other files, such as
+ * JSON arrays, compressed or binary files, are rejected with a hint. */
 #ifndef GEPOLAB_ANALYSIS_IMPORT_READ_H
 #define GEPOLAB_ANALYSIS_IMPORT_READ_H
 
@@ -13,145 +13,146 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The largest tables and names; beyond them files are refused. */
+/* Limits on tables and names; larger files are rejected. */
 enum {
   IMPORT_MOST_COLUMNS = 4096,
-  IMPORT_MOST_SERIES = 8192, /* also of all files together */
-  IMPORT_MOST_NAME = 1000    /* bytes of a heading and of a run's, metric's or benchmark's name */
+  IMPORT_MOST_SERIES = 8192, /* limit per file and for all files together */
+  IMPORT_MOST_NAME = 1000    /* bytes of a heading and of the name of a run, metric or benchmark */
 };
 
 /* --- series: series.c --- */
 
-/* Values of one metric of one run in file order; empty cells are not in it, and of cells that say
- * NaN the step alone. Texts belong to the table. */
+/* Values of one metric of one run in file order. Empty cells are skipped; for NaN only the step is
+ * stored. Texts are owned by the table. */
 typedef struct series {
   const char *tag;      /* "" if none */
-  const char *run;      /* its name */
-  const char *metric;   /* "" where the file does not say what its numbers are */
-  const char *label;    /* of the benchmark, where the file has a column for it; "" if none */
-  const char *settings; /* JSON object of the recipe's fields that have columns; "" if none */
-  const char *chosen;   /* likewise of fields that were chosen for the cell: the learning rate */
+  const char *run;      /* name of the run */
+  const char *metric;   /* "" if the file does not name the metric */
+  const char *label;    /* benchmark, if the file has a column for it; otherwise "" */
+  const char *settings; /* JSON object of recipe fields with columns, or "" */
+  const char *chosen;   /* the same for fields that were chosen per cell (the learning rate) */
   bool has_seed;
   uint64_t seed;
   double *step, *value; /* [n]; value may be infinite, never NaN */
   size_t n;
-  double *nan_step; /* [n_nan] the steps at which the file says NaN */
+  double *nan_step; /* [n_nan] steps at which the file has NaN */
   size_t n_nan;
 } series;
 
 typedef struct series_table {
-  const char *axis; /* heading of the column that the series run along */
+  const char *axis; /* heading of the x column */
   series *series;
   size_t n_series;
-  size_t n_left_out; /* values that are no numbers, such as the lists of a JSON line */
-  arena memory;      /* of the texts, and of the table itself */
+  size_t n_left_out; /* number of non-numeric values, such as lists in JSON lines */
+  arena memory;      /* memory of texts and of the table itself */
 } series_table;
 
-/* An empty table; NULL if memory is short. */
+/* Allocates an empty table; NULL if memory runs out. */
 series_table *series_table_new(void);
 void series_table_free(series_table *table);
-/* Adds a series without values that has the texts (NULL: "") and the seed of `like`. GL_ENOMEM. */
+/* Adds an empty series with the texts (NULL: "") and the seed of `like`. Errors: GL_ENOMEM. */
 gl_status series_add(series_table *table, const series *like, gl_error *err);
-/* Appends a value; NaN: that the file says NaN there. GL_ENOMEM. */
+/* Appends a value; NaN stores the step in nan_step. Errors: GL_ENOMEM. */
 gl_status series_append(series *s, double step, double value, gl_error *err);
 
-/* Whether the metric has that component between slashes or at its ends: "step_diff" is one of
- * "train/step_diff". */
+/* Returns true if the metric has that component between slashes: "train/step_diff" has "step_diff".
+ */
 bool series_has_component(const char *metric, const char *component);
 
-/* The one series whose metric has one of the n components; a later component is looked for only
- * where no metric has the earlier ones. run: "RUN", "[tag]RUN" or the column's whole heading; NULL
- * where one series is all there is. GL_EINPUT, naming file and what there is, if none or several
- * are meant. */
+/* Finds the one series whose metric has one of the n components. A later component is tried only if
+ * no metric has an earlier one. run: "RUN", "[tag]RUN" or the column's whole heading; NULL if there
+ * is only one. Errors: GL_EINPUT (none or several match), with the file and the available series.
+ */
 gl_status series_choose(const series **out, const series_table *table,
                         const char *const *components, size_t n, const char *run, const char *file,
                         gl_error *err);
 
 /* --- the rows of a table: sheet.c --- */
 
-/* A file of records as rows of named cells, whatever its syntax: CSV, TSV or JSON Lines.
+/* A file of records as rows of named cells, independent of syntax: CSV, TSV or JSON Lines.
  *
- * Cells keep their text. Objects within a JSON line become columns "outer/inner"; null and missing
- * cells are the same; lists, and what W&B logs as an object with "_type", are counted and left out.
+ * Cells keep their text. Nested objects in a JSON line become columns "outer/inner"; null is the
+ * same as a missing cell. Lists, and objects with "_type" that W&B logs, are counted and skipped.
  * Lines that begin with '#' before the headings of CSV and TSV are skipped. */
 typedef struct sheet_cell {
   uint32_t column;
-  uint32_t place; /* where it begins in its line, from 1 */
-  size_t text;    /* where its text begins in sheet.texts */
+  uint32_t place; /* column of its first character in the line, from 1 */
+  size_t text;    /* offset of its text in sheet.texts */
 } sheet_cell;
 
 typedef struct sheet {
-  const char *name; /* of the file, in messages */
+  const char *name; /* file name for messages */
   const char **heading;
   size_t n_columns;
-  sheet_cell *cells; /* row by row; empty cells are not among them */
+  sheet_cell *cells; /* row by row, without empty cells */
   size_t n_cells;
-  size_t *row;  /* [n_rows + 1] the first cell of each row */
-  size_t *line; /* [n_rows] of the file, from 1 */
+  size_t *row;  /* [n_rows + 1] index of each row's first cell */
+  size_t *line; /* [n_rows] line in the file, from 1 */
   size_t n_rows;
-  bool is_json; /* JSON Lines, whose members are named after what they hold */
-  char *texts;  /* the cells' texts, each ended by a zero */
+  bool is_json; /* JSON Lines, whose members are named by content */
+  char *texts;  /* texts of the cells, each null-terminated */
   size_t n_texts, n_left_out;
   size_t cell_room, row_room, text_room;
-  arena memory; /* of name and headings */
+  arena memory; /* memory of name and headings */
 } sheet;
 
 typedef enum sheet_syntax { SHEET_COMMAS, SHEET_TABS, SHEET_JSON_LINES } sheet_syntax;
 
-/* Reads size bytes of text; name is the name of the file in errors. Release with sheet_fini() in
- * any case. GL_EINPUT, with file:line:column, for text that is not of that syntax and for more than
- * IMPORT_MOST_COLUMNS columns. */
+/* Parses size bytes of text; name is the file name in messages. Release with sheet_fini(), also
+ * after an error. Errors: GL_ENOMEM, GL_EINPUT with file:line:column (invalid syntax, more than
+ * IMPORT_MOST_COLUMNS columns). */
 gl_status sheet_read(sheet *out, const char *text, size_t size, sheet_syntax syntax,
                      const char *name, gl_error *err);
 void sheet_fini(sheet *s);
 
-/* The cell's text; NULL where the row has none in that column. */
+/* Returns the cell's text; NULL if the row has none in that column. */
 const char *sheet_text(const sheet *s, size_t row, size_t column);
-/* GL_EINPUT at a cell, or at the beginning of its row where there is none: what is wrong, and what
- * to do. */
+/* Returns GL_EINPUT with the position of a cell (or of its row, if the cell is missing). The format
+ * gives the problem and the fix. */
 gl_status sheet_fail(const sheet *s, size_t row, size_t column, gl_error *err, const char *format,
                      ...) __attribute__((format(printf, 5, 6)));
 
 /* --- the series of a table: shape.c --- */
 
-/* The roles of a sheet's columns, and the series in it.
+/* Assigns roles to a sheet's columns and extracts the series.
  *
- * A column is known by its heading (the part after the last slash, in any case): the step
+ * A column is identified by its heading (the part after the last slash, ignoring case): the step
  * ("step", "_step", "update", "global_step", …), the run ("run", "algorithm", "method", "name", …),
- * the seed, the benchmark, or, in long tables, "metric" and "value". A field of a recipe
+ * the seed, the benchmark, or, in long tables, "metric" and "value". A recipe field
  * ("cluster.max_delay") is a setting of its run. All other columns are
  *
- *   - metrics, where some column names the run (long or tidy tables), or where all of them are
- *     metrics' names: then they are those of one run, named after the file;
- *   - runs of one quantity, where none of them is a metric's name: `step,gepo,grpo`.
+ *   - metrics, if some column names the run (long or tidy tables), or if all headings are metric
+ *     names: then they belong to one run, named after the file;
+ *   - runs of one quantity, if no heading is a metric name: `step,gepo,grpo`.
  *
- * Where both are among them the file is refused, unless `columns` says what they are. */
+ * If both kinds occur, the file is rejected unless `columns` says what they are. */
 typedef enum shape_columns { COLUMNS_BY_NAME, COLUMNS_ARE_RUNS, COLUMNS_ARE_METRICS } shape_columns;
 
 typedef struct shape_request {
-  const char *step; /* the heading of the step; NULL: known by its name */
+  const char *step; /* heading of the step column; NULL: identified by its name */
   shape_columns columns;
 } shape_request;
 
-/* The series of a sheet. GL_EINPUT, with file:line:column and the remedy, where no column is the
- * step, a cell that should be a number is none, or it is not clear what a column is. Release with
- * series_table_free(). */
+/* Extracts the series of a sheet. Release with series_table_free(). Errors: GL_ENOMEM, GL_EINPUT
+ * with file:line:column and a hint (no step column, a cell that should be a number, an ambiguous
+ * column). */
 gl_status shape_series(series_table **out, const sheet *s, const shape_request *request,
                        gl_error *err);
 
 /* --- files: formats.c --- */
 
-/* The rows of a file as they are, for readers that know its columns. A table of one column is
- * accepted too. Release with sheet_fini() in any case. Errors as below. */
+/* Reads a file as rows, for callers that know its columns. A single column is accepted. Release
+ * with sheet_fini(), also after an error. Errors: as for read_series(). */
 gl_status read_rows(sheet *out, const char *path, gl_error *err);
-/* The series of a file; request may be NULL. Release with series_table_free(). GL_EIO if the file
- * cannot be read, GL_EINPUT with file, place and remedy if it has none of the formats. */
+/* Reads the series of a file; request may be NULL. Release with series_table_free(). Errors:
+ * GL_ENOMEM, GL_EIO (cannot be read), GL_EINPUT with position and hint (not in a supported format).
+ */
 gl_status read_series(series_table **out, const char *path, const shape_request *request,
                       gl_error *err);
-/* The same from size bytes of text; name is the name of the file in errors. */
+/* The same from size bytes of text; name is the file name in messages. */
 gl_status read_series_text(series_table **out, const char *text, size_t size, const char *name,
                            const shape_request *request, gl_error *err);
-/* *is: whether the file begins as a study does. GL_EIO if it cannot be read. */
+/* *is: 1 if the file begins like a study. Errors: GL_EIO (cannot be read). */
 gl_status read_is_study(const char *path, int *is, gl_error *err);
 
 #endif

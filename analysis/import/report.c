@@ -1,4 +1,4 @@
-/* Tables and JSON of gathered files. */
+/* Reports gathered files as tables and JSON. */
 #include "analysis/import/report.h"
 
 #include "analysis/import/read.h"
@@ -21,15 +21,15 @@ typedef struct numbers {
   uint64_t seed;
   const double *step, *value; /* [n], borrowed or owned below */
   size_t n, n_all;
-  size_t not_finite;    /* cells that say NaN or an infinity */
-  bool ends_not_finite; /* one of them is the last: there is no last value and no gap */
+  size_t not_finite;    /* number of cells that are NaN or infinite */
+  bool ends_not_finite; /* 1: the last cell is one of these, so there is no last value and no gap */
   double first, best, best_step, last, last_step, gap, mean;
 } numbers;
 
 typedef struct lines {
-  numbers *line; /* [n], those of one run side by side */
+  numbers *line; /* [n] the seeds of one run are adjacent */
   size_t n;
-  arena memory; /* of the lines, and of the names and series of studies' runs */
+  arena memory; /* memory of the lines, and of the names and series of studies' runs */
 } lines;
 
 static double finite_mean(const double *value, size_t n) {
@@ -40,7 +40,7 @@ static double finite_mean(const double *value, size_t n) {
   return kept > 0 ? sum / (double)kept : NAN;
 }
 
-/* not_finite and ends_not_finite are those of cells that say NaN, and become those of all. */
+/* On entry not_finite and ends_not_finite count NaN cells; infinite values are added. */
 static void compute_numbers(numbers *x) {
   const int lower = x->better == METRIC_LOWER_IS_BETTER;
   series_ends e = series_ends_of(x->value, x->n, lower);
@@ -64,7 +64,7 @@ static bool is_same_quantity(const numbers *a, const numbers *b) {
          strcmp(a->metric, b->metric) == 0;
 }
 
-/* Adds a line behind the last one of the same run, label and metric. */
+/* Inserts a line after the last one with the same run, label and metric. */
 static void insert_numbers(lines *to, numbers x) {
   compute_numbers(&x);
   size_t at = to->n;
@@ -75,8 +75,8 @@ static void insert_numbers(lines *to, numbers x) {
   to->n++;
 }
 
-/* The name of a study's run: its algorithm, and with a label, which replaces the setting, the
- * setting too, so that runs of several settings are not taken for seeds of one. */
+/* Name of a study's run: its algorithm. If a label replaces the setting, the setting is part of the
+ * name, so that runs of different settings are not taken for seeds of one run. */
 static const char *name_in_study(arena *m, const gathered_study *s, const results_run *run) {
   const char *algorithm = s->algorithms[run->algorithm];
   const char *heading = s->from->groups[run->group].heading;
@@ -86,7 +86,7 @@ static const char *name_in_study(arena *m, const gathered_study *s, const result
   return name;
 }
 
-/* The evaluations of a study's run as a series. */
+/* Adds the evaluations of a study's run as a series. */
 static gl_status add_study_run(lines *to, const gathered_study *s, const results_run *run,
                                gl_error *err) {
   double *step = ARENA_ARRAY(&to->memory, double, run->n_evals);
@@ -155,17 +155,17 @@ static gl_status lines_init(lines *to, const gathered *g, gl_error *err) {
 
 /* --- a run over its seeds --- */
 
-/* How many lines from `first` on are of one run, label and metric. */
+/* Number of lines from `first` on with the same run, label and metric. */
 static size_t seeds_at(const lines *l, size_t first) {
   size_t n = 1;
   while (first + n < l->n && is_same_quantity(&l->line[first], &l->line[first + n])) n++;
   return n;
 }
 
-/* The numbers of a line that have a column each in the table of series. */
+/* The columns of the table of series that hold numbers of a line. */
 enum { BEST, LAST, GAP, MEAN, COLUMNS };
 
-/* Their interquartile means over seeds, with intervals where there are several. */
+/* Interquartile means of these numbers over seeds, with intervals if there are several. */
 static gl_status line_over_seeds(lines *l, size_t first, size_t n, interval out[COLUMNS],
                                  gl_error *err) {
   double *values = ARENA_ARRAY(&l->memory, double, n);
@@ -210,8 +210,8 @@ static const char *direction_word(const numbers *x) {
   return "–";
 }
 
-/* The table of series; of runs with several seeds a line for all of them. Columns are hidden that
- * say nothing. */
+/* The table of series, with one line for all seeds of a run. Columns without information are
+ * hidden. */
 enum { OF_LABELS = 0, OF_SEEDS = 4, OF_NOT_FINITE = 6 };
 static const table_column series_columns[] = {TABLE_HEAD("label"),
                                               TABLE_HEAD("run"),
@@ -227,7 +227,7 @@ static const table_column series_columns[] = {TABLE_HEAD("label"),
                                               {.type = TABLE_INTERVAL, .head = "gap"},
                                               {.type = TABLE_INTERVAL, .head = "mean"}};
 
-/* How many values of the line are not finite, and how many of its seeds end so. */
+/* Writes how many values of the line are not finite, and for how many seeds the last is not. */
 static void put_not_finite(table *t, const numbers *x, size_t n) {
   size_t values = 0, ends = 0;
   for (size_t i = 0; i < n; i++) values += x[i].not_finite, ends += x[i].ends_not_finite;
@@ -235,7 +235,7 @@ static void put_not_finite(table *t, const numbers *x, size_t n) {
   if (n > 1 && ends > 0) table_shown(t, "%zu (%zu seeds end so)", values, ends);
 }
 
-/* A value of the line, which is unknown where all its seeds end with what is not finite. */
+/* Writes a value of the line; unknown if the last value of every seed is not finite. */
 static void put_end(table *t, const numbers *x, size_t n, interval v) {
   bool all = true;
   for (size_t i = 0; i < n; i++) all &= x[i].ends_not_finite;
@@ -298,7 +298,7 @@ static gl_status report_series(table *to, lines *l, gl_error *err) {
 
 /* --- benchmarks side by side --- */
 
-/* Best and last of every run's scores, as the table of benchmarks wants them. */
+/* Collects best and last of every run's scores for the table of benchmarks. */
 static gl_status gather_benchmarks(benchmarks *b, lines *l, gl_error *err) {
   benchmark_score *score = ARENA_ARRAY(&l->memory, benchmark_score, l->n);
   size_t n = 0;
@@ -314,12 +314,12 @@ static gl_status gather_benchmarks(benchmarks *b, lines *l, gl_error *err) {
 
 /* --- printed numbers against the series --- */
 
-/* The relation of a printed number to the series. */
+/* How a printed number relates to the series. */
 typedef enum printed_kind { PRINTED_NOWHERE, PRINTED_ELSEWHERE, PRINTED_AS_SAID } printed_kind;
 
 typedef struct printed_place {
   printed_kind kind;
-  double step; /* where the series has it */
+  double step; /* step at which the series has the number */
 } printed_place;
 
 static printed_place find_printed(const numbers *x, const published_number *printed,
@@ -343,7 +343,7 @@ static const numbers *series_of(const lines *l, const published_row *p) {
   return NULL;
 }
 
-/* The verdict on a printed number, in words. */
+/* Describes the result of the comparison in words. */
 static void verdict(char *to, size_t size, const numbers *x, const published_number *printed,
                     int is_best) {
   if (!printed->text) {
@@ -384,7 +384,7 @@ static const table_column published_columns[] = {
     TABLE_KEY("last/step", TABLE_REAL),
     TABLE_HEAD("it is")};
 
-/* A printed number against the best or the last of the series. */
+/* Compares a printed number with the best or the last value of the series. */
 static void put_printed(table *t, const numbers *x, const published_number *printed, int is_best) {
   static const char *const kinds[] = {[PRINTED_NOWHERE] = "nowhere",
                                       [PRINTED_ELSEWHERE] = "elsewhere",
@@ -469,7 +469,7 @@ static void put_run(table *t, const numbers *x) {
   table_json(t, cJSON_CreateBool(x->ends_not_finite));
 }
 
-/* Names the files, and returns the only one, or NULL where there are several. */
+/* Lists the files. Returns the only one, or NULL if there are several. */
 static const char *report_files(table *to, const gathered *g) {
   const char *last = NULL;
   size_t n = 0;
@@ -520,7 +520,7 @@ static gl_status report_study(table *to, const char *path, const char *set, gl_e
   return status;
 }
 
-/* Whether the request has options besides its files. */
+/* Returns true if the request has options other than its files. */
 static bool has_options(const gather_request *q) {
   return q->n_labels || q->n_renames || q->n_read_as || q->group_by || q->metric || q->at_common ||
          q->lower_is_better;
@@ -559,7 +559,7 @@ static size_t column_named(const sheet *s, const char *name) {
   return i;
 }
 
-/* Half a unit of the last digit of "75.2" is 0.05. */
+/* Half a unit of the last digit: 0.05 for "75.2". */
 static double half_unit(const char *text) {
   const char *point = strchr(text, '.');
   const size_t digits = point ? strspn(point + 1, "0123456789") : 0;

@@ -1,4 +1,4 @@
-/* Gathered files as tables. */
+/* Reports gathered files as tables. */
 #ifndef GEPOLAB_ANALYSIS_IMPORT_REPORT_H
 #define GEPOLAB_ANALYSIS_IMPORT_REPORT_H
 
@@ -13,20 +13,20 @@
 
 /* --- numbers that a paper prints --- */
 
-/* Numbers that a paper prints, held against the series they are said to come from.
+/* Compares numbers printed in a paper with the series.
  *
- * A table (CSV, TSV or JSON Lines) with the columns run, best and last, and benchmark where there
- * are several; best and last as they are printed: "0.752", or "75.2" in per cent. A printed number
- * agrees with a value that rounds to it. */
+ * Input is a table (CSV, TSV or JSON Lines) with the columns run, best and last, and benchmark if
+ * there are several. best and last are text as printed: "0.752", or "75.2" in per cent. A printed
+ * number agrees with a value that rounds to it. */
 typedef struct published_number {
-  const char *text; /* as it is printed; NULL: none */
+  const char *text; /* as printed; NULL: none */
   double value;     /* in the scale of the series; NaN: none */
   double half;      /* half a unit of its last digit, in that scale */
-  bool is_percent;  /* 1: printed in per cent, whatever the series' scale */
+  bool is_percent;  /* 1: printed in per cent, independent of the series' scale */
 } published_number;
 
 typedef struct published_row {
-  const char *run, *benchmark; /* benchmark: "" if none */
+  const char *run, *benchmark; /* benchmark: "" if there is none */
   published_number best, last;
 } published_row;
 
@@ -36,79 +36,79 @@ typedef struct published {
   arena memory;
 } published;
 
-/* Release with published_fini() in any case. GL_EIO, GL_EINPUT with the place and the remedy. */
+/* Reads the table. Release with published_fini(), also after an error. Errors: GL_ENOMEM, GL_EIO,
+ * GL_EINPUT (with position and hint). */
 gl_status published_read(published *out, const char *path, gl_error *err);
 void published_fini(published *p);
 
-/* Whether the value rounds to the printed number; in per cent where the series' values are
- * fractions (largest at most 1) and the number is not. */
+/* Returns true if the value rounds to the printed number. Per cent is assumed if the series' values
+ * are fractions (largest at most 1) and the number is not. */
 bool published_agrees(const published_number *printed, double value, double largest);
 
 /* --- `gepolab analyze FILES` --- */
 
-/* A table with a line for each quantity of each run (of all seeds of a run where there are
- * several): how many values, the best, where it is, the last, the gap between them and the mean.
- * The metric decides whether higher or lower is best; a descriptive metric has no best value. Where
- * runs have scores under several labels, a second table has best and last side by side, a pair of
- * columns for each label, and their averages over the labels of runs that have all of them.
- * published, where it is not NULL: a third table holds printed numbers against the series.
+/* Builds the report: a table with a line for each quantity of each run (one for all its seeds). A
+ * line has the number of values, the best and its step, the last, the gap between them, and the
+ * mean. The metric determines whether higher or lower is best; a descriptive metric has no best
+ * value. If runs have scores under several labels, a second table has best and last side by side, a
+ * pair of columns for each label, and averages over the labels for runs that have all of them. If
+ * published is not NULL, a third table compares printed numbers with the series.
  *
- * Into a document: {"files" (and "file", where it is one), "runs": [{file, label, run, tag, metric,
+ * As a document: {"files" (and "file", if there is one), "runs": [{file, label, run, tag, metric,
  * better, seed, n, first, best, best_step, last, last_step, best_to_last, mean, not_finite,
- * ends_not_finite}], "benchmarks":
- * {labels, "rows": [{run, best: [], last: [], average_best, average_last}]}, "published": [...]}.
- */
+ * ends_not_finite}], "benchmarks": {labels, "rows": [{run, best: [], last: [], average_best,
+ * average_last}]}, "published": [...]}. */
 gl_status report_gathered(table *to, const gathered *g, const published *printed, gl_error *err);
 
-/* Gathers the files and reports them: one study alone as analyze_study() does (labels, names and
- * metrics are refused there, because they have no effect), everything else as above. Errors: as
- * gather(). */
+/* Gathers the files and reports them. A single study is reported by analyze_study(); labels, names
+ * and metrics are then errors, because they have no effect. Everything else is reported as above.
+ * Errors: those of gather(). */
 gl_status report_analysis(table *to, const gather_request *request, const published *printed,
                           gl_error *err);
 
 /* --- features of curves: features.c --- */
 
-/* Which features of published curves runs have, by rules that are the same for all of them: a
- * plateau and a late fall of the score, a slow spread of importance weights or divergence, and a
- * jump of the gradient norm. Formulas: paper/methods.md §5.5.
+/* Tests published curves for certain features, with the same rules for all runs: a plateau and a
+ * late collapse of the score, a slow growth of importance weights or divergence, and a jump of the
+ * gradient norm. Formulas: paper/methods.md §5.5.
  *
- * Runs are those of gathered files (gather.h), studies and exports alike. Runs that differ only in
+ * Runs are those of gathered files (gather.h), both studies and exports. Runs that differ only in
  * their seed are reported together. */
 
 typedef struct features_rule {
-  double ends;          /* updates at either end whose medians are compared */
-  double until;         /* last update of a spread that is looked at; infinite: all */
-  double growth, trend; /* a spread is slow from both of these on */
-  double jump;          /* a peak is a jump from here on */
+  double ends;          /* number of updates at either end whose medians are compared */
+  double until;         /* last update of a spread that is used; infinite: all */
+  double growth, trend; /* growth is slow if both values reach these limits */
+  double jump;          /* a peak counts as a jump from this ratio on */
   outcome_rule outcome;
 } features_rule;
-/* 100 updates, no end, 3, 0.5, 5, the rule of outcomes. */
+/* Returns 100 updates, no end, 3, 0.5, 5, and the default rule of outcomes. */
 features_rule features_rule_default(void);
 
-/* A metric of training, until the onset of a fall where there is one. All NaN but n where fewer
- * than two updates lie in each end, or ends meet. */
+/* Growth of a training metric, up to the onset of a collapse if there is one. All fields except n
+ * are NaN if an end has fewer than two updates or the ends overlap. */
 typedef struct features_spread {
-  size_t n;      /* values looked at */
+  size_t n;      /* number of values used */
   double growth; /* median of the last `ends` updates over that of the first; NaN if that is 0 */
-  double trend;  /* Spearman's correlation of the medians of 20 equal parts with their order */
-  double peak;   /* the largest value over the median of all */
-  double jump;   /* the largest value within `ends` updates of the onset over the median of those
-                    before; NaN without a fall */
+  double trend;  /* Spearman's correlation between the medians of 20 equal parts and their order */
+  double peak;   /* largest value / median of all values */
+  double jump;   /* largest value within `ends` updates of the onset / median of the values before;
+                    NaN without a collapse */
 } features_spread;
 
-/* Of value[n] at step[n], ascending; NaN is left out. onset: update of the fall, NaN for none.
- * GL_ENOMEM. */
+/* Computes the spread of value[n] at ascending step[n]; NaN values are skipped. onset: update of
+ * the collapse, NaN if there is none. Errors: GL_ENOMEM. */
 gl_status features_of_spread(features_spread *out, const double *step, const double *value,
                              size_t n, double onset, const features_rule *rule, gl_error *err);
-/* Whether it grew slowly: growth and trend at least the rule's. */
+/* Returns true if the growth is slow: growth and trend reach the rule's limits. */
 bool features_is_slow(const features_spread *s, const features_rule *rule);
 
-/* Two tables into a document:
- * {"rule", "scores": [{label, run, runs, learned, plateau, late_falls, early_falls, survived, gap,
- * plateau_updates, onset}], "spreads": [{run, metric, runs, slow, growth, trend, peak, jump}]},
- * where gap, growth and the like are {"median", "low", "high"} over the runs, extremes. Of studies
- * the metrics that are published of such runs are asked: importance weights, divergences, gradient
- * norm. GL_EINPUT where no file holds a score or such a metric; else as gather(). */
+/* Writes two tables into a document: {"rule", "scores": [{label, run, runs, learned, plateau,
+ * late_falls, early_falls, survived, gap, plateau_updates, onset}], "spreads": [{run, metric, runs,
+ * slow, growth, trend, peak, jump}]}. gap, growth and similar fields are {"median", "low", "high"}
+ * over the runs, with low and high the extremes. For studies, metrics are those that papers
+ * publish: importance weights, divergences, gradient norm. Errors: GL_EINPUT (no file has a score
+ * or such a metric), and those of gather(). */
 gl_status features_report(table *to, const gathered *g, const features_rule *rule, gl_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Series in memory, and choosing one of a table. */
+/* Series in memory; selection of a series from a table. */
 #include "analysis/import/read.h"
 
 #include "core/base/array.h"
@@ -61,7 +61,7 @@ bool series_has_component(const char *metric, const char *component) {
   return false;
 }
 
-/* "[tag]RUN", without brackets where there is no tag; with the metric where `whole`. */
+/* Formats "[tag]RUN", or "RUN" without a tag; adds the metric if `whole`. */
 enum { FULL_NAME = 3 * IMPORT_MOST_NAME };
 static void series_name(const series *s, int whole, char text[FULL_NAME]) {
   snprintf(text, FULL_NAME, "%s%s%s%s%s%s", *s->tag ? "[" : "", s->tag, *s->tag ? "]" : "", s->run,
@@ -76,7 +76,7 @@ static bool has_series_name(const series *s, const char *name) {
   return strcmp(name, s->run) == 0 || strcmp(name, tagged) == 0 || strcmp(name, whole) == 0;
 }
 
-/* The names of the series with that component, cut where the room ends. */
+/* Lists the names of the series with that component, truncated to size. */
 static void list_series(const series_table *t, const char *component, char *list, size_t size) {
   size_t n = 0;
   *list = 0;

@@ -1,4 +1,4 @@
-/* Makes series of the columns of a sheet. */
+/* Builds series from the columns of a sheet. */
 #include "analysis/import/read.h"
 
 #include "analysis/import/names.h"
@@ -16,7 +16,7 @@
 #include <strings.h>
 
 typedef enum column_role {
-  IS_VALUES, /* a metric or a run, as the shape decides */
+  IS_VALUES, /* metrics or runs, depending on the table's shape */
   IS_STEP,
   IS_RUN,
   IS_REPLICATE, /* a second name, which distinguishes runs of one algorithm */
@@ -33,9 +33,9 @@ typedef struct shape {
   const sheet *from;
   const shape_request *request;
   column_role *of;                                             /* [n_columns] */
-  size_t step, run, replicate, seed, benchmark, metric, value; /* columns; n_columns: none */
+  size_t step, run, replicate, seed, benchmark, metric, value; /* columns; n_columns: absent */
   series_table *table;
-  hash_table known; /* indices of series */
+  hash_table known; /* index of the series by key */
   gl_error *err;
 } shape;
 
@@ -76,7 +76,7 @@ static column_role role_of(const char *heading) {
   return is_heading_of(heading, ignored_names) ? IS_IGNORED : IS_VALUES;
 }
 
-/* The first column of that role; n_columns if there is none. */
+/* First column with that role; n_columns if there is none. */
 static size_t column_with_role(const shape *s, column_role wanted) {
   size_t i = 0;
   while (i < s->from->n_columns && s->of[i] != wanted) i++;
@@ -98,8 +98,8 @@ static gl_status fail_heading(const shape *s, const char *what) {
   return gl_fail(s->err, GL_EINPUT, "%s:1: %s; the columns are: %s", s->from->name, what, list);
 }
 
-/* The step: the column asked for, the only one of such a name, or what pandas writes without a
- * heading in the first place. Of several such names one ending in global_step is meant, then
+/* Chooses the step column: the requested one, the only one with such a name, or pandas' first
+ * column without a heading. Among several names, one that ends in global_step is preferred, then
  * "step". */
 static gl_status choose_step(shape *s) {
   static const char *const preferred[] = {"global_step", "step", NULL};
@@ -128,8 +128,8 @@ static gl_status choose_step(shape *s) {
   return GL_OK;
 }
 
-/* Of several columns that name runs, the algorithm's is the name; another distinguishes its runs.
- */
+/* If several columns name runs, the algorithm's column is the name, and another distinguishes its
+ * runs. */
 static void choose_run(shape *s) {
   s->run = s->replicate = s->from->n_columns;
   for (size_t i = 0; i < s->from->n_columns; i++) {
@@ -157,7 +157,7 @@ static gl_status refuse_repeated_headings(const shape *s) {
   return GL_OK;
 }
 
-/* Whether the columns without a role are metrics or runs. */
+/* Determines whether columns without a role are metrics or runs. */
 static gl_status choose_value_columns(const shape *s, int *are_metrics) {
   size_t named = 0, unnamed = 0, first = 0;
   for (size_t i = 0; i < s->from->n_columns; i++) {
@@ -201,7 +201,7 @@ static gl_status read_sheet_headings(shape *s) {
 
 /* --- series --- */
 
-/* The key of a series: all of it but its values. */
+/* The key of a series: all fields except its values. */
 static uint64_t series_hash(const series *w) {
   const char *const texts[] = {w->run, w->metric, w->label, w->settings, w->chosen};
   uint64_t h = HASH_64_START;
@@ -216,7 +216,7 @@ static bool has_series_key(const void *table, uint64_t i, const void *key) {
          strcmp(s->chosen, w->chosen) == 0 && s->has_seed == w->has_seed && s->seed == w->seed;
 }
 
-/* The series with that key, which is added where there is none. */
+/* Finds the series with that key, or adds it. */
 static gl_status find_series(shape *s, const series *w, size_t row, series **out) {
   series_table *t = s->table;
   const uint64_t hash = series_hash(w);
@@ -236,7 +236,7 @@ static gl_status find_series(shape *s, const series *w, size_t row, series **out
 
 /* --- cells of a row --- */
 
-/* *value is NaN where the row has no number there. Texts are refused. */
+/* *value is NaN if the row has no number there. Text is an error. */
 static gl_status number_in_cell(const shape *s, size_t row, size_t column, double *value) {
   const char *text = sheet_text(s->from, row, column);
   *value = NAN;
@@ -268,8 +268,8 @@ static gl_status read_seed(const shape *s, size_t row, series *w) {
   return sheet_fail(s->from, row, s->seed, s->err, "the seed '%.40s' is not a whole number", text);
 }
 
-/* The cells of columns of that role as a JSON object on the heap, "" where there are none; NULL if
- * memory is short. */
+/* Returns the cells of columns with that role as a JSON object, allocated; "" if there are none;
+ * NULL if memory runs out. */
 static char *settings_at(const shape *s, size_t row, column_role wanted) {
   cJSON *o = NULL;
   int ok = 1;
@@ -299,8 +299,7 @@ static gl_status add_series_value(shape *s, const series *w, size_t row, size_t 
 
 enum { SECOND_NAME = 2 * IMPORT_MOST_NAME + 2 };
 
-/* The run's name in a table that names it, with its second name behind it where there is no seed.
- */
+/* The run's name in a table that names runs; if there is no seed, its second name is appended. */
 static gl_status name_run(const shape *s, size_t row, series *w, char own[SECOND_NAME]) {
   const char *name = sheet_text(s->from, row, s->run);
   const char *second =
@@ -366,7 +365,7 @@ static gl_status read_sheet_row(shape *s, size_t row, const char *file_run, int 
 
 /* --- the whole --- */
 
-/* "kl_run" of "logs/kl_run.csv", for the only run of a file that names none. */
+/* Name for the only run of a file without run names: "kl_run" for "logs/kl_run.csv". */
 static char *run_of_file(arena *m, const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   const char *dot = strrchr(name, '.');

@@ -42,7 +42,7 @@ static gl_status add_cell(sheet *s, size_t column, size_t place, const char *tex
   return GL_OK;
 }
 
-/* Why a column cannot be added; NULL if it was. */
+/* Returns the reason why a column cannot be added; NULL if it was. */
 static const char *add_column(sheet *s, const char *heading, size_t size) {
   if (size > IMPORT_MOST_NAME) return "the heading is longer than 1000 bytes";
   if (s->n_columns == IMPORT_MOST_COLUMNS) return "there are more than 4096 columns";
@@ -58,7 +58,7 @@ static const char *add_column(sheet *s, const char *heading, size_t size) {
 
 static const sheet_cell *find_cell(const sheet *s, size_t row, size_t column) {
   const size_t from = s->row[row], to = s->row[row + 1];
-  /* Rows without gaps have their cells in their places. */
+  /* Fast path: in rows without empty cells, cell i is column i. */
   if (column < to - from && s->cells[from + column].column == column)
     return &s->cells[from + column];
   for (size_t i = from; i < to; i++)
@@ -86,7 +86,7 @@ gl_status sheet_fail(const sheet *s, size_t row, size_t column, gl_error *err, c
 
 /* --- separated values --- */
 
-/* Comment lines before the headings. */
+/* Skips comment lines before the headings. */
 static void skip_comments(csv_reader *r) {
   while (r->next < r->end && *r->next == '#') {
     const char *newline = memchr(r->next, '\n', (size_t)(r->end - r->next));
@@ -95,7 +95,7 @@ static void skip_comments(csv_reader *r) {
   }
 }
 
-/* The cell without spaces around it, which some write behind their commas. */
+/* The cell without surrounding spaces, which some programs write after commas. */
 static const char *trimmed(const csv_reader *r, size_t *size) {
   const char *from = r->cell, *to = r->cell + r->cell_length;
   while (from < to && *from == ' ') from++;
@@ -151,13 +151,13 @@ static gl_status read_separated(sheet *s, const char *text, size_t size, char se
 
 /* --- JSON Lines --- */
 
-/* A line being read: where the next key is looked for first, as lines repeat their keys in order.
- */
+/* A JSON line being parsed. Lines repeat their keys in order, so the search for a key starts behind
+ * the previous one. */
 typedef struct json_line {
   sheet *to;
   json_reader json;
   size_t expected;
-  size_t *last; /* [IMPORT_MOST_COLUMNS] the line that had the column last; 0: none */
+  size_t *last; /* [IMPORT_MOST_COLUMNS] last line that had the column; 0: none */
   size_t line;
   char path[IMPORT_MOST_NAME + 2];
   gl_error *err;
@@ -193,7 +193,7 @@ static void add_json_text(json_line *l, size_t place, const char *text, size_t s
 
 static void read_json_object(json_line *l);
 
-/* The value of the key in l->path. */
+/* Reads the value of the key in l->path. */
 static void read_json_value(json_line *l) {
   json_reader *r = &l->json;
   const char first = json_peek(r);
@@ -217,7 +217,7 @@ static void read_json_value(json_line *l) {
   }
 }
 
-/* Appends "/key" to the path, or says that it is too long. */
+/* Appends "/key" to the path; reports an error if it becomes too long. */
 static int extend_path(json_line *l, const char *key) {
   const size_t n = strlen(l->path), room = sizeof l->path - n;
   const int length = snprintf(l->path + n, room, "%s%s", n ? "/" : "", key);
