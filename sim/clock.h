@@ -247,7 +247,8 @@ typedef struct sim_clock {
 /* --- events --- */
 
 /* Events are handled in clock.c. At equal times ends and arrivals come first, then the learner's
- * start, then samplers' starts, so that a start sees everything that arrives at its time. */
+ * start, then samplers' starts in the order of the samplers' numbers, so that a start sees
+ * everything that arrives at its time. */
 enum { RANK_ARRIVAL, RANK_LEARNER, RANK_SAMPLER };
 typedef enum event_kind {
   GENERATION_ENDS,

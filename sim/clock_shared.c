@@ -14,11 +14,12 @@
 
 gl_status clock_post(sim_clock *c, double time, event_kind kind, uint32_t node, uint64_t data,
                      gl_error *err) {
-  const uint32_t rank = kind == SAMPLER_STARTS   ? RANK_SAMPLER
-                        : kind == LEARNER_STARTS ? RANK_LEARNER
-                                                 : RANK_ARRIVAL;
   if (!isfinite(time)) return gl_fail(err, GL_ENUMERIC, "a simulated time overflows");
-  if (fel_push(&c->events, time, rank, kind, node, data)) return GL_OK;
+  const uint32_t rank = kind == LEARNER_STARTS ? RANK_LEARNER : RANK_ARRIVAL;
+  const bool fits = kind == SAMPLER_STARTS
+                        ? fel_push_by_node(&c->events, time, RANK_SAMPLER, kind, node, data)
+                        : fel_push(&c->events, time, rank, kind, node, data);
+  if (fits) return GL_OK;
   return gl_fail_memory(err, "events");
 }
 

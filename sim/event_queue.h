@@ -226,13 +226,25 @@ static inline fel_key fel_key_of(const sim_event *e) {
   return (fel_key)x.bits << 64 | e->order;
 }
 
-/* Adds an event; rank is below 16, 0 first. 0: as above. */
-static inline int fel_push(future_events *f, double time, uint32_t rank, uint32_t kind,
-                           uint32_t node, uint64_t data) {
-  const sim_event e = eq_stamp(&f->near, time, rank, kind, node, data);
+static inline int fel_insert(future_events *f, sim_event e) {
   const fel_key key = fel_key_of(&e);
   if (key > f->last) return fel_put_far(f, e, key);
   return eq_insert(&f->near, e) && (f->near.size < f->spill_at || fel_spill(f));
+}
+
+/* Adds an event; rank is below 16, 0 first. 0: as above. */
+static inline int fel_push(future_events *f, double time, uint32_t rank, uint32_t kind,
+                           uint32_t node, uint64_t data) {
+  return fel_insert(f, eq_stamp(&f->near, time, rank, kind, node, data));
+}
+
+/* The same for events that come in the order of their nodes among those of their time and rank; of
+ * one node in the order in which they were added, as far as its last 28 bits tell. */
+static inline int fel_push_by_node(future_events *f, double time, uint32_t rank, uint32_t kind,
+                                   uint32_t node, uint64_t data) {
+  sim_event e = eq_stamp(&f->near, time, rank, kind, node, data);
+  e.order = (uint64_t)rank << 60 | (uint64_t)node << 28 | (e.order & ((UINT64_C(1) << 28) - 1));
+  return fel_insert(f, e);
 }
 
 static inline size_t fel_size(const future_events *f) {

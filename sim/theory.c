@@ -739,21 +739,39 @@ void sim_theory_fini(theory *t) {
 
 /* --- measurements of a schedule --- */
 
+/* Seconds of generation of trained batches between two times. A batch that is begun before a block
+ * and trained in it counts in both as far as it was generated there. */
+static double generated_between(const schedule *s, double from, double to) {
+  double sum = 0;
+  for (size_t i = 0; i < s->n_batches; ++i) {
+    const schedule_batch *b = &s->batches[i];
+    sum += fmax(0, fmin(b->generated_s, to) - fmax(b->start_s, from));
+  }
+  return sum;
+}
+
+/* Those of batches that are not trained when the clock ends. They are its last. */
+static double generated_untrained(const schedule *s, const cluster_spec *spec) {
+  const double all = s->clock.sampler_utilisation * s->clock.simulated_s * (double)spec->n_samplers;
+  return fmax(0, all - generated_between(s, 0, s->clock.simulated_s));
+}
+
 /* One block's value of every quantity. */
 static bool measure_block(double value[THEORY_QUANTITIES], const schedule *s,
                           const cluster_spec *spec, size_t first, size_t n) {
   const schedule_update *u = &s->updates[first];
   const double seconds = u[n - 1].end_s - u[-1].end_s;
-  double stale = 0, trained = 0, generated = 0, batches = 0;
+  double stale = 0, trained = 0, batches = 0;
+  double generated = generated_between(s, u[-1].end_s, u[n - 1].end_s);
   for (size_t i = 0; i < n; ++i) {
     trained += u[i].end_s - u[i].start_s;
     for (size_t k = 0; k < u[i].n_batches; ++k, ++batches) {
       const schedule_batch *b = &s->batches[u[i].first_batch + k];
       stale += (double)schedule_staleness(s, &u[i], b);
-      generated += b->generated_s - b->start_s;
     }
   }
   if (!(seconds > 0)) return 0;
+  if (first + n == s->n_updates) generated += generated_untrained(s, spec);
   value[THEORY_STALENESS] = stale / batches;
   value[THEORY_SAMPLES_PER_S] = batches * (double)spec->samples_per_batch / seconds;
   value[THEORY_LEARNER_UTILISATION] = trained / seconds;

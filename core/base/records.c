@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char *const names[RECORDS_FORMAT_COUNT] = {
     [RECORDS_CSV] = "csv", [RECORDS_TSV] = "tsv", [RECORDS_JSONL] = "jsonl"};
@@ -428,13 +429,21 @@ static gl_status read_column(csv_reader *r, const char *column, double **out, si
   return status;
 }
 
+/* A pipe without a writer would be waited for, and one with a writer can be read once only. */
+static gl_status check_is_file(const char *path, gl_error *err) {
+  struct stat about;
+  if (stat(path, &about) != 0 || S_ISREG(about.st_mode)) return GL_OK; /* opening says why */
+  return gl_fail(err, GL_EINPUT, "%s is no regular file; write its values to one", path);
+}
+
 gl_status csv_column(double **out, size_t *n, const char *path, const char *column, gl_error *err) {
   char *text = NULL;
   size_t size = 0;
   csv_reader r;
   *out = NULL;
   *n = 0;
-  gl_status status = csv_load(&text, &size, path, err);
+  gl_status status = check_is_file(path, err);
+  if (status == GL_OK) status = csv_load(&text, &size, path, err);
   if (status == GL_OK) status = csv_begin(&r, text, size, path, err);
   if (status == GL_OK) {
     status = read_column(&r, column, out, n);

@@ -153,7 +153,8 @@ gl_status csv_load(char **text, size_t *size, const char *path, gl_error *err);
  * if one of its cells is no number. column: the heading of the wanted column; NULL is
  * allowed if there is only one column. Empty cells
  * are skipped, and lines may end before the column. GL_EIO if the file cannot be read, GL_EINPUT as
- * above; the message about a missing or ambiguous name lists the names there are. */
+ * above and of a pipe or a device; the message about a missing or ambiguous name lists the names
+ * there are. */
 gl_status csv_column(double **out, size_t *n, const char *path, const char *column, gl_error *err);
 
 #endif

@@ -180,6 +180,22 @@ static void waiting_without_a_pause_is_the_queue(void) {
   schedule_fini(&s);
 }
 
+/* At every 20 s both end a batch: the second sampler's was begun first. */
+static void samplers_that_start_at_one_moment_start_in_the_order_of_their_numbers(void) {
+  schedule s = sim_must_build(
+      "{preset: fifo, samplers: [{generation: 10}, {generation: 20}], learner: {step: 3}}", 1, 60);
+  size_t pairs = 0;
+  for (size_t i = 0; i < s.n_batches; ++i)
+    for (size_t k = 0; k < s.n_batches; ++k) {
+      const schedule_batch *a = &s.batches[i], *b = &s.batches[k];
+      if (a->sampler >= b->sampler || a->start_s != b->start_s) continue;
+      CU_ASSERT(a->number < b->number);
+      ++pairs;
+    }
+  CU_ASSERT(pairs > 15);
+  schedule_fini(&s);
+}
+
 static int same(const schedule *a, const schedule *b) {
   return a->n_batches == b->n_batches &&
          memcmp(a->batches, b->batches, a->n_batches * sizeof *a->batches) == 0;
@@ -319,6 +335,7 @@ SUITE(sim_schedule, "sim: schedules",
       TEST(areal_bounds_staleness_by_ahead_and_splits_batches_at_new_weights),
       TEST(heterorl_never_trains_beyond_twice_its_window),
       TEST(a_pause_precedes_every_64th_update_and_idling_excludes_it),
+      TEST(samplers_that_start_at_one_moment_start_in_the_order_of_their_numbers),
       TEST(parts_of_staleness_add_up),
       TEST(on_constant_times_each_part_is_its_time_over_the_time_of_an_update),
       TEST(a_pause_makes_as_much_staleness_as_its_backlog_squared),

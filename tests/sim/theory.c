@@ -163,6 +163,22 @@ static void poisson_batches_meet_a_queue_at_the_learner(void) {
       "Poisson batches", 20000);
 }
 
+/* A block counts what was generated in it, though some of it is trained after it or never. */
+static void samplers_that_never_wait_are_busy_all_the_time(void) {
+  static const char *const text =
+      "{preset: fifo, samplers: 3, generation: {law: exponential, mean: 100}, learner: {step: 20}}";
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    schedule s;
+    cluster_spec *spec;
+    theory_measured m;
+    ASSERT_OK(sim_build(&s, &spec, text, seed, 2000, &err));
+    ASSERT_OK(sim_theory_measure(&m, &s, spec, &err));
+    ASSERT_CLOSE(m.mean[THEORY_SAMPLER_UTILISATION], 1, 1e-12);
+    schedule_fini(&s);
+    cluster_free(spec);
+  }
+}
+
 static void the_bounds_of_one_sampler_of_any_dist_hold(void) {
   must_agree("{preset: fifo, samplers: 1, generation: {law: lognormal, mu: 3, sigma: 1}, "
              "data_delay: 5, delay: 40, learner: {step: {law: gamma, shape: 0.5, scale: 50}}}",
@@ -375,6 +391,7 @@ SUITE(sim_theory, "sim: theory", TEST(constant_times_have_this_staleness_and_thi
       TEST(synchronous_updates_wait_for_the_longest_of_their_batches),
       TEST(synchronous_updates_wait_for_the_longest_of_all_lengths),
       TEST(poisson_batches_meet_a_queue_at_the_learner),
+      TEST(samplers_that_never_wait_are_busy_all_the_time),
       TEST(the_bounds_of_one_sampler_of_any_dist_hold),
       TEST(an_exponential_sampler_behind_a_gate_is_a_closed_tandem),
       TEST(the_bounds_of_one_sampler_behind_a_gate_hold),

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const table_column columns[] = {
     TABLE_FIELD("a,b", TABLE_TEXT, "", ""), TABLE_FIELD("n", TABLE_WHOLE, "", ""),
@@ -179,6 +180,20 @@ static void which_of_several_columns_is_meant_must_be_said(void) {
   CU_ASSERT_EQUAL(csv_column(&v, &n, "no/such/file.csv", NULL, NULL), GL_EIO);
 }
 
+/* Nobody writes into it, so opening it would wait for ever. */
+static void a_pipe_is_refused_and_not_waited_for(void) {
+  scratch at;
+  char path[SCRATCH_PATH_SIZE];
+  double *v;
+  size_t n;
+  gl_error err = {0};
+  scratch_make(&at);
+  CU_ASSERT_EQUAL_FATAL(mkfifo(scratch_path(&at, "pipe.csv", path), 0600), 0);
+  CU_ASSERT_EQUAL(csv_column(&v, &n, path, NULL, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "pipe.csv is no regular file; write its values to one"));
+  scratch_remove(&at);
+}
+
 static void only_decimal_numbers_are_numbers(void) {
   const char *const not [] = {"", " ", "0x10", "1 2", "nan(1)", "INF", "1e", "--1", "e", "."};
   double x;
@@ -193,4 +208,5 @@ static void only_decimal_numbers_are_numbers(void) {
 SUITE(csv, "core: CSV", TEST(quotes_line_ends_and_empty_lines_are_read),
       TEST(a_line_break_between_quotes_belongs_to_its_cell),
       TEST(a_column_is_read_with_and_without_a_heading),
-      TEST(which_of_several_columns_is_meant_must_be_said), TEST(only_decimal_numbers_are_numbers));
+      TEST(which_of_several_columns_is_meant_must_be_said),
+      TEST(a_pipe_is_refused_and_not_waited_for), TEST(only_decimal_numbers_are_numbers));
