@@ -153,3 +153,22 @@ void shown_write_padded(const char *text, size_t columns, FILE *to) {
   shown_write(text, strlen(text), to);
   for (size_t n = shown_width(text); n < columns; ++n) fputc(' ', to);
 }
+
+void shown_wrap(const char *text, size_t column, size_t indent, FILE *to) {
+  bool begins = true;
+  while (*(text += strspn(text, " ")) != '\0') {
+    shown_text word;
+    const size_t n = strcspn(text, " ");
+    snprintf(word.text, sizeof word.text, "%.*s", (int)n, text);
+    const size_t width = n < sizeof word.text ? shown_width(word.text) : n;
+    if (!begins && column + 1 + width > SHOWN_COLUMNS) {
+      fprintf(to, "\n%*s", (int)indent, "");
+      column = indent;
+      begins = true;
+    }
+    fprintf(to, "%s%.*s", begins ? "" : " ", (int)n, text);
+    column += width + !begins;
+    begins = false;
+    text += n;
+  }
+}

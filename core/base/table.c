@@ -771,12 +771,21 @@ static void write_text_row(const lettering *l, size_t row, FILE *to) {
   fputs(close[l->form], to);
 }
 
+/* A last cell without a width is wrapped below its column. */
 static void write_plain_row(const lettering *l, int indent, size_t row, FILE *to) {
-  write_spaces((size_t)indent, to);
+  size_t at = (size_t)indent, begins = at; /* where the cell is, and its column */
+  write_spaces(at, to);
   for (size_t i = 0; i < l->ends[row]; ++i) {
+    const char *text = l->text[row * l->n_columns + i];
     const int width = l->least[i];
-    if (i > 0) fputc(' ', to);
-    write_aligned(l->text[row * l->n_columns + i], (size_t)abs(width), width < 0, to);
+    const size_t columns = shown_width(text), least = (size_t)abs(width);
+    if (i > 0) fputc(' ', to), ++at, ++begins;
+    if (width == 0 && i + 1 == l->ends[row] && l->rest[row] == NULL)
+      shown_wrap(text, at, begins, to);
+    else
+      write_aligned(text, least, width < 0, to);
+    at += columns > least ? columns : least;
+    begins += least;
   }
   if (l->rest[row] != NULL) fprintf(to, " %s", l->rest[row]);
   fputc('\n', to);

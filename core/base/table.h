@@ -61,8 +61,9 @@ table *table_document(void);
 void table_free(table *t);
 /* A line over the table, printf-style. LaTeX then gets a floating table with it as its caption. */
 void table_title(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A table whose text has no rule and no grid: every cell is padded to its column's width alone, and
- * a space stands between two. Lines begin with `indent` spaces; without heads if all are "". */
+/* A table whose text has no rule and no grid: every cell is padded to its column's width alone, a
+ * space stands between two, and a last column of width 0 is wrapped at 80 columns. Lines begin with
+ * `indent` spaces; without heads if all are "". */
 void table_plain(table *t, int indent);
 /* An empty line follows the table. */
 void table_gap(table *t);

@@ -4,6 +4,7 @@
 #include "core/config/internal.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -202,6 +203,11 @@ gl_status cfg_load_value(cfg_doc **out, const char *path, const char *text, size
   else
     cfg_free(doc);
   return status;
+}
+
+void cfg_respell(cfg_doc *doc, const cfg_node *scalar, const char *text) {
+  (void)doc; /* owns the node, so that it may be changed */
+  ((cfg_node *)(uintptr_t)scalar)->text = text;
 }
 
 void cfg_remove(cfg_doc *doc, const char *key) {

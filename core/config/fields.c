@@ -3,6 +3,7 @@
 #include "core/config/internal.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -185,6 +186,79 @@ const char *field_kind_name(field_kind kind) {
       [VALUE_TEXT] = "text",      [VALUE_DIST] = "distribution", [VALUE_LIST] = "list",
       [VALUE_SECTION] = "section"};
   return names[kind];
+}
+
+/* --- names of other programs --- */
+
+/* Weak: a program without aliases need not define it. */
+extern __typeof__(field_alias_at) field_alias_at __attribute__((weak));
+
+enum { MOST_ELSEWHERE = 3 };
+
+/* "Learning-Rate" as "learning_rate"; cut where the room ends. */
+static void plain_name(const char *name, char text[FIELD_PATH_SIZE]) {
+  size_t n = 0;
+  for (; name[n] != '\0' && n + 1 < FIELD_PATH_SIZE; ++n)
+    text[n] = name[n] == '-' ? '_' : (char)tolower((unsigned char)name[n]);
+  text[n] = '\0';
+}
+
+static const char *last_word_of(const char *path) {
+  const char *dot = strrchr(path, '.');
+  return dot != NULL ? dot + 1 : path;
+}
+
+static void add_elsewhere(char text[FIELD_HINT_SIZE], const char *path) {
+  const size_t used = strlen(text);
+  snprintf(text + used, FIELD_HINT_SIZE - used, "%s%s", used > 0 ? " or " : "", path);
+}
+
+/* Writes the paths that end with that word; more than a few say nothing. */
+static void find_elsewhere(const char *word, char text[FIELD_HINT_SIZE]) {
+  field_walk w = {0};
+  const field *f;
+  size_t n = 0;
+  while ((f = field_next(&w, NULL)) != NULL) {
+    if (strcmp(last_word_of(f->path), word) != 0 || fields_named(f->path) != f) continue;
+    if (++n <= MOST_ELSEWHERE) add_elsewhere(text, f->path);
+  }
+  if (n > MOST_ELSEWHERE) *text = '\0';
+}
+
+static void find_alias(const char *name, char text[FIELD_HINT_SIZE]) {
+  field_alias a;
+  for (size_t i = 0; field_alias_at != NULL && field_alias_at(i, &a); ++i) {
+    if (strcmp(a.name, name) != 0) continue;
+    const size_t n = strlen(a.path);
+    snprintf(text, FIELD_HINT_SIZE, "%s%s%s%s%s", a.path,
+             n > 0 && a.path[n - 1] == '.' ? a.name : "", a.note[0] != '\0' ? " (" : "", a.note,
+             a.note[0] != '\0' ? ")" : "");
+    return;
+  }
+}
+
+const char *fields_elsewhere(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]) {
+  char plain[FIELD_PATH_SIZE];
+  const bool is_field = not_at != NULL && fields_of_item(not_at) != NULL;
+  *text = '\0';
+  plain_name(name, plain);
+  if (not_at == NULL && fields_named(plain) != NULL)
+    add_elsewhere(text, plain);
+  else if (!is_field || strchr(not_at, '.') == NULL)
+    find_alias(last_word_of(plain), text);
+  if (is_field) return text;
+  if (*text == '\0') find_elsewhere(last_word_of(plain), text);
+  return text;
+}
+
+const char *fields_value_elsewhere(const char *path, const char *value,
+                                   char text[FIELD_HINT_SIZE]) {
+  char both[2 * FIELD_PATH_SIZE], plain[FIELD_PATH_SIZE];
+  *text = '\0';
+  plain_name(value, plain);
+  snprintf(both, sizeof both, "%s=%s", path, plain);
+  find_alias(both, text);
+  return text;
 }
 
 /* --- designs --- */

@@ -173,6 +173,30 @@ const field *fields_named(const char *path);
 /* As fields_named(); for an item of a list also among the sections whose fields the items have. */
 const field *fields_of_item(const char *path);
 
+/* --- names of other programs --- */
+
+/* A field under the name that another program gives it: {"rtt", "cluster.delay", "half of it"}; or
+ * a value: {"cluster.preset=trl", "cluster.preset=sync", ""}. */
+typedef struct field_alias {
+  const char *name; /* lower case, with underscores */
+  const char *path; /* one or more fields here; one that ends with a dot is followed by the name */
+  const char *note; /* how the value differs; "" where it does not */
+} field_alias;
+
+/* Sets *alias to the i-th; false past the last. The command defines it in
+ * experiments/recipe/aliases.c; a program that does not has no aliases. */
+bool field_alias_at(size_t i, field_alias *alias);
+
+/* The fields that somebody means who wrote `name` where no field is: that of an alias,
+ * "cluster.delay (half of it)", or those elsewhere with that last word. Upper case and hyphens do
+ * not matter. not_at (or NULL) is the path that was written: where it is a field, which other
+ * recipes have, only aliases of top-level keys are looked for. Empty where there are none. Returns
+ * text. */
+enum { FIELD_HINT_SIZE = 320 };
+const char *fields_elsewhere(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]);
+/* What is written in place of a value that a field does not have, as fields_elsewhere(). */
+const char *fields_value_elsewhere(const char *path, const char *value, char text[FIELD_HINT_SIZE]);
+
 /* --- reading a field --- */
 /* Each reads a key of r's section by its entry in the table: the default if the recipe omits the
  * key, else the value, checked against its bounds. A key that no table has is GL_EINTERNAL. The

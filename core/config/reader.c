@@ -7,6 +7,7 @@
 
 #include <cjson/cJSON.h>
 
+#include <ctype.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ static size_t distance(const char *a, size_t n, const char *b, size_t m) {
   for (size_t i = 1; i <= n; ++i) {
     row[0] = i;
     for (size_t j = 1; j <= m; ++j) {
-      size_t best = last[j - 1] + (a[i - 1] != b[j - 1]);
+      size_t best =
+          last[j - 1] + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
       if (last[j] + 1 < best) best = last[j] + 1;
       if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
@@ -191,6 +193,17 @@ void cfg_defaults(cfg_reader *r, const void *set) {
   r->defaults = set;
 }
 
+/* "; write optimizer.lr", of a section of a recipe. */
+static const char *elsewhere(const cfg_reader *r, const char *key, char text[FIELD_HINT_SIZE]) {
+  char path[FIELD_PATH_SIZE], head[CFG_MAX_KEY + 1];
+  const int is_root = *r->path == '\0' && strcmp(r->section, "recipe") == 0;
+  *text = '\0';
+  snprintf(head, sizeof head, "%.*s", (int)strcspn(r->path, "."), r->path);
+  if (!is_root && (fields_named(head) == NULL || fields_is_whole(r->path))) return text;
+  snprintf(path, sizeof path, "%s%s%.64s", r->path, is_root ? "" : ".", key);
+  return fields_elsewhere(key, path, text);
+}
+
 gl_status cfg_end(cfg_reader *r) {
   if (r->status != GL_OK || r->map == NULL) return r->status;
   for (size_t i = 0; i < r->map->n; ++i) {
@@ -198,7 +211,10 @@ gl_status cfg_end(cfg_reader *r) {
     size_t k = 0;
     while (k < r->n_asked && strcmp(r->asked[k], e->key) != 0) ++k;
     if (k < r->n_asked) continue;
-    char near[CFG_HINT_SIZE], all[500];
+    char near[CFG_HINT_SIZE], all[500], other[FIELD_HINT_SIZE];
+    if (*elsewhere(r, e->key, other) != '\0')
+      return r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'; write %s",
+                                     e->key, r->section, other);
     r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'%s; it knows: %s",
                             e->key, r->section, cfg_hint(e->key, r->asked, r->n_asked, near),
                             listed(r->asked, r->n_asked, all, sizeof all));
@@ -402,7 +418,14 @@ static int word_index(cfg_reader *r, const char *key, const cfg_node *node, int 
                       const char *const *names, int n) {
   for (int i = 0; node->kind == CFG_SCALAR && i < n; ++i)
     if (strcmp(node->text, names[i]) == 0) return i;
-  char near[CFG_HINT_SIZE] = "", all[500], wanted[700];
+  char near[CFG_HINT_SIZE] = "", all[500], wanted[700], path[FIELD_PATH_SIZE],
+       other[FIELD_HINT_SIZE];
+  snprintf(path, sizeof path, "%s%s%s", r->path, *r->path != '\0' ? "." : "", key);
+  if (node->kind == CFG_SCALAR && *fields_value_elsewhere(path, node->text, other) != '\0') {
+    r->status = cfg_fail(node, r->err, "'%s.%s' has no value '%.40s'; write %s", r->section, key,
+                         node->text, other);
+    return fallback;
+  }
   if (node->kind == CFG_SCALAR) cfg_hint(node->text, names, (size_t)n, near);
   snprintf(wanted, sizeof wanted, "one of %s%s", listed(names, (size_t)n, all, sizeof all), near);
   refuse_value(r, key, node, wanted);

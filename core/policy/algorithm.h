@@ -222,7 +222,8 @@ typedef struct policy_algorithm {
 /* The published algorithms, in documentation order. */
 size_t policy_algorithms_count(void);
 const policy_algorithm *policy_algorithms_at(size_t i);
-const policy_algorithm *policy_algorithms_find(const char *name); /* NULL if unknown */
+/* Upper case does not matter; NULL if unknown. */
+const policy_algorithm *policy_algorithms_find(const char *name);
 
 /* Reads `algorithm:` of a recipe: the name of an algorithm, or a map {base: gepo, clip: none, ...}.
  * NULL means grpo. Errors: GL_EINPUT for a wrong name or field, with file:line:column and the

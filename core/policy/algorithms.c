@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 /* Algorithms override designators of PLAIN on purpose: the later designator wins. */
 #pragma GCC diagnostic ignored "-Woverride-init"
@@ -230,7 +231,7 @@ const policy_algorithm_info *policy_algorithms_info(size_t i) {
 
 const policy_algorithm *policy_algorithms_find(const char *name) {
   for (size_t i = 0; i < policy_algorithms_count(); ++i)
-    if (strcmp(table[i].algorithm.name, name) == 0) return &table[i].algorithm;
+    if (strcasecmp(table[i].algorithm.name, name) == 0) return &table[i].algorithm;
   return NULL;
 }
 

@@ -407,7 +407,9 @@ gl_status policy_algorithm_set_name(policy_algorithm *algorithm, const char *con
 
 gl_status policy_algorithm_check_name(const policy_algorithm *algorithm, gl_error *err) {
   const policy_algorithm *published = policy_algorithms_find(algorithm->name);
-  if (published == NULL || all_fields_equal(algorithm, published)) return GL_OK;
+  if (published == NULL || strcmp(published->name, algorithm->name) != 0 ||
+      all_fields_equal(algorithm, published))
+    return GL_OK;
   return gl_fail(err, GL_EINPUT,
                  "'%s' is the name of a published algorithm, whose fields are others; leave `name` "
                  "out, and what was changed is shown with the base, or choose another",

@@ -2,7 +2,9 @@
 #include "experiments/base/args.h"
 
 #include "core/base/file.h"
+#include "core/base/shown.h"
 #include "core/config/config.h"
+#include "core/config/fields.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -43,7 +45,9 @@ static void print_help(const command *c, const args_option *options, size_t n) {
     option_left(&options[i], left, sizeof left);
     const int fits = strlen(left) <= HELP_COLUMN;
     printf("  %-*s%s", HELP_COLUMN, left, fits ? " " : "\n");
-    printf("%*s%s\n", fits ? 0 : HELP_COLUMN + 3, "", options[i].help);
+    printf("%*s", fits ? 0 : HELP_COLUMN + 3, "");
+    shown_wrap(options[i].help, HELP_COLUMN + 3, HELP_COLUMN + 3, stdout);
+    putchar('\n');
   }
   printf("  %-26s %s\n\nexamples:\n%s\n", "-h, --help", "print this", c->examples);
 }
@@ -127,8 +131,24 @@ static const args_option *option_lettered(const parser *p, char letter) {
   return NULL;
 }
 
+/* Of a command that takes a recipe: --steps 20 is written steps=20. */
+static bool is_field_as_option(const parser *p, const char *word, size_t length, gl_error *err) {
+  char name[64], own[FIELD_HINT_SIZE], path[FIELD_HINT_SIZE];
+  if (!p->shape.overrides || strstr(p->command->arguments, "RECIPE") == NULL) return false;
+  snprintf(name, sizeof name, "%.*s", (int)length, word);
+  if (*fields_elsewhere(name, NULL, own) == '\0') return false;
+  const char *next = p->next < p->argc && p->argv[p->next][0] != '-' ? p->argv[p->next] : "VALUE";
+  snprintf(path, sizeof path, "%.*s", (int)strcspn(own, " "), own);
+  gl_fail(err, GL_EINPUT,
+          "%s has no option --%s; a field of the recipe is written key=value: %s=%s%s",
+          p->command->name, name, path, word[length] == '=' ? word + length + 1 : next,
+          own + strlen(path));
+  return true;
+}
+
 static gl_status unknown_option(const parser *p, const char *word, size_t length) {
   enum { NAME_SIZE = 64 };
+  if (is_field_as_option(p, word, length, p->err)) return GL_EINPUT;
   char dashed[MAX_OPTIONS + 1][NAME_SIZE], name[NAME_SIZE], hint[CFG_HINT_SIZE];
   const char *names[MAX_OPTIONS + 1];
   snprintf(name, sizeof name, "--%.*s", (int)length, word);

@@ -1,6 +1,8 @@
 /* gepolab list fields: every field of a recipe with its default, unit and meaning, printed from the
  * table of core/config/fields.h. `make docs` writes its output into experiments/RECIPES.md, each
  * section's fields where that document explains the section. */
+#define _GNU_SOURCE /* strcasestr */
+#include "core/base/shown.h"
 #include "core/config/config.h"
 #include "core/config/fields.h"
 #include "core/config/units.h"
@@ -8,6 +10,7 @@
 #include "experiments/base/print_json.h"
 #include "experiments/recipe/fields.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +19,8 @@ enum {
   MEANING_SIZE = 1024,
   LONGEST_HINTS = 1024,
   MOST_PATHS = 256,
-  MOST_CASES = 64
+  MOST_CASES = 64,
+  LEFT = 4 /* columns before a meaning */
 };
 
 /* Appends to text of DEFAULT_SIZE; what does not fit is cut. */
@@ -159,19 +163,32 @@ static void describe_field(description *d, const field *first) {
   }
 }
 
-/* Which fields are asked for: those of the paths, and unless `only`, all below them; all where
- * there is no path. */
+/* Which fields are asked for: those of the paths, and unless `only`, all below them; of a word that
+ * is no path, those that have it in their path, name or meaning; all where there is no word. */
 typedef struct selection {
-  const char *const *path; /* [n] */
+  const char *const *word; /* [n] */
   size_t n;
   int only;
 } selection;
 
-static int is_selected(const selection *s, const char *path) {
+static bool is_path(const char *word) {
+  return fields_named(word) != NULL || fields_is_section(word);
+}
+
+static bool mentions(const field *first, const char *word) {
+  const entries e = entries_of(first->path);
+  bool found = strcasestr(first->path, word) != NULL || strcasestr(first->label, word) != NULL;
+  for (size_t k = 0; k < e.n && !found; ++k)
+    found = e.of[k]->about != NULL && strcasestr(e.of[k]->about, word) != NULL;
+  return found;
+}
+
+static bool is_selected(const selection *s, const field *f) {
   for (size_t i = 0; i < s->n; ++i) {
-    const size_t length = strlen(s->path[i]);
-    if (strncmp(path, s->path[i], length) != 0) continue;
-    if (path[length] == '\0' || (!s->only && path[length] == '.')) return 1;
+    const size_t length = strlen(s->word[i]);
+    if (!is_path(s->word[i]) && mentions(f, s->word[i])) return true;
+    if (strncmp(f->path, s->word[i], length) != 0 || !is_path(s->word[i])) continue;
+    if (f->path[length] == '\0' || (!s->only && f->path[length] == '.')) return true;
   }
   return s->n == 0;
 }
@@ -194,8 +211,14 @@ static void fields_print_markdown(const description *d) {
 
 static void fields_print_plain(const description *d) {
   const int has_unit = d->unit[0] != '\0';
-  printf("%-34s %-8s %s%s%s%s\n    %s\n", d->path, d->kind, d->fallback, has_unit ? " (" : "",
-         d->unit, has_unit ? ")" : "", d->meaning);
+  char text[DEFAULT_SIZE + 32];
+  const size_t column = (size_t)printf("%-34s %-8s ", d->path, d->kind);
+  snprintf(text, sizeof text, "%s%s%s%s", d->fallback, has_unit ? " (" : "", d->unit,
+           has_unit ? ")" : "");
+  shown_wrap(text, column, LEFT, stdout);
+  printf("\n%*s", LEFT, "");
+  shown_wrap(d->meaning, LEFT, LEFT, stdout);
+  putchar('\n');
 }
 
 typedef enum form { PLAIN, MARKDOWN, JSON } form;
@@ -207,7 +230,7 @@ static gl_status print_fields(const selection *which, form as, gl_error *err) {
   const field *f;
   for (size_t i = 0; (f = fields_at(i)) != NULL; ++i) {
     description d;
-    if (fields_named(f->path) != f || !is_selected(which, f->path)) continue;
+    if (fields_named(f->path) != f || !is_selected(which, f)) continue;
     describe_field(&d, f);
     switch (as) {
     case PLAIN:
@@ -248,8 +271,14 @@ static gl_status print_units(form as, gl_error *err) {
   return as == JSON ? report_json(list, err) : GL_OK;
 }
 
+/* A word that is neither a path nor in any field's name or meaning. */
 static gl_status refuse_unknown(const char *path, gl_error *err) {
   const char *names[LONGEST_HINTS];
+  char other[FIELD_HINT_SIZE];
+  for (size_t i = 0; fields_at(i) != NULL; ++i)
+    if (is_path(path) || mentions(fields_at(i), path)) return GL_OK;
+  if (*fields_elsewhere(path, NULL, other) != '\0')
+    return gl_fail(err, GL_EINPUT, "recipes have no field '%s'; here that is %s", path, other);
   size_t n = 0;
   for (size_t i = 0; fields_at(i) != NULL && n < LONGEST_HINTS; ++i)
     names[n++] = fields_at(i)->path;
@@ -277,8 +306,7 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
   if (status == GL_OK && !a.help) {
     const selection which = {a.words, a.n_words, only};
     for (size_t i = 0; i < which.n && status == GL_OK; ++i)
-      if (fields_named(which.path[i]) == NULL && !fields_is_section(which.path[i]))
-        status = refuse_unknown(which.path[i], err);
+      status = refuse_unknown(which.word[i], err);
     const form as = json ? JSON : chosen == 1 ? MARKDOWN : PLAIN;
     if (status == GL_OK && schema)
       status = report_json(recipe_schema(), err);
@@ -291,15 +319,15 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
 
 const command command_fields = {
     .name = "list fields",
-    .arguments = "[FIELD…]",
+    .arguments = "[FIELD|WORD…]",
     .summary = "every field of a recipe: default, unit, meaning",
     .about =
-        "FIELD is a field or a section, such as cluster.learner; without one, all fields are\n"
-        "printed. Fields that a recipe leaves out have the default; where it depends on another\n"
-        "field, the cases are named. A number may have a unit of its field's dimension behind it\n"
-        "(10m, 1.5GiB, 100Mbit/s); --units lists those. --schema is for YAML editors. Fields of "
-        "an\n"
-        "algorithm are listed by `gepolab list algorithms --fields`.",
-    .examples =
-        "  gepolab list fields cluster.up\n  gepolab list fields train optimizer --format markdown",
+        "FIELD is a field or a section, such as cluster.learner; WORD is looked for in the names\n"
+        "and meanings of all; without either, all are printed. Fields that a recipe leaves out\n"
+        "have the default; where it depends on another field, the cases are named. A number may\n"
+        "have a unit of its field's dimension behind it (10m, 1.5GiB, 100Mbit/s); --units lists\n"
+        "those. --schema is for YAML editors. Fields of an algorithm are listed by\n"
+        "`gepolab list algorithms --fields`.",
+    .examples = "  gepolab list fields cluster.up\n  gepolab list fields staleness\n  gepolab list "
+                "fields train optimizer --format markdown",
     .run = run_fields};

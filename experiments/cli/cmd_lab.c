@@ -115,7 +115,8 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
     if (status == GL_OK && q.figure != NULL && q.folder == NULL)
       status = gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
     if (status == GL_OK) status = one_recipe_load(&of, err);
-    if (status == GL_OK) status = lab_recipe_read(&plan, of.doc, err);
+    if (status == GL_OK)
+      status = recipe_say_command(of.doc, self->name, lab_recipe_read(&plan, of.doc, err), err);
     if (status == GL_OK)
       status = plan.dists.n_weights > 0 ? truncate_dists(of.doc, &q, err)
                : plan.training.n_lr > 0 ? learn_curves(&plan, &q, err)
@@ -223,6 +224,7 @@ static gl_status run_theory(const command *self, int argc, char **argv, gl_error
       status = report_training(doc, threads, json, err);
     else if (status == GL_OK)
       status = report_theory(doc, json, err);
+    status = recipe_say_command(doc, self->name, status, err);
   }
   cfg_free(doc);
   args_fini(&a);

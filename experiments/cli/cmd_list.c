@@ -1,12 +1,15 @@
 /* gepolab list algorithms, recipes, metrics, kinds and presets: what there is. (Fields and
  * published cases have files of their own.) */
+#define _GNU_SOURCE /* strcasestr */
 #include "core/base/metrics.h"
+#include "core/base/shown.h"
 #include "core/config/config.h"
 #include "core/policy/algorithm.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
+#include "experiments/recipe/recipe.h"
 #include "sim/cluster.h"
 #include "sim/delay.h"
 #include "toy/world/mdp.h"
@@ -64,22 +67,38 @@ static int is_main_field(const char *name) {
   return 0;
 }
 
+/* "  source  …", wrapped below itself; nothing where there is no text. */
+static void algorithm_print(const char *title, const char *text) {
+  enum { COLUMN = 10 };
+  if (text[0] == '\0') return;
+  printf("  %-7s ", title);
+  shown_wrap(text, COLUMN, COLUMN, stdout);
+  putchar('\n');
+}
+
 static void print_algorithm(size_t i, const policy_algorithm *plain) {
   const policy_algorithm *algorithm = policy_algorithms_at(i);
   const policy_algorithm_info *info = policy_algorithms_info(i);
-  printf("%s\n  source  %s\n", algorithm->name, info->source);
-  printf("  TRL     %s\n  verl    %s\n  AReaL   %s\n", info->trl, info->verl, info->areal);
-  if (info->notes[0] != '\0') printf("  notes   %s\n", info->notes);
-  printf("  fields ");
+  char *fields = NULL;
+  size_t size = 0;
+  puts(algorithm->name);
+  algorithm_print("source", info->source);
+  algorithm_print("TRL", info->trl);
+  algorithm_print("verl", info->verl);
+  algorithm_print("AReaL", info->areal);
+  algorithm_print("notes", info->notes);
+  FILE *to = must_have(open_memstream(&fields, &size), "the fields of an algorithm");
   for (size_t f = 0; f < policy_fields_count(); ++f) {
     char own[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
     const char *value = policy_algorithm_field(algorithm, f, own);
     const char *name = policy_fields_at(f)->name;
     if (!is_main_field(name) && strcmp(value, policy_algorithm_field(plain, f, other)) == 0)
       continue;
-    printf(" %s: %s;", name, value);
+    fprintf(to, " %s: %s;", name, value);
   }
-  puts("");
+  must_succeed(fclose(to) == 0, "the fields of an algorithm");
+  algorithm_print("fields", fields);
+  free(fields);
 }
 
 static gl_status unknown_algorithm(const char *name, gl_error *err) {
@@ -129,21 +148,36 @@ static const char *coupling_words(policy_ratio_coupling coupling) {
 }
 
 static void algorithms_print_fields(void) {
+  enum { COLUMN = 21 };
   for (size_t f = 0; f < policy_fields_count(); ++f) {
     const policy_field *field = policy_fields_at(f);
-    printf("%-20s %s\n", field->name, field->meaning);
+    printf("%-20s ", field->name);
+    shown_wrap(field->meaning, COLUMN, COLUMN, stdout);
+    putchar('\n');
     if (field->offset == offsetof(policy_algorithm, ratio)) {
       for (int r = 0; r < RATIO_COUNT; ++r) {
         const policy_ratio_info *about = policy_ratio_about((policy_ratio)r);
-        printf("                     %-18s %s: %s, %s%s\n", about->name, about->meaning,
-               unit_words(about->unit), gradient_words(about->gradient),
-               coupling_words(about->coupling));
+        char *text = must_textf("a ratio", "%-18s %s: %s, %s%s", about->name, about->meaning,
+                                unit_words(about->unit), gradient_words(about->gradient),
+                                coupling_words(about->coupling));
+        printf("%*s", COLUMN, "");
+        shown_wrap(text, COLUMN, COLUMN + 2, stdout);
+        putchar('\n');
+        free(text);
       }
       continue;
     }
+    if (field->n_choices == 0) continue;
+    char *words = NULL;
+    size_t size = 0;
+    FILE *to = must_have(open_memstream(&words, &size), "the words of a field");
     for (int c = 0; c < field->n_choices; ++c)
-      printf("%s%s%s", c == 0 ? "                     " : " | ", field->choice(c),
-             c + 1 == field->n_choices ? "\n" : "");
+      fprintf(to, "%s%s", c == 0 ? "" : " | ", field->choice(c));
+    must_succeed(fclose(to) == 0, "the words of a field");
+    printf("%*s", COLUMN, "");
+    shown_wrap(words, COLUMN, COLUMN, stdout);
+    putchar('\n');
+    free(words);
   }
 }
 
@@ -158,9 +192,10 @@ static gl_status run_algorithms(const command *self, int argc, char **argv, gl_e
     args_fini(&a);
     return status;
   }
-  const char *only = a.n_words > 0 ? a.words[0] : NULL;
-  if (only != NULL && policy_algorithms_find(only) == NULL) {
-    status = unknown_algorithm(only, err);
+  const policy_algorithm *found = a.n_words > 0 ? policy_algorithms_find(a.words[0]) : NULL;
+  const char *only = found != NULL ? found->name : NULL;
+  if (a.n_words > 0 && found == NULL) {
+    status = unknown_algorithm(a.words[0], err);
   } else if (fields) {
     algorithms_print_fields();
   } else if (json) {
@@ -192,6 +227,7 @@ const command command_algorithms = {
 typedef struct listed_recipe {
   char name[64];
   char description[512];
+  const char *command;
 } listed_recipe;
 
 /* 0 if the resource is not a recipe. */
@@ -202,14 +238,16 @@ static int describe_recipe(listed_recipe *out, const resource *r) {
   snprintf(out->name, sizeof out->name, "%.*s", (int)length, name);
   cfg_doc *doc = NULL;
   const cfg_node *words = NULL;
-  if (cfg_load_text(&doc, r->data, r->size, r->path, NULL) == GL_OK)
+  if (recipe_load(&doc, out->name, NULL, 0, NULL) == GL_OK)
     words = cfg_find(cfg_root(doc), "description");
   snprintf(out->description, sizeof out->description, "%s", words != NULL ? cfg_text(words) : "");
+  out->command = doc != NULL ? recipe_command(doc) : "";
   cfg_free(doc);
   return 1;
 }
 
 static const table_column recipe_columns[] = {{"name", TABLE_TEXT, .head = "", .width = -24},
+                                              {"command", TABLE_TEXT, .head = "", .width = -14},
                                               {"description", TABLE_TEXT, .head = ""}};
 
 static gl_status list_recipes(bool is_json, gl_error *err) {
@@ -219,7 +257,7 @@ static gl_status list_recipes(bool is_json, gl_error *err) {
     listed_recipe r;
     if (!describe_recipe(&r, resources_at(i))) continue;
     table_row(t);
-    table_text(t, r.name), table_text(t, r.description);
+    table_text(t, r.name), table_text(t, r.command), table_text(t, r.description);
   }
   return report_table(t, TABLE_AS_TEXT, is_json, err);
 }
@@ -252,7 +290,9 @@ const command command_recipes = {
     .name = "list recipes",
     .arguments = "[RECIPE]",
     .summary = "the recipes inside the program",
-    .about = "Lists them, or prints the one named, to be redirected into a file and changed.",
+    .about =
+        "Lists them with the command that each is for, or prints the one named, to be redirected\n"
+        "into a file and changed.",
     .examples = "  gepolab list recipes\n  gepolab list recipes quickstart > mine.yaml",
     .run = run_recipes};
 
@@ -263,35 +303,52 @@ static const table_column metric_columns[] = {{"name", TABLE_TEXT, .head = "", .
                                               {"meaning", TABLE_TEXT, .head = ""},
                                               TABLE_KEY("source", TABLE_TEXT)};
 
-static gl_status list_metrics(bool is_json, gl_error *err) {
+/* Whether the metric has every word in its name or meaning. */
+static bool is_metric_wanted(const metric_info *m, const args *a) {
+  for (size_t i = 0; i < a->n_words; ++i)
+    if (strcasestr(m->name, a->words[i]) == NULL && strcasestr(m->meaning, a->words[i]) == NULL)
+      return false;
+  return true;
+}
+
+static gl_status list_metrics(bool is_json, const args *a, gl_error *err) {
+  size_t n = 0;
   table *t = table_new(metric_columns, sizeof metric_columns / sizeof *metric_columns);
   table_plain(t, 0);
   for (int m = 0; m < METRIC_COUNT; ++m) {
     const metric_info *about = metric_about((metric)m);
+    if (!is_metric_wanted(about, a)) continue;
+    ++n;
     table_row(t);
     table_text(t, about->name), table_text(t, about->unit), table_text(t, about->meaning);
     if (about->source[0] != '\0') table_shown(t, "%s [%s]", about->meaning, about->source);
     table_text(t, about->source);
   }
-  return report_table(t, TABLE_AS_TEXT, is_json, err);
+  if (n > 0) return report_table(t, TABLE_AS_TEXT, is_json, err);
+  table_free(t);
+  return gl_fail(err, GL_EINPUT,
+                 "no metric has '%s' in its name or meaning; `gepolab list metrics` lists them",
+                 a->words[a->n_words - 1]);
 }
 
 static gl_status run_metrics(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0;
   const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "the table as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, 1, (args_shape){0, 0, 0}, argc, argv, err);
-  if (status == GL_OK && !a.help) status = list_metrics(json, err);
+  gl_status status = args_parse(&a, self, options, 1, (args_shape){0, 8, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) status = list_metrics(json, &a, err);
   args_fini(&a);
   return status;
 }
 
 const command command_metrics = {
     .name = "list metrics",
-    .arguments = "",
+    .arguments = "[WORD…]",
     .summary = "what is measured at every update, with units and sources",
-    .about = "The names are columns of the store, keys of JSON and labels of figures.",
-    .examples = "  gepolab list metrics\n  gepolab list metrics --json",
+    .about = "The names are columns of the store, keys of JSON and labels of figures. With words, "
+             "those\n"
+             "whose name or meaning has them all.",
+    .examples = "  gepolab list metrics\n  gepolab list metrics ess\n  gepolab list metrics --json",
     .run = run_metrics};
 
 /* --- list kinds --- */
@@ -458,26 +515,18 @@ static const char *preset_fields(const cluster_preset *p, char text[FIELDS_SIZE]
   return text;
 }
 
-/* Words in lines of at most 78 characters, all but the first below the text of the first. */
+/* "  fields        sync: push, …", wrapped below itself. */
 static void print_wrapped(const char *title, const char *text) {
-  size_t column = (size_t)printf("  %-13s ", title);
-  const size_t left = column;
-  for (const char *word = text; *word != '\0';) {
-    const size_t n = strcspn(word, " ");
-    if (column > left && column + 1 + n > 78) {
-      printf("\n%*s", (int)left, "");
-      column = left;
-    }
-    column += (size_t)printf("%s%.*s", column > left ? " " : "", (int)n, word);
-    word += n;
-    word += strspn(word, " ");
-  }
+  const size_t column = (size_t)printf("  %-13s ", title);
+  shown_wrap(text, column, column, stdout);
   putchar('\n');
 }
 
 static void preset_print_plain(const cluster_preset *p, bool is_first) {
   char fields[FIELDS_SIZE];
-  printf("%s%s: %s\n", is_first ? "" : "\n", p->name, p->about);
+  const int named = printf("%s%s: ", is_first ? "" : "\n", p->name);
+  shown_wrap(p->about, (size_t)named - !is_first, 4, stdout);
+  putchar('\n');
   print_wrapped("fields", preset_fields(p, fields));
   print_wrapped("source", p->source);
   print_wrapped("mapping", p->mapping);

@@ -166,8 +166,13 @@ static void print_kind(const char *kind, const char *about) {
   const char *const *example = task_kind_example(kind);
   printf("%s: %s\n", kind, about);
   if (example != NULL) printf("  %s  →  %s\n", example[0], example[1]);
-  for (const task_field *f = task_kind_fields(kind); f->key != NULL; ++f)
-    printf("  %-15s %s (%s; %s)\n", f->key, f->about, f->values, f->normal);
+  for (const task_field *f = task_kind_fields(kind); f->key != NULL; ++f) {
+    char text[512];
+    const size_t column = (size_t)printf("  %-15s ", f->key);
+    snprintf(text, sizeof text, "%s (%s; %s)", f->about, f->values, f->normal);
+    shown_wrap(text, column, column, stdout);
+    putchar('\n');
+  }
 }
 
 /* --- as JSON --- */

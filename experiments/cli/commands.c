@@ -430,7 +430,7 @@ static gl_status run_word(int argc, char **argv, gl_error *err) {
 }
 
 static gl_status help(int argc, char **argv, gl_error *err) {
-  if (argc < 3) {
+  if (argc < 3 || strcmp(argv[2], "help") == 0 || args_help_form(argc - 1, argv + 1) != 0) {
     print_overview(stdout);
     return GL_OK;
   }

@@ -31,7 +31,8 @@ gl_status one_recipe_load(one_recipe *o, gl_error *err) {
 
 gl_status one_recipe_read(one_recipe *o, gl_error *err) {
   const gl_status status = one_recipe_load(o, err);
-  return status == GL_OK ? recipe_read(&o->r, o->doc, err) : status;
+  if (status != GL_OK) return status;
+  return recipe_say_command(o->doc, "run", recipe_read(&o->r, o->doc, err), err);
 }
 
 void one_recipe_fini(one_recipe *o) {

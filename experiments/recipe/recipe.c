@@ -98,6 +98,26 @@ static gl_status refuse_include(const cfg_doc *doc, gl_error *err) {
                   "lines, include: [one, other], and run that");
 }
 
+/* Names of algorithms as the table has them, so that `GSPO` and `gspo` are one cell of a study. */
+static void spell_algorithm(cfg_doc *doc, const cfg_node *node) {
+  if (node == NULL) return;
+  if (cfg_kind_of(node) == CFG_LIST)
+    for (size_t i = 0; i < cfg_size(node); ++i) spell_algorithm(doc, cfg_at(node, i));
+  if (cfg_kind_of(node) == CFG_MAP) spell_algorithm(doc, cfg_find(node, "base"));
+  if (cfg_kind_of(node) != CFG_SCALAR) return;
+  const policy_algorithm *named = policy_algorithms_find(cfg_text(node));
+  if (named != NULL) cfg_respell(doc, node, named->name);
+}
+
+static void spell_algorithms(cfg_doc *doc) {
+  static const char *const axes[] = {"algorithm", "algorithm.base"};
+  const cfg_node *sweep = cfg_find(cfg_root(doc), "sweep");
+  spell_algorithm(doc, cfg_find(cfg_root(doc), "algorithm"));
+  spell_algorithm(doc, cfg_find(cfg_root(doc), "algorithms"));
+  for (size_t i = 0; i < 2 && sweep != NULL && cfg_kind_of(sweep) == CFG_MAP; ++i)
+    spell_algorithm(doc, cfg_find(sweep, axes[i]));
+}
+
 /* Completes a document that was loaded with that status. */
 static gl_status complete(cfg_doc **out, gl_status status, const char *source,
                           const char *const *overrides, size_t n_overrides, gl_error *err) {
@@ -110,6 +130,7 @@ static gl_status complete(cfg_doc **out, gl_status status, const char *source,
   if (status == GL_OK) status = random_search_draw(*out, err);
   if (status == GL_OK) status = factorial_expand(*out, err);
   if (status == GL_OK) status = one_at_a_time_expand(*out, err);
+  if (status == GL_OK) spell_algorithms(*out);
   if (status == GL_OK) status = ensure_name(*out, source, err);
   if (status != GL_OK) {
     cfg_free(*out);
@@ -235,6 +256,54 @@ gl_status recipe_read_at(recipe *out, const cfg_node *root, gl_error *err) {
   return status;
 }
 
+/* --- which command a recipe is for --- */
+
+static bool has_any(const cfg_node *root, const char *const *keys) {
+  while (*keys != NULL && cfg_find(root, *keys) == NULL) ++keys;
+  return *keys != NULL;
+}
+
+static bool is_true(const cfg_node *node) {
+  return node != NULL && strcmp(cfg_text(node), "true") == 0;
+}
+
+const char *recipe_command(const cfg_doc *doc) {
+  static const char *const theory[] = {"outcomes", "vocabularies", "search_outcomes",
+                                       "training.stalenesses", NULL},
+                           *const bias[] = {"learner_probs", "sampler_probs",
+                                            "dial",          "algorithms",
+                                            "population",    "covariance",
+                                            "budget",        "truncation",
+                                            "training",      NULL},
+                           *const learns[] = {"algorithm", "optimizer", NULL};
+  const cfg_node *root = cfg_root(doc);
+  if (cfg_kind_of(root) != CFG_MAP) return "run";
+  if (has_any(root, theory)) return "lab theory";
+  if (has_any(root, bias)) return "lab bias";
+  if (cfg_find(root, "sweep.cluster.0.compare") != NULL) return "list published";
+  if (has_any(root, (const char *const[]){"sweep", "tune", NULL})) return "sweep";
+  if (has_any(root, learns)) return "run";
+  return is_true(cfg_find(root, "cluster.coupled")) ? "lab selection" : "sim";
+}
+
+static bool is_of_lab(const char *command) {
+  return strncmp(command, "lab ", 4) == 0 && strcmp(command, "lab selection") != 0;
+}
+
+gl_status recipe_say_command(const cfg_doc *doc, const char *command, gl_status status,
+                             gl_error *err) {
+  static const char *const runs[] = {"steps", "train", "optimizer", "cluster", "sweep", NULL};
+  char text[sizeof err->text];
+  if (status != GL_EINPUT || err == NULL || doc == NULL) return status;
+  const char *own = recipe_command(doc);
+  if (strcmp(own, command) == 0 || (!is_of_lab(own) && !is_of_lab(command))) return status;
+  if (!is_of_lab(own) && !has_any(cfg_root(doc), runs)) return status;
+  snprintf(text, sizeof text, "%s", err->text);
+  gl_error_clear(err);
+  return gl_fail(err, status, "this is a recipe for `gepolab %s`; as one for `gepolab %s`: %.800s",
+                 own, command, text);
+}
+
 /* --- what a recipe describes --- */
 
 /* Names of all kinds of world that can be learned in, as a list for messages too. */
@@ -264,6 +333,9 @@ static gl_status find_kind(const recipe *r, const char **kind, gl_error *err) {
   if (node == NULL) return cfg_fail(r->world, err, "'world' must say its kind: %s", text);
   *kind = cfg_text(node);
   if (toy_is_kind(*kind) || llm_is_kind(*kind)) return GL_OK;
+  char other[FIELD_HINT_SIZE];
+  if (*fields_value_elsewhere("world.kind", *kind, other) != '\0')
+    return cfg_fail(node, err, "there is no world of kind '%s'; write %s", *kind, other);
   return cfg_fail(node, err, "there is no world of kind '%s'; allowed are %s%s", *kind, text,
                   cfg_hint(*kind, names, n, hint));
 }

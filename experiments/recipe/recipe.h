@@ -54,6 +54,14 @@ gl_status recipe_load(cfg_doc **out, const char *source, const char *const *over
 gl_status recipe_load_cluster(cfg_doc **out, const char *source, const char *const *overrides,
                               size_t n_overrides, gl_error *err);
 
+/* The command that a recipe is for, by its keys: "run", "sweep", "sim", "lab bias", "lab theory",
+ * "lab selection" or "list published". */
+const char *recipe_command(const cfg_doc *doc);
+/* Returns the status. Where it is GL_EINPUT, found by a command in a recipe (NULL: none was loaded)
+ * that is for another, *err then begins with that. */
+gl_status recipe_say_command(const cfg_doc *doc, const char *command, gl_status status,
+                             gl_error *err);
+
 /* Reads the top-level keys; the doc must outlive *out. Every unknown key is an error. */
 gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err);
 /* As recipe_read(), of the root of a document. */

@@ -1,0 +1,176 @@
+/* Mistakes of people who come from other programs: each is answered by what to type here. */
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <string.h>
+
+typedef struct mistake {
+  const char *arguments[6];
+  const char *answer; /* part of the message */
+} mistake;
+
+static void refuse_each(const mistake *all, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    cli_result r = cli_run(NULL, all[i].arguments);
+    CU_ASSERT_EQUAL(r.code, 2);
+    CU_ASSERT_STRING_EQUAL(r.out, "");
+    if (strstr(r.err, all[i].answer) == NULL) {
+      fprintf(stderr, "%s %s: no '%s' in: %s", all[i].arguments[0], all[i].arguments[1],
+              all[i].answer, r.err);
+      CU_FAIL("the answer does not say what to type");
+    }
+    cli_result_fini(&r);
+  }
+}
+
+#define RUN(word)                                                                                  \
+  { "run", "quickstart", "steps=2", word }
+
+/* Fields under the names that TRL, verl, AReaL and network engineers give them. */
+static void names_of_other_programs_are_answered_with_ours(void) {
+  static const mistake all[] = {
+      {RUN("lr=0.1"), "write optimizer.lr"},
+      {RUN("learning_rate=0.1"), "write optimizer.lr"},
+      {RUN("optimizer.learning_rate=0.1"), "write optimizer.lr"},
+      {RUN("batch_size=8"), "write train.groups (prompts of a batch"},
+      {RUN("num_generations=4"), "write train.group_size"},
+      {RUN("group_size=4"), "write train.group_size"},
+      {RUN("temperature=0.7"), "write sampling.temperature"},
+      {RUN("max_steps=20"), "write steps"},
+      {RUN("rtt=0.2"), "write cluster.delay (one way, so half of the round trip"},
+      {RUN("cluster.latency=0.2"), "write cluster.delay"},
+      {RUN("packet_loss=0.1"), "write cluster.up.loss (of batches; cluster.down.loss"},
+      {RUN("bandwidth=100Mbit/s"), "write cluster.up.bandwidth"},
+      {RUN("staleness=4"), "write cluster.window"},
+      {RUN("max_delay=60"), "write cluster.max_delay"},
+      {RUN("preset=areal"), "write cluster.preset"},
+      {RUN("cluster.preset=verl"), "write cluster.preset=verl_async"},
+      {RUN("world.kind=gsm8k"), "task: {kind: math, path: gsm8k.jsonl}"},
+      {RUN("model=Qwen/Qwen3-0.6B"), "write world.model.path"},
+      {RUN("beta=0.04"), "write algorithm.ref_kl_coef"},
+      {RUN("eps_low=0.1"), "write algorithm.eps_low"},
+      {RUN("algorithm.epsilon=0.2"), "write algorithm.eps_low (and algorithm.eps_high)"},
+      {RUN("loss_type=dr_grpo"), "write algorithm.aggregate"},
+      {RUN("num_workers=8"), "write cluster.samplers"},
+      {{"list", "fields", "num_generations"}, "train.group_size"}};
+  refuse_each(all, sizeof all / sizeof *all);
+}
+
+static void a_field_written_as_an_option_is_answered_as_a_field(void) {
+  static const mistake all[] = {
+      {{"run", "quickstart", "--steps", "20"}, "key=value: steps=20"},
+      {{"run", "quickstart", "--lr=0.1"}, "key=value: optimizer.lr=0.1"},
+      {{"run", "quickstart", "--algorithm", "gspo"}, "key=value: algorithm=gspo"},
+      {{"run", "quickstart", "--learning-rate"}, "key=value: optimizer.lr=VALUE"},
+      {{"sim", "quickstart", "--cluster.max_delay", "60"}, "key=value: cluster.max_delay=60"},
+      {{"run", "quickstart", "--jsn"}, "'--json'"}};
+  refuse_each(all, sizeof all / sizeof *all);
+}
+
+static void a_recipe_for_another_command_says_for_which(void) {
+  static const mistake all[] = {
+      {{"lab", "bias", "quickstart"}, "a recipe for `gepolab run`; as one for `gepolab lab bias`"},
+      {{"run", "four_arms"}, "a recipe for `gepolab lab bias`"},
+      {{"sim", "theory"}, "a recipe for `gepolab lab theory`"},
+      {{"lab", "theory", "four_arms"}, "a recipe for `gepolab lab bias`"}};
+  refuse_each(all, sizeof all / sizeof *all);
+}
+
+static void algorithms_are_found_in_any_case(void) {
+  cli_result a = CLI("run", "quickstart", "algorithm=GSPO", "steps=5", "-q", "--json"),
+             b = CLI("run", "quickstart", "algorithm=gspo", "steps=5", "-q", "--json");
+  CU_ASSERT_EQUAL(a.code, 0);
+  CU_ASSERT_STRING_EQUAL(a.out, b.out);
+  cli_result_fini(&a);
+  cli_result_fini(&b);
+  a = CLI("list", "algorithms", "GePO"), b = CLI("list", "algorithms", "gepo");
+  CU_ASSERT_EQUAL(a.code, 0);
+  CU_ASSERT_STRING_EQUAL(a.out, b.out);
+  cli_result_fini(&a);
+  cli_result_fini(&b);
+}
+
+/* Both spellings are one cell: the second sweep finds it done. */
+static void the_case_of_a_name_makes_no_other_cell(void) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_path(path, folder, "s.db");
+  CU_ASSERT(CLI_GIVES(0, "run", "quickstart", "algorithm=GSPO", "steps=2", "-q", "-o", path));
+  CU_ASSERT(CLI_GIVES(0, "run", "quickstart", "algorithm=gspo", "steps=2", "-q", "-o", path));
+  cli_result r = CLI("study", "export", path, "--table", "runs", "--format", "csv");
+  size_t lines = 0;
+  for (const char *c = r.out; *c != '\0'; ++c) lines += *c == '\n';
+  CU_ASSERT_EQUAL(lines, 2);
+  cli_result_fini(&r);
+  cli_scratch_remove(folder);
+}
+
+static void fields_and_metrics_are_searched(void) {
+  cli_result r = CLI("list", "fields", "staleness");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "cluster.window "));
+  CU_ASSERT_PTR_NULL(strstr(r.out, "optimizer.lr "));
+  cli_result_fini(&r);
+  r = CLI("list", "metrics", "ESS");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\ness "));
+  CU_ASSERT_PTR_NULL(strstr(r.out, "entropy "));
+  cli_result_fini(&r);
+  REFUSED(2, "`gepolab list metrics` lists them", "list", "metrics", "sharpe");
+}
+
+static void recipes_are_listed_with_their_commands(void) {
+  static const char *const pairs[][2] = {{"quickstart", "run"},
+                                         {"delay_sweep", "sweep"},
+                                         {"four_arms", "lab bias"},
+                                         {"theory", "lab theory"},
+                                         {"three_continents", "sim"},
+                                         {"what_arrives", "lab selection"},
+                                         {"paper_delay", "sweep"},
+                                         {"truncation", "lab bias"},
+                                         {"theory_training", "lab theory"},
+                                         {"published_verl", "list published"}};
+  cJSON *list = CLI_JSON("list", "recipes", "--json"), *item = NULL;
+  size_t found = 0;
+  cJSON_ArrayForEach(item, list) for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i) {
+    if (strcmp(text_at(item, "name"), pairs[i][0]) != 0) continue;
+    CU_ASSERT_STRING_EQUAL(text_at(item, "command"), pairs[i][1]);
+    ++found;
+  }
+  CU_ASSERT_EQUAL(found, sizeof pairs / sizeof *pairs);
+  cJSON_Delete(list);
+}
+
+static void lists_fit_80_columns(void) {
+  static const char *const lists[][4] = {{"recipes"}, {"metrics"},    {"kinds"},
+                                         {"fields"},  {"algorithms"}, {"algorithms", "--fields"},
+                                         {"presets"}};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; ++i) {
+    cli_result r = CLI("list", lists[i][0], lists[i][1]);
+    size_t columns = 0;
+    CU_ASSERT_EQUAL(r.code, 0);
+    for (const char *c = r.out; *c != '\0'; ++c) {
+      columns = *c == '\n' ? 0 : columns + (((unsigned char)*c & 0xC0) != 0x80);
+      if (columns == 81) fprintf(stderr, "list %s: %.90s\n", lists[i][0], c - 80);
+      CU_ASSERT(columns <= 80);
+    }
+    cli_result_fini(&r);
+  }
+}
+
+static void help_of_help_is_the_overview(void) {
+  cli_result help = CLI("help"), of_help = CLI("help", "help"), asked = CLI("help", "--help");
+  CU_ASSERT_EQUAL(of_help.code, 0);
+  CU_ASSERT_STRING_EQUAL(help.out, of_help.out);
+  CU_ASSERT_STRING_EQUAL(help.out, asked.out);
+  cli_result_fini(&help);
+  cli_result_fini(&of_help);
+  cli_result_fini(&asked);
+}
+
+SUITE(cli_mistakes, "cli: mistakes", TEST(names_of_other_programs_are_answered_with_ours),
+      TEST(a_field_written_as_an_option_is_answered_as_a_field),
+      TEST(a_recipe_for_another_command_says_for_which), TEST(algorithms_are_found_in_any_case),
+      TEST(the_case_of_a_name_makes_no_other_cell), TEST(fields_and_metrics_are_searched),
+      TEST(recipes_are_listed_with_their_commands), TEST(lists_fit_80_columns),
+      TEST(help_of_help_is_the_overview));
