@@ -64,7 +64,7 @@ int gepolab_interface(void) {
 static gl_status algorithm_fill(void *self, const cfg_node *from, const void *more, gl_error *err) {
   gepolab_algorithm *made = self;
   (void)more;
-  gl_status status = policy_algorithm_parse(&made->own, from, err);
+  gl_status status = policy_algorithm_parse_alone(&made->own, from, err);
   return status == GL_OK ? policy_algorithm_check(&made->own, err) : status;
 }
 

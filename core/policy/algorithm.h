@@ -229,6 +229,10 @@ const policy_algorithm *policy_algorithms_find(const char *name);
  * NULL means grpo. Errors: GL_EINPUT for a wrong name or field, with file:line:column and the
  * nearest valid name. */
 gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *node, gl_error *err);
+/* The same where algorithms are not told apart by their names: one that would be too long ends in
+ * "…)" and is no error. */
+gl_status policy_algorithm_parse_alone(policy_algorithm *algorithm, const cfg_node *node,
+                                       gl_error *err);
 
 /* Sets the shown name, which is the same in all tables, figures and files: the recipe's `name:` if
  * there is one, otherwise the base and every field that differs from it, as in `gepo(clip=none,

@@ -312,14 +312,15 @@ static void read_fields(policy_algorithm *algorithm, cfg_reader *r) {
 }
 
 /* Uses the recipe's `name:` if there is one, otherwise a name made of the changed fields. */
-static gl_status algorithm_read_name(policy_algorithm *algorithm, const cfg_node *map,
+static gl_status algorithm_read_name(policy_algorithm *algorithm, const cfg_node *map, int shortens,
                                      gl_error *err) {
   const cfg_node *node = cfg_find(map, "name");
   gl_error why = {0};
   algorithm->has_own_name = node != NULL && !cfg_is_null(node);
   if (!algorithm->has_own_name) {
     gl_status status = policy_algorithm_set_name(algorithm, NULL, 0, &why);
-    return status == GL_OK ? GL_OK : cfg_fail(map, err, "%s", why.text);
+    if (status == GL_OK || shortens) return GL_OK;
+    return cfg_fail(map, err, "%s", why.text);
   }
   const char *name = cfg_text(node);
   if (name[0] == '\0') return cfg_fail(node, err, "the algorithm's name is empty");
@@ -332,7 +333,8 @@ static gl_status algorithm_read_name(policy_algorithm *algorithm, const cfg_node
   return GL_OK;
 }
 
-gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *node, gl_error *err) {
+static gl_status algorithm_parse(policy_algorithm *algorithm, const cfg_node *node, int shortens,
+                                 gl_error *err) {
   const policy_algorithm *base = policy_algorithms_find("grpo");
   const cfg_node *name = node;
   gl_error why = {0};
@@ -356,10 +358,19 @@ gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *no
   cfg_string(&r, "name", NULL);
   read_fields(algorithm, &r);
   gl_status status = cfg_end(&r);
-  if (status == GL_OK) status = algorithm_read_name(algorithm, node, err);
+  if (status == GL_OK) status = algorithm_read_name(algorithm, node, shortens, err);
   if (status != GL_OK) return status;
   if (policy_algorithm_check(algorithm, &why) != GL_OK) return cfg_fail(node, err, "%s", why.text);
   return GL_OK;
+}
+
+gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *node, gl_error *err) {
+  return algorithm_parse(algorithm, node, 0, err);
+}
+
+gl_status policy_algorithm_parse_alone(policy_algorithm *algorithm, const cfg_node *node,
+                                       gl_error *err) {
+  return algorithm_parse(algorithm, node, 1, err);
 }
 
 /* --- the shown name --- */
@@ -400,6 +411,8 @@ gl_status policy_algorithm_set_name(policy_algorithm *algorithm, const char *con
   }
   if (changed > 0 && at < size) at += (size_t)snprintf(name + at, size - at, ")");
   if (at < size) return GL_OK;
+  static const char cut[] = "…)";
+  memcpy(name + size - sizeof cut, cut, sizeof cut);
   return gl_fail(err, GL_EINPUT,
                  "%s with these changes has a name of more than %zu characters; give it a `name`",
                  base->name, size - 1);

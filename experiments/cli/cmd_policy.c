@@ -18,24 +18,6 @@
 
 /* --- policy --- */
 
-/* The algorithm as a recipe's `algorithm:` would be read: {base: NAME, key: value, …}. */
-static gl_status policy_read_algorithm(policy_algorithm *algorithm, const char *name, const args *a,
-                                       gl_error *err) {
-  cfg_doc *doc = NULL;
-  gl_status status = cfg_load_text(&doc, "{}", 2, "command line", err);
-  for (size_t i = 0; i <= a->n_overrides && status == GL_OK; ++i) {
-    char *assignment =
-        i > 0 ? must_textf("the algorithm", "algorithm.%s", a->overrides[i - 1])
-              : must_textf("the algorithm", "algorithm%s=%s", name[0] == '{' ? "" : ".base", name);
-    status = cfg_override(doc, assignment, err);
-    free(assignment);
-  }
-  if (status == GL_OK)
-    status = policy_algorithm_parse(algorithm, cfg_find(cfg_root(doc), "algorithm"), err);
-  cfg_free(doc);
-  return status;
-}
-
 /* The document is written as it is made: a batch of millions of tokens would take a hundred bytes a
  * number as a tree. */
 static void policy_print_number(double value) {
@@ -186,7 +168,9 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
     if (name == NULL)
       status = gl_fail(err, GL_EINPUT,
                        "policy needs --algorithm NAME; `gepolab list algorithms` lists the names");
-    if (status == GL_OK) status = policy_read_algorithm(&algorithm, name, &a, err);
+    if (status == GL_OK)
+      status =
+          whatif_algorithm(&algorithm, name, (const char *const *)a.overrides, a.n_overrides, err);
     if (status == GL_OK) status = group_file_read(&g, a.words[0], err);
     if (status == GL_OK) status = evaluate_groups(&algorithm, &g, json, err);
   }
@@ -309,12 +293,22 @@ static gl_status print_whatif(const whatif *w, bool is_json, gl_error *err) {
   table_real(table_field(d, "last_step"), w->last_step);
   table_real(table_field(d, "seconds"), w->last_time - w->first_time);
   table_count(table_field(d, "unknown_staleness"), w->n_unknown_age);
+  table_count(table_field(d, "incomplete"), w->n_incomplete);
+  table_count(table_field(d, "restarts"), w->n_restarts);
   if (!isnan(w->first_step))
     snprintf(steps, sizeof steps, "; steps %g to %g", w->first_step, w->last_step);
   if (!isnan(w->first_time))
     snprintf(seconds, sizeof seconds, "; %g s", w->last_time - w->first_time);
   table_line(d, "%zu updates, %zu groups, %zu responses, %zu tokens%s%s", w->n_batches, w->n_groups,
              w->n_responses, w->n_tokens, steps, seconds);
+  if (w->n_incomplete > 0)
+    table_line(d, "%zu log%s: last line incomplete, left out", w->n_incomplete,
+               w->n_incomplete > 1 ? "s" : "");
+  if (w->n_restarts > 0)
+    table_line(d,
+               "warning: steps go back %zu time%s: several runs are pooled here; give whatif one "
+               "log for each run",
+               w->n_restarts, w->n_restarts > 1 ? "s" : "");
   table_line(d, "Means over updates; where some were infinite, their number is in [].");
   table_line(d, "%s", "");
   put_algorithms(d, w);
@@ -361,7 +355,8 @@ static gl_status replay_logs(const args *a, const whatif_request *q, gl_error *e
 static gl_status run_whatif(const command *self, int argc, char **argv, gl_error *err) {
   whatif_request q = {.json = 0};
   const args_option options[] = {
-      {"algorithm", 'a', ARGS_EACH, "NAME", "only this algorithm; several times for several",
+      {"algorithm", 'a', ARGS_EACH, "ALGORITHM",
+       "only this one, a name or {base: NAME, field: value, …}; several times for several",
        &q.names},
       {"json", 0, ARGS_FLAG, NULL, "means, least and largest values as JSON", &q.json},
       {"figures", 'f', ARGS_TEXT, "FOLDER",

@@ -58,20 +58,21 @@ static void moments_add(whatif_moments *m, double x) {
 
 /* --- rows --- */
 
-static gl_status find_algorithm(policy_algorithm *out, const char *name, gl_error *err) {
-  const policy_algorithm *known = policy_algorithms_find(name);
-  const size_t n = policy_algorithms_count();
-  char hint[CFG_HINT_SIZE];
-  if (known != NULL) {
-    *out = *known;
-    return GL_OK;
+gl_status whatif_algorithm(policy_algorithm *out, const char *text, const char *const *overrides,
+                           size_t n, gl_error *err) {
+  cfg_doc *doc = NULL;
+  gl_status status = cfg_load_text(&doc, "{}", 2, "command line", err);
+  for (size_t i = 0; i <= n && status == GL_OK; ++i) {
+    char *assignment =
+        i > 0 ? must_textf("the algorithm", "algorithm.%s", overrides[i - 1])
+              : must_textf("the algorithm", "algorithm%s=%s", text[0] == '{' ? "" : ".base", text);
+    status = cfg_override(doc, assignment, err);
+    free(assignment);
   }
-  const char **names = MUST_ARRAY(const char *, n, "names of algorithms");
-  for (size_t i = 0; i < n; ++i) names[i] = policy_algorithms_at(i)->name;
-  gl_fail(err, GL_EINPUT, "there is no algorithm '%s'%s; `gepolab list algorithms` lists them",
-          name, cfg_hint(name, names, n, hint));
-  free(names);
-  return GL_EINPUT;
+  if (status == GL_OK)
+    status = policy_algorithm_parse_alone(out, cfg_find(cfg_root(doc), "algorithm"), err);
+  cfg_free(doc);
+  return status;
 }
 
 gl_status whatif_init(whatif *w, const char *const *names, size_t n_names, gl_error *err) {
@@ -84,7 +85,7 @@ gl_status whatif_init(whatif *w, const char *const *names, size_t n_names, gl_er
     moments_begin(&w->row[i].ess_on_policy);
     for (int q = 0; q < WHATIF_QUANTITIES; ++q) moments_begin(&w->row[i].of[q]);
     if (n_names > 0)
-      status = find_algorithm(&w->row[i].algorithm, names[i], err);
+      status = whatif_algorithm(&w->row[i].algorithm, names[i], NULL, 0, err);
     else
       w->row[i].algorithm = *policy_algorithms_at(i);
   }
@@ -232,6 +233,7 @@ static gl_status add_batch(whatif *w, const group_record *record, policy_workspa
   w->n_groups += in->n_groups;
   w->n_responses += in->n_responses;
   w->n_tokens += in->n_tokens;
+  w->n_restarts += record->step < w->last_step;
   if (isnan(w->first_step)) w->first_step = record->step;
   if (!isnan(record->step)) w->last_step = record->step;
   if (isnan(w->first_time)) w->first_time = record->time_s;
@@ -258,6 +260,30 @@ static gl_status whatif_add_line(whatif *w, const char *text, size_t size, const
   return status;
 }
 
+/* Whether a text ends within an object, as the last line of a log does whose program was killed. */
+static int is_cut(const char *text, size_t size) {
+  size_t depth = 0;
+  int in_string = 0;
+  for (size_t i = 0; i < size; ++i) {
+    const char c = text[i];
+    if (c == '"')
+      in_string = !in_string;
+    else if (!in_string && (c == '{' || c == '['))
+      ++depth;
+    else if (!in_string && (c == '}' || c == ']') && depth > 0)
+      --depth;
+  }
+  return size > 0 && text[0] == '{' && depth > 0;
+}
+
+/* The last line of a log, which has no end. */
+static gl_status add_last_line(whatif *w, const char *text, size_t size, const char *name,
+                               size_t line, policy_workspace *workspace, gl_error *err) {
+  if (!is_cut(text, size)) return whatif_add_line(w, text, size, name, line, workspace, err);
+  ++w->n_incomplete;
+  return GL_OK;
+}
+
 static gl_status check_any(const whatif *w, size_t before, const char *name, gl_error *err) {
   if (w->n_batches > before) return GL_OK;
   return gl_fail(err, GL_EINPUT,
@@ -276,7 +302,8 @@ gl_status whatif_read_text(whatif *w, const char *text, size_t size, const char 
   for (size_t at = 0, line = 1; at < size && status == GL_OK; ++line) {
     const char *end = memchr(text + at, '\n', size - at);
     const size_t length = end != NULL ? (size_t)(end - text) - at : size - at;
-    status = whatif_add_line(w, text + at, length, name, line, workspace, err);
+    status = (end != NULL ? whatif_add_line : add_last_line)(w, text + at, length, name, line,
+                                                             workspace, err);
     at += length + 1;
   }
   policy_workspace_free(workspace);
@@ -288,6 +315,7 @@ typedef struct line_reader {
   const char *name;
   char *text;
   size_t size, room, number;
+  int has_end; /* the line ends with a line feed */
 } line_reader;
 
 /* The next line, without its end; *more is 0 after the last one. */
@@ -304,6 +332,7 @@ static gl_status next_line(line_reader *r, int *more, gl_error *err) {
     if (r->size == r->room) MUST_RESERVE(r->text, r->room, r->size + 1, "a line of the log");
     r->text[r->size++] = (char)c;
   }
+  r->has_end = c != EOF;
   *more = c != EOF || r->size > 0;
   if (c == EOF && ferror(r->from))
     return gl_fail(err, GL_EIO, "%s: cannot be read: %s", r->name, strerror(errno));
@@ -332,7 +361,8 @@ gl_status whatif_read(whatif *w, const char *path, gl_error *err) {
                        "package in python/",
                        r.name);
     if (status == GL_OK && more)
-      status = whatif_add_line(w, r.text, r.size, r.name, r.number, workspace, err);
+      status = (r.has_end ? whatif_add_line : add_last_line)(w, r.text, r.size, r.name, r.number,
+                                                             workspace, err);
   }
   if (status == GL_OK) status = check_any(w, before, r.name, err);
   policy_workspace_free(workspace);

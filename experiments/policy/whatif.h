@@ -53,18 +53,27 @@ typedef struct whatif {
   double first_step, last_step, first_time, last_time; /* NaN: not in the log */
   whatif_age age[WHATIF_MOST_STALENESS + 1];           /* the last one: that and more */
   size_t n_unknown_age;
+  size_t n_incomplete; /* files whose last line was cut off, which is left out */
+  size_t n_restarts;   /* records of a smaller step than the one before: of another run */
   int keeps;    /* set to 1 after whatif_init(): numbers of every update are kept, for figures */
   double *kept; /* [n_batches] updates as analysis/figures/recorded.h has them; NULL: none */
   size_t kept_room;
 } whatif;
 
-/* Rows for the algorithms named (n_names 0: all published ones). Release with whatif_fini() in any
- * case. GL_EINPUT for a name that there is none of, with the nearest one. */
+/* An algorithm from its name or from {base: NAME, field: value, …}, with n assignments of fields.
+ */
+gl_status whatif_algorithm(policy_algorithm *out, const char *text, const char *const *overrides,
+                           size_t n, gl_error *err);
+
+/* Rows for the algorithms that whatif_algorithm() reads (n_names 0: all published ones). Release
+ * with whatif_fini() in any case. GL_EINPUT for a name that there is none of, with the nearest one.
+ */
 gl_status whatif_init(whatif *w, const char *const *names, size_t n_names, gl_error *err);
 void whatif_fini(whatif *w);
 /* Adds every record of a file of JSON Lines ("-": standard input), one line at a time in memory.
- * Empty lines are skipped. GL_EIO; GL_EINPUT with file:line:column for what is no record, lines
- * above WHATIF_MOST_LINE and files without any. */
+ * Empty lines are skipped, and a last line that was cut off within its object is left out. GL_EIO;
+ * GL_EINPUT with file:line:column for what is no record, lines above WHATIF_MOST_LINE and files
+ * without any. */
 gl_status whatif_read(whatif *w, const char *path, gl_error *err);
 /* Adds the records of text[size], called `name` in messages. */
 gl_status whatif_read_text(whatif *w, const char *text, size_t size, const char *name,

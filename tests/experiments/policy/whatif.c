@@ -139,6 +139,58 @@ static void hostile_logs_are_refused_with_the_line(void) {
   CU_ASSERT(CLI_GIVES(2, "whatif"));
 }
 
+/* A log whose program was killed ends within a line. */
+static void a_line_that_was_cut_off_is_left_out_and_counted(void) {
+  char text[4096], folder[64], log[128];
+  const size_t whole = log_of(text), more = (size_t)snprintf(text + whole, 1024, "%s", batches[1]);
+  cli_scratch_make(folder);
+  for (size_t kept = 1; kept < more; kept += 7) {
+    cli_write(cli_path(log, folder, "run.jsonl"), text, whole + kept);
+    cli_result r = CLI("whatif", log, "-a", "grpo");
+    CU_ASSERT_EQUAL(r.code, 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "2 updates, 2 groups"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "1 log: last line incomplete, left out"));
+    cli_result_fini(&r);
+  }
+  cli_write(log, text, whole + more);
+  cli_result r = CLI("whatif", log, "-a", "grpo");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "3 updates, 3 groups"));
+  CU_ASSERT_PTR_NULL(strstr(r.out, "incomplete"));
+  cli_result_fini(&r);
+  cli_scratch_remove(folder);
+}
+
+static void two_runs_in_one_log_are_named(void) {
+  char text[4096], folder[64], log[128];
+  const size_t n = log_of(text);
+  memcpy(text + n, text, n);
+  cli_scratch_make(folder);
+  cli_write(cli_path(log, folder, "run.jsonl"), text, 2 * n);
+  cli_result r = CLI("whatif", log, "-a", "grpo");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "warning: steps go back 1 time: several runs are pooled"));
+  cli_result_fini(&r);
+  cli_scratch_remove(folder);
+}
+
+static void changed_algorithms_are_rows_with_names_of_any_length(void) {
+  static const char changed[] =
+      "{base: mhpo, tanh_scale: 1.0000000000000002, hazard_power_up: 1.0000000000000002, "
+      "hazard_width_up: 1.0000000000000002, hazard_power_down: 1.0000000000000002}";
+  char folder[64], log[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(log, folder, "run.jsonl"), batches[0], strlen(batches[0]));
+  cli_result r = CLI("whatif", log, "-a", "{base: gepo, clip: none}", "-a", changed),
+             one = CLI("policy", log, "-a", changed);
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "gepo(clip=none)"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "mhpo(tanh_scale=1.0000000000000002"));
+  CU_ASSERT_EQUAL(one.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(one.out, "…): loss "));
+  cli_result_fini(&r);
+  cli_result_fini(&one);
+  cli_scratch_remove(folder);
+}
+
 /* A policy input alone has no step: what a log may hold is no key of `gepolab policy`. */
 static void a_policy_input_takes_no_members_of_logs(void) {
   char text[2048];
@@ -253,6 +305,8 @@ static void a_log_becomes_figures(void) {
 
 SUITE(cli_whatif, "cli: whatif", TEST(every_row_is_what_the_policy_core_says_of_each_batch),
       TEST(distance_is_told_by_staleness), TEST(what_a_batch_lacks_is_the_row_s_to_tell),
-      TEST(hostile_logs_are_refused_with_the_line), TEST(a_policy_input_takes_no_members_of_logs),
-      TEST(text_and_json_tell_the_same), TEST(a_log_becomes_figures),
-      TEST(gepo_on_policy_warns_and_names_gepo_released));
+      TEST(hostile_logs_are_refused_with_the_line),
+      TEST(a_line_that_was_cut_off_is_left_out_and_counted), TEST(two_runs_in_one_log_are_named),
+      TEST(changed_algorithms_are_rows_with_names_of_any_length),
+      TEST(a_policy_input_takes_no_members_of_logs), TEST(text_and_json_tell_the_same),
+      TEST(a_log_becomes_figures), TEST(gepo_on_policy_warns_and_names_gepo_released));
