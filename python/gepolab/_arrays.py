@@ -18,6 +18,24 @@ def is_torch(array: Any) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
+def plain(array: Any, name: str, whole: bool = False) -> Any:
+    """Lists as arrays, and with `whole` integers and booleans as float64; all else as it is."""
+    if isinstance(array, (list, tuple)):
+        try:
+            array = np.asarray(array)
+        except ValueError:
+            array = np.asarray(None)
+        if array.dtype.kind not in "fiub":
+            raise InputError(f"{name} is a list, and not one of numbers with as many for each response: pad it, and give lengths= or mask=")
+        if name != "mask":
+            array = array.astype(np.float64)
+    elif whole and is_torch(array) and not (array.is_floating_point() or array.is_complex()):
+        array = array.double()
+    elif whole and isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray) and array.dtype.kind in "biu":
+        array = array.astype(np.float64)
+    return array
+
+
 def check_kind(array: Any, name: str) -> None:
     """Refuses what is no array, or one whose shape and elements are not those that it seems to have."""
     if not is_torch(array) and not isinstance(array, np.ndarray):

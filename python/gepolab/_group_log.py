@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import warnings
 from typing import Any, Optional, Sequence
 
 import numpy as np
@@ -45,10 +46,24 @@ def _starts(n: int, group_size: Optional[int], group_start: "Optional[Sequence[i
     return starts
 
 
+def _last_line(path: str) -> "tuple[bytes, int]":
+    """The last line that is whole, and where it ends; b"" and 0 for none."""
+    with open(path, "rb") as file:
+        at, tail = os.path.getsize(path), b""
+        while at > 0 and tail.count(b"\n") < 2:
+            start = max(0, at - (1 << 20))
+            file.seek(start)
+            tail, at = file.read(at - start) + tail, start
+    end = tail.rfind(b"\n") + 1
+    return tail[tail.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end], at + end
+
+
 class GroupLog:
     """A log of groups of responses: GroupLog("run.jsonl").write(rewards, logp, logq, group_size=8, mask=mask, step=3).
 
-    Lines are appended, each with one write and whole, so that a run that was stopped and goes on has one log. Log-probabilities
+    Lines are appended, each with one write and whole, so that a run that was stopped and goes on (with a later step) has one log. A
+    run that begins where the file has another one's lines gets a file of its own, run-2.jsonl, with a warning; `path` is where it
+    writes. Log-probabilities
     are (responses, tokens) with a mask, groups lie together (group_size responses each, or group_start as in policy()). A group with a response without any token is left out, as there is
     nothing to evaluate of it; `left_out` counts them.
     """
@@ -57,6 +72,7 @@ class GroupLog:
         self.path = os.fspath(path)
         self.left_out = 0
         self._began = time.monotonic()
+        self._is_new = True
         with open(self.path, "ab"):  # a path that cannot be written to is told before the run
             pass
 
@@ -94,7 +110,27 @@ class GroupLog:
         head = {"time_s": round(time.monotonic() - self._began, 6), **({} if step is None else {"step": step})}
         if max_length > 0:
             head["max_length"] = int(max_length)
+        if self._is_new:
+            self._is_new = False
+            self._leave_other_runs(step)
         line = json.dumps(head)[:-1] + ',"groups":[' + ",".join(groups) + "]}\n"
         with open(self.path, "ab") as to:
             to.write(line.encode())
         return len(groups)
+
+    def _leave_other_runs(self, step: Optional[float]) -> None:
+        """Goes on behind earlier steps of this run, without a line that was cut off; else takes a free name."""
+        size = os.path.getsize(self.path)
+        if size == 0:
+            return
+        last, end = _last_line(self.path)
+        before = json.loads(last).get("step") if last.strip() else None
+        if step is not None and before is not None and step > before:
+            os.truncate(self.path, end)
+            return
+        taken, number = self.path, 2
+        stem, ending = os.path.splitext(self.path)
+        while os.path.exists(self.path) and os.path.getsize(self.path) > 0:
+            self.path = f"{stem}-{number}{ending}"
+            number += 1
+        warnings.warn(f"{taken} has the log of another run; this one is logged in {self.path}", RuntimeWarning, stacklevel=3)

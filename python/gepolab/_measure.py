@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import ctypes as c
 import json
+import numbers
 import os
 import pathlib
+import re
+import subprocess
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any, Mapping, Optional, Union
 
 import numpy as np
 
 from ._library import MOMENTS, Error, InputError, Interval, Moments, Owned, Table, Trained, check, flow, library, text_of, whole
 from ._policy import Algorithm, _algorithm
+from ._read import _command
 
 _METHODS = {0: "exact", 1: "monte_carlo", 2: "population"}
 
 
 def bias(
-    algorithm: "Union[str, Algorithm]",
+    algorithm: "Union[str, Mapping[str, Any], Algorithm]",
     learner: Any,
     sampler: Any,
     reward: Any,
@@ -74,7 +78,8 @@ class Simulation:
 
 
 def sim(recipe: "Union[str, pathlib.Path, dict[str, Any]]", seed: int = 1) -> Simulation:
-    """Runs the clock of a recipe: YAML text, the path of a file, or a dict with `cluster`, `train` and `steps`.
+    """Runs the clock of a recipe: YAML text, the path of a file, a dict with `cluster`, `train` and `steps`, or the name of one
+    of the program's own ("quickstart"), which needs the gepolab command.
 
     Files that a recipe names (`include`, measured delays) are looked for beside it; those of a text or dict, which cannot include
     others, in the current folder.
@@ -82,8 +87,15 @@ def sim(recipe: "Union[str, pathlib.Path, dict[str, Any]]", seed: int = 1) -> Si
     new, given = "gepolab_simulate", recipe
     if isinstance(given, dict):
         given = flow(given)
-    elif isinstance(given, pathlib.Path) or ("\n" not in given and given.endswith((".yaml", ".yml"))):
+    elif isinstance(given, pathlib.Path) or (isinstance(given, str) and "\n" not in given and given.endswith((".yaml", ".yml"))):
         new, given = "gepolab_simulate_file", os.fspath(given)
+    elif isinstance(given, str) and re.fullmatch(r"\w+", given):
+        asked = subprocess.run([_command(), "recipes", given], capture_output=True, text=True)
+        if asked.returncode != 0:
+            raise InputError(asked.stderr.strip().removeprefix("gepolab: "))
+        given = asked.stdout
+    elif not isinstance(given, str):
+        raise InputError(f"recipe is a {type(given).__name__}; YAML text, the path of a file, a dict or a recipe's name is expected")
     owned = Owned(new, "gepolab_simulation_free", text_of(given, "recipe"), whole(seed, "seed"))
     n = library.gepolab_simulation_batches(owned.pointer)
     batches = (Trained * n)()
@@ -102,7 +114,9 @@ class Delay:
     def quantile(self, p: float) -> float:
         """The p-quantile in seconds, for p between 0 and 1."""
         out, error = c.c_double(), Error()
-        check(library.gepolab_delay_quantile(self._owned.pointer, p, c.byref(out), c.byref(error)), error)
+        if not isinstance(p, numbers.Real):
+            raise InputError(f"p is {p!r}, and a number between 0 and 1 is expected")
+        check(library.gepolab_delay_quantile(self._owned.pointer, float(p), c.byref(out), c.byref(error)), error)
         return out.value
 
     def draw(self, n: int, seed: int = 1, first: int = 0) -> np.ndarray:

@@ -31,6 +31,7 @@ class Algorithm:
             text = {"base": text, **fields}
         if not isinstance(text, str):
             text = flow(text)
+        self._text = text
         self._owned = Owned("gepolab_algorithm_new", "gepolab_algorithm_free", text_of(text, "algorithm"))
         #: the name that gepolab's tables and figures show
         self.name: str = library.gepolab_algorithm_name(self._owned.pointer).decode()
@@ -84,9 +85,13 @@ def _warn_of_ess(row: Algorithm, metrics: "dict[str, float]") -> None:
     warnings.warn(told, RuntimeWarning, stacklevel=3)
 
 
-def _algorithm(algorithm: "Union[str, Algorithm]") -> Algorithm:
+def _algorithm(algorithm: "Union[str, Mapping[str, Any], Algorithm]") -> Algorithm:
     if isinstance(algorithm, Algorithm):
         return algorithm
+    if isinstance(algorithm, Mapping):
+        algorithm = flow(algorithm)
+    if not isinstance(algorithm, str):
+        raise InputError(f"algorithm is {algorithm!r}; a name, a map {{base: NAME, field: value}}, a dict or an Algorithm is expected")
     if algorithm not in _cache:
         _cache[algorithm] = Algorithm(algorithm)
     return _cache[algorithm]
@@ -165,7 +170,7 @@ def policy(
     rewards: Array,
     logp: Array,
     logq: Array,
-    algorithm: "Union[str, Algorithm]" = "gepo_released",
+    algorithm: "Union[str, Mapping[str, Any], Algorithm]" = "gepo_released",
     *,
     group_size: Optional[int] = None,
     group_start: Optional[Sequence[int]] = None,
@@ -189,7 +194,7 @@ def policy(
     when it drew them; logprox: under the learner at the batch's first update (decoupled methods); logref: under the
     reference policy (KL terms); version_gap: learner's version minus the token's; entropy: of the learner's policy at each
     token (top_entropy); advantages: [N], in place of what the algorithm would make of the rewards. float32 or float64 NumPy arrays or
-    PyTorch CPU tensors of any stride, never copied. Responses of a group are neighbours: `group_size` each (default: one
+    PyTorch CPU tensors of any stride, never copied; lists, and rewards that are whole numbers or booleans, are converted. Responses of a group are neighbours: `group_size` each (default: one
     group), or `group_start` [groups + 1]. Tokens of a padded batch: `mask` [N, T] of bool, or `lengths` [N], or all; of a
     packed one `token_start` [N + 1]. `weights` and `metrics` say whether these are made; `threads` how many threads work,
     with the same bits for any number.
@@ -197,6 +202,10 @@ def policy(
     Raises InputError (a ValueError) that names array, response and token of what is wrong, and NumericError where a weight
     or coefficient is not finite. Warns (once for an algorithm) where the effective sample size of an on-policy batch is below 0.3. The interpreter's lock is released meanwhile.
     """
+    rewards, advantages = _arrays.plain(rewards, "rewards", whole=True), _arrays.plain(advantages, "advantages", whole=True)
+    logp, logq, logprox, logref = (_arrays.plain(a, n) for a, n in ((logp, "logp"), (logq, "logq"), (logprox, "logprox"), (logref, "logref")))
+    version_gap, entropy = _arrays.plain(version_gap, "version_gap", whole=True), _arrays.plain(entropy, "entropy")
+    log_denominator, mask = _arrays.plain(log_denominator, "log_denominator"), _arrays.plain(mask, "mask")
     _arrays.check_kind(logp, "logp")
     shape = tuple(logp.shape)
     if len(shape) not in (1, 2):

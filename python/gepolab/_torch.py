@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Union
+from typing import Any, Mapping, Optional, Union
 
+import numpy as np
 import torch
 
 from ._policy import Algorithm, PolicyResult, policy
@@ -27,11 +28,15 @@ def _on_cpu(value: Any) -> Any:
     return value.detach().cpu() if isinstance(value, torch.Tensor) else value
 
 
+def _tensor(value: Any) -> torch.Tensor:
+    return value if isinstance(value, torch.Tensor) else torch.as_tensor(np.asarray(value))
+
+
 def loss(
     rewards: torch.Tensor,
     logp: torch.Tensor,
     logq: torch.Tensor,
-    algorithm: "Union[str, Algorithm]" = "gepo_released",
+    algorithm: "Union[str, Mapping[str, Any], Algorithm]" = "gepo_released",
     *,
     return_result: bool = False,
     **keywords: Any,
@@ -46,10 +51,10 @@ def loss(
     keywords = {name: _on_cpu(value) for name, value in keywords.items()}
     device = logp.device
     on_cpu = logp.to("cpu", torch.float32 if logp.dtype in (torch.float16, torch.bfloat16) else logp.dtype)
-    behaviour = _on_cpu(logq)
+    behaviour = _on_cpu(_tensor(logq))
     if behaviour.dtype in (torch.float16, torch.bfloat16):
         behaviour = behaviour.float()
     defaults = {"threads": torch.get_num_threads(), "weights": return_result, "metrics": return_result}
     given = {"policy": {"algorithm": algorithm, **defaults, **keywords}, "seen": seen.append}
-    value = _Loss.apply(on_cpu, _on_cpu(rewards).to(on_cpu.dtype), behaviour, given).to(device)
+    value = _Loss.apply(on_cpu, _on_cpu(_tensor(rewards)).to(on_cpu.dtype), behaviour, given).to(device)
     return (value, seen[0]) if return_result else value

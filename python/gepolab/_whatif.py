@@ -11,9 +11,10 @@ import os
 import re
 import subprocess
 import warnings
-from typing import Any, Callable, Iterable, Iterator, Optional, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
-from ._library import GepolabError, InputError
+from ._library import GepolabError, InputError, flow
+from ._policy import Algorithm
 from ._read import _command
 
 # Columns of a table of responses: name, whether it is needed, and what it is of.
@@ -144,8 +145,8 @@ def _run(arguments: "list[str]", log: Any) -> str:
     return out
 
 
-def whatif(log: Any, algorithms: "Sequence[str]" = (), *, figures: "Optional[str | os.PathLike[str]]" = None) -> "dict[str, Any]":
-    """What algorithms (default: all) would have done with the batches of a recorded run, as `gepolab whatif --json` tells it.
+def whatif(log: Any, algorithms: "Union[str, Mapping[str, Any], Algorithm, Sequence[Union[str, Mapping[str, Any], Algorithm]]]" = (), *, figures: "Optional[str | os.PathLike[str]]" = None) -> "dict[str, Any]":
+    """What algorithms (names, maps or dicts; default: all) would have done with the batches of a recorded run, as `gepolab whatif --json` tells it.
 
     log: the path of JSON Lines or of Parquet, or a table of responses (a pandas DataFrame) with the columns of
     experiments/DATA.md, "The log of a run". The answer has `algorithms` and `by_staleness`, lists of dicts:
@@ -155,8 +156,15 @@ def whatif(log: Any, algorithms: "Sequence[str]" = (), *, figures: "Optional[str
     Needs the gepolab command; Parquet needs pyarrow. Raises InputError (a ValueError) for what is no log, naming the line or
     the update, and OSError for a file that cannot be read.
     """
-    chosen = [word for name in algorithms for word in ("-a", name)]
+    if isinstance(algorithms, (str, Mapping, Algorithm)):
+        algorithms = [algorithms]
+    texts = [a._text if isinstance(a, Algorithm) else a if isinstance(a, str) else flow(a) for a in algorithms]
+    chosen = [word for text in texts for word in ("-a", text)]
     told: "dict[str, Any]" = json.loads(_run([*chosen, "--json"], log))
+    if told.get("incomplete"):
+        warnings.warn(f"{log}: last line incomplete, left out", RuntimeWarning, stacklevel=2)
+    if told.get("restarts"):
+        warnings.warn(f"{log}: steps go back {told['restarts']} times: several runs are pooled here", RuntimeWarning, stacklevel=2)
     for row in told["algorithms"]:
         if row.get("warning"):
             warnings.warn(f"{row['algorithm']}: {row['warning']}", RuntimeWarning, stacklevel=2)
@@ -178,6 +186,10 @@ def read_log(log: "str | os.PathLike[str]") -> Any:
             if line.strip():
                 try:
                     rows += _rows_of(json.loads(line), number)
+                except json.JSONDecodeError as error:
+                    if line.endswith("\n") or not rows:
+                        raise InputError(f"{os.fspath(log)}:{number}: is no update of a log ({error!r})") from error
+                    warnings.warn(f"{os.fspath(log)}:{number}: last line incomplete, left out", RuntimeWarning, stacklevel=2)
                 except (ValueError, KeyError, TypeError, IndexError) as error:
                     raise InputError(f"{os.fspath(log)}:{number}: is no update of a log ({error!r})") from error
     if not rows:

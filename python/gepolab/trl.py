@@ -6,13 +6,15 @@
 
 Tested with TRL 1.16 on the CPU. The trainer keeps everything of GRPOTrainer but the loss: generation, rewards, logging,
 checkpoints. What of GRPOConfig belongs to the loss (loss_type, epsilon, epsilon_high, scale_rewards, beta,
-importance_sampling_level, ...) is replaced by the algorithm's fields; settings that would be left unheeded are refused by
+importance_sampling_level, ...) is replaced by the algorithm's fields, with a warning where it was chosen; settings that would be left unheeded are refused by
 name.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional, Union
+import dataclasses
+import warnings
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Union
 
 import torch
 from trl import GRPOTrainer
@@ -38,6 +40,26 @@ _UNHEEDED = {
     "multi_objective_aggregation": ("sum_then_normalize", "an algorithm has one reward a response: normalise each in the reward function"),
     "use_liger_kernel": (False, "the loss is gepolab's"),
 }
+
+# GRPOConfig's settings whose place the fields of an algorithm take.
+_REPLACED = {
+    "loss_type": "ratio, clip and aggregate",
+    "epsilon": "eps_low and eps_high",
+    "epsilon_high": "eps_high",
+    "delta": "dual_clip",
+    "scale_rewards": "scale",
+    "importance_sampling_level": "ratio and log_prob",
+    "use_bias_correction_kl": "ref_kl_ratio",
+}
+
+
+def _warn_of_replaced(args: Any, algorithm: Algorithm) -> None:
+    """Names the settings that somebody chose and that the algorithm's fields replace."""
+    usual = {f.name: f.default for f in dataclasses.fields(args)} if dataclasses.is_dataclass(args) else {}
+    chosen = {name: getattr(args, name) for name in _REPLACED if name in usual and getattr(args, name) != usual[name]}
+    if chosen:
+        told = ", ".join(f"{name} {value!r} (instead: {_REPLACED[name]})" for name, value in chosen.items())
+        warnings.warn(f"{algorithm.name} does not heed these settings of GRPOConfig; set the algorithm's fields: {told}", RuntimeWarning, stacklevel=3)
 
 
 def spread_of_log_ratios(logp: torch.Tensor, logq: torch.Tensor, mask: torch.Tensor, group_size: int) -> float:
@@ -142,7 +164,7 @@ class GepolabGRPOTrainer(_Groups, GRPOTrainer):
     """
 
     def __init__(
-        self, model: Any, *arguments: Any, args: Any = None, algorithm: "Union[str, Algorithm]" = "gepo_released",
+        self, model: Any, *arguments: Any, args: Any = None, algorithm: "Union[str, Mapping[str, Any], Algorithm]" = "gepo_released",
         log_groups: Optional[str] = None, **keywords: Any,
     ) -> None:  # fmt: skip
         self.gepolab_algorithm = algorithm if isinstance(algorithm, Algorithm) else Algorithm(algorithm)
@@ -150,6 +172,7 @@ class GepolabGRPOTrainer(_Groups, GRPOTrainer):
             given = getattr(args, name, neutral)
             if given != neutral:
                 raise InputError(f"GRPOConfig.{name} is {given}, which the loss would not heed ({why}): leave it at {neutral}")
+        _warn_of_replaced(args, self.gepolab_algorithm)
         super().__init__(model, *arguments, args=args, **keywords)
         self._gepolab_log = _group_log(self, log_groups)
 
@@ -207,7 +230,7 @@ class GepolabDiagnostics(_Groups, GRPOTrainer):
     """GRPOTrainer with its own loss and gepolab's diagnostics beside it, of `diagnose` (an algorithm) on the same batches."""
 
     def __init__(
-        self, *arguments: Any, diagnose: "Union[str, Algorithm]" = "gepo_released", log_groups: Optional[str] = None, **keywords: Any
+        self, *arguments: Any, diagnose: "Union[str, Mapping[str, Any], Algorithm]" = "gepo_released", log_groups: Optional[str] = None, **keywords: Any
     ) -> None:
         super().__init__(*arguments, **keywords)
         self._gepolab_log = _group_log(self, log_groups)

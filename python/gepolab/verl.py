@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Any, Optional, Union
+from typing import Any, Mapping, Optional, Union
 
 import torch
 from verl.trainer.ppo import core_algos
@@ -58,7 +58,7 @@ class _Order:
 
 def _couples(row: Algorithm) -> bool:
     """Whether a response's loss needs the other responses of its group."""
-    return row.field("ratio") in ("group_expectation", "self_normalised") or row.field("aggregate") == "group_token_mean"
+    return row.field("ratio") in ("group_expectation", "self_normalised", "group_mean") or row.field("aggregate") == "group_token_mean"
 
 
 def _advantage_of_responses(advantages: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -107,7 +107,7 @@ def _share(row: Algorithm, info: "dict[str, Any]", responses: int, tokens: int) 
     return float((tokens if aggregate == "token_mean" else responses) / whole * ranks)
 
 
-def policy_loss(algorithm: "Union[str, Algorithm]" = "gepo_released") -> Any:
+def policy_loss(algorithm: "Union[str, Mapping[str, Any], Algorithm]" = "gepo_released") -> Any:
     """A policy loss with the arguments and results of verl's own, for register_policy_loss()."""
     row = algorithm if isinstance(algorithm, Algorithm) else Algorithm(algorithm)
 
@@ -148,7 +148,7 @@ def policy_loss(algorithm: "Union[str, Algorithm]" = "gepo_released") -> Any:
     return compute
 
 
-def advantage_estimator(algorithm: "Union[str, Algorithm]" = "gepo_released") -> Any:
+def advantage_estimator(algorithm: "Union[str, Mapping[str, Any], Algorithm]" = "gepo_released") -> Any:
     """The row's advantages (its baseline and scale) as an estimator, for register_adv_est()."""
     row = algorithm if isinstance(algorithm, Algorithm) else Algorithm(algorithm)
 
@@ -296,7 +296,7 @@ def watch_batches() -> None:
             module.ppo_loss = ppo_loss
 
 
-def register(algorithm: "Union[str, Algorithm]" = "gepo_released", name: str = "gepolab") -> None:
+def register(algorithm: "Union[str, Mapping[str, Any], Algorithm]" = "gepo_released", name: str = "gepolab") -> None:
     """Makes the row known to verl as policy loss and as advantage estimator `name`."""
     core_algos.register_policy_loss(name)(policy_loss(algorithm))
     core_algos.register_adv_est(name)(advantage_estimator(algorithm))

@@ -47,3 +47,20 @@ def test_hostile_arrays_are_refused(batch, tmp_path):
     assert (tmp_path / "run.jsonl").read_bytes() == b""
     with pytest.raises(OSError):
         GroupLog(tmp_path / "no" / "run.jsonl")
+
+
+def test_a_run_goes_on_in_its_log_and_another_one_gets_its_own(batch, tmp_path):
+    given = (batch["rewards"], batch["logp"], batch["logq"])
+    first = GroupLog(tmp_path / "run.jsonl")
+    first.write(*given, group_size=4, step=0)
+    first.write(*given, group_size=4, step=1)
+    with open(first.path, "a") as file:
+        file.write('{"step": 2, "gro')  # killed while it wrote
+    GroupLog(tmp_path / "run.jsonl").write(*given, group_size=4, step=2)
+    assert [json.loads(line)["step"] for line in (tmp_path / "run.jsonl").read_text().splitlines()] == [0, 1, 2]
+    other = GroupLog(tmp_path / "run.jsonl")
+    with pytest.warns(RuntimeWarning, match="run.jsonl has the log of another run; this one is logged in .*run-2.jsonl"):
+        other.write(*given, group_size=4, step=0)
+    other.write(*given, group_size=4, step=1)
+    assert [json.loads(line)["step"] for line in (tmp_path / "run-2.jsonl").read_text().splitlines()] == [0, 1]
+    assert len((tmp_path / "run.jsonl").read_text().splitlines()) == 3

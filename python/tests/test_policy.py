@@ -84,7 +84,7 @@ def test_loss_and_gradient_equal_pytorch(batch):
         ({"rewards": np.zeros(7)}, "one reward a response"),
         ({"mask": np.zeros((8, 9), bool)}, "response 0 has no tokens"),
         ({"mask": np.ones((8, 9))}, "mask is float64"),
-        ({"logp": [[0.0]]}, "logp is a list"),
+        ({"logp": [[0.0], [0.0, 1.0]]}, "logp is a list, and not one of numbers"),
         ({"version_gap": np.zeros(8)}, "version_gap has shape"),
     ],
 )

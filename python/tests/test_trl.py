@@ -316,6 +316,16 @@ def test_a_run_is_logged_for_whatif(kind, own, tiny, tmp_path):
     assert sum(age["updates"] for age in ages) == 20 and len(ages) == 2
 
 
+def test_settings_that_the_fields_replace_are_named(tiny, tmp_path):
+    model, tokenizer = tiny()
+    config = trl.GRPOConfig(
+        output_dir=str(tmp_path), loss_type="bnpo", epsilon=0.3, scale_rewards="none", per_device_train_batch_size=4, num_generations=4,
+        report_to=[], use_cpu=True, bf16=False,
+    )  # fmt: skip
+    with pytest.warns(RuntimeWarning, match="loss_type 'bnpo' .*epsilon 0.3 .*scale_rewards 'none' .instead: scale"):
+        GepolabGRPOTrainer(model=model, args=config, reward_funcs=share_of_digits, train_dataset=arithmetic(8), processing_class=tokenizer)
+
+
 def test_settings_that_would_not_be_heeded_are_refused(tiny, tmp_path):
     model, tokenizer = tiny()
     config = trl.GRPOConfig(output_dir=str(tmp_path), beta=0.1, per_device_train_batch_size=4, num_generations=4, report_to=[], use_cpu=True, bf16=False)
