@@ -261,7 +261,7 @@ static gl_status whatif_add_line(whatif *w, const char *text, size_t size, const
 }
 
 /* Whether a text ends within an object, as the last line of a log does whose program was killed. */
-static int is_cut(const char *text, size_t size) {
+static int whatif_is_cut(const char *text, size_t size) {
   size_t depth = 0;
   int in_string = 0;
   for (size_t i = 0; i < size; ++i) {
@@ -277,9 +277,9 @@ static int is_cut(const char *text, size_t size) {
 }
 
 /* The last line of a log, which has no end. */
-static gl_status add_last_line(whatif *w, const char *text, size_t size, const char *name,
-                               size_t line, policy_workspace *workspace, gl_error *err) {
-  if (!is_cut(text, size)) return whatif_add_line(w, text, size, name, line, workspace, err);
+static gl_status whatif_add_last_line(whatif *w, const char *text, size_t size, const char *name,
+                                      size_t line, policy_workspace *workspace, gl_error *err) {
+  if (!whatif_is_cut(text, size)) return whatif_add_line(w, text, size, name, line, workspace, err);
   ++w->n_incomplete;
   return GL_OK;
 }
@@ -302,8 +302,8 @@ gl_status whatif_read_text(whatif *w, const char *text, size_t size, const char 
   for (size_t at = 0, line = 1; at < size && status == GL_OK; ++line) {
     const char *end = memchr(text + at, '\n', size - at);
     const size_t length = end != NULL ? (size_t)(end - text) - at : size - at;
-    status = (end != NULL ? whatif_add_line : add_last_line)(w, text + at, length, name, line,
-                                                             workspace, err);
+    status = (end != NULL ? whatif_add_line : whatif_add_last_line)(w, text + at, length, name,
+                                                                    line, workspace, err);
     at += length + 1;
   }
   policy_workspace_free(workspace);
@@ -361,8 +361,8 @@ gl_status whatif_read(whatif *w, const char *path, gl_error *err) {
                        "package in python/",
                        r.name);
     if (status == GL_OK && more)
-      status = (r.has_end ? whatif_add_line : add_last_line)(w, r.text, r.size, r.name, r.number,
-                                                             workspace, err);
+      status = (r.has_end ? whatif_add_line : whatif_add_last_line)(w, r.text, r.size, r.name,
+                                                                    r.number, workspace, err);
   }
   if (status == GL_OK) status = check_any(w, before, r.name, err);
   policy_workspace_free(workspace);
