@@ -1,5 +1,5 @@
-/* Measuring: what else the machine does meanwhile, repetitions and their arithmetic, and the
- * programs that are measured beside ours. */
+/* Measurement: the machine's other load, repetitions and their statistics, and other programs for
+ * comparison (peers). */
 #include "experiments/bench/bench.h"
 
 #include "core/base/json.h"
@@ -46,7 +46,8 @@ gl_status meter_read_machine(meter_reading *out, const char *text, double ticks_
   return GL_OK;
 }
 
-/* The name, in brackets, may hold anything, so fields are counted from the last bracket. */
+/* The process name, in parentheses, may contain anything, so fields are counted from the last
+ * parenthesis. */
 double meter_read_process(const char *text, double ticks_per_s) {
   double user, system, children_user, children_system;
   const char *rest = strrchr(text, ')');
@@ -114,7 +115,7 @@ meter_load meter_between(const meter_reading *before, const meter_reading *after
 }
 
 int meter_is_quiet(meter_load load) {
-  return load.others + load.steal <= METER_MOST; /* no comparison with NaN is true */
+  return load.others + load.steal <= METER_MOST; /* false for NaN */
 }
 
 meter_load meter_heavier(meter_load a, meter_load b) {
@@ -162,12 +163,12 @@ static void peer_begin(peer_process *p, const char *const *words) {
   *p = (peer_process){.pid = pid, .line = ends[0]};
 }
 
-/* Ends the process and returns how it ended. */
+/* Ends the process and returns its exit status. */
 static int peer_finish(peer_process *p, int force) {
   int how = 0;
   if (force) {
     kill(-p->pid, SIGKILL);
-    kill(p->pid, SIGKILL); /* before it was the head of a group */
+    kill(p->pid, SIGKILL); /* it may not yet be the leader of a process group */
   }
   close(p->line);
   while (waitpid(p->pid, &how, 0) < 0 && errno == EINTR) continue;
@@ -175,7 +176,7 @@ static int peer_finish(peer_process *p, int force) {
   return how;
 }
 
-/* Why the process is no longer there. */
+/* Explains why the process has ended. */
 static void explain(char *why, const char *name, int how) {
   if (WIFEXITED(how) && WEXITSTATUS(how) == NOT_STARTED)
     snprintf(why, PEER_TEXT, "%.80s is not installed", name);
@@ -185,8 +186,8 @@ static void explain(char *why, const char *name, int how) {
     snprintf(why, PEER_TEXT, "%.80s ended with code %d", name, WEXITSTATUS(how));
 }
 
-/* Reads until a newline (whole 0) or the end, at most size - 1 bytes, further ones are dropped. 1:
- * read; 0: the end came first; -1: time is up. */
+/* Reads until a newline (whole 0) or the end of the stream, at most size - 1 bytes; further ones
+ * are dropped. Returns 1: read; 0: the stream ended first; -1: timeout. */
 static int read_answer(int line, char *text, size_t size, double seconds, int whole) {
   const double end = seconds_now() + seconds;
   size_t used = 0;
@@ -212,10 +213,9 @@ static int read_answer(int line, char *text, size_t size, double seconds, int wh
 
 /* --- a script that answers --- */
 
-/* Stops the process and what it has started, and waits until it has stopped (or has ended, which
- * whoever asks next will find). Without that its start, which takes a library like PyTorch seconds,
- * and threads that wait for work by spinning would take the machine from what is measured
- * meanwhile. */
+/* Stops the process and its children, and waits until it has stopped. (If it has ended, the next
+ * request finds out.) Otherwise its start, which takes a library like PyTorch seconds, and threads
+ * that wait for work by spinning would disturb the measurement in between. */
 static void peer_hold(const peer_process *p) {
   siginfo_t seen;
   kill(-p->pid, SIGSTOP);
@@ -245,7 +245,7 @@ static void peer_copy_text(char to[PEER_TEXT], const cJSON *from, const char *ke
   if (cJSON_IsString(item)) snprintf(to, PEER_TEXT, "%s", item->valuestring);
 }
 
-/* 1 if the line was an answer. */
+/* Parses a line; returns 1 if it was an answer. */
 static int understand(peer_answer *a, const char *text) {
   cJSON *answer = json_tree_of(text);
   const cJSON *rates = cJSON_GetObjectItem(answer, "rates"), *rate = NULL;
@@ -305,7 +305,7 @@ double peer_run(const char *const *words, double seconds, char *text, size_t siz
 
 /* --- measuring, and the arithmetic of what was measured --- */
 
-/* A peer that does not come back is ended so long after the end of the benchmark's time. */
+/* A peer that does not answer is killed this long after the benchmark's time limit. */
 #define GRACE_S 30.0
 
 /* --- the arithmetic --- */
@@ -391,7 +391,7 @@ static int time_is_up(const bench *b) {
   return seconds_now() >= b->end;
 }
 
-/* Notes it as the reason why there is no rate. */
+/* Records that there was no time left to measure a rate. */
 static void late(char missing[PEER_TEXT]) {
   snprintf(missing, PEER_TEXT, "no time left");
 }
@@ -402,7 +402,7 @@ static void measured(bench *b, const bench_number *number, const bench_peer *pee
   if (b->tell != NULL) b->tell(number, peer);
 }
 
-/* Calls, and calls per second, of one repetition. */
+/* Measures one repetition: number of calls, and calls per second. */
 static gl_status repeat(double *rate, double *calls, double least, bench_task task, void *self,
                         gl_error *err) {
   const double begun = seconds_now();
@@ -418,10 +418,10 @@ static gl_status repeat(double *rate, double *calls, double least, bench_task ta
   return status;
 }
 
-/* The sums of one row's repetitions. */
+/* The accumulated results of one row's repetitions. */
 typedef struct turns {
   double rates[BENCH_REPETITIONS], calls;
-  double least_s; /* processor seconds for one call */
+  double least_s; /* minimum processor seconds per call */
   meter_reading sum;
 } turns;
 
@@ -496,7 +496,7 @@ static bench_peer *append_peer(bench_number *number, const char *name, double ai
   return peer;
 }
 
-/* 1 if it is to be measured; else the reason is noted. */
+/* 1 if the peer is to be measured; otherwise records the reason. */
 static int may_measure(const bench *b, const bench_number *number, bench_peer *peer) {
   if (b->least_peer_s > 0 || (number->rate.n != 0 && !time_is_up(b))) return 1;
   late(peer->missing);
@@ -550,7 +550,7 @@ void bench_run_program(bench *b, bench_number *number, const char *path, const c
         peer_run(words, b->end - seconds_now() + GRACE_S, text, sizeof text, peer->missing);
     if (peer->missing[0] == '\0' && !check(text))
       snprintf(peer->missing, sizeof peer->missing, "its answer was not understood");
-    if (i > 0) rates[n++] = amount / took; /* the first run warms up */
+    if (i > 0) rates[n++] = amount / took; /* the first run is a warm-up */
   }
   const meter_reading after = meter_now(0);
   if (peer->missing[0] != '\0') return;

@@ -1,4 +1,5 @@
-/* Events at work: M/M/1, whose mean sojourn 1/(mu - lambda) is known, a star, and the clock. */
+/* Benchmarks of the event loop: M/M/1, whose mean sojourn 1/(mu - lambda) is known, a star, and the
+ * clock. */
 #include "experiments/bench/des.h"
 
 #include "core/random/rng.h"
@@ -17,7 +18,8 @@
 
 enum { ARRIVAL, DEPARTURE, N_BATCH_MEANS = 50 };
 
-/* Arrival times of those in the system, oldest first: a ring that doubles when full. */
+/* Arrival times of the customers in the system, oldest first: a ring buffer that doubles when full.
+ */
 typedef struct ring {
   double *time;
   size_t mask, head, count;
@@ -43,7 +45,7 @@ static inline double ring_pop(ring *r) {
   return t;
 }
 
-/* Exponential draws of mean 1, four to a block. */
+/* Exponential samples of mean 1, four per block. */
 typedef struct queue_draws {
   rng_stream stream;
   rng_words words;
@@ -61,13 +63,13 @@ static inline double queue_draw(queue_draws *d) {
 
 typedef struct station {
   event_queue events;
-  ring waiting; /* the one in service included */
+  ring waiting; /* includes the customer in service */
   queue_draws draws;
   delay_source general;
   const delay_dist *service;
   double mean_arrival, mean_service;
   uint64_t served, per_batch;
-  double sum, batch_sum, batch_total, batch_square; /* of sojourns and of batch means */
+  double sum, batch_sum, batch_total, batch_square; /* sums of sojourns and of batch means */
   double area, since;
 } station;
 
@@ -86,7 +88,8 @@ static inline void count_sojourn(station *s, double sojourn) {
   s->batch_sum = 0;
 }
 
-/* An event replaces itself by its successor, so the heap holds at most two. 0: memory is short. */
+/* Handles an event, which its successor replaces, so the heap holds at most two. Returns 0 if out
+ * of memory. */
 static inline int queueing_handle(station *s, sim_event e) {
   s->area += (double)s->waiting.count * (e.time - s->since);
   s->since = e.time;
@@ -137,11 +140,11 @@ gl_status queueing_run(queueing_result *out, double lambda, double mu, const del
 
 /* --- a star of samplers --- */
 
-/* The leg that an event ends; the event's data is the version the sampler works with. */
+/* The leg that an event ends. The event's data is the version with which the sampler works. */
 enum { GENERATION, UP, DOWN, LEGS };
 
 typedef struct star_sampler {
-  rng_words words; /* of the block last drawn */
+  rng_words words; /* of the block sampled last */
   uint64_t drawn;
 } star_sampler;
 
@@ -172,18 +175,18 @@ static inline int star_handle(star *s, sim_event e) {
   uint32_t next = e.kind + 1 == LEGS ? 0 : e.kind + 1;
   if (e.kind == UP) {
     batch_arrives(s, e.data);
-    e.data = s->version; /* weights are sent back at once */
+    e.data = s->version; /* weights are sent back immediately */
   }
   return fel_push(&s->events, e.time + leg_time(s, e.node, next), 0, next, e.node, e.data);
 }
 
-/* As sim/clock.c does. */
+/* Prefetches like sim/clock.c. */
 static void star_look_ahead(const star *s) {
   const event_queue *near = &s->events.near;
   for (size_t i = 0; i < near->size; ++i) {
     const star_sampler *p = &s->samplers[near->heap[i].node];
     __builtin_prefetch(&p->words, 1);
-    __builtin_prefetch(&p->drawn, 1); /* which may be in another cache line */
+    __builtin_prefetch(&p->drawn, 1); /* may be in another cache line */
   }
 }
 
@@ -251,7 +254,7 @@ static gl_status serve(void *self, gl_error *err) {
   return queueing_run(&w->found, 0.9, 1, NULL, SEED, w->customers, err);
 }
 
-/* Cimba's benchmark prints the mean sojourn of its million customers, about 10 as ours. */
+/* Cimba's benchmark prints the mean sojourn of its million customers, about 10 as in ours. */
 static int is_sojourn(const char *text) {
   double found;
   return sscanf(text, "Average system time %lf", &found) == 1 && found > 7 && found < 13;
@@ -293,7 +296,7 @@ static gl_status run_star(void *self, gl_error *err) {
   return star_run(&w->found, &w->spec, SEED, w->events, err);
 }
 
-/* An update takes as large a share of the samplers' batches in both. */
+/* In both sizes an update takes the same fraction of the samplers' batches. */
 static gl_status bench_star(bench *b, gl_error *err) {
   const uint64_t events = STAR_EVENTS_A_CUSTOMER * b->customers;
   star_work small = {.spec = {SAMPLERS, 256, 1, 0.1, 0.1}, .events = events};
@@ -344,7 +347,7 @@ static gl_status des_run_clock(void *self, gl_error *err) {
   return status;
 }
 
-/* Runs it once, to know how many batches and events it makes, which rates are counted in. */
+/* Runs it once to count its batches and events, in which the rates are expressed. */
 static gl_status open_clock(clock_work *w, const char *const *changes, size_t n, gl_error *err) {
   gl_status status = recipe_load(&w->doc, "ten_thousand_samplers", changes, n, err);
   if (status == GL_OK) status = recipe_read(&w->read, w->doc, err);
@@ -360,7 +363,7 @@ static void close_clock(clock_work *w) {
   cfg_free(w->doc);
 }
 
-/* Of everything that grows with the cluster. */
+/* Bytes per sampler of all memory that grows with the cluster. */
 static double bytes_per_sampler(const clock_work *w) {
   return (double)w->sampler_bytes + (double)(w->batch_bytes + w->event_bytes) / w->samplers;
 }
@@ -403,7 +406,7 @@ static gl_status measure_clocks(bench *b, clock_work *small, clock_work *large, 
   return status == GL_OK ? clock_facts(b, small, large, err) : status;
 }
 
-/* The whole clock, with links, gates and batches. Fewer updates where a look is enough. */
+/* The whole clock, with links, gates and batches. With b->quick it makes fewer updates. */
 static gl_status bench_cluster(bench *b, gl_error *err) {
   const char *const few[] = {"steps=20"};
   const char *const changes[] = {"cluster.samplers=1000000", "cluster.learner.batches=25600",

@@ -1,5 +1,5 @@
-/* The benchmark of a GPU: its parts, how they are run, and whether a device computes what the CPU
- * does. */
+/* The benchmark of a GPU: its parts, how they are run, and a comparison of the device's results
+ * with the CPU's. */
 #include "experiments/bench/gpu.h"
 
 #include "experiments/base/args.h"
@@ -21,10 +21,10 @@
 
 /* --- parity: whether a device computes what the CPU does --- */
 
-/* Log-probabilities, gradients and drawn tokens of the device against those of the CPU. bfloat16 on
- * a GPU is compared with float32 on the CPU; float32 on the CPU, for a trial, with float64. Both
- * sides have the same parameters, which bfloat16 represents exactly, so only the arithmetic
- * differs. */
+/* Compares log-probabilities, gradients and sampled tokens of the device with those of the CPU.
+ * bfloat16 on a GPU is compared with float32 on the CPU; float32 on the CPU, to test the code, with
+ * float64. Both sides have the same parameters, which bfloat16 represents exactly, so only the
+ * arithmetic differs. */
 
 enum { SEQUENCES = 2, MOST_LENGTH = 512, ROWS = 8, MOST_PROMPT = 64, DRAWS = 16 };
 
@@ -42,10 +42,10 @@ typedef struct parity {
   const gpu_run *r;
   workload_size size;
   size_t prompt;
-  double *logp;                                      /* of the device, [SEQUENCES * length] */
-  float *gradient;                                   /* of the device */
-  int32_t greedy[DRAWS * ROWS], drawn[DRAWS * ROWS]; /* of the device */
-  /* What came of the comparison. */
+  double *logp;                                      /* the device's, [SEQUENCES * length] */
+  float *gradient;                                   /* the device's */
+  int32_t greedy[DRAWS * ROWS], drawn[DRAWS * ROWS]; /* the device's */
+  /* Results of the comparison: */
   double value[GPU_HELD], least_cosine;
   char least_tensor[96];
   size_t same_greedy, same_drawn;
@@ -77,7 +77,7 @@ static void compare_gradients(parity *p, const model *m, const double *reference
   p->value[GPU_NORM] = fabs(sqrt(xx / yy) - 1);
 }
 
-/* The device's results are kept, and the reference's compared with them. */
+/* Stores the device's results, and compares the reference's with them. */
 static gl_status parity_learn(parity *p, workload *w, int reference, gl_error *err) {
   const size_t n = model_parameters(w->m), targets = p->size.sequences * p->size.length;
   double *gradient = MUST_ARRAY(double, n, "a gradient");
@@ -99,7 +99,8 @@ static gl_status parity_learn(parity *p, workload *w, int reference, gl_error *e
 
 /* --- draws --- */
 
-/* How far the uniform of block `index` is from token's interval of softmax(z [vocabulary]). */
+/* Distance of the uniform number of block `index` from the token's interval of softmax(z
+ * [vocabulary]). */
 static double draw_gap(const double *z, size_t vocabulary, size_t token, rng_stream stream,
                        uint64_t index) {
   const rng_words w = rng_block(stream, index);
@@ -127,8 +128,8 @@ static void compare_draws(parity *p, const double *z, size_t vocabulary, size_t 
   }
 }
 
-/* Draws a token greedily and one by inversion at every position, and goes on with the second as the
- * device drew it, on the reference too. */
+/* At every position takes the most probable token, and samples one by inversion. The sequence
+ * continues with the device's sampled token, on the reference, too. */
 static gl_status parity_draw(parity *p, workload *w, int reference, gl_error *err) {
   const size_t vocabulary = p->r->shape->model.vocabulary;
   const sampling_spec spec = {.temperature = 1, .top_p = 1};
@@ -208,7 +209,7 @@ static gl_status say(const parity *p, gl_error *err) {
 gl_status gpu_parity(gpu_run *r, gl_error *err) {
   const gpu_shape *s = r->shape;
   const size_t length = s->length < MOST_LENGTH ? s->length : MOST_LENGTH;
-  const size_t own = SEQUENCES * length / ROWS; /* prompts are cut from the same tokens */
+  const size_t own = SEQUENCES * length / ROWS; /* prompts are taken from the same tokens */
   const number_type type = r->device->kind == BACKEND_CPU ? NUMBER_F64 : NUMBER_F32;
   backend *cpu = NULL;
   if (own == 0) return gl_fail(err, GL_EINPUT, "parity needs sequences of 4 tokens");
@@ -233,7 +234,7 @@ gl_status gpu_parity(gpu_run *r, gl_error *err) {
 #define LEAST_PEER_S 120.0
 enum { MICRO_TOKENS = 16384, WARM_TOKENS = 32 };
 
-/* What is aimed at: shares of limits, and times as fast as the peer. */
+/* Goals: fractions of limits, and speed relative to the peer. */
 #define TRAIN_SHARE 0.5
 #define STEPS_SHARE 0.6
 #define TRAIN_AIM 1.2
@@ -243,7 +244,7 @@ enum { MICRO_TOKENS = 16384, WARM_TOKENS = 32 };
 
 const char *const gpu_shape_names[] = {"0.6b", "1.7b", "tiny", NULL};
 
-/* Qwen3's two smallest, and one that takes their code paths within seconds on a CPU. */
+/* The two smallest Qwen3 models, and one that runs the same code within seconds on a CPU. */
 #define QWEN3(wide, deep, words, queries, keys, dim)                                               \
   {                                                                                                \
     .vocabulary = words, .hidden = wide, .intermediate = 3 * wide, .layers = deep,                 \
@@ -287,7 +288,7 @@ gl_status gpu_shape_set(gpu_shape *s, const char *assignment, gl_error *err) {
 
 /* --- limits and what they allow --- */
 
-/* Weights of all products. */
+/* Number of weights of all products. */
 static double product_weights(const model_config *c) {
   const double q = (double)(c->heads * c->head_dim), kv = (double)(c->kv_heads * c->head_dim);
   const double h = (double)c->hidden;
@@ -295,17 +296,17 @@ static double product_weights(const model_config *c) {
   return (double)c->layers * layer + h * (double)c->vocabulary;
 }
 
-/* Operations that training on one token needs: six for every weight of a product (two forward, four
- * backward; the output layer counts, looking up an embedding does not) and twelve for every number
- * of a query's head dimension and every earlier position, of which a token of a sequence has
- * (length + 1) / 2 on average (scores and sums of values, each 2 forward and 4 backward). What is
- * computed again in a backward is not counted. */
+/* Floating-point operations for training on one token. Six for every weight of a product (two
+ * forward, four backward; the output layer counts, looking up an embedding does not). Twelve for
+ * every number of a query's head dimension and every earlier position (scores and sums of values,
+ * each 2 forward and 4 backward); a token has (length + 1) / 2 of these positions on average.
+ * Recomputation in the backward is not counted. */
 static double train_flops(const model_config *c, size_t length) {
   const double earlier = ((double)length + 1) / 2;
   return 6 * product_weights(c) + 12 * (double)(c->layers * c->heads * c->head_dim) * earlier;
 }
 
-/* Bytes that decoding a token must read: its share of all weights, and the keys and values of
+/* Bytes that decoding one token must read: its fraction of all weights, and the keys and values of
  * `positions` positions. */
 static double decode_bytes(const gpu_run *r, size_t batch, double positions) {
   const model_config *c = &r->shape->model;
@@ -318,15 +319,15 @@ const char *gpu_key(const gpu_run *r, const char *what, char key[BENCH_NAME]) {
   return key;
 }
 
-/* A number and what one of its units (tokens) needs at least, with the share of that limit that is
- * aimed at; NaN: none. */
+/* A number, the minimum that one of its units (tokens) needs, and the fraction of that limit that
+ * is the goal; NaN: none. */
 typedef struct row {
   const char *what, *text;
-  double amount; /* units of one call, or units a second where they are computed */
+  double amount; /* units per call; units per second if computed */
   double flops, bytes, aim;
 } row;
 
-/* Puts the limit beside a number, where limits were measured. */
+/* Adds the limit as a peer of a number, if limits were measured. */
 static void beside_limit(const gpu_run *r, bench_number *number, const row *x) {
   const double seconds =
       (x->flops > 0 ? x->flops / r->g->product : 0) + (x->bytes > 0 ? x->bytes / r->g->copy : 0);
@@ -334,7 +335,7 @@ static void beside_limit(const gpu_run *r, bench_number *number, const row *x) {
     bench_beside(number, "limit", 1 / seconds, x->aim, "what the device's measured limits allow");
 }
 
-/* A number that was computed from times: one repetition. */
+/* Appends a number that was computed from times, as one repetition. */
 static gl_status say_rate(const gpu_run *r, row x, gl_error *err) {
   char key[BENCH_NAME];
   bench_number *number = NULL;
@@ -348,7 +349,7 @@ static gl_status say_rate(const gpu_run *r, row x, gl_error *err) {
   return GL_OK;
 }
 
-/* Tells the operations since the first task on stderr, if they are wanted. */
+/* Prints the operations since the first task on stderr, if requested. */
 static void tell_operations(const gpu_run *r, const char *what) {
   backend_work work[BACKEND_OPERATIONS];
   char key[BENCH_NAME];
@@ -365,7 +366,7 @@ static void tell_operations(const gpu_run *r, const char *what) {
   backend_watch_clear(r->watch);
 }
 
-/* Measures a task of w and tells its operations; *rate is the median. */
+/* Measures a task of w and prints its operations; *rate is the median. */
 static gl_status gpu_measure(gpu_run *r, double *rate, row x, bench_task task, workload *w,
                              gl_error *err) {
   char key[BENCH_NAME];
@@ -383,13 +384,13 @@ static gl_status gpu_measure(gpu_run *r, double *rate, row x, bench_task task, w
 
 /* --- the part `limits` --- */
 
-/* Products and copies follow each other CALLS times between two looks at the clock, so that waiting
- * for the device weighs nothing. */
+/* Products and copies are repeated CALLS times between two clock readings, so that waiting for the
+ * device is negligible. */
 enum { CALLS = 8 };
 
 typedef struct limit_job {
   backend *b;
-  size_t side, bytes; /* of the matrices; of a copy */
+  size_t side, bytes; /* side of the matrices; bytes of a copy */
   void *x, *y, *z;
 } limit_job;
 
@@ -406,8 +407,8 @@ static gl_status move(void *self, gl_error *err) {
   return j->b->ops->status(j->b, err);
 }
 
-/* Drawn numbers in x and y: a device's clock falls with what its multipliers do, and they do
- * nothing with zeros. */
+/* Fills x and y with random numbers: a device's clock frequency depends on the work of its
+ * multipliers, which zeros do not require. */
 static gl_status fill_matrices(const limit_job *j, gl_error *err) {
   const size_t n = j->side * j->side;
   float *numbers = MUST_ARRAY(float, n, "the benchmark's matrices");
@@ -474,7 +475,7 @@ static gl_status gpu_train(gpu_run *r, gl_error *err) {
   return status;
 }
 
-/* The output layer by the times of its two operations within a training step. */
+/* The output layer, measured by the times of its two operations within a training step. */
 static gl_status logp(gpu_run *r, gl_error *err) {
   const gpu_shape *s = r->shape;
   const double flops = 2 * (double)s->model.vocabulary * (double)s->model.hidden;
@@ -501,8 +502,8 @@ static gl_status logp(gpu_run *r, gl_error *err) {
 
 /* --- decoding --- */
 
-/* Everything, prompts included; a run that ends after the first token; and the steps alone, as the
- * difference of both. */
+/* Measures the whole generation, prompts included; a run that ends after the first token; and the
+ * steps alone, as the difference. */
 static gl_status decode_batch(gpu_run *r, size_t batch, workload *w, gl_error *err) {
   const gpu_shape *s = r->shape;
   const double n = (double)batch, draws = (double)s->draws;
@@ -543,8 +544,8 @@ static gl_status gpu_decode(gpu_run *r, gl_error *err) {
 
 /* --- a step of reinforcement learning --- */
 
-/* Micro-batches of as many whole sequences as fit; where not even one does, its layers are computed
- * again in the backward. A part of what is free is left over, for allocations leave gaps. */
+/* Uses micro-batches of as many whole sequences as fit; if not even one fits, the backward
+ * recomputes layers. Leaves a part of the free memory unused, because allocations leave gaps. */
 static gl_status plan_step(workload_size *size, double *planned, const gpu_run *r, gl_error *err) {
   backend *b = r->device;
   const model_config *c = &r->shape->model;
@@ -566,7 +567,7 @@ static gl_status plan_step(workload_size *size, double *planned, const gpu_run *
                  (double)available * 0x1p-30, (double)total * 0x1p-30);
 }
 
-/* The first time, which warms up, draws fewer. */
+/* The first call, a warm-up, samples fewer tokens. */
 static gl_status draw_responses(void *self, gl_error *err) {
   workload *w = self;
   const size_t all = w->size.length - w->size.prompt;
@@ -624,7 +625,7 @@ static gl_status gpu_step(gpu_run *r, gl_error *err) {
 
 /* --- the peer --- */
 
-/* Asks the script for the rate that stands beside a number of ours; batch 0: it has none. */
+/* Asks the script for the peer's rate of one of our numbers; batch 0: there is no batch size. */
 static gl_status gpu_ask(gpu_run *r, peer_process *p, const char *what, size_t batch, double aim,
                          gl_error *err) {
   const gpu_shape *s = r->shape;
@@ -642,15 +643,15 @@ static gl_status gpu_ask(gpu_run *r, peer_process *p, const char *what, size_t b
 
 /* --- running parts --- */
 
-/* A peer comes right after the part it is compared with. */
+/* A part of the benchmark. A peer is listed right after the part with which it is compared. */
 typedef struct part {
   const char *name;
-  gl_status (*run)(gpu_run *r, gl_error *err); /* NULL: the peer's */
-  int once;                                    /* for all shapes: its shape is NULL */
-  int limited;                                 /* its numbers have limits */
-  size_t repetitions;                          /* at most; 0: the shape's */
-  const char *asks;                            /* the peer for the numbers of this part */
-  int batches;                                 /* it has one for each batch */
+  gl_status (*run)(gpu_run *r, gl_error *err); /* NULL: the peer */
+  int once;                                    /* 1: runs once for all shapes; its shape is NULL */
+  int limited;                                 /* 1: its numbers have limits */
+  size_t repetitions;                          /* maximum; 0: the shape's */
+  const char *asks;                            /* the request to the peer for this part's numbers */
+  int batches;                                 /* 1: one number per batch size */
   double aim;
 } part;
 
@@ -665,7 +666,7 @@ static const part parts[] = {
     {"step", .run = gpu_step, .limited = 1, .repetitions = 1}};
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
-/* The first failure is kept, and the number that is missing says why. */
+/* Stores the first error, and records the reason at the missing number. */
 static void failed(gpu_bench *g, const part *p, const gpu_shape *s, const char *why) {
   const gpu_run r = {.shape = s};
   char key[BENCH_NAME];
@@ -695,7 +696,7 @@ static void run_own(gpu_bench *g, const gpu_options *o, const part *p, const gpu
   backend_free(r.device);
 }
 
-/* The same in a process that ends with this one. */
+/* Runs a part in a separate process that ends with this one. */
 static void run_apart(gpu_bench *g, const gpu_options *o, const part *p, const gpu_shape *s) {
   char why[64];
   int how = 0;
@@ -730,7 +731,7 @@ static gl_status run_peer(gpu_bench *g, const gpu_options *o, const part *p, con
   return status;
 }
 
-/* Limits are run with every part that has them. */
+/* The part that measures limits is run with every part that has limits. */
 static gl_status gpu_choose(int wanted[N_PARTS], const char *only, gl_error *err) {
   const char *names[N_PARTS];
   for (size_t i = 0; i < N_PARTS; ++i) names[i] = parts[i].name, wanted[i] = only == NULL;

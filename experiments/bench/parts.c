@@ -1,4 +1,5 @@
-/* What `gepolab bench` times, but for events (des.c) and GPUs (gpu.c): policy, lab, llm, sweep. */
+/* The benchmarks of `gepolab bench` except events (des.c) and GPUs (gpu.c): policy, lab, llm,
+ * sweep. */
 #include "core/policy/policy.h"
 #include "core/random/rng.h"
 #include "experiments/base/memory.h"
@@ -63,7 +64,8 @@ static gl_status time_policy_evaluate(void *self, gl_error *err) {
   return policy_evaluate(s->algorithm, &in, &out, s->workspace, err);
 }
 
-/* M2PO takes tokens in the order of their second moments, which is not PyTorch's kind of work. */
+/* M2PO has no peer: it processes tokens in the order of their second moments, work that does not
+ * suit PyTorch. */
 typedef struct policy_row {
   const char *name;
   int has_peer;
@@ -80,7 +82,8 @@ static gl_status time_policy_measure(bench *b, bench_number **number, const char
                        0.2, err);
 }
 
-/* All that a training step asks for; then without the metrics, which PyTorch does not make. */
+/* Measures everything that a training step needs; then without the metrics, which PyTorch does not
+ * compute. */
 static gl_status measure_row(bench *b, const policy_row *row, synthetic *s, peer_process *torch,
                              gl_error *err) {
   char request[64];
@@ -133,7 +136,7 @@ typedef struct lab_work {
   lab_moments moments;
 } lab_work;
 
-/* GEPO with the self-normalised denominator, the case of experiments/bench/lab.py. */
+/* GEPO with the self-normalised denominator, as in experiments/bench/lab.py. */
 static gl_status work_init(lab_work *w, gl_error *err) {
   *w = (lab_work){.alias = {0}};
   for (size_t y = 0; y < ARMS; ++y) {
@@ -166,7 +169,7 @@ static void work_fini(lab_work *w) {
   lab_block_fini(&w->block);
 }
 
-/* What `gepolab lab bias` does per algorithm and pair of policies, the walk included. */
+/* The work of `gepolab lab bias` per algorithm and pair of policies, including the enumeration. */
 static gl_status enumerate(void *self, gl_error *err) {
   lab_work *w = self;
   lab_multisets walk;
@@ -226,7 +229,7 @@ gl_status bench_lab(bench *b, gl_error *err) {
 /* --- the transformer on the CPU, beside PyTorch --- */
 
 enum { N_SHAPES = 4, RATE_SIDE = 1024 };
-/* One repetition; longer where a single call is. */
+/* Minimum seconds of a repetition; a single call may take longer. */
 #define LEAST_S 0.3
 
 typedef struct bench_shape {
@@ -241,7 +244,7 @@ typedef struct bench_shape {
     .heads = queries, .kv_heads = keys, .head_dim = dim, .max_positions = span, .rms_eps = 1e-6,   \
     .rope_theta = 10000, .initializer_range = 0.02, .tied = 1, .begin = -1, .end = -1, .pad = -1   \
   }
-/* The last one has half as many sequences, so that a repetition takes seconds. */
+/* The last one has half as many sequences, so that a repetition takes only seconds. */
 static const bench_shape llm_shapes[N_SHAPES] = {
     {"64x2", LLM_MODEL(64, 2, 4, 2, 16, 32, 24), 64, 24, 8},
     {"128x4", LLM_MODEL(128, 4, 4, 2, 32, 64, 32), 64, 32, 8},
@@ -258,7 +261,7 @@ static double flops_per_token(const model_config *c) {
 
 /* --- the machine's rate of products --- */
 
-/* A large product cut in two dimensions, by the backend's own threads. */
+/* A large product divided in two dimensions among the backend's threads. */
 typedef struct rate_job {
   backend *b;
   void *a, *x, *c;
@@ -270,7 +273,7 @@ static gl_status multiply_once(void *self, gl_error *err) {
   return j->b->ops->status(j->b, err);
 }
 
-/* *rate is in GFLOP a second. */
+/* *rate is in GFLOP per second. */
 static gl_status measure_product(bench *r, backend *b, bench_rate *rate, gl_error *err) {
   const size_t bytes = RATE_SIDE * RATE_SIDE * sizeof(float);
   const double work = 2e-9 * RATE_SIDE * RATE_SIDE * RATE_SIDE;
@@ -295,7 +298,7 @@ static gl_status measure_product(bench *r, backend *b, bench_rate *rate, gl_erro
 
 /* --- one shape, beside PyTorch --- */
 
-/* A request to experiments/bench/llm.py. */
+/* Sends a request to experiments/bench/llm.py. */
 static void time_llm_ask(bench *r, bench_number *number, peer_process *torch, const bench_shape *s,
                          const char *what, const char *name, double aim) {
   const model_config *c = &s->model;
@@ -306,7 +309,7 @@ static void time_llm_ask(bench *r, bench_number *number, peer_process *torch, co
   bench_ask(r, number, torch, name, request, aim);
 }
 
-/* row.key is the part of the key that follows the shape's name. */
+/* row.key is the part of the key after the shape's name. */
 static gl_status time_llm_measure(bench *r, bench_number **number, const bench_shape *s,
                                   bench_row row, gl_error *err) {
   char key[BENCH_NAME];
@@ -315,7 +318,7 @@ static gl_status time_llm_measure(bench *r, bench_number **number, const bench_s
   return bench_measure(r, number, row, LEAST_S, err);
 }
 
-/* What training reaches of the rate of products alone. */
+/* Appends training's fraction of the rate of products alone. */
 static gl_status share_of_products(bench *r, const bench_shape *s, const bench_rate *trained,
                                    const bench_rate *product, gl_error *err) {
   char key[BENCH_NAME];
@@ -387,7 +390,7 @@ gl_status bench_llm(bench *r, gl_error *err) {
 
 typedef struct sweep_work {
   cfg_doc *doc;  /* owned */
-  char path[96]; /* the study, made anew every time */
+  char path[96]; /* the study file, recreated for every run */
   size_t workers, cells;
 } sweep_work;
 
@@ -412,7 +415,7 @@ typedef struct sweep_case {
   const char *key, *what, *recipe;
   const char *const *overrides;
   size_t n_overrides, workers;
-  double cells, per; /* cells of one run; 3600: the rate is by the hour */
+  double cells, per; /* cells of one run; 3600: the rate is per hour */
 } sweep_case;
 
 static gl_status time_sweep_load(sweep_work *w, bench_row *row, const sweep_case *c,
@@ -425,7 +428,7 @@ static gl_status time_sweep_load(sweep_work *w, bench_row *row, const sweep_case
   return status;
 }
 
-/* Two at most are measured in turns. */
+/* Measures at most two cases, with interleaved repetitions. */
 static gl_status time_sweep_measure(bench *b, bench_number *number[], const sweep_case *cases,
                                     size_t n, const char *folder, gl_error *err) {
   sweep_work w[2] = {{.doc = NULL}};
@@ -478,8 +481,8 @@ static void remove_folder(const char *folder) {
   rmdir(folder);
 }
 
-/* Warm-ups are kept in the scratch folder, so that every call makes them once, in the run that is
- * not counted, and the user's own cache stays as it is. */
+/* Warm-ups are cached in the scratch folder. So each call computes them once, in the run that is
+ * not counted, and the user's cache does not change. */
 gl_status bench_sweep(bench *b, gl_error *err) {
   char folder[] = "/tmp/gepolab-bench-XXXXXX", cache[64];
   const char *kept = getenv("GEPOLAB_CACHE");

@@ -1,4 +1,4 @@
-/* The work that benchmarks of the transformer measure. */
+/* The transformer workloads that benchmarks measure. */
 #include "experiments/bench/workload.h"
 
 #include "experiments/base/memory.h"
@@ -15,8 +15,8 @@ const optimizer_spec workload_optimizer = {.kind = OPTIMIZER_ADAMW,
 
 /* --- making one --- */
 
-/* Small whole numbers times 2^-12, with a standard deviation of 0.018: a normal number each would
- * take half a minute for two billion parameters. */
+/* Small integers times 2^-12, with a standard deviation of 0.018. Normal numbers would take half a
+ * minute for two billion parameters. */
 static gl_status draw_parameters(model *m, gl_error *err) {
   const rng_stream stream = rng_stream_at(1, RNG_INIT, 0);
   const size_t n = model_parameters(m);

@@ -1,5 +1,5 @@
-/* What is found on a machine, and a short test of the program: parts are compared with what is
- * known exactly, then timed. */
+/* Inspects the machine, and runs a short test of the program: compares results with exactly known
+ * ones, then measures speeds. */
 #include "experiments/doctor/doctor.h"
 #include "experiments/base/memory.h"
 
@@ -21,12 +21,13 @@
 
 /* --- programs, libraries and devices --- */
 
-/* Longest that a program may take to tell its version. */
+/* Maximum seconds for a program to print its version. */
 #define PATIENCE_S 5.0
 
 /* --- other programs --- */
 
-/* Runs a program and keeps the first line that it prints; 0, with the reason, where that fails. */
+/* Runs a program and stores the first line of its output; returns 0, with the reason, if that
+ * fails. */
 static int first_line(char detail[FOUND_TEXT], const char *const *words) {
   char text[512], why[PEER_TEXT];
   if (isnan(peer_run(words, PATIENCE_S, text, sizeof text, why))) {
@@ -50,7 +51,7 @@ static int look_gnuplot(char detail[FOUND_TEXT]) {
   return 0;
 }
 
-/* fc-match names the font that would be taken, whether or not it is the one asked for. */
+/* fc-match prints the best available font, even if it is not the requested one. */
 static int look_font(char detail[FOUND_TEXT]) {
   static const char wanted[] = "DejaVu Sans";
   if (!FIRST_LINE(detail, "fc-match", "--format=%{family[0]}", wanted)) return 0;
@@ -65,7 +66,7 @@ static int look_pdflatex(char detail[FOUND_TEXT]) {
   return FIRST_LINE(detail, "pdflatex", "--version");
 }
 
-/* Its version goes to standard error, which nobody reads here. */
+/* pdfunite prints its version on standard error, which is not read here. */
 static int look_pdfunite(char detail[FOUND_TEXT]) {
   if (!FIRST_LINE(detail, "pdfunite", "-v")) return 0;
   if (detail[0] == '\0') snprintf(detail, FOUND_TEXT, "found");
@@ -94,13 +95,13 @@ static int look_library(char detail[FOUND_TEXT]) {
 
 /* Python --- */
 
-/* The one that `gepolab bench` runs, too. */
+/* The interpreter that `gepolab bench` also uses. */
 static const char *python(void) {
   const char *named = getenv("GEPOLAB_PYTHON");
   return named != NULL && named[0] != '\0' ? named : "python3";
 }
 
-/* The package is imported, because that is when it looks for libgepolab. */
+/* Imports the package, because it looks for libgepolab on import. */
 static int look_package(char detail[FOUND_TEXT]) {
   if (!FIRST_LINE(detail, python(), "--version")) return 0;
   if (FIRST_LINE(detail, python(), "-c", "import gepolab; print(gepolab.__version__)")) return 1;
@@ -108,7 +109,7 @@ static int look_package(char detail[FOUND_TEXT]) {
   return 0;
 }
 
-/* Of PyTorch only the version is asked for: to load it would take seconds. */
+/* Asks only for PyTorch's version, because importing it takes seconds. */
 static int look_torch(char detail[FOUND_TEXT]) {
   if (FIRST_LINE(detail, python(), "-c",
                  "import importlib.metadata as m; print(m.version('torch'))"))
@@ -132,7 +133,7 @@ static int look_cuda(char detail[FOUND_TEXT]) {
   return 0;
 }
 
-/* The folder itself, or the nearest one above it that is there, in which it would be made. */
+/* Checks the folder, or its nearest existing parent, in which it would be made. */
 static int look_cache(char detail[FOUND_TEXT]) {
   cache_place place;
   cache_find(&place);
@@ -222,7 +223,7 @@ static gl_status loss_at(const policy_algorithm *algorithm, const double *logp, 
   return policy_evaluate(algorithm, &in, out, w, err);
 }
 
-/* The largest difference of a coefficient from the central difference of the loss. */
+/* The maximum difference between a coefficient and the central difference of the loss. */
 static gl_status largest_error(const char *name, policy_workspace *w, double *error,
                                gl_error *err) {
   const double h = 1e-5;
@@ -241,7 +242,7 @@ static gl_status largest_error(const char *name, policy_workspace *w, double *er
   return status;
 }
 
-/* Rows whose coefficients are derivatives of what they return as their loss. */
+/* Checks algorithms whose coefficients are derivatives of the loss that they return. */
 static gl_status check_coefficients(self_check *c, gl_error *err) {
   static const char *const rows[] = {"is", "grpo", "gspo"};
   double error = 0;
@@ -343,7 +344,7 @@ static gl_status time_training(bench *b, gl_error *err) {
       err);
 }
 
-/* The parts of `gepolab bench` that take a second or two. */
+/* Runs the parts of `gepolab bench` that take a second or two. */
 static void self_test_measure(self_test *t) {
   static gl_status (*const parts[])(bench * b, gl_error * err) = {time_training, bench_policy,
                                                                   bench_lab, bench_llm};

@@ -1,5 +1,5 @@
-/* What is found on a machine, and a short test of the program: parts are compared with what is
- * known exactly, then timed. */
+/* Inspects the machine, and runs a short test of the program: compares results with exactly known
+ * ones, then measures speeds. */
 #ifndef GEPOLAB_EXPERIMENTS_DOCTOR_DOCTOR_H
 #define GEPOLAB_EXPERIMENTS_DOCTOR_DOCTOR_H
 
@@ -9,31 +9,31 @@
 
 /* --- programs, libraries and devices --- */
 
-/* What gepolab can use on this machine: for each thing whether it is there, what it is for, and how
- * to get it. Prefix: found_. */
+/* Programs, files and devices that gepolab can use on this machine: whether each exists, its
+ * purpose, and how to get it. Prefix: found_. */
 
 enum { FOUND_TEXT = 200 };
 
 typedef struct found_thing {
-  const char *name, *use, *remedy; /* static; remedy: how to get it where it is missing */
-  int needed; /* README's commands fail without it; else something is left out */
+  const char *name, *use, *remedy; /* static; remedy: how to get it if it is missing */
+  int needed; /* 1: README's commands fail without it; 0: only a feature is missing */
   int present;
   char detail[FOUND_TEXT]; /* its version, or why it is missing */
 } found_thing;
 
-/* Looks for the i-th thing; 0 past the last. Starts other programs for their versions, each for a
- * few seconds at most. What it finds is what a command of this process would find: the same PATH,
+/* Checks the i-th item; returns 0 if there are fewer. Starts other programs for their versions,
+ * each for a few seconds at most. It finds the same as a command of this process would: same PATH,
  * $GEPOLAB_PYTHON, $GEPOLAB_CACHE and CUDA devices. */
 int found_look(found_thing *out, size_t i);
 
 /* --- the self-test --- */
 
-/* Ten seconds of the program's own work: whether its parts give what is known exactly, and how fast
- * they are here. Prefix: self_test_. */
+/* A ten-second self-test: checks parts of the program against exactly known results, and measures
+ * their speed on this machine. Prefix: self_test_. */
 
 enum { SELF_TEST_TEXT = 240, SELF_TEST_MOST = 4, SELF_TEST_SECONDS = 10 };
 
-/* One comparison with what is known. */
+/* One comparison with a known result. */
 typedef struct self_check {
   const char *name; /* static */
   int passed;
@@ -43,11 +43,11 @@ typedef struct self_check {
 typedef struct self_test {
   self_check checks[SELF_TEST_MOST];
   size_t n_checks;
-  bench speeds; /* one repetition each; nothing begins after SELF_TEST_SECONDS */
+  bench speeds; /* one repetition each; none begins after SELF_TEST_SECONDS */
   double seconds;
 } self_test;
 
-/* Runs it. Failures are results (passed 0), not errors. */
+/* Runs the test. Failures are results (passed 0), not errors. */
 void self_test_run(self_test *t);
 int self_test_passed(const self_test *t);
 

@@ -1,5 +1,5 @@
-/* The checker's interface: where a response's answer is, and whether two answers are equal.
- * Choices, and the two answers that a \pm makes of one. */
+/* The checker's interface: finding a response's answer, and comparing two answers. Also choices,
+ * and the expansion of \pm into two answers. */
 #include "llm/answer/internal.h"
 
 #include <assert.h>
@@ -10,15 +10,15 @@
 
 /* --- boxes --- */
 
-/* Of so many boxes at the end the last that is closed is taken. */
+/* Number of boxes to try, from the end of the text. The last closed one is used. */
 enum { TRIED_BOXES = 64 };
 
-/* Length of the group that s begins with, braces included; 0 if it does not end. */
+/* Length of the group at the beginning of s, including braces; 0 if it is not closed. */
 static size_t closed_group(answer_span s) {
   size_t depth = 0;
   for (size_t i = 0; i < s.n; ++i) {
     if (s.at[i] == '\\')
-      ++i; /* \{ and \} are shown, they group nothing */
+      ++i; /* \{ and \} are printed braces, which do not group */
     else if (s.at[i] == '{')
       ++depth;
     else if (s.at[i] == '}' && --depth == 0)
@@ -27,8 +27,8 @@ static size_t closed_group(answer_span s) {
   return 0;
 }
 
-/* The contents of the box whose name ends where s begins: {...}, or without braces the text up to
- * white space or a dollar sign. */
+/* The contents of the box whose command name ends where s begins: {...}, or without braces the text
+ * up to white space or a dollar sign. */
 static bool box_contents(answer_span s, answer_span *out) {
   while (s.n > 0 && (*s.at == ' ' || *s.at == '\t')) ++s.at, --s.n;
   if (s.n > 0 && *s.at == '{') {
@@ -59,7 +59,7 @@ static bool last_box(answer_span text, answer_span *out) {
 
 /* --- numbers --- */
 
-/* 12, 1,234, 1.5, .5: the length of what s begins with, 0 if that is no number. */
+/* 12, 1,234, 1.5, .5: the length of the number at the beginning of s, 0 if there is none. */
 static size_t decimal_length(answer_span s) {
   size_t n = answer_count_digits(s, 0);
   if (n > 0 && n <= 3)
@@ -71,7 +71,7 @@ static size_t decimal_length(answer_span s) {
   return n;
 }
 
-/* A decimal with what belongs to it: an exponent, a divisor, a percent sign. */
+/* Length of a decimal with its exponent, divisor or percent sign. */
 static size_t number_length(answer_span s) {
   size_t n = decimal_length(s);
   if (n == 0) return 0;
@@ -91,7 +91,7 @@ static size_t number_length(answer_span s) {
   return n;
 }
 
-/* A minus is a sign where no operand precedes it. */
+/* A minus is a sign if no operand precedes it. */
 static bool is_sign(answer_span text, size_t at) {
   if (text.at[at] != '-' && text.at[at] != '+') return false;
   return at == 0 || !(answer_is_digit(text.at[at - 1]) || answer_is_letter(text.at[at - 1]) ||
@@ -128,8 +128,8 @@ bool answer_find(const char *text, size_t size, answer_pattern pattern, const ch
 
 /* --- choices --- */
 
-/* (A), A, A) 12, A. 12, A: 12: the letter, '\0' if it is none from A to J. *rest is what follows,
- * and *mark the character between them, '\0' if nothing does. */
+/* Returns the letter of (A), A, A) 12, A. 12, A: 12; '\0' if it is not one from A to J. *rest is
+ * the text after it, and *mark the character between them, '\0' if there is no text. */
 static char choice_letter(answer_span s, answer_span *rest, char *mark) {
   bool opened = s.n > 0 && *s.at == '(';
   if (opened) s = answer_trim((answer_span){s.at + 1, s.n - 1});
@@ -147,8 +147,8 @@ bool answer_is_choice(answer_span s) {
   return choice_letter(s, &rest, &mark) != '\0' && (mark != ':' || rest.n == 0);
 }
 
-/* The same letter; what follows it counts where both have it. A reference "J: 4 hr" is no choice
- * but a value with a label. */
+/* True for the same letter; if both have text after it, the texts must be equal, too. A reference
+ * "J: 4 hr" is not a choice but a value with a label. */
 static bool same_choice(answer_span a, answer_span b, answer_budget *budget) {
   answer_span rest_a, rest_b;
   char mark_a, mark_b, letter = choice_letter(a, &rest_a, &mark_a);
@@ -171,7 +171,8 @@ static size_t count_signs(answer_span s, size_t *at) {
   return count;
 }
 
-/* Each part with one \pm becomes two, with + and -. Left as it is where that does not fit. */
+/* Replaces each part that has one \pm by two parts, with + and -. The text does not change if they
+ * do not fit. */
 static void expand_signs(answer_text *text) {
   answer_span part[ANSWER_PARTS], all = {text->data, text->n};
   answer_text out = {.n = 0, .unit_powers = text->unit_powers};
@@ -181,7 +182,8 @@ static void expand_signs(answer_text *text) {
     for (int copy = 0; copy <= both; ++copy) {
       if (out.n + part[i].n + 2 > sizeof out.data) return;
       if (out.n > 0) {
-        memcpy(out.data + out.n, ", ", 2); /* with a space: not between thousands */
+        memcpy(out.data + out.n, ", ",
+               2); /* with a space, so that the comma does not separate thousands */
         out.n += 2;
       }
       memcpy(out.data + out.n, part[i].at, part[i].n);
@@ -223,7 +225,8 @@ bool answer_equal(const char *reference, size_t n, const char *response, size_t 
 
 /* --- how an answer is read --- */
 
-/* The kind of an answer and of its parts. The order of the questions is that of answer_same(). */
+/* Determines the kind of an answer and of its parts. The tests have the same order as in
+ * answer_same(). */
 
 typedef struct reader {
   answer_reading *out;
@@ -280,7 +283,7 @@ static void note_number(answer_node *node, const answer_value *x) {
 
 /* --- kinds --- */
 
-/* Numbers and formulas: 1 if s is one. */
+/* Numbers and formulas: returns 1 if s is one. */
 static bool note_value(reader *r, answer_span s, answer_span name, size_t depth) {
   answer_value x;
   answer_span number = s;
@@ -318,7 +321,7 @@ static void note_matrix(reader *r, answer_span s, answer_span in, size_t depth) 
   }
 }
 
-/* Equations, relations, labels, unions and matrices: true if s is one. */
+/* Equations, relations, labels, unions and matrices: returns true if s is one. */
 static bool note_single(reader *r, answer_span s, answer_span name, size_t depth) {
   answer_span side[ANSWER_PARTS], in;
   size_t n = answer_sides(s, side, NULL);
@@ -348,7 +351,7 @@ static bool note_single(reader *r, answer_span s, answer_span name, size_t depth
   return true;
 }
 
-/* Removes brackets around a single part: whether there were any. */
+/* Removes brackets around a single part; returns whether there were any. */
 static bool unwrap_brackets(answer_span *s) {
   answer_span in;
   answer_enclosure kind = answer_enclosed(*s, &in);

@@ -1,5 +1,5 @@
-/* Cleaning: everything that makes two writings of one answer differ and means nothing; and the
- * names that it knows, LaTeX's commands, Unicode's symbols and units. */
+/* Cleaning: removes differences of notation that have no meaning. Also the tables of LaTeX
+ * commands, Unicode symbols and units. */
 #include "llm/answer/internal.h"
 
 #include "core/base/hash.h"
@@ -23,7 +23,7 @@ static const char *const dropped[] = {
     "biggr", "displaystyle", "textstyle", "scriptstyle", "limits", "nolimits",  "boxed",
     "fbox",  "ensuremath",   "rm",        "bf",          "it",     "mathstrut", "strut"};
 static const char *const spaces[] = {"quad", "qquad", "thinspace", "enspace", "space", "newline"};
-/* Around words, and around units. */
+/* Commands around words and units. */
 static const char *const words[] = {"text",   "textrm",     "mbox",  "hbox",
                                     "mathrm", "textnormal", "textup"};
 static const char *const styles[] = {"textbf", "textit", "mathbf",       "mathit",     "mathsf",
@@ -107,7 +107,7 @@ static const struct {
                {"”", ""},
                {"\xc2\xa0", " "}};
 
-/* Words that follow a number as its unit. */
+/* Words that are units after a number. */
 static const char *const units[] = {
     "mm",         "cm",         "dm",          "km",          "m",        "meter",    "meters",
     "metre",      "metres",     "mile",        "miles",       "mi",       "inch",     "inches",
@@ -196,7 +196,7 @@ bool answer_is_matrix(answer_span environment) {
 /* --- putting --- */
 
 typedef struct cleaner {
-  answer_span in; /* what is left */
+  answer_span in; /* the unread rest */
   answer_text *out;
   int matrices, depth;
   bool failed;
@@ -232,8 +232,8 @@ static void skip_cleaned(cleaner *c, size_t n) {
 
 static void clean_rest(cleaner *c);
 
-/* The contents of the group that s begins with, or its first character: its length with braces in
- * *whole. */
+/* The contents of the group at the beginning of s, or its first character. *whole: its length
+ * including braces. */
 static answer_span group_at(answer_span s, size_t *whole) {
   size_t depth = 0;
   if (s.n == 0 || *s.at != '{') {
@@ -256,7 +256,7 @@ static answer_span group_at(answer_span s, size_t *whole) {
 
 /* --- words and units --- */
 
-/* Words, perhaps with / ^ . and small exponents: what a unit looks like. */
+/* True for words, perhaps with / ^ . and small exponents: the form of a unit. */
 static bool looks_like_unit(answer_span s) {
   bool letters = 0;
   s = answer_trim(s);
@@ -268,8 +268,8 @@ static bool looks_like_unit(answer_span s) {
   return letters;
 }
 
-/* Behind a unit: a numeric exponent, white space, the end or a comma. Its length, or SIZE_MAX if
- * something else follows. */
+/* After a unit may follow a numeric exponent, white space, the end or a comma. Returns the length
+ * of the first two, or SIZE_MAX if something else follows. */
 static size_t after_unit(answer_span s) {
   size_t i = 0;
   while (i < s.n && answer_is_any(s.at[i], " .$~")) ++i;
@@ -280,7 +280,7 @@ static size_t after_unit(answer_span s) {
   return i == s.n || s.at[i] == ',' ? i : SIZE_MAX;
 }
 
-/* Notes the exponents of a unit that is taken away. */
+/* Records the exponents of a unit that is removed. */
 static void note_powers(answer_text *out, answer_span unit) {
   for (size_t i = 0; i < unit.n; ++i) {
     size_t n = 0, digits = 0;
@@ -288,14 +288,14 @@ static void note_powers(answer_text *out, answer_span unit) {
       digits += unit.at[i + n] != '.' && unit.at[i + n] != '-';
     if (digits > 0) {
       uint64_t before = out->unit_powers == 0 ? HASH_64_START : out->unit_powers;
-      for (; n > 1 && unit.at[i] == '0'; --n) ++i; /* without zeros in front */
+      for (; n > 1 && unit.at[i] == '0'; --n) ++i; /* skip leading zeros */
       out->unit_powers = hash_64(hash_64(before, "^", 1), unit.at + i, n);
     }
     if (n > 0) i += n - 1;
   }
 }
 
-/* Whether the text can have a unit behind it: a number, a bracket, a degree sign or pi. */
+/* True if a unit may follow the text: it ends with a number, a bracket, a degree sign or pi. */
 static bool ends_like_number(const char *text, size_t n) {
   while (n > 0 && text[n - 1] == ' ') --n;
   if (n >= 2 && memcmp(text + n - 2, degree_sign, 2) == 0) return true;
@@ -308,14 +308,14 @@ static bool is_conjunction(answer_span word) {
          answer_is(word, ", or");
 }
 
-/* A comma, unless there is one already: "1, 2, and 3". */
+/* Appends a comma, unless there is one already: "1, 2, and 3". */
 static void put_comma(cleaner *c) {
   size_t n = c->out->n;
   while (n > 0 && c->out->data[n - 1] == ' ') --n;
   if (n == 0 || c->out->data[n - 1] != ',') put_cleaned_text(c, ",");
 }
 
-/* \text{...}: a unit goes, "and" and "or" are commas, other words stay. */
+/* \text{...}: removes a unit, replaces "and" and "or" by commas, copies other words. */
 static void put_cleaned_words(cleaner *c, bool may_be_unit) {
   size_t whole;
   c->in = answer_trim(c->in);
@@ -343,7 +343,7 @@ static void put_cleaned_words(cleaner *c, bool may_be_unit) {
 
 /* --- commands --- */
 
-/* \begin{pmatrix} and \end{pmatrix}, an array's columns included. */
+/* \begin{pmatrix} and \end{pmatrix}, including an array's column specification. */
 static void put_environment(cleaner *c, bool begins) {
   size_t whole;
   answer_span name = group_at(c->in, &whole);
@@ -358,7 +358,7 @@ static void put_environment(cleaner *c, bool begins) {
   put_space(c);
 }
 
-/* A command of letters; c->in begins after it. */
+/* Processes a command of letters; c->in begins after it. */
 static void put_command(cleaner *c, answer_span name) {
   answer_name what = answer_name_of(name);
   const char *other = answer_renamed(name);
@@ -380,7 +380,7 @@ static void put_command(cleaner *c, answer_span name) {
   }
 }
 
-/* A backslash and what it begins. */
+/* Processes a backslash and the command it begins. */
 static void put_backslash(cleaner *c) {
   size_t n = answer_command(c->in);
   if (n > 0) {
@@ -390,7 +390,7 @@ static void put_backslash(cleaner *c) {
     return;
   }
   char next = c->in.n > 1 ? c->in.at[1] : '\0';
-  if (next == '\\') { /* a new row, or a backslash that was escaped once too often */
+  if (next == '\\') { /* a new row, or a doubly escaped backslash */
     skip_cleaned(c, c->matrices == 0 && c->in.n > 2 && answer_is_letter(c->in.at[2]) ? 1 : 2);
     if (c->matrices > 0) put_cleaned_text(c, ";");
     return;
@@ -408,7 +408,7 @@ static void put_backslash(cleaner *c) {
     put_cleaned(c, &next, 1);
 }
 
-/* ^\circ, ^{\circ} and the like: their length, or 0. */
+/* The length of ^\circ, ^{\circ} and similar, or 0. */
 static size_t degree(answer_span s) {
   size_t i = 1, braces = 0;
   while (i < s.n && (s.at[i] == '{' || s.at[i] == ' ')) braces += s.at[i++] == '{';
@@ -435,8 +435,8 @@ static void put_symbol(cleaner *c) {
   skip_cleaned(c, n);
 }
 
-/* Operators of programs: 1 if c->in begins with one, which is then put as LaTeX has it. Without a
- * space before it != is a factorial and an equation. */
+/* Operators as in programs: if c->in begins with one, appends the LaTeX form and returns 1. Without
+ * a space before it != is a factorial and an equals sign. */
 static bool put_operator(cleaner *c) {
   static const char *const both[][2] = {
       {"**", "^"}, {"<=", "\\le "}, {">=", "\\ge "}, {"!=", "\\ne "}, {"==", "="}};
@@ -478,10 +478,11 @@ static void clean_rest(cleaner *c) {
 
 /* --- the whole --- */
 
-/* The words "and" and "or" between two things become commas, or a space behind a comma. */
+/* Replaces the words "and" and "or" between two parts by commas, or by a space after a comma. */
 static void replace_conjunctions(answer_text *out) {
   answer_span all = {out->data, out->n};
-  bool seen = 0, after_comma = 0; /* anything but white space; a comma as the last of it */
+  bool seen = 0, after_comma = 0; /* seen: text other than white space came before; after_comma: it
+                                     ended with a comma */
   for (size_t i = 0, n; i < out->n; i += n) {
     n = answer_count_letters(all, i);
     answer_span word = {out->data + i, n}, rest = {out->data + i + n, out->n - i - n};
@@ -502,7 +503,7 @@ static void replace_conjunctions(answer_text *out) {
   }
 }
 
-/* Degree signs mean something to trigonometric functions; elsewhere they are taken away. */
+/* Removes degree signs unless there is a trigonometric function, for which they have a meaning. */
 static void drop_idle_degrees(answer_text *out) {
   answer_span all = {out->data, out->n};
   for (size_t i = 0, n; i<out->n; i += n> 0 ? n : 1) {
@@ -524,9 +525,8 @@ static void trim_end(answer_text *out) {
   while (answer_is_any(last_cleaned(out), " .,;:")) --out->n;
 }
 
-/* Length of s without one word of a unit at its end (with its exponent, and a / before it); the
- * same length if there is none. A single letter is one only behind a /, for it may be a variable.
- */
+/* Length of s without a unit's last word (with its exponent, and a / before it); unchanged if there
+ * is none. A single letter is a unit only after a /, because it may be a variable. */
 static size_t without_word(answer_span s) {
   size_t end = s.n;
   while (end > 0 && answer_is_any(s.at[end - 1], " 0123456789-^{}")) --end;

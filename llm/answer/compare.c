@@ -1,7 +1,7 @@
-/* Takes answers apart (brackets, lists, the sides of equations and relations) and compares them: as
- * text, as values, as equations, as lists, and as the contents of brackets. Parts of answers are
- * compared as answers are, so the comparison is one recursion. In every function the reference is
- * a, the response b. */
+/* Splits answers into parts (brackets, lists, sides of equations and relations) and compares them:
+ * as text, as values, as equations, as lists, and by the contents of brackets. Parts are compared
+ * like answers, so the comparison is recursive. In every function a is the reference and b the
+ * response. */
 #include "llm/answer/internal.h"
 
 #include <assert.h>
@@ -9,13 +9,13 @@
 
 /* --- brackets --- */
 
-/* Whether the command at s, with n letters behind its backslash, is `name`, which begins with the
+/* True if the command at s, with n letters after its backslash, is `name`, which begins with the
  * backslash. */
 static bool is_command(answer_span s, size_t n, const char *name) {
   return n + 1 == strlen(name) && answer_starts(s, name);
 }
 
-/* How the nesting changes at s, and how many characters that takes. */
+/* The change of nesting depth at s; *length: the number of characters of the bracket. */
 static int nesting(answer_span s, size_t *length) {
   *length = 1;
   if (*s.at == '\\') {
@@ -96,22 +96,22 @@ const char *answer_relation(answer_span s, answer_span side[2]) {
   return name;
 }
 
-/* A label begins with a letter; what begins with a digit is a ratio or a time. */
+/* A label begins with a letter; if it begins with a digit, it is a ratio or a time. */
 bool answer_label(answer_span s, answer_span side[ANSWER_PARTS]) {
   return answer_split(s, ":", side) == 2 && side[0].n > 0 && answer_is_letter(*side[0].at);
 }
 
 /* --- thousands --- */
 
-/* Whether the comma right after a may separate thousands: one to three digits before it, and
- * three behind it, without white space. */
+/* True if the comma right after a may separate thousands: one to three digits before it and three
+ * after it, without white space. */
 static bool joins_thousands(answer_span a, answer_span b) {
   size_t before = 0;
   while (before < a.n && answer_is_digit(a.at[a.n - 1 - before])) ++before;
   return a.at + a.n + 1 == b.at && before >= 1 && before <= 3 && answer_count_digits(b, 0) == 3;
 }
 
-/* Puts parts that a comma between thousands cut back together: the number of parts left. */
+/* Joins parts that were split at a comma between thousands; returns the number of parts left. */
 static size_t join_thousands(answer_span part[ANSWER_PARTS], size_t n) {
   size_t kept = n > 0;
   for (size_t i = 1; i < n; ++i) {
@@ -128,7 +128,7 @@ static size_t join_thousands(answer_span part[ANSWER_PARTS], size_t n) {
 
 static const answer_span no_name = {"", 0};
 
-/* Makes a list of n values, each with the name at its place. */
+/* Makes a list of n values with their names. */
 static void zip(answer_list *out, const answer_span *name, const answer_span *value, size_t n) {
   out->n = n;
   for (size_t i = 0; i < n; ++i) {
@@ -153,7 +153,7 @@ static bool read_named_tuple(answer_list *out, answer_span s) {
   return true;
 }
 
-/* x, y = 1, 2: of n parts only the middle one has a sign of equality. */
+/* x, y = 1, 2: of n parts only the middle one has an equals sign. */
 static bool read_names_then_values(answer_list *out, const answer_span *part, size_t n) {
   answer_span name[ANSWER_PARTS], value[ANSWER_PARTS], side[ANSWER_PARTS];
   size_t half = n / 2;
@@ -168,7 +168,7 @@ static bool read_names_then_values(answer_list *out, const answer_span *part, si
   return true;
 }
 
-/* x = 1, 2: what has no name of its own takes the one before it. */
+/* x = 1, 2: a part without a name has the name of the one before it. */
 static void read_names(answer_list *out) {
   answer_span side[ANSWER_PARTS], name = no_name;
   for (size_t i = 0; i < out->n; ++i) {
@@ -179,7 +179,7 @@ static void read_names(answer_list *out) {
   }
 }
 
-/* (x, y = 1, 2) is what x, y = 1, 2 is; [x, y = 1, 2] is not. */
+/* (x, y = 1, 2) is read like x, y = 1, 2; [x, y = 1, 2] is not. */
 static bool may_hold_names(answer_enclosure kind) {
   return kind == ANSWER_NO_BRACKETS || kind == ANSWER_BRACES || kind == ANSWER_ROUND;
 }
@@ -215,7 +215,7 @@ bool answer_list_read(answer_list *out, answer_span s, bool thousands) {
 bool answer_is_name(answer_span s) {
   size_t depth = 0;
   bool in_argument = 0; /* f(-0.5), but not (-x) */
-  bool has_letter = 0;  /* \frac{22}{7} has none, for a command's letters do not count */
+  bool has_letter = 0;  /* \frac{22}{7} has none: a command's letters do not count */
   if (s.n == 0 || s.n > 40 || answer_is_digit(*s.at)) return false;
   for (size_t i = 0, command; i < s.n; i += 1 + command) {
     char c = s.at[i];
@@ -256,8 +256,8 @@ enum { MAX_DEPTH = 12 };
 
 /* --- text --- */
 
-/* The next character that counts, braces around it taken away; '\0' at the end. White space counts
- * only between digits: `last` is the character before. */
+/* The next significant character, without braces around it; '\0' at the end. White space is
+ * significant only between digits; `last` is the character before. */
 static char next_character(answer_span *s, char last) {
   answer_span rest = answer_trim(*s);
   if (rest.n < s->n && answer_is_digit(last) && rest.n > 0 && answer_is_digit(*rest.at) &&
@@ -289,8 +289,8 @@ bool answer_same_text(answer_span a, answer_span b) {
 
 /* --- values --- */
 
-/* A bare decimal number's digits without zeros that say nothing. Commas are passed over: that they
- * separate thousands has been seen when the number was evaluated. */
+/* The digits of a plain decimal number without insignificant zeros. Commas are skipped; evaluation
+ * has checked that they separate thousands. */
 typedef struct literal {
   answer_span s;
   bool negative, in_places, failed;
@@ -306,7 +306,7 @@ static literal literal_of(answer_span s) {
   return l;
 }
 
-/* The next digit or point; '\0' at the end. Any other character makes it fail. */
+/* The next digit or point; '\0' at the end. Any other character sets the failure flag. */
 static char next_digit(literal *l) {
   while (l->s.n > 0 && *l->s.at == ',') ++l->s.at, --l->s.n;
   if (l->s.n == 0) return '\0';
@@ -317,7 +317,7 @@ static char next_digit(literal *l) {
   return c;
 }
 
-/* 1 or 0 for two bare numbers of any length, -1 if one of them is something else. */
+/* Compares two plain numbers of any length: 1 or 0; -1 if one of them is not a plain number. */
 static int same_literal(answer_span a, answer_span b) {
   literal l = literal_of(a), m = literal_of(b);
   bool same_digits = true;
@@ -330,24 +330,24 @@ static int same_literal(answer_span a, answer_span b) {
   return same_digits && l.negative == m.negative;
 }
 
-/* Whether x, written with six places or more of which five digits or more count, is y rounded. */
+/* True if x, written with six or more places and five or more significant digits, is y rounded. */
 static bool rounds_to(const answer_value *x, const answer_value *y) {
   enum { LEAST_PLACES = 6, MOST_PLACES = 100, LEAST_DIGITS = 5 };
   if (x->places < LEAST_PLACES || x->places > MOST_PLACES || x->digits < LEAST_DIGITS) return false;
-  /* half a unit of the last place, and a millionth of it for a value that lies just at its end */
+  /* half a unit of the last place, enlarged by a millionth for a value exactly at its end */
   ball unit = ball_power(ball_of_int(10), x->places);
   ball half = ball_divide(ball_of_rational((rational){500001, 1000000}), unit);
   return ball_is_within(ball_subtract(answer_ball(x), answer_ball(y)), half);
 }
 
-/* Two bare numbers are compared digit by digit, or exactly; only a bare number and a fraction or an
- * expression may be equal by rounding. */
+/* Two plain numbers are compared digit by digit, or exactly. Only a plain number and a fraction or
+ * an expression may be equal by rounding. */
 static bool same_number(answer_span a, const answer_value *x, answer_span b,
                         const answer_value *y) {
   if (x->exact && y->exact && rational_equal(x->q, y->q)) return true;
   if (x->places >= 0 && y->places >= 0) {
     if (x->exact && y->exact) return false;
-    int same_digits = same_literal(a, b); /* there may be more of them than a ball holds */
+    int same_digits = same_literal(a, b); /* there may be more digits than a ball holds */
     return same_digits >= 0 ? same_digits : ball_equal(answer_ball(x), answer_ball(y));
   }
   if (rounds_to(x, y) || rounds_to(y, x)) return true;
@@ -361,10 +361,11 @@ static bool only_letters(answer_span s) {
   return true;
 }
 
-/* Equal wherever both have a value, which is at two points at least. Where variables are negative,
- * only one may have a value, such as \sqrt{ab} of \sqrt{a}\sqrt{b}. Letters alone may be a word.
+/* Equal if the values agree wherever both have one, at two points or more. At points with negative
+ * variables one of them may have no value, such as \sqrt{a}\sqrt{b} compared with \sqrt{ab}.
+ * Letters alone may be a word.
  *
- * A value of 0 says nothing: a factor of 0 hides all others, and letters are not always factors
+ * Values of 0 are not counted: a factor of 0 hides all others, and letters are not always factors
  * (3 R 0, a division's quotient and remainder). */
 static bool same_formula(answer_span a, answer_span b, answer_budget *budget) {
   int agreed = 0;
@@ -412,7 +413,7 @@ bool answer_same_value(answer_span a, answer_span b, answer_budget *budget) {
 
 /* --- equations --- */
 
-/* Whether a name is that of a function's value: f(2), P(A). */
+/* True for the name of a function's value: f(2), P(A). */
 static bool has_argument(answer_span s) {
   return answer_is_name(s) && memchr(s.at, '(', s.n) != NULL;
 }
@@ -431,8 +432,8 @@ static answer_known difference_of_sides(ball *out, const answer_span side[2], in
   return out->state == BALL_KNOWN ? ANSWER_KNOWN : ANSWER_UNSURE;
 }
 
-/* Whether l = r and m = s say the same: l - r and m - s differ by a constant factor. An identity,
- * whose difference is 0 up to an error, is not an equation with any other. */
+/* True if l = r and m = s are equivalent: l - r and m - s differ by a constant factor. An identity,
+ * whose difference is 0 up to an error, is not equivalent to any other equation. */
 static bool proportional(const answer_span a[2], const answer_span b[2], answer_budget *budget) {
   ball first = ball_undefined(), second = first;
   int agreed = 0;
@@ -462,8 +463,8 @@ static bool proportional(const answer_span a[2], const answer_span b[2], answer_
   return agreed >= 2;
 }
 
-/* Whether a side of a chain is the last number, or the last is that number rounded.
- * A side that is no number matches anything. */
+/* True if a side of a chain equals the last number, or the last is that number rounded. A side that
+ * is not a number matches anything. */
 static bool leads_to(answer_span side, answer_span last, answer_budget *budget) {
   answer_value x, y;
   answer_known known = answer_evaluate(&x, side, 0, budget);
@@ -476,7 +477,7 @@ static bool leads_to(answer_span side, answer_span last, answer_budget *budget) 
   return ball_is_within(ball_subtract(answer_ball(&x), answer_ball(&y)), unit);
 }
 
-/* A chain whose numbers do not agree, x = 2 + 4 = 5, is no right answer. The number behind \approx
+/* A chain whose numbers disagree, x = 2 + 4 = 5, is not a correct answer. The number after \approx
  * is rounded, so the side before that sign is not compared with it. */
 static bool chain_agrees(answer_span s, answer_budget *budget) {
   answer_span side[ANSWER_PARTS];
@@ -493,8 +494,8 @@ static bool has_number_value(answer_span s, answer_budget *budget) {
   return answer_evaluate(&x, s, 0, budget) == ANSWER_KNOWN && !x.has_variables;
 }
 
-/* The middle sides of two chains of one length are the same, but for a number in the place
- * of a formula: A = \pi r^2 = 9\pi is A = \pi\cdot 3^2 = 9\pi, and not A = \pi r^3 = 9\pi. */
+/* True if the middle sides of two chains of one length are equal, or one is a number and the other
+ * a formula: A = \pi r^2 = 9\pi is A = \pi\cdot 3^2 = 9\pi, and not A = \pi r^3 = 9\pi. */
 static bool same_middles(const answer_span *a, const answer_span *b, size_t n,
                          answer_budget *budget) {
   for (size_t i = 1; i + 1 < n; ++i)
@@ -529,7 +530,7 @@ bool answer_same_equation(answer_span a, answer_span b, answer_budget *budget) {
 
 /* --- relations and labels --- */
 
-/* x > 3 is 3 < x; it is not an interval, nor 2x > 6. */
+/* x > 3 equals 3 < x; it equals neither an interval nor 2x > 6. */
 bool answer_same_relation(answer_span a, answer_span b, answer_budget *budget) {
   answer_span l[2], r[2];
   const char *x = answer_relation(a, l), *y = answer_relation(b, r);
@@ -562,11 +563,11 @@ static answer_span value_of_part(const answer_list *l, size_t i) {
   return n > 0 ? side[n - 1] : l->part[i].text;
 }
 
-/* How part i of one list is compared with part k of another. */
+/* How a part of one list is compared with a part of another. */
 typedef enum comparison {
-  WHOLE,  /* as they are written */
+  WHOLE,  /* as written */
   NAMED,  /* names and values */
-  VALUES, /* values, whatever the names */
+  VALUES, /* values only */
 } comparison;
 
 static bool same_part(const answer_list *a, size_t i, const answer_list *b, size_t k,
@@ -599,7 +600,7 @@ static bool same_in_any_order(const answer_list *a, const answer_list *b, compar
   return true;
 }
 
-/* Whether all parts are values of one name: x = 1, x = 2. */
+/* True if all parts are values of one name: x = 1, x = 2. */
 static bool has_one_name(const answer_list *l) {
   for (size_t i = 1; i < l->n; ++i)
     if (!answer_same_text(l->part[0].name, l->part[i].name)) return false;
@@ -610,7 +611,7 @@ static bool is_ordered(const answer_list *l) {
   return l->kind != ANSWER_NO_BRACKETS && l->kind != ANSWER_BRACES;
 }
 
-/* A list without brackets may be a set's or a tuple's, not an interval. */
+/* A list without brackets may equal a set or a tuple, but not an interval. */
 static bool kinds_agree(answer_enclosure a, answer_enclosure b) {
   if (a == b) return true;
   if (a != ANSWER_NO_BRACKETS && b != ANSWER_NO_BRACKETS) return false;
@@ -624,7 +625,7 @@ static bool same_list(const answer_list *a, const answer_list *b, answer_budget 
   if (a->named && b->named) return same_in_any_order(a, b, NAMED, budget);
   bool one_named = (a->named && b->nameless) || (a->nameless && b->named);
   comparison how = one_named ? VALUES : WHOLE;
-  /* a = 1, b = 2 is not the set {1, 2}; without names the order decides */
+  /* a = 1, b = 2 is not the set {1, 2}; without names, values are matched by order */
   bool names_count = one_named && a->named && !has_one_name(a);
   if (names_count && b->kind == ANSWER_BRACES) return false;
   return names_count || is_ordered(a) || is_ordered(b) ? same_in_order(a, b, how, budget)
@@ -659,7 +660,7 @@ static bool same_union(answer_span a, answer_span b, answer_budget *budget) {
   return same_in_any_order(&l, &m, WHOLE, budget);
 }
 
-/* Brackets around one thing mean nothing, but two kinds of them are not the same. */
+/* Brackets around a single value have no meaning, but two different kinds are not equal. */
 static bool same_inside(answer_span a, answer_span b, answer_budget *budget) {
   answer_span in_a, in_b;
   answer_enclosure kind_a = answer_enclosed(a, &in_a), kind_b = answer_enclosed(b, &in_b);
@@ -672,13 +673,14 @@ static bool same_inside(answer_span a, answer_span b, answer_budget *budget) {
 
 /* --- all together --- */
 
-/* Both are one thing, no list. */
+/* Compares two single values, not lists. */
 static bool same_single(answer_span a, answer_span b, answer_budget *budget) {
   return answer_same_equation(a, b, budget) || answer_same_relation(a, b, budget) ||
          answer_same_label(a, b, budget) || same_union(a, b, budget) || same_inside(a, b, budget);
 }
 
-/* Both taken apart, with commas between thousands (or not) on each side. */
+/* Compares both as lists; thousands_a, thousands_b: read commas on that side as separators of
+ * thousands. */
 static bool same_taken_apart(answer_span a, bool thousands_a, answer_span b, bool thousands_b,
                              answer_budget *budget) {
   answer_list l, m;

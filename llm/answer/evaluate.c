@@ -1,4 +1,4 @@
-/* The value of an expression: LaTeX or plain, of numbers or with variables.
+/* The value of an expression, in LaTeX or plain notation, of numbers or with variables.
  *
  *   sum     = ["+" | "-"] product { ("+" | "-") product }
  *   product = power { ["*" | "/"] power }          without a sign between them: a product, too
@@ -6,15 +6,14 @@
  *   atom    = number | "(" sum ")" | "[" sum "]" | "{" sum "}" | "|" sum "|" | \frac.. | \sqrt..
  *           | \binom.. | function argument | \pi | e | letter ["_" index] | f "(" sum ")"
  *
- * An argument of a function that has no brackets is a product without signs which ends before the
- * next function: \sin 2x\cos x is (sin 2x)(cos x). A degree sign counts only within the argument of
- * a trigonometric function. f(..) and g(..), and any letter before a number in parentheses, P(3),
- * are values of unknown functions.
+ * A function's argument without brackets is a product without signs, which ends before the next
+ * function: \sin 2x\cos x is (sin 2x)(cos x). A degree sign has a meaning only within the argument
+ * of a trigonometric function. f(..) and g(..), and any letter before a number in parentheses,
+ * P(3), are values of unknown functions.
  *
- * A variable's value at a point is a hash of its name, so two expressions that agree at all points
- * are the same function but for an accident; an unknown function's is a hash of its name and its
- * argument.
- */
+ * A variable's value at a point is a hash of its name. So two expressions that agree at all points
+ * are the same function except by coincidence. The value of an unknown function is a hash of its
+ * name and its argument. */
 #include "llm/answer/internal.h"
 
 #include "core/base/hash.h"
@@ -24,16 +23,16 @@
 #include <string.h>
 
 enum { MAX_DEPTH = 40 };
-/* Cost of reading, from the budget. */
+/* Cost of evaluation, subtracted from the budget. */
 enum { COST_ATOM = 1, COST_ROOT = 8, COST_FUNCTION = 30, FACTORS_PER_COST = 5 };
 static const char degree_sign[] = "\xc2\xb0";
 
 typedef struct parser {
-  answer_span in; /* what is left */
+  answer_span in; /* the unread rest */
   answer_budget *budget;
   int point, depth;
   bool failed, has_variables;
-  bool in_angle; /* within the argument of a trigonometric function */
+  bool in_angle; /* inside the argument of a trigonometric function */
 } parser;
 
 static answer_value evaluate_sum(parser *p);
@@ -41,7 +40,7 @@ static answer_value evaluate_product(parser *p, bool implicit_only);
 static answer_value evaluate_power(parser *p);
 static answer_value evaluate_raised(parser *p);
 
-/* No expression. */
+/* Marks the text as not an expression. */
 static answer_value fail_expression(parser *p) {
   p->failed = 1;
   return answer_of_ball(ball_undefined());
@@ -73,19 +72,21 @@ static bool take_character(parser *p, char c) {
   return true;
 }
 
-/* Digits: an exact value where it fits, else a ball. */
+/* A number in digits: exact if it fits, else a ball. */
 typedef struct literal {
   rational q;
   ball x; /* read only if not exact */
   bool exact;
-  size_t digits;      /* all of them */
-  size_t significant; /* from the first that is not 0 on */
+  size_t digits;      /* number of all digits */
+  size_t significant; /* number of digits from the first nonzero one on */
 } literal;
 
 static const literal no_digits = {.exact = 1, .q = {0, 1}};
 
 static void put_digit(literal *l, char c) {
-  enum { MOST_EXACT_DIGITS = 100 }; /* which a ball holds, and their differences in a quotient */
+  enum {
+    MOST_EXACT_DIGITS = 100
+  }; /* a ball can hold such numbers, and their differences in a quotient */
   int64_t value;
   bool fits = l->exact && !__builtin_mul_overflow(l->q.num, 10, &value) &&
               !__builtin_add_overflow(value, c - '0', &value);
@@ -105,8 +106,8 @@ static answer_value literal_value(const literal *l) {
   return l->exact ? answer_of_rational(l->q) : answer_of_ball(l->x);
 }
 
-/* thousands: a comma may stand before three digits that no digit follows, if at most three stand
- * before it. */
+/* thousands 1: a comma is allowed before three digits that no digit follows, if at most three
+ * digits precede it. */
 static void evaluate_digits(parser *p, literal *l, bool thousands) {
   size_t group = 0, groups = 0;
   while (p->in.n > 0) {
@@ -123,7 +124,7 @@ static void evaluate_digits(parser *p, literal *l, bool thousands) {
   }
 }
 
-/* 0.1\overline{6}: what the digits under the line add. */
+/* 0.1\overline{6}: adds the value of the digits under the line. */
 static answer_value evaluate_repeating(parser *p, answer_value value, size_t places) {
   literal block = no_digits;
   if (!answer_starts(p->in, "\\overline")) return value;
@@ -141,7 +142,7 @@ static answer_value evaluate_repeating(parser *p, answer_value value, size_t pla
   return answer_apply('+', value, answer_of_rational(share));
 }
 
-/* 1e5 and 1.2E-3; a plain e is Euler's number. */
+/* 1e5 and 1.2E-3; an e without digits is Euler's number. */
 static answer_value evaluate_exponent(parser *p, answer_value value) {
   answer_span s = p->in;
   if (s.n < 2 || (*s.at != 'e' && *s.at != 'E')) return value;
@@ -154,7 +155,7 @@ static answer_value evaluate_exponent(parser *p, answer_value value) {
   return answer_apply('*', value, answer_power(answer_of_int(10), answer_of_int(n)));
 }
 
-/* {digits} or one digit; digits if bare. */
+/* Reads {digits} or one digit; without braces all digits if bare. */
 static bool evaluate_part(parser *p, literal *l, bool bare) {
   *l = no_digits;
   bool braces = !bare && take_character(p, '{');
@@ -168,9 +169,9 @@ static bool evaluate_part(parser *p, literal *l, bool bare) {
   return l->exact && (!braces || take_character(p, '}'));
 }
 
-/* A proper fraction behind a whole number makes a mixed number: 1\frac{1}{2}, 1 1/2. Its parts are
- * digits. An improper one is refused, for it may be meant as a factor or as a mixed number;
- * anything else behind a number is a factor. */
+/* A proper fraction after an integer makes a mixed number: 1\frac{1}{2}, 1 1/2. Its parts are
+ * digits. An improper one is refused, because it may be meant as a factor or as a mixed number. Any
+ * other expression after a number is a factor. */
 static answer_value evaluate_mixed(parser *p, answer_value whole) {
   parser ahead = *p;
   bool spaced = p->in.n > 0 && answer_is_space(*p->in.at);
@@ -189,7 +190,7 @@ static answer_value evaluate_mixed(parser *p, answer_value whole) {
   return answer_apply('+', whole, answer_of_rational(q));
 }
 
-/* Digits with at most one point: 12, 1.5, .5, 5. with its places and digits. */
+/* Digits with at most one point: 12, 1.5, .5, 5. Also counts its places and digits. */
 static answer_value evaluate_decimal(parser *p, bool thousands) {
   literal l = no_digits;
   evaluate_digits(p, &l, thousands);
@@ -215,7 +216,8 @@ static answer_value evaluate_number(parser *p) {
   answer_value value = evaluate_decimal(p, p->depth == 0);
   if (p->failed) return value;
   bool is_whole = value.places == 0 && p->in.at[-1] != '.';
-  if (is_whole && p->in.n > 0 && *p->in.at == '_') return fail_expression(p); /* in another base */
+  if (is_whole && p->in.n > 0 && *p->in.at == '_')
+    return fail_expression(p); /* a number in another base */
   const char *before = p->in.at;
   value = evaluate_exponent(p, value);
   return is_whole && p->in.at == before ? evaluate_mixed(p, value) : value;
@@ -258,11 +260,11 @@ static answer_value evaluate_root(parser *p) {
 
 typedef enum function_kind {
   PLAIN,
-  OF_ANGLE, /* degrees count in its argument */
-  WITH_BASE /* which may follow _ */
+  OF_ANGLE, /* degree signs have a meaning in its argument */
+  WITH_BASE /* _ may follow it */
 } function_kind;
 
-/* Each takes a ball; what it does not define comes out of the ball's functions. */
+/* Each takes a ball; the ball's functions return undefined values. */
 static ball tangent(ball x) {
   return ball_divide(ball_sin(x), ball_cos(x));
 }
@@ -303,7 +305,7 @@ typedef struct function {
   const char *name;
   function_kind kind;
   ball (*of)(ball);
-  ball (*inverse)(ball); /* what the name with ^{-1} means; NULL: nothing that is agreed upon */
+  ball (*inverse)(ball); /* the meaning of the name with ^{-1}; NULL: no common meaning */
 } function;
 
 static const function functions[] = {{"arcsin", PLAIN, ball_asin, NULL},
@@ -322,7 +324,7 @@ static const function functions[] = {{"arcsin", PLAIN, ball_asin, NULL},
                                      {"log", WITH_BASE, ball_log, NULL},
                                      {"exp", PLAIN, ball_exp, NULL}};
 
-/* The name that s begins with, with a backslash or without; *length counts the backslash, too. */
+/* The name at the beginning of s, with or without backslash; *length includes the backslash. */
 static answer_span name_at(answer_span s, size_t *length) {
   size_t slash = s.n > 0 && *s.at == '\\', n = answer_count_letters(s, slash);
   *length = slash + n;
@@ -341,12 +343,13 @@ static bool begins_function(answer_span s) {
   return function_of(name_at(s, &length)) != NULL;
 }
 
-/* Whether a factor can begin with c, so that no sign is needed. A bar may close what one opened. */
+/* True if a factor can begin with c, so that no sign is needed. A bar may close an absolute value.
+ */
 static bool begins_factor(char c) {
   return answer_is_letter(c) || answer_is_digit(c) || answer_is_any(c, "\\({.");
 }
 
-/* The base of a logarithm without braces takes all digits if an argument follows: \log_10 7. Else
+/* A logarithm's base without braces has all digits if an argument follows: \log_10 7. Otherwise
  * only the first, as TeX reads \log_23. */
 static answer_value evaluate_base(parser *p) {
   parser ahead = *p;
@@ -357,8 +360,8 @@ static answer_value evaluate_base(parser *p) {
   return base;
 }
 
-/* Power and base are between the name and the argument: \sin^2 x, \log_2 8; \sin^{-1} is the
- * inverse function. A logarithm without a base is the natural one. */
+/* Power and base are between name and argument: \sin^2 x, \log_2 8. \sin^{-1} is the inverse
+ * function. A logarithm without base is natural. */
 static answer_value evaluate_function(parser *p, const function *f) {
   answer_value exponent = answer_of_int(1), base = answer_of_ball(ball_exp(ball_of_int(1)));
   bool has_exponent = 0, has_base = 0, outer = p->in_angle;
@@ -417,7 +420,7 @@ static answer_value variable(parser *p, uint64_t hash) {
   return answer_of_ball(ball_of_double(x));
 }
 
-/* f(argument): a number that depends on the name, the argument's value and the point. */
+/* The value of f(argument): a hash of the name, the argument's value and the point. */
 static answer_value evaluate_unknown_function(parser *p, uint64_t hash) {
   enum { BITS = 40 };
   p->has_variables = 1;
@@ -436,7 +439,7 @@ static answer_value evaluate_unknown_function(parser *p, uint64_t hash) {
   return answer_of_ball(ball_of_double(0.5 + hash_uniform(hash)));
 }
 
-/* Whether s begins with a number in parentheses: the letter before it is then a function. */
+/* True if s begins with a number in parentheses; then the letter before it is a function. */
 static bool begins_number_in_parentheses(answer_span s) {
   size_t i = 1, digits = 0;
   if (s.n < 3 || *s.at != '(') return false;
@@ -445,7 +448,7 @@ static bool begins_number_in_parentheses(answer_span s) {
   return digits > 0 && i < s.n && s.at[i] == ')';
 }
 
-/* A letter or a command, with its index, as a variable or a function. */
+/* Reads a letter or a command, with its index, as a variable or a function. */
 static answer_value evaluate_variable(parser *p, size_t length) {
   uint64_t hash = hash_64(HASH_64_START, p->in.at, length);
   bool names_function = length == 1 && answer_is_any(*p->in.at, "fg");
@@ -453,7 +456,7 @@ static answer_value evaluate_variable(parser *p, size_t length) {
   if (take_character(p, '_')) {
     bool braces = take_character(p, '{');
     hash = hash_64(hash, "_", 1);
-    for (bool more = 1; more;) { /* without braces all digits, as with exponents */
+    for (bool more = 1; more;) { /* without braces: all digits, as in exponents */
       char c = peek_character(p);
       if (!answer_is_letter(c) && !answer_is_digit(c)) return fail_expression(p);
       hash = hash_64(hash, &c, 1);
@@ -467,7 +470,7 @@ static answer_value evaluate_variable(parser *p, size_t length) {
   return opens ? evaluate_unknown_function(p, hash) : variable(p, hash);
 }
 
-/* \vec{v}, \hat i: a variable of its own. */
+/* \vec{v}, \hat i: a separate variable. */
 static answer_value evaluate_accent(parser *p, size_t length) {
   uint64_t hash = hash_64(HASH_64_START, p->in.at, length);
   skip_characters(p, length);
@@ -492,7 +495,7 @@ static answer_value evaluate_binomial(parser *p) {
   return answer_binomial(above, below);
 }
 
-/* Names of functions and constants, with a backslash or without. */
+/* Reads names of functions and constants, with or without backslash. */
 static answer_value evaluate_name(parser *p) {
   size_t length;
   answer_span name = name_at(p->in, &length);
@@ -521,7 +524,7 @@ static answer_value evaluate_name(parser *p) {
   }
   if (is_command && answer_is_variable(name)) return evaluate_variable(p, length);
   if (is_command && answer_is_accent(name)) return evaluate_accent(p, length);
-  /* A command that is not known, a word, or a unit without a number before it. */
+  /* An unknown command, a word, or a unit without a number before it. */
   if (is_command || length >= 3 || (length == 2 && answer_is_unit(name))) return fail_expression(p);
   if (*name.at == 'e') {
     skip_characters(p, 1);
@@ -557,7 +560,8 @@ static answer_value evaluate_factorial(parser *p, answer_value of) {
   return answer_factorial(of);
 }
 
-/* The number after a degree sign: in radians within a trigonometric argument. */
+/* The value of a number with a degree sign: converted to radians within a trigonometric argument.
+ */
 static answer_value evaluate_degrees(parser *p, answer_value of) {
   skip_characters(p, strlen(degree_sign));
   if (!p->in_angle) return of;
@@ -565,8 +569,8 @@ static answer_value evaluate_degrees(parser *p, answer_value of) {
   return answer_apply('/', answer_apply('*', of, pi), answer_of_int(180));
 }
 
-/* An exponent without braces takes all digits: 2^10 is 1024 to those who write it, although TeX
- * sees 2^1 0. */
+/* An exponent without braces has all digits: 2^10 means 1024 to its writer, although TeX reads 2^1
+ * 0. */
 static answer_value evaluate_raised(parser *p) {
   bool minus = take_character(p, '-');
   answer_value exponent =
@@ -597,7 +601,8 @@ static answer_value evaluate_power(parser *p) {
 static answer_value evaluate_product(parser *p, bool implicit_only) {
   answer_value value = evaluate_power(p);
   while (!p->failed) {
-    bool after_digit = answer_is_digit(p->in.at[-1]); /* 1 2 and 1 .2 are no products, x 2 is one */
+    bool after_digit =
+        answer_is_digit(p->in.at[-1]); /* 1 2 and 1 .2 are not products, x 2 is one */
     char c = peek_character(p);
     if (!implicit_only && (c == '*' || c == '/')) {
       skip_characters(p, 1);

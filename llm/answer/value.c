@@ -1,5 +1,5 @@
-/* Fractions, balls and the values made of them, over FLINT and Arb. Whatever could take long is
- * refused before the libraries are asked: exponents beyond max_exponent, arguments of functions
+/* Fractions, balls and values, implemented with FLINT and Arb. Computations that could take long
+ * are refused before calling the libraries: exponents beyond max_exponent, and function arguments
  * that 384 bits cannot reduce. */
 #include "llm/answer/value.h"
 
@@ -62,10 +62,10 @@ bool rational_divide(rational *out, rational a, rational b) {
 }
 
 bool rational_power(rational *out, rational a, int64_t n) {
-  enum { MOST = 63 }; /* 2^63 does not fit any more */
+  enum { MOST = 63 }; /* 2^63 does not fit */
   if (a.num == 0 && n <= 0) return false;
   if (a.den == 1 && a.num >= -1 && a.num <= 1)
-    n = n == 0 ? 0 : n % 2 == 0 ? 2 : 1; /* 0, 1 and -1 have two powers */
+    n = n == 0 ? 0 : n % 2 == 0 ? 2 : 1; /* 0, 1 and -1 have at most two different powers */
   if (n > MOST || n < -MOST) return false;
   fmpq_t x;
   fmpq_init(x);
@@ -80,7 +80,7 @@ bool rational_power(rational *out, rational a, int64_t n) {
 
 static const slong max_exponent = WORD(1) << 44;
 
-/* x for Arb to read, as long as *x is there; never cleared. */
+/* x as a number of Arb, valid as long as *x exists; must not be cleared. */
 static arb_struct view(const ball *x) {
   assert(x->state == BALL_KNOWN);
   arb_struct out = x->number;
@@ -92,7 +92,7 @@ static bool is_in_range(const fmpz_t exponent, slong most) {
   return !COEFF_IS_MPZ(*exponent) && *exponent <= most && *exponent >= -most;
 }
 
-/* A result of Arb, rounded to BALL_BITS bits, which is cleared. */
+/* A result of Arb, rounded to BALL_BITS bits; clears x. */
 static ball ball_of_arb(arb_t x) {
   ball out = ball_unsure();
   if (ARF_SIZE(arb_midref(x)) > BALL_LIMBS) arb_set_round(x, x, BALL_BITS);
@@ -133,7 +133,7 @@ static slong exponent_of(const ball *x) {
   return ARF_EXP(arb_midref(&x->number));
 }
 
-/* Whether the radius of a known x is at least 2^power. */
+/* True if the radius of a known x is at least 2^power. */
 static bool is_wide(const ball *x, slong power) {
   return mag_cmp_2exp_si(arb_radref(&x->number), power) >= 0;
 }
@@ -205,7 +205,7 @@ ball ball_multiply(ball x, ball y) {
 ball ball_divide(ball x, ball y) {
   bool known = x.state == BALL_KNOWN && y.state == BALL_KNOWN;
   if (known && ball_may_be_zero(y)) return ball_undefined();
-  if (known && arb_rel_accuracy_bits(&y.number) < 1) return ball_unsure(); /* 0 is too near */
+  if (known && arb_rel_accuracy_bits(&y.number) < 1) return ball_unsure(); /* too close to 0 */
   return arb_of_two(arb_div, x, y);
 }
 
@@ -241,8 +241,8 @@ ball ball_log(ball x) {
   return arb_is_positive(&a) ? arb_of_one(arb_log, x) : ball_undefined();
 }
 
-/* The sine or the cosine. One that is next to 1 without reaching it, such as cos(10^-50), cannot be
- * distinguished from 1: the other is then small and not zero. */
+/* The sine or the cosine. If one is so close to 1 that it cannot be distinguished from 1, such as
+ * cos(10^-50), the result is unsure; the other is then small and not zero. */
 static ball sine_or_cosine(ball x, bool is_sine) {
   if (x.state != BALL_KNOWN) return x;
   if (exponent_of(&x) > 60 || is_wide(&x, -2)) return ball_unsure();
@@ -262,10 +262,11 @@ ball ball_cos(ball x) {
 
 ball ball_atan(ball x) {
   if (x.state != BALL_KNOWN) return x;
-  return exponent_of(&x) > 100 ? ball_unsure() : arb_of_one(arb_atan, x); /* next to pi / 2 */
+  return exponent_of(&x) > 100 ? ball_unsure()
+                               : arb_of_one(arb_atan, x); /* the result is too close to pi / 2 */
 }
 
-/* asin x = 2 atan(x / (1 + sqrt(1 - x^2))), which has a value where x may be 1, too */
+/* asin x = 2 atan(x / (1 + sqrt(1 - x^2))), which is also defined if x may be 1 */
 ball ball_asin(ball x) {
   ball one = ball_of_int(1), root = ball_sqrt(ball_subtract(one, ball_multiply(x, x)));
   return ball_multiply(ball_of_int(2), ball_atan(ball_divide(x, ball_add(one, root))));
@@ -293,7 +294,7 @@ bool ball_is_within(ball x, ball y) {
   return arb_le(&a, &b);
 }
 
-/* Whether x is known to a relative error of 2^-100, or is zero up to 2^-100. */
+/* True if x is known to a relative error of 2^-100, or is zero up to 2^-100. */
 static bool is_sharp(ball x) {
   enum { BITS = 100 };
   return ball_may_be_zero(x) ? mag_cmp_2exp_si(arb_radref(&x.number), -BITS) <= 0
@@ -368,7 +369,7 @@ answer_value answer_apply(char operation, answer_value a, answer_value b) {
 
 /* --- powers --- */
 
-/* The root of that index of a perfect power, exactly; 0 if q is none. */
+/* The exact root with that index; returns 0 if q is not a perfect power. */
 static bool exact_root(rational *out, rational q, int64_t index) {
   double sign = q.num < 0 ? -1 : 1;
   rational root = {(int64_t)(sign * round(pow(fabs((double)q.num), 1 / (double)index))),
@@ -380,7 +381,7 @@ static bool exact_root(rational *out, rational q, int64_t index) {
   return true;
 }
 
-/* x^(b.num / b.den) for x > 0 and a small denominator, and for x < 0 if that is odd. */
+/* x^(b.num / b.den) for x > 0 and a small denominator, and for x < 0 if the denominator is odd. */
 static ball rational_exponent(ball x, rational b) {
   bool is_negative = ball_is_negative(x);
   if (is_negative && b.den % 2 == 0) return ball_undefined();
@@ -409,7 +410,7 @@ answer_value answer_power(answer_value a, answer_value b) {
 
 /* --- factorials --- */
 
-/* n! for a whole n. */
+/* n! for an integer n. */
 static answer_value whole_factorial(int64_t n) {
   enum { MOST_EXACT = 20 };
   arb_t product;
@@ -420,8 +421,8 @@ static answer_value whole_factorial(int64_t n) {
   return n <= MOST_EXACT && ball_floor(x, &whole) ? answer_of_int(whole) : answer_of_ball(x);
 }
 
-/* x! of a number that is not whole: the recurrence down to its broken part, whose factorial is a
- * hash between 1 and 2. */
+/* x! of a number that is not an integer: the recurrence down to its fractional part, whose
+ * factorial is defined as a hash between 1 and 2. */
 static ball broken_factorial(ball x) {
   enum { MOST_STEPS = 1000, BITS = 60 };
   int64_t whole, place;
@@ -430,7 +431,7 @@ static ball broken_factorial(ball x) {
   ball part = ball_subtract(x, ball_of_int(whole));
   ball scaled = ball_multiply(part, ball_of_int(INT64_C(1) << BITS));
   if (!ball_floor(scaled, &place) || place <= 0 || place >= (INT64_C(1) << BITS) - 1)
-    return ball_unsure(); /* a whole number up to an error */
+    return ball_unsure(); /* an integer up to an error */
   uint64_t hash = hash_64(HASH_64_START, &place, sizeof place);
   ball out = ball_add(ball_of_int(1), ball_of_double((double)(hash >> 11) * 0x1p-53));
   for (int64_t i = 1; i <= whole; ++i) out = ball_multiply(out, ball_add(part, ball_of_int(i)));

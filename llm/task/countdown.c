@@ -1,9 +1,8 @@
-/* Countdown: make a target from given numbers with + - * / and parentheses.
+/* Countdown: reach a target from given numbers with + - * / and parentheses.
  *
- * A problem is made from a random expression over all its numbers, so every problem has a solution;
- * intermediate values of that solution are positive whole numbers. Any other right expression is
- * worth as much, whatever fractions or negative values it passes through.
- */
+ * A problem is made from a random expression over all its numbers, so every problem has a solution.
+ * The intermediate values of that solution are positive integers. Any other correct expression
+ * earns the same reward, also with fractional or negative intermediate values. */
 #include "llm/task/internal.h"
 
 #include "core/config/fields.h"
@@ -29,8 +28,8 @@ static bool is_expression_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/* The next character that is no white space; '\0' at the end (and for a NUL, which nothing takes).
- */
+/* The next character that is not white space; '\0' at the end (and for a NUL, which the grammar
+ * never accepts). */
 static char peek_expression(expression_reader *p) {
   while (p->at < p->end && task_is_space(*p->at)) ++p->at;
   return p->at < p->end ? *p->at : '\0';
@@ -104,11 +103,11 @@ expression_status expression_read(expression *out, const char *text, size_t size
 /* --- problems --- */
 
 enum {
-  TERM_SIZE =
-      4 * TASK_MAX_NUMBERS + 2 * TASK_MAX_NUMBERS + 1 /* numbers and operations, parentheses, NUL */
+  TERM_SIZE = 4 * TASK_MAX_NUMBERS + 2 * TASK_MAX_NUMBERS +
+              1 /* for numbers and operations, parentheses, NUL */
 };
 
-/* The graded reward of a legal expression with another value. */
+/* The graded reward of a legal expression with a wrong value. */
 static const double legal_share = 0.1;
 
 typedef struct countdown {
@@ -132,7 +131,7 @@ typedef struct term {
   char text[TERM_SIZE];
 } term;
 
-/* text, with parentheses if they are needed. */
+/* Writes the term, in parentheses if needed. */
 static void put_term(task_text *to, const term *t, bool needed) {
   if (needed) task_put_char(to, '(');
   task_put(to, t->text, strlen(t->text));
@@ -151,8 +150,8 @@ static term joined_term(const term *a, char operation, const term *b, int64_t va
   return out;
 }
 
-/* a and b joined by an operation, turned round where only that gives a positive whole number. The
- * sizes of the fields keep values far below 2^63. 0 if there is no such number. */
+/* Joins a and b by an operation, exchanged if only that gives a positive integer. The limits of the
+ * fields keep values far below 2^63. Returns 0 if neither order gives one. */
 static bool join_terms(term *out, const term *a, char operation, const term *b) {
   if (operation == '+')
     *out = joined_term(a, operation, b, a->value + b->value);
@@ -170,7 +169,7 @@ static bool join_terms(term *out, const term *a, char operation, const term *b) 
   return true;
 }
 
-/* Joins two random terms by a random operation, or the first after it that can be used, until one
+/* Joins two random terms by a random operation, or by the next one that is possible, until one term
  * is left. */
 static bool join_all(const task *t, task_source *s, term *all, size_t n) {
   const size_t n_operations = countdown_of(t)->n_operations;
@@ -213,15 +212,14 @@ static bool draw_countdown(const task *t, task_source *s, task_sample *out) {
   if (!join_all(t, s, all, n)) return false;
   put_countdown_problem(&out->prompt, number, n, all[0].value);
   task_put(&out->answer, all[0].text, strlen(all[0].text));
-  qsort(number, n, sizeof *number,
-        task_by_value); /* the order of the numbers makes no difference */
+  qsort(number, n, sizeof *number, task_by_value); /* the key ignores the order of the numbers */
   put_countdown_problem(&out->key, number, n, all[0].value);
   return true;
 }
 
 /* --- checking a response --- */
 
-/* Numbers and target of a prompt "3,5,2=11:". */
+/* Reads numbers and target of a prompt "3,5,2=11:". */
 static bool read_countdown_prompt(const char *prompt, int64_t *number, size_t *n, int64_t *target) {
   for (*n = 0; *n < TASK_MAX_NUMBERS;) {
     char *end;
@@ -235,7 +233,7 @@ static bool read_countdown_prompt(const char *prompt, int64_t *number, size_t *n
   return end != prompt && *end == ':';
 }
 
-/* Whether each of used[m] is one of given[n], none twice. Crosses off given. */
+/* True if used[m] are among given[n], each at most once. Marks used numbers in given. */
 static bool uses_only(const int64_t *used, size_t m, int64_t *given, size_t n) {
   for (size_t i = 0; i < m; ++i) {
     size_t k = 0;
@@ -273,7 +271,7 @@ static gl_status read_countdown(task *t, cfg_reader *r, const cfg_node *section)
   size_t digits = task_digits((uint64_t)countdown_of(t)->largest);
   t->max_prompt = n * (digits + 1) + task_digits((uint64_t)countdown_of(t)->largest_target) + 1;
   t->max_answer = n * digits + (n - 1) + 2 * (n - 2);
-  task_use(t, "(),:=+-*/"); /* a right answer may use any operation */
+  task_use(t, "(),:=+-*/"); /* a correct answer may use any operation */
   task_use_digits(t, (uint64_t)countdown_of(t)->largest);
   task_use_digits(t, (uint64_t)countdown_of(t)->largest_target);
   return r->status;

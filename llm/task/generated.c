@@ -1,5 +1,5 @@
-/* Kinds of task whose problems are short generated texts: addition and modular arithmetic, sorting
- * and parity, and brackets. */
+/* Tasks whose problems are short generated texts: addition, modular arithmetic, sorting, parity,
+ * and brackets. */
 #include "llm/task/internal.h"
 
 #include "core/config/fields.h"
@@ -8,9 +8,8 @@
 #include <string.h>
 
 /* --- addition --- */
-/* Operands are uniform over the numbers of min_digits to digits digits. They are kept as digits,
- * least significant first, so that they may be longer than any integer type.
- */
+/* Addition. Operands are uniform over the numbers of min_digits to digits digits. They are stored
+ * as digits, least significant first, so that they may be longer than any integer type. */
 
 enum { MAX_SUM = TASK_MAX_DIGITS + 1 };
 
@@ -24,7 +23,8 @@ static addition *addition_of(const task *t) {
   return t->parameters;
 }
 
-/* `digits` uniform digits are a uniform number; one with fewer than min_digits is drawn again. */
+/* Samples an operand: `digits` uniform digits are a uniform number; one with fewer than min_digits
+ * is rejected and sampled again. */
 static void draw_operand(const task *t, task_source *s, char *digit) {
   size_t n = addition_of(t)->digits, length;
   do {
@@ -33,7 +33,7 @@ static void draw_operand(const task *t, task_source *s, char *digit) {
   } while (length < addition_of(t)->min_digits);
 }
 
-/* The number digit[n], most significant first; without its leading zeros unless padded. */
+/* Writes the number digit[n], most significant first; without leading zeros unless padded. */
 static void put_number_digits(task_text *to, const char *digit, size_t n, bool pad, bool reverse) {
   while (!pad && n > 1 && digit[n - 1] == 0) --n;
   for (size_t i = 0; i < n; ++i) task_put_char(to, (char)('0' + digit[reverse ? i : n - 1 - i]));
@@ -78,7 +78,7 @@ static gl_status read_addition(task *t, cfg_reader *r, const cfg_node *section) 
   addition_of(t)->pad = field_flag(r, "pad");
   addition_of(t)->digits = digits;
   addition_of(t)->terms = terms;
-  /* terms (10^digits - 1) lies in [10^digits, 10^(digits + 1)) for 2 to 10 terms. */
+  /* terms (10^digits - 1) is in [10^digits, 10^(digits + 1)) for 2 to 10 terms. */
   addition_of(t)->answer_digits = digits + 1;
   t->max_prompt = terms * (digits + 1);
   t->max_answer = digits + 1;
@@ -107,9 +107,8 @@ const task_rules task_addition = {
 };
 
 /* --- modular --- */
-/* A chain of operands, uniform on 0 .. modulus - 1, joined by uniform operations and read with the
- * usual precedence.
- */
+/* Modular arithmetic: a chain of operands, uniform on 0 .. modulus - 1, joined by uniform
+ * operations and evaluated with the usual precedence. */
 
 typedef struct modular {
   int64_t modulus;
@@ -123,7 +122,7 @@ static modular *modular_of(const task *t) {
 
 typedef struct chain {
   int64_t operand[TASK_MAX_TERMS];
-  char operation[TASK_MAX_TERMS]; /* in front of the operand; '+' in front of the first */
+  char operation[TASK_MAX_TERMS]; /* before each operand; '+' before the first */
   size_t n;
 } chain;
 
@@ -142,8 +141,8 @@ static int by_product_text(const void *a, const void *b) {
   return strcmp(a, b);
 }
 
-/* The chain with the factors of each product, and then its products with their signs, sorted:
- * equal for chains that differ only in the order that does not matter. */
+/* Writes the chain with sorted factors of each product, and then sorted products with their signs.
+ * Chains that differ only in an order that does not matter have the same key. */
 static void put_chain_key(task_text *to, const chain *c) {
   char product[TASK_MAX_TERMS][TASK_TEXT_SIZE / TASK_MAX_TERMS];
   size_t n = 0;
@@ -220,8 +219,7 @@ const task_rules task_modular = {
 };
 
 /* --- sequences of symbols --- */
-/* Each symbol is uniform, and so is the sequence's length between its bounds.
- */
+/* Sorting and parity: symbols are uniform, and so is the sequence's length within its limits. */
 
 typedef struct sequence { /* sorting has no chain, parity no values */
   size_t length, min_length, values;
@@ -239,7 +237,7 @@ static size_t draw_sequence_length(const task *t, task_source *s) {
 
 /* --- sorting --- */
 
-/* Values of one digit need nothing between them. */
+/* Values of one digit need no separator. */
 static void put_values(const task *t, task_text *to, const int *value, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     if (i != 0 && sequence_of(t)->values > 10) task_put_char(to, ',');
@@ -342,11 +340,11 @@ const task_rules task_parity = {
 };
 
 /* --- brackets --- */
-/* Go on from a beginning so that the whole is balanced. The beginning is a random walk: at each
- * place it opens or closes with equal chance, opens where nothing is open and closes at the
- * greatest depth; one that ends balanced is drawn again. Closing everything in order is one right
- * answer; any other that balances within `longest` characters is worth as much.
- */
+/* Brackets: continue a prefix so that the whole is balanced. The prefix is a random walk: at each
+ * place it opens or closes with equal probability, except that it opens if nothing is open and
+ * closes at the maximum depth. A prefix that ends balanced is sampled again. Closing everything in
+ * order is one correct answer; any other that balances within `longest` characters earns the same
+ * reward. */
 
 typedef struct brackets {
   size_t length, min_length, depth, kinds, longest;
@@ -376,7 +374,7 @@ static bool draw_brackets(const task *t, task_source *s, task_sample *out) {
   return true;
 }
 
-/* Reads one bracket: 0 if it is none of the kinds or closes what is not open. */
+/* Reads one bracket. Returns 0 if its kind is not allowed or it closes one that is not open. */
 static bool take_bracket(char c, size_t kinds, char *stack, size_t *open) {
   const char *kind = memchr(opening, c, kinds);
   if (kind != NULL) {
@@ -388,8 +386,8 @@ static bool take_bracket(char c, size_t kinds, char *stack, size_t *open) {
   return true;
 }
 
-/* Graded: of the brackets that the prompt leaves open, the share closed by what is readable of the
- * response, every character that is not read counting as one more left open. */
+/* Graded reward: the fraction of the prompt's open brackets that the readable part of the response
+ * closes. Every character that is not read counts as another open bracket. */
 static double score_brackets(const task *t, const problem *p, const char *response, size_t n) {
   char stack[2 * TASK_MAX_LENGTH];
   const size_t kinds = brackets_of(t)->kinds;

@@ -1,4 +1,4 @@
-/* Shared by the files of this folder only: the table of a kind of task, texts, random draws. */
+/* Shared by the files of this folder only: the table of a kind of task, texts, random numbers. */
 #ifndef GEPOLAB_LLM_TASK_INTERNAL_H
 #define GEPOLAB_LLM_TASK_INTERNAL_H
 
@@ -8,10 +8,10 @@
 
 #include <stdbool.h>
 
-/* Generated texts are ASCII and fit here: the bounds of the fields see to it. */
+/* Generated texts are ASCII and fit into this size, because the fields are limited. */
 enum { TASK_TEXT_SIZE = 1024 };
 typedef struct task_text {
-  char data[TASK_TEXT_SIZE]; /* NUL-terminated once something was put */
+  char data[TASK_TEXT_SIZE]; /* NUL-terminated after the first put */
   size_t n;
 } task_text;
 
@@ -19,13 +19,14 @@ void task_put(task_text *to, const char *text, size_t n);
 void task_put_char(task_text *to, char c);
 void task_put_number(task_text *to, int64_t x);
 
-/* A problem as a kind draws it. Problems with the same key are the same problem in another form
- * (3+5 and 5+3) and go to the same split; without a key the prompt is the key. */
+/* A problem as its kind samples it. Problems with the same key are the same problem in different
+ * notation (3+5 and 5+3) and belong to the same split. If the key is empty the prompt is the key.
+ */
 typedef struct task_sample {
   task_text prompt, answer, key;
 } task_sample;
 
-/* Random words in order, from the blocks that belong to one attempt at one problem. */
+/* Random words in order, from the blocks of one attempt at one problem. */
 typedef struct task_source {
   rng_stream stream;
   uint64_t block;
@@ -38,7 +39,7 @@ static inline bool task_is_space(char c) {
 /* Uniform on 0 .. n - 1, n below 2^52; takes one block. */
 uint64_t task_below(task_source *s, uint64_t n);
 
-/* The largest values of the kinds' fields. */
+/* The maximum values of the kinds' fields. */
 enum {
   TASK_MAX_DIGITS = 64,
   TASK_MAX_TERMS = 8,
@@ -52,22 +53,22 @@ enum {
 /* One kind of task. A new kind is a file that defines one of these, and a line of TASK_KINDS. */
 typedef struct task_rules {
   const char *name, *about;
-  const char *example[2];  /* a prompt and its answer; both NULL where a file has them */
-  const task_field *field; /* its own fields; the last has key NULL */
-  size_t parameters_size;  /* bytes of task.parameters */
-  /* Reads the kind's own fields into the zeroed t->parameters; sets alphabet, max_prompt and
-   * max_answer. Fails by r->status. */
+  const char *example[2];  /* a prompt and its answer; both NULL if problems come from a file */
+  const task_field *field; /* fields of this kind; the last has key NULL */
+  size_t parameters_size;  /* size in bytes of task.parameters */
+  /* Reads the kind's fields into the zeroed t->parameters; sets alphabet, max_prompt and
+   * max_answer. Errors are in r->status. */
   gl_status (*read)(task *t, cfg_reader *r, const cfg_node *section);
-  /* Score of a trimmed response[n]. */
+  /* The score of a trimmed response[n]. */
   double (*score)(const task *t, const problem *p, const char *response, size_t n);
-  bool has_graded; /* score() knows partial credit */
+  bool has_graded; /* score() supports partial credit */
 
-  /* Either a kind whose problems are drawn: draws one; false if what was drawn is none and the next
-   * attempt should be made. */
+  /* For a kind with generated problems: samples one. Returns false if the attempt gave no problem
+   * and the next one should be made. */
   bool (*draw)(const task *t, task_source *s, task_sample *out);
 
-  /* or one whose problems are a list: how many a split has, the i-th of them (as task_problem), and
-   * the release of what parameters own, which is also called after a read() that failed. */
+  /* For a kind with a list of problems: the size of a split; the i-th problem (as in task_problem);
+   * and the release of memory owned by parameters, also called after a failed read(). */
   size_t (*size)(const task *t, task_split split);
   gl_status (*problem)(const task *t, task_split split, uint64_t i, problem *out, gl_error *err);
   void (*fini)(task *t);
@@ -80,10 +81,10 @@ struct task {
   bool graded, score_cut_off;
   char alphabet[128];
   size_t max_prompt, max_answer;
-  void *parameters; /* the kind's own struct, made and released by task.c */
+  void *parameters; /* the kind's struct, allocated and freed by task.c */
 };
 
-/* The kinds, in the order in which they are listed. */
+/* The kinds, in the order of listings. */
 #define TASK_KINDS(KIND)                                                                           \
   KIND(addition)                                                                                   \
   KIND(modular)                                                                                    \
@@ -101,24 +102,24 @@ TASK_KINDS(TASK_KIND)
 
 /* Adds ASCII characters to the alphabet, which stays sorted and free of repeats. */
 void task_use(task *t, const char *characters);
-/* The digits that the numbers 0 .. largest need, and those of largest. */
+/* Adds the digits that the numbers 0 .. largest need. */
 void task_use_digits(task *t, uint64_t largest);
-/* Decimal digits of x. */
+/* Number of decimal digits of x. */
 size_t task_digits(uint64_t x);
-/* A list of distinct words (or a lone word) of names[n]: the characters letters[i] of those named
- * into out[n], their number returned; all of them where the key is absent. */
+/* Reads a list of distinct words (or a single word) among names[n]. Writes their letters[i] into
+ * out[n] and returns their number; all of them if the key is absent. */
 size_t task_choices(cfg_reader *r, const char *key, const char *const *names, const char *letters,
                     size_t n, char *out);
-/* length, and min_length, which is up to length and by default the same. */
+/* Reads length, and min_length, which is at most length and has it as default. */
 void task_read_length(cfg_reader *r, size_t *length, size_t *min_length);
 
 /* --- for the kinds' score() --- */
 
-/* 1 if response is p's answer; where the section says graded, the fraction of positions that agree,
- * of as many as the longer one has. */
+/* 1 if response is p's answer. If the section requests graded rewards: the fraction of positions
+ * that agree, relative to the longer one. */
 double task_score_positions(const task *t, const problem *p, const char *response, size_t n);
 
-/* 1 if a problem with this text as its key is held out: a hash of the text against the share, so
+/* True if a problem with this key is held out: a hash of the key is compared with the fraction, so
  * that neither seed nor order matters. */
 bool task_is_held_out(double share, const char *key, size_t n);
 
@@ -127,57 +128,56 @@ int task_by_value(const void *a, const void *b);
 
 /* --- expressions --- */
 
-/* Arithmetic expressions as a model writes them: whole numbers, + - * /, parentheses and white
- * space; no signs in front of a number. Values are exact fractions. Whatever the text, reading it
- * takes time linear in its length and a bounded stack. */
+/* Arithmetic expressions written by a model: integers, + - * /, parentheses and white space; no
+ * signs before numbers. Values are exact fractions. Reading any text takes linear time and a
+ * bounded stack. */
 enum { EXPRESSION_MAX_NUMBERS = 32, EXPRESSION_MAX_DEPTH = 32 };
 
 typedef enum expression_status {
   EXPRESSION_OK,
-  EXPRESSION_SYNTAX,   /* not an expression */
-  EXPRESSION_DEEP,     /* parentheses deeper than EXPRESSION_MAX_DEPTH */
+  EXPRESSION_SYNTAX,   /* syntax error */
+  EXPRESSION_DEEP,     /* more than EXPRESSION_MAX_DEPTH nested parentheses */
   EXPRESSION_MANY,     /* more than EXPRESSION_MAX_NUMBERS numbers */
-  EXPRESSION_DIVISION, /* by zero */
-  EXPRESSION_OVERFLOW  /* a number or a step that 64-bit fractions cannot hold */
+  EXPRESSION_DIVISION, /* division by zero */
+  EXPRESSION_OVERFLOW  /* a number or an intermediate value does not fit a 64-bit fraction */
 } expression_status;
 
 typedef struct expression {
   rational value;
-  int64_t number[EXPRESSION_MAX_NUMBERS]; /* from left to right */
+  int64_t number[EXPRESSION_MAX_NUMBERS]; /* in the order of the text */
   size_t n_numbers;
 } expression;
 
-/* Reads all of text[size]. *out is meaningful only after EXPRESSION_OK. */
+/* Reads all of text[size]. *out is valid only after EXPRESSION_OK. */
 expression_status expression_read(expression *out, const char *text, size_t size);
 
 /* --- data sets: math.c --- */
 
-/* Prompts and answers from a JSON Lines file: one object a line, UTF-8, of which two keys are
- * taken. The prompt must be text; the answer may be a number, too, and is then kept as it is
- * written. Other keys may hold anything. Blank lines and a byte order mark are passed over.
+/* Prompts and answers from a JSON Lines file: one object per line, UTF-8, with two keys to read.
+ * The prompt must be a string. The answer may also be a number, which is kept as written. Other
+ * keys may have any value. Blank lines and a byte order mark are skipped.
  *
- * Errors name file, line and column (in characters): bytes that are no UTF-8, what is not
- * strict JSON, a line that is no object, a key that is missing, there twice, of another type or
- * empty, a NUL in a text, a line longer than DATASET_MAX_LINE, a file without an object.
- * Prefix: dataset_. */
+ * Errors name file, line and column (in characters): invalid UTF-8, invalid strict JSON, a line
+ * that is not an object, a key that is missing, duplicate, of another type or empty, a NUL in a
+ * text, a line longer than DATASET_MAX_LINE, a file without objects. Prefix: dataset_. */
 enum { DATASET_MAX_LINE = 4 << 20 };
 
 typedef struct dataset_row {
-  char *prompt, *answer; /* owned by the dataset; never empty */
-  size_t line;           /* of the file, from 1 */
+  char *prompt, *answer; /* owned by the dataset; not empty */
+  size_t line;           /* in the file, from 1 */
 } dataset_row;
 
-/* One entry for each object, in the order of the file; release with dataset_fini(). */
+/* One entry per object, in the file's order; release with dataset_fini(). */
 typedef struct dataset {
   dataset_row *row;
   size_t n;
 } dataset;
 
-/* Reads the file at path. GL_EINPUT as above, or where it cannot be opened; GL_EIO if reading
- * fails. On failure *out is empty. */
+/* Reads the file at path. *out is empty after an error. Errors: GL_EINPUT (as above, or the file
+ * cannot be opened), GL_EIO. */
 gl_status dataset_read(dataset *out, const char *path, const char *prompt_key,
                        const char *answer_key, gl_error *err);
-/* Same from memory; messages name the file `name`. */
+/* The same from memory; messages use `name` as the file's name. */
 gl_status dataset_parse(dataset *out, const char *text, size_t size, const char *name,
                         const char *prompt_key, const char *answer_key, gl_error *err);
 void dataset_fini(dataset *d);

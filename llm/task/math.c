@@ -1,9 +1,9 @@
-/* Mathematics from JSON Lines files: problems of prompt and answer, compared as llm/answer/answer.h
- * says.
+/* Mathematics problems from JSON Lines files of prompts and answers, compared by
+ * llm/answer/answer.h.
  *
- * Warm-up teaches the answer as the file has it if its final answer can be found there, else its
- * final answer in \boxed{}. The reference is taken from that text when a response is scored. In a
- * text like GSM8K's the final answer follows the last ####. */
+ * Warm-up trains on the file's answer if its final answer can be found in it, otherwise on its
+ * final answer in \boxed{}. The same text supplies the reference when a response is scored. In
+ * texts like GSM8K's the final answer follows the last ####. */
 #include "llm/task/internal.h"
 
 #include "core/base/array.h"
@@ -24,7 +24,7 @@
 
 typedef struct line_reader {
   json_reader json;
-  const char *key[2]; /* of prompt and answer */
+  const char *key[2]; /* names of prompt and answer */
 } line_reader;
 
 static const char *describe_json(char first) {
@@ -47,7 +47,7 @@ static const char *describe_json(char first) {
   }
 }
 
-/* The keys of a line, for the complaint about one that is missing. */
+/* The keys of a line, for the message about a missing one. */
 enum { SHOWN_KEYS = 12, SHOWN_KEY_SIZE = 48 };
 typedef struct seen_keys {
   char name[SHOWN_KEYS][SHOWN_KEY_SIZE];
@@ -66,7 +66,7 @@ static gl_status fail_missing(line_reader *l, const char *key, const seen_keys *
   return l->json.status;
 }
 
-/* The value of a wanted key into *to, which must still be NULL. The key's quote is the first one
+/* Reads the value of a wanted key into *to, which must be NULL. The key's quote is the first one
  * from byte `from` on. */
 static void take_dataset_value(line_reader *l, size_t from, int which, char **to) {
   json_reader *r = &l->json;
@@ -83,7 +83,7 @@ static void take_dataset_value(line_reader *l, size_t from, int which, char **to
     json_string(r);
     if (r->status == GL_OK) *to = strdup(r->word);
   } else if (which == 1 && (first == '-' || (first >= '0' && first <= '9'))) {
-    json_skip(r); /* a number stays as it is written */
+    json_skip(r); /* a number is kept as written */
     if (r->status == GL_OK) *to = strndup(r->text + at, r->at - at);
   } else
     json_fail(r, "'%.64s' is %s; it must be text%s", key, describe_json(first),
@@ -118,7 +118,7 @@ static gl_status read_dataset_object(line_reader *l, dataset_row *row) {
   return row->answer == NULL ? fail_missing(l, l->key[1], &seen) : GL_OK;
 }
 
-/* One line of text[size]. Nothing is left in *row on failure. */
+/* Reads one line of text[size]. *row is empty after an error. */
 static gl_status read_dataset_row(dataset_row *row, const char *text, size_t size, const char *name,
                                   const char *const key[2], gl_error *err) {
   line_reader l = {.key = {key[0], key[1]}};
@@ -140,8 +140,8 @@ typedef struct line_buffer {
   size_t n, room;
 } line_buffer;
 
-/* The next line without its end; *any: whether there was one. Stops as soon as the line is
- * too long, so no file makes it hold more than that. */
+/* Reads the next line without its end; *any: whether there was one. Stops when the line is too
+ * long, so memory is bounded for any file. */
 static gl_status read_dataset_line(line_buffer *b, FILE *from, bool *any, const char *name,
                                    size_t line, gl_error *err) {
   b->n = 0;
@@ -206,7 +206,7 @@ gl_status dataset_read(dataset *out, const char *path, const char *prompt_key,
 gl_status dataset_parse(dataset *out, const char *text, size_t size, const char *name,
                         const char *prompt_key, const char *answer_key, gl_error *err) {
   *out = (dataset){0};
-  if (size == 0) text = "\n", size = 1; /* a stream over no bytes cannot be opened everywhere */
+  if (size == 0) text = "\n", size = 1; /* some systems cannot open a stream of no bytes */
   FILE *from = fmemopen((void *)(uintptr_t)text, size, "rb");
   if (from == NULL) return gl_fail_memory(err, "a stream over a text");
   gl_status status =
@@ -258,7 +258,8 @@ static bool is_scored(const char *text, answer_pattern pattern, const char *refe
          answer_equal(reference, n, found, m);
 }
 
-/* The text that is taught, malloc'd, into *out; GL_EINPUT if no form of it would be right. */
+/* Writes the training text, malloc'd, into *out. Errors: GL_EINPUT (no form of it would be scored
+ * as correct). */
 static gl_status taught(char **out, const char *text, answer_pattern pattern, gl_error *err) {
   const char *found;
   size_t n, head;
@@ -314,7 +315,7 @@ static gl_status problem_at(const task *t, task_split split, uint64_t i, problem
 
 /* --- files --- */
 
-/* Reads the file that the node names and makes its answers what is taught. */
+/* Reads the file that the node names, and replaces its answers by the training texts. */
 static gl_status read_problems(dataset *out, const cfg_node *node, const char *const keys[2],
                                answer_pattern pattern, gl_error *err) {
   gl_error why = {0};
@@ -343,8 +344,8 @@ static int by_prompt_text(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Takes the problems with goes[i] out of *from, and puts them into *to, which has room; to NULL:
- * they are released. */
+/* Removes the problems with goes[i] from *from and appends them to *to, which has room. to NULL:
+ * frees them. */
 static void move_rows(dataset *from, const char *goes, dataset *to) {
   size_t kept = 0;
   for (size_t i = 0; i < from->n; ++i) {
@@ -360,7 +361,7 @@ static void move_rows(dataset *from, const char *goes, dataset *to) {
   from->n = kept;
 }
 
-/* Takes the problems whose prompt is held out, too, out of the training problems. */
+/* Removes training problems whose prompt is also held out. */
 static gl_status drop_shared(dataset *train, const dataset *held, gl_error *err) {
   const char **prompt = calloc(held->n, sizeof *prompt);
   char *goes = calloc(train->n, 1);

@@ -1,13 +1,13 @@
-/* The code that all kinds of task share: the fields of a section, the split, the random draws.
+/* Code shared by all kinds of task: the fields of a section, the split, random numbers.
  *
- * A generated problem is found by rejection. Attempt a at problem i of a split takes its draws from
+ * A generated problem is found by rejection. Attempt a at problem i of a split takes its random
+ * numbers from
  *
  *   stream (seed, RNG_DATA, entity = 2 i + split), blocks a 2^20 .. (a + 1) 2^20 - 1
  *
- * and the first attempt whose key lies in the split is the problem. So no problem depends on any
- * other, and a split's problems have the distribution of the kind, given that they are in the
- * split.
- */
+ * and the first attempt whose key belongs to the split is the problem. So no problem depends on
+ * another, and a split's problems have the kind's distribution, conditional on belonging to the
+ * split. */
 #include "llm/task/internal.h"
 
 #include "core/base/hash.h"
@@ -124,9 +124,9 @@ FIELD_TABLE(llm_task_fields, entries);
 enum {
   ATTEMPT_BLOCKS = 1 << 20,
   MOST_ATTEMPTS = 1 << 20,
-  /* A split is refused if one of its first problems is not found in so many attempts. What passes
-   * holds more than a 2^-14th of all problems or is very near it, and then 2^20 attempts fail with
-   * probability e^-64 or so. */
+  /* A split is refused if one of its first problems is not found within this many attempts. A split
+     that passes has more than about 2^-14 of all problems, so 2^20 attempts fail with a probability
+     of about e^-64. */
   PROBED_ATTEMPTS = 1 << 14,
   PROBED_PROBLEMS = 8
 };
@@ -158,8 +158,8 @@ const char *const *task_kind_example(const char *kind) {
 
 /* --- problems --- */
 
-/* FNV's high bits know little of a short text's end; the mixing (MurmurHash3's, by Appleby) spreads
- * it over all of them. */
+/* The high bits of FNV depend little on the end of a short text; the mixing step (MurmurHash3's, by
+ * Appleby) spreads it over all bits. */
 bool task_is_held_out(double share, const char *key, size_t n) {
   uint64_t h = hash_64(HASH_64_START, key, n);
   h = (h ^ h >> 33) * UINT64_C(0xff51afd7ed558ccd);
@@ -168,7 +168,8 @@ bool task_is_held_out(double share, const char *key, size_t n) {
   return (double)(h >> 11) * 0x1p-53 < share;
 }
 
-/* 1 and the problem in *out if one of the first `attempts` attempts is in the split. */
+/* Returns 1 and the problem in *out if one of the first `attempts` attempts belongs to the split.
+ */
 static bool find_problem(const task *t, task_split split, uint64_t i, uint64_t attempts,
                          task_sample *out) {
   rng_stream stream = rng_stream_at(t->seed, RNG_DATA, i << 1 | (uint64_t)(split == TASK_HELD_OUT));
@@ -227,7 +228,7 @@ double task_score_positions(const task *t, const problem *p, const char *respons
 /* --- texts and draws of the kinds --- */
 
 void task_put(task_text *to, const char *text, size_t n) {
-  assert(n < TASK_TEXT_SIZE - to->n); /* the bounds of the fields see to it */
+  assert(n < TASK_TEXT_SIZE - to->n); /* guaranteed by the limits of the fields */
   memcpy(to->data + to->n, text, n);
   to->n += n;
   to->data[to->n] = '\0';
@@ -279,17 +280,17 @@ size_t task_digits(uint64_t x) {
 
 /* --- fields of the kinds --- */
 
-/* The state of reading a list of words. */
+/* State while reading a list of words. */
 typedef struct word_choices {
   cfg_reader *r;
-  const char *key, *const *names, *letters; /* the words that may be named, and their letters */
+  const char *key, *const *names, *letters; /* the allowed words, and their letters */
   size_t n;
-  char *out; /* [n_out] letters of those named */
+  char *out; /* [n_out] letters of the words read */
   size_t n_out;
 } word_choices;
 
-/* Adds the letter of the word at node; the reader's status is an error if the word is unknown or
- * repeated. */
+/* Adds the letter of the word at node. If the word is unknown or repeated, the reader's status is
+ * an error. */
 static void choose_word(word_choices *c, const cfg_node *node) {
   char hint[CFG_HINT_SIZE];
   const char *word = cfg_text(node);
@@ -335,7 +336,7 @@ void task_read_length(cfg_reader *r, size_t *length, size_t *min_length) {
 
 /* --- a section --- */
 
-/* Both splits must have problems, or drawing one would never end. */
+/* Checks that both splits have problems; otherwise sampling one would never end. */
 static gl_status probe_splits(const task *t, const cfg_node *at, gl_error *err) {
   task_sample sample;
   for (int split = TASK_TRAIN; split <= TASK_HELD_OUT; ++split) {

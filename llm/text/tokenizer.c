@@ -10,12 +10,12 @@
 
 /* --- byte-level BPE --- */
 
-/* Text to tokens by byte-level BPE, in the steps of a tokenizer.json: added tokens are cut out, the
- * rest is normalised, cut by the splitting rule, and each piece merged.
+/* Text to tokens by byte-level BPE, in the steps of a tokenizer.json: added tokens are extracted,
+ * the rest is normalised and cut by the splitting rule, and each piece is merged.
  *
- * Merging: the neighbours of the lowest rank become one token, the leftmost such first, until no
- * neighbours merge. A heap of (rank, place) over a linked list makes it O(n log n) in the piece's
- * bytes. */
+ * Merging: the adjacent pair with the lowest rank, the leftmost one on ties, becomes one token,
+ * until no pair merges. With a heap of (rank, place) over a linked list this takes O(n log n) in
+ * the piece's bytes. */
 
 gl_status token_list_push(token_list *list, int32_t token, gl_error *err) {
   if (!ARRAY_RESERVE(list->at, list->room, list->n + 1))
@@ -61,7 +61,7 @@ gl_status tokenizer_reserve_merges(tokenizer *t, size_t n, gl_error *err) {
   return hash_table_reserve(&t->merges, n) ? GL_OK : gl_fail_memory(err, "a table of merges");
 }
 
-/* A bijection, so that equal hashes are equal pairs. */
+/* A bijection, so equal hashes imply equal pairs. */
 static uint64_t pair_hash(const tokenizer *t, int32_t left, int32_t right) {
   return hash_mix(((uint64_t)left << 32 | (uint64_t)right) ^ t->seed);
 }
@@ -72,7 +72,7 @@ void tokenizer_set_merge(tokenizer *t, int32_t left, int32_t right, uint32_t ran
   if (known != NULL)
     *known = merge;
   else
-    hash_table_add(&t->merges, hash, merge); /* there is room */
+    hash_table_add(&t->merges, hash, merge); /* space was reserved */
 }
 
 /* --- merging --- */
@@ -82,9 +82,9 @@ enum { NOTHING = -1 };
 
 struct merge_symbol {
   int32_t token;          /* NOTHING: merged into the symbol before it */
-  int32_t previous, next; /* places, NOTHING at the ends */
-  int32_t merged;         /* what it and the next one become */
-  uint32_t rank;          /* of that merge; NO_MERGE */
+  int32_t previous, next; /* indices, NOTHING at the ends */
+  int32_t merged;         /* the token that this one and the next one become */
+  uint32_t rank;          /* of that merge, or NO_MERGE */
 };
 
 static void heap_push(uint64_t *heap, size_t *n, uint64_t entry) {
@@ -112,7 +112,7 @@ void merge_work_fini(merge_work *w) {
   *w = (merge_work){0};
 }
 
-/* Looks up what symbol i and the one after it become, and queues it. */
+/* Looks up the merge of symbol i and the next one, and queues it. */
 static void offer_merge(const tokenizer *t, merge_work *w, size_t *queued, int32_t i) {
   struct merge_symbol *s = &w->symbol[i];
   s->rank = NO_MERGE;
@@ -140,7 +140,7 @@ gl_status merge_piece(const tokenizer *t, merge_work *w, const char *piece, size
   if (size > INT32_MAX)
     return gl_fail(err, GL_EINPUT, "a text has %zu bytes that its tokenizer does not split; cut it",
                    size);
-  /* size - 1 pairs at first, and each merge takes one out and puts at most two in */
+  /* at first there are size - 1 pairs; each merge removes one and adds at most two */
   if (!ARRAY_RESERVE(w->symbol, w->symbols, size) || !ARRAY_RESERVE(w->heap, w->queue, 2 * size))
     return gl_fail_memory(err, "merging a piece of text");
   gl_status status = GL_OK;
@@ -183,8 +183,8 @@ static gl_status encode_piece(encoder *e, const char *piece, size_t size) {
   return merge_piece(e->t, &e->work, piece, size, e->out, e->err);
 }
 
-/* Matches are pieces, and so is what lies between them. An empty match cuts, unless it touches the
- * match before it: then the search continues one character later. */
+/* Matches are pieces, and so are the texts between them. An empty match splits there, unless it
+ * touches the match before it: then the search continues one character later. */
 static gl_status encode_split(encoder *e, const char *text, size_t size) {
   size_t done = 0, from = 0, last = SIZE_MAX;
   gl_status status = GL_OK;
@@ -227,8 +227,8 @@ void added_set_fini(added_set *s) {
   *s = (added_set){0};
 }
 
-/* The first of texts [low, high), all longer than `depth` and alike before it, whose byte there is
- * at least `byte`. */
+/* The first of texts [low, high) whose byte at index `depth` is at least `byte`. All are longer
+ * than depth and equal before it. */
 static size_t first_with(const added_set *s, size_t low, size_t high, size_t depth, int byte) {
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
@@ -240,7 +240,7 @@ static size_t first_with(const added_set *s, size_t low, size_t high, size_t dep
   return low;
 }
 
-/* The longest text that text[size] starts with, or NULL. */
+/* The longest added text that is a prefix of text[size], or NULL. */
 static const struct added_text *longest_at(const added_set *s, const char *text, size_t size) {
   const struct added_text *longest = NULL;
   size_t low = 0, high = s->n;
@@ -249,7 +249,7 @@ static const struct added_text *longest_at(const added_set *s, const char *text,
     if (low == high || depth == size) return longest;
     const int byte = (unsigned char)text[depth];
     if (s->at[low].text[depth] == text[depth] && s->at[high - 1].text[depth] == text[depth])
-      continue; /* sorted: those between have it too */
+      continue; /* texts are sorted, so those between have this prefix, too */
     low = first_with(s, low, high, depth, byte);
     high = first_with(s, low, high, depth, byte + 1);
   }
@@ -384,7 +384,7 @@ static bool is_token(const tokenizer *t, int32_t token) {
   return token >= 0 && (size_t)token < t->size && t->entry[token].flags & ENTRY_HERE;
 }
 
-/* Bytes of the tokens' contents, one after another. SIZE_MAX: too many to count. */
+/* Total size in bytes of the tokens' contents. SIZE_MAX on overflow. */
 static size_t content_size(const tokenizer *t, const int32_t *token, size_t n, unsigned skipped) {
   size_t size = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -436,8 +436,8 @@ static const struct {
   uint32_t size;
 } built_in[TOKEN_FIRST] = {{"<pad>", 5}, {"<s>", 3}, {"</s>", 4}};
 
-/* A tokenizer of `size` numbers of which the special ones are filled in; their contents take
- * the first bytes of content, which has `bytes` more. */
+/* Makes a tokenizer of `size` numbers with the special tokens filled in. Their contents take the
+ * first bytes of content, which has `bytes` more. */
 static gl_status new_built_in(tokenizer **out, tokenizer_type type, size_t size, size_t bytes,
                               char **rest, gl_error *err) {
   *out = NULL;

@@ -14,18 +14,19 @@
 enum {
   LARGEST_FILE = 256 << 20,
   MOST_VALUES = 8 << 20,
-  NUMBERS = 1 << 22,   /* token numbers are below; the largest vocabularies have 2^18 */
-  LONGEST_TOKEN = 4096 /* bytes of a token in the file: bounds the work of a match or a merge */
+  NUMBERS = 1 << 22, /* limit of token numbers; the largest vocabularies have 2^18 */
+  LONGEST_TOKEN =
+      4096 /* maximum bytes of a token in the file; bounds the work of a match or a merge */
 };
 
 /* --- messages and fields --- */
 
 typedef struct reader {
-  const char *name; /* of the file, for messages */
+  const char *name; /* the file's name for messages */
   gl_error *err;
 } reader;
 
-/* GL_EINPUT: "NAME: /pointer: what is wrong; remedy", the latter two from the format. */
+/* Returns GL_EINPUT: "NAME: /pointer: reason; remedy", the last two from the format. */
 __attribute__((format(printf, 2, 3))) static gl_status reader_fail(const reader *r,
                                                                    const char *format, ...) {
   char text[800];
@@ -37,8 +38,8 @@ __attribute__((format(printf, 2, 3))) static gl_status reader_fail(const reader 
 }
 
 enum { QUOTE_SIZE = 64 };
-/* The start of a string from the file as a message can show it: control characters become '?', a
- * long one ends in dots. Returns text. */
+/* The beginning of a string from the file for messages: control characters become '?', a long
+ * string ends in dots. Returns text. */
 static const char *reader_quote(const char *string, char text[QUOTE_SIZE]) {
   size_t size = strlen(string), shown = 0, bytes;
   uint32_t code;
@@ -56,8 +57,8 @@ typedef struct json_field {
   const cJSON *value; /* NULL: absent */
 } json_field;
 
-/* Fills in the values of the fields of an object. Anything but an object, a field without a place
- * and one named twice are errors. */
+/* Reads the values of an object's fields. Errors: not an object, an unknown field, a duplicate
+ * field. */
 static gl_status reader_fields(const reader *r, const cJSON *object, const char *pointer,
                                json_field *field, size_t n) {
   const cJSON *value;
@@ -89,7 +90,7 @@ static bool is_false(const cJSON *value) {
   return value == NULL || cJSON_IsFalse(value);
 }
 
-/* The "type" of a component, or "" where it has none. */
+/* The "type" of a component, or "" if it has none. */
 static const char *type_of(const cJSON *component) {
   const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(component, "type"));
   return type != NULL ? type : "";
@@ -159,8 +160,8 @@ static gl_status read_split(const reader *r, const char *pointer, const cJSON *s
   return set_rule(r, at, regex, t);
 }
 
-/* The pre-tokenizer that makes bytes of characters. It has a splitting rule of its own, GPT-2's,
- * unless use_regex says no. */
+/* The pre-tokenizer that maps bytes to characters. It includes GPT-2's splitting rule unless
+ * use_regex is false. */
 static gl_status read_byte_level(const reader *r, const char *pointer, const cJSON *level,
                                  tokenizer *t) {
   static const char gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
@@ -200,7 +201,7 @@ static gl_status read_pre_tokenizer(const reader *r, const cJSON *pre, tokenizer
   return read_byte_level(r, "/pre_tokenizer/pretokenizers/1", second, t);
 }
 
-/* Only what a post-processor adds would matter, and special tokens are the caller's to add. */
+/* Only tokens added by a post-processor would matter; callers add special tokens themselves. */
 static gl_status check_post_processor(const reader *r, const char *pointer, const cJSON *post) {
   static const char supported[] = "ByteLevel, TemplateProcessing, a Sequence of these, or null is";
   const char *type = type_of(post);
@@ -222,18 +223,19 @@ static gl_status check_post_processor(const reader *r, const char *pointer, cons
 typedef struct vocabulary {
   const reader *r;
   tokenizer *t;
-  hash_table keys;   /* tokens by the text the file writes them with */
-  const char **text; /* [t->size] those texts, by token */
-  size_t n, bytes;   /* tokens of vocabulary and added ones together, and their bytes */
-  char *end;         /* where the next content goes */
+  hash_table keys;   /* tokens by their text in the file */
+  const char **text; /* [t->size] these texts, by token */
+  size_t n, bytes;   /* number of tokens, in the vocabulary and added, and their bytes */
+  char *end;         /* where the next content is written */
   const cJSON *vocab, *merges, *added;
-  bool whole_first; /* ignore_merges: a piece that is a token is that token */
+  bool whole_first; /* ignore_merges: a piece that is a token is not merged */
 } vocabulary;
 
 /* --- byte letters --- */
 
-/* Byte-level BPE writes each byte as one printable character: itself where Latin-1 prints it, and
- * U+0100 and on for the rest in order (GPT-2's encoder). Returns -1 for other characters. */
+/* Byte-level BPE writes each byte as one printable character: itself if Latin-1 prints it, and
+ * U+0100 and following for the others in order (GPT-2's encoder). Returns -1 for other characters.
+ */
 static int byte_of_letter(uint32_t code) {
   if ((code > 32 && code < 127) || (code > 160 && code < 256 && code != 173)) return (int)code;
   if (code < 256 || code > 323) return -1;
@@ -241,8 +243,8 @@ static int byte_of_letter(uint32_t code) {
   return rest <= 32 ? rest : rest <= 66 ? rest - 33 + 127 : 173;
 }
 
-/* Writes the bytes that a token's letters encode and returns their number; 0 if one is no letter.
- */
+/* Writes the bytes that a token's letters encode and returns their number; 0 if a character is not
+ * such a letter. */
 static size_t bytes_of_letters(const char *letters, size_t size, char *to) {
   size_t n = 0;
   for (size_t at = 0; at < size;) {
@@ -282,22 +284,22 @@ static bool is_written(const void *texts, uint64_t token, const void *text) {
   return strcmp(((const char *const *)texts)[token], text) == 0;
 }
 
-/* The token that the file writes so, or -1. */
+/* The token with that text in the file, or -1. */
 static int32_t find_written_text(const vocabulary *v, const char *text) {
   const uint64_t *token = hash_table_find(&v->keys, hash_64_text(HASH_64_START ^ v->t->seed, text),
                                           is_written, v->text, text);
   return token != NULL ? (int32_t)*token : -1;
 }
 
-/* False if the file writes another token so. */
+/* False if another token has the same text in the file. */
 static bool add_written_text(vocabulary *v, const char *text, int32_t token) {
   if (find_written_text(v, text) >= 0) return false;
   v->text[token] = text;
   return hash_table_add(&v->keys, hash_64_text(HASH_64_START ^ v->t->seed, text),
-                        (uint64_t)token); /* there is room */
+                        (uint64_t)token); /* space was reserved */
 }
 
-/* First reading: sizes. */
+/* First pass: sizes. */
 static gl_status count_vocabulary(vocabulary *v) {
   const cJSON *item;
   gl_status status = GL_OK;
@@ -355,8 +357,8 @@ static gl_status put_vocabulary(vocabulary *v) {
 
 /* --- merges --- */
 
-/* The halves of a merge, written "left right" or ["left", "right"]. The space of the first form
- * becomes a NUL: the document is read once. */
+/* The halves of a merge, written "left right" or ["left", "right"]. The space of the first form is
+ * replaced by a NUL, because the document is read only once. */
 static bool halves_of(const cJSON *merge, const char *half[2]) {
   if (cJSON_IsArray(merge)) {
     const cJSON *left = merge->child, *right = left != NULL ? left->next : NULL;
@@ -388,7 +390,7 @@ static gl_status put_merge(vocabulary *v, const cJSON *merge, uint32_t rank) {
     if (token[i] < 0)
       return reader_fail(v->r, "/model/merges/%u: its %s half \"%s\" is not in the vocabulary",
                          (unsigned)rank, i == 0 ? "left" : "right", reader_quote(half[i], quote));
-    memcpy(joined + size, half[i], n + 1); /* a token has LONGEST_TOKEN bytes at most */
+    memcpy(joined + size, half[i], n + 1); /* a token has at most LONGEST_TOKEN bytes */
     size += n;
   }
   const int32_t merged = find_written_text(v, joined);
@@ -412,7 +414,7 @@ static gl_status put_merges(vocabulary *v) {
   return status;
 }
 
-/* Finds the tokens whose own bytes are encoded as that one token. */
+/* Finds the tokens that the encoder produces from their own bytes. */
 static gl_status put_whole_tokens(vocabulary *v) {
   tokenizer *t = v->t;
   merge_work work = {0};
@@ -484,7 +486,7 @@ static gl_status count_added(vocabulary *v) {
   return GL_OK;
 }
 
-/* The text to search for: the content, normalised if the text is. */
+/* Adds the text to search for: the content, normalised if the text is. */
 static gl_status put_pattern(vocabulary *v, const added_token *a) {
   added_set *set = a->normalized ? &v->t->normal : &v->t->raw;
   char *text = NULL;
@@ -499,7 +501,7 @@ static gl_status put_pattern(vocabulary *v, const added_token *a) {
   return GL_OK;
 }
 
-/* An added token has the number of the vocabulary's token of that text, or one of its own. */
+/* An added token has the number of the vocabulary's token with the same text, or a separate one. */
 static gl_status put_added_token(vocabulary *v, size_t i, const added_token *a) {
   tokenizer *t = v->t;
   token_entry *e = &t->entry[a->number];
@@ -584,8 +586,8 @@ static gl_status read_bpe_model(vocabulary *v, const cJSON *model) {
   return GL_OK;
 }
 
-/* Reads `model` and `added_tokens` (may be NULL) into t: entries, added tokens, tables. On failure
- * t is as far as it came; tokenizer_free() releases it. */
+/* Reads `model` and `added_tokens` (may be NULL) into t: entries, added tokens, tables. After an
+ * error t is incomplete; tokenizer_free() frees it. */
 static gl_status reader_vocabulary(const reader *r, const cJSON *model, const cJSON *added,
                                    tokenizer *t) {
   vocabulary v = {.r = r, .t = t, .added = added};
@@ -661,8 +663,8 @@ gl_status tokenizer_parse(tokenizer **out, const char *json, size_t size, const 
   return status;
 }
 
-/* The whole file, or more than LARGEST_FILE bytes of one that is longer; NULL if memory is short.
- */
+/* Reads the whole file, or slightly more than LARGEST_FILE bytes of a longer one; NULL if out of
+ * memory. */
 static char *read_bounded(FILE *f, size_t *size) {
   enum { PIECE = 1 << 20 };
   size_t room = 0, got = PIECE;

@@ -1,16 +1,14 @@
 /* The two steps before merging: normalisation form C, and the splitting rule.
  *
- * utf8proc knows the characters; putting marks in canonical order is done here, because utf8proc
- * exchanges neighbours and takes quadratic time on long runs of marks.
+ * utf8proc has the character data. Marks are put in canonical order here, because utf8proc
+ * exchanges adjacent marks and takes quadratic time for long runs of them.
  *
- * The rule of a tokenizer.json is a pattern written for Oniguruma, run by PCRE2. The two agree on
- * the part of the language that tokenizers use; what they read differently is either rewritten or
- * refused. Rewritten: \s and \S, because PCRE2's \s has U+180E, which has not been white space
- * since Unicode 6.3. Refused, because the meaning differs: ^ $ . (lines), \w \b \h and the like,
- * scripts in \p{} (PCRE2 means script extensions), classes within classes, && and POSIX names,
- * suffixes after {n,m}, and case-insensitive text that could match one character for two letters,
- * as sharp s for ss.
- */
+ * The rule of a tokenizer.json is a pattern for Oniguruma, and PCRE2 runs it. The two agree on the
+ * part of the language that tokenizers use. Anything that they interpret differently is rewritten
+ * or refused. Rewritten: \s and \S, because PCRE2's \s includes U+180E, which has not been white
+ * space since Unicode 6.3. Refused: ^ $ . (lines), \w \b \h and similar, scripts in \p{} (PCRE2
+ * means script extensions), classes within classes, && and POSIX names, suffixes after {n,m}, and
+ * case-insensitive text in which one character could match two letters, such as sharp s for ss. */
 #include "core/base/array.h"
 #include "core/base/utf8.h"
 #include "llm/text/internal.h"
@@ -23,7 +21,7 @@
 
 enum { CLASSES = 256, COMPOSED = UTF8PROC_STABLE | UTF8PROC_COMPOSE };
 
-/* Below U+0300 every character is its own composed form and none combines. */
+/* Below U+0300 every character is its own composed form, and none is combining. */
 static bool is_composed(const char *text, size_t size) {
   bool high = false;
   for (size_t i = 0; i < size; ++i) high |= (unsigned char)text[i] >= 0xcc;
@@ -34,7 +32,7 @@ static int mark_class(utf8proc_int32_t code) {
   return utf8proc_get_property(code)->combining_class;
 }
 
-/* Stable counting sort of a run of marks by their class. */
+/* Stable counting sort of a run of marks by their combining class. */
 static void sort_run(utf8proc_int32_t *run, size_t n, utf8proc_int32_t *spare) {
   size_t start[CLASSES + 1] = {0};
   for (size_t i = 0; i < n; ++i) ++start[mark_class(run[i]) + 1];
@@ -43,7 +41,7 @@ static void sort_run(utf8proc_int32_t *run, size_t n, utf8proc_int32_t *spare) {
   memcpy(run, spare, n * sizeof *run);
 }
 
-/* Puts every run of characters whose class is not 0 in order of class. */
+/* Sorts every run of characters with a combining class other than 0 by class. */
 static void order_marks(utf8proc_int32_t *code, size_t n, utf8proc_int32_t *spare) {
   for (size_t i = 0; i < n; ++i) {
     int last = mark_class(code[i]);
@@ -61,7 +59,7 @@ static void order_marks(utf8proc_int32_t *code, size_t n, utf8proc_int32_t *spar
 
 static gl_status decompose(const char *text, size_t size, utf8proc_int32_t **out, size_t *n,
                            gl_error *err) {
-  enum { LONGEST = 32 }; /* of one character's canonical decomposition there are 4 at most */
+  enum { LONGEST = 32 }; /* a character's canonical decomposition has at most 4 characters */
   size_t room = 0, end = 0;
   utf8proc_int32_t *code = NULL;
   for (size_t at = 0; at < size;) {
@@ -71,7 +69,7 @@ static gl_status decompose(const char *text, size_t size, utf8proc_int32_t **out
       free(code);
       return gl_fail_memory(err, "the normal form of a text");
     }
-    int last_class = 0; /* only used where text is split into graphemes */
+    int last_class = 0; /* used only for splitting into graphemes */
     utf8proc_ssize_t wrote = utf8proc_decompose_char((utf8proc_int32_t)character, code + end,
                                                      LONGEST, UTF8PROC_DECOMPOSE, &last_class);
     if (wrote > 0 && wrote <= LONGEST) end += (size_t)wrote;
@@ -82,8 +80,9 @@ static gl_status decompose(const char *text, size_t size, utf8proc_int32_t **out
 }
 
 /* Composes in place and returns the new length, or a negative error of utf8proc. Each U+11A7 is
- * composed apart from what is before it, which changes nothing, for it combines with nothing before
- * it; but utf8proc 2.8 takes it for a final consonant and swallows it after a Hangul syllable. */
+ * composed separately from the text before it. This changes nothing, because it does not combine
+ * with that text. But utf8proc 2.8 mistakes it for a final consonant and drops it after a Hangul
+ * syllable. */
 static utf8proc_ssize_t compose_codes(utf8proc_int32_t *code, size_t n) {
   enum { BEFORE_FINALS = 0x11a7 };
   size_t end = 0;
@@ -135,8 +134,8 @@ gl_status nfc_text(const char *text, size_t size, char **out, size_t *n, gl_erro
 /* --- translation --- */
 
 typedef struct translation {
-  const char *pattern, *at; /* the rest to read */
-  char *end;                /* the next byte to write */
+  const char *pattern, *at; /* at: the unread rest */
+  char *end;                /* where the next byte is written */
   bool in_class;
   gl_error *err;
 } translation;
@@ -205,9 +204,9 @@ static gl_status open_class(translation *t) {
   return GL_OK;
 }
 
-/* Copies a group (?i:...), which may hold letters, apostrophes and | only, and no pair of letters
- * that one Unicode character folds to (ss, as of the German sharp s): that character would have to
- * match as well. */
+/* Copies a group (?i:...). It may contain only letters, apostrophes and |, and no pair of letters
+ * to which one Unicode character folds (ss, for the German sharp s): that character would have to
+ * match, too. */
 static gl_status translate_caseless(translation *t) {
   static const char *const folds[] = {"ss", "ff", "fi", "fl", "st"};
   copy_pattern(t, strlen("(?i:"));
@@ -272,9 +271,11 @@ static gl_status translate_one(translation *t) {
   }
 }
 
-/* A malloc'd pattern for PCRE2 that means what the given one means to Oniguruma. */
+/* A malloc'd pattern for PCRE2 with the same meaning as the given one for Oniguruma. */
 static gl_status translate(const char *pattern, char **out, gl_error *err) {
-  enum { GROWTH = sizeof "\\p{White_Space}" }; /* two bytes become no more than this */
+  enum {
+    GROWTH = sizeof "\\p{White_Space}"
+  }; /* two bytes of the pattern become at most this many */
   char *text = malloc(strlen(pattern) * GROWTH + 1);
   if (text == NULL) return gl_fail_memory(err, "a splitting rule");
   translation t = {.pattern = pattern, .at = pattern, .end = text, .err = err};
@@ -307,7 +308,7 @@ gl_status split_rule_init(split_rule *r, const char *pattern, gl_error *err) {
     return gl_fail(err, GL_EINPUT, "the splitting rule is no pattern that PCRE2 takes: %s",
                    (const char *)message);
   }
-  pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* without it matching is slower, nothing more */
+  pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* without it matching is only slower */
   return GL_OK;
 }
 
@@ -350,7 +351,7 @@ gl_status split_rule_find(const split_rule *r, const split_match *m, const char 
                           size_t from, split_place *out, gl_error *err) {
   const PCRE2_SPTR subject = (PCRE2_SPTR)text;
   int rc = pcre2_match(r->code, subject, size, from, PCRE2_NO_UTF_CHECK, m->found, m->limits);
-  if (rc == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter keeps its own on the heap */
+  if (rc == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter's stack is on the heap */
     rc = pcre2_match(r->code, subject, size, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, m->found,
                      m->limits);
   if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) return fail_split(rc, size, err);
