@@ -1,5 +1,5 @@
-/* The cluster's clock: an event loop with one handler for each kind of event, until the updates are
- * done; and what it measured. */
+/* The event loop of the simulated cluster: one handler per kind of event, until all updates are
+ * done, and checks at the end. */
 #include "sim/clock.h"
 
 #include "core/random/rng.h"
@@ -10,12 +10,12 @@
 
 /* --- crashes of samplers, outages of sites --- */
 
-/* Sites are cut off at stated times, and as their distributions are drawn; outages of a site may
- * overlap. What becomes of transfers is in transfer.c. */
+/* Outages: sites are cut off at fixed times and at sampled times; outages of a site may overlap.
+ * transfer.c handles interrupted transfers. */
 
 /* RNG_FAILURE entities: samplers by their number, sites from here on. */
 static const uint64_t first_site = (uint64_t)1 << 63;
-/* No time to a crash or an outage is less, so that simulated time always moves on. */
+/* Minimum time to a crash or an outage, so that simulated time always advances. */
 static const double shortest_s = 1e-9;
 
 static gl_status sampler_plan_crash(sim_clock *c, uint32_t i, gl_error *err) {
@@ -26,7 +26,7 @@ static gl_status sampler_plan_crash(sim_clock *c, uint32_t i, gl_error *err) {
   return clock_post(c, c->now + up, CRASH, i, 0, err);
 }
 
-/* A crash loses the batch being generated and the weights; what is on its way still arrives. */
+/* A crash loses the batch being generated and the weights; batches already sent still arrive. */
 static gl_status sampler_crash(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
   const bool generates = s->state == SAMPLER_GENERATING;
@@ -54,7 +54,7 @@ static gl_status sampler_return(sim_clock *c, uint32_t i, gl_error *err) {
   return clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
 }
 
-/* The next outage that is drawn for the site. */
+/* Samples the site's next outage and posts its start. */
 static gl_status plan_outage(sim_clock *c, uint32_t site, gl_error *err) {
   const network_site *spec = &c->spec->network->sites[site];
   if (delay_is_zero(spec->mtbf)) return GL_OK;
@@ -103,7 +103,7 @@ static gl_status outage_end(sim_clock *c, uint32_t site, bool drawn, gl_error *e
 
 /* --- one handler for each kind of event --- */
 
-/* SYNC_PUSH: weights are at a sampler. */
+/* SYNC_PUSH: weights arrive at a sampler. */
 static gl_status weights_arrive(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
   return c->stream.engines != NULL ? stream_receive(c, i, version, err)
                                    : sampler_receive(c, i, version, err);
@@ -138,7 +138,8 @@ static gl_status transfer_arrives(sim_clock *c, uint64_t which, gl_error *err) {
   if (t.cargo == CARGO_BATCH)
     return t.delivered ? learner_receive(c, t.slot, err) : batch_lost(c, t.slot);
   sampler *s = &c->samplers[t.sampler];
-  if (t.is_delta && s->crashes != t.crashes) { /* it has lost what this is a delta from */
+  if (t.is_delta &&
+      s->crashes != t.crashes) { /* the sampler lost the weights that this delta refers to */
     version_release(c, t.version);
     return GL_OK;
   }
@@ -213,8 +214,8 @@ static gl_status clock_deadlock(const sim_clock *c, const char *how, gl_error *e
                  c->buffer.waiting, gated, spec->n_samplers, (long long)c->learner.published);
 }
 
-/* A batch that no longer counts at the gate lets one more be begun: by the first sampler that the
- * gate is open for, where weights are pushed. Samplers that pull look again too, all of them, for
+/* A dropped unit lets one more be started. If weights are pushed, wakes one gated sampler per freed
+ * unit, the first ones whose gate is open. If weights are pulled, wakes all gated samplers, because
  * their weights may be due. */
 static gl_status clock_wake_gated(sim_clock *c, gl_error *err) {
   gl_status status = GL_OK;
@@ -236,10 +237,10 @@ static void ask_for(const void *of, size_t bytes) {
   for (size_t i = 0; i < bytes; i += CACHE_LINE) __builtin_prefetch((const char *)of + i, 1);
 }
 
-/* Of a million samplers nearly everything that an event looks at is in main memory. What the next
- * events need is asked for together, once for each time that the list of events takes new ones
- * near: first samplers and batches that are named, then batches that samplers and segments that
- * batches name. */
+/* With a million samplers, nearly all data of an event is in main memory. This prefetches the data
+ * of the next events together, once each time that the event list refills its near heap: first the
+ * samplers and batches named by the events, then the batches of those samplers and the segments of
+ * those batches. */
 static void clock_prefetch(const sim_clock *c) {
   const event_queue *near = &c->events.near;
   const pooled_batch *pool = c->buffer.pool;
@@ -285,7 +286,7 @@ static gl_status clock_run(sim_clock *c, gl_error *err) {
   return GL_OK;
 }
 
-/* --- a schedule from beginning to end --- */
+/* --- building a schedule --- */
 
 static gl_status clock_allocate(sim_clock *c, const schedule_hooks *hooks, gl_error *err) {
   const cluster_spec *spec = c->spec;
@@ -337,7 +338,7 @@ static gl_status clock_start(sim_clock *c, gl_error *err) {
   return status;
 }
 
-/* What the clock's end interrupts. */
+/* Traces spans that are still open when the clock ends. */
 static void clock_trace_open(const sim_clock *c) {
   for (size_t i = 0; i < c->spec->n_samplers; ++i) {
     sampler_trace(c, (uint32_t)i, SPAN_OPEN);

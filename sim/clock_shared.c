@@ -1,8 +1,7 @@
-/* What all parts of the clock share: posting events; what becomes of units, by their lengths and
- * prompts (what is trained is not what was sampled where slow units come too late), and when a
- * learner that never drops a unit must wait; the versions that a coupled learner keeps, so that no
- * parameters are kept longer than somebody may sample from them; a sampler's state, what it draws,
- * and its pauses. */
+/* Shared by all parts of the clock: posting events; the pool of units; the ledger of units by fate,
+ * length and prompt, which shows selection bias if slow units are dropped; the rule for a learner
+ * that waits instead of dropping units; the versions a coupled learner must hold, no longer than
+ * some sampler may use them; and a sampler's state, sampled times and pauses. */
 #include "sim/clock.h"
 
 #include "core/random/rng.h"
@@ -48,8 +47,8 @@ size_t buffer_in_use(const buffer *b) {
   return n;
 }
 
-/* The links of a batch are in its last cache line, and all of it is asked for by sim/clock.c: so it
- * must not reach into a third one, which realloc would let it do. */
+/* The links of a batch are in its second cache line, and sim/clock.c prefetches all of it. It must
+ * not extend into a third line, so the pool is not grown with realloc(). */
 _Static_assert(sizeof(pooled_batch) == 2 * CACHE_LINE, "a batch is two cache lines");
 
 static bool buffer_grow(buffer *b) {
@@ -78,7 +77,8 @@ static bool buffer_add_segment(pooled_batch *p, int64_t version, double from, in
   return true;
 }
 
-/* A free slot is in main memory, not in the cache: prefetches the next one for a later event. */
+/* Prefetches the next free slot for a later event, because it is in main memory, not in the cache.
+ */
 static void ask_for_free(const buffer *b) {
   if (b->free_slot == BUFFER_NONE) return;
   const char *next = (const char *)&b->pool[b->free_slot];
@@ -108,7 +108,7 @@ uint32_t buffer_take(buffer *b, int64_t version) {
 bool buffer_switch(buffer *b, uint32_t slot, double at, int64_t version) {
   pooled_batch *p = &b->pool[slot];
   schedule_segment *last = &p->segments[p->facts.n_segments - 1];
-  if (at <= last->from) { /* nothing was generated under the version before */
+  if (at <= last->from) { /* nothing was generated with the previous version */
     last->version = version;
     return true;
   }
@@ -259,7 +259,7 @@ void ledger_end_unit(sim_clock *c, uint32_t slot, unit_fate fate) {
     if (fate == FATE_TRAINED || fate == FATE_STALE || fate == FATE_EVICTED)
       --c->ledger.waits[p->begun_with];
     else
-      c->ledger.wake_learner = true; /* which may wait for it */
+      c->ledger.wake_learner = true; /* the learner may be waiting for it */
   }
   if (fate == FATE_TRAINED)
     c->out->weight_sum -=
@@ -275,12 +275,12 @@ void ledger_discard(sim_clock *c, uint32_t slot, unit_fate fate) {
   ++c->ledger.freed;
 }
 
-/* A unit of version v has to be trained by the update that starts from v + window. An update at c
- * that takes the stalest first is safe if, for every version x up to c, what then is left of the
- * versions up to x fits into the x + window - c updates that remain for it. It waits where it is
- * not and a unit on its way could still help. With a gate whose `ahead` is not above the window
- * this always succeeds: all units that live when one of version x is begun fit into those updates.
- */
+/* A unit of version v must be trained at the latest by the update that starts from v + window. An
+ * update that starts from version c and takes the stalest units first is safe if, for every version
+ * x up to c, the remaining units of versions up to x fit into the x + window - c updates that
+ * remain for them. Otherwise the learner waits if a unit in progress could still help. If the
+ * gate's `ahead` is at most the window this always succeeds: all live units when one of version x
+ * is started fit into those updates. */
 bool ledger_must_wait(sim_clock *c) {
   const uint64_t take = c->spec->take;
   uint64_t live = 0, waits = 0;
@@ -312,7 +312,7 @@ void ledger_count_pending(sim_clock *c) {
   c->out->weight_sum += (double)c->out->fate[FATE_TRAINED].units;
 }
 
-/* --- versions that a coupled learner keeps --- */
+/* --- versions held by a coupled learner --- */
 
 void coupling_init(sim_clock *c, const schedule_hooks *hooks) {
   coupling *k = &c->coupled;
@@ -343,11 +343,11 @@ void version_release(sim_clock *c, int64_t version) {
     release_held(&c->coupled, version);
 }
 
-/* Holds the version that this update leaves, if batches may still be begun with it, and releases
- * the one that no batch may be begun with any more. That one is `ahead` + 1 versions back: the gate
- * (sampler_gate_is_open) compares a version with gate_count / batches, which is never below the
- * learner's version, so it is closed for versions with c->learner.version - version > ahead. Where
- * responses go on with whatever weights come, the gate says nothing of these. */
+/* Holds the version that this update replaces if batches may still be started with it, and releases
+ * the version that the gate has just excluded. That one is `ahead` + 1 versions back:
+ * sampler_gate_is_open() compares a version with gate_count / batches, which is never below the
+ * learner's version, so the gate is closed if c->learner.version - version > ahead. Responses that
+ * continue under new weights are not subject to the gate. */
 gl_status coupling_update(sim_clock *c, gl_error *err) {
   coupling *k = &c->coupled;
   if (k->hooks == NULL) return GL_OK;
@@ -366,13 +366,12 @@ gl_status coupling_update(sim_clock *c, gl_error *err) {
   return status;
 }
 
-/* --- what a sampler draws --- */
+/* --- sampled quantities of a sampler --- */
 
 /* RNG_DELAY entities: 2i and 2i + 1 are the up and down links of sampler i. */
 static const uint64_t shared_link = UINT64_MAX;
 
-/* The next sample of a sampler's distribution. The state is small: there may be millions of
- * samplers. */
+/* The next sample of a sampler's distribution, from a compact state. */
 static double sampler_draw(const delay_dist *dist, uint64_t seed, rng_purpose purpose,
                            uint64_t entity, draw_state *state) {
   delay_source source = {rng_stream_at(seed, purpose, entity), state->index, (int)state->bad};
@@ -415,7 +414,7 @@ void sampler_trace(const sim_clock *c, uint32_t i, span_end end) {
   case SAMPLER_READY:
     return;
   case SAMPLER_GENERATING:
-    if (c->stream.engines != NULL) return; /* units are reported one by one */
+    if (c->stream.engines != NULL) return; /* streamed units are traced individually */
     clock_trace(c, (schedule_span){SPAN_GENERATION, end, i, s->begun_s, c->now,
                                    c->buffer.pool[s->slot].facts.number, -1});
     return;
@@ -443,7 +442,7 @@ void sampler_enter(sim_clock *c, uint32_t i, sampler_state state, span_end end) 
 
 gl_status sampler_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *err) {
   sampler *s = &c->samplers[i];
-  if (s->state != SAMPLER_LOADING || s->ends_s != c->now) { /* crashed since */
+  if (s->state != SAMPLER_LOADING || s->ends_s != c->now) { /* the sampler crashed meanwhile */
     version_release(c, version != UINT64_MAX ? (int64_t)version : -1);
     return GL_OK;
   }
@@ -456,10 +455,10 @@ gl_status sampler_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *e
   return clock_post(c, c->now, SAMPLER_STARTS, i, 1, err);
 }
 
-/* Bounded staleness: unit number `gate_count` belongs to update gate_count / take, which may be
- * at most `ahead` past the version it is generated with. */
+/* Bounded staleness: unit number `gate_count` belongs to update gate_count / take, which may be at
+ * most `ahead` versions after the version it is generated with. */
 bool sampler_gate_is_open(const sim_clock *c, const sampler *s) {
-  if (s->version < 0) return false; /* back from a crash, without weights */
+  if (s->version < 0) return false; /* returned from a crash, has no weights yet */
   int64_t ahead = c->spec->ahead;
   int64_t update = (int64_t)(c->ledger.gate_count / c->spec->take);
   return update - s->version <= ahead;
@@ -467,10 +466,10 @@ bool sampler_gate_is_open(const sim_clock *c, const sampler *s) {
 
 /* --- a sampler's pauses --- */
 
-/* Weights that come while a sampler decodes, where taking them over takes time: decoding stands
- * still for cluster.interrupt, and where keys and values are computed again (kv_cache: recompute)
- * for a prefill of all tokens under way. Weights that come meanwhile are taken over when it ends.
- * Where neither takes any time they are used at once, and nothing of this is kept. */
+/* Pauses when weights arrive at a decoding sampler: decoding stops for cluster.interrupt and, if
+ * keys and values are recomputed (kv_cache: recompute), for a prefill of all running tokens.
+ * Weights that arrive during the pause are used at its end. If neither takes time, weights are used
+ * at once and no state is stored. */
 
 static bool interrupting_takes_time(const cluster_spec *spec) {
   bool prefills = false;

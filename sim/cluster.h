@@ -1,4 +1,4 @@
-/* The cluster section of a recipe: samplers, links, learner, rules. */
+/* The `cluster` section of a recipe: samplers, links, learner and rules. */
 #ifndef GEPOLAB_SIM_CLUSTER_H
 #define GEPOLAB_SIM_CLUSTER_H
 
@@ -12,31 +12,30 @@
 
 typedef struct cluster_spec cluster_spec;
 
-/* --- rules of the clock, as a recipe names them --- */
+/* --- rules of the clock --- */
 
-/* How weights reach a sampler: fetched between batches once the delay drawn at the last fetch has
- * passed, or sent at every publication and arriving a delay later. */
+/* How weights reach a sampler. SYNC_PULL: fetched between batches, once the delay sampled at the
+ * last fetch has passed. SYNC_PUSH: sent at every publication, arriving after a delay. */
 typedef enum sync_rule { SYNC_PULL, SYNC_PUSH } sync_rule;
-/* What samplers send and an update takes: whole batches, groups of responses to one prompt, or
- * single responses. Groups and responses stream: a free decoding slot takes the next response at
- * once, whichever unit it is of, and a unit is sent when its last response has ended
- * (sim/sampler.c). */
+/* The unit that samplers send and updates train: whole batches, groups of responses to one prompt,
+ * or single responses. Groups and responses stream: a free decoding slot takes the next response at
+ * once, whatever its unit, and a unit is sent when its last response has ended (sim/sampler.c). */
 typedef enum unit_kind { UNIT_BATCH, UNIT_GROUP, UNIT_RESPONSE } unit_kind;
-/* Streamed units under way when new weights are pushed to their sampler: finish under the old
+/* What happens to streamed units in progress when new weights are pushed: they finish under the old
  * weights, which delays the new ones; continue under the new weights; or are dropped. */
 typedef enum partial_rule { PARTIAL_WAIT, PARTIAL_CONTINUE, PARTIAL_DROP } partial_rule;
-/* Keys and values of earlier tokens when a response continues under new weights: recomputed by the
- * new weights, which takes the time of a prefill; or kept, so that later tokens attend to values of
- * older weights. */
+/* Keys and values of earlier tokens when a response continues under new weights: recomputed with
+ * the new weights, which takes the time of a prefill; or kept, so that later tokens attend to
+ * values from older weights. */
 typedef enum kv_cache_rule { KV_CACHE_RECOMPUTE, KV_CACHE_KEEP } kv_cache_rule;
-/* Units staler than the window are dropped; or avoided, because the learner waits for units that
- * would become so and trains them first; or trained with less weight (stale_decay to the power of
- * the versions beyond the window). */
+/* Units staler than the window are dropped (DISCARD); avoided, because the learner waits for units
+ * that would become too stale and trains them first (WAIT); or trained with less weight
+ * (DOWNWEIGHT: stale_decay to the power of the versions beyond the window). */
 typedef enum stale_rule { STALE_DISCARD, STALE_WAIT, STALE_DOWNWEIGHT } stale_rule;
-/* The unit that a full queue drops: the first that arrived, one of the oldest version, or the one
- * that arrives. */
+/* The unit that a full queue drops: the first to arrive, one of the oldest version, or the arriving
+ * one. */
 typedef enum evict_rule { EVICT_OLDEST, EVICT_STALEST, EVICT_NEWEST } evict_rule;
-/* Which waiting unit is trained next; QUEUE_HETERORL is the released rule of HeteroRL
+/* The waiting unit that is trained next; QUEUE_HETERORL is HeteroRL's released rule
  * (paper/methods.md §10.4). */
 typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_VERSION } queue_rule;
 
@@ -45,78 +44,76 @@ typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_V
 typedef struct cluster_preset {
   const char *name;
   const char *about;        /* one line */
-  const char *source;       /* the paper (arXiv) or the file and commit that were read */
+  const char *source;       /* the paper (arXiv), or the file and commit of the source code */
   const char *mapping;      /* the system's parameters and the fields that correspond to them */
   const char *not_modelled; /* parts of the system that the clock does not model */
   size_t samplers;
-  bool one_batch; /* an update trains one batch; else as many as there are samplers */
+  bool one_batch; /* an update trains one batch; otherwise one per sampler */
   sync_rule sync;
   queue_rule queue;
   int64_t ahead, window; /* INT64_MAX: no limit */
-  bool trains_late; /* units that arrive later than the gate foresees are trained up to `window`;
-                       else the window is never above `ahead` */
-  int in_flight;    /* of groups: they continue under new weights */
+  bool trains_late; /* units that arrive later than the gate predicts are trained up to `window`;
+                       otherwise the window is at most `ahead` */
+  int in_flight;    /* for groups: responses continue under new weights */
   kv_cache_rule kv_cache; /* where weights change in flight */
-  unit_kind unit;         /* where it is no batch, response lengths are preset_lengths */
+  unit_kind unit;         /* if not a batch, response lengths default to preset_lengths */
   int64_t publish_every;
-  int heterorl_delays; /* HeteroRL's distribution of delays where none is given, shared by all
-                          samplers */
+  int heterorl_delays; /* the default is HeteroRL's delay distribution, shared by all samplers */
   double eval_pause;   /* seconds */
 } cluster_preset;
 
 /* The i-th preset, NULL past the last; the first is the default. */
 const cluster_preset *cluster_preset_at(size_t i);
 
-/* The response lengths that presets of groups have, as a recipe writes them. */
+/* The default response lengths of presets with groups, in recipe syntax. */
 extern const char preset_lengths[];
 
 /* --- the section --- */
 
-/* Measurements of such a cluster that its schedule is compared with: the section `cluster.compare`.
- */
+/* Measurements of a real cluster to compare the schedule with: the section `cluster.compare`. */
 enum { MEASURED_MOST = 1 << 20 }; /* staleness from here on is refused, in updates */
 
 typedef struct measured_staleness {
-  char *name, *source; /* owned; source is "" where none is said */
-  uint64_t *count;     /* [n] updates of staleness 0, 1, ...; owned */
+  char *name, *source; /* owned; source is "" if not given */
+  uint64_t *count;     /* [n] number of updates with staleness 0, 1, ...; owned */
   size_t n;            /* 0: no staleness was measured */
   uint64_t updates;    /* sum of count */
-  double seconds;      /* that took `seconds_of` updates; NaN: not measured */
+  double seconds;      /* duration of `seconds_of` updates; NaN: not measured */
   double seconds_of;
 } measured_staleness;
 
-/* Reads the section (NULL: the synchronous default, no delay). A batch holds groups x group_size
- * responses (train.groups, train.group_size) unless the section's samples_per_batch says otherwise.
- */
+/* Reads the section (NULL: the synchronous default without delay). A batch has groups x group_size
+ * responses (train.groups, train.group_size) unless samples_per_batch is set. Errors: GL_ENOMEM,
+ * GL_EINPUT. */
 gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t groups,
                         size_t group_size, gl_error *err);
 void cluster_free(cluster_spec *spec);
 /* The name of its preset, static. */
 const char *cluster_preset_name(const cluster_spec *spec);
-/* Whether the lengths of real responses drive the clock: use schedule_build_coupled(). */
+/* Whether the lengths of real responses drive the clock; then use schedule_build_coupled(). */
 bool cluster_is_coupled(const cluster_spec *spec);
 /* Whether streaming responses continue under new weights while they are decoded. */
 bool cluster_changes_in_flight(const cluster_spec *spec);
-/* Whether samplers keep a response's keys and values when the weights change. */
+/* Whether samplers keep the keys and values of a response when the weights change. */
 bool cluster_keeps_cache(const cluster_spec *spec);
-/* Whether every group of samplers has a distribution of response lengths, so that schedule_build
- * can stand in for a coupled clock. */
+/* Whether every group of samplers has a distribution of response lengths, so that schedule_build()
+ * can replace a coupled clock. */
 bool cluster_has_lengths(const cluster_spec *spec);
-/* The unit of samplers and updates in plural: "batches", "groups" or "responses"; static. */
+/* The plural of the unit: "batches", "groups" or "responses"; static. */
 const char *cluster_unit_names(const cluster_spec *spec);
-/* Groups of responses that a unit holds, of the `groups` of a batch: all of them, or one. */
+/* The number of groups per unit, out of the `groups` of a batch: all of them, or one. */
 size_t cluster_unit_groups(const cluster_spec *spec, size_t groups);
-/* Which draw a unit of that id is: of batch `id`, `n_groups` groups and of each of them the
- * `group_size` responses behind the first `first_response`. The single responses of a sampler are
- * those of groups, one after the other, and so are drawn as those would be. */
+/* Which responses a unit contains: those of `n_groups` groups of batch `id`, in each group the
+ * `group_size` responses starting at `first_response`. The single responses of a sampler are those
+ * of groups, one after the other, and are sampled like them. */
 typedef struct unit_draw {
   uint64_t id;
   size_t n_groups, group_size, first_response;
 } unit_draw;
 unit_draw cluster_unit_draw(const cluster_spec *spec, uint64_t unit, size_t groups);
-/* Whether units are parts of groups. */
+/* Whether a unit is part of a group. */
 bool cluster_divides_groups(const cluster_spec *spec);
-/* The weight of the loss of a unit of this staleness: 1, and less beyond the window with `stale:
+/* The loss weight of a unit with this staleness: 1, or less beyond the window with `stale:
  * downweight` (paper/methods.md §10.12). */
 double cluster_stale_weight(const cluster_spec *spec, int64_t staleness);
 /* The window, INT64_MAX: no limit. */
@@ -128,23 +125,24 @@ int64_t cluster_staleness_bound(const cluster_spec *spec);
 const char *cluster_stale(const cluster_spec *spec);
 /* The name of the i-th site, borrowed; NULL past the last. */
 const char *cluster_site_at(const cluster_spec *spec, size_t i);
-/* How many samplers it has. */
+/* The number of samplers. */
 size_t cluster_samplers(const cluster_spec *spec);
-/* A distribution of the section. The group's number is 0 for those of the learner. */
+/* A distribution of the section. `group` is 0 for distributions of the learner. */
 typedef struct cluster_dist {
   const char *field; /* "cluster.delay", static */
   const char *unit;  /* "s", "tokens" or "" */
   size_t group;
   const delay_dist *dist; /* borrowed */
 } cluster_dist;
-/* The i-th distribution, field by field and within a field group by group; false past the last. */
+/* The i-th distribution, ordered by field, then by group; returns false past the last. */
 bool cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out);
-/* The measured staleness that the section names to compare with, borrowed; NULL: none. */
+/* The measured staleness in the section, borrowed; NULL: none. */
 const measured_staleness *cluster_measured(const cluster_spec *spec);
-/* The same where it names the seconds of updates (seconds, seconds_of, name, source). */
+/* The measured duration of updates in the section (seconds, seconds_of, name, source); NULL: none.
+ */
 const measured_staleness *cluster_measured_time(const cluster_spec *spec);
 
-/* The fields of the section `cluster`. */
+/* The recipe fields of the section `cluster`. */
 extern const struct field_table sim_fields;
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading the cluster section of a recipe. */
+/* Reads the cluster section of a recipe. */
 #include "sim/cluster.h"
 
 #include "core/config/fields.h"
@@ -11,9 +11,9 @@
 /* --- lengths of responses --- */
 
 /* Reads lengths, max_tokens, tokens_per_s, prompt_tokens, prefill_tokens_per_s, concurrency
- * (default: all responses of a batch at once) and batching of the section r reads; what it does not
- * give falls back on `outer` (NULL: defaults), whose distribution is read again from outer_lengths.
- * Errors stay in the reader. */
+ * (default: all responses of a batch at once) and batching of the section at r. Missing keys are
+ * taken from `outer` (NULL: defaults), whose distribution is read again from outer_lengths. Errors
+ * are stored in the reader. */
 static void response_parse(response_spec *out, cfg_reader *r, const response_spec *outer,
                            const cfg_node *outer_lengths, size_t responses) {
   if (outer != NULL) *out = *outer;
@@ -45,7 +45,7 @@ static void response_fini(response_spec *spec) {
 
 /* --- distributions --- */
 
-/* HeteroRL's own delays: log-normal, 60 to 1800 s at 99.5 %, clamped. */
+/* HeteroRL's delays: log-normal with 99.5 % in 60 to u seconds, clamped. */
 static gl_status heterorl_delay(delay_dist **out, double u, const cfg_node *at, gl_error *err) {
   *out = delay_constant(0);
   if (*out == NULL) return gl_fail_memory(err, "a distribution");
@@ -61,7 +61,7 @@ static gl_status heterorl_delay(delay_dist **out, double u, const cfg_node *at, 
   return status;
 }
 
-/* The distributions of a group of samplers, which the cluster may give for all groups. */
+/* Distributions of a group of samplers, for which the cluster may give a default. */
 typedef enum group_dist {
   GROUP_DELAY,
   GROUP_DATA_DELAY,
@@ -75,7 +75,7 @@ typedef enum group_dist {
 
 static const struct {
   const char *key, *field, *unit;
-  size_t member; /* of sampler_group */
+  size_t member; /* offset in sampler_group */
 } group_dists[GROUP_DISTS] = {
 #define ENTRY(name, unit, member)                                                                  \
   { name, "cluster." name, unit, offsetof(sampler_group, member) }
@@ -93,13 +93,13 @@ static delay_dist **cluster_group_dist(const sampler_group *g, group_dist which)
   return (delay_dist **)((char *)g + group_dists[which].member);
 }
 
-/* What groups of samplers inherit from the cluster. */
+/* Defaults that groups of samplers inherit from the cluster. */
 typedef struct inherited {
   const cluster_spec *c;
   const cluster_preset *preset;
-  const cfg_node *dist[GROUP_DISTS]; /* NULL: not given; lengths may be the preset's */
+  const cfg_node *dist[GROUP_DISTS]; /* NULL: not given; lengths may come from the preset */
   const cfg_node *up, *down;
-  response_spec responses; /* without its distribution */
+  response_spec responses; /* without the length distribution */
   double max_delay;        /* NaN: not given */
   const cfg_node *max_delay_at, *unit_at, *prefill_at;
 } inherited;
@@ -114,7 +114,7 @@ static void require_time(cfg_reader *r, const char *key, const cfg_node *outer,
                          "%s must take some time; give a positive number of seconds", key);
 }
 
-/* A unit that streams takes the time of its responses and no other. */
+/* Refuses generation times of streaming units, whose time is only that of their responses. */
 static gl_status check_streaming(const sampler_group *g, const inherited *s, gl_error *err) {
   const cfg_node *at = s->unit_at;
   const char *unit = field_word("cluster.unit", s->c->unit);
@@ -136,7 +136,8 @@ static gl_status check_streaming(const sampler_group *g, const inherited *s, gl_
   return GL_OK;
 }
 
-/* Keys and values are computed again where it is known how far each response has come. */
+/* Requires a prefill speed if keys and values are recomputed, which needs the progress of each
+ * response. */
 static gl_status check_prefill(cfg_reader *r, const inherited *s, gl_error *err) {
   if (s->c->sync == SYNC_PUSH && s->c->unit != UNIT_BATCH && s->c->partial == PARTIAL_CONTINUE)
     return GL_OK;
@@ -148,8 +149,8 @@ static gl_status check_prefill(cfg_reader *r, const inherited *s, gl_error *err)
                   "long that takes)");
 }
 
-/* Delays of the weights: the group's, the cluster's, or HeteroRL's where max_delay or the preset
- * asks for them. */
+/* Reads the delay of weights: the group's, the cluster's, or HeteroRL's if max_delay or the preset
+ * requests it. */
 static void read_delay(sampler_group *g, cfg_reader *r, const inherited *s) {
   const cfg_node *outer = s->dist[GROUP_DELAY];
   const bool given = cfg_has(r, "delay") || outer != NULL;
@@ -217,7 +218,7 @@ static gl_status read_samplers(cluster_spec *c, cfg_reader *r, const inherited *
   return r->status;
 }
 
-/* An update that is counted in tokens has no fixed number of units. */
+/* Refuses fields that fix the number of units per update if updates are counted in tokens. */
 static void check_tokens(const cluster_spec *c, cfg_reader *r) {
   const cfg_node *at = cfg_child(r, "tokens");
   bool has_lengths = true;
@@ -243,7 +244,7 @@ static void check_tokens(const cluster_spec *c, cfg_reader *r) {
                          cluster_unit_names(c));
 }
 
-/* Rules about units staler than the window need one, and the rule of HeteroRL has its own. */
+/* Rules for units staler than the window need a window, and HeteroRL's queue has its own rule. */
 static gl_status check_stale(const cluster_spec *c, cfg_reader *r) {
   const cfg_node *at = cfg_child(r, "stale");
   const char *stale = field_word("cluster.stale", c->stale);
@@ -310,7 +311,8 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
   outer->status = cfg_end(&r);
 }
 
-/* Relays hand on what is pushed, and know nothing of a sampler that comes back without weights. */
+/* Relays only forward pushed weights, and do not support samplers that return from a crash without
+ * weights. */
 static void check_relay(const cluster_spec *c, cfg_reader *r) {
   const cfg_node *at = cfg_find(cfg_child(r, "network"), "relay");
   bool crashes = false;
@@ -326,8 +328,8 @@ static void check_relay(const cluster_spec *c, cfg_reader *r) {
                          "which the clock does not know; leave mtbf or relay out");
 }
 
-/* How far each response of a batch has come when new weights arrive depends on them all; the
- * fraction of a segment stands for none of them. */
+/* Refuses in-flight weights for coupled batches: the progress of each response when new weights
+ * arrive depends on all of them, so one fraction per segment does not describe any of them. */
 static void check_coupled(const cluster_spec *c, cfg_reader *r, size_t batch_responses) {
   if (r->status == GL_OK && c->in_flight && c->unit == UNIT_BATCH) {
     const cfg_node *given = cfg_child(r, "in_flight");
@@ -345,8 +347,8 @@ static void check_coupled(const cluster_spec *c, cfg_reader *r, size_t batch_res
                          batch_responses, c->samples_per_batch);
 }
 
-/* interrupt, kv_cache and what they need: weights that come while responses are decoded. The speed
- * of a prefill is one of each group of samplers (check_prefill). */
+/* Reads interrupt and kv_cache, which need weights that arrive during decoding. The prefill speed
+ * is a field of each group of samplers (check_prefill). */
 static void read_interruptions(cluster_spec *c, cfg_reader *r, const cluster_preset *p) {
   const bool streams = c->unit != UNIT_BATCH;
   const bool changes =
@@ -363,7 +365,7 @@ static void read_interruptions(cluster_spec *c, cfg_reader *r, const cluster_pre
                        key, streams ? "partial: continue" : "in_flight: true", key);
 }
 
-/* unit and partial, and what they divide a batch into. */
+/* Reads unit and partial, and computes how they divide a batch. */
 static void read_units(cluster_spec *c, cfg_reader *r, size_t group_size) {
   c->unit = (unit_kind)field_choice(r, "unit");
   const bool streams = c->unit != UNIT_BATCH, push = c->sync == SYNC_PUSH;
@@ -398,14 +400,14 @@ static void read_units(cluster_spec *c, cfg_reader *r, size_t group_size) {
                          c->samples_per_batch, group_size);
 }
 
-/* A preset of groups has lengths for them, where real responses do not say how long they are. */
+/* Presets with groups have default lengths, unless real responses give the lengths. */
 static const cfg_node *lengths_of_preset(const cluster_spec *c, const cluster_preset *p,
                                          const cfg_doc *usual) {
   const bool streams = p->unit != UNIT_BATCH && c->unit != UNIT_BATCH;
   return streams && !c->coupled ? cfg_find(cfg_root(usual), "lengths") : NULL;
 }
 
-/* Sizes of messages and the rules that all groups share. */
+/* Reads message sizes and the rules shared by all groups. */
 static void read_rules(cluster_spec *c, cfg_reader *r, const cluster_preset *p,
                        size_t batch_responses, size_t group_size) {
   c->shared_delays = field_flag(r, "shared_delays");
@@ -413,7 +415,8 @@ static void read_rules(cluster_spec *c, cfg_reader *r, const cluster_preset *p,
   c->in_flight = field_flag(r, "in_flight");
   c->coupled = field_flag(r, "coupled");
   c->ahead = field_whole(r, "ahead");
-  /* The gate bounds how many batches are begun; slow samplers' may still arrive too late. */
+  /* The gate limits how many batches are started, but batches of slow samplers may still arrive too
+   * late. */
   const int64_t gated = p->window < c->ahead ? p->window : c->ahead;
   c->window = field_whole_or(r, "window", p->trains_late ? p->window : gated);
   c->stale = (stale_rule)field_choice(r, "stale");
@@ -429,7 +432,7 @@ static void read_rules(cluster_spec *c, cfg_reader *r, const cluster_preset *p,
     r->status = delay_parse(&c->prompts, prompts, "prompt_lengths", NAN, r->err);
 }
 
-/* `preset_doc`: the lengths that presets of groups have. */
+/* `preset_doc`: the default lengths of presets with groups. */
 static void read_inherited(inherited *s, cfg_reader *r, const cfg_doc *preset_doc) {
   s->max_delay = NAN;
   s->max_delay_at = cfg_child(r, "max_delay");
@@ -438,7 +441,7 @@ static void read_inherited(inherited *s, cfg_reader *r, const cfg_doc *preset_do
     s->max_delay = none ? 0 : field_real_or(r, "max_delay", 0);
   }
   response_parse(&s->responses, r, NULL, NULL, s->c->samples_per_batch);
-  response_fini(&s->responses); /* groups read the distribution, each its own */
+  response_fini(&s->responses); /* groups read the distribution again, each into its own copy */
   s->responses.prompts = s->c->prompts;
   s->responses.group_size = s->c->group_size;
   for (size_t i = 0; i < GROUP_DISTS; ++i) s->dist[i] = cfg_child(r, group_dists[i].key);
@@ -548,7 +551,7 @@ size_t cluster_samplers(const cluster_spec *spec) {
   return spec->n_samplers;
 }
 
-/* Where nothing crashes nothing is repaired. */
+/* Repair times are skipped if there are no crashes. */
 bool cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out) {
   for (group_dist which = 0; which < GROUP_DISTS; ++which)
     for (size_t k = 0; k < spec->n_groups; ++k) {

@@ -1,4 +1,4 @@
-/* Reading the sections `network` and `compare` of a cluster. */
+/* Reads the sections `network` and `compare` of a cluster. */
 #include "core/base/records.h"
 #include "core/config/fields.h"
 #include "sim/cluster_spec.h"
@@ -78,10 +78,10 @@ static void read_delta(network_spec *out, cfg_reader *outer) {
 
 /* --- sites --- */
 
-/* What a row of a matrix may hold. */
+/* Bounds of a row of a matrix between sites. */
 typedef struct row_rule {
   const char *key;
-  double fallback, least, most; /* fallback: where nothing is said, and for `none` */
+  double fallback, least, most; /* fallback: for missing values and `none` */
 } row_rule;
 
 static gl_status read_site_value(double *out, const cfg_node *node, const row_rule *rule,
@@ -92,7 +92,7 @@ static gl_status read_site_value(double *out, const cfg_node *node, const row_ru
                   rule->key, rule->least, rule->most, cfg_text(node));
 }
 
-/* row[n]: a number for all other sites, or one for each of the n sites in their order. */
+/* Reads row[n]: one number for all other sites, or one for each of the n sites in order. */
 static void read_site_row(double *row, cfg_reader *r, const row_rule *rule, size_t own, size_t n) {
   const cfg_node *node = cfg_child(r, rule->key);
   for (size_t i = 0; i < n; ++i) row[i] = rule->fallback;
@@ -124,7 +124,7 @@ static void read_outages(network_site *out, cfg_reader *r, const cfg_node *node)
   }
 }
 
-/* Site `own` of n. Its texts and rows are in the section's arena. */
+/* Reads site `own` of n. Its texts and rows are allocated in the section's arena. */
 static gl_status read_site(network_spec *s, const cfg_node *node, size_t own, size_t n,
                            gl_error *err) {
   static const row_rule latency = {"latency", 0, 0, 1e6}, loss = {"loss", 0, 0, 1},
@@ -199,7 +199,7 @@ gl_status network_site_of(const network_spec *spec, const cfg_node *node, size_t
                   cfg_hint(cfg_text(node), names, n, hint));
 }
 
-/* Whether the section has no effect: nothing is shared, delayed or cut off. */
+/* Whether the section has no effect: nothing is shared, delayed or interrupted. */
 static bool changes_nothing(const network_spec *s) {
   const bool shared = isfinite(s->egress.bandwidth) || s->egress.share == SHARE_QUEUE ||
                       isfinite(s->ingress.bandwidth) || s->ingress.share == SHARE_QUEUE;

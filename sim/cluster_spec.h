@@ -1,4 +1,4 @@
-/* The section `cluster` of a recipe, parsed. Inside sim/ only; others use cluster.h. */
+/* The parsed section `cluster` of a recipe. Private to sim/; others use cluster.h. */
 #ifndef GEPOLAB_SIM_CLUSTER_SPEC_H
 #define GEPOLAB_SIM_CLUSTER_SPEC_H
 
@@ -13,51 +13,49 @@
 
 /* --- responses --- */
 
-/* Response lengths and what they cost: the seconds a batch takes to generate and its bytes, where
- * these follow from lengths drawn from a distribution (measured lengths: an empirical one), or from
- * those of real responses (cluster.coupled).
+/* Response lengths and their cost: the seconds to generate a batch and its bytes, if these depend
+ * on lengths sampled from a distribution (empirical for measured lengths) or on lengths of real
+ * responses (cluster.coupled).
  *
- * A sampler decodes up to `concurrency` responses side by side, each at `tokens_per_s`:
+ * A sampler decodes up to `concurrency` responses in parallel, each at `tokens_per_s`:
  *
- *   continuous  a slot takes the next response as soon as its own has ended (continuous batching
- *               of vLLM and SGLang), in the order of the responses
- *   padded      the next `concurrency` responses begin when the longest of the ones before has
- * ended
+ * continuous  a slot takes the next response, in order, as soon as its own has ended (continuous
+ * batching of vLLM and SGLang) padded      the next `concurrency` responses start when the longest
+ * of the previous ones has ended
  *
- * Batching more responses does not slow one down in this model; a sampler that slows is one with
- * fewer tokens_per_s. Lengths are rounded to whole tokens in 1..max_tokens. Response k of a batch
- * is draw k of the stream (RNG_LENGTH, batch id), so a batch's lengths depend on nothing else.
+ * In this model more responses in parallel do not slow each other down; a slower sampler has a
+ * lower tokens_per_s. Lengths are rounded to whole tokens in 1..max_tokens. Response k of a batch
+ * is sample k of the stream (RNG_LENGTH, batch id), so a batch's lengths depend on nothing else.
  *
- * Prompts may differ in how long their responses are: a factor for each group of a batch, draw g of
- * the stream (RNG_LENGTH, batch id + RESPONSE_PROMPTS), multiplies the lengths of its responses
- * before they are rounded. */
+ * Prompts may differ in the lengths of their responses: a factor per group, sample g of the stream
+ * (RNG_LENGTH, batch id + RESPONSE_PROMPTS), multiplies the lengths of its responses before
+ * rounding. */
 
 #define RESPONSE_PROMPTS ((uint64_t)1 << 63)
 
 typedef enum response_batching { BATCHING_CONTINUOUS, BATCHING_PADDED } response_batching;
 
 typedef struct response_spec {
-  delay_dist *lengths; /* tokens; owned; NULL: costs do not follow lengths */
+  delay_dist *lengths; /* tokens; owned; NULL: cost does not depend on lengths */
   double max_tokens, tokens_per_s;
-  double prompt_tokens;        /* of every prompt */
-  double prefill_tokens_per_s; /* at which caches are computed again; 0: it takes no time */
+  double prompt_tokens;        /* length of every prompt */
+  double prefill_tokens_per_s; /* speed of recomputing keys and values; 0: takes no time */
   size_t concurrency;
   response_batching batching;
-  const delay_dist
-      *prompts;      /* factor on the lengths of all responses of a group; borrowed; NULL: 1 */
-  size_t group_size; /* of it; has no part where prompts is NULL */
+  const delay_dist *prompts; /* length factor of all responses of a group; borrowed; NULL: 1 */
+  size_t group_size;         /* responses per group; not used if prompts is NULL */
 } response_spec;
 
 typedef struct response_cost {
-  double seconds; /* on a sampler of speed 1 */
-  double tokens;  /* of all responses */
-  double longest; /* tokens of the longest */
+  double seconds; /* on a sampler with speed 1 */
+  double tokens;  /* total of all responses */
+  double longest; /* length of the longest response, in tokens */
 } response_cost;
 
 /* --- cluster.network --- */
 
-/* How transfers through the learner's side of the network share it: at once, each with its fair
- * share (max-min); or one after the other. */
+/* How transfers share the learner's side of the network: simultaneously with max-min fair rates, or
+ * one after the other. */
 typedef enum share_rule { SHARE_FAIR, SHARE_QUEUE } share_rule;
 
 typedef struct network_port {
@@ -69,47 +67,52 @@ typedef struct site_outage {
   double from_s, to_s;
 } site_outage;
 
-/* A place with samplers, or the learner's. Rows are of the matrices between sites: [sites], from
- * this one to each. All owned. */
+/* A site of samplers, or the learner's. Rows belong to the matrices between sites: [sites], from
+ * this site to each other. All owned. */
 typedef struct network_site {
   char *name;
   double *latency;   /* seconds, one way */
-  double *bandwidth; /* bytes per second, shared by all transfers of that direction; or infinite */
-  double *loss;      /* chance that a packet is lost, besides what the sampler's link loses */
+  double *bandwidth; /* bytes per second, shared by all transfers in that direction; infinite: no
+                        limit */
+  double
+      *loss; /* probability that a packet is lost, in addition to the loss of the sampler's link */
   site_outage *outages; /* [n_outages] */
   size_t n_outages;
-  delay_dist *mtbf, *mttr; /* seconds to an outage, and to its end; mtbf of 0: none is drawn */
+  delay_dist *mtbf,
+      *mttr; /* seconds until an outage, and its duration; mtbf 0: no sampled outages */
 } network_site;
 
 typedef struct network_spec {
-  network_port egress, ingress; /* of the learner */
-  double round_trips;           /* before a transfer begins, */
-  double rtt;                   /* each of so many seconds; 0: as the latencies of sites say */
-  double delta_fraction;        /* of the bytes of the weights that a delta has; 1: none is sent */
-  int64_t full_every;           /* every n-th transfer of weights to a sampler is full; 0: none */
-  size_t fanout; /* samplers that a node of the relay tree sends weights on to; 0: no relay */
-  size_t shards; /* that weights are cut into */
-  double relay_bandwidth; /* bytes per second of a sampler that sends on; 0: that of its link up */
-  network_site *sites;    /* [n_sites] the learner's first; none: all is at one place */
+  network_port egress, ingress; /* the learner's */
+  double round_trips;           /* number of round trips before a transfer starts */
+  double rtt;                   /* seconds per round trip; 0: from the latencies of sites */
+  double delta_fraction; /* size of a delta as a fraction of the weights' bytes; 1: no deltas are
+                            sent */
+  int64_t full_every;    /* every n-th transfer of weights to a sampler is complete; 0: none */
+  size_t fanout; /* number of samplers to which a node of the relay tree forwards; 0: no relay */
+  size_t shards; /* number of shards per version */
+  double relay_bandwidth; /* bytes per second of a forwarding sampler; 0: that of its uplink */
+  network_site *sites;    /* [n_sites] the learner's first; none: everything is at one place */
   size_t n_sites;
   arena memory;             /* of sites, their names, rows and outages */
-  bool interrupted_is_lost; /* what flows when an outage begins; else it goes on afterwards */
+  bool interrupted_is_lost; /* transfers interrupted by an outage are lost; otherwise they resume */
 } network_spec;
 
 /* --- cluster --- */
 
-/* Samplers that are alike. Distributions are owned by the group. */
+/* A group of identical samplers. It owns its distributions. */
 typedef struct sampler_group {
   size_t count;
-  size_t site;            /* of cluster.network.sites; 0: the learner's */
-  double speed;           /* generation times are divided by it */
-  delay_dist *generation; /* seconds per batch at speed 1; beside those of its responses, if any */
+  size_t site;  /* index in cluster.network.sites; 0: the learner's site */
+  double speed; /* generation times are divided by this */
+  delay_dist
+      *generation; /* seconds per batch at speed 1, in addition to the time of its responses */
   response_spec responses;
   delay_dist *jitter;     /* factor on a generation time */
-  delay_dist *delay;      /* of weights */
-  delay_dist *data_delay; /* of batches */
-  delay_dist *mtbf;       /* seconds from a return to the next crash; zero distribution: never */
-  delay_dist *mttr;       /* seconds from a crash to the return */
+  delay_dist *delay;      /* delay of weights */
+  delay_dist *data_delay; /* delay of batches */
+  delay_dist *mtbf; /* seconds from a return to the next crash; zero distribution: no crashes */
+  delay_dist *mttr; /* seconds from a crash to the return */
   link_spec up, down;
 } sampler_group;
 
@@ -117,51 +120,52 @@ struct cluster_spec {
   const char *preset; /* static */
   sampler_group *groups;
   size_t n_groups, n_samplers;
-  bool shared_delays; /* all samplers draw the same sequence of weight delays */
+  bool shared_delays; /* all samplers use the same sequence of sampled weight delays */
   sync_rule sync;
   queue_rule queue;
-  bool coupled;   /* real responses drive the clock */
+  bool coupled;   /* lengths of real responses drive the clock */
   bool in_flight; /* weights that arrive during generation are used from then on */
-  int64_t ahead;  /* a sampler may begin batch b once b / batches <= its version + ahead */
-  int64_t window; /* largest staleness (QUEUE_HETERORL: D of paper/methods.md §10.4) */
+  int64_t ahead;  /* a sampler may start batch b if b / batches <= its version + ahead */
+  int64_t
+      window; /* largest staleness that is trained (QUEUE_HETERORL: D of paper/methods.md §10.4) */
   unit_kind unit;
-  partial_rule partial; /* of streamed units */
+  partial_rule partial; /* for streamed units */
   kv_cache_rule kv_cache;
-  double interrupt;      /* seconds that decoding stands still for weights that are taken over */
-  size_t unit_responses; /* of a unit */
+  double interrupt;      /* seconds that decoding stops when new weights arrive */
+  size_t unit_responses; /* responses per unit */
   size_t group_size;     /* responses of a group */
-  size_t batches;        /* per update */
-  size_t take;           /* units per update: as many as hold the responses of `batches` batches */
-  double tokens;   /* not 0: an update takes units until they hold so many tokens, not `take` */
-  size_t lookback; /* QUEUE_HETERORL: newest batches seen */
-  size_t capacity; /* waiting units kept; 0: no limit */
+  size_t batches;        /* batches per update */
+  size_t take;           /* units per update: as many as have the responses of `batches` batches */
+  double
+      tokens; /* > 0: an update takes units up to this number of tokens, instead of `take` units */
+  size_t lookback; /* QUEUE_HETERORL: number of newest batches considered */
+  size_t capacity; /* maximum number of waiting units; 0: no limit */
   stale_rule stale;
   double stale_decay;
   evict_rule evict;
   delay_dist *step;    /* seconds per update */
   delay_dist *pause;   /* seconds per evaluation */
-  delay_dist *prompts; /* factor on the lengths of all responses of a group; NULL: 1 */
+  delay_dist *prompts; /* length factor of all responses of a group; NULL: 1 */
   int64_t eval_every, publish_every;
-  measured_staleness measured; /* to compare a schedule with; n == 0: none */
+  measured_staleness measured; /* measurements to compare a schedule with; n == 0: none */
   double weights_bytes, rollout_bytes, bytes_per_token;
   size_t samples_per_batch;
-  network_spec
-      *network; /* owned; NULL: every sampler has links of its own, and nothing is shared */
+  network_spec *network; /* owned; NULL: every sampler has its own links, and nothing is shared */
 };
 
 /* --- cluster_sections.c --- */
 
-/* Reads {histogram} or {trace, column} or neither, {seconds, updates} or not, but one of them, with
- * {name, source}; NULL: nothing to compare with. A trace is a CSV with one update's staleness per
- * line, rounded to whole updates. Errors: GL_EINPUT at the place in the recipe, also where the file
- * is missing or its column is not clear. measured_fini() releases it in any case. */
+/* Reads {histogram} or {trace, column}, and optionally {seconds, updates}, at least one of them,
+ * with {name, source}; NULL: no comparison. A trace is a CSV file with one update's staleness per
+ * line, rounded to whole updates. Call measured_fini() even after an error. Errors: GL_EINPUT with
+ * position in the recipe, also if the file is missing or its column is ambiguous. */
 gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error *err);
 void measured_fini(measured_staleness *m);
-/* *out is NULL where the section is left out or changes nothing; else network_free() releases it.
- */
+/* Sets *out to NULL if the section is missing or has no effect; otherwise free it with
+ * network_free(). */
 gl_status network_parse(network_spec **out, const cfg_node *node, gl_error *err);
 void network_free(network_spec *spec);
-/* The number of the site that node names; 0, the learner's, where it is NULL. */
+/* Sets *site to the index of the site that node names; 0, the learner's, if node is NULL. */
 gl_status network_site_of(const network_spec *spec, const cfg_node *node, size_t *site,
                           gl_error *err);
 

@@ -1,6 +1,6 @@
-/* The delay distributions: one block and one line of the table for each. The formulas are those of
- * paper/methods.md §9.1. Then what holds for distributions of any kind: draws, quantiles,
- * distribution functions, words, reading one from a recipe. */
+/* Delay distributions: one block of functions and one table entry for each (formulas:
+ * paper/methods.md §9.1). Below, code common to all distributions: samples, quantiles, distribution
+ * functions, text, and reading from a recipe. */
 #include "sim/delay.h"
 
 #include "core/base/records.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The mass of either tail of an interval, and its logarithmic odds. */
+/* The probability of each tail of an interval with coverage c. */
 static double tail_of(double c) {
   return (1 - c) / 2;
 }
@@ -100,7 +100,7 @@ static double survival_exponential(const delay_dist *dist, double x) {
   return gsl_cdf_exponential_Q(fmax(0, x - dist->exponential.shift), dist->exponential.mean);
 }
 
-/* l = 0: it begins at 0, and c of its mass is below u. */
+/* For l = 0, the interval starts at 0 and has probability c below u. */
 static gl_status exponential_from_interval(delay_dist *dist, double l, double u, double c,
                                            gl_error *err) {
   const double mean = l == 0 ? -u / log1p(-c) : (u - l) / log_odds_of(c);
@@ -144,7 +144,7 @@ static gl_status lognormal_from_interval(delay_dist *dist, double l, double u, d
 
 /* --- weibull --- */
 
-/* Bounds of a shape: where gamma quantiles are safe. */
+/* Shapes within these bounds have reliable gamma quantiles. */
 static double delay_read_shape(cfg_reader *r) {
   return cfg_double(r, "shape", 1, 0.1, 1e4);
 }
@@ -184,18 +184,18 @@ static void read_gamma(cfg_reader *r, delay_dist *dist, const cfg_node *node) {
   dist->gamma.scale = cfg_positive(r, "scale", 1);
 }
 
-/* ln of a first guess at the p-quantile of the gamma distribution of scale 1: Wilson and Hilferty's
- * (the cube root is nearly normal), or the distribution's behaviour at 0 where that is not
+/* Log of a first guess for the p-quantile of the gamma distribution with scale 1: Wilson and
+ * Hilferty's approximation (the cube root is nearly normal), or the behaviour near 0 if that is not
  * positive. */
 static double gamma_guess(double p, double shape) {
   double root = 1 - 1 / (9 * shape) + gsl_cdf_ugaussian_Pinv(p) / (3 * sqrt(shape));
   return root > 0.1 ? log(shape) + 3 * log(root) : (log(p) + gsl_sf_lngamma(shape + 1)) / shape;
 }
 
-/* ln of the value of the gamma distribution of scale 1 with mass p below (or above) it: Newton's
- * steps on the logarithm of that tail, which is nearly linear in ln x, kept inside a bracket. GSL's
- * inverse gives up for some shapes and calls its error handler, which ends the process unless the
- * program has turned it off; its distribution functions never fail. */
+/* Log of the quantile with lower (or upper) tail probability p of the gamma distribution with
+ * scale 1. Uses Newton steps on the logarithm of that tail, which is nearly linear in ln x, within
+ * a bracket. GSL's inverse fails for some shapes and calls its error handler, which ends the
+ * process unless it was turned off; GSL's distribution functions never fail. */
 static double gamma_log_quantile(double p, double shape, int upper_tail) {
   double lo = -700, hi = log(shape + 40 * sqrt(shape) + 600);
   double y = fmin(fmax(gamma_guess(upper_tail ? 1 - p : p, shape), lo), hi);
@@ -229,7 +229,7 @@ static double survival_gamma(const delay_dist *dist, double x) {
   return x <= 0 ? 1 : gsl_cdf_gamma_Q(x, dist->gamma.shape, dist->gamma.scale);
 }
 
-/* ln of the ratio of the upper to the lower quantile at shape exp(x), less the ratio wanted. */
+/* Log of the ratio of upper to lower quantile at shape exp(x), minus the target. */
 typedef struct gamma_problem {
   double alpha, log_ratio;
 } gamma_problem;
@@ -240,7 +240,8 @@ static double gamma_gap(double x, void *problem) {
   return gamma_log_quantile(g->alpha, k, 1) - gamma_log_quantile(g->alpha, k, 0) - g->log_ratio;
 }
 
-/* The ratio falls from infinity to 1 as the shape grows, so one root lies between the bounds. */
+/* The ratio decreases from infinity to 1 as the shape grows, so there is one root between the
+ * bounds. */
 static gl_status gamma_shape(double *shape, double alpha, double log_ratio, gl_error *err) {
   gamma_problem problem = {alpha, log_ratio};
   gsl_function f = {gamma_gap, &problem};
@@ -329,7 +330,7 @@ static void read_empirical(cfg_reader *r, delay_dist *dist, const cfg_node *node
   if (r->status == GL_OK) gsl_sort(value, 1, n);
 }
 
-/* Linear between the measured values. */
+/* Linear interpolation between the measured values. */
 static double quantile_empirical(const delay_dist *dist, double p) {
   const double *value = dist->empirical.value;
   const size_t n = dist->empirical.n;
@@ -362,7 +363,8 @@ static void read_gilbert_elliott(cfg_reader *r, delay_dist *dist, const cfg_node
     r->status = cfg_fail(node, r->err, "good and bad must be distributions of a single state");
 }
 
-/* Changes the state by the block's second number and draws from its distribution by the first. */
+/* Changes the state by the block's second number and samples from the state's distribution with the
+ * first. */
 static double draw_gilbert_elliott(const delay_dist *dist, delay_source *source, rng_words w) {
   const double change = rng_u01_53(w.v[2], w.v[3]);
   if (change < (source->bad ? dist->gilbert_elliott.to_good : dist->gilbert_elliott.to_bad))
@@ -465,7 +467,7 @@ const delay_dist_entry *delay_dist_about(delay_kind kind) {
   return &table[kind];
 }
 
-/* --- distributions of any kind --- */
+/* --- common to all distributions --- */
 
 enum { HALVINGS = 80 };
 
@@ -473,22 +475,22 @@ static double limited(const delay_dist *dist, double x) {
   return fmax(0, fmin(fmax(x - dist->offset, dist->clamp_lo), dist->clamp_hi));
 }
 
-/* P(draw <= y), or P(draw < y), before offset and clamp: the greatest p whose quantile is. From the
- * quantile, not from the closed form, so that it holds where parameters are degenerate (uniform
- * with equal ends) and for empirical distributions. */
+/* P(X <= y), or P(X < y), before offset and clamp: the largest p whose quantile satisfies it. Uses
+ * the quantile instead of the closed form, so that it also works for degenerate parameters (uniform
+ * with equal ends) and empirical distributions. */
 static double cdf_from_quantile(const delay_dist *dist, double y, bool below) {
   double low = 0, high = 1;
   assert(table[dist->kind].quantile != NULL);
   for (int i = 0; i < HALVINGS; ++i) {
     const double p = (low + high) / 2;
-    if (!(p > low && p < high)) break; /* neighbours in floating point */
+    if (!(p > low && p < high)) break; /* adjacent floating-point numbers */
     const double x = table[dist->kind].quantile(dist, p);
     *((below ? x < y : x <= y) ? &low : &high) = p;
   }
   return (low + high) / 2;
 }
 
-/* The long-run probability of the bad state. */
+/* The stationary probability of the bad state. */
 static double bad_probability(const delay_dist *dist) {
   const double to_bad = dist->gilbert_elliott.to_bad, to_good = dist->gilbert_elliott.to_good;
   return to_bad > 0 ? to_bad / (to_bad + to_good) : 0;
@@ -523,7 +525,7 @@ double delay_survival(const delay_dist *dist, double x) {
 double delay_quantile(const delay_dist *dist, double p) {
   if (table[dist->kind].quantile != NULL) return limited(dist, table[dist->kind].quantile(dist, p));
   if (delay_cdf(dist, 0, false) >= p) return 0;
-  double low = -60, high = log(DELAY_LONGEST); /* of the logarithm */
+  double low = -60, high = log(DELAY_LONGEST); /* of the logarithm of the quantile */
   for (int i = 0; i < HALVINGS; ++i) {
     const double at = (low + high) / 2;
     *(delay_cdf(dist, exp(at), false) >= p ? &high : &low) = at;
@@ -546,7 +548,7 @@ bool delay_is_zero(const delay_dist *dist) {
 gl_status delay_from_interval(delay_dist *dist, delay_kind kind, double l, double u, double c,
                               gl_error *err) {
   const delay_dist_entry *e = delay_dist_about(kind);
-  memset(dist, 0, sizeof *dist); /* the whole union, which may hold pointers */
+  memset(dist, 0, sizeof *dist); /* the whole union, which may contain pointers */
   dist->kind = kind;
   dist->clamp_hi = INFINITY;
   if (!(l >= 0 && u > l && isfinite(u) && c > 0 && c < 1))
@@ -609,7 +611,7 @@ size_t delay_point_masses(const delay_dist *dist, double value[DELAY_MOST_POINT_
   return n;
 }
 
-/* --- in words --- */
+/* --- text --- */
 
 static void delay_own_text(const delay_dist *dist, char text[DELAY_TEXT_SIZE]) {
   const delay_dist_entry *e = &table[dist->kind];
@@ -653,7 +655,7 @@ void delay_text(const delay_dist *dist, char text[DELAY_TEXT_SIZE]) {
     snprintf(text + n, DELAY_TEXT_SIZE - n, " from %.4g", dist->clamp_lo);
 }
 
-/* --- from a recipe: the keys that all distributions share, and what the table reads --- */
+/* --- reading a recipe --- */
 
 static gl_status delay_read_interval(cfg_reader *r, delay_dist *dist, delay_kind kind,
                                      double max_delay) {
@@ -664,7 +666,7 @@ static gl_status delay_read_interval(cfg_reader *r, delay_dist *dist, delay_kind
     r->status = cfg_fail(node, r->err, "interval needs two numbers, [lower, upper]");
   if (r->status == GL_OK) {
     double u = isnan(max_delay) ? ends[1] : max_delay;
-    double least = fmin(u, ends[1]); /* what max_delay replaces must be right all the same */
+    double least = fmin(u, ends[1]); /* the value that max_delay replaces must still be valid */
     gl_error why = {0};
     if (!(least > ends[0]))
       r->status = cfg_fail(node, r->err,
@@ -673,14 +675,14 @@ static gl_status delay_read_interval(cfg_reader *r, delay_dist *dist, delay_kind
                            least, ends[0]);
     else if (delay_from_interval(dist, kind, ends[0], u, c, &why) != GL_OK)
       r->status = cfg_fail(node, r->err, "%s", why.text);
-    dist->clamp_lo = ends[0]; /* kept only where clamp says true */
+    dist->clamp_lo = ends[0]; /* discarded unless `clamp` is true */
     dist->clamp_hi = u;
   }
   free(ends);
   return r->status;
 }
 
-/* clamp: false (default), true (to the interval) or [lower, upper]. */
+/* Reads clamp: false (default), true (clamp to the interval) or [lower, upper]. */
 static void delay_read_clamp(cfg_reader *r, delay_dist *dist, int has_interval) {
   const cfg_node *node = cfg_child(r, "clamp");
   if (node != NULL && cfg_kind_of(node) == CFG_LIST) {
@@ -698,7 +700,7 @@ static void delay_read_clamp(cfg_reader *r, delay_dist *dist, int has_interval) 
   if (!clamp) dist->clamp_lo = 0, dist->clamp_hi = INFINITY;
 }
 
-/* The distribution by its name; one that only has a value is constant. */
+/* The distribution by its name; a map with only a value is constant. */
 static delay_kind delay_read_kind(cfg_reader *r) {
   const char *names[DELAY_KINDS];
   for (int k = 0; k < DELAY_KINDS; ++k) names[k] = delay_dist_about((delay_kind)k)->name;
@@ -706,7 +708,7 @@ static delay_kind delay_read_kind(cfg_reader *r) {
   return (delay_kind)cfg_choice(r, "law", usual, names, DELAY_KINDS);
 }
 
-/* The distribution's own parameters; max_delay is a constant's value. */
+/* Reads the distribution's own parameters; max_delay replaces a constant's value. */
 static void delay_read_own(cfg_reader *r, delay_dist *dist, const cfg_node *node,
                            double max_delay) {
   const delay_dist_entry *e = delay_dist_about(dist->kind);
@@ -762,8 +764,9 @@ gl_status delay_parse(delay_dist **out, const cfg_node *node, const char *sectio
   if (dist == NULL) return gl_fail_memory(err, "a delay distribution");
   dist->clamp_hi = INFINITY;
   gl_status status = GL_OK;
-  double end =
-      max_delay == 0 ? NAN : max_delay; /* no delay at all: the distribution is only checked */
+  double end = max_delay == 0
+                   ? NAN
+                   : max_delay; /* NAN: no delay at all, so the distribution is only checked */
   if (cfg_kind_of(node) == CFG_MAP)
     status = delay_parse_map(dist, node, section, end, err);
   else if (cfg_kind_of(node) == CFG_SCALAR)

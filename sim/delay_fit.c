@@ -1,5 +1,5 @@
-/* Maximum likelihood of delay distributions, from sums over the values where a distribution has
- * them; the test of fit; the choice. */
+/* Maximum likelihood for delay distributions, from sufficient statistics where possible; the
+ * goodness-of-fit test; the choice. */
 #include "sim/delay.h"
 
 #include <assert.h>
@@ -16,8 +16,8 @@
 static const double longest = 1e15; /* as in delay.c */
 static const double shape_least = 0.1, shape_most = 1e4;
 
-/* Values in ascending order: n_below of them at the lower limit, the inner ones, n_above at the
- * upper limit; and sums over the inner ones. */
+/* Values in ascending order: n_below at the lower limit, the inner ones, n_above at the upper
+ * limit; and sums over the inner values. */
 typedef struct sample {
   const double *all; /* [n] */
   size_t n, n_below, n_above;
@@ -46,7 +46,8 @@ static sample sample_of(const double *sorted, size_t n, const fit_limits *limits
   return s;
 }
 
-/* Means and deviations with censored values taken for the limits: where searches begin. */
+/* Starting points of searches: means and deviations, with censored values replaced by the limits.
+ */
 static double mean_of(const sample *s) {
   const double at_high = s->n_above > 0 ? (double)s->n_above * s->high : 0;
   return (s->sum + (double)s->n_below * s->low + at_high) / (double)s->n;
@@ -71,21 +72,22 @@ static bool has_censored(const sample *s) {
 }
 
 /* --- the distributions --- */
-/* Distributions with a density that is smooth in its parameters are found by a search over x[], in
- * which the likelihood is nearly quadratic; those that begin at their least value have it in closed
- * form.
- */
+/* Families with a density that is smooth in the parameters are fitted by a search over x[], in
+ * which the log-likelihood is nearly quadratic. Families whose support begins at the least value
+ * have a closed form. */
 
 typedef struct family {
   const char *name;
   delay_kind kind;
-  size_t n;    /* of parameters */
-  size_t ends; /* those of them that are an end of the support, the least or the largest value */
+  size_t n; /* number of parameters */
+  size_t
+      ends; /* number of parameters that are an end of the support (the least or largest value) */
   const char *names[2];
-  void (*start)(const sample *s, double x[2]);      /* of the search; NULL: closed form */
-  void (*set)(delay_dist *dist, const double x[2]); /* parameters from x */
+  void (*start)(const sample *s, double x[2]); /* starting point of the search; NULL: closed form */
+  void (*set)(delay_dist *dist, const double x[2]);               /* sets the parameters from x */
   double (*log_density)(const delay_dist *dist, const sample *s); /* summed over the inner values */
-  const char *(*solve)(delay_dist *dist, const sample *s); /* the closed form; why not, or NULL */
+  const char *(*solve)(delay_dist *dist,
+                       const sample *s); /* the closed form; returns NULL, or why there is none */
 } family;
 
 static void start_exponential(const sample *s, double x[2]) {
@@ -132,8 +134,8 @@ static double density_lognormal(const delay_dist *dist, const sample *s) {
   return -n * log(sigma * sqrt(2 * M_PI)) - s->sum_log - squares / (2 * sigma * sigma);
 }
 
-/* The logarithm of a Weibull distribution has the deviation pi / (sqrt(6) shape) and a mean that is
- * Euler's constant over the shape below ln scale. */
+/* The logarithm of a Weibull variable has standard deviation pi / (sqrt(6) shape) and mean ln scale
+ * - gamma / shape, gamma being Euler's constant. */
 static void start_weibull(const sample *s, double x[2]) {
   const double shape = M_PI / (sqrt(6) * deviation_log_of(s));
   x[0] = log(fmin(fmax(shape, 1.01 * shape_least), 0.99 * shape_most));
@@ -152,8 +154,8 @@ static double density_weibull(const delay_dist *dist, const sample *s) {
   return (double)n_inner(s) * (log(k) - k * log_scale) + (k - 1) * s->sum_log - powers;
 }
 
-/* Minka's approximation of the shape from ln of the mean less the mean of ln; x[1] is ln of the
- * mean, which hardly depends on the shape. */
+/* Minka's approximation of the shape from ln(mean) - mean(ln). x[1] is the log of the mean, which
+ * is nearly independent of the shape. */
 static void start_gamma(const sample *s, double x[2]) {
   const double gap = fmax(log(mean_of(s)) - mean_log_of(s), 1e-12);
   const double shape = (3 - gap + sqrt((gap - 3) * (gap - 3) + 24 * gap)) / (12 * gap);
@@ -257,7 +259,7 @@ const char *fit_family_name(fit_family f) {
   return families[f].name;
 }
 
-/* The parameters in the order of their names. */
+/* The parameters, in the order of their names. */
 static void parameters_of(const family *f, const delay_dist *dist, double value[2]) {
   value[0] = dist->parameter[0];
   value[1] = f->n == 2 ? dist->parameter[1] : 0;
@@ -285,7 +287,7 @@ typedef struct problem {
   const sample *s;
 } problem;
 
-/* Whether a recipe takes these parameters. */
+/* Whether the parameters are valid in a recipe. */
 static bool is_allowed(const family *f, const delay_dist *dist) {
   double v[2];
   parameters_of(f, dist, v);
@@ -295,14 +297,14 @@ static bool is_allowed(const family *f, const delay_dist *dist) {
   return dist->kind != DELAY_EXPONENTIAL || (v[0] > 0 && v[0] <= longest);
 }
 
-/* Whether the search was stopped by the bounds of a shape: the best one is beyond them. */
+/* Whether the search ended at a bound of the shape: the optimum is beyond it. */
 static bool is_at_bound(const delay_dist *dist) {
   if (dist->kind != DELAY_WEIBULL && dist->kind != DELAY_GAMMA) return 0;
   const double shape = dist->kind == DELAY_WEIBULL ? dist->weibull.shape : dist->gamma.shape;
   return shape < 1.001 * shape_least || shape > 0.98 * shape_most;
 }
 
-/* GSL's simplex takes finite numbers only. */
+/* GSL's simplex only accepts finite numbers. */
 static double minus_log_likelihood(const gsl_vector *at, void *of) {
   static const double impossible = 1e300;
   const problem *p = of;
@@ -314,8 +316,8 @@ static double minus_log_likelihood(const gsl_vector *at, void *of) {
   return isfinite(value) ? value : impossible;
 }
 
-/* Nelder and Mead's simplex, until its size is 1e-5 in the parameters' logarithms (in mu of a
- * lognormal distribution): below the standard error of a shape of up to 10^10 values. */
+/* Nelder-Mead simplex until its size is 1e-5 in the logarithms of the parameters (in mu of a
+ * lognormal distribution). This is below the standard error of a shape for up to 10^10 values. */
 static gl_status fit_search(delay_dist *dist, const family *f, const sample *s, gl_error *err) {
   problem p = {f, s};
   gsl_multimin_function target = {minus_log_likelihood, f->n, &p};
@@ -342,7 +344,7 @@ static gl_status fit_search(delay_dist *dist, const family *f, const sample *s, 
   return status;
 }
 
-/* The distribution of greatest likelihood; *why_not where there is none that a recipe takes. */
+/* Finds the distribution with maximum likelihood; sets *why_not if a recipe cannot express it. */
 static gl_status fit_maximise(delay_dist *dist, const char **why_not, const family *f,
                               const sample *s, gl_error *err) {
   *dist = (delay_dist){.kind = f->kind, .clamp_hi = INFINITY};
@@ -359,8 +361,8 @@ static gl_status fit_maximise(delay_dist *dist, const char **why_not, const fami
 
 /* --- the test of fit --- */
 
-/* sup |F_n - F| from the lower limit to the upper one. A value rounded to a resolution r stands for
- * all up to r/2 beyond it, so that only these edges are compared. */
+/* sup |F_n - F| between the limits. A value rounded to a resolution r represents all values up to
+ * r/2 away, so only these edges are compared. */
 static double fit_distance(const delay_dist *dist, const sample *s, double resolution) {
   const double n = (double)s->n, *x = s->all;
   double most = s->n_below > 0 ? fabs((double)s->n_below / n - cdf_of(dist, s->low)) : 0;
@@ -376,18 +378,18 @@ static double fit_distance(const delay_dist *dist, const sample *s, double resol
   return most;
 }
 
-/* Rounded as the measured values are; what would become 0 is half a step. */
+/* Rounds like the measurement; values that would become 0 become half a step. */
 static double as_measured(double x, double resolution, const fit_limits *limits) {
   if (resolution > 0) x = fmax(resolution * round(x / resolution), resolution / 2);
   return fmin(fmax(x, limits->low), limits->high);
 }
 
 typedef struct spread {
-  double squares[2]; /* of the parameters' distances from the fit's */
+  double squares[2]; /* summed squared deviations of the parameters from the fit */
   size_t n, farther;
 } spread;
 
-/* One sample of the distribution, fitted anew. */
+/* Samples from the fitted distribution once and fits the sample again. */
 static gl_status fit_replicate(spread *to, double *draw, size_t n, const fit_row *row, double d,
                                const family *f, const delay_fit *about, rng_stream stream,
                                gl_error *err) {
@@ -411,10 +413,11 @@ static gl_status fit_replicate(spread *to, double *draw, size_t n, const fit_row
   return GL_OK;
 }
 
-/* D, p and standard errors, from the values tested; the errors are those of all about->n values. */
+/* Computes D, p and standard errors from the tested values; standard errors are scaled to all
+ * about->n values. */
 static gl_status test_row(fit_row *row, const family *f, const sample *tested,
                           const delay_fit *about, rng_stream stream, gl_error *err) {
-  fit_row own = *row; /* fitted to the values tested alone */
+  fit_row own = *row; /* fitted only to the tested values */
   gl_status status = fit_maximise(&own.dist, &own.why_not, f, tested, err);
   if (status != GL_OK) return status;
   row->why_not = own.why_not;
@@ -429,17 +432,17 @@ static gl_status test_row(fit_row *row, const family *f, const sample *tested,
     status = fit_replicate(&to, draw, tested->n, &own, row->distance, f, about, stream, err);
   }
   free(draw);
-  /* Samples that have no such distribution count as farther away: p is then no test, but never too
-   * small. */
+  /* Samples that cannot be fitted count as farther away: p is then not exact, but never too small.
+   */
   row->p = (double)(1 + to.farther + (FIT_REPLICATES - to.n)) / (FIT_REPLICATES + 1);
   const double ratio = sqrt((double)tested->n / (double)about->n), n = (double)to.n;
   for (int k = 0; k < 2; ++k) row->error[k] = to.n < 2 ? NAN : ratio * sqrt(to.squares[k] / n);
   return status;
 }
 
-/* --- what the values are --- */
+/* --- checks of the values --- */
 
-/* The greatest power of ten that all values are multiples of, where many of them are equal. */
+/* The largest power of ten of which all values are multiples, if many values are equal. */
 static double resolution_of(const double *x, size_t n) {
   size_t equal = 0;
   for (size_t i = 1; i < n; ++i) equal += !(x[i] > x[i - 1]);
@@ -463,7 +466,7 @@ static gl_status fit_check_values(const double *x, size_t n, const char *what, g
   return GL_OK;
 }
 
-/* How many of the last values are the largest, and how many the next smaller one. */
+/* Counts the values equal to the largest and to the next smaller one. */
 static void top_counts(const double *x, size_t n, size_t *largest, size_t *next) {
   *largest = *next = 0;
   while (*largest < n && x[n - 1 - *largest] == x[n - 1]) ++*largest;
@@ -471,7 +474,7 @@ static void top_counts(const double *x, size_t n, size_t *largest, size_t *next)
   while (*next < rest && x[rest - 1 - *next] == x[rest - 1]) ++*next;
 }
 
-/* A continuous distribution does not pile values up at its largest one; a limit does. */
+/* A continuous distribution does not accumulate values at its maximum; a limit does. */
 static gl_status check_top(const double *x, size_t n, const char *what, gl_error *err) {
   size_t largest, next;
   top_counts(x, n, &largest, &next);
@@ -512,10 +515,10 @@ static gl_status check_limits(const fit_limits *l, const char *what, gl_error *e
                  what, l->low, l->high);
 }
 
-/* --- the whole --- */
+/* --- main procedure --- */
 
-/* Values drawn without replacement, in ascending order: each stays with the chance that is left
- * (selection sampling, Knuth's algorithm S). */
+/* Samples values without replacement, in ascending order (selection sampling, Knuth's algorithm S).
+ */
 static void fit_thin(double *to, size_t n_to, const double *from, size_t n, rng_stream stream) {
   size_t taken = 0;
   for (size_t i = 0; i < n && taken < n_to; ++i) {
@@ -573,7 +576,7 @@ static gl_status fit_families(delay_fit *out, const double *sorted, uint64_t see
 
 gl_status fit_values(delay_fit *out, double *value, size_t n, fit_limits limits, uint64_t seed,
                      const char *what, gl_error *err) {
-  const bool sure = isnan(limits.high); /* that there is no upper limit */
+  const bool sure = isnan(limits.high); /* the caller states that there is no upper limit */
   if (sure) limits.high = INFINITY;
   *out = (delay_fit){.n = n, .limits = limits, .chosen = FIT_FAMILIES};
   gl_status status = check_limits(&limits, what, err);

@@ -1,7 +1,7 @@
-/* The buckets of a list of future events: their memory, filling, spreading and emptying. */
+/* The buckets of the future event list: memory, insertion, spreading and emptying. */
 #include "sim/event_queue.h"
 
-enum { LEAST_SLAB = 64, MOST_SLAB = 2048 }; /* blocks */
+enum { LEAST_SLAB = 64, MOST_SLAB = 2048 }; /* numbers of blocks */
 
 void fel_init(future_events *f) {
   *f = (future_events){.last = ~(fel_key)0, .spill_at = FEL_SPILL};
@@ -30,7 +30,8 @@ static void fel_give_back(future_events *f, fel_block *block) {
   f->free = block;
 }
 
-/* Each slab is half as large as all before it, so that a quarter at most is never used. */
+/* Each slab has half the size of all previous ones together, so at most a quarter of the memory is
+ * unused. */
 static int fel_add_slab(future_events *f) {
   size_t blocks = f->bytes / sizeof(fel_block) / 2;
   blocks = blocks < LEAST_SLAB ? LEAST_SLAB : blocks > MOST_SLAB ? MOST_SLAB : blocks;
@@ -62,7 +63,7 @@ static uint32_t fel_level_of(fel_key a, fel_key b) {
   return (uint32_t)bit / FEL_BITS;
 }
 
-/* All below a digit. */
+/* A mask of all bits below a digit. */
 static fel_key fel_mask_of(uint32_t level) {
   return ((fel_key)1 << FEL_BITS * level) - 1;
 }
@@ -96,17 +97,18 @@ int fel_spill(future_events *f) {
   f->last = f->base;
   q->size = 0;
   for (size_t i = 0; i < n; ++i) {
-    /* A heap that grows over its own array writes no place that has not been read. */
+    /* The heap grows in place over its own array; each push only overwrites entries that have been
+     * read. */
     const sim_event e = q->heap[i];
     const fel_key key = fel_key_of(&e);
     if (!(key <= f->last ? eq_insert(q, e) : fel_put_far(f, e, key))) return 0;
   }
-  /* What comes before `base` cannot be moved away; it is looked at again when it has doubled. */
+  /* Events before `base` cannot be moved to buckets; try again when the heap has doubled. */
   f->spill_at = 2 * q->size > FEL_SPILL ? 2 * q->size : FEL_SPILL;
   return 1;
 }
 
-/* Takes the events of a bucket, all of them near or according to their keys. */
+/* Moves the events of a bucket to `near`, or distributes them by their keys. */
 static int fel_spread(future_events *f, fel_bucket b, int all_near) {
   f->far -= b.n;
   for (fel_block *block = b.first; block != NULL;) {
@@ -132,8 +134,8 @@ static fel_key fel_least_key(const fel_bucket *b) {
   return least;
 }
 
-/* `base` may move on to any key of the first bucket, or to its beginning: all others differ from it
- * in the digit that they did before. */
+/* Takes a bucket. `base` may advance to any key in the first bucket, or to its start: all other
+ * events differ from it in the same digit as before. */
 static int fel_take_bucket(future_events *f, uint32_t level, uint32_t digit, int whole) {
   fel_level *l = &f->levels[level];
   const fel_bucket b = l->of[digit];

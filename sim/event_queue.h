@@ -1,22 +1,18 @@
-/* Events in the order of (time, rank, order of insertion): a heap, and a list of future events that
- * has a heap at its near end. Two structures, because each level of a heap of millions is a cache
- * miss or two, while small queues (decoding slots, flows of a class, batches by version) need no
- * more than the heap.
+/* Event queues ordered by (time, rank, order of insertion): a heap, and a future event list with a
+ * heap for its nearest events. There are two structures because each level of a heap of millions
+ * costs one or two cache misses, while small queues (decoding slots, flows of a class, batches by
+ * version) need only the heap.
  *
- * The heap is 4-ary, of plain events.
- *
- * Why a 4-ary heap: push and pop are O(log n) with half the levels of a binary heap; the four
+ * Why a 4-ary heap: push and pop are O(log n) with half the levels of a binary heap. The four
  * children of a node are 128 contiguous bytes, two cache lines, so a level costs about one miss. A
- * calendar queue would be O(1) on friendly distributions and O(n) on heavy-tailed delays, which is
- * what is simulated here. All functions are inline because a queueing model spends its time
- * here.
+ * calendar queue would be O(1) for benign distributions, but O(n) for the heavy-tailed delays
+ * simulated here. All functions are inline because the simulation spends most of its time in them.
  *
- * Why a rank: at equal times arrivals must be seen before anything starts (paper/methods.md
- * §10.1). Ranks order events of one moment; within a rank they leave in the order they
- * came, so a run never depends on the heap's layout.
+ * Why a rank: at equal times arrivals must be handled before anything starts (paper/methods.md
+ * §10.1). Ranks order events of equal time; within a rank they leave in the order of insertion, so
+ * results do not depend on the heap's layout.
  *
- * Prefixes: eq_, fel_. Times are simulated seconds, from 0 to infinity, never NaN.
- */
+ * Prefixes: eq_, fel_. Times are simulated seconds, from 0 to infinity, never NaN. */
 #ifndef GEPOLAB_SIM_EVENT_QUEUE_H
 #define GEPOLAB_SIM_EVENT_QUEUE_H
 
@@ -46,9 +42,9 @@ static inline void eq_fini(event_queue *q) {
   eq_init(q);
 }
 
-/* Bits of doubles that are not negative are in the order of the doubles, so time and order make one
- * 128-bit number, compared without a branch: which of two events is first cannot be predicted, and
- * a mispredicted branch costs more than a level of the heap. */
+/* Bits of non-negative doubles have the same order as the doubles, so time and order form one
+ * 128-bit number that is compared without a branch. The result is unpredictable, and a mispredicted
+ * branch costs more than a level of the heap. */
 static inline int eq_before(const sim_event *a, const sim_event *b) {
   union {
     double time;
@@ -58,7 +54,7 @@ static inline int eq_before(const sim_event *a, const sim_event *b) {
          ((unsigned __int128)y.bits << 64 | b->order);
 }
 
-/* Makes room for one more event; 0 if memory is short. */
+/* Makes room for one more event; returns 0 if out of memory. */
 static inline int eq_reserve(event_queue *q) {
   if (q->size < q->capacity) return 1;
   size_t capacity = q->capacity == 0 ? 16 : 2 * q->capacity;
@@ -70,14 +66,15 @@ static inline int eq_reserve(event_queue *q) {
   return 1;
 }
 
-/* The first of four neighbours, by two rounds so that the first two comparisons overlap. */
+/* The index of the first of four siblings, in two rounds so that the first two comparisons overlap.
+ */
 static inline size_t eq_first_of_four(const sim_event *h, size_t child) {
   size_t left = child + (size_t)eq_before(&h[child + 1], &h[child]);
   size_t right = child + 2 + (size_t)eq_before(&h[child + 3], &h[child + 2]);
   return eq_before(&h[right], &h[left]) ? right : left;
 }
 
-/* Lets e sink from hole i until no child comes before it. */
+/* Moves e down from hole i until no child precedes it. */
 static inline void eq_sink(event_queue *q, size_t i, sim_event e) {
   sim_event *h = q->heap;
   size_t n = q->size;
@@ -97,11 +94,11 @@ static inline void eq_sink(event_queue *q, size_t i, sim_event e) {
 
 static inline sim_event eq_stamp(event_queue *q, double time, uint32_t rank, uint32_t kind,
                                  uint32_t node, uint64_t data) {
-  /* + 0: a negative zero would be ordered by its sign bit */
+  /* + 0.0 turns a negative zero, whose sign bit would break the order, into zero */
   return (sim_event){time + 0.0, (uint64_t)rank << 60 | q->inserted++, kind, node, data};
 }
 
-/* Adds an event that has its stamp. 0 if memory is short. */
+/* Inserts an event that already has its order. Returns 0 if out of memory. */
 static inline int eq_insert(event_queue *q, sim_event e) {
   if (!eq_reserve(q)) return 0;
   size_t i = q->size++;
@@ -115,7 +112,7 @@ static inline int eq_insert(event_queue *q, sim_event e) {
   return 1;
 }
 
-/* Adds an event; rank is below 16, 0 first. 0 if memory is short. */
+/* Adds an event; rank is below 16, 0 first. Returns 0 if out of memory. */
 static inline int eq_push(event_queue *q, double time, uint32_t rank, uint32_t kind, uint32_t node,
                           uint64_t data) {
   return eq_insert(q, eq_stamp(q, time, rank, kind, node, data));
@@ -125,12 +122,12 @@ static inline int eq_is_empty(const event_queue *q) {
   return q->size == 0;
 }
 
-/* The next event, left in the queue, which must not be empty. */
+/* Returns the next event without removing it; the queue must not be empty. */
 static inline const sim_event *eq_top(const event_queue *q) {
   return &q->heap[0];
 }
 
-/* Removes and returns the next event of a queue that is not empty. */
+/* Removes and returns the next event; the queue must not be empty. */
 static inline sim_event eq_pop(event_queue *q) {
   sim_event top = q->heap[0];
   sim_event last = q->heap[--q->size];
@@ -138,34 +135,34 @@ static inline sim_event eq_pop(event_queue *q) {
   return top;
 }
 
-/* Removes the next event and adds another in one descent: what an event that schedules its own
- * successor wants. The queue must not be empty. */
+/* Removes the next event and adds another in one descent, for events that schedule their own
+ * successor. The queue must not be empty. */
 static inline void eq_replace(event_queue *q, double time, uint32_t rank, uint32_t kind,
                               uint32_t node, uint64_t data) {
   eq_sink(q, 0, eq_stamp(q, time, rank, kind, node, data));
 }
 
-/* --- the list of future events --- */
+/* --- future event list --- */
 
-/* For simulations that may have millions of events waiting: `near`, a heap of those that come next,
- * and beyond it buckets, in which events lie unordered. Events leave in the same order as from one
- * heap of all.
+/* The future event list, for simulations with millions of pending events: a heap `near` for the
+ * next events, and unordered buckets for later ones. Events leave in the same order as from a
+ * single heap.
  *
- * Why: each level of a heap of millions is a cache miss or two, so an event of a million samplers
- * would cost four times one of ten thousand. A bucket is written at its end and read from its
- * beginning, which costs next to nothing, and the heap stays as small as the cache.
+ * Why: each level of a heap of millions costs one or two cache misses, so an event among a million
+ * samplers would cost four times one among ten thousand. A bucket is written at its end and read
+ * from its start, which is cheap, and the heap stays small enough for the cache.
  *
- * Buckets are those of a radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, Faster algorithms for the
- * shortest path problem, JACM 37, 1990) with digits of six bits. A key is 128 bits: time, then rank
- * and number. All events up to the key `last` are near; any other one is in the bucket of the
- * highest digit in which its key differs from `base`, and of its value there, so buckets of lower
- * digits come first. When nothing is near, the first bucket is taken as a whole if it is small;
- * else its events are spread over lower digits. An event is moved at most once for each digit,
- * whatever the distribution of its times: three or four times in a million. Few events are never
- * moved. */
+ * The buckets are those of a radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, Faster algorithms for
+ * the shortest path problem, JACM 37, 1990) with digits of six bits. A key has 128 bits: time, then
+ * rank and number. All events up to the key `last` are in `near`. Any other event is in the bucket
+ * of the highest digit in which its key differs from `base`, and of that digit's value, so buckets
+ * of lower digits come first. If `near` is empty, the first bucket is moved there if it is small;
+ * otherwise its events are spread over lower digits. An event moves at most once per digit,
+ * whatever the distribution of times: three or four times among a million. If there are few events,
+ * they never move. */
 
-/* FEL_NEAR: a bucket of so many events or fewer is taken as a whole. FEL_SPILL: so many near ones
- * are too many. */
+/* FEL_NEAR: a bucket with at most this many events is moved to `near` as a whole. FEL_SPILL: more
+ * events than this in `near` are moved to buckets. */
 enum { FEL_BITS = 6, FEL_DIGITS = 64, FEL_LEVELS = 22, FEL_NEAR = 256, FEL_SPILL = 2048 };
 enum { FEL_BLOCK = 63 };
 
@@ -179,7 +176,7 @@ typedef struct fel_block {
   sim_event events[FEL_BLOCK];
 } fel_block;
 
-/* Memory that blocks are cut from. */
+/* Memory from which blocks are allocated. */
 typedef struct fel_slab {
   struct fel_slab *next;
   size_t blocks;
@@ -191,29 +188,29 @@ typedef struct fel_bucket {
 } fel_bucket;
 
 typedef struct fel_level {
-  uint64_t filled; /* bit d: bucket d has events */
+  uint64_t filled; /* bit d: bucket d is not empty */
   fel_bucket of[FEL_DIGITS];
 } fel_level;
 
 typedef struct future_events {
   event_queue near;
   fel_key base, last;
-  fel_level *levels; /* [FEL_LEVELS] owned; NULL: there have never been many events */
-  uint32_t filled;   /* bit l: level l has events */
-  size_t far;        /* events in buckets */
-  size_t spill_at;   /* near ones */
-  uint64_t refills;  /* of `near`, so far */
-  fel_block *free;   /* blocks */
+  fel_level *levels; /* [FEL_LEVELS] owned; NULL: there were never many events */
+  uint32_t filled;   /* bit l: level l is not empty */
+  size_t far;        /* number of events in buckets */
+  size_t spill_at;   /* size of `near` at which events are moved to buckets */
+  uint64_t refills;  /* number of times `near` was refilled */
+  fel_block *free;   /* list of free blocks */
   fel_slab *slabs;   /* owned */
-  size_t bytes;      /* of slabs */
+  size_t bytes;      /* total size of slabs */
 } future_events;
 
 void fel_init(future_events *f);
 void fel_fini(future_events *f);
-/* Memory of all of it. */
+/* Total memory in bytes. */
 size_t fel_bytes(const future_events *f);
 
-/* For the functions below. 0: memory is short, and the list is of use to fel_fini alone. */
+/* For the functions below. Returns 0 if out of memory; then only fel_fini() may be called. */
 int fel_refill(future_events *f);
 int fel_spill(future_events *f);
 int fel_put_far(future_events *f, sim_event e, fel_key key);
@@ -251,7 +248,7 @@ static inline size_t fel_size(const future_events *f) {
   return f->near.size + f->far;
 }
 
-/* Removes the next event of a list that is not empty. 0: as above. */
+/* Removes the next event; the list must not be empty. Returns 0 if out of memory. */
 static inline int fel_pop(future_events *f, sim_event *out) {
   if (f->near.size == 0 && !fel_refill(f)) return 0;
   *out = eq_pop(&f->near);

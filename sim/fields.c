@@ -1,18 +1,18 @@
-/* The fields of the simulated cluster: samplers, links, learner and rules of the clock. */
+/* Recipe fields of the simulated cluster: samplers, links, learner and rules of the clock. */
 #include "core/config/fields.h"
 
 #include "sim/cluster.h"
 
 #include <math.h>
 
-/* --- presets: `mapping` was read in `source`, unless it says assumed --- */
+/* --- presets: `mapping` is from `source` unless marked as assumed --- */
 
 #define UNLIMITED INT64_MAX
 
 #define GROUP_LENGTHS "{law: lognormal, mu: 6.5, sigma: 0.8}"
 const char preset_lengths[] = "{lengths: " GROUP_LENGTHS "}";
 
-/* Samplers, who starts a transfer of weights, which unit is trained next, `ahead`, `window` and
+/* Number of samplers, who starts a transfer of weights, queue order, `ahead`, `window` and
  * `publish_every`. */
 #define RULES(n, transfer, order, gate, limit, updates)                                            \
   .samplers = (n), .sync = SYNC_##transfer, .queue = QUEUE_##order, .ahead = (gate),               \
@@ -213,7 +213,7 @@ static const void *cluster_defaults_at(size_t i, const char **name) {
 
 static const field_presets presets = {"cluster.preset", cluster_defaults_at};
 
-/* The default is that of the preset. */
+/* The default comes from the preset. */
 #define PRESET(of) .presets = &presets, .member = offsetof(cluster_preset, of)
 
 /* The fields of the links of one direction. */

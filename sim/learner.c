@@ -1,4 +1,4 @@
-/* The learner: batches that wait for it, which of them it trains next, its updates. */
+/* The learner: waiting batches, choosing the next ones to train, updates. */
 #include "core/base/array.h"
 #include "core/random/rng.h"
 #include "sim/clock.h"
@@ -28,9 +28,9 @@ void learner_fini(sim_clock *c) {
   free(c->learner.chosen);
 }
 
-/* --- which waiting batch is trained next --- */
+/* --- choice of the next batch --- */
 
-/* Tokens that wait, counted only where an update is counted in them. */
+/* Adds to or subtracts from the number of waiting tokens, if updates are counted in tokens. */
 static void count_tokens(sim_clock *c, uint32_t slot, double sign) {
   if (c->spec->tokens > 0) c->learner.waiting_tokens += sign * c->buffer.pool[slot].facts.tokens;
 }
@@ -49,9 +49,9 @@ static void choice_drop(sim_clock *c, uint32_t slot, unit_fate fate) {
   ledger_discard(c, slot, fate);
 }
 
-/* HeteroRL (paper/methods.md §10.4): over the `lookback` newest batches, the first of the newest
- * version if that is newer than all trained; otherwise the oldest batch within the window of the
- * newest version trained. */
+/* HeteroRL (paper/methods.md §10.4): among the `lookback` newest batches, the first with the newest
+ * version if that is newer than all trained ones; otherwise the oldest batch within the window of
+ * the newest trained version. */
 static uint32_t heterorl_next(const sim_clock *c, int64_t newest_trained) {
   const buffer *b = &c->buffer;
   uint32_t newest = BUFFER_NONE, oldest = BUFFER_NONE;
@@ -69,8 +69,8 @@ static uint32_t heterorl_next(const sim_clock *c, int64_t newest_trained) {
   return buffer_version(b, newest) > newest_trained ? newest : oldest;
 }
 
-/* Drops the oldest batches whose versions are below the window for good. They would never be
- * chosen, but would count among the `lookback` newest. */
+/* Permanently drops the oldest batches with versions below the window. They would never be chosen,
+ * but would count among the `lookback` newest. */
 static void heterorl_trim(sim_clock *c) {
   buffer *b = &c->buffer;
   while (b->oldest != BUFFER_NONE &&
@@ -84,7 +84,7 @@ static bool is_enough(const sim_clock *c) {
                              : c->buffer.waiting >= c->spec->take;
 }
 
-/* Whether the units chosen so far, with so many tokens, fill it. */
+/* Whether the units chosen so far, with this many tokens, fill an update. */
 static bool is_full(const sim_clock *c, double tokens) {
   return c->spec->tokens > 0 ? tokens >= c->spec->tokens : c->learner.n_chosen >= c->spec->take;
 }
@@ -114,10 +114,10 @@ static bool choose_heterorl(sim_clock *c) {
   return false;
 }
 
-/* Rules that train the oldest version first, or drop versions that are too old, ask for the
- * smallest version that waits: a heap holds the waiting batches by version and, within a version,
- * by arrival. A batch that leaves the list in another way leaves its entry in the heap, which is
- * skipped when it comes to the top. */
+/* Rules that train the oldest version first, or drop units that are too stale, need the oldest
+ * waiting version: a heap orders waiting batches by version and then by arrival. A batch that
+ * leaves the list otherwise leaves its entry in the heap, which is skipped when it reaches the top.
+ */
 static bool needs_versions(const sim_clock *c) {
   return c->spec->queue == QUEUE_OLDEST_VERSION || c->spec->evict == EVICT_STALEST ||
          (c->spec->queue != QUEUE_HETERORL && c->spec->window < INT64_MAX);
@@ -133,7 +133,7 @@ static bool choice_add(sim_clock *c, uint32_t slot) {
                  c->buffer.pool[slot].arrival);
 }
 
-/* The first arrival of the oldest version that waits; BUFFER_NONE if nothing does. */
+/* The first arrival of the oldest waiting version; BUFFER_NONE if nothing waits. */
 static uint32_t oldest_version(sim_clock *c) {
   while (!eq_is_empty(&c->learner.by_version)) {
     const sim_event *e = eq_top(&c->learner.by_version);
@@ -216,7 +216,7 @@ static gl_status learner_publish(sim_clock *c, gl_error *err) {
   const bool pull = c->spec->sync == SYNC_PULL;
   gl_status status = GL_OK;
   if (c->net.nodes != NULL) return relay_publish(c, err);
-  if (pull && c->n_gated == 0) return status; /* do not read a million samplers for nothing */
+  if (pull && c->n_gated == 0) return status; /* avoids reading a million samplers in vain */
   for (size_t i = 0; i < c->spec->n_samplers && status == GL_OK; ++i) {
     sampler *s = &c->samplers[i];
     if (pull && s->state == SAMPLER_GATED)
@@ -226,7 +226,7 @@ static gl_status learner_publish(sim_clock *c, gl_error *err) {
   return status;
 }
 
-/* Copies a chosen batch into the schedule and gives its slot back. */
+/* Copies a chosen batch to the schedule and frees its slot. */
 static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
   schedule *out = c->out;
   pooled_batch *p = &c->buffer.pool[slot];

@@ -1,5 +1,5 @@
-/* Messages over a link of their own: bandwidth, lost packets and their repetition; and flows that
- * share capacity. */
+/* Messages over a single link: bandwidth, lost packets and retransmission; and flows that share
+ * capacity. */
 #include "sim/link.h"
 
 #include "core/base/array.h"
@@ -36,7 +36,7 @@ gl_status link_parse(link_spec *out, const cfg_node *node, const char *section,
   return cfg_end(&r);
 }
 
-/* How many of n packets are lost. */
+/* Samples how many of n packets are lost. */
 static unsigned lost_of(const link_spec *spec, link_state *state, gsl_rng *g, unsigned n) {
   if (spec->to_bad <= 0) return spec->loss <= 0 ? 0 : gsl_ran_binomial(g, spec->loss, n);
   unsigned lost = 0;
@@ -73,7 +73,7 @@ link_trip link_send(const link_spec *spec, link_state *state, rng_stream stream,
   return trip;
 }
 
-/* --- max-min fair rates over a few shared resources, and the flows in the order of their ends --- */
+/* --- flows with max-min fair rates --- */
 
 void flow_init(flow_net *net) {
   *net = (flow_net){0};
@@ -114,7 +114,7 @@ uint32_t flow_class_of(flow_net *net, const uint32_t *via, size_t n_via, double 
   return (uint32_t)net->n_classes++;
 }
 
-/* Where a rate is infinite, what it moves ends at the moment it began: no time passes. */
+/* At an infinite rate, the transfer takes no time. */
 void flow_advance(flow_net *net, double now) {
   const double dt = now - net->now;
   net->now = now;
@@ -131,12 +131,12 @@ void flow_advance(flow_net *net, double now) {
 
 bool flow_join(flow_net *net, uint32_t class, double bytes, uint64_t id) {
   flow_class *k = &net->classes[class];
-  if (k->flows.size == 0) k->service = 0; /* small numbers are exact ones */
+  if (k->flows.size == 0) k->service = 0; /* resetting keeps the numbers small and exact */
   return eq_push(&k->flows, k->service + bytes, 0, 0, 0, id);
 }
 
-/* Progressive filling: the level at which the next resource is full or the next class at its cap.
- */
+/* Progressive filling: the level at which the next resource is exhausted or the next class reaches
+ * its cap. */
 static double next_level(const flow_net *net) {
   double level = INFINITY;
   for (size_t r = 0; r < net->n_resources; ++r) {
@@ -148,7 +148,7 @@ static double next_level(const flow_net *net) {
   return level;
 }
 
-/* Whether the class stops at this level: at its cap, or through a resource that is full. */
+/* Whether the class stops at this level: at its cap, or because a resource is exhausted. */
 static bool stops(const flow_net *net, const flow_class *k, double level) {
   if (k->cap <= level) return true;
   for (size_t v = 0; v < k->n_via; ++v) {
@@ -158,8 +158,8 @@ static bool stops(const flow_net *net, const flow_class *k, double level) {
   return false;
 }
 
-/* Gives the classes that stop at this level their rate. Which they are is found before any of them
- * takes its share away. */
+/* Fixes the rate of the classes that stop at this level. All of them are found before any capacity
+ * is subtracted. */
 static size_t fill_to(flow_net *net, double level) {
   size_t stopped = 0;
   for (size_t i = 0; i < net->n_classes; ++i) {

@@ -1,5 +1,5 @@
-/* Samplers that generate whole batches, and what every sampler does: it fetches or is sent weights
- * and sends what it has generated. Where units stream, stream.c says what is generated when. */
+/* Samplers: fetching or receiving weights, generating whole batches, sending them, and (second part
+ * of the file) streaming of groups or responses. */
 #include "core/base/array.h"
 #include "sim/clock.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- lengths of responses, and the time that a sampler takes to decode them --- */
+/* --- response lengths and decoding times --- */
 
 static double draw_length(const response_spec *spec, delay_source *source, double factor) {
   return fmin(fmax(round(factor * delay_draw(spec->lengths, source)), 1), floor(spec->max_tokens));
@@ -17,7 +17,7 @@ static delay_source prompts_of(uint64_t seed, uint64_t group) {
   return (delay_source){rng_stream_at(seed, RNG_LENGTH, group + RESPONSE_PROMPTS), 0, 0};
 }
 
-/* Continuous batching: gives the next response to the slot that is free first. */
+/* Continuous batching: assigns the next response to the slot that is free first. */
 static int take_slot(const response_spec *spec, event_queue *slots, double length, double *end) {
   double begin = 0;
   if (slots->size == spec->concurrency) {
@@ -30,15 +30,15 @@ static int take_slot(const response_spec *spec, event_queue *slots, double lengt
   return 1;
 }
 
-/* A sampler at work on a batch. */
+/* State of decoding one batch. */
 typedef struct decoder {
   const response_spec *spec;
   event_queue *slots;
   size_t begun, responses;
   double tokens;
-  double decoded; /* tokens of the slot that works longest; padded: of all waves before */
-  double wave;    /* of this wave, its longest */
-  double longest; /* of all */
+  double decoded; /* tokens decoded by the busiest slot; padded: by all previous waves */
+  double wave;    /* longest response of this wave */
+  double longest; /* longest response of all */
 } decoder;
 
 static int decode(decoder *d, double length) {
@@ -100,7 +100,7 @@ double response_draw_lengths(double *lengths, const response_spec *spec, uint64_
 
 /* --- samplers that generate whole batches --- */
 
-/* No generation takes less, so that simulated time always moves on. */
+/* Minimum generation time, so that simulated time always advances. */
 static const double shortest_generation_s = 1e-9;
 
 static link_trip send_down(sim_clock *c, uint32_t i) {
@@ -129,8 +129,8 @@ gl_status sampler_fetch(sim_clock *c, uint32_t i, gl_error *err) {
   return clock_post(c, trip.end_s, WEIGHTS_LOADED, i, version, err);
 }
 
-/* Puts the seconds of all rounds of a batch in place of those of what it sends. Lengths of real
- * responses fit the clock's doubles. False: memory is short. */
+/* Replaces the decoding time of the responses sent by that of all rounds of a batch. Lengths of
+ * real responses are exact in double. Returns false if out of memory. */
 static bool rounds_cost(sim_clock *c, const response_spec *r, const schedule_rounds *taken,
                         response_cost *cost) {
   double *lengths = calloc(taken->responses, sizeof *lengths);
@@ -147,9 +147,9 @@ static bool rounds_cost(sim_clock *c, const response_spec *r, const schedule_rou
   return fits;
 }
 
-/* What the responses of a batch cost: by the lengths of real responses, by drawn lengths, or
- * nothing where the cluster has no distribution of lengths; and in how many rounds they were drawn.
- */
+/* Computes the cost of a batch's responses from lengths of real responses or sampled lengths, or 0
+ * if the cluster has no length distribution; *rounds is the number of rounds in which they were
+ * sampled. */
 static gl_status draw_lengths(sim_clock *c, sampler *s, const schedule_batch *facts,
                               response_cost *cost, size_t *rounds, gl_error *err) {
   const response_spec *r = &s->group->responses;
@@ -173,7 +173,7 @@ static gl_status draw_lengths(sim_clock *c, sampler *s, const schedule_batch *fa
   return fits ? GL_OK : gl_fail_memory(err, "response lengths");
 }
 
-/* Seconds that a batch will take, its tokens and bytes. */
+/* Computes the generation time of a batch, its tokens and bytes. */
 static gl_status draw_generation(sim_clock *c, sampler *s, schedule_batch *facts, double *seconds,
                                  gl_error *err) {
   const sampler_group *g = s->group;
@@ -238,7 +238,8 @@ gl_status sampler_send(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err) {
 
 gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
-  if (s->state != SAMPLER_GENERATING || s->ends_s != c->now) return GL_OK; /* crashed since */
+  if (s->state != SAMPLER_GENERATING || s->ends_s != c->now)
+    return GL_OK; /* the sampler crashed meanwhile */
   s->busy_s += c->now - s->begun_s;
   sampler_enter(c, i, SAMPLER_READY, SPAN_DONE);
   gl_status status = sampler_send(c, i, s->slot, err);
@@ -247,7 +248,7 @@ gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err) {
 
 gl_status sampler_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
   sampler *s = &c->samplers[i];
-  if (version <= s->version || s->state == SAMPLER_DOWN) { /* overtaken on the way */
+  if (version <= s->version || s->state == SAMPLER_DOWN) { /* newer weights arrived first */
     version_release(c, version);
     return GL_OK;
   }
@@ -269,8 +270,8 @@ gl_status sampler_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *e
   return status == GL_OK ? clock_post(c, s->ends_s, GENERATION_ENDS, i, 0, err) : status;
 }
 
-/* SYNC_PUSH: sends the newest weights, or once the link is free: older ones are then skipped. What
- * is lost for good is sent again. */
+/* SYNC_PUSH: sends the newest weights now or, skipping older versions, when the link is free.
+ * Messages that are lost for good are sent again. */
 gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
   if (c->net.peers != NULL) return transfer_weights(c, i, err);
@@ -293,19 +294,17 @@ gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err) {
   return clock_post(c, arrival, WEIGHTS_ARRIVE, i, (uint64_t)c->learner.published, err);
 }
 
-/* --- samplers that stream units ---
+/* --- samplers that stream units --- */
+/* Streaming follows engines with continuous batching: a sampler decodes up to `concurrency`
+ * responses. A free slot immediately takes the next response, of the unit in progress or of a new
+ * one. A unit is sent when its last response has ended, so short units arrive first, and a
+ * straggler delays only its own unit.
  *
- * Samplers that stream units, as engines with continuous batching do: a sampler decodes up to
- * `concurrency` responses, and a slot that is free takes the next one at once, of the unit that was
- * begun last or of a new one. A unit is sent when its last response has ended; so short ones arrive
- * first, and what a straggler holds back is its own unit alone.
- *
- * Weights that are pulled are fetched when they are due and nothing is under way any more: no unit
- * is begun from then on. What happens to units under way when weights are pushed is
- * cluster.partial. */
+ * Weights that are due for pulling are fetched when nothing is in progress; until then no unit is
+ * started. cluster.partial determines what happens to units in progress when weights are pushed. */
 
 enum { NO_PLACE = UINT32_MAX };
-/* No response takes less, so that simulated time always moves on. */
+/* Minimum decoding time of a response, so that simulated time always advances. */
 static const double shortest_response_s = 1e-9;
 
 void stream_init(sim_clock *c) {
@@ -339,7 +338,7 @@ size_t stream_bytes(const sim_clock *c) {
 
 /* --- running responses --- */
 
-/* A place at the head of the sampler's list; NO_PLACE if memory is short. */
+/* Adds an entry at the head of the sampler's list; NO_PLACE if out of memory. */
 static uint32_t take_place(streaming *t, engine *e) {
   if (t->free == NO_PLACE &&
       (t->n_running >= NO_PLACE - 1 || !ARRAY_RESERVE(t->running, t->capacity, t->n_running + 1)))
@@ -372,7 +371,7 @@ static void give_place_back(streaming *t, engine *e, uint32_t place) {
 
 /* --- units --- */
 
-/* Whether a learner samples the rest of responses anew when their weights change. */
+/* Whether a learner samples the rest of each response again when its weights change. */
 static bool resamples(const sim_clock *c) {
   return c->coupled.hooks != NULL && c->spec->partial == PARTIAL_CONTINUE;
 }
@@ -395,7 +394,7 @@ static bool reserve_unit(sim_clock *c, uint32_t slot) {
   return u->lengths != NULL && (u->from != NULL || !resamples(c));
 }
 
-/* What a unit of such lengths weighs. */
+/* Computes the tokens, longest response and bytes of a unit from its lengths. */
 static void add_up_lengths(const cluster_spec *spec, schedule_batch *facts, const double *lengths) {
   facts->tokens = facts->longest = 0;
   for (size_t k = 0; k < spec->unit_responses; ++k) {
@@ -440,15 +439,15 @@ static gl_status begin_unit(sim_clock *c, uint32_t i, gl_error *err) {
   return status;
 }
 
-/* Its responses come to nothing. */
+/* Drops a unit in progress with all its responses. */
 static void end_unit(sim_clock *c, uint32_t i, uint32_t slot, span_end how) {
   const schedule_batch *b = &c->buffer.pool[slot].facts;
   clock_trace(c, (schedule_span){SPAN_GENERATION, how, i, b->start_s, c->now, b->number, -1});
   ledger_discard(c, slot, how == SPAN_LOST ? FATE_LOST : FATE_ABORTED);
 }
 
-/* Ends everything that is under way at a sampler. A unit may be open with no response running, in
- * the moment between the end of one and the start of the next. */
+/* Drops everything in progress at a sampler. A unit may be open without a running response, between
+ * the end of one and the start of the next. */
 static void abort_all(sim_clock *c, uint32_t i, span_end how) {
   streaming *t = &c->stream;
   engine *e = &t->engines[i];
@@ -476,7 +475,7 @@ void stream_trace_open(const sim_clock *c, uint32_t i) {
   const engine *e = &t->engines[i];
   for (uint32_t r = e->first; r != NO_PLACE; r = t->running[r].next) {
     const schedule_batch *b = &c->buffer.pool[t->running[r].slot].facts;
-    bool reported = false; /* by another of its responses */
+    bool reported = false; /* the unit was already reported for another response */
     for (uint32_t k = e->first; k != r; k = t->running[k].next)
       reported |= t->running[k].slot == t->running[r].slot;
     if (!reported)
@@ -487,7 +486,7 @@ void stream_trace_open(const sim_clock *c, uint32_t i) {
 
 /* --- decoding --- */
 
-/* Begins the next response of the open unit. */
+/* Starts the next response of the open unit. */
 static gl_status begin_response(sim_clock *c, uint32_t i, gl_error *err) {
   streaming *t = &c->stream;
   engine *e = &t->engines[i];
@@ -512,7 +511,7 @@ static gl_status begin_response(sim_clock *c, uint32_t i, gl_error *err) {
   return clock_post(c, r->ends_s, RESPONSE_ENDS, i, place | (uint64_t)r->serial << 32, err);
 }
 
-/* Whether a unit may be begun now; what keeps it from it shows in the engine. */
+/* Whether a unit may be started now; the reason if not is recorded in the engine. */
 static bool may_begin(const sim_clock *c, uint32_t i, bool weights_are_due) {
   engine *e = &c->stream.engines[i];
   if (e->coming >= 0 || weights_are_due) return false;
@@ -557,7 +556,7 @@ gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_erro
   engine *e = &t->engines[i];
   const uint32_t place = (uint32_t)which;
   running_response *r = &t->running[place];
-  if (r->serial != which >> 32) return GL_OK; /* its sampler crashed, or it was thrown away */
+  if (r->serial != which >> 32) return GL_OK; /* its sampler crashed, or it was dropped */
   const uint32_t slot = r->slot;
   unit_progress *u = &t->units[slot];
   gl_status status = GL_OK;
@@ -581,19 +580,19 @@ gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_erro
   return status != GL_OK ? status : clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
 }
 
-/* --- weights that are pushed --- */
+/* --- pushed weights --- */
 
-/* How far a response has been decoded. */
+/* The decoded fraction of a response. */
 static double fraction_done(const sim_clock *c, const running_response *r) {
   return (c->now - r->begun_s) / (r->ends_s - r->begun_s);
 }
 
-/* Which of its unit's responses it is, where segments say it. */
+/* The index of the response in its unit; only valid if segments are per response. */
 static int64_t response_of(const sim_clock *c, const running_response *r) {
   return c->buffer.pool[r->slot].segments[r->segment].response;
 }
 
-/* Prompts and tokens of the responses under way, whose keys and values a sampler holds. */
+/* Tokens whose keys and values the sampler holds: prompts and responses in progress. */
 static double tokens_held(const sim_clock *c, uint32_t i) {
   const streaming *t = &c->stream;
   double tokens = 0;
@@ -607,7 +606,7 @@ static double tokens_held(const sim_clock *c, uint32_t i) {
   return tokens;
 }
 
-/* Decoding stands still for the weights and for the keys and values that are computed again. */
+/* Stops decoding while weights are loaded and keys and values are recomputed. */
 static gl_status stream_interrupt(sim_clock *c, uint32_t i, gl_error *err) {
   streaming *t = &c->stream;
   const sampler_group *g = c->samplers[i].group;
@@ -616,11 +615,13 @@ static gl_status stream_interrupt(sim_clock *c, uint32_t i, gl_error *err) {
   const double tokens = again ? tokens_held(c, i) : 0;
   const double seconds = c->spec->interrupt + (again ? tokens / prefill : 0);
   gl_status status = GL_OK;
-  uint32_t first = t->engines[i].first; /* begun: then those that end together keep their order */
+  uint32_t first =
+      t->engines[i]
+          .first; /* first started first, so that responses that end together keep their order */
   while (t->running[first].next != NO_PLACE) first = t->running[first].next;
   for (uint32_t k = first; k != NO_PLACE && status == GL_OK; k = t->running[k].previous) {
     running_response *r = &t->running[k];
-    if (fraction_done(c, r) >= 1) continue; /* it ends at this moment */
+    if (fraction_done(c, r) >= 1) continue; /* it ends now */
     r->begun_s += seconds;
     r->ends_s += seconds;
     ++r->serial;
@@ -629,8 +630,8 @@ static gl_status stream_interrupt(sim_clock *c, uint32_t i, gl_error *err) {
   return status == GL_OK ? interrupt_begin(c, i, seconds, tokens, err) : status;
 }
 
-/* Where the responses of one unit stand, for the learner: u->from. A token that has been begun is
- * finished with the weights before. */
+/* Writes the progress of one unit's responses to u->from, for the learner. A token in progress is
+ * finished with the old weights. */
 static void stream_place_responses(const sim_clock *c, uint32_t i, uint32_t slot) {
   const streaming *t = &c->stream;
   unit_progress *u = &t->units[slot];
@@ -645,7 +646,8 @@ static void stream_place_responses(const sim_clock *c, uint32_t i, uint32_t slot
   }
 }
 
-/* The unit's running responses take the time of their new lengths; old ones are in c->coupled. */
+/* Updates the end times of the unit's running responses for their new lengths; old lengths are in
+ * c->coupled. */
 static gl_status take_new_lengths(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err) {
   streaming *t = &c->stream;
   const unit_progress *u = &t->units[slot];
@@ -663,7 +665,7 @@ static gl_status take_new_lengths(sim_clock *c, uint32_t i, uint32_t slot, gl_er
   return status;
 }
 
-/* The learner draws the rest of a unit anew. */
+/* The learner samples the rest of a unit again. */
 static gl_status draw_rest(sim_clock *c, uint32_t i, uint32_t slot, int64_t version,
                            gl_error *err) {
   const size_t n = c->spec->unit_responses;
@@ -680,7 +682,7 @@ static gl_status draw_rest(sim_clock *c, uint32_t i, uint32_t slot, int64_t vers
   return take_new_lengths(c, i, slot, err);
 }
 
-/* All units under way, each once: those with responses that run, and the one that is still open. */
+/* Visits each unit in progress once: those with running responses, and the one still open. */
 static gl_status draw_rests(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
   const streaming *t = &c->stream;
   const engine *e = &t->engines[i];
@@ -695,7 +697,7 @@ static gl_status draw_rests(sim_clock *c, uint32_t i, int64_t version, gl_error 
   return status;
 }
 
-/* The responses under way go on with other weights. */
+/* Continues the responses in progress with other weights. */
 static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
   streaming *t = &c->stream;
   bool interrupts = false;
@@ -719,7 +721,7 @@ gl_status stream_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *er
   sampler *s = &c->samplers[i];
   engine *e = &c->stream.engines[i];
   if (version <= s->version || version <= e->coming || s->state == SAMPLER_DOWN) {
-    version_release(c, version); /* overtaken on the way */
+    version_release(c, version); /* newer weights arrived first */
     return GL_OK;
   }
   if (interrupt_is_on(c, i)) {

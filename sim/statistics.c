@@ -1,5 +1,5 @@
-/* What a clock measured: statistics of a schedule, as a list of numbers and as JSON, and its
- * distance from measured staleness. */
+/* Statistics of a schedule, as a list of numbers and as JSON, and its distance from measured
+ * staleness. */
 #include "sim/schedule.h"
 
 #include "core/base/json.h"
@@ -40,7 +40,7 @@ const char *unit_fate_name(unit_fate fate) {
   return "";
 }
 
-/* --- what the clock measured --- */
+/* --- clock statistics --- */
 
 int64_t schedule_staleness(const schedule *s, const schedule_update *u, const schedule_batch *b) {
   return u->version - s->segments[b->first_segment].version;
@@ -106,7 +106,7 @@ static gl_status count_staleness(schedule *s, gl_error *err) {
   return GL_OK;
 }
 
-/* Smallest staleness at which the histogram holds at least p of the batches. */
+/* The smallest staleness that a fraction of at least p of the batches does not exceed. */
 static double staleness_quantile(const schedule *s, double p) {
   double below = 0;
   for (size_t i = 0; i < s->n_staleness; ++i) {
@@ -174,7 +174,7 @@ static void clock_fill_interrupts(sim_clock *c) {
   c->out->recomputed_tokens = t->tokens;
 }
 
-/* Decoding seconds against those that all slots have. */
+/* Utilisation of decoding slots: decoding seconds over the seconds of all slots. */
 static void clock_fill_slots(sim_clock *c) {
   double used = 0, slots = 0;
   if (c->stream.engines == NULL) return;

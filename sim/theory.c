@@ -1,5 +1,5 @@
-/* Closed forms: facts of the cluster, each form's range and values, the table of forms, and the
- * same quantities measured in a schedule. */
+/* Closed forms: properties of the cluster, each form's conditions and values, the table of forms,
+ * and the same quantities measured in a schedule. */
 #include "sim/theory.h"
 
 #include "sim/cluster_spec.h"
@@ -16,28 +16,29 @@
 /* Times that differ by no more than this fraction are equal. */
 static const double rounding = 1e-9;
 
-/* --- facts of the cluster --- */
+/* --- properties of the cluster --- */
 
-/* Times are means in seconds; those of samplers hold where all are alike. */
+/* Properties of a cluster. Times are means in seconds; those of samplers are only valid if all
+ * samplers are alike. */
 typedef struct theory_facts {
   const cluster_spec *c;
   double samplers, batches, responses;
   double ahead, window;     /* INFINITY: no limit */
   bool alike;               /* one group of samplers */
-  bool constant_generation; /* of every group, and of all its parts */
-  double generation;        /* seconds a batch */
-  bool constant_data;       /* data delays are constant, */
-  bool one_data;            /* and with transfers the same for all samplers */
+  bool constant_generation; /* constant in every group, including all components */
+  double generation;        /* seconds per batch */
+  bool constant_data;       /* all data delays are constant */
+  bool one_data;            /* and, including transfers, the same for all samplers */
   double data;              /* data delay and transfer of a batch */
-  double upload, download;  /* the transfers alone, the longest */
-  bool constant_weights;    /* weights take the same constant time to all samplers */
-  double weights;           /* delay and transfer */
+  double upload, download;  /* only the transfers, the longest */
+  bool constant_weights;    /* weights take the same constant time to every sampler */
+  double weights;           /* delay and transfer of weights */
   bool constant_step;
   double step;
 } theory_facts;
 
-/* A form: the condition that the cluster breaks, static, NULL where the form holds; and its values.
- */
+/* theory_breaks: returns the condition that the cluster violates, a static text, or NULL if the
+ * form holds. theory_say: computes the form's values. */
 typedef const char *theory_breaks(const theory_facts *f);
 typedef gl_status theory_say(theory *out, const theory_facts *f, gl_error *err);
 
@@ -142,7 +143,7 @@ static const char *group_breaks(const cluster_spec *c, const sampler_group *g) {
   return NULL;
 }
 
-/* A distribution without a finite mean, or whose draws depend on each other. */
+/* Refuses distributions without a finite mean, or with dependent samples. */
 static const char *dist_breaks(const cluster_spec *c) {
   cluster_dist dist;
   for (size_t i = 0; cluster_dist_at(c, i, &dist); ++i) {
@@ -179,7 +180,7 @@ static theory_value exactly(double x) {
   return (theory_value){x, x};
 }
 
-/* Fills the three rates from seconds an update. */
+/* Computes the three rates from the seconds per update. */
 static void set_rates(theory *out, const theory_facts *f, double cycle, double sampler_busy) {
   out->value[THEORY_SAMPLES_PER_S] = exactly(f->batches * f->responses / cycle);
   out->value[THEORY_LEARNER_UTILISATION] = exactly(f->step / cycle);
@@ -193,14 +194,14 @@ static gl_status theory_new_fractions(theory *out, size_t n, gl_error *err) {
   return GL_OK;
 }
 
-/* The mean of a distribution whose values are all listed. */
+/* The mean of a distribution given by all its fractions. */
 static theory_value mean_of_fractions(const theory *t) {
   double mean = 0;
   for (size_t i = 0; i < t->n_staleness; ++i) mean += (double)i * t->staleness[i];
   return exactly(mean);
 }
 
-/* --- synchronous: the largest of the times of an update's batches --- */
+/* --- synchronous: maximum of the batches' times --- */
 
 static size_t random_parts(const sampler_group *g) {
   const delay_dist *lengths = g->responses.lengths;
@@ -242,7 +243,8 @@ static const char *synchronous_breaks(const theory_facts *f) {
   return waits_for_several(f) ? several_break(f) : NULL;
 }
 
-/* The time from the start of a group's batch to its arrival: its random part, scaled and moved. */
+/* The time from the start of a group's batch to its arrival, as a scaled and shifted distribution.
+ */
 static gl_status draws_of(const theory_facts *f, size_t group, size_t count, moment_draws *out,
                           gl_error *err) {
   const sampler_group *g = &f->c->groups[group];
@@ -264,7 +266,7 @@ static gl_status draws_of(const theory_facts *f, size_t group, size_t count, mom
   return status;
 }
 
-/* The longest response of all batches decides, where lengths are what is random. */
+/* If only lengths are random, the longest response of all batches determines the time. */
 static gl_status longest_of_all(const theory_facts *f, double *out, gl_error *err) {
   const sampler_group *g = &f->c->groups[0];
   double once = 0, jitter = 0, longest = 0;
@@ -276,7 +278,7 @@ static gl_status longest_of_all(const theory_facts *f, double *out, gl_error *er
   return status;
 }
 
-/* Mean seconds from the start of an update's batches to the arrival of the last. */
+/* Mean seconds from the start of an update's batches to the arrival of the last one. */
 static gl_status mean_round(const theory_facts *f, double *out, gl_error *err) {
   const delay_dist *lengths = f->c->groups[0].responses.lengths;
   if (!waits_for_several(f)) {
@@ -294,7 +296,7 @@ static gl_status mean_round(const theory_facts *f, double *out, gl_error *err) {
   return status;
 }
 
-/* Seconds that samplers generate for one update, over all of them. */
+/* Generation seconds per update, summed over samplers. */
 static gl_status generated_an_update(const theory_facts *f, double *out, gl_error *err) {
   gl_status status = GL_OK;
   *out = f->batches * f->generation;
@@ -326,7 +328,8 @@ static double periods(double time, double period) {
   return ceil(time / period - rounding);
 }
 
-/* Updates that a round of batches, one of each sampler, feeds; or rounds that one update takes. */
+/* updates_a_round: number of updates fed by a round of batches, one from each sampler.
+ * rounds_an_update: number of rounds that one update takes. */
 static double updates_a_round(const theory_facts *f) {
   return fmax(1, f->samplers / f->batches);
 }
@@ -335,7 +338,7 @@ static double rounds_an_update(const theory_facts *f) {
   return fmax(1, f->batches / f->samplers);
 }
 
-/* Of round k's first update: its version less the version that the round is generated with. */
+/* The staleness of a round's first update. */
 static double constant_lag(const theory_facts *f) {
   double lag = 0;
   const double r = updates_a_round(f);
@@ -393,7 +396,7 @@ static gl_status theory_constant(theory *out, const theory_facts *f, gl_error *e
 
 /* --- constant times behind a gate --- */
 
-/* Condition: batches are trained in their order. */
+/* Condition: batches are trained in order. */
 static const char *order_breaks(const theory_facts *f) {
   return f->c->queue == QUEUE_LIFO ? "cluster.learner.queue is fifo or oldest_version" : NULL;
 }
@@ -410,8 +413,8 @@ static const char *gated_constant_breaks(const theory_facts *f) {
   return order_breaks(f);
 }
 
-/* The case in which the gate closes; where it never does, theory_constant() holds, which comes
- * first in the table. */
+/* The case in which the gate closes. If it never closes, theory_constant() applies, which precedes
+ * this form in the table. */
 static gl_status gated_constant(theory *out, const theory_facts *f, gl_error *err) {
   const double way = f->generation + f->data + f->step + f->weights;
   const double cycle = fmax(fmax(f->generation, f->step), way / (f->ahead + 1));
@@ -425,12 +428,12 @@ static gl_status gated_constant(theory *out, const theory_facts *f, gl_error *er
 
 /* --- queues: batches arrive at the learner at random --- */
 
-/* A distribution of staleness that would need more values is left out; the values that are listed
- * hold all but about 1e-9 of the mass. */
+/* A distribution of staleness that needs more values than this is omitted; the listed values
+ * contain all but about 1e-9 of the probability. */
 enum { MOST_FRACTIONS = 4096 };
 static const double fractions_a_mean = 25;
 /* The largest utilisation at which the learner counts as keeping up. Means come from integrals, so
- * that a true 1 may come out slightly below 1. */
+ * a true 1 may be computed as slightly less. */
 static const double busiest = 1 - 1e-6;
 
 static const char *links_break(const theory_facts *f) {
@@ -458,8 +461,8 @@ static const char *gate_breaks(const theory_facts *f) {
   return broken != NULL ? broken : order_breaks(f);
 }
 
-/* Whether new weights always reach the sampler later than the end of the batch they come from, so
- * that the batch begun at that end does not use them. */
+/* Whether new weights always reach the sampler after it has started its next batch, so that this
+ * batch does not use them. */
 static bool takes_time(const theory_facts *f) {
   return f->data + f->weights > 0 || delay_survival(f->c->step, 0) == 1;
 }
@@ -481,7 +484,7 @@ static const char *exponential_breaks(const theory_facts *f) {
 
 /* --- Poisson batches: M/G/1 --- */
 
-/* Batches a second of one sampler of a group whose generation is exponential. */
+/* Batches per second of one sampler of a group with exponential generation times. */
 static double theory_rate_of(const sampler_group *g) {
   return g->speed / (g->generation->exponential.mean * delay_quantile(g->jitter, 0.5));
 }
@@ -504,7 +507,7 @@ static const char *poisson_breaks(const theory_facts *f) {
   return NULL;
 }
 
-/* Adds a geometric number, P(k) = (1 - q) q^k, to a distribution. */
+/* Convolves a distribution with a geometric one, P(k) = (1 - q) q^k. */
 static void add_geometric(double *fraction, size_t n, double q) {
   double before = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -513,8 +516,8 @@ static void add_geometric(double *fraction, size_t n, double q) {
   }
 }
 
-/* 1 + Poisson(passed) + those of the others while the batch is generated + those that the learner
- * has, a geometric number in M/M/1. */
+/* Staleness is the sum of 1, Poisson(passed), the other samplers' batches during generation, and
+ * the batches at the learner, a geometric number in M/M/1. */
 static gl_status poisson_fractions(theory *out, const theory_facts *f, double rate, double passed,
                                    gl_error *err) {
   const double mean = out->value[THEORY_STALENESS].low;
@@ -563,14 +566,15 @@ static const char *closed_breaks(const theory_facts *f) {
   return f->ahead > 1e6 ? "cluster.ahead is at most 1e6" : NULL;
 }
 
-/* ahead + 1 batches go round between sampler and learner; i of them are at the learner with a
- * chance in proportion to (step / generation)^i. A batch that the sampler begins as it ends another
- * is as stale as there then are at the learner; one that it begins after standing still has found
- * all others there. */
+/* ahead + 1 batches circulate between sampler and learner; i of them are at the learner with
+ * probability proportional to (step / generation)^i. A batch started when another ends has as
+ * staleness the number of batches then at the learner. A batch started after the sampler was
+ * blocked has all others at the learner. */
 static gl_status theory_closed(theory *out, const theory_facts *f, gl_error *err) {
   const size_t most = (size_t)f->ahead;
   const double ratio = f->step / f->generation;
-  const double base = ratio > 1 ? -log(ratio) * (f->ahead + 1) : 0; /* the largest weight is 1 */
+  const double base =
+      ratio > 1 ? -log(ratio) * (f->ahead + 1) : 0; /* scales the largest weight to 1 */
   double sum = 0, mean = 0;
   gl_status status = theory_new_fractions(out, most + 1, err);
   if (status != GL_OK) return status;
@@ -605,7 +609,7 @@ static const char *renewal_breaks(const theory_facts *f) {
   return NULL;
 }
 
-/* E[G^2] of the time a batch takes to generate. */
+/* E[G^2] of the generation time G. */
 static gl_status generation_square(const theory_facts *f, double *out, gl_error *err) {
   const sampler_group *g = &f->c->groups[0];
   double once = 0, square = 0, jitter = 0, decoding = 0;
@@ -618,8 +622,9 @@ static gl_status generation_square(const theory_facts *f, double *out, gl_error 
   return status;
 }
 
-/* Staleness is one more than the batches begun while a batch's weights are under way, from its end
- * of generation on: a renewal function, between t/m - 1 and t/m + its squared variation. */
+/* Staleness is 1 plus the number of batches started between the end of a batch's generation and the
+ * arrival of its weights. This is a renewal function, between t/m - 1 and t/m + the squared
+ * coefficient of variation. */
 static gl_status theory_renewal(theory *out, const theory_facts *f, gl_error *err) {
   const double m = f->generation, busy = f->step / m;
   double square = 0, step_square = 0;
@@ -639,8 +644,8 @@ static gl_status theory_renewal(theory *out, const theory_facts *f, gl_error *er
 }
 
 /* --- one sampler of any distribution behind a gate: bounds --- */
-/* An update takes no less than its batches, its step, and the time of a round divided by the
- * ahead + 1 updates that share it; and no more than without any overlap. */
+/* An update takes at least the time of its batches, of its step, and of a round divided by the
+ * ahead + 1 updates that share it; and at most the time without any overlap. */
 static gl_status theory_gated(theory *out, const theory_facts *f, gl_error *err) {
   (void)err;
   const double generation = f->batches * f->generation;
@@ -658,7 +663,7 @@ static gl_status theory_gated(theory *out, const theory_facts *f, gl_error *err)
 
 typedef struct form {
   const char *name, *range, *source;
-  /* The condition that the cluster breaks, static; NULL: the form holds. all_break() is NULL. */
+  /* Returns the violated condition, static; NULL: the form holds. all_break() returns NULL. */
   theory_breaks *breaks;
   theory_say *say;
 } form;
@@ -702,7 +707,7 @@ const char *sim_theory_form_at(size_t i, const char **range) {
   return table[i].name;
 }
 
-/* Which condition of each form is broken. */
+/* Reports which condition of each form is violated. */
 static gl_status theory_refuse(const theory_facts *f, gl_error *err) {
   char text[sizeof err->text] = "";
   for (size_t i = 0; i < FORMS; ++i) {
@@ -797,7 +802,7 @@ gl_status sim_theory_measure(theory_measured *out, const schedule *s, const clus
       return gl_fail(err, GL_EINPUT, "the clock stands still: its updates take no time");
     for (size_t q = 0; q < THEORY_QUANTITIES; ++q) {
       const double step = value[q] - sum[q];
-      sum[q] += step / (double)(b + 1); /* Welford: the mean so far */
+      sum[q] += step / (double)(b + 1); /* Welford's mean so far */
       squares[q] += step * (value[q] - sum[q]);
     }
   }

@@ -6,9 +6,10 @@
 #include <gsl/gsl_integration.h>
 #include <math.h>
 
-static const double wanted = 1e-9;      /* relative error of an integral */
-static const double negligible = 1e-13; /* fraction of an integral that a further piece may add */
-static const double no_mass = 1e-15;    /* probability beyond which light tails are left out */
+static const double wanted = 1e-9; /* relative error of an integral */
+static const double negligible =
+    1e-13; /* integration ends when a further piece adds less than this fraction */
+static const double no_mass = 1e-15; /* light tails are cut off at this probability */
 enum { MOST_PIECES = 1100, MOST_TERMS = 2000000 };
 
 /* --- one distribution --- */
@@ -33,7 +34,7 @@ typedef struct integrand {
   int power;
 } integrand;
 
-/* P(largest > t), times 2t for the second power. */
+/* P(max > t), multiplied by 2t for the second moment. */
 static double moment_tail(double t, void *self) {
   const integrand *f = self;
   double log_below = 0;
@@ -46,9 +47,8 @@ static double moment_tail(double t, void *self) {
   return -expm1(log_below) * (f->power == 2 ? 2 * t : 1);
 }
 
-/* The least and the greatest of the places at which the integrand may jump or bend, one after the
- * other: ends of clamps and where distributions begin. Returns the next after `from`, at most `to`.
- */
+/* The integrand may jump or bend at the ends of clamps and where distributions begin. Returns the
+ * next such point after `from`, at most `to`. */
 static double next_bend(const integrand *f, double from, double to) {
   for (size_t i = 0; i < f->n; ++i) {
     const moment_draws *d = &f->draws[i];
@@ -122,9 +122,10 @@ gl_status moment_of_largest(double *out, const moment_draws *draws, size_t n, gl
 
 gl_status moment_of_longest(double *out, const response_spec *spec, double count, gl_error *err) {
   const double most = floor(spec->max_tokens);
-  double sum = 1; /* every response has a token */
+  double sum = 1; /* every response has at least one token */
   for (double k = 1; k < most; ++k) {
-    /* A length is above k where the draw, rounded half away from zero, is: at k + 1/2 or more. */
+    /* A length exceeds k if the sample, rounded half away from zero, does: if it is at least k +
+     * 1/2. */
     const double above = delay_survival(spec->lengths, nextafter(k + 0.5, 0));
     const double term = above >= 1 ? 1 : -expm1(count * log1p(-above));
     sum += term;

@@ -1,12 +1,12 @@
-/* Transfers over a shared network, from the request to the arrival, and trees of relays. Arrivals
- * are handled in clock.c. */
+/* Transfers over a shared network, from request to arrival, and trees of relays. clock.c handles
+ * arrivals. */
 #include "core/base/array.h"
 #include "sim/clock.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* --- quantiles of many times --- */
+/* --- histogram of times --- */
 
 static const size_t tally_classes = (size_t)TALLY_PER_OCTAVE * TALLY_OCTAVES;
 
@@ -35,9 +35,9 @@ double tally_quantile(const tally *t, double p) {
   return NAN;
 }
 
-/* --- places --- */
+/* --- entries of transfers --- */
 
-/* A place for a new transfer; TRANSFER_NONE if memory is short. */
+/* Allocates an entry for a new transfer; TRANSFER_NONE if out of memory. */
 static uint32_t take_transfer(sim_clock *c, uint32_t i) {
   network *n = &c->net;
   if (n->free == TRANSFER_NONE &&
@@ -74,7 +74,7 @@ static void line_add(network *n, transfer_line *line, uint32_t id) {
   line->last = id;
 }
 
-/* Takes the first of a line; TRANSFER_NONE: it is empty. */
+/* Removes the first transfer of a queue; TRANSFER_NONE if it is empty. */
 static uint32_t line_take(network *n, transfer_line *line) {
   const uint32_t id = line->first;
   if (id != TRANSFER_NONE) line->first = n->pool[id].next;
@@ -107,9 +107,9 @@ static gl_status transfer_later(sim_clock *c, uint32_t id, transfer_state state,
                     id | (uint64_t)t->serial << 32, err);
 }
 
-/* --- bytes that flow --- */
+/* --- flowing bytes --- */
 
-/* Posts one assignment of rates for all flows that join and leave at this time. */
+/* Posts one recomputation of rates for all flows that join or leave at this time. */
 static gl_status want_shares(sim_clock *c, gl_error *err) {
   if (c->net.share_pending) return GL_OK;
   c->net.share_pending = true;
@@ -128,7 +128,7 @@ gl_status transfer_shares(sim_clock *c, gl_error *err) {
   return clock_post(c, end, FLOW_ENDS, 0, class | (uint64_t)n->shares << 32, err);
 }
 
-/* Whether an outage keeps a transfer from flowing now. */
+/* Whether an outage prevents a transfer between two sites now. */
 static bool is_cut(const network *n, uint32_t from, uint32_t to) {
   return n->sites != NULL && from != to && (n->sites[from].outages > 0 || n->sites[to].outages > 0);
 }
@@ -143,8 +143,8 @@ static void park(network *n, uint32_t id) {
   line_add(n, &n->parked, id);
 }
 
-/* Bytes of the weights for this sampler: of a delta, or of all weights where it lacks those that
- * the delta refers to. */
+/* Bytes of the weights for this sampler: of a delta, or of all weights if it lacks those that the
+ * delta refers to. */
 static double weights_for(sim_clock *c, transfer *t) {
   const network_spec *spec = c->spec->network;
   transfer_peer *peer = &c->net.peers[t->sampler];
@@ -157,7 +157,7 @@ static double weights_for(sim_clock *c, transfer *t) {
   return c->spec->weights_bytes * (t->is_delta ? spec->delta_fraction : 1);
 }
 
-/* Samples the packet losses now; all repetitions are sent with the message. */
+/* Samples the packet losses now; all retransmissions are sent with the message. */
 static void transfer_plan(sim_clock *c, transfer *t, const transfer_route *route, double bytes) {
   sampler *s = &c->samplers[t->sampler];
   link_state *state = t->cargo == CARGO_BATCH ? &s->up : &s->down;
@@ -166,7 +166,7 @@ static void transfer_plan(sim_clock *c, transfer *t, const transfer_route *route
       link_send(&route->link, state, sampler_losses(c, t->sampler, t->cargo == CARGO_BATCH),
                 c->generator, 0, bytes);
   t->bytes = trip.bytes;
-  t->wait_s = trip.end_s; /* over an unlimited link */
+  t->wait_s = trip.end_s; /* end time over an unlimited link */
   t->delivered = trip.delivered;
   c->stats.retransmissions += trip.retransmissions;
   *(t->cargo == CARGO_BATCH ? &c->stats.bytes_up : &c->stats.bytes_down) += trip.bytes;
@@ -205,7 +205,7 @@ static gl_status transfer_begin(sim_clock *c, uint32_t id, gl_error *err) {
   return want_shares(c, err);
 }
 
-/* The next transfer of the line that no outage stops; TRANSFER_NONE while one flows, or for none.
+/* The next queued transfer that no outage blocks; TRANSFER_NONE if there is none or one is flowing.
  */
 static uint32_t next_in_line(sim_clock *c, transfer_port *port) {
   while (port->active == 0) {
@@ -230,20 +230,20 @@ static gl_status reaches_port(sim_clock *c, uint32_t id, gl_error *err) {
   return GL_OK;
 }
 
-/* The transfer has its sampler's link and begins its handshake. */
+/* The transfer has acquired its sampler's link and starts its handshake. */
 static gl_status transfer_greet(sim_clock *c, uint32_t id, gl_error *err) {
   const double seconds = route_of(c, &c->net.pool[id])->greeting_s;
   return seconds > 0 ? transfer_later(c, id, TRANSFER_GREETS, seconds, err)
                      : reaches_port(c, id, err);
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
 gl_status transfer_weights(sim_clock *c, uint32_t i, gl_error *err) {
   transfer_peer *peer = &c->net.peers[i];
   sampler *s = &c->samplers[i];
   if (peer->down != TRANSFER_NONE) {
-    /* A transfer whose bytes do not flow yet will carry the newest weights. */
+    /* a transfer whose bytes do not flow yet will carry the newest weights */
     const transfer_state state = c->net.pool[peer->down].state;
     s->resend = state == TRANSFER_FLOWS || state == TRANSFER_REPEATS;
     return GL_OK;
@@ -285,7 +285,7 @@ void transfer_crash(sim_clock *c, uint32_t i) {
 /* --- the end of a transfer --- */
 
 static void transfer_trace(const sim_clock *c, const transfer *t, span_end end, double to) {
-  if (t->cargo == CARGO_SHARD) return; /* those of a version are reported together */
+  if (t->cargo == CARGO_SHARD) return; /* shards of a version are reported together */
   const uint64_t batch = t->cargo == CARGO_BATCH ? c->buffer.pool[t->slot].facts.number : 0;
   const bool flows = t->state >= TRANSFER_FLOWS;
   clock_trace(c, (schedule_span){t->cargo == CARGO_BATCH ? SPAN_UPLOAD_WAITS : SPAN_DOWNLOAD_WAITS,
@@ -296,7 +296,7 @@ static void transfer_trace(const sim_clock *c, const transfer *t, span_end end, 
                                    t->sampler, t->begun_s, to, batch, t->version});
 }
 
-/* The link is free: for the next batch, or for weights that have been published meanwhile. */
+/* Uses a free link for the next batch, or for weights that were published meanwhile. */
 static gl_status free_link(sim_clock *c, const transfer *t, gl_error *err) {
   transfer_peer *peer = &c->net.peers[t->sampler];
   sampler *s = &c->samplers[t->sampler];
@@ -310,7 +310,7 @@ static gl_status free_link(sim_clock *c, const transfer *t, gl_error *err) {
   return transfer_weights(c, t->sampler, err);
 }
 
-/* The link gave the weights up: pushed ones are sent again, a fetch ends without weights. */
+/* The link gave up on weights: pushed ones are sent again, a fetch ends without weights. */
 static gl_status loses_weights(sim_clock *c, const transfer *t, bool is_void, gl_error *err) {
   sampler *s = &c->samplers[t->sampler];
   const bool push = c->spec->sync == SYNC_PUSH;
@@ -329,14 +329,14 @@ static gl_status sends_again(sim_clock *c, uint32_t id, gl_error *err) {
   return transfer_shard(c, t.from, t.sampler, t.version, err);
 }
 
-/* All bytes are sent; latency and delay remain. */
+/* All bytes have been sent; latency and delay remain. */
 static gl_status transfer_is_sent(sim_clock *c, uint32_t id, gl_error *err) {
   const transfer t = c->net.pool[id];
   if (t.cargo == CARGO_SHARD && t.delivered)
     return transfer_later(c, id, TRANSFER_TRAVELS, route_of(c, &t)->latency_s, err);
   if (t.cargo == CARGO_SHARD) return sends_again(c, id, err);
   const bool pull = c->spec->sync == SYNC_PULL;
-  /* A fetch that a crash has made void is asked for again when its link is free. */
+  /* a fetch invalidated by a crash is requested again when its link is free */
   const bool is_void = t.cargo != CARGO_BATCH && pull && c->samplers[t.sampler].resend;
   double way = route_of(c, &t)->latency_s;
   if (t.cargo == CARGO_BATCH)
@@ -370,7 +370,7 @@ static void leave_port(sim_clock *c, const transfer *t) {
              SPAN_DONE, of_relay ? t->from - 1 : 0);
 }
 
-/* Its bytes have been sent: the learner's side is free for the next. */
+/* The bytes of a transfer have been sent: frees the learner's side for the next one. */
 static gl_status bytes_end(sim_clock *c, uint32_t id, gl_error *err) {
   const transfer t = c->net.pool[id];
   transfer_port *port = port_of(&c->net, &t);
@@ -385,7 +385,7 @@ static gl_status bytes_end(sim_clock *c, uint32_t id, gl_error *err) {
 
 gl_status transfer_flow_ends(sim_clock *c, uint64_t which, gl_error *err) {
   network *n = &c->net;
-  if (which >> 32 != n->shares) return GL_OK; /* something has joined or left since */
+  if (which >> 32 != n->shares) return GL_OK; /* a flow has joined or left since */
   flow_advance(&n->flows, c->now);
   const gl_status status = bytes_end(c, (uint32_t)flow_finish(&n->flows, (uint32_t)which), err);
   return status == GL_OK ? want_shares(c, err) : status;
@@ -421,12 +421,12 @@ bool transfer_take_arrived(sim_clock *c, uint64_t which, transfer *out) {
 
 /* --- relays --- */
 
-/* Weights that samplers hand on to each other, in a tree: store and forward of shards, pipelined. A
- * node sends every shard on to all of its children as soon as it has it, one send at a time. A new
- * version is sent on when all of the one before has arrived at the children: at once, shard by
- * shard, if it comes then, or as a whole, the newest that there is. */
+/* A tree in which samplers forward weights: store and forward of shards, pipelined. A node sends
+ * every shard to all of its children as soon as it has received it, one send at a time. It forwards
+ * a new version only when the previous one has completely arrived at its children: shard by shard
+ * if the version arrives after that, otherwise as a whole, skipping to the newest. */
 
-/* Its children are the nodes first … first + n - 1. */
+/* The node's children are the nodes *first … *first + n - 1; returns n. */
 static size_t children_of(const sim_clock *c, uint32_t node, uint64_t *first) {
   const uint64_t fanout = c->spec->network->fanout, nodes = c->spec->n_samplers + 1;
   *first = fanout * node + 1;
@@ -459,7 +459,7 @@ static gl_status pass_shard(sim_clock *c, uint32_t node, gl_error *err) {
   return status;
 }
 
-/* Once all shards that it sent have arrived: sends the newest version that it has completely. */
+/* When all shards it sent have arrived, forwards the newest version that it has completely. */
 static gl_status pass_on(sim_clock *c, uint32_t node, gl_error *err) {
   relay_node *x = &c->net.nodes[node];
   uint64_t first;
@@ -482,7 +482,7 @@ gl_status relay_publish(sim_clock *c, gl_error *err) {
   return pass_on(c, 0, err);
 }
 
-/* The last shard has arrived: the sampler has the version after its delay. */
+/* The last shard has arrived: the sampler gets the version after its delay. */
 static gl_status completes(sim_clock *c, uint32_t i, int64_t version, double since, gl_error *err) {
   relay_node *x = &c->net.nodes[i + 1];
   version_add_ref(c, version);
@@ -525,7 +525,7 @@ static gl_status next_begins(sim_clock *c, transfer_port *port, gl_error *err) {
   return next != TRANSFER_NONE ? transfer_begin(c, next, err) : GL_OK;
 }
 
-/* Stops a transfer whose bytes flow, with `left` bytes to send. */
+/* Stops a flowing transfer with `left` bytes to send. */
 static gl_status transfer_stop(sim_clock *c, uint32_t id, double left, gl_error *err) {
   network *n = &c->net;
   transfer *t = &n->pool[id];
@@ -551,7 +551,7 @@ static gl_status transfer_stop(sim_clock *c, uint32_t id, double left, gl_error 
   return free_link(c, &gone, err);
 }
 
-/* Stops flows of shared resources, whose classes are between sites that are cut off. */
+/* Stops flows of shared resources whose classes connect sites that are cut off. */
 static gl_status stop_flows(sim_clock *c, gl_error *err) {
   network *n = &c->net;
   const uint32_t sites = (uint32_t)c->spec->network->n_sites;
@@ -567,7 +567,7 @@ static gl_status stop_flows(sim_clock *c, gl_error *err) {
   return GL_OK;
 }
 
-/* Stops transfers that share no resource. */
+/* Stops transfers that use no shared resource. */
 static gl_status stop_others(sim_clock *c, gl_error *err) {
   network *n = &c->net;
   for (uint32_t id = 0; id < n->n; ++id) {
@@ -585,7 +585,7 @@ static gl_status stop_others(sim_clock *c, gl_error *err) {
 gl_status transfer_cut(sim_clock *c, gl_error *err) {
   network *n = &c->net;
   flow_advance(&n->flows, c->now);
-  ++n->shares; /* cancels the posted end, which may be of a flow that stops */
+  ++n->shares; /* cancels the posted end, which may belong to a stopped flow */
   gl_status status = stop_flows(c, err);
   if (status == GL_OK) status = stop_others(c, err);
   if (status == GL_OK) status = next_begins(c, &n->egress, err);
@@ -612,7 +612,7 @@ static double joint_loss(double a, double b) {
   return 1 - (1 - a) * (1 - b);
 }
 
-/* Latency and loss between two sites, in one direction. */
+/* Adds latency and loss between two sites, in one direction. */
 static void cross(const network_spec *spec, transfer_route *out) {
   if (spec->n_sites == 0) return;
   const network_site *from = &spec->sites[out->from];
@@ -624,8 +624,8 @@ static void cross(const network_spec *spec, transfer_route *out) {
   out->link.loss_bad = joint_loss(out->link.loss_bad, from->loss[out->to]);
 }
 
-/* The class of flows through a port and what two sites share, as fast as a sampler's own link lets
- * one be. */
+/* Creates the class of flows through a port and the resource shared by two sites, with the
+ * sampler's link bandwidth as cap. */
 static bool open_route(network *n, const network_spec *spec, const transfer_port *port,
                        const link_spec *link, transfer_route *out) {
   uint32_t via[FLOW_MOST_VIA];
@@ -646,7 +646,7 @@ static bool open_route(network *n, const network_spec *spec, const transfer_port
   return out->class != FLOW_NONE;
 }
 
-/* A resource for each pair of sites between which the bandwidth is limited. */
+/* Creates a resource for each pair of sites with limited bandwidth. */
 static bool open_sites(network *n, const network_spec *spec) {
   const size_t sites = spec->n_sites;
   n->parked = (transfer_line){TRANSFER_NONE, TRANSFER_NONE};
@@ -658,7 +658,8 @@ static bool open_sites(network *n, const network_spec *spec) {
   return true;
 }
 
-/* Between all groups, and from the learner. A sampler that sends on is as fast as its relay. */
+/* Creates routes between all groups, and from the learner. A forwarding sampler has the bandwidth
+ * of its relay. */
 static bool open_hops(network *n, const cluster_spec *c) {
   const size_t groups = c->n_groups;
   bool fits = true;

@@ -1,7 +1,8 @@
-/* The measurements of a run's clock: one table of columns, from which the record, the store, its
- * exports and the loading of results follow. sim/ fills the record.
+/* The clock statistics of a run: one table of columns from which the record, the store, its exports
+ * and the loading of results are generated. sim/ fills the record.
  *
- * A column added here is a field of clock_record; core/store/schema.c says since which format. */
+ * A column added here becomes a field of clock_record; core/store/schema.c records since which
+ * format it exists. */
 #ifndef GEPOLAB_CORE_BASE_CLOCK_RECORD_H
 #define GEPOLAB_CORE_BASE_CLOCK_RECORD_H
 

@@ -1,4 +1,4 @@
-/* Containers: arenas (arena.h), arrays that grow (array.h), hashes and the hash table (hash.h). */
+/* Containers: arenas (arena.h), growing arrays (array.h), hashes and the hash table (hash.h). */
 #include "core/base/arena.h"
 #include "core/base/array.h"
 #include "core/base/hash.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- arenas: a list of blocks, one for each large allocation, shared ones for the small --- */
+/* --- arenas: a list of blocks; small allocations share blocks --- */
 
 #ifndef __has_feature
 #define __has_feature(x) 0
@@ -16,7 +16,7 @@
 #if defined __SANITIZE_ADDRESS__ || __has_feature(address_sanitizer)
 enum { MOST_SHARED = 0 };
 #else
-enum { MOST_SHARED = 512 }; /* bytes of an allocation that may share a block */
+enum { MOST_SHARED = 512 }; /* largest allocation that shares a block, in bytes */
 #endif
 enum { SHARED_BLOCK = 4000 };
 
@@ -25,7 +25,7 @@ typedef struct arena_block {
   _Alignas(max_align_t) struct arena_block *before;
 } arena_block;
 
-/* calloc gives large blocks as pages that the system has zeroed. */
+/* Uses calloc() because large blocks then come from the system already zeroed. */
 static void *arena_add_block(arena *a, size_t bytes) {
   arena_block *block =
       bytes <= PTRDIFF_MAX - sizeof *block ? calloc(1, sizeof *block + bytes) : NULL;
@@ -92,9 +92,9 @@ void arena_free_owner(const arena *a) {
 
 /* --- arrays that grow by doubling --- */
 
-enum { LEAST_BYTES = 64 }; /* of the first reservation */
+enum { LEAST_BYTES = 64 }; /* size of the first reservation */
 
-/* Gives *items, a pointer to any type, `room` items. */
+/* Reallocates *items, a pointer to any type, to `room` items. */
 static bool array_resize(void *items, size_t room, size_t size) {
   void *old, *longer;
   memcpy(&old, items, sizeof old);
@@ -104,7 +104,7 @@ static bool array_resize(void *items, size_t room, size_t size) {
 }
 
 void *array_add(void *items, size_t *n, size_t size) {
-  const bool full = (*n & (*n - 1)) == 0; /* 0 or a power of two */
+  const bool full = (*n & (*n - 1)) == 0; /* n is 0 or a power of two */
   if (full && (*n > SIZE_MAX / 2 || !array_resize(items, *n > 0 ? 2 * *n : 1, size))) return NULL;
   char *first;
   memcpy(&first, items, sizeof first);
@@ -191,7 +191,7 @@ void hash_table_fini(hash_table *t) {
 
 /* --- checksums: XXH3 --- */
 
-#define XXH_INLINE_ALL /* also makes the state a complete type */
+#define XXH_INLINE_ALL /* also makes the type of the state complete */
 #include <xxhash.h>
 
 _Static_assert(sizeof(XXH3_state_t) <= CHECKSUM_STATE, "room for the library's state");

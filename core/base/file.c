@@ -1,4 +1,4 @@
-/* Writes a file under a temporary name and renames it once it is whole and on the disk. */
+/* Writes a file under a temporary name and renames it when it is complete and on disk. */
 #include "core/base/file.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static void file_release(file_writer *w) {
   *w = (file_writer){0};
 }
 
-/* Looks at the path: whether it is a file that is replaced (a device or a pipe is written to
+/* Determines whether path is a regular file, which is replaced (a device or a pipe is written to
  * directly), and the permissions of the new file. */
 static gl_status look_at(const char *path, int *replaced, mode_t *mode, gl_error *err) {
   struct stat there;
@@ -80,7 +80,7 @@ static gl_status look_at(const char *path, int *replaced, mode_t *mode, gl_error
   *mode = 0;
   if (stat(path, &there) != 0) return GL_OK;
   if (S_ISDIR(there.st_mode)) return file_fail(path, "written", EISDIR, err);
-  /* a rename ignores the file's permissions */
+  /* checked here because a rename ignores the file's permissions */
   if (access(path, W_OK) != 0) return file_fail(path, "written", errno, err);
   if (file_is_database(path))
     return gl_fail(err, GL_EINPUT, "%.400s is a study, which would be lost; name another file",
@@ -90,9 +90,10 @@ static gl_status look_at(const char *path, int *replaced, mode_t *mode, gl_error
   return GL_OK;
 }
 
-/* Opens a new file beside w->path, with the permissions of the old one; -1 with errno. */
+/* Opens a new file next to w->path, with the permissions of the old one; -1 with errno on failure.
+ */
 static int open_beside(const file_writer *w, mode_t mode) {
-  unlink(w->temporary); /* a killed process of the same number may have left one */
+  unlink(w->temporary); /* a killed process with the same PID may have left one */
   int descriptor = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor >= 0 && mode != 0 && fchmod(descriptor, mode) != 0) {
     int reason = errno;
@@ -112,7 +113,7 @@ gl_status file_begin(file_writer *w, const char *path, gl_error *err) {
   gl_status status = look_at(path, &replaced, &mode, err);
   if (status != GL_OK) return status;
   if (lstat(path, &there) == 0 && S_ISLNK(there.st_mode))
-    w->path = realpath(path, NULL); /* the link stays a link */
+    w->path = realpath(path, NULL); /* replaces the target of a link, not the link */
   if (w->path == NULL) w->path = strdup(path);
   const size_t size = w->path != NULL ? strlen(w->path) + 32 : 0;
   if (replaced && w->path != NULL) w->temporary = malloc(size);
@@ -131,8 +132,8 @@ gl_status file_begin(file_writer *w, const char *path, gl_error *err) {
   return file_fail(path, "written", reason, err);
 }
 
-/* Makes the rename itself durable; a folder that cannot be synced (some network file systems) still
- * has the file. */
+/* Makes the rename itself durable. If the folder cannot be synced (some network file systems), the
+ * file still exists. */
 static void sync_folder(const char *path) {
   char *folder = strdup(path);
   if (folder == NULL) return;
@@ -145,8 +146,8 @@ static void sync_folder(const char *path) {
   close(descriptor);
 }
 
-/* The errno of an earlier failed write to the stream, which is lost by now: another write fails for
- * the same reason. The file is abandoned anyway. */
+/* The errno of an earlier failed write is lost, so another write finds the reason. The file is
+ * discarded anyway. */
 static int file_reason_of(FILE *stream) {
   errno = 0;
   return write(fileno(stream), "", 1) < 0 && errno != 0 ? errno : EIO;
@@ -173,8 +174,8 @@ gl_status file_commit(file_writer *w, gl_error *err) {
   return status;
 }
 
-/* link() fails if the target exists, which rename() would replace; some file systems have no links.
- */
+/* Uses link(), which fails if the target exists, while rename() would replace it. Some file systems
+ * have no links. */
 gl_status file_name_new(const char *temporary, const char *path, gl_error *err) {
   int reason = link(temporary, path) == 0 ? 0 : errno;
   if (reason == 0)

@@ -1,8 +1,8 @@
-/* Hashes, and the hash table.
+/* Hashes, and a hash table.
  *
- * FNV-1a, not cryptographic. In 128 bits, as 32 hex digits, it makes the keys of cells from
- * canonical text; lookups compare the text too. In 64 bits it is the checksum of
- * small binary files: every change of a single byte changes it. */
+ * FNV-1a, not cryptographic. The 128-bit form, as 32 hex digits, makes the keys of cells from
+ * canonical text; lookups also compare the text. The 64-bit form is the checksum of small binary
+ * files: it detects every change of a single byte. */
 #ifndef GEPOLAB_CORE_BASE_HASH_H
 #define GEPOLAB_CORE_BASE_HASH_H
 
@@ -13,14 +13,14 @@
 enum { HASH_HEX_SIZE = 33 };
 void hash_hex(const void *data, size_t size, char hex[HASH_HEX_SIZE]);
 
-/* Continues from HASH_64_START, or from the hash of the bytes before. */
+/* Continues from HASH_64_START, or from the hash of the preceding bytes. */
 #define HASH_64_START UINT64_C(0xcbf29ce484222325)
 uint64_t hash_64(uint64_t hash, const void *data, size_t size);
-/* Of a text with its final NUL, so that texts in a row do not run into one another. */
+/* Hashes a text including its final NUL, so that consecutive texts stay separate. */
 uint64_t hash_64_text(uint64_t hash, const char *text);
 
-/* A bijection of 64 bits whose low bits depend on all of them. For keys that are numbers: as it is
- * a bijection, equal hashes are equal keys. */
+/* A bijection of 64 bits whose low bits depend on all input bits. For numeric keys: equal hashes
+ * mean equal keys. */
 static inline uint64_t hash_mix(uint64_t key) {
   key = (key ^ key >> 32) * UINT64_C(0x9e3779b97f4a7c15);
   key = (key ^ key >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -28,7 +28,7 @@ static inline uint64_t hash_mix(uint64_t key) {
 }
 
 /* --- checksums of large binary files --- */
-/* XXH3 of 64 bits, which runs as fast as memory is read. */
+/* XXH3 with 64 bits, as fast as memory can be read. */
 
 enum { CHECKSUM_STATE = 576, CHECKSUM_ALIGN = 64 };
 /* Needs no release, and may be copied. */
@@ -37,26 +37,26 @@ typedef struct checksum {
 } checksum;
 
 void checksum_begin(checksum *c);
-/* The division into pieces does not matter. */
+/* Adds data; splitting it into pieces does not change the checksum. */
 void checksum_add(checksum *c, const void *data, size_t size);
 /* The checksum of all bytes so far; more may follow. */
 uint64_t checksum_of(const checksum *c);
 
-/* The checksum of one piece, which depends on the seed. */
+/* The checksum of one piece of data; depends on the seed. */
 uint64_t checksum_seeded(uint64_t seed, const void *data, size_t size);
 
 /* --- the table --- */
-/* From hashes to values, by open addressing. A value is a number: usually the index of an item in
- * an array of the owner's, which also has the key. Keys belong to the owner: where different
- * keys may have one hash, `same` compares the wanted key with the key of a value.
+/* A map from hashes to values with open addressing. A value is a number, usually the index of an
+ * item in the owner's array, which also holds the key. If different keys may have the same hash,
+ * `same` compares the wanted key with the key of a value.
  *
- *   static bool is_named(const void *names, uint64_t i, const void *key) {
- *     return strcmp(((const char *const *)names)[i], key) == 0;
- *   }
- *   uint64_t *i = hash_table_find(&t, hash_64_text(HASH_64_START, key), is_named, names, key);
- *   if (i == NULL && !hash_table_add(&t, hash, n)) return gl_fail_memory(err, "names");
+ * static bool is_named(const void *names, uint64_t i, const void *key) {
+ * return strcmp(((const char *const *)names)[i], key) == 0;
+ * }
+ * uint64_t *i = hash_table_find(&t, hash_64_text(HASH_64_START, key), is_named, names, key);
+ * if (i == NULL && !hash_table_add(&t, hash, n)) return gl_fail_memory(err, "names");
  *
- * Begins as {0}; entries cannot be removed. */
+ * Initialise with {0}; entries cannot be removed. */
 
 typedef struct hash_entry {
   uint64_t hash, value; /* value HASH_EMPTY: no entry */
@@ -64,15 +64,15 @@ typedef struct hash_entry {
 #define HASH_EMPTY UINT64_MAX
 
 typedef struct hash_table {
-  hash_entry *entry; /* [mask + 1], at most half of them used; NULL while there are none */
+  hash_entry *entry; /* [mask + 1], at most half of them used; NULL if empty */
   size_t mask, n;
 } hash_table;
 
-/* Whether the value's key is `key`; `owner` is what hash_table_find was given. */
+/* Whether the value's key is `key`; `owner` is the argument of hash_table_find(). */
 typedef bool hash_same(const void *owner, uint64_t value, const void *key);
 
-/* The address of the key's value, valid until the next addition; NULL if there is none. With `same`
- * NULL the hash alone is the key. Inline, so that `same` is too. */
+/* Returns the address of the key's value, valid until the next addition, or NULL. If `same` is NULL
+ * the hash alone is the key. Inline, so that `same` can be inlined too. */
 static inline uint64_t *hash_table_find(const hash_table *t, uint64_t hash, hash_same *same,
                                         const void *owner, const void *key) {
   if (t->entry == NULL) return NULL;
@@ -83,10 +83,10 @@ static inline uint64_t *hash_table_find(const hash_table *t, uint64_t hash, hash
   }
 }
 
-/* Adds a key that is not there yet, with a value below HASH_EMPTY; false if memory is short, and
- * the table is as it was. */
+/* Adds a key that is not in the table, with a value below HASH_EMPTY. Returns false, with the table
+ * unchanged, if out of memory. */
 bool hash_table_add(hash_table *t, uint64_t hash, uint64_t value);
-/* Room for n keys at once, so that none of the next additions up to n can fail. */
+/* Reserves room for n keys, so that additions up to n keys cannot fail. */
 bool hash_table_reserve(hash_table *t, size_t n);
 void hash_table_fini(hash_table *t);
 

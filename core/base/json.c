@@ -18,7 +18,7 @@ char *number_text(double value, char text[NUMBER_TEXT_SIZE]) {
     return text;
   }
   /* %g drops trailing zeros, so 15 digits already give every shorter form of a normal number, and
-   * 17 always read back; a subnormal one has fewer significant digits. */
+   * 17 always read back exactly; a subnormal number has fewer significant digits */
   for (int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG; digits <= DBL_DECIMAL_DIG; ++digits) {
     snprintf(text, NUMBER_TEXT_SIZE, "%.*g", digits, value);
     if (isinf(value) || strtod(text, NULL) == value) break;
@@ -26,8 +26,7 @@ char *number_text(double value, char text[NUMBER_TEXT_SIZE]) {
   return text;
 }
 
-/* Adds item under key (or to an array) and returns it; deletes it and returns NULL on failure.
- */
+/* Adds item under key (or to an array) and returns it; on failure deletes it and returns NULL. */
 static cJSON *attach(cJSON *to, const char *key, cJSON *item) {
   if (item == NULL) return NULL;
   if (key != NULL ? cJSON_AddItemToObject(to, key, item) : cJSON_AddItemToArray(to, item))
@@ -74,7 +73,7 @@ void json_begin(json_reader *r, const char *text, size_t size, const char *name,
       .text = text, .size = size, .name = name, .first_line = 1, .err = err, .status = GL_OK};
 }
 
-/* Line and column, both from 1, of a byte of the text; the column counts characters. */
+/* Line and column (from 1) of a byte of the text; columns count characters. */
 static void json_place_of(const json_reader *r, size_t byte, size_t *line, size_t *column) {
   *line = r->first_line;
   *column = 1;
@@ -123,7 +122,7 @@ gl_status json_end(json_reader *r) {
   return r->status;
 }
 
-/* Consumes c, or fails: `what` was expected. */
+/* Consumes c, or fails with a message that `what` was expected. */
 static int json_take(json_reader *r, char c, const char *what) {
   if (r->status != GL_OK) return 0;
   if (next_byte(r) != c || r->at >= r->size) {
@@ -153,7 +152,7 @@ void json_enter(json_reader *r, char open) {
   r->first = 1;
 }
 
-/* Whether the open container has another element; leaves it at its end. */
+/* Whether the open container has another element; at its end leaves the container. */
 static int json_goes_on(json_reader *r, char close) {
   if (r->status != GL_OK) return 0;
   if (next_byte(r) == close && r->at < r->size) {
@@ -282,7 +281,7 @@ static int byte_is(const json_reader *r, size_t at, const char *any) {
   return at < r->size && r->text[at] != '\0' && strchr(any, r->text[at]) != NULL;
 }
 
-/* Length of the number that follows, 0 after a failure. */
+/* Length of the number at the current position, 0 after a failure. */
 static size_t number_size(json_reader *r) {
   if (r->status != GL_OK) return 0;
   next_byte(r);
@@ -402,7 +401,7 @@ static void fail_memory(builder *b) {
   if (b->r.status == GL_OK) b->r.status = gl_fail_memory(b->r.err, "a JSON tree");
 }
 
-/* NULL after a failure. */
+/* Returns the item, or deletes it and returns NULL after a failure. */
 static cJSON *kept(builder *b, cJSON *item) {
   if (b->r.status == GL_OK && item != NULL) return item;
   if (item == NULL) fail_memory(b);
@@ -412,7 +411,7 @@ static cJSON *kept(builder *b, cJSON *item) {
 
 static cJSON *json_read_value(builder *b);
 
-/* An object keeps a copy of its keys. Recursion ends at JSON_MAX_DEPTH, where the reader fails. */
+/* An object copies its keys. Recursion ends at JSON_MAX_DEPTH, where the reader fails. */
 static cJSON *json_read_object(builder *b) {
   cJSON *object = kept(b, cJSON_CreateObject());
   json_enter(&b->r, '{');
@@ -463,7 +462,7 @@ static cJSON *json_read_value(builder *b) {
   case '\0':
     json_fail(&b->r, "expected a value");
     return NULL;
-  default: { /* a digit or a minus, as json_peek() says */
+  default: { /* json_peek() guarantees a digit or a minus */
     const double number = json_real(&b->r);
     return b->r.status == GL_OK ? kept(b, cJSON_CreateNumber(number)) : NULL;
   }

@@ -1,4 +1,4 @@
-/* The Kolmogorov-Smirnov distance: both samples are walked in the order of their values. */
+/* The Kolmogorov-Smirnov distance, by merging both samples in ascending order. */
 #include "core/base/ks.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static double ks_total(const ks_sample *s) {
   return sum;
 }
 
-/* Adds to *below how many values of the sample, from its *i-th on, are at most x. */
+/* Advances *i past all values of the sample that are at most x, adding their number to *below. */
 static void pass(const ks_sample *s, size_t *i, double x, double *below) {
   for (; *i < s->n && ks_value_at(s, *i) <= x; ++*i) *below += count_at(s, *i);
 }

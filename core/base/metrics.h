@@ -1,19 +1,18 @@
-/* Everything that is measured at an update: one table of metrics, whose names are the columns of
- * the store, the keys of JSON and the titles of axes. `gepolab list metrics` prints it. Values are
- * doubles, NaN where a quantity does not apply.
+/* All quantities measured at an update. The table's names are the columns of the store, the keys of
+ * JSON and the titles of axes. `gepolab list metrics` prints it. Values are doubles, NaN if a
+ * quantity does not apply.
  *
- * A new metric is one entry at the end of METRICS, and an assignment to values[METRIC_ID] where it
- * is computed. */
+ * To add a metric, append an entry to METRICS and assign values[METRIC_ID] where it is computed. */
 #ifndef GEPOLAB_CORE_BASE_METRICS_H
 #define GEPOLAB_CORE_BASE_METRICS_H
 
 #define METRIC_WITHIN                                                                              \
   "; sample statistic within a group (over tokens for token ratios), mean over groups"
 
-/* X(ID, name, unit, label, better, meaning, source): name in snake case, for good; unit "" where
- * dimensionless; label as an axis of a figure is called; better: HIGHER, LOWER or NEITHER. Entries
- * from STALENESS_UPDATES on are in the order in which they were added, so that the columns of older
- * studies keep their places. */
+/* X(ID, name, unit, label, better, meaning, source): name is in snake case and must never change;
+ * unit is "" if dimensionless; label is the title of an axis; better is HIGHER, LOWER or NEITHER.
+ * Entries from STALENESS_UPDATES on are in the order in which they were added, so that columns of
+ * older studies keep their positions. */
 #define METRICS(X)                                                                                 \
   X(VERSION, "version", "updates", "version", NEITHER, "learner version the update started from",  \
     "schedule")                                                                                    \
@@ -134,7 +133,7 @@ typedef enum metric { METRICS(METRIC_ENUMERATOR) METRIC_COUNT } metric;
 typedef enum metric_direction {
   METRIC_HIGHER_IS_BETTER,
   METRIC_LOWER_IS_BETTER,
-  METRIC_NEITHER_IS_BETTER /* it describes a run and has no best value */
+  METRIC_NEITHER_IS_BETTER /* describes a run and has no best value */
 } metric_direction;
 
 typedef struct metric_info {
@@ -145,7 +144,7 @@ typedef struct metric_info {
 
 /* The entry of the table; m below METRIC_COUNT. */
 const metric_info *metric_about(metric m);
-/* "KL(p‖q)", and with its unit in brackets: "KL(p‖q) [nats]". */
+/* The label, "KL(p‖q)", and the label with its unit, "KL(p‖q) [nats]". */
 const char *metric_label(metric m);
 enum { METRIC_AXIS_SIZE = 80 };
 const char *metric_axis(metric m, char text[METRIC_AXIS_SIZE]);
@@ -153,7 +152,7 @@ const char *metric_axis(metric m, char text[METRIC_AXIS_SIZE]);
 metric metric_find(const char *name);
 metric_direction metric_better(metric m);
 
-/* All METRIC_COUNT values to NaN. */
+/* Sets all METRIC_COUNT values to NaN. */
 void metrics_clear(double value[METRIC_COUNT]);
 
 #endif

@@ -1,4 +1,4 @@
-/* Draws a progress bar on a terminal, or writes a line now and then into a log. */
+/* Shows a progress bar on a terminal, or writes occasional lines to a log. */
 #include "core/base/progress.h"
 
 #include "core/base/shown.h"
@@ -18,16 +18,16 @@ struct progress {
   int has_cost;
   double cost_done, cost_left;
   size_t workers;
-  double
-      *begun; /* [workers] in a ring, oldest at `oldest`: when the items that are worked at began */
+  double *
+      begun; /* [workers] ring buffer of the start times of items in progress, oldest at `oldest` */
   size_t oldest;
-  double spent; /* worker-seconds on the items that were finished here */
+  double spent; /* worker-seconds spent on items finished in this process */
   double started, drawn;
   int has_drawn;
-  uint64_t next_tenth; /* LINES: the next tenth of the way to be reported */
+  uint64_t next_tenth; /* LINES: the next tenth of the total to report */
 };
 
-/* --- the world --- */
+/* --- terminal and environment --- */
 
 static double monotonic_s(void *self) {
   (void)self;
@@ -44,7 +44,7 @@ static double progress_now_s(const progress *p) {
   return p->world.now(p->world.self);
 }
 
-/* Asked at every drawing: windows change their size. */
+/* Queried at every redraw, because windows are resized. */
 static size_t columns(const progress *p) {
   enum { USUAL = 80, MOST = 10000 };
   struct winsize size;
@@ -64,7 +64,7 @@ static int can_redraw(const progress_world *w) {
 
 /* --- counts and costs --- */
 
-/* Columns to which names, notes and units are cut. */
+/* Maximum columns of names, notes and units. */
 enum { NAME_COLUMNS = 60, UNIT_COLUMNS = 20 };
 
 progress *progress_new(const char *what, const char *unit, uint64_t total, progress_mode mode) {
@@ -112,7 +112,7 @@ void progress_phase(progress *p, const char *what) {
 void progress_workers(progress *p, size_t n) {
   if (p == NULL || n == 0) return;
   double *begun = calloc(n, sizeof *begun);
-  if (begun == NULL) return; /* the estimate is then that of fewer workers */
+  if (begun == NULL) return; /* the estimate then assumes fewer workers */
   const double t = progress_now_s(p);
   for (size_t i = 0; i < n; ++i) begun[i] = t;
   free(p->begun);
@@ -130,7 +130,7 @@ void progress_cost(progress *p, double done, double left) {
 
 /* --- the time left --- */
 
-/* n items end at the time t, assumed to be the oldest. Others take their places. */
+/* n items end at time t, assumed to be the oldest ones. New items replace them. */
 static void note_ends(progress *p, uint64_t n, double t) {
   for (; n > 0 && p->begun[p->oldest] < t; --n) {
     p->spent += t - p->begun[p->oldest];
@@ -148,16 +148,16 @@ double progress_left_s(const progress *p) {
   const double speed = done / p->spent, each = left / (double)items, t = progress_now_s(p);
   if (!(speed > 0 && isfinite(speed))) return NAN;
   const size_t at_work = items < p->workers ? (size_t)items : p->workers;
-  double behind = 0; /* the work on the youngest item */
+  double behind = 0; /* work done on the youngest item */
   for (size_t i = 0; i < at_work; ++i) {
     behind = fmin(each, (t - p->begun[(p->oldest + i) % p->workers]) * speed);
     left -= behind;
   }
-  /* Workers divide the rest among them, but each item is one worker's. */
+  /* Workers share the remaining items, but each item is processed by one worker. */
   return fmax(fmax(left, 0) / (speed * (double)p->workers), (each - behind) / speed);
 }
 
-/* --- drawing --- */
+/* --- sampling --- */
 
 /* "3m05s"; "?" if unknown */
 static void span_text(double s, char *text, size_t size) {
@@ -186,14 +186,14 @@ static void status_text(const progress *p, double t, char *text, size_t size) {
            (unsigned long long)p->total, p->unit.text, rate, left);
 }
 
-/* Fits into a line, in this order of importance: the status, the name, a bar of 4 to 28 columns,
- * the note. */
+/* Fits the line into the terminal, in this order of priority: status, name, a bar of 4 to 28
+ * columns, note. */
 static void draw_bar(progress *p, double t) {
   enum { SHORTEST = 4, LONGEST = 28, FRAME = 4 /* " [] " */ };
   char bar[LONGEST + 1] = "", status[STATUS_SIZE];
   shown_text what, cut, note = {""};
   size_t room = columns(p), length = 0;
-  room -= room > 0; /* in the last column some terminals wrap */
+  room -= room > 0; /* some terminals wrap in the last column */
   status_text(p, t, status, sizeof status);
   room -= shown_cut(status, room, &cut);
   room -= shown_cut(p->what.text, room > 0 ? room - 1 : 0, &what);
@@ -228,7 +228,7 @@ static void progress_draw(progress *p) {
     draw_bar(p, t);
   } else {
     int tenth = p->total != 0 && tenths(p) >= p->next_tenth;
-    /* a job of a few milliseconds needs no lines at all */
+    /* jobs of a few milliseconds print nothing */
     double last = p->has_drawn ? p->drawn : p->started;
     if (t - p->started < 2 || (!tenth && t - last < 30)) return;
     if (p->total != 0) p->next_tenth = tenths(p) + 1;

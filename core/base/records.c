@@ -1,5 +1,5 @@
-/* Writes records as CSV, TSV and JSON lines, and reads CSV and TSV: the one reader for all files of
- * that kind, from W&B exports to measured delays. */
+/* Writes records as CSV, TSV and JSON lines, and reads CSV and TSV: the only reader for such files,
+ * from W&B exports to measured delays. */
 #include "core/base/records.h"
 
 #include "core/base/array.h"
@@ -65,14 +65,14 @@ void records_begin(records_writer *w, FILE *to, records_format format, const tab
   w->at = 0;
 }
 
-/* The name of the column whose value comes now; the record exists from its first value on. */
+/* The name of the next value's column; the first value of a record creates it. */
 static const char *next_name(records_writer *w) {
   assert(w->at < w->n);
   if (w->format == RECORDS_JSONL && w->at == 0) w->record = cJSON_CreateObject();
   return w->columns[w->at].name;
 }
 
-/* Counts the value; item: its JSON, of JSON lines. */
+/* Counts the value; item: its JSON, for JSON lines. */
 static void records_count(records_writer *w, const cJSON *item) {
   w->short_of_memory |= w->format == RECORDS_JSONL && item == NULL;
   w->at++;
@@ -103,7 +103,7 @@ void records_text(records_writer *w, const char *text) {
   records_count(w, item);
 }
 
-/* Text that is valid JSON already. */
+/* Writes text that is already valid JSON. */
 static void put_raw(records_writer *w, const char *text) {
   const char *name = next_name(w);
   const cJSON *item = NULL;
@@ -163,16 +163,16 @@ static const char *find_newline(const char *from, const char *end) {
   return newline != NULL ? newline : end;
 }
 
-/* The quote that closes a cell whose text begins at p; NULL where none does. */
+/* The quote that closes a cell whose text begins at p; NULL if there is none. */
 static const char *closing_quote(const char *p, const char *end) {
   for (; (p = memchr(p, '"', (size_t)(end - p))) != NULL; p += 2)
     if (p + 1 == end || p[1] != '"') return p;
   return NULL;
 }
 
-/* Where the line of cells that begins at `from` ends. A line break between quotes belongs to its
- * cell. A quote that never closes is refused when its cell is read; until then its first line break
- * ends the line. */
+/* The end of the line of cells that starts at `from`. A line break between quotes belongs to its
+ * cell. An unclosed quote is refused when its cell is read; until then the first line break ends
+ * the line. */
 static const char *end_of_cells(const csv_reader *r, const char *from) {
   const char *p = from;
   while (p < r->end && *p != '\n') {
@@ -193,7 +193,7 @@ static size_t count_newlines(const char *from, const char *to) {
   return n;
 }
 
-/* Counts the lines, finds the longest and refuses one beyond the limit. */
+/* Counts the lines, finds the longest and refuses lines beyond the limit. */
 static gl_status csv_measure(csv_reader *r, size_t *longest) {
   *longest = 0;
   for (const char *p = r->next; p < r->end;) {
@@ -290,7 +290,8 @@ gl_status csv_cell(csv_reader *r, int *more) {
   return status;
 }
 
-/* Refuses what strtod reads besides decimal numbers: hexadecimal, "nan(…)", other cases. */
+/* Refuses what strtod() accepts in addition to decimal numbers: hexadecimal, "nan(…)", other cases.
+ */
 int csv_overflows(const char *cell) {
   const char *from = cell + strspn(cell, " \t");
   char *end;
@@ -345,9 +346,9 @@ gl_status csv_load(char **text, size_t *size, const char *path, gl_error *err) {
 
 /* --- one column --- */
 
-/* The first line: its cells, which column is wanted, and whether it is a heading. */
+/* The first line: its cells, the index of the wanted column, and whether it is a heading. */
 typedef struct first_line {
-  char names[160]; /* of its cells, listed; cut where they are many */
+  char names[160]; /* list of its cells; truncated if there are many */
   size_t n, found, n_found;
   int is_heading;
 } first_line;
@@ -393,7 +394,7 @@ static gl_status choose_column(csv_reader *r, const char *column, const first_li
   return GL_OK;
 }
 
-/* Appends the number in the current line's column, if there is one. */
+/* Appends the number in the current line's column, if any. */
 static gl_status csv_take_number(csv_reader *r, size_t column, size_t n_columns, double **out,
                                  size_t *n) {
   gl_status status = GL_OK;
@@ -422,7 +423,7 @@ static gl_status read_column(csv_reader *r, const char *column, double **out, si
   gl_status status = csv_line(r) ? read_first_line(r, column, &f) : GL_OK;
   if (status == GL_OK && f.n > 0) status = choose_column(r, column, &f);
   if (status == GL_OK && !f.is_heading)
-    r->next = first, r->line = r->inside = 0; /* it holds numbers */
+    r->next = first, r->line = r->inside = 0; /* the first line contains numbers: read it again */
   while (status == GL_OK && csv_line(r)) status = csv_take_number(r, f.found, f.n, out, n);
   if (status == GL_OK && *n == 0)
     status = gl_fail(r->err, GL_EINPUT, "%s holds no numbers", r->name);

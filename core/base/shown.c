@@ -1,4 +1,4 @@
-/* Writes control characters and other bytes that a terminal would execute as escapes. */
+/* Escapes control characters and other bytes that a terminal would interpret. */
 #include "core/base/shown.h"
 
 #include "core/base/utf8.h"
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* The longest form of one character: "\U0010ffff". */
+/* Size of the longest escape: "\U0010ffff". */
 enum { PIECE_SIZE = 12 };
 
 static int obeyed(uint32_t code) {
@@ -26,12 +26,12 @@ static void write_escape(uint32_t code, char piece[PIECE_SIZE]) {
              (unsigned)code);
 }
 
-/* The escaped form of the next character of text[size], size > 0, and its columns; returns the
- * bytes read. */
+/* Writes the escaped form of the next character of text[size], size > 0, and its width in columns;
+ * returns the number of bytes read. */
 static size_t next_piece(const char *text, size_t size, char piece[PIECE_SIZE], size_t *columns) {
   uint32_t code;
   size_t bytes = utf8_read(text, size, &code);
-  if (code == UTF8_INVALID) { /* one byte at a time, though several may belong together */
+  if (code == UTF8_INVALID) { /* one byte at a time, although several may belong together */
     snprintf(piece, PIECE_SIZE, "\\x%02x", (unsigned)(unsigned char)*text);
     bytes = 1;
   } else if (obeyed(code)) {
@@ -46,8 +46,8 @@ static size_t next_piece(const char *text, size_t size, char piece[PIECE_SIZE], 
   return bytes;
 }
 
-/* As much of the shown form as has `room` bytes and `columns` columns, without a NUL. Returns
- * whether all of it had; *length and *taken are the bytes and columns written. */
+/* Writes as much of the escaped form as fits `room` bytes and `columns` columns, without a NUL.
+ * Returns whether all of it did; *length and *taken are the bytes and columns written. */
 static int shown_fill(const char *text, char *to, size_t room, size_t columns, size_t *length,
                       size_t *taken) {
   char piece[PIECE_SIZE];

@@ -1,4 +1,4 @@
-/* Typed tables, and their writers for people and programs. */
+/* Typed tables, and writers of their formats for people and programs. */
 #include "core/base/table.h"
 
 #include "core/base/arena.h"
@@ -19,32 +19,32 @@ const char *const table_form_names[TABLE_FORMS] = {
 
 typedef struct cell {
   bool is_missing, is_bold, is_line;
-  size_t n;          /* of numbers */
-  const char *text;  /* TABLE_TEXT, a line */
+  size_t n;          /* count of numbers */
+  const char *text;  /* TABLE_TEXT, or a line of a document */
   const cJSON *json; /* TABLE_JSON */
   int64_t whole;     /* TABLE_WHOLE, TABLE_FLAG */
   double number[3];  /* TABLE_REAL, TABLE_INTERVAL */
   const double *numbers;
   table *within;     /* TABLE_TABLE */
-  const char *shown; /* to people, in place of the value; NULL: the value */
-  const char *rest;  /* behind the cell, or NULL */
+  const char *shown; /* text for people instead of the value; NULL: the value */
+  const char *rest;  /* text after the cell, or NULL */
 } cell;
 
-/* A tree of cJSON items that a table owns. */
+/* A cJSON tree owned by a table. */
 typedef struct owned_tree {
   struct owned_tree *next;
   cJSON *json;
 } owned_tree;
 
 struct table {
-  table *outer; /* the outermost table, or itself; it owns memory and trees of all within it */
+  table *outer; /* the outermost table, or itself; owns all memory and trees */
   arena memory;
   owned_tree *trees;
   table_column *column; /* [n_columns] */
   size_t n_columns, column_room;
   cell *cell; /* [n_cells], row by row */
   size_t n_cells, cell_room;
-  bool *is_hidden; /* [n_rows], from people */
+  bool *is_hidden; /* [n_rows] whether hidden from people */
   size_t n_rows, row_room;
   const char *title;
   bool is_document, is_list, is_plain, has_gap;
@@ -57,12 +57,12 @@ static bool has_failed(const table *t) {
   return t == NULL || t->outer->memory.failed;
 }
 
-/* Zeroed memory; NULL if it is short, which the arena remembers. */
+/* Zeroed memory; NULL if out of memory, which the arena remembers. */
 static void *table_memory(table *t, size_t n, size_t size) {
   return t != NULL ? arena_array(&t->outer->memory, n, size) : NULL;
 }
 
-/* An array of n that has room for one more. */
+/* Returns the array of n items, grown if needed so that one more fits. */
 static void *table_more(table *t, void *array, size_t n, size_t *room, size_t size) {
   if (n < *room) return array;
   const size_t more = *room > 0 ? 2 * *room : 16;
@@ -82,7 +82,7 @@ static const char *table_formatted(table *t, const char *format, va_list args) {
   return text;
 }
 
-/* --- making --- */
+/* --- construction --- */
 
 static table *table_within(table *outer) {
   table *t = table_memory(outer, 1, sizeof *t);
@@ -164,7 +164,7 @@ void table_hide_head(table *t, size_t column) {
 
 /* --- filling --- */
 
-/* The next cell; NULL if memory is short. In a document its column was added just before. */
+/* The next cell; NULL if out of memory. In a document its column was added just before. */
 static cell *next_cell(table *t) {
   if (has_failed(t)) return NULL;
   assert(t->n_cells < t->n_rows * t->n_columns);
@@ -175,7 +175,7 @@ static cell *next_cell(table *t) {
   return &t->cell[t->n_cells++];
 }
 
-/* The same, of that type. */
+/* The next cell, checked to have this type. */
 static cell *table_cell_of(table *t, table_type type) {
   cell *c = next_cell(t);
   if (c == NULL) return NULL;
@@ -332,7 +332,7 @@ table *table_line(table *t, const char *format, ...) {
 
 /* --- JSON --- */
 
-/* An item of its own for the cell; NULL if memory is short. */
+/* Makes a JSON item for the cell; NULL if out of memory. */
 static cJSON *json_of_cell(const table_column *column, const cell *c) {
   cJSON *item = NULL;
   char text[NUMBER_TEXT_SIZE];
@@ -371,7 +371,7 @@ static cJSON *json_of_cell(const table_column *column, const cell *c) {
   return NULL;
 }
 
-/* The object a of a name a/b, made where there is none, and *name becomes b. */
+/* Returns the object a for a name a/b, creating it if needed, and sets *name to b. */
 static cJSON *object_for(cJSON *row, const char **name) {
   const char *slash = strchr(*name, '/');
   if (slash == NULL) return row;
@@ -432,7 +432,7 @@ static gl_status write_json(const table *t, FILE *to, gl_error *err) {
 
 /* --- CSV and TSV --- */
 
-/* Calls of records_writer for one cell; an interval takes three columns. */
+/* Calls records_writer for one cell; an interval takes three columns. */
 static void write_record_cell(records_writer *w, const table_column *column, const cell *c) {
   const size_t n = column->type == TABLE_INTERVAL ? 3 : 1;
   for (size_t i = 0; i < n; ++i)
@@ -452,7 +452,7 @@ static bool is_record_column(const table_column *c) {
   return c->name != NULL && c->type <= TABLE_INTERVAL;
 }
 
-/* The columns as records have them, an interval's ends with names of their own; n of them. */
+/* Columns for records; the bounds of an interval get columns of their own. Sets *n. */
 static gl_status record_columns(const table *t, table *scratch, size_t *n, gl_error *err) {
   static const char *const end[] = {"", "_low", "_high"};
   for (size_t i = 0; i < t->n_columns; ++i) {
@@ -503,7 +503,7 @@ static bool has_records(const table *t) {
   return found;
 }
 
-/* Of a document its tables, with an empty line between two. */
+/* A document is written as its tables, separated by empty lines. */
 static gl_status write_records(const table *t, records_format format, FILE *to, gl_error *err) {
   if (!t->is_document) return write_rows_of_records(t, format, to, err);
   gl_status status = GL_OK;
@@ -521,7 +521,7 @@ static gl_status write_records(const table *t, records_format format, FILE *to, 
 
 /* --- escaping --- */
 
-/* The escape of a character that is markup in LaTeX or Markdown (and HTML in it). */
+/* Escapes of characters that are markup in LaTeX or Markdown (including HTML in it). */
 static const struct {
   char c;
   const char *latex, *markdown;
@@ -554,22 +554,22 @@ static bool is_word(char c) {
   return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
 }
 
-/* Characters that are Markdown's markup only in some places: a bracket that ends a link's text, an
+/* Characters that are Markdown markup only in some positions: a bracket that ends a link's text, an
  * underscore at the edge of a word. */
 static bool is_mark_here(const char *text, size_t i) {
   if (text[i] == ']') return text[i + 1] == '(' || text[i + 1] == '[';
   return text[i] == '_' && !(i > 0 && is_word(text[i - 1]) && is_word(text[i + 1]));
 }
 
-/* Where LaTeX would take the beginning of a row for an argument of the row's end before it, and
- * Markdown that of a line for one of its own marks. */
+/* Text to insert where LaTeX would read the start of a row as an argument of the preceding row end,
+ * or Markdown the start of a line as markup. */
 static const char *guard_of(char first, table_form form, bool begins_line) {
   if (form == TABLE_AS_LATEX && (first == '[' || first == '*')) return "{}";
   if (form == TABLE_AS_MARKDOWN && begins_line && first && strchr("#+-=[", first)) return "\\";
   return "";
 }
 
-/* Any text escaped for the form, in the scratch table's memory; "" if memory is short. */
+/* Escapes text for the format, in the scratch table's memory; "" if out of memory. */
 static const char *escaped(table *scratch, const char *text, table_form form, bool begins_line) {
   char *calm = NULL, *out = NULL;
   size_t size = 0;
@@ -592,11 +592,11 @@ static const char *escaped(table *scratch, const char *text, table_form form, bo
   return copy != NULL ? copy : "";
 }
 
-/* --- values as people see them --- */
+/* --- values as text for people --- */
 
 enum { FORMAT_SIZE = 16, SHOWN_NUMBER_SIZE = 64, SHOWN_CELL_SIZE = 3 * SHOWN_NUMBER_SIZE };
 
-/* The part of a format "A|B" that serves numbers up to that size. */
+/* Selects the part of a format "A|B" for numbers up to `size`. */
 static void choose_format(char out[FORMAT_SIZE], const char *format, double size) {
   if (format == NULL) format = "%.4g";
   const size_t first = strcspn(format, "|");
@@ -613,7 +613,7 @@ static void show_number(char text[SHOWN_NUMBER_SIZE], const char *format, double
     snprintf(text, SHOWN_NUMBER_SIZE, format, value);
 }
 
-/* The estimate, and where it has an interval its ends as "[low, high]", else "". */
+/* Writes the estimate, and its interval as "[low, high]" or "". */
 static void show_interval(const table_column *column, const cell *c, char value[SHOWN_NUMBER_SIZE],
                           char ends[SHOWN_CELL_SIZE]) {
   char format[FORMAT_SIZE], low[SHOWN_NUMBER_SIZE], high[SHOWN_NUMBER_SIZE];
@@ -628,7 +628,7 @@ static void show_interval(const table_column *column, const cell *c, char value[
   snprintf(ends, SHOWN_CELL_SIZE, "[%s, %s]", low, high);
 }
 
-/* The cell's value in words, before anything in it is escaped; text that it may be written into. */
+/* The cell's value as unescaped text; may be written to `text`. */
 static const char *shown_cell(const table_column *column, const cell *c,
                               char text[SHOWN_CELL_SIZE]) {
   char format[FORMAT_SIZE], value[SHOWN_NUMBER_SIZE], ends[SHOWN_CELL_SIZE];
@@ -676,7 +676,7 @@ static void write_aligned(const char *text, size_t width, bool left, FILE *to) {
   if (left) write_spaces(space, to);
 }
 
-/* Places of columns (of n_columns) as people see them: by their places, else as they come. */
+/* The order of columns in formats for people: by `place`, then by position. */
 static size_t *order_for_people(const table *t, table *scratch) {
   size_t *order = table_memory(scratch, t->n_columns + 1, sizeof *order);
   for (size_t i = 0; order != NULL && i < t->n_columns; ++i) {
@@ -688,15 +688,15 @@ static size_t *order_for_people(const table *t, table *scratch) {
   return order;
 }
 
-/* A table in letters, as one form needs them: the heads first, then the rows that people see. */
+/* The cells of a table as text in one format: the heads first, then the visible rows. */
 typedef struct lettering {
   table_form form;
-  table *scratch;    /* its memory */
+  table *scratch;    /* provides the memory */
   const char **text; /* [n_rows][n_columns] */
-  const char **rest; /* [n_rows] behind the last cell, where the row ends early */
-  size_t *ends;      /* [n_rows] cells of the row */
-  size_t *width;     /* [n_columns] of a terminal */
-  int *least;        /* [n_columns] their columns' widths */
+  const char **rest; /* [n_rows] text after the last cell, if the row ends early */
+  size_t *ends;      /* [n_rows] number of cells */
+  size_t *width;     /* [n_columns] width in terminal columns */
+  int *least;        /* [n_columns] minimum widths */
   size_t n_columns, n_rows;
 } lettering;
 
@@ -910,7 +910,7 @@ static void write_html(const table *t, FILE *to) {
   fputs("</tbody>\n</table></div>\n", to);
 }
 
-/* --- all forms --- */
+/* --- all formats --- */
 
 static bool has_head(const table *t) {
   for (size_t i = 0; i < t->n_columns; ++i)

@@ -1,11 +1,11 @@
-/* A thread pool whose jobs may be a few microseconds long: a decoding step of the transformer is
- * many short jobs one after the other.
+/* A thread pool for jobs that may last a few microseconds: a decoding step of the transformer is a
+ * sequence of many short jobs.
  *
- * One 64-bit word, `state`, holds the job's number (upper half) and the next task to take (lower
- * half). A worker takes a task by exchanging the word it has seen for one with the next task; if
- * the job has changed meanwhile the exchange fails and nothing is taken, so that pool_run need not
- * wait for workers that are still asleep or late. Workers spin for some microseconds before they
- * sleep on the condition variable. */
+ * One 64-bit word, `state`, holds the job's number (upper half) and the next task (lower half). A
+ * worker takes a task with a compare-and-exchange that advances the next task. If the job has
+ * changed meanwhile the exchange fails and nothing is taken, so pool_run() need not wait for
+ * workers that are asleep or late. Workers spin for some microseconds before they sleep on the
+ * condition variable. */
 #define _GNU_SOURCE
 #include "core/base/thread_pool.h"
 
@@ -18,10 +18,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#define CLOSED UINT32_MAX /* as the next task: pool_run is replacing the job, take none */
+#define CLOSED UINT32_MAX /* value of the next task while pool_run() replaces the job: take none   \
+                           */
 
-/* How often a worker polls for a new job before it sleeps, and pool_run for the end of the last
- * tasks before it yields the processor. */
+/* SPINS: how often a worker polls for a new job before it sleeps. PATIENCE: how often pool_run()
+ * polls for the end of the last tasks before it yields the processor. */
 enum { SPINS = 4000, PATIENCE = 20000 };
 
 typedef struct pool_worker {
@@ -32,16 +33,16 @@ typedef struct pool_worker {
 
 struct pool {
   _Atomic uint64_t state;
-  _Atomic(pool_task) run;  /* the job: its function, */
+  _Atomic(pool_task) run;  /* the job: its function */
   _Atomic(void *) context; /* the function's argument */
-  _Atomic size_t n;        /* and its number of tasks */
-  _Atomic size_t done;     /* tasks that have ended */
-  _Atomic size_t sleeping; /* workers that wait for `wake` */
+  _Atomic size_t n;        /* the job's number of tasks */
+  _Atomic size_t done;     /* number of finished tasks */
+  _Atomic size_t sleeping; /* number of workers waiting for `wake` */
   _Atomic int stop;
-  pthread_mutex_t lock; /* held to sleep, and to wake sleepers */
+  pthread_mutex_t lock; /* held while going to sleep and while waking sleepers */
   pthread_cond_t wake;
-  size_t threads, started; /* workers with the caller, and without */
-  pool_worker worker[];    /* [threads]; 0 is the caller and has no thread */
+  size_t threads, started; /* number of workers including the caller; number of started threads */
+  pool_worker worker[];    /* [threads]; 0 is the caller, without a thread */
 };
 
 static void pause_briefly(void) {
@@ -52,7 +53,7 @@ static void pause_briefly(void) {
 #endif
 }
 
-/* Takes and runs tasks until none is left. */
+/* Takes and runs tasks until none are left. */
 static void thread_pool_work(pool *p, size_t number) {
   uint64_t state = atomic_load(&p->state);
   for (;;) {
@@ -67,7 +68,7 @@ static void thread_pool_work(pool *p, size_t number) {
   }
 }
 
-/* Sleeps until there is a job with another number than `seen`, or the pool ends. */
+/* Sleeps until there is a job with a number other than `seen`, or the pool ends. */
 static void sleep_until_work(pool *p, uint32_t seen) {
   pthread_mutex_lock(&p->lock);
   atomic_fetch_add(&p->sleeping, 1);
@@ -77,7 +78,7 @@ static void sleep_until_work(pool *p, uint32_t seen) {
   pthread_mutex_unlock(&p->lock);
 }
 
-/* The main function of a worker's thread. */
+/* The main function of a worker thread. */
 static void *worker_main(void *argument) {
   pool_worker *self = argument;
   pool *p = self->owner;
@@ -101,7 +102,7 @@ void pool_run(pool *p, pool_task run, void *context, size_t n) {
     for (size_t i = 0; i < n; ++i) run(context, i, 0);
     return;
   }
-  if (n >= CLOSED) { /* more tasks than the lower half of a state can count */
+  if (n >= CLOSED) { /* more tasks than the lower half of `state` can count */
     for (size_t i = 0; i < n; ++i) run(context, i, 0);
     return;
   }
@@ -173,7 +174,7 @@ size_t pool_threads(const pool *p) {
 
 /* --- many small tasks --- */
 
-/* Runs of tasks for each thread: several, because tasks differ in length. */
+/* Number of runs of tasks per thread: several, because tasks differ in length. */
 enum { RUNS = 8 };
 
 typedef struct spread {
@@ -207,8 +208,8 @@ void pool_spread(pool *p, pool_task run, void *context, size_t n) {
 typedef struct trial {
   gl_status (*task)(void *context, size_t i, gl_error *err);
   void *context;
-  _Atomic size_t failed; /* lowest task that failed, n while none has */
-  pthread_mutex_t lock;  /* of what follows, and of changes of failed */
+  _Atomic size_t failed; /* index of the lowest task that failed; n if none has */
+  pthread_mutex_t lock;  /* protects the following members and changes of `failed` */
   gl_error error;
 } trial;
 
@@ -241,15 +242,15 @@ gl_status pool_try(size_t n, size_t threads,
   return t.failed == n ? GL_OK : gl_fail(err, t.error.status, "%s", t.error.text);
 }
 
-/* --- working memory of OpenBLAS --- */
+/* --- buffers of OpenBLAS --- */
 
-/* OpenBLAS has these, other BLAS libraries do not: a weak symbol is NULL there. */
+/* Exist in OpenBLAS, but not in other BLAS libraries, where the weak symbols are NULL. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 extern void *blas_memory_alloc(int position) __attribute__((weak));
 extern void blas_memory_free(void *buffer) __attribute__((weak));
 
-enum { BUFFER_MIB = 128 }; /* of a buffer on x86-64, the largest of all its targets, … */
-enum { SPARE_MIB = 1 };    /* … and its alignment */
+enum { BUFFER_MIB = 128 }; /* size of a buffer on x86-64, the maximum over its targets */
+enum { SPARE_MIB = 1 };    /* alignment of a buffer */
 
 static int has_room(void) {
   const size_t bytes = (size_t)(BUFFER_MIB + SPARE_MIB) << 20;

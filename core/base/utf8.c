@@ -14,7 +14,8 @@ size_t utf8_read(const char *text, size_t size, uint32_t *code) {
   *code = UTF8_INVALID;
   if (lead < 0xc2 || lead > 0xf4) return 1;
   const size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  /* Only the second byte's range depends on the first: no long forms, surrogates or U+110000. */
+  /* only the second byte's range depends on the first: excludes overlong forms, surrogates and
+   * values beyond U+10FFFF */
   unsigned char low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
   unsigned char high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
   uint32_t value = lead & (0x7fu >> length);
@@ -56,7 +57,7 @@ size_t utf8_valid_prefix(const char *text, size_t size) {
 }
 
 gl_status utf8_repair(const char *text, size_t size, char **out, size_t *n, gl_error *err) {
-  enum { REPLACEMENT_BYTES = 3 }; /* at most for each byte */
+  enum { REPLACEMENT_BYTES = 3 }; /* per invalid byte */
   char *to = size < SIZE_MAX / REPLACEMENT_BYTES ? malloc(size * REPLACEMENT_BYTES + 1) : NULL;
   if (to == NULL) return gl_fail_memory(err, "a text");
   size_t end = 0;

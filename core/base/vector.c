@@ -1,24 +1,25 @@
-/* e^x in four lanes: x = k ln 2 + r with |r| at most half of ln 2, and e^r by a polynomial, so that
- * there is no table to look up and no branch. */
+/* e^x in four lanes: x = k ln 2 + r with |r| <= ln(2)/2, and a polynomial for e^r, without table
+ * lookups and branches. */
 
 #include "core/base/vector.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Numbers at a time; one that is beyond LIMIT, where 2^k is no normal number, is left to exp(). */
+/* Numbers are processed PIECE at a time. Beyond LIMIT, where 2^k is not a normal number, exp() is
+ * used. */
 enum { PIECE = 64 };
 #define LIMIT 700.0
 
-/* Adding it leaves the nearest whole number in the lowest bits. */
+/* Adding this constant rounds a number to an integer in the lowest bits. */
 #define WHOLE 0x1.8p52
 #define INVERSE_LN2 0x1.71547652b82fep0
-/* ln 2 in two parts, of which the first has 20 zeros at its end: k times it is exact. */
+/* ln 2 in two parts; the first has 20 trailing zeros, so that k times it is exact. */
 #define LN2_HIGH 0x1.62e42fefp-1
 #define LN2_LOW 0x1.473de6af278edp-34
 
-/* (e^r - 1 - r) / r^2 for |r| up to 0.3466, which makes e^r right to 3.7e-18 of it: the least
- * largest error, found by Lawson's reweighted least squares at 400 points in 60 digits. */
+/* Coefficients of (e^r - 1 - r) / r^2 for |r| <= 0.3466, giving e^r a relative error of 3.7e-18.
+ * Minimax polynomial, found by Lawson's reweighted least squares at 400 points with 60 digits. */
 static const double c[] = {0x1.000000000000ap-1,  0x1.55555555554fap-3,  0x1.5555555550863p-5,
                            0x1.1111111127b93p-7,  0x1.6c16c1842eccep-10, 0x1.a01a012a8058ep-13,
                            0x1.a0199a0114f39p-16, 0x1.71df24e3f5f65p-19, 0x1.28ad7c32c9429p-22,

@@ -12,17 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the runs as a table of fields --- */
+/* --- table of fields of runs --- */
 
 typedef struct column {
   const char *path;
-  const field *field; /* the first of the path; NULL: no table has it */
-  bool may_be_short;  /* some field's short form has the place of this path */
-  uint32_t *value;    /* [n_runs] numbers of texts; 0: no value */
+  const field *field; /* first table entry for the path; NULL: not in any table */
+  bool may_be_short;  /* a field's short form may appear at this path */
+  uint32_t *value;    /* [n_runs] text numbers; 0: no value */
   field_role role;
-  field_kind kind; /* of `field`, else of the values */
+  field_kind kind; /* kind of `field`, or else of the values */
   const char *unit, *label;
-  bool swept;   /* a sweep named it */
+  bool swept;   /* named by a sweep */
   bool is_axis; /* distinguishes cells */
 } column;
 
@@ -31,18 +31,18 @@ typedef struct column {
 typedef struct comparison {
   const axes_run *runs;
   size_t n_runs;
-  arena result; /* texts and what the table of axes has */
+  arena result; /* texts and memory of the resulting axis table */
   arena scratch;
   const char **text; /* [n_texts]; text[0] is NULL */
   size_t n_texts;
-  hash_table texts, paths; /* from a text to its number, and from a path to its column */
+  hash_table texts, paths; /* maps from texts to numbers and from paths to columns */
   column *columns;
   size_t n;
   uint32_t *study;     /* [n_runs] the studies' names */
   uint32_t *algorithm; /* [n_runs] the shown names, made distinct */
   uint32_t *cell;      /* [n_runs] equal for runs of one cell */
   uint32_t *repeat;    /* [n_runs] equal for runs of one cell and seed */
-  uint32_t *first;     /* [first_room] by number: 1 + the first run of that number */
+  uint32_t *first;     /* [first_room] per number: 1 + index of the first run with that number */
   size_t first_room;
   gl_error *err;
   gl_status status;
@@ -56,7 +56,7 @@ static bool is_text(const void *texts, uint64_t number, const void *text) {
   return strcmp(((const char *const *)texts)[number], text) == 0;
 }
 
-/* The number of the text, which is copied where it is new; 0 if memory is short. */
+/* The number of the text, which is copied if it is new; 0 if out of memory. */
 static uint32_t number_text_once(comparison *c, const char *text) {
   const uint64_t hash = hash_64_text(HASH_64_START, text);
   const uint64_t *known = hash_table_find(&c->texts, hash, is_text, c->text, text);
@@ -74,7 +74,7 @@ static bool has_path(const void *columns, uint64_t i, const void *path) {
   return strcmp(((const column *)columns)[i].path, path) == 0;
 }
 
-/* The column of that path, or NULL. */
+/* The column for that path, or NULL. */
 static column *axes_column(const comparison *c, const char *path) {
   const uint64_t *i =
       hash_table_find(&c->paths, hash_64_text(HASH_64_START, path), has_path, c->columns, path);
@@ -88,7 +88,7 @@ static bool some_short_form_is_at(const char *path) {
   return false;
 }
 
-/* The column of that path, made if needed; NULL if memory is short. */
+/* The column for that path, added if needed; NULL if out of memory. */
 static column *column_made(comparison *c, const char *path, field_kind kind) {
   column *to = axes_column(c, path);
   if (to != NULL) return to;
@@ -110,7 +110,7 @@ static column *column_made(comparison *c, const char *path, field_kind kind) {
 
 enum { AXIS_PATH_SIZE = 512 };
 
-/* A run as the tables of fields ask for it. */
+/* A run as passed to the tables of fields. */
 typedef struct one_run {
   const comparison *from;
   size_t run;
@@ -130,8 +130,8 @@ static field_kind kind_of_json(const cJSON *value) {
   return cJSON_IsArray(value) ? VALUE_LIST : VALUE_TEXT;
 }
 
-/* The number of the text by which a value of a field (NULL: of no table) is compared; 0 if memory
- * is short. */
+/* The number of the text used to compare a value of a field (f NULL: not in any table); 0 if out of
+ * memory. */
 static uint32_t number_of_value(comparison *c, const field *f, const cJSON *value) {
   char digits[NUMBER_TEXT_SIZE];
   if (cJSON_IsNumber(value)) return number_text_once(c, number_text(value->valuedouble, digits));
@@ -153,12 +153,12 @@ static void set_value(comparison *c, size_t run, const char *path, const cJSON *
   column *to = column_made(c, path, kind);
   const uint32_t number = to != NULL ? number_of_value(c, to->field, value) : 0;
   if (number == 0) return;
-  if (to->kind != kind) to->kind = VALUE_TEXT; /* sometimes a number, sometimes a word */
+  if (to->kind != kind) to->kind = VALUE_TEXT; /* numbers in some runs, words in others */
   to->value[run] = number;
   to->swept |= swept;
 }
 
-/* A scalar in the place of a section states one of the section's fields. */
+/* A scalar in place of a section sets one of the section's fields (short form). */
 static void set_leaf(comparison *c, size_t run, const char *path, const cJSON *value, bool swept) {
   const one_run here = {c, run};
   const column *known = axes_column(c, path);
@@ -170,7 +170,7 @@ static void set_leaf(comparison *c, size_t run, const char *path, const cJSON *v
 static void set_fields(comparison *c, size_t run, char path[AXIS_PATH_SIZE], const cJSON *value,
                        bool swept) {
   const size_t length = strlen(path);
-  if (c->status != GL_OK || cJSON_IsNull(value)) return; /* as if it were not there */
+  if (c->status != GL_OK || cJSON_IsNull(value)) return; /* null means that the field is not set */
   if (!cJSON_IsObject(value) || fields_is_whole(path)) {
     set_leaf(c, run, path, value, swept);
     return;
@@ -196,12 +196,12 @@ static void read_fields_of(comparison *c, size_t run, const char *text, bool swe
                         "a stored recipe or its swept fields are not a JSON object ('%.60s'); is "
                         "the file damaged?",
                         text);
-  /* The kind of world decides what a short form means, so it is read first. */
+  /* The kind of world determines the meaning of short forms, so it is read first. */
   const cJSON *world = cJSON_GetObjectItemCaseSensitive(object, "world");
   const cJSON *kind = cJSON_GetObjectItemCaseSensitive(world, "kind");
   if (c->status == GL_OK && !swept && cJSON_IsString(kind))
     set_value(c, run, "world.kind", kind, false);
-  /* The swept fields' names are dotted paths already. */
+  /* names of swept fields are already dotted paths */
   if (c->status == GL_OK) set_fields(c, run, path, object, swept);
   cJSON_Delete(object);
 }
@@ -218,7 +218,7 @@ static void read_runs(comparison *c) {
   }
 }
 
-/* The stored value in effect of a field in a run, of any origin; NULL: none is stored. */
+/* The stored value in effect of a field in a run, whatever its origin; NULL: not stored. */
 static const cJSON *value_in_effect(const cJSON *in_effect, const char *path) {
   const cJSON *found = NULL;
   for (const cJSON *origin = in_effect->child; origin != NULL && found == NULL;
@@ -227,8 +227,8 @@ static const cJSON *value_in_effect(const cJSON *in_effect, const char *path) {
   return found;
 }
 
-/* The number of the text of a field that the run's recipe leaves out; 0: it is not known. A run
- * that failed has no record of the values in effect, so the tables' default is taken. */
+/* The number of the text of a field that the run's recipe omits; 0: unknown. A failed run has no
+ * record of values in effect, so the default in the tables is used. */
 static uint32_t number_of_default(comparison *c, const cJSON *in_effect, size_t run,
                                   const column *k) {
   char room[FIELD_TEXT_SIZE];
@@ -241,8 +241,8 @@ static uint32_t number_of_default(comparison *c, const cJSON *in_effect, size_t 
   return value != NULL ? number_of_value(c, k->field, value) : 0;
 }
 
-/* A field that some recipes leave out has there what was in effect. The conditions of defaults look
- * at what recipes state, so all defaults of a run are found before any is filled in. */
+/* Fills in the values in effect where recipes omit a field. Conditions of defaults depend on what
+ * recipes state, so all defaults of a run are found before any is filled in. */
 static void fill_defaults(comparison *c) {
   uint32_t *found = ARENA_ARRAY(&c->scratch, uint32_t, c->n);
   if (found == NULL) axes_out_of_memory(c);
@@ -264,15 +264,14 @@ static void find_role(column *k) {
   k->role = f != NULL                                  ? f->role
             : cfg_path_is_inside(k->path, "algorithm") ? ROLE_ALGORITHM
                                                        : ROLE_AXIS;
-  if (k->swept) k->role = ROLE_AXIS; /* and then no part of the algorithm's name */
+  if (k->swept) k->role = ROLE_AXIS; /* then it is not part of the algorithm's name */
   if (f == NULL) return;
   k->kind = f->kind;
   k->unit = f->unit;
   k->label = f->label;
 }
 
-/* A field that was chosen for some run has the role of a chosen one, unless a sweep named it too.
- */
+/* A field that was tuned in some run gets the role ROLE_CHOSEN, unless a sweep also named it. */
 static void mark_chosen(comparison *c) {
   for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
     if (c->runs[i].chosen == NULL) continue;
@@ -290,7 +289,7 @@ static void mark_chosen(comparison *c) {
   }
 }
 
-/* Looks for two runs of one number (of a study, cell or repeat) that differ in a column. */
+/* Whether two runs with the same number (of a study, cell or repeat) differ in a column. */
 static bool differs(comparison *c, const uint32_t *number, const uint32_t *value) {
   memset(c->first, 0, c->n_texts * sizeof *c->first);
   for (size_t i = 0; i < c->n_runs; ++i) {
@@ -303,7 +302,7 @@ static bool differs(comparison *c, const uint32_t *number, const uint32_t *value
   return false;
 }
 
-/* Room in `first` for all numbers that are known now. */
+/* Makes room in `first` for all current numbers. */
 static void prepare_first(comparison *c) {
   if (!ARRAY_RESERVE(c->first, c->first_room, c->n_texts)) axes_out_of_memory(c);
 }
@@ -318,7 +317,7 @@ static void mark_axes(comparison *c) {
 
 /* --- algorithms --- */
 
-/* number[i] becomes a number for the pair (number[i], value[i]). */
+/* Replaces number[i] by a number for the pair (number[i], value[i]). */
 static void refine(comparison *c, uint32_t *number, const uint32_t *value) {
   for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
     char pair[32];
@@ -335,8 +334,8 @@ static void append_field(char *label, size_t size, const column *k, const char *
            dot != NULL ? dot + 1 : k->path, value);
 }
 
-/* A shown name that stands for several algorithms of a study is followed by what distinguishes
- * them: the fields that differ and that this one states. */
+/* If a shown name stands for several algorithms of a study, appends what distinguishes them: the
+ * fields that differ and that the algorithm states. */
 static void name_axes_algorithms(comparison *c) {
   uint32_t *shown = ARENA_ARRAY(&c->scratch, uint32_t, c->n_runs); /* numbers of (name, study) */
   bool *differing = ARENA_ARRAY(&c->scratch, bool, c->n), any = false;
@@ -381,7 +380,7 @@ static void number_cells(comparison *c) {
   memcpy(c->cell, c->study, c->n_runs * sizeof *c->cell);
   refine(c, c->cell, c->algorithm);
   for (size_t k = 0; k < c->n && c->status == GL_OK; ++k) {
-    /* The algorithm's fields too: its label may be cut short. */
+    /* includes the algorithm's fields, because its label may be truncated */
     if (c->columns[k].is_axis || c->columns[k].role == ROLE_ALGORITHM)
       refine(c, c->cell, c->columns[k].value);
   }
@@ -394,9 +393,9 @@ static void number_cells(comparison *c) {
   prepare_first(c);
 }
 
-/* A field that is no seed becomes an axis where it would otherwise be averaged over (a chosen field
- * that differs within a cell) or distinguish two runs of one seed (a field of provenance). Returns
- * how many fields became axes. */
+/* A field that is not a seed becomes an axis if it would otherwise be averaged over (a tuned field
+ * that differs within a cell) or is the only difference between two runs with one seed (a field of
+ * provenance). Returns the number of fields that became axes. */
 static size_t split_cells(comparison *c) {
   size_t n = 0;
   for (size_t k = 0; k < c->n && c->status == GL_OK; ++k) {
@@ -411,7 +410,7 @@ static size_t split_cells(comparison *c) {
   return n;
 }
 
-/* --- the answer --- */
+/* --- result --- */
 
 static double number_in(const char *text, field_kind kind) {
   char *end = NULL;
@@ -437,7 +436,7 @@ static int by_column_path(const void *a, const void *b) {
   return strcmp(((const column *)a)->path, ((const column *)b)->path);
 }
 
-/* "max delay" of the table of fields, else the path's last part in words. */
+/* The label in the table of fields ("max delay"), or the last part of the path in words. */
 static char *label_of(comparison *c, const column *own) {
   const char *dot = strrchr(own->path, '.');
   char *label = arena_text(&c->result, own->label != NULL ? own->label
@@ -448,7 +447,7 @@ static char *label_of(comparison *c, const column *own) {
   return label;
 }
 
-/* Axes that would have the same label are called by their paths. */
+/* Axes with equal labels are labelled with their paths instead. */
 static void distinguish_labels(axis_table *a) {
   for (size_t i = 0; i < a->n; ++i)
     for (size_t k = 0; k < i; ++k)
@@ -502,7 +501,7 @@ static void axes_compare(comparison *c, axis_table *out) {
   if (c->status == GL_OK) fill_defaults(c);
   for (size_t k = 0; k < c->n && c->status == GL_OK; ++k) find_role(&c->columns[k]);
   if (c->status == GL_OK) mark_chosen(c);
-  hash_table_fini(&c->paths); /* sorting moves the columns */
+  hash_table_fini(&c->paths); /* sorting moves the columns, which invalidates the map */
   if (c->status == GL_OK && c->n > 0) qsort(c->columns, c->n, sizeof *c->columns, by_column_path);
   if (c->status == GL_OK) mark_axes(c);
   if (c->status == GL_OK) name_axes_algorithms(c);

@@ -1,11 +1,10 @@
-/* What distinguishes the runs of a study, found by comparing their recipes field by field.
+/* The fields that distinguish the runs of a study, found by comparing their recipes.
  *
  * Every field in which runs of one study differ, and every field that a sweep named, has a role
- * (core/config/fields.h). Fields of role axis, with the algorithm, make the cells; runs of one cell
- * differ in their seed and are averaged over. Nothing is averaged over by mistake: a chosen field
- * that differs within a cell becomes an axis, and so does a field of provenance if it is the only
- * difference between two runs of one seed.
- */
+ * (core/config/fields.h). Fields with role axis, together with the algorithm, define the cells;
+ * runs of one cell differ in their seed and are averaged. Nothing is averaged by mistake: a tuned
+ * field that differs within a cell becomes an axis, and so does a field of provenance if it is the
+ * only difference between two runs with one seed. */
 #ifndef GEPOLAB_CORE_CONFIG_AXES_H
 #define GEPOLAB_CORE_CONFIG_AXES_H
 
@@ -20,56 +19,55 @@
 /* A field in which cells differ. */
 typedef struct axis {
   char *path;       /* dotted: "cluster.max_delay" */
-  char *label;      /* in words: "max delay"; no two axes have the same */
-  const char *unit; /* "s"; "" for none; lives as long as the program */
-  field_role role;  /* what it is in most recipes; all are axes here */
+  char *label;      /* words, unique among axes: "max delay" */
+  const char *unit; /* "s"; "" if none; static */
+  field_role role;  /* role in most recipes; here all are axes */
   field_kind kind;
-  int swept; /* 1: a sweep named it; 0: found by comparing recipes */
+  int swept; /* 1: named by a sweep; 0: found by comparing recipes */
 } axis;
 
 /* The value of a field in a run. */
 typedef struct axis_value {
-  const char *text; /* "600", "none", "{\"distribution\":…}"; NULL: the recipe does not state the
+  const char *text; /* "600", "none", "{\"distribution\":…}"; NULL: the recipe does not set the
                        field and it has no fixed default */
-  double
-      number; /* of a number and of the distribution of a constant; `none` is 0; NaN for all else */
+  double number; /* value of a number or of a constant distribution; 0 for `none`; otherwise NaN */
 } axis_value;
 
-/* One run; strings are borrowed for the time of the call. */
+/* One run; strings are borrowed during the call. */
 typedef struct axes_run {
   const char *study;
   const char *algorithm; /* the shown name */
   const char *recipe;    /* canonical JSON; NULL: only `swept` is known */
-  const char *swept;     /* JSON object of the fields a sweep named: {"cluster.max_delay":600} */
-  const char *chosen;    /* JSON object of the fields chosen beforehand; NULL: none */
-  const char *in_effect; /* what core/config/record.h says of its fields; NULL: the defaults of the
-                            tables of fields are taken */
-  int64_t meaning;       /* RECIPE_MEANING of the program that made it */
+  const char *swept;     /* JSON object of the swept fields: {"cluster.max_delay":600} */
+  const char *chosen;    /* JSON object of the tuned fields; NULL: none */
+  const char *in_effect; /* values in effect, from cfg_record_end(); NULL: use the defaults in the
+                            tables of fields */
+  int64_t meaning;       /* RECIPE_MEANING of the program that made the run */
   uint64_t seed;
 } axes_run;
 
 typedef struct axis_table {
-  axis *axis; /* [n], in the order of their paths */
+  axis *axis; /* [n], sorted by path */
   size_t n;
   axis_value *value; /* [n_runs][n] */
   size_t n_runs;
-  const char **algorithm; /* [n_runs] shown names; where one name stands for different algorithms
-                             of a study, followed by what differs: "gepo (clip none)" */
-  size_t *same;           /* [n_runs] the first run of the same cell and seed that means the same
-                             (the run itself where there is none before it) */
-  arena memory;           /* of all of it */
+  const char **algorithm; /* [n_runs] shown names; if one name stands for different algorithms of a
+                             study, followed by their differences: "gepo (clip none)" */
+  size_t *same; /* [n_runs] index of the first run with the same cell, seed and meaning (or the run
+                   itself) */
+  arena memory; /* of the whole table */
 } axis_table;
 
-/* Compares the runs of each study. Release with axes_fini() in any case. GL_EIO if a recipe is not
- * the JSON that a store keeps. */
+/* Compares the runs of each study. Call axes_fini() even after an error. Errors: GL_ENOMEM, GL_EIO
+ * if a recipe is not valid JSON of the store. */
 gl_status axes_find(axis_table *out, const axes_run *runs, size_t n_runs, gl_error *err);
 void axes_fini(axis_table *a);
 
-/* The axis of that path: its index, or a->n. */
+/* The index of the axis with that path, or a->n. */
 size_t axes_index(const axis_table *a, const char *path);
 
 /* Adds the value to a JSON object under the axis's path: a number, a truth value, a distribution or
- * list, a text, or null where the run has none. The item, or NULL if memory is short. */
+ * list, a text, or null if the run has no value. Returns the item, or NULL if out of memory. */
 cJSON *axis_json(cJSON *to, const axis *a, axis_value v);
 
 #endif

@@ -1,4 +1,4 @@
-/* The canonical text of a tree, and the same text many times over with a few values changed. */
+/* The canonical text of a tree, and templates for many texts that differ in a few values. */
 #include "core/base/array.h"
 #include "core/base/json.h"
 #include "core/config/internal.h"
@@ -12,7 +12,7 @@ typedef struct text_buffer {
   char *data;
   size_t size, capacity;
   bool failed;
-  cfg_mark *marks; /* [n_marks] nodes whose place in the text is wanted */
+  cfg_mark *marks; /* [n_marks] nodes whose position in the text is requested */
   size_t n_marks;
 } text_buffer;
 
@@ -31,8 +31,8 @@ static void put_text(text_buffer *b, const char *text) {
   put_bytes(b, text, strlen(text));
 }
 
-/* The first character of UTF-8 text and its number of bytes; 0x10000 for one beyond 16 bits and for
- * an invalid byte, which are never escaped. */
+/* The first character of UTF-8 text and its length in bytes; 0x10000 for characters beyond 16 bits
+ * and for invalid bytes, which are never escaped. */
 static unsigned first_character(const char *text, size_t *length) {
   const unsigned char *t = (const unsigned char *)text;
   *length = 1;
@@ -48,8 +48,8 @@ static unsigned first_character(const char *text, size_t *length) {
   return 0x10000;
 }
 
-/* Characters that YAML refuses unescaped or reads as line breaks: the canonical text is YAML, too.
- */
+/* Characters that YAML refuses unescaped or reads as line breaks, because canonical text must also
+ * be valid YAML. */
 static int needs_escape(unsigned c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
          c == 0xfffe || c == 0xffff;
@@ -144,8 +144,8 @@ char *cfg_canonical(const cfg_node *node) {
 /* --- templates --- */
 
 typedef struct hole {
-  size_t begin, end; /* of the value in the text */
-  size_t index;      /* of its path */
+  size_t begin, end; /* position of the value in the text */
+  size_t index;      /* index of its path */
 } hole;
 
 struct cfg_template {

@@ -1,4 +1,4 @@
-/* The tree of a recipe: its memory, its nodes, their places, and scalars as numbers. */
+/* The tree of a recipe: memory, nodes, source positions, and scalars as numbers. */
 #include "core/config/internal.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- looking at a tree --- */
+/* --- access to a tree --- */
 
 const cfg_node *cfg_root(const cfg_doc *doc) {
   return doc->root;
@@ -63,7 +63,7 @@ int cfg_path_is_inside(const char *path, const char *section) {
 
 const cfg_node *cfg_find(const cfg_node *node, const char *path) {
   while (node != NULL) {
-    const cfg_node *whole = step_into(node, path, strlen(path)); /* keys may hold dots */
+    const cfg_node *whole = step_into(node, path, strlen(path)); /* a key may contain dots */
     if (whole != NULL) return whole;
     size_t length = strcspn(path, ".");
     if (path[length] == '\0') return NULL;
@@ -132,7 +132,7 @@ static int is_infinity(const char *text) {
   if (*text == '+' || *text == '-') ++text;
   for (size_t i = 0; i < sizeof spellings / sizeof *spellings; ++i)
     if (strcmp(text, spellings[i]) == 0) return 1;
-  return strcmp(text, "1e999") == 0; /* as cfg_canonical() writes it */
+  return strcmp(text, "1e999") == 0; /* written by cfg_canonical() for infinity */
 }
 
 /* Skips digits with single underscores between them, copying the digits; NULL if there are none. */
@@ -149,8 +149,8 @@ static const char *copy_digits(const char *text, const char *digits, char **to) 
   return text;
 }
 
-/* Checks the grammar and copies the number without underscores. 0 if it is not one, 1 an integer in
- * base 10, 2 in base 16, 3 with a fraction or an exponent. */
+/* Checks the syntax and copies the number without underscores. Returns 0 if it is not a number, 1
+ * for a decimal integer, 2 for hexadecimal, 3 with a fraction or an exponent. */
 static int number_form(const char *text, char *clean) {
   static const char decimal[] = "0123456789";
   if (*text == '+' || *text == '-') *clean++ = *text++;
@@ -182,7 +182,7 @@ static int number_form(const char *text, char *clean) {
   return text != NULL && *text == '\0' ? form : 0;
 }
 
-/* Digits of base 10 or 16 into *magnitude; 0 if beyond 64 bits. */
+/* Parses digits of base 10 or 16 into *magnitude; returns 0 if beyond 64 bits. */
 static int exact_integer(const char *digits, unsigned base, uint64_t *magnitude) {
   *magnitude = 0;
   for (; *digits != '\0'; ++digits) {
@@ -321,7 +321,8 @@ cfg_node *cfg_node_new(cfg_doc *doc, cfg_kind kind, cfg_place at, gl_error *err)
 gl_status cfg_append(cfg_doc *doc, cfg_node *to, const char *key, cfg_place key_at, cfg_node *value,
                      gl_error *err) {
   if (to->n == to->capacity) {
-    size_t capacity = to->capacity == 0 ? 4 : 2 * to->capacity; /* bounded by CFG_MAX_NODES */
+    size_t capacity =
+        to->capacity == 0 ? 4 : 2 * to->capacity; /* cannot overflow: bounded by CFG_MAX_NODES */
     cfg_entry *entry = cfg_alloc(doc, capacity * sizeof *entry);
     if (entry == NULL) return gl_fail_memory(err, "a recipe");
     if (to->n != 0) memcpy(entry, to->entry, to->n * sizeof *entry);
@@ -336,7 +337,7 @@ gl_status cfg_append(cfg_doc *doc, cfg_node *to, const char *key, cfg_place key_
 
 typedef struct copier {
   cfg_doc *doc;
-  const cfg_source *from, *to; /* the last source copied: neighbours share theirs */
+  const cfg_source *from, *to; /* last source copied; neighbouring nodes share sources */
   gl_error *err;
 } copier;
 

@@ -1,4 +1,4 @@
-/* Changes a tree: overrides from the command line, a sweep's settings, removal, lists of maps. */
+/* Modifies a tree: command-line overrides, settings of a sweep, removal, lists of maps. */
 #include "core/base/utf8.h"
 #include "core/config/fields.h"
 #include "core/config/internal.h"
@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A dotted path being followed. The places of its segments are for messages: without text of its
- * own (cfg_set), the path has the place of the value. */
+/* Traversal of a dotted path. Positions of segments are used in messages; without text (cfg_set)
+ * the path has the position of the value. */
 typedef struct walk {
   cfg_doc *doc;
-  cfg_place at; /* of the path's first character; its column advances with the path */
+  cfg_place at; /* position of the path's first character; the column advances along the path */
   int advancing;
   gl_error *err;
 } walk;
@@ -23,7 +23,7 @@ static cfg_place segment_place(const walk *w, const char *path, const char *segm
   return at;
 }
 
-/* The slot of element `segment` of a list; *slot NULL and an error if there is none. */
+/* Finds the slot of list element `segment`; *slot is NULL, with an error, if there is none. */
 static gl_status list_slot(const walk *w, cfg_node *list, const char *segment, size_t length,
                            const cfg_place *at, cfg_node ***slot) {
   size_t index = 0;
@@ -43,7 +43,7 @@ static gl_status list_slot(const walk *w, cfg_node *list, const char *segment, s
   return GL_OK;
 }
 
-/* The slot of a key of a map, added as a null if it is missing. */
+/* Finds the slot of a key in a map; a missing key is added with value null. */
 static gl_status map_slot(const walk *w, cfg_node *map, const char *segment, size_t length,
                           const cfg_place *at, cfg_node ***slot) {
   if (length == 0) return cfg_fail_at(at, w->err, "a key is missing; write a.b.c=VALUE");
@@ -66,7 +66,7 @@ static gl_status map_slot(const walk *w, cfg_node *map, const char *segment, siz
   return GL_OK;
 }
 
-/* The part of a path after `key.`; NULL if it does not begin with that. */
+/* The part of a path after `key.`; NULL if the path does not begin with it. */
 static const char *behind(const char *path, const char *key) {
   const size_t n = strlen(key);
   return strncmp(path, key, n) == 0 && path[n] == '.' ? path + n + 1 : NULL;
@@ -74,8 +74,8 @@ static const char *behind(const char *path, const char *key) {
 
 /* Whether the rest of a path is one key: an axis of a sweep, `sweep.cluster.max_delay`, or a field
  * of one of its designs, `sweep.random.fields.optimizer.lr`,
- * `sweep.factorial.factors.A.optimizer.lr` or `sweep.one_at_a_time.optimizer.lr`, or of those that
- * are tuned, `tune.fields.optimizer.lr`. */
+ * `sweep.factorial.factors.A.optimizer.lr` or `sweep.one_at_a_time.optimizer.lr`, or a tuned field,
+ * `tune.fields.optimizer.lr`. */
 static int is_one_key(const char *path, const char *segment) {
   static const char sweep[] = "sweep.", tuned[] = "tune.fields.";
   if (strncmp(path, tuned, sizeof tuned - 1) == 0) return segment == path + sizeof tuned - 1;
@@ -103,7 +103,7 @@ gl_status cfg_lengthen(cfg_doc *doc, const cfg_node *recipe, cfg_node **slot, co
   return status;
 }
 
-/* cfg_lengthen() of what the first `length` characters of path name. */
+/* Calls cfg_lengthen() on the section named by the first `length` characters of path. */
 static gl_status lengthen_prefix(const walk *w, cfg_node **slot, const char *path, size_t length) {
   char section[CFG_MAX_KEY + 1];
   if (length == 0 || length >= sizeof section) return GL_OK;
@@ -112,7 +112,7 @@ static gl_status lengthen_prefix(const walk *w, cfg_node **slot, const char *pat
   return cfg_lengthen(w->doc, w->doc->root, slot, section, w->err);
 }
 
-/* Finds the slot that path names below the root, adding maps where they are missing. */
+/* Finds the slot at path below the root, adding missing maps. */
 static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
   *slot = &w->doc->root;
   const char *segment = path;
@@ -122,7 +122,7 @@ static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
     if (depth >= CFG_MAX_DEPTH)
       return cfg_fail_at(&at, w->err, "the path is longer than the %d levels a recipe may have",
                          CFG_MAX_DEPTH);
-    if (cfg_is_null(node)) { /* `cluster:` with nothing below is a map yet to be filled */
+    if (cfg_is_null(node)) { /* `cluster:` without content is an empty map */
       node = cfg_node_new(w->doc, CFG_MAP, at, w->err);
       if (node == NULL) return w->err->status;
       **slot = node;
@@ -226,7 +226,8 @@ gl_status cfg_list_new(cfg_doc **out, const cfg_node *at, gl_error *err) {
   *out = NULL;
   cfg_doc *doc = cfg_doc_new();
   if (doc == NULL) return gl_fail_memory(err, "a list of values");
-  cfg_node *like = cfg_node_copy(doc, at, &why); /* the place outlives at's doc */
+  cfg_node *like =
+      cfg_node_copy(doc, at, &why); /* copied because the position must outlive at's doc */
   if (like != NULL) doc->root = cfg_node_new(doc, CFG_LIST, like->at, &why);
   if (doc->root == NULL) {
     cfg_free(doc);
@@ -262,7 +263,7 @@ gl_status cfg_list_put_number(cfg_doc *list, const char *key, double value, cons
   const cfg_source *own = list->root->at.source, *source = at->at.source;
   const int same = own != NULL && source != NULL && strcmp(own->name, source->name) == 0;
   cfg_place place = same ? at->at : list->root->at;
-  place.source = own; /* that of `at` may be gone before the list */
+  place.source = own; /* the source of `at` may be freed before the list */
   cfg_node *number = cfg_number_node(list, place, value, err);
   if (number == NULL) return GL_EINPUT;
   number->unit = at->unit;

@@ -1,4 +1,4 @@
-/* Looks a field up in the program's tables, and the designs of a sweep. */
+/* Looks up fields in the program's tables, and the designs of a sweep. */
 #include "core/base/json.h"
 #include "core/config/internal.h"
 
@@ -10,12 +10,12 @@
 /* Weak: a program that reads no recipes need not define it. */
 extern const field_table *const field_tables[FIELD_MOST_TABLES] __attribute__((weak));
 
-/* How far a walk through the tables has come; begins as {0}. */
+/* State of an iteration through the tables; initialise with {0}. */
 typedef struct field_walk {
   size_t table, entry;
 } field_walk;
 
-/* The next entry, of that path (NULL: of any), or NULL behind the last. */
+/* The next entry with that path (NULL: any), or NULL after the last. */
 static const field *field_next(field_walk *w, const char *path) {
   for (; field_tables != NULL && w->table < FIELD_MOST_TABLES; ++w->table, w->entry = 0) {
     const field_table *t = field_tables[w->table];
@@ -121,7 +121,7 @@ const char *fields_default(const char *path, field_value value, const void *reci
   return NULL;
 }
 
-/* Conditions are about fields that have none themselves, or only such, so this ends. */
+/* Recursion ends because conditions refer to fields without conditions, or only via such fields. */
 static int field_holds(const field_condition *c, field_value value, const void *recipe) {
   if (c->path == NULL) return 1;
   int stated = 0;

@@ -1,13 +1,12 @@
-/* The fields of a recipe: for each its dotted path, what value it takes within which bounds, its
- * unit, its default, its role when runs are compared, and a line of documentation.
+/* The fields of recipes: each has a dotted path, type and bounds, unit, default, role in
+ * comparisons of runs, and a line of documentation.
  *
- * A room that reads a section of recipes owns the table of the section's fields (its fields.c) and
- * reads them with the functions field_count(), field_real(), … below, which take default, bounds
- * and words from the table. The program lists all tables: field_tables.
+ * A module that reads a section of recipes has the table of its fields (its fields.c) and reads
+ * them with field_count(), field_real(), … below, which take defaults, bounds and words from the
+ * table. The program lists all tables in field_tables.
  *
  * A default may depend on another field: such a field has one entry per case, or a default in each
- * entry of a table of presets. A default that is computed has none here.
- */
+ * entry of a table of presets. Computed defaults are not in the table. */
 #ifndef GEPOLAB_CORE_CONFIG_FIELDS_H
 #define GEPOLAB_CORE_CONFIG_FIELDS_H
 
@@ -15,20 +14,20 @@
 
 #include <stdbool.h>
 
-/* The version of recipes' meaning: increased by one whenever a default or the effect of a stated
- * value changes, so that the same text gives other results. Part of every cell's key, so that a
- * resumed sweep never reuses a run of another meaning. */
+/* The version of recipes' meaning: incremented whenever a default or the effect of a stated value
+ * changes, so that the same recipe gives different results. Part of every cell's key, so that a
+ * resumed sweep never reuses a run with another meaning. */
 enum {
   RECIPE_MEANING = 2
-}; /* 2: evaluations have a distribution of their own, not that of `sampling` */
+}; /* 2: evaluations have their own distribution, independent of `sampling` */
 
-/* What a difference between two runs in a field means. */
+/* The meaning of a difference between two runs in a field. */
 typedef enum field_role {
-  ROLE_AXIS,      /* other conditions: the runs belong to different cells */
+  ROLE_AXIS,      /* other conditions: the runs are in different cells */
   ROLE_CHOSEN,    /* chosen for the cell beforehand, as by `tune`: does not split figures */
   ROLE_ALGORITHM, /* part of the algorithm: the runs have different algorithms */
-  ROLE_SEED,      /* another draw of the same cell: the only thing that is averaged over */
-  ROLE_PROVENANCE /* describes the run and changes no result */
+  ROLE_SEED,      /* a replicate of the same cell: the only difference that is averaged over */
+  ROLE_PROVENANCE /* describes the run, affects no result */
 } field_role;
 
 typedef enum field_kind {
@@ -37,19 +36,19 @@ typedef enum field_kind {
   VALUE_FLAG,   /* true or false */
   VALUE_TEXT,
   VALUE_DIST,   /* a number, `none`, or a probability distribution with its parameters */
-  VALUE_LIST,   /* of numbers, words or maps; compared as a whole */
+  VALUE_LIST,   /* list of numbers, words or maps; compared as a whole */
   VALUE_SECTION /* a map with fields of its own */
 } field_kind;
 
 typedef enum field_number {
-  NUMBER_FREE,     /* checked by its reader */
+  NUMBER_FREE,     /* checked by the code that reads it */
   NUMBER_REAL,     /* from lo to hi */
   NUMBER_POSITIVE, /* above 0 */
-  NUMBER_WHOLE,    /* an int64_t from lo to hi; hi infinite: no limit */
-  NUMBER_COUNT     /* the same as a size_t */
+  NUMBER_WHOLE,    /* int64_t from lo to hi; hi infinite: no limit */
+  NUMBER_COUNT     /* size_t from lo to hi; hi infinite: no limit */
 } field_number;
 
-/* True where the field at `path` has the value `is`, also by default; is NULL: where the recipe
+/* True if the field at `path` has the value `is`, stated or by default; is NULL: true if the recipe
  * does not state the field. */
 typedef struct field_condition {
   const char *path, *is;
@@ -57,9 +56,9 @@ typedef struct field_condition {
 
 /* Named sets of defaults, of which a recipe selects one: the presets of a cluster. */
 typedef struct field_presets {
-  const char *path; /* of the field that selects one: "cluster.preset" */
-  /* The i-th set, a struct whose members are defaults (field.member), and its name; NULL past the
-   * last. */
+  const char *path; /* path of the field that selects a set: "cluster.preset" */
+  /* Returns the i-th set, a struct whose members are defaults (field.member), and its name; NULL
+   * past the last. */
   const void *(*at)(size_t i, const char **name);
 } field_presets;
 
@@ -67,25 +66,27 @@ enum { FIELD_MAX_CONDITIONS = 4, FIELD_MOST_CHOICES = 64 };
 
 typedef struct field {
   const char *path;  /* dotted: "cluster.max_delay" */
-  const char *label; /* in words, unique in the table but for cases of one path: "max delay" */
+  const char *label; /* words, unique in the table except for cases of one path: "max delay" */
   field_kind kind;
-  field_number number;                /* which numbers; of a list: its items */
-  double lo, hi;                      /* both included */
-  const char *const *choices;         /* the words of a choice, NULL behind the last; or */
-  const char *(*choice_at)(size_t i); /* the i-th word, NULL past the last */
-  const char *unit;      /* "s", "tokens", "bytes/s", …; "" for pure numbers and words */
-  const char *fallback;  /* the default as text ("0.05", "none", "false"); NULL: none or computed */
-  const char *about;     /* a sentence or two for the reference of recipes; NULL: that of the entry
-                            before */
-  const char *rule;      /* a computed default in words, "heads / 2", of the path's first entry;
-                            NULL: none needed */
-  field_role role;       /* unless a sweep or `tune` says otherwise */
-  const char *shorthand; /* the section whose short form states this field: `task: addition` for
+  field_number number;        /* type of the number, or of the items of a list */
+  double lo, hi;              /* inclusive bounds */
+  const char *const *choices; /* the words of a choice, NULL after the last; or */
+  const char *(*choice_at)(
+      size_t i);        /* a function that returns the i-th word, NULL past the last */
+  const char *unit;     /* "s", "tokens", "bytes/s", …; "" for pure numbers and words */
+  const char *fallback; /* the default as text ("0.05", "none", "false"); NULL: none, or computed */
+  const char *
+      about; /* one or two sentences for the reference of recipes; NULL: as in the previous entry */
+  const char
+      *rule; /* a computed default in words, "heads / 2", in the path's first entry; NULL: none */
+  field_role role;       /* unless overridden by a sweep or `tune` */
+  const char *shorthand; /* the section whose short form sets this field: `task: addition` for
                             `task: {kind: addition}`; NULL: none */
-  bool is_file;         /* of a text: the name of a file, perhaps relative to the recipe's folder */
-  const char *items[2]; /* of a list: sections whose fields its items have too; NULL: none */
-  const field_presets *presets; /* the default is a member of the selected set; NULL: none */
-  size_t member;                /* its offsetof: of a size_t, int64_t, int (choices) or double */
+  bool is_file;          /* text: a file name, possibly relative to the recipe's folder */
+  const char *items[2];  /* list: sections whose fields are also those of the items; NULL: none */
+  const field_presets
+      *presets;  /* the default is a member of the selected preset; NULL: no presets */
+  size_t member; /* offset of this member: a size_t, int64_t, int (choices) or double */
   field_condition when[FIELD_MAX_CONDITIONS]; /* all must hold; path NULL: no condition */
   field_condition unless;                     /* must not hold; path NULL: no condition */
 } field;
@@ -96,11 +97,10 @@ typedef struct field_table {
 } field_table;
 
 /* --- writing a table --- */
-/* FIELD(path, label, kind, unit, default, documentation, further members); the kind is
- * REAL(lo, hi), POSITIVE, WHOLE(lo, hi), COUNT(lo, hi) or NUMBER; CHOICE("word", …) or
- * CHOICE_AT(function); FLAG, TEXT, DIST, SECTION, LIST, NUMBERS(lo, hi) or COUNT_OR_LIST(lo, hi).
- * INFINITY as hi is no limit. Entries of one path and table are neighbours, those with conditions
- * first. */
+/* FIELD(path, label, kind, unit, default, documentation, further members). kind is REAL(lo, hi),
+ * POSITIVE, WHOLE(lo, hi), COUNT(lo, hi) or NUMBER; CHOICE("word", …) or CHOICE_AT(function); FLAG,
+ * TEXT, DIST, SECTION, LIST, NUMBERS(lo, hi) or COUNT_OR_LIST(lo, hi). INFINITY as hi means no
+ * limit. Entries with the same path must be adjacent in a table, those with conditions first. */
 #define FIELD(p, l, k, u, d, a, ...)                                                               \
   { .path = p, .label = l, FIELD_IS_##k, .unit = u, .fallback = d, .about = a, __VA_ARGS__ }
 #define FIELD_IS_BOUNDED(n, a, b)                                                                  \
@@ -126,14 +126,14 @@ typedef struct field_table {
 /* A count, or a list of the counted things. */
 #define FIELD_IS_COUNT_OR_LIST(a, b)                                                               \
   .kind = VALUE_LIST, .number = NUMBER_COUNT, .lo = (double)(a), .hi = (double)(b)
-/* The number below 1, for bounds that are not included. */
+/* The largest number below 1, for open bounds. */
 #define FIELD_BELOW_1 0x1.fffffffffffffp-1
 
-/* --- looking a field up --- */
+/* --- looking up fields --- */
 
-/* All tables, in the order of the reference of recipes; unused places are NULL. Not core/config but
- * the program that is linked with it defines this list: the command in experiments/recipe/fields.c,
- * libgepolab in library/status.c. A field in none of these tables cannot be read. */
+/* All tables, in the order of the reference of recipes; unused entries are NULL. Defined not in
+ * core/config but in the program: experiments/recipe/fields.c for the command, library/status.c for
+ * libgepolab. A field in none of these tables cannot be read. */
 enum { FIELD_MOST_TABLES = 24 };
 extern const field_table *const field_tables[FIELD_MOST_TABLES];
 
@@ -148,29 +148,30 @@ const field *fields_at(size_t i);
 /* The i-th word of a choice, or NULL past the last. */
 const char *field_choice_at(const field *f, size_t i);
 
-/* The field's default in the i-th set of its presets, whose name is *name; NULL past the last. */
+/* The field's default in the i-th preset, whose name is returned in *name; NULL past the last. */
 enum { FIELD_TEXT_SIZE = 64 };
 const char *field_preset_at(const field *f, size_t i, const char **name,
                             char text[FIELD_TEXT_SIZE]);
 
-/* The value of another field of the same recipe, as text, with *stated = 1; NULL and 0 where the
- * recipe does not state it. */
+/* Returns the value of another field of the same recipe as text, with *stated = 1; NULL and 0 if
+ * the recipe does not set it. */
 typedef const char *(*field_value)(const void *recipe, const char *path, int *stated);
 
-/* The entry of that path whose conditions hold for the recipe; NULL if there is none. */
+/* The entry with that path whose conditions hold for the recipe; NULL if there is none. */
 const field *fields_find(const char *path, field_value value, const void *recipe);
-/* The default that the field of that path has in the recipe, as text; NULL: none, or computed. */
+/* The field's default in the recipe, as text; NULL: none, or computed. */
 const char *fields_default(const char *path, field_value value, const void *recipe,
                            char text[FIELD_TEXT_SIZE]);
-/* The field that a scalar at the path of a section states (short form), or NULL. */
+/* The field that a scalar at the path of a section sets (short form), or NULL. */
 const field *fields_short_form(const char *path, field_value value, const void *recipe);
-/* 1 if the table has fields below the path (`world`, `world.policy`). */
+/* Returns 1 if the tables have fields below the path (`world`, `world.policy`). */
 int fields_is_section(const char *path);
-/* Whether the field at path is one value, whatever it holds: a distribution, a list. */
+/* Whether the field at path is one value even if it is a map or list: a distribution, a list. */
 bool fields_is_whole(const char *path);
-/* The first entry of that path whatever its conditions, or NULL. */
+/* The first entry with that path, whatever its conditions, or NULL. */
 const field *fields_named(const char *path);
-/* As fields_named(); for an item of a list also among the sections whose fields the items have. */
+/* Like fields_named(); for an item of a list also searches the sections whose fields the items
+ * have. */
 const field *fields_of_item(const char *path);
 
 /* --- names of other programs --- */
@@ -198,9 +199,9 @@ const char *fields_elsewhere(const char *name, const char *not_at, char text[FIE
 const char *fields_value_elsewhere(const char *path, const char *value, char text[FIELD_HINT_SIZE]);
 
 /* --- reading a field --- */
-/* Each reads a key of r's section by its entry in the table: the default if the recipe omits the
- * key, else the value, checked against its bounds. A key that no table has is GL_EINTERNAL. The
- * variants _or take a computed default. */
+/* Each reads a key of r's section using its table entry: the default if the recipe omits the key,
+ * otherwise the value, checked against its bounds. Variants _or take a computed default. Errors:
+ * GL_EINTERNAL for a key that is in no table. */
 double field_real(cfg_reader *r, const char *key);
 double field_real_or(cfg_reader *r, const char *key, double fallback);
 int64_t field_whole(cfg_reader *r, const char *key);
@@ -208,36 +209,38 @@ int64_t field_whole_or(cfg_reader *r, const char *key, int64_t fallback);
 size_t field_count(cfg_reader *r, const char *key);
 size_t field_count_or(cfg_reader *r, const char *key, size_t fallback);
 bool field_flag(cfg_reader *r, const char *key);
-/* The number of the word among the field's choices. */
+/* Returns the index of the word among the field's choices. */
 int field_choice(cfg_reader *r, const char *key);
 int field_choice_or(cfg_reader *r, const char *key, int fallback);
 const char *field_text(cfg_reader *r, const char *key);
-/* A list of numbers, as cfg_doubles(). */
+/* A list of numbers, like cfg_doubles(). */
 size_t field_numbers(cfg_reader *r, const char *key, double **out);
-/* The table's default of a number or of a distribution that is a number; `none` is 0. */
+/* The default in the table, of a number or of a constant distribution; `none` is 0. */
 double field_default(cfg_reader *r, const char *key);
-/* Records (cfg_record_begin) the number of a field that its room reads without these functions;
- * returns value. */
+/* Records (cfg_record_begin()) the value of a field that is read without these functions; returns
+ * value. */
 double field_noted(cfg_reader *r, const char *key, double value);
-/* The i-th word of the field at path, for messages. */
+/* The i-th choice of the field at path, for messages. */
 const char *field_word(const char *path, size_t i);
 
 /* --- designs --- */
-/* Keys of a recipe's `sweep` that set several fields at once, with a map or maps whose keys are
- * paths of fields. experiments/recipe expands them. */
+/* Keys of a recipe's `sweep` that set several fields at once (designs), with a map or maps whose
+ * keys are paths of fields. experiments/recipe expands them. */
 
 typedef struct cfg_design {
-  const char *key;    /* in `sweep` */
-  const char *form;   /* how its value is written, for messages */
-  const char *within; /* the key of its value whose map holds the paths; NULL: the value itself */
-  int by_name;        /* each key of that map is a name, and its value a map of paths */
+  const char *key;  /* in `sweep` */
+  const char *form; /* syntax of its value, for messages */
+  const char
+      *within; /* the key in its value whose map contains the paths; NULL: the value itself */
+  int by_name; /* each key of that map is a name with a map of paths */
 } cfg_design;
 
-/* The design that a key of `sweep` names, or its first `length` bytes; NULL: it is an axis. */
+/* The design named by a key of `sweep`, or by its first `length` bytes; NULL: the key is an axis.
+ */
 const cfg_design *cfg_design_named(const char *key);
 const cfg_design *cfg_design_of(const char *key, size_t length);
 
-/* Whether one dotted path is the other or inside it, so that not both can be set. */
+/* Whether one dotted path equals or contains the other, so that not both can be set. */
 int cfg_paths_meet(const char *a, const char *b);
 
 #endif

@@ -1,4 +1,5 @@
-/* `include: FILE` at the top of a recipe: merges it onto the recipes it includes. */
+/* Implements `include: FILE` at the top of a recipe: merges the recipe onto the recipes it
+ * includes. */
 #include "core/config/internal.h"
 
 #include <errno.h>
@@ -7,13 +8,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A recipe that is being read, and the one that includes it. */
+/* A recipe being read, linked to the one that includes it. */
 typedef struct link {
-  const struct link *from; /* NULL: the recipe itself */
-  cfg_place at;            /* of its name in the include */
-  const char *path;        /* of its file; NULL: it is in the library, or a text */
-  const char *name;        /* in the library; NULL: it is a file */
-  const char *prefix;      /* from the folder of the first recipe to its own: "base/" */
+  const struct link *from; /* NULL: the outermost recipe */
+  cfg_place at;            /* position of its name in the include */
+  const char *path;        /* path of its file; NULL: from the library, or a text */
+  const char *name;        /* name in the library; NULL: a file */
+  const char *prefix;      /* path from the folder of the outermost recipe to its own: "base/" */
   struct stat file;
   size_t depth;
 } link;
@@ -21,7 +22,7 @@ typedef struct link {
 typedef struct including {
   cfg_doc *doc;
   const cfg_library *library;
-  const cfg_node *below; /* the recipe that another is merged onto */
+  const cfg_node *below; /* the recipe onto which another is merged */
   size_t files, bytes;
   gl_error *err;
 } including;
@@ -35,7 +36,7 @@ static int by_entry_key(const void *a, const void *b) {
   return strcmp((*x)->key, (*y)->key);
 }
 
-/* The entries of a map in the order of their keys; NULL if memory is short. Freed by the caller. */
+/* The entries of a map sorted by key; NULL if out of memory. The caller frees the array. */
 static cfg_entry **sorted_entries(cfg_node *map) {
   cfg_entry **order = calloc(map->n + 1, sizeof *order);
   for (size_t i = 0; order != NULL && i < map->n; ++i) order[i] = &map->entry[i];
@@ -46,7 +47,7 @@ static cfg_entry **sorted_entries(cfg_node *map) {
 static gl_status merge_maps(including *in, cfg_node *under, cfg_node *over, char path[PATH_SIZE],
                             size_t length);
 
-/* Merges one entry onto the entry of the same key below. */
+/* Merges one entry onto the entry with the same key below. */
 static gl_status merge_entry(including *in, cfg_entry *under, cfg_entry *over, char path[PATH_SIZE],
                              size_t length) {
   const bool is_axis = strncmp(path, "sweep.", 6) == 0;
@@ -60,18 +61,18 @@ static gl_status merge_entry(including *in, cfg_entry *under, cfg_entry *over, c
   return GL_OK;
 }
 
-/* path[length] names the maps; "" at the top. */
+/* path[length] is the path of the maps; "" at the top. */
 static gl_status merge_maps(including *in, cfg_node *under, cfg_node *over, char path[PATH_SIZE],
                             size_t length) {
   cfg_entry **known = sorted_entries(under);
   if (known == NULL) return gl_fail_memory(in->err, "a recipe");
   const size_t n_known = under->n;
   gl_status status = GL_OK;
-  /* Appending may move under->entry, so changes in place come first. */
+  /* appending may move under->entry, so changes in place are made first */
   for (int append = 0; append < 2; ++append)
     for (size_t i = 0; i < over->n && status == GL_OK; ++i) {
       cfg_entry *e = &over->entry[i], *const *same = NULL;
-      if (append && e->value == NULL) continue; /* it was merged */
+      if (append && e->value == NULL) continue; /* already merged */
       const cfg_entry *const wanted = e;
       if (!append) same = bsearch(&wanted, known, n_known, sizeof *known, by_entry_key);
       if (!append && same == NULL) continue;
@@ -92,11 +93,11 @@ static gl_status merge_maps(including *in, cfg_node *under, cfg_node *over, char
   return status;
 }
 
-/* --- files that an included recipe names --- */
-/* A cell is one recipe in one folder, so files beside an included recipe get paths relative to the
- * folder of the including recipe. */
+/* --- file names in included recipes --- */
+/* A cell is one recipe in one folder, so file names in an included recipe become relative to the
+ * folder of the outermost recipe. */
 
-/* head[length] followed by tail, owned by the doc; NULL with *err filled if memory is short. */
+/* Concatenates head[length] and tail; owned by the doc. NULL, with *err set, if out of memory. */
 static const char *joined(including *in, const char *head, size_t length, const char *tail) {
   const size_t size = length + strlen(tail) + 1;
   char *text = cfg_alloc(in->doc, size);
@@ -113,7 +114,7 @@ static gl_status name_file(including *in, cfg_node *scalar, const char *prefix) 
   if (scalar->text[0] == '/' || scalar->text[0] == '\0') return GL_OK;
   char *found = cfg_locate(scalar, scalar->text);
   if (found == NULL) return gl_fail_memory(in->err, "a file name");
-  const int beside = strcmp(found, scalar->text) != 0; /* the folder of its recipe is in front */
+  const int beside = strcmp(found, scalar->text) != 0; /* the folder of its recipe was prepended */
   free(found);
   if (!beside) return GL_OK;
   const char *text = joined(in, prefix, strlen(prefix), scalar->text);
@@ -136,7 +137,7 @@ static gl_status rename_file(void *self, cfg_node *node, const cfg_visited *at) 
 
 static gl_status expand(including *in, cfg_node *root, const link *self);
 
-/* The folder of what `path` names, with its slash: "a/b.yaml" is in "a/". */
+/* Length of the folder part of `path`, with its slash: "a/b.yaml" is in "a/". */
 static size_t folder_length(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash == NULL ? 0 : (size_t)(slash - path) + 1;
@@ -157,7 +158,7 @@ static gl_status refuse_cycle(including *in, const link *self) {
   return GL_OK;
 }
 
-/* The text of the file into malloc'd *text. */
+/* Reads the file into malloc'd *text. */
 static gl_status read_text(including *in, const link *self, char **text, size_t *size) {
   FILE *file = fopen(self->path, "rb");
   *text = NULL;
@@ -186,7 +187,8 @@ static gl_status refuse_excess(including *in, const link *self, size_t size) {
                      CFG_MAX_BYTES >> 20);
 }
 
-/* Parses and expands one included recipe, and names its files from where the first recipe is. */
+/* Parses one included recipe, expands its includes, and makes its file names relative to the
+ * outermost recipe. */
 static gl_status compose_included(including *in, const link *self, const char *shown,
                                   const char *text, size_t size, cfg_node **out) {
   gl_error why = {0}, *outer = in->err;
@@ -223,8 +225,8 @@ static gl_status include_file(including *in, link *self, cfg_node **out) {
   return status;
 }
 
-/* Reads the recipe called `name`: a word without '/' and '.' that the library knows is one of its
- * recipes; everything else is a file, relative to the recipe that names it. */
+/* Reads the recipe called `name`: a word without '/' and '.' that the library contains is one of
+ * its recipes; anything else is a file, relative to the recipe that names it. */
 static gl_status include_one(including *in, const cfg_node *name, const link *from,
                              cfg_node **out) {
   const char *text = name->text, *data = NULL, *shown = NULL;
@@ -260,7 +262,7 @@ static gl_status include_one(including *in, const cfg_node *name, const link *fr
   return include_file(in, &self, out);
 }
 
-/* Replaces the include of root, if it has one, by what it names. */
+/* Replaces the include of root, if any, by the content of the included recipes. */
 static gl_status expand(including *in, cfg_node *root, const link *self) {
   cfg_entry *entry = cfg_entry_of(root, "include", 7);
   cfg_node *base = NULL;
@@ -299,9 +301,9 @@ gl_status cfg_include(cfg_doc *doc, const cfg_library *library, gl_error *err) {
   return status == GL_OK ? GL_OK : gl_fail(err, status, "%s", why.text);
 }
 
-/* --- one section laid over another --- */
+/* --- merging sections --- */
 
-/* Wraps value in the maps of the dotted path. NULL with *err filled on failure. */
+/* Wraps value in the maps of the dotted path. NULL, with *err set, on failure. */
 static cfg_node *wrapped(cfg_doc *doc, cfg_node *value, const char *path, gl_error *err) {
   for (size_t end = strlen(path); value != NULL && end > 0;) {
     size_t begin = end;
@@ -345,7 +347,7 @@ gl_status cfg_overlay(cfg_doc **out, const char *name, const cfg_node *section, 
   return gl_fail(err, status, "%s", why.text);
 }
 
-/* --- names of files as whole paths --- */
+/* --- absolute file names --- */
 
 static gl_status settle(void *self, cfg_node *node, const cfg_visited *at) {
   cfg_doc *doc = self;

@@ -1,4 +1,5 @@
-/* Shared by the files of core/config: the tree, its memory, and the places of its values. */
+/* Private interfaces between the files of core/config: the tree, its memory, and source positions.
+ */
 #ifndef GEPOLAB_CORE_CONFIG_INTERNAL_H
 #define GEPOLAB_CORE_CONFIG_INTERNAL_H
 
@@ -12,20 +13,20 @@ enum {
   CFG_MAX_NODES = 1000000,
   CFG_MAX_ANCHORS = 256,
   CFG_MAX_INCLUDE_DEPTH = 8,
-  CFG_MAX_INCLUDES = 64,  /* of one recipe, each counted as often as it is read */
-  FIELD_PATH_SIZE = 1024, /* of a dotted path */
-  CFG_MAX_KEY = 128 /* libyaml reads keys of up to 1024 characters; written out, one may be six */
+  CFG_MAX_INCLUDES = 64,  /* includes per recipe, counting repeated ones */
+  FIELD_PATH_SIZE = 1024, /* maximum size of a dotted path */
+  CFG_MAX_KEY = 128 /* libyaml limits keys to 1024 characters, which may each be escaped to six */
 };
 
 typedef struct cfg_source {
   const char *name;  /* file name as the user gave it, or "command line" */
-  const char *quote; /* the assignment of an override; NULL for a file */
-  const char *path;  /* of its file; NULL: none */
+  const char *quote; /* text of an override; NULL for a file */
+  const char *path;  /* path of its file; NULL: none */
 } cfg_source;
 
 typedef struct cfg_place {
   const cfg_source *source;
-  size_t line, column; /* 1-based; columns count characters */
+  size_t line, column; /* from 1; columns count characters */
 } cfg_place;
 
 typedef struct cfg_entry {
@@ -36,10 +37,10 @@ typedef struct cfg_entry {
 
 struct cfg_node {
   cfg_kind kind;
-  int plain; /* a scalar written without quotes, so it may be a number, a boolean or null */
+  int plain; /* a scalar without quotes, which may be a number, a boolean or null */
   cfg_place at;
   const char *text; /* scalars */
-  const char *unit; /* of its field, set by cfg_resolve(); static; NULL: none is known */
+  const char *unit; /* unit of its field, set by cfg_resolve(); static; NULL: unknown */
   cfg_entry *entry; /* [n] of lists and maps */
   size_t n, capacity;
 };
@@ -48,92 +49,94 @@ struct cfg_node {
 struct cfg_doc {
   arena memory;
   cfg_node *root;
-  size_t n_nodes; /* ever made, against CFG_MAX_NODES */
+  size_t n_nodes; /* number ever allocated, limited by CFG_MAX_NODES */
 };
 
 cfg_doc *cfg_doc_new(void);
-void *cfg_alloc(cfg_doc *doc, size_t size); /* zeroed; NULL if memory is short */
+void *cfg_alloc(cfg_doc *doc, size_t size); /* zeroed; NULL if out of memory */
 const char *cfg_strdup(cfg_doc *doc, const char *text, size_t length);
 const cfg_source *cfg_source_new(cfg_doc *doc, const char *name, const char *quote,
                                  const char *path);
 
-/* A node counted against the limit; NULL with *err filled when that or memory is exhausted. */
+/* Allocates a node, counted against the limit; NULL, with *err set, if the limit or memory is
+ * exhausted. */
 cfg_node *cfg_node_new(cfg_doc *doc, cfg_kind kind, cfg_place at, gl_error *err);
 /* Appends to a list (key NULL) or a map; the key is not copied. */
 gl_status cfg_append(cfg_doc *doc, cfg_node *to, const char *key, cfg_place key_at, cfg_node *value,
                      gl_error *err);
-/* Deep copy into doc of a node of any doc, places included. NULL with *err filled on failure. */
+/* Deep copy into doc of a node of any doc, including positions. NULL, with *err set, on failure. */
 cfg_node *cfg_node_copy(cfg_doc *doc, const cfg_node *node, gl_error *err);
 cfg_entry *cfg_entry_of(const cfg_node *map, const char *key, size_t length);
 
-/* The form of a text. */
+/* The kind of text to parse. */
 typedef enum cfg_form {
   CFG_RECIPE,   /* a whole recipe */
-  CFG_ASSIGNED, /* after the '=' of an override: no block lists and maps; an empty text is a null */
+  CFG_ASSIGNED, /* after the '=' of an override: no block lists and maps; an empty text is null */
   CFG_VALUE     /* one value in any style */
 } cfg_form;
 
-/* Parses one YAML value of any kind. Text on the first line starts at column first_column + 1.
- */
+/* Parses one YAML value of any kind. Text on the first line starts at column first_column + 1. */
 gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, size_t size,
                     size_t first_column, cfg_form form, cfg_node **out, gl_error *err);
 
-/* The same, of a text whose size is checked first; name and path are those of its source. */
+/* The same, after checking the size of the text; name and path are those of its source. */
 gl_status cfg_parse_named(cfg_doc *doc, const char *text, size_t size, const char *name,
                           const char *path, cfg_form form, cfg_node **out, gl_error *err);
 
-/* As cfg_load_text_of(), into an existing doc: *root is a map of doc. */
+/* Like cfg_load_text_of() into an existing doc: *root is a map of doc. */
 gl_status cfg_load_into(cfg_doc *doc, const char *text, size_t size, const char *name,
                         const char *path, cfg_node **root, gl_error *err);
 
 /* If *slot, the value at path, is the short form of a section (`algorithm: gepo`), replaces it by
- * the section, {base: gepo}. recipe: the values that conditions of fields are about. */
+ * the section, {base: gepo}. recipe: the values used in conditions of fields. */
 gl_status cfg_lengthen(cfg_doc *doc, const cfg_node *recipe, cfg_node **slot, const char *path,
                        gl_error *err);
 
-/* A node of a recipe, and the field whose value it is or belongs to. */
+/* A node of a recipe, and the field to whose value it belongs. */
 typedef struct cfg_visited {
-  const char *path;   /* from the root of a recipe; that of an axis of a sweep is the field's */
-  const field *field; /* NULL: the table has none there; its first entry, whatever its conditions */
-  const char *unit;   /* of the value; "": it has none */
-  int is_file;        /* a text that names a file */
+  const char
+      *path; /* path from the root of a recipe; for an axis of a sweep the path of the field */
+  const field
+      *field; /* the first entry of the path, whatever its conditions; NULL: not in the tables */
+  const char *unit; /* unit of the value; "" if none */
+  int is_file;      /* a text that names a file */
 } cfg_visited;
-/* Calls `see` with every node below root and its field, in the order of the recipe; returns the
- * first status that is not GL_OK, for which `see` fills *err. */
+/* Calls `see` for every node below root with its field, in the order of the recipe. Returns the
+ * first status that is not GL_OK; `see` sets *err then. */
 gl_status cfg_visit(cfg_node *root, gl_status (*see)(void *self, cfg_node *, const cfg_visited *),
                     void *self, gl_error *err);
 
-/* Whether a part of a field's value, with that key in the map `around`, is in the field's unit:
+/* Whether a part of a field's value, with that key in the map `around`, has the field's unit:
  * parameters of distributions, ends of ranges. */
 int cfg_part_has_unit(const char *part, const cfg_node *around);
 
-/* Makes a plain scalar with a unit, such as 10m, the number of the field's own units, 600. Text
- * that does not begin with a number is left. path is for messages. GL_EINPUT for an unknown
- * unit, one of another dimension, and numbers beyond a double. */
+/* Converts a plain scalar with a unit, such as 10m, to a number in the field's unit, 600. Text that
+ * does not begin with a number is unchanged. path is used in messages. Errors: GL_EINPUT for an
+ * unknown unit, a unit of another dimension, or a number beyond a double. */
 gl_status cfg_convert(cfg_doc *doc, cfg_node *scalar, const char *unit, const char *path,
                       gl_error *err);
-/* 1 if the text is a number with letters behind it, whatever they are. */
+/* Returns 1 if the text is a number followed by any letters. */
 int cfg_is_quantity(const char *text);
-/* As fields_of_item(); of several entries the first that has no condition about the field kind_of,
- * or the condition `kind`. kind_of NULL: the first. */
+/* Like fields_of_item(); among several entries the first without a condition on the field kind_of,
+ * or with the condition `kind`. kind_of NULL: the first. */
 const field *fields_of_kind(const char *path, const char *kind_of, const char *kind);
-/* A number in the form of recipes, owned by doc; NULL if memory is short. */
+/* Makes a node for a number, owned by doc; NULL if out of memory. */
 cfg_node *cfg_number_node(cfg_doc *doc, cfg_place at, double value, gl_error *err);
 
-/* As cfg_canonical(); sets begin and end of each of marks[n] to its node's bytes in the text, or to
- * 0 if it is not below node. */
+/* Like cfg_canonical(); sets begin and end of each of marks[n] to the position of its node in the
+ * text, or to 0 if the node is not below `node`. */
 typedef struct cfg_mark {
   const cfg_node *node;
   size_t begin, end;
 } cfg_mark;
 char *cfg_canonical_marked(const cfg_node *node, cfg_mark *marks, size_t n);
 
-/* GL_EINPUT with `file:line:column: ` in front. */
+/* Returns GL_EINPUT with `file:line:column: ` before the message. */
 gl_status cfg_fail_at(const cfg_place *at, gl_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A plain scalar as a number. CFG_NOT_NUMBER for other text; CFG_TOO_LARGE beyond a double. An
- * integral value that fits 64 bits and a sign is exact in magnitude. */
+/* A plain scalar as a number. CFG_NOT_NUMBER for other text, CFG_TOO_LARGE beyond a double. An
+ * integer that fits 64 bits plus a sign is exact in `magnitude`. */
 typedef enum cfg_number_kind {
   CFG_NOT_NUMBER,
   CFG_TOO_LARGE,

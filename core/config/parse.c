@@ -1,5 +1,5 @@
-/* Reads YAML into a tree, from libyaml's events, with the place of every value and all limits
- * checked. */
+/* Parses YAML into a tree from libyaml's events, with the position of every value, and checks all
+ * limits. */
 #include "core/config/internal.h"
 
 #include <dirent.h>
@@ -11,12 +11,12 @@
 
 typedef struct anchor {
   const char *name;
-  const cfg_node *node; /* NULL while the anchored value is still being read */
+  const cfg_node *node; /* NULL while the anchored value is being read */
 } anchor;
 
 typedef struct composer {
   yaml_parser_t yaml;
-  yaml_event_t event; /* the one being looked at; freed by the next advance() */
+  yaml_event_t event; /* current event; freed by the next advance() */
   cfg_doc *doc;
   const cfg_source *source;
   const char *text;
@@ -30,7 +30,7 @@ typedef struct composer {
 
 static gl_status compose(composer *c, size_t depth, cfg_node **out);
 
-/* --- places and libyaml's errors --- */
+/* --- positions and libyaml errors --- */
 
 static cfg_place place_of_mark(const composer *c, yaml_mark_t mark) {
   size_t shift = mark.line == 0 ? c->first_column : 0;
@@ -41,13 +41,13 @@ static cfg_place here(const composer *c) {
   return place_of_mark(c, c->event.start_mark);
 }
 
-/* The place of a byte, for invalid bytes, for which libyaml has no mark. */
+/* The position of a byte: for invalid bytes, which have no libyaml mark. */
 static cfg_place place_of_byte(const composer *c, size_t offset) {
   cfg_place at = {c->source, 1, 1 + c->first_column};
   for (size_t i = 0; i < offset && i < c->size; ++i) {
     if (c->text[i] == '\n')
       at = (cfg_place){c->source, at.line + 1, 1};
-    else if (((unsigned char)c->text[i] & 0xc0) != 0x80) /* not inside a UTF-8 character */
+    else if (((unsigned char)c->text[i] & 0xc0) != 0x80) /* not a continuation byte of UTF-8 */
       ++at.column;
   }
   return at;
@@ -76,7 +76,7 @@ static gl_status not_yaml(composer *c) {
                        byte);
   }
   cfg_place at = place_of_mark(c, y->problem_mark), end = place_of_byte(c, c->size);
-  if (at.line > end.line) at = end; /* libyaml ends every text with a line break of its own */
+  if (at.line > end.line) at = end; /* libyaml adds a line break at the end of every text */
   if (byte_at(c, y->problem_mark) == '\t')
     return cfg_fail_at(&at, c->err, "a tab where YAML allows none; indent with spaces");
   if (y->context == NULL)
@@ -112,7 +112,7 @@ static gl_status remember_anchor(composer *c, const yaml_char_t *name, size_t *s
   return GL_OK;
 }
 
-/* Levels of a tree: 1 for a scalar. */
+/* The depth of a tree: 1 for a scalar. */
 static size_t levels_of(const cfg_node *node) {
   size_t deepest = 0;
   for (size_t i = 0; i < node->n; ++i) {
@@ -171,7 +171,7 @@ static gl_status compose_list(composer *c, cfg_node *list, size_t depth) {
   }
 }
 
-/* The key of a merge, known by its address: "<<" in quotes is a key like all others. */
+/* The key of a merge, identified by its address: "<<" in quotes is an ordinary key. */
 static const char merge_key[] = "<<";
 
 static gl_status compose_key(composer *c, const char **key, cfg_place *at) {
@@ -196,7 +196,7 @@ static gl_status compose_key(composer *c, const char **key, cfg_place *at) {
   return *key == NULL ? gl_fail_memory(c->err, "a recipe") : GL_OK;
 }
 
-/* Equal keys become neighbours, in the order of the file. */
+/* Sorts by key, and equal keys in the order of the file. */
 static int by_key_then_place(const void *a, const void *b) {
   const cfg_entry *const *x = a, *const *y = b;
   int order = strcmp((*x)->key, (*y)->key);
@@ -208,7 +208,7 @@ static gl_status refuse_duplicates(composer *c, const cfg_node *map) {
   if (order == NULL) return gl_fail_memory(c->err, "a recipe");
   for (size_t i = 0; i < map->n; ++i) order[i] = &map->entry[i];
   qsort(order, map->n, sizeof *order, by_key_then_place);
-  const cfg_entry *first = NULL, *again = NULL; /* the earliest repetition in the file */
+  const cfg_entry *first = NULL, *again = NULL; /* earliest repetition in the file */
   for (size_t i = 1; i < map->n; ++i)
     if (strcmp(order[i - 1]->key, order[i]->key) == 0 && (again == NULL || order[i] < again))
       first = order[i - 1], again = order[i];
@@ -220,13 +220,13 @@ static gl_status refuse_duplicates(composer *c, const cfg_node *map) {
 }
 
 /* --- merge keys (YAML 1.1) --- */
-/* `<<: *a` adds the entries of *a that the map does not have; of `<<: [*a, *b]` the earlier map
- * wins. Merged entries keep their order and follow at the place of the merge key. */
+/* `<<: *a` adds the entries of *a that the map does not have; in `<<: [*a, *b]` the earlier map has
+ * priority. Merged entries keep their order and are inserted at the merge key. */
 
 typedef struct candidate {
   cfg_entry entry;
-  size_t rank; /* 0: the map's own; else 1 + the number of the merged map */
-  size_t at;   /* in the order of the result */
+  size_t rank; /* 0: the map's own; otherwise 1 + index of the merged map */
+  size_t at;   /* position in the result */
 } candidate;
 
 static int by_key_and_rank(const void *a, const void *b) {
@@ -261,7 +261,8 @@ static gl_status check_merge(composer *c, const cfg_entry *merge) {
   return GL_OK;
 }
 
-/* Collects the entries of the map and of the maps it merges into `to` (NULL: counts them). */
+/* Collects the entries of the map and of the maps it merges into `to`, or only counts them if `to`
+ * is NULL. */
 static size_t collect_entries(const cfg_node *map, candidate *to) {
   size_t n = 0;
   for (size_t i = 0; i < map->n; ++i) {
@@ -292,7 +293,7 @@ static gl_status expand_merge(composer *c, cfg_node *map) {
   for (size_t i = 0; i < n; ++i)
     if (kept == 0 || strcmp(all[kept - 1].entry.key, all[i].entry.key) != 0) all[kept++] = all[i];
   qsort(all, kept, sizeof *all, by_order);
-  map->n = map->capacity = 0; /* the merge's own entries are left behind */
+  map->n = map->capacity = 0; /* drops the merge's own entries */
   for (size_t i = 0; i < kept && status == GL_OK; ++i)
     status =
         cfg_append(c->doc, map, all[i].entry.key, all[i].entry.key_at, all[i].entry.value, c->err);
@@ -319,7 +320,7 @@ static gl_status compose_map(composer *c, cfg_node *map, size_t depth) {
   }
 }
 
-/* The value that the current event begins. */
+/* The value that the current event starts. */
 typedef struct beginning {
   cfg_kind kind;
   const yaml_char_t *anchor, *tag;
@@ -337,7 +338,7 @@ static beginning begin_value(const composer *c) {
   return (beginning){CFG_SCALAR, e->data.scalar.anchor, e->data.scalar.tag, 0};
 }
 
-/* Reads the value that the current event begins; the current event is then its last one. */
+/* Reads the value that the current event starts; afterwards the current event is its last one. */
 static gl_status compose(composer *c, size_t depth, cfg_node **out) {
   cfg_place at = here(c);
   if (depth > CFG_MAX_DEPTH) return too_deep(c, &at);
@@ -501,7 +502,7 @@ gl_status cfg_load_file(cfg_doc **out, const char *path, gl_error *err) {
   *out = NULL;
   FILE *file = fopen(path, "rb");
   if (file == NULL) return fail_to_read(path, errno, err);
-  char *text = malloc(CFG_MAX_BYTES + 1); /* one more than allowed shows that there is more */
+  char *text = malloc(CFG_MAX_BYTES + 1); /* one byte more than allowed, to detect larger files */
   if (text == NULL) {
     fclose(file);
     return gl_fail_memory(err, "a recipe's text");

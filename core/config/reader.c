@@ -1,4 +1,4 @@
-/* Reads a section of a tree: typed, bounded, and without unknown keys. */
+/* Reads a section of a tree with type and bounds checks, and refuses unknown keys. */
 #include "core/config/config.h"
 #include "core/config/internal.h"
 #include "core/config/units.h"
@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- names that are near --- */
+/* --- nearest names --- */
 
 enum { LONGEST_WORD = 64 };
 
-/* Edit distance counting a swap of neighbours as one (optimal string alignment). */
+/* Edit distance in which swapping neighbours counts as one (optimal string alignment). */
 static size_t distance(const char *a, size_t n, const char *b, size_t m) {
   size_t before[LONGEST_WORD + 1], last[LONGEST_WORD + 1], row[LONGEST_WORD + 1];
   for (size_t j = 0; j <= m; ++j) before[j] = last[j] = j;
@@ -48,7 +48,8 @@ const char *cfg_nearest(const char *word, const char *const *names, size_t n) {
     size_t other = strlen(names[i]);
     if (other == 0 || other > LONGEST_WORD) continue;
     size_t d = distance(word, length, names[i], other), shorter = length < other ? length : other;
-    if (shorter >= 3 && strncmp(word, names[i], shorter) == 0) d = 1; /* cut short or run on */
+    if (shorter >= 3 && strncmp(word, names[i], shorter) == 0)
+      d = 1; /* one is a prefix of the other */
     if (d < best && d <= (length + 2) / 3) best = d, nearest = names[i];
   }
   return nearest;
@@ -62,7 +63,7 @@ const char *cfg_hint(const char *word, const char *const *names, size_t n,
   return text;
 }
 
-/* "a, b, c", cut where the room ends. */
+/* Writes "a, b, c", truncated to the size of text. */
 static const char *listed(const char *const *names, size_t n, char *text, size_t size) {
   size_t used = 0;
   *text = '\0';
@@ -84,10 +85,10 @@ static const char *const origin_names[N_ORIGINS] = {"stated", "null", "default",
                                                     "computed"};
 
 typedef struct record {
-  cJSON *of[N_ORIGINS]; /* objects of paths and values */
+  cJSON *of[N_ORIGINS]; /* one object of paths and values per origin */
   bool failed;
 } record;
-static _Thread_local record *recording; /* NULL: nothing is recorded */
+static _Thread_local record *recording; /* NULL: not recording */
 
 void cfg_record_begin(void) {
   cJSON_free(cfg_record_end());
@@ -114,7 +115,7 @@ char *cfg_record_end(void) {
   return text;
 }
 
-/* Records a value and owns it; json NULL: memory is short. */
+/* Records a value and takes ownership of json; json NULL: out of memory. */
 static void record_note(const cfg_reader *r, const char *key, cJSON *json) {
   char path[FIELD_PATH_SIZE];
   snprintf(path, sizeof path, "%s%s%s", r->path, *r->path != '\0' ? "." : "", key);
@@ -154,7 +155,7 @@ static const char *record_text(const cfg_reader *r, const char *key, const char 
   return text;
 }
 
-/* Records a distribution or a list as written; a section is recorded by its fields. */
+/* Records a distribution or a list as written; a section is recorded through its fields. */
 static const cfg_node *record_node(const cfg_reader *r, const char *key, const cfg_node *node) {
   char path[FIELD_PATH_SIZE];
   if (recording == NULL || node == NULL) return node;
@@ -167,7 +168,7 @@ static const cfg_node *record_node(const cfg_reader *r, const char *key, const c
   return node;
 }
 
-/* --- beginning and end --- */
+/* --- begin and end --- */
 
 void cfg_begin(cfg_reader *r, const cfg_node *map_or_null, const char *section, gl_error *err) {
   cfg_begin_at(r, map_or_null, section, section, err);
@@ -223,7 +224,7 @@ gl_status cfg_end(cfg_reader *r) {
   return GL_OK;
 }
 
-/* Adds the key to the known ones and returns its value; NULL: the default applies. */
+/* Adds the key to the known keys and returns its value; NULL: the default applies. */
 static const cfg_node *ask(cfg_reader *r, const char *key) {
   if (r->status != GL_OK) return NULL;
   size_t k = 0;
@@ -253,7 +254,7 @@ int cfg_has(const cfg_reader *r, const char *key) {
 
 /* --- numbers --- */
 
-/* "'cluster.window' is text ('x'); it must be …", with the field's unit where it has one. */
+/* Reports "'cluster.window' is text ('x'); it must be …", with the field's unit if any. */
 static void refuse_value(cfg_reader *r, const char *key, const cfg_node *node, const char *wanted) {
   char shown[64] = "", own[96] = "";
   const char *what = cfg_describe(node);
@@ -351,7 +352,9 @@ static int64_t bounded_whole(cfg_reader *r, const char *key, const cfg_node *nod
 int64_t cfg_int(cfg_reader *r, const char *key, int64_t fallback, int64_t lo, int64_t hi) {
   const cfg_node *node = ask(r, key);
   const int64_t value = node == NULL ? fallback : bounded_whole(r, key, node, fallback, lo, hi);
-  record_number(r, key, value == INT64_MAX ? NAN : (double)value); /* no limit has no number */
+  record_number(
+      r, key,
+      value == INT64_MAX ? NAN : (double)value); /* INT64_MAX means no limit, recorded as null */
   return value;
 }
 
@@ -441,7 +444,7 @@ int cfg_choice(cfg_reader *r, const char *key, int fallback, const char *const *
 
 /* --- fields of the tables --- */
 
-/* The entry of a field that is in no table. */
+/* A placeholder for fields that are in no table. */
 static const field unknown = {.path = "", .lo = -INFINITY, .hi = INFINITY, .unit = ""};
 
 static const field *field_of(cfg_reader *r, const char *key) {

@@ -1,5 +1,4 @@
-/* Converts what people write to what the program reads: finds the field of every value, and
- * resolves units and ranges. */
+/* Finds the field of every value, converts numbers with units, and expands ranges. */
 #include "core/config/internal.h"
 
 #include <float.h>
@@ -8,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the field of a value --- */
+/* --- fields of values --- */
 
 static int is_part(const char *word, const char *const *words, size_t n) {
   for (size_t i = 0; i < n; ++i)
@@ -17,7 +16,7 @@ static int is_part(const char *word, const char *const *words, size_t n) {
 }
 
 /* The field at path, or the one whose value contains it: cluster.delay for cluster.delay.mean.
- * *part: the last word of the path in the second case, else NULL. */
+ * *part: the last word of the path in the second case, otherwise NULL. */
 static const field *field_around(const char *path, const char **part) {
   char shorter[FIELD_PATH_SIZE];
   const char *dot = strrchr(path, '.');
@@ -39,8 +38,8 @@ int cfg_part_has_unit(const char *part, const cfg_node *around) {
                                       "shift", "good", "bad",      "offset", "clamp",
                                       "from",  "to",   "interval", "choice"};
   if (strcmp(part, "scale") != 0) return is_part(part, parts, sizeof parts / sizeof *parts);
-  const cfg_entry *dist =
-      cfg_entry_of(around, "law", 3); /* that of an empirical distribution is a factor */
+  const cfg_entry *dist = cfg_entry_of(
+      around, "law", 3); /* the scale of an empirical distribution is a factor without unit */
   return dist != NULL && strcmp(cfg_text(dist->value), "empirical") != 0;
 }
 
@@ -55,7 +54,7 @@ typedef struct visit {
 
 static gl_status visit_node(visit *v, cfg_node *node, const cfg_node *around);
 
-/* The value of one key of a map, whose path is v->path[length] and the key. */
+/* Visits the value of one key of a map, whose path is v->path[length] plus the key. */
 static gl_status visit_entry(visit *v, cfg_node *map, const cfg_entry *e, size_t length) {
   const int n =
       snprintf(v->path + length, FIELD_PATH_SIZE - length, "%s%s", length > 0 ? "." : "", e->key);
@@ -67,7 +66,7 @@ static gl_status visit_entry(visit *v, cfg_node *map, const cfg_entry *e, size_t
   return status;
 }
 
-/* Keys that are paths of fields themselves. */
+/* Visits a map whose keys are paths of fields. */
 static gl_status visit_paths(visit *v, cfg_node *map) {
   gl_status status = GL_OK;
   if (map->kind != CFG_MAP) return GL_OK;
@@ -90,7 +89,7 @@ static gl_status visit_design(visit *v, const cfg_design *design, cfg_node *valu
   return status;
 }
 
-/* The keys of `sweep`: axes, which are paths, and designs. */
+/* Visits the keys of `sweep`: axes, which are paths, and designs. */
 static gl_status visit_sweep(visit *v, cfg_node *sweep) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < sweep->n && status == GL_OK; ++i) {
@@ -101,7 +100,7 @@ static gl_status visit_sweep(visit *v, cfg_node *sweep) {
   return status;
 }
 
-/* Visits a map whose keys are whole paths; restores v->path afterwards. */
+/* Visits a map whose keys are complete paths; restores v->path afterwards. */
 static gl_status visit_apart(visit *v, cfg_node *map, gl_status (*below)(visit *, cfg_node *)) {
   char before[FIELD_PATH_SIZE];
   snprintf(before, sizeof before, "%s", v->path);
@@ -167,14 +166,14 @@ typedef struct range {
 
 enum { MOST_VALUES = 1000000, DIGITS = 12 };
 
-/* Seeds are counted: {from: 1, to: 12} are twelve of them. */
+/* Ranges of seeds are counted by whole numbers: {from: 1, to: 12} means twelve seeds. */
 static int is_seeds(const char *path) {
   const char *word = strrchr(path, '.');
   word = word != NULL ? word + 1 : path;
   return strcmp(word, "seed") == 0 || strcmp(word, "seeds") == 0;
 }
 
-/* How many whole numbers there are; 0 if the ends are not whole or there are too many. */
+/* The number of whole numbers in the range; 0 if the ends are not whole or there are too many. */
 static size_t whole_numbers(double from, double to) {
   if (floor(from) != from || floor(to) != to || !(to - from < MOST_VALUES)) return 0;
   return to < from ? 0 : (size_t)(to - from) + 1;
@@ -220,7 +219,7 @@ static gl_status read_range(range *out, const cfg_node *node, const char *path, 
   return GL_OK;
 }
 
-/* x rounded to DIGITS digits below the first digit of `size`: 0.3 for 0.30000000000000004. */
+/* x rounded to DIGITS digits relative to the first digit of `size`: 0.3 for 0.30000000000000004. */
 static double rounded(double x, double size) {
   char text[64];
   if (x == 0) return 0;
@@ -230,7 +229,7 @@ static double rounded(double x, double size) {
   return strtod(text, NULL);
 }
 
-/* The i-th of the range's values; the first and the last are its ends. */
+/* The i-th value of the range; the first and the last are exactly its ends. */
 static double range_value(const range *r, size_t i) {
   const double t = (double)i / (double)(r->n - 1);
   double x;
@@ -246,7 +245,7 @@ static double range_value(const range *r, size_t i) {
   return r->integer ? nearbyint(x) : fmin(fmax(x, r->from), r->to);
 }
 
-/* Replaces the map *slot by the list. */
+/* Replaces the map *slot by the list of the range's values. */
 static gl_status expand_range(cfg_doc *doc, cfg_node **slot, const char *path, gl_error *err) {
   range r;
   const cfg_node *map = *slot, *from;
@@ -272,11 +271,11 @@ static gl_status expand_range(cfg_doc *doc, cfg_node **slot, const char *path, g
   return status;
 }
 
-/* The sections whose values may be ranges: a sweep's axes, not its designs; and the values that
- * tune tries, since the readers of its other keys check them. */
+/* Sections whose values may be ranges: a sweep's axes, but not its designs; and the values that
+ * tune tries, but not its other keys, whose readers check them. */
 static const struct {
   const char *path;
-  const char *only[2]; /* keys; NULL: all but designs */
+  const char *only[2]; /* keys; NULL: all except designs */
 } ranged[] = {
     {.path = "sweep"},
     {.path = "tune", .only = {"lr", "seeds"}},
@@ -290,12 +289,11 @@ static int may_be_range(size_t section, const char *key) {
   return strcmp(only[0], key) == 0 || strcmp(only[1], key) == 0;
 }
 
-/* Puts lists in the place of the ranges of a recipe's sweep and of its tune. */
+/* Replaces the ranges in a recipe's sweep and tune by lists. */
 static gl_status expand_ranges(cfg_doc *doc, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t s = 0; s < RANGED && status == GL_OK; ++s) {
-    /* Only lists take the places of ranges; the maps on the way to a section stay where they are.
-     */
+    /* only ranges are replaced, by lists; maps on the way to a section stay valid */
     const cfg_node *section = cfg_find(doc->root, ranged[s].path);
     if (section == NULL || section->kind != CFG_MAP) continue;
     for (size_t i = 0; i < section->n && status == GL_OK; ++i) {
@@ -350,14 +348,14 @@ static gl_status resolve_entry(search *s, cfg_node *map, const cfg_entry *e, con
   const int n = snprintf(s->path + length, QUANTITY_PATH_SIZE - length, "%s%s",
                          length > 0 ? "." : "", e->key);
   gl_status status = GL_OK;
-  /* A path that does not fit is longer than all of the table. */
+  /* a path that does not fit is longer than any in the table */
   if (n > 0 && (size_t)n < QUANTITY_PATH_SIZE - length && (inner != NULL || leads_on(s)))
     status = resolve(s, e->value, inner != NULL ? inner : unit_at(s), map);
   s->path[length] = '\0';
   return status;
 }
 
-/* unit: of the node; NULL: it has none. around: the map that it is a value of. */
+/* unit: that of the node; NULL: none. around: the map that contains the node. */
 static gl_status resolve(search *s, cfg_node *node, const char *unit, const cfg_node *around) {
   gl_status status = GL_OK;
   if (unit != NULL) node->unit = unit;

@@ -1,4 +1,4 @@
-/* The table of units, and numbers that have one. */
+/* The table of units, and parsing of numbers with units. */
 #include "core/config/units.h"
 
 #include "core/base/json.h"
@@ -126,13 +126,13 @@ const char *units_example(const char *dimension) {
 typedef struct quantity {
   int negative;
   uint64_t digits;
-  int overflow; /* more digits than 64 bits hold */
+  int overflow; /* more digits than fit 64 bits */
   long power;
-  size_t length;    /* of the number's own text */
-  const char *unit; /* the text after it and one space */
+  size_t length;    /* length of the number's text */
+  const char *unit; /* text after the number and at most one space */
 } quantity;
 
-enum { MOST_POWER = 100000 }; /* beyond it every number but 0 is 0 or too large */
+enum { MOST_POWER = 100000 }; /* beyond this, every number except 0 is 0 or too large */
 
 static int is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -151,7 +151,7 @@ static size_t read_digits(quantity *q, const char **text) {
   return n;
 }
 
-/* 0 if the text does not begin with a number. */
+/* Parses a number; returns 0 if the text does not begin with one. */
 static int take_number(quantity *q, const char *text) {
   const char *at = text;
   *q = (quantity){.negative = *at == '-'};
@@ -200,7 +200,7 @@ static double quantity_value(const quantity *q, const unit *u, const char *text)
   return strtod(clean, NULL) * (double)u->factor * pow(10, u->power);
 }
 
-/* "s, ms, us, …": the units that may follow a number of that dimension. */
+/* Writes "s, ms, us, …": the units allowed for that dimension. */
 static const char *known_units(const char *dimension, char *text, size_t size) {
   const size_t rate = per_second(dimension);
   size_t used = 0;
@@ -217,14 +217,14 @@ static const char *known_units(const char *dimension, char *text, size_t size) {
   return text;
 }
 
-/* The dimension of a unit of that name; NULL if there is none. */
+/* The dimension of a unit with that name; NULL if there is none. */
 static const char *other_dimension(const char *name) {
   const size_t n = per_second(name);
   for (size_t i = 0; i < N_UNITS; ++i)
     if (table[i].factor > 0 && strcmp(table[i].name, name) == 0) return table[i].dimension;
   for (size_t i = 0; n > 0 && i < N_UNITS; ++i)
     if (table[i].factor > 0 && find_n(name, n, table[i].dimension, strlen(table[i].dimension)))
-      return table[i].dimension; /* a rate of it */
+      return table[i].dimension; /* or of a rate */
   return NULL;
 }
 
@@ -249,7 +249,7 @@ gl_status cfg_convert(cfg_doc *doc, cfg_node *scalar, const char *dimension, con
   quantity q;
   if (!scalar->plain || !cfg_is_quantity(scalar->text) || !take_number(&q, scalar->text))
     return GL_OK;
-  if (cfg_value_of(scalar).kind != CFG_NOT_NUMBER) return GL_OK; /* 0x1b */
+  if (cfg_value_of(scalar).kind != CFG_NOT_NUMBER) return GL_OK; /* for example 0x1b */
   const unit own = {dimension, dimension, 1, 0, NULL}, *u = units_find(q.unit, dimension);
   if (u == NULL && strcmp(q.unit, dimension) == 0) u = &own;
   if (u == NULL) return refuse_unit(scalar, q.unit, dimension, path, err);

@@ -1,22 +1,23 @@
-/* Addressed random numbers: every draw has an address, and its value depends on nothing else.
+/* Addressed (counter-based) random numbers: every sample has an address, and its value depends on
+ * nothing else.
  *
- * The generator is Philox4x32-10 (Salmon et al., SC11) as Random123 implements it. A stream is
+ * The generator is Philox4x32-10 (Salmon et al., SC11) as implemented by Random123. A stream is
  * (seed, purpose, entity); block `index` of a stream holds four independent 32-bit words:
  *
- *   key     = { seed low, seed high }
- *   counter = { index low, entity low, entity high, purpose << 16 | index high 16 }
+ * key     = { seed low, seed high }
+ * counter = { index low, entity low, entity high, purpose << 16 | index high 16 }
  *
- * so a stream has 2^48 blocks of four draws and no two streams overlap. Threads, order, resume and
- * backend cannot change a draw; the same functions compile in CUDA. Hot loops call rng_block();
- * anything needing a GSL distribution wraps a stream with rng_gsl_new() (about three times the
- * cost per draw).
- */
+ * A stream has 2^48 blocks of four words, and streams never overlap. Threads, order, resuming and
+ * backends cannot change a sample; the same functions compile in CUDA. Hot loops call rng_block();
+ * code that needs a GSL distribution wraps a stream with rng_gsl_new() (about three times the cost
+ * per sample). */
 #ifndef GEPOLAB_CORE_RANDOM_RNG_H
 #define GEPOLAB_CORE_RANDOM_RNG_H
 
 #include "core/random/rng_stream.h"
 
-/* Philox needs none of the processor's intrinsics, whose headers are forty thousand lines. */
+/* Disables Random123's use of intrinsics, which Philox does not need, and whose headers have forty
+ * thousand lines. */
 #define R123_USE_SSE 0
 #define R123_USE_X86INTRIN_H 0
 #include <Random123/philox.h>
@@ -24,7 +25,7 @@
 #include <math.h>
 #include <stdint.h>
 
-/* Functions that kernels call too. */
+/* Marks functions that CUDA kernels call too. */
 #ifdef __CUDACC__
 #define RNG_FUNCTION static inline __host__ __device__
 #else
@@ -53,8 +54,8 @@ RNG_FUNCTION double rng_u01(uint32_t word) {
   return ((double)word + 0.5) * 0x1p-32;
 }
 
-/* Uniform on (0,1), never 0 or 1: the 2^52 odd multiples of 2^-53. All of them are doubles, so
- * nothing rounds up to 1, and floor(u n) is below n for any n. */
+/* Uniform on (0,1), never 0 or 1: the 2^52 odd multiples of 2^-53. All are exactly representable,
+ * so nothing rounds up to 1, and floor(u n) is below n for any n. */
 RNG_FUNCTION double rng_u01_53(uint32_t high, uint32_t low) {
   uint64_t x = (uint64_t)high << 21 ^ (uint64_t)low >> 11;
   return (double)(x | 1) * 0x1p-53;
@@ -66,12 +67,12 @@ RNG_FUNCTION uint64_t rng_token_index(uint64_t response, uint64_t position) {
 }
 
 /* --- standard normal numbers --- */
-/* By the method of Box and Muller (1958):
- * with two uniform numbers u and v, sqrt(-2 ln u) cos(2 pi v) and sqrt(-2 ln u) sin(2 pi v) are
- * independent and normal. All normal numbers of the program are drawn here. Prefix: rng_normal. */
+/* Normal numbers by the Box-Muller method: for uniform u and v, sqrt(-2 ln u) cos(2 pi v) and
+ * sqrt(-2 ln u) sin(2 pi v) are independent and normal. All normal numbers of the program are
+ * sampled here. Prefix: rng_normal. */
 
-/* Both normal numbers of a block, each uniform of 53 bits: scale * cosine into out[0], scale * sine
- * into out[1]. */
+/* Both normal numbers of a block, from 53-bit uniforms: writes scale * cosine to out[0] and scale *
+ * sine to out[1]. */
 RNG_FUNCTION void rng_normal_pair(rng_words w, double scale, double out[2]) {
   const double radius = scale * sqrt(-2 * log(rng_u01_53(w.v[0], w.v[1])));
   const double angle = 6.283185307179586477 * rng_u01_53(w.v[2], w.v[3]);
@@ -79,23 +80,23 @@ RNG_FUNCTION void rng_normal_pair(rng_words w, double scale, double out[2]) {
   out[1] = radius * sin(angle);
 }
 
-/* The first of them alone. */
+/* Only the first of the two, with scale 1. */
 static inline double rng_normal(rng_words w) {
   const double radius = sqrt(-2 * log(rng_u01_53(w.v[0], w.v[1])));
   return radius * cos(6.283185307179586477 * rng_u01_53(w.v[2], w.v[3]));
 }
 
-/* One normal number from uniforms of 32 bits, the block's first two words: at most 6.8 in size.
- * For directions, whose stored results were drawn so. */
+/* One normal number from 32-bit uniforms, the block's first two words; at most 6.8 in absolute
+ * value. For random directions, so that stored results stay reproducible. */
 static inline double rng_normal_32(rng_words w) {
   return sqrt(-2 * log(rng_u01(w.v[0]))) * cos(6.283185307179586477 * rng_u01(w.v[1]));
 }
 
 /* --- distributions of GSL --- */
 
-/* A stream as a GSL generator, starting at block 0, words taken in order; release with
- * gsl_rng_free(). NULL if memory is short. gsl_rng_set() on it restarts the stream with another
- * seed. rng_gsl_seek() restarts it at any block. */
+/* Wraps a stream as a GSL generator, starting at block 0, using words in order; free with
+ * gsl_rng_free(). NULL if out of memory. gsl_rng_set() restarts the stream with another seed,
+ * rng_gsl_seek() at any block. */
 gsl_rng *rng_gsl_new(rng_stream stream);
 void rng_gsl_seek(gsl_rng *generator, rng_stream stream, uint64_t block);
 

@@ -1,12 +1,12 @@
-/* An addressed stream of random numbers as a generator of the GNU Scientific Library. */
+/* A stream of addressed random numbers as a GSL generator. */
 #include "core/random/rng.h"
 
-/* Words are handed out in the order v[0], v[1], v[2], v[3] of block 0, 1, 2 ... */
+/* Words are returned in the order v[0], v[1], v[2], v[3] of block 0, 1, 2 ... */
 typedef struct wrapped {
   rng_stream stream;
   uint64_t next_block;
   rng_words words;
-  uint32_t used; /* of words; 4 = none left */
+  uint32_t used; /* words used of the current block; 4: all */
 } wrapped;
 
 static unsigned long wrapped_get(void *state) {
@@ -18,7 +18,7 @@ static unsigned long wrapped_get(void *state) {
   return w->words.v[w->used++];
 }
 
-/* GSL wants [0, 1): word / 2^32. Its distributions that need (0, 1) reject the zero themselves. */
+/* GSL requires [0, 1): word / 2^32. GSL distributions that need (0, 1) reject zero themselves. */
 static double wrapped_get_double(void *state) {
   return (double)wrapped_get(state) * 0x1p-32;
 }
