@@ -478,7 +478,7 @@ GEPOLAB_API gepolab_status gepolab_delay_draw(const gepolab_delay *dist, uint64_
                                               gepolab_error *err);
 
 /* --- statistics (methods.md §8) --- */
-/* Example: statistics. Four runs, of which one had not fallen when it ended.
+/* Example: statistics. Four runs, one of which had not collapsed when it ended.
  *
  *     #include <gepolab.h>
  *     #include <stdio.h>

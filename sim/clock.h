@@ -174,8 +174,8 @@ typedef struct learner_side {
   int64_t version, published, newest_trained;
   bool busy, wake_pending;
   double idle_since, paused_s, busy_s;
-  bool catches_up; /* the backlog of an evaluation pause is being worked off: */
-  size_t backlog;  /* units that waited when the pause began */
+  bool catches_up; /* the backlog of an evaluation pause has not been trained yet */
+  size_t backlog;  /* number of units waiting when the pause started */
   delay_source step, pause;
   event_queue by_version; /* waiting batches by (version, arrival): see choice_add() */
   uint32_t *chosen;       /* [chosen_capacity] the units of the next update, n_chosen */

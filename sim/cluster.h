@@ -116,10 +116,10 @@ bool cluster_divides_groups(const cluster_spec *spec);
 /* The loss weight of a unit with this staleness: 1, or less beyond the window with `stale:
  * downweight` (paper/methods.md §10.12). */
 double cluster_stale_weight(const cluster_spec *spec, int64_t staleness);
-/* The window, INT64_MAX: no limit. */
+/* The window; INT64_MAX: no limit. */
 int64_t cluster_window(const cluster_spec *spec);
-/* The largest staleness that can be trained: the window D, or 2 D where D is counted from the
- * newest version trained (queue: heterorl). INT64_MAX: there is no bound. */
+/* The largest staleness that can be trained: the window D, or 2 D with queue: heterorl, where D is
+ * relative to the newest trained version. INT64_MAX: no bound. */
 int64_t cluster_staleness_bound(const cluster_spec *spec);
 /* The rule for units staler than the window: "discard", "wait" or "downweight"; static. */
 const char *cluster_stale(const cluster_spec *spec);

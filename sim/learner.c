@@ -247,7 +247,7 @@ static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
   return GL_OK;
 }
 
-/* Whether the update that has been chosen works off the backlog of a pause. */
+/* Updates and returns whether the chosen update still trains the backlog of a pause. */
 static bool catches_up(learner_side *l, size_t waiting) {
   l->catches_up = l->catches_up && waiting + l->n_chosen > l->backlog;
   return l->catches_up;
@@ -294,14 +294,14 @@ gl_status learner_pause_ends(sim_clock *c, gl_error *err) {
   return learner_wake(c, err);
 }
 
-/* A pause begins before the backlog of the one before has been worked off: theirs is one backlog.
- */
+/* Starts the backlog of a pause. If the previous backlog has not been trained yet, both are merged
+ * into one. */
 static void begin_backlog(learner_side *l, size_t waiting) {
   if (!l->catches_up || waiting < l->backlog) l->backlog = waiting;
   l->catches_up = true;
 }
 
-/* Weights are published before an evaluation, so samplers catch up during it. */
+/* Weights are published before an evaluation, so that samplers can catch up during it. */
 gl_status learner_update_ends(sim_clock *c, gl_error *err) {
   ++c->learner.version;
   const bool publishes = c->learner.version % c->spec->publish_every == 0;

@@ -44,9 +44,9 @@ typedef struct schedule_update {
   double start_s, end_s;
   double wait_s;  /* idle time before start, without evaluation pauses */
   double pause_s; /* evaluation pause before start */
-  /* Updates so far, this one included, that worked off the backlog of an evaluation pause: since a
-   * pause more units have waited at the start of each than when the pause began, and the learner
-   * has not waited for units. */
+  /* Number of updates so far, including this one, that trained the backlog of an evaluation pause:
+   * since the pause the learner has not waited for units, and at the start of each of these updates
+   * more units waited than when the pause started. */
   uint64_t catch_ups;
 } schedule_update;
 
@@ -234,19 +234,19 @@ gl_status schedule_build_traced(schedule *out, const cluster_spec *spec, uint64_
 /* Staleness of a trained batch: its update's version minus the version of its oldest segment. */
 int64_t schedule_staleness(const schedule *s, const schedule_update *u, const schedule_batch *b);
 
-/* Splits it into its parts, which add up to it. */
+/* Splits the staleness of a batch into parts that add up to it. */
 staleness_parts schedule_split_staleness(const schedule *s, const schedule_update *u,
                                          const schedule_batch *b);
 
-/* --- the schedule in numbers, as a list and as JSON --- */
+/* --- summary as a list and as JSON --- */
 
-/* The summary (`bound` is cluster_staleness_bound() where there is one; `from` has an object for
- * each part of staleness, {versions: sum over trained batches, mean}; the parts add up):
- * `staleness` {mean, max, p50, p95, histogram, bound, from}, `learner_utilisation`,
- * `sampler_utilisation`, `batches_generated/_trained/_dropped/_lost`, `samples_per_s`, `bytes_up`,
- * `bytes_down`, `retransmissions`, `simulated_s`, `updates`. If units stream also `unit` (the unit
- * of all counts of batches), `slot_utilisation` and `batches_aborted`. If the recipe has `compare`
- * also `ks_distance`, or `measured_s` and `compared_s` (measured and simulated seconds of the same
+/* Writes the summary to *out: `staleness` {mean, max, p50, p95, histogram, bound, from},
+ * `learner_utilisation`, `sampler_utilisation`, `batches_generated/_trained/_dropped/_lost`,
+ * `samples_per_s`, `bytes_up`, `bytes_down`, `retransmissions`, `simulated_s`, `updates`. `bound`
+ * is cluster_staleness_bound(), if there is one; `from` has an object for each part of staleness,
+ * {versions: sum over trained batches, mean}. If units stream also `unit` (the unit of all counts
+ * of batches), `slot_utilisation` and `batches_aborted`. If the recipe has `compare` also
+ * `ks_distance`, or `measured_s` and `compared_s` (measured and simulated seconds of the same
  * number of updates), with `compared_with` and `compared_source`. The caller frees *out
  * (cJSON_Delete). */
 gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **out, gl_error *err);

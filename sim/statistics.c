@@ -46,7 +46,7 @@ int64_t schedule_staleness(const schedule *s, const schedule_update *u, const sc
   return u->version - s->segments[b->first_segment].version;
 }
 
-/* Versions that were made up to this time. */
+/* The number of versions made up to this time. */
 static int64_t versions_until(const schedule *s, double time) {
   size_t low = 0, high = s->n_updates;
   while (low < high) {
@@ -245,7 +245,7 @@ size_t schedule_numbers(const schedule *s, schedule_number out[SCHEDULE_MOST_NUM
                                  {"staleness_p50", "", c->staleness_p50},
                                  {"staleness_p95", "", c->staleness_p95},
                                  {"staleness_max", "", c->staleness_max},
-                                 STALENESS_PARTS(PART_NUMBER) /* their means */
+                                 STALENESS_PARTS(PART_NUMBER) /* means over trained batches */
                                  {"egress_utilisation", "", n->egress_utilisation},
                                  {"ingress_utilisation", "", n->ingress_utilisation},
                                  {"weights_full", "", n->fulls},

@@ -37,9 +37,9 @@ static const char *const clock_record_names[] = {CLOCK_RECORD(CLOCK_RECORD_NAME)
 enum { CLOCK_RECORD_COLUMNS = sizeof clock_record_names / sizeof *clock_record_names };
 _Static_assert(sizeof(clock_record) == CLOCK_RECORD_COLUMNS * sizeof(double), "no padding");
 
-/* Where the staleness of trained batches comes from: of the versions between a batch's oldest one
- * and the one that its update begins from, those that were made in each part of its way. A version
- * made at the moment at which a part ends belongs to that part. X(name, meaning). */
+/* Parts of the staleness of trained batches: the number of versions made during each stage of a
+ * batch, from its oldest version to the one its update starts from. A version made exactly at the
+ * end of a stage counts in that stage. X(name, meaning). */
 #define STALENESS_PARTS(X)                                                                         \
   X(weights, "before its generation began: late weights")                                          \
   X(generation, "while it was generated")                                                          \
@@ -48,11 +48,11 @@ _Static_assert(sizeof(clock_record) == CLOCK_RECORD_COLUMNS * sizeof(double), "n
   X(pause, "likewise, in the backlog of an evaluation pause")
 
 #define STALENESS_PART_FIELD(name, meaning) uint64_t name;
-typedef struct staleness_parts { /* in versions */
+typedef struct staleness_parts { /* numbers of versions */
   STALENESS_PARTS(STALENESS_PART_FIELD)
 } staleness_parts;
 
-/* The value of a column by its place in the table. */
+/* The value of a column by its index in the table. */
 static inline double *clock_record_at(clock_record *c, size_t column) {
   return (double *)((char *)c + column * sizeof(double));
 }

@@ -34,7 +34,8 @@ gl_status file_fail(const char *path, const char *operation, int reason, gl_erro
                  file_remedy(reason));
 }
 
-/* What stat() says of the folder that path lies in; *name: path without the folder. 0, or -1. */
+/* Runs stat() on the folder part of path; sets *name to path without the folder. Returns 0, or -1.
+ */
 static int look_at_folder(const char *path, struct stat *there, const char **name) {
   const char *slash = strrchr(path, '/');
   *name = slash == NULL ? path : slash + 1;

@@ -142,7 +142,8 @@ gl_status csv_fail(const csv_reader *r, const char *why, const char *remedy);
 /* Returns 1 and sets *value if the cell is a decimal number, NaN or an infinity, optionally
  * surrounded by blanks. */
 int csv_number(const char *cell, double *value);
-/* Whether the cell is refused for being a decimal number beyond the largest double, as 1e400 is. */
+/* Whether the cell is a decimal number beyond the largest double, such as 1e400, which csv_number()
+ * refuses. */
 int csv_overflows(const char *cell);
 
 /* Reads the whole file into memory, without a NUL at the end; the caller frees *text. Errors:

@@ -18,8 +18,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#define CLOSED UINT32_MAX /* value of the next task while pool_run() replaces the job: take none   \
-                           */
+#define CLOSED UINT32_MAX /* job being replaced: take no task */
 
 /* SPINS: how often a worker polls for a new job before it sleeps. PATIENCE: how often pool_run()
  * polls for the end of the last tasks before it yields the processor. */

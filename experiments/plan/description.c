@@ -46,9 +46,7 @@ static int plan_by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Reads a list of whole numbers in ascending order without repetitions; `fallback` if it is
- * missing.
- */
+/* Reads a list of whole numbers in ascending order, without repetitions; default: `fallback`. */
 static size_t plan_read_values(cfg_reader *r, const char *key, const int64_t *fallback, size_t n,
                                int64_t lo, int64_t hi, int64_t out[PLAN_MOST_VALUES]) {
   double *given = NULL;
