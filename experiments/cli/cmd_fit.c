@@ -211,21 +211,23 @@ static gl_status fit_and_tell(fit_log *log, const fit_request *q, gl_error *err)
 
 static gl_status run_fit(const command *self, int argc, char **argv, gl_error *err) {
   args_list columns = {.n = 0}, least = {.n = 0}, most = {.n = 0};
-  const char *unit = "s";
+  const char *unit = NULL;
   int censored = 0;
   fit_request q = {.json = 0};
-  args_option options[] = {{"column", 'c', ARGS_EACH, "FIELD=HEADING",
-                            "the column of delay, data_delay, generation or lengths", &columns},
-                           {"unit", 'u', ARGS_TEXT, "UNIT",
-                            "of the times in the logs: s (default), ms, us, min, h", &unit},
-                           {"at-least", 0, ARGS_EACH, "FIELD=X",
-                            "values up to X, in s or tokens, are at a limit", &least},
-                           {"at-most", 0, ARGS_EACH, "FIELD=X",
-                            "values from X on are at a limit; none: there is none", &most},
-                           {"censored", 0, ARGS_FLAG, NULL,
-                            "the limits are the measurement's: laws are not clamped to them",
-                            &censored},
-                           {"json", 0, ARGS_FLAG, NULL, "all laws as JSON", &q.json}};
+  args_option options[] = {
+      {"column", 'c', ARGS_EACH, "FIELD=HEADING",
+       "the column of delay, data_delay, generation or lengths", &columns},
+      {"unit", 'u', ARGS_TEXT, "UNIT",
+       "of the times in the logs: s (default), ms, us, min, h; asked for where a\n"
+       "column is called by another one, as fetch_ms is",
+       &unit},
+      {"at-least", 0, ARGS_EACH, "FIELD=X", "values up to X, in s or tokens, are at a limit",
+       &least},
+      {"at-most", 0, ARGS_EACH, "FIELD=X", "values from X on are at a limit; none: there is none",
+       &most},
+      {"censored", 0, ARGS_FLAG, NULL,
+       "the limits are the measurement's: laws are not clamped to them", &censored},
+      {"json", 0, ARGS_FLAG, NULL, "all laws as JSON", &q.json}};
   args a;
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
                                 (args_shape){1, 256, 0}, argc, argv, err);

@@ -132,6 +132,7 @@ static gl_status plan_tell(const plan_result *r, const request *q, gl_error *err
     cJSON_Delete(planned);
     return status;
   }
+  plan_warn(r, stderr);
   if (why_not[0] != '\0')
     fprintf(stderr,
             "gepolab: note: gepolab sim runs the recommended recipe; a learner does not: %s\n",

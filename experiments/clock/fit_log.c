@@ -70,11 +70,36 @@ static gl_status read_unit(fit_log *out, const char *name, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status read_columns(fit_log *out, const args_list *columns, gl_error *err) {
+/* The unit of time that a heading ends in, other than seconds: of "fetch_ms" and "fetch [ms]" ms.
+ * NULL: none. */
+static const unit *unit_of_heading(const char *heading) {
+  size_t end = strlen(heading);
+  while (end > 0 && strchr(")] ", heading[end - 1]) != NULL) --end;
+  size_t begin = end;
+  while (begin > 0 && strchr("_([ .-", heading[begin - 1]) == NULL) --begin;
+  char word[16];
+  if (begin == 0 || begin == end || end - begin >= sizeof word) return NULL;
+  snprintf(word, sizeof word, "%.*s", (int)(end - begin), heading + begin);
+  const unit *u = units_find(word, "s");
+  return u != NULL && !(u->factor == 1 && u->power == 0) ? u : NULL;
+}
+
+/* Times of another unit would be taken for seconds without a word. */
+static gl_status check_unit_stated(const char *heading, gl_error *err) {
+  const unit *u = unit_of_heading(heading);
+  if (u == NULL) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "is column '%.80s' in %s? Say which unit the times have: --unit %s, or --unit s",
+                 heading, u->about, u->factor != 0 ? u->name : "min");
+}
+
+static gl_status read_columns(fit_log *out, const args_list *columns, bool has_unit,
+                              gl_error *err) {
   for (size_t i = 0; i < columns->n; ++i) {
     fit_field f;
     const char *heading;
     gl_status status = fit_field_of(&f, &heading, "--column", columns->item[i], err);
+    if (status == GL_OK && fields[f].is_time && !has_unit) status = check_unit_stated(heading, err);
     if (status != GL_OK) return status;
     if (out->field[f].heading != NULL)
       return gl_fail(err, GL_EINPUT, "--column %s is given twice", fields[f].name);
@@ -137,8 +162,8 @@ gl_status fit_log_read(fit_log *out, const char *const *files, size_t n_files,
                        const args_list *columns, const char *time_unit, gl_error *err) {
   const bool by_name = columns->n == 0;
   *out = (fit_log){.factor = 1};
-  gl_status status = read_unit(out, time_unit, err);
-  if (status == GL_OK) status = read_columns(out, columns, err);
+  gl_status status = read_unit(out, time_unit != NULL ? time_unit : "s", err);
+  if (status == GL_OK) status = read_columns(out, columns, time_unit != NULL, err);
   for (size_t i = 0; i < n_files && status == GL_OK; ++i)
     status = fit_log_add_file(out, files[i], by_name, err);
   return status == GL_OK ? check_found(out, by_name, err) : status;

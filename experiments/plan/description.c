@@ -371,6 +371,7 @@ static gl_status plan_read_recipe(plan_description *d, gl_error *err) {
     d->seed = r.seed;
     d->groups = r.groups;
     d->group_size = r.group_size;
+    snprintf(d->algorithm, sizeof d->algorithm, "%s", r.algorithm.name);
     const cfg_node *name = cfg_find(cfg_root(d->doc), "name");
     d->name = name != NULL ? cfg_text(name) : "cluster";
   }

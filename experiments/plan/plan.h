@@ -19,6 +19,7 @@
  * contains the GPUs, the network between them, measured speeds, the values to try, limits and the
  * error rate. experiments/RECIPES.md documents the fields. */
 
+enum { PLAN_NAME_SIZE = 128 };
 enum { PLAN_MOST_SITES = 32, PLAN_MOST_VALUES = 64, PLAN_MOST_REPLICATES = 1000 };
 
 /* A network connection with the same properties in both directions. */
@@ -60,6 +61,7 @@ typedef struct plan_rigour {
 typedef struct plan_description {
   const cfg_doc *doc; /* borrowed, like all names and nodes */
   const char *name;
+  char algorithm[PLAN_NAME_SIZE]; /* that the recipe trains with */
   uint64_t seed; /* seed of replicate 0; replicate r uses seed + r for every candidate */
   size_t groups, group_size;
   plan_site sites[PLAN_MOST_SITES];
@@ -198,17 +200,19 @@ typedef struct plan_system {
   bool too_slow; /* a closed form shows that it misses the throughput limit; it is not simulated */
 } plan_system;
 
+/* PLAN_WITHOUT_SITE is the opposite of the others: a loss. */
 typedef enum plan_more {
   PLAN_MORE_SAMPLER,   /* one more sampler at a site */
   PLAN_MORE_LEARNER,   /* more GPUs for the learner, as many as its step was measured on */
   PLAN_MORE_BANDWIDTH, /* twice the bandwidth between a site and the learner */
-  PLAN_MORE_WINDOW     /* one more update of staleness */
+  PLAN_MORE_WINDOW,    /* one more update of staleness */
+  PLAN_WITHOUT_SITE    /* no sampler at a site */
 } plan_more;
 
 /* The effect of a change to the recommended candidate, paired by replicate. */
 typedef struct plan_gain {
   plan_more more;
-  size_t site;                      /* for a sampler or a bandwidth */
+  size_t site;                      /* for a sampler, a bandwidth or a site */
   plan_estimate throughput, tokens; /* difference, per hour */
   plan_estimate staleness;          /* difference, in updates */
   bool stalls;
@@ -239,7 +243,11 @@ typedef struct plan_result {
   plan_resource binds; /* the bottleneck; PLAN_RESOURCES: none */
   size_t binding_site; /* site, if the bottleneck is weights or responses */
   double in_use;       /* fraction of the time that the most used resource is in use */
-  plan_gain *gains;    /* [n_gains] */
+  /* Samplers that the selected candidate had and the recommended one leaves out, because they bring
+   * less than half the indifference zone; and what they all bring. */
+  size_t spared[PLAN_MOST_SITES]; /* [n_sites] */
+  plan_estimate spared_throughput, spared_staleness;
+  plan_gain *gains; /* [n_gains] */
   size_t n_gains;
   size_t simulations;
 } plan_result;
@@ -257,6 +265,7 @@ plan_estimate plan_throughput(const plan_system *s);
 plan_estimate plan_tokens(const plan_system *s);
 plan_estimate plan_staleness(const plan_system *s);
 plan_estimate plan_staleness_p95(const plan_system *s);
+plan_estimate plan_wasted(const plan_system *s);
 /* Mean fraction of the time that a resource is in use. */
 double plan_use(const plan_system *s, plan_resource which, size_t site);
 /* Whether the means keep the limits. */
@@ -268,10 +277,25 @@ bool plan_keeps_limits(const plan_system *s, const plan_limits *l);
  * front. Check ferror(to) for write errors. */
 void plan_print(const plan_result *r, FILE *to);
 
+/* What a stored study says of the staleness that a method bears: paper/results/frontier.tsv, the
+ * fraction of 16 runs (four learning rates, four starts) that collapsed at each staleness. */
+enum { PLAN_STUDIED = 5 };
+extern const int plan_studied_staleness[PLAN_STUDIED];
+typedef struct plan_studied {
+  const char *algorithm; /* as the study names it */
+  double collapsed[PLAN_STUDIED];
+} plan_studied;
+/* The i-th method, NULL past the last. */
+const plan_studied *plan_studied_at(size_t i);
+
+/* A note where the description has no limit at all: the fastest candidate is recommended however
+ * stale, and what the study says of the recipe's method. */
+void plan_warn(const plan_result *r, FILE *to);
+
 /* The same as JSON: `recommended` {…, `recipe`}, `front` [{…}], `binds`, `use`, `more` [{…}],
- * `selection` {…}, `candidates`, `simulations`. recipe: the recommended one, or NULL if there is
- * none. The function takes ownership of it, also after a failure. The caller deletes the result;
- * NULL if out of memory. */
+ * `without` [{…}], `selection` {…}, `candidates`, `simulations`. recipe: the recommended one, or
+ * NULL if there is none. The function takes ownership of it, also after a failure. The caller
+ * deletes the result; NULL if out of memory. */
 cJSON *plan_to_json(const plan_result *r, cJSON *recipe);
 
 #endif

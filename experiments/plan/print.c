@@ -1,6 +1,7 @@
 /* Prints plans as text and as JSON. */
 #include "experiments/plan/plan.h"
 
+#include "core/base/shown.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 
@@ -33,6 +34,8 @@ static const char *more_name(plan_more m) {
     return "bandwidth";
   case PLAN_MORE_WINDOW:
     return "window";
+  case PLAN_WITHOUT_SITE:
+    return "site";
   }
   return "";
 }
@@ -130,7 +133,24 @@ static void plan_print_chosen(const plan_result *r, FILE *to) {
   if (k.mean > 0) fprintf(to, ", %s tokens/h", amount(k.mean, false, x));
   fprintf(to, "\n  staleness      mean %.2f ± %.2f, 95 %% %.2f updates\n", a.mean, a.half,
           plan_staleness_p95(s).mean);
+  fprintf(to, "  thrown away    %.1f %% of what samplers finished or broke off\n",
+          100 * plan_wasted(s).mean);
   print_sureness(r, to);
+}
+
+/* GPUs that the selected split had and that bring nothing. */
+static void print_spared(const plan_result *r, FILE *to) {
+  char x[40], y[40];
+  size_t n = 0;
+  for (size_t i = 0; i < r->d->n_sites; ++i)
+    if (r->spared[i] > 0)
+      fprintf(to, "%s %zu GPU%s at %.60s", n++ > 0 ? "," : "  left out      ",
+              r->spared[i] * r->d->sampler_gpus,
+              plural((long long)(r->spared[i] * r->d->sampler_gpus)), r->d->sites[i].name);
+  if (n > 0)
+    fprintf(to, "; they would bring %s ± %s responses/h, %+.2f ± %.2f staleness\n",
+            amount(r->spared_throughput.mean, true, x), amount(r->spared_throughput.half, false, y),
+            r->spared_staleness.mean, r->spared_staleness.half);
 }
 
 static void print_use(const plan_result *r, FILE *to) {
@@ -181,6 +201,9 @@ static void print_more(const plan_result *r, const plan_gain *g, FILE *to) {
   case PLAN_MORE_WINDOW:
     snprintf(what, sizeof what, "an update of the window");
     break;
+  case PLAN_WITHOUT_SITE:
+    snprintf(what, sizeof what, "without %.60s", r->d->sites[g->site].name);
+    break;
   }
   if (g->stalls) {
     fprintf(to, "  %-32s stands still\n", what);
@@ -190,6 +213,18 @@ static void print_more(const plan_result *r, const plan_gain *g, FILE *to) {
   fprintf(to, "  %-32s %10s ± %-8s %+7.2f %%  %+6.2f ± %.2f\n", what,
           amount(g->throughput.mean, true, x), amount(g->throughput.half, false, y),
           100 * g->throughput.mean / base, g->staleness.mean, g->staleness.half);
+}
+
+/* What more of each brings, or what is lost without each site. */
+static void print_gains(const plan_result *r, bool without, FILE *to) {
+  size_t n = 0;
+  for (size_t i = 0; i < r->n_gains; ++i) {
+    if ((r->gains[i].more == PLAN_WITHOUT_SITE) != without) continue;
+    if (n++ == 0)
+      fprintf(to, "\n%-30sresponses/h, and in %%        staleness\n",
+              without ? "without each site" : "one more of each");
+    print_more(r, &r->gains[i], to);
+  }
 }
 
 static void print_point(const plan_result *r, size_t at, FILE *to) {
@@ -227,11 +262,69 @@ void plan_print(const plan_result *r, FILE *to) {
           to);
   } else {
     plan_print_chosen(r, to);
+    print_spared(r, to);
     print_use(r, to);
-    fputs("\none more of each              responses/h, and in %        staleness\n", to);
-    for (size_t i = 0; i < r->n_gains; ++i) print_more(r, &r->gains[i], to);
+    print_gains(r, false, to);
+    print_gains(r, true, to);
   }
   print_front(r, to);
+}
+
+/* --- what a stored study says --- */
+
+const int plan_studied_staleness[PLAN_STUDIED] = {0, 4, 16, 64, 256};
+
+static const plan_studied studied[] = {
+    {"gepo released", {0.4375, 0.25, 0.125, 0, 0.0625}},
+    {"gepo unclipped", {0.5, 0.5625, 0.5, 0.5, 0.5}},
+    {"gspo 0.2", {0.4375, 0.25, 0.3125, 0.125, 0.0625}},
+    {"gspo", {0.3125, 0.25, 0.0625, 0.125, 0.0625}},
+    {"grpo", {0.3125, 0.25, 0.5, 0.5625, 0.5}},
+    {"dr_grpo", {0.375, 0.25, 0.5, 0.5625, 0.5}},
+    {"bnpo", {0.4375, 0.25, 0.5, 0.5625, 0.5625}},
+    {"cispo", {0.375, 0.5, 0.5, 0.6875, 0.625}},
+    {"m2po", {0.375, 0.3125, 0.5, 0.5, 0.5}},
+    {"decoupled_ppo", {0.375, 0.5, 0.5, 0.625, 0.75}},
+    {"topr +-1", {0.5625, 0.75, 0.5, 0.5, 0.25}},
+    {"vtrace", {0.375, 0.5625, 0.5625, 0.6875, 0.8125}},
+    {"defensive", {0.375, 0.5625, 0.6875, 0.75, 0.75}},
+};
+
+const plan_studied *plan_studied_at(size_t i) {
+  return i < sizeof studied / sizeof *studied ? &studied[i] : NULL;
+}
+
+/* "gepo_released" is the study's "gepo released". */
+static bool is_same_name(const char *a, const char *b) {
+  while (*a != '\0' && (*a == *b || (*a == '_' && *b == ' '))) ++a, ++b;
+  return *a == *b;
+}
+
+static void print_collapses(const plan_studied *m, FILE *to) {
+  fprintf(to, "%s collapsed", m->algorithm);
+  for (size_t i = 0; i < PLAN_STUDIED; ++i)
+    fprintf(to, "%s in %.0f %%%s %d", i > 0 ? "," : "", 100 * m->collapsed[i],
+            i > 0 ? " at" : " of 16 runs at staleness", plan_studied_staleness[i]);
+}
+
+void plan_warn(const plan_result *r, FILE *to) {
+  const plan_limits *l = &r->d->limits;
+  if (r->chosen == SIZE_MAX || isfinite(l->staleness) || isfinite(l->staleness_p95) ||
+      l->throughput > 0)
+    return;
+  fprintf(
+      to,
+      "gepolab: note: plan.limits is not given, so the fastest candidate is recommended however "
+      "stale its data (mean %.3g updates); plan.limits.staleness=4 sets a limit. ",
+      plan_staleness(&r->system[r->chosen]).mean);
+  const plan_studied *m = NULL;
+  for (size_t i = 0; m == NULL && i < sizeof studied / sizeof *studied; ++i)
+    if (is_same_name(r->d->algorithm, studied[i].algorithm)) m = &studied[i];
+  fputs("In the study frontier ", to);
+  if (m == NULL) fprintf(to, "(which has no %s) ", shown(r->d->algorithm).text);
+  print_collapses(m != NULL ? m : &studied[0], to);
+  if (m == NULL) fputs(", and ", to), print_collapses(&studied[4], to);
+  fputs("; each over four learning rates (paper/findings.md)\n", to);
 }
 
 /* --- JSON --- */
@@ -263,6 +356,7 @@ static void put_system(cJSON *to, const plan_system *s, const plan_description *
   put_estimate(to, "tokens_per_hour", plan_tokens(s));
   put_estimate(to, "staleness", plan_staleness(s));
   put_estimate(to, "staleness_p95", plan_staleness_p95(s));
+  put_estimate(to, "thrown_away", plan_wasted(s));
   cJSON *use = json_object(to, "use");
   json_put(use, "learner %g, samplers %g", plan_use(s, PLAN_LEARNER, 0),
            plan_use(s, PLAN_SAMPLERS, 0));
@@ -272,8 +366,9 @@ static void put_system(cJSON *to, const plan_system *s, const plan_description *
 }
 
 static void put_gain(cJSON *to, const plan_result *r, const plan_gain *g) {
-  json_put(to, "of %s", more_name(g->more));
-  if (g->more == PLAN_MORE_SAMPLER || g->more == PLAN_MORE_BANDWIDTH)
+  if (g->more != PLAN_WITHOUT_SITE) json_put(to, "of %s", more_name(g->more));
+  if (g->more == PLAN_MORE_SAMPLER || g->more == PLAN_MORE_BANDWIDTH ||
+      g->more == PLAN_WITHOUT_SITE)
     json_put(to, "site %s", r->d->sites[g->site].name);
   if (g->stalls) {
     json_put(to, "stands_still %i", true);
@@ -293,6 +388,9 @@ static void put_chosen(cJSON *to, const plan_result *r, cJSON *recipe) {
   cJSON *o = json_object(to, "recommended");
   put_system(o, &r->system[r->chosen], r->d);
   if (recipe != NULL) json_place(o, "recipe", recipe);
+  cJSON *spared = json_object(o, "left_out");
+  for (size_t i = 0; i < r->d->n_sites; ++i)
+    json_number(spared, r->d->sites[i].name, (double)(r->spared[i] * r->d->sampler_gpus));
   json_put(to, "binds %s", resource_name(r->binds));
   if (r->binds == PLAN_WEIGHTS || r->binds == PLAN_RESPONSES)
     json_put(to, "binding_site %s", r->d->sites[r->binding_site].name);
@@ -309,7 +407,10 @@ cJSON *plan_to_json(const plan_result *r, cJSON *recipe) {
     put_system(o, &r->system[r->front[i]], r->d);
     json_put(o, "recommended %i", r->front[i] == r->chosen);
   }
-  for (size_t i = 0; i < r->n_gains; ++i) put_gain(json_object(more, NULL), r, &r->gains[i]);
+  cJSON *without = json_list(d, "without");
+  for (size_t i = 0; i < r->n_gains; ++i)
+    put_gain(json_object(r->gains[i].more == PLAN_WITHOUT_SITE ? without : more, NULL), r,
+             &r->gains[i]);
   json_put(json_object(d, "selection"),
            "error_rate %g, indifference_zone %g, reached_zone %g, separated %i, as_good %zu, "
            "first_stage %zu, updates %zu, warm_up %zu",

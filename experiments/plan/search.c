@@ -364,6 +364,10 @@ plan_estimate plan_staleness_p95(const plan_system *s) {
   return search_estimate(s, NULL, s->n, offsetof(plan_measures, staleness_p95));
 }
 
+plan_estimate plan_wasted(const plan_system *s) {
+  return search_estimate(s, NULL, s->n, offsetof(plan_measures, wasted));
+}
+
 double plan_use(const plan_system *s, plan_resource which, size_t site) {
   double sum = 0;
   for (size_t r = 0; r < s->n; ++r) {
@@ -465,22 +469,36 @@ static void change(plan_candidate *c, const plan_description *d, const plan_gain
   case PLAN_MORE_WINDOW:
     ++c->window;
     break;
+  case PLAN_WITHOUT_SITE:
+    c->samplers[g->site] = 0;
+    break;
   }
+}
+
+/* Runs so many replicates of both systems, those that they do not have. */
+static gl_status run_both(search *s, plan_system *base, plan_system *changed, size_t replicates,
+                          gl_error *err) {
+  gl_status status = plan_setup_init(&changed->setup, &changed->candidate, s->d, err);
+  size_t made = 0;
+  for (size_t r = 0; r < replicates && status == GL_OK && !changed->stalls; ++r) {
+    plan_system *both[] = {base, changed};
+    status = run_round(both, 2, r, s->threads, s->watch, &made, err);
+  }
+  s->out->simulations += made;
+  report_done(s->watch, s->reported += made);
+  return status;
+}
+
+static void system_fini(plan_system *s) {
+  plan_setup_fini(&s->setup);
+  free(s->run);
 }
 
 static gl_status measure_gain(search *s, plan_gain *g, size_t replicates, gl_error *err) {
   plan_system *base = &s->out->system[s->out->chosen];
   plan_system changed = {.candidate = base->candidate};
   change(&changed.candidate, s->d, g);
-  gl_status status = plan_setup_init(&changed.setup, &changed.candidate, s->d, err);
-  size_t made = 0;
-  /* runs the replicates of one system in parallel too, as systems with one replicate */
-  for (size_t r = 0; r < replicates && status == GL_OK && !changed.stalls; ++r) {
-    plan_system *both[] = {base, &changed};
-    status = run_round(both, 2, r, s->threads, s->watch, &made, err);
-  }
-  s->out->simulations += made;
-  report_done(s->watch, s->reported += made);
+  gl_status status = run_both(s, base, &changed, replicates, err);
   g->stalls = changed.stalls;
   if (status == GL_OK && !changed.stalls) {
     g->throughput =
@@ -488,8 +506,7 @@ static gl_status measure_gain(search *s, plan_gain *g, size_t replicates, gl_err
     g->tokens = search_estimate(&changed, base, replicates, offsetof(plan_measures, tokens));
     g->staleness = search_estimate(&changed, base, replicates, offsetof(plan_measures, staleness));
   }
-  plan_setup_fini(&changed.setup);
-  free(changed.run);
+  system_fini(&changed);
   return status;
 }
 
@@ -504,6 +521,9 @@ static size_t list_gains(const plan_result *r, plan_gain *out) {
     if (c->samplers[i] > 0 && isfinite(r->d->links[i][c->learner_site].bandwidth))
       out[n++] = (plan_gain){.more = PLAN_MORE_BANDWIDTH, .site = i};
   out[n++] = (plan_gain){.more = PLAN_MORE_WINDOW};
+  for (size_t i = 0; i < r->d->n_sites; ++i)
+    if (c->samplers[i] > 0 && c->samplers[i] < plan_candidate_samplers(c, r->d))
+      out[n++] = (plan_gain){.more = PLAN_WITHOUT_SITE, .site = i};
   return n;
 }
 
@@ -511,15 +531,100 @@ static size_t list_gains(const plan_result *r, plan_gain *out) {
  * needed more; its interval is printed. */
 enum { GAIN_STAGES = 8 };
 
-static gl_status find_gains(search *s, gl_error *err) {
-  plan_result *r = s->out;
-  r->gains = MUST_ARRAY(plan_gain, 2 * r->d->n_sites + 2, "gains");
-  r->n_gains = list_gains(r, r->gains);
+static size_t paired_replicates(const plan_result *r) {
   size_t replicates = r->system[r->chosen].n;
   const size_t first = r->d->rigour.replicates;
   if (replicates < 2 * first) replicates = 2 * first;
   if (replicates > GAIN_STAGES * first) replicates = GAIN_STAGES * first;
-  if (replicates > PLAN_MOST_REPLICATES) replicates = PLAN_MOST_REPLICATES;
+  return replicates > PLAN_MOST_REPLICATES ? PLAN_MOST_REPLICATES : replicates;
+}
+
+/* Whether a system with fewer samplers is as good as the base: within the limits, its mean worse by
+ * at most half the indifference zone, and not by the whole one within the 95 % interval. */
+static bool is_as_good(const search *s, const plan_system *base, const plan_system *fewer,
+                       size_t replicates) {
+  const plan_rigour *g = &s->d->rigour;
+  const plan_estimate t =
+      search_estimate(fewer, base, replicates, offsetof(plan_measures, throughput));
+  const plan_estimate a =
+      search_estimate(fewer, base, replicates, offsetof(plan_measures, staleness));
+  const double zone = g->throughput * plan_throughput(base).mean;
+  const bool is_fast = t.mean >= -zone / 2 && t.mean - t.half >= -zone;
+  const bool is_fresh = a.mean <= g->staleness / 2 && a.mean + a.half <= g->staleness;
+  if (fewer->stalls || !is_fresh || !plan_keeps_limits(fewer, &s->d->limits)) return false;
+  return is_fast || wants_fresh(&s->d->limits);
+}
+
+/* Tries the base with so many samplers at a site; *good: whether it is as good. */
+static gl_status try_fewer(search *s, const plan_candidate *c, size_t site, size_t samplers,
+                           size_t replicates, bool *good, gl_error *err) {
+  plan_system *base = &s->out->system[s->out->chosen];
+  plan_system fewer = {.candidate = *c};
+  fewer.candidate.samplers[site] = samplers;
+  *good = false;
+  if (plan_candidate_samplers(&fewer.candidate, s->d) == 0) return GL_OK;
+  gl_status status = run_both(s, base, &fewer, replicates, err);
+  if (status == GL_OK) *good = is_as_good(s, base, &fewer, replicates);
+  system_fini(&fewer);
+  return status;
+}
+
+/* The fewest samplers at a site, by bisection, that are as good as all of them. */
+static gl_status spare_site(search *s, plan_candidate *c, size_t site, size_t replicates,
+                            gl_error *err) {
+  size_t enough = c->samplers[site], low = 0;
+  gl_status status = GL_OK;
+  while (low < enough && status == GL_OK) {
+    const size_t middle = low + (enough - low) / 2;
+    bool good;
+    status = try_fewer(s, c, site, middle, replicates, &good, err);
+    if (good)
+      enough = middle;
+    else
+      low = middle + 1;
+  }
+  c->samplers[site] = enough;
+  return status;
+}
+
+/* Replaces the selected candidate by the one without GPUs that bring nothing: first those of other
+ * sites than the learner's. Its replicates have the seeds that the selected one's had. */
+static gl_status spare_samplers(search *s, gl_error *err) {
+  plan_result *r = s->out;
+  plan_system *base = &r->system[r->chosen];
+  plan_candidate c = base->candidate;
+  const size_t replicates = paired_replicates(r);
+  gl_status status = GL_OK;
+  report_phase(s->watch, "fewer samplers", 0);
+  s->reported = 0;
+  for (int own = 0; own < 2; ++own)
+    for (size_t site = 0; site < s->d->n_sites && status == GL_OK; ++site)
+      if ((site == c.learner_site) == (own == 1) && c.samplers[site] > 0)
+        status = spare_site(s, &c, site, replicates, err);
+  size_t spared = 0;
+  for (size_t i = 0; i < s->d->n_sites; ++i)
+    spared += r->spared[i] = base->candidate.samplers[i] - c.samplers[i];
+  if (status != GL_OK || spared == 0) return status;
+  plan_system fewer = {.candidate = c};
+  status = run_both(s, base, &fewer, base->n > replicates ? base->n : replicates, err);
+  if (status != GL_OK) {
+    system_fini(&fewer);
+    return status;
+  }
+  r->spared_throughput =
+      search_estimate(base, &fewer, base->n, offsetof(plan_measures, throughput));
+  r->spared_staleness = search_estimate(base, &fewer, base->n, offsetof(plan_measures, staleness));
+  system_fini(base);
+  *base = fewer;
+  base->setup.c = &base->candidate;
+  return GL_OK;
+}
+
+static gl_status find_gains(search *s, gl_error *err) {
+  plan_result *r = s->out;
+  r->gains = MUST_ARRAY(plan_gain, 3 * r->d->n_sites + 2, "gains");
+  r->n_gains = list_gains(r, r->gains);
+  const size_t replicates = paired_replicates(r);
   report_phase(s->watch, "one more of each", r->n_gains * replicates);
   s->reported = 0;
   gl_status status = GL_OK;
@@ -536,6 +641,7 @@ gl_status plan_search(plan_result *out, const plan_description *d, size_t thread
   gl_status status = set_up(&s, err);
   if (status == GL_OK) status = run_first(&s, err);
   if (status == GL_OK) status = choose_system(&s, err);
+  if (status == GL_OK && out->chosen != SIZE_MAX) status = spare_samplers(&s, err);
   if (status == GL_OK) find_front(out);
   if (status == GL_OK && out->chosen != SIZE_MAX) {
     find_binding(out);
@@ -547,8 +653,7 @@ gl_status plan_search(plan_result *out, const plan_description *d, size_t thread
 
 void plan_result_fini(plan_result *r) {
   for (size_t i = 0; i < r->n; ++i) {
-    plan_setup_fini(&r->system[i].setup);
-    free(r->system[i].run);
+    system_fini(&r->system[i]);
   }
   ranking_fini(&r->ranking);
   free(r->system);

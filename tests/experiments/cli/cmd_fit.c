@@ -99,6 +99,13 @@ static void hostile_logs_are_refused_with_the_place(void) {
   CU_ASSERT(refuses(log, "time,x\n1,2\n", "--column=delay=y", "column headed 'y'"));
   CU_ASSERT(refuses(log, "delay,x\n1,2\n", "--column=dely=x", "'dely' is no field"));
   CU_ASSERT(refuses(log, "delay,x\n1,2\n", "--column=dely=x", "did you mean 'delay'"));
+  CU_ASSERT(
+      refuses(log, "fetch_ms,x\n1,2\n", "--column=delay=fetch_ms",
+              "is column 'fetch_ms' in milliseconds? Say which unit the times have: --unit ms, "
+              "or --unit s"));
+  CU_ASSERT(refuses(log, "fetch (min),x\n1,2\n", "--column=delay=fetch (min)", "--unit min"));
+  CU_ASSERT(refuses(log, "fetch_s,x\n1,2\n", "--column=delay=fetch_s", "a fit needs 20"));
+  CU_ASSERT(refuses(log, "n_ms,x\n1,2\n", "--column=lengths=n_ms", "a fit needs 20"));
   CU_ASSERT(refuses(log, "delay,x\n1,2\n", "--unit=tokens", "no unit of time"));
   CU_ASSERT(refuses(log, "delay,x\n1,2\n", "--at-most=delay=-1", "a limit is a number above 0"));
   CU_ASSERT(refuses(log, "", "--json", "the file is empty"));

@@ -187,8 +187,88 @@ static void threads_change_nothing(void) {
   planned_fini(&b);
 }
 
+static plan_measures truth_of(const plan_candidate *c, const plan_description *d) {
+  plan_system s = {.candidate = *c};
+  ASSERT_OK(plan_setup_init(&s.setup, &s.candidate, d, &err));
+  const plan_measures m = truth(&s);
+  plan_setup_fini(&s.setup);
+  return m;
+}
+
+/* Two sites, of which one is far away; few samplers feed the learner. Of the far ones those stay
+ * out that bring nothing, and the first whose absence costs something stays. */
+static void samplers_that_bring_nothing_stay_out(void) {
+  static const char *const o[] = {
+      SMALL, "plan.sites=[{name: here, gpus: 8}, {name: far, gpus: 16}]",
+      "plan.links=[{between: [here, far], latency: 1}]",
+      "plan.learner={gpus: 1, sites: [here], choices: [1]}", "cluster.learner.step=12"};
+  planned p;
+  plan(&p, "one_node", o, sizeof o / sizeof *o);
+  CU_ASSERT_FATAL(p.r.chosen != SIZE_MAX);
+  const plan_candidate *c = &p.r.system[p.r.chosen].candidate;
+  CU_ASSERT(p.r.spared[0] == 0 && c->samplers[0] == 7);
+  CU_ASSERT(p.r.spared[1] >= 4 && c->samplers[1] + p.r.spared[1] == 16);
+  CU_ASSERT_FATAL(c->samplers[1] > 0);
+  plan_candidate all = *c, fewer = *c;
+  all.samplers[1] = 16;
+  fewer.samplers[1] -= 1;
+  const double zone = p.d.rigour.throughput, with_all = truth_of(&all, &p.d).throughput;
+  CU_ASSERT(truth_of(c, &p.d).throughput > with_all * (1 - zone));
+  CU_ASSERT(truth_of(&fewer, &p.d).throughput < with_all * (1 - zone / 4));
+  planned_fini(&p);
+}
+
+/* A cluster that needs all its samplers keeps them, and is slower without either site. */
+static void what_each_site_brings_is_told(void) {
+  static const char *const o[] = {SMALL, "plan.sites=[{name: here, gpus: 3}, {name: far, gpus: 2}]",
+                                  "plan.links=[{between: [here, far], latency: 1}]",
+                                  "plan.learner={gpus: 1, sites: [here], choices: [1]}",
+                                  "cluster.learner.step=0.1"};
+  planned p;
+  plan(&p, "one_node", o, sizeof o / sizeof *o);
+  const double all = plan_throughput(&p.r.system[p.r.chosen]).mean;
+  CU_ASSERT(p.r.spared[0] == 0 && p.r.spared[1] == 0);
+  size_t sites = 0;
+  for (size_t i = 0; i < p.r.n_gains; ++i) {
+    const plan_gain *g = &p.r.gains[i];
+    if (g->more != PLAN_WITHOUT_SITE) continue;
+    ++sites; /* half the samplers are at each */
+    CU_ASSERT(g->throughput.mean < -0.3 * all && g->throughput.mean > -0.7 * all);
+  }
+  CU_ASSERT_EQUAL(sites, 2);
+  planned_fini(&p);
+}
+
+/* The table is that of the stored results. */
+static void what_methods_bear_is_what_the_study_says(void) {
+  char line[512], wanted[128];
+  size_t found = 0, rows = 0;
+  FILE *stored = fopen("paper/results/frontier.tsv", "r");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(stored);
+  while (fgets(line, sizeof line, stored) != NULL) {
+    const char *value = strstr(line, "].fallen.value\t");
+    if (value == NULL) continue;
+    for (size_t i = 0; plan_studied_at(i) != NULL; ++i)
+      for (size_t k = 0; k < PLAN_STUDIED; ++k) {
+        snprintf(wanted, sizeof wanted, "cells[%s,", plan_studied_at(i)->algorithm);
+        char end[16];
+        snprintf(end, sizeof end, ",%d]", plan_studied_staleness[k]);
+        if (strncmp(line, wanted, strlen(wanted)) != 0 ||
+            strncmp(value + 1 - strlen(end), end, strlen(end)) != 0)
+          continue;
+        CU_ASSERT_EQUAL(strtod(strchr(line, '\t'), NULL), plan_studied_at(i)->collapsed[k]);
+        ++found;
+      }
+    ++rows;
+  }
+  fclose(stored);
+  CU_ASSERT(found == rows && rows == 65);
+}
+
 SUITE(plan_search, "experiments: plans", TEST(enumeration_agrees_on_one_node),
       TEST(enumeration_agrees_in_a_data_centre), TEST(enumeration_agrees_on_three_continents),
       TEST(a_larger_limit_never_lowers_throughput), TEST(the_front_rises_with_staleness),
       TEST(a_slow_learner_binds_and_another_gpu_doubles_it), TEST(a_slow_link_binds),
-      TEST(closed_forms_leave_out_what_is_too_slow), TEST(threads_change_nothing));
+      TEST(samplers_that_bring_nothing_stay_out), TEST(what_each_site_brings_is_told),
+      TEST(what_methods_bear_is_what_the_study_says), TEST(closed_forms_leave_out_what_is_too_slow),
+      TEST(threads_change_nothing));
