@@ -1,5 +1,5 @@
 /* The transformer as a learner (core/rl/learner.h) and as an enumerable policy
- * (core/rl/enumerable.h): what experiments/ sees of this room. */
+ * (core/rl/enumerable.h): the public header of llm/, for experiments/. */
 #ifndef GEPOLAB_LLM_LLM_H
 #define GEPOLAB_LLM_LLM_H
 

@@ -221,8 +221,8 @@ void bench_beside(bench_number *number, const char *name, double rate, double ai
  * is NULL or has no process, only the reason is appended. */
 void bench_ask(bench *b, bench_number *number, peer_process *p, const char *name,
                const char *request, double aim);
-/* The same for a program that is run to its end BENCH_REPETITIONS times. check reads its output and
- * returns 0 if the result is wrong. */
+/* Measures a peer program by running it to its end BENCH_REPETITIONS times. check reads its output
+ * and returns 0 if the result is wrong. */
 void bench_run_program(bench *b, bench_number *number, const char *path, const char *name,
                        double amount, double aim, int (*check)(const char *text));
 /* Prepares `python script threads`; if that fails, p->why has the reason. */

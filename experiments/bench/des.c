@@ -242,7 +242,7 @@ enum {
   CIMBA_CUSTOMERS = 1000000
 };
 
-/* M/M/1 --- */
+/* --- M/M/1 --- */
 
 typedef struct queue_work {
   size_t customers;

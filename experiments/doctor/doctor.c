@@ -93,7 +93,7 @@ static int look_library(char detail[FOUND_TEXT]) {
   return 0;
 }
 
-/* Python --- */
+/* --- Python --- */
 
 /* The interpreter that `gepolab bench` also uses. */
 static const char *python(void) {

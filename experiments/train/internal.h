@@ -25,7 +25,7 @@ typedef struct train_loop {
  * batches of *c, the loaded checkpoint. */
 gl_status train_replay(train_loop *l, checkpoint *c);
 
-/* The same with a clock coupled to the learner. */
+/* train_replay() with a clock coupled to the learner. */
 gl_status train_coupled(train_loop *l, checkpoint *c);
 
 /* Copies clock and staleness of a finished schedule into the result. */

@@ -309,7 +309,7 @@ static void note_list(reader *r, const answer_list *l, answer_span s, size_t dep
     note_part(r, l->part[i].text, l->part[i].has_sign ? no_name : l->part[i].name, depth + 1);
 }
 
-/* Rows with their entries. */
+/* Records the entries of a matrix, row by row. */
 static void note_matrix(reader *r, answer_span s, answer_span in, size_t depth) {
   answer_span row[ANSWER_PARTS], entry[ANSWER_PARTS];
   add_answer_node(r, ANSWER_MATRIX, s, no_name, depth);

@@ -57,7 +57,7 @@ static inline answer_span answer_trim(answer_span s) {
   return s;
 }
 
-/* Whether s begins with the text. */
+/* True if s begins with the text. */
 static inline bool answer_starts(answer_span s, const char *text) {
   size_t n = strlen(text);
   return s.n >= n && memcmp(s.at, text, n) == 0;

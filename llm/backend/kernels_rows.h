@@ -191,7 +191,7 @@ KERNEL MASTER ROW(exponentials)(GROUP g, MASTER *KERNEL_RESTRICT score, size_t n
 }
 
 /* The statistics of softmax(factor * z) over z [n]. Sums are double, because a vocabulary has up to
- * some 150,000 tokens. */
+ * about 150,000 tokens. */
 KERNEL softmax_stats ROW(stats)(GROUP g, const MASTER *KERNEL_RESTRICT z, size_t n, MASTER factor) {
   MASTER top = (MASTER)-INFINITY;
   double sum = 0, weighted = 0;

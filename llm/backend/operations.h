@@ -40,7 +40,7 @@ OPERATION(void, copy, (backend *b, void *to, const void *from, size_t bytes))
 OPERATION(void, zero, (backend *b, void *memory, size_t bytes))
 /* T out [n] from M in [n], rounded to nearest; does nothing if both are the same memory. */
 OPERATION(void, cast, (backend *b, void *out, const void *in, size_t n))
-/* The same, rounded according to r. */
+/* cast, rounded according to r. */
 OPERATION(void, cast_stochastic,
           (backend *b, void *out, const void *in, size_t n, const copy_rounding *r))
 /* Waits for all operations so far, and returns the first error since the backend was made. */
@@ -148,7 +148,7 @@ OPERATION(void, attention,
 OPERATION(void, attention_backward,
           (backend *b, void *dqk, void *dqkv, const void *dout, const void *out, const void *lse,
            const void *qk, const void *qkv, packed_rows rows, head_shape shape))
-/* The same for sequences with shared prefixes (backend.h): a row attends to all positions of its
+/* Attention over sequences with shared prefixes (backend.h): a row attends to all positions of its
  * sequence up to its own. Its result has the same bits as from `attention` on the sequence
  * without sharing. The gradients of shared keys and values are sums over the sequences of a
  * tree, in order. For a backend without these operations, sequences are packed without sharing. */
@@ -173,7 +173,7 @@ OPERATION(void, output_backward,
            const void *in, const void *weight, const int32_t *target, size_t rows,
            size_t vocabulary, size_t k, double temperature))
 
-/* The same for the distribution over a row's kept tokens, whose set contains target[r]: M logp
+/* output over a row's kept tokens only, whose set contains target[r]: M logp
  * and lse [rows] are of softmax(z) renormalised over the set, M entropy [rows] of the whole
  * softmax(z). An empty set keeps all tokens. The backward's lse is this forward's; logits
  * outside the set get no gradient. */

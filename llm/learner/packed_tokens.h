@@ -62,8 +62,8 @@ void token_pack_prompt(token_pack *p, const int32_t *prompt, size_t n);
  * GL_ENOMEM. */
 gl_status token_pack_add(token_pack *p, const int32_t *response, size_t n, size_t most, int *added,
                          gl_error *err);
-/* The same with the set of each token, kept [n], if the pack renormalises over sets or splits by
- * them (else NULL). */
+/* token_pack_add() with the set of each token, kept [n], if the pack renormalises over sets or
+ * splits by them (else NULL). */
 gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint32_t *kept,
                               size_t n, size_t most, int *added, gl_error *err);
 /* To be called after the last response: sorts the targets into the order that a forward requires.

@@ -65,7 +65,7 @@ typedef struct layer_activations {
 void layer_activations_take(layer_activations *l, device_arena *a, const model_config *c,
                             const backend *b, size_t rows);
 
-/* The same activations, from row `first` on. */
+/* The activations of a layer from row `first` on, as pointers into l. */
 layer_activations layer_activations_from(const layer_activations *l, const model_config *c,
                                          const backend *b, size_t first);
 

@@ -87,8 +87,9 @@ gl_status model_save(const model *m, const char *folder, number_type type, size_
 /* Copies the values in the type that forward and generation read, without a master: for a reference
  * policy or a version that is still sampled from. */
 gl_status model_values_copy(model_values **out, model *m, gl_error *err);
-/* The same, but put aside: in pinned host memory if the backend is a device. model_use() then
- * copies them into the gradient's memory, whose contents are lost, and allocates nothing. */
+/* Copies the values as model_values_copy() does, but puts them aside: in pinned host memory if the
+ * backend is a device. model_use() then copies them into the gradient's memory, whose contents are
+ * lost, and allocates nothing. */
 gl_status model_values_put_aside(model_values **out, model *m, gl_error *err);
 int model_values_are_aside(const model_values *v);
 /* Size of one copy in bytes. */

@@ -34,8 +34,8 @@ typedef struct safetensors safetensors;
 /* Opens the file and checks its header. Errors: GL_EINPUT (the message names the file, the tensor
  * and the reason). */
 gl_status safetensors_open(safetensors **out, const char *path, gl_error *err);
-/* The same from a header's text and the number of data bytes that follow it; nothing can be read.
- * name is used in messages. */
+/* safetensors_open() of a header's text and the number of data bytes that follow it; nothing can be
+ * read. name is used in messages. */
 gl_status safetensors_parse(safetensors **out, const char *header, size_t size, size_t data_bytes,
                             const char *name, gl_error *err);
 void safetensors_free(safetensors *s);

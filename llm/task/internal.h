@@ -177,7 +177,7 @@ typedef struct dataset {
  * cannot be opened), GL_EIO. */
 gl_status dataset_read(dataset *out, const char *path, const char *prompt_key,
                        const char *answer_key, gl_error *err);
-/* The same from memory; messages use `name` as the file's name. */
+/* dataset_read() from memory; messages use `name` as the file's name. */
 gl_status dataset_parse(dataset *out, const char *text, size_t size, const char *name,
                         const char *prompt_key, const char *answer_key, gl_error *err);
 void dataset_fini(dataset *d);

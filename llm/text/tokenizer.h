@@ -43,7 +43,7 @@ gl_status tokenizer_new_byte(tokenizer **out, gl_error *err);
  *   - decoder: ByteLevel
  *   - truncation, padding: null */
 gl_status tokenizer_load(tokenizer **out, const char *path, gl_error *err);
-/* The same from memory; name is used in messages. */
+/* tokenizer_load() from memory; name is used in messages. */
 gl_status tokenizer_parse(tokenizer **out, const char *json, size_t size, const char *name,
                           gl_error *err);
 /* While building: adds n token numbers that no text is encoded with and that decode to U+FFFD, to

@@ -459,8 +459,8 @@ LOOP_INLINE void narrow_rows(const REAL *a, size_t a_row, const REAL *b, size_t 
     narrow_tile(a + i * a_row, a_row, b, b_row, next, c + i * c_row, c_row, n, add, 1, groups);
 }
 
-/* The same for fewer than PANEL columns of b, which are copied and padded with zeros. scratch: n *
- * PANEL numbers. */
+/* narrow_rows() for fewer than PANEL columns of b, which are copied and padded with zeros. scratch:
+ * n * PANEL numbers. */
 static void narrow_rest(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
                         size_t c_row, size_t rows, size_t columns, size_t n, int add,
                         REAL *scratch) {

@@ -59,7 +59,7 @@ typedef struct cpu {
  * process. Errors: GL_EINPUT (a type that the CPU backend does not have; a form refused by
  * cpu_form_read()), GL_ENOMEM, GL_EIO (a thread cannot be started). */
 gl_status backend_cpu_new(backend **out, number_type type, size_t threads, gl_error *err);
-/* The same in this form, which the processor must support. */
+/* backend_cpu_new() in this form, which the processor must support. */
 gl_status backend_cpu_new_form(backend **out, number_type type, size_t threads, cpu_form form,
                                gl_error *err);
 
@@ -67,9 +67,9 @@ gl_status backend_cpu_new_form(backend **out, number_type type, size_t threads, 
  * aligned to 64 bytes, contents undefined. Returns 1; or 0 if there is an error, now or earlier,
  * which is stored. Then the operation must do nothing. */
 int cpu_reserve(cpu *c, size_t worker_bytes, size_t shared_bytes);
-/* The same for c->packed. */
+/* cpu_reserve() for c->packed. */
 int cpu_reserve_packed(cpu *c, size_t bytes);
-/* The same for OpenBLAS's own memory, for all threads. */
+/* cpu_reserve() for OpenBLAS's own memory, for all threads. */
 int cpu_reserve_blas(cpu *c);
 /* 1 if an error is stored: operations do nothing then. */
 int cpu_failed(const cpu *c);

@@ -72,7 +72,7 @@ static void pack_block(const panels *to, const REAL *b, size_t b_row, size_t b_c
                smaller(PANEL_BLOCK, to->n - p), smaller(PANEL, until - j));
 }
 
-/* The same for all blocks. */
+/* pack_block() for all blocks. */
 static void pack_columns(const panels *to, const REAL *b, size_t b_row, size_t b_column,
                          size_t from, size_t until) {
   for (size_t p = 0; p < to->n; p += PANEL_BLOCK)
@@ -385,7 +385,8 @@ static void blas_part(const product_job *job, size_t i, size_t j, size_t rows, s
                job->add ? 1 : 0, job->c + i * job->columns + j, (int)job->columns);
 }
 
-/* The same from the packed factor. j is a multiple of PANEL. scratch: LEFT numbers. */
+/* Computes c [i .. i + rows, j .. j + columns] from the packed factor. j is a multiple of PANEL.
+ * scratch: LEFT numbers. */
 static void panels_part(const product_job *job, size_t i, size_t j, size_t rows, size_t columns,
                         REAL *scratch) {
   const int transposed_a = job->form == WEIGHT;

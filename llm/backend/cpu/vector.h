@@ -92,7 +92,8 @@ LOOP_INLINE vector vector_of(REAL x) {
 }
 #endif
 
-/* The same for wide_vector: number of elements, load, store, sum + a b, and x in every element. */
+/* The operations above for wide_vector: number of elements, load, store, sum + a b, and x in every
+ * element. */
 #ifdef __AVX512F__
 typedef REAL wide_vector __attribute__((vector_size(64)));
 enum { WIDE = 64 / sizeof(REAL) };
@@ -242,7 +243,7 @@ LOOP_INLINE void dot_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_r
   for (size_t i = 0; i < rows; ++i) dot_put(sum[i], c + i * c_row, columns, add);
 }
 
-/* The same for any number of rows; 1 to 4 columns. */
+/* dot_tile() for any number of rows; 1 to 4 columns. */
 LOOP_INLINE void dot_columns(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
                              size_t c_row, size_t rows, size_t n, int add, const size_t columns) {
   size_t i = 3;

@@ -195,7 +195,7 @@ void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
  * unless an error is stored or the grid is empty. */
 #define LAUNCH(b, kernel, grid, block, shared, ...)                                                \
   cuda_launch(b, #kernel, kernel, false, grid, block, shared, __VA_ARGS__)
-/* The same for a kernel that begins with wait_for_kernels_before() (device.cuh). If b->early is set
+/* LAUNCH for a kernel that begins with wait_for_kernels_before() (device.cuh). If b->early is set
  * and a graph is recorded, its blocks may start while the previous kernel still runs (programmatic
  * dependent launch). Before it waits, such a kernel must not read anything that the previous kernel
  * writes. */

@@ -70,8 +70,8 @@ template <typename T> static __device__ __forceinline__ T warp_max(T x) {
   return x;
 }
 
-/* The same over all threads of a one-dimensional block of whole warps, which must all call. The
- * warps' values are combined in order. Both contain barriers. */
+/* Sum and maximum over all threads of a one-dimensional block of whole warps, which must all call.
+ * The warps' values are combined in order. Both contain barriers. */
 template <typename T> static __device__ __forceinline__ T block_sum(T x) {
   __shared__ T partial[32];
   x = warp_sum(x);

@@ -141,8 +141,8 @@ template <typename T> struct head_cache {
   size_t capacity;
 };
 
-/* The same, and stores keys and values in the cache. at.n includes the heads of values: rows * (q +
- * 2 kv). */
+/* head_rows_forward() that also stores keys and values in the cache. at.n includes the heads of
+ * values: rows * (q + 2 kv). */
 template <typename T, bool WIDE>
 __global__ void head_rows_store(T *qk, float *rstd, head_cache<T> cache, const T *qkv,
                                 const T *q_weight, const T *k_weight, head_rows at, float eps) {

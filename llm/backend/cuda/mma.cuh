@@ -108,8 +108,9 @@ template <int N> static __device__ __forceinline__ void copy_wait() {
 #endif
 }
 
-/* --- tiles in shared memory: rows of WIDTH bfloat16, whose vectors of 16 bytes are permuted so --- */
-/* that one column's vectors of eight neighbouring rows lie in different banks (swizzling) --- */
+/* --- tiles in shared memory --- */
+/* Tiles are rows of WIDTH bfloat16. The vectors of 16 bytes are permuted so that a column's vectors
+ * of eight adjacent rows are in different banks (swizzling). */
 
 template <int WIDTH> struct tile {
   static const int VECTORS = WIDTH / 8;

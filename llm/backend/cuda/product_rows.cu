@@ -228,7 +228,7 @@ template <typename T, unsigned R> struct plain_tile {
       to[i] = row < rows && column < width ? from[row * width + column] : number<T>(0);
     }
   }
-  /* The same for the tile's weights. */
+  /* fetch_rows() for the tile's weights. */
   template <bool PAIRED>
   static __device__ __forceinline__ void fetch_weights(T (&to)[WEIGHTS / 4], const tile_work<T> &w,
                                                        size_t k) {

@@ -94,8 +94,8 @@ static __device__ __forceinline__ void store_vector16(T *p, const float (&x)[vec
   }
 }
 
-/* The same for N floats, as many as a vector of another type has numbers: one or two accesses of 16
- * bytes. */
+/* load_vector16() for N floats, as many as a vector of another type has numbers: one or two
+ * accesses of 16 bytes. */
 template <bool WIDE, unsigned N>
 static __device__ __forceinline__ void load_floats(float (&x)[N], const float *p, size_t left) {
   if constexpr (WIDE) {

@@ -13,9 +13,9 @@
  * have), GL_EIO "no CUDA device" (none found, or gepolab was built without nvcc), GL_ENOMEM. */
 gl_status backend_new(backend **out, backend_kind kind, number_type type, size_t threads,
                       gl_error *err);
-/* The same on device place.device of place.devices; the CPU's `threads` are divided among them.
- * BACKEND_AUTO with several devices is CUDA if this machine has any and the type is not float64.
- * Further error: GL_EIO (fewer CUDA devices than place.devices). */
+/* backend_new() on device place.device of place.devices; the CPU's `threads` are divided among
+ * them. BACKEND_AUTO with several devices is CUDA if this machine has any and the type is not
+ * float64. Further error: GL_EIO (fewer CUDA devices than place.devices). */
 gl_status backend_new_at(backend **out, backend_kind kind, number_type type, backend_place place,
                          size_t threads, gl_error *err);
 /* The form of CPU arithmetic that a new backend would have ("avx2"), or "refused" if the
