@@ -35,7 +35,7 @@ typedef struct watch {
   arena memory; /* memory of the arrays and scratch */
 } watch;
 
-/* --- the watched mean --- */
+/* --- moving average --- */
 
 /* Moving average: the mean of the numbers among the last `window` values up to k. NaN if there are
  * fewer updates so far, or no number. */
@@ -169,7 +169,7 @@ static void find_roc(announcement *out, watch *b) {
   out->n_roc = n;
 }
 
-/* --- leaving one start out --- */
+/* --- leave-one-out over seeds --- */
 
 /* The smallest threshold that at most the allowed fraction of survived[n] (descending) exceed. */
 static double threshold_of(const double *survived, size_t n, double allowed) {
@@ -445,7 +445,7 @@ gl_status announcement_of(announcement *out, arena *to, const announce_series *r
   return status;
 }
 
-/* --- announcements over the runs of studies --- */
+/* --- prediction of collapse over the runs of studies --- */
 
 /* The metrics examined: those that papers recommend as early warnings of collapse, and for
  * comparison those that are logged anyway (reward, response length, divergence). */

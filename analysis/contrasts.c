@@ -14,7 +14,7 @@ const char *const contrast_measure_names[CONTRAST_MEASURES] = {"fall", "last"};
 static const double LEVEL = 0.05, POWER = 0.8;
 enum { MOST_RANKED = 1000, BISECTIONS = 60 };
 
-/* --- tests --- */
+/* --- statistical tests --- */
 
 double mcnemar_exact(size_t only_of, size_t only_against) {
   const size_t n = only_of + only_against, few = only_of < only_against ? only_of : only_against;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what there is --- */
+/* --- the list of tables --- */
 
 #define NUMBER(name, unit, about) TABLE_FIELD(name, TABLE_REAL, unit, about)
 #define WHOLE(name, unit, about) TABLE_FIELD(name, TABLE_WHOLE, unit, about)
@@ -336,9 +336,9 @@ gl_status study_export(store *s, const export_table *t, records_format format, F
   return store_export_with(s, t->name, read, put_table, &q, to, err);
 }
 
-/* --- All tables of a study in a folder, with a description of them --- */
+/* --- all tables of a study in a folder, with a data package description --- */
 
-/* --- the description, a tabular data package of Frictionless Data --- */
+/* --- the Frictionless data package description --- */
 
 static const char *frictionless_type(table_type type) {
   switch (type) {

@@ -144,7 +144,7 @@ run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule) {
 
 const double stability_share[STABILITY_SHARES] = {0.1, 0.5};
 
-/* Intervals of learning rates are searched within this factor beyond those of the study. */
+/* Ends of intervals are searched up to this factor outside the study's range of learning rates. */
 static const double REACH = 1000;
 
 static int by_dose(const void *a, const void *b) {
@@ -529,7 +529,7 @@ static interval stored_interval(const stability *s, const stored_cell *c, const 
   return v;
 }
 
-/* --- which cells there are --- */
+/* --- listing the cells --- */
 
 static int by_place(const void *a, const void *b) {
   const double x = ((const stored_cell *)a)->place, y = ((const stored_cell *)b)->place;

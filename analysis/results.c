@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- lists of different texts --- */
+/* --- lists of distinct texts --- */
 
 size_t text_list_find(const char *const *list, size_t n, const char *text) {
   size_t i = 0;

@@ -114,7 +114,7 @@ const char *results_value_text(axis_value v);
  * `to` before use. */
 const char **results_titles(arena *to, const results *r, size_t without);
 
-/* --- lists of different texts, in the order in which they were added --- */
+/* --- lists of distinct texts, in the order of insertion --- */
 
 /* Returns the index of the text in list[n]; n if it is not there. */
 size_t text_list_find(const char *const *list, size_t n, const char *text);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- which there are --- */
+/* --- names of the sets --- */
 
 gl_status sets_names(const char ***names, size_t *n, const results *r, gl_error *err) {
   *n = 0;
@@ -150,7 +150,7 @@ series_ends sets_halved_ends(const results_run *run, const char *set, bool lower
   return e;
 }
 
-/* --- one of them as the score --- */
+/* --- using a set as the score --- */
 
 static gl_status refuse_name(const results *r, const char *set, const char *const *names, size_t n,
                              gl_error *err) {

@@ -311,7 +311,7 @@ gl_status survival_curve(const double *time, const uint8_t *observed, size_t n,
   return status;
 }
 
-/* --- Firth's penalised logistic regression in one variable, with profile intervals of a dose --- */
+/* --- Firth's penalised logistic regression with profile intervals --- */
 
 /* Half the 95 % quantile of the chi-square distribution with one degree of freedom. */
 static const double PROFILE_LOSS = 1.920729410347062;
@@ -447,7 +447,7 @@ gl_status dose_fit_of(const dose_group *group, size_t n, dose_fit *out, gl_error
   return GL_OK;
 }
 
-/* --- a dose and its profile --- */
+/* --- learning rate at a given collapse rate, with its profile interval --- */
 
 /* The lines for which the given fraction collapses at x, parametrised by slope. */
 typedef struct lines {

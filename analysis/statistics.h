@@ -101,7 +101,7 @@ gl_status survival_curve(const double *time, const uint8_t *observed, size_t n,
 gl_status pearson(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
                   gl_error *err);
 
-/* --- the collapse rate as a function of a dose --- */
+/* --- collapse rate as a function of the learning rate --- */
 /* Logistic regression with few runs.
  *
  * x is the logarithm of the varied quantity (a learning rate); P(collapse) = 1 / (1 + exp(-(a + b

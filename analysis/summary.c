@@ -54,7 +54,7 @@ static void count_status(cell_summary *c, const results_run *run) {
   c->lr_high = fmax(c->lr_high, run->lr);
 }
 
-/* Fills values [VALUE_COUNT][n_runs]. */
+/* Also writes values [VALUE_COUNT][n_runs]: one number per quantity and run. */
 static gl_status summarise_cell(const summary *s, cell_summary *c, size_t index, double *values,
                                 double *scratch, gl_error *err) {
   const results_cell *cell = c->cell;
@@ -627,7 +627,7 @@ static gl_status report_sets(table *to, const results *from, gl_error *err) {
   return status;
 }
 
-/* --- the whole --- */
+/* --- entry points --- */
 
 static gl_status analyze_one(table *to, store *from, const char *name, const char *set,
                              gl_error *err) {

@@ -1,4 +1,4 @@
-/* Toy worlds, as other rooms see them: a learner (core/rl/learner.h) and an enumerable policy
+/* Public interface of toy/: toy worlds as a learner (core/rl/learner.h) and as an enumerable policy
  * (core/rl/enumerable.h). */
 #ifndef GEPOLAB_TOY_TOY_H
 #define GEPOLAB_TOY_TOY_H

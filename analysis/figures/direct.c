@@ -260,7 +260,7 @@ static const figure_kind kinds[TIMELINE_KINDS] = {
     [TIMELINE_DROPPED] = {"batch dropped", {LOOK_BLACK, 0, LOOK_CROSS}, SAMPLE_MARK},
     [TIMELINE_LOST] = {"lost", {LOOK_BLACK, 0, LOOK_PLUS}, SAMPLE_MARK}};
 
-/* --- the bars that are shown, and their lanes --- */
+/* --- visible bars and their lanes --- */
 
 typedef struct placed {
   const timeline_bar *bar;

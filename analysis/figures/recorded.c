@@ -38,7 +38,7 @@ static interval middle_of(double *values, size_t n, int logarithms) {
   return v;
 }
 
-/* --- against staleness --- */
+/* --- figure against staleness --- */
 
 enum { BINS = 24, DISTANCES = 3 };
 
@@ -133,7 +133,7 @@ static gl_status write_staleness(const void *data, figure_page *p, gl_error *err
   return status;
 }
 
-/* --- against KL --- */
+/* --- figure against KL --- */
 
 enum { MOST_CLASSES = 10, FEWEST_IN_CLASS = 4 };
 
@@ -342,7 +342,7 @@ static gl_status write_variance(const void *data, figure_page *p, gl_error *err)
   return status;
 }
 
-/* --- by algorithm --- */
+/* --- figure by algorithm --- */
 
 static const struct {
   recorded_of_row of;

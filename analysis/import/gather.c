@@ -320,7 +320,7 @@ static gl_status add_studies(gathered *g, const rules *r, size_t file, gl_error 
   return status;
 }
 
-/* --- names that several runs share --- */
+/* --- names shared by several runs --- */
 
 static int compare_names(const void *a, const void *b) {
   const gathered_series *x = *(gathered_series *const *)a, *y = *(gathered_series *const *)b;
@@ -513,7 +513,7 @@ size_t gathered_nan(const gathered_series *s, bool *at_end) {
   return n;
 }
 
-/* --- the whole --- */
+/* --- entry points --- */
 
 static gl_status refuse_missing_metric(const gathered *g, const gather_request *q, gl_error *err) {
   char list[500] = "";

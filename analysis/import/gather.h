@@ -84,7 +84,7 @@ size_t gathered_nan(const gathered_series *s, bool *at_end);
 gl_status gather(gathered *out, const gather_request *request, gl_error *err);
 void gathered_fini(gathered *g);
 
-/* --- as results: joined.c --- */
+/* --- conversion to results: joined.c --- */
 /* Converts gathered files to results (analysis/results.h), so that all figures and tables of
  * studies apply.
  *

@@ -338,7 +338,7 @@ static gl_status refuse_repeats(const results *r, const gathered *g, gl_error *e
                  r->n_repeats, g->n_studies ? g->studies[0].file : g->series[0].file);
 }
 
-/* --- the whole --- */
+/* --- entry points --- */
 
 static gl_status list_left_out(char **out, const gathered *g, gl_error *err) {
   size_t size = 0;

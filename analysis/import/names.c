@@ -99,7 +99,7 @@ bool quantity_is_named(const char *heading) {
   return !quantity_of(heading).is_guessed;
 }
 
-/* --- Regular expressions, and the names that rules make --- */
+/* --- regular expressions and rename rules --- */
 
 struct pattern {
   pcre2_code *code;

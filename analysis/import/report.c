@@ -484,7 +484,7 @@ static const char *report_files(table *to, const gathered *g) {
   return n == 1 ? last : NULL;
 }
 
-/* --- the whole --- */
+/* --- entry points --- */
 
 gl_status report_gathered(table *to, const gathered *g, const published *printed, gl_error *err) {
   lines l = {0};
@@ -546,7 +546,7 @@ gl_status report_analysis(table *to, const gather_request *request, const publis
   return status;
 }
 
-/* --- reading the numbers that a paper prints --- */
+/* --- reading numbers printed in a paper --- */
 
 void published_fini(published *p) {
   arena_fini(&p->memory);

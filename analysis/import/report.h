@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* --- numbers that a paper prints --- */
+/* --- numbers printed in a paper --- */
 
 /* Compares numbers printed in a paper with the series.
  *

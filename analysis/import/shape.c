@@ -363,7 +363,7 @@ static gl_status read_sheet_row(shape *s, size_t row, const char *file_run, int 
   return status;
 }
 
-/* --- the whole --- */
+/* --- entry points --- */
 
 /* Name for the only run of a file without run names: "kl_run" for "logs/kl_run.csv". */
 static char *run_of_file(arena *m, const char *path) {

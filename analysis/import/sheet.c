@@ -16,7 +16,7 @@ void sheet_fini(sheet *s) {
   *s = (sheet){0};
 }
 
-/* --- growing --- */
+/* --- adding rows and columns --- */
 
 static gl_status begin_row(sheet *s, size_t line, gl_error *err) {
   size_t line_room = s->row_room;

@@ -228,7 +228,7 @@ static int gnuplot_outcome(const drawing *d, char *complaint, size_t size) {
   return WIFEXITED(code) && WEXITSTATUS(code) == 0 ? 0 : -1;
 }
 
-/* --- outputs, which are the old ones until they are whole --- */
+/* --- outputs, replaced when complete --- */
 
 enum { OUTPUTS = 3 };
 

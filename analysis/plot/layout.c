@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what is shown: panels, settings, lines, and which lines have a colour --- */
+/* --- selection of panels, settings, lines and colours --- */
 
 static bool panel_varies(const figure_panel *panel) {
   if (!panel_has_values(panel)) return false;
@@ -209,7 +209,7 @@ static void set_ranges(figure_page *p) {
   }
 }
 
-/* --- across a page: numbers and names of axes, how wide panels are and how many are side by side --- */
+/* --- horizontal layout: axis labels, panel widths, panels per row --- */
 
 static const double BROADEST = 9.5; /* maximum width of a panel */
 
@@ -390,7 +390,7 @@ static void set_marks(layout *l) {
   for (size_t i = 0; i < l->n; i++) l->places[i].x_numbers = room_below(l, i / l->columns);
 }
 
-/* --- rows from above --- */
+/* --- rows from top to bottom --- */
 
 double layout_heading_wide(const layout *l) {
   return l->broad + fmin(l->gap - 0.25, 2 * fmax(0, l->right - MARGIN));
@@ -514,7 +514,7 @@ static void set_legend(layout *l) {
   l->legend_wide = fmin(room, entry_widths(p, l->entries_across, l->entry_wide));
 }
 
-/* --- the whole --- */
+/* --- entry points --- */
 
 gl_status layout_arrange(layout *l, gl_error *err) {
   gl_status status = choose_shown_panels(l, err);

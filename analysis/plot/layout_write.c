@@ -230,7 +230,7 @@ static void write_legend(layout *l, double top) {
   }
 }
 
-/* --- the foot --- */
+/* --- remarks --- */
 
 /* Breaks a text below the panels into lines. If it does not fit, the last line ends in an ellipsis
  * and the number of items (`parts`; 0: no number). Writes the lines unless `top` is negative.
@@ -266,7 +266,7 @@ static size_t write_foot(layout *l, double top) {
   return n + foot_lines(l, "", l->p->remark, 0, top < 0 ? top : top + LINE * (double)n);
 }
 
-/* --- all of it --- */
+/* --- entry point --- */
 
 static void write_color_bar(layout *l) {
   const figure_page *p = l->p;

@@ -188,7 +188,7 @@ static size_t published(const char *name) {
   return in_table(joined);
 }
 
-/* --- looks --- */
+/* --- line styles --- */
 
 /* Number of uses of each colour and each combination. */
 typedef struct taken {

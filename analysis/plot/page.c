@@ -211,7 +211,7 @@ void page_write_text(const char *text, FILE *to) {
   page_write_name(escaped, to);
 }
 
-/* --- the foot: settings left out, and remarks --- */
+/* --- remarks and settings left out --- */
 
 /* Appends to an allocated text, with a separator if it is not empty. */
 static gl_status append_foot(char **to, const char *separator, const char *more, gl_error *err) {

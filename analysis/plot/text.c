@@ -113,7 +113,7 @@ size_t text_break(const char *text, double most, size_t lines, size_t *starts, s
   return n;
 }
 
-/* --- marks of axes: numbers --- */
+/* --- ticks of axes --- */
 
 /* Appends an exponent in Unicode superscript digits. gnuplot's own superscripts are smaller than
  * journals allow. */
@@ -151,7 +151,7 @@ void tick_text(double value, int digits, char text[24]) {
   snprintf(text, 24, "%s%.16s", strspn(plain, "0.") == strlen(plain) ? "" : sign, plain);
 }
 
-/* --- marks of linear axes --- */
+/* --- ticks of linear axes --- */
 
 /* Rounds x up to 1, 2 or 5 times a power of ten. */
 static double round_up_125(double x, int *exponent) {
@@ -183,7 +183,7 @@ size_t ticks_linear(double low, double high, size_t most, tick out[MOST_TICKS]) 
   return n;
 }
 
-/* --- marks of logarithmic axes --- */
+/* --- ticks of logarithmic axes --- */
 
 typedef struct tick_list {
   tick *out;

@@ -30,7 +30,7 @@ size_t text_line(const char *text, double most);
 size_t text_break(const char *text, double most, size_t lines, size_t *starts, size_t *lengths,
                   int *cut);
 
-/* --- the marks of an axis: their positions and texts --- */
+/* --- ticks of an axis: positions and labels --- */
 
 enum { MOST_TICKS = 96 };
 

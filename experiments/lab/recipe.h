@@ -42,9 +42,9 @@ typedef struct lab_dists {
 typedef struct lab_recipe {
   const char *name, *description; /* borrowed from the document */
   uint64_t seed;
-  toy_world *world;         /* one of these three is set: bandits and sequences, */
-  exact_world *transformer; /* sequences under a transformer, */
-  mdp *process;             /* or a decision process with its trajectories */
+  toy_world *world;         /* bandits and sequences; one of world, transformer, process is set */
+  exact_world *transformer; /* sequences under a transformer, or NULL */
+  mdp *process;             /* a decision process with its trajectories, or NULL */
   mdp_trajectories *trajectories;
   enumerable view;
   lab_pair *pairs;

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- worlds whose responses are too many to be listed --- */
+/* --- counted worlds: more responses than can be listed --- */
 /* Counted worlds: groups are sampled. J, its gradient, both KL divergences and the exact
  * denominator come from dynamic programming. The moments of every algorithm's estimate come from
  * `samples` groups per prompt, with jackknife errors. There is no population limit (applicable 0).

@@ -1,5 +1,5 @@
-/* Reads groups of responses for `gepolab policy`: JSON into the arrays of a policy_input, in one
- * pass and without a tree. */
+/* Parses groups of responses for `gepolab policy`: from JSON into the arrays of a policy_input, in
+ * one pass and without a tree. */
 #include "experiments/policy/group_file.h"
 
 #include "core/base/json.h"
@@ -25,7 +25,8 @@ static gl_status refuse_size(const char *name, gl_error *err) {
                  name, POLICY_INPUT_MOST_BYTES);
 }
 
-/* Reads to the end, or to the first byte beyond the limit: the size of a pipe is not known. */
+/* Reads to the end, or to the first byte beyond the limit, because the size of a pipe is unknown.
+ */
 static gl_status read_stream(char **text, size_t *size, FILE *from, const char *name,
                              gl_error *err) {
   enum { PIECE = 65536 };
@@ -72,24 +73,24 @@ typedef enum field {
 static const char *const field_names[INPUT_COUNT] = {
     "rewards", "logp", "logq", "logprox", "logref", "entropy", "version_gap", "log_denominator"};
 
-/* A response's list: its tokens, and the byte of the text where it begins, for messages. */
+/* A response: its number of tokens, and its offset in the text, for messages. */
 typedef struct row {
   size_t tokens, at;
 } row;
 
-/* [[T_1], …] of all groups one after the other; of rewards and log_denominator value alone. */
+/* [[T_1], …] of all groups concatenated; rewards and log_denominator use value only. */
 typedef struct ragged {
   double *value; /* [n] */
   row *row;      /* [n_rows] */
   size_t n, n_rows;
 } ragged;
 
-/* The memory that a policy_input points into. */
+/* Owns the memory that a policy_input points to. */
 typedef struct arrays {
   ragged field[INPUT_COUNT];
   size_t *group_start, *token_start;
   size_t n_groups,
-      n_starts; /* of group_start: one more than there are groups, 0 before the first */
+      n_starts; /* length of group_start: one more than the groups so far; 0 before the first */
 } arrays;
 
 static void arrays_free(arrays *a) {
@@ -107,23 +108,24 @@ static void arrays_free(arrays *a) {
 
 typedef struct filler {
   json_reader r;
-  gl_error why; /* the reader's first complaint */
-  int refused;  /* 1: it was about what JSON can say */
-  /* The field that is being read, or a member of it. */
+  gl_error why; /* first error of the reader */
+  int refused;  /* 1: the error is about a value that JSON can express */
+  /* The field being parsed, or an element of it; used in messages. */
   const char *name;
   size_t index[2];
   int n_indices;
-  int in_number; /* 1: a number is, which the reader may not like */
+  int in_number; /* 1: a number is being parsed */
   arrays *a;
-  char where[32];  /* "", or groups[g]. */
-  size_t group_at; /* byte of the group's first character */
-  /* Of this group: rows and numbers before it, whether it has the field, and where. */
+  char where[32];  /* "" or "groups[g]." */
+  size_t group_at; /* offset of the group's first character */
+  /* Per field of this group: rows and numbers before it, whether the group has the field, and its
+   * offset. */
   size_t rows_before[INPUT_COUNT], before[INPUT_COUNT], field_at[INPUT_COUNT];
-  int has[INPUT_COUNT], first_has[INPUT_COUNT]; /* the first group's */
-  int has_group, has_groups;                    /* at the top: one group's fields, a list */
+  int has[INPUT_COUNT], first_has[INPUT_COUNT]; /* first_has: of the first group */
+  int has_group, has_groups;                    /* top-level keys: one group's fields, "groups" */
   size_t max_length;
   int has_max_length;
-  group_record *record; /* of a recorded run; NULL: a policy input alone */
+  group_record *record; /* a record of a run; NULL: only a policy input */
 } filler;
 
 __attribute__((format(printf, 3, 4))) static void group_file_refuse(filler *f, size_t byte,
@@ -139,7 +141,7 @@ __attribute__((format(printf, 3, 4))) static void group_file_refuse(filler *f, s
 
 enum { PATH_SIZE = 112 };
 
-/* groups[0].logp[1][2]. */
+/* Formats a path such as groups[0].logp[1][2]. */
 static const char *path_of(const filler *f, char path[PATH_SIZE]) {
   int n = snprintf(path, PATH_SIZE, "%s%s", f->where, f->name);
   for (int k = 0; k < f->n_indices && n > 0 && n < PATH_SIZE; ++k)
@@ -147,19 +149,19 @@ static const char *path_of(const filler *f, char path[PATH_SIZE]) {
   return path;
 }
 
-/* To the next member of the list, unless this one failed: messages then name it. */
+/* Advances to the next list element, unless this one failed: messages then name it. */
 static void next_index(filler *f) {
   if (f->r.status == GL_OK) ++f->index[f->n_indices - 1];
 }
 
-/* The byte of the value that follows. */
+/* Offset of the next value. */
 static size_t group_file_next_byte(filler *f) {
   (void)json_peek(&f->r);
   return f->r.at;
 }
 
-/* Whether a value of that kind follows ('[', '{' or '0' for a number). What is JSON of another kind
- * is refused here; what is no JSON at all is left to the reader. */
+/* Returns 1 if the next value has that kind ('[', '{' or '0' for a number). JSON of another kind is
+ * an error here; invalid JSON is left to the reader. */
 static int follows(filler *f, char kind, const char *must) {
   const char next = json_peek(&f->r);
   const int digit = next == '-' || (next >= '0' && next <= '9');
@@ -170,7 +172,7 @@ static int follows(filler *f, char kind, const char *must) {
   return 0;
 }
 
-/* NaN, Infinity and -Infinity, which Python writes and JSON does not have. */
+/* Returns 1 at NaN, Infinity or -Infinity, which Python writes and JSON does not have. */
 static int is_not_finite_word(const filler *f, size_t at) {
   if (at < f->r.size && f->r.text[at] == '-') ++at;
   return at < f->r.size && memchr("NnIi", f->r.text[at], 4) != NULL;
@@ -225,7 +227,7 @@ static void group_file_read_rewards(filler *f) {
   for (f->index[0] = 0; json_element(&f->r); next_index(f)) push_number(f, INPUT_REWARDS);
 }
 
-/* One response: a number for each of its tokens. */
+/* Parses one response: a number for each of its tokens. */
 static void group_file_read_response(filler *f, field k) {
   static const char must[] = "must be a list of one number per token";
   ragged *to = &f->a->field[k];
@@ -295,9 +297,9 @@ static void refuse_key(filler *f, int top) {
                     cfg_hint(f->r.word, known, n, hint));
 }
 
-/* --- a group whose end was reached --- */
+/* --- checks at the end of a group --- */
 
-/* A group's optional arrays must be in all groups or in none. */
+/* Checks that a group's optional arrays are in all groups or in none. */
 static void must_agree(filler *f, field k) {
   if (f->a->n_groups == 0) f->first_has[k] = f->has[k];
   if (f->first_has[k] != f->has[k])
@@ -311,7 +313,7 @@ static void group_file_must_have(filler *f, field k, const char *what) {
     group_file_refuse(f, f->group_at, "%s%s is missing: %s", f->where, field_names[k], what);
 }
 
-/* Array k must have the responses and tokens of logp. */
+/* Checks that array k has the same shape as logp. */
 static void must_fit(filler *f, field k) {
   const ragged *logp = &f->a->field[INPUT_LOGP], *own = &f->a->field[k];
   const size_t from = f->rows_before[INPUT_LOGP], n = logp->n_rows - from;
@@ -384,7 +386,7 @@ static void read_listed_group(filler *f, size_t g) {
   end_group(f);
 }
 
-/* --- the whole text --- */
+/* --- top level --- */
 
 static void group_file_read_list(filler *f) {
   const size_t at = group_file_next_byte(f);
@@ -414,7 +416,7 @@ static void read_max_length(filler *f) {
     f->max_length = (size_t)value;
 }
 
-/* The member of a record with that name, or NULL. */
+/* Returns the member of a record with that name, or NULL. */
 static double *record_member(filler *f) {
   if (f->record == NULL) return NULL;
   if (strcmp(f->r.word, "step") == 0) return &f->record->step;

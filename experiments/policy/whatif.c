@@ -1,4 +1,4 @@
-/* Replays the batches of a recorded run through the policy core, one line of its log at a time. */
+/* Evaluates the batches of a recorded run with the policy core, one line of the log at a time. */
 #include "experiments/policy/whatif.h"
 
 #include "analysis/figures/recorded.h"
@@ -17,7 +17,7 @@
 
 static const struct {
   const char *name, *heading;
-  metric from; /* METRIC_COUNT: of the coefficients */
+  metric from; /* METRIC_COUNT: computed from the coefficients */
 } quantities[WHATIF_QUANTITIES] = {
     [WHATIF_WEIGHT_MEAN] = {"weight_mean", "mean w", METRIC_IW_MEAN},
     [WHATIF_WEIGHT_MAX] = {"weight_max", "max w", METRIC_IW_MAX},
@@ -45,7 +45,7 @@ static void moments_begin(whatif_moments *m) {
 }
 
 static void moments_add(whatif_moments *m, double x) {
-  if (isnan(x)) return; /* the batch lacks what it needs */
+  if (isnan(x)) return; /* the batch does not have the required data */
   if (isinf(x)) {
     ++m->n_infinite;
     return;
@@ -121,9 +121,9 @@ static double share_of_zeros(const double *c, size_t n) {
   return (double)zeros / (double)n;
 }
 
-/* --- what figures need --- */
+/* --- data required by figures --- */
 
-/* The numbers of one more update behind the others, all NaN; NULL where none are kept. */
+/* Appends the numbers of one more update, all NaN; NULL if numbers are not kept. */
 static double *keep_update(whatif *w) {
   const size_t width = recorded_width(w->n_rows);
   if (!w->keeps) return NULL;
@@ -149,7 +149,7 @@ static void keep_distance(const policy_output *out, double *kept) {
   kept[RECORDED_LOG_VARIANCE_PQ] = out->metric[METRIC_LOG_IW_VARIANCE_PQ];
 }
 
-/* --- a row's evaluation --- */
+/* --- evaluating an algorithm --- */
 
 static double whatif_value_of(whatif_quantity q, const policy_output *out, size_t n_tokens) {
   switch (q) {
@@ -173,8 +173,8 @@ static double whatif_value_of(whatif_quantity q, const policy_output *out, size_
   return NAN;
 }
 
-/* A batch that lacks what an algorithm needs (a reference policy, rewards of 0 and 1) is counted in
- * the algorithm's row; it is no error of the log. */
+/* If a batch does not have what an algorithm needs (a reference policy, rewards of 0 and 1), the
+ * algorithm counts it as rejected; this is not an error of the log. */
 static gl_status add_to_row(whatif_row *row, const policy_input *in, double *coefficient,
                             double *kept, policy_workspace *workspace, gl_error *err) {
   policy_output out = {.coefficient = coefficient};
@@ -194,8 +194,8 @@ static gl_status add_to_row(whatif_row *row, const policy_input *in, double *coe
   return GL_OK;
 }
 
-/* The distance of sampler and learner is the same for every algorithm; grpo needs nothing that a
- * record may lack. */
+/* Adds the distance between sampler and learner, which does not depend on the algorithm. It is
+ * computed with grpo, which needs no optional data. */
 static gl_status add_to_age(whatif *w, const policy_input *in, double *kept,
                             policy_workspace *workspace, gl_error *err) {
   policy_output out = {0};
@@ -318,7 +318,7 @@ typedef struct line_reader {
   int has_end; /* the line ends with a line feed */
 } line_reader;
 
-/* The next line, without its end; *more is 0 after the last one. */
+/* Reads the next line, without its end; *more is 0 after the last one. */
 static gl_status next_line(line_reader *r, int *more, gl_error *err) {
   int c = 0;
   r->size = 0;
@@ -339,7 +339,7 @@ static gl_status next_line(line_reader *r, int *more, gl_error *err) {
   return GL_OK;
 }
 
-/* Parquet begins with these bytes, which no JSON does. */
+/* Parquet files begin with these bytes, which are not JSON. */
 static int is_parquet(const line_reader *r) {
   return r->number == 1 && r->size >= 4 && memcmp(r->text, "PAR1", 4) == 0;
 }
@@ -373,7 +373,8 @@ gl_status whatif_read(whatif *w, const char *path, gl_error *err) {
 
 /* --- figures --- */
 
-/* The numbers that were kept, of the rows that took a batch: names [n_rows], value. */
+/* Selects the kept numbers of algorithms that evaluated at least one batch: names [n_rows], value.
+ */
 static size_t taken(const whatif *w, const char **names, double *value) {
   const size_t width = recorded_width(w->n_rows);
   size_t n = 0;

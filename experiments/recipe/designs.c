@@ -1,6 +1,5 @@
-/* The designs of a sweep: which combinations a factorial design runs, which settings a
- * one-at-a-time design, and which a random search draws; what is set once, and what `tune` chooses.
- */
+/* The designs of a sweep: combinations of a factorial design, settings of a one-at-a-time design,
+ * random search; and the fields that `tune` chooses. */
 #include "experiments/recipe/designs.h"
 
 #include "core/base/hash.h"
@@ -45,22 +44,21 @@ const char *tuned_fields_meet(const cfg_doc *doc, const char *path) {
   return NULL;
 }
 
-/* --- fields that are set once --- */
+/* --- fields set only once --- */
 
-/* A design and the recipe around it: no field may be set by two of its parts. */
+/* Checks that no field is set both by a design and by another part of the recipe. */
 typedef struct set_once {
   const cfg_doc *doc;
-  const char *sets; /* who sets, as messages begin: "sweep.random draws" */
-  const char
-      *beside; /* an axis that may be around a field of the design and is set first; or NULL */
+  const char *sets;   /* start of messages: "sweep.random draws" */
+  const char *beside; /* axis that may contain a field of the design and is set first; or NULL */
 } set_once;
 
 static bool may_be_beside(const set_once *who, const char *axis) {
   return who->beside != NULL && strcmp(axis, who->beside) == 0;
 }
 
-/* GL_EINPUT at its value where path number `own` of a map from paths is also chosen by `tune` or
- * listed by an axis of the sweep, or meets an earlier path of the map. */
+/* Returns GL_EINPUT, at the field's value, if path number `own` of a map is also chosen by `tune`,
+ * listed by an axis of the sweep, or overlaps an earlier path of the map. */
 static gl_status set_once_check(const set_once *who, const cfg_node *fields, size_t own,
                                 gl_error *err) {
   const cfg_node *sweep = cfg_find(cfg_root(who->doc), "sweep"), *at = cfg_at(fields, own);
@@ -85,10 +83,10 @@ static gl_status set_once_check(const set_once *who, const cfg_node *fields, siz
 
 enum { LETTERS = 26, MOST_BASE = 12, MOST_WORDS = 6 };
 
-/* Sets of base factors are bits, in the order of the recipe. */
+/* Sets of base factors are bit sets in the order of the recipe. */
 typedef struct factor {
   char letter;
-  const cfg_node *fields; /* paths to lists of two values */
+  const cfg_node *fields; /* maps paths to lists of two values */
   uint32_t word;          /* the base factors whose levels are multiplied */
 } factor;
 
@@ -106,7 +104,7 @@ static size_t factor_of(const design *d, char letter) {
   return i;
 }
 
-/* A field of a factor is set nowhere else. */
+/* Checks that a factor's field is not set anywhere else. */
 static gl_status factor_check_path(const design *d, const factor *own, size_t number,
                                    const cfg_doc *doc, gl_error *err) {
   char sets[] = "factor ? sets";
@@ -150,7 +148,7 @@ static gl_status read_factor(design *d, const char *letter, const cfg_node *fiel
   return status;
 }
 
-/* The base factors of a word like ABD. */
+/* Parses a word such as ABD to a set of base factors. */
 static gl_status read_word(uint32_t *word, const design *d, const cfg_node *at, const char *what,
                            gl_error *err) {
   const char *text = cfg_text(at);
@@ -188,7 +186,7 @@ static gl_status read_generators(design *d, const cfg_node *generators, gl_error
                         MOST_BASE, 1 << MOST_BASE);
       d->factor[k].word = UINT32_C(1) << d->n_base++;
     } else
-      d->factor[k].word = 3; /* no single bit: not a base factor */
+      d->factor[k].word = 3; /* not a single bit, so not a base factor */
   gl_status status = GL_OK;
   uint32_t word[LETTERS];
   for (size_t k = 0; k < d->n && status == GL_OK; ++k) {
@@ -250,8 +248,8 @@ static gl_status read_design(design *d, const cfg_doc *doc, const cfg_node *node
 
 /* --- factorial designs: listing --- */
 
-/* 1 if the product of the word's levels is high in a combination, whose bits are the base factors
- * that are high: a product of minus ones is high where their number is even. */
+/* Returns 1 if the product of the word's levels is high. `high` is the set of base factors that are
+ * high. A product of minus ones is high if their number is even. */
 static size_t level(uint32_t word, uint32_t high) {
   size_t low = 0;
   for (uint32_t left = word & ~high; left != 0; left &= left - 1) ++low;
@@ -276,7 +274,8 @@ static gl_status list_combination(cfg_doc *list, const design *d, uint32_t high,
 gl_status factorial_expand(cfg_doc *doc, gl_error *err) {
   const cfg_node *node = cfg_find(cfg_root(doc), "sweep.factorial");
   if (node == NULL || cfg_is_null(node)) return GL_OK;
-  /* Messages quote places of the recipe, which cfg_set() may move. */
+  /* Errors are collected in `why`: messages quote positions of the recipe, which cfg_set() may
+   * move. */
   gl_error why = {0};
   design d = {0};
   cfg_doc *list = NULL;
@@ -293,7 +292,7 @@ gl_status factorial_expand(cfg_doc *doc, gl_error *err) {
 
 static const char one_at_a_time[] = "sweep.one_at_a_time";
 
-/* A part of the algorithm may be changed in every algorithm that is listed. */
+/* A field of the algorithm may be changed in every listed algorithm. */
 static gl_status oaat_check_path(const cfg_node *fields, size_t own, const cfg_doc *doc,
                                  gl_error *err) {
   const set_once who = {.doc = doc, .sets = "sweep.one_at_a_time changes", .beside = "algorithm"};
@@ -327,7 +326,7 @@ static gl_status check_design(const cfg_node *fields, const cfg_doc *doc, gl_err
   return status;
 }
 
-/* The base, but for field `changed`, which has its value number `value`. */
+/* Appends the base setting, with field `changed` set to its value number `value`. */
 static gl_status put_setting(cfg_doc *list, const cfg_node *fields, size_t changed, size_t value,
                              gl_error *err) {
   gl_status status = cfg_list_add_map(list, err);
@@ -348,7 +347,8 @@ static gl_status put_settings(cfg_doc *list, const cfg_node *fields, gl_error *e
 gl_status one_at_a_time_expand(cfg_doc *doc, gl_error *err) {
   const cfg_node *fields = cfg_find(cfg_root(doc), one_at_a_time);
   if (fields == NULL || cfg_is_null(fields)) return GL_OK;
-  /* Messages quote places of the recipe, which cfg_set() may move. */
+  /* Errors are collected in `why`: messages quote positions of the recipe, which cfg_set() may
+   * move. */
   gl_error why = {0};
   cfg_doc *list = NULL;
   gl_status status = check_design(fields, doc, &why);
@@ -372,12 +372,12 @@ typedef enum dist_kind {
   DIST_NORMAL
 } dist_kind;
 
-/* A field and the distribution it is drawn from. */
+/* A field and its sampling distribution. */
 typedef struct drawn_field {
   const char *path;
-  const cfg_node *at, *choice; /* its place in the recipe; the list of DIST_CHOICE */
+  const cfg_node *at, *choice; /* at: node in the recipe; choice: list of DIST_CHOICE */
   dist_kind kind;
-  double from, to; /* mean and standard deviation of DIST_NORMAL */
+  double from, to; /* for DIST_NORMAL mean and standard deviation */
   uint64_t entity;
 } drawn_field;
 
@@ -385,9 +385,9 @@ typedef struct search {
   size_t draws, n;
   uint64_t seed;
   drawn_field field[MOST_FIELDS];
-  char **drawn; /* [n_drawn] the draws as texts */
+  char **drawn; /* [n_drawn] samples as texts */
   size_t n_drawn;
-  hash_table place_of; /* of the texts in `drawn` */
+  hash_table place_of; /* index of the texts in `drawn` */
 } search;
 
 static gl_status read_choice(drawn_field *f, const cfg_node *list, gl_error *err) {
@@ -474,9 +474,9 @@ static gl_status read_search(search *s, const cfg_doc *doc, const cfg_node *node
   return status;
 }
 
-/* --- random search: drawing --- */
+/* --- random search: sampling --- */
 
-/* x to a ten-thousandth of the width of its distribution around it, in decimal digits. */
+/* Rounds x in decimal to a ten-thousandth of the width of its distribution. */
 static double draw_rounded(double x, double width) {
   char text[64];
   if (x == 0) return 0;
@@ -486,7 +486,7 @@ static double draw_rounded(double x, double width) {
   return strtod(text, NULL);
 }
 
-/* The value that a block of random words gives the field; of a choice, the index of its value. */
+/* The value of the field for a block of random words; for a choice the index of its value. */
 static double drawn_value(const drawn_field *f, rng_words w) {
   const double width = f->to - f->from, u = rng_u01_53(w.v[0], w.v[1]);
   double x = 0, ratio;
@@ -524,7 +524,7 @@ static bool is_draw(const void *drawn, uint64_t i, const void *text) {
   return strcmp(((char *const *)drawn)[i], text) == 0;
 }
 
-/* Whether no earlier draw has these values; they are known from then on. */
+/* Returns true if no earlier sample has these values, and records them. */
 static bool remember_draw(search *s, const double value[MOST_FIELDS]) {
   char text[MOST_FIELDS * NUMBER_TEXT_SIZE + 1] = "";
   size_t used = 0;
@@ -551,7 +551,7 @@ static gl_status put_draw(cfg_doc *list, const search *s, const double value[MOS
   return status;
 }
 
-/* The number of different draws where that is small. */
+/* Number of different samples, if it is small. */
 static double possible_draws(const search *s) {
   double n = 1;
   for (size_t i = 0; i < s->n; ++i) {

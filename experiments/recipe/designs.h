@@ -1,9 +1,9 @@
-/* The designs of a sweep. Each is a key of `sweep` (core/config/designs.h) that lists settings of
- * several fields at once; every setting is one value of the axis of that name, crossed with the
- * other axes. And the fields that a recipe's `tune` chooses.
+/* The designs of a sweep, and the fields that a recipe's `tune` chooses. A design is a key of
+ * `sweep` (core/config/designs.h) that lists settings of several fields at once. Every setting is
+ * one value of the axis with that name, crossed with the other axes.
  *
- * The functions that expand a design put the list of its settings, maps from paths to values, in
- * its place; they do nothing where there is none, and come after cfg_resolve(). */
+ * The functions that expand a design replace it by the list of its settings, maps from paths to
+ * values. They do nothing if the design is absent, and must be called after cfg_resolve(). */
 #ifndef GEPOLAB_EXPERIMENTS_RECIPE_DESIGNS_H
 #define GEPOLAB_EXPERIMENTS_RECIPE_DESIGNS_H
 
@@ -14,7 +14,7 @@
 
 /* --- factorial designs --- */
 
-/* Many fields, each at two levels:
+/* Factorial design: many fields, each at two levels:
  *
  *   sweep:
  *     factorial:
@@ -27,21 +27,21 @@
  *       blocks: {words: [AB], seeds: [1, 2]}
  *     algorithm: [gspo, gepo]
  *
- * Factors without a generator are base factors: their k levels are run in all 2^k combinations, the
- * first factor changing fastest. The level of a factor with a generator is the product of those of
- * its word, low being -1 and high +1 (Box, Hunter and Hunter, Statistics for Experimenters, ch. 6).
- * With blocks, the signs of the words choose the seed of a combination, the first word changing
- * fastest; without, `seed` is an axis like any other.
+ * Factors without a generator are base factors: all 2^k combinations of their levels are run, the
+ * first factor varying fastest. The level of a factor with a generator is the product of the levels
+ * in its word, with low = -1 and high = +1 (Box, Hunter and Hunter, Statistics for Experimenters,
+ * ch. 6). With blocks, the signs of the words select the seed of a combination, the first word
+ * varying fastest; otherwise `seed` is an ordinary axis.
  *
- * GL_EINPUT for a factor that is not one capital letter or has not two values, a generator or block
- * that names other than base factors, two factors with the same word or a word of one letter, more
- * than 2^12 combinations, a field that is an axis as well, and a number of seeds that is not the
- * number of blocks. */
+ * Errors: GL_EINPUT (a factor that is not one capital letter or does not have two values; a
+ * generator or block with factors that are not base factors; two factors with the same word, or a
+ * word of one letter; more than 2^12 combinations; a field that is also an axis; a number of seeds
+ * different from the number of blocks). */
 gl_status factorial_expand(cfg_doc *doc, gl_error *err);
 
 /* --- one-at-a-time designs --- */
 
-/* Settings that each differ from one base setting in one field:
+/* One-at-a-time design: settings that each differ from one base setting in one field:
  *
  *   sweep:
  *     one_at_a_time:
@@ -49,17 +49,17 @@ gl_status factorial_expand(cfg_doc *doc, gl_error *err);
  *       sampling.temperature: [1, 0.6]
  *     algorithm: [gspo, gepo]
  *
- * The first value of every list is the base. The base itself and one setting for each further value
- * are run: four settings here. Such a design cannot show interactions; a factorial one can.
+ * The first value of every list is the base. The base and one setting for each further value are
+ * run: four settings here. Such a design cannot show interactions; a factorial design can.
  *
- * GL_EINPUT for a field with fewer than two values, a field inside another, one that is an axis as
- * well or that `tune` chooses, `algorithm` and `seed`, and beside a random search or a factorial
- * design. */
+ * Errors: GL_EINPUT (a field with fewer than two values, inside another field, that is also an
+ * axis, or that `tune` chooses; `algorithm` or `seed`; a random search or factorial design in the
+ * same sweep). */
 gl_status one_at_a_time_expand(cfg_doc *doc, gl_error *err);
 
 /* --- random search --- */
 
-/* Settings that are drawn instead of listed:
+/* Random search: settings that are sampled instead of listed:
  *
  *   sweep:
  *     random:
@@ -70,29 +70,32 @@ gl_status one_at_a_time_expand(cfg_doc *doc, gl_error *err);
  *         train.group_size: {choice: [4, 8, 16]}
  *     algorithm: [grpo, gepo]
  *
- * Every algorithm and every seed is run with the same draws. A number is drawn at an address made
- * of the search's seed, the field and the number of the draw (core/random/rng.h), so that more
- * draws or other fields change no other number. It is rounded to a ten-thousandth of its
- * distribution's width, for readability. A draw that equals an earlier one is drawn again.
+ * All algorithms and seeds use the same samples. A number is sampled at an address made of the
+ * search's seed, the field and the index of the sample (core/random/rng.h), so that adding samples
+ * or changing other fields changes no other number. It is rounded to a ten-thousandth of its
+ * distribution's width for readability. A sample that equals an earlier one is replaced by a new
+ * one.
  *
- * GL_EINPUT for an unknown distribution, a field that is an axis as well, and more draws than there
- * are different ones. */
+ * Errors: GL_EINPUT (an unknown distribution, a field that is also an axis, or more samples than
+ * there are distinct ones). */
 gl_status random_search_draw(cfg_doc *doc, gl_error *err);
 
 /* --- fields that `tune` chooses --- */
 
 enum { TUNED_FIELDS_MOST = 8 };
 
-/* optimizer.lr where `tune` has `lr`, and the fields listed under its `fields`. */
+/* The fields that `tune` chooses: optimizer.lr if it has `lr`, and the fields listed under
+ * `fields`. */
 typedef struct tuned_fields {
-  const char *path[TUNED_FIELDS_MOST];       /* [n] dotted; borrowed from the doc */
-  const cfg_node *values[TUNED_FIELDS_MOST]; /* the values that are tried; borrowed */
+  const char *path[TUNED_FIELDS_MOST];       /* [n] dotted paths; borrowed from the document */
+  const cfg_node *values[TUNED_FIELDS_MOST]; /* values to try; borrowed */
   size_t n;                                  /* 0: the recipe tunes nothing */
 } tuned_fields;
 
-/* Unchecked. Fields beyond the most are left out, which tune_plan_read() refuses. */
+/* Not validated. Fields beyond TUNED_FIELDS_MOST are omitted; tune_plan_read() rejects them. */
 tuned_fields tuned_fields_of(const cfg_doc *doc);
-/* The field that `tune` chooses and that is `path`, inside of it or around it; NULL: none. */
+/* Returns the field chosen by `tune` that equals `path`, is inside it or contains it; NULL: none.
+ */
 const char *tuned_fields_meet(const cfg_doc *doc, const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* The tables of a recipe's fields, and the JSON Schema that is made from them. */
+/* Builds the JSON Schema from the tables of a recipe's fields. */
 #include "experiments/recipe/fields.h"
 
 #include "core/base/json.h"
@@ -40,7 +40,7 @@ const field_table *const field_tables[FIELD_MOST_TABLES] = {
 
 /* --- the JSON Schema --- */
 
-/* A number as YAML's readers may leave it a text: 1e-4, 0x10, 1_000, inf. */
+/* A number in a form that YAML parsers may read as a string: 1e-4, 0x10, 1_000, inf. */
 #define EXPONENT_PATTERN "([eE][-+]?[0-9]+)?"
 #define NUMBER_PATTERN                                                                             \
   "[-+]?(0[xX][0-9a-fA-F_]+|[0-9][0-9_]*(\\.[0-9_]*)?" EXPONENT_PATTERN                            \
@@ -73,7 +73,7 @@ static cJSON *schema_add_words(cJSON *any) {
   return words;
 }
 
-/* The schema of a field's own values, null and fields below it excepted. */
+/* Schema of a field's own values, except null and the fields below it. */
 static void schema_add_values(cJSON *any, const field *f) {
   const char *word;
   switch (f->kind) {
@@ -139,7 +139,7 @@ static void schema_add_algorithm_fields(cJSON *properties, const char *within) {
   }
 }
 
-/* The fields right below a section, each once; how many. */
+/* Adds the fields directly below a section, each once. Returns how many. */
 static size_t schema_add_fields(cJSON *properties, const char *section) {
   const size_t n = strlen(section);
   size_t found = 0;
@@ -154,7 +154,7 @@ static size_t schema_add_fields(cJSON *properties, const char *section) {
   return found;
 }
 
-/* The keys of `sweep` and of sections without fields are paths and names that a recipe chooses. */
+/* In `sweep`, and in sections without fields, the recipe chooses the keys (paths and names). */
 static void schema_fill_section(cJSON *to, const char *path) {
   cJSON_AddStringToObject(to, "type", "object");
   cJSON *properties = cJSON_AddObjectToObject(to, "properties");
@@ -165,7 +165,7 @@ static void schema_fill_section(cJSON *to, const char *path) {
     cJSON_AddFalseToObject(to, "additionalProperties");
 }
 
-/* Scalars that are a short form of the section. */
+/* Adds scalars that are a short form of the section. */
 static void schema_add_short_forms(cJSON *any, const char *section) {
   for (size_t i = 0; fields_at(i) != NULL; ++i)
     if (fields_at(i)->shorthand != NULL && strcmp(fields_at(i)->shorthand, section) == 0)

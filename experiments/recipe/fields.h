@@ -1,5 +1,4 @@
-/* The JSON Schema made from the tables of all fields that a recipe may have (core/config/fields.h).
- */
+/* The JSON Schema of recipes, built from the tables of all fields (core/config/fields.h). */
 #ifndef GEPOLAB_EXPERIMENTS_RECIPE_FIELDS_H
 #define GEPOLAB_EXPERIMENTS_RECIPE_FIELDS_H
 
@@ -7,8 +6,9 @@
 
 #include <cjson/cJSON.h>
 
-/* The JSON Schema (draft 7) of recipes, for editors: the keys of every section, their values and
- * meanings. Requirements between fields are checked by the program alone. The caller deletes it. */
+/* Returns the JSON Schema (draft 7) of recipes, for editors: the keys of every section, their
+ * values and descriptions. Constraints between fields are checked by the program only. The caller
+ * deletes it. */
 cJSON *recipe_schema(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Loads a recipe, reads its top-level keys, and has every section checked by the room it belongs
- * to before anything is run or written. */
+/* Loads a recipe, parses its top-level keys, and has every section checked by the module that owns
+ * it before anything is run or written. */
 #include "experiments/recipe/recipe.h"
 
 #include "core/base/json.h"
@@ -44,7 +44,7 @@ static gl_status no_such_recipe(const char *source, gl_error *err) {
       source, cfg_hint(source, names, n, hint));
 }
 
-/* A file wins over an embedded recipe of the same name only if it is really there. */
+/* A file takes precedence over an embedded recipe of the same name only if it exists. */
 static gl_status load_source(cfg_doc **out, const char *source, gl_error *err) {
   const resource *r = resources_recipe(source);
   if (access(source, F_OK) == 0 && (r == NULL || strpbrk(source, "/.") != NULL))
@@ -54,7 +54,7 @@ static gl_status load_source(cfg_doc **out, const char *source, gl_error *err) {
   return cfg_load_file(out, source, err);
 }
 
-/* The file's name without folder and suffix. */
+/* The file's name without folder and extension. */
 static void name_from_path(const char *source, char *name, size_t size) {
   const char *slash = strrchr(source, '/');
   snprintf(name, size, "%s", slash != NULL ? slash + 1 : source);
@@ -89,7 +89,8 @@ static int find_embedded(void *self, const char *name, const char **text, size_t
   return 1;
 }
 
-/* Included files were read before overrides, so an override of `include` would have no effect. */
+/* Included files are read before overrides are applied, so an override of `include` would have no
+ * effect. */
 static gl_status refuse_include(const cfg_doc *doc, gl_error *err) {
   const cfg_node *late = cfg_find(cfg_root(doc), "include");
   if (late == NULL || cfg_is_null(late)) return GL_OK;
@@ -207,7 +208,7 @@ static gl_status read_algorithm(recipe *out, const cfg_node *algorithm, gl_error
   return GL_OK;
 }
 
-/* A section, or NULL if it is missing or null, as after `sweep=null` on the command line. */
+/* Returns a section; NULL if it is missing or null, as after `sweep=null` on the command line. */
 static const cfg_node *section(cfg_reader *r, const char *key) {
   const cfg_node *node = cfg_child(r, key);
   return node != NULL && cfg_is_null(node) ? NULL : node;
@@ -237,7 +238,7 @@ gl_status recipe_read_at(recipe *out, const cfg_node *root, gl_error *err) {
   out->cluster = section(&r, "cluster");
   out->sweep = section(&r, "sweep");
   out->tune = section(&r, "tune");
-  (void)section(&r, "contrasts"); /* experiments/sweep/contrasts.h reads it */
+  (void)section(&r, "contrasts"); /* parsed by experiments/sweep/sweep_cells.h */
   out->train = section(&r, "train");
   const cfg_node *checkpoint = section(&r, "checkpoint");
   out->algorithm_at = section(&r, "algorithm");
@@ -304,9 +305,9 @@ gl_status recipe_say_command(const cfg_doc *doc, const char *command, gl_status 
                  own, command, text);
 }
 
-/* --- what a recipe describes --- */
+/* --- building from a recipe --- */
 
-/* Names of all kinds of world that can be learned in, as a list for messages too. */
+/* Lists the names of all trainable kinds of world, also as text for messages. */
 enum { MOST_KINDS = 64, KINDS_TEXT = 512 };
 static size_t list_kinds(const char *names[MOST_KINDS], char text[KINDS_TEXT]) {
   size_t n = 0, used = 0;
@@ -377,7 +378,7 @@ gl_status recipe_learner(learner *out, const recipe *r, const learner_preparatio
   return llm_is_kind(kind) ? llm_learner_new(out, &setup, err) : toy_learner_new(out, &setup, err);
 }
 
-/* --- where a transformer begins --- */
+/* --- checkpoints that a transformer starts from --- */
 
 void recipe_starts_fini(recipe_starts *s) {
   for (size_t i = 0; i < s->n; ++i) {
@@ -388,7 +389,7 @@ void recipe_starts_fini(recipe_starts *s) {
   *s = (recipe_starts){0};
 }
 
-/* The checksum of the model in the folder, which is at that place of the recipe. */
+/* Checksum of the model in a folder, which is referenced at that position of the recipe. */
 static gl_status find_start(const char **found, recipe_starts *s, const char *folder,
                             const cfg_node *place, gl_error *err) {
   for (size_t i = 0; i < s->n; ++i)
@@ -426,7 +427,7 @@ gl_status recipe_pin_start(cfg_doc *doc, const recipe *r, recipe_starts *known, 
   return cfg_override(doc, assignment, err);
 }
 
-/* --- worlds that were checked --- */
+/* --- cache of checked worlds --- */
 
 void recipe_worlds_fini(recipe_worlds *w) {
   free(w->key);
@@ -454,8 +455,8 @@ static char *canonical_or_empty(const cfg_node *section) {
                          : must_copy("", "a section of a recipe");
 }
 
-/* The hash of the sections that decide whether the recipe's world can be read and, where `sized`,
- * what memory it takes. The seed is not one of them: it only draws from the task. */
+/* Hash of the sections that determine whether the recipe's world is valid and, if `sized`, how much
+ * memory it takes. The seed is not included: it only determines which problems are sampled. */
 static void world_key(const recipe *r, bool sized, char key[HASH_HEX_SIZE]) {
   char *world = canonical_or_empty(r->world), *sampling = canonical_or_empty(r->sampling);
   char size[64] = "";
@@ -470,7 +471,7 @@ static void world_key(const recipe *r, bool sized, char key[HASH_HEX_SIZE]) {
   free(sampling);
 }
 
-/* The hash of what decides whether the recipe's cluster can be read. */
+/* Hash of the sections that determine whether the recipe's cluster is valid. */
 static void cluster_key(const recipe *r, char key[HASH_HEX_SIZE]) {
   char *cluster = canonical_or_empty(r->cluster);
   char *text = must_textf("a cluster's key", "cluster %zu %d %s", r->groups * r->group_size,
@@ -482,15 +483,15 @@ static void cluster_key(const recipe *r, char key[HASH_HEX_SIZE]) {
 
 /* --- checks --- */
 
-/* Reads the other sections of a toy world's recipe as its learner does. */
+/* Parses the other sections of a toy world's recipe as its learner does. */
 static gl_status check_toy_sections(const learner_setup *setup, gl_error *err) {
   optimizer_spec optimizer;
   gl_status status = learner_setup_check(setup, err);
   return status == GL_OK ? optimizer_parse(&optimizer, setup->optimizer, "bandit", err) : status;
 }
 
-/* A toy learner is built to be checked; of a transformer, the files are read. Neither depends on
- * the seed, which only says what is drawn. */
+/* Builds a toy learner to check it; for a transformer, reads its files. The result does not depend
+ * on the seed, which only determines what is sampled. */
 static gl_status check_world(const learner_setup *setup, int is_llm, gl_error *err) {
   if (is_llm) return llm_check(setup, err);
   learner l = {0};

@@ -31,7 +31,7 @@ typedef struct drawing_folder {
   size_t n;
 } drawing_folder;
 
-/* --- what drawing reports --- */
+/* --- reports of drawing --- */
 
 static drawing_figure *figure_named(drawing_folder *f, const char *name) {
   for (size_t i = 0; i < f->n; ++i)

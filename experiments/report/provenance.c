@@ -82,7 +82,7 @@ static gl_status write_makers(html *h, const report_study *t, gl_error *err) {
   return status;
 }
 
-/* --- when and how --- */
+/* --- dates and commands --- */
 
 static gl_status write_dates(void *context, sqlite3_stmt *record, gl_error *err) {
   html *h = context;

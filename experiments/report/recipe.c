@@ -118,7 +118,7 @@ int has_recipe(const report_study *t) {
   return t->n_recipes > 0 || has_runs(t);
 }
 
-/* --- on the page --- */
+/* --- writing the section --- */
 
 static gl_status write_yaml(html *h, const cJSON *tree, gl_error *err) {
   char *text = NULL;

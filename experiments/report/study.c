@@ -92,7 +92,7 @@ static void add_missing_seed(report_study *t, report_gap *gap, uint64_t seed) {
   ++t->missing;
 }
 
-/* --- by the plan --- */
+/* --- missing runs according to the plan --- */
 
 /* Formats {"cluster.max_delay":600} as "max delay 600 s", with the labels used for existing runs.
  */
@@ -143,7 +143,7 @@ static gl_status find_by_plan(report_study *t, gl_error *err) {
                     t->name, take_missing, t, err);
 }
 
-/* --- by the grid --- */
+/* --- missing runs according to the grid --- */
 
 static int has_seed(const report_study *t, const results_cell *c, uint64_t seed) {
   for (size_t i = 0; i < c->n; ++i)
@@ -178,7 +178,7 @@ static gl_status find_gaps(report_study *t, gl_error *err) {
   return GL_OK;
 }
 
-/* --- recipes that the file keeps --- */
+/* --- recipes stored in the file --- */
 
 static gl_status take_recipe(void *context, sqlite3_stmt *record, gl_error *err) {
   report_study *t = context;

@@ -55,7 +55,7 @@ const cell_summary *study_highest(const report_study *t, size_t group);
 /* Returns 1 if the cell's interval of the last score overlaps that of the best cell. */
 int study_reaches(const cell_summary *c, const cell_summary *best);
 
-/* --- sections, a file each --- */
+/* --- sections, one file each --- */
 /* Each function writes the contents of a section below its heading. */
 
 typedef gl_status section_writer(html *h, const report_study *t, gl_error *err);

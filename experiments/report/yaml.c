@@ -53,7 +53,7 @@ static void write_scalar(const cJSON *item, FILE *to) {
     fputs(cJSON_IsTrue(item) ? "true" : cJSON_IsFalse(item) ? "false" : "null", to);
 }
 
-/* --- on one line --- */
+/* --- flow style: one line --- */
 
 static void write_flow(const cJSON *item, FILE *to) {
   const int map = cJSON_IsObject(item);
@@ -84,7 +84,7 @@ static int is_short(const cJSON *item) {
   return size <= ROOM;
 }
 
-/* --- on several --- */
+/* --- block style: several lines --- */
 
 static void write_block(const cJSON *item, int depth, FILE *to);
 

@@ -1,5 +1,5 @@
-/* The processes of a sweep: workers, forked one per job and read through pipes, and ranks, which
- * each do a part of the sweep. */
+/* The processes of a sweep. Workers are forked, one per job, and read through pipes. Ranks are
+ * separate processes, each of which runs a part of the sweep. */
 #define _GNU_SOURCE /* close_range, MAP_ANONYMOUS */
 #include "experiments/sweep/executor.h"
 
@@ -28,11 +28,11 @@
 
 /* --- worker processes --- */
 
-/* How often the parent looks up from waiting, so that a signal between two waits is not missed. */
+/* The parent's poll timeout, so that a signal between two waits is not missed. */
 enum { WAIT_MS = 100 };
 
 typedef struct worker {
-  pid_t pid; /* 0: free */
+  pid_t pid; /* 0: slot is free */
   int pipe;
   size_t job;
   char *bytes;
@@ -49,11 +49,12 @@ typedef struct executor {
 
 /* --- in the worker --- */
 
-/* One thread a worker: the workers themselves are the parallelism. Weak, because only some BLAS
- * libraries have it. */
+/* One BLAS thread per worker: parallelism comes from the workers. Weak symbol, because only some
+ * BLAS libraries have it. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 
-/* Ctrl-C at a terminal reaches the whole group: the parent decides what becomes of workers. */
+/* Ignore SIGINT: Ctrl-C reaches the whole process group, and the parent decides when workers stop.
+ */
 static void settle_in(const executor_plan *plan, pid_t parent, int pipe_end) {
   signal(SIGINT, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
@@ -63,8 +64,8 @@ static void settle_in(const executor_plan *plan, pid_t parent, int pipe_end) {
     signal(SIGTERM, SIG_DFL);
   signal(SIGPIPE, SIG_DFL);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(EXIT_FAILURE); /* it died before prctl could tell */
-  /* The study file and other workers' pipes are the parent's alone. */
+  if (getppid() != parent) _exit(EXIT_FAILURE); /* the parent died before prctl() took effect */
+  /* The worker must not inherit the study file and other workers' pipes. */
   if (pipe_end > STDERR_FILENO + 1) close_range(STDERR_FILENO + 1, (unsigned)pipe_end - 1, 0);
   close_range((unsigned)pipe_end + 1, ~0u, 0);
   if (openblas_set_num_threads != NULL) openblas_set_num_threads(1);
@@ -74,7 +75,7 @@ static _Noreturn void be_worker(const executor_plan *plan, size_t job, int pipe_
   run_result result = {0};
   gl_error err = {.status = GL_OK};
   gl_status status = plan->work(plan->self, job, &result, &err);
-  if (status == GL_EINTERRUPTED) _exit(EXIT_FAILURE); /* nobody listens any more */
+  if (status == GL_EINTERRUPTED) _exit(EXIT_FAILURE); /* nobody reads the pipe */
   if (status != GL_OK) {
     run_result_fini(&result);
     result.status = RUN_FAILED;
@@ -92,7 +93,7 @@ static gl_status start_worker(executor *x, worker *w, size_t job) {
   if (pipe(ends) != 0)
     return gl_fail(x->err, GL_EIO, "cannot make a pipe for a worker: %s", strerror(errno));
   pid_t parent = getpid();
-  fflush(NULL); /* or the worker would hold a copy of what is not yet written */
+  fflush(NULL); /* otherwise the worker would inherit unflushed output */
   pid_t pid = fork();
   if (pid < 0) {
     close(ends[0]);
@@ -109,7 +110,8 @@ static gl_status start_worker(executor *x, worker *w, size_t job) {
   return GL_OK;
 }
 
-/* Reads from the pipe. 1: the worker closed it; 0: more may come; -1: an error in *err. */
+/* Reads from the pipe. Returns 1 if the worker closed it, 0 if more may come, -1 with an error in
+ * *err. */
 static int read_worker(worker *w, gl_error *err) {
   enum { PIECE = 65536 };
   MUST_RESERVE(w->bytes, w->room, w->size + PIECE, "a worker's result");
@@ -154,7 +156,7 @@ static gl_status reap(executor *x, worker *w) {
     snprintf(result.reason, sizeof result.reason, "%.*s", (int)sizeof result.reason - 1,
              spoiled.text);
   }
-  result.peak_bytes = (int64_t)used.ru_maxrss * 1024; /* also of a worker that was killed */
+  result.peak_bytes = (int64_t)used.ru_maxrss * 1024; /* measured even if the worker was killed */
   size_t job = w->job;
   free_worker(x, w);
   gl_status status = x->plan->done(x->plan->self, job, &result, x->err);
@@ -192,7 +194,7 @@ static void end_workers(executor *x) {
   }
   for (size_t i = 0; i < x->n_workers; ++i) {
     if (x->workers[i].pid == 0) continue;
-    close(x->workers[i].pipe); /* or one that has ended its work would wait to be heard */
+    close(x->workers[i].pipe); /* otherwise a worker that has finished would block writing to it */
     x->workers[i].pipe = -1;
     while (waitpid(x->workers[i].pid, NULL, 0) < 0 && errno == EINTR) continue;
     free_worker(x, &x->workers[i]);
@@ -222,13 +224,13 @@ gl_status executor_run(const executor_plan *plan, gl_error *err) {
   return status;
 }
 
-/* --- whether this machine can run the cells --- */
+/* --- checking the machine --- */
 
 typedef struct question {
   const sweep_cells *cells;
   const size_t *job;
   size_t n;
-  gl_error *answer; /* in memory that both processes see: a result has no status of an error */
+  gl_error *answer; /* in shared memory, because a run_result has no error status */
 } question;
 
 static gl_status ask_cell(const sweep_cell *cell, recipe_worlds *known, gl_error *err) {
@@ -237,7 +239,7 @@ static gl_status ask_cell(const sweep_cell *cell, recipe_worlds *known, gl_error
   gl_error why = {0};
   gl_status status = sweep_cell_recipe(&doc, cell, &why);
   if (status == GL_OK) status = recipe_read(&r, doc, &why);
-  r.threads = 1; /* as workers have */
+  r.threads = 1; /* as in workers */
   if (status == GL_OK) status = recipe_check_machine(&r, known, &why);
   cfg_free(doc);
   if (status == GL_OK) return status;
@@ -305,7 +307,7 @@ static gl_status ranks_read_text(ranks *s, const char *text, gl_error *err) {
   return GL_OK;
 }
 
-/* Adds a sentence to what a person should know. */
+/* Appends a sentence to the note. */
 __attribute__((format(printf, 2, 3))) static void ranks_add_note(ranks *s, const char *format,
                                                                  ...) {
   size_t length = strlen(s->note);
@@ -330,8 +332,8 @@ static void note_shard(ranks *s) {
 
 /* mpirun. */
 
-/* 0 where mpirun did not start this process. Only it sets OMPI_COMM_WORLD_SIZE: starting MPI
- * outside of it would cost every run. */
+/* Returns 0 if mpirun did not start this process. Only mpirun sets OMPI_COMM_WORLD_SIZE;
+ * initialising MPI without it would slow down every run. */
 static size_t mpirun_size(void) {
   size_t size = 0;
   return whole_number(getenv("OMPI_COMM_WORLD_SIZE"), &size) ? size : 0;
@@ -361,9 +363,9 @@ static gl_status begin_mpi(ranks *s, gl_error *err) {
 
 /* Slurm. */
 
-/* srun gives every process of a step its number, and the step's size in SLURM_STEP_NUM_TASKS. The
- * batch script, which runs once and where SLURM_PROCID is 0 too, does not have the latter. Leaves
- * 0 of 1 where there is no step of several tasks. */
+/* srun sets the rank of every task, and the number of tasks of the step in SLURM_STEP_NUM_TASKS.
+ * The batch script, which runs once and also has SLURM_PROCID 0, does not have the latter. Leaves
+ * rank 0 of 1 without a step of several tasks. */
 static gl_status read_step(ranks *s, gl_error *err) {
   const char *procid = getenv("SLURM_PROCID");
   size_t index = 0, count = 0;
@@ -388,7 +390,7 @@ static void note_lone_task(ranks *s) {
         tasks);
 }
 
-/* Every task of an array would do the same cells, and into the same file. */
+/* Notes a job array: each of its tasks would run all cells and write to the same file. */
 static void note_array(ranks *s) {
   const char *task = getenv("SLURM_ARRAY_TASK_ID"), *count = getenv("SLURM_ARRAY_TASK_COUNT");
   if (task != NULL)

@@ -1,5 +1,5 @@
-/* Time that the runs of a sweep take, and time that is left: means by kind of run, the throughput
- * of a study that is being written, and the progress bar of a sweep. */
+/* Run-time estimates of a sweep: mean durations by kind of run, the throughput of a study that is
+ * being written, and a sweep's progress bar. */
 #define _GNU_SOURCE /* tdestroy */
 #include "experiments/sweep/forecast.h"
 
@@ -28,15 +28,15 @@ typedef struct pace {
 } pace;
 
 struct costs_kind {
-  char *name; /* algorithm, newline, settings; the algorithm alone for what all of its runs share */
+  char *name; /* algorithm, newline, settings; only the algorithm for the mean over all its runs */
   costs *of;
-  costs_kind *algorithm, *next; /* in the list of kinds; NULL in an algorithm's own */
+  costs_kind *algorithm, *next; /* links in the list of kinds; NULL for an algorithm's own entry */
   pace took;
-  size_t left, updates; /* runs to be made, updates of each */
+  size_t left, updates; /* left: runs still to be made; updates: per run */
 };
 
 struct costs {
-  void *tree; /* of all kinds by name, the algorithms' own among them */
+  void *tree; /* all kinds by name, including those of algorithms */
   costs_kind *first;
   pace took;
   int64_t peak_bytes;
@@ -63,7 +63,7 @@ void costs_free(costs *c) {
   free(c);
 }
 
-/* Takes the name. *is_new: no kind had it. */
+/* Takes ownership of the name. *is_new: 1 if there was no kind of that name. */
 static costs_kind *kind_named(costs *c, char *name, bool *is_new) {
   costs_kind *k = MUST_ARRAY(costs_kind, 1, "the times of runs");
   *k = (costs_kind){.name = name, .of = c};
@@ -73,8 +73,8 @@ static costs_kind *kind_named(costs *c, char *name, bool *is_new) {
   return *found;
 }
 
-/* The settings without the learning rate. In canonical JSON a quoted name before a colon is a key,
- * and the rate is a number, which ends with a comma or the brace. */
+/* Settings without the learning rate. In canonical JSON a quoted name before a colon is a key, and
+ * the rate is a number that ends at a comma or the closing brace. */
 static char *kind_name(const char *algorithm, const char *swept) {
   static const char rate[] = "\"optimizer.lr\":";
   const char *at = strstr(swept, rate);
@@ -83,7 +83,7 @@ static char *kind_name(const char *algorithm, const char *swept) {
   after += strcspn(after, ",}");
   char *name = must_textf("the times of runs", "%s\n%.*s%s", algorithm, (int)(at - swept), swept,
                           *after == ',' ? after + 1 : after);
-  const size_t length = strlen(name); /* {"a":1,} where the rate was the last */
+  const size_t length = strlen(name); /* removing the last member leaves {"a":1,} */
   if (length > 2 && strcmp(name + length - 2, ",}") == 0) memcpy(name + length - 2, "}", 2);
   return name;
 }
@@ -127,7 +127,7 @@ void costs_ended(costs_kind *k, double wall_s, int failed) {
   if (!failed) costs_learn(k, wall_s, k->updates);
 }
 
-/* --- expecting --- */
+/* --- predictions --- */
 
 static double run_s(const pace *p, size_t updates) {
   return updates > 0 ? p->seconds / p->updates * (double)updates : p->seconds / (double)p->runs;
@@ -170,8 +170,8 @@ double costs_wait_s(const costs *c, size_t workers) {
 
 /* --- from a study --- */
 
-/* The updates that a run was to make: the last one that it made, or of a run that diverged what its
- * recipe says. */
+/* Planned number of updates of a run: its last update, or for a diverged run the number in its
+ * recipe. */
 static size_t planned_updates(sqlite3_stmt *q) {
   cJSON *made_from = json_tree_of((const char *)sqlite3_column_text(q, 4));
   const double steps = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(made_from, "steps"));
@@ -207,20 +207,20 @@ gl_status costs_read(costs *c, store *s, const char *study, gl_error *err) {
   return status;
 }
 
-/* --- how fast runs have finished lately --- */
+/* --- recent throughput --- */
 
-/* So many runs, the newest ones, say how fast the work goes; where nothing ran for so many seconds,
- * the sweep was stopped, and what lies before says nothing. */
+/* Throughput is measured over the most recent LATELY runs. A gap of more than PAUSE_S seconds means
+ * that the sweep was stopped; earlier runs are ignored. */
 enum { LATELY = 20, PAUSE_S = 60 };
 
 typedef struct recent {
-  double begun_s, ended_s; /* of all of them, in seconds since 1970 */
+  double begun_s, ended_s; /* range of these runs, seconds since 1970 */
   double work_s;
   size_t n;
 } recent;
 
-/* Finished runs of the study ?1, those of the grid and those of its tuning: algorithm, swept, when
- * and after how long. On the heap. */
+/* Query for the finished runs of study ?1, both of the grid and of tuning: algorithm, swept, end
+ * time and duration. Allocated. */
 static char *finished_runs(store *s, const char *then) {
   static const char *const names[] = {"finished", "wall_s"};
   char *columns =
@@ -240,7 +240,7 @@ static gl_status outlook_fail(store *s, gl_error *err) {
                  sqlite3_errmsg(store_handle(s)));
 }
 
-/* Frees sql. */
+/* Prepares and frees sql. */
 static gl_status query(sqlite3_stmt **q, store *s, char *sql, const char *study, gl_error *err) {
   *q = NULL;
   int code = sqlite3_prepare_v2(store_handle(s), sql, -1, q, NULL);
@@ -280,8 +280,8 @@ static gl_status read_recent(recent *out, store *s, const char *study, gl_error 
 
 /* --- tuning --- */
 
-/* What tuning runs took, and which of them are to be made. They make as many updates as the runs of
- * the grid. */
+/* Reads the durations of tuning runs, and which of them are still to be made. They make as many
+ * updates as the runs of the grid. */
 static gl_status read_tuning(costs *c, store *s, const char *study, gl_error *err) {
   char *const sql[] = {
       finished_runs(s, "SELECT algorithm, swept, wall_s FROM ended WHERE tuning AND wall_s IS NOT"
@@ -312,7 +312,7 @@ static gl_status read_tuning(costs *c, store *s, const char *study, gl_error *er
   return status;
 }
 
-/* --- the outlook --- */
+/* --- time estimates --- */
 
 static int expect_cell(void *self, const planned_cell *cell) {
   costs_expect(costs_of(self, cell->algorithm, cell->swept), 0);
@@ -328,7 +328,7 @@ gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl
   if (status == GL_OK) status = read_tuning(c, s, study, err);
   if (status == GL_OK) status = store_missing(s, study, expect_cell, c, err);
   if (status == GL_OK && lately.n >= 2) {
-    /* Times of finishing are whole seconds. */
+    /* end times are whole seconds */
     const double span = fmax(lately.ended_s - lately.begun_s, 1);
     out->per_s = (double)lately.n / span;
     out->left_s = costs_left_s(c) * span / lately.work_s;
@@ -339,8 +339,8 @@ gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl
 
 /* --- watching a sweep --- */
 
-/* Sums over kinds of runs are made this often: there may be very many kinds, and very short runs.
- */
+/* Minimum interval between recomputations of the estimate: there may be many kinds of runs, and
+ * runs may be very short. */
 static const double pricing_s = 0.2;
 
 gl_status watch_init(watch *w, uint64_t total, size_t workers, progress_mode mode, store *s,

@@ -1,5 +1,5 @@
-/* Time that the runs of a sweep take, and time that is left: means by kind of run, the throughput
- * of a study that is being written, and the progress bar of a sweep. */
+/* Run-time estimates of a sweep: mean durations by kind of run, the throughput of a study that is
+ * being written, and a sweep's progress bar. */
 #ifndef GEPOLAB_EXPERIMENTS_SWEEP_FORECAST_H
 #define GEPOLAB_EXPERIMENTS_SWEEP_FORECAST_H
 
@@ -16,10 +16,10 @@
 
 /* Wall-clock seconds per update, measured on finished runs and predicted for the remaining ones.
  *
- * Runs of one algorithm at one setting are of one kind, whatever their seed and learning rate. The
- * prediction is the mean over finished runs of the same kind; else over those of the same
- * algorithm; else over all. A run that diverged early counts with all its planned updates, since
- * others may end early likewise. Prefix: costs_. */
+ * Runs of one algorithm in one setting are of one kind, whatever their seed and learning rate. The
+ * prediction is the mean over finished runs of the same kind, else of the same algorithm, else over
+ * all runs. A run that diverged early counts with all its planned updates, because other runs may
+ * also end early. Prefix: costs_. */
 
 typedef struct costs costs;
 typedef struct costs_kind costs_kind; /* owned by its costs */
@@ -28,49 +28,51 @@ typedef struct costs_kind costs_kind; /* owned by its costs */
 costs *costs_new(void);
 void costs_free(costs *c);
 
-/* The kind of runs with that shown name and those settings (canonical JSON of a cell's swept
- * fields; its optimizer.lr does not count). */
+/* Returns the kind of runs with that shown name and those settings (canonical JSON of a cell's
+ * swept fields, ignoring optimizer.lr). */
 costs_kind *costs_of(costs *c, const char *algorithm, const char *swept);
 
-/* One more run of the kind is to be made, of so many updates; all of a kind make as many. 0: the
- * number is not known, and a run is expected to take as long as others did whatever their number.
+/* Adds a run of that kind to those to be made. updates: the same for all runs of a kind; 0:
+ * unknown, and the run is expected to take as long as others did, whatever their number of updates.
  */
 void costs_expect(costs_kind *k, size_t updates);
-/* No more runs of any kind are to be made; what was learned stays. */
+/* Resets the runs to be made to zero; the measured durations are kept. */
 void costs_expect_nothing(costs *c);
-/* One of them ended after so many seconds; as it failed, it teaches nothing. */
+/* Reports that a run to be made ended after wall_s seconds. The duration of a failed run is
+ * ignored. */
 void costs_ended(costs_kind *k, double wall_s, int failed);
-/* A run of an earlier sweep, which was to make so many updates, took so long. */
+/* Adds the duration of a run from an earlier sweep with that many planned updates. */
 void costs_learn(costs_kind *k, double wall_s, size_t updates);
 
-/* Seconds that a run of the kind is expected to take; NaN as long as no run at all ended. */
+/* Expected duration of a run of that kind in seconds; NaN if no run has ended yet. */
 double costs_run_s(const costs_kind *k);
-/* Seconds that all runs ended and learned from took. */
+/* Total seconds of all measured runs. */
 double costs_spent_s(const costs *c);
-/* How many runs were learned from. */
+/* Number of measured runs. */
 size_t costs_runs(const costs *c);
-/* Seconds of work that is left, summed over runs; NaN where nothing is known. */
+/* Total seconds of the runs still to be made; NaN if unknown. */
 double costs_left_s(const costs *c);
-/* Seconds until so many workers have done what is left: shared evenly, and no less than the longest
- * run. 0 where nothing is left, NaN where nothing is known. */
+/* Seconds until `workers` workers finish the remaining runs: the work divided evenly, and at least
+ * the longest run. 0 if nothing is left, NaN if unknown. */
 double costs_wait_s(const costs *c, size_t workers);
 
-/* Bytes of memory that the largest run learned from the store took; 0: not known. */
+/* Largest peak memory in bytes of the runs read from the store; 0: unknown. */
 int64_t costs_peak_bytes(const costs *c);
 
-/* Learns from the finished runs of that study in the store: their wall_s and peak_bytes. */
+/* Adds the finished runs of that study in the store: their wall_s and peak_bytes. */
 gl_status costs_read(costs *c, store *s, const char *study, gl_error *err);
 
-/* --- how fast runs have finished lately --- */
+/* --- recent throughput --- */
 
 typedef struct sweep_outlook {
-  double per_s;  /* runs that finished a second, over the last ones; NaN: too few finished */
-  double left_s; /* until the missing ones are there, if work goes on as it did then; NaN */
+  double per_s;  /* finished runs per second, over the most recent ones; NaN: too few */
+  double left_s; /* seconds until the missing runs are done at the recent degree of parallelism;
+                    NaN: unknown */
 } sweep_outlook;
 
-/* Of one study of the store, tuning runs and cells of the grid alike. Missing ones take what
- * finished runs of their kind took (experiments/sweep/costs.h), and are worked at as many at a time
- * as the last twenty runs were. Tuning runs of before format 4 do not say what they took. */
+/* Estimates for one study in the store, over tuning runs and cells of the grid. Missing runs are
+ * expected to take as long as finished runs of their kind (costs_…), with as many in parallel as
+ * the last twenty runs had. Tuning runs of files before format 4 have no durations. */
 gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl_error *err);
 
 /* --- watching a sweep --- */
@@ -78,26 +80,27 @@ gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl
 typedef struct watch {
   progress *bar;
   costs *costs;
-  double learned_s;  /* what runs of the file took that were learned from at the beginning */
-  uint64_t finished; /* of the total: found in the file, or made now */
+  double learned_s;  /* total duration of the file's runs at the beginning */
+  uint64_t finished; /* runs found in the file or completed now, out of the total */
   uint64_t found;
-  double priced; /* when the time left was last computed */
+  double priced; /* time of the last estimate */
 } watch;
 
-/* Learns from the finished runs of the study in the store (which may fail as reading does). total:
- * runs of all phases, found ones included. Release with watch_fini() in any case. */
+/* Starts a progress display and reads the durations of the study's finished runs from the store.
+ * total: runs of all phases, including those in the file. Release with watch_fini(), also after an
+ * error. Errors: those of costs_read(). */
 gl_status watch_init(watch *w, uint64_t total, size_t workers, progress_mode mode, store *s,
                      const char *study, gl_error *err);
 void watch_fini(watch *w);
 
-/* A phase begins, of which n runs are in the file already; what was expected before of it and those
- * after is replaced by the next calls of watch_expect(). */
+/* Begins a phase of which n runs are already in the file. The following calls of watch_expect()
+ * replace earlier expectations for this and later phases. */
 void watch_phase(watch *w, const char *what, size_t n);
-/* These cells will be run: cells job[0 .. n) (job NULL: the first n). */
+/* Adds the cells job[0 .. n) to the runs to be made (job NULL: the first n). */
 void watch_expect(watch *w, const sweep_cells *cells, const size_t *job, size_t n);
-/* One of them ended. */
+/* Reports the end of one of them. */
 void watch_ended(watch *w, const sweep_cell *cell, const run_result *o);
-/* Time passes while runs are waited for. */
+/* Updates the display while waiting. */
 void watch_tick(watch *w);
 
 #endif

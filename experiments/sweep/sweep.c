@@ -1,5 +1,5 @@
-/* Runs a sweep: its tuning runs, then its cells, through worker processes into the study file; or
- * says what it would do. */
+/* Runs a sweep: tuning runs, then cells, through worker processes into the study file; or reports
+ * what it would do. */
 #include "experiments/sweep/sweep.h"
 
 #include "core/config/fields.h"
@@ -23,7 +23,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* The state of a sweep that is run, or surveyed. */
+/* State of a sweep that is run or surveyed. */
 typedef struct sweep {
   const sweep_options *options;
   const cfg_doc *doc;
@@ -32,14 +32,14 @@ typedef struct sweep {
   tune_plan plan; /* plan.grid.n_axes 0: no tuning */
   sweep_cells tuning, cells;
   double *score;    /* [tuning.n_cells] -INFINITY: not known yet */
-  int machine_fits; /* asked already, of all cells */
+  int machine_fits; /* 1: all cells were already checked against this machine */
   store *store;
   sweep_report *report;
   watch watch;
   gl_error *err;
 } sweep;
 
-/* One list of cells on its way through the workers. */
+/* A list of cells to be run by the workers. */
 typedef struct phase {
   sweep *sweep;
   const sweep_cells *cells;
@@ -47,14 +47,14 @@ typedef struct phase {
   size_t n_jobs;
 } phase;
 
-/* Whether cell i of the grid is this process's. */
+/* Returns 1 if cell i of the grid belongs to this rank. */
 static int sweep_is_mine(const sweep *s, size_t i) {
   return i % s->options->ranks.count == s->options->ranks.index;
 }
 
 /* --- one cell --- */
 
-static const char beside[] = ".checkpoints"; /* the study file */
+static const char beside[] = ".checkpoints"; /* appended to the study file's name */
 
 gl_status sweep_checkpoints(char *path, const char *root, const char *file, const sweep_cell *cell,
                             gl_error *err) {
@@ -79,8 +79,8 @@ static int keeps_checkpoints(const sweep *s) {
   return s->options->checkpoints != NULL || s->base.wants_checkpoints;
 }
 
-/* Removes the checkpoints of a cell that is in the study; those of a known cell too, for a process
- * killed between storing a cell and clearing up may have left them. */
+/* Removes the checkpoints of a cell that is stored in the study. Also called for cells found in the
+ * file: a process may have been killed between storing a cell and removing them. */
 static void clear_checkpoints(const sweep *s, const sweep_cell *cell) {
   char path[PATH_MAX];
   if (keeps_checkpoints(s) &&
@@ -108,7 +108,7 @@ static int gives_up(void *self) {
   return signals_caught();
 }
 
-/* While other processes read the file, as when it is copied, writes wait. */
+/* Writes wait while another process reads the file, for example while copying it. */
 static const store_waiting waiting = {.tell = sweep_tell, .stops = gives_up};
 
 static gl_status sweep_run_cell(void *self, size_t job, run_result *out, gl_error *err) {
@@ -126,7 +126,7 @@ static gl_status sweep_run_cell(void *self, size_t job, run_result *out, gl_erro
   if (s->options->checkpoint_every > 0) how.pace.every = s->options->checkpoint_every;
   gl_status status = sweep_cell_recipe(&doc, cell, err);
   if (status == GL_OK) status = recipe_read(&r, doc, err);
-  r.threads = 1; /* the workers themselves are the parallelism */
+  r.threads = 1; /* parallelism comes from the workers */
   if (status == GL_OK && keeps_checkpoints(s)) {
     status = sweep_checkpoints(path, s->options->checkpoints, s->options->file, cell, err);
     how.checkpoints = path;
@@ -136,7 +136,7 @@ static gl_status sweep_run_cell(void *self, size_t job, run_result *out, gl_erro
   return status;
 }
 
-/* System, architecture and number of processors; no names of hosts or people. */
+/* System, architecture and number of processors, without host or user names. */
 static void sweep_describe_machine(char *text, size_t size) {
   struct utsname u;
   if (uname(&u) != 0) {
@@ -189,7 +189,7 @@ gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *
   return status;
 }
 
-/* --- what becomes of finished jobs --- */
+/* --- results of finished jobs --- */
 
 static void note_failure(sweep_report *report, const sweep_cell *cell, const run_result *o) {
   char *all = NULL;
@@ -267,7 +267,7 @@ static gl_status run_phase(phase *p,
 
 /* --- cells --- */
 
-/* A large grid is listed with a bar, and Ctrl-C ends that as it ends the runs. */
+/* Expanding a large grid shows a progress bar and can be stopped with Ctrl-C, like the runs. */
 typedef struct listing {
   progress_mode mode;
   progress *bar;
@@ -280,7 +280,7 @@ static int show_listing(void *self, size_t done, size_t total) {
   return signals_caught();
 }
 
-/* The cells of a grid, with a bar where that takes long; Ctrl-C ends it (GL_EINTERRUPTED). */
+/* Expands a grid, with a progress bar if it takes long; Ctrl-C stops it (GL_EINTERRUPTED). */
 static gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *grid,
                             sweep_expansion how) {
   listing l = {.mode = s->options->progress};
@@ -294,7 +294,7 @@ static gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *
 
 /* --- the two phases --- */
 
-/* A choice without a failed run could change once that run is repeated and succeeds. */
+/* Fails if a tuning run failed: the choice could change when that run is repeated and succeeds. */
 static gl_status refuse_failed_tuning(const sweep *s) {
   if (s->report->tuning_failed == 0) return GL_OK;
   return gl_fail(
@@ -305,7 +305,7 @@ static gl_status refuse_failed_tuning(const sweep *s) {
       s->report->tuning_failed, tune_runs(&s->plan, s->tuning.n_cells));
 }
 
-/* Called between look-ups of cells, which take long in a large file. */
+/* Called between look-ups of cells, which are slow in a large file. */
 static gl_status stop_if_told(const sweep *s) {
   const int caught = signals_caught();
   if (caught == 0) return GL_OK;
@@ -313,15 +313,15 @@ static gl_status stop_if_told(const sweep *s) {
                  strsignal(caught));
 }
 
-/* Whether the store (NULL: none) has a finished run of the cell. *status is GL_EINTERRUPTED where a
- * signal asked to stop. */
+/* Returns 1 if the store (may be NULL) has a finished run of the cell. *status is GL_EINTERRUPTED
+ * if a signal was caught. */
 static int sweep_has(const sweep *s, const sweep_cell *cell, gl_status *status) {
   *status = stop_if_told(s);
   return *status == GL_OK && s->store != NULL &&
          store_has_finished(s->store, cell->key, cell->recipe);
 }
 
-/* Fills s->score, made here, from the store; -INFINITY where it has none. */
+/* Allocates s->score and fills it from the store; -INFINITY for runs that are not there. */
 static gl_status sweep_known_scores(sweep *s) {
   s->score = MUST_ARRAY(double, s->tuning.n_cells, "the tuning runs");
   gl_status status = GL_OK;
@@ -334,19 +334,20 @@ static gl_status sweep_known_scores(sweep *s) {
   return status;
 }
 
-/* The cells that this process will run, or find in the file, after the tuning. */
+/* Adds the cells of this rank to the progress bar: those that it will run or find in the file after
+ * tuning. */
 static void expect_grid(sweep *s) {
   for (size_t i = 0; i < s->cells.n_cells; ++i)
     if (sweep_is_mine(s, i)) watch_expect(&s->watch, &s->cells, &i, 1);
 }
 
-/* Under MPI the ranks share the tuning runs; other shards know nothing of each other, so that each
- * makes all of them. */
+/* Returns 1 if this rank makes tuning run i. MPI ranks share the tuning runs; other shards do not
+ * communicate, so each makes all of them. */
 static int tunes(const sweep *s, size_t i) {
   return !s->options->ranks.mpi || sweep_is_mine(s, i);
 }
 
-/* Runs what is not known of a rung, while the bar expects that and the whole grid after it. */
+/* Makes the missing runs of a rung. The progress bar includes these and the whole grid. */
 static gl_status make_tuning_runs(sweep *s, const unsigned char *in) {
   phase p = {.sweep = s, .cells = &s->tuning};
   size_t known = 0;
@@ -370,8 +371,8 @@ static gl_status make_tuning_runs(sweep *s, const unsigned char *in) {
 
 static gl_status put_plan(const sweep *s, const unsigned char *in, int with_grid);
 
-/* Which runs a rung makes follows from the scores of those before it, which all ranks share.
- * status: of what came before, in which ranks may differ. */
+/* Runs a rung. Its runs follow from the scores of earlier rungs, which all ranks share. status:
+ * result of the previous steps, which may differ between ranks. */
 static gl_status make_rung(sweep *s, size_t rung, unsigned char *in, gl_status status) {
   if (status == GL_OK) status = tune_rung(in, &s->plan, &s->tuning, s->score, rung, s->err);
   if (status == GL_OK && rung > 0) status = put_plan(s, in, 0);
@@ -428,13 +429,13 @@ static gl_status run_grid(sweep *s) {
   return status;
 }
 
-/* --- all of it --- */
+/* --- entry point --- */
 
-/* Reads the recipe and all cells of both grids, without chosen rates: everything that can be wrong
- * with the recipe is found here, before any file is touched. */
+/* Reads the recipe and all cells of both grids, without chosen rates. All errors of the recipe are
+ * found here, before any file is changed. */
 static gl_status sweep_check(sweep *s) {
-  /* The grid first: an override that its axes would undo may be no recipe by itself, and the grid
-   * says what to write instead. */
+  /* The grid is read first: if an axis would undo an override, the document may not be a valid
+   * recipe, and the grid's error explains what to write instead. */
   gl_status status = sweep_grid_read(&s->grid, s->doc, s->err);
   if (status == GL_OK) status = recipe_read(&s->base, s->doc, s->err);
   if (status == GL_OK) status = tune_plan_read(&s->plan, s->doc, &s->grid, s->base.steps, s->err);
@@ -445,7 +446,7 @@ static gl_status sweep_check(sweep *s) {
   return status;
 }
 
-/* Frees what sweep_check() made, and the scores. */
+/* Frees the results of sweep_check() and the scores. */
 static void sweep_fini(sweep *s) {
   sweep_cells_fini(&s->cells);
   sweep_cells_fini(&s->tuning);
@@ -454,8 +455,8 @@ static void sweep_fini(sweep *s) {
   s->score = NULL;
 }
 
-/* A study that is begun may have no cell left that needs this machine: its phases ask for those
- * that are left. A new one is asked for here, before there is a file. */
+/* For a new study, checks the machine before its file is created. An existing study may have no
+ * cells left that need this machine, so its phases check the remaining cells. */
 static gl_status check_machine(sweep *s, const char *path) {
   if (access(path, F_OK) == 0) return GL_OK;
   gl_status status = preflight_check(&s->cells, NULL, s->cells.n_cells, s->err);
@@ -466,7 +467,7 @@ static gl_status check_machine(sweep *s, const char *path) {
 
 /* --- the plan --- */
 
-/* Adds the cells, or those for which in[i] is not 0. */
+/* Appends the cells; if `in` is not NULL, only those with in[i] != 0. */
 static size_t plan_cells(planned_cell *to, const sweep_cells *from, const unsigned char *in) {
   size_t n = 0;
   for (size_t i = 0; i < from->n_cells; ++i) {
@@ -483,8 +484,8 @@ static size_t plan_cells(planned_cell *to, const sweep_cells *from, const unsign
 }
 
 /* Stores the planned runs, so that an unfinished study can be distinguished from a complete one:
- * the tuning runs for which in[i] is not 0, and the grid. Tuning runs of later rungs are added when
- * the rung before has ended. */
+ * the tuning runs with in[i] != 0, and the grid. Tuning runs of later rungs are added after the
+ * previous rung. */
 static gl_status put_plan(const sweep *s, const unsigned char *in, int with_grid) {
   planned_cell *cells =
       MUST_ARRAY(planned_cell, s->tuning.n_cells + s->cells.n_cells, "the plan of the study");
@@ -519,7 +520,7 @@ static gl_status count_superseded(const sweep *s) {
   return status;
 }
 
-/* Tuning runs and cells of this process. */
+/* Number of tuning runs and cells of this rank. */
 static size_t runs_in_all(const sweep *s) {
   const size_t tuning = tune_runs(&s->plan, s->tuning.n_cells);
   size_t n = s->options->ranks.mpi ? tuning / s->options->ranks.count : tuning;
@@ -527,10 +528,10 @@ static size_t runs_in_all(const sweep *s) {
   return n;
 }
 
-/* Compares what the file has already with its checksums: a damaged score or run would be taken for
- * a finished one. */
+/* Verifies the checksums of the file's contents: a damaged score or run would be taken for a
+ * finished one. */
 static gl_status sweep_verify(const sweep *s) {
-  /* Rates are chosen anew from the scores, so those of the file need not be right. */
+  /* Rates are recomputed from the scores, so the rates in the file are not verified. */
   static const char *const used[] = {"runs",      "steps",      "evals",         "set_evals",
                                      "staleness", "clock",      "tuning_scores", "plan",
                                      "sweeps",    "provenance", "fates",         NULL};
@@ -556,7 +557,7 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
   if (status == GL_OK) store_set_waiting(s.store, waiting);
   if (status == GL_OK) status = sweep_verify(&s);
   if (status == GL_OK) status = put_first_plan(&s);
-  /* From here on all ranks of an MPI job go on together or stop together. */
+  /* From here on all ranks of an MPI job continue together or stop together. */
   status = ranks_share(&options->ranks, NULL, 0, status);
   if (status == GL_OK)
     status = watch_init(&s.watch, runs_in_all(&s), options->workers, options->progress, s.store,
@@ -576,9 +577,9 @@ void sweep_report_fini(sweep_report *r) {
   *r = (sweep_report){0};
 }
 
-/* --- looking ahead --- */
+/* --- surveying a sweep without running it --- */
 
-/* Some of a list of cells. */
+/* A subset of a list of cells. */
 typedef struct selection {
   const sweep_cells *cells;
   size_t *job; /* [n] indices into cells; owned */
@@ -590,7 +591,7 @@ static void survey_selection_init(selection *x, const sweep_cells *cells) {
                    .job = MUST_ARRAY(size_t, cells->n_cells, "the cells of the sweep")};
 }
 
-/* The study as it is, or NULL where there is no file yet. */
+/* Opens the study, or returns NULL if there is no file yet. */
 static gl_status open_if_there(sweep *s) {
   char path[PATH_MAX];
   const sweep_options *o = s->options;
@@ -601,9 +602,9 @@ static gl_status open_if_there(sweep *s) {
   return status == GL_OK ? sweep_verify(s) : status;
 }
 
-/* Lists the tuning runs that are not in the file: of each rung up to the first incomplete one those
- * that it tries. Later rungs depend on its scores; only their number of settings is known, and
- * their time is estimated with the first settings. */
+/* Lists the missing tuning runs: for each rung up to the first incomplete one, those that it makes.
+ * Later rungs depend on its scores; only their number of settings is known, so their time is
+ * estimated with the first settings. */
 static gl_status left_to_tune(sweep *s, sweep_survey *out, selection *left) {
   const tune_plan *p = &s->plan;
   unsigned char *in = MUST_ARRAY(unsigned char, s->tuning.n_cells, "the tuning runs");
@@ -625,7 +626,7 @@ static gl_status left_to_tune(sweep *s, sweep_survey *out, selection *left) {
   return status;
 }
 
-/* The cells as they will be run: with what is chosen, if that is done. */
+/* Lists the cells as they will be run, with the choices if tuning is complete. */
 static gl_status set_choices(sweep *s, sweep_survey *out) {
   sweep_choice *choices = NULL;
   size_t n = 0;
@@ -662,7 +663,7 @@ static void survey_expect(costs *c, const selection *left) {
   }
 }
 
-/* The grid begins when the last tuning run has ended: the two waits add up. */
+/* The grid begins after the last tuning run, so the two waiting times add up. */
 static gl_status survey_estimate(const sweep *s, sweep_survey *out, const selection *tuning,
                                  const selection *grid) {
   const selection *const phases[] = {tuning, grid};
@@ -706,7 +707,7 @@ gl_status sweep_look_ahead(sweep_survey *out, const cfg_doc *doc, const sweep_op
     out->tuning = s.plan.grid;
     out->steps = s.plan.steps;
     status = survey_look(&s, out, &tuning, &grid);
-    s.plan.steps = NULL; /* it is the survey's */
+    s.plan.steps = NULL; /* now owned by the survey */
   }
   free(tuning.job);
   free(grid.job);

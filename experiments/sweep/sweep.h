@@ -1,4 +1,4 @@
-/* A sweep from a checked recipe to a filled study file: tuning runs first, then the grid. */
+/* Runs a sweep: from a checked recipe to a filled study file, with tuning runs before the grid. */
 #ifndef GEPOLAB_EXPERIMENTS_SWEEP_SWEEP_H
 #define GEPOLAB_EXPERIMENTS_SWEEP_SWEEP_H
 
@@ -13,81 +13,79 @@
 #include <stddef.h>
 
 typedef struct sweep_options {
-  const char *file; /* the study; each of several ranks adds its number */
+  const char *file; /* the study file; with several ranks each appends its number */
   size_t workers;
   ranks ranks;
   progress_mode progress;
-  const char *checkpoints; /* a folder, where each cell has one of its own; NULL: beside the study
-                              file if the recipe has a `checkpoint` section, else none */
-  size_t checkpoint_every; /* updates; 0: as the recipe says */
-  int replaces_plan;       /* the recipe's grid is all that the study is to hold from now on; 0: it
-                              is added to what was planned before */
+  const char *checkpoints; /* folder with a subfolder per cell; NULL: beside the study file if the
+                              recipe has a `checkpoint` section, else no checkpoints */
+  size_t checkpoint_every; /* in updates; 0: as in the recipe */
+  int replaces_plan; /* 1: the recipe's grid replaces the study's plan; 0: it is added to the plan
+                      */
 } sweep_options;
 
 enum { SWEEP_FAILURES_TOLD = 10 };
 
 typedef struct sweep_report {
-  size_t tuning_runs, tuning_known; /* made now, found in the file */
-  size_t tuning_failed;             /* of those made now */
-  size_t cells, known;              /* of this shard; found finished in the file */
-  size_t done, diverged, failed;    /* made now */
+  size_t tuning_runs, tuning_known; /* runs made now, runs found in the file */
+  size_t tuning_failed;             /* failed runs among those made now */
+  size_t cells, known; /* of this shard: all cells, and those found finished in the file */
+  size_t done, diverged, failed; /* results of the cells made now */
   double tuning_s, grid_s;
-  tuned_fields tuned;    /* what `tune` chose; borrowed from the recipe, like the choices' values */
+  tuned_fields tuned; /* the fields that `tune` chooses; borrowed from the recipe, like the values
+                         of choices */
   sweep_choice *choices; /* [n_choices], owned */
   size_t n_choices;
-  size_t superseded; /* runs of the study in the file whose places others have taken */
-  char *failures;    /* a line for each of the first SWEEP_FAILURES_TOLD runs that failed now:
-                        algorithm, seed, settings and reason; owned, NULL: none */
+  size_t superseded; /* runs of the study in the file that are superseded */
+  char *failures; /* one line for each of the first SWEEP_FAILURES_TOLD runs that failed now, with
+                     algorithm, seed, settings and reason; owned, NULL: none */
 } sweep_report;
 
-/* Reads the sweep and every one of its cells, asks whether this machine has the device and the
- * memory that each needs, and only then opens the file, keeps the plan there and runs what is not
- * in it yet. A failed cell is counted and stored as such and tried again by the next call. A failed
- * tuning run is GL_EIO with out->tuning_failed: what is chosen without it could be other than what
- * is chosen with it, so the grid waits until a later call has made it. Release *out with
- * sweep_report_fini() in any case.
- */
+/* Reads the sweep and all its cells, and checks that this machine has the devices and the memory
+ * they need. Only then opens the file, stores the plan and runs what is missing. A failed cell is
+ * counted, stored as failed, and repeated by the next call. If a tuning run failed, the result is
+ * GL_EIO with out->tuning_failed, and the grid is not started: the missing score could change the
+ * choice. Release *out with sweep_report_fini(), also after an error. */
 gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *options,
                     gl_error *err);
 void sweep_report_fini(sweep_report *r);
 
-/* The folder of a cell's checkpoints into path[PATH_MAX]: root/KEY, or with a root of NULL
+/* Writes the folder of a cell's checkpoints to path[PATH_MAX]: root/KEY, or if root is NULL
  * file.checkpoints/KEY. */
 gl_status sweep_checkpoints(char *path, const char *root, const char *file, const sweep_cell *cell,
                             gl_error *err);
-/* Removes the checkpoints in that folder, then it and a file.checkpoints that is empty. */
+/* Removes the checkpoints in that folder, the folder, and file.checkpoints if it is then empty. */
 void sweep_clear_checkpoints(const char *path);
 
 /* Stores the run of one cell. */
 gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *cell,
                            const run_result *o, gl_error *err);
 
-/* --- looking ahead --- */
+/* --- surveying a sweep without running it --- */
 
-/* What a sweep would do, without doing it: its cells, what of them is in the file already, and what
- * the rest may take. */
+/* What a sweep would do: its cells, which of them are already in the file, and the expected
+ * duration of the rest. */
 
 typedef struct sweep_survey {
-  const char *study; /* borrowed from the recipe's doc, like the grids */
+  const char *study; /* borrowed from the recipe's document, like the grids */
   sweep_grid grid;   /* its axes with their values */
   sweep_grid tuning; /* n_axes 0: the recipe has no `tune` */
-  cfg_doc *steps;    /* of the rungs of successive halving, which that grid borrows; owned */
-  size_t tuning_runs, tuning_known; /* all; those whose scores are in the file */
-  size_t cells, known;              /* of this shard; those finished in the file */
-  int rates_open;        /* 1: rates are chosen when all tuning runs have ended, and only then is it
-                            certain which cells are in the file; `known` is 0 */
-  size_t learned_from;   /* finished runs of the study in the file, from which times are expected */
-  double work_s, wait_s; /* of all that is left: summed over runs, and with the options' workers;
-                            NaN: no run of the study has finished yet */
-  int64_t peak_bytes;    /* of memory that the largest of those runs took; 0: not known */
+  cfg_doc *steps;    /* owned; the rungs of successive halving, borrowed by `tuning` */
+  size_t tuning_runs, tuning_known; /* total, and those with scores in the file */
+  size_t cells, known;              /* of this shard: total, and those finished in the file */
+  int rates_open; /* 1: rates are chosen after all tuning runs. Until then it is unknown which cells
+                     are in the file, and `known` is 0 */
+  size_t learned_from;   /* finished runs of the study in the file, used for the estimates */
+  double work_s, wait_s; /* seconds for everything that is left: total over runs, and elapsed with
+                            the options' workers; NaN: no run of the study has finished yet */
+  int64_t peak_bytes;    /* largest memory use of those runs; 0: unknown */
 } sweep_survey;
 
 void sweep_survey_fini(sweep_survey *v);
 
-/* Reads the recipe and, where there is one, the file (options->file NULL: none), asks whether this
- * machine fits what is left, and writes nothing. Release *out with sweep_survey_fini() in any case.
- * Errors are those that sweep_run() would give before it opens the file, and those of reading it.
- */
+/* Reads the recipe and the file, if it exists (options->file NULL: none), checks this machine
+ * against what is left, and writes nothing. Release *out with sweep_survey_fini(), also after an
+ * error. Errors: those of sweep_run() before it opens the file, and of reading the file. */
 gl_status sweep_look_ahead(sweep_survey *out, const cfg_doc *doc, const sweep_options *options,
                            gl_error *err);
 

@@ -1,4 +1,4 @@
-/* From the `sweep` section of a recipe to the cells of its grid. */
+/* Expands the `sweep` section of a recipe to the cells of its grid. */
 #include "experiments/sweep/sweep_cells.h"
 
 #include "core/base/hash.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 static const size_t max_cells = 1000000;
-static const char cells_memory[] = "the cells of the sweep"; /* named where memory is short */
+static const char cells_memory[] = "the cells of the sweep"; /* for out-of-memory messages */
 
 static int sets_several(const sweep_axis *swept) {
   return cfg_design_named(swept->path) != NULL;
@@ -23,8 +23,7 @@ static int sets_several(const sweep_axis *swept) {
 
 /* --- the grid --- */
 
-/* An axis replaces what the recipe says at its path, so an override there would be lost in every
- * cell. */
+/* Rejects an override of a path that an axis sets: the axis would replace it in every cell. */
 static gl_status refuse_lost_override(const cfg_doc *doc, const char *path, gl_error *err) {
   const cfg_node *stated = cfg_find(cfg_root(doc), path);
   const cfg_node *lost = stated != NULL ? cfg_overridden(stated) : NULL;
@@ -36,8 +35,8 @@ static gl_status refuse_lost_override(const cfg_doc *doc, const char *path, gl_e
                   path, path, path);
 }
 
-/* Likewise of the fields of an axis that sets several, which are maps from paths to values by now.
- */
+/* The same for the fields of an axis that sets several; its values are maps from paths to values by
+ * now. */
 static gl_status refuse_lost_draws(const cfg_doc *doc, const char *path, const cfg_node *draws,
                                    gl_error *err) {
   const cfg_node *first = cfg_at(draws, 0);
@@ -79,7 +78,7 @@ gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err) {
   return GL_OK;
 }
 
-/* "10 × 20 × 300", cut where the room ends. */
+/* "10 × 20 × 300", truncated to size. */
 static const char *factors_text(const sweep_grid *grid, char *text, size_t size) {
   size_t used = 0;
   *text = '\0';
@@ -101,7 +100,7 @@ static gl_status count_cells(const sweep_grid *grid, size_t *n, gl_error *err) {
                   factors_text(grid, factors, sizeof factors), product, max_cells);
 }
 
-/* Which value of each axis cell `ordinal` has; the last axis varies fastest. */
+/* Computes the index of each axis' value in cell `ordinal`; the last axis varies fastest. */
 static void cell_position(const sweep_grid *grid, size_t ordinal, size_t at[SWEEP_MAX_AXES]) {
   for (size_t i = grid->n_axes; i-- > 0;) {
     size_t values = cfg_size(grid->axes[i].values);
@@ -111,15 +110,15 @@ static void cell_position(const sweep_grid *grid, size_t ordinal, size_t at[SWEE
 }
 
 /* --- fields --- */
-/* An axis sets one field, and that of a random search or a design several. */
+/* An axis sets one field; the axis of a random search or a design sets several. */
 
 enum { MAX_FIELDS = 2 * SWEEP_MAX_AXES, MAX_HOLES = MAX_FIELDS + TUNED_FIELDS_MOST };
 
 typedef struct swept_field {
   const char *path;
-  size_t axis; /* whose value it takes */
-  char **text; /* [values of the axis] their canonical text; owned */
-  char *key;   /* the path as JSON writes it; owned */
+  size_t axis; /* the axis that sets the field */
+  char **text; /* [values of the axis] canonical text; owned */
+  char *key;   /* the path as a JSON string; owned */
 } swept_field;
 
 static const cfg_node *field_value_at(const sweep_grid *grid, const swept_field *f, size_t at) {
@@ -134,24 +133,24 @@ static int has_own_column(const char *path) {
   return strcmp(path, "algorithm") == 0 || strcmp(path, "seed") == 0;
 }
 
-/* --- the work --- */
-/* Most cells of a large grid differ from one before them in nothing but the seed, or in a field
- * that most rooms do not look at. So a cell's recipe is read once for each combination of the other
- * fields' values, rooms are asked once about each different section (recipe_check()), and the
- * canonical text is not made from a tree but written into a template. */
+/* --- state of an expansion --- */
+/* In a large grid most cells differ from earlier ones only in the seed, or in a field that most
+ * sections do not depend on. So the recipe is parsed once for each combination of the other fields'
+ * values, each different section is checked once (recipe_check()), and the canonical text is not
+ * generated from a tree but filled into a template. */
 
-/* The properties that cells share if they differ only in their seeds. */
+/* Properties shared by cells that differ only in their seeds. */
 typedef struct combination {
   char algorithm[POLICY_NAME_SIZE];
   double lr;
   size_t steps;
   int is_llm, known;
-  size_t choice; /* of the choices; n_choices: none was made */
-  uint64_t seed; /* where seeds are no axis */
+  size_t choice; /* index of the choice; n_choices: none was made */
+  uint64_t seed; /* used if seeds are not an axis */
 } combination;
 
-/* An algorithm as it was read, and its shown name: writing the fields of algorithms to compare them
- * is most of the work of reading a cell, and a sweep has few algorithms. */
+/* A parsed algorithm and its shown name, cached: formatting the fields of algorithms to compare
+ * them dominates the cost of parsing a cell, and a sweep has few algorithms. */
 enum { MAX_NAMED = 64 };
 typedef struct named_algorithm {
   policy_algorithm read;
@@ -165,21 +164,21 @@ typedef struct expansion {
   cfg_doc *base;
   swept_field field[MAX_FIELDS];
   size_t n_fields;
-  size_t sorted[MAX_FIELDS]; /* the fields listed in `swept`, by path */
+  size_t sorted[MAX_FIELDS]; /* indices of the fields listed in `swept`, by path */
   size_t n_sorted;
-  size_t order[MAX_FIELDS]; /* sections before what is inside them */
-  size_t seeds;             /* the axis of seeds, or SIZE_MAX */
-  uint64_t *seed;           /* [values of that axis, or 1] */
-  char *seed_known;         /* [the same] */
+  size_t order[MAX_FIELDS]; /* order of setting fields: sections before their members */
+  size_t seeds;             /* axis of the seeds, or SIZE_MAX */
+  uint64_t *seed;           /* [values of the axis of seeds, or 1] */
+  char *seed_known;         /* [as seed] */
   combination *combination; /* [cells / values of the axis of seeds] */
-  tuned_fields tuned;       /* what `tune` chooses of these cells; n 0: nothing is left open */
-  char **chosen;            /* [n_choices * tuned.n] canonical texts of what was chosen; owned */
-  int nested;               /* a field is inside another: every cell is made from its tree */
-  cfg_template *plain,
-      *open; /* the cell's text; that with holes for the tuned fields, the last ones */
+  tuned_fields tuned;       /* the fields that `tune` chooses for these cells; n = 0: none */
+  char **chosen;            /* [n_choices * tuned.n] canonical text of the chosen values; owned */
+  int nested;               /* 1: a field is inside another, so every cell is made from its tree */
+  cfg_template *plain, *open; /* template of the cell's text; the same with holes for the tuned
+                                 fields, which are the last ones */
   recipe_worlds known;
   recipe_starts starts;
-  named_algorithm *named; /* [MAX_NAMED], n_named of them known */
+  named_algorithm *named; /* [MAX_NAMED] of which n_named are set */
   size_t n_named;
   gl_error *err;
 } expansion;
@@ -188,7 +187,7 @@ static int compare_paths(const expansion *x, size_t a, size_t b) {
   return strcmp(x->field[a].path, x->field[b].path);
 }
 
-/* Puts i into a list of n indices in the order of `before`; lists are short. */
+/* Inserts i into a list of n indices sorted by `before`; lists are short. */
 static void insert(size_t *list, size_t n, size_t i,
                    int (*compare)(const expansion *, size_t, size_t), const expansion *x) {
   for (; n > 0 && compare(x, list[n - 1], i) > 0; --n) list[n] = list[n - 1];
@@ -200,7 +199,7 @@ static int compare_lengths(const expansion *x, size_t a, size_t b) {
   return (n > m) - (n < m);
 }
 
-/* The path as JSON writes it; owned. */
+/* The path as a JSON string; owned. */
 static char *json_key(const char *path) {
   cJSON *name = must_have(cJSON_CreateString(path), cells_memory);
   char *key = must_have(cJSON_PrintUnformatted(name), cells_memory);
@@ -237,7 +236,7 @@ static gl_status cells_add_fields(expansion *x) {
     for (size_t k = 0; first != NULL && k < cfg_size(first) && status == GL_OK; ++k)
       status = cells_add_field(x, cfg_key_at(first, k), i);
   }
-  /* a cell that begins from a checkpoint has its checksum, which only its own tree can take */
+  /* a cell that starts from a checkpoint contains its checksum, which needs the cell's own tree */
   x->nested |= cfg_find(cfg_root(x->base), start) != NULL;
   for (size_t k = 0; k < x->n_fields; ++k) x->nested |= cfg_paths_meet(x->field[k].path, start);
   for (size_t k = 0; k < x->n_fields; ++k)
@@ -246,7 +245,7 @@ static gl_status cells_add_fields(expansion *x) {
   return status;
 }
 
-/* --- one cell from its tree --- */
+/* --- a cell from its tree --- */
 
 static gl_status cells_set_fields(const expansion *x, cfg_doc *doc,
                                   const size_t at[SWEEP_MAX_AXES]) {
@@ -258,13 +257,13 @@ static gl_status cells_set_fields(const expansion *x, cfg_doc *doc,
   return status;
 }
 
-/* The algorithm's shown name into name, which leaves out what is an axis of its own, or chosen. */
+/* Writes the algorithm's shown name, without fields that are an axis or chosen. */
 static gl_status name_algorithm(expansion *x, const policy_algorithm *algorithm,
                                 char name[POLICY_NAME_SIZE]) {
   static const char section[] = "algorithm.";
   const char *own[MAX_HOLES];
   size_t n = 0;
-  for (size_t i = 0; i < x->n_named; ++i) /* bytes that differ in padding only cost time */
+  for (size_t i = 0; i < x->n_named; ++i) /* a mismatch in padding bytes only costs time */
     if (memcmp(&x->named[i].read, algorithm, sizeof *algorithm) == 0) {
       memcpy(name, x->named[i].name, POLICY_NAME_SIZE);
       return GL_OK;
@@ -298,7 +297,7 @@ static gl_status set_choice(const expansion *x, cfg_doc *doc, size_t choice) {
   return status;
 }
 
-/* Gives every tuned field this value, which is no more than a mark in a text. */
+/* Sets every tuned field to this value, a placeholder in a text. */
 static gl_status mark_tuned(const expansion *x, cfg_doc *doc, const char *value) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < x->tuned.n && status == GL_OK; ++i) {
@@ -309,8 +308,8 @@ static gl_status mark_tuned(const expansion *x, cfg_doc *doc, const char *value)
   return status;
 }
 
-/* Reads the recipe at that position, has it checked where that is asked for, and notes what all its
- * seeds share. */
+/* Parses the recipe at that position, checks it if requested, and stores the properties common to
+ * all its seeds. */
 static gl_status cells_read_cell(expansion *x, cfg_doc *doc, const size_t at[SWEEP_MAX_AXES],
                                  combination *c, uint64_t *seed) {
   recipe r;
@@ -339,12 +338,13 @@ static gl_status cells_read_cell(expansion *x, cfg_doc *doc, const size_t at[SWE
 
 /* --- the texts of a cell --- */
 
-/* The beginning of a cell's identity, before its recipe: the version of what recipes mean. */
+/* The prefix of a cell's identity before its recipe: the version of the recipes' meaning. */
 static size_t meaning_text(char *to, size_t size) {
   return (size_t)snprintf(to, size, "meaning %d: ", RECIPE_MEANING);
 }
 
-/* {"cluster.max_delay":600}: sorted by path. Counts where `to` is NULL; without a final zero. */
+/* Writes {"cluster.max_delay":600}, sorted by path, without a terminating null. Returns the length;
+ * only counts if `to` is NULL. */
 static size_t put_swept(const expansion *x, const size_t at[SWEEP_MAX_AXES], char *to) {
   size_t n = 0;
   for (size_t i = 0; i < x->n_sorted; ++i) {
@@ -360,8 +360,8 @@ static size_t put_swept(const expansion *x, const size_t at[SWEEP_MAX_AXES], cha
   return n + (x->n_sorted == 0 ? 2 : 1);
 }
 
-/* identity, recipe and swept of a cell are one piece of memory: a million cells have a million of
- * them. size: of the recipe in bytes; returns where its text goes. */
+/* Allocates identity, recipe and swept of a cell as one block, because there may be a million
+ * cells. size: bytes of the recipe. Returns the destination of its text. */
 static char *make_texts(const expansion *x, sweep_cell *cell, const size_t at[SWEEP_MAX_AXES],
                         size_t size) {
   char meaning[48];
@@ -376,8 +376,8 @@ static char *make_texts(const expansion *x, sweep_cell *cell, const size_t at[SW
   return all + before;
 }
 
-/* A cell whose fields are all stated is known by its key; where `tune` chooses some, its place is
- * the hash of the recipe with these fields open. open: of that recipe. */
+/* Sets the cell's place. If all fields are stated, it is the key; if `tune` chooses some, it is the
+ * hash of the recipe with these fields open. open, size: the text of that recipe. */
 static void set_place(sweep_cell *cell, const char *open, size_t size) {
   const size_t before = (size_t)(cell->recipe - cell->identity);
   char *identity = must_resize(NULL, before + size, 1, cells_memory);
@@ -387,7 +387,7 @@ static void set_place(sweep_cell *cell, const char *open, size_t size) {
   free(identity);
 }
 
-/* From the cell's tree, which may lose what was chosen for it here. */
+/* Generates the texts from the cell's tree, from which chosen fields may be removed. */
 static gl_status texts_of_tree(expansion *x, sweep_cell *cell, cfg_doc *doc,
                                const size_t at[SWEEP_MAX_AXES]) {
   char *text = must_have(cfg_canonical(cfg_root(doc)), cells_memory);
@@ -405,7 +405,7 @@ static gl_status texts_of_tree(expansion *x, sweep_cell *cell, cfg_doc *doc,
   return GL_OK;
 }
 
-/* From the templates. */
+/* Generates the texts from the templates. */
 static void texts_of_template(expansion *x, sweep_cell *cell, const combination *c,
                               const size_t at[SWEEP_MAX_AXES]) {
   const char *value[MAX_HOLES];
@@ -426,7 +426,7 @@ static void texts_of_template(expansion *x, sweep_cell *cell, const combination 
   free(open);
 }
 
-/* {"optimizer.lr":0.1}: what was chosen, with the fields in the order of `tune`. */
+/* Writes {"optimizer.lr":0.1}: the chosen values, in the order of `tune`. */
 static void set_chosen(const expansion *x, sweep_cell *cell, const combination *c) {
   size_t size = 0;
   if (c->choice == x->how->n_choices || x->tuned.n == 0) return;
@@ -440,9 +440,9 @@ static void set_chosen(const expansion *x, sweep_cell *cell, const combination *
   must_succeed(fclose(to) == 0, cells_memory);
 }
 
-/* --- from the first cell to the last --- */
+/* --- expanding the grid --- */
 
-/* The number of the combination at a position, without the axis of seeds. */
+/* Index of the combination at a position, ignoring the axis of seeds. */
 static size_t combination_at(const expansion *x, const size_t at[SWEEP_MAX_AXES]) {
   size_t number = 0;
   for (size_t i = 0; i < x->grid->n_axes; ++i)
@@ -450,7 +450,8 @@ static size_t combination_at(const expansion *x, const size_t at[SWEEP_MAX_AXES]
   return number;
 }
 
-/* A seed as a recipe that has nothing else says it: what recipe_read() would find, and refuse. */
+/* Parses a seed in an otherwise empty recipe, so that it gives the same result or error as
+ * recipe_read(). */
 static gl_status cells_read_seed(const expansion *x, size_t value, uint64_t *seed) {
   static const char empty[] = "{}";
   cfg_doc *doc = NULL;
@@ -467,7 +468,7 @@ static gl_status cells_read_seed(const expansion *x, size_t value, uint64_t *see
   return status;
 }
 
-/* *slow: the cell was read, and not only written. */
+/* *slow: 1 if the cell was parsed, 0 if it came from the templates. */
 static gl_status cells_fill_cell(expansion *x, sweep_cell *cell, int *slow) {
   size_t at[SWEEP_MAX_AXES];
   cell_position(x->grid, cell->ordinal, at);
@@ -502,7 +503,7 @@ static gl_status cells_fill_cell(expansion *x, sweep_cell *cell, int *slow) {
   return GL_OK;
 }
 
-/* The templates of the cells' texts, made from the first one. */
+/* Makes the templates of the cells' texts from the first cell. */
 static gl_status make_templates(expansion *x) {
   const size_t first[SWEEP_MAX_AXES] = {0};
   const char *path[MAX_HOLES];
@@ -522,7 +523,7 @@ static gl_status make_templates(expansion *x) {
   return status;
 }
 
-/* The fields that `tune` chooses in the grid's cells; none in the grid of tuning runs, where they
+/* The fields that `tune` chooses in the grid's cells. None in the grid of tuning runs, where they
  * are axes. */
 static tuned_fields cells_open_fields(const cfg_doc *doc, const sweep_grid *grid) {
   tuned_fields t = tuned_fields_of(doc);
@@ -531,7 +532,7 @@ static tuned_fields cells_open_fields(const cfg_doc *doc, const sweep_grid *grid
   return t;
 }
 
-/* The texts of what was chosen. */
+/* Generates the texts of the chosen values. */
 static void write_choices(expansion *x) {
   const size_t n = x->how->n_choices * x->tuned.n;
   x->chosen = MUST_ARRAY(char *, n, cells_memory);
@@ -540,8 +541,8 @@ static void write_choices(expansion *x) {
                              cells_memory);
 }
 
-/* What a cell does not contain: the sweep it came from, words about the study, and what changes no
- * result. */
+/* Copies the recipe without keys that do not belong to a cell: the sweep, descriptions of the
+ * study, and keys that do not affect results. */
 static gl_status cell_base(cfg_doc **out, const cfg_doc *doc, gl_error *err) {
   static const char *const not_in_cells[] = {"sweep", "tune", "contrasts", "description",
                                              "checkpoint"};
@@ -635,7 +636,7 @@ static gl_status interrupted(gl_error *err) {
 }
 
 static gl_status fill_cells(expansion *x, size_t n) {
-  enum { PAUSE = 1024 }; /* cells that are only written take a microsecond or two */
+  enum { PAUSE = 1024 }; /* cells made from templates take one or two microseconds */
   gl_status status = GL_OK;
   int slow = 1;
   for (size_t i = 0; i < n && status == GL_OK; ++i) {

@@ -1,8 +1,7 @@
 /* A sweep as a list of cells, and the contrasts that its recipe declares. A cell is a complete
- * recipe; its key is the hash of that recipe's canonical form and of what recipes mean
- * (RECIPE_MEANING), so it does not depend on layout, order of keys, or on the rest of the sweep,
- * and a cell of another meaning is another cell.
- */
+ * recipe. Its key is the hash of the recipe's canonical form and of RECIPE_MEANING, the version of
+ * what recipes mean. The key does not depend on layout, order of keys, or the rest of the sweep;
+ * with another RECIPE_MEANING it is a different cell. */
 #ifndef GEPOLAB_EXPERIMENTS_SWEEP_SWEEP_CELLS_H
 #define GEPOLAB_EXPERIMENTS_SWEEP_SWEEP_CELLS_H
 
@@ -16,8 +15,8 @@
 #include <stdint.h>
 
 typedef struct sweep_axis {
-  const char *path;       /* dotted; borrowed */
-  const cfg_node *values; /* a list that is not empty; borrowed */
+  const char *path;       /* dotted path; borrowed */
+  const cfg_node *values; /* a non-empty list; borrowed */
 } sweep_axis;
 
 enum { SWEEP_MAX_AXES = 32 };
@@ -29,28 +28,29 @@ typedef struct sweep_grid {
 
 typedef struct sweep_cell {
   char key[33];
-  char place[33]; /* its place in the study, whatever is chosen for it: likewise the hash of
-                     the recipe, with the fields left open that `tune` chooses */
-  char *identity; /* what the key is the hash of: the meaning of recipes, and the recipe; owned */
-  const char *recipe; /* canonical JSON of the whole cell; part of identity */
-  const char *swept;  /* canonical JSON of what is swept besides algorithm and seed; in identity's
+  char place[33]; /* place in the study, independent of what is chosen: hash of the recipe with the
+                     fields that `tune` chooses left open */
+  char *identity; /* text of which the key is the hash: the meaning of recipes, and the recipe;
+                     owned */
+  const char *recipe; /* canonical JSON of the whole cell; points into identity */
+  const char *swept;  /* canonical JSON of the swept fields except algorithm and seed; in identity's
                          memory */
-  const char *source; /* path of the file it came from, NULL: none; that of its cells */
-  char *chosen;       /* canonical JSON of what `tune` chose for it; NULL: nothing; owned */
+  const char *source; /* path of the recipe's file, NULL: none; borrowed from the list of cells */
+  char *chosen;       /* canonical JSON of what `tune` chose; NULL: nothing; owned */
   char algorithm[POLICY_NAME_SIZE];
   uint64_t seed;
-  size_t steps;   /* updates it makes */
-  int is_llm;     /* its world is a transformer's */
-  double lr;      /* optimizer.lr, its default included */
-  size_t ordinal; /* position in the grid */
+  size_t steps;   /* number of updates */
+  int is_llm;     /* 1: the world is a transformer */
+  double lr;      /* optimizer.lr, or its default */
+  size_t ordinal; /* index in the grid */
 } sweep_cell;
 
-/* The values that `tune` chose for the algorithm of that shown name. */
+/* The values that `tune` chose for the algorithm with that shown name. */
 typedef struct sweep_choice {
   char algorithm[POLICY_NAME_SIZE];
   const cfg_node
-      *value[TUNED_FIELDS_MOST]; /* of each of the recipe's tuned_fields_of(); borrowed */
-  double lr;                     /* the rate of the runs that were best */
+      *value[TUNED_FIELDS_MOST]; /* a value for each of tuned_fields_of() the recipe; borrowed */
+  double lr;                     /* learning rate of the best runs */
   double score;
   unsigned edges; /* bit i: value[i] is the smallest or the largest number that was tried */
 } sweep_choice;
@@ -58,34 +58,34 @@ typedef struct sweep_choice {
 typedef struct sweep_cells {
   sweep_cell *cells;
   size_t n_cells;
-  char *source; /* path of the file that the recipe came from, NULL: none; owned */
+  char *source; /* path of the recipe's file, NULL: none; owned */
 } sweep_cells;
 
-/* The `sweep` section as a grid, ranges and random search being lists by now (recipe_load()): the
- * axis `random` has maps from paths to values. GL_EINPUT if it is missing, empty, an axis is not a
- * list, or an override would be undone by an axis in every cell. */
+/* Parses the `sweep` section as a grid. recipe_load() has already replaced ranges and random search
+ * by lists: the axis `random` has maps from paths to values. Errors: GL_EINPUT (missing, empty, an
+ * axis that is not a list, an override that an axis would undo in every cell). */
 gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err);
 
-/* How a grid becomes cells; {0}: unchecked, unwatched, with what the recipe itself says of fields
- * that `tune` chooses. */
+/* Options of the expansion of a grid. {0}: no checks, no callback, and tuned fields as stated in
+ * the recipe. */
 typedef struct sweep_expansion {
   const sweep_choice *choices; /* [n_choices] set the tuned fields by algorithm */
   size_t n_choices;
-  int check; /* every cell is read by all its rooms, and two algorithms of one shown name, or two
-                equal cells, are refused */
-  /* Called every few milliseconds with the number of cells so far; what is not 0 ends the work with
-   * GL_EINTERRUPTED. NULL: nobody watches. */
+  int check; /* 1: checks every section of every cell, and rejects two algorithms with one shown
+                name and two equal cells */
+  /* Called every few milliseconds with the number of cells so far; a nonzero result stops with
+   * GL_EINTERRUPTED. May be NULL. */
   int (*tick)(void *self, size_t done, size_t total);
   void *self;
 } sweep_expansion;
 
-/* Every cell of the grid over the recipe, in grid order: at most 1,000,000, which is found out
- * before anything else. Release with sweep_cells_fini(). */
+/* Expands every cell of the grid over the recipe, in grid order; at most 1,000,000, which is
+ * checked first. Release with sweep_cells_fini(). */
 gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *grid,
                        const sweep_expansion *how, gl_error *err);
 void sweep_cells_fini(sweep_cells *s);
 
-/* The recipe of a cell as a doc of its own. */
+/* Parses a cell's recipe into its own document. */
 gl_status sweep_cell_recipe(cfg_doc **out, const sweep_cell *cell, gl_error *err);
 
 /* --- declared contrasts --- */
@@ -98,20 +98,21 @@ gl_status sweep_cell_recipe(cfg_doc **out, const sweep_cell *cell, gl_error *err
  *       of: {algorithm: ratio gate, cluster.preset: fifo}
  *       against: {algorithm: ratio, cluster.preset: fifo}
  *
- * An arm names the algorithm as it is shown, and enough fields to identify one setting. */
+ * An arm gives the algorithm's shown name and enough fields to identify one setting. */
 
 typedef struct declared_contrasts {
   contrast *contrast; /* [n]; texts are borrowed from the recipe */
   size_t n;
 } declared_contrasts;
 
-/* Reads the recipe's `contrasts`; n is 0 where it has none. GL_EINPUT with line and column for an
- * unknown key, measure or field, and a name that two contrasts have. Release with
- * declared_contrasts_fini() in any case. */
+/* Parses the recipe's `contrasts`; n is 0 if it has none. Release with declared_contrasts_fini(),
+ * also after an error. Errors: GL_EINPUT with line and column (an unknown key, measure or field; a
+ * duplicate name). */
 gl_status declared_contrasts_read(declared_contrasts *out, const cfg_doc *doc, gl_error *err);
 void declared_contrasts_fini(declared_contrasts *d);
 
-/* Only checks them: GL_EINPUT also for an algorithm that no cell of the sweep has. */
+/* Checks them without keeping them; also GL_EINPUT for an algorithm that no cell of the sweep has.
+ */
 gl_status declared_contrasts_check(const cfg_doc *doc, const sweep_cells *cells, gl_error *err);
 
 #endif

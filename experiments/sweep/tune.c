@@ -1,4 +1,4 @@
-/* The plan of tuning runs, their scores, and what is chosen for each algorithm. */
+/* Plans tuning runs, scores them, and chooses fields for each algorithm. */
 #include "experiments/sweep/tune.h"
 
 #include "analysis/statistics.h"
@@ -23,7 +23,7 @@ static gl_status numbers_only(const cfg_node *list, const char *what, gl_error *
   return GL_OK;
 }
 
-/* A list of at least one value, none of them twice. */
+/* Checks that the list has at least one value and no duplicates. */
 static gl_status check_list(const cfg_node *list, const char *what, gl_error *err) {
   if (cfg_kind_of(list) != CFG_LIST || cfg_size(list) == 0)
     return cfg_fail(list, err,
@@ -73,7 +73,8 @@ static gl_status separate_seeds(const cfg_node *seeds, const cfg_doc *doc, const
   return status;
 }
 
-/* Not what is no setting of a run, or says which runs there are; of an algorithm its fields. */
+/* Returns 1 if `tune` may choose the path: settings of a run, and fields of an algorithm, but not
+ * keys such as seed that define which runs there are. */
 static int may_be_chosen(const char *path) {
   static const char *const others[] = {"seed",  "name", "description", "sweep",
                                        "steps", "tune", "checkpoint"};
@@ -83,8 +84,8 @@ static int may_be_chosen(const char *path) {
          strcmp(path, "algorithm.name") != 0;
 }
 
-/* Whether the axis, or a field of a design, is the tuned field or inside of it; one around it, as
- * an algorithm is around its clip, is set first. */
+/* Returns 1 if the axis, or a field of a design, is the tuned field or inside it. A section around
+ * the tuned field (an algorithm around its clip) is set first and is allowed. */
 static int sets(const sweep_axis *swept, const char *path) {
   const cfg_node *first = cfg_at(swept->values, 0);
   if (strcmp(swept->path, "algorithm") != 0 && cfg_path_is_inside(swept->path, path)) return 1;
@@ -176,7 +177,7 @@ static gl_status read_halving(tune_plan *p, const cfg_node *node, const sweep_gr
 
 /* --- the grid of tuning runs --- */
 
-/* Replaces the values of the axis of that path, or adds it at the end. */
+/* Replaces the values of the axis with that path, or appends the axis. */
 static gl_status set_axis(sweep_grid *grid, const char *path, const cfg_node *values,
                           gl_error *err) {
   for (size_t i = 0; i < grid->n_axes; ++i)
@@ -264,7 +265,8 @@ double tune_score(const run_result *o, size_t steps) {
   return run_result_scores(o).last_quarter;
 }
 
-/* The cell of a setting in a rung, for the other axes' combination number `outer`. */
+/* Index of the cell of a setting in a rung; `outer` is the index of the combination of the other
+ * axes. */
 static size_t tune_cell_at(const tune_plan *p, size_t outer, size_t rung, size_t setting) {
   return (outer * p->rungs + rung) * p->settings + setting;
 }
@@ -273,17 +275,17 @@ static size_t combinations(const tune_plan *p, const sweep_cells *cells) {
   return cells->n_cells / (p->settings * p->rungs);
 }
 
-/* Which of the i-th field's values a setting has. */
+/* Index of the i-th field's value in a setting. */
 static size_t tune_value_of(const tune_plan *p, size_t setting, size_t i) {
   for (size_t k = p->fields.n; k-- > i + 1;) setting /= cfg_size(p->fields.values[k]);
   return setting % cfg_size(p->fields.values[i]);
 }
 
-/* A setting in a rung of one algorithm. */
+/* One algorithm's setting in a rung. */
 typedef struct standing {
   const tune_plan *plan;
   size_t setting;
-  double score; /* NaN: no run of it has one */
+  double score; /* NaN: no run has a score */
 } standing;
 
 static int compare_settings(const tune_plan *p, size_t one, size_t other) {
@@ -299,7 +301,7 @@ static int compare_settings(const tune_plan *p, size_t one, size_t other) {
   return 0;
 }
 
-/* The best first; without a score last. */
+/* Sorts best first; settings without a score last. */
 static int compare_standings(const void *left, const void *right) {
   const standing *a = left, *b = right;
   if (isnan(a->score) != isnan(b->score)) return isnan(a->score) ? 1 : -1;
@@ -307,7 +309,7 @@ static int compare_standings(const void *left, const void *right) {
   return compare_settings(a->plan, a->setting, b->setting);
 }
 
-/* The score of a setting over all cells of the algorithm; buffer[combinations]. */
+/* The score of a setting over all cells of the algorithm; buffer[combinations] is scratch. */
 static double score_of(const tune_plan *p, const sweep_cells *cells, const double *score,
                        const char *algorithm, size_t rung, size_t setting, double *buffer) {
   size_t n = 0;
@@ -319,7 +321,7 @@ static double score_of(const tune_plan *p, const sweep_cells *cells, const doubl
   return sample_iqm(buffer, sample_sort(buffer, n));
 }
 
-/* The state of a choice: a standing for each setting, the remaining settings first. */
+/* State of a choice: a standing per setting, remaining settings first. */
 typedef struct contest {
   const tune_plan *plan;
   const sweep_cells *cells;
@@ -338,7 +340,7 @@ static void contest_fini(contest *c) {
   free(c->buffer);
 }
 
-/* Ranks the settings that a rung tries, of those that the rungs before left. */
+/* Ranks the settings of a rung among those left by earlier rungs. */
 static gl_status rank(contest *c, const char *algorithm, size_t rung, gl_error *err) {
   const size_t n = tune_settings(c->plan, rung);
   for (size_t k = 0; k < n; ++k)
@@ -350,7 +352,7 @@ static gl_status rank(contest *c, const char *algorithm, size_t rung, gl_error *
                  algorithm);
 }
 
-/* Goes through the rungs before `rung`, so that those that it tries stand at the front. */
+/* Replays the rungs before `rung`, so that the settings it tries are at the front. */
 static gl_status play(contest *c, const char *algorithm, size_t rung, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t k = 0; k < c->plan->settings; ++k) c->standing[k] = (standing){c->plan, k, NAN};
@@ -358,7 +360,7 @@ static gl_status play(contest *c, const char *algorithm, size_t rung, gl_error *
   return status;
 }
 
-/* Whether an earlier combination has the algorithm of this one. */
+/* Returns 1 if an earlier combination has the same algorithm. */
 static int tune_is_known(const tune_plan *p, const sweep_cells *cells, size_t outer) {
   const char *algorithm = cells->cells[tune_cell_at(p, outer, 0, 0)].algorithm;
   for (size_t k = 0; k < outer; ++k)
@@ -389,7 +391,7 @@ gl_status tune_rung(unsigned char *in, const tune_plan *p, const sweep_cells *ce
 
 /* --- the choice --- */
 
-/* Whether the value is the smallest or the largest of numbers that differ. */
+/* Returns 1 if the value is the smallest or the largest of several different numbers. */
 static int is_edge(const cfg_node *values, size_t at) {
   double own, other, smallest = INFINITY, largest = -INFINITY;
   if (!cfg_number(cfg_at(values, at), &own)) return 0;

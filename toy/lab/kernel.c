@@ -342,7 +342,7 @@ static gl_status evaluate_one(const policy_algorithm *algorithm, const lab_table
   return policy_evaluate(&alone, &in, &out, ws, err);
 }
 
-/* --- what may be factored --- */
+/* --- algorithms that can be factored --- */
 /* White list of the algorithms that the kernels can compute: for each field, its allowed values. An
  * algorithm with an unlisted field or another value is evaluated group by group instead. `alone`
  * applies to algorithms whose coefficients depend on the group only through the advantage,

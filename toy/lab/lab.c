@@ -511,7 +511,7 @@ static gl_status run_task(void *context, size_t task, gl_error *err) {
   return status;
 }
 
-/* --- before and after --- */
+/* --- preparation and results --- */
 
 static void lab_refuse(gl_error *refusal, const char *why) {
   *refusal = (gl_error){.status = GL_EINPUT};

@@ -125,11 +125,11 @@ void lab_alias_fini(lab_alias *a) {
   arena_fini(&a->memory);
 }
 
-/* --- random draws --- */
+/* --- random samples --- */
 /* Samples random groups in blocks, vectorised over groups: Philox, alias table and counts. The
  * portable and the AVX2 version use integer arithmetic and give the same counts. */
 
-/* --- on any machine --- */
+/* --- portable version --- */
 
 /* rng_block() at LANES addresses, index first + lane * step, each Philox4x32 round for all lanes.
  * The words are those of separate calls. */
@@ -178,7 +178,7 @@ static void draw_plain(lab_block *b, const lab_alias *alias, rng_stream stream, 
   }
 }
 
-/* --- on AVX2 --- */
+/* --- AVX2 version --- */
 /* The AVX2 version samples PIECE groups together. Philox words and their products with the number
  * of responses are in 64-bit lanes, whose lower halves are the factors, so no round needs a mask or
  * a shuffle. Responses have 32 bits during the table lookup and one byte during counting. The
@@ -355,7 +355,7 @@ static void draw_avx2(lab_block *b, const lab_alias *alias, rng_stream stream, u
 }
 #endif
 
-/* --- either --- */
+/* --- choice of version --- */
 
 int lab_block_draw_as(lab_block *b, const lab_alias *alias, rng_stream stream, uint64_t first,
                       size_t n, double total, lab_draw_form form) {

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the distribution of samplers --- */
+/* --- the behaviour policy --- */
 /* The behaviour policy: the policy of the sampler's version, perturbed as configured by
  * `sampling.behaviour` and mixed with another policy by `behaviour_mixture` (paper/methods.md
  * §1.3). A mixture of whole responses is sampled token by token from its conditional probabilities.
@@ -184,7 +184,7 @@ static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *e
   return status;
 }
 
-/* --- responses with versions of their own --- */
+/* --- responses with separate versions --- */
 
 /* Appends a table to each response's record, starting at the response's first new position. Earlier
  * tables that start at or after that position become empty. For a response without new tokens the

@@ -51,7 +51,7 @@ toy_dists toy_learner_dists(const toy_learner *l, const batch *b, size_t slots) 
                      b->own_dists};
 }
 
-/* --- versions that are held --- */
+/* --- held versions --- */
 /* Held versions: copies of the parameters that samplers still use. A copy keeps the stamp of its
  * parameters, so cached tables of that stamp stay valid. */
 

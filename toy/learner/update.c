@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- laying batches out --- */
+/* --- laying out batches --- */
 
 /* Fills the toy learner's additional columns (see core/rl's update table) for one batch. */
 static gl_status lay_batch_out(toy_learner *l, const batch *b, size_t i0, size_t k0,
@@ -270,7 +270,7 @@ static void exact_metrics(toy_learner *l, double *metrics) {
   metrics[METRIC_EXACT_RETURN] = toy_learner_return(l);
 }
 
-/* --- what top-k and top-p keep --- */
+/* --- tokens kept by top-k and top-p --- */
 /* At every sampled token: the learner's probability mass of the tokens that truncation kept, and
  * the entropies of the learner's distribution restricted to the kept tokens and to the others. */
 

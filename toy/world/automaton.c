@@ -150,7 +150,7 @@ void toy_chain_visits(const response_tree *g, const double *const *log_m, double
   }
 }
 
-/* --- the automata that a recipe can name, and one that it gives as a table --- */
+/* --- automata by name and by table --- */
 
 typedef enum automaton_kind {
   AUTOMATON_PARITY,

@@ -236,7 +236,7 @@ gl_status toy_features_templates(toy_features *f, const toy_features_context *in
   return status;
 }
 
-/* --- dense --- */
+/* --- dense features --- */
 
 static gl_status allocate_dense(toy_features *f, const toy_features_context *in, size_t dimension,
                                 gl_error *err) {
@@ -290,7 +290,7 @@ void toy_features_fini(toy_features *f) {
   *f = (toy_features){0};
 }
 
-/* --- use --- */
+/* --- logits and gradients --- */
 
 void toy_features_logits(const toy_features *f, const double *theta, size_t x, double *z) {
   const size_t edges = f->n_nodes * f->vocabulary;

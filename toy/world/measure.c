@@ -67,7 +67,7 @@ double toy_exact_log_collision(const response_tree *t, const double *logq, doubl
   return log(below[0]);
 }
 
-/* --- the record of a sampler's distribution --- */
+/* --- recorded behaviour distributions --- */
 
 size_t toy_record_size(const toy_world *w, size_t parts) {
   return w->counted ? parts * (w->tree.n_edges + 1) : w->tree.n_edges;

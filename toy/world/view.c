@@ -174,7 +174,7 @@ static gl_status toy_view_sequence_scores(const void *self, const double *theta,
   return GL_OK;
 }
 
-/* --- where responses are counted --- */
+/* --- counted worlds --- */
 
 int toy_world_is_counted(const toy_world *w) {
   return w->counted;
