@@ -245,7 +245,9 @@ gl_status results_studies(char ***names, size_t *n, store *s, gl_error *err) {
   if (status == GL_OK && code != SQLITE_DONE) status = database_failed(db, err);
   sqlite3_finalize(q);
   if (status == GL_OK && *n == 0)
-    status = gl_fail(err, GL_EINPUT, "the study holds no finished run; sweep its recipe first");
+    status = gl_fail(err, GL_EINPUT,
+                     "the study holds no finished run; run its sweep again, which "
+                     "goes on where it was stopped");
   if (status == GL_OK) return GL_OK;
   free(*names);
   *names = NULL;

@@ -52,7 +52,11 @@ static size_t content_start(const char *text, size_t size) {
 
 /* The last format reports the error for files that no other format recognises. */
 static gl_status find_format(const import_format **out, const import_file *f, gl_error *err) {
-  if (f->start == f->size) return import_refuse(f, "the file is empty", "export it again", err);
+  if (f->start == f->size)
+    return import_refuse(f, "the file is empty",
+                         "export it again; of a sweep that was stopped before its first cell: run "
+                         "the sweep again",
+                         err);
   gl_status status = refuse_others(f, err);
   bool is = false;
   for (size_t i = 0; i < sizeof formats / sizeof *formats && status == GL_OK && !is; i++) {

@@ -2,6 +2,7 @@
 #include "core/base/json.h"
 
 #include "core/base/array.h"
+#include "core/base/utf8.h"
 
 #include <assert.h>
 #include <float.h>
@@ -63,6 +64,16 @@ cJSON *json_append_object(cJSON *array) {
   if (o && cJSON_AddItemToArray(array, o)) return o;
   cJSON_Delete(o);
   return NULL;
+}
+
+void json_write(const char *printed, FILE *to) {
+  for (size_t left = strlen(printed); left > 0;) {
+    const size_t good = utf8_valid_prefix(printed, left);
+    fwrite(printed, 1, good, to);
+    if (good < left) fprintf(to, "\\\\x%02x", (unsigned char)printed[good]);
+    printed += good + (good < left);
+    left -= good + (good < left);
+  }
 }
 
 /* --- reading --- */

@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* --- writing --- */
 /* Numbers have the shortest decimal form that reads back to the same double, as in CSV. NaN and
@@ -23,6 +24,8 @@ cJSON *json_add_number(cJSON *to, const char *key, double value);
 cJSON *json_add_numbers(cJSON *to, const char *key, const double *values, size_t n);
 /* Appends a new object to an array; NULL if out of memory. */
 cJSON *json_append_object(cJSON *array);
+/* Writes printed JSON; bytes of its texts that are not UTF-8 as shown.h does, "\\xff". */
+void json_write(const char *printed, FILE *to);
 cJSON *json_add_string(cJSON *to, const char *key, const char *value);
 
 /* --- reading --- */

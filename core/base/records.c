@@ -143,7 +143,10 @@ gl_status records_end(records_writer *w, gl_error *err) {
     return GL_OK;
   }
   char *text = w->short_of_memory ? NULL : cJSON_PrintUnformatted(w->record);
-  if (text != NULL) fprintf(w->to, "%s\n", text);
+  if (text != NULL) {
+    json_write(text, w->to);
+    fputc('\n', w->to);
+  }
   cJSON_Delete(w->record);
   w->record = NULL;
   w->short_of_memory = 0;

@@ -425,7 +425,8 @@ static gl_status write_json(const table *t, FILE *to, gl_error *err) {
   char *text = tree != NULL ? cJSON_Print(tree) : NULL;
   cJSON_Delete(tree);
   if (text == NULL) return gl_fail_memory(err, "the JSON answer");
-  fprintf(to, "%s\n", text);
+  json_write(text, to);
+  fputc('\n', to);
   cJSON_free(text);
   return GL_OK;
 }

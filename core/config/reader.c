@@ -352,9 +352,11 @@ static int64_t bounded_whole(cfg_reader *r, const char *key, const cfg_node *nod
 int64_t cfg_int(cfg_reader *r, const char *key, int64_t fallback, int64_t lo, int64_t hi) {
   const cfg_node *node = ask(r, key);
   const int64_t value = node == NULL ? fallback : bounded_whole(r, key, node, fallback, lo, hi);
-  record_number(
-      r, key,
-      value == INT64_MAX ? NAN : (double)value); /* INT64_MAX means no limit, recorded as null */
+  if (recording != NULL && value != INT64_MAX) { /* INT64_MAX: no limit */
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    record_note(r, key, cJSON_CreateRaw(text));
+  }
   return value;
 }
 

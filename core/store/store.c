@@ -166,7 +166,12 @@ static gl_status open_checked(store *s, store_mode mode, const char *vfs, gl_err
   if (status == GL_OK) status = check_format(s, &empty, err);
   if (status != GL_OK) return status;
   if (mode == STORE_WRITE) return open_for_writing(s, empty, err);
-  if (empty) return gl_fail(err, GL_EIO, "%s is empty, not a gepolab study", s->path);
+  if (empty)
+    return gl_fail(
+        err, GL_EIO,
+        "%s is empty, as a sweep leaves it that was stopped before its first cell; run the "
+        "sweep again",
+        s->path);
   return store_exec(s, "PRAGMA query_only = ON", "opening", err);
 }
 
@@ -197,8 +202,12 @@ static gl_status store_check_path(const char *path, store_mode mode, gl_error *e
                ? GL_OK
                : gl_fail(err, GL_EIO, "cannot open %s: %s", path, strerror(errno));
   if (S_ISREG(about.st_mode)) return GL_OK;
-  return gl_fail(err, GL_EIO, "%s is %s, not a file that can hold a study; choose another name",
-                 path, S_ISDIR(about.st_mode) ? "a folder" : "a device or pipe");
+  const bool is_folder = S_ISDIR(about.st_mode);
+  return gl_fail(err, GL_EIO, "%s is %s, not a file that can hold a study; %s", path,
+                 is_folder ? "a folder" : "a device or pipe",
+                 is_folder             ? "name a file in it"
+                 : mode == STORE_WRITE ? "choose another name"
+                                       : "write what it gives into a file, and name that");
 }
 
 gl_status store_open_vfs(store **out, const char *path, store_mode mode, const char *vfs,

@@ -1,6 +1,8 @@
 /* The words after a command: options, paths and overrides; and help printed from their table. */
 #include "experiments/base/args.h"
 
+#include "experiments/base/program.h"
+
 #include "core/base/file.h"
 #include "core/base/shown.h"
 #include "core/config/config.h"
@@ -23,16 +25,29 @@ typedef struct parser {
   args_shape shape;
   int argc;
   char **argv;
-  int next; /* index of the next word of argv */
+  int next;    /* index of the next word of argv */
+  bool prints; /* --print was given */
   gl_error *err;
 } parser;
+
+static bool has_letter(const args_option *o) {
+  return o->letter != 0 && (o->letter & 0x80) == 0;
+}
 
 /* "-o, --output FILE", or with four blanks in place of a letter. */
 static void option_left(const args_option *o, char *left, size_t size) {
   int used =
-      o->letter != 0 ? snprintf(left, size, "-%c, ", o->letter) : snprintf(left, size, "    ");
+      has_letter(o) ? snprintf(left, size, "-%c, ", o->letter) : snprintf(left, size, "    ");
   snprintf(left + used, size - (size_t)used, "--%s%s%s", o->name, o->value != NULL ? " " : "",
            o->value != NULL ? o->value : "");
+}
+
+/* Whether the command's first word may be the name of a file that is inside the program. */
+static bool takes_embedded(const command *c) {
+  static const char *const words[] = {"RECIPE", "[RECIPE", "CLUSTER"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
+    if (strncmp(c->arguments, words[i], strlen(words[i])) == 0) return true;
+  return false;
 }
 
 static void print_help(const command *c, const args_option *options, size_t n) {
@@ -49,6 +64,8 @@ static void print_help(const command *c, const args_option *options, size_t n) {
     shown_wrap(options[i].help, HELP_COLUMN + 3, HELP_COLUMN + 3, stdout);
     putchar('\n');
   }
+  if (takes_embedded(c))
+    printf("  %-26s %s\n", "    --print", "print the text of what is inside the program, no more");
   printf("  %-26s %s\n\nexamples:\n%s\n", "-h, --help", "print this", c->examples);
 }
 
@@ -76,11 +93,13 @@ static void print_man(const command *c, const args_option *options, size_t n) {
     if (options[i].kind == ARGS_RENAMED) continue;
     option_left(&options[i], left, sizeof left);
     fputs(".TP\n.B ", stdout);
-    print_roff(left + (options[i].letter == 0 ? 4 : 0));
+    print_roff(left + (has_letter(&options[i]) ? 0 : 4));
     putchar('\n');
     print_roff(options[i].help);
     putchar('\n');
   }
+  if (takes_embedded(c))
+    fputs(".TP\n.B \\-\\-print\nprint the text of what is inside the program, no more\n", stdout);
   fputs(".PP\nExamples:\n.nf\n", stdout);
   print_roff(c->examples);
   fputs("\n.fi\n", stdout);
@@ -111,11 +130,13 @@ static void args_print_rows(const command *c, const args_option *options, size_t
     if (o->kind == ARGS_RENAMED) continue;
     args_print_field("o", '\t');
     args_print_field(c->name, '\t');
-    args_print_field(o->letter != 0 ? letter : "", '\t');
+    args_print_field(has_letter(o) ? letter : "", '\t');
     printf("--%s\t", o->name);
     args_print_field(o->value != NULL ? o->value : "", '\t');
     args_print_field(o->help, '\n');
   }
+  if (takes_embedded(c))
+    printf("o\t%s\t-\t--print\t-\tprint what is inside the program\n", c->name);
 }
 
 static const args_option *option_named(const parser *p, const char *name, size_t length) {
@@ -127,7 +148,8 @@ static const args_option *option_named(const parser *p, const char *name, size_t
 
 static const args_option *option_lettered(const parser *p, char letter) {
   for (size_t i = 0; i < p->n_options; ++i)
-    if (p->options[i].letter == letter) return &p->options[i];
+    if (p->options[i].letter == letter || p->options[i].letter == ARGS_OLD(letter))
+      return &p->options[i];
   return NULL;
 }
 
@@ -228,6 +250,10 @@ static gl_status args_take(parser *p, const args_option *o, const char *text) {
 }
 
 static gl_status take_long(parser *p, const char *word) {
+  if (strcmp(word, "print") == 0 && takes_embedded(p->command)) {
+    p->prints = true;
+    return GL_OK;
+  }
   const char *equals = strchr(word, '=');
   size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
   const args_option *o = option_named(p, word, length);
@@ -307,6 +333,21 @@ static gl_status check_written(const parser *p) {
   return GL_OK;
 }
 
+/* Prints the embedded file that the word names; the command then has nothing to do. */
+static gl_status print_embedded(args *a, const command *c, gl_error *err) {
+  const char *name = a->words[0];
+  const resource *r =
+      strncmp(c->arguments, "CLUSTER", 7) == 0 ? resources_cluster(name) : resources_recipe(name);
+  if (r == NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "--print: nothing inside the program is called '%s'; `gepolab list recipes` "
+                   "lists what is",
+                   name);
+  fwrite(r->data, 1, r->size, stdout);
+  a->help = 1;
+  return GL_OK;
+}
+
 args_help args_help_form(int argc, char **argv) {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; ++i) {
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return ARGS_HELP_TERMINAL;
@@ -330,7 +371,7 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
   a->made = calloc((size_t)argc + 1, sizeof *a->made);
   if (a->words == NULL || a->overrides == NULL || a->made == NULL)
     return gl_fail_memory(err, "the command line");
-  parser p = {a, c, options, n_options, shape, argc, argv, 1, err};
+  parser p = {a, c, options, n_options, shape, argc, argv, 1, false, err};
   int only_words = 0;
   while (p.next < argc) {
     const char *word = argv[p.next++];
@@ -345,6 +386,7 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
       status = args_take_word(&p, word);
     if (status != GL_OK) return status;
   }
+  if (p.prints && a->n_words == 1) return print_embedded(a, c, err);
   if (a->n_words < shape.min_words)
     return gl_fail(err, GL_EINPUT, "usage: gepolab %s %s", c->name, c->arguments);
   return check_written(&p);

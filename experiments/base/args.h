@@ -50,9 +50,12 @@ typedef struct args_list {
   size_t n;
 } args_list;
 
+/* A letter that is understood and no longer in the help: every letter has one meaning there. */
+#define ARGS_OLD(letter) ((char)(0x80 | (letter)))
+
 typedef struct args_option {
   const char *name; /* long form without dashes */
-  char letter;      /* short form, or 0 */
+  char letter;      /* short form, 0 for none, or ARGS_OLD() */
   args_kind kind;
   const char *value; /* what help calls the value; NULL for a flag */
   const char *help;
@@ -72,7 +75,7 @@ typedef struct args {
   size_t n_overrides;
   char **made; /* [n_made] overrides that came from options; owned */
   size_t n_made;
-  int help; /* --help was asked for and has been printed: return GL_OK */
+  int help; /* --help (or --print) was asked for and has been printed: return GL_OK */
 } args;
 
 /* The forms in which a command's help is printed: `--help` for the terminal; `--help=man`, from

@@ -72,6 +72,13 @@ void json_put(cJSON *to, const char *format, ...) {
       json_number(to, key, (double)va_arg(list, size_t));
       ++at; /* zu */
       break;
+    case 'l': {
+      char whole[24];
+      snprintf(whole, sizeof whole, "%llu", va_arg(list, unsigned long long));
+      json_raw(to, key, whole);
+      at += 2; /* llu */
+      break;
+    }
     case 'd':
       json_number(to, key, va_arg(list, int));
       break;
@@ -94,7 +101,8 @@ gl_status report_json(cJSON *document, gl_error *err) {
   char *text = document != NULL ? cJSON_Print(document) : NULL;
   cJSON_Delete(document);
   if (text == NULL) return gl_fail_memory(err, "the JSON answer");
-  puts(text);
+  json_write(text, stdout);
+  putchar('\n');
   free(text);
   return GL_OK;
 }

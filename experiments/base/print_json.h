@@ -22,7 +22,7 @@ void json_place(cJSON *to, const char *key, cJSON *tree);
 /* Text that is JSON already. */
 void json_raw(cJSON *to, const char *key, const char *text);
 /* Adds members by name, as in json_put(to, "name %s, steps %zu, loss %g, complete %i", …): %s text
- * (NULL: null), %zu, %d and %g numbers (not finite: null), %i true or false. In a
+ * (NULL: null), %zu, %llu, %d and %g numbers (not finite: null), %i true or false. In a
  * list the conversions stand alone. */
 __attribute__((format(printf, 2, 3))) void json_put(cJSON *to, const char *format, ...);
 void json_number(cJSON *to, const char *key, double value);

@@ -50,7 +50,7 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"table", 0, ARGS_TEXT, "summary|outcomes|contrasts|effects|announcements|features",
        "which one (default: summary); --table NAME --help has its options", &asked},
-      {"format", 'f', ARGS_TEXT, "text|markdown|latex", "how tables are written", &name},
+      {"format", ARGS_OLD('f'), ARGS_TEXT, "text|markdown|latex", "how tables are written", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
       {"published", 0, ARGS_READ, "PRINTED.csv",
        "printed numbers (run, benchmark, best, last) to compare", &printed}};
@@ -142,11 +142,11 @@ static gl_status run_outcomes(const command *self, int argc, char **argv, gl_err
   int json = 0;
   const char *name = "text", *set = NULL;
   size_t format = 0;
-  args_option options[] = {{"set", 0, ARGS_TEXT, "SET",
-                            "the evaluation set that is judged, or mean (default: the first)",
-                            &set},
-                           {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
-                           {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
+  args_option options[] = {
+      {"set", 0, ARGS_TEXT, "SET",
+       "the evaluation set that is judged, or mean (default: the first)", &set},
+      {"format", ARGS_OLD('f'), ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
   args a;
   store *from = NULL;
   gl_status status = args_parse(&a, self, options, 3, (args_shape){1, 1, 0}, argc, argv, err);
@@ -234,7 +234,7 @@ static gl_status run_contrasts(const command *self, int argc, char **argv, gl_er
   size_t format = 0;
   args_option options[] = {
       {"study", 's', ARGS_TEXT, "NAME", "the study, where the file has several", &study},
-      {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"format", ARGS_OLD('f'), ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
   args a;
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
@@ -297,7 +297,7 @@ static gl_status run_effects(const command *self, int argc, char **argv, gl_erro
       {"study", 's', ARGS_TEXT, "NAME", "the study, where the file has several", &study},
       {"most", 'n', ARGS_COUNT, "N", "effects of each response that are printed (10)", &most},
       {"all", 0, ARGS_FLAG, NULL, "print all effects", &all},
-      {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"format", ARGS_OLD('f'), ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
       {"json", 0, ARGS_FLAG, NULL, "all effects as JSON", &q.json}};
   args a;
   store *from = NULL;
@@ -437,12 +437,12 @@ static gl_status run_announcements(const command *self, int argc, char **argv, g
   size_t window = q.rule.window;
   args_option options[] = {
       {"algorithm", 'a', ARGS_TEXT, "NAME", "runs of this algorithm alone", &algorithm},
-      {"of", 'o', ARGS_EACH, "FIELD=VALUE",
+      {"of", ARGS_OLD('o'), ARGS_EACH, "FIELD=VALUE",
        "runs with this value of a field in which they differ; several times: with all", &fields},
       {"window", 'w', ARGS_COUNT, "N", "updates whose mean is watched (8)", &window},
       {"false-alarms", 0, ARGS_COUNT, "PERCENT",
        "of surviving runs that may raise an alarm where thresholds are chosen (10)", &percent},
-      {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"format", ARGS_OLD('f'), ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON, with the ROC curves", &q.json}};
   args a;
   studies s = {0};
@@ -520,7 +520,7 @@ static gl_status run_features(const command *self, int argc, char **argv, gl_err
   import_options import = {0};
   gather_request q;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
-      {"format", 'f', ARGS_TEXT, "text|markdown|latex", "how tables are written", &name},
+      {"format", ARGS_OLD('f'), ARGS_TEXT, "text|markdown|latex", "how tables are written", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
       {"ends", 0, ARGS_COUNT, "N", "updates at either end that are compared (100)", &ends},
       {"until", 0, ARGS_COUNT, "N", "the last update of metrics that is looked at", &until}};

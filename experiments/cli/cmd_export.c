@@ -156,7 +156,7 @@ static gl_status run_export(const command *self, int argc, char **argv, gl_error
   request q = {0};
   const args_option options[] = {
       {"table", 't', ARGS_TEXT, "TABLE", "the table (default: runs); --list names all", &q.table},
-      {"format", 'f', ARGS_TEXT, "csv|tsv|jsonl", "csv is the default", &q.format},
+      {"format", ARGS_OLD('f'), ARGS_TEXT, "csv|tsv|jsonl", "csv is the default", &q.format},
       {"output", 'o', ARGS_WRITE, "FILE",
        "write there instead of standard output; an old file stays until the new one is whole",
        &q.path},

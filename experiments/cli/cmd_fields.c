@@ -293,7 +293,7 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
   static const char *const formats[] = {"text", "markdown"};
   size_t chosen = 0;
   const args_option options[] = {
-      {"format", 'f', ARGS_TEXT, "text|markdown", "how they are written", &format},
+      {"format", ARGS_OLD('f'), ARGS_TEXT, "text|markdown", "how they are written", &format},
       {"json", 0, ARGS_FLAG, NULL, "path, kind, default, unit and meaning as JSON", &json},
       {"only", 0, ARGS_FLAG, NULL, "no fields below the sections named", &only},
       {"schema", 0, ARGS_FLAG, NULL, "the JSON Schema of recipes, for editors", &schema},

@@ -250,6 +250,16 @@ static const table_column recipe_columns[] = {{"name", TABLE_TEXT, .head = "", .
                                               {"command", TABLE_TEXT, .head = "", .width = -14},
                                               {"description", TABLE_TEXT, .head = ""}};
 
+/* The description of an embedded cluster: its `description`, or "a cluster". */
+static void list_cluster_description(table *t, const char *name) {
+  cfg_doc *doc = NULL;
+  const cfg_node *words = NULL;
+  if (recipe_load_cluster(&doc, name, NULL, 0, NULL) == GL_OK)
+    words = cfg_find(cfg_root(doc), "description");
+  table_text(t, words != NULL ? cfg_text(words) : "a description of a cluster");
+  cfg_free(doc);
+}
+
 static gl_status list_recipes(bool is_json, gl_error *err) {
   table *t = table_new(recipe_columns, sizeof recipe_columns / sizeof *recipe_columns);
   table_plain(t, 0);
@@ -259,11 +269,17 @@ static gl_status list_recipes(bool is_json, gl_error *err) {
     table_row(t);
     table_text(t, r.name), table_text(t, r.command), table_text(t, r.description);
   }
+  for (size_t i = 0; resources_cluster_at(i) != NULL; ++i) {
+    table_row(t);
+    table_text(t, resources_cluster_at(i)), table_text(t, "plan");
+    list_cluster_description(t, resources_cluster_at(i));
+  }
   return report_table(t, TABLE_AS_TEXT, is_json, err);
 }
 
 static gl_status print_recipe(const char *name, gl_error *err) {
   const resource *r = resources_recipe(name);
+  if (r == NULL) r = resources_cluster(name);
   if (r == NULL)
     return gl_fail(err, GL_EINPUT,
                    "there is no embedded recipe '%s'; `gepolab list recipes` lists them", name);
@@ -595,7 +611,7 @@ static gl_status run_presets(const command *self, int argc, char **argv, gl_erro
   const char *format = NULL;
   size_t chosen = 0;
   const args_option options[] = {
-      {"format", 'f', ARGS_TEXT, "text|markdown", "how they are written", &format},
+      {"format", ARGS_OLD('f'), ARGS_TEXT, "text|markdown", "how they are written", &format},
       {"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json}};
   args a;
   gl_status status =

@@ -292,7 +292,7 @@ static gl_status report_sft(const llm_session *s, const curve *c, const char *fo
     table_real(t, c->points[i].score);
   }
   table_text(table_field(d, "name"), s->recipe.name);
-  table_real(table_field(d, "seed"), (double)s->recipe.seed);
+  table_whole(table_field(d, "seed"), (int64_t)s->recipe.seed);
   table_text(table_field(d, "folder"), folder);
   table_count(table_field(d, "steps"), last->step);
   table_real(table_field(d, "loss"), last->loss);

@@ -225,8 +225,8 @@ static double bias_responses_of(const study *s, size_t batches) {
 
 static cJSON *bias_as_json(const study *s) {
   cJSON *d = json_new();
-  json_put(d, "recipe %s, method %s, seed %g, groups %zu, group_size %zu, batches %zu",
-           s->run.recipe.name, "monte_carlo", (double)s->spec.seed, s->spec.groups,
+  json_put(d, "recipe %s, method %s, seed %llu, groups %zu, group_size %zu, batches %zu",
+           s->run.recipe.name, "monte_carlo", (unsigned long long)s->spec.seed, s->spec.groups,
            s->spec.group_size, s->spec.batches);
   json_put(d, "reference_responses %g, blocks %d, confidence %g",
            bias_responses_of(s, s->spec.references), (int)GRADIENT_BLOCKS, s->spec.confidence);

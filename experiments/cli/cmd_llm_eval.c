@@ -158,7 +158,7 @@ static void set_json(cJSON *to, const measured_set *set) {
 static gl_status eval_print_json(const llm_session *s, const measured_set *set, size_t n,
                                  gl_error *err) {
   cJSON *d = json_new();
-  json_put(d, "model %s, seed %g", s->source, (double)s->recipe.seed);
+  json_put(d, "model %s, seed %llu", s->source, (unsigned long long)s->recipe.seed);
   set_json(d, &set[0]);
   cJSON *list = set[0].name != NULL ? json_list(d, "sets") : NULL;
   for (size_t i = 0; i < n && list != NULL; ++i) {
@@ -437,7 +437,7 @@ static gl_status run_generate(const command *self, int argc, char **argv, gl_err
   generate_options o = {.n = 1};
   const args_option options[] = {
       {"n", 'n', ARGS_COUNT, "N", "responses to each prompt (1)", &o.n},
-      {"temperature", 't', ARGS_SET, "T", "divides the logits", "sampling.temperature"},
+      {"temperature", ARGS_OLD('t'), ARGS_SET, "T", "divides the logits", "sampling.temperature"},
       {"top-k", 0, ARGS_SET, "K", "only the K most probable tokens; 0: all", "sampling.top_k"},
       {"top-p", 0, ARGS_SET, "P", "only the most probable tokens that make up P", "sampling.top_p"},
       {"max-tokens", 0, ARGS_SET, "N", "most tokens of a response", "world.max_tokens"},

@@ -125,7 +125,7 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
   enum { OWN = 8 };
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"output", 'o', ARGS_TEXT, "FOLDER", "where they go (default: figures)", &folder},
-      {"figure", 'f', ARGS_TEXT, "FIGURE", "only this one", &only},
+      {"figure", ARGS_OLD('f'), ARGS_TEXT, "FIGURE", "only this one", &only},
       {"list", 0, ARGS_FLAG, NULL, "the names of all figures and what each shows", &list},
       {"measured", 'm', ARGS_READ, "EXPORT.csv",
        "measured staleness: a W&B export, CSV, TSV, JSON Lines", &path},

@@ -137,8 +137,21 @@ static void report_last_update(table *d, const run_result *o) {
     table_real(table_field(all, metric_about((metric)m)->name), o->steps[o->n_steps - 1].metric[m]);
 }
 
-/* JSON has no wall-clock time: two runs of one recipe print the same. */
-static gl_status report_run(const recipe *r, const run_result *o, bool is_json, gl_error *err) {
+/* Of a run that was stopped: the staleness of what it trained. The clock is that of all updates. */
+static void report_trained_staleness(table *d, const run_result *o) {
+  double sum = 0;
+  for (size_t i = 0; i < o->n_steps; ++i) sum += o->steps[i].metric[METRIC_STALENESS];
+  const double mean = sum / (double)o->n_steps;
+  table *staleness = table_object(table_field(d, "staleness"));
+  table_real(table_field(staleness, "mean"), mean);
+  table_line(d, "  staleness            mean %.4g", mean);
+}
+
+/* JSON has no wall-clock time: two runs of one recipe print the same. is_stopped: the summary is of
+ * the updates so far. */
+static gl_status report_run(const recipe *r, const run_result *o, bool is_stopped, bool is_json,
+                            gl_error *err) {
+  const char *ended = is_stopped ? "stopped" : run_status_name(o->status);
   const run_scores s = run_result_scores(o);
   const struct {
     const char *name;
@@ -150,19 +163,22 @@ static gl_status report_run(const recipe *r, const run_result *o, bool is_json, 
   table *d = table_document();
   table_text(table_field(d, "name"), r->name);
   table_text(table_field(d, "algorithm"), r->algorithm.name);
-  table_real(table_field(d, "seed"), (double)r->seed);
-  table_text(table_field(d, "status"), run_status_name(o->status));
+  table_whole(table_field(d, "seed"), (int64_t)r->seed);
+  table_text(table_field(d, "status"), ended);
   table_text(table_field(d, "reason"), o->reason);
   table_count(table_field(d, "steps"), o->n_steps);
   table_line(d, "%s: %s, seed %llu, %zu updates in %.2f s, %s%s%s", r->name, r->algorithm.name,
-             (unsigned long long)r->seed, o->n_steps, o->wall_s, run_status_name(o->status),
+             (unsigned long long)r->seed, o->n_steps, o->wall_s, ended,
              o->reason[0] != '\0' ? ": " : "", o->reason);
   for (size_t i = 0; i < sizeof scores / sizeof *scores; ++i) {
     table_real(table_field(d, scores[i].name), scores[i].value);
     table_line(d, "  %-20s %.4f", scores[i].name, scores[i].value);
   }
   report_best_of_sets(d, o);
-  report_clock(d, o);
+  if (is_stopped)
+    report_trained_staleness(d, o);
+  else
+    report_clock(d, o);
   report_sampled_groups(d, r, o);
   fates_report(d, o->fates, o->n_fates);
   report_evals(d, o);
@@ -276,7 +292,9 @@ static gl_status train_and_report(const sweep_cell *cell, const recipe *r, const
   progress_free(watch.bar);
   if (status == GL_OK && q->file != NULL) status = run_keep(q->file, cell, r, &o, err);
   if (status == GL_OK && beside[0] != '\0') sweep_clear_checkpoints(beside);
-  if (status == GL_OK) status = report_run(r, &o, q->json, err);
+  if (status == GL_OK) status = report_run(r, &o, false, q->json, err);
+  if (status == GL_EINTERRUPTED && o.n_steps > 0 && o.n_evals > 0)
+    (void)report_run(r, &o, true, q->json, NULL);
   run_result_fini(&o);
   return status;
 }
@@ -303,7 +321,8 @@ static gl_status run_run(const command *self, int argc, char **argv, gl_error *e
        &q.checkpoints},
       {"checkpoint-every", 0, ARGS_COUNT, "N", "one every N updates (default: 300 s)", &q.every},
       {"save", 0, ARGS_WRITE, "FILE", "write the learner's final state", &q.save_to},
-      {"threads", 't', ARGS_COUNT, "N", "threads of the learner (default: all cores)", &q.threads},
+      {"threads", ARGS_OLD('t'), ARGS_COUNT, "N", "threads of the learner (default: all cores)",
+       &q.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json}};
   one_recipe of;
@@ -327,6 +346,7 @@ const command command_run = {
         "clock. RECIPE is a file or the name of an embedded recipe; key=value overrides any\n"
         "field by its dotted path and takes any YAML value. A run whose parameters stop being\n"
         "numbers, or whose score collapses, is a result: `status` says diverged.\n"
+        "Ctrl-C prints the summary of the updates so far.\n"
         "With --checkpoint the same command goes on from the newest checkpoint after Ctrl-C "
         "(which\n"
         "writes one after the update in work; a second Ctrl-C does not wait), kill or a crash, "

@@ -69,7 +69,7 @@ static void replicas_print_table(const replicas *q) {
 
 static gl_status replicas_print_json(const replicas *q, gl_error *err) {
   cJSON *root = json_new();
-  json_put(root, "replicas %zu, first_seed %g", q->n, (double)q->r->seed);
+  json_put(root, "replicas %zu, first_seed %llu", q->n, (unsigned long long)q->r->seed);
   for (size_t k = 0; k < q->n_numbers; ++k) {
     const replicas_spread s = replicas_spread_of(q, k);
     json_put(json_object(root, s.name), "mean %g, low %g, high %g, sd %g, min %g, max %g", s.mean,
@@ -209,7 +209,7 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json},
       {"schedule", 0, ARGS_TEXT, "csv", "every trained batch with its times, as CSV", &format},
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the staleness distribution there", &q.folder},
-      {"timeline", 't', ARGS_FLAG, NULL,
+      {"timeline", ARGS_OLD('t'), ARGS_FLAG, NULL,
        "and what samplers, links and the learner do when (default folder: figures)", &q.timeline},
       {"theory", 0, ARGS_FLAG, NULL,
        "and what closed forms say, beside the simulated numbers with their error", &q.theory},

@@ -247,7 +247,8 @@ static gl_status status_print_document(const file_status *f, int as_line, gl_err
   if (!as_line) return report_json(document, err);
   char *text = must_have(cJSON_PrintUnformatted(document), "the JSON answer");
   cJSON_Delete(document);
-  puts(text);
+  json_write(text, stdout);
+  putchar('\n');
   cJSON_free(text);
   return GL_OK;
 }

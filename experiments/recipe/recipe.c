@@ -3,6 +3,7 @@
 #include "experiments/recipe/recipe.h"
 
 #include "core/base/json.h"
+#include "core/base/utf8.h"
 #include "core/config/fields.h"
 #include "core/rl/optimizer.h"
 #include "experiments/base/memory.h"
@@ -37,6 +38,12 @@ static gl_status no_such_recipe(const char *source, gl_error *err) {
     ++n;
   }
   char hint[CFG_HINT_SIZE];
+  if (strcmp(source, "-") == 0)
+    return gl_fail(err, GL_EINPUT, "a recipe on standard input is called /dev/stdin, not -");
+  if (resources_cluster(source) != NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "%s is a description of a cluster and no recipe; use `gepolab plan %s`", source,
+                   source);
   return gl_fail(
       err, GL_EINPUT,
       "%s:1:1: there is no such file and no embedded recipe of that name%s; `gepolab list "
@@ -66,6 +73,11 @@ static gl_status ensure_name(cfg_doc *doc, const char *source, gl_error *err) {
   if (cfg_find(cfg_root(doc), "name") != NULL) return GL_OK;
   char name[NAME_MAX + 1];
   name_from_path(source, name, sizeof name);
+  if (utf8_valid_prefix(name, strlen(name)) < strlen(name))
+    return gl_fail(err, GL_EINPUT,
+                   "%s:1:1: the recipe has the name of its file, which is not UTF-8; rename the "
+                   "file, or give the recipe a name: name=NAME",
+                   source);
   cJSON *json = must_have(cJSON_CreateObject(), "the recipe's name");
   must_succeed(cJSON_AddStringToObject(json, "name", name) != NULL, "the recipe's name");
   char *text = must_have(cJSON_PrintUnformatted(json), "the recipe's name");
@@ -99,6 +111,16 @@ static gl_status refuse_include(const cfg_doc *doc, gl_error *err) {
                   "lines, include: [one, other], and run that");
 }
 
+/* world.model.path=FOLDER names another model: what the recipe's file says of its own goes. */
+static gl_status apply_override(cfg_doc *doc, const char *assignment, gl_error *err) {
+  static const char path[] = "world.model.path=";
+  const cfg_node *own = cfg_find(cfg_root(doc), "world.model");
+  const bool replaces = strncmp(assignment, path, sizeof path - 1) == 0 && own != NULL &&
+                        cfg_kind_of(own) == CFG_MAP && cfg_overridden(own) == NULL;
+  gl_status status = replaces ? cfg_override(doc, "world.model=null", err) : GL_OK;
+  return status == GL_OK ? cfg_override(doc, assignment, err) : status;
+}
+
 /* Names of algorithms as the table has them, so that `GSPO` and `gspo` are one cell of a study. */
 static void spell_algorithm(cfg_doc *doc, const cfg_node *node) {
   if (node == NULL) return;
@@ -125,7 +147,7 @@ static gl_status complete(cfg_doc **out, gl_status status, const char *source,
   const cfg_library embedded = {.find = find_embedded};
   if (status == GL_OK) status = cfg_include(*out, &embedded, err);
   for (size_t i = 0; i < n_overrides && status == GL_OK; ++i)
-    status = cfg_override(*out, overrides[i], err);
+    status = apply_override(*out, overrides[i], err);
   if (status == GL_OK) status = refuse_include(*out, err);
   if (status == GL_OK) status = cfg_resolve(*out, err);
   if (status == GL_OK) status = random_search_draw(*out, err);
@@ -152,6 +174,12 @@ static gl_status load_cluster(cfg_doc **out, const char *source, gl_error *err) 
   if (access(source, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
     return cfg_load_file(out, source, err);
   char text[256] = "";
+  if (resources_recipe(source) != NULL)
+    return gl_fail(
+        err, GL_EINPUT,
+        "%s is a recipe and no description of a cluster; use `gepolab run %s`, or one of "
+        "the descriptions: `gepolab list recipes` lists both",
+        source, source);
   for (size_t i = 0, n = 0; resources_cluster_at(i) != NULL; ++i)
     n += (size_t)snprintf(text + n, n < sizeof text ? sizeof text - n : 0, "%s%s",
                           i > 0 ? ", " : "", resources_cluster_at(i));

@@ -168,9 +168,11 @@ gl_status train_misfit(train_loop *l) {
 
 gl_status train_stopped(train_loop *l) {
   size_t made = l->out->n_steps;
-  return gl_fail(
-      l->err, GL_EINTERRUPTED, "stopped after %zu of %zu updates%s", made, l->recipe->steps,
-      l->folder != NULL && l->saved == made ? "; the same command goes on from there" : "");
+  const char *how =
+      l->folder == NULL ? "; with --checkpoint DIR the same command goes on later" : "";
+  if (l->folder != NULL && l->saved == made) how = "; the same command goes on from there";
+  return gl_fail(l->err, GL_EINTERRUPTED, "stopped after %zu of %zu updates%s", made,
+                 l->recipe->steps, how);
 }
 
 void train_take_clock(train_loop *l, const schedule *s) {

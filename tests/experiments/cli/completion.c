@@ -126,7 +126,7 @@ static const typed lines[] = {
     {"gepolab run quickstart algorithm=gep", "gepo", "grpo"},
     {"gepolab run quickstart algorithm.clip=n", "none", "ppo"},
     {"gepolab run quickstart cluster.preset=are", "areal", NULL},
-    {"gepolab plot study.db -f stal", "staleness", "eval_score"},
+    {"gepolab plot study.db --figure stal", "staleness", "eval_score"},
     {"gepolab llm tasks addi", "addition", "math"},
     {"gepolab help --completion z", "zsh", NULL},
 };

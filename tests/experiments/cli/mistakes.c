@@ -2,7 +2,10 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 typedef struct mistake {
   const char *arguments[6];
@@ -124,7 +127,7 @@ static void recipes_are_listed_with_their_commands(void) {
                                          {"delay_sweep", "sweep"},
                                          {"four_arms", "lab bias"},
                                          {"theory", "lab theory"},
-                                         {"three_continents", "sim"},
+                                         {"relay_tree", "sim"},
                                          {"what_arrives", "lab selection"},
                                          {"paper_delay", "sweep"},
                                          {"truncation", "lab bias"},
@@ -168,9 +171,123 @@ static void help_of_help_is_the_overview(void) {
   cli_result_fini(&asked);
 }
 
+/* Letters that stand for one option in all commands that show them; others are still understood. */
+static void a_letter_has_one_meaning(void) {
+  static const char *const letters[] = {"-f", "-o", "-t"}, *const names[] = {"--figures",
+                                                                             "--output", "--table"};
+  cli_result r = CLI("help", "--completion", "bash");
+  size_t found = 0;
+  for (const char *row = strstr(r.out, "\no\t"); row != NULL; row = strstr(row + 1, "\no\t")) {
+    char letter[4], name[64];
+    if (sscanf(row, "\no\t%*[^\t]\t%3[^\t]\t%63[^\t]", letter, name) != 2) continue;
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; ++i) {
+      if (strcmp(letter, letters[i]) != 0) continue;
+      CU_ASSERT_STRING_EQUAL(name, names[i]);
+      ++found;
+    }
+  }
+  CU_ASSERT(found > 10);
+  cli_result_fini(&r);
+  cli_result old = CLI("list", "fields", "steps", "-f", "markdown"),
+             now = CLI("list", "fields", "steps", "--format", "markdown");
+  CU_ASSERT_EQUAL(old.code, 0);
+  CU_ASSERT_STRING_EQUAL(old.out, now.out);
+  cli_result_fini(&old);
+  cli_result_fini(&now);
+}
+
+static void what_is_inside_the_program_is_printed(void) {
+  cli_result r = CLI("run", "quickstart", "--print"), same = CLI("list", "recipes", "quickstart");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_STRING_EQUAL(r.out, same.out);
+  cli_result_fini(&r);
+  cli_result_fini(&same);
+  r = CLI("plan", "one_node", "--print"), same = CLI("list", "recipes", "one_node");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_STRING_EQUAL(r.out, same.out);
+  cli_result_fini(&r);
+  cli_result_fini(&same);
+  REFUSED(2, "`gepolab plan one_node`", "run", "one_node");
+  REFUSED(2, "`gepolab run quickstart`", "plan", "quickstart");
+  REFUSED(2, "/dev/stdin", "run", "-");
+}
+
+/* The recipe describes a model of its own; a folder takes its place. */
+static void another_model_takes_the_place_of_the_recipes(void) {
+  REFUSED(2, "there is no folder '/nowhere'", "run", "llm_quick", "world.model.path=/nowhere");
+}
+
+static void a_seed_above_2_53_is_printed_whole(void) {
+  cli_result r = CLI("run", "quickstart", "seed=9007199254740993", "steps=2", "-q", "--json");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\"seed\":\t9007199254740993,"));
+  cli_result_fini(&r);
+  r = CLI("sim", "quickstart", "seed=9007199254740993", "steps=100", "--replicas", "2", "--json");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\"first_seed\":\t9007199254740993,"));
+  cli_result_fini(&r);
+}
+
+/* Bytes that are no UTF-8 are shown in JSON as they are elsewhere. */
+static void names_that_are_not_utf_8_leave_json_valid(void) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_path(path, folder, "s\xff.db");
+  CU_ASSERT(CLI_GIVES(0, "run", "quickstart", "steps=2", "-q", "-o", path));
+  cli_result r = CLI("study", "status", path, "--json");
+  cJSON *json = json_of(&r);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text_at(json, "file"), "s\\xff.db"));
+  for (const char *c = r.out; *c != '\0'; ++c) CU_ASSERT((unsigned char)*c < 0x80);
+  cJSON_Delete(json);
+  cli_result_fini(&r);
+  cli_path(path, folder, "q\xff.yaml");
+  cli_write(path, "world: {kind: bandit}\n", 22);
+  REFUSED(2, "rename the file, or give the recipe a name", "run", path);
+  cli_scratch_remove(folder);
+}
+
+static void files_without_a_run_say_how_to_get_one(void) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(path, folder, "empty.db"), "", 0);
+  REFUSED(1, "run the sweep again", "study", "status", path);
+  REFUSED(2, "run the sweep again", "analyze", path);
+  REFUSED(1, "write what it gives into a file", "study", "status", "/dev/zero");
+  REFUSED(1, "name a file in it", "study", "status", folder);
+  cli_scratch_remove(folder);
+}
+
+/* Ctrl-C prints the summary so far and says how to go on another time. */
+static void a_run_that_is_stopped_says_how_far_it_came(void) {
+  char folder[64], err[128], out[128], command[512];
+  const char *program = getenv("GEPOLAB");
+  cli_scratch_make(folder);
+  cli_path(err, folder, "err"), cli_path(out, folder, "out");
+  snprintf(command, sizeof command,
+           "timeout -s INT --preserve-status 3 %s run quickstart cluster.preset=sync steps=200000 "
+           "cluster.max_delay=0 --json > %s 2> %s",
+           program != NULL ? program : "build/gepolab", out, err);
+  const int code = system(command);
+  CU_ASSERT(WIFEXITED(code) && WEXITSTATUS(code) == 130);
+  char *printed = cli_read(out), *told = cli_read(err);
+  cJSON *json = cJSON_Parse(printed);
+  CU_ASSERT_STRING_EQUAL(text_at(json, "status"), "stopped");
+  CU_ASSERT(number_at(json, "steps") > 0);
+  CU_ASSERT(cJSON_IsNumber(member_at(json, "best")));
+  CU_ASSERT_PTR_NOT_NULL(strstr(told, "with --checkpoint DIR"));
+  cJSON_Delete(json);
+  free(printed);
+  free(told);
+  cli_scratch_remove(folder);
+}
+
 SUITE(cli_mistakes, "cli: mistakes", TEST(names_of_other_programs_are_answered_with_ours),
       TEST(a_field_written_as_an_option_is_answered_as_a_field),
       TEST(a_recipe_for_another_command_says_for_which), TEST(algorithms_are_found_in_any_case),
       TEST(the_case_of_a_name_makes_no_other_cell), TEST(fields_and_metrics_are_searched),
       TEST(recipes_are_listed_with_their_commands), TEST(lists_fit_80_columns),
-      TEST(help_of_help_is_the_overview));
+      TEST(help_of_help_is_the_overview), TEST(a_letter_has_one_meaning),
+      TEST(what_is_inside_the_program_is_printed),
+      TEST(another_model_takes_the_place_of_the_recipes), TEST(a_seed_above_2_53_is_printed_whole),
+      TEST(names_that_are_not_utf_8_leave_json_valid), TEST(files_without_a_run_say_how_to_get_one),
+      TEST(a_run_that_is_stopped_says_how_far_it_came));
