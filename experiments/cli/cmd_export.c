@@ -187,7 +187,7 @@ const command command_export = {
         "were made. --all also writes datapackage.json: every column's type, unit and meaning.\n"
         "experiments/DATA.md has them all, with lines of pandas, DuckDB and R.",
     .examples = "  gepolab study export study.db --table steps --format csv > steps.csv\n"
-                "  gepolab study export study.db -t summary -f jsonl\n"
+                "  gepolab study export study.db --table summary --format jsonl\n"
                 "  gepolab study export study.db --all -o data/\n"
                 "  gepolab study export --list -t cells",
     .run = run_export};

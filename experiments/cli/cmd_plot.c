@@ -173,7 +173,7 @@ const command command_plot = {
     .examples = "  gepolab plot study.db -o figures/\n"
                 "  gepolab plot study.db --width icml --highlight gepo,gspo\n"
                 "  gepolab plot study.db --figure staleness --measured staleness.csv\n"
-                "  gepolab plot study.db --each-set -f eval_score\n"
+                "  gepolab plot study.db --each-set --figure eval_score\n"
                 "  gepolab plot kl.csv staleness.csv eval.csv -o figures/\n"
-                "  gepolab plot a.csv b.csv -l a.csv=MATH500 -l b.csv=AIME24 -f eval_score",
+                "  gepolab plot a.csv b.csv -l a.csv=MATH500 -l b.csv=AIME24 --figure eval_score",
     .run = run_plot};
