@@ -8,6 +8,7 @@
 #include "core/config/units.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
+#include "experiments/plan/plan.h"
 #include "experiments/recipe/fields.h"
 
 #include <stdbool.h>
@@ -171,6 +172,17 @@ typedef struct selection {
   int only;
 } selection;
 
+/* The fields of `gepolab plan`'s descriptions are in a table of their own. */
+static bool is_path_of_plan(const char *word) {
+  for (size_t i = 0; plan_field_at(i) != NULL; ++i)
+    if (strcmp(plan_field_at(i)->path, word) == 0) return true;
+  return false;
+}
+
+static bool plan_mentions(const plan_field *f, const char *word) {
+  return strcasestr(f->path, word) != NULL || strcasestr(f->meaning, word) != NULL;
+}
+
 static bool is_path(const char *word) {
   return fields_named(word) != NULL || fields_is_section(word);
 }
@@ -191,6 +203,18 @@ static bool is_selected(const selection *s, const field *f) {
     if (f->path[length] == '\0' || (!s->only && f->path[length] == '.')) return true;
   }
   return s->n == 0;
+}
+
+/* They are printed where words ask for them, not beside all fields of recipes. */
+static bool is_selected_of_plan(const selection *s, const plan_field *f) {
+  for (size_t i = 0; i < s->n; ++i) {
+    const size_t length = strlen(s->word[i]);
+    const bool is_word = !is_path(s->word[i]) && !is_path_of_plan(s->word[i]);
+    if (is_word && plan_mentions(f, s->word[i])) return true;
+    if (strncmp(f->path, s->word[i], length) != 0 || !is_path_of_plan(s->word[i])) continue;
+    if (f->path[length] == '\0' || (!s->only && f->path[length] == '.')) return true;
+  }
+  return false;
 }
 
 /* A cell of a Markdown table: a bar ends it otherwise. */
@@ -223,6 +247,21 @@ static void fields_print_plain(const description *d) {
 
 typedef enum form { PLAIN, MARKDOWN, JSON } form;
 
+static void fields_print_one(const description *d, form as, cJSON *list) {
+  switch (as) {
+  case PLAIN:
+    fields_print_plain(d);
+    break;
+  case MARKDOWN:
+    fields_print_markdown(d);
+    break;
+  case JSON:
+    json_put(json_object(list, NULL), "path %s, kind %s, default %s, unit %s, meaning %s", d->path,
+             d->kind, d->fallback, d->unit, d->meaning);
+    break;
+  }
+}
+
 /* The selected fields in the table's order. */
 static gl_status print_fields(const selection *which, form as, gl_error *err) {
   cJSON *list = as == JSON ? cJSON_CreateArray() : NULL;
@@ -232,18 +271,16 @@ static gl_status print_fields(const selection *which, form as, gl_error *err) {
     description d;
     if (fields_named(f->path) != f || !is_selected(which, f)) continue;
     describe_field(&d, f);
-    switch (as) {
-    case PLAIN:
-      fields_print_plain(&d);
-      break;
-    case MARKDOWN:
-      fields_print_markdown(&d);
-      break;
-    case JSON:
-      json_put(json_object(list, NULL), "path %s, kind %s, default %s, unit %s, meaning %s", d.path,
-               d.kind, d.fallback, d.unit, d.meaning);
-      break;
-    }
+    fields_print_one(&d, as, list);
+  }
+  for (size_t i = 0; plan_field_at(i) != NULL; ++i) {
+    const plan_field *of = plan_field_at(i);
+    description d = {.path = of->path, .unit = of->unit};
+    if (!is_selected_of_plan(which, of)) continue;
+    snprintf(d.kind, sizeof d.kind, "%s", of->kind);
+    snprintf(d.fallback, sizeof d.fallback, "%s", of->fallback);
+    snprintf(d.meaning, sizeof d.meaning, "%s", of->meaning);
+    fields_print_one(&d, as, list);
   }
   return as == JSON ? report_json(list, err) : GL_OK;
 }
@@ -277,6 +314,8 @@ static gl_status refuse_unknown(const char *path, gl_error *err) {
   char other[FIELD_HINT_SIZE];
   for (size_t i = 0; fields_at(i) != NULL; ++i)
     if (is_path(path) || mentions(fields_at(i), path)) return GL_OK;
+  for (size_t i = 0; plan_field_at(i) != NULL; ++i)
+    if (is_path_of_plan(path) || plan_mentions(plan_field_at(i), path)) return GL_OK;
   if (*fields_elsewhere(path, NULL, other) != '\0')
     return gl_fail(err, GL_EINPUT, "recipes have no field '%s'; here that is %s", path, other);
   size_t n = 0;
@@ -326,7 +365,9 @@ const command command_fields = {
         "and meanings of all; without either, all are printed. Fields that a recipe leaves out\n"
         "have the default; where it depends on another field, the cases are named. A number may\n"
         "have a unit of its field's dimension behind it (10m, 1.5GiB, 100Mbit/s); --units lists\n"
-        "those. --schema is for YAML editors. Fields of an algorithm are listed by\n"
+        "those. --schema is for YAML editors. FIELD plan is of `gepolab plan`'s descriptions. "
+        "Fields\n"
+        "of an algorithm are listed by\n"
         "`gepolab list algorithms --fields`.",
     .examples = "  gepolab list fields cluster.up\n  gepolab list fields staleness\n  gepolab list "
                 "fields train optimizer --format markdown",

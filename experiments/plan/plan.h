@@ -85,6 +85,15 @@ typedef struct plan_description {
  * for missing, unknown or impossible fields, also in the recipe's own sections. */
 gl_status plan_describe(plan_description *out, cfg_doc *doc, gl_error *err);
 
+/* --- fields.c --- */
+
+/* A field of the section `plan`; of lists also the fields of their items. All static. */
+typedef struct plan_field {
+  const char *path, *kind, *fallback, *unit, *meaning;
+} plan_field;
+/* The i-th, each below its section; NULL past the last. */
+const plan_field *plan_field_at(size_t i);
+
 /* --- candidate.c --- */
 
 /* --- scaling a distribution --- */
