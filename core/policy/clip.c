@@ -143,6 +143,10 @@ bool policy_window_of(const policy_state *s, double a, policy_window *window) {
   *window = shape.window;
   window->at_low = window->of_ratio ? window->low : exp(window->low);
   window->at_high = window->of_ratio ? window->high : exp(window->high);
+  if (!window->of_ratio) {
+    window->low -= POLICY_CLIP_SLACK;
+    window->high += POLICY_CLIP_SLACK;
+  }
   return true;
 }
 
@@ -151,8 +155,9 @@ bool policy_clip_apply(const policy_state *s, double x, double u, double a, doub
   const clip_shape shape = clip_shape_of(s, a, position);
   const policy_window *w = &shape.window;
   const double seen = w->of_ratio ? u : x;
-  const bool over = seen > w->high, masked = policy_masked(s, x, a);
-  const bool acts = shape.smooth == NULL && (over || seen < w->low);
+  const double slack = w->of_ratio ? 0 : POLICY_CLIP_SLACK;
+  const bool over = seen > w->high + slack, masked = policy_masked(s, x, a);
+  const bool acts = shape.smooth == NULL && (over || seen < w->low - slack);
   if (masked) {
     *f = *d = 0;
   } else if (shape.smooth != NULL) {

@@ -88,6 +88,10 @@ void policy_workspace_share(policy_workspace *ws, pool *threads);
 gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,
                           policy_output *out, policy_workspace *ws, gl_error *err);
 
+/* A log-ratio this close to a clip's bound is within it: rounding, which differs between here and
+ * the exact laboratory, does not decide about a ratio of exactly 1 + eps. */
+#define POLICY_CLIP_SLACK 1e-12
+
 /* If on-policy data has a relative effective sample size below this, the algorithm causes it. */
 #define POLICY_LEAST_ESS 0.3
 /* Whether the batch of an evaluation with these metrics is on-policy: its staleness is 0, or the

@@ -585,8 +585,12 @@ static int group_tables(lab_form *f, const policy_algorithm *algorithm, const la
   f->denominator = expectation ? denominator_of(algorithm->denominator) : LAB_MEAN_RATIO;
   f->through_denominator = f->denominator == LAB_WEIGHTED && algorithm->denominator_gradient &&
                            algorithm->ratio_gradient;
-  f->clip_low = algorithm->clip == CLIP_PPO ? 1 - algorithm->eps_low : -INFINITY;
-  f->clip_high = algorithm->clip == CLIP_PPO ? 1 + algorithm->eps_high : INFINITY;
+  f->clip_low = -INFINITY;
+  f->clip_high = INFINITY;
+  if (algorithm->clip == CLIP_PPO) {
+    f->clip_low = (1 - algorithm->eps_low) * (1 - POLICY_CLIP_SLACK);
+    f->clip_high = (1 + algorithm->eps_high) * (1 + POLICY_CLIP_SLACK);
+  }
   return 1;
 }
 

@@ -209,6 +209,26 @@ static void beyond_double_range_results_are_infinite_but_never_nan(void) {
     }
 }
 
+/* The others' coefficients are those without the mask; with sequence_mean 1 / (G n_i) of A u. */
+static void a_response_rejected_whole_still_counts_in_its_group(void) {
+  static const char *const names[] = {"grpo", "gepo"};
+  for (size_t k = 0; k < 2; k++) {
+    world all = {0}, kept = {0};
+    policy_algorithm algorithm = *policy_algorithms_find(names[k]);
+    algorithm.clip = CLIP_NONE;
+    at_shift(&all, 1), at_shift(&kept, 1);
+    evaluate(&algorithm, &all);
+    algorithm.mis_level = MASK_LEVEL_SEQUENCE; /* log-ratios 0.1, 0.5, -0.05 and -0.4 */
+    algorithm.mis_max = exp(0.3);
+    algorithm.mask_denominator = MASK_KEPT;
+    evaluate(&algorithm, &kept);
+    for (size_t t = 0; t < TOKENS; t++)
+      ASSERT_CLOSE(kept.coefficient[t], t == 2 ? 0 : all.coefficient[t], 1e-14);
+    if (k == 0)
+      ASSERT_CLOSE(kept.coefficient[0], kept.advantage[0] * exp(shift[0]) / (RESPONSES * 2), 1e-14);
+  }
+}
+
 SUITE(policy_facts, "policy: facts", TEST(coefficients_are_finite_differences_of_the_loss),
       TEST(self_normalised_weights_sum_to_the_group_size),
       TEST(self_normalised_denominator_is_sum_q_squared_over_sum_q),
@@ -217,4 +237,5 @@ SUITE(policy_facts, "policy: facts", TEST(coefficients_are_finite_differences_of
       TEST(vtrace_equals_its_recursion), TEST(without_a_proximal_policy_the_update_is_a_first_one),
       TEST(metrics_of_what_the_input_lacks_are_not_numbers),
       TEST(a_row_that_needs_more_than_the_input_names_it),
-      TEST(beyond_double_range_results_are_infinite_but_never_nan));
+      TEST(beyond_double_range_results_are_infinite_but_never_nan),
+      TEST(a_response_rejected_whole_still_counts_in_its_group));

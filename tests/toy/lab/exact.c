@@ -229,6 +229,29 @@ static void every_row_agrees_with_all_tuples_of_a_bandit(void) {
   }
 }
 
+/* Groups whose ratio is 1 + eps or 1 - eps but for rounding: one rule decides in both. */
+static void ratios_at_a_bound_are_clipped_in_neither(void) {
+  static const double p[] = {.2, .5, .3}, q[] = {.6, .1, .3};
+  static const char *const rows[] = {
+      "gepo",
+      "gepo_released",
+      "{base: gepo, denominator: mean}",
+      "{base: gepo, eps_low: 0.5, eps_high: 0.5}",
+      "{base: gepo, denominator: expected_p}",
+      "{base: snis, clip: ppo, ratio_gradient: true}",
+      "{base: is, clip: ppo, eps_low: 0.6666666666666667, eps_high: 4}",
+      "grpo"};
+  fixture f;
+  if (!fixture_init(&f, "{kind: bandit, rewards: [1, 0, 1]}", "{}")) return;
+  for (size_t i = 0; i < 3; ++i) f.learner[i] = log(p[i]), f.sampler[i] = log(q[i]);
+  for (size_t size = 2; size <= 6; ++size)
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+      const policy_algorithm algorithm = row_of(rows[i]);
+      compare_row(&f, &algorithm, size, LAB_WEIGHTS_RAW);
+    }
+  fixture_fini(&f);
+}
+
 static void every_row_agrees_with_all_tuples_of_sequences(void) {
   fixture f;
   if (!fixture_init(&f,
@@ -317,6 +340,7 @@ static void every_row_agrees_with_all_tuples_of_a_truncated_dist(void) {
 SUITE(lab_exact, "lab: exact moments of estimators", TEST(four_arms_give_the_reference_numbers),
       TEST(four_arms_agree_with_an_independent_enumeration),
       TEST(every_row_agrees_with_all_tuples_of_a_bandit),
+      TEST(ratios_at_a_bound_are_clipped_in_neither),
       TEST(every_row_agrees_with_all_tuples_of_sequences),
       TEST(truncated_sampling_agrees_with_a_sum_over_pairs),
       TEST(every_row_agrees_with_all_tuples_of_a_truncated_dist));
