@@ -1,11 +1,12 @@
 /* libgepolab: policy optimisation under network delay, for programs other than `gepolab`.
  *
- * algorithms   the published algorithms (gepo, grpo, gspo, ...) and variants with other fields
- * policy       loss, coefficients, weights and diagnostics of a batch in the caller's own buffers
- * laboratory   exact bias, variance and MSE of an estimator for given tables of probabilities
- * simulation   the clock of a cluster: staleness, throughput and times of a recipe
- * delays       samples and quantiles of the delay distributions that recipes name
- * statistics   interquartile mean, bootstrap, rank correlation, survival
+ *   algorithms   the published algorithms (gepo, grpo, gspo, ...) and variants with other fields
+ *   policy       loss, coefficients, weights and diagnostics of a batch in the caller's own
+ *                buffers
+ *   laboratory   exact bias, variance and MSE of an estimator for given tables of probabilities
+ *   simulation   the clock of a cluster: staleness, throughput and times of a recipe
+ *   delays       samples and quantiles of the delay distributions that recipes name
+ *   statistics   interquartile mean, bootstrap, rank correlation, survival
  *
  * Conventions, for every function below unless its comment says otherwise.
  *
@@ -20,13 +21,13 @@
  * All other memory belongs to the caller, is accessed only during the call, and is never retained.
  * Returned texts live as long as the object they were requested from, or forever if static.
  *
- * Threads: there is no global state, and all functions may run concurrently on different objects. A
- * gepolab_algorithm, a gepolab_delay and a gepolab_simulation are immutable and may be shared by
+ * Threads: there is no global state, and all functions may run concurrently on different objects.
+ * A gepolab_algorithm, a gepolab_delay and a gepolab_simulation are immutable and may be shared by
  * threads until freed. A gepolab_workspace may be used by one call at a time.
  *
  * Structures that callers fill begin with their own size, so that programs compiled for an older
- * version keep working. Set size to sizeof and everything else to zero first, as GEPOLAB_INIT does.
- * Logarithms are natural, times are simulated seconds, versions count learner updates.
+ * version keep working. Set size to sizeof and everything else to zero first, as GEPOLAB_INIT
+ * does. Logarithms are natural, times are simulated seconds, versions count learner updates.
  *
  * Formulas: section numbers refer to paper/methods.md in the sources. Each group of functions
  * begins with a complete example program and its output; build programs with `cc program.c
@@ -217,11 +218,13 @@ typedef struct gepolab_numbers_out {
 } gepolab_numbers_out;
 
 /* A batch of groups of responses. Groups are consecutive responses: group_size each, or
- * [group_start[g], group_start[g + 1]). The tokens of a response are given by one of token_start
- * packed: response i has tokens [token_start[i], token_start[i + 1]) length       padded: the first
- * length[i] of `columns` columns mask         padded: the columns whose byte at i *
- * mask_response_stride + t * mask_token_stride is not 0, in order or, if none is given, are all
- * columns. Responses without tokens are allowed if the algorithm defines their contribution. */
+ * [group_start[g], group_start[g + 1]). The tokens of a response are given by one of
+ *   token_start  packed: response i has tokens [token_start[i], token_start[i + 1])
+ *   length       padded: the first length[i] of `columns` columns
+ *   mask         padded: the columns whose byte at i * mask_response_stride + t *
+ *                mask_token_stride is not 0, in order
+ * or, if none is given, are all columns. Responses without tokens are allowed if the algorithm
+ * defines their contribution. */
 typedef struct gepolab_batch {
   size_t size; /* sizeof(gepolab_batch) */
   int64_t n_responses, n_groups, group_size;

@@ -3,11 +3,14 @@
  *
  * Each file only calls files above it; actions at a later time are posted as events:
  *
- * clock_shared.c  posting events, the pool and the ledger of units, versions in use; a sampler's
- * state, sampled times and pauses transfer.c      messages over a shared network, relays sampler.c
- * samplers that generate whole batches; sending, fetching, pushing; samplers that stream groups or
- * responses learner.c       waiting batches, choosing among them, updates statistics.c statistics
- * at the end clock.c         crashes, outages, one handler per kind of event, the loop */
+ *   clock_shared.c  posting events, the pool and the ledger of units, versions in use; a sampler's
+ *                   state, sampled times and pauses
+ *   transfer.c      messages over a shared network, relays
+ *   sampler.c       samplers that generate whole batches; sending, fetching, pushing; samplers
+ *                   that stream groups or responses
+ *   learner.c       waiting batches, choosing among them, updates
+ *   statistics.c    statistics at the end
+ *   clock.c         crashes, outages, one handler per kind of event, the loop */
 #ifndef GEPOLAB_SIM_CLOCK_H
 #define GEPOLAB_SIM_CLOCK_H
 

@@ -19,9 +19,10 @@
  *
  * A sampler decodes up to `concurrency` responses in parallel, each at `tokens_per_s`:
  *
- * continuous  a slot takes the next response, in order, as soon as its own has ended (continuous
- * batching of vLLM and SGLang) padded      the next `concurrency` responses start when the longest
- * of the previous ones has ended
+ *   continuous  a slot takes the next response, in order, as soon as its own has ended (continuous
+ *               batching of vLLM and SGLang)
+ *   padded      the next `concurrency` responses start when the longest of the previous ones has
+ *               ended
  *
  * In this model more responses in parallel do not slow each other down; a slower sampler has a
  * lower tokens_per_s. Lengths are rounded to whole tokens in 1..max_tokens. Response k of a batch

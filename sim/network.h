@@ -1,12 +1,15 @@
 /* Messages as transfers, if the cluster has a network (cluster.network). Each passes through
  *
- * its sampler's own link, one message per direction at a time (batches queue; of weights the newest
- * are sent when the link is free) a handshake the learner's side of the network, shared by all
- * transfers in that direction the waiting times for retransmissions of lost packets (sim/link.h),
- * all at the end the latency and the sampled delay, which block nothing else
+ *   its sampler's own link, one message per direction at a time (batches queue; of weights the
+ *     newest are sent when the link is free)
+ *   a handshake
+ *   the learner's side of the network, shared by all transfers in that direction
+ *   the waiting times for retransmissions of lost packets (sim/link.h), all at the end
+ *   the latency and the sampled delay, which block nothing else
  *
  * A transfer of weights carries the newest version published when its bytes start to flow. Private
- * to sim/: sim/clock.h holds the state and declares the operations, which are in sim/transfer.c. */
+ * to sim/: sim/clock.h holds the state and declares the operations, which are in sim/transfer.c.
+ */
 #ifndef GEPOLAB_SIM_NETWORK_H
 #define GEPOLAB_SIM_NETWORK_H
 

@@ -1,23 +1,25 @@
 /* An arena: memory for many allocations with a single failure check and a single free.
  *
- * arena a = {0};
- * double *mean = ARENA_ARRAY(&a, double, n);        [n], zeros
- * double *rows = ARENA_GRID(&a, double, n, width);  [n * width], zeros
- * char *name = arena_text(&a, given);               a copy
- * gl_status status = arena_check(&a, "a table of means", err);
- * if (status == GL_OK) ...                          all pointers are valid
- * arena_fini(&a);                                   frees all of them
+ *   arena a = {0};
+ *   double *mean = ARENA_ARRAY(&a, double, n);        [n], zeros
+ *   double *rows = ARENA_GRID(&a, double, n, width);  [n * width], zeros
+ *   char *name = arena_text(&a, given);               a copy
+ *   gl_status status = arena_check(&a, "a table of means", err);
+ *   if (status == GL_OK) ...                          all pointers are valid
+ *   arena_fini(&a);                                   frees all of them
  *
  * The error is sticky: after an allocation failed or a size overflowed, every later allocation
  * returns NULL too, so one arena_check() after the last one is enough. Do not dereference any
  * pointer before it. Memory is zeroed, and aligned for every C type.
  *
  * A struct that owns an arena is freed through it. A struct that is allocated in its own arena is
- * made and freed like this: arena a = {0}; table *t = ARENA_ARRAY(&a, table, 1);
- * ...                                  its arrays; then arena_check()
- * t->memory = a;                       last: the arena moves into the struct
- * ...
- * arena_free_owner(&t->memory);        copies the arena out of *t before it frees *t with it
+ * made and freed like this:
+ *   arena a = {0};
+ *   table *t = ARENA_ARRAY(&a, table, 1);
+ *   ...                                  its arrays; then arena_check()
+ *   t->memory = a;                       last: the arena moves into the struct
+ *   ...
+ *   arena_free_owner(&t->memory);        copies the arena out of *t before it frees *t with it
  *
  * Allocations of at most a few hundred bytes share blocks. Under AddressSanitizer each has a block
  * of its own, so that every out-of-bounds write is found. For arrays that grow use

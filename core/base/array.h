@@ -4,15 +4,15 @@
  * If items are added one at a time, nothing else is needed: the capacity is the smallest power of
  * two that holds the length.
  *
- * typedef struct names { name *name; size_t n; } names;
- * name *added = ARRAY_ADD(list->name, list->n);
- * if (added == NULL) return gl_fail_memory(err, "names");    list is unchanged
- * added = ...                                               it is zeroed and counted in n
+ *   typedef struct names { name *name; size_t n; } names;
+ *   name *added = ARRAY_ADD(list->name, list->n);
+ *   if (added == NULL) return gl_fail_memory(err, "names");    list is unchanged
+ *   *added = ...                                               it is zeroed and counted in n
  *
  * If many are added at once, or the length shrinks and grows, a third variable holds the capacity:
  *
- * if (!ARRAY_RESERVE(text, room, n + length)) return gl_fail_memory(err, "text");
- * memcpy(text + n, piece, length), n += length;
+ *   if (!ARRAY_RESERVE(text, room, n + length)) return gl_fail_memory(err, "text");
+ *   memcpy(text + n, piece, length), n += length;
  *
  * For workspaces of known size use core/base/arena.h. Prefix: array_. */
 #ifndef GEPOLAB_CORE_BASE_ARRAY_H

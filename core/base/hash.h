@@ -50,11 +50,11 @@ uint64_t checksum_seeded(uint64_t seed, const void *data, size_t size);
  * item in the owner's array, which also holds the key. If different keys may have the same hash,
  * `same` compares the wanted key with the key of a value.
  *
- * static bool is_named(const void *names, uint64_t i, const void *key) {
- * return strcmp(((const char *const *)names)[i], key) == 0;
- * }
- * uint64_t *i = hash_table_find(&t, hash_64_text(HASH_64_START, key), is_named, names, key);
- * if (i == NULL && !hash_table_add(&t, hash, n)) return gl_fail_memory(err, "names");
+ *   static bool is_named(const void *names, uint64_t i, const void *key) {
+ *     return strcmp(((const char *const *)names)[i], key) == 0;
+ *   }
+ *   uint64_t *i = hash_table_find(&t, hash_64_text(HASH_64_START, key), is_named, names, key);
+ *   if (i == NULL && !hash_table_add(&t, hash, n)) return gl_fail_memory(err, "names");
  *
  * Initialise with {0}; entries cannot be removed. */
 

@@ -34,14 +34,14 @@ cJSON *json_add_string(cJSON *to, const char *key, const char *value);
  * build a tree. Strict (RFC 8259): no comments, no trailing commas, valid UTF-8, nothing after the
  * end; in addition no NUL in strings.
  *
- * json_reader r;
- * json_begin(&r, text, size, "config.json", err);
- * json_enter(&r, '{');
- * while (json_member(&r)) {              // r.word: the key
- * if (strcmp(r.word, "n") == 0) n = json_unsigned(&r);
- * else json_skip(&r);
- * }
- * if (json_end(&r) != GL_OK) return err->status;
+ *   json_reader r;
+ *   json_begin(&r, text, size, "config.json", err);
+ *   json_enter(&r, '{');
+ *   while (json_member(&r)) {              // r.word: the key
+ *     if (strcmp(r.word, "n") == 0) n = json_unsigned(&r);
+ *     else json_skip(&r);
+ *   }
+ *   if (json_end(&r) != GL_OK) return err->status;
  *
  * The error is sticky (GL_EINPUT, "NAME:LINE:COLUMN: what", columns count characters): after the
  * first failure every function does nothing and returns 0, so that loops end. */

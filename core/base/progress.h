@@ -1,19 +1,19 @@
 /* Progress of long computations. On a terminal: a bar with rate and time left, redrawn at most ten
- * times a second and never wider than the terminal. In a log: a line every 10 % or 30 s. Or silent.
- * Writes to stderr only; this is the only part of core that prints. Library code gets a progress *
- * from its caller (NULL: silent).
+ * times a second and never wider than the terminal. In a log: a line every 10 % or 30 s. Or
+ * silent. Writes to stderr only; this is the only part of core that prints. Library code gets a
+ * progress * from its caller (NULL: silent).
  *
  * One progress may cover several phases and several processes. Example: a sweep with a tuning
  * phase, of whose 400 runs an earlier process finished 120:
  *
- * progress *p = progress_new("tuning", "runs", 400, PROGRESS_AUTO);
- * progress_resume(p, 120);           shows 120/400; rate and time left are based on the other 280
- * progress_workers(p, 8);
- * progress_cost(p, 0, steps_left);   for both phases, if runs differ in length
- * for each finished run:
- * progress_cost(p, steps_done, steps_left);
- * progress_at(p, ++finished, name);           finished includes the 120
- * progress_phase(p, "delay_sweep");  a new name; count and time left continue */
+ *   progress *p = progress_new("tuning", "runs", 400, PROGRESS_AUTO);
+ *   progress_resume(p, 120);           shows 120/400; rate and time left use the other 280
+ *   progress_workers(p, 8);
+ *   progress_cost(p, 0, steps_left);   for both phases, if runs differ in length
+ *   for each finished run:
+ *     progress_cost(p, steps_done, steps_left);
+ *     progress_at(p, ++finished, name);           finished includes the 120
+ *   progress_phase(p, "delay_sweep");  a new name; count and time left continue */
 #ifndef GEPOLAB_CORE_BASE_PROGRESS_H
 #define GEPOLAB_CORE_BASE_PROGRESS_H
 

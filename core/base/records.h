@@ -1,17 +1,18 @@
 /* Writes a table as CSV, TSV or JSON lines, with one value per column.
  *
- * records_writer w;
- * records_begin(&w, to, RECORDS_CSV, columns, n);
- * for each record {
- * records_text(&w, name), records_whole(&w, step), records_number(&w, score);
- * status = records_end(&w, err);
- * }
+ *   records_writer w;
+ *   records_begin(&w, to, RECORDS_CSV, columns, n);
+ *   for each record {
+ *     records_text(&w, name), records_whole(&w, step), records_number(&w, score);
+ *     status = records_end(&w, err);
+ *   }
  *
  * Numbers have the shortest form that reads back to the same double; infinities are "inf" and
  * "-inf" in CSV and TSV. A missing value (a text that is NULL or empty, NaN) is an empty cell, or
  * null; in JSON lines infinities are null too, because JSON has none. Truth values are true and
- * false. Column names of a table are unique; a list of columns may end with one whose name is NULL.
- * Cells of CSV and TSV are quoted according to RFC 4180. Stream errors remain in the stream. */
+ * false. Column names of a table are unique; a list of columns may end with one whose name is
+ * NULL. Cells of CSV and TSV are quoted according to RFC 4180. Stream errors remain in the stream.
+ */
 #ifndef GEPOLAB_CORE_BASE_RECORDS_H
 #define GEPOLAB_CORE_BASE_RECORDS_H
 
@@ -95,13 +96,13 @@ gl_status records_end(records_writer *w, gl_error *err);
 /* --- reading --- */
 /* Reads CSV and TSV files (RFC 4180): cell by cell, or one column of numbers at once.
  *
- * csv_reader r;
- * status = csv_begin(&r, text, size, "delays.csv", err);
- * while (status == GL_OK && csv_line(&r))
- * for (int more = 1; more && status == GL_OK;) {
- * status = csv_cell(&r, &more);      // r.cell: its text
- * }
- * csv_end(&r);
+ *   csv_reader r;
+ *   status = csv_begin(&r, text, size, "delays.csv", err);
+ *   while (status == GL_OK && csv_line(&r))
+ *     for (int more = 1; more && status == GL_OK;) {
+ *       status = csv_cell(&r, &more);      // r.cell: its text
+ *     }
+ *   csv_end(&r);
  *
  * Cells may be quoted; within quotes, a doubled quote is a quote and a line break is part of the
  * cell. A byte-order mark, CRLF line ends and empty lines are accepted. Anything else that is not

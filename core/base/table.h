@@ -1,25 +1,25 @@
 /* Typed tables of results, and one writer per format: text, Markdown, LaTeX, HTML, CSV, TSV and
  * JSON.
  *
- * static const table_column columns[] = {{"run", TABLE_TEXT, .head = "run"},
- * {"score", TABLE_INTERVAL, .head = "best score"},
- * {"seed", TABLE_WHOLE}};
- * table *t = table_new(columns, 3);
- * for (each run) {
- * table_row(t);
- * table_text(t, name), table_interval(t, iqm, low, high), table_whole(t, seed);
- * }
- * status = table_write(t, TABLE_AS_TEXT, stdout, err);
- * table_free(t);
+ *   static const table_column columns[] = {{"run", TABLE_TEXT, .head = "run"},
+ *                                          {"score", TABLE_INTERVAL, .head = "best score"},
+ *                                          {"seed", TABLE_WHOLE}};
+ *   table *t = table_new(columns, 3);
+ *   for (each run) {
+ *     table_row(t);
+ *     table_text(t, name), table_interval(t, iqm, low, high), table_whole(t, seed);
+ *   }
+ *   status = table_write(t, TABLE_AS_TEXT, stdout, err);
+ *   table_free(t);
  *
- * A column has a name in formats for programs (JSON, CSV, TSV), a head in formats for people (text,
- * Markdown, LaTeX, HTML), or both. Cells are filled in the order of the columns. A document is a
- * table with one row whose columns are added one by one: in JSON it is an object; formats for
+ * A column has a name in formats for programs (JSON, CSV, TSV), a head in formats for people
+ * (text, Markdown, LaTeX, HTML), or both. Cells are filled in the order of the columns. A document
+ * is a table with one row whose columns are added one by one: in JSON it is an object; formats for
  * people show its tables and lines one below the other.
  *
  * Missing is not NaN: a missing cell has no key in JSON, NaN is null there; both are empty in CSV
- * and an en dash for people. A failed allocation is remembered: all functions then do nothing, also
- * if the table is NULL, and table_write() returns GL_ENOMEM. Texts are copied. */
+ * and an en dash for people. A failed allocation is remembered: all functions then do nothing,
+ * also if the table is NULL, and table_write() returns GL_ENOMEM. Texts are copied. */
 #ifndef GEPOLAB_CORE_BASE_TABLE_H
 #define GEPOLAB_CORE_BASE_TABLE_H
 

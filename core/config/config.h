@@ -75,9 +75,10 @@ gl_status cfg_settle_files(cfg_doc *doc, gl_error *err);
 
 /* Normalises notation, so that equal recipes have equal text:
  *
- * numbers with a unit, 10m, 1.5GiB, 100Mbit/s (core/config/units.h), become numbers in the unit of
- * the field: 600, 1610612736, 12500000 ranges in a sweep's axes and in `tune`, {from: 1, to: 100,
- * n: 3, scale: log}, become lists: [1, 10, 100]
+ *   numbers with a unit, 10m, 1.5GiB, 100Mbit/s (core/config/units.h), become numbers in the unit
+ *     of the field: 600, 1610612736, 12500000
+ *   ranges in a sweep's axes and in `tune`, {from: 1, to: 100, n: 3, scale: log}, become lists:
+ *     [1, 10, 100]
  *
  * Must be called after includes and overrides. Errors: GL_EINPUT for a unit of another dimension,
  * an unknown unit, or an invalid range. */
@@ -172,12 +173,13 @@ gl_status cfg_list_put_number(cfg_doc *list, const char *key, double value, cons
                               gl_error *err);
 
 /* --- reading a section --- */
-/* cfg_reader r;
- * cfg_begin(&r, node, "cluster", err);                 // node may be NULL: all defaults
- * spec.window = cfg_count(&r, "window", 32, 0, SIZE_MAX);
- * spec.distribution    = cfg_choice(&r, "distribution", DIST_NONE, dist_names, n_dists);
- * if (cfg_end(&r) != GL_OK) return err->status;        // returns the first error and checks all
- * keys
+/* Usage:
+ *
+ *   cfg_reader r;
+ *   cfg_begin(&r, node, "cluster", err);                 // node may be NULL: all defaults
+ *   spec.window = cfg_count(&r, "window", 32, 0, SIZE_MAX);
+ *   spec.distribution    = cfg_choice(&r, "distribution", DIST_NONE, dist_names, n_dists);
+ *   if (cfg_end(&r) != GL_OK) return err->status;        // first error; checks all keys
  *
  * After a failure every further call returns its default and does nothing. */
 enum { CFG_READER_MAX_KEYS = 96 };
@@ -230,10 +232,10 @@ int cfg_has(const cfg_reader *r, const char *key);
 /* Starts recording every field that this thread reads; if a field is read twice the first value
  * counts. Items of lists are recorded with their list. */
 void cfg_record_begin(void);
-/* Ends the recording and returns it as malloc'd JSON: an object of paths and values for each origin
- * that occurs,
+/* Ends the recording and returns it as malloc'd JSON: an object of paths and values for each
+ * origin that occurs,
  *
- * {"stated":{"train.groups":8},"null":{"optimizer.lr":0.05},"default":{…},"preset":{…},…}
+ *   {"stated":{"train.groups":8},"null":{"optimizer.lr":0.05},"default":{…},"preset":{…},…}
  *
  * "null": the recipe has null, so the default applies; "preset": a default of the selected preset;
  * "computed": computed from other fields. NULL if out of memory. */

@@ -4,8 +4,8 @@
  * The generator is Philox4x32-10 (Salmon et al., SC11) as implemented by Random123. A stream is
  * (seed, purpose, entity); block `index` of a stream holds four independent 32-bit words:
  *
- * key     = { seed low, seed high }
- * counter = { index low, entity low, entity high, purpose << 16 | index high 16 }
+ *   key     = { seed low, seed high }
+ *   counter = { index low, entity low, entity high, purpose << 16 | index high 16 }
  *
  * A stream has 2^48 blocks of four words, and streams never overlap. Threads, order, resuming and
  * backends cannot change a sample; the same functions compile in CUDA. Hot loops call rng_block();

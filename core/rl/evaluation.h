@@ -38,7 +38,7 @@ void evaluation_read_set(evaluation_spec *out, const evaluation_spec *usual, cfg
 /* Evaluation sets: problems that a policy is scored on in addition to, or instead of, the training
  * problems.
  *
- * evaluation: {prompts: 64, halves: true, sets: [{name: own}, {name: long, task: {digits: 3}}]}
+ *   evaluation: {prompts: 64, halves: true, sets: [{name: own}, {name: long, task: {digits: 3}}]}
  *
  * A set is a map with a name. Missing keys default to those of the evaluation and the world, so a
  * set with only a name is the evaluation of a recipe without sets. The first set is the main one;

@@ -63,10 +63,10 @@ typedef struct token_view {
 } token_view;
 
 /* --- cosine between consecutive gradients --- */
-/* The cosine between gradients of consecutive optimiser updates. It becomes negative when steps
- * undo each other (GAC, 2603.01501). The last gradient is stored, complete or as a fixed subset of
- * its entries chosen by the owner. It is part of a checkpoint, so that the first update after
- * loading is compared too. */
+/* The cosine between gradients of consecutive optimiser updates, which GAC (2603.01501) uses as an
+ * indicator of instability. The last gradient is stored, complete or as a fixed subset of its
+ * entries chosen by the owner. It is part of a checkpoint, so that the first update after loading
+ * is compared too. */
 
 typedef struct gradient_trail {
   size_t n;

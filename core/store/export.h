@@ -71,12 +71,13 @@ typedef struct export_table {
   const char *key;             /* the columns that identify a record: "key, step" */
   const table_column *columns; /* the table's own columns, ended by a NULL name; NULL: the columns
                                   of `stored` that have a description */
-  /* Source of the records that store_export() writes after the leading columns: either a table of
-   * the file. Superseded runs are omitted; rows are ordered by study, ordinal and key first. */
+  /* store_export() takes the records from one of three sources and writes them after the leading
+   * columns. First: a table of the file, without superseded runs, ordered by study, ordinal and key
+   * first. */
   const char *stored, *order; /* order: further SQL order of the rows t; NULL: none */
-  /* Or a query, whose first column is skipped; `read`: the tables that it reads. */
+  /* Second: a query, whose first column is skipped; `read`: the tables that it reads. */
   const char *query, *read[2];
-  /* Or a function that writes records of the compared runs. */
+  /* Third: a function that writes records of the compared runs. */
   gl_status (*put)(records_writer *w, const run_list *runs, gl_error *err);
 } export_table;
 

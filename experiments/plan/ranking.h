@@ -3,20 +3,20 @@
  *
  * Two parts, each with half of the error rate (paper/methods.md §10.14), run together:
  *
- * 1. Feasibility, for each system and limit: the procedure of Batur and Kim (2010). A system whose
- * mean keeps a limit with `slack` to spare is found feasible, and one that misses it by as much is
- * found infeasible; systems in between may be found either.
- * 2. Comparison: a system may be selected if it is feasible and shown to be at most the
- * indifference zone below every other system that was not found infeasible. This uses an upper
- * bound on the mean difference that holds simultaneously for all numbers of replicates. In whatever
- * order systems are simulated, only the bounds for differences from the best system must hold.
- * Systems should be simulated with common random numbers, because the variances are those of
- * differences. Among the systems that may be selected, the one with the best second quantity is
- * chosen.
+ *   1. Feasibility, for each system and limit: the procedure of Batur and Kim (2010). A system
+ *      whose mean keeps a limit with `slack` to spare is found feasible, and one that misses it by
+ *      as much is found infeasible; systems in between may be found either.
+ *   2. Comparison: a system may be selected if it is feasible and shown to be at most the
+ *      indifference zone below every other system that was not found infeasible. This uses an
+ *      upper bound on the mean difference that holds simultaneously for all numbers of replicates.
+ *      In whatever order systems are simulated, only the bounds for differences from the best
+ *      system must hold. Systems should be simulated with common random numbers, because the
+ *      variances are those of differences. Among the systems that may be selected, the one with
+ *      the best second quantity is chosen.
  *
- * Guarantee: with probability 1 - error_rate, no system that keeps all limits with `slack` to spare
- * is better than the selected one by more than the zone, even with ties, and the selected one
- * misses no limit by `slack`. This holds for normal observations that are independent between
+ * Guarantee: with probability 1 - error_rate, no system that keeps all limits with `slack` to
+ * spare is better than the selected one by more than the zone, even with ties, and the selected
+ * one misses no limit by `slack`. This holds for normal observations that are independent between
  * replicates. Prefix: ranking_. */
 #ifndef GEPOLAB_EXPERIMENTS_PLAN_RANKING_H
 #define GEPOLAB_EXPERIMENTS_PLAN_RANKING_H
