@@ -2,6 +2,7 @@
 #include "analysis/contrasts.h"
 
 #include "core/base/arena.h"
+#include "core/base/records.h"
 
 #include <gsl/gsl_cdf.h>
 #include <math.h>
@@ -10,6 +11,9 @@
 #include <string.h>
 
 const char *const contrast_measure_names[CONTRAST_MEASURES] = {"fall", "last"};
+
+const char *const contrast_origin_names[CONTRAST_ORIGINS] = {"unknown", "before the runs",
+                                                             "after the runs"};
 
 static const double LEVEL = 0.05, POWER = 0.8;
 enum { MOST_RANKED = 1000, BISECTIONS = 60 };
@@ -172,6 +176,29 @@ bool contrast_arm_has(const results *r, const results_run *run, const contrast_a
   for (size_t i = 0; i < a->n; i++)
     if (!has_value(r, run, &a->field[i])) return false;
   return true;
+}
+
+static bool is_same_value_text(const char *a, const char *b) {
+  double x, y;
+  return strcmp(a, b) == 0 || (csv_number(a, &x) && csv_number(b, &y) && x == y);
+}
+
+/* Fields may come in any order. */
+static bool is_same_arm(const contrast_arm *a, const contrast_arm *b) {
+  if (a->n != b->n) return false;
+  for (size_t i = 0; i < a->n; i++) {
+    size_t k = 0;
+    while (k < b->n && (strcmp(a->field[i].path, b->field[k].path) != 0 ||
+                        !is_same_value_text(a->field[i].value, b->field[k].value)))
+      k++;
+    if (k == b->n) return false;
+  }
+  return true;
+}
+
+bool contrast_is_same(const contrast *a, const contrast *b) {
+  return a->measure == b->measure && is_same_arm(&a->of, &b->of) &&
+         is_same_arm(&a->against, &b->against);
 }
 
 static bool is_in_arm(const results *r, const results_run *run, const contrast_arm *a) {
@@ -355,6 +382,7 @@ static void put_arm(table *t, const contrast_arm *a) {
 static const table_column contrast_columns[] = {
     {"name", TABLE_TEXT, .head = "contrast"},
     {"measure", TABLE_TEXT, .head = "measure"},
+    {"written", TABLE_TEXT, .head = "written"},
     TABLE_KEY("arm_of", TABLE_TABLE),
     TABLE_KEY("arm_against", TABLE_TABLE),
     {"difference", TABLE_INTERVAL, .head = "difference", .place = 1},
@@ -371,20 +399,28 @@ static const table_column contrast_columns[] = {
 void contrasts_report(table *to, const results *from, const contrast *contrasts,
                       const contrast_result *found, size_t n) {
   table_text(table_field(to, "study"), from->study);
+  size_t later = 0;
+  for (size_t i = 0; i < n; i++) later += contrasts[i].origin == CONTRAST_AFTERWARDS;
   table *t = table_rows(table_field(to, "contrasts"), contrast_columns,
                         sizeof contrast_columns / sizeof *contrast_columns);
   table_title(t,
-              "%s: declared contrasts, paired by seed. fall: shares that fell, McNemar's exact "
+              "%s: contrasts, paired by seed%s. fall: fractions that collapsed, McNemar's exact "
               "test, Newcombe's 95 %% interval; last: interquartile means of last scores, "
-              "Wilcoxon's exact signed-rank test, bootstrap. Holm: p adjusted over all %zu. "
+              "Wilcoxon's exact signed-rank test, bootstrap (of fewer than five pairs the range). "
+              "Holm: p adjusted over all %zu. "
               "Detectable: the share of pairs that differ, all in one direction, that is found "
               "with probability %.1f.",
-              from->study, n, POWER);
+              from->study,
+              later > 0 ? "; those written after the runs are exploratory, for they may have been "
+                          "chosen by what was found"
+                        : "",
+              n, POWER);
   for (size_t i = 0; i < n; i++) {
     const contrast_result *f = &found[i];
     table_row(t);
     table_text(t, contrasts[i].name);
     table_text(t, contrast_measure_names[contrasts[i].measure]);
+    table_text(t, contrast_origin_names[contrasts[i].origin]);
     put_arm(t, &contrasts[i].of);
     put_arm(t, &contrasts[i].against);
     interval_cell(t, f->difference);

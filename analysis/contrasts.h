@@ -43,12 +43,25 @@ bool contrast_knows(const results *r, const char *path);
 /* Returns true if a run of the study has that value of the field; for paths as above. */
 bool contrast_has_run(const results *r, const contrast_field *f);
 
+/* When a contrast was written, by the recipes that the study holds. */
+typedef enum contrast_origin {
+  CONTRAST_ORIGIN_UNKNOWN, /* the study holds no recipe */
+  CONTRAST_DECLARED,       /* in a recipe that was swept into the study */
+  CONTRAST_AFTERWARDS,     /* in none: it was written or changed after the runs */
+  CONTRAST_ORIGINS
+} contrast_origin;
+/* "unknown", "before the runs", "after the runs". */
+extern const char *const contrast_origin_names[CONTRAST_ORIGINS];
+
 /* One contrast; strings are borrowed. */
 typedef struct contrast {
   const char *name;
   contrast_measure measure;
+  contrast_origin origin;
   contrast_arm of, against;
 } contrast;
+/* Whether two compare the same arms by the same measure, whatever their names and origins. */
+bool contrast_is_same(const contrast *a, const contrast *b);
 
 typedef struct contrast_result {
   size_t pairs, unpaired; /* unpaired: seeds with a run of one arm only */

@@ -10,8 +10,12 @@
 #include <string.h>
 
 outcome_rule outcome_rule_default(void) {
-  return (outcome_rule){
-      .least_gain = 0.1, .kept = 0.5, .in_a_row = 4, .plateau = 0.9, .plateau_updates = 200};
+  return (outcome_rule){.least_gain = 0.1,
+                        .kept = 0.5,
+                        .in_a_row = 4,
+                        .low_at_end = 2,
+                        .plateau = 0.9,
+                        .plateau_updates = 200};
 }
 
 const char *outcome_name(outcome o) {
@@ -21,6 +25,32 @@ const char *outcome_name(outcome o) {
                                                    [OUTCOME_LATE_FALL] = "late fall",
                                                    [OUTCOME_SURVIVED] = "survived"};
   return names[o];
+}
+
+const char *fate_name(fate f) {
+  static const char *const names[FATE_COUNT] = {
+      [FATE_NOT_FINITE] = "not finite",       [FATE_LOST_START] = "lost start",
+      [FATE_NEVER_LEARNED] = "never learned", [FATE_DIP] = "dip",
+      [FATE_EARLY_FALL] = "early fall",       [FATE_LATE_FALL] = "late fall",
+      [FATE_FALLING] = "falling at the end",  [FATE_STABLE] = "stable"};
+  return names[f];
+}
+
+fate run_outcome_fate(const run_outcome *o) {
+  switch (o->kind) {
+  case OUTCOME_NOT_FINITE:
+    return FATE_NOT_FINITE;
+  case OUTCOME_NEVER_LEARNED:
+    return o->lost_start ? FATE_LOST_START : FATE_NEVER_LEARNED;
+  case OUTCOME_EARLY_FALL:
+    return o->recovered >= 0 ? FATE_DIP : FATE_EARLY_FALL;
+  case OUTCOME_LATE_FALL:
+    return o->recovered >= 0 ? FATE_DIP : FATE_LATE_FALL;
+  case OUTCOME_SURVIVED:
+  case OUTCOME_COUNT:
+    break;
+  }
+  return o->is_falling ? FATE_FALLING : FATE_STABLE;
 }
 
 bool run_outcome_is_fall(const run_outcome *o) {
@@ -44,26 +74,36 @@ static double best_with(double best, const eval_record *eval, const double *best
   return isnan(best_until[i]) ? best : best_until[i];
 }
 
-/* Returns the index at which the collapse begins, or n. Only the gain up to that point counts. */
-static size_t fall_of(const eval_record *eval, const double *best_until, size_t n,
-                      const outcome_rule *rule) {
+/* Low evaluations: below the first score and a share of what had been gained before them. */
+typedef struct low_part {
+  size_t fall;      /* the index at which the fall begins; n: none */
+  size_t recovered; /* after it, the first index that is not low; n: none */
+  size_t at_end;    /* how many of the last evaluations are low */
+  size_t begin;     /* the first of these, where there is one */
+} low_part;
+
+/* Only what was gained until the fall counts, also for what comes after it. */
+static low_part low_part_of(const eval_record *eval, const double *best_until, size_t n,
+                            const outcome_rule *rule) {
+  low_part p = {.fall = n, .recovered = n, .begin = n};
   double first = NAN, best = NAN, best_before = NAN;
-  size_t low = 0, begin = n;
   for (size_t i = 0; i < n; i++) {
     const double score = eval[i].eval_score;
-    if (isnan(score)) continue;
+    if (!isfinite(score)) continue;
     if (isnan(first)) first = best = score;
-    if (low == 0) best_before = best;
+    if (p.at_end == 0 && p.fall == n) best_before = best;
     const double gain = best_before - first;
     if (gain >= rule->least_gain && score < first + rule->kept * gain) {
-      if (low++ == 0) begin = i;
-      if (low == rule->in_a_row) return begin;
+      if (p.at_end++ == 0) p.begin = i;
+      if (p.at_end == rule->in_a_row && p.fall == n) p.fall = p.begin;
     } else {
-      low = 0;
+      p.at_end = 0;
+      if (p.fall < n && p.recovered == n) p.recovered = i;
     }
     best = best_with(best, eval, best_until, i);
   }
-  return n;
+  if (p.at_end >= rule->low_at_end) p.recovered = n;
+  return p;
 }
 
 /* Returns the index from which on all evaluations are below a fraction of the first one, if the
@@ -72,7 +112,7 @@ static size_t loss_of_start(const eval_record *eval, size_t n, const outcome_rul
   double first = NAN;
   size_t low = 0, begin = n;
   for (size_t i = 0; i < n; i++) {
-    if (isnan(eval[i].eval_score)) continue;
+    if (!isfinite(eval[i].eval_score)) continue;
     if (isnan(first)) first = eval[i].eval_score;
     if (eval[i].eval_score >= rule->kept * first)
       low = 0;
@@ -87,7 +127,7 @@ static void ends_of(run_outcome *o, const eval_record *eval, const double *best_
   double highest = NAN;
   for (size_t i = 0; i < n; i++) {
     const double score = eval[i].eval_score;
-    if (isnan(score)) continue;
+    if (!isfinite(score)) continue;
     if (isnan(o->first)) o->first = score;
     if (i < fall) o->best = best_with(isnan(o->best) ? score : o->best, eval, best_until, i);
     if (i < fall && (isnan(highest) || score > highest)) {
@@ -105,7 +145,7 @@ static int64_t plateau_of(const run_outcome *o, const eval_record *eval, size_t 
   const double least = o->first + rule->plateau * (o->best - o->first);
   int64_t updates = 0, before = 0;
   for (size_t i = 0; i < fall; i++) {
-    if (isnan(eval[i].eval_score)) continue;
+    if (!isfinite(eval[i].eval_score)) continue;
     if (eval[i].eval_score >= least) updates += eval[i].step - before;
     before = eval[i].step;
   }
@@ -114,18 +154,22 @@ static int64_t plateau_of(const run_outcome *o, const eval_record *eval, size_t 
 
 run_outcome outcome_of(const eval_record *eval, const double *best_until, size_t n, bool not_finite,
                        const outcome_rule *rule) {
-  run_outcome o = {.first = NAN, .best = NAN, .last = NAN, .onset = -1};
-  const size_t fall = fall_of(eval, best_until, n, rule);
+  run_outcome o = {.first = NAN, .best = NAN, .last = NAN, .onset = -1, .recovered = -1};
+  const low_part low = low_part_of(eval, best_until, n, rule);
+  const size_t fall = low.fall;
   ends_of(&o, eval, best_until, n, fall);
   o.plateau_updates = plateau_of(&o, eval, fall, rule);
   if (fall < n) {
     o.onset = eval[fall].step;
+    if (low.recovered < n && !not_finite) o.recovered = eval[low.recovered].step;
     o.kind = o.plateau_updates >= rule->plateau_updates ? OUTCOME_LATE_FALL : OUTCOME_EARLY_FALL;
   } else if (not_finite) {
     o.onset = o.end;
     o.kind = OUTCOME_NOT_FINITE;
   } else if (o.best - o.first >= rule->least_gain) {
     o.kind = OUTCOME_SURVIVED;
+    o.is_falling = low.at_end >= rule->low_at_end;
+    if (o.is_falling) o.onset = eval[low.begin].step;
   } else {
     const size_t lost = loss_of_start(eval, n, rule);
     o.kind = OUTCOME_NEVER_LEARNED;
@@ -202,6 +246,7 @@ static void count_outcome(stability *s, stability_cell *c, size_t index) {
   const run_outcome o = s->run[index] = outcome_of_run(run, &s->rule);
   c->runs++;
   c->count[o.kind]++;
+  c->fate[run_outcome_fate(&o)]++;
   c->lost_start += (size_t)(o.lost_start != 0);
   c->falls += (size_t)run_outcome_is_fall(&o);
   if (!s->has_doses) return;
@@ -345,7 +390,7 @@ void stability_fini(stability *s) {
 
 /* --- the table --- */
 
-enum { OF_DOSES = 6 };
+enum { OF_DOSES = 6, OF_FATES = 14 };
 static const table_column stability_columns[] = {
     {"algorithm", TABLE_TEXT, .head = "algorithm"},
     {"setting", TABLE_TEXT, .head = "setting"},
@@ -353,13 +398,24 @@ static const table_column stability_columns[] = {
     TABLE_KEY("staleness", TABLE_REAL),
     {"runs", TABLE_WHOLE, .head = "runs"},
     TABLE_KEY("failed", TABLE_WHOLE),
-    {"outcomes/not finite", TABLE_WHOLE, .head = "not finite", .place = 1},
-    {"outcomes/never learned", TABLE_WHOLE, .head = "never learned"},
-    {"outcomes/early fall", TABLE_WHOLE, .head = "early fall"},
-    {"outcomes/late fall", TABLE_WHOLE, .head = "late fall"},
-    {"outcomes/survived", TABLE_WHOLE, .head = "survived", .place = 1},
+    TABLE_KEY("outcomes/not finite", TABLE_WHOLE),
+    TABLE_KEY("outcomes/never learned", TABLE_WHOLE),
+    TABLE_KEY("outcomes/early fall", TABLE_WHOLE),
+    TABLE_KEY("outcomes/late fall", TABLE_WHOLE),
+    TABLE_KEY("outcomes/survived", TABLE_WHOLE),
     TABLE_KEY("lost_start", TABLE_WHOLE),
-    {"fallen", TABLE_INTERVAL, .head = "fallen", .format = "%.2f", .place = 1},
+    TABLE_KEY("dips", TABLE_WHOLE),
+    TABLE_KEY("falling", TABLE_WHOLE),
+    /* the fates in their order */
+    {.type = TABLE_WHOLE, .head = "not finite"},
+    {.type = TABLE_WHOLE, .head = "lost start"},
+    {.type = TABLE_WHOLE, .head = "never learned"},
+    {.type = TABLE_WHOLE, .head = "dip"},
+    {.type = TABLE_WHOLE, .head = "early fall"},
+    {.type = TABLE_WHOLE, .head = "late fall"},
+    {.type = TABLE_WHOLE, .head = "falling at end"},
+    {.type = TABLE_WHOLE, .head = "stable"},
+    {"fallen", TABLE_INTERVAL, .head = "collapsed", .format = "%.2f", .place = 1},
     {"median_onset", TABLE_REAL, .head = "median onset", .format = "%.0f", .place = 1},
     TABLE_KEY("curve", TABLE_TABLE),
     TABLE_KEY("watched", TABLE_REAL),
@@ -445,12 +501,11 @@ static void put_stability_cell(table *t, const stability *s, const stability_cel
   table_real(t, s->staleness[c->setting]);
   table_count(t, c->runs);
   table_count(t, c->failed);
-  for (outcome o = 0; o < OUTCOME_COUNT; o++) {
-    table_count(t, c->count[o]);
-    if (o == OUTCOME_NEVER_LEARNED && c->lost_start > 0)
-      table_shown(t, "%zu (%zu lost the start)", c->count[o], c->lost_start);
-  }
+  for (outcome o = 0; o < OUTCOME_COUNT; o++) table_count(t, c->count[o]);
   table_count(t, c->lost_start);
+  table_count(t, c->fate[FATE_DIP]);
+  table_count(t, c->fate[FATE_FALLING]);
+  for (fate f = 0; f < FATE_COUNT; f++) table_count(t, c->fate[f]);
   interval_cell(t, c->fallen);
   table_real(t, c->median_onset);
   if (!isfinite(c->median_onset)) table_shown(t, "–");
@@ -464,7 +519,59 @@ static bool by_halves(const stability *s) {
   return false;
 }
 
-void stability_report(table *to, const stability *s) {
+static const table_column run_columns[] = {
+    {"algorithm", TABLE_TEXT, .head = "algorithm"},
+    {"setting", TABLE_TEXT, .head = "setting"},
+    {"lr", TABLE_REAL, .head = "lr"},
+    {"seed", TABLE_WHOLE, .head = "seed"},
+    {"outcome", TABLE_TEXT, .head = "outcome"},
+    {"onset", TABLE_REAL, .head = "from update", .format = "%.0f"},
+    {"recovered", TABLE_REAL, .head = "recovered", .format = "%.0f"},
+    {"plateau_updates", TABLE_WHOLE, .head = "updates on plateau"},
+    {"first", TABLE_REAL, .head = "first"},
+    {"best", TABLE_REAL, .head = "best"},
+    {"best_step", TABLE_WHOLE, .head = "at"},
+    {"last", TABLE_REAL, .head = "last"}};
+
+/* Each run with the updates of its outcome. */
+static void put_runs(table *to, const stability *s) {
+  table *t =
+      table_rows(table_field(to, "runs"), run_columns, sizeof run_columns / sizeof *run_columns);
+  table_title(t,
+              "%s: outcome of each run, with the update of its first low evaluation and of the "
+              "first one after it that is not low.",
+              s->study);
+  table_gap(t);
+  for (size_t i = 0; i < s->from->n_runs; i++) {
+    const results_run *run = &s->from->runs[i];
+    const run_outcome *o = &s->run[i];
+    if (run->status == RUN_FAILED) continue;
+    table_row(t);
+    table_text(t, s->algorithms[run->algorithm]);
+    table_text(t, s->settings[s->setting[run->group]]);
+    table_real(t, run->lr);
+    table_whole(t, (int64_t)run->seed);
+    table_text(t, fate_name(run_outcome_fate(o)));
+    table_real(t, o->onset >= 0 ? (double)o->onset : NAN);
+    table_real(t, o->recovered >= 0 ? (double)o->recovered : NAN);
+    table_whole(t, o->plateau_updates);
+    table_real(t, o->first);
+    table_real(t, o->best);
+    table_whole(t, o->best_step);
+    table_real(t, o->last);
+  }
+}
+
+/* Fates that no run has are no columns. */
+static void hide_empty_fates(table *t, const stability *s) {
+  for (fate f = 0; f < FATE_COUNT; f++) {
+    size_t runs = 0;
+    for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++) runs += s->cells[i].fate[f];
+    if (runs == 0 && f != FATE_STABLE) table_hide_head(t, OF_FATES + (size_t)f);
+  }
+}
+
+void stability_report(table *to, const stability *s, bool with_runs) {
   const size_t n = sizeof stability_columns / sizeof *stability_columns;
   size_t failed = 0;
   table_text(table_field(to, "study"), s->study);
@@ -474,16 +581,21 @@ void stability_report(table *to, const stability *s) {
     failed += s->cells[i].failed;
     if (s->cells[i].runs + s->cells[i].failed > 0) put_stability_cell(t, s, &s->cells[i]);
   }
-  table_title(t,
-              "%s: outcomes of runs. A fall: %zu evaluations in a row below %.0f %% of the gain, "
-              "the gain at least %g; late: after %lld updates within the last %.0f %% of it. "
-              "Fallen: with not finite and lost starts, [95 %% Clopper-Pearson]. Failed runs, "
-              "left out: %zu.%s",
-              s->study, s->rule.in_a_row, 100 * s->rule.kept, s->rule.least_gain,
-              (long long)s->rule.plateau_updates, 100 * (1 - s->rule.plateau), failed,
-              by_halves(s) ? " The best until then is chosen on one half of the problems and "
-                             "scored on the other."
-                           : "");
+  hide_empty_fates(t, s);
+  table_title(
+      t,
+      "%s: outcomes of runs. Fall: %zu evaluations in a row below %.0f %% of the gain, which "
+      "is at least %g; late: after %lld updates within the last %.0f %% of it; dip: a fall "
+      "and a recovery. Falling at end: the last %zu or more are that low, but not %zu. Lost "
+      "start: as low without a gain. Collapsed: falls, dips, lost starts and not finite "
+      "[95 %% Clopper-Pearson]. Failed runs, left out: %zu.%s",
+      s->study, s->rule.in_a_row, 100 * s->rule.kept, s->rule.least_gain,
+      (long long)s->rule.plateau_updates, 100 * (1 - s->rule.plateau), s->rule.low_at_end,
+      s->rule.in_a_row, failed,
+      by_halves(s) ? " The best until then is chosen on one half of the problems and "
+                     "scored on the other."
+                   : "");
+  if (with_runs) put_runs(to, s);
 }
 
 /* --- the same from stored results --- */
@@ -622,6 +734,8 @@ static void read_stored_cell(stability *s, const stored_cell *from, stability_ce
     snprintf(key, sizeof key, "outcomes.%s", outcome_name(o));
     to->count[o] = stored_count(s, from, key);
   }
+  to->fate[FATE_DIP] = stored_count(s, from, "dips");
+  to->fate[FATE_FALLING] = stored_count(s, from, "falling");
   to->falls = to->lost_start + to->count[OUTCOME_EARLY_FALL] + to->count[OUTCOME_LATE_FALL] +
               to->count[OUTCOME_NOT_FINITE];
   to->fallen = stored_interval(s, from, "fallen", NAN);

@@ -1,5 +1,6 @@
 /* The outcome of a training run: whether it learned, whether its score collapsed (a "fall" in
- * identifiers), and when.
+ * identifiers), when, and whether it recovered. `analyze`, `report` and the table outcomes use this
+ * one rule.
  *
  * The rule is fixed in advance and is the same for all runs, so that no algorithm is judged by eye.
  * A run collapses when several evaluations in a row are below a fraction of the gain so far; a
@@ -31,16 +32,33 @@ typedef enum outcome {
 /* "not finite", "never learned", "early fall", "late fall", "survived". */
 const char *outcome_name(outcome o);
 
+/* The same, finer, as people see it. */
+typedef enum fate {
+  FATE_NOT_FINITE,
+  FATE_LOST_START,    /* it lost what it began with before it gained anything */
+  FATE_NEVER_LEARNED, /* without such a loss */
+  FATE_DIP,           /* an early or late fall from which it recovered */
+  FATE_EARLY_FALL,    /* without recovery */
+  FATE_LATE_FALL,     /* without recovery */
+  FATE_FALLING,       /* its last evaluations are low, fewer of them than a fall needs */
+  FATE_STABLE,
+  FATE_COUNT
+} fate;
+/* "not finite", "lost start", "never learned", "dip", "early fall", "late fall", "falling at the
+ * end", "stable". */
+const char *fate_name(fate f);
+
 typedef struct outcome_rule {
   double least_gain; /* in units of the score; a run with less gain has learned nothing */
   double kept;       /* below first + kept * gain counts as collapsed */
   size_t in_a_row;   /* number of consecutive evaluations */
+  size_t low_at_end; /* minimum number of low last evaluations of a run that is down at its end */
   double plateau; /* plateau: at least first + plateau * gain, with the gain of the whole run before
                      the collapse */
   int64_t plateau_updates; /* minimum time on the plateau for a late collapse, in updates */
 } outcome_rule;
 
-/* Returns 0.1, 0.5, 4, 0.9 and 200 updates. */
+/* Returns 0.1, 0.5, 4, 2, 0.9 and 200 updates. */
 outcome_rule outcome_rule_default(void);
 
 typedef struct run_outcome {
@@ -48,16 +66,21 @@ typedef struct run_outcome {
   double first, best, last; /* scores; NaN without evaluations */
   int64_t best_step;        /* update of the best evaluation (the first, if several are equal) */
   int64_t plateau_updates;  /* updates on the plateau before the collapse, or in total */
-  int64_t onset;   /* update of the first evaluation of the collapse or of the loss of the warm-up;
-                      for a non-finite run its last update; -1: none of these */
-  int64_t end;     /* update of the last evaluation */
-  bool lost_start; /* the run never learned and lost its initial score: as many consecutive
-                      evaluations as a collapse requires are below kept * first, first is at least
-                      the minimum gain, and no later one is better */
+  int64_t onset; /* update of the first evaluation of the collapse or of the loss of the warm-up;
+                    for a run that is falling at its end its first low one; for a non-finite run its
+                    last update; -1: none of these */
+  int64_t recovered; /* after a collapse: update of the first evaluation that is not low, if the
+ last ones are not low either; else -1 */
+  bool is_falling;   /* the run survived, but its last evaluations are low */
+  int64_t end;       /* update of the last evaluation */
+  bool lost_start;   /* the run never learned and lost its initial score: as many consecutive
+                        evaluations as a collapse requires are below kept * first, first is at least
+                        the minimum gain, and no later one is better */
 } run_outcome;
 
-/* Returns true for early and late collapses, non-finite runs, and runs that lost their warm-up:
- * what counts as a collapse in analyses against learning rate or time. */
+fate run_outcome_fate(const run_outcome *o);
+/* Returns true for early and late collapses (dips too), non-finite runs, and runs that lost their
+ * warm-up: what counts as a collapse in analyses against learning rate or time. */
 bool run_outcome_is_fall(const run_outcome *o);
 
 /* The outcome of a run with evaluations eval[n], in the order of their updates. not_finite: the run
@@ -88,7 +111,8 @@ typedef struct stability_cell {
   size_t algorithm, setting; /* indices */
   size_t runs, failed;       /* failed runs are counted separately, because they have no outcome */
   size_t count[OUTCOME_COUNT];
-  size_t lost_start; /* number of never-learned runs that lost their warm-up */
+  size_t lost_start;       /* number of never-learned runs that lost their warm-up */
+  size_t fate[FATE_COUNT]; /* stored results contain only some of them */
   size_t falls;
   interval fallen;      /* fraction that collapsed, with its Clopper-Pearson interval */
   survival_step *curve; /* [n_steps] Kaplan-Meier, in updates; without at_risk and falls */
@@ -146,7 +170,9 @@ gl_status stability_of_stored(stability *s, stored *kept, gl_error *err);
  * Failed runs are omitted. Not available for stored results. */
 size_t stability_times(const stability *s, const stability_cell *c, double *time, uint8_t *fell);
 
-/* Writes a document {study, cells}. */
-void stability_report(table *to, const stability *s);
+/* Into a document: {study, cells}; with_runs: also "runs": [{algorithm, setting, lr, seed, outcome,
+ * onset, recovered, plateau_updates, first, best, best_step, last}], those that did not fail. Not
+ * of stored results. */
+void stability_report(table *to, const stability *s, bool with_runs);
 
 #endif

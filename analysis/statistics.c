@@ -147,7 +147,10 @@ gl_status iqm_bootstrap(const double *values, const size_t *size, size_t n_strat
     memcpy(sample, clean, total * sizeof *sample);
     gsl_sort(sample, 1, total);
     *out = interval_unknown(sample_iqm(sample, total));
-    if (largest > 1) {
+    if (largest > 1 && total < BOOTSTRAP_FEWEST) {
+      out->low = sample[0];
+      out->high = sample[total - 1];
+    } else if (largest > 1) {
       for (uint64_t r = 0; r < BOOTSTRAP_REPLICATES; r++)
         replicate[r] = iqm_replicate(clean, left, n_strata, stream, r * total, sample);
       *out = percentile_interval(out->value, replicate, BOOTSTRAP_REPLICATES);

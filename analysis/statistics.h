@@ -27,9 +27,12 @@ typedef struct interval {
 void interval_cell(table *t, interval v);
 
 enum {
+  BOOTSTRAP_FEWEST = 5, /* below so many values there is no interval: its ends are the range */
   BOOTSTRAP_REPLICATES = 2000,
   BOOTSTRAP_SEED = 1 /* of all bootstraps: results depend on the data only */
 };
+
+#define INTERVAL_WORDS "95 %% bootstrap interval; of fewer than five values their range"
 
 /* First, best and last value of a series of evaluations, and best - last (last - best if lower is
  * better), paper/methods.md §5.3. NaN values are skipped; all fields are NaN if none remains.
@@ -61,7 +64,8 @@ double sample_mean(const double *values, size_t n);
 /* IQM of all values with a stratified percentile bootstrap interval (arXiv 2108.13264). Stratum s
  * has the next size[s] values; each replicate resamples size[s] of them with replacement in every
  * stratum. NaN values are dropped first. No interval if no stratum has two values, because nothing
- * varies then. */
+ * varies then. With fewer than BOOTSTRAP_FEWEST values in total, low and high are their range,
+ * because a bootstrap of so few values covers far less than its nominal level. */
 gl_status iqm_bootstrap(const double *values, const size_t *size, size_t n_strata,
                         rng_stream stream, interval *out, gl_error *err);
 

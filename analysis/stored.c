@@ -75,7 +75,10 @@ static bool tells_apart(const cJSON *element, const cJSON *number) {
 
 /* Texts that describe an element but do not identify it. */
 static bool is_remark(const char *name) {
-  return strcmp(name, "why") == 0;
+  static const char *const remarks[] = {"why", "written", "leader", "outcome"};
+  for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++)
+    if (strcmp(name, remarks[i]) == 0) return true;
+  return false;
 }
 
 static void append_identity(char key[MOST_KEY], const char *text, int *first) {

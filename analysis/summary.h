@@ -27,8 +27,10 @@ typedef enum cell_metric {
 typedef struct cell_summary {
   const results_cell *cell;
   size_t done, diverged, failed;
-  size_t not_finite;      /* runs that did not fail but are not finite at their end: they count in
-                             neither the mean of last nor of best_to_last */
+  size_t collapsed;  /* runs that did not fail and collapsed (run_outcome_is_fall()); 0 for scores
+                        that are better when lower */
+  size_t not_finite; /* runs that did not fail but are not finite at their end: they count in
+                        neither the mean of last nor of best_to_last */
   double lr_low, lr_high; /* range of its runs' learning rates; equal if one rate was chosen */
   interval best, last, best_to_last;
   interval metric[CELL_METRIC_COUNT];
@@ -72,23 +74,5 @@ metric summary_metric(const summary *s, cell_metric m);
  * otherwise mean. scratch has run->n_steps doubles. */
 double summary_run_metric(const results_run *run, metric m, int64_t step_from, int64_t step_to,
                           double *scratch);
-
-/* --- the tables of `gepolab analyze` --- */
-
-/* Reports every study of a store to a document. If the store has one study: that study; else
- * {"studies": […]}. A study is {"study", "repeats_left_out", "cells": [{algorithm, axes, done,
- * diverged, failed, lr, best, last, best_to_last, ...}], "correlations", "correlations_within"};
- * the last is the same over the runs of each algorithm. An estimate with an interval is {"iqm",
- * "low", "high"}; an unknown correlation (null) has the reason in "why".
- *
- * A study with evaluation sets also has "sets": [{algorithm, axes, set, runs, best, last,
- * best_to_last}] with the lines "average" and "of the mean" and, for halves, best_by_halves, and
- * "benchmarks" (analysis/sets.h). set: the set whose score all tables use, as for sets_choose();
- * NULL: the run's own score. */
-gl_status analyze_study(table *to, store *s, const char *set, gl_error *err);
-/* Best, last and gap of a cell on an evaluation set (an index in sets_names()), and the number of
- * runs, as in the tables of sets. Errors: GL_ENOMEM. */
-gl_status analyze_set_cell(interval ends[3], size_t *runs, const results *r,
-                           const results_cell *cell, size_t set, gl_error *err);
 
 #endif

@@ -21,11 +21,18 @@ static const struct {
     /* TRL */
     {"reward", METRIC_REWARD_MEAN},
     {"kl", METRIC_KL_REF},
+    {"approx_kl", METRIC_KL_K3},
+    {"approxkl_avg", METRIC_KL_K3},
     {"learning_rate", METRIC_LR},
     {"completion_length", METRIC_RESPONSE_LENGTH},
     {"clip_ratio", METRIC_CLIP_FRACTION},
     /* verl */
     {"ppo_kl", METRIC_KL_K3},
+    {"kl_loss", METRIC_KL_REF},
+    /* others */
+    {"kl_div", METRIC_KL_REF},
+    {"kl_divergence", METRIC_KL_REF},
+    {"mean_kl", METRIC_KL_REF},
     {"pg_loss", METRIC_LOSS},
     {"pg_clipfrac", METRIC_CLIP_FRACTION},
     {"response_length", METRIC_RESPONSE_LENGTH},

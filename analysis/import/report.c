@@ -1,10 +1,10 @@
 /* Reports gathered files as tables and JSON. */
 #include "analysis/import/report.h"
 
+#include "analysis/analyze.h"
 #include "analysis/import/read.h"
 #include "analysis/sets.h"
 #include "analysis/statistics.h"
-#include "analysis/summary.h"
 #include "core/base/records.h"
 
 #include <math.h>
@@ -225,7 +225,7 @@ static const table_column series_columns[] = {TABLE_HEAD("label"),
                                               {.type = TABLE_INTERVAL, .head = "last"},
                                               {.type = TABLE_REAL, .head = "at", .format = "%.10g"},
                                               {.type = TABLE_INTERVAL, .head = "gap"},
-                                              {.type = TABLE_INTERVAL, .head = "mean"}};
+                                              {.type = TABLE_INTERVAL, .head = "run mean"}};
 
 /* Writes how many values of the line are not finite, and for how many seeds the last is not. */
 static void put_not_finite(table *t, const numbers *x, size_t n) {
@@ -283,16 +283,20 @@ static gl_status report_series(table *to, lines *l, gl_error *err) {
   }
   if (!broken) table_hide_head(t, OF_NOT_FINITE);
   if (guessed || seeds || shortened || broken)
-    table_title(t, "Best, last and their gap%s%s%s%s.",
-                seeds ? "; interquartile means over seeds with 95 % bootstrap intervals" : "",
-                guessed ? "; higher?: nothing is known of the metric, --lower-is-better says the "
-                          "opposite"
-                        : "",
-                shortened ? "; series end at the last step that all of their metric have" : "",
-                broken ? "; not finite: values that are NaN or infinite. They are never the best "
-                         "and in no mean, and a run that ends with one has no last value and no "
-                         "gap"
-                       : "");
+    table_title(
+        t, "Best, last and their gap%s%s%s%s.",
+        seeds ? "; interquartile means over seeds with 95 % bootstrap intervals (of fewer than "
+                "five seeds their range), also of the runs' "
+                "own means"
+              : "",
+        guessed ? "; higher?: nothing is known of the metric, --lower-is-better says the "
+                  "opposite"
+                : "",
+        shortened ? "; series end at the last step that all of their metric have" : "",
+        broken ? "; not finite: values that are NaN or infinite. They are never the best "
+                 "and in no mean, and a run that ends with one has no last value and no "
+                 "gap"
+               : "");
   return status;
 }
 

@@ -95,6 +95,16 @@ gl_status store_choices(store *s, const char *study,
   return query_end(&q);
 }
 
+gl_status store_recipes(store *s, const char *study, int (*each)(void *self, const char *recipe),
+                        void *self, gl_error *err) {
+  query q;
+  query_begin(&q, s, "SELECT DISTINCT recipe FROM sweeps WHERE study = ?1 ORDER BY recipe_hash",
+              err);
+  query_bind_text(&q, 1, study);
+  while (query_next(&q) && each(self, row_text(&q, 0))) continue;
+  return query_end(&q);
+}
+
 gl_status store_studies(store *s, char ***names, size_t *n, gl_error *err) {
   query q;
   size_t size = 0, used = 0;

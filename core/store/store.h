@@ -321,6 +321,11 @@ gl_status store_choices(store *s, const char *study,
                         int (*each)(void *self, const char *algorithm, const char *chosen),
                         void *self, gl_error *err);
 
+/* Calls each() for the recipes that were swept into the study, as study_plan has them. The text is
+ * valid during the call; it returns 0 to stop. */
+gl_status store_recipes(store *s, const char *study, int (*each)(void *self, const char *recipe),
+                        void *self, gl_error *err);
+
 /* Makes the finished run with that key take its place again. Used if a sweep finds the run in the
  * file after another tuned value had superseded it. */
 gl_status store_take_place_again(store *s, const char *key, gl_error *err);

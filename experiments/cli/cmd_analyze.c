@@ -105,24 +105,29 @@ const command command_analyze = {
 
 /* --- outcomes: what became of runs, by one rule for all --- */
 
-static gl_status add_outcomes(table *to, store *from, const char *name, const char *set,
+typedef struct outcomes_request {
+  const char *set; /* NULL: the runs' own score */
+  table_form format;
+  int json, runs;
+} outcomes_request;
+
+static gl_status add_outcomes(table *to, store *from, const char *name, const outcomes_request *q,
                               gl_error *err) {
   const outcome_rule rule = outcome_rule_default();
   results *r = NULL;
   stability s = {0};
   gl_status status = results_load(&r, from, name, err);
-  if (status == GL_OK && set != NULL) status = sets_choose(r, set, err);
+  if (status == GL_OK && q->set != NULL) status = sets_choose(r, q->set, err);
   if (status == GL_OK) status = stability_init(&s, r, &rule, err);
   if (status == GL_OK) status = stability_fit(&s, err);
-  if (status == GL_OK) stability_report(to, &s);
+  if (status == GL_OK) stability_report(to, &s, q->runs);
   stability_fini(&s);
   results_free(r);
   return status;
 }
 
 /* All studies of the file; of several the JSON is {"studies": [...]}. */
-static gl_status report_outcomes(store *from, const char *set, table_form format, int as_json,
-                                 gl_error *err) {
+static gl_status report_outcomes(store *from, const outcomes_request *q, gl_error *err) {
   char **names = NULL;
   size_t n = 0;
   gl_status status = results_studies(&names, &n, from, err);
@@ -132,29 +137,31 @@ static gl_status report_outcomes(store *from, const char *set, table_form format
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
     if (i > 0) table_line(list, "%s", "");
     status =
-        add_outcomes(n > 1 ? table_object(table_field(list, "")) : all, from, names[i], set, err);
+        add_outcomes(n > 1 ? table_object(table_field(list, "")) : all, from, names[i], q, err);
   }
   free(names);
-  return print_report(all, status, format, as_json, err);
+  return print_report(all, status, q->format, q->json, err);
 }
 
 static gl_status run_outcomes(const command *self, int argc, char **argv, gl_error *err) {
-  int json = 0;
-  const char *name = "text", *set = NULL;
+  outcomes_request q = {0};
+  const char *name = "text";
   size_t format = 0;
   args_option options[] = {
       {"set", 0, ARGS_TEXT, "SET",
-       "the evaluation set that is judged, or mean (default: the first)", &set},
+       "the evaluation set that is judged, or mean (default: the first)", &q.set},
+      {"runs", 0, ARGS_FLAG, NULL, "also each run, with its updates", &q.runs},
       {"format", ARGS_OLD('f'), ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
-      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
+      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &q.json}};
   args a;
   store *from = NULL;
-  gl_status status = args_parse(&a, self, options, 3, (args_shape){1, 1, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 4, (args_shape){1, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
+    q.format = (table_form)format;
     if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
     if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);
-    if (status == GL_OK) status = report_outcomes(from, set, (table_form)format, json, err);
+    if (status == GL_OK) status = report_outcomes(from, &q, err);
     store_close(from);
   }
   args_fini(&a);
@@ -166,13 +173,16 @@ const command command_outcomes = {
     .arguments = "STUDY.db",
     .summary = "which runs fell, when, and at which learning rate a share falls",
     .about =
-        "Judges every run by one rule. It has fallen at the first of four evaluations in a row\n"
-        "below half of what it had gained until then, the gain being at least 0.1; the fall is\n"
-        "late after at least 200 updates within the last tenth of its gain, else early. Other\n"
-        "outcomes are: never learned (a gain below 0.1), not finite, and survived. A start that\n"
-        "is lost before anything is learned is told beside `never learned`.\n\n"
-        "For every algorithm and setting: how many runs have which outcome, the share that fell\n"
-        "(not finite and lost starts among them) with its exact 95 % interval, and the median\n"
+        "Judges every run by one rule. It falls at the first of four evaluations in a row below\n"
+        "half of what it had gained until then, the gain being at least 0.1; the fall is late\n"
+        "after at least 200 updates within the last tenth of its gain, else early, and a dip if\n"
+        "the run recovers. Falling at the end: the last two or three evaluations are that low.\n"
+        "Lost start: it gains less than 0.1 and ends with four evaluations below half of its\n"
+        "first. Other outcomes are: never learned (a gain below 0.1), not finite, and stable.\n"
+        "--runs prints each run with the updates at which it went down and recovered.\n\n"
+        "For every algorithm and setting: how many runs have which outcome, the fraction that\n"
+        "collapsed (falls, dips, lost starts and not finite; in JSON: fallen) with its exact 95 %\n"
+        "interval, and the median\n"
         "onset in updates (Kaplan-Meier). Where the study sweeps optimizer.lr, rates are doses:\n"
         "the rate at which 10 and 50 % fall, by penalised logistic regression in its logarithm,\n"
         "with 95 % profile intervals, which are open where the study does not bound them; and the\n"
@@ -181,6 +191,7 @@ const command command_outcomes = {
     .examples = "  gepolab analyze --table outcomes study.db\n  gepolab analyze --table outcomes "
                 "study.db --format latex\n"
                 "  gepolab analyze --table outcomes study.db --set hard\n"
+                "  gepolab analyze --table outcomes study.db --runs\n"
                 "  gepolab analyze --table outcomes study.db --json",
     .run = run_outcomes};
 
@@ -195,6 +206,38 @@ static gl_status read_declared(declared_contrasts *out, cfg_doc **doc, const cha
                       "the recipe declares no contrasts; add contrasts: [{name: NAME, of: "
                       "{algorithm: A}, against: {algorithm: B}}]");
   return status;
+}
+
+/* Contrasts that are looked for in the recipes of a study. */
+typedef struct origin_search {
+  declared_contrasts *of;
+  gl_status status;
+  gl_error *err;
+} origin_search;
+
+static int find_in_recipe(void *self, const char *json) {
+  origin_search *s = self;
+  declared_contrasts known = {0};
+  cfg_doc *doc = NULL;
+  s->status = cfg_load_text(&doc, json, strlen(json), "the study's recipe", s->err);
+  if (s->status == GL_OK) s->status = declared_contrasts_read(&known, doc, s->err);
+  for (size_t i = 0; i < s->of->n && s->status == GL_OK; i++) {
+    contrast *c = &s->of->contrast[i];
+    if (c->origin == CONTRAST_ORIGIN_UNKNOWN) c->origin = CONTRAST_AFTERWARDS;
+    for (size_t k = 0; k < known.n; k++)
+      if (contrast_is_same(c, &known.contrast[k])) c->origin = CONTRAST_DECLARED;
+  }
+  declared_contrasts_fini(&known);
+  cfg_free(doc);
+  return s->status == GL_OK;
+}
+
+/* Which of the contrasts stand in a recipe that was swept into the study. */
+static gl_status find_origins(declared_contrasts *d, store *from, const char *study,
+                              gl_error *err) {
+  origin_search s = {d, GL_OK, err};
+  const gl_status status = store_recipes(from, study, find_in_recipe, &s, err);
+  return status == GL_OK ? s.status : status;
 }
 
 static gl_status report_contrasts(const results *r, const declared_contrasts *d, table_form format,
@@ -220,6 +263,7 @@ static gl_status compare_declared(const char *file, const char *declared, const 
   if (status == GL_OK) status = store_open(&from, file, STORE_READ, err);
   if (status == GL_OK) status = tell_unfinished(from, file, err);
   if (status == GL_OK) status = results_load(&r, from, study, err);
+  if (status == GL_OK) status = find_origins(&d, from, r->study, err);
   if (status == GL_OK) status = report_contrasts(r, &d, format, as_json, err);
   results_free(r);
   store_close(from);
@@ -257,7 +301,9 @@ const command command_contrasts = {
         "each arm with the same seed. Falls (as the table outcomes judges them) are compared by\n"
         "McNemar's exact test, last scores by Wilcoxon's exact signed-rank test; p are adjusted\n"
         "over all contrasts of the recipe (Holm). The last column tells the power: the share of\n"
-        "pairs that must differ, all in one direction, to be found with probability 0.8.",
+        "pairs that must differ, all in one direction, to be found with probability 0.8.\n"
+        "`written` says whether the contrast stands in a recipe that was swept into the study\n"
+        "(before the runs) or not (after the runs: exploratory).",
     .examples = "  gepolab analyze --table contrasts confirmation.db confirmation\n"
                 "  gepolab analyze --table contrasts study.db recipe.yaml --json",
     .run = run_contrasts};

@@ -217,6 +217,10 @@ static void count_runs(report_study *t) {
     t->diverged += t->r->runs[i].status == RUN_DIVERGED;
     t->failed += t->r->runs[i].status == RUN_FAILED;
   }
+  for (size_t i = 0; i < t->s.n_cells; ++i) {
+    t->collapsed += t->s.cells[i].collapsed;
+    t->not_finite += t->s.cells[i].not_finite;
+  }
 }
 
 static gl_status load_runs(report_study *t, gl_error *err) {
@@ -229,6 +233,8 @@ static gl_status load_runs(report_study *t, gl_error *err) {
     return status;
   }
   t->r = r;
+  status = verdicts_init(&t->v, &t->s, err);
+  if (status != GL_OK) return status;
   count_runs(t);
   find_seeds(t);
   return GL_OK;
@@ -251,6 +257,7 @@ void study_fini(report_study *t) {
     free(t->gaps[i].algorithm), free(t->gaps[i].setting), free(t->gaps[i].seeds);
   for (size_t i = 0; i < t->n_recipes; ++i) free(t->recipes[i]);
   free(t->gaps), free(t->recipes), free(t->seeds);
+  verdicts_fini(&t->v);
   if (t->r != NULL) summary_fini(&t->s);
   results_free(t->r);
   *t = (report_study){0};

@@ -4,6 +4,7 @@
 
 #include "analysis/results.h"
 #include "analysis/summary.h"
+#include "analysis/verdict.h"
 #include "core/store/store.h"
 #include "experiments/report/html.h"
 #include "experiments/report/report.h"
@@ -24,6 +25,7 @@ typedef struct report_study {
   char id[24];     /* prefix of the study's HTML ids */
   results *r;      /* NULL if the file has no run of the study yet */
   summary s;       /* set if r is not NULL */
+  verdicts v;      /* set if r is not NULL */
   uint64_t *seeds; /* [n_seeds] all seeds of the study's runs, ascending */
   size_t n_seeds;
   report_gap *gaps; /* [n_gaps] */
@@ -32,6 +34,7 @@ typedef struct report_study {
   int is_planned;    /* 1: the file has a plan; 0: the full grid is assumed */
   size_t superseded; /* number of superseded runs */
   size_t done, diverged, failed;
+  size_t collapsed, not_finite; /* of those that did not fail: sums of the cells */
   char **recipes; /* [n_recipes] canonical JSON of the swept recipes; none in older files */
   size_t n_recipes;
 } report_study;
@@ -48,12 +51,6 @@ char *study_recipe_text(const report_study *t, const char *key);
 char *study_seeds_text(const uint64_t *seeds, size_t n);
 /* A group's setting as text; "the only setting" if nothing is swept. */
 const char *study_setting(const report_study *t, size_t group);
-
-/* Returns the cell of a setting with the highest last score; NULL if none has a score. In scores.c.
- */
-const cell_summary *study_highest(const report_study *t, size_t group);
-/* Returns 1 if the cell's interval of the last score overlaps that of the best cell. */
-int study_reaches(const cell_summary *c, const cell_summary *best);
 
 /* --- sections, one file each --- */
 /* Each function writes the contents of a section below its heading. */

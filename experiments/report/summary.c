@@ -2,6 +2,7 @@
 #include "experiments/base/memory.h"
 #include "experiments/report/study_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +23,8 @@ static void write_tiles(html *h, const report_study *t) {
     tile(h, "", t->r->n_groups, t->r->n_groups == 1 ? "setting" : "settings");
     tile(h, "", t->n_seeds, t->n_seeds == 1 ? "seed" : "seeds");
   }
-  tile(h, " good", t->done, "runs done");
-  tile(h, " mind", t->diverged, "diverged");
+  tile(h, " good", t->done + t->diverged, "runs done");
+  tile(h, " mind", t->collapsed, "collapsed");
   tile(h, " bad", t->failed, "failed");
   tile(h, " bad", t->missing, "missing");
   html_markup(h, "</dl>\n");
@@ -49,9 +50,19 @@ static void say_counts(html *h, const report_study *t) {
     html_textf(h, "%zu failed; they have no part in any mean.", t->failed);
     html_markup(h, "</li>\n");
   }
-  if (t->diverged > 0) {
+  if (t->collapsed > 0) {
     html_markup(h, "<li>");
-    html_textf(h, "%zu diverged; they count with what they had reached.", t->diverged);
+    html_textf(
+        h,
+        "%zu collapsed, as gepolab analyze --table outcomes judges them; they count with what "
+        "they had reached.",
+        t->collapsed);
+    html_markup(h, "</li>\n");
+  }
+  if (t->not_finite > 0) {
+    html_markup(h, "<li class=\"bad\">");
+    html_textf(h, "%zu not finite at their end; they are in no mean of last scores and gaps.",
+               t->not_finite);
     html_markup(h, "</li>\n");
   }
   if (t->superseded > 0) {
@@ -75,7 +86,9 @@ static void say_seeds(html *h, const report_study *t) {
   if (t->n_seeds == 1)
     html_text(h, "There is one seed: nothing says how much another would change.");
   else
-    html_textf(h, "There are %zu seeds: intervals over so few are rough.", t->n_seeds);
+    html_textf(h,
+               "There are %zu seeds: brackets hold the range, for intervals over so few are rough.",
+               t->n_seeds);
   html_markup(h, "</li>\n");
 }
 
@@ -124,23 +137,32 @@ static void write_axes(html *h, const report_study *t) {
 
 /* Writes the best algorithm of each setting and those not distinguishable from it. */
 static void write_highest(html *h, const report_study *t) {
-  static const char *const heads[] = {"setting", "highest last score", "#score",
-                                      "not told apart from it"};
+  static const char *const heads[] = {"setting",    "highest last score",
+                                      "#score",     "#ahead of the next",
+                                      "#P(better)", "not distinguishable from it"};
   if (t->r->n_algorithms < 2) return;
-  html_table_begin(h, "Who ends highest", heads, 4);
+  html_markup(h,
+              "<p>Ahead of the next: difference of last scores, paired by seed. Not "
+              "distinguishable: fewer than five pairs, or the difference's interval begins below "
+              "1&#160;% of the highest score. P(better): probability that a seed of the highest is "
+              "better than the same seed of the next.</p>\n");
+  html_table_begin(h, "Who ends highest", heads, 6);
   for (size_t g = 0; g < t->r->n_groups; ++g) {
-    const cell_summary *best = study_highest(t, g);
+    const verdict *v = &t->v.of[g];
+    const cell_summary *best = v->leader;
+    const verdict_pair none = {.difference = {NAN, NAN, NAN}, .improvement = NAN},
+                       *next = v->n_pairs > 0 ? &v->pair[0] : &none;
     size_t told = 0;
     if (best == NULL) continue;
     html_row_begin(h), html_row_head(h, study_setting(t, g));
     html_cell(h, t->r->algorithms[best->cell->algorithm]);
     html_cell_interval(h, best->last.value, best->last.low, best->last.high, 1);
+    html_cell_interval(h, next->difference.value, next->difference.low, next->difference.high, 0);
+    html_cell_number(h, next->improvement);
     html_markup(h, "<td class=\"words\">");
-    for (size_t i = 0; i < t->s.n_cells; ++i) {
-      const cell_summary *c = &t->s.cells[i];
-      if (c == best || c->cell->group != g || !study_reaches(c, best)) continue;
-      html_textf(h, "%s%s", told++ > 0 ? ", " : "", t->r->algorithms[c->cell->algorithm]);
-    }
+    for (size_t i = 0; i < v->n_pairs; ++i)
+      if (!v->pair[i].is_distinguishable)
+        html_textf(h, "%s%s", told++ > 0 ? ", " : "", t->r->algorithms[v->pair[i].algorithm]);
     if (told == 0) html_markup(h, "–");
     html_markup(h, "</td>"), html_row_end(h);
   }

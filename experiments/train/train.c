@@ -110,7 +110,7 @@ static void note_collapse(run_result *o) {
   if (o->status != RUN_DONE || !(s.last < collapse * s.best)) return;
   o->status = RUN_DIVERGED;
   snprintf(o->reason, sizeof o->reason,
-           "collapsed: the last score %.4g is below a tenth of the best, %.4g", s.last, s.best);
+           "score lost: the last one, %.4g, is below a tenth of the best, %.4g", s.last, s.best);
 }
 
 /* --- between updates --- */

@@ -9,7 +9,7 @@
  * A run diverges when the learner's parameters are no longer finite: after three consecutive
  * updates with a loss or gradient norm that is not finite, or an evaluation that is not. The result
  * contains everything recorded up to there. A run whose last evaluation is below a tenth of its
- * best one has collapsed. It is marked as diverged, too, with all its records.
+ * best one is marked as diverged, too, with all its records.
  *
  * With a checkpoint folder a run resumes from the newest checkpoint. Its results equal those of an
  * uninterrupted run, bit for bit. */

@@ -1,6 +1,7 @@
 /* The tables of a study, read back by another reader. */
 #include "analysis/export.h"
 
+#include "analysis/analyze.h"
 #include "analysis/summary.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"

@@ -1,5 +1,6 @@
 /* Runs whose fate is clear by hand, and the edges of the rule. */
 #include "analysis/outcome.h"
+#include "analysis/summary.h"
 #include "tests/support/json.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"
@@ -141,8 +142,48 @@ static void a_lucky_evaluation_is_no_gain_where_halves_score_the_best(void) {
   CU_ASSERT(fair.best_step == 10 && fair.last == 0.2);
 }
 
-SUITE(analysis_outcome, "analysis: outcomes", TEST(a_run_that_keeps_its_score_survives),
-      TEST(a_run_that_gains_too_little_never_learned),
+static fate fate_of(run_outcome o) {
+  return run_outcome_fate(&o);
+}
+#define FATE(...) fate_of(JUDGED(__VA_ARGS__))
+
+/* The paper's own GRPO ends so: 0.70, then 0.27 twice. */
+static void two_low_evaluations_at_the_end_are_a_run_that_is_falling(void) {
+  const run_outcome o = JUDGED(0.2, 0.5, 0.7, 0.68, 0.27, 0.28);
+  CU_ASSERT_EQUAL(o.kind, OUTCOME_SURVIVED);
+  CU_ASSERT_EQUAL(run_outcome_fate(&o), FATE_FALLING);
+  CU_ASSERT_EQUAL(o.onset, 200);
+  CU_ASSERT_FALSE(run_outcome_is_fall(&o));
+  CU_ASSERT_EQUAL(FATE(0.2, 0.5, 0.7, 0.68, 0.27), FATE_STABLE);
+  CU_ASSERT_EQUAL(FATE(0.2, 0.5, 0.7, 0.27, 0.27, 0.68), FATE_STABLE);
+}
+
+static void a_fall_and_a_recovery_are_a_dip(void) {
+  const run_outcome dip = JUDGED(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.7, 0.8);
+  CU_ASSERT_EQUAL(run_outcome_fate(&dip), FATE_DIP);
+  CU_ASSERT(dip.onset == 100 && dip.recovered == 300 && run_outcome_is_fall(&dip));
+  CU_ASSERT_EQUAL(FATE(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.7, 0.3), FATE_DIP);
+  const run_outcome down = JUDGED(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.7, 0.3, 0.3);
+  CU_ASSERT(run_outcome_fate(&down) == FATE_EARLY_FALL && down.recovered == -1);
+}
+
+static void every_fate_is_found_and_named(void) {
+  static const double broken[] = {0, 0.8, NAN};
+  CU_ASSERT_EQUAL(FATE(0.5, 0.2, 0.1, 0.1, 0.1), FATE_LOST_START);
+  CU_ASSERT_EQUAL(FATE(0.3, 0.35, 0.3), FATE_NEVER_LEARNED);
+  CU_ASSERT_EQUAL(FATE(0, 0.8, 0, 0, 0, 0), FATE_EARLY_FALL);
+  CU_ASSERT_EQUAL(FATE(0, 0.8, 0.8, 0.79, 0.8, 0.8, 0, 0, 0, 0), FATE_LATE_FALL);
+  CU_ASSERT_EQUAL(FATE(0, 0.8, 0.8), FATE_STABLE);
+  const run_outcome o = judged(broken, 3, 1);
+  CU_ASSERT_EQUAL(run_outcome_fate(&o), FATE_NOT_FINITE);
+  for (fate a = 0; a < FATE_COUNT; a++)
+    for (fate b = 0; b < a; b++) CU_ASSERT_STRING_NOT_EQUAL(fate_name(a), fate_name(b));
+}
+
+SUITE(analysis_outcome, "analysis: outcomes",
+      TEST(two_low_evaluations_at_the_end_are_a_run_that_is_falling),
+      TEST(a_fall_and_a_recovery_are_a_dip), TEST(every_fate_is_found_and_named),
+      TEST(a_run_that_keeps_its_score_survives), TEST(a_run_that_gains_too_little_never_learned),
       TEST(a_start_that_is_lost_is_told_and_counts_as_a_fall),
       TEST(three_low_evaluations_are_no_fall_and_four_are),
       TEST(only_what_was_gained_before_decides), TEST(a_fall_after_a_plateau_is_late),
@@ -231,6 +272,22 @@ static void runs_are_counted_by_method_and_setting(void) {
   results_free(r);
 }
 
+static void analyze_and_outcomes_count_the_same_collapsed_runs(void) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = made();
+  stability s;
+  summary sum;
+  ASSERT_OK(stability_init(&s, r, &rule, &err));
+  ASSERT_OK(summary_init(&sum, r, &err));
+  size_t of_analyze = 0, of_outcomes = 0;
+  for (size_t i = 0; i < sum.n_cells; i++) of_analyze += sum.cells[i].collapsed;
+  for (size_t i = 0; i < s.n_settings * s.n_algorithms; i++) of_outcomes += s.cells[i].falls;
+  CU_ASSERT(of_analyze == 8 && of_outcomes == 8);
+  summary_fini(&sum);
+  stability_fini(&s);
+  results_free(r);
+}
+
 /* Three of six fall at updates 200 and 300: half have by 300. */
 static void onsets_are_those_of_kaplan_and_meier(void) {
   const outcome_rule rule = outcome_rule_default();
@@ -256,7 +313,7 @@ static void text_and_json_say_the_same(void) {
   ASSERT_OK(stability_init(&s, r, &rule, &err));
   ASSERT_OK(stability_fit(&s, &err));
   table *t = table_document();
-  stability_report(t, &s);
+  stability_report(t, &s, true);
   char *text = written_table(t, TABLE_AS_TEXT);
   cJSON *json = read_table(t);
   table_free(t);
@@ -270,6 +327,15 @@ static void text_and_json_say_the_same(void) {
   CU_ASSERT_EQUAL(number_at(dose, "dose"), 1e-3);
   CU_ASSERT_EQUAL(number_at(cell, "best_dose"), 1e-3);
   CU_ASSERT(cJSON_IsNull(member_at(cJSON_GetArrayItem(cells, 1), "median_onset")));
+  const cJSON *runs = member_at(json, "runs");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(runs), 23); /* of 24 one failed */
+  size_t down = 0;
+  for (const cJSON *run = runs->child; run != NULL; run = run->next)
+    if (strstr(text_at(run, "outcome"), " fall") != NULL) {
+      CU_ASSERT(number_at(run, "onset") >= 200 && number_at(run, "last") == 0);
+      down++;
+    }
+  CU_ASSERT_EQUAL(down, 8);
   cJSON_Delete(json);
   free(text);
   stability_fini(&s);
@@ -339,7 +405,7 @@ static void stored_outcomes_are_read_as_they_were(void) {
   ASSERT_OK(stability_init(&s, r, &rule, &err));
   ASSERT_OK(stability_fit(&s, &err));
   table *t = table_document();
-  stability_report(t, &s);
+  stability_report(t, &s, true);
   cJSON *json = table_to_json(t);
   table_free(t);
   ASSERT_OK(keep_and_read(&again, json, &err));
@@ -368,6 +434,7 @@ static void other_results_are_no_outcomes(void) {
 }
 
 SUITE(analysis_stability, "analysis: stability", TEST(runs_are_counted_by_method_and_setting),
+      TEST(analyze_and_outcomes_count_the_same_collapsed_runs),
       TEST(onsets_are_those_of_kaplan_and_meier), TEST(text_and_json_say_the_same),
       TEST(a_study_without_evaluations_is_refused), TEST(stored_outcomes_are_read_as_they_were),
       TEST(other_results_are_no_outcomes));

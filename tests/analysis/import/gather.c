@@ -170,6 +170,18 @@ static void tags_stay_where_names_would_collide_and_only_there(void) {
   unlink(other);
 }
 
+/* As TRL, verl and others log them; they had no direction, or rather "higher?". */
+static void divergences_by_foreign_names_are_no_scores(void) {
+  static const char *const names[] = {"actor/kl_loss",  "approx_kl", "policy/approxkl_avg",
+                                      "train/kl_div",   "mean_kl",   "kl_divergence",
+                                      "train/approx_kl"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const quantity q = quantity_of(names[i]);
+    CU_ASSERT(q.known == METRIC_KL_REF || q.known == METRIC_KL_K3);
+    CU_ASSERT(!q.is_guessed && !q.is_score && q.better != METRIC_HIGHER_IS_BETTER);
+  }
+}
+
 static void best_follows_the_metric_and_common_ends_are_cut(void) {
   gather_request q = request(LIST(SAMPLE("panel_kl.csv"), SAMPLE("panel_eval.csv")));
   cJSON *json = NULL;
@@ -299,6 +311,7 @@ SUITE(import_gather, "analysis: several files", TEST(series_of_one_run_come_from
       TEST(columns_named_as_fields_of_recipes_are_axes), TEST(the_runs_of_a_group_are_seeds),
       TEST(an_expression_that_reads_no_metric_is_refused),
       TEST(tags_stay_where_names_would_collide_and_only_there),
+      TEST(divergences_by_foreign_names_are_no_scores),
       TEST(best_follows_the_metric_and_common_ends_are_cut),
       TEST(benchmarks_stand_side_by_side_with_their_average),
       TEST(printed_numbers_that_are_no_maximum_are_shown_as_such),

@@ -193,6 +193,29 @@ static void declared_contrasts_are_told(void) {
   cli_scratch_remove(folder);
 }
 
+/* The arms changed places after the runs. */
+static const char written_later[] =
+    STUDY "contrasts:\n  - {name: rate, measure: last, of: {algorithm: grpo, optimizer.lr: 1.0e-9},"
+          " against: {algorithm: grpo, optimizer.lr: 0.5}}\n";
+
+static void a_contrast_that_was_written_after_the_runs_is_called_so(void) {
+  char folder[64], at[128], study[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(at, folder, "rates.yaml"), declared, sizeof declared - 1);
+  cli_path(study, folder, "study.db");
+  CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
+  cli_result before = CLI("contrasts", study, at);
+  cli_write(at, written_later, sizeof written_later - 1);
+  cli_result after = CLI("contrasts", study, at);
+  CU_ASSERT_PTR_NOT_NULL(strstr(before.out, "before the runs"));
+  CU_ASSERT_PTR_NULL(strstr(before.out, "after the runs"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(after.out, "after the runs"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(after.out, "exploratory"));
+  cli_result_fini(&before);
+  cli_result_fini(&after);
+  cli_scratch_remove(folder);
+}
+
 static void wrong_contrasts_stop_a_sweep_before_it_begins(void) {
   static const struct {
     const char *contrasts, *says;
@@ -238,5 +261,6 @@ static void a_recipe_without_contrasts_is_refused(void) {
 }
 
 SUITE(cli_contrasts, "cli: contrasts", TEST(declared_contrasts_are_told),
+      TEST(a_contrast_that_was_written_after_the_runs_is_called_so),
       TEST(wrong_contrasts_stop_a_sweep_before_it_begins),
       TEST(a_recipe_without_contrasts_is_refused));

@@ -214,7 +214,7 @@ static void what_diverged_failed_or_is_missing_is_named(void) {
   char *page = text_of(f.page);
   CU_ASSERT(stands_alone(page));
   CU_ASSERT(says(page, "<div class=\"tile bad\"><dt>missing</dt><dd>8</dd>"));
-  CU_ASSERT(says(page, "<div class=\"tile mind\"><dt>diverged</dt><dd>2</dd>"));
+  CU_ASSERT(says(page, "<div class=\"tile mind\"><dt>collapsed</dt><dd>2</dd>"));
   CU_ASSERT(says(page, "8 runs of 16 are missing"));
   CU_ASSERT(says(page, "<tr><th scope=\"row\">gepo</th><td>max delay 600 s</td>"
                        "<td class=\"n\">3</td><td>2 to 4</td></tr>"));
