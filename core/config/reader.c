@@ -264,8 +264,15 @@ static void refuse_value(cfg_reader *r, const char *key, const cfg_node *node, c
   else if (node->kind == CFG_SCALAR && node->plain && cfg_value_of(node).kind == CFG_NOT_NUMBER &&
            cfg_is_quantity(node->text))
     what = "text and no number, as this field takes no unit,";
-  r->status = cfg_fail(node, r->err, "'%s.%s' is %s%s; it must be %s%s", r->section, key, what,
-                       shown, wanted, own);
+  char more[160] = "", *end = NULL;
+  const double percent = node->kind == CFG_SCALAR ? strtod(node->text, &end) : 0;
+  if (node->kind == CFG_LIST && strchr(wanted, '[') == NULL && strstr(wanted, "list") == NULL)
+    snprintf(more, sizeof more, "; several values are an axis of a sweep: sweep.%.40s%s%.24s=[...]",
+             r->path, *r->path != '\0' ? "." : "", key);
+  else if (end != NULL && end != node->text && strcmp(end, "%") == 0)
+    snprintf(more, sizeof more, "; %.20s is %g", node->text, percent / 100);
+  r->status = cfg_fail(node, r->err, "'%s.%s' is %s%s; it must be %s%s%s", r->section, key, what,
+                       shown, wanted, own, more);
 }
 
 static const char *bounds_text(double lo, double hi, int open, char text[128]) {

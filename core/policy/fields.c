@@ -1,5 +1,6 @@
 /* The table of all fields of an algorithm: name, valid values and meaning. It is used to read
  * recipes, print algorithms and word errors. */
+#include "core/config/fields.h"
 #include "core/base/json.h"
 #include "core/policy/algorithm.h"
 
@@ -262,7 +263,9 @@ static gl_status algorithm_unknown(const cfg_node *node, gl_error *err) {
   const char *names[64];
   size_t n = policy_algorithms_count();
   for (size_t i = 0; i < n; ++i) names[i] = policy_algorithms_at(i)->name;
-  char near[CFG_HINT_SIZE];
+  char near[CFG_HINT_SIZE], other[FIELD_HINT_SIZE];
+  if (*fields_value_elsewhere("algorithm", cfg_text(node), other) != '\0')
+    return cfg_fail(node, err, "no algorithm '%s'; write %s", cfg_text(node), other);
   return cfg_fail(node, err, "no algorithm '%s'; `gepolab list algorithms` lists them%s",
                   cfg_text(node), cfg_hint(cfg_text(node), names, n, near));
 }
@@ -342,8 +345,10 @@ static gl_status algorithm_parse(policy_algorithm *algorithm, const cfg_node *no
   *algorithm = *base;
   if (node == NULL) return GL_OK;
   if (cfg_kind_of(node) == CFG_LIST)
-    return cfg_fail(node, err,
-                    "algorithm is a list; give an algorithm's name or a map {base: NAME, ...}");
+    return cfg_fail(
+        node, err,
+        "algorithm is a list; give an algorithm's name or a map {base: NAME, ...}; several "
+        "are an axis of a sweep: sweep.algorithm=[...]");
   if (cfg_kind_of(node) == CFG_MAP) name = cfg_find(node, "base");
   if (name == NULL)
     return cfg_fail(node, err,
@@ -388,9 +393,9 @@ static int all_fields_equal(const policy_algorithm *a, const policy_algorithm *b
   return 1;
 }
 
-static int is_left_out(const char *field, const char *const *left_out, size_t n) {
+static int is_left_out(const char *own, const char *const *left_out, size_t n) {
   for (size_t i = 0; i < n; ++i)
-    if (strcmp(field, left_out[i]) == 0) return 1;
+    if (strcmp(own, left_out[i]) == 0) return 1;
   return 0;
 }
 
@@ -403,10 +408,10 @@ gl_status policy_algorithm_set_name(policy_algorithm *algorithm, const char *con
   const size_t size = sizeof algorithm->name;
   size_t at = (size_t)snprintf(name, size, "%s", base->name), changed = 0;
   for (size_t i = 0; i < policy_fields_count() && at < size; ++i) {
-    const char *field = policy_fields_at(i)->name;
+    const char *own = policy_fields_at(i)->name;
     char value[POLICY_FIELD_TEXT_SIZE];
-    if (fields_equal(algorithm, base, i) || is_left_out(field, left_out, n_left_out)) continue;
-    at += (size_t)snprintf(name + at, size - at, "%s%s=%s", changed++ == 0 ? "(" : ", ", field,
+    if (fields_equal(algorithm, base, i) || is_left_out(own, left_out, n_left_out)) continue;
+    at += (size_t)snprintf(name + at, size - at, "%s%s=%s", changed++ == 0 ? "(" : ", ", own,
                            policy_algorithm_field(algorithm, i, value));
   }
   if (changed > 0 && at < size) at += (size_t)snprintf(name + at, size - at, ")");
@@ -544,14 +549,14 @@ static const char *comparing_field(const policy_algorithm *a) {
 
 gl_status policy_algorithm_check_group_size(const policy_algorithm *algorithm, size_t group_size,
                                             gl_error *err) {
-  const char *field = comparing_field(algorithm);
+  const char *comparing = comparing_field(algorithm);
   char value[POLICY_FIELD_TEXT_SIZE];
   size_t i = 0;
-  if (group_size != 1 || field == NULL) return GL_OK;
-  while (strcmp(policy_fields_at(i)->name, field) != 0) ++i;
+  if (group_size != 1 || comparing == NULL) return GL_OK;
+  while (strcmp(policy_fields_at(i)->name, comparing) != 0) ++i;
   return gl_fail(err, GL_EINPUT,
                  "algorithm %s: %s: %s compares the responses of a group, and a group_size of 1 "
                  "leaves nothing to compare; set group_size to 2 or more, or baseline: none (or "
                  "constant) and scale: none in an algorithm that has them",
-                 algorithm->name, field, policy_algorithm_field(algorithm, i, value));
+                 algorithm->name, comparing, policy_algorithm_field(algorithm, i, value));
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_OPTIONS = 32, HELP_COLUMN = 26 };
 
@@ -168,6 +169,21 @@ static bool is_field_as_option(const parser *p, const char *word, size_t length,
   return true;
 }
 
+/* Of a command that takes a recipe: steps 20 and steps = 20 are written steps=20. */
+static bool is_field_as_word(const parser *p, const char *word) {
+  char own[FIELD_HINT_SIZE];
+  if (strstr(p->command->arguments, "RECIPE") == NULL) return false;
+  if (*fields_elsewhere(word, NULL, own) == '\0') return false;
+  int at = p->next;
+  if (at < p->argc && strcmp(p->argv[at], "=") == 0) ++at;
+  gl_fail(p->err, GL_EINPUT,
+          "%s does not know what to do with '%s'; a field of the recipe is written key=value, "
+          "without blanks: %.*s=%s",
+          p->command->name, word, (int)strcspn(own, " "), own,
+          at < p->argc ? p->argv[at] : "VALUE");
+  return true;
+}
+
 static gl_status unknown_option(const parser *p, const char *word, size_t length) {
   enum { NAME_SIZE = 64 };
   if (is_field_as_option(p, word, length, p->err)) return GL_EINPUT;
@@ -284,6 +300,7 @@ static gl_status args_take_word(parser *p, const char *word) {
     a->overrides[a->n_overrides++] = word;
     return GL_OK;
   }
+  if (a->n_words == p->shape.max_words && is_field_as_word(p, word)) return GL_EINPUT;
   if (a->n_words == p->shape.max_words) {
     const char *hint = p->shape.overrides ? "; an override has the form key=value" : "";
     return gl_fail(p->err, GL_EINPUT,
@@ -331,6 +348,12 @@ static gl_status check_written(const parser *p) {
                      file_of(o));
   }
   return GL_OK;
+}
+
+/* Whether the command's words are all names of files of runs. */
+static bool reads_studies(const command *c) {
+  return strstr(c->arguments, "RECIPE") == NULL &&
+         (strncmp(c->arguments, "STUDY", 5) == 0 || strncmp(c->arguments, "FILE …", 8) == 0);
 }
 
 /* Prints the embedded file that the word names; the command then has nothing to do. */
@@ -387,6 +410,12 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
     if (status != GL_OK) return status;
   }
   if (p.prints && a->n_words == 1) return print_embedded(a, c, err);
+  for (size_t i = 0; i < a->n_words && reads_studies(c); ++i)
+    if (resources_recipe(a->words[i]) != NULL && access(a->words[i], F_OK) != 0)
+      return gl_fail(err, GL_EINPUT,
+                     "%s is a recipe inside the program, and %s reads what its runs were kept in: "
+                     "`gepolab sweep` or `run %s -o %s.db` first, then %s.db",
+                     a->words[i], c->name, a->words[i], a->words[i], a->words[i]);
   if (a->n_words < shape.min_words)
     return gl_fail(err, GL_EINPUT, "usage: gepolab %s %s", c->name, c->arguments);
   return check_written(&p);

@@ -270,8 +270,63 @@ static const command *find_old(const char *word) {
   return found;
 }
 
+/* Words for what is called otherwise here. */
+static const struct {
+  const char *word, *ours;
+} other_words[] = {{"train", "run"},
+                   {"simulate", "sim"},
+                   {"compare", "analyze"},
+                   {"stats", "analyze"},
+                   {"draw", "plot"},
+                   {"figures", "plot"},
+                   {"grid", "sweep"},
+                   {"tune", "sweep"},
+                   {"version", "--version"},
+                   {"-v", "--version"},
+                   {"-V", "--version"},
+                   {"config", "list fields"},
+                   {"params", "list fields"},
+                   {"gpu", "doctor"},
+                   {"check-install", "doctor"},
+                   {"eval", "llm eval"},
+                   {"generate", "llm generate"},
+                   {"sft", "llm sft"},
+                   {"list worlds", "list kinds"},
+                   {"list distributions", "list kinds"},
+                   {"list delays", "list kinds"},
+                   {"list losses", "list algorithms"},
+                   {"list methods", "list algorithms"},
+                   {"list parameters", "list fields"},
+                   {"list models", "llm info"},
+                   {"list tasks", "llm tasks"},
+                   {"list clusters", "list recipes"},
+                   {"llm train", "llm rl"},
+                   {"llm finetune", "llm sft"},
+                   {"llm evaluate", "llm eval"},
+                   {"lab variance", "lab bias"},
+                   {"study open", "study info"},
+                   {"study show", "study info"}};
+
+/* The command that a word, or a first and a second, stand for; NULL: none. */
+static const char *other_word(const char *first, const char *second) {
+  char both[128];
+  snprintf(both, sizeof both, "%s%s%s", first, second != NULL ? " " : "",
+           second != NULL ? second : "");
+  for (size_t i = 0; i < sizeof other_words / sizeof *other_words; ++i)
+    if (strcmp(other_words[i].word, both) == 0) return other_words[i].ours;
+  return NULL;
+}
+
 /* Names the nearest command: of one that is below another, both words. */
 static gl_status no_command(const char *word, gl_error *err) {
+  const char *ours = other_word(word, NULL);
+  if (ours != NULL)
+    return gl_fail(err, GL_EINPUT, "there is no command '%s'; use `gepolab %s`", word, ours);
+  if (word[0] == '-')
+    return gl_fail(err, GL_EINPUT,
+                   "the command comes first, and its options behind it, as in `gepolab run "
+                   "quickstart steps=20`; '%s' is no command",
+                   word);
   const char *names[MOST_WORDS], *asked = word;
   size_t n = 0;
   for (size_t i = 0; i < N_ENTRIES; ++i) {
@@ -401,6 +456,9 @@ static gl_status no_second(const entry *e, int argc, char **argv, gl_error *err)
     return gl_fail(err, GL_EINPUT, "%s needs one of its words, such as `gepolab %s %s`", name, name,
                    names[0]);
   }
+  const char *ours = other_word(name, argv[1]);
+  if (ours != NULL)
+    return gl_fail(err, GL_EINPUT, "%s has no word '%s'; use `gepolab %s`", name, argv[1], ours);
   char hint[CFG_HINT_SIZE];
   return gl_fail(err, GL_EINPUT, "%s has no word '%s'%s; `gepolab %s --help` lists them", name,
                  argv[1], cfg_hint(argv[1], names, n, hint), name);

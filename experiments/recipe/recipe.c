@@ -40,6 +40,17 @@ static gl_status no_such_recipe(const char *source, gl_error *err) {
   char hint[CFG_HINT_SIZE];
   if (strcmp(source, "-") == 0)
     return gl_fail(err, GL_EINPUT, "a recipe on standard input is called /dev/stdin, not -");
+  if (policy_algorithms_find(source) != NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "%s is an algorithm and no recipe; give a recipe first, as in quickstart "
+                   "algorithm=%s",
+                   source, source);
+  for (size_t i = 0; cluster_preset_at(i) != NULL; ++i)
+    if (strcmp(cluster_preset_at(i)->name, source) == 0)
+      return gl_fail(err, GL_EINPUT,
+                     "%s is a preset of clusters and no recipe; give a recipe first, as in "
+                     "quickstart cluster.preset=%s",
+                     source, source);
   if (resources_cluster(source) != NULL)
     return gl_fail(err, GL_EINPUT,
                    "%s is a description of a cluster and no recipe; use `gepolab plan %s`", source,
@@ -244,6 +255,12 @@ static const cfg_node *section(cfg_reader *r, const char *key) {
 
 static gl_status must_be_map(const cfg_node *node, const char *key, gl_error *err) {
   if (node == NULL || cfg_kind_of(node) == CFG_MAP) return GL_OK;
+  static const char *const named[][2] = {
+      {"world", "kind"}, {"optimizer", "kind"}, {"cluster", "preset"}};
+  for (size_t i = 0; i < sizeof named / sizeof *named && cfg_kind_of(node) == CFG_SCALAR; ++i)
+    if (strcmp(named[i][0], key) == 0)
+      return cfg_fail(node, err, "'%s' must be a map of keys to values; write %s.%s=%s", key, key,
+                      named[i][1], cfg_text(node));
   return cfg_fail(node, err, "'%s' must be a map of keys to values", key);
 }
 

@@ -70,6 +70,54 @@ static void a_field_written_as_an_option_is_answered_as_a_field(void) {
   refuse_each(all, sizeof all / sizeof *all);
 }
 
+/* Forty things that somebody types on the first day. */
+static void forty_mistakes_of_the_first_day_are_answered(void) {
+  static const mistake all[] = {
+      {{"train", "quickstart"}, "use `gepolab run`"},
+      {{"compare", "a.db"}, "use `gepolab analyze`"},
+      {{"draw", "a.db"}, "use `gepolab plot`"},
+      {{"version", "x"}, "use `gepolab --version`"},
+      {{"-v", "x"}, "use `gepolab --version`"},
+      {{"--steps", "20"}, "as in `gepolab run quickstart steps=20`"},
+      {{"runn", "quickstart"}, "'run'"},
+      {{"list", "worlds"}, "use `gepolab list kinds`"},
+      {{"list", "losses"}, "use `gepolab list algorithms`"},
+      {{"list", "preset"}, "'presets'"},
+      {{"list", "algorithms", "geppo"}, "'gepo'"},
+      {{"llm", "train", "llm_quick"}, "use `gepolab llm rl`"},
+      {{"study", "open", "x.db"}, "use `gepolab study info`"},
+      {{"lab", "variance"}, "use `gepolab lab bias`"},
+      {{"run", "quickstart.yml"}, "'quickstart'"},
+      {{"run", "gepo"}, "as in quickstart algorithm=gepo"},
+      {{"sim", "areal"}, "as in quickstart cluster.preset=areal"},
+      {{"run", "one_node"}, "`gepolab plan one_node`"},
+      {{"plan", "quickstart"}, "`gepolab run quickstart`"},
+      {{"plan", "my_cluster"}, "one_node"},
+      {{"run", "delay_sweep"}, "gepolab sweep"},
+      {{"sweep", "delay_sweep"}, "add -o study.db"},
+      {{"plot", "delay_sweep"}, "`gepolab sweep` or `run delay_sweep -o delay_sweep.db` first"},
+      {{"analyze", "delay_sweep"}, "then delay_sweep.db"},
+      {{"report", "delay_sweep"}, "then delay_sweep.db"},
+      {{"run", "quickstart", "steps", "20"}, "without blanks: steps=20"},
+      {{"run", "quickstart", "steps", "=", "20"}, "without blanks: steps=20"},
+      {RUN("seed=[1,2,3]"), "an axis of a sweep: sweep.seed=[...]"},
+      {RUN("seeds=3"), "write sweep.seed (a list"},
+      {RUN("algorithm=[gepo,grpo]"), "an axis of a sweep: sweep.algorithm=[...]"},
+      {RUN("algorithm=ppo"), "write algorithm=grpo"},
+      {RUN("algorithm=gepoo"), "'gepo'"},
+      {RUN("optimizer=adam"), "write optimizer.kind=adam"},
+      {RUN("optimizer.kind=Adam"), "'adam'"},
+      {RUN("world=bandit"), "write world.kind=bandit"},
+      {RUN("cluster=areal"), "write cluster.preset=areal"},
+      {RUN("cluster.up.loss=5%"), "5% is 0.05"},
+      {RUN("cluster.delay=lognormal"), "{law: lognormal, interval: [60, 1800]}"},
+      {RUN("cluster.max_delay=10ms"), "0 for none"},
+      {RUN("clutser.window=3"), "'cluster'"},
+      {RUN("--gpu"), "world.backend=VALUE"},
+      {RUN("--jsn"), "'--json'"}};
+  refuse_each(all, sizeof all / sizeof *all);
+}
+
 static void a_recipe_for_another_command_says_for_which(void) {
   static const mistake all[] = {
       {{"lab", "bias", "quickstart"}, "a recipe for `gepolab run`; as one for `gepolab lab bias`"},
@@ -283,6 +331,7 @@ static void a_run_that_is_stopped_says_how_far_it_came(void) {
 
 SUITE(cli_mistakes, "cli: mistakes", TEST(names_of_other_programs_are_answered_with_ours),
       TEST(a_field_written_as_an_option_is_answered_as_a_field),
+      TEST(forty_mistakes_of_the_first_day_are_answered),
       TEST(a_recipe_for_another_command_says_for_which), TEST(algorithms_are_found_in_any_case),
       TEST(the_case_of_a_name_makes_no_other_cell), TEST(fields_and_metrics_are_searched),
       TEST(recipes_are_listed_with_their_commands), TEST(lists_fit_80_columns),
