@@ -250,7 +250,7 @@ static gl_status tell_weightless(figure_page *p, const recorded *r, gl_error *er
   return status;
 }
 
-/* Of lines with equal weights only one is drawn; a remark names the others. */
+/* Draws only one of several lines with equal weights; a remark names the others. */
 static gl_status choose_lines(by_distance *d, figure_page *p, gl_error *err) {
   const recorded *r = d->r;
   d->line[d->n_lines++] = r->n_rows;

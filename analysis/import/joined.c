@@ -368,7 +368,7 @@ static gl_status refuse_nothing(const results *r, const gathered *g, gl_error *e
                  name, name);
 }
 
-/* Whether lower or higher scores are better must be the same for all runs. */
+/* The direction of scores (lower or higher is better) must be the same for all runs. */
 static gl_status set_direction(results *r, const gathered *g, gl_error *err) {
   int lower = 0, higher = g->n_studies > 0;
   for (size_t i = 0; i < g->n_series; i++) {

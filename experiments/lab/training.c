@@ -73,7 +73,7 @@ static gl_status estimate(run *u, size_t update, gl_error *err) {
   return status;
 }
 
-/* What to record along a path, and the destination. */
+/* The quantities to record along a path, and the destination. */
 typedef struct recording {
   const lab_recipe *r;
   const policy_algorithm *algorithm;

@@ -260,7 +260,8 @@ static gl_status whatif_add_line(whatif *w, const char *text, size_t size, const
   return status;
 }
 
-/* Whether a text ends within an object, as the last line of a log does whose program was killed. */
+/* Returns 1 if a text ends inside an object, like the last line of a log whose program was killed.
+ */
 static int whatif_is_cut(const char *text, size_t size) {
   size_t depth = 0;
   int in_string = 0;
@@ -276,7 +277,7 @@ static int whatif_is_cut(const char *text, size_t size) {
   return size > 0 && text[0] == '{' && depth > 0;
 }
 
-/* The last line of a log, which has no end. */
+/* Adds the last line of a log, which has no line feed. */
 static gl_status whatif_add_last_line(whatif *w, const char *text, size_t size, const char *name,
                                       size_t line, policy_workspace *workspace, gl_error *err) {
   if (!whatif_is_cut(text, size)) return whatif_add_line(w, text, size, name, line, workspace, err);

@@ -1,5 +1,5 @@
-/* The names that TRL, verl, AReaL and papers give to what fields of a recipe say, so that a message
- * about an unknown name can answer with ours. */
+/* Names that TRL, verl, AReaL and papers use for fields of a recipe. The message about an unknown
+ * name uses them to suggest the recipe's field. */
 #include "core/config/fields.h"
 #include "core/policy/algorithm.h"
 

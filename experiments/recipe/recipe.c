@@ -122,7 +122,8 @@ static gl_status refuse_include(const cfg_doc *doc, gl_error *err) {
                   "lines, include: [one, other], and run that");
 }
 
-/* world.model.path=FOLDER names another model: what the recipe's file says of its own goes. */
+/* An override world.model.path=FOLDER replaces the recipe's whole section world.model, which
+ * describes another model. */
 static gl_status apply_override(cfg_doc *doc, const char *assignment, gl_error *err) {
   static const char path[] = "world.model.path=";
   const cfg_node *own = cfg_find(cfg_root(doc), "world.model");
@@ -132,7 +133,8 @@ static gl_status apply_override(cfg_doc *doc, const char *assignment, gl_error *
   return status == GL_OK ? cfg_override(doc, assignment, err) : status;
 }
 
-/* Names of algorithms as the table has them, so that `GSPO` and `gspo` are one cell of a study. */
+/* Replaces names of algorithms by their canonical spelling, so that `GSPO` and `gspo` are the same
+ * cell of a study. */
 static void spell_algorithm(cfg_doc *doc, const cfg_node *node) {
   if (node == NULL) return;
   if (cfg_kind_of(node) == CFG_LIST)
@@ -302,7 +304,7 @@ gl_status recipe_read_at(recipe *out, const cfg_node *root, gl_error *err) {
   return status;
 }
 
-/* --- which command a recipe is for --- */
+/* --- the command that a recipe is meant for --- */
 
 static bool has_any(const cfg_node *root, const char *const *keys) {
   while (*keys != NULL && cfg_find(root, *keys) == NULL) ++keys;

@@ -63,8 +63,8 @@ gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *
 
 /* --- surveying a sweep without running it --- */
 
-/* What a sweep would do: its cells, which of them are already in the file, and the expected
- * duration of the rest. */
+/* A preview of a sweep: its cells, which of them are already in the file, and the expected duration
+ * of the rest. */
 
 typedef struct sweep_survey {
   const char *study; /* borrowed from the recipe's document, like the grids */

@@ -111,8 +111,8 @@ typedef struct declared_contrasts {
 gl_status declared_contrasts_read(declared_contrasts *out, const cfg_doc *doc, gl_error *err);
 void declared_contrasts_fini(declared_contrasts *d);
 
-/* Checks them without keeping them; also GL_EINPUT for an algorithm that no cell of the sweep has.
- */
+/* Checks the contrasts without storing them. Errors: also GL_EINPUT for an algorithm that no cell
+ * of the sweep has. */
 gl_status declared_contrasts_check(const cfg_doc *doc, const sweep_cells *cells, gl_error *err);
 
 #endif
