@@ -75,12 +75,12 @@ size_t learner_minibatch(size_t m, size_t minibatches, size_t groups) {
 
 /* Writes the number of tokens of each group, over all batches, to tokens[]. */
 static void tokens_of_groups(batch *const *batches, size_t n, double *tokens) {
-  size_t key_or_section = 0;
+  size_t n_groups = 0;
   for (size_t b = 0; b < n; ++b) {
     const size_t *start = batches[b]->group_start;
-    key_or_section -= (size_t)batches[b]->continues;
+    n_groups -= (size_t)batches[b]->continues;
     for (size_t g = 0; g < batches[b]->n_groups; ++g)
-      tokens[key_or_section++] +=
+      tokens[n_groups++] +=
           (double)(batches[b]->token_start[start[g + 1]] - batches[b]->token_start[start[g]]);
   }
 }

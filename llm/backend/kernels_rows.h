@@ -1,10 +1,13 @@
 /* Arithmetic shared by the CPU and CUDA backends, part two: the kernels of one row. This is a
- * template without include guard, included once per number type by cpu/body.h and by
- * cuda/vector16.cuh. The including file defines REAL      the type that rows are stored in (float,
- * double, bf16) MASTER    the type of arithmetic, gradients of parameters and statistics (float,
- * double) ROW(x)    the name of kernel x for this type                               (row_x on the
- * CPU) ROW_EXP   e^x of a MASTER                            (kernel_exp_f32 or kernel_exp_f64)
- *   GET(p)    the REAL at p as a MASTER;   PUT(p, x) stores MASTER x as the REAL at p
+ * template without an include guard, included once per number type by cpu/body.h and by
+ * cuda/vector16.cuh. The including file defines
+ *
+ *   REAL      the type that rows are stored in (float, double, bf16)
+ *   MASTER    the type of arithmetic, gradients of parameters and statistics (float, double)
+ *   ROW(x)    the name of kernel x for this type (row_x on the CPU)
+ *   ROW_EXP   e^x of a MASTER (kernel_exp_f32 or kernel_exp_f64)
+ *   GET(p)    the REAL at p as a MASTER; PUT(p, x) stores MASTER x as the REAL at p
+ *
  * and undefines them before the next type.
  *
  * g is the group of lanes that runs a kernel (kernels.h); functions without it work on one number.

@@ -1,9 +1,13 @@
 /* The operations of the CPU backend for one number type and one instruction set. This is a template
- * without include guard: f32.c, f64.c and the files with suffix _avx2, _avx512 and _neon each
- * include it once, after defining REAL        float or double: `type` and `master` are the same on
- * the CPU IS_DOUBLE   0 or 1 CPU_OPS     the name of the table of operations, which this file
- * defines FORM_NEON   for NEON's intrinsics; those of AVX2 and AVX-512 follow from the compiler's
- * flags and are compiled with the flags of their instruction set. The files included below
+ * without an include guard: f32.c, f64.c and the files with suffix _avx2, _avx512 and _neon each
+ * include it once, after defining
+ *
+ *   REAL        float or double: `type` and `master` are the same on the CPU
+ *   IS_DOUBLE   0 or 1
+ *   CPU_OPS     the name of the table of operations, which this file defines
+ *   FORM_NEON   for NEON's intrinsics; those of AVX2 and AVX-512 follow from the compiler's flags
+ *
+ * Each is compiled with the flags of its instruction set. The files included below
  * (llm/backend/cpu/NAME.h) are parts of this one: they use the definitions above them, and no other
  * file includes them. All functions are static, so the copies do not conflict. */
 #include "core/random/rng.h"
