@@ -1,21 +1,22 @@
 /* Curves against updates: the figures `eval_score`, `training`, `window` and `divergence`. */
 #include "analysis/figures/data.h"
 #include "analysis/figures/list.h"
+#include "analysis/statistics.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* A run's updates are grouped into at most this many points. A figure cannot show more, and a mean
- * over several updates is less noisy than a single update. */
-enum { MOST_POINTS = 40 };
+#include <string.h>
 
 /* A page of curves and scratch for the values of a point. */
 typedef struct curve_page {
   figure_page *p;
   const results *r;
   double *values, *steps; /* [n_runs], [updates of the longest run] */
+  size_t *next;           /* [n_runs] index of a run's next update */
   int64_t last_step;
+  int64_t points;  /* at most this many points of a curve; 0: every update is a point */
+  size_t averaged; /* most updates of a run behind a point; 1: none is averaged */
 } curve_page;
 
 /* One curve: its panel, cell and quantity. */
@@ -107,12 +108,48 @@ static gl_status write_evaluations(const curve_page *d, const curve_line *line, 
   return status == GL_OK && every > 1 ? remark_every(d->p, every, err) : status;
 }
 
+/* Writes every update: the IQM over the cell's runs, without an interval. Updates of a run are in
+ * order. */
+static void write_every_update(const curve_page *d, const curve_line *line) {
+  const results_run *runs = &d->r->runs[line->cell->first];
+  const metric m = line->of->m;
+  memset(d->next, 0, line->cell->n * sizeof *d->next);
+  for (;;) {
+    int64_t step = INT64_MAX;
+    size_t n = 0;
+    for (size_t k = 0; k < line->cell->n; k++)
+      if (runs[k].status != RUN_FAILED && d->next[k] < runs[k].n_steps &&
+          runs[k].steps[d->next[k]].step < step)
+        step = runs[k].steps[d->next[k]].step;
+    if (step == INT64_MAX) break;
+    for (size_t k = 0; k < line->cell->n; k++)
+      if (d->next[k] < runs[k].n_steps && runs[k].steps[d->next[k]].step == step)
+        d->values[n++] = runs[k].steps[d->next[k]++].metric[m];
+    n = sample_sort(d->values, n);
+    if (n > 0)
+      page_point(d->p, line->panel, d->r->algorithms[line->cell->algorithm], (double)step,
+                 drawn_value(m, sample_iqm(d->values, n)), NAN, NAN);
+  }
+}
+
+/* Writes a block for each panel and line with every update, behind the blocks of means. */
+static void write_raw_blocks(const curve_page *d, const curve_line *lines, size_t n) {
+  const size_t points = d->p->n_points; /* symbols are spaced by the points of the means */
+  for (size_t i = 0; i < n; i++) {
+    if (lines[i].of->m < METRIC_COUNT) write_every_update(d, &lines[i]);
+    page_block_end(d->p);
+  }
+  d->p->n_points = points;
+}
+
 static gl_status write_score_curve(const curve_page *d, const curve_line *line, gl_error *err) {
   gl_status status = GL_OK;
   if (line->of->m == METRIC_COUNT) {
     status = write_evaluations(d, line, err);
+  } else if (d->points == 0) {
+    write_every_update(d, line);
   } else if (line->cell->n > 0) {
-    const int64_t last = d->last_step, n = last < MOST_POINTS ? last : MOST_POINTS;
+    const int64_t last = d->last_step, n = d->points;
     /* Logs of other programs may have a value before the first update. */
     if (isfinite(mean_step(d->r, line->cell, line->of->m, -1, 0)))
       status = write_curve_point(d, line, -1, 0, 0, err);
@@ -147,29 +184,68 @@ typedef struct curve_grid {
   size_t n, wide;       /* n: columns; wide: panels per row of the page */
 } curve_grid;
 
+/* Finds the last update and how many updates of a run a point averages. */
+static gl_status curve_page_init(curve_page *d, gl_error *err) {
+  const size_t wanted = d->p->q->points ? d->p->q->points : FIGURE_CURVE_POINTS;
+  size_t longest = 0;
+  for (size_t i = 0; i < d->r->n_runs; i++) {
+    const results_run *run = &d->r->runs[i];
+    if (run->n_steps > longest) longest = run->n_steps;
+    if (run->n_steps && run->steps[run->n_steps - 1].step > d->last_step)
+      d->last_step = run->steps[run->n_steps - 1].step;
+  }
+  d->averaged = 1;
+  if (wanted != FIGURE_EVERY_UPDATE) {
+    d->points = d->last_step < (int64_t)wanted ? d->last_step : (int64_t)wanted;
+    if (d->points > 0 && longest > (size_t)d->points)
+      d->averaged = (longest + (size_t)d->points - 1) / (size_t)d->points;
+  }
+  d->values = ARENA_ARRAY(&d->p->memory, double, d->r->n_runs);
+  d->next = ARENA_ARRAY(&d->p->memory, size_t, d->r->n_runs);
+  d->steps = ARENA_ARRAY(&d->p->memory, double, longest);
+  return arena_check(&d->p->memory, "a figure", err);
+}
+
+/* Says on the figure and in its data how many updates a point averages. */
+static gl_status remark_averages(const curve_page *d, gl_error *err) {
+  static const char says[] = "Each point averages %s%zu updates of a run (median for variances); "
+                             "thin lines show every update";
+  const char *at_most = d->last_step == (int64_t)d->averaged * d->points ? "" : "up to ";
+  fputs("# ", d->p->data.stream);
+  fprintf(d->p->data.stream, says, at_most, d->averaged);
+  fputs(": the second half of the blocks\n", d->p->data.stream);
+  page_set(d->p, "raw", 1);
+  return page_remark(d->p, err, says, at_most, d->averaged);
+}
+
 static gl_status write_curves(figure_page *p, const results *r, const curve_grid *g,
                               gl_error *err) {
-  size_t n = 0, panel = 0, longest = 0;
-  for (size_t i = 0; i < g->n_curves; i++) n += (size_t)has_course(r, &g->curves[i]);
+  size_t n = 0, panel = 0, metrics = 0;
+  for (size_t i = 0; i < g->n_curves; i++) {
+    if (!has_course(r, &g->curves[i])) continue;
+    n++;
+    metrics += g->curves[i].m < METRIC_COUNT;
+  }
   gl_status status = page_open(p, n * g->n, "panel\talgorithm\tupdate\tiqm\tlow\thigh", err);
   if (status != GL_OK) return status;
   p->wide = g->wide;
   p->share = g->n;
   curve_page d = {.p = p, .r = r};
-  for (size_t i = 0; i < r->n_runs; i++) {
-    const results_run *run = &r->runs[i];
-    if (run->n_steps > longest) longest = run->n_steps;
-    if (run->n_steps && run->steps[run->n_steps - 1].step > d.last_step)
-      d.last_step = run->steps[run->n_steps - 1].step;
-  }
-  d.values = ARENA_ARRAY(&p->memory, double, r->n_runs);
-  d.steps = ARENA_ARRAY(&p->memory, double, longest);
-  status = arena_check(&p->memory, "a figure", err);
+  status = curve_page_init(&d, err);
+  const bool raw = metrics > 0 && d.averaged > 1;
+  curve_line *lines = ARENA_ARRAY(&p->memory, curve_line, n * g->n * r->n_algorithms);
+  size_t n_lines = 0;
+  if (status == GL_OK) status = arena_check(&p->memory, "a figure", err);
+  if (status == GL_OK && raw) status = remark_averages(&d, err);
   for (size_t i = 0; i < g->n_curves && status == GL_OK; i++) {
     if (!has_course(r, &g->curves[i])) continue;
-    for (size_t k = 0; k < g->n && status == GL_OK; k++, panel++)
+    for (size_t k = 0; k < g->n && status == GL_OK; k++, panel++) {
+      for (size_t a = 0; a < r->n_algorithms; a++)
+        lines[n_lines++] = (curve_line){panel, results_cell_at(r, g->groups[k], a), &g->curves[i]};
       status = write_curve_panel(&d, panel, &g->curves[i], g->groups[k], panel < g->n, err);
+    }
   }
+  if (status == GL_OK && raw) write_raw_blocks(&d, lines, n_lines);
   if (status == GL_OK) status = page_set_lines(p, r->algorithms, r->n_algorithms, err);
   return status == GL_OK ? leave_out_settings(p, r, g->groups, g->n, err) : status;
 }

@@ -19,17 +19,19 @@
 
 static gl_status check_figure_name(const figure_table *t, const char *only, gl_error *err) {
   const char **names = calloc(t->n + 1, sizeof *names);
-  char hint[CFG_HINT_SIZE];
-  int known = !only;
-  if (!names) return gl_fail_memory(err, "the names of figures");
-  for (size_t i = 0; i < t->n; i++) {
-    names[i] = t->figures[i].name;
-    known |= only && strcmp(only, names[i]) == 0;
-  }
+  char one[128], hint[CFG_HINT_SIZE];
   gl_status status = GL_OK;
-  if (!known)
-    status = gl_fail(err, GL_EINPUT, "there is no figure '%s'%s", only,
-                     cfg_hint(only, names, t->n, hint));
+  if (!names) return gl_fail_memory(err, "the names of figures");
+  for (size_t i = 0; i < t->n; i++) names[i] = t->figures[i].name;
+  for (const char *at = only; at && status == GL_OK; at = strchr(at, ',')) {
+    at += at != only;
+    size_t i = 0;
+    snprintf(one, sizeof one, "%.*s", (int)strcspn(at, ","), at);
+    while (i < t->n && strcmp(names[i], one) != 0) i++;
+    if (i == t->n)
+      status = gl_fail(err, GL_EINPUT, "there is no figure '%s'%s", one,
+                       cfg_hint(one, names, t->n, hint));
+  }
   free(names);
   return status;
 }
@@ -83,7 +85,7 @@ static gl_status write_all_figures(const figure_table *t, const void *data, cons
   size_t n = 0;
   for (size_t i = 0; i < t->n; i++) {
     const figure *f = &t->figures[i];
-    if (q->only && strcmp(q->only, f->name) != 0) continue;
+    if (q->only && !figure_is_named(q->only, f->name)) continue;
     const char *why = t->lacks(data, f->needs);
     if (why && q->only)
       return gl_fail(err, GL_EINPUT, "figure %s does not apply: %s", f->name, why);
@@ -138,7 +140,7 @@ static gl_status write_script(figure_page *p, gl_error *err) {
   if (!style || !draws) return gl_fail(err, GL_EINPUT, "the plot script %s is missing", shape);
   gl_status status = page_begin_file(&w, p, ".gp", err);
   if (status != GL_OK) return status;
-  fprintf(w.stream, "# gnuplot %s.gp draws %s.pdf, %s.png and %s.svg from %s.tsv\n", p->name,
+  fprintf(w.stream, "# gnuplot -d %s.gp draws %s.pdf, %s.png and %s.svg from %s.tsv\n", p->name,
           p->name, p->name, p->name, p->name);
   fputs("if (!exists('aside')) aside = ''\n", w.stream);
   /* The prefix ./ prevents a file name from starting with | or <, which gnuplot would execute as a
@@ -182,13 +184,14 @@ typedef struct drawing {
   char *aside;  /* "aside='.123.tmp'": suffix of the output files until they are complete */
 } drawing;
 
-/* In the child process: runs gnuplot in the folder, with stderr into a pipe. */
+/* In the child process: runs gnuplot in the folder, with stderr into a pipe. -d: without the
+ * ~/.gnuplot of the user, which may redefine missing data, separators and styles. */
 static void run_gnuplot(const drawing *d, int complaints, int failure) {
   int nothing = open("/dev/null", O_RDWR);
   if (nothing >= 0) dup2(nothing, 0), dup2(nothing, 1);
   dup2(complaints, 2);
   if (chdir(d->folder) == 0)
-    execlp(d->program, d->program, "-e", d->aside, d->script, (char *)NULL);
+    execlp(d->program, d->program, "-d", "-e", d->aside, d->script, (char *)NULL);
   int reason = errno;
   if (write(failure, &reason, sizeof reason) < 0) _exit(126);
   _exit(127);

@@ -44,6 +44,18 @@ gl_status figure_width(const char *text, double *cm, gl_error *err) {
   return GL_OK;
 }
 
+gl_status figure_points(const char *text, size_t *points, gl_error *err) {
+  enum { FEWEST = 2, MOST = 65536 };
+  char *end;
+  const long n = strtol(text, &end, 10);
+  const bool is_raw = strcmp(text, "raw") == 0;
+  if (!is_raw && (end == text || *end || n < FEWEST || n > MOST))
+    return gl_fail(err, GL_EINPUT, "--points takes raw or a number from %d to %d, not '%.40s'",
+                   FEWEST, MOST, text);
+  *points = is_raw ? FIGURE_EVERY_UPDATE : (size_t)n;
+  return GL_OK;
+}
+
 bool figure_is_named(const char *list, const char *name) {
   const size_t n = strlen(name);
   for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)

@@ -20,24 +20,29 @@
 
 /* --- figures --- */
 /* Figure NAME consists of NAME.tsv (the numbers, with column names in a comment), NAME.gp (the
- * complete script, including the style), NAME.pdf, NAME.png and NAME.svg. `gnuplot NAME.gp` in the
- * folder draws it again. A figure that omits something has a remark that names it. */
+ * complete script, including the style), NAME.pdf, NAME.png and NAME.svg. `gnuplot -d NAME.gp` in
+ * the folder draws it again. A figure that omits something has a remark that names it. */
 
 typedef struct figure_page figure_page;
 
 /* The text width of NeurIPS: 5.5 inches. */
 #define FIGURE_WIDTH_CM 13.97
+/* Points of a curve against updates: more updates are averaged, with a thin line through all of
+ * them. FIGURE_EVERY_UPDATE: nothing is averaged. */
+#define FIGURE_CURVE_POINTS 40
+#define FIGURE_EVERY_UPDATE SIZE_MAX
 
 /* Destination, selection and drawing program of figures. Only folder and script are required. */
 typedef struct figure_request {
   const char *folder; /* created if missing, with its parent folders */
   const char *prefix; /* files are PREFIX_NAME.tsv, ..., with any / replaced by _; NULL: NAME.tsv */
-  const char *only;   /* name of one figure; NULL: all that have data */
+  const char *only;   /* "heat,gap": only these figures; NULL: all that have data */
   const char *gnuplot;   /* the gnuplot program; NULL: "gnuplot" */
   const char *formats;   /* some of pdf, png and svg, separated by spaces; NULL: all three */
   double width_cm;       /* width of the page at its final size; 0: FIGURE_WIDTH_CM */
   const char *highlight; /* "gepo,gspo": these lines are coloured and the others grey; NULL: the
                             first eight */
+  size_t points;         /* most points of a curve against updates; 0: FIGURE_CURVE_POINTS */
   const char *(*script)(const char *path); /* text of "plots/style.gp", ..., null-terminated */
   /* Called for each figure after it is drawn (why == NULL; file: path without extension) or skipped
    * (why: the reason; file: name of the figure). May be NULL, and so may `noted`. */
@@ -68,6 +73,9 @@ typedef struct figure_table {
 /* Parses a figure width: neurips (13.97 cm, text width), icml (8.25 cm, column width), a4 (16 cm,
  * text width), or centimetres from 6 to 100. Errors: GL_EINPUT (with the choices). */
 gl_status figure_width(const char *text, double *cm, gl_error *err);
+/* Parses the number of points of a curve: from 2 to 65536, or raw (FIGURE_EVERY_UPDATE). Errors:
+ * GL_EINPUT. */
+gl_status figure_points(const char *text, size_t *points, gl_error *err);
 /* Returns true if the comma-separated list (NULL: empty) contains the name. */
 bool figure_is_named(const char *list, const char *name);
 

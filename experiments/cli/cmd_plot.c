@@ -52,12 +52,9 @@ static gl_status draw_studies(const char *file, const char *set,
   if (status == GL_OK) status = results_studies(&names, &n, s, err);
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
     char folder[PATH_MAX];
-    figure_request one = tell_figures(n > 1 ? folder : q->folder);
+    figure_request one = *q;
+    if (n > 1) one.folder = one.context = folder;
     if (n > 1) status = study_folder(folder, q->folder, names[i], err);
-    one.only = q->only;
-    one.gnuplot = q->gnuplot;
-    one.width_cm = q->width_cm;
-    one.highlight = q->highlight;
     if (status == GL_OK) status = draw_study(s, names[i], set, measured, &one, err);
   }
   free(names);
@@ -116,16 +113,35 @@ static gl_status draw_files(const args *a, const import_options *import,
                   : draw_together(&together, measured, q, err);
 }
 
+enum { NAMED = 1024 };
+
+/* Joins the figures that the command line names: "heat,gap". */
+static gl_status list_named(char only[NAMED], const args_list *named, gl_error *err) {
+  size_t length = 0;
+  for (size_t i = 0; i < named->n; ++i) {
+    const size_t more = strlen(named->item[i]) + (i > 0);
+    if (length + more >= NAMED)
+      return gl_fail(err, GL_EINPUT, "-f names too many figures; leave -f out for all of them");
+    length += (size_t)sprintf(only + length, "%s%s", i > 0 ? "," : "", named->item[i]);
+  }
+  return GL_OK;
+}
+
 static gl_status run_plot(const command *self, int argc, char **argv, gl_error *err) {
-  const char *folder = "figures", *only = NULL, *gnuplot = NULL, *path = NULL, *run = NULL;
+  const char *folder = "figures", *points = NULL, *gnuplot = NULL, *path = NULL, *run = NULL;
   int list = 0;
+  char only[NAMED] = "";
+  args_list named = {0};
   figure_form form = {NULL, NULL};
   import_options import = {0};
   staleness_histogram measured = {0};
-  enum { OWN = 8 };
+  enum { OWN = 9 };
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"output", 'o', ARGS_TEXT, "FOLDER", "where they go (default: figures)", &folder},
-      {"figure", ARGS_OLD('f'), ARGS_TEXT, "FIGURE", "only this one", &only},
+      {"figure", ARGS_OLD('f'), ARGS_EACH, "FIGURE", "only this one; may be given several times",
+       &named},
+      {"points", 0, ARGS_TEXT, "N|raw",
+       "points of a curve against updates (40); raw: every update, no mean", &points},
       {"list", 0, ARGS_FLAG, NULL, "the names of all figures and what each shows", &list},
       {"measured", 'm', ARGS_READ, "EXPORT.csv",
        "measured staleness: a W&B export, CSV, TSV, JSON Lines", &path},
@@ -140,9 +156,11 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
     list_figures();
   } else if (status == GL_OK && !a.help) {
     figure_request q = tell_figures(folder);
-    q.only = only;
+    status = list_named(only, &named, err);
+    q.only = *only ? only : NULL;
     q.gnuplot = gnuplot;
-    status = tell_figures_form(&q, &form, err);
+    if (status == GL_OK) status = tell_figures_form(&q, &form, err);
+    if (status == GL_OK && points != NULL) status = figure_points(points, &q.points, err);
     if (status == GL_OK && a.n_words == 0)
       status = gl_fail(err, GL_EINPUT, "plot needs a study or an export: gepolab plot FILE");
     if (status == GL_OK && run != NULL && path == NULL)
@@ -160,7 +178,8 @@ const command command_plot = {
     .arguments = "FILE …",
     .summary = "the figures a study has data for, as PDF, PNG and SVG",
     .about =
-        "Next to each figure lie its data (.tsv) and its script (.gp): `gnuplot NAME.gp` in the\n"
+        "Next to each figure lie its data (.tsv) and its script (.gp): `gnuplot -d NAME.gp` in "
+        "the\n"
         "folder draws it again, after any change. `gepolab plot --list` names the figures. What a\n"
         "figure has no room for is named at its foot. All text is 7.2 points high at the figure's\n"
         "width; an algorithm has one colour, mark and dash in all figures of all studies, and "
@@ -174,6 +193,7 @@ const command command_plot = {
                 "  gepolab plot study.db --width icml --highlight gepo,gspo\n"
                 "  gepolab plot study.db --figure staleness --measured staleness.csv\n"
                 "  gepolab plot study.db --each-set --figure eval_score\n"
+                "  gepolab plot study.db --figure training --figure window --points raw\n"
                 "  gepolab plot kl.csv staleness.csv eval.csv -o figures/\n"
                 "  gepolab plot a.csv b.csv -l a.csv=MATH500 -l b.csv=AIME24 --figure eval_score",
     .run = run_plot};

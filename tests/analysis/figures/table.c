@@ -228,6 +228,93 @@ static int says(const char *name, const char *words) {
   return found;
 }
 
+/* One algorithm, two seeds, a thousand updates: KL 0.125, and 0.875 at update 500. */
+static results *spiked_results(void) {
+  enum { UPDATES = 1000, SPIKE = 500 };
+  results *r = results_new("spiked");
+  step_record *steps = calloc(UPDATES, sizeof *steps);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(steps);
+  for (int i = 0; i < UPDATES; i++) {
+    steps[i].step = i + 1;
+    metrics_clear(steps[i].metric);
+    steps[i].metric[METRIC_STALENESS] = 2 + i % 2;
+    steps[i].metric[METRIC_KL_EXACT] = i + 1 == SPIKE ? 0.875 : 0.125;
+  }
+  for (uint64_t seed = 0; seed < 2; seed++)
+    ASSERT_OK(results_add(r,
+                          &(run_record){.algorithm = "grpo",
+                                        .swept = "{}",
+                                        .seed = seed,
+                                        .lr = 0.1,
+                                        .status = RUN_DONE,
+                                        .steps = steps,
+                                        .n_steps = UPDATES},
+                          &err));
+  free(steps);
+  ASSERT_OK(results_arrange(r, &err));
+  return r;
+}
+
+static void a_curve_of_means_shows_every_update_too_and_says_what_it_averages(void) {
+  results *r = spiked_results();
+  figure_request q = {.folder = folder, .only = "window", .script = script};
+  remove_figures();
+  ASSERT_OK(figures_draw(r, NULL, &q, &err));
+  CU_ASSERT(has("window", "# Each point averages 25 updates of a run (median for variances); thin "
+                          "lines show every update: the second half of the blocks\n"));
+  CU_ASSERT(has("window", "\n1\tgrpo\t488\t0.155\t0.155\t0.155\n"));
+  CU_ASSERT(has("window", "\n1\tgrpo\t500\t0.875\t\t\n1\tgrpo\t501\t0.125\t\t\n"));
+  CU_ASSERT(says("window", "= 'Each point averages 25 updates of a run"));
+  CU_ASSERT(says("window", "\nraw = 1\n"));
+  CU_ASSERT(starts_with("window", "pdf", "%PDF"));
+  q.points = 300;
+  ASSERT_OK(figures_draw(r, NULL, &q, &err));
+  CU_ASSERT(has("window", "# Each point averages up to 4 updates"));
+  q.points = FIGURE_EVERY_UPDATE;
+  ASSERT_OK(figures_draw(r, NULL, &q, &err));
+  CU_ASSERT(has("window", "\n1\tgrpo\t500\t0.875\t\t\n1\tgrpo\t501\t0.125\t\t\n"));
+  char *data = figure_text("window", "tsv");
+  CU_ASSERT_PTR_NULL(strstr(data, "averages"));
+  free(data);
+  results_free(r);
+}
+
+/* ~/.gnuplot of a user must not change a figure: this one takes 0 for "no value". */
+static void the_users_settings_of_gnuplot_change_nothing(void) {
+  const char *home = getenv("HOME");
+  char *before = home ? strdup(home) : NULL, path[300];
+  news heard;
+  ASSERT_OK(draw(delays, 2, "divergence", NULL, &heard, &err));
+  char *plain = figure_text("divergence", "svg");
+  snprintf(path, sizeof path, "%s/.gnuplot", folder);
+  FILE *f = fopen(path, "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  fputs("set datafile missing '0'\nset title 'mine'\n", f);
+  fclose(f);
+  char *own = realpath(folder, NULL);
+  CU_ASSERT_EQUAL(setenv("HOME", own, 1), 0);
+  free(own);
+  results *r = made_results(delays, 2);
+  ASSERT_OK(figures_draw(
+      r, NULL, &(figure_request){.folder = folder, .only = "divergence", .script = script}, &err));
+  results_free(r);
+  char *with = figure_text("divergence", "svg");
+  CU_ASSERT_STRING_EQUAL(plain, with);
+  if (before) setenv("HOME", before, 1);
+  unlink(path);
+  free(plain), free(with), free(before);
+}
+
+static void several_figures_can_be_asked_for(void) {
+  gl_error err = {0};
+  news heard;
+  CU_ASSERT_EQUAL(draw(delays, 2, "heat,gap", "true", &heard, &err), GL_OK);
+  CU_ASSERT_STRING_EQUAL(heard.drawn, "gap heat ");
+  CU_ASSERT_EQUAL(draw(delays, 2, "heat,gapp", "true", &heard, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "there is no figure 'gapp'"));
+}
+
 static void windows_are_compared_at_the_largest_delay_and_losses_have_a_figure(void) {
   static const char *const windows[] = {"{\"cluster.max_delay\":0,\"cluster.window\":64}",
                                         "{\"cluster.max_delay\":600,\"cluster.window\":64}",
@@ -444,6 +531,8 @@ SUITE(figures, "analysis: figures",
       TEST(two_axes_that_are_delays_are_two_axes), TEST(shared_delays_is_no_delay),
       TEST(a_figure_names_the_settings_it_does_not_show),
       TEST(a_swept_dist_is_marked_by_its_own_name_and_not_by_that_of_a_dist_inside_it),
+      TEST(a_curve_of_means_shows_every_update_too_and_says_what_it_averages),
+      TEST(the_users_settings_of_gnuplot_change_nothing), TEST(several_figures_can_be_asked_for),
       TEST(what_cannot_be_drawn_is_refused_with_a_reason),
       TEST(nothing_is_drawn_against_a_staleness_that_all_batches_have),
       TEST(a_folder_that_cannot_be_made_or_written_is_named),

@@ -30,6 +30,13 @@ static void a_swept_recipe_becomes_figures_and_tables(void) {
             is_there(figures, "training.tsv"));
   CU_ASSERT(is_there(figures, "best_last.gp") && !is_there(figures, "window.tsv"));
   CU_ASSERT(CLI_GIVES(2, "plot", db, "-o", figures, "--figure", "windows"));
+  CU_ASSERT(CLI_GIVES(2, "plot", db, "-o", figures, "--points", "1"));
+  r = CLI("plot", db, "-o", figures, "--figure", "heat", "--figure", "training", "--points", "raw");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "heat.pdf"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "training.pdf"));
+  CU_ASSERT_PTR_NULL(strstr(r.out, "gap.pdf"));
+  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(1, "plot", db, "-o", figures, "--gnuplot", "no-such-gnuplot"));
   CU_ASSERT(CLI_GIVES(1, "plot", db, "-o", "/proc/self/figures"));
   r = CLI("analyze", db);
