@@ -442,6 +442,6 @@ const command command_llm_rl = {
              "With --checkpoint the same command goes on after Ctrl-C, kill or a crash.",
     .examples =
         "  gepolab llm rl llm_quick -o trained/\n"
-        "  gepolab llm rl llm_quick algorithm=gepo cluster.max_delay=600 --study runs.db\n"
+        "  gepolab llm rl llm_quick algorithm=gepo_released cluster.max_delay=600 --study runs.db\n"
         "  gepolab llm rl warm/ -o trained/ steps=200 optimizer.lr=1e-3 --checkpoint going/",
     .run = run_rl};

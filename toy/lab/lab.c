@@ -569,6 +569,24 @@ static gl_status lab_prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_
   return status;
 }
 
+/* Tables and gradients of all prompts have every parameter, so that memory grows with the square of
+ * a world whose prompts have parameters of their own. Prompts are taken to be like the first. */
+static gl_status lab_check_memory(const work *w, gl_error *err) {
+  const prompt *p = &w->prompts[0];
+  const double n = (double)p->tables.n_parameters;
+  const double tables = n * (double)(p->tables.n * p->tables.width + 1);
+  const double summary = w->spec->covariance ? n + n * n : n;
+  const double summaries = summary * (double)w->n_algorithms * (p->exact ? 1 : PARTS);
+  const double bytes = (double)w->n_prompts * sizeof(double) * (tables + summaries);
+  if (bytes <= LAB_MOST_BYTES) return GL_OK;
+  return gl_fail(
+      err, GL_EINPUT,
+      "the exact laboratory would take %.1f GB for %zu prompts of %zu parameters and %zu "
+      "algorithms, more than %.1f GB; take fewer prompts (contexts) or parameters, or "
+      "fewer algorithms at once",
+      bytes / 1e9, w->n_prompts, p->tables.n_parameters, w->n_algorithms, LAB_MOST_BYTES / 1e9);
+}
+
 static gl_status lab_prepare(work *w, gl_error *err) {
   const size_t pairs = w->n_algorithms * w->n_prompts;
   w->parts = w->spec->samples != 0 && w->spec->group_size != 0 ? PARTS : 1;
@@ -580,8 +598,10 @@ static gl_status lab_prepare(work *w, gl_error *err) {
   policy_workspace *ws = policy_workspace_new();
   gl_status status = arena_check(&w->memory, "a measurement", err);
   if (status == GL_OK && ws == NULL) status = gl_fail_memory(err, "a measurement");
-  for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x)
+  for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x) {
     status = lab_prepare_prompt(w, x, ws, err);
+    if (x == 0 && status == GL_OK) status = lab_check_memory(w, err);
+  }
   policy_workspace_free(ws);
   return status;
 }

@@ -116,6 +116,9 @@ gl_status lab_summary_errors(lab_numbers *error, double *expected_error,
 typedef enum lab_method { LAB_EXACT, LAB_MONTE_CARLO, LAB_POPULATION } lab_method;
 extern const char *const lab_method_names[3];
 
+/* A measurement that would take more memory is refused. */
+#define LAB_MOST_BYTES 4e9
+
 typedef struct lab_spec {
   const enumerable *world;
   const double *theta_learner, *theta_sampler; /* [n_parameters] */
@@ -153,7 +156,7 @@ const char *lab_needs_more(const policy_algorithm *algorithm);
 
 /* Measures n algorithms on the same groups and writes out[n]. An algorithm that cannot be measured
  * (it needs other prompts, or a quantity the world lacks) gets applicable = 0; this is not an
- * error. */
+ * error. GL_EINPUT with an estimate for a world that would take more than LAB_MOST_BYTES. */
 gl_status lab_measure(lab_result *out, const policy_algorithm *const *algorithms, size_t n,
                       const lab_spec *spec, gl_error *err);
 void lab_result_fini(lab_result *r);

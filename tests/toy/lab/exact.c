@@ -229,6 +229,20 @@ static void every_row_agrees_with_all_tuples_of_a_bandit(void) {
   }
 }
 
+static void a_world_too_large_for_memory_is_refused_with_an_estimate(void) {
+  fixture f;
+  if (!fixture_init(&f, "{kind: bandit, contexts: 8000, rewards: [1, 0, 0.5, 0.2]}", "{}")) return;
+  const policy_algorithm *rows[] = {policy_algorithms_find("is"), policy_algorithms_find("snis"),
+                                    policy_algorithms_find("gepo")};
+  const lab_spec spec = spec_of(&f, 4);
+  lab_result r[3];
+  gl_error err = {.status = GL_OK};
+  CU_ASSERT_EQUAL(lab_measure(r, rows, 3, &spec, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(err.text, "would take 16.4 GB for 8000 prompts of 32000 parameters"));
+  fixture_fini(&f);
+}
+
 /* Groups whose ratio is 1 + eps or 1 - eps but for rounding: one rule decides in both. */
 static void ratios_at_a_bound_are_clipped_in_neither(void) {
   static const double p[] = {.2, .5, .3}, q[] = {.6, .1, .3};
@@ -340,6 +354,7 @@ static void every_row_agrees_with_all_tuples_of_a_truncated_dist(void) {
 SUITE(lab_exact, "lab: exact moments of estimators", TEST(four_arms_give_the_reference_numbers),
       TEST(four_arms_agree_with_an_independent_enumeration),
       TEST(every_row_agrees_with_all_tuples_of_a_bandit),
+      TEST(a_world_too_large_for_memory_is_refused_with_an_estimate),
       TEST(ratios_at_a_bound_are_clipped_in_neither),
       TEST(every_row_agrees_with_all_tuples_of_sequences),
       TEST(truncated_sampling_agrees_with_a_sum_over_pairs),
