@@ -22,6 +22,8 @@ static const char *file_remedy(int reason) {
     return "make its folder first";
   case ENOTDIR:
     return "a part of the path is a file, not a folder";
+  case ENXIO:
+    return "nobody reads this pipe; start its reader first, or name a file";
   case EISDIR:
     return "it is a folder; give a file's name";
   default:
@@ -56,11 +58,15 @@ bool file_same(const char *a, const char *b) {
          strcmp(name_a, name_b) == 0;
 }
 
+bool file_is_regular(const char *path) {
+  struct stat there;
+  return stat(path, &there) == 0 && S_ISREG(there.st_mode);
+}
+
 bool file_is_database(const char *path) {
   static const char head[16] = "SQLite format 3";
   char found[sizeof head] = {0};
-  struct stat there;
-  if (stat(path, &there) != 0 || !S_ISREG(there.st_mode)) return false;
+  if (!file_is_regular(path)) return false;
   FILE *from = fopen(path, "rb");
   const size_t n = from != NULL ? fread(found, 1, sizeof found, from) : 0;
   if (from != NULL) fclose(from);
@@ -106,6 +112,15 @@ static int open_beside(const file_writer *w, mode_t mode) {
   return descriptor;
 }
 
+/* Opens a device or a pipe. Without O_NONBLOCK a pipe would wait for a reader, perhaps for ever;
+ * the writes themselves do wait. -1 with errno. */
+static int open_special(const char *path) {
+  const int descriptor = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  const int flags = descriptor >= 0 ? fcntl(descriptor, F_GETFL) : -1;
+  if (flags >= 0) (void)fcntl(descriptor, F_SETFL, flags & ~O_NONBLOCK);
+  return descriptor;
+}
+
 gl_status file_begin(file_writer *w, const char *path, gl_error *err) {
   int replaced;
   mode_t mode;
@@ -123,7 +138,7 @@ gl_status file_begin(file_writer *w, const char *path, gl_error *err) {
     return gl_fail_memory(err, "a file's name");
   }
   if (replaced) snprintf(w->temporary, size, "%s.%ld.tmp", w->path, (long)getpid());
-  int descriptor = replaced ? open_beside(w, mode) : open(w->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  int descriptor = replaced ? open_beside(w, mode) : open_special(w->path);
   if (descriptor >= 0) w->stream = fdopen(descriptor, "wb");
   if (w->stream != NULL) return GL_OK;
   int reason = errno;

@@ -17,8 +17,9 @@ typedef struct file_writer {
 /* Opens a new temporary file in the folder of path (of the target, if path is a symbolic link). The
  * folder must exist. The permissions of an existing file are preserved; a file without write
  * permission is refused. A study is refused too, so that other output cannot replace it. A device
- * or a pipe, such as /dev/stdout, is written to directly. After a failure nothing needs to be
- * released. Errors: GL_EIO with path, reason and fix, GL_EINPUT (a study). */
+ * or a pipe, such as /dev/stdout, is written to directly; a pipe without a reader is refused. After
+ * a failure nothing needs to be released. Errors: GL_EIO with path, reason and fix, GL_EINPUT (a
+ * study). */
 gl_status file_begin(file_writer *w, const char *path, gl_error *err);
 /* Flushes, syncs and renames the file to path. If this fails (for example because the disk is
  * full), the temporary file is removed and an existing file at path is unchanged. Releases *w in
@@ -36,6 +37,8 @@ gl_status file_make_folder(const char *folder, gl_error *err);
 /* Whether both paths name the same regular file, also through links. If neither exists, whether
  * they would name the same file. */
 bool file_same(const char *a, const char *b);
+/* Whether there is a regular file at path, also through links. Opening a pipe may wait for ever. */
+bool file_is_regular(const char *path);
 /* Whether the file at path is an SQLite database; every study is one. */
 bool file_is_database(const char *path);
 

@@ -306,8 +306,7 @@ static gl_status gpu_bench_show(const gpu_bench *g, const char *output, int json
     printf("%s\n\n", g->device);
     bench_print(&g->b);
   }
-  if (status == GL_OK && output != NULL && g->skipped.status == GL_OK)
-    status = gpu_bench_write_text(output, text, err);
+  if (status == GL_OK && output != NULL) status = gpu_bench_write_text(output, text, err);
   if (status == GL_OK && g->failed.status != GL_OK)
     status = gl_fail(err, GL_EIO, "%s", g->failed.text);
   free(text);

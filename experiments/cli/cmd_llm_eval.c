@@ -322,11 +322,18 @@ static gl_status encode_prompts(prompt_list *p, const run_spec *spec, gl_error *
 
 /* --- what is printed --- */
 
+/* Tokens of the model that its tokenizer does not have give no text, as with Hugging Face's. */
 static gl_status generate_decode(char **text, const llm_session *s, const generate_result *r,
                                  size_t i, gl_error *err) {
-  size_t n = r->length[i];
-  return tokenizer_decode(s->spec.tokenizer, r->token + i * s->spec.max_tokens,
-                          n > 0 && r->finished[i] ? n - 1 : n, 0, text, NULL, err);
+  const int32_t *token = r->token + i * s->spec.max_tokens;
+  const size_t length = r->length[i], end = length > 0 && r->finished[i] ? length - 1 : length;
+  int32_t *known = MUST_ARRAY(int32_t, end + 1, "a response");
+  size_t n = 0;
+  for (size_t t = 0; t < end; ++t)
+    if (tokenizer_has(s->spec.tokenizer, token[t])) known[n++] = token[t];
+  const gl_status status = tokenizer_decode(s->spec.tokenizer, known, n, 0, text, NULL, err);
+  free(known);
+  return status;
 }
 
 static void response_json(cJSON *list, const char *prompt, const char *text, const llm_session *s,

@@ -3,17 +3,24 @@
 
 #include "core/base/file.h"
 #include "experiments/base/args.h"
+#include "experiments/base/process.h"
 #include "experiments/base/program.h"
 #include "experiments/cli/common.h"
 
 #include <stdio.h>
+#include <string.h>
 
-/* The page replaces an older one only when it is complete. */
+/* The page replaces an older one only when it is complete. A signal is looked up at the end, when
+ * the folder of figures has been removed. */
 static gl_status write_to(const char *path, store *from, const report_request *q, gl_error *err) {
   file_writer w;
   gl_status status = file_begin(&w, path, err);
   if (status != GL_OK) return status;
+  signals_catch();
   status = report_write(w.stream, from, q, err);
+  if (signals_caught() != 0)
+    status = gl_fail(err, GL_EINTERRUPTED, "stopped by %s; %s is as it was",
+                     strsignal(signals_caught()), path);
   if (status == GL_OK) return file_commit(&w, err);
   file_abandon(&w);
   return status;

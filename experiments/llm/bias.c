@@ -403,7 +403,8 @@ gl_status llm_bias_draw(const llm_bias_table *t, const figure_request *q, gl_err
        "curves", 0, write_gradients_figure}};
   static const figure_table table = {
       figures, 1, gradients_lack,
-      "there are no data for the figure: it needs two values of --staleness"};
+      "there is nothing to draw: all gradients are zero, as where no response has a reward; choose "
+      "a run or checkpoints (--at) whose model scores"};
   figure_request named = *q;
   named.prefix = t->name;
   return figures_draw_table(&table, t, &named, err);

@@ -1,6 +1,5 @@
 /* Section `figures`: draws every figure the study has data for in a temporary folder and embeds it
  * as an image. */
-#define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "analysis/figures/figures.h"
 #include "experiments/base/memory.h"
 
@@ -11,9 +10,14 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { DRAWING_MOST = 32 };
@@ -27,6 +31,7 @@ typedef struct drawing_figure {
 typedef struct drawing_folder {
   figure_request request;
   char path[256]; /* "" until drawing_init() */
+  int lock;       /* the folder, locked while this process uses it; -1: none */
   drawing_figure figures[DRAWING_MOST];
   size_t n;
 } drawing_folder;
@@ -57,6 +62,45 @@ static void record_left_out(void *context, const char *file, const char *left_ou
 
 /* --- the folder --- */
 
+static void drawing_remove(const char *path) {
+  DIR *all = opendir(path);
+  for (struct dirent *e; all != NULL && (e = readdir(all)) != NULL;)
+    if (e->d_name[0] != '.') unlinkat(dirfd(all), e->d_name, 0);
+  if (all != NULL) closedir(all);
+  rmdir(path);
+}
+
+static const char folder_prefix[] = "gepolab-report-";
+
+/* The process that made a folder holds its lock, which ends with the process; it is taken at once
+ * after the folder is made, so that a new folder without a lock is in the making. -1: it is in use,
+ * or not ours. */
+static int lock_abandoned(const char *path) {
+  enum { YOUNG_S = 10 };
+  struct stat about;
+  const int lock = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (lock >= 0 && fstat(lock, &about) == 0 && about.st_uid == geteuid() &&
+      about.st_mtime + YOUNG_S < time(NULL) && flock(lock, LOCK_EX | LOCK_NB) == 0)
+    return lock;
+  if (lock >= 0) close(lock);
+  return -1;
+}
+
+/* Removes the folders of reports that were killed. */
+static void remove_abandoned(const char *where) {
+  DIR *all = opendir(where);
+  for (struct dirent *e; all != NULL && (e = readdir(all)) != NULL;) {
+    char path[PATH_MAX];
+    if (strncmp(e->d_name, folder_prefix, sizeof folder_prefix - 1) != 0) continue;
+    if (snprintf(path, sizeof path, "%s/%s", where, e->d_name) >= (int)sizeof path) continue;
+    const int lock = lock_abandoned(path);
+    if (lock < 0) continue;
+    drawing_remove(path);
+    close(lock);
+  }
+  if (all != NULL) closedir(all);
+}
+
 /* Makes an empty temporary folder in $TMPDIR or /tmp. f must not move until drawing_fini(), which
  * removes the folder and its contents. Errors: GL_EIO. */
 static gl_status drawing_init(drawing_folder *f, const report_request *q, gl_error *err) {
@@ -66,9 +110,11 @@ static gl_status drawing_init(drawing_folder *f, const report_request *q, gl_err
                                     .script = q->text_of,
                                     .told = record_figure,
                                     .noted = record_left_out,
-                                    .context = f}};
+                                    .context = f},
+                        .lock = -1};
   if (where == NULL || where[0] == '\0') where = "/tmp";
-  const int n = snprintf(f->path, sizeof f->path, "%s/gepolab-report-XXXXXX", where);
+  remove_abandoned(where);
+  const int n = snprintf(f->path, sizeof f->path, "%s/%sXXXXXX", where, folder_prefix);
   if (n < 0 || (size_t)n >= sizeof f->path) {
     f->path[0] = '\0';
     return gl_fail(err, GL_EIO, "TMPDIR has a name of more than %zu bytes; set another",
@@ -84,18 +130,17 @@ static gl_status drawing_init(drawing_folder *f, const report_request *q, gl_err
     f->path[0] = '\0';
     return GL_EIO;
   }
+  f->lock = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (f->lock >= 0) (void)flock(f->lock, LOCK_EX | LOCK_NB);
   f->request.folder = f->path;
   return GL_OK;
 }
 
 static void drawing_fini(drawing_folder *f) {
-  DIR *all = f->path[0] != '\0' ? opendir(f->path) : NULL;
-  for (struct dirent *e; all != NULL && (e = readdir(all)) != NULL;)
-    if (e->d_name[0] != '.') unlinkat(dirfd(all), e->d_name, 0);
-  if (all != NULL) closedir(all);
-  if (f->path[0] != '\0') rmdir(f->path);
+  if (f->path[0] != '\0') drawing_remove(f->path);
+  if (f->lock >= 0) close(f->lock);
   for (size_t i = 0; i < f->n; ++i) free(f->figures[i].name), free(f->figures[i].left_out);
-  *f = (drawing_folder){0};
+  *f = (drawing_folder){.lock = -1};
 }
 
 /* --- into the page --- */

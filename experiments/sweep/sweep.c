@@ -402,6 +402,22 @@ static gl_status tune(sweep *s) {
   return status;
 }
 
+/* Counts what the file has at the end: another program may have overwritten it meanwhile. */
+static gl_status sweep_check_kept(const sweep *s) {
+  const sweep_report *r = s->report;
+  const size_t finished = r->known + r->done + r->diverged;
+  size_t found = 0;
+  for (size_t i = 0; i < s->cells.n_cells; ++i) {
+    const sweep_cell *cell = &s->cells.cells[i];
+    found += sweep_is_mine(s, i) && store_has_finished(s->store, cell->key, cell->recipe);
+  }
+  if (found >= finished) return GL_OK;
+  return gl_fail(s->err, GL_EIO,
+                 "%s holds %zu of the %zu finished cells: another program has overwritten the "
+                 "file while the sweep ran; put it back, or give the same command another file",
+                 s->options->file, found, finished);
+}
+
 static gl_status run_grid(sweep *s) {
   double begun = seconds_now();
   sweep_cells_fini(&s->cells);
@@ -424,6 +440,7 @@ static gl_status run_grid(sweep *s) {
   watch_phase(&s->watch, s->base.name, s->report->known);
   watch_expect(&s->watch, &s->cells, p.jobs, p.n_jobs);
   if (status == GL_OK) status = run_phase(&p, keep_run);
+  if (status == GL_OK) status = sweep_check_kept(s);
   free(p.jobs);
   s->report->grid_s = seconds_now() - begun;
   return status;

@@ -211,7 +211,7 @@ gl_status run_spec_prompt(const run_spec *s, const char *prompt, int32_t **out, 
   }
   if (status == GL_OK) {
     if (begin) **out = s->begin;
-    memcpy(*out + begin, token, count * sizeof **out);
+    if (count > 0) memcpy(*out + begin, token, count * sizeof **out);
     *n = begin + count;
   }
   free(token);
@@ -234,7 +234,7 @@ gl_status run_spec_answer(const run_spec *s, const char *answer, int32_t **out, 
     if (*out == NULL) status = gl_fail_memory(err, "an answer");
   }
   if (status == GL_OK) {
-    memcpy(*out, token, count * sizeof **out);
+    if (count > 0) memcpy(*out, token, count * sizeof **out);
     (*out)[count] = s->stop[0];
     *n = count + 1;
   }
@@ -251,7 +251,7 @@ gl_status run_spec_score(const run_spec *s, const problem *p, const int32_t *tok
   *score = 0;
   if (finished && n > 0) --n;
   for (size_t t = 0; t < n; ++t)
-    if (token[t] < 0 || (size_t)token[t] >= tokenizer_size(s->tokenizer)) return GL_OK;
+    if (!tokenizer_has(s->tokenizer, token[t])) return GL_OK;
   gl_status status = tokenizer_decode(s->tokenizer, token, n, 0, &text, NULL, err);
   if (status == GL_OK) *score = task_score(s->task, p, text, finished);
   free(text);

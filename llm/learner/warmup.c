@@ -223,7 +223,7 @@ static int set_parameters(llm_learner *l, const char *bytes) {
 /* Reads the parameters. Returns 1 if they exist and are undamaged, else 0; nothing has changed
  * then. */
 static int warmup_entry_read(const warmup_entry *e, llm_learner *l) {
-  FILE *from = e->path != NULL ? fopen(e->path, "rb") : NULL;
+  FILE *from = e->path != NULL && file_is_regular(e->path) ? fopen(e->path, "rb") : NULL;
   if (from == NULL) return 0;
   const size_t head = sizeof(warmup_header) + strlen(e->key);
   const size_t size = head + model_parameters(l->model) * l->backend->master_element;
@@ -426,7 +426,7 @@ static int take_head(FILE *from, const warmup_entry *e, part_header *h) {
 static int warmup_own_resume(const warmup_entry *e, llm_learner *l, size_t *steps) {
   part_header h;
   char *path = part_path(e);
-  FILE *from = path != NULL ? fopen(path, "rb") : NULL;
+  FILE *from = path != NULL && file_is_regular(path) ? fopen(path, "rb") : NULL;
   free(path);
   if (from == NULL) return 0;
   int found = take_head(from, e, &h) && h.steps <= l->spec.warmup.steps &&

@@ -380,7 +380,7 @@ gl_status tokenizer_encode(const tokenizer *t, const char *text, size_t size, in
 
 /* --- tokens to text --- */
 
-static bool is_token(const tokenizer *t, int32_t token) {
+bool tokenizer_has(const tokenizer *t, int32_t token) {
   return token >= 0 && (size_t)token < t->size && t->entry[token].flags & ENTRY_HERE;
 }
 
@@ -402,7 +402,7 @@ gl_status tokenizer_decode(const tokenizer *t, const int32_t *token, size_t n, b
   *out = NULL;
   if (size != NULL) *size = 0;
   for (size_t i = 0; i < n; ++i)
-    if (!is_token(t, token[i]))
+    if (!tokenizer_has(t, token[i]))
       return gl_fail(err, GL_EINPUT,
                      "token %d at position %zu is not in the tokenizer's vocabulary (%zu numbers)",
                      (int)token[i], i, t->size);

@@ -56,6 +56,9 @@ void tokenizer_free(tokenizer *t);
 const char *tokenizer_kind(const tokenizer *t);
 /* The largest token number plus one. */
 size_t tokenizer_size(const tokenizer *t);
+/* Whether the tokenizer has a token of that number. A model's vocabulary may be larger, and a
+ * tokenizer's numbers may have holes. */
+bool tokenizer_has(const tokenizer *t, int32_t token);
 /* The number of a special or added token with that content ("<|im_end|>"; "<pad>", "<s>", "</s>"
  * for the built-in kinds), or -1. Takes time linear in the number of such tokens. */
 int32_t tokenizer_special(const tokenizer *t, const char *content);

@@ -40,7 +40,7 @@ static const struct {
      "name: tinyllm\nseed: 1\nsteps: 6\neval_every: 3\n"
      "world:\n  kind: llm\n  backend: cpu\n  model: {layers: 1, hidden: 16, heads: 2, context: "
      "16}\n"
-     "  task: {kind: sorting, length: 3}\n  warmup: {steps: 8, batch: 8, lr: 1.0e-3}\n"
+     "  task: {kind: parity, length: 6}\n  warmup: {steps: 12, batch: 8, lr: 1.0e-2}\n"
      "  evaluation: {kind: sampled, prompts: 4, samples: 1}\n"
      "optimizer: {kind: adam, lr: 5.0e-4}\ntrain: {groups: 2, group_size: 4}\nalgorithm: grpo\n"},
 };

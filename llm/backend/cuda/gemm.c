@@ -208,7 +208,7 @@ gl_status product_choices_open(product_choices **out, const char *path, const ch
   *c = (product_choices){.path = joined_texts(path, ""), .header = joined_texts(HEADER, made_for)};
   gl_status status =
       c->path != NULL && c->header != NULL ? GL_OK : gl_fail_memory(err, "measured products");
-  const int file = status == GL_OK ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  const int file = status == GL_OK ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
   if (status == GL_OK && file < 0 && errno != ENOENT) status = file_fail(path, "read", errno, err);
   if (file >= 0) {
     status = read_on(c, file, err);

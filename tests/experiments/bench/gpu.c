@@ -55,6 +55,15 @@ static void without_a_device_it_says_so_and_ends_well(void) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT(strncmp(r.out, "skipped: no CUDA device", 23) == 0);
   cli_result_fini(&r);
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_path(path, folder, "answers.json");
+  r = ALONE("bench", "gpu", "-o", path);
+  char *written = cli_read(path);
+  CU_ASSERT(r.code == 0 && strstr(written, "\"skipped\":\t\"no CUDA device") != NULL);
+  free(written);
+  cli_result_fini(&r);
+  cli_scratch_remove(folder);
   for (size_t i = 0; i < 2; ++i) {
     cJSON *json = answer(0, ALONE("bench", "gpu", "--json", "--only", only[i]));
     CU_ASSERT_PTR_NOT_NULL(strstr(text_at(json, "skipped"), "no CUDA device"));

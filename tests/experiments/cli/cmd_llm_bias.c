@@ -156,6 +156,24 @@ static void a_figure_has_a_column_for_each_checkpoint(void) {
   run_end(&r);
 }
 
+/* Its variance is 0 and its cosine no number: there is nothing to draw, and the message says why.
+ */
+static void a_model_that_never_scores_has_no_figure(void) {
+  const place p = place_make();
+  char folder[128], run[128];
+  cli_path(folder, p.folder, "figures"), cli_path(run, p.folder, "run");
+  CU_ASSERT(CLI_GIVES(0, "run", p.recipe, "world.warmup.steps=1", "world.task.digits=2", "-q",
+                      "--checkpoint", run, "--checkpoint-every", "1", "checkpoint.keep=9"));
+  cli_result r = CLI("llm", "bias", run, "-a", "is", "-b", "16", "-k", "0,1", "-f", folder, "-q");
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(r.err, "all gradients are zero, as where no response has a reward"));
+  cli_result_fini(&r);
+  cli_scratch_remove(folder);
+  cli_scratch_remove(run);
+  cli_scratch_remove(p.folder);
+}
+
 static void damage(const char *path) {
   FILE *f = fopen(path, "r+b");
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
@@ -202,5 +220,6 @@ static void what_is_no_run_of_a_transformer_is_refused(void) {
 SUITE(cmd_llm_bias, "cli: llm bias", TEST(measurements_are_of_every_row_at_every_age),
       TEST(measurements_are_kept_for_each_checkpoint), TEST(text_tells_sizes_and_a_seed_draws_anew),
       TEST(a_figure_has_a_column_for_each_checkpoint),
+      TEST(a_model_that_never_scores_has_no_figure),
       TEST(what_a_run_does_not_have_is_refused_by_name),
       TEST(what_is_no_run_of_a_transformer_is_refused));

@@ -4,8 +4,12 @@
 #include "tests/support/markup.h"
 #include "tests/support/suite.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct fixture {
@@ -372,10 +376,51 @@ static void a_failure_leaves_the_old_page_and_nothing_else(void) {
   cli_scratch_remove(f.folder);
 }
 
+/* A gnuplot that takes a second and draws nothing, until the signal comes. */
+static int report_stopped(const fixture *f, const char *gnuplot, const char *tmp, int signal) {
+  pid_t pid = CLI_START("report", f->db, "-o", f->page, "--gnuplot", gnuplot);
+  for (int wait = 0; wait < 500 && cli_files_in(tmp) == 0; ++wait) cli_sleep_ms(10);
+  cli_sleep_ms(100);
+  kill(pid, signal);
+  return cli_wait(pid);
+}
+
+static void make_old(const char *tmp) {
+  DIR *all = opendir(tmp);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(all);
+  const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+  for (struct dirent *e; (e = readdir(all)) != NULL;)
+    if (e->d_name[0] != '.') utimensat(dirfd(all), e->d_name, old, 0);
+  closedir(all);
+}
+
+static void the_folder_of_its_figures_does_not_outlive_a_report_for_long(void) {
+  static const char slow[] = "#!/bin/sh\nexec sleep 1\n";
+  fixture f;
+  char gnuplot[128], tmp[128];
+  fixture_make(&f);
+  sweep_some(&f);
+  cli_write(cli_path(gnuplot, f.folder, "slow"), slow, sizeof slow - 1);
+  chmod(gnuplot, 0755);
+  CU_ASSERT_EQUAL_FATAL(mkdir(cli_path(tmp, f.folder, "tmp"), 0777), 0);
+  setenv("TMPDIR", tmp, 1);
+  CU_ASSERT_EQUAL(report_stopped(&f, gnuplot, tmp, SIGTERM), 130);
+  CU_ASSERT_EQUAL(cli_files_in(tmp), 0);
+  CU_ASSERT_EQUAL(report_stopped(&f, gnuplot, tmp, SIGKILL), 128 + SIGKILL);
+  CU_ASSERT_EQUAL(cli_files_in(tmp), 1);
+  make_old(tmp);
+  CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
+  CU_ASSERT_EQUAL(cli_files_in(tmp), 0);
+  unsetenv("TMPDIR");
+  cli_scratch_remove(tmp);
+  cli_scratch_remove(f.folder);
+}
+
 SUITE(cli_report, "cli: report", TEST(a_study_becomes_one_page_with_everything_in_it),
       TEST(the_recipe_on_the_page_makes_the_same_runs), TEST(the_same_study_gives_the_same_bytes),
       TEST(names_that_are_markup_are_shown_and_not_obeyed),
       TEST(what_diverged_failed_or_is_missing_is_named),
       TEST(what_a_plan_asks_for_and_no_run_has_made_is_named), TEST(what_made_the_runs_is_told),
       TEST(measurements_of_the_laboratory_have_their_table), TEST(each_study_of_a_file_has_a_part),
-      TEST(a_failure_leaves_the_old_page_and_nothing_else));
+      TEST(a_failure_leaves_the_old_page_and_nothing_else),
+      TEST(the_folder_of_its_figures_does_not_outlive_a_report_for_long));

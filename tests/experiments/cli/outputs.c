@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char one_run[] = "name: one\n"
@@ -111,7 +112,23 @@ static void a_device_is_no_file_that_could_be_lost(void) {
   cli_scratch_remove(s.folder);
 }
 
+/* A pipe that nobody reads or writes keeps who opens it waiting for ever. */
+static void a_pipe_keeps_no_command_waiting(void) {
+  cli_study s;
+  char pipe[128], empirical[256];
+  outputs_make(&s);
+  CU_ASSERT_EQUAL_FATAL(mkfifo(cli_path(pipe, s.folder, "pipe"), 0666), 0);
+  snprintf(empirical, sizeof empirical, "cluster={samplers: 1, delay: {law: empirical, file: %s}}",
+           pipe);
+  alarm(60);
+  REFUSED(1, "nobody reads this pipe", "run", s.recipe, "--save", pipe, "-q");
+  REFUSED(1, "nobody reads this pipe", "export", s.db, "-o", pipe);
+  REFUSED(2, "is no regular file", "run", s.recipe, "-q", empirical);
+  alarm(0);
+  cli_scratch_remove(s.folder);
+}
+
 SUITE(cli_outputs, "cli: outputs", TEST(an_output_onto_the_input_is_refused),
       TEST(an_output_onto_a_study_is_refused), TEST(links_are_followed),
       TEST(two_outputs_into_one_new_file_are_refused), TEST(a_file_writer_does_not_replace_a_study),
-      TEST(a_device_is_no_file_that_could_be_lost));
+      TEST(a_device_is_no_file_that_could_be_lost), TEST(a_pipe_keeps_no_command_waiting));

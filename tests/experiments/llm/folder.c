@@ -154,6 +154,35 @@ static void keys_of_config_json_are_refused_or_named(void) {
   cli_scratch_remove(p.folder);
 }
 
+/* As in a real model, whose vocabulary is rounded up. */
+static void tokens_that_the_tokenizer_lacks_give_no_text(void) {
+  place p = place_make();
+  char path[192];
+  CU_ASSERT_FATAL(
+      CLI_GIVES(0, "llm", "sft", p.recipe, "-o", p.model, "-q", "world.tokenizer.unused=40"));
+  snprintf(path, sizeof path, "%s/gepolab.json", p.model);
+  char *text = cli_read(path), *unused = strstr(text, "40");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(unused);
+  unused[0] = ' ', unused[1] = '0';
+  cli_write(path, text, strlen(text));
+  free(text);
+  cJSON *json = CLI_JSON("llm", "generate", p.model, "1+2=", "-n", "40", "-t", "100", "--json");
+  const cJSON *one, *token;
+  int beyond = 0, fits = 1;
+  cJSON_ArrayForEach(one, member_at(json, "responses")) {
+    size_t known = 0;
+    cJSON_ArrayForEach(token, member_at(one, "tokens")) known += token->valuedouble < 15;
+    beyond += known < (size_t)cJSON_GetArraySize(member_at(one, "tokens"));
+    fits &= strstr(text_at(one, "text"), "\xef\xbf\xbd") == NULL;
+  }
+  CU_ASSERT(beyond > 0 && fits);
+  cJSON_Delete(json);
+  CU_ASSERT(CLI_GIVES(0, "llm", "generate", p.model, "1+2=", "-n", "40", "-t", "100"));
+  cli_scratch_remove(p.model);
+  cli_scratch_remove(p.folder);
+}
+
 SUITE(cli_llm_folder, "cli: llm folders", TEST(eval_finds_the_data_of_sft_from_any_directory),
       TEST(what_has_moved_is_found_or_named_with_the_remedy),
-      TEST(keys_of_config_json_are_refused_or_named));
+      TEST(keys_of_config_json_are_refused_or_named),
+      TEST(tokens_that_the_tokenizer_lacks_give_no_text));

@@ -420,6 +420,38 @@ static void a_cell_finds_the_files_beside_its_recipe(void) {
   cli_scratch_remove(b.folder);
 }
 
+/* The other study takes the place of a sweep's, in the same file or under the same name. */
+static void overwrite(const char *path, const char *with, int in_place) {
+  char command[320], moved[160];
+  snprintf(moved, sizeof moved, "%s.moved", path);
+  if (!in_place) CU_ASSERT_EQUAL_FATAL(rename(path, moved), 0);
+  snprintf(command, sizeof command, "cat '%s' > '%s'", with, path);
+  CU_ASSERT_EQUAL_FATAL(system(command), 0);
+}
+
+static void a_study_that_is_overwritten_during_a_sweep_is_noticed(void) {
+  for (int in_place = 0; in_place < 2; ++in_place) {
+    bench b;
+    char err[128];
+    bench_make(&b);
+    cli_path(err, b.folder, "err");
+    CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.other, "-q", "tune=null", "steps=2",
+                        "sweep={seed: [9]}"));
+    pid_t pid = CLI_START_TELLING(err, "sweep", b.recipe, "-o", b.db, "-j", "1", "-q", "tune=null",
+                                  "steps=5000", "eval_every=1000", "sweep={seed: [1, 2]}");
+    for (int wait = 0; wait < 500 && finished_cells(b.db) < 1; ++wait) cli_sleep_ms(10);
+    overwrite(b.db, b.other, in_place);
+    CU_ASSERT_EQUAL(cli_wait(pid), 1);
+    char *told = cli_read(err);
+    const char *says = in_place ? "holds 1 of the 2 finished cells: another program"
+                                : "the file was deleted, moved or replaced while it was open";
+    CU_ASSERT_PTR_NOT_NULL(strstr(told, says));
+    CU_ASSERT_PTR_NOT_NULL(strstr(told, b.db));
+    free(told);
+    cli_scratch_remove(b.folder);
+  }
+}
+
 SUITE(cli_sweep, "cli: sweeps", TEST(one_and_two_workers_write_the_same),
       TEST(a_finished_cell_is_never_run_again),
       TEST(a_sweep_does_not_go_on_from_damaged_scores_or_runs),
@@ -435,4 +467,5 @@ SUITE(cli_sweep, "cli: sweeps", TEST(one_and_two_workers_write_the_same),
       TEST(two_runs_of_a_recipe_print_and_store_the_same),
       TEST(a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows),
       TEST(runs_that_differ_in_the_algorithm_are_paired),
-      TEST(a_cell_finds_the_files_beside_its_recipe));
+      TEST(a_cell_finds_the_files_beside_its_recipe),
+      TEST(a_study_that_is_overwritten_during_a_sweep_is_noticed));
