@@ -60,6 +60,16 @@ typedef struct draw_request {
   size_t first_response;
 } draw_request;
 
+/* Sets the positions to sample in each response. The fractions from and to are then marks: from = 0
+ * creates the batch (`creates`), to = 1 completes it (`completes`); the values between say
+ * neither. */
+static inline void draw_request_set_spans(draw_request *r, const draw_span *span, bool creates,
+                                          bool completes) {
+  r->span = span;
+  r->from = creates ? 0 : 0.5;
+  r->to = completes ? 1 : 0.75;
+}
+
 /* Checks a request and the batch it continues. An incomplete batch has room for `longest` tokens in
  * every response. Errors: GL_EINTERNAL (invalid request), GL_EINPUT (too large). */
 gl_status draw_request_check(const draw_request *r, const batch *b, size_t longest, gl_error *err);

@@ -282,14 +282,14 @@ static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version,
                           .n_groups = unit.n_groups,
                           .group_size = unit.group_size,
                           .first_response = unit.first_response,
-                          .from = from != NULL ? 0.5 : 0,
-                          .to = c->span != NULL ? 0.75 : 1,
-                          .span = c->span,
+                          .from = 0,
+                          .to = 1,
                           .length = c->length};
   for (size_t i = 0; c->span != NULL && i < c->responses; ++i) {
     const size_t longest = l->ops->longest(l->self), first = from != NULL ? from[i] : 0;
     c->span[i] = (draw_span){first == SCHEDULE_LEAVES ? longest : first, longest};
   }
+  if (c->span != NULL) draw_request_set_spans(&request, c->span, from == NULL, false);
   group_rounds rounds = {0};
   gl_status status = r->filter.is_on
                          ? group_filter_draw(&r->filter, l, &request, drawn, &rounds, err)

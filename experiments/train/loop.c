@@ -227,7 +227,7 @@ static const schedule_segment *segment_at(const replay *p, size_t i) {
 }
 
 /* 1 if the batch has a segment of a later version. */
-static int goes_on(const replay *p, size_t b, int64_t version) {
+static int has_later_version(const replay *p, size_t b, int64_t version) {
   const schedule_batch *of = &p->plan.batches[b];
   int later = 0;
   for (size_t k = 0; k < of->n_segments; ++k)
@@ -235,8 +235,8 @@ static int goes_on(const replay *p, size_t b, int64_t version) {
   return later;
 }
 
-/* Combines segments i, i + 1, … of one batch and version, each of one response, into one request.
- * Returns their number. */
+/* Combines consecutive segments of one batch and version, from segment i on, into one request with
+ * a span of tokens for each response. Returns the number of segments combined. */
 static size_t request_spans(replay *p, size_t i, size_t end, draw_request *request) {
   const size_t b = p->batch_of[p->by_version[i]], n = request->n_groups * request->group_size;
   const size_t longest = p->loop->learner.ops->longest(p->loop->learner.self);
@@ -247,9 +247,8 @@ static size_t request_spans(replay *p, size_t i, size_t end, draw_request *reque
     p->span[s->response] =
         (draw_span){draw_boundary(s->from, longest), draw_boundary(s->to, longest)};
   }
-  request->span = p->span;
-  request->from = p->batches[b].token_start == NULL ? 0 : 0.5;
-  request->to = goes_on(p, b, request->version) ? 0.75 : 1;
+  draw_request_set_spans(request, p->span, p->batches[b].token_start == NULL,
+                         !has_later_version(p, b, request->version));
   return taken;
 }
 
