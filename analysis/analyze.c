@@ -177,7 +177,9 @@ static void put_relations(table *to, const summary *s) {
     correlation_cell(t, &r->spearman, r->spearman.fisher);
     interval_cell(t, r->spearman.bootstrap);
   }
-  table_title(t, "Spearman correlation over all cells, with two 95 %% intervals.");
+  table_title(
+      t,
+      "Spearman correlation over all cells, with two 95 %% intervals (none of fewer than five).");
 }
 
 static const table_column within_columns[] = {TABLE_KEY("algorithm", TABLE_TEXT),
@@ -208,7 +210,8 @@ static void put_relations_within(table *to, const summary *s) {
     for (size_t i = 0; i < RELATION_COUNT; i++)
       correlation_cell(t, &r[i].spearman, r[i].spearman.bootstrap);
   }
-  table_title(t, "The same within one algorithm, over its runs [95 %% bootstrap interval].");
+  table_title(t, "The same within one algorithm, over its runs [95 %% bootstrap interval; none of "
+                 "fewer than five].");
 }
 
 /* --- evaluation sets --- */

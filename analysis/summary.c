@@ -100,6 +100,12 @@ static bool sweeps_delay(const results *from) {
          results_axis(from, "cluster.delay") < from->axes.n;
 }
 
+/* Removes the intervals of a correlation of too few pairs, whose coverage is far below 95 %. */
+static void drop_few(correlation *c) {
+  if (c->n >= BOOTSTRAP_FEWEST) return;
+  c->fisher.low = c->fisher.high = c->bootstrap.low = c->bootstrap.high = NAN;
+}
+
 /* Computes both relations of these values. index counts the calls; each has its own random stream.
  */
 static gl_status relate(const summary *s, relation to[RELATION_COUNT], const related *v,
@@ -114,8 +120,10 @@ static gl_status relate(const summary *s, relation to[RELATION_COUNT], const rel
   if (status != GL_OK) return status;
   if (to[0].spearman.why && !sweeps_delay(s->from))
     to[0].spearman.why = "the study sweeps neither cluster.max_delay nor cluster.delay";
-  return spearman(v->kl, v->variance, v->n,
-                  rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity - 1), &to[1].spearman, err);
+  status = spearman(v->kl, v->variance, v->n,
+                    rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity - 1), &to[1].spearman, err);
+  for (size_t i = 0; i < RELATION_COUNT; i++) drop_few(&to[i].spearman);
+  return status;
 }
 
 static gl_status relate_cells(summary *s, related *v, gl_error *err) {

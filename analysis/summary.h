@@ -37,6 +37,7 @@ typedef struct cell_summary {
   double samples_per_s, learner_utilisation, sampler_utilisation; /* means over runs */
 } cell_summary;
 
+/* A correlation of two quantities; fewer than BOOTSTRAP_FEWEST pairs have no interval. */
 typedef struct relation {
   const char *x, *y; /* names of the quantities */
   correlation spearman;

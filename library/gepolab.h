@@ -515,7 +515,8 @@ typedef struct gepolab_interval {
 } gepolab_interval;
 
 /* Interquartile mean of value[n] (NaN values are skipped), with a percentile bootstrap interval of
- * 2,000 resamples seeded by `seed`. NaN if no value is left. n may be 0. */
+ * 2,000 resamples seeded by `seed`; with fewer than five values low and high are their range. NaN
+ * if no value is left. n may be 0. */
 GEPOLAB_API gepolab_status gepolab_iqm(const double *value, int64_t n, uint64_t seed,
                                        gepolab_interval *out, gepolab_error *err);
 /* Spearman's rank correlation of the n pairs x[i], y[i] (pairs with a NaN are skipped), with an

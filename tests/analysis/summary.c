@@ -102,6 +102,9 @@ static void a_study_is_summarised_cell_by_cell(void) {
    * variance 0 -0.1 1 0.9: squared rank differences 1 1 1 1, so 1 - 6 * 4 / 60. */
   ASSERT_CLOSE(sum.relations[0].spearman.fisher.value, 2.0 / sqrt(5.0), 1e-12);
   ASSERT_CLOSE(sum.relations[1].spearman.fisher.value, 0.6, 1e-12);
+  /* Four cells have no interval. */
+  CU_ASSERT(sum.relations[1].spearman.n == 4 && isnan(sum.relations[1].spearman.fisher.low) &&
+            isnan(sum.relations[1].spearman.bootstrap.high));
   /* Within an algorithm five runs at each of two delays, all alike: two distinct pairs, which would
    * have rho 1 whatever they are. */
   CU_ASSERT_EQUAL(sum.within[0].spearman.n, 10);
