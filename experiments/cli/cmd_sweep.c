@@ -66,7 +66,13 @@ static void print_time(const sweep_survey *v, size_t workers) {
   if (v->known == v->cells && v->tuning_known == v->tuning_runs)
     puts("time                   nothing is left to do");
   else if (isnan(v->wait_s))
-    printf("time                   unknown: no run of this study has finished yet\n");
+    printf("time                   unknown: no run has finished yet, and the first cell made no "
+           "update in ten seconds\n");
+  else if (v->timed_updates > 0)
+    printf("time                   about %s with %zu worker%s (%s of work), as %zu update%s of the "
+           "first cell took\n",
+           seconds_text(v->wait_s, wait), workers, workers == 1 ? "" : "s",
+           seconds_text(v->work_s, work), v->timed_updates, v->timed_updates == 1 ? "" : "s");
   else
     printf("time                   about %s with %zu worker%s (%s of work), as %zu finished run%s "
            "took\n",
@@ -80,10 +86,11 @@ static void survey_print_memory(const sweep_survey *v, size_t workers) {
   if (v->peak_bytes == 0)
     printf("memory                 unknown: no run of this study has finished yet\n");
   else
-    printf("memory                 up to %.3g %s with %zu worker%s, as the largest finished run "
+    printf("memory                 up to %.3g %s with %zu worker%s, as %s "
            "took\n",
            all < gib ? all / mib : all / gib, all < gib ? "MiB" : "GiB", workers,
-           workers == 1 ? "" : "s");
+           workers == 1 ? "" : "s",
+           v->timed_updates > 0 ? "that cell" : "the largest finished run");
 }
 
 static void survey_print_words(const sweep_survey *v, const sweep_options *o) {
@@ -119,8 +126,8 @@ static gl_status survey_print_document(const sweep_survey *v, const sweep_option
   json_put(d, "tuning_runs %zu, tuning_already_known %zu, cells %zu, already_finished %g",
            v->tuning_runs, v->tuning_known, v->cells,
            v->rates_open ? (double)NAN : (double)v->known);
-  json_put(d, "workers %zu, work_s %g, seconds_left %g, learned_from_runs %zu", o->workers,
-           v->work_s, v->wait_s, v->learned_from);
+  json_put(d, "workers %zu, work_s %g, seconds_left %g, learned_from_runs %zu, timed_updates %zu",
+           o->workers, v->work_s, v->wait_s, v->learned_from, v->timed_updates);
   json_put(d, "peak_bytes_of_a_run %g", v->peak_bytes > 0 ? (double)v->peak_bytes : (double)NAN);
   return report_json(d, err);
 }
@@ -344,7 +351,9 @@ static gl_status sweep_run_sweep(const command *self, int argc, char **argv, gl_
       {"replace-plan", 0, ARGS_FLAG, NULL,
        "this grid is all that the study is to hold; earlier plans are forgotten", &o.replaces_plan},
       {"dry-run", 0, ARGS_FLAG, NULL,
-       "say what would be run and how long it may take; write nothing", &dry},
+       "say what would be run and how long it takes (without finished runs, by running one cell "
+       "for at most ten seconds); write nothing",
+       &dry},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &quiet},
       {"json", 0, ARGS_FLAG, NULL, "the closing summary as JSON", &json}};
   one_recipe of;

@@ -680,6 +680,57 @@ static void survey_expect(costs *c, const selection *left) {
   }
 }
 
+/* --- the time of one cell --- */
+
+/* A cell that is run for at most TRIAL_S seconds and then forgotten. */
+enum { TRIAL_S = 10 };
+typedef struct trial {
+  double begun_s, first_s, last_s; /* now, after its first update, after its last */
+  size_t updates;
+} trial;
+
+static int trial_is_over(void *self, size_t step, double last_eval) {
+  trial *t = self;
+  (void)last_eval;
+  t->last_s = seconds_now();
+  if (step == 0) return signals_caught(); /* its first evaluation */
+  if (t->updates++ == 0) t->first_s = t->last_s;
+  return signals_caught() || t->last_s - t->begun_s > TRIAL_S;
+}
+
+static int trial_is_over_early(void *self, uint64_t step, uint64_t steps, double loss) {
+  const trial *t = self;
+  (void)step, (void)steps, (void)loss;
+  return signals_caught() || seconds_now() - t->begun_s > TRIAL_S;
+}
+
+/* Where no run of the study has finished: runs the first cell that is left, and learns from the
+ * time of its updates. A cell that fails, or makes no update in that time, teaches nothing. */
+static gl_status time_one_cell(const sweep *s, sweep_survey *out, costs *c, const selection *left) {
+  const sweep_cell *cell = &left->cells->cells[left->job[0]];
+  trial t = {.begun_s = seconds_now()};
+  const train_options how = {
+      .after_step = trial_is_over, .preparing = trial_is_over_early, .self = &t};
+  cfg_doc *doc = NULL;
+  recipe r = {0};
+  run_result o = {0};
+  gl_error why = {0};
+  gl_status status = sweep_cell_recipe(&doc, cell, &why);
+  if (status == GL_OK) status = recipe_read(&r, doc, &why);
+  r.threads = 1; /* as in a worker */
+  if (status == GL_OK) (void)train_run(&o, &r, &how, &why);
+  if (t.updates > 0) {
+    const double update = t.updates > 1 ? (t.last_s - t.first_s) / (double)(t.updates - 1) : 0;
+    costs_learn(costs_of(c, cell->algorithm, cell->swept),
+                t.first_s - t.begun_s + update * (double)(cell->steps - 1), cell->steps);
+    out->timed_updates = t.updates;
+    out->peak_bytes = o.peak_bytes;
+  }
+  run_result_fini(&o);
+  cfg_free(doc);
+  return signals_caught() ? gl_fail(s->err, GL_EINTERRUPTED, "stopped") : GL_OK;
+}
+
 /* The grid begins after the last tuning run, so the two waiting times add up. */
 static gl_status survey_estimate(const sweep *s, sweep_survey *out, const selection *tuning,
                                  const selection *grid) {
@@ -688,6 +739,11 @@ static gl_status survey_estimate(const sweep *s, sweep_survey *out, const select
   gl_status status = s->store != NULL ? costs_read(c, s->store, s->base.name, s->err) : GL_OK;
   out->learned_from = costs_runs(c);
   out->peak_bytes = costs_peak_bytes(c);
+  for (size_t i = 0; i < 2 && status == GL_OK && costs_runs(c) == 0; ++i) {
+    if (phases[i]->n == 0) continue;
+    status = time_one_cell(s, out, c, phases[i]);
+    break;
+  }
   for (size_t i = 0; i < 2 && status == GL_OK; ++i) {
     survey_expect(c, phases[i]);
     if (phases[i]->n == 0) continue;

@@ -77,7 +77,9 @@ typedef struct sweep_survey {
                      are in the file, and `known` is 0 */
   size_t learned_from;   /* finished runs of the study in the file, used for the estimates */
   double work_s, wait_s; /* seconds for everything that is left: total over runs, and elapsed with
-                            the options' workers; NaN: no run of the study has finished yet */
+                            the options' workers; NaN: unknown */
+  size_t timed_updates;  /* of a cell that was run for the estimate, as no run of the study had
+                            finished; 0: none was */
   int64_t peak_bytes;    /* largest memory use of those runs; 0: unknown */
 } sweep_survey;
 
