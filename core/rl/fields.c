@@ -281,5 +281,11 @@ static const field sequence[] = {
     FIELD("world.needle_length", "needle length", COUNT(1, INFINITY), "tokens", NULL,
           "length of the hidden sequence of the task needle",
           .rule = "2, or 1 where the horizon is 1"),
+    FIELD(
+        "world.rewards_path", "rewards file", TEXT, "", NULL,
+        "of a sequence world, in place of `task`: a CSV file with lines prompt,response,reward: a "
+        "prompt is a number or * for all, a response its letters as numbers between blanks; "
+        "responses that are not named have reward 0",
+        .is_file = true, .when = {{"world.kind", "sequence"}}),
 };
 FIELD_TABLE(sequence_fields, sequence);

@@ -305,6 +305,31 @@ static void files_without_a_run_say_how_to_get_one(void) {
   cli_scratch_remove(folder);
 }
 
+/* The uniform policy over two letters in two places has the mean of what the file says. */
+static void rewards_of_a_sequence_world_come_from_a_file(void) {
+  static const char text[] = "prompt,response,reward\n*,0 0,1\n0,0 1,2\n0,1 1,5\n1,1 1,7\n",
+                    wrong[] = "0,0 2,1\n";
+  static const char recipe[] =
+      "steps: 1\nworld: {kind: sequence, vocabulary: 2, horizon: 2, prompts: 2, "
+      "rewards_path: rewards.csv}\n";
+  char folder[64], path[128], rewards[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(rewards, folder, "rewards.csv"), text, sizeof text - 1);
+  cli_write(cli_path(path, folder, "own.yaml"), recipe, sizeof recipe - 1);
+  cli_result r = CLI("run", path, "-q", "--json");
+  CU_ASSERT_EQUAL(r.code, 0);
+  ASSERT_CLOSE(printed_number(&r, "eval_first"), ((1 + 2 + 5) / 4.0 + (1 + 7) / 4.0) / 2, 1e-12);
+  cli_result_fini(&r);
+  REFUSED(2, "add world.task=null", "run", path, "world.task=parity");
+  cli_write(rewards, wrong, sizeof wrong - 1);
+  REFUSED(2, "rewards.csv:1: the response has something that is no letter", "run", path);
+  cli_write(rewards, "0,0,1\n", 6);
+  REFUSED(2, "rewards.csv:1: the response is too short", "run", path);
+  CU_ASSERT_EQUAL(remove(rewards), 0);
+  REFUSED(2, "rewards_path", "run", path);
+  cli_scratch_remove(folder);
+}
+
 /* Ctrl-C prints the summary so far and says how to go on another time. */
 static void a_run_that_is_stopped_says_how_far_it_came(void) {
   char folder[64], err[128], out[128], command[512];
@@ -339,4 +364,5 @@ SUITE(cli_mistakes, "cli: mistakes", TEST(names_of_other_programs_are_answered_w
       TEST(what_is_inside_the_program_is_printed),
       TEST(another_model_takes_the_place_of_the_recipes), TEST(a_seed_above_2_53_is_printed_whole),
       TEST(names_that_are_not_utf_8_leave_json_valid), TEST(files_without_a_run_say_how_to_get_one),
+      TEST(rewards_of_a_sequence_world_come_from_a_file),
       TEST(a_run_that_is_stopped_says_how_far_it_came));
