@@ -8,6 +8,7 @@
 
 #include <gen/version.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { MOST_THINGS = 32 };
 
@@ -32,11 +33,24 @@ static int all_well(const examination *e) {
 
 /* --- text --- */
 
+enum { DOCTOR_COLUMN = 27 }; /* of what is said of a thing */
+
+/* "for: …" below the thing, wrapped below itself. */
+static void doctor_print_line(const char *head, const char *text) {
+  const size_t column = DOCTOR_COLUMN + strlen(head);
+  printf("%*s%s", DOCTOR_COLUMN, "", head);
+  shown_wrap(text, column, column, stdout);
+  putchar('\n');
+}
+
 static void print_thing(const found_thing *t) {
   const char *state = t->present ? "found" : t->needed ? "NEEDED" : "missing";
-  printf("%-8s %-17s %s\n", state, t->name, shown(t->detail).text);
+  const size_t column = (size_t)printf("%-8s %-17s ", state, t->name);
+  shown_wrap(shown(t->detail).text, column, DOCTOR_COLUMN, stdout);
+  putchar('\n');
   if (t->present) return;
-  printf("%26s for: %s\n%26s get it: %s\n", "", t->use, "", t->remedy);
+  doctor_print_line("for: ", t->use);
+  doctor_print_line("get it: ", t->remedy);
 }
 
 /* Rates as people read them: 107.9 M. */
@@ -45,14 +59,19 @@ static void print_speed(const bench_number *number) {
   double value = number->rate.median;
   size_t k = 0;
   for (; value >= 10000 && k + 1 < sizeof prefixes; ++k) value /= 1000;
-  printf("  %8.4g %c  %-30s %s\n", value, prefixes[k], number->key, number->what);
+  const size_t column = (size_t)printf("  %8.4g %c  %-30s ", value, prefixes[k], number->key);
+  shown_wrap(number->what, column, column, stdout);
+  putchar('\n');
 }
 
 static void print_test(const self_test *t) {
   printf("\nself-test, %.1f s\n", t->seconds);
-  for (size_t i = 0; i < t->n_checks; ++i)
-    printf("%-8s %-17s %s\n", t->checks[i].passed ? "ok" : "FAILED", t->checks[i].name,
-           shown(t->checks[i].detail).text);
+  for (size_t i = 0; i < t->n_checks; ++i) {
+    const size_t column =
+        (size_t)printf("%-8s %-17s ", t->checks[i].passed ? "ok" : "FAILED", t->checks[i].name);
+    shown_wrap(shown(t->checks[i].detail).text, column, DOCTOR_COLUMN, stdout);
+    putchar('\n');
+  }
   printf("speeds, one short measurement each%s\n",
          meter_is_quiet(t->speeds.load) ? "" : ", while other programs used this machine");
   for (size_t i = 0; i < t->speeds.n; ++i)

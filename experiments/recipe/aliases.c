@@ -175,6 +175,8 @@ static const field_alias aliases[] = {
     {"world.kind=countdown", "'world={kind: llm, task: countdown}'", ""},
     {"world.kind=addition", "'world={kind: llm, task: addition}'", ""},
     {"world.kind=sorting", "'world={kind: llm, task: sorting}'", ""},
+    {"world.kind=mdp", "world.kind=automaton",
+     "for a run; decision processes are for `gepolab lab bias`, `gepolab list kinds` names them"},
     {"world.kind=transformer", "world.kind=llm", ""},
     {"world.kind=qwen3", "world.kind=llm", "with world.model.path, a folder"},
     {"world.kind=sum_mod", "world.kind=sequence", "with world.task=sum_mod"},

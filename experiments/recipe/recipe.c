@@ -12,6 +12,7 @@
 #include "llm/llm.h"
 #include "sim/cluster.h"
 #include "toy/toy.h"
+#include "toy/world/mdp.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -382,6 +383,12 @@ static gl_status find_kind(const recipe *r, const char **kind, gl_error *err) {
   *kind = cfg_text(node);
   if (toy_is_kind(*kind) || llm_is_kind(*kind)) return GL_OK;
   char other[FIELD_HINT_SIZE];
+  if (mdp_is_kind(*kind))
+    return cfg_fail(
+        node, err,
+        "%s is a decision process, which `gepolab lab bias` measures exactly and no run "
+        "learns in; a run's world is one of %s",
+        *kind, text);
   if (*fields_value_elsewhere("world.kind", *kind, other) != '\0')
     return cfg_fail(node, err, "there is no world of kind '%s'; write %s", *kind, other);
   return cfg_fail(node, err, "there is no world of kind '%s'; allowed are %s%s", *kind, text,

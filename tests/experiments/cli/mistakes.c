@@ -108,6 +108,7 @@ static void forty_mistakes_of_the_first_day_are_answered(void) {
       {RUN("optimizer=adam"), "write optimizer.kind=adam"},
       {RUN("optimizer.kind=Adam"), "'adam'"},
       {RUN("world=bandit"), "write world.kind=bandit"},
+      {RUN("world.kind=gridworld"), "which `gepolab lab bias` measures exactly"},
       {RUN("cluster=areal"), "write cluster.preset=areal"},
       {RUN("cluster.up.loss=5%"), "5% is 0.05"},
       {RUN("cluster.delay=lognormal"), "{law: lognormal, interval: [60, 1800]}"},
