@@ -32,15 +32,15 @@ typedef struct reward_line {
   gl_error *err;
 } reward_line;
 
-static gl_status line_fail(const reward_line *at, const char *why) {
+static gl_status reward_line_fail(const reward_line *at, const char *why) {
   return gl_fail(at->err, GL_EINPUT,
                  "%s:%zu: %s; a line is prompt,response,reward, as in 0,2 1 3,0.5", at->path,
                  at->line, why);
 }
 
 /* The number of the response with those letters, "2 1 3". */
-static gl_status find_response(const response_tree *tree, char *letters, const reward_line *at,
-                               size_t *response) {
+static gl_status sequence_find_response(const response_tree *tree, char *letters,
+                                        const reward_line *at, size_t *response) {
   const size_t n_letters = tree->vocabulary - (tree->has_end ? 1 : 0);
   size_t node = 0;
   for (char *rest = letters;;) {
@@ -48,9 +48,10 @@ static gl_status find_response(const response_tree *tree, char *letters, const r
     rest += strspn(rest, " ");
     const bool is_end = *rest == '\0';
     const unsigned long token = is_end ? tree->vocabulary - 1 : strtoul(rest, &end, 10);
-    if (is_end && !tree->has_end) return line_fail(at, "the response is too short");
+    if (is_end && !tree->has_end) return reward_line_fail(at, "the response is too short");
     if (!is_end && (end == rest || (*end != ' ' && *end != '\0') || token >= n_letters))
-      return line_fail(at, "the response has something that is no letter below `vocabulary`");
+      return reward_line_fail(at,
+                              "the response has something that is no letter below `vocabulary`");
     const int32_t next = tree->next[node * tree->vocabulary + token];
     if (!is_end) rest = end;
     if (next >= 0) {
@@ -58,30 +59,32 @@ static gl_status find_response(const response_tree *tree, char *letters, const r
       continue;
     }
     *response = (size_t)~next;
-    return rest[strspn(rest, " ")] == '\0' ? GL_OK : line_fail(at, "the response is too long");
+    return rest[strspn(rest, " ")] == '\0' ? GL_OK
+                                           : reward_line_fail(at, "the response is too long");
   }
 }
 
-static gl_status read_reward(toy_world *w, char *text, const reward_line *at) {
+static gl_status sequence_read_reward(toy_world *w, char *text, const reward_line *at) {
   char *letters = strchr(text, ','), *value = letters != NULL ? strrchr(text, ',') : NULL;
   char *end = NULL;
   size_t response = 0;
-  if (letters == NULL || value == letters) return line_fail(at, "there are not three columns");
+  if (letters == NULL || value == letters)
+    return reward_line_fail(at, "there are not three columns");
   *letters++ = '\0', *value++ = '\0';
   const double reward = strtod(value, &end);
   if (end == value || end[strspn(end, " \r\n")] != '\0' || !isfinite(reward))
-    return line_fail(at, "the reward is no finite number");
+    return reward_line_fail(at, "the reward is no finite number");
   const bool is_every = strcmp(text, "*") == 0;
   const unsigned long prompt = is_every ? 0 : strtoul(text, &end, 10);
   if (!is_every && (end == text || *end != '\0' || prompt >= w->n_prompts))
-    return line_fail(at, "the prompt is neither * nor a number below `prompts`");
-  gl_status status = find_response(&w->tree, letters, at, &response);
+    return reward_line_fail(at, "the prompt is neither * nor a number below `prompts`");
+  gl_status status = sequence_find_response(&w->tree, letters, at, &response);
   for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x)
     if (is_every || x == prompt) w->reward[x * w->tree.n_responses + response] = reward;
   return status;
 }
 
-static gl_status read_rewards(toy_world *w, const cfg_node *place, gl_error *err) {
+static gl_status sequence_read_rewards(toy_world *w, const cfg_node *place, gl_error *err) {
   char *path = cfg_locate(place, cfg_text(place)), *text = NULL;
   size_t size = 0;
   if (path == NULL) return gl_fail_memory(err, "the rewards of a world");
@@ -93,7 +96,7 @@ static gl_status read_rewards(toy_world *w, const cfg_node *place, gl_error *err
   while (from != NULL && status == GL_OK && getline(&text, &size, from) >= 0) {
     ++at.line;
     const bool is_head = at.line == 1 && strncmp(text, "prompt,", 7) == 0;
-    if (!is_head && text[0] != '#' && text[0] != '\n') status = read_reward(w, text, &at);
+    if (!is_head && text[0] != '#' && text[0] != '\n') status = sequence_read_reward(w, text, &at);
   }
   if (status == GL_OK && ferror(from)) status = cfg_fail(place, err, "%s cannot be read", path);
   if (from != NULL) fclose(from);
@@ -121,7 +124,7 @@ static gl_status sequence_parse(toy_world *w, cfg_reader *r, const cfg_node *sec
   status = sequence_section_tree(&w->tree, &s, section, err);
   if (status == GL_OK) status = toy_reserve_rewards(w, section, err);
   if (status != GL_OK) return status;
-  if (from != NULL) return read_rewards(w, from, err);
+  if (from != NULL) return sequence_read_rewards(w, from, err);
   return sequence_task_rewards(&s.task, &w->tree, w->n_prompts, seed, w->reward, err);
 }
 
