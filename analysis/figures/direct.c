@@ -68,9 +68,9 @@ static const struct {
   look look;
   figure_sample sample;
 } shown_as[PARETO_KINDS] = {
-    [PARETO_CANDIDATE] = {{LOOK_BLACK, 0, LOOK_PLUS}, SAMPLE_MARK},
-    [PARETO_FRONT] = {{LOOK_BLUE, 0, 7}, SAMPLE_LINE_MARK},
-    [PARETO_CHOSEN] = {{LOOK_RED, 0, 5}, SAMPLE_MARK},
+    [PARETO_CANDIDATE] = {{LOOK_BLACK, 0, LOOK_PLUS, 0}, SAMPLE_MARK},
+    [PARETO_FRONT] = {{LOOK_BLUE, 0, 7, 0}, SAMPLE_LINE_MARK},
+    [PARETO_CHOSEN] = {{LOOK_RED, 0, 5, 0}, SAMPLE_MARK},
 };
 
 static void write_direct_point(figure_page *p, const pareto_point *at) {
@@ -248,17 +248,17 @@ gl_status figure_of_speedups(const speedups *s, const figure_request *q, gl_erro
 static const double BAND = 0.72;
 
 static const figure_kind kinds[TIMELINE_KINDS] = {
-    [TIMELINE_GENERATION] = {"generation", {LOOK_BLUE, 0, 0}, SAMPLE_BOX},
-    [TIMELINE_INTERRUPTION] = {"takes weights over", {LOOK_BLACK, 0, 0}, SAMPLE_BOX},
-    [TIMELINE_WAITING] = {"waiting", {LOOK_GREY, 0, 0}, SAMPLE_BOX},
-    [TIMELINE_BATCHES] = {"batch under way", {LOOK_GREEN, 0, 0}, SAMPLE_BOX},
-    [TIMELINE_WEIGHTS] = {"weights under way", {LOOK_SKY, 0, 0}, SAMPLE_BOX},
-    [TIMELINE_QUEUED] = {"batch in the queue", {LOOK_PINK, 0, 0}, SAMPLE_BOX},
-    [TIMELINE_TRAINING] = {"training", {LOOK_RED, 0, 0}, SAMPLE_BOX},
-    [TIMELINE_EVALUATION] = {"evaluation", {LOOK_GOLD, 0, 0}, SAMPLE_BOX},
-    [TIMELINE_DOWN] = {"down", {LOOK_WINE, 0, 0}, SAMPLE_BOX},
-    [TIMELINE_DROPPED] = {"batch dropped", {LOOK_BLACK, 0, LOOK_CROSS}, SAMPLE_MARK},
-    [TIMELINE_LOST] = {"lost", {LOOK_BLACK, 0, LOOK_PLUS}, SAMPLE_MARK}};
+    [TIMELINE_GENERATION] = {"generation", {LOOK_BLUE, 0, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_INTERRUPTION] = {"takes weights over", {LOOK_BLACK, 0, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_WAITING] = {"waiting", {LOOK_GREY, 0, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_BATCHES] = {"batch under way", {LOOK_GREEN, 0, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_WEIGHTS] = {"weights under way", {LOOK_SKY, 0, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_QUEUED] = {"batch in the queue", {LOOK_PINK, 0, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_TRAINING] = {"training", {LOOK_RED, 0, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_EVALUATION] = {"evaluation", {LOOK_GOLD, 0, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_DOWN] = {"down", {LOOK_WINE, 0, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_DROPPED] = {"batch dropped", {LOOK_BLACK, 0, LOOK_CROSS, 0}, SAMPLE_MARK},
+    [TIMELINE_LOST] = {"lost", {LOOK_BLACK, 0, LOOK_PLUS, 0}, SAMPLE_MARK}};
 
 /* --- visible bars and their lanes --- */
 

@@ -158,18 +158,52 @@ static gl_status write_script(figure_page *p, gl_error *err) {
   return file_commit(&w, err);
 }
 
+/* Writes NAME.txt: what the figure omits or says and does not show. Without such notes an older
+ * file is removed. */
+static gl_status write_notes(const figure_page *p, gl_error *err) {
+  file_writer w;
+  const char *left_out = p->q->no_notes ? p->left_out : NULL;
+  gl_status status = page_begin_file(&w, p, ".txt", err);
+  if (status != GL_OK) return status;
+  if (!p->absent && !left_out && !(p->q->no_notes && p->remark)) {
+    char *path = strdup(w.path);
+    file_abandon(&w);
+    if (path) unlink(path);
+    free(path);
+    return GL_OK;
+  }
+  if (left_out) fprintf(w.stream, "not shown: %s\n", left_out);
+  if (p->absent) fprintf(w.stream, "not in the data: %s\n", p->absent);
+  if (p->q->no_notes && p->remark) fprintf(w.stream, "%s\n", p->remark);
+  return file_commit(&w, err);
+}
+
+/* Reports what the figure omits, or has no data for. */
+static void report_notes(const figure_page *p) {
+  char *all = NULL;
+  size_t size = 0;
+  if (!p->q->noted || (!p->left_out && !p->absent)) return;
+  FILE *to = open_memstream(&all, &size);
+  if (!to) return;
+  fprintf(to, "%s%s%s", p->left_out ? p->left_out : "", p->left_out && p->absent ? "; " : "",
+          p->absent ? p->absent : "");
+  fclose(to);
+  p->q->noted(p->q->context, p->name, all);
+  free(all);
+}
+
 gl_status page_close(figure_page *p, gl_status status, gl_error *err) {
   if (p->variables && fclose(p->variables) != 0 && status == GL_OK)
     status = gl_fail_memory(err, "the script of a figure");
   if (status == GL_OK) status = write_script(p, err);
+  if (status == GL_OK) status = write_notes(p, err);
   if (status == GL_OK)
     status = file_commit(&p->data, err);
   else if (p->data.stream)
     file_abandon(&p->data);
-  if (status == GL_OK && p->left_out && p->q->noted)
-    p->q->noted(p->q->context, p->name, p->left_out);
+  if (status == GL_OK) report_notes(p);
   free(p->drawn), free(p->marks), free(p->variables_text);
-  free(p->left_out), free(p->remark);
+  free(p->left_out), free(p->absent), free(p->remark);
   arena_fini(&p->memory);
   *p = (figure_page){0};
   return status;

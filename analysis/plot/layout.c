@@ -22,9 +22,9 @@ static gl_status remark_constant(figure_page *p, size_t from, size_t to, gl_erro
     if (p->panels[i].least <= p->panels[i].largest) value = p->panels[i].least;
   const figure_panel *first = &p->panels[from];
   if (isnan(value))
-    return page_leave_out(
-        p, err, *first->x_axis ? "%.90s against %.90s (no values)" : "%.90s%.0s (no values)",
-        first->axis, first->x_axis);
+    return page_absent(p, err,
+                       *first->x_axis ? "%.90s against %.90s (no values)" : "%.90s%.0s (no values)",
+                       first->axis, first->x_axis);
   int digits = 0;
   while (digits < 4 && fabs(value - round(value * pow(10, digits)) / pow(10, digits)) > 1e-9)
     digits++;
@@ -151,7 +151,7 @@ static gl_status choose_colours(figure_page *p, gl_error *err) {
     if (p->lines[i].hidden) continue;
     const int chosen = named ? figure_is_named(wanted, p->lines[i].name) : coloured < LOOK_COLOURS;
     coloured += (size_t)chosen;
-    if (!chosen) p->lines[i].look.colour = LOOK_GREY, p->lines[i].look.dash = 0;
+    if (!chosen) p->lines[i].look = (look){LOOK_GREY, 0, p->lines[i].look.mark, 0};
   }
   return p->named_rows ? GL_OK : remark_grey(p, err);
 }

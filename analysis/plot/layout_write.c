@@ -203,11 +203,12 @@ static void write_lines(const figure_page *p, FILE *to) {
         fprintf(to, "in_order[%zu] = %zu\n", ++n, i + 1);
   for (size_t i = 0; i < p->n_lines + p->n_kinds; i++) {
     const look k = layout_scripted(p, i)->look;
+    char colour[LOOK_SHADED];
+    look_shaded(k, colour);
     fprintf(to,
             "line_colour[%zu] = '%s'; line_dash[%zu] = '%s'; line_mark[%zu] = %d; "
             "line_grey[%zu] = %d\n",
-            i + 1, look_colour(k.colour), i + 1, look_dash(k.dash), i + 1, k.mark, i + 1,
-            k.colour == LOOK_GREY);
+            i + 1, colour, i + 1, look_dash(k.dash), i + 1, k.mark, i + 1, k.colour == LOOK_GREY);
   }
 }
 
@@ -262,6 +263,7 @@ static size_t foot_lines(layout *l, const char *before, const char *text, size_t
 }
 
 static size_t write_foot(layout *l, double top) {
+  if (l->p->q->no_notes) return 0;
   const size_t n = foot_lines(l, "not shown: ", l->p->left_out, l->p->n_left_out, top);
   return n + foot_lines(l, "", l->p->remark, 0, top < 0 ? top : top + LINE * (double)n);
 }

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,54 +53,66 @@ enum {
 static const struct {
   const char *name;
   look look;
-} table[] = {{"gepo", {BLUE, SOLID, CIRCLE}},
-             {"grpo", {RED, DASHED, SQUARE}},
-             {"gspo", {GREEN, SOLID, UP}},
-             {"dr_grpo", {GOLD, DASHED, DIAMOND}},
-             {"is", {BLACK, SOLID, PLUS}},
-             {"tis", {WINE, DASHED, DOWN}},
-             {"topr", {PINK, MIXED, PENTAGON}},
-             {"vtrace", {SKY, SOLID, STAR}},
+} table[] = {{"gepo", {BLUE, SOLID, CIRCLE, 0}},
+             {"grpo", {RED, DASHED, SQUARE, 0}},
+             {"gspo", {GREEN, SOLID, UP, 0}},
+             {"dr_grpo", {GOLD, DASHED, DIAMOND, 0}},
+             {"is", {BLACK, SOLID, PLUS, 0}},
+             {"tis", {WINE, DASHED, DOWN, 0}},
+             {"topr", {PINK, MIXED, PENTAGON, 0}},
+             {"vtrace", {SKY, SOLID, STAR, 0}},
 
-             {"dapo", {SKY, DASHED, OPEN_SQUARE}},
-             {"cispo", {PINK, SOLID, OPEN_UP}},
-             {"gepo_released", {BLUE, LONG, OPEN_SQUARE}},
-             {"gepo_plus", {BLUE, MIXED, OPEN_CIRCLE}},
-             {"eqp", {WINE, SOLID, OPEN_DIAMOND}},
-             {"gspo_token", {GREEN, DASHED, OPEN_DOWN}},
-             {"reinforce", {BLACK, DASHED, CROSS}},
-             {"snis", {GOLD, SOLID, OPEN_PENTAGON}},
-             {"defensive", {RED, SOLID, OPEN_DIAMOND}},
+             {"dapo", {SKY, DASHED, OPEN_SQUARE, 0}},
+             {"cispo", {PINK, SOLID, OPEN_UP, 0}},
+             {"gepo_released", {BLUE, LONG, OPEN_SQUARE, 0}},
+             {"gepo_plus", {BLUE, MIXED, OPEN_CIRCLE, 0}},
+             {"eqp", {WINE, SOLID, OPEN_DIAMOND, 0}},
+             {"gspo_token", {GREEN, DASHED, OPEN_DOWN, 0}},
+             {"reinforce", {BLACK, DASHED, CROSS, 0}},
+             {"snis", {GOLD, SOLID, OPEN_PENTAGON, 0}},
+             {"defensive", {RED, SOLID, OPEN_DIAMOND, 0}},
 
-             {"bnpo", {BLACK, DOTTED, OPEN_SQUARE}},
-             {"delta_l", {WINE, DOTTED, UP}},
-             {"gmpo", {GREEN, DOTTED, DIAMOND}},
-             {"aipo", {RED, DOTTED, CROSS}},
-             {"decoupled_ppo", {BLUE, DOTTED, OPEN_UP}},
-             {"m2po", {SKY, DOTTED, OPEN_PENTAGON}},
-             {"ctpo", {PINK, DOTTED, OPEN_CIRCLE}},
-             {"mhpo", {GOLD, DOTTED, SQUARE}},
+             {"bnpo", {BLACK, DOTTED, OPEN_SQUARE, 0}},
+             {"delta_l", {WINE, DOTTED, UP, 0}},
+             {"gmpo", {GREEN, DOTTED, DIAMOND, 0}},
+             {"aipo", {RED, DOTTED, CROSS, 0}},
+             {"decoupled_ppo", {BLUE, DOTTED, OPEN_UP, 0}},
+             {"m2po", {SKY, DOTTED, OPEN_PENTAGON, 0}},
+             {"ctpo", {PINK, DOTTED, OPEN_CIRCLE, 0}},
+             {"mhpo", {GOLD, DOTTED, SQUARE, 0}},
 
-             {"sapo", {BLACK, MIXED, CIRCLE}},
-             {"vespo", {WINE, MIXED, STAR}},
-             {"magistral", {BLUE, DASHED, DIAMOND}},
-             {"disco", {RED, MIXED, DOWN}},
-             {"disco_b", {GREEN, MIXED, OPEN_SQUARE}},
-             {"disco_l_ratio", {GOLD, MIXED, OPEN_CIRCLE}},
-             {"icepop", {SKY, MIXED, UP}},
-             {"mois", {PINK, DASHED, OPEN_PENTAGON}},
-             {"reinforce_plus_plus", {BLACK, TWO_DOTS, UP}},
-             {"reinforce_plus_plus_baseline", {WINE, TWO_DOTS, SQUARE}},
-             {"gpg", {BLUE, TWO_DOTS, OPEN_SQUARE}},
-             {"opo", {RED, TWO_DOTS, OPEN_CIRCLE}},
-             {"grpo_passk", {GREEN, TWO_DOTS, STAR}},
-             {"kl_cov", {PINK, TWO_DOTS, CROSS}},
-             {"dppo_tv", {SKY, TWO_DOTS, DIAMOND}},
-             {"dppo_kl", {GOLD, TWO_DOTS, OPEN_UP}}};
+             {"sapo", {BLACK, MIXED, CIRCLE, 0}},
+             {"vespo", {WINE, MIXED, STAR, 0}},
+             {"magistral", {BLUE, DASHED, DIAMOND, 0}},
+             {"disco", {RED, MIXED, DOWN, 0}},
+             {"disco_b", {GREEN, MIXED, OPEN_SQUARE, 0}},
+             {"disco_l_ratio", {GOLD, MIXED, OPEN_CIRCLE, 0}},
+             {"icepop", {SKY, MIXED, UP, 0}},
+             {"mois", {PINK, DASHED, OPEN_PENTAGON, 0}},
+             {"reinforce_plus_plus", {BLACK, TWO_DOTS, UP, 0}},
+             {"reinforce_plus_plus_baseline", {WINE, TWO_DOTS, SQUARE, 0}},
+             {"gpg", {BLUE, TWO_DOTS, OPEN_SQUARE, 0}},
+             {"opo", {RED, TWO_DOTS, OPEN_CIRCLE, 0}},
+             {"grpo_passk", {GREEN, TWO_DOTS, STAR, 0}},
+             {"kl_cov", {PINK, TWO_DOTS, CROSS, 0}},
+             {"dppo_tv", {SKY, TWO_DOTS, DIAMOND, 0}},
+             {"dppo_kl", {GOLD, TWO_DOTS, OPEN_UP, 0}}};
 enum { LOOKS = sizeof table / sizeof *table };
 
 const char *look_colour(int colour) {
   return colour == LOOK_GREY ? "#c9c9c9" : colours[colour % LOOK_COLOURS];
+}
+
+void look_shaded(look l, char out[LOOK_SHADED]) {
+  unsigned rgb[3];
+  const char *colour = look_colour(l.colour);
+  if (l.shade == 0 || sscanf(colour, "#%2x%2x%2x", &rgb[0], &rgb[1], &rgb[2]) != 3) {
+    snprintf(out, LOOK_SHADED, "%s", colour);
+    return;
+  }
+  /* Two thirds of the colour, with white or black. */
+  for (int i = 0; i < 3; i++) rgb[i] = rgb[i] * 2 / 3 + (l.shade == 1 ? 85 : 0);
+  snprintf(out, LOOK_SHADED, "#%02x%02x%02x", rgb[0] & 255, rgb[1] & 255, rgb[2] & 255);
 }
 
 const char *look_dash(int dash) {
@@ -122,7 +135,7 @@ typedef struct words {
 } words;
 
 static bool is_word_end(char c) {
-  return c == 0 || c == ' ' || c == '_' || c == '-' || c == '.' || c == '/';
+  return c == 0 || c == ' ' || c == '_' || c == '-' || c == '.' || c == '/' || c == '(' || c == ',';
 }
 
 /* Splits a name into lower-case words, without the tag before it. Returns 0 if it cannot be an
@@ -188,7 +201,27 @@ static size_t published(const char *name) {
   return in_table(joined);
 }
 
+/* Index of the algorithm whose name the line's begins with, the longest; LOOKS if there is none. */
+static size_t varied(const char *name) {
+  char joined[MOST_WORDS * WORD] = "", first[64];
+  size_t found = LOOKS;
+  words w;
+  snprintf(first, sizeof first, "%.*s", (int)strcspn(name, "(,"), name);
+  if (!split_look(first, &w)) return LOOKS;
+  for (size_t k = 0, n = 0; k < w.n; k++) {
+    n += (size_t)snprintf(joined + n, sizeof joined - n, "%s%s", k ? "_" : "", w.of[k]);
+    const size_t i = in_table(joined);
+    if (i < LOOKS) found = i;
+  }
+  return found;
+}
+
 /* --- line styles --- */
+
+/* Symbols of lines that are not in the table. */
+static const int marks[] = {CIRCLE,   SQUARE,      UP,    DIAMOND, PLUS,        DOWN,
+                            PENTAGON, OPEN_SQUARE, CROSS, OPEN_UP, OPEN_CIRCLE, OPEN_DIAMOND};
+enum { MARKS = sizeof marks / sizeof *marks };
 
 /* Number of uses of each colour and each combination. */
 typedef struct taken {
@@ -205,9 +238,7 @@ static void take(taken *t, look l) {
  * symbol. */
 static look next_look(const taken *t, size_t number) {
   static const int order[LOOK_COLOURS] = {BLUE, RED, GREEN, GOLD, BLACK, WINE, PINK, SKY};
-  static const int marks[] = {CIRCLE,   SQUARE,      UP,    DIAMOND, PLUS,        DOWN,
-                              PENTAGON, OPEN_SQUARE, CROSS, OPEN_UP, OPEN_CIRCLE, OPEN_DIAMOND};
-  look l = {order[0], 0, marks[number % (sizeof marks / sizeof *marks)]};
+  look l = {order[0], 0, marks[number % MARKS], 0};
   for (int i = 1; i < LOOK_COLOURS; i++)
     if (t->colour[order[i]] < t->colour[l.colour]) l.colour = order[i];
   for (int d = 1; d < LOOK_DASHES; d++)
@@ -215,11 +246,36 @@ static look next_look(const taken *t, size_t number) {
   return l;
 }
 
+static bool is_taken(const look *looks, size_t n, look l) {
+  for (size_t i = 0; i < n; i++)
+    if (looks[i].mark && looks[i].colour == l.colour && looks[i].dash == l.dash &&
+        looks[i].shade == l.shade)
+      return true;
+  return false;
+}
+
+/* The look of a variant: the algorithm's colour; shade, dash and symbol follow from the name, so
+ * that they are the same in every study. */
+static look variant_look(const char *name, look of, const look *looks, size_t n) {
+  enum { CHOICES = LOOK_SHADES * LOOK_DASHES };
+  uint32_t hash = 2166136261U; /* FNV-1a */
+  for (const char *c = name; *c; c++) hash = (hash ^ (unsigned char)*c) * 16777619U;
+  hash ^= hash >> 15;
+  look l = of;
+  for (uint32_t i = 0; i < CHOICES; i++) {
+    const uint32_t choice = (hash + i) % CHOICES;
+    l.shade = (int)(choice % LOOK_SHADES), l.dash = (int)(choice / LOOK_SHADES);
+    l.mark = marks[(hash / CHOICES + i) % MARKS];
+    if ((l.shade != of.shade || l.dash != of.dash) && !is_taken(looks, n, l)) break;
+  }
+  return l;
+}
+
 void looks_assign(const char *const *names, size_t n, look *out) {
   taken t = {{0}, {{0}}};
   int is_used[LOOKS] = {0};
   size_t own = 0;
-  for (size_t i = 0; i < n; i++) out[i].mark = 0; /* 0: not assigned yet */
+  for (size_t i = 0; i < n; i++) out[i] = (look){0}; /* mark 0: not assigned yet */
   /* Names with exactly the table's spelling come first. */
   for (int exact = 1; exact >= 0; exact--)
     for (size_t i = 0; i < n; i++) {
@@ -228,6 +284,11 @@ void looks_assign(const char *const *names, size_t n, look *out) {
       is_used[k] = 1;
       take(&t, out[i] = table[k].look);
     }
+  for (size_t i = 0; i < n; i++) {
+    const size_t k = out[i].mark ? LOOKS : published(names[i]);
+    const size_t base = k < LOOKS || out[i].mark ? k : varied(names[i]);
+    if (base < LOOKS) take(&t, out[i] = variant_look(names[i], table[base].look, out, n));
+  }
   for (size_t i = 0; i < n; i++) {
     if (out[i].mark) continue;
     out[i] = next_look(&t, own++);

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-enum { LOOK_COLOURS = 8, LOOK_DASHES = 6 };
+enum { LOOK_COLOURS = 8, LOOK_DASHES = 6, LOOK_SHADES = 3 };
 enum { LOOK_BLACK, LOOK_WINE, LOOK_BLUE, LOOK_RED, LOOK_GREEN, LOOK_PINK, LOOK_SKY, LOOK_GOLD };
 /* Two of gnuplot's point types. */
 enum { LOOK_PLUS = 1, LOOK_CROSS = 2 };
@@ -18,12 +18,16 @@ typedef struct look {
   int colour; /* 0 .. LOOK_COLOURS - 1, or LOOK_GREY */
   int dash;   /* 0 .. LOOK_DASHES - 1 */
   int mark;   /* gnuplot's point type */
+  int shade;  /* of a variant: 0 as the algorithm, 1 lighter, 2 darker */
 } look;
 
 enum { LOOK_GREY = -1 };
 
 /* Returns the colour as "#rrggbb". */
 const char *look_colour(int colour);
+/* Writes the colour of a look with its shade, as "#rrggbb". */
+enum { LOOK_SHADED = 8 };
+void look_shaded(look l, char out[LOOK_SHADED]);
 /* Returns the dash pattern in gnuplot's syntax: "solid", "(8,3)". */
 const char *look_dash(int dash);
 
@@ -32,10 +36,11 @@ const char *look_name(size_t i, look *out);
 
 /* Assigns styles to the lines of one study. A published algorithm gets its own style, also in other
  * programs' spelling: in capitals, with other separators, after a tag in brackets, or followed by
- * the kind of run ("[paper]GEPO_diff32", "Dr. GRPO online"). If several lines are the same
- * algorithm, the first gets that style. All others get the next free styles in order, with unused
- * colours first. A name followed by a parenthesis, such as "gepo (clip none)", counts as a
- * different algorithm. */
+ * the kind of run ("[paper]GEPO_diff32", "Dr. GRPO online"). A variant, whose name continues an
+ * algorithm's ("gspo 0.2", "gepo(clip=none)", "GSPO_online" beside "gspo"), gets the algorithm's
+ * colour with a shade, dash and symbol that follow from its name; if another line of the study has
+ * them, the next free ones. Names without an algorithm get the next free styles in order, with
+ * unused colours first. */
 void looks_assign(const char *const *names, size_t n, look *out);
 
 #endif

@@ -260,6 +260,15 @@ gl_status page_leave_out(figure_page *p, gl_error *err, const char *format, ...)
   return append_foot(&p->left_out, SEPARATOR, text, err);
 }
 
+gl_status page_absent(figure_page *p, gl_error *err, const char *format, ...) {
+  char text[200];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  return is_in_list(p->absent, text) ? GL_OK : append_foot(&p->absent, SEPARATOR, text, err);
+}
+
 gl_status page_remark(figure_page *p, gl_error *err, const char *format, ...) {
   char text[1000];
   va_list args;

@@ -20,8 +20,9 @@
 
 /* --- figures --- */
 /* Figure NAME consists of NAME.tsv (the numbers, with column names in a comment), NAME.gp (the
- * complete script, including the style), NAME.pdf, NAME.png and NAME.svg. `gnuplot -d NAME.gp` in
- * the folder draws it again. A figure that omits something has a remark that names it. */
+ * complete script, including the style), NAME.pdf, NAME.png and NAME.svg; NAME.txt has notes that
+ * the figure does not show. `gnuplot -d NAME.gp` in the folder draws it again. A figure that omits
+ * something has a remark that names it. */
 
 typedef struct figure_page figure_page;
 
@@ -42,6 +43,7 @@ typedef struct figure_request {
   double width_cm;       /* width of the page at its final size; 0: FIGURE_WIDTH_CM */
   const char *highlight; /* "gepo,gspo": these lines are coloured and the others grey; NULL: the
                             first eight */
+  bool no_notes;         /* no text below the figure; NAME.txt holds it */
   size_t points;         /* most points of a curve against updates; 0: FIGURE_CURVE_POINTS */
   const char *(*script)(const char *path); /* text of "plots/style.gp", ..., null-terminated */
   /* Called for each figure after it is drawn (why == NULL; file: path without extension) or skipped
@@ -129,6 +131,8 @@ struct figure_page {
   size_t variables_size;
   char *left_out; /* "a; b; c": what the figure omits; NULL: nothing */
   size_t n_left_out;
+  char *absent; /* "a; b; c": quantities without any value; in NAME.txt, not in the figure; NULL:
+                   none */
   char *remark; /* additional remarks below the figure; NULL: none */
   figure_panel *panels;
   size_t n_panels, wide; /* wide: maximum number of panels per row; page_open() sets n_panels */
@@ -217,6 +221,10 @@ bool page_is_empty(const figure_page *p);
 
 /* Adds an entry to the list of what the figure omits, printf-style; duplicates are ignored. */
 gl_status page_leave_out(figure_page *p, gl_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same for a quantity that the study or export does not have at all. A reader of the figure
+ * misses nothing, so NAME.txt has it. */
+gl_status page_absent(figure_page *p, gl_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Adds a sentence to the remarks below the figure, printf-style. */
 gl_status page_remark(figure_page *p, gl_error *err, const char *format, ...)

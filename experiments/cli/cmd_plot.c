@@ -129,19 +129,20 @@ static gl_status list_named(char only[NAMED], const args_list *named, gl_error *
 
 static gl_status run_plot(const command *self, int argc, char **argv, gl_error *err) {
   const char *folder = "figures", *points = NULL, *gnuplot = NULL, *path = NULL, *run = NULL;
-  int list = 0;
+  int list = 0, no_notes = 0;
   char only[NAMED] = "";
   args_list named = {0};
   figure_form form = {NULL, NULL};
   import_options import = {0};
   staleness_histogram measured = {0};
-  enum { OWN = 9 };
+  enum { OWN = 10 };
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"output", 'o', ARGS_TEXT, "FOLDER", "where they go (default: figures)", &folder},
       {"figure", ARGS_OLD('f'), ARGS_EACH, "FIGURE", "only this one; may be given several times",
        &named},
       {"points", 0, ARGS_TEXT, "N|raw",
        "points of a curve against updates (40); raw: every update, no mean", &points},
+      {"no-notes", 0, ARGS_FLAG, NULL, "no text below figures: NAME.txt has it", &no_notes},
       {"list", 0, ARGS_FLAG, NULL, "the names of all figures and what each shows", &list},
       {"measured", 'm', ARGS_READ, "EXPORT.csv",
        "measured staleness: a W&B export, CSV, TSV, JSON Lines", &path},
@@ -159,6 +160,7 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
     status = list_named(only, &named, err);
     q.only = *only ? only : NULL;
     q.gnuplot = gnuplot;
+    q.no_notes = no_notes;
     if (status == GL_OK) status = tell_figures_form(&q, &form, err);
     if (status == GL_OK && points != NULL) status = figure_points(points, &q.points, err);
     if (status == GL_OK && a.n_words == 0)

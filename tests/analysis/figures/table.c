@@ -306,6 +306,32 @@ static void the_users_settings_of_gnuplot_change_nothing(void) {
   free(plain), free(with), free(before);
 }
 
+static void notes_can_be_in_a_file_of_their_own(void) {
+  static const char *const axes[] = {"{\"cluster.max_delay\":0}",   "{\"cluster.max_delay\":60}",
+                                     "{\"cluster.max_delay\":120}", "{\"cluster.max_delay\":240}",
+                                     "{\"cluster.max_delay\":480}", "{\"cluster.max_delay\":960}"};
+  news heard;
+  ASSERT_OK(draw(axes, 6, "best_last", "true", &heard, &err));
+  CU_ASSERT(says("best_last", "= 'not shown: max delay 60 s; max delay 480 s"));
+  CU_ASSERT(access(figure_path("best_last", "txt"), F_OK) != 0);
+  results *r = made_results(axes, 6);
+  figure_request q = {.folder = folder,
+                      .only = "best_last,training",
+                      .gnuplot = "true",
+                      .script = script,
+                      .no_notes = true};
+  ASSERT_OK(figures_draw(r, NULL, &q, &err));
+  char *text = figure_text("best_last", "txt"), *gp = figure_text("best_last", "gp");
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "not shown: max delay 60 s; max delay 480 s"));
+  CU_ASSERT_PTR_NULL(strstr(gp, "not shown"));
+  free(text), free(gp);
+  /* A figure with its notes needs no file; an older one is removed. */
+  q.no_notes = false;
+  ASSERT_OK(figures_draw(r, NULL, &q, &err));
+  CU_ASSERT(access(figure_path("best_last", "txt"), F_OK) != 0);
+  results_free(r);
+}
+
 static void several_figures_can_be_asked_for(void) {
   gl_error err = {0};
   news heard;
@@ -532,8 +558,8 @@ SUITE(figures, "analysis: figures",
       TEST(a_figure_names_the_settings_it_does_not_show),
       TEST(a_swept_dist_is_marked_by_its_own_name_and_not_by_that_of_a_dist_inside_it),
       TEST(a_curve_of_means_shows_every_update_too_and_says_what_it_averages),
-      TEST(the_users_settings_of_gnuplot_change_nothing), TEST(several_figures_can_be_asked_for),
-      TEST(what_cannot_be_drawn_is_refused_with_a_reason),
+      TEST(the_users_settings_of_gnuplot_change_nothing), TEST(notes_can_be_in_a_file_of_their_own),
+      TEST(several_figures_can_be_asked_for), TEST(what_cannot_be_drawn_is_refused_with_a_reason),
       TEST(nothing_is_drawn_against_a_staleness_that_all_batches_have),
       TEST(a_folder_that_cannot_be_made_or_written_is_named),
       TEST(schedules_meet_a_measured_run_without_a_study),

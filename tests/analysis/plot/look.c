@@ -66,7 +66,7 @@ static void lines_of_one_grey_differ_in_dash_or_mark(void) {
 }
 
 static int same(look a, look b) {
-  return a.colour == b.colour && a.dash == b.dash && a.mark == b.mark;
+  return a.colour == b.colour && a.dash == b.dash && a.mark == b.mark && a.shade == b.shade;
 }
 
 static void a_recipes_own_algorithms_take_free_looks_and_keep_others(void) {
@@ -76,8 +76,8 @@ static void a_recipes_own_algorithms_take_free_looks_and_keep_others(void) {
   looks_assign(alone, 1, &one);
   looks_assign(with, 4, four);
   CU_ASSERT(same(one, four[1]));
-  for (int i = 0; i < 4; i++)
-    for (int k = 0; k < i; k++) CU_ASSERT(four[i].colour != four[k].colour);
+  CU_ASSERT(four[2].colour == four[1].colour && !same(four[2], four[1]));
+  CU_ASSERT(four[0].colour != four[1].colour && four[0].colour != four[3].colour);
   const char *names[48];
   char room[48][8];
   for (int i = 0; i < 48; i++) {
@@ -88,6 +88,35 @@ static void a_recipes_own_algorithms_take_free_looks_and_keep_others(void) {
   for (int i = 0; i < LOOK_COLOURS * LOOK_DASHES; i++)
     for (int k = 0; k < i; k++)
       CU_ASSERT(many[i].colour != many[k].colour || many[i].dash != many[k].dash);
+}
+
+/* In a study with other algorithms a variant has the same colour, shade, dash and symbol. */
+static void a_variant_has_its_algorithms_colour_in_every_study(void) {
+  static const char *const few[] = {"gspo 0.2", "gepo released"},
+                           *const many[] = {"grpo",        "own",         "gepo released",
+                                            "GSPO_online", "gspo",        "gepo(clip=none)",
+                                            "gspo 0.2",    "GRPO_diff32", "gepo unclipped"},
+                           *const are[] = {"grpo", NULL,   "gepo", "gspo", "gspo",
+                                           "gepo", "gspo", "grpo", "gepo"};
+  enum { MANY = sizeof many / sizeof *many };
+  look alone[2], found[MANY], wanted;
+  looks_assign(few, 2, alone);
+  looks_assign(many, MANY, found);
+  CU_ASSERT(same(alone[0], found[6]) && alone[0].colour == LOOK_GREEN);
+  CU_ASSERT(same(alone[1], found[2]) && alone[1].colour == LOOK_BLUE);
+  for (size_t i = 0; i < MANY; i++) {
+    for (size_t k = 0; k < i; k++)
+      CU_ASSERT(found[i].colour != found[k].colour || found[i].dash != found[k].dash ||
+                found[i].shade != found[k].shade);
+    if (are[i] == NULL) continue;
+    looks_assign(&are[i], 1, &wanted);
+    CU_ASSERT_EQUAL(found[i].colour, wanted.colour);
+  }
+  char colour[LOOK_SHADED];
+  look_shaded((look){LOOK_GREEN, 0, 1, 1}, colour);
+  CU_ASSERT_STRING_EQUAL(colour, "#70b99b");
+  look_shaded((look){LOOK_GREEN, 0, 1, 2}, colour);
+  CU_ASSERT_STRING_EQUAL(colour, "#1b6446");
 }
 
 /* What other programs call their runs, word for word and not by what it has in it. */
@@ -117,4 +146,5 @@ SUITE(plot_look, "analysis: looks of algorithms",
       TEST(every_published_algorithm_has_a_look_of_its_own),
       TEST(colours_are_apart_for_every_kind_of_eye), TEST(lines_of_one_grey_differ_in_dash_or_mark),
       TEST(a_recipes_own_algorithms_take_free_looks_and_keep_others),
+      TEST(a_variant_has_its_algorithms_colour_in_every_study),
       TEST(other_programs_spellings_have_the_look_of_their_algorithm));

@@ -255,7 +255,7 @@ static int holds(const char *path, const char *wanted) {
  * word, one that draws. */
 static void a_drawing_is_the_old_one_until_the_new_one_is_whole(void) {
   static const char *const program = "build/page_test/stand-in";
-  static const char head[] = "#!/bin/sh\naside=$(printf '%s' \"$2\" | cut -d\"'\" -f2)\n";
+  static const char head[] = "#!/bin/sh\naside=$(printf '%s' \"$3\" | cut -d\"'\" -f2)\n";
   static const char *const tails[] = {"printf '%%PDF half' > x.pdf$aside\nkill -9 $$\n",
                                       "printf '%%PDF half' > x.pdf$aside\n",
                                       "printf '%%PDF new %%%%EOF\\n' > x.pdf$aside\n"

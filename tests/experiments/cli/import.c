@@ -94,6 +94,21 @@ static void exports_of_one_setting_have_a_window_and_no_empty_figures(void) {
   cli_scratch_remove(folder);
 }
 
+/* An export has no simulated clock: the figure's text file says so, and not the figure. */
+static void quantities_that_an_export_cannot_have_are_not_in_the_figure(void) {
+  char folder[64], figures[128], path[160];
+  cli_scratch_make(folder);
+  cli_path(figures, folder, "figures");
+  CU_ASSERT(CLI_GIVES(0, "plot", "tests/golden/exports/wide.csv", "-o", figures, "--figure",
+                      "time_to_score", "--gnuplot", "true"));
+  char *notes = cli_read(cli_path(path, figures, "time_to_score.txt"));
+  char *script = cli_read(cli_path(path, figures, "time_to_score.gp"));
+  CU_ASSERT_STRING_EQUAL(notes, "not in the data: simulated hours (no values)\n");
+  CU_ASSERT_PTR_NULL(strstr(script, "simulated hours (no values)"));
+  free(notes), free(script);
+  cli_scratch_remove(folder);
+}
+
 /* What is logged before the first update, and every 64 updates, stands where it was logged. */
 static void a_sparse_log_stands_at_its_steps(void) {
   static const char kl[] = "step,gepo - train/kl\n0,0.5\n64,0.25\n192,0.125\n";
@@ -155,5 +170,6 @@ static void the_papers_exports_give_tables_and_figures_by_one_command_each(void)
 SUITE(cli_import, "cli: exports", TEST(exports_of_several_kinds_become_one_figure),
       TEST(hostile_names_are_only_ever_text), TEST(exports_of_gepolab_are_read_again),
       TEST(exports_of_one_setting_have_a_window_and_no_empty_figures),
+      TEST(quantities_that_an_export_cannot_have_are_not_in_the_figure),
       TEST(a_sparse_log_stands_at_its_steps), TEST(wrong_words_are_refused),
       TEST(the_papers_exports_give_tables_and_figures_by_one_command_each));
