@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Figure `survival`: fraction of runs that have not collapsed against updates (Kaplan-Meier), a
  * panel per setting. */
@@ -48,7 +49,7 @@ static gl_status write_panels(figure_page *p, const stability *s, const size_t *
   p->share = n;
   for (size_t i = 0; i < n; i++) {
     figure_panel *to = &p->panels[i];
-    snprintf(to->axis, sizeof to->axis, "share of runs that have not fallen");
+    snprintf(to->axis, sizeof to->axis, "fraction of runs that have not collapsed");
     snprintf(to->title, sizeof to->title, "%s", s->settings[shown[i]]);
     to->low = 0, to->high = 1, to->kept = 1;
     for (size_t a = 0; a < s->n_algorithms; a++)
@@ -80,8 +81,8 @@ static gl_status leave_out_others(figure_page *p, const stability *s, const size
     if (i < n && shown[i] == k)
       i++;
     else
-      status =
-          page_leave_out(p, err, "%s%s", s->settings[k], any_fell(s, k) ? "" : " (no run fell)");
+      status = page_leave_out(p, err, "%s%s", s->settings[k],
+                              any_fell(s, k) ? "" : " (no run collapsed)");
   }
   return status;
 }
@@ -97,7 +98,7 @@ static gl_status write_survival(const void *outcomes, figure_page *p, gl_error *
   if (status == GL_OK)
     status = page_remark(
         p, err,
-        "A fall: four evaluations in a row below half of the gain, a run that is "
+        "Collapse: four evaluations in a row below half of the gain, a run that is "
         "not finite, or a lost start (gepolab analyze --table outcomes). Kaplan-Meier, 95 %% "
         "bands; runs at all learning rates of a setting together");
   return status;
@@ -164,7 +165,7 @@ typedef struct point_place {
 typedef struct arrangement {
   int by_algorithm;
   size_t n; /* number of panels */
-  char shares[STABILITY_SHARES][16];
+  char shares[STABILITY_SHARES][24];
 } arrangement;
 
 /* With more algorithms than this, each has its own panel. */
@@ -174,8 +175,14 @@ static arrangement arrange(const figure_page *p, const stability *s) {
   arrangement a = {.by_algorithm = s->n_algorithms > TOGETHER && p->q->highlight == NULL};
   a.n = a.by_algorithm ? s->n_algorithms : STABILITY_SHARES;
   for (size_t i = 0; i < STABILITY_SHARES; i++)
-    snprintf(a.shares[i], sizeof a.shares[i], "%.0f %% fall", 100 * stability_share[i]);
+    snprintf(a.shares[i], sizeof a.shares[i], "%.0f %% collapse", 100 * stability_share[i]);
   return a;
+}
+
+/* Reasons for which there is no fit; stored results have them in these words. */
+static const char *collapse_words(const char *why) {
+  if (strcmp(why, "no run falls") == 0) return "no run collapses";
+  return strcmp(why, "every run falls") == 0 ? "every run collapses" : why;
 }
 
 /* Writes one point, or a remark with the reason if there is none. */
@@ -188,9 +195,10 @@ static gl_status frontier_write_point(figure_page *p, point_place at, const fron
   const interval v = c->falls_at[share];
   if (c->runs == 0) return GL_OK;
   if (c->fit.why != NULL)
-    return page_leave_out(p, err, "%s at %s (%s)", algorithm, setting, c->fit.why);
+    return page_leave_out(p, err, "%s at %s (%s)", algorithm, setting, collapse_words(c->fit.why));
   if (isnan(v.value))
-    return page_leave_out(p, err, "%s at %s (falls do not rise with the rate)", algorithm, setting);
+    return page_leave_out(p, err, "%s at %s (collapses do not rise with the rate)", algorithm,
+                          setting);
   if (v.value < f->lowest / BEYOND || v.value > f->highest * BEYOND)
     return page_leave_out(p, err, "%s at %s (%.2g, far from the rates of the study)", algorithm,
                           setting, v.value);
@@ -233,7 +241,7 @@ static gl_status write_fates_panel(figure_page *p, size_t panel, const frontier 
   figure_panel *to = &p->panels[panel];
   const size_t lines = a->by_algorithm ? STABILITY_SHARES : f->s->n_algorithms;
   gl_status status = GL_OK;
-  snprintf(to->axis, sizeof to->axis, "learning rate at which runs fall");
+  snprintf(to->axis, sizeof to->axis, "learning rate at which runs collapse");
   snprintf(to->title, sizeof to->title, "%s",
            a->by_algorithm ? f->s->algorithms[panel] : a->shares[panel]);
   to->logarithmic = 1;
@@ -318,10 +326,10 @@ gl_status figure_frontier(const void *data, figure_page *p, gl_error *err) {
 enum { STORED_NEEDS_A_FALL = 1 << 0, STORED_NEEDS_RATES = 1 << 1, STORED_NEEDS_SETTINGS = 1 << 2 };
 
 static const figure figures[] = {
-    {"survival", "share of runs that have not fallen, against updates", "curves",
+    {"survival", "fraction of runs that have not collapsed, against updates", "curves",
      STORED_NEEDS_A_FALL, write_survival},
-    {"frontier", "learning rate at which 10 and 50 % of the runs fall, against staleness", "curves",
-     STORED_NEEDS_A_FALL | STORED_NEEDS_RATES | STORED_NEEDS_SETTINGS, write_frontier},
+    {"frontier", "learning rate at which 10 and 50 % of the runs collapse, against staleness",
+     "curves", STORED_NEEDS_A_FALL | STORED_NEEDS_RATES | STORED_NEEDS_SETTINGS, write_frontier},
 };
 
 static const char *fates_lack(const void *data, unsigned needs) {
@@ -332,7 +340,7 @@ static const char *fates_lack(const void *data, unsigned needs) {
     return "the study has one setting besides optimizer.lr";
   for (size_t k = 0; k < s->n_settings; k++)
     if (any_fell(s, k)) return NULL;
-  return (needs & STORED_NEEDS_A_FALL) ? "no run fell" : NULL;
+  return (needs & STORED_NEEDS_A_FALL) ? "no run collapsed" : NULL;
 }
 
 gl_status figures_of_fates(const stability *s, const figure_request *q, gl_error *err) {
@@ -375,9 +383,9 @@ static gl_status announcements_write_page(figure_page *p, const announcements *a
   const size_t n = a->n < MOST_LINES ? a->n : MOST_LINES; /* 0: runs collapsed before any value */
   gl_status status = page_open(p, PANELS, "panel\tmetric\tx\tshare\tlow\thigh", err);
   if (status != GL_OK) return status;
-  name_fates_panel(&p->panels[CURVES], "surviving runs with a false alarm (share)",
-                   "falls announced (share)");
-  name_fates_panel(&p->panels[BEFORE], "updates before the fall",
+  name_fates_panel(&p->panels[CURVES], "surviving runs with a false alarm (fraction)",
+                   "collapses predicted (fraction)");
+  name_fates_panel(&p->panels[BEFORE], "updates before the collapse",
                    "higher than survivors of the same setting (probability)");
   for (size_t k = 0; n > 0 && k < PANELS; k++)
     p->panels[k].low = 0, p->panels[k].high = 1, p->panels[k].kept = 1;
@@ -389,12 +397,13 @@ static gl_status announcements_write_page(figure_page *p, const announcements *a
   for (size_t i = n; i < a->n && status == GL_OK; i++)
     status = page_leave_out(p, err, "%s", metric_about(a->of[i].m)->name);
   if (status == GL_OK)
-    status = page_remark(p, err,
-                         "%zu runs that fell and %zu that survived, %zu starts, means over %zu "
-                         "updates. ROC curves are of runs of all settings together; beside them "
-                         "runs of one algorithm and setting are compared at the same update: 0.5 "
-                         "is chance (gepolab analyze --table announcements)",
-                         a->fallen, a->survived, a->starts, a->rule.window);
+    status =
+        page_remark(p, err,
+                    "%zu runs that collapsed and %zu that survived, %zu starts, means over %zu "
+                    "updates. ROC curves are of runs of all settings together; beside them "
+                    "runs of one algorithm and setting are compared at the same update: 0.5 "
+                    "is chance (gepolab analyze --table announcements)",
+                    a->fallen, a->survived, a->starts, a->rule.window);
   return status;
 }
 

@@ -57,11 +57,11 @@ enum {
     NEEDS_SAMPLERS | NEEDS_CLOCK, "curves")                                                        \
   F(time_to_score, "simulated hours and updates until a score is reached", NEEDS_EVALUATION,       \
     "rows")                                                                                        \
-  F(survival, "share of runs that have not fallen, against updates", NEEDS_FATES | NEEDS_A_FALL,   \
-    "curves")                                                                                      \
-  F(frontier, "learning rate at which 10 and 50 % of the runs fall, against staleness",            \
+  F(survival, "fraction of runs that have not collapsed, against updates",                         \
+    NEEDS_FATES | NEEDS_A_FALL, "curves")                                                          \
+  F(frontier, "learning rate at which 10 and 50 % of the runs collapse, against staleness",        \
     NEEDS_FATES | NEEDS_RATES | NEEDS_A_FALL | NEEDS_OTHER_SETTINGS, "curves")                     \
-  F(announcements, "ROC curves: which metrics say beforehand that a run falls",                    \
+  F(announcements, "ROC curves: which metrics say beforehand that a run collapses",                \
     NEEDS_FATES | NEEDS_FALLS, "curves")                                                           \
   F(dumbbells, "from best to last, a panel per setting", NEEDS_EVALUATION, "rows")                 \
   F(best_last, "best, last and their gap per algorithm, a column per setting", NEEDS_EVALUATION,   \

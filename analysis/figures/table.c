@@ -102,7 +102,7 @@ enum { FEWEST_RUNS = 3 };
 
 static const char *lacks_fates(const results *r) {
   if (!has_evaluation(r)) return "the study has no evaluation";
-  if (r->lower_is_better) return "a fall is one of scores that are better when higher";
+  if (r->lower_is_better) return "collapse is defined for scores that are better when higher";
   for (size_t i = 0; i < r->n_groups * r->n_algorithms; i++)
     if (r->cells[i].n >= FEWEST_RUNS) return NULL;
   return "no algorithm has three runs at one setting";
@@ -123,8 +123,9 @@ static const char *lacks_falls(const results *r, unsigned needs) {
   size_t fell, survived;
   if ((needs & (NEEDS_FALLS | NEEDS_A_FALL)) == 0) return NULL;
   count_fates(r, &fell, &survived);
-  if (fell == 0) return "no run fell";
-  return (needs & NEEDS_FALLS) && survived == 0 ? "no run survived beside those that fell" : NULL;
+  if (fell == 0) return "no run collapsed";
+  return (needs & NEEDS_FALLS) && survived == 0 ? "no run survived beside those that collapsed"
+                                                : NULL;
 }
 
 static bool has_other_settings(const results *r) {

@@ -329,22 +329,23 @@ static bool marks_fit(const layout *l) {
   return longest + 0.12 <= nearest;
 }
 
-/* How far the last labels extend beyond the right edge of their panels. */
-static double marks_overhang(const layout *l) {
+/* How far the labels of the x axis extend beyond the right or the left edge of their panels. */
+static double marks_overhang(const layout *l, bool to_left) {
   double most = 0;
   for (size_t k = 0; k < l->n && !l->turned; k++)
     for (size_t i = 0; i < l->p->n_marks; i++) {
       const place *at = &l->places[k];
       if (!layout_is_of(l, &l->p->marks[i], at)) continue;
       const double half = 0.5 * fmin(LONGEST_MARK, text_cm(shown(l->p->marks[i].text).text));
-      most = fmax(most, half - (at->left + l->broad - layout_mark_x(l, at, i)));
+      const double x = layout_mark_x(l, at, i);
+      most = fmax(most, half - (to_left ? x - at->left : at->left + l->broad - x));
     }
   return most;
 }
 
 /* Space needed on both sides of a panel: half of the widest x label, or part of the last label. */
 static double overhang(const layout *l) {
-  double most = fmax(0.2, marks_overhang(l));
+  double most = fmax(0.2, marks_overhang(l, false));
   for (size_t i = 0; i < l->n; i++)
     most = fmax(most, 0.5 * ticks_widest(l->places[i].x, l->places[i].n_x));
   return most;
@@ -365,6 +366,8 @@ static void set_columns(layout *l) {
     const double out = round ? overhang(l) : 0.3;
     l->right = layout_bar_room(l) + (*p->bar_axis ? 0 : fmax(0.15, out));
     l->gap = p->share || p->named_rows ? fmax(0.3, 1.3 * out) : l->left + fmax(0.05, out - 0.2);
+    /* The last label of a panel does not touch the first one of the panel beside it. */
+    l->gap = fmax(l->gap, round ? marks_overhang(l, false) + marks_overhang(l, true) + 0.12 : 0);
     fit_columns(l);
     set_x_ticks(l);
   }

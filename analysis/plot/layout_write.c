@@ -71,8 +71,11 @@ static void write_x_axis(layout *l, const place *at) {
   int cut;
   const shown_text text = shown(axis);
   if (text_break(text.text, l->broad + l->gap - 0.1, 1, &start, &length, &cut) == 0) return;
-  write_label(l, part_of(text.text, length, cut).text, 0.5 * (at->left + at->right),
-              at->bottom + TIC + at->x_numbers + 0.05 + 0.5 * LINE, TO_CENTRE, 0);
+  const text_part part = part_of(text.text, length, cut);
+  /* Centred below the panel, or as near to that as the page's edges permit. */
+  const double half = 0.5 * text_cm(part.text) + MARGIN;
+  const double x = fmax(fmin(0.5 * (at->left + at->right), l->width - half), half);
+  write_label(l, part.text, x, at->bottom + TIC + at->x_numbers + 0.05 + 0.5 * LINE, TO_CENTRE, 0);
 }
 
 static void write_cut(layout *l, const char *text, double most, double x, double y, int where,

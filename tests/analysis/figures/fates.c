@@ -140,7 +140,7 @@ static void the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_
   CU_ASSERT(near > 1e-3 && near < 1e-2 && low < near && high > near && high <= 3e-2);
   CU_ASSERT(far > 1e-4 && far < 1e-3);
   CU_ASSERT_PTR_NULL(strstr(text, "\tgepo\t"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(h.noted, "gepo at staleness 8 (no run falls)"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(h.noted, "gepo at staleness 8 (no run collapses)"));
   free(text);
 }
 
@@ -178,11 +178,11 @@ static void of_many_methods_each_has_a_panel_and_settings_without_falls_are_left
           add_run(r, names[i], delay, rate ? 1e-2 : 1e-3, seed, delay && rate ? 2 : EVALS);
   ASSERT_OK(results_arrange(r, &err));
   ASSERT_OK(draw_study(r, "survival", &h, &err));
-  CU_ASSERT_PTR_NOT_NULL(strstr(h.noted, "weight delay 0 s (no run fell)"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(h.noted, "weight delay 0 s (no run collapsed)"));
   ASSERT_OK(draw_study(r, "frontier", &h, &err));
   char *text = text_of("frontier");
-  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n5\t10 % fall\t1\t"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n5\t50 % fall\t1\t"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n5\t10 % collapse\t1\t"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n5\t50 % collapse\t1\t"));
   CU_ASSERT_PTR_NULL(strstr(text, "\n6\t"));
   free(text);
   results_free(r);
@@ -206,7 +206,7 @@ static void what_says_nothing_is_not_drawn(void) {
   CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
   gl_error_clear(&err);
   CU_ASSERT_EQUAL(draw_study(r, "survival", &h, &err), GL_EINPUT);
-  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no run fell"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no run collapsed"));
   results_free(r);
 }
 

@@ -27,6 +27,15 @@ static void widths_have_names_or_are_centimetres(void) {
   CU_ASSERT_EQUAL(figure_width("", &cm, NULL), GL_EINPUT);
 }
 
+static char *text_of_made(void) {
+  FILE *f = fopen("build/layout_test/made.gp", "r");
+  char *text = calloc(1, 1 << 18);
+  CU_ASSERT_FATAL(f != NULL && text != NULL);
+  text[fread(text, 1, (1 << 18) - 1, f)] = 0;
+  fclose(f);
+  return text;
+}
+
 /* A page of two rows of two panels with lines names[n]: the first row goes from `first` on by `by`,
  * the second is 3. */
 static char *made_of(const char *const *names, size_t n, const figure_request *q, double first,
@@ -47,16 +56,55 @@ static char *made_of(const char *const *names, size_t n, const figure_request *q
   }
   CU_ASSERT_EQUAL(page_set_lines(&p, names, n, &err), GL_OK);
   CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
-  FILE *f = fopen("build/layout_test/made.gp", "r");
-  char *text = calloc(1, 1 << 18);
-  CU_ASSERT_FATAL(f != NULL && text != NULL);
-  text[fread(text, 1, (1 << 18) - 1, f)] = 0;
-  fclose(f);
-  return text;
+  return text_of_made();
 }
 
 static char *made(const char *const *names, size_t n, const figure_request *q) {
   return made_of(names, n, q, 0, 1);
+}
+
+/* Where a text is written, in centimetres from the left; the last one of that text. */
+static double text_at(const char *gp, const char *text, int last) {
+  char wanted[80];
+  double x = NAN;
+  snprintf(wanted, sizeof wanted, "= '%s'; text_x[", text);
+  for (const char *at = gp; (at = strstr(at, wanted)) != NULL; at++) {
+    sscanf(strstr(at, "] = "), "] = %lf", &x);
+    if (!last) break;
+  }
+  return 8.255 * x;
+}
+
+/* In a column of a journal: labels of two panels side by side, and the name of the x axis at the
+ * right edge. */
+static void labels_are_apart_and_on_the_page(void) {
+  static const char *const names[] = {"grpo"}, axis[] = "staleness updates";
+  const figure_request q = {.folder = folder, .script = script, .width_cm = 8.255};
+  ASSERT_OK(file_make_folder(folder, &err));
+  for (size_t share = 0; share <= 2; share += 2) {
+    figure_page p;
+    page_init(&p, &q, "made", "some");
+    ASSERT_OK(page_open(&p, 2, "x", &err));
+    p.wide = 2, p.share = share;
+    snprintf(p.x_axis, sizeof p.x_axis, "%s", axis);
+    for (size_t panel = 0; panel < 2; panel++) {
+      snprintf(p.panels[panel].axis, sizeof p.panels[panel].axis, "a name of two or three lines");
+      for (size_t i = 0; i < 2; i++) {
+        page_x(&p, (double)i);
+        page_interval(&p, panel, 1e-5 * (double)i, NAN, NAN);
+      }
+    }
+    if (share) ASSERT_OK(page_mark(&p, PAGE_MARK, 0, "recompute", &err));
+    if (share) ASSERT_OK(page_mark(&p, PAGE_MARK, 1, "keep", &err));
+    ASSERT_OK(page_set_lines(&p, names, 1, &err));
+    ASSERT_OK(page_close(&p, GL_OK, &err));
+    char *gp = text_of_made();
+    CU_ASSERT(text_at(gp, axis, 1) + 0.5 * text_cm(axis) < 8.255);
+    if (share)
+      CU_ASSERT(text_at(gp, "recompute", 1) - 0.5 * text_cm("recompute") >
+                text_at(gp, "keep", 0) + 0.5 * text_cm("keep"));
+    free(gp);
+  }
 }
 
 /* Scripts write ten digits, and gnuplot refuses a range that is a point. */
@@ -244,7 +292,8 @@ static void a_long_text_that_is_turned_has_several_lines(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'noise 10'"));
 }
 
-SUITE(plot_layout, "analysis: layout of figures", TEST(widths_have_names_or_are_centimetres),
+SUITE(plot_layout, "analysis: layout of figures", TEST(labels_are_apart_and_on_the_page),
+      TEST(widths_have_names_or_are_centimetres),
       TEST(a_row_in_which_nothing_varies_is_left_out_and_said_so),
       TEST(values_that_hardly_differ_have_a_range),
       TEST(the_last_text_of_an_axis_stays_on_the_page),
