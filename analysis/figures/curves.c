@@ -184,6 +184,17 @@ typedef struct curve_grid {
   size_t n, wide;       /* n: columns; wide: panels per row of the page */
 } curve_grid;
 
+/* Most updates of the run in one point. A value before the first update has a point of its own. */
+static size_t most_in_a_point(const results_run *run, int64_t last, int64_t points) {
+  size_t most = 1, n = 0;
+  for (size_t k = 0, point = 0; k < run->n_steps; k++) {
+    if (run->steps[k].step <= 0) continue;
+    for (; run->steps[k].step > (int64_t)(point + 1) * last / points; point++) n = 0;
+    if (++n > most) most = n;
+  }
+  return most;
+}
+
 /* Finds the last update and how many updates of a run a point averages. */
 static gl_status curve_page_init(curve_page *d, gl_error *err) {
   const size_t wanted = d->p->q->points ? d->p->q->points : FIGURE_CURVE_POINTS;
@@ -197,8 +208,10 @@ static gl_status curve_page_init(curve_page *d, gl_error *err) {
   d->averaged = 1;
   if (wanted != FIGURE_EVERY_UPDATE) {
     d->points = d->last_step < (int64_t)wanted ? d->last_step : (int64_t)wanted;
-    if (d->points > 0 && longest > (size_t)d->points)
-      d->averaged = (longest + (size_t)d->points - 1) / (size_t)d->points;
+    for (size_t i = 0; d->points > 0 && i < d->r->n_runs; i++) {
+      const size_t most = most_in_a_point(&d->r->runs[i], d->last_step, d->points);
+      if (most > d->averaged) d->averaged = most;
+    }
   }
   d->values = ARENA_ARRAY(&d->p->memory, double, d->r->n_runs);
   d->next = ARENA_ARRAY(&d->p->memory, size_t, d->r->n_runs);

@@ -117,11 +117,12 @@ static void a_sparse_log_stands_at_its_steps(void) {
   cli_path(figures, folder, "figures");
   cli_write(cli_path(log, folder, "log.csv"), kl, sizeof kl - 1);
   CU_ASSERT(CLI_GIVES(0, "plot", log, "-o", figures, "-f", "window", "--read-as", "kl$=kl_k3",
-                      "--gnuplot", "true"));
+                      "--gnuplot", "true", "--points", "2"));
   FILE *f = fopen(cli_path(path, figures, "window.tsv"), "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
   CU_ASSERT(fread(text, 1, sizeof text - 1, f) > 0);
   fclose(f);
+  CU_ASSERT_PTR_NULL(strstr(text, "averages"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\tgepo\t0\t0.5\t"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\tgepo\t64\t0.25\t"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\tgepo\t192\t0.125\t"));
