@@ -19,7 +19,7 @@ EMULATED  := $(patsubst llm/backend/cuda/%.cu,$(BUILD)/emulate/cuda/%.o,$(wildca
              $(patsubst tests/emulate/%.c,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.c)) \
              $(BUILD)/emulate/open.o
 EMULATED_TESTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard experiments/bench/gpu*.c) $(patsubst %,experiments/bench/%.c,bench workload) \
-                    experiments/base/args.c experiments/base/memory.c experiments/base/process.c \
+                    experiments/base/args.c experiments/base/memory.c experiments/base/process.c experiments/base/program.c \
                     tests/support/main.c $(wildcard tests/llm/backend/cuda/*.c) \
                     tests/support/llm_backend_cases.c tests/support/llm_backend_run.c tests/support/llm_model.c tests/support/llm_files.c)
 EMULATED_SUITES := cuda emulated
@@ -48,7 +48,7 @@ $(BUILD)/emulate/libllm.a: $(filter-out $(BUILD)/llm/backend/open/open.o,$(call 
 	@rm -f $@ && $(AR) qcs $@ $^
 # tests/support/main.c refers to tables of fields weakly, which alone takes no object from an archive.
 FIELDS_OF := llm llm_model llm_task rl policy
-$(BUILD)/tests-emulated: $(EMULATED_TESTS) $(EMULATED) $(BUILD)/emulate/libllm.a $(BUILD)/libcore.a
+$(BUILD)/tests-emulated: $(EMULATED_TESTS) $(EMBED) $(EMULATED) $(BUILD)/emulate/libllm.a $(BUILD)/libcore.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(FIELDS_OF:%=-Wl,-u,%_fields) $^ -lcunit $(LDLIBS) -lstdc++
 
 # The suites of $(BUILD)/tests-emulated run first, unless SUITE asks for others: the last summary
