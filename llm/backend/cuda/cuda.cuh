@@ -1,7 +1,8 @@
 /* Shared by the files of the CUDA backend: the backend, errors, scratch memory, products, the table
  * of operations, launches.
  *
- *   cuda.cu              making and freeing a backend, errors, recorded graphs, time marks
+ *   cuda.cu              making and freeing a backend, recorded graphs, time marks
+ *   operation.cu         errors of operations, shared memory of kernels
  *   memory.cu            device memory, pinned host memory, scratch memory, copies
  *   rows.cu              copies of rows, norms, the gated unit; sums over rows with equal index
  *   heads.cu             norm and rotary embedding of attention heads
