@@ -205,6 +205,14 @@ static const char *elsewhere(const cfg_reader *r, const char *key, char text[FIE
   return fields_elsewhere(key, path, text);
 }
 
+/* Whether a name of the section is the key with one more character at its end ("steps" for "step"):
+ * then no field of another section is meant. */
+static bool lacks_one_letter(const cfg_reader *r, const char *key) {
+  const char *near = cfg_nearest(key, r->asked, r->n_asked);
+  const size_t n = strlen(key);
+  return near != NULL && strlen(near) == n + 1 && strncmp(key, near, n) == 0;
+}
+
 gl_status cfg_end(cfg_reader *r) {
   if (r->status != GL_OK || r->map == NULL) return r->status;
   for (size_t i = 0; i < r->map->n; ++i) {
@@ -213,7 +221,7 @@ gl_status cfg_end(cfg_reader *r) {
     while (k < r->n_asked && strcmp(r->asked[k], e->key) != 0) ++k;
     if (k < r->n_asked) continue;
     char near[CFG_HINT_SIZE], all[500], other[FIELD_HINT_SIZE];
-    if (*elsewhere(r, e->key, other) != '\0')
+    if (!lacks_one_letter(r, e->key) && *elsewhere(r, e->key, other) != '\0')
       return r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'; write %s",
                                      e->key, r->section, other);
     r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'%s; it knows: %s",
