@@ -229,8 +229,8 @@ const policy_algorithm *policy_algorithms_find(const char *name);
  * NULL means grpo. Errors: GL_EINPUT for a wrong name or field, with file:line:column and the
  * nearest valid name. */
 gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *node, gl_error *err);
-/* The same where algorithms are not told apart by their names: one that would be too long ends in
- * "…)" and is no error. */
+/* policy_algorithm_parse() for callers that do not identify algorithms by name: a name that would
+ * be too long ends in "…)" and is no error. */
 gl_status policy_algorithm_parse_alone(policy_algorithm *algorithm, const cfg_node *node,
                                        gl_error *err);
 

@@ -600,7 +600,7 @@ const command command_features = {
         "updates is three times that of the first or more, and it rises along the way: a rank\n"
         "correlation of 0.5 or more); their peak, and their jump at the fall, over the median.\n"
         "Metrics are looked at until a fall begins, where the run's score is there to say so, and\n"
-        "no further than --until. Runs that differ only in their seed are told of together.",
+        "no further than --until. Runs that differ only in their seed are reported together.",
     .examples = "  gepolab analyze --table features study.db\n"
                 "  gepolab analyze --table features study.db iw_variance.csv --until 850\n"
                 "  gepolab analyze --table features eval.csv --json",

@@ -463,9 +463,9 @@ const command command_kinds = {
     .arguments = "",
     .summary = "kinds of world, delay laws and presets, with their parameters",
     .about = "Lists what `world.kind`, the `law` of a delay and `cluster.preset` may be, from the\n"
-             "tables that the program itself reads. In place of their own parameters, laws that\n"
-             "can may be given `interval: [l, u]` and `confidence`. Tasks of a transformer are\n"
-             "listed by `gepolab llm tasks`.",
+             "tables that the program itself reads. Most distributions also take\n"
+             "`interval: [l, u]` and `confidence` in place of their parameters. Tasks of\n"
+             "a transformer are listed by `gepolab llm tasks`.",
     .examples = "  gepolab list kinds --json",
     .run = run_kinds};
 

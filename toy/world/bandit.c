@@ -16,10 +16,11 @@ enum { REWARDS_ENTITY = 0 };
 static const field entries[] = {
     FIELD(
         "world.rewards", "rewards", LIST, "", NULL,
-        "of bandit: mean rewards, a number per arm, such a list per context, or the law that "
+        "of bandit: mean rewards, a number per arm, such a list per context, or the distribution "
+        "that "
         "they are drawn from. Of llm in `gepolab lab bias`: a number per response (by length, then "
         "lexicographically), or such a list per prompt, instead of a task",
-        .rule = "the uniform law"),
+        .rule = "the uniform distribution"),
     FIELD("world.rewards.law", "law of rewards", CHOICE("uniform", "normal", "bernoulli"), "",
           "uniform", "uniform, normal or bernoulli", .when = {{"world.kind", "bandit"}}),
     FIELD("world.rewards.low", "lowest reward", REAL(-1e9, 1e9), "", "0",
