@@ -249,24 +249,30 @@ static bool is_in_list(const char *said, const char *text) {
   return false;
 }
 
-gl_status page_leave_out(figure_page *p, gl_error *err, const char *format, ...) {
+/* Adds an entry to a list unless the list has it; counts it in *n, which may be NULL. */
+static gl_status add_foot_entry(char **list, size_t *n, gl_error *err, const char *format,
+                                va_list args) {
   char text[200];
+  vsnprintf(text, sizeof text, format, args);
+  if (is_in_list(*list, text)) return GL_OK;
+  if (n != NULL) ++*n;
+  return append_foot(list, SEPARATOR, text, err);
+}
+
+gl_status page_leave_out(figure_page *p, gl_error *err, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  const gl_status status = add_foot_entry(&p->left_out, &p->n_left_out, err, format, args);
   va_end(args);
-  if (is_in_list(p->left_out, text)) return GL_OK;
-  p->n_left_out++;
-  return append_foot(&p->left_out, SEPARATOR, text, err);
+  return status;
 }
 
 gl_status page_absent(figure_page *p, gl_error *err, const char *format, ...) {
-  char text[200];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  const gl_status status = add_foot_entry(&p->absent, NULL, err, format, args);
   va_end(args);
-  return is_in_list(p->absent, text) ? GL_OK : append_foot(&p->absent, SEPARATOR, text, err);
+  return status;
 }
 
 gl_status page_remark(figure_page *p, gl_error *err, const char *format, ...) {

@@ -154,10 +154,14 @@ static const args_option *option_lettered(const parser *p, char letter) {
   return NULL;
 }
 
+static bool takes_recipe(const command *c) {
+  return strstr(c->arguments, "RECIPE") != NULL;
+}
+
 /* Of a command that takes a recipe: --steps 20 is written steps=20. */
 static bool is_field_as_option(const parser *p, const char *word, size_t length, gl_error *err) {
   char name[64], own[FIELD_HINT_SIZE], path[FIELD_HINT_SIZE];
-  if (!p->shape.overrides || strstr(p->command->arguments, "RECIPE") == NULL) return false;
+  if (!p->shape.overrides || !takes_recipe(p->command)) return false;
   snprintf(name, sizeof name, "%.*s", (int)length, word);
   if (*fields_elsewhere(name, NULL, own) == '\0') return false;
   const char *next = p->next < p->argc && p->argv[p->next][0] != '-' ? p->argv[p->next] : "VALUE";
@@ -172,7 +176,7 @@ static bool is_field_as_option(const parser *p, const char *word, size_t length,
 /* Of a command that takes a recipe: steps 20 and steps = 20 are written steps=20. */
 static bool is_field_as_word(const parser *p, const char *word) {
   char own[FIELD_HINT_SIZE];
-  if (strstr(p->command->arguments, "RECIPE") == NULL) return false;
+  if (!takes_recipe(p->command)) return false;
   if (*fields_elsewhere(word, NULL, own) == '\0') return false;
   int at = p->next;
   if (at < p->argc && strcmp(p->argv[at], "=") == 0) ++at;
@@ -352,7 +356,7 @@ static gl_status check_written(const parser *p) {
 
 /* Whether the command's words are all names of files of runs. */
 static bool reads_studies(const command *c) {
-  return strstr(c->arguments, "RECIPE") == NULL &&
+  return !takes_recipe(c) &&
          (strncmp(c->arguments, "STUDY", 5) == 0 || strncmp(c->arguments, "FILE …", 8) == 0);
 }
 
