@@ -1,4 +1,5 @@
-/* Analysis of study files: which runs are pooled, which are separate cells, tables and correlations. */
+/* Analysis of study files: which runs are pooled, which are separate cells, tables and
+ * correlations. */
 #include "analysis/summary.h"
 #include "analysis/import/report.h"
 #include "tests/support/json.h"
