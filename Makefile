@@ -38,10 +38,10 @@ VERSION  := $(shell cat VERSION)
 
 PACKAGES := gcc libc6-dev pkg-config libgsl-dev libopenblas-dev gnuplot-nox fonts-dejavu-core libcunit1-dev \
             libsqlite3-dev libyaml-dev libcjson-dev librandom123-dev libxxhash-dev libpcre2-dev libutf8proc-dev \
-            libflint-dev $(if $(filter bookworm jammy,$(shell sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)),libflint-arb-dev)
+            zlib1g-dev libzstd-dev libflint-dev $(if $(filter bookworm jammy,$(shell sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)),libflint-arb-dev)
 
 # Libraries: asked for lazily, so that `make deps` works before they exist.
-PKGS      = gsl openblas sqlite3 yaml-0.1 libcjson libpcre2-8 libutf8proc
+PKGS      = gsl openblas sqlite3 yaml-0.1 libcjson libpcre2-8 libutf8proc zlib libzstd
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null))$(PKG_CFLAGS)
 # OpenBLAS is the CBLAS: GSL's own reference one would shadow it.
 PKG_LIBS   = $(eval PKG_LIBS := $(filter-out -lgslcblas,$(shell pkg-config --libs $(PKGS) 2>/dev/null)))$(PKG_LIBS)

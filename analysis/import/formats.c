@@ -18,7 +18,10 @@ static const struct {
   size_t n;
   const char *what, *remedy;
 } others[] = {
-    {"\x1f\x8b", 2, "this is a compressed file", "unpack it with gunzip"},
+    {"\xfd"
+     "7zXZ",
+     5, "this is compressed with xz", "unpack it with unxz, or use gzip or zstd"},
+    {"BZh", 3, "this is compressed with bzip2", "unpack it with bunzip2, or use gzip or zstd"},
     {"PK\x03\x04", 4, "this is a zip file or a spreadsheet", "unpack it, or save it as CSV"},
     {"PAR1", 4, "this is a Parquet file", "write it as CSV, as with pandas' to_csv()"},
     {"\x89HDF", 4, "this is an HDF5 file", "write its tables as CSV"},

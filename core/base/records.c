@@ -3,6 +3,7 @@
 #include "core/base/records.h"
 
 #include "core/base/array.h"
+#include "core/base/compressed.h"
 #include "core/base/json.h"
 
 #include <assert.h>
@@ -320,26 +321,22 @@ int csv_number(const char *cell, double *value) {
 /* --- files --- */
 
 gl_status csv_load(char **text, size_t *size, const char *path, gl_error *err) {
+  enum { PIECE = 1 << 16 };
+  compressed_reader *from = NULL;
+  size_t room = 0, n = 1;
+  char *to = NULL;
   *text = NULL;
   *size = 0;
-  FILE *from = fopen(path, "rb");
-  if (from == NULL) return gl_fail(err, GL_EIO, "%s cannot be read: %s", path, strerror(errno));
-  enum { PIECE = 1 << 16 };
-  size_t room = 0;
-  char *to = NULL;
-  bool fits;
-  while ((fits = ARRAY_RESERVE(to, room, *size + PIECE))) {
-    *size += fread(to + *size, 1, room - *size, from);
-    if (*size < room || *size > CSV_FILE_LIMIT) break;
+  gl_status status = compressed_open(&from, path, err);
+  while (status == GL_OK && n > 0) {
+    if (!ARRAY_RESERVE(to, room, *size + PIECE)) status = gl_fail_memory(err, "a file");
+    if (status == GL_OK) status = compressed_read(from, to + *size, room - *size, &n, err);
+    if (status == GL_OK) *size += n;
+    if (status == GL_OK && *size > CSV_FILE_LIMIT)
+      status = gl_fail(err, GL_EINPUT, "%s%s is larger than 1 GiB; export fewer runs or metrics",
+                       path, compressed_format(from) != NULL ? " decompressed" : "");
   }
-  gl_status status = GL_OK;
-  if (!fits)
-    status = gl_fail_memory(err, "a CSV file");
-  else if (ferror(from))
-    status = gl_fail(err, GL_EIO, "reading %s failed; is it a file?", path);
-  else if (*size > CSV_FILE_LIMIT)
-    status = gl_fail(err, GL_EINPUT, "%s is larger than 1 GiB; export fewer runs or metrics", path);
-  fclose(from);
+  compressed_close(from);
   if (status == GL_OK)
     *text = to;
   else

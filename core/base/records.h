@@ -147,8 +147,9 @@ int csv_number(const char *cell, double *value);
  * refuses. */
 int csv_overflows(const char *cell);
 
-/* Reads the whole file into memory, without a NUL at the end; the caller frees *text. Errors:
- * GL_ENOMEM, GL_EIO (cannot be read), GL_EINPUT (larger than CSV_FILE_LIMIT). */
+/* Reads the whole file into memory, decompressed, without a NUL at the end ("-": standard input);
+ * the caller frees *text. Errors: GL_ENOMEM, GL_EIO (cannot be read), GL_EINPUT (larger than
+ * CSV_FILE_LIMIT, damaged compressed data). */
 gl_status csv_load(char **text, size_t *size, const char *path, gl_error *err);
 
 /* Reads the finite numbers of one column, at least one; the caller frees *out. The first line is a
