@@ -143,7 +143,9 @@ static void what_is_not_clear_is_refused_with_place_and_remedy(void) {
       {"", "f:1:1: the file is empty"},
       {" \n\n", "f:1:1: the file is empty"},
       {"[{\"step\": 1}]", "f:1:1: this is a JSON array; write one object on each line"},
-      {"\x1f\x8b\x08", "this is a compressed file; unpack it"},
+      {"\xfd"
+       "7zXZ\x00",
+       "this is compressed with xz; unpack it"},
       {"PK\x03\x04", "a zip file or a spreadsheet"},
       {"<html>", "this is HTML or XML; export"},
       {"\xff\xfes", "this is UTF-16; save it as UTF-8"},
