@@ -30,7 +30,7 @@ selection() { option=-f; both "$1" selection "$@"; }
 published() { option=-f; both "$1" published "$@"; }
 clock() { recipe=$1; shift; option=-f; both "clock_$recipe" sim "$recipe" "$@" --timeline --densities; }
 . tests/figures/recipes.sh
-asked=${*:-$("$GEPOLAB" recipes | cut -d ' ' -f 1)}
+asked=${*:-$("$GEPOLAB" recipes | awk '/^[a-z]/ && $2 != "plan" { print $1 }')}
 for recipe in $asked; do shortened "$recipe"; done
 option=-f; both plan plan one_node -q train.groups=4 plan.selection.updates=24 plan.selection.most=12 plan.limits.staleness=1.5
 # A run's log of sixty updates of two groups, whose learner goes away from the sampler.

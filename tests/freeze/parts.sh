@@ -326,7 +326,7 @@ library() {
 
 # A line of shell for each job of the parts that are asked for, the longest first.
 jobs() {
-  recipes=$("$GEPOLAB" recipes | cut -d ' ' -f 1)
+  recipes=$("$GEPOLAB" recipes | awk '/^[a-z]/ && $2 != "plan" { print $1 }')
   for r in $recipes; do
     llm=$(kind "$r")
     if wants "recipes$llm" || wants "figures$llm" || wants "exports$llm"; then echo "shortened $r"
