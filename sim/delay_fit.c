@@ -384,32 +384,38 @@ static double as_measured(double x, double resolution, const fit_limits *limits)
   return fmin(fmax(x, limits->low), limits->high);
 }
 
-typedef struct spread {
-  double squares[2]; /* summed squared deviations of the parameters from the fit */
-  size_t n, farther;
-} spread;
+/* A parametric bootstrap: samples of n values from a fitted distribution, each fitted again. */
+typedef struct bootstrap {
+  const family *f;
+  const fit_row *row; /* the fit; row->distance is compared with those of the samples */
+  const delay_fit *about;
+  double *draw; /* [n] workspace */
+  size_t n;
+  double squares[2];        /* summed squared deviations of the parameters from the fit */
+  size_t n_fitted, farther; /* samples that could be fitted; of these, at least as far away */
+} bootstrap;
 
 /* Samples from the fitted distribution once and fits the sample again. */
-static gl_status fit_replicate(spread *to, double *draw, size_t n, const fit_row *row, double d,
-                               const family *f, const delay_fit *about, rng_stream stream,
-                               gl_error *err) {
+static gl_status fit_replicate(bootstrap *to, rng_stream stream, gl_error *err) {
   delay_source source = {.stream = stream};
+  const fit_row *row = to->row;
+  const delay_fit *about = to->about;
   delay_dist free_dist = row->dist, again;
   const char *why_not = NULL;
   free_dist.clamp_lo = 0;
   free_dist.clamp_hi = INFINITY;
-  for (size_t i = 0; i < n; ++i)
-    draw[i] = as_measured(delay_draw(&free_dist, &source), about->resolution, &about->limits);
-  gsl_sort(draw, 1, n);
-  const sample s = sample_of(draw, n, &about->limits);
+  for (size_t i = 0; i < to->n; ++i)
+    to->draw[i] = as_measured(delay_draw(&free_dist, &source), about->resolution, &about->limits);
+  gsl_sort(to->draw, 1, to->n);
+  const sample s = sample_of(to->draw, to->n, &about->limits);
   if (n_inner(&s) < 2 || !(inner_of(&s)[n_inner(&s) - 1] > inner_of(&s)[0])) return GL_OK;
-  gl_status status = fit_maximise(&again, &why_not, f, &s, err);
+  gl_status status = fit_maximise(&again, &why_not, to->f, &s, err);
   if (status != GL_OK || why_not != NULL) return status;
   double v[2];
-  parameters_of(f, &again, v);
+  parameters_of(to->f, &again, v);
   for (int k = 0; k < 2; ++k) to->squares[k] += (v[k] - row->value[k]) * (v[k] - row->value[k]);
-  ++to->n;
-  to->farther += fit_distance(&again, &s, about->resolution) >= d;
+  ++to->n_fitted;
+  to->farther += fit_distance(&again, &s, about->resolution) >= row->distance;
   return GL_OK;
 }
 
@@ -423,20 +429,21 @@ static gl_status test_row(fit_row *row, const family *f, const sample *tested,
   row->why_not = own.why_not;
   if (own.why_not != NULL) return GL_OK;
   parameters_of(f, &own.dist, own.value);
-  row->distance = fit_distance(&own.dist, tested, about->resolution);
+  row->distance = own.distance = fit_distance(&own.dist, tested, about->resolution);
   double *draw = malloc(tested->n * sizeof *draw);
   if (draw == NULL) return gl_fail_memory(err, "a bootstrap");
-  spread to = {.n = 0};
+  bootstrap to = {.f = f, .row = &own, .about = about, .draw = draw, .n = tested->n};
   for (uint64_t b = 0; b < FIT_REPLICATES && status == GL_OK; ++b) {
     stream.entity = stream.entity >> 32 << 32 | b;
-    status = fit_replicate(&to, draw, tested->n, &own, row->distance, f, about, stream, err);
+    status = fit_replicate(&to, stream, err);
   }
   free(draw);
   /* Samples that cannot be fitted count as farther away: p is then not exact, but never too small.
    */
-  row->p = (double)(1 + to.farther + (FIT_REPLICATES - to.n)) / (FIT_REPLICATES + 1);
-  const double ratio = sqrt((double)tested->n / (double)about->n), n = (double)to.n;
-  for (int k = 0; k < 2; ++k) row->error[k] = to.n < 2 ? NAN : ratio * sqrt(to.squares[k] / n);
+  row->p = (double)(1 + to.farther + (FIT_REPLICATES - to.n_fitted)) / (FIT_REPLICATES + 1);
+  const double ratio = sqrt((double)tested->n / (double)about->n), n = (double)to.n_fitted;
+  for (int k = 0; k < 2; ++k)
+    row->error[k] = to.n_fitted < 2 ? NAN : ratio * sqrt(to.squares[k] / n);
   return status;
 }
 

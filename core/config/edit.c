@@ -159,8 +159,8 @@ static gl_status override(cfg_doc *doc, const char *assignment, gl_error *err) {
   const char *path = cfg_strdup(doc, assignment, length);
   if (path == NULL) return gl_fail_memory(err, "an override");
   cfg_node *value;
-  gl_status status =
-      cfg_parse(doc, source, equals + 1, strlen(equals + 1), length + 1, CFG_ASSIGNED, &value, err);
+  const cfg_input after = {equals + 1, strlen(equals + 1), CFG_ASSIGNED, length + 1};
+  gl_status status = cfg_parse(doc, source, &after, &value, err);
   if (status != GL_OK) return status;
   walk w = {doc, start, 1, err};
   cfg_node **slot;
@@ -196,7 +196,7 @@ gl_status cfg_load_value(cfg_doc **out, const char *path, const char *text, size
   *out = NULL;
   gl_status status = cfg_load_text(&doc, "{}", 2, name, err);
   if (status == GL_OK)
-    status = cfg_parse_named(doc, text, size, name, NULL, CFG_VALUE, &value, err);
+    status = cfg_parse_named(doc, &(cfg_input){text, size, CFG_VALUE, 0}, name, NULL, &value, err);
   if (status == GL_OK) status = cfg_set(doc, path, value, err);
   if (status == GL_OK)
     *out = doc;

@@ -75,13 +75,21 @@ typedef enum cfg_form {
   CFG_VALUE     /* one value in any style */
 } cfg_form;
 
-/* Parses one YAML value of any kind. Text on the first line starts at column first_column + 1. */
-gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, size_t size,
-                    size_t first_column, cfg_form form, cfg_node **out, gl_error *err);
+/* A text to parse. */
+typedef struct cfg_input {
+  const char *text;
+  size_t size;
+  cfg_form form;
+  size_t first_column; /* columns before the text on its first line */
+} cfg_input;
+
+/* Parses one YAML value of any kind. */
+gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const cfg_input *in, cfg_node **out,
+                    gl_error *err);
 
 /* The same, after checking the size of the text; name and path are those of its source. */
-gl_status cfg_parse_named(cfg_doc *doc, const char *text, size_t size, const char *name,
-                          const char *path, cfg_form form, cfg_node **out, gl_error *err);
+gl_status cfg_parse_named(cfg_doc *doc, const cfg_input *in, const char *name, const char *path,
+                          cfg_node **out, gl_error *err);
 
 /* Like cfg_load_text_of() into an existing doc: *root is a map of doc. */
 gl_status cfg_load_into(cfg_doc *doc, const char *text, size_t size, const char *name,

@@ -19,10 +19,7 @@ typedef struct composer {
   yaml_event_t event; /* current event; freed by the next advance() */
   cfg_doc *doc;
   const cfg_source *source;
-  const char *text;
-  size_t size;
-  size_t first_column;
-  cfg_form form;
+  cfg_input in;
   anchor anchors[CFG_MAX_ANCHORS];
   size_t n_anchors;
   gl_error *err;
@@ -33,7 +30,7 @@ static gl_status compose(composer *c, size_t depth, cfg_node **out);
 /* --- positions and libyaml errors --- */
 
 static cfg_place place_of_mark(const composer *c, yaml_mark_t mark) {
-  size_t shift = mark.line == 0 ? c->first_column : 0;
+  size_t shift = mark.line == 0 ? c->in.first_column : 0;
   return (cfg_place){c->source, mark.line + 1, mark.column + 1 + shift};
 }
 
@@ -43,11 +40,11 @@ static cfg_place here(const composer *c) {
 
 /* The position of a byte: for invalid bytes, which have no libyaml mark. */
 static cfg_place place_of_byte(const composer *c, size_t offset) {
-  cfg_place at = {c->source, 1, 1 + c->first_column};
-  for (size_t i = 0; i < offset && i < c->size; ++i) {
-    if (c->text[i] == '\n')
+  cfg_place at = {c->source, 1, 1 + c->in.first_column};
+  for (size_t i = 0; i < offset && i < c->in.size; ++i) {
+    if (c->in.text[i] == '\n')
       at = (cfg_place){c->source, at.line + 1, 1};
-    else if (((unsigned char)c->text[i] & 0xc0) != 0x80) /* not a continuation byte of UTF-8 */
+    else if (((unsigned char)c->in.text[i] & 0xc0) != 0x80) /* not a continuation byte of UTF-8 */
       ++at.column;
   }
   return at;
@@ -56,10 +53,10 @@ static cfg_place place_of_byte(const composer *c, size_t offset) {
 /* The byte at a mark, which counts characters; 0 at the end. */
 static char byte_at(const composer *c, yaml_mark_t mark) {
   size_t i = 0;
-  for (size_t line = 0; line < mark.line && i < c->size; ++i) line += c->text[i] == '\n';
-  for (size_t column = 0; i < c->size; ++i) {
-    if (((unsigned char)c->text[i] & 0xc0) == 0x80) continue;
-    if (column++ == mark.column) return c->text[i];
+  for (size_t line = 0; line < mark.line && i < c->in.size; ++i) line += c->in.text[i] == '\n';
+  for (size_t column = 0; i < c->in.size; ++i) {
+    if (((unsigned char)c->in.text[i] & 0xc0) == 0x80) continue;
+    if (column++ == mark.column) return c->in.text[i];
   }
   return 0;
 }
@@ -69,13 +66,14 @@ static gl_status not_yaml(composer *c) {
   if (y->error == YAML_MEMORY_ERROR) return gl_fail_memory(c->err, "a recipe");
   if (y->error == YAML_READER_ERROR) {
     cfg_place at = place_of_byte(c, y->problem_offset);
-    unsigned byte = y->problem_offset < c->size ? (unsigned char)c->text[y->problem_offset] : 0;
+    unsigned byte =
+        y->problem_offset < c->in.size ? (unsigned char)c->in.text[y->problem_offset] : 0;
     return cfg_fail_at(&at, c->err,
                        "byte 0x%02x is not text; a recipe is YAML in UTF-8 without control "
                        "characters (is this another kind of file?)",
                        byte);
   }
-  cfg_place at = place_of_mark(c, y->problem_mark), end = place_of_byte(c, c->size);
+  cfg_place at = place_of_mark(c, y->problem_mark), end = place_of_byte(c, c->in.size);
   if (at.line > end.line) at = end; /* libyaml adds a line break at the end of every text */
   if (byte_at(c, y->problem_mark) == '\t')
     return cfg_fail_at(&at, c->err, "a tab where YAML allows none; indent with spaces");
@@ -349,7 +347,7 @@ static gl_status compose(composer *c, size_t depth, cfg_node **out) {
                        "the tag %.40s is not supported; write the plain value, in "
                        "quotes if it is to be text",
                        (const char *)b.tag);
-  if (b.block && c->form == CFG_ASSIGNED)
+  if (b.block && c->in.form == CFG_ASSIGNED)
     return cfg_fail_at(&at, c->err,
                        "on the command line write a list as [a, b] and a map as "
                        "{key: value}, and put quotes around text that holds ': '");
@@ -374,11 +372,11 @@ static gl_status compose_document(composer *c, cfg_node **out) {
   if (status != GL_OK) return status;
   cfg_place at = here(c);
   if (c->event.type == YAML_STREAM_END_EVENT) {
-    if (c->form == CFG_RECIPE)
+    if (c->in.form == CFG_RECIPE)
       return cfg_fail_at(&at, c->err,
                          "the recipe is empty; write a map of keys, such as "
                          "'world: {kind: bandit}'");
-    if (c->form == CFG_VALUE) return cfg_fail_at(&at, c->err, "the text is empty");
+    if (c->in.form == CFG_VALUE) return cfg_fail_at(&at, c->err, "the text is empty");
     *out = cfg_node_new(c->doc, CFG_SCALAR, at, c->err);
     if (*out == NULL) return c->err->status;
     (*out)->plain = 1;
@@ -397,8 +395,8 @@ static gl_status compose_document(composer *c, cfg_node **out) {
   return GL_OK;
 }
 
-gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, size_t size,
-                    size_t first_column, cfg_form form, cfg_node **out, gl_error *err) {
+gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const cfg_input *in, cfg_node **out,
+                    gl_error *err) {
   gl_error local = {0};
   composer *c = calloc(1, sizeof *c);
   if (c == NULL || !yaml_parser_initialize(&c->yaml)) {
@@ -407,13 +405,10 @@ gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, si
   }
   c->doc = doc;
   c->source = source;
-  c->text = text;
-  c->size = size;
-  c->first_column = first_column;
-  c->form = form;
+  c->in = *in;
   c->err = &local;
   yaml_parser_set_encoding(&c->yaml, YAML_UTF8_ENCODING);
-  yaml_parser_set_input_string(&c->yaml, (const unsigned char *)text, size);
+  yaml_parser_set_input_string(&c->yaml, (const unsigned char *)in->text, in->size);
   *out = NULL;
   gl_status status = compose_document(c, out);
   yaml_event_delete(&c->event);
@@ -424,20 +419,21 @@ gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, si
 
 /* --- loading --- */
 
-gl_status cfg_parse_named(cfg_doc *doc, const char *text, size_t size, const char *name,
-                          const char *path, cfg_form form, cfg_node **out, gl_error *err) {
+gl_status cfg_parse_named(cfg_doc *doc, const cfg_input *in, const char *name, const char *path,
+                          cfg_node **out, gl_error *err) {
   const cfg_source *source = cfg_source_new(doc, name, NULL, path);
   if (source == NULL) return gl_fail_memory(err, "a recipe");
   cfg_place top = {source, 1, 1};
-  if (size > CFG_MAX_BYTES)
+  if (in->size > CFG_MAX_BYTES)
     return cfg_fail_at(&top, err, "larger than the %d MiB a recipe may have; is it a recipe?",
                        CFG_MAX_BYTES >> 20);
-  return cfg_parse(doc, source, text, size, 0, form, out, err);
+  return cfg_parse(doc, source, in, out, err);
 }
 
 gl_status cfg_load_into(cfg_doc *doc, const char *text, size_t size, const char *name,
                         const char *path, cfg_node **root, gl_error *err) {
-  gl_status status = cfg_parse_named(doc, text, size, name, path, CFG_RECIPE, root, err);
+  gl_status status =
+      cfg_parse_named(doc, &(cfg_input){text, size, CFG_RECIPE, 0}, name, path, root, err);
   if (status != GL_OK) return status;
   if ((*root)->kind != CFG_MAP)
     return cfg_fail(*root, err,

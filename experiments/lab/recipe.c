@@ -185,14 +185,14 @@ static gl_status dial_kl(lab_recipe *r, const double *theta_p, lab_ray ray, cons
                          const cfg_node *place, gl_error *err) {
   const size_t n = r->view.n_parameters;
   double *kl = NULL, *direction = MUST_ARRAY(double, 2 * n, "the dial"), scale = 0;
+  const lab_half_line along = {theta_p, direction, lab_dial_most(ray)};
   size_t count = 0;
   gl_status status = list == NULL ? cfg_fail(place, err, "the dial needs `kl`, a list")
                                   : lab_recipe_numbers(list, &kl, &count, err);
   if (status == GL_OK) lab_dial_direction(&r->view, theta_p, ray, r->seed, 0, direction);
   for (size_t i = 0; i < count && status == GL_OK; ++i) {
     gl_error why = {.status = GL_OK};
-    status = lab_dial_ray(&r->view, theta_p, direction, lab_dial_most(ray), kl[i], direction + n,
-                          &scale, &why);
+    status = lab_dial_ray(&r->view, &along, kl[i], direction + n, &scale, &why);
     if (status == GL_EINPUT) cfg_fail(list, err, "%s", why.text);
     if (status == GL_OK) add_policies(r, theta_p, direction + n, NAN);
   }

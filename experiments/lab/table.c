@@ -316,8 +316,7 @@ static gl_status conclude(lab_result *out, const work *w, size_t algorithm, gl_e
     lab_summary_join(&whole, parts, even, PARTS, SIZE_MAX);
     memcpy(out->expected, whole.mean, n * sizeof *out->expected);
     lab_summary_numbers(&whole, out->truth, 1e-13, &out->numbers);
-    status = lab_summary_errors(&out->error, out->expected_error, parts, PARTS, out->expected,
-                                out->truth, 1e-13, err);
+    status = lab_result_errors(out, parts, PARTS, 1e-13, err);
   }
   for (size_t k = 0; k < PARTS; ++k) lab_summary_fini(&part[k]);
   lab_summary_fini(&whole);

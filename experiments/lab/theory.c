@@ -182,8 +182,9 @@ static gl_status draw_pairs(pairs_tally *t, const family *f, const theory_spec *
   gl_status status = GL_OK;
   for (size_t y = 0; y < f->n; ++y) r[y] = y % 2 == 0;
   for (size_t i = 0; i < s->pairs && status == GL_OK; ++i) {
-    status = lab_theory_random_pair(f->n, f->alpha, f->apart, s->seed,
-                                    (uint64_t)(number + 1) << 48 | i, p, q, err);
+    const lab_random_pair pair = {f->n, f->alpha, f->apart, s->seed,
+                                  (uint64_t)(number + 1) << 48 | i};
+    status = lab_theory_random_pair(&pair, p, q, err);
     if (status == GL_OK) pairs_tally_add(t, p, q, r, f->n);
   }
   return status;
@@ -262,8 +263,8 @@ static gl_status add_products(table *list, const theory_spec *s, gl_error *err) 
   gl_status status = GL_OK;
   for (size_t v = 0; v < s->n_vocabularies && status == GL_OK; ++v) {
     const size_t vocabulary = (size_t)s->vocabularies[v];
-    status =
-        lab_theory_random_pair(vocabulary, 0.3, 0.3, s->seed, UINT64_C(99) << 48 | v, p, q, err);
+    const lab_random_pair pair = {vocabulary, 0.3, 0.3, s->seed, UINT64_C(99) << 48 | v};
+    status = lab_theory_random_pair(&pair, p, q, err);
     for (size_t i = 0; i < s->n_lengths && status == GL_OK; ++i) {
       lab_weights_stats w;
       lab_theory_product(p, q, vocabulary, (size_t)s->lengths[i], &w);
@@ -514,7 +515,8 @@ static gl_status run_paths(void *context, size_t i, gl_error *err) {
   collecting to = {r, staleness, &c->tally};
   gl_status status = lab_tuned_rate(r, algorithm, staleness, &j->counter, &c->lr, err);
   for (size_t s = 0; s < r->training.seeds && status == GL_OK; ++s) {
-    status = lab_train_path(r, algorithm, staleness, c->lr, s + 1, collect_pairs, &to, err);
+    const lab_path path = {r, algorithm, staleness, c->lr, s + 1};
+    status = lab_train_path(&path, collect_pairs, &to, err);
     lab_counter_add(&j->counter, 1);
   }
   return status;

@@ -14,22 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One training run. The ring buffer holds the last staleness + 1 policies, the newest at `now`. */
+/* The state of a training run. The ring buffer holds the last staleness + 1 policies, the newest at
+ * `now`. */
 typedef struct run {
-  const lab_recipe *r;
-  const policy_algorithm *algorithm;
-  size_t staleness;
-  double lr;
-  uint64_t seed;
+  lab_path of;
   double *ring; /* [(staleness + 1) * n] */
   double *step; /* [n] */
   size_t now;
 } run;
 
 static double *policy_ago(const run *u, size_t updates_done, size_t ago) {
-  const size_t slots = u->staleness + 1;
+  const size_t slots = u->of.staleness + 1;
   const size_t back = ago < updates_done ? ago : updates_done;
-  return u->ring + (u->now + slots - back) % slots * u->r->view.n_parameters;
+  return u->ring + (u->now + slots - back) % slots * u->of.r->view.n_parameters;
 }
 
 /* Maps a number in (0, 1) to a prompt (inverse CDF of the prompt weights). */
@@ -44,14 +41,14 @@ static size_t prompt_of(const enumerable *e, double u) {
  * addressed by seed, update and group and are the same for every algorithm, so comparisons are
  * paired. */
 static gl_status estimate(run *u, size_t update, gl_error *err) {
-  const lab_recipe *r = u->r;
+  const lab_recipe *r = u->of.r;
   const size_t size = r->group_size[0], n = r->view.n_parameters;
   const double *learner_now = policy_ago(u, update, 0);
-  const double *sampler = policy_ago(u, update, u->staleness);
+  const double *sampler = policy_ago(u, update, u->of.staleness);
   gl_status status = GL_OK;
   memset(u->step, 0, n * sizeof *u->step);
   for (size_t g = 0; g < r->training.groups && status == GL_OK; ++g) {
-    const rng_stream stream = rng_stream_at(r->seed, RNG_ROLLOUT, u->seed << 32 | update);
+    const rng_stream stream = rng_stream_at(r->seed, RNG_ROLLOUT, u->of.seed << 32 | update);
     const uint64_t block = g * (size + 1);
     lab_tables t;
     lab_alias alias = {0};
@@ -63,7 +60,7 @@ static gl_status estimate(run *u, size_t update, gl_error *err) {
     if (status == GL_OK) status = lab_group_init(&group, &t, size, err);
     for (size_t i = 0; i < size && status == GL_OK; ++i)
       group.response[i] = lab_alias_draw(&alias, rng_block(stream, block + 1 + i).v[0]);
-    if (status == GL_OK) status = lab_group_evaluate(&group, u->algorithm, err);
+    if (status == GL_OK) status = lab_group_evaluate(&group, u->of.algorithm, err);
     for (size_t i = 0; i < n && status == GL_OK; ++i)
       u->step[i] += group.gradient[i] / (double)r->training.groups;
     lab_group_fini(&group);
@@ -75,17 +72,15 @@ static gl_status estimate(run *u, size_t update, gl_error *err) {
 
 /* The quantities to record along a path, and the destination. */
 typedef struct recording {
-  const lab_recipe *r;
-  const policy_algorithm *algorithm;
-  uint64_t seed;
-  int whole; /* 0: record the exact return only */
+  const lab_path *of;
+  bool whole; /* false: record the exact return only */
   lab_point *points;
 } recording;
 
 static gl_status record(void *context, size_t update, const double *theta, const double *sampler,
                         gl_error *err) {
   const recording *to = context;
-  const lab_recipe *r = to->r;
+  const lab_recipe *r = to->of->r;
   lab_point *p = to->points + update / r->training.every;
   *p = (lab_point){.samples = (double)update * (double)(r->training.groups * r->group_size[0])};
   if (!to->whole) return lab_value(&r->view, theta, &p->value, NULL, err);
@@ -97,10 +92,10 @@ static gl_status record(void *context, size_t update, const double *theta, const
                          .budget = r->budget,
                          .samples = r->samples,
                          .seed = r->seed,
-                         .entity = to->seed << 20 | update,
+                         .entity = to->of->seed << 20 | update,
                          .threads = 1};
   lab_result m;
-  gl_status status = lab_measure(&m, &to->algorithm, 1, &spec, err);
+  gl_status status = lab_measure(&m, &to->of->algorithm, 1, &spec, err);
   if (status != GL_OK) return status;
   p->value = m.value;
   p->kl = m.kl;
@@ -112,24 +107,23 @@ static gl_status record(void *context, size_t update, const double *theta, const
   return GL_OK;
 }
 
-gl_status lab_train_path(const lab_recipe *r, const policy_algorithm *algorithm, size_t staleness,
-                         double lr, uint64_t seed, lab_path_visit visit, void *context,
-                         gl_error *err) {
-  const size_t n = r->view.n_parameters, slots = staleness + 1;
-  run u = {.r = r, .algorithm = algorithm, .staleness = staleness, .lr = lr, .seed = seed};
+gl_status lab_train_path(const lab_path *of, lab_path_visit visit, void *context, gl_error *err) {
+  const lab_recipe *r = of->r;
+  const size_t n = r->view.n_parameters, slots = of->staleness + 1;
+  run u = {.of = *of};
   u.ring = MUST_ARRAY(double, slots *n, "a training path");
   u.step = MUST_ARRAY(double, n, "a training path");
   gl_status status = GL_OK;
   memcpy(u.ring, r->pairs[0].learner, n * sizeof *u.ring);
   for (size_t t = 0; t <= r->training.updates && status == GL_OK; ++t) {
     if (t % r->training.every == 0)
-      status = visit(context, t, policy_ago(&u, t, 0), policy_ago(&u, t, staleness), err);
+      status = visit(context, t, policy_ago(&u, t, 0), policy_ago(&u, t, of->staleness), err);
     if (t == r->training.updates || status != GL_OK) break;
     status = estimate(&u, t, err);
     double *old = policy_ago(&u, t, 0);
     u.now = (u.now + 1) % slots;
     for (size_t i = 0; i < n && status == GL_OK; ++i) {
-      double moved = old[i] + lr * u.step[i];
+      double moved = old[i] + of->lr * u.step[i];
       u.ring[u.now * n + i] =
           fmax(-500, fmin(500, moved)); /* limits diverged logits to finite values */
     }
@@ -140,13 +134,6 @@ gl_status lab_train_path(const lab_recipe *r, const policy_algorithm *algorithm,
 }
 
 /* --- over seeds, rates and algorithms --- */
-/* Trains along the path and writes its records. */
-static gl_status train(const lab_recipe *r, const policy_algorithm *algorithm, size_t staleness,
-                       double lr, uint64_t seed, int whole, lab_point *points, gl_error *err) {
-  recording to = {r, algorithm, seed, whole, points};
-  return lab_train_path(r, algorithm, staleness, lr, seed, record, &to, err);
-}
-
 static double mean_value(const lab_point *p, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; ++i) sum += p[i].value;
@@ -165,7 +152,8 @@ gl_status lab_tuned_rate(const lab_recipe *r, const policy_algorithm *algorithm,
   for (size_t k = 0; k < t->n_lr && t->n_lr > 1 && status == GL_OK; ++k) {
     double score = 0;
     for (size_t s = 0; s < t->tuning_seeds && status == GL_OK; ++s) {
-      status = train(r, algorithm, staleness, t->lr[k], (UINT64_C(1) << 20) + s, 0, path, err);
+      const lab_path of = {r, algorithm, staleness, t->lr[k], (UINT64_C(1) << 20) + s};
+      status = lab_train_path(&of, record, &(recording){&of, false, path}, err);
       if (counter != NULL) lab_counter_add(counter, 1);
       if (status == GL_OK) score += mean_value(path, n_points);
     }
@@ -205,8 +193,9 @@ static gl_status run_algorithm(void *context, size_t algorithm, gl_error *err) {
   gl_status status = lab_tuned_rate(r, &r->algorithms[algorithm], r->training.staleness,
                                     &j->counter, &c->lr[algorithm], err);
   for (size_t s = 0; s < r->training.seeds && status == GL_OK; ++s) {
-    status = train(r, &r->algorithms[algorithm], r->training.staleness, c->lr[algorithm], s + 1, 1,
-                   path, err);
+    const lab_path of = {r, &r->algorithms[algorithm], r->training.staleness, c->lr[algorithm],
+                         s + 1};
+    status = lab_train_path(&of, record, &(recording){&of, true, path}, err);
     lab_counter_add(&j->counter, 1);
     for (size_t i = 0; i < c->n_points && status == GL_OK; ++i)
       add_point(&sum[i], &path[i], 1 / seeds);

@@ -24,11 +24,16 @@ typedef struct lab_point {
  */
 typedef gl_status (*lab_path_visit)(void *context, size_t update, const double *learner,
                                     const double *sampler, gl_error *err);
-/* Trains one algorithm as the recipe's `training` describes, but with the given staleness, and
- * calls visit at each recorded point of the path. */
-gl_status lab_train_path(const lab_recipe *r, const policy_algorithm *algorithm, size_t staleness,
-                         double lr, uint64_t seed, lab_path_visit visit, void *context,
-                         gl_error *err);
+/* One training run, as the recipe's `training` describes, but with this staleness. */
+typedef struct lab_path {
+  const lab_recipe *r;
+  const policy_algorithm *algorithm;
+  size_t staleness; /* in updates */
+  double lr;
+  uint64_t seed;
+} lab_path;
+/* Trains and calls visit at each recorded point of the path. */
+gl_status lab_train_path(const lab_path *of, lab_path_visit visit, void *context, gl_error *err);
 /* Returns the recipe's learning rate with the best mean return over the path at that staleness, on
  * the tuning seeds, which differ from the reported seeds 1, 2, …. counter (may be NULL) counts
  * paths. */

@@ -166,7 +166,7 @@ static gl_status solve(search *f, double most, double *s, gl_error *err) {
 
 typedef struct ray {
   const enumerable *world;
-  const double *theta_p, *direction;
+  const lab_half_line *along;
   double *theta_q;
   gl_status status;
   gl_error *err;
@@ -174,19 +174,20 @@ typedef struct ray {
 
 static double ray_kl(double s, void *self) {
   ray *r = self;
+  const double *theta_p = r->along->theta_p;
   double kl = NAN;
   for (size_t i = 0; i < r->world->n_parameters; ++i)
-    r->theta_q[i] = r->theta_p[i] + s * r->direction[i];
-  gl_status status = lab_divergence(r->world, r->theta_p, r->theta_q, &kl, NULL, r->err);
+    r->theta_q[i] = theta_p[i] + s * r->along->direction[i];
+  gl_status status = lab_divergence(r->world, theta_p, r->theta_q, &kl, NULL, r->err);
   if (r->status == GL_OK) r->status = status;
   return kl;
 }
 
-gl_status lab_dial_ray(const enumerable *world, const double *theta_p, const double *direction,
-                       double most, double kl, double *theta_q, double *scale, gl_error *err) {
-  ray r = {world, theta_p, direction, theta_q, GL_OK, err};
+gl_status lab_dial_ray(const enumerable *world, const lab_half_line *along, double kl,
+                       double *theta_q, double *scale, gl_error *err) {
+  ray r = {world, along, theta_q, GL_OK, err};
   search f = {ray_kl, &r, kl};
-  gl_status status = solve(&f, most, scale, err);
+  gl_status status = solve(&f, along->most, scale, err);
   if (status == GL_OK) (void)ray_kl(*scale, &r);
   return r.status != GL_OK ? r.status : status;
 }

@@ -20,10 +20,15 @@ typedef enum lab_ray { LAB_RAY_HOTTER, LAB_RAY_COLDER, LAB_RAY_RANDOM } lab_ray;
 void lab_dial_direction(const enumerable *world, const double *theta_p, lab_ray ray, uint64_t seed,
                         uint64_t entity, double *direction);
 
+/* The policies theta_p + s direction, 0 <= s <= most. */
+typedef struct lab_half_line {
+  const double *theta_p, *direction; /* [n_parameters] */
+  double most;                       /* lab_dial_most() */
+} lab_half_line;
 /* Writes theta_q on the ray with KL(p||q) = kl >= 0 nats, averaged over prompts, and stores s in
  * *scale. Errors: GL_EINPUT (beyond the largest KL on the ray, which the message gives). */
-gl_status lab_dial_ray(const enumerable *world, const double *theta_p, const double *direction,
-                       double most, double kl, double *theta_q, double *scale, gl_error *err);
+gl_status lab_dial_ray(const enumerable *world, const lab_half_line *along, double kl,
+                       double *theta_q, double *scale, gl_error *err);
 /* Returns the largest s of a ray: 1 for hotter (uniform logits), +inf for the others. */
 double lab_dial_most(lab_ray ray);
 

@@ -319,10 +319,13 @@ void lab_moments_mirror(lab_moments *m) {
 /* If log-probabilities differ by more than this, products of probabilities could underflow. */
 #define LOG_SMALL (-300.0)
 
+typedef struct single {
+  double coefficient, weight;
+} single;
+
 /* Runs policy_evaluate() on a group of one response with the given advantage. */
-static gl_status evaluate_one(const policy_algorithm *algorithm, const lab_tables *t, size_t y,
-                              double advantage, double *coefficient, double *weight,
-                              policy_workspace *ws, gl_error *err) {
+static gl_status evaluate_one(single *out, const policy_algorithm *algorithm, const lab_tables *t,
+                              size_t y, double advantage, policy_workspace *ws, gl_error *err) {
   policy_algorithm alone = *algorithm;
   alone.baseline = BASELINE_NONE;
   alone.scale = SCALE_NONE;
@@ -338,8 +341,8 @@ static gl_status evaluate_one(const policy_algorithm *algorithm, const lab_table
                            .logq = t->logq + y,
                            .log_denominator = &t->log_collision,
                            .max_length = 1};
-  policy_output out = {.coefficient = coefficient, .weight = weight, .skip_metrics = 1};
-  return policy_evaluate(&alone, &in, &out, ws, err);
+  policy_output to = {.coefficient = &out->coefficient, .weight = &out->weight, .skip_metrics = 1};
+  return policy_evaluate(&alone, &in, &to, ws, err);
 }
 
 /* --- algorithms that can be factored --- */
@@ -598,13 +601,15 @@ static gl_status single_tables(lab_form *f, const policy_algorithm *algorithm, c
                                policy_workspace *ws, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t y = 0; y < f->n && status == GL_OK; ++y) {
-    double plus = 0, minus = 0;
-    status = evaluate_one(algorithm, t, y, 0, &f->extra[y], &f->ratio[y], ws, err);
+    single zero = {0}, plus = {0}, minus = {0};
+    status = evaluate_one(&zero, algorithm, t, y, 0, ws, err);
+    f->extra[y] = zero.coefficient;
+    f->ratio[y] = zero.weight;
     if (f->denominator != LAB_LOCAL) continue;
-    if (status == GL_OK) status = evaluate_one(algorithm, t, y, 1, &plus, NULL, ws, err);
-    if (status == GL_OK) status = evaluate_one(algorithm, t, y, -1, &minus, NULL, ws, err);
-    f->up[y] = plus - f->extra[y];
-    f->down[y] = f->extra[y] - minus;
+    if (status == GL_OK) status = evaluate_one(&plus, algorithm, t, y, 1, ws, err);
+    if (status == GL_OK) status = evaluate_one(&minus, algorithm, t, y, -1, ws, err);
+    f->up[y] = plus.coefficient - zero.coefficient;
+    f->down[y] = zero.coefficient - minus.coefficient;
   }
   return status;
 }

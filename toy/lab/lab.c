@@ -158,12 +158,11 @@ void lab_summary_numbers(const lab_summary *s, const double *truth, double round
   };
 }
 
-gl_status lab_summary_errors(lab_numbers *error, double *expected_error,
-                             const lab_summary *const *parts, size_t n, const double *expected,
-                             const double *truth, double rounding, gl_error *err) {
+gl_status lab_result_errors(lab_result *out, const lab_summary *const *parts, size_t n,
+                            double rounding, gl_error *err) {
   const size_t p = parts[0]->n_parameters;
   const double count = (double)n;
-  double *even = calloc(n, (1 + LAB_NUMBERS) * sizeof *even), *to = (double *)error;
+  double *even = calloc(n, (1 + LAB_NUMBERS) * sizeof *even), *to = (double *)&out->error;
   lab_summary s = {0};
   gl_status status =
       even == NULL ? gl_fail_memory(err, "standard errors") : lab_summary_init(&s, p, 0, err);
@@ -173,15 +172,15 @@ gl_status lab_summary_errors(lab_numbers *error, double *expected_error,
   }
   double *left_out = even + n; /* [n * LAB_NUMBERS] */
   for (size_t k = 0; k < n; ++k) even[k] = 1 / count;
-  memset(expected_error, 0, p * sizeof *expected_error);
+  memset(out->expected_error, 0, p * sizeof *out->expected_error);
   for (size_t k = 0; k < n; ++k) {
     lab_numbers numbers;
     lab_summary_join(&s, parts, even, n, k);
-    lab_summary_numbers(&s, truth, rounding, &numbers);
+    lab_summary_numbers(&s, out->truth, rounding, &numbers);
     memcpy(left_out + k * LAB_NUMBERS, &numbers, sizeof numbers);
     for (size_t i = 0; i < p; ++i) {
-      const double d = parts[k]->mean[i] - expected[i];
-      expected_error[i] += d * d;
+      const double d = parts[k]->mean[i] - out->expected[i];
+      out->expected_error[i] += d * d;
     }
   }
   for (size_t v = 0; v < LAB_NUMBERS; ++v) {
@@ -194,7 +193,7 @@ gl_status lab_summary_errors(lab_numbers *error, double *expected_error,
     to[v] = sqrt(sum * (count - 1) / count);
   }
   for (size_t i = 0; i < p; ++i)
-    expected_error[i] = sqrt(expected_error[i] / (count * (count - 1)));
+    out->expected_error[i] = sqrt(out->expected_error[i] / (count * (count - 1)));
   lab_summary_fini(&s);
   free(even);
   return GL_OK;
@@ -698,10 +697,8 @@ static gl_status lab_conclude(lab_result *out, const work *w, size_t algorithm, 
     }
     if (status == GL_OK && out->method == LAB_MONTE_CARLO) {
       out->expected_error = calloc(out->n_parameters, sizeof *out->expected_error);
-      status = out->expected_error == NULL
-                   ? gl_fail_memory(err, "standard errors")
-                   : lab_summary_errors(&out->error, out->expected_error, parts, PARTS,
-                                        out->expected, out->truth, rounding, err);
+      status = out->expected_error == NULL ? gl_fail_memory(err, "standard errors")
+                                           : lab_result_errors(out, parts, PARTS, rounding, err);
     }
   }
   for (size_t k = 0; k < w->used; ++k) lab_summary_fini(&part[k]);

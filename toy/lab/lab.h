@@ -104,12 +104,6 @@ extern const char *const lab_number_names[LAB_NUMBERS];
  * counts as 0. */
 void lab_summary_numbers(const lab_summary *s, const double *truth, double rounding,
                          lab_numbers *out);
-/* Standard errors by the jackknife over n >= 2 parts of equal weight: (n-1)/n sum_k (value without
- * part k - their mean)^2. expected_error[n_parameters] receives the standard error of the mean
- * gradient, from the spread of the parts. Errors: GL_ENOMEM. */
-gl_status lab_summary_errors(lab_numbers *error, double *expected_error,
-                             const lab_summary *const *parts, size_t n, const double *expected,
-                             const double *truth, double rounding, gl_error *err);
 
 /* --- measurements --- */
 
@@ -160,6 +154,12 @@ const char *lab_needs_more(const policy_algorithm *algorithm);
 gl_status lab_measure(lab_result *out, const policy_algorithm *const *algorithms, size_t n,
                       const lab_spec *spec, gl_error *err);
 void lab_result_fini(lab_result *r);
+
+/* Standard errors by the jackknife over n >= 2 parts of equal weight, whose mean is out->expected:
+ * (n-1)/n sum_k (value without part k - their mean)^2. Fills out->error, and
+ * out->expected_error[n_parameters] from the spread of the parts. Errors: GL_ENOMEM. */
+gl_status lab_result_errors(lab_result *out, const lab_summary *const *parts, size_t n,
+                            double rounding, gl_error *err);
 
 /* The fields of recipes of `gepolab lab bias` and `gepolab lab theory`. */
 extern const struct field_table lab_fields;

@@ -2,11 +2,17 @@
 #include "toy/lab/tables.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Tables over all responses, before those with sampling probability 0 are removed. */
+/* A prompt and its tables over all responses, before those with sampling probability 0 are removed.
+ */
 typedef struct whole {
+  const enumerable *world;
+  size_t x;                        /* the prompt */
+  const double *theta_p, *theta_q; /* parameters of learner and sampler */
+  lab_weights weights;
   size_t n;
   double *reward, *logp, *logq, *drawn, *p,
       *q;           /* drawn: log-probabilities of the truncated sampling distribution, per token */
@@ -22,10 +28,11 @@ static double row_sum(const double *row, size_t n) {
   return sum;
 }
 
-static gl_status whole_init(whole *w, const enumerable *e, size_t x, const double *theta_p,
-                            const double *theta_q, gl_error *err) {
-  const size_t n = e->ops->n_responses(e->self, x), m = e->max_length;
-  *w = (whole){.n = n};
+/* Allocates and fills the tables of w's prompt. */
+static gl_status whole_fill(whole *w, gl_error *err) {
+  const enumerable *e = w->world;
+  const size_t x = w->x, n = e->ops->n_responses(e->self, x), m = e->max_length;
+  w->n = n;
   if (e->n_parameters > LAB_MAX_SCORES / m / n)
     return gl_fail(err, GL_EINPUT,
                    "%zu responses of %zu tokens under %zu parameters are too many to keep all "
@@ -43,15 +50,15 @@ static gl_status whole_init(whole *w, const enumerable *e, size_t x, const doubl
   gl_status status = arena_check(a, "the tables of a prompt", err);
   if (status != GL_OK) return status;
   e->ops->rewards(e->self, x, w->reward);
-  status = e->ops->log_probs(e->self, theta_p, x, w->logp, err);
-  if (status == GL_OK) status = e->ops->log_probs(e->self, theta_q, x, w->logq, err);
+  status = e->ops->log_probs(e->self, w->theta_p, x, w->logp, err);
+  if (status == GL_OK) status = e->ops->log_probs(e->self, w->theta_q, x, w->logq, err);
   if (status == GL_OK && e->ops->log_probs_truncated != NULL)
-    status = e->ops->log_probs_truncated(e->self, theta_q, x, w->drawn, err);
+    status = e->ops->log_probs_truncated(e->self, w->theta_q, x, w->drawn, err);
   else
     memcpy(w->drawn, w->logq, n * m * sizeof *w->drawn);
-  if (status == GL_OK) status = e->ops->sequence_scores(e->self, theta_p, x, w->score, err);
+  if (status == GL_OK) status = e->ops->sequence_scores(e->self, w->theta_p, x, w->score, err);
   if (status != GL_OK || w->replayed == NULL) return status;
-  return e->ops->log_probs_replayed(e->self, theta_p, theta_q, x, w->replayed, err);
+  return e->ops->log_probs_replayed(e->self, w->theta_p, w->theta_q, x, w->replayed, err);
 }
 
 /* p(y) log(p(y)/q(y)) with 0 log 0 = 0. */
@@ -60,16 +67,16 @@ static double relative(double p, double log_ratio) {
 }
 
 /* The behaviour log-probabilities that the importance weights use, [n * width]. */
-static const double *seen_dist(const whole *w, lab_weights weights) {
-  return weights == LAB_WEIGHTS_RAW ? w->logq : w->drawn;
+static const double *seen_dist(const whole *w) {
+  return w->weights == LAB_WEIGHTS_RAW ? w->logq : w->drawn;
 }
 
-static gl_status exact_quantities(lab_tables *t, whole *w, const enumerable *e, size_t x,
-                                  lab_weights weights, gl_error *err) {
-  const double *seen = seen_dist(w, weights);
+static gl_status exact_quantities(lab_tables *t, whole *w, gl_error *err) {
+  const enumerable *e = w->world;
+  const double *seen = seen_dist(w);
   double mass_p = 0, mass_q = 0, collision = 0;
   for (size_t y = 0; y < w->n; ++y) {
-    size_t length = e->ops->length(e->self, x, y);
+    size_t length = e->ops->length(e->self, w->x, y);
     double log_p = row_sum(w->logp + y * t->width, length);
     double log_q = row_sum(w->logq + y * t->width, length);
     w->p[y] = exp(log_p);
@@ -103,65 +110,71 @@ static gl_status exact_quantities(lab_tables *t, whole *w, const enumerable *e, 
 
 /* Gradient of the expected reward under the learner's distribution renormalised over the kept
  * tokens. */
-static gl_status kept_gradient(lab_tables *t, whole *w, const enumerable *e, size_t x,
-                               const double *theta, const double *theta_q, gl_error *err) {
+static gl_status kept_gradient(lab_tables *t, whole *w, gl_error *err) {
   if (w->replayed == NULL) return GL_OK;
+  const enumerable *e = w->world;
   double *coefficient = ARENA_GRID(&w->memory, double, w->n, t->width), value = 0;
   t->kept_gradient = ARENA_ARRAY(&t->memory, double, t->n_parameters);
   gl_status status = arena_check(&w->memory, "the tables of a prompt", err);
   if (status == GL_OK) status = arena_check(&t->memory, "the tables of a prompt", err);
   if (status != GL_OK) return status;
   for (size_t y = 0; y < w->n; ++y)
-    value += exp(row_sum(w->replayed + y * t->width, e->ops->length(e->self, x, y))) * w->reward[y];
+    value +=
+        exp(row_sum(w->replayed + y * t->width, e->ops->length(e->self, w->x, y))) * w->reward[y];
   for (size_t y = 0; y < w->n; ++y) {
-    const size_t length = e->ops->length(e->self, x, y);
+    const size_t length = e->ops->length(e->self, w->x, y);
     const double p = exp(row_sum(w->replayed + y * t->width, length));
     for (size_t s = 0; s < length && p > 0; ++s)
       coefficient[y * t->width + s] = p * (w->reward[y] - value);
   }
-  return e->ops->accumulate_score_replayed(e->self, theta, theta_q, x, coefficient,
+  return e->ops->accumulate_score_replayed(e->self, w->theta_p, w->theta_q, w->x, coefficient,
                                            t->kept_gradient, err);
+}
+
+/* Whether the weights use the learner's distribution renormalised over the tokens that the sampler
+ * keeps. */
+static bool whole_replays(const whole *w) {
+  return w->weights == LAB_WEIGHTS_REPLAY && w->replayed != NULL;
 }
 
 /* Adds the scores of tokens times a coefficient, under the learner's distribution that the weights
  * use. */
-static gl_status add_scores(const enumerable *e, size_t x, const double *theta,
-                            const double *theta_q, const double *coefficient, double *to,
-                            gl_error *err) {
-  return theta_q != NULL
-             ? e->ops->accumulate_score_replayed(e->self, theta, theta_q, x, coefficient, to, err)
-             : e->ops->accumulate_score(e->self, theta, x, coefficient, to, err);
+static gl_status add_scores(const whole *w, const double *coefficient, double *to, gl_error *err) {
+  const enumerable *e = w->world;
+  return whole_replays(w)
+             ? e->ops->accumulate_score_replayed(e->self, w->theta_p, w->theta_q, w->x, coefficient,
+                                                 to, err)
+             : e->ops->accumulate_score(e->self, w->theta_p, w->x, coefficient, to, err);
 }
 
-/* Scores of single tokens. For one-token responses they are already known, unless the learner's
- * distribution is renormalised over the tokens that the sampler keeps (theta_q not NULL). */
-static gl_status token_scores(lab_tables *t, whole *w, const size_t *kept, const enumerable *e,
-                              size_t x, const double *theta, const double *theta_q, gl_error *err) {
+/* Scores of single tokens of the responses kept[t->n]. For one-token responses they are already
+ * known, unless the learner's distribution is renormalised. */
+static gl_status token_scores(lab_tables *t, whole *w, const size_t *kept, gl_error *err) {
+  const enumerable *e = w->world;
   const size_t width = t->width, p = t->n_parameters;
-  if (width == 1 && theta_q == NULL) {
+  if (width == 1 && !whole_replays(w)) {
     for (size_t k = 0; k < t->n; ++k)
       memcpy(t->score + k * p, w->score + kept[k] * p, p * sizeof *t->score);
     return GL_OK;
   }
-  if (theta_q == NULL && t->n == w->n && e->ops->token_scores != NULL)
-    return e->ops->token_scores(e->self, theta, x, t->score, err);
+  if (!whole_replays(w) && t->n == w->n && e->ops->token_scores != NULL)
+    return e->ops->token_scores(e->self, w->theta_p, w->x, t->score, err);
   double *unit = ARENA_GRID(&w->memory, double, w->n, width);
   gl_status status = arena_check(&w->memory, "the scores of a prompt", err);
   for (size_t k = 0; k < t->n && status == GL_OK; ++k)
     for (size_t s = 0; s < t->length[k] && status == GL_OK; ++s) {
       unit[kept[k] * width + s] = 1;
-      status = add_scores(e, x, theta, theta_q, unit, t->score + (k * width + s) * p, err);
+      status = add_scores(w, unit, t->score + (k * width + s) * p, err);
       unit[kept[k] * width + s] = 0;
     }
   return status;
 }
 
-static gl_status keep_drawable(lab_tables *t, whole *w, const enumerable *e, size_t x,
-                               const double *theta, const double *theta_q, lab_weights weights,
-                               gl_error *err) {
+/* Copies the responses with positive sampling probability into t. */
+static gl_status copy_support(lab_tables *t, whole *w, gl_error *err) {
+  const enumerable *e = w->world;
   const size_t width = t->width;
-  const int replays = weights == LAB_WEIGHTS_REPLAY && w->replayed != NULL;
-  const double *learner = replays ? w->replayed : w->logp;
+  const double *learner = whole_replays(w) ? w->replayed : w->logp;
   size_t *kept = ARENA_ARRAY(&w->memory, size_t, w->n);
   gl_status status = arena_check(&w->memory, "the tables of a prompt", err);
   for (size_t y = 0; y < w->n && status == GL_OK; ++y)
@@ -174,16 +187,15 @@ static gl_status keep_drawable(lab_tables *t, whole *w, const enumerable *e, siz
   t->logq = ARENA_GRID(a, double, t->n, width);
   t->score = ARENA_GRID(a, double, t->n, width * t->n_parameters);
   if (status == GL_OK) status = arena_check(a, "the tables of a prompt", err);
-  const double *seen = seen_dist(w, weights);
+  const double *seen = seen_dist(w);
   for (size_t k = 0; k < t->n && status == GL_OK; ++k) {
-    t->length[k] = e->ops->length(e->self, x, kept[k]);
+    t->length[k] = e->ops->length(e->self, w->x, kept[k]);
     t->reward[k] = w->reward[kept[k]];
     t->draw[k] = w->q[kept[k]];
     memcpy(t->logp + k * width, learner + kept[k] * width, width * sizeof *t->logp);
     memcpy(t->logq + k * width, seen + kept[k] * width, width * sizeof *t->logq);
   }
-  if (status == GL_OK)
-    status = token_scores(t, w, kept, e, x, theta, replays ? theta_q : NULL, err);
+  if (status == GL_OK) status = token_scores(t, w, kept, err);
   return status;
 }
 
@@ -193,18 +205,21 @@ gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
   *t = (lab_tables){.width = world->max_length, .n_parameters = world->n_parameters};
   if (weights == LAB_WEIGHTS_REPLAY && world->ops->log_probs_truncated != NULL &&
       world->ops->log_probs_replayed == NULL)
-    return gl_fail(
-        err, GL_EINPUT,
-        "weights: replay needs the learner's law over what the sampler keeps, which this "
-        "world does not give; take raw or truncated");
-  whole w = {0};
-  gl_status status = whole_init(&w, world, x, theta_learner, theta_sampler, err);
+    return gl_fail(err, GL_EINPUT,
+                   "weights: replay needs the learner's distribution over the tokens that the "
+                   "sampler keeps, which this "
+                   "world does not give; take raw or truncated");
+  whole w = {.world = world,
+             .x = x,
+             .theta_p = theta_learner,
+             .theta_q = theta_sampler,
+             .weights = weights};
+  gl_status status = whole_fill(&w, err);
   t->gradient = ARENA_ARRAY(&t->memory, double, t->n_parameters);
   if (status == GL_OK) status = arena_check(&t->memory, "the tables of a prompt", err);
-  if (status == GL_OK) status = exact_quantities(t, &w, world, x, weights, err);
-  if (status == GL_OK) status = kept_gradient(t, &w, world, x, theta_learner, theta_sampler, err);
-  if (status == GL_OK)
-    status = keep_drawable(t, &w, world, x, theta_learner, theta_sampler, weights, err);
+  if (status == GL_OK) status = exact_quantities(t, &w, err);
+  if (status == GL_OK) status = kept_gradient(t, &w, err);
+  if (status == GL_OK) status = copy_support(t, &w, err);
   arena_fini(&w.memory);
   if (status != GL_OK) lab_tables_fini(t);
   return status;

@@ -202,22 +202,22 @@ void lab_theory_advantage_variance(const double *p, const double *q, const doubl
     group[k] = fmax(0, (group_square - group_mean * group_mean) / (d[k] * d[k]));
 }
 
-gl_status lab_theory_random_pair(size_t n, double alpha, double apart, uint64_t seed,
-                                 uint64_t entity, double *p, double *q, gl_error *err) {
-  gsl_rng *rng = rng_gsl_new(rng_stream_at(seed, RNG_SEARCH, entity));
+gl_status lab_theory_random_pair(const lab_random_pair *of, double *p, double *q, gl_error *err) {
+  const size_t n = of->n;
+  gsl_rng *rng = rng_gsl_new(rng_stream_at(of->seed, RNG_SEARCH, of->entity));
   double *shape = calloc(n, sizeof *shape);
   if (rng == NULL || shape == NULL) {
     if (rng != NULL) gsl_rng_free(rng);
     free(shape);
     return gl_fail_memory(err, "a random distribution");
   }
-  for (size_t y = 0; y < n; ++y) shape[y] = alpha;
+  for (size_t y = 0; y < n; ++y) shape[y] = of->alpha;
   gsl_ran_dirichlet(rng, n, shape, q);
-  if (apart < 0) {
+  if (of->apart < 0) {
     gsl_ran_dirichlet(rng, n, shape, p);
   } else {
     double sum = 0;
-    for (size_t y = 0; y < n; ++y) sum += p[y] = q[y] * exp(gsl_ran_gaussian(rng, apart));
+    for (size_t y = 0; y < n; ++y) sum += p[y] = q[y] * exp(gsl_ran_gaussian(rng, of->apart));
     for (size_t y = 0; y < n; ++y) p[y] /= sum;
   }
   free(shape);

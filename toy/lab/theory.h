@@ -85,10 +85,15 @@ gl_status lab_theory_search(lab_advantage kind, size_t n, size_t starts, uint64_
 void lab_theory_advantage_variance(const double *p, const double *q, const double *advantage,
                                    size_t n, double *pq, double group[LAB_CONSTANTS]);
 
-/* Samples a random pair: q from a symmetric Dirichlet(alpha), and p from q's logits plus normal
- * noise of standard deviation `apart`; if apart is negative, two independent Dirichlets. The result
- * depends on (seed, entity) only. */
-gl_status lab_theory_random_pair(size_t n, double alpha, double apart, uint64_t seed,
-                                 uint64_t entity, double *p, double *q, gl_error *err);
+/* A random pair of distributions on n outcomes: q from a symmetric Dirichlet(alpha), and p from q's
+ * logits plus normal noise of standard deviation `apart`; if apart is negative, two independent
+ * Dirichlets. */
+typedef struct lab_random_pair {
+  size_t n;
+  double alpha, apart;
+  uint64_t seed, entity; /* address of the random numbers (RNG_SEARCH) */
+} lab_random_pair;
+/* Samples p[n] and q[n]. Errors: GL_ENOMEM. */
+gl_status lab_theory_random_pair(const lab_random_pair *of, double *p, double *q, gl_error *err);
 
 #endif

@@ -213,7 +213,7 @@ static gl_status toy_step(void *self, const token_view *view, double lr, double 
 static toy_facts facts_of(toy_learner *l, size_t x, toy_record dist) {
   const prompt_cache *c = toy_learner_at(l, x);
   return toy_measure(l->world, x, c->p, c->logp, dist, l->logref + x * l->world->tree.n_edges,
-                     l->edges, l->scratch);
+                     l->scratch);
 }
 
 /* For a group whose responses have different behaviour distributions: the KL divergences are means

@@ -187,7 +187,7 @@ double toy_greedy_reward(const toy_world *w, size_t x, const double *p) {
 /* --- sums over responses --- */
 
 size_t toy_scratch(const toy_world *w) {
-  if (!w->counted) return w->tree.n_nodes;
+  if (!w->counted) return w->tree.n_nodes + w->tree.n_edges;
   size_t states = 1;
   for (size_t x = 0; x < w->n_prompts; ++x)
     if (w->automata[x].states > states) states = w->automata[x].states;
@@ -260,8 +260,9 @@ static toy_facts measure_counted(const toy_world *w, size_t x, const double *p, 
 }
 
 toy_facts toy_measure(const toy_world *w, size_t x, const double *p, const double *logp,
-                      toy_record q, const double *logref, double *edges, double *scratch) {
+                      toy_record q, const double *logref, double *scratch) {
   const response_tree *t = &w->tree;
+  double *edges = scratch + t->n_nodes;
   if (w->counted) return measure_counted(w, x, p, logp, q, logref, scratch);
   toy_facts f = {
       .entropy = toy_exact_entropy(t, p, logp, scratch),

@@ -55,9 +55,9 @@ typedef struct toy_facts {
   double mean_reward;
 } toy_facts;
 /* Computes all fields for the policy p, logp[n_edges] at prompt x, the behaviour distribution q and
- * the reference policy logref[n_edges]. edges[n_edges] is additional scratch. */
+ * the reference policy logref[n_edges]. */
 toy_facts toy_measure(const toy_world *w, size_t x, const double *p, const double *logp,
-                      toy_record q, const double *logref, double *edges, double *scratch);
+                      toy_record q, const double *logref, double *scratch);
 
 /* Counted worlds: effect of top-k and top-p truncation of logq[n_edges]. */
 typedef struct toy_kept {

@@ -41,8 +41,8 @@ static void fixture_init(fixture *f) {
   double *direction = calloc(n, sizeof *direction);
   ASSERT_OK(exact_world_initial(f->w, 2, f->learner, &err));
   lab_dial_direction(&f->e, f->learner, LAB_RAY_RANDOM, 3, 0, direction);
-  ASSERT_OK(lab_dial_ray(&f->e, f->learner, direction, lab_dial_most(LAB_RAY_RANDOM), 0.2,
-                         f->sampler, &scale, &err));
+  const lab_half_line along = {f->learner, direction, lab_dial_most(LAB_RAY_RANDOM)};
+  ASSERT_OK(lab_dial_ray(&f->e, &along, 0.2, f->sampler, &scale, &err));
   free(direction);
 }
 

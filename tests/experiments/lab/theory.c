@@ -109,8 +109,8 @@ static void pairs_are_those_of_the_path_and_their_numbers_are_sums_over_arms(voi
   said s = {.constant = -INFINITY};
   gl_error err = {0};
   CU_ASSERT_EQUAL_FATAL(read_text(&r, &doc, recipe_text, &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(lab_train_path(&r, &r.algorithms[0], AGE, 0.8, 1, keep, &walked, &err),
-                        GL_OK);
+  const lab_path of = {&r, &r.algorithms[0], AGE, 0.8, 1};
+  CU_ASSERT_EQUAL_FATAL(lab_train_path(&of, keep, &walked, &err), GL_OK);
   for (int t = AGE; t <= UPDATES; ++t) {
     double p[ARMS], q[ARMS];
     CU_ASSERT_EQUAL(memcmp(walked.theta_q[t], walked.theta[t - AGE], sizeof walked.theta[t]), 0);

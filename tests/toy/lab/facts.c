@@ -321,16 +321,17 @@ static void the_dial_reaches_the_kl_it_is_set_to(void) {
   double direction[6], theta[6], scale, kl;
   for (int ray = LAB_RAY_HOTTER; ray <= LAB_RAY_RANDOM; ++ray)
     for (double wanted = 1e-4; wanted < 0.05; wanted *= 3) {
+      const lab_half_line along = {a.learner, direction, lab_dial_most((lab_ray)ray)};
       gl_error err = {.status = GL_OK};
       lab_dial_direction(&a.view, a.learner, (lab_ray)ray, 1, 2, direction);
-      CU_ASSERT_FATAL(lab_dial_ray(&a.view, a.learner, direction, lab_dial_most((lab_ray)ray),
-                                   wanted, theta, &scale, &err) == GL_OK);
+      CU_ASSERT_FATAL(lab_dial_ray(&a.view, &along, wanted, theta, &scale, &err) == GL_OK);
       CU_ASSERT(lab_divergence(&a.view, a.learner, theta, &kl, NULL, &err) == GL_OK);
       ASSERT_CLOSE(kl / wanted, 1, 1e-9);
     }
   gl_error err = {.status = GL_OK};
   lab_dial_direction(&a.view, a.learner, LAB_RAY_HOTTER, 1, 2, direction);
-  CU_ASSERT(lab_dial_ray(&a.view, a.learner, direction, 1, 50, theta, &scale, &err) == GL_EINPUT);
+  CU_ASSERT(lab_dial_ray(&a.view, &(lab_half_line){a.learner, direction, 1}, 50, theta, &scale,
+                         &err) == GL_EINPUT);
   CU_ASSERT(strstr(err.text, "out of reach") != NULL);
   arms_fini(&a);
 }

@@ -88,7 +88,7 @@ static void theorem_1_has_the_smallest_constant_claimed(void) {
       ASSERT_CLOSE(s.constant[k], most, 1e-9);
       for (uint64_t pair = 0; pair < 4000; ++pair) {
         const double alpha = pair % 2 ? 1 : 0.1, apart = pair % 4 < 2 ? -1 : 1.5;
-        ASSERT_OK(lab_theory_random_pair(n, alpha, apart, 5, pair, p, q, &err));
+        ASSERT_OK(lab_theory_random_pair(&(lab_random_pair){n, alpha, apart, 5, pair}, p, q, &err));
         lab_theory_discrete(p, q, n, &s);
         if (!(s.constant[k] <= most * (1 + 1e-12))) CU_FAIL("a larger constant is needed");
       }

@@ -88,10 +88,9 @@ static void check_facts(const char *about, const char *dist) {
   world_fixture c = open_world(about, dist, 0), l = open_world(about, dist, 1);
   const response_tree *g = &c.world->tree, *t = &l.world->tree;
   double *theta = fixture_doubles(2 * c.n), *other = theta + c.n;
-  double *cp = fixture_doubles(4 * g->n_edges + 1), *clogp = cp + g->n_edges,
-         *record = clogp + g->n_edges, *edges = record + g->n_edges + 1;
-  double *lp = fixture_doubles(4 * t->n_edges), *llogp = lp + t->n_edges, *lq = llogp + t->n_edges,
-         *ledges = lq + t->n_edges;
+  double *cp = fixture_doubles(3 * g->n_edges + 1), *clogp = cp + g->n_edges,
+         *record = clogp + g->n_edges;
+  double *lp = fixture_doubles(3 * t->n_edges), *llogp = lp + t->n_edges, *lq = llogp + t->n_edges;
   double *scratch = fixture_doubles(toy_scratch(c.world) + toy_scratch(l.world));
   double *ratio = fixture_doubles(l.k);
   fixture_normals(theta, c.n, 0.8, 3);
@@ -103,9 +102,8 @@ static void check_facts(const char *about, const char *dist) {
     record[0] = 0;
     toy_log_probs(c.world, other, x, record + 1);
     toy_log_probs(l.world, other, x, lq);
-    toy_facts a =
-        toy_measure(c.world, x, cp, clogp, (toy_record){record, 1}, record + 1, edges, scratch);
-    toy_facts b = toy_measure(l.world, x, lp, llogp, (toy_record){lq, 1}, lq, ledges, scratch);
+    toy_facts a = toy_measure(c.world, x, cp, clogp, (toy_record){record, 1}, record + 1, scratch);
+    toy_facts b = toy_measure(l.world, x, lp, llogp, (toy_record){lq, 1}, lq, scratch);
     ASSERT_CLOSE(a.entropy, b.entropy, 1e-12);
     ASSERT_CLOSE(a.kl, b.kl, 1e-12);
     ASSERT_CLOSE(a.kl_qp, b.kl_qp, 1e-12);
