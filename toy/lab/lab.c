@@ -94,14 +94,26 @@ void lab_summary_from_moments(lab_summary *s, lab_moments *m, const lab_tables *
   s->ess = m->ess * share;
 }
 
+/* The index of parameter i in s, or s->n_parameters if it is not there. Called with ascending i;
+ * *next is the first index not yet found. */
+static size_t summary_find(const lab_summary *s, size_t i, size_t *next) {
+  if (s->parameter == NULL) return i;
+  const int found = *next < s->n_parameters && s->parameter[*next] == i;
+  return found ? (*next)++ : s->n_parameters;
+}
+
 static void summary_add_spread(lab_summary *into, const lab_summary *part, double weight) {
-  const size_t n = into->n_parameters;
-  for (size_t i = 0; i < n; ++i) {
-    double d = part->mean[i] - into->mean[i];
+  const size_t n = into->n_parameters, none = part->n_parameters;
+  for (size_t i = 0, next = 0; i < n; ++i) {
+    const size_t k = summary_find(part, i, &next);
+    const double d = (k < none ? part->mean[k] : 0) - into->mean[i];
     into->trace += weight * d * d;
-    for (size_t j = 0; into->covariance != NULL && j < n; ++j)
-      into->covariance[i * n + j] +=
-          weight * (part->covariance[i * n + j] + d * (part->mean[j] - into->mean[j]));
+    for (size_t j = 0, after = 0; into->covariance != NULL && j < n; ++j) {
+      const size_t l = summary_find(part, j, &after);
+      const double e = (l < none ? part->mean[l] : 0) - into->mean[j];
+      const double within = k < none && l < none ? part->covariance[k * none + l] : 0;
+      into->covariance[i * n + j] += weight * (within + d * e);
+    }
   }
   into->trace += weight * part->trace;
 }
@@ -117,7 +129,9 @@ void lab_summary_join(lab_summary *into, const lab_summary *const *parts, const 
   for (size_t k = 0; k < n; ++k) {
     if (k == skip) continue;
     const double weight = weights[k] * rescale;
-    for (size_t i = 0; i < p; ++i) mean[i] += weight * parts[k]->mean[i];
+    const size_t *at = parts[k]->parameter;
+    for (size_t i = 0; i < parts[k]->n_parameters; ++i)
+      mean[at != NULL ? at[i] : i] += weight * parts[k]->mean[i];
     into->w += weight * parts[k]->w;
     into->w2 += weight * parts[k]->w2;
     into->aw += weight * parts[k]->aw;
@@ -376,17 +390,18 @@ typedef struct prompt {
   size_t multisets;
 } prompt;
 
-/* All algorithms, prompts and parts. Part k of prompt x is task x * used + k. */
+/* All algorithms, prompts and parts. Part k of prompt x is task x * parts + k. */
 typedef struct work {
   const lab_spec *spec;
   const policy_algorithm *const *algorithms;
-  size_t n_algorithms, n_prompts, parts; /* parts: allocated number of parts */
-  size_t used;                           /* parts in use; 1 if all prompts are exact */
+  size_t n_algorithms, n_prompts;
+  size_t parts; /* 1 if all prompts are exact */
   prompt *prompts;
-  lab_form *forms;      /* [n_algorithms * n_prompts] */
-  int *fast;            /* [n_algorithms * n_prompts] */
+  lab_form *forms;    /* [n_algorithms * n_prompts] */
+  int *fast;          /* [n_algorithms * n_prompts] */
+  gl_error **refused; /* [n_algorithms * n_prompts] why an algorithm cannot be measured; or NULL */
   lab_summary *summary; /* [(algorithm * n_prompts + x) * parts + part] */
-  gl_error *refusal;    /* same shape: the reason why an algorithm cannot be measured */
+  gl_error **stopped;   /* same shape: why it stopped at one of the groups; or NULL */
   arena memory;
 } work;
 
@@ -432,19 +447,28 @@ static gl_status task_workspace_init(task_workspace *b, const work *w, size_t x,
   return status;
 }
 
+/* A copy of the reason, to be freed; NULL without memory. */
+static gl_error *lab_reason(const gl_error *why) {
+  gl_error *copy = malloc(sizeof *copy);
+  if (copy != NULL) *copy = *why;
+  return copy;
+}
+
 /* An algorithm that fails on a group is skipped from then on, and the reason is stored. Only
  * GL_ENOMEM is an error of the task. */
 static gl_status lab_run_algorithms(work *w, task_workspace *b, size_t x, size_t part,
                                     gl_error *err) {
   for (size_t r = 0; r < w->n_algorithms; ++r) {
     const size_t at = r * w->n_prompts + x;
-    gl_error *refusal = &w->refusal[lab_cell(w, r, x, part)];
-    if (refusal->status != GL_OK) continue;
-    if (w->fast[at]) {
+    gl_error **stopped = &w->stopped[lab_cell(w, r, x, part)], why = {.status = GL_OK};
+    if (w->refused[at] != NULL || *stopped != NULL) continue;
+    if (w->fast[at])
       lab_kernel(&w->forms[at], &b->block, &b->scratch, &b->moments[r]);
-    } else {
-      lab_sums_add_block(&b->sums[r], &b->group, w->algorithms[r], &b->block, refusal);
-      if (refusal->status == GL_ENOMEM) return gl_fail(err, GL_ENOMEM, "%s", refusal->text);
+    else if (lab_sums_add_block(&b->sums[r], &b->group, w->algorithms[r], &b->block, &why) !=
+             GL_OK) {
+      if (why.status == GL_ENOMEM) return gl_fail(err, GL_ENOMEM, "%s", why.text);
+      *stopped = lab_reason(&why);
+      if (*stopped == NULL) return gl_fail_memory(err, "a measurement");
     }
   }
   return GL_OK;
@@ -487,7 +511,7 @@ static gl_status run_sampled(work *w, task_workspace *b, size_t x, size_t part, 
 
 static gl_status run_task(void *context, size_t task, gl_error *err) {
   work *w = context;
-  const size_t x = task / w->used, part = task % w->used;
+  const size_t x = task / w->parts, part = task % w->parts;
   if (part > 0 && w->prompts[x].exact) return GL_OK;
   const lab_tables *t = &w->prompts[x].tables;
   task_workspace b = {0};
@@ -498,9 +522,11 @@ static gl_status run_task(void *context, size_t task, gl_error *err) {
                                       : run_sampled(w, &b, x, part, err);
   for (size_t r = 0; r < w->n_algorithms && status == GL_OK; ++r) {
     lab_summary *s = &w->summary[lab_cell(w, r, x, part)];
-    if (w->refusal[lab_cell(w, r, x, part)].status != GL_OK) continue;
+    if (w->refused[r * w->n_prompts + x] != NULL || w->stopped[lab_cell(w, r, x, part)] != NULL)
+      continue;
     status = lab_summary_init(s, t->n_parameters, w->spec->covariance, err);
     if (status != GL_OK) break;
+    s->parameter = t->parameter;
     if (w->fast[r * w->n_prompts + x])
       lab_summary_from_moments(s, &b.moments[r], t, w->prompts[x].gram);
     else
@@ -511,11 +537,6 @@ static gl_status run_task(void *context, size_t task, gl_error *err) {
 }
 
 /* --- preparation and results --- */
-
-static void lab_refuse(gl_error *refusal, const char *why) {
-  *refusal = (gl_error){.status = GL_EINPUT};
-  snprintf(refusal->text, sizeof refusal->text, "%s", why);
-}
 
 const char *lab_needs_more(const policy_algorithm *algorithm) {
   switch (algorithm->group_scope) {
@@ -528,11 +549,33 @@ const char *lab_needs_more(const policy_algorithm *algorithm) {
   return NULL;
 }
 
+/* Finds the form of an algorithm, or why it has no estimate of this prompt. */
+static gl_status lab_prepare_algorithm(work *w, size_t r, size_t x, policy_workspace *ws,
+                                       gl_error *err) {
+  const prompt *p = &w->prompts[x];
+  const size_t at = r * w->n_prompts + x;
+  const char *needs = lab_needs_more(w->algorithms[r]);
+  gl_error why = {.status = GL_OK};
+  gl_status status = GL_OK;
+  if (needs != NULL) gl_fail(&why, GL_EINPUT, "%s", needs);
+  if (needs == NULL && p->tables.n <= KERNEL_MOST)
+    status = lab_form_init(&w->forms[at], &w->fast[at], w->algorithms[r], &p->tables, ws, &why);
+  if (status != GL_OK && status != GL_EINPUT && status != GL_ENUMERIC)
+    return gl_fail(err, status, "%s", why.text);
+  if (why.status == GL_OK && !w->fast[at] && w->spec->group_size == 0)
+    gl_fail(&why, GL_EINPUT,
+            "its coefficients do not factor, so its population limit has no closed form");
+  if (why.status == GL_OK) return GL_OK;
+  w->refused[at] = lab_reason(&why);
+  return w->refused[at] != NULL ? GL_OK : gl_fail_memory(err, "a measurement");
+}
+
 static gl_status lab_prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_error *err) {
   const lab_spec *spec = w->spec;
   prompt *p = &w->prompts[x];
   gl_status status = lab_tables_init(&p->tables, spec->world, x, spec->theta_learner,
                                      spec->theta_sampler, spec->weights, err);
+  if (status == GL_OK) status = lab_tables_narrow(&p->tables, err);
   if (status != GL_OK) return status;
   p->multisets = spec->group_size == 0 ? 0 : lab_multiset_count(p->tables.n, spec->group_size);
   p->exact = p->multisets <= spec->budget;
@@ -543,66 +586,60 @@ static gl_status lab_prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_
                    spec->group_size, p->tables.n, p->multisets, spec->budget);
   if (!p->exact) status = lab_alias_init(&p->alias, p->tables.draw, p->tables.n, err);
   for (size_t r = 0; r < w->n_algorithms && status == GL_OK; ++r) {
-    const size_t at = r * w->n_prompts + x;
-    gl_error *refusal = &w->refusal[lab_cell(w, r, x, 0)];
-    const char *why = lab_needs_more(w->algorithms[r]);
-    if (why != NULL) {
-      lab_refuse(refusal, why);
-    } else if (p->tables.n <= KERNEL_MOST) {
-      status =
-          lab_form_init(&w->forms[at], &w->fast[at], w->algorithms[r], &p->tables, ws, refusal);
-      if (status == GL_EINPUT || status == GL_ENUMERIC) status = GL_OK;
-      if (status != GL_OK) gl_fail(err, status, "%s", refusal->text);
-    }
-    if (refusal->status == GL_OK && !w->fast[at] && spec->group_size == 0)
-      lab_refuse(refusal,
-                 "its coefficients do not factor, so its population limit has no closed form");
-    for (size_t part = 1; part < w->parts; ++part) w->refusal[lab_cell(w, r, x, part)] = *refusal;
-    if (w->fast[at] && p->gram == NULL) {
-      p->gram = ARENA_GRID(&w->memory, double, p->tables.n, p->tables.n);
-      status = arena_check(&w->memory, "the products of scores", err);
-      if (status != GL_OK) return status;
-      lab_gram(&p->tables, p->gram);
-    }
+    status = lab_prepare_algorithm(w, r, x, ws, err);
+    if (status != GL_OK || !w->fast[r * w->n_prompts + x] || p->gram != NULL) continue;
+    p->gram = ARENA_GRID(&w->memory, double, p->tables.n, p->tables.n);
+    status = arena_check(&w->memory, "the products of scores", err);
+    if (status == GL_OK) lab_gram(&p->tables, p->gram);
   }
   return status;
 }
 
-/* Tables and gradients of all prompts have every parameter, so that memory grows with the square of
- * a world whose prompts have parameters of their own. Prompts are taken to be like the first. */
+/* Refused before the memory is asked for: tables and moments of every prompt, which have only the
+ * parameters that the prompt depends on, the table of one prompt with all parameters, and the
+ * moments of all prompts together. Prompts are taken to be like the first. */
 static gl_status lab_check_memory(const work *w, gl_error *err) {
   const prompt *p = &w->prompts[0];
-  const double n = (double)p->tables.n_parameters;
-  const double tables = n * (double)(p->tables.n * p->tables.width + 1);
-  const double summary = w->spec->covariance ? n + n * n : n;
-  const double summaries = summary * (double)w->n_algorithms * (p->exact ? 1 : PARTS);
-  const double bytes = (double)w->n_prompts * sizeof(double) * (tables + summaries);
+  const int covariance = w->spec->covariance;
+  const double own = (double)p->tables.n_parameters, all = (double)w->spec->world->n_parameters;
+  const double cells = (double)(p->tables.n * p->tables.width), parts = p->exact ? 1 : PARTS;
+  const double tables = sizeof(double) * (own * (cells + 1) + 3 * cells);
+  const double moments =
+      sizeof(lab_summary) + sizeof(double) * (covariance ? own + own * own : own);
+  const double whole = (parts + 1) * (covariance ? all + all * all : all) + all * cells;
+  const double bytes = sizeof(double) * whole +
+                       (double)w->n_prompts * (tables + (double)w->n_algorithms *
+                                                            (sizeof(lab_form) + parts * moments));
   if (bytes <= LAB_MOST_BYTES) return GL_OK;
   return gl_fail(
       err, GL_EINPUT,
       "the exact laboratory would take %.1f GB for %zu prompts of %zu parameters and %zu "
-      "algorithms, more than %.1f GB; take fewer prompts (contexts) or parameters, or "
+      "algorithms%s, more than %.1f GB; take fewer prompts (contexts) or parameters, or "
       "fewer algorithms at once",
-      bytes / 1e9, w->n_prompts, p->tables.n_parameters, w->n_algorithms, LAB_MOST_BYTES / 1e9);
+      bytes / 1e9, w->n_prompts, w->spec->world->n_parameters, w->n_algorithms,
+      covariance ? " with covariances" : "", LAB_MOST_BYTES / 1e9);
 }
 
 static gl_status lab_prepare(work *w, gl_error *err) {
   const size_t pairs = w->n_algorithms * w->n_prompts;
-  w->parts = w->spec->samples != 0 && w->spec->group_size != 0 ? PARTS : 1;
+  w->parts = 1;
   w->prompts = ARENA_ARRAY(&w->memory, prompt, w->n_prompts);
   w->forms = ARENA_ARRAY(&w->memory, lab_form, pairs);
   w->fast = ARENA_ARRAY(&w->memory, int, pairs);
-  w->summary = ARENA_GRID(&w->memory, lab_summary, pairs, w->parts);
-  w->refusal = ARENA_GRID(&w->memory, gl_error, pairs, w->parts);
+  w->refused = ARENA_ARRAY(&w->memory, gl_error *, pairs);
   policy_workspace *ws = policy_workspace_new();
   gl_status status = arena_check(&w->memory, "a measurement", err);
   if (status == GL_OK && ws == NULL) status = gl_fail_memory(err, "a measurement");
   for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x) {
     status = lab_prepare_prompt(w, x, ws, err);
     if (x == 0 && status == GL_OK) status = lab_check_memory(w, err);
+    if (status == GL_OK && !w->prompts[x].exact) w->parts = PARTS;
   }
   policy_workspace_free(ws);
-  return status;
+  if (status != GL_OK) return status;
+  w->summary = ARENA_GRID(&w->memory, lab_summary, pairs, w->parts);
+  w->stopped = ARENA_GRID(&w->memory, gl_error *, pairs, w->parts);
+  return arena_check(&w->memory, "a measurement", err);
 }
 
 static void lab_release(work *w) {
@@ -612,8 +649,11 @@ static void lab_release(work *w) {
   }
   for (size_t i = 0; i < w->n_algorithms * w->n_prompts; ++i) {
     if (w->forms != NULL) lab_form_fini(&w->forms[i]);
-    for (size_t k = 0; w->summary != NULL && k < w->parts; ++k)
-      lab_summary_fini(&w->summary[i * w->parts + k]);
+    if (w->refused != NULL) free(w->refused[i]);
+    for (size_t k = 0; k < w->parts; ++k) {
+      if (w->summary != NULL) lab_summary_fini(&w->summary[i * w->parts + k]);
+      if (w->stopped != NULL) free(w->stopped[i * w->parts + k]);
+    }
   }
   arena_fini(&w->memory);
 }
@@ -639,9 +679,12 @@ static gl_status lab_describe(lab_result *out, const work *w, double *rounding, 
   for (size_t x = 0; x < w->n_prompts; ++x) {
     const prompt *p = &w->prompts[x];
     const double weight = prompt_weight(e, x);
-    for (size_t i = 0; i < e->n_parameters; ++i) out->truth[i] += weight * p->tables.gradient[i];
-    for (size_t i = 0; out->kept_truth != NULL && i < e->n_parameters; ++i)
-      out->kept_truth[i] += weight * p->tables.kept_gradient[i];
+    const size_t *at = p->tables.parameter;
+    for (size_t i = 0; i < p->tables.n_parameters; ++i) {
+      const size_t to = at != NULL ? at[i] : i;
+      out->truth[to] += weight * p->tables.gradient[i];
+      if (out->kept_truth != NULL) out->kept_truth[to] += weight * p->tables.kept_gradient[i];
+    }
     out->value += weight * p->tables.value;
     out->kl += weight * p->tables.kl;
     out->kl_qp += weight * p->tables.kl_qp;
@@ -664,27 +707,28 @@ static gl_status lab_conclude(lab_result *out, const work *w, size_t algorithm, 
   const lab_summary *parts[PARTS];
   gl_status status = lab_describe(out, w, &rounding, err);
   if (status == GL_OK) status = arena_check(&scratch, "a result", err);
-  for (size_t k = 0; k < w->used && status == GL_OK; ++k) {
+  for (size_t k = 0; k < w->parts && status == GL_OK; ++k) {
     for (size_t x = 0; x < w->n_prompts; ++x) {
       size_t sampled = w->prompts[x].exact ? 0 : k;
-      const gl_error *refusal = &w->refusal[lab_cell(w, algorithm, x, sampled)];
-      if (refusal->status != GL_OK && out->applicable) {
+      const gl_error *why = w->refused[algorithm * w->n_prompts + x];
+      if (why == NULL) why = w->stopped[lab_cell(w, algorithm, x, sampled)];
+      if (why != NULL && out->applicable) {
         out->applicable = 0;
-        snprintf(out->why, sizeof out->why, "%.190s", refusal->text);
+        snprintf(out->why, sizeof out->why, "%.190s", why->text);
       }
       at[x] = &w->summary[lab_cell(w, algorithm, x, sampled)];
       weights[x] = prompt_weight(e, x);
     }
     if (!out->applicable) break;
     parts[k] = &part[k];
-    even[k] = 1 / (double)w->used;
+    even[k] = 1 / (double)w->parts;
     status = lab_summary_init(&part[k], e->n_parameters, w->spec->covariance, err);
     if (status == GL_OK) lab_summary_join(&part[k], at, weights, w->n_prompts, SIZE_MAX);
   }
   if (status == GL_OK && out->applicable) {
     status = lab_summary_init(&whole, e->n_parameters, w->spec->covariance, err);
     if (status == GL_OK) {
-      lab_summary_join(&whole, parts, even, w->used, SIZE_MAX);
+      lab_summary_join(&whole, parts, even, w->parts, SIZE_MAX);
       memcpy(out->expected, whole.mean, e->n_parameters * sizeof *out->expected);
       lab_summary_numbers(&whole, out->truth, rounding, &out->numbers);
       if (out->kept_truth != NULL) {
@@ -701,7 +745,7 @@ static gl_status lab_conclude(lab_result *out, const work *w, size_t algorithm, 
                                            : lab_result_errors(out, parts, PARTS, rounding, err);
     }
   }
-  for (size_t k = 0; k < w->used; ++k) lab_summary_fini(&part[k]);
+  for (size_t k = 0; k < w->parts; ++k) lab_summary_fini(&part[k]);
   lab_summary_fini(&whole);
   arena_fini(&scratch);
   return status;
@@ -715,12 +759,7 @@ gl_status lab_measure(lab_result *out, const policy_algorithm *const *algorithms
             .n_prompts = spec->world->n_prompts};
   for (size_t r = 0; r < n; ++r) out[r] = (lab_result){0};
   gl_status status = lab_prepare(&w, err);
-  if (status == GL_OK) {
-    w.used = 1;
-    for (size_t x = 0; x < w.n_prompts; ++x)
-      if (!w.prompts[x].exact && spec->group_size != 0) w.used = PARTS;
-    status = pool_try(w.n_prompts * w.used, spec->threads, run_task, &w, err);
-  }
+  if (status == GL_OK) status = pool_try(w.n_prompts * w.parts, spec->threads, run_task, &w, err);
   for (size_t r = 0; r < n && status == GL_OK; ++r) status = lab_conclude(&out[r], &w, r, err);
   if (status != GL_OK)
     for (size_t r = 0; r < n; ++r) lab_result_fini(&out[r]);

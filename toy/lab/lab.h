@@ -66,9 +66,10 @@ gl_status lab_sums_add_block(lab_sums *s, lab_group *g, const policy_algorithm *
 
 typedef struct lab_summary {
   size_t n_parameters;
-  double *mean;       /* [n_parameters] E g */
-  double trace;       /* trace of the covariance */
-  double *covariance; /* [n_parameters^2] or NULL */
+  const size_t *parameter; /* [n_parameters] as in lab_tables, borrowed; NULL: all of the world */
+  double *mean;            /* [n_parameters] E g */
+  double trace;            /* trace of the covariance */
+  double *covariance;      /* [n_parameters^2] or NULL */
   double w, w2, aw, aw2, ess;
 } lab_summary;
 
@@ -84,7 +85,8 @@ void lab_summary_from_moments(lab_summary *s, lab_moments *m, const lab_tables *
 void lab_gram(const lab_tables *t, double *gram);
 
 /* Mixture of n parts with weights that sum to 1, by the laws of total expectation and total
- * variance. skip < n omits a part and rescales the other weights. */
+ * variance. skip < n omits a part and rescales the other weights. `into` has all parameters; a part
+ * that has fewer is 0 at the others. */
 void lab_summary_join(lab_summary *into, const lab_summary *const *parts, const double *weights,
                       size_t n, size_t skip);
 

@@ -225,6 +225,58 @@ gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
   return status;
 }
 
+/* Copies rows of scores or gradients, of the parameters that stay. */
+static double *narrow_rows(arena *a, const double *wide, size_t rows, size_t n_wide,
+                           const size_t *parameter, size_t n) {
+  double *out = wide == NULL ? NULL : ARENA_GRID(a, double, rows, n);
+  for (size_t row = 0; out != NULL && row < rows; ++row)
+    for (size_t i = 0; i < n; ++i) out[row * n + i] = wide[row * n_wide + parameter[i]];
+  return out;
+}
+
+/* Writes the parameters that any score or gradient depends on and returns their number. */
+static size_t narrow_find(const lab_tables *t, size_t *parameter) {
+  const size_t p = t->n_parameters;
+  size_t n = 0;
+  for (size_t i = 0; i < p; ++i) {
+    bool used = t->gradient[i] != 0 || (t->kept_gradient != NULL && t->kept_gradient[i] != 0);
+    for (size_t row = 0; row < t->n * t->width && !used; ++row) used = t->score[row * p + i] != 0;
+    if (used) parameter[n++] = i;
+  }
+  return n;
+}
+
+gl_status lab_tables_narrow(lab_tables *t, gl_error *err) {
+  const size_t p = t->n_parameters, cells = t->n * t->width;
+  arena scratch = {0}, a = {0};
+  size_t *parameter = ARENA_ARRAY(&scratch, size_t, p);
+  gl_status status = arena_check(&scratch, "the tables of a prompt", err);
+  const size_t n = status == GL_OK ? narrow_find(t, parameter) : p;
+  if (n < p) {
+    lab_tables narrow = *t;
+    narrow.n_parameters = n;
+    narrow.parameter = arena_copy(&a, parameter, n, sizeof *parameter);
+    narrow.length = arena_copy(&a, t->length, t->n, sizeof *t->length);
+    narrow.reward = arena_copy(&a, t->reward, t->n, sizeof *t->reward);
+    narrow.draw = arena_copy(&a, t->draw, t->n, sizeof *t->draw);
+    narrow.logp = arena_copy(&a, t->logp, cells, sizeof *t->logp);
+    narrow.logq = arena_copy(&a, t->logq, cells, sizeof *t->logq);
+    narrow.score = narrow_rows(&a, t->score, cells, p, parameter, n);
+    narrow.gradient = narrow_rows(&a, t->gradient, 1, p, parameter, n);
+    narrow.kept_gradient = narrow_rows(&a, t->kept_gradient, 1, p, parameter, n);
+    status = arena_check(&a, "the tables of a prompt", err);
+    if (status == GL_OK) {
+      arena_fini(&t->memory);
+      *t = narrow;
+      t->memory = a;
+    } else {
+      arena_fini(&a);
+    }
+  }
+  arena_fini(&scratch);
+  return status;
+}
+
 void lab_tables_fini(lab_tables *t) {
   arena_fini(&t->memory);
   *t = (lab_tables){0};

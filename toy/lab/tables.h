@@ -25,6 +25,8 @@ typedef struct lab_tables {
   size_t n;     /* responses with positive sampling probability */
   size_t width; /* number of tokens of the world's longest response */
   size_t n_parameters;
+  size_t *parameter;   /* [n_parameters] the world's indices of the parameters, ascending; NULL: all
+                          parameters of the world */
   size_t *length;      /* [n] */
   double *reward;      /* [n] */
   double *draw;        /* [n] sampling probability; sums to 1 */
@@ -49,6 +51,10 @@ typedef struct lab_tables {
 gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
                           const double *theta_learner, const double *theta_sampler,
                           lab_weights weights, gl_error *err);
+/* Leaves only the parameters that this prompt depends on. Of a world whose prompts have parameters
+ * of their own, the tables of all prompts then take memory in proportion to the prompts, and not to
+ * their square. Errors: GL_ENOMEM, which leaves the tables as they are. */
+gl_status lab_tables_narrow(lab_tables *t, gl_error *err);
 void lab_tables_fini(lab_tables *t);
 
 #endif

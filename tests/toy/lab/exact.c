@@ -234,13 +234,74 @@ static void a_world_too_large_for_memory_is_refused_with_an_estimate(void) {
   if (!fixture_init(&f, "{kind: bandit, contexts: 8000, rewards: [1, 0, 0.5, 0.2]}", "{}")) return;
   const policy_algorithm *rows[] = {policy_algorithms_find("is"), policy_algorithms_find("snis"),
                                     policy_algorithms_find("gepo")};
-  const lab_spec spec = spec_of(&f, 4);
+  lab_spec spec = spec_of(&f, 4);
+  spec.covariance = 1;
   lab_result r[3];
   gl_error err = {.status = GL_OK};
   CU_ASSERT_EQUAL(lab_measure(r, rows, 3, &spec, &err), GL_EINPUT);
-  CU_ASSERT_PTR_NOT_NULL(
-      strstr(err.text, "would take 16.4 GB for 8000 prompts of 32000 parameters"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(
+      err.text, "would take 16.4 GB for 8000 prompts of 32000 parameters and 3 algorithms with"));
   fixture_fini(&f);
+}
+
+/* Of a world whose prompts have parameters of their own, the tables of a prompt keep those alone.
+ */
+static void tables_keep_only_the_parameters_of_their_prompt(void) {
+  fixture f;
+  if (!fixture_init(&f, "{kind: bandit, contexts: 5, rewards: [1, 0, 0.5]}", "{}")) return;
+  random_policies(&f, 77, 1, 0.5);
+  for (size_t x = 0; x < 5; ++x) {
+    lab_tables wide, t;
+    CU_ASSERT_FATAL(
+        lab_tables_init(&wide, &f.view, x, f.learner, f.sampler, LAB_WEIGHTS_RAW, NULL) == GL_OK);
+    CU_ASSERT_FATAL(lab_tables_init(&t, &f.view, x, f.learner, f.sampler, LAB_WEIGHTS_RAW, NULL) ==
+                    GL_OK);
+    CU_ASSERT_EQUAL(lab_tables_narrow(&t, NULL), GL_OK);
+    CU_ASSERT_EQUAL(wide.n_parameters, 15);
+    CU_ASSERT_EQUAL_FATAL(t.n_parameters, 3);
+    for (size_t i = 0; i < 3; ++i) {
+      const size_t at = t.parameter[i];
+      CU_ASSERT_EQUAL(at, 3 * x + i);
+      CU_ASSERT_EQUAL(t.gradient[i], wide.gradient[at]);
+      for (size_t y = 0; y < 3; ++y) CU_ASSERT_EQUAL(t.score[y * 3 + i], wide.score[y * 15 + at]);
+    }
+    lab_tables_fini(&t);
+    lab_tables_fini(&wide);
+  }
+  fixture_fini(&f);
+}
+
+/* Prompts with the same policies give the estimate of one of them, a fifth in each prompt's
+ * parameters; the covariance has the spread between the prompts besides. */
+static void prompts_with_parameters_of_their_own_are_joined(void) {
+  enum { X = 5, K = 3 };
+  fixture one, five;
+  if (!fixture_init(&one, "{kind: bandit, rewards: [1, 0, 0.5]}", "{}")) return;
+  if (!fixture_init(&five, "{kind: bandit, contexts: 5, rewards: [1, 0, 0.5]}", "{}")) return;
+  random_policies(&one, 78, 1, 0.5);
+  for (size_t i = 0; i < X * K; ++i) {
+    five.learner[i] = one.learner[i % K];
+    five.sampler[i] = one.sampler[i % K];
+  }
+  const policy_algorithm *rows[] = {policy_algorithms_find("is"), policy_algorithms_find("gspo")};
+  lab_result a[2], b[2];
+  lab_spec of_one = spec_of(&one, 3), of_five = spec_of(&five, 3);
+  of_one.covariance = of_five.covariance = 1;
+  CU_ASSERT_FATAL(lab_measure(a, rows, 2, &of_one, NULL) == GL_OK);
+  CU_ASSERT_FATAL(lab_measure(b, rows, 2, &of_five, NULL) == GL_OK);
+  for (size_t r = 0; r < 2; ++r)
+    for (size_t i = 0; i < X * K; ++i) {
+      ASSERT_CLOSE(b[r].expected[i], a[r].expected[i % K] / X, 1e-14);
+      ASSERT_CLOSE(b[r].truth[i], a[r].truth[i % K] / X, 1e-14);
+      for (size_t j = 0; j < X * K; ++j) {
+        const double mean2 = a[r].expected[i % K] * a[r].expected[j % K];
+        const double second = i / K == j / K ? (a[r].covariance[i % K * K + j % K] + mean2) / X : 0;
+        ASSERT_CLOSE(b[r].covariance[i * X * K + j], second - mean2 / (X * X), 1e-14);
+      }
+    }
+  for (size_t r = 0; r < 2; ++r) lab_result_fini(&a[r]), lab_result_fini(&b[r]);
+  fixture_fini(&one);
+  fixture_fini(&five);
 }
 
 /* Groups whose ratio is 1 + eps or 1 - eps but for rounding: one rule decides in both. */
@@ -355,6 +416,8 @@ SUITE(lab_exact, "lab: exact moments of estimators", TEST(four_arms_give_the_ref
       TEST(four_arms_agree_with_an_independent_enumeration),
       TEST(every_row_agrees_with_all_tuples_of_a_bandit),
       TEST(a_world_too_large_for_memory_is_refused_with_an_estimate),
+      TEST(tables_keep_only_the_parameters_of_their_prompt),
+      TEST(prompts_with_parameters_of_their_own_are_joined),
       TEST(ratios_at_a_bound_are_clipped_in_neither),
       TEST(every_row_agrees_with_all_tuples_of_sequences),
       TEST(truncated_sampling_agrees_with_a_sum_over_pairs),
