@@ -79,7 +79,7 @@ done < "$work/tables"
 asks='(cfg_(begin|double|positive|int|count|bool|choice|doubles|string|map|child|section|law)|read_values|list_of)\(&?[a-z_>.-]+, "[a-z_0-9]+"'
 grep -rhoE "$asks" --include=*.c --exclude-dir=plan core/rl llm toy sim experiments |
   sed 's/.*"\(.*\)"/\1/' | sort -u > "$work/keys"
-grep -hoE '"[a-z_0-9]+"' sim/delay*.c core/policy/fields.c experiments/policy/group_file.c | tr -d '"' | sort -u > "$work/elsewhere"
+grep -hoE '"[a-z_0-9]+"' sim/delay*.c core/policy/fields.c experiments/tokens/group_file.c | tr -d '"' | sort -u > "$work/elsewhere"
 tr -c 'a-z_0-9' '\n' < "$work/fields" | sort -u | sort -u - "$work/elsewhere" > "$work/documented"
 comm -23 "$work/keys" "$work/documented" | sed 's/^/documents: no field of core\/config\/fields.c is or names the key /' >> "$work/bad"
 

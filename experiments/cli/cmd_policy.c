@@ -7,8 +7,8 @@
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
-#include "experiments/policy/group_file.h"
 #include "experiments/policy/whatif.h"
+#include "experiments/tokens/group_file.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -289,26 +289,26 @@ static gl_status print_whatif(const whatif *w, bool is_json, gl_error *err) {
   table_count(table_field(d, "groups"), w->n_groups);
   table_count(table_field(d, "responses"), w->n_responses);
   table_count(table_field(d, "tokens"), w->n_tokens);
-  table_real(table_field(d, "first_step"), w->first_step);
-  table_real(table_field(d, "last_step"), w->last_step);
-  table_real(table_field(d, "seconds"), w->last_time - w->first_time);
+  table_real(table_field(d, "first_step"), w->log.first_step);
+  table_real(table_field(d, "last_step"), w->log.last_step);
+  table_real(table_field(d, "seconds"), w->log.last_time - w->log.first_time);
   table_count(table_field(d, "unknown_staleness"), w->n_unknown_age);
-  table_count(table_field(d, "incomplete"), w->n_incomplete);
-  table_count(table_field(d, "restarts"), w->n_restarts);
-  if (!isnan(w->first_step))
-    snprintf(steps, sizeof steps, "; steps %g to %g", w->first_step, w->last_step);
-  if (!isnan(w->first_time))
-    snprintf(seconds, sizeof seconds, "; %g s", w->last_time - w->first_time);
+  table_count(table_field(d, "incomplete"), w->log.n_incomplete);
+  table_count(table_field(d, "restarts"), w->log.n_restarts);
+  if (!isnan(w->log.first_step))
+    snprintf(steps, sizeof steps, "; steps %g to %g", w->log.first_step, w->log.last_step);
+  if (!isnan(w->log.first_time))
+    snprintf(seconds, sizeof seconds, "; %g s", w->log.last_time - w->log.first_time);
   table_line(d, "%zu updates, %zu groups, %zu responses, %zu tokens%s%s", w->n_batches, w->n_groups,
              w->n_responses, w->n_tokens, steps, seconds);
-  if (w->n_incomplete > 0)
-    table_line(d, "%zu log%s: last line incomplete, left out", w->n_incomplete,
-               w->n_incomplete > 1 ? "s" : "");
-  if (w->n_restarts > 0)
+  if (w->log.n_incomplete > 0)
+    table_line(d, "%zu log%s: last line incomplete, left out", w->log.n_incomplete,
+               w->log.n_incomplete > 1 ? "s" : "");
+  if (w->log.n_restarts > 0)
     table_line(d,
                "warning: steps go back %zu time%s: several runs are pooled here; give whatif one "
                "log for each run",
-               w->n_restarts, w->n_restarts > 1 ? "s" : "");
+               w->log.n_restarts, w->log.n_restarts > 1 ? "s" : "");
   table_line(d, "Means over updates; where some were infinite, their number is in [].");
   table_line(d, "%s", "");
   put_algorithms(d, w);
@@ -322,6 +322,7 @@ typedef struct whatif_request {
   int json;
   const char *folder, *figure;
   figure_form form;
+  token_request log;
 } whatif_request;
 
 static gl_status check_whatif(const whatif_request *q, gl_error *err) {
@@ -343,8 +344,8 @@ static gl_status replay_logs(const args *a, const whatif_request *q, gl_error *e
   whatif *w = MUST_ARRAY(whatif, 1, "whatif");
   gl_status status = whatif_init(w, q->names.item, q->names.n, err);
   w->keeps = q->folder != NULL;
-  for (size_t i = 0; i < a->n_words && status == GL_OK; ++i)
-    status = whatif_read(w, a->words[i], err);
+  if (status == GL_OK)
+    status = whatif_read(w, (const char *const *)a->words, a->n_words, &q->log, err);
   if (status == GL_OK)
     status = q->folder != NULL ? draw_whatif(w, q, err) : print_whatif(w, q->json, err);
   whatif_fini(w);
@@ -363,6 +364,11 @@ static gl_status run_whatif(const command *self, int argc, char **argv, gl_error
        "draw instead of printing: data, script, PDF, PNG and SVG", &q.folder},
       {"figure", 0, ARGS_TEXT, "NAME",
        "with --figures: only whatif_staleness, whatif_variance or whatif_algorithms", &q.figure},
+      {"format", 0, ARGS_TEXT, "NAME", "read LOG as this format instead of finding it out",
+       &q.log.format},
+      {"group-size", 0, ARGS_COUNT, "N",
+       "responses per prompt, which follow each other, where the log does not say",
+       &q.log.group_size},
       FIGURE_FORM_OPTIONS(q.form)};
   args a;
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],

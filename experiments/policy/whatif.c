@@ -1,13 +1,11 @@
-/* Evaluates the batches of a recorded run with the policy core, one line of the log at a time. */
+/* Evaluates the batches of a recorded run with the policy core, one at a time. */
 #include "experiments/policy/whatif.h"
 
 #include "analysis/figures/recorded.h"
 #include "core/config/config.h"
 #include "experiments/base/memory.h"
-#include "experiments/policy/group_file.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +76,7 @@ gl_status whatif_algorithm(policy_algorithm *out, const char *text, const char *
 gl_status whatif_init(whatif *w, const char *const *names, size_t n_names, gl_error *err) {
   const size_t n = n_names > 0 ? n_names : policy_algorithms_count();
   gl_status status = GL_OK;
-  *w = (whatif){.first_step = NAN, .last_step = NAN, .first_time = NAN, .last_time = NAN};
+  *w = (whatif){.n_rows = 0};
   w->row = MUST_ARRAY(whatif_row, n, "the algorithms");
   w->n_rows = n;
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
@@ -218,9 +216,9 @@ static gl_status add_to_age(whatif *w, const policy_input *in, double *kept,
   return GL_OK;
 }
 
-static gl_status add_batch(whatif *w, const group_record *record, policy_workspace *workspace,
+static gl_status add_batch(whatif *w, const token_batch *batch, policy_workspace *workspace,
                            gl_error *err) {
-  const policy_input *in = &record->groups.input;
+  const policy_input *in = &batch->input;
   double *coefficient = MUST_ARRAY(double, in->n_tokens, "the coefficients");
   double *kept = keep_update(w);
   gl_status status = add_to_age(w, in, kept, workspace, err);
@@ -233,142 +231,55 @@ static gl_status add_batch(whatif *w, const group_record *record, policy_workspa
   w->n_groups += in->n_groups;
   w->n_responses += in->n_responses;
   w->n_tokens += in->n_tokens;
-  w->n_restarts += record->step < w->last_step;
-  if (isnan(w->first_step)) w->first_step = record->step;
-  if (!isnan(record->step)) w->last_step = record->step;
-  if (isnan(w->first_time)) w->first_time = record->time_s;
-  if (!isnan(record->time_s)) w->last_time = record->time_s;
   return status;
 }
 
-static int whatif_is_blank(const char *text, size_t size) {
-  for (size_t i = 0; i < size; ++i)
-    if (text[i] != ' ' && text[i] != '\t' && text[i] != '\r' && text[i] != '\n') return 0;
-  return 1;
-}
-
-static gl_status whatif_add_line(whatif *w, const char *text, size_t size, const char *name,
-                                 size_t line, policy_workspace *workspace, gl_error *err) {
-  group_record record;
-  if (whatif_is_blank(text, size)) return GL_OK;
-  gl_status status = group_record_read_text(&record, text, size, name, line, err);
-  if (status != GL_OK) return status;
-  gl_error why = {0};
-  status = add_batch(w, &record, workspace, &why);
-  if (status != GL_OK) gl_fail(err, status, "%s:%zu: %s", name, line, why.text);
-  group_file_fini(&record.groups);
-  return status;
-}
-
-/* Returns 1 if a text ends inside an object, like the last line of a log whose program was killed.
- */
-static int whatif_is_cut(const char *text, size_t size) {
-  size_t depth = 0;
-  int in_string = 0;
-  for (size_t i = 0; i < size; ++i) {
-    const char c = text[i];
-    if (c == '"')
-      in_string = !in_string;
-    else if (!in_string && (c == '{' || c == '['))
-      ++depth;
-    else if (!in_string && (c == '}' || c == ']') && depth > 0)
-      --depth;
-  }
-  return size > 0 && text[0] == '{' && depth > 0;
-}
-
-/* Adds the last line of a log, which has no line feed. */
-static gl_status whatif_add_last_line(whatif *w, const char *text, size_t size, const char *name,
-                                      size_t line, policy_workspace *workspace, gl_error *err) {
-  if (!whatif_is_cut(text, size)) return whatif_add_line(w, text, size, name, line, workspace, err);
-  ++w->n_incomplete;
+/* Whether algorithms can be evaluated on the batches of this log. */
+static gl_status check_batch(const token_batch *batch, const token_log_summary *log,
+                             gl_error *err) {
+  if (!batch->has_logs)
+    return gl_fail(err, GL_EINPUT,
+                   "%s: %s has no log-probabilities of tokens, which algorithms need",
+                   batch->sample[0].file, log->title);
+  if (!batch->has_rewards && batch->advantages_vary)
+    return gl_fail(err, GL_EINPUT,
+                   "%s: the log has no rewards, and its advantages differ between the tokens of a "
+                   "response; an algorithm needs rewards, or one advantage for each response",
+                   batch->sample[0].file);
   return GL_OK;
 }
 
-static gl_status check_any(const whatif *w, size_t before, const char *name, gl_error *err) {
-  if (w->n_batches > before) return GL_OK;
-  return gl_fail(err, GL_EINPUT,
-                 "%s: there is no record in it; a record is a line {\"step\": 1, \"groups\": "
-                 "[{\"rewards\": […], \"logp\": [[…]], \"logq\": [[…]]}]}",
-                 name);
+/* Adds the batches of an opened log, and closes it. */
+static gl_status whatif_add_log(whatif *w, token_log *log, gl_error *err) {
+  policy_workspace *workspace = must_have(policy_workspace_new(), "a workspace");
+  const token_batch *batch = NULL;
+  gl_status status = GL_OK;
+  while (status == GL_OK && (status = token_log_next(log, &batch, err)) == GL_OK && batch != NULL) {
+    gl_error why = {0};
+    status = check_batch(batch, token_log_about(log), err);
+    if (status == GL_OK && (status = add_batch(w, batch, workspace, &why)) != GL_OK)
+      gl_fail(err, status, "update %zu of the log: %s", w->n_batches, why.text);
+  }
+  w->log = *token_log_about(log);
+  policy_workspace_free(workspace);
+  return status;
 }
 
-/* --- files --- */
+gl_status whatif_read(whatif *w, const char *const *paths, size_t n, const token_request *request,
+                      gl_error *err) {
+  token_log *log = NULL;
+  gl_status status = token_log_open(&log, paths, n, request, err);
+  if (status == GL_OK) status = whatif_add_log(w, log, err);
+  token_log_close(log);
+  return status;
+}
 
 gl_status whatif_read_text(whatif *w, const char *text, size_t size, const char *name,
-                           gl_error *err) {
-  policy_workspace *workspace = must_have(policy_workspace_new(), "a workspace");
-  const size_t before = w->n_batches;
-  gl_status status = GL_OK;
-  for (size_t at = 0, line = 1; at < size && status == GL_OK; ++line) {
-    const char *end = memchr(text + at, '\n', size - at);
-    const size_t length = end != NULL ? (size_t)(end - text) - at : size - at;
-    status = (end != NULL ? whatif_add_line : whatif_add_last_line)(w, text + at, length, name,
-                                                                    line, workspace, err);
-    at += length + 1;
-  }
-  policy_workspace_free(workspace);
-  return status == GL_OK ? check_any(w, before, name, err) : status;
-}
-
-typedef struct line_reader {
-  FILE *from;
-  const char *name;
-  char *text;
-  size_t size, room, number;
-  int has_end; /* the line ends with a line feed */
-} line_reader;
-
-/* Reads the next line, without its end; *more is 0 after the last one. */
-static gl_status next_line(line_reader *r, int *more, gl_error *err) {
-  int c = 0;
-  r->size = 0;
-  ++r->number;
-  while ((c = getc_unlocked(r->from)) != EOF && c != '\n') {
-    if (r->size == WHATIF_MOST_LINE)
-      return gl_fail(err, GL_EINPUT,
-                     "%s:%zu: the line is longer than 256 MiB; write one update a line, or fewer "
-                     "of its groups",
-                     r->name, r->number);
-    if (r->size == r->room) MUST_RESERVE(r->text, r->room, r->size + 1, "a line of the log");
-    r->text[r->size++] = (char)c;
-  }
-  r->has_end = c != EOF;
-  *more = c != EOF || r->size > 0;
-  if (c == EOF && ferror(r->from))
-    return gl_fail(err, GL_EIO, "%s: cannot be read: %s", r->name, strerror(errno));
-  return GL_OK;
-}
-
-/* Parquet files begin with these bytes, which are not JSON. */
-static int is_parquet(const line_reader *r) {
-  return r->number == 1 && r->size >= 4 && memcmp(r->text, "PAR1", 4) == 0;
-}
-
-gl_status whatif_read(whatif *w, const char *path, gl_error *err) {
-  const int is_stdin = strcmp(path, "-") == 0;
-  const size_t before = w->n_batches;
-  line_reader r = {.from = is_stdin ? stdin : fopen(path, "rb"),
-                   .name = is_stdin ? "standard input" : path};
-  if (r.from == NULL)
-    return gl_fail(err, GL_EIO, "%s: cannot be opened: %s", path, strerror(errno));
-  policy_workspace *workspace = must_have(policy_workspace_new(), "a workspace");
-  gl_status status = GL_OK;
-  for (int more = 1; more && status == GL_OK;) {
-    status = next_line(&r, &more, err);
-    if (status == GL_OK && is_parquet(&r))
-      status = gl_fail(err, GL_EINPUT,
-                       "%s: is Parquet, which Python reads: gepolab.whatif(\"run.parquet\") of the "
-                       "package in python/",
-                       r.name);
-    if (status == GL_OK && more)
-      status = (r.has_end ? whatif_add_line : whatif_add_last_line)(w, r.text, r.size, r.name,
-                                                                    r.number, workspace, err);
-  }
-  if (status == GL_OK) status = check_any(w, before, r.name, err);
-  policy_workspace_free(workspace);
-  free(r.text);
-  if (!is_stdin) fclose(r.from);
+                           const token_request *request, gl_error *err) {
+  token_log *log = NULL;
+  gl_status status = token_log_open_text(&log, text, size, name, request, err);
+  if (status == GL_OK) status = whatif_add_log(w, log, err);
+  token_log_close(log);
   return status;
 }
 

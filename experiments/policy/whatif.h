@@ -4,10 +4,7 @@
 
 #include "analysis/plot/page.h"
 #include "core/policy/policy.h"
-
-/* Maximum bytes of a line: an update of 64 groups of 8 responses of 1,024 tokens takes about 20
- * MiB. */
-#define WHATIF_MOST_LINE ((size_t)1 << 28)
+#include "experiments/tokens/token_log.h"
 
 /* Quantities reported for an algorithm's evaluation of a batch. */
 typedef enum whatif_quantity {
@@ -52,11 +49,9 @@ typedef struct whatif {
   whatif_row *row; /* [n_rows] */
   size_t n_rows;
   size_t n_batches, n_groups, n_responses, n_tokens;
-  double first_step, last_step, first_time, last_time; /* NaN: absent in the log */
-  whatif_age age[WHATIF_MOST_STALENESS + 1];           /* the last entry: this staleness or more */
+  whatif_age age[WHATIF_MOST_STALENESS + 1]; /* the last entry: this staleness or more */
   size_t n_unknown_age;
-  size_t n_incomplete; /* files with an incomplete last line, which is ignored */
-  size_t n_restarts;   /* records with a smaller step than the previous one: from another run */
+  token_log_summary log; /* what was read */
   int keeps;    /* set to 1 after whatif_init() to keep the numbers of every update for figures */
   double *kept; /* [n_batches] updates in the layout of analysis/figures/recorded.h; NULL: none */
   size_t kept_room;
@@ -72,14 +67,14 @@ gl_status whatif_algorithm(policy_algorithm *out, const char *text, const char *
  * the nearest one). */
 gl_status whatif_init(whatif *w, const char *const *names, size_t n_names, gl_error *err);
 void whatif_fini(whatif *w);
-/* Adds every record of a JSON Lines file ("-": standard input), with one line in memory at a time.
- * Empty lines are skipped, and so is a last line that was cut off inside its object. Errors:
- * GL_ENOMEM, GL_EIO, GL_EINPUT with file:line:column (an invalid record, a line above
- * WHATIF_MOST_LINE, a file without records). */
-gl_status whatif_read(whatif *w, const char *path, gl_error *err);
-/* Adds the records of text[size], with `name` as file name in messages. */
+/* Adds every batch of the logs, with one in memory at a time. Errors: those of token_log_open() and
+ * token_log_next(); GL_EINPUT for a log without log-probabilities, and for one that only has
+ * advantages that differ within a response. */
+gl_status whatif_read(whatif *w, const char *const *paths, size_t n, const token_request *request,
+                      gl_error *err);
+/* The same for the batches of text[size], with `name` as file name in messages. */
 gl_status whatif_read_text(whatif *w, const char *text, size_t size, const char *name,
-                           gl_error *err);
+                           const token_request *request, gl_error *err);
 
 /* Draws the figures of the kept numbers (figures_of_recorded, analysis/figures/recorded.h), without
  * algorithms that evaluated no batch. */

@@ -1,7 +1,7 @@
 /* libFuzzer target: no text may make the reader of `gepolab policy`'s groups misbehave, and what it
  * takes can be given to every algorithm: each either refuses it or answers, and where the ratios
  * are within double precision the answer is finite. */
-#include "experiments/policy/group_file.h"
+#include "experiments/tokens/group_file.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -19,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   whatif *w = calloc(1, sizeof *w);
   gl_error err = {0};
   if (w == NULL || whatif_init(w, NULL, 0, &err) != GL_OK) abort();
-  const gl_status status = whatif_read_text(w, (const char *)data, size, "log", &err);
+  const token_request request = {0};
+  const gl_status status = whatif_read_text(w, (const char *)data, size, "log", &request, &err);
   if ((status == GL_OK) != (err.text[0] == '\0')) abort();
   if (status == GL_OK && w->n_batches == 0) abort();
   for (size_t i = 0; i < w->n_rows; ++i) {

@@ -3,7 +3,7 @@
 #include "experiments/policy/whatif.h"
 
 #include "core/base/json.h"
-#include "experiments/policy/group_file.h"
+#include "experiments/tokens/group_file.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
@@ -16,6 +16,8 @@ static const char *const batches[] = {
     "\"logq\": [[-1.2, -0.4], [-1.8]], \"version_gap\": [[0, 0], [0]]}]}",
     "{\"groups\": [{\"rewards\": [0.5, 0, 1], \"logp\": [[-1.0, -0.5], [-2.0], [-0.3]], "
     "\"logq\": [[-1.5, -0.4], [-1.8], [-0.9]], \"version_gap\": [[3, 3], [3], [3]]}]}"};
+
+static const token_request any_log = {0};
 
 /* The two batches as a log, with step and time. */
 static size_t log_of(char text[2048]) {
@@ -46,13 +48,13 @@ static void every_row_is_what_the_policy_core_says_of_each_batch(void) {
   const size_t size = log_of(text);
   whatif *w = calloc(1, sizeof *w);
   ASSERT_OK(whatif_init(w, NULL, 0, &err));
-  ASSERT_OK(whatif_read_text(w, text, size, "log", &err));
+  ASSERT_OK(whatif_read_text(w, text, size, "log", &any_log, &err));
   CU_ASSERT_EQUAL(w->n_rows, policy_algorithms_count());
   CU_ASSERT_EQUAL(w->n_batches, 2);
   CU_ASSERT_EQUAL(w->n_responses, 5);
   CU_ASSERT_EQUAL(w->n_tokens, 7);
-  CU_ASSERT_EQUAL(w->last_step, 8);
-  CU_ASSERT_EQUAL(w->last_time - w->first_time, 2.5);
+  CU_ASSERT_EQUAL(w->log.last_step, 8);
+  CU_ASSERT_EQUAL(w->log.last_time - w->log.first_time, 2.5);
   size_t evaluated = 0;
   for (size_t i = 0; i < w->n_rows; ++i) {
     const whatif_row *r = &w->row[i];
@@ -84,7 +86,7 @@ static void distance_is_told_by_staleness(void) {
   const char *const names[] = {"gepo"};
   whatif *w = calloc(1, sizeof *w);
   ASSERT_OK(whatif_init(w, names, 1, &err));
-  ASSERT_OK(whatif_read_text(w, text, size, "log", &err));
+  ASSERT_OK(whatif_read_text(w, text, size, "log", &any_log, &err));
   CU_ASSERT_EQUAL(w->age[0].n, 1);
   CU_ASSERT_EQUAL(w->age[3].n, 1);
   CU_ASSERT_EQUAL(w->n_unknown_age, 0);
@@ -100,12 +102,12 @@ static void what_a_batch_lacks_is_the_row_s_to_tell(void) {
   const char *const names[] = {"disco", "grpo"};
   whatif *w = calloc(1, sizeof *w);
   ASSERT_OK(whatif_init(w, names, 2, &err));
-  ASSERT_OK(whatif_read_text(w, text, sizeof text - 1, "log", &err));
+  ASSERT_OK(whatif_read_text(w, text, sizeof text - 1, "log", &any_log, &err));
   CU_ASSERT_EQUAL(w->row[0].n_refused, 1);
   CU_ASSERT_PTR_NOT_NULL(strstr(w->row[0].why, "disco"));
   CU_ASSERT_EQUAL(w->row[1].n, 1);
   CU_ASSERT_EQUAL(w->n_unknown_age, 1);
-  CU_ASSERT(isnan(w->first_step));
+  CU_ASSERT(isnan(w->log.first_step));
   whatif_fini(w);
   free(w);
 }
@@ -122,7 +124,7 @@ static int refuses(const char *text, const char *words) {
 static void hostile_logs_are_refused_with_the_line(void) {
   char text[2048];
   CU_ASSERT(refuses("\n \n", "there is no record in it"));
-  CU_ASSERT(refuses("{}\n", "standard input:1:1: policy input: logp is missing"));
+  CU_ASSERT(refuses("{}\n", "standard input:1:1: this line has the keys of no known format"));
   CU_ASSERT(refuses("not JSON\n", "standard input:1:1"));
   CU_ASSERT(refuses("PAR1\x15\x04 and more\n", "is Parquet, which Python reads"));
   snprintf(text, sizeof text, "%s\n{\"stpe\": 1}\n", batches[0]);

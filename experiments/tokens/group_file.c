@@ -1,6 +1,6 @@
 /* Parses groups of responses for `gepolab policy`: from JSON into the arrays of a policy_input, in
  * one pass and without a tree. */
-#include "experiments/policy/group_file.h"
+#include "experiments/tokens/group_file.h"
 
 #include "core/base/json.h"
 #include "core/config/config.h"

@@ -1,0 +1,85 @@
+/* Builds a token_batch from responses that a format's reader adds one after the other. Private to
+ * this folder. */
+#ifndef GEPOLAB_EXPERIMENTS_TOKENS_BATCH_H
+#define GEPOLAB_EXPERIMENTS_TOKENS_BATCH_H
+
+#include "core/base/error.h"
+#include "experiments/tokens/group_file.h"
+#include "experiments/tokens/token_log.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Numbers of a trained token. */
+typedef enum token_column {
+  TOKEN_LOGP,
+  TOKEN_LOGQ,
+  TOKEN_ENTROPY,
+  TOKEN_VERSION,
+  TOKEN_COLUMNS
+} token_column;
+
+/* How responses are assigned to groups. */
+typedef enum token_keys {
+  TOKEN_KEYS_ANYWHERE,   /* equal keys: one group, wherever the responses are in the batch */
+  TOKEN_KEYS_CONSECUTIVE /* groups follow each other and have the same size */
+} token_keys;
+
+typedef struct token_response {
+  uint64_t key; /* equal for the responses of a group; unused with --group-size */
+  double reward, advantage;
+  token_sample sample;
+  size_t first, tokens; /* of the columns; no tokens: not trained */
+} token_response;
+
+typedef struct token_builder {
+  const token_request *request; /* borrowed */
+  /* Set by the reader with the first response of a batch. */
+  bool has[TOKEN_COLUMNS], has_rewards, has_advantages;
+  token_keys keys;
+  token_grouping grouping; /* where the keys are from */
+  double step, learner_version;
+  /* Set by the reader at any response. */
+  bool advantages_vary;
+  uint64_t index, rank; /* for the reader: of the last response */
+  bool is_cut;          /* the file ends within a line: the last group may be incomplete */
+  char unread[256];     /* keys that are not read, separated by ", "; of the whole log */
+  /* Responses so far. */
+  token_response *response;
+  size_t n, n_tokens, response_room, column_room[TOKEN_COLUMNS];
+  double *column[TOKEN_COLUMNS];
+  unsigned char *mask; /* workspace of the readers */
+  size_t mask_room;
+  /* The format gepolab: its record is the batch. */
+  group_record record;
+  bool has_record;
+  /* Results of the last token_builder_finish(). */
+  token_batch batch;
+  void *memory[8];
+} token_builder;
+
+void token_builder_init(token_builder *b, const token_request *request);
+void token_builder_fini(token_builder *b);
+/* Starts the next batch: releases the last one, keeps the workspace and the list of unread keys. */
+void token_builder_clear(token_builder *b);
+bool token_builder_is_empty(const token_builder *b);
+
+/* Adds a response with zeroed fields. */
+token_response *token_builder_add(token_builder *b);
+/* Makes room for n more tokens in the columns that b->has; they are counted by
+ * token_builder_keep(). */
+void token_builder_reserve(token_builder *b, size_t n);
+/* Where the next tokens of the column go. */
+double *token_builder_column(token_builder *b, token_column c);
+/* The last response has n tokens, which are in all columns. */
+void token_builder_keep(token_builder *b, size_t n);
+/* The file ends within a line: the batch's last group is incomplete if it is from this file. */
+void token_builder_cut(token_builder *b, const char *file);
+
+/* Arranges the responses by group in b->batch. Responses without trained tokens are left out and
+ * counted; a batch may have none left. Errors: GL_EINPUT if the groups cannot be found, with the
+ * remedy. */
+gl_status token_builder_finish(token_builder *b, gl_error *err);
+
+#endif

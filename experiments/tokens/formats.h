@@ -1,0 +1,51 @@
+/* The formats of token-level logs, in the order in which they are tried. To add a format, write
+ * NAME.c with the struct token_format_NAME and add its name to TOKEN_FORMATS; nemo_rl.c is an
+ * example. Private to this folder. */
+#ifndef GEPOLAB_EXPERIMENTS_TOKENS_FORMATS_H
+#define GEPOLAB_EXPERIMENTS_TOKENS_FORMATS_H
+
+#include "core/base/error.h"
+#include "experiments/tokens/batch.h"
+#include "experiments/tokens/scan.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define TOKEN_FORMATS(F) F(gepolab)
+
+typedef struct token_line {
+  const char *text; /* [size], then NUL */
+  size_t size;
+  const char *file; /* name for messages; lives as long as the log */
+  size_t number;    /* of the line in the file, from 1 */
+} token_line;
+
+typedef struct token_field {
+  const char *name;
+  bool needed;
+} token_field;
+
+typedef struct token_format {
+  const char *name, *title;
+  const char *writer; /* trainer and version whose source was read, for messages */
+  /* The first line of a file has this format if it has `least` of these keys. Ends with NULL. */
+  const char *const *marks;
+  size_t least;
+  /* Adds the line to the batch, or sets *next, without adding it, if the line begins another
+   * batch. */
+  gl_status (*read)(token_builder *b, const token_line *line, bool *next, gl_error *err);
+} token_format;
+
+#define TOKEN_FORMAT_DECLARED(name) extern const token_format token_format_##name;
+TOKEN_FORMATS(TOKEN_FORMAT_DECLARED)
+
+/* Finds the fields in the line: piece[i] is the value of field[i]; text NULL: absent. Other keys
+ * are noted as unread. Errors: GL_EINPUT: damaged JSON, a field given twice, or a needed field that
+ * is missing, with the nearest key of the line. */
+gl_status token_find_fields(token_builder *b, const token_format *format, const token_line *line,
+                            const token_field *field, scan_piece *piece, size_t n, gl_error *err);
+/* GL_EINPUT at a byte of the line: "FILE:LINE:COLUMN: …". */
+gl_status token_refuse(const token_line *line, const char *at, gl_error *err, const char *format,
+                       ...) __attribute__((format(printf, 4, 5)));
+
+#endif

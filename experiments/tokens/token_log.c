@@ -1,0 +1,402 @@
+/* Reads token-level logs: goes through the files, finds their format and hands lines to its reader
+ * until a batch is complete. */
+#include "experiments/tokens/token_log.h"
+
+#include "core/base/compressed.h"
+#include "core/config/config.h"
+#include "experiments/base/memory.h"
+#include "experiments/tokens/formats.h"
+#include "experiments/tokens/sources.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT_ADDRESS(name) &token_format_##name,
+static const token_format *const formats[] = {TOKEN_FORMATS(FORMAT_ADDRESS)};
+enum { N_FORMATS = sizeof formats / sizeof *formats };
+
+struct token_log {
+  token_request request;
+  const token_format *forced; /* by --format; NULL: known by content */
+  token_sources sources;
+  size_t next_source;
+  /* the current file */
+  compressed_reader *reader; /* NULL: none */
+  const char *file;
+  const token_source *source; /* NULL: a text */
+  const token_format *format; /* NULL: not known yet */
+  FILE *text;                 /* of token_log_open_text() */
+  /* the current line */
+  token_line line;
+  bool has_line; /* it is read, and not in a batch yet */
+  token_builder builder;
+  token_log_summary about;
+};
+
+/* --- errors --- */
+
+gl_status token_refuse(const token_line *line, const char *at, gl_error *err, const char *format,
+                       ...) {
+  char text[768];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  return gl_fail(err, GL_EINPUT, "%s:%zu:%zu: %s", line->file, line->number,
+                 scan_column(line->text, at), text);
+}
+
+/* --- the table of formats --- */
+
+size_t token_formats_count(void) {
+  return N_FORMATS;
+}
+
+const char *token_format_name(size_t i) {
+  assert(i < N_FORMATS);
+  return formats[i]->name;
+}
+
+const char *token_format_title(size_t i) {
+  assert(i < N_FORMATS);
+  return formats[i]->title;
+}
+
+static gl_status find_by_name(const token_format **out, const char *name, gl_error *err) {
+  const char *names[N_FORMATS];
+  char hint[CFG_HINT_SIZE];
+  *out = NULL;
+  if (name == NULL) return GL_OK;
+  for (size_t i = 0; i < N_FORMATS; ++i) {
+    names[i] = formats[i]->name;
+    if (strcmp(name, names[i]) == 0) *out = formats[i];
+  }
+  if (*out != NULL) return GL_OK;
+  return gl_fail(err, GL_EINPUT, "--format %s: there is no such format of token-level logs%s", name,
+                 cfg_hint(name, names, N_FORMATS, hint));
+}
+
+/* --- which format a line has --- */
+
+static bool is_key(scan_piece key, const char *name) {
+  return key.size == strlen(name) && memcmp(key.text, name, key.size) == 0;
+}
+
+/* Keys of a line, as far as it is whole. */
+typedef struct line_keys {
+  scan_piece key[64];
+  size_t n;
+} line_keys;
+
+static void list_keys(line_keys *k, const token_line *line) {
+  scan s;
+  scan_piece value;
+  scan_begin(&s, line->text, line->size);
+  scan_enter(&s);
+  for (k->n = 0; k->n < sizeof k->key / sizeof *k->key && scan_member(&s, &k->key[k->n], &value);)
+    ++k->n;
+}
+
+static bool has_marks(const token_format *f, const line_keys *k) {
+  size_t n = 0;
+  for (const char *const *mark = f->marks; *mark != NULL; ++mark)
+    for (size_t i = 0; i < k->n; ++i) n += is_key(k->key[i], *mark);
+  return n >= f->least;
+}
+
+/* Other files that users give, by their first bytes. */
+static const struct {
+  const char *bytes;
+  size_t n;
+  const char *what;
+} others[] = {
+    {"PAR1", 4,
+     "is Parquet, which Python reads: gepolab.whatif(\"run.parquet\") of the package in python/"},
+    {"PK\x03\x04", 4,
+     "is a zip file, such as torch.save() writes; Python reads the dumps of slime and miles: "
+     "gepolab.read_dump(\"0.pt\") of the package in python/"},
+};
+
+static gl_status refuse_unknown(const token_line *line, gl_error *err) {
+  char known[400] = "";
+  size_t at = 0;
+  for (size_t i = 0; i < sizeof others / sizeof *others; ++i)
+    if (line->size >= others[i].n && memcmp(line->text, others[i].bytes, others[i].n) == 0)
+      return gl_fail(err, GL_EINPUT, "%s: %s", line->file, others[i].what);
+  for (size_t f = 0; f < N_FORMATS && at < sizeof known - 1; ++f) {
+    const int n = snprintf(known + at, sizeof known - at, "%s%s (%s, %s, …)", f > 0 ? "; " : "",
+                           formats[f]->name, formats[f]->marks[0], formats[f]->marks[1]);
+    at += n > 0 ? (size_t)n : 0;
+  }
+  const bool is_object = line->text[strspn(line->text, " \t\r")] == '{';
+  return token_refuse(
+      line, line->text, err, "%s; formats of token-level logs, with keys of their lines: %s",
+      is_object ? "this line has the keys of no known format" : "this line is no JSON object",
+      known);
+}
+
+/* *out is NULL if the line has no known format and the file was only found in a folder. */
+static gl_status find_format(const token_format **out, const token_log *log, gl_error *err) {
+  const token_line *line = &log->line;
+  const bool may_skip = log->source != NULL && log->source->in_folder;
+  const token_format *second = NULL;
+  line_keys keys;
+  *out = may_skip ? NULL : log->forced;
+  if (*out != NULL) return GL_OK;
+  list_keys(&keys, line);
+  for (size_t i = 0; i < N_FORMATS; ++i) {
+    if (!has_marks(formats[i], &keys)) continue;
+    if (log->forced == formats[i]) *out = formats[i];
+    if (log->forced != NULL) continue;
+    if (*out == NULL)
+      *out = formats[i];
+    else
+      second = formats[i];
+  }
+  if (second != NULL)
+    return token_refuse(line, line->text, err,
+                        "this line has the keys of two formats, %s and %s; say which one with "
+                        "--format",
+                        (*out)->name, second->name);
+  return *out != NULL || may_skip ? GL_OK : refuse_unknown(line, err);
+}
+
+/* --- fields of a line --- */
+
+static void note_unread(token_builder *b, scan_piece key) {
+  char text[64];
+  const size_t n = key.size < sizeof text - 1 ? key.size : sizeof text - 1, at = strlen(b->unread);
+  memcpy(text, key.text, n);
+  text[n] = '\0';
+  for (const char *found = b->unread; (found = strstr(found, text)) != NULL; found += n)
+    if ((found == b->unread || found[-1] == ' ') && (found[n] == ',' || found[n] == '\0')) return;
+  if (at + n + 3 < sizeof b->unread)
+    snprintf(b->unread + at, sizeof b->unread - at, "%s%s", at > 0 ? ", " : "", text);
+}
+
+static gl_status refuse_missing(const token_format *format, const token_line *line,
+                                const char *missing, const scan_piece *other, size_t n,
+                                gl_error *err) {
+  char names[8][48], hint[CFG_HINT_SIZE];
+  const char *known[8];
+  for (size_t i = 0; i < n; ++i) {
+    snprintf(names[i], sizeof names[i], "%.*s", other[i].size < 47 ? (int)other[i].size : 47,
+             other[i].text);
+    known[i] = names[i];
+  }
+  return token_refuse(line, line->text, err, "field %s is missing, which %s writes%s", missing,
+                      format->writer, cfg_hint(missing, known, n, hint));
+}
+
+gl_status token_find_fields(token_builder *b, const token_format *format, const token_line *line,
+                            const token_field *field, scan_piece *piece, size_t n, gl_error *err) {
+  scan s;
+  scan_piece key, value, other[8];
+  size_t n_others = 0;
+  memset(piece, 0, n * sizeof *piece);
+  scan_begin(&s, line->text, line->size);
+  scan_enter(&s);
+  while (scan_member(&s, &key, &value)) {
+    size_t i = 0;
+    while (i < n && !is_key(key, field[i].name)) ++i;
+    if (i == n) {
+      note_unread(b, key);
+      if (n_others < sizeof other / sizeof *other) other[n_others++] = key;
+    } else if (piece[i].text != NULL) {
+      return token_refuse(line, key.text - 1, err, "field %s is given twice", field[i].name);
+    } else {
+      piece[i] = value;
+    }
+  }
+  if (s.why != NULL) return token_refuse(line, s.at, err, "damaged JSON: %s", s.why);
+  for (size_t i = 0; i < n; ++i)
+    if (field[i].needed && piece[i].text == NULL)
+      return refuse_missing(format, line, field[i].name, other, n_others, err);
+  return GL_OK;
+}
+
+/* --- files and lines --- */
+
+static gl_status new_log(token_log **out, const token_request *request, gl_error *err) {
+  token_log *log = *out = MUST_ARRAY(token_log, 1, "a log");
+  log->request = *request;
+  log->about = (token_log_summary){.first_step = NAN,
+                                   .last_step = NAN,
+                                   .first_time = NAN,
+                                   .last_time = NAN,
+                                   .group_least = SIZE_MAX};
+  token_builder_init(&log->builder, &log->request);
+  return find_by_name(&log->forced, request->format, err);
+}
+
+gl_status token_log_open(token_log **out, const char *const *paths, size_t n,
+                         const token_request *request, gl_error *err) {
+  gl_status status = new_log(out, request, err);
+  return status == GL_OK ? token_sources_list(&(*out)->sources, paths, n, err) : status;
+}
+
+gl_status token_log_open_text(token_log **out, const char *text, size_t size, const char *name,
+                              const token_request *request, gl_error *err) {
+  gl_status status = new_log(out, request, err);
+  if (status != GL_OK) return status;
+  token_log *log = *out;
+  log->text = must_have(size > 0 ? fmemopen((void *)(uintptr_t)text, size, "rb") : tmpfile(),
+                        "a log's text");
+  log->file = name;
+  log->about.n_files = 1;
+  return compressed_from(&log->reader, log->text, name, err);
+}
+
+void token_log_close(token_log *log) {
+  if (log == NULL) return;
+  compressed_close(log->reader);
+  if (log->text != NULL) fclose(log->text);
+  token_builder_fini(&log->builder);
+  token_sources_fini(&log->sources);
+  free(log);
+}
+
+static gl_status open_next_file(token_log *log, bool *opened, gl_error *err) {
+  compressed_close(log->reader);
+  log->reader = NULL;
+  log->format = NULL;
+  *opened = log->next_source < log->sources.n;
+  if (!*opened) return GL_OK;
+  log->source = &log->sources.file[log->next_source++];
+  log->file = strcmp(log->source->path, "-") == 0 ? "standard input" : log->source->path;
+  return compressed_open(&log->reader, log->source->path, err);
+}
+
+static bool is_blank(const compressed_text *line) {
+  return strspn(line->text, " \t\r\n") == line->size;
+}
+
+/* The file's format becomes known with its first line. */
+static gl_status set_format(token_log *log, gl_error *err) {
+  token_log_summary *about = &log->about;
+  gl_status status = find_format(&log->format, log, err);
+  if (status != GL_OK || log->format == NULL) return status;
+  if (about->format != NULL && strcmp(about->format, log->format->name) != 0)
+    return token_refuse(&log->line, log->line.text, err,
+                        "this file has the format %s, and the files before it %s; give them one "
+                        "after the other, or say with --format which files of a folder are read",
+                        log->format->name, about->format);
+  about->format = log->format->name;
+  about->title = log->format->title;
+  about->n_files += log->source != NULL;
+  return GL_OK;
+}
+
+static void skip_file(token_log *log) {
+  ++log->about.n_skipped;
+  compressed_close(log->reader);
+  log->reader = NULL;
+}
+
+/* Takes the line that was read: *has is false if it is blank, cut off, or not of a log. */
+static gl_status take_line(token_log *log, const compressed_text *text, bool *has, gl_error *err) {
+  *has = false;
+  log->line = (token_line){.text = text->text,
+                           .size = text->size,
+                           .file = log->file,
+                           .number = compressed_line_number(log->reader)};
+  if (is_blank(text)) return GL_OK;
+  gl_status status = log->format == NULL ? set_format(log, err) : GL_OK;
+  if (status != GL_OK) return status;
+  if (log->format == NULL) {
+    skip_file(log);
+    return GL_OK;
+  }
+  *has = text->has_end || !scan_is_cut(text->text, text->size);
+  log->about.n_incomplete += !*has;
+  if (!*has) token_builder_cut(&log->builder, log->file);
+  return GL_OK;
+}
+
+/* Reads the next line of any file. *has is false at the end of the last file. */
+static gl_status next_line(token_log *log, bool *has, gl_error *err) {
+  gl_status status = GL_OK;
+  for (*has = false; status == GL_OK && !*has;) {
+    bool opened = true;
+    compressed_text text = {0};
+    if (log->reader == NULL) status = open_next_file(log, &opened, err);
+    if (status == GL_OK && !opened) return GL_OK;
+    if (status == GL_OK) status = compressed_line(log->reader, &text, TOKEN_LOG_MOST_LINE, err);
+    if (status != GL_OK) return status;
+    if (text.text != NULL)
+      status = take_line(log, &text, has, err);
+    else if (log->text != NULL)
+      return GL_OK;
+    else
+      status = open_next_file(log, &opened, err);
+    if (!opened) return status;
+  }
+  return status;
+}
+
+/* --- batches --- */
+
+static void count_batch(token_log *log) {
+  token_log_summary *about = &log->about;
+  const token_batch *b = &log->builder.batch;
+  ++about->n_batches;
+  about->n_restarts += b->step < about->last_step;
+  if (isnan(about->first_step)) about->first_step = b->step;
+  if (!isnan(b->step)) about->last_step = b->step;
+  if (isnan(about->first_time)) about->first_time = b->time_s;
+  if (!isnan(b->time_s)) about->last_time = b->time_s;
+  about->grouping = b->grouping;
+  for (size_t g = 0; g < b->input.n_groups; ++g) {
+    const size_t n = b->input.group_start[g + 1] - b->input.group_start[g];
+    if (n < about->group_least) about->group_least = n;
+    if (n > about->group_most) about->group_most = n;
+  }
+}
+
+/* Adds lines to the builder until the batch is complete. */
+static gl_status fill_batch(token_log *log, gl_error *err) {
+  gl_status status = GL_OK;
+  token_builder_clear(&log->builder);
+  for (bool next = false; status == GL_OK && !next;) {
+    if (!log->has_line) status = next_line(log, &log->has_line, err);
+    if (status != GL_OK || !log->has_line) return status;
+    status = log->format->read(&log->builder, &log->line, &next, err);
+    log->has_line = next;
+  }
+  return status;
+}
+
+static gl_status check_any(const token_log *log, gl_error *err) {
+  if (log->about.n_batches > 0) return GL_OK;
+  const char *name = log->sources.n > 1 ? "these files" : log->file != NULL ? log->file : "the log";
+  return gl_fail(err, GL_EINPUT,
+                 "%s: there is no record in it of a format of token-level logs; gepolab's own has "
+                 "lines {\"step\": 1, \"groups\": [{\"rewards\": […], \"logp\": [[…]], \"logq\": "
+                 "[[…]]}]}",
+                 name);
+}
+
+gl_status token_log_next(token_log *log, const token_batch **batch, gl_error *err) {
+  token_builder *b = &log->builder;
+  *batch = NULL;
+  for (;;) {
+    gl_status status = fill_batch(log, err);
+    if (status != GL_OK) return status;
+    if (token_builder_is_empty(b)) return check_any(log, err);
+    status = token_builder_finish(b, err);
+    if (status != GL_OK) return status;
+    log->about.n_untrained += b->batch.n_untrained;
+    if (b->batch.input.n_responses == 0) continue;
+    count_batch(log);
+    *batch = &b->batch;
+    return GL_OK;
+  }
+}
+
+const token_log_summary *token_log_about(token_log *log) {
+  snprintf(log->about.unread, sizeof log->about.unread, "%s", log->builder.unread);
+  return &log->about;
+}
