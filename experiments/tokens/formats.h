@@ -44,6 +44,7 @@ TOKEN_FORMATS(TOKEN_FORMAT_DECLARED)
  * is missing, with the nearest key of the line. */
 gl_status token_find_fields(token_builder *b, const token_format *format, const token_line *line,
                             const token_field *field, scan_piece *piece, size_t n, gl_error *err);
+bool token_is_key(scan_piece key, const char *name);
 /* GL_EINPUT at a byte of the line: "FILE:LINE:COLUMN: …". */
 gl_status token_refuse(const token_line *line, const char *at, gl_error *err, const char *format,
                        ...) __attribute__((format(printf, 4, 5)));

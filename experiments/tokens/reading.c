@@ -10,7 +10,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,19 +34,6 @@ struct token_log {
   token_builder builder;
   token_log_summary about;
 };
-
-/* --- errors --- */
-
-gl_status token_refuse(const token_line *line, const char *at, gl_error *err, const char *format,
-                       ...) {
-  char text[768];
-  va_list list;
-  va_start(list, format);
-  vsnprintf(text, sizeof text, format, list);
-  va_end(list);
-  return gl_fail(err, GL_EINPUT, "%s:%zu:%zu: %s", line->file, line->number,
-                 scan_column(line->text, at), text);
-}
 
 /* --- the table of formats --- */
 
@@ -81,10 +67,6 @@ static gl_status find_by_name(const token_format **out, const char *name, gl_err
 
 /* --- which format a line has --- */
 
-static bool is_key(scan_piece key, const char *name) {
-  return key.size == strlen(name) && memcmp(key.text, name, key.size) == 0;
-}
-
 /* Keys of a line, as far as it is whole. */
 typedef struct line_keys {
   scan_piece key[64];
@@ -103,7 +85,7 @@ static void list_keys(line_keys *k, const token_line *line) {
 static bool has_marks(const token_format *f, const line_keys *k) {
   size_t n = 0;
   for (const char *const *mark = f->marks; *mark != NULL; ++mark)
-    for (size_t i = 0; i < k->n; ++i) n += is_key(k->key[i], *mark);
+    for (size_t i = 0; i < k->n; ++i) n += token_is_key(k->key[i], *mark);
   return n >= f->least;
 }
 
@@ -162,60 +144,6 @@ static gl_status find_format(const token_format **out, const token_log *log, gl_
                         "--format",
                         (*out)->name, second->name);
   return *out != NULL || may_skip ? GL_OK : refuse_unknown(line, err);
-}
-
-/* --- fields of a line --- */
-
-static void note_unread(token_builder *b, scan_piece key) {
-  char text[64];
-  const size_t n = key.size < sizeof text - 1 ? key.size : sizeof text - 1, at = strlen(b->unread);
-  memcpy(text, key.text, n);
-  text[n] = '\0';
-  for (const char *found = b->unread; (found = strstr(found, text)) != NULL; found += n)
-    if ((found == b->unread || found[-1] == ' ') && (found[n] == ',' || found[n] == '\0')) return;
-  if (at + n + 3 < sizeof b->unread)
-    snprintf(b->unread + at, sizeof b->unread - at, "%s%s", at > 0 ? ", " : "", text);
-}
-
-static gl_status refuse_missing(const token_format *format, const token_line *line,
-                                const char *missing, const scan_piece *other, size_t n,
-                                gl_error *err) {
-  char names[8][48], hint[CFG_HINT_SIZE];
-  const char *known[8];
-  for (size_t i = 0; i < n; ++i) {
-    snprintf(names[i], sizeof names[i], "%.*s", other[i].size < 47 ? (int)other[i].size : 47,
-             other[i].text);
-    known[i] = names[i];
-  }
-  return token_refuse(line, line->text, err, "field %s is missing, which %s writes%s", missing,
-                      format->writer, cfg_hint(missing, known, n, hint));
-}
-
-gl_status token_find_fields(token_builder *b, const token_format *format, const token_line *line,
-                            const token_field *field, scan_piece *piece, size_t n, gl_error *err) {
-  scan s;
-  scan_piece key, value, other[8];
-  size_t n_others = 0;
-  memset(piece, 0, n * sizeof *piece);
-  scan_begin(&s, line->text, line->size);
-  scan_enter(&s);
-  while (scan_member(&s, &key, &value)) {
-    size_t i = 0;
-    while (i < n && !is_key(key, field[i].name)) ++i;
-    if (i == n) {
-      note_unread(b, key);
-      if (n_others < sizeof other / sizeof *other) other[n_others++] = key;
-    } else if (piece[i].text != NULL) {
-      return token_refuse(line, key.text - 1, err, "field %s is given twice", field[i].name);
-    } else {
-      piece[i] = value;
-    }
-  }
-  if (s.why != NULL) return token_refuse(line, s.at, err, "damaged JSON: %s", s.why);
-  for (size_t i = 0; i < n; ++i)
-    if (field[i].needed && piece[i].text == NULL)
-      return refuse_missing(format, line, field[i].name, other, n_others, err);
-  return GL_OK;
 }
 
 /* --- files and lines --- */
