@@ -235,8 +235,8 @@ static gl_status add_batch(whatif *w, const token_batch *batch, policy_workspace
 }
 
 /* Whether algorithms can be evaluated on the batches of this log. */
-static gl_status check_batch(const token_batch *batch, const token_log_summary *log,
-                             gl_error *err) {
+static gl_status check_has_logs(const token_batch *batch, const token_log_summary *log,
+                                gl_error *err) {
   if (!batch->has_logs)
     return gl_fail(err, GL_EINPUT,
                    "%s: %s has no log-probabilities of tokens, which algorithms need",
@@ -256,7 +256,7 @@ static gl_status whatif_add_log(whatif *w, token_log *log, gl_error *err) {
   gl_status status = GL_OK;
   while (status == GL_OK && (status = token_log_next(log, &batch, err)) == GL_OK && batch != NULL) {
     gl_error why = {0};
-    status = check_batch(batch, token_log_about(log), err);
+    status = check_has_logs(batch, token_log_about(log), err);
     if (status == GL_OK && (status = add_batch(w, batch, workspace, &why)) != GL_OK)
       gl_fail(err, status, "update %zu of the log: %s", w->n_batches, why.text);
   }

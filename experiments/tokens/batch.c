@@ -110,7 +110,7 @@ typedef struct placed {
   size_t group, index;
 } placed;
 
-static int by_group(const void *a, const void *b) {
+static int token_by_group(const void *a, const void *b) {
   const placed *x = a, *y = b;
   if (x->group != y->group) return x->group < y->group ? -1 : 1;
   return x->index < y->index ? -1 : x->index > y->index;
@@ -130,7 +130,7 @@ static void number_by_key(const token_builder *b, placed *place) {
 }
 
 /* The responses with tokens in the order of their groups. */
-static gl_status place_responses(token_builder *b, placed *place, size_t *n, gl_error *err) {
+static gl_status place_in_groups(token_builder *b, placed *place, size_t *n, gl_error *err) {
   size_t size = 0, kept = 0;
   if (b->keys == TOKEN_KEYS_CONSECUTIVE || b->request->group_size > 0) {
     gl_status status = find_group_size(b, &size, err);
@@ -138,7 +138,7 @@ static gl_status place_responses(token_builder *b, placed *place, size_t *n, gl_
     for (size_t i = 0; i < b->n; ++i) place[i] = (placed){.group = i / size, .index = i};
   } else {
     number_by_key(b, place);
-    qsort(place, b->n, sizeof *place, by_group);
+    qsort(place, b->n, sizeof *place, token_by_group);
   }
   for (size_t i = 0; i < b->n; ++i)
     if (b->response[place[i].index].tokens > 0) place[kept++] = place[i];
@@ -225,7 +225,7 @@ gl_status token_builder_finish(token_builder *b, gl_error *err) {
     return GL_OK;
   }
   placed *place = MUST_ARRAY(placed, b->n, what);
-  gl_status status = place_responses(b, place, &n, err);
+  gl_status status = place_in_groups(b, place, &n, err);
   if (status == GL_OK) {
     fill_responses(b, place, n);
     out->input.logp = arrange_column(b, TOKEN_LOGP, place, n);

@@ -102,7 +102,7 @@ static const struct {
      "gepolab.read_dump(\"0.pt\") of the package in python/"},
 };
 
-static gl_status refuse_unknown(const token_line *line, gl_error *err) {
+static gl_status refuse_unknown_format(const token_line *line, gl_error *err) {
   char known[400] = "";
   size_t at = 0;
   for (size_t i = 0; i < sizeof others / sizeof *others; ++i)
@@ -121,7 +121,7 @@ static gl_status refuse_unknown(const token_line *line, gl_error *err) {
 }
 
 /* *out is NULL if the line has no known format and the file was only found in a folder. */
-static gl_status find_format(const token_format **out, const token_log *log, gl_error *err) {
+static gl_status format_of_line(const token_format **out, const token_log *log, gl_error *err) {
   const token_line *line = &log->line;
   const bool may_skip = log->source != NULL && log->source->in_folder;
   const token_format *second = NULL;
@@ -143,7 +143,7 @@ static gl_status find_format(const token_format **out, const token_log *log, gl_
                         "this line has the keys of two formats, %s and %s; say which one with "
                         "--format",
                         (*out)->name, second->name);
-  return *out != NULL || may_skip ? GL_OK : refuse_unknown(line, err);
+  return *out != NULL || may_skip ? GL_OK : refuse_unknown_format(line, err);
 }
 
 /* --- files and lines --- */
@@ -205,7 +205,7 @@ static bool is_blank(const compressed_text *line) {
 /* The file's format becomes known with its first line. */
 static gl_status set_format(token_log *log, gl_error *err) {
   token_log_summary *about = &log->about;
-  gl_status status = find_format(&log->format, log, err);
+  gl_status status = format_of_line(&log->format, log, err);
   if (status != GL_OK || log->format == NULL) return status;
   if (about->format != NULL && strcmp(about->format, log->format->name) != 0)
     return token_refuse(&log->line, log->line.text, err,
@@ -225,7 +225,8 @@ static void skip_file(token_log *log) {
 }
 
 /* Takes the line that was read: *has is false if it is blank, cut off, or not of a log. */
-static gl_status take_line(token_log *log, const compressed_text *text, bool *has, gl_error *err) {
+static gl_status accept_line(token_log *log, const compressed_text *text, bool *has,
+                             gl_error *err) {
   *has = false;
   log->line = (token_line){.text = text->text,
                            .size = text->size,
@@ -255,7 +256,7 @@ static gl_status next_line(token_log *log, bool *has, gl_error *err) {
     if (status == GL_OK) status = compressed_line(log->reader, &text, TOKEN_LOG_MOST_LINE, err);
     if (status != GL_OK) return status;
     if (text.text != NULL)
-      status = take_line(log, &text, has, err);
+      status = accept_line(log, &text, has, err);
     else if (log->text != NULL)
       return GL_OK;
     else

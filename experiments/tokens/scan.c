@@ -148,7 +148,7 @@ bool scan_is_cut(const char *text, size_t size) {
 
 /* --- numbers --- */
 
-static bool is_digit(char c) {
+static bool scan_is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
@@ -193,7 +193,7 @@ static double decimal(uint64_t digits, size_t places, const char *text) {
 }
 
 /* Python's words for numbers that are not finite. */
-static const char *read_word(const char *at, double *out) {
+static const char *read_python_word(const char *at, double *out) {
   static const char *const words[] = {"NaN", "null", "Infinity", "-Infinity"};
   for (size_t i = 0; i < sizeof words / sizeof *words; ++i) {
     const size_t n = strlen(words[i]);
@@ -209,8 +209,8 @@ static const char *read_word(const char *at, double *out) {
 static const char *read_exponent(const char *at, size_t *places, bool *odd) {
   size_t value = 0;
   const char *first = at += at[1] == '+' || at[1] == '-' ? 2 : 1;
-  if (!is_digit(*at)) return NULL;
-  for (; is_digit(*at); ++at) value = value < 1000 ? value * 10 + (size_t)(*at - '0') : value;
+  if (!scan_is_digit(*at)) return NULL;
+  for (; scan_is_digit(*at); ++at) value = value < 1000 ? value * 10 + (size_t)(*at - '0') : value;
   *odd = first[-1] != '-';
   *places += value;
   return at;
@@ -223,7 +223,7 @@ static size_t significant(const char *first, size_t n_digits) {
 }
 
 static const char *add_digits(const char *at, uint64_t *digits) {
-  for (; is_digit(*at); ++at) *digits = *digits * 10 + (uint64_t)(*at - '0');
+  for (; scan_is_digit(*at); ++at) *digits = *digits * 10 + (uint64_t)(*at - '0');
   return at;
 }
 
@@ -239,7 +239,7 @@ static const char *add_fraction(const char *at, const char *end, uint64_t *digit
 static inline const char *read_number(const char *from, const char *end, double *out) {
   const char *at = from + (*from == '-'), *first = at;
   uint64_t digits = 0;
-  if (!is_digit(*at)) return read_word(from, out);
+  if (!scan_is_digit(*at)) return read_python_word(from, out);
   at = add_digits(at, &digits);
   if (*first == '0' && at > first + 1) return NULL;
   size_t n_digits = (size_t)(at - first), places = 0;

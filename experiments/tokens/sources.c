@@ -12,28 +12,28 @@
 enum { MOST_DEPTH = 32 };
 static const char what[] = "the files of a log";
 
-static bool ends_with(const char *name, size_t n, const char *ending) {
+static bool name_ends_with(const char *name, size_t n, const char *ending) {
   const size_t k = strlen(ending);
   return n > k && memcmp(name + n - k, ending, k) == 0;
 }
 
 static bool is_log_name(const char *name) {
   size_t n = strlen(name);
-  if (ends_with(name, n, ".gz"))
+  if (name_ends_with(name, n, ".gz"))
     n -= 3;
-  else if (ends_with(name, n, ".zst"))
+  else if (name_ends_with(name, n, ".zst"))
     n -= 4;
-  return name[0] != '.' && (ends_with(name, n, ".jsonl") || ends_with(name, n, ".json"));
+  return name[0] != '.' && (name_ends_with(name, n, ".jsonl") || name_ends_with(name, n, ".json"));
 }
 
-static size_t digits_of(const char *text) {
+static size_t digits_at_front(const char *text) {
   return strspn(text, "0123456789");
 }
 
 /* Numbers within the names by value: step_2 before step_10. */
 static int natural_order(const char *a, const char *b) {
   while (*a != '\0' && *b != '\0') {
-    size_t n = digits_of(a), m = digits_of(b);
+    size_t n = digits_at_front(a), m = digits_at_front(b);
     if (n == 0 || m == 0) {
       if (*a != *b) return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
       ++a, ++b;
