@@ -177,8 +177,8 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14 clang-format 2>/d
 format:
 	$(CLANG_FORMAT) -i $(FORMATTED)
 format-check:
-	@if [ -z "$(CLANG_FORMAT)" ]; then echo "format: not checked: no clang-format found (apt-get install clang-format)"; \
-	 elif ! $(CLANG_FORMAT) --version | grep -q 'version 14\.'; then echo "format: not checked: clang-format 14 is needed, $$($(CLANG_FORMAT) --version) found"; \
+	@if [ -z "$(CLANG_FORMAT)" ]; then echo "skipped: 1 of 1: format: no clang-format found (apt-get install clang-format)"; \
+	 elif ! $(CLANG_FORMAT) --version | grep -q 'version 14\.'; then echo "skipped: 1 of 1: format: clang-format 14 is needed, $$($(CLANG_FORMAT) --version) found"; \
 	 else $(CLANG_FORMAT) --dry-run -Werror $(FORMATTED) && echo "format: $(words $(FORMATTED)) files as clang-format writes them"; fi
 
 clean:

@@ -64,8 +64,8 @@ check: deps
 else
 check: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab $(BUILD)/gepolab-tests $(if $(RUN_EMULATED),$(BUILD)/tests-emulated)
-	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check check-arrows check-proofs check-documents check-library check-results check-guide)
-	@$(if $(RUN_EMULATED),$(BUILD)/tests-emulated $(if $(TEST),|| true,) $(ASKED),echo "kernels on the host: skipped$(if $(CXX_FOUND),,: no g++ found)")
+	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check check-arrows check-proofs check-documents check-library check-results check-guide check-verify)
+	@$(if $(RUN_EMULATED),$(BUILD)/tests-emulated $(if $(TEST),|| true,) $(ASKED),echo "$(if $(CXX_FOUND),kernels on the host: not asked for,skipped: 1 of 1: kernels on the host$(if $(filter 0,$(EMULATE)),,: no g++ of these sanitizers))")
 	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(ASKED)
 endif
 

@@ -13,14 +13,14 @@ to=$build/report
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
 if [ -z "$browser" ] && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
   echo "installing: chromium"
-  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null
-  browser=$(command -v chromium)
+  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null || true
+  browser=$(command -v chromium || true)
 fi
 if [ -z "$browser" ]; then
-  echo "reports in a browser: skipped: no chromium found (apt-get install chromium)"
+  echo "skipped: 1 of 1: no chromium found (apt-get install chromium)"
   exit 0
 fi
-command -v python3 > /dev/null || { echo "reports in a browser: skipped: no python3 found"; exit 0; }
+command -v python3 > /dev/null || { echo "skipped: 1 of 1: no python3 found"; exit 0; }
 
 rm -rf "$to" && mkdir -p "$to"
 "$build/gepolab" sweep delay_sweep -q -o "$to/whole.db" steps=40 'sweep.seed=[1,2,3]' \

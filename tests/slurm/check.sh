@@ -10,9 +10,9 @@
 set -eu
 gepolab=$(cd "$1" && pwd)/gepolab
 script=$(pwd)/experiments/slurm/sweep.sbatch
-if [ "$(id -u)" != 0 ]; then echo "slurm: not checked: needs root"; exit 0; fi
+if [ "$(id -u)" != 0 ]; then echo "skipped: 1 of 1: a Slurm of its own needs root"; exit 0; fi
 for p in munged slurmctld slurmd sbatch; do
-  command -v $p > /dev/null || { echo "slurm: not checked: no $p (apt-get install slurmctld slurmd slurm-client munge)"; exit 0; }
+  command -v $p > /dev/null || { echo "skipped: 1 of 1: no $p (apt-get install slurmctld slurmd slurm-client munge)"; exit 0; }
 done
 work=$(mktemp -d)
 chmod 755 "$work"
