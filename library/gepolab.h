@@ -46,7 +46,7 @@ extern "C" {
  * minor number with additions. gepolab_version() returns the version of gepolab,
  * gepolab_interface() the interface that the linked library was built with. */
 #define GEPOLAB_INTERFACE_MAJOR 0
-#define GEPOLAB_INTERFACE_MINOR 3
+#define GEPOLAB_INTERFACE_MINOR 4
 #define GEPOLAB_INTERFACE (GEPOLAB_INTERFACE_MAJOR * 1000 + GEPOLAB_INTERFACE_MINOR)
 
 #if defined(__GNUC__)
@@ -116,6 +116,11 @@ typedef struct gepolab_algorithm gepolab_algorithm;
  * gepolab_algorithm_free(). */
 GEPOLAB_API gepolab_status gepolab_algorithm_new(gepolab_algorithm **out, const char *text,
                                                  gepolab_error *err);
+/* The same with algorithms of the caller's own: text may name one that `file` defines, as
+ * `algorithms: {my_row: {base: gepo, clip: none}}`, alone or as a base. Errors also for the file,
+ * with its name, line and column. */
+GEPOLAB_API gepolab_status gepolab_algorithm_own(gepolab_algorithm **out, const char *text,
+                                                 const char *file, gepolab_error *err);
 GEPOLAB_API void gepolab_algorithm_free(gepolab_algorithm *algorithm);
 /* The name shown in tables and figures, as in "gepo(clip=none)"; owned by the algorithm. */
 GEPOLAB_API const char *gepolab_algorithm_name(const gepolab_algorithm *algorithm);

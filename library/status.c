@@ -2,6 +2,7 @@
  * statistics. */
 #include "analysis/statistics.h"
 #include "core/policy/algorithm.h"
+#include "core/policy/own.h"
 #include "core/rl/fields.h"
 #include "library/internal.h"
 #include "sim/cluster.h"
@@ -70,9 +71,14 @@ static gl_status algorithm_fill(void *self, const cfg_node *from, const void *mo
 
 gepolab_status gepolab_algorithm_new(gepolab_algorithm **out, const char *text,
                                      gepolab_error *err) {
+  return gepolab_algorithm_own(out, text, NULL, err);
+}
+
+gepolab_status gepolab_algorithm_own(gepolab_algorithm **out, const char *text, const char *file,
+                                     gepolab_error *err) {
   static const library_kind kind = {"the algorithm", sizeof(gepolab_algorithm), "algorithm",
                                     algorithm_fill, free};
-  const library_source source = {.name = "algorithm", .text = text};
+  const library_source source = {.name = "algorithm", .text = text, .algorithms = file};
   void *made;
   const gepolab_status status = library_new(&made, &kind, &source, NULL, err);
   *out = made;
@@ -91,10 +97,10 @@ _Static_assert(GEPOLAB_FIELD_SIZE == POLICY_FIELD_TEXT_SIZE, "callers have room 
 
 gepolab_status gepolab_algorithm_field(const gepolab_algorithm *algorithm, const char *name,
                                        char *text, gepolab_error *err) {
-  const char *names[128];
+  const char *names[POLICY_MOST_FIELDS];
   const size_t n = policy_fields_count();
   char near[CFG_HINT_SIZE];
-  for (size_t i = 0; i < n && i < sizeof names / sizeof *names; ++i) {
+  for (size_t i = 0; i < n; ++i) {
     names[i] = policy_fields_at(i)->name;
     if (strcmp(names[i], name) != 0) continue;
     policy_algorithm_field(&algorithm->own, i, text);
@@ -187,6 +193,7 @@ __attribute__((weak)) const field_table *const field_tables[FIELD_MOST_TABLES] =
 static gl_status load(cfg_doc **doc, const cfg_node **from, const library_kind *kind,
                       const library_source *source, gl_error *err) {
   gl_status status = GL_OK;
+  policy_own *own = NULL;
   if (source->text == NULL && source->file == NULL)
     return gl_fail(err, GL_EINPUT, "the text of %s is NULL", source->name);
   if (source->file != NULL)
@@ -197,6 +204,9 @@ static gl_status load(cfg_doc **doc, const cfg_node **from, const library_kind *
     status = cfg_load_value(doc, kind->path, source->text, strlen(source->text), source->name, err);
   if (status == GL_OK && kind->path == NULL) status = cfg_include(*doc, NULL, err);
   if (status == GL_OK) status = cfg_resolve(*doc, err);
+  if (status == GL_OK) status = policy_own_read(&own, source->algorithms, err);
+  if (status == GL_OK) status = policy_own_expand(own, *doc, err);
+  policy_own_free(own);
   if (status != GL_OK) return status;
   *from = kind->path != NULL ? cfg_find(cfg_root(*doc), kind->path) : cfg_root(*doc);
   return GL_OK;

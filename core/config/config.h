@@ -63,6 +63,11 @@ typedef struct cfg_library {
  * files and all errors of cfg_load_text(), with the positions of the includes. */
 gl_status cfg_include(cfg_doc *doc, const cfg_library *library, gl_error *err);
 
+/* A map `algorithms` without a key `base` defines algorithms by name, while other values select
+ * some. cfg_include() moves the definitions of all files, merged, to this key, which no file can
+ * have (core/policy/own.h replaces the names). */
+#define CFG_DEFINITIONS "algorithms\n"
+
 /* Makes a recipe with one section, `name`: a copy of `section`, with `over` merged into the map at
  * the dotted path below it, as in cfg_include(). Source positions are preserved. The caller frees
  * *out. */
@@ -104,6 +109,8 @@ gl_status cfg_override(cfg_doc *doc, const char *assignment, gl_error *err);
 gl_status cfg_set(cfg_doc *doc, const char *path, const cfg_node *value, gl_error *err);
 /* Writes a scalar of doc in other words, which must stay where they are. */
 void cfg_respell(cfg_doc *doc, const cfg_node *scalar, const char *text);
+/* Replaces a node of doc by a deep copy of value, which may belong to another doc. */
+gl_status cfg_replace(cfg_doc *doc, const cfg_node *node, const cfg_node *value, gl_error *err);
 /* Removes a top-level key if present. */
 void cfg_remove(cfg_doc *doc, const char *key);
 
@@ -182,7 +189,7 @@ gl_status cfg_list_put_number(cfg_doc *list, const char *key, double value, cons
  *   if (cfg_end(&r) != GL_OK) return err->status;        // first error; checks all keys
  *
  * After a failure every further call returns its default and does nothing. */
-enum { CFG_READER_MAX_KEYS = 96 };
+enum { CFG_READER_MAX_KEYS = 128 };
 typedef struct cfg_reader {
   const cfg_node *map;
   const char *section; /* for messages: "cluster.delay" */

@@ -210,6 +210,14 @@ void cfg_respell(cfg_doc *doc, const cfg_node *scalar, const char *text) {
   ((cfg_node *)(uintptr_t)scalar)->text = text;
 }
 
+gl_status cfg_replace(cfg_doc *doc, const cfg_node *node, const cfg_node *value, gl_error *err) {
+  gl_error local = {0};
+  const cfg_node *copy = cfg_node_copy(doc, value, &local);
+  if (copy == NULL) return gl_fail(err, local.status, "%s", local.text);
+  *(cfg_node *)(uintptr_t)node = *copy; /* doc owns the node, so that it may be changed */
+  return GL_OK;
+}
+
 void cfg_remove(cfg_doc *doc, const char *key) {
   cfg_node *root = doc->root;
   cfg_entry *entry = cfg_entry_of(root, key, strlen(key));

@@ -262,8 +262,17 @@ static gl_status include_one(including *in, const cfg_node *name, const link *fr
   return include_file(in, &self, out);
 }
 
+/* Moves definitions of algorithms to a key of their own, so that merging keeps both them and a
+ * selection of algorithms. */
+static void set_definitions_aside(cfg_node *root) {
+  cfg_entry *entry = cfg_entry_of(root, "algorithms", 10);
+  if (entry != NULL && entry->value->kind == CFG_MAP && cfg_find(entry->value, "base") == NULL)
+    entry->key = CFG_DEFINITIONS;
+}
+
 /* Replaces the include of root, if any, by the content of the included recipes. */
 static gl_status expand(including *in, cfg_node *root, const link *self) {
+  set_definitions_aside(root);
   cfg_entry *entry = cfg_entry_of(root, "include", 7);
   cfg_node *base = NULL;
   char path[PATH_SIZE] = "";

@@ -220,6 +220,7 @@ typedef struct policy_algorithm {
 } policy_algorithm;
 
 /* The published algorithms, in documentation order. */
+enum { POLICY_MOST_ALGORITHMS = 128 }; /* upper bound of policy_algorithms_count() */
 size_t policy_algorithms_count(void);
 const policy_algorithm *policy_algorithms_at(size_t i);
 /* Upper case does not matter; NULL if unknown. */
@@ -296,6 +297,7 @@ typedef struct policy_field {
 
 enum { POLICY_MOST_CHOICES = 32 }; /* upper bound of n_choices */
 
+enum { POLICY_MOST_FIELDS = 128 }; /* upper bound of policy_fields_count() */
 size_t policy_fields_count(void);
 const policy_field *policy_fields_at(size_t i);
 

@@ -217,6 +217,8 @@ static const entry table[] = {
       "none", "widths, cap and aggregation are those of verl's example"}},
 };
 
+_Static_assert(sizeof table / sizeof table[0] <= POLICY_MOST_ALGORITHMS, "callers have room");
+
 size_t policy_algorithms_count(void) {
   return sizeof table / sizeof table[0];
 }

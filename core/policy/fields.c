@@ -228,6 +228,9 @@ static const policy_field fields[] = {
     NUMBER(penalty_margin, 0, INFINITY, "disco's delta"),
 };
 
+_Static_assert(sizeof fields / sizeof fields[0] + 8 <= CFG_READER_MAX_KEYS, "a reader has room");
+_Static_assert(sizeof fields / sizeof fields[0] <= POLICY_MOST_FIELDS, "callers have room");
+
 size_t policy_fields_count(void) {
   return sizeof fields / sizeof fields[0];
 }
@@ -260,14 +263,17 @@ const char *policy_algorithm_field(const policy_algorithm *algorithm, size_t i,
 /* --- reading a recipe --- */
 
 static gl_status algorithm_unknown(const cfg_node *node, gl_error *err) {
-  const char *names[64];
+  const char *names[POLICY_MOST_ALGORITHMS];
   size_t n = policy_algorithms_count();
   for (size_t i = 0; i < n; ++i) names[i] = policy_algorithms_at(i)->name;
   char near[CFG_HINT_SIZE], other[FIELD_HINT_SIZE];
   if (*fields_value_elsewhere("algorithm", cfg_text(node), other) != '\0')
     return cfg_fail(node, err, "no algorithm '%s'; write %s", cfg_text(node), other);
-  return cfg_fail(node, err, "no algorithm '%s'; `gepolab list algorithms` lists them%s",
-                  cfg_text(node), cfg_hint(cfg_text(node), names, n, near));
+  return cfg_fail(
+      node, err,
+      "no algorithm '%s'; `gepolab list algorithms` lists them, and one of your own is defined "
+      "in a file: --algorithms FILE%s",
+      cfg_text(node), cfg_hint(cfg_text(node), names, n, near));
 }
 
 static void algorithm_read_field(policy_algorithm *algorithm, const policy_field *f,

@@ -1,4 +1,5 @@
 /* The words after a command: options, paths and overrides; and help printed from their table. */
+#define _POSIX_C_SOURCE 200809L /* setenv */
 #include "experiments/base/args.h"
 
 #include "experiments/base/program.h"
@@ -26,8 +27,9 @@ typedef struct parser {
   args_shape shape;
   int argc;
   char **argv;
-  int next;    /* index of the next word of argv */
-  bool prints; /* --print was given */
+  int next;               /* index of the next word of argv */
+  const char *algorithms; /* value of --algorithms */
+  bool prints;            /* --print was given */
   gl_error *err;
 } parser;
 
@@ -51,6 +53,22 @@ static bool takes_embedded(const command *c) {
   return false;
 }
 
+/* Whether the command reads algorithms, so that it has the option --algorithms. */
+static bool takes_algorithms(const command *c) {
+  return strstr(c->arguments, "RECIPE") != NULL || strstr(c->arguments, "ALGORITHM") != NULL;
+}
+
+/* Options that many commands have. */
+typedef struct common_option {
+  bool (*is_of)(const command *c);
+  const char *name, *value, *help;
+} common_option;
+static const common_option common_options[] = {
+    {takes_embedded, "print", NULL, "print the text of what is inside the program, no more"},
+    {takes_algorithms, "algorithms", "FILE",
+     "algorithms of your own, as $" PROGRAM_ALGORITHMS ": algorithms: {my_row: {base: grpo, …}}"}};
+enum { COMMON_OPTIONS = sizeof common_options / sizeof *common_options };
+
 static void print_help(const command *c, const args_option *options, size_t n) {
   printf("gepolab %s: %s\n\nusage: gepolab %s%s%s%s\n\n%s\n\noptions:\n", c->name, c->summary,
          c->name, n > 0 ? " [options]" : "", c->arguments[0] != '\0' ? " " : "", c->arguments,
@@ -65,8 +83,15 @@ static void print_help(const command *c, const args_option *options, size_t n) {
     shown_wrap(options[i].help, HELP_COLUMN + 3, HELP_COLUMN + 3, stdout);
     putchar('\n');
   }
-  if (takes_embedded(c))
-    printf("  %-26s %s\n", "    --print", "print the text of what is inside the program, no more");
+  for (const common_option *o = common_options; o < common_options + COMMON_OPTIONS; ++o) {
+    char left[64];
+    if (!o->is_of(c)) continue;
+    snprintf(left, sizeof left, "    --%s%s%s", o->name, o->value != NULL ? " " : "",
+             o->value != NULL ? o->value : "");
+    printf("  %-*s ", HELP_COLUMN, left);
+    shown_wrap(o->help, HELP_COLUMN + 3, HELP_COLUMN + 3, stdout);
+    putchar('\n');
+  }
   printf("  %-26s %s\n\nexamples:\n%s\n", "-h, --help", "print this", c->examples);
 }
 
@@ -99,8 +124,13 @@ static void print_man(const command *c, const args_option *options, size_t n) {
     print_roff(options[i].help);
     putchar('\n');
   }
-  if (takes_embedded(c))
-    fputs(".TP\n.B \\-\\-print\nprint the text of what is inside the program, no more\n", stdout);
+  for (const common_option *o = common_options; o < common_options + COMMON_OPTIONS; ++o) {
+    if (!o->is_of(c)) continue;
+    printf(".TP\n.B \\-\\-%s%s%s\n", o->name, o->value != NULL ? " " : "",
+           o->value != NULL ? o->value : "");
+    print_roff(o->help);
+    putchar('\n');
+  }
   fputs(".PP\nExamples:\n.nf\n", stdout);
   print_roff(c->examples);
   fputs("\n.fi\n", stdout);
@@ -136,8 +166,10 @@ static void args_print_rows(const command *c, const args_option *options, size_t
     args_print_field(o->value != NULL ? o->value : "", '\t');
     args_print_field(o->help, '\n');
   }
-  if (takes_embedded(c))
-    printf("o\t%s\t-\t--print\t-\tprint what is inside the program\n", c->name);
+  for (const common_option *o = common_options; o < common_options + COMMON_OPTIONS; ++o)
+    if (o->is_of(c))
+      printf("o\t%s\t-\t--%s\t%s\t%s\n", c->name, o->name, o->value != NULL ? o->value : "-",
+             o->help);
 }
 
 static const args_option *option_named(const parser *p, const char *name, size_t length) {
@@ -277,6 +309,10 @@ static gl_status take_long(parser *p, const char *word) {
   const char *equals = strchr(word, '=');
   size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
   const args_option *o = option_named(p, word, length);
+  const args_option own = {"algorithms", 0, ARGS_READ, "FILE", NULL, &p->algorithms};
+  if (o == NULL && takes_algorithms(p->command) && length == strlen(own.name) &&
+      strncmp(word, own.name, length) == 0)
+    o = &own;
   if (o == NULL) return unknown_option(p, word, length);
   return args_take(p, o, equals != NULL ? equals + 1 : NULL);
 }
@@ -398,7 +434,7 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
   a->made = calloc((size_t)argc + 1, sizeof *a->made);
   if (a->words == NULL || a->overrides == NULL || a->made == NULL)
     return gl_fail_memory(err, "the command line");
-  parser p = {a, c, options, n_options, shape, argc, argv, 1, false, err};
+  parser p = {a, c, options, n_options, shape, argc, argv, 1, NULL, false, err};
   int only_words = 0;
   while (p.next < argc) {
     const char *word = argv[p.next++];
@@ -413,6 +449,8 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
       status = args_take_word(&p, word);
     if (status != GL_OK) return status;
   }
+  if (p.algorithms != NULL && setenv(PROGRAM_ALGORITHMS, p.algorithms, 1) != 0)
+    return gl_fail_memory(err, "the command line");
   if (p.prints && a->n_words == 1) return print_embedded(a, c, err);
   for (size_t i = 0; i < a->n_words && reads_studies(c); ++i)
     if (resources_recipe(a->words[i]) != NULL && access(a->words[i], F_OK) != 0)

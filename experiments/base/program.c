@@ -57,6 +57,13 @@ uint64_t build_number(void) {
   return number;
 }
 
+/* --- the user's own algorithms --- */
+
+const char *program_algorithms(void) {
+  const char *path = getenv(PROGRAM_ALGORITHMS);
+  return path != NULL && path[0] != '\0' ? path : NULL;
+}
+
 /* --- the cache folder --- */
 
 /* A path that does not fit is none. */

@@ -13,6 +13,13 @@
  * program carries none. */
 uint64_t build_number(void);
 
+/* --- the user's own algorithms --- */
+
+/* The file of the user's own algorithms (core/policy/own.h): --algorithms, which args_parse()
+ * writes to this variable of the environment. NULL: none. */
+#define PROGRAM_ALGORITHMS "GEPOLAB_ALGORITHMS"
+const char *program_algorithms(void);
+
 /* --- the cache folder --- */
 
 /* The folder where learners keep between runs what can be computed again (such as the weights after

@@ -383,7 +383,7 @@ static gl_status run_whatif(const command *self, int argc, char **argv, gl_error
 
 const command command_whatif = {
     .name = "whatif",
-    .arguments = "LOG…",
+    .arguments = "[--algorithm ALGORITHM] LOG…",
     .summary = "what each algorithm would do with a recorded run's batches",
     .about =
         "LOG (or - for standard input) has a line of JSON for each update: the input of `gepolab\n"

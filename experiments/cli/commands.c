@@ -409,7 +409,9 @@ static gl_status print_manual(gl_error *err) {
         "study.db | "
         "head\" .\n"
         ".SH ENVIRONMENT\n.TP\n.B GEPOLAB_CACHE\n"
-        "The folder of what commands keep between runs; empty: nothing is kept.\n",
+        "The folder of what commands keep between runs; empty: nothing is kept.\n"
+        ".TP\n.B GEPOLAB_ALGORITHMS\n"
+        "The file of your own algorithms; \\-\\-algorithms comes before it.\n",
         stdout);
   return status;
 }

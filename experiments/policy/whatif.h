@@ -62,7 +62,8 @@ typedef struct whatif {
 gl_status whatif_algorithm(policy_algorithm *out, const char *text, const char *const *overrides,
                            size_t n, gl_error *err);
 
-/* Prepares rows for algorithms in the syntax of whatif_algorithm() (n_names 0: all published ones).
+/* Prepares rows for algorithms in the syntax of whatif_algorithm() (n_names 0: all published
+ * ones, then the user's own).
  * Release with whatif_fini(), also after an error. Errors: GL_ENOMEM, GL_EINPUT (unknown name, with
  * the nearest one). */
 gl_status whatif_init(whatif *w, const char *const *names, size_t n_names, gl_error *err);

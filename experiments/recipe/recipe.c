@@ -5,6 +5,7 @@
 #include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "core/config/fields.h"
+#include "core/policy/own.h"
 #include "core/rl/optimizer.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"
@@ -155,6 +156,15 @@ static void spell_algorithms(cfg_doc *doc) {
     spell_algorithm(doc, cfg_find(sweep, axes[i]));
 }
 
+/* Replaces the names of the user's own algorithms by their fields. */
+static gl_status expand_own_algorithms(cfg_doc *doc, gl_error *err) {
+  policy_own *own = NULL;
+  gl_status status = policy_own_read(&own, program_algorithms(), err);
+  if (status == GL_OK) status = policy_own_expand(own, doc, err);
+  policy_own_free(own);
+  return status;
+}
+
 /* Completes a document that was loaded with that status. */
 static gl_status complete(cfg_doc **out, gl_status status, const char *source,
                           const char *const *overrides, size_t n_overrides, gl_error *err) {
@@ -167,6 +177,7 @@ static gl_status complete(cfg_doc **out, gl_status status, const char *source,
   if (status == GL_OK) status = random_search_draw(*out, err);
   if (status == GL_OK) status = factorial_expand(*out, err);
   if (status == GL_OK) status = one_at_a_time_expand(*out, err);
+  if (status == GL_OK) status = expand_own_algorithms(*out, err);
   if (status == GL_OK) spell_algorithms(*out);
   if (status == GL_OK) status = ensure_name(*out, source, err);
   if (status != GL_OK) {

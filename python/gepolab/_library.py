@@ -11,7 +11,7 @@ import pathlib
 import re
 from typing import Any, Mapping
 
-INTERFACE = 3  # GEPOLAB_INTERFACE of the header that the structures below are written after
+INTERFACE = 4  # GEPOLAB_INTERFACE of the header that the structures below are written after
 
 
 def needed(module: str, extra: str) -> Any:
@@ -135,7 +135,7 @@ class Interval(c.Structure):
 FUNCTIONS = {
     "gepolab_version": (c.c_char_p, []),
     "gepolab_interface": (c.c_int, []),
-    "gepolab_algorithm_new": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.POINTER(Error)]),
+    "gepolab_algorithm_own": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.c_char_p, c.POINTER(Error)]),
     "gepolab_algorithm_free": (None, [c.c_void_p]),
     "gepolab_algorithm_name": (c.c_char_p, [c.c_void_p]),
     "gepolab_algorithm_field": (c.c_int, [c.c_void_p, c.c_char_p, c.c_char_p, c.POINTER(Error)]),

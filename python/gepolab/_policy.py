@@ -21,10 +21,13 @@ Array = Any  # a NumPy array or a PyTorch tensor on the CPU
 class Algorithm:
     """A row: a published name ("gepo") or a map as a recipe has it ("{base: gepo, clip: none}", or a dict).
 
-    Keyword arguments change fields: ``Algorithm("gepo", clip="none", eps_high=0.3)``.
+    Keyword arguments change fields: ``Algorithm("gepo", clip="none", eps_high=0.3)``. ``file`` names a file of
+    algorithms of your own (``algorithms: {my_row: {base: gepo, clip: none}}``), by default ``$GEPOLAB_ALGORITHMS``.
     """
 
-    def __init__(self, text: "Union[str, Mapping[str, Any]]" = "grpo", **fields: Any) -> None:
+    def __init__(
+        self, text: "Union[str, Mapping[str, Any]]" = "grpo", file: "Union[str, os.PathLike[str], None]" = None, **fields: Any
+    ) -> None:
         if fields and (not isinstance(text, str) or text.lstrip().startswith("{")):
             raise InputError("give fields either in the map or as keywords, not both")
         if fields:
@@ -32,7 +35,9 @@ class Algorithm:
         if not isinstance(text, str):
             text = flow(text)
         self._text = text
-        self._owned = Owned("gepolab_algorithm_new", "gepolab_algorithm_free", text_of(text, "algorithm"))
+        path = file if file is not None else os.environ.get("GEPOLAB_ALGORITHMS") or None
+        own = None if path is None else text_of(os.fspath(path), "file")
+        self._owned = Owned("gepolab_algorithm_own", "gepolab_algorithm_free", text_of(text, "algorithm"), own)
         #: the name that gepolab's tables and figures show
         self.name: str = library.gepolab_algorithm_name(self._owned.pointer).decode()
 
@@ -60,7 +65,7 @@ def algorithms() -> "list[dict[str, str]]":
 
 METRICS = [library.gepolab_metric_name(i).decode() for i in range(library.gepolab_metrics_count())]
 
-_cache: "dict[str, Algorithm]" = {}
+_cache: "dict[tuple[str, str], Algorithm]" = {}  # by text and file of own algorithms
 _local = threading.local()  # a workspace for each thread: one evaluation at a time uses it
 
 
@@ -92,9 +97,10 @@ def _algorithm(algorithm: "Union[str, Mapping[str, Any], Algorithm]") -> Algorit
         algorithm = flow(algorithm)
     if not isinstance(algorithm, str):
         raise InputError(f"algorithm is {algorithm!r}; a name, a map {{base: NAME, field: value}}, a dict or an Algorithm is expected")
-    if algorithm not in _cache:
-        _cache[algorithm] = Algorithm(algorithm)
-    return _cache[algorithm]
+    key = (algorithm, os.environ.get("GEPOLAB_ALGORITHMS", ""))
+    if key not in _cache:
+        _cache[key] = Algorithm(algorithm)
+    return _cache[key]
 
 
 def _workspace(threads: int) -> Owned:

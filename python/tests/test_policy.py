@@ -195,3 +195,17 @@ def test_a_forked_process_evaluates(batch):
         finally:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_own_algorithms(batch, tmp_path, monkeypatch):
+    """A file's name means its fields; by argument and by the environment; what is not in it is refused."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("algorithms: {mine: {base: gspo, clip: none}}")
+    own, stated = gepolab.Algorithm("mine", file=path), gepolab.Algorithm("gspo", clip="none")
+    assert own.name == "mine"
+    results = [gepolab.policy(batch["rewards"], batch["logp"], batch["logq"], a, group_size=4, mask=batch["mask"]) for a in (own, stated)]
+    assert np.array_equal(results[0].coefficient, results[1].coefficient)
+    with pytest.raises(gepolab.InputError, match="no algorithm 'mine'"):
+        gepolab.Algorithm("mine")
+    monkeypatch.setenv("GEPOLAB_ALGORITHMS", str(path))
+    assert gepolab.Algorithm("mine", cap=2.0).name == "gspo(clip=none, cap=2)"

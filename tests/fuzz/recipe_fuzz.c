@@ -1,6 +1,8 @@
 /* libFuzzer target: no text may make the recipe reader misbehave. The first line is an override,
- * the rest a recipe. The canonical text of a recipe is a recipe with the same canonical text. */
+ * the rest a recipe. Algorithms that it defines are replaced or refused. The canonical text of a
+ * recipe is a recipe with the same canonical text. */
 #include "core/config/config.h"
+#include "core/policy/own.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -53,6 +55,18 @@ static void read_some(const cfg_doc *doc) {
   cfg_end(&r);
 }
 
+/* Definitions of algorithms are refused with a reason, or gone afterwards. */
+static void replace_own_algorithms(cfg_doc *doc) {
+  gl_error err = {0};
+  policy_own *none = NULL;
+  if (policy_own_read(&none, NULL, &err) != GL_OK) abort();
+  gl_status status = cfg_include(doc, NULL, &err);
+  if (status == GL_OK) status = policy_own_expand(none, doc, &err);
+  if ((status == GL_OK) != (err.text[0] == '\0')) abort();
+  if (status == GL_OK && cfg_find(cfg_root(doc), CFG_DEFINITIONS) != NULL) abort();
+  policy_own_free(none);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const uint8_t *line = size == 0 ? NULL : memchr(data, '\n', size);
   size_t length = line == NULL ? 0 : (size_t)(line - data), skip = line == NULL ? 0 : length + 1;
@@ -65,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_reload(doc);
     if (cfg_override(doc, assignment, &err) == GL_OK) check_copy(doc);
     read_some(doc);
+    replace_own_algorithms(doc);
   } else if (err.status == GL_OK || err.text[0] == '\0')
     abort();
   cfg_free(doc);

@@ -1,0 +1,245 @@
+/* gepolab list algorithms: the published algorithms and the user's own, with their sources, the
+ * settings of trainers that make them, and their fields. */
+#include "core/base/shown.h"
+#include "core/config/config.h"
+#include "core/policy/algorithm.h"
+#include "core/policy/own.h"
+#include "experiments/base/args.h"
+#include "experiments/base/memory.h"
+#include "experiments/base/print_json.h"
+#include "experiments/base/program.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static void algorithm_add_field(cJSON *to, const policy_algorithm *algorithm, size_t i) {
+  const policy_field *f = policy_fields_at(i);
+  char text[POLICY_FIELD_TEXT_SIZE];
+  const char *value = policy_algorithm_field(algorithm, i, text);
+  switch (f->kind) {
+  case FIELD_COUNT:
+  case FIELD_NUMBER:
+    json_number(to, f->name, strtod(value, NULL));
+    return;
+  case FIELD_BOOL:
+    json_place(to, f->name, cJSON_CreateBool(strcmp(value, "true") == 0));
+    return;
+  case FIELD_CHOICE:
+    json_place(to, f->name, cJSON_CreateString(value));
+    return;
+  }
+}
+
+/* A published algorithm, or one of the user's own, whose source is its file. */
+typedef struct listed_algorithm {
+  const policy_algorithm *algorithm;
+  policy_algorithm_info info;
+} listed_algorithm;
+
+/* The published algorithms, then the user's own. */
+static listed_algorithm *list_all(const policy_own *own, size_t *n) {
+  const size_t published = policy_algorithms_count();
+  *n = published + policy_own_count(own);
+  listed_algorithm *all = MUST_ARRAY(listed_algorithm, *n, "the algorithms");
+  for (size_t i = 0; i < published; ++i)
+    all[i] = (listed_algorithm){policy_algorithms_at(i), *policy_algorithms_info(i)};
+  for (size_t i = published; i < *n; ++i)
+    all[i] = (listed_algorithm){policy_own_at(own, i - published),
+                                {.source = program_algorithms(), "", "", "", "your own"}};
+  return all;
+}
+
+static gl_status algorithms_print_json(const listed_algorithm *a, size_t n, gl_error *err) {
+  cJSON *list = cJSON_CreateArray();
+  for (; n > 0; ++a, --n) {
+    cJSON *item = json_object(list, NULL);
+    json_put(item, "name %s, source %s, trl %s, verl %s, areal %s, notes %s", a->algorithm->name,
+             a->info.source, a->info.trl, a->info.verl, a->info.areal, a->info.notes);
+    cJSON *fields = json_object(item, "fields");
+    for (size_t f = 0; f < policy_fields_count(); ++f) algorithm_add_field(fields, a->algorithm, f);
+  }
+  return report_json(list, err);
+}
+
+/* Shown for every algorithm; the many other fields only where they differ from `reinforce`, the
+ * plainest one, because those that do nothing would hide the rest. JSON has them all. */
+static int is_main_field(const char *name) {
+  static const char *const main_fields[] = {"objective", "baseline", "scale",    "ratio",
+                                            "log_prob",  "clip",     "aggregate"};
+  for (size_t i = 0; i < sizeof main_fields / sizeof *main_fields; ++i)
+    if (strcmp(main_fields[i], name) == 0) return 1;
+  return 0;
+}
+
+/* "  source  …", wrapped below itself; nothing where there is no text. */
+static void algorithm_print(const char *title, const char *text) {
+  enum { COLUMN = 10 };
+  if (text[0] == '\0') return;
+  printf("  %-7s ", title);
+  shown_wrap(text, COLUMN, COLUMN, stdout);
+  putchar('\n');
+}
+
+static void print_algorithm(const listed_algorithm *a, const policy_algorithm *plain) {
+  const policy_algorithm *algorithm = a->algorithm;
+  const policy_algorithm_info *info = &a->info;
+  char *fields = NULL;
+  size_t size = 0;
+  puts(algorithm->name);
+  algorithm_print("source", info->source);
+  algorithm_print("TRL", info->trl);
+  algorithm_print("verl", info->verl);
+  algorithm_print("AReaL", info->areal);
+  algorithm_print("notes", info->notes);
+  FILE *to = must_have(open_memstream(&fields, &size), "the fields of an algorithm");
+  for (size_t f = 0; f < policy_fields_count(); ++f) {
+    char own[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
+    const char *value = policy_algorithm_field(algorithm, f, own);
+    const char *name = policy_fields_at(f)->name;
+    if (!is_main_field(name) && strcmp(value, policy_algorithm_field(plain, f, other)) == 0)
+      continue;
+    fprintf(to, " %s: %s;", name, value);
+  }
+  must_succeed(fclose(to) == 0, "the fields of an algorithm");
+  algorithm_print("fields", fields);
+  free(fields);
+}
+
+static gl_status unknown_algorithm(const char *name, const listed_algorithm *all, size_t n,
+                                   gl_error *err) {
+  const char **names = MUST_ARRAY(const char *, n, "the algorithms' names");
+  for (size_t i = 0; i < n; ++i) names[i] = all[i].algorithm->name;
+  char hint[CFG_HINT_SIZE];
+  cfg_hint(name, names, n, hint);
+  free(names);
+  return gl_fail(err, GL_EINPUT,
+                 "there is no algorithm '%s'%s; `gepolab list algorithms` lists them", name, hint);
+}
+
+static const char *unit_words(policy_ratio_unit unit) {
+  switch (unit) {
+  case RATIO_OF_TOKEN:
+    return "of a token";
+  case RATIO_OF_RESPONSE:
+    return "of a response";
+  }
+  return "";
+}
+
+static const char *gradient_words(policy_ratio_gradient gradient) {
+  switch (gradient) {
+  case RATIO_GRADIENT_NONE:
+    return "constant";
+  case RATIO_GRADIENT_OWN_TOKEN:
+    return "gradient through each term's own token";
+  case RATIO_GRADIENT_RESPONSE:
+    return "gradient through all tokens of the response";
+  }
+  return "";
+}
+
+static const char *coupling_words(policy_ratio_coupling coupling) {
+  switch (coupling) {
+  case RATIO_ALONE:
+    return "";
+  case RATIO_COUPLED_BY_P:
+  case RATIO_COUPLED_BY_RATIOS:
+    return "; depends on the whole group";
+  case RATIO_COUPLED_BY_DENOMINATOR:
+    return "; depends on the whole group unless denominator: exact";
+  }
+  return "";
+}
+
+static void algorithms_print_fields(void) {
+  enum { COLUMN = 21 };
+  for (size_t f = 0; f < policy_fields_count(); ++f) {
+    const policy_field *field = policy_fields_at(f);
+    printf("%-20s ", field->name);
+    shown_wrap(field->meaning, COLUMN, COLUMN, stdout);
+    putchar('\n');
+    if (field->offset == offsetof(policy_algorithm, ratio)) {
+      for (int r = 0; r < RATIO_COUNT; ++r) {
+        const policy_ratio_info *about = policy_ratio_about((policy_ratio)r);
+        char *text = must_textf("a ratio", "%-18s %s: %s, %s%s", about->name, about->meaning,
+                                unit_words(about->unit), gradient_words(about->gradient),
+                                coupling_words(about->coupling));
+        printf("%*s", COLUMN, "");
+        shown_wrap(text, COLUMN, COLUMN + 2, stdout);
+        putchar('\n');
+        free(text);
+      }
+      continue;
+    }
+    if (field->n_choices == 0) continue;
+    char *words = NULL;
+    size_t size = 0;
+    FILE *to = must_have(open_memstream(&words, &size), "the words of a field");
+    for (int c = 0; c < field->n_choices; ++c)
+      fprintf(to, "%s%s", c == 0 ? "" : " | ", field->choice(c));
+    must_succeed(fclose(to) == 0, "the words of a field");
+    printf("%*s", COLUMN, "");
+    shown_wrap(words, COLUMN, COLUMN, stdout);
+    putchar('\n');
+    free(words);
+  }
+}
+
+/* Sets *only to the algorithm of that name; upper case does not matter for published ones. */
+static gl_status choose_algorithm(const listed_algorithm **only, const char *name,
+                                  const listed_algorithm *all, size_t n, gl_error *err) {
+  for (size_t i = 0; i < n; ++i)
+    if (strcasecmp(all[i].algorithm->name, name) == 0) *only = &all[i];
+  return *only != NULL ? GL_OK : unknown_algorithm(name, all, n, err);
+}
+
+/* name NULL: all algorithms. */
+static gl_status print_algorithms(const char *name, bool is_json, gl_error *err) {
+  policy_own *own = NULL;
+  gl_status status = policy_own_read(&own, program_algorithms(), err);
+  if (status != GL_OK) return status;
+  size_t n = 0;
+  listed_algorithm *all = list_all(own, &n);
+  const listed_algorithm *first = name != NULL ? NULL : all;
+  if (name != NULL) {
+    status = choose_algorithm(&first, name, all, n, err);
+    n = 1;
+  }
+  if (status == GL_OK && is_json) status = algorithms_print_json(first, n, err);
+  for (size_t i = 0; status == GL_OK && !is_json && i < n; ++i)
+    print_algorithm(&first[i], policy_algorithms_find("reinforce"));
+  free(all);
+  policy_own_free(own);
+  return status;
+}
+
+static gl_status run_algorithms(const command *self, int argc, char **argv, gl_error *err) {
+  int json = 0, fields = 0;
+  const args_option options[] = {
+      {"fields", 0, ARGS_FLAG, NULL, "what every field means and may be", &fields},
+      {"json", 0, ARGS_FLAG, NULL, "all algorithms with all fields as JSON", &json}};
+  args a;
+  gl_status status = args_parse(&a, self, options, 2, (args_shape){0, 1, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help && fields)
+    algorithms_print_fields();
+  else if (status == GL_OK && !a.help)
+    status = print_algorithms(a.n_words > 0 ? a.words[0] : NULL, json, err);
+  args_fini(&a);
+  return status;
+}
+
+const command command_algorithms = {
+    .name = "list algorithms",
+    .arguments = "[ALGORITHM]",
+    .summary = "the published algorithms and your own, their fields and sources",
+    .about =
+        "For each: its source, the TRL, verl and AReaL setting it corresponds to or that\n"
+        "there is none, what is gepolab's own choice, and its fields (text: the main ones and\n"
+        "those that differ from reinforce; JSON: all). Any field can be changed in a recipe:\n"
+        "algorithm: {base: gepo, clip: none}.",
+    .examples = "  gepolab list algorithms\n  gepolab list algorithms gepo --json\n  gepolab list "
+                "algorithms --fields",
+    .run = run_algorithms};

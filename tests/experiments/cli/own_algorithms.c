@@ -1,0 +1,78 @@
+/* A file of algorithms is read by every command that takes algorithms, and what was computed with
+ * it means the same without it. */
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char rows[] = "algorithms:\n  mine: {base: gepo, clip: none}\n";
+static const char group[] = "{\"rewards\": [1, 0], \"logp\": [[-1.0, -0.5], [-2.0]], "
+                            "\"logq\": [[-1.2, -0.4], [-1.8]]}";
+/* The fields that the name stands for, as the command line states them. */
+static const char fields[] = "{base: gepo, clip: none, name: mine}";
+
+typedef struct files {
+  char folder[64], rows[128], group[128], log[128], study[128], other[128];
+} files;
+
+static void files_init(files *f) {
+  cli_scratch_make(f->folder);
+  cli_write(cli_path(f->rows, f->folder, "rows.yaml"), rows, sizeof rows - 1);
+  cli_write(cli_path(f->group, f->folder, "group.json"), group, sizeof group - 1);
+  cli_write(cli_path(f->log, f->folder, "log.jsonl"), group, sizeof group - 1);
+  cli_path(f->study, f->folder, "study.db");
+  cli_path(f->other, f->folder, "other.db");
+}
+
+/* Both command lines print the same. */
+static void check_same(const char *const *a, const char *const *b) {
+  cli_result one = cli_run(NULL, a), other = cli_run(NULL, b);
+  CU_ASSERT_EQUAL(one.code, 0);
+  CU_ASSERT_EQUAL(other.code, 0);
+  CU_ASSERT_STRING_EQUAL(one.out, other.out);
+  if (one.code != 0) fprintf(stderr, "%s", one.err);
+  cli_result_fini(&one);
+  cli_result_fini(&other);
+}
+#define SAME(a, b)                                                                                 \
+  check_same((const char *const[]){UNPACK a, NULL}, (const char *const[]){UNPACK b, NULL})
+#define UNPACK(...) __VA_ARGS__
+
+static void commands_take_the_name_for_the_fields(void) {
+  files f;
+  files_init(&f);
+  SAME(("policy", "--algorithms", f.rows, "-a", "mine", f.group),
+       ("policy", "-a", fields, f.group));
+  SAME(("whatif", "--algorithms", f.rows, "-a", "mine", f.log), ("whatif", "-a", fields, f.log));
+  SAME(("lab", "bias", "four_arms", "--algorithms", f.rows, "algorithms=[mine, is]"),
+       ("lab", "bias", "four_arms", "algorithms=[{base: gepo, clip: none, name: mine}, is]"));
+  cli_result r = CLI("whatif", "--algorithms", f.rows, f.log);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\nmine "));
+  cli_result_fini(&r);
+  r = CLI("list", "algorithms", "mine", "--algorithms", f.rows);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "rows.yaml"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "clip: none"));
+  cli_result_fini(&r);
+  REFUSED(2, "no algorithm 'mine'", "policy", "-a", "mine", f.group);
+  REFUSED(2, "there is no algorithm 'min'", "list", "algorithms", "min");
+  cli_scratch_remove(f.folder);
+}
+
+/* Exports hold no times, so that equal runs export equal bytes, the hash of the recipe included. */
+static void a_study_keeps_the_fields(void) {
+  files f;
+  files_init(&f);
+  CU_ASSERT(CLI_GIVES(0, "run", "quickstart", "-q", "steps=3", "--algorithms", f.rows,
+                      "algorithm=mine", "-o", f.study));
+  CU_ASSERT(CLI_GIVES(0, "run", "quickstart", "-q", "steps=3",
+                      "algorithm={base: gepo, clip: none, name: mine}", "-o", f.other));
+  SAME(("study", "export", f.study), ("study", "export", f.other));
+  cli_result r = CLI("study", "export", f.study);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "mine"));
+  cli_result_fini(&r);
+  cli_scratch_remove(f.folder);
+}
+
+SUITE(cli_own_algorithms, "cli: own algorithms", TEST(commands_take_the_name_for_the_fields),
+      TEST(a_study_keeps_the_fields));
