@@ -189,8 +189,8 @@ static void algorithms_print_fields(void) {
 }
 
 /* Sets *only to the algorithm of that name; upper case does not matter for published ones. */
-static gl_status choose_algorithm(const listed_algorithm **only, const char *name,
-                                  const listed_algorithm *all, size_t n, gl_error *err) {
+static gl_status algorithms_choose(const listed_algorithm **only, const char *name,
+                                   const listed_algorithm *all, size_t n, gl_error *err) {
   for (size_t i = 0; i < n; ++i)
     if (strcasecmp(all[i].algorithm->name, name) == 0) *only = &all[i];
   return *only != NULL ? GL_OK : unknown_algorithm(name, all, n, err);
@@ -205,7 +205,7 @@ static gl_status print_algorithms(const char *name, bool is_json, gl_error *err)
   listed_algorithm *all = list_all(own, &n);
   const listed_algorithm *first = name != NULL ? NULL : all;
   if (name != NULL) {
-    status = choose_algorithm(&first, name, all, n, err);
+    status = algorithms_choose(&first, name, all, n, err);
     n = 1;
   }
   if (status == GL_OK && is_json) status = algorithms_print_json(first, n, err);
