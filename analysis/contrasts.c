@@ -10,7 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const contrast_measure_names[CONTRAST_MEASURES] = {"fall", "last"};
+const char *const contrast_measure_names[CONTRAST_MEASURES] = {
+    [CONTRAST_FALL] = "fall",
+    [CONTRAST_LAST] = "last",
+    [CONTRAST_LATE_FALL] = "late_fall",
+    [CONTRAST_LAST_LEVEL] = "last_level",
+    [CONTRAST_BEST_TO_LAST] = "best_to_last",
+    [CONTRAST_BELOW_START] = "below_start"};
 
 const char *const contrast_origin_names[CONTRAST_ORIGINS] = {"unknown", "before the runs",
                                                              "after the runs"};
@@ -256,16 +262,48 @@ static const results_run *arm_run_of_seed(const results *r, const contrast_arm *
 
 /* --- comparing --- */
 
+/* Whether a measure is yes or no for a run; other measures are scores or fractions. */
+static bool is_collapse(contrast_measure m) {
+  return m == CONTRAST_FALL || m == CONTRAST_LATE_FALL;
+}
+
+/* Whether a measure is in units of the score, so that it makes sense where lower is better. */
+static bool is_score(contrast_measure m) {
+  return m == CONTRAST_LAST || m == CONTRAST_LAST_LEVEL;
+}
+
+/* The measure of one run; 1 and 0 for yes and no. */
+static double measure_of(const results_run *run, contrast_measure m) {
+  const outcome_rule rule = outcome_rule_default();
+  const run_outcome o = outcome_of_run(run, &rule);
+  switch (m) {
+  case CONTRAST_FALL:
+    return run_outcome_is_fall(&o);
+  case CONTRAST_LATE_FALL:
+    return run_outcome_fate(&o) == FATE_LATE_FALL;
+  case CONTRAST_LAST:
+    return o.last;
+  case CONTRAST_LAST_LEVEL:
+    return run_level_of(run->evals, run->n_evals).last;
+  case CONTRAST_BEST_TO_LAST:
+    return run_level_of(run->evals, run->n_evals).best_to_last;
+  case CONTRAST_BELOW_START:
+    return run_level_of(run->evals, run->n_evals).below_start;
+  case CONTRAST_MEASURES:
+    break;
+  }
+  return NAN;
+}
+
 typedef struct pairing {
-  run_outcome *of, *against; /* [n] outcomes of the two arms, by pair */
+  double *of, *against; /* [n] the measure in the two arms, by pair */
   size_t n, unpaired;
   arena memory;
 } pairing;
 
 static gl_status pair_runs(pairing *p, const results *r, const contrast *c, gl_error *err) {
-  const outcome_rule rule = outcome_rule_default();
-  p->of = ARENA_ARRAY(&p->memory, run_outcome, r->n_runs);
-  p->against = ARENA_ARRAY(&p->memory, run_outcome, r->n_runs);
+  p->of = ARENA_ARRAY(&p->memory, double, r->n_runs);
+  p->against = ARENA_ARRAY(&p->memory, double, r->n_runs);
   gl_status status = arena_check(&p->memory, "the pairs", err);
   if (status != GL_OK) return status;
   for (size_t i = 0; i < r->n_runs; i++) {
@@ -280,8 +318,8 @@ static gl_status pair_runs(pairing *p, const results *r, const contrast *c, gl_e
       p->unpaired++;
       continue;
     }
-    p->of[p->n] = outcome_of_run(run, &rule);
-    p->against[p->n++] = outcome_of_run(other, &rule);
+    p->of[p->n] = measure_of(run, c->measure);
+    p->against[p->n++] = measure_of(other, c->measure);
   }
   if (p->n == 0)
     return gl_fail(err, GL_EINPUT, "the arms of the contrast '%s' have no seed in common", c->name);
@@ -291,7 +329,7 @@ static gl_status pair_runs(pairing *p, const results *r, const contrast *c, gl_e
 static void compare_falls(const pairing *p, contrast_result *out) {
   size_t both = 0, neither = 0;
   for (size_t i = 0; i < p->n; i++) {
-    const int of = run_outcome_is_fall(&p->of[i]), against = run_outcome_is_fall(&p->against[i]);
+    const bool of = p->of[i] != 0, against = p->against[i] != 0;
     both += (size_t)(of && against);
     neither += (size_t)(!of && !against);
     out->only_of += (size_t)(of && !against);
@@ -303,22 +341,19 @@ static void compare_falls(const pairing *p, contrast_result *out) {
   out->p = mcnemar_exact(out->only_of, out->only_against);
 }
 
-static gl_status compare_last(pairing *p, size_t which, contrast_result *out, gl_error *err) {
-  double *value = ARENA_GRID(&p->memory, double, 3, p->n);
-  if (value == NULL) return gl_fail_memory(err, "the pairs");
-  double *of = value, *against = value + p->n, *difference = value + 2 * p->n;
+static gl_status compare_levels(pairing *p, size_t which, contrast_result *out, gl_error *err) {
+  double *difference = ARENA_ARRAY(&p->memory, double, p->n);
+  if (difference == NULL) return gl_fail_memory(err, "the pairs");
   for (size_t i = 0; i < p->n; i++) {
-    of[i] = p->of[i].last;
-    against[i] = p->against[i].last;
-    difference[i] = of[i] - against[i];
+    difference[i] = p->of[i] - p->against[i];
     out->only_of += difference[i] > 0;
     out->only_against += difference[i] < 0;
   }
   gl_status status = signed_rank_exact(difference, p->n, &out->p, err);
   const rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(12) << 60 | which);
   if (status == GL_OK) status = iqm_bootstrap(difference, &p->n, 1, stream, &out->difference, err);
-  out->of = sample_iqm(of, sample_sort(of, p->n));
-  out->against = sample_iqm(against, sample_sort(against, p->n));
+  out->of = sample_iqm(p->of, sample_sort(p->of, p->n));
+  out->against = sample_iqm(p->against, sample_sort(p->against, p->n));
   return status;
 }
 
@@ -331,19 +366,10 @@ static gl_status compare_arms(const results *r, const contrast *c, size_t which,
   if (status == GL_OK) status = pair_runs(&p, r, c, err);
   out->pairs = p.n;
   out->unpaired = p.unpaired;
-  if (status == GL_OK) {
-    switch (c->measure) {
-    case CONTRAST_FALL:
-      compare_falls(&p, out);
-      break;
-    case CONTRAST_LAST:
-      status = compare_last(&p, which, out, err);
-      break;
-    case CONTRAST_MEASURES:
-      status = gl_fail(err, GL_EINTERNAL, "the contrast '%s' has no measure", c->name);
-      break;
-    }
-  }
+  if (status == GL_OK && is_collapse(c->measure))
+    compare_falls(&p, out);
+  else if (status == GL_OK)
+    status = compare_levels(&p, which, out, err);
   arena_fini(&p.memory);
   return status;
 }
@@ -354,18 +380,18 @@ gl_status contrasts_find(const results *from, const contrast *contrasts, size_t 
   double *p = ARENA_GRID(&work, double, 2, n);
   gl_status status = arena_check(&work, "the contrasts", err);
   for (size_t i = 0; i < n && status == GL_OK; i++) {
-    if (contrasts[i].measure == CONTRAST_FALL && from->lower_is_better)
+    if (from->lower_is_better && !is_score(contrasts[i].measure))
       status = gl_fail(err, GL_EINPUT,
-                       "the contrast '%s' compares falls, which are those of scores that are "
-                       "better when higher",
-                       contrasts[i].name);
+                       "the contrast '%s' compares %s, which is defined for scores that are better "
+                       "when higher",
+                       contrasts[i].name, contrast_measure_names[contrasts[i].measure]);
     if (status == GL_OK) status = compare_arms(from, &contrasts[i], i, &out[i], err);
     if (status == GL_OK) p[i] = out[i].p;
   }
   if (status == GL_OK) status = holm_adjust(p, n, p + n, err);
   for (size_t i = 0; i < n && status == GL_OK; i++) {
     out[i].holm = p[n + i];
-    if (contrasts[i].measure == CONTRAST_FALL) out[i].detectable = detectable(out[i].pairs, n);
+    if (is_collapse(contrasts[i].measure)) out[i].detectable = detectable(out[i].pairs, n);
   }
   arena_fini(&work);
   return status;
@@ -404,9 +430,12 @@ void contrasts_report(table *to, const results *from, const contrast *contrasts,
   table *t = table_rows(table_field(to, "contrasts"), contrast_columns,
                         sizeof contrast_columns / sizeof *contrast_columns);
   table_title(t,
-              "%s: contrasts, paired by seed%s. fall: fractions that collapsed, McNemar's exact "
-              "test, Newcombe's 95 %% interval; last: interquartile means of last scores, "
-              "Wilcoxon's exact signed-rank test, bootstrap (of fewer than five pairs the range). "
+              "%s: contrasts, paired by seed%s. fall: fractions that collapsed, late_fall: that "
+              "collapsed late and did not recover, McNemar's exact test, Newcombe's 95 %% "
+              "interval; last: interquartile means of last scores, last_level: of means of the "
+              "last %d evaluations, best_to_last: of the highest such mean less the last, "
+              "below_start: of the fraction of evaluations below the first, Wilcoxon's exact "
+              "signed-rank test, bootstrap (of fewer than five pairs the range). "
               "Holm: p adjusted over all %zu. "
               "Detectable: the share of pairs that differ, all in one direction, that is found "
               "with probability %.1f.",
@@ -414,7 +443,7 @@ void contrasts_report(table *to, const results *from, const contrast *contrasts,
               later > 0 ? "; those written after the runs are exploratory, for they may have been "
                           "chosen by what was found"
                         : "",
-              n, POWER);
+              (int)OUTCOME_LEVEL, n, POWER);
   for (size_t i = 0; i < n; i++) {
     const contrast_result *f = &found[i];
     table_row(t);

@@ -20,8 +20,16 @@
 #include <stddef.h>
 #include <stdio.h>
 
-typedef enum contrast_measure { CONTRAST_FALL, CONTRAST_LAST, CONTRAST_MEASURES } contrast_measure;
-/* "fall" (collapse), "last" (last score). */
+typedef enum contrast_measure {
+  CONTRAST_FALL,       /* whether the run collapsed */
+  CONTRAST_LAST,       /* its last score */
+  CONTRAST_LATE_FALL,  /* whether it collapsed late and did not recover (FATE_LATE_FALL) */
+  CONTRAST_LAST_LEVEL, /* run_level.last; the next two are its other fields */
+  CONTRAST_BEST_TO_LAST,
+  CONTRAST_BELOW_START,
+  CONTRAST_MEASURES
+} contrast_measure;
+/* "fall", "last", "late_fall", "last_level", "best_to_last", "below_start". */
 extern const char *const contrast_measure_names[CONTRAST_MEASURES];
 
 /* "algorithm" and a shown name, or the path of a field in which the study's runs differ and its

@@ -184,6 +184,31 @@ run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule) {
                     rule);
 }
 
+/* --- levels --- */
+
+static double mean_of_ring(const double ring[OUTCOME_LEVEL], size_t seen) {
+  const size_t held = seen < OUTCOME_LEVEL ? seen : OUTCOME_LEVEL;
+  double sum = 0;
+  for (size_t k = 0; k < held; k++) sum += ring[k];
+  return held > 0 ? sum / (double)held : NAN;
+}
+
+run_level run_level_of(const eval_record *eval, size_t n) {
+  double ring[OUTCOME_LEVEL], first = NAN, best = NAN; /* the newest evaluations */
+  size_t seen = 0, below = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (!isfinite(eval[i].eval_score)) continue;
+    if (seen == 0) first = eval[i].eval_score;
+    below += eval[i].eval_score < first;
+    ring[seen++ % OUTCOME_LEVEL] = eval[i].eval_score;
+    if (seen >= OUTCOME_LEVEL) best = fmax(best, mean_of_ring(ring, seen));
+  }
+  const double last = mean_of_ring(ring, seen);
+  return (run_level){.last = last,
+                     .best_to_last = fmax(best, last) - last,
+                     .below_start = seen > 1 ? (double)below / (double)(seen - 1) : NAN};
+}
+
 /* --- the outcomes of a study by algorithm and setting --- */
 
 const double stability_share[STABILITY_SHARES] = {0.1, 0.5};

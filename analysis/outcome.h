@@ -61,6 +61,19 @@ typedef struct outcome_rule {
 /* Returns 0.1, 0.5, 4, 2, 0.9 and 200 updates. */
 outcome_rule outcome_rule_default(void);
 
+/* The level at which a run ends and how far that is from its best level. Levels are means of
+ * OUTCOME_LEVEL evaluations in a row (of all, if there are fewer), so that the noise of a single
+ * evaluation does not decide, as it does in a maximum. */
+enum { OUTCOME_LEVEL = 10 };
+typedef struct run_level {
+  double last;         /* level of the last evaluations; NaN without evaluations */
+  double best_to_last; /* highest level of the run less the last; never negative */
+  double below_start; /* fraction of the evaluations after the first whose score is below the first;
+                         NaN without any */
+} run_level;
+/* Of evaluations eval[n] in the order of their updates; NaN evaluations are skipped. */
+run_level run_level_of(const eval_record *eval, size_t n);
+
 typedef struct run_outcome {
   outcome kind;
   double first, best, last; /* scores; NaN without evaluations */

@@ -124,7 +124,15 @@
     "groups that dynamic sampling drew for the update's batches, those it left out included",      \
     "2503.14476")                                                                                  \
   X(GROUPS_KEPT, "groups_kept", "groups", "groups kept", NEITHER,                                  \
-    "groups of the update's batches whose rewards differ, under dynamic sampling", "2503.14476")
+    "groups of the update's batches whose rewards differ, under dynamic sampling", "2503.14476")   \
+  X(PASS_AT_G, "pass_at_g", "", "pass@G", HIGHER,                                                  \
+    "fraction of the batch's groups with a right response, where rewards are 0 and 1: pass@k of "  \
+    "the sampler with k = group_size",                                                             \
+    "2107.03374")                                                                                  \
+  X(DISTINCT_RIGHT, "distinct_right", "responses", "different right responses", HIGHER,            \
+    "different right responses of a group (sequences of tokens), mean over groups, where rewards " \
+    "are 0 and 1",                                                                                 \
+    "learner")
 
 #define METRIC_ENUMERATOR(ID, ...) METRIC_##ID,
 typedef enum metric { METRICS(METRIC_ENUMERATOR) METRIC_COUNT } metric;

@@ -332,6 +332,31 @@ gl_status update_evaluate(update_loop *u, const policy_algorithm *algorithm, dou
   return status;
 }
 
+static bool is_same_response(const update_table *t, size_t i, size_t k) {
+  const size_t a = t->token_start[i], b = t->token_start[k], n = t->token_start[i + 1] - a;
+  return n == t->token_start[k + 1] - b &&
+         memcmp(t->token + a, t->token + b, n * sizeof *t->token) == 0;
+}
+
+/* Counts different right responses; undefined (NaN) unless all rewards are 0 or 1. */
+static void measure_right(const update_table *t, double metrics[METRIC_COUNT]) {
+  size_t solved = 0, distinct = 0;
+  for (size_t i = 0; i < t->n_responses; ++i)
+    if (t->reward[i] != 0 && t->reward[i] != 1) return;
+  for (size_t g = 0; g < t->n_groups; ++g) {
+    const size_t before = distinct;
+    for (size_t i = t->group_start[g]; i < t->group_start[g + 1]; ++i) {
+      size_t k = t->group_start[g];
+      if (t->reward[i] != 1) continue;
+      while (k < i && (t->reward[k] != 1 || !is_same_response(t, i, k))) ++k;
+      distinct += k == i;
+    }
+    solved += distinct > before;
+  }
+  metrics[METRIC_PASS_AT_G] = (double)solved / (double)t->n_groups;
+  metrics[METRIC_DISTINCT_RIGHT] = (double)distinct / (double)t->n_groups;
+}
+
 gl_status update_run(update_loop *u, const update_ops *ops, void *self,
                      double metrics[METRIC_COUNT], gl_error *err) {
   update_table *all = &u->table;
@@ -389,6 +414,7 @@ gl_status update_run(update_loop *u, const update_ops *ops, void *self,
   }
   for (size_t i = 0; i < all->n_responses; ++i) reward += all->reward[i];
   metrics[METRIC_REWARD_MEAN] = reward / (double)all->n_responses;
+  measure_right(all, metrics);
   metrics[METRIC_RESPONSE_LENGTH] = (double)all->n_tokens / (double)all->n_responses;
   metrics[METRIC_LR] = scales && count > 0 ? lr * factors / (double)count : lr;
   ++u->version;

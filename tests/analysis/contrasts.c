@@ -126,6 +126,33 @@ static void arms_are_paired_by_seed(void) {
   results_free(r);
 }
 
+/* Runs of eight evaluations have one level, their mean. The six runs that collapse have two scores
+ * of 0.8 and six of 0, so the interquartile mean of eight runs is theirs. */
+static void levels_and_late_falls_are_compared(void) {
+  results *r = made();
+  contrast c[4];
+  static const contrast_measure measures[] = {CONTRAST_LATE_FALL, CONTRAST_LAST_LEVEL,
+                                              CONTRAST_BEST_TO_LAST, CONTRAST_BELOW_START};
+  static const char *const names[] = {"late_fall", "last_level", "best_to_last", "below_start"};
+  contrast_result found[4];
+  for (size_t i = 0; i < 4; i++) {
+    c[i] = between(names[i], "grpo", "4", "gepo", "4");
+    c[i].measure = measures[i];
+    CU_ASSERT_STRING_EQUAL(contrast_measure_names[measures[i]], names[i]);
+  }
+  ASSERT_OK(contrasts_find(r, c, 4, found, &err));
+  CU_ASSERT_EQUAL(found[0].only_of, 5); /* on the plateau for 200 updates, and never back */
+  CU_ASSERT_EQUAL(found[0].only_against, 0);
+  CU_ASSERT(fabs(found[0].of - 0.75) < 1e-12);
+  CU_ASSERT(fabs(found[1].of - 2 * 0.8 / 8) < 1e-12);
+  CU_ASSERT_EQUAL(found[1].only_against, 7);
+  CU_ASSERT_EQUAL(found[1].only_of, 0);
+  CU_ASSERT_EQUAL(found[2].of, 0);
+  CU_ASSERT_EQUAL(found[3].of, 0);
+  CU_ASSERT_EQUAL(found[3].p, 1);
+  results_free(r);
+}
+
 /* With 24 pairs and two contrasts seven pairs of one direction are needed (2 / 2^7 < 0.025), and
  * the binomial distribution says at which share they come with probability 0.8. */
 static void the_power_is_that_of_the_first_step_of_holm(void) {
@@ -177,5 +204,5 @@ static void arms_that_are_no_arms_are_refused(void) {
 
 SUITE(analysis_contrasts, "analysis: contrasts",
       TEST(the_tests_agree_with_independent_computations), TEST(holm_holds_the_order),
-      TEST(arms_are_paired_by_seed), TEST(the_power_is_that_of_the_first_step_of_holm),
-      TEST(arms_that_are_no_arms_are_refused));
+      TEST(arms_are_paired_by_seed), TEST(levels_and_late_falls_are_compared),
+      TEST(the_power_is_that_of_the_first_step_of_holm), TEST(arms_that_are_no_arms_are_refused));

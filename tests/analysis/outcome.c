@@ -142,6 +142,34 @@ static void a_lucky_evaluation_is_no_gain_where_halves_score_the_best(void) {
   CU_ASSERT(fair.best_step == 10 && fair.last == 0.2);
 }
 
+/* Means of ten in a row against a plain double loop, with a NaN that is skipped. */
+static void levels_are_means_of_ten_evaluations(void) {
+  enum { N = 40 };
+  eval_record eval[N];
+  double score[N], best = 0, last = 0;
+  size_t n = 0, below = 0;
+  for (size_t i = 0; i < N; i++) {
+    const double y = i == 7 ? NAN : 0.5 + 0.4 * sin(0.3 * (double)i);
+    eval[i] = (eval_record){.step = (int64_t)i, .eval_score = y};
+    if (i != 7) score[n++] = y;
+  }
+  for (size_t i = 1; i < n; i++) below += score[i] < score[0];
+  for (size_t i = 0; i + 10 <= n; i++) {
+    last = 0;
+    for (size_t k = i; k < i + 10; k++) last += score[k] / 10;
+    best = fmax(best, last);
+  }
+  const run_level found = run_level_of(eval, N), few = run_level_of(eval, 3),
+                  none = run_level_of(NULL, 0);
+  CU_ASSERT(fabs(found.last - last) < 1e-12);
+  CU_ASSERT(fabs(found.best_to_last - (best - last)) < 1e-12);
+  CU_ASSERT(best - last > 0.1);
+  CU_ASSERT_EQUAL(found.below_start, (double)below / (double)(n - 1));
+  CU_ASSERT(fabs(few.last - (score[0] + score[1] + score[2]) / 3) < 1e-12);
+  CU_ASSERT_EQUAL(few.best_to_last, 0);
+  CU_ASSERT(isnan(none.last) && isnan(none.best_to_last) && isnan(none.below_start));
+}
+
 static fate fate_of(run_outcome o) {
   return run_outcome_fate(&o);
 }
@@ -180,7 +208,7 @@ static void every_fate_is_found_and_named(void) {
     for (fate b = 0; b < a; b++) CU_ASSERT_STRING_NOT_EQUAL(fate_name(a), fate_name(b));
 }
 
-SUITE(analysis_outcome, "analysis: outcomes",
+SUITE(analysis_outcome, "analysis: outcomes", TEST(levels_are_means_of_ten_evaluations),
       TEST(two_low_evaluations_at_the_end_are_a_run_that_is_falling),
       TEST(a_fall_and_a_recovery_are_a_dip), TEST(every_fate_is_found_and_named),
       TEST(a_run_that_keeps_its_score_survives), TEST(a_run_that_gains_too_little_never_learned),

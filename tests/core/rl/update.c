@@ -138,6 +138,39 @@ static void a_learners_step_is_that_of_its_factor(void) {
   ASSERT_CLOSE(moved[1] / moved[0], weight_noise_factor(0.5, 2, 0, 0, 0), 1e-12);
 }
 
+/* --- right responses --- */
+
+/* Four groups of three responses of two tokens: two different right ones, the same right one twice,
+ * a right one beside equal wrong ones, and none; then one reward that is neither 0 nor 1. */
+static void different_right_responses_are_counted(void) {
+  static const double reward[12] = {1, 1, 0, 1, 1, 0, 0, 1, 0, 0, 0, 0};
+  static const int32_t token[24] = {0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1,
+                                    0, 0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 0};
+  static const char text[] = "world: {kind: sequence, vocabulary: 2, horizon: 2, prompts: 4}\n"
+                             "algorithm: grpo\ntrain: {groups: 4, group_size: 3}";
+  for (int graded = 0; graded < 2; ++graded) {
+    double metrics[METRIC_COUNT];
+    learner_fixture l = learner_open(text, 1);
+    batch b = learner_draw(&l, 0);
+    CU_ASSERT_EQUAL_FATAL(b.n_tokens, 24);
+    memcpy(b.reward, reward, sizeof reward);
+    memcpy(b.token, token, sizeof token);
+    if (graded) b.reward[11] = 0.5;
+    metrics_clear(metrics);
+    learner_update(&l, &b, metrics);
+    if (graded)
+      CU_ASSERT(isnan(metrics[METRIC_PASS_AT_G]) && isnan(metrics[METRIC_DISTINCT_RIGHT]))
+    else {
+      CU_ASSERT_EQUAL(metrics[METRIC_PASS_AT_G], 0.75);
+      CU_ASSERT_EQUAL(metrics[METRIC_DISTINCT_RIGHT], 1);
+    }
+    batch_fini(&b);
+    learner_close(&l);
+  }
+}
+
+SUITE(rl_right_responses, "core: right responses", TEST(different_right_responses_are_counted));
+
 SUITE(rl_weight_noise, "core: noise of weights",
       TEST(factors_have_mean_one_and_the_variance_asked_for),
       TEST(a_factor_belongs_to_its_step_its_update_and_its_response),
