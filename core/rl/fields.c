@@ -66,7 +66,8 @@ static const field design[] = {
     FIELD("contrasts", "contrasts", LIST, "", NULL,
           "comparisons declared before the runs, for `gepolab analyze --table contrasts`: a list "
           "of {name, measure: "
-          "fall | last, of: ARM, against: ARM}, an ARM being {algorithm: NAME, PATH: VALUE, …}",
+          "fall | late_fall | last | last_level | best_to_last | below_start, of: ARM, against: "
+          "ARM}, an ARM being {algorithm: NAME, PATH: VALUE, …}",
           .role = ROLE_PROVENANCE),
     FIELD("tune", "tune", SECTION, "", NULL,
           "before the grid is run, each algorithm's learning rate, or other fields, are chosen on "

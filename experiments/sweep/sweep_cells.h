@@ -94,7 +94,7 @@ gl_status sweep_cell_recipe(cfg_doc **out, const sweep_cell *cell, gl_error *err
  *
  *   contrasts:
  *     - name: gate
- *       measure: fall                       # or last: the last score
+ *       measure: fall                       # or another contrast_measure
  *       of: {algorithm: ratio gate, cluster.preset: fifo}
  *       against: {algorithm: ratio, cluster.preset: fifo}
  *

@@ -15,7 +15,7 @@ small="world.model.layers=1 world.warmup.steps=20 world.evaluation.prompts=8 tra
 tiny="$small world.model.hidden=16 world.model.heads=2"
 
 # Recipes whose shortened form trains a transformer.
-shortened_llm="weights_in_flight confirmation_mixture mixture_shares remedies remedies_stale tuned gepo_parts_sorting screening benchmarks \
+shortened_llm="weights_in_flight confirmation_mixture long_regime mixture_shares remedies remedies_stale tuned gepo_parts_sorting screening benchmarks \
 released_online released_delay paper_online paper_delay llm_delay_sweep llm_quick llm_exact_bias llm_exact_gradient"
 
 shortened() { # RECIPE
@@ -37,6 +37,7 @@ shortened() { # RECIPE
       outcomes $1 ;;
     confirmation) study $1 "$toy" steps=40 eval_every=2 'sweep.seed=[1, 2, 3]' ;;
     screening) study $1 steps=12 eval_every=2 world.model.layers=1 'world.warmup={steps: 20}' world.evaluation.prompts=8 train.groups=2 train.group_size=4 ;;
+    long_regime) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' 'sweep.optimizer.lr=[2.0e-4]' ;;
     sensitivity) study $1 "$toy" steps=40 eval_every=4 'sweep.optimizer.lr=[1]' 'sweep.seed=[1, 2]' ;;
     benchmarks) study $1 $small world.model.intermediate=48 'sweep.seed=[1, 2]'; each_set $1 ;;
     released_online | released_delay | paper_online | paper_delay) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' ;;
