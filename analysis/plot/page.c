@@ -296,6 +296,26 @@ void page_init(figure_page *p, const figure_request *q, const char *name, const 
                      .decades = 6};
 }
 
+/* Files of the figure that are read elsewhere would be lost. */
+static gl_status refuse_overwriting(const figure_page *p, gl_error *err) {
+  static const char *const suffixes[] = {".tsv", ".gp", ".txt", ".pdf", ".png", ".svg"};
+  const size_t size = strlen(p->q->folder) + strlen(p->name) + sizeof "/.tsv";
+  char *path = malloc(size);
+  if (path == NULL) return gl_fail_memory(err, "a file's name");
+  gl_status status = GL_OK;
+  for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes; k++)
+    for (size_t i = 0; i < p->q->n_reads && status == GL_OK; i++) {
+      snprintf(path, size, "%s/%s%s", p->q->folder, p->name, suffixes[k]);
+      if (file_same(path, p->q->reads[i]))
+        status = gl_fail(err, GL_EINPUT,
+                         "the figure's file '%s' and '%s' are one, which would be overwritten; "
+                         "name another folder",
+                         path, p->q->reads[i]);
+    }
+  free(path);
+  return status;
+}
+
 gl_status page_open(figure_page *p, size_t n_panels, const char *columns, gl_error *err) {
   assert(!p->panels);
   p->n_panels = p->wide = n_panels;
@@ -307,7 +327,8 @@ gl_status page_open(figure_page *p, size_t n_panels, const char *columns, gl_err
     panel->low = panel->least = panel->x_low = INFINITY;
     panel->high = panel->largest = panel->x_high = -INFINITY;
   }
-  gl_status status = page_begin_file(&p->data, p, ".tsv", err);
+  gl_status status = refuse_overwriting(p, err);
+  if (status == GL_OK) status = page_begin_file(&p->data, p, ".tsv", err);
   if (status == GL_OK && columns) fprintf(p->data.stream, "# %s\n", columns);
   return status;
 }

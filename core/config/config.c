@@ -294,6 +294,8 @@ const cfg_source *cfg_source_new(cfg_doc *doc, const char *name, const char *quo
   source->name = cfg_strdup(doc, name, strlen(name));
   if (quote != NULL) source->quote = cfg_strdup(doc, quote, strlen(quote));
   if (path != NULL) source->path = cfg_strdup(doc, path, strlen(path));
+  source->next = doc->sources;
+  doc->sources = source;
   return source->name == NULL || (quote != NULL && source->quote == NULL) ||
                  (path != NULL && source->path == NULL)
              ? NULL

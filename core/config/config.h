@@ -78,6 +78,13 @@ gl_status cfg_overlay(cfg_doc **out, const char *name, const cfg_node *section, 
  * of the recipe in another folder refers to the same files. Other names are unchanged. */
 gl_status cfg_settle_files(cfg_doc *doc, gl_error *err);
 
+/* Calls see for every file that the recipe was read from, includes among them, and for every file
+ * that one of its fields names, as found by cfg_locate(). Returns the first status that is not
+ * GL_OK; `see` sets *err then. */
+gl_status cfg_files(const cfg_doc *doc,
+                    gl_status (*see)(void *self, const char *path, gl_error *err), void *self,
+                    gl_error *err);
+
 /* Normalises notation, so that equal recipes have equal text:
  *
  *   numbers with a unit, 10m, 1.5GiB, 100Mbit/s (core/config/units.h), become numbers in the unit

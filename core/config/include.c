@@ -377,3 +377,31 @@ gl_status cfg_settle_files(cfg_doc *doc, gl_error *err) {
   gl_status status = cfg_visit(doc->root, settle, doc, err);
   return status == GL_OK ? GL_OK : gl_fail_memory(err, "names of files");
 }
+
+/* --- files that were read, or are named --- */
+
+typedef struct seeing {
+  gl_status (*see)(void *self, const char *path, gl_error *err);
+  void *self;
+  gl_error *err;
+} seeing;
+
+static gl_status see_named(void *self, cfg_node *node, const cfg_visited *at) {
+  const seeing *s = self;
+  if (!at->is_file || node->kind != CFG_SCALAR) return GL_OK;
+  char *found = cfg_locate(node, node->text);
+  if (found == NULL) return gl_fail_memory(s->err, "names of files");
+  const gl_status status = s->see(s->self, found, s->err);
+  free(found);
+  return status;
+}
+
+gl_status cfg_files(const cfg_doc *doc,
+                    gl_status (*see)(void *self, const char *path, gl_error *err), void *self,
+                    gl_error *err) {
+  seeing s = {see, self, err};
+  gl_status status = GL_OK;
+  for (const cfg_source *at = doc->sources; at != NULL && status == GL_OK; at = at->next)
+    if (at->path != NULL) status = see(self, at->path, err);
+  return status == GL_OK ? cfg_visit(doc->root, see_named, &s, err) : status;
+}

@@ -19,9 +19,10 @@ enum {
 };
 
 typedef struct cfg_source {
-  const char *name;  /* file name as the user gave it, or "command line" */
-  const char *quote; /* text of an override; NULL for a file */
-  const char *path;  /* path of its file; NULL: none */
+  const char *name;              /* file name as the user gave it, or "command line" */
+  const char *quote;             /* text of an override; NULL for a file */
+  const char *path;              /* path of its file; NULL: none */
+  const struct cfg_source *next; /* of the doc; NULL: the last */
 } cfg_source;
 
 typedef struct cfg_place {
@@ -49,7 +50,8 @@ struct cfg_node {
 struct cfg_doc {
   arena memory;
   cfg_node *root;
-  size_t n_nodes; /* number ever allocated, limited by CFG_MAX_NODES */
+  const cfg_source *sources; /* all that were made; newest first */
+  size_t n_nodes;            /* number ever allocated, limited by CFG_MAX_NODES */
 };
 
 cfg_doc *cfg_doc_new(void);

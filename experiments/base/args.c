@@ -4,6 +4,7 @@
 
 #include "experiments/base/program.h"
 
+#include "core/base/array.h"
 #include "core/base/file.h"
 #include "core/base/shown.h"
 #include "core/config/config.h"
@@ -357,37 +358,54 @@ static const char *file_of(const args_option *o) {
   return args_is_file(o->kind) ? *(const char *const *)o->target : NULL;
 }
 
-/* What else of the command line names the file that the option writes, or NULL. */
-static const char *named_again(const parser *p, const args_option *o) {
-  const char *path = file_of(o);
-  for (size_t i = 0; i < p->out->n_words; ++i)
-    if (file_same(path, p->out->words[i])) return p->out->words[i];
-  for (size_t i = 0; i < p->out->n_overrides; ++i) {
-    const char *equals = strchr(p->out->overrides[i], '=');
-    if (equals != NULL && file_same(path, equals + 1)) return p->out->overrides[i];
-  }
-  for (const args_option *other = p->options; other < p->options + p->n_options; ++other)
-    if (other != o && file_of(other) != NULL && file_same(path, file_of(other)))
-      return file_of(other);
-  return NULL;
+static gl_status refuse_overwritten(const args_option *o, const char *again, gl_error *err) {
+  return gl_fail(err, GL_EINPUT,
+                 "--%s: '%s' and '%s' are one file, which would be overwritten; name another file",
+                 o->name, file_of(o), again);
+}
+
+/* Adds a file that is read, which no option may write. */
+static gl_status add_read(void *self, const char *path, gl_error *err) {
+  args *a = self;
+  for (const args_option *o = a->options; o < a->options + a->n_options; ++o)
+    if (args_is_written(o->kind) && file_of(o) != NULL && file_same(path, file_of(o)))
+      return refuse_overwritten(o, path, err);
+  char **added = ARRAY_ADD(a->reads, a->n_reads);
+  if (added == NULL) return gl_fail_memory(err, "the command line");
+  *added = strdup(path);
+  return *added != NULL ? GL_OK : gl_fail_memory(err, "the command line");
+}
+
+gl_status args_read_files(args *a, const cfg_doc *doc, gl_error *err) {
+  return cfg_files(doc, add_read, a, err);
 }
 
 /* What a file holds would be lost if a command wrote its result over it. */
 static gl_status check_written(const parser *p) {
-  for (const args_option *o = p->options; o < p->options + p->n_options; ++o) {
-    if (!args_is_written(o->kind) || file_of(o) == NULL) continue;
-    const char *again = named_again(p, o);
-    if (again != NULL)
-      return gl_fail(p->err, GL_EINPUT,
-                     "--%s: '%s' and '%s' are one file, which would be overwritten; name another "
-                     "file",
-                     o->name, file_of(o), again);
-    if (o->kind == ARGS_WRITE && file_is_database(file_of(o)))
-      return gl_fail(p->err, GL_EINPUT,
-                     "--%s would write over '%s', which is a study; name another file", o->name,
-                     file_of(o));
+  args *a = p->out;
+  gl_status status = GL_OK;
+  a->options = p->options;
+  a->n_options = p->n_options;
+  for (size_t i = 0; i < a->n_words && status == GL_OK; ++i)
+    status = add_read(a, a->words[i], p->err);
+  for (size_t i = 0; i < a->n_overrides && status == GL_OK; ++i) {
+    const char *equals = strchr(a->overrides[i], '=');
+    if (equals != NULL) status = add_read(a, equals + 1, p->err);
   }
-  return GL_OK;
+  for (const args_option *o = p->options; o < p->options + p->n_options && status == GL_OK; ++o) {
+    if (file_of(o) == NULL) continue;
+    for (const args_option *other = p->options; other < o && status == GL_OK; ++other)
+      if (file_of(other) != NULL && (args_is_written(o->kind) || args_is_written(other->kind)) &&
+          file_same(file_of(o), file_of(other)))
+        status = args_is_written(o->kind) ? refuse_overwritten(o, file_of(other), p->err)
+                                          : refuse_overwritten(other, file_of(o), p->err);
+    if (status == GL_OK && o->kind == ARGS_READ) status = add_read(a, file_of(o), p->err);
+    if (status == GL_OK && o->kind == ARGS_WRITE && file_is_database(file_of(o)))
+      status = gl_fail(p->err, GL_EINPUT,
+                       "--%s would write over '%s', which is a study; name another file", o->name,
+                       file_of(o));
+  }
+  return status;
 }
 
 /* Whether the command's words are all names of files of runs. */
@@ -465,6 +483,8 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
 
 void args_fini(args *a) {
   for (size_t i = 0; i < a->n_made; ++i) free(a->made[i]);
+  for (size_t i = 0; i < a->n_reads; ++i) free(a->reads[i]);
+  free(a->reads);
   free(a->made);
   free(a->words);
   free(a->overrides);

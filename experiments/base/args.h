@@ -4,6 +4,7 @@
 #define GEPOLAB_EXPERIMENTS_BASE_ARGS_H
 
 #include "core/base/error.h"
+#include "core/config/config.h"
 
 #include <stddef.h>
 
@@ -75,6 +76,11 @@ typedef struct args {
   size_t n_overrides;
   char **made; /* [n_made] overrides that came from options; owned */
   size_t n_made;
+  char **reads; /* [n_reads] files that the command reads: its words, and what args_read_files()
+                   adds; owned */
+  size_t n_reads;
+  const args_option *options; /* [n_options] of args_parse(), borrowed */
+  size_t n_options;
   int help; /* --help (or --print) was asked for and has been printed: return GL_OK */
 } args;
 
@@ -99,6 +105,8 @@ void args_print_command_row(const command *c);
  * links. GL_EINPUT on anything wrong; release with args_fini() in any case. */
 gl_status args_parse(args *a, const command *c, const args_option *options, size_t n_options,
                      args_shape shape, int argc, char **argv, gl_error *err);
+/* Adds the files that a recipe was read from and names. GL_EINPUT if an option writes onto one. */
+gl_status args_read_files(args *a, const cfg_doc *doc, gl_error *err);
 void args_fini(args *a);
 
 /* The place of word among names[n], or GL_EINPUT saying what `what` ("--format") may be and which

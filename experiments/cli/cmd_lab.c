@@ -109,6 +109,7 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
   lab_recipe plan = {0};
   gl_status status =
       one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
+  q.form.words = &of.words;
   if (status == GL_OK && !of.words.help) {
     if (q.format != NULL && strcmp(q.format, "tsv") != 0)
       status = gl_fail(err, GL_EINPUT, "--format knows tsv only, not '%s'", q.format);
@@ -196,7 +197,7 @@ static gl_status run_theory(const command *self, int argc, char **argv, gl_error
   int json = 0;
   size_t threads = pool_usable_cores();
   const char *folder = NULL, *only = NULL;
-  figure_form form = {NULL, NULL};
+  figure_form form = {.words = NULL};
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
       {"figures", 'f', ARGS_TEXT, "FOLDER",
@@ -210,9 +211,11 @@ static gl_status run_theory(const command *self, int argc, char **argv, gl_error
   cfg_doc *doc = NULL;
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
                                 (args_shape){0, 1, 1}, argc, argv, err);
+  form.words = &a;
   if (status == GL_OK && !a.help) {
     status =
         recipe_load(&doc, a.n_words > 0 ? a.words[0] : "theory", a.overrides, a.n_overrides, err);
+    if (status == GL_OK) status = args_read_files(&a, doc, err);
     if (status == GL_OK && only != NULL && folder == NULL)
       status = gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
     const int trains = status == GL_OK && cfg_find(cfg_root(doc), "world") != NULL;
@@ -317,6 +320,7 @@ static gl_status run_selection(const command *self, int argc, char **argv, gl_er
   selection_case m = {.max_length = 0};
   gl_status status =
       one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
+  to.form.words = &of.words;
   if (status == GL_OK && !of.words.help) {
     const recipe *r = &of.r;
     status = one_recipe_read(&of, err);

@@ -373,6 +373,7 @@ static gl_status run_llm_bias(const command *self, int argc, char **argv, gl_err
   study s = {0};
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
                                 (args_shape){1, 1, 1}, argc, argv, err);
+  o.form.words = &a;
   if (status == GL_OK && !a.help) status = bias_of(&s, &a, &o, err);
   bias_study_fini(&s);
   args_fini(&a);

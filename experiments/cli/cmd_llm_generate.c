@@ -421,7 +421,7 @@ static gl_status respond(llm_session *s, const prompt_list *p, const generate_op
   return status;
 }
 
-static gl_status generate_and_print(const args *a, const generate_options *o, gl_error *err) {
+static gl_status generate_and_print(args *a, const generate_options *o, gl_error *err) {
   llm_session s;
   prompt_list p = {0};
   generate_result r = {0};

@@ -191,8 +191,10 @@ static gl_status run_plan(const command *self, int argc, char **argv, gl_error *
   plan_description d;
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
                                 (args_shape){1, 1, 1}, argc, argv, err);
+  q.form.words = &a;
   if (status == GL_OK && !a.help) {
     status = recipe_load_cluster(&doc, a.words[0], a.overrides, a.n_overrides, err);
+    if (status == GL_OK) status = args_read_files(&a, doc, err);
     if (status == GL_OK) status = plan_describe(&d, doc, err);
     if (status == GL_OK) status = try_output(q.output, err);
     if (status == GL_OK) status = plan_and_print(&d, &q, err);

@@ -132,7 +132,7 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
   int list = 0, no_notes = 0;
   char only[NAMED] = "";
   args_list named = {0};
-  figure_form form = {NULL, NULL};
+  figure_form form = {.words = NULL};
   import_options import = {0};
   staleness_histogram measured = {0};
   enum { OWN = 10 };
@@ -153,6 +153,7 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
   import_options_list(&import, options + OWN);
   gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT,
                                 (args_shape){0, ARGS_LIST_MOST, 0}, argc, argv, err);
+  form.words = &a;
   if (status == GL_OK && !a.help && list) {
     list_figures();
   } else if (status == GL_OK && !a.help) {

@@ -373,6 +373,7 @@ static gl_status run_whatif(const command *self, int argc, char **argv, gl_error
   args a;
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
                                 (args_shape){1, 256, 0}, argc, argv, err);
+  q.form.words = &a;
   if (status == GL_OK && !a.help) {
     status = check_whatif(&q, err);
     if (status == GL_OK) status = replay_logs(&a, &q, err);

@@ -143,7 +143,7 @@ static gl_status run_published(const command *self, int argc, char **argv, gl_er
   static const char *const formats[] = {"text", "markdown", "latex"};
   int json = 0;
   const char *format = NULL, *folder = NULL;
-  figure_form form_of_figure = {NULL, NULL};
+  figure_form form_of_figure = {.words = NULL};
   size_t chosen = 0;
   const args_option options[] = {
       {"format", 0, ARGS_TEXT, "text|markdown|latex", "how the table is written", &format},
@@ -156,6 +156,7 @@ static gl_status run_published(const command *self, int argc, char **argv, gl_er
                                 (args_shape){0, 64, 1}, argc, argv, err);
   if (status == GL_OK && !a.help && format != NULL)
     status = args_choose(&chosen, "--format", format, formats, 3, err);
+  form_of_figure.words = &a;
   if (status == GL_OK && !a.help) {
     const char *const *names = a.n_words > 0 ? a.words : recipes;
     const size_t n = a.n_words > 0 ? a.n_words : (size_t)N_RECIPES;

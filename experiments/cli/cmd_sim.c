@@ -232,6 +232,7 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
   one_recipe of;
   gl_status status =
       one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
+  q.form.words = &of.words;
   if (status == GL_OK && !of.words.help) {
     status = check_options(&q, format, err);
     if ((q.timeline || q.densities) && q.folder == NULL) q.folder = "figures";

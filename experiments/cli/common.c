@@ -26,7 +26,9 @@ gl_status one_recipe_args(one_recipe *o, const command *c, const args_option *op
 }
 
 gl_status one_recipe_load(one_recipe *o, gl_error *err) {
-  return recipe_load(&o->doc, o->words.words[0], o->words.overrides, o->words.n_overrides, err);
+  args *a = &o->words;
+  gl_status status = recipe_load(&o->doc, a->words[0], a->overrides, a->n_overrides, err);
+  return status == GL_OK ? args_read_files(a, o->doc, err) : status;
 }
 
 gl_status one_recipe_read(one_recipe *o, gl_error *err) {
@@ -129,6 +131,10 @@ figure_request tell_figures(const char *folder) {
 
 gl_status tell_figures_form(figure_request *q, const figure_form *form, gl_error *err) {
   q->highlight = form->highlight;
+  if (form->words != NULL) {
+    q->reads = form->words->reads;
+    q->n_reads = form->words->n_reads;
+  }
   return form->width != NULL ? figure_width(form->width, &q->width_cm, err) : GL_OK;
 }
 

@@ -64,6 +64,7 @@ figure_request tell_figures(const char *folder);
  * where they are not given. The options themselves stand in FIGURE_FORM_OPTIONS. */
 typedef struct figure_form {
   const char *width, *highlight;
+  const args *words; /* whose files no figure may be written onto; NULL: none */
 } figure_form;
 
 #define FIGURE_WIDTH_OPTION(form)                                                                  \

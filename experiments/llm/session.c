@@ -149,12 +149,13 @@ static gl_status check_recipe_is_llm(const recipe *r, gl_error *err) {
                   r->name);
 }
 
-gl_status llm_session_init(llm_session *s, const args *a, size_t threads, int without_task,
+gl_status llm_session_init(llm_session *s, args *a, size_t threads, int without_task,
                            gl_error *err) {
   *s = (llm_session){.source = a->words[0], .has_task = 1};
   gl_status status = is_folder(s->source)
                          ? load_folder(s, a, without_task, err)
                          : recipe_load(&s->doc, s->source, a->overrides, a->n_overrides, err);
+  if (status == GL_OK) status = args_read_files(a, s->doc, err);
   if (status == GL_OK) status = recipe_read(&s->recipe, s->doc, err);
   s->recipe.threads = threads;
   if (status == GL_OK) status = check_recipe_is_llm(&s->recipe, err);

@@ -32,7 +32,7 @@ typedef struct llm_session {
 /* Reads the recipe or folder a->words[0] with the overrides of a. A folder with an unknown task is
  * GL_EINPUT. With without_task it is accepted: has_task is 0 then, and spec.task is a placeholder.
  * threads: 0 for all cores. Release with llm_session_fini() in any case. */
-gl_status llm_session_init(llm_session *s, const args *a, size_t threads, int without_task,
+gl_status llm_session_init(llm_session *s, args *a, size_t threads, int without_task,
                            gl_error *err);
 /* Prints warnings about the session's models (llm_note) on standard error. */
 void llm_session_tell(const llm_session *s);

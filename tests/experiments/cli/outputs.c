@@ -128,7 +128,51 @@ static void a_pipe_keeps_no_command_waiting(void) {
   cli_scratch_remove(s.folder);
 }
 
+static void put_file(char path[128], const char *folder, const char *name, const char *text) {
+  cli_write(cli_path(path, folder, name), text, strlen(text));
+}
+
+/* What a recipe includes and what its fields name are inputs of the command, too. */
+static void files_that_only_the_recipe_names_are_kept(void) {
+  char folder[64], base[128], recipe[128], times[128];
+  cli_scratch_make(folder);
+  put_file(base, folder, "base.yaml", one_run);
+  put_file(
+      recipe, folder, "recipe.yaml",
+      "include: base.yaml\ncluster: {samplers: 1, delay: {law: empirical, file: times.txt}}\n");
+  put_file(times, folder, "times.txt", "1\n2\n3\n");
+  kept one = keep(base), other = keep(times);
+  static const char says[] = "are one file, which would be overwritten; name another file";
+  REFUSED(2, says, "run", recipe, "-q", "--save", base);
+  REFUSED(2, says, "run", recipe, "-q", "--save", times);
+  REFUSED(2, says, "run", recipe, "-q", "-o", times);
+  REFUSED(2, says, "sweep", recipe, "-q", "-o", base);
+  REFUSED(2, says, "llm", "profile", recipe, "-q", "-o", times);
+  check_kept(&one), check_kept(&other);
+  cli_scratch_remove(folder);
+}
+
+/* Figures have names of their own; of the folder that they go into only their files are written. */
+static void a_figure_is_not_written_onto_what_it_is_drawn_from(void) {
+  cli_study s;
+  char tsv[128], txt[128], recipe[128];
+  outputs_make(&s);
+  put_file(tsv, s.folder, "staleness.tsv", "step\tstaleness\n1\t2\n2\t3\n");
+  put_file(txt, s.folder, "staleness.txt", "1\n2\n3\n");
+  put_file(recipe, s.folder, "recipe.yaml",
+           "steps: 20\nworld: {kind: bandit, contexts: 4, arms: 3}\nalgorithm: grpo\n"
+           "cluster: {samplers: 1, delay: {law: empirical, file: staleness.txt}}\n");
+  kept one = keep(tsv), other = keep(txt);
+  CU_ASSERT(CLI_GIVES(2, "plot", s.db, "-m", tsv, "-o", s.folder));
+  CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "steps=20", "--measured", tsv, "-f", s.folder));
+  CU_ASSERT(CLI_GIVES(2, "sim", recipe, "-f", s.folder));
+  check_kept(&one), check_kept(&other);
+  cli_scratch_remove(s.folder);
+}
+
 SUITE(cli_outputs, "cli: outputs", TEST(an_output_onto_the_input_is_refused),
       TEST(an_output_onto_a_study_is_refused), TEST(links_are_followed),
       TEST(two_outputs_into_one_new_file_are_refused), TEST(a_file_writer_does_not_replace_a_study),
-      TEST(a_device_is_no_file_that_could_be_lost), TEST(a_pipe_keeps_no_command_waiting));
+      TEST(a_device_is_no_file_that_could_be_lost), TEST(a_pipe_keeps_no_command_waiting),
+      TEST(files_that_only_the_recipe_names_are_kept),
+      TEST(a_figure_is_not_written_onto_what_it_is_drawn_from));
