@@ -7,6 +7,8 @@
 # GEPOLAB prints for `fields --format markdown WORDS`; between `<!-- gepolab columns TABLE -->` and
 # `<!-- end of columns -->` what it prints for `export --list --format markdown --table TABLE`; between
 # `<!-- gepolab presets -->` and `<!-- end of presets -->` what it prints for `presets --format
+# markdown`; between `<!-- gepolab definitions WORDS -->` and `<!-- end of definitions -->` what it
+# prints for `sim WORDS --definitions --format markdown`, without WORDS for `list definitions --format
 # markdown`. All other lines are kept.
 set -eu
 awk -v gepolab="$1" '
@@ -25,7 +27,12 @@ awk -v gepolab="$1" '
   /^<!-- gepolab fields / { write_table("fields", "fields --format markdown"); next }
   /^<!-- gepolab columns / { write_table("columns", "export --list --format markdown --table"); next }
   /^<!-- gepolab presets -->$/ { write_table("presets", "presets --format markdown"); next }
-  /^<!-- end of (fields|columns|presets) -->$/ {
+  /^<!-- gepolab definitions -->$/ { write_table("definitions", "list definitions --format markdown"); next }
+  /^<!-- gepolab definitions / {
+    write_table("definitions", "sim --definitions --format markdown")
+    next
+  }
+  /^<!-- end of (fields|columns|presets|definitions) -->$/ {
     if ($4 != inside) fail("there is no table of " $4 " that ends here")
     inside = ""
   }

@@ -65,7 +65,7 @@ check-documents: $(BUILD)/gepolab
 # Writes the parts of documents that come from the program's tables.
 .PHONY: docs
 docs: $(BUILD)/gepolab
-	@for f in experiments/RECIPES.md experiments/DATA.md; do \
+	@for f in experiments/RECIPES.md experiments/DATA.md paper/staleness.md; do \
 	   experiments/write_fields.sh $(BUILD)/gepolab $$f > $(BUILD)/$${f##*/} || exit 1; \
 	   cmp -s $(BUILD)/$${f##*/} $$f || cp $(BUILD)/$${f##*/} $$f; done
 

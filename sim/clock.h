@@ -425,6 +425,9 @@ gl_status sampler_send(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err);
  * scratch queue; its contents are lost. Returns 0 if out of memory. */
 int response_draw(response_cost *out, const response_spec *spec, event_queue *slots, uint64_t seed,
                   uint64_t batch, size_t responses);
+/* The lengths in tokens that response_draw() samples. */
+void response_batch_lengths(double *lengths, const response_spec *spec, uint64_t seed,
+                            uint64_t batch, size_t responses);
 /* The same for known lengths[responses] in tokens; the distribution and max_tokens are not used. */
 int response_known(response_cost *out, const response_spec *spec, event_queue *slots,
                    const double *lengths, size_t responses);

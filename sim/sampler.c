@@ -65,19 +65,36 @@ static response_cost decoding_cost(const decoder *d) {
       .seconds = d->decoded / d->spec->tokens_per_s, .tokens = d->tokens, .longest = d->longest};
 }
 
+/* The lengths of a batch's responses, one after the other. */
+typedef struct length_draws {
+  delay_source source, prompts;
+  double factor;
+} length_draws;
+
+static length_draws length_draws_of(uint64_t seed, uint64_t batch) {
+  return (length_draws){{rng_stream_at(seed, RNG_LENGTH, batch), 0, 0}, prompts_of(seed, batch), 1};
+}
+
+static double next_length(length_draws *d, const response_spec *spec, size_t k) {
+  if (spec->prompts != NULL && k % spec->group_size == 0)
+    d->factor = delay_draw(spec->prompts, &d->prompts);
+  return draw_length(spec, &d->source, d->factor);
+}
+
 int response_draw(response_cost *out, const response_spec *spec, event_queue *slots, uint64_t seed,
                   uint64_t batch, size_t responses) {
-  delay_source source = {rng_stream_at(seed, RNG_LENGTH, batch), 0, 0};
-  delay_source prompts = prompts_of(seed, batch);
+  length_draws draws = length_draws_of(seed, batch);
   decoder d = begin(spec, slots, responses);
-  double factor = 1;
-  for (size_t k = 0; k < responses; ++k) {
-    if (spec->prompts != NULL && k % spec->group_size == 0)
-      factor = delay_draw(spec->prompts, &prompts);
-    if (!decode(&d, draw_length(spec, &source, factor))) return 0;
-  }
+  for (size_t k = 0; k < responses; ++k)
+    if (!decode(&d, next_length(&draws, spec, k))) return 0;
   *out = decoding_cost(&d);
   return 1;
+}
+
+void response_batch_lengths(double *lengths, const response_spec *spec, uint64_t seed,
+                            uint64_t batch, size_t responses) {
+  length_draws draws = length_draws_of(seed, batch);
+  for (size_t k = 0; k < responses; ++k) lengths[k] = next_length(&draws, spec, k);
 }
 
 int response_known(response_cost *out, const response_spec *spec, event_queue *slots,

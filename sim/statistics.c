@@ -46,8 +46,7 @@ int64_t schedule_staleness(const schedule *s, const schedule_update *u, const sc
   return u->version - s->segments[b->first_segment].version;
 }
 
-/* The number of versions made up to this time. */
-static int64_t versions_until(const schedule *s, double time) {
+int64_t schedule_version_at(const schedule *s, double time) {
   size_t low = 0, high = s->n_updates;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
@@ -66,9 +65,9 @@ static uint64_t catch_ups_until(const schedule *s, int64_t version) {
 staleness_parts schedule_split_staleness(const schedule *s, const schedule_update *u,
                                          const schedule_batch *b) {
   const int64_t oldest = s->segments[b->first_segment].version;
-  const int64_t begun = versions_until(s, b->start_s),
-                generated = versions_until(s, b->generated_s),
-                arrived = versions_until(s, b->arrived_s);
+  const int64_t begun = schedule_version_at(s, b->start_s),
+                generated = schedule_version_at(s, b->generated_s),
+                arrived = schedule_version_at(s, b->arrived_s);
   const uint64_t waited = (uint64_t)(u->version - arrived),
                  caught = catch_ups_until(s, u->version) - catch_ups_until(s, arrived);
   return (staleness_parts){.weights = (uint64_t)(begun - oldest),

@@ -3,11 +3,12 @@
 #
 #   tests/documents.sh BUILD
 #
-# Seven checks: every section of paper/methods.md that a comment or the glossary cites (§3.6) is a
+# Eight checks: every section of paper/methods.md that a comment or the glossary cites (§3.6) is a
 # heading there; every relative link of a Markdown file leads to a file; and every file that
 # ARCHITECTURE.md names exists; the tables of fields in experiments/RECIPES.md are what `gepolab
 # fields` of BUILD prints (make docs writes them), and every field is in one of them; those of
-# columns in experiments/DATA.md are what `gepolab export --list` prints, of every table; and every
+# columns in experiments/DATA.md are what `gepolab export --list` prints, of every table; those of
+# paper/staleness.md are what `gepolab sim --definitions` and `list definitions` print; and every
 # key that a parser of recipes asks for is a field or named in its text; and no line of a document is
 # longer than 160 characters, but for tables, links and figures. Prints each violation and exits 1 if
 # there was any.
@@ -66,6 +67,12 @@ experiments/write_fields.sh "$build/gepolab" experiments/DATA.md > "$work/writte
   sed 's/^/documents: /' "$work/why" >> "$work/bad"
 cmp -s "$work/written" experiments/DATA.md ||
   echo "documents: tables of experiments/DATA.md are not what gepolab export --list prints: make docs" >> "$work/bad"
+# --- the readings of staleness counters ---
+experiments/write_fields.sh "$build/gepolab" paper/staleness.md > "$work/written" 2> "$work/why" ||
+  sed 's/^/documents: /' "$work/why" >> "$work/bad"
+cmp -s "$work/written" paper/staleness.md ||
+  echo "documents: tables of paper/staleness.md are not what gepolab sim --definitions prints: make docs" >> "$work/bad"
+
 "$build/gepolab" export --list | sed -n 's/^\([a-z_]*\): .*/\1/p' > "$work/tables"
 [ -s "$work/tables" ] || echo "documents: gepolab export --list names no table" >> "$work/bad"
 while read -r table; do

@@ -1,5 +1,5 @@
-/* gepolab list recipes, metrics, kinds and presets: what there is. (Algorithms, fields and
- * published cases have files of their own.) */
+/* gepolab list recipes, metrics, definitions, kinds and presets: what there is. (Algorithms, fields
+ * and published cases have files of their own.) */
 #define _GNU_SOURCE /* strcasestr */
 #include "core/base/metrics.h"
 #include "core/base/shown.h"
@@ -7,6 +7,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
+#include "experiments/clock/definitions.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/cluster.h"
 #include "sim/delay.h"
@@ -163,6 +164,36 @@ const command command_metrics = {
              "whose name or meaning has them all.",
     .examples = "  gepolab list metrics\n  gepolab list metrics ess\n  gepolab list metrics --json",
     .run = run_metrics};
+
+/* --- list definitions --- */
+
+static gl_status run_definitions(const command *self, int argc, char **argv, gl_error *err) {
+  int json = 0;
+  size_t form = TABLE_AS_TEXT;
+  const char *format = NULL;
+  const args_option options[] = {
+      {"json", 0, ARGS_FLAG, NULL, "the table as JSON", &json},
+      {"format", 0, ARGS_TEXT, "FORMAT", "text, markdown or latex", &format}};
+  args a;
+  gl_status status = args_parse(&a, self, options, 2, (args_shape){0, 0, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    if (format != NULL)
+      status = args_choose(&form, "--format", format, table_form_names, TABLE_FOR_PEOPLE, err);
+    if (status == GL_OK) status = report_table(definitions_table(), (table_form)form, json, err);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_definitions = {
+    .name = "list definitions",
+    .arguments = "",
+    .summary = "the staleness counters of trainers: what each counts, and where it was read",
+    .about = "A counter's name is that of the system, a slash, and the name in its log. Here a\n"
+             "sync is a publication of weights. `gepolab sim RECIPE --definitions` reads them all\n"
+             "for one simulated run.",
+    .examples = "  gepolab list definitions\n  gepolab list definitions --json",
+    .run = run_definitions};
 
 /* --- list kinds --- */
 

@@ -4,6 +4,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
+#include "experiments/clock/definitions.h"
 #include "experiments/clock/sim.h"
 #include "experiments/clock/sim_print.h"
 #include "experiments/recipe/recipe.h"
@@ -90,9 +91,15 @@ static gl_status simulate_replicas(const recipe *r, const cluster_spec *cluster,
 
 /* --- one run --- */
 
+/* What --schedule may print. */
+static const char *const schedule_forms[] = {"csv", "tokens"};
+enum { SCHEDULE_CSV = 1, SCHEDULE_TOKENS };
+
 /* The options of the command line. */
 typedef struct request {
-  int json, schedule_csv, timeline, densities, theory, selection;
+  int json, timeline, densities, theory, selection, definitions;
+  size_t schedule;                     /* 0: none, or 1 + the place in schedule_forms */
+  size_t format;                       /* of the definitions; a table_form */
   size_t replicas, threads;            /* 0 replicas: one run, in full */
   const char *measured, *measured_run; /* a W&B export and its run */
   const char *folder;                  /* for the figures; NULL: none */
@@ -166,8 +173,10 @@ static gl_status sim_one_run(const recipe *r, const cfg_doc *doc, const request 
   if (status == GL_OK && beside != NULL) status = sim_theory_of(&c.said, cluster, err);
   if (status == GL_OK) status = schedule_build(&s, cluster, r->seed, r->steps, err);
   if (status == GL_OK && beside != NULL) status = sim_theory_measure(&c.measured, &s, cluster, err);
-  if (status == GL_OK && q->schedule_csv)
+  if (status == GL_OK && q->schedule == SCHEDULE_CSV)
     schedule_print_csv(&s, stdout);
+  else if (status == GL_OK && q->schedule == SCHEDULE_TOKENS)
+    status = schedule_print_tokens(&s, cluster, r->seed, stdout, err);
   else if (status == GL_OK)
     status = report_schedule(&s, cluster, beside, q->selection, q->json, err);
   if (status == GL_OK) status = sim_draw(&s, r, doc, cluster, q, err);
@@ -177,18 +186,35 @@ static gl_status sim_one_run(const recipe *r, const cfg_doc *doc, const request 
   return status;
 }
 
+/* Reads the words of --schedule and --format. */
+static gl_status read_forms(request *q, const char *events, const char *format, gl_error *err) {
+  gl_status status = GL_OK;
+  if (events != NULL) {
+    status = args_choose(&q->schedule, "--schedule", events, schedule_forms,
+                         sizeof schedule_forms / sizeof *schedule_forms, err);
+    ++q->schedule;
+  }
+  if (status == GL_OK && format != NULL && !q->definitions)
+    status = gl_fail(err, GL_EINPUT, "--format needs --definitions");
+  if (status != GL_OK || format == NULL) return status;
+  return args_choose(&q->format, "--format", format, table_form_names, TABLE_FOR_PEOPLE, err);
+}
+
 /* Whether the options go together. */
-static gl_status check_options(const request *q, const char *format, gl_error *err) {
+static gl_status check_options(const request *q, gl_error *err) {
   const struct {
     const char *name;
     int given;
   } tables[] = {{"json", q->json}, {"theory", q->theory}, {"selection", q->selection}};
-  if (format != NULL && strcmp(format, "csv") != 0)
-    return gl_fail(err, GL_EINPUT, "--schedule knows the format csv only, not '%s'", format);
   for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i)
-    if (format != NULL && tables[i].given)
-      return gl_fail(err, GL_EINPUT, "--schedule csv and --%s exclude each other", tables[i].name);
-  if (q->replicas > 0 && (format != NULL || q->theory || q->selection || q->timeline ||
+    if (q->schedule > 0 && tables[i].given)
+      return gl_fail(err, GL_EINPUT, "--schedule and --%s exclude each other", tables[i].name);
+  if (q->definitions && (q->schedule > 0 || q->theory || q->selection || q->replicas > 0 ||
+                         q->timeline || q->densities || q->folder != NULL))
+    return gl_fail(err, GL_EINPUT,
+                   "--definitions prints a table of its own: leave out --schedule, --theory, "
+                   "--selection, --replicas and figures");
+  if (q->replicas > 0 && (q->schedule > 0 || q->theory || q->selection || q->timeline ||
                           q->densities || q->folder != NULL))
     return gl_fail(err, GL_EINPUT,
                    "--replicas prints numbers of many seeds; --schedule, --theory, --selection "
@@ -202,12 +228,33 @@ static gl_status check_options(const request *q, const char *format, gl_error *e
   return GL_OK;
 }
 
+/* What the staleness counters of trainers would read, for every setting of the sweep. */
+static gl_status sim_definitions(const one_recipe *of, const request *q, gl_error *err) {
+  definitions_comparison c;
+  gl_status status = definitions_compare(&c, &of->r, of->doc, err);
+  if (status == GL_OK) status = report_table(c.table, (table_form)q->format, q->json, err);
+  definitions_comparison_fini(&c);
+  return status;
+}
+
+static gl_status sim_read_and_run(one_recipe *of, const request *q, gl_error *err) {
+  gl_status status = one_recipe_read(of, err);
+  if (status != GL_OK) return status;
+  if (q->definitions) return sim_definitions(of, q, err);
+  if (of->r.sweep != NULL)
+    fputs("gepolab: note: this is the clock of the base recipe; its sweep is left aside\n", stderr);
+  return sim_one_run(&of->r, of->doc, q, err);
+}
+
 static gl_status run_sim(const command *self, int argc, char **argv, gl_error *err) {
-  const char *format = NULL;
+  const char *events = NULL, *format = NULL;
   request q = {.threads = pool_usable_cores()};
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json},
-      {"schedule", 0, ARGS_TEXT, "csv", "every trained batch with its times, as CSV", &format},
+      {"schedule", 0, ARGS_TEXT, "WHAT",
+       "as CSV: every trained batch with its times (csv), or every run of tokens of one version "
+       "(tokens)",
+       &events},
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the staleness distribution there", &q.folder},
       {"timeline", ARGS_OLD('t'), ARGS_FLAG, NULL,
        "and what samplers, links and the learner do when (default folder: figures)", &q.timeline},
@@ -217,6 +264,10 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
        "and what became of all that was drawn, by lengths and prompts", &q.selection},
       {"densities", 'd', ARGS_FLAG, NULL,
        "and the densities of all laws, those of the sweep's cells too", &q.densities},
+      {"definitions", 0, ARGS_FLAG, NULL,
+       "what the staleness counters of trainers would read, for every setting of the sweep",
+       &q.definitions},
+      {"format", 0, ARGS_TEXT, "FORMAT", "of the definitions: text, markdown or latex", &format},
       {"between", 0, ARGS_TEXT, "FROM,TO",
        "simulated seconds of the timeline (default: the first 64 updates)", &q.between},
       {"replicas", 0, ARGS_COUNT, "N",
@@ -234,14 +285,10 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
   q.form.words = &of.words;
   if (status == GL_OK && !of.words.help) {
-    status = check_options(&q, format, err);
     if ((q.timeline || q.densities) && q.folder == NULL) q.folder = "figures";
-    q.schedule_csv = format != NULL;
-    if (status == GL_OK) status = one_recipe_read(&of, err);
-    if (status == GL_OK && of.r.sweep != NULL)
-      fputs("gepolab: note: this is the clock of the base recipe; its sweep is left aside\n",
-            stderr);
-    if (status == GL_OK) status = sim_one_run(&of.r, of.doc, &q, err);
+    status = read_forms(&q, events, format, err);
+    if (status == GL_OK) status = check_options(&q, err);
+    if (status == GL_OK) status = sim_read_and_run(&of, &q, err);
   }
   one_recipe_fini(&of);
   return status;
@@ -258,7 +305,8 @@ const command command_sim = {
         "of a form (paper/methods.md 10.11); else the condition it breaks is named, exit code 2.\n"
         "--selection: batches, groups or responses that were drawn, and how many of them were\n"
         "trained, too stale, evicted, aborted, lost or are pending: what is trained differs from\n"
-        "what was drawn where slow ones come too late.",
+        "what was drawn where slow ones come too late.\n"
+        "--definitions: the counters that `gepolab list definitions` explains.",
     .examples =
         "  gepolab sim heterorl_trace --json\n"
         "  gepolab sim heterorl_trace cluster.window=4\n"
@@ -267,6 +315,7 @@ const command command_sim = {
         "  gepolab sim delay_sweep --densities -f figures/\n"
         "  gepolab sim quickstart steps=2000 'cluster={preset: sync, samplers: 4}' --theory\n"
         "  gepolab sim slow_prompts --selection\n"
+        "  gepolab sim staleness_counters --definitions\n"
         "  gepolab sim shared_egress --replicas 32\n"
         "  gepolab sim quickstart --schedule csv > schedule.csv",
     .run = run_sim};

@@ -138,7 +138,9 @@ typedef struct second_words {
 #define STUDY(X) X(status) X(info) X(check) X(merge) X(export)
 #define TABLES(X) X(outcomes) X(contrasts) X(effects) X(announcements) X(features)
 #define LAB(X) X(bias) X(theory) X(selection)
-#define LISTS(X) X(algorithms) X(fields) X(kinds) X(presets) X(metrics) X(recipes) X(published)
+#define LISTS(X)                                                                                   \
+  X(algorithms)                                                                                    \
+  X(fields) X(kinds) X(presets) X(metrics) X(definitions) X(recipes) X(published)
 #define LLM(X)                                                                                     \
   X(llm_info)                                                                                      \
   X(llm_tasks)                                                                                     \

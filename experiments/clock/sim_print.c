@@ -3,6 +3,7 @@
 
 #include "core/base/json.h"
 #include "core/base/shown.h"
+#include "sim/definitions.h"
 #include "sim/schedule.h"
 
 #include <inttypes.h>
@@ -112,6 +113,21 @@ void schedule_print_csv(const schedule *s, FILE *to) {
 #undef PRINT_VERSIONS
       fputs("\n", to);
     }
+}
+
+static void print_token_run(void *self, const token_run *run) {
+  FILE *to = self;
+  char t[3][NUMBER_TEXT_SIZE];
+  fprintf(to, "%" PRId64 ",%" PRIu64 ",%" PRIu32 ",%s,%s,%zu,%" PRId64 ",%s\n", run->update->step,
+          run->unit->number, run->unit->sampler, number_text(run->unit->start_s, t[0]),
+          number_text(run->update->end_s, t[1]), run->response, run->version,
+          number_text(run->tokens, t[2]));
+}
+
+gl_status schedule_print_tokens(const schedule *s, const cluster_spec *spec, uint64_t seed,
+                                FILE *to, gl_error *err) {
+  fputs("step,unit,sampler,start_s,end_s,response,version,tokens\n", to);
+  return schedule_token_runs(s, spec, seed, print_token_run, to, err);
 }
 
 /* --- fates of units --- */

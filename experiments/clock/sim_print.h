@@ -15,6 +15,12 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
  */
 void schedule_print_csv(const schedule *s, FILE *to);
 
+/* Prints a header and one line per run of tokens of one response from one version, for all trained
+ * units: the events that staleness counters are computed from (sim/definitions.h). Errors:
+ * GL_ENOMEM. */
+gl_status schedule_print_tokens(const schedule *s, const cluster_spec *spec, uint64_t seed,
+                                FILE *to, gl_error *err);
+
 /* Adds to a document: `fates` [{fate, units, share, mean_tokens, mean_longest}], beginning with
  * `drawn`; `unit`; `mean_weight` of trained units; `by_length` [{from, to, drawn, trained, stale,
  * …}] for the length classes that have units (tokens of the longest response); and `by_prompt`
