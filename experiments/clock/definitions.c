@@ -76,7 +76,8 @@ static char *setting_label(const char *swept) {
   return label;
 }
 
-static gl_status add_cell(definitions_runs *runs, const sweep_cell *cell, gl_error *err) {
+static gl_status add_definitions_cell(definitions_runs *runs, const sweep_cell *cell,
+                                      gl_error *err) {
   cfg_doc *doc = NULL;
   recipe r;
   definitions_run *run = MUST_ADD(runs->of, runs->n, "runs");
@@ -107,7 +108,7 @@ static gl_status read_definitions_runs(definitions_runs *runs, const recipe *r, 
   gl_status status = sweep_grid_read(&grid, doc, err);
   if (status == GL_OK) status = sweep_expand(&cells, doc, &grid, &(sweep_expansion){0}, err);
   for (size_t i = 0; i < cells.n_cells && status == GL_OK; ++i)
-    if (!is_repeated_clock(&cells, i)) status = add_cell(runs, &cells.cells[i], err);
+    if (!is_repeated_clock(&cells, i)) status = add_definitions_cell(runs, &cells.cells[i], err);
   sweep_cells_fini(&cells);
   return status;
 }
