@@ -29,7 +29,7 @@ figures: $(BUILD)/gepolab
 # Results that are kept in paper/results, and the documents that cite them. Results whose study takes
 # long may be missing: their numbers stay as they are.
 RESULTS_LATER :=
-CITING        := README.md paper/findings.md paper/FINDINGS-lab.md paper/FINDINGS-llm.md
+CITING        := README.md site/paper.md paper/findings.md paper/FINDINGS-lab.md paper/FINDINGS-llm.md
 STUDIES       ?= delay_sweep laboratory clock
 
 # Runs the studies behind the documents anew and keeps their results; STUDIES=llm_delay_sweep is the

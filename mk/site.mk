@@ -1,0 +1,22 @@
+# The site: static pages in $(BUILD)/site, from the documents and from what the program prints.
+
+# MkDocs and its theme come from PyPI into a virtual environment below $(BUILD), once; Doxygen from Debian.
+SITE_PACKAGES := doxygen python3-venv
+SITE_PYTHON   := $(BUILD)/site-env/bin/python
+$(SITE_PYTHON): site/requirements.txt
+	@python3 -m venv $(BUILD)/site-env
+	@$(SITE_PYTHON) -m pip install -q --disable-pip-version-check -r site/requirements.txt && touch $@
+
+.PHONY: site check-site
+site: $(BUILD)/gepolab
+	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) $(SITE_PACKAGES)"
+	@$(MAKE) --no-print-directory $(SITE_PYTHON)
+	@$(SITE_PYTHON) site/pages.py $(BUILD)/gepolab . $(BUILD)/site-pages
+	@NO_MKDOCS_2_WARNING=1 SITE_PAGES=$(abspath $(BUILD)/site-pages) SITE_OUTPUT=$(abspath $(BUILD)/site) SITE_PYTHON=$(abspath python) \
+	  $(SITE_PYTHON) -m mkdocs build -q --strict -f site/mkdocs.yml
+	@{ cat site/Doxyfile; echo 'OUTPUT_DIRECTORY = $(BUILD)/site'; } | doxygen - > $(BUILD)/doxygen.log 2>&1 || { tail $(BUILD)/doxygen.log; exit 1; }
+	@echo "the site is $(BUILD)/site/index.html (its search needs a server: python3 -m http.server -d $(BUILD)/site)"
+
+# Every link, anchor, image and command line; pages at 400 and 1,400 pixels in Chromium, without script, light and dark.
+check-site: site
+	@$(SITE_PYTHON) tests/site/check.py $(BUILD)/gepolab $(BUILD)/site

@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""Writes the site's pages from the documents of the tree and from what `gepolab` prints.
+
+    pages.py GEPOLAB TREE OUTPUT
+
+Documents are copied, with links that lead to other pages of the site or to the source. Pages of
+algorithms, recipe fields, metrics, presets, recipes and commands come from the program's JSON and
+help, so they cannot differ from it. The gallery runs each command of site/gallery.tsv and shows the
+figure that it draws. paper.md is site/paper.md with its numbers filled from the stored results by
+`gepolab results fill`. Fails where a command fails.
+"""
+import html
+import json
+import os
+import posixpath
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+# Document of the tree -> page of the site.
+DOCUMENTS = {
+    "README.md": "index.md", "GUIDE.md": "guide.md", "INSTALL.md": "install.md", "GLOSSARY.md": "glossary.md",
+    "CHANGELOG.md": "changelog.md", "ARCHITECTURE.md": "architecture.md", "CONTRIBUTING.md": "contributing.md",
+    "experiments/RECIPES.md": "recipes.md", "experiments/DATA.md": "data.md", "experiments/BENCHMARKS.md": "benchmarks.md",
+    "paper/findings.md": "findings.md", "paper/FINDINGS-lab.md": "findings-lab.md",
+    "paper/FINDINGS-llm.md": "findings-llm.md", "paper/methods.md": "methods.md", "python/README.md": "python.md",
+    "site/paths.md": "paths.md", "site/paper.md": "paper.md",
+}
+# Other files that documents link to: shown at the place where the source is published.
+SOURCE = "https://github.com/gepolab/gepolab/blob/main/"
+
+
+class Site:
+    def __init__(self, program, tree, output):
+        self.program, self.tree, self.output = os.path.abspath(program), tree, output
+
+    def run(self, *arguments, cwd=None):
+        done = subprocess.run([self.program, *arguments], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"site: `gepolab {shlex.join(arguments)}` fails: {done.stderr.strip()}")
+        return done.stdout
+
+    def json(self, *arguments):
+        return json.loads(self.run(*arguments, "--json"))
+
+    def write(self, page, text):
+        path = os.path.join(self.output, page)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as to:
+            to.write(text)
+
+    def read(self, document):
+        with open(os.path.join(self.tree, document), encoding="utf-8") as of:
+            return of.read()
+
+    # --- documents ---
+
+    def link(self, document, target):
+        """Where a link of a document leads on the site."""
+        if re.match(r"[a-z]+:|#", target):
+            return target
+        path, hash_, anchor = target.partition("#")
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(document), path))
+        if path in DOCUMENTS:
+            return DOCUMENTS[path] + hash_ + anchor
+        if path == "library/gepolab.h":
+            return "c.md"
+        if re.search(r"\.(png|svg)$", path):
+            to = os.path.join(self.output, "images", os.path.basename(path))
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            shutil.copyfile(os.path.join(self.tree, path), to)
+            return "images/" + os.path.basename(path)
+        if not os.path.exists(os.path.join(self.tree, path)):
+            sys.exit(f"site: {document} links to {target}, which does not exist")
+        return SOURCE + path
+
+    def document(self, document, page):
+        out, fenced = [], False
+        for line in self.read(document).splitlines():
+            if line.startswith("```"):
+                fenced = not fenced
+            if not fenced and not line.startswith("    "):
+                line = re.sub(r"(\]\()([^)\s]+)(\))", lambda m: m[1] + self.link(document, m[2]) + m[3], line)
+            out.append(line)
+        text = "\n".join(out) + "\n"
+        text = re.sub(r"^<!-- .*? -->$\n?", "", text, flags=re.M)
+        self.write(page, typeset(text) if document == "paper/methods.md" else separated(text))
+
+    # --- pages of the program ---
+
+    def algorithms(self):
+        rows = self.json("list", "algorithms")
+        trainers = [key for key in rows[0] if key not in ("name", "source", "notes", "fields", "formula", "pytorch")]
+        named = {"trl": "TRL", "verl": "verl", "areal": "AReaL"}
+        table = ["# Algorithms", "", "An algorithm is a set of fields. Each card shows what differs from the defaults,",
+                 "the paper, and the settings of trainers that compute the same.", "",
+                 '<input class="filter" type="search" placeholder="filter the table" aria-label="filter the table" hidden>', "",
+                 "| algorithm | source | objective | ratio | clip | notes |", "|---|---|---|---|---|---|"]
+        for row in rows:
+            f = row["fields"]
+            table.append(f"| [{row['name']}]({row['name']}.md) | {cell(row['source'])} | {cell(f['objective'])} | "
+                         f"{cell(f['ratio'])} | {cell(f['clip'])} | {cell(row['notes'])} |")
+            self.card(row, rows, [(named.get(t, t), row[t]) for t in trainers if isinstance(row[t], str)])
+        self.write("algorithms/index.md", "\n".join(table) + "\n")
+        return rows
+
+    def card(self, row, rows, trainers):
+        text = self.run("list", "algorithms", row["name"])
+        likely = {k: max((r["fields"][k] for r in rows), key=[r["fields"][k] for r in rows].count) for k in row["fields"]}
+        lines = [f"# {row['name']}", "", f"Source: {paper_link(row['source'])}", ""]
+        if row["notes"]:
+            lines += [row["notes"] + ".", ""]
+        lines += ["## Settings in trainers", "", "| trainer | settings |", "|---|---|"]
+        lines += [f"| {name} | {cell(value)} |" for name, value in trainers]
+        lines += ["", "## Fields that few algorithms have", "", "| field | value | most algorithms |", "|---|---|---|"]
+        odd = [(k, v) for k, v in row["fields"].items() if v != likely[k]]
+        lines += [f"| `{k}` | {show(v)} | {show(likely[k])} |" for k, v in odd] or ["| none | | |"]
+        lines += ["", "## What the program says", "", "```", text.rstrip(), "```", "", "## Commands", "", "```sh",
+                  f"gepolab list algorithms {row['name']} --json       # all fields",
+                  f"gepolab policy -a {row['name']} group.json         # loss and coefficients of a group",
+                  f"gepolab lab bias four_arms algorithm={row['name']}  # its exact bias in a bandit", "```", ""]
+        self.write(f"algorithms/{row['name']}.md", "\n".join(lines))
+
+    def table(self, page, title, intro, columns, rows):
+        """A page with one table whose rows have anchors, and a filter that needs script."""
+        lines = [f"# {title}", "", intro, "",
+                 '<input class="filter" type="search" placeholder="filter the table" aria-label="filter the table" hidden>', "",
+                 '<div class="wide"><table markdown="0"><thead><tr>' + "".join(f"<th>{c}</th>" for c in columns) + "</tr></thead><tbody>"]
+        anchors = set()
+        for row in rows:
+            anchor = re.sub(r"[^a-z0-9_]+", "-", row[0].lower()).strip("-")
+            while anchor in anchors:
+                anchor += "-again"
+            anchors.add(anchor)
+            cells = [f'<td id="{anchor}"><code>{html.escape(row[0])}</code></td>']
+            lines.append("<tr>" + "".join(cells + [f"<td>{html.escape(str(c))}</td>" for c in row[1:]]) + "</tr>")
+        self.write(page, "\n".join(lines + ["</tbody></table></div>", ""]))
+
+    def catalogues(self):
+        fields = {f["path"]: f for f in self.json("list", "fields")}
+        self.table("fields.md", "Recipe fields", "Every field of a recipe, from `gepolab list fields`. "
+                   "[Recipes](recipes.md) explains them by subject.", ["field", "kind", "default", "unit", "meaning"],
+                   [(f["path"], f["kind"], f["default"], f["unit"], f["meaning"]) for f in fields.values()])
+        self.table("metrics.md", "Metrics", "Every metric of an update, from `gepolab list metrics`. A column of an exported "
+                   "table has the same name.", ["metric", "unit", "meaning", "computed by"],
+                   [(m["name"], m["unit"], m["meaning"], m["source"]) for m in self.json("list", "metrics")])
+        presets = self.json("list", "presets")
+        keys = [k for k in presets[0] if isinstance(presets[0][k], str)]
+        self.table("presets.md", "Presets of clusters", "Settings of published systems. Each says what of the system it "
+                   "does not model.", keys, [tuple(p.get(k) or "" for k in keys) for p in presets])
+        self.table("shipped.md", "Recipes inside the program", "`gepolab list recipes NAME --print` prints one.",
+                   ["recipe", "for", "what it shows"],
+                   [(r["name"], r.get("for", r.get("command", "")), r["description"]) for r in self.json("list", "recipes")])
+
+    def commands(self):
+        first = self.run("--help")
+        names = re.findall(r"^(?:[a-z]+ +|          )([a-z]+)   *[a-zA-Z]", first, flags=re.M)
+        lines = ["# Commands", "", "```", first.rstrip(), "```", ""]
+        for name in names:
+            lines += [f"## gepolab {name}", "", "```", self.run(name, "--help").rstrip(), "```", ""]
+            said = self.run(name, "--help")
+            for sub in re.findall(r"^  ([a-z]+)  +[a-z0-9]", said.split("options:")[0], flags=re.M):
+                helped = subprocess.run([self.program, name, sub, "--help"], capture_output=True, text=True)
+                if helped.returncode == 0 and f"usage: gepolab {name} {sub}" in helped.stdout:
+                    lines += [f"### gepolab {name} {sub}", "", "```", helped.stdout.rstrip(), "```", ""]
+        self.write("commands.md", "\n".join(lines))
+
+    # --- gallery ---
+
+    def gallery(self):
+        rows = [line.split("\t") for line in self.read("site/gallery.tsv").splitlines()[1:]]
+        lines = ["# Gallery", "", "Each figure was drawn by the command below it when this site was built. The commands run in a",
+                 "clone of the source; `-o FOLDER` or `-f FOLDER` chooses where the figure goes. Beside a figure lie its",
+                 "numbers (`.tsv`) and its gnuplot script (`.gp`).", ""]
+        for number, (question, command) in enumerate(rows, 1):
+            words = shlex.split(command)[1:]
+            folder = os.path.join(self.output, "images", f"gallery{number}")
+            shutil.rmtree(folder, ignore_errors=True)
+            os.makedirs(folder)
+            if words[0] == "plot":
+                words += ["-o", folder]
+            else:
+                words.insert(words.index("-f") + 1, folder)
+            self.run(*[os.path.join(self.tree, w) if w.startswith("paper/") else w for w in words])
+            figures = sorted(f[:-4] for f in os.listdir(folder) if f.endswith(".svg"))
+            if not figures:
+                sys.exit(f"site: `{command}` draws nothing")
+            for file in os.listdir(folder):
+                if not file.endswith((".svg", ".tsv")):
+                    os.remove(os.path.join(folder, file))
+            lines += [f"## {question}", ""]
+            for figure in figures:
+                lines += [f"![{question} ({figure})](images/gallery{number}/{figure}.svg){{ loading=lazy }}", "",
+                          f"[numbers of {figure}](images/gallery{number}/{figure}.tsv)", ""]
+            lines += ["```sh", command, "```", ""]
+        self.write("gallery.md", "\n".join(lines))
+
+
+def separated(text):
+    """A list behind a paragraph needs an empty line in the site's Markdown."""
+    out, fenced = [], False
+    for line in text.splitlines():
+        if line.startswith("```"):
+            fenced = not fenced
+        item = re.match(r"(- |\d+\. )", line)
+        if item and not fenced and out and out[-1].strip() and not re.match(r"(- |\d+\. |  )", out[-1]):
+            out.append("")
+        out.append(line)
+    return "\n".join(out) + "\n"
+
+
+def typeset(text):
+    """Displayed formulas, indented by four blanks, in a formula's type with raised and lowered indices."""
+    out, block, fenced = [], [], False
+    lines = separated(text).splitlines() + [""]
+    for line in lines:
+        if line.startswith("```"):
+            fenced = not fenced
+        if line.startswith("    ") and not fenced and (block or (out and not out[-1].strip())) and not in_list(out):
+            block.append(line[4:])
+            continue
+        if block:
+            out += ['<div class="formula" markdown="0">', "<br>".join(formula(part) for part in block), "</div>", ""]
+            block = []
+        out.append(line)
+    return "\n".join(out)
+
+
+def in_list(out):
+    last = next((line for line in reversed(out) if line.strip() and not line.startswith(" ")), "")
+    return bool(re.match(r"(- |\d+\. )", last))
+
+
+def formula(text):
+    """HTML of one line of a formula: x[i,t] and x_i lowered, x^2 raised, one-letter names in italics."""
+    text = html.escape(text)
+    text = re.sub(r"\^\{([^}]*)\}|\^\(([^)]*)\)|\^([\w−-]+)", lambda m: f"<sup>{m[1] or m[2] or m[3]}</sup>", text)
+    text = re.sub(r"(?<=[\w)̂])\[([^\]]*)\]", r"<sub>\1</sub>", text)
+    text = re.sub(r"_\{([^}]*)\}|_(\w)(?![a-z])", lambda m: f"<sub>{m[1] or m[2]}</sub>", text)
+    text = re.sub(r"(?<![\w&;/<])([A-Za-z])(?![\w;>])", r"<i>\1</i>", text)
+    return re.sub(r" {2,}", lambda m: "&emsp;" * min(4, len(m[0]) // 2), text)
+
+
+def cell(text):
+    return str(text).replace("|", "\\|").replace("\n", " ")
+
+
+def show(value):
+    return "unset" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def paper_link(source):
+    return re.sub(r"\b(\d{4}\.\d{5})\b", r"[\1](https://arxiv.org/abs/\1)", source)
+
+
+def main():
+    program, tree, output = sys.argv[1:4]
+    shutil.rmtree(output, ignore_errors=True)
+    site = Site(program, tree, output)
+    for document, page in DOCUMENTS.items():
+        site.document(document, page)
+    site.algorithms()
+    site.catalogues()
+    site.commands()
+    site.gallery()
+    site.write("c.md", "# C reference\n\n`libgepolab` has one header. [Its functions, structures and constants](c/gepolab_8h.html){ .md-button }\n\n"
+               "```c\n" + site.read("library/gepolab.h").split("*/")[0] + "*/\n```\n")
+    site.write("python-reference.md", "# Python reference\n\n::: gepolab\n    options:\n      members_order: source\n      show_root_heading: false\n")
+    for name in ("extra.css", "extra.js"):
+        shutil.copyfile(os.path.join(tree, "site", name), os.path.join(output, name))
+
+
+if __name__ == "__main__":
+    main()
