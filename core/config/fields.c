@@ -237,17 +237,26 @@ static void find_alias(const char *name, char text[FIELD_HINT_SIZE]) {
   }
 }
 
-const char *fields_elsewhere(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]) {
+static bool is_field_at(const char *path) {
+  return path != NULL && fields_of_item(path) != NULL;
+}
+
+const char *fields_alias(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]) {
   char plain[FIELD_PATH_SIZE];
-  const bool is_field = not_at != NULL && fields_of_item(not_at) != NULL;
   *text = '\0';
   plain_name(name, plain);
   if (not_at == NULL && fields_named(plain) != NULL)
     add_elsewhere(text, plain);
-  else if (!is_field || strchr(not_at, '.') == NULL)
+  else if (!is_field_at(not_at) || strchr(not_at, '.') == NULL)
     find_alias(last_word_of(plain), text);
-  if (is_field) return text;
-  if (*text == '\0') find_elsewhere(last_word_of(plain), text);
+  return text;
+}
+
+const char *fields_elsewhere(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]) {
+  char plain[FIELD_PATH_SIZE];
+  plain_name(name, plain);
+  if (*fields_alias(name, not_at, text) == '\0' && !is_field_at(not_at))
+    find_elsewhere(last_word_of(plain), text);
   return text;
 }
 

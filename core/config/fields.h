@@ -188,12 +188,12 @@ typedef struct field_alias {
  * experiments/recipe/aliases.c; a program that does not has no aliases. */
 bool field_alias_at(size_t i, field_alias *alias);
 
-/* The fields that somebody means who wrote `name` where no field is: that of an alias,
- * "cluster.delay (half of it)", or those elsewhere with that last word. Upper case and hyphens do
- * not matter. not_at (or NULL) is the path that was written: where it is a field, which other
- * recipes have, only aliases of top-level keys are looked for. Empty where there are none. Returns
- * text. */
+/* Writes the field that another program calls `name`, "cluster.delay (half of it)"; "" if there is
+ * none. Upper case and hyphens do not matter. not_at (or NULL) is the path that was written: if
+ * other recipes have a field there, only aliases of top-level keys are looked for. Returns text. */
 enum { FIELD_HINT_SIZE = 320 };
+const char *fields_alias(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]);
+/* The same, and without an alias the fields elsewhere with that last word. */
 const char *fields_elsewhere(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]);
 /* What is written in place of a value that a field does not have, as fields_elsewhere(). */
 const char *fields_value_elsewhere(const char *path, const char *value, char text[FIELD_HINT_SIZE]);

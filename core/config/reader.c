@@ -40,7 +40,10 @@ static size_t distance(const char *a, size_t n, const char *b, size_t m) {
   return last[m];
 }
 
-const char *cfg_nearest(const char *word, const char *const *names, size_t n) {
+/* The nearest name at most `most` edits away, or NULL. A name that begins with the word, or the
+ * word with it, counts as one edit away. */
+static const char *nearest_within(size_t most, const char *word, const char *const *names,
+                                  size_t n) {
   size_t length = strlen(word), best = SIZE_MAX;
   const char *nearest = NULL;
   if (length == 0 || length > LONGEST_WORD) return NULL;
@@ -48,11 +51,14 @@ const char *cfg_nearest(const char *word, const char *const *names, size_t n) {
     size_t other = strlen(names[i]);
     if (other == 0 || other > LONGEST_WORD) continue;
     size_t d = distance(word, length, names[i], other), shorter = length < other ? length : other;
-    if (shorter >= 3 && strncmp(word, names[i], shorter) == 0)
-      d = 1; /* one is a prefix of the other */
-    if (d < best && d <= (length + 2) / 3) best = d, nearest = names[i];
+    if (shorter >= 3 && strncmp(word, names[i], shorter) == 0) d = 1;
+    if (d < best && d <= most) best = d, nearest = names[i];
   }
   return nearest;
+}
+
+const char *cfg_nearest(const char *word, const char *const *names, size_t n) {
+  return nearest_within((strlen(word) + 2) / 3, word, names, n);
 }
 
 const char *cfg_hint(const char *word, const char *const *names, size_t n,
@@ -194,23 +200,18 @@ void cfg_defaults(cfg_reader *r, const void *set) {
   r->defaults = set;
 }
 
-/* "; write optimizer.lr", of a section of a recipe. */
-static const char *elsewhere(const cfg_reader *r, const char *key, char text[FIELD_HINT_SIZE]) {
+/* Writes the field that an unknown key means, "optimizer.lr": that of an alias, or the one of the
+ * same name in another section. "" if there is none, or if the key is no alias and one edit away
+ * from a name of this section. */
+static const char *meant(const cfg_reader *r, const char *key, char text[FIELD_HINT_SIZE]) {
   char path[FIELD_PATH_SIZE], head[CFG_MAX_KEY + 1];
   const int is_root = *r->path == '\0' && strcmp(r->section, "recipe") == 0;
   *text = '\0';
   snprintf(head, sizeof head, "%.*s", (int)strcspn(r->path, "."), r->path);
   if (!is_root && (fields_named(head) == NULL || fields_is_whole(r->path))) return text;
   snprintf(path, sizeof path, "%s%s%.64s", r->path, is_root ? "" : ".", key);
-  return fields_elsewhere(key, path, text);
-}
-
-/* Whether a name of the section is the key with one more character at its end ("steps" for "step"):
- * then no field of another section is meant. */
-static bool lacks_one_letter(const cfg_reader *r, const char *key) {
-  const char *near = cfg_nearest(key, r->asked, r->n_asked);
-  const size_t n = strlen(key);
-  return near != NULL && strlen(near) == n + 1 && strncmp(key, near, n) == 0;
+  return nearest_within(1, key, r->asked, r->n_asked) != NULL ? fields_alias(key, path, text)
+                                                              : fields_elsewhere(key, path, text);
 }
 
 gl_status cfg_end(cfg_reader *r) {
@@ -221,7 +222,7 @@ gl_status cfg_end(cfg_reader *r) {
     while (k < r->n_asked && strcmp(r->asked[k], e->key) != 0) ++k;
     if (k < r->n_asked) continue;
     char near[CFG_HINT_SIZE], all[500], other[FIELD_HINT_SIZE];
-    if (!lacks_one_letter(r, e->key) && *elsewhere(r, e->key, other) != '\0')
+    if (*meant(r, e->key, other) != '\0')
       return r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'; write %s",
                                      e->key, r->section, other);
     r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'%s; it knows: %s",

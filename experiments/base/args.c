@@ -25,7 +25,6 @@ typedef struct parser {
   const command *command;
   const args_option *options;
   size_t n_options;
-  args_shape shape;
   int argc;
   char **argv;
   int next;               /* index of the next word of argv */
@@ -47,16 +46,13 @@ static void option_left(const args_option *o, char *left, size_t size) {
 }
 
 /* Whether the command's first word may be the name of a file that is inside the program. */
-static bool takes_embedded(const command *c) {
-  static const char *const words[] = {"RECIPE", "[RECIPE", "CLUSTER"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
-    if (strncmp(c->arguments, words[i], strlen(words[i])) == 0) return true;
-  return false;
+static bool is_embedded(const command *c) {
+  return c->words.input == ARGS_RECIPE || c->words.input == ARGS_CLUSTER;
 }
 
 /* Whether the command reads algorithms, so that it has the option --algorithms. */
-static bool takes_algorithms(const command *c) {
-  return strstr(c->arguments, "RECIPE") != NULL || strstr(c->arguments, "ALGORITHM") != NULL;
+static bool has_algorithms(const command *c) {
+  return c->words.input == ARGS_RECIPE || c->words.algorithms;
 }
 
 /* Options that many commands have. */
@@ -65,8 +61,8 @@ typedef struct common_option {
   const char *name, *value, *help;
 } common_option;
 static const common_option common_options[] = {
-    {takes_embedded, "print", NULL, "print the text of what is inside the program, no more"},
-    {takes_algorithms, "algorithms", "FILE",
+    {is_embedded, "print", NULL, "print the text of what is inside the program, no more"},
+    {has_algorithms, "algorithms", "FILE",
      "algorithms of your own, as $" PROGRAM_ALGORITHMS ": algorithms: {my_row: {base: grpo, …}}"}};
 enum { COMMON_OPTIONS = sizeof common_options / sizeof *common_options };
 
@@ -187,14 +183,10 @@ static const args_option *option_lettered(const parser *p, char letter) {
   return NULL;
 }
 
-static bool takes_recipe(const command *c) {
-  return strstr(c->arguments, "RECIPE") != NULL;
-}
-
 /* Of a command that takes a recipe: --steps 20 is written steps=20. */
 static bool is_field_as_option(const parser *p, const char *word, size_t length, gl_error *err) {
   char name[64], own[FIELD_HINT_SIZE], path[FIELD_HINT_SIZE];
-  if (!p->shape.overrides || !takes_recipe(p->command)) return false;
+  if (!p->command->words.overrides || p->command->words.input != ARGS_RECIPE) return false;
   snprintf(name, sizeof name, "%.*s", (int)length, word);
   if (*fields_elsewhere(name, NULL, own) == '\0') return false;
   const char *next = p->next < p->argc && p->argv[p->next][0] != '-' ? p->argv[p->next] : "VALUE";
@@ -209,7 +201,7 @@ static bool is_field_as_option(const parser *p, const char *word, size_t length,
 /* Of a command that takes a recipe: steps 20 and steps = 20 are written steps=20. */
 static bool is_field_as_word(const parser *p, const char *word) {
   char own[FIELD_HINT_SIZE];
-  if (!takes_recipe(p->command)) return false;
+  if (p->command->words.input != ARGS_RECIPE) return false;
   if (*fields_elsewhere(word, NULL, own) == '\0') return false;
   int at = p->next;
   if (at < p->argc && strcmp(p->argv[at], "=") == 0) ++at;
@@ -303,7 +295,7 @@ static gl_status args_take(parser *p, const args_option *o, const char *text) {
 }
 
 static gl_status take_long(parser *p, const char *word) {
-  if (strcmp(word, "print") == 0 && takes_embedded(p->command)) {
+  if (strcmp(word, "print") == 0 && is_embedded(p->command)) {
     p->prints = true;
     return GL_OK;
   }
@@ -311,7 +303,7 @@ static gl_status take_long(parser *p, const char *word) {
   size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
   const args_option *o = option_named(p, word, length);
   const args_option own = {"algorithms", 0, ARGS_READ, "FILE", NULL, &p->algorithms};
-  if (o == NULL && takes_algorithms(p->command) && length == strlen(own.name) &&
+  if (o == NULL && has_algorithms(p->command) && length == strlen(own.name) &&
       strncmp(word, own.name, length) == 0)
     o = &own;
   if (o == NULL) return unknown_option(p, word, length);
@@ -337,13 +329,13 @@ static int is_override(const char *word) {
 
 static gl_status args_take_word(parser *p, const char *word) {
   args *a = p->out;
-  if (p->shape.overrides && is_override(word)) {
+  if (p->command->words.overrides && is_override(word)) {
     a->overrides[a->n_overrides++] = word;
     return GL_OK;
   }
-  if (a->n_words == p->shape.max_words && is_field_as_word(p, word)) return GL_EINPUT;
-  if (a->n_words == p->shape.max_words) {
-    const char *hint = p->shape.overrides ? "; an override has the form key=value" : "";
+  if (a->n_words == p->command->words.max && is_field_as_word(p, word)) return GL_EINPUT;
+  if (a->n_words == p->command->words.max) {
+    const char *hint = p->command->words.overrides ? "; an override has the form key=value" : "";
     return gl_fail(p->err, GL_EINPUT,
                    "%s does not know what to do with '%s'%s (usage: gepolab %s %s)",
                    p->command->name, word, hint, p->command->name, p->command->arguments);
@@ -408,17 +400,11 @@ static gl_status check_written(const parser *p) {
   return status;
 }
 
-/* Whether the command's words are all names of files of runs. */
-static bool reads_studies(const command *c) {
-  return !takes_recipe(c) &&
-         (strncmp(c->arguments, "STUDY", 5) == 0 || strncmp(c->arguments, "FILE …", 8) == 0);
-}
-
 /* Prints the embedded file that the word names; the command then has nothing to do. */
 static gl_status print_embedded(args *a, const command *c, gl_error *err) {
   const char *name = a->words[0];
   const resource *r =
-      strncmp(c->arguments, "CLUSTER", 7) == 0 ? resources_cluster(name) : resources_recipe(name);
+      c->words.input == ARGS_CLUSTER ? resources_cluster(name) : resources_recipe(name);
   if (r == NULL)
     return gl_fail(err, GL_EINPUT,
                    "--print: nothing inside the program is called '%s'; `gepolab list recipes` "
@@ -439,7 +425,7 @@ args_help args_help_form(int argc, char **argv) {
 }
 
 gl_status args_parse(args *a, const command *c, const args_option *options, size_t n_options,
-                     args_shape shape, int argc, char **argv, gl_error *err) {
+                     int argc, char **argv, gl_error *err) {
   const args_help form = args_help_form(argc, argv);
   *a = (args){.help = form != ARGS_NO_HELP};
   if (form == ARGS_HELP_TERMINAL) print_help(c, options, n_options);
@@ -452,7 +438,7 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
   a->made = calloc((size_t)argc + 1, sizeof *a->made);
   if (a->words == NULL || a->overrides == NULL || a->made == NULL)
     return gl_fail_memory(err, "the command line");
-  parser p = {a, c, options, n_options, shape, argc, argv, 1, NULL, false, err};
+  parser p = {a, c, options, n_options, argc, argv, 1, NULL, false, err};
   int only_words = 0;
   while (p.next < argc) {
     const char *word = argv[p.next++];
@@ -470,13 +456,13 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
   if (p.algorithms != NULL && setenv(PROGRAM_ALGORITHMS, p.algorithms, 1) != 0)
     return gl_fail_memory(err, "the command line");
   if (p.prints && a->n_words == 1) return print_embedded(a, c, err);
-  for (size_t i = 0; i < a->n_words && reads_studies(c); ++i)
+  for (size_t i = 0; i < a->n_words && c->words.input == ARGS_RUNS; ++i)
     if (resources_recipe(a->words[i]) != NULL && access(a->words[i], F_OK) != 0)
       return gl_fail(err, GL_EINPUT,
                      "%s is a recipe inside the program, and %s reads what its runs were kept in: "
                      "`gepolab sweep` or `run %s -o %s.db` first, then %s.db",
                      a->words[i], c->name, a->words[i], a->words[i], a->words[i]);
-  if (a->n_words < shape.min_words)
+  if (a->n_words < c->words.min)
     return gl_fail(err, GL_EINPUT, "usage: gepolab %s %s", c->name, c->arguments);
   return check_written(&p);
 }

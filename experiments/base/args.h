@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/config/config.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* --- commands --- */
@@ -15,13 +16,27 @@
  * first error; it never exits by itself. Help on the terminal and the manual page are both printed
  * from these fields and from the command's options. */
 
+/* What the first word of a command names. */
+typedef enum args_input {
+  ARGS_ANY,     /* none of the following */
+  ARGS_RECIPE,  /* a recipe, from a file or inside the program, or a folder in its place */
+  ARGS_CLUSTER, /* the description of a cluster, from a file or inside the program */
+  ARGS_RUNS     /* every word is a file of runs: a study, or the log of another program */
+} args_input;
+
 typedef struct command command;
 struct command {
   const char *name;      /* "run"; with the words before it, "study status" */
   const char *arguments; /* for the usage line: "RECIPE [key=value …]" */
-  const char *summary;   /* one line of `gepolab help` */
-  const char *about;     /* paragraphs of `gepolab NAME --help` */
-  const char *examples;  /* lines of `gepolab NAME --help` */
+  struct {
+    args_input input;
+    size_t min, max; /* number of words that are not overrides */
+    bool overrides;  /* whether key=value words are overrides */
+    bool algorithms; /* whether it has --algorithms, as every command of a recipe has */
+  } words;
+  const char *summary;  /* one line of `gepolab help` */
+  const char *about;    /* paragraphs of `gepolab NAME --help` */
+  const char *examples; /* lines of `gepolab NAME --help` */
   gl_status (*run)(const command *self, int argc, char **argv, gl_error *err);
 };
 
@@ -63,12 +78,6 @@ typedef struct args_option {
   void *target;
 } args_option;
 
-/* Which positional words a command takes. */
-typedef struct args_shape {
-  size_t min_words, max_words; /* words that are not overrides */
-  int overrides;               /* whether key=value words are taken */
-} args_shape;
-
 typedef struct args {
   const char **words; /* [n_words], borrowed from argv */
   size_t n_words;
@@ -104,7 +113,7 @@ void args_print_command_row(const command *c);
  * nearest one. A file that is written must be no other file of the command line, also not through
  * links. GL_EINPUT on anything wrong; release with args_fini() in any case. */
 gl_status args_parse(args *a, const command *c, const args_option *options, size_t n_options,
-                     args_shape shape, int argc, char **argv, gl_error *err);
+                     int argc, char **argv, gl_error *err);
 /* Adds the files that a recipe was read from and names. GL_EINPUT if an option writes onto one. */
 gl_status args_read_files(args *a, const cfg_doc *doc, gl_error *err);
 void args_fini(args *a);

@@ -222,7 +222,7 @@ static gl_status run_algorithms(const command *self, int argc, char **argv, gl_e
       {"fields", 0, ARGS_FLAG, NULL, "what every field means and may be", &fields},
       {"json", 0, ARGS_FLAG, NULL, "all algorithms with all fields as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, 2, (args_shape){0, 1, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 2, argc, argv, err);
   if (status == GL_OK && !a.help && fields)
     algorithms_print_fields();
   else if (status == GL_OK && !a.help)
@@ -234,6 +234,7 @@ static gl_status run_algorithms(const command *self, int argc, char **argv, gl_e
 const command command_algorithms = {
     .name = "list algorithms",
     .arguments = "[ALGORITHM]",
+    .words = {ARGS_ANY, 0, 1, false, true},
     .summary = "the published algorithms and your own, their fields and sources",
     .about =
         "For each: its source, the TRL, verl and AReaL setting it corresponds to or that\n"

@@ -56,8 +56,7 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
        "printed numbers (run, benchmark, best, last) to compare", &printed}};
   args a;
   import_options_list(&import, options + OWN);
-  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT,
-                                (args_shape){1, ARGS_LIST_MOST, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&summary, "--table", asked, tables, sizeof tables / sizeof *tables, err);
     if (status == GL_OK)
@@ -73,6 +72,7 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
 const command command_analyze = {
     .name = "analyze",
     .arguments = "FILE …",
+    .words = {ARGS_RUNS, 1, ARGS_LIST_MOST, false},
     .summary = "tables of a study or of other programs' logs",
     .about =
         "--table summary, which is printed without --table; the others: outcomes (which runs "
@@ -155,7 +155,7 @@ static gl_status run_outcomes(const command *self, int argc, char **argv, gl_err
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &q.json}};
   args a;
   store *from = NULL;
-  gl_status status = args_parse(&a, self, options, 4, (args_shape){1, 1, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 4, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     q.format = (table_form)format;
@@ -171,6 +171,7 @@ static gl_status run_outcomes(const command *self, int argc, char **argv, gl_err
 const command command_outcomes = {
     .name = "analyze --table outcomes",
     .arguments = "STUDY.db",
+    .words = {ARGS_RUNS, 1, 1, false},
     .summary = "which runs fell, when, and at which learning rate a share falls",
     .about =
         "Judges every run by one rule. It falls at the first of four evaluations in a row below\n"
@@ -281,8 +282,8 @@ static gl_status run_contrasts(const command *self, int argc, char **argv, gl_er
       {"format", ARGS_OLD('f'), ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
-                                (args_shape){2, 2, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK)
@@ -295,6 +296,7 @@ static gl_status run_contrasts(const command *self, int argc, char **argv, gl_er
 const command command_contrasts = {
     .name = "analyze --table contrasts",
     .arguments = "STUDY.db RECIPE",
+    .words = {ARGS_ANY, 2, 2, false, true},
     .summary = "tests the comparisons that a recipe declared before its study was run",
     .about =
         "Compares the arms of each of the recipe's `contrasts` start by start: a pair is a run of\n"
@@ -347,8 +349,8 @@ static gl_status run_effects(const command *self, int argc, char **argv, gl_erro
       {"json", 0, ARGS_FLAG, NULL, "all effects as JSON", &q.json}};
   args a;
   store *from = NULL;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
-                                (args_shape){1, 1, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     q.format = (table_form)format;
@@ -365,6 +367,7 @@ static gl_status run_effects(const command *self, int argc, char **argv, gl_erro
 const command command_effects = {
     .name = "analyze --table effects",
     .arguments = "STUDY.db",
+    .words = {ARGS_RUNS, 1, 1, false},
     .summary = "what factors at two levels do to gap, last score and lifetime",
     .about =
         "For a study whose fields have two values each (sweep.factorial): the change of the gap,\n"
@@ -492,8 +495,8 @@ static gl_status run_announcements(const command *self, int argc, char **argv, g
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON, with the ROC curves", &q.json}};
   args a;
   studies s = {0};
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
-                                (args_shape){1, ARGS_LIST_MOST, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK && percent >= 100)
@@ -516,6 +519,7 @@ static gl_status run_announcements(const command *self, int argc, char **argv, g
 const command command_announcements = {
     .name = "analyze --table announcements",
     .arguments = "STUDY.db...",
+    .words = {ARGS_RUNS, 1, ARGS_LIST_MOST, false},
     .summary = "which metrics say beforehand that a run will fall",
     .about =
         "For every metric that could announce a fall (effective sample size, gradient norm, "
@@ -572,8 +576,7 @@ static gl_status run_features(const command *self, int argc, char **argv, gl_err
       {"until", 0, ARGS_COUNT, "N", "the last update of metrics that is looked at", &until}};
   args a;
   import_options_list(&import, options + OWN);
-  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT,
-                                (args_shape){1, ARGS_LIST_MOST, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     rule.ends = (double)ends;
@@ -589,6 +592,7 @@ static gl_status run_features(const command *self, int argc, char **argv, gl_err
 const command command_features = {
     .name = "analyze --table features",
     .arguments = "FILE …",
+    .words = {ARGS_RUNS, 1, ARGS_LIST_MOST, false},
     .summary = "which features of published curves runs have: plateau, slow spread, jump",
     .about =
         "Studies and other programs' exports alike, by rules that are the same for all (and do "

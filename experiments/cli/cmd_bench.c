@@ -207,8 +207,8 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
       {"quick", 0, ARGS_FLAG, NULL, "one short repetition: to see that it works", &b.quick},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){0, N_PARTS, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) {
     b.end = seconds_now() + (double)seconds;
     b.customers = 1000 * thousands;
@@ -226,6 +226,7 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
 const command command_bench = {
     .name = "bench",
     .arguments = "[des | policy | lab | llm | sweep ...]",
+    .words = {ARGS_ANY, 0, N_PARTS, false},
     .summary = "how fast the parts are here, beside other programs",
     .about =
         "des: an M/M/1 queue, beside Cimba's benchmark of the same queue where $GEPOLAB_CIMBA\n"
@@ -335,8 +336,8 @@ static gl_status run_bench_gpu(const command *self, int argc, char **argv, gl_er
       {"json", 0, ARGS_FLAG, NULL, "every number as JSON", &json},
       {"output", 'o', ARGS_WRITE, "FILE", "the same JSON in a file, beside the table", &output}};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){0, 0, 1}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) status = gpu_bench_choose(&o, shape, device, &a, err);
   if (status == GL_OK && !a.help) status = gpu_bench_run(&g, &o, err);
   if (g != NULL) status = gpu_bench_show(g, output, json, err);
@@ -348,6 +349,7 @@ static gl_status run_bench_gpu(const command *self, int argc, char **argv, gl_er
 const command command_bench_gpu = {
     .name = "bench gpu",
     .arguments = "[SIZE=NUMBER ...]",
+    .words = {ARGS_ANY, 0, 0, true},
     .summary = "the transformer on a GPU, next to PyTorch and the device's limits",
     .about =
         "Qwen3-0.6B and 1.7B shapes with drawn weights, bfloat16. parity: log-probabilities,\n"

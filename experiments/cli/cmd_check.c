@@ -224,8 +224,8 @@ static gl_status run_check(const command *self, int argc, char **argv, gl_error 
       {"salvage", 0, ARGS_TEXT, "NEW.db", "copy what is whole into a new study", &to},
       {"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) {
     if (repair && to != NULL)
       status = gl_fail(err, GL_EINPUT,
@@ -243,6 +243,7 @@ static gl_status run_check(const command *self, int argc, char **argv, gl_error 
 const command command_check = {
     .name = "study check",
     .arguments = "STUDY.db",
+    .words = {ARGS_RUNS, 1, 1, false},
     .summary = "whether a study is as it was written; --repair, --salvage",
     .about =
         "Compares every record with the checksum that was written with it, every key with the\n"

@@ -151,7 +151,7 @@ static gl_status run_doctor(const command *self, int argc, char **argv, gl_error
       {"no-test", 0, ARGS_FLAG, NULL, "only look for things; no self-test", &untested},
       {"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, 2, (args_shape){0, 0, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 2, argc, argv, err);
   if (status == GL_OK && !a.help) status = doctor_examine(!untested, json, err);
   args_fini(&a);
   return status;

@@ -163,8 +163,8 @@ static gl_status run_export(const command *self, int argc, char **argv, gl_error
       {"all", 0, ARGS_FLAG, NULL, "every table into the folder -o, with datapackage.json", &q.all},
       {"list", 0, ARGS_FLAG, NULL, "what tables there are, and what their columns hold", &q.list}};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){0, 1, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) {
     q.file = a.n_words > 0 ? a.words[0] : NULL;
     status = choose_tables(&q, err);
@@ -176,6 +176,7 @@ static gl_status run_export(const command *self, int argc, char **argv, gl_error
 const command command_export = {
     .name = "study export",
     .arguments = "STUDY.db",
+    .words = {ARGS_RUNS, 0, 1, false},
     .summary = "tables of a study as CSV, TSV or JSON lines, for pandas, R and DuckDB",
     .about =
         "One value in every column; `key` joins the tables. What tells runs apart stands in\n"

@@ -338,8 +338,7 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
       {"schema", 0, ARGS_FLAG, NULL, "the JSON Schema of recipes, for editors", &schema},
       {"units", 0, ARGS_FLAG, NULL, "the units that numbers may have, instead of fields", &units}};
   args a;
-  gl_status status =
-      args_parse(&a, self, options, 5, (args_shape){0, MOST_PATHS, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 5, argc, argv, err);
   if (status == GL_OK && !a.help && format != NULL)
     status = args_choose(&chosen, "--format", format, formats, 2, err);
   if (status == GL_OK && !a.help) {
@@ -359,6 +358,7 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
 const command command_fields = {
     .name = "list fields",
     .arguments = "[FIELD|WORD…]",
+    .words = {ARGS_ANY, 0, MOST_PATHS, false},
     .summary = "every field of a recipe: default, unit, meaning",
     .about =
         "FIELD is a field or a section, such as cluster.learner; WORD is looked for in the names\n"

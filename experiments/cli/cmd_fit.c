@@ -229,8 +229,8 @@ static gl_status run_fit(const command *self, int argc, char **argv, gl_error *e
        "the limits are the measurement's: laws are not clamped to them", &censored},
       {"json", 0, ARGS_FLAG, NULL, "all laws as JSON", &q.json}};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
-                                (args_shape){1, 256, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
   if (status == GL_OK && !a.help) {
     fit_log log = {.factor = 1};
     q.files = a.words;
@@ -248,6 +248,7 @@ static gl_status run_fit(const command *self, int argc, char **argv, gl_error *e
 const command command_fit = {
     .name = "fit",
     .arguments = "LOG…",
+    .words = {ARGS_ANY, 1, 256, false},
     .summary = "distributions of delays, times and lengths from logs",
     .about =
         "Fits exponential, shifted exponential, lognormal, weibull, gamma, pareto and uniform "

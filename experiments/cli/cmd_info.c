@@ -377,8 +377,8 @@ static gl_status run_info(const command *self, int argc, char **argv, gl_error *
       {"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
   args a;
   cJSON *d = NULL;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = gather_info(&d, a.words[0], key, err);
     if (status == GL_OK && key == NULL) add_warnings(d);
@@ -399,6 +399,7 @@ static gl_status run_info(const command *self, int argc, char **argv, gl_error *
 const command command_info = {
     .name = "study info",
     .arguments = "STUDY.db",
+    .words = {ARGS_RUNS, 1, 1, false},
     .summary = "what a study file is, and how its runs came about",
     .about =
         "The file's format; its studies; for each algorithm the wall time and the largest memory\n"

@@ -131,6 +131,7 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
 const command command_bias = {
     .name = "lab bias",
     .arguments = "RECIPE [key=value …]",
+    .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "exact bias, variance and MSE of estimators in a small world",
     .about =
         "For every algorithm, group size and pair of policies of the recipe: expectation and\n"
@@ -209,8 +210,8 @@ static gl_status run_theory(const command *self, int argc, char **argv, gl_error
       FIGURE_FORM_OPTIONS(form)};
   args a;
   cfg_doc *doc = NULL;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){0, 1, 1}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   form.words = &a;
   if (status == GL_OK && !a.help) {
     status =
@@ -237,6 +238,7 @@ static gl_status run_theory(const command *self, int argc, char **argv, gl_error
 const command command_theory = {
     .name = "lab theory",
     .arguments = "[RECIPE] [key=value …]",
+    .words = {ARGS_RECIPE, 0, 1, true},
     .summary = "the paper's three theorems against exact values",
     .about =
         "Theorem 1: the smallest constant that is valid on n outcomes, and over random families;\n"
@@ -340,6 +342,7 @@ static gl_status run_selection(const command *self, int argc, char **argv, gl_er
 const command command_selection = {
     .name = "lab selection",
     .arguments = "RECIPE [key=value …]",
+    .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "the gradient of groups that arrive against that of all that were drawn",
     .about =
         "Runs the clock of the recipe with groups of its toy world's initial policy, counts by "

@@ -90,7 +90,7 @@ static gl_status run_recipes(const command *self, int argc, char **argv, gl_erro
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "names and descriptions as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, 1, (args_shape){0, 1, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 1, argc, argv, err);
   if (status != GL_OK || a.help) {
     args_fini(&a);
     return status;
@@ -103,6 +103,7 @@ static gl_status run_recipes(const command *self, int argc, char **argv, gl_erro
 const command command_recipes = {
     .name = "list recipes",
     .arguments = "[RECIPE]",
+    .words = {ARGS_RECIPE, 0, 1, false},
     .summary = "the recipes inside the program",
     .about =
         "Lists them with the command that each is for, or prints the one named, to be redirected\n"
@@ -149,7 +150,7 @@ static gl_status run_metrics(const command *self, int argc, char **argv, gl_erro
   int json = 0;
   const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "the table as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, 1, (args_shape){0, 8, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 1, argc, argv, err);
   if (status == GL_OK && !a.help) status = list_metrics(json, &a, err);
   args_fini(&a);
   return status;
@@ -158,6 +159,7 @@ static gl_status run_metrics(const command *self, int argc, char **argv, gl_erro
 const command command_metrics = {
     .name = "list metrics",
     .arguments = "[WORD…]",
+    .words = {ARGS_ANY, 0, 8, false},
     .summary = "what is measured at every update, with units and sources",
     .about = "The names are columns of the store, keys of JSON and labels of figures. With words, "
              "those\n"
@@ -175,7 +177,7 @@ static gl_status run_definitions(const command *self, int argc, char **argv, gl_
       {"json", 0, ARGS_FLAG, NULL, "the table as JSON", &json},
       {"format", 0, ARGS_TEXT, "FORMAT", "text, markdown or latex", &format}};
   args a;
-  gl_status status = args_parse(&a, self, options, 2, (args_shape){0, 0, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 2, argc, argv, err);
   if (status == GL_OK && !a.help) {
     if (format != NULL)
       status = args_choose(&form, "--format", format, table_form_names, TABLE_FOR_PEOPLE, err);
@@ -280,7 +282,7 @@ static gl_status run_kinds(const command *self, int argc, char **argv, gl_error 
   int json = 0;
   const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, 1, (args_shape){0, 0, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 1, argc, argv, err);
   if (status == GL_OK && !a.help) status = list_kinds_of_all(json, err);
   args_fini(&a);
   return status;
@@ -442,8 +444,7 @@ static gl_status run_presets(const command *self, int argc, char **argv, gl_erro
       {"format", ARGS_OLD('f'), ARGS_TEXT, "text|markdown", "how they are written", &format},
       {"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json}};
   args a;
-  gl_status status =
-      args_parse(&a, self, options, 2, (args_shape){0, MOST_PRESETS, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 2, argc, argv, err);
   if (status == GL_OK && !a.help && format != NULL)
     status = args_choose(&chosen, "--format", format, formats, 2, err);
   if (status == GL_OK && !a.help) status = choose_presets(wanted, &a, err);
@@ -456,6 +457,7 @@ static gl_status run_presets(const command *self, int argc, char **argv, gl_erro
 const command command_presets = {
     .name = "list presets",
     .arguments = "[PRESET…]",
+    .words = {ARGS_ANY, 0, MOST_PRESETS, false},
     .summary = "presets of a cluster: their sources, and what of them is not modelled",
     .about = "For each preset, or those named: the fields it sets, the paper or commit these were\n"
              "taken from, which parameters of the system stand for which fields, and what of the\n"

@@ -127,7 +127,7 @@ static gl_status run_llm_info(const command *self, int argc, char **argv, gl_err
   int json = 0;
   const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, 1, (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 1, argc, argv, err);
   if (status == GL_OK && !a.help) {
     llm_session s;
     memory_need n;
@@ -148,6 +148,7 @@ static gl_status run_llm_info(const command *self, int argc, char **argv, gl_err
 const command command_llm_info = {
     .name = "llm info",
     .arguments = "RECIPE|FOLDER [key=value …]",
+    .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "size, tokenizer, task, and whether the memory needed is there",
     .about =
         "Takes no memory itself and starts nothing. `activations` are those of training or of\n"
@@ -214,7 +215,7 @@ static gl_status run_tasks(const command *self, int argc, char **argv, gl_error 
   int json = 0;
   const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, 1, (args_shape){0, 1, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 1, argc, argv, err);
   if (status == GL_OK && !a.help) {
     const char *only = a.n_words > 0 ? a.words[0] : NULL;
     if (only != NULL) status = tasks_find_kind(only, err);
@@ -227,6 +228,7 @@ static gl_status run_tasks(const command *self, int argc, char **argv, gl_error 
 const command command_llm_tasks = {
     .name = "llm tasks",
     .arguments = "[KIND]",
+    .words = {ARGS_ANY, 0, 1, false},
     .summary = "the kinds of task, with an example and the fields of each",
     .about =
         "What `world.task` of a recipe may be. Behind a field stand its values and, after the\n"
@@ -350,8 +352,8 @@ static gl_status run_sft(const command *self, int argc, char **argv, gl_error *e
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &o.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the curve as JSON", &o.json}};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) {
     llm_session s = {0};
     if (o.folder == NULL)
@@ -368,6 +370,7 @@ static gl_status run_sft(const command *self, int argc, char **argv, gl_error *e
 const command command_llm_sft = {
     .name = "llm sft",
     .arguments = "RECIPE -o FOLDER [key=value …]",
+    .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "supervised warm-up on a task's answers",
     .about =
         "Trains as the recipe's `world.warmup` says, on problems drawn from the task's training\n"
@@ -420,8 +423,8 @@ static gl_status run_rl(const command *self, int argc, char **argv, gl_error *er
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json}};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) {
     llm_session s;
     status = llm_session_init(&s, &a, q.threads, 0, err);
@@ -435,6 +438,7 @@ static gl_status run_rl(const command *self, int argc, char **argv, gl_error *er
 const command command_llm_rl = {
     .name = "llm rl",
     .arguments = "RECIPE|FOLDER [-o FOLDER] [key=value …]",
+    .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "reinforcement learning under a recipe's delays; keeps the model",
     .about = "What `gepolab run` does, with a folder for the model the last update leaves, as `llm "
              "sft`\n"

@@ -371,8 +371,8 @@ static gl_status run_llm_bias(const command *self, int argc, char **argv, gl_err
       {"json", 0, ARGS_FLAG, NULL, "the measurements as JSON, with intervals", &o.json}};
   args a;
   study s = {0};
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   o.form.words = &a;
   if (status == GL_OK && !a.help) status = bias_of(&s, &a, &o, err);
   bias_study_fini(&s);
@@ -383,6 +383,7 @@ static gl_status run_llm_bias(const command *self, int argc, char **argv, gl_err
 const command command_llm_bias = {
     .name = "llm bias",
     .arguments = "RUN [key=value …]",
+    .words = {ARGS_ANY, 1, 1, true},
     .summary = "bias, variance and MSE of algorithms at checkpoints of a real run",
     .about =
         "RUN is a folder of checkpoints (`gepolab run --checkpoint RUN`). At each asked for, the\n"

@@ -214,8 +214,8 @@ static gl_status run_eval(const command *self, int argc, char **argv, gl_error *
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &o.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the result as JSON", &o.json}};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) {
     llm_session s = {0};
     if (o.samples > MOST_SAMPLES)
@@ -234,6 +234,7 @@ static gl_status run_eval(const command *self, int argc, char **argv, gl_error *
 const command command_llm_eval = {
     .name = "llm eval",
     .arguments = "FOLDER|RECIPE [key=value …]",
+    .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "pass@1 and pass@k on held-out problems, greedy and sampled",
     .about =
         "Asks the first held-out problems of the task and counts right answers (reward 1): of the\n"
@@ -454,8 +455,8 @@ static gl_status run_generate(const command *self, int argc, char **argv, gl_err
       {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &o.threads},
       {"json", 0, ARGS_FLAG, NULL, "texts, tokens and log-probabilities as JSON", &o.json}};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, SIZE_MAX, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help && o.n > 4096)
     status = gl_fail(err, GL_EINPUT, "--n is at most 4096; use another --seed for more");
   if (status == GL_OK && !a.help) status = generate_and_print(&a, &o, err);
@@ -466,6 +467,7 @@ static gl_status run_generate(const command *self, int argc, char **argv, gl_err
 const command command_llm_generate = {
     .name = "llm generate",
     .arguments = "FOLDER|RECIPE [PROMPT …]",
+    .words = {ARGS_RECIPE, 1, SIZE_MAX, false},
     .summary = "responses to prompts, with their log-probabilities",
     .about =
         "Continues each PROMPT, or each line of standard input. The model comes from a folder\n"
@@ -638,8 +640,8 @@ static gl_status run_answer(const command *self, int argc, char **argv, gl_error
   args a;
   char *input = NULL;
   size_t where = 0;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) {
     if (reference == NULL)
       status = gl_fail(err, GL_EINPUT, "llm answer needs --reference ANSWER, the right answer");
@@ -657,6 +659,7 @@ static gl_status run_answer(const command *self, int argc, char **argv, gl_error
 const command command_llm_answer = {
     .name = "llm answer",
     .arguments = "RESPONSE --reference ANSWER",
+    .words = {ARGS_ANY, 1, 1, false},
     .summary = "whether a response's final answer is right, and how it was read",
     .about =
         "Compares as `kind: math` of a task does, so it shows why a response gets its reward. "

@@ -264,8 +264,8 @@ static gl_status run_profile(const command *self, int argc, char **argv, gl_erro
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &o.quiet},
       {"json", 0, ARGS_FLAG, NULL, "as JSON, with every measurement", &o.json}};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) status = choose_form(&o, dist, err);
   if (status == GL_OK && !a.help) {
     llm_session s;
@@ -282,6 +282,7 @@ static gl_status run_profile(const command *self, int argc, char **argv, gl_erro
 const command command_llm_profile = {
     .name = "llm profile",
     .arguments = "RECIPE [key=value …]",
+    .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "this machine's generation and step times as delay laws",
     .about =
         "Draws batches as the recipe says (its `train` section, after its warm-up) and updates on\n"

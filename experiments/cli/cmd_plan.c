@@ -189,8 +189,8 @@ static gl_status run_plan(const command *self, int argc, char **argv, gl_error *
   args a;
   cfg_doc *doc = NULL;
   plan_description d;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   q.form.words = &a;
   if (status == GL_OK && !a.help) {
     status = recipe_load_cluster(&doc, a.words[0], a.overrides, a.n_overrides, err);
@@ -207,6 +207,7 @@ static gl_status run_plan(const command *self, int argc, char **argv, gl_error *
 const command command_plan = {
     .name = "plan",
     .arguments = "CLUSTER [key=value …]",
+    .words = {ARGS_CLUSTER, 1, 1, true},
     .summary = "how to use a cluster's GPUs: throughput against staleness",
     .about =
         "CLUSTER describes the GPUs there are, the network between them and measured speeds: a\n"

@@ -151,8 +151,7 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
       FIGURE_FORM_OPTIONS(form)};
   args a;
   import_options_list(&import, options + OWN);
-  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT,
-                                (args_shape){0, ARGS_LIST_MOST, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
   form.words = &a;
   if (status == GL_OK && !a.help && list) {
     list_figures();
@@ -179,6 +178,7 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
 const command command_plot = {
     .name = "plot",
     .arguments = "FILE …",
+    .words = {ARGS_RUNS, 0, ARGS_LIST_MOST, false},
     .summary = "the figures a study has data for, as PDF, PNG and SVG",
     .about =
         "Next to each figure lie its data (.tsv) and its script (.gp): `gnuplot -d NAME.gp` in "

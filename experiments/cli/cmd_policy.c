@@ -163,7 +163,7 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
   args a;
   policy_algorithm algorithm;
   group_file g = {.listed = 0};
-  gl_status status = args_parse(&a, self, options, 2, (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 2, argc, argv, err);
   if (status == GL_OK && !a.help) {
     if (name == NULL)
       status = gl_fail(err, GL_EINPUT,
@@ -182,6 +182,7 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
 const command command_policy = {
     .name = "policy",
     .arguments = "--algorithm ALGORITHM [key=value …] FILE.json",
+    .words = {ARGS_ANY, 1, 1, true, true},
     .summary = "loss and coefficients of a group, to check a trainer with",
     .about =
         "FILE (or - for standard input) holds one group, {\"rewards\": [G], \"logp\": [[T_1], …],\n"
@@ -371,8 +372,8 @@ static gl_status run_whatif(const command *self, int argc, char **argv, gl_error
        &q.log.group_size},
       FIGURE_FORM_OPTIONS(q.form)};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
-                                (args_shape){1, 256, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
   q.form.words = &a;
   if (status == GL_OK && !a.help) {
     status = check_whatif(&q, err);
@@ -385,6 +386,7 @@ static gl_status run_whatif(const command *self, int argc, char **argv, gl_error
 const command command_whatif = {
     .name = "whatif",
     .arguments = "[--algorithm ALGORITHM] LOG…",
+    .words = {ARGS_ANY, 1, 256, false, true},
     .summary = "what each algorithm would do with a recorded run's batches",
     .about =
         "LOG (or - for standard input) has a line of JSON for each update: the input of `gepolab\n"

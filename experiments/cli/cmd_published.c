@@ -152,8 +152,8 @@ static gl_status run_published(const command *self, int argc, char **argv, gl_er
       FIGURE_FORM_OPTIONS(form_of_figure)};
   args a;
   published_cases cases = {0};
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){0, 64, 1}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help && format != NULL)
     status = args_choose(&chosen, "--format", format, formats, 3, err);
   form_of_figure.words = &a;
@@ -174,6 +174,7 @@ static gl_status run_published(const command *self, int argc, char **argv, gl_er
 const command command_published = {
     .name = "list published",
     .arguments = "[RECIPE…] [key=value …]",
+    .words = {ARGS_RECIPE, 0, 64, true},
     .summary = "speed-ups of published systems beside those of the clock",
     .about =
         "Simulates the clusters that a recipe's sweep lists and compares the time of their "

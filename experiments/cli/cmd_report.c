@@ -36,8 +36,8 @@ static gl_status run_report(const command *self, int argc, char **argv, gl_error
       {"gnuplot", 0, ARGS_TEXT, "PROGRAM", "the gnuplot to draw with", &q.gnuplot}};
   args a;
   store *from = NULL;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = store_open(&from, a.words[0], STORE_READ, err);
     if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);
@@ -52,6 +52,7 @@ static gl_status run_report(const command *self, int argc, char **argv, gl_error
 const command command_report = {
     .name = "report",
     .arguments = "STUDY.db",
+    .words = {ARGS_RUNS, 1, 1, false},
     .summary = "one HTML page about a study: figures, tables, provenance",
     .about =
         "The page holds everything itself, its figures too: it can be sent, kept and printed, and\n"

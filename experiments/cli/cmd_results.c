@@ -219,8 +219,8 @@ static gl_status run_results(const command *self, int argc, char **argv, gl_erro
       {"keep", 0, ARGS_TEXT, "REGEX", "keep: only keys that match", &q.keep}};
   args a;
   size_t verb = 0;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){2, 64, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help)
     status = args_choose(&verb, "the word after results", a.words[0], verbs, 4, err);
   q.from.missing = q.missing.item, q.from.n_missing = q.missing.n;
@@ -236,6 +236,7 @@ static gl_status run_results(const command *self, int argc, char **argv, gl_erro
 const command command_results = {
     .name = "results",
     .arguments = "keep|fill|check|define FILE …",
+    .words = {ARGS_ANY, 2, 64, false},
     .summary = "stored results, and the numbers of documents from them",
     .about =
         "keep: the numbers of a JSON document (- for standard input) as NAME.tsv, with recipe, "

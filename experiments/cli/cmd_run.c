@@ -340,6 +340,7 @@ static gl_status run_run(const command *self, int argc, char **argv, gl_error *e
 const command command_run = {
     .name = "run",
     .arguments = "RECIPE [key=value …]",
+    .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "one training run, with a summary",
     .about =
         "Trains once as the recipe says and prints best and last evaluation, staleness and the\n"

@@ -297,6 +297,7 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
 const command command_sim = {
     .name = "sim",
     .arguments = "RECIPE [key=value …]",
+    .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "timing only: staleness, throughput, utilisation, bytes",
     .about =
         "Runs the clock of the recipe's cluster until its number of learner updates is done.\n"

@@ -311,8 +311,8 @@ static gl_status show_status(const command *self, int argc, char **argv, gl_erro
       {"exit-code", 0, ARGS_FLAG, NULL, "end with 1 where anything is missing", &o.tells_by_code},
       {"json", 0, ARGS_FLAG, NULL, "as JSON; with --watch a line each time", &o.json}};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, SIZE_MAX, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (all) o.shown = SIZE_MAX;
   if (status == GL_OK && !a.help && o.watch && a.n_words > 1)
     status = gl_fail(err, GL_EINPUT, "--watch takes one file");
@@ -325,6 +325,7 @@ static gl_status show_status(const command *self, int argc, char **argv, gl_erro
 const command command_status = {
     .name = "study status",
     .arguments = "STUDY.db…",
+    .words = {ARGS_RUNS, 1, SIZE_MAX, false},
     .summary = "how far a study is, also while it is being swept",
     .about = "For each study of the file: how many of the planned cells are there, how their runs "
              "ended,\n"

@@ -381,6 +381,7 @@ static gl_status sweep_run_sweep(const command *self, int argc, char **argv, gl_
 const command command_sweep = {
     .name = "sweep",
     .arguments = "RECIPE -o FILE.db [key=value …]",
+    .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "a grid of runs into a study file; resumable",
     .about =
         "Runs every cell of the recipe's `sweep` (after choosing learning rates or other fields, "
@@ -411,7 +412,7 @@ const command command_sweep = {
 
 static gl_status run_merge(const command *self, int argc, char **argv, gl_error *err) {
   args a;
-  gl_status status = args_parse(&a, self, NULL, 0, (args_shape){2, SIZE_MAX, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, NULL, 0, argc, argv, err);
   if (status == GL_OK && !a.help) status = merge_files(a.words[0], a.words + 1, a.n_words - 1, err);
   if (status == GL_OK && !a.help) tell_unfinished_file(a.words[0]);
   args_fini(&a);
@@ -421,6 +422,7 @@ static gl_status run_merge(const command *self, int argc, char **argv, gl_error 
 const command command_merge = {
     .name = "study merge",
     .arguments = "INTO.db FILE.db…",
+    .words = {ARGS_ANY, 2, SIZE_MAX, false},
     .summary = "join the study files of several shards",
     .about =
         "Adds the runs of every FILE to INTO, which is made if needed. Runs of equal key must\n"

@@ -22,7 +22,7 @@
 gl_status one_recipe_args(one_recipe *o, const command *c, const args_option *options,
                           size_t n_options, int argc, char **argv, gl_error *err) {
   *o = (one_recipe){.doc = NULL};
-  return args_parse(&o->words, c, options, n_options, (args_shape){1, 1, 1}, argc, argv, err);
+  return args_parse(&o->words, c, options, n_options, argc, argv, err);
 }
 
 gl_status one_recipe_load(one_recipe *o, gl_error *err) {
