@@ -65,6 +65,31 @@ declared() { # NAME
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1_outcomes.tsv"
 }
 
+# Of stored outcomes the sums over cells, and how many runs are down at the first evaluation: the curve's first step, where it
+# is the earliest of all cells.
+totals() { # NAME
+  { grep '^#' "$to/$1.tsv"; awk '
+      BEGIN { FS = OFS = "\t" }
+      /^#/ { next }
+      { cell = $1; sub(/\]\..*/, "]", cell); member = substr($1, length(cell) + 2) }
+      member == "runs" { runs[cell] = $2; all += $2 }
+      member == "lost_start" { lost += $2 }
+      member ~ /^outcomes\.(early|late) fall$|^outcomes\.not finite$/ { after += $2 }
+      member == "outcomes.late fall" { late += $2 }
+      member == "curve[0].update" { at[cell] = $2; if (first == "" || $2 < first) first = $2 }
+      member == "curve[0].share" { kept[cell] = $2 }
+      END {
+        for (cell in at) if (at[cell] == first) down += runs[cell] * (1 - kept[cell])
+        print "down_at_first", sprintf("%.0f", down)
+        print "falls", lost + after
+        print "first_evaluation", first
+        print "late", late + 0
+        print "lost_start", lost
+        print "runs", all
+      }' "$to/$1.tsv"; } > "$work/totals.tsv"
+  mv "$work/totals.tsv" "$to/$1_totals.tsv"
+}
+
 evaluations() { # NAME
   { grep '^#' "$to/$1.tsv"; "$gepolab" export "$work/$1.db" -t evals -f tsv | cut -f4-; } > "$work/evals.tsv"
   mv "$work/evals.tsv" "$to/$1_evals.tsv"
@@ -147,14 +172,15 @@ dropping() {
 }
 
 known="delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
-gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, mixture_shares, confirmation, confirmation_mixture, tuned, mismatch, \
+gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, remedies_half_rate, mixture_shares, confirmation, confirmation_mixture, tuned, mismatch, \
 announcements, features, real_bias, laboratory, weights_in_flight, dropping, clock or published"
 keys=
 for study in "$@"; do
   case $study in
     delay_sweep | llm_delay_sweep) sweep "$study" ;;
     edges) cells edges outcomes; evaluations edges ;;
-    frontier | frontier_sorting | frontier_automaton | gepo_parts | gepo_parts_sorting | causes | remedies | remedies_stale | mixture_shares) cells "$study" outcomes ;;
+    frontier | frontier_sorting) cells "$study" outcomes; totals "$study" ;;
+    frontier_automaton | gepo_parts | gepo_parts_sorting | causes | remedies | remedies_stale | remedies_half_rate | mixture_shares) cells "$study" outcomes ;;
     mismatch)
       cells mismatch outcomes
       "$gepolab" analyze "$work/mismatch.db" --json > "$work/mismatch.json"

@@ -7,6 +7,7 @@
 #include "experiments/base/process.h"
 #include "experiments/cli/common.h"
 #include "experiments/clock/selection.h"
+#include "experiments/lab/directions.h"
 #include "experiments/lab/figures/figures.h"
 #include "experiments/lab/theory.h"
 #include "experiments/lab/truncation.h"
@@ -20,6 +21,8 @@
 /* --- bias: exact bias, variance and MSE of estimators in a world that can be enumerated --- */
 
 static gl_status print_bias(const lab_table *t, int json, const char *format, gl_error *err) {
+  if ((format == NULL || json) && t->recipe->directions > 1)
+    return lab_directions_print(t, json, err);
   if (format == NULL || json) return lab_table_print(t, json, err);
   lab_table_tsv(t, stdout);
   return GL_OK;
@@ -44,6 +47,10 @@ static gl_status draw_lab(const lab_figure_data *data, const bias_request *q, gl
 
 static gl_status measure_bias(const lab_recipe *plan, const bias_request *q, gl_error *err) {
   lab_table measured = {0};
+  if (q->folder != NULL && plan->directions > 1)
+    return gl_fail(err, GL_EINPUT,
+                   "the figures are of one direction; leave dial.directions out, or print the "
+                   "medians over directions");
   const double begun = seconds_now();
   gl_error why = {.status = GL_OK};
   gl_status status = lab_table_init(&measured, plan, q->threads, q->shows, &why);

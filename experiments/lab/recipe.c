@@ -189,10 +189,10 @@ static gl_status dial_kl(lab_recipe *r, const double *theta_p, lab_ray ray, cons
   size_t count = 0;
   gl_status status = list == NULL ? cfg_fail(place, err, "the dial needs `kl`, a list")
                                   : lab_recipe_numbers(list, &kl, &count, err);
-  if (status == GL_OK) lab_dial_direction(&r->view, theta_p, ray, r->seed, 0, direction);
-  for (size_t i = 0; i < count && status == GL_OK; ++i) {
+  for (size_t i = 0; i < count * r->directions && status == GL_OK; ++i) {
     gl_error why = {.status = GL_OK};
-    status = lab_dial_ray(&r->view, &along, kl[i], direction + n, &scale, &why);
+    if (i % count == 0) lab_dial_direction(&r->view, theta_p, ray, r->seed, i / count, direction);
+    status = lab_dial_ray(&r->view, &along, kl[i % count], direction + n, &scale, &why);
     if (status == GL_EINPUT) cfg_fail(list, err, "%s", why.text);
     if (status == GL_OK) add_policies(r, theta_p, direction + n, NAN);
   }
@@ -247,7 +247,13 @@ static gl_status read_dial(lab_recipe *r, const double *theta_p, const cfg_node 
   const cfg_node *kl = cfg_child(&d, "kl"), *updates = cfg_child(&d, "updates");
   size_t steps = field_count(&d, "steps");
   double lr = field_real(&d, "lr");
+  r->directions = field_count(&d, "directions");
+  const cfg_node *several = cfg_child(&d, "directions");
   gl_status status = cfg_end(&d);
+  if (status == GL_OK && r->directions > 1 && kind != DIAL_DIRECTION)
+    status = cfg_fail(several, err,
+                      "dial.directions counts random directions; give kind: direction, or leave "
+                      "directions out");
   if (status != GL_OK) return status;
   if (kind == DIAL_STALENESS) return dial_staleness(r, theta_p, updates, steps, lr, node, err);
   if (kind == DIAL_MIXTURE) return dial_mixture(r, theta_p, kl, node, err);
@@ -423,7 +429,7 @@ static gl_status weights_of(lab_recipe *r, const sampling_spec *dist, const cfg_
 }
 
 gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
-  *r = (lab_recipe){0};
+  *r = (lab_recipe){.directions = 1};
   cfg_reader c;
   cfg_begin_at(&c, cfg_root(doc), "", "recipe", err);
   r->name = cfg_string(&c, "name", "bias");

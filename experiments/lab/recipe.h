@@ -47,8 +47,9 @@ typedef struct lab_recipe {
   mdp *process;             /* a decision process with its trajectories, or NULL */
   mdp_trajectories *trajectories;
   enumerable view;
-  lab_pair *pairs;
+  lab_pair *pairs; /* along several directions: all KL of the first one, then of the next */
   size_t n_pairs;
+  size_t directions; /* number of random directions of the dial; 1 otherwise */
   policy_algorithm *algorithms;
   size_t n_algorithms;
   size_t *group_size; /* [n_sizes]; 0 is the population limit and comes last */

@@ -796,6 +796,9 @@ static const field entries[] = {
           "(logits scaled towards the uniform policy or away from it), mixture (q = (1 − m) p + m "
           "· uniform; bandits and sequences of one prompt) or staleness (learner and sampler are "
           "policies of one path of exact gradient steps)"),
+    FIELD("dial.directions", "directions", COUNT(1, 100000), "", "1",
+          "of direction: how many random directions; with more than one, medians and fractions "
+          "over them are printed"),
     FIELD("dial.kl", "dialled KL", LIST, "nats", NULL,
           "values of KL(p||q) to solve for: a number, a list, or {from, to, points, scale}; "
           "required but for staleness"),
