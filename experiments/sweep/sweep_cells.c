@@ -683,11 +683,20 @@ void sweep_cells_fini(sweep_cells *s) {
 
 enum { MOST_CONTRASTS = 1000 };
 
+/* Whether the path is a field of an algorithm, such as algorithm.ref_kl_coef. */
+static bool is_algorithm_field(const char *path) {
+  static const char section[] = "algorithm.";
+  size_t i = policy_fields_count();
+  if (strncmp(path, section, sizeof section - 1) != 0) return false;
+  while (i > 0 && strcmp(policy_fields_at(i - 1)->name, path + sizeof section - 1) != 0) --i;
+  return i > 0;
+}
+
 static gl_status contrasts_read_field(contrast_field *out, const cfg_node *arm, size_t i,
                                       gl_error *err) {
   const char *path = cfg_key_at(arm, i);
   const cfg_node *value = cfg_at(arm, i);
-  if (strcmp(path, "algorithm") != 0 && fields_named(path) == NULL)
+  if (strcmp(path, "algorithm") != 0 && fields_named(path) == NULL && !is_algorithm_field(path))
     return cfg_fail(
         value, err,
         "contrasts: there is no field %s; an arm names `algorithm` and paths of fields, "

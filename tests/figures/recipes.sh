@@ -15,7 +15,7 @@ small="world.model.layers=1 world.warmup.steps=20 world.evaluation.prompts=8 tra
 tiny="$small world.model.hidden=16 world.model.heads=2"
 
 # Recipes whose shortened form trains a transformer.
-shortened_llm="weights_in_flight confirmation_mixture long_regime mixture_shares remedies remedies_stale tuned gepo_parts_sorting screening benchmarks \
+shortened_llm="weights_in_flight confirmation_mixture long_regime long_regime_countdown long_regime_tuned which_wrong remedies_again remedies_half_rate mixture_shares remedies remedies_stale tuned gepo_parts_sorting screening benchmarks \
 released_online released_delay paper_online paper_delay llm_delay_sweep llm_quick llm_exact_bias llm_exact_gradient"
 
 shortened() { # RECIPE
@@ -37,6 +37,9 @@ shortened() { # RECIPE
       outcomes $1 ;;
     confirmation) study $1 "$toy" steps=40 eval_every=2 'sweep.seed=[1, 2, 3]' ;;
     screening) study $1 steps=12 eval_every=2 world.model.layers=1 'world.warmup={steps: 20}' world.evaluation.prompts=8 train.groups=2 train.group_size=4 ;;
+    remedies_half_rate | which_wrong) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' ;;
+    long_regime_countdown | remedies_again) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1]' ;;
+    long_regime_tuned) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' tune= ;;
     long_regime) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' 'sweep.optimizer.lr=[2.0e-4]' ;;
     sensitivity) study $1 "$toy" steps=40 eval_every=4 'sweep.optimizer.lr=[1]' 'sweep.seed=[1, 2]' ;;
     benchmarks) study $1 $small world.model.intermediate=48 'sweep.seed=[1, 2]'; each_set $1 ;;
@@ -44,6 +47,7 @@ shortened() { # RECIPE
     llm_delay_sweep) study $1 $small world.model.intermediate=48 tune= 'sweep.seed=[1, 2]' ;;
     llm_quick) study $1 $tiny 'world.warmup={steps: 20}' 'sweep={seed: [1, 2]}' ;;
     bias_vs_kl) laboratory $1 dial.kl.points=6 ;;
+    bias_directions) table $1 dial.directions=20 ;;
     bias_groups) laboratory $1 dial.kl.points=8 ;;
     four_arms) table $1 ;;
     bias_staleness | denominators | truncation | llm_exact_bias) laboratory $1 ;;

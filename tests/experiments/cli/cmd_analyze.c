@@ -193,6 +193,25 @@ static void declared_contrasts_are_told(void) {
   cli_scratch_remove(folder);
 }
 
+static void an_arm_may_name_a_field_of_its_algorithm(void) {
+  static const char right[] =
+      "name: widths\nsteps: 4\nworld: {kind: bandit, rewards: [1, 0]}\n"
+      "sweep: {algorithm: [grpo], algorithm.eps_low: [0.1, 0.2], seed: [1, 2]}\n"
+      "contrasts: [{measure: last_level, name: width, of: {algorithm.eps_low: 0.1}, against: "
+      "{algorithm.eps_low: 0.2}}]\n";
+  char folder[64], at[128], study[128], wrong[sizeof right];
+  cli_scratch_make(folder);
+  cli_write(cli_path(at, folder, "widths.yaml"), right, sizeof right - 1);
+  cli_path(study, folder, "study.db");
+  CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
+  CU_ASSERT(CLI_GIVES(0, "contrasts", study, at));
+  memcpy(wrong, right, sizeof right);
+  memcpy(strstr(strstr(wrong, "against"), "eps_low"), "eps_lwo", 7);
+  cli_write(at, wrong, sizeof wrong - 1);
+  CU_ASSERT(CLI_GIVES(2, "sweep", at, "-o", study));
+  cli_scratch_remove(folder);
+}
+
 /* The arms changed places after the runs. */
 static const char written_later[] =
     STUDY "contrasts:\n  - {name: rate, measure: last, of: {algorithm: grpo, optimizer.lr: 1.0e-9},"
@@ -261,6 +280,7 @@ static void a_recipe_without_contrasts_is_refused(void) {
 }
 
 SUITE(cli_contrasts, "cli: contrasts", TEST(declared_contrasts_are_told),
+      TEST(an_arm_may_name_a_field_of_its_algorithm),
       TEST(a_contrast_that_was_written_after_the_runs_is_called_so),
       TEST(wrong_contrasts_stop_a_sweep_before_it_begins),
       TEST(a_recipe_without_contrasts_is_refused));
