@@ -24,7 +24,7 @@ EMULATED_TESTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard experiments/bench/gpu*.
                     tests/support/llm_backend_cases.c tests/support/llm_backend_run.c tests/support/llm_model.c tests/support/llm_files.c)
 EMULATED_SUITES := cuda emulated
 EMULATE_CXXFLAGS = -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 -g1 -Wall -Wextra -Wshadow -Werror=switch-enum -Wno-unknown-pragmas \
-                    $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) $(RACE_DEFINE)
+                    $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=undefined) $(RACE_DEFINE)
 # Kernels that tell tests/emulate/race.cpp of every load and store.
 RACE_DEFINE := $(if $(RACES),-DGEPOLAB_EMULATE_RACES)
 KERNEL_CXXFLAGS = $(EMULATE_CXXFLAGS) $(if $(RACES),-fsanitize=thread)
