@@ -4,8 +4,11 @@
 #include "analysis/figures/list.h"
 #include "analysis/outcome.h"
 #include "analysis/plot/draw.h"
+#include "core/config/config.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FIGURE_LINE(name, shows, needs, shape) {#name, shows, shape, needs, figure_##name},
@@ -171,6 +174,53 @@ static const char *figure_lacks(const void *data, unsigned needs) {
   return NULL;
 }
 
+/* The fields of an algorithm but its name, as "base=…;clip=…;"; NULL without memory. */
+static char *fields_of(const cfg_node *algorithm) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  for (size_t i = 0; to != NULL && i < cfg_size(algorithm); i++) {
+    char *value = cfg_canonical(cfg_at(algorithm, i));
+    if (strcmp(cfg_key_at(algorithm, i), "name") != 0)
+      fprintf(to, "%s=%s;", cfg_key_at(algorithm, i), value ? value : "");
+    free(value);
+  }
+  if (to != NULL) fclose(to);
+  return text;
+}
+
+/* The algorithm that the run's recipe varies, and its other fields; name NULL: it varies none, or
+ * memory is short. */
+static look_variant variant_of(const results *r, const results_run *run, arena *a) {
+  look_variant v = {NULL, NULL, NULL};
+  cfg_doc *doc = NULL;
+  if (cfg_load_text(&doc, run->recipe, strlen(run->recipe), "recipe", NULL) != GL_OK) return v;
+  const cfg_node *algorithm = cfg_find(cfg_root(doc), "algorithm"),
+                 *base = algorithm ? cfg_find(algorithm, "base") : NULL;
+  if (base != NULL && cfg_kind_of(base) == CFG_SCALAR) {
+    char *fields = fields_of(algorithm);
+    v.base = arena_text(a, cfg_text(base));
+    v.fields = arena_text(a, fields);
+    free(fields);
+    if (v.base != NULL && v.fields != NULL) v.name = r->algorithms[run->algorithm];
+  }
+  cfg_free(doc);
+  return v;
+}
+
+/* Of each algorithm's first run; writes variants[n_algorithms] and returns their number. */
+static size_t list_variants(const results *r, look_variant *variants, arena *a) {
+  size_t n = 0;
+  for (size_t k = 0; k < r->n_algorithms && variants != NULL; k++)
+    for (size_t i = 0; i < r->n_runs; i++) {
+      if (r->runs[i].algorithm != k) continue;
+      const look_variant v = variant_of(r, &r->runs[i], a);
+      if (v.name != NULL) variants[n++] = v;
+      break;
+    }
+  return n;
+}
+
 gl_status figures_draw(const results *r, const staleness_histogram *measured,
                        const figure_request *q, gl_error *err) {
   static const figure_table drawn = {figures, FIGURE_COUNT, figure_lacks,
@@ -180,7 +230,14 @@ gl_status figures_draw(const results *r, const staleness_histogram *measured,
       figures_check_highlight(q, (const char *const *)r->algorithms, r->n_algorithms, err);
   if (status == GL_OK) status = summary_init(&s, r, err);
   if (status != GL_OK) return status;
-  status = figures_draw_table(&drawn, &(figure_data){&s, measured}, q, err);
+  arena a = {0};
+  look_variant *variants = ARENA_ARRAY(&a, look_variant, r->n_algorithms);
+  figure_request own = *q;
+  own.variants = variants;
+  own.n_variants = list_variants(r, variants, &a);
+  status = arena_check(&a, "the looks of algorithms", err);
+  if (status == GL_OK) status = figures_draw_table(&drawn, &(figure_data){&s, measured}, &own, err);
+  arena_fini(&a);
   summary_fini(&s);
   return status;
 }

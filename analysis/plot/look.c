@@ -254,12 +254,12 @@ static bool is_taken(const look *looks, size_t n, look l) {
   return false;
 }
 
-/* The look of a variant: the algorithm's colour; shade, dash and symbol follow from the name, so
- * that they are the same in every study. */
-static look variant_look(const char *name, look of, const look *looks, size_t n) {
+/* The look of a variant: the algorithm's colour; shade, dash and symbol follow from a text, its
+ * name or fields, so that they are the same in every study. */
+static look variant_look(const char *text, look of, const look *looks, size_t n) {
   enum { CHOICES = LOOK_SHADES * LOOK_DASHES };
   uint32_t hash = 2166136261U; /* FNV-1a */
-  for (const char *c = name; *c; c++) hash = (hash ^ (unsigned char)*c) * 16777619U;
+  for (const char *c = text; *c; c++) hash = (hash ^ (unsigned char)*c) * 16777619U;
   hash ^= hash >> 15;
   look l = of;
   for (uint32_t i = 0; i < CHOICES; i++) {
@@ -271,7 +271,15 @@ static look variant_look(const char *name, look of, const look *looks, size_t n)
   return l;
 }
 
-void looks_assign(const char *const *names, size_t n, look *out) {
+static const look_variant *find_variant(const look_variant *variants, size_t n, const char *name) {
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(variants[i].name, name) == 0 && in_table(variants[i].base) < LOOKS)
+      return &variants[i];
+  return NULL;
+}
+
+void looks_assign(const char *const *names, size_t n, const look_variant *variants,
+                  size_t n_variants, look *out) {
   taken t = {{0}, {{0}}};
   int is_used[LOOKS] = {0};
   size_t own = 0;
@@ -279,15 +287,20 @@ void looks_assign(const char *const *names, size_t n, look *out) {
   /* Names with exactly the table's spelling come first. */
   for (int exact = 1; exact >= 0; exact--)
     for (size_t i = 0; i < n; i++) {
+      if (!exact && find_variant(variants, n_variants, names[i]) != NULL) continue;
       const size_t k = out[i].mark ? LOOKS : exact ? in_table(names[i]) : published(names[i]);
       if (k == LOOKS || (is_used[k] && !exact)) continue;
       is_used[k] = 1;
       take(&t, out[i] = table[k].look);
     }
   for (size_t i = 0; i < n; i++) {
-    const size_t k = out[i].mark ? LOOKS : published(names[i]);
-    const size_t base = k < LOOKS || out[i].mark ? k : varied(names[i]);
-    if (base < LOOKS) take(&t, out[i] = variant_look(names[i], table[base].look, out, n));
+    if (out[i].mark) continue;
+    const look_variant *of = find_variant(variants, n_variants, names[i]);
+    const size_t k = of != NULL ? in_table(of->base) : published(names[i]);
+    const size_t base = k < LOOKS ? k : varied(names[i]);
+    if (base == LOOKS) continue;
+    out[i] = variant_look(of != NULL ? of->fields : names[i], table[base].look, out, n);
+    take(&t, out[i]);
   }
   for (size_t i = 0; i < n; i++) {
     if (out[i].mark) continue;

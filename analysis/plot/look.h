@@ -34,13 +34,20 @@ const char *look_dash(int dash);
 /* Returns the i-th published algorithm with a style, or NULL past the end. */
 const char *look_name(size_t i, look *out);
 
+/* What is known of a line besides its name: the algorithm that it varies, and its other fields. */
+typedef struct look_variant {
+  const char *name, *base, *fields;
+} look_variant;
+
 /* Assigns styles to the lines of one study. A published algorithm gets its own style, also in other
  * programs' spelling: in capitals, with other separators, after a tag in brackets, or followed by
  * the kind of run ("[paper]GEPO_diff32", "Dr. GRPO online"). A variant, whose name continues an
  * algorithm's ("gspo 0.2", "gepo(clip=none)", "GSPO_online" beside "gspo"), gets the algorithm's
  * colour with a shade, dash and symbol that follow from its name; if another line of the study has
- * them, the next free ones. Names without an algorithm get the next free styles in order, with
- * unused colours first. */
-void looks_assign(const char *const *names, size_t n, look *out);
+ * them, the next free ones. A name in variants[n_variants] is a variant of its base whatever it is
+ * called, and its fields take the place of the name. Names without an algorithm get the next free
+ * styles in order, with unused colours first. */
+void looks_assign(const char *const *names, size_t n, const look_variant *variants,
+                  size_t n_variants, look *out);
 
 #endif

@@ -337,7 +337,7 @@ gl_status page_set_lines(figure_page *p, const char *const *names, size_t n, gl_
   assert(!p->lines);
   look *looks = ARENA_ARRAY(&p->memory, look, n);
   p->lines = ARENA_ARRAY(&p->memory, figure_line, n);
-  if (looks && p->lines) looks_assign(names, n, looks);
+  if (looks && p->lines) looks_assign(names, n, p->q->variants, p->q->n_variants, looks);
   for (size_t i = 0; i < n && !p->memory.failed; i++)
     p->lines[i] = (figure_line){arena_text(&p->memory, names[i]), looks[i], SAMPLE_LINE_MARK, 0};
   p->n_lines = p->memory.failed ? 0 : n;

@@ -45,7 +45,9 @@ typedef struct figure_request {
                             first eight */
   bool no_notes;         /* no text below the figure; NAME.txt holds it */
   size_t points;         /* most points of a curve against updates; 0: FIGURE_CURVE_POINTS */
-  char *const *reads;    /* [n_reads] files that no figure may be written onto */
+  const look_variant *variants; /* [n_variants] what is known of algorithms besides their names */
+  size_t n_variants;
+  char *const *reads; /* [n_reads] files that no figure may be written onto */
   size_t n_reads;
   const char *(*script)(const char *path); /* text of "plots/style.gp", ..., null-terminated */
   /* Called for each figure after it is drawn (why == NULL; file: path without extension) or skipped

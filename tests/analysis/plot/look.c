@@ -73,8 +73,8 @@ static void a_recipes_own_algorithms_take_free_looks_and_keep_others(void) {
   static const char *const alone[] = {"gepo"}, *const with[] = {"mine", "gepo", "gepo (clip none)",
                                                                 "grpo"};
   look one, four[4], many[48];
-  looks_assign(alone, 1, &one);
-  looks_assign(with, 4, four);
+  looks_assign(alone, 1, NULL, 0, &one);
+  looks_assign(with, 4, NULL, 0, four);
   CU_ASSERT(same(one, four[1]));
   CU_ASSERT(four[2].colour == four[1].colour && !same(four[2], four[1]));
   CU_ASSERT(four[0].colour != four[1].colour && four[0].colour != four[3].colour);
@@ -84,7 +84,7 @@ static void a_recipes_own_algorithms_take_free_looks_and_keep_others(void) {
     snprintf(room[i], sizeof room[i], "own%d", i);
     names[i] = room[i];
   }
-  looks_assign(names, 48, many);
+  looks_assign(names, 48, NULL, 0, many);
   for (int i = 0; i < LOOK_COLOURS * LOOK_DASHES; i++)
     for (int k = 0; k < i; k++)
       CU_ASSERT(many[i].colour != many[k].colour || many[i].dash != many[k].dash);
@@ -100,8 +100,8 @@ static void a_variant_has_its_algorithms_colour_in_every_study(void) {
                                            "gepo", "gspo", "grpo", "gepo"};
   enum { MANY = sizeof many / sizeof *many };
   look alone[2], found[MANY], wanted;
-  looks_assign(few, 2, alone);
-  looks_assign(many, MANY, found);
+  looks_assign(few, 2, NULL, 0, alone);
+  looks_assign(many, MANY, NULL, 0, found);
   CU_ASSERT(same(alone[0], found[6]) && alone[0].colour == LOOK_GREEN);
   CU_ASSERT(same(alone[1], found[2]) && alone[1].colour == LOOK_BLUE);
   for (size_t i = 0; i < MANY; i++) {
@@ -109,7 +109,7 @@ static void a_variant_has_its_algorithms_colour_in_every_study(void) {
       CU_ASSERT(found[i].colour != found[k].colour || found[i].dash != found[k].dash ||
                 found[i].shade != found[k].shade);
     if (are[i] == NULL) continue;
-    looks_assign(&are[i], 1, &wanted);
+    looks_assign(&are[i], 1, NULL, 0, &wanted);
     CU_ASSERT_EQUAL(found[i].colour, wanted.colour);
   }
   char colour[LOOK_SHADED];
@@ -117,6 +117,28 @@ static void a_variant_has_its_algorithms_colour_in_every_study(void) {
   CU_ASSERT_STRING_EQUAL(colour, "#70b99b");
   look_shaded((look){LOOK_GREEN, 0, 1, 2}, colour);
   CU_ASSERT_STRING_EQUAL(colour, "#1b6446");
+}
+
+/* A variant's name says nothing where its fields are known: they give colour, shade, dash and
+ * symbol. */
+static void a_variant_of_any_name_has_the_look_of_its_fields(void) {
+  static const char *const names[] = {"grpo", "mine", "grpo mine", "GEPO_online"},
+                           *const others[] = {"another", "gspo"};
+  static const char same_fields[] = "{\"base\":\"gspo\",\"eps_low\":0.2}";
+  static const look_variant known[] = {{"mine", "gspo", same_fields},
+                                       {"grpo mine", "gepo", "{\"base\":\"gepo\"}"},
+                                       {"GEPO_online", "topr", "{\"base\":\"topr\"}"},
+                                       {"another", "gspo", same_fields},
+                                       {"grpo", "no algorithm", ""}};
+  look found[4], elsewhere[2], wanted;
+  looks_assign(names, 4, known, 5, found);
+  looks_assign(others, 2, known, 5, elsewhere);
+  looks_assign(names, 1, NULL, 0, &wanted);
+  CU_ASSERT(same(found[0], wanted));
+  CU_ASSERT_EQUAL(found[1].colour, LOOK_GREEN);
+  CU_ASSERT_EQUAL(found[2].colour, LOOK_BLUE);
+  CU_ASSERT_EQUAL(found[3].colour, LOOK_PINK);
+  CU_ASSERT(same(found[1], elsewhere[0]) && !same(elsewhere[0], elsewhere[1]));
 }
 
 /* What other programs call their runs, word for word and not by what it has in it. */
@@ -127,18 +149,18 @@ static void other_programs_spellings_have_the_look_of_their_algorithm(void) {
       *const are[] = {"grpo", "gepo", "dr_grpo", "gspo", NULL, "gepo_plus", NULL, NULL, NULL};
   enum { N = sizeof names / sizeof *names };
   look found[N], wanted;
-  looks_assign(names, N, found);
+  looks_assign(names, N, NULL, 0, found);
   for (size_t i = 0; i < N; i++) {
     CU_ASSERT(found[i].mark > 0);
     for (size_t k = 0; k < i; k++) CU_ASSERT(!same(found[i], found[k]));
     if (are[i] == NULL) continue;
-    looks_assign(&are[i], 1, &wanted);
+    looks_assign(&are[i], 1, NULL, 0, &wanted);
     CU_ASSERT(same(found[i], wanted));
   }
   /* What is spelled as here has the look, whatever comes before it. */
   static const char *const both[] = {"GEPO", "gepo"};
-  looks_assign(both, 2, found);
-  looks_assign(&both[1], 1, &wanted);
+  looks_assign(both, 2, NULL, 0, found);
+  looks_assign(&both[1], 1, NULL, 0, &wanted);
   CU_ASSERT(same(found[1], wanted) && !same(found[0], wanted));
 }
 
@@ -147,4 +169,5 @@ SUITE(plot_look, "analysis: looks of algorithms",
       TEST(colours_are_apart_for_every_kind_of_eye), TEST(lines_of_one_grey_differ_in_dash_or_mark),
       TEST(a_recipes_own_algorithms_take_free_looks_and_keep_others),
       TEST(a_variant_has_its_algorithms_colour_in_every_study),
+      TEST(a_variant_of_any_name_has_the_look_of_its_fields),
       TEST(other_programs_spellings_have_the_look_of_their_algorithm));
