@@ -194,7 +194,9 @@ static char *fields_of(const cfg_node *algorithm) {
 static look_variant variant_of(const results *r, const results_run *run, arena *a) {
   look_variant v = {NULL, NULL, NULL};
   cfg_doc *doc = NULL;
-  if (cfg_load_text(&doc, run->recipe, strlen(run->recipe), "recipe", NULL) != GL_OK) return v;
+  if (run->recipe == NULL || /* a run of another program */
+      cfg_load_text(&doc, run->recipe, strlen(run->recipe), "recipe", NULL) != GL_OK)
+    return v;
   const cfg_node *algorithm = cfg_find(cfg_root(doc), "algorithm"),
                  *base = algorithm ? cfg_find(algorithm, "base") : NULL;
   if (base != NULL && cfg_kind_of(base) == CFG_SCALAR) {
