@@ -1,0 +1,270 @@
+/* What the files of this folder share. Private to this folder. */
+#ifndef GEPOLAB_ANALYSIS_DIAGNOSE_INTERNAL_H
+#define GEPOLAB_ANALYSIS_DIAGNOSE_INTERNAL_H
+
+#include "analysis/diagnose/diagnose.h"
+#include "analysis/statistics.h"
+#include "core/base/arena.h"
+
+/* --- what is kept of a token-level log: tokens.c --- */
+
+/* Sums over tokens. */
+typedef struct token_sums {
+  double n, l, l2, k3; /* l and its square, exp(l) - l - 1 */
+  double difference;   /* |p - q| */
+  double far;          /* 1 where |p - q| > DIAGNOSE_FAR */
+  double factor;       /* exp(|l|): NeMo-RL's multiplicative probability error */
+} token_sums;
+#define DIAGNOSE_FAR 0.2
+
+/* Sums of a regression of y on x: n, sum x, sum x^2, sum y, sum xy. */
+enum { LINE_SUMS = 5 };
+
+/* Ways to count the staleness of an update from the lags of its tokens. */
+typedef enum staleness_kind {
+  STALENESS_TOKENS, /* mean over tokens */
+  STALENESS_START,  /* lag of a response's first trained token, mean over responses */
+  STALENESS_NEWEST, /* smallest lag of a response, mean over responses */
+  STALENESS_OLDEST, /* largest lag of a response, mean over responses */
+  STALENESS_MOST,   /* largest lag of a token */
+  STALENESS_KINDS
+} staleness_kind;
+
+/* All members are doubles: an array of them is a table of doubles. */
+typedef struct update_facts {
+  double step;
+  double groups, responses, tokens;
+  double informative; /* responses whose advantage is not 0 */
+  double reward;      /* mean; NaN: not in the log */
+  double tokens_squared;            /* sum of squares of lengths */
+  token_sums all;
+  double k3_error, factor_error;    /* standard errors of their means, responses as clusters */
+  double lag_line[LINE_SUMS];       /* of k3 on lag, over tokens of known lag */
+  double factor_line[LINE_SUMS];    /* of exp(|l|) on lag */
+  double length_line[LINE_SUMS];    /* of a response's length on its largest lag */
+  double staleness[STALENESS_KINDS]; /* NaN: unknown */
+  double dropped, dropped_tokens, dropped_tokens_squared; /* NaN: unknown */
+  double improbable; /* wrong responses that are improbable under their group; NaN: unknown */
+} update_facts;
+
+/* Tokens of one lag in one update. */
+typedef struct lag_cell {
+  size_t update, lag;
+  token_sums sums;
+} lag_cell;
+
+/* --- what is kept of an algorithm: weights.c --- */
+
+typedef enum row_value {
+  ROW_ESS,
+  ROW_WEIGHT_MAX,
+  ROW_CLIPPED_POSITIVE,
+  ROW_CLIPPED_NEGATIVE,
+  ROW_GATED_POSITIVE,
+  ROW_GATED_NEGATIVE,
+  ROW_IMPROBABLE, /* of the improbable wrong responses, the number without any gradient */
+  ROW_VALUES
+} row_value;
+
+typedef struct row_facts {
+  policy_algorithm algorithm;
+  bool ran;
+  size_t n, n_refused;
+  char why[256];
+  double *value; /* [n_updates][ROW_VALUES] */
+} row_facts;
+
+/* --- series: series.c --- */
+
+typedef enum series_role {
+  SERIES_STEP_TIME, /* seconds of a step of the trainer */
+  SERIES_WAIT,      /* of it: waiting for responses */
+  SERIES_GENERATE,
+  SERIES_TRAIN,
+  SERIES_SYNC,
+  SERIES_ENVIRONMENT,
+  SERIES_STALENESS, /* every definition, see role_series.definition */
+  SERIES_STALENESS_MOST,
+  SERIES_DROPPED,   /* responses or groups, as the log counts */
+  SERIES_KEEP_RATE, /* fraction of the generated ones that is trained */
+  SERIES_KL,        /* k3 per token */
+  SERIES_DIFFERENCE, /* mean |p - q| */
+  SERIES_ESS,
+  SERIES_ROLES
+} series_role;
+
+/* A series of the log with a role: its updates in order of the step. */
+typedef struct role_series {
+  series_role role;
+  const gathered_series *from;
+  const char *definition; /* of a staleness: its name in sim/definitions.c; NULL: no counter there */
+} role_series;
+
+/* The first series with the role; NULL if the log has none. */
+const role_series *series_of(const diagnosis *d, series_role role);
+
+/* Seconds of the parts of a step, and what follows from them. */
+typedef struct speed_facts {
+  interval step, wait, part[4]; /* parts: generation, trainer, weight sync, environment */
+  bool is_known;                /* step and at least two parts are */
+  bool is_inferred[4];          /* not logged: follows from the others */
+  bool is_serial;               /* the step is as long as its parts together */
+  int binds;                    /* the longest part */
+  interval bound;               /* sum of the parts / longest part */
+  interval brought;             /* sum of the parts / step */
+  interval wait_fraction, sync_fraction, environment_fraction, generation_fraction; /* of a step */
+} speed_facts;
+extern const char *const speed_part_names[4];
+
+/* Computes d->speed, and the divergence and its parts where only series have them. Errors:
+ * GL_ENOMEM. */
+gl_status facts_of_series(diagnosis *d, gl_error *err);
+
+/* --- statistics: statistics.c --- */
+
+/* Computes statistics m of the column totals of sums[n][k]; NaN where they are undefined. */
+typedef void block_statistic(const double *total, double *out);
+
+/* Statistics out[m] of the columns' totals with intervals: circular block bootstrap over rows in
+ * blocks of ceil(n^(1/3)) (Politis and Romano 1992; the length's order: Kuensch 1989). With fewer
+ * than DIAGNOSE_FEWEST rows the ends are NaN. m is at most BLOCK_MOST. Errors: GL_ENOMEM. */
+enum { BLOCK_MOST = 8 };
+gl_status block_bootstrap(const double *sums, size_t n, size_t k, block_statistic *statistic,
+                          size_t m, uint64_t entity, interval *out, gl_error *err);
+/* out[0] = total[0] / total[1]; NaN without data. */
+block_statistic block_ratio;
+/* out[0] = standard deviation (ddof 0) from sums n, x, x^2. */
+block_statistic block_deviation;
+/* LINE_SUMS to intercept, slope. */
+block_statistic block_line;
+/* LINE_SUMS of k3 on lag, then n and sum of k3 at lag 0, to LINE_PARTS. */
+typedef enum line_part {
+  PART_FLOOR,    /* mean at lag 0; the intercept, at least 0, if no token has lag 0 */
+  PART_SLOPE,    /* per version */
+  PART_AGE,      /* mean of y less the floor */
+  PART_MISMATCH_FRACTION, /* floor / mean, in [0, 1] */
+  PART_AGE_FRACTION,
+  LINE_PARTS
+} line_part;
+block_statistic block_parts;
+void line_add(double sums[LINE_SUMS], double x, double y, double weight);
+
+/* token_sums to the means of lag_facts, in their order. */
+enum { TOKEN_SUMS = 7, TOKEN_MEANS = 6 };
+block_statistic block_tokens;
+
+/* --- facts of the whole log: facts.c --- */
+
+typedef struct lag_facts {
+  size_t lag;
+  double tokens;
+  /* mean k1, k3, standard deviation of l, mean |p - q|, fraction with |p - q| > DIAGNOSE_FAR, mean
+   * exp(|l|) */
+  interval k1, k3, spread, difference, far, factor;
+} lag_facts;
+
+/* How the floor was found. */
+typedef enum floor_kind {
+  FLOOR_UNKNOWN,
+  FLOOR_LAG_0,  /* mean of the tokens of lag 0 */
+  FLOOR_LINE,   /* intercept of the regression on the lag */
+  FLOOR_FRESH,  /* every token has lag 0 */
+  FLOOR_FIRST   /* mean of the first update, whose data are of the learner's own version */
+} floor_kind;
+
+typedef struct divergence_facts {
+  lag_facts all;
+  lag_facts *lag; /* [n_lags] ascending, in `memory` of the diagnosis */
+  size_t n_lags;
+  double unknown_lag; /* tokens whose lag is not known */
+  double not_finite;  /* tokens left out: log-probabilities that are missing or not finite */
+  floor_kind how;
+  const char *why; /* reason if how is FLOOR_UNKNOWN */
+  interval part[LINE_PARTS];
+  interval floor_factor; /* exp(|l|) at lag 0 */
+  bool is_of_updates;    /* from series: an update's mean divergence against its mean staleness */
+} divergence_facts;
+
+typedef struct staleness_facts {
+  interval mean[STALENESS_KINDS], trend; /* trend: of STALENESS_OLDEST per 100 updates */
+  double most;
+  interval dropped_fraction; /* of the generated responses */
+  interval kept_length, dropped_length, length_ratio, shift; /* shift: of the mean length by
+                                                                dropping, relative */
+  interval length_by_lag;    /* tokens a response is longer per version of its largest lag */
+} staleness_facts;
+
+/* Computes d->staleness and d->divergence. Errors: GL_ENOMEM. */
+gl_status facts_of_tokens(diagnosis *d, gl_error *err);
+/* An interval over updates of the mean of column `value` (NaN values are left out). */
+gl_status facts_mean(const double *value, size_t n, size_t stride, uint64_t entity, interval *out,
+                     gl_error *err);
+
+/* --- algorithms: weights.c --- */
+
+/* The negative clip of gepo: wrong responses whose likelihood is below this fraction of the group
+ * expectation count as improbable. */
+#define DIAGNOSE_IMPROBABLE 0.8
+gl_status rows_init(diagnosis *d, gl_error *err);
+void rows_fini(diagnosis *d);
+/* Evaluates every algorithm on the batch, which is the last update. Errors: GL_ENOMEM. */
+gl_status rows_add(diagnosis *d, const diagnose_batch *batch, gl_error *err);
+
+/* --- trainers: trainers.c --- */
+
+/* Fields of a trainer's log, settings, and what makes it log more. */
+typedef struct trainer_info {
+  const char *name, *title; /* title with the version that the names were looked up in */
+  const char *logp, *logq, *versions, *rewards, *dropped; /* fields of its token-level log; NULL: the
+                                                             log has none */
+  const char *log_tokens, *log_versions, *log_times; /* what to switch on; NULL: not known */
+  const char *setting[CAUSE_COUNT]; /* the setting that acts on a cause; NULL: not known */
+} trainer_info;
+/* NULL is "any trainer", whose settings are described in words. */
+const trainer_info *trainer_find(const char *name);
+/* The trainer of the request, or that of the series; never NULL. */
+const trainer_info *trainer_of(const diagnosis *d);
+
+/* --- findings: findings.c, recipes.c --- */
+
+typedef struct cause_info {
+  const char *name;
+  const char *title;       /* "Sampler and learner disagree at equal weights" */
+  const char *measured;    /* what is measured, with its unit */
+  const char *limit_about; /* why this limit */
+  const char *advice;      /* what to change, for any trainer */
+  const char *instead;     /* what is not a remedy, or what the change costs */
+  bool is_speed;
+} cause_info;
+const cause_info *cause_about(diagnose_cause c);
+void find_causes(diagnosis *d);
+
+/* Section 6: warnings.c. */
+gl_status warnings_section(table *to, const diagnosis *d, gl_error *err);
+
+struct diagnosis {
+  diagnose_request request;
+  update_facts *update;
+  size_t n_updates;
+  lag_cell *cell;
+  size_t n_cells;
+  row_facts *row;
+  size_t n_rows;
+  size_t value_room; /* updates that row[i].value has room for */
+  double not_finite;
+  size_t restarts;
+  policy_workspace *workspace;
+  double *scratch; /* work arrays of a batch */
+  size_t scratch_room;
+  role_series *series;
+  size_t n_series, n_all_series;
+  speed_facts speed;
+  divergence_facts divergence;
+  staleness_facts staleness;
+  interval informative; /* responses with a signal in an update */
+  diagnose_finding finding[CAUSE_COUNT];
+  size_t n_findings;
+  arena memory;
+};
+
+#endif

@@ -1,0 +1,518 @@
+/* The page: sections as documents of tables and lines (core/base/table.h). */
+#include "analysis/diagnose/internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+  const char *id, *heading;
+} sections[DIAGNOSE_SECTIONS] = {
+    [DIAGNOSE_READ] = {"read", "1. What was read"},
+    [DIAGNOSE_STALENESS] = {"staleness", "2. Staleness"},
+    [DIAGNOSE_DIVERGENCE] = {"divergence", "3. Divergence of sampler and learner"},
+    [DIAGNOSE_WEIGHTS] = {"weights", "4. Importance weights and clips"},
+    [DIAGNOSE_SPEED] = {"speed", "5. What limits the speed"},
+    [DIAGNOSE_WARNINGS] = {"warnings", "6. Warnings"},
+    [DIAGNOSE_CHANGES_SECTION] = {"changes", "7. What to change"},
+};
+
+const char *diagnose_section_id(diagnose_section s) {
+  return sections[s].id;
+}
+
+const char *diagnose_section_heading(diagnose_section s) {
+  return sections[s].heading;
+}
+
+/* --- rows of numbers --- */
+
+/* A table of numbers: what, value with interval, unit, and the field of the log it comes from. */
+static table *numbers_begin(table *to, const char *name) {
+  static const table_column columns[] = {{"quantity", TABLE_TEXT, .head = "quantity"},
+                                         {"value", TABLE_INTERVAL, .head = "value [95 %]"},
+                                         {"unit", TABLE_TEXT, .head = "unit"},
+                                         {"from", TABLE_TEXT, .head = "from"}};
+  table *t = table_rows(table_field(to, name), columns, sizeof columns / sizeof *columns);
+  table_gap(t);
+  return t;
+}
+
+static void number_row(table *t, const char *what, interval v, const char *unit, const char *from) {
+  table_row(t);
+  table_text(t, what);
+  interval_cell(t, v);
+  table_text(t, unit);
+  table_text(t, from);
+}
+
+static void known_row(table *t, const char *what, interval v, const char *unit, const char *from) {
+  if (!isnan(v.value)) number_row(t, what, v, unit, from);
+}
+
+static interval alone(double value) {
+  return (interval){value, NAN, NAN};
+}
+
+/* A line that says what to switch on to know more. */
+static void unknown_line(table *to, const char *what, const char *how) {
+  table_line(to, "Not in this log: %s. %s%s.", what, how != NULL ? "To have it: " : "",
+             how != NULL ? how : "This trainer has no setting for it");
+}
+
+/* "prev_logprobs and generation_logprobs" */
+static const char *fields_of(const trainer_info *t, char text[128]) {
+  snprintf(text, 128, "%s, %s", t->logp != NULL ? t->logp : "log p",
+           t->logq != NULL ? t->logq : "log q");
+  return text;
+}
+
+/* --- 1 --- */
+
+static void section_read(table *to, const diagnosis *d) {
+  const trainer_info *trainer = trainer_of(d);
+  double groups = 0, responses = 0, tokens = 0;
+  for (size_t u = 0; u < d->n_updates; ++u) {
+    groups += d->update[u].groups;
+    responses += d->update[u].responses;
+    tokens += d->update[u].tokens;
+  }
+  table_text(table_field(to, "trainer"), trainer->name);
+  table_line(to, "Trainer: %s.", trainer->title);
+  table *t = numbers_begin(to, "counts");
+  if (d->n_updates > 0) {
+    number_row(t, "updates", alone((double)d->n_updates), "", "token-level log");
+    number_row(t, "groups", alone(groups), "", "token-level log");
+    number_row(t, "responses", alone(responses), "", "token-level log");
+    number_row(t, "trained tokens", alone(tokens), "", "token-level log");
+    known_row(t, "first step", alone(d->update[0].step), "", "token-level log");
+    known_row(t, "last step", alone(d->update[d->n_updates - 1].step), "", "token-level log");
+    number_row(t, "restarts (steps that go back)", alone((double)d->restarts), "", "step");
+  }
+  if (d->n_all_series > 0) {
+    number_row(t, "series", alone((double)d->n_all_series), "", "metrics log");
+    number_row(t, "series used here", alone((double)d->n_series), "", "metrics log");
+  }
+  if (d->not_finite > 0)
+    number_row(t, "tokens left out: log-probability not finite", alone(d->not_finite), "tokens",
+               "token-level log");
+  if (d->restarts > 0)
+    table_line(to, "Steps go back %zu times: restarts, or several runs. Staleness begins at 0 after "
+                   "a restart, so means over both parts are too low.",
+               d->restarts);
+  if (d->n_updates > 0 && d->n_updates < DIAGNOSE_FEWEST)
+    table_line(to, "Fewer than %d updates: no intervals, and no findings.", DIAGNOSE_FEWEST);
+  if (d->n_updates == 0) unknown_line(to, "token-level data", trainer->log_tokens);
+}
+
+/* --- 2 --- */
+
+/* Counters that can be computed from the versions of tokens (names: sim/definitions.c). */
+static const struct {
+  const char *name, *meaning;
+  staleness_kind kind;
+} counters[] = {
+    {"gepolab/staleness", "learner's version less the oldest of a response", STALENESS_OLDEST},
+    {"trl/sample/staleness", "learner's version less that of the first token", STALENESS_START},
+    {"verl_v1/trajectory_staleness", "by the newest version of a response", STALENESS_NEWEST},
+    {"verl_v1/trajectory_staleness_worst", "by the oldest version of a response",
+     STALENESS_OLDEST},
+    {"areal/sample_staleness_theta", "mean over tokens", STALENESS_TOKENS},
+    {"miles/rollout/fully_async/staleness", "by the oldest version", STALENESS_OLDEST},
+    {"megatron/policy_staleness", "by the version of the first token", STALENESS_START},
+    {"mimo/partial/avg_staleness", "mean over tokens", STALENESS_TOKENS},
+};
+
+static void series_mean(table *t, const role_series *s, const char *meaning) {
+  interval mean;
+  double most = NAN;
+  if (facts_mean(s->from->value, s->from->n, 1, 300, &mean, NULL) != GL_OK) mean = alone(NAN);
+  for (size_t i = 0; i < s->from->n; ++i) most = fmax(most, s->from->value[i]);
+  table_row(t);
+  table_text(t, s->definition != NULL ? s->definition : s->from->metric);
+  interval_cell(t, mean);
+  table_real(t, most);
+  table_text(t, meaning);
+  table_text(t, s->from->metric);
+}
+
+static table *counters_begin(table *to) {
+  static const table_column columns[] = {{"definition", TABLE_TEXT, .head = "counter"},
+                                         {"mean", TABLE_INTERVAL, .head = "mean [95 %]"},
+                                         {"most", TABLE_REAL, .head = "largest"},
+                                         {"meaning", TABLE_TEXT, .head = "meaning"},
+                                         {"from", TABLE_TEXT, .head = "from"}};
+  table *t = table_rows(table_field(to, "definitions"), columns, sizeof columns / sizeof *columns);
+  table_gap(t);
+  return t;
+}
+
+static void put_counters(table *to, const diagnosis *d, const trainer_info *trainer) {
+  const bool has_lags = d->divergence.n_lags > 0 || !isnan(d->staleness.mean[0].value);
+  table *t = counters_begin(to);
+  for (size_t i = 0; i < d->n_series; ++i)
+    if (d->series[i].role == SERIES_STALENESS) series_mean(t, &d->series[i], "as the trainer logs it");
+  for (size_t i = 0; i < sizeof counters / sizeof *counters && has_lags; ++i) {
+    table_row(t);
+    table_text(t, counters[i].name);
+    interval_cell(t, d->staleness.mean[counters[i].kind]);
+    table_real(t, NAN);
+    table_text(t, counters[i].meaning);
+    table_text(t, trainer->versions != NULL ? trainer->versions : "versions");
+  }
+  if (!has_lags && series_of(d, SERIES_STALENESS) == NULL)
+    unknown_line(to, "the version that generated the data, and so every staleness",
+                 trainer->log_versions);
+  else
+    table_line(to, "Versions of the learner. One run has a different number for each counter; "
+                   "`gepolab sim RECIPE --definitions` compares them.");
+}
+
+static void put_distribution(table *to, const diagnosis *d) {
+  static const table_column columns[] = {{"lag", TABLE_WHOLE, .head = "lag"},
+                                         {"tokens", TABLE_REAL, .head = "tokens"},
+                                         {"fraction", TABLE_REAL, .head = "fraction of tokens"}};
+  const divergence_facts *f = &d->divergence;
+  double all = 0;
+  if (f->n_lags == 0) return;
+  for (size_t i = 0; i < f->n_lags; ++i) all += f->lag[i].tokens;
+  table *t = table_rows(table_field(to, "distribution"), columns, 3);
+  table_gap(t);
+  for (size_t i = 0; i < f->n_lags; ++i) {
+    table_row(t);
+    table_count(t, f->lag[i].lag);
+    if (f->lag[i].lag == DIAGNOSE_MOST_LAG) table_shown(t, "%d or more", DIAGNOSE_MOST_LAG);
+    table_real(t, f->lag[i].tokens);
+    table_real(t, f->lag[i].tokens / all);
+  }
+  if (f->unknown_lag > 0)
+    table_line(to, "%.0f tokens have no version and are in no row.", f->unknown_lag);
+}
+
+static void put_dropping(table *to, const diagnosis *d, const trainer_info *trainer) {
+  const staleness_facts *f = &d->staleness;
+  const char *from = trainer->dropped != NULL ? trainer->dropped : "dropped responses";
+  const role_series *dropped = series_of(d, SERIES_DROPPED), *rate = series_of(d, SERIES_KEEP_RATE);
+  const char *versions = trainer->versions != NULL ? trainer->versions : "versions";
+  interval mean;
+  table *t = numbers_begin(to, "trend_and_dropping");
+  known_row(t, "trend of the oldest version's lag", f->trend, "versions per 100 updates", versions);
+  known_row(t, "largest lag of a token", alone(f->most), "versions", versions);
+  known_row(t, "length of a response per version of its lag", f->length_by_lag, "tokens", versions);
+  known_row(t, "fraction of responses dropped", f->dropped_fraction, "", from);
+  known_row(t, "mean length of trained responses", f->kept_length, "tokens", from);
+  known_row(t, "mean length of dropped responses", f->dropped_length, "tokens", from);
+  known_row(t, "dropped / trained length", f->length_ratio, "", from);
+  known_row(t, "change of the mean length by dropping", f->shift, "fraction", from);
+  if (dropped != NULL && facts_mean(dropped->from->value, dropped->from->n, 1, 301, &mean, NULL) == GL_OK)
+    number_row(t, "dropped in a step", mean, "as the trainer counts", dropped->from->metric);
+  if (rate != NULL && facts_mean(rate->from->value, rate->from->n, 1, 302, &mean, NULL) == GL_OK)
+    number_row(t, "fraction kept", mean, "", rate->from->metric);
+  if (isnan(f->dropped_fraction.value) && dropped == NULL && rate == NULL)
+    unknown_line(to, "which responses were dropped, and how long they were", NULL);
+  else if (isnan(f->dropped_length.value) && f->dropped_fraction.value != 0)
+    unknown_line(to, "how long the dropped responses were", NULL);
+}
+
+static void section_staleness(table *to, const diagnosis *d) {
+  const trainer_info *trainer = trainer_of(d);
+  put_counters(to, d, trainer);
+  put_distribution(to, d);
+  put_dropping(to, d, trainer);
+}
+
+/* --- 3 --- */
+
+static void put_lag(table *t, const lag_facts *f) {
+  table_row(t);
+  table_count(t, f->lag);
+  table_real(t, f->tokens);
+  interval_cell(t, f->k3), interval_cell(t, f->k1), interval_cell(t, f->spread);
+  interval_cell(t, f->difference), interval_cell(t, f->far), interval_cell(t, f->factor);
+}
+
+static void put_lags(table *to, const diagnosis *d) {
+  static const table_column columns[] = {
+      {"lag", TABLE_WHOLE, .head = "lag"},
+      {"tokens", TABLE_REAL, .head = "tokens"},
+      {"k3", TABLE_INTERVAL, .head = "k3 [95 %]"},
+      {"k1", TABLE_INTERVAL, .head = "k1 [95 %]"},
+      {"spread", TABLE_INTERVAL, .head = "sd of l [95 %]"},
+      {"difference", TABLE_INTERVAL, .head = "mean |p - q| [95 %]"},
+      {"far", TABLE_INTERVAL, .head = "|p - q| > 0.2 [95 %]"},
+      {"factor", TABLE_INTERVAL, .head = "mean exp(|l|) [95 %]"}};
+  const divergence_facts *f = &d->divergence;
+  table *t = table_rows(table_field(to, "by_lag"), columns, sizeof columns / sizeof *columns);
+  table_gap(t);
+  for (size_t i = 0; i < f->n_lags; ++i) put_lag(t, &f->lag[i]);
+}
+
+static const char *floor_words(const divergence_facts *f) {
+  switch (f->how) {
+  case FLOOR_LAG_0:
+    return "Floor: tokens of lag 0. Slope: regression on the lag. Different lags have different "
+           "tasks and lengths.";
+  case FLOOR_LINE:
+    return "Floor: intercept of the regression on the lag, because no token has lag 0.";
+  case FLOOR_FRESH:
+    return "Every token has lag 0: all of the divergence is mismatch of the engines.";
+  case FLOOR_FIRST:
+    return "The log has no lags. Floor: the first update, whose data the learner's own version "
+           "generated; what is added since counts as age.";
+  case FLOOR_UNKNOWN:
+    break;
+  }
+  return "";
+}
+
+static void section_divergence(table *to, const diagnosis *d) {
+  const trainer_info *trainer = trainer_of(d);
+  const divergence_facts *f = &d->divergence;
+  const role_series *kl = series_of(d, SERIES_KL);
+  char fields[128];
+  const char *from = f->all.tokens > 0 ? fields_of(trainer, fields) : kl != NULL ? kl->from->metric : "";
+  if (f->all.tokens == 0 && kl == NULL) {
+    unknown_line(to, "log-probabilities of both engines, or their divergence", trainer->log_tokens);
+    return;
+  }
+  table *t = numbers_begin(to, "parts");
+  number_row(t, "divergence k3, all data", f->all.k3, "nats per token", from);
+  known_row(t, "divergence k1", f->all.k1, "nats per token", from);
+  known_row(t, "standard deviation of l", f->all.spread, "nats", from);
+  known_row(t, "mean |p - q|", f->all.difference, "", from);
+  known_row(t, "fraction of tokens with |p - q| > 0.2", f->all.far, "", from);
+  known_row(t, "mean exp(|l|)", f->all.factor, "", from);
+  known_row(t, "floor: k3 at lag 0", f->part[PART_FLOOR], "nats per token", from);
+  known_row(t, "slope: k3 per version", f->part[PART_SLOPE], "nats per token", from);
+  known_row(t, "part of k3 that is mismatch of the engines", f->part[PART_MISMATCH_FRACTION],
+            "fraction", from);
+  known_row(t, "part of k3 that is age", f->part[PART_AGE_FRACTION], "fraction", from);
+  table_line(to, "l = log p - log q (p: learner, q: sampler); k1 = -l and k3 = exp(l) - l - 1 "
+                 "estimate KL(q||p).");
+  if (f->how == FLOOR_UNKNOWN) {
+    table_line(to, "Mismatch and age cannot be separated: %s.", f->why);
+    unknown_line(to, "the lag of the data", trainer->log_versions);
+  } else
+    table_line(to, "%s%s", floor_words(f),
+               f->is_of_updates ? " Each point is an update: mean divergence against mean staleness."
+                                : "");
+  if (f->n_lags > 0) put_lags(to, d);
+}
+
+/* --- 4 --- */
+
+static gl_status row_means(const diagnosis *d, const row_facts *row, interval of[ROW_VALUES],
+                           gl_error *err) {
+  gl_status status = GL_OK;
+  for (int k = 0; k < ROW_VALUES && status == GL_OK; ++k)
+    status = facts_mean(row->value + k, d->n_updates, ROW_VALUES, 310, &of[k], err);
+  return status;
+}
+
+/* Sums over updates: improbable wrong responses, and those of them that the algorithm drops. */
+static double dropped_of(const diagnosis *d, const row_facts *row) {
+  double all = 0, dropped = 0;
+  for (size_t u = 0; u < d->n_updates; ++u) {
+    const double n = row->value[u * ROW_VALUES + ROW_IMPROBABLE];
+    if (isnan(n)) continue;
+    all += d->update[u].improbable;
+    dropped += n;
+  }
+  return all > 0 ? dropped / all : NAN;
+}
+
+static table *algorithms_begin(table *to) {
+  static const table_column columns[] = {
+      {"algorithm", TABLE_TEXT, .head = "algorithm"},
+      {"ran", TABLE_FLAG, .head = NULL},
+      {"updates", TABLE_WHOLE},
+      {"refused", TABLE_WHOLE},
+      {"why", TABLE_TEXT},
+      {"ess", TABLE_INTERVAL, .head = "ESS [95 %]", .format = "%.3f"},
+      {"weight_max", TABLE_REAL, .head = "largest weight"},
+      {"clipped_positive", TABLE_REAL, .head = "clipped A > 0", .format = "%.3f"},
+      {"clipped_negative", TABLE_REAL, .head = "clipped A < 0", .format = "%.3f"},
+      {"gated_positive", TABLE_REAL, .head = "gated A > 0", .format = "%.3f"},
+      {"gated_negative", TABLE_REAL, .head = "gated A < 0", .format = "%.3f"},
+      {"improbable_dropped", TABLE_REAL, .head = "improbable wrong dropped", .format = "%.3f"}};
+  table *t = table_rows(table_field(to, "algorithms"), columns, sizeof columns / sizeof *columns);
+  table_gap(t);
+  return t;
+}
+
+static double most_of(const diagnosis *d, const row_facts *row, row_value k) {
+  double most = NAN;
+  for (size_t u = 0; u < d->n_updates; ++u) most = fmax(most, row->value[u * ROW_VALUES + (size_t)k]);
+  return most;
+}
+
+static gl_status put_algorithm(table *t, const diagnosis *d, const row_facts *row, gl_error *err) {
+  interval of[ROW_VALUES];
+  const gl_status status = row_means(d, row, of, err);
+  if (status != GL_OK) return status;
+  table_row(t);
+  if (row->n == 0) table_hide_row(t);
+  table_text(t, row->algorithm.name);
+  if (row->ran) table_shown(t, "%s (ran)", row->algorithm.name), table_bold(t);
+  table_flag(t, row->ran);
+  table_count(t, row->n), table_count(t, row->n_refused);
+  table_text(t, row->n_refused > 0 ? row->why : NULL);
+  interval_cell(t, of[ROW_ESS]);
+  table_real(t, most_of(d, row, ROW_WEIGHT_MAX));
+  table_real(t, of[ROW_CLIPPED_POSITIVE].value), table_real(t, of[ROW_CLIPPED_NEGATIVE].value);
+  table_real(t, of[ROW_GATED_POSITIVE].value), table_real(t, of[ROW_GATED_NEGATIVE].value);
+  table_real(t, dropped_of(d, row));
+  return GL_OK;
+}
+
+static gl_status section_weights(table *to, const diagnosis *d, gl_error *err) {
+  const trainer_info *trainer = trainer_of(d);
+  const role_series *ess = series_of(d, SERIES_ESS);
+  double improbable = 0;
+  gl_status status = GL_OK;
+  for (size_t u = 0; u < d->n_updates; ++u)
+    if (!isnan(d->update[u].improbable)) improbable += d->update[u].improbable;
+  if (ess != NULL) {
+    interval mean;
+    status = facts_mean(ess->from->value, ess->from->n, 1, 311, &mean, err);
+    number_row(numbers_begin(to, "logged"), "ESS of the method that ran", mean, "", ess->from->metric);
+  }
+  if (d->divergence.all.tokens == 0) {
+    unknown_line(to, "log-probabilities of tokens, from which the weights of every algorithm follow",
+                 trainer->log_tokens);
+    return status;
+  }
+  table *t = numbers_begin(to, "signal");
+  number_row(t, "responses with a signal in an update", d->informative, "responses",
+             trainer->rewards != NULL ? trainer->rewards : "advantages");
+  number_row(t, "wrong responses that are improbable under their group", alone(improbable),
+             "responses", "all updates");
+  t = algorithms_begin(to);
+  for (size_t i = 0; i < d->n_rows && status == GL_OK; ++i)
+    status = put_algorithm(t, d, &d->row[i], err);
+  table_line(to, "Means over updates of each algorithm's own weights on these batches; the largest "
+                 "weight is that of the log. ESS: (sum w)^2 / (n sum w^2) within a group. Improbable: "
+                 "A < 0 and a geometric mean probability below %g of the group's expectation; "
+                 "dropped: no token of it has a gradient.",
+             DIAGNOSE_IMPROBABLE);
+  for (size_t i = 0; i < d->n_rows; ++i)
+    if (d->row[i].n_refused > 0)
+      table_line(to, "%s: not of %zu updates: %s", d->row[i].algorithm.name, d->row[i].n_refused,
+                 d->row[i].why);
+  if (d->request.algorithm == NULL)
+    table_line(to, "Which method ran is not in the log; --algorithm NAME marks its row.");
+  return status;
+}
+
+/* --- 5 --- */
+
+static void section_speed(table *to, const diagnosis *d) {
+  const trainer_info *trainer = trainer_of(d);
+  const speed_facts *f = &d->speed;
+  static const series_role roles[4] = {SERIES_GENERATE, SERIES_TRAIN, SERIES_SYNC,
+                                       SERIES_ENVIRONMENT};
+  const role_series *step = series_of(d, SERIES_STEP_TIME), *wait = series_of(d, SERIES_WAIT);
+  if (step == NULL) {
+    unknown_line(to, "the time of a step and of its parts", trainer->log_times);
+    return;
+  }
+  table *t = numbers_begin(to, "seconds");
+  number_row(t, "step", f->step, "s", step->from->metric);
+  if (wait != NULL) number_row(t, "trainer waits", f->wait, "s", wait->from->metric);
+  for (int k = 0; k < 4; ++k) {
+    const role_series *s = series_of(d, roles[k]);
+    if (s != NULL || f->is_inferred[k])
+      number_row(t, speed_part_names[k], f->part[k], "s",
+                 s != NULL ? s->from->metric : "inferred from the others");
+    else
+      unknown_line(to, speed_part_names[k], trainer->log_times);
+  }
+  if (!f->is_known) {
+    unknown_line(to, "two parts of a step, without which nothing can be compared", trainer->log_times);
+    return;
+  }
+  number_row(t, "fraction of a step that the trainer waits", f->wait_fraction, "", "waits / step");
+  number_row(t, "most that asynchrony can bring", f->bound, "times",
+             "sum of the parts / longest part");
+  number_row(t, "what overlap brings in this log", f->brought, "times", "sum of the parts / step");
+  table_text(table_field(to, "binds"), speed_part_names[f->binds]);
+  table_line(to, "The longest part is %s. No overlap can make a step shorter than its longest part, "
+                 "with these machines.",
+             speed_part_names[f->binds]);
+  table_line(to, f->is_serial ? "The parts follow each other in this log."
+                              : "Parts overlap in this log: they are longer together than a step, or "
+                                "the trainer logs its waiting.");
+}
+
+/* --- 7 --- */
+
+static void put_finding(table *t, const diagnosis *d, const diagnose_finding *f) {
+  const cause_info *about = cause_about(f->cause);
+  const char *setting = trainer_of(d)->setting[f->cause];
+  table_row(t);
+  table_text(t, about->name);
+  table_text(t, about->title);
+  interval_cell(t, f->measured);
+  table_real(t, f->limit);
+  table_text(t, setting != NULL ? setting : "no setting of this trainer is known");
+  table_text(t, about->advice);
+  table_text(t, about->measured);
+  table_text(t, about->limit_about);
+  table_text(t, about->instead);
+}
+
+static void section_changes(table *to, const diagnosis *d) {
+  static const table_column columns[] = {{"cause", TABLE_TEXT, .head = "cause"},
+                                         {"title", TABLE_TEXT},
+                                         {"measured", TABLE_INTERVAL, .head = "measured [95 %]"},
+                                         {"limit", TABLE_REAL, .head = "limit"},
+                                         {"setting", TABLE_TEXT, .head = "setting"},
+                                         {"advice", TABLE_TEXT},
+                                         {"quantity", TABLE_TEXT},
+                                         {"limit_about", TABLE_TEXT},
+                                         {"instead", TABLE_TEXT}};
+  table *t = table_rows(table_field(to, "findings"), columns, sizeof columns / sizeof *columns);
+  table_gap(t);
+  for (size_t i = 0; i < d->n_findings && i < DIAGNOSE_CHANGES; ++i)
+    put_finding(t, d, &d->finding[i]);
+  for (size_t i = 0; i < d->n_findings && i < DIAGNOSE_CHANGES; ++i) {
+    const cause_info *about = cause_about(d->finding[i].cause);
+    table_line(to, "%zu. %s: %s. Change: %s.%s%s%s", i + 1, about->name, about->title, about->advice,
+               about->instead != NULL ? " Note: " : "", about->instead != NULL ? about->instead : "",
+               about->instead != NULL ? "." : "");
+    table_line(to, "   Measured: %s. Limit: %s.", about->measured, about->limit_about);
+  }
+  if (d->n_findings > 0)
+    table_line(to, "A cause is named only if its whole interval is beyond the limit. -r FILE writes "
+                   "a recipe that shows the effect of the first change (--change N: of another).");
+  else
+    table_line(to, "No cause is beyond its limit in what this log has. That covers only what "
+                   "sections 2 to 5 could measure.");
+}
+
+gl_status diagnosis_section(table *to, const diagnosis *d, diagnose_section s, gl_error *err) {
+  switch (s) {
+  case DIAGNOSE_READ:
+    section_read(to, d);
+    return GL_OK;
+  case DIAGNOSE_STALENESS:
+    section_staleness(to, d);
+    return GL_OK;
+  case DIAGNOSE_DIVERGENCE:
+    section_divergence(to, d);
+    return GL_OK;
+  case DIAGNOSE_WEIGHTS:
+    return section_weights(to, d, err);
+  case DIAGNOSE_SPEED:
+    section_speed(to, d);
+    return GL_OK;
+  case DIAGNOSE_WARNINGS:
+    return warnings_section(to, d, err);
+  case DIAGNOSE_CHANGES_SECTION:
+    section_changes(to, d);
+    return GL_OK;
+  case DIAGNOSE_SECTIONS:
+    break;
+  }
+  return gl_fail(err, GL_EINTERNAL, "there is no such section");
+}

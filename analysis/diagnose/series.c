@@ -1,0 +1,263 @@
+/* Logs with a number for each step: which series means what, the time of a step, and divergence
+ * against staleness. */
+#include "analysis/diagnose/internal.h"
+#include "core/base/array.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Names of series by trainer, at their source:
+ *   TRL 1.16.0 trl/experimental/async_grpo/async_grpo_trainer.py, trl/trainer/grpo_trainer.py
+ *   prime-rl 0.8.0 src/prime_rl/trainer/rl/train.py, src/prime_rl/orchestrator/orchestrator.py
+ *   verl 0.10.0.dev (1dda039) verl/trainer/ppo/v1/trainer_base.py, verl/trainer/ppo/metric_utils.py,
+ *     verl/trainer/ppo/rollout_corr_helper.py
+ *   NeMo-RL 0.6.0 nemo_rl/algorithms/grpo.py; SkyRL 0.3 skyrl/train/fully_async_trainer.py
+ * A name matches a whole series name, or its end after a slash. The first match in this table is
+ * used for roles other than staleness. */
+static const struct {
+  const char *name;
+  series_role role;
+  const char *definition;
+} names[] = {
+    {"perf/step_s", SERIES_STEP_TIME, NULL},
+    {"time/step", SERIES_STEP_TIME, NULL},
+    {"timing_s/step", SERIES_STEP_TIME, NULL},
+    {"timing/train/total_step_time", SERIES_STEP_TIME, NULL},
+    {"timing/step", SERIES_STEP_TIME, NULL},
+    {"perf/rollout_wait_s", SERIES_WAIT, NULL},
+    {"time/wait_for_batch", SERIES_WAIT, NULL},
+    {"timing/train/exposed_generation", SERIES_WAIT, NULL},
+    {"timing/wait_for_generation_buffer", SERIES_WAIT, NULL},
+    {"timing_s/wait_for_enough_samples", SERIES_WAIT, NULL},
+    {"timing_s/gen", SERIES_GENERATE, NULL},
+    {"timing/train/generation", SERIES_GENERATE, NULL},
+    {"timing/generate", SERIES_GENERATE, NULL},
+    {"timing_s/outer_gen", SERIES_GENERATE, NULL},
+    {"perf/fwd_bwd_s", SERIES_TRAIN, NULL},
+    {"time/forward_backward", SERIES_TRAIN, NULL},
+    {"timing_s/update_actor", SERIES_TRAIN, NULL},
+    {"timing/train/policy_training", SERIES_TRAIN, NULL},
+    {"timing/train_critic_and_policy", SERIES_TRAIN, NULL},
+    {"timing/policy_train", SERIES_TRAIN, NULL},
+    {"timing_s/trainer_ops", SERIES_TRAIN, NULL},
+    {"perf/weight_sync_s", SERIES_SYNC, NULL},
+    {"time/broadcast_weights", SERIES_SYNC, NULL},
+    {"timing_s/update_weights", SERIES_SYNC, NULL},
+    {"timing_s/param_sync", SERIES_SYNC, NULL},
+    {"timing/train/weight_sync", SERIES_SYNC, NULL},
+    {"timing/sync_weights", SERIES_SYNC, NULL},
+    {"timing_s/reward", SERIES_ENVIRONMENT, NULL},
+    {"timing/train/reward_calculation", SERIES_ENVIRONMENT, NULL},
+    {"sample/staleness_mean", SERIES_STALENESS, "trl/sample/staleness"},
+    {"off_policy/mean", SERIES_STALENESS, "prime_rl/off_policy"},
+    {"off_policy/in_flight/mean", SERIES_STALENESS, "prime_rl/off_policy/in_flight"},
+    {"off_policy/in_queue/mean", SERIES_STALENESS, "prime_rl/off_policy/in_queue"},
+    {"off_policy/trajectory_staleness/mean", SERIES_STALENESS, "verl_v1/trajectory_staleness"},
+    {"off_policy/trajectory_staleness_worst/mean", SERIES_STALENESS,
+     "verl_v1/trajectory_staleness_worst"},
+    {"off_policy/trajectory_spans/mean", SERIES_STALENESS, "verl_v1/trajectory_spans"},
+    {"async/staleness_mean", SERIES_STALENESS, "skyrl/async/staleness"},
+    {"stats/lag_mean", SERIES_STALENESS, "pipelinerl/stats/lag"},
+    {"policy_staleness", SERIES_STALENESS, "megatron/policy_staleness"},
+    {"kv_cache_staleness", SERIES_STALENESS, "megatron/kv_cache_staleness"},
+    {"partial/avg_staleness", SERIES_STALENESS, "mimo/partial/avg_staleness"},
+    {"staleness", SERIES_STALENESS, "gepolab/staleness"},
+    {"sample/staleness_max", SERIES_STALENESS_MOST, NULL},
+    {"off_policy/max", SERIES_STALENESS_MOST, NULL},
+    {"off_policy/trajectory_staleness_worst/max", SERIES_STALENESS_MOST, NULL},
+    {"async/staleness_max", SERIES_STALENESS_MOST, NULL},
+    {"staleness_max", SERIES_STALENESS_MOST, NULL},
+    {"sample/dropped_stale_total", SERIES_DROPPED, NULL},
+    {"off_policy/dropped", SERIES_DROPPED, NULL},
+    {"off_policy/evicted_samples", SERIES_DROPPED, NULL},
+    {"async/num_groups_dropped", SERIES_DROPPED, NULL},
+    {"async/keep_rate", SERIES_KEEP_RATE, NULL},
+    {"mismatch_kl/all/mean", SERIES_KL, NULL},
+    {"rollout_corr/k3_kl", SERIES_KL, NULL},
+    {"gen_kl_error", SERIES_KL, NULL}, /* NeMo-RL: exp(l) - l - 1 */
+    {"kl_k3", SERIES_KL, NULL},
+    {"training/rollout_probs_diff_mean", SERIES_DIFFERENCE, NULL},
+    {"rollout_corr/rollout_is_eff_sample_size", SERIES_ESS, NULL},
+    {"ess", SERIES_ESS, NULL},
+};
+enum { N_NAMES = sizeof names / sizeof *names };
+
+static bool ends_with(const char *text, const char *end) {
+  const size_t n = strlen(text), m = strlen(end);
+  return n >= m && strcmp(text + n - m, end) == 0 && (n == m || text[n - m - 1] == '/');
+}
+
+gl_status diagnosis_add_series(diagnosis *d, const gathered *from, gl_error *err) {
+  for (size_t k = 0; k < N_NAMES; ++k)
+    for (size_t i = 0; i < from->n_series; ++i) {
+      const gathered_series *s = &from->series[i];
+      if (!ends_with(s->metric, names[k].name) || s->n == 0) continue;
+      for (size_t j = 0; j < d->n_series; ++j)
+        if (strcmp(d->series[j].from->metric, s->metric) == 0 && d->series[j].from != s)
+          return gl_fail(err, GL_EINPUT,
+                         "%s and %s: two runs, '%s' and '%s', have the series %s; give diagnose "
+                         "the logs of one run",
+                         d->series[j].from->file, s->file, d->series[j].from->run, s->run,
+                         s->metric);
+      role_series *to = ARRAY_ADD(d->series, d->n_series);
+      if (to == NULL) return gl_fail_memory(err, "the series of a log");
+      *to = (role_series){names[k].role, s, names[k].definition};
+    }
+  d->n_all_series += from->n_series;
+  return GL_OK;
+}
+
+const role_series *series_of(const diagnosis *d, series_role role) {
+  for (size_t i = 0; i < d->n_series; ++i)
+    if (d->series[i].role == role) return &d->series[i];
+  return NULL;
+}
+
+/* --- joining series at their steps --- */
+
+/* The value at a step; NaN if there is none. Steps ascend, and so do the calls with one *at. */
+static double value_at(const gathered_series *s, double step, size_t *at) {
+  while (*at < s->n && s->step[*at] < step) ++*at;
+  return *at < s->n && s->step[*at] == step ? s->value[*at] : NAN;
+}
+
+/* --- time --- */
+
+const char *const speed_part_names[4] = {"generation", "trainer", "weight sync", "environment"};
+static const series_role part_roles[4] = {SERIES_GENERATE, SERIES_TRAIN, SERIES_SYNC,
+                                          SERIES_ENVIRONMENT};
+
+/* Columns of a step's seconds. */
+enum { TIME_STEP, TIME_WAIT, TIME_PARTS, TIME_COLUMNS = TIME_PARTS + 4 };
+
+static double longest_of(const double *part) {
+  return fmax(fmax(part[0], part[1]), fmax(part[2], part[3]));
+}
+
+/* Totals to: bound, brought, and fractions of a step: wait, sync, environment, generation. */
+enum { SPEED_STATISTICS = 6 };
+static void block_speed(const double *total, double *out) {
+  const double *part = total + TIME_PARTS;
+  const double sum = part[0] + part[1] + part[2] + part[3], step = total[TIME_STEP];
+  out[0] = sum / longest_of(part);
+  out[1] = sum / step;
+  out[2] = total[TIME_WAIT] / step;
+  out[3] = part[2] / step, out[4] = part[3] / step, out[5] = part[0] / step;
+}
+
+/* Fills a row; parts that are not logged follow from the others. Returns 0 if the step lacks a
+ * value that the log has elsewhere. */
+static bool time_row(const diagnosis *d, double step, size_t at[6], double *row) {
+  const role_series *wait = series_of(d, SERIES_WAIT);
+  row[TIME_WAIT] = wait != NULL ? value_at(wait->from, step, &at[4]) : 0;
+  double rest = row[TIME_STEP] - row[TIME_WAIT];
+  bool is_complete = !isnan(row[TIME_WAIT]);
+  for (int k = 0; k < 4; ++k) {
+    const role_series *s = series_of(d, part_roles[k]);
+    row[TIME_PARTS + k] = s != NULL ? value_at(s->from, step, &at[k]) : 0;
+    is_complete = is_complete && !isnan(row[TIME_PARTS + k]);
+    if (k > 0) rest -= row[TIME_PARTS + k];
+  }
+  const bool is_serial_log = wait == NULL;
+  if (series_of(d, SERIES_TRAIN) == NULL) /* what is left of the step */
+    row[TIME_PARTS + 1] = fmax(rest - (is_serial_log ? row[TIME_PARTS] : 0), 0);
+  if (series_of(d, SERIES_GENERATE) == NULL && !is_serial_log)
+    row[TIME_PARTS] = row[TIME_STEP]; /* a batch takes a step where the trainer waits */
+  return is_complete;
+}
+
+static size_t time_rows(const diagnosis *d, double *rows) {
+  const gathered_series *steps = series_of(d, SERIES_STEP_TIME)->from;
+  size_t at[6] = {0}, n = 0;
+  for (size_t i = 0; i < steps->n; ++i) {
+    double *row = rows + TIME_COLUMNS * n;
+    row[TIME_STEP] = steps->value[i];
+    if (isfinite(row[TIME_STEP]) && row[TIME_STEP] > 0 && time_row(d, steps->step[i], at, row)) ++n;
+  }
+  return n;
+}
+
+static gl_status means_of_time(speed_facts *to, const double *rows, size_t n, gl_error *err) {
+  interval *const out[TIME_COLUMNS] = {&to->step,    &to->wait,    &to->part[0],
+                                       &to->part[1], &to->part[2], &to->part[3]};
+  gl_status status = GL_OK;
+  for (size_t c = 0; c < TIME_COLUMNS && status == GL_OK; ++c)
+    status = facts_mean(rows + c, n, TIME_COLUMNS, 200 + c, out[c], err);
+  return status;
+}
+
+static gl_status speed_of(diagnosis *d, double *rows, gl_error *err) {
+  speed_facts *to = &d->speed;
+  interval of[SPEED_STATISTICS];
+  const size_t n = time_rows(d, rows);
+  if (n == 0) return GL_OK;
+  gl_status status = means_of_time(to, rows, n, err);
+  if (status == GL_OK)
+    status = block_bootstrap(rows, n, TIME_COLUMNS, block_speed, SPEED_STATISTICS, 210, of, err);
+  if (status != GL_OK) return status;
+  int known = 0;
+  for (int k = 0; k < 4; ++k) {
+    const bool is_logged = series_of(d, part_roles[k]) != NULL;
+    to->is_inferred[k] = !is_logged && to->part[k].value > 0;
+    known += to->part[k].value > 0;
+    if (to->part[k].value > to->part[to->binds].value) to->binds = k;
+  }
+  to->is_known = known >= 2;
+  to->bound = of[0], to->brought = of[1];
+  to->wait_fraction = of[2], to->sync_fraction = of[3];
+  to->environment_fraction = of[4], to->generation_fraction = of[5];
+  to->is_serial = series_of(d, SERIES_WAIT) == NULL && to->brought.value < 1.05;
+  return GL_OK;
+}
+
+/* --- divergence by staleness, an update each --- */
+
+static gl_status divergence_of_series(diagnosis *d, double *rows, gl_error *err) {
+  enum { K = LINE_SUMS + 2 };
+  divergence_facts *to = &d->divergence;
+  const gathered_series *kl = series_of(d, SERIES_KL)->from;
+  const role_series *staleness = series_of(d, SERIES_STALENESS);
+  size_t at = 0, n = 0;
+  gl_status status = facts_mean(kl->value, kl->n, 1, 220, &to->all.k3, err);
+  for (size_t i = 0; i < kl->n && staleness != NULL; ++i) {
+    const double lag = value_at(staleness->from, kl->step[i], &at);
+    if (isnan(lag) || !isfinite(kl->value[i])) continue;
+    double *row = rows + K * n++;
+    memset(row, 0, K * sizeof *row);
+    line_add(row, lag, kl->value[i], 1);
+    if (lag == 0) row[LINE_SUMS] = 1, row[LINE_SUMS + 1] = kl->value[i];
+  }
+  to->why = staleness == NULL ? "the log has no staleness" : "the staleness does not vary";
+  if (status == GL_OK && n > 0)
+    status = block_bootstrap(rows, n, K, block_parts, LINE_PARTS, 221, to->part, err);
+  if (status != GL_OK || n == 0 || isnan(to->part[PART_FLOOR].value)) return status;
+  double fresh = 0;
+  for (size_t i = 0; i < n; ++i) fresh += rows[K * i + LINE_SUMS];
+  to->how = fresh == (double)n ? FLOOR_FRESH : fresh > 0 ? FLOOR_LAG_0 : FLOOR_LINE;
+  to->is_of_updates = true;
+  to->why = NULL;
+  return GL_OK;
+}
+
+gl_status facts_of_series(diagnosis *d, gl_error *err) {
+  const interval unknown = {NAN, NAN, NAN};
+  const role_series *steps = series_of(d, SERIES_STEP_TIME), *kl = series_of(d, SERIES_KL);
+  const size_t n = (steps != NULL ? steps->from->n : 0) + (kl != NULL ? kl->from->n : 0);
+  arena work = {0};
+  double *rows = ARENA_GRID(&work, double, n, BLOCK_MOST);
+  gl_status status = arena_check(&work, "the series of a log", err);
+  d->speed = (speed_facts){.step = unknown,
+                           .wait = unknown,
+                           .part = {unknown, unknown, unknown, unknown},
+                           .bound = unknown,
+                           .brought = unknown,
+                           .wait_fraction = unknown,
+                           .sync_fraction = unknown,
+                           .environment_fraction = unknown,
+                           .generation_fraction = unknown};
+  if (status == GL_OK && steps != NULL) status = speed_of(d, rows, err);
+  if (status == GL_OK && kl != NULL && d->divergence.all.tokens == 0)
+    status = divergence_of_series(d, rows, err);
+  arena_fini(&work);
+  return status;
+}

@@ -1,0 +1,177 @@
+/* Adds a batch of a token-level log: sums over its tokens and responses. */
+#include "analysis/diagnose/internal.h"
+#include "core/base/array.h"
+
+#include <math.h>
+#include <string.h>
+
+static void sums_add(token_sums *to, double p, double q, double l) {
+  const double difference = fabs(p - q);
+  ++to->n;
+  to->l += l;
+  to->l2 += l * l;
+  to->k3 += expm1(l) - l;
+  to->difference += difference;
+  to->far += difference > DIAGNOSE_FAR;
+  to->factor += exp(fabs(l));
+}
+
+void line_add(double sums[LINE_SUMS], double x, double y, double weight) {
+  sums[0] += weight;
+  sums[1] += weight * x;
+  sums[2] += weight * x * x;
+  sums[3] += weight * y;
+  sums[4] += weight * x * y;
+}
+
+/* --- lags of a response --- */
+
+typedef struct lag_range {
+  double first, least, most, sum;
+  size_t n;
+} lag_range;
+
+static void range_add(lag_range *r, double lag) {
+  if (r->n == 0) r->first = r->least = r->most = lag;
+  r->least = fmin(r->least, lag);
+  r->most = fmax(r->most, lag);
+  r->sum += lag;
+  ++r->n;
+}
+
+/* --- a batch --- */
+
+typedef struct batch_work {
+  diagnosis *d;
+  update_facts *to;
+  const policy_input *in;
+  token_sums of_lag[DIAGNOSE_MOST_LAG + 1];
+  double known; /* responses whose lags are known */
+} batch_work;
+
+/* Adds the tokens of response i. Returns its sums. */
+static token_sums add_tokens(batch_work *w, size_t i, lag_range *range) {
+  const policy_input *in = w->in;
+  token_sums own = {0};
+  for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
+    const double lag = in->version_gap != NULL ? in->version_gap[t] : NAN;
+    if (lag >= 0 && isfinite(lag)) range_add(range, lag);
+    if (in->logp == NULL || in->logq == NULL) continue;
+    const double l = in->logp[t] - in->logq[t];
+    if (!isfinite(l) || fabs(l) > 700) { /* exp would be infinite */
+      ++w->d->not_finite;
+      continue;
+    }
+    const double p = exp(in->logp[t]), q = exp(in->logq[t]);
+    sums_add(&own, p, q, l);
+    if (!(lag >= 0 && isfinite(lag))) continue;
+    line_add(w->to->lag_line, lag, expm1(l) - l, 1);
+    line_add(w->to->factor_line, lag, exp(fabs(l)), 1);
+    sums_add(&w->of_lag[lag < DIAGNOSE_MOST_LAG ? (size_t)(lag + 0.5) : DIAGNOSE_MOST_LAG], p, q,
+             l);
+  }
+  return own;
+}
+
+static void sums_join(token_sums *to, const token_sums *from) {
+  to->n += from->n, to->l += from->l, to->l2 += from->l2, to->k3 += from->k3;
+  to->difference += from->difference, to->far += from->far, to->factor += from->factor;
+}
+
+static void add_range(batch_work *w, const lag_range *r, double length) {
+  double *s = w->to->staleness;
+  if (r->n == 0) return;
+  ++w->known;
+  s[STALENESS_TOKENS] += r->sum;
+  s[STALENESS_START] += r->first;
+  s[STALENESS_NEWEST] += r->least;
+  s[STALENESS_OLDEST] += r->most;
+  s[STALENESS_MOST] = fmax(s[STALENESS_MOST], r->most);
+  line_add(w->to->length_line, r->most, length, 1);
+}
+
+/* Sums over responses for the standard error of a mean over tokens: total y of a response, and its
+ * tokens n. */
+typedef struct cluster_sums {
+  double y, yy, yn;
+} cluster_sums;
+
+static void cluster_add(cluster_sums *c, double y, double n) {
+  c->y += y, c->yy += y * y, c->yn += y * n;
+}
+
+/* Standard error of the mean over n tokens, with responses as clusters: that of a ratio estimator
+ * with residuals y_i - mean n_i (Cochran 1977, §6.4). */
+static double cluster_error(const cluster_sums *c, double n, double nn, double responses) {
+  const double mean = c->y / n, residual = c->yy - 2 * mean * c->yn + mean * mean * nn;
+  return responses < 2 ? NAN : sqrt(fmax(residual, 0) * responses / (responses - 1)) / n;
+}
+
+static void add_responses(batch_work *w) {
+  const policy_input *in = w->in;
+  cluster_sums k3 = {0}, factor = {0};
+  double nn = 0, lagged = 0;
+  for (size_t i = 0; i < in->n_responses; ++i) {
+    const double length = (double)(in->token_start[i + 1] - in->token_start[i]);
+    lag_range range = {0};
+    const token_sums own = add_tokens(w, i, &range);
+    sums_join(&w->to->all, &own);
+    cluster_add(&k3, own.k3, own.n), cluster_add(&factor, own.factor, own.n);
+    nn += own.n * own.n;
+    w->to->tokens_squared += length * length;
+    add_range(w, &range, length);
+    lagged += (double)range.n;
+  }
+  w->to->k3_error = cluster_error(&k3, w->to->all.n, nn, (double)in->n_responses);
+  w->to->factor_error = cluster_error(&factor, w->to->all.n, nn, (double)in->n_responses);
+  for (int k = 0; k < STALENESS_KINDS; ++k)
+    if (k != STALENESS_MOST) w->to->staleness[k] /= k == STALENESS_TOKENS ? lagged : w->known;
+  if (lagged == 0) w->to->staleness[STALENESS_MOST] = NAN;
+}
+
+/* Mean reward, and the number of responses that have an advantage: those of groups with different
+ * rewards, or with an advantage that the log gives. */
+static void add_rewards(update_facts *to, const policy_input *in) {
+  double sum = 0;
+  for (size_t g = 0; g < in->n_groups; ++g) {
+    const size_t from = in->group_start[g], end = in->group_start[g + 1];
+    double least = INFINITY, most = -INFINITY;
+    for (size_t i = from; i < end; ++i) {
+      sum += in->reward[i];
+      least = fmin(least, in->reward[i]), most = fmax(most, in->reward[i]);
+      if (in->advantage != NULL) to->informative += in->advantage[i] != 0;
+    }
+    if (in->advantage == NULL && most > least) to->informative += (double)(end - from);
+  }
+  to->reward = sum / (double)in->n_responses;
+}
+
+static gl_status keep_cells(batch_work *w, gl_error *err) {
+  for (size_t lag = 0; lag <= DIAGNOSE_MOST_LAG; ++lag) {
+    if (w->of_lag[lag].n == 0) continue;
+    lag_cell *cell = ARRAY_ADD(w->d->cell, w->d->n_cells);
+    if (cell == NULL) return gl_fail_memory(err, "the lags of a log");
+    *cell = (lag_cell){w->d->n_updates - 1, lag, w->of_lag[lag]};
+  }
+  return GL_OK;
+}
+
+gl_status diagnosis_add_batch(diagnosis *d, const diagnose_batch *batch, gl_error *err) {
+  const policy_input *in = batch->in;
+  update_facts *to = ARRAY_ADD(d->update, d->n_updates);
+  if (to == NULL) return gl_fail_memory(err, "the updates of a log");
+  batch_work w = {.d = d, .to = to, .in = in};
+  to->step = batch->step;
+  to->groups = (double)in->n_groups;
+  to->responses = (double)in->n_responses;
+  to->tokens = (double)in->n_tokens;
+  to->dropped = batch->n_dropped;
+  to->dropped_tokens = batch->dropped_tokens;
+  to->dropped_tokens_squared = batch->dropped_tokens_squared;
+  to->improbable = NAN;
+  if (d->n_updates > 1 && batch->step < to[-1].step) ++d->restarts;
+  add_responses(&w);
+  add_rewards(to, in);
+  gl_status status = keep_cells(&w, err);
+  return status == GL_OK ? rows_add(d, batch, err) : status;
+}
