@@ -47,14 +47,15 @@ typedef struct diagnose_batch {
 } diagnose_batch;
 
 typedef struct diagnose_request {
-  const char *trainer; /* name of a trainer (diagnose_trainer_at); NULL: not known */
-  const char *algorithm_name;        /* of the method that ran; NULL: not known */
-  const policy_algorithm *algorithm; /* its fields; NULL: not known */
+  const char *trainer;               /* name of a trainer (diagnose_trainer_at); NULL: not known */
+  const policy_algorithm *algorithm; /* the method that ran; NULL: not known */
 } diagnose_request;
 
 /* Release with diagnosis_free(). The request's pointers are borrowed. Errors: GL_ENOMEM. */
 gl_status diagnosis_new(diagnosis **out, const diagnose_request *request, gl_error *err);
 void diagnosis_free(diagnosis *d); /* NULL is allowed */
+/* Sets the trainer of the request after the log named it; NULL: not known. Borrowed. */
+void diagnosis_set_trainer(diagnosis *d, const char *trainer);
 
 /* Adds an update. Errors: GL_ENOMEM. */
 gl_status diagnosis_add_batch(diagnosis *d, const diagnose_batch *batch, gl_error *err);

@@ -53,16 +53,19 @@ static gl_status dropping_of(diagnosis *d, double *sums, gl_error *err) {
   staleness_facts *to = &d->staleness;
   interval of[4];
   size_t n = 0;
+  bool any = false;
   for (size_t u = 0; u < d->n_updates; ++u) {
     const update_facts *f = &d->update[u];
     if (isnan(f->dropped)) continue;
     sums[4 * n] = f->responses, sums[4 * n + 1] = f->dropped;
     sums[4 * n + 2] = f->tokens, sums[4 * n++ + 3] = f->dropped_tokens;
+    any = any || f->dropped > 0;
   }
-  if (n == 0) return GL_OK;
+  if (n == 0 || (!any && trainer_of(d)->dropped == NULL)) return GL_OK; /* not known */
   gl_status status =
       block_bootstrap(sums, n, 4, block_dropped, 1, ENTITY_DROPPED, &to->dropped_fraction, err);
-  if (status == GL_OK) status = block_bootstrap(sums, n, 4, block_lengths, 4, ENTITY_LENGTHS, of, err);
+  if (status == GL_OK)
+    status = block_bootstrap(sums, n, 4, block_lengths, 4, ENTITY_LENGTHS, of, err);
   if (status != GL_OK) return status;
   to->kept_length = of[0], to->dropped_length = of[1];
   to->length_ratio = of[2], to->shift = of[3];
@@ -84,7 +87,8 @@ static gl_status trend_of(diagnosis *d, double *sums, gl_error *err) {
     memset(row, 0, LINE_SUMS * sizeof *row);
     line_add(row, hundreds(d, u), y, 1);
   }
-  const gl_status status = block_bootstrap(sums, n, LINE_SUMS, block_line, 2, ENTITY_TREND, line, err);
+  const gl_status status =
+      block_bootstrap(sums, n, LINE_SUMS, block_line, 2, ENTITY_TREND, line, err);
   if (status == GL_OK) d->staleness.trend = line[1];
   return status;
 }
@@ -93,8 +97,8 @@ static gl_status lengths_by_lag(diagnosis *d, double *sums, gl_error *err) {
   interval line[2];
   for (size_t u = 0; u < d->n_updates; ++u)
     memcpy(sums + LINE_SUMS * u, d->update[u].length_line, sizeof d->update[u].length_line);
-  const gl_status status = block_bootstrap(sums, d->n_updates, LINE_SUMS, block_line, 2,
-                                           ENTITY_LENGTHS, line, err);
+  const gl_status status =
+      block_bootstrap(sums, d->n_updates, LINE_SUMS, block_line, 2, ENTITY_LENGTHS, line, err);
   if (status == GL_OK) d->staleness.length_by_lag = line[1];
   return status;
 }
@@ -106,8 +110,9 @@ static gl_status staleness_of(diagnosis *d, double *sums, gl_error *err) {
   for (size_t u = 0; u < d->n_updates; ++u)
     to->most = fmax(to->most, d->update[u].staleness[STALENESS_MOST]);
   for (int k = 0; k < STALENESS_KINDS && status == GL_OK; ++k)
-    status = facts_mean(&d->update[0].staleness[k], d->n_updates, sizeof *d->update / sizeof(double),
-                        ENTITY_STALENESS + (uint64_t)k, &to->mean[k], err);
+    status =
+        facts_mean(&d->update[0].staleness[k], d->n_updates, sizeof *d->update / sizeof(double),
+                   ENTITY_STALENESS + (uint64_t)k, &to->mean[k], err);
   if (status == GL_OK) status = trend_of(d, sums, err);
   if (status == GL_OK) status = lengths_by_lag(d, sums, err);
   return status == GL_OK ? dropping_of(d, sums, err) : status;
@@ -123,7 +128,8 @@ static void copy_sums(double *to, const token_sums *from) {
 static gl_status means_of(const double *sums, size_t n, uint64_t entity, lag_facts *out,
                           gl_error *err) {
   interval of[TOKEN_MEANS];
-  const gl_status status = block_bootstrap(sums, n, TOKEN_SUMS, block_tokens, TOKEN_MEANS, entity, of, err);
+  const gl_status status =
+      block_bootstrap(sums, n, TOKEN_SUMS, block_tokens, TOKEN_MEANS, entity, of, err);
   if (status != GL_OK) return status;
   out->k1 = of[0], out->k3 = of[1], out->spread = of[2];
   out->difference = of[3], out->far = of[4], out->factor = of[5];
@@ -179,8 +185,9 @@ static gl_status parts_from_lags(diagnosis *d, double *sums, gl_error *err) {
   if (status != GL_OK) return status;
   to->floor_factor = factor[PART_FLOOR];
   const bool has_0 = to->lag[0].lag == 0;
-  to->how = has_0 ? to->n_lags == 1 ? FLOOR_FRESH : FLOOR_LAG_0
-                  : isnan(to->part[PART_FLOOR].value) ? FLOOR_UNKNOWN : FLOOR_LINE;
+  to->how = has_0                               ? to->n_lags == 1 ? FLOOR_FRESH : FLOOR_LAG_0
+            : isnan(to->part[PART_FLOOR].value) ? FLOOR_UNKNOWN
+                                                : FLOOR_LINE;
   to->why = to->how != FLOOR_UNKNOWN ? NULL : "all tokens have the same lag, which is not 0";
   return GL_OK;
 }
@@ -205,11 +212,11 @@ static void parts_from_first(diagnosis *d) {
                       within(f.high / all.low, 1)};
   to->part[PART_FLOOR] = f;
   const double factor = first->all.factor / first->all.n;
-  to->floor_factor = (interval){factor, factor - 1.96 * first->factor_error,
-                                factor + 1.96 * first->factor_error};
-  to->part[PART_AGE] = (interval){within(all.value - f.value, INFINITY),
-                                  within(all.low - f.high, INFINITY),
-                                  within(all.high - f.low, INFINITY)};
+  to->floor_factor =
+      (interval){factor, factor - 1.96 * first->factor_error, factor + 1.96 * first->factor_error};
+  to->part[PART_AGE] =
+      (interval){within(all.value - f.value, INFINITY), within(all.low - f.high, INFINITY),
+                 within(all.high - f.low, INFINITY)};
   to->part[PART_MISMATCH_FRACTION] = m;
   to->part[PART_AGE_FRACTION] = (interval){1 - m.value, 1 - m.high, 1 - m.low};
 }
@@ -233,8 +240,10 @@ gl_status facts_of_tokens(diagnosis *d, gl_error *err) {
   const interval unknown = {NAN, NAN, NAN};
   arena work = {0};
   double *sums = ARENA_GRID(&work, double, d->n_updates, BLOCK_MOST);
-  d->divergence = (divergence_facts){
-      .lag = ARENA_ARRAY(&d->memory, lag_facts, DIAGNOSE_MOST_LAG + 1), .floor_factor = unknown};
+  d->divergence =
+      (divergence_facts){.all = {0, 0, unknown, unknown, unknown, unknown, unknown, unknown},
+                         .lag = ARENA_ARRAY(&d->memory, lag_facts, DIAGNOSE_MOST_LAG + 1),
+                         .floor_factor = unknown};
   d->staleness = (staleness_facts){.trend = unknown,
                                    .most = NAN,
                                    .dropped_fraction = unknown,

@@ -37,7 +37,8 @@ static const cause_info causes[CAUSE_COUNT] = {
     [CAUSE_RATE] = {.name = "rate_too_high",
                     .title = "one update moves the policy too far",
                     .measured = "growth of k3 per version of lag, nats per token",
-                    .limit_about = "PPO stops its epochs at 0.015 nats (Spinning Up, 1.5 target_kl)",
+                    .limit_about =
+                        "PPO stops its epochs at 0.015 nats (Spinning Up, 1.5 target_kl)",
                     .advice = "lower the learning rate; k3 of one update goes with its square",
                     .instead = "a smaller staleness bound helps little: one version is too far"},
     [CAUSE_SMALL_BATCH] =
@@ -68,18 +69,21 @@ static const cause_info causes[CAUSE_COUNT] = {
     [CAUSE_SYNC] = {.name = "sync_bound",
                     .title = "weight synchronisation takes the time",
                     .measured = "fraction of a step for weight synchronisation",
-                    .limit_about = "0.2 of a step: below, removing it would speed the run up by less "
-                                   "than 1.25 times",
+                    .limit_about =
+                        "0.2 of a step: below, removing it would speed the run up by less "
+                        "than 1.25 times",
                     .advice = "send weights less often, or faster",
                     .instead = "less often means staler data",
                     .is_speed = true},
     [CAUSE_ENVIRONMENT] = {.name = "environment_bound",
                            .title = "environments, tools or rewards take the time",
                            .measured = "fraction of a step for environments and rewards",
-                           .limit_about = "0.3 of a step: below, removing it would speed the run up "
-                                          "by less than 1.4 times",
-                           .advice = "more workers for environments and rewards, or run them beside "
-                                     "generation",
+                           .limit_about =
+                               "0.3 of a step: below, removing it would speed the run up "
+                               "by less than 1.4 times",
+                           .advice =
+                               "more workers for environments and rewards, or run them beside "
+                               "generation",
                            .instead = NULL,
                            .is_speed = true},
 };

@@ -34,14 +34,14 @@ typedef enum staleness_kind {
 typedef struct update_facts {
   double step;
   double groups, responses, tokens;
-  double informative; /* responses whose advantage is not 0 */
-  double reward;      /* mean; NaN: not in the log */
-  double tokens_squared;            /* sum of squares of lengths */
+  double informative;    /* responses whose advantage is not 0 */
+  double reward;         /* mean; NaN: not in the log */
+  double tokens_squared; /* sum of squares of lengths */
   token_sums all;
-  double k3_error, factor_error;    /* standard errors of their means, responses as clusters */
-  double lag_line[LINE_SUMS];       /* of k3 on lag, over tokens of known lag */
-  double factor_line[LINE_SUMS];    /* of exp(|l|) on lag */
-  double length_line[LINE_SUMS];    /* of a response's length on its largest lag */
+  double k3_error, factor_error;     /* standard errors of their means, responses as clusters */
+  double lag_line[LINE_SUMS];        /* of k3 on lag, over tokens of known lag */
+  double factor_line[LINE_SUMS];     /* of exp(|l|) on lag */
+  double length_line[LINE_SUMS];     /* of a response's length on its largest lag */
   double staleness[STALENESS_KINDS]; /* NaN: unknown */
   double dropped, dropped_tokens, dropped_tokens_squared; /* NaN: unknown */
   double improbable; /* wrong responses that are improbable under their group; NaN: unknown */
@@ -85,9 +85,9 @@ typedef enum series_role {
   SERIES_ENVIRONMENT,
   SERIES_STALENESS, /* every definition, see role_series.definition */
   SERIES_STALENESS_MOST,
-  SERIES_DROPPED,   /* responses or groups, as the log counts */
-  SERIES_KEEP_RATE, /* fraction of the generated ones that is trained */
-  SERIES_KL,        /* k3 per token */
+  SERIES_DROPPED,    /* responses or groups, as the log counts */
+  SERIES_KEEP_RATE,  /* fraction of the generated ones that is trained */
+  SERIES_KL,         /* k3 per token */
   SERIES_DIFFERENCE, /* mean |p - q| */
   SERIES_ESS,
   SERIES_ROLES
@@ -97,7 +97,8 @@ typedef enum series_role {
 typedef struct role_series {
   series_role role;
   const gathered_series *from;
-  const char *definition; /* of a staleness: its name in sim/definitions.c; NULL: no counter there */
+  const char
+      *definition; /* of a staleness: its name in sim/definitions.c; NULL: no counter there */
 } role_series;
 
 /* The first series with the role; NULL if the log has none. */
@@ -139,9 +140,9 @@ block_statistic block_deviation;
 block_statistic block_line;
 /* LINE_SUMS of k3 on lag, then n and sum of k3 at lag 0, to LINE_PARTS. */
 typedef enum line_part {
-  PART_FLOOR,    /* mean at lag 0; the intercept, at least 0, if no token has lag 0 */
-  PART_SLOPE,    /* per version */
-  PART_AGE,      /* mean of y less the floor */
+  PART_FLOOR,             /* mean at lag 0; the intercept, at least 0, if no token has lag 0 */
+  PART_SLOPE,             /* per version */
+  PART_AGE,               /* mean of y less the floor */
   PART_MISMATCH_FRACTION, /* floor / mean, in [0, 1] */
   PART_AGE_FRACTION,
   LINE_PARTS
@@ -166,10 +167,10 @@ typedef struct lag_facts {
 /* How the floor was found. */
 typedef enum floor_kind {
   FLOOR_UNKNOWN,
-  FLOOR_LAG_0,  /* mean of the tokens of lag 0 */
-  FLOOR_LINE,   /* intercept of the regression on the lag */
-  FLOOR_FRESH,  /* every token has lag 0 */
-  FLOOR_FIRST   /* mean of the first update, whose data are of the learner's own version */
+  FLOOR_LAG_0, /* mean of the tokens of lag 0 */
+  FLOOR_LINE,  /* intercept of the regression on the lag */
+  FLOOR_FRESH, /* every token has lag 0 */
+  FLOOR_FIRST  /* mean of the first update, whose data are of the learner's own version */
 } floor_kind;
 
 typedef struct divergence_facts {
@@ -188,10 +189,10 @@ typedef struct divergence_facts {
 typedef struct staleness_facts {
   interval mean[STALENESS_KINDS], trend; /* trend: of STALENESS_OLDEST per 100 updates */
   double most;
-  interval dropped_fraction; /* of the generated responses */
+  interval dropped_fraction;                                 /* of the generated responses */
   interval kept_length, dropped_length, length_ratio, shift; /* shift: of the mean length by
                                                                 dropping, relative */
-  interval length_by_lag;    /* tokens a response is longer per version of its largest lag */
+  interval length_by_lag; /* tokens a response is longer per version of its largest lag */
 } staleness_facts;
 
 /* Computes d->staleness and d->divergence. Errors: GL_ENOMEM. */
@@ -215,9 +216,9 @@ gl_status rows_add(diagnosis *d, const diagnose_batch *batch, gl_error *err);
 /* Fields of a trainer's log, settings, and what makes it log more. */
 typedef struct trainer_info {
   const char *name, *title; /* title with the version that the names were looked up in */
-  const char *logp, *logq, *versions, *rewards, *dropped; /* fields of its token-level log; NULL: the
-                                                             log has none */
-  const char *log_tokens, *log_versions, *log_times; /* what to switch on; NULL: not known */
+  const char *logp, *logq, *versions, *rewards, *dropped; /* fields of its token-level log; NULL:
+                                                             the log has none */
+  const char *log_tokens, *log_versions, *log_times;      /* what to switch on; NULL: not known */
   const char *setting[CAUSE_COUNT]; /* the setting that acts on a cause; NULL: not known */
 } trainer_info;
 /* NULL is "any trainer", whose settings are described in words. */

@@ -97,8 +97,9 @@ static void section_read(table *to, const diagnosis *d) {
     number_row(t, "tokens left out: log-probability not finite", alone(d->not_finite), "tokens",
                "token-level log");
   if (d->restarts > 0)
-    table_line(to, "Steps go back %zu times: restarts, or several runs. Staleness begins at 0 after "
-                   "a restart, so means over both parts are too low.",
+    table_line(to,
+               "Steps go back %zu times: restarts, or several runs. Staleness begins at 0 after "
+               "a restart, so means over both parts are too low.",
                d->restarts);
   if (d->n_updates > 0 && d->n_updates < DIAGNOSE_FEWEST)
     table_line(to, "Fewer than %d updates: no intervals, and no findings.", DIAGNOSE_FEWEST);
@@ -115,8 +116,7 @@ static const struct {
     {"gepolab/staleness", "learner's version less the oldest of a response", STALENESS_OLDEST},
     {"trl/sample/staleness", "learner's version less that of the first token", STALENESS_START},
     {"verl_v1/trajectory_staleness", "by the newest version of a response", STALENESS_NEWEST},
-    {"verl_v1/trajectory_staleness_worst", "by the oldest version of a response",
-     STALENESS_OLDEST},
+    {"verl_v1/trajectory_staleness_worst", "by the oldest version of a response", STALENESS_OLDEST},
     {"areal/sample_staleness_theta", "mean over tokens", STALENESS_TOKENS},
     {"miles/rollout/fully_async/staleness", "by the oldest version", STALENESS_OLDEST},
     {"megatron/policy_staleness", "by the version of the first token", STALENESS_START},
@@ -139,7 +139,7 @@ static void series_mean(table *t, const role_series *s, const char *meaning) {
 static table *counters_begin(table *to) {
   static const table_column columns[] = {{"definition", TABLE_TEXT, .head = "counter"},
                                          {"mean", TABLE_INTERVAL, .head = "mean [95 %]"},
-                                         {"most", TABLE_REAL, .head = "largest"},
+                                         {"most", TABLE_REAL, .head = "largest update"},
                                          {"meaning", TABLE_TEXT, .head = "meaning"},
                                          {"from", TABLE_TEXT, .head = "from"}};
   table *t = table_rows(table_field(to, "definitions"), columns, sizeof columns / sizeof *columns);
@@ -147,16 +147,23 @@ static table *counters_begin(table *to) {
   return t;
 }
 
+static double most_staleness(const diagnosis *d, staleness_kind kind) {
+  double most = NAN;
+  for (size_t u = 0; u < d->n_updates; ++u) most = fmax(most, d->update[u].staleness[kind]);
+  return most;
+}
+
 static void put_counters(table *to, const diagnosis *d, const trainer_info *trainer) {
   const bool has_lags = d->divergence.n_lags > 0 || !isnan(d->staleness.mean[0].value);
   table *t = counters_begin(to);
   for (size_t i = 0; i < d->n_series; ++i)
-    if (d->series[i].role == SERIES_STALENESS) series_mean(t, &d->series[i], "as the trainer logs it");
+    if (d->series[i].role == SERIES_STALENESS)
+      series_mean(t, &d->series[i], "as the trainer logs it");
   for (size_t i = 0; i < sizeof counters / sizeof *counters && has_lags; ++i) {
     table_row(t);
     table_text(t, counters[i].name);
     interval_cell(t, d->staleness.mean[counters[i].kind]);
-    table_real(t, NAN);
+    table_real(t, most_staleness(d, counters[i].kind));
     table_text(t, counters[i].meaning);
     table_text(t, trainer->versions != NULL ? trainer->versions : "versions");
   }
@@ -204,7 +211,8 @@ static void put_dropping(table *to, const diagnosis *d, const trainer_info *trai
   known_row(t, "mean length of dropped responses", f->dropped_length, "tokens", from);
   known_row(t, "dropped / trained length", f->length_ratio, "", from);
   known_row(t, "change of the mean length by dropping", f->shift, "fraction", from);
-  if (dropped != NULL && facts_mean(dropped->from->value, dropped->from->n, 1, 301, &mean, NULL) == GL_OK)
+  if (dropped != NULL &&
+      facts_mean(dropped->from->value, dropped->from->n, 1, 301, &mean, NULL) == GL_OK)
     number_row(t, "dropped in a step", mean, "as the trainer counts", dropped->from->metric);
   if (rate != NULL && facts_mean(rate->from->value, rate->from->n, 1, 302, &mean, NULL) == GL_OK)
     number_row(t, "fraction kept", mean, "", rate->from->metric);
@@ -270,7 +278,9 @@ static void section_divergence(table *to, const diagnosis *d) {
   const divergence_facts *f = &d->divergence;
   const role_series *kl = series_of(d, SERIES_KL);
   char fields[128];
-  const char *from = f->all.tokens > 0 ? fields_of(trainer, fields) : kl != NULL ? kl->from->metric : "";
+  const char *from = f->all.tokens > 0 ? fields_of(trainer, fields)
+                     : kl != NULL      ? kl->from->metric
+                                       : "";
   if (f->all.tokens == 0 && kl == NULL) {
     unknown_line(to, "log-probabilities of both engines, or their divergence", trainer->log_tokens);
     return;
@@ -294,8 +304,9 @@ static void section_divergence(table *to, const diagnosis *d) {
     unknown_line(to, "the lag of the data", trainer->log_versions);
   } else
     table_line(to, "%s%s", floor_words(f),
-               f->is_of_updates ? " Each point is an update: mean divergence against mean staleness."
-                                : "");
+               f->is_of_updates
+                   ? " Each point is an update: mean divergence against mean staleness."
+                   : "");
   if (f->n_lags > 0) put_lags(to, d);
 }
 
@@ -324,10 +335,10 @@ static double dropped_of(const diagnosis *d, const row_facts *row) {
 static table *algorithms_begin(table *to) {
   static const table_column columns[] = {
       {"algorithm", TABLE_TEXT, .head = "algorithm"},
-      {"ran", TABLE_FLAG, .head = NULL},
-      {"updates", TABLE_WHOLE},
-      {"refused", TABLE_WHOLE},
-      {"why", TABLE_TEXT},
+      TABLE_KEY("ran", TABLE_FLAG),
+      TABLE_KEY("updates", TABLE_WHOLE),
+      TABLE_KEY("refused", TABLE_WHOLE),
+      TABLE_KEY("why", TABLE_TEXT),
       {"ess", TABLE_INTERVAL, .head = "ESS [95 %]", .format = "%.3f"},
       {"weight_max", TABLE_REAL, .head = "largest weight"},
       {"clipped_positive", TABLE_REAL, .head = "clipped A > 0", .format = "%.3f"},
@@ -342,7 +353,8 @@ static table *algorithms_begin(table *to) {
 
 static double most_of(const diagnosis *d, const row_facts *row, row_value k) {
   double most = NAN;
-  for (size_t u = 0; u < d->n_updates; ++u) most = fmax(most, row->value[u * ROW_VALUES + (size_t)k]);
+  for (size_t u = 0; u < d->n_updates; ++u)
+    most = fmax(most, row->value[u * ROW_VALUES + (size_t)k]);
   return most;
 }
 
@@ -375,10 +387,12 @@ static gl_status section_weights(table *to, const diagnosis *d, gl_error *err) {
   if (ess != NULL) {
     interval mean;
     status = facts_mean(ess->from->value, ess->from->n, 1, 311, &mean, err);
-    number_row(numbers_begin(to, "logged"), "ESS of the method that ran", mean, "", ess->from->metric);
+    number_row(numbers_begin(to, "logged"), "ESS of the method that ran", mean, "",
+               ess->from->metric);
   }
   if (d->divergence.all.tokens == 0) {
-    unknown_line(to, "log-probabilities of tokens, from which the weights of every algorithm follow",
+    unknown_line(to,
+                 "log-probabilities of tokens, from which the weights of every algorithm follow",
                  trainer->log_tokens);
     return status;
   }
@@ -390,10 +404,11 @@ static gl_status section_weights(table *to, const diagnosis *d, gl_error *err) {
   t = algorithms_begin(to);
   for (size_t i = 0; i < d->n_rows && status == GL_OK; ++i)
     status = put_algorithm(t, d, &d->row[i], err);
-  table_line(to, "Means over updates of each algorithm's own weights on these batches; the largest "
-                 "weight is that of the log. ESS: (sum w)^2 / (n sum w^2) within a group. Improbable: "
-                 "A < 0 and a geometric mean probability below %g of the group's expectation; "
-                 "dropped: no token of it has a gradient.",
+  table_line(to,
+             "Means over updates of each algorithm's own weights on these batches; the largest "
+             "weight is that of the log. ESS: (sum w)^2 / (n sum w^2) within a group. Improbable: "
+             "A < 0 and a geometric mean probability below %g of the group's expectation; "
+             "dropped: no token of it has a gradient.",
              DIAGNOSE_IMPROBABLE);
   for (size_t i = 0; i < d->n_rows; ++i)
     if (d->row[i].n_refused > 0)
@@ -428,7 +443,8 @@ static void section_speed(table *to, const diagnosis *d) {
       unknown_line(to, speed_part_names[k], trainer->log_times);
   }
   if (!f->is_known) {
-    unknown_line(to, "two parts of a step, without which nothing can be compared", trainer->log_times);
+    unknown_line(to, "two parts of a step, without which nothing can be compared",
+                 trainer->log_times);
     return;
   }
   number_row(t, "fraction of a step that the trainer waits", f->wait_fraction, "", "waits / step");
@@ -436,12 +452,14 @@ static void section_speed(table *to, const diagnosis *d) {
              "sum of the parts / longest part");
   number_row(t, "what overlap brings in this log", f->brought, "times", "sum of the parts / step");
   table_text(table_field(to, "binds"), speed_part_names[f->binds]);
-  table_line(to, "The longest part is %s. No overlap can make a step shorter than its longest part, "
-                 "with these machines.",
+  table_line(to,
+             "The longest part is %s. No overlap can make a step shorter than its longest part, "
+             "with these machines.",
              speed_part_names[f->binds]);
-  table_line(to, f->is_serial ? "The parts follow each other in this log."
-                              : "Parts overlap in this log: they are longer together than a step, or "
-                                "the trainer logs its waiting.");
+  table_line(to, f->is_serial
+                     ? "The parts follow each other in this log."
+                     : "Parts overlap in this log: they are longer together than a step, or "
+                       "the trainer logs its waiting.");
 }
 
 /* --- 7 --- */
@@ -463,28 +481,29 @@ static void put_finding(table *t, const diagnosis *d, const diagnose_finding *f)
 
 static void section_changes(table *to, const diagnosis *d) {
   static const table_column columns[] = {{"cause", TABLE_TEXT, .head = "cause"},
-                                         {"title", TABLE_TEXT},
+                                         TABLE_KEY("title", TABLE_TEXT),
                                          {"measured", TABLE_INTERVAL, .head = "measured [95 %]"},
                                          {"limit", TABLE_REAL, .head = "limit"},
                                          {"setting", TABLE_TEXT, .head = "setting"},
-                                         {"advice", TABLE_TEXT},
-                                         {"quantity", TABLE_TEXT},
-                                         {"limit_about", TABLE_TEXT},
-                                         {"instead", TABLE_TEXT}};
+                                         TABLE_KEY("advice", TABLE_TEXT),
+                                         TABLE_KEY("quantity", TABLE_TEXT),
+                                         TABLE_KEY("limit_about", TABLE_TEXT),
+                                         TABLE_KEY("instead", TABLE_TEXT)};
   table *t = table_rows(table_field(to, "findings"), columns, sizeof columns / sizeof *columns);
   table_gap(t);
   for (size_t i = 0; i < d->n_findings && i < DIAGNOSE_CHANGES; ++i)
     put_finding(t, d, &d->finding[i]);
   for (size_t i = 0; i < d->n_findings && i < DIAGNOSE_CHANGES; ++i) {
     const cause_info *about = cause_about(d->finding[i].cause);
-    table_line(to, "%zu. %s: %s. Change: %s.%s%s%s", i + 1, about->name, about->title, about->advice,
-               about->instead != NULL ? " Note: " : "", about->instead != NULL ? about->instead : "",
-               about->instead != NULL ? "." : "");
+    table_line(to, "%zu. %s: %s. Change: %s.%s%s%s", i + 1, about->name, about->title,
+               about->advice, about->instead != NULL ? " Note: " : "",
+               about->instead != NULL ? about->instead : "", about->instead != NULL ? "." : "");
     table_line(to, "   Measured: %s. Limit: %s.", about->measured, about->limit_about);
   }
   if (d->n_findings > 0)
-    table_line(to, "A cause is named only if its whole interval is beyond the limit. -r FILE writes "
-                   "a recipe that shows the effect of the first change (--change N: of another).");
+    table_line(to,
+               "A cause is named only if its whole interval is beyond the limit. -r FILE writes "
+               "a recipe that shows the effect of the first change (--change N: of another).");
   else
     table_line(to, "No cause is beyond its limit in what this log has. That covers only what "
                    "sections 2 to 5 could measure.");

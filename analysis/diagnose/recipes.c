@@ -39,11 +39,12 @@ static int write_recipe(const diagnosis *d, diagnose_cause c, char *text, size_t
   const double delay = delay_of(d);
   switch (c) {
   case CAUSE_MISMATCH: /* noise of deviation s on logits gives k3 of about s^2 / 2 */
-    return snprintf(text, size,
-                    "name: diagnose_engine_mismatch\ndescription: what a divergence at lag 0 costs\n"
-                    WORLD "cluster: " FRESH "\nsweep:\n"
-                    "  sampling.behaviour.noise: [0, %.3g, %.3g]\n  seed: [1, 2, 3, 4]\n",
-                    sqrt(2 * floor_of(d)), 4 * sqrt(2 * floor_of(d)));
+    return snprintf(
+        text, size,
+        "name: diagnose_engine_mismatch\ndescription: what a divergence at lag 0 costs\n" WORLD
+        "cluster: " FRESH "\nsweep:\n"
+        "  sampling.behaviour.noise: [0, %.3g, %.3g]\n  seed: [1, 2, 3, 4]\n",
+        sqrt(2 * floor_of(d)), 4 * sqrt(2 * floor_of(d)));
   case CAUSE_AGE:
     return snprintf(text, size,
                     "name: diagnose_age\ndescription: what staleness costs, and half of it\n" WORLD
@@ -62,18 +63,19 @@ static int write_recipe(const diagnosis *d, diagnose_cause c, char *text, size_t
                     "cluster: " FRESH
                     "\nsweep:\n  train.groups: [1, 4, 16]\n  seed: [1, 2, 3, 4]\n");
   case CAUSE_DISCARD:
-    return snprintf(text, size,
-                    "name: diagnose_discard_bias\ndescription: what becomes of stale groups: dropped, "
-                    "or trained with less weight\n"
-                    "steps: 200\neval_every: 10\n"
-                    "world: {kind: sequence, vocabulary: 2, horizon: 8, prompts: 2, end_token: true, "
-                    "task: sum_mod}\n"
-                    "optimizer: {kind: adam, lr: 0.05}\ntrain: {groups: 8, group_size: 8}\n"
-                    "algorithm: gspo\n"
-                    "cluster: {preset: fifo, unit: group, partial: wait, coupled: true, window: 2, "
-                    "samplers: 4, concurrency: 64, tokens_per_s: 0.05, delay: 5, learner: {step: 8, "
-                    "eval_pause: 0}}\n"
-                    "sweep:\n  cluster.stale: [discard, downweight]\n  seed: [1, 2, 3, 4]\n");
+    return snprintf(
+        text, size,
+        "name: diagnose_discard_bias\ndescription: what becomes of stale groups: dropped, "
+        "or trained with less weight\n"
+        "steps: 200\neval_every: 10\n"
+        "world: {kind: sequence, vocabulary: 2, horizon: 8, prompts: 2, end_token: true, "
+        "task: sum_mod}\n"
+        "optimizer: {kind: adam, lr: 0.05}\ntrain: {groups: 8, group_size: 8}\n"
+        "algorithm: gspo\n"
+        "cluster: {preset: fifo, unit: group, partial: wait, coupled: true, window: 2, "
+        "samplers: 4, concurrency: 64, tokens_per_s: 0.05, delay: 5, learner: {step: 8, "
+        "eval_pause: 0}}\n"
+        "sweep:\n  cluster.stale: [discard, downweight]\n  seed: [1, 2, 3, 4]\n");
   case CAUSE_GENERATION:
   case CAUSE_ENVIRONMENT:
     return snprintf(text, size,

@@ -9,11 +9,11 @@
 /* Names of series by trainer, at their source:
  *   TRL 1.16.0 trl/experimental/async_grpo/async_grpo_trainer.py, trl/trainer/grpo_trainer.py
  *   prime-rl 0.8.0 src/prime_rl/trainer/rl/train.py, src/prime_rl/orchestrator/orchestrator.py
- *   verl 0.10.0.dev (1dda039) verl/trainer/ppo/v1/trainer_base.py, verl/trainer/ppo/metric_utils.py,
- *     verl/trainer/ppo/rollout_corr_helper.py
- *   NeMo-RL 0.6.0 nemo_rl/algorithms/grpo.py; SkyRL 0.3 skyrl/train/fully_async_trainer.py
- * A name matches a whole series name, or its end after a slash. The first match in this table is
- * used for roles other than staleness. */
+ *   verl 0.10.0.dev (1dda039) verl/trainer/ppo/v1/trainer_base.py,
+ * verl/trainer/ppo/metric_utils.py, verl/trainer/ppo/rollout_corr_helper.py NeMo-RL 0.6.0
+ * nemo_rl/algorithms/grpo.py; SkyRL 0.3 skyrl/train/fully_async_trainer.py A name matches a whole
+ * series name, or its end after a slash. The first match in this table is used for roles other than
+ * staleness. */
 static const struct {
   const char *name;
   series_role role;

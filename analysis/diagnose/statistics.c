@@ -20,6 +20,7 @@ void block_line(const double *total, double *out) {
   out[0] = out[1] = NAN;
   if (!(n > 0) || !(spread > 1e-9 * n * total[2])) return; /* x does not vary */
   out[1] = (n * total[4] - total[1] * total[3]) / spread;
+  if (fabs(out[1]) * sqrt(spread) < 1e-12 * fabs(total[3])) out[1] = 0; /* rounding */
   out[0] = (total[3] - out[1] * total[1]) / n;
 }
 

@@ -4,10 +4,11 @@
 #include <string.h>
 
 /* Looked up at:
- *   NeMo-RL 0.6.0 (7ea279a) nemo_rl/algorithms/grpo.py:3637-3652, examples/configs/grpo_math_1B.yaml
- *   prime-rl 0.8.0 (559b447) packages/prime-rl-configs/src/prime_rl/configs/{orchestrator,trainer,
- *     rl,monitors}.py, src/prime_rl/trainer/rl/token_export.py
- *   verl 0.10.0.dev (1dda039) verl/trainer/config/ppo_trainer.yaml:222-285,
+ *   NeMo-RL 0.6.0 (7ea279a) nemo_rl/algorithms/grpo.py:3637-3652,
+ * examples/configs/grpo_math_1B.yaml prime-rl 0.8.0 (559b447)
+ * packages/prime-rl-configs/src/prime_rl/configs/{orchestrator,trainer, rl,monitors}.py,
+ * src/prime_rl/trainer/rl/token_export.py verl 0.10.0.dev (1dda039)
+ * verl/trainer/config/ppo_trainer.yaml:222-285,
  *     verl/trainer/config/algorithm/rollout_correction.yaml
  *   TRL 1.16.0 trl/experimental/async_grpo/async_grpo_config.py, trl/trainer/grpo_config.py:322-345
  *   AReaL 2.0.0 (cbff54d) areal/api/cli_args.py:1505, 2487-2550, 3241
@@ -50,7 +51,8 @@ static const trainer_info trainers[] = {
                                     "loss_fn.truncated_importance_sampling_ratio: 2",
                  [CAUSE_AGE] = "grpo.async_grpo.max_trajectory_age_steps",
                  [CAUSE_RATE] = "policy.optimizer.kwargs.lr",
-                 [CAUSE_SMALL_BATCH] = "grpo.num_prompts_per_step and policy.train_global_batch_size",
+                 [CAUSE_SMALL_BATCH] =
+                     "grpo.num_prompts_per_step and policy.train_global_batch_size",
                  [CAUSE_DISCARD] = "grpo.overlong_filtering: false, or a larger "
                                    "policy.max_total_sequence_length",
                  [CAUSE_GENERATION] = "grpo.async_grpo.enabled: true, policy.generation.colocated."
@@ -161,12 +163,8 @@ const trainer_info *trainer_find(const char *name) {
 /* Definitions of staleness begin with their system. */
 static const struct {
   const char *prefix, *trainer;
-} systems[] = {{"trl/", "trl"},
-               {"verl", "verl"},
-               {"areal/", "areal"},
-               {"prime_rl/", "prime_rl"},
-               {"skyrl/", "skyrl"},
-               {"miles/", "miles"}};
+} systems[] = {{"trl/", "trl"},           {"verl", "verl"},    {"areal/", "areal"},
+               {"prime_rl/", "prime_rl"}, {"skyrl/", "skyrl"}, {"miles/", "miles"}};
 
 const trainer_info *trainer_of(const diagnosis *d) {
   if (d->request.trainer != NULL) return trainer_find(d->request.trainer);

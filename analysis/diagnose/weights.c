@@ -44,8 +44,7 @@ static size_t mark_improbable(double *mark, const policy_input *in, const double
                               const double *weight) {
   size_t n = 0;
   for (size_t i = 0; i < in->n_responses; ++i) {
-    const bool is =
-        advantage[i] < 0 && weight[in->token_start[i]] < DIAGNOSE_IMPROBABLE;
+    const bool is = advantage[i] < 0 && weight[in->token_start[i]] < DIAGNOSE_IMPROBABLE;
     mark[i] = is;
     n += is;
   }
@@ -67,9 +66,12 @@ static double count_dropped(const double *mark, const policy_input *in, const do
 /* Batches that lack what an algorithm needs are counted; they are no error. */
 static gl_status row_add(diagnosis *d, row_facts *row, const policy_input *in, const double *mark,
                          double *coefficient, gl_error *err) {
-  static const metric from[ROW_IMPROBABLE] = {
-      METRIC_ESS,           METRIC_IW_MAX,       METRIC_CLIPPED_POSITIVE, METRIC_CLIPPED_NEGATIVE,
-      METRIC_GATED_POSITIVE, METRIC_GATED_NEGATIVE};
+  static const metric from[ROW_IMPROBABLE] = {METRIC_ESS,
+                                              METRIC_IW_MAX,
+                                              METRIC_CLIPPED_POSITIVE,
+                                              METRIC_CLIPPED_NEGATIVE,
+                                              METRIC_GATED_POSITIVE,
+                                              METRIC_GATED_NEGATIVE};
   double *value = row->value + (d->n_updates - 1) * ROW_VALUES;
   policy_output out = {.coefficient = coefficient};
   gl_error why = {0};
@@ -103,16 +105,14 @@ gl_status rows_add(diagnosis *d, const diagnose_batch *batch, gl_error *err) {
   const size_t need = 2 * in->n_responses + 2 * in->n_tokens;
   gl_status status = make_room(d, err);
   if (status != GL_OK || in->logp == NULL || in->logq == NULL) return status;
-  if (!ARRAY_FIT(d->scratch, d->scratch_room, need))
-    return gl_fail_memory(err, "the coefficients");
+  if (!ARRAY_FIT(d->scratch, d->scratch_room, need)) return gl_fail_memory(err, "the coefficients");
   double *advantage = d->scratch, *mark = advantage + in->n_responses;
   double *weight = mark + in->n_responses, *coefficient = weight + in->n_tokens;
   policy_output out = {.advantage = advantage, .weight = weight, .skip_metrics = 1};
   gl_error why = {0};
   status = group_likelihood(d, in, &out, &why);
   if (status == GL_OK)
-    d->update[d->n_updates - 1].improbable =
-        (double)mark_improbable(mark, in, advantage, weight);
+    d->update[d->n_updates - 1].improbable = (double)mark_improbable(mark, in, advantage, weight);
   else if (status != GL_EINPUT)
     return gl_fail(err, status, "%s", why.text);
   else

@@ -180,6 +180,7 @@ static const second_words of_bench = {.of = (const command *const[]){BENCHES(LIS
   X("", fit, none)                                                                                 \
   X("losses", policy, none)                                                                        \
   X("", whatif, none)                                                                              \
+  X("", diagnose, none)                                                                            \
   X("theory", lab, of_lab)                                                                         \
   X("models", llm, of_llm)                                                                         \
   X("program", list, of_list)                                                                      \

@@ -5,6 +5,7 @@
 #include "core/base/utf8.h"
 #include "experiments/base/memory.h"
 
+#include <gen/version.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,6 +13,30 @@
 
 void html_markup(html *h, const char *markup) {
   fputs(markup, h->to);
+}
+
+/* --- the page --- */
+
+gl_status html_page_begin(html *h, const char *style, const char *kind, const char *title,
+                          gl_error *err) {
+  if (style == NULL) return gl_fail(err, GL_EINTERNAL, "the report's style sheet is missing");
+  html_markup(h, "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n"
+                 "<head>\n<meta charset=\"utf-8\" />\n<meta name=\"viewport\" "
+                 "content=\"width=device-width, initial-scale=1\" />\n<title>");
+  html_text(h, title);
+  html_markup(h, " · gepolab</title>\n<style>\n"), html_markup(h, style);
+  html_markup(h, "</style>\n</head>\n<body>\n<header>\n<p class=\"kind\">");
+  html_markup(h, kind), html_markup(h, "</p>\n");
+  h->level = 1;
+  html_heading(h, NULL, "%s", title);
+  html_markup(h, "</header>\n<main>\n");
+  return GL_OK;
+}
+
+void html_page_end(html *h, const char *from) {
+  html_markup(h, "</main>\n<footer><p>Written by gepolab " GEPOLAB_VERSION " ");
+  html_markup(h, from);
+  html_markup(h, "</p></footer>\n</body>\n</html>\n");
 }
 
 /* --- text --- */

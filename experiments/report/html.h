@@ -15,6 +15,13 @@ typedef struct html {
   int level; /* level of the next heading: 1 for the page, 2 for sections */
 } html;
 
+/* Writes the beginning of a page with its title as heading; kind is the line above it. style is the
+ * text of the style sheet. Errors: GL_EINTERNAL (style is NULL). */
+gl_status html_page_begin(html *h, const char *style, const char *kind, const char *title,
+                          gl_error *err);
+/* Writes the end; from completes "Written by gepolab VERSION ". */
+void html_page_end(html *h, const char *from);
+
 /* Writes markup verbatim; only for constants of this program. */
 void html_markup(html *h, const char *markup);
 

@@ -5,7 +5,6 @@
 #include "experiments/base/memory.h"
 #include "experiments/report/study_internal.h"
 
-#include <gen/version.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,21 +85,6 @@ static gl_status write_study(html *h, const report_request *q, store *from, cons
 
 /* --- the page --- */
 
-static gl_status write_head(html *h, const report_request *q, const char *title, gl_error *err) {
-  const char *style = q->text_of("experiments/report/report.css");
-  if (style == NULL) return gl_fail(err, GL_EINTERNAL, "the report's style sheet is missing");
-  html_markup(h, "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n"
-                 "<head>\n<meta charset=\"utf-8\" />\n<meta name=\"viewport\" "
-                 "content=\"width=device-width, initial-scale=1\" />\n<title>");
-  html_text(h, title);
-  html_markup(h, " · gepolab</title>\n<style>\n"), html_markup(h, style);
-  html_markup(h, "</style>\n</head>\n<body>\n<header>\n<p class=\"kind\">gepolab report</p>\n");
-  h->level = 1;
-  html_heading(h, NULL, "%s", title);
-  html_markup(h, "</header>\n<main>\n");
-  return GL_OK;
-}
-
 static void write_study_list(html *h, char *const *names, size_t n) {
   html_markup(h, "<nav aria-label=\"Studies\"><ul class=\"contents\">\n");
   for (size_t i = 0; i < n; ++i) {
@@ -115,13 +99,12 @@ static gl_status write_report_page(html *h, const report_request *q, store *from
                                    char *const *names, size_t n, gl_error *err) {
   char title[64];
   snprintf(title, sizeof title, "%zu studies", n);
-  gl_status status = write_head(h, q, n == 1 ? names[0] : title, err);
+  gl_status status = html_page_begin(h, q->text_of("experiments/report/report.css"),
+                                     "gepolab report", n == 1 ? names[0] : title, err);
   if (status == GL_OK && n > 1) write_study_list(h, names, n);
   for (size_t i = 0; i < n && status == GL_OK; ++i)
     status = write_study(h, q, from, names[i], i + 1, n == 1, err);
-  html_markup(h, "</main>\n<footer><p>Written by gepolab " GEPOLAB_VERSION
-                 " from the study alone: the same study gives the same page.</p></footer>\n"
-                 "</body>\n</html>\n");
+  html_page_end(h, "from the study alone: the same study gives the same page.");
   return status;
 }
 

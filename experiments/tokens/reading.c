@@ -146,6 +146,27 @@ static gl_status format_of_line(const token_format **out, const token_log *log, 
   return *out != NULL || may_skip ? GL_OK : refuse_unknown_format(line, err);
 }
 
+static bool is_blank(const compressed_text *line) {
+  return strspn(line->text, " \t\r\n") == line->size;
+}
+
+gl_status token_log_recognises(bool *is, const char *path, gl_error *err) {
+  compressed_reader *reader = NULL;
+  compressed_text text = {0};
+  line_keys keys;
+  *is = false;
+  gl_status status = compressed_open(&reader, path, err);
+  do {
+    if (status == GL_OK) status = compressed_line(reader, &text, TOKEN_LOG_MOST_LINE, err);
+  } while (status == GL_OK && text.text != NULL && is_blank(&text));
+  if (status == GL_OK && text.text != NULL) {
+    list_keys(&keys, &(token_line){.text = text.text, .size = text.size, .file = path});
+    for (size_t i = 0; i < N_FORMATS; ++i) *is = *is || has_marks(formats[i], &keys);
+  }
+  compressed_close(reader);
+  return status;
+}
+
 /* --- files and lines --- */
 
 static gl_status new_log(token_log **out, const token_request *request, gl_error *err) {
@@ -196,10 +217,6 @@ static gl_status open_next_file(token_log *log, bool *opened, gl_error *err) {
   log->source = &log->sources.file[log->next_source++];
   log->file = strcmp(log->source->path, "-") == 0 ? "standard input" : log->source->path;
   return compressed_open(&log->reader, log->source->path, err);
-}
-
-static bool is_blank(const compressed_text *line) {
-  return strspn(line->text, " \t\r\n") == line->size;
 }
 
 /* The file's format becomes known with its first line. */

@@ -107,6 +107,10 @@ gl_status token_log_next(token_log *log, const token_batch **batch, gl_error *er
 const token_log_summary *token_log_about(token_log *log);
 void token_log_close(token_log *log); /* NULL is allowed */
 
+/* *is: the first line of the file has the keys of a format. Errors: GL_ENOMEM, GL_EIO (cannot be
+ * read), GL_EINPUT (damaged compression, a line that is too long). */
+gl_status token_log_recognises(bool *is, const char *path, gl_error *err);
+
 /* The table of formats: name for --format, and a title for people. */
 size_t token_formats_count(void);
 const char *token_format_name(size_t i);  /* "nemo_rl" */

@@ -20,6 +20,11 @@
 #define SWEEP "sweep:\n  algorithm: [grpo, gepo]\n  cluster.max_delay: [0, 600]\n  seed: [1, 2]\n"
 #define TUNE "tune:\n  lr: [0.03, 0.3]\n  seeds: [101, 102]\n"
 
+/* A log of six updates of two responses each, whose batch is too small. */
+#define STEP                                                                                       \
+  "{\"rewards\": [1, 0], \"logp\": [[-1.0, -0.5], [-2.0]], \"logq\": [[-1.2, -0.4], [-1.8]]}\n"
+#define SIX(text) text text text text text text
+
 static const struct {
   const char *name, *text;
 } recipes[] = {
@@ -36,6 +41,7 @@ static const struct {
      "\"version_gap\": [[0, 0], [0]]}\n"
      "{\"rewards\": [0, 1], \"logp\": [[-1.0, -0.5], [-2.0]], \"logq\": [[-1.5, -0.4], [-1.4]], "
      "\"version_gap\": [[3, 3], [3]]}\n"},
+    {"six.jsonl", SIX(STEP)},
     {"llm.yaml",
      "name: tinyllm\nseed: 1\nsteps: 6\neval_every: 3\n"
      "world:\n  kind: llm\n  backend: cpu\n  model: {layers: 1, hidden: 16, heads: 2, context: "

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-static const char *const commands[] = {"run", "sweep", "study",  "analyze", "plot",   "report",
-                                       "sim", "plan",  "fit",    "policy",  "whatif", "lab",
-                                       "llm", "list",  "doctor", "bench",   "results"};
+static const char *const commands[] = {"run", "sweep", "study", "analyze", "plot",   "report",
+                                       "sim", "plan",  "fit",   "policy",  "whatif", "diagnose",
+                                       "lab", "llm",   "list",  "doctor",  "bench",  "results"};
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void every_command_has_help_with_an_example(void) {

@@ -1,0 +1,264 @@
+/* gepolab diagnose: how stale a run's data are, what that costs, and what to change. */
+#include "analysis/diagnose/diagnose.h"
+#include "analysis/import/gather.h"
+#include "core/base/file.h"
+#include "experiments/base/args.h"
+#include "experiments/base/memory.h"
+#include "experiments/base/print_json.h"
+#include "experiments/base/program.h"
+#include "experiments/policy/whatif.h"
+#include "experiments/report/html.h"
+#include "experiments/tokens/token_log.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct diagnose_options {
+  const char *algorithm, *trainer, *page, *recipe;
+  size_t change;
+  int json;
+  token_request log;
+} diagnose_options;
+
+/* The files of the command line by what they are. */
+typedef struct diagnose_files {
+  const char **tokens, **series;
+  size_t n_tokens, n_series;
+} diagnose_files;
+
+/* --- reading --- */
+
+static bool is_folder(const char *path) {
+  struct stat about;
+  return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+/* Folders and standard input are token-level logs. */
+static gl_status sort_files(diagnose_files *f, const args *a, const char *format, gl_error *err) {
+  gl_status status = GL_OK;
+  f->tokens = MUST_ARRAY(const char *, a->n_words, "the logs");
+  f->series = MUST_ARRAY(const char *, a->n_words, "the logs");
+  for (size_t i = 0; i < a->n_words && status == GL_OK; ++i) {
+    const char *path = a->words[i];
+    bool is = format != NULL || strcmp(path, "-") == 0 || is_folder(path);
+    if (!is) status = token_log_recognises(&is, path, err);
+    if (is)
+      f->tokens[f->n_tokens++] = path;
+    else
+      f->series[f->n_series++] = path;
+  }
+  return status;
+}
+
+static diagnose_batch batch_of(const token_batch *from) {
+  return (diagnose_batch){.in = &from->input,
+                          .step = from->step,
+                          .n_dropped = (double)from->n_untrained,
+                          .dropped_tokens = NAN,
+                          .dropped_tokens_squared = NAN};
+}
+
+static gl_status add_tokens(diagnosis *d, token_log *log, gl_error *err) {
+  const token_batch *batch = NULL;
+  gl_status status = GL_OK;
+  while (status == GL_OK && (status = token_log_next(log, &batch, err)) == GL_OK && batch != NULL) {
+    const diagnose_batch b = batch_of(batch);
+    status = diagnosis_add_batch(d, &b, err);
+  }
+  return status;
+}
+
+/* --- writing --- */
+
+static table *section_document(const diagnosis *d, diagnose_section s, gl_status *status,
+                               gl_error *err) {
+  table *t = table_document();
+  if (*status == GL_OK) *status = diagnosis_section(t, d, s, err);
+  return t;
+}
+
+static gl_status print_json_page(const diagnosis *d, gl_error *err) {
+  table *all = table_document();
+  gl_status status = GL_OK;
+  for (int s = 0; s < DIAGNOSE_SECTIONS && status == GL_OK; ++s) {
+    table *to = table_object(table_field(all, diagnose_section_id((diagnose_section)s)));
+    status = diagnosis_section(to, d, (diagnose_section)s, err);
+  }
+  if (status == GL_OK) return report_table(all, TABLE_AS_TEXT, true, err);
+  table_free(all);
+  return status;
+}
+
+static gl_status print_text_page(const diagnosis *d, gl_error *err) {
+  gl_status status = GL_OK;
+  for (int s = 0; s < DIAGNOSE_SECTIONS && status == GL_OK; ++s) {
+    table *t = section_document(d, (diagnose_section)s, &status, err);
+    if (status == GL_OK) {
+      printf("%s%s\n\n", s > 0 ? "\n" : "", diagnose_section_heading((diagnose_section)s));
+      status = report_table(t, TABLE_AS_TEXT, false, err);
+    } else
+      table_free(t);
+  }
+  return status;
+}
+
+static gl_status write_sections(html *h, const diagnosis *d, gl_error *err) {
+  gl_status status = GL_OK;
+  h->level = 2;
+  for (int s = 0; s < DIAGNOSE_SECTIONS && status == GL_OK; ++s) {
+    const char *id = diagnose_section_id((diagnose_section)s);
+    table *t = section_document(d, (diagnose_section)s, &status, err);
+    html_markup(h, "<section aria-labelledby=\""), html_markup(h, id), html_markup(h, "\">\n");
+    html_heading(h, id, "%s", diagnose_section_heading((diagnose_section)s));
+    html_table(h, t);
+    html_markup(h, "</section>\n");
+  }
+  return status;
+}
+
+static gl_status write_html_page(const diagnosis *d, const char *path, gl_error *err) {
+  file_writer w;
+  gl_status status = file_begin(&w, path, err);
+  if (status != GL_OK) return status;
+  html h = {.to = w.stream, .level = 1};
+  status = html_page_begin(&h, resources_text("experiments/report/report.css"), "gepolab diagnose",
+                           "Diagnosis of a run", err);
+  if (status == GL_OK) status = write_sections(&h, d, err);
+  html_page_end(&h, "from the log alone: the same log gives the same page.");
+  if (status == GL_OK) return file_commit(&w, err);
+  file_abandon(&w);
+  return status;
+}
+
+static gl_status write_recipe_file(const diagnosis *d, const char *path, size_t change,
+                                   gl_error *err) {
+  char text[4096];
+  file_writer w;
+  gl_status status = diagnosis_recipe(d, change > 0 ? change - 1 : 0, text, sizeof text, err);
+  if (status == GL_OK) status = file_begin(&w, path, err);
+  if (status != GL_OK) return status;
+  fputs(text, w.stream);
+  return file_commit(&w, err);
+}
+
+static gl_status write_results(const diagnosis *d, const diagnose_options *q, gl_error *err) {
+  gl_status status = GL_OK;
+  if (q->recipe != NULL) status = write_recipe_file(d, q->recipe, q->change, err);
+  if (status == GL_OK && q->page != NULL) status = write_html_page(d, q->page, err);
+  if (status == GL_OK && q->json) return print_json_page(d, err);
+  if (status == GL_OK && q->page == NULL) return print_text_page(d, err);
+  if (status == GL_OK) puts(q->page);
+  return status;
+}
+
+/* --- the command --- */
+
+static gl_status check_options(const diagnose_options *q, gl_error *err) {
+  const char *names[64];
+  size_t n = 0, at;
+  while (n < 64 && diagnose_trainer_at(n) != NULL) names[n] = diagnose_trainer_at(n), ++n;
+  if (q->change > 0 && q->recipe == NULL)
+    return gl_fail(err, GL_EINPUT, "--change needs --recipe FILE");
+  return q->trainer == NULL ? GL_OK : args_choose(&at, "--trainer", q->trainer, names, n, err);
+}
+
+/* Whether a format of token-level logs is also the name of a trainer. */
+static const char *known_trainer(const char *name) {
+  for (size_t i = 0; name != NULL && diagnose_trainer_at(i) != NULL; ++i)
+    if (strcmp(name, diagnose_trainer_at(i)) == 0) return diagnose_trainer_at(i);
+  return NULL;
+}
+
+/* Adds the token-level logs, then the series. The trainer is known after the first. */
+static gl_status read_logs(diagnosis *d, const diagnose_files *f, const diagnose_options *q,
+                           gathered *from_series, gl_error *err) {
+  token_log *log = NULL;
+  gl_status status = GL_OK;
+  if (f->n_tokens > 0) {
+    status = token_log_open(&log, f->tokens, f->n_tokens, &q->log, err);
+    if (status == GL_OK) status = add_tokens(d, log, err);
+    if (status == GL_OK && q->trainer == NULL)
+      diagnosis_set_trainer(d, known_trainer(token_log_about(log)->format));
+    token_log_close(log);
+  }
+  if (status != GL_OK || f->n_series == 0) return status;
+  const gather_request request = {
+      .files = f->series, .n_files = f->n_series, .shape = {.columns = COLUMNS_ARE_METRICS}};
+  status = gather(from_series, &request, err);
+  return status == GL_OK ? diagnosis_add_series(d, from_series, err) : status;
+}
+
+static gl_status diagnose_logs(const args *a, const diagnose_options *q, gl_error *err) {
+  policy_algorithm algorithm;
+  diagnose_files f = {0};
+  diagnosis *d = NULL;
+  gathered from_series = {0};
+  gl_status status = check_options(q, err);
+  if (status == GL_OK && q->algorithm != NULL)
+    status = whatif_algorithm(&algorithm, q->algorithm, NULL, 0, err);
+  if (status == GL_OK) status = sort_files(&f, a, q->log.format, err);
+  const diagnose_request request = {.trainer = q->trainer,
+                                    .algorithm = q->algorithm != NULL ? &algorithm : NULL};
+  if (status == GL_OK) status = diagnosis_new(&d, &request, err);
+  if (status == GL_OK) status = read_logs(d, &f, q, &from_series, err);
+  if (status == GL_OK) status = diagnosis_finish(d, err);
+  if (status == GL_OK) status = write_results(d, q, err);
+  diagnosis_free(d);
+  gathered_fini(&from_series);
+  free(f.tokens);
+  free(f.series);
+  return status;
+}
+
+static gl_status run_diagnose(const command *self, int argc, char **argv, gl_error *err) {
+  diagnose_options q = {.json = 0};
+  const args_option options[] = {
+      {"output", 'o', ARGS_WRITE, "FILE.html", "write the page to this file instead of printing it",
+       &q.page},
+      {"json", 0, ARGS_FLAG, NULL, "the page as JSON", &q.json},
+      {"recipe", 'r', ARGS_WRITE, "FILE.yaml",
+       "write a recipe that shows the effect of the first change", &q.recipe},
+      {"change", 0, ARGS_COUNT, "N", "with --recipe: of the N-th change", &q.change},
+      {"algorithm", 'a', ARGS_TEXT, "ALGORITHM",
+       "the method that ran, a name or {base: NAME, field: value, …}", &q.algorithm},
+      {"trainer", 0, ARGS_TEXT, "NAME",
+       "whose settings are named, where the log does not say (gepolab, nemo_rl, prime_rl, verl, "
+       "trl, areal, skyrl, miles)",
+       &q.trainer},
+      {"format", 0, ARGS_TEXT, "NAME", "read the logs as this format of token-level logs",
+       &q.log.format},
+      {"group-size", 0, ARGS_COUNT, "N", "groups are N consecutive responses", &q.log.group_size}};
+  args a;
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){1, 256, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) status = diagnose_logs(&a, &q, err);
+  args_fini(&a);
+  return status;
+}
+
+const command command_diagnose = {
+    .name = "diagnose",
+    .arguments = "LOG…",
+    .summary = "a run's staleness, what it costs, and what to change",
+    .about =
+        "LOG is a token-level log of a trainer (a file, or a folder; see `gepolab whatif --help`) "
+        "or\n"
+        "a log with a number for each step: CSV, TSV, W&B exports, JSON Lines. Several logs of "
+        "one\n"
+        "run are read together. Seven sections: what was read; staleness by every counter that "
+        "the\n"
+        "log allows; which part of the divergence between sampler and learner is mismatch of the\n"
+        "engines and which is age; weights and clips of every algorithm; what limits the speed, "
+        "and\n"
+        "the most that asynchrony can bring; warnings, with their rates of false alarms; what to\n"
+        "change, at most three settings, with the evidence. A number has a 95 % interval "
+        "(bootstrap\n"
+        "over blocks of updates) and the field it comes from. What the log cannot say is named, "
+        "with\n"
+        "the setting of the trainer that makes it log more. A cause is named only if its whole\n"
+        "interval is beyond a limit that is printed with its source.",
+    .examples = "  gepolab diagnose run.jsonl\n"
+                "  gepolab diagnose logs/exp_001/ metrics.jsonl -o page.html -r effect.yaml",
+    .run = run_diagnose};

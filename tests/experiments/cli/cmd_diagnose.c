@@ -1,0 +1,150 @@
+/* gepolab diagnose on made-up logs: the page, JSON, recipes, refusals. */
+#include "tests/support/cli.h"
+#include "tests/support/made_log.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct log_folder {
+  char folder[64], log[96], page[96], recipe[96], metrics[96];
+} log_folder;
+
+static log_folder made_folder(const made_plan *plan, bool has_versions) {
+  log_folder f = {.folder = "/tmp/gepolab-diagnose-XXXXXX"};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(f.folder));
+  snprintf(f.log, sizeof f.log, "%s/run.jsonl", f.folder);
+  snprintf(f.page, sizeof f.page, "%s/page.html", f.folder);
+  snprintf(f.recipe, sizeof f.recipe, "%s/effect.yaml", f.folder);
+  snprintf(f.metrics, sizeof f.metrics, "%s/metrics.jsonl", f.folder);
+  made_write(plan, f.log, has_versions);
+  return f;
+}
+
+static void folder_remove(const log_folder *f) {
+  unlink(f->log), unlink(f->page), unlink(f->recipe), unlink(f->metrics);
+  CU_ASSERT_EQUAL(rmdir(f->folder), 0);
+}
+
+static void the_page_has_seven_sections_in_every_form(void) {
+  const made_plan plan = made_with(CAUSE_AGE);
+  const log_folder f = made_folder(&plan, true);
+  static const char *const ids[] = {"read",  "staleness", "divergence", "weights",
+                                    "speed", "warnings",  "changes"};
+  cJSON *j = CLI_JSON("diagnose", f.log, "--json");
+  for (size_t i = 0; i < 7; ++i) CU_ASSERT_PTR_NOT_NULL(cJSON_GetObjectItem(j, ids[i]));
+  const cJSON *findings = cJSON_GetObjectItem(cJSON_GetObjectItem(j, "changes"), "findings");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(findings), 1);
+  CU_ASSERT_STRING_EQUAL(
+      cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(findings, 0), "cause")), "age");
+  cJSON_Delete(j);
+  cli_result r = CLI("diagnose", f.log, "-a", "gspo");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\n7. What to change\n"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "gspo (ran)"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "cluster.window"));
+  cli_result_fini(&r);
+  folder_remove(&f);
+}
+
+static void the_html_page_is_written_whole(void) {
+  const made_plan plan = made_healthy();
+  const log_folder f = made_folder(&plan, true);
+  CU_ASSERT(CLI_GIVES(0, "diagnose", f.log, "-o", f.page));
+  char *page = cli_read(f.page);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(page);
+  CU_ASSERT_PTR_NOT_NULL(strstr(page, "<h2 id=\"changes\">7. What to change</h2>"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(page, "</html>"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(page, "No cause is beyond its limit"));
+  free(page);
+  folder_remove(&f);
+}
+
+static void a_log_without_versions_says_what_to_log(void) {
+  const made_plan plan = made_healthy();
+  const log_folder f = made_folder(&plan, false);
+  cli_result r = CLI("diagnose", f.log);
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "Not in this log: the version that generated the data"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "version_gap"));
+  cli_result_fini(&r);
+  folder_remove(&f);
+}
+
+/* Without versions the first update is the floor: age is found all the same. */
+static void age_is_found_without_versions_from_the_first_update(void) {
+  made_plan plan = made_with(CAUSE_AGE);
+  const log_folder f = made_folder(&plan, false);
+  cli_result r = CLI("diagnose", f.log, "--json");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\"age\""));
+  CU_ASSERT_PTR_NULL(strstr(r.out, "\"engine_mismatch\""));
+  cli_result_fini(&r);
+  folder_remove(&f);
+}
+
+/* Every change has a recipe that the program can run. */
+static void recipes_of_changes_are_valid(void) {
+  for (int c = CAUSE_MISMATCH; c <= CAUSE_SMALL_BATCH; ++c) {
+    const made_plan plan = made_with((diagnose_cause)c);
+    const log_folder f = made_folder(&plan, true);
+    CU_ASSERT(CLI_GIVES(0, "diagnose", f.log, "-r", f.recipe));
+    CU_ASSERT(CLI_GIVES(0, "sweep", f.recipe, "--dry-run"));
+    folder_remove(&f);
+  }
+  const made_plan plan = made_healthy();
+  const log_folder f = made_folder(&plan, true);
+  REFUSED(2, "shows no cause", "diagnose", f.log, "-r", f.recipe);
+  REFUSED(2, "--change needs --recipe", "diagnose", f.log, "--change", "2");
+  REFUSED(2, "--trainer", "diagnose", f.log, "--trainer", "nemorl");
+  folder_remove(&f);
+}
+
+static void check_series(double wait, double sync, const char *cause) {
+  const made_plan plan = made_healthy();
+  const log_folder f = made_folder(&plan, true);
+  made_series(f.metrics, wait, sync);
+  cJSON *j = CLI_JSON("diagnose", f.metrics, "--json");
+  const cJSON *findings = cJSON_GetObjectItem(cJSON_GetObjectItem(j, "changes"), "findings");
+  CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(findings), cause != NULL);
+  if (cause != NULL)
+    CU_ASSERT_STRING_EQUAL(
+        cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(findings, 0), "cause")), cause);
+  cJSON_Delete(j);
+  cli_result r = CLI("diagnose", f.metrics);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "trl/sample/staleness "));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "most that asynchrony can bring"));
+  cli_result_fini(&r);
+  if (cause != NULL) {
+    CU_ASSERT(CLI_GIVES(0, "diagnose", f.metrics, "-r", f.recipe));
+    CU_ASSERT(CLI_GIVES(0, "sim", f.recipe));
+  }
+  folder_remove(&f);
+}
+
+static void what_limits_the_speed_is_named(void) {
+  check_series(0.6, 0.02, "generation_bound");
+  check_series(0.05, 0.5, "sync_bound");
+  check_series(0.05, 0.05, NULL);
+}
+
+/* Two logs together, and two runs apart. */
+static void logs_of_one_run_are_read_together(void) {
+  const made_plan plan = made_with(CAUSE_AGE);
+  const log_folder f = made_folder(&plan, true), other = made_folder(&plan, true);
+  made_series(f.metrics, 0.6, 0.02), made_series(other.metrics, 0.1, 0.02);
+  cJSON *j = CLI_JSON("diagnose", f.log, f.metrics, "--json");
+  const cJSON *findings = cJSON_GetObjectItem(cJSON_GetObjectItem(j, "changes"), "findings");
+  CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(findings), 2); /* the result before the speed */
+  CU_ASSERT_STRING_EQUAL(
+      cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(findings, 0), "cause")), "age");
+  cJSON_Delete(j);
+  REFUSED(2, "both have", "diagnose", f.metrics, other.metrics);
+  folder_remove(&f), folder_remove(&other);
+}
+
+SUITE(diagnose_suite, "cli: diagnose", TEST(the_page_has_seven_sections_in_every_form),
+      TEST(the_html_page_is_written_whole), TEST(a_log_without_versions_says_what_to_log),
+      TEST(age_is_found_without_versions_from_the_first_update), TEST(recipes_of_changes_are_valid),
+      TEST(what_limits_the_speed_is_named), TEST(logs_of_one_run_are_read_together));
