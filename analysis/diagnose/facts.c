@@ -77,7 +77,7 @@ static double hundreds(const diagnosis *d, size_t u) {
   return (isnan(d->update[u].step) ? (double)u : d->update[u].step) / 100;
 }
 
-static gl_status trend_of(diagnosis *d, double *sums, gl_error *err) {
+static gl_status staleness_trend(diagnosis *d, double *sums, gl_error *err) {
   interval line[2];
   size_t n = 0;
   for (size_t u = 0; u < d->n_updates; ++u) {
@@ -113,7 +113,7 @@ static gl_status staleness_of(diagnosis *d, double *sums, gl_error *err) {
     status =
         facts_mean(&d->update[0].staleness[k], d->n_updates, sizeof *d->update / sizeof(double),
                    ENTITY_STALENESS + (uint64_t)k, &to->mean[k], err);
-  if (status == GL_OK) status = trend_of(d, sums, err);
+  if (status == GL_OK) status = staleness_trend(d, sums, err);
   if (status == GL_OK) status = lengths_by_lag(d, sums, err);
   return status == GL_OK ? dropping_of(d, sums, err) : status;
 }
@@ -192,8 +192,8 @@ static gl_status parts_from_lags(diagnosis *d, double *sums, gl_error *err) {
   return GL_OK;
 }
 
-/* x within [0, most]; NaN remains NaN. */
-static double within(double x, double most) {
+/* x clamped [0, most]; NaN remains NaN. */
+static double clamped(double x, double most) {
   return x < 0 ? 0 : x > most ? most : x;
 }
 
@@ -207,16 +207,16 @@ static void parts_from_first(diagnosis *d) {
   if (!(first->step <= 1) || !(first->all.n > 0) || d->n_updates < 2) return;
   to->how = FLOOR_FIRST;
   to->why = NULL;
-  const interval f = {floor, within(floor - 1.96 * error, INFINITY), floor + 1.96 * error};
-  const interval m = {within(floor / all.value, 1), within(f.low / all.high, 1),
-                      within(f.high / all.low, 1)};
+  const interval f = {floor, clamped(floor - 1.96 * error, INFINITY), floor + 1.96 * error};
+  const interval m = {clamped(floor / all.value, 1), clamped(f.low / all.high, 1),
+                      clamped(f.high / all.low, 1)};
   to->part[PART_FLOOR] = f;
   const double factor = first->all.factor / first->all.n;
   to->floor_factor =
       (interval){factor, factor - 1.96 * first->factor_error, factor + 1.96 * first->factor_error};
   to->part[PART_AGE] =
-      (interval){within(all.value - f.value, INFINITY), within(all.low - f.high, INFINITY),
-                 within(all.high - f.low, INFINITY)};
+      (interval){clamped(all.value - f.value, INFINITY), clamped(all.low - f.high, INFINITY),
+                 clamped(all.high - f.low, INFINITY)};
   to->part[PART_MISMATCH_FRACTION] = m;
   to->part[PART_AGE_FRACTION] = (interval){1 - m.value, 1 - m.high, 1 - m.low};
 }

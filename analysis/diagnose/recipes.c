@@ -34,7 +34,7 @@ static double seconds_of(interval v) {
   return v.value > 0.001 ? v.value : 0.001;
 }
 
-static int write_recipe(const diagnosis *d, diagnose_cause c, char *text, size_t size) {
+static int diagnose_write_recipe(const diagnosis *d, diagnose_cause c, char *text, size_t size) {
   const speed_facts *s = &d->speed;
   const double delay = delay_of(d);
   switch (c) {
@@ -108,7 +108,7 @@ gl_status diagnosis_recipe(const diagnosis *d, size_t at, char *text, size_t siz
                    d->n_findings == 0 ? "the log shows no cause, so there is no change to make a "
                                         "recipe of"
                                       : "there is no change with that number");
-  const int n = write_recipe(d, d->finding[at].cause, text, size);
+  const int n = diagnose_write_recipe(d, d->finding[at].cause, text, size);
   return n > 0 && (size_t)n < size ? GL_OK
                                    : gl_fail(err, GL_EINTERNAL, "a recipe is longer than its room");
 }

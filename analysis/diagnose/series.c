@@ -82,7 +82,7 @@ static const struct {
 };
 enum { N_NAMES = sizeof names / sizeof *names };
 
-static bool ends_with(const char *text, const char *end) {
+static bool series_ends_with(const char *text, const char *end) {
   const size_t n = strlen(text), m = strlen(end);
   return n >= m && strcmp(text + n - m, end) == 0 && (n == m || text[n - m - 1] == '/');
 }
@@ -91,7 +91,7 @@ gl_status diagnosis_add_series(diagnosis *d, const gathered *from, gl_error *err
   for (size_t k = 0; k < N_NAMES; ++k)
     for (size_t i = 0; i < from->n_series; ++i) {
       const gathered_series *s = &from->series[i];
-      if (!ends_with(s->metric, names[k].name) || s->n == 0) continue;
+      if (!series_ends_with(s->metric, names[k].name) || s->n == 0) continue;
       for (size_t j = 0; j < d->n_series; ++j)
         if (strcmp(d->series[j].from->metric, s->metric) == 0 && d->series[j].from != s)
           return gl_fail(err, GL_EINPUT,
@@ -116,7 +116,7 @@ const role_series *series_of(const diagnosis *d, series_role role) {
 /* --- joining series at their steps --- */
 
 /* The value at a step; NaN if there is none. Steps ascend, and so do the calls with one *at. */
-static double value_at(const gathered_series *s, double step, size_t *at) {
+static double series_value_at(const gathered_series *s, double step, size_t *at) {
   while (*at < s->n && s->step[*at] < step) ++*at;
   return *at < s->n && s->step[*at] == step ? s->value[*at] : NAN;
 }
@@ -130,7 +130,7 @@ static const series_role part_roles[4] = {SERIES_GENERATE, SERIES_TRAIN, SERIES_
 /* Columns of a step's seconds. */
 enum { TIME_STEP, TIME_WAIT, TIME_PARTS, TIME_COLUMNS = TIME_PARTS + 4 };
 
-static double longest_of(const double *part) {
+static double longest_part(const double *part) {
   return fmax(fmax(part[0], part[1]), fmax(part[2], part[3]));
 }
 
@@ -139,7 +139,7 @@ enum { SPEED_STATISTICS = 6 };
 static void block_speed(const double *total, double *out) {
   const double *part = total + TIME_PARTS;
   const double sum = part[0] + part[1] + part[2] + part[3], step = total[TIME_STEP];
-  out[0] = sum / longest_of(part);
+  out[0] = sum / longest_part(part);
   out[1] = sum / step;
   out[2] = total[TIME_WAIT] / step;
   out[3] = part[2] / step, out[4] = part[3] / step, out[5] = part[0] / step;
@@ -149,12 +149,12 @@ static void block_speed(const double *total, double *out) {
  * value that the log has elsewhere. */
 static bool time_row(const diagnosis *d, double step, size_t at[6], double *row) {
   const role_series *wait = series_of(d, SERIES_WAIT);
-  row[TIME_WAIT] = wait != NULL ? value_at(wait->from, step, &at[4]) : 0;
+  row[TIME_WAIT] = wait != NULL ? series_value_at(wait->from, step, &at[4]) : 0;
   double rest = row[TIME_STEP] - row[TIME_WAIT];
   bool is_complete = !isnan(row[TIME_WAIT]);
   for (int k = 0; k < 4; ++k) {
     const role_series *s = series_of(d, part_roles[k]);
-    row[TIME_PARTS + k] = s != NULL ? value_at(s->from, step, &at[k]) : 0;
+    row[TIME_PARTS + k] = s != NULL ? series_value_at(s->from, step, &at[k]) : 0;
     is_complete = is_complete && !isnan(row[TIME_PARTS + k]);
     if (k > 0) rest -= row[TIME_PARTS + k];
   }
@@ -220,7 +220,7 @@ static gl_status divergence_of_series(diagnosis *d, double *rows, gl_error *err)
   size_t at = 0, n = 0;
   gl_status status = facts_mean(kl->value, kl->n, 1, 220, &to->all.k3, err);
   for (size_t i = 0; i < kl->n && staleness != NULL; ++i) {
-    const double lag = value_at(staleness->from, kl->step[i], &at);
+    const double lag = series_value_at(staleness->from, kl->step[i], &at);
     if (isnan(lag) || !isfinite(kl->value[i])) continue;
     double *row = rows + K * n++;
     memset(row, 0, K * sizeof *row);

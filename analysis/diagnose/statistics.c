@@ -61,8 +61,8 @@ static void add_block(double *total, const double *sums, size_t n, size_t k, siz
 }
 
 /* Totals of one replicate: blocks until there are n rows; the last block is shortened. */
-static void resample(double *total, const double *sums, size_t n, size_t k, size_t length,
-                     rng_stream stream, uint64_t index) {
+static void block_resample(double *total, const double *sums, size_t n, size_t k, size_t length,
+                           rng_stream stream, uint64_t index) {
   for (size_t at = 0; at < n; at += length, ++index) {
     const uint64_t word = rng_block(stream, index / 4).v[index % 4];
     add_block(total, sums, n, k, (size_t)(word * (uint64_t)n >> 32),
@@ -85,7 +85,7 @@ gl_status block_bootstrap(const double *sums, size_t n, size_t k, block_statisti
   gl_status status = arena_check(&work, "a bootstrap", err);
   for (size_t r = 0; r < BOOTSTRAP_REPLICATES && status == GL_OK; ++r) {
     memset(total, 0, sizeof total);
-    resample(total, sums, n, k, length, stream, (uint64_t)r * blocks);
+    block_resample(total, sums, n, k, length, stream, (uint64_t)r * blocks);
     statistic(total, value);
     for (size_t j = 0; j < m; ++j) replicate[j * BOOTSTRAP_REPLICATES + r] = value[j];
   }

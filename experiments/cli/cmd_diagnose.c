@@ -30,7 +30,7 @@ typedef struct diagnose_files {
 
 /* --- reading --- */
 
-static bool is_folder(const char *path) {
+static bool diagnose_is_folder(const char *path) {
   struct stat about;
   return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
@@ -42,7 +42,7 @@ static gl_status sort_files(diagnose_files *f, const args *a, const char *format
   f->series = MUST_ARRAY(const char *, a->n_words, "the logs");
   for (size_t i = 0; i < a->n_words && status == GL_OK; ++i) {
     const char *path = a->words[i];
-    bool is = format != NULL || strcmp(path, "-") == 0 || is_folder(path);
+    bool is = format != NULL || strcmp(path, "-") == 0 || diagnose_is_folder(path);
     if (!is) status = token_log_recognises(&is, path, err);
     if (is)
       f->tokens[f->n_tokens++] = path;
@@ -104,7 +104,7 @@ static gl_status print_text_page(const diagnosis *d, gl_error *err) {
   return status;
 }
 
-static gl_status write_sections(html *h, const diagnosis *d, gl_error *err) {
+static gl_status diagnose_write_sections(html *h, const diagnosis *d, gl_error *err) {
   gl_status status = GL_OK;
   h->level = 2;
   for (int s = 0; s < DIAGNOSE_SECTIONS && status == GL_OK; ++s) {
@@ -125,7 +125,7 @@ static gl_status write_html_page(const diagnosis *d, const char *path, gl_error 
   html h = {.to = w.stream, .level = 1};
   status = html_page_begin(&h, resources_text("experiments/report/report.css"), "gepolab diagnose",
                            "Diagnosis of a run", err);
-  if (status == GL_OK) status = write_sections(&h, d, err);
+  if (status == GL_OK) status = diagnose_write_sections(&h, d, err);
   html_page_end(&h, "from the log alone: the same log gives the same page.");
   if (status == GL_OK) return file_commit(&w, err);
   file_abandon(&w);
@@ -155,7 +155,7 @@ static gl_status write_results(const diagnosis *d, const diagnose_options *q, gl
 
 /* --- the command --- */
 
-static gl_status check_options(const diagnose_options *q, gl_error *err) {
+static gl_status diagnose_check(const diagnose_options *q, gl_error *err) {
   const char *names[64];
   size_t n = 0, at;
   while (n < 64 && diagnose_trainer_at(n) != NULL) names[n] = diagnose_trainer_at(n), ++n;
@@ -195,7 +195,7 @@ static gl_status diagnose_logs(const args *a, const diagnose_options *q, gl_erro
   diagnose_files f = {0};
   diagnosis *d = NULL;
   gathered from_series = {0};
-  gl_status status = check_options(q, err);
+  gl_status status = diagnose_check(q, err);
   if (status == GL_OK && q->algorithm != NULL)
     status = whatif_algorithm(&algorithm, q->algorithm, NULL, 0, err);
   if (status == GL_OK) status = sort_files(&f, a, q->log.format, err);
