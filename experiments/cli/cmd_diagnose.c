@@ -60,7 +60,7 @@ static diagnose_batch batch_of(const token_batch *from) {
                           .dropped_tokens_squared = NAN};
 }
 
-static gl_status add_tokens(diagnosis *d, token_log *log, gl_error *err) {
+static gl_status read_batches(diagnosis *d, token_log *log, gl_error *err) {
   const token_batch *batch = NULL;
   gl_status status = GL_OK;
   while (status == GL_OK && (status = token_log_next(log, &batch, err)) == GL_OK && batch != NULL) {
@@ -178,7 +178,7 @@ static gl_status read_logs(diagnosis *d, const diagnose_files *f, const diagnose
   gl_status status = GL_OK;
   if (f->n_tokens > 0) {
     status = token_log_open(&log, f->tokens, f->n_tokens, &q->log, err);
-    if (status == GL_OK) status = add_tokens(d, log, err);
+    if (status == GL_OK) status = read_batches(d, log, err);
     if (status == GL_OK && q->trainer == NULL)
       diagnosis_set_trainer(d, known_trainer(token_log_about(log)->format));
     token_log_close(log);
