@@ -231,8 +231,8 @@ static gl_status run_diagnose(const command *self, int argc, char **argv, gl_err
        &q.log.format},
       {"group-size", 0, ARGS_COUNT, "N", "groups are N consecutive responses", &q.log.group_size}};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 256, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) status = diagnose_logs(&a, &q, err);
   args_fini(&a);
   return status;
@@ -241,6 +241,7 @@ static gl_status run_diagnose(const command *self, int argc, char **argv, gl_err
 const command command_diagnose = {
     .name = "diagnose",
     .arguments = "LOG…",
+    .words = {ARGS_ANY, 1, 256, false, true},
     .summary = "a run's staleness, what it costs, and what to change",
     .about =
         "LOG is a token-level log of a trainer (a file, or a folder; see `gepolab whatif --help`) "
