@@ -61,7 +61,7 @@ static void unknown_line(table *to, const char *what, const char *how) {
 }
 
 /* "prev_logprobs and generation_logprobs" */
-static const char *fields_of(const trainer_info *t, char text[128]) {
+static const char *log_fields(const trainer_info *t, char text[128]) {
   snprintf(text, 128, "%s, %s", t->logp != NULL ? t->logp : "log p",
            t->logq != NULL ? t->logq : "log q");
   return text;
@@ -278,7 +278,7 @@ static void section_divergence(table *to, const diagnosis *d) {
   const divergence_facts *f = &d->divergence;
   const role_series *kl = series_of(d, SERIES_KL);
   char fields[128];
-  const char *from = f->all.tokens > 0 ? fields_of(trainer, fields)
+  const char *from = f->all.tokens > 0 ? log_fields(trainer, fields)
                      : kl != NULL      ? kl->from->metric
                                        : "";
   if (f->all.tokens == 0 && kl == NULL) {
