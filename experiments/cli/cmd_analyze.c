@@ -3,7 +3,9 @@
 #include "analysis/announce.h"
 #include "analysis/contrasts.h"
 #include "analysis/effects.h"
+#include "analysis/equal_arms.h"
 #include "analysis/import/report.h"
+#include "analysis/levels.h"
 #include "analysis/outcome.h"
 #include "analysis/sets.h"
 #include "experiments/base/args.h"
@@ -108,7 +110,7 @@ const command command_analyze = {
 typedef struct outcomes_request {
   const char *set; /* NULL: the runs' own score */
   table_form format;
-  int json, runs;
+  int json, runs, levels;
 } outcomes_request;
 
 static gl_status add_outcomes(table *to, store *from, const char *name, const outcomes_request *q,
@@ -121,6 +123,8 @@ static gl_status add_outcomes(table *to, store *from, const char *name, const ou
   if (status == GL_OK) status = stability_init(&s, r, &rule, err);
   if (status == GL_OK) status = stability_fit(&s, err);
   if (status == GL_OK) stability_report(to, &s, q->runs);
+  if (status == GL_OK && q->levels) status = levels_report(to, r, err);
+  if (status == GL_OK) status = equal_arms_report(to, r, err);
   stability_fini(&s);
   results_free(r);
   return status;
@@ -151,11 +155,14 @@ static gl_status run_outcomes(const command *self, int argc, char **argv, gl_err
       {"set", 0, ARGS_TEXT, "SET",
        "the evaluation set that is judged, or mean (default: the first)", &q.set},
       {"runs", 0, ARGS_FLAG, NULL, "also each run, with its updates", &q.runs},
+      {"levels", 0, ARGS_FLAG, NULL,
+       "also where runs end, by setting and rate: score, pass@G, diversity", &q.levels},
       {"format", ARGS_OLD('f'), ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &q.json}};
   args a;
   store *from = NULL;
-  gl_status status = args_parse(&a, self, options, 4, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     q.format = (table_form)format;
