@@ -17,7 +17,7 @@ enum {
   SKY = LOOK_SKY,
   GOLD = LOOK_GOLD
 };
-enum { SOLID, DASHED, DOTTED, MIXED, TWO_DOTS, LONG };
+enum { SOLID, DASHED, DOTTED, MIXED, TWO_DOTS, LONG, SPARSE, PAIRS };
 
 static const char *const colours[LOOK_COLOURS] = {
     [BLACK] = "#000000", [WINE] = "#821759", [BLUE] = "#37549f", [RED] = "#cc490b",
@@ -27,7 +27,9 @@ static const char *const dashes[LOOK_DASHES] = {[SOLID] = "solid",
                                                 [DOTTED] = "(3,3)",
                                                 [MIXED] = "(9,3,2,3)",
                                                 [TWO_DOTS] = "(12,3,2,3,2,3)",
-                                                [LONG] = "(18,4)"};
+                                                [LONG] = "(18,4)",
+                                                [SPARSE] = "(3,9)",
+                                                [PAIRS] = "(6,2,6,6)"};
 
 /* gnuplot's point types. */
 enum {
@@ -96,7 +98,31 @@ static const struct {
              {"grpo_passk", {GREEN, TWO_DOTS, STAR, 0}},
              {"kl_cov", {PINK, TWO_DOTS, CROSS, 0}},
              {"dppo_tv", {SKY, TWO_DOTS, DIAMOND, 0}},
-             {"dppo_kl", {GOLD, TWO_DOTS, OPEN_UP, 0}}};
+             {"dppo_kl", {GOLD, TWO_DOTS, OPEN_UP, 0}},
+
+             {"maxrl", {BLACK, LONG, UP, 0}},
+             {"prime_rl", {WINE, LONG, DIAMOND, 0}},
+             {"prime_rl_ipo", {RED, LONG, OPEN_UP, 0}},
+             {"opsm", {GREEN, LONG, OPEN_PENTAGON, 0}},
+             {"raft", {PINK, LONG, SQUARE, 0}},
+             {"raft_plus_plus", {SKY, LONG, CIRCLE, 0}},
+             {"asymre", {GOLD, LONG, STAR, 0}},
+             {"rec_one_side", {BLACK, SPARSE, OPEN_SQUARE, 0}},
+             {"rec_two_side", {WINE, SPARSE, UP, 0}},
+             {"rec_ring", {BLUE, SPARSE, DIAMOND, 0}},
+             {"rollout_is", {RED, SPARSE, OPEN_UP, 0}},
+             {"kimi15", {GREEN, SPARSE, OPEN_PENTAGON, 0}},
+             {"bapo", {PINK, SPARSE, SQUARE, 0}},
+             {"ce_gppo", {SKY, SPARSE, CIRCLE, 0}},
+             {"gppo", {GOLD, SPARSE, STAR, 0}},
+             {"dcpo", {BLACK, PAIRS, OPEN_SQUARE, 0}},
+             {"aspo", {WINE, PAIRS, UP, 0}},
+             {"trm", {BLUE, PAIRS, DIAMOND, 0}},
+             {"a3po", {RED, PAIRS, OPEN_UP, 0}},
+             {"fipo", {GREEN, PAIRS, OPEN_PENTAGON, 0}},
+             {"vcpo", {PINK, PAIRS, SQUARE, 0}},
+             {"oapl", {SKY, PAIRS, CIRCLE, 0}},
+             {"tba", {GOLD, PAIRS, STAR, 0}}};
 enum { LOOKS = sizeof table / sizeof *table };
 
 const char *look_colour(int colour) {
@@ -257,8 +283,8 @@ static bool is_taken(const look *looks, size_t n, look l) {
 /* The look of a variant: the algorithm's colour; shade, dash and symbol follow from a text, its
  * name or fields, so that they are the same in every study. */
 static look variant_look(const char *text, look of, const look *looks, size_t n) {
-  enum { CHOICES = LOOK_SHADES * LOOK_DASHES };
-  uint32_t hash = 2166136261U; /* FNV-1a */
+  enum { CHOICES = LOOK_SHADES * (LONG + 1) }; /* the dashes that are told apart most easily */
+  uint32_t hash = 2166136261U;                 /* FNV-1a */
   for (const char *c = text; *c; c++) hash = (hash ^ (unsigned char)*c) * 16777619U;
   hash ^= hash >> 15;
   look l = of;

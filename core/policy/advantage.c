@@ -24,14 +24,48 @@ static moments moments_of(const double *v, size_t n, size_t ddof) {
 
 /* The length-weighted mean reward: the baseline with the least variance when the squared norm of a
  * response's score grows with its length (OPO, 2505.23585). */
-static double length_weighted_mean(const policy_input *in, size_t g) {
+static double length_weighted_mean(const policy_state *s, size_t g) {
+  const policy_input *in = s->in;
   double sum = 0, tokens = 0;
   for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; ++i) {
     const double length = (double)(in->token_start[i + 1] - in->token_start[i]);
-    sum += length * in->reward[i];
+    sum += length * s->reward[i];
     tokens += length;
   }
   return tokens > 0 ? sum / tokens : 0;
+}
+
+/* The mean reward with squared ratios P / Q times lengths as weights: the baseline with the least
+ * variance off-policy (VCPO, 2602.17616) where squared norms of scores grow with length. */
+static double off_policy_mean(const policy_state *s, size_t g, double mean) {
+  const policy_input *in = s->in;
+  const size_t lo = in->group_start[g], hi = in->group_start[g + 1];
+  double *log_weight = s->seq_g, top = -INFINITY, sum = 0, total = 0;
+  for (size_t i = lo; i < hi; ++i) {
+    double l = 0;
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
+      l += in->logp[t] - in->logq[t];
+    log_weight[i] = 2 * l + log((double)(in->token_start[i + 1] - in->token_start[i]));
+    top = fmax(top, log_weight[i]);
+  }
+  if (!isfinite(top)) return mean;
+  for (size_t i = lo; i < hi; ++i) {
+    const double w = exp(log_weight[i] - top);
+    sum += w * s->reward[i];
+    total += w;
+  }
+  return sum / total;
+}
+
+/* temperature * log mean exp(r / temperature), of the rewards themselves (OAPL, 2602.19362). */
+static double soft_maximum(const policy_state *s, size_t g) {
+  const policy_input *in = s->in;
+  const size_t lo = in->group_start[g], hi = in->group_start[g + 1];
+  const double temperature = s->algorithm->baseline_temperature;
+  double top = -INFINITY, sum = 0;
+  for (size_t i = lo; i < hi; ++i) top = fmax(top, in->reward[i]);
+  for (size_t i = lo; i < hi; ++i) sum += exp((in->reward[i] - top) / temperature);
+  return hi > lo ? top + temperature * log(sum / (double)(hi - lo)) : 0;
 }
 
 /* Subtracts the baseline. Leave-one-out is G/(G-1) times the group-mean form; in a group of one
@@ -48,14 +82,22 @@ static void advantage_centre(policy_state *s, size_t g, moments m, size_t n) {
     s->baseline[g] = algorithm->baseline_value;
     break;
   case BASELINE_GROUP_MEAN:
-    s->baseline[g] = m.mean;
+    s->baseline[g] = m.mean + algorithm->baseline_value;
     break;
-  case BASELINE_LEAVE_ONE_OUT:
-    s->baseline[g] = n > 1 ? m.mean : 0;
-    if (n > 1) s->scale[g] = (double)(n - 1) / (double)n;
+  case BASELINE_LEAVE_ONE_OUT: {
+    const double scale = n > 1 ? (double)(n - 1) / (double)n : 1;
+    s->baseline[g] = (n > 1 ? m.mean : 0) + scale * algorithm->baseline_value;
+    s->scale[g] = scale;
     break;
+  }
   case BASELINE_LENGTH_WEIGHTED:
-    s->baseline[g] = m.equal ? m.mean : length_weighted_mean(s->in, g);
+    s->baseline[g] = (m.equal ? m.mean : length_weighted_mean(s, g)) + algorithm->baseline_value;
+    break;
+  case BASELINE_OFF_POLICY:
+    s->baseline[g] = (m.equal ? m.mean : off_policy_mean(s, g, m.mean)) + algorithm->baseline_value;
+    break;
+  case BASELINE_SOFT_MAXIMUM:
+    s->baseline[g] = soft_maximum(s, g);
     break;
   case BASELINE_RUNNER_UP: /* no single baseline: give_lead() computes the advantages */
     break;
@@ -113,7 +155,7 @@ static void batch_scale(policy_state *s) {
   size_t n = 0;
   for (size_t g = 0; g < in->n_groups; ++g)
     for (size_t i = in->group_start[g]; s->mask_group[g] > 0 && i < in->group_start[g + 1]; ++i)
-      a[n++] = (in->reward[i] - s->baseline[g]) / s->scale[g];
+      a[n++] = (s->reward[i] - s->baseline[g]) / s->scale[g];
   moments m = moments_of(a, n, s->algorithm->std_ddof);
   double deviation = m.deviation + s->algorithm->scale_eps;
   for (size_t g = 0; g < in->n_groups; ++g) {
@@ -127,7 +169,7 @@ static void batch_scale(policy_state *s) {
 static void reward_scale(policy_state *s) {
   const policy_input *in = s->in;
   const size_t n = in->n_responses, ddof = n > 1 ? s->algorithm->std_ddof : 0;
-  const double deviation = moments_of(in->reward, n, ddof).deviation + s->algorithm->scale_eps;
+  const double deviation = moments_of(s->reward, n, ddof).deviation + s->algorithm->scale_eps;
   for (size_t g = 0; g < in->n_groups; ++g) s->scale[g] *= deviation > 0 ? deviation : 1;
 }
 
@@ -142,7 +184,7 @@ static void token_scale(policy_state *s) {
     for (size_t g = 0; g < in->n_groups; ++g)
       for (size_t i = in->group_start[g]; s->mask_group[g] > 0 && i < in->group_start[g + 1]; ++i) {
         const double length = (double)(in->token_start[i + 1] - in->token_start[i]);
-        const double a = (in->reward[i] - s->baseline[g]) / s->scale[g];
+        const double a = (s->reward[i] - s->baseline[g]) / s->scale[g];
         tokens += length;
         sum += pass == 0 ? length * a : length * (a - mean) * (a - mean);
       }
@@ -173,6 +215,10 @@ static gl_status rewards_fit(const policy_state *s, gl_error *err) {
     if (disco && r != 0 && r != 1)
       return gl_fail(err, GL_EINPUT, "reward %g of response %zu: objective: disco needs 0 or 1", r,
                      i);
+    if (s->algorithm->scale == SCALE_GROUP_MEAN && !(r >= 0))
+      return gl_fail(err, GL_EINPUT,
+                     "reward %g of response %zu: scale: group_mean needs rewards of 0 or more", r,
+                     i);
     if (beta && !(r >= 0 && r <= 1))
       return gl_fail(err, GL_EINPUT,
                      "reward %g of response %zu: scale: beta needs rewards in [0, 1]", r, i);
@@ -193,6 +239,31 @@ static void take_advantages(policy_state *s) {
   }
 }
 
+/* Subtracts reward_kl_coef times the response's log-ratio from the rewards. */
+static void lower_rewards(policy_state *s) {
+  const policy_input *in = s->in;
+  const double *base = s->algorithm->reward_kl_of == REWARD_KL_REFERENCE ? in->logref : in->logq;
+  for (size_t i = 0; i < in->n_responses; ++i) {
+    double l = 0;
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) l += in->logp[t] - base[t];
+    s->own_reward[i] = in->reward[i] - s->algorithm->reward_kl_coef * l;
+  }
+  s->reward = s->own_reward;
+}
+
+/* Divides by the group's deviation or mean. */
+static void group_scale(policy_state *s, size_t g, moments m) {
+  const policy_algorithm *algorithm = s->algorithm;
+  double by = algorithm->scale_eps;
+  if (algorithm->scale == SCALE_GROUP_STD)
+    by += m.deviation;
+  else if (algorithm->scale == SCALE_GROUP_MEAN)
+    by += m.mean;
+  else
+    return;
+  s->scale[g] *= by > 0 ? by : 1;
+}
+
 gl_status policy_advantages(policy_state *s, gl_error *err) {
   const policy_input *in = s->in;
   const policy_algorithm *algorithm = s->algorithm;
@@ -201,19 +272,19 @@ gl_status policy_advantages(policy_state *s, gl_error *err) {
     return GL_OK;
   }
   if (rewards_fit(s, err) != GL_OK) return GL_EINPUT;
+  if (s->own_reward != NULL) lower_rewards(s);
   for (size_t g = 0; g < in->n_groups; ++g) {
     size_t lo = in->group_start[g], n = in->group_start[g + 1] - lo;
-    moments m = moments_of(in->reward + lo, n, n > 1 ? algorithm->std_ddof : 0);
+    moments m = moments_of(s->reward + lo, n, n > 1 ? algorithm->std_ddof : 0);
+    const int drop = algorithm->drop_equal && moments_of(in->reward + lo, n, 0).equal;
     advantage_centre(s, g, m, n);
-    s->mask_group[g] = algorithm->drop_equal && m.equal ? 0 : 1;
-    if (algorithm->scale == SCALE_GROUP_STD) {
-      double deviation = m.deviation + algorithm->scale_eps;
-      s->scale[g] *= deviation > 0 ? deviation : 1;
-    }
+    s->mask_group[g] = drop ? 0 : 1;
+    group_scale(s, g, m);
   }
   switch (algorithm->scale) {
   case SCALE_NONE:
   case SCALE_GROUP_STD: /* already applied */
+  case SCALE_GROUP_MEAN:
     break;
   case SCALE_BATCH_STD:
     batch_scale(s);
@@ -237,7 +308,7 @@ gl_status policy_advantages(policy_state *s, gl_error *err) {
       continue;
     }
     for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; ++i)
-      s->advantage[i] = s->mask_group[g] > 0 ? (in->reward[i] - s->baseline[g]) / s->scale[g] : 0;
+      s->advantage[i] = s->mask_group[g] > 0 ? (s->reward[i] - s->baseline[g]) / s->scale[g] : 0;
   }
   return GL_OK;
 }

@@ -26,13 +26,14 @@ typedef enum policy_objective { POLICY_OBJECTIVES(POLICY_VALUE) } policy_objecti
 #define POLICY_BASELINES(X)                                                                        \
   X(BASELINE_NONE, "none"), X(BASELINE_CONSTANT, "constant"),                                      \
       X(BASELINE_GROUP_MEAN, "group_mean"), X(BASELINE_LEAVE_ONE_OUT, "leave_one_out"),            \
-      X(BASELINE_LENGTH_WEIGHTED, "length_weighted"), X(BASELINE_RUNNER_UP, "runner_up")
+      X(BASELINE_LENGTH_WEIGHTED, "length_weighted"), X(BASELINE_RUNNER_UP, "runner_up"),          \
+      X(BASELINE_OFF_POLICY, "off_policy"), X(BASELINE_SOFT_MAXIMUM, "soft_maximum")
 typedef enum policy_baseline { POLICY_BASELINES(POLICY_VALUE) } policy_baseline;
 
 #define POLICY_SCALES(X)                                                                           \
   X(SCALE_NONE, "none"), X(SCALE_GROUP_STD, "group_std"), X(SCALE_BATCH_STD, "batch_std"),         \
       X(SCALE_BETA, "beta"), X(SCALE_REWARD_STD, "reward_std"), X(SCALE_TOKEN_STD, "token_std"),   \
-      X(SCALE_NONZERO_SHARE, "nonzero_share")
+      X(SCALE_NONZERO_SHARE, "nonzero_share"), X(SCALE_GROUP_MEAN, "group_mean")
 typedef enum policy_scale { POLICY_SCALES(POLICY_VALUE) } policy_scale;
 
 /* Each value has an entry, with its name, in the table of core/policy/ratio.c. */
@@ -89,7 +90,8 @@ typedef enum policy_scope { POLICY_SCOPES(POLICY_VALUE) } policy_scope;
 #define POLICY_GATE_OF(X) X(GATE_GROUP_EXPECTATION, "group_expectation"), X(GATE_SAMPLER, "sampler")
 typedef enum policy_gate_of { POLICY_GATE_OF(POLICY_VALUE) } policy_gate_of;
 
-#define POLICY_OLD_POLICIES(X) X(OLD_SAMPLER, "sampler"), X(OLD_PROXIMAL, "proximal")
+#define POLICY_OLD_POLICIES(X)                                                                     \
+  X(OLD_SAMPLER, "sampler"), X(OLD_PROXIMAL, "proximal"), X(OLD_INTERPOLATED, "interpolated")
 typedef enum policy_old { POLICY_OLD_POLICIES(POLICY_VALUE) } policy_old;
 
 #define POLICY_CLIPS(X)                                                                            \
@@ -97,7 +99,8 @@ typedef enum policy_old { POLICY_OLD_POLICIES(POLICY_VALUE) } policy_old;
       X(CLIP_CLAMP, "clamp"), X(CLIP_SIGNED_CLAMP, "signed_clamp"),                                \
       X(CLIP_TOKEN_LOG, "token_log"), X(CLIP_SECOND_MOMENT, "second_moment"),                      \
       X(CLIP_SIGMOID, "sigmoid"), X(CLIP_TANH_HAZARD, "tanh_hazard"), X(CLIP_GAMMA, "gamma"),      \
-      X(CLIP_BINARY_TV, "binary_tv"), X(CLIP_BINARY_KL, "binary_kl")
+      X(CLIP_BINARY_TV, "binary_tv"), X(CLIP_BINARY_KL, "binary_kl"),                              \
+      X(CLIP_PROBABILITY, "probability"), X(CLIP_RECIPROCAL, "reciprocal")
 typedef enum policy_clip { POLICY_CLIPS(POLICY_VALUE) } policy_clip;
 
 #define POLICY_M2_FORMS(X) X(M2_REMOVE, "remove"), X(M2_THRESHOLD, "threshold")
@@ -122,7 +125,8 @@ typedef enum policy_ref_kl_form { POLICY_REF_KL_FORMS(POLICY_VALUE) } policy_ref
 
 #define POLICY_LEVELS(X)                                                                           \
   X(LEVEL_NONE, "none"), X(LEVEL_TOKEN, "token"), X(LEVEL_SEQUENCE, "sequence"),                   \
-      X(LEVEL_SEQUENCE_MEAN, "sequence_mean"), X(LEVEL_TOKEN_GEOMETRIC, "token_geometric")
+      X(LEVEL_SEQUENCE_MEAN, "sequence_mean"), X(LEVEL_TOKEN_GEOMETRIC, "token_geometric"),        \
+      X(LEVEL_FUTURE, "future")
 typedef enum policy_level { POLICY_LEVELS(POLICY_VALUE) } policy_level;
 
 /* The unit that a mask's test applies to. */
@@ -131,7 +135,8 @@ typedef enum policy_level { POLICY_LEVELS(POLICY_VALUE) } policy_level;
       X(MASK_LEVEL_SEQUENCE_MEAN, "sequence_mean"), X(MASK_LEVEL_SEQUENCE_MAX, "sequence_max")
 typedef enum policy_mask_level { POLICY_MASK_LEVELS(POLICY_VALUE) } policy_mask_level;
 
-#define POLICY_MIS_TESTS(X) X(MIS_RATIO, "ratio"), X(MIS_K1, "k1"), X(MIS_K2, "k2"), X(MIS_K3, "k3")
+#define POLICY_MIS_TESTS(X)                                                                        \
+  X(MIS_RATIO, "ratio"), X(MIS_K1, "k1"), X(MIS_K2, "k2"), X(MIS_K3, "k3"), X(MIS_TV, "tv")
 typedef enum policy_mis_test { POLICY_MIS_TESTS(POLICY_VALUE) } policy_mis_test;
 #define POLICY_CORRECTION_OF(X) X(CORRECTION_PROXIMAL, "proximal"), X(CORRECTION_LEARNER, "learner")
 typedef enum policy_correction_of { POLICY_CORRECTION_OF(POLICY_VALUE) } policy_correction_of;
@@ -139,6 +144,8 @@ typedef enum policy_correction_of { POLICY_CORRECTION_OF(POLICY_VALUE) } policy_
 typedef enum policy_mask_denominator {
   POLICY_MASK_DENOMINATORS(POLICY_VALUE)
 } policy_mask_denominator;
+#define POLICY_REWARD_KL_OF(X) X(REWARD_KL_SAMPLER, "sampler"), X(REWARD_KL_REFERENCE, "reference")
+typedef enum policy_reward_kl_of { POLICY_REWARD_KL_OF(POLICY_VALUE) } policy_reward_kl_of;
 #define POLICY_NEGATIVES(X) X(NEGATIVES_SOFTMAX, "softmax"), X(NEGATIVES_MEAN, "mean")
 typedef enum policy_negatives { POLICY_NEGATIVES(POLICY_VALUE) } policy_negatives;
 
@@ -166,9 +173,11 @@ typedef struct policy_algorithm {
 
   policy_baseline baseline;
   policy_scale scale;
-  double baseline_value, scale_eps;
+  double baseline_value, baseline_temperature, scale_eps;
   size_t std_ddof;
   int drop_equal;
+  double reward_kl_coef;
+  policy_reward_kl_of reward_kl_of;
 
   policy_ratio ratio;
   policy_log_prob log_prob;
@@ -185,6 +194,8 @@ typedef struct policy_algorithm {
 
   policy_clip clip;
   double eps_low, eps_high, dual_clip, cap, clip_power;
+  double keep_low, keep_high;
+  double balance, balance_step, balance_low, balance_high;
   double positive_low, positive_high, negative_low, negative_high;
   double tau_positive, tau_negative;
   double tanh_scale, hazard_power_up, hazard_width_up, hazard_power_down, hazard_width_down;
@@ -211,7 +222,8 @@ typedef struct policy_algorithm {
   policy_mask_level mis_level, mis2_level;
   policy_mis_test mis_test, mis2_test;
   policy_mask_denominator mask_denominator;
-  double tis_min, tis_max, tis_log_clamp;
+  double tis_min, tis_max, tis_log_clamp, future_half_life;
+  double mis_free_low, mis_free_high;
   double mis_min, mis_max, mis2_min, mis2_max, mis_log_clamp;
   double off_policy_mask, top_entropy;
 
@@ -262,7 +274,9 @@ gl_status policy_algorithm_check_group_size(const policy_algorithm *algorithm, s
  */
 int policy_couples_group(const policy_algorithm *algorithm);
 int policy_denominator_contains_p(const policy_algorithm *algorithm);
-/* Whether the ratio needs each token's staleness (policy_input.version_gap). */
+/* Whether the algorithm needs the reference policy's log-probabilities (policy_input.logref). */
+int policy_needs_reference(const policy_algorithm *algorithm);
+/* Whether the algorithm needs each token's staleness (policy_input.version_gap). */
 int policy_needs_version_gap(const policy_algorithm *algorithm);
 /* Whether the ratio needs the exact sum_y q(y)^2, which only a world that enumerates its responses
  * can supply. */

@@ -14,19 +14,21 @@
 #pragma GCC diagnostic ignored "-Woverride-init"
 
 #define PLAIN                                                                                      \
-  .baseline = BASELINE_NONE, .scale_eps = 1e-4, .std_ddof = 1, .microbatch = 8, .mixture = 0.1,    \
-  .mixture_midpoint = 8, .mixture_slope = 1, .gate.positive_above = INFINITY,                      \
-  .gate.log_prob = LOG_PROB_MEAN, .rho_bar = 1, .c_bar = 1, .token_log_clamp = INFINITY,           \
-  .log_floor = -INFINITY, .log_cap = INFINITY, .eps_low = 0.2, .eps_high = 0.2,                    \
-  .dual_clip = INFINITY, .cap = 1, .clip_power = 0.5, .positive_low = 1, .positive_high = 1,       \
-  .negative_low = 0, .negative_high = 1, .tau_positive = 1, .tau_negative = 1.05,                  \
-  .tanh_scale = 1.5, .hazard_power_up = 1.5, .hazard_width_up = 1, .hazard_power_down = 2,         \
-  .hazard_width_down = 0.8, .gamma_k_positive = 2, .gamma_rate_positive = 3,                       \
-  .gamma_k_negative = 3, .gamma_rate_negative = 2, .m2_tau = 0.04, .mask_low = 0.2,                \
-  .mask_high = 0.2, .length_power = 0.75, .kl_share = 1, .kl_form = KL_CPPO,                       \
-  .ref_kl_form = REF_KL_K3, .tis_max = 2, .tis_log_clamp = INFINITY, .mis_max = 3, .mis2_max = 3,  \
-  .mis_log_clamp = INFINITY, .off_policy_mask = INFINITY, .top_entropy = 1, .disco_tau = 10,       \
-  .penalty = 1e3, .penalty_margin = 1e-4
+  .baseline = BASELINE_NONE, .baseline_temperature = 1, .scale_eps = 1e-4, .std_ddof = 1,          \
+  .microbatch = 8, .mixture = 0.1, .mixture_midpoint = 8, .mixture_slope = 1,                      \
+  .gate.positive_above = INFINITY, .gate.log_prob = LOG_PROB_MEAN, .rho_bar = 1, .c_bar = 1,       \
+  .token_log_clamp = INFINITY, .log_floor = -INFINITY, .log_cap = INFINITY, .eps_low = 0.2,        \
+  .eps_high = 0.2, .dual_clip = INFINITY, .keep_low = 1, .keep_high = 1, .balance_step = 0.05,     \
+  .balance_low = 0.9, .balance_high = 3, .future_half_life = 32, .mis_free_high = INFINITY,        \
+  .cap = 1, .clip_power = 0.5, .positive_low = 1, .positive_high = 1, .negative_low = 0,           \
+  .negative_high = 1, .tau_positive = 1, .tau_negative = 1.05, .tanh_scale = 1.5,                  \
+  .hazard_power_up = 1.5, .hazard_width_up = 1, .hazard_power_down = 2, .hazard_width_down = 0.8,  \
+  .gamma_k_positive = 2, .gamma_rate_positive = 3, .gamma_k_negative = 3,                          \
+  .gamma_rate_negative = 2, .m2_tau = 0.04, .mask_low = 0.2, .mask_high = 0.2,                     \
+  .length_power = 0.75, .kl_share = 1, .kl_form = KL_CPPO, .ref_kl_form = REF_KL_K3, .tis_max = 2, \
+  .tis_log_clamp = INFINITY, .mis_max = 3, .mis2_max = 3, .mis_log_clamp = INFINITY,               \
+  .off_policy_mask = INFINITY, .top_entropy = 1, .disco_tau = 10, .penalty = 1e3,                  \
+  .penalty_margin = 1e-4
 #define NAMED(n) .name = n, .base = n, PLAIN
 #define GN .baseline = BASELINE_GROUP_MEAN, .scale = SCALE_GROUP_STD
 #define CENTRED .baseline = BASELINE_GROUP_MEAN
@@ -38,6 +40,8 @@
 #define SS .aggregate = AGGREGATE_SEQUENCE_SUM
 #define SM .aggregate = AGGREGATE_SEQUENCE_MEAN
 #define TM .aggregate = AGGREGATE_TOKEN_MEAN
+#define REC                                                                                        \
+  .mis_level = MASK_LEVEL_TOKEN, .mis_min = 0.8, .mis_max = 1.2, .correction_of = CORRECTION_LEARNER
 #define DISCO(b) .objective = OBJECTIVE_DISCO, .negatives = b
 
 typedef struct entry {
@@ -215,8 +219,95 @@ static const entry table[] = {
       .eps_high = 0.05, .cap = 1e4, .token_log_clamp = 20, .aggregate = AGGREGATE_FIXED_LENGTH},
      {"2602.04879", "none", "loss_mode dppo_kl, clip_ratio_low and _high 0.05, clip_ratio_c 10000",
       "none", "widths, cap and aggregation are those of verl's example"}},
+    {{NAMED("maxrl"), CENTRED, .scale = SCALE_GROUP_MEAN, .scale_eps = 1e-6, TOKEN, PPO(0.2, 0.2),
+      TM},
+     {"2602.02710", "none", "none", "none",
+      "the advantage is the row, in prime-rl and SkyRL too; the loss about it is grpo's with a "
+      "token mean; "
+      "rewards of 0 or more"}},
+    {{NAMED("prime_rl"), CENTRED, .ratio = RATIO_TOKEN, .clip = CLIP_BINARY_TV, .eps_low = 0.2,
+      .eps_high = 0.2, .cap = INFINITY, TM, .kl_form = KL_K2, .kl_coef = 2e-3},
+     {"prime-rl 559b447, loss.py; 2602.04879, 2602.02276", "none", "none", "none",
+      "the default loss: DPPO's mask and tau l^2 with tau 1e-3, here kl_coef / 2"}},
+    {{NAMED("prime_rl_ipo"), CENTRED, .ratio = RATIO_TOKEN, TM, .mis_level = MASK_LEVEL_TOKEN,
+      .mis_test = MIS_TV, .mis_max = 0.1, .correction_of = CORRECTION_LEARNER, .kl_form = KL_K2,
+      .kl_coef = 2e-3},
+     {"prime-rl 559b447, loss.py", "none", "none", "none",
+      "loss type ipo, no relation to the preference method of that name"}},
+    {{NAMED("opsm"), GN, TOKEN, PPO(0.2, 0.2), SM, .off_policy_mask = 1e-4},
+     {"2512.02556 3.1; slime 624b824", "off_policy_mask_threshold 1e-4", "none", "none",
+      "grpo with off-policy sequence masking; delta is slime's default"}},
+    {{NAMED("raft"), TM},
+     {"2504.11343", "none", "none", "none",
+      "second-hand; right answers only: rewards of 0 and 1; gepolab's choice: token mean"}},
+    {{NAMED("raft_plus_plus"), TOKEN, PPO(0.2, 0.2), TM},
+     {"2504.11343", "none", "none", "none",
+      "second-hand; raft with ratio and clip; gepolab's choice: widths 0.2, token mean"}},
+    {{NAMED("asymre"), CENTRED, .baseline_value = -0.1, SS},
+     {"2506.20520, Trinity-RFT", "none", "none", "none",
+      "no ratio, whatever the staleness; the shift -0.1 is Trinity-RFT's default"}},
+    {{NAMED("rec_one_side"), CENTRED, TM, REC, .mis_free_low = 0.8, .mis_free_high = 1.2},
+     {"2509.24203, Trinity-RFT", "none", "none", "none",
+      "NoIS; with importance sampling ratio: token, which is grpo's gradient"}},
+    {{NAMED("rec_two_side"), CENTRED, TM, REC},
+     {"2509.24203, Trinity-RFT", "none", "none", "none",
+      "NoIS; with importance sampling ratio: token"}},
+    {{NAMED("rec_ring"), CENTRED, TM, REC, .mis_free_low = 0.4, .mis_free_high = 3},
+     {"2509.24203, Trinity-RFT", "none", "none", "none",
+      "NoIS; with importance sampling ratio: token"}},
+    {{NAMED("rollout_is"), GN, .ratio = RATIO_TOKEN, TM, REC},
+     {"SkyRL a956457, ppo_utils.py", "none", "none", "none",
+      "policy_loss_type rollout_is; SkyRL's interval is open, and clamps l to +-20"}},
+    {{NAMED("kimi15"), CENTRED, SM, .kl_form = KL_K2, .kl_coef = 0.1},
+     {"2501.12599 eq. 3; ROLL 8eb27cc", "none", "none", "none",
+      "ROLL's pg_variant kimi15 has the square of each token's log-ratio, the paper that of the "
+      "response's"}},
+    {{NAMED("bapo"), GN, TOKEN, PPO(0.4, 0.2), .dual_clip = 3, .token_log_clamp = 20, TM,
+      .balance = 1},
+     {"2510.18927, BAPO 7287044", "none", "none", "none",
+      "as the released code: first the lower bound rises, then the upper, steps of 0.05; ranges "
+      "are the paper's, rho_0 = 0.5 is balance 1"}},
+    {{NAMED("ce_gppo"), GN, .ratio = RATIO_TOKEN, PPO(0.2, 0.2), .keep_low = 0.75, TM},
+     {"2509.20712, CE-GPPO 10558fe", "none", "none", "none",
+      "beta_1 0.75, beta_2 1; the code adds a dual clip of 10 without gradient"}},
+    {{NAMED("gppo"), GN, .ratio = RATIO_TOKEN, PPO(0.2, 0.2), TM},
+     {"2508.07629, CE-GPPO 10558fe", "none", "none", "none",
+      "clipped tokens keep the gradient of the bound; the code adds a dual clip of 3"}},
+    {{NAMED("dcpo"), GN, TOKEN, .clip = CLIP_PROBABILITY, .eps_low = 0.16, .eps_high = 0.2,
+      .cap = 10, .dual_clip = 10, SM},
+     {"2509.02333, DCPO 01787b0", "none", "none", "none",
+      "dynamic clipping alone: the smoothed advantages look at earlier steps; widths are those of "
+      "its README's table, its script has 0.2 and 0.28; gepolab's choice: aggregation"}},
+    {{NAMED("aspo"), GN, .ratio = RATIO_TOKEN, .clip = CLIP_RECIPROCAL, .dual_clip = 3, TM},
+     {"2510.06062, Archer2.0 b08d963", "none", "none", "none",
+      "one width for all tokens; the code has 0.4 for those of high entropy"}},
+    {{NAMED("trm"), GN, TOKEN, PPO(0.2, 0.2), TM, .mis_level = MASK_LEVEL_SEQUENCE_MAX,
+      .mis_test = MIS_K3, .mis_max = 0.05},
+     {"2512.23075 (abstract), verl b178a3c", "none", "rollout_rs seq_max_k3", "none",
+      "the test is verl's; gepolab's choice: threshold 0.05, loss"}},
+    {{NAMED("a3po"), GN, TOKEN, .old_policy = OLD_INTERPOLATED, PPO(0.2, 0.2), TM,
+      .tis_level = LEVEL_TOKEN, .tis_max = INFINITY},
+     {"2512.06547, AReaL cbff54d", "none", "none", "prox_logp_method loglinear",
+      "needs the staleness of every token; the version before the learner's stands for the "
+      "proximal policy"}},
+    {{NAMED("fipo"), GN, TOKEN, PPO(0.2, 0.28), .dual_clip = 10, .token_log_clamp = 20, TM,
+      .tis_level = LEVEL_FUTURE, .tis_min = 1, .tis_max = 1.2, .correction_of = CORRECTION_LEARNER},
+     {"2603.19835, loss_mode future_kl", "none", "none", "none",
+      "weights in [1, 1.2] (future_kl_clip_high_only); the code also drops responses with two or "
+      "more tokens beyond the dual clip"}},
+    {{NAMED("vcpo"), .baseline = BASELINE_OFF_POLICY, SEQUENCE, .clip = CLIP_CAP, .cap = 8, SM},
+     {"2602.17616, vcpo c7f030f", "none", "none", "none",
+      "lengths stand for squared norms of scores; its learning rate, scaled by the effective "
+      "sample size, is no part of a loss"}},
+    {{NAMED("oapl"), .baseline = BASELINE_SOFT_MAXIMUM, SS, .reward_kl_coef = 1e-2},
+     {"2602.19362", "none", "none", "none",
+      "second-hand; the gradient of the squared regression over 2 beta_2; gepolab's choice: both "
+      "temperatures"}},
+    {{NAMED("tba"), CENTRED, SS, .reward_kl_coef = 1e-2, .reward_kl_of = REWARD_KL_REFERENCE},
+     {"2503.18929, TBA c6075e2", "none", "none", "none",
+      "the gradient of the squared trajectory balance times beta / 2; needs a reference policy; "
+      "gepolab's choice: beta"}},
 };
-
 _Static_assert(sizeof table / sizeof table[0] <= POLICY_MOST_ALGORITHMS, "callers have room");
 
 size_t policy_algorithms_count(void) {

@@ -43,6 +43,16 @@ static void gamma_clip(const policy_algorithm *algorithm, double x, double u, do
   *d = 0;
 }
 
+/* ASPO (2510.06062): for A > 0 the inverse ratio, for A < 0 the ratio, both at most dual_clip, and
+ * 0 where PPO would clip. */
+static void reciprocal_clip(const policy_algorithm *algorithm, double x, double u, double a,
+                            double *f, double *d) {
+  const bool over = a > 0 && x > log1p(algorithm->eps_high) + POLICY_CLIP_SLACK;
+  const bool under = a < 0 && u < 1 - algorithm->eps_low - POLICY_CLIP_SLACK;
+  *f = over || under ? 0 : fmin(a > 0 ? exp(-x) : u, algorithm->dual_clip);
+  *d = 0;
+}
+
 static double log_width_low(double eps) {
   return eps < 1 ? log1p(-eps) : -INFINITY;
 }
@@ -69,8 +79,8 @@ bool policy_masked(const policy_state *s, double x, double a) {
  * and the advantage a. */
 typedef struct clip_shape {
   policy_window window;
-  bool
-      by_token; /* bounds depend on the token's position, or tokens were clipped or masked before */
+  bool by_token; /* bounds depend on the token, or tokens were clipped or masked before */
+  bool cuts;     /* the smooth function is active where its value is 0 */
   void (*smooth)(const policy_algorithm *algorithm, double x, double u, double a, double *f,
                  double *d);
 } clip_shape;
@@ -78,17 +88,29 @@ typedef struct clip_shape {
 /* Bounds of the pessimistic minimum, on the side selected by the advantage's sign; unbounded if a
  * is 0. */
 static policy_window log_window(double a, double low, double high, double dual) {
-  if (a < 0) return (policy_window){.low = low, .high = dual};
-  return (policy_window){.low = -INFINITY, .high = a > 0 ? high : INFINITY};
+  policy_window w = {.low = -INFINITY, .high = INFINITY, .keep_low = 1, .keep_high = 1};
+  if (a < 0) w.low = low, w.high = dual;
+  if (a > 0) w.high = high;
+  return w;
 }
 
 static policy_window ratio_window(double low, double high) {
-  return (policy_window){.of_ratio = true, .low = low, .high = high};
+  return (policy_window){.of_ratio = true, .low = low, .high = high, .keep_low = 1, .keep_high = 1};
 }
 
-/* The clip for an advantage and a token position (from 1). */
-static clip_shape clip_shape_of(const policy_state *s, double a, double position) {
+/* DCPO (2509.02333): bounds of the ratio such that |u - 1| p is at most eps, from the token's old
+ * probability q. */
+static policy_window probability_window(const policy_algorithm *algorithm, double a,
+                                        double logold) {
+  const double q = exp(logold);
+  const double low = (1 + sqrt(fmax(0, 1 - 4 * algorithm->eps_low / q))) / 2;
+  const double high = fmin((1 + sqrt(1 + 4 * algorithm->eps_high / q)) / 2, algorithm->cap);
+  return log_window(a, log(low), log(high), log(algorithm->dual_clip));
+}
+
+static clip_shape clip_shape_of(const policy_state *s, const policy_unit *unit) {
   const policy_algorithm *algorithm = s->algorithm;
+  const double a = unit->advantage;
   clip_shape shape = {.window = log_window(a, -INFINITY, INFINITY, INFINITY)};
   switch (algorithm->clip) {
   case CLIP_NONE:
@@ -98,9 +120,15 @@ static clip_shape clip_shape_of(const policy_state *s, double a, double position
     break;
   case CLIP_PPO:
     shape.window = log_window(a, s->bounds.low, s->bounds.high, s->bounds.dual);
+    shape.window.keep_low = algorithm->keep_low;
+    if (a > 0) shape.window.keep_high = algorithm->keep_high;
+    break;
+  case CLIP_PROBABILITY:
+    shape.window = probability_window(algorithm, a, unit->logold);
+    shape.by_token = true;
     break;
   case CLIP_PPO_POWER: {
-    const double width = pow(position, algorithm->clip_power);
+    const double width = pow(unit->position, algorithm->clip_power);
     shape.window = log_window(a, -algorithm->eps_low * width, algorithm->eps_high * width,
                               algorithm->dual_clip * width);
     shape.by_token = true;
@@ -133,16 +161,23 @@ static clip_shape clip_shape_of(const policy_state *s, double a, double position
   case CLIP_GAMMA:
     shape.smooth = gamma_clip;
     break;
+  case CLIP_RECIPROCAL:
+    shape.smooth = reciprocal_clip;
+    shape.cuts = true;
+    break;
   }
   return shape;
 }
 
 bool policy_window_of(const policy_state *s, double a, policy_window *window) {
-  const clip_shape shape = clip_shape_of(s, a, 1);
+  const policy_unit any = {.u = 1, .advantage = a, .position = 1};
+  const clip_shape shape = clip_shape_of(s, &any);
   if (s->algorithm->token_mask || shape.smooth != NULL || shape.by_token) return false;
   *window = shape.window;
-  window->at_low = window->of_ratio ? window->low : exp(window->low);
-  window->at_high = window->of_ratio ? window->high : exp(window->high);
+  const double low = window->of_ratio ? window->low : exp(window->low);
+  const double high = window->of_ratio ? window->high : exp(window->high);
+  window->at_low = policy_times(window->keep_low, low);
+  window->at_high = policy_times(window->keep_high, high);
   if (!window->of_ratio) {
     window->low -= POLICY_CLIP_SLACK;
     window->high += POLICY_CLIP_SLACK;
@@ -150,24 +185,64 @@ bool policy_window_of(const policy_state *s, double a, policy_window *window) {
   return true;
 }
 
-bool policy_clip_apply(const policy_state *s, double x, double u, double a, double position,
-                       double *f, double *d) {
-  const clip_shape shape = clip_shape_of(s, a, position);
+bool policy_clip_apply(const policy_state *s, const policy_unit *unit, double *f, double *d) {
+  const clip_shape shape = clip_shape_of(s, unit);
   const policy_window *w = &shape.window;
+  const double x = unit->x, u = unit->u, a = unit->advantage;
   const double seen = w->of_ratio ? u : x;
   const double slack = w->of_ratio ? 0 : POLICY_CLIP_SLACK;
   const bool over = seen > w->high + slack, masked = policy_masked(s, x, a);
-  const bool acts = shape.smooth == NULL && (over || seen < w->low - slack);
+  bool acts = shape.smooth == NULL && (over || seen < w->low - slack);
   if (masked) {
     *f = *d = 0;
   } else if (shape.smooth != NULL) {
     shape.smooth(s->algorithm, x, u, a, f, d);
+    acts = shape.cuts && *f == 0;
   } else {
-    const double bound = over ? w->high : w->low;
-    *f = !acts ? u : w->of_ratio ? bound : exp(bound);
+    const double bound = over ? w->high : w->low, keep = over ? w->keep_high : w->keep_low;
+    *f = !acts ? u : policy_times(keep, w->of_ratio ? bound : exp(bound));
     *d = acts ? 0 : u;
   }
   return acts || masked;
+}
+
+/* --- BAPO: bounds that balance positive and negative terms --- */
+
+/* Sums of A times the clipped ratio over tokens with A > 0 and with A < 0; the second is returned
+ * positive. Tokens that masks leave out of averages do not count. */
+static void balance_sums(const policy_state *s, double low, double high, double sum[2]) {
+  const size_t *start = s->in->token_start;
+  sum[0] = sum[1] = 0;
+  for (size_t i = 0; i < s->in->n_responses; ++i) {
+    const double a = s->advantage[i];
+    double total = 0;
+    for (size_t t = start[i]; t < start[i + 1]; ++t)
+      if (!policy_token_masked(s, i, t))
+        total += a > 0 ? fmin(s->weight[t], high) : fmax(s->weight[t], low);
+    sum[a < 0] += policy_times(fabs(a), total);
+  }
+}
+
+/* Raises one bound by steps until the terms are balanced or the bound is at `most`. */
+static void balance_raise(const policy_state *s, double *bound, double most, const double *low,
+                          const double *high) {
+  const policy_algorithm *algorithm = s->algorithm;
+  double sum[2];
+  balance_sums(s, *low, *high, sum);
+  while (sum[1] > 0 && sum[0] / (sum[1] + 1e-8) < algorithm->balance && *bound < most) {
+    *bound = fmin(*bound + algorithm->balance_step, most);
+    balance_sums(s, *low, *high, sum);
+  }
+}
+
+/* BAPO (2510.18927) as its released code has it: first the lower bound, then the upper. */
+void policy_balance_bounds(policy_state *s) {
+  const policy_algorithm *algorithm = s->algorithm;
+  double low = 1 - algorithm->eps_low, high = 1 + algorithm->eps_high;
+  balance_raise(s, &low, algorithm->balance_low, &low, &high);
+  balance_raise(s, &high, algorithm->balance_high, &low, &high);
+  s->bounds.low = low > 0 ? log(low) : -INFINITY;
+  s->bounds.high = log(high);
 }
 
 /* --- DPPO: masking by a Bernoulli divergence --- */

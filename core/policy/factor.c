@@ -4,12 +4,16 @@
 
 #include <stdlib.h>
 
+/* The log-probabilities that corrections compare with the sampler's. */
+static const double *corrected(const policy_state *s) {
+  if (s->algorithm->correction_of == CORRECTION_LEARNER) return s->in->logp;
+  if (s->log_between != NULL) return s->log_between;
+  return s->in->logprox != NULL ? s->in->logprox : s->in->logp;
+}
+
 static double correction(const policy_state *s, size_t t) {
   const policy_input *in = s->in;
-  const double *now = s->algorithm->correction_of == CORRECTION_PROXIMAL && in->logprox != NULL
-                          ? in->logprox
-                          : in->logp;
-  return now[t] - in->logq[t];
+  return corrected(s)[t] - in->logq[t];
 }
 
 static double truncated(const policy_algorithm *algorithm, double log_ratio) {
@@ -17,10 +21,26 @@ static double truncated(const policy_algorithm *algorithm, double log_ratio) {
   return policy_limit(exp(l), algorithm->tis_min, algorithm->tis_max);
 }
 
+/* FIPO (2603.19835): factors from the discounted sum of this and later log-ratios. */
+static void truncate_future(policy_state *s, size_t lo, size_t hi) {
+  const policy_algorithm *algorithm = s->algorithm;
+  const double decay = exp2(-1 / algorithm->future_half_life), most = log(algorithm->dual_clip);
+  double sum = 0;
+  for (size_t t = hi; t-- > lo;) {
+    const double l = correction(s, t);
+    sum = policy_times(decay, sum) + (l > most ? 0 : l);
+    s->factor[t] = truncated(algorithm, sum);
+  }
+}
+
 /* Writes the truncation factors of tokens [lo, hi), the tokens of one response, into s->factor. */
 static void truncate_response(policy_state *s, size_t lo, size_t hi) {
   const policy_algorithm *algorithm = s->algorithm;
   double sum = 0;
+  if (algorithm->tis_level == LEVEL_FUTURE) {
+    truncate_future(s, lo, hi);
+    return;
+  }
   for (size_t t = lo; t < hi; ++t) {
     double l = correction(s, t);
     if (algorithm->tis_level == LEVEL_TOKEN) s->factor[t] = truncated(algorithm, l);
@@ -38,22 +58,27 @@ typedef struct mask_test {
   policy_mask_level level;
   policy_mis_test test;
   double min, max;
+  double free_low, free_high; /* for MIS_RATIO: ratios beyond these pass by the sign of A */
 } mask_test;
 
-static int passes_test(const mask_test *m, double statistic) {
+static int passes_test(const mask_test *m, double statistic, double advantage) {
   switch (m->test) {
   case MIS_RATIO:
+    if (advantage >= 0 && exp(statistic) <= m->free_low) return 1;
+    if (advantage <= 0 && exp(statistic) >= m->free_high) return 1;
     return exp(statistic) >= m->min && exp(statistic) <= m->max;
   case MIS_K1:
     return -statistic >= log(m->min) && -statistic <= log(m->max);
   case MIS_K2:
   case MIS_K3:
+  case MIS_TV:
     return statistic <= m->max;
   }
   return 0;
 }
 
-static double statistic_of(const mask_test *m, double l) {
+/* The statistic of token t, whose limited log-ratio is l. */
+static double statistic_of(const policy_state *s, const mask_test *m, double l, size_t t) {
   switch (m->test) {
   case MIS_RATIO:
   case MIS_K1:
@@ -62,17 +87,20 @@ static double statistic_of(const mask_test *m, double l) {
     return l * l / 2;
   case MIS_K3:
     return expm1(l) - l;
+  case MIS_TV:
+    return fabs(exp(corrected(s)[t]) - exp(s->in->logq[t]));
   }
   return NAN;
 }
 
-/* Sets mask_token to 0 for tokens of response tokens [lo, hi) that fail the test. */
-static void mask_response(policy_state *s, const mask_test *m, size_t lo, size_t hi) {
-  const double clamp = s->algorithm->mis_log_clamp;
+/* Sets mask_token to 0 for tokens of response i that fail the test. */
+static void mask_response(policy_state *s, const mask_test *m, size_t i) {
+  const size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
+  const double clamp = s->algorithm->mis_log_clamp, a = s->advantage[i];
   double sum = 0, largest = -INFINITY;
   for (size_t t = lo; t < hi; ++t) {
-    const double v = statistic_of(m, policy_limit(correction(s, t), -clamp, clamp));
-    if (m->level == MASK_LEVEL_TOKEN && !passes_test(m, v)) s->mask_token[t] = 0;
+    const double v = statistic_of(s, m, policy_limit(correction(s, t), -clamp, clamp), t);
+    if (m->level == MASK_LEVEL_TOKEN && !passes_test(m, v, a)) s->mask_token[t] = 0;
     sum += v;
     largest = fmax(largest, v);
   }
@@ -89,23 +117,25 @@ static void mask_response(policy_state *s, const mask_test *m, size_t lo, size_t
     sum = largest;
     break;
   }
-  const int kept = passes_test(m, sum);
+  const int kept = passes_test(m, sum, a);
   for (size_t t = lo; t < hi && !kept; ++t) s->mask_token[t] = 0;
 }
 
-static void mask(policy_state *s, size_t lo, size_t hi) {
+static void mask(policy_state *s, size_t i) {
   const policy_algorithm *a = s->algorithm;
-  const mask_test first = {a->mis_level, a->mis_test, a->mis_min, a->mis_max};
-  const mask_test second = {a->mis2_level, a->mis2_test, a->mis2_min, a->mis2_max};
-  for (size_t t = lo; t < hi; ++t) s->mask_token[t] = 1;
-  mask_response(s, &first, lo, hi);
-  mask_response(s, &second, lo, hi);
+  const mask_test first = {a->mis_level, a->mis_test,     a->mis_min,
+                           a->mis_max,   a->mis_free_low, a->mis_free_high};
+  const mask_test second = {a->mis2_level, a->mis2_test, a->mis2_min, a->mis2_max, 0, INFINITY};
+  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; ++t) s->mask_token[t] = 1;
+  mask_response(s, &first, i);
+  mask_response(s, &second, i);
 }
 
 /* Divides the factors by their mean over tokens or over responses. */
 static void factor_normalise(policy_state *s) {
   const policy_input *in = s->in;
-  const int by_token = s->algorithm->tis_level == LEVEL_TOKEN;
+  const int by_token =
+      s->algorithm->tis_level == LEVEL_TOKEN || s->algorithm->tis_level == LEVEL_FUTURE;
   double sum = 0, n = 0;
   for (size_t i = 0; i < in->n_responses; ++i) {
     const size_t lo = in->token_start[i], hi = in->token_start[i + 1];
@@ -154,7 +184,7 @@ void policy_factors(policy_state *s) {
   for (size_t i = 0; i < in->n_responses; ++i) {
     size_t lo = in->token_start[i], hi = in->token_start[i + 1];
     if (s->factor != NULL && hi > lo) truncate_response(s, lo, hi);
-    if (s->mask_token != NULL && hi > lo) mask(s, lo, hi);
+    if (s->mask_token != NULL && hi > lo) mask(s, i);
   }
   if (s->factor != NULL && s->algorithm->tis_normalise) factor_normalise(s);
   if (s->mask_off_policy != NULL) leave_out_far(s);

@@ -41,6 +41,7 @@ NAMES(mask_level, POLICY_MASK_LEVELS)
 NAMES(mis_test, POLICY_MIS_TESTS)
 NAMES(mask_denominator, POLICY_MASK_DENOMINATORS)
 NAMES(negatives, POLICY_NEGATIVES)
+NAMES(reward_kl_of, POLICY_REWARD_KL_OF)
 
 static const char *ratio_name(int value) {
   return policy_ratio_about((policy_ratio)value)->name;
@@ -57,6 +58,7 @@ enum { ratio_count = RATIO_COUNT };
 #define NUMBER(field, lo, hi, text)                                                                \
   { #field, FIELD_NUMBER, offsetof(policy_algorithm, field), NULL, 0, lo, hi, text }
 #define TINY 1e-300
+#define LARGE 1e100 /* of coefficients, which times a term must be finite */
 
 static const policy_field fields[] = {
     CHOICE(objective,
@@ -65,18 +67,28 @@ static const policy_field fields[] = {
     CHOICE(baseline,
            "what is subtracted from a reward; length_weighted: the group's mean with lengths as "
            "weights; runner_up: the best response keeps its lead over the second best, the others "
-           "get 0"),
-    NUMBER(baseline_value, -INFINITY, INFINITY, "the constant of baseline: constant"),
+           "get 0; off_policy: the mean with squared P / Q times lengths as weights (VCPO); "
+           "soft_maximum: the log of the mean of exp(reward / baseline_temperature), times that "
+           "temperature (OAPL)"),
+    NUMBER(baseline_value, -LARGE, LARGE,
+           "the constant of baseline: constant; added to the baselines group_mean, leave_one_out, "
+           "length_weighted and off_policy (AsymRE)"),
+    NUMBER(baseline_temperature, TINY, INFINITY, "temperature of baseline: soft_maximum"),
     CHOICE(scale,
            "what the centred reward is divided by: the group's standard deviation, the batch's "
            "(after centring again by the batch mean), BNPO's Beta density at the group mean, the "
            "standard deviation of the batch's rewards, that of the batch with a response counted "
-           "once a token (after centring again likewise), or the share of rewards that are not 0"),
+           "once a token (after centring again likewise), the share of rewards that are not 0, or "
+           "the group's mean reward (MaxRL)"),
     NUMBER(scale_eps, 0, INFINITY,
-           "added to the standard deviation (to its square, for scale: token_std)"),
+           "added to the standard deviation (to its square, for scale: token_std) or to the mean"),
     COUNT(std_ddof, 0, 1,
           "the standard deviation divides by n - std_ddof (a group of one has deviation 0)"),
     BOOLEAN(drop_equal, "groups whose rewards are all equal leave the batch and its averages"),
+    NUMBER(reward_kl_coef, 0, LARGE,
+           "a reward loses this times the response's summed log-ratio, a constant, before the "
+           "baseline (for baseline: soft_maximum after it)"),
+    CHOICE(reward_kl_of, "that log-ratio's denominator: the sampler, or the reference policy"),
     CHOICE(
         ratio,
         "importance ratio of learner and sampler; p and q are probabilities of a token, P and Q of "
@@ -84,8 +96,9 @@ static const policy_field fields[] = {
     CHOICE(log_prob, "response probability: true product (sum) or geometric mean per token (mean)"),
     CHOICE(
         old_policy,
-        "the ratio's denominator policy: the sampler's log-probabilities or those of the learner "
-        "at the batch's first update"),
+        "the ratio's denominator policy: the sampler's log-probabilities, those of the learner at "
+        "the batch's first update, or (interpolated, A-3PO) between sampler and learner by a "
+        "token's staleness d: logq + (1 - 1/d) (logp - logq), a constant"),
     BOOLEAN(ratio_gradient,
             "true: the objective is A f(ratio), differentiated; false: f(ratio) is a constant "
             "factor of A logp"),
@@ -122,14 +135,28 @@ static const policy_field fields[] = {
         "grow as t^clip_power; cap, clamp, signed_clamp: the ratio itself is limited; token_log: "
         "GMPO's clip inside the geometric mean; second_moment: M2PO; sigmoid: SAPO; tanh_hazard: "
         "MHPO; gamma: VESPO; binary_tv, binary_kl: cap, and no weight where the token's own "
-        "probability has moved too far (DPPO)"),
+        "probability has moved too far (DPPO); probability: ppo with bounds that widen as q "
+        "falls (DCPO); reciprocal: q / p for A > 0 (ASPO)"),
     NUMBER(eps_low, 0, INFINITY,
            "lower clip width (a log width for ppo_power and token_log, a divergence for binary_tv "
            "and binary_kl)"),
     NUMBER(eps_high, 0, INFINITY, "upper clip width, likewise"),
     NUMBER(dual_clip, TINY, INFINITY,
            "for A < 0, upper limit of the ratio (of |log ratio| / t^clip_power for ppo_power)"),
-    NUMBER(cap, 0, INFINITY, "upper limit of the ratio for clip: cap, binary_tv and binary_kl"),
+    NUMBER(
+        cap, 0, INFINITY,
+        "upper limit of the ratio for clip: cap, binary_tv and binary_kl, of the upper bound for "
+        "clip: probability"),
+    NUMBER(keep_low, 0, INFINITY,
+           "ppo with ratio_gradient: false: a token below the lower bound has this times the bound "
+           "as factor (GPPO 1, CE-GPPO's beta_1; 0: PPO's gradient)"),
+    NUMBER(keep_high, 0, INFINITY, "the same above the upper bound, for A > 0"),
+    NUMBER(balance, 0, INFINITY,
+           "ppo: the lower bound rises, then the upper, by balance_step until the sum of positive "
+           "token terms is this times that of negative ones (BAPO); 0: fixed bounds"),
+    NUMBER(balance_step, TINY, INFINITY, "one step of a bound (of the ratio)"),
+    NUMBER(balance_low, 0, INFINITY, "the lower bound rises to this at most"),
+    NUMBER(balance_high, 0, INFINITY, "the upper bound rises to this at most"),
     NUMBER(clip_power, 0, INFINITY, "exponent of ppo_power's bounds"),
     NUMBER(positive_low, 0, INFINITY, "signed_clamp, A >= 0: lower limit"),
     NUMBER(positive_high, 0, INFINITY, "signed_clamp, A >= 0: upper limit"),
@@ -174,14 +201,14 @@ static const policy_field fields[] = {
            "all tokens of the batch; over each group's tokens; over group size times max_length; "
            "with T^-length_power; or summed over the batch"),
     NUMBER(length_power, 0, INFINITY, "length_power's exponent alpha"),
-    NUMBER(kl_coef, 0, INFINITY, "weight of the divergence from the sampler"),
+    NUMBER(kl_coef, 0, LARGE, "weight of the divergence from the sampler"),
     CHOICE(kl_form,
            "of l = logp - logq: cppo exp(-l)+l-1, k1 -l, k2 l^2/2, k3 exp(l)-l-1, abs |l|; "
            "aggregated as the policy term"),
     NUMBER(kl_share, 0, 1,
            "share of the batch's tokens that kl_coef is for: those with the largest product of "
            "A and logp about their means (KL-Cov), one token at least"),
-    NUMBER(ref_kl_coef, 0, INFINITY, "weight of the divergence from the reference policy"),
+    NUMBER(ref_kl_coef, 0, LARGE, "weight of the divergence from the reference policy"),
     CHOICE(ref_kl_form,
            "of d = logp - logref: k1 d, k2 d^2/2, k3 exp(-d)+d-1 (what GRPO prints), abs |d|; "
            "k1_plus and k3_plus have the gradient of k2"),
@@ -190,8 +217,11 @@ static const policy_field fields[] = {
     CHOICE(correction_of, "truncation and masking look at l0 = logprox - logq or logp - logq"),
     CHOICE_OF(
         tis_level, level, level_count,
-        "truncated factor exp(l0): per token, of the response (sum), its geometric mean, or the "
-        "geometric mean of the truncated token factors; constant in theta"),
+        "truncated factor exp(l0): per token, of the response (sum), its geometric mean, the "
+        "geometric mean of the truncated token factors, or (future, FIPO) of the sum over this and "
+        "later tokens, each halved every future_half_life tokens; constant in theta"),
+    NUMBER(future_half_life, TINY, INFINITY,
+           "tis_level: future; tokens with l0 above log dual_clip do not count"),
     NUMBER(tis_min, 0, INFINITY, "lower limit of the factor"),
     NUMBER(tis_max, 0, INFINITY, "upper limit of the factor"),
     NUMBER(tis_log_clamp, 0, INFINITY, "l0 (or its sum) is limited to +- this first"),
@@ -199,10 +229,16 @@ static const policy_field fields[] = {
         tis_normalise,
         "divide the factors by their mean over the batch: over tokens for tis_level: token, else "
         "over responses"),
-    CHOICE_OF(mis_level, mask_level, mask_level_count,
-              "0/1 factor by a test on a token, or on a response's sum, mean or largest (k2, k3)"),
+    CHOICE_OF(
+        mis_level, mask_level, mask_level_count,
+        "0/1 factor by a test on a token, or on a response's sum, mean or largest (k2, k3, tv)"),
     CHOICE(mis_test, "ratio: exp(l0) in [mis_min, mis_max]; k1: -l0 in [log mis_min, log mis_max]; "
-                     "k2 l0^2/2 and k3 exp(l0)-l0-1: at most mis_max"),
+                     "k2 l0^2/2, k3 exp(l0)-l0-1 and tv, the difference of the token's two "
+                     "probabilities: at most mis_max"),
+    NUMBER(
+        mis_free_low, 0, INFINITY,
+        "mis_test: ratio; where A > 0 a ratio at or below this stays in spite of the test (REC)"),
+    NUMBER(mis_free_high, 0, INFINITY, "where A < 0 a ratio at or above this stays"),
     NUMBER(mis_min, 0, INFINITY, "lower bound of the test"),
     NUMBER(mis_max, 0, INFINITY, "upper bound of the test"),
     CHOICE_OF(mis2_level, mask_level, mask_level_count,
@@ -222,7 +258,7 @@ static const policy_field fields[] = {
     CHOICE(negatives,
            "disco: wrong answers weigh as a softmax of their scores, or equally (DisCO-b)"),
     NUMBER(disco_tau, TINY, INFINITY, "disco's temperature"),
-    NUMBER(penalty, 0, INFINITY,
+    NUMBER(penalty, 0, LARGE,
            "disco: slope of the penalty once mean(logq - logp) exceeds "
            "penalty_margin"),
     NUMBER(penalty_margin, 0, INFINITY, "disco's delta"),
@@ -458,6 +494,14 @@ static int has_two_sides(policy_mis_test test) {
   return test == MIS_RATIO || test == MIS_K1;
 }
 
+/* The most steps that balance can take. */
+enum { MOST_BALANCE_STEPS = 10000 };
+static double balance_steps(const policy_algorithm *a) {
+  return (fmax(0, a->balance_low - (1 - a->eps_low)) +
+          fmax(0, a->balance_high - (1 + a->eps_high))) /
+         a->balance_step;
+}
+
 gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *err) {
   int value = 0;
   const policy_field *impossible = impossible_choice(algorithm, &value);
@@ -494,6 +538,29 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
       {(algorithm->clip == CLIP_BINARY_TV || algorithm->clip == CLIP_BINARY_KL) &&
            (algorithm->ratio != RATIO_TOKEN || algorithm->ratio_gradient) && !disco,
        "clip: binary_tv and binary_kl need ratio: token and ratio_gradient: false"},
+      {algorithm->clip == CLIP_PROBABILITY && algorithm->ratio != RATIO_TOKEN,
+       "clip: probability needs ratio: token"},
+      {algorithm->clip == CLIP_RECIPROCAL &&
+           (algorithm->ratio != RATIO_TOKEN || algorithm->ratio_gradient),
+       "clip: reciprocal needs ratio: token and ratio_gradient: false"},
+      {(algorithm->keep_low != 1 || algorithm->keep_high != 1) &&
+           (algorithm->clip != CLIP_PPO || algorithm->ratio_gradient),
+       "keep_low and keep_high need clip: ppo and ratio_gradient: false"},
+      {algorithm->balance > 0 && (algorithm->clip != CLIP_PPO || algorithm->ratio != RATIO_TOKEN),
+       "balance needs clip: ppo and ratio: token"},
+      {algorithm->balance > 0 && balance_steps(algorithm) > MOST_BALANCE_STEPS,
+       "balance_step divides the ways to balance_low and balance_high into more than 10000 steps; "
+       "set a larger balance_step"},
+      {(algorithm->mis_free_low > 0 || !isinf(algorithm->mis_free_high)) &&
+           (algorithm->mis_test != MIS_RATIO || algorithm->mis_level == MASK_LEVEL_NONE),
+       "mis_free_low and mis_free_high are for mis_test: ratio at a mis_level"},
+      {algorithm->scale == SCALE_GROUP_MEAN && algorithm->baseline == BASELINE_RUNNER_UP,
+       "scale: group_mean needs a baseline other than runner_up"},
+      {algorithm->reward_kl_coef > 0 &&
+           (disco || algorithm->baseline == BASELINE_RUNNER_UP || algorithm->scale == SCALE_BETA ||
+            algorithm->scale == SCALE_NONZERO_SHARE || algorithm->scale == SCALE_GROUP_MEAN),
+       "reward_kl_coef changes rewards, which objective: disco, baseline: runner_up and scale: "
+       "beta, nonzero_share and group_mean need as they are"},
       {algorithm->baseline == BASELINE_RUNNER_UP && algorithm->scale != SCALE_NONE &&
            algorithm->scale != SCALE_GROUP_STD && algorithm->scale != SCALE_REWARD_STD && !disco,
        "baseline: runner_up needs scale: none, group_std or reward_std: the others centre rewards "
@@ -508,8 +575,8 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
       {(algorithm->mis_level == MASK_LEVEL_SEQUENCE_MAX && has_two_sides(algorithm->mis_test)) ||
            (algorithm->mis2_level == MASK_LEVEL_SEQUENCE_MAX &&
             has_two_sides(algorithm->mis2_test)),
-       "a response's largest value is tested by mis_test: k2 or k3, which grow on both sides; so "
-       "for mis2_test"},
+       "a response's largest value is tested by mis_test: k2, k3 or tv, which grow on both sides; "
+       "so for mis2_test"},
       {algorithm->scale == SCALE_BETA && algorithm->baseline != BASELINE_GROUP_MEAN,
        "scale: beta is defined about the group's mean; set baseline: group_mean"},
       {algorithm->clip == CLIP_PPO_POWER && ratio->unit != RATIO_OF_TOKEN,
@@ -527,18 +594,19 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
        "gate.scope: microbatch is for gate.of: group_expectation; a response's own Q needs no "
        "others"},
       {disco && (algorithm->gate.negative_below > 0 || !isinf(algorithm->gate.positive_above)),
-       "objective: disco has no advantages that a gate could look at"},
+       "objective: disco has no advantages that gate.negative_below and gate.positive_above could "
+       "look at"},
       {disco && algorithm->ratio != RATIO_NONE && algorithm->ratio != RATIO_TOKEN,
        "objective: disco needs ratio: none (log-L) or token (L-ratio)"},
       {disco && (algorithm->clip != CLIP_NONE || algorithm->tis_level || algorithm->mis_level ||
                  algorithm->mis2_level || algorithm->token_mask ||
                  algorithm->off_policy_mask < INFINITY || algorithm->top_entropy < 1),
        "objective: disco takes no clip, truncation or mask"},
-      {algorithm->mis_min > algorithm->mis_max || algorithm->mis2_min > algorithm->mis2_max ||
-           algorithm->tis_min > algorithm->tis_max ||
-           algorithm->positive_low > algorithm->positive_high ||
-           algorithm->negative_low > algorithm->negative_high,
-       "a lower limit is above its upper limit (tis_, mis_, mis2_, positive_ or negative_)"},
+      {algorithm->mis_min > algorithm->mis_max, "mis_min is above mis_max"},
+      {algorithm->mis2_min > algorithm->mis2_max, "mis2_min is above mis2_max"},
+      {algorithm->tis_min > algorithm->tis_max, "tis_min is above tis_max"},
+      {algorithm->positive_low > algorithm->positive_high, "positive_low is above positive_high"},
+      {algorithm->negative_low > algorithm->negative_high, "negative_low is above negative_high"},
   };
   for (size_t i = 0; i < sizeof rules / sizeof rules[0]; ++i)
     if (rules[i].wrong)
@@ -550,7 +618,9 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
 static const char *comparing_field(const policy_algorithm *a) {
   if (a->objective == OBJECTIVE_DISCO) return "objective";
   if (a->baseline != BASELINE_NONE && a->baseline != BASELINE_CONSTANT) return "baseline";
-  return a->scale == SCALE_GROUP_STD || a->scale == SCALE_BETA ? "scale" : NULL;
+  return a->scale == SCALE_GROUP_STD || a->scale == SCALE_BETA || a->scale == SCALE_GROUP_MEAN
+             ? "scale"
+             : NULL;
 }
 
 gl_status policy_algorithm_check_group_size(const policy_algorithm *algorithm, size_t group_size,

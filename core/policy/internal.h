@@ -59,7 +59,10 @@ typedef struct policy_state {
   const policy_ratio_info *ratio; /* properties of the algorithm's ratio */
   const policy_input *in;
   policy_output *out;
-  const double *logold;            /* [n_tokens] denominator of the ratio */
+  const double *logold; /* [n_tokens] denominator of the ratio */
+  const double *reward; /* [n_responses] the input's, or less the log-ratio of reward_kl_coef */
+  double *log_between;  /* [n_tokens] logold for old_policy: interpolated; NULL otherwise */
+  double *own_reward;   /* [n_responses] room for reward; NULL: it is the input's */
   double *log_ratio, *coefficient; /* [n_tokens] */
   double *x, *weight; /* [n_tokens] log-ratio and its exp if the algorithm has token ratios */
   double *factor;     /* [n_tokens] truncation factors (TIS); NULL: all 1 */
@@ -172,23 +175,30 @@ double policy_log_expectation(policy_state *s, policy_response_scope c);
 void policy_second_moment(policy_state *s);
 /* Whether the clip drops some tokens completely (mask_clip). */
 bool policy_clip_masks_tokens(policy_clip clip);
+/* Moves the bounds of clip: ppo until balance is reached. */
+void policy_balance_bounds(policy_state *s);
 /* Sets mask_clip to 0 for tokens that clip: binary_tv or binary_kl drops. */
 void policy_binary_divergence(policy_state *s);
 policy_bounds policy_bounds_of(const policy_algorithm *algorithm);
 /* Whether token_mask drops a token with log-ratio x. */
 bool policy_masked(const policy_state *s, double x, double advantage);
-/* Computes value f(x) and slope df/dx of the algorithm's clip at log-ratio x, whose ratio is u =
- * exp(x); position counts tokens from 1. Returns whether the clip is active: it cuts the gradient
- * or limits the value. */
-bool policy_clip_apply(const policy_state *s, double x, double u, double advantage, double position,
-                       double *value, double *slope);
+/* What a clip looks at: a log-ratio x and its ratio u = exp(x), the advantage, and for a token its
+ * position, counted from 1, and its log-probability under the old policy. */
+typedef struct policy_unit {
+  double x, u, advantage, position, logold;
+} policy_unit;
+/* Computes value f(x) and slope df/dx of the algorithm's clip. Returns whether the clip is active:
+ * it cuts the gradient or limits the value. */
+bool policy_clip_apply(const policy_state *s, const policy_unit *unit, double *value,
+                       double *slope);
 
 /* A clip that is the identity between two bounds and constant outside them, the same for all tokens
  * of a response. */
 typedef struct policy_window {
-  bool of_ratio;          /* bounds apply to the ratio; false: to its logarithm */
-  double low, high;       /* the clip is inactive between them; infinite if unbounded */
-  double at_low, at_high; /* the ratios at these bounds */
+  bool of_ratio;              /* bounds apply to the ratio; false: to its logarithm */
+  double low, high;           /* the clip is inactive between them; infinite if unbounded */
+  double keep_low, keep_high; /* factors of the values beyond the bounds */
+  double at_low, at_high; /* the values beyond the bounds: these factors times the ratios there */
 } policy_window;
 /* Returns whether the algorithm's clip is a window and sets *window for responses with this
  * advantage. The return value depends on s->algorithm only; the window also depends on s->bounds

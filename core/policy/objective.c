@@ -244,7 +244,8 @@ static void token_terms(policy_state *s, size_t i) {
   }
   for (size_t t = lo; t < hi; ++t) {
     double f, d, w = omega(s, i, t);
-    int acts = policy_clip_apply(s, s->x[t], s->weight[t], a, (double)(t - lo + 1), &f, &d);
+    const policy_unit unit = {s->x[t], s->weight[t], a, (double)(t - lo + 1), s->logold[t]};
+    int acts = policy_clip_apply(s, &unit, &f, &d);
     tally->clipped += acts || (s->mask_clip != NULL && s->mask_clip[t] == 0);
     s->coefficient[t] = 0;
     if (a == 0 || w == 0) continue;
@@ -312,7 +313,7 @@ static void sequence_terms(policy_state *s, size_t i) {
   if (algorithm->clip == CLIP_TOKEN_LOG) {
     tally->clipped = token_log_clip(s, i, &f, &d);
   } else {
-    tally->clipped = policy_clip_apply(s, x, exp(x), a, 1, &f, &d);
+    tally->clipped = policy_clip_apply(s, &(policy_unit){x, exp(x), a, 1, NAN}, &f, &d);
     if (s->seq_in_limits[i] == 0) d = 0;
   }
   if (!algorithm->ratio_gradient) {

@@ -17,16 +17,22 @@
 
 static gl_status input_fits(const policy_algorithm *algorithm, const policy_input *in,
                             gl_error *err) {
-  if (algorithm->ref_kl_coef > 0 && in->logref == NULL)
-    return gl_fail(
-        err, GL_EINPUT,
-        "ref_kl_coef %g needs a reference policy's log-probabilities (logref); give them "
-        "or set ref_kl_coef to 0",
-        algorithm->ref_kl_coef);
+  if (policy_needs_reference(algorithm) && in->logref == NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "%s %g needs a reference policy's log-probabilities (logref); give them or set "
+                   "it to 0",
+                   algorithm->ref_kl_coef > 0 ? "ref_kl_coef" : "reward_kl_coef",
+                   algorithm->ref_kl_coef > 0 ? algorithm->ref_kl_coef : algorithm->reward_kl_coef);
   if (policy_needs_version_gap(algorithm) && in->version_gap == NULL)
     return gl_fail(err, GL_EINPUT,
-                   "mixture_anneal: true needs the staleness of every token (version_gap); give it "
-                   "or set mixture_anneal: false");
+                   "%s needs the staleness of every token (version_gap); give it or set %s",
+                   algorithm->mixture_anneal ? "mixture_anneal: true" : "old_policy: interpolated",
+                   algorithm->mixture_anneal ? "mixture_anneal: false" : "old_policy: proximal");
+  if (algorithm->reward_kl_coef > 0 && in->advantage != NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "reward_kl_coef %g changes rewards and takes no advantages; give rewards alone "
+                   "or set it to 0",
+                   algorithm->reward_kl_coef);
   if (algorithm->top_entropy < 1 && in->entropy == NULL)
     return gl_fail(err, GL_EINPUT,
                    "top_entropy %g needs the entropy of the learner's policy at every token "
@@ -46,6 +52,17 @@ static bool ranks_tokens(const policy_algorithm *algorithm) {
          (algorithm->kl_coef > 0 && algorithm->kl_share < 1);
 }
 
+/* A-3PO (2512.06547) as AReaL has it: log-probabilities between sampler and learner, by the token's
+ * staleness; the version before the learner's stands for the proximal policy. */
+static void interpolate(policy_state *s) {
+  const policy_input *in = s->in;
+  for (size_t t = 0; t < in->n_tokens; ++t) {
+    const double gap = in->version_gap[t], share = gap > 1 ? (gap - 1) / gap : 0;
+    s->log_between[t] = in->logq[t] + policy_times(share, in->logp[t] - in->logq[t]);
+  }
+  s->logold = s->log_between;
+}
+
 /* Sets arrays that the algorithm does not use to NULL. */
 static void choose_arrays(policy_state *s) {
   const policy_input *in = s->in;
@@ -63,6 +80,12 @@ static void choose_arrays(policy_state *s) {
   s->logold = in->logq;
   if (s->algorithm->old_policy == OLD_PROXIMAL)
     s->logold = in->logprox != NULL ? in->logprox : in->logp;
+  if (s->algorithm->old_policy == OLD_INTERPOLATED)
+    interpolate(s);
+  else
+    s->log_between = NULL;
+  s->reward = in->reward;
+  if (s->algorithm->reward_kl_coef == 0) s->own_reward = NULL;
 }
 
 static void repeat_weight(policy_state *s, size_t i) {
@@ -76,6 +99,8 @@ void policy_copy_out(policy_state *s) {
   size_t doubles = sizeof(double);
   if (out->advantage != NULL) memcpy(out->advantage, s->advantage, in->n_responses * doubles);
   if (out->baseline != NULL) memcpy(out->baseline, s->baseline, in->n_groups * doubles);
+  for (size_t g = 0; out->baseline != NULL && s->own_reward != NULL && g < in->n_groups; ++g)
+    out->baseline[g] = NAN; /* A is no function of the reward alone */
   if (out->scale != NULL) {
     memcpy(out->scale, s->scale, in->n_groups * doubles);
     /* for equal rewards the scale is only the guard against division by zero */
@@ -153,6 +178,8 @@ int policy_can_stream(const policy_algorithm *a) {
   const int plain = a->objective != OBJECTIVE_DISCO && a->tis_level == LEVEL_NONE &&
                     a->mis_level == MASK_LEVEL_NONE && a->mis2_level == MASK_LEVEL_NONE &&
                     isinf(a->off_policy_mask) && a->top_entropy >= 1 && !policy_has_gate(a) &&
+                    a->balance == 0 && a->reward_kl_coef == 0 &&
+                    a->baseline != BASELINE_OFF_POLICY && a->old_policy != OLD_INTERPOLATED &&
                     a->kl_coef == 0 && a->ref_kl_coef == 0 && isinf(a->token_log_clamp);
   return plain && (has_one_coefficient(a) || has_own_coefficients(a));
 }

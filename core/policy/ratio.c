@@ -367,7 +367,13 @@ int policy_denominator_contains_p(const policy_algorithm *algorithm) {
 }
 
 int policy_needs_version_gap(const policy_algorithm *algorithm) {
-  return algorithm->ratio == RATIO_TOKEN_MIXTURE && algorithm->mixture_anneal;
+  return (algorithm->ratio == RATIO_TOKEN_MIXTURE && algorithm->mixture_anneal) ||
+         algorithm->old_policy == OLD_INTERPOLATED;
+}
+
+int policy_needs_reference(const policy_algorithm *algorithm) {
+  return algorithm->ref_kl_coef > 0 ||
+         (algorithm->reward_kl_coef > 0 && algorithm->reward_kl_of == REWARD_KL_REFERENCE);
 }
 
 int policy_needs_exact_denominator(const policy_algorithm *algorithm) {
@@ -406,6 +412,7 @@ static void all_token_ratios(policy_state *s) {
     policy_each(s, s->in->n_responses, token_weights);
   }
   if (algorithm->clip == CLIP_SECOND_MOMENT) policy_second_moment(s);
+  if (algorithm->balance > 0) policy_balance_bounds(s);
   if (algorithm->clip == CLIP_BINARY_TV || algorithm->clip == CLIP_BINARY_KL)
     policy_binary_divergence(s);
 }

@@ -53,12 +53,13 @@ void policy_each(policy_state *s, size_t n, void (*run)(policy_state *s, size_t 
 gl_status policy_reserve(policy_state *s, policy_workspace *ws, size_t tokens, bool ranks,
                          gl_error *err) {
   const policy_input *in = s->in;
-  double **token[] = {&s->log_ratio,  &s->x,         &s->weight,  &s->coefficient, &s->factor,
-                      &s->mask_token, &s->mask_clip, &s->x_slope, &s->mask_entropy};
+  double **token[] = {&s->log_ratio,    &s->x,          &s->weight,    &s->coefficient,
+                      &s->factor,       &s->mask_token, &s->mask_clip, &s->x_slope,
+                      &s->mask_entropy, &s->log_between};
   double **response[] = {
-      &s->advantage, &s->z,         &s->n_kept,         &s->seq_x,     &s->seq_p,
-      &s->seq_q,     &s->seq_g,     &s->seq_jacobian,   &s->seq_share, &s->seq_in_limits,
-      &s->seq_c,     &s->mask_gate, &s->mask_off_policy};
+      &s->advantage, &s->z,         &s->n_kept,          &s->seq_x,     &s->seq_p,
+      &s->seq_q,     &s->seq_g,     &s->seq_jacobian,    &s->seq_share, &s->seq_in_limits,
+      &s->seq_c,     &s->mask_gate, &s->mask_off_policy, &s->own_reward};
   double **group[] = {&s->baseline, &s->scale, &s->mask_group};
   enum {
     TOKEN_ARRAYS = sizeof token / sizeof *token,

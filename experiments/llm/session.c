@@ -201,7 +201,7 @@ static gl_status need_backend(llm_session *s, gl_error *err) {
 
 static gl_status need_of(memory_need *out, llm_session *s, int trains, gl_error *err) {
   const recipe *r = &s->recipe;
-  const int compares = trains && (s->spec.has_reference || r->algorithm.ref_kl_coef != 0);
+  const int compares = trains && (s->spec.has_reference || policy_needs_reference(&r->algorithm));
   gl_status status = need_backend(s, err);
   if (status != GL_OK) return status;
   return memory_need_of(out, &s->spec, s->backend, r->groups * r->group_size, trains, compares,

@@ -528,7 +528,7 @@ static void world_key(const recipe *r, bool sized, char key[HASH_HEX_SIZE]) {
   if (sized)
     snprintf(size, sizeof size, "%zu %d",
              group_filter_largest(&r->filter, r->groups) * r->group_size,
-             r->algorithm.ref_kl_coef != 0);
+             policy_needs_reference(&r->algorithm));
   char *text = must_textf("a world's key", "%s\n%s\n%s", world, sampling, size);
   hash_hex(text, strlen(text), key);
   free(text);

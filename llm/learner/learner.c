@@ -41,7 +41,7 @@ static gl_status check_setup(const learner_setup *s, gl_error *err) {
 }
 
 static int wants_reference(const llm_learner *l) {
-  return l->update.algorithm.ref_kl_coef != 0 || l->spec.has_reference;
+  return policy_needs_reference(&l->update.algorithm) || l->spec.has_reference;
 }
 
 /* Fills in everything of a learner except its model. */

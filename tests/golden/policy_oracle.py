@@ -23,6 +23,7 @@ LOO = dict(baseline="leave_one_out")
 TOK = dict(ratio="token")
 SEQ = dict(ratio="sequence", log_prob="mean")
 GEPO = dict(GM, ratio="group_expectation", clip="ppo", aggregate="sequence_mean")
+REC = dict(GM, aggregate="token_mean", mis_level="token", mis_min=0.8, mis_max=1.2, correction_of="learner")
 ROWS = {
     "reinforce": dict(LOO),
     "is": dict(LOO, ratio="sequence"),
@@ -75,6 +76,31 @@ ROWS = {
                     token_log_clamp=20, aggregate="fixed_length", stop=1),
     "dppo_kl": dict(GM, **TOK, clip="binary_kl", eps_low=0.05, eps_high=0.05, cap=1e4,
                     token_log_clamp=20, aggregate="fixed_length", stop=1),
+    "maxrl": dict(GM, scale="group_mean", scale_eps=1e-6, **TOK, clip="ppo", aggregate="token_mean"),
+    "prime_rl": dict(GM, **TOK, clip="binary_tv", cap=INF, aggregate="token_mean", kl_form="k2", kl_coef=2e-3, stop=1),
+    "prime_rl_ipo": dict(GM, **TOK, aggregate="token_mean", mis_level="token", mis_test="tv", mis_max=0.1,
+                         correction_of="learner", kl_form="k2", kl_coef=2e-3, stop=1),
+    "opsm": dict(GN, **TOK, clip="ppo", aggregate="sequence_mean", off_policy_mask=1e-4),
+    "raft": dict(aggregate="token_mean"),
+    "raft_plus_plus": dict(**TOK, clip="ppo", aggregate="token_mean"),
+    "asymre": dict(GM, baseline_value=-0.1),
+    "rec_one_side": dict(REC, mis_free_low=0.8, mis_free_high=1.2),
+    "rec_two_side": dict(REC),
+    "rec_ring": dict(REC, mis_free_low=0.4, mis_free_high=3),
+    "rollout_is": dict(REC, **dict(GN, **TOK), stop=1),
+    "kimi15": dict(GM, aggregate="sequence_mean", kl_form="k2", kl_coef=0.1),
+    "bapo": dict(GN, **TOK, clip="ppo", eps_low=0.4, dual_clip=3, token_log_clamp=20, aggregate="token_mean", balance=1),
+    "ce_gppo": dict(GN, **TOK, clip="ppo", keep_low=0.75, aggregate="token_mean", stop=1),
+    "gppo": dict(GN, **TOK, clip="ppo", aggregate="token_mean", stop=1),
+    "dcpo": dict(GN, **TOK, clip="probability", eps_low=0.16, cap=10, dual_clip=10, aggregate="sequence_mean"),
+    "aspo": dict(GN, **TOK, clip="reciprocal", dual_clip=3, aggregate="token_mean", stop=1),
+    "trm": dict(GN, **TOK, clip="ppo", aggregate="token_mean", mis_level="sequence_max", mis_test="k3", mis_max=0.05),
+    "a3po": dict(GN, **TOK, old_policy="interpolated", clip="ppo", aggregate="token_mean", tis_level="token", tis_max=INF),
+    "fipo": dict(GN, **TOK, clip="ppo", eps_high=0.28, dual_clip=10, token_log_clamp=20, aggregate="token_mean",
+                 tis_level="future", tis_min=1, tis_max=1.2, correction_of="learner"),
+    "vcpo": dict(baseline="off_policy", ratio="sequence", clip="cap", cap=8, aggregate="sequence_mean", stop=1),
+    "oapl": dict(baseline="soft_maximum", reward_kl_coef=1e-2),
+    "tba": dict(GM, reward_kl_coef=1e-2, reward_kl_of="reference"),
 }
 DEFAULTS = dict(
     objective="policy_gradient", baseline="none", baseline_value=0, scale="none", scale_eps=1e-4,
@@ -91,7 +117,9 @@ DEFAULTS = dict(
     mis_log_clamp=INF, off_policy_mask=INF, top_entropy=1, correction_of="proximal", tis_level="none", tis_min=0, tis_max=2,
     tis_log_clamp=INF, tis_normalise=False, mis_level="none", mis_test="ratio", mis_min=0, mis_max=3,
     mask_denominator="all", negatives="softmax", disco_tau=10, penalty=1e3, penalty_margin=1e-4,
-    mixture_anneal=False, mixture_midpoint=8, mixture_slope=1,
+    mixture_anneal=False, mixture_midpoint=8, mixture_slope=1, baseline_temperature=1, reward_kl_coef=0,
+    reward_kl_of="sampler", keep_low=1, keep_high=1, balance=0, balance_step=0.05, balance_low=0.9, balance_high=3,
+    future_half_life=32, mis_free_low=0, mis_free_high=INF,
     **{"gate.negative_below": 0, "gate.positive_above": INF, "gate.of": "group_expectation",
        "gate.scope": "prompt", "gate.log_prob": "mean"})
 
@@ -99,6 +127,10 @@ DEFAULTS = dict(
 def advantages(f, groups):
     rs = [torch.tensor([r["reward"] for r in g]) for g in groups]
     keep = [not (f["drop_equal"] and bool((r == r[0]).all())) for r in rs]
+    raw = rs
+    if f["reward_kl_coef"]:
+        other = "logref" if f["reward_kl_of"] == "reference" else "logq"
+        rs = [r - f["reward_kl_coef"] * torch.tensor([sum(y["logp"]) - sum(y[other]) for y in g]) for r, g in zip(rs, groups)]
     means = torch.stack([r.mean() for r in rs])
     out = []
     if f["scale"] == "beta":
@@ -114,7 +146,7 @@ def advantages(f, groups):
                 torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b))
             out.append((r - pg) * torch.clamp(1 / dens, 0, 1e6))
         return out, keep
-    for r, g in zip(rs, groups):
+    for r, g, given in zip(rs, groups, raw):
         n = len(r)
         if f["baseline"] == "constant":
             a = r - f["baseline_value"]
@@ -123,6 +155,13 @@ def advantages(f, groups):
         elif f["baseline"] == "length_weighted":
             size = torch.tensor([float(len(y["logp"])) for y in g])
             a = r - (size * r).sum() / size.sum()
+        elif f["baseline"] == "off_policy":
+            w = torch.tensor([2 * (sum(y["logp"]) - sum(y["logq"])) + math.log(len(y["logp"])) for y in g])
+            a = r - (torch.softmax(w, 0) * r).sum()
+        elif f["baseline"] == "soft_maximum":
+            t = f["baseline_temperature"]
+            top = given.max()
+            a = r - (top + t * torch.log(torch.exp((given - top) / t).mean()))
         elif f["baseline"] == "runner_up":
             a = torch.zeros(n)
             if n > 1:
@@ -132,8 +171,12 @@ def advantages(f, groups):
             a = torch.stack([r[i] - (r.sum() - r[i]) / (n - 1) for i in range(n)])
         else:
             a = r.clone()
-        if bool((r == r[0]).all()) and f["baseline"] in ("group_mean", "leave_one_out", "length_weighted") and n > 1:
+        if bool((r == r[0]).all()) and f["baseline"] in ("group_mean", "leave_one_out", "length_weighted", "off_policy") and n > 1:
             a = torch.zeros(n)
+        if f["baseline"] in ("group_mean", "leave_one_out", "length_weighted", "off_policy"):
+            a = a - f["baseline_value"]
+        if f["scale"] == "group_mean":
+            a = a / (float(r.mean() + f["scale_eps"]) or 1.0)
         if f["scale"] == "group_std":
             sd = r.std(correction=f["std_ddof"]) if n > 1 else 0.0
             a = a / (float(sd + f["scale_eps"]) or 1.0)  # 0: nothing to divide by
@@ -157,15 +200,27 @@ def advantages(f, groups):
     return [a if k else a * 0 for a, k in zip(out, keep)], keep
 
 
-def clip_value(f, x, a, t):
+def clip_value(f, x, a, t, q=None):
     """Objective multiplier of log-ratio x, as the sources write it."""
     u, c = torch.exp(x), f["clip"]
     if c == "none":
         return u
     if c == "ppo":
-        lim = torch.clamp(u, 1 - f["eps_low"], 1 + f["eps_high"])
+        low, high = f["bounds"] or (1 - f["eps_low"], 1 + f["eps_high"])
+        lim = torch.clamp(u, low, high)
         v = torch.minimum(u, lim) if a >= 0 else torch.maximum(u, lim)
+        v = torch.where(v != u, v * (f["keep_high"] if a > 0 else f["keep_low"]), v)
         return torch.clamp(v, max=f["dual_clip"]) if a < 0 else v
+    if c == "probability":  # DCPO's get_clip_low_high and its dual clip
+        low = (1 + torch.sqrt(torch.clamp(1 - 4 * f["eps_low"] / q, min=0))) / 2
+        high = torch.clamp((1 + torch.sqrt(1 + 4 * f["eps_high"] / q)) / 2, max=f["cap"])
+        v = torch.minimum(u, high) if a > 0 else torch.maximum(u, low) if a < 0 else u
+        return torch.clamp(v, max=f["dual_clip"]) if a < 0 else v
+    if c == "reciprocal":  # ASPO
+        if a < 0:
+            return torch.where(u < 1 - f["eps_low"], 0 * u, torch.clamp(u, max=f["dual_clip"]))
+        inverse = torch.clamp(1 / u, max=f["dual_clip"])
+        return torch.where(u > 1 + f["eps_high"], 0 * u, inverse) if a > 0 else inverse
     if c == "ppo_power":
         w = t ** f["clip_power"]
         if a >= 0:
@@ -198,8 +253,10 @@ def clip_acts(f, x, a, v):
     """Where a hard clip changed the ratio; PPO's kinds leave A = 0 alone, soft clips never "act"."""
     if f["clip"] in ("none", "sigmoid", "tanh_hazard", "gamma"):
         return torch.zeros_like(v.detach())
-    if a == 0 and f["clip"] in ("ppo", "ppo_power", "second_moment"):
+    if a == 0 and f["clip"] in ("ppo", "ppo_power", "second_moment", "probability"):
         return torch.zeros_like(v.detach())
+    if f["clip"] == "reciprocal":
+        return (v.detach() == 0).double()
     return (v.detach() != torch.exp(x.detach())).double()
 
 
@@ -235,24 +292,46 @@ def near(f, lp, lq, a):
     return ok.double().tolist()
 
 
-def mask(level, test, lo, hi, x):
+def balanced(f, case, L, adv, count):
+    """BAPO's bounds: the loop of its released code over the batch's tokens."""
+    rows = [(float(adv[g][i]), torch.exp(l.detach()), k) for g, ls in enumerate(L) for i, (l, k) in enumerate(zip(ls, count[g]))]
+
+    def ratio(low, high):
+        pos = sum((torch.clamp(u, max=high) * a * k).sum() for a, u, k in rows if a > 0)
+        neg = -sum((torch.clamp(u, min=low) * a * k).sum() for a, u, k in rows if a < 0)
+        return INF if neg <= 0 else float(pos / (neg + 1e-8))
+
+    low, high = 1 - f["eps_low"], 1 + f["eps_high"]
+    while ratio(low, high) < f["balance"] and low < f["balance_low"]:
+        low = min(low + f["balance_step"], f["balance_low"])
+    while ratio(low, high) < f["balance"] and high < f["balance_high"]:
+        high = min(high + f["balance_step"], f["balance_high"])
+    return low, high
+
+
+def mask(level, test, lo, hi, x, tv, free=None):
     """0/1 of every token by one of the two tests."""
     one = torch.ones(len(x))
     if level == "none":
         return one
-    stat = {"ratio": x, "k1": -x, "k2": x * x / 2, "k3": torch.exp(x) - 1 - x}[test]
+    stat = {"ratio": x, "k1": -x, "k2": x * x / 2, "k3": torch.exp(x) - 1 - x, "tv": tv}[test]
     stat = {"token": lambda: stat, "sequence": lambda: stat.sum() * one, "sequence_mean": lambda: stat.mean() * one,
             "sequence_max": lambda: stat.max() * one}[level]()
     if test == "ratio":
         stat = torch.exp(stat)
-        return ((stat >= lo) & (stat <= hi)).double()
+        ok = (stat >= lo) & (stat <= hi)
+        if free is not None:
+            a, low, high = free
+            ok = ok | ((a >= 0) & (stat <= low)) | ((a <= 0) & (stat >= high))
+        return ok.double()
     if test == "k1":
         return ((stat >= (math.log(lo) if lo > 0 else -INF)) & (stat <= math.log(hi))).double()
     return (stat <= hi).double()
 
 
-def factors(f, l0):
+def factors(f, l0, q, a):
     n, x = len(l0), l0
+    tv = (torch.exp(q + l0) - torch.exp(q)).abs()
     b = torch.ones(n)
 
     def cut(v):
@@ -266,9 +345,14 @@ def factors(f, l0):
         b = b * cut(x.sum() if lv == "sequence" else x.mean())
     elif lv == "token_geometric":
         b = b * torch.exp(torch.log(cut(x)).mean())
+    elif lv == "future":
+        gamma = 2.0 ** (-1 / f["future_half_life"])
+        seen = torch.where(x > math.log(f["dual_clip"]), 0 * x, x)
+        b = cut(torch.stack([sum(gamma ** (s - t) * seen[s] for s in range(t, n)) for t in range(n)]))
     x = torch.clamp(x, -f["mis_log_clamp"], f["mis_log_clamp"])
-    k = (mask(f["mis_level"], f["mis_test"], f["mis_min"], f["mis_max"], x)
-         * mask(f["mis2_level"], f["mis2_test"], f["mis2_min"], f["mis2_max"], x))
+    k = (mask(f["mis_level"], f["mis_test"], f["mis_min"], f["mis_max"], x, tv,
+              (a, f["mis_free_low"], f["mis_free_high"]))
+         * mask(f["mis2_level"], f["mis2_test"], f["mis2_min"], f["mis2_max"], x, tv))
     return b, k
 
 
@@ -306,11 +390,11 @@ def aggregation(f, case, keep, kept):
     return z
 
 
-def all_factors(f, lp, lq, lx):
-    fac = [[factors(f, ((x if f["correction_of"] == "proximal" else p) - q).detach())
-            for p, q, x in zip(*z)] for z in zip(lp, lq, lx)]
+def all_factors(f, lp, lq, lx, adv):
+    fac = [[factors(f, ((x if f["correction_of"] == "proximal" else p) - q).detach(), q, a)
+            for p, q, x, a in zip(*z)] for z in zip(lp, lq, lx, adv)]
     if f["tis_normalise"]:
-        first = None if f["tis_level"] == "token" else 1  # one factor for each response
+        first = None if f["tis_level"] in ("token", "future") else 1  # one factor for each response
         m = torch.cat([b[:first] for g in fac for b, _ in g]).mean()
         fac = [[(b / m, k) for b, k in g] for g in fac]
     return fac
@@ -444,7 +528,7 @@ def token_ratio(f, l, gap):
     return torch.log(vtrace_recursion(f, [math.exp(v) for v in l.tolist()]))
 
 
-def token_term(f, a, p, l, omega, stays, bound, gap):
+def token_term(f, a, p, l, omega, stays, bound, gap, old):
     """The same for token ratios; stays and bound are M2PO's."""
     x = token_ratio(f, l, gap)
     if f["clip"] == "second_moment":
@@ -453,7 +537,7 @@ def token_term(f, a, p, l, omega, stays, bound, gap):
         over = x > bound if a >= 0 else x < -bound
         v = torch.where(over, torch.tensor(math.exp(bound if a >= 0 else -bound)), torch.exp(x))
     else:
-        v = clip_value(f, x, a, torch.arange(1.0, len(l) + 1))
+        v = clip_value(f, x, a, torch.arange(1.0, len(l) + 1), torch.exp(old))
     mask = masked(f, x, a).double()
     hits = torch.maximum(torch.maximum(clip_acts(f, x, a, v), 1 - stays), mask)
     v = v * (1 - mask)
@@ -468,17 +552,22 @@ def evaluate(f, case):
     lq, lx, lr = ([[torch.tensor(r[key]) for r in g] for g in groups]
                   for key in ("logq", "logprox", "logref"))
     old = lx if f["old_policy"] == "proximal" else lq
+    if f["old_policy"] == "interpolated":  # AReaL's compute_prox_logp_approximations, loglinear
+        share = [[torch.tensor([min(max((d - 1) / d, 0), 1) if d > 0 else 0.0 for d in map(float, r["version_gap"])]) for r in g]
+                 for g in groups]
+        old = lx = [[q + s * (p.detach() - q) for p, q, s in zip(*z)] for z in zip(lp, lq, share)]
     L = [[torch.clamp(p - o, -f["token_log_clamp"], f["token_log_clamp"]) for p, o in zip(*z)]
          for z in zip(lp, old)]
     if f["objective"] == "disco":
         return disco(f, lp, lq, lr, L, groups)
     adv, keep = advantages(f, groups)
-    fac = all_factors(f, lp, lq, lx)
+    fac = all_factors(f, lp, lq, lx, adv)
     kept = [[float(k.sum()) if f["mask_denominator"] == "kept" else float(len(k)) for _, k in g]
             for g in fac]
     z = aggregation(f, case, keep, kept)
     gone = dropped(f, case, adv, lp, lq)
     count = [[k if f["mask_denominator"] == "kept" and bool(k.any()) else torch.ones_like(k) for _, k in g] for g in fac]
+    f = dict(f, bounds=balanced(f, case, L, adv, count) if f["balance"] else None)
     X = response_ratios(f, case, lp, lq, old, L, count)
     if f["clip"] == "gamma":
         X = [[x + (torch.log(b) * c).sum() for x, (b, _), c in zip(*v)] for v in zip(X, fac, count)]
@@ -502,7 +591,7 @@ def evaluate(f, case):
             omega = omega * (entropy[g][i] >= bound_of_entropy)
         if f["ratio"] in ("none", "token", "prefix", "vtrace", "token_mixture"):
             term, x, hit = token_term(f, a, p, l, omega, torch.tensor(stays[at:at + len(l)]), bound,
-                                      torch.tensor([float(v) for v in groups[g][i]["version_gap"]]))
+                                      torch.tensor([float(v) for v in groups[g][i]["version_gap"]]), old[g][i])
         else:
             term, x, hit = response_term(f, a, p, l, X[g][i], omega, kept[g][i], count[g][i])
         if (g, i) in gone:
@@ -732,7 +821,33 @@ VARIANTS = [
     ("dapo", dict(tis_level=lv, tis_max=1.2, tis_normalise=True)) for lv in ("token", "sequence", "token_geometric")] + [
     ("gspo", dict(ratio="group_mean", clip="none")), ("gspo", dict(ratio="group_mean", eps_low=0.02, eps_high=0.02)),
     ("is", dict(ratio="group_mean", group_scope="microbatch", microbatch=3)),
-    ("is", dict(ratio="group_mean", ratio_gradient=True, log_cap=0.05, aggregate="token_mean"))]
+    ("is", dict(ratio="group_mean", ratio_gradient=True, log_cap=0.05, aggregate="token_mean"))] + [
+    ("maxrl", dict(scale_eps=0.5)), ("maxrl", dict(baseline="leave_one_out")), ("grpo", dict(scale="group_mean")),
+    ("asymre", dict(baseline_value=0.3)), ("grpo", dict(baseline="leave_one_out", baseline_value=-0.2)),
+    ("opo", dict(baseline_value=0.1)), ("vcpo", dict(baseline_value=0.1)), ("vcpo", dict(cap=1.1)),
+    ("grpo", dict(baseline="off_policy")), ("oapl", dict(baseline_temperature=0.3, reward_kl_coef=0.2)),
+    ("grpo", dict(baseline="soft_maximum")), ("grpo", dict(reward_kl_coef=0.1)),
+    ("grpo", dict(reward_kl_coef=0.1, reward_kl_of="reference", scale="none", drop_equal=True)),
+    ("tba", dict(reward_kl_coef=0.3, baseline="leave_one_out")), ("tba", dict(reward_kl_of="sampler", scale="batch_std")),
+    ("ce_gppo", dict(keep_low=0.5, keep_high=0.25)), ("ce_gppo", dict(keep_low=0, keep_high=0, dual_clip=1.3)),
+    ("gppo", dict(ratio="prefix", keep_high=0.5)), ("gppo", dict(ratio="sequence", keep_low=0.5, log_prob="mean")),
+    ("bapo", dict(eps_high=0.05, balance=2, balance_step=0.01)), ("bapo", dict(eps_low=0.6, balance_low=0.95, balance=1.5)),
+    ("bapo", dict(balance=3, balance_high=1.3, mis_level="token", mis_max=1.2, mask_denominator="kept")),
+    ("bapo", dict(balance=0)), ("bapo", dict(balance=1.5, balance_step=0.02, eps_high=0.05)), ("bapo", dict(ratio_gradient=False, dual_clip=INF, balance=5)),
+    ("dcpo", dict(eps_low=0.02, eps_high=0.01)), ("dcpo", dict(cap=1.05, dual_clip=1.2, old_policy="proximal")),
+    ("dcpo", dict(ratio_gradient=False, eps_low=0.3)), ("aspo", dict(dual_clip=1.1, eps_low=0.1, eps_high=0.3)),
+    ("aspo", dict(old_policy="proximal", mis_level="token", mis_max=1.2)), ("aspo", dict(token_mask=True, mask_low=0.05)),
+    ("a3po", dict(ratio="sequence", log_prob="mean")), ("a3po", dict(clip="none", tis_max=1.05, mis_level="token", mis_max=1.1)),
+    ("grpo", dict(old_policy="interpolated", ratio_gradient=False)),
+    ("fipo", dict(future_half_life=1, tis_min=0.5, tis_max=3)), ("fipo", dict(dual_clip=1.2, future_half_life=2, tis_min=0)),
+    ("fipo", dict(tis_min=0, tis_max=2, tis_normalise=True, correction_of="proximal", future_half_life=3)),
+    ("gspo", dict(tis_level="future", tis_max=1.1, future_half_life=4)),
+    ("prime_rl_ipo", dict(mis_max=0.02, mask_denominator="kept")), ("prime_rl", dict(eps_low=0.02, eps_high=0.05))] + [
+    ("grpo", dict(mis_level=lv, mis_test="tv", mis_max=0.05, mis2_level="token", mis2_test="tv", mis2_max=0.1))
+    for lv in ("token", "sequence", "sequence_mean", "sequence_max")] + [
+    (r, dict(mis_level=lv, mis_min=0.9, mis_max=1.1, mis_free_low=lo, mis_free_high=hi, mask_denominator=m))
+    for r in ("rec_ring", "grpo") for lv in ("token", "sequence_mean") for lo, hi in ((0.85, INF), (0, 1.15), (0.7, 1.3))
+    for m in ("all", "kept")]
 
 
 def short(value):

@@ -372,10 +372,13 @@ static const may may_be_factored[] = {
     MAY_BOTH(objective, BIT(OBJECTIVE_POLICY_GRADIENT)),
     MAY_BOTH(baseline, ANY_VALUE_TO(BASELINE_LEAVE_ONE_OUT)),
     ANY(baseline_value),
+    ANY(baseline_temperature),
     MAY_BOTH(scale, BIT(SCALE_NONE) | BIT(SCALE_GROUP_STD)),
     ANY(scale_eps),
     ANY(std_ddof),
     MAY_BOTH(drop_equal, ON_OR_OFF),
+    MAY_BOTH(reward_kl_coef, ZERO),
+    MAY_BOTH(reward_kl_of, ANY_VALUE_TO(REWARD_KL_REFERENCE)),
     MAY(ratio,
         BIT(RATIO_NONE) | BIT(RATIO_TOKEN) | BIT(RATIO_PREFIX) | BIT(RATIO_SEQUENCE) |
             BIT(RATIO_SEQUENCE_TOKEN) | BIT(RATIO_GROUP_EXPECTATION) | BIT(RATIO_MIXTURE) |
@@ -401,13 +404,20 @@ static const may may_be_factored[] = {
     MAY(clip,
         BIT(CLIP_NONE) | BIT(CLIP_PPO) | BIT(CLIP_PPO_POWER) | BIT(CLIP_CAP) | BIT(CLIP_CLAMP) |
             BIT(CLIP_SIGNED_CLAMP) | BIT(CLIP_TOKEN_LOG) | BIT(CLIP_SIGMOID) |
-            BIT(CLIP_TANH_HAZARD) | BIT(CLIP_GAMMA) | BIT(CLIP_BINARY_TV) | BIT(CLIP_BINARY_KL),
+            BIT(CLIP_TANH_HAZARD) | BIT(CLIP_GAMMA) | BIT(CLIP_BINARY_TV) | BIT(CLIP_BINARY_KL) |
+            BIT(CLIP_PROBABILITY) | BIT(CLIP_RECIPROCAL),
         BIT(CLIP_NONE) | BIT(CLIP_PPO)),
     ANY(eps_low),
     ANY(eps_high),
     MAY(dual_clip, ANY_NUMBER, INFINITE),
     ANY(cap),
     ANY(clip_power),
+    MAY(keep_low, ANY_NUMBER, ONE),
+    MAY(keep_high, ANY_NUMBER, ONE),
+    MAY_BOTH(balance, ZERO),
+    ANY(balance_step),
+    ANY(balance_low),
+    ANY(balance_high),
     ANY(positive_low),
     ANY(positive_high),
     ANY(negative_low),
@@ -449,13 +459,16 @@ static const may may_be_factored[] = {
     ANY(tis_min),
     ANY(tis_max),
     ANY(tis_log_clamp),
+    ANY(future_half_life),
+    MAY(mis_free_low, ANY_NUMBER, ZERO),
+    MAY(mis_free_high, ANY_NUMBER, INFINITE),
     MAY_BOTH(tis_normalise, OFF),
     MAY(mis_level, ANY_VALUE_TO(MASK_LEVEL_SEQUENCE_MAX), BIT(MASK_LEVEL_NONE)),
-    MAY_BOTH(mis_test, ANY_VALUE_TO(MIS_K3)),
+    MAY_BOTH(mis_test, ANY_VALUE_TO(MIS_TV)),
     ANY(mis_min),
     ANY(mis_max),
     MAY(mis2_level, ANY_VALUE_TO(MASK_LEVEL_SEQUENCE_MAX), BIT(MASK_LEVEL_NONE)),
-    MAY_BOTH(mis2_test, ANY_VALUE_TO(MIS_K3)),
+    MAY_BOTH(mis2_test, ANY_VALUE_TO(MIS_TV)),
     ANY(mis2_min),
     ANY(mis2_max),
     ANY(mis_log_clamp),
@@ -517,6 +530,7 @@ static int factors(const policy_algorithm *algorithm, const lab_tables *t) {
   const int zero_if_equal =
       algorithm->baseline == BASELINE_GROUP_MEAN || algorithm->baseline == BASELINE_LEAVE_ONE_OUT;
   if (algorithm->drop_equal && (algorithm->kl_coef != 0 || !zero_if_equal)) return 0;
+  if (algorithm->baseline_value != 0 && zero_if_equal) return 0; /* the kernels have no offset */
   if (!coupled) return 1;
   if (algorithm->clip == CLIP_PPO && !algorithm->ratio_gradient) return 0;
   return !algorithm->denominator_gradient || !algorithm->ratio_gradient ||
@@ -540,6 +554,8 @@ static void advantages(lab_form *f, const policy_algorithm *algorithm) {
     break;
   case BASELINE_LENGTH_WEIGHTED: /* not on the white list */
   case BASELINE_RUNNER_UP:
+  case BASELINE_OFF_POLICY:
+  case BASELINE_SOFT_MAXIMUM:
     break;
   }
   f->group_std = algorithm->scale == SCALE_GROUP_STD;

@@ -72,19 +72,19 @@ static int same(look a, look b) {
 static void a_recipes_own_algorithms_take_free_looks_and_keep_others(void) {
   static const char *const alone[] = {"gepo"}, *const with[] = {"mine", "gepo", "gepo (clip none)",
                                                                 "grpo"};
-  look one, four[4], many[48];
+  look one, four[4], many[LOOK_COLOURS * LOOK_DASHES];
   looks_assign(alone, 1, NULL, 0, &one);
   looks_assign(with, 4, NULL, 0, four);
   CU_ASSERT(same(one, four[1]));
   CU_ASSERT(four[2].colour == four[1].colour && !same(four[2], four[1]));
   CU_ASSERT(four[0].colour != four[1].colour && four[0].colour != four[3].colour);
-  const char *names[48];
-  char room[48][8];
-  for (int i = 0; i < 48; i++) {
+  const char *names[LOOK_COLOURS * LOOK_DASHES];
+  char room[LOOK_COLOURS * LOOK_DASHES][8];
+  for (int i = 0; i < LOOK_COLOURS * LOOK_DASHES; i++) {
     snprintf(room[i], sizeof room[i], "own%d", i);
     names[i] = room[i];
   }
-  looks_assign(names, 48, NULL, 0, many);
+  looks_assign(names, LOOK_COLOURS * LOOK_DASHES, NULL, 0, many);
   for (int i = 0; i < LOOK_COLOURS * LOOK_DASHES; i++)
     for (int k = 0; k < i; k++)
       CU_ASSERT(many[i].colour != many[k].colour || many[i].dash != many[k].dash);

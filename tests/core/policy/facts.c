@@ -50,8 +50,9 @@ static double evaluate(const policy_algorithm *algorithm, world *w) {
 }
 
 static void coefficients_are_finite_differences_of_the_loss(void) {
-  static const char *const names[] = {"is",  "grpo", "dr_grpo", "dapo", "gspo",      "gepo",
-                                      "eqp", "bnpo", "delta_l", "gmpo", "magistral", "sapo"};
+  static const char *const names[] = {
+      "is",   "grpo",      "dr_grpo", "dapo",  "gspo", "gepo",           "eqp",  "bnpo", "delta_l",
+      "gmpo", "magistral", "sapo",    "maxrl", "opsm", "raft_plus_plus", "dcpo", "bapo", "trm"};
   const double h = 1e-5;
   for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
     policy_algorithm algorithm = *policy_algorithms_find(names[k]);
@@ -200,6 +201,8 @@ static void beyond_double_range_results_are_infinite_but_never_nan(void) {
       policy_algorithm algorithm = *policy_algorithms_at(k);
       if (algorithm.objective == OBJECTIVE_DISCO) continue;
       algorithm.mixture_anneal = 0; /* these tokens have no staleness */
+      if (algorithm.old_policy == OLD_INTERPOLATED) algorithm.old_policy = OLD_SAMPLER;
+      algorithm.reward_kl_of = REWARD_KL_SAMPLER; /* nor a reference policy */
       at_shift(&w, 4000.0 * sign);
       evaluate(&algorithm, &w);
       CU_ASSERT(!isnan(w.out.loss));
