@@ -156,6 +156,7 @@ enum { POLICY_NAME_SIZE = 128 };
  * advantage and the learner's likelihood ratio U (paper/methods.md §3.15). */
 typedef struct policy_gate_fields {
   double negative_below; /* drops responses with A < 0 and U below this; 0: off */
+  double negative_above; /* drops responses with A < 0 and U above this; infinite: off */
   double positive_above; /* drops responses with A > 0 and U above this; infinite: off */
   policy_gate_of of;
   policy_scope scope;

@@ -16,19 +16,19 @@
 #define PLAIN                                                                                      \
   .baseline = BASELINE_NONE, .baseline_temperature = 1, .scale_eps = 1e-4, .std_ddof = 1,          \
   .microbatch = 8, .mixture = 0.1, .mixture_midpoint = 8, .mixture_slope = 1,                      \
-  .gate.positive_above = INFINITY, .gate.log_prob = LOG_PROB_MEAN, .rho_bar = 1, .c_bar = 1,       \
-  .token_log_clamp = INFINITY, .log_floor = -INFINITY, .log_cap = INFINITY, .eps_low = 0.2,        \
-  .eps_high = 0.2, .dual_clip = INFINITY, .keep_low = 1, .keep_high = 1, .balance_step = 0.05,     \
-  .balance_low = 0.9, .balance_high = 3, .future_half_life = 32, .mis_free_high = INFINITY,        \
-  .cap = 1, .clip_power = 0.5, .positive_low = 1, .positive_high = 1, .negative_low = 0,           \
-  .negative_high = 1, .tau_positive = 1, .tau_negative = 1.05, .tanh_scale = 1.5,                  \
-  .hazard_power_up = 1.5, .hazard_width_up = 1, .hazard_power_down = 2, .hazard_width_down = 0.8,  \
-  .gamma_k_positive = 2, .gamma_rate_positive = 3, .gamma_k_negative = 3,                          \
-  .gamma_rate_negative = 2, .m2_tau = 0.04, .mask_low = 0.2, .mask_high = 0.2,                     \
-  .length_power = 0.75, .kl_share = 1, .kl_form = KL_CPPO, .ref_kl_form = REF_KL_K3, .tis_max = 2, \
-  .tis_log_clamp = INFINITY, .mis_max = 3, .mis2_max = 3, .mis_log_clamp = INFINITY,               \
-  .off_policy_mask = INFINITY, .top_entropy = 1, .disco_tau = 10, .penalty = 1e3,                  \
-  .penalty_margin = 1e-4
+  .gate.negative_above = INFINITY, .gate.positive_above = INFINITY,                                \
+  .gate.log_prob = LOG_PROB_MEAN, .rho_bar = 1, .c_bar = 1, .token_log_clamp = INFINITY,           \
+  .log_floor = -INFINITY, .log_cap = INFINITY, .eps_low = 0.2, .eps_high = 0.2,                    \
+  .dual_clip = INFINITY, .keep_low = 1, .keep_high = 1, .balance_step = 0.05, .balance_low = 0.9,  \
+  .balance_high = 3, .future_half_life = 32, .mis_free_high = INFINITY, .cap = 1,                  \
+  .clip_power = 0.5, .positive_low = 1, .positive_high = 1, .negative_low = 0, .negative_high = 1, \
+  .tau_positive = 1, .tau_negative = 1.05, .tanh_scale = 1.5, .hazard_power_up = 1.5,              \
+  .hazard_width_up = 1, .hazard_power_down = 2, .hazard_width_down = 0.8, .gamma_k_positive = 2,   \
+  .gamma_rate_positive = 3, .gamma_k_negative = 3, .gamma_rate_negative = 2, .m2_tau = 0.04,       \
+  .mask_low = 0.2, .mask_high = 0.2, .length_power = 0.75, .kl_share = 1, .kl_form = KL_CPPO,      \
+  .ref_kl_form = REF_KL_K3, .tis_max = 2, .tis_log_clamp = INFINITY, .mis_max = 3, .mis2_max = 3,  \
+  .mis_log_clamp = INFINITY, .off_policy_mask = INFINITY, .top_entropy = 1, .disco_tau = 10,       \
+  .penalty = 1e3, .penalty_margin = 1e-4
 #define NAMED(n) .name = n, .base = n, PLAIN
 #define GN .baseline = BASELINE_GROUP_MEAN, .scale = SCALE_GROUP_STD
 #define CENTRED .baseline = BASELINE_GROUP_MEAN
@@ -349,6 +349,7 @@ static const field entries[] = {
           .role = ROLE_PROVENANCE, .rule = "the base and what was changed, as in gepo(clip=none)"),
     FIELD("algorithm.gate", "gate", SECTION, "", NULL,
           "which responses leave the policy term by their own likelihood: {negative_below, "
+          "negative_above, "
           "positive_above, of: group_expectation | sampler, scope: prompt | microbatch, log_prob: "
           "mean | sum}, for any algorithm but disco's",
           .role = ROLE_ALGORITHM),

@@ -266,7 +266,8 @@ void policy_aggregation(policy_state *s) {
  * constant in theta. Averages still count gated responses. */
 
 int policy_has_gate(const policy_algorithm *algorithm) {
-  return algorithm->gate.negative_below > 0 || !isinf(algorithm->gate.positive_above);
+  return algorithm->gate.negative_below > 0 || !isinf(algorithm->gate.negative_above) ||
+         !isinf(algorithm->gate.positive_above);
 }
 
 /* Sums log P and log Q of every response, or averages them over tokens (gate.log_prob: mean). */
@@ -290,7 +291,8 @@ static void sum_responses(policy_state *s) {
 static void gate_response(policy_state *s, size_t i, double log_likelihood) {
   const policy_gate_fields *gate = &s->algorithm->gate;
   const double a = s->advantage[i];
-  if ((a < 0 && log_likelihood < log(gate->negative_below)) ||
+  if ((a < 0 && (log_likelihood < log(gate->negative_below) ||
+                 log_likelihood > log(gate->negative_above))) ||
       (a > 0 && log_likelihood > log(gate->positive_above)))
     s->mask_gate[i] = 0;
 }

@@ -187,6 +187,10 @@ static const policy_field fields[] = {
     NUMBER(mask_high, 0, INFINITY, "upper width of token_mask"),
     NUMBER(gate.negative_below, 0, INFINITY,
            "responses with A < 0 whose likelihood is below this leave the policy term; 0: none"),
+    NUMBER(
+        gate.negative_above, 0, INFINITY,
+        "responses with A < 0 whose likelihood is above this leave the policy term (a placebo for "
+        "negative_below)"),
     NUMBER(gate.positive_above, 0, INFINITY,
            "responses with A > 0 whose likelihood is above this leave the policy term"),
     CHOICE_OF(gate.of, gate_of, gate_of_count,
@@ -593,9 +597,10 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
       {algorithm->gate.of == GATE_SAMPLER && algorithm->gate.scope == SCOPE_MICROBATCH,
        "gate.scope: microbatch is for gate.of: group_expectation; a response's own Q needs no "
        "others"},
-      {disco && (algorithm->gate.negative_below > 0 || !isinf(algorithm->gate.positive_above)),
-       "objective: disco has no advantages that gate.negative_below and gate.positive_above could "
-       "look at"},
+      {disco && (algorithm->gate.negative_below > 0 || !isinf(algorithm->gate.negative_above) ||
+                 !isinf(algorithm->gate.positive_above)),
+       "objective: disco has no advantages that gate.negative_below, gate.negative_above and "
+       "gate.positive_above could look at"},
       {disco && algorithm->ratio != RATIO_NONE && algorithm->ratio != RATIO_TOKEN,
        "objective: disco needs ratio: none (log-L) or token (L-ratio)"},
       {disco && (algorithm->clip != CLIP_NONE || algorithm->tis_level || algorithm->mis_level ||

@@ -120,7 +120,7 @@ DEFAULTS = dict(
     mixture_anneal=False, mixture_midpoint=8, mixture_slope=1, baseline_temperature=1, reward_kl_coef=0,
     reward_kl_of="sampler", keep_low=1, keep_high=1, balance=0, balance_step=0.05, balance_low=0.9, balance_high=3,
     future_half_life=32, mis_free_low=0, mis_free_high=INF,
-    **{"gate.negative_below": 0, "gate.positive_above": INF, "gate.of": "group_expectation",
+    **{"gate.negative_below": 0, "gate.negative_above": INF, "gate.positive_above": INF, "gate.of": "group_expectation",
        "gate.scope": "prompt", "gate.log_prob": "mean"})
 
 
@@ -508,6 +508,8 @@ def dropped(f, case, adv, lp, lq):
         a = float(adv[g][i])
         if a < 0 and f["gate.negative_below"] > 0 and likelihood(g, i) < f["gate.negative_below"]:
             out.add((g, i))
+        if a < 0 and f["gate.negative_above"] < INF and likelihood(g, i) > f["gate.negative_above"]:
+            out.add((g, i))
         if a > 0 and f["gate.positive_above"] < INF and likelihood(g, i) > f["gate.positive_above"]:
             out.add((g, i))
     return out
@@ -784,7 +786,7 @@ VARIANTS = [
     (r, {"gate.negative_below": 0.95, "gate.positive_above": 1.05, **more}) for r in
     ("grpo", "gspo", "tis", "gspo_token", "decoupled_ppo", "eqp", "snis", "gepo") for more in
     ({}, {"gate.scope": "microbatch", "microbatch": 3}, {"gate.of": "sampler"}, {"gate.log_prob": "sum"})] + [
-    ("dr_grpo", {"gate.negative_below": 1.1}), ("dr_grpo", {"gate.positive_above": 0.9, "kl_coef": 0.1}),
+    ("dr_grpo", {"gate.negative_below": 1.1}), ("grpo", {"gate.negative_above": 1}), ("gspo", {"gate.negative_above": 0.95, "gate.of": "sampler"}), ("dr_grpo", {"gate.positive_above": 0.9, "kl_coef": 0.1}),
     ("m2po", {"gate.of": "sampler", "gate.negative_below": 1}),
     ("mois", dict(mixture_anneal=False, mixture=0.4)), ("mois", dict(mixture_midpoint=2, mixture_slope=0.7)),
     ("mois", dict(clip="cap", cap=1.05, ratio_gradient=False, mixture_midpoint=1)),

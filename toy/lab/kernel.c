@@ -442,6 +442,7 @@ static const may may_be_factored[] = {
     ANY(mask_low),
     ANY(mask_high),
     MAY_BOTH(gate.negative_below, ZERO),
+    MAY_BOTH(gate.negative_above, INFINITE),
     MAY_BOTH(gate.positive_above, INFINITE),
     MAY_BOTH(gate.of, ANY_VALUE_TO(GATE_SAMPLER)),
     MAY_BOTH(gate.scope, ANY_VALUE_TO(SCOPE_MICROBATCH)),

@@ -545,7 +545,7 @@ const char *lab_needs_more(const policy_algorithm *algorithm) {
   case SCOPE_MICROBATCH:
     return "its denominator mixes prompts, and a group is of one prompt";
   }
-    if (policy_needs_reference(algorithm)) return "it needs a reference policy";
+  if (policy_needs_reference(algorithm)) return "it needs a reference policy";
   return NULL;
 }
 
