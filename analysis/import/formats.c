@@ -3,6 +3,7 @@
 
 #include "analysis/import/formats.h"
 #include "core/base/records.h"
+#include "core/config/config.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,6 +12,15 @@
 
 #define FORMAT_ADDRESS(name) &format_##name,
 static const import_format *const formats[] = {IMPORT_FORMATS(FORMAT_ADDRESS)};
+#define FORMAT_NAME(name) #name,
+static const char *const format_names[] = {IMPORT_FORMATS(FORMAT_NAME)};
+enum { N_FORMATS = sizeof formats / sizeof *formats };
+
+const char *import_format_about(size_t i, const char **name) {
+  if (i >= N_FORMATS) return NULL;
+  *name = format_names[i];
+  return formats[i]->about;
+}
 
 /* Other common kinds of files, recognised by their first bytes to give a helpful error. */
 static const struct {
@@ -53,34 +63,89 @@ static size_t content_start(const char *text, size_t size) {
   return at;
 }
 
+/* Whether the last part of the path is the fixed name, perhaps with ".gz" or ".zst" behind it. */
+static bool has_name(const char *path, const char *fixed) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  const size_t n = fixed ? strlen(fixed) : 0;
+  return n > 0 && strncmp(name, fixed, n) == 0 &&
+         (name[n] == '\0' || strcmp(name + n, ".gz") == 0 || strcmp(name + n, ".zst") == 0);
+}
+
+static gl_status ask_format(bool *is, size_t i, import_file *f, gl_error *err) {
+  *is = false;
+  f->has_fixed_name = has_name(f->name, formats[i]->fixed_name);
+  return formats[i]->recognise(is, f, err);
+}
+
+/* The format with that name. */
+static gl_status named_format(size_t *out, const char *name, gl_error *err) {
+  char hint[CFG_HINT_SIZE];
+  for (*out = 0; *out < N_FORMATS; ++*out)
+    if (strcmp(format_names[*out], name) == 0) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "--log-format %s: no such format%s; `gepolab list formats` lists them", name,
+                 cfg_hint(name, format_names, N_FORMATS, hint));
+}
+
+/* The trainer's log that the file is; N_FORMATS: none. */
+static gl_status find_log(size_t *out, import_file *f, gl_error *err) {
+  gl_status status = GL_OK;
+  *out = N_FORMATS;
+  for (size_t i = 0; i < N_FORMATS && status == GL_OK; i++) {
+    bool is = false;
+    if (formats[i]->is_general) continue;
+    status = ask_format(&is, i, f, err);
+    if (is && *out < N_FORMATS)
+      return gl_fail(err, GL_EINPUT,
+                     "%s: both %s and %s would read this file; say which it is: --log-format %s "
+                     "or --log-format %s",
+                     f->name, formats[*out]->about, formats[i]->about, format_names[*out],
+                     format_names[i]);
+    if (is) *out = i;
+  }
+  return status;
+}
+
 /* The last format reports the error for files that no other format recognises. */
-static gl_status find_format(const import_format **out, const import_file *f, gl_error *err) {
+static gl_status find_format(const import_format **out, import_file *f, const char *wanted,
+                             gl_error *err) {
+  size_t found = N_FORMATS;
   if (f->start == f->size)
     return import_refuse(f, "the file is empty",
                          "export it again; of a sweep that was stopped before its first cell: run "
                          "the sweep again",
                          err);
   gl_status status = refuse_others(f, err);
-  bool is = false;
-  for (size_t i = 0; i < sizeof formats / sizeof *formats && status == GL_OK && !is; i++) {
-    *out = formats[i];
-    status = formats[i]->recognise(&is, f, err);
+  if (status == GL_OK)
+    status = wanted ? named_format(&found, wanted, err) : find_log(&found, f, err);
+  for (size_t i = 0; i < N_FORMATS && status == GL_OK && found == N_FORMATS; i++) {
+    bool is = false;
+    if (!formats[i]->is_general) continue;
+    status = ask_format(&is, i, f, err);
+    if (is) found = i;
   }
-  return status;
+  if (status != GL_OK) return status;
+  *out = formats[found];
+  f->has_fixed_name = has_name(f->name, (*out)->fixed_name);
+  return GL_OK;
 }
 
 gl_status read_series_text(series_table **out, const char *text, size_t size, const char *name,
                            const shape_request *request, gl_error *err) {
   static const shape_request plain = {0};
-  const import_file file = {name, text, size, content_start(text, size), false};
+  import_file file = {.name = name, .text = text, .size = size, .start = content_start(text, size)};
   const import_format *format = NULL;
   sheet rows = {.name = NULL};
   *out = NULL;
-  gl_status status = find_format(&format, &file, err);
+  if (!request) request = &plain;
+  gl_status status = find_format(&format, &file, request->format, err);
   if (status != GL_OK) return status;
   if (format->series) return format->series(out, &file, err);
+  if (!format->is_general)
+    return import_refuse(&file, "this log has times of requests and no series of steps",
+                         "give it to gepolab fit", err);
   status = format->rows(&rows, &file, err);
-  if (status == GL_OK) status = shape_series(out, &rows, request ? request : &plain, err);
+  if (status == GL_OK) status = shape_series(out, &rows, request, err);
   sheet_fini(&rows);
   return status;
 }
@@ -96,20 +161,42 @@ gl_status read_series(series_table **out, const char *path, const shape_request 
   return status;
 }
 
-gl_status read_rows(sheet *out, const char *path, gl_error *err) {
+gl_status read_rows_text(sheet *out, const char *text, size_t size, const char *name,
+                         const char *wanted, gl_error *err) {
+  import_file file = {.name = name,
+                      .text = text,
+                      .size = size,
+                      .start = content_start(text, size),
+                      .one_column = true};
+  const import_format *format = NULL;
+  *out = (sheet){.name = NULL};
+  gl_status status = find_format(&format, &file, wanted, err);
+  if (status == GL_OK && !format->rows)
+    status = import_refuse(&file, "this log has series of steps and no rows",
+                           "give a table (CSV, TSV or JSON Lines) or a log of requests", err);
+  return status == GL_OK ? format->rows(out, &file, err) : status;
+}
+
+gl_status read_rows(sheet *out, const char *path, const char *format, gl_error *err) {
   char *text = NULL;
   size_t size = 0;
   *out = (sheet){.name = NULL};
   gl_status status = csv_load(&text, &size, path, err);
-  if (status == GL_OK) {
-    const import_file file = {path, text, size, content_start(text, size), true};
-    const import_format *format = NULL;
-    status = find_format(&format, &file, err);
-    if (status == GL_OK && !format->rows)
-      status = import_refuse(&file, "this is a log and no table",
-                             "give a table: CSV, TSV or JSON Lines", err);
-    if (status == GL_OK) status = format->rows(out, &file, err);
-  }
+  if (status == GL_OK) status = read_rows_text(out, text, size, path, format, err);
+  free(text);
+  return status;
+}
+
+gl_status read_which(read_kind *out, const char *path, gl_error *err) {
+  char *text = NULL;
+  size_t size = 0, found = N_FORMATS;
+  *out = READ_IS_OTHER;
+  gl_status status = csv_load(&text, &size, path, err);
+  import_file file = {.name = path, .text = text, .size = size};
+  if (status == GL_OK) file.start = content_start(text, size);
+  if (status == GL_OK && file.start < size) status = find_log(&found, &file, err);
+  if (status == GL_OK && found < N_FORMATS)
+    *out = formats[found]->series ? READ_IS_SERIES : READ_IS_ROWS;
   free(text);
   return status;
 }

@@ -6,24 +6,42 @@
 
 #include "analysis/import/read.h"
 
-/* F(name). json_lines, tabs and commas are in sheet.c. */
-#define IMPORT_FORMATS(F) F(json_lines) F(tabs) F(panel) F(commas)
+/* F(name). The logs of trainers are recognised by their keys, in any order: a file that two of them
+ * would read is refused, and --log-format NAME decides. Then come the general formats, of which the
+ * first that fits is used. json_lines, tabs and commas are in sheet.c. */
+#define IMPORT_FORMATS(F)                                                                          \
+  F(verl)                                                                                          \
+  F(trainer_state)                                                                                 \
+  F(prime_rl)                                                                                      \
+  F(areal_sessions)                                                                                \
+  F(miles)                                                                                         \
+  F(miles_events)                                                                                  \
+  F(step_lists)                                                                                    \
+  F(json_lines)                                                                                    \
+  F(tabs)                                                                                          \
+  F(panel)                                                                                         \
+  F(commas)
 
 typedef struct import_file {
   const char *name; /* file name for error messages */
   const char *text;
   size_t size;
-  size_t start;    /* offset of the first byte that is neither blank nor in a comment line */
-  bool one_column; /* 1: a table may have a single column */
+  size_t start;        /* offset of the first byte that is neither blank nor in a comment line */
+  bool one_column;     /* 1: a table may have a single column */
+  bool has_fixed_name; /* the name is the one that the format's writer gives every file */
 } import_file;
 
 typedef struct import_format {
-  /* *is: the file has this format. Called only if no earlier format of the list matched. A file
-   * that is almost of this format is rejected with a hint. */
+  const char *about; /* what writes such files, for people */
+  /* Name that the writer gives every file ("metrics.jsonl"), so that the folder names the run;
+   * NULL: none. */
+  const char *fixed_name;
+  bool is_general; /* no trainer's own log */
+  /* *is: the file has this format. A file that is almost of this format is rejected with a hint. */
   gl_status (*recognise)(bool *is, const import_file *f, gl_error *err);
   /* Reads the records as rows; NULL: the format has no rows. */
   gl_status (*rows)(sheet *out, const import_file *f, gl_error *err);
-  /* Reads the series; NULL: use shape_series() on the rows. */
+  /* Reads the series; NULL: use shape_series() on the rows. Of a trainer's log: it has none. */
   gl_status (*series)(series_table **out, const import_file *f, gl_error *err);
 } import_format;
 

@@ -18,7 +18,7 @@ static const char plain_label[] = RESULTS_LABEL;
 void gathered_fini(gathered *g) {
   for (size_t i = 0; i < g->n_studies; i++) results_free(g->studies[i].from);
   for (size_t i = 0; i < g->n_tables; i++) series_table_free(g->tables[i]);
-  free(g->series), free(g->studies), free(g->tables);
+  free(g->series), free(g->studies), free(g->tables), free(g->notes);
   arena_fini(&g->memory);
   *g = (gathered){0};
 }
@@ -193,18 +193,18 @@ static bool is_asked_for(const gather_request *q, const char *name, quantity wha
          (what.known < METRIC_COUNT && metric_find(q->metric) == what.known);
 }
 
-static gl_status add_file_series(gathered *g, const rules *r, size_t file, const series *s,
-                                 gl_error *err) {
+static gl_status add_file_series(gathered *g, const rules *r, size_t file, const char *path,
+                                 const series *s, gl_error *err) {
   const gather_request *q = r->of;
   const file_label *label = &r->labels[file];
   arena *m = &g->memory;
   if (g->n_series == IMPORT_MOST_SERIES)
     return gl_fail(err, GL_EINPUT, "%s: there are more than %d series; give fewer files or runs",
-                   q->files[file], (int)IMPORT_MOST_SERIES);
+                   path, (int)IMPORT_MOST_SERIES);
   gathered_series *to = ARRAY_ADD(g->series, g->n_series);
   if (!to) return gl_fail_memory(err, "series");
   const char *own = *s->metric ? s->metric : q->metric ? q->metric : QUANTITY_UNNAMED;
-  *to = (gathered_series){.file = q->files[file],
+  *to = (gathered_series){.file = path,
                           .label_path = label->path,
                           .label = *label->text ? label->text : s->label,
                           .tag = s->tag,
@@ -231,15 +231,44 @@ static gl_status add_file_series(gathered *g, const rules *r, size_t file, const
   return GL_OK;
 }
 
-static gl_status add_table(gathered *g, const rules *r, size_t file, gl_error *err) {
+static gl_status add_note(gathered *g, const char *note, gl_error *err) {
+  const char **to = ARRAY_ADD(g->notes, g->n_notes);
+  if (!to) return gl_fail_memory(err, "notes");
+  *to = arena_text(&g->memory, note);
+  return arena_check(&g->memory, "notes", err);
+}
+
+/* file: index of the file, or of the folder that has it. */
+static gl_status add_table(gathered *g, const rules *r, size_t file, const char *path,
+                           gl_error *err) {
   series_table **t = ARRAY_ADD(g->tables, g->n_tables);
   if (!t) return gl_fail_memory(err, "files");
-  gl_status status = read_series(t, r->of->files[file], &r->of->shape, err);
+  gl_status status = read_series(t, path, &r->of->shape, err);
   if (status != GL_OK) return status;
   g->n_left_out += (*t)->n_left_out;
+  g->n_restarts += (*t)->n_restarts;
+  for (size_t i = 0; i < (*t)->n_notes && status == GL_OK; i++)
+    status = add_note(g, (*t)->notes[i], err);
   for (size_t i = 0; i < (*t)->n_series && status == GL_OK; i++)
     if ((*t)->series[i].n + (*t)->series[i].n_nan > 0)
-      status = add_file_series(g, r, file, &(*t)->series[i], err);
+      status = add_file_series(g, r, file, path, &(*t)->series[i], err);
+  return status;
+}
+
+static gl_status add_folder(gathered *g, const rules *r, size_t file, gl_error *err) {
+  folder_logs f;
+  char note[1200];
+  gl_status status = folder_list(&f, r->of->files[file], READ_IS_SERIES, err);
+  for (size_t i = 0; i < f.n && status == GL_OK; i++) {
+    const char *path = arena_text(&g->memory, f.path[i]);
+    status = path ? add_table(g, r, file, path, err) : gl_fail_memory(err, "files");
+  }
+  if (status == GL_OK && f.n_left_out > 0) {
+    snprintf(note, sizeof note, "%.500s: %zu files were read, and %zu left out: %s",
+             r->of->files[file], f.n, f.n_left_out, f.left_out);
+    status = add_note(g, note, err);
+  }
+  folder_fini(&f);
   return status;
 }
 
@@ -544,8 +573,13 @@ static gl_status read_files(gathered *g, const rules *r, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < r->of->n_files && status == GL_OK; i++) {
     int is_study = 0;
+    if (folder_is(r->of->files[i])) {
+      status = add_folder(g, r, i, err);
+      continue;
+    }
     status = read_is_study(r->of->files[i], &is_study, err);
-    if (status == GL_OK) status = is_study ? add_studies(g, r, i, err) : add_table(g, r, i, err);
+    if (status == GL_OK)
+      status = is_study ? add_studies(g, r, i, err) : add_table(g, r, i, r->of->files[i], err);
   }
   return status;
 }

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 typedef struct gather_request {
-  const char *const *files;
+  const char *const *files; /* files, and folders of logs */
   size_t n_files;
   /* "FILE=AIME24": the benchmark or study of a file, given by path or base name; or
    * "FILE=cluster.window=32": a recipe field and its value. */
@@ -39,7 +39,7 @@ typedef struct gather_request {
 } gather_request;
 
 typedef struct gathered_series {
-  const char *file;                    /* borrowed from the request */
+  const char *file;                    /* its path */
   const char *label_path;              /* "label", or the field that the label is a value of */
   const char *label;                   /* "" if none */
   const char *name;                    /* displayed name of the algorithm */
@@ -71,8 +71,11 @@ typedef struct gathered {
   size_t n_studies;
   series_table **tables; /* [n_tables] own the texts that series borrow */
   size_t n_tables;
-  size_t n_left_out; /* number of non-numeric values in the files */
-  arena memory;      /* memory of texts and of the series' numbers */
+  size_t n_left_out;  /* number of non-numeric values in the files */
+  size_t n_restarts;  /* how often trainers' logs went back to an earlier step */
+  const char **notes; /* [n_notes] what was left out or replaced while reading */
+  size_t n_notes;
+  arena memory; /* memory of texts and of the series' numbers */
 } gathered;
 
 /* Returns how many cells of the series are NaN. *at_end: one of them comes after the last value. */

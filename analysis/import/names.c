@@ -2,6 +2,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "analysis/import/names.h"
 
+#include "analysis/import/foreign.h"
 #include "analysis/import/read.h"
 
 #include <pcre2.h>
@@ -10,7 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Name components that correspond to one of gepolab's metrics. */
+/* Name components that correspond to one of gepolab's metrics, in logs whose program is not known.
+ * Whole names of known programs are in foreign.c, which comes first. */
 static const struct {
   const char *component;
   metric known;
@@ -27,7 +29,6 @@ static const struct {
     {"completion_length", METRIC_RESPONSE_LENGTH},
     {"clip_ratio", METRIC_CLIP_FRACTION},
     /* verl */
-    {"ppo_kl", METRIC_KL_K3},
     {"kl_loss", METRIC_KL_REF},
     /* others */
     {"kl_div", METRIC_KL_REF},
@@ -40,8 +41,8 @@ static const struct {
 enum { N_FOREIGN = sizeof foreign / sizeof *foreign };
 
 /* First components, or whole names, of scores. */
-static const char *const evaluations[] = {"eval", "evaluation", "test",
-                                          "val",  "validation", "benchmark"};
+static const char *const evaluations[] = {"eval",       "evaluation", "test",    "val",
+                                          "validation", "benchmark",  "val-core"};
 static const char *const scores[] = {"eval_score",   "score",       "accuracy",
                                      "acc",          "pass@1",      "pass_rate",
                                      "success_rate", "exact_match", "mean_score"};
@@ -58,13 +59,23 @@ static metric known_component(const char *at, size_t n) {
   return METRIC_COUNT;
 }
 
-/* The metric of the last known component. */
+/* The metric of the last component that is known. What follows it may only say that it is a mean:
+ * "response_length/max" and "response_length/clip_ratio" are other quantities. */
 static metric known_metric(const char *name) {
+  static const char *const means[] = {"mean", "avg", "average"};
+  const foreign_metric *f = foreign_find(name);
+  if (f) return f->known;
   metric found = METRIC_COUNT;
   for (const char *at = name;;) {
     const size_t n = strcspn(at, "/");
     const metric here = known_component(at, n);
-    if (here < METRIC_COUNT) found = here;
+    bool is_mean = false;
+    for (size_t i = 0; i < sizeof means / sizeof *means; i++)
+      is_mean |= is_component(at, n, means[i]);
+    if (here < METRIC_COUNT)
+      found = here;
+    else if (!is_mean)
+      found = METRIC_COUNT;
     if (at[n] == '\0') return found;
     at += n + 1;
   }

@@ -1,8 +1,9 @@
 /* The meaning of a metric name in another program's log: one of gepolab's metrics, an evaluation
  * score, or neither; and whether higher or lower is better.
  *
- * Names are split at slashes, and their components are compared with gepolab's metrics and with a
- * table of the names used by TRL, verl and the released GEPO code. "eval/…", "test/…" and the like,
+ * Whole names that known trainers write are looked up first (foreign.h). Other names are split at
+ * slashes, and their components are compared with gepolab's metrics and with a table of common
+ * names; behind the component only "mean" may follow. "eval/…", "test/…" and the like,
  * and words such as "accuracy", are scores. */
 #ifndef GEPOLAB_ANALYSIS_IMPORT_NAMES_H
 #define GEPOLAB_ANALYSIS_IMPORT_NAMES_H

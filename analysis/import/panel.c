@@ -185,4 +185,8 @@ static gl_status rows_of_panel(sheet *out, const import_file *f, gl_error *err) 
   return sheet_read(out, f->text, f->size, SHEET_COMMAS, f->name, err);
 }
 
-const import_format format_panel = {recognise_panel, rows_of_panel, read_panel};
+const import_format format_panel = {.about = "CSV of a W&B panel",
+                                    .is_general = true,
+                                    .recognise = recognise_panel,
+                                    .rows = rows_of_panel,
+                                    .series = read_panel};

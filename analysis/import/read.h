@@ -43,8 +43,11 @@ typedef struct series_table {
   const char *axis; /* heading of the x column */
   series *series;
   size_t n_series;
-  size_t n_left_out; /* number of non-numeric values, such as lists in JSON lines */
-  arena memory;      /* memory of texts and of the table itself */
+  size_t n_left_out;  /* number of non-numeric values, such as lists in JSON lines */
+  size_t n_restarts;  /* how often a trainer's log went back to an earlier step */
+  const char **notes; /* [n_notes] what a reader must tell its user about the file */
+  size_t n_notes;
+  arena memory; /* memory of texts and of the table itself */
 } series_table;
 
 /* Allocates an empty table; NULL if memory runs out. */
@@ -54,6 +57,10 @@ void series_table_free(series_table *table);
 gl_status series_add(series_table *table, const series *like, gl_error *err);
 /* Appends a value; NaN stores the step in nan_step. Errors: GL_ENOMEM. */
 gl_status series_append(series *s, double step, double value, gl_error *err);
+
+/* Adds a note, printf-style. Errors: GL_ENOMEM. */
+gl_status series_note(series_table *table, gl_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Returns true if the metric has that component between slashes: "train/step_diff" has "step_diff".
  */
@@ -131,6 +138,7 @@ typedef enum shape_columns { COLUMNS_BY_NAME, COLUMNS_ARE_RUNS, COLUMNS_ARE_METR
 typedef struct shape_request {
   const char *step; /* heading of the step column; NULL: identified by its name */
   shape_columns columns;
+  const char *format; /* name of the file's format (formats.h); NULL: recognised by its content */
 } shape_request;
 
 /* Extracts the series of a sheet. Release with series_table_free(). Errors: GL_ENOMEM, GL_EINPUT
@@ -141,9 +149,12 @@ gl_status shape_series(series_table **out, const sheet *s, const shape_request *
 
 /* --- files: formats.c --- */
 
-/* Reads a file as rows, for callers that know its columns. A single column is accepted. Release
- * with sheet_fini(), also after an error. Errors: as for read_series(). */
-gl_status read_rows(sheet *out, const char *path, gl_error *err);
+/* Reads a file as rows, for callers that know its columns. A single column is accepted. format: its
+ * name, or NULL. Release with sheet_fini(), also after an error. Errors: as for read_series(). */
+gl_status read_rows(sheet *out, const char *path, const char *format, gl_error *err);
+/* The same from size bytes of text. */
+gl_status read_rows_text(sheet *out, const char *text, size_t size, const char *name,
+                         const char *format, gl_error *err);
 /* Reads the series of a file; request may be NULL. Release with series_table_free(). Errors:
  * GL_ENOMEM, GL_EIO (cannot be read), GL_EINPUT with position and hint (not in a supported format).
  */
@@ -152,7 +163,49 @@ gl_status read_series(series_table **out, const char *path, const shape_request 
 /* The same from size bytes of text; name is the file name in messages. */
 gl_status read_series_text(series_table **out, const char *text, size_t size, const char *name,
                            const shape_request *request, gl_error *err);
+/* Name and description of format i, in the order of formats.h; NULL after the last one. */
+const char *import_format_about(size_t i, const char **name);
+
+/* What kind of a trainer's log a file is. */
+typedef enum read_kind {
+  READ_IS_SERIES, /* metrics by step */
+  READ_IS_ROWS,   /* times of requests */
+  READ_IS_OTHER   /* no trainer's log: a table, or something else */
+} read_kind;
+/* Errors: GL_ENOMEM, GL_EIO, GL_EINPUT (several formats would read it). */
+gl_status read_which(read_kind *out, const char *path, gl_error *err);
+
 /* *is: 1 if the file begins like a study. Errors: GL_EIO (cannot be read). */
 gl_status read_is_study(const char *path, int *is, gl_error *err);
+
+/* --- folders: folder.c --- */
+
+/* The logs in a folder and in the folders within it, in the order of their paths. If some of them
+ * are trainers' logs, the others are left out; if none is, all files called .csv, .tsv or .jsonl
+ * are listed (perhaps with .gz or .zst behind it). Of Hugging Face checkpoints side by side, whose
+ * logs repeat each other, only the last one is listed. */
+typedef struct folder_logs {
+  const char **path; /* [n] */
+  size_t n;
+  char
+      left_out[400]; /* names of files that are left out, ", " between them; "" if there are none */
+  size_t n_left_out;
+  bool are_tables; /* no file is a trainer's log */
+  arena memory;
+} folder_logs;
+
+/* Whether there is a folder at that path. */
+bool folder_is(const char *path);
+/* kind: READ_IS_SERIES or READ_IS_ROWS, the trainers' logs that are wanted. Release with
+ * folder_fini(), also after an error. Errors: GL_ENOMEM, GL_EIO, GL_EINPUT (no such log in it). */
+gl_status folder_list(folder_logs *out, const char *folder, read_kind kind, gl_error *err);
+void folder_fini(folder_logs *f);
+
+/* Called with each table of rows. */
+typedef gl_status rows_taker(void *context, const sheet *rows, gl_error *err);
+/* Reads the rows of a file; of a folder those of all its logs of requests, of which the files of
+ * one folder are read as one text, because an attempt may begin in one and end in the next. */
+gl_status read_rows_each(const char *path, const char *format, rows_taker *take, void *context,
+                         gl_error *err);
 
 #endif

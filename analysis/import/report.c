@@ -1,6 +1,8 @@
 /* Reports gathered files as tables and JSON. */
 #include "analysis/import/report.h"
 
+#include "analysis/import/foreign.h"
+
 #include "analysis/analyze.h"
 #include "analysis/import/read.h"
 #include "analysis/sets.h"
@@ -488,6 +490,47 @@ static const char *report_files(table *to, const gathered *g) {
   return n == 1 ? last : NULL;
 }
 
+/* What was left out or replaced, and by what definition the trainers count. */
+static void report_notes(table *to, const gathered *g) {
+  table *notes = table_list(table_field(to, "notes"));
+  for (size_t i = 0; i < g->n_notes; i++) {
+    table_text(table_field(notes, ""), g->notes[i]);
+    table_line(to, "note: %s", g->notes[i]);
+  }
+}
+
+static const table_column definition_columns[] = {{"metric", TABLE_TEXT, .head = "", .width = -50},
+                                                  {"read_as", TABLE_TEXT, .head = "", .width = -15},
+                                                  {"definition", TABLE_TEXT, .head = ""},
+                                                  TABLE_KEY("system", TABLE_TEXT),
+                                                  TABLE_KEY("source", TABLE_TEXT)};
+
+static bool is_first_of_metric(const gathered *g, size_t i) {
+  for (size_t k = 0; k < i; k++)
+    if (strcmp(g->series[k].metric, g->series[i].metric) == 0) return false;
+  return true;
+}
+
+/* The definitions of metrics that are read as metrics of gepolab. */
+static void report_definitions(table *to, const gathered *g) {
+  table *t = NULL;
+  for (size_t i = 0; i < g->n_series; i++) {
+    const foreign_metric *f = foreign_find(g->series[i].metric);
+    if (!f || f->known == METRIC_COUNT || !is_first_of_metric(g, i)) continue;
+    if (!t) {
+      table_line(to, "%s", "");
+      table_line(to, "%s",
+                 "What the trainers count by these names, and which metric each is read as:");
+      t = table_rows(table_field(to, "definitions"), definition_columns,
+                     sizeof definition_columns / sizeof *definition_columns);
+      table_plain(t, 0);
+    }
+    table_row(t);
+    table_text(t, f->name), table_text(t, metric_about(f->known)->name);
+    table_text(t, f->definition), table_text(t, f->system), table_text(t, f->source);
+  }
+}
+
 /* --- entry points --- */
 
 gl_status report_gathered(table *to, const gathered *g, const published *printed, gl_error *err) {
@@ -510,6 +553,10 @@ gl_status report_gathered(table *to, const gathered *g, const published *printed
   if (status == GL_OK && printed) {
     table_line(to, "%s", "");
     report_published(to, printed, &l);
+  }
+  if (status == GL_OK) {
+    report_definitions(to, g);
+    report_notes(to, g);
   }
   benchmarks_fini(&b);
   arena_fini(&l.memory);
@@ -534,7 +581,8 @@ gl_status report_analysis(table *to, const gather_request *request, const publis
                           gl_error *err) {
   int is_study = 0;
   gl_status status = GL_OK;
-  if (request->n_files == 1) status = read_is_study(request->files[0], &is_study, err);
+  if (request->n_files == 1 && !folder_is(request->files[0]))
+    status = read_is_study(request->files[0], &is_study, err);
   if (status != GL_OK) return status;
   if (is_study && !has_options(request) && !request->each_set && !printed)
     return report_study(to, request->files[0], request->set, err);
@@ -619,7 +667,7 @@ static gl_status read_published_rows(published *p, const sheet *s, gl_error *err
 gl_status published_read(published *out, const char *path, gl_error *err) {
   sheet s;
   *out = (published){0};
-  gl_status status = read_rows(&s, path, err);
+  gl_status status = read_rows(&s, path, NULL, err);
   if (status == GL_OK) status = read_published_rows(out, &s, err);
   sheet_fini(&s);
   return status;

@@ -4,6 +4,7 @@
 #include "core/base/array.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,20 @@ void series_table_free(series_table *table) {
   for (size_t i = 0; i < table->n_series; i++)
     free(table->series[i].step), free(table->series[i].value), free(table->series[i].nan_step);
   free(table->series);
+  free(table->notes);
   arena_free_owner(&table->memory);
+}
+
+gl_status series_note(series_table *table, gl_error *err, const char *format, ...) {
+  char text[1500];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  const char **note = ARRAY_ADD(table->notes, table->n_notes);
+  if (!note) return gl_fail_memory(err, "notes");
+  *note = arena_text(&table->memory, text);
+  return arena_check(&table->memory, "notes", err);
 }
 
 gl_status series_add(series_table *table, const series *like, gl_error *err) {

@@ -324,7 +324,9 @@ static gl_status json_lines_rows(sheet *out, const import_file *f, gl_error *err
   return sheet_read(out, f->text, f->size, SHEET_JSON_LINES, f->name, err);
 }
 
-const import_format format_json_lines = {.recognise = recognise_json_lines,
+const import_format format_json_lines = {.about = "JSON Lines",
+                                         .is_general = true,
+                                         .recognise = recognise_json_lines,
                                          .rows = json_lines_rows};
 
 static gl_status recognise_tabs(bool *is, const import_file *f, gl_error *err) {
@@ -337,7 +339,8 @@ static gl_status tabs_rows(sheet *out, const import_file *f, gl_error *err) {
   return sheet_read(out, f->text, f->size, SHEET_TABS, f->name, err);
 }
 
-const import_format format_tabs = {.recognise = recognise_tabs, .rows = tabs_rows};
+const import_format format_tabs = {
+    .about = "TSV", .is_general = true, .recognise = recognise_tabs, .rows = tabs_rows};
 
 static gl_status recognise_commas(bool *is, const import_file *f, gl_error *err) {
   *is = true;
@@ -354,4 +357,5 @@ static gl_status commas_rows(sheet *out, const import_file *f, gl_error *err) {
   return sheet_read(out, f->text, f->size, SHEET_COMMAS, f->name, err);
 }
 
-const import_format format_commas = {.recognise = recognise_commas, .rows = commas_rows};
+const import_format format_commas = {
+    .about = "CSV", .is_general = true, .recognise = recognise_commas, .rows = commas_rows};

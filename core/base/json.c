@@ -144,9 +144,20 @@ static int json_take(json_reader *r, char c, const char *what) {
   return 1;
 }
 
+/* Length of a NaN or an infinity at the current position; 0: none, or they are no numbers here. */
+static size_t python_number_size(const json_reader *r) {
+  static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+  for (size_t i = 0; r->python_numbers && i < sizeof words / sizeof *words; ++i) {
+    const size_t n = strlen(words[i]);
+    if (r->size - r->at >= n && memcmp(r->text + r->at, words[i], n) == 0) return n;
+  }
+  return 0;
+}
+
 char json_peek(json_reader *r) {
   if (r->status != GL_OK) return '\0';
   char c = next_byte(r);
+  if (c != '\0' && python_number_size(r) > 0) return '0';
   return c != '\0' && strchr("{[\"tfn-0123456789", c) != NULL ? c : '\0';
 }
 
@@ -296,6 +307,7 @@ static int byte_is(const json_reader *r, size_t at, const char *any) {
 static size_t number_size(json_reader *r) {
   if (r->status != GL_OK) return 0;
   next_byte(r);
+  if (python_number_size(r) > 0) return python_number_size(r);
   size_t at = r->at + (byte_is(r, r->at, "-") ? 1u : 0u), whole = digits_at(r, at);
   int good = whole > 0 && (whole == 1 || r->text[at] != '0');
   at += whole;
@@ -345,7 +357,7 @@ double json_real(json_reader *r) {
   memcpy(text, r->text + r->at, n);
   text[n] = '\0';
   double value = strtod(text, NULL);
-  if (!isfinite(value)) {
+  if (!isfinite(value) && python_number_size(r) == 0) {
     json_fail(r, "a number too large for double precision");
     return 0;
   }

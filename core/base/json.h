@@ -51,10 +51,12 @@ enum { JSON_MAX_DEPTH = 64 };
 typedef struct json_reader {
   const char *text, *name; /* borrowed */
   size_t size, at;
-  size_t first_line; /* line number of the text's first line; 1 unless the caller sets another */
-  size_t depth;      /* number of open containers */
-  int first;         /* no element of the innermost container has been read yet */
-  char *word;        /* the last string or key read, decoded; valid until the next */
+  size_t first_line;  /* line number of the text's first line; 1 unless the caller sets another */
+  size_t depth;       /* number of open containers */
+  int first;          /* no element of the innermost container has been read yet */
+  int python_numbers; /* set by the caller: NaN, Infinity and -Infinity, which Python's json.dumps
+                         writes, are numbers too */
+  char *word;         /* the last string or key read, decoded; valid until the next */
   size_t word_size, word_room;
   gl_error *err;
   gl_status status;
@@ -79,7 +81,8 @@ int json_member(json_reader *r);
  * and returns 0. */
 int json_element(json_reader *r);
 
-/* Returns the first character of the next value, one of {["tfn-0123456789, or 0. */
+/* Returns the first character of the next value, one of {["tfn-0123456789, or 0; of NaN and
+ * Infinity, where they are numbers, a digit. */
 char json_peek(json_reader *r);
 /* Reads a string into r->word. */
 void json_string(json_reader *r);

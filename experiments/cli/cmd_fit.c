@@ -162,13 +162,20 @@ static void fit_add_field(cJSON *to, fit_field f, const delay_fit *of, const cha
 
 /* An empirical distribution is read from one CSV file; of other logs its recipe line is a wish. */
 static void fit_print_recipe(char *const line[FIT_FIELDS], const delay_fit *fits, size_t n_files) {
-  int empirical = 0;
+  int empirical = 0, others = 0;
   puts("\ncluster:");
   for (int f = 0; f < FIT_FIELDS; ++f) {
     if (line[f] == NULL) continue;
-    printf("  %s\n", line[f]);
-    empirical |= !fits[f].is_constant && fits[f].chosen == FIT_FAMILIES;
+    const int is_of_recipe = fit_field_is_of_recipe((fit_field)f);
+    printf("  %s%s\n", is_of_recipe ? "" : "# ", line[f]);
+    others |= !is_of_recipe;
+    empirical |= is_of_recipe && !fits[f].is_constant && fits[f].chosen == FIT_FAMILIES;
   }
+  if (others)
+    puts(
+        "  # Lines with # are measured times that a recipe has no field for. Decoding at R tokens "
+        "per\n  # second, a response of t seconds has R t tokens: of a lognormal response, lengths "
+        "have mu + ln R.");
   if (!empirical) return;
   puts(
       "  # An empirical law reads one CSV file, found from the recipe's folder: save the column as "
@@ -194,6 +201,11 @@ static gl_status fit_and_tell(fit_log *log, const fit_request *q, gl_error *err)
   for (int f = 0; f < FIT_FIELDS && status == GL_OK; ++f) {
     fit_measured *m = &log->field[f];
     if (m->n == 0) continue;
+    if (!fit_field_is_of_recipe((fit_field)f) && m->n < FIT_LEAST_VALUES) {
+      fprintf(stderr, "gepolab: note: %s has %zu values, and a fit needs %d\n",
+              fit_field_name((fit_field)f), m->n, (int)FIT_LEAST_VALUES);
+      continue;
+    }
     status =
         fit_values(&fits[f], m->value, m->n, q->limits[f], 1, fit_field_name((fit_field)f), err);
     if (status == GL_OK) line[f] = recipe_line((fit_field)f, &fits[f], q, m->heading);
@@ -211,12 +223,13 @@ static gl_status fit_and_tell(fit_log *log, const fit_request *q, gl_error *err)
 
 static gl_status run_fit(const command *self, int argc, char **argv, gl_error *err) {
   args_list columns = {.n = 0}, least = {.n = 0}, most = {.n = 0};
-  const char *unit = NULL;
+  const char *unit = NULL, *format = NULL;
   int censored = 0;
   fit_request q = {.json = 0};
   args_option options[] = {
       {"column", 'c', ARGS_EACH, "FIELD=HEADING",
-       "the column of delay, data_delay, generation or lengths", &columns},
+       "the column of delay, data_delay, generation, lengths, request, response, reward or tools",
+       &columns},
       {"unit", 'u', ARGS_TEXT, "UNIT",
        "of the times in the logs: s (default), ms, us, min, h; asked for where a\n"
        "column is called by another one, as fetch_ms is",
@@ -227,6 +240,7 @@ static gl_status run_fit(const command *self, int argc, char **argv, gl_error *e
        &most},
       {"censored", 0, ARGS_FLAG, NULL,
        "the limits are the measurement's: laws are not clamped to them", &censored},
+      {"log-format", 0, ARGS_TEXT, "NAME", "of the files (`gepolab list formats`)", &format},
       {"json", 0, ARGS_FLAG, NULL, "all laws as JSON", &q.json}};
   args a;
   gl_status status =
@@ -236,7 +250,8 @@ static gl_status run_fit(const command *self, int argc, char **argv, gl_error *e
     q.files = a.words;
     q.n_files = a.n_words;
     status = fit_read_limits(&q, &least, &most, censored, err);
-    if (status == GL_OK) status = fit_log_read(&log, a.words, a.n_words, &columns, unit, err);
+    if (status == GL_OK)
+      status = fit_log_read(&log, a.words, a.n_words, &columns, unit, format, err);
     q.factor = log.factor;
     if (status == GL_OK) status = fit_and_tell(&log, &q, err);
     fit_log_fini(&log);
@@ -258,8 +273,11 @@ const command command_fit = {
         "p that of a parametric bootstrap of 199 samples: laws with p <= 0.05 are refused, which\n"
         "happens to the true law in 5 % of all logs. Of the others, the one of least AIC is\n"
         "chosen; where none is left, the empirical law. Many values at the largest one are a\n"
-        "limit's, and need --at-most FIELD=X.",
+        "limit's, and need --at-most FIELD=X.\n\n"
+        "Of AReaL's sessions-r*.jsonl and the trajectories of miles' dashboard, and of folders of\n"
+        "them, the times of every rollout are fitted: request, response, reward and tools.",
     .examples = "  gepolab fit fetches.csv --column delay=fetch_ms --unit ms\n"
                 "  gepolab fit run.jsonl --column lengths=tokens --at-most lengths=8192\n"
-                "  gepolab fit a.csv b.csv --at-most delay=1800 --censored --json",
+                "  gepolab fit a.csv b.csv --at-most delay=1800 --censored --json\n"
+                "  gepolab fit dump/dashboard/trajectories",
     .run = run_fit};

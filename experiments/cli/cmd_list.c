@@ -1,6 +1,8 @@
 /* gepolab list recipes, metrics, definitions, kinds and presets: what there is. (Algorithms, fields
  * and published cases have files of their own.) */
 #define _GNU_SOURCE /* strcasestr */
+#include "analysis/import/foreign.h"
+#include "analysis/import/read.h"
 #include "core/base/metrics.h"
 #include "core/base/shown.h"
 #include "core/config/config.h"
@@ -126,10 +128,41 @@ static bool is_metric_wanted(const metric_info *m, const args *a) {
   return true;
 }
 
-static gl_status list_metrics(bool is_json, const args *a, gl_error *err) {
+static const table_column foreign_columns[] = {{"name", TABLE_TEXT, .head = "", .width = -46},
+                                               {"read_as", TABLE_TEXT, .head = "", .width = -15},
+                                               {"definition", TABLE_TEXT, .head = ""},
+                                               TABLE_KEY("system", TABLE_TEXT),
+                                               TABLE_KEY("source", TABLE_TEXT)};
+
+static bool is_foreign_wanted(const foreign_metric *f, const args *a) {
+  const char *known = f->known < METRIC_COUNT ? metric_about(f->known)->name : "";
+  for (size_t i = 0; i < a->n_words; ++i)
+    if (strcasestr(f->name, a->words[i]) == NULL && strcasestr(known, a->words[i]) == NULL &&
+        strcasestr(f->system, a->words[i]) == NULL &&
+        strcasestr(f->definition, a->words[i]) == NULL)
+      return false;
+  return true;
+}
+
+/* Adds the rows of other programs' names; returns how many there are. */
+static size_t list_foreign(table *t, const args *a) {
   size_t n = 0;
-  table *t = table_new(metric_columns, sizeof metric_columns / sizeof *metric_columns);
-  table_plain(t, 0);
+  for (size_t i = 0; foreign_at(i) != NULL; ++i) {
+    const foreign_metric *f = foreign_at(i);
+    if (!is_foreign_wanted(f, a)) continue;
+    ++n;
+    table_row(t);
+    table_text(t, f->name);
+    table_text(t, f->known < METRIC_COUNT ? metric_about(f->known)->name : NULL);
+    table_text(t, f->definition);
+    table_shown(t, "%s [%s, %s]", f->definition, f->system, f->source);
+    table_text(t, f->system), table_text(t, f->source);
+  }
+  return n;
+}
+
+static size_t list_own_metrics(table *t, const args *a) {
+  size_t n = 0;
   for (int m = 0; m < METRIC_COUNT; ++m) {
     const metric_info *about = metric_about((metric)m);
     if (!is_metric_wanted(about, a)) continue;
@@ -139,19 +172,30 @@ static gl_status list_metrics(bool is_json, const args *a, gl_error *err) {
     if (about->source[0] != '\0') table_shown(t, "%s [%s]", about->meaning, about->source);
     table_text(t, about->source);
   }
+  return n;
+}
+
+static gl_status list_metrics(bool is_json, bool is_foreign, const args *a, gl_error *err) {
+  table *t = is_foreign
+                 ? table_new(foreign_columns, sizeof foreign_columns / sizeof *foreign_columns)
+                 : table_new(metric_columns, sizeof metric_columns / sizeof *metric_columns);
+  table_plain(t, 0);
+  const size_t n = is_foreign ? list_foreign(t, a) : list_own_metrics(t, a);
   if (n > 0) return report_table(t, TABLE_AS_TEXT, is_json, err);
   table_free(t);
   return gl_fail(err, GL_EINPUT,
-                 "no metric has '%s' in its name or meaning; `gepolab list metrics` lists them",
-                 a->words[a->n_words - 1]);
+                 "no metric has '%s' in its name or meaning; `gepolab list metrics%s` lists them",
+                 a->words[a->n_words - 1], is_foreign ? " --foreign" : "");
 }
 
 static gl_status run_metrics(const command *self, int argc, char **argv, gl_error *err) {
-  int json = 0;
-  const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "the table as JSON", &json}};
+  int json = 0, foreign = 0;
+  const args_option options[] = {{"foreign", 0, ARGS_FLAG, NULL,
+                                  "names in the logs of trainers, and what each counts", &foreign},
+                                 {"json", 0, ARGS_FLAG, NULL, "the table as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, 1, argc, argv, err);
-  if (status == GL_OK && !a.help) status = list_metrics(json, &a, err);
+  gl_status status = args_parse(&a, self, options, 2, argc, argv, err);
+  if (status == GL_OK && !a.help) status = list_metrics(json, foreign, &a, err);
   args_fini(&a);
   return status;
 }
@@ -163,8 +207,11 @@ const command command_metrics = {
     .summary = "what is measured at every update, with units and sources",
     .about = "The names are columns of the store, keys of JSON and labels of figures. With words, "
              "those\n"
-             "whose name or meaning has them all.",
-    .examples = "  gepolab list metrics\n  gepolab list metrics ess\n  gepolab list metrics --json",
+             "whose name or meaning has them all. --foreign lists the names that trainers write,\n"
+             "the metric that each is read as (none: it measures something else), and the\n"
+             "definition that the trainer counts by, with its version and source line.",
+    .examples = "  gepolab list metrics\n  gepolab list metrics ess\n"
+                "  gepolab list metrics --foreign staleness\n  gepolab list metrics --json",
     .run = run_metrics};
 
 /* --- list definitions --- */
@@ -196,6 +243,38 @@ const command command_definitions = {
              "for one simulated run.",
     .examples = "  gepolab list definitions\n  gepolab list definitions --json",
     .run = run_definitions};
+
+/* --- list formats --- */
+
+static gl_status run_formats(const command *self, int argc, char **argv, gl_error *err) {
+  static const table_column columns[] = {{"name", TABLE_TEXT, .head = "", .width = -16},
+                                         {"about", TABLE_TEXT, .head = ""}};
+  int json = 0;
+  const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "the table as JSON", &json}};
+  args a;
+  gl_status status = args_parse(&a, self, options, 1, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    const char *name = NULL, *about = NULL;
+    table *t = table_new(columns, 2);
+    table_plain(t, 0);
+    for (size_t i = 0; (about = import_format_about(i, &name)) != NULL; ++i) {
+      table_row(t);
+      table_text(t, name), table_text(t, about);
+    }
+    status = report_table(t, TABLE_AS_TEXT, json, err);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_formats = {
+    .name = "list formats",
+    .arguments = "",
+    .summary = "the formats of other programs' logs",
+    .about = "analyze, plot and fit know a file by its content, compressed with gzip or zstd or\n"
+             "not. --log-format NAME decides where two formats would read it.",
+    .examples = "  gepolab list formats\n  gepolab analyze run.jsonl --log-format json_lines",
+    .run = run_formats};
 
 /* --- list kinds --- */
 

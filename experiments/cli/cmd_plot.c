@@ -69,6 +69,8 @@ static gl_status draw_together(const gather_request *q, const staleness_histogra
   results *r = NULL;
   char *left_out = NULL;
   gl_status status = gather(&g, q, err);
+  for (size_t i = 0; i < g.n_notes; i++)
+    fprintf(stderr, "gepolab: note: %s\n", shown(g.notes[i]).text);
   if (status == GL_OK) status = joined_results(&r, &left_out, &g, err);
   if (left_out)
     fprintf(stderr, "gepolab: note: no figure shows these metrics: %s\n", shown(left_out).text);
@@ -103,7 +105,7 @@ static gl_status draw_files(const args *a, const import_options *import,
   gather_request together;
   int is_study = 0, is_stored = 0;
   gl_status status = import_options_request(import, a->words, a->n_words, &together, err);
-  const int alone = a->n_words == 1 && !import_options_given(import);
+  const int alone = a->n_words == 1 && !import_options_given(import) && !folder_is(a->words[0]);
   if (status == GL_OK && alone) status = read_is_study(a->words[0], &is_study, err);
   if (status == GL_OK && alone && !is_study)
     status = stored_recognise(a->words[0], &is_stored, err);

@@ -140,7 +140,7 @@ typedef struct second_words {
 #define LAB(X) X(bias) X(theory) X(selection)
 #define LISTS(X)                                                                                   \
   X(algorithms)                                                                                    \
-  X(fields) X(kinds) X(presets) X(metrics) X(definitions) X(recipes) X(published)
+  X(fields) X(kinds) X(presets) X(formats) X(metrics) X(definitions) X(recipes) X(published)
 #define LLM(X)                                                                                     \
   X(llm_info)                                                                                      \
   X(llm_tasks)                                                                                     \

@@ -63,7 +63,8 @@ void import_options_list(import_options *o, args_option *list) {
        &o->set},
       {"each-set", 0, ARGS_FLAG, NULL, "of studies: all evaluation sets, as labels", &o->each_set},
       {"columns", 0, ARGS_TEXT, "runs|metrics", "what columns are", &o->columns},
-      {"x", 'x', ARGS_TEXT, "COLUMN", "the column that holds the step", &o->step}};
+      {"x", 'x', ARGS_TEXT, "COLUMN", "the column that holds the step", &o->step},
+      {"log-format", 0, ARGS_TEXT, "NAME", "of the files (`gepolab list formats`)", &o->format}};
   memcpy(list, own, sizeof own);
 }
 
@@ -77,28 +78,29 @@ gl_status import_options_request(const import_options *o, const char *const *fil
   if (status == GL_OK && o->at) status = args_choose(&end, "--at", o->at, ends, 1, err);
   if (status == GL_OK && o->set && o->each_set)
     status = gl_fail(err, GL_EINPUT, "--set shows one evaluation set and --each-set all; give one");
-  *out = (gather_request){
-      .files = files,
-      .n_files = n_files,
-      .labels = o->labels.item,
-      .n_labels = o->labels.n,
-      .renames = o->renames.item,
-      .n_renames = o->renames.n,
-      .read_as = o->read_as.item,
-      .n_read_as = o->read_as.n,
-      .group_by = o->group_by,
-      .metric = o->metric,
-      .lower_is_better = o->lower_is_better,
-      .at_common = o->at != NULL,
-      .set = o->set,
-      .each_set = o->each_set,
-      .shape = {.step = o->step, .columns = o->columns ? kinds[kind] : COLUMNS_BY_NAME}};
+  *out = (gather_request){.files = files,
+                          .n_files = n_files,
+                          .labels = o->labels.item,
+                          .n_labels = o->labels.n,
+                          .renames = o->renames.item,
+                          .n_renames = o->renames.n,
+                          .read_as = o->read_as.item,
+                          .n_read_as = o->read_as.n,
+                          .group_by = o->group_by,
+                          .metric = o->metric,
+                          .lower_is_better = o->lower_is_better,
+                          .at_common = o->at != NULL,
+                          .set = o->set,
+                          .each_set = o->each_set,
+                          .shape = {.step = o->step,
+                                    .columns = o->columns ? kinds[kind] : COLUMNS_BY_NAME,
+                                    .format = o->format}};
   return status;
 }
 
 int import_options_given(const import_options *o) {
   return o->labels.n || o->renames.n || o->read_as.n || o->group_by || o->metric || o->columns ||
-         o->step || o->at || o->lower_is_better || o->each_set;
+         o->step || o->format || o->at || o->lower_is_better || o->each_set;
 }
 
 /* --- figures --- */

@@ -36,12 +36,12 @@ void one_recipe_fini(one_recipe *o);
 
 /* --- options for several files --- */
 
-enum { IMPORT_OPTION_COUNT = 11 };
+enum { IMPORT_OPTION_COUNT = 12 };
 
 /* The values of the options; starts as {0}. */
 typedef struct import_options {
   args_list labels, renames, read_as;
-  const char *group_by, *metric, *columns, *step, *at, *set;
+  const char *group_by, *metric, *columns, *step, *at, *set, *format;
   int lower_is_better, each_set;
 } import_options;
 

@@ -16,12 +16,17 @@
 
 static const struct {
   const char *name, *about;
-  bool is_time;
+  bool is_time, is_of_recipe;
 } fields[FIT_FIELDS] = {
-    [FIT_FIELD_DELAY] = {"delay", "delay of the weights, s", true},
-    [FIT_FIELD_DATA_DELAY] = {"data_delay", "delay of the data, s", true},
-    [FIT_FIELD_GENERATION] = {"generation", "time of a batch, s", true},
-    [FIT_FIELD_LENGTHS] = {"lengths", "lengths of responses, tokens", false},
+    [FIT_FIELD_DELAY] = {"delay", "delay of the weights, s", true, true},
+    [FIT_FIELD_DATA_DELAY] = {"data_delay", "delay of the data, s", true, true},
+    [FIT_FIELD_GENERATION] = {"generation", "time of a batch, s", true, true},
+    [FIT_FIELD_LENGTHS] = {"lengths", "lengths of responses, tokens", false, true},
+    [FIT_FIELD_REQUEST] = {"request", "one response from its submission to its end, s", true,
+                           false},
+    [FIT_FIELD_RESPONSE] = {"response", "generation of one response, s", true, false},
+    [FIT_FIELD_REWARD] = {"reward", "reward of one response, s", true, false},
+    [FIT_FIELD_TOOLS] = {"tools", "tools of one response, s", true, false},
 };
 
 const char *fit_field_name(fit_field f) {
@@ -32,6 +37,11 @@ const char *fit_field_name(fit_field f) {
 const char *fit_field_about(fit_field f) {
   assert(f < FIT_FIELDS);
   return fields[f].about;
+}
+
+bool fit_field_is_of_recipe(fit_field f) {
+  assert(f < FIT_FIELDS);
+  return fields[f].is_of_recipe;
 }
 
 bool fit_field_is_time(fit_field f) {
@@ -57,8 +67,8 @@ gl_status fit_field_of(fit_field *out, const char **value, const char *option, c
     return gl_fail(err, GL_EINPUT, "%s %s: write FIELD=VALUE, as in %s delay=…", option, word,
                    option);
   return gl_fail(err, GL_EINPUT,
-                 "%s: '%s' is no field that is fitted%s; they are delay, data_delay, generation "
-                 "and lengths",
+                 "%s: '%s' is no field that is fitted%s; they are delay, data_delay, generation, "
+                 "lengths, request, response, reward and tools",
                  option, word, cfg_hint(word, names, FIT_FIELDS, hint));
 }
 
@@ -124,21 +134,27 @@ static gl_status fit_log_add_column(fit_measured *to, const sheet *s, size_t col
   return GL_OK;
 }
 
-/* Adds the requested columns of one file; by_name: those whose headings are field names. */
-static gl_status fit_log_add_file(fit_log *out, const char *path, bool by_name, gl_error *err) {
-  sheet s;
-  gl_status status = read_rows(&s, path, err);
+typedef struct fit_log_adding {
+  fit_log *to;
+  bool by_name; /* columns whose headings are field names */
+} fit_log_adding;
+
+/* Adds the requested columns of one table. */
+static gl_status fit_log_add_rows(void *context, const sheet *s, gl_error *err) {
+  const fit_log_adding *adding = context;
+  fit_log *out = adding->to;
+  gl_status status = GL_OK;
   for (int f = 0; f < FIT_FIELDS && status == GL_OK; ++f) {
-    const char *heading = by_name ? fields[f].name : out->field[f].heading;
+    const char *heading = adding->by_name ? fields[f].name : out->field[f].heading;
     const double factor = fields[f].is_time ? out->factor : 1;
-    for (size_t c = 0; heading != NULL && c < s.n_columns && status == GL_OK; ++c) {
-      if (strcmp(s.heading[c], heading) != 0) continue;
-      out->field[f].heading = heading;
-      status = fit_log_add_column(&out->field[f], &s, c, factor, err);
+    for (size_t c = 0; heading != NULL && c < s->n_columns && status == GL_OK; ++c) {
+      if (strcmp(s->heading[c], heading) != 0) continue;
+      /* the table goes, and the name of the field stays */
+      if (adding->by_name) out->field[f].heading = fields[f].name;
+      status = fit_log_add_column(&out->field[f], s, c, factor, err);
       break;
     }
   }
-  sheet_fini(&s);
   return status;
 }
 
@@ -154,18 +170,20 @@ static gl_status check_found(const fit_log *log, bool by_name, gl_error *err) {
   }
   if (n > 0 || !by_name) return GL_OK;
   return gl_fail(err, GL_EINPUT,
-                 "no column is headed delay, data_delay, generation or lengths; say which is what: "
-                 "--column delay=HEADING");
+                 "no column is headed delay, data_delay, generation, lengths, request, response, "
+                 "reward or tools; say which is what: --column delay=HEADING");
 }
 
 gl_status fit_log_read(fit_log *out, const char *const *files, size_t n_files,
-                       const args_list *columns, const char *time_unit, gl_error *err) {
+                       const args_list *columns, const char *time_unit, const char *format,
+                       gl_error *err) {
   const bool by_name = columns->n == 0;
   *out = (fit_log){.factor = 1};
   gl_status status = read_unit(out, time_unit != NULL ? time_unit : "s", err);
   if (status == GL_OK) status = read_columns(out, columns, time_unit != NULL, err);
+  fit_log_adding adding = {out, by_name};
   for (size_t i = 0; i < n_files && status == GL_OK; ++i)
-    status = fit_log_add_file(out, files[i], by_name, err);
+    status = read_rows_each(files[i], format, fit_log_add_rows, &adding, err);
   return status == GL_OK ? check_found(out, by_name, err) : status;
 }
 

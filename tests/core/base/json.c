@@ -2,6 +2,7 @@
 #include "core/base/json.h"
 #include "tests/support/suite.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,26 @@ static void a_reader_may_start_at_any_line(void) {
   CU_ASSERT(strstr(err.text, "f.jsonl:41:5: expected a number") == err.text);
 }
 
+static void python_s_numbers_are_numbers_where_asked_for(void) {
+  static const char text[] = "[NaN, -Infinity, Infinity, 1]";
+  gl_error err = {0};
+  json_reader r;
+  double value[4] = {0};
+  json_begin(&r, text, sizeof text - 1, "x", &err);
+  r.python_numbers = 1;
+  json_enter(&r, '[');
+  for (int i = 0; json_element(&r); ++i) {
+    CU_ASSERT(json_peek(&r) == (i == 1 ? '0' : i == 3 ? '1' : '0'));
+    value[i] = json_real(&r);
+  }
+  CU_ASSERT_EQUAL(json_end(&r), GL_OK);
+  CU_ASSERT(isnan(value[0]) && value[1] == -INFINITY && value[2] == INFINITY && value[3] == 1);
+  json_begin(&r, text, sizeof text - 1, "x", &err);
+  json_skip(&r);
+  CU_ASSERT_EQUAL(json_end(&r), GL_EINPUT);
+}
+
 SUITE(core_json, "core: json", TEST(a_text_becomes_the_tree_it_says),
       TEST(escapes_and_numbers_are_exact), TEST(what_is_not_json_is_refused_with_line_and_column),
-      TEST(bounds_are_kept), TEST(a_reader_may_start_at_any_line));
+      TEST(bounds_are_kept), TEST(a_reader_may_start_at_any_line),
+      TEST(python_s_numbers_are_numbers_where_asked_for));
