@@ -1,6 +1,6 @@
-/* libFuzzer target: no bytes may make a reader of a trainer's log misbehave. Every reader gets them,
- * whatever the recognisers say; what they read has finite ascending steps, and what they refuse has
- * a reason. */
+/* libFuzzer target: no bytes may make a reader of a trainer's log misbehave. Every reader gets
+ * them, whatever the recognisers say; what they read has finite ascending steps, and what they
+ * refuse has a reason. */
 #include "analysis/import/read.h"
 
 #include <math.h>
