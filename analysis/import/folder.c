@@ -42,7 +42,7 @@ static bool is_table_name(const char *name) {
   return ends_in(name, n, ".csv") || ends_in(name, n, ".tsv") || ends_in(name, n, ".jsonl");
 }
 
-static bool is_log_name(const char *name) {
+static bool is_import_name(const char *name) {
   return is_table_name(name) || ends_in(name, unpacked_length(name), ".json");
 }
 
@@ -59,16 +59,17 @@ static int is_not_hidden(const struct dirent *e) {
   return e->d_name[0] != '.';
 }
 
-static gl_status find_files(found_files *to, const char *folder, int depth);
+static gl_status find_folder_files(found_files *to, const char *folder, int depth);
 
-static gl_status add_entry(found_files *to, const char *folder, const char *name, int depth) {
+static gl_status folder_add_entry(found_files *to, const char *folder, const char *name,
+                                  int depth) {
   struct stat there;
   const size_t size = strlen(folder) + strlen(name) + 2;
   char *path = ARENA_ARRAY(to->memory, char, size);
   if (!path) return gl_fail_memory(to->err, "files");
   snprintf(path, size, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/", name);
   if (lstat(path, &there) != 0) return GL_OK; /* removed in the meantime */
-  if (S_ISDIR(there.st_mode)) return find_files(to, path, depth + 1);
+  if (S_ISDIR(there.st_mode)) return find_folder_files(to, path, depth + 1);
   if (S_ISLNK(there.st_mode) && stat(path, &there) != 0) return GL_OK;
   if (!S_ISREG(there.st_mode)) return GL_OK;
   if (to->n == MOST_FILES)
@@ -80,7 +81,7 @@ static gl_status add_entry(found_files *to, const char *folder, const char *name
   return GL_OK;
 }
 
-static gl_status find_files(found_files *to, const char *folder, int depth) {
+static gl_status find_folder_files(found_files *to, const char *folder, int depth) {
   struct dirent **entry = NULL;
   if (depth > DEEPEST_FOLDER)
     return gl_fail(to->err, GL_EINPUT, "%.400s is nested deeper than %d folders; name the logs",
@@ -89,7 +90,7 @@ static gl_status find_files(found_files *to, const char *folder, int depth) {
   if (n < 0) return gl_fail(to->err, GL_EIO, "%.400s cannot be read: %s", folder, strerror(errno));
   gl_status status = GL_OK;
   for (int i = 0; i < n; i++) {
-    if (status == GL_OK) status = add_entry(to, folder, entry[i]->d_name, depth);
+    if (status == GL_OK) status = folder_add_entry(to, folder, entry[i]->d_name, depth);
     free(entry[i]);
   }
   free(entry);
@@ -115,7 +116,7 @@ static long checkpoint_number(const char *path, size_t *length) {
 }
 
 /* Whether another state in the list has the checkpoint's log and more. */
-static bool is_repeated(const found_files *f, size_t i) {
+static bool is_earlier_checkpoint(const found_files *f, size_t i) {
   size_t length = 0, other = 0;
   const long own = checkpoint_number(f->path[i], &length);
   for (size_t k = 0; k < f->n && own >= 0; k++) {
@@ -143,7 +144,7 @@ static gl_status kinds_of_files(read_kind *kind, const found_files *f, bool *any
   gl_status status = GL_OK;
   for (size_t i = 0; i < f->n && status == GL_OK; i++) {
     kind[i] = READ_IS_OTHER;
-    if (!is_log_name(f->path[i]) || is_repeated(f, i)) continue;
+    if (!is_import_name(f->path[i]) || is_earlier_checkpoint(f, i)) continue;
     status = read_which(&kind[i], f->path[i], err);
     *any_log |= kind[i] != READ_IS_OTHER;
   }
@@ -154,7 +155,7 @@ gl_status folder_list(folder_logs *out, const char *folder, read_kind kind, gl_e
   *out = (folder_logs){.n = 0};
   found_files f = {.memory = &out->memory, .err = err};
   bool any_log = false;
-  gl_status status = find_files(&f, folder, 0);
+  gl_status status = find_folder_files(&f, folder, 0);
   read_kind *kinds = status == GL_OK ? ARENA_ARRAY(&out->memory, read_kind, f.n) : NULL;
   if (status == GL_OK) status = arena_check(&out->memory, "files", err);
   if (status == GL_OK) status = kinds_of_files(kinds, &f, &any_log, err);

@@ -231,7 +231,7 @@ static gl_status add_file_series(gathered *g, const rules *r, size_t file, const
   return GL_OK;
 }
 
-static gl_status add_note(gathered *g, const char *note, gl_error *err) {
+static gl_status gather_note(gathered *g, const char *note, gl_error *err) {
   const char **to = ARRAY_ADD(g->notes, g->n_notes);
   if (!to) return gl_fail_memory(err, "notes");
   *to = arena_text(&g->memory, note);
@@ -248,14 +248,14 @@ static gl_status add_table(gathered *g, const rules *r, size_t file, const char 
   g->n_left_out += (*t)->n_left_out;
   g->n_restarts += (*t)->n_restarts;
   for (size_t i = 0; i < (*t)->n_notes && status == GL_OK; i++)
-    status = add_note(g, (*t)->notes[i], err);
+    status = gather_note(g, (*t)->notes[i], err);
   for (size_t i = 0; i < (*t)->n_series && status == GL_OK; i++)
     if ((*t)->series[i].n + (*t)->series[i].n_nan > 0)
       status = add_file_series(g, r, file, path, &(*t)->series[i], err);
   return status;
 }
 
-static gl_status add_folder(gathered *g, const rules *r, size_t file, gl_error *err) {
+static gl_status gather_folder(gathered *g, const rules *r, size_t file, gl_error *err) {
   folder_logs f;
   char note[1200];
   gl_status status = folder_list(&f, r->of->files[file], READ_IS_SERIES, err);
@@ -266,7 +266,7 @@ static gl_status add_folder(gathered *g, const rules *r, size_t file, gl_error *
   if (status == GL_OK && f.n_left_out > 0) {
     snprintf(note, sizeof note, "%.500s: %zu files were read, and %zu left out: %s",
              r->of->files[file], f.n, f.n_left_out, f.left_out);
-    status = add_note(g, note, err);
+    status = gather_note(g, note, err);
   }
   folder_fini(&f);
   return status;
@@ -574,7 +574,7 @@ static gl_status read_files(gathered *g, const rules *r, gl_error *err) {
   for (size_t i = 0; i < r->of->n_files && status == GL_OK; i++) {
     int is_study = 0;
     if (folder_is(r->of->files[i])) {
-      status = add_folder(g, r, i, err);
+      status = gather_folder(g, r, i, err);
       continue;
     }
     status = read_is_study(r->of->files[i], &is_study, err);

@@ -66,14 +66,14 @@ void log_begin(log_builder *b, const import_file *f, gl_error *err) {
   b->status = arena_check(&b->table->memory, "series", err);
 }
 
-static bool has_metric(const void *table, uint64_t i, const void *key) {
+static bool has_log_metric(const void *table, uint64_t i, const void *key) {
   return strcmp(((const series_table *)table)->series[i].metric, key) == 0;
 }
 
 /* Returns the index of the metric's series, which is added if there is none. */
 static size_t find_metric(log_builder *b, const char *metric) {
   const uint64_t hash = hash_64_text(HASH_64_START, metric);
-  const uint64_t *known = hash_table_find(&b->known, hash, has_metric, b->table, metric);
+  const uint64_t *known = hash_table_find(&b->known, hash, has_log_metric, b->table, metric);
   if (known) return (size_t)*known;
   const size_t i = b->table->n_series;
   if (strlen(metric) > IMPORT_MOST_NAME)
@@ -200,7 +200,7 @@ gl_status log_end(log_builder *b, gl_status status, series_table **out) {
 
 /* --- lines --- */
 
-static bool is_complete(const char *text, size_t size) {
+static bool is_complete_line(const char *text, size_t size) {
   json_reader r;
   json_begin(&r, text, size, "", NULL);
   r.python_numbers = 1;
@@ -236,7 +236,7 @@ gl_status log_lines(const import_file *f, log_line *read_line, void *context, bo
     if (p == stop) continue;
     if (stop - p > CSV_LINE_LIMIT)
       return gl_fail(err, GL_EINPUT, "%s:%zu:1: the line is longer than 10 MiB", f->name, line);
-    if (!newline && !is_complete(p, (size_t)(stop - p))) {
+    if (!newline && !is_complete_line(p, (size_t)(stop - p))) {
       *cut = true;
       return GL_OK;
     }

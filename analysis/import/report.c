@@ -491,7 +491,7 @@ static const char *report_files(table *to, const gathered *g) {
 }
 
 /* What was left out or replaced, and by what definition the trainers count. */
-static void report_notes(table *to, const gathered *g) {
+static void report_read_notes(table *to, const gathered *g) {
   table *notes = table_list(table_field(to, "notes"));
   for (size_t i = 0; i < g->n_notes; i++) {
     table_text(table_field(notes, ""), g->notes[i]);
@@ -556,7 +556,7 @@ gl_status report_gathered(table *to, const gathered *g, const published *printed
   }
   if (status == GL_OK) {
     report_definitions(to, g);
-    report_notes(to, g);
+    report_read_notes(to, g);
   }
   benchmarks_fini(&b);
   arena_fini(&l.memory);

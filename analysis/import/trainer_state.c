@@ -53,7 +53,7 @@ static bool trainer_metric(const char *key, bool is_async, char metric[IMPORT_MO
   return true;
 }
 
-static void read_record(log_builder *b, json_reader *r) {
+static void read_trainer_record(log_builder *b, json_reader *r) {
   json_reader scan = *r;
   scan.word = NULL, scan.word_room = 0, scan.err = NULL;
   const trainer_record t = scan_record(&scan);
@@ -89,7 +89,7 @@ static gl_status read_trainer_state(series_table **out, const import_file *f, gl
     }
     has_history = true;
     json_enter(&r, '[');
-    while (b.status == GL_OK && json_element(&r)) read_record(&b, &r);
+    while (b.status == GL_OK && json_element(&r)) read_trainer_record(&b, &r);
   }
   if (!has_history)
     json_fail(&r, "there is no \"log_history\", where transformers 5 writes the metrics");
