@@ -49,7 +49,7 @@ static gl_status sampler_return(sim_clock *c, uint32_t i, gl_error *err) {
   sampler_enter(c, i, SAMPLER_GATED, SPAN_DONE);
   s->due_s = c->now;
   gl_status status = sampler_plan_crash(c, i, err);
-  if (status != GL_OK) return status;
+  if (status != GL_OK || c->restarts.is_down) return status; /* starts with the job */
   if (c->spec->sync == SYNC_PUSH) return sampler_push(c, i, err);
   return clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
 }
@@ -190,6 +190,10 @@ static gl_status clock_handle(sim_clock *c, const sim_event *e, gl_error *err) {
     return outage_begin(c, e->node, e->data == 1, err);
   case OUTAGE_ENDS:
     return outage_end(c, e->node, e->data == 1, err);
+  case RESTART_BEGINS:
+    return restart_begin(c, err);
+  case RESTART_ENDS:
+    return restart_end(c, err);
   }
   return gl_fail(err, GL_EINTERNAL, "unknown event %u", e->kind);
 }
@@ -335,6 +339,7 @@ static gl_status clock_start(sim_clock *c, gl_error *err) {
       if (status == GL_OK) status = clock_post(c, 0, SAMPLER_STARTS, (uint32_t)i, 0, err);
     }
   if (status == GL_OK && c->net.sites != NULL) status = outage_plan(c, err);
+  if (status == GL_OK) status = restart_plan(c, err);
   return status;
 }
 

@@ -9,6 +9,7 @@
  *   sampler.c       samplers that generate whole batches; sending, fetching, pushing; samplers
  *                   that stream groups or responses
  *   learner.c       waiting batches, choosing among them, updates
+ *   restart.c       restarts of the whole job
  *   statistics.c    statistics at the end
  *   clock.c         crashes, outages, one handler per kind of event, the loop */
 #ifndef GEPOLAB_SIM_CLOCK_H
@@ -215,6 +216,18 @@ typedef struct coupling {
   bool stopped;    /* the learner requested no more updates */
 } coupling;
 
+/* State of restarts; written by restart.c. */
+typedef struct restart_state {
+  uint64_t n;         /* so far */
+  bool is_down;       /* between the stop and the start */
+  double since_s;     /* start of the time down */
+  double stopped_s;   /* total time down of earlier restarts */
+  uint64_t again;     /* completed updates that were lost */
+  size_t next_before; /* index of the next entry of spec->restarts->before */
+  int64_t furthest;   /* the largest version so far */
+  uint64_t in_vain;   /* restarts since it grew */
+} restart_state;
+
 /* Sums for the statistics at the end. */
 typedef struct clock_statistics {
   double waited_s;           /* summed over batches that have left the list */
@@ -240,6 +253,7 @@ typedef struct sim_clock {
   event_queue slots;  /* scratch of response_draw: times when decoding slots become free */
   learner_side learner;
   unit_ledger ledger;
+  restart_state restarts;
   coupling coupled;
   clock_statistics stats;
   schedule *out;
@@ -271,7 +285,9 @@ typedef enum event_kind {
   NETWORK_SHARES,
   FLOW_ENDS,     /* data: flow class, and network.shares << 32 */
   OUTAGE_BEGINS, /* node: the site; data: 1 if sampled, 0 if scheduled */
-  OUTAGE_ENDS
+  OUTAGE_ENDS,
+  RESTART_BEGINS, /* data: 1 if sampled, 0 if scheduled */
+  RESTART_ENDS
 } event_kind;
 
 /* Adds an event to the queue. `node` is usually the sampler it concerns. Errors: GL_ENOMEM,
@@ -286,6 +302,12 @@ static inline void clock_trace(const sim_clock *c, schedule_span span) {
   if (c->trace == NULL || (is_plain && span.from_s >= span.to_s)) return;
   c->trace->span(c->trace->self, &span);
 }
+
+/* --- clock_shared.c: prompts --- */
+
+/* The length factors of groups from this one on; that of one group, 1 if prompts have none. */
+delay_source response_prompts(uint64_t seed, uint64_t group);
+double response_prompt(const response_spec *spec, uint64_t seed, uint64_t group);
 
 /* --- clock_shared.c: the ledger of units --- */
 
@@ -306,6 +328,8 @@ static inline void ledger_end(sim_clock *c, uint32_t slot, unit_fate fate) {
   ++c->out->fate[fate].units;
   if (c->ledger.selects) ledger_end_unit(c, slot, fate);
 }
+/* A unit that was trained by an update that is lost, with this staleness, is lost itself. */
+void ledger_untrain(sim_clock *c, const schedule_batch *b, int64_t staleness);
 /* Drops a unit: it no longer counts at the gate, and its slot is freed. */
 void ledger_discard(sim_clock *c, uint32_t slot, unit_fate fate);
 /* Must be called before and after the lengths of a unit in progress change. */
@@ -452,6 +476,14 @@ void stream_trace_open(const sim_clock *c, uint32_t i);
 /* Memory of units and responses in progress, in bytes. */
 size_t stream_bytes(const sim_clock *c);
 
+/* --- restart.c --- */
+
+/* Posts the restarts of given times and the first sampled one. */
+gl_status restart_plan(sim_clock *c, gl_error *err);
+/* Handlers of RESTART_BEGINS and RESTART_ENDS. */
+gl_status restart_begin(sim_clock *c, gl_error *err);
+gl_status restart_end(sim_clock *c, gl_error *err);
+
 /* --- statistics.c --- */
 
 /* Writes statistics of the whole clock to clock->out. Errors: GL_ENOMEM. */
@@ -469,5 +501,11 @@ gl_status learner_wake(sim_clock *c, gl_error *err);
 gl_status learner_start(sim_clock *c, gl_error *err);
 gl_status learner_update_ends(sim_clock *c, gl_error *err);
 gl_status learner_pause_ends(sim_clock *c, gl_error *err);
+/* A restart. learner_stop: interrupts an update, goes back to this version, and drops what does not
+ * survive: units of newer versions, and with RESTART_KEEPS_NOTHING all waiting units. An evaluation
+ * goes on later with RESTART_KEEPS_RESPONSES, and otherwise ends. learner_resume: publishes that
+ * version and continues. */
+void learner_stop(sim_clock *c, int64_t version, restart_keeps keeps);
+gl_status learner_resume(sim_clock *c, gl_error *err);
 
 #endif

@@ -190,6 +190,17 @@ int64_t buffer_version(const buffer *b, uint32_t slot) {
   return b->pool[slot].segments[0].version;
 }
 
+/* --- prompts --- */
+
+delay_source response_prompts(uint64_t seed, uint64_t group) {
+  return (delay_source){rng_stream_at(seed, RNG_LENGTH, group + RESPONSE_PROMPTS), 0, 0};
+}
+
+double response_prompt(const response_spec *spec, uint64_t seed, uint64_t group) {
+  delay_source prompts = response_prompts(seed, group);
+  return spec->prompts != NULL ? delay_draw(spec->prompts, &prompts) : 1;
+}
+
 /* --- the ledger of units --- */
 
 void ledger_init(sim_clock *c) {
@@ -209,30 +220,39 @@ static size_t length_class(double longest) {
   return k < LENGTH_CLASSES ? (size_t)k : LENGTH_CLASSES - 1;
 }
 
-static size_t prompt_class(const sim_clock *c, uint32_t slot) {
-  const double factor = c->stream.units[slot].prompt;
+static size_t prompt_class(const sim_clock *c, double factor) {
   size_t k = 0;
   while (k + 1 < PROMPT_CLASSES && factor > c->ledger.prompt_quarter[k]) ++k;
   return k;
 }
 
-static void count_lengths(const sim_clock *c, unit_counts *to, uint32_t slot) {
-  const schedule_batch *b = &c->buffer.pool[slot].facts;
+static void count_lengths_of(const sim_clock *c, unit_counts *to, const schedule_batch *b,
+                             double prompt) {
   if (b->longest <= 0) return;
   to->tokens += b->tokens;
   to->longest += b->longest;
   ++to->by_length[length_class(b->longest)];
-  if (c->stream.engines != NULL && c->spec->prompts != NULL) ++to->by_prompt[prompt_class(c, slot)];
+  if (c->stream.engines != NULL && c->spec->prompts != NULL)
+    ++to->by_prompt[prompt_class(c, prompt)];
+}
+
+static void count_lengths(const sim_clock *c, unit_counts *to, uint32_t slot) {
+  const double prompt = c->stream.engines != NULL ? c->stream.units[slot].prompt : 1;
+  count_lengths_of(c, to, &c->buffer.pool[slot].facts, prompt);
+}
+
+static void subtract_lengths(unit_counts *from, const unit_counts *one) {
+  from->tokens -= one->tokens;
+  from->longest -= one->longest;
+  for (size_t k = 0; k < LENGTH_CLASSES; ++k) from->by_length[k] -= one->by_length[k];
+  for (size_t k = 0; k < PROMPT_CLASSES; ++k) from->by_prompt[k] -= one->by_prompt[k];
 }
 
 void ledger_remove_lengths(sim_clock *c, uint32_t slot) {
   unit_counts one = {0};
   if (!c->ledger.selects) return;
   count_lengths(c, &one, slot);
-  c->ledger.drawn.tokens -= one.tokens;
-  c->ledger.drawn.longest -= one.longest;
-  for (size_t k = 0; k < LENGTH_CLASSES; ++k) c->ledger.drawn.by_length[k] -= one.by_length[k];
-  for (size_t k = 0; k < PROMPT_CLASSES; ++k) c->ledger.drawn.by_prompt[k] -= one.by_prompt[k];
+  subtract_lengths(&c->ledger.drawn, &one);
 }
 
 void ledger_add_lengths(sim_clock *c, uint32_t slot) {
@@ -264,6 +284,23 @@ void ledger_end_unit(sim_clock *c, uint32_t slot, unit_fate fate) {
   if (fate == FATE_TRAINED)
     c->out->weight_sum -=
         1 - cluster_stale_weight(c->spec, c->learner.version - buffer_version(&c->buffer, slot));
+}
+
+void ledger_untrain(sim_clock *c, const schedule_batch *b, int64_t staleness) {
+  schedule *out = c->out;
+  --out->fate[FATE_TRAINED].units;
+  ++out->fate[FATE_LOST].units;
+  if (c->ledger.selects) {
+    unit_counts one = {0};
+    const double prompt = response_prompt(&c->samplers[b->sampler].group->responses, c->seed,
+                                          cluster_unit_draw(c->spec, b->id, 1).id);
+    count_lengths_of(c, &one, b, prompt);
+    subtract_lengths(&out->fate[FATE_TRAINED], &one);
+    count_lengths_of(c, &out->fate[FATE_LOST], b, prompt);
+    out->weight_sum += 1 - cluster_stale_weight(c->spec, staleness);
+  }
+  if (c->coupled.hooks != NULL) c->coupled.hooks->discard(c->coupled.hooks->self, b, FATE_LOST);
+  --c->ledger.gate_count;
 }
 
 void ledger_discard(sim_clock *c, uint32_t slot, unit_fate fate) {

@@ -35,6 +35,13 @@ typedef enum stale_rule { STALE_DISCARD, STALE_WAIT, STALE_DOWNWEIGHT } stale_ru
 /* The unit that a full queue drops: the first to arrive, one of the oldest version, or the arriving
  * one. */
 typedef enum evict_rule { EVICT_OLDEST, EVICT_STALEST, EVICT_NEWEST } evict_rule;
+/* What survives a restart of the whole job: nothing; units that wait at the learner; or these and
+ * everything under way, which continues where it was (cluster.restarts). */
+typedef enum restart_keeps {
+  RESTART_KEEPS_NOTHING,
+  RESTART_KEEPS_QUEUE,
+  RESTART_KEEPS_RESPONSES
+} restart_keeps;
 /* The waiting unit that is trained next; QUEUE_HETERORL is HeteroRL's released rule
  * (paper/methods.md §10.4). */
 typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_VERSION } queue_rule;

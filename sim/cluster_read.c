@@ -469,6 +469,8 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   if (r.status == GL_OK) read_samplers(c, &r, &s);
   if (r.status == GL_OK && c->network != NULL && c->network->fanout > 0) check_relay(c, &r);
   if (r.status == GL_OK) read_learner(c, &r, p);
+  const cfg_node *restarts = cfg_child(&r, "restarts");
+  if (r.status == GL_OK) r.status = restarts_parse(&c->restarts, restarts, c, err);
   const cfg_node *compare = cfg_child(&r, "compare");
   if (r.status == GL_OK) r.status = measured_read(&c->measured, compare, err);
   return cfg_end(&r);
@@ -561,7 +563,12 @@ bool cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out) {
       *out = (cluster_dist){group_dists[which].field, group_dists[which].unit, k, dist};
       if (dist != NULL && i-- == 0) return true;
     }
-  const cluster_dist others[] = {{"cluster.learner.step", "s", 0, spec->step},
+  static const restart_spec none = {.every = NULL};
+  const restart_spec *restarts = spec->restarts != NULL ? spec->restarts : &none;
+  const cluster_dist others[] = {{"cluster.restarts.every", "s", 0, restarts->every},
+                                 {"cluster.restarts.down", "s", 0, restarts->down},
+                                 {"cluster.restarts.recovery", "s", 0, restarts->recovery},
+                                 {"cluster.learner.step", "s", 0, spec->step},
                                  {"cluster.learner.eval_pause", "s", 0, spec->pause},
                                  {"cluster.prompt_lengths", "", 0, spec->prompts}};
   for (size_t k = 0; k < sizeof others / sizeof *others; ++k)
@@ -609,5 +616,6 @@ void cluster_free(cluster_spec *spec) {
   delay_free(spec->prompts);
   measured_fini(&spec->measured);
   network_free(spec->network);
+  restarts_free(spec->restarts);
   free(spec);
 }

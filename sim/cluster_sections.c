@@ -243,6 +243,78 @@ gl_status network_parse(network_spec **out, const cfg_node *node, gl_error *err)
   return status;
 }
 
+/* --- cluster.restarts --- */
+
+static void check_before(const restart_spec *s, cfg_reader *r) {
+  for (size_t i = 0; i < s->n_before && r->status == GL_OK; ++i)
+    if (s->before[i] != floor(s->before[i]) || (i > 0 && s->before[i] <= s->before[i - 1]))
+      r->status = cfg_fail(cfg_child(r, "before"), r->err,
+                           "restarts.before lists updates in ascending order, as in [16, 25]");
+}
+
+/* What the clock does not know together with restarts. */
+static void check_restarts(const restart_spec *s, cfg_reader *r, const cfg_node *node,
+                           const cluster_spec *c) {
+  const bool goes_back = s->checkpoint_every > 1;
+  if (r->status != GL_OK) return;
+  if (delay_is_zero(s->every) && s->n_at == 0 && s->n_before == 0)
+    r->status = cfg_fail(node, r->err,
+                         "restarts need a time: give `every` (seconds until the next one), `at` (a "
+                         "list of times) or `before` (a list of updates)");
+  else if (c->network != NULL)
+    r->status = cfg_fail(node, r->err,
+                         "the clock does not know what a restart does to transfers over a shared "
+                         "network; leave restarts or network out");
+  else if (goes_back && s->keeps == RESTART_KEEPS_RESPONSES)
+    r->status = cfg_fail(cfg_child(r, "checkpoint_every"), r->err,
+                         "responses that survive may come from versions that are made again; give "
+                         "checkpoint_every: 1, or keeps: queue or nothing");
+  else if (goes_back && c->coupled)
+    r->status = cfg_fail(cfg_child(r, "checkpoint_every"), r->err,
+                         "a coupled learner has no checkpoints to go back to; give "
+                         "checkpoint_every: 1, or leave coupled out");
+}
+
+static gl_status read_restarts(restart_spec *s, const cfg_node *node, const cluster_spec *c,
+                               gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, node, "cluster.restarts", err);
+  delay_read(&r, "every", NULL, &s->every);
+  delay_read(&r, "down", NULL, &s->down);
+  delay_read(&r, "recovery", NULL, &s->recovery);
+  s->n_at = field_numbers(&r, "at", &s->at);
+  s->n_before = field_numbers(&r, "before", &s->before);
+  s->keeps = (restart_keeps)field_choice(&r, "keeps");
+  s->checkpoint_every = field_whole(&r, "checkpoint_every");
+  check_before(s, &r);
+  check_restarts(s, &r, node, c);
+  return cfg_end(&r);
+}
+
+void restarts_free(restart_spec *spec) {
+  if (spec == NULL) return;
+  delay_free(spec->every);
+  delay_free(spec->down);
+  delay_free(spec->recovery);
+  free(spec->at);
+  free(spec->before);
+  free(spec);
+}
+
+gl_status restarts_parse(restart_spec **out, const cfg_node *node, const cluster_spec *c,
+                         gl_error *err) {
+  *out = NULL;
+  if (node == NULL || cfg_is_null(node)) return GL_OK;
+  restart_spec *s = calloc(1, sizeof *s);
+  if (s == NULL) return gl_fail_memory(err, "restarts");
+  const gl_status status = read_restarts(s, node, c, err);
+  if (status == GL_OK)
+    *out = s;
+  else
+    restarts_free(s);
+  return status;
+}
+
 /* --- cluster.compare --- */
 
 static gl_status make_counts(measured_staleness *m, size_t n, gl_error *err) {

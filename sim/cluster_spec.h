@@ -99,6 +99,19 @@ typedef struct network_spec {
   bool interrupted_is_lost; /* transfers interrupted by an outage are lost; otherwise they resume */
 } network_spec;
 
+/* --- cluster.restarts --- */
+
+/* Restarts of the whole job. Times are seconds since the beginning. */
+typedef struct restart_spec {
+  delay_dist *every;           /* seconds from a start to the next restart; zero: none; owned */
+  delay_dist *down, *recovery; /* seconds until the job is back, and of loading its state; owned */
+  double *at;                  /* [n_at] times of restarts; owned */
+  double *before;              /* [n_before] updates that begin with a restart, ascending; owned */
+  size_t n_at, n_before;
+  restart_keeps keeps;
+  int64_t checkpoint_every; /* updates between checkpoints; later ones are made again */
+} restart_spec;
+
 /* --- cluster --- */
 
 /* A group of identical samplers. It owns its distributions. */
@@ -151,7 +164,8 @@ struct cluster_spec {
   measured_staleness measured; /* measurements to compare a schedule with; n == 0: none */
   double weights_bytes, rollout_bytes, bytes_per_token;
   size_t samples_per_batch;
-  network_spec *network; /* owned; NULL: every sampler has its own links, and nothing is shared */
+  restart_spec *restarts; /* owned; NULL: none */
+  network_spec *network;  /* owned; NULL: every sampler has its own links, and nothing is shared */
 };
 
 /* --- cluster_sections.c --- */
@@ -162,6 +176,11 @@ struct cluster_spec {
  * position in the recipe, also if the file is missing or its column is ambiguous. */
 gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error *err);
 void measured_fini(measured_staleness *m);
+/* Sets *out to NULL if the section is missing; otherwise free it with restarts_free(). Errors:
+ * GL_ENOMEM, GL_EINPUT, also for rules of the cluster that restarts do not know. */
+gl_status restarts_parse(restart_spec **out, const cfg_node *node, const cluster_spec *c,
+                         gl_error *err);
+void restarts_free(restart_spec *spec);
 /* Sets *out to NULL if the section is missing or has no effect; otherwise free it with
  * network_free(). */
 gl_status network_parse(network_spec **out, const cfg_node *node, gl_error *err);

@@ -223,10 +223,6 @@ typedef struct counter_reader {
   staleness_reading *out; /* sums of the updates' values so far */
 } counter_reader;
 
-static int64_t published_at(const counter_reader *r, int64_t version) {
-  return version - version % r->spec->publish_every;
-}
-
 /* The place of a version on the axis that a counter counts in. */
 static int64_t position_of(const counter_reader *r, counted_in in, int64_t version) {
   switch (in) {
@@ -247,7 +243,7 @@ static int64_t version_now(const counter_reader *r, counted_now now, size_t resp
   case NOW_LEARNER:
     return r->update->version;
   case NOW_PUBLISHED:
-    return published_at(r, r->update->version);
+    return r->update->published;
   case NOW_LAST:
     return r->last[response];
   }

@@ -367,6 +367,35 @@ static const field entries[] = {
         "time until a sampler crashes, which loses the batch in work and the weights; none: never"),
     FIELD("cluster.mttr", "time to repair", DIST, "s", "600",
           "time from a crash until the sampler is back"),
+    FIELD(
+        "cluster.restarts", "restarts", SECTION, "", NULL,
+        "the whole job stops now and then, and starts again from its last checkpoint: {every, at, "
+        "before, down, recovery, keeps, checkpoint_every}. An update under way is made again, "
+        "with other data",
+        .rule = "none"),
+    FIELD("cluster.restarts.every", "time to a restart", DIST, "s", "none",
+          "time from a start of the job until its next restart; none: only those of `at` and "
+          "`before`"),
+    FIELD(
+        "cluster.restarts.at", "times of restarts", NUMBERS(0, 1e15), "", NULL,
+        "restarts at these times, in simulated seconds; one that would come while the job is down "
+        "is left out",
+        .rule = "none"),
+    FIELD("cluster.restarts.before", "restarts before updates", NUMBERS(2, 1e9), "", NULL,
+          "the job restarts when the update before each of these has ended, once each",
+          .rule = "none"),
+    FIELD("cluster.restarts.down", "down time", DIST, "s", "0", "time until the job runs again"),
+    FIELD("cluster.restarts.recovery", "recovery", DIST, "s", "0",
+          "time from then until weights and optimiser are loaded and samplers may start"),
+    FIELD("cluster.restarts.keeps", "kept by restarts", CHOICE("nothing", "queue", "responses"), "",
+          "nothing",
+          "what survives: nothing that was generated and not yet trained; the batches, groups or "
+          "responses that wait at the learner (queue); or these and all that is under way, which "
+          "goes on where it was (responses)"),
+    FIELD("cluster.restarts.checkpoint_every", "interval of checkpoints", WHOLE(1, 1e9), "updates",
+          "1",
+          "updates between two checkpoints; those after the last one are made again, and data of "
+          "their versions are lost"),
     FIELD("cluster.weights_bytes", "size of weights", REAL(0, 1e18), "bytes", "0",
           "size of the weights that are sent to a sampler"),
     FIELD("cluster.rollout_bytes", "size of a batch", REAL(0, 1e18), "bytes", "0",

@@ -43,8 +43,8 @@ static void choice_take_out(sim_clock *c, uint32_t slot) {
 static void choice_drop(sim_clock *c, uint32_t slot, unit_fate fate) {
   const schedule_batch *b = &c->buffer.pool[slot].facts;
   c->stats.waited_s += c->now - b->arrived_s;
-  clock_trace(c, (schedule_span){SPAN_QUEUED, SPAN_DROPPED, b->sampler, b->arrived_s, c->now,
-                                 b->number, -1});
+  clock_trace(c, (schedule_span){SPAN_QUEUED, fate == FATE_LOST ? SPAN_LOST : SPAN_DROPPED,
+                                 b->sampler, b->arrived_s, c->now, b->number, -1});
   choice_take_out(c, slot);
   ledger_discard(c, slot, fate);
 }
@@ -268,6 +268,7 @@ gl_status learner_start(sim_clock *c, gl_error *err) {
   out->updates[out->n_updates++] =
       (schedule_update){.step = c->learner.version + 1,
                         .version = c->learner.version,
+                        .published = c->learner.published,
                         .first_batch = out->n_batches,
                         .n_batches = c->learner.n_chosen,
                         .start_s = c->now,
@@ -276,8 +277,9 @@ gl_status learner_start(sim_clock *c, gl_error *err) {
                         .pause_s = c->learner.paused_s,
                         .catch_ups = catch_ups + catches_up(&c->learner, c->buffer.waiting)};
   clock_trace(c, (schedule_span){SPAN_IDLE, SPAN_DONE, 0, c->learner.idle_since, c->now, 0, -1});
-  clock_trace(c, (schedule_span){SPAN_TRAINING, SPAN_DONE, 0, c->now, c->now + step, 0,
-                                 c->learner.version});
+  if (c->spec->restarts == NULL) /* otherwise at its end, which a restart may prevent */
+    clock_trace(c, (schedule_span){SPAN_TRAINING, SPAN_DONE, 0, c->now, c->now + step, 0,
+                                   c->learner.version});
   c->learner.paused_s = 0;
   c->learner.busy_s += step;
   c->learner.busy = true;
@@ -301,13 +303,32 @@ static void begin_backlog(learner_side *l, size_t waiting) {
   l->catches_up = true;
 }
 
+static void trace_training(const sim_clock *c, span_end end) {
+  const schedule_update *u = &c->out->updates[c->out->n_updates - 1];
+  if (c->spec->restarts != NULL)
+    clock_trace(c, (schedule_span){SPAN_TRAINING, end, 0, u->start_s, c->now, 0, u->version});
+}
+
+/* Posts the restart that comes before the next update, if there is one. */
+static gl_status restart_if_due(sim_clock *c, gl_error *err) {
+  const restart_spec *spec = c->spec->restarts;
+  restart_state *s = &c->restarts;
+  if (spec == NULL || s->next_before == spec->n_before ||
+      spec->before[s->next_before] > (double)(c->learner.version + 1))
+    return GL_OK;
+  ++s->next_before;
+  return clock_post(c, c->now, RESTART_BEGINS, 0, 0, err);
+}
+
 /* Weights are published before an evaluation, so that samplers can catch up during it. */
 gl_status learner_update_ends(sim_clock *c, gl_error *err) {
+  trace_training(c, SPAN_DONE);
   ++c->learner.version;
   const bool publishes = c->learner.version % c->spec->publish_every == 0;
   if (publishes) set_published(c);
   gl_status status = coupling_update(c, err);
   if (status == GL_OK && publishes && !c->coupled.stopped) status = learner_publish(c, err);
+  if (status == GL_OK) status = restart_if_due(c, err);
   if (status != GL_OK) return status;
   if (c->learner.version % c->spec->eval_every == 0)
     c->learner.paused_s = delay_draw(c->spec->pause, &c->learner.pause);
@@ -317,4 +338,57 @@ gl_status learner_update_ends(sim_clock *c, gl_error *err) {
   if (c->learner.paused_s > 0)
     return clock_post(c, c->now + c->learner.paused_s, PAUSE_ENDS, 0, 0, err);
   return learner_pause_ends(c, err);
+}
+
+/* --- restarts --- */
+
+/* Takes the updates from this version on out of the schedule; their units are lost. */
+static void forget_updates(sim_clock *c, int64_t version) {
+  schedule *out = c->out;
+  if ((size_t)version == out->n_updates) return;
+  for (size_t i = (size_t)version; i < out->n_updates; ++i)
+    for (size_t k = 0; k < out->updates[i].n_batches; ++k) {
+      const schedule_batch *b = &out->batches[out->updates[i].first_batch + k];
+      ledger_untrain(c, b, schedule_staleness(out, &out->updates[i], b));
+    }
+  out->n_updates = (size_t)version;
+  out->n_batches = out->updates[version].first_batch;
+  out->n_segments = out->batches[out->n_batches].first_segment;
+}
+
+static int64_t newest_version(const pooled_batch *p) {
+  int64_t newest = p->segments[0].version;
+  for (uint32_t i = 1; i < p->facts.n_segments; ++i)
+    if (p->segments[i].version > newest) newest = p->segments[i].version;
+  return newest;
+}
+
+void learner_stop(sim_clock *c, int64_t version, restart_keeps keeps) {
+  learner_side *l = &c->learner;
+  buffer *b = &c->buffer;
+  const bool trains = c->out->n_updates > (size_t)l->version;
+  if (trains) {
+    trace_training(c, SPAN_LOST);
+    l->busy_s -= c->out->updates[l->version].end_s - c->now;
+  }
+  c->restarts.again += (uint64_t)(l->version - version);
+  forget_updates(c, version);
+  l->version = version;
+  if (l->newest_trained > version) l->newest_trained = version;
+  l->wake_pending = l->catches_up = false;
+  if (trains || keeps != RESTART_KEEPS_RESPONSES) {
+    l->busy = false;
+    l->paused_s = 0;
+  }
+  for (uint32_t slot = b->oldest, next; slot != BUFFER_NONE; slot = next) {
+    next = b->pool[slot].newer;
+    if (keeps != RESTART_KEEPS_NOTHING && newest_version(&b->pool[slot]) <= version) continue;
+    choice_drop(c, slot, FATE_LOST);
+  }
+}
+
+gl_status learner_resume(sim_clock *c, gl_error *err) {
+  set_published(c);
+  if (!c->learner.busy) c->learner.idle_since = c->now;
+  return learner_wake(c, err);
 }

@@ -13,10 +13,6 @@ static double draw_length(const response_spec *spec, delay_source *source, doubl
   return fmin(fmax(round(factor * delay_draw(spec->lengths, source)), 1), floor(spec->max_tokens));
 }
 
-static delay_source prompts_of(uint64_t seed, uint64_t group) {
-  return (delay_source){rng_stream_at(seed, RNG_LENGTH, group + RESPONSE_PROMPTS), 0, 0};
-}
-
 /* Continuous batching: assigns the next response to the slot that is free first. */
 static int take_slot(const response_spec *spec, event_queue *slots, double length, double *end) {
   double begin = 0;
@@ -72,7 +68,8 @@ typedef struct length_draws {
 } length_draws;
 
 static length_draws length_draws_of(uint64_t seed, uint64_t batch) {
-  return (length_draws){{rng_stream_at(seed, RNG_LENGTH, batch), 0, 0}, prompts_of(seed, batch), 1};
+  return (length_draws){
+      {rng_stream_at(seed, RNG_LENGTH, batch), 0, 0}, response_prompts(seed, batch), 1};
 }
 
 static double next_length(length_draws *d, const response_spec *spec, size_t k) {
@@ -109,8 +106,7 @@ int response_known(response_cost *out, const response_spec *spec, event_queue *s
 double response_draw_lengths(double *lengths, const response_spec *spec, uint64_t seed, uint64_t id,
                              uint64_t prompt, size_t n) {
   delay_source source = {rng_stream_at(seed, RNG_LENGTH, id), 0, 0};
-  delay_source prompts = prompts_of(seed, prompt);
-  const double factor = spec->prompts != NULL ? delay_draw(spec->prompts, &prompts) : 1;
+  const double factor = response_prompt(spec, seed, prompt);
   for (size_t k = 0; k < n; ++k) lengths[k] = draw_length(spec, &source, factor);
   return factor;
 }

@@ -40,6 +40,7 @@ typedef struct schedule_batch {
 typedef struct schedule_update {
   int64_t step;                  /* learner update, from 1 */
   int64_t version;               /* learner version the update starts from: step - 1 */
+  int64_t published;             /* newest published version at its start */
   size_t first_batch, n_batches; /* into batches[] */
   double start_s, end_s;
   double wait_s;  /* idle time before start, without evaluation pauses */
@@ -79,6 +80,14 @@ const char *unit_fate_name(unit_fate fate);
 typedef struct transfer_times {
   double n, mean, p50, p95, max;
 } transfer_times;
+
+/* What cluster.restarts did. */
+typedef struct restart_report {
+  bool is_on;       /* false: the cluster has none */
+  double n;         /* restarts */
+  double stopped_s; /* seconds that the job was down or recovering */
+  double again;     /* updates that were made again, without those that were interrupted */
+} restart_report;
 
 /* Measurements of cluster.network. */
 typedef struct network_report {
@@ -125,6 +134,7 @@ typedef struct schedule {
   uint64_t n_interrupts;
   double interrupted_s, recomputed_tokens;
   network_report network;
+  restart_report restarts;
   size_t sampler_bytes; /* memory of the clock per sampler */
   size_t batch_bytes;   /* peak memory of all batches in generation, in transfer or waiting */
   size_t event_bytes;   /* memory of the event list */
@@ -204,7 +214,8 @@ typedef enum span_kind {
   SPAN_EGRESS,         /* bytes flow from the learner through its side of the network */
   SPAN_INGRESS,        /* bytes flow to the learner through its side of the network */
   SPAN_RELAY,          /* a sampler forwards weights */
-  SPAN_OUTAGE          /* a site is cut off; `sampler` is the site's index */
+  SPAN_OUTAGE,         /* a site is cut off; `sampler` is the site's index */
+  SPAN_RESTART         /* the whole job is down or recovering */
 } span_kind;
 
 /* How a span ended. SPAN_DROPPED: the batch was dropped; SPAN_LOST: the message was lost, or the

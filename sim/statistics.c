@@ -189,6 +189,13 @@ static void clock_fill_slots(sim_clock *c) {
   c->out->slot_utilisation = c->now > 0 ? used / (slots * c->now) : 0;
 }
 
+static void clock_fill_restarts(sim_clock *c) {
+  const restart_state *s = &c->restarts;
+  const double rest = s->is_down ? c->now - s->since_s : 0;
+  c->out->restarts = (restart_report){c->spec->restarts != NULL, (double)s->n, s->stopped_s + rest,
+                                      (double)s->again};
+}
+
 gl_status clock_summarise(sim_clock *c, gl_error *err) {
   gl_status status = count_staleness(c->out, err);
   if (status != GL_OK) return status;
@@ -197,6 +204,7 @@ gl_status clock_summarise(sim_clock *c, gl_error *err) {
   ledger_count_pending(c);
   clock_fill_slots(c);
   clock_fill_interrupts(c);
+  clock_fill_restarts(c);
   transfer_report(c);
   return GL_OK;
 }
@@ -220,7 +228,7 @@ gl_status schedule_ks(const schedule *s, const cluster_spec *spec, double *dista
   return GL_OK;
 }
 
-enum { STALENESS_NUMBERS = 9, NETWORK_NUMBERS = 17 };
+enum { STALENESS_NUMBERS = 9, NETWORK_NUMBERS = 17, RESTART_NUMBERS = 3 };
 
 size_t schedule_numbers(const schedule *s, schedule_number out[SCHEDULE_MOST_NUMBERS]) {
   const clock_record *c = &s->clock;
@@ -266,10 +274,13 @@ size_t schedule_numbers(const schedule *s, schedule_number out[SCHEDULE_MOST_NUM
   static_assert(sizeof all / sizeof *all ==
                     SCHEDULE_COMMON_NUMBERS + STALENESS_NUMBERS + NETWORK_NUMBERS,
                 "as many numbers as are counted");
-  const size_t used =
-      SCHEDULE_COMMON_NUMBERS + STALENESS_NUMBERS + (n->is_on ? NETWORK_NUMBERS : 0);
+  size_t used = SCHEDULE_COMMON_NUMBERS + STALENESS_NUMBERS + (n->is_on ? NETWORK_NUMBERS : 0);
   memcpy(out, all, used * sizeof *out);
-  return used;
+  const schedule_number restarts[RESTART_NUMBERS] = {{"restarts", "", s->restarts.n},
+                                                     {"restarts_s", "s", s->restarts.stopped_s},
+                                                     {"updates_again", "", s->restarts.again}};
+  if (s->restarts.is_on) memcpy(&out[used], restarts, sizeof restarts);
+  return used + (s->restarts.is_on ? RESTART_NUMBERS : 0);
 }
 
 static int summary_add_numbers(cJSON *to, const schedule_number *all, size_t n) {
@@ -335,6 +346,10 @@ gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **
     ok = to != NULL && summary_add_numbers(to, all + SCHEDULE_COMMON_NUMBERS + STALENESS_NUMBERS,
                                            NETWORK_NUMBERS);
   }
+  if (ok && s->restarts.is_on)
+    ok = json_add_number(root, "restarts", s->restarts.n) != NULL &&
+         json_add_number(root, "restarts_s", s->restarts.stopped_s) != NULL &&
+         json_add_number(root, "updates_again", s->restarts.again) != NULL;
   const measured_staleness *m = &spec->measured;
   if (ok && m->n > 0) ok = json_add_number(root, "ks_distance", ks) != NULL;
   if (ok && !isnan(m->seconds))

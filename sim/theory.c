@@ -162,6 +162,7 @@ static const char *all_break(const cluster_spec *c) {
   if (c->stale != STALE_DISCARD) return "cluster.stale is discard";
   if (c->interrupt > 0) return "cluster.interrupt is 0";
   if (c->network != NULL) return "cluster.network is left out";
+  if (c->restarts != NULL) return "cluster.restarts is left out";
   if (c->prompts != NULL) return "cluster.prompt_lengths is left out";
   if (c->sync != SYNC_PUSH) return "cluster.sync is push";
   if (c->queue == QUEUE_HETERORL) return "cluster.learner.queue is fifo, lifo or oldest_version";

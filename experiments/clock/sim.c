@@ -75,6 +75,7 @@ enum {
   ROW_QUEUE,
   ROW_EGRESS,
   ROW_INGRESS,
+  ROW_RESTARTS,
   FIRST_SITE,
   FIRST_SAMPLER = FIRST_SITE + MOST_SITES,
   OF_SAMPLER = 0,
@@ -153,6 +154,8 @@ static timeline_bar timeline_bar_of(const collector *c, const schedule_span *s) 
   case SPAN_OUTAGE:
     return (timeline_bar){.row = s->sampler < MOST_SITES ? FIRST_SITE + s->sampler : MOST_ROWS,
                           .kind = TIMELINE_DOWN};
+  case SPAN_RESTART:
+    return (timeline_bar){.row = ROW_RESTARTS, .kind = TIMELINE_DOWN};
   case SPAN_QUEUED:
     return (timeline_bar){.row = ROW_QUEUE, .kind = TIMELINE_QUEUED};
   case SPAN_IDLE:
@@ -204,9 +207,10 @@ static gl_status timeline_check(const collector *c, gl_error *err) {
 static gl_status timeline_draw_rows(const collector *c, const cluster_spec *cluster,
                                     const figure_request *q, gl_error *err) {
   const size_t n_samplers = cluster_samplers(cluster);
-  char room[MOST_ROWS][40] = {"learner", "queue", "egress", "ingress"}, left_out[80] = "";
+  char room[MOST_ROWS][40] = {"learner", "queue", "egress", "ingress", "restarts"},
+       left_out[80] = "";
   const char *units = cluster_unit_names(cluster);
-  const char *rows[MOST_ROWS] = {room[0], room[1], room[2], room[3]};
+  const char *rows[MOST_ROWS] = {room[0], room[1], room[2], room[3], room[4]};
   for (size_t i = 0; i < MOST_SITES; i++) {
     const char *site = cluster_site_at(cluster, i);
     snprintf(room[FIRST_SITE + i], sizeof room[0], "site %.30s",

@@ -75,6 +75,9 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
     fprintf(to, "%-20s  %.6g\n", "recomputed_tokens", s->recomputed_tokens);
   }
   if (s->network.is_on) print_network(&s->network, to);
+  if (s->restarts.is_on)
+    fprintf(to, "%-20s  %.6g, %.6g s down in all, %.6g finished updates made again\n", "restarts",
+            s->restarts.n, s->restarts.stopped_s, s->restarts.again);
   print_staleness(s, spec, to);
   print_seconds(s, cluster_measured_time(spec), to);
   if (measured == NULL) return;

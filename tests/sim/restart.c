@@ -1,0 +1,260 @@
+/* Restarts of the whole job: by hand, against the closed form of exponential times to a restart,
+ * and what every schedule with restarts must satisfy. */
+#include "tests/support/sim.h"
+#include "tests/support/suite.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A batch takes 10 s and an update 5 s, in turns. The second update ends at 30 s, the job is down
+ * for 7 s and loads for 3 s, and the third batch takes 10 s again. */
+static void the_next_update_comes_after_down_time_and_recovery(void) {
+  schedule s = sim_must_build("{preset: sync, generation: 10, learner: {step: 5}, restarts: "
+                              "{before: [3], down: 7, recovery: 3}}",
+                              1, 4);
+  const double ends[] = {15, 30, 55, 70};
+  for (size_t i = 0; i < 4; ++i) CU_ASSERT_EQUAL(s.updates[i].end_s, ends[i]);
+  CU_ASSERT_EQUAL(s.updates[2].wait_s, 10);
+  CU_ASSERT_EQUAL(s.restarts.n, 1);
+  CU_ASSERT_EQUAL(s.restarts.stopped_s, 10);
+  CU_ASSERT_EQUAL(s.restarts.again, 0);
+  schedule_fini(&s);
+}
+
+/* The restart at 38 s comes in the third generation, that at 70 s 2 s before the end of the third
+ * update, and that at 71 s while the job is down. */
+static void an_update_that_is_interrupted_is_made_again(void) {
+  schedule s = sim_must_build("{preset: sync, generation: 10, learner: {step: 5}, restarts: {at: "
+                              "[38, 63, 64], down: 10}}",
+                              1, 3);
+  CU_ASSERT_EQUAL(s.updates[1].end_s, 30);
+  CU_ASSERT_EQUAL(s.updates[2].start_s, 83); /* 38 + 10 + 10 = 58, until 63; 63 + 10 + 10 */
+  CU_ASSERT_EQUAL(s.restarts.n, 2);
+  CU_ASSERT_EQUAL(s.clock.batches_lost, 2);
+  CU_ASSERT_EQUAL(s.clock.batches_trained, 3);
+  ASSERT_CLOSE(s.clock.learner_utilisation, 20.0 / 88, 1e-12); /* 5 s of the lost one too */
+  schedule_fini(&s);
+}
+
+/* Checkpoints after every third update: a restart in the fifth goes back to the third. */
+static void updates_after_the_last_checkpoint_are_made_again(void) {
+  schedule s = sim_must_build("{preset: sync, generation: 10, learner: {step: 5}, restarts: {at: "
+                              "[62], down: 8, checkpoint_every: 3}}",
+                              1, 5);
+  CU_ASSERT_EQUAL(s.updates[2].end_s, 45);
+  CU_ASSERT_EQUAL(s.updates[3].end_s, 85);
+  CU_ASSERT_EQUAL(s.updates[4].end_s, 100);
+  CU_ASSERT_EQUAL(s.restarts.again, 1);
+  CU_ASSERT_EQUAL(s.n_batches, 5);
+  CU_ASSERT_EQUAL(s.clock.batches_lost, 2);
+  for (size_t i = 0; i < 5; ++i) CU_ASSERT_EQUAL(s.updates[i].version, (int64_t)i);
+  schedule_fini(&s);
+}
+
+/* A learner that is behind: with every batch lost, staleness begins at 0 and grows again; a queue
+ * that survives is trained with the staleness it had. */
+static void what_survives_decides_the_staleness_after_a_restart(void) {
+  static const char form[] =
+      "{preset: areal, samplers: 1, in_flight: false, generation: 1, "
+      "learner: {step: 10, queue: fifo}, restarts: {before: [12], keeps: %s}}";
+  static const struct {
+    const char *keeps;
+    int64_t expected[4];
+  } cases[] = {{"nothing", {0, 1, 2, 3}}, {"queue", {4, 4, 4, 4}}, {"responses", {4, 4, 4, 4}}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char text[512];
+    snprintf(text, sizeof text, form, cases[i].keeps);
+    schedule s = sim_must_build(text, 1, 20);
+    CU_ASSERT_EQUAL(schedule_staleness(&s, &s.updates[10], &s.batches[10]), 4);
+    for (size_t k = 0; k < 4; ++k)
+      CU_ASSERT_EQUAL(schedule_staleness(&s, &s.updates[11 + k], &s.batches[11 + k]),
+                      cases[i].expected[k]);
+    schedule_fini(&s);
+  }
+}
+
+/* Where nothing is trained at the time, everything after a restart that keeps all is later by the
+ * time down, and else the same. */
+static void what_is_frozen_goes_on_where_it_was(void) {
+  static const char form[] =
+      "{preset: pipelinerl, samplers: 2, unit: group, concurrency: 16, lengths: {law: lognormal, "
+      "mu: 5, sigma: 1}, tokens_per_s: 10, jitter: {law: uniform, min: 0.9, max: 1.1}, interrupt: "
+      "2, delay: 3, data_delay: 4, up: {bandwidth: "
+      "1000}, rollout_bytes: 9000, learner: {batches: 1, step: 1}%s}";
+  char with[640], without[640];
+  snprintf(with, sizeof with, form, ", restarts: {at: [64], down: 1000, keeps: responses}");
+  snprintf(without, sizeof without, form, "");
+  schedule a = sim_must_build(with, 3, 60), b = sim_must_build(without, 3, 60);
+  CU_ASSERT_EQUAL_FATAL(a.n_batches, b.n_batches);
+  CU_ASSERT_EQUAL_FATAL(a.n_segments, b.n_segments);
+  for (size_t i = 0; i < a.n_updates; ++i) {
+    const double end = b.updates[i].end_s;
+    CU_ASSERT_FATAL(!(b.updates[i].start_s <= 64 && end > 64));
+    ASSERT_CLOSE(a.updates[i].end_s, end > 64 ? end + 1000 : end, 1e-9);
+  }
+  for (size_t i = 0; i < a.n_batches; ++i) CU_ASSERT_EQUAL(a.batches[i].id, b.batches[i].id);
+  for (size_t i = 0; i < a.n_segments; ++i) {
+    CU_ASSERT_EQUAL(a.segments[i].version, b.segments[i].version);
+    ASSERT_CLOSE(a.segments[i].to, b.segments[i].to, 1e-9);
+  }
+  schedule_fini(&a);
+  schedule_fini(&b);
+}
+
+/* Generation and update take 15 s together and a checkpoint comes after every n-th update. With
+ * exponential times to a restart of mean m, down time d, n updates take (m + d) (exp(15 n / m) - 1)
+ * seconds on average. 20,000 updates; at four standard errors of independent checkpoints a test
+ * fails falsely with probability 6e-5. */
+static void the_time_of_an_update_has_its_closed_form(void) {
+  static const int every[] = {1, 4};
+  for (size_t i = 0; i < sizeof every / sizeof *every; ++i) {
+    char text[256];
+    const double m = 100, d = 30, t = 15.0 * every[i], updates = 20000;
+    snprintf(text, sizeof text,
+             "{preset: sync, generation: 10, learner: {step: 5}, restarts: {every: {law: "
+             "exponential, mean: %g}, down: 20, recovery: 10, checkpoint_every: %d}}",
+             m, every[i]);
+    schedule s = sim_must_build(text, 7, (size_t)updates);
+    const double expected = (m + d) * (exp(t / m) - 1) / every[i];
+    double squares = 0;
+    const size_t n = (size_t)updates / (size_t)every[i];
+    for (size_t k = 0; k < n; ++k) {
+      const double from = k > 0 ? s.updates[k * (size_t)every[i] - 1].end_s : 0;
+      const double took = s.updates[(k + 1) * (size_t)every[i] - 1].end_s - from;
+      squares += pow(took / every[i] - expected, 2);
+    }
+    const double error = sqrt(squares / (double)n / (double)n);
+    ASSERT_CLOSE(s.clock.simulated_s / updates, expected, 4 * error);
+    CU_ASSERT(error < 0.02 * expected);
+    schedule_fini(&s);
+  }
+}
+
+static void check_books(const schedule *s) {
+  unit_counts all = {0}, trained = {0};
+  for (int f = 0; f < FATES; ++f) {
+    all.units += s->fate[f].units;
+    all.tokens += s->fate[f].tokens;
+  }
+  for (size_t i = 0; i < s->n_batches; ++i) {
+    trained.tokens += s->batches[i].tokens;
+    trained.longest += s->batches[i].longest;
+  }
+  uint64_t by_prompt = 0, by_length = 0;
+  for (size_t k = 0; k < PROMPT_CLASSES; ++k) by_prompt += s->fate[FATE_TRAINED].by_prompt[k];
+  for (size_t k = 0; k < LENGTH_CLASSES; ++k) by_length += s->fate[FATE_TRAINED].by_length[k];
+  CU_ASSERT_EQUAL(all.units, s->begun);
+  CU_ASSERT_EQUAL(s->fate[FATE_PENDING].units, s->pending);
+  CU_ASSERT_EQUAL(s->fate[FATE_TRAINED].units, s->n_batches);
+  CU_ASSERT(by_prompt == 0 || by_prompt == s->n_batches);
+  CU_ASSERT(by_length == 0 || by_length == s->n_batches);
+  ASSERT_CLOSE(s->fate[FATE_TRAINED].tokens, trained.tokens, 1e-6);
+  ASSERT_CLOSE(s->fate[FATE_TRAINED].longest, trained.longest, 1e-6);
+  ASSERT_CLOSE(s->waited_s, s->waiting_integral_s, 1e-6 * (1 + s->waited_s));
+  CU_ASSERT(s->fate[FATE_PENDING].tokens > -1e-6);
+  for (size_t i = 0; i < s->n_updates; ++i) {
+    const schedule_update *u = &s->updates[i];
+    CU_ASSERT_EQUAL(u->version, (int64_t)i);
+    CU_ASSERT(i == 0 || u->start_s >= s->updates[i - 1].end_s);
+    for (size_t k = 0; k < u->n_batches; ++k)
+      CU_ASSERT(schedule_staleness(s, u, &s->batches[u->first_batch + k]) >= 0);
+  }
+}
+
+/* Every rule of queues, transfers and weights, with what survives and without checkpoints. */
+static void books_balance_with_restarts(void) {
+  static const char *const clusters[] = {
+      "preset: heterorl, samplers: 3, learner: {step: 20}",
+      "preset: intellect2, samplers: 3, delay: 9, learner: {step: 20}",
+      "preset: areal, samplers: 3, generation: {law: lognormal, mu: 3, sigma: 1}, delay: 9, "
+      "interrupt: 3, mtbf: {law: exponential, mean: 700}, mttr: 50, learner: {step: 20}",
+      "preset: fifo, samplers: 3, ahead: 3, window: 3, stale: wait, learner: {step: 20, queue: "
+      "oldest_version}",
+      "preset: verl_async, samplers: 3, concurrency: 16, prompt_lengths: {law: lognormal, mu: 0, "
+      "sigma: 0.5}, delay: 3, mtbf: {law: exponential, mean: 700}, mttr: 50, learner: {step: 4}",
+      "preset: prime_rl, samplers: 3, concurrency: 16, interrupt: 1, prefill_tokens_per_s: 9000, "
+      "kv_cache: recompute, delay: 3, learner: {step: 4, eval_every: 7, eval_pause: 90}",
+      "preset: fifo, samplers: 3, unit: group, partial: drop, lengths: 200, concurrency: 16, "
+      "window: "
+      "2, stale: downweight, up: {loss: 0.2, max_retries: 0}, learner: {step: 4, capacity: 40}"};
+  static const char *const survive[] = {"keeps: nothing", "keeps: nothing, checkpoint_every: 4",
+                                        "keeps: queue", "keeps: queue, checkpoint_every: 4",
+                                        "keeps: responses"};
+  for (size_t i = 0; i < sizeof clusters / sizeof *clusters; ++i)
+    for (size_t k = 0; k < sizeof survive / sizeof *survive; ++k) {
+      char text[768];
+      snprintf(text, sizeof text,
+               "{%s, restarts: {every: {law: exponential, mean: %d}, down: {law: uniform, min: 5, "
+               "max: 90}, recovery: 7, %s}}",
+               clusters[i], strstr(clusters[i], "lengths: 200") != NULL ? 60 : 250, survive[k]);
+      schedule s = sim_must_build(text, 11, 120);
+      CU_ASSERT(s.restarts.n > 0);
+      CU_ASSERT(strstr(survive[k], "checkpoint") == NULL || s.restarts.again > 0 ||
+                s.restarts.n < 3);
+      check_books(&s);
+      schedule_fini(&s);
+    }
+}
+
+static void restarts_without_a_time_or_with_a_network_are_refused(void) {
+  sim_must_refuse("{preset: sync, restarts: {down: 9}}");
+  sim_must_refuse("{preset: sync, restarts: {before: [3, 3]}}");
+  sim_must_refuse("{preset: sync, restarts: {before: [3.5]}}");
+  sim_must_refuse("{preset: sync, restarts: {before: [1]}}");
+  sim_must_refuse("{preset: sync, restarts: {at: [-1]}}");
+  sim_must_refuse("{preset: sync, restarts: {at: [9], keeps: all}}");
+  sim_must_refuse("{preset: sync, restarts: {at: [9], keeps: responses, checkpoint_every: 2}}");
+  sim_must_refuse("{preset: sync, coupled: true, restarts: {at: [9], checkpoint_every: 2}}");
+  sim_must_refuse("{preset: sync, weights_bytes: 1, network: {egress: {bandwidth: 9}}, restarts: "
+                  "{at: [9]}}");
+}
+
+static void restarts_that_let_nothing_be_finished_are_an_error(void) {
+  schedule s;
+  cluster_spec *spec;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(sim_build(&s, &spec,
+                            "{preset: sync, generation: 10, restarts: {every: 5, down: 1}}", 1, 3,
+                            &err),
+                  GL_ENUMERIC);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "restarts in a row"));
+  cluster_free(spec);
+}
+
+typedef struct span_counts {
+  size_t restarts, lost_updates;
+  double down_s;
+} span_counts;
+
+static void count_span(void *self, const schedule_span *s) {
+  span_counts *n = self;
+  n->restarts += s->kind == SPAN_RESTART;
+  n->lost_updates += s->kind == SPAN_TRAINING && s->end == SPAN_LOST;
+  if (s->kind == SPAN_RESTART) n->down_s += s->to_s - s->from_s;
+}
+
+static void a_trace_reports_them(void) {
+  static const char text[] = "{preset: sync, generation: 10, learner: {step: 5}, restarts: {at: "
+                             "[38, 63], down: 10}}";
+  schedule s, traced;
+  cluster_spec *spec;
+  span_counts n = {0};
+  const schedule_trace trace = {&n, count_span};
+  ASSERT_OK(sim_build(&s, &spec, text, 1, 3, &err));
+  ASSERT_OK(schedule_build_traced(&traced, spec, 1, 3, &trace, &err));
+  CU_ASSERT_EQUAL(n.restarts, 2);
+  CU_ASSERT_EQUAL(n.lost_updates, 1);
+  CU_ASSERT_EQUAL(n.down_s, 20);
+  schedule_fini(&s);
+  schedule_fini(&traced);
+  cluster_free(spec);
+}
+
+SUITE(restarts, "sim: restarts", TEST(the_next_update_comes_after_down_time_and_recovery),
+      TEST(an_update_that_is_interrupted_is_made_again),
+      TEST(updates_after_the_last_checkpoint_are_made_again),
+      TEST(what_survives_decides_the_staleness_after_a_restart),
+      TEST(what_is_frozen_goes_on_where_it_was), TEST(the_time_of_an_update_has_its_closed_form),
+      TEST(books_balance_with_restarts),
+      TEST(restarts_without_a_time_or_with_a_network_are_refused),
+      TEST(restarts_that_let_nothing_be_finished_are_an_error), TEST(a_trace_reports_them));
