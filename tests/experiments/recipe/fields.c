@@ -65,6 +65,7 @@ static const base bases[] = {
      "0.5}}}}"},
     {"run", "cluster", "{" TRAIN BANDIT "cluster: {preset: fifo, learner: {capacity: 3}}}"},
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: fifo, window: 2, stale: downweight}}"},
+    {"sim", "cluster.restarts", "{" TRAIN BANDIT "cluster: {restarts: {at: [900]}}}"},
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: verl_async}}"},
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: verl_async, unit: batch}}"},
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: prime_rl}}"},
