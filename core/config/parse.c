@@ -438,8 +438,11 @@ gl_status cfg_load_into(cfg_doc *doc, const char *text, size_t size, const char 
   if ((*root)->kind != CFG_MAP)
     return cfg_fail(*root, err,
                     "the recipe is %s; at its top it must be a map of keys, such as "
-                    "'world: {kind: bandit}'",
-                    cfg_describe(*root));
+                    "'world: {kind: bandit}'%s",
+                    cfg_describe(*root),
+                    (*root)->kind == CFG_SCALAR && strchr((*root)->text, '=') != NULL
+                        ? "; key=value is for the command line, and a file has key: value"
+                        : "");
   return GL_OK;
 }
 

@@ -280,6 +280,12 @@ static void refuse_value(cfg_reader *r, const char *key, const cfg_node *node, c
              r->path, *r->path != '\0' ? "." : "", key);
   else if (end != NULL && end != node->text && strcmp(end, "%") == 0)
     snprintf(more, sizeof more, "; %.20s is %g", node->text, percent / 100);
+  else if (end != NULL && end != node->text && *end == ',' && strstr(wanted, "number") != NULL)
+    snprintf(more, sizeof more,
+             "; several values are an axis of a sweep: sweep.%.40s%s%.24s=[%.40s]", r->path,
+             *r->path != '\0' ? "." : "", key, node->text);
+  else if (end != NULL && end != node->text && *end == '\0' && !node->plain)
+    snprintf(more, sizeof more, "; a number has no quotes around it");
   r->status = cfg_fail(node, r->err, "'%s.%s' is %s%s; it must be %s%s%s", r->section, key, what,
                        shown, wanted, own, more);
 }

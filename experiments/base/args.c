@@ -204,13 +204,55 @@ static bool is_field_as_word(const parser *p, const char *word) {
   if (p->command->words.input != ARGS_RECIPE) return false;
   if (*fields_elsewhere(word, NULL, own) == '\0') return false;
   int at = p->next;
-  if (at < p->argc && strcmp(p->argv[at], "=") == 0) ++at;
+  const bool is_assigned = at < p->argc && strcmp(p->argv[at], "=") == 0;
+  if (is_assigned) ++at;
+  /* A field further down has a value behind it; alone the word is rather a name. */
+  if (!is_assigned && at == p->argc && strchr(own, '.') != NULL) return false;
   gl_fail(p->err, GL_EINPUT,
           "%s does not know what to do with '%s'; a field of the recipe is written key=value, "
           "without blanks: %.*s=%s",
           p->command->name, word, (int)strcspn(own, " "), own,
           at < p->argc ? p->argv[at] : "VALUE");
   return true;
+}
+
+static bool args_is_file(args_kind kind) {
+  return kind == ARGS_READ || kind == ARGS_WRITE || kind == ARGS_STUDY;
+}
+
+static bool args_is_written(args_kind kind) {
+  return kind == ARGS_WRITE || kind == ARGS_STUDY;
+}
+
+static const char *file_of(const args_option *o) {
+  return args_is_file(o->kind) ? *(const char *const *)o->target : NULL;
+}
+
+/* key=10 min is written key=10min. */
+static bool is_unit_as_word(const parser *p, const char *word) {
+  const args *a = p->out;
+  const char *last = a->n_overrides > 0 ? a->overrides[a->n_overrides - 1] : "";
+  const size_t n = strlen(last);
+  if (n == 0 || !isdigit((unsigned char)last[n - 1]) || !isalpha((unsigned char)word[0]) ||
+      p->next < 2 || p->argv[p->next - 2] != last)
+    return false;
+  gl_fail(p->err, GL_EINPUT,
+          "%s does not know what to do with '%s'; a value and its unit are written without a "
+          "blank: %s%s",
+          p->command->name, word, last, word);
+  return true;
+}
+
+/* A file behind the command's input is rather the one to write. */
+static bool is_output_as_word(const parser *p, const char *word) {
+  const char *dot = strrchr(word, '.');
+  for (const args_option *o = p->options; o < p->options + p->n_options && dot != NULL; ++o) {
+    if (!args_is_written(o->kind) || o->letter == 0) continue;
+    gl_fail(p->err, GL_EINPUT, "%s does not know what to do with '%s'; a file to write is -%c %s",
+            p->command->name, word, o->letter, word);
+    return true;
+  }
+  return false;
 }
 
 static gl_status unknown_option(const parser *p, const char *word, size_t length) {
@@ -250,14 +292,6 @@ static gl_status take_one_more(parser *p, const args_option *o, const char *text
                    (int)ARGS_LIST_MOST);
   list->item[list->n++] = text;
   return GL_OK;
-}
-
-static bool args_is_file(args_kind kind) {
-  return kind == ARGS_READ || kind == ARGS_WRITE || kind == ARGS_STUDY;
-}
-
-static bool args_is_written(args_kind kind) {
-  return kind == ARGS_WRITE || kind == ARGS_STUDY;
 }
 
 /* Stores the value of an option; text NULL means none was attached to the word. */
@@ -333,7 +367,9 @@ static gl_status args_take_word(parser *p, const char *word) {
     a->overrides[a->n_overrides++] = word;
     return GL_OK;
   }
-  if (a->n_words == p->command->words.max && is_field_as_word(p, word)) return GL_EINPUT;
+  if (a->n_words == p->command->words.max &&
+      (is_unit_as_word(p, word) || is_field_as_word(p, word) || is_output_as_word(p, word)))
+    return GL_EINPUT;
   if (a->n_words == p->command->words.max) {
     const char *hint = p->command->words.overrides ? "; an override has the form key=value" : "";
     return gl_fail(p->err, GL_EINPUT,
@@ -345,10 +381,6 @@ static gl_status args_take_word(parser *p, const char *word) {
 }
 
 /* --- files that are written --- */
-
-static const char *file_of(const args_option *o) {
-  return args_is_file(o->kind) ? *(const char *const *)o->target : NULL;
-}
 
 static gl_status refuse_overwritten(const args_option *o, const char *again, gl_error *err) {
   return gl_fail(err, GL_EINPUT,

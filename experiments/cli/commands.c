@@ -330,6 +330,10 @@ static gl_status no_command(const char *word, gl_error *err) {
                    "the command comes first, and its options behind it, as in `gepolab run "
                    "quickstart steps=20`; '%s' is no command",
                    word);
+  if (resources_recipe(word) != NULL || resources_cluster(word) != NULL)
+    return gl_fail(err, GL_EINPUT, "%s is %s; use `gepolab %s %s`", word,
+                   resources_recipe(word) != NULL ? "a recipe" : "a description of a cluster",
+                   resources_recipe(word) != NULL ? "run" : "plan", word);
   const char *names[MOST_WORDS], *asked = word;
   size_t n = 0;
   for (size_t i = 0; i < N_ENTRIES; ++i) {
@@ -464,9 +468,11 @@ static gl_status no_second(const entry *e, int argc, char **argv, gl_error *err)
   const char *ours = other_word(name, argv[1]);
   if (ours != NULL)
     return gl_fail(err, GL_EINPUT, "%s has no word '%s'; use `gepolab %s`", name, argv[1], ours);
-  char hint[CFG_HINT_SIZE];
-  return gl_fail(err, GL_EINPUT, "%s has no word '%s'%s; `gepolab %s --help` lists them", name,
-                 argv[1], cfg_hint(argv[1], names, n, hint), name);
+  char hint[CFG_HINT_SIZE], all[256] = "";
+  for (size_t i = 0, used = 0; i < n && used < sizeof all; ++i)
+    used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "", names[i]);
+  return gl_fail(err, GL_EINPUT, "%s has no word '%s'%s; it has %s", name, argv[1],
+                 cfg_hint(argv[1], names, n, hint), all);
 }
 
 /* argv[0] is the first word. The words that choose a command are taken out of argv. */

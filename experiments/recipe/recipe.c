@@ -2,6 +2,7 @@
  * it before anything is run or written. */
 #include "experiments/recipe/recipe.h"
 
+#include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "core/config/fields.h"
@@ -25,6 +26,14 @@
 
 /* --- loading --- */
 
+/* The file's name without folder and extension. */
+static void name_from_path(const char *source, char *name, size_t size) {
+  const char *slash = strrchr(source, '/');
+  snprintf(name, size, "%s", slash != NULL ? slash + 1 : source);
+  char *dot = strrchr(name, '.');
+  if (dot != NULL && dot != name) *dot = '\0';
+}
+
 static gl_status no_such_recipe(const char *source, gl_error *err) {
   enum { MAX_NAMES = 64, NAME_SIZE = 64 };
   char text[MAX_NAMES][NAME_SIZE];
@@ -39,7 +48,8 @@ static gl_status no_such_recipe(const char *source, gl_error *err) {
     names[n] = text[n];
     ++n;
   }
-  char hint[CFG_HINT_SIZE];
+  char hint[CFG_HINT_SIZE], named[NAME_MAX + 1];
+  name_from_path(source, named, sizeof named);
   if (strcmp(source, "-") == 0)
     return gl_fail(err, GL_EINPUT, "a recipe on standard input is called /dev/stdin, not -");
   if (policy_algorithms_find(source) != NULL)
@@ -61,25 +71,21 @@ static gl_status no_such_recipe(const char *source, gl_error *err) {
       err, GL_EINPUT,
       "%s:1:1: there is no such file and no embedded recipe of that name%s; `gepolab list "
       "recipes` lists those",
-      source, cfg_hint(source, names, n, hint));
+      source, cfg_hint(named, names, n, hint));
 }
 
 /* A file takes precedence over an embedded recipe of the same name only if it exists. */
 static gl_status load_source(cfg_doc **out, const char *source, gl_error *err) {
   const resource *r = resources_recipe(source);
+  if (file_is_database(source))
+    return gl_fail(err, GL_EINPUT,
+                   "%s is a study and no recipe; `gepolab analyze`, plot and report read it",
+                   source);
   if (access(source, F_OK) == 0 && (r == NULL || strpbrk(source, "/.") != NULL))
     return cfg_load_file(out, source, err);
   if (r != NULL) return cfg_load_text(out, r->data, r->size, r->path, err);
   if (errno == ENOENT || errno == ENOTDIR) return no_such_recipe(source, err);
   return cfg_load_file(out, source, err);
-}
-
-/* The file's name without folder and extension. */
-static void name_from_path(const char *source, char *name, size_t size) {
-  const char *slash = strrchr(source, '/');
-  snprintf(name, size, "%s", slash != NULL ? slash + 1 : source);
-  char *dot = strrchr(name, '.');
-  if (dot != NULL && dot != name) *dot = '\0';
 }
 
 static gl_status ensure_name(cfg_doc *doc, const char *source, gl_error *err) {

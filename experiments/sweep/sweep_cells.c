@@ -51,6 +51,14 @@ static gl_status refuse_lost_draws(const cfg_doc *doc, const char *path, const c
 gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err) {
   *grid = (sweep_grid){0};
   const cfg_node *sweep = cfg_find(cfg_root(doc), "sweep");
+  static const char *const often[] = {"algorithm", "seed"};
+  for (size_t i = 0; i < 2 && (sweep == NULL || cfg_is_null(sweep)); ++i) {
+    const cfg_node *list = cfg_find(cfg_root(doc), often[i]);
+    if (list != NULL && cfg_kind_of(list) == CFG_LIST)
+      return cfg_fail(list, err,
+                      "'%s' is a list; its values are an axis of the sweep: sweep.%s=[...]",
+                      often[i], often[i]);
+  }
   if (sweep == NULL || cfg_is_null(sweep))
     return cfg_fail(
         cfg_root(doc), err,
@@ -64,6 +72,9 @@ gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err) {
   for (size_t i = 0; i < cfg_size(sweep); ++i) {
     const cfg_node *values = cfg_at(sweep, i);
     const char *path = cfg_key_at(sweep, i);
+    if (cfg_kind_of(values) == CFG_SCALAR && cfg_text(values)[0] != '\0')
+      return cfg_fail(values, err, "sweep.%s must be a list, in brackets: sweep.%s=[%.80s]", path,
+                      path, cfg_text(values));
     if (cfg_kind_of(values) != CFG_LIST || cfg_size(values) == 0)
       return cfg_fail(values, err,
                       "sweep.%s must be a list of at least one value, as in [1, 2, 3], or a range, "

@@ -119,6 +119,42 @@ static void forty_mistakes_of_the_first_day_are_answered(void) {
   refuse_each(all, sizeof all / sizeof *all);
 }
 
+/* Tried by hand, after the forty. */
+static void more_mistakes_of_the_first_day_are_answered(void) {
+  static const mistake all[] = {
+      {RUN("max_delay=10"), "write cluster.max_delay"},
+      {{"run", "quickstart", "cluster.max_delay=10", "min"}, "cluster.max_delay=10min"},
+      {RUN("seed=1,2,3"), "sweep.seed=[1,2,3]"},
+      {RUN("optimizer.lr=1e-3,1e-4"), "sweep.optimizer.lr=[1e-3,1e-4]"},
+      {RUN("steps=\"10\""), "a number has no quotes around it"},
+      {{"run", "recipes/quickstart"}, "did you mean 'quickstart'?"},
+      {{"run", "quick", "start"}, "an override has the form key=value"},
+      {{"quickstart", "steps=2"}, "use `gepolab run quickstart`"},
+      {{"one_node", "-q"}, "use `gepolab plan one_node`"},
+      {{"help", "quickstart"}, "use `gepolab run quickstart`"},
+      {{"sweep", "quickstart", "algorithm=[grpo,gepo]", "-o", "s.db"}, "sweep.algorithm=[...]"},
+      {{"sweep", "quickstart", "seed=[1,2]", "-o", "s.db"}, "sweep.seed=[...]"},
+      {{"sweep", "quickstart", "sweep.algorithm=grpo,gepo", "-o", "s.db"},
+       "in brackets: sweep.algorithm=[grpo,gepo]"},
+      {{"report", "mine.db", "mine.html"}, "a file to write is -o mine.html"},
+      {{"study", "ls", "mine.db"}, "it has status, info, check, merge, export"},
+  };
+  refuse_each(all, sizeof all / sizeof *all);
+}
+
+/* A file of another kind where a recipe is read. */
+static void a_file_that_is_no_recipe_is_answered_by_what_it_is(void) {
+  char folder[64], study[128], text[128];
+  cli_scratch_make(folder);
+  cli_path(study, folder, "study.db");
+  CU_ASSERT_TRUE_FATAL(CLI_GIVES(0, "run", "quickstart", "steps=2", "-q", "-o", study));
+  REFUSED(2, "is a study and no recipe; `gepolab analyze`, plot and report read it", "run", study);
+  static const char assigned[] = "steps=10\nworld.kind=bandit\n";
+  cli_write(cli_path(text, folder, "assigned.yaml"), assigned, sizeof assigned - 1);
+  REFUSED(2, "a file has key: value", "run", text);
+  cli_scratch_remove(folder);
+}
+
 static void a_recipe_for_another_command_says_for_which(void) {
   static const mistake all[] = {
       {{"lab", "bias", "quickstart"}, "a recipe for `gepolab run`; as one for `gepolab lab bias`"},
@@ -358,6 +394,8 @@ static void a_run_that_is_stopped_says_how_far_it_came(void) {
 SUITE(cli_mistakes, "cli: mistakes", TEST(names_of_other_programs_are_answered_with_ours),
       TEST(a_field_written_as_an_option_is_answered_as_a_field),
       TEST(forty_mistakes_of_the_first_day_are_answered),
+      TEST(more_mistakes_of_the_first_day_are_answered),
+      TEST(a_file_that_is_no_recipe_is_answered_by_what_it_is),
       TEST(a_recipe_for_another_command_says_for_which), TEST(algorithms_are_found_in_any_case),
       TEST(the_case_of_a_name_makes_no_other_cell), TEST(fields_and_metrics_are_searched),
       TEST(recipes_are_listed_with_their_commands), TEST(lists_fit_80_columns),
