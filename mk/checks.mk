@@ -30,7 +30,7 @@ endif
 CHECK_PYTHON_WITH ?= pytest mypy numpy torch pandas pyarrow tensorboard trl datasets ray tensordict omegaconf hydra-core codetiming orjson
 # verl asks for a rollout engine's versions of other packages, which need a GPU: its losses do not.
 CHECK_PYTHON_ALONE ?= verl
-.PHONY: check-python wheel
+.PHONY: check-python wheel check-wheel sdist check-sdist
 check-python: library $(BUILD)/gepolab
 	@test -x $(BUILD)/python/bin/python || $(PYTHON) -m venv $(BUILD)/python
 	@$(BUILD)/python/bin/python -m pip install -q $(CHECK_PYTHON_WITH)
@@ -38,8 +38,19 @@ check-python: library $(BUILD)/gepolab
 	@$(BUILD)/python/bin/python -m pip install -q --force-reinstall --no-deps ./python
 	@cd python && $(abspath $(BUILD)/python/bin/python) -m mypy --cache-dir=$(abspath $(BUILD)/mypy)
 	@cd $(BUILD) && GEPOLAB=$(abspath $(BUILD)/gepolab) python/bin/python -m pytest -q -p no:cacheprovider $(abspath python/tests)
-wheel: library
-	@$(PYTHON) -m pip wheel -q --no-deps -w python/dist ./python && ls python/dist
+# A wheel with the program, the library and all that they link; installed and used in empty systems by check-wheel (needs root).
+wheel: library $(BUILD)/gepolab
+	@python/wheel.sh $(BUILD) $(PYTHON) python/dist
+# The source package, from the last commit; check-sdist builds and uses it.
+sdist:
+	@python/sdist.sh $(PYTHON) python/dist
+check-sdist: sdist
+	@rm -rf $(BUILD)/sdist-env && $(PYTHON) -m venv $(BUILD)/sdist-env
+	@$(BUILD)/sdist-env/bin/python -m pip install -q python/dist/gepolab-*.tar.gz
+	@cd $(BUILD) && sdist-env/bin/python -c 'import gepolab; print("sdist: gepolab", gepolab.__version__, "built and imported,", len(gepolab.algorithms()), "algorithms")'
+check-wheel: wheel
+	@$(MAKE) --no-print-directory deps PACKAGES="debootstrap"
+	@tests/packaging/wheel.sh python/dist
 
 # The tasks of GUIDE.md, whose lines are run as they stand there.
 .PHONY: check-guide
