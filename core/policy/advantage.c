@@ -226,13 +226,22 @@ static gl_status rewards_fit(const policy_state *s, gl_error *err) {
   return GL_OK;
 }
 
+/* Whether the rewards of a group are equal. If they are unknown, its advantages decide: they are
+ * all 0 then. */
+static int rewards_are_equal(const policy_input *in, size_t lo, size_t n) {
+  if (!isnan(in->reward[lo])) return moments_of(in->reward + lo, n, 0).equal;
+  for (size_t i = lo; i < lo + n; ++i)
+    if (in->advantage[i] != 0) return 0;
+  return 1;
+}
+
 /* Uses the advantages the caller passed. Groups that drop_equal drops because of their rewards stay
  * dropped. */
 static void take_advantages(policy_state *s) {
   const policy_input *in = s->in;
   for (size_t g = 0; g < in->n_groups; ++g) {
     const size_t lo = in->group_start[g], n = in->group_start[g + 1] - lo;
-    const int equal = s->algorithm->drop_equal && moments_of(in->reward + lo, n, 0).equal;
+    const int equal = s->algorithm->drop_equal && rewards_are_equal(in, lo, n);
     s->mask_group[g] = equal ? 0 : 1;
     s->baseline[g] = s->scale[g] = NAN;
     for (size_t i = lo; i < lo + n; ++i) s->advantage[i] = equal ? 0 : in->advantage[i];

@@ -27,7 +27,7 @@ typedef struct policy_input {
   size_t n_groups, n_responses, n_tokens;
   const size_t *group_start; /* [n_groups + 1] */
   const size_t *token_start; /* [n_responses + 1] */
-  const double *reward;      /* [n_responses] */
+  const double *reward;      /* [n_responses]; NaN: unknown, if there are advantages */
   const double *advantage; /* [n_responses] advantages A; NULL: computed from rewards, baseline and
                               scale. Not for objective: disco */
   const double *logp;      /* [n_tokens] log-probabilities under the learner */

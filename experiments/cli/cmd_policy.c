@@ -16,7 +16,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Options of commands that read token-level logs. */
+#define LOG_OPTIONS(WORD, REQUEST)                                                                 \
+  {"format",                                                                                       \
+   0,                                                                                              \
+   ARGS_TEXT,                                                                                      \
+   "NAME",                                                                                         \
+   "read " WORD " as gepolab, nemo_rl, prime_rl or areal; without it by its content",              \
+   &(REQUEST).format},                                                                             \
+  {                                                                                                \
+    "group-size", 0, ARGS_COUNT, "N",                                                              \
+        "responses per prompt, which follow each other; without it by the prompts",                \
+        &(REQUEST).group_size                                                                      \
+  }
+
 /* --- policy --- */
+
+typedef struct policy_request {
+  int json;
+  token_request log;
+} policy_request;
 
 /* The document is written as it is made: a batch of millions of tokens would take a hundred bytes a
  * number as a tree. */
@@ -153,17 +172,65 @@ static gl_status evaluate_groups(const policy_algorithm *algorithm, const group_
   return status;
 }
 
+/* The text of another trainer's log, which must hold one update. */
+static gl_status evaluate_log(const policy_algorithm *algorithm, token_log *log, int json,
+                              gl_error *err) {
+  const token_batch *update = NULL;
+  gl_status status = token_log_next(log, &update, err);
+  if (status == GL_OK) status = token_log_check(log, err);
+  if (status != GL_OK) return status;
+  return evaluate_groups(algorithm, &(group_file){.input = update->input, .listed = 1}, json, err);
+}
+
+static gl_status check_one_update(token_log *log, const char *name, gl_error *err) {
+  const token_batch *update = NULL;
+  gl_status status = GL_OK;
+  do status = token_log_next(log, &update, err);
+  while (status == GL_OK && update != NULL);
+  if (status != GL_OK || token_log_about(log)->n_batches == 1) return status;
+  return gl_fail(err, GL_EINPUT,
+                 "%s: has %zu updates, and policy evaluates one; see `gepolab "
+                 "whatif`",
+                 name, token_log_about(log)->n_batches);
+}
+
+/* Evaluates the groups of a text in any of the formats. */
+static gl_status evaluate_text(const policy_algorithm *algorithm, const char *text, size_t size,
+                               const char *name, const policy_request *q, gl_error *err) {
+  const char *format = q->log.format != NULL ? q->log.format : token_format_of(text, size);
+  gl_status status = GL_OK;
+  if (format == NULL || strcmp(format, "gepolab") == 0) {
+    group_file g = {.listed = 0};
+    status = group_file_read_text(&g, text, size, name, err);
+    if (status == GL_OK) status = evaluate_groups(algorithm, &g, q->json, err);
+    group_file_fini(&g);
+    return status;
+  }
+  for (int pass = 0; pass < 2 && status == GL_OK; ++pass) {
+    token_log *log = NULL;
+    status = token_log_open_text(&log, text, size, name, &q->log, err);
+    if (status == GL_OK)
+      status =
+          pass == 0 ? check_one_update(log, name, err) : evaluate_log(algorithm, log, q->json, err);
+    token_log_close(log);
+  }
+  return status;
+}
+
 static gl_status run_policy(const command *self, int argc, char **argv, gl_error *err) {
-  int json = 0;
+  policy_request q = {.json = 0};
   const char *name = NULL;
   const args_option options[] = {
       {"algorithm", 'a', ARGS_TEXT, "ALGORITHM",
        "its name, or {base: NAME, field: value, …} (needed)", &name},
-      {"json", 0, ARGS_FLAG, NULL, "loss, advantages, weights, coefficients as JSON", &json}};
+      {"json", 0, ARGS_FLAG, NULL, "loss, advantages, weights, coefficients as JSON", &q.json},
+      LOG_OPTIONS("FILE", q.log)};
   args a;
   policy_algorithm algorithm;
-  group_file g = {.listed = 0};
-  gl_status status = args_parse(&a, self, options, 2, argc, argv, err);
+  char *text = NULL;
+  size_t size = 0;
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
   if (status == GL_OK && !a.help) {
     if (name == NULL)
       status = gl_fail(err, GL_EINPUT,
@@ -171,10 +238,12 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
     if (status == GL_OK)
       status =
           whatif_algorithm(&algorithm, name, (const char *const *)a.overrides, a.n_overrides, err);
-    if (status == GL_OK) status = group_file_read(&g, a.words[0], err);
-    if (status == GL_OK) status = evaluate_groups(&algorithm, &g, json, err);
+    if (status == GL_OK) status = group_file_load(&text, &size, a.words[0], err);
+    if (status == GL_OK)
+      status = evaluate_text(&algorithm, text, size,
+                             strcmp(a.words[0], "-") == 0 ? "standard input" : a.words[0], &q, err);
   }
-  group_file_fini(&g);
+  free(text);
   args_fini(&a);
   return status;
 }
@@ -280,7 +349,64 @@ static void put_ages(table *document, const whatif *w) {
     put_moments(t, &age->log_variance);
   }
   if (w->n_unknown_age > 0)
-    table_line(document, " unknown  %10zu  (no version_gap in these records)", w->n_unknown_age);
+    table_line(document, " unknown  %10zu  (the log does not say which version sampled them)",
+               w->n_unknown_age);
+}
+
+static const char *plural(size_t n) {
+  return n == 1 ? "" : "s";
+}
+
+/* How groups were found, for logs of other trainers. */
+static const char *grouping_text(token_grouping g) {
+  switch (g) {
+  case TOKEN_GROUPS_GIVEN:
+    return "as the log has them";
+  case TOKEN_GROUPS_PROMPT:
+    return "responses of an update with the same prompt";
+  case TOKEN_GROUPS_OF_SIZE:
+    return "by --group-size";
+  }
+  return "";
+}
+
+static void put_warnings(table *d, const token_log_summary *log) {
+  if (log->n_incomplete > 0)
+    table_line(d, "%zu log%s: last line incomplete, left out", log->n_incomplete,
+               plural(log->n_incomplete));
+  if (log->n_skipped > 0)
+    table_line(d, "%zu file%s of the folder not read: of no format of token-level logs",
+               log->n_skipped, plural(log->n_skipped));
+  if (log->n_untrained > 0)
+    table_line(d,
+               "%zu response%s left out, which the trainer masked: baselines of their groups "
+               "are those of the others",
+               log->n_untrained, plural(log->n_untrained));
+  if (!log->has_rewards)
+    table_line(d, "warning: no rewards in this log: every algorithm uses the trainer's advantages");
+  if (log->unread[0] != '\0') table_line(d, "fields not read: %s", shown(log->unread).text);
+  if (log->n_restarts > 0)
+    table_line(d,
+               "warning: steps go back %zu time%s: several runs are pooled here; give whatif one "
+               "log for each run",
+               log->n_restarts, plural(log->n_restarts));
+}
+
+/* What was read, and what was left out. */
+static void put_source(table *d, const token_log_summary *log) {
+  table_text(table_field(d, "format"), log->format);
+  table_count(table_field(d, "files"), log->n_files);
+  table_count(table_field(d, "incomplete"), log->n_incomplete);
+  table_count(table_field(d, "restarts"), log->n_restarts);
+  table_count(table_field(d, "untrained_responses"), log->n_untrained);
+  table_text(table_field(d, "grouping"), grouping_text(log->grouping));
+  table_text(table_field(d, "advantages"), log->has_rewards ? "from rewards" : "of the trainer");
+  table_text(table_field(d, "fields_not_read"), log->unread[0] != '\0' ? log->unread : NULL);
+  if (strcmp(log->format, "gepolab") != 0)
+    table_line(d, "%s, %zu file%s; groups of %zu to %zu responses: %s", log->title, log->n_files,
+               plural(log->n_files), log->group_least, log->group_most,
+               grouping_text(log->grouping));
+  put_warnings(d, log);
 }
 
 static gl_status print_whatif(const whatif *w, bool is_json, gl_error *err) {
@@ -294,22 +420,13 @@ static gl_status print_whatif(const whatif *w, bool is_json, gl_error *err) {
   table_real(table_field(d, "last_step"), w->log.last_step);
   table_real(table_field(d, "seconds"), w->log.last_time - w->log.first_time);
   table_count(table_field(d, "unknown_staleness"), w->n_unknown_age);
-  table_count(table_field(d, "incomplete"), w->log.n_incomplete);
-  table_count(table_field(d, "restarts"), w->log.n_restarts);
   if (!isnan(w->log.first_step))
     snprintf(steps, sizeof steps, "; steps %g to %g", w->log.first_step, w->log.last_step);
   if (!isnan(w->log.first_time))
     snprintf(seconds, sizeof seconds, "; %g s", w->log.last_time - w->log.first_time);
   table_line(d, "%zu updates, %zu groups, %zu responses, %zu tokens%s%s", w->n_batches, w->n_groups,
              w->n_responses, w->n_tokens, steps, seconds);
-  if (w->log.n_incomplete > 0)
-    table_line(d, "%zu log%s: last line incomplete, left out", w->log.n_incomplete,
-               w->log.n_incomplete > 1 ? "s" : "");
-  if (w->log.n_restarts > 0)
-    table_line(d,
-               "warning: steps go back %zu time%s: several runs are pooled here; give whatif one "
-               "log for each run",
-               w->log.n_restarts, w->log.n_restarts > 1 ? "s" : "");
+  put_source(d, &w->log);
   table_line(d, "Means over updates; where some were infinite, their number is in [].");
   table_line(d, "%s", "");
   put_algorithms(d, w);
@@ -365,11 +482,7 @@ static gl_status run_whatif(const command *self, int argc, char **argv, gl_error
        "draw instead of printing: data, script, PDF, PNG and SVG", &q.folder},
       {"figure", 0, ARGS_TEXT, "NAME",
        "with --figures: only whatif_staleness, whatif_variance or whatif_algorithms", &q.figure},
-      {"format", 0, ARGS_TEXT, "NAME", "read LOG as this format instead of finding it out",
-       &q.log.format},
-      {"group-size", 0, ARGS_COUNT, "N",
-       "responses per prompt, which follow each other, where the log does not say",
-       &q.log.group_size},
+      LOG_OPTIONS("LOG", q.log),
       FIGURE_FORM_OPTIONS(q.form)};
   args a;
   gl_status status =

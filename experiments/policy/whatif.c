@@ -251,21 +251,6 @@ static gl_status add_batch(whatif *w, const token_batch *batch, policy_workspace
   return status;
 }
 
-/* Whether algorithms can be evaluated on the batches of this log. */
-static gl_status check_has_logs(const token_batch *batch, const token_log_summary *log,
-                                gl_error *err) {
-  if (!batch->has_logs)
-    return gl_fail(err, GL_EINPUT,
-                   "%s: %s has no log-probabilities of tokens, which algorithms need",
-                   batch->sample[0].file, log->title);
-  if (!batch->has_rewards && batch->advantages_vary)
-    return gl_fail(err, GL_EINPUT,
-                   "%s: the log has no rewards, and its advantages differ between the tokens of a "
-                   "response; an algorithm needs rewards, or one advantage for each response",
-                   batch->sample[0].file);
-  return GL_OK;
-}
-
 /* Adds the batches of an opened log, and closes it. */
 static gl_status whatif_add_log(whatif *w, token_log *log, gl_error *err) {
   policy_workspace *workspace = must_have(policy_workspace_new(), "a workspace");
@@ -273,7 +258,7 @@ static gl_status whatif_add_log(whatif *w, token_log *log, gl_error *err) {
   gl_status status = GL_OK;
   while (status == GL_OK && (status = token_log_next(log, &batch, err)) == GL_OK && batch != NULL) {
     gl_error why = {0};
-    status = check_has_logs(batch, token_log_about(log), err);
+    status = token_log_check(log, err);
     if (status == GL_OK && (status = add_batch(w, batch, workspace, &why)) != GL_OK)
       gl_fail(err, status, "update %zu of the log: %s", w->n_batches, why.text);
   }

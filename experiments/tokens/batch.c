@@ -20,7 +20,7 @@ void token_builder_clear(token_builder *b) {
     b->memory[i] = NULL;
   }
   if (b->has_record) group_file_fini(&b->record.groups);
-  b->has_record = b->advantages_vary = b->is_cut = false;
+  b->has_record = b->has_keys = b->advantages_vary = b->is_cut = false;
   b->has_rewards = b->has_advantages = false;
   memset(b->has, 0, sizeof b->has);
   b->step = b->learner_version = NAN;
@@ -33,6 +33,7 @@ void token_builder_fini(token_builder *b) {
   for (int c = 0; c < TOKEN_COLUMNS; ++c) free(b->column[c]);
   free(b->response);
   free(b->mask);
+  free(b->space);
 }
 
 bool token_builder_is_empty(const token_builder *b) {
@@ -66,43 +67,22 @@ void token_builder_cut(token_builder *b, const char *file) {
 
 /* --- groups --- */
 
-/* Number of responses from the i-th one on that have its key. */
-static size_t run_length(const token_builder *b, size_t i) {
-  size_t n = 1;
-  while (i + n < b->n && b->response[i + n].key == b->response[i].key) ++n;
-  return n;
-}
-
-/* The common size of all runs of equal keys; 0: they differ. The last one may be smaller if the
- * file is cut. */
-static size_t common_run(const token_builder *b, size_t *least, size_t *most) {
-  *least = SIZE_MAX;
-  *most = 0;
-  for (size_t i = 0, n; i < b->n; i += n) {
-    n = run_length(b, i);
-    if (b->is_cut && i + n == b->n && i > 0) break;
-    if (n < *least) *least = n;
-    if (n > *most) *most = n;
-  }
-  return *least == *most ? *least : 0;
-}
-
-static gl_status find_group_size(token_builder *b, size_t *size, gl_error *err) {
-  size_t least = 0, most = 0;
-  const char *file = b->response[0].sample.file;
-  *size = b->request->group_size;
-  if (*size == 0 && (*size = common_run(b, &least, &most)) == 0)
+/* Groups of so many responses, which follow each other and have the same key. */
+static gl_status check_group_size(token_builder *b, size_t size, gl_error *err) {
+  if (b->is_cut) b->n -= b->n % size;
+  const token_sample *first = &b->response[0].sample;
+  if (b->n % size != 0)
     return gl_fail(err, GL_EINPUT,
-                   "%s: between %zu and %zu responses with the same prompt follow each other, so "
-                   "the groups are unknown; give the number of responses per prompt with "
-                   "--group-size",
-                   file, least, most);
-  if (b->is_cut) b->n -= b->n % *size;
-  if (b->n % *size != 0)
-    return gl_fail(err, GL_EINPUT,
-                   "%s: a batch of %zu responses cannot be split into groups of %zu; is "
+                   "%s:%zu: a batch of %zu responses cannot be split into groups of %zu; is "
                    "--group-size the number of responses per prompt?",
-                   file, b->n, *size);
+                   first->file, first->line, b->n, size);
+  for (size_t i = 0; i < b->n && b->has_keys; ++i)
+    if (b->response[i].key != b->response[i - i % size].key)
+      return gl_fail(err, GL_EINPUT,
+                     "%s:%zu: responses %zu and %zu of the batch are in one group of --group-size "
+                     "%zu and have different prompts; leave the option out, or correct it",
+                     b->response[i].sample.file, b->response[i].sample.line, i - i % size + 1,
+                     i + 1, size);
   return GL_OK;
 }
 
@@ -129,19 +109,39 @@ static void number_by_key(const token_builder *b, placed *place) {
   hash_table_fini(&groups);
 }
 
+/* Leaves out the group of the last response if the file ends within it: it has fewer responses
+ * than the first group. */
+static size_t drop_cut_group(const token_builder *b, const placed *place) {
+  size_t first = 0, last = 0;
+  const size_t group = place[b->n - 1].group;
+  for (size_t i = 0; i < b->n; ++i) {
+    first += place[i].group == 0;
+    last += place[i].group == group;
+  }
+  return last < first ? group : SIZE_MAX;
+}
+
 /* The responses with tokens in the order of their groups. */
 static gl_status place_in_groups(token_builder *b, placed *place, size_t *n, gl_error *err) {
-  size_t size = 0, kept = 0;
-  if (b->keys == TOKEN_KEYS_CONSECUTIVE || b->request->group_size > 0) {
-    gl_status status = find_group_size(b, &size, err);
+  const size_t size = b->request->group_size;
+  size_t kept = 0, dropped = SIZE_MAX;
+  if (size > 0) {
+    gl_status status = check_group_size(b, size, err);
     if (status != GL_OK) return status;
     for (size_t i = 0; i < b->n; ++i) place[i] = (placed){.group = i / size, .index = i};
-  } else {
+  } else if (b->has_keys) {
     number_by_key(b, place);
+    if (b->is_cut) dropped = drop_cut_group(b, place);
     qsort(place, b->n, sizeof *place, token_by_group);
+  } else {
+    return gl_fail(err, GL_EINPUT,
+                   "%s: without the prompts the groups are unknown; give the number of responses "
+                   "per prompt with --group-size",
+                   b->response[0].sample.file);
   }
   for (size_t i = 0; i < b->n; ++i)
-    if (b->response[place[i].index].tokens > 0) place[kept++] = place[i];
+    if (b->response[place[i].index].tokens > 0 && place[i].group != dropped)
+      place[kept++] = place[i];
   *n = kept;
   return GL_OK;
 }
@@ -239,7 +239,7 @@ gl_status token_builder_finish(token_builder *b, gl_error *err) {
     out->has_rewards = b->has_rewards;
     out->grouping = b->request->group_size > 0 ? TOKEN_GROUPS_OF_SIZE : b->grouping;
     out->advantages_vary = b->advantages_vary;
-    out->n_untrained = b->n - n;
+    for (size_t i = 0; i < b->n; ++i) out->n_untrained += b->response[i].tokens == 0;
   }
   free(place);
   return status;

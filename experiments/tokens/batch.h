@@ -20,14 +20,8 @@ typedef enum token_column {
   TOKEN_COLUMNS
 } token_column;
 
-/* How responses are assigned to groups. */
-typedef enum token_keys {
-  TOKEN_KEYS_ANYWHERE,   /* equal keys: one group, wherever the responses are in the batch */
-  TOKEN_KEYS_CONSECUTIVE /* groups follow each other and have the same size */
-} token_keys;
-
 typedef struct token_response {
-  uint64_t key; /* equal for the responses of a group; unused with --group-size */
+  uint64_t key; /* equal for the responses of a group */
   double reward, advantage;
   token_sample sample;
   size_t first, tokens; /* of the columns; no tokens: not trained */
@@ -37,7 +31,7 @@ typedef struct token_builder {
   const token_request *request; /* borrowed */
   /* Set by the reader with the first response of a batch. */
   bool has[TOKEN_COLUMNS], has_rewards, has_advantages;
-  token_keys keys;
+  bool has_keys;           /* responses have keys */
   token_grouping grouping; /* where the keys are from */
   double step, learner_version;
   /* Set by the reader at any response. */
@@ -51,6 +45,8 @@ typedef struct token_builder {
   double *column[TOKEN_COLUMNS];
   unsigned char *mask; /* workspace of the readers */
   size_t mask_room;
+  double *space; /* another one */
+  size_t space_room;
   /* The format gepolab: its record is the batch. */
   group_record record;
   bool has_record;

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define TOKEN_FORMATS(F) F(gepolab)
+#define TOKEN_FORMATS(F) F(gepolab) F(nemo_rl) F(prime_rl) F(areal)
 
 typedef struct token_line {
   const char *text; /* [size], then NUL */
@@ -34,6 +34,8 @@ typedef struct token_format {
   /* Adds the line to the batch, or sets *next, without adding it, if the line begins another
    * batch. */
   gl_status (*read)(token_builder *b, const token_line *line, bool *next, gl_error *err);
+  /* Checks a batch before its responses are arranged; NULL: nothing to check. */
+  gl_status (*check)(const token_builder *b, gl_error *err);
 } token_format;
 
 #define TOKEN_FORMAT_DECLARED(name) extern const token_format token_format_##name;
@@ -48,5 +50,36 @@ bool token_is_key(scan_piece key, const char *name);
 /* GL_EINPUT at a byte of the line: "FILE:LINE:COLUMN: …". */
 gl_status token_refuse(const token_line *line, const char *at, gl_error *err, const char *format,
                        ...) __attribute__((format(printf, 4, 5)));
+
+/* --- lists of tokens; the builder has the response, and b->mask is the loss mask --- */
+
+typedef struct token_tokens {
+  const char *mask_name; /* field of the loss mask, for messages */
+  double length;         /* tokens without padding; NaN: the list is not padded */
+  size_t n_list, n;      /* elements of the mask; trained ones among them */
+} token_tokens;
+
+/* A finite number. */
+gl_status token_read_finite(const token_line *line, const char *name, scan_piece v, double *out,
+                            gl_error *err);
+/* Reads the loss mask, and counts what of the response is not trained. */
+gl_status token_read_mask(token_builder *b, token_tokens *t, const token_line *line, scan_piece v,
+                          gl_error *err);
+/* Counts the trained tokens again, after b->mask has changed. */
+void token_count(token_builder *b, token_tokens *t);
+/* Sets the key of the response's group to the hash of the tokens before the first trained one. */
+gl_status token_read_prompt(token_builder *b, const token_tokens *t, const token_line *line,
+                            const char *name, scan_piece v, gl_error *err);
+/* Finite numbers of the trained tokens. */
+gl_status token_read_numbers(token_builder *b, const token_tokens *t, const token_line *line,
+                             const char *name, scan_piece v, double *out, gl_error *err);
+/* Log-probabilities of the trained tokens, to the column. */
+gl_status token_read_logs(token_builder *b, const token_tokens *t, const token_line *line,
+                          const char *name, scan_piece v, token_column c, gl_error *err);
+/* The advantage of the response, from those of its trained tokens. */
+gl_status token_read_advantages(token_builder *b, const token_tokens *t, const token_line *line,
+                                scan_piece v, gl_error *err);
+/* Workspace for n numbers, valid until the next call. */
+double *token_workspace(token_builder *b, size_t n);
 
 #endif

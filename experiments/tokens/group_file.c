@@ -2,6 +2,7 @@
  * one pass and without a tree. */
 #include "experiments/tokens/group_file.h"
 
+#include "core/base/compressed.h"
 #include "core/base/json.h"
 #include "core/config/config.h"
 #include "experiments/base/memory.h"
@@ -18,42 +19,26 @@
 
 /* --- text --- */
 
-static gl_status refuse_size(const char *name, gl_error *err) {
-  return gl_fail(err, GL_EINPUT,
-                 "%s: larger than the %zu bytes (1 GiB) that a policy input may have; give its "
-                 "groups in several files",
-                 name, POLICY_INPUT_MOST_BYTES);
-}
-
-/* Reads to the end, or to the first byte beyond the limit, because the size of a pipe is unknown.
- */
-static gl_status read_stream(char **text, size_t *size, FILE *from, const char *name,
-                             gl_error *err) {
+/* Reads to the end, or to the first byte beyond the limit, because the size of a pipe and of
+ * compressed data is unknown. */
+gl_status group_file_load(char **text, size_t *size, const char *path, gl_error *err) {
   enum { PIECE = 65536 };
-  size_t room = 0, got;
-  do {
-    MUST_RESERVE(*text, room, *size + PIECE, "the text of a policy input");
-    got = fread(*text + *size, 1, room - *size, from);
-    *size += got;
-    if (*size > POLICY_INPUT_MOST_BYTES) return refuse_size(name, err);
-  } while (got > 0);
-  if (!ferror(from)) return GL_OK;
-  return gl_fail(err, GL_EIO, "%s: the policy input cannot be read: %s", name, strerror(errno));
-}
-
-static gl_status read_all(char **text, size_t *size, const char *path, const char *name,
-                          gl_error *err) {
-  FILE *from = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+  compressed_reader *from = NULL;
+  size_t room = 0, got = 1;
   *text = NULL;
   *size = 0;
-  if (from == NULL)
-    return gl_fail(err, GL_EINPUT, "%s: the policy input cannot be read: %s", name,
-                   strerror(errno));
-  struct stat about;
-  const int large = fstat(fileno(from), &about) == 0 && S_ISREG(about.st_mode) &&
-                    (uintmax_t)about.st_size > POLICY_INPUT_MOST_BYTES;
-  gl_status status = large ? refuse_size(name, err) : read_stream(text, size, from, name, err);
-  if (from != stdin) fclose(from);
+  gl_status status = compressed_open(&from, path, err);
+  while (status == GL_OK && got > 0) {
+    MUST_RESERVE(*text, room, *size + PIECE, "the text of a policy input");
+    status = compressed_read(from, *text + *size, room - *size, &got, err);
+    if (status == GL_OK) *size += got;
+    if (*size > POLICY_INPUT_MOST_BYTES)
+      status = gl_fail(err, GL_EINPUT,
+                       "%s: larger than the %zu bytes (1 GiB) that a policy input may have; give "
+                       "its groups in several files",
+                       compressed_name(from), POLICY_INPUT_MOST_BYTES);
+  }
+  compressed_close(from);
   return status;
 }
 
@@ -525,17 +510,6 @@ gl_status group_record_read_text(group_record *out, const char *text, size_t siz
                                  size_t line, gl_error *err) {
   *out = (group_record){.step = NAN, .time_s = NAN};
   return group_file_parse(&out->groups, out, text, size, name, line, err);
-}
-
-gl_status group_file_read(group_file *out, const char *path, gl_error *err) {
-  *out = (group_file){.listed = 0};
-  const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
-  char *text = NULL;
-  size_t size = 0;
-  gl_status status = read_all(&text, &size, path, name, err);
-  if (status == GL_OK) status = group_file_read_text(out, text, size, name, err);
-  free(text);
-  return status;
 }
 
 void group_file_fini(group_file *g) {

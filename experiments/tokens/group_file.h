@@ -29,13 +29,13 @@ typedef struct group_file {
   void *memory;
 } group_file;
 
-/* Reads path, or standard input for "-". Errors: GL_ENOMEM, GL_EIO, GL_EINPUT with file:line:column
- * and the field (groups[0].logp[1][2]): invalid JSON, arrays whose shapes do not match (both are
- * named), an unknown or duplicate key, a non-finite number, a log-probability above 0 or below
- * POLICY_INPUT_LEAST_LOG, or a text above POLICY_INPUT_MOST_BYTES. */
-gl_status group_file_read(group_file *out, const char *path, gl_error *err);
-/* The same from text[size], with `name` as file name in messages. The text may be freed afterwards.
- */
+/* Reads the text of path, or of standard input for "-", decompressed; the caller frees *text.
+ * Errors: GL_ENOMEM, GL_EIO, GL_EINPUT for more than POLICY_INPUT_MOST_BYTES. */
+gl_status group_file_load(char **text, size_t *size, const char *path, gl_error *err);
+/* Parses text[size], with `name` as file name in messages. The text may be freed afterwards.
+ * Errors: GL_ENOMEM, GL_EINPUT with file:line:column and the field (groups[0].logp[1][2]): invalid
+ * JSON, arrays whose shapes do not match (both are named), an unknown or duplicate key, a
+ * non-finite number, a log-probability above 0 or below POLICY_INPUT_LEAST_LOG. */
 gl_status group_file_read_text(group_file *out, const char *text, size_t size, const char *name,
                                gl_error *err);
 void group_file_fini(group_file *g);

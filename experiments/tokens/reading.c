@@ -25,9 +25,10 @@ struct token_log {
   /* the current file */
   compressed_reader *reader; /* NULL: none */
   const char *file;
-  const token_source *source; /* NULL: a text */
-  const token_format *format; /* NULL: not known yet */
-  FILE *text;                 /* of token_log_open_text() */
+  const token_source *source;       /* NULL: a text */
+  const token_format *format;       /* NULL: not known yet */
+  const token_format *batch_format; /* of the batch in the builder */
+  FILE *text;                       /* of token_log_open_text() */
   /* the current line */
   token_line line;
   bool has_line; /* it is read, and not in a batch yet */
@@ -118,6 +119,22 @@ static gl_status refuse_unknown_format(const token_line *line, gl_error *err) {
       line, line->text, err, "%s; formats of token-level logs, with keys of their lines: %s",
       is_object ? "this line has the keys of no known format" : "this line is no JSON object",
       known);
+}
+
+const char *token_format_of(const char *text, size_t size) {
+  const char *start = text, *end = text + size, *name = NULL;
+  while (start < end && strchr(" \t\r\n", *start) != NULL) ++start;
+  const char *feed = memchr(start, '\n', (size_t)(end - start));
+  const size_t n = (size_t)((feed != NULL ? feed : end) - start);
+  char *line = MUST_ARRAY(char, n + 1, "a line of the log");
+  line_keys keys;
+  memcpy(line, start, n);
+  list_keys(&keys, &(token_line){.text = line, .size = n});
+  size_t found = 0;
+  for (size_t i = 0; i < N_FORMATS; ++i)
+    if (has_marks(formats[i], &keys)) name = formats[i]->name, ++found;
+  free(line);
+  return found == 1 ? name : NULL;
 }
 
 /* *out is NULL if the line has no known format and the file was only found in a folder. */
@@ -295,6 +312,7 @@ static void count_batch(token_log *log) {
   if (isnan(about->first_time)) about->first_time = b->time_s;
   if (!isnan(b->time_s)) about->last_time = b->time_s;
   about->grouping = b->grouping;
+  about->has_rewards = b->has_rewards;
   for (size_t g = 0; g < b->input.n_groups; ++g) {
     const size_t n = b->input.group_start[g + 1] - b->input.group_start[g];
     if (n < about->group_least) about->group_least = n;
@@ -309,6 +327,7 @@ static gl_status fill_batch(token_log *log, gl_error *err) {
   for (bool next = false; status == GL_OK && !next;) {
     if (!log->has_line) status = next_line(log, &log->has_line, err);
     if (status != GL_OK || !log->has_line) return status;
+    if (!next) log->batch_format = log->format;
     status = log->format->read(&log->builder, &log->line, &next, err);
     log->has_line = next;
   }
@@ -332,7 +351,8 @@ gl_status token_log_next(token_log *log, const token_batch **batch, gl_error *er
     gl_status status = fill_batch(log, err);
     if (status != GL_OK) return status;
     if (token_builder_is_empty(b)) return check_any(log, err);
-    status = token_builder_finish(b, err);
+    if (log->batch_format->check != NULL) status = log->batch_format->check(b, err);
+    if (status == GL_OK) status = token_builder_finish(b, err);
     if (status != GL_OK) return status;
     log->about.n_untrained += b->batch.n_untrained;
     if (b->batch.input.n_responses == 0) continue;
@@ -340,6 +360,22 @@ gl_status token_log_next(token_log *log, const token_batch **batch, gl_error *er
     *batch = &b->batch;
     return GL_OK;
   }
+}
+
+gl_status token_log_check(token_log *log, gl_error *err) {
+  const token_batch *batch = &log->builder.batch;
+  const char *file = batch->sample != NULL ? batch->sample[0].file : log->file;
+  if (!batch->has_logs)
+    return gl_fail(err, GL_EINPUT,
+                   "%s: %s has no log-probabilities of tokens, which algorithms need; it has "
+                   "rewards, lengths and versions",
+                   file, log->about.title);
+  if (!batch->has_rewards && batch->advantages_vary)
+    return gl_fail(err, GL_EINPUT,
+                   "%s: the log has no rewards, and its advantages differ between the tokens of a "
+                   "response; an algorithm needs rewards, or one advantage for each response",
+                   file);
+  return GL_OK;
 }
 
 const token_log_summary *token_log_about(token_log *log) {

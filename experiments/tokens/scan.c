@@ -348,6 +348,19 @@ const char *scan_masked(scan_piece v, const unsigned char *mask, size_t n, doubl
   return more || at == end ? NULL : at;
 }
 
+bool scan_constant(scan_piece v, double *value) {
+  if (v.size < 3 || *v.text != '[') return false;
+  const char *end = v.text + v.size, *first = skip_blanks(v.text + 1), *last = end - 1;
+  const char *to = read_number(first, end, value);
+  if (to == NULL) return false;
+  while (last > to && strchr(" \t\r\n", last[-1]) != NULL) --last;
+  if (to == last) return true;
+  const char *second = *to == ',' ? skip_blanks(to + 1) : end;
+  const size_t period = (size_t)(second - first), size = (size_t)(last - first);
+  if (second >= last || (size + period - (size_t)(to - first)) % period != 0) return false;
+  return memcmp(first, second, size - period) == 0;
+}
+
 bool scan_head(scan_piece v, size_t n, scan_piece *head) {
   const char *at = v.text, *end = v.text + v.size;
   if (v.size < 2 || *at != '[') return false;

@@ -48,6 +48,9 @@ const char *scan_mask(scan_piece v, unsigned char *mask, size_t room, size_t *n)
  * anything without comma, bracket or quote. *n_seen is the length of the list, at most n + 1. */
 const char *scan_masked(scan_piece v, const unsigned char *mask, size_t n, double *out,
                         size_t *n_seen);
+/* Whether all elements of a list have the same text, such as the advantages of a response: the
+ * number (NaN for null). */
+bool scan_constant(scan_piece v, double *value);
 /* The text of the first n elements of a list; false: it is no list of scalars, or is shorter. */
 bool scan_head(scan_piece v, size_t n, scan_piece *head);
 /* The next element of a list of lists or scalars: *v is the rest of it, which begins as the whole

@@ -84,6 +84,7 @@ typedef struct token_log_summary {
   double first_step, last_step, first_time, last_time; /* NaN: not in the log */
   size_t group_least, group_most; /* responses of the smallest and largest group */
   token_grouping grouping;        /* of the last batch */
+  bool has_rewards;               /* of the last batch */
   /* Fields of the log that are not read, separated by ", "; "": none. */
   char unread[256];
 } token_log_summary;
@@ -105,11 +106,17 @@ gl_status token_log_open_text(token_log **out, const char *text, size_t size, co
  * that cannot be found, a log without any batch. */
 gl_status token_log_next(token_log *log, const token_batch **batch, gl_error *err);
 const token_log_summary *token_log_about(token_log *log);
+/* Errors: GL_EINPUT if algorithms cannot be evaluated on this batch of the log: it has no
+ * log-probabilities, or only advantages that differ within a response. */
+gl_status token_log_check(token_log *log, gl_error *err);
 void token_log_close(token_log *log); /* NULL is allowed */
 
 /* *is: the first line of the file has the keys of a format. Errors: GL_ENOMEM, GL_EIO (cannot be
  * read), GL_EINPUT (damaged compression, a line that is too long). */
 gl_status token_log_recognises(bool *is, const char *path, gl_error *err);
+
+/* Name of the format of a text, by its first line; NULL: none, or several. */
+const char *token_format_of(const char *text, size_t size);
 
 /* The table of formats: name for --format, and a title for people. */
 size_t token_formats_count(void);
