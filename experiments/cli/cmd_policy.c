@@ -353,7 +353,7 @@ static void put_ages(table *document, const whatif *w) {
                w->n_unknown_age);
 }
 
-static const char *plural(size_t n) {
+static const char *plural_ending(size_t n) {
   return n == 1 ? "" : "s";
 }
 
@@ -373,15 +373,15 @@ static const char *grouping_text(token_grouping g) {
 static void put_warnings(table *d, const token_log_summary *log) {
   if (log->n_incomplete > 0)
     table_line(d, "%zu log%s: last line incomplete, left out", log->n_incomplete,
-               plural(log->n_incomplete));
+               plural_ending(log->n_incomplete));
   if (log->n_skipped > 0)
     table_line(d, "%zu file%s of the folder not read: of no format of token-level logs",
-               log->n_skipped, plural(log->n_skipped));
+               log->n_skipped, plural_ending(log->n_skipped));
   if (log->n_untrained > 0)
     table_line(d,
                "%zu response%s left out, which the trainer masked: baselines of their groups "
                "are those of the others",
-               log->n_untrained, plural(log->n_untrained));
+               log->n_untrained, plural_ending(log->n_untrained));
   if (!log->has_rewards)
     table_line(d, "warning: no rewards in this log: every algorithm uses the trainer's advantages");
   if (log->unread[0] != '\0') table_line(d, "fields not read: %s", shown(log->unread).text);
@@ -389,7 +389,7 @@ static void put_warnings(table *d, const token_log_summary *log) {
     table_line(d,
                "warning: steps go back %zu time%s: several runs are pooled here; give whatif one "
                "log for each run",
-               log->n_restarts, plural(log->n_restarts));
+               log->n_restarts, plural_ending(log->n_restarts));
 }
 
 /* What was read, and what was left out. */
@@ -404,7 +404,7 @@ static void put_source(table *d, const token_log_summary *log) {
   table_text(table_field(d, "fields_not_read"), log->unread[0] != '\0' ? log->unread : NULL);
   if (strcmp(log->format, "gepolab") != 0)
     table_line(d, "%s, %zu file%s; groups of %zu to %zu responses: %s", log->title, log->n_files,
-               plural(log->n_files), log->group_least, log->group_most,
+               plural_ending(log->n_files), log->group_least, log->group_most,
                grouping_text(log->grouping));
   put_warnings(d, log);
 }

@@ -82,7 +82,7 @@ static gl_status unwrap(const token_line *line, scan_piece *piece, gl_error *err
   return GL_OK;
 }
 
-static void begin_batch(token_builder *b, const token_line *line, bool has_prompts) {
+static void begin_nemo_step(token_builder *b, const token_line *line, bool has_prompts) {
   b->has[TOKEN_LOGP] = b->has[TOKEN_LOGQ] = true;
   b->has_rewards = b->has_advantages = true;
   b->has_keys = has_prompts;
@@ -134,7 +134,7 @@ static gl_status nemo_read(token_builder *b, const token_line *line, bool *next,
       token_find_fields(b, &token_format_nemo_rl, line, fields, piece, NEMO_FIELDS, err);
   if (status == GL_OK) status = follow_index(b, line, piece[NEMO_IDX], next, err);
   if (status != GL_OK || *next || is_beyond_batch(piece)) return status;
-  if (token_builder_is_empty(b)) begin_batch(b, line, piece[NEMO_TOKENS].text != NULL);
+  if (token_builder_is_empty(b)) begin_nemo_step(b, line, piece[NEMO_TOKENS].text != NULL);
   if (b->has_keys != (piece[NEMO_TOKENS].text != NULL))
     return token_refuse(line, line->text, err, "token_ids %s, which the lines before %s",
                         b->has_keys ? "is missing" : "is given", b->has_keys ? "have" : "lack");
