@@ -44,7 +44,7 @@ static bool same_folder(const char *a, const char *b) {
 }
 
 /* The i-th run [version, tokens] of version_rle; false: it is none. */
-static bool read_run(scan_piece run, double *version, uint64_t *tokens) {
+static bool read_version_run(scan_piece run, double *version, uint64_t *tokens) {
   scan_piece first, second, none;
   if (!scan_element(&run, &first) || !scan_element(&run, &second) || scan_element(&run, &none))
     return false;
@@ -60,7 +60,7 @@ static gl_status read_versions(token_builder *b, const token_line *line, scan_pi
   while (scan_element(&rest, &run)) {
     double version = 0;
     uint64_t tokens = 0;
-    if (!read_run(run, &version, &tokens))
+    if (!read_version_run(run, &version, &tokens))
       return token_refuse(line, run.text, err, "version_rle must be a list of [version, tokens]");
     if (tokens > length || n + (size_t)tokens > (size_t)length)
       return token_refuse(line, run.text, err,
