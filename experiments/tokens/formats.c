@@ -133,7 +133,7 @@ static gl_status read_list(token_builder *b, const token_tokens *t, const token_
 }
 
 /* Position in the list of the k-th trained token. */
-static size_t position_of(const token_builder *b, size_t k) {
+static size_t list_position_of(const token_builder *b, size_t k) {
   size_t i = 0;
   for (size_t seen = 0; seen + b->mask[i] <= k; ++i) seen += b->mask[i];
   return i;
@@ -145,7 +145,7 @@ gl_status token_read_numbers(token_builder *b, const token_tokens *t, const toke
   for (size_t k = 0; k < t->n && status == GL_OK; ++k)
     if (!isfinite(out[k]))
       status = token_refuse(line, v.text, err, "%s[%zu] of a trained token is not finite", name,
-                            position_of(b, k));
+                            list_position_of(b, k));
   return status;
 }
 
@@ -164,7 +164,7 @@ gl_status token_read_logs(token_builder *b, const token_tokens *t, const token_l
       status = token_refuse(line, v.text, err,
                             "%s[%zu] of a trained token is %g, which is no log-probability (at "
                             "most 0, at least %g)",
-                            name, position_of(b, k), out[k], POLICY_INPUT_LEAST_LOG);
+                            name, list_position_of(b, k), out[k], POLICY_INPUT_LEAST_LOG);
   }
   return status;
 }
