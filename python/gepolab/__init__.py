@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._dump import read_dump, write_log
 from ._group_log import GroupLog
 from ._library import GepolabError, InputError, NumericError, library, needed
 from ._measure import Delay, Simulation, bias, iqm, sim, spearman, survival
@@ -24,7 +25,8 @@ __version__: str = library.gepolab_version().decode()
 
 __all__ = [
     "METRICS", "Algorithm", "Delay", "GepolabError", "GroupLog", "InputError", "NumericError", "PolicyResult", "Simulation",
-    "algorithms", "bias", "iqm", "loss", "policy", "read", "read_log", "read_tensorboard", "sim", "spearman", "survival", "whatif",
+    "algorithms", "bias", "iqm", "loss", "policy", "read", "read_dump", "read_log", "read_tensorboard", "sim", "spearman",
+    "survival", "whatif", "write_log",
 ]  # fmt: skip
 
 

@@ -100,6 +100,8 @@ def _parquet_rows(path: str) -> "Iterator[dict[str, Any]]":
 
 
 def _is_parquet(path: str) -> bool:
+    if os.path.isdir(path):
+        return False
     with open(path, "rb") as file:
         return file.read(4) == b"PAR1"
 
@@ -118,6 +120,8 @@ def _source(log: Any) -> "tuple[Optional[str], Callable[[], Iterator[str]]]":
     """A path that the program reads itself, or what makes the lines that it is given."""
     if _is_table(log):
         return None, lambda: _lines_of_rows(_table_rows(log), "the table")
+    if isinstance(log, (list, tuple)) or hasattr(log, "__next__"):
+        return None, lambda: (json.dumps(record, allow_nan=False) + "\n" for record in log)
     path = os.fspath(log)
     if _is_parquet(path):
         return None, lambda: _lines_of_rows(_parquet_rows(path), path)
@@ -148,8 +152,8 @@ def _run(arguments: "list[str]", log: Any) -> str:
 def whatif(log: Any, algorithms: "Union[str, Mapping[str, Any], Algorithm, Sequence[Union[str, Mapping[str, Any], Algorithm]]]" = (), *, figures: "Optional[str | os.PathLike[str]]" = None) -> "dict[str, Any]":
     """What algorithms (names, maps or dicts; default: all) would have done with the batches of a recorded run, as `gepolab whatif --json` tells it.
 
-    log: the path of JSON Lines or of Parquet, or a table of responses (a pandas DataFrame) with the columns of
-    experiments/DATA.md, "The log of a run". The answer has `algorithms` and `by_staleness`, lists of dicts:
+    log: the path of a log in any format that `gepolab whatif` reads, a folder of such files, Parquet, updates as read_dump() gives them,
+    or a table of responses (a pandas DataFrame) with the columns of experiments/DATA.md, "The log of a run". The answer has `algorithms` and `by_staleness`, lists of dicts:
     ``pandas.json_normalize(told["algorithms"])`` is a table of them. With `figures` a folder of that name gets the figures
     whatif_staleness, whatif_variance and whatif_algorithms.
 
@@ -169,6 +173,8 @@ def whatif(log: Any, algorithms: "Union[str, Mapping[str, Any], Algorithm, Seque
         if row.get("warning"):
             warnings.warn(f"{row['algorithm']}: {row['warning']}", RuntimeWarning, stacklevel=2)
     if figures is not None:
+        if hasattr(log, "__next__"):
+            raise InputError("figures read the log again: give a list of updates, or write_log() and its path")
         _run([*chosen, "--figures", os.fspath(figures)], log)
     return told
 

@@ -241,6 +241,87 @@ def areal():
     write_expected("areal", [{"groups": g} for g in groups.values()])
 
 
+# --- slime and miles ---
+
+
+def sample_class(trainer):
+    import dataclasses
+
+    (node,) = definitions(tree(trainer, f"{trainer}/utils/types.py"), "Sample")
+    names = {"dataclass": dataclasses.dataclass, "field": dataclasses.field, "dataclasses": dataclasses, "Enum": enum.Enum}
+    module = sys.modules.setdefault(f"golden_{trainer}", types.ModuleType(f"golden_{trainer}"))  # dataclasses looks its module up
+    return compiled([node], {**names, "__name__": module.__name__}, "types.py")["Sample"]
+
+
+def rollout(trainer, step):
+    """Samples as the rollout engine leaves them."""
+    sample = sample_class(trainer)
+    made = []
+    for i, tokens in enumerate(step.tokens):
+        n = len(tokens) - step.mask[i].index(1)
+        made.append(sample(
+            group_index=i // step.size, index=100 + i, prompt="p", tokens=tokens, response="r", response_length=n, reward=step.rewards[i],
+            loss_mask=step.mask[i][-n:], rollout_log_probs=step.logq[i][-n:], weight_versions=[str(4 + i % 2)], status=sample.Status.COMPLETED))  # fmt: skip
+    return made
+
+
+def training(step, samples, picked):
+    """The data of a rank: the samples `picked`, as tensors."""
+    tail = lambda values, i: torch.tensor(values[i][-samples[i].response_length :])
+    return {
+        "partition": list(picked), "sample_indices": [samples[i].index for i in picked], "tokens": [torch.tensor(step.tokens[i]) for i in picked],
+        "response_lengths": [samples[i].response_length for i in picked], "loss_masks": [tail(step.mask, i).int() for i in picked],
+        "rewards": [0.25 for _ in picked], "raw_reward": step.rewards, "log_probs": [tail(step.logp, i) for i in picked],
+        "rollout_log_probs": [tail(step.logq, i) for i in picked], "total_lengths": [len(t) for t in step.tokens],
+        "weight_versions": [samples[i].weight_versions for i in picked]}  # fmt: skip
+
+
+class Quiet:
+    info = warning = lambda *_: None
+
+
+def expected_dump(name, steps):
+    records = []
+    for number, step in steps.items():
+        groups = [step.group(g) for g in range(len(step.prompts))]
+        records.append({"step": number, "groups": [{key: g[key] for key in ("rewards", "logp", "logq")} for g in groups]})
+    write_expected(name, records)
+
+
+def slime():
+    folder = HERE / "slime"
+    write = definitions(tree("slime", "slime/observability/train_data_utils.py"), "_build_dump_payload", "_is_per_sample")
+    space = compiled(write, {"logger": Quiet, "_LAYOUT_FIELDS": ("micro_batch_indices", "num_microbatches", "global_batch_sizes"), "_WHOLE_BATCH_FIELDS": ("raw_reward",)}, "train_data_utils.py")
+    save = compiled(definitions(tree("slime", "slime/observability/rollout_data_utils.py"), "save_debug_rollout_data"), {"Path": pathlib.Path, "logger": Quiet}, "rollout_data_utils.py")
+    steps = {9: Step(41, 2, 3), 10: Step(42, 3, 2, tools=True)}
+    for number, step in steps.items():
+        samples = rollout("slime", step)
+        save["save_debug_rollout_data"](f"{folder}/rollout_data/{{rollout_id}}.pt", samples, rollout_id=number, evaluation=False)
+        n = len(samples)
+        shards = [{"rank": r, "data_parallel_rank": r, "rollout_data": training(step, samples, range(r, n, 2))} for r in (0, 1)]
+        (folder / "train_data").mkdir(exist_ok=True)
+        torch.save(space["_build_dump_payload"](shards, rollout_id=number, writer_rank=0), folder / "train_data" / f"{number}.pt")
+    expected_dump("slime", steps)
+
+
+def miles():
+    folder = HERE / "miles"
+    args = types.SimpleNamespace(
+        save_debug_train_data=f"{folder}/train_data/{{rollout_id}}_{{rank}}.pt", save_debug_rollout_data=f"{folder}/rollout_data/{{rollout_id}}.pt",
+        save_debug_trajectory_data=None, qkv_format="thd")  # fmt: skip
+    nothing = lambda *_: None
+    save = compiled(definitions(tree("miles", "miles/utils/train_dump_utils.py"), "save_debug_train_data_for_rank"), {"Path": pathlib.Path, "logger": Quiet}, "train_dump_utils.py")
+    keep = compiled(definitions(tree("miles", "miles/ray/rollout/debug_data.py"), "save_debug_rollout_data"),
+                    {"Path": pathlib.Path, "logger": Quiet, "save_debug_trajectory_data": nothing, "save_dashboard_columns": nothing}, "debug_data.py")  # fmt: skip
+    steps = {2: Step(51, 2, 2)}
+    for number, step in steps.items():
+        samples = rollout("miles", step)
+        keep["save_debug_rollout_data"](args, samples, number, False)
+        for rank, picked in enumerate(((0, 1), (0, 1), (2, 3))):  # ranks 0 and 1 are two tensor-parallel copies
+            save["save_debug_train_data_for_rank"](args, rollout_id=number, rollout_data=training(step, samples, picked), rank=rank)
+    expected_dump("miles", steps)
+
+
 if __name__ == "__main__":
     import shutil
 
@@ -249,3 +330,5 @@ if __name__ == "__main__":
     nemo()
     prime()
     areal()
+    slime()
+    miles()
