@@ -164,6 +164,7 @@ typedef struct bench {
   int takes_busy;      /* 1: report ratios on a busy machine, too */
   int quick;           /* 1: a repetition is a single call, only to test that it works */
   size_t customers;    /* for bench_des */
+  size_t log_mib;      /* for bench_logs: size of the log, in MiB */
   double end;          /* value of seconds_now() after which no measurement begins */
   double least_peer_s; /* minimum seconds for a peer even after `end`, and if ours was not measured;
                           0: neither */
@@ -263,6 +264,10 @@ gl_status bench_llm(bench *b, gl_error *err);
 /* Cells per second of delay_sweep with one worker and with two, and cells per hour of
  * llm_delay_sweep with two. */
 gl_status bench_sweep(bench *b, gl_error *err);
+
+/* A NeMo-RL log of log_mib MiB, in $TMPDIR or /tmp, read and evaluated with grpo and gepo, in bytes
+ * per second, compared with orjson and NumPy. One core. */
+gl_status bench_logs(bench *b, gl_error *err);
 
 /* Checks that bench_llm has a shape such as "64x2". Errors: GL_EINPUT (the message lists the
  * shapes). */

@@ -149,11 +149,9 @@ typedef struct bench_part {
   gl_status (*run)(bench *b, gl_error *err);
 } bench_part;
 
-static const bench_part parts[] = {{"des", bench_des},
-                                   {"policy", bench_policy},
-                                   {"lab", bench_lab},
-                                   {"llm", bench_llm},
-                                   {"sweep", bench_sweep}};
+static const bench_part parts[] = {{"des", bench_des},     {"policy", bench_policy},
+                                   {"lab", bench_lab},     {"llm", bench_llm},
+                                   {"sweep", bench_sweep}, {"logs", bench_logs}};
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
 /* The parts that are named, or all. */
@@ -196,11 +194,13 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
   int json = 0, no_peers = 0;
   size_t thousands = 10000, seconds = DEFAULT_SECONDS;
   const char *python = getenv("GEPOLAB_PYTHON");
-  bench b = {.tell = bench_tell};
+  bench b = {.tell = bench_tell, .log_mib = 64};
   const args_option options[] = {
       {"thousands", 'n', ARGS_COUNT, "N", "thousands of M/M/1 customers (default 10000)",
        &thousands},
       {"shape", 0, ARGS_TEXT, "64x2|128x4|256x6|512x8", "of llm only this one", &b.shape},
+      {"log-size", 0, ARGS_COUNT, "MIB", "size of the log that logs reads (default 64)",
+       &b.log_mib},
       {"seconds", 0, ARGS_COUNT, "N", "begin nothing after so long (default 900)", &seconds},
       {"busy", 0, ARGS_FLAG, NULL, "give ratios from a busy machine, too", &b.takes_busy},
       {"no-peers", 0, ARGS_FLAG, NULL, "measure no other program", &no_peers},
@@ -225,7 +225,7 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
 
 const command command_bench = {
     .name = "bench",
-    .arguments = "[des | policy | lab | llm | sweep ...]",
+    .arguments = "[des | policy | lab | llm | sweep | logs ...]",
     .words = {ARGS_ANY, 0, N_PARTS, false},
     .summary = "how fast the parts are here, beside other programs",
     .about =
@@ -237,7 +237,8 @@ const command command_bench = {
         "PyTorch;\n"
         "lab: exact enumeration, and Monte Carlo beside NumPy; llm: training and generation of\n"
         "small transformers on all cores, beside PyTorch and transformers; sweep: cells a second\n"
-        "of delay_sweep with one worker and with two, cells an hour of llm_delay_sweep. Python\n"
+        "of delay_sweep with one worker and with two, cells an hour of llm_delay_sweep; logs: a\n"
+        "made-up NeMo-RL log through whatif with grpo and gepo, beside orjson and NumPy. Python\n"
         "programs are run by $GEPOLAB_PYTHON (default python3) from experiments/bench, so call it\n"
         "in the repository; what is not installed is said so. `gepolab bench gpu` is a command of\n"
         "its own (`gepolab bench gpu --help`).\n"

@@ -10,6 +10,7 @@ miles/utils/train_dump_utils.py and miles/ray/rollout/debug_data.py.
 from __future__ import annotations
 
 import collections
+import io
 import json
 import os
 import pathlib
@@ -53,6 +54,8 @@ class _Tensor:
             raise InputError(f"{self.file.path}: a tensor has the size {self.size}, and one dimension is expected")
         numbers = self.file.numbers(self.storage)
         n, step = self.size[0], self.stride[0]
+        if step == 0 and n > 1 and n > os.path.getsize(self.file.path):
+            raise InputError(f"{self.file.path}: a tensor of size {self.size} has more numbers than the file has bytes")
         if step == 0:
             return [numbers[self.offset].item()] * n
         picked: "list[Any]" = numbers[self.offset : self.offset + n * step : step].tolist()
@@ -64,7 +67,9 @@ class _TorchFile:
         self.path = path
         try:
             self.zip = zipfile.ZipFile(path)
-        except zipfile.BadZipFile as error:
+        except OSError:
+            raise
+        except Exception as error:  # zipfile raises several kinds for damaged archives
             raise InputError(f"{path}: is no zip file, which torch.save() has written since PyTorch 1.6 ({error})") from error
         names = [name for name in self.zip.namelist() if name.endswith("/data.pkl")]
         if len(names) != 1:
@@ -82,7 +87,7 @@ class _TorchFile:
             raise InputError(f"{self.path}: {name} is compressed or has {about.file_size} bytes, which torch.save() does not write")
         try:
             return self.zip.read(about)
-        except (zipfile.BadZipFile, EOFError, OSError) as error:
+        except Exception as error:
             raise InputError(f"{self.path}: {name} is damaged ({error})") from error
 
     def numbers(self, storage: _Storage) -> Any:
@@ -122,8 +127,6 @@ class _Unpickler(pickle.Unpickler):
 
 def _load(path: "str | os.PathLike[str]") -> Any:
     """What torch.save() wrote, with _Tensor for tensors."""
-    import io
-
     file = _TorchFile(os.fspath(path))
     try:
         return _Unpickler(file, io.BytesIO(file.bytes("data.pkl", _MOST_PICKLE))).load()
