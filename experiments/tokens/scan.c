@@ -305,6 +305,15 @@ static const char *mask_element(const char *at, unsigned char *value) {
   return strncmp(at, "false", 5) == 0 ? at + 5 : NULL;
 }
 
+/* Sets eight values that json.dumps() wrote and that are equal. */
+static bool mask_eight(const char *at, const char *end, unsigned char *mask) {
+  static const char zeros[] = "0, 0, 0, 0, 0, 0, 0, 0, ", ones[] = "1, 1, 1, 1, 1, 1, 1, 1, ";
+  const size_t size = sizeof zeros - 1;
+  if ((size_t)(end - at) < size || memcmp(at, *at == '1' ? ones : zeros, size) != 0) return false;
+  memset(mask, *at == '1', 8);
+  return true;
+}
+
 const char *scan_mask(scan_piece v, unsigned char *mask, size_t room, size_t *n) {
   const char *at = v.text, *end = v.text + v.size;
   bool more = true;
@@ -315,6 +324,11 @@ const char *scan_mask(scan_piece v, unsigned char *mask, size_t room, size_t *n)
   while (more) {
     unsigned char value = 0;
     const char *from = at;
+    if (*n + 8 <= room && mask_eight(at, end, mask + *n)) {
+      at += 24;
+      *n += 8;
+      continue;
+    }
     at = mask_element(at, &value);
     if (at == NULL || (at = next_element(at, &more)) == NULL) return from;
     if (*n < room) mask[*n] = value;
@@ -329,6 +343,31 @@ static inline const char *pass_element(const char *at) {
   return at;
 }
 
+/* The bytes of v that are c, each as its highest bit. */
+static uint64_t marks_of(uint64_t v, char c) {
+  const uint64_t low = UINT64_C(0x7f7f7f7f7f7f7f7f);
+  const uint64_t x = v ^ UINT64_C(0x0101010101010101) * (unsigned char)c;
+  return ~(((x & low) + low) | x | low);
+}
+
+/* Passes n elements and their commas, eight bytes at a time; stops earlier at an element that is
+ * not a scalar, and before the last bytes of the list. *n becomes the number of elements left. */
+static const char *pass_elements(const char *at, const char *end, size_t *n) {
+  for (uint64_t v; end - at >= 8; at += 8) {
+    memcpy(&v, at, sizeof v);
+    const size_t commas = (size_t)((marks_of(v, ',') >> 7) * UINT64_C(0x0101010101010101) >> 56);
+    if (commas >= *n || (marks_of(v, '[') | marks_of(v, ']') | marks_of(v, '"')) != 0) break;
+    *n -= commas;
+  }
+  return at;
+}
+
+/* The number of elements from i on that are masked. */
+static size_t masked_run(const unsigned char *mask, size_t i, size_t n) {
+  const unsigned char *next = memchr(mask + i, 1, n - i);
+  return next != NULL ? (size_t)(next - mask) - i : n - i;
+}
+
 const char *scan_masked(scan_piece v, const unsigned char *mask, size_t n, double *out,
                         size_t *n_seen) {
   const char *at = v.text, *end = v.text + v.size;
@@ -338,11 +377,16 @@ const char *scan_masked(scan_piece v, const unsigned char *mask, size_t n, doubl
   if (v.size < 2 || *at != '[') return at;
   at = skip_blanks(at + 1);
   if (*at == ']') return at + 1 == end ? NULL : at;
-  for (; more && i < n; ++i) {
+  while (more && i < n) {
     const char *from = at;
-    at = mask[i] ? read_number(at, end, out) : pass_element(at);
-    if (at == NULL || (at = next_element(at, &more)) == NULL) return from;
-    out += mask[i];
+    size_t left = mask[i] ? 1 : masked_run(mask, i, n);
+    i += left;
+    if (left > 4) at = pass_elements(at, end, &left);
+    for (i -= left; left > 0 && more; --left, ++i) {
+      at = mask[i] ? read_number(at, end, out) : pass_element(at);
+      if (at == NULL || (at = next_element(at, &more)) == NULL) return from;
+      out += mask[i];
+    }
   }
   *n_seen = i + more;
   return more || at == end ? NULL : at;
