@@ -502,19 +502,23 @@ const command command_whatif = {
     .words = {ARGS_ANY, 1, 256, false, true},
     .summary = "what each algorithm would do with a recorded run's batches",
     .about =
-        "LOG (or - for standard input) has a line of JSON for each update: the input of `gepolab\n"
-        "policy`, with \"step\" and \"time_s\" where they are known (experiments/DATA.md). For "
-        "every\n"
-        "algorithm: mean, largest value and variance of its own weights, their effective sample\n"
+        "LOG is a log of tokens: a file, a folder, compressed or not, or - for standard input. "
+        "Its\n"
+        "format is known by its content: gepolab's own (a line of JSON for each update, the input "
+        "of\n"
+        "`gepolab policy` with \"step\" and \"time_s\"), NeMo-RL's train_data_step*.jsonl, or "
+        "prime-rl's\n"
+        "token_exports/ (experiments/DATA.md, Logs of other trainers). For every algorithm: mean, "
+        "largest value and variance of its own weights, their effective sample\n"
         "size, the fraction that its clip acts on, the variance of advantage times weight, the "
         "norm\n"
         "of the coefficients d(-loss)/d log p (the gradient's, if the scores of tokens were\n"
         "orthonormal), the fraction of tokens without any, and the loss. Then the distance of "
         "sampler\n"
-        "and learner by staleness. One line is in memory at a time. TRL writes such a log with\n"
+        "and learner by staleness. One update is in memory at a time. TRL writes such a log with\n"
         "log_groups=\"run.jsonl\" (python/README.md).",
-    .examples =
-        "  gepolab whatif run.jsonl\n  gepolab whatif run.jsonl -a gepo_released -a gspo --json\n"
-        "  gepolab whatif run.jsonl -f figures/     # KL by staleness, variance by KL, ESS "
-        "and clips by algorithm",
+    .examples = "  gepolab whatif run.jsonl\n  gepolab whatif logs/exp_001 -a grpo     # NeMo-RL\n "
+                " gepolab whatif run.jsonl -a gepo_released -a gspo --json\n"
+                "  gepolab whatif run.jsonl -f figures/     # KL by staleness, variance by KL, ESS "
+                "and clips by algorithm",
     .run = run_whatif};
