@@ -7,6 +7,7 @@
 #include "analysis/import/report.h"
 #include "analysis/levels.h"
 #include "analysis/outcome.h"
+#include "analysis/power.h"
 #include "analysis/sets.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
@@ -42,15 +43,15 @@ static gl_status analyze_files(const gather_request *q, const char *printed_in, 
 
 static gl_status run_analyze(const command *self, int argc, char **argv, gl_error *err) {
   enum { OWN = 4 };
-  static const char *const tables[] = {"summary", "outcomes",      "contrasts",
-                                       "effects", "announcements", "features"};
+  static const char *const tables[] = {"summary",       "outcomes", "contrasts", "effects",
+                                       "announcements", "features", "power"};
   int json = 0;
   const char *name = "text", *printed = NULL, *asked = tables[0];
   size_t format = 0, summary = 0;
   import_options import = {0};
   gather_request q;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
-      {"table", 0, ARGS_TEXT, "summary|outcomes|contrasts|effects|announcements|features",
+      {"table", 0, ARGS_TEXT, "summary|outcomes|contrasts|effects|announcements|features|power",
        "which one (default: summary); --table NAME --help has its options", &asked},
       {"format", ARGS_OLD('f'), ARGS_TEXT, "text|markdown|latex", "how tables are written", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
@@ -555,6 +556,68 @@ const command command_announcements = {
                 "cluster.preset=sync\n"
                 "  gepolab analyze --table announcements edges.db frontier.db --json",
     .run = run_announcements};
+
+/* --- power: how many events an AUC needs --- */
+
+static gl_status read_auc(double *to, const char *option, const char *text, gl_error *err) {
+  if (csv_number(text, to) && *to >= 0 && *to <= 1) return GL_OK;
+  return gl_fail(err, GL_EINPUT, "%s %s: an AUC is a number from 0 to 1", option, text);
+}
+
+static gl_status run_power(const command *self, int argc, char **argv, gl_error *err) {
+  int json = 0;
+  size_t format = 0, events = 0, others = 0, level = 5, power = 80;
+  const char *name = "text", *against = "0.7";
+  double observed[ARGS_LIST_MOST];
+  args_list aucs = {.n = 0};
+  args_option options[] = {
+      {"events", 0, ARGS_COUNT, "N", "declines, or runs that collapsed", &events},
+      {"others", 0, ARGS_COUNT, "N", "windows without a decline, or runs that survived", &others},
+      {"auc", 0, ARGS_EACH, "X", "an AUC that was observed on them; several times: each", &aucs},
+      {"against", 0, ARGS_TEXT, "X", "the AUC that is to be distinguished from 0.5 (0.7)",
+       &against},
+      {"level", 0, ARGS_COUNT, "PERCENT", "of the two-sided test (5)", &level},
+      {"power", 0, ARGS_COUNT, "PERCENT", "wanted (80)", &power},
+      {"format", 0, ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
+  args a;
+  power_request q = {.observed = observed};
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
+    if (status == GL_OK) status = read_auc(&q.against, "--against", against, err);
+    for (size_t i = 0; i < aucs.n && status == GL_OK; ++i)
+      status = read_auc(&observed[q.n_observed++], "--auc", aucs.item[i], err);
+    if (status == GL_OK && (level < 1 || level > 50 || power < 1 || power > 99))
+      status = gl_fail(err, GL_EINPUT, "--level is from 1 to 50 %% and --power from 1 to 99 %%");
+    if (status == GL_OK && (events == 0) != (others == 0))
+      status = gl_fail(err, GL_EINPUT, "--events and --others belong together; give both");
+    if (status == GL_OK && aucs.n > 0 && events == 0)
+      status = gl_fail(err, GL_EINPUT, "--auc needs --events and --others: how many it is of");
+    q.events = events, q.others = others;
+    q.level = (double)level / 100, q.power = (double)power / 100;
+    table *t = table_document();
+    if (status == GL_OK) power_report(t, &q);
+    status = print_report(t, status, (table_form)format, json, err);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_power = {
+    .name = "analyze --table power",
+    .arguments = "",
+    .summary = "how many declines distinguish the AUC of a warning from chance",
+    .about =
+        "A metric's AUC for the next decline is known no better than its declines are many. Given\n"
+        "their number, the probability that the exact test of Mann and Whitney distinguishes an\n"
+        "AUC from 0.5; the number that is needed; and of AUCs that were observed the 95 % "
+        "interval\n"
+        "(standard error of Hanley and McNeil) and the exact p.",
+    .examples = "  gepolab analyze --table power\n"
+                "  gepolab analyze --table power --events 5 --others 19 --auc 0.22 --auc 0.62",
+    .run = run_power};
 
 /* --- features of published curves --- */
 
