@@ -493,7 +493,7 @@ void lab_recipe_fini(lab_recipe *r) {
 }
 
 int lab_recipe_name_width(const lab_recipe *r) {
-  size_t wide = 24;
+  size_t wide = sizeof "algorithm" - 1;
   for (size_t i = 0; i < r->n_algorithms; ++i) {
     const size_t n = shown_width(r->algorithms[i].name);
     if (n > wide) wide = n;

@@ -455,24 +455,61 @@ static table_column lab_column(const char *name, table_type type, int width, con
   return (table_column){.name = name, .type = type, .width = width, .format = format};
 }
 
+/* Whether a number of the table has a standard error, which is shown behind it. */
+static bool has_sampled(const lab_table *t) {
+  place p = {0, 0, 0};
+  do
+    if (at(t, p)->applicable && at(t, p)->method == LAB_MONTE_CARLO) return true;
+  while (next_place(t, &p));
+  return false;
+}
+
+static int head_width(const char *head, int width) {
+  return (int)strlen(head) > width ? (int)strlen(head) : width;
+}
+
+static int method_width(const lab_table *t) {
+  int wide = sizeof "method" - 1;
+  place p = {0, 0, 0};
+  do
+    if (at(t, p)->applicable) wide = head_width(method_of(at(t, p)), wide);
+  while (next_place(t, &p));
+  return wide;
+}
+
+/* The method of all results, which then has no column; NULL: they have several. */
+static const char *only_method(const lab_table *t) {
+  place p = {0, 0, 0};
+  const char *only = method_of(at(t, p));
+  bool is_one = true;
+  do is_one = is_one && at(t, p)->applicable && strcmp(method_of(at(t, p)), only) == 0;
+  while (next_place(t, &p));
+  return is_one ? only : NULL;
+}
+
+/* Within 80 columns, unless names are longer than 15 characters or numbers have errors. */
 static void add_columns(table *to, const lab_table *t) {
-  const int wide = lab_recipe_name_width(t->recipe);
+  const int wide = lab_recipe_name_width(t->recipe), numbers = has_sampled(t) ? 16 : 9;
   table_add_column(to, lab_column("algorithm", TABLE_TEXT, -wide, NULL), "algorithm");
-  table_add_column(to, lab_column("group_size", TABLE_REAL, 6, "%.0f"), "G");
-  table_add_column(to, lab_column("kl_exact", TABLE_REAL, 9, "%.5g"), "KL(p||q)");
+  table_add_column(to, lab_column("group_size", TABLE_REAL, 3, "%.0f"), "G");
+  table_add_column(to, lab_column("kl_exact", TABLE_REAL, 8, "%.4g"), "KL(p||q)");
   table_add_column(to, lab_column("kl_exact_qp", TABLE_REAL, 0, NULL), NULL);
-  table_add_column(to, lab_column("method", TABLE_TEXT, -11, NULL), "method");
+  table_add_column(to, lab_column("method", TABLE_TEXT, -method_width(t), NULL),
+                   only_method(t) == NULL ? "method" : NULL);
   table_add_column(to, lab_column("groups", TABLE_REAL, 0, NULL), NULL);
   table_add_column(to, lab_column("return", TABLE_REAL, 0, NULL), NULL);
   table_add_column(to, lab_column("staleness", TABLE_REAL, 0, NULL), NULL);
   table_add_column(to, lab_column("reason", TABLE_TEXT, 0, NULL), NULL);
   for (size_t i = 0; i < LAB_NUMBERS; ++i)
-    table_add_column(to, lab_column(lab_number_names[i], TABLE_REAL, 16, "%.5g"),
+    table_add_column(to,
+                     lab_column(lab_number_names[i], TABLE_REAL,
+                                head_width(lab_number_names[i], numbers), "%.4g"),
                      i < PEOPLE_NUMBERS ? "%s" : NULL, lab_number_names[i]);
   table_add_column(to, lab_column("expected_gradient", TABLE_NUMBERS, 0, NULL), NULL);
   table_add_column(to, lab_column("true_gradient", TABLE_NUMBERS, 0, NULL), NULL);
-  table_add_column(to, lab_column("cosine_kept", TABLE_REAL, 16, "%.5g"),
-                   t->results[0].kept_truth != NULL ? "cosine_kept" : NULL);
+  table_add_column(
+      to, lab_column("cosine_kept", TABLE_REAL, head_width("cosine_kept", numbers), "%.4g"),
+      t->results[0].kept_truth != NULL ? "cosine_kept" : NULL);
   table_add_column(to, lab_column("kept_gradient", TABLE_NUMBERS, 0, NULL), NULL);
   table_add_column(to, lab_column("covariance", TABLE_NUMBERS, 0, NULL), NULL);
   for (size_t i = 0; i < LAB_NUMBERS; ++i) {
@@ -545,6 +582,7 @@ gl_status lab_table_print(const lab_table *t, bool is_json, gl_error *err) {
   do add_lab_result(to, t, p);
   while (next_place(t, &p));
   gl_status status = report_table(to, TABLE_AS_TEXT, is_json, err);
+  if (!is_json && only_method(t) != NULL) printf("method: %s\n", only_method(t));
   for (size_t k = 0; k < t->recipe->n_pairs && !is_json; ++k)
     if (isinf(t->results[k * t->recipe->n_sizes * t->recipe->n_algorithms].kl)) {
       puts("note: the sampler never draws a response that the learner gives; no weight on the "

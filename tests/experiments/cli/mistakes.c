@@ -230,16 +230,23 @@ static void recipes_are_listed_with_their_commands(void) {
 }
 
 static void lists_fit_80_columns(void) {
-  static const char *const lists[][4] = {{"recipes"}, {"metrics"},    {"kinds"},
-                                         {"fields"},  {"algorithms"}, {"algorithms", "--fields"},
-                                         {"presets"}};
+  static const char *const lists[][4] = {{"list", "recipes"},
+                                         {"list", "metrics"},
+                                         {"list", "kinds"},
+                                         {"list", "fields"},
+                                         {"list", "algorithms"},
+                                         {"list", "algorithms", "--fields"},
+                                         {"list", "presets"},
+                                         {"list", "published", "published_headlines", "steps=40"},
+                                         {"lab", "bias", "four_arms"},
+                                         {"lab", "bias", "four_arms", "algorithms=[gspo,gepo]"}};
   for (size_t i = 0; i < sizeof lists / sizeof *lists; ++i) {
-    cli_result r = CLI("list", lists[i][0], lists[i][1]);
+    cli_result r = CLI(lists[i][0], lists[i][1], lists[i][2], lists[i][3]);
     size_t columns = 0;
     CU_ASSERT_EQUAL(r.code, 0);
     for (const char *c = r.out; *c != '\0'; ++c) {
       columns = *c == '\n' ? 0 : columns + (((unsigned char)*c & 0xC0) != 0x80);
-      if (columns == 81) fprintf(stderr, "list %s: %.90s\n", lists[i][0], c - 80);
+      if (columns == 81) fprintf(stderr, "%s %s: %.90s\n", lists[i][0], lists[i][1], c - 80);
       CU_ASSERT(columns <= 80);
     }
     cli_result_fini(&r);
