@@ -145,6 +145,15 @@ GEPOLAB_API size_t gepolab_algorithms_count(void);
 GEPOLAB_API gepolab_status gepolab_algorithms_at(size_t i, gepolab_algorithm_info *out,
                                                  gepolab_error *err);
 
+/* Settings of trainers that make a published algorithm: the switches, what the trainer's code does
+ * differently, where that was read, and whether a test runs the trainer's code ("run") or it was
+ * only read; texts are static. Errors: GEPOLAB_EINPUT past the last. */
+typedef struct gepolab_setting {
+  const char *algorithm, *trainer, *version, *setting, *differs, *place, *basis;
+} gepolab_setting;
+GEPOLAB_API size_t gepolab_settings_count(void);
+GEPOLAB_API gepolab_status gepolab_settings_at(size_t i, gepolab_setting *out, gepolab_error *err);
+
 /* --- policy: one evaluation of a loss (methods.md §3-§5) --- */
 /* Example: policy. One group of two responses, of two tokens and one, padded to two columns.
  *

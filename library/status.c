@@ -3,6 +3,7 @@
 #include "analysis/statistics.h"
 #include "core/policy/algorithm.h"
 #include "core/policy/own.h"
+#include "core/policy/settings.h"
 #include "core/rl/fields.h"
 #include "library/internal.h"
 #include "sim/cluster.h"
@@ -119,12 +120,33 @@ gepolab_status gepolab_algorithms_at(size_t i, gepolab_algorithm_info *out, gepo
     return library_fail(err, GL_EINPUT, "there are %zu algorithms, none of number %zu",
                         policy_algorithms_count(), i);
   const policy_algorithm_info *info = policy_algorithms_info(i);
-  *out = (gepolab_algorithm_info){.name = policy_algorithms_at(i)->name,
+  const char *name = policy_algorithms_at(i)->name;
+  *out = (gepolab_algorithm_info){.name = name,
                                   .source = info->source,
-                                  .trl = info->trl,
-                                  .verl = info->verl,
-                                  .areal = info->areal,
+                                  .trl = policy_setting_text(name, TRAINER_TRL),
+                                  .verl = policy_setting_text(name, TRAINER_VERL),
+                                  .areal = policy_setting_text(name, TRAINER_AREAL),
                                   .notes = info->notes};
+  return GEPOLAB_OK;
+}
+
+size_t gepolab_settings_count(void) {
+  return policy_settings_count();
+}
+
+gepolab_status gepolab_settings_at(size_t i, gepolab_setting *out, gepolab_error *err) {
+  if (i >= policy_settings_count())
+    return library_fail(err, GL_EINPUT, "there are %zu settings, none of number %zu",
+                        policy_settings_count(), i);
+  const policy_setting *s = policy_settings_at(i);
+  const policy_trainer_info *trainer = policy_trainer_about(s->trainer);
+  *out = (gepolab_setting){.algorithm = s->algorithm,
+                           .trainer = trainer->name,
+                           .version = trainer->version,
+                           .setting = s->setting,
+                           .differs = s->differs,
+                           .place = s->place,
+                           .basis = s->basis == SETTING_RUN ? "run" : "read, not run"};
   return GEPOLAB_OK;
 }
 

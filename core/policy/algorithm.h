@@ -283,10 +283,10 @@ int policy_needs_version_gap(const policy_algorithm *algorithm);
  * can supply. */
 int policy_needs_exact_denominator(const policy_algorithm *algorithm);
 
-/* Documentation of a published algorithm. No member is NULL; "none" means that the trainer has no
- * such setting. notes lists every field whose value is gepolab's own choice. */
+/* Documentation of a published algorithm. No member is NULL. notes lists every field whose value is
+ * gepolab's own choice. Settings of trainers: core/policy/settings.h. */
 typedef struct policy_algorithm_info {
-  const char *source, *trl, *verl, *areal, *notes;
+  const char *source, *notes;
 } policy_algorithm_info;
 
 /* Information on published algorithm i, i < policy_algorithms_count(). */

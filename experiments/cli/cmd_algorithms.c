@@ -4,10 +4,12 @@
 #include "core/config/config.h"
 #include "core/policy/algorithm.h"
 #include "core/policy/own.h"
+#include "core/policy/settings.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
+#include "experiments/policy/trainer_settings.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -48,16 +50,40 @@ static listed_algorithm *list_all(const policy_own *own, size_t *n) {
     all[i] = (listed_algorithm){policy_algorithms_at(i), *policy_algorithms_info(i)};
   for (size_t i = published; i < *n; ++i)
     all[i] = (listed_algorithm){policy_own_at(own, i - published),
-                                {.source = program_algorithms(), "", "", "", "your own"}};
+                                {.source = program_algorithms(), .notes = "your own"}};
   return all;
+}
+
+static const char *basis_words(policy_setting_basis basis) {
+  switch (basis) {
+  case SETTING_READ:
+    return "read, not run";
+  case SETTING_RUN:
+    return "run by a test";
+  }
+  return "";
+}
+
+static void add_settings(cJSON *list, const char *name) {
+  for (int t = 0; t < TRAINER_COUNT; ++t) {
+    const policy_setting *s = policy_settings_find(name, (policy_trainer)t);
+    const policy_trainer_info *trainer = policy_trainer_about((policy_trainer)t);
+    if (s == NULL) continue;
+    json_put(json_object(list, NULL),
+             "trainer %s, version %s, setting %s, differs %s, place %s, basis %s", trainer->name,
+             trainer->version, s->setting, s->differs, s->place, basis_words(s->basis));
+  }
 }
 
 static gl_status algorithms_print_json(const listed_algorithm *a, size_t n, gl_error *err) {
   cJSON *list = cJSON_CreateArray();
   for (; n > 0; ++a, --n) {
     cJSON *item = json_object(list, NULL);
-    json_put(item, "name %s, source %s, trl %s, verl %s, areal %s, notes %s", a->algorithm->name,
-             a->info.source, a->info.trl, a->info.verl, a->info.areal, a->info.notes);
+    const char *name = a->algorithm->name;
+    json_put(item, "name %s, source %s, notes %s", name, a->info.source, a->info.notes);
+    json_put(item, "trl %s, verl %s, areal %s", policy_setting_text(name, TRAINER_TRL),
+             policy_setting_text(name, TRAINER_VERL), policy_setting_text(name, TRAINER_AREAL));
+    add_settings(json_list(item, "settings"), name);
     cJSON *fields = json_object(item, "fields");
     for (size_t f = 0; f < policy_fields_count(); ++f) algorithm_add_field(fields, a->algorithm, f);
   }
@@ -76,11 +102,25 @@ static int is_main_field(const char *name) {
 
 /* "  source  …", wrapped below itself; nothing where there is no text. */
 static void algorithm_print(const char *title, const char *text) {
-  enum { COLUMN = 10 };
+  enum { COLUMN = 15 };
   if (text[0] == '\0') return;
-  printf("  %-7s ", title);
+  printf("  %-12s ", title);
   shown_wrap(text, COLUMN, COLUMN, stdout);
   putchar('\n');
+}
+
+/* The trainers' settings, with what they do differently and where that was read. */
+static void print_settings_of(const char *name) {
+  for (int t = 0; t < TRAINER_COUNT; ++t) {
+    const policy_setting *s = policy_settings_find(name, (policy_trainer)t);
+    if (s == NULL) continue;
+    char *text =
+        must_textf("a setting", "%s%s%s [%s at %s; %s]", s->setting,
+                   s->differs[0] != '\0' ? "; differs: " : "", s->differs, s->place,
+                   policy_trainer_about((policy_trainer)t)->version, basis_words(s->basis));
+    algorithm_print(policy_trainer_about((policy_trainer)t)->name, text);
+    free(text);
+  }
 }
 
 static void print_algorithm(const listed_algorithm *a, const policy_algorithm *plain) {
@@ -90,9 +130,6 @@ static void print_algorithm(const listed_algorithm *a, const policy_algorithm *p
   size_t size = 0;
   puts(algorithm->name);
   algorithm_print("source", info->source);
-  algorithm_print("TRL", info->trl);
-  algorithm_print("verl", info->verl);
-  algorithm_print("AReaL", info->areal);
   algorithm_print("notes", info->notes);
   FILE *to = must_have(open_memstream(&fields, &size), "the fields of an algorithm");
   for (size_t f = 0; f < policy_fields_count(); ++f) {
@@ -106,6 +143,39 @@ static void print_algorithm(const listed_algorithm *a, const policy_algorithm *p
   must_succeed(fclose(to) == 0, "the fields of an algorithm");
   algorithm_print("fields", fields);
   free(fields);
+  print_settings_of(algorithm->name);
+}
+
+/* One line for each: a mark for every trainer that has a setting for it, and its source. */
+static void algorithms_print_lines(const listed_algorithm *a, size_t n) {
+  enum { COLUMN = 58 };
+  printf("%-28s ", "algorithm");
+  for (int t = 0; t < TRAINER_COUNT; ++t)
+    printf(" %s", policy_trainer_about((policy_trainer)t)->code);
+  puts("  source");
+  for (; n > 0; ++a, --n) {
+    printf("%-28s ", shown(a->algorithm->name).text);
+    for (int t = 0; t < TRAINER_COUNT; ++t) {
+      const policy_setting *s = policy_settings_find(a->algorithm->name, (policy_trainer)t);
+      printf("  %c", s == NULL ? '.' : s->basis == SETTING_RUN ? '#' : 'o');
+    }
+    fputs("  ", stdout);
+    shown_wrap(a->info.source, COLUMN, COLUMN, stdout);
+    putchar('\n');
+  }
+  char *legend = must_copy("#: a setting of the trainer that a test runs; o: one that was read; "
+                           "`gepolab list algorithms NAME` prints it.",
+                           "a legend");
+  for (int t = 0; t < TRAINER_COUNT; ++t) {
+    const policy_trainer_info *about = policy_trainer_about((policy_trainer)t);
+    char *longer = must_textf("a legend", "%s %s: %s %s%s", legend, about->code, about->name,
+                              about->version, t + 1 < TRAINER_COUNT ? ";" : ".");
+    free(legend);
+    legend = longer;
+  }
+  shown_wrap(legend, 0, 0, stdout);
+  putchar('\n');
+  free(legend);
 }
 
 static gl_status unknown_algorithm(const char *name, const listed_algorithm *all, size_t n,
@@ -209,22 +279,97 @@ static gl_status print_algorithms(const char *name, bool is_json, gl_error *err)
     n = 1;
   }
   if (status == GL_OK && is_json) status = algorithms_print_json(first, n, err);
-  for (size_t i = 0; status == GL_OK && !is_json && i < n; ++i)
-    print_algorithm(&first[i], policy_algorithms_find("reinforce"));
+  if (status == GL_OK && !is_json && name != NULL)
+    print_algorithm(first, policy_algorithms_find("reinforce"));
+  if (status == GL_OK && !is_json && name == NULL) algorithms_print_lines(first, n);
   free(all);
   policy_own_free(own);
   return status;
 }
 
+/* --- from a trainer's switches --- */
+
+static gl_status choose_trainer(policy_trainer *trainer, const char *word, gl_error *err) {
+  const char *names[TRAINER_COUNT];
+  policy_trainer of[TRAINER_COUNT];
+  size_t n = 0, which = 0;
+  for (int t = 0; t < TRAINER_COUNT; ++t)
+    if (trainer_is_readable((policy_trainer)t)) {
+      names[n] = policy_trainer_about((policy_trainer)t)->word;
+      of[n++] = (policy_trainer)t;
+    }
+  const gl_status status = args_choose(&which, "--from", word, names, n, err);
+  if (status == GL_OK) *trainer = of[which];
+  return status;
+}
+
+/* Words are switches, several in one word with blanks between, or one configuration file. */
+static gl_status read_switches(trainer_reading *r, policy_trainer trainer, const args *a,
+                               gl_error *err) {
+  if (a->n_words == 1 && strchr(a->words[0], '=') == NULL)
+    return trainer_read_file(r, trainer, a->words[0], err);
+  char *text = must_copy("", "a trainer's switches");
+  for (size_t i = 0; i < a->n_words; ++i) {
+    char *longer = must_textf("a trainer's switches", "%s %s", text, a->words[i]);
+    free(text);
+    text = longer;
+  }
+  const char **words = NULL;
+  char *rest = NULL;
+  size_t n = 0;
+  for (char *w = strtok_r(text, " \t\n", &rest); w != NULL; w = strtok_r(NULL, " \t\n", &rest))
+    *MUST_ADD(words, n, "a trainer's switches") = w;
+  const gl_status status = trainer_read(r, trainer, words, n, err);
+  free(words);
+  free(text);
+  return status;
+}
+
+static gl_status print_reading(const trainer_reading *r, policy_trainer trainer, bool is_json,
+                               gl_error *err) {
+  const policy_trainer_info *about = policy_trainer_about(trainer);
+  if (is_json) {
+    cJSON *o = json_new(), *notes, *fields;
+    json_put(o, "trainer %s, version %s, algorithm %s, base %s, published %i", about->name,
+             about->version, r->algorithm.name, r->algorithm.base, r->is_published);
+    notes = json_list(o, "notes");
+    for (size_t i = 0; i < r->n_notes; ++i) json_put(notes, "%s", r->notes[i]);
+    fields = json_object(o, "fields");
+    for (size_t f = 0; f < policy_fields_count(); ++f)
+      algorithm_add_field(fields, &r->algorithm, f);
+    return report_json(o, err);
+  }
+  printf("%s\n", r->algorithm.name);
+  printf("  these switches of %s (%s) make %s\n", about->name, about->version,
+         r->is_published ? "this published algorithm" : "this, and no published algorithm itself");
+  for (size_t i = 0; i < r->n_notes; ++i) algorithm_print("note", r->notes[i]);
+  return GL_OK;
+}
+
+static gl_status read_trainer(const char *from, const args *a, bool is_json, gl_error *err) {
+  policy_trainer trainer = TRAINER_COUNT;
+  trainer_reading r;
+  gl_status status = choose_trainer(&trainer, from, err);
+  if (status == GL_OK) status = read_switches(&r, trainer, a, err);
+  return status == GL_OK ? print_reading(&r, trainer, is_json, err) : status;
+}
+
 static gl_status run_algorithms(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0, fields = 0;
+  const char *from = NULL;
   const args_option options[] = {
       {"fields", 0, ARGS_FLAG, NULL, "what every field means and may be", &fields},
+      {"from", 0, ARGS_TEXT, "TRAINER",
+       "the algorithm that switches of verl, trl or prime-rl make: name=value …, or a file", &from},
       {"json", 0, ARGS_FLAG, NULL, "all algorithms with all fields as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, 2, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 3, argc, argv, err);
+  if (status == GL_OK && !a.help && from == NULL && a.n_words > 1)
+    status = gl_fail(err, GL_EINPUT, "list algorithms takes one name, not %zu", a.n_words);
   if (status == GL_OK && !a.help && fields)
     algorithms_print_fields();
+  else if (status == GL_OK && !a.help && from != NULL)
+    status = read_trainer(from, &a, json, err);
   else if (status == GL_OK && !a.help)
     status = print_algorithms(a.n_words > 0 ? a.words[0] : NULL, json, err);
   args_fini(&a);
@@ -233,14 +378,15 @@ static gl_status run_algorithms(const command *self, int argc, char **argv, gl_e
 
 const command command_algorithms = {
     .name = "list algorithms",
-    .arguments = "[ALGORITHM]",
-    .words = {ARGS_ANY, 0, 1, false, true},
+    .arguments = "[ALGORITHM | --from TRAINER name=value …]",
+    .words = {ARGS_ANY, 0, 64, false, true},
     .summary = "the published algorithms and your own, their fields and sources",
     .about =
-        "For each: its source, the TRL, verl and AReaL setting it corresponds to or that\n"
-        "there is none, what is gepolab's own choice, and its fields (text: the main ones and\n"
-        "those that differ from reinforce; JSON: all). Any field can be changed in a recipe:\n"
-        "algorithm: {base: gepo, clip: none}.",
+        "A line for each, or all of one: its source, what is gepolab's own choice, its fields\n"
+        "(text: the main ones and those that differ from reinforce; JSON: all), and the settings\n"
+        "of TRL, verl, AReaL, prime-rl, slime and miles, NeMo-RL, SkyRL, ROLL and OpenRLHF that\n"
+        "make it, with what their code does differently and where that was read. Any field can be\n"
+        "changed in a recipe: algorithm: {base: gepo, clip: none}.",
     .examples = "  gepolab list algorithms\n  gepolab list algorithms gepo --json\n  gepolab list "
                 "algorithms --fields",
     .run = run_algorithms};

@@ -17,7 +17,7 @@ from ._dump import read_dump, write_log
 from ._group_log import GroupLog
 from ._library import GepolabError, InputError, NumericError, library, needed
 from ._measure import Delay, Simulation, bias, iqm, sim, spearman, survival
-from ._policy import METRICS, Algorithm, PolicyResult, algorithms, policy
+from ._policy import METRICS, Algorithm, PolicyResult, algorithms, policy, settings
 from ._read import read, read_tensorboard
 from ._whatif import read_log, whatif
 
@@ -25,8 +25,8 @@ __version__: str = library.gepolab_version().decode()
 
 __all__ = [
     "METRICS", "Algorithm", "Delay", "GepolabError", "GroupLog", "InputError", "NumericError", "PolicyResult", "Simulation",
-    "algorithms", "bias", "iqm", "loss", "policy", "read", "read_dump", "read_log", "read_tensorboard", "sim", "spearman",
-    "survival", "whatif", "write_log",
+    "algorithms", "bias", "iqm", "loss", "policy", "read", "read_dump", "read_log", "read_tensorboard", "settings", "sim",
+    "spearman", "survival", "whatif", "write_log",
 ]  # fmt: skip
 
 

@@ -87,6 +87,13 @@ class Result(c.Structure):
 ALGORITHM_INFO = ("name", "source", "trl", "verl", "areal", "notes")
 
 
+SETTING = ("algorithm", "trainer", "version", "setting", "differs", "place", "basis")
+
+
+class Setting(c.Structure):
+    _fields_ = [(name, c.c_char_p) for name in SETTING]
+
+
 class AlgorithmInfo(c.Structure):
     _fields_ = [(name, c.c_char_p) for name in ALGORITHM_INFO]
 
@@ -139,6 +146,8 @@ FUNCTIONS = {
     "gepolab_algorithm_free": (None, [c.c_void_p]),
     "gepolab_algorithm_name": (c.c_char_p, [c.c_void_p]),
     "gepolab_algorithm_field": (c.c_int, [c.c_void_p, c.c_char_p, c.c_char_p, c.POINTER(Error)]),
+    "gepolab_settings_count": (c.c_size_t, []),
+    "gepolab_settings_at": (c.c_int, [c.c_size_t, c.POINTER(Setting), c.POINTER(Error)]),
     "gepolab_algorithms_count": (c.c_size_t, []),
     "gepolab_algorithms_at": (c.c_int, [c.c_size_t, c.POINTER(AlgorithmInfo), c.POINTER(Error)]),
     "gepolab_workspace_new": (c.c_int, [c.POINTER(c.c_void_p), c.POINTER(Error)]),

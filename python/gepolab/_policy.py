@@ -63,6 +63,18 @@ def algorithms() -> "list[dict[str, str]]":
     return rows
 
 
+def settings() -> "list[dict[str, str]]":
+    """Which switches of which trainer make a published row, what its code does differently, and where that was read."""
+    from ._library import SETTING, Setting
+
+    rows = []
+    for i in range(library.gepolab_settings_count()):
+        info, error = Setting(), Error()
+        check(library.gepolab_settings_at(i, c.byref(info), c.byref(error)), error)
+        rows.append({name: getattr(info, name).decode() for name in SETTING})
+    return rows
+
+
 METRICS = [library.gepolab_metric_name(i).decode() for i in range(library.gepolab_metrics_count())]
 
 _cache: "dict[tuple[str, str], Algorithm]" = {}  # by text and file of own algorithms

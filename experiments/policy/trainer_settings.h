@@ -1,0 +1,30 @@
+/* From a trainer's switches to the algorithm that they make. */
+#ifndef GEPOLAB_EXPERIMENTS_POLICY_TRAINER_SETTINGS_H
+#define GEPOLAB_EXPERIMENTS_POLICY_TRAINER_SETTINGS_H
+
+#include "core/policy/algorithm.h"
+#include "core/policy/settings.h"
+
+#include <stddef.h>
+
+enum { TRAINER_NOTES_MOST = 16 };
+typedef struct trainer_reading {
+  policy_algorithm algorithm; /* its name: a published one, or the nearest and what differs */
+  int is_published;           /* all fields are those of the published algorithm */
+  size_t n_notes;
+  const char *notes[TRAINER_NOTES_MOST]; /* static: what no algorithm does, and what to mind */
+} trainer_reading;
+
+/* Whether trainer_read() knows the trainer's switches. */
+int trainer_is_readable(policy_trainer trainer);
+
+/* Reads switches such as "loss_mode=gspo", of which the last part of a dotted name counts, on top
+ * of the trainer's defaults. Errors: GL_EINPUT for a switch or a value that is not known, with the
+ * nearest one; for combinations that no algorithm can have. */
+gl_status trainer_read(trainer_reading *out, policy_trainer trainer, const char *const *switches,
+                       size_t n, gl_error *err);
+/* The same for the switches in a trainer's configuration file in YAML; others in it are ignored. */
+gl_status trainer_read_file(trainer_reading *out, policy_trainer trainer, const char *path,
+                            gl_error *err);
+
+#endif

@@ -1,0 +1,128 @@
+/* Switches of trainers: each setting of the table that a test runs against the trainer's own code
+ * gives the row of that table; the order of switches does not matter; what is not known is
+ * refused. */
+#include "experiments/policy/trainer_settings.h"
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <string.h>
+
+enum { MOST = 6 };
+typedef struct example {
+  policy_trainer trainer;
+  const char *switches[MOST];
+  const char *name;
+  int is_published;
+  const char *note; /* NULL: none */
+} example;
+
+/* The rows are those that python/tests/test_verl.py and test_trl.py find equal to the trainers'
+ * losses and advantages. */
+static const example examples[] = {
+    {TRAINER_TRL, {"loss_type=grpo"}, "grpo", 1, NULL},
+    {TRAINER_TRL, {"loss_type=dr_grpo", "scale_rewards=none"}, "dr_grpo", 1, NULL},
+    {TRAINER_TRL, {"loss_type=dapo", "epsilon_high=0.28"}, "dapo", 1, NULL},
+    {TRAINER_TRL, {"epsilon_high=5", "loss_type=cispo"}, "cispo", 1, NULL},
+    {TRAINER_TRL, {"loss_type=sapo"}, "sapo", 1, NULL},
+    {TRAINER_TRL, {"loss_type=vespo"}, "vespo", 1, NULL},
+    {TRAINER_TRL,
+     {"loss_type=grpo", "importance_sampling_level=sequence", "epsilon=3e-4", "epsilon_high=4e-4"},
+     "gspo",
+     1,
+     NULL},
+    {TRAINER_TRL, {"loss_type=grpo", "off_policy_mask_threshold=1e-4"}, "opsm", 1, NULL},
+    {TRAINER_TRL, {"loss_type=grpo", "delta=1.5"}, "grpo(dual_clip=1.5)", 0, NULL},
+    {TRAINER_TRL, {"loss_type=bnpo"}, "dapo(eps_high=0.2)", 0, "without BNPO's Beta"},
+    {TRAINER_PRIME_RL, {"loss=default"}, "prime_rl", 1, NULL},
+    {TRAINER_PRIME_RL, {"ipo_threshold=0.1", "loss=ipo"}, "prime_rl_ipo", 1, NULL},
+    {TRAINER_VERL,
+     {"clip_ratio_high=4", "clip_ratio_low=10", "actor.policy_loss.loss_mode=cispo"},
+     "cispo(scale_eps=1e-06, token_log_clamp=20)",
+     0,
+     NULL},
+    {TRAINER_VERL,
+     {"loss_mode=dppo_tv", "clip_ratio=0.15", "clip_ratio_c=10000",
+      "loss_agg_mode=seq-mean-token-sum-norm", "norm_adv_by_std_in_grpo=False"},
+     "dppo_tv(scale_eps=1e-06)",
+     0,
+     "multiplies it by the number"},
+    {TRAINER_VERL,
+     {"loss_mode=gspo", "clip_ratio_low=3e-4", "clip_ratio_high=4e-4"},
+     "gspo_token(scale_eps=1e-06, log_cap=10)",
+     0,
+     "the gradient of gspo"},
+    {TRAINER_VERL, {"loss_mode=clip_cov"}, NULL, 0, "random tokens"},
+    {TRAINER_VERL, {"entropy_coeff=0.01"}, NULL, 0, "an entropy bonus"},
+};
+
+static size_t count_of(const example *e) {
+  size_t n = 0;
+  while (n < MOST && e->switches[n] != NULL) n++;
+  return n;
+}
+
+static void switches_give_the_rows_that_equal_the_trainers_losses(void) {
+  for (size_t k = 0; k < sizeof examples / sizeof *examples; k++) {
+    const example *e = &examples[k];
+    const char *backwards[MOST];
+    const size_t n = count_of(e);
+    trainer_reading r, other;
+    for (size_t i = 0; i < n; i++) backwards[i] = e->switches[n - 1 - i];
+    ASSERT_OK(trainer_read(&r, e->trainer, e->switches, n, &err));
+    ASSERT_OK(trainer_read(&other, e->trainer, backwards, n, &err));
+    CU_ASSERT_STRING_EQUAL(r.algorithm.name, other.algorithm.name);
+    if (e->name != NULL) CU_ASSERT_STRING_EQUAL(r.algorithm.name, e->name);
+    CU_ASSERT_EQUAL(r.is_published, e->is_published);
+    CU_ASSERT_EQUAL(r.n_notes, e->note != NULL);
+    if (e->note != NULL && r.n_notes > 0) CU_ASSERT_PTR_NOT_NULL(strstr(r.notes[0], e->note));
+  }
+}
+
+static void what_is_not_known_is_refused_with_the_nearest(void) {
+  static const char *const wrong[][2] = {{"loss_mode=gsp", "did you mean 'gspo'"},
+                                         {"loss_mod=gspo", "did you mean 'loss_mode'"},
+                                         {"clip_ratio=wide", "has no value 'wide'"},
+                                         {"clip_ratio", "write name=value"},
+                                         {"clip_ratio_low=-1", "eps_low"}};
+  for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+    trainer_reading r;
+    gl_error err = {0};
+    CU_ASSERT_EQUAL(trainer_read(&r, TRAINER_VERL, wrong[k], 1, &err), GL_EINPUT);
+    if (strstr(err.text, wrong[k][1]) == NULL) fprintf(stderr, "%s: %s\n", wrong[k][0], err.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wrong[k][1]));
+  }
+}
+
+static void a_configuration_file_is_read_for_the_switches_that_are_known(void) {
+  static const char text[] =
+      "actor_rollout_ref:\n  actor:\n    clip_ratio: 0.2\n    strategy: fsdp\n"
+      "    loss_agg_mode: seq-mean-token-mean\n"
+      "    policy_loss: {loss_mode: sapo}\n"
+      "algorithm: {adv_estimator: grpo, gamma: 1}\n";
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(path, folder, "verl.yaml"), text, sizeof text - 1);
+  trainer_reading r;
+  ASSERT_OK(trainer_read_file(&r, TRAINER_VERL, path, &err));
+  CU_ASSERT_STRING_EQUAL(r.algorithm.name, "sapo(scale_eps=1e-06, token_log_clamp=20)");
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(trainer_read_file(&r, TRAINER_PRIME_RL, path, &err), GL_EINPUT);
+  cli_scratch_remove(folder);
+}
+
+/* Every setting is of a published algorithm, and of each algorithm and trainer there is one. */
+static void the_table_of_settings_is_of_algorithms_and_says_each_once(void) {
+  for (size_t i = 0; i < policy_settings_count(); i++) {
+    const policy_setting *s = policy_settings_at(i);
+    CU_ASSERT_PTR_NOT_NULL(policy_algorithms_find(s->algorithm));
+    CU_ASSERT_PTR_EQUAL(policy_settings_find(s->algorithm, s->trainer), s);
+    CU_ASSERT(strlen(s->setting) > 0 && strlen(s->place) > 0);
+    CU_ASSERT(strlen(policy_trainer_about(s->trainer)->version) > 0);
+  }
+}
+
+SUITE(trainer_settings, "cli: settings of trainers",
+      TEST(switches_give_the_rows_that_equal_the_trainers_losses),
+      TEST(what_is_not_known_is_refused_with_the_nearest),
+      TEST(a_configuration_file_is_read_for_the_switches_that_are_known),
+      TEST(the_table_of_settings_is_of_algorithms_and_says_each_once));
