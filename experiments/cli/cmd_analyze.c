@@ -2,6 +2,7 @@
  * contrasts, effects, announcements and features. */
 #include "analysis/announce.h"
 #include "analysis/contrasts.h"
+#include "analysis/declines.h"
 #include "analysis/effects.h"
 #include "analysis/equal_arms.h"
 #include "analysis/import/report.h"
@@ -44,14 +45,15 @@ static gl_status analyze_files(const gather_request *q, const char *printed_in, 
 static gl_status run_analyze(const command *self, int argc, char **argv, gl_error *err) {
   enum { OWN = 4 };
   static const char *const tables[] = {"summary",       "outcomes", "contrasts", "effects",
-                                       "announcements", "features", "power"};
+                                       "announcements", "declines", "features",  "power"};
   int json = 0;
   const char *name = "text", *printed = NULL, *asked = tables[0];
   size_t format = 0, summary = 0;
   import_options import = {0};
   gather_request q;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
-      {"table", 0, ARGS_TEXT, "summary|outcomes|contrasts|effects|announcements|features|power",
+      {"table", 0, ARGS_TEXT,
+       "summary|outcomes|contrasts|effects|announcements|declines|features|power",
        "which one (default: summary); --table NAME --help has its options", &asked},
       {"format", ARGS_OLD('f'), ARGS_TEXT, "text|markdown|latex", "how tables are written", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
@@ -114,21 +116,45 @@ typedef struct outcomes_request {
   int json, runs, levels;
 } outcomes_request;
 
-static gl_status add_outcomes(table *to, store *from, const char *name, const outcomes_request *q,
+static gl_status put_outcomes(table *to, const results *r, const outcomes_request *q,
                               gl_error *err) {
   const outcome_rule rule = outcome_rule_default();
-  results *r = NULL;
   stability s = {0};
-  gl_status status = results_load(&r, from, name, err);
-  if (status == GL_OK && q->set != NULL) status = sets_choose(r, q->set, err);
-  if (status == GL_OK) status = stability_init(&s, r, &rule, err);
+  gl_status status = stability_init(&s, r, &rule, err);
   if (status == GL_OK) status = stability_fit(&s, err);
   if (status == GL_OK) stability_report(to, &s, q->runs);
   if (status == GL_OK && q->levels) status = levels_report(to, r, err);
   if (status == GL_OK) status = equal_arms_report(to, r, err);
   stability_fini(&s);
+  return status;
+}
+
+static gl_status add_outcomes(table *to, store *from, const char *name, const outcomes_request *q,
+                              gl_error *err) {
+  results *r = NULL;
+  gl_status status = results_load(&r, from, name, err);
+  if (status == GL_OK && q->set != NULL) status = sets_choose(r, q->set, err);
+  if (status == GL_OK) status = put_outcomes(to, r, q, err);
   results_free(r);
   return status;
+}
+
+/* Of another program's log, or a folder of them; scores are what is evaluated in it. */
+static gl_status report_outcomes_of_log(const char *path, const outcomes_request *q,
+                                        gl_error *err) {
+  gathered g;
+  results *r = NULL;
+  table *t = table_document();
+  gl_status status = gather(&g, &(gather_request){.files = &path, .n_files = 1}, err);
+  if (status == GL_OK && q->set != NULL)
+    status = gl_fail(err, GL_EINPUT, "%s is no study, and --set is for evaluation sets of studies",
+                     path);
+  tell_gathered(&g);
+  if (status == GL_OK) status = joined_results(&r, NULL, &g, err);
+  if (status == GL_OK) status = put_outcomes(t, r, q, err);
+  results_free(r);
+  gathered_fini(&g);
+  return print_report(t, status, q->format, q->json, err);
 }
 
 /* All studies of the file; of several the JSON is {"studies": [...]}. */
@@ -167,9 +193,13 @@ static gl_status run_outcomes(const command *self, int argc, char **argv, gl_err
   if (status == GL_OK && !a.help) {
     status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     q.format = (table_form)format;
-    if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
-    if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);
-    if (status == GL_OK) status = report_outcomes(from, &q, err);
+    if (status == GL_OK && !file_is_database(a.words[0])) {
+      status = report_outcomes_of_log(a.words[0], &q, err);
+    } else {
+      if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
+      if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);
+      if (status == GL_OK) status = report_outcomes(from, &q, err);
+    }
     store_close(from);
   }
   args_fini(&a);
@@ -415,10 +445,7 @@ static void studies_fini(studies *s) {
   free(s->names);
 }
 
-static gl_status announcements_add_study(studies *s, store *from, const char *name, gl_error *err) {
-  results *r = NULL;
-  gl_status status = results_load(&r, from, name, err);
-  if (status != GL_OK) return status;
+static gl_status studies_add(studies *s, results *r, gl_error *err) {
   *MUST_ADD(s->list, s->n, "the studies") = r;
   if (r->lower_is_better)
     return gl_fail(err, GL_EINPUT, "%s: outcomes are those of scores that are better when higher",
@@ -428,6 +455,34 @@ static gl_status announcements_add_study(studies *s, store *from, const char *na
   free(s->names);
   s->names = names;
   return GL_OK;
+}
+
+static gl_status announcements_add_study(studies *s, store *from, const char *name, gl_error *err) {
+  results *r = NULL;
+  gl_status status = results_load(&r, from, name, err);
+  return status == GL_OK ? studies_add(s, r, err) : status;
+}
+
+/* Runs of logs that name no seed are starts of their own. */
+static void number_starts_of(results *r) {
+  for (size_t i = 1; i < r->n_runs; ++i)
+    if (r->runs[i].seed != r->runs[0].seed) return;
+  for (size_t i = 0; i < r->n_runs; ++i) r->runs[i].seed = i + 1;
+}
+
+/* All logs of the request together. */
+static gl_status studies_add_logs(studies *s, const gather_request *q, gl_error *err) {
+  gathered g;
+  results *r = NULL;
+  gl_status status = gather(&g, q, err);
+  tell_gathered(&g);
+  if (status == GL_OK) status = joined_results(&r, NULL, &g, err);
+  if (status == GL_OK) {
+    number_starts_of(r);
+    status = studies_add(s, r, err);
+  }
+  gathered_fini(&g);
+  return status;
 }
 
 static gl_status announcements_add_file(studies *s, const char *path, gl_error *err) {
@@ -442,6 +497,25 @@ static gl_status announcements_add_file(studies *s, const char *path, gl_error *
   free(names);
   store_close(from);
   return status;
+}
+
+/* Studies one by one, and all other files together. */
+static gl_status studies_add_files(studies *s, const char *const *files, size_t n,
+                                   const import_options *import, gl_error *err) {
+  const char *logs[ARGS_LIST_MOST];
+  size_t n_logs = 0;
+  gl_status status = GL_OK;
+  gather_request q;
+  if (import->set || import->each_set)
+    return gl_fail(err, GL_EINPUT, "--set and --each-set are for the tables summary and outcomes");
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    if (file_is_database(files[i]))
+      status = announcements_add_file(s, files[i], err);
+    else
+      logs[n_logs++] = files[i];
+  }
+  if (status == GL_OK && n_logs > 0) status = import_options_request(import, logs, n_logs, &q, err);
+  return status == GL_OK && n_logs > 0 ? studies_add_logs(s, &q, err) : status;
 }
 
 static gl_status report_announcements(const studies *s, const announcements_request *q,
@@ -486,13 +560,15 @@ static gl_status choose_runs(contrast_arm *to, const char *algorithm, const args
 }
 
 static gl_status run_announcements(const command *self, int argc, char **argv, gl_error *err) {
+  enum { OWN = 6 };
   const char *name = "text", *algorithm = NULL;
+  import_options import = {0};
   args_list fields = {0};
   char *copy[ARGS_LIST_MOST] = {0};
   size_t format = 0, percent = 10;
   announcements_request q = {.rule = announce_rule_default()};
   size_t window = q.rule.window;
-  args_option options[] = {
+  args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"algorithm", 'a', ARGS_TEXT, "NAME", "runs of this algorithm alone", &algorithm},
       {"of", ARGS_OLD('o'), ARGS_EACH, "FIELD=VALUE",
        "runs with this value of a field in which they differ; several times: with all", &fields},
@@ -502,9 +578,9 @@ static gl_status run_announcements(const command *self, int argc, char **argv, g
       {"format", ARGS_OLD('f'), ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON, with the ROC curves", &q.json}};
   args a;
+  import_options_list(&import, options + OWN);
   studies s = {0};
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
+  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK && percent >= 100)
@@ -514,8 +590,7 @@ static gl_status run_announcements(const command *self, int argc, char **argv, g
     q.rule.window = window;
     q.rule.false_alarms = (double)percent / 100;
     if (status == GL_OK) status = choose_runs(&q.of, algorithm, &fields, copy, err);
-    for (size_t i = 0; i < a.n_words && status == GL_OK; ++i)
-      status = announcements_add_file(&s, a.words[i], err);
+    if (status == GL_OK) status = studies_add_files(&s, a.words, a.n_words, &import, err);
     if (status == GL_OK) status = report_announcements(&s, &q, err);
   }
   for (size_t i = 0; i < fields.n; ++i) free(copy[i]);
@@ -556,6 +631,65 @@ const command command_announcements = {
                 "cluster.preset=sync\n"
                 "  gepolab analyze --table announcements edges.db frontier.db --json",
     .run = run_announcements};
+
+/* --- declines: which metrics announce the next one --- */
+
+static gl_status report_declines(const studies *s, const declines_rule *rule, table_form format,
+                                 int json, gl_error *err) {
+  declines d;
+  gl_status status = declines_of(&d, (const results *const *)s->list, s->n, rule, err);
+  table *t = table_document();
+  if (status == GL_OK) declines_report(t, &d, s->names);
+  return print_report(t, status, format, json, err);
+}
+
+static gl_status run_declines(const command *self, int argc, char **argv, gl_error *err) {
+  enum { OWN = 3 };
+  int json = 0;
+  size_t format = 0;
+  const char *name = "text", *least = "0";
+  declines_rule rule = {0};
+  import_options import = {0};
+  args_option options[OWN + IMPORT_OPTION_COUNT] = {
+      {"least", 0, ARGS_TEXT, "X", "a score that falls by no more than X does not decline (0)",
+       &least},
+      {"format", 0, ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
+  args a;
+  studies s = {0};
+  import_options_list(&import, options + OWN);
+  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
+    if (status == GL_OK && !(csv_number(least, &rule.least) && rule.least >= 0))
+      status =
+          gl_fail(err, GL_EINPUT, "--least %s: a number from 0 on, in units of the score", least);
+    if (status == GL_OK) status = studies_add_files(&s, a.words, a.n_words, &import, err);
+    if (status == GL_OK) status = report_declines(&s, &rule, (table_form)format, json, err);
+  }
+  studies_fini(&s);
+  args_fini(&a);
+  return status;
+}
+
+const command command_declines = {
+    .name = "analyze --table declines",
+    .arguments = "FILE …",
+    .words = {ARGS_RUNS, 1, ARGS_LIST_MOST, false},
+    .summary = "which metrics announce the next decline of the score, within runs",
+    .about =
+        "Of studies and of other programs' logs. Between two evaluations lies a window of "
+        "updates;\n"
+        "if the score falls from the evaluation at its end to the next one, it precedes a "
+        "decline.\n"
+        "A run without three evaluations is judged by the mean reward of its updates. For every\n"
+        "metric: the probability that its mean in a window before a decline is higher than in\n"
+        "another window of the same run (AUC), the number of declines that it rests on, its\n"
+        "interval and p, and the AUC if each run is judged on the side that the others choose.",
+    .examples = "  gepolab analyze --table declines study.db\n"
+                "  gepolab analyze --table declines runs/*/trainer_state.json --least 0.02\n"
+                "  gepolab analyze --table declines verl.jsonl --json",
+    .run = run_declines};
 
 /* --- power: how many events an AUC needs --- */
 

@@ -69,8 +69,7 @@ static gl_status draw_together(const gather_request *q, const staleness_histogra
   results *r = NULL;
   char *left_out = NULL;
   gl_status status = gather(&g, q, err);
-  for (size_t i = 0; i < g.n_notes; i++)
-    fprintf(stderr, "gepolab: note: %s\n", shown(g.notes[i]).text);
+  tell_gathered(&g);
   if (status == GL_OK) status = joined_results(&r, &left_out, &g, err);
   if (left_out)
     fprintf(stderr, "gepolab: note: no figure shows these metrics: %s\n", shown(left_out).text);

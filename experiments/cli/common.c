@@ -103,6 +103,11 @@ int import_options_given(const import_options *o) {
          o->step || o->format || o->at || o->lower_is_better || o->each_set;
 }
 
+void tell_gathered(const gathered *g) {
+  for (size_t i = 0; i < g->n_notes; ++i)
+    fprintf(stderr, "gepolab: note: %s\n", shown(g->notes[i]).text);
+}
+
 /* --- figures --- */
 
 /* context is the folder, as a pointer that is not written through. */

@@ -54,6 +54,9 @@ gl_status import_options_request(const import_options *o, const char *const *fil
 /* Whether any option was given but --set, which is for studies alone. */
 int import_options_given(const import_options *o);
 
+/* What was left out or replaced while the files were read, as notes on standard error. */
+void tell_gathered(const gathered *g);
+
 /* --- figures --- */
 
 /* A request for all figures into the folder, with the embedded scripts; drawn files, and figures
