@@ -25,15 +25,25 @@ bool token_is_key(scan_piece key, const char *name) {
   return key.size == strlen(name) && memcmp(key.text, name, key.size) == 0;
 }
 
+/* Whether a list of names, separated by ", ", has the name. */
+static bool lists_name(const char *list, const char *name) {
+  const size_t n = strlen(name);
+  for (; *list != '\0'; list += strspn(list, ", ")) {
+    const size_t length = strcspn(list, ",");
+    if (length == n && memcmp(list, name, n) == 0) return true;
+    list += length;
+  }
+  return false;
+}
+
 static void note_unread(token_builder *b, scan_piece key) {
-  char text[64];
-  const size_t n = key.size < sizeof text - 1 ? key.size : sizeof text - 1, at = strlen(b->unread);
-  memcpy(text, key.text, n);
-  text[n] = '\0';
-  for (const char *found = b->unread; (found = strstr(found, text)) != NULL; found += n)
-    if ((found == b->unread || found[-1] == ' ') && (found[n] == ',' || found[n] == '\0')) return;
-  if (at + n + 3 < sizeof b->unread)
-    snprintf(b->unread + at, sizeof b->unread - at, "%s%s", at > 0 ? ", " : "", text);
+  char name[64];
+  const size_t most = sizeof name - 1, at = strlen(b->unread);
+  memcpy(name, key.text, key.size < most ? key.size : most);
+  name[key.size < most ? key.size : most] = '\0';
+  const size_t n = strlen(name);
+  if (n > 0 && at + n + 3 < sizeof b->unread && !lists_name(b->unread, name))
+    snprintf(b->unread + at, sizeof b->unread - at, "%s%s", at > 0 ? ", " : "", name);
 }
 
 static gl_status refuse_missing(const token_format *format, const token_line *line,

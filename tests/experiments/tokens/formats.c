@@ -253,6 +253,20 @@ static void a_renamed_field_is_named_with_the_nearest(void) {
                  "'prev_logprops'?)");
 }
 
+/* Keys that are not read are told once each, whatever they are. */
+static void unread_fields_are_listed(void) {
+  char text[1024];
+  sample_text s = plain;
+  s.more = ", \"\": 1, \"new\": [1, [2, \"]\"]], \"new_one\": {\"a\": 2}, \"new\": 3";
+  const token_request any = {0};
+  token_log *log = NULL;
+  const token_batch *b = NULL;
+  ASSERT_OK(token_log_open_text(&log, text, print_sample(text, s), "log", &any, &err));
+  ASSERT_OK(token_log_next(log, &b, &err));
+  CU_ASSERT_STRING_EQUAL(token_log_about(log)->unread, "new, new_one");
+  token_log_close(log);
+}
+
 /* Zeros stand for log-probabilities that NeMo-RL did not compute. */
 static void placeholders_are_not_probabilities_of_one(void) {
   sample_text s = plain;
@@ -421,7 +435,7 @@ static void halves_are_rounded_to_even(void) {
 SUITE(tokens_formats, "tokens: formats", TEST(files_that_the_trainers_wrote_give_their_numbers),
       TEST(prompts_and_masked_tokens_are_counted), TEST(whatif_and_policy_take_them),
       TEST(damaged_samples_are_refused_with_their_place),
-      TEST(a_renamed_field_is_named_with_the_nearest),
+      TEST(a_renamed_field_is_named_with_the_nearest), TEST(unread_fields_are_listed),
       TEST(placeholders_are_not_probabilities_of_one), TEST(groups_are_found_by_prompt_or_by_size),
       TEST(without_prompts_the_size_is_needed), TEST(a_file_of_two_formats_is_refused_by_name),
       TEST(prime_rl_is_refused_where_it_means_something_else),
