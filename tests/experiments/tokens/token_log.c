@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <zlib.h>
 
 static const char record[] =
     "{\"step\": %d, \"rewards\": [1, 0], \"logp\": [[-1, -2], [-3]], \"logq\": [[-1, -2], [-4]]}\n";
@@ -50,4 +51,55 @@ static void a_folder_is_read_in_the_natural_order_of_names(void) {
   cli_scratch_remove(folder);
 }
 
-SUITE(tokens_logs, "tokens: logs", TEST(a_folder_is_read_in_the_natural_order_of_names));
+#define NEMO "tests/golden/token_logs/nemo_rl/train_data_step"
+
+/* Everything that whatif says, but for the name and number of files. */
+static char *said_of(const char *const *arguments, const char *input) {
+  cli_result r = cli_run(input, arguments);
+  CU_ASSERT_EQUAL_FATAL(r.code, 0);
+  char *text = strdup(strstr(r.out, "Means over updates"));
+  cli_result_fini(&r);
+  return text;
+}
+
+/* A compressed file and two files through a pipe give the same numbers. The steps of a pipe are
+ * unknown, because NeMo-RL has them in the names of its files. */
+static void compressed_files_and_pipes_give_the_same(void) {
+  char folder[64], packed[128];
+  char *nine = cli_read(NEMO "9.jsonl"), *ten = cli_read(NEMO "10.jsonl");
+  CU_ASSERT_FATAL(nine != NULL && ten != NULL);
+  cli_scratch_make(folder);
+  gzFile to = gzopen(cli_path(packed, folder, "train_data_step9.jsonl.gz"), "wb");
+  gzwrite(to, nine, (unsigned)strlen(nine));
+  gzclose(to);
+  char *both = malloc(strlen(nine) + strlen(ten) + 1);
+  sprintf(both, "%s%s", nine, ten);
+  char *plain = said_of((const char *[]){"whatif", NEMO "9.jsonl", NEMO "10.jsonl", NULL}, NULL);
+  char *mixed = said_of((const char *[]){"whatif", folder, NEMO "10.jsonl", NULL}, NULL);
+  char *piped = said_of((const char *[]){"whatif", "-", NULL}, both);
+  CU_ASSERT_STRING_EQUAL(plain, mixed);
+  CU_ASSERT_STRING_EQUAL(plain, piped);
+  free(plain), free(mixed), free(piped), free(both), free(nine), free(ten);
+  cli_scratch_remove(folder);
+}
+
+static void every_format_is_named_in_the_help(void) {
+  cli_result r = CLI("whatif", "--help");
+  for (size_t i = 0; i < token_formats_count(); ++i)
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.out, token_format_name(i)));
+  cli_result_fini(&r);
+}
+
+static void folders_without_logs_are_refused(void) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  REFUSED(2, "there is no .jsonl or .json file in this folder", "whatif", folder);
+  cli_write(cli_path(path, folder, "other.jsonl"), "{\"loss\": 1}\n", 12);
+  REFUSED(2, "there is no record in it", "whatif", folder);
+  REFUSED(2, "this line has the keys of no known format", "whatif", path);
+  cli_scratch_remove(folder);
+}
+
+SUITE(tokens_logs, "tokens: logs", TEST(a_folder_is_read_in_the_natural_order_of_names),
+      TEST(compressed_files_and_pipes_give_the_same), TEST(every_format_is_named_in_the_help),
+      TEST(folders_without_logs_are_refused));
