@@ -52,6 +52,7 @@ typedef struct cluster_preset {
   const char *name;
   const char *about;        /* one line */
   const char *source;       /* the paper (arXiv), or the file and commit of the source code */
+  const char *read;         /* month of the source, YYYY-MM; NULL: before 2026 */
   const char *mapping;      /* the system's parameters and the fields that correspond to them */
   const char *not_modelled; /* parts of the system that the clock does not model */
   size_t samplers;
@@ -65,6 +66,7 @@ typedef struct cluster_preset {
   kv_cache_rule kv_cache; /* where weights change in flight */
   unit_kind unit;         /* if not a batch, response lengths default to preset_lengths */
   int64_t publish_every;
+  int cancels_stale;   /* what has become staler than the window is cancelled in flight */
   int heterorl_delays; /* the default is HeteroRL's delay distribution, shared by all samplers */
   double eval_pause;   /* seconds */
 } cluster_preset;

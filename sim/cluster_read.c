@@ -400,6 +400,18 @@ static void read_units(cluster_spec *c, cfg_reader *r, size_t group_size) {
                          c->samples_per_batch, group_size);
 }
 
+/* Units in progress are cancelled one by one where they stream, by the rule that discards them. */
+static void check_cancels(cluster_spec *c, cfg_reader *r) {
+  const char *why = c->unit == UNIT_BATCH    ? "groups or responses that stream; give unit: group"
+                    : c->window == INT64_MAX ? "what is staler than `window`; give the cluster one"
+                    : c->stale != STALE_DISCARD ? "what would be discarded; give stale: discard"
+                                                : NULL;
+  if (r->status == GL_OK && c->cancels_stale && why != NULL && cfg_has(r, "cancel_stale"))
+    r->status = cfg_fail(cfg_child(r, "cancel_stale"), r->err,
+                         "cancel_stale is about %s, or leave it out", why);
+  c->cancels_stale = c->cancels_stale && why == NULL; /* a preset's, where it does not apply */
+}
+
 /* Presets with groups have default lengths, unless real responses give the lengths. */
 static const cfg_node *lengths_of_preset(const cluster_spec *c, const cluster_preset *p,
                                          const cfg_doc *usual) {
@@ -421,12 +433,14 @@ static void read_rules(cluster_spec *c, cfg_reader *r, const cluster_preset *p,
   c->window = field_whole_or(r, "window", p->trains_late ? p->window : gated);
   c->stale = (stale_rule)field_choice(r, "stale");
   c->stale_decay = field_real(r, "stale_decay");
+  c->cancels_stale = field_flag(r, "cancel_stale");
   c->weights_bytes = field_real(r, "weights_bytes");
   c->rollout_bytes = field_real(r, "rollout_bytes");
   c->bytes_per_token = field_real(r, "bytes_per_token");
   c->samples_per_batch = field_count_or(r, "samples_per_batch", batch_responses);
   read_units(c, r, group_size);
   read_interruptions(c, r, p);
+  check_cancels(c, r);
   const cfg_node *prompts = cfg_child(r, "prompt_lengths");
   if (r->status == GL_OK && prompts != NULL && !cfg_is_null(prompts))
     r->status = delay_parse(&c->prompts, prompts, "prompt_lengths", NAN, r->err);

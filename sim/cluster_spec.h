@@ -155,6 +155,7 @@ struct cluster_spec {
   size_t lookback; /* QUEUE_HETERORL: number of newest batches considered */
   size_t capacity; /* maximum number of waiting units; 0: no limit */
   stale_rule stale;
+  bool cancels_stale; /* units in progress that have become staler than the window are cancelled */
   double stale_decay;
   evict_rule evict;
   delay_dist *step;    /* seconds per update */

@@ -168,6 +168,130 @@ static const cluster_preset preset_table[] = {
      .trains_late = true,
      .in_flight = true,
      .unit = UNIT_GROUP},
+    {.name = "verl_v1",
+     .about = "verl's trainer of 2026 with separate GPUs: weights every four updates, stale groups "
+              "dropped (separate_async)",
+     .source = "verl 0.9.1, verl/trainer/ppo/v1/trainer_separate_async.py and "
+               "trainer/config/ppo_trainer.yaml",
+     .read = "2026-08",
+     .mapping = "parameter_sync_step n (4): learner.publish_every; num_warmup_batches b (1): ahead "
+                "(1 + b) n - 1; max_off_policy_threshold t (8), strategy drop: window t n - 1; "
+                "requests are aborted and continue: partial: continue",
+     .not_modelled =
+         "the strategy wait (stale: wait with learner.queue oldest_version comes near); "
+         "GPUs that change between rollout and training (hybrid_rollout); that groups "
+         "of equal rewards are replaced; trainer_mode sync (preset sync) and "
+         "colocate_async, in which generation stops while the learner trains",
+     RULES(4, PUSH, FIFO, 7, 31, 4),
+     .trains_late = true,
+     .in_flight = true,
+     .unit = UNIT_GROUP},
+    {.name = "prime_rl_08",
+     .about = "groups stream without a gate, and are cancelled in flight when they are too old "
+              "(prime-rl 0.8)",
+     .source = "prime-rl 0.8.0, src/prime_rl/orchestrator/{orchestrator,dispatcher,train_sink}.py "
+               "at 559b447",
+     .read = "2026-08",
+     .mapping =
+         "max_off_policy_steps: window (8), stale: discard, cancel_stale: true; no "
+         "max_async_level: no ahead; concurrency.max_inflight (1024): samplers x concurrency; "
+         "weights in flight: partial: continue",
+     .not_modelled = "TARGET_LAG 1, by which a batch is put together up to one update before it is "
+                     "trained; the adaptation of max_inflight; batches counted in tokens, unless "
+                     "learner.tokens is given; the orchestrator's filters",
+     RULES(4, PUSH, FIFO, UNLIMITED, 8, 1),
+     .trains_late = true,
+     .in_flight = true,
+     .cancels_stale = true,
+     .unit = UNIT_GROUP},
+    {.name = "areal_2",
+     .about = "groups stream within a bound, and continue under new weights (AReaL 2.0)",
+     .source = "AReaL 2.0.0, areal/infra/staleness_manager.py and the examples' yaml at cbff54d",
+     .read = "2026-08",
+     .mapping = "max_head_offpolicyness s: ahead (2, as most examples have it; the default is 0); "
+                "capacity (s + version + 1) x batch less accepted and running; interruptible "
+                "generation: partial: continue",
+     .not_modelled = "max_concurrent_rollouts, unless concurrency is given; rejected trajectories, "
+                     "whose places are given back; the pause of an update of weights, unless "
+                     "interrupt is given",
+     RULES(4, PUSH, FIFO, 2, UNLIMITED, 1),
+     .trains_late = true,
+     .in_flight = true,
+     .unit = UNIT_GROUP},
+    {.name = "nemo_rl",
+     .about = "groups stream a batch ahead, none is discarded (NeMo-RL's sampler ready_first)",
+     .source = "NeMo-RL, nemo_rl/algorithms/async_utils/staleness_sampler.py at 7ea279abf",
+     .read = "2026-08",
+     .mapping =
+         "max_staleness_versions s: ahead (1); first ready in the order of dispatch: "
+         "learner.queue oldest_version (assumed); in_flight_weight_updates false: partial: "
+         "wait. Sampler windowed: no ahead, window 1, stale: discard, learner.queue fifo, or "
+         "lifo for sample_freshest_first",
+     .not_modelled =
+         "samplers weight_fifo, which waits until the oldest version fills a batch, and "
+         "in_order, which trains exactly the batch that was dispatched for the update",
+     RULES(4, PUSH, OLDEST_VERSION, 1, UNLIMITED, 1),
+     .trains_late = true,
+     .unit = UNIT_GROUP},
+    {.name = "trl_async",
+     .about = "samples stream, and are dropped when they are more than four syncs old (TRL's "
+              "async_grpo)",
+     .source = "TRL 1.16.0, trl/experimental/async_grpo/async_grpo_{config,trainer}.py",
+     .read = "2026-10",
+     .mapping =
+         "max_staleness: window (4), stale: discard; weight_sync_steps: learner.publish_every "
+         "(1); max_inflight_tasks (max_staleness x batch): samplers x concurrency, no ahead; "
+         "vLLM's pause in mode keep with cleared caches: partial: continue, kv_cache: "
+         "recompute; a sample has the version of its group",
+     .not_modelled = "queue_maxsize (1024), at which generation stands still; the pause of a sync, "
+                     "unless interrupt is given; rows packed by tokens",
+     RULES(4, PUSH, FIFO, UNLIMITED, 4, 1),
+     .trains_late = true,
+     .in_flight = true,
+     .unit = UNIT_GROUP},
+    {.name = "skyrl_03",
+     .about = "groups stream within a bound of staleness, keys and values are kept (SkyRL 0.3)",
+     .source = "SkyRL 0.3.0, skyrl/train/fully_async_trainer.py and train/config/config.py at "
+               "a956457",
+     .read = "2026-08",
+     .mapping = "max_staleness_steps S with the capacity (S + step) x mini batch: ahead (4); "
+                "clear_kv_cache_on_weight_sync false: kv_cache: keep; no trajectory is dropped: no "
+                "window; num_parallel_generation_workers (768): samplers x concurrency",
+     .not_modelled =
+         "sample_full_batch, which replaces groups of equal rewards; ends of epochs, at "
+         "which it waits; the pause of an update of weights, unless interrupt is given",
+     RULES(4, PUSH, FIFO, 4, UNLIMITED, 1),
+     .trains_late = true,
+     .in_flight = true,
+     .kv_cache = KV_CACHE_KEEP,
+     .unit = UNIT_GROUP},
+    {.name = "tinker",
+     .about =
+         "groups stream, stale ones are dropped and their prompts asked again (tinker-cookbook)",
+     .source = "tinker-cookbook, tinker_cookbook/rl/train.py at 9dfcc3a2",
+     .read = "2026-08",
+     .mapping =
+         "AsyncConfig.max_steps_off_policy: window (2, as in its test), stale: discard; "
+         "groups_per_batch: train.groups x learner.batches; a group ends with the weights it "
+         "began with: partial: wait (assumed)",
+     .not_modelled =
+         "that a dropped group's prompt is asked again; the limit of groups under way "
+         "by workers (give concurrency); stream_minibatch, which trains parts of a batch",
+     RULES(4, PUSH, FIFO, UNLIMITED, 2, 1),
+     .trains_late = true,
+     .unit = UNIT_GROUP},
+    {.name = "mimo",
+     .about = "partial rollouts: what is not finished goes on under the next weights (MiMo-V2.6)",
+     .source = "none public; the run's dashboard, archived in huanghw1989/mimo-rl-telemetry",
+     .read = "2026-09",
+     .mapping = "partial rollouts: unit: group, partial: continue; an optimiser step an update; "
+                "environments in flight: samplers x concurrency; no ahead and no window (assumed); "
+                "restarts of the job: restarts",
+     .not_modelled = "sequences that are rejected (leave their share of concurrency out), expired "
+                     "ones, quotas by task, environments and graders",
+     RULES(4, PUSH, FIFO, UNLIMITED, UNLIMITED, 1),
+     .in_flight = true,
+     .unit = UNIT_GROUP},
     {.name = "heterorl",
      .about = "the rule of HeteroRL as released with 2508.17850",
      .source = "2508.17850 and the code released with it, at ebda3d6",
@@ -351,8 +475,10 @@ static const field entries[] = {
         "heterorl this is D, which is counted from the newest version trained, so that staleness "
         "up to 2D is trained (`gepolab sim` prints the bound). The gate of `ahead` counts batches "
         "begun, so those of slow samplers may come too late all the same",
-        .rule = "`ahead`; preset heterorl: 32, or `ahead` if that is less; preset prime_rl: 8; "
-                "preset verl_async, streamrl, asyncflow, roll_flash and skyrl: no limit"),
+        .rule = "`ahead`; preset heterorl: 32, or `ahead` if that is less; preset prime_rl and "
+                "prime_rl_08: 8; verl_v1: 31; "
+                "trl_async: 4; tinker: 2; preset verl_async, areal_2, nemo_rl, skyrl_03, streamrl, "
+                "asyncflow, roll_flash and skyrl: no limit"),
     FIELD(
         "cluster.stale", "stale data", CHOICE("discard", "wait", "downweight"), "", "discard",
         "what becomes of data staler than `window`: thrown away (discard); there is none, for the "
@@ -362,6 +488,12 @@ static const field entries[] = {
     FIELD("cluster.stale_decay", "stale decay", REAL(0, 1), "", "0.5",
           "with `stale: downweight`, the weight's factor for every version beyond `window`",
           .when = {{"cluster.stale", "downweight"}}),
+    FIELD(
+        "cluster.cancel_stale", "cancel stale", FLAG, "", "false",
+        "groups or responses under way that have become staler than `window` are cancelled when an "
+        "update ends, and their slots take others; otherwise they are finished and then thrown "
+        "away. The message takes no time",
+        PRESET(cancels_stale)),
     FIELD(
         "cluster.mtbf", "time to a crash", DIST, "s", "none",
         "time until a sampler crashes, which loses the batch in work and the weights; none: never"),

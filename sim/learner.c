@@ -328,6 +328,7 @@ gl_status learner_update_ends(sim_clock *c, gl_error *err) {
   if (publishes) set_published(c);
   gl_status status = coupling_update(c, err);
   if (status == GL_OK && publishes && !c->coupled.stopped) status = learner_publish(c, err);
+  if (status == GL_OK && c->spec->cancels_stale) status = stream_cancel_stale(c, err);
   if (status == GL_OK) status = restart_if_due(c, err);
   if (status != GL_OK) return status;
   if (c->learner.version % c->spec->eval_every == 0)

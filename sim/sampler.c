@@ -459,20 +459,31 @@ static void end_unit(sim_clock *c, uint32_t i, uint32_t slot, span_end how) {
   ledger_discard(c, slot, how == SPAN_LOST ? FATE_LOST : FATE_ABORTED);
 }
 
-/* Drops everything in progress at a sampler. A unit may be open without a running response, between
- * the end of one and the start of the next. */
-static void abort_all(sim_clock *c, uint32_t i, span_end how) {
+/* Drops units in progress at a sampler whose oldest version is below `least`. A unit may be open
+ * without a running response, between the end of one and the start of the next. Returns whether
+ * there were any. */
+static bool abort_below(sim_clock *c, uint32_t i, int64_t least, span_end how) {
   streaming *t = &c->stream;
   engine *e = &t->engines[i];
-  while (e->first != NO_PLACE) {
-    const running_response *r = &t->running[e->first];
+  const size_t before = e->running;
+  for (uint32_t k = e->first, next; k != NO_PLACE; k = next) {
+    const running_response *r = &t->running[k];
     const uint32_t slot = r->slot;
+    next = r->next;
+    if (buffer_version(&c->buffer, slot) >= least) continue;
     e->slot_s += interrupt_decoded_to(c, i) - r->begun_s;
-    give_place_back(t, e, e->first);
+    give_place_back(t, e, k);
     if (--t->units[slot].running == 0 && slot != e->open) end_unit(c, i, slot, how);
   }
-  if (e->open != BUFFER_NONE) end_unit(c, i, e->open, how);
+  const bool any = e->running < before;
+  if (e->open == BUFFER_NONE || buffer_version(&c->buffer, e->open) >= least) return any;
+  end_unit(c, i, e->open, how);
   e->open = BUFFER_NONE;
+  return true;
+}
+
+static void abort_all(sim_clock *c, uint32_t i, span_end how) {
+  abort_below(c, i, INT64_MAX, how);
 }
 
 void stream_crash(sim_clock *c, uint32_t i) {
@@ -763,4 +774,23 @@ gl_status stream_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *er
     break;
   }
   return status != GL_OK ? status : clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
+}
+
+gl_status stream_cancel_stale(sim_clock *c, gl_error *err) {
+  const int64_t least = c->learner.version - c->spec->window;
+  gl_status status = GL_OK;
+  for (uint32_t i = 0; i < c->spec->n_samplers && status == GL_OK; ++i) {
+    engine *e = &c->stream.engines[i];
+    if (!abort_below(c, i, least, SPAN_DROPPED)) continue;
+    if (e->running == 0 && e->open == BUFFER_NONE && e->coming >= 0) {
+      use_weights(c, i, e->coming);
+      e->coming = -1;
+    }
+    if (e->running == 0 && c->samplers[i].state == SAMPLER_GENERATING) {
+      c->samplers[i].busy_s += c->now - c->samplers[i].begun_s;
+      sampler_enter(c, i, SAMPLER_READY, SPAN_DONE);
+    }
+    status = clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
+  }
+  return status;
 }

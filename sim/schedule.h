@@ -56,7 +56,8 @@ typedef enum unit_fate {
   FATE_TRAINED,
   FATE_STALE,   /* dropped: staler than the window */
   FATE_EVICTED, /* dropped by a full queue */
-  FATE_ABORTED, /* dropped at its sampler because of new weights (partial: drop) */
+  FATE_ABORTED, /* dropped at its sampler because of new weights (partial: drop), or because it had
+                   become too stale (cancel_stale) */
   FATE_LOST,    /* lost in a crash or by the link */
   FATE_PENDING, /* in generation, in transfer or waiting at the end */
   FATES
@@ -126,8 +127,8 @@ typedef struct schedule {
                       samples more than it sends */
   uint64_t drawn_responses; /* number of responses in these rounds */
   bool streams;             /* units are groups or responses; the following two are then valid */
-  uint64_t aborted; /* units dropped at their sampler because of new weights (partial: drop) */
-  double slot_utilisation; /* fraction of decoding slots in use, averaged over time */
+  uint64_t aborted;         /* units dropped at their sampler: FATE_ABORTED */
+  double slot_utilisation;  /* fraction of decoding slots in use, averaged over time */
   /* If new weights pause decoding: the number of pauses, their total length over samplers, and the
    * number of tokens whose keys and values were recomputed. */
   bool interrupts;

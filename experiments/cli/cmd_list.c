@@ -435,6 +435,7 @@ static const char *preset_fields(const cluster_preset *p, char text[FIELDS_SIZE]
   if (p->kv_cache == KV_CACHE_KEEP) add_preset_field(text, "kv_cache", "keep");
   add_preset_limit(text, "ahead", p->ahead);
   add_preset_limit(text, "window", p->trains_late ? p->window : gated);
+  if (p->cancels_stale) add_preset_field(text, "cancel_stale", "true");
   add_preset_field(text, "learner.queue", preset_queue(p));
   if (p->publish_every != 1) add_preset_limit(text, "learner.publish_every", p->publish_every);
   return text;
@@ -467,8 +468,8 @@ static void preset_print_markdown(const cluster_preset *p) {
 static void preset_add_json(cJSON *list, const cluster_preset *p) {
   char fields[FIELDS_SIZE];
   json_put(json_object(list, NULL),
-           "name %s, about %s, fields %s, source %s, mapping %s, not_modelled %s", p->name,
-           p->about, preset_fields(p, fields), p->source, p->mapping, p->not_modelled);
+           "name %s, about %s, fields %s, source %s, read %s, mapping %s, not_modelled %s", p->name,
+           p->about, preset_fields(p, fields), p->source, p->read, p->mapping, p->not_modelled);
 }
 
 typedef enum preset_form { PLAIN, MARKDOWN, JSON } preset_form;
@@ -498,6 +499,30 @@ static gl_status print_presets(const int *wanted, preset_form as, gl_error *err)
   return as == JSON ? report_json(list, err) : GL_OK;
 }
 
+/* A month as "2026-08". */
+static gl_status check_month(const char *text, gl_error *err) {
+  int year, month, end = 0;
+  if (sscanf(text, "%4d-%2d%n", &year, &month, &end) == 2 && end == 7 && text[7] == '\0' &&
+      month >= 1 && month <= 12)
+    return GL_OK;
+  return gl_fail(err, GL_EINPUT, "--since needs a month, as in --since 2026-08, not '%s'",
+                 shown(text).text);
+}
+
+/* Leaves out presets whose source was read before that month. */
+static gl_status drop_older(int *wanted, const char *since, gl_error *err) {
+  bool any = false;
+  const cluster_preset *p;
+  if (since == NULL) return GL_OK;
+  gl_status status = check_month(since, err);
+  for (size_t i = 0; (p = cluster_preset_at(i)) != NULL && i < MOST_PRESETS; ++i) {
+    wanted[i] = wanted[i] && p->read != NULL && strcmp(p->read, since) >= 0;
+    any |= wanted[i];
+  }
+  if (status != GL_OK || any) return status;
+  return gl_fail(err, GL_EINPUT, "no preset was read at its source in %s or later", since);
+}
+
 /* Marks the named presets; all where none is named. */
 static gl_status choose_presets(int *wanted, const args *a, gl_error *err) {
   const char *names[MOST_PRESETS];
@@ -517,16 +542,19 @@ static gl_status choose_presets(int *wanted, const args *a, gl_error *err) {
 static gl_status run_presets(const command *self, int argc, char **argv, gl_error *err) {
   static const char *const formats[] = {"text", "markdown"};
   int json = 0, wanted[MOST_PRESETS] = {0};
-  const char *format = NULL;
+  const char *format = NULL, *since = NULL;
   size_t chosen = 0;
   const args_option options[] = {
+      {"since", 0, ARGS_TEXT, "YYYY-MM", "those whose source was read in that month or later",
+       &since},
       {"format", ARGS_OLD('f'), ARGS_TEXT, "text|markdown", "how they are written", &format},
       {"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, 2, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 3, argc, argv, err);
   if (status == GL_OK && !a.help && format != NULL)
     status = args_choose(&chosen, "--format", format, formats, 2, err);
   if (status == GL_OK && !a.help) status = choose_presets(wanted, &a, err);
+  if (status == GL_OK && !a.help) status = drop_older(wanted, since, err);
   if (status == GL_OK && !a.help)
     status = print_presets(wanted, json ? JSON : chosen == 1 ? MARKDOWN : PLAIN, err);
   args_fini(&a);
@@ -542,5 +570,6 @@ const command command_presets = {
              "taken from, which parameters of the system stand for which fields, and what of the\n"
              "system the clock does not model. `assumed` marks what the source was not seen to\n"
              "say.",
-    .examples = "  gepolab list presets verl_async areal\n  gepolab list presets --json",
+    .examples = "  gepolab list presets verl_async areal\n  gepolab list presets --since 2026-01\n "
+                " gepolab list presets --json",
     .run = run_presets};

@@ -16,7 +16,7 @@ static void every_preset_runs_without_further_fields(void) {
     if (p->ahead == 0) CU_ASSERT_EQUAL(s.clock.staleness_max, 0);
     schedule_fini(&s);
   }
-  CU_ASSERT(n >= 16);
+  CU_ASSERT(n >= 24);
 }
 
 static void every_preset_says_where_it_comes_from_and_what_it_leaves_out(void) {
@@ -137,9 +137,44 @@ static void a_preset_of_groups_takes_other_units_and_lengths(void) {
   sim_must_refuse("{preset: skyrl, in_flight: true}");
 }
 
+/* verl V1 drops prompts that would be trained in the eighth global step after theirs (of four
+ * updates each): staleness of at most seven syncs. One sampler is too slow. */
+static void verl_v1_drops_by_global_steps(void) {
+  schedule s = sim_must_build("{preset: verl_v1, samplers: [{count: 3}, {count: 1, speed: 0.05}], "
+                              "concurrency: 16, learner: {batches: 1, step: 2}}",
+                              1, 400);
+  int64_t most = 0;
+  for (size_t i = 0; i < s.n_updates; ++i)
+    for (size_t k = 0; k < s.updates[i].n_batches; ++k) {
+      const schedule_batch *b = &s.batches[s.updates[i].first_batch + k];
+      const int64_t syncs = (s.updates[i].published - s.segments[b->first_segment].version) / 4;
+      if (syncs > most) most = syncs;
+    }
+  CU_ASSERT_EQUAL(most, 7);
+  CU_ASSERT(s.fate[FATE_STALE].units > 0);
+  schedule_fini(&s);
+}
+
+/* prime-rl 0.8 cancels what its predecessor finished in vain. */
+static void prime_rl_08_cancels(void) {
+  static const char form[] = "{preset: %s, samplers: [{count: 3}, {count: 1, speed: 0.02}], "
+                             "concurrency: 16, window: 8, learner: {batches: 1, step: 2}}";
+  char text[256];
+  snprintf(text, sizeof text, form, "prime_rl_08");
+  schedule s = sim_must_build(text, 1, 400);
+  CU_ASSERT(s.aborted > 0);
+  CU_ASSERT(s.clock.staleness_max <= 8);
+  schedule_fini(&s);
+  snprintf(text, sizeof text, form, "prime_rl");
+  s = sim_must_build(text, 1, 400);
+  CU_ASSERT_EQUAL(s.aborted, 0);
+  schedule_fini(&s);
+}
+
 SUITE(sim_presets, "sim: presets", TEST(every_preset_runs_without_further_fields),
       TEST(every_preset_says_where_it_comes_from_and_what_it_leaves_out),
       TEST(presets_with_relays_hand_weights_on),
       TEST(every_gated_preset_is_synchronous_at_a_bound_of_zero),
       TEST(verl_s_bound_is_a_share_of_what_is_published_at_once),
-      TEST(a_preset_of_groups_takes_other_units_and_lengths));
+      TEST(a_preset_of_groups_takes_other_units_and_lengths), TEST(verl_v1_drops_by_global_steps),
+      TEST(prime_rl_08_cancels));
