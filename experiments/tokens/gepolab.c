@@ -7,6 +7,9 @@ static const char *const marks[] = {"groups", "logp", "logq", NULL};
 static gl_status read_record(token_builder *b, const token_line *line, bool *next, gl_error *err) {
   *next = !token_builder_is_empty(b);
   if (*next) return GL_OK;
+  if (b->request->group_size > 0)
+    return token_refuse(line, line->text, err,
+                        "this log has groups (format gepolab); leave --group-size out");
   gl_status status =
       group_record_read_text(&b->record, line->text, line->size, line->file, line->number, err);
   b->has_record = status == GL_OK;

@@ -279,6 +279,22 @@ static gl_status accept_line(token_log *log, const compressed_text *text, bool *
   return GL_OK;
 }
 
+static gl_status refuse_empty(const char *name, gl_error *err) {
+  return gl_fail(err, GL_EINPUT,
+                 "%s: there is no record in it of a format of token-level logs; gepolab's own has "
+                 "lines {\"step\": 1, \"groups\": [{\"rewards\": […], \"logp\": [[…]], \"logq\": "
+                 "[[…]]}]}",
+                 name);
+}
+
+/* At the end of a file: one that was named itself must have had a record. */
+static gl_status end_file(token_log *log, bool *opened, gl_error *err) {
+  const bool is_empty = log->format == NULL;
+  if (is_empty && !log->source->in_folder) return refuse_empty(log->file, err);
+  log->about.n_skipped += is_empty;
+  return open_next_file(log, opened, err);
+}
+
 /* Reads the next line of any file. *has is false at the end of the last file. */
 static gl_status next_line(token_log *log, bool *has, gl_error *err) {
   gl_status status = GL_OK;
@@ -294,7 +310,7 @@ static gl_status next_line(token_log *log, bool *has, gl_error *err) {
     else if (log->text != NULL)
       return GL_OK;
     else
-      status = open_next_file(log, &opened, err);
+      status = end_file(log, &opened, err);
     if (!opened) return status;
   }
   return status;
@@ -337,11 +353,7 @@ static gl_status fill_batch(token_log *log, gl_error *err) {
 static gl_status check_any(const token_log *log, gl_error *err) {
   if (log->about.n_batches > 0) return GL_OK;
   const char *name = log->sources.n > 1 ? "these files" : log->file != NULL ? log->file : "the log";
-  return gl_fail(err, GL_EINPUT,
-                 "%s: there is no record in it of a format of token-level logs; gepolab's own has "
-                 "lines {\"step\": 1, \"groups\": [{\"rewards\": […], \"logp\": [[…]], \"logq\": "
-                 "[[…]]}]}",
-                 name);
+  return refuse_empty(name, err);
 }
 
 gl_status token_log_next(token_log *log, const token_batch **batch, gl_error *err) {

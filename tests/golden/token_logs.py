@@ -147,12 +147,34 @@ def write_nemo(folder, number, step, dynamic=False):
     compiled(nemo_statements(), names, "grpo.py")
 
 
+def write_nemo_sync(folder, number, step):
+    """grpo_train_sync() with dynamic sampling: the rewards of all samples come first, two of which are not in the batch."""
+    (loop,) = definitions(tree("nemo_rl", "nemo_rl/algorithms/grpo_sync.py"), "grpo_train_sync")
+    body = next(n.body for n in ast.walk(loop)
+                if isinstance(n, ast.If) and "_should_log_nemo_gym_responses" in ast.dump(n.test) and "train_data_step" in ast.dump(n))  # fmt: skip
+    logger = nemo_classes()()
+    logger.base_log_dir = str(folder)
+    width = max(map(len, step.tokens))
+    names = {
+        "logger": logger, "total_steps": number - 1, "repeated_batch": {}, "rewards": torch.tensor(step.rewards),
+        "unfiltered_rewards": torch.tensor([9.0] * (len(step.tokens) + 2)), "input_lengths": torch.tensor([len(t) for t in step.tokens]),
+        "token_mask": step.padded(step.mask, 0), "sample_mask": torch.ones(len(step.tokens)),
+        "advantages": step.advantages().unsqueeze(-1).expand(len(step.tokens), width), "generation_logprobs": step.padded(step.logq, 0.0),
+        "prev_logprobs": step.padded(step.logp, 0.0), "_log_input_ids": step.padded(step.tokens, 0),
+        "_log_content": np.array([f"response {i}" for i in range(len(step.tokens))], dtype=object),
+        "master_config": types.SimpleNamespace(grpo=types.SimpleNamespace(use_dynamic_sampling=True))}  # fmt: skip
+    compiled(body, names, "grpo_sync.py")
+
+
 def nemo():
     folder = HERE / "nemo_rl"
     steps = {9: Step(1, 2, 3, dropped=(4,)), 10: Step(2, 3, 2, tools=True)}
     for number, step in steps.items():
         write_nemo(folder, number, step)
     write_nemo(HERE / "nemo_rl_dynamic", 4, Step(3, 2, 2), dynamic=True)
+    sync = Step(4, 2, 2, tools=True)
+    write_nemo_sync(HERE / "nemo_rl_sync", 5, sync)
+    write_expected("nemo_rl_sync", [{"step": 5, "groups": [sync.group(g) for g in range(2)]}])
     write_expected("nemo_rl", [{"step": n, "groups": [s.group(g) for g in range(len(s.prompts))]} for n, s in steps.items()])
     dynamic = Step(3, 2, 2)
     write_expected("nemo_rl_dynamic", [{"step": 4, "groups": [dynamic.group(g) for g in range(2)]}])

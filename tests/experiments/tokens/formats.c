@@ -91,6 +91,7 @@ static void check_log(const char *path, const char *name, const char *format) {
 static void files_that_the_trainers_wrote_give_their_numbers(void) {
   check_log(LOGS "nemo_rl", "nemo_rl", "nemo_rl");
   check_log(LOGS "nemo_rl_dynamic/train_data_step4.jsonl", "nemo_rl_dynamic", "nemo_rl");
+  check_log(LOGS "nemo_rl_sync", "nemo_rl_sync", "nemo_rl");
   check_log(LOGS "prime_rl", "prime_rl", "prime_rl");
   check_log(LOGS "areal", "areal", "areal");
 }

@@ -97,6 +97,12 @@ static void folders_without_logs_are_refused(void) {
   cli_write(cli_path(path, folder, "other.jsonl"), "{\"loss\": 1}\n", 12);
   REFUSED(2, "there is no record in it", "whatif", folder);
   REFUSED(2, "this line has the keys of no known format", "whatif", path);
+  cli_write(cli_path(path, folder, "empty.jsonl"), "\n", 1);
+  REFUSED(2, "empty.jsonl: there is no record in it", "whatif", NEMO "9.jsonl", path);
+  char text[1024];
+  cli_write(cli_path(path, folder, "own.jsonl"), text, write_steps(text, 1, 1));
+  REFUSED(2, "this log has groups (format gepolab); leave --group-size out", "whatif", path,
+          "--group-size", "2");
   cli_scratch_remove(folder);
 }
 
