@@ -159,7 +159,7 @@ static const policy_setting settings[] = {
     {"dppo_tv", TRAINER_PRIME_RL, "loss type default, kl_tau 0", "widths 0.2, no cap, token mean",
      "loss.py:109", SETTING_RUN},
     {"dppo_tv", TRAINER_SKYRL, "policy_loss_type dppo, dppo_type binary_tv", "no cap",
-     "ppo_utils.py:866", SETTING_READ},
+     "ppo_utils.py:866", SETTING_RUN},
     {"dppo_kl", TRAINER_VERL,
      "loss_mode dppo_kl, clip_ratio_low and _high 0.05, clip_ratio_c 10000", "", "0.9.1",
      SETTING_RUN},
@@ -178,15 +178,15 @@ static const policy_setting settings[] = {
     {"opsm", TRAINER_TRL, "off_policy_mask_threshold 1e-4", "", "grpo_trainer.py:2920",
      SETTING_RUN},
     {"opsm", TRAINER_SLIME, "--use-opsm --opsm-delta 1e-4", "", "slime ppo_utils.py:54",
-     SETTING_READ},
+     SETTING_RUN},
     {"rollout_is", TRAINER_SKYRL, "policy_loss_type rollout_is",
-     "open interval, token_log_clamp 20", "ppo_utils.py:824", SETTING_READ},
+     "open interval, token_log_clamp 20", "ppo_utils.py:824", SETTING_RUN},
     {"kimi15", TRAINER_VERL, "loss_mode dro, dro_beta 0.1 (0.9.1)", "token mean",
      "core_algos.py of 0.9.1", SETTING_RUN},
     {"kimi15", TRAINER_ROLL, "pg_variant kimi15 (kimi15_tau 0.1)", "advantage as configured",
-     "agentic_actor_pg_worker.py:427", SETTING_READ},
+     "agentic_actor_pg_worker.py:427", SETTING_RUN},
     {"trm", TRAINER_VERL, "rollout_rs seq_max_k3", "", "rollout_corr_helper.py:320", SETTING_READ},
-    {"a3po", TRAINER_AREAL, "prox_logp_method loglinear", "", "actor.py:826", SETTING_READ},
+    {"a3po", TRAINER_AREAL, "prox_logp_method loglinear", "", "actor.py:826", SETTING_RUN},
 };
 
 const policy_trainer_info *policy_trainer_about(policy_trainer trainer) {

@@ -59,7 +59,7 @@ static const char *basis_words(policy_setting_basis basis) {
   case SETTING_READ:
     return "read, not run";
   case SETTING_RUN:
-    return "run by a test";
+    return "run and compared";
   }
   return "";
 }
@@ -163,7 +163,7 @@ static void algorithms_print_lines(const listed_algorithm *a, size_t n) {
     shown_wrap(a->info.source, COLUMN, COLUMN, stdout);
     putchar('\n');
   }
-  char *legend = must_copy("#: a setting of the trainer that a test runs; o: one that was read; "
+  char *legend = must_copy("#: a setting whose code was run and compared; o: one that was read; "
                            "`gepolab list algorithms NAME` prints it.",
                            "a legend");
   for (int t = 0; t < TRAINER_COUNT; ++t) {

@@ -121,8 +121,53 @@ static void the_table_of_settings_is_of_algorithms_and_says_each_once(void) {
   }
 }
 
+/* Lines of tests/golden/methods_agreement.txt: row, changes, repository, commit, difference. */
+static int was_compared(const char *algorithm, const char *commit) {
+  char line[256], row[64], at[64];
+  double worst;
+  int found = 0;
+  FILE *f = fopen("tests/golden/methods_agreement.txt", "r");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  while (fgets(line, sizeof line, f)) {
+    if (line[0] == '#') continue;
+    const char *end = strrchr(line, ' '), *name = line;
+    CU_ASSERT_FATAL(sscanf(name, "%63s", row) == 1 && sscanf(end, "%lf", &worst) == 1);
+    CU_ASSERT(worst < 1e-10);
+    CU_ASSERT_PTR_NOT_NULL(policy_algorithms_find(row));
+    snprintf(at, sizeof at, " %s", commit);
+    found = found || (strcmp(row, algorithm) == 0 && strstr(line, at) != NULL);
+  }
+  fclose(f);
+  return found;
+}
+
+/* The loss of prime-rl's row dppo_tv is that of prime_rl without its squared log-ratio. */
+static void what_was_run_agrees_to_rounding(void) {
+  static const char *const commits[TRAINER_COUNT] = {[TRAINER_AREAL] = "cbff54d",
+                                                     [TRAINER_PRIME_RL] = "559b447",
+                                                     [TRAINER_SLIME] = "624b824",
+                                                     [TRAINER_SKYRL] = "a956457",
+                                                     [TRAINER_ROLL] = "8eb27cc"};
+  size_t compared = 0;
+  for (size_t i = 0; i < policy_settings_count(); i++) {
+    const policy_setting *s = policy_settings_at(i);
+    const char *commit = commits[s->trainer];
+    if (s->basis != SETTING_RUN || s->trainer == TRAINER_TRL || s->trainer == TRAINER_VERL)
+      continue;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(commit);
+    CU_ASSERT_PTR_NOT_NULL(strstr(policy_trainer_about(s->trainer)->version, commit));
+    const char *row = s->trainer == TRAINER_PRIME_RL && strcmp(s->algorithm, "dppo_tv") == 0
+                          ? "prime_rl"
+                          : s->algorithm;
+    CU_ASSERT(was_compared(row, commit));
+    compared++;
+  }
+  CU_ASSERT(compared >= 8);
+}
+
 SUITE(trainer_settings, "cli: settings of trainers",
       TEST(switches_give_the_rows_that_equal_the_trainers_losses),
       TEST(what_is_not_known_is_refused_with_the_nearest),
       TEST(a_configuration_file_is_read_for_the_switches_that_are_known),
-      TEST(the_table_of_settings_is_of_algorithms_and_says_each_once));
+      TEST(the_table_of_settings_is_of_algorithms_and_says_each_once),
+      TEST(what_was_run_agrees_to_rounding));
