@@ -1,6 +1,7 @@
 /* Classifies runs by a rule that is fixed in advance. */
 #include "analysis/outcome.h"
 
+#include "analysis/dose_starts.h"
 #include "core/base/json.h"
 #include "core/base/records.h"
 
@@ -213,9 +214,6 @@ run_level run_level_of(const eval_record *eval, size_t n) {
 
 const double stability_share[STABILITY_SHARES] = {0.1, 0.5};
 
-/* Ends of intervals are searched up to this factor outside the study's range of learning rates. */
-static const double REACH = 1000;
-
 static int by_dose(const void *a, const void *b) {
   const double x = ((const dose_group *)a)->x, y = ((const dose_group *)b)->x;
   return (x > y) - (x < y);
@@ -316,12 +314,27 @@ static gl_status find_curve(stability *s, stability_cell *c, gl_error *err) {
   return status == GL_OK ? arena_check(&s->memory, "onsets", err) : status;
 }
 
-static gl_status fit_doses(stability_cell *c, gl_error *err) {
-  gl_status status = dose_fit_of(c->dose, c->n_doses, &c->fit, err);
+static gl_status fit_doses(const stability *s, stability_cell *c, gl_error *err) {
+  const results *r = s->from;
+  arena work = {0};
+  dose_run *run = ARENA_ARRAY(&work, dose_run, r->n_runs);
+  size_t n = 0;
+  gl_status status = arena_check(&work, "the rates", err);
+  if (status == GL_OK) status = dose_fit_of(c->dose, c->n_doses, &c->fit, err);
+  for (size_t i = 0; i < r->n_runs && status == GL_OK && s->has_doses; i++) {
+    const results_run *of = &r->runs[i];
+    const double dose = r->groups[of->group].value[s->dose_axis].number;
+    if (of->status == RUN_FAILED || of->algorithm != c->algorithm ||
+        s->setting[of->group] != c->setting || !(dose > 0) || !isfinite(dose))
+      continue;
+    run[n++] = (dose_run){log(dose), of->seed, run_outcome_is_fall(&s->run[i])};
+  }
   for (size_t i = 0; i < STABILITY_SHARES && status == GL_OK; i++) {
-    const interval x = dose_at(c->dose, c->n_doses, &c->fit, stability_share[i], log(REACH));
+    interval x = {NAN, -INFINITY, INFINITY};
+    if (n > 0) status = dose_at_starts(run, n, stability_share[i], &x, err);
     c->falls_at[i] = (interval){exp(x.value), exp(x.low), exp(x.high)};
   }
+  arena_fini(&work);
   return status;
 }
 
@@ -380,7 +393,7 @@ static gl_status make_cells(stability *s, gl_error *err) {
 gl_status stability_fit(stability *s, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < s->n_settings * s->n_algorithms && status == GL_OK; i++) {
-    status = fit_doses(&s->cells[i], err);
+    status = fit_doses(s, &s->cells[i], err);
     if (status == GL_OK) status = find_scores(s, &s->cells[i], err);
   }
   return status;
@@ -468,8 +481,10 @@ static void put_dose(table *t, const dose_fit *fit, interval v) {
   if (isfinite(v.high)) snprintf(high, sizeof high, "%.3g", v.high);
   if (fit->why != NULL)
     table_shown(t, "– (%s)", fit->why);
-  else if (isnan(v.value))
+  else if (isnan(v.value) && !(fit->b > 0))
     table_shown(t, "– (falls do not rise with it)");
+  else if (isnan(v.value))
+    table_shown(t, "outside the rates run [%s, %s]", low, high);
   else
     table_shown(t, "%.3g [%s, %s]", v.value, low, high);
 }

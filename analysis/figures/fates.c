@@ -197,7 +197,7 @@ static gl_status frontier_write_point(figure_page *p, point_place at, const fron
   if (c->fit.why != NULL)
     return page_leave_out(p, err, "%s at %s (%s)", algorithm, setting, collapse_words(c->fit.why));
   if (isnan(v.value))
-    return page_leave_out(p, err, "%s at %s (collapses do not rise with the rate)", algorithm,
+    return page_leave_out(p, err, "%s at %s (not between the rates of the study)", algorithm,
                           setting);
   if (v.value < f->lowest / BEYOND || v.value > f->highest * BEYOND)
     return page_leave_out(p, err, "%s at %s (%.2g, far from the rates of the study)", algorithm,

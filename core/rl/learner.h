@@ -186,7 +186,8 @@ typedef struct learner_setup {
   size_t minibatches, epochs;
   training_reward rewards; /* corruption of training rewards */
   double weight_noise;     /* variance of the weight noise of core/rl/update.h; 0: none */
-  uint64_t updates;        /* number of learner steps of the run, for learning-rate decay */
+  double drop_negative, drop_positive; /* probabilities of the random drops there */
+  uint64_t updates; /* number of learner steps of the run, for learning-rate decay */
   /* Recipe positions of the numbers above and of the algorithm, for error messages; NULL: unknown.
    */
   const cfg_node *train, *algorithm_at;

@@ -243,6 +243,32 @@ void weight_noise_apply(double variance, uint64_t seed, uint64_t step, size_t up
   }
 }
 
+/* --- random drops --- */
+
+static double mean_reward(const update_table *t, size_t group) {
+  const size_t from = t->group_start[group], to = t->group_start[group + 1];
+  double sum = 0;
+  for (size_t i = from; i < to; ++i) sum += t->reward[i];
+  return sum / (double)(to - from);
+}
+
+void random_drop_apply(double negative, double positive, uint64_t seed, uint64_t step,
+                       size_t update, const update_table *t) {
+  static const uint64_t beside_noise = UINT64_C(1) << 63;
+  const rng_stream stream = rng_stream_at(seed, RNG_WEIGHT_NOISE, step);
+  for (size_t g = 0; (negative > 0 || positive > 0) && g < t->n_groups; ++g) {
+    const double mean = mean_reward(t, g);
+    for (size_t i = t->group_start[g]; i < t->group_start[g + 1]; ++i) {
+      const rng_words w = rng_block(stream, beside_noise | (uint64_t)update << 32 | (uint64_t)i);
+      const double probability = t->reward[i] < mean   ? negative
+                                 : t->reward[i] > mean ? positive
+                                                       : 0;
+      if (rng_u01_53(w.v[0], w.v[1]) >= probability) continue;
+      for (size_t k = t->token_start[i]; k < t->token_start[i + 1]; ++k) t->coefficient[k] = 0;
+    }
+  }
+}
+
 /* --- the step --- */
 
 gl_status update_loop_init(update_loop *u, const learner_setup *setup, gl_error *err) {
@@ -252,6 +278,8 @@ gl_status update_loop_init(update_loop *u, const learner_setup *setup, gl_error 
                      .minibatches = setup->minibatches,
                      .epochs = setup->epochs,
                      .weight_noise = setup->weight_noise,
+                     .drop_negative = setup->drop_negative,
+                     .drop_positive = setup->drop_positive,
                      .workspace = policy_workspace_new()};
   return u->workspace != NULL ? GL_OK : gl_fail_memory(err, "a learner");
 }
@@ -397,6 +425,8 @@ gl_status update_run(update_loop *u, const update_ops *ops, void *self,
             &u->optimizer, optimizer_ess(t->logp, t->logq, t->token_start, t->n_responses));
       weight_noise_apply(u->weight_noise, u->seed, (uint64_t)u->version, count, t->token_start,
                          t->n_responses, t->coefficient);
+      random_drop_apply(u->drop_negative, u->drop_positive, u->seed, (uint64_t)u->version, count,
+                        t);
       batch_weigh(t->loss_weight, t->token_start, t->n_responses, t->coefficient);
       if (parts > 1) table_put_coefficients(all, t, &view);
       status = ops->step(self, &view, lr * factor, &norm, err);

@@ -102,6 +102,14 @@ double weight_noise_factor(double variance, uint64_t seed, uint64_t step, size_t
 void weight_noise_apply(double variance, uint64_t seed, uint64_t step, size_t update,
                         const size_t *token_start, size_t n, double *coefficient);
 
+/* --- random drops --- */
+/* A placebo for masks and clips, which drop responses by their likelihood: drops responses at
+ * random. Sets the coefficients of each response whose reward is below the mean of its group to
+ * zero with probability `negative`, and above it with probability `positive`. The address of a
+ * response is that of its weight noise, from a part of the stream that the noise does not use. */
+void random_drop_apply(double negative, double positive, uint64_t seed, uint64_t step,
+                       size_t update, const update_table *t);
+
 /* --- the step --- */
 
 /* Which tokens a call of `score` covers. */
@@ -132,10 +140,11 @@ typedef struct update_loop {
   optimizer_spec optimizer;
   uint64_t seed, updates; /* updates: number of learner steps of the run */
   size_t minibatches, epochs;
-  double weight_noise; /* variance of the weight noise */
-  size_t longest;      /* maximum number of tokens of a response in this world */
-  bool has_reference;  /* whether logref is scored */
-  int64_t version;     /* version of the parameters: steps made so far */
+  double weight_noise;                 /* variance of the weight noise */
+  double drop_negative, drop_positive; /* probabilities of the random drops */
+  size_t longest;                      /* maximum number of tokens of a response in this world */
+  bool has_reference;                  /* whether logref is scored */
+  int64_t version;                     /* version of the parameters: steps made so far */
   policy_workspace *workspace;
   gradient_trail trail;
   update_table table; /* all tokens of the step */

@@ -224,7 +224,7 @@ const command command_outcomes = {
         "interval, and the median\n"
         "onset in updates (Kaplan-Meier). Where the study sweeps optimizer.lr, rates are doses:\n"
         "the rate at which 10 and 50 % fall, by penalised logistic regression in its logarithm,\n"
-        "with 95 % profile intervals, which are open where the study does not bound them; and the\n"
+        "with 95 % intervals over starts (a jackknife), open outside the rates run; and the\n"
         "highest last score over the rates (an interquartile mean with its bootstrap interval,\n"
         "chosen and told on the same runs): a method that learns nothing does not fall either.",
     .examples = "  gepolab analyze --table outcomes study.db\n  gepolab analyze --table outcomes "

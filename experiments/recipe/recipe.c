@@ -237,6 +237,8 @@ static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
   out->epochs = field_count(&r, "epochs");
   training_reward_read(&out->rewards, &r);
   out->weight_noise = field_real(&r, "weight_noise");
+  out->drop_negative = field_real(&r, "drop_negative");
+  out->drop_positive = field_real(&r, "drop_positive");
   group_filter_read(&out->filter, &r, out->groups, out->group_size);
   if (cfg_end(&r) != GL_OK) return GL_EINPUT;
   enum { MOST_RESPONSES = 1 << 26 };
@@ -432,6 +434,8 @@ learner_setup recipe_setup(const recipe *r, const cache_place *place) {
                          .epochs = r->epochs,
                          .rewards = r->rewards,
                          .weight_noise = r->weight_noise,
+                         .drop_negative = r->drop_negative,
+                         .drop_positive = r->drop_positive,
                          .updates = r->steps,
                          .threads = r->threads,
                          .cache = place->folder[0] != '\0' ? place->folder : NULL,

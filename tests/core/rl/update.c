@@ -138,6 +138,62 @@ static void a_learners_step_is_that_of_its_factor(void) {
   ASSERT_CLOSE(moved[1] / moved[0], weight_noise_factor(0.5, 2, 0, 0, 0), 1e-12);
 }
 
+/* --- random drops --- */
+
+/* 2,000 updates of two groups: rewards 1, 0, 0 and 1, 1, 1. Only the wrong ones of the first can be
+ * dropped; of 4,000 a fraction within 5 standard errors of 0.3, but for one case in a million. */
+static void wrong_responses_are_dropped_with_their_probability(void) {
+  enum { N = 2000 };
+  size_t group_start[] = {0, 3, 6}, token_start[] = {0, 1, 3, 4, 5, 6, 7};
+  double reward[] = {1, 0, 0, 1, 1, 1}, coefficient[7];
+  const update_table t = {.n_groups = 2,
+                          .n_responses = 6,
+                          .n_tokens = 7,
+                          .group_start = group_start,
+                          .token_start = token_start,
+                          .reward = reward,
+                          .coefficient = coefficient};
+  size_t dropped = 0;
+  for (size_t step = 0; step < N; ++step) {
+    for (size_t k = 0; k < 7; ++k) coefficient[k] = (double)k + 1;
+    random_drop_apply(0.3, 0, 7, step, step % 3, &t);
+    for (size_t k = 0; k < 7; ++k)
+      if (k < 1 || k > 3) CU_ASSERT_EQUAL(coefficient[k], (double)k + 1);
+    CU_ASSERT((coefficient[1] == 0) == (coefficient[2] == 0));
+    dropped += (size_t)(coefficient[1] == 0) + (size_t)(coefficient[3] == 0);
+  }
+  CU_ASSERT(fabs((double)dropped / (2 * N) - 0.3) < 5 * sqrt(0.3 * 0.7 / (2 * N)));
+  coefficient[0] = 1;
+  random_drop_apply(0, 1, 7, 0, 0, &t);
+  CU_ASSERT_EQUAL(coefficient[0], 0);
+}
+
+/* A learner whose wrong responses are all dropped takes the step of one that has no wrong ones. */
+static void a_learner_without_wrong_responses_has_the_gradient_of_the_right_ones(void) {
+  double norm[2];
+  for (size_t k = 0; k < 2; ++k) {
+    char text[300];
+    snprintf(text, sizeof text,
+             "world: {kind: bandit, rewards: [1, 0]}\noptimizer: {kind: sgd, lr: 0.1, "
+             "clip_grad_norm: 0}\nalgorithm: {base: reinforce, baseline: %s}\n"
+             "train: {groups: 1, group_size: 8%s}",
+             k == 0 ? "none" : "constant, baseline_value: 0.5", k == 0 ? "" : ", drop_negative: 1");
+    double metrics[METRIC_COUNT];
+    learner_fixture l = learner_open(text, 2);
+    batch b = learner_draw(&l, 1);
+    learner_update(&l, &b, metrics);
+    norm[k] = metrics[METRIC_GRAD_NORM];
+    batch_fini(&b);
+    learner_close(&l);
+  }
+  CU_ASSERT(norm[0] > 0);
+  ASSERT_CLOSE(norm[1], norm[0] / 2, 1e-12); /* advantages of 1 and of 0.5 */
+}
+
+SUITE(rl_random_drops, "core: random drops",
+      TEST(wrong_responses_are_dropped_with_their_probability),
+      TEST(a_learner_without_wrong_responses_has_the_gradient_of_the_right_ones));
+
 /* --- right responses --- */
 
 /* Four groups of three responses of two tokens: two different right ones, the same right one twice,
