@@ -611,10 +611,35 @@ static void hide_empty_fates(table *t, const stability *s) {
   }
 }
 
+/* All collapsed runs of a study, those that lost their start, and those whose collapse began before
+ * as many updates had passed as their batches are stale in the middle of the run, so that they
+ * collapsed on fresher ones. */
+typedef struct collapse_counts {
+  size_t all, lost_start, early; /* early: before the pipeline was full */
+} collapse_counts;
+
+static collapse_counts count_collapses(const stability *s) {
+  collapse_counts n = {0};
+  for (size_t i = 0; i < s->from->n_runs; i++) {
+    const results_run *run = &s->from->runs[i];
+    const run_outcome *o = &s->run[i];
+    if (run->status == RUN_FAILED || !run_outcome_is_fall(o)) continue;
+    n.all++;
+    n.lost_start += o->lost_start;
+    n.early += (double)o->onset <= s->staleness[s->setting[run->group]];
+  }
+  return n;
+}
+
 void stability_report(table *to, const stability *s, bool with_runs) {
   const size_t n = sizeof stability_columns / sizeof *stability_columns;
   size_t failed = 0;
+  const collapse_counts collapses = count_collapses(s);
   table_text(table_field(to, "study"), s->study);
+  table *counts = table_object(table_field(to, "collapses"));
+  table_count(table_field(counts, "all"), collapses.all);
+  table_count(table_field(counts, "lost_start"), collapses.lost_start);
+  table_count(table_field(counts, "before_full_staleness"), collapses.early);
   table *t = table_rows(table_field(to, "cells"), stability_columns,
                         s->has_doses ? n : n - (size_t)OF_DOSES);
   for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++) {
@@ -628,10 +653,11 @@ void stability_report(table *to, const stability *s, bool with_runs) {
       "is at least %g; late: after %lld updates within the last %.0f %% of it; dip: a fall "
       "and a recovery. Falling at end: the last %zu or more are that low, but not %zu. Lost "
       "start: as low without a gain. Collapsed: falls, dips, lost starts and not finite "
-      "[95 %% Clopper-Pearson]. Failed runs, left out: %zu.%s",
+      "[95 %% Clopper-Pearson]. Of %zu collapses %zu are lost starts, and %zu began before as "
+      "many updates as their setting's median staleness. Failed runs, left out: %zu.%s",
       s->study, s->rule.in_a_row, 100 * s->rule.kept, s->rule.least_gain,
       (long long)s->rule.plateau_updates, 100 * (1 - s->rule.plateau), s->rule.low_at_end,
-      s->rule.in_a_row, failed,
+      s->rule.in_a_row, collapses.all, collapses.lost_start, collapses.early, failed,
       by_halves(s) ? " The best until then is chosen on one half of the problems and "
                      "scored on the other."
                    : "");

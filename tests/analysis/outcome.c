@@ -340,11 +340,17 @@ static void text_and_json_say_the_same(void) {
   stability s;
   ASSERT_OK(stability_init(&s, r, &rule, &err));
   ASSERT_OK(stability_fit(&s, &err));
+  for (size_t k = 0; k < s.n_settings; k++)
+    s.staleness[k] = 200; /* a collapse begins at 200 or 300 */
   table *t = table_document();
   stability_report(t, &s, true);
   char *text = written_table(t, TABLE_AS_TEXT);
   cJSON *json = read_table(t);
   table_free(t);
+  CU_ASSERT_EQUAL(number_at(json, "collapses.all"), 8);
+  CU_ASSERT_EQUAL(number_at(json, "collapses.lost_start"), 0);
+  CU_ASSERT_EQUAL(number_at(json, "collapses.before_full_staleness"), 3); /* of the even seed */
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "Of 8 collapses 0 are lost starts, and 3 began before"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "0.50 [0.12, 0.88]"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\xe2\x80\x93 (no run falls)"));
   const cJSON *cells = member_at(json, "cells");
