@@ -17,7 +17,7 @@ typedef struct dose_table {
   double low, high; /* range of x */
 } dose_table;
 
-static dose_group *group_of(dose_table *t, double x) {
+static dose_group *dose_group_of(dose_table *t, double x) {
   for (size_t i = 0; i < t->n_groups; i++)
     if (t->group[i].x == x) return &t->group[i];
   t->group[t->n_groups] = (dose_group){.x = x};
@@ -31,10 +31,10 @@ static void add_start(dose_table *t, uint64_t start) {
 }
 
 /* Counts the runs by x, without those of one start; NULL: all. */
-static void count_groups(dose_table *t, const uint64_t *without) {
+static void dose_count_groups(dose_table *t, const uint64_t *without) {
   t->n_groups = 0;
   for (size_t i = 0; i < t->n; i++) {
-    dose_group *g = group_of(t, t->run[i].x);
+    dose_group *g = dose_group_of(t, t->run[i].x);
     if (without != NULL && t->run[i].start == *without) continue;
     g->runs++;
     g->falls += t->run[i].fell;
@@ -45,7 +45,7 @@ static void count_groups(dose_table *t, const uint64_t *without) {
 static gl_status fitted(dose_table *t, const uint64_t *without, double share, double *x,
                         gl_error *err) {
   dose_fit fit;
-  count_groups(t, without);
+  dose_count_groups(t, without);
   gl_status status = dose_fit_of(t->group, t->n_groups, &fit, err);
   if (status != GL_OK) return status;
   *x = fit.why == NULL && fit.b > 0 ? (log(share / (1 - share)) - fit.a) / fit.b : NAN;
@@ -56,7 +56,7 @@ static gl_status fitted(dose_table *t, const uint64_t *without, double share, do
  * every x run has at least it. Infinite where there is none. */
 static void bracket(dose_table *t, double share, double *low, double *high) {
   double first_above = INFINITY, last_below = -INFINITY;
-  count_groups(t, NULL);
+  dose_count_groups(t, NULL);
   for (size_t i = 0; i < t->n_groups; i++) {
     const double fell = (double)t->group[i].falls / (double)t->group[i].runs;
     if (fell > share) first_above = fmin(first_above, t->group[i].x);
