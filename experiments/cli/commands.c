@@ -11,6 +11,7 @@
 #include "experiments/base/program.h"
 #include "llm/task/task.h"
 #include "sim/cluster.h"
+#include "toy/world/mdp.h"
 #include "toy/world/toy_world.h"
 
 #include <errno.h>
@@ -61,6 +62,8 @@ static void print_recipe_fields(void) {
     print_name("FIELD:cluster.preset", cluster_preset_at(i)->name, cluster_preset_at(i)->about);
   for (size_t i = 0; toy_kind_at(i, &about) != NULL; ++i)
     print_name("FIELD:world.kind", toy_kind_at(i, &about), about);
+  for (size_t i = 0; mdp_kind_at(i, &about) != NULL; ++i)
+    print_name("FIELD:world.kind", mdp_kind_at(i, &about), about);
   print_name("FIELD:world.kind", "llm", "a transformer");
 }
 

@@ -26,10 +26,8 @@ static const char *world_kind_at(size_t i) {
 static const field world[] = {
     FIELD("world", "world", SECTION, "", NULL, "what is learned"),
     FIELD("world.kind", "world kind", CHOICE_AT(world_kind_at), "", NULL,
-          "bandit, sequence, automaton or llm; for `gepolab lab bias` also chain, gridworld, "
-          "garnet and "
-          "token. "
-          "Required"),
+          "bandit, sequence, automaton, llm, or a decision process: chain, gridworld, garnet or "
+          "token. Required"),
 };
 static FIELD_TABLE(world_fields, world);
 

@@ -382,6 +382,8 @@ static size_t list_kinds(const char *names[MOST_KINDS], char text[KINDS_TEXT]) {
     names[n] = toy_kind_at(n, NULL);
     ++n;
   }
+  for (size_t k = 0; n < MOST_KINDS - 1 && mdp_kind_at(k, NULL) != NULL; ++k)
+    names[n++] = mdp_kind_at(k, NULL);
   names[n++] = "llm";
   *text = '\0';
   for (size_t i = 0; i < n && used < KINDS_TEXT; ++i)
@@ -400,14 +402,8 @@ static gl_status find_kind(const recipe *r, const char **kind, gl_error *err) {
   const cfg_node *node = cfg_find(r->world, "kind");
   if (node == NULL) return cfg_fail(r->world, err, "'world' must say its kind: %s", text);
   *kind = cfg_text(node);
-  if (toy_is_kind(*kind) || llm_is_kind(*kind)) return GL_OK;
+  if (toy_is_kind(*kind) || llm_is_kind(*kind) || mdp_is_kind(*kind)) return GL_OK;
   char other[FIELD_HINT_SIZE];
-  if (mdp_is_kind(*kind))
-    return cfg_fail(
-        node, err,
-        "%s is a decision process, which `gepolab lab bias` measures exactly and no run "
-        "learns in; a run's world is one of %s",
-        *kind, text);
   if (*fields_value_elsewhere("world.kind", *kind, other) != '\0')
     return cfg_fail(node, err, "there is no world of kind '%s'; write %s", *kind, other);
   return cfg_fail(node, err, "there is no world of kind '%s'; allowed are %s%s", *kind, text,

@@ -287,10 +287,16 @@ gl_status toy_features_explicit(toy_features *f, const toy_features_context *in,
 void toy_features_fini(toy_features *f) {
   free(f->index);
   free(f->value);
+  free(f->offset);
   *f = (toy_features){0};
 }
 
 /* --- logits and gradients --- */
+
+/* Weights of one feature: one for each token, or for each action. */
+static size_t template_weights(const toy_features *f) {
+  return f->branches > 1 ? f->vocabulary / f->branches : f->vocabulary;
+}
 
 void toy_features_logits(const toy_features *f, const double *theta, size_t x, double *z) {
   const size_t edges = f->n_nodes * f->vocabulary;
@@ -301,9 +307,12 @@ void toy_features_logits(const toy_features *f, const double *theta, size_t x, d
     for (size_t n = 0; n < f->n_nodes; ++n)
       for (size_t k = 0; k < f->width; ++k) {
         size_t feature = (size_t)f->index[(x * f->n_nodes + n) * f->width + k];
-        const double *restrict w = theta + feature * f->vocabulary;
+        const double *restrict w = theta + feature * template_weights(f);
         double *restrict out = z + n * f->vocabulary;
-        for (size_t a = 0; a < f->vocabulary; ++a) out[a] += w[a];
+        if (f->branches > 1)
+          for (size_t a = 0; a < f->vocabulary; ++a) out[a] += w[a / f->branches];
+        else
+          for (size_t a = 0; a < f->vocabulary; ++a) out[a] += w[a];
       }
   } else {
     for (size_t e = 0; e < edges; ++e) {
@@ -313,6 +322,7 @@ void toy_features_logits(const toy_features *f, const double *theta, size_t x, d
       z[e] = sum;
     }
   }
+  for (size_t e = 0; f->offset != NULL && e < edges; ++e) z[e] += f->offset[e];
 }
 
 void toy_features_backward(const toy_features *f, size_t x, size_t node, const double *dz,
@@ -322,8 +332,8 @@ void toy_features_backward(const toy_features *f, size_t x, size_t node, const d
     for (size_t a = 0; a < v; ++a) grad[place * v + a] += dz[a];
   } else if (f->kind == TOY_TEMPLATES) {
     for (size_t k = 0; k < f->width; ++k) {
-      double *to = grad + (size_t)f->index[place * f->width + k] * v;
-      for (size_t a = 0; a < v; ++a) to[a] += dz[a];
+      double *to = grad + (size_t)f->index[place * f->width + k] * template_weights(f);
+      for (size_t a = 0; a < v; ++a) to[f->branches > 1 ? a / f->branches : a] += dz[a];
     }
   } else {
     for (size_t a = 0; a < v; ++a)

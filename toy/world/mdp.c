@@ -532,30 +532,39 @@ const char *mdp_kind_at(size_t i, const char **about) {
   return kinds[i].name;
 }
 
-gl_status mdp_new(mdp **out, const cfg_node *world, uint64_t seed, gl_error *err) {
-  cfg_reader r, p;
+gl_status mdp_read(mdp **out, cfg_reader *r, cfg_reader *policy, uint64_t seed, gl_error *err) {
   *out = NULL;
   mdp *m = calloc(1, sizeof *m);
   if (m == NULL) return gl_fail_memory(err, "a decision process");
-  cfg_begin(&r, world, "world", err);
   const char *names[N_KINDS];
   for (size_t i = 0; i < N_KINDS; ++i) names[i] = kinds[i].name;
-  const int k = cfg_choice(&r, "kind", 0, names, N_KINDS);
-  cfg_of(&r, "world.kind", kinds[k].name);
-  m->horizon = field_count(&r, "horizon");
-  cfg_begin(&p, cfg_child(&r, "policy"), "world.policy", err);
-  cfg_of(&p, "world.kind", kinds[k].name);
-  const int shared = field_choice(&p, "kind");
+  const int k = cfg_choice(r, "kind", 0, names, N_KINDS);
+  cfg_of(r, "world.kind", kinds[k].name);
+  m->horizon = field_count(r, "horizon");
+  cfg_begin(policy, cfg_child(r, "policy"), "world.policy", err);
+  cfg_of(policy, "world.kind", kinds[k].name);
+  const int shared = field_choice(policy, "kind");
   const size_t dimension =
-      cfg_count(&p, "dimension", (size_t)field_default(&p, "dimension"), 1, MDP_MAX_STATES);
-  gl_status status = cfg_end(&p);
-  if (status == GL_OK) status = kinds[k].parse(m, &r, seed, err);
-  if (status == GL_OK) status = cfg_end(&r);
+      cfg_count(policy, "dimension", (size_t)field_default(policy, "dimension"), 1, MDP_MAX_STATES);
+  gl_status status = policy->status;
+  if (status == GL_OK) status = kinds[k].parse(m, r, seed, err);
   if (status == GL_OK && shared) status = share_features(m, dimension, seed, err);
   if (status == GL_OK) status = blas_reserve(1, err); /* mdp_value() calls BLAS matrix products */
   if (status == GL_OK)
     *out = m;
   else
     mdp_free(m);
+  return status;
+}
+
+gl_status mdp_new(mdp **out, const cfg_node *world, uint64_t seed, gl_error *err) {
+  cfg_reader r, policy;
+  cfg_begin(&r, world, "world", err);
+  gl_status status = mdp_read(out, &r, &policy, seed, err);
+  if (status == GL_OK) status = cfg_end(&policy);
+  if (status == GL_OK) status = cfg_end(&r);
+  if (status == GL_OK) return GL_OK;
+  mdp_free(*out);
+  *out = NULL;
   return status;
 }

@@ -42,6 +42,9 @@ typedef struct mdp {
 /* Parses a world section with world.kind in {chain, gridworld, garnet, token}
  * (experiments/RECIPES.md). Random parts are sampled at RNG_WORLD of the seed. */
 gl_status mdp_new(mdp **out, const cfg_node *world, uint64_t seed, gl_error *err);
+/* The same for a reader at a world section, and begins `policy` at its policy; the caller may read
+ * further keys of both, and ends them. */
+gl_status mdp_read(mdp **out, cfg_reader *r, cfg_reader *policy, uint64_t seed, gl_error *err);
 void mdp_free(mdp *m);
 /* Returns 1 if `kind` names a decision process. */
 int mdp_is_kind(const char *kind);

@@ -67,7 +67,7 @@ static gl_status read_init_probs(toy_world *w, const cfg_node *list, const cfg_n
   return status;
 }
 
-static gl_status parse_init(toy_world *w, const cfg_node *node, gl_error *err) {
+gl_status toy_world_read_init(toy_world *w, const cfg_node *node, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, node, "world.policy.init", err);
   w->init = (toy_init)field_choice(&r, "kind");
@@ -129,7 +129,7 @@ static gl_status parse_policy(toy_world *w, const cfg_node *node, const cfg_node
   if (status == GL_OK)
     status = loglinear ? parse_loglinear(w, &in, features, hash, dimension, err)
                        : toy_features_tabular(&w->features, &in, err);
-  return status == GL_OK ? parse_init(w, init, err) : status;
+  return status == GL_OK ? toy_world_read_init(w, init, err) : status;
 }
 
 static gl_status world_build(toy_world *w, const cfg_node *section, uint64_t seed, gl_error *err) {
@@ -138,6 +138,9 @@ static gl_status world_build(toy_world *w, const cfg_node *section, uint64_t see
   size_t modulus = 1;
   cfg_reader r, own;
   for (size_t i = 0; i < N_KINDS; ++i) names[i] = worlds[i]->name;
+  const cfg_node *named = cfg_find(section, "kind");
+  if (named != NULL && mdp_is_kind(cfg_text(named)))
+    return toy_process_build(w, section, seed, err);
   cfg_begin(&r, section, "world", err);
   const toy_world_kind *kind = worlds[cfg_choice(&r, "kind", 0, names, N_KINDS)];
   cfg_of(&r, "world.kind", kind->name);
@@ -327,6 +330,7 @@ uint64_t toy_world_fingerprint(const toy_world *w) {
     h = hash_64(h, m->reward, m->states * sizeof *m->reward);
   }
   if (f->index != NULL) h = hash_64(h, f->index, rows * f->width * sizeof *f->index);
+  if (f->offset != NULL) h = hash_64(h, f->offset, f->n_nodes * f->vocabulary * sizeof *f->offset);
   if (f->value != NULL)
     h = hash_64(h, f->value, rows * f->vocabulary * f->width * sizeof *f->value);
   return h;
@@ -411,7 +415,7 @@ static const field world_fields[] = {
     FIELD("world.policy.reference", "toy reference policy", CHOICE("initial", "uniform"), "",
           "initial", "the reference policy of ref_kl_coef and kl_ref: initial or uniform"),
 
-    /* world: decision processes of `gepolab lab bias` */
+    /* world: decision processes */
     FIELD("world.states", "states", COUNT(2, MDP_MAX_STATES), "", "5",
           "states of a chain or garnet", .when = {{"world.kind", "chain"}}),
     FIELD("world.states", "states", COUNT(1, MDP_MAX_STATES), "", "4", NULL,

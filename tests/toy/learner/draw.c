@@ -76,6 +76,14 @@ static void draws_follow_their_dist_under_temperature_and_truncation(void) {
   }
 }
 
+/* A token of a decision process is an action and the state that follows. */
+static void trajectories_follow_policy_and_environment(void) {
+  check_draws("{kind: chain, states: 4, horizon: 4, slip: 0.3}", "{temperature: 1}");
+  check_draws("{kind: gridworld, width: 2, height: 2, horizon: 3}", "{temperature: 1}");
+  check_draws("{kind: garnet, states: 3, branching: 3, horizon: 2}", "{temperature: 1}");
+  check_draws("{kind: token, horizon: 3}", "{temperature: 0.6, top_k: 2}");
+}
+
 static void prompts_are_drawn_uniformly(void) {
   learner_fixture l =
       learner_open("world: {kind: bandit, contexts: 7}\ntrain: {groups: 20000, group_size: 1}\n"
@@ -399,7 +407,8 @@ static void draws_that_make_no_sense_are_refused(void) {
 }
 
 SUITE(toy_draw, "toy: drawing", TEST(draws_follow_their_dist_under_temperature_and_truncation),
-      TEST(prompts_are_drawn_uniformly), TEST(noise_has_the_mean_and_spread_it_was_given),
+      TEST(trajectories_follow_policy_and_environment), TEST(prompts_are_drawn_uniformly),
+      TEST(noise_has_the_mean_and_spread_it_was_given),
       TEST(a_batch_does_not_depend_on_what_was_drawn_before),
       TEST(seeds_and_batches_have_draws_of_their_own),
       TEST(a_batch_drawn_in_parts_is_the_batch_drawn_whole),

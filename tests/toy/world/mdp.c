@@ -4,6 +4,7 @@
 #include "tests/support/suite.h"
 #include "toy/lab/dial.h"
 #include "toy/lab/lab.h"
+#include "toy/world/toy_world.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,8 +133,84 @@ static void a_process_with_too_many_trajectories_is_refused(void) {
   mdp_free(m);
 }
 
-SUITE(lab_mdp, "lab: decision processes", TEST(transitions_are_distributions),
-      TEST(gradients_agree_with_central_differences),
+/* As a world that a run learns in: value and gradient are those of dynamic programming, divergence
+ * and estimates of algorithms those of the list of trajectories. */
+static void a_run_learns_in_the_same_process(void) {
+  static const char *const rows[] = {"gspo", "gepo", "grpo", "snis"};
+  for (size_t w = 0; w < WORLDS; ++w) {
+    mdp *m = world_of(worlds[w]);
+    cfg_doc *doc = NULL;
+    toy_world *run = NULL;
+    mdp_trajectories *t = NULL;
+    ASSERT_OK(cfg_load_text(&doc, worlds[w], strlen(worlds[w]), "test", &err));
+    ASSERT_OK(toy_world_new(&run, cfg_find(cfg_root(doc), "world"), NULL, 4, &err));
+    ASSERT_OK(mdp_trajectories_new(&t, m, &err));
+    const enumerable e = toy_world_enumerable(run), list = mdp_trajectories_enumerable(t);
+    CU_ASSERT_EQUAL_FATAL(e.n_parameters, m->n_parameters);
+    double *p = random_theta(m, w), *q = random_theta(m, 50 + w);
+    double *dp = calloc(m->n_parameters, sizeof *dp), *all = calloc(m->n_parameters, sizeof *all);
+    double value_dp, value_all, kl_dp, kl_all;
+    ASSERT_OK(mdp_value(m, p, &value_dp, dp, &err));
+    ASSERT_OK(lab_value(&e, p, &value_all, all, &err));
+    ASSERT_OK(mdp_divergence(m, p, q, &kl_dp, &err));
+    ASSERT_OK(lab_divergence(&e, p, q, &kl_all, NULL, &err));
+    ASSERT_CLOSE(value_dp, value_all, 1e-12);
+    ASSERT_CLOSE(kl_dp, kl_all, 1e-12);
+    for (size_t i = 0; i < m->n_parameters; ++i) ASSERT_CLOSE(dp[i], all[i], 1e-12);
+    /* Pairs of trajectories are enumerated where they are few. */
+    for (size_t k = 0; list.max_responses <= 100 && k < sizeof rows / sizeof *rows; ++k) {
+      const policy_algorithm *algorithm = policy_algorithms_find(rows[k]);
+      lab_spec spec = {.world = &e,
+                       .theta_learner = p,
+                       .theta_sampler = q,
+                       .group_size = 2,
+                       .budget = 1 << 20,
+                       .threads = 1};
+      lab_result one, other;
+      ASSERT_OK(lab_measure(&one, &algorithm, 1, &spec, &err));
+      spec.world = &list;
+      ASSERT_OK(lab_measure(&other, &algorithm, 1, &spec, &err));
+      for (size_t i = 0; i < m->n_parameters; ++i)
+        ASSERT_CLOSE(one.expected[i], other.expected[i], 1e-12);
+      lab_result_fini(&one), lab_result_fini(&other);
+    }
+    free(p), free(q), free(dp), free(all);
+    mdp_trajectories_free(t);
+    toy_world_free(run);
+    cfg_free(doc);
+    mdp_free(m);
+  }
+}
+
+/* Temperatures and cuts would change the environment where its transitions are random. */
+static void sampling_that_would_change_the_environment_is_refused(void) {
+  static const struct {
+    const char *world, *sampling;
+    gl_status status;
+  } cases[] = {{"{kind: chain, horizon: 3}", "{temperature: 1}", GL_OK},
+               {"{kind: chain, horizon: 3}", "{temperature: 0.5}", GL_EINPUT},
+               {"{kind: chain, horizon: 3}", "{top_k: 1}", GL_EINPUT},
+               {"{kind: chain, horizon: 3, slip: 0}", "{temperature: 0.5, top_p: 0.9}", GL_OK},
+               {"{kind: chain, horizon: 3, evaluation: greedy}", "{temperature: 1}", GL_EINPUT},
+               {"{kind: token, horizon: 3, evaluation: greedy}", "{top_k: 2}", GL_OK},
+               {"{kind: gridworld, horizon: 12}", "{temperature: 1}", GL_EINPUT}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char text[256];
+    cfg_doc *doc = NULL;
+    toy_world *w = NULL;
+    snprintf(text, sizeof text, "world: %s\nsampling: %s\n", cases[i].world, cases[i].sampling);
+    ASSERT_OK(cfg_load_text(&doc, text, strlen(text), "test", &err));
+    const cfg_node *root = cfg_root(doc);
+    CU_ASSERT_EQUAL(toy_world_new(&w, cfg_find(root, "world"), cfg_find(root, "sampling"), 1, NULL),
+                    cases[i].status);
+    toy_world_free(w);
+    cfg_free(doc);
+  }
+}
+
+SUITE(lab_mdp, "lab: decision processes", TEST(a_run_learns_in_the_same_process),
+      TEST(sampling_that_would_change_the_environment_is_refused),
+      TEST(transitions_are_distributions), TEST(gradients_agree_with_central_differences),
       TEST(dynamic_programming_agrees_with_enumeration),
       TEST(importance_sampling_is_unbiased_on_trajectories),
       TEST(a_process_with_too_many_trajectories_is_refused));
