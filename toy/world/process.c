@@ -207,7 +207,8 @@ static gl_status build_tree(toy_world *w, const mdp *m, const cfg_node *section,
   return status;
 }
 
-gl_status toy_process_build(toy_world *w, const cfg_node *section, uint64_t seed, gl_error *err) {
+gl_status toy_process_build(toy_world *w, const cfg_node *section, uint64_t seed,
+                            const cfg_node **init, gl_error *err) {
   static const evaluation_kind evaluations[] = {EVALUATION_EXACT, EVALUATION_GREEDY};
   cfg_reader r, own, policy;
   mdp *m = NULL;
@@ -216,9 +217,9 @@ gl_status toy_process_build(toy_world *w, const cfg_node *section, uint64_t seed
   evaluation_sets_read(&w->sets, &own);
   gl_status status = cfg_end(&own);
   if (status == GL_OK) status = mdp_read(&m, &r, &policy, seed, err);
-  const cfg_node *init = NULL;
+  *init = NULL;
   if (status == GL_OK) {
-    init = cfg_child(&policy, "init");
+    *init = cfg_child(&policy, "init");
     w->reference = (toy_reference)field_choice(&policy, "reference");
     status = cfg_end(&policy);
   }
@@ -226,5 +227,5 @@ gl_status toy_process_build(toy_world *w, const cfg_node *section, uint64_t seed
   if (status == GL_OK) status = build_tree(w, m, section, err);
   if (status == GL_OK) status = check_process_sampling(w, section, err);
   mdp_free(m);
-  return status == GL_OK ? toy_world_read_init(w, init, err) : status;
+  return status;
 }

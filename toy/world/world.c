@@ -67,7 +67,7 @@ static gl_status read_init_probs(toy_world *w, const cfg_node *list, const cfg_n
   return status;
 }
 
-gl_status toy_world_read_init(toy_world *w, const cfg_node *node, gl_error *err) {
+static gl_status parse_init(toy_world *w, const cfg_node *node, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, node, "world.policy.init", err);
   w->init = (toy_init)field_choice(&r, "kind");
@@ -129,7 +129,7 @@ static gl_status parse_policy(toy_world *w, const cfg_node *node, const cfg_node
   if (status == GL_OK)
     status = loglinear ? parse_loglinear(w, &in, features, hash, dimension, err)
                        : toy_features_tabular(&w->features, &in, err);
-  return status == GL_OK ? toy_world_read_init(w, init, err) : status;
+  return status == GL_OK ? parse_init(w, init, err) : status;
 }
 
 static gl_status world_build(toy_world *w, const cfg_node *section, uint64_t seed, gl_error *err) {
@@ -138,9 +138,11 @@ static gl_status world_build(toy_world *w, const cfg_node *section, uint64_t see
   size_t modulus = 1;
   cfg_reader r, own;
   for (size_t i = 0; i < N_KINDS; ++i) names[i] = worlds[i]->name;
-  const cfg_node *named = cfg_find(section, "kind");
-  if (named != NULL && mdp_is_kind(cfg_text(named)))
-    return toy_process_build(w, section, seed, err);
+  const cfg_node *named = cfg_find(section, "kind"), *init = NULL;
+  if (named != NULL && mdp_is_kind(cfg_text(named))) {
+    gl_status status = toy_process_build(w, section, seed, &init, err);
+    return status == GL_OK ? parse_init(w, init, err) : status;
+  }
   cfg_begin(&r, section, "world", err);
   const toy_world_kind *kind = worlds[cfg_choice(&r, "kind", 0, names, N_KINDS)];
   cfg_of(&r, "world.kind", kind->name);

@@ -57,11 +57,10 @@ typedef struct toy_world_kind {
 #define TOY_WORLD_DECLARED(name) extern const toy_world_kind toy_world_##name;
 TOY_WORLDS(TOY_WORLD_DECLARED)
 
-/* The world of a decision process, for a section whose kind mdp_is_kind() names. */
-gl_status toy_process_build(toy_world *w, const cfg_node *section, uint64_t seed, gl_error *err);
-/* Reads the initial parameters at `node`, the key policy.init, or NULL; tree and features are set.
- */
-gl_status toy_world_read_init(toy_world *w, const cfg_node *node, gl_error *err);
+/* The world of a decision process, for a section whose kind mdp_is_kind() names; *init is the
+ * policy's key init, which the caller reads, or NULL. */
+gl_status toy_process_build(toy_world *w, const cfg_node *section, uint64_t seed,
+                            const cfg_node **init, gl_error *err);
 
 /* Writes the log-probabilities of every edge of prompt x at the temperature of `sampling` to
  * logp[n_edges] and, if p is not NULL, the probabilities to p[n_edges]. */
