@@ -12,7 +12,7 @@ work=$(mktemp -d)
 root=$work/root
 finish() {
   umount "$root/proc" 2> /dev/null || true
-  rm -rf "$work"
+  rm -rf --one-file-system "$work"
 }
 trap finish EXIT
 release=$(. /etc/os-release && echo "$VERSION_CODENAME")

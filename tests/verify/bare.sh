@@ -11,7 +11,7 @@ work=$(mktemp -d)
 root=$work/root
 finish() {
   umount "$root/proc" "$root/dev/shm" 2> /dev/null || true
-  rm -rf "$work"
+  rm -rf --one-file-system "$work"
 }
 trap finish EXIT
 trap 'exit 1' INT TERM
