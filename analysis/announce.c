@@ -574,6 +574,31 @@ static void fill_values(asked_runs *g, metric m) {
 }
 
 /* Distance of the matched AUC at the first lead from 1/2; 0 if it is unknown. */
+/* Values before the onset of a collapse, or all. */
+static size_t values_before(const announce_series *r) {
+  size_t n = 0;
+  while (n < r->n && (!r->fell || r->step[n] < r->onset)) ++n;
+  return n;
+}
+
+static announce_drift count_drift(const asked_runs *g, metric m, bool falls,
+                                  const drift_rule *rule) {
+  announce_drift d = {.m = m, .falls = falls};
+  for (size_t i = 0; i < g->n; i++) {
+    const announce_series *r = &g->series[i];
+    const size_t n = values_before(r);
+    if (isnan(drift_reference(r->value, n, rule))) continue;
+    const bool alarm = drift_alarm(r->value, n, falls, rule) < n;
+    if (r->fell)
+      ++d.fallen, d.warned += alarm;
+    else
+      ++d.survived, d.alarms += alarm;
+  }
+  d.share = share_interval(d.warned, d.fallen);
+  d.false_alarms = share_interval(d.alarms, d.survived);
+  return d;
+}
+
 static double distance_from_chance(const announcement *a) {
   const double area = a->matched[0].auc.value;
   return isnan(area) ? 0 : fabs(area - 0.5);
@@ -591,7 +616,9 @@ gl_status announcements_init(announcements *a, const results *const *from, size_
                              const contrast_arm *of, const announce_rule *rule, gl_error *err) {
   asked_runs g = {0};
   *a = (announcements){.rule = *rule};
+  a->drift = drift_rule_default();
   a->of = ARENA_ARRAY(&a->memory, announcement, ASKED);
+  a->drifts = ARENA_ARRAY(&a->memory, announce_drift, 2 * ASKED);
   gl_status status = arena_check(&a->memory, "announcements", err);
   if (status == GL_OK) status = find_asked_runs(a, &g, from, n_from, of, err);
   if (status == GL_OK) a->starts = count_starts(&g);
@@ -600,6 +627,10 @@ gl_status announcements_init(announcements *a, const results *const *from, size_
     one->m = asked[k];
     fill_values(&g, one->m);
     status = announcement_of(one, &a->memory, g.series, g.n, rule, err);
+    for (int falls = 0; falls < 2 && status == GL_OK; falls++) {
+      const announce_drift d = count_drift(&g, one->m, falls == 1, &a->drift);
+      if (d.survived > 0) a->drifts[a->n_drifts++] = d;
+    }
     if (!isnan(one->auc.value)) a->n++;
   }
   arena_fini(&g.memory);
@@ -692,6 +723,33 @@ static void put_matched_table(table *to, const announcements *a) {
               a->starts);
 }
 
+static void put_drifts(table *to, const announcements *a) {
+  static const table_column columns[] = {
+      {"metric", TABLE_TEXT, .head = "metric"},
+      {"side", TABLE_TEXT, .head = "side"},
+      {"fallen", TABLE_WHOLE, .head = "fallen"},
+      TABLE_KEY("warned", TABLE_WHOLE),
+      {"warned_share", TABLE_INTERVAL, .head = "warned", .format = "%.2f"},
+      {"survived", TABLE_WHOLE, .head = "survived"},
+      TABLE_KEY("alarms", TABLE_WHOLE),
+      {"false_alarm_rate", TABLE_INTERVAL, .head = "false alarms", .format = "%.2f"}};
+  table *t = table_rows(table_field(to, "warnings"), columns, sizeof columns / sizeof *columns);
+  for (size_t i = 0; i < a->n_drifts; i++) {
+    const announce_drift *d = &a->drifts[i];
+    table_row(t);
+    table_text(t, metric_about(d->m)->name);
+    table_text(t, d->falls ? "falls" : "rises");
+    table_count(t, d->fallen), table_count(t, d->warned), interval_cell(t, d->share);
+    table_count(t, d->survived), table_count(t, d->alarms), interval_cell(t, d->false_alarms);
+  }
+  table_title(
+      t,
+      "Warnings that need no other runs: the mean of %zu updates is above %g times (rises) or "
+      "below 1/%g (falls) of the median of the run's first %zu updates. Runs that fall are "
+      "warned of before they do, survivors in vain [95 %% Clopper-Pearson].",
+      a->drift.window, a->drift.factor, a->drift.factor, a->drift.begin);
+}
+
 void announcements_report(table *to, const announcements *a, const char *name) {
   table *rule = table_object(table_field(to, "rule"));
   table_count(table_field(rule, "window"), a->rule.window);
@@ -717,4 +775,5 @@ void announcements_report(table *to, const announcements *a, const char *name) {
              auc_power(0.7, a->fallen, a->survived, 0.05));
   table_line(to, "%s", "");
   put_matched_table(to, a);
+  put_drifts(to, a);
 }

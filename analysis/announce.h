@@ -15,6 +15,7 @@
 #define GEPOLAB_ANALYSIS_ANNOUNCE_H
 
 #include "analysis/contrasts.h"
+#include "analysis/drift.h"
 #include "analysis/outcome.h"
 #include "analysis/results.h"
 #include "analysis/statistics.h"
@@ -74,8 +75,20 @@ typedef struct announcement {
 gl_status announcement_of(announcement *out, arena *to, const announce_series *runs, size_t n,
                           const announce_rule *rule, gl_error *err);
 
+/* How often a metric that doubles or halves against its run's beginning (drift.h) warns of a
+ * collapse, and how often in vain. Only updates before the onset count. */
+typedef struct announce_drift {
+  metric m;
+  bool falls;
+  size_t fallen, warned, survived, alarms; /* runs in which the warning is defined */
+  interval share, false_alarms;            /* 95 % intervals by Clopper and Pearson */
+} announce_drift;
+
 typedef struct announcements {
   announce_rule rule;
+  drift_rule drift;
+  announce_drift *drifts; /* [n_drifts] two for each metric */
+  size_t n_drifts;
   size_t fallen, survived, left_out; /* runs; left_out: never learned, or failed */
   size_t starts;
   announcement *of; /* [n] metrics with a value. Order: distance from chance at the first lead,

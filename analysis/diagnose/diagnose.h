@@ -49,6 +49,8 @@ typedef struct diagnose_batch {
 typedef struct diagnose_request {
   const char *trainer;               /* name of a trainer (diagnose_trainer_at); NULL: not known */
   const policy_algorithm *algorithm; /* the method that ran; NULL: not known */
+  const char *rates; /* text of stored results of `analyze --table announcements`; NULL: no
+                        warnings */
 } diagnose_request;
 
 /* Release with diagnosis_free(). The request's pointers are borrowed. Errors: GL_ENOMEM. */

@@ -259,6 +259,7 @@ struct diagnosis {
   size_t scratch_room;
   role_series *series;
   size_t n_series, n_all_series;
+  const gathered *gathered; /* NULL: no series */
   speed_facts speed;
   divergence_facts divergence;
   staleness_facts staleness;

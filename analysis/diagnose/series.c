@@ -104,6 +104,7 @@ gl_status diagnosis_add_series(diagnosis *d, const gathered *from, gl_error *err
       *to = (role_series){names[k].role, s, names[k].definition};
     }
   d->n_all_series += from->n_series;
+  d->gathered = from;
   return GL_OK;
 }
 

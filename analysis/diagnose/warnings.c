@@ -1,8 +1,147 @@
-/* Warnings of a collapse. */
+/* Warnings: metrics that doubled or halved against the run's beginning, with the rates at which
+ * that happens to runs of a stored study that survive. */
 #include "analysis/diagnose/internal.h"
+#include "analysis/drift.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- rates of a stored study: text of a file of analysis/stored.h --- */
+
+/* The number of a key; NaN if the text does not have it. */
+static double stored_number(const char *text, const char *key) {
+  const size_t n = strlen(key);
+  for (const char *at = text; at != NULL && (at = strstr(at, key)) != NULL; at += n)
+    if ((at == text || at[-1] == '\n') && at[n] == '\t') return strtod(at + n + 1, NULL);
+  return NAN;
+}
+
+static double rate_number(const diagnosis *d, metric m, bool falls, const char *member) {
+  char key[160];
+  snprintf(key, sizeof key, "warnings[%s,%s].%s", metric_about(m)->name, falls ? "falls" : "rises",
+           member);
+  return stored_number(d->request.rates, key);
+}
+
+static interval rate_interval(const diagnosis *d, metric m, bool falls, const char *member) {
+  char name[3][80];
+  static const char *const ends[3] = {"value", "low", "high"};
+  for (int k = 0; k < 3; ++k) snprintf(name[k], sizeof name[k], "%s.%s", member, ends[k]);
+  return (interval){rate_number(d, m, falls, name[0]), rate_number(d, m, falls, name[1]),
+                    rate_number(d, m, falls, name[2])};
+}
+
+/* --- metrics of the log --- */
+
+typedef struct watched_metric {
+  metric m;
+  const double *value; /* [n] */
+  size_t n;
+  const char *from;
+} watched_metric;
+
+/* Metrics of a token-level log, computed as core/policy does. value[n_updates]. */
+static bool metric_of_tokens(const diagnosis *d, metric m, double *value) {
+  for (size_t u = 0; u < d->n_updates; ++u) {
+    const update_facts *f = &d->update[u];
+    switch ((int)m) {
+    case METRIC_KL_K3_SEQ:
+      value[u] = f->all.k3 / f->responses;
+      break;
+    case METRIC_M2_LOG_RATIO:
+      value[u] = f->all.l2 / f->all.n;
+      break;
+    case METRIC_REWARD_MEAN:
+      value[u] = f->reward;
+      break;
+    case METRIC_RESPONSE_LENGTH:
+      value[u] = f->tokens / f->responses;
+      break;
+    case METRIC_ESS:
+      value[u] = d->row[0].ran ? d->row[0].value[u * ROW_VALUES + ROW_ESS] : NAN;
+      break;
+    default:
+      return false;
+    }
+  }
+  return d->n_updates > 0;
+}
+
+static table *warnings_begin(table *to) {
+  static const table_column columns[] = {
+      {"metric", TABLE_TEXT, .head = "metric"},
+      {"side", TABLE_TEXT, .head = "side"},
+      {"update", TABLE_WHOLE, .head = "at update"},
+      {"false_alarm_rate", TABLE_INTERVAL, .head = "false alarms [95 %]", .format = "%.2f"},
+      {"warned_share", TABLE_INTERVAL, .head = "collapses warned of [95 %]", .format = "%.2f"},
+      {"from", TABLE_TEXT, .head = "from"}};
+  table *t = table_rows(table_field(to, "warnings"), columns, sizeof columns / sizeof *columns);
+  table_gap(t);
+  return t;
+}
+
+/* Adds the alarms of a metric for which the study has a rate. Returns 1 if it has one. */
+static int put_warning(table *t, const diagnosis *d, const watched_metric *w) {
+  const drift_rule rule = drift_rule_default();
+  int known = 0;
+  for (int falls = 0; falls < 2; ++falls) {
+    const interval rate = rate_interval(d, w->m, falls == 1, "false_alarm_rate");
+    if (isnan(rate.value)) continue;
+    known = 1;
+    const size_t at = drift_alarm(w->value, w->n, falls == 1, &rule);
+    if (at == w->n) continue;
+    table_row(t);
+    table_text(t, metric_about(w->m)->name);
+    table_text(t, falls ? "halved" : "doubled");
+    table_count(t, at + 1);
+    interval_cell(t, rate);
+    interval_cell(t, rate_interval(d, w->m, falls == 1, "warned_share"));
+    table_text(t, w->from);
+  }
+  return known;
+}
+
+static int put_token_warnings(table *t, const diagnosis *d, double *value) {
+  static const metric watched[] = {METRIC_KL_K3_SEQ, METRIC_M2_LOG_RATIO, METRIC_REWARD_MEAN,
+                                   METRIC_RESPONSE_LENGTH, METRIC_ESS};
+  int known = 0;
+  for (size_t k = 0; k < sizeof watched / sizeof *watched; ++k)
+    if (metric_of_tokens(d, watched[k], value))
+      known +=
+          put_warning(t, d, &(watched_metric){watched[k], value, d->n_updates, "token-level log"});
+  return known;
+}
+
+static int put_series_warnings(table *t, const diagnosis *d) {
+  int known = 0;
+  for (size_t i = 0; d->gathered != NULL && i < d->gathered->n_series; ++i) {
+    const gathered_series *s = &d->gathered->series[i];
+    if (s->what.known < METRIC_COUNT)
+      known += put_warning(t, d, &(watched_metric){s->what.known, s->value, s->n, s->metric});
+  }
+  return known;
+}
 
 gl_status warnings_section(table *to, const diagnosis *d, gl_error *err) {
-  (void)d, (void)err;
-  table_line(to, "Not computed yet.");
-  return GL_OK;
+  const drift_rule rule = drift_rule_default();
+  arena work = {0};
+  double *value = ARENA_ARRAY(&work, double, d->n_updates);
+  gl_status status = arena_check(&work, "the metrics of a log", err);
+  if (status == GL_OK) {
+    table *t = warnings_begin(to);
+    const int known = put_token_warnings(t, d, value) + put_series_warnings(t, d);
+    table_count(table_field(to, "metrics_watched"), (size_t)known);
+    table_line(
+        to,
+        "%d metrics of this log have stored rates. Alarm: the mean of %zu updates is above %g "
+        "times or below 1/%g of the median of the first %zu. Rates: of %.0f surviving and "
+        "%.0f collapsing runs of the study `edges` (a small transformer, data without "
+        "delay); other models and tasks may differ.",
+        known, rule.window, rule.factor, rule.factor, rule.begin,
+        stored_number(d->request.rates, "survived"), stored_number(d->request.rates, "fallen"));
+  }
+  arena_fini(&work);
+  return status;
 }

@@ -200,6 +200,8 @@ static gl_status diagnose_logs(const args *a, const diagnose_options *q, gl_erro
     status = whatif_algorithm(&algorithm, q->algorithm, NULL, 0, err);
   if (status == GL_OK) status = sort_files(&f, a, q->log.format, err);
   const diagnose_request request = {.trainer = q->trainer,
+                                    .rates =
+                                        resources_text("paper/results/announcements_edges.tsv"),
                                     .algorithm = q->algorithm != NULL ? &algorithm : NULL};
   if (status == GL_OK) status = diagnosis_new(&d, &request, err);
   if (status == GL_OK) status = read_logs(d, &f, q, &from_series, err);

@@ -144,7 +144,86 @@ static void logs_of_one_run_are_read_together(void) {
   folder_remove(&f), folder_remove(&other);
 }
 
+/* --- against NumPy: tests/golden/diagnose.py --- */
+
+static const cJSON *row_named(const cJSON *rows, const char *key, const char *name) {
+  const cJSON *row = NULL;
+  cJSON_ArrayForEach(row, rows) {
+    const char *is = cJSON_GetStringValue(cJSON_GetObjectItem(row, key));
+    if (is != NULL && strcmp(is, name) == 0) return row;
+  }
+  return NULL;
+}
+
+static void check_interval(const cJSON *of, const char *name, double value, double low,
+                           double high) {
+  if (of == NULL) fprintf(stderr, "%s is missing\n", name);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(of);
+  ASSERT_CLOSE(cJSON_GetNumberValue(cJSON_GetObjectItem(of, "value")), value, 1e-12);
+  ASSERT_CLOSE(cJSON_GetNumberValue(cJSON_GetObjectItem(of, "low")), low, 1e-12);
+  ASSERT_CLOSE(cJSON_GetNumberValue(cJSON_GetObjectItem(of, "high")), high, 1e-12);
+}
+
+/* Where the page has a number of the fixture. */
+static const struct {
+  const char *name, *section, *table, *key, *row;
+} numbers[] = {
+    {"all.k3", "divergence", "parts", "quantity", "divergence k3, all data"},
+    {"all.k1", "divergence", "parts", "quantity", "divergence k1"},
+    {"all.spread", "divergence", "parts", "quantity", "standard deviation of l"},
+    {"all.difference", "divergence", "parts", "quantity", "mean |p - q|"},
+    {"all.far", "divergence", "parts", "quantity", "fraction of tokens with |p - q| > 0.2"},
+    {"all.factor", "divergence", "parts", "quantity", "mean exp(|l|)"},
+    {"floor", "divergence", "parts", "quantity", "floor: k3 at lag 0"},
+    {"slope", "divergence", "parts", "quantity", "slope: k3 per version"},
+    {"mismatch_fraction", "divergence", "parts", "quantity",
+     "part of k3 that is mismatch of the engines"},
+    {"age_fraction", "divergence", "parts", "quantity", "part of k3 that is age"},
+    {"staleness.tokens", "staleness", "definitions", "definition", "mimo/partial/avg_staleness"},
+    {"staleness.start", "staleness", "definitions", "definition", "trl/sample/staleness"},
+    {"staleness.newest", "staleness", "definitions", "definition", "verl_v1/trajectory_staleness"},
+    {"staleness.oldest", "staleness", "definitions", "definition",
+     "verl_v1/trajectory_staleness_worst"},
+};
+
+/* Returns the interval of a fixture's name; NULL: the page does not have it. */
+static const cJSON *interval_named(const cJSON *page, const char *name) {
+  size_t lag = 0;
+  char member[32];
+  if (sscanf(name, "lag%zu.%31s", &lag, member) == 2) {
+    const cJSON *rows = cJSON_GetObjectItem(cJSON_GetObjectItem(page, "divergence"), "by_lag");
+    return cJSON_GetObjectItem(cJSON_GetArrayItem(rows, (int)lag), member);
+  }
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) {
+    if (strcmp(numbers[i].name, name) != 0) continue;
+    const cJSON *rows =
+        cJSON_GetObjectItem(cJSON_GetObjectItem(page, numbers[i].section), numbers[i].table);
+    const cJSON *row = row_named(rows, numbers[i].key, numbers[i].row);
+    const cJSON *value = cJSON_GetObjectItem(row, "value");
+    return value != NULL ? value : cJSON_GetObjectItem(row, "mean");
+  }
+  return NULL;
+}
+
+static void numbers_and_intervals_are_those_of_numpy(void) {
+  cJSON *page = CLI_JSON("diagnose", "tests/golden/diagnose.jsonl", "--json");
+  FILE *from = fopen("tests/golden/diagnose.txt", "r");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(from);
+  char name[64];
+  double value, low, high;
+  int n = 0;
+  while (fscanf(from, "%63s %lf %lf %lf", name, &value, &low, &high) == 4) {
+    if (strcmp(name, "age") == 0) continue; /* printed as a fraction */
+    check_interval(interval_named(page, name), name, value, low, high);
+    ++n;
+  }
+  CU_ASSERT(n > 40);
+  fclose(from);
+  cJSON_Delete(page);
+}
+
 SUITE(diagnose_suite, "cli: diagnose", TEST(the_page_has_seven_sections_in_every_form),
       TEST(the_html_page_is_written_whole), TEST(a_log_without_versions_says_what_to_log),
       TEST(age_is_found_without_versions_from_the_first_update), TEST(recipes_of_changes_are_valid),
-      TEST(what_limits_the_speed_is_named), TEST(logs_of_one_run_are_read_together));
+      TEST(what_limits_the_speed_is_named), TEST(logs_of_one_run_are_read_together),
+      TEST(numbers_and_intervals_are_those_of_numpy));
