@@ -85,6 +85,9 @@ typedef enum diagnose_section {
 const char *diagnose_section_id(diagnose_section s);      /* "staleness", its name in JSON */
 const char *diagnose_section_heading(diagnose_section s); /* "2. Staleness" */
 
+/* Writes the findings in a sentence to text[size], cut off if it is longer. Returns its length. */
+size_t diagnosis_lead(const diagnosis *d, char *text, size_t size);
+
 /* Fills an empty document (table_document) with a section. Errors: GL_ENOMEM. */
 gl_status diagnosis_section(table *to, const diagnosis *d, diagnose_section s, gl_error *err);
 

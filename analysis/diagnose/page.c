@@ -25,6 +25,21 @@ const char *diagnose_section_heading(diagnose_section s) {
   return sections[s].heading;
 }
 
+size_t diagnosis_lead(const diagnosis *d, char *text, size_t size) {
+  size_t n = 0;
+  if (d->n_findings == 0)
+    return (size_t)snprintf(text, size, "No cause is beyond its limit in what this log has.");
+  for (size_t i = 0; i < d->n_findings && i < DIAGNOSE_CHANGES && n < size; ++i) {
+    const diagnose_finding *f = &d->finding[i];
+    n += (size_t)snprintf(text + n, size - n, "%s%s: %s (%.3g [%.3g, %.3g], limit %g)",
+                          i > 0 ? "; " : "", cause_about(f->cause)->name,
+                          cause_about(f->cause)->title, f->measured.value, f->measured.low,
+                          f->measured.high, f->limit);
+  }
+  if (n < size) n += (size_t)snprintf(text + n, size - n, ".");
+  return n;
+}
+
 /* --- rows of numbers --- */
 
 /* A table of numbers: what, value with interval, unit, and the field of the log it comes from. */
@@ -42,16 +57,27 @@ static void number_row(table *t, const char *what, interval v, const char *unit,
   table_row(t);
   table_text(t, what);
   interval_cell(t, v);
+  if (isnan(v.low) && v.value == floor(v.value) && fabs(v.value) < 1e15)
+    table_shown(t, "%.0f", v.value);
   table_text(t, unit);
   table_text(t, from);
 }
 
-static void known_row(table *t, const char *what, interval v, const char *unit, const char *from) {
-  if (!isnan(v.value)) number_row(t, what, v, unit, from);
+/* Returns 1 if the number is known. */
+static size_t known_row(table *t, const char *what, interval v, const char *unit,
+                        const char *from) {
+  if (isnan(v.value)) return 0;
+  number_row(t, what, v, unit, from);
+  return 1;
 }
 
 static interval alone(double value) {
   return (interval){value, NAN, NAN};
+}
+
+/* A table without rows is only for programs. */
+static void hide_if_empty(table *t, size_t n_rows, size_t n_columns) {
+  for (size_t c = 0; c < n_columns && n_rows == 0; ++c) table_hide_head(t, c);
 }
 
 /* A line that says what to switch on to know more. */
@@ -123,14 +149,19 @@ static const struct {
     {"mimo/partial/avg_staleness", "mean over tokens", STALENESS_TOKENS},
 };
 
-static void series_mean(table *t, const role_series *s, const char *meaning) {
+/* The mean over updates; NaN if memory is short. */
+static interval mean_of(const role_series *s, uint64_t entity) {
   interval mean;
+  return facts_mean(s->from->value, s->from->n, 1, entity, &mean, NULL) == GL_OK ? mean
+                                                                                 : alone(NAN);
+}
+
+static void series_mean(table *t, const role_series *s, const char *meaning) {
   double most = NAN;
-  if (facts_mean(s->from->value, s->from->n, 1, 300, &mean, NULL) != GL_OK) mean = alone(NAN);
   for (size_t i = 0; i < s->from->n; ++i) most = fmax(most, s->from->value[i]);
   table_row(t);
   table_text(t, s->definition != NULL ? s->definition : s->from->metric);
-  interval_cell(t, mean);
+  interval_cell(t, mean_of(s, 300));
   table_real(t, most);
   table_text(t, meaning);
   table_text(t, s->from->metric);
@@ -167,6 +198,7 @@ static void put_counters(table *to, const diagnosis *d, const trainer_info *trai
     table_text(t, counters[i].meaning);
     table_text(t, trainer->versions != NULL ? trainer->versions : "versions");
   }
+  hide_if_empty(t, has_lags || series_of(d, SERIES_STALENESS) != NULL, 5);
   if (!has_lags && series_of(d, SERIES_STALENESS) == NULL)
     unknown_line(to, "the version that generated the data, and so every staleness",
                  trainer->log_versions);
@@ -201,21 +233,22 @@ static void put_dropping(table *to, const diagnosis *d, const trainer_info *trai
   const char *from = trainer->dropped != NULL ? trainer->dropped : "dropped responses";
   const role_series *dropped = series_of(d, SERIES_DROPPED), *rate = series_of(d, SERIES_KEEP_RATE);
   const char *versions = trainer->versions != NULL ? trainer->versions : "versions";
-  interval mean;
   table *t = numbers_begin(to, "trend_and_dropping");
-  known_row(t, "trend of the oldest version's lag", f->trend, "versions per 100 updates", versions);
-  known_row(t, "largest lag of a token", alone(f->most), "versions", versions);
-  known_row(t, "length of a response per version of its lag", f->length_by_lag, "tokens", versions);
-  known_row(t, "fraction of responses dropped", f->dropped_fraction, "", from);
-  known_row(t, "mean length of trained responses", f->kept_length, "tokens", from);
-  known_row(t, "mean length of dropped responses", f->dropped_length, "tokens", from);
-  known_row(t, "dropped / trained length", f->length_ratio, "", from);
-  known_row(t, "change of the mean length by dropping", f->shift, "fraction", from);
-  if (dropped != NULL &&
-      facts_mean(dropped->from->value, dropped->from->n, 1, 301, &mean, NULL) == GL_OK)
-    number_row(t, "dropped in a step", mean, "as the trainer counts", dropped->from->metric);
-  if (rate != NULL && facts_mean(rate->from->value, rate->from->n, 1, 302, &mean, NULL) == GL_OK)
-    number_row(t, "fraction kept", mean, "", rate->from->metric);
+  size_t n = known_row(t, "trend of the oldest version's lag", f->trend, "versions per 100 updates",
+                       versions);
+  n += known_row(t, "largest lag of a token", alone(f->most), "versions", versions);
+  n += known_row(t, "length of a response per version of its lag", f->length_by_lag, "tokens",
+                 versions);
+  n += known_row(t, "fraction of responses dropped", f->dropped_fraction, "", from);
+  n += known_row(t, "mean length of trained responses", f->kept_length, "tokens", from);
+  n += known_row(t, "mean length of dropped responses", f->dropped_length, "tokens", from);
+  n += known_row(t, "dropped / trained length", f->length_ratio, "", from);
+  n += known_row(t, "change of the mean length by dropping", f->shift, "fraction", from);
+  if (dropped != NULL)
+    n += known_row(t, "dropped in a step", mean_of(dropped, 301), "as the trainer counts",
+                   dropped->from->metric);
+  if (rate != NULL) n += known_row(t, "fraction kept", mean_of(rate, 302), "", rate->from->metric);
+  hide_if_empty(t, n, 4);
   if (isnan(f->dropped_fraction.value) && dropped == NULL && rate == NULL)
     unknown_line(to, "which responses were dropped, and how long they were", NULL);
   else if (isnan(f->dropped_length.value) && f->dropped_fraction.value != 0)
@@ -385,9 +418,7 @@ static gl_status section_weights(table *to, const diagnosis *d, gl_error *err) {
   for (size_t u = 0; u < d->n_updates; ++u)
     if (!isnan(d->update[u].improbable)) improbable += d->update[u].improbable;
   if (ess != NULL) {
-    interval mean;
-    status = facts_mean(ess->from->value, ess->from->n, 1, 311, &mean, err);
-    number_row(numbers_begin(to, "logged"), "ESS of the method that ran", mean, "",
+    number_row(numbers_begin(to, "logged"), "ESS of the method that ran", mean_of(ess, 311), "",
                ess->from->metric);
   }
   if (d->divergence.all.tokens == 0) {
@@ -491,6 +522,7 @@ static void section_changes(table *to, const diagnosis *d) {
                                          TABLE_KEY("instead", TABLE_TEXT)};
   table *t = table_rows(table_field(to, "findings"), columns, sizeof columns / sizeof *columns);
   table_gap(t);
+  hide_if_empty(t, d->n_findings, 9);
   for (size_t i = 0; i < d->n_findings && i < DIAGNOSE_CHANGES; ++i)
     put_finding(t, d, &d->finding[i]);
   for (size_t i = 0; i < d->n_findings && i < DIAGNOSE_CHANGES; ++i) {

@@ -82,16 +82,23 @@ static table *warnings_begin(table *to) {
   return t;
 }
 
-/* Adds the alarms of a metric for which the study has a rate. Returns 1 if it has one. */
-static int put_warning(table *t, const diagnosis *d, const watched_metric *w) {
+/* Metrics of the log that have a rate, and alarms. */
+typedef struct warning_counts {
+  size_t known, alarms;
+} warning_counts;
+
+/* Adds the alarms of a metric for which the study has a rate. */
+static void put_warning(table *t, const diagnosis *d, const watched_metric *w,
+                        warning_counts *counts) {
   const drift_rule rule = drift_rule_default();
-  int known = 0;
+  bool known = false;
   for (int falls = 0; falls < 2; ++falls) {
     const interval rate = rate_interval(d, w->m, falls == 1, "false_alarm_rate");
     if (isnan(rate.value)) continue;
-    known = 1;
+    known = true;
     const size_t at = drift_alarm(w->value, w->n, falls == 1, &rule);
     if (at == w->n) continue;
+    ++counts->alarms;
     table_row(t);
     table_text(t, metric_about(w->m)->name);
     table_text(t, falls ? "halved" : "doubled");
@@ -100,47 +107,58 @@ static int put_warning(table *t, const diagnosis *d, const watched_metric *w) {
     interval_cell(t, rate_interval(d, w->m, falls == 1, "warned_share"));
     table_text(t, w->from);
   }
-  return known;
+  counts->known += known;
 }
 
-static int put_token_warnings(table *t, const diagnosis *d, double *value) {
+static void put_token_warnings(table *t, const diagnosis *d, double *value,
+                               warning_counts *counts) {
   static const metric watched[] = {METRIC_KL_K3_SEQ, METRIC_M2_LOG_RATIO, METRIC_REWARD_MEAN,
                                    METRIC_RESPONSE_LENGTH, METRIC_ESS};
-  int known = 0;
   for (size_t k = 0; k < sizeof watched / sizeof *watched; ++k)
     if (metric_of_tokens(d, watched[k], value))
-      known +=
-          put_warning(t, d, &(watched_metric){watched[k], value, d->n_updates, "token-level log"});
-  return known;
+      put_warning(t, d, &(watched_metric){watched[k], value, d->n_updates, "token-level log"},
+                  counts);
 }
 
-static int put_series_warnings(table *t, const diagnosis *d) {
-  int known = 0;
+static void put_series_warnings(table *t, const diagnosis *d, warning_counts *counts) {
   for (size_t i = 0; d->gathered != NULL && i < d->gathered->n_series; ++i) {
     const gathered_series *s = &d->gathered->series[i];
     if (s->what.known < METRIC_COUNT)
-      known += put_warning(t, d, &(watched_metric){s->what.known, s->value, s->n, s->metric});
+      put_warning(t, d, &(watched_metric){s->what.known, s->value, s->n, s->metric}, counts);
   }
-  return known;
+}
+
+static void put_warning_words(table *to, const diagnosis *d, const warning_counts *counts) {
+  const drift_rule rule = drift_rule_default();
+  if (counts->known == 0) {
+    table_line(to,
+               "No metric of this log has a stored rate of false alarms, and there is no warning "
+               "without its rate. Series that have one: gradient norm, entropy, mean reward.");
+    return;
+  }
+  table_line(
+      to,
+      "%zu metrics were watched; %zu alarms. Alarm: the mean of %zu updates is above %g times "
+      "or below 1/%g of the median of the first %zu.",
+      counts->known, counts->alarms, rule.window, rule.factor, rule.factor, rule.begin);
+  table_line(to,
+             "Rates: of %.0f surviving and %.0f collapsing runs of the recipe edges (a small "
+             "transformer that learns addition, fresh data). Other models and tasks may differ.",
+             stored_number(d->request.rates, "survived"),
+             stored_number(d->request.rates, "fallen"));
 }
 
 gl_status warnings_section(table *to, const diagnosis *d, gl_error *err) {
-  const drift_rule rule = drift_rule_default();
   arena work = {0};
   double *value = ARENA_ARRAY(&work, double, d->n_updates);
+  warning_counts counts = {0};
   gl_status status = arena_check(&work, "the metrics of a log", err);
   if (status == GL_OK) {
     table *t = warnings_begin(to);
-    const int known = put_token_warnings(t, d, value) + put_series_warnings(t, d);
-    table_count(table_field(to, "metrics_watched"), (size_t)known);
-    table_line(
-        to,
-        "%d metrics of this log have stored rates. Alarm: the mean of %zu updates is above %g "
-        "times or below 1/%g of the median of the first %zu. Rates: of %.0f surviving and "
-        "%.0f collapsing runs of the study `edges` (a small transformer, data without "
-        "delay); other models and tasks may differ.",
-        known, rule.window, rule.factor, rule.factor, rule.begin,
-        stored_number(d->request.rates, "survived"), stored_number(d->request.rates, "fallen"));
+    put_token_warnings(t, d, value, &counts);
+    put_series_warnings(t, d, &counts);
+    for (size_t c = 0; c < 6 && counts.alarms == 0; ++c) table_hide_head(t, c);
+    put_warning_words(to, d, &counts);
   }
   arena_fini(&work);
   return status;

@@ -92,7 +92,10 @@ static gl_status print_json_page(const diagnosis *d, gl_error *err) {
 }
 
 static gl_status print_text_page(const diagnosis *d, gl_error *err) {
+  char lead[1024];
   gl_status status = GL_OK;
+  diagnosis_lead(d, lead, sizeof lead);
+  printf("%s\n\n", lead);
   for (int s = 0; s < DIAGNOSE_SECTIONS && status == GL_OK; ++s) {
     table *t = section_document(d, (diagnose_section)s, &status, err);
     if (status == GL_OK) {
@@ -105,7 +108,10 @@ static gl_status print_text_page(const diagnosis *d, gl_error *err) {
 }
 
 static gl_status diagnose_write_sections(html *h, const diagnosis *d, gl_error *err) {
+  char lead[1024];
   gl_status status = GL_OK;
+  diagnosis_lead(d, lead, sizeof lead);
+  html_markup(h, "<p class=\"lead\">"), html_text(h, lead), html_markup(h, "</p>\n");
   h->level = 2;
   for (int s = 0; s < DIAGNOSE_SECTIONS && status == GL_OK; ++s) {
     const char *id = diagnose_section_id((diagnose_section)s);
