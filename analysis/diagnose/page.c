@@ -150,7 +150,7 @@ static const struct {
 };
 
 /* The mean over updates; NaN if memory is short. */
-static interval mean_of(const role_series *s, uint64_t entity) {
+static interval series_mean_of(const role_series *s, uint64_t entity) {
   interval mean;
   return facts_mean(s->from->value, s->from->n, 1, entity, &mean, NULL) == GL_OK ? mean
                                                                                  : alone(NAN);
@@ -161,7 +161,7 @@ static void series_mean(table *t, const role_series *s, const char *meaning) {
   for (size_t i = 0; i < s->from->n; ++i) most = fmax(most, s->from->value[i]);
   table_row(t);
   table_text(t, s->definition != NULL ? s->definition : s->from->metric);
-  interval_cell(t, mean_of(s, 300));
+  interval_cell(t, series_mean_of(s, 300));
   table_real(t, most);
   table_text(t, meaning);
   table_text(t, s->from->metric);
@@ -245,9 +245,10 @@ static void put_dropping(table *to, const diagnosis *d, const trainer_info *trai
   n += known_row(t, "dropped / trained length", f->length_ratio, "", from);
   n += known_row(t, "change of the mean length by dropping", f->shift, "fraction", from);
   if (dropped != NULL)
-    n += known_row(t, "dropped in a step", mean_of(dropped, 301), "as the trainer counts",
+    n += known_row(t, "dropped in a step", series_mean_of(dropped, 301), "as the trainer counts",
                    dropped->from->metric);
-  if (rate != NULL) n += known_row(t, "fraction kept", mean_of(rate, 302), "", rate->from->metric);
+  if (rate != NULL)
+    n += known_row(t, "fraction kept", series_mean_of(rate, 302), "", rate->from->metric);
   hide_if_empty(t, n, 4);
   if (isnan(f->dropped_fraction.value) && dropped == NULL && rate == NULL)
     unknown_line(to, "which responses were dropped, and how long they were", NULL);
@@ -418,8 +419,8 @@ static gl_status section_weights(table *to, const diagnosis *d, gl_error *err) {
   for (size_t u = 0; u < d->n_updates; ++u)
     if (!isnan(d->update[u].improbable)) improbable += d->update[u].improbable;
   if (ess != NULL) {
-    number_row(numbers_begin(to, "logged"), "ESS of the method that ran", mean_of(ess, 311), "",
-               ess->from->metric);
+    number_row(numbers_begin(to, "logged"), "ESS of the method that ran", series_mean_of(ess, 311),
+               "", ess->from->metric);
   }
   if (d->divergence.all.tokens == 0) {
     unknown_line(to,

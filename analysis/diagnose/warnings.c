@@ -11,7 +11,7 @@
 /* --- rates of a stored study: text of a file of analysis/stored.h --- */
 
 /* The number of a key; NaN if the text does not have it. */
-static double stored_number(const char *text, const char *key) {
+static double rates_number(const char *text, const char *key) {
   const size_t n = strlen(key);
   for (const char *at = text; at != NULL && (at = strstr(at, key)) != NULL; at += n)
     if ((at == text || at[-1] == '\n') && at[n] == '\t') return strtod(at + n + 1, NULL);
@@ -22,7 +22,7 @@ static double rate_number(const diagnosis *d, metric m, bool falls, const char *
   char key[160];
   snprintf(key, sizeof key, "warnings[%s,%s].%s", metric_about(m)->name, falls ? "falls" : "rises",
            member);
-  return stored_number(d->request.rates, key);
+  return rates_number(d->request.rates, key);
 }
 
 static interval rate_interval(const diagnosis *d, metric m, bool falls, const char *member) {
@@ -144,8 +144,7 @@ static void put_warning_words(table *to, const diagnosis *d, const warning_count
   table_line(to,
              "Rates: of %.0f surviving and %.0f collapsing runs of the recipe edges (a small "
              "transformer that learns addition, fresh data). Other models and tasks may differ.",
-             stored_number(d->request.rates, "survived"),
-             stored_number(d->request.rates, "fallen"));
+             rates_number(d->request.rates, "survived"), rates_number(d->request.rates, "fallen"));
 }
 
 gl_status warnings_section(table *to, const diagnosis *d, gl_error *err) {
