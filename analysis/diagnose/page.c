@@ -346,12 +346,17 @@ static void section_divergence(table *to, const diagnosis *d) {
 
 /* --- 4 --- */
 
-static gl_status row_means(const diagnosis *d, const row_facts *row, interval of[ROW_VALUES],
-                           gl_error *err) {
-  gl_status status = GL_OK;
-  for (int k = 0; k < ROW_VALUES && status == GL_OK; ++k)
-    status = facts_mean(row->value + k, d->n_updates, ROW_VALUES, 310, &of[k], err);
-  return status;
+/* The mean over updates; NaN values are left out. */
+static double row_mean(const diagnosis *d, const row_facts *row, row_value k) {
+  double sum = 0;
+  size_t n = 0;
+  for (size_t u = 0; u < d->n_updates; ++u) {
+    const double value = row->value[u * ROW_VALUES + (size_t)k];
+    if (isnan(value)) continue;
+    sum += value;
+    ++n;
+  }
+  return n > 0 ? sum / (double)n : NAN;
 }
 
 /* Sums over updates: improbable wrong responses, and those of them that the algorithm drops. */
@@ -393,8 +398,9 @@ static double most_of(const diagnosis *d, const row_facts *row, row_value k) {
 }
 
 static gl_status put_algorithm(table *t, const diagnosis *d, const row_facts *row, gl_error *err) {
-  interval of[ROW_VALUES];
-  const gl_status status = row_means(d, row, of, err);
+  interval ess;
+  const gl_status status =
+      facts_mean(row->value + ROW_ESS, d->n_updates, ROW_VALUES, 310, &ess, err);
   if (status != GL_OK) return status;
   table_row(t);
   if (row->n == 0) table_hide_row(t);
@@ -403,10 +409,12 @@ static gl_status put_algorithm(table *t, const diagnosis *d, const row_facts *ro
   table_flag(t, row->ran);
   table_count(t, row->n), table_count(t, row->n_refused);
   table_text(t, row->n_refused > 0 ? row->why : NULL);
-  interval_cell(t, of[ROW_ESS]);
+  interval_cell(t, ess);
   table_real(t, most_of(d, row, ROW_WEIGHT_MAX));
-  table_real(t, of[ROW_CLIPPED_POSITIVE].value), table_real(t, of[ROW_CLIPPED_NEGATIVE].value);
-  table_real(t, of[ROW_GATED_POSITIVE].value), table_real(t, of[ROW_GATED_NEGATIVE].value);
+  table_real(t, row_mean(d, row, ROW_CLIPPED_POSITIVE)),
+      table_real(t, row_mean(d, row, ROW_CLIPPED_NEGATIVE));
+  table_real(t, row_mean(d, row, ROW_GATED_POSITIVE)),
+      table_real(t, row_mean(d, row, ROW_GATED_NEGATIVE));
   table_real(t, dropped_of(d, row));
   return GL_OK;
 }

@@ -56,7 +56,7 @@ static diagnose_batch batch_of(const token_batch *from) {
   return (diagnose_batch){.in = &from->input,
                           .step = from->step,
                           .n_dropped = (double)from->n_untrained,
-                          .dropped_tokens = NAN,
+                          .dropped_tokens = from->untrained_tokens,
                           .dropped_tokens_squared = NAN};
 }
 

@@ -217,6 +217,16 @@ static void finish_record(token_builder *b) {
                            .has_rewards = true};
 }
 
+static void count_untrained(token_builder *b) {
+  token_batch *out = &b->batch;
+  for (size_t i = 0; i < b->n; ++i) {
+    const token_response *r = &b->response[i];
+    if (r->tokens > 0) continue;
+    ++out->n_untrained;
+    out->untrained_tokens += r->untrained > 0 ? (double)r->untrained : NAN;
+  }
+}
+
 gl_status token_builder_finish(token_builder *b, gl_error *err) {
   token_batch *out = &b->batch;
   size_t n = 0;
@@ -239,7 +249,7 @@ gl_status token_builder_finish(token_builder *b, gl_error *err) {
     out->has_rewards = b->has_rewards;
     out->grouping = b->request->group_size > 0 ? TOKEN_GROUPS_OF_SIZE : b->grouping;
     out->advantages_vary = b->advantages_vary;
-    for (size_t i = 0; i < b->n; ++i) out->n_untrained += b->response[i].tokens == 0;
+    count_untrained(b);
   }
   free(place);
   return status;

@@ -25,6 +25,7 @@ typedef struct token_response {
   double reward, advantage;
   token_sample sample;
   size_t first, tokens; /* of the columns; no tokens: not trained */
+  size_t untrained;     /* tokens that would be trained if the response was; 0: unknown */
 } token_response;
 
 typedef struct token_builder {

@@ -118,6 +118,7 @@ static gl_status read_sample(token_builder *b, const token_line *line, const sca
   if (status == GL_OK) status = token_read_mask(b, &t, line, piece[NEMO_MASK], err);
   if (status == GL_OK && piece[NEMO_TOKENS].text != NULL)
     status = token_read_prompt(b, &t, line, "token_ids", piece[NEMO_TOKENS], err);
+  r->untrained = kept == 0 ? t.n : 0;
   if (status != GL_OK || kept == 0 || t.n == 0) return status;
   token_builder_reserve(b, t.n);
   status = token_read_logs(b, &t, line, "prev_logprobs", piece[NEMO_LOGP], TOKEN_LOGP, err);

@@ -63,8 +63,9 @@ typedef struct token_batch {
   /* [n_tokens] version of the weights that sampled the token, as the trainer counts; NULL: unknown.
    * version_gap is learner_version less this where both are known. */
   const double *version;
-  double learner_version; /* before this step, counted like `version`; NaN: unknown */
-  size_t n_untrained;     /* responses without trained tokens, which are not in the batch */
+  double learner_version;  /* before this step, counted like `version`; NaN: unknown */
+  size_t n_untrained;      /* responses without trained tokens, which are not in the batch */
+  double untrained_tokens; /* tokens of them that would be trained if they were; NaN: unknown */
 } token_batch;
 
 typedef struct token_request {

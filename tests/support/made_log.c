@@ -8,7 +8,7 @@
 
 made_plan made_healthy(void) {
   return (made_plan){
-      .floor = 5e-4, .slope = 5e-4, .lags = 4, .groups = 8, .size = 8, .updates = 24};
+      .floor = 5e-4, .slope = 5e-4, .lags = 4, .groups = 8, .size = 8, .updates = 16};
 }
 
 made_plan made_with(diagnose_cause cause) {
@@ -131,6 +131,56 @@ void made_write(const made_plan *plan, const char *path, bool has_versions) {
     made_update_fini(&m);
   }
   CU_ASSERT_EQUAL(fclose(to), 0);
+}
+
+/* A list in a list, as NeMo-RL writes it: two tokens of the prompt, then n values. */
+static void write_nested(FILE *to, const char *name, const double *value, size_t n, double prompt) {
+  fprintf(to, ", \"%s\": [[%g, %g", name, prompt, prompt);
+  for (size_t t = 0; t < n; ++t) fprintf(to, ", %.9g", value[t]);
+  fputs("]]", to);
+}
+
+static void write_sample(FILE *to, const policy_input *in, size_t i, size_t idx, bool is_kept,
+                         size_t n) {
+  double one[256];
+  const size_t first = in->token_start[i], group = i / (in->n_responses / in->n_groups);
+  CU_ASSERT_FATAL(n < 256 && first + n <= in->n_tokens);
+  fprintf(to, "{\"content\": [\"\"], \"rewards\": [%g], \"input_lengths\": [%zu]", in->reward[i],
+          n + 2);
+  for (size_t t = 0; t < n; ++t) one[t] = 1;
+  write_nested(to, "token_ids", one, n, (double)group + 2);
+  write_nested(to, "token_loss_mask", one, n, 0);
+  fprintf(to, ", \"sample_loss_mask\": [%d]", is_kept);
+  for (size_t t = 0; t < n; ++t) one[t] = 2 * in->reward[i] - 1;
+  write_nested(to, "advantages", one, n, 0);
+  write_nested(to, "generation_logprobs", in->logq + first, n, 0);
+  write_nested(to, "prev_logprobs", in->logp + first, n, 0);
+  fprintf(to, ", \"idx\": %zu}\n", idx);
+}
+
+/* Dropped responses repeat trained ones, of the given length. */
+static void write_nemo_step(FILE *to, const made_plan *plan, const policy_input *in) {
+  const size_t dropped = (size_t)(plan->dropped * (double)in->n_responses);
+  size_t idx = 0;
+  for (size_t i = 0; i < in->n_responses; ++i)
+    write_sample(to, in, i, idx++, true, in->token_start[i + 1] - in->token_start[i]);
+  for (size_t i = 0; i < dropped; ++i)
+    write_sample(
+        to, in, i, idx++, false,
+        (size_t)(plan->dropped_length * (double)(in->token_start[i + 1] - in->token_start[i])));
+}
+
+void made_write_nemo(const made_plan *plan, const char *folder) {
+  for (size_t u = 0; u < plan->updates; ++u) {
+    char path[512];
+    made_update m = made_update_of(plan, u);
+    snprintf(path, sizeof path, "%s/train_data_step%zu.jsonl", folder, u + 1);
+    FILE *to = fopen(path, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+    write_nemo_step(to, plan, &m.in);
+    CU_ASSERT_EQUAL(fclose(to), 0);
+    made_update_fini(&m);
+  }
 }
 
 void made_series(const char *path, double wait, double sync) {

@@ -37,6 +37,10 @@ void made_update_fini(made_update *u);
 /* Writes the updates as gepolab's group log, one record a line. has_versions: with version_gap. */
 void made_write(const made_plan *plan, const char *path, bool has_versions);
 
+/* Writes the updates as NeMo-RL does, FOLDER/train_data_step1.jsonl and so on: without versions,
+ * and with the dropped responses, whose sample_loss_mask is 0. */
+void made_write_nemo(const made_plan *plan, const char *folder);
+
 /* Writes 24 steps of TRL's asynchronous trainer as JSON Lines: a step of 100 s of which the trainer
  * waits `wait`, copies weights for `sync`, and trains for the rest. */
 void made_series(const char *path, double wait, double sync);

@@ -144,6 +144,42 @@ static void logs_of_one_run_are_read_together(void) {
   folder_remove(&f), folder_remove(&other);
 }
 
+/* --- NeMo-RL: a folder without versions, with dropped responses --- */
+
+static void check_nemo(const made_plan *plan, const char *cause) {
+  char folder[] = "/tmp/gepolab-nemo-XXXXXX", path[128];
+  CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+  made_write_nemo(plan, folder);
+  cJSON *j = CLI_JSON("diagnose", folder, "--json");
+  const cJSON *findings = cJSON_GetObjectItem(cJSON_GetObjectItem(j, "changes"), "findings");
+  CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(findings), cause != NULL);
+  if (cause != NULL)
+    CU_ASSERT_STRING_EQUAL(
+        cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(findings, 0), "cause")), cause);
+  CU_ASSERT_STRING_EQUAL(
+      cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(j, "read"), "trainer")),
+      "nemo_rl");
+  cJSON_Delete(j);
+  for (size_t u = 1; u <= plan->updates; ++u) {
+    snprintf(path, sizeof path, "%s/train_data_step%zu.jsonl", folder, u);
+    unlink(path);
+  }
+  CU_ASSERT_EQUAL(rmdir(folder), 0);
+}
+
+static void causes_are_named_in_folders_of_nemo_rl(void) {
+  made_plan plan = made_healthy();
+  check_nemo(&plan, NULL);
+  plan = made_with(CAUSE_DISCARD);
+  check_nemo(&plan, "discard_bias");
+  plan.dropped_length = 1;
+  check_nemo(&plan, NULL);
+  plan = made_with(CAUSE_AGE);
+  check_nemo(&plan, "age");
+  plan = made_with(CAUSE_MISMATCH);
+  check_nemo(&plan, "engine_mismatch");
+}
+
 /* --- against NumPy: tests/golden/diagnose.py --- */
 
 static const cJSON *row_named(const cJSON *rows, const char *key, const char *name) {
@@ -226,4 +262,4 @@ SUITE(diagnose_suite, "cli: diagnose", TEST(the_page_has_seven_sections_in_every
       TEST(the_html_page_is_written_whole), TEST(a_log_without_versions_says_what_to_log),
       TEST(age_is_found_without_versions_from_the_first_update), TEST(recipes_of_changes_are_valid),
       TEST(what_limits_the_speed_is_named), TEST(logs_of_one_run_are_read_together),
-      TEST(numbers_and_intervals_are_those_of_numpy));
+      TEST(causes_are_named_in_folders_of_nemo_rl), TEST(numbers_and_intervals_are_those_of_numpy));
