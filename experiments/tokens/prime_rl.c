@@ -1,8 +1,8 @@
 /* prime-rl's token_exports/step_N/rank_R.jsonl, a line for each sequence, written with
  * trainer.enable_token_export by src/prime_rl/trainer/rl/token_export.py (schema_version 1) at
  * commit 559b447. The file has advantages and no rewards, and neither groups nor versions of the
- * sampler. Log-probabilities stand at the token that they are of (shift_tensor_right,
- * train.py:446).
+ * sampler; step N trains version N - 1 (train.py:271 and 575). Log-probabilities stand at the token
+ * that they are of (shift_tensor_right, train.py:446).
  *
  * Groups: sequences of a step with the same prompt tokens, on all ranks. */
 #include "experiments/tokens/formats.h"
@@ -82,6 +82,7 @@ static gl_status follow_sequence(token_builder *b, const token_line *line, const
                         "are missing, or two runs are mixed",
                         (double)index, (double)expected, (double)rank);
   b->step = (double)step;
+  b->learner_version = (double)step - 1;
   b->rank = rank;
   b->index = index;
   return GL_OK;
