@@ -22,6 +22,7 @@ def test_layouts_and_types_agree(batch, row):
     del batch["lengths"]
     extra = {"log_denominator": np.array([-1.0, -1.5])}
     batch["version_gap"] = np.full((8, 9), 3.0)
+    batch["logref"] = batch["logq"] - 0.1
     want = call(batch, row, **extra)
     turned = {name: np.asfortranarray(value) if value.ndim == 2 else value for name, value in batch.items()}
     assert call(turned, row, **extra).loss == want.loss
