@@ -223,6 +223,11 @@ for study in "$@"; do
       keep bias_groups bias bias_groups
       keys='^\[[^#]*\]\.(kl_exact|scaled_bias|mse)$'
       keep denominators bias denominators
+      keys=
+      keep bias_directions bias bias_directions
+      keep bias_directions_solved bias bias_directions learner_probs=[0.85,0.05,0.05,0.05] world.rewards=[1,0,0,0]
+      keep bias_directions_hard bias bias_directions learner_probs=[0.05,0.35,0.3,0.3] world.rewards=[1,0,0,0]
+      keep bias_directions_six bias bias_directions learner_probs=[0.3,0.25,0.2,0.1,0.1,0.05] world.rewards=[0,1,0,0,1,0]
       keys='^\[(grpo|gspo|gepo|gepo\(clip=none\)),8,exact,[0-9]*\]\.(kl_exact|cosine)$'
       keep bias_staleness bias bias_staleness
       keys='\.(kl_exact|cosine|return)$'
