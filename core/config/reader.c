@@ -214,6 +214,18 @@ static const char *meant(const cfg_reader *r, const char *key, char text[FIELD_H
                                                               : fields_elsewhere(key, path, text);
 }
 
+/* Says so where the key is one of the section with other settings, as world.model is of kind llm.
+ */
+static const char *of_another_kind(const cfg_reader *r, const char *key, char text[]) {
+  char path[FIELD_PATH_SIZE];
+  snprintf(path, sizeof path, "%s.%.64s", r->path, key);
+  *text = '\0';
+  if (*r->path != '\0' && fields_of_item(path) != NULL)
+    snprintf(text, FIELD_HINT_SIZE, " of this kind (`gepolab list fields %.160s` says of which)",
+             path);
+  return text;
+}
+
 gl_status cfg_end(cfg_reader *r) {
   if (r->status != GL_OK || r->map == NULL) return r->status;
   for (size_t i = 0; i < r->map->n; ++i) {
@@ -225,9 +237,11 @@ gl_status cfg_end(cfg_reader *r) {
     if (*meant(r, e->key, other) != '\0')
       return r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'; write %s",
                                      e->key, r->section, other);
-    r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'%s; it knows: %s",
-                            e->key, r->section, cfg_hint(e->key, r->asked, r->n_asked, near),
-                            listed(r->asked, r->n_asked, all, sizeof all));
+    const char *hint = of_another_kind(r, e->key, other);
+    if (*hint == '\0') hint = cfg_hint(e->key, r->asked, r->n_asked, near);
+    r->status =
+        cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'%s; it knows: %s", e->key,
+                    r->section, hint, listed(r->asked, r->n_asked, all, sizeof all));
     return r->status;
   }
   return GL_OK;
