@@ -189,8 +189,9 @@ static const cluster_preset preset_table[] = {
     {.name = "prime_rl_08",
      .about = "groups stream without a gate, and are cancelled in flight when they are too old "
               "(prime-rl 0.8)",
-     .source = "prime-rl 0.8.0, src/prime_rl/orchestrator/{orchestrator,dispatcher,train_sink}.py "
-               "at 559b447",
+     .source =
+         "prime-rl 0.8.0, src/prime_rl/orchestrator: orchestrator.py, dispatcher.py, train_sink.py "
+         "at 559b447",
      .read = "2026-08",
      .mapping =
          "max_off_policy_steps: window (8), stale: discard, cancel_stale: true; no "
