@@ -21,7 +21,7 @@ EMULATED  := $(patsubst llm/backend/cuda/%.cu,$(BUILD)/emulate/cuda/%.o,$(wildca
 EMULATED_TESTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard experiments/bench/gpu*.c) $(patsubst %,experiments/bench/%.c,bench workload) \
                     experiments/base/args.c experiments/base/memory.c experiments/base/process.c experiments/base/program.c \
                     tests/support/main.c $(wildcard tests/llm/backend/cuda/*.c) \
-                    tests/support/llm_backend_cases.c tests/support/llm_backend_run.c tests/support/llm_model.c tests/support/llm_files.c)
+                    tests/support/llm_backend_cases.c tests/support/llm_backend_run.c tests/support/llm_model.c tests/support/files.c)
 EMULATED_SUITES := cuda emulated
 EMULATE_CXXFLAGS = -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 -g1 -Wall -Wextra -Wshadow -Werror=switch-enum -Wno-unknown-pragmas \
                     $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=undefined) $(RACE_DEFINE)

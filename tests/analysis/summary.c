@@ -2,6 +2,7 @@
  * correlations. */
 #include "analysis/summary.h"
 #include "analysis/import/report.h"
+#include "tests/support/files.h"
 #include "tests/support/json.h"
 #include "tests/support/suite.h"
 #include "tests/support/tables.h"
@@ -185,13 +186,6 @@ SUITE(study, "analysis: studies", TEST(a_study_is_summarised_cell_by_cell),
 
 static const char csv[] = "build/analysis_analyze_test.csv";
 
-static void write_file(const char *text) {
-  FILE *f = fopen(csv, "wb");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-  fputs(text, f);
-  CU_ASSERT_EQUAL(fclose(f), 0);
-}
-
 /* What it prints; json may be NULL. */
 static char *analysed(table_form form, cJSON **json) {
   gl_error err = {0};
@@ -210,7 +204,7 @@ static const char export_text[] = "Step,[x]a - eval/score,b - eval/score\n"
                                   "1,0.25,\n2,0.75,3\n3,0.5,1\n";
 
 static void every_run_of_an_export_has_its_ends_and_mean(void) {
-  write_file(export_text);
+  files_put(csv, export_text);
   cJSON *json = NULL;
   char *text = analysed(TABLE_AS_TEXT, &json);
   CU_ASSERT_STRING_EQUAL(text, "run      metric  better  n  best  at  last  at   gap  run mean\n"
@@ -239,7 +233,7 @@ static void every_run_of_an_export_has_its_ends_and_mean(void) {
 }
 
 static void what_is_not_finite_is_counted_and_never_best(void) {
-  write_file("step,gepo,grpo,gspo\n0,0.1,0.1,0.1\n1,0.5,0.6,0.3\n2,nan,inf,inf\n3,NaN,0.4,\n");
+  files_put(csv, "step,gepo,grpo,gspo\n0,0.1,0.1,0.1\n1,0.5,0.6,0.3\n2,nan,inf,inf\n3,NaN,0.4,\n");
   cJSON *json = NULL;
   char *text = analysed(TABLE_AS_TEXT, &json);
   const cJSON *runs = member_at(json, "runs"), *gepo = cJSON_GetArrayItem(runs, 0),
@@ -265,11 +259,11 @@ static void files_that_are_neither_a_study_nor_an_export_are_refused(void) {
   CU_ASSERT_EQUAL(analyze_file(t, csv, &err), GL_EIO);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot be opened"));
   gl_error_clear(&err);
-  write_file("Step,a - m\n1,one\n");
+  files_put(csv, "Step,a - m\n1,one\n");
   CU_ASSERT_EQUAL(analyze_file(t, csv, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, ":2:3: "));
   gl_error_clear(&err);
-  write_file("SQLite format 3");
+  files_put(csv, "SQLite format 3");
   CU_ASSERT_NOT_EQUAL(analyze_file(t, csv, &err), GL_OK);
   gl_error_clear(&err);
   FILE *f = fopen(csv, "wb");
@@ -285,7 +279,7 @@ static void a_stream_that_fails_is_told(void) {
   FILE *full = fopen("/dev/full", "w");
   if (full == NULL) SKIP("no /dev/full");
   setvbuf(full, NULL, _IONBF, 0);
-  write_file(export_text);
+  files_put(csv, export_text);
   table *t = table_document();
   CU_ASSERT_EQUAL(analyze_file(t, csv, &err), GL_OK);
   CU_ASSERT_EQUAL(table_write(t, TABLE_AS_TEXT, full, &err), GL_EIO);

@@ -3,6 +3,7 @@
 #include "core/config/fields.h"
 #include "library/gepolab.h"
 #include "tests/support/cli.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <math.h>
@@ -103,24 +104,17 @@ static void every_key_of_a_recipe_is_taken(void) {
   }
 }
 
-static void write_text(const char *path, const char *text) {
-  FILE *to = fopen(path, "w");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-  fputs(text, to);
-  CU_ASSERT_EQUAL_FATAL(fclose(to), 0);
-}
-
 static void a_recipe_in_a_file_finds_files_beside_it(void) {
   char folder[64], base[128], recipe[128], delays[128];
   cli_scratch_make(folder);
   cli_path(base, folder, "base.yaml");
   cli_path(recipe, folder, "mine.yaml");
   cli_path(delays, folder, "delays.csv");
-  write_text(delays, "3\n3\n");
-  write_text(base, "steps: 30\ncluster: {preset: fifo, samplers: 1, generation: 1,\n"
-                   "  learner: {step: 1, eval_pause: 0}}\n");
-  write_text(recipe, "include: base.yaml\nsteps: 20\n"
-                     "cluster: {delay: {law: empirical, file: delays.csv}}\n");
+  files_put(delays, "3\n3\n");
+  files_put(base, "steps: 30\ncluster: {preset: fifo, samplers: 1, generation: 1,\n"
+                  "  learner: {step: 1, eval_pause: 0}}\n");
+  files_put(recipe, "include: base.yaml\nsteps: 20\n"
+                    "cluster: {delay: {law: empirical, file: delays.csv}}\n");
   gepolab_simulation *run;
   gepolab_trained last;
   gepolab_error err = {.text = ""};
@@ -131,7 +125,7 @@ static void a_recipe_in_a_file_finds_files_beside_it(void) {
   CU_ASSERT_EQUAL_FATAL(gepolab_simulation_read(run, 19, 1, &last), 1);
   CU_ASSERT_EQUAL(last.version - last.drawn_at, 4);
   gepolab_simulation_free(run);
-  write_text(recipe, "include: base.yaml\nstpes: 20\n");
+  files_put(recipe, "include: base.yaml\nstpes: 20\n");
   CU_ASSERT_EQUAL(gepolab_simulate_file(&run, recipe, 1, &err), GEPOLAB_EINPUT);
   check_text(&err, recipe, ":2:1: unknown key 'stpes'");
   cli_path(recipe, folder, "nothing.yaml");

@@ -2,6 +2,7 @@
 #include "sim/delay.h"
 #include "sim/link.h"
 #include "sim/schedule.h"
+#include "tests/support/files.h"
 #include "tests/support/json.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
@@ -124,20 +125,16 @@ static void empirical_dists_interpolate_what_was_measured(void) {
   unlink(path);
 }
 
-static void write_file(const char *folder, const char *name, const char *text) {
-  char path[100];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *f = fopen(path, "w");
-  CU_ASSERT_FATAL(f != NULL);
-  fputs(text, f);
-  fclose(f);
+static void put_file(const char *folder, const char *name, const char *text) {
+  char path[FILES_PATH];
+  files_put(files_path(folder, name, path), text);
 }
 
 static void measured_files_are_found_beside_the_recipe(void) {
   char folder[] = "/tmp/gepolab-recipeXXXXXX", recipe[100], csv[100];
   CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
-  write_file(folder, "lengths.csv", "40\n60\n");
-  write_file(folder, "r.yaml", "{preset: fifo, lengths: {law: empirical, file: lengths.csv}}");
+  put_file(folder, "lengths.csv", "40\n60\n");
+  put_file(folder, "r.yaml", "{preset: fifo, lengths: {law: empirical, file: lengths.csv}}");
   snprintf(recipe, sizeof recipe, "%s/r.yaml", folder);
   snprintf(csv, sizeof csv, "%s/lengths.csv", folder);
   cfg_doc *doc = NULL;

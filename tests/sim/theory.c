@@ -3,6 +3,7 @@
  * Random cases have fixed seeds and compare by batch means over 20 blocks: a right form is beyond
  * five standard errors with probability 8e-5 (Student, 19 degrees of freedom) in a quantity. */
 #include "sim/theory.h"
+#include "tests/support/files.h"
 
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
@@ -225,12 +226,6 @@ static theory say(const char *text) {
   return said;
 }
 
-static double next_number(FILE *from) {
-  double v = NAN;
-  CU_ASSERT_FATAL(fscanf(from, "%lf", &v) == 1);
-  return v;
-}
-
 /* A cluster, the quantity that comes first in the golden file, and how many shares follow; the
  * golden chains are cut off, which costs them 1e-7. */
 static void staleness_is_that_of_an_independent_program(void) {
@@ -271,10 +266,10 @@ static void staleness_is_that_of_an_independent_program(void) {
   CU_ASSERT_PTR_NOT_NULL_FATAL(golden);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     theory said = say(cases[i].cluster);
-    ASSERT_CLOSE(said.value[cases[i].quantity].low, next_number(golden), 1e-7);
+    ASSERT_CLOSE(said.value[cases[i].quantity].low, files_number(golden), 1e-7);
     CU_ASSERT_FATAL(said.n_staleness >= cases[i].shares);
     for (size_t k = 0; k < cases[i].shares; ++k)
-      ASSERT_CLOSE(said.staleness[k], next_number(golden), 1e-7);
+      ASSERT_CLOSE(said.staleness[k], files_number(golden), 1e-7);
     sim_theory_fini(&said);
   }
   CU_ASSERT(fscanf(golden, "%lf", &more) != 1);

@@ -1,6 +1,7 @@
 /* Moments of distributions and of largest draws, against SciPy's (tests/golden/theory_moments.py).
  */
 #include "sim/theory_moments.h"
+#include "tests/support/files.h"
 
 #include "tests/support/suite.h"
 
@@ -13,12 +14,6 @@ static delay_dist *dist_of(const char *text) {
   ASSERT_OK(delay_parse(&dist, cfg_root(doc), "law", NAN, &err));
   cfg_free(doc);
   return dist;
-}
-
-static double next_number(FILE *from) {
-  double v = NAN;
-  CU_ASSERT_FATAL(fscanf(from, "%lf", &v) == 1);
-  return v;
 }
 
 static void moments_are_scipys(FILE *golden) {
@@ -39,7 +34,7 @@ static void moments_are_scipys(FILE *golden) {
       double value = NAN;
       CU_ASSERT(moment_is_finite(dist, power));
       ASSERT_OK(moment_of(&value, dist, power, &err));
-      ASSERT_CLOSE(value, next_number(golden), 2e-8);
+      ASSERT_CLOSE(value, files_number(golden), 2e-8);
       delay_free(dist);
     }
 }
@@ -57,14 +52,14 @@ static void largest_draws_are_scipys(FILE *golden) {
     delay_dist *dist = dist_of(cases[i].dist);
     const moment_draws alike = {dist, 1, 0, cases[i].count};
     ASSERT_OK(moment_of_largest(&value, &alike, 1, &err));
-    ASSERT_CLOSE(value, next_number(golden), 2e-8);
+    ASSERT_CLOSE(value, files_number(golden), 2e-8);
     delay_free(dist);
   }
   delay_dist *u = dist_of("{law: uniform, min: 10, max: 30}");
   delay_dist *e = dist_of("{law: exponential, mean: 12}");
   const moment_draws unlike[] = {{u, 1, 0, 3}, {e, 0.5, 5, 5}};
   ASSERT_OK(moment_of_largest(&value, unlike, 2, &err));
-  ASSERT_CLOSE(value, next_number(golden), 2e-8);
+  ASSERT_CLOSE(value, files_number(golden), 2e-8);
   delay_free(u);
   delay_free(e);
 }
@@ -80,7 +75,7 @@ static void longest_lengths_are_numpys(FILE *golden) {
     response_spec spec = {.lengths = dist_of(cases[i].dist), .max_tokens = cases[i].most};
     double value = NAN;
     ASSERT_OK(moment_of_longest(&value, &spec, cases[i].count, &err));
-    ASSERT_CLOSE(value, next_number(golden), 1e-10);
+    ASSERT_CLOSE(value, files_number(golden), 1e-10);
     delay_free(spec.lengths);
   }
 }

@@ -1,5 +1,6 @@
 #define _XOPEN_SOURCE 700 /* nftw */
 #include "tests/support/cli.h"
+#include "tests/support/files.h"
 
 #include "tests/support/suite.h"
 
@@ -63,39 +64,21 @@ void cli_sleep_ms(long ms) {
 
 /* --- running to the end --- */
 
-static char *read_file(const char *path, size_t *size) {
-  FILE *from = fopen(path, "rb");
-  char *text = calloc(1, 1);
-  size_t used = 0, got = 0;
-  char piece[65536];
-  while (from != NULL && (got = fread(piece, 1, sizeof piece, from)) > 0) {
-    text = realloc(text, used + got + 1);
-    CU_ASSERT_FATAL(text != NULL);
-    memcpy(text + used, piece, got);
-    used += got;
-    text[used] = '\0';
-  }
-  if (from != NULL) fclose(from);
-  *size = used;
-  return text;
-}
-
 char *cli_read(const char *path) {
-  size_t size = 0;
-  return read_file(path, &size);
+  char *text = files_text(path);
+  return text != NULL ? text : calloc(1, 1);
 }
 
 cli_result cli_run(const char *input, const char *const *arguments) {
   char folder[64], in[128], out[128], err[128];
-  size_t err_size = 0;
   cli_result r = {0};
   cli_scratch_make(folder);
   cli_path(in, folder, "in");
   cli_write(in, input != NULL ? input : "", input != NULL ? strlen(input) : 0);
   r.code =
       cli_wait(start(arguments, in, cli_path(out, folder, "out"), cli_path(err, folder, "err")));
-  r.out = read_file(out, &r.out_size);
-  r.err = read_file(err, &err_size);
+  r.out = (char *)files_read(out, &r.out_size);
+  r.err = files_text(err);
   cli_scratch_remove(folder);
   return r;
 }
@@ -225,13 +208,8 @@ void cli_scratch_make(char folder[64]) {
   CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
 }
 
-static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *where) {
-  (void)s, (void)kind, (void)where;
-  return remove(path);
-}
-
 void cli_scratch_remove(const char *folder) {
-  nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  files_remove(folder);
 }
 
 const char *cli_path(char path[128], const char *folder, const char *name) {
@@ -240,19 +218,16 @@ const char *cli_path(char path[128], const char *folder, const char *name) {
 }
 
 void cli_write(const char *path, const char *text, size_t size) {
-  FILE *to = fopen(path, "wb");
-  CU_ASSERT_FATAL(to != NULL);
-  CU_ASSERT(fwrite(text, 1, size, to) == size);
-  CU_ASSERT(fclose(to) == 0);
+  files_write(path, text, size);
+}
+
+int cli_has(const char *folder, const char *name) {
+  char path[128];
+  return access(cli_path(path, folder, name), R_OK) == 0;
 }
 
 size_t cli_files_in(const char *folder) {
-  DIR *all = opendir(folder);
-  size_t n = 0;
-  for (struct dirent *e; all != NULL && (e = readdir(all)) != NULL;)
-    n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-  if (all != NULL) closedir(all);
-  return n;
+  return files_count(folder);
 }
 
 cli_result cli_bias(const char *recipe, const char *option) {

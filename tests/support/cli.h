@@ -70,6 +70,8 @@ void cli_scratch_remove(const char *folder);
 /* folder/name; returns path. */
 const char *cli_path(char path[128], const char *folder, const char *name);
 void cli_write(const char *path, const char *text, size_t size);
+/* Whether folder/name can be read. */
+int cli_has(const char *folder, const char *name);
 size_t cli_files_in(const char *folder);
 
 #endif

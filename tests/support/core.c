@@ -1,10 +1,10 @@
 /* A folder for the files of a test, and reading and writing them whole. */
 #include "tests/support/core.h"
+#include "tests/support/files.h"
 
 #include "core/base/hash.h"
 #include "tests/support/suite.h"
 
-#include <dirent.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,65 +24,28 @@ char *scratch_path(const scratch *s, const char *name, char path[SCRATCH_PATH_SI
   return path;
 }
 
-/* Counts the folder's files, removing them on the way if asked. */
-static size_t walk_folder(const scratch *s, int removing) {
-  char path[SCRATCH_PATH_SIZE];
-  size_t n = 0;
-  DIR *dir = opendir(s->folder);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(dir);
-  for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir)) {
-    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-    ++n;
-    if (removing) unlink(scratch_path(s, e->d_name, path));
-  }
-  closedir(dir);
-  return n;
-}
-
 size_t scratch_count(const scratch *s) {
-  return walk_folder(s, 0);
+  return files_count(s->folder);
 }
 
 void scratch_remove(const scratch *s) {
-  walk_folder(s, 1);
-  CU_ASSERT_EQUAL(rmdir(s->folder), 0);
-}
-
-/* A whole file, with a NUL after it. */
-static char *read_bytes(const char *path, size_t *size) {
-  FILE *from = fopen(path, "rb");
-  if (from == NULL) return NULL;
-  CU_ASSERT_EQUAL_FATAL(fseek(from, 0, SEEK_END), 0);
-  *size = (size_t)ftell(from);
-  rewind(from);
-  char *bytes = calloc(*size + 1, 1);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
-  CU_ASSERT_EQUAL_FATAL(fread(bytes, 1, *size, from), *size);
-  fclose(from);
-  return bytes;
+  files_remove(s->folder);
+  CU_ASSERT(access(s->folder, F_OK) != 0);
 }
 
 char *scratch_read(const char *path) {
-  size_t size;
-  return read_bytes(path, &size);
-}
-
-static void write_bytes(const char *path, const char *bytes, size_t size) {
-  FILE *to = fopen(path, "wb");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-  CU_ASSERT_EQUAL_FATAL(fwrite(bytes, 1, size, to), size);
-  CU_ASSERT_EQUAL_FATAL(fclose(to), 0);
+  return files_text(path);
 }
 
 void scratch_write(const char *path, const char *text) {
-  write_bytes(path, text, strlen(text));
+  files_put(path, text);
 }
 
 void scratch_copy(const char *from, const char *to) {
   size_t size = 0;
-  char *bytes = read_bytes(from, &size);
+  unsigned char *bytes = files_read(from, &size);
   CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
-  write_bytes(to, bytes, size);
+  files_write(to, bytes, size);
   free(bytes);
 }
 

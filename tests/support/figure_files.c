@@ -1,5 +1,6 @@
 /* What tests of figures share. */
 #include "tests/support/figure_files.h"
+#include "tests/support/files.h"
 
 #include "tests/support/suite.h"
 
@@ -18,13 +19,8 @@ const char *figure_script(const char *path) {
 }
 
 char *figure_file(const char *folder, const char *name) {
-  char path[128];
-  char *text = calloc(1, 1 << 16);
+  char path[FILES_PATH];
+  char *text = files_text(files_path(folder, name, path));
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *f = fopen(path, "r");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-  CU_ASSERT(fread(text, 1, (1 << 16) - 1, f) > 0);
-  fclose(f);
   return text;
 }

@@ -146,4 +146,46 @@ static inline int llm_same_batch(const batch *a, const batch *b) {
          memcmp(a->logq_trunc, b->logq_trunc, a->n_tokens * sizeof(double)) == 0;
 }
 
+/* Moves the parameters by scale times independent normals. */
+static inline void llm_jitter(llm_fixture *f, double scale, uint64_t entity) {
+  double *theta = llm_theta(f);
+  for (size_t i = 0; i < f->n; ++i)
+    theta[i] += scale * rng_normal(rng_block(rng_stream_at(5, RNG_TEST, entity), i));
+  llm_set(f, theta);
+  free(theta);
+}
+
+/* The loss of a batch at theta + h direction. */
+static inline double llm_loss_at(llm_fixture *f, const double *theta, const double *direction,
+                                 double h, batch *b) {
+  double metrics[METRIC_COUNT];
+  double *moved = llm_doubles(f->n);
+  for (size_t i = 0; i < f->n; ++i) moved[i] = theta[i] + h * direction[i];
+  llm_set(f, moved);
+  free(moved);
+  llm_update(f, b, metrics);
+  return metrics[METRIC_LOSS];
+}
+
+/* |a - b| / |b| */
+static inline double llm_distance(const double *a, const double *b, size_t n) {
+  double apart = 0, length = 0;
+  for (size_t i = 0; i < n; ++i) {
+    apart += (a[i] - b[i]) * (a[i] - b[i]);
+    length += b[i] * b[i];
+  }
+  return sqrt(apart / length);
+}
+
+/* Whether both draw the same batch next. */
+static inline int llm_draw_alike(llm_fixture *f, llm_fixture *g, uint64_t id, int64_t version) {
+  batch a = {0}, b = {0};
+  llm_draw_part(f, id, version, 0, 1, &a);
+  llm_draw_part(g, id, version, 0, 1, &b);
+  const int same = llm_same_batch(&a, &b);
+  batch_fini(&a);
+  batch_fini(&b);
+  return same;
+}
+
 #endif

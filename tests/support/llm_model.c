@@ -2,7 +2,7 @@
 #include "tests/support/llm_model.h"
 #include "llm/backend/open/open.h"
 
-#include "tests/support/llm_files.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

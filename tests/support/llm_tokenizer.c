@@ -1,19 +1,14 @@
 /* Loads the golden tokenizer, and changes its JSON document for tests of refusals. */
 #include "tests/support/llm_tokenizer.h"
+#include "tests/support/files.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 cJSON *json_load(const char *path) {
-  enum { ROOM = 1 << 20 };
-  FILE *f = fopen(path, "rb");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-  char *text = malloc(ROOM);
+  char *text = files_text(path);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
-  size_t n = fread(text, 1, ROOM, f);
-  fclose(f);
-  CU_ASSERT_FATAL(n < ROOM);
-  cJSON *root = cJSON_ParseWithLength(text, n);
+  cJSON *root = cJSON_Parse(text);
   free(text);
   CU_ASSERT_PTR_NOT_NULL_FATAL(root);
   return root;

@@ -1,5 +1,6 @@
 /* Reads the golden cases of the policy module and evaluates them. */
 #include "tests/support/policy_fixture.h"
+#include "tests/support/files.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -57,16 +58,9 @@ static void read_input(fixture_input *a, const cJSON *from) {
 }
 
 static cJSON *load(const char *path) {
-  FILE *stream = fopen(path, "rb");
-  if (stream == NULL) return NULL;
-  fseek(stream, 0, SEEK_END);
-  size_t size = (size_t)ftell(stream);
-  rewind(stream);
-  char *text = malloc(size);
-  size = text == NULL ? 0 : fread(text, 1, size, stream);
-  cJSON *root = cJSON_ParseWithLength(text, size);
+  char *text = files_text(path);
+  cJSON *root = text != NULL ? cJSON_Parse(text) : NULL;
   free(text);
-  fclose(stream);
   return root;
 }
 

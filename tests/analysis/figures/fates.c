@@ -1,6 +1,7 @@
 /* The figures `survival`, `frontier` and `announcements` of a study by hand. */
 #include "analysis/figures/fates.h"
 #include "analysis/figures/figures.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>
@@ -83,12 +84,8 @@ static void noted(void *context, const char *file, const char *left_out) {
 static char *text_of(const char *only) {
   char path[128];
   snprintf(path, sizeof path, "%s/%s.tsv", folder, only);
-  FILE *f = fopen(path, "r");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-  char *text = calloc(1, 1 << 16);
+  char *text = files_text(path);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
-  CU_ASSERT(fread(text, 1, (1 << 16) - 1, f) > 0);
-  fclose(f);
   return text;
 }
 

@@ -1,5 +1,6 @@
 /* The figures of a study made by hand: their data, what they leave out, and what is refused. */
 #include "analysis/figures/figures.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <math.h>
@@ -67,16 +68,6 @@ static const char *const delays[] = {"{\"cluster.max_delay\":\"none\"}",
 
 /* --- files --- */
 
-static char *text_of(const char *path) {
-  FILE *f = fopen(path, "rb");
-  char *text = calloc(1, 1 << 20);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
-  CU_ASSERT(fread(text, 1, (1 << 20) - 1, f) > 0);
-  fclose(f);
-  return text;
-}
-
 static char *figure_path(const char *name, const char *suffix) {
   static char path[256];
   snprintf(path, sizeof path, "%s/%s.%s", folder, name, suffix);
@@ -84,7 +75,7 @@ static char *figure_path(const char *name, const char *suffix) {
 }
 
 static char *figure_text(const char *name, const char *suffix) {
-  return text_of(figure_path(name, suffix));
+  return files_text(figure_path(name, suffix));
 }
 
 static int starts_with(const char *name, const char *suffix, const char *signature) {

@@ -1,6 +1,7 @@
 /* What a page says that it does not show, and that nothing is left behind by a failure. */
 #include "analysis/plot/page.h"
 #include "analysis/plot/draw.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
@@ -12,18 +13,6 @@ static const char folder[] = "build/page_test";
 
 static const char *script(const char *path) {
   return strcmp(path, "plots/none.gp") == 0 ? NULL : "# script\n";
-}
-
-static char *text_of(const char *path) {
-  FILE *f = fopen(path, "r");
-  char *text = calloc(1, 1 << 20);
-  if (f == NULL || text == NULL) {
-    free(text);
-    return NULL;
-  }
-  text[fread(text, 1, (1 << 20) - 1, f)] = 0;
-  fclose(f);
-  return text;
 }
 
 static int exists(const char *path) {
@@ -61,7 +50,7 @@ static void a_block_without_a_record_is_still_a_block(void) {
   page_block_end(&p);
   page_block_end(&p);
   ASSERT_OK(page_close(&p, GL_OK, &err));
-  char *data = text_of("build/page_test/blocks.tsv");
+  char *data = files_text("build/page_test/blocks.tsv");
   CU_ASSERT_PTR_NOT_NULL_FATAL(data);
   CU_ASSERT_STRING_EQUAL(data, "# x\n-\t\t\n\n\n0\tb\t1\n\n\n-\t\t\n\n\n");
   free(data);
@@ -76,7 +65,7 @@ static void a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit(void) {
   CU_ASSERT_EQUAL_FATAL(page_open(&p, 1, "x", &err), GL_OK);
   for (int i = 0; i < 400; i++) CU_ASSERT_EQUAL(page_leave_out(&p, &err, "setting %d", i), GL_OK);
   CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
-  char *gp = text_of("build/page_test/note.gp");
+  char *gp = files_text("build/page_test/note.gp");
   CU_ASSERT_PTR_NOT_NULL_FATAL(gp);
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "formats = 'pdf png svg'\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'not shown: setting 0; setting 1; "));
@@ -95,7 +84,7 @@ static void variables_reach_the_script_with_their_marks_taken_literally(void) {
   page_set_texts(&p, "names", names, 2);
   page_set_numbers(&p, "numbers", numbers, 2);
   ASSERT_OK(page_close(&p, GL_OK, &err));
-  char *gp = text_of("build/page_test/it's.gp"), *tsv = text_of("build/page_test/it's.tsv");
+  char *gp = files_text("build/page_test/it's.gp"), *tsv = files_text("build/page_test/it's.tsv");
   CU_ASSERT_PTR_NOT_NULL_FATAL(gp);
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "name = './'.'it'.\"'\".'s'\nformats = 'svg'\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "n = 2\narray names[2]\nnames[1] = 'gepo(clip=none)'\n"
@@ -208,8 +197,8 @@ static void gnuplot_shows_any_name_literally_and_runs_nothing(void) {
     CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
     CU_ASSERT_EQUAL(gnuplot_draw(folder, "gnuplot", "'|literal", &err), GL_OK);
     if (err.text[0] != '\0') fprintf(stderr, "%s\n", err.text);
-    char *svg = text_of("build/page_test/'|literal.svg"),
-         *read = text_of("build/page_test/'|literal.txt");
+    char *svg = files_text("build/page_test/'|literal.svg"),
+         *read = files_text("build/page_test/'|literal.txt");
     CU_ASSERT_FATAL(svg != NULL && read != NULL);
     char *text = svg_text(svg), values[512] = "";
     for (size_t i = 0; i < N; ++i) {
@@ -245,7 +234,7 @@ static void put(const char *path, const char *text, int mode) {
 }
 
 static int holds(const char *path, const char *wanted) {
-  char *text = text_of(path);
+  char *text = files_text(path);
   int same = text != NULL && strcmp(text, wanted) == 0;
   free(text);
   return same;

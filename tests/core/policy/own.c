@@ -2,19 +2,13 @@
  * recipe that states the fields, and what cannot be understood is refused with its place. */
 #include "core/policy/own.h"
 #include "core/config/config.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const char path[] = "build/tests/own_algorithms.yaml";
-
-static void write_file(const char *text) {
-  FILE *f = fopen(path, "w");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-  fputs(text, f);
-  fclose(f);
-}
 
 /* The canonical text of a recipe after its own names have been replaced; NULL after an error. */
 static char *expanded(const char *recipe, const policy_own *own, gl_error *err) {
@@ -30,7 +24,7 @@ static char *expanded(const char *recipe, const policy_own *own, gl_error *err) 
 
 static policy_own *open_file(const char *text) {
   policy_own *own = NULL;
-  write_file(text);
+  files_put(path, text);
   ASSERT_OK(policy_own_read(&own, path, &err));
   CU_ASSERT_PTR_NOT_NULL_FATAL(own);
   return own;
@@ -101,7 +95,7 @@ static void what_a_file_cannot_define_is_refused_with_its_place(void) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     policy_own *own = NULL;
     gl_error err = {0};
-    write_file(wrong[i][0]);
+    files_put(path, wrong[i][0]);
     CU_ASSERT_EQUAL(policy_own_read(&own, path, &err), GL_EINPUT);
     CU_ASSERT_PTR_NULL(own);
     if (strstr(err.text, wrong[i][1]) == NULL) fprintf(stderr, "%s: %s\n", wrong[i][0], err.text);
@@ -131,7 +125,7 @@ static void two_meanings_of_one_name_and_own_names_as_axes_of_bases_are_refused(
 
 static void an_included_file_defines_what_the_recipe_then_selects(void) {
   static const char including[] = "build/tests/own_including.yaml";
-  write_file(rows);
+  files_put(path, rows);
   FILE *f = fopen(including, "w");
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
   fputs("include: own_algorithms.yaml\nalgorithms: [mine, gepo]\n", f);

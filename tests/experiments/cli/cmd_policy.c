@@ -1,5 +1,6 @@
 /* gepolab policy. */
 #include "tests/support/cli.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
@@ -260,12 +261,10 @@ static int compare(const cJSON *want, const cJSON *got) {
 }
 
 static cJSON *load(const char *path) {
-  static char text[65536];
-  FILE *f = fopen(path, "rb");
-  if (f == NULL) return NULL;
-  size_t size = fread(text, 1, sizeof text, f);
-  fclose(f);
-  return cJSON_ParseWithLength(text, size);
+  char *text = files_text(path);
+  cJSON *root = text != NULL ? cJSON_Parse(text) : NULL;
+  free(text);
+  return root;
 }
 
 static void two_groups_agree_with_sums_written_out(void) {

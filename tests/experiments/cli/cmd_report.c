@@ -1,6 +1,7 @@
 /* `gepolab report`: one page, whole, safe, and true to what the file holds. */
 #include "core/store/store.h"
 #include "tests/support/cli.h"
+#include "tests/support/files.h"
 #include "tests/support/markup.h"
 #include "tests/support/suite.h"
 
@@ -20,18 +21,6 @@ static void fixture_make(fixture *f) {
   cli_scratch_make(f->folder);
   cli_path(f->db, f->folder, "study.db");
   cli_path(f->page, f->folder, "report.html");
-}
-
-static char *text_of(const char *path) {
-  FILE *from = fopen(path, "rb");
-  char *text = NULL, room[1 << 14];
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(from);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-  for (size_t n; (n = fread(room, 1, sizeof room, from)) > 0;) fwrite(room, 1, n, to);
-  fclose(from), fclose(to);
-  return text;
 }
 
 static int says(const char *page, const char *words) {
@@ -69,7 +58,7 @@ static void a_study_becomes_one_page_with_everything_in_it(void) {
   fixture_make(&f);
   sweep_some(&f);
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
-  char *page = text_of(f.page);
+  char *page = files_text(f.page);
   CU_ASSERT(stands_alone(page));
   for (size_t i = 0; i < sizeof sections / sizeof *sections; ++i) {
     char words[64];
@@ -109,7 +98,7 @@ static void the_recipe_on_the_page_makes_the_same_runs(void) {
   fixture_make(&f);
   sweep_some(&f);
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "--no-figures", "-o", f.page));
-  char *page = text_of(f.page), *at = strstr(page, "<code>name: ");
+  char *page = files_text(f.page), *at = strstr(page, "<code>name: ");
   CU_ASSERT_PTR_NOT_NULL_FATAL(at);
   char *end = strstr(at, "</code>");
   CU_ASSERT_PTR_NOT_NULL_FATAL(end);
@@ -136,7 +125,7 @@ static void the_same_study_gives_the_same_bytes(void) {
   cli_path(second, f.folder, "second.html");
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", second));
-  char *a = text_of(f.page), *b = text_of(second);
+  char *a = files_text(f.page), *b = files_text(second);
   CU_ASSERT_STRING_EQUAL(a, b);
   free(a), free(b);
   cli_scratch_remove(f.folder);
@@ -189,7 +178,7 @@ static void names_that_are_markup_are_shown_and_not_obeyed(void) {
   put(s, name, "b<i>\"onclick=\"x", 0, 2, RUN_FAILED, "<b onload=x>because\n</td></table>");
   store_close(s);
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
-  char *page = text_of(f.page);
+  char *page = files_text(f.page);
   CU_ASSERT(stands_alone(page));
   CU_ASSERT(says(page, "<h1>&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;&amp;amp;\\x1b[2J"
                        "\\u202e]]&gt;</h1>"));
@@ -215,7 +204,7 @@ static void what_diverged_failed_or_is_missing_is_named(void) {
   CU_ASSERT_EQUAL(store_put_tuned(s, "gaps", "gepo", 0.03, 0.625, NULL), GL_OK);
   store_close(s);
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "--no-figures", "-o", f.page));
-  char *page = text_of(f.page);
+  char *page = files_text(f.page);
   CU_ASSERT(stands_alone(page));
   CU_ASSERT(says(page, "<div class=\"tile bad\"><dt>missing</dt><dd>8</dd>"));
   CU_ASSERT(says(page, "<div class=\"tile mind\"><dt>collapsed</dt><dd>2</dd>"));
@@ -250,7 +239,7 @@ static void what_a_plan_asks_for_and_no_run_has_made_is_named(void) {
   ASSERT_OK(store_put_plan(s, &(study_plan){"planned", recipe, 0, 1, cells, 3, 0}, &err));
   store_close(s);
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
-  char *page = text_of(f.page);
+  char *page = files_text(f.page);
   CU_ASSERT(stands_alone(page));
   CU_ASSERT(says(page, "3 runs of 3 are missing"));
   CU_ASSERT(says(page, "<p class=\"lead\">&lt;b&gt;</p>"));
@@ -293,7 +282,7 @@ static void what_made_the_runs_is_told(void) {
   ASSERT_OK(store_put_run(s, &run, &err));
   store_close(s);
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "--no-figures", "-o", f.page));
-  char *page = text_of(f.page);
+  char *page = files_text(f.page);
   CU_ASSERT(stands_alone(page));
   CU_ASSERT(says(page, "<tr><th scope=\"row\">0.0</th><td>–</td><td>a &amp; b &lt;c&gt;</td>"));
   CU_ASSERT(says(page, "<tr><th scope=\"row\">9.8</th><td><code>0123456789ab</code> "
@@ -311,7 +300,7 @@ static void measurements_of_the_laboratory_have_their_table(void) {
   fixture_make(&f);
   CU_ASSERT(CLI_GIVES(0, "bias", "four_arms", "group_size=[2]", "-o", f.db));
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
-  char *page = text_of(f.page);
+  char *page = files_text(f.page);
   cli_result r = CLI("export", f.db, "--table", "bias");
   CU_ASSERT(stands_alone(page));
   CU_ASSERT(says(page, "<h1>four_arms</h1>") && says(page, "id=\"s1-laboratory\""));
@@ -332,14 +321,14 @@ static void each_study_of_a_file_has_a_part(void) {
   put(s, "two", "grpo", 600, 1, RUN_DONE, "");
   store_close(s);
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
-  char *page = text_of(f.page);
+  char *page = files_text(f.page);
   CU_ASSERT(stands_alone(page));
   CU_ASSERT(says(page, "<h1>2 studies</h1>"));
   CU_ASSERT(says(page, "<h2 id=\"s1\">one</h2>") && says(page, "<h2 id=\"s2\">two</h2>"));
   CU_ASSERT(says(page, "<h3 id=\"s2-scores\">"));
   free(page);
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "--study", "two", "-o", f.page));
-  page = text_of(f.page);
+  page = files_text(f.page);
   CU_ASSERT(says(page, "<h1>two</h1>"));
   CU_ASSERT_PTR_NULL(strstr(page, "one</h2>"));
   free(page);
@@ -369,7 +358,7 @@ static void a_failure_leaves_the_old_page_and_nothing_else(void) {
   CU_ASSERT(CLI_GIVES(1, "report", f.db, "-o", f.page, "--gnuplot", "true")); /* draws nothing */
   CU_ASSERT(CLI_GIVES(1, "report", f.db, "-o", cli_path(nowhere, f.folder, "no/report.html")));
   CU_ASSERT(CLI_GIVES(1, "report", f.db, "-o", f.folder));
-  char *page = text_of(f.page);
+  char *page = files_text(f.page);
   CU_ASSERT_STRING_EQUAL(page, old);
   CU_ASSERT_EQUAL(cli_files_in(f.folder), 2);
   free(page);

@@ -8,11 +8,6 @@
 
 #define SAMPLE(name) "tests/golden/exports/" name
 
-static int is_there(const char *folder, const char *name) {
-  char path[128];
-  return access(cli_path(path, folder, name), R_OK) == 0;
-}
-
 static void exports_of_several_kinds_become_one_figure(void) {
   char folder[64], figures[128];
   cli_scratch_make(folder);
@@ -23,7 +18,7 @@ static void exports_of_several_kinds_become_one_figure(void) {
           "runs.jsonl=AMC", "-g", "^(.*?)_(?:seed|diff)[0-9]+$", "-r", "(?i)^(ge|gr)po$=$1PO");
   CU_ASSERT_EQUAL(r.code, 0);
   cli_result_fini(&r);
-  CU_ASSERT(is_there(figures, "eval_score.pdf") && is_there(figures, "eval_score.tsv"));
+  CU_ASSERT(cli_has(figures, "eval_score.pdf") && cli_has(figures, "eval_score.tsv"));
   cli_scratch_remove(folder);
 }
 
@@ -34,8 +29,8 @@ static void hostile_names_are_only_ever_text(void) {
   cli_scratch_make(folder);
   cli_path(figures, folder, "figures");
   CU_ASSERT(CLI_GIVES(0, "plot", SAMPLE("hostile.csv"), "-o", figures));
-  CU_ASSERT(is_there(figures, "eval_score.svg"));
-  CU_ASSERT(access("pwned", F_OK) != 0 && !is_there(figures, "pwned"));
+  CU_ASSERT(cli_has(figures, "eval_score.svg"));
+  CU_ASSERT(access("pwned", F_OK) != 0 && !cli_has(figures, "pwned"));
   const char *const formats[] = {"text", "markdown", "latex"};
   for (size_t i = 0; i < 3; i++) {
     cli_result r = CLI("analyze", SAMPLE("hostile.csv"), "-f", formats[i]);
@@ -61,7 +56,7 @@ static void exports_of_gepolab_are_read_again(void) {
                 "sweep={algorithm: [grpo, gepo], cluster.max_delay: [0, 600], seed: [1, 2]}"));
   CU_ASSERT(CLI_GIVES(0, "export", db, "-t", "evals", "-o", evals));
   CU_ASSERT(CLI_GIVES(0, "plot", evals, "-o", figures, "-f", "best_last"));
-  CU_ASSERT(is_there(figures, "best_last.pdf"));
+  CU_ASSERT(cli_has(figures, "best_last.pdf"));
   char label[160];
   snprintf(label, sizeof label, "%s=again", evals);
   CU_ASSERT(CLI_GIVES(0, "analyze", db, evals, "-l", label));
@@ -83,8 +78,8 @@ static void exports_of_one_setting_have_a_window_and_no_empty_figures(void) {
   cli_write(cli_path(one, folder, "kl.csv"), kl, sizeof kl - 1);
   cli_write(cli_path(two, folder, "variance.csv"), variance, sizeof variance - 1);
   CU_ASSERT(CLI_GIVES(0, "plot", one, "-o", figures));
-  CU_ASSERT(is_there(figures, "window.pdf") && is_there(figures, "by_staleness.pdf"));
-  CU_ASSERT(!is_there(figures, "relations.pdf") && !is_there(figures, "relations.tsv"));
+  CU_ASSERT(cli_has(figures, "window.pdf") && cli_has(figures, "by_staleness.pdf"));
+  CU_ASSERT(!cli_has(figures, "relations.pdf") && !cli_has(figures, "relations.tsv"));
   cli_result r = CLI("plot", two, "-o", figures, "--gnuplot", "true");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no by_staleness: none of the quantities"));
@@ -163,8 +158,8 @@ static void the_papers_exports_give_tables_and_figures_by_one_command_each(void)
   CU_ASSERT(CLI_GIVES(0, "plot", path[0], path[1], "-r", strip, "-f", "eval_score", "-o", figures));
   CU_ASSERT(CLI_GIVES(0, "plot", path[2], "-r", strip, "-f", "training", "-o", figures));
   CU_ASSERT(CLI_GIVES(0, "plot", path[3], path[4], path[1], "-r", strip, "-o", figures));
-  CU_ASSERT(is_there(figures, "staleness.pdf") && is_there(figures, "training.pdf"));
-  CU_ASSERT(is_there(figures, "by_staleness.pdf") && is_there(figures, "window.pdf"));
+  CU_ASSERT(cli_has(figures, "staleness.pdf") && cli_has(figures, "training.pdf"));
+  CU_ASSERT(cli_has(figures, "by_staleness.pdf") && cli_has(figures, "window.pdf"));
   cli_scratch_remove(folder);
 }
 

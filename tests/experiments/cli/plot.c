@@ -7,11 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int is_there(const char *folder, const char *name) {
-  char path[128];
-  return access(cli_path(path, folder, name), R_OK) == 0;
-}
-
 static void a_swept_recipe_becomes_figures_and_tables(void) {
   char folder[64], db[128], figures[128];
   cli_scratch_make(folder);
@@ -26,9 +21,9 @@ static void a_swept_recipe_becomes_figures_and_tables(void) {
   CU_ASSERT_PTR_NOT_NULL(
       strstr(r.out, "no window: the study has several settings and does not sweep cluster.window"));
   cli_result_fini(&r);
-  CU_ASSERT(is_there(figures, "eval_score.png") && is_there(figures, "eval_score.svg") &&
-            is_there(figures, "training.tsv"));
-  CU_ASSERT(is_there(figures, "best_last.gp") && !is_there(figures, "window.tsv"));
+  CU_ASSERT(cli_has(figures, "eval_score.png") && cli_has(figures, "eval_score.svg") &&
+            cli_has(figures, "training.tsv"));
+  CU_ASSERT(cli_has(figures, "best_last.gp") && !cli_has(figures, "window.tsv"));
   CU_ASSERT(CLI_GIVES(2, "plot", db, "-o", figures, "--figure", "windows"));
   CU_ASSERT(CLI_GIVES(2, "plot", db, "-o", figures, "--points", "1"));
   r = CLI("plot", db, "-o", figures, "--figure", "heat", "--figure", "training", "--points", "raw");
@@ -51,7 +46,7 @@ static void a_schedule_is_drawn_without_a_study(void) {
   cli_scratch_make(folder);
   cli_path(figures, folder, "figures");
   CU_ASSERT(CLI_GIVES(0, "sim", "heterorl_trace", "--figures", figures));
-  CU_ASSERT(is_there(figures, "staleness.pdf"));
+  CU_ASSERT(cli_has(figures, "staleness.pdf"));
   CU_ASSERT(CLI_GIVES(2, "sim", "heterorl_trace", "--measured", "x.csv"));
   cli_scratch_remove(folder);
 }
@@ -64,8 +59,8 @@ static void a_clock_is_drawn_as_a_timeline_between_two_times(void) {
   cli_scratch_make(folder);
   cli_path(figures, folder, "figures");
   CU_ASSERT(CLI_GIVES(0, "sim", "quickstart", one, "steps=6", "--timeline", "-f", figures));
-  CU_ASSERT(is_there(figures, "timeline.pdf") && is_there(figures, "timeline.svg"));
-  CU_ASSERT(is_there(figures, "staleness.png"));
+  CU_ASSERT(cli_has(figures, "timeline.pdf") && cli_has(figures, "timeline.svg"));
+  CU_ASSERT(cli_has(figures, "staleness.png"));
   char path[128];
   char *data = cli_read(cli_path(path, figures, "timeline.tsv"));
   CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tsampler 3\tgeneration\t0\t40\t-"));
@@ -131,7 +126,7 @@ static void the_dists_of_all_cells_are_drawn_as_densities(void) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "weight delay none; generation (always"));
   cli_result_fini(&r);
-  CU_ASSERT(is_there(figures, "densities.pdf") && is_there(figures, "densities.svg"));
+  CU_ASSERT(cli_has(figures, "densities.pdf") && cli_has(figures, "densities.svg"));
   char *data = cli_read(cli_path(path, figures, "densities.tsv"));
   CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tuniform 2 to 10\t2.000000"));
   CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tlognormal("));

@@ -1,6 +1,7 @@
 /* gepolab bias with `truncation`: expected steps and drifts against an independent enumeration
  * (tests/golden/truncation.py), its propositions, output and refusals. */
 #include "tests/support/cli.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <string.h>
@@ -18,12 +19,6 @@ static cJSON *rows_of(const char *recipe) {
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
   cli_result_fini(&r);
   return json;
-}
-
-static double next_number(FILE *from) {
-  double v = NAN;
-  CU_ASSERT_FATAL(fscanf(from, "%lf", &v) == 1);
-  return v;
 }
 
 static void expected_steps_and_drifts_are_those_of_an_independent_enumeration(void) {
@@ -47,11 +42,11 @@ static void expected_steps_and_drifts_are_those_of_an_independent_enumeration(vo
           const cJSON *step = member_at(cJSON_GetArrayItem(steps, a), "expected_gradient");
           CU_ASSERT_FATAL(cJSON_GetArraySize(step) == 12);
           for (int i = 0; i < 12; ++i)
-            ASSERT_CLOSE(cJSON_GetArrayItem(step, i)->valuedouble, next_number(golden), 1e-12);
-          ASSERT_CLOSE(number_at(row, "kept_mass"), next_number(golden), 1e-12);
-          ASSERT_CLOSE(number_at(row, "drift_good"), next_number(golden), 1e-12);
-          ASSERT_CLOSE(number_at(row, "drift_bad"), next_number(golden), 1e-12);
-          ASSERT_CLOSE(number_at(row, "cosine_kept"), next_number(golden), 1e-12);
+            ASSERT_CLOSE(cJSON_GetArrayItem(step, i)->valuedouble, files_number(golden), 1e-12);
+          ASSERT_CLOSE(number_at(row, "kept_mass"), files_number(golden), 1e-12);
+          ASSERT_CLOSE(number_at(row, "drift_good"), files_number(golden), 1e-12);
+          ASSERT_CLOSE(number_at(row, "drift_bad"), files_number(golden), 1e-12);
+          ASSERT_CLOSE(number_at(row, "cosine_kept"), files_number(golden), 1e-12);
           ASSERT_CLOSE(number_at(row, "cosine"), number_at(cJSON_GetArrayItem(steps, a), "cosine"),
                        0);
         }

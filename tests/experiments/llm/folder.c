@@ -1,7 +1,7 @@
 /* A model's folder says which task its model was trained on; the files of that task are found from
  * any working directory, and a file that has moved is named. */
 #include "tests/support/cli_llm.h"
-#include "tests/support/llm_files.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <limits.h>

@@ -2,6 +2,7 @@
  * started again, ends with the bytes of one that was left alone. */
 #include "core/random/rng.h"
 #include "tests/support/cli.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <dirent.h>
@@ -107,29 +108,6 @@ static void bench_make(bench *b, const char *text) {
   cli_write(b->recipe, text, strlen(text));
 }
 
-static char *slurp(const char *path, size_t *size) {
-  FILE *from = fopen(path, "rb");
-  char *bytes = NULL;
-  *size = 0;
-  if (from == NULL) return NULL;
-  fseek(from, 0, SEEK_END);
-  *size = (size_t)ftell(from);
-  rewind(from);
-  bytes = malloc(*size + 1);
-  CU_ASSERT_FATAL(bytes != NULL && fread(bytes, 1, *size, from) == *size);
-  fclose(from);
-  return bytes;
-}
-
-static int same_file(const char *a, const char *b) {
-  size_t n = 0, m = 0;
-  char *x = slurp(a, &n), *y = slurp(b, &m);
-  int same = x != NULL && y != NULL && n > 0 && n == m && memcmp(x, y, n) == 0;
-  free(x);
-  free(y);
-  return same;
-}
-
 static int same_tables(const char *a, const char *b) {
   static const char *const tables[] = {"steps", "evals",     "set_evals", "runs",
                                        "fates", "staleness", "clock"};
@@ -172,11 +150,11 @@ static const char *file_of(char path[256], const bench *b, unsigned long updates
 
 static void flip_bit(const char *path, double at) {
   size_t n = 0;
-  char *bytes = slurp(path, &n);
+  unsigned char *bytes = files_read(path, &n);
   CU_ASSERT_FATAL(bytes != NULL);
   size_t i = (size_t)(at * (double)(n - 1));
-  bytes[i] = (char)(bytes[i] ^ 4);
-  cli_write(path, bytes, n);
+  bytes[i] ^= 4;
+  files_write(path, bytes, n);
   free(bytes);
 }
 
@@ -220,7 +198,7 @@ static void end_as_if_undisturbed(const bench *b, const cli_result *whole, const
   CU_ASSERT_EQUAL(r.code, 0);
   if (r.code != 0) fprintf(stderr, "%s", r.err);
   CU_ASSERT_STRING_EQUAL(r.out, whole->out);
-  CU_ASSERT(same_file(b->end, b->other_end));
+  CU_ASSERT(files_equal(b->end, b->other_end));
   CU_ASSERT(same_tables(b->db, b->other_db));
   cli_result_fini(&r);
 }
@@ -339,7 +317,7 @@ static void a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before(v
     snprintf(says, sizeof says, "goes on after update %lu of 300", last - 10);
     CU_ASSERT_PTR_NOT_NULL(strstr(r.err, says));
     CU_ASSERT_STRING_EQUAL(r.out, whole.out);
-    CU_ASSERT(same_file(b->end, b->other_end));
+    CU_ASSERT(files_equal(b->end, b->other_end));
     cli_result_fini(&r);
     cli_result_fini(&whole);
     cli_scratch_remove(b->folder);
@@ -399,13 +377,13 @@ static int copy_program(const char *to) {
   static const char note[] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU"; /* and the identifier */
   const char *own = getenv("GEPOLAB");
   size_t size;
-  char *bytes = slurp(own != NULL && *own != '\0' ? own : "build/gepolab", &size);
+  unsigned char *bytes = files_read(own != NULL && *own != '\0' ? own : "build/gepolab", &size);
   CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
   size_t at = 0;
   while (at + sizeof note < size && memcmp(bytes + at, note, sizeof note) != 0) ++at;
   const int has_one = at + sizeof note < size;
   if (has_one) bytes[at + sizeof note] ^= 1;
-  cli_write(to, bytes, size);
+  files_write(to, bytes, size);
   CU_ASSERT_FATAL(chmod(to, 0755) == 0);
   free(bytes);
   return has_one;

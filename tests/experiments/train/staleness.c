@@ -1,5 +1,6 @@
 /* The ages of trained data that a run records: in versions, and in optimiser updates. */
 #include "tests/support/cli.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <math.h>
@@ -89,20 +90,6 @@ static void stale_data_is_trained_with_its_weight(void) {
   }
 }
 
-static int same_bytes(const char *a, const char *b) {
-  FILE *x = fopen(a, "rb"), *y = fopen(b, "rb");
-  long n = 0;
-  int same = x != NULL && y != NULL;
-  for (int c = 0, d = 0; same && c != EOF; ++n) {
-    c = fgetc(x);
-    d = fgetc(y);
-    same = c == d;
-  }
-  if (x != NULL) fclose(x);
-  if (y != NULL) fclose(y);
-  return same && n > 100;
-}
-
 /* What is trained when whole groups come in time is the same whether they come as one message or
  * response by response: the learner assembles them. The responses here are all of one length, or
  * end where they like but wait for each other. */
@@ -129,7 +116,7 @@ static void responses_of_whole_groups_are_trained_as_groups(void) {
       if (r.code != 0) fprintf(stderr, "%s", r.err);
       cli_result_fini(&r);
     }
-    CU_ASSERT(same_bytes(saved[0], saved[1]));
+    CU_ASSERT(files_equal(saved[0], saved[1]));
   }
   cli_scratch_remove(folder);
 }

@@ -11,18 +11,6 @@
 #define SHORT "task: {kind: sorting, length: 3, values: 3, reward: graded}, max_tokens: 4"
 #define BEGIN "world: {kind: llm, backend: cpu, dtype: float64, " TINY ", "
 
-/* Moves the parameters by scale times independent normals. */
-static void jitter(llm_fixture *f, double scale, uint64_t entity) {
-  double *theta = llm_theta(f);
-  for (size_t i = 0; i < f->n; ++i) {
-    const rng_words w = rng_block(rng_stream_at(5, RNG_TEST, entity), i);
-    theta[i] += scale * rng_normal(w);
-  }
-  gl_error err = {0};
-  CU_ASSERT_FATAL(llm_learner_stand_at(&f->learner, theta, f->llm->update.version, &err) == GL_OK);
-  free(theta);
-}
-
 /* --- the learner's own distribution of a batch's tokens --- */
 
 /* Prompt of response i and its first t tokens, into sequence[64]; returns how many. */
@@ -86,7 +74,7 @@ static size_t other_sets(llm_fixture *f, const batch *b, int recorded) {
 
 static void a_batch_has_the_sets_of_the_dists_it_was_drawn_from(void) {
   llm_fixture f = llm_open(BEGIN SORT "}\n" REPLAY, 3);
-  jitter(&f, 0.15, 0);
+  llm_jitter(&f, 0.15, 0);
   batch b = llm_draw(&f, 7);
   size_t kept = 0;
   CU_ASSERT_EQUAL(b.kept_words, f.llm->spec.kept.words);
@@ -95,17 +83,6 @@ static void a_batch_has_the_sets_of_the_dists_it_was_drawn_from(void) {
   CU_ASSERT(kept > b.n_tokens && kept <= 4 * b.n_tokens);
   batch_fini(&b);
   llm_close(&f);
-}
-
-static double loss_at(llm_fixture *f, const double *theta, const double *direction, double h,
-                      batch *b) {
-  double metrics[METRIC_COUNT];
-  double *moved = llm_doubles(f->n);
-  for (size_t i = 0; i < f->n; ++i) moved[i] = theta[i] + h * direction[i];
-  llm_set(f, moved);
-  free(moved);
-  llm_update(f, b, metrics);
-  return metrics[METRIC_LOSS];
 }
 
 /* A step of plain gradient descent at rate 1 is minus the gradient of the loss that the update
@@ -120,9 +97,9 @@ static void check_gradient(const char *world, const char *algorithm) {
            "train: {groups: 6, group_size: 12}",
            world, algorithm);
   llm_fixture f = llm_open(text, 3);
-  jitter(&f, 0.15, 0);
+  llm_jitter(&f, 0.15, 0);
   batch b = llm_draw(&f, 7);
-  jitter(&f, 0.05, 1);
+  llm_jitter(&f, 0.05, 1);
   CU_ASSERT(other_sets(&f, &b, 0) >= 5);
   double *theta = llm_theta(&f), *direction = llm_doubles(f.n), metrics[METRIC_COUNT];
   llm_update(&f, &b, metrics);
@@ -135,8 +112,8 @@ static void check_gradient(const char *world, const char *algorithm) {
       direction[i] = rng_u01_53(w.v[0], w.v[1]) - 0.5 + 3 * (theta[i] - after[i]);
       slope += direction[i] * (theta[i] - after[i]);
     }
-    const double up = loss_at(&f, theta, direction, h, &b);
-    const double down = loss_at(&f, theta, direction, -h, &b);
+    const double up = llm_loss_at(&f, theta, direction, h, &b);
+    const double down = llm_loss_at(&f, theta, direction, -h, &b);
     ASSERT_CLOSE((up - down) / (2 * h), slope, 2e-6);
   }
   free(theta);
@@ -164,7 +141,7 @@ static void on_policy_replayed_ratios_are_one(void) {
                         "sum}",
              weights[k]);
     llm_fixture f = llm_open(text, 3);
-    jitter(&f, 0.15, 0);
+    llm_jitter(&f, 0.15, 0);
     batch b = llm_draw(&f, 7);
     llm_update(&f, &b, metrics[k]);
     batch_fini(&b);
@@ -186,9 +163,9 @@ static double *update_once(llm_fixture *f, const char *world, int shares, int ap
                        "train: {groups: 8, group_size: 16}",
            world);
   *f = llm_open(text, 3);
-  jitter(f, 0.15, 0);
+  llm_jitter(f, 0.15, 0);
   batch b = llm_draw(f, 7);
-  jitter(f, 0.05, 1);
+  llm_jitter(f, 0.05, 1);
   for (size_t k = 0; k < b.n_tokens && apart; k += 3) b.kept[k * b.kept_words] |= 0x7f;
   const backend_ops *all = f->llm->backend->ops;
   backend_ops some = *all;
@@ -333,9 +310,9 @@ static batch watched_batch(llm_fixture *f, const char *world, const char *weight
            "train: {groups: 8, group_size: 16}",
            world, weights);
   *f = llm_open(text, 3);
-  jitter(f, 0.15, 0);
+  llm_jitter(f, 0.15, 0);
   batch b = llm_draw(f, 7);
-  jitter(f, 0.05, 1);
+  llm_jitter(f, 0.05, 1);
   for (size_t k = 0; k < b.n_tokens && apart; k += 3) b.kept[k * b.kept_words] |= 0x7f;
   return b;
 }
@@ -481,7 +458,7 @@ static void draws_follow_the_distorted_dist_that_the_batch_records(void) {
              BEGIN TWO "}\nsampling: {temperature: 0.5, %s}\ntrain: {groups: 1, group_size: 4000}",
              behaviours[i]);
     llm_fixture f = llm_open(text, 3);
-    jitter(&f, 0.25, 0);
+    llm_jitter(&f, 0.25, 0);
     batch b = llm_draw(&f, 5);
     double policy[64], apart = 0;
     int32_t sequence[64];
@@ -505,7 +482,7 @@ static void recorded_dists_are_the_distorted_ones(void) {
   const size_t v = f.llm->spec.model.vocabulary;
   double z[64], sum = 0;
   int32_t sequence[64];
-  jitter(&f, 0.25, 0);
+  llm_jitter(&f, 0.25, 0);
   batch b = llm_draw(&f, 5), other = llm_draw(&f, 6);
   const size_t n = beginning(&f, &b, 0, 0, sequence), start[2] = {0, n}, slot = 0;
   const packed_tokens rows = {n, 1, 0, start, sequence, NULL, NULL};
@@ -545,7 +522,7 @@ static void a_learner_records_its_own_dist(void) {
                         "behaviour: {noise: 0.5}}\nalgorithm: {base: is, log_prob: sum}",
              who[k]);
     llm_fixture f = llm_open(text, 3);
-    jitter(&f, 0.15, 0);
+    llm_jitter(&f, 0.15, 0);
     b[k] = llm_draw(&f, 7);
     double logp[64];
     int32_t sequence[64];
@@ -625,7 +602,7 @@ static void a_mixture_is_of_whole_responses_and_recorded_with_its_own_probabilit
              others[k]);
     llm_fixture f = llm_open(text, 3);
     double *first = llm_theta(&f);
-    jitter(&f, 0.3, 0);
+    llm_jitter(&f, 0.3, 0);
     double *now = llm_theta(&f);
     batch b = llm_draw(&f, 5);
     check_drawn(&b);

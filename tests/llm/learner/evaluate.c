@@ -12,11 +12,7 @@ static llm_fixture moved(const char *world) {
   char text[1200];
   snprintf(text, sizeof text, "world: {" TINY ", %s}\nalgorithm: gepo\n", world);
   llm_fixture f = llm_open(text, 3);
-  double *theta = llm_theta(&f);
-  for (size_t i = 0; i < f.n; ++i)
-    theta[i] += 0.3 * rng_normal(rng_block(rng_stream_at(5, RNG_TEST, 0), i));
-  llm_set(&f, theta);
-  free(theta);
+  llm_jitter(&f, 0.3, 0);
   return f;
 }
 

@@ -13,28 +13,6 @@
 
 /* --- the gradient --- */
 
-/* Moves the parameters by scale times independent normals. */
-static void jitter(llm_fixture *f, double scale, uint64_t entity) {
-  double *theta = llm_theta(f);
-  for (size_t i = 0; i < f->n; ++i) {
-    rng_words w = rng_block(rng_stream_at(5, RNG_TEST, entity), i);
-    theta[i] += scale * rng_normal(w);
-  }
-  llm_set(f, theta);
-  free(theta);
-}
-
-static double loss_at(llm_fixture *f, const double *theta, const double *direction, double h,
-                      batch *b) {
-  double metrics[METRIC_COUNT];
-  double *moved = llm_doubles(f->n);
-  for (size_t i = 0; i < f->n; ++i) moved[i] = theta[i] + h * direction[i];
-  llm_set(f, moved);
-  free(moved);
-  llm_update(f, b, metrics);
-  return metrics[METRIC_LOSS];
-}
-
 static int has_coefficient(const update_table *s, size_t i) {
   int has = 0;
   for (size_t k = s->token_start[i]; k < s->token_start[i + 1]; ++k) has |= s->coefficient[k] != 0;
@@ -89,9 +67,9 @@ static void check_gradient(const char *world, const char *algorithm, const char 
            "%s}\nsampling: {temperature: 0.8}\noptimizer: {kind: sgd, lr: 1}\nalgorithm: %s%s",
            world, algorithm, more);
   llm_fixture f = llm_open(text, 3);
-  jitter(&f, 0.15, 0);
+  llm_jitter(&f, 0.15, 0);
   batch b = llm_draw(&f, 7);
-  jitter(&f, 0.03, 1);
+  llm_jitter(&f, 0.03, 1);
   double *theta = llm_theta(&f), *direction = llm_doubles(f.n), metrics[METRIC_COUNT];
   llm_update(&f, &b, metrics);
   double *after = llm_theta(&f);
@@ -105,7 +83,8 @@ static void check_gradient(const char *world, const char *algorithm, const char 
       slope += direction[i] * (theta[i] - after[i]);
       length += (theta[i] - after[i]) * (theta[i] - after[i]);
     }
-    double up = loss_at(&f, theta, direction, h, &b), down = loss_at(&f, theta, direction, -h, &b);
+    double up = llm_loss_at(&f, theta, direction, h, &b),
+           down = llm_loss_at(&f, theta, direction, -h, &b);
     ASSERT_CLOSE((up - down) / (2 * h), slope, 2e-6);
     ASSERT_CLOSE(sqrt(length), metrics[METRIC_GRAD_NORM], 1e-9);
   }
@@ -144,9 +123,9 @@ static double *update_once(llm_fixture *f, const char *world, int shares) {
   snprintf(text, sizeof text, SHORT ", %s}\noptimizer: {kind: sgd, lr: 1}\nalgorithm: gepo\n%s",
            world, "train: {groups: 8, group_size: 16}");
   *f = llm_open(text, 3);
-  jitter(f, 0.15, 0);
+  llm_jitter(f, 0.15, 0);
   batch b = llm_draw(f, 7);
-  jitter(f, 0.03, 1);
+  llm_jitter(f, 0.03, 1);
   const backend_ops *all = f->llm->backend->ops;
   backend_ops some = *all;
   some.attention_shared = NULL;
@@ -301,9 +280,9 @@ static void a_batch_counts_in_the_gradient_by_its_weight(void) {
     snprintf(text, sizeof text, WORLD "}\noptimizer: {kind: sgd, lr: 1}\nalgorithm: %s",
              algorithms[a]);
     llm_fixture f = llm_open(text, 3);
-    jitter(&f, 0.15, 0);
+    llm_jitter(&f, 0.15, 0);
     batch b[2] = {llm_draw(&f, 7), llm_draw(&f, 8)}, *both[2] = {&b[0], &b[1]};
-    jitter(&f, 0.03, 1);
+    llm_jitter(&f, 0.03, 1);
     double *theta = llm_theta(&f), *direction[2] = {llm_doubles(f.n), llm_doubles(f.n)};
     for (size_t k = 0; k < 2; ++k) b[k].loss_weight = weight[k];
     CU_ASSERT(f.learner.ops->update(f.llm, both, 2, metrics, &err) == GL_OK);
@@ -317,8 +296,8 @@ static void a_batch_counts_in_the_gradient_by_its_weight(void) {
       for (size_t i = 0; i < f.n; ++i) slope[d] += direction[d][i] * (theta[i] - after[i]);
       for (size_t k = 0; k < 2; ++k)
         change[d] += weight[k] / 2 *
-                     (loss_at(&f, theta, direction[d], h, &b[k]) -
-                      loss_at(&f, theta, direction[d], -h, &b[k])) /
+                     (llm_loss_at(&f, theta, direction[d], h, &b[k]) -
+                      llm_loss_at(&f, theta, direction[d], -h, &b[k])) /
                      (2 * h);
       ASSERT_CLOSE(change[d], slope[d], 2e-6);
     }
@@ -347,7 +326,7 @@ static void single_responses_of_a_group_are_the_group(void) {
         "train: {groups: 1, group_size: 4}",
         worlds[w]);
     llm_fixture f = llm_open(text, 3);
-    jitter(&f, 0.15, 0);
+    llm_jitter(&f, 0.15, 0);
     batch group = llm_draw(&f, 7), other = llm_draw(&f, 8), one[4] = {{0}};
     batch *single[5] = {&one[0], &one[1], &one[2], &one[3], &other};
     for (size_t i = 0; i < 4; ++i) {
@@ -356,7 +335,7 @@ static void single_responses_of_a_group_are_the_group(void) {
       CU_ASSERT_EQUAL(one[i].reward[0], group.reward[i]);
       one[i].continues = i > 0;
     }
-    jitter(&f, 0.03, 1);
+    llm_jitter(&f, 0.03, 1);
     double *theta = llm_theta(&f);
     CU_ASSERT(f.learner.ops->update(f.llm, (batch *[2]){&group, &other}, 2, metrics[0], &err) ==
               GL_OK);
@@ -698,7 +677,7 @@ static double score_of(const char *evaluation, const char *sampling) {
            "max_tokens: 4, evaluation: %s}\nsampling: %s\nalgorithm: gepo",
            evaluation, sampling);
   llm_fixture f = llm_open(text, 3);
-  jitter(&f, 0.3, 0);
+  llm_jitter(&f, 0.3, 0);
   double score = llm_score(&f);
   llm_close(&f);
   return score;

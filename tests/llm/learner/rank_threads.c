@@ -193,15 +193,6 @@ static void check_replicas(const llm_fixture *f) {
   free(other);
 }
 
-static double distance(const double *a, const double *b, size_t n) {
-  double apart = 0, length = 0;
-  for (size_t i = 0; i < n; ++i) {
-    apart += (a[i] - b[i]) * (a[i] - b[i]);
-    length += b[i] * b[i];
-  }
-  return sqrt(apart / length);
-}
-
 /* Three updates with a draw each; the last batch into *b. */
 static double *learned(size_t devices, size_t threads, const char *world, const char *rest,
                        batch *b, double metrics[METRIC_COUNT], double *score) {
@@ -242,7 +233,7 @@ static void any_number_of_replicas_learns_the_same(void) {
     for (size_t devices = 2; devices <= 4; ++devices) {
       double *theta = learned(devices, 3, c->world, c->rest, &several, seen, &other);
       llm_fixture f = open_on(1, 1, c->world, c->rest);
-      CU_ASSERT(distance(theta, alone, f.n) < 1e-12);
+      CU_ASSERT(llm_distance(theta, alone, f.n) < 1e-12);
       llm_close(&f);
       CU_ASSERT(one.n_tokens == several.n_tokens &&
                 memcmp(one.token, several.token, one.n_tokens * sizeof *one.token) == 0);
@@ -332,13 +323,8 @@ static void a_checkpoint_serves_every_replica(void) {
   }
   double *a = llm_theta(&f), *b = llm_theta(&g), *c = llm_theta(&h);
   CU_ASSERT(memcmp(a, b, f.n * sizeof *a) == 0);
-  CU_ASSERT(distance(c, a, f.n) < 1e-3); /* single precision, other sums */
-  batch x = {0}, y = {0};
-  llm_draw_part(&f, 9, 2, 0, 1, &x);
-  llm_draw_part(&g, 9, 2, 0, 1, &y);
-  CU_ASSERT(llm_same_batch(&x, &y));
-  batch_fini(&x);
-  batch_fini(&y);
+  CU_ASSERT(llm_distance(c, a, f.n) < 1e-3); /* single precision, other sums */
+  CU_ASSERT(llm_draw_alike(&f, &g, 9, 2));
   free(a);
   free(b);
   free(c);

@@ -1,6 +1,6 @@
 /* config.json and the `model` section of recipes. */
 #include "llm/model/model.h"
-#include "tests/support/llm_files.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Folders of models, read and written. */
 #include "llm/model/model.h"
-#include "tests/support/llm_files.h"
+#include "tests/support/files.h"
 #include "tests/support/llm_model.h"
 #include "tests/support/suite.h"
 

@@ -1,6 +1,6 @@
 /* The optimiser's steps against torch.optim, and checkpoints inside a run. */
 #include "llm/model/model.h"
-#include "tests/support/llm_files.h"
+#include "tests/support/files.h"
 #include "tests/support/llm_model.h"
 #include "tests/support/suite.h"
 

@@ -1,5 +1,6 @@
 /* Worlds whose reward is a finite automaton's: dynamic programmes against lists of responses,
  * finite differences and an independent enumeration, training against the listed twin, refusals. */
+#include "tests/support/files.h"
 #include "tests/support/toy_fixture.h"
 #include "toy/world/measure.h"
 
@@ -190,12 +191,6 @@ static const char *const golden_worlds[] = {
     "prompts: 2, automaton: balanced, depth: 2}\n",
 };
 
-static double next_number(FILE *from) {
-  double v = NAN;
-  CU_ASSERT_FATAL(fscanf(from, "%lf", &v) == 1);
-  return v;
-}
-
 static void check_golden(const char *text, FILE *golden) {
   world_fixture f = world_open(text, 1);
   const double share = 1 / (double)f.e.n_prompts;
@@ -219,12 +214,12 @@ static void check_golden(const char *text, FILE *golden) {
     mass += share * kept.mass;
     reward += share * kept.mean_reward;
   }
-  ASSERT_CLOSE(value, next_number(golden), 1e-12);
-  ASSERT_CLOSE(kl, next_number(golden), 1e-12);
-  ASSERT_CLOSE(kl_qp, next_number(golden), 1e-12);
-  ASSERT_CLOSE(mass, next_number(golden), 1e-12);
-  ASSERT_CLOSE(reward, next_number(golden), 1e-12);
-  for (size_t i = 0; i < f.n; ++i) ASSERT_CLOSE(grad[i], next_number(golden), 1e-12);
+  ASSERT_CLOSE(value, files_number(golden), 1e-12);
+  ASSERT_CLOSE(kl, files_number(golden), 1e-12);
+  ASSERT_CLOSE(kl_qp, files_number(golden), 1e-12);
+  ASSERT_CLOSE(mass, files_number(golden), 1e-12);
+  ASSERT_CLOSE(reward, files_number(golden), 1e-12);
+  for (size_t i = 0; i < f.n; ++i) ASSERT_CLOSE(grad[i], files_number(golden), 1e-12);
   free(p);
   free(logq);
   world_close(&f);

@@ -1,6 +1,7 @@
 /* The laboratory's figures through the program: what is drawn, what is left out, what is refused.
  */
 #include "tests/support/cli.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>
@@ -8,18 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static int is_there(const char *folder, const char *name) {
-  char path[160];
-  return access(cli_path(path, folder, name), R_OK) == 0;
-}
-
 static int script_says(const char *folder, const char *name, const char *words) {
-  char path[160], *text = calloc(1, 1 << 18);
-  FILE *f = fopen(cli_path(path, folder, name), "r");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  char path[128], *text = files_text(cli_path(path, folder, name));
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
-  text[fread(text, 1, (1 << 18) - 1, f)] = 0;
-  fclose(f);
   int found = strstr(text, words) != NULL;
   free(text);
   return found;
@@ -37,7 +29,7 @@ static void a_recipe_of_the_laboratory_becomes_figures(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no learning: "));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "bias_groups_curves does not show G = "));
   cli_result_fini(&r);
-  CU_ASSERT(is_there(figures, "bias_groups_map.png") && is_there(figures, "bias_groups_plane.tsv"));
+  CU_ASSERT(cli_has(figures, "bias_groups_map.png") && cli_has(figures, "bias_groups_plane.tsv"));
   CU_ASSERT(script_says(figures, "bias_groups_plane.gp", "= 'not shown: G = "));
   CU_ASSERT(!script_says(figures, "bias_groups_map.gp", "not shown"));
   cli_scratch_remove(folder);
@@ -52,15 +44,15 @@ static void paths_training_and_theorems_have_figures_of_their_own(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "bias_staleness_staleness does not show G = 4"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no curves: "));
   cli_result_fini(&r);
-  CU_ASSERT(is_there(folder, "bias_staleness_staleness.png"));
+  CU_ASSERT(cli_has(folder, "bias_staleness_staleness.png"));
   CU_ASSERT(CLI_GIVES(0, "bias", "sample_efficiency", "--figures", folder, "training.updates=15",
                       "training.seeds=1", "training.tuning_seeds=1", "training.lr=[1]"));
-  CU_ASSERT(is_there(folder, "sample_efficiency_learning.png"));
+  CU_ASSERT(cli_has(folder, "sample_efficiency_learning.png"));
   r = CLI("theory", "--figures", folder);
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT(strstr(r.out, "weight_variance.pdf") && !strstr(r.out, "no curves"));
   cli_result_fini(&r);
-  CU_ASSERT(is_there(folder, "weight_variance.png"));
+  CU_ASSERT(cli_has(folder, "weight_variance.png"));
   cli_scratch_remove(folder);
 }
 
@@ -75,7 +67,7 @@ static void unknown_and_impossible_figures_are_refused(void) {
           "--figure", "curves");
   CU_ASSERT(CLI_GIVES(2, "bias", "four_arms", "--figure", "curves"));
   CU_ASSERT(CLI_GIVES(0, "theory", "--figures", folder, "--figure", "theorem1_constant"));
-  CU_ASSERT(is_there(folder, "theorem1_constant.pdf") && !is_there(folder, "weight_variance.tsv"));
+  CU_ASSERT(cli_has(folder, "theorem1_constant.pdf") && !cli_has(folder, "weight_variance.tsv"));
   cli_scratch_remove(folder);
 }
 

@@ -18,15 +18,6 @@ static llm_fixture open_in(const char *place) {
   return llm_open_with(text, (llm_choice){.seed = 4, .threads = 1});
 }
 
-static double distance(const double *a, const double *b, size_t n) {
-  double apart = 0, length = 0;
-  for (size_t i = 0; i < n; ++i) {
-    apart += (a[i] - b[i]) * (a[i] - b[i]);
-    length += b[i] * b[i];
-  }
-  return sqrt(apart / length);
-}
-
 typedef struct comparison {
   const llm_fixture *f;
   const double *theta;
@@ -78,7 +69,7 @@ static void two_devices_learn_what_one_learns(void) {
   llm_close(&f);
   for (size_t i = 0; i < PLACES; ++i) {
     theta[i] = learned(places[i], &b[i], &score[i]);
-    CU_ASSERT(distance(theta[i], theta[0], n) < 1e-5);
+    CU_ASSERT(llm_distance(theta[i], theta[0], n) < 1e-5);
     CU_ASSERT(b[i].n_tokens == b[0].n_tokens &&
               memcmp(b[i].token, b[0].token, b[0].n_tokens * sizeof *b[0].token) == 0);
     CU_ASSERT(score[i] == score[0]);
@@ -106,12 +97,7 @@ static void a_checkpoint_serves_both_devices(void) {
   llm_train(&g, 1, 2, metrics);
   double *a = llm_theta(&f), *b = llm_theta(&g);
   CU_ASSERT(memcmp(a, b, f.n * sizeof *a) == 0);
-  batch x = {0}, y = {0};
-  llm_draw_part(&f, 9, 1, 0, 1, &x);
-  llm_draw_part(&g, 9, 1, 0, 1, &y);
-  CU_ASSERT(llm_same_batch(&x, &y));
-  batch_fini(&x);
-  batch_fini(&y);
+  CU_ASSERT(llm_draw_alike(&f, &g, 9, 1));
   free(a);
   free(b);
   fclose(file);

@@ -1,8 +1,9 @@
 /* A folder for a suite's files, and files as bytes. */
-#ifndef GEPOLAB_TESTS_SUPPORT_LLM_FILES_H
-#define GEPOLAB_TESTS_SUPPORT_LLM_FILES_H
+#ifndef GEPOLAB_TESTS_SUPPORT_FILES_H
+#define GEPOLAB_TESTS_SUPPORT_FILES_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 enum { FILES_PATH = 256 };
 
@@ -14,10 +15,15 @@ void files_remove(const char *folder);
 char *files_path(const char *folder, const char *name, char path[FILES_PATH]);
 /* malloc'd bytes, NULL if there is no such file. */
 unsigned char *files_read(const char *path, size_t *size);
+/* The same as a text with a NUL behind it. */
+char *files_text(const char *path);
 void files_write(const char *path, const void *bytes, size_t size);
+void files_put(const char *path, const char *text);
 /* 1 if both exist and hold the same bytes. */
 int files_equal(const char *a, const char *b);
-/* How many entries a folder has. */
+/* The next number of a text; ends the program if there is none. */
+double files_number(FILE *from);
+/* How many entries a folder has; 0 if there is no such folder. */
 size_t files_count(const char *folder);
 
 #endif

@@ -1,5 +1,5 @@
 /* A folder for the files of a test: reading, writing and comparing them. */
-#include "tests/support/llm_files.h"
+#include "tests/support/files.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -49,6 +49,15 @@ unsigned char *files_read(const char *path, size_t *size) {
   return bytes;
 }
 
+char *files_text(const char *path) {
+  size_t size;
+  return (char *)files_read(path, &size);
+}
+
+void files_put(const char *path, const char *text) {
+  files_write(path, text, strlen(text));
+}
+
 void files_write(const char *path, const void *bytes, size_t size) {
   FILE *to = fopen(path, "wb");
   if (to == NULL || fwrite(bytes, 1, size, to) != size || fclose(to) != 0) abort();
@@ -63,10 +72,17 @@ int files_equal(const char *a, const char *b) {
   return same;
 }
 
+double files_number(FILE *from) {
+  double value;
+  if (fscanf(from, "%lf", &value) != 1) abort();
+  return value;
+}
+
 size_t files_count(const char *folder) {
   size_t n = 0;
   DIR *open = opendir(folder);
-  for (struct dirent *e; open != NULL && (e = readdir(open)) != NULL;) n += e->d_name[0] != '.';
+  for (struct dirent *e; open != NULL && (e = readdir(open)) != NULL;)
+    n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
   if (open != NULL) closedir(open);
   return n;
 }
